@@ -1,0 +1,85 @@
+//! Abstract values: what is known of an array without its data.
+
+use crate::dtype::DType;
+use crate::shape::{self, Dim, Shape};
+
+/// Shape, dtype and weak type of an array (JAX's `ShapedArray`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Aval {
+    /// Dimensions.
+    pub shape: Shape,
+    /// Element type.
+    pub dtype: DType,
+    /// Whether the dtype came from a Python scalar and yields to others in promotion.
+    pub weak: bool,
+}
+
+impl Aval {
+    /// A strongly typed aval.
+    pub fn new(dtype: DType, dims: &[Dim]) -> Self {
+        Aval { shape: Shape::from_slice(dims), dtype, weak: false }
+    }
+
+    /// A strongly typed scalar.
+    pub fn scalar(dtype: DType) -> Self {
+        Aval::new(dtype, &[])
+    }
+
+    /// The same aval with another dtype.
+    #[must_use]
+    pub fn with_dtype(&self, dtype: DType) -> Self {
+        Aval { shape: self.shape.clone(), dtype, weak: self.weak }
+    }
+
+    /// The same aval with another shape.
+    #[must_use]
+    pub fn with_shape(&self, dims: &[Dim]) -> Self {
+        Aval { shape: Shape::from_slice(dims), dtype: self.dtype, weak: self.weak }
+    }
+
+    /// The same aval with another weak type.
+    #[must_use]
+    pub fn with_weak(&self, weak: bool) -> Self {
+        Aval { shape: self.shape.clone(), dtype: self.dtype, weak }
+    }
+
+    /// Number of axes.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Number of elements.
+    pub fn size(&self) -> usize {
+        shape::size(&self.shape)
+    }
+
+    /// Number of bytes in a host buffer.
+    pub fn bytes(&self) -> usize {
+        self.size() * self.dtype.size()
+    }
+
+    /// The aval tangents have: same shape, the dtype's tangent dtype.
+    #[must_use]
+    pub fn tangent(&self) -> Self {
+        self.with_dtype(self.dtype.tangent())
+    }
+
+    /// Same shape and dtype; weak types may differ.
+    pub fn same_type(&self, other: &Aval) -> bool {
+        self.dtype == other.dtype && self.shape == other.shape
+    }
+}
+
+/// Prints `f32[2,3]`, as jaxprs do; weakly typed avals print `f32[]{weak}` only in alternate form.
+impl std::fmt::Display for Aval {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}[", self.dtype.short_name())?;
+        for (i, d) in self.shape.iter().enumerate() {
+            if i > 0 {
+                f.write_str(",")?;
+            }
+            write!(f, "{d}")?;
+        }
+        f.write_str("]")
+    }
+}

@@ -1,0 +1,135 @@
+//! Process-wide settings with a per-thread override, read on hot paths as one atomic load.
+//!
+//! Each flag is a [`Flag`]: a global value and, while a context manager is entered on this thread, a local
+//! one. Everything that changes what a trace would produce is part of [`trace_key`].
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+macro_rules! flags {
+    ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
+        /// A boolean setting.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Flag { $($(#[$doc])* $name = $bit,)* }
+    };
+}
+
+flags! {
+    /// 64-bit dtypes are enabled.
+    X64 = 0;
+    /// `jit` runs functions operation by operation.
+    DisableJit = 1;
+    /// Every result is checked for NaN.
+    DebugNans = 2;
+    /// Every result is checked for infinities.
+    DebugInfs = 3;
+    /// The end of a trace checks that none of its tracers lives on.
+    CheckTracerLeaks = 4;
+    /// The simplifier leaves out every rewrite that can change bits.
+    StrictNumerics = 5;
+    /// Gradients of `where` do not let the branch not taken contribute NaN.
+    SafeWhere = 6;
+    /// Compiling a second time for an already compiled function raises.
+    NoRetrace = 7;
+    /// `PRNGKey` makes typed keys.
+    EnableCustomPrng = 8;
+    /// Implicit rank promotion raises (set with `RankPromotionWarn` clear) .
+    RankPromotionRaise = 9;
+    /// Implicit rank promotion warns.
+    RankPromotionWarn = 10;
+    /// Strict dtype promotion: no implicit promotion between strong dtypes.
+    StrictPromotion = 11;
+    /// Out-of-range static indices raise.
+    CheckIndices = 12;
+}
+
+static GLOBAL: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// (mask of overridden flags, their values)
+    static LOCAL: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// All flags in force on this thread, one bit each.
+#[inline]
+pub fn bits() -> u64 {
+    let (mask, values) = LOCAL.get();
+    (GLOBAL.load(Relaxed) & !mask) | (values & mask)
+}
+
+/// Everything that changes what tracing produces; part of every trace cache's key.
+#[inline]
+pub fn trace_key() -> u64 {
+    const IRRELEVANT: u64 = 1 << Flag::CheckTracerLeaks as u64 | 1 << Flag::NoRetrace as u64;
+    bits() & !IRRELEVANT
+}
+
+/// The override in force on this thread before a [`Flag::set_local`], for restoring.
+#[derive(Clone, Copy, Debug)]
+pub struct Saved((u64, u64));
+
+impl Flag {
+    /// Whether the flag is set on this thread.
+    #[inline]
+    pub fn get(self) -> bool {
+        bits() & (1 << self as u64) != 0
+    }
+
+    /// The process-wide value, whatever this thread overrides.
+    pub fn global(self) -> bool {
+        GLOBAL.load(Relaxed) & (1 << self as u64) != 0
+    }
+
+    /// Sets the process-wide value.
+    pub fn set_global(self, value: bool) {
+        let bit = 1u64 << self as u64;
+        if value {
+            GLOBAL.fetch_or(bit, Relaxed);
+        } else {
+            GLOBAL.fetch_and(!bit, Relaxed);
+        }
+    }
+
+    /// Overrides the flag on this thread (`None`: follow the process-wide value again).
+    pub fn set_local(self, value: Option<bool>) -> Saved {
+        let bit = 1u64 << self as u64;
+        let old = LOCAL.get();
+        let (mask, values) = old;
+        LOCAL.set(match value {
+            Some(true) => (mask | bit, values | bit),
+            Some(false) => (mask | bit, values & !bit),
+            None => (mask & !bit, values & !bit),
+        });
+        Saved(old)
+    }
+
+    /// This thread's override, if any.
+    pub fn local(self) -> Option<bool> {
+        let bit = 1u64 << self as u64;
+        let (mask, values) = LOCAL.get();
+        (mask & bit != 0).then_some(values & bit != 0)
+    }
+}
+
+/// Restores what [`Flag::set_local`] saved.
+pub fn restore(saved: Saved) {
+    LOCAL.set(saved.0);
+}
+
+/// Runs `f` with a flag overridden on this thread.
+pub fn with<T>(flag: Flag, value: bool, f: impl FnOnce() -> T) -> T {
+    struct Guard(Saved);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            restore(self.0);
+        }
+    }
+    let _guard = Guard(flag.set_local(Some(value)));
+    f()
+}
+
+/// Whether 64-bit dtypes are enabled.
+#[inline]
+pub fn x64() -> bool {
+    Flag::X64.get()
+}

@@ -1,0 +1,23 @@
+//! The vocabulary every other crate shares: dtypes, shapes, avals, scalars, errors, source locations,
+//! host buffers and configuration. It depends on no other crate of the workspace.
+//!
+//! Read next: [`dtype`] and [`aval`], then `ferrax-ir`.
+
+pub mod aval;
+pub mod buffer;
+pub mod config;
+pub mod dtype;
+pub mod error;
+pub mod narrow;
+pub mod promotion;
+pub mod scalar;
+pub mod shape;
+pub mod source;
+
+pub use aval::Aval;
+pub use buffer::Buffer;
+pub use dtype::DType;
+pub use error::{Error, ErrorKind, Result};
+pub use scalar::Scalar;
+pub use shape::Shape;
+pub use source::Source;

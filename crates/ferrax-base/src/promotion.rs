@@ -1,0 +1,137 @@
+//! JAX's type promotion: a lattice over dtypes and the three weak types.
+//!
+//! The join of two nodes is their least common upper bound. Nodes with no path to a common bound
+//! (float8 with anything but itself and weak floats) do not combine. Source: JAX's "Type promotion
+//! semantics" page.
+
+use crate::dtype::{Category, DType};
+use crate::{Result, error};
+
+/// A lattice node: a strong dtype, or a weak int, float or complex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Node {
+    WeakInt,
+    WeakFloat,
+    WeakComplex,
+    Strong(DType),
+}
+
+impl Node {
+    fn new(dtype: DType, weak: bool) -> Node {
+        match dtype.category() {
+            Category::Signed | Category::Unsigned if weak => Node::WeakInt,
+            Category::Float if weak => Node::WeakFloat,
+            Category::Complex if weak => Node::WeakComplex,
+            _ => Node::Strong(dtype),
+        }
+    }
+}
+
+/// The dtype and weak type of combining two operands; `Err` names the pair that does not combine.
+pub fn join(a: (DType, bool), b: (DType, bool)) -> Result<(DType, bool)> {
+    if a.0 == b.0 {
+        return Ok((a.0, a.1 && b.1));
+    }
+    let (x, y) = (Node::new(a.0, a.1), Node::new(b.0, b.1));
+    match join_nodes(x, y) {
+        Some(Node::Strong(d)) => Ok((d, false)),
+        // A weak result keeps the wider of the operands' own dtypes of that kind.
+        Some(weak) => Ok((weak_dtype(weak, a, b), true)),
+        None => Err(error!(
+            Type,
+            "the dtypes {} and {} have no implicit promotion; convert one operand with .astype() first", a.0, b.0
+        )),
+    }
+}
+
+fn weak_dtype(node: Node, a: (DType, bool), b: (DType, bool)) -> DType {
+    let wide = matches!(a.0, DType::F64 | DType::C128 | DType::I64 | DType::U64)
+        || matches!(b.0, DType::F64 | DType::C128 | DType::I64 | DType::U64);
+    match (node, wide) {
+        (Node::WeakInt, true) => DType::I64,
+        (Node::WeakInt, false) => DType::I32,
+        (Node::WeakFloat, true) => DType::F64,
+        (Node::WeakFloat, false) => DType::F32,
+        (Node::WeakComplex, true) => DType::C128,
+        _ => DType::C64,
+    }
+}
+
+fn join_nodes(x: Node, y: Node) -> Option<Node> {
+    use Node::*;
+    if x == y {
+        return Some(x);
+    }
+    Some(match (x, y) {
+        (Strong(DType::Bool), other) | (other, Strong(DType::Bool)) => match other {
+            Strong(d) if d.is_key() || d == DType::Float0 => return None,
+            _ => other,
+        },
+        (WeakInt, WeakFloat) | (WeakFloat, WeakInt) => WeakFloat,
+        (WeakComplex, WeakInt | WeakFloat) | (WeakInt | WeakFloat, WeakComplex) => WeakComplex,
+        (weak @ (WeakInt | WeakFloat | WeakComplex), Strong(d)) | (Strong(d), weak) => return join_weak(weak, d),
+        (Strong(a), Strong(b)) => return join_strong(a, b).map(Strong),
+        _ => return None,
+    })
+}
+
+fn join_weak(weak: Node, d: DType) -> Option<Node> {
+    Some(match (weak, d.category()) {
+        (Node::WeakInt, Category::Signed | Category::Unsigned) => Node::Strong(d),
+        (Node::WeakInt | Node::WeakFloat, Category::Float) => Node::Strong(d),
+        (Node::WeakFloat | Node::WeakComplex, Category::Signed | Category::Unsigned) => weak,
+        (Node::WeakComplex, Category::Float) => match d {
+            DType::F64 => Node::Strong(DType::C128),
+            DType::F32 | DType::F16 | DType::BF16 => Node::Strong(DType::C64),
+            _ => return None,
+        },
+        (_, Category::Complex) => Node::Strong(d),
+        _ => return None,
+    })
+}
+
+fn join_strong(a: DType, b: DType) -> Option<DType> {
+    let narrow = |d: DType| d.is_float() && d.size() == 1 || d.is_integer() && d.bits() < 8;
+    if narrow(a) || narrow(b) {
+        return None;
+    }
+    match (a.category(), b.category()) {
+        (Category::Signed | Category::Unsigned, Category::Signed | Category::Unsigned) => Some(join_integers(a, b)),
+        (Category::Signed | Category::Unsigned, Category::Float | Category::Complex) => Some(b),
+        (Category::Float | Category::Complex, Category::Signed | Category::Unsigned) => Some(a),
+        (Category::Float, Category::Float) => Some(match (a, b) {
+            (DType::BF16, DType::F16) | (DType::F16, DType::BF16) => DType::F32,
+            _ if a.size() > b.size() => a,
+            _ => b,
+        }),
+        (Category::Complex, Category::Complex) => Some(DType::C128),
+        (Category::Complex, Category::Float) => Some(if b == DType::F64 { DType::C128 } else { a }),
+        (Category::Float, Category::Complex) => Some(if a == DType::F64 { DType::C128 } else { b }),
+        _ => None,
+    }
+}
+
+fn join_integers(a: DType, b: DType) -> DType {
+    if a.category() == b.category() {
+        return if a.size() > b.size() { a } else { b };
+    }
+    let (signed, unsigned) = if a.is_signed() { (a, b) } else { (b, a) };
+    if signed.size() > unsigned.size() {
+        return signed;
+    }
+    match unsigned {
+        DType::U8 => DType::I16,
+        DType::U16 => DType::I32,
+        DType::U32 => DType::I64,
+        // No integer holds both: JAX goes to the weak float.
+        _ => DType::F32,
+    }
+}
+
+/// Joins any number of operands, then maps the result to the dtypes that are enabled.
+pub fn result_type(operands: impl IntoIterator<Item = (DType, bool)>, x64: bool) -> Result<(DType, bool)> {
+    let mut it = operands.into_iter();
+    let Some(first) = it.next() else { return Ok((DType::F32.canonical(x64), false)) };
+    let (d, weak) = it.try_fold(first, join)?;
+    Ok((d.canonical(x64), weak))
+}

@@ -1,0 +1,94 @@
+//! Shapes: a short vector of dimensions, kept inline up to rank four.
+//!
+//! A dimension is a [`Dim`]: a number. The alias is the one place that changes when symbolic dimensions come.
+
+use smallvec::SmallVec;
+
+/// The size of one axis, in elements.
+pub type Dim = usize;
+
+/// Row-major dimensions of an array; a scalar has none.
+pub type Shape = SmallVec<[Dim; 4]>;
+
+/// Number of elements, or `None` when it does not fit `isize`.
+pub fn checked_size(shape: &[Dim]) -> Option<usize> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    let n = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
+    (n <= isize::MAX as usize).then_some(n)
+}
+
+/// Number of elements of a shape already checked by [`checked_size`].
+pub fn size(shape: &[Dim]) -> usize {
+    shape.iter().product()
+}
+
+/// Row-major strides, in elements.
+pub fn strides(shape: &[Dim]) -> Shape {
+    let mut out: Shape = smallvec::smallvec![1; shape.len()];
+    for i in (0..shape.len().saturating_sub(1)).rev() {
+        out[i] = out[i + 1] * shape[i + 1].max(1);
+    }
+    out
+}
+
+/// Writes a shape the way Python prints a tuple: `()`, `(3,)`, `(2, 3)`.
+pub struct Tuple<'a>(pub &'a [Dim]);
+
+impl std::fmt::Display for Tuple<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(")?;
+        for (i, d) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{d}")?;
+        }
+        f.write_str(if self.0.len() == 1 { ",)" } else { ")" })
+    }
+}
+
+/// NumPy's broadcast of two shapes, or `None` where they do not combine.
+pub fn broadcast(a: &[Dim], b: &[Dim]) -> Option<Shape> {
+    let rank = a.len().max(b.len());
+    let mut out = Shape::with_capacity(rank);
+    for i in 0..rank {
+        let x = if i + a.len() >= rank { a[i + a.len() - rank] } else { 1 };
+        let y = if i + b.len() >= rank { b[i + b.len() - rank] } else { 1 };
+        out.push(match (x, y) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            _ => return None,
+        });
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tuples_print_like_python() {
+        assert_eq!(Tuple(&[]).to_string(), "()");
+        assert_eq!(Tuple(&[3]).to_string(), "(3,)");
+        assert_eq!(Tuple(&[2, 3]).to_string(), "(2, 3)");
+    }
+
+    #[test]
+    fn broadcasting_follows_numpy() {
+        assert_eq!(broadcast(&[3, 1], &[4]).unwrap().as_slice(), &[3, 4]);
+        assert_eq!(broadcast(&[], &[2]).unwrap().as_slice(), &[2]);
+        assert_eq!(broadcast(&[0, 1], &[1, 5]).unwrap().as_slice(), &[0, 5]);
+        assert!(broadcast(&[2], &[3]).is_none());
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        assert_eq!(checked_size(&[]), Some(1));
+        assert_eq!(checked_size(&[usize::MAX, 2]), None);
+        assert_eq!(checked_size(&[usize::MAX, 0]), Some(0));
+    }
+}

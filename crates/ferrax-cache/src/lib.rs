@@ -1,0 +1,1 @@
+//! Caches keyed by hash and equality, bounded in bytes, with explainable misses.

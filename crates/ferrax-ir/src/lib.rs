@@ -1,0 +1,1 @@
+//! Values, traces, primitives and the Jaxpr.

@@ -1,0 +1,1 @@
+//! The kernel IR that CPU and CUDA share.

@@ -1,0 +1,1 @@
+//! The primitives, one block each, and the functions that bind them.

@@ -1,0 +1,1 @@
+//! Staging, jvp, linearize, transpose, batching and simplification.

@@ -1,0 +1,1 @@
+//! Pytrees: flatten, unflatten, treedefs and key paths, generic over the host's node types.

@@ -1,0 +1,1 @@
+//! Composable transformations of array programs: the Rust API and the dispatcher.
