@@ -1,1 +1,18 @@
-//! The kernel IR that CPU and CUDA share.
+//! The kernel IR: what a program computes, said in tensor-level nodes that the CPU engine and CUDA share.
+//!
+//! A [`Graph`] is a list of [`Node`]s in SSA form over values with a [`Type`]. Elementwise, broadcast, shape
+//! and reduction nodes are what fusion groups into kernels; the rest are library calls and control flow.
+//! Primitives lower to it through [`Builder`]. Depends on `ferrax-base` alone: it knows nothing of Jaxprs.
+//!
+//! Read next: [`graph`] for the structure, [`kind`] for the meaning of each node, then `ferrax-cpu`.
+
+pub mod graph;
+pub mod host;
+pub mod kind;
+pub mod print;
+
+pub use graph::{Builder, Graph, Node, Type, ValueId};
+pub use host::{HostCall, HostRef};
+pub use kind::{
+    BinaryOp, CompareOp, DotDims, GatherDims, IndexMode, Kind, PadConfig, ReduceOp, ScatterDims, ScatterOp, UnaryOp,
+};

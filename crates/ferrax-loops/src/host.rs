@@ -1,0 +1,37 @@
+//! Calls back into the host from a running program: `pure_callback`, `io_callback`, debug prints.
+
+use ferrax_base::{Aval, Buffer, Result};
+use std::sync::Arc;
+
+/// Host code that a program calls.
+pub trait HostCall: Send + Sync {
+    /// Runs with the operands' buffers (row-major) and avals; gives one buffer per result.
+    fn call(&self, args: &[(&Aval, &Buffer)], results: &[Aval]) -> Result<Vec<Buffer>>;
+
+    /// A name for printing.
+    fn name(&self) -> String;
+}
+
+/// A shared [`HostCall`]; equal when it is the same object.
+#[derive(Clone)]
+pub struct HostRef(pub Arc<dyn HostCall>);
+
+impl PartialEq for HostRef {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for HostRef {}
+
+impl std::hash::Hash for HostRef {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).cast::<u8>().hash(state);
+    }
+}
+
+impl std::fmt::Debug for HostRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.name())
+    }
+}

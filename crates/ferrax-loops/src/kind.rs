@@ -1,0 +1,367 @@
+//! What a node computes. Operand order and result types are said at each variant; `Builder` checks them.
+//!
+//! Semantics are those of JAX's `lax` functions of the same names (NaN propagation, integer wrap-around,
+//! division by zero, shift overflow, …). Elementwise operands have equal shapes, or are scalars (rank 0)
+//! that stand for every element.
+
+use crate::graph::Graph;
+use crate::host::HostRef;
+use ferrax_base::{DType, Scalar, Shape};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Elementwise functions of one operand; the result has the operand's dtype unless said otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum UnaryOp {
+    /// Integers wrap.
+    Neg,
+    /// -1, 0 or 1 (NaN stays NaN; -0.0 stays -0.0); complex: x/|x|, 0 at 0.
+    Sign,
+    /// Complex gives the real dtype.
+    Abs,
+    Floor,
+    Ceil,
+    /// Ties away from zero.
+    RoundAway,
+    /// Ties to even.
+    RoundEven,
+    /// Gives `bool`.
+    IsFinite,
+    Exp,
+    Exp2,
+    Expm1,
+    Log,
+    Log1p,
+    Sqrt,
+    Rsqrt,
+    Cbrt,
+    Sin,
+    Cos,
+    Tan,
+    Asin,
+    Acos,
+    Atan,
+    Sinh,
+    Cosh,
+    Tanh,
+    Asinh,
+    Acosh,
+    Atanh,
+    /// 1 / (1 + exp(-x)).
+    Logistic,
+    Erf,
+    Erfc,
+    ErfInv,
+    Lgamma,
+    Digamma,
+    /// Bitwise on integers, logical on `bool`.
+    Not,
+    PopulationCount,
+    CountLeadingZeros,
+    /// Complex to its real part.
+    Real,
+    /// Complex to its imaginary part.
+    Imag,
+    Conj,
+    BesselI0e,
+    BesselI1e,
+}
+
+/// Elementwise functions of two operands of one dtype.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum BinaryOp {
+    /// `bool`: or.
+    Add,
+    Sub,
+    /// `bool`: and.
+    Mul,
+    /// Floats: IEEE. Integers: truncating; x/0 = -1 (all ones unsigned); MIN/-1 = MIN.
+    Div,
+    /// Sign of the dividend, as C's fmod; integers: x rem 0 = x.
+    Rem,
+    /// Float to float power.
+    Pow,
+    /// NaN wins; complex compare lexicographically.
+    Max,
+    Min,
+    Atan2,
+    And,
+    Or,
+    Xor,
+    /// Shift amounts of at least the width give 0.
+    ShiftLeft,
+    /// Shift amounts of at least the width give the sign.
+    ShiftRightArithmetic,
+    /// Shift amounts of at least the width give 0.
+    ShiftRightLogical,
+    Nextafter,
+    /// Two reals to a complex.
+    Complex,
+    /// Regularized incomplete gamma functions and their kin.
+    Igamma,
+    Igammac,
+    /// zeta(x, q) and polygamma(n, x).
+    Zeta,
+    Polygamma,
+}
+
+/// Comparisons; give `bool`. `Ne` is true for NaN, the others false. Complex: `Eq` and `Ne` only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum CompareOp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    /// IEEE total order: -NaN < -inf < … < -0 < +0 < … < inf < NaN.
+    LtTotal,
+    LeTotal,
+    EqTotal,
+}
+
+/// Monoids for reductions, cumulative scans and reduce-windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ReduceOp {
+    Sum,
+    Prod,
+    Max,
+    Min,
+    And,
+    Or,
+    Xor,
+    /// log of the sum of exponentials; cumulative scans only.
+    LogSumExp,
+}
+
+/// Contracting and batch axes of a dot product. The result's axes are: batch, lhs free, rhs free.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DotDims {
+    /// Contracted axes of the left operand.
+    pub lhs_contract: SmallVec<[usize; 2]>,
+    /// Contracted axes of the right operand, in the same order.
+    pub rhs_contract: SmallVec<[usize; 2]>,
+    /// Batch axes of the left operand.
+    pub lhs_batch: SmallVec<[usize; 2]>,
+    /// Batch axes of the right operand, in the same order.
+    pub rhs_batch: SmallVec<[usize; 2]>,
+}
+
+/// Low, high and interior padding of one axis; low and high may be negative (they crop).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct PadConfig {
+    pub low: i64,
+    pub high: i64,
+    pub interior: usize,
+}
+
+/// What gather and scatter do with indices outside the operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IndexMode {
+    /// The window is moved inside.
+    Clip,
+    /// Gather gives the fill value; scatter drops the update.
+    FillOrDrop,
+    /// The caller promises that they are inside; the engine clips where it cannot trust.
+    PromiseInBounds,
+}
+
+/// XLA's gather dimension numbers, with batching dimensions. The index vector is the last axis of the indices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct GatherDims {
+    pub offset_dims: SmallVec<[usize; 4]>,
+    pub collapsed_slice_dims: SmallVec<[usize; 4]>,
+    pub start_index_map: SmallVec<[usize; 4]>,
+    pub operand_batching_dims: SmallVec<[usize; 2]>,
+    pub start_indices_batching_dims: SmallVec<[usize; 2]>,
+}
+
+/// XLA's scatter dimension numbers, with batching dimensions. The index vector is the last axis of the indices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct ScatterDims {
+    pub update_window_dims: SmallVec<[usize; 4]>,
+    pub inserted_window_dims: SmallVec<[usize; 4]>,
+    pub scatter_dims_to_operand_dims: SmallVec<[usize; 4]>,
+    pub operand_batching_dims: SmallVec<[usize; 2]>,
+    pub scatter_indices_batching_dims: SmallVec<[usize; 2]>,
+}
+
+/// How scatter combines an update with what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ScatterOp {
+    /// Overwrite; of several updates of one element the last wins.
+    Set,
+    Add,
+    Sub,
+    Mul,
+    Min,
+    Max,
+}
+
+/// What a node computes.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// () → the scalar, splatted over the result's shape.
+    Const(Scalar),
+    /// () → these bytes as an array (row-major).
+    Dense(Arc<[u8]>),
+    /// (x) → f(x).
+    Unary(UnaryOp),
+    /// (x, y) → f(x, y).
+    Binary(BinaryOp),
+    /// (x, y) → bool.
+    Compare(CompareOp),
+    /// (which: bool or int32, case0, case1, …) → the case `which` selects (`false` → case0); out of range clamps. `which` may be rank 0.
+    Select,
+    /// (min, x, max); min and max may be rank 0.
+    Clamp,
+    /// (x, y integer exponent scalar static) → x**n by repeated multiplication; negative n gives 1/x**|n|.
+    IntegerPow(i32),
+    /// (x) → x as the result's dtype: float to int truncates and saturates, NaN gives 0; complex to real drops the imaginary part; any to bool is x != 0.
+    Convert,
+    /// (x) → the same bits as the result's dtype; a change of width adds or removes a minor axis.
+    Bitcast,
+    /// (x) → x rounded to a float of this many exponent and mantissa bits.
+    ReducePrecision {
+        #[allow(missing_docs)]
+        exponent_bits: u32,
+        #[allow(missing_docs)]
+        mantissa_bits: u32,
+    },
+    /// () → the index along this axis.
+    Iota(usize),
+    /// (x) → result; `dims[i]` is the result axis of operand axis i; operand axes of size 1 stretch.
+    Broadcast(SmallVec<[usize; 4]>),
+    /// (x) → same elements in row-major order, the result's shape.
+    Reshape,
+    /// (x) → axes permuted: result axis i is operand axis perm[i].
+    Transpose(SmallVec<[usize; 4]>),
+    /// (x) → x[start:limit:stride] on each axis.
+    #[allow(missing_docs)]
+    Slice { start: Shape, limit: Shape, stride: Shape },
+    /// (x, value: rank 0).
+    Pad(SmallVec<[PadConfig; 4]>),
+    /// (x) → these axes reversed.
+    Rev(SmallVec<[usize; 4]>),
+    /// (x0, x1, …) joined along this axis.
+    Concat(usize),
+    /// (x, i0, i1, … : rank-0 integers) → the window starting there, clamped inside; its size is the result's shape.
+    DynamicSlice,
+    /// (x, update, i0, i1, …) → x with the window replaced; starts are clamped.
+    DynamicUpdateSlice,
+    /// (x) → reduced over these axes (removed). The dtype is the operand's.
+    #[allow(missing_docs)]
+    Reduce { op: ReduceOp, axes: SmallVec<[usize; 4]> },
+    /// (x) → index (result dtype) of the first largest or smallest element along the axis (NaN wins), axis removed.
+    #[allow(missing_docs)]
+    ArgReduce { max: bool, axis: usize },
+    /// (x0, …, xn, init0, …, initn) → n results; body takes (acc…, elem…) rank-0 values.
+    #[allow(missing_docs)]
+    ReduceWith { body: Arc<Graph>, axes: SmallVec<[usize; 4]> },
+    /// (x) → running reduction along the axis.
+    #[allow(missing_docs)]
+    Cumulative { op: ReduceOp, axis: usize, reverse: bool },
+    /// (x, init: rank 0) → windows reduced; the padding holds init.
+    #[allow(missing_docs)]
+    ReduceWindow {
+        op: ReduceOp,
+        window: Shape,
+        strides: Shape,
+        padding: SmallVec<[(i64, i64); 4]>,
+        base_dilation: Shape,
+        window_dilation: Shape,
+    },
+    /// (lhs, rhs) → dot product; the result's dtype is also the accumulation type (f32 for f16 and bf16 inside).
+    Dot(DotDims),
+    /// (x0, x1, …) sorted together along the axis by the first `num_keys` in lexicographic order; NaN last, -0.0 = 0.0.
+    #[allow(missing_docs)]
+    Sort { axis: usize, num_keys: usize, stable: bool },
+    /// (x) → the k largest along the axis and their int32 indices.
+    #[allow(missing_docs)]
+    TopK { k: usize, axis: usize },
+    /// (operand, indices: integer) → result.
+    #[allow(missing_docs)]
+    Gather { dims: GatherDims, slice_sizes: Shape, mode: IndexMode, fill: Scalar, sorted: bool, unique: bool },
+    /// (operand, indices, updates) → result.
+    #[allow(missing_docs)]
+    Scatter { op: ScatterOp, dims: ScatterDims, mode: IndexMode, sorted: bool, unique: bool },
+    /// (k0: u32 rank 0, k1, x0: u32[n], x1: u32[n]) → two u32[n]: the Threefry-2x32 block cipher (20 rounds). Keys may also have the counts' shape.
+    Threefry2x32,
+    /// (consts of cond…, consts of body…, carry…) → carry. cond gives a rank-0 bool.
+    #[allow(missing_docs)]
+    While { cond: Arc<Graph>, body: Arc<Graph>, cond_consts: usize, body_consts: usize },
+    /// (consts…, carry…, xs… stacked on axis 0) → (carry…, ys… stacked). body: (consts, carry, x) → (carry, y).
+    #[allow(missing_docs)]
+    Scan { body: Arc<Graph>, length: usize, reverse: bool, consts: usize, carry: usize },
+    /// (index: int32 rank 0, operands…) → the results of the chosen branch; the index clamps.
+    Switch(Vec<Arc<Graph>>),
+    /// (args…) → results of the graph.
+    Call(Arc<Graph>),
+    /// (args…) → results of host code.
+    Host(HostRef),
+    /// (x0, …) → the same; nothing moves across.
+    Barrier,
+}
+
+impl Kind {
+    /// Whether each result element depends only on the operand elements at the same place.
+    pub fn is_elementwise(&self) -> bool {
+        matches!(
+            self,
+            Kind::Unary(_)
+                | Kind::Binary(_)
+                | Kind::Compare(_)
+                | Kind::Select
+                | Kind::Clamp
+                | Kind::IntegerPow(_)
+                | Kind::Convert
+                | Kind::ReducePrecision { .. }
+        )
+    }
+}
+
+impl ReduceOp {
+    /// The value that leaves others unchanged.
+    pub fn identity(self, dtype: DType) -> Scalar {
+        match self {
+            ReduceOp::Sum | ReduceOp::Or | ReduceOp::Xor => Scalar::zero(dtype),
+            ReduceOp::Prod => Scalar::one(dtype),
+            ReduceOp::And if dtype.is_bool() => Scalar::from_bool(true),
+            ReduceOp::And => Scalar::from_i64(dtype, -1),
+            ReduceOp::Max | ReduceOp::LogSumExp => lowest(dtype),
+            ReduceOp::Min => highest(dtype),
+        }
+    }
+}
+
+/// Minus infinity, or the least value of a dtype without infinities.
+pub fn lowest(dtype: DType) -> Scalar {
+    if dtype.is_signed() {
+        Scalar::from_i64(dtype, -1i64 << (dtype.bits() - 1))
+    } else if dtype.is_inexact() {
+        Scalar::from_f64(dtype, f64::NEG_INFINITY)
+    } else {
+        Scalar::zero(dtype)
+    }
+}
+
+/// Infinity, or the largest value of a dtype without infinities.
+pub fn highest(dtype: DType) -> Scalar {
+    if dtype.is_bool() {
+        Scalar::from_bool(true)
+    } else if dtype.is_unsigned() {
+        Scalar::from_i64(dtype, -1)
+    } else if dtype.is_signed() {
+        Scalar::from_u64(dtype, (1u64 << (dtype.bits() - 1)) - 1)
+    } else {
+        Scalar::from_f64(dtype, f64::INFINITY)
+    }
+}
