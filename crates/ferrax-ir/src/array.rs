@@ -1,0 +1,225 @@
+//! Concrete arrays: an aval, a host buffer and a placement, shared by reference count.
+//!
+//! Deletion and donation can happen while other threads read, so readers pin: the buffer is freed by whoever
+//! lets go last. A donation succeeds only when nobody else pins it.
+
+use ferrax_base::{Aval, Buffer, Result, Scalar, error};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The number of a device in the process-wide device table of the `ferrax` crate; 0 is the first CPU device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceId(pub u16);
+
+const DELETED: u32 = 1 << 31;
+
+struct Cell {
+    aval: Aval,
+    device: DeviceId,
+    committed: bool,
+    /// Number of pins; the top bit says that the array was deleted or donated.
+    state: AtomicU32,
+    buffer: UnsafeCell<Option<Buffer>>,
+    /// Who took the buffer, for the error message.
+    taken_by: OnceLock<Arc<str>>,
+}
+
+// SAFETY: `buffer` is read only while pinned and taken only by the thread that brings the state to DELETED with no pins.
+unsafe impl Sync for Cell {}
+// SAFETY: all fields can move between threads.
+unsafe impl Send for Cell {}
+
+/// An immutable n-dimensional array; cloning shares it.
+#[derive(Clone)]
+pub struct Array(Arc<Cell>);
+
+/// Keeps an array's buffer alive and readable.
+pub struct Pin<'a>(&'a Cell);
+
+impl std::ops::Deref for Pin<'_> {
+    type Target = Buffer;
+    #[inline]
+    fn deref(&self) -> &Buffer {
+        // SAFETY: pinned while not deleted, so the buffer is there and nobody takes it.
+        unsafe { (*self.0.buffer.get()).as_ref().unwrap_unchecked() }
+    }
+}
+
+impl Drop for Pin<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.unpin();
+    }
+}
+
+/// A pin that owns its array: for views handed to the host (NumPy, DLPack).
+pub struct OwnedPin(Array);
+
+impl OwnedPin {
+    /// The pinned bytes.
+    pub fn buffer(&self) -> &Buffer {
+        // SAFETY: as in `Pin::deref`.
+        unsafe { (*self.0.0.buffer.get()).as_ref().unwrap_unchecked() }
+    }
+
+    /// The array behind the pin.
+    pub fn array(&self) -> &Array {
+        &self.0
+    }
+}
+
+impl Drop for OwnedPin {
+    fn drop(&mut self) {
+        self.0.0.unpin();
+    }
+}
+
+impl Cell {
+    #[inline]
+    fn pin(&self) -> bool {
+        if self.state.fetch_add(1, Ordering::Acquire) & DELETED == 0 {
+            return true;
+        }
+        self.unpin();
+        false
+    }
+
+    #[inline]
+    fn unpin(&self) {
+        if self.state.fetch_sub(1, Ordering::AcqRel) == DELETED + 1 {
+            // SAFETY: the last pin of a deleted array: nobody reads it any more and nobody can pin it again.
+            unsafe { *self.buffer.get() = None };
+        }
+    }
+}
+
+impl Array {
+    /// An uncommitted array on the first device.
+    pub fn new(aval: Aval, buffer: Buffer) -> Array {
+        Array::placed(aval, buffer, DeviceId(0), false)
+    }
+
+    /// An array on a device, committed to it or not.
+    pub fn placed(aval: Aval, buffer: Buffer, device: DeviceId, committed: bool) -> Array {
+        debug_assert_eq!(aval.bytes(), buffer.len());
+        Array(Arc::new(Cell {
+            aval,
+            device,
+            committed,
+            state: AtomicU32::new(0),
+            buffer: UnsafeCell::new(Some(buffer)),
+            taken_by: OnceLock::new(),
+        }))
+    }
+
+    /// A rank-0 array holding one number.
+    pub fn from_scalar(s: Scalar, weak: bool) -> Result<Array> {
+        let buffer = Buffer::from_bytes(&s.to_bytes()[..s.dtype.size()])?;
+        Ok(Array::new(Aval::scalar(s.dtype).with_weak(weak), buffer))
+    }
+
+    /// Shape, dtype and weak type.
+    #[inline]
+    pub fn aval(&self) -> &Aval {
+        &self.0.aval
+    }
+
+    /// Where the array lives.
+    #[inline]
+    pub fn device(&self) -> DeviceId {
+        self.0.device
+    }
+
+    /// Whether computations must follow it to its device.
+    #[inline]
+    pub fn committed(&self) -> bool {
+        self.0.committed
+    }
+
+    /// Read access to the elements; errors when the array was deleted or donated.
+    #[inline]
+    pub fn pin(&self) -> Result<Pin<'_>> {
+        if self.0.pin() { Ok(Pin(&self.0)) } else { Err(self.deleted()) }
+    }
+
+    /// As [`Array::pin`], keeping the array itself alive too.
+    pub fn pin_owned(&self) -> Result<OwnedPin> {
+        if self.0.pin() { Ok(OwnedPin(self.clone())) } else { Err(self.deleted()) }
+    }
+
+    #[cold]
+    fn deleted(&self) -> ferrax_base::Error {
+        match self.0.taken_by.get() {
+            Some(who) => error!(
+                Deleted,
+                "Array has been deleted with shape={}: its buffer was donated to {who}. Use the result of that call \
+                 instead, or do not donate this argument.",
+                self.0.aval
+            ),
+            None => error!(Deleted, "Array has been deleted with shape={}.", self.0.aval),
+        }
+    }
+
+    /// Whether the buffer is gone.
+    pub fn is_deleted(&self) -> bool {
+        self.0.state.load(Ordering::Acquire) & DELETED != 0
+    }
+
+    /// Frees the buffer, once the last reader lets go.
+    pub fn delete(&self) {
+        self.0.state.fetch_add(1, Ordering::Acquire);
+        self.0.state.fetch_or(DELETED, Ordering::AcqRel);
+        self.0.unpin();
+    }
+
+    /// Takes the buffer for reuse and marks the array as donated to `by`; `None` when it is shared, foreign or gone.
+    pub fn donate(&self, by: &Arc<str>) -> Option<Buffer> {
+        // SAFETY: only the owner kind is read; a concurrent taker would have to win the exchange below.
+        if self.0.state.compare_exchange(0, DELETED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return None;
+        }
+        let _ = self.0.taken_by.set(by.clone());
+        // SAFETY: the exchange from 0 to DELETED makes this thread the only one that may touch the buffer.
+        unsafe { (*self.0.buffer.get()).take() }
+    }
+
+    /// Whether two handles are the same array.
+    pub fn ptr_eq(&self, other: &Array) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Address that identifies the array while it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// Number of handles to the array.
+    pub fn handles(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    /// The same data with another weak type or placement, copied.
+    pub fn copied(&self, weak: bool, device: DeviceId, committed: bool) -> Result<Array> {
+        let buffer = Buffer::from_bytes(self.pin()?.bytes())?;
+        Ok(Array::placed(self.aval().with_weak(weak), buffer, device, committed))
+    }
+
+    /// The one element of a size-1 array.
+    pub fn item(&self) -> Result<Scalar> {
+        if self.aval().size() != 1 {
+            return Err(error!(
+                Type,
+                "Only scalar arrays can be converted to Python scalars; got shape {}",
+                ferrax_base::shape::Tuple(&self.aval().shape)
+            ));
+        }
+        Ok(Scalar::from_bytes(self.aval().dtype, self.pin()?.bytes()))
+    }
+}
+
+impl std::fmt::Debug for Array {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Array({})", self.aval())
+    }
+}

@@ -1,0 +1,230 @@
+//! The Jaxpr: a program in SSA form, with its constants, effects and names.
+//!
+//! Variables are numbered in order of definition, so two traces of one function give equal programs; hash and
+//! equality look at structure, not at names or sources. Constants are arrays bound to `constvars`.
+
+use crate::array::Array;
+use crate::op::OpRef;
+use crate::value::Lit;
+use ferrax_base::{Aval, Shape, Source};
+use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+/// A variable: an index into [`Jaxpr::avals`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Var(pub u32);
+
+/// An operand: a variable or a rank-0 literal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Atom {
+    /// A variable.
+    Var(Var),
+    /// A rank-0 constant.
+    Lit(Lit),
+}
+
+/// What an operation does besides computing; a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Effects(pub u8);
+
+impl Effects {
+    /// A pure operation.
+    pub const NONE: Effects = Effects(0);
+    /// May be neither dropped nor duplicated.
+    pub const IO: Effects = Effects(1);
+    /// As `IO`, and keeps its order with others.
+    pub const ORDERED: Effects = Effects(3);
+    /// Printing for debugging: kept, but transparent to differentiation and vmap.
+    pub const DEBUG: Effects = Effects(4);
+
+    /// Both sets.
+    #[must_use]
+    pub const fn union(self, other: Effects) -> Effects {
+        Effects(self.0 | other.0)
+    }
+
+    /// Whether the operation may be dropped when its results are unused.
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// One operation of a program.
+#[derive(Clone, Debug)]
+pub struct Eqn {
+    /// What is done.
+    pub op: OpRef,
+    /// Operands.
+    pub inputs: SmallVec<[Atom; 3]>,
+    /// Results.
+    pub outputs: SmallVec<[Var; 1]>,
+    /// Where the user asked for it.
+    pub source: Source,
+}
+
+/// Names of the traced function and its arguments, for printing and messages.
+#[derive(Clone, Debug, Default)]
+pub struct DebugInfo {
+    /// The function's name.
+    pub name: Arc<str>,
+    /// Where it is defined.
+    pub place: Option<Arc<str>>,
+    /// A name for each flat argument: `x`, `params['w']`.
+    pub arg_names: Option<Arc<[String]>>,
+}
+
+impl DebugInfo {
+    /// A function known by name only.
+    pub fn named(name: &str) -> Self {
+        DebugInfo { name: name.into(), place: None, arg_names: None }
+    }
+
+    /// The function and its place, for messages: "f at file.py:3".
+    pub fn describe(&self) -> String {
+        match &self.place {
+            Some(place) => format!("{} at {place}", self.name),
+            None => self.name.to_string(),
+        }
+    }
+}
+
+/// A program.
+#[derive(Debug, Default)]
+pub struct Jaxpr {
+    /// Parameters.
+    pub invars: Vec<Var>,
+    /// Variables bound to `consts`.
+    pub constvars: Vec<Var>,
+    /// Values of `constvars`.
+    pub consts: Vec<Array>,
+    /// Operations in order.
+    pub eqns: Vec<Eqn>,
+    /// Results.
+    pub outvars: Vec<Atom>,
+    /// The aval of every variable.
+    pub avals: Vec<Aval>,
+    /// Union of the operations' effects.
+    pub effects: Effects,
+    /// Names.
+    pub debug: DebugInfo,
+    hash: OnceLock<u64>,
+}
+
+impl Clone for Jaxpr {
+    fn clone(&self) -> Self {
+        Jaxpr {
+            invars: self.invars.clone(),
+            constvars: self.constvars.clone(),
+            consts: self.consts.clone(),
+            eqns: self.eqns.clone(),
+            outvars: self.outvars.clone(),
+            avals: self.avals.clone(),
+            effects: self.effects,
+            debug: self.debug.clone(),
+            hash: OnceLock::new(),
+        }
+    }
+}
+
+impl Jaxpr {
+    /// The aval of a variable.
+    #[inline]
+    pub fn aval(&self, v: Var) -> &Aval {
+        &self.avals[v.0 as usize]
+    }
+
+    /// The aval of an atom.
+    pub fn atom_aval(&self, a: &Atom) -> Aval {
+        match a {
+            Atom::Var(v) => self.aval(*v).clone(),
+            Atom::Lit(l) => Aval { shape: Shape::new(), dtype: l.scalar.dtype, weak: l.weak },
+        }
+    }
+
+    /// The parameters' avals.
+    pub fn in_avals(&self) -> Vec<Aval> {
+        self.invars.iter().map(|&v| self.aval(v).clone()).collect()
+    }
+
+    /// The results' avals.
+    pub fn out_avals(&self) -> Vec<Aval> {
+        self.outvars.iter().map(|a| self.atom_aval(a)).collect()
+    }
+
+    /// A new variable.
+    pub fn new_var(&mut self, aval: Aval) -> Var {
+        self.avals.push(aval);
+        Var(self.avals.len() as u32 - 1)
+    }
+
+    /// A hash of the structure, kept after the first call.
+    pub fn structural_hash(&self) -> u64 {
+        *self.hash.get_or_init(|| {
+            let mut h = rustc_hash::FxHasher::default();
+            (&self.invars, &self.constvars, &self.outvars, &self.avals).hash(&mut h);
+            self.consts.iter().for_each(|c| c.id().hash(&mut h));
+            for e in &self.eqns {
+                (&e.op, &e.inputs, &e.outputs).hash(&mut h);
+            }
+            h.finish()
+        })
+    }
+}
+
+/// A shared program: equal and hashed by structure.
+#[derive(Clone, Debug)]
+pub struct JaxprRef(pub Arc<Jaxpr>);
+
+impl JaxprRef {
+    /// A shared program.
+    pub fn new(j: Jaxpr) -> Self {
+        JaxprRef(Arc::new(j))
+    }
+}
+
+impl From<Jaxpr> for JaxprRef {
+    fn from(j: Jaxpr) -> Self {
+        JaxprRef::new(j)
+    }
+}
+
+impl std::ops::Deref for JaxprRef {
+    type Target = Jaxpr;
+    fn deref(&self) -> &Jaxpr {
+        &self.0
+    }
+}
+
+impl PartialEq for JaxprRef {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || *self.0 == *other.0
+    }
+}
+
+impl Eq for JaxprRef {}
+
+impl Hash for JaxprRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.structural_hash().hash(state);
+    }
+}
+
+impl PartialEq for Jaxpr {
+    fn eq(&self, o: &Self) -> bool {
+        self.invars == o.invars
+            && self.constvars == o.constvars
+            && self.outvars == o.outvars
+            && self.avals == o.avals
+            && self.consts.len() == o.consts.len()
+            && self.consts.iter().zip(&o.consts).all(|(a, b)| a.ptr_eq(b))
+            && self.eqns.len() == o.eqns.len()
+            && self
+                .eqns
+                .iter()
+                .zip(&o.eqns)
+                .all(|(a, b)| a.inputs == b.inputs && a.outputs == b.outputs && a.op == b.op)
+    }
+}
+
+impl Eq for Jaxpr {}

@@ -1,0 +1,56 @@
+//! Jaxpr to kernel IR: each equation's own lowering, in order.
+//!
+//! The graph's parameters are the program's constants, then its arguments.
+
+use crate::jaxpr::{Atom, Jaxpr, Var};
+use crate::op::OpRef;
+use ferrax_base::{Aval, Result, error};
+use ferrax_loops::{Builder, Graph, Type, ValueId};
+use smallvec::SmallVec;
+
+/// Lowers a whole program.
+pub fn lower(jaxpr: &Jaxpr) -> Result<Graph> {
+    let params = jaxpr.constvars.iter().chain(&jaxpr.invars).map(|&v| Type::from(jaxpr.aval(v)));
+    let mut b = Builder::new(params);
+    let args: Vec<ValueId> = b.params().collect();
+    let outs = lower_into(jaxpr, &mut b, &args)?;
+    Ok(b.finish(&outs))
+}
+
+/// Appends a program's operations; `args` are its constants, then its arguments.
+pub fn lower_into(jaxpr: &Jaxpr, b: &mut Builder, args: &[ValueId]) -> Result<Vec<ValueId>> {
+    let mut env: Vec<Option<ValueId>> = vec![None; jaxpr.avals.len()];
+    for (&v, &id) in jaxpr.constvars.iter().chain(&jaxpr.invars).zip(args) {
+        env[v.0 as usize] = Some(id);
+    }
+    let mut inputs: SmallVec<[ValueId; 4]> = SmallVec::new();
+    for eqn in &jaxpr.eqns {
+        inputs.clear();
+        for a in &eqn.inputs {
+            inputs.push(read(&env, b, a)?);
+        }
+        let outs: SmallVec<[Aval; 1]> = eqn.outputs.iter().map(|&v| jaxpr.aval(v).clone()).collect();
+        let results = eqn.op.kernel(&eqn.op, b, &inputs, &outs)?;
+        debug_assert_eq!(results.len(), outs.len(), "{}", eqn.op.name());
+        for (&v, id) in eqn.outputs.iter().zip(results) {
+            debug_assert_eq!(*b.ty(id), Type::from(jaxpr.aval(v)), "lowering of {}", eqn.op.name());
+            env[v.0 as usize] = Some(id);
+        }
+    }
+    jaxpr.outvars.iter().map(|a| read(&env, b, a)).collect()
+}
+
+fn read(env: &[Option<ValueId>], b: &mut Builder, a: &Atom) -> Result<ValueId> {
+    match a {
+        Atom::Lit(l) => Ok(b.scalar(l.scalar)),
+        Atom::Var(Var(i)) => env[*i as usize].ok_or_else(|| error!(Internal, "variable {i} is used before it is defined")),
+    }
+}
+
+/// Lowers one operation by itself.
+pub fn lower_op(op: &OpRef, args: &[&Aval], outs: &[Aval]) -> Result<Graph> {
+    let mut b = Builder::new(args.iter().map(|a| Type::from(*a)));
+    let params: SmallVec<[ValueId; 4]> = b.params().collect();
+    let outs = op.kernel(op, &mut b, &params, outs)?;
+    Ok(b.finish(&outs))
+}

@@ -1,0 +1,267 @@
+//! Traces, tracers and `bind`.
+//!
+//! A trace is live or ended; there are no levels. Every trace has an id that grows with creation, so the
+//! innermost of several is the one with the largest id. `bind` hands an operation to the innermost live trace
+//! among its operands and the staging trace in force on this thread; with neither, the operation runs.
+//! Using a tracer whose trace has ended is the leak error.
+
+use crate::jaxpr::{Atom, DebugInfo};
+use crate::op::OpRef;
+use crate::value::{Value, Values};
+use ferrax_base::{Aval, Error, ErrorKind, Result, Source};
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+/// Order of creation; larger is further in. Zero is "no trace".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TraceId(pub u64);
+
+impl TraceId {
+    /// A fresh id, larger than all before it.
+    pub fn fresh() -> TraceId {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        TraceId(NEXT.fetch_add(1, Relaxed))
+    }
+}
+
+/// A transformation in progress.
+pub trait Trace: Send + Sync {
+    /// Its place among traces.
+    fn id(&self) -> TraceId;
+    /// Whether it may still process operations.
+    fn is_live(&self) -> bool;
+    /// Processes an operation; `this` is the trace itself, for making tracers.
+    fn process(&self, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values>;
+    /// The transformation's name as users know it: `jit`, `grad`, `vmap`, ….
+    fn transform(&self) -> &'static str;
+    /// The transformed function, for messages.
+    fn debug(&self) -> &DebugInfo;
+    /// What a staged value depends on, in the user's terms ("the value of the argument x").
+    fn explain(&self, _tracer: &Tracer) -> Option<String> {
+        None
+    }
+}
+
+/// A shared trace.
+pub type TraceRef = Arc<dyn Trace>;
+
+/// What a tracer stands for; the trace that made it knows which variant it holds.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// A variable or literal of the program being recorded (staging and tape traces).
+    Staged(Atom),
+    /// A value with its tangent; `None` is a symbolic zero.
+    #[allow(missing_docs)]
+    Jvp { primal: Value, tangent: Option<Value> },
+    /// A value with its batch axis; `None` is unbatched.
+    #[allow(missing_docs)]
+    Batched { value: Value, axis: Option<usize> },
+}
+
+struct Cell {
+    trace: TraceRef,
+    aval: Aval,
+    payload: Payload,
+    source: Source,
+}
+
+/// A stand-in for a value under a transformation; cloning shares it.
+#[derive(Clone)]
+pub struct Tracer(Arc<Cell>);
+
+impl Tracer {
+    /// A tracer of `trace`, created where user code stands now.
+    pub fn new(trace: TraceRef, aval: Aval, payload: Payload) -> Tracer {
+        Tracer(Arc::new(Cell { trace, aval, payload, source: Source::here() }))
+    }
+
+    /// Shape, dtype and weak type.
+    #[inline]
+    pub fn aval(&self) -> &Aval {
+        &self.0.aval
+    }
+
+    /// The trace it belongs to.
+    #[inline]
+    pub fn trace(&self) -> &TraceRef {
+        &self.0.trace
+    }
+
+    /// What it stands for.
+    #[inline]
+    pub fn payload(&self) -> &Payload {
+        &self.0.payload
+    }
+
+    /// Where it was made.
+    pub fn source(&self) -> Source {
+        self.0.source
+    }
+
+    /// Whether two handles are the same tracer.
+    pub fn ptr_eq(&self, other: &Tracer) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Number of handles to the tracer.
+    pub fn handles(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    /// Address that identifies the tracer while it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// The concrete value behind it, looking through jvp tracers of concrete values.
+    pub fn concrete(&self) -> Option<Value> {
+        match &self.0.payload {
+            Payload::Jvp { primal: Value::Tracer(t), .. } => t.concrete(),
+            Payload::Jvp { primal, .. } => Some(primal.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Traced<{}>", self.aval())
+    }
+}
+
+thread_local! {
+    /// The staging trace in force, innermost last; `None` entries force evaluation.
+    static BASE: RefCell<Vec<(TraceId, Option<TraceRef>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Puts a staging trace in force on this thread until dropped.
+pub struct BaseGuard(());
+
+impl BaseGuard {
+    /// Stages every operation into `trace`, those on plain arrays too.
+    pub fn stage(trace: TraceRef) -> BaseGuard {
+        BASE.with_borrow_mut(|b| b.push((trace.id(), Some(trace))));
+        BaseGuard(())
+    }
+
+    /// Runs operations on plain arrays at once, even while a function is being staged.
+    pub fn eager() -> BaseGuard {
+        BASE.with_borrow_mut(|b| b.push((TraceId(0), None)));
+        BaseGuard(())
+    }
+}
+
+impl Drop for BaseGuard {
+    fn drop(&mut self) {
+        BASE.with_borrow_mut(|b| {
+            b.pop();
+        });
+    }
+}
+
+/// The staging trace in force on this thread.
+pub fn base() -> Option<TraceRef> {
+    BASE.with_borrow(|b| b.last().and_then(|(_, t)| t.clone()))
+}
+
+/// Whether operations on plain arrays run at once on this thread.
+#[inline]
+pub fn is_eager() -> bool {
+    BASE.with_borrow(|b| b.last().is_none_or(|(_, t)| t.is_none()))
+}
+
+/// Runs an operation on concrete values; installed by the dispatcher.
+pub type Evaluator = fn(&OpRef, &[Value]) -> Result<Values>;
+
+static EVALUATOR: OnceLock<Evaluator> = OnceLock::new();
+
+/// Installs the dispatcher's evaluator; the first call counts.
+pub fn set_evaluator(f: Evaluator) {
+    let _ = EVALUATOR.set(f);
+}
+
+/// Runs an operation on concrete values through the dispatcher.
+pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
+    match EVALUATOR.get() {
+        Some(f) => f(op, args),
+        None => Err(ferrax_base::error!(Internal, "no dispatcher is installed: call ferrax::init() first")),
+    }
+}
+
+/// Applies a primitive to values: the one entrance of every operation.
+pub fn bind(op: &OpRef, args: &[Value]) -> Result<Values> {
+    let mut innermost: Option<&TraceRef> = None;
+    for arg in args {
+        if let Value::Tracer(t) = arg {
+            let trace = t.trace();
+            if !trace.is_live() {
+                return Err(leaked(t));
+            }
+            if innermost.is_none_or(|i| trace.id() > i.id()) {
+                innermost = Some(trace);
+            }
+        }
+    }
+    let floor = innermost.map_or(TraceId(0), |t| t.id());
+    let base = BASE.with_borrow(|b| b.last().filter(|(id, _)| *id > floor).and_then(|(_, t)| t.clone()));
+    match (base, innermost) {
+        (Some(base), _) => base.process(&base, op, args),
+        (None, Some(trace)) => {
+            let trace = trace.clone();
+            trace.process(&trace, op, args)
+        }
+        (None, None) => evaluate(op, args),
+    }
+}
+
+/// Applies a primitive with one result.
+pub fn bind1(op: &OpRef, args: &[Value]) -> Result<Value> {
+    bind(op, args)?.pop().ok_or_else(|| ferrax_base::error!(Internal, "{} gave no result", op.name()))
+}
+
+/// Says where a leaked tracer is kept, in the host's terms ("`store.d['k'][0]`"); installed by the host.
+pub type LeakFinder = fn(&Tracer) -> Option<String>;
+
+static LEAK_FINDER: OnceLock<LeakFinder> = OnceLock::new();
+
+/// Installs the host's leak finder; the first call counts.
+pub fn set_leak_finder(f: LeakFinder) {
+    let _ = LEAK_FINDER.set(f);
+}
+
+struct Leak(Tracer);
+
+impl fmt::Display for Leak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let trace = self.0.trace();
+        writeln!(
+            f,
+            "Encountered an unexpected tracer. The function {} transformed by {} has a side effect: it kept an \
+             intermediate value with type {} beyond its own end, and that value was used now.",
+            trace.debug().describe(),
+            trace.transform(),
+            self.0.aval()
+        )?;
+        if let Some(at) = self.0.source().location() {
+            writeln!(f, "The leaked value was created at {at}")?;
+            if let Some(text) = &at.text {
+                writeln!(f, "    {}", text.trim())?;
+            }
+        }
+        if let Some(place) = LEAK_FINDER.get().and_then(|find| find(&self.0)) {
+            writeln!(f, "It is kept in {place}.")?;
+        }
+        f.write_str(
+            "To fix this, return the value from the transformed function instead of storing it. To find the line \
+             that stores it, run under `with jax.checking_leaks():`.",
+        )
+    }
+}
+
+/// The error of using a tracer after its trace ended.
+#[cold]
+pub fn leaked(t: &Tracer) -> Error {
+    ErrorKind::UnexpectedTracer(Box::new(Leak(t.clone()))).into()
+}
