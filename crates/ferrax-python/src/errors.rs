@@ -1,0 +1,404 @@
+//! Errors across the boundary, in both directions; the only place that knows which exception class an
+//! [`ErrorKind`] becomes.
+//!
+//! * Rust to Python: [`raise`] (`.map_err(raise)?`, or [`IntoPyResult::py`]).
+//! * Python to Rust and back: [`carry`] wraps a `PyErr`; [`raise`] takes it out again as the same object.
+//! * A panic becomes `ferrax.errors.InternalError` in [`guard`]; the process lives on.
+//!
+//! The classes take the arguments that JAX's take (a tracer), or a finished text, which is also what makes
+//! them picklable. `python/ferrax/errors.py` gives them their docstrings.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::ffi::CStr;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+use ferrax_base::error::HostError;
+use ferrax_base::{Error, ErrorKind};
+use pyo3::exceptions::{
+    PyAttributeError, PyException, PyFloatingPointError, PyIndexError, PyKeyError, PyMemoryError,
+    PyNotImplementedError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError,
+};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::{PyTypeInfo, ffi, intern};
+
+use crate::fastcall::{self, Args, FastCall, Params, Signature};
+
+/// The exception classes that ferrax defines itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// `JAXTypeError(TypeError)`
+    JaxType,
+    /// `JAXIndexError(IndexError)`
+    JaxIndex,
+    /// `ConcretizationTypeError(JAXTypeError)`
+    Concretization,
+    /// `TracerBoolConversionError(ConcretizationTypeError)`
+    BoolConversion,
+    /// `TracerIntegerConversionError(JAXTypeError)`
+    IntegerConversion,
+    /// `TracerArrayConversionError(JAXTypeError)`
+    ArrayConversion,
+    /// `NonConcreteBooleanIndexError(JAXIndexError)`
+    BooleanIndex,
+    /// `UnexpectedTracerError(JAXTypeError)`
+    UnexpectedTracer,
+    /// `KeyReuseError(JAXTypeError)`
+    KeyReuse,
+    /// `JaxRuntimeError(RuntimeError)`
+    Runtime,
+    /// `InternalError(RuntimeError)`
+    Internal,
+    /// `JaxprTypeError(TypeError)`
+    JaxprType,
+    /// `InconclusiveDimensionOperation(Exception)`
+    InconclusiveDimension,
+}
+
+/// How a class's base is found.
+enum Base {
+    Own(Class),
+    Builtin(fn(Python<'_>) -> Bound<'_, PyType>),
+}
+
+/// One row per class, in the order of [`Class`]: dotted name, base, and how its arguments become its text.
+const TABLE: [(&CStr, Base, Option<Text>); 13] = [
+    (c"ferrax.errors.JAXTypeError", Base::Builtin(builtin::<PyTypeError>), Some(Text::Message)),
+    (c"ferrax.errors.JAXIndexError", Base::Builtin(builtin::<PyIndexError>), Some(Text::Message)),
+    (c"ferrax.errors.ConcretizationTypeError", Base::Own(Class::JaxType), Some(Text::Concretization)),
+    (c"ferrax.errors.TracerBoolConversionError", Base::Own(Class::Concretization), Some(Text::Bool)),
+    (c"ferrax.errors.TracerIntegerConversionError", Base::Own(Class::JaxType), Some(Text::Integer)),
+    (c"ferrax.errors.TracerArrayConversionError", Base::Own(Class::JaxType), Some(Text::Array)),
+    (c"ferrax.errors.NonConcreteBooleanIndexError", Base::Own(Class::JaxIndex), Some(Text::BooleanIndex)),
+    (c"ferrax.errors.UnexpectedTracerError", Base::Own(Class::JaxType), Some(Text::Leak)),
+    (c"ferrax.errors.KeyReuseError", Base::Own(Class::JaxType), None),
+    (c"ferrax.errors.JaxRuntimeError", Base::Builtin(builtin::<PyRuntimeError>), Some(Text::Status)),
+    (c"ferrax.errors.InternalError", Base::Builtin(builtin::<PyRuntimeError>), None),
+    (c"ferrax.errors.JaxprTypeError", Base::Builtin(builtin::<PyTypeError>), None),
+    (c"ferrax.errors.InconclusiveDimensionOperation", Base::Builtin(builtin::<PyException>), None),
+];
+
+fn builtin<T: PyTypeInfo>(py: Python<'_>) -> Bound<'_, PyType> {
+    T::type_object(py)
+}
+
+static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
+
+impl Class {
+    /// The class object.
+    pub fn get(self, py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+        Ok(CLASSES.get_or_try_init(py, || make_classes(py))?[self as usize].bind(py).clone())
+    }
+
+    /// An exception of this class, with a finished text.
+    pub fn error(self, py: Python<'_>, text: String) -> PyErr {
+        match self.get(py).and_then(|class| class.call1((text,))) {
+            Ok(value) => PyErr::from_value(value),
+            Err(e) => e,
+        }
+    }
+}
+
+fn make_classes(py: Python<'_>) -> PyResult<Vec<Py<PyType>>> {
+    let mut classes: Vec<Py<PyType>> = Vec::with_capacity(TABLE.len());
+    for (name, base, text) in &TABLE {
+        let base = match base {
+            Base::Own(class) => classes[*class as usize].bind(py).clone(),
+            Base::Builtin(get) => get(py),
+        };
+        let dict = PyDict::new(py);
+        if let Some(text) = *text {
+            dict.set_item(intern!(py, "__init__"), text.init(py)?)?;
+            if let Text::Status = text {
+                dict.set_item("error_code", 2)?;
+                dict.set_item("error_code_string", status_name(2))?;
+                dict.set_item("error_message", "")?;
+            }
+        }
+        // `new_type` drops its reference to the dict before CPython reads it: `dict` itself must live on
+        let shared = dict.clone().into_any().unbind();
+        classes.push(PyErr::new_type(py, name, None, Some(&base), Some(shared))?);
+        drop(dict);
+    }
+    Ok(classes)
+}
+
+/// How a class's `__init__` makes the text from its arguments.
+#[derive(Clone, Copy)]
+enum Text {
+    Message,
+    Concretization,
+    Bool,
+    Integer,
+    Array,
+    BooleanIndex,
+    Leak,
+    Status,
+}
+
+impl Text {
+    fn init(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let signature = match self {
+            Text::Message => "(self, message)",
+            Text::Concretization => "(self, tracer, context='')",
+            Text::Leak => "(self, msg)",
+            Text::Status => "(self, msg=None, code=None)",
+            _ => "(self, tracer)",
+        };
+        fastcall::new_callable(py, ErrorInit(self), "__init__", "", Signature::Text(signature))
+    }
+
+    /// The text for a tracer: its own description, and where it comes from.
+    fn of_tracer(self, tracer: &Bound<'_, PyAny>, context: &str) -> PyResult<String> {
+        let part = |name: &str| -> PyResult<Option<String>> {
+            match tracer.getattr_opt(name)? {
+                Some(method) => Ok(Some(method.call0()?.extract()?)),
+                None => Ok(None),
+            }
+        };
+        let what = match part("_error_repr")? {
+            Some(text) => text,
+            None => tracer.repr()?.extract()?,
+        };
+        let origin = part("_origin_msg")?.unwrap_or_default();
+        Ok(match self {
+            Text::Message | Text::Leak | Text::Status => tracer.str()?.extract()?,
+            Text::Concretization => format!(
+                "Abstract tracer value encountered where concrete value is expected: {what}\n{context}{origin}\n"
+            ),
+            Text::Bool => format!("Attempted boolean conversion of {what}.{origin}"),
+            Text::Integer => format!("The __index__() method was called on {what}{origin}"),
+            Text::Array => {
+                format!("The numpy.ndarray conversion method __array__() was called on {what}{origin}")
+            }
+            Text::BooleanIndex => format!("Array boolean indices must be concrete; got {}\n", tracer.str()?),
+        })
+    }
+}
+
+/// `__init__` of the classes that take a tracer or a text.
+struct ErrorInit(Text);
+
+impl FastCall for ErrorInit {
+    const TYPE_NAME: &'static CStr = c"ferrax.method";
+    const METHOD: bool = true;
+
+    fn call(&self, py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
+        const ONE: Params = Params::new("__init__", &["self", "message"], 2, 2);
+        const STATUS: Params = Params::new("__init__", &["self", "msg", "code"], 1, 3);
+        const LEAK: Params = Params::new("__init__", &["self", "msg"], 2, 2);
+        const TRACER: Params = Params::new("__init__", &["self", "tracer"], 2, 2);
+        const CONTEXT: Params = Params::new("__init__", &["self", "tracer", "context"], 2, 3);
+        if let Text::Status = self.0 {
+            let [slf, text, code] = STATUS.parse::<3>(&args)?;
+            let text = text.filter(|t| !t.is_none()).map_or_else(|| Ok(String::new()), |t| t.extract())?;
+            let code = code.filter(|c| !c.is_none()).map_or(Ok(2), |c| c.extract())?;
+            if let Some(slf) = slf {
+                set_status(&slf, &text, code)?;
+            }
+            return Ok(py.None());
+        }
+        let params = match self.0 {
+            Text::Message => &ONE,
+            Text::Leak => &LEAK,
+            Text::Concretization => &CONTEXT,
+            _ => &TRACER,
+        };
+        let [slf, what, context] = params.parse::<3>(&args)?;
+        let (Some(slf), Some(what)) = (slf, what) else { return Ok(py.None()) };
+        let text = if let Ok(text) = what.extract::<String>() {
+            text
+        } else {
+            let context: String = context.map_or(Ok(String::new()), |c| c.extract())?;
+            self.0.of_tracer(&what, &context)?
+        };
+        set_text(&slf, text)?;
+        Ok(py.None())
+    }
+}
+
+/// Sets `args` to the text with a last line that says where the class is explained.
+fn set_text(slf: &Bound<'_, PyAny>, mut text: String) -> PyResult<()> {
+    let py = slf.py();
+    for class in slf.get_type().mro() {
+        let class = class.cast::<PyType>()?;
+        if class.module()?.to_str()? == "ferrax.errors" {
+            let see = format!("See help(ferrax.errors.{}).", class.name()?.to_str()?);
+            if !text.ends_with(&see) {
+                if !text.ends_with('\n') {
+                    text.push('\n');
+                }
+                text.push_str(&see);
+            }
+            break;
+        }
+    }
+    slf.setattr(intern!(py, "args"), PyTuple::new(py, [text])?)
+}
+
+/// Fills a `JaxRuntimeError`.
+fn set_status(slf: &Bound<'_, PyAny>, text: &str, code: i64) -> PyResult<()> {
+    let py = slf.py();
+    slf.setattr(intern!(py, "args"), PyTuple::new(py, [text])?)?;
+    slf.setattr(intern!(py, "error_code"), code)?;
+    slf.setattr(intern!(py, "error_code_string"), status_name(code))?;
+    slf.setattr(intern!(py, "error_message"), text)
+}
+
+/// The names that the status codes of XLA and gRPC have.
+fn status_name(code: i64) -> &'static str {
+    const NAMES: [&str; 17] = [
+        "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+        "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
+        "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+    ];
+    usize::try_from(code).ok().and_then(|i| NAMES.get(i).copied()).unwrap_or("")
+}
+
+/// The exception for a Rust error.
+#[cold]
+pub fn raise(error: Error) -> PyErr {
+    use ErrorKind::*;
+    let kind = match *error.0 {
+        Host(host) => match host.into_any().downcast::<PyHostError>() {
+            Ok(own) => return own.0,
+            Err(_) => Internal(Box::new("an error of another host reached Python")),
+        },
+        kind => kind,
+    };
+    Python::attach(|py| match kind {
+        Type(m) => PyTypeError::new_err(m.to_string()),
+        Value(m) => PyValueError::new_err(m.to_string()),
+        Index(m) => PyIndexError::new_err(m.to_string()),
+        Overflow(m) => PyOverflowError::new_err(m.to_string()),
+        NotImplemented(m) => PyNotImplementedError::new_err(m.to_string()),
+        Memory(m) => PyMemoryError::new_err(m.to_string()),
+        Attribute(m) => PyAttributeError::new_err(m.to_string()),
+        Key(m) => PyKeyError::new_err(m.to_string()),
+        Deleted(m) => PyRuntimeError::new_err(m.to_string()),
+        FloatingPoint(m) => PyFloatingPointError::new_err(m.to_string()),
+        Runtime(m) => Class::Runtime.error(py, m.to_string()),
+        Concretization(m) => Class::Concretization.error(py, m.to_string()),
+        BoolConversion(m) => Class::BoolConversion.error(py, m.to_string()),
+        IntegerConversion(m) => Class::IntegerConversion.error(py, m.to_string()),
+        ArrayConversion(m) => Class::ArrayConversion.error(py, m.to_string()),
+        BooleanIndex(m) => Class::BooleanIndex.error(py, m.to_string()),
+        UnexpectedTracer(m) => Class::UnexpectedTracer.error(py, m.to_string()),
+        Internal(m) => Class::Internal.error(py, report(&m.to_string())),
+        Host(_) => unreachable!("taken out above"),
+    })
+}
+
+/// `Result` with ferrax's error to `PyResult`.
+pub trait IntoPyResult<T> {
+    /// Maps the error with [`raise`].
+    fn py(self) -> PyResult<T>;
+}
+
+impl<T> IntoPyResult<T> for ferrax_base::Result<T> {
+    #[inline]
+    fn py(self) -> PyResult<T> {
+        self.map_err(raise)
+    }
+}
+
+/// A Python exception on its way through Rust.
+pub struct PyHostError(pub PyErr);
+
+impl HostError for PyHostError {
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+impl fmt::Display for PyHostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Wraps a Python exception for the way through Rust; [`raise`] gives the same object back.
+#[cold]
+pub fn carry(error: PyErr) -> Error {
+    ErrorKind::Host(Box::new(PyHostError(error))).into()
+}
+
+thread_local! {
+    /// How many [`guard`]s are on this thread's stack.
+    static GUARDS: Cell<u32> = const { Cell::new(0) };
+    /// Message and place of the last panic under a guard.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs `f`; a panic in it becomes an `InternalError`.
+#[inline]
+pub fn guard<R>(f: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
+    struct Depth;
+    impl Drop for Depth {
+        fn drop(&mut self) {
+            GUARDS.set(GUARDS.get() - 1);
+        }
+    }
+    GUARDS.set(GUARDS.get() + 1);
+    let depth = Depth;
+    let result = catch_unwind(AssertUnwindSafe(f));
+    drop(depth);
+    result.unwrap_or_else(|payload| Err(panicked(&*payload)))
+}
+
+#[cold]
+fn panicked(payload: &(dyn Any + Send)) -> PyErr {
+    let text = PANIC.take().unwrap_or_else(|| message(payload));
+    Python::attach(|py| Class::Internal.error(py, report(&text)))
+}
+
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a text".into())
+}
+
+fn report(what: &str) -> String {
+    format!(
+        "this is a bug in ferrax, not in your program: {what}\n\
+         Please report it with the lines that led here; the process can go on."
+    )
+}
+
+/// Panics under a [`guard`] leave their text and place for the exception instead of printing them.
+fn install_panic_hook() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if GUARDS.try_with(Cell::get).unwrap_or(0) == 0 {
+                return previous(info);
+            }
+            let place = info.location().map(|l| format!(" ({}:{})", l.file(), l.line())).unwrap_or_default();
+            PANIC.set(Some(format!("{}{place}", message(info.payload()))));
+        }));
+    });
+}
+
+/// Adds the exception classes to the extension module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    install_panic_hook();
+    let py = m.py();
+    for class in CLASSES.get_or_try_init(py, || make_classes(py))? {
+        let class = class.bind(py);
+        m.add(class.name()?, class)?;
+    }
+    m.add_function(wrap_pyfunction!(_panic_for_tests, m)?)
+}
+
+/// Panics, for the test that a panic becomes an exception.
+#[pyfunction]
+fn _panic_for_tests() -> PyResult<()> {
+    guard(|| panic!("asked for by a test"))
+}
+
+/// The pointer type that raw slots return for "an exception is set".
+pub const NULL: *mut ffi::PyObject = std::ptr::null_mut();

@@ -1,0 +1,3 @@
+"""Composable transformations of array programs: JAX's interface over a Rust core."""
+
+from ferrax import errors as errors

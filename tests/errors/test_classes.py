@@ -1,0 +1,109 @@
+"""The exception classes: bases, constructors and texts as JAX's, pickling, and panics as exceptions."""
+
+import inspect
+import pickle
+
+import ferrax
+import pytest
+from ferrax import _ferrax, errors
+
+jax = pytest.importorskip("jax")
+
+SHARED = [name for name in errors.__all__ if hasattr(jax.errors, name)]
+TRACER_CLASSES = [
+    "ConcretizationTypeError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "TracerArrayConversionError",
+    "NonConcreteBooleanIndexError",
+]
+
+
+class FakeTracer:
+    def _error_repr(self):
+        return "traced array with shape float32[3]"
+
+    def _origin_msg(self):
+        return "\nIt depends on x."
+
+    def __str__(self):
+        return "Traced<float32[3]>"
+
+
+def test_every_class_of_jax_is_there():
+    names = {n for n in dir(jax.errors) if isinstance(getattr(jax.errors, n), type)}
+    assert names <= set(errors.__all__)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_bases_and_signature(name):
+    ours, theirs = getattr(errors, name), getattr(jax.errors, name)
+    skip = {"_JAXErrorMixin"}
+    assert [c.__name__ for c in ours.__mro__] == [c.__name__ for c in theirs.__mro__ if c.__name__ not in skip]
+    assert ours.__module__ == "ferrax.errors"
+    assert ours.__doc__.strip()
+    if "__init__" in theirs.__dict__ and name != "JaxRuntimeError":
+        assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters)
+
+
+@pytest.mark.parametrize("name", TRACER_CLASSES)
+def test_text_from_a_tracer(name):
+    def text(module):
+        return getattr(module, name)(FakeTracer()).args[0].split("See ")[0].strip()
+
+    assert text(errors) == text(jax.errors)
+
+
+def test_context():
+    error = errors.ConcretizationTypeError(FakeTracer(), "the axis argument")
+    assert error.args == errors.ConcretizationTypeError(tracer=FakeTracer(), context="the axis argument").args
+    assert "the axis argument" in str(error)
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_pickle(name):
+    error = getattr(errors, name)("some text")
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert copy.args == error.args
+
+
+def test_see_line_names_the_public_class():
+    class Mine(errors.ConcretizationTypeError):
+        pass
+
+    assert str(Mine("text")) == "text\nSee help(ferrax.errors.ConcretizationTypeError)."
+
+
+def test_wrong_arguments():
+    with pytest.raises(TypeError, match=r"missing 1 required positional argument: 'tracer'"):
+        errors.ConcretizationTypeError()
+    with pytest.raises(TypeError, match=r"takes 2 positional arguments but 3 were given"):
+        errors.TracerBoolConversionError(FakeTracer(), 1)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'y'"):
+        errors.TracerBoolConversionError(FakeTracer(), y=1)
+    with pytest.raises(TypeError, match=r"multiple values for argument 'tracer'"):
+        errors.TracerBoolConversionError(FakeTracer(), tracer=1)
+
+
+@pytest.mark.parametrize("args", [(), ("text",), ("text", 3), (None, 8), ("text", 99)])
+def test_runtime_error(args):
+    ours, theirs = errors.JaxRuntimeError(*args), jax.errors.JaxRuntimeError(*args)
+    for name in ["args", "error_code", "error_code_string", "error_message"]:
+        assert getattr(ours, name) == getattr(theirs, name)
+
+
+def test_a_panic_is_an_exception():
+    with pytest.raises(ferrax.errors.InternalError, match="bug in ferrax.*asked for by a test(.|\n)*report"):
+        _ferrax._panic_for_tests()
+
+
+def test_callables_look_like_functions():
+    init = errors.JAXTypeError.__dict__["__init__"]
+    assert init.__name__ == "__init__"
+    assert str(inspect.signature(init)) == "(self, message)"
+    init.extra = 1
+    assert init.__dict__["extra"] == 1
+    del init.extra
+    assert not hasattr(init, "extra")
+    assert init.__get__(None, int) is init
