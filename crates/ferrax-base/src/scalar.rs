@@ -101,9 +101,7 @@ impl Scalar {
             DType::F16 => half::f16::from_bits(self.bits as u16).to_f64(),
             DType::BF16 => half::bf16::from_bits(self.bits as u16).to_f64(),
             d if d.is_signed() => self.to_i64() as f64,
-            d if d.is_float() => {
-                crate::narrow::NarrowFloat::of(d).map_or(0.0, |n| n.to_f32(self.bits as u8) as f64)
-            }
+            d if d.is_float() => crate::narrow::NarrowFloat::of(d).map_or(0.0, |n| n.to_f32(self.bits as u8) as f64),
             _ => self.bits as u64 as f64,
         }
     }

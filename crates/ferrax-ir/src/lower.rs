@@ -43,7 +43,9 @@ pub fn lower_into(jaxpr: &Jaxpr, b: &mut Builder, args: &[ValueId]) -> Result<Ve
 fn read(env: &[Option<ValueId>], b: &mut Builder, a: &Atom) -> Result<ValueId> {
     match a {
         Atom::Lit(l) => Ok(b.scalar(l.scalar)),
-        Atom::Var(Var(i)) => env[*i as usize].ok_or_else(|| error!(Internal, "variable {i} is used before it is defined")),
+        Atom::Var(Var(i)) => {
+            env[*i as usize].ok_or_else(|| error!(Internal, "variable {i} is used before it is defined"))
+        }
     }
 }
 

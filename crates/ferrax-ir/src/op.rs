@@ -182,13 +182,7 @@ pub trait Op: Send + Sync + 'static {
         dims: &[Option<usize>],
     ) -> Result<(Values, BatchDims)>;
     fn simplify(&self, this: &OpRef, cx: &mut dyn Rewriter, inputs: &[Atom]) -> Result<Option<SmallVec<[Atom; 1]>>>;
-    fn kernel(
-        &self,
-        this: &OpRef,
-        b: &mut Builder,
-        args: &[ValueId],
-        outs: &[Aval],
-    ) -> Result<SmallVec<[ValueId; 1]>>;
+    fn kernel(&self, this: &OpRef, b: &mut Builder, args: &[ValueId], outs: &[Aval]) -> Result<SmallVec<[ValueId; 1]>>;
     fn reference(&self, args: &[RefTensor], outs: &[Aval]) -> Result<Vec<RefTensor>>;
     fn stage(&self, this: &OpRef, trace: &TraceRef, args: &[Value]) -> Option<Result<Values>>;
     fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>>;

@@ -159,9 +159,13 @@ impl Builder {
 
     /// A rank-0 constant.
     pub fn scalar(&mut self, s: Scalar) -> ValueId {
-        let found = self.graph.nodes.iter().rev().take(16).find(|n| {
-            matches!(n.kind, Kind::Const(c) if c == s) && self.graph.ty(n.first).shape.is_empty()
-        });
+        let found = self
+            .graph
+            .nodes
+            .iter()
+            .rev()
+            .take(16)
+            .find(|n| matches!(n.kind, Kind::Const(c) if c == s) && self.graph.ty(n.first).shape.is_empty());
         match found {
             Some(n) => n.first,
             None => self.push(Kind::Const(s), &[], Type::new(s.dtype, &[])),
