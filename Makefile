@@ -1,0 +1,82 @@
+# Chores. `make demo` and `make test` set up everything they need in .venv; both are quick when nothing changed.
+# Variables: PYTHON (the interpreter to make .venv with), PROFILE (the cargo profile of the extension).
+
+PYTHON ?= python3
+PROFILE ?= release
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMPS := $(VENV)/stamps
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml') Cargo.toml Cargo.lock
+# PyO3 and maturin look at these
+export PYO3_PYTHON := $(abspath $(PY))
+export VIRTUAL_ENV := $(abspath $(VENV))
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test test-rust test-python lint format develop wheel bench coverage clean
+
+help:
+	@echo "make demo     set up, build the release extension, train examples/digits.py"
+	@echo "make test     set up, cargo tests, pytest"
+	@echo "make lint     formatting, clippy, ruff, mypy"
+	@echo "make format   format Rust and Python"
+	@echo "make develop  build the extension into python/ferrax (PROFILE=dev for a quick build)"
+	@echo "make wheel    a wheel in dist/"
+	@echo "make bench    the benchmark rows against NumPy and JAX"
+	@echo "make coverage write docs/coverage.md, the rules each primitive has"
+
+demo: develop
+	$(PY) examples/digits.py
+
+test: test-rust test-python
+
+# The extension module has no Rust tests: it is tested from Python.
+test-rust: $(STAMPS)/deps
+	cargo test --workspace --exclude ferrax-python
+
+test-python: develop
+	$(PY) -m pytest
+
+lint: $(STAMPS)/deps
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format:
+	cargo fmt --all
+	$(PY) -m ruff check --fix-only --exit-zero .
+	$(PY) -m ruff format .
+
+develop: $(STAMPS)/extension-$(PROFILE)
+
+wheel: $(STAMPS)/deps
+	$(PY) -m maturin build --release --out dist
+
+bench: develop
+	$(PY) benches/dispatch.py
+	$(PY) benches/compile.py
+
+coverage: develop
+	$(PY) -m ferrax.rule_coverage > docs/coverage.md
+
+clean:
+	rm -rf $(VENV) dist python/ferrax/_ferrax*.so
+	cargo clean
+
+$(PY):
+	@$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "ferrax needs Python 3.11 or newer"'
+	@cargo --version >/dev/null || { echo "ferrax needs Rust 1.95 or newer (cargo was not found)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMPS)/deps: pyproject.toml | $(PY)
+	@mkdir -p $(STAMPS)
+	$(PY) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); x = p["project"]; o = x["optional-dependencies"]; \
+	  print("\n".join(p["build-system"]["requires"] + x["dependencies"] + o["test"] + o["lint"]))' > $(STAMPS)/requirements.txt
+	$(PY) -m pip install --quiet --requirement $(STAMPS)/requirements.txt
+	@touch $@
+
+$(STAMPS)/extension-$(PROFILE): $(STAMPS)/deps $(RUST_SOURCES)
+	$(PY) -m maturin develop --profile $(PROFILE)
+	@rm -f $(STAMPS)/extension-*
+	@touch $@

@@ -1,0 +1,99 @@
+//! Holds the crate table of `docs/architecture.md`: which crate may use which, over `cargo metadata`.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const BASE: &str = "ferrax-base";
+const TREE: &str = "ferrax-tree";
+const CACHE: &str = "ferrax-cache";
+const LOOPS: &str = "ferrax-loops";
+const CPU: &str = "ferrax-cpu";
+const IR: &str = "ferrax-ir";
+const TRANSFORM: &str = "ferrax-transform";
+const OPS: &str = "ferrax-ops";
+const FERRAX: &str = "ferrax";
+
+/// Crate → the workspace crates it may use.
+const ALLOWED: &[(&str, &[&str])] = &[
+    (BASE, &[]),
+    (TREE, &[BASE]),
+    (CACHE, &[BASE]),
+    (LOOPS, &[BASE]),
+    (CPU, &[BASE, LOOPS]),
+    (IR, &[BASE, LOOPS]),
+    (TRANSFORM, &[BASE, LOOPS, IR]),
+    (OPS, &[BASE, LOOPS, IR, TRANSFORM]),
+    (FERRAX, &[BASE, TREE, CACHE, LOOPS, CPU, IR, TRANSFORM, OPS]),
+    ("ferrax-python", &[BASE, TREE, CACHE, LOOPS, CPU, IR, TRANSFORM, OPS, FERRAX]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn packages() -> Vec<Value> {
+    let out = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .expect("cargo metadata runs");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let v: Value = serde_json::from_slice(&out.stdout).expect("cargo metadata prints JSON");
+    v["packages"].as_array().expect("packages").clone()
+}
+
+fn text<'a>(v: &'a Value, key: &str) -> &'a str {
+    v[key].as_str().unwrap_or_default()
+}
+
+/// The dependencies of a package, each with whether tests alone use it.
+fn dependencies(package: &Value) -> Vec<(String, bool)> {
+    let deps = package["dependencies"].as_array().expect("dependencies");
+    deps.iter().map(|d| (text(d, "name").to_owned(), text(d, "kind") == "dev")).collect()
+}
+
+#[test]
+fn crates_use_only_what_the_table_allows() {
+    let mut wrong = Vec::new();
+    for package in packages() {
+        let name = text(&package, "name");
+        let Some((_, allowed)) = ALLOWED.iter().find(|(n, _)| *n == name) else {
+            wrong.push(format!("{name} is not in the table"));
+            continue;
+        };
+        for (dep, dev) in dependencies(&package) {
+            if !dev && dep.starts_with("ferrax") && !allowed.contains(&dep.as_str()) {
+                wrong.push(format!("{name} may not use {dep}"));
+            }
+            if dep.starts_with("pyo3") && name != "ferrax-python" {
+                wrong.push(format!("{name} may not use {dep}: Python stays in ferrax-python"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_outside_dependency_is_explained() {
+    let page = std::fs::read_to_string(root().join("docs/dependencies.md")).expect("docs/dependencies.md");
+    let mut missing = Vec::new();
+    for package in packages() {
+        for (dep, _) in dependencies(&package) {
+            if !dep.starts_with("ferrax") && !page.contains(&format!("| `{dep}` |")) {
+                missing.push(format!("{dep}, used by {}", text(&package, "name")));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no line in docs/dependencies.md for: {}", missing.join("; "));
+}
+
+#[test]
+fn versions_are_written_once() {
+    for package in packages() {
+        let manifest = std::fs::read_to_string(text(&package, "manifest_path")).expect("manifest");
+        for line in manifest.lines() {
+            assert!(!line.contains("version = \""), "{}: {line}: put it in the workspace", text(&package, "name"));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+"""Fixtures and settings that every test shares.
+
+JAX is the oracle: tests import it as `jax` and ferrax as `ferrax`; comparison helpers are in `tests/support.py`.
+"""
+
+import os
+
+# Before anything imports jax: the oracle runs on the CPU, quietly.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile(
+    "default", max_examples=25, deadline=None, derandomize=True, print_blob=True, database=None
+)
+hypothesis.settings.register_profile("thorough", max_examples=500, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture
+def jax():
+    """Real JAX, the oracle."""
+    return pytest.importorskip("jax")
+
+
+@pytest.fixture
+def x64(jax):
+    """Runs the test with 64-bit dtypes enabled in ferrax and in JAX."""
+    import ferrax
+
+    with ferrax.enable_x64(True), jax.enable_x64(True):
+        yield
