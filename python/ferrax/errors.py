@@ -8,17 +8,41 @@ from __future__ import annotations
 
 from ferrax._ferrax import (
     ConcretizationTypeError as ConcretizationTypeError,
+)
+from ferrax._ferrax import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+)
+from ferrax._ferrax import (
     InternalError as InternalError,
+)
+from ferrax._ferrax import (
     JAXIndexError as JAXIndexError,
+)
+from ferrax._ferrax import (
     JaxprTypeError as JaxprTypeError,
+)
+from ferrax._ferrax import (
     JaxRuntimeError as JaxRuntimeError,
+)
+from ferrax._ferrax import (
     JAXTypeError as JAXTypeError,
+)
+from ferrax._ferrax import (
     KeyReuseError as KeyReuseError,
+)
+from ferrax._ferrax import (
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
+)
+from ferrax._ferrax import (
     TracerArrayConversionError as TracerArrayConversionError,
+)
+from ferrax._ferrax import (
     TracerBoolConversionError as TracerBoolConversionError,
+)
+from ferrax._ferrax import (
     TracerIntegerConversionError as TracerIntegerConversionError,
+)
+from ferrax._ferrax import (
     UnexpectedTracerError as UnexpectedTracerError,
 )
 

@@ -3,8 +3,9 @@
 import inspect
 import pickle
 
-import ferrax
 import pytest
+
+import ferrax
 from ferrax import _ferrax, errors
 
 jax = pytest.importorskip("jax")
