@@ -54,6 +54,8 @@ pub enum ErrorKind {
     BooleanIndex(Explain),
     /// A tracer used after its transformation ended (`UnexpectedTracerError`).
     UnexpectedTracer(Explain),
+    /// A tracer that outlived its trace, found by the leak checker (`Exception`).
+    Leak(Explain),
     /// The host's own error.
     Host(Box<dyn HostError>),
     /// A bug in ferrax (`InternalError`): a caught panic or a broken invariant.
@@ -76,7 +78,7 @@ impl fmt::Display for Error {
         match &*self.0 {
             Type(m) | Value(m) | Index(m) | Overflow(m) | NotImplemented(m) | Memory(m) | Attribute(m) | Key(m)
             | Deleted(m) | Runtime(m) | FloatingPoint(m) | Concretization(m) | BoolConversion(m)
-            | IntegerConversion(m) | ArrayConversion(m) | BooleanIndex(m) | UnexpectedTracer(m) | Internal(m) => {
+            | IntegerConversion(m) | ArrayConversion(m) | BooleanIndex(m) | UnexpectedTracer(m) | Leak(m) | Internal(m) => {
                 m.fmt(f)
             }
             Host(e) => e.fmt(f),

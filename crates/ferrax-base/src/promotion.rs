@@ -69,8 +69,8 @@ fn join_nodes(x: Node, y: Node) -> Option<Node> {
         },
         (WeakInt, WeakFloat) | (WeakFloat, WeakInt) => WeakFloat,
         (WeakComplex, WeakInt | WeakFloat) | (WeakInt | WeakFloat, WeakComplex) => WeakComplex,
-        (weak @ (WeakInt | WeakFloat | WeakComplex), Strong(d)) | (Strong(d), weak) => return join_weak(weak, d),
         (Strong(a), Strong(b)) => return join_strong(a, b).map(Strong),
+        (weak, Strong(d)) | (Strong(d), weak) => return join_weak(weak, d),
         _ => return None,
     })
 }

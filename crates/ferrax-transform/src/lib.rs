@@ -2,6 +2,20 @@
 //!
 //! Everything here is generic over primitives: it calls their rules and knows only the few in [`structural`].
 //!
-//! Read next: [`structural`], then `ferrax-ops` for the rules.
+//! Read next: [`staging`], [`jvp`], [`linearize`], [`backward`], [`batching`]; then `ferrax-ops` for the rules.
 
+pub mod backward;
+pub mod batching;
+pub mod eval;
+pub mod jvp;
+pub mod linearize;
+pub mod programs;
+pub mod staging;
 pub mod structural;
+
+pub use backward::backward;
+pub use batching::{VmapAxis, vmap};
+pub use eval::eval_jaxpr;
+pub use jvp::jvp;
+pub use linearize::{Linearized, linearize};
+pub use staging::{Staged, stage};

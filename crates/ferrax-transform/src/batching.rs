@@ -1,0 +1,190 @@
+//! Batching: every value travels with the position of its mapped axis, and each operation's batching rule turns
+//! it into one operation on the whole batch.
+
+use crate::structural::{broadcast_batch, move_axis};
+use ferrax_base::{Result, bail, error};
+use ferrax_ir::op::BatchAxis;
+use ferrax_ir::{DebugInfo, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The mapped axis of a `vmap`.
+pub type VmapAxis = BatchAxis;
+
+/// A vmap trace.
+pub struct BatchTrace {
+    id: TraceId,
+    live: AtomicBool,
+    debug: DebugInfo,
+    axis: BatchAxis,
+}
+
+impl Trace for BatchTrace {
+    fn id(&self) -> TraceId {
+        self.id
+    }
+
+    fn is_live(&self) -> bool {
+        self.live.load(Relaxed)
+    }
+
+    fn process(&self, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values> {
+        let mut values: SmallVec<[Value; 4]> = SmallVec::with_capacity(args.len());
+        let mut dims: SmallVec<[Option<usize>; 4]> = SmallVec::with_capacity(args.len());
+        for a in args {
+            let (v, d) = self.split(a);
+            values.push(v);
+            dims.push(d);
+        }
+        if dims.iter().all(Option::is_none) {
+            return bind(op, &values);
+        }
+        let (outs, dims) = op.batch(op, &self.axis, &values, &dims)?;
+        if outs.len() != dims.len() {
+            return Err(error!(
+                Internal,
+                "the batching rule of {} gave {} axes for {} results",
+                op.name(),
+                dims.len(),
+                outs.len()
+            ));
+        }
+        Ok(outs
+            .into_iter()
+            .zip(dims)
+            .map(|(v, d)| join(this, v, d))
+            .collect())
+    }
+
+    fn transform(&self) -> &'static str {
+        "vmap"
+    }
+
+    fn debug(&self) -> &DebugInfo {
+        &self.debug
+    }
+
+    fn explain(&self, tracer: &Tracer) -> Option<String> {
+        match tracer.payload() {
+            Payload::Batched {
+                value: Value::Tracer(t),
+                ..
+            } => t.trace().explain(t),
+            _ => None,
+        }
+    }
+}
+
+impl BatchTrace {
+    fn split(&self, v: &Value) -> (Value, Option<usize>) {
+        match v {
+            Value::Tracer(t) if t.trace().id() == self.id => match t.payload() {
+                Payload::Batched { value, axis } => (value.clone(), *axis),
+                _ => (v.clone(), None),
+            },
+            _ => (v.clone(), None),
+        }
+    }
+}
+
+/// A value with its batch axis as a tracer; the value itself where it is unbatched.
+fn join(trace: &TraceRef, value: Value, axis: Option<usize>) -> Value {
+    let Some(at) = axis else { return value };
+    let mut aval = value.aval();
+    aval.shape.remove(at);
+    Value::Tracer(Tracer::new(
+        trace.clone(),
+        aval,
+        Payload::Batched { value, axis },
+    ))
+}
+
+thread_local! {
+    static NAMED: RefCell<Vec<(Arc<str>, usize, TraceRef)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Size of the innermost mapped axis of this name on this thread, with its trace.
+pub fn named_axis(name: &str) -> Option<(usize, TraceRef)> {
+    NAMED.with_borrow(|n| {
+        n.iter()
+            .rev()
+            .find(|(k, ..)| &**k == name)
+            .map(|(_, size, t)| (*size, t.clone()))
+    })
+}
+
+struct Ending<'a>(&'a BatchTrace, bool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.live.store(false, Relaxed);
+        if self.1 {
+            NAMED.with_borrow_mut(|n| {
+                n.pop();
+            });
+        }
+    }
+}
+
+/// Runs `f` on whole batches; gives each result with its batch axis, `None` where it does not depend on the batch.
+pub fn vmap(
+    debug: DebugInfo,
+    axis: VmapAxis,
+    args: &[Value],
+    dims: &[Option<usize>],
+    f: impl FnOnce(&[Value]) -> Result<Vec<Value>>,
+) -> Result<Vec<(Value, Option<usize>)>> {
+    let name = axis.name.clone();
+    let trace = Arc::new(BatchTrace {
+        id: TraceId::fresh(),
+        live: AtomicBool::new(true),
+        debug,
+        axis,
+    });
+    let shared: TraceRef = trace.clone();
+    if let Some(name) = &name {
+        NAMED.with_borrow_mut(|n| n.push((name.clone(), trace.axis.size, shared.clone())));
+    }
+    let outs = {
+        let _ending = Ending(&trace, name.is_some());
+        let mapped: Vec<Value> = args
+            .iter()
+            .zip(dims)
+            .map(|(v, &d)| join(&shared, v.clone(), d))
+            .collect();
+        f(&mapped)?
+    };
+    let split = outs.iter().map(|v| trace.split(v)).collect();
+    drop((outs, trace));
+    crate::staging::check_leaks(&shared)?;
+    Ok(split)
+}
+
+/// Puts the batch axis of a result where `out_axis` asks for it; `None` asks for an unbatched result.
+pub fn place_axis(
+    v: &Value,
+    dim: Option<usize>,
+    out_axis: Option<i64>,
+    size: usize,
+) -> Result<Value> {
+    let Some(at) = out_axis else {
+        if dim.is_some() {
+            bail!(Value, "vmap has mapped output but out_axes is None");
+        }
+        return Ok(v.clone());
+    };
+    let rank = v.rank() + usize::from(dim.is_none());
+    let at = if at < 0 { at + rank as i64 } else { at };
+    if at < 0 || at >= rank as i64 {
+        bail!(
+            Value,
+            "vmap out_axes {at} is out of bounds for a result of rank {rank} (batch axis included)"
+        );
+    }
+    match dim {
+        Some(d) => move_axis(v, d, at as usize),
+        None => broadcast_batch(v, None, size, at as usize),
+    }
+}

@@ -1,0 +1,266 @@
+//! Linearization: one forward run that records the linear part on a tape.
+//!
+//! The run carries primal values through a jvp trace whose tangents are tracers of a [`Tape`]: the jvp rules'
+//! operations on tangents land on the tape with the values they need. Playing the tape forward pushes tangents;
+//! [`crate::backward`] plays it backward. Nothing is staged, so values stay concrete outside `jit`.
+//!
+//! Read next: [`crate::backward`].
+
+use crate::jvp::{Ending, JvpTrace, join};
+use ferrax_base::{Aval, Result, error};
+use ferrax_ir::{
+    Atom, DebugInfo, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, Var, bind,
+};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+/// An operand on the tape.
+#[derive(Clone, Debug)]
+pub enum TapeArg {
+    /// A tangent.
+    Linear(Var),
+    /// A value that the operation is linear around.
+    Known(Value),
+}
+
+/// A linear operation on the tape.
+#[derive(Clone, Debug)]
+pub struct TapeEqn {
+    /// What is done.
+    pub op: OpRef,
+    /// Operands.
+    pub args: SmallVec<[TapeArg; 2]>,
+    /// The first of its consecutive results.
+    pub first: u32,
+    /// Number of results.
+    pub results: u32,
+}
+
+/// A linear program with the values it is linear around.
+#[derive(Debug, Default)]
+pub struct Tape {
+    /// Avals of the tangents.
+    pub avals: Vec<Aval>,
+    /// Number of inputs: the variables `0..inputs`.
+    pub inputs: usize,
+    /// Operations in order.
+    pub eqns: Vec<TapeEqn>,
+}
+
+/// The trace that records a tape.
+pub struct TapeTrace {
+    id: TraceId,
+    live: AtomicBool,
+    transform: &'static str,
+    debug: DebugInfo,
+    tape: Mutex<Tape>,
+}
+
+impl TapeTrace {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Tape> {
+        self.tape
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn var(&self, v: &Value) -> Option<Var> {
+        match v {
+            Value::Tracer(t) if t.trace().id() == self.id => match t.payload() {
+                Payload::Staged(Atom::Var(v)) => Some(*v),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl Trace for TapeTrace {
+    fn id(&self) -> TraceId {
+        self.id
+    }
+
+    fn is_live(&self) -> bool {
+        self.live.load(Relaxed)
+    }
+
+    fn process(&self, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values> {
+        let avals: SmallVec<[Aval; 3]> = args.iter().map(Value::aval).collect();
+        let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
+        let outs = op.abstract_eval(&refs)?;
+        let args = args.iter().map(|a| {
+            self.var(a)
+                .map_or_else(|| TapeArg::Known(a.clone()), TapeArg::Linear)
+        });
+        let args = args.collect();
+        let mut tape = self.lock();
+        let first = tape.avals.len() as u32;
+        tape.avals.extend(outs.iter().cloned());
+        tape.eqns.push(TapeEqn {
+            op: op.clone(),
+            args,
+            first,
+            results: outs.len() as u32,
+        });
+        drop(tape);
+        let tracer = |(i, aval)| {
+            Value::Tracer(Tracer::new(
+                this.clone(),
+                aval,
+                Payload::Staged(Atom::Var(Var(first + i as u32))),
+            ))
+        };
+        Ok(outs.into_iter().enumerate().map(tracer).collect())
+    }
+
+    fn transform(&self) -> &'static str {
+        self.transform
+    }
+
+    fn debug(&self) -> &DebugInfo {
+        &self.debug
+    }
+}
+
+/// A function linearized at a point.
+#[derive(Debug)]
+pub struct Linearized {
+    /// Values of the results.
+    pub outs: Vec<Value>,
+    /// The linear part.
+    pub tape: Tape,
+    /// The tape variable of each active input; `None` for inputs that carry no tangent.
+    pub in_vars: Vec<Option<Var>>,
+    /// The tape variable of each result's tangent; `None` is a symbolic zero.
+    pub out_vars: Vec<Option<Var>>,
+}
+
+/// Runs `f` at `primals` and records its linear part with respect to the `active` ones.
+pub fn linearize(
+    transform: &'static str,
+    debug: DebugInfo,
+    primals: &[Value],
+    active: &[bool],
+    f: impl FnOnce(&[Value]) -> Result<Vec<Value>>,
+) -> Result<Linearized> {
+    let tape = Arc::new(TapeTrace {
+        id: TraceId::fresh(),
+        live: AtomicBool::new(true),
+        transform,
+        debug: debug.clone(),
+        tape: Mutex::default(),
+    });
+    let tape_ref: TraceRef = tape.clone();
+    let trace = JvpTrace::new(transform, debug, true);
+    let shared: TraceRef = trace.clone();
+    let mut in_vars = Vec::with_capacity(primals.len());
+    let outs = {
+        let _ending = Ending(trace.clone());
+        let mut args = Vec::with_capacity(primals.len());
+        for (p, &on) in primals.iter().zip(active) {
+            if !on || !p.dtype().is_inexact() {
+                in_vars.push(None);
+                args.push(p.clone());
+                continue;
+            }
+            let aval = p.aval();
+            let var = {
+                let mut t = tape.lock();
+                t.avals.push(aval.clone());
+                Var(t.avals.len() as u32 - 1)
+            };
+            in_vars.push(Some(var));
+            let tangent = Value::Tracer(Tracer::new(
+                tape_ref.clone(),
+                aval,
+                Payload::Staged(Atom::Var(var)),
+            ));
+            args.push(join(&shared, p.clone(), Some(tangent)));
+        }
+        tape.lock().inputs = in_vars.iter().flatten().count();
+        let outs = f(&args);
+        tape.live.store(outs.is_ok(), Relaxed);
+        outs?
+    };
+    let mut primal_outs = Vec::with_capacity(outs.len());
+    let mut out_vars = Vec::with_capacity(outs.len());
+    for v in &outs {
+        let (p, t) = trace.split(v);
+        primal_outs.push(p);
+        out_vars.push(t.and_then(|t| tape.var(&t)));
+    }
+    tape.live.store(false, Relaxed);
+    drop((outs, trace));
+    crate::staging::check_leaks(&shared)?;
+    let recorded = std::mem::take(&mut *tape.lock());
+    Ok(Linearized {
+        outs: primal_outs,
+        tape: recorded,
+        in_vars,
+        out_vars,
+    })
+}
+
+impl Linearized {
+    /// Pushes tangents of the inputs through the tape; `None` is a symbolic zero.
+    pub fn push_forward(&self, tangents: &[Option<Value>]) -> Result<Vec<Option<Value>>> {
+        let mut env: Vec<Option<Value>> = vec![None; self.tape.avals.len()];
+        for (var, t) in self.in_vars.iter().zip(tangents) {
+            if let Some(v) = var {
+                env[v.0 as usize] = t.clone();
+            }
+        }
+        for eqn in &self.tape.eqns {
+            let linear = |a: &TapeArg| match a {
+                TapeArg::Linear(v) => Some(env[v.0 as usize].is_some()),
+                TapeArg::Known(_) => None,
+            };
+            // Every tangent is zero: so are the results.
+            if !eqn.args.iter().filter_map(linear).any(|some| some) {
+                continue;
+            }
+            let mut args: SmallVec<[Value; 4]> = SmallVec::new();
+            for a in &eqn.args {
+                args.push(match a {
+                    TapeArg::Known(v) => v.clone(),
+                    TapeArg::Linear(v) => crate::structural::instantiate(
+                        env[v.0 as usize].clone(),
+                        &self.tape.avals[v.0 as usize],
+                    )?,
+                });
+            }
+            for (i, out) in bind(&eqn.op, &args)?.into_iter().enumerate() {
+                env[eqn.first as usize + i] = Some(out);
+            }
+        }
+        Ok(self
+            .out_vars
+            .iter()
+            .map(|v| v.and_then(|v| env[v.0 as usize].clone()))
+            .collect())
+    }
+
+    /// Pulls cotangents of the results back to the inputs; `None` is a symbolic zero.
+    pub fn pull_back(&self, cotangents: &[Option<Value>]) -> Result<Vec<Option<Value>>> {
+        if cotangents.len() != self.out_vars.len() {
+            return Err(error!(
+                Internal,
+                "{} cotangents for {} results",
+                cotangents.len(),
+                self.out_vars.len()
+            ));
+        }
+        let mut env: Vec<Option<Value>> = vec![None; self.tape.avals.len()];
+        for (var, ct) in self.out_vars.iter().zip(cotangents) {
+            if let (Some(v), Some(ct)) = (var, ct) {
+                crate::backward::accumulate(&mut env[v.0 as usize], ct.clone())?;
+            }
+        }
+        crate::backward::backward_tape(&self.tape, &mut env)?;
+        Ok(self
+            .in_vars
+            .iter()
+            .map(|v| v.and_then(|v| env[v.0 as usize].take()))
+            .collect())
+    }
+}

@@ -1,0 +1,318 @@
+//! Staging: running a function on tracers that record a [`Jaxpr`].
+//!
+//! While a staging trace is in force, operations on plain arrays are recorded too. Arrays become the program's
+//! constants (rank-0 ones literals); tracers of enclosing traces become leading parameters, and
+//! [`Staged::captured`] says which values to pass for them.
+//!
+//! Read next: [`crate::programs`] for transformations of finished programs.
+
+use ferrax_base::{Aval, ErrorKind, Result, Source, config, error};
+use ferrax_ir::trace::{BaseGuard, leaked};
+use ferrax_ir::{
+    Array, Atom, DebugInfo, Eqn, Jaxpr, JaxprRef, Lit, OpRef, Payload, Trace, TraceId, TraceRef,
+    Tracer, Value, Values, Var,
+};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+#[derive(Default)]
+struct Recording {
+    jaxpr: Jaxpr,
+    arg_vars: Vec<Var>,
+    consts: FxHashMap<usize, Var>,
+    captured_vars: FxHashMap<usize, Var>,
+    captured: Vec<Value>,
+}
+
+/// A staging trace.
+pub struct Staging {
+    id: TraceId,
+    live: AtomicBool,
+    transform: &'static str,
+    debug: DebugInfo,
+    state: Mutex<Recording>,
+}
+
+/// A recorded function.
+pub struct Staged {
+    /// The program; its first `captured.len()` parameters stand for `captured`.
+    pub jaxpr: Jaxpr,
+    /// Values of enclosing traces that the function closed over.
+    pub captured: Vec<Value>,
+}
+
+impl Staging {
+    fn lock(&self) -> MutexGuard<'_, Recording> {
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn atom(&self, state: &mut Recording, v: &Value) -> Result<Atom> {
+        match v {
+            Value::Lit(l) => Ok(Atom::Lit(*l)),
+            Value::Array(a) => state.constant(a),
+            Value::Tracer(t) if t.trace().id() == self.id => match t.payload() {
+                Payload::Staged(atom) => Ok(*atom),
+                _ => Err(error!(Internal, "a staging trace met a foreign tracer")),
+            },
+            Value::Tracer(t) if !t.trace().is_live() => Err(leaked(t)),
+            Value::Tracer(t) => Ok(Atom::Var(state.capture(t))),
+        }
+    }
+}
+
+impl Recording {
+    fn constant(&mut self, a: &Array) -> Result<Atom> {
+        let aval = a.aval();
+        if aval.rank() == 0 && !aval.dtype.is_key() {
+            return Ok(Atom::Lit(Lit {
+                scalar: a.item()?,
+                weak: aval.weak,
+            }));
+        }
+        if let Some(&v) = self.consts.get(&a.id()) {
+            return Ok(Atom::Var(v));
+        }
+        let v = self.jaxpr.new_var(aval.clone());
+        self.consts.insert(a.id(), v);
+        self.jaxpr.constvars.push(v);
+        self.jaxpr.consts.push(a.clone());
+        Ok(Atom::Var(v))
+    }
+
+    fn capture(&mut self, t: &Tracer) -> Var {
+        if let Some(&v) = self.captured_vars.get(&t.id()) {
+            return v;
+        }
+        let v = self.jaxpr.new_var(t.aval().clone());
+        self.captured_vars.insert(t.id(), v);
+        self.captured.push(Value::Tracer(t.clone()));
+        self.jaxpr.invars.push(v);
+        v
+    }
+}
+
+impl Trace for Staging {
+    fn id(&self) -> TraceId {
+        self.id
+    }
+
+    fn is_live(&self) -> bool {
+        self.live.load(Relaxed)
+    }
+
+    fn process(&self, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values> {
+        if let Some(done) = op.stage(op, this, args) {
+            return done;
+        }
+        record(self, this, op, args)
+    }
+
+    fn transform(&self) -> &'static str {
+        self.transform
+    }
+
+    fn debug(&self) -> &DebugInfo {
+        &self.debug
+    }
+
+    fn explain(&self, tracer: &Tracer) -> Option<String> {
+        let Payload::Staged(Atom::Var(var)) = tracer.payload() else {
+            return None;
+        };
+        let state = self.lock();
+        let names = self.debug.arg_names.as_ref()?;
+        let mut needed = vec![false; state.jaxpr.avals.len()];
+        *needed.get_mut(var.0 as usize)? = true;
+        for eqn in state.jaxpr.eqns.iter().rev() {
+            if eqn.outputs.iter().any(|v| needed[v.0 as usize]) {
+                for a in &eqn.inputs {
+                    if let Atom::Var(v) = a {
+                        needed[v.0 as usize] = true;
+                    }
+                }
+            }
+        }
+        let depends = state
+            .arg_vars
+            .iter()
+            .zip(names.iter())
+            .filter(|(v, _)| needed[v.0 as usize]);
+        let list: Vec<&str> = depends.map(|(_, n)| n.as_str()).collect();
+        match list.as_slice() {
+            [] => None,
+            [one] => Some(format!("the value of the argument {one}")),
+            [rest @ .., last] => Some(format!(
+                "the values of the arguments {} and {last}",
+                rest.join(", ")
+            )),
+        }
+    }
+}
+
+/// Records an operation into a staging trace, without asking its `stage` hook.
+fn record(s: &Staging, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values> {
+    let avals: SmallVec<[Aval; 3]> = args.iter().map(Value::aval).collect();
+    let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
+    let outs = op.abstract_eval(&refs)?;
+    let source = Source::here();
+    let mut state = s.lock();
+    let mut inputs = SmallVec::with_capacity(args.len());
+    for a in args {
+        inputs.push(s.atom(&mut state, a)?);
+    }
+    let outputs: SmallVec<[Var; 1]> = outs
+        .iter()
+        .map(|a| state.jaxpr.new_var(a.clone()))
+        .collect();
+    state.jaxpr.effects = state.jaxpr.effects.union(op.effects());
+    state.jaxpr.eqns.push(Eqn {
+        op: op.clone(),
+        inputs,
+        outputs: outputs.clone(),
+        source,
+    });
+    drop(state);
+    let tracer = |(aval, var)| {
+        Value::Tracer(Tracer::new(
+            this.clone(),
+            aval,
+            Payload::Staged(Atom::Var(var)),
+        ))
+    };
+    Ok(outs.into_iter().zip(outputs).map(tracer).collect())
+}
+
+/// For `stage` hooks: records `op` itself into the staging trace `trace`.
+pub fn record_into(trace: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values> {
+    with_staging(trace, |s| record(s, trace, op, args))
+}
+
+thread_local! {
+    static ACTIVE: std::cell::RefCell<Vec<Arc<Staging>>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+fn with_staging<T>(trace: &TraceRef, f: impl FnOnce(&Staging) -> Result<T>) -> Result<T> {
+    let found = ACTIVE.with_borrow(|a| a.iter().rev().find(|s| s.id == trace.id()).cloned());
+    match found {
+        Some(s) => f(&s),
+        None => Err(error!(
+            Internal,
+            "the staging trace is not in force on this thread"
+        )),
+    }
+}
+
+/// Ends the trace when dropped, whatever happens in the function.
+struct Ending(Arc<Staging>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.live.store(false, Relaxed);
+        ACTIVE.with_borrow_mut(|a| {
+            a.pop();
+        });
+    }
+}
+
+/// Reports what keeps tracers of an ended trace alive; installed by the host for `checking_leaks`.
+pub type LeakReport = fn(&TraceRef) -> Option<String>;
+
+static LEAK_REPORT: OnceLock<LeakReport> = OnceLock::new();
+
+/// Installs the host's report of leaks at the end of a trace; the first call counts.
+pub fn set_leak_report(f: LeakReport) {
+    let _ = LEAK_REPORT.set(f);
+}
+
+/// Records `f` applied to abstract values of these avals.
+pub fn stage(
+    transform: &'static str,
+    debug: DebugInfo,
+    avals: &[Aval],
+    f: impl FnOnce(&[Value]) -> Result<Vec<Value>>,
+) -> Result<Staged> {
+    let staging = Arc::new(Staging {
+        id: TraceId::fresh(),
+        live: AtomicBool::new(true),
+        transform,
+        debug: debug.clone(),
+        state: Mutex::default(),
+    });
+    let trace: TraceRef = staging.clone();
+    let args: Vec<Value> = {
+        let mut state = staging.lock();
+        state.jaxpr.debug = debug;
+        state.arg_vars = avals
+            .iter()
+            .map(|a| state.jaxpr.new_var(a.clone()))
+            .collect();
+        let tracer = |(a, v): (&Aval, &Var)| {
+            Value::Tracer(Tracer::new(
+                trace.clone(),
+                a.clone(),
+                Payload::Staged(Atom::Var(*v)),
+            ))
+        };
+        avals.iter().zip(&state.arg_vars).map(tracer).collect()
+    };
+    let outs = {
+        ACTIVE.with_borrow_mut(|a| a.push(staging.clone()));
+        let _ending = Ending(staging.clone());
+        let _base = BaseGuard::stage(trace.clone());
+        let outs = f(&args)?;
+        let mut state = staging.lock();
+        outs.iter()
+            .map(|v| staging.atom(&mut state, v))
+            .collect::<Result<Vec<Atom>>>()?
+    };
+    drop(args);
+    let state = std::mem::take(&mut *staging.lock());
+    let mut jaxpr = state.jaxpr;
+    jaxpr.invars.extend(state.arg_vars);
+    jaxpr.outvars = outs;
+    drop(staging);
+    check_leaks(&trace)?;
+    Ok(Staged {
+        jaxpr,
+        captured: state.captured,
+    })
+}
+
+/// With `checking_leaks` on: errors when a tracer of an ended trace is still reachable.
+pub fn check_leaks(trace: &TraceRef) -> Result<()> {
+    if !config::Flag::CheckTracerLeaks.get() || Arc::strong_count(trace) == 1 {
+        return Ok(());
+    }
+    let report = LEAK_REPORT.get().and_then(|f| f(trace));
+    if Arc::strong_count(trace) == 1 {
+        return Ok(());
+    }
+    let text = format!(
+        "Leaked trace: a value made inside {} (transformed by {}) is still referenced after it returned. {}",
+        trace.debug().describe(),
+        trace.transform(),
+        report.unwrap_or_default()
+    );
+    Err(ErrorKind::Leak(Box::new(text)).into())
+}
+
+/// Records `f` where nothing of an enclosing trace may be captured; gives the program alone.
+pub fn stage_closed(
+    transform: &'static str,
+    debug: DebugInfo,
+    avals: &[Aval],
+    f: impl FnOnce(&[Value]) -> Result<Vec<Value>>,
+) -> Result<JaxprRef> {
+    let staged = stage(transform, debug, avals, f)?;
+    if !staged.captured.is_empty() {
+        return Err(error!(
+            Internal,
+            "a rule captured a value of an enclosing trace"
+        ));
+    }
+    Ok(JaxprRef::new(staged.jaxpr))
+}
