@@ -78,9 +78,8 @@ impl fmt::Display for Error {
         match &*self.0 {
             Type(m) | Value(m) | Index(m) | Overflow(m) | NotImplemented(m) | Memory(m) | Attribute(m) | Key(m)
             | Deleted(m) | Runtime(m) | FloatingPoint(m) | Concretization(m) | BoolConversion(m)
-            | IntegerConversion(m) | ArrayConversion(m) | BooleanIndex(m) | UnexpectedTracer(m) | Leak(m) | Internal(m) => {
-                m.fmt(f)
-            }
+            | IntegerConversion(m) | ArrayConversion(m) | BooleanIndex(m) | UnexpectedTracer(m) | Leak(m)
+            | Internal(m) => m.fmt(f),
             Host(e) => e.fmt(f),
         }
     }

@@ -252,9 +252,23 @@ fn set_status(slf: &Bound<'_, PyAny>, text: &str, code: i64) -> PyResult<()> {
 /// The names that the status codes of XLA and gRPC have.
 fn status_name(code: i64) -> &'static str {
     const NAMES: [&str; 17] = [
-        "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-        "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
-        "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+        "OK",
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
     ];
     usize::try_from(code).ok().and_then(|i| NAMES.get(i).copied()).unwrap_or("")
 }
@@ -288,6 +302,7 @@ pub fn raise(error: Error) -> PyErr {
         ArrayConversion(m) => Class::ArrayConversion.error(py, m.to_string()),
         BooleanIndex(m) => Class::BooleanIndex.error(py, m.to_string()),
         UnexpectedTracer(m) => Class::UnexpectedTracer.error(py, m.to_string()),
+        Leak(m) => pyo3::exceptions::PyException::new_err(m.to_string()),
         Internal(m) => Class::Internal.error(py, report(&m.to_string())),
         Host(_) => unreachable!("taken out above"),
     })

@@ -388,11 +388,7 @@ unsafe extern "C" fn dealloc<T: FastCall>(slf: *mut ffi::PyObject) {
     }
 }
 
-unsafe extern "C" fn traverse<T: FastCall>(
-    slf: *mut ffi::PyObject,
-    visit: ffi::visitproc,
-    arg: *mut c_void,
-) -> c_int {
+unsafe extern "C" fn traverse<T: FastCall>(slf: *mut ffi::PyObject, visit: ffi::visitproc, arg: *mut c_void) -> c_int {
     // SAFETY: `slf` is an `Object<T>`; its value is there once `vectorcall` is
     unsafe {
         let object = slf.cast::<Object<T>>();
@@ -621,9 +617,10 @@ impl Params {
     fn place(&self, name: &str) -> PyResult<usize> {
         match self.names.iter().position(|n| *n == name) {
             Some(i) if i >= self.positional_only => Ok(i),
-            Some(_) => Err(self.error(format_args!(
-                "got some positional-only arguments passed as keyword arguments: '{name}'"
-            ))),
+            Some(_) => {
+                Err(self
+                    .error(format_args!("got some positional-only arguments passed as keyword arguments: '{name}'")))
+            }
             None => Err(self.error(format_args!("got an unexpected keyword argument '{name}'"))),
         }
     }

@@ -49,21 +49,13 @@ fn check_count(name: &str, got: &Tangents, want: usize) -> Result<()> {
     if got.len() == want {
         return Ok(());
     }
-    Err(error!(
-        Internal,
-        "the transpose rule of {name} gave {} cotangents for {want} operands",
-        got.len()
-    ))
+    Err(error!(Internal, "the transpose rule of {name} gave {} cotangents for {want} operands", got.len()))
 }
 
 /// Transposes a program that is linear in its `Linear` arguments: gives their cotangents, `None` for known ones.
 ///
 /// Operations that depend on known arguments alone are evaluated first.
-pub fn backward(
-    jaxpr: &Jaxpr,
-    args: &[TransposeArg],
-    cotangents: &[Option<Value>],
-) -> Result<Vec<Option<Value>>> {
+pub fn backward(jaxpr: &Jaxpr, args: &[TransposeArg], cotangents: &[Option<Value>]) -> Result<Vec<Option<Value>>> {
     let n = jaxpr.avals.len();
     let mut known: Vec<Option<Value>> = vec![None; n];
     for (v, c) in jaxpr.constvars.iter().zip(&jaxpr.consts) {
@@ -84,11 +76,7 @@ pub fn backward(
             linear.push(eqn);
             continue;
         }
-        let inputs = eqn
-            .inputs
-            .iter()
-            .map(|a| read(&known, a))
-            .collect::<Result<SmallVec<[Value; 4]>>>()?;
+        let inputs = eqn.inputs.iter().map(|a| read(&known, a)).collect::<Result<SmallVec<[Value; 4]>>>()?;
         for (v, out) in eqn.outputs.iter().zip(bind(&eqn.op, &inputs)?) {
             known[v.0 as usize] = Some(out);
         }
@@ -100,18 +88,12 @@ pub fn backward(
         }
     }
     for eqn in linear.into_iter().rev() {
-        let outs: SmallVec<[Option<Value>; 1]> = eqn
-            .outputs
-            .iter()
-            .map(|v| cts[v.0 as usize].take())
-            .collect();
+        let outs: SmallVec<[Option<Value>; 1]> = eqn.outputs.iter().map(|v| cts[v.0 as usize].take()).collect();
         if outs.iter().all(Option::is_none) {
             continue;
         }
         let args = eqn.inputs.iter().map(|a| match a {
-            Atom::Var(v) if known[v.0 as usize].is_none() => {
-                Ok(TransposeArg::Linear(jaxpr.aval(*v).clone()))
-            }
+            Atom::Var(v) if known[v.0 as usize].is_none() => Ok(TransposeArg::Linear(jaxpr.aval(*v).clone())),
             other => read(&known, other).map(TransposeArg::Known),
         });
         let args = args.collect::<Result<SmallVec<[TransposeArg; 3]>>>()?;
@@ -124,11 +106,7 @@ pub fn backward(
         }
     }
     let take = |(v, a): (&ferrax_ir::Var, &TransposeArg)| {
-        if a.is_linear() {
-            cts[v.0 as usize].take()
-        } else {
-            None
-        }
+        if a.is_linear() { cts[v.0 as usize].take() } else { None }
     };
     Ok(jaxpr.invars.iter().zip(args).map(take).collect())
 }

@@ -51,11 +51,7 @@ impl Trace for BatchTrace {
                 outs.len()
             ));
         }
-        Ok(outs
-            .into_iter()
-            .zip(dims)
-            .map(|(v, d)| join(this, v, d))
-            .collect())
+        Ok(outs.into_iter().zip(dims).map(|(v, d)| join(this, v, d)).collect())
     }
 
     fn transform(&self) -> &'static str {
@@ -68,10 +64,7 @@ impl Trace for BatchTrace {
 
     fn explain(&self, tracer: &Tracer) -> Option<String> {
         match tracer.payload() {
-            Payload::Batched {
-                value: Value::Tracer(t),
-                ..
-            } => t.trace().explain(t),
+            Payload::Batched { value: Value::Tracer(t), .. } => t.trace().explain(t),
             _ => None,
         }
     }
@@ -94,11 +87,7 @@ fn join(trace: &TraceRef, value: Value, axis: Option<usize>) -> Value {
     let Some(at) = axis else { return value };
     let mut aval = value.aval();
     aval.shape.remove(at);
-    Value::Tracer(Tracer::new(
-        trace.clone(),
-        aval,
-        Payload::Batched { value, axis },
-    ))
+    Value::Tracer(Tracer::new(trace.clone(), aval, Payload::Batched { value, axis }))
 }
 
 thread_local! {
@@ -107,12 +96,7 @@ thread_local! {
 
 /// Size of the innermost mapped axis of this name on this thread, with its trace.
 pub fn named_axis(name: &str) -> Option<(usize, TraceRef)> {
-    NAMED.with_borrow(|n| {
-        n.iter()
-            .rev()
-            .find(|(k, ..)| &**k == name)
-            .map(|(_, size, t)| (*size, t.clone()))
-    })
+    NAMED.with_borrow(|n| n.iter().rev().find(|(k, ..)| &**k == name).map(|(_, size, t)| (*size, t.clone())))
 }
 
 struct Ending<'a>(&'a BatchTrace, bool);
@@ -137,23 +121,14 @@ pub fn vmap(
     f: impl FnOnce(&[Value]) -> Result<Vec<Value>>,
 ) -> Result<Vec<(Value, Option<usize>)>> {
     let name = axis.name.clone();
-    let trace = Arc::new(BatchTrace {
-        id: TraceId::fresh(),
-        live: AtomicBool::new(true),
-        debug,
-        axis,
-    });
+    let trace = Arc::new(BatchTrace { id: TraceId::fresh(), live: AtomicBool::new(true), debug, axis });
     let shared: TraceRef = trace.clone();
     if let Some(name) = &name {
         NAMED.with_borrow_mut(|n| n.push((name.clone(), trace.axis.size, shared.clone())));
     }
     let outs = {
         let _ending = Ending(&trace, name.is_some());
-        let mapped: Vec<Value> = args
-            .iter()
-            .zip(dims)
-            .map(|(v, &d)| join(&shared, v.clone(), d))
-            .collect();
+        let mapped: Vec<Value> = args.iter().zip(dims).map(|(v, &d)| join(&shared, v.clone(), d)).collect();
         f(&mapped)?
     };
     let split = outs.iter().map(|v| trace.split(v)).collect();
@@ -163,12 +138,7 @@ pub fn vmap(
 }
 
 /// Puts the batch axis of a result where `out_axis` asks for it; `None` asks for an unbatched result.
-pub fn place_axis(
-    v: &Value,
-    dim: Option<usize>,
-    out_axis: Option<i64>,
-    size: usize,
-) -> Result<Value> {
+pub fn place_axis(v: &Value, dim: Option<usize>, out_axis: Option<i64>, size: usize) -> Result<Value> {
     let Some(at) = out_axis else {
         if dim.is_some() {
             bail!(Value, "vmap has mapped output but out_axes is None");
@@ -178,10 +148,7 @@ pub fn place_axis(
     let rank = v.rank() + usize::from(dim.is_none());
     let at = if at < 0 { at + rank as i64 } else { at };
     if at < 0 || at >= rank as i64 {
-        bail!(
-            Value,
-            "vmap out_axes {at} is out of bounds for a result of rank {rank} (batch axis included)"
-        );
+        bail!(Value, "vmap out_axes {at} is out of bounds for a result of rank {rank} (batch axis included)");
     }
     match dim {
         Some(d) => move_axis(v, d, at as usize),

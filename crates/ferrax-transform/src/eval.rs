@@ -31,8 +31,8 @@ pub fn eval_jaxpr(jaxpr: &Jaxpr, args: &[Value]) -> Result<Vec<Value>> {
 pub(crate) fn read(env: &[Option<Value>], a: &Atom) -> Result<Value> {
     match a {
         Atom::Lit(l) => Ok(Value::Lit(*l)),
-        Atom::Var(v) => env[v.0 as usize]
-            .clone()
-            .ok_or_else(|| error!(Internal, "variable {} is used before it is defined", v.0)),
+        Atom::Var(v) => {
+            env[v.0 as usize].clone().ok_or_else(|| error!(Internal, "variable {} is used before it is defined", v.0))
+        }
     }
 }

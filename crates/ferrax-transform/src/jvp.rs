@@ -41,16 +41,9 @@ impl Trace for JvpTrace {
         if tangents.iter().all(Option::is_none) {
             return bind(op, &primals);
         }
-        let (outs, tangents) = if self.linearizing {
-            op.linearize(op, &primals, &tangents)?
-        } else {
-            op.jvp(op, &primals, &tangents)?
-        };
-        Ok(outs
-            .into_iter()
-            .zip(tangents)
-            .map(|(p, t)| join(this, p, t))
-            .collect())
+        let (outs, tangents) =
+            if self.linearizing { op.linearize(op, &primals, &tangents)? } else { op.jvp(op, &primals, &tangents)? };
+        Ok(outs.into_iter().zip(tangents).map(|(p, t)| join(this, p, t)).collect())
     }
 
     fn transform(&self) -> &'static str {
@@ -63,10 +56,7 @@ impl Trace for JvpTrace {
 
     fn explain(&self, tracer: &Tracer) -> Option<String> {
         match tracer.payload() {
-            Payload::Jvp {
-                primal: Value::Tracer(t),
-                ..
-            } => t.trace().explain(t),
+            Payload::Jvp { primal: Value::Tracer(t), .. } => t.trace().explain(t),
             _ => None,
         }
     }
@@ -75,13 +65,7 @@ impl Trace for JvpTrace {
 impl JvpTrace {
     /// A live trace; `linearizing` says that tangents are tape tracers.
     pub fn new(transform: &'static str, debug: DebugInfo, linearizing: bool) -> Arc<JvpTrace> {
-        Arc::new(JvpTrace {
-            id: TraceId::fresh(),
-            live: AtomicBool::new(true),
-            transform,
-            debug,
-            linearizing,
-        })
+        Arc::new(JvpTrace { id: TraceId::fresh(), live: AtomicBool::new(true), transform, debug, linearizing })
     }
 
     /// The primal and tangent of a value; values of other traces have none.
@@ -107,11 +91,7 @@ pub fn join(trace: &TraceRef, primal: Value, tangent: Option<Value>) -> Value {
         None => primal,
         Some(_) => {
             let aval = primal.aval();
-            Value::Tracer(Tracer::new(
-                trace.clone(),
-                aval,
-                Payload::Jvp { primal, tangent },
-            ))
+            Value::Tracer(Tracer::new(trace.clone(), aval, Payload::Jvp { primal, tangent }))
         }
     }
 }
@@ -133,22 +113,13 @@ pub fn jvp(
     f: impl FnOnce(&[Value]) -> Result<Vec<Value>>,
 ) -> Result<(Vec<Value>, Vec<Option<Value>>)> {
     if primals.len() != tangents.len() {
-        return Err(error!(
-            Type,
-            "jvp got {} primals and {} tangents",
-            primals.len(),
-            tangents.len()
-        ));
+        return Err(error!(Type, "jvp got {} primals and {} tangents", primals.len(), tangents.len()));
     }
     let trace = JvpTrace::new("jvp", debug, false);
     let shared: TraceRef = trace.clone();
     let outs = {
         let _ending = Ending(trace.clone());
-        let args: Vec<Value> = primals
-            .iter()
-            .zip(tangents)
-            .map(|(p, t)| join(&shared, p.clone(), t.clone()))
-            .collect();
+        let args: Vec<Value> = primals.iter().zip(tangents).map(|(p, t)| join(&shared, p.clone(), t.clone())).collect();
         f(&args)?
     };
     let split = outs.iter().map(|v| trace.split(v)).unzip();

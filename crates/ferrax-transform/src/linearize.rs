@@ -8,9 +8,7 @@
 
 use crate::jvp::{Ending, JvpTrace, join};
 use ferrax_base::{Aval, Result, error};
-use ferrax_ir::{
-    Atom, DebugInfo, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, Var, bind,
-};
+use ferrax_ir::{Atom, DebugInfo, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, Var, bind};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -59,9 +57,7 @@ pub struct TapeTrace {
 
 impl TapeTrace {
     fn lock(&self) -> std::sync::MutexGuard<'_, Tape> {
-        self.tape
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.tape.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn var(&self, v: &Value) -> Option<Var> {
@@ -88,27 +84,15 @@ impl Trace for TapeTrace {
         let avals: SmallVec<[Aval; 3]> = args.iter().map(Value::aval).collect();
         let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
         let outs = op.abstract_eval(&refs)?;
-        let args = args.iter().map(|a| {
-            self.var(a)
-                .map_or_else(|| TapeArg::Known(a.clone()), TapeArg::Linear)
-        });
+        let args = args.iter().map(|a| self.var(a).map_or_else(|| TapeArg::Known(a.clone()), TapeArg::Linear));
         let args = args.collect();
         let mut tape = self.lock();
         let first = tape.avals.len() as u32;
         tape.avals.extend(outs.iter().cloned());
-        tape.eqns.push(TapeEqn {
-            op: op.clone(),
-            args,
-            first,
-            results: outs.len() as u32,
-        });
+        tape.eqns.push(TapeEqn { op: op.clone(), args, first, results: outs.len() as u32 });
         drop(tape);
         let tracer = |(i, aval)| {
-            Value::Tracer(Tracer::new(
-                this.clone(),
-                aval,
-                Payload::Staged(Atom::Var(Var(first + i as u32))),
-            ))
+            Value::Tracer(Tracer::new(this.clone(), aval, Payload::Staged(Atom::Var(Var(first + i as u32)))))
         };
         Ok(outs.into_iter().enumerate().map(tracer).collect())
     }
@@ -170,11 +154,7 @@ pub fn linearize(
                 Var(t.avals.len() as u32 - 1)
             };
             in_vars.push(Some(var));
-            let tangent = Value::Tracer(Tracer::new(
-                tape_ref.clone(),
-                aval,
-                Payload::Staged(Atom::Var(var)),
-            ));
+            let tangent = Value::Tracer(Tracer::new(tape_ref.clone(), aval, Payload::Staged(Atom::Var(var))));
             args.push(join(&shared, p.clone(), Some(tangent)));
         }
         tape.lock().inputs = in_vars.iter().flatten().count();
@@ -193,12 +173,7 @@ pub fn linearize(
     drop((outs, trace));
     crate::staging::check_leaks(&shared)?;
     let recorded = std::mem::take(&mut *tape.lock());
-    Ok(Linearized {
-        outs: primal_outs,
-        tape: recorded,
-        in_vars,
-        out_vars,
-    })
+    Ok(Linearized { outs: primal_outs, tape: recorded, in_vars, out_vars })
 }
 
 impl Linearized {
@@ -223,32 +198,22 @@ impl Linearized {
             for a in &eqn.args {
                 args.push(match a {
                     TapeArg::Known(v) => v.clone(),
-                    TapeArg::Linear(v) => crate::structural::instantiate(
-                        env[v.0 as usize].clone(),
-                        &self.tape.avals[v.0 as usize],
-                    )?,
+                    TapeArg::Linear(v) => {
+                        crate::structural::instantiate(env[v.0 as usize].clone(), &self.tape.avals[v.0 as usize])?
+                    }
                 });
             }
             for (i, out) in bind(&eqn.op, &args)?.into_iter().enumerate() {
                 env[eqn.first as usize + i] = Some(out);
             }
         }
-        Ok(self
-            .out_vars
-            .iter()
-            .map(|v| v.and_then(|v| env[v.0 as usize].clone()))
-            .collect())
+        Ok(self.out_vars.iter().map(|v| v.and_then(|v| env[v.0 as usize].clone())).collect())
     }
 
     /// Pulls cotangents of the results back to the inputs; `None` is a symbolic zero.
     pub fn pull_back(&self, cotangents: &[Option<Value>]) -> Result<Vec<Option<Value>>> {
         if cotangents.len() != self.out_vars.len() {
-            return Err(error!(
-                Internal,
-                "{} cotangents for {} results",
-                cotangents.len(),
-                self.out_vars.len()
-            ));
+            return Err(error!(Internal, "{} cotangents for {} results", cotangents.len(), self.out_vars.len()));
         }
         let mut env: Vec<Option<Value>> = vec![None; self.tape.avals.len()];
         for (var, ct) in self.out_vars.iter().zip(cotangents) {
@@ -257,10 +222,6 @@ impl Linearized {
             }
         }
         crate::backward::backward_tape(&self.tape, &mut env)?;
-        Ok(self
-            .in_vars
-            .iter()
-            .map(|v| v.and_then(|v| env[v.0 as usize].take()))
-            .collect())
+        Ok(self.in_vars.iter().map(|v| v.and_then(|v| env[v.0 as usize].take())).collect())
     }
 }

@@ -29,11 +29,7 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
     }
 
     fn get_or(&self, key: K, make: impl FnOnce(&K) -> Result<V>) -> Result<V> {
-        let lock = || {
-            self.0
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-        };
+        let lock = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(v) = lock().get(&key) {
             return Ok(v.clone());
         }
@@ -53,10 +49,7 @@ trait Clear: Send + Sync {
 
 impl<K: Send, V: Send> Clear for Memo<K, V> {
     fn clear(&self) {
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clear();
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
     }
 }
 
@@ -67,20 +60,13 @@ pub fn clear_caches() {
 }
 
 fn pick<T: Clone>(items: &[T], mask: &[bool]) -> Vec<T> {
-    items
-        .iter()
-        .zip(mask)
-        .filter(|&(_, &m)| m)
-        .map(|(v, _)| v.clone())
-        .collect()
+    items.iter().zip(mask).filter(|&(_, &m)| m).map(|(v, _)| v.clone()).collect()
 }
 
 /// Spreads the nonzero tangents of an operand list over all its positions.
 fn spread(tangents: &[Value], mask: &[bool]) -> Vec<Option<Value>> {
     let mut it = tangents.iter();
-    mask.iter()
-        .map(|&m| if m { it.next().cloned() } else { None })
-        .collect()
+    mask.iter().map(|&m| if m { it.next().cloned() } else { None }).collect()
 }
 
 /// The tangent avals of the chosen parameters.
@@ -103,41 +89,25 @@ type JvpKey = (JaxprRef, Vec<bool>, Vec<bool>);
 static JVPS: LazyLock<Memo<JvpKey, JvpProgram>> = LazyLock::new(Memo::new);
 
 /// The jvp of a program for the `nonzero` parameters; results in `instantiate` get a tangent even when it is zero.
-pub fn jvp_jaxpr(
-    jaxpr: &JaxprRef,
-    nonzero: &[bool],
-    instantiate_out: &[bool],
-) -> Result<JvpProgram> {
-    JVPS.get_or(
-        (jaxpr.clone(), nonzero.to_vec(), instantiate_out.to_vec()),
-        |(j, nonzero, inst)| {
-            let mut avals = j.in_avals();
-            let n = avals.len();
-            avals.extend(tangent_avals(&avals, nonzero));
-            let mut nonzero_out = Vec::new();
-            let jaxpr = stage_closed("jvp", j.debug.clone(), &avals, |args| {
-                let tangents = spread(&args[n..], nonzero);
-                let (mut outs, out_tangents) =
-                    jvp(j.debug.clone(), &args[..n], &tangents, |p| eval_jaxpr(j, p))?;
-                nonzero_out = out_tangents
-                    .iter()
-                    .zip(inst)
-                    .map(|(t, &i)| t.is_some() || i)
-                    .collect();
-                for ((t, on), aval) in out_tangents
-                    .into_iter()
-                    .zip(&nonzero_out)
-                    .zip(j.out_avals())
-                {
-                    if *on {
-                        outs.push(instantiate(t, &aval.tangent())?);
-                    }
+pub fn jvp_jaxpr(jaxpr: &JaxprRef, nonzero: &[bool], instantiate_out: &[bool]) -> Result<JvpProgram> {
+    JVPS.get_or((jaxpr.clone(), nonzero.to_vec(), instantiate_out.to_vec()), |(j, nonzero, inst)| {
+        let mut avals = j.in_avals();
+        let n = avals.len();
+        avals.extend(tangent_avals(&avals, nonzero));
+        let mut nonzero_out = Vec::new();
+        let jaxpr = stage_closed("jvp", j.debug.clone(), &avals, |args| {
+            let tangents = spread(&args[n..], nonzero);
+            let (mut outs, out_tangents) = jvp(j.debug.clone(), &args[..n], &tangents, |p| eval_jaxpr(j, p))?;
+            nonzero_out = out_tangents.iter().zip(inst).map(|(t, &i)| t.is_some() || i).collect();
+            for ((t, on), aval) in out_tangents.into_iter().zip(&nonzero_out).zip(j.out_avals()) {
+                if *on {
+                    outs.push(instantiate(t, &aval.tangent())?);
                 }
-                Ok(outs)
-            })?;
-            Ok(JvpProgram { jaxpr, nonzero_out })
-        },
-    )
+            }
+            Ok(outs)
+        })?;
+        Ok(JvpProgram { jaxpr, nonzero_out })
+    })
 }
 
 // ---- linearize -----------------------------------------------------------------------------------------------------
@@ -158,37 +128,22 @@ pub struct LinearProgram {
 static LINEARIZED: LazyLock<Memo<JvpKey, LinearProgram>> = LazyLock::new(Memo::new);
 
 /// Linearizes a program in the `nonzero` parameters; results in `instantiate` get a tangent even when it is zero.
-pub fn linearize_jaxpr(
-    jaxpr: &JaxprRef,
-    nonzero: &[bool],
-    instantiate_out: &[bool],
-) -> Result<LinearProgram> {
-    LINEARIZED.get_or(
-        (jaxpr.clone(), nonzero.to_vec(), instantiate_out.to_vec()),
-        |(j, nonzero, inst)| {
-            let mut parts = None;
-            let known = stage_closed("linearize", j.debug.clone(), &j.in_avals(), |args| {
-                let lin = linearize("linearize", j.debug.clone(), args, nonzero, |p| {
-                    eval_jaxpr(j, p)
-                })?;
-                let (linear, residuals, nonzero_out) =
-                    tape_to_jaxpr(&lin, nonzero, inst, &j.out_avals())?;
-                let mut outs = lin.outs;
-                let count = residuals.len();
-                outs.extend(residuals);
-                parts = Some((linear, count, nonzero_out));
-                Ok(outs)
-            })?;
-            let (linear, residuals, nonzero_out) =
-                parts.ok_or_else(|| ferrax_base::error!(Internal, "linearization did not run"))?;
-            Ok(LinearProgram {
-                known,
-                linear: linear.into(),
-                residuals,
-                nonzero_out,
-            })
-        },
-    )
+pub fn linearize_jaxpr(jaxpr: &JaxprRef, nonzero: &[bool], instantiate_out: &[bool]) -> Result<LinearProgram> {
+    LINEARIZED.get_or((jaxpr.clone(), nonzero.to_vec(), instantiate_out.to_vec()), |(j, nonzero, inst)| {
+        let mut parts = None;
+        let known = stage_closed("linearize", j.debug.clone(), &j.in_avals(), |args| {
+            let lin = linearize("linearize", j.debug.clone(), args, nonzero, |p| eval_jaxpr(j, p))?;
+            let (linear, residuals, nonzero_out) = tape_to_jaxpr(&lin, nonzero, inst, &j.out_avals())?;
+            let mut outs = lin.outs;
+            let count = residuals.len();
+            outs.extend(residuals);
+            parts = Some((linear, count, nonzero_out));
+            Ok(outs)
+        })?;
+        let (linear, residuals, nonzero_out) =
+            parts.ok_or_else(|| ferrax_base::error!(Internal, "linearization did not run"))?;
+        Ok(LinearProgram { known, linear: linear.into(), residuals, nonzero_out })
+    })
 }
 
 /// The values a tape is linear around, as parameters of a program in the making.
@@ -239,12 +194,7 @@ fn tape_to_jaxpr(
             .collect();
         let outputs = (eqn.first..eqn.first + eqn.results).map(Var).collect();
         out.effects = out.effects.union(eqn.op.effects());
-        out.eqns.push(Eqn {
-            op: eqn.op.clone(),
-            inputs,
-            outputs,
-            source: Source::default(),
-        });
+        out.eqns.push(Eqn { op: eqn.op.clone(), inputs, outputs, source: Source::default() });
     }
     let mut by_use: Vec<(Var, usize)> = known.vars.iter().map(|(&id, &v)| (v, id)).collect();
     by_use.sort_unstable();
@@ -254,12 +204,7 @@ fn tape_to_jaxpr(
         let v = var.unwrap_or_else(|| out.new_var(Aval::scalar(ferrax_base::DType::Float0)));
         out.invars.push(v);
     }
-    let nonzero_out: Vec<bool> = lin
-        .out_vars
-        .iter()
-        .zip(inst)
-        .map(|(v, &i)| v.is_some() || i)
-        .collect();
+    let nonzero_out: Vec<bool> = lin.out_vars.iter().zip(inst).map(|(v, &i)| v.is_some() || i).collect();
     for ((var, on), aval) in lin.out_vars.iter().zip(&nonzero_out).zip(out_avals) {
         match var {
             Some(v) => out.outvars.push(Atom::Var(*v)),
@@ -276,10 +221,7 @@ fn tape_to_jaxpr(
 /// Which tape equations reach a result.
 fn live_eqns(lin: &Linearized) -> Vec<bool> {
     let mut needed = vec![false; lin.tape.avals.len()];
-    lin.out_vars
-        .iter()
-        .flatten()
-        .for_each(|v| needed[v.0 as usize] = true);
+    lin.out_vars.iter().flatten().for_each(|v| needed[v.0 as usize] = true);
     let mut live = vec![false; lin.tape.eqns.len()];
     for (eqn, live) in lin.tape.eqns.iter().zip(&mut live).rev() {
         let outs = eqn.first as usize..(eqn.first + eqn.results) as usize;
@@ -298,17 +240,11 @@ fn live_eqns(lin: &Linearized) -> Vec<bool> {
 /// An atom of zeros: a literal, or a broadcast one.
 fn zero_atom(out: &mut Jaxpr, aval: &Aval) -> Atom {
     use crate::structural::{Axes, BROADCAST_IN_DIM, BroadcastInDim};
-    let lit = Atom::Lit(ferrax_ir::Lit {
-        scalar: ferrax_base::Scalar::zero(aval.dtype),
-        weak: aval.weak,
-    });
+    let lit = Atom::Lit(ferrax_ir::Lit { scalar: ferrax_base::Scalar::zero(aval.dtype), weak: aval.weak });
     if aval.rank() == 0 {
         return lit;
     }
-    let params = BroadcastInDim {
-        shape: aval.shape.clone(),
-        broadcast_dimensions: Axes::new(),
-    };
+    let params = BroadcastInDim { shape: aval.shape.clone(), broadcast_dimensions: Axes::new() };
     let var = out.new_var(aval.clone());
     out.eqns.push(Eqn {
         op: ferrax_ir::OpRef::new(&BROADCAST_IN_DIM, params),
@@ -334,12 +270,7 @@ type TransposeKey = (JaxprRef, Vec<bool>, Vec<bool>, bool);
 static TRANSPOSED: LazyLock<Memo<TransposeKey, TransposedProgram>> = LazyLock::new(Memo::new);
 
 /// Transposes a program in its `linear` parameters, for the `nonzero_ct` results; `all` instantiates zero cotangents.
-pub fn transpose_jaxpr(
-    jaxpr: &JaxprRef,
-    linear: &[bool],
-    nonzero_ct: &[bool],
-    all: bool,
-) -> Result<TransposedProgram> {
+pub fn transpose_jaxpr(jaxpr: &JaxprRef, linear: &[bool], nonzero_ct: &[bool], all: bool) -> Result<TransposedProgram> {
     let key = (jaxpr.clone(), linear.to_vec(), nonzero_ct.to_vec(), all);
     TRANSPOSED.get_or(key, |(j, linear, nonzero_ct, all)| {
         let in_avals = j.in_avals();
@@ -360,12 +291,7 @@ pub fn transpose_jaxpr(
                 .collect();
             let pulled = backward(j, &operands, &spread(&args[n..], nonzero_ct))?;
             let mut outs = Vec::new();
-            for ((ct, aval), _) in pulled
-                .into_iter()
-                .zip(&in_avals)
-                .zip(linear)
-                .filter(|&(_, &l)| l)
-            {
+            for ((ct, aval), _) in pulled.into_iter().zip(&in_avals).zip(linear).filter(|&(_, &l)| l) {
                 nonzero_out.push(ct.is_some() || *all);
                 if ct.is_some() || *all {
                     outs.push(instantiate(ct, &aval.tangent())?);
@@ -403,18 +329,8 @@ type BatchKey = (JaxprRef, BatchAxis, Vec<bool>, Vec<bool>);
 static BATCHED: LazyLock<Memo<BatchKey, BatchedProgram>> = LazyLock::new(Memo::new);
 
 /// Batches a program over axis 0 of the `batched` parameters; results in `force` are batched even when they need not be.
-pub fn batch_jaxpr(
-    jaxpr: &JaxprRef,
-    axis: &BatchAxis,
-    batched: &[bool],
-    force: &[bool],
-) -> Result<BatchedProgram> {
-    let key = (
-        jaxpr.clone(),
-        axis.clone(),
-        batched.to_vec(),
-        force.to_vec(),
-    );
+pub fn batch_jaxpr(jaxpr: &JaxprRef, axis: &BatchAxis, batched: &[bool], force: &[bool]) -> Result<BatchedProgram> {
+    let key = (jaxpr.clone(), axis.clone(), batched.to_vec(), force.to_vec());
     BATCHED.get_or(key, |(j, axis, batched, force)| {
         let avals: Vec<Aval> = j
             .in_avals()
@@ -430,23 +346,11 @@ pub fn batch_jaxpr(
         let dims: Vec<Option<usize>> = batched.iter().map(|&b| b.then_some(0)).collect();
         let mut batched_out = Vec::new();
         let jaxpr = stage_closed("vmap", j.debug.clone(), &avals, |args| {
-            let outs = vmap(j.debug.clone(), axis.clone(), args, &dims, |p| {
-                eval_jaxpr(j, p)
-            })?;
-            batched_out = outs
-                .iter()
-                .zip(force)
-                .map(|((_, d), &f)| d.is_some() || f)
-                .collect();
+            let outs = vmap(j.debug.clone(), axis.clone(), args, &dims, |p| eval_jaxpr(j, p))?;
+            batched_out = outs.iter().zip(force).map(|((_, d), &f)| d.is_some() || f).collect();
             outs.iter()
                 .zip(&batched_out)
-                .map(|((v, d), &on)| {
-                    if on {
-                        place_axis(v, *d, Some(0), axis.size)
-                    } else {
-                        Ok(v.clone())
-                    }
-                })
+                .map(|((v, d), &on)| if on { place_axis(v, *d, Some(0), axis.size) } else { Ok(v.clone()) })
                 .collect()
         })?;
         Ok(BatchedProgram { jaxpr, batched_out })

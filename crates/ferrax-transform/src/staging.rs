@@ -9,8 +9,8 @@
 use ferrax_base::{Aval, ErrorKind, Result, Source, config, error};
 use ferrax_ir::trace::{BaseGuard, leaked};
 use ferrax_ir::{
-    Array, Atom, DebugInfo, Eqn, Jaxpr, JaxprRef, Lit, OpRef, Payload, Trace, TraceId, TraceRef,
-    Tracer, Value, Values, Var,
+    Array, Atom, DebugInfo, Eqn, Jaxpr, JaxprRef, Lit, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values,
+    Var,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -45,9 +45,7 @@ pub struct Staged {
 
 impl Staging {
     fn lock(&self) -> MutexGuard<'_, Recording> {
-        self.state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn atom(&self, state: &mut Recording, v: &Value) -> Result<Atom> {
@@ -68,10 +66,7 @@ impl Recording {
     fn constant(&mut self, a: &Array) -> Result<Atom> {
         let aval = a.aval();
         if aval.rank() == 0 && !aval.dtype.is_key() {
-            return Ok(Atom::Lit(Lit {
-                scalar: a.item()?,
-                weak: aval.weak,
-            }));
+            return Ok(Atom::Lit(Lit { scalar: a.item()?, weak: aval.weak }));
         }
         if let Some(&v) = self.consts.get(&a.id()) {
             return Ok(Atom::Var(v));
@@ -136,19 +131,12 @@ impl Trace for Staging {
                 }
             }
         }
-        let depends = state
-            .arg_vars
-            .iter()
-            .zip(names.iter())
-            .filter(|(v, _)| needed[v.0 as usize]);
+        let depends = state.arg_vars.iter().zip(names.iter()).filter(|(v, _)| needed[v.0 as usize]);
         let list: Vec<&str> = depends.map(|(_, n)| n.as_str()).collect();
         match list.as_slice() {
             [] => None,
             [one] => Some(format!("the value of the argument {one}")),
-            [rest @ .., last] => Some(format!(
-                "the values of the arguments {} and {last}",
-                rest.join(", ")
-            )),
+            [rest @ .., last] => Some(format!("the values of the arguments {} and {last}", rest.join(", "))),
         }
     }
 }
@@ -164,25 +152,11 @@ fn record(s: &Staging, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Va
     for a in args {
         inputs.push(s.atom(&mut state, a)?);
     }
-    let outputs: SmallVec<[Var; 1]> = outs
-        .iter()
-        .map(|a| state.jaxpr.new_var(a.clone()))
-        .collect();
+    let outputs: SmallVec<[Var; 1]> = outs.iter().map(|a| state.jaxpr.new_var(a.clone())).collect();
     state.jaxpr.effects = state.jaxpr.effects.union(op.effects());
-    state.jaxpr.eqns.push(Eqn {
-        op: op.clone(),
-        inputs,
-        outputs: outputs.clone(),
-        source,
-    });
+    state.jaxpr.eqns.push(Eqn { op: op.clone(), inputs, outputs: outputs.clone(), source });
     drop(state);
-    let tracer = |(aval, var)| {
-        Value::Tracer(Tracer::new(
-            this.clone(),
-            aval,
-            Payload::Staged(Atom::Var(var)),
-        ))
-    };
+    let tracer = |(aval, var)| Value::Tracer(Tracer::new(this.clone(), aval, Payload::Staged(Atom::Var(var))));
     Ok(outs.into_iter().zip(outputs).map(tracer).collect())
 }
 
@@ -199,10 +173,7 @@ fn with_staging<T>(trace: &TraceRef, f: impl FnOnce(&Staging) -> Result<T>) -> R
     let found = ACTIVE.with_borrow(|a| a.iter().rev().find(|s| s.id == trace.id()).cloned());
     match found {
         Some(s) => f(&s),
-        None => Err(error!(
-            Internal,
-            "the staging trace is not in force on this thread"
-        )),
+        None => Err(error!(Internal, "the staging trace is not in force on this thread")),
     }
 }
 
@@ -246,16 +217,9 @@ pub fn stage(
     let args: Vec<Value> = {
         let mut state = staging.lock();
         state.jaxpr.debug = debug;
-        state.arg_vars = avals
-            .iter()
-            .map(|a| state.jaxpr.new_var(a.clone()))
-            .collect();
+        state.arg_vars = avals.iter().map(|a| state.jaxpr.new_var(a.clone())).collect();
         let tracer = |(a, v): (&Aval, &Var)| {
-            Value::Tracer(Tracer::new(
-                trace.clone(),
-                a.clone(),
-                Payload::Staged(Atom::Var(*v)),
-            ))
+            Value::Tracer(Tracer::new(trace.clone(), a.clone(), Payload::Staged(Atom::Var(*v))))
         };
         avals.iter().zip(&state.arg_vars).map(tracer).collect()
     };
@@ -265,9 +229,7 @@ pub fn stage(
         let _base = BaseGuard::stage(trace.clone());
         let outs = f(&args)?;
         let mut state = staging.lock();
-        outs.iter()
-            .map(|v| staging.atom(&mut state, v))
-            .collect::<Result<Vec<Atom>>>()?
+        outs.iter().map(|v| staging.atom(&mut state, v)).collect::<Result<Vec<Atom>>>()?
     };
     drop(args);
     let state = std::mem::take(&mut *staging.lock());
@@ -276,10 +238,7 @@ pub fn stage(
     jaxpr.outvars = outs;
     drop(staging);
     check_leaks(&trace)?;
-    Ok(Staged {
-        jaxpr,
-        captured: state.captured,
-    })
+    Ok(Staged { jaxpr, captured: state.captured })
 }
 
 /// With `checking_leaks` on: errors when a tracer of an ended trace is still reachable.
@@ -309,10 +268,7 @@ pub fn stage_closed(
 ) -> Result<JaxprRef> {
     let staged = stage(transform, debug, avals, f)?;
     if !staged.captured.is_empty() {
-        return Err(error!(
-            Internal,
-            "a rule captured a value of an enclosing trace"
-        ));
+        return Err(error!(Internal, "a rule captured a value of an enclosing trace"));
     }
     Ok(JaxprRef::new(staged.jaxpr))
 }

@@ -9,8 +9,7 @@ use ferrax_ir::params::split_tuple;
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{
-    Atom, Avals, Def, OpRef, Param, ParamValue, Params, Slot, Special, Tangents, TransposeArg,
-    Value, Values,
+    Atom, Avals, Def, OpRef, Param, ParamValue, Params, Slot, Special, Tangents, TransposeArg, Value, Values,
 };
 use ferrax_loops::{BinaryOp, Kind, ReduceOp, Type};
 use smallvec::{SmallVec, smallvec};
@@ -22,12 +21,7 @@ pub type Axes = SmallVec<[usize; 4]>;
 const LATER: &str = "later";
 
 /// The jvp of an operation linear in its one operand: the operation applied to the tangent.
-pub fn linear_jvp<P>(
-    op: &OpRef,
-    _: &P,
-    primals: &[Value],
-    tangents: &[Option<Value>],
-) -> Result<(Values, Tangents)> {
+pub fn linear_jvp<P>(op: &OpRef, _: &P, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
     let out = bind1(op, primals)?;
     let tangent = match &tangents[0] {
         Some(t) => Some(bind1(op, std::slice::from_ref(t))?),
@@ -44,12 +38,7 @@ pub static ADD_ANY: Def<()> = Def {
     doc: "Sum of two tangents or cotangents of one type.",
     shape: |_, args| {
         if !args[0].same_type(args[1]) {
-            bail!(
-                Type,
-                "add_any got operands of types {} and {}",
-                args[0],
-                args[1]
-            );
+            bail!(Type, "add_any got operands of types {} and {}", args[0], args[1]);
         }
         Ok(smallvec![args[0].with_weak(args[0].weak && args[1].weak)])
     },
@@ -62,10 +51,7 @@ pub static ADD_ANY: Def<()> = Def {
         Ok((smallvec![out], smallvec![tangent]))
     }),
     transpose: Slot::Rule(|_, (), cts, args| {
-        Ok(args
-            .iter()
-            .map(|a| if a.is_linear() { cts[0].clone() } else { None })
-            .collect())
+        Ok(args.iter().map(|a| if a.is_linear() { cts[0].clone() } else { None }).collect())
     }),
     batch: Slot::Rule(|op, (), axis, args, dims| {
         let at = dims.iter().flatten().next().copied().unwrap_or(0);
@@ -75,9 +61,7 @@ pub static ADD_ANY: Def<()> = Def {
     }),
     simplify: Slot::None("no rewrite applies"),
     stablehlo: Slot::None(LATER),
-    kernel: Slot::Rule(|_, (), b, args, _| {
-        Ok(smallvec![b.binary(BinaryOp::Add, args[0], args[1])])
-    }),
+    kernel: Slot::Rule(|_, (), b, args, _| Ok(smallvec![b.binary(BinaryOp::Add, args[0], args[1])])),
     reference: Slot::Rule(|(), args, outs| {
         let add = |row: &[Scalar]| {
             let (x, y) = (row[0], row[1]);
@@ -120,18 +104,12 @@ impl Params for BroadcastInDim {
         let Some(Param::Text(shape)) = fields.get("shape") else {
             return None;
         };
-        let shape = split_tuple(shape)?
-            .iter()
-            .map(|d| d.parse().ok())
-            .collect::<Option<Shape>>()?;
+        let shape = split_tuple(shape)?.iter().map(|d| d.parse().ok()).collect::<Option<Shape>>()?;
         let broadcast_dimensions = match fields.get("broadcast_dimensions") {
             Some(p) => ParamValue::parse(p)?,
             None => Axes::new(),
         };
-        Some(BroadcastInDim {
-            shape,
-            broadcast_dimensions,
-        })
+        Some(BroadcastInDim { shape, broadcast_dimensions })
     }
 }
 
@@ -146,26 +124,15 @@ pub static BROADCAST_IN_DIM: Def<BroadcastInDim> = Def {
         let x = broadcast_batch(&args[0], dims[0], axis.size, 0)?;
         let mut shape: Shape = smallvec![axis.size];
         shape.extend_from_slice(&p.shape);
-        let dims: Axes = std::iter::once(0)
-            .chain(p.broadcast_dimensions.iter().map(|d| d + 1))
-            .collect();
-        Ok((
-            smallvec![broadcast_in_dim(&x, &shape, &dims)?],
-            smallvec![Some(0)],
-        ))
+        let dims: Axes = std::iter::once(0).chain(p.broadcast_dimensions.iter().map(|d| d + 1)).collect();
+        Ok((smallvec![broadcast_in_dim(&x, &shape, &dims)?], smallvec![Some(0)]))
     }),
     simplify: Slot::Rule(|_, p, cx, inputs| {
         let same = cx.aval(&inputs[0]).shape == p.shape;
         Ok(same.then(|| smallvec![inputs[0]]))
     }),
     stablehlo: Slot::None(LATER),
-    kernel: Slot::Rule(|_, p, b, args, _| {
-        Ok(smallvec![b.broadcast(
-            args[0],
-            &p.shape,
-            &p.broadcast_dimensions
-        )])
-    }),
+    kernel: Slot::Rule(|_, p, b, args, _| Ok(smallvec![b.broadcast(args[0], &p.shape, &p.broadcast_dimensions)])),
     reference: Slot::Rule(|p, args, outs| {
         let x = &args[0];
         Ok(vec![RefTensor::build(&outs[0], |i| {
@@ -228,9 +195,7 @@ fn broadcast_transpose(
     };
     let axes: Axes = (0..p.shape.len()).filter(|&d| stretched(d)).collect();
     let summed = reduce_sum(ct, &axes)?;
-    let kept: Axes = (0..x.rank())
-        .filter(|&i| !axes.contains(&p.broadcast_dimensions[i]))
-        .collect();
+    let kept: Axes = (0..x.rank()).filter(|&i| !axes.contains(&p.broadcast_dimensions[i])).collect();
     Ok(smallvec![Some(broadcast_in_dim(&summed, &x.shape, &kept)?)])
 }
 
@@ -239,14 +204,8 @@ pub fn broadcast_in_dim(x: &Value, shape: &[usize], dims: &[usize]) -> Result<Va
     if x.shape() == shape && dims.len() == shape.len() {
         return Ok(x.clone());
     }
-    let params = BroadcastInDim {
-        shape: Shape::from_slice(shape),
-        broadcast_dimensions: Axes::from_slice(dims),
-    };
-    bind1(
-        &OpRef::new(&BROADCAST_IN_DIM, params),
-        std::slice::from_ref(x),
-    )
+    let params = BroadcastInDim { shape: Shape::from_slice(shape), broadcast_dimensions: Axes::from_slice(dims) };
+    bind1(&OpRef::new(&BROADCAST_IN_DIM, params), std::slice::from_ref(x))
 }
 
 /// Zeros of a type, as a broadcast literal.
@@ -256,10 +215,7 @@ pub fn zeros(aval: &Aval) -> Result<Value> {
 
 /// A splatted scalar of a type; rank-0 ones are literals.
 pub fn full(aval: &Aval, s: Scalar) -> Result<Value> {
-    let lit = Value::Lit(ferrax_ir::Lit {
-        scalar: s,
-        weak: aval.weak,
-    });
+    let lit = Value::Lit(ferrax_ir::Lit { scalar: s, weak: aval.weak });
     broadcast_in_dim(&lit, &aval.shape, &[])
 }
 
@@ -293,9 +249,7 @@ pub static TRANSPOSE: Def<Transpose> = Def {
                 p.permutation
             );
         }
-        Ok(smallvec![x.with_shape(
-            &p.permutation.iter().map(|&d| x.shape[d]).collect::<Shape>()
-        )])
+        Ok(smallvec![x.with_shape(&p.permutation.iter().map(|&d| x.shape[d]).collect::<Shape>())])
     },
     jvp: Slot::Rule(linear_jvp),
     transpose: Slot::Rule(|_, p, cts, _| {
@@ -303,31 +257,19 @@ pub static TRANSPOSE: Def<Transpose> = Def {
             return Ok(smallvec![None]);
         };
         let mut inverse: Axes = smallvec![0; p.permutation.len()];
-        p.permutation
-            .iter()
-            .enumerate()
-            .for_each(|(i, &d)| inverse[d] = i);
+        p.permutation.iter().enumerate().for_each(|(i, &d)| inverse[d] = i);
         Ok(smallvec![Some(transpose(ct, &inverse)?)])
     }),
     batch: Slot::Rule(|_, p, _, args, dims| {
         let at = dims[0].unwrap_or(0);
-        let perm: Axes = std::iter::once(at)
-            .chain(
-                p.permutation
-                    .iter()
-                    .map(|&d| if d < at { d } else { d + 1 }),
-            )
-            .collect();
+        let perm: Axes =
+            std::iter::once(at).chain(p.permutation.iter().map(|&d| if d < at { d } else { d + 1 })).collect();
         Ok((smallvec![transpose(&args[0], &perm)?], smallvec![Some(0)]))
     }),
     simplify: Slot::Rule(transpose_simplify),
     stablehlo: Slot::None(LATER),
     kernel: Slot::Rule(|_, p, b, args, outs| {
-        Ok(smallvec![b.push(
-            Kind::Transpose(p.permutation.clone()),
-            args,
-            Type::from(&outs[0])
-        )])
+        Ok(smallvec![b.push(Kind::Transpose(p.permutation.clone()), args, Type::from(&outs[0]))])
     }),
     reference: Slot::Rule(|p, args, outs| {
         Ok(vec![RefTensor::build(&outs[0], |i| {
@@ -356,10 +298,7 @@ fn transpose_simplify(
         return Ok(None);
     };
     let permutation: Axes = p.permutation.iter().map(|&d| q.permutation[d]).collect();
-    Ok(Some(smallvec![cx.emit(
-        OpRef::new(&TRANSPOSE, Transpose { permutation }),
-        &args
-    )?]))
+    Ok(Some(smallvec![cx.emit(OpRef::new(&TRANSPOSE, Transpose { permutation }), &args)?]))
 }
 
 /// `x` with its axes permuted; the same value for the identity.
@@ -367,9 +306,7 @@ pub fn transpose(x: &Value, permutation: &[usize]) -> Result<Value> {
     if permutation.iter().enumerate().all(|(i, &d)| i == d) && permutation.len() == x.rank() {
         return Ok(x.clone());
     }
-    let params = Transpose {
-        permutation: Axes::from_slice(permutation),
-    };
+    let params = Transpose { permutation: Axes::from_slice(permutation) };
     bind1(&OpRef::new(&TRANSPOSE, params), std::slice::from_ref(x))
 }
 
@@ -407,16 +344,11 @@ pub struct ReduceSum {
 
 impl Params for ReduceSum {
     fn print(&self) -> Vec<(&'static str, Param)> {
-        vec![
-            ("axes", self.axes.print()),
-            ("out_sharding", Param::Text("None".into())),
-        ]
+        vec![("axes", self.axes.print()), ("out_sharding", Param::Text("None".into()))]
     }
 
     fn parse(fields: &BTreeMap<String, Param>) -> Option<Self> {
-        Some(ReduceSum {
-            axes: ParamValue::parse(fields.get("axes")?)?,
-        })
+        Some(ReduceSum { axes: ParamValue::parse(fields.get("axes")?)? })
     }
 }
 
@@ -436,10 +368,7 @@ pub static REDUCE_SUM: Def<ReduceSum> = Def {
     }),
     batch: Slot::Rule(|_, p, _, args, dims| {
         let (axes, out) = batched_axes(&p.axes, dims[0].unwrap_or(0));
-        Ok((
-            smallvec![reduce_sum(&args[0], &axes)?],
-            smallvec![Some(out)],
-        ))
+        Ok((smallvec![reduce_sum(&args[0], &axes)?], smallvec![Some(out)]))
     }),
     simplify: Slot::None("no rewrite applies"),
     stablehlo: Slot::None(LATER),
@@ -450,32 +379,17 @@ pub static REDUCE_SUM: Def<ReduceSum> = Def {
         let strides = ferrax_base::shape::strides(&outs[0].shape);
         let mut index = vec![0; x.aval.rank()];
         for s in &x.data {
-            let kept = index
-                .iter()
-                .enumerate()
-                .filter(|(d, _)| !p.axes.contains(d))
-                .map(|(_, &i)| i);
+            let kept = index.iter().enumerate().filter(|(d, _)| !p.axes.contains(d)).map(|(_, &i)| i);
             let at: usize = kept.zip(&strides).map(|(i, s)| i * s).sum();
             let sum = &mut sums[at];
-            *sum = (
-                sum.0 + s.to_f64(),
-                sum.1 + s.imag(),
-                sum.2.wrapping_add(s.to_i64()),
-            );
+            *sum = (sum.0 + s.to_f64(), sum.1 + s.imag(), sum.2.wrapping_add(s.to_i64()));
             ferrax_ir::reference::advance(&mut index, &x.aval.shape);
         }
         let dtype = outs[0].dtype;
         let finish = |(re, im, n): (f64, f64, i64)| {
-            if dtype.is_inexact() {
-                Scalar::from_complex(dtype, re, im)
-            } else {
-                Scalar::from_i64(dtype, n)
-            }
+            if dtype.is_inexact() { Scalar::from_complex(dtype, re, im) } else { Scalar::from_i64(dtype, n) }
         };
-        Ok(vec![RefTensor {
-            aval: outs[0].clone(),
-            data: sums.into_iter().map(finish).collect(),
-        }])
+        Ok(vec![RefTensor { aval: outs[0].clone(), data: sums.into_iter().map(finish).collect() }])
     }),
     special: Special::NONE,
 };
@@ -483,30 +397,18 @@ pub static REDUCE_SUM: Def<ReduceSum> = Def {
 /// The aval of a reduction over `axes`; errors on axes out of range or repeated.
 pub fn reduced(x: &Aval, axes: &[usize], name: &str) -> Result<Aval> {
     if axes.iter().any(|&a| a >= x.rank()) {
-        bail!(
-            Value,
-            "{name} axes {axes:?} are out of range for an operand of type {x}"
-        );
+        bail!(Value, "{name} axes {axes:?} are out of range for an operand of type {x}");
     }
     if axes.iter().enumerate().any(|(i, a)| axes[..i].contains(a)) {
         bail!(Value, "duplicate value in 'axes' of {name}: {axes:?}");
     }
-    let shape: Shape = x
-        .shape
-        .iter()
-        .enumerate()
-        .filter(|(d, _)| !axes.contains(d))
-        .map(|(_, &n)| n)
-        .collect();
+    let shape: Shape = x.shape.iter().enumerate().filter(|(d, _)| !axes.contains(d)).map(|(_, &n)| n).collect();
     Ok(x.with_shape(&shape))
 }
 
 /// Reduction axes of a batched operand, and where its batch axis ends up.
 pub fn batched_axes(axes: &[usize], at: usize) -> (Axes, usize) {
-    let moved: Axes = axes
-        .iter()
-        .map(|&a| if a < at { a } else { a + 1 })
-        .collect();
+    let moved: Axes = axes.iter().map(|&a| if a < at { a } else { a + 1 }).collect();
     let out = at - moved.iter().filter(|&&a| a < at).count();
     (moved, out)
 }
@@ -516,9 +418,7 @@ pub fn reduce_sum(x: &Value, axes: &[usize]) -> Result<Value> {
     if axes.is_empty() {
         return Ok(x.clone());
     }
-    let params = ReduceSum {
-        axes: Axes::from_slice(axes),
-    };
+    let params = ReduceSum { axes: Axes::from_slice(axes) };
     bind1(&OpRef::new(&REDUCE_SUM, params), std::slice::from_ref(x))
 }
 
