@@ -9,7 +9,6 @@
 use crate::jaxpr::{Atom, Effects, JaxprRef, Var};
 use crate::params::{Param, Params};
 use crate::reference::RefTensor;
-use crate::trace::TraceRef;
 use crate::value::{Avals, Tangents, Value, Values};
 use ferrax_base::{Aval, Result, error};
 use ferrax_loops::{Builder, ValueId};
@@ -100,13 +99,16 @@ pub type KernelRule<P> = fn(&OpRef, &P, &mut Builder, &[ValueId], &[Aval]) -> Re
 /// (…, operands, result avals) → results, computed in the plainest way; the oracle of tests.
 pub type ReferenceRule<P> = fn(&P, &[RefTensor], &[Aval]) -> Result<Vec<RefTensor>>;
 
+/// Operands of an operation.
+pub type Operands = SmallVec<[Value; 4]>;
+
 /// Hooks that only higher-order and effectful primitives have.
 pub struct Special<P: 'static> {
     /// Splits jvp into a primal part and a linear part that a tape can record (see `ferrax-transform`);
     /// (…, primals, tangents that are tape tracers) as [`JvpRule`].
     pub linearize: Option<JvpRule<P>>,
-    /// Before the operation is recorded by a staging trace: the operation to record instead, with its operands.
-    pub stage: Option<fn(&OpRef, &P, &TraceRef, &[Value]) -> Result<Values>>,
+    /// Before the operation is recorded by a trace: what to record instead, with its operands.
+    pub stage: Option<fn(&OpRef, &P, &[Value]) -> Result<(OpRef, Operands)>>,
     /// Runs the operation on concrete values in place of a compiled kernel.
     pub eager: Option<fn(&OpRef, &P, &[Value]) -> Result<Values>>,
     /// Effects that forbid dropping or reordering.
@@ -184,7 +186,7 @@ pub trait Op: Send + Sync + 'static {
     fn simplify(&self, this: &OpRef, cx: &mut dyn Rewriter, inputs: &[Atom]) -> Result<Option<SmallVec<[Atom; 1]>>>;
     fn kernel(&self, this: &OpRef, b: &mut Builder, args: &[ValueId], outs: &[Aval]) -> Result<SmallVec<[ValueId; 1]>>;
     fn reference(&self, args: &[RefTensor], outs: &[Aval]) -> Result<Vec<RefTensor>>;
-    fn stage(&self, this: &OpRef, trace: &TraceRef, args: &[Value]) -> Option<Result<Values>>;
+    fn stage(&self, this: &OpRef, args: &[Value]) -> Option<Result<(OpRef, Operands)>>;
     fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>>;
 }
 
@@ -327,8 +329,8 @@ macro_rules! impl_op {
             fn reference(&self, args: &[RefTensor], outs: &[Aval]) -> Result<Vec<RefTensor>> {
                 call!(self, reference, "the reference", self.p(), args, outs)
             }
-            fn stage(&self, this: &OpRef, trace: &TraceRef, args: &[Value]) -> Option<Result<Values>> {
-                self.def().special.stage.map(|f| f(this, self.p(), trace, args))
+            fn stage(&self, this: &OpRef, args: &[Value]) -> Option<Result<(OpRef, Operands)>> {
+                self.def().special.stage.map(|f| f(this, self.p(), args))
             }
             fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>> {
                 self.def().special.eager.map(|f| f(this, self.p(), args))

@@ -81,6 +81,26 @@ impl Trace for TapeTrace {
     }
 
     fn process(&self, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values> {
+        match op.stage(op, args) {
+            Some(staged) => {
+                let (op, args) = staged?;
+                self.record(this, &op, &args)
+            }
+            None => self.record(this, op, args),
+        }
+    }
+
+    fn transform(&self) -> &'static str {
+        self.transform
+    }
+
+    fn debug(&self) -> &DebugInfo {
+        &self.debug
+    }
+}
+
+impl TapeTrace {
+    fn record(&self, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values> {
         let avals: SmallVec<[Aval; 3]> = args.iter().map(Value::aval).collect();
         let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
         let outs = op.abstract_eval(&refs)?;
@@ -95,14 +115,6 @@ impl Trace for TapeTrace {
             Value::Tracer(Tracer::new(this.clone(), aval, Payload::Staged(Atom::Var(Var(first + i as u32)))))
         };
         Ok(outs.into_iter().enumerate().map(tracer).collect())
-    }
-
-    fn transform(&self) -> &'static str {
-        self.transform
-    }
-
-    fn debug(&self) -> &DebugInfo {
-        &self.debug
     }
 }
 

@@ -100,10 +100,13 @@ impl Trace for Staging {
     }
 
     fn process(&self, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values> {
-        if let Some(done) = op.stage(op, this, args) {
-            return done;
+        match op.stage(op, args) {
+            Some(staged) => {
+                let (op, args) = staged?;
+                record(self, this, &op, &args)
+            }
+            None => record(self, this, op, args),
         }
-        record(self, this, op, args)
     }
 
     fn transform(&self) -> &'static str {
@@ -141,7 +144,7 @@ impl Trace for Staging {
     }
 }
 
-/// Records an operation into a staging trace, without asking its `stage` hook.
+/// Appends an operation to the program being recorded.
 fn record(s: &Staging, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values> {
     let avals: SmallVec<[Aval; 3]> = args.iter().map(Value::aval).collect();
     let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
@@ -160,32 +163,12 @@ fn record(s: &Staging, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Va
     Ok(outs.into_iter().zip(outputs).map(tracer).collect())
 }
 
-/// For `stage` hooks: records `op` itself into the staging trace `trace`.
-pub fn record_into(trace: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values> {
-    with_staging(trace, |s| record(s, trace, op, args))
-}
-
-thread_local! {
-    static ACTIVE: std::cell::RefCell<Vec<Arc<Staging>>> = const { std::cell::RefCell::new(Vec::new()) };
-}
-
-fn with_staging<T>(trace: &TraceRef, f: impl FnOnce(&Staging) -> Result<T>) -> Result<T> {
-    let found = ACTIVE.with_borrow(|a| a.iter().rev().find(|s| s.id == trace.id()).cloned());
-    match found {
-        Some(s) => f(&s),
-        None => Err(error!(Internal, "the staging trace is not in force on this thread")),
-    }
-}
-
 /// Ends the trace when dropped, whatever happens in the function.
 struct Ending(Arc<Staging>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
         self.0.live.store(false, Relaxed);
-        ACTIVE.with_borrow_mut(|a| {
-            a.pop();
-        });
     }
 }
 
@@ -224,7 +207,6 @@ pub fn stage(
         avals.iter().zip(&state.arg_vars).map(tracer).collect()
     };
     let outs = {
-        ACTIVE.with_borrow_mut(|a| a.push(staging.clone()));
         let _ending = Ending(staging.clone());
         let _base = BaseGuard::stage(trace.clone());
         let outs = f(&args)?;

@@ -1,0 +1,209 @@
+//! `cond`: runs one of several programs, chosen by an index (`lax.cond`, `lax.switch`).
+
+use super::{batch_first, batch_where, check_args, dims_of, eval_reference, instantiate_all, mask, or, present, split_linear, spread};
+use crate::elementwise::select_n;
+use ferrax_base::{Aval, Result, bail};
+use ferrax_ir::op::{BatchAxis, BatchDims};
+use ferrax_ir::{Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
+use ferrax_loops::Kind;
+use ferrax_transform::eval_jaxpr;
+use ferrax_transform::programs::{LinearProgram, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr};
+use ferrax_transform::staging::stage_closed;
+use ferrax_transform::structural::{broadcast_in_dim, zeros};
+use std::sync::Arc;
+
+ferrax_ir::params! {
+    /// Parameters of `cond`.
+    pub struct Cond {
+        /// One program per value of the index; all of one type.
+        branches: Vec<JaxprRef>,
+    }
+}
+
+/// (index: int32 scalar, operands…) → results of the chosen branch; the index is clamped.
+pub static COND: Def<Cond> = Def {
+    name: "cond",
+    doc: "Runs the branch that an index chooses.",
+    shape: |p, args| {
+        if args[0].rank() != 0 || args[0].dtype != ferrax_base::DType::I32 {
+            bail!(Type, "cond's index must be a scalar int32, got {}", args[0]);
+        }
+        for b in &p.branches {
+            check_args("cond", b, &args[1..])?;
+        }
+        Ok(p.branches[0].out_avals().into())
+    },
+    jvp: Slot::Rule(cond_jvp),
+    transpose: Slot::Rule(cond_transpose),
+    batch: Slot::Rule(cond_batch),
+    simplify: Slot::None("a constant index is resolved while tracing"),
+    stablehlo: Slot::None("later"),
+    kernel: Slot::Rule(|_, p, b, args, outs| {
+        let graphs = p.branches.iter().map(|j| subgraph(j).map(Arc::new)).collect::<Result<_>>()?;
+        let types: Vec<ferrax_loops::Type> = outs.iter().map(ferrax_loops::Type::from).collect();
+        Ok(b.push_many(Kind::Switch(graphs), args, &types))
+    }),
+    reference: Slot::Rule(|p, args, _| {
+        let i = args[0].data[0].to_i64().clamp(0, p.branches.len() as i64 - 1) as usize;
+        eval_reference(&p.branches[i], &args[1..])
+    }),
+    special: Special {
+        linearize: Some(cond_linearize),
+        stage: None,
+        eager: None,
+        effects: Some(|p| p.branches.iter().fold(ferrax_ir::Effects::NONE, |e, j| e.union(j.effects))),
+    },
+};
+
+/// A program as a graph of its own, constants inside.
+pub(crate) fn subgraph(jaxpr: &JaxprRef) -> Result<ferrax_loops::Graph> {
+    let mut b = ferrax_loops::Builder::new(jaxpr.in_avals().iter().map(ferrax_loops::Type::from));
+    let args: Vec<_> = b.params().collect();
+    let outs = super::jit::inline_program(jaxpr, &mut b, &args)?;
+    Ok(b.finish(&outs))
+}
+
+/// Runs the branch that `index` (a scalar int32) chooses.
+pub fn cond(branches: Vec<JaxprRef>, index: &Value, operands: &[Value]) -> Result<Vec<Value>> {
+    let args: Vec<Value> = std::iter::once(index.clone()).chain(operands.iter().cloned()).collect();
+    Ok(bind(&OpRef::new(&COND, Cond { branches }), &args)?.into_vec())
+}
+
+/// Transforms every branch twice: to learn which results any branch needs, then with those in all.
+fn uniform<P>(
+    branches: &[JaxprRef],
+    make: impl Fn(&JaxprRef, &[bool]) -> Result<P>,
+    out_mask: impl Fn(&P) -> &[bool],
+) -> Result<(Vec<P>, Vec<bool>)> {
+    let mut all = vec![false; branches[0].outvars.len()];
+    for b in branches {
+        all = or(&all, out_mask(&make(b, &vec![false; all.len()])?));
+    }
+    let made = branches.iter().map(|b| make(b, &all)).collect::<Result<Vec<P>>>()?;
+    Ok((made, all))
+}
+
+fn cond_jvp(_: &OpRef, p: &Cond, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
+    let nonzero = mask(&tangents[1..]);
+    let (programs, nonzero_out) = uniform(&p.branches, |b, inst| jvp_jaxpr(b, &nonzero, inst), |p| &p.nonzero_out)?;
+    let operands: Vec<Value> = primals[1..].iter().cloned().chain(present(&tangents[1..])).collect();
+    let mut outs = cond(programs.into_iter().map(|p| p.jaxpr).collect(), &primals[0], &operands)?;
+    let out_tangents = outs.split_off(nonzero_out.len());
+    Ok((outs.into(), spread(out_tangents, &nonzero_out)))
+}
+
+/// Which shared residual slot each branch's residuals use, and the slots' avals.
+fn share_residuals(programs: &[LinearProgram], outs: usize) -> (Vec<Vec<usize>>, Vec<Aval>) {
+    let mut slots: Vec<Aval> = Vec::new();
+    let places = programs
+        .iter()
+        .map(|p| {
+            let mut used = vec![false; slots.len()];
+            let avals = p.known.out_avals();
+            avals[outs..]
+                .iter()
+                .map(|a| {
+                    let free = (0..slots.len()).find(|&i| !used.get(i).copied().unwrap_or(false) && slots[i].same_type(a));
+                    let at = free.unwrap_or_else(|| {
+                        slots.push(a.with_weak(false));
+                        slots.len() - 1
+                    });
+                    used.resize(slots.len(), false);
+                    used[at] = true;
+                    at
+                })
+                .collect()
+        })
+        .collect();
+    (places, slots)
+}
+
+fn cond_linearize(_: &OpRef, p: &Cond, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
+    let nonzero = mask(&tangents[1..]);
+    let (programs, nonzero_out) =
+        uniform(&p.branches, |b, inst| linearize_jaxpr(b, &nonzero, inst), |p| &p.nonzero_out)?;
+    let n = nonzero_out.len();
+    let (places, slots) = share_residuals(&programs, n);
+    let mut known = Vec::new();
+    let mut linear = Vec::new();
+    for (program, places) in programs.iter().zip(&places) {
+        known.push(known_branch(program, places, &slots, n)?);
+        linear.push(linear_branch(program, places, &slots)?);
+    }
+    let mut outs = cond(known, &primals[0], &primals[1..])?;
+    let residuals = outs.split_off(n);
+    let operands: Vec<Value> = residuals.into_iter().chain(present(&tangents[1..])).collect();
+    let out_tangents = cond(linear, &primals[0], &operands)?;
+    Ok((outs.into(), spread(out_tangents, &nonzero_out)))
+}
+
+/// The known part of a branch with its residuals in the shared slots, zeros in the others.
+fn known_branch(program: &LinearProgram, places: &[usize], slots: &[Aval], outs: usize) -> Result<JaxprRef> {
+    stage_closed("cond", program.known.debug.clone(), &program.known.in_avals(), |args| {
+        let mut values = eval_jaxpr(&program.known, args)?;
+        let residuals = values.split_off(outs);
+        for (slot, aval) in slots.iter().enumerate() {
+            values.push(match places.iter().position(|&p| p == slot) {
+                Some(i) => residuals[i].clone(),
+                None => zeros(aval)?,
+            });
+        }
+        Ok(values)
+    })
+}
+
+/// The linear part of a branch taking its residuals from the shared slots.
+fn linear_branch(program: &LinearProgram, places: &[usize], slots: &[Aval]) -> Result<JaxprRef> {
+    let mut avals = slots.to_vec();
+    avals.extend(program.linear.in_avals().split_off(program.residuals));
+    stage_closed("cond", program.known.debug.clone(), &avals, |args| {
+        let residuals = places.iter().map(|&p| args[p].clone());
+        let operands: Vec<Value> = residuals.chain(args[slots.len()..].iter().cloned()).collect();
+        eval_jaxpr(&program.linear, &operands)
+    })
+}
+
+fn cond_transpose(_: &OpRef, p: &Cond, cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {
+    let index = args[0].known()?.clone();
+    let (linear, mut operands) = split_linear(&args[1..]);
+    let all = vec![true; cts.len()];
+    let programs =
+        p.branches.iter().map(|b| Ok(transpose_jaxpr(b, &linear, &all, true)?.jaxpr)).collect::<Result<Vec<_>>>()?;
+    operands.extend(instantiate_all(cts, &p.branches[0].out_avals())?);
+    let mut pulled = cond(programs, &index, &operands)?.into_iter();
+    let rest = linear.iter().map(|&l| if l { pulled.next() } else { None });
+    Ok(std::iter::once(None).chain(rest).collect())
+}
+
+fn cond_batch(
+    _: &OpRef,
+    p: &Cond,
+    axis: &BatchAxis,
+    args: &[Value],
+    dims: &[Option<usize>],
+) -> Result<(Values, BatchDims)> {
+    let batched = mask(&dims[1..]);
+    if dims[0].is_none() {
+        let (programs, out) = uniform(&p.branches, |b, force| batch_jaxpr(b, axis, &batched, force), |p| &p.batched_out)?;
+        let operands = batch_first(&args[1..], &dims[1..], axis.size)?;
+        let outs = cond(programs.into_iter().map(|p| p.jaxpr).collect(), &args[0], &operands)?;
+        return Ok((outs.into(), dims_of(&out)));
+    }
+    // Rows choose different branches: every branch runs on the whole batch and rows are selected.
+    let all = vec![true; p.branches[0].outvars.len()];
+    let operands = batch_where(&args[1..], &dims[1..], &batched, axis)?;
+    let index = batch_first(&args[..1], &dims[..1], axis.size)?.remove(0);
+    let mut cases = Vec::new();
+    for b in &p.branches {
+        cases.push(eval_jaxpr(&batch_jaxpr(b, axis, &batched, &all)?.jaxpr, &operands)?);
+    }
+    let index = crate::elementwise::clamp_index(&index, p.branches.len())?;
+    let mut outs = Values::new();
+    for i in 0..all.len() {
+        let shape = cases[0][i].shape().to_vec();
+        let which = broadcast_in_dim(&index, &shape, &[0])?;
+        let row: Vec<Value> = cases.iter().map(|c| c[i].clone()).collect();
+        outs.push(select_n(&which, &row)?);
+    }
+    Ok((outs, dims_of(&all)))
+}

@@ -1,0 +1,190 @@
+//! `custom_jvp_call`: a function with a derivative rule of its own.
+//!
+//! Outside `jit` the function runs on concrete values (Python control flow works); a recording trace turns it
+//! into a program first. The rule is a host function `primals…, tangents… → outs…, out tangents…`.
+
+use super::jit::inline_program;
+use super::{Callable, CallableRef, eval_reference, instantiate_all};
+use ferrax_base::{Aval, Result, error};
+use ferrax_ir::op::{BatchAxis, BatchDims, Operands};
+use ferrax_ir::{DebugInfo, Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
+use ferrax_transform::batching::{place_axis, vmap};
+use ferrax_transform::{eval_jaxpr, stage};
+use std::sync::Arc;
+
+ferrax_ir::params! {
+    /// Parameters of `custom_jvp_call`.
+    pub struct CustomJvp {
+        /// The function's name.
+        name: Arc<str>,
+        /// The recorded function; `None` until a trace records it.
+        call_jaxpr: Option<JaxprRef>,
+        /// The function itself.
+        fun: CallableRef,
+        /// primals, tangents → results, their tangents.
+        jvp: CallableRef,
+        /// Leading operands that the recorded function closed over.
+        num_consts: usize,
+        /// Whether the rule sees zero tangents as symbolic zeros.
+        symbolic_zeros: bool,
+    }
+}
+
+/// Calls a function that has its own jvp rule.
+pub static CUSTOM_JVP: Def<CustomJvp> = Def {
+    name: "custom_jvp_call",
+    doc: "Calls a function that has a jvp rule of its own.",
+    shape: |p, _| match &p.call_jaxpr {
+        Some(j) => Ok(j.out_avals().into()),
+        None => Err(error!(Internal, "custom_jvp_call of {} was not recorded", p.name)),
+    },
+    jvp: Slot::Rule(custom_jvp),
+    transpose: Slot::Rule(|_, p, cts, args| match &p.call_jaxpr {
+        Some(j) => transpose_call(j, cts, args),
+        None => Err(error!(Internal, "custom_jvp_call of {} was not recorded", p.name)),
+    }),
+    batch: Slot::Rule(custom_jvp_batch),
+    simplify: Slot::None("passes work inside the program"),
+    stablehlo: Slot::None("later"),
+    kernel: Slot::Rule(|_, p, b, args, _| match &p.call_jaxpr {
+        Some(j) => inline_program(j, b, args),
+        None => Err(error!(Internal, "custom_jvp_call of {} was not recorded", p.name)),
+    }),
+    reference: Slot::Rule(|p, args, _| match &p.call_jaxpr {
+        Some(j) => eval_reference(j, args),
+        None => Err(error!(Internal, "custom_jvp_call of {} was not recorded", p.name)),
+    }),
+    special: Special { linearize: None, stage: Some(custom_jvp_stage), eager: Some(custom_jvp_eager), effects: None },
+};
+
+/// Transposes a call of a program that is linear in some operands.
+pub(crate) fn transpose_call(j: &JaxprRef, cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {
+    Ok(ferrax_transform::backward(j, args, cts)?.into())
+}
+
+/// Calls `fun` with the rule `jvp`.
+pub fn custom_jvp_call(name: Arc<str>, fun: CallableRef, jvp: CallableRef, symbolic_zeros: bool, args: &[Value]) -> Result<Values> {
+    let params = CustomJvp { name, call_jaxpr: None, fun, jvp, num_consts: 0, symbolic_zeros };
+    bind(&OpRef::new(&CUSTOM_JVP, params), args)
+}
+
+fn custom_jvp_eager(_: &OpRef, p: &CustomJvp, args: &[Value]) -> Result<Values> {
+    match &p.call_jaxpr {
+        Some(j) => Ok(eval_jaxpr(j, args)?.into()),
+        None => Ok(p.fun.0.call(args)?.into()),
+    }
+}
+
+fn custom_jvp_stage(op: &OpRef, p: &CustomJvp, args: &[Value]) -> Result<(OpRef, Operands)> {
+    if p.call_jaxpr.is_some() {
+        return Ok((op.clone(), args.into()));
+    }
+    let (jaxpr, captured) = record(&p.name, &p.fun, args)?;
+    let params = CustomJvp { call_jaxpr: Some(jaxpr), num_consts: captured.len(), ..p.clone() };
+    Ok((OpRef::new(&CUSTOM_JVP, params), captured.into_iter().chain(args.iter().cloned()).collect()))
+}
+
+/// Records a host function for these operands; what it closed over becomes leading operands.
+pub(crate) fn record(name: &str, fun: &CallableRef, args: &[Value]) -> Result<(JaxprRef, Vec<Value>)> {
+    let avals: Vec<Aval> = args.iter().map(Value::aval).collect();
+    let staged = stage("jit", DebugInfo::named(name), &avals, |args| fun.0.call(args))?;
+    Ok((staged.jaxpr.into(), staged.captured))
+}
+
+fn custom_jvp(_: &OpRef, p: &CustomJvp, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
+    if tangents[..p.num_consts].iter().any(Option::is_some) {
+        return Err(error!(
+            Type,
+            "the custom_jvp function {} closes over a value that is being differentiated; pass it as an argument",
+            p.name
+        ));
+    }
+    let primals = &primals[p.num_consts..];
+    let tangents = &tangents[p.num_consts..];
+    let avals: Vec<Aval> = primals.iter().map(Value::aval).collect();
+    let mut args = primals.to_vec();
+    args.extend(instantiate_all(tangents, &avals)?);
+    let mut outs = p.jvp.0.call(&args)?;
+    let out_tangents = outs.split_off(outs.len() / 2);
+    let out_tangents = out_tangents.into_iter().zip(&outs).map(|(t, o)| o.dtype().is_inexact().then_some(t)).collect();
+    Ok((outs.into(), out_tangents))
+}
+
+/// A host function applied to whole batches: results are batched on axis 0.
+pub(crate) struct Batched {
+    fun: CallableRef,
+    axis: BatchAxis,
+    batched: Vec<bool>,
+    name: Arc<str>,
+}
+
+impl Batched {
+    /// `fun` over `axis`, its operands batched on axis 0 where `batched` says so.
+    pub(crate) fn wrap(fun: &CallableRef, axis: &BatchAxis, batched: Vec<bool>, name: &Arc<str>) -> CallableRef {
+        CallableRef(Arc::new(Batched { fun: fun.clone(), axis: axis.clone(), batched, name: name.clone() }))
+    }
+}
+
+impl Callable for Batched {
+    fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
+        // Tangents follow their primals' axes, so a rule gets the mask twice.
+        let dims: Vec<Option<usize>> = (0..args.len())
+            .map(|i| self.batched[i % self.batched.len().max(1)].then_some(0))
+            .collect();
+        let outs = vmap(DebugInfo::named(&self.name), self.axis.clone(), args, &dims, |a| self.fun.0.call(a))?;
+        outs.iter().map(|(v, d)| place_axis(v, *d, Some(0), self.axis.size)).collect()
+    }
+
+    fn name(&self) -> String {
+        format!("vmap({})", self.fun.0.name())
+    }
+}
+
+fn custom_jvp_batch(
+    _: &OpRef,
+    p: &CustomJvp,
+    axis: &BatchAxis,
+    args: &[Value],
+    dims: &[Option<usize>],
+) -> Result<(Values, BatchDims)> {
+    let args = super::batch_first(args, dims, axis.size)?;
+    let (consts, args) = args.split_at(p.num_consts);
+    let batched = super::mask(&dims[p.num_consts..]);
+    let fun = match &p.call_jaxpr {
+        Some(j) => CallableRef(Arc::new(Closed { jaxpr: j.clone(), consts: consts.to_vec() })),
+        None => p.fun.clone(),
+    };
+    if dims[..p.num_consts].iter().any(Option::is_some) {
+        let outs = super::jit::jit_call(p.name.clone(), closed_batch(p, axis, dims)?, false, &[consts, args].concat())?;
+        let n = outs.len();
+        return Ok((outs, smallvec::smallvec![Some(0); n]));
+    }
+    let fun = Batched::wrap(&fun, axis, batched.clone(), &p.name);
+    let jvp = Batched::wrap(&p.jvp, axis, batched, &p.name);
+    let outs = custom_jvp_call(p.name.clone(), fun, jvp, p.symbolic_zeros, args)?;
+    let n = outs.len();
+    Ok((outs, smallvec::smallvec![Some(0); n]))
+}
+
+/// The recorded function over a batch, without its rule: used when it closed over mapped values.
+fn closed_batch(p: &CustomJvp, axis: &BatchAxis, dims: &[Option<usize>]) -> Result<JaxprRef> {
+    let j = p.call_jaxpr.as_ref().ok_or_else(|| error!(Internal, "custom_jvp_call was not recorded"))?;
+    let force = vec![true; j.outvars.len()];
+    Ok(ferrax_transform::programs::batch_jaxpr(j, axis, &super::mask(dims), &force)?.jaxpr)
+}
+
+/// A program with its leading operands given.
+struct Closed {
+    jaxpr: JaxprRef,
+    consts: Vec<Value>,
+}
+
+impl Callable for Closed {
+    fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
+        eval_jaxpr(&self.jaxpr, &[&self.consts, args].concat())
+    }
+
+    fn name(&self) -> String {
+        self.jaxpr.debug.name.to_string()
+    }
+}

@@ -1,0 +1,302 @@
+//! `custom_vjp_call`: a function with a reverse-mode rule of its own, and the linear operation that stands for
+//! its derivative on a tape.
+//!
+//! Linearization runs the rule's forward function and records [`CUSTOM_VJP_LINEAR`] with the residuals; its
+//! transpose is the rule's backward function. Forward mode has no rule to use and says so.
+
+use super::custom_jvp::record;
+use super::jit::inline_program;
+use super::{CallableRef, eval_reference};
+use ferrax_base::{Aval, Result, error};
+use ferrax_ir::op::{BatchAxis, BatchDims, Operands};
+use ferrax_ir::{DebugInfo, Def, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind};
+use ferrax_transform::batching::{place_axis, vmap};
+use ferrax_transform::eval_jaxpr;
+use ferrax_transform::structural::{instantiate, reduce_sum};
+use std::sync::Arc;
+
+/// A reverse-mode rule.
+pub trait VjpRule: Send + Sync {
+    /// operands → results, residuals.
+    fn fwd(&self, args: &[Value]) -> Result<(Vec<Value>, Vec<Value>)>;
+    /// residuals, cotangents of the results → cotangents of the operands; `None` is zero.
+    fn bwd(&self, residuals: &[Value], cts: &[Value]) -> Result<Vec<Option<Value>>>;
+    /// The function's name.
+    fn name(&self) -> String;
+}
+
+/// A shared [`VjpRule`]; equal when it is the same object.
+#[derive(Clone)]
+pub struct VjpRuleRef(pub Arc<dyn VjpRule>);
+
+impl PartialEq for VjpRuleRef {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for VjpRuleRef {}
+
+impl std::hash::Hash for VjpRuleRef {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).cast::<u8>().hash(state);
+    }
+}
+
+impl std::fmt::Debug for VjpRuleRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.name())
+    }
+}
+
+impl ParamValue for VjpRuleRef {
+    fn print(&self) -> Param {
+        Param::Text(self.0.name())
+    }
+    fn parse(_: &Param) -> Option<Self> {
+        None
+    }
+}
+
+ferrax_ir::params! {
+    /// Parameters of `custom_vjp_call`.
+    pub struct CustomVjp {
+        /// The function's name.
+        name: Arc<str>,
+        /// The recorded function; `None` until a trace records it.
+        call_jaxpr: Option<JaxprRef>,
+        /// The function itself.
+        fun: CallableRef,
+        /// Its forward and backward functions.
+        rule: VjpRuleRef,
+        /// Leading operands that the recorded function closed over.
+        num_consts: usize,
+        /// Whether the rule sees zero cotangents as symbolic zeros.
+        symbolic_zeros: bool,
+    }
+}
+
+/// Calls a function that has its own vjp rule.
+pub static CUSTOM_VJP: Def<CustomVjp> = Def {
+    name: "custom_vjp_call",
+    doc: "Calls a function that has a vjp rule of its own.",
+    shape: |p, _| Ok(recorded(p)?.out_avals().into()),
+    jvp: Slot::Rule(|_, p, _, _| {
+        Err(error!(
+            Type,
+            "can't apply forward-mode differentiation (jvp) to a custom_vjp function: {} defines only a vjp rule. Use \
+             reverse mode (grad, vjp), or define the derivative with custom_jvp.",
+            p.name
+        ))
+    }),
+    transpose: Slot::Rule(|_, p, cts, args| super::custom_jvp::transpose_call(recorded(p)?, cts, args)),
+    batch: Slot::Rule(custom_vjp_batch),
+    simplify: Slot::None("passes work inside the program"),
+    stablehlo: Slot::None("later"),
+    kernel: Slot::Rule(|_, p, b, args, _| inline_program(recorded(p)?, b, args)),
+    reference: Slot::Rule(|p, args, _| eval_reference(recorded(p)?, args)),
+    special: Special {
+        linearize: Some(custom_vjp_linearize),
+        stage: Some(custom_vjp_stage),
+        eager: Some(|_, p, args| match &p.call_jaxpr {
+            Some(j) => Ok(eval_jaxpr(j, args)?.into()),
+            None => Ok(p.fun.0.call(args)?.into()),
+        }),
+        effects: None,
+    },
+};
+
+fn recorded(p: &CustomVjp) -> Result<&JaxprRef> {
+    p.call_jaxpr.as_ref().ok_or_else(|| error!(Internal, "custom_vjp_call of {} was not recorded", p.name))
+}
+
+/// Calls `fun` with the reverse-mode rule `rule`.
+pub fn custom_vjp_call(
+    name: Arc<str>,
+    fun: CallableRef,
+    rule: VjpRuleRef,
+    symbolic_zeros: bool,
+    args: &[Value],
+) -> Result<Values> {
+    let params = CustomVjp { name, call_jaxpr: None, fun, rule, num_consts: 0, symbolic_zeros };
+    bind(&OpRef::new(&CUSTOM_VJP, params), args)
+}
+
+fn custom_vjp_stage(op: &OpRef, p: &CustomVjp, args: &[Value]) -> Result<(OpRef, Operands)> {
+    if p.call_jaxpr.is_some() {
+        return Ok((op.clone(), args.into()));
+    }
+    let (jaxpr, captured) = record(&p.name, &p.fun, args)?;
+    let params = CustomVjp { call_jaxpr: Some(jaxpr), num_consts: captured.len(), ..p.clone() };
+    Ok((OpRef::new(&CUSTOM_VJP, params), captured.into_iter().chain(args.iter().cloned()).collect()))
+}
+
+fn custom_vjp_linearize(
+    _: &OpRef,
+    p: &CustomVjp,
+    primals: &[Value],
+    tangents: &[Option<Value>],
+) -> Result<(Values, Tangents)> {
+    if tangents[..p.num_consts].iter().any(Option::is_some) {
+        return Err(error!(
+            Type,
+            "the custom_vjp function {} closes over a value that is being differentiated; pass it as an argument",
+            p.name
+        ));
+    }
+    let primals = &primals[p.num_consts..];
+    let tangents = &tangents[p.num_consts..];
+    let (outs, residuals) = p.rule.0.fwd(primals)?;
+    let out_avals: Vec<Aval> = outs.iter().map(Value::aval).collect();
+    let num_res = residuals.len();
+    let mut args = residuals;
+    for (t, x) in tangents.iter().zip(primals) {
+        args.push(instantiate(t.clone(), &x.aval().tangent())?);
+    }
+    let params = CustomVjpLinear { rule: p.rule.clone(), num_res, out_avals: AvalList(out_avals) };
+    let out_tangents = bind(&OpRef::new(&CUSTOM_VJP_LINEAR, params), &args)?;
+    let out_tangents = out_tangents.into_iter().zip(&outs).map(|(t, o)| o.dtype().is_inexact().then_some(t)).collect();
+    Ok((outs.into(), out_tangents))
+}
+
+/// Avals as a parameter.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AvalList(pub Vec<Aval>);
+
+impl ParamValue for AvalList {
+    fn print(&self) -> Param {
+        let all: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        Param::Text(format!("[{}]", all.join(", ")))
+    }
+    fn parse(_: &Param) -> Option<Self> {
+        None
+    }
+}
+
+ferrax_ir::params! {
+    /// Parameters of `custom_vjp_linear`.
+    pub struct CustomVjpLinear {
+        /// The rule whose backward function is the transpose.
+        rule: VjpRuleRef,
+        /// Leading operands that are residuals.
+        num_res: usize,
+        /// Avals of the function's results.
+        out_avals: AvalList,
+    }
+}
+
+/// (residuals…, tangents…) → tangents of the results: the derivative that only the backward function knows.
+pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
+    name: "custom_vjp_linear",
+    doc: "The derivative of a custom_vjp function: known only by its transpose.",
+    shape: |p, _| Ok(p.out_avals.0.iter().map(Aval::tangent).collect()),
+    jvp: Slot::None("the function defines only a vjp rule"),
+    transpose: Slot::Rule(|_, p, cts, args| {
+        let residuals = args[..p.num_res].iter().map(|a| a.known().cloned()).collect::<Result<Vec<_>>>()?;
+        let cts = super::instantiate_all(cts, &p.out_avals.0)?;
+        let pulled = p.rule.0.bwd(&residuals, &cts)?;
+        Ok(std::iter::repeat_n(None, p.num_res).chain(pulled).collect())
+    }),
+    batch: Slot::Rule(|_, p, axis, args, dims| {
+        let args = super::batch_first(args, dims, axis.size)?;
+        let rule = BatchedRule::wrap(&p.rule, axis, super::mask(&dims[p.num_res..]), Some(super::mask(&dims[..p.num_res])));
+        let avals = p.out_avals.0.iter().map(|a| {
+            let mut a = a.clone();
+            a.shape.insert(0, axis.size);
+            a
+        });
+        let params = CustomVjpLinear { rule, num_res: p.num_res, out_avals: AvalList(avals.collect()) };
+        let outs = bind(&OpRef::new(&CUSTOM_VJP_LINEAR, params), &args)?;
+        let n = outs.len();
+        Ok((outs, smallvec::smallvec![Some(0); n]))
+    }),
+    simplify: Slot::None("no rewrite applies"),
+    stablehlo: Slot::None("later"),
+    kernel: Slot::None("can't apply forward-mode differentiation (jvp) to a custom_vjp function"),
+    reference: Slot::None("can't apply forward-mode differentiation (jvp) to a custom_vjp function"),
+    special: Special::NONE,
+};
+
+/// A rule applied to whole batches: results and residuals are batched on axis 0.
+struct BatchedRule {
+    rule: VjpRuleRef,
+    axis: BatchAxis,
+    batched: Vec<bool>,
+    /// Which residuals are batched; `None` when this rule's own `fwd` made them (all are).
+    residuals: Option<Vec<bool>>,
+}
+
+impl BatchedRule {
+    fn wrap(rule: &VjpRuleRef, axis: &BatchAxis, batched: Vec<bool>, residuals: Option<Vec<bool>>) -> VjpRuleRef {
+        VjpRuleRef(Arc::new(BatchedRule { rule: rule.clone(), axis: axis.clone(), batched, residuals }))
+    }
+
+    fn debug(&self) -> DebugInfo {
+        DebugInfo::named(&self.rule.0.name())
+    }
+}
+
+impl VjpRule for BatchedRule {
+    fn fwd(&self, args: &[Value]) -> Result<(Vec<Value>, Vec<Value>)> {
+        let dims: Vec<Option<usize>> = self.batched.iter().map(|&b| b.then_some(0)).collect();
+        let mut count = 0;
+        let outs = vmap(self.debug(), self.axis.clone(), args, &dims, |a| {
+            let (mut outs, residuals) = self.rule.0.fwd(a)?;
+            count = outs.len();
+            outs.extend(residuals);
+            Ok(outs)
+        })?;
+        let mut outs: Vec<Value> =
+            outs.iter().map(|(v, d)| place_axis(v, *d, Some(0), self.axis.size)).collect::<Result<_>>()?;
+        let residuals = outs.split_off(count);
+        Ok((outs, residuals))
+    }
+
+    fn bwd(&self, residuals: &[Value], cts: &[Value]) -> Result<Vec<Option<Value>>> {
+        let args: Vec<Value> = residuals.iter().chain(cts).cloned().collect();
+        let n = residuals.len();
+        let on = |i: usize| self.residuals.as_ref().is_none_or(|r| i >= n || r[i]);
+        let dims: Vec<Option<usize>> = (0..args.len()).map(|i| on(i).then_some(0)).collect();
+        let mut there = Vec::new();
+        let outs = vmap(self.debug(), self.axis.clone(), &args, &dims, |a| {
+            let pulled = self.rule.0.bwd(&a[..n], &a[n..])?;
+            there = super::mask(&pulled);
+            Ok(pulled.into_iter().flatten().collect())
+        })?;
+        let mut outs = outs.into_iter();
+        let pull = |(&there, &batched): (&bool, &bool)| {
+            let Some((v, d)) = (if there { outs.next() } else { None }) else { return Ok(None) };
+            let whole = place_axis(&v, d, Some(0), self.axis.size)?;
+            // An operand shared by all rows collects the cotangents of all of them.
+            Ok(Some(if batched { whole } else { reduce_sum(&whole, &[0])? }))
+        };
+        there.iter().zip(&self.batched).map(pull).collect()
+    }
+
+    fn name(&self) -> String {
+        format!("vmap({})", self.rule.0.name())
+    }
+}
+
+fn custom_vjp_batch(
+    _: &OpRef,
+    p: &CustomVjp,
+    axis: &BatchAxis,
+    args: &[Value],
+    dims: &[Option<usize>],
+) -> Result<(Values, BatchDims)> {
+    if dims[..p.num_consts].iter().any(Option::is_some) {
+        return Err(error!(
+            NotImplemented,
+            "vmap of the custom_vjp function {} that closes over a mapped value; pass it as an argument",
+            p.name
+        ));
+    }
+    let args = super::batch_first(args, dims, axis.size)?;
+    let batched = super::mask(&dims[p.num_consts..]);
+    let fun = super::custom_jvp::Batched::wrap(&p.fun, axis, batched.clone(), &p.name);
+    let rule = BatchedRule::wrap(&p.rule, axis, batched, None);
+    let outs = custom_vjp_call(p.name.clone(), fun, rule, p.symbolic_zeros, &args[p.num_consts..])?;
+    let n = outs.len();
+    Ok((outs, smallvec::smallvec![Some(0); n]))
+}

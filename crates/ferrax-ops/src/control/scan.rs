@@ -1,0 +1,401 @@
+//! `scan`: a body applied along the leading axis of its inputs, with a carry.
+//!
+//! Linearization runs the known part forward, stacking what the linear part needs; values that do not change
+//! from step to step are passed once, not stacked.
+
+use super::cond::subgraph;
+use super::{batch_where, check_args, dims_of, eval_reference, mask, or, spread};
+use ferrax_base::{Aval, Result, bail};
+use ferrax_ir::op::{BatchAxis, BatchDims};
+use ferrax_ir::reference::RefTensor;
+use ferrax_ir::{Atom, Avals, Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
+use ferrax_loops::{Kind, Type};
+use ferrax_transform::batching::place_axis;
+use ferrax_transform::programs::{LinearProgram, batch_jaxpr, jvp_jaxpr, linearize_jaxpr};
+use ferrax_transform::staging::stage_closed;
+use ferrax_transform::structural::{add_any, instantiate, zeros};
+use std::sync::Arc;
+
+ferrax_ir::params! {
+    /// Parameters of `scan`.
+    pub struct Scan {
+        /// consts, carry, one row of each input → carry, one row of each output.
+        jaxpr: JaxprRef,
+        /// Number of steps.
+        length: usize,
+        /// Number of carried values.
+        num_carry: usize,
+        /// Number of constants.
+        num_consts: usize,
+        /// Whether the inputs are taken from the last row to the first.
+        reverse: bool,
+        /// Steps per loop iteration; a hint.
+        unroll: usize,
+    }
+}
+
+/// (consts…, carry…, xs… stacked on axis 0) → (carry…, ys… stacked on axis 0).
+pub static SCAN: Def<Scan> = Def {
+    name: "scan",
+    doc: "Applies a body along the leading axis of its inputs, carrying values from step to step.",
+    shape: scan_shape,
+    jvp: Slot::Rule(scan_jvp),
+    transpose: Slot::Rule(scan_transpose),
+    batch: Slot::Rule(scan_batch),
+    simplify: Slot::None("no rewrite applies"),
+    stablehlo: Slot::None("later"),
+    kernel: Slot::Rule(|_, p, b, args, outs| {
+        let body = Arc::new(subgraph(&p.jaxpr)?);
+        let kind =
+            Kind::Scan { body, length: p.length, reverse: p.reverse, consts: p.num_consts, carry: p.num_carry };
+        let types: Vec<Type> = outs.iter().map(Type::from).collect();
+        Ok(b.push_many(kind, args, &types))
+    }),
+    reference: Slot::Rule(scan_reference),
+    special: Special { linearize: Some(scan_linearize), stage: None, eager: None, effects: Some(|p| p.jaxpr.effects) },
+};
+
+impl Scan {
+    fn first_xs(&self) -> usize {
+        self.num_consts + self.num_carry
+    }
+
+    fn ys(&self) -> usize {
+        self.jaxpr.outvars.len() - self.num_carry
+    }
+}
+
+/// Scans `params.jaxpr`; `args` are constants, carry, stacked inputs.
+pub fn scan(params: Scan, args: &[Value]) -> Result<Vec<Value>> {
+    Ok(bind(&OpRef::new(&SCAN, params), args)?.into_vec())
+}
+
+fn stacked(aval: &Aval, length: usize) -> Aval {
+    let mut out = aval.clone();
+    out.shape.insert(0, length);
+    out
+}
+
+fn row_shape(aval: &Aval) -> Aval {
+    aval.with_shape(&aval.shape[1..])
+}
+
+fn scan_shape(p: &Scan, args: &[&Aval]) -> Result<Avals> {
+    let (front, xs) = args.split_at(p.first_xs());
+    if let Some(x) = xs.iter().find(|x| x.shape.first() != Some(&p.length)) {
+        bail!(Value, "scan got an input of type {x} where the leading axis must have size {}", p.length);
+    }
+    let rows: Vec<Aval> = xs.iter().map(|x| row_shape(x)).collect();
+    let all: Vec<&Aval> = front.iter().copied().chain(&rows).collect();
+    check_args("scan", &p.jaxpr, &all)?;
+    let outs = p.jaxpr.out_avals();
+    let (carry, ys) = outs.split_at(p.num_carry);
+    Ok(carry.iter().cloned().chain(ys.iter().map(|y| stacked(y, p.length))).collect())
+}
+
+fn scan_reference(p: &Scan, args: &[RefTensor], outs: &[Aval]) -> Result<Vec<RefTensor>> {
+    let (consts, rest) = args.split_at(p.num_consts);
+    let (carry, xs) = rest.split_at(p.num_carry);
+    let mut carry = carry.to_vec();
+    let mut rows: Vec<Vec<RefTensor>> = vec![Vec::new(); p.ys()];
+    let order: Vec<usize> = if p.reverse { (0..p.length).rev().collect() } else { (0..p.length).collect() };
+    for &i in &order {
+        let mut step = [consts, &carry].concat();
+        step.extend(xs.iter().map(|x| {
+            let aval = row_shape(&x.aval);
+            let n = aval.size();
+            RefTensor { data: x.data[i * n..(i + 1) * n].to_vec(), aval }
+        }));
+        let mut out = eval_reference(&p.jaxpr, &step)?;
+        for (ys, y) in rows.iter_mut().zip(out.split_off(p.num_carry)) {
+            ys.push(y);
+        }
+        carry = out;
+    }
+    for (ys, aval) in rows.into_iter().zip(&outs[p.num_carry..]) {
+        let ordered: Vec<RefTensor> = if p.reverse { ys.into_iter().rev().collect() } else { ys };
+        carry.push(RefTensor { aval: aval.clone(), data: ordered.into_iter().flat_map(|y| y.data).collect() });
+    }
+    Ok(carry)
+}
+
+// ---- jvp -----------------------------------------------------------------------------------------------------------
+
+fn scan_jvp(_: &OpRef, p: &Scan, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
+    let nonzero = mask(tangents);
+    let (consts, rest) = nonzero.split_at(p.num_consts);
+    let (carry, xs) = rest.split_at(p.num_carry);
+    let (program, carry) = carry_fixpoint(p, consts, carry, xs, |m, inst| {
+        let program = jvp_jaxpr(&p.jaxpr, m, inst)?;
+        let out = program.nonzero_out.clone();
+        Ok((program, out))
+    })?;
+    let count = |m: &[bool]| m.iter().filter(|&&b| b).count();
+    let ([nc, nk, nx], n_in) = ([count(consts), count(&carry), count(xs)], p.jaxpr.invars.len());
+    let (out_carry, out_ys) = program.nonzero_out.split_at(p.num_carry);
+    let (oc, n_out) = (count(out_carry), p.jaxpr.outvars.len());
+    let mut body = (*program.jaxpr).clone();
+    // consts, carry, xs, then tangents of each: bring each tangent group behind its primals.
+    let v = body.invars.clone();
+    let t = n_in;
+    let fx = p.first_xs();
+    body.invars = [
+        &v[..p.num_consts],
+        &v[t..t + nc],
+        &v[p.num_consts..fx],
+        &v[t + nc..t + nc + nk],
+        &v[fx..t],
+        &v[t + nc + nk..t + nc + nk + nx],
+    ]
+    .concat();
+    let o = body.outvars.clone();
+    body.outvars = [&o[..p.num_carry], &o[n_out..n_out + oc], &o[p.num_carry..n_out], &o[n_out + oc..]].concat();
+    let carry_tangents = start_tangents(p, &tangents[p.num_consts..fx], &carry)?;
+    let args = [
+        primals[..p.num_consts].to_vec(),
+        tangents[..p.num_consts].iter().flatten().cloned().collect(),
+        primals[p.num_consts..fx].to_vec(),
+        carry_tangents,
+        primals[fx..].to_vec(),
+        tangents[fx..].iter().flatten().cloned().collect(),
+    ]
+    .concat();
+    let params =
+        Scan { jaxpr: body.into(), num_consts: p.num_consts + nc, num_carry: p.num_carry + nk, ..p.clone() };
+    let outs = scan(params, &args)?;
+    let ys = &outs[p.num_carry + oc..];
+    let primal_outs = [&outs[..p.num_carry], &ys[..p.ys()]].concat();
+    let mut tangent_outs = spread(outs[p.num_carry..p.num_carry + oc].to_vec(), out_carry);
+    tangent_outs.extend(spread(ys[p.ys()..].to_vec(), out_ys));
+    Ok((primal_outs.into(), tangent_outs))
+}
+
+/// Zeros for the carried tangents that start as symbolic zeros.
+fn start_tangents(p: &Scan, tangents: &[Option<Value>], on: &[bool]) -> Result<Vec<Value>> {
+    let avals = p.jaxpr.in_avals();
+    tangents
+        .iter()
+        .zip(&avals[p.num_consts..])
+        .zip(on)
+        .filter(|&(_, &on)| on)
+        .map(|((t, a), _)| instantiate(t.clone(), &a.tangent()))
+        .collect()
+}
+
+/// Grows the set of carried values with a property until the body agrees that carry out needs no more than carry in.
+fn carry_fixpoint<T>(
+    p: &Scan,
+    consts: &[bool],
+    carry: &[bool],
+    xs: &[bool],
+    transform: impl Fn(&[bool], &[bool]) -> Result<(T, Vec<bool>)>,
+) -> Result<(T, Vec<bool>)> {
+    let mut carry = carry.to_vec();
+    loop {
+        let input = [consts, &carry[..], xs].concat();
+        let inst = [&carry[..], &vec![false; p.ys()]].concat();
+        let (made, out) = transform(&input, &inst)?;
+        let grown = or(&carry, &out[..p.num_carry]);
+        if grown == carry {
+            return Ok((made, carry));
+        }
+        carry = grown;
+    }
+}
+
+// ---- linearize -----------------------------------------------------------------------------------------------------
+
+/// Where a residual of the body comes from.
+enum Residual {
+    /// It is the i-th constant: the same at every step.
+    Const(usize),
+    /// It changes: stacked as the i-th extra output.
+    Stacked,
+}
+
+fn classify(p: &Scan, program: &LinearProgram) -> Vec<Residual> {
+    let outs = p.jaxpr.outvars.len();
+    program.known.outvars[outs..]
+        .iter()
+        .map(|a| match a {
+            Atom::Var(v) => program.known.invars[..p.num_consts]
+                .iter()
+                .position(|c| c == v)
+                .map_or(Residual::Stacked, Residual::Const),
+            Atom::Lit(_) => Residual::Stacked,
+        })
+        .collect()
+}
+
+fn scan_linearize(_: &OpRef, p: &Scan, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
+    let nonzero = mask(tangents);
+    let (consts, rest) = nonzero.split_at(p.num_consts);
+    let (carry, xs) = rest.split_at(p.num_carry);
+    let (program, carry) = carry_fixpoint(p, consts, carry, xs, |m, inst| {
+        let program = linearize_jaxpr(&p.jaxpr, m, inst)?;
+        let out = program.nonzero_out.clone();
+        Ok((program, out))
+    })?;
+    let kinds = classify(p, &program);
+    let n_out = p.jaxpr.outvars.len();
+    let mut known = (*program.known).clone();
+    known.outvars = keep_stacked(&known.outvars, &kinds, n_out);
+    let mut outs = scan(Scan { jaxpr: known.into(), ..p.clone() }, primals)?;
+    let mut stacked = outs.split_off(n_out).into_iter();
+    let mut const_res = Vec::new();
+    let mut row_res = Vec::new();
+    let (mut const_vars, mut row_vars) = (Vec::new(), Vec::new());
+    for (kind, var) in kinds.iter().zip(&program.linear.invars) {
+        match kind {
+            Residual::Const(i) => {
+                const_res.push(primals[*i].clone());
+                const_vars.push(*var);
+            }
+            Residual::Stacked => {
+                row_res.extend(stacked.next());
+                row_vars.push(*var);
+            }
+        }
+    }
+    let count = |m: &[bool]| m.iter().filter(|&&b| b).count();
+    let (nc, nk) = (count(consts), count(&carry));
+    let t = &program.linear.invars[program.residuals..];
+    let mut body = (*program.linear).clone();
+    body.invars = [&const_vars[..], &t[..nc], &t[nc..nc + nk], &row_vars[..], &t[nc + nk..]].concat();
+    let params = Scan {
+        jaxpr: body.into(),
+        num_consts: const_res.len() + nc,
+        num_carry: nk,
+        ..p.clone()
+    };
+    let args = [
+        const_res,
+        tangents[..p.num_consts].iter().flatten().cloned().collect(),
+        start_tangents(p, &tangents[p.num_consts..p.first_xs()], &carry)?,
+        row_res,
+        tangents[p.first_xs()..].iter().flatten().cloned().collect(),
+    ]
+    .concat();
+    let out_tangents = scan(params, &args)?;
+    Ok((outs.into(), spread(out_tangents, &program.nonzero_out)))
+}
+
+fn keep_stacked(outvars: &[Atom], kinds: &[Residual], outs: usize) -> Vec<Atom> {
+    let kept = outvars[outs..].iter().zip(kinds).filter(|(_, k)| matches!(k, Residual::Stacked)).map(|(a, _)| *a);
+    outvars[..outs].iter().copied().chain(kept).collect()
+}
+
+// ---- transpose -----------------------------------------------------------------------------------------------------
+
+fn scan_transpose(_: &OpRef, p: &Scan, cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {
+    let linear: Vec<bool> = args.iter().map(TransposeArg::is_linear).collect();
+    let (const_linear, rest) = linear.split_at(p.num_consts);
+    let (carry_linear, xs_linear) = rest.split_at(p.num_carry);
+    if carry_linear.iter().any(|l| !l) {
+        bail!(NotImplemented, "transposition of a scan whose carry is only partly linear");
+    }
+    let avals = p.jaxpr.in_avals();
+    let (const_avals, rest) = avals.split_at(p.num_consts);
+    let (carry_avals, x_avals) = rest.split_at(p.num_carry);
+    let pick = |avals: &[Aval], m: &[bool], want: bool| -> Vec<Aval> {
+        avals.iter().zip(m).filter(|&(_, &l)| l == want).map(|(a, _)| a.clone()).collect()
+    };
+    let y_avals: Vec<Aval> = p.jaxpr.out_avals()[p.num_carry..].iter().map(Aval::tangent).collect();
+    let ct_consts = pick(const_avals, const_linear, true);
+    let res_consts = pick(const_avals, const_linear, false);
+    let res_xs = pick(x_avals, xs_linear, false);
+    let body_avals = [
+        res_consts.clone(),
+        ct_consts.iter().chain(carry_avals).map(Aval::tangent).collect(),
+        res_xs.clone(),
+        y_avals.clone(),
+    ]
+    .concat();
+    let sizes = [res_consts.len(), ct_consts.len(), p.num_carry, res_xs.len()];
+    let body = stage_closed("transpose", p.jaxpr.debug.clone(), &body_avals, |values| {
+        transpose_body(p, &linear, &avals, sizes, values)
+    })?;
+    let known = |range: std::ops::Range<usize>| -> Vec<Value> {
+        args[range].iter().filter_map(|a| a.known().ok().cloned()).collect()
+    };
+    let stacked_ys: Vec<Aval> = y_avals.iter().map(|a| stacked(a, p.length)).collect();
+    let operands = [
+        known(0..p.num_consts),
+        ct_consts.iter().map(|a| zeros(&a.tangent())).collect::<Result<Vec<_>>>()?,
+        super::instantiate_all(&cts[..p.num_carry], carry_avals)?,
+        known(p.first_xs()..args.len()),
+        super::instantiate_all(&cts[p.num_carry..], &stacked_ys)?,
+    ]
+    .concat();
+    let params = Scan {
+        jaxpr: body,
+        reverse: !p.reverse,
+        num_consts: res_consts.len(),
+        num_carry: ct_consts.len() + p.num_carry,
+        ..p.clone()
+    };
+    let mut pulled = scan(params, &operands)?.into_iter();
+    Ok(linear.iter().map(|&l| if l { pulled.next() } else { None }).collect())
+}
+
+/// One step backward: (residuals, accumulated cotangents of consts, of the carry, residual rows, row cotangents).
+fn transpose_body(p: &Scan, linear: &[bool], avals: &[Aval], sizes: [usize; 4], values: &[Value]) -> Result<Vec<Value>> {
+    let (res_consts, rest) = values.split_at(sizes[0]);
+    let (ct_consts, rest) = rest.split_at(sizes[1]);
+    let (ct_carry, rest) = rest.split_at(sizes[2]);
+    let (res_xs, ct_ys) = rest.split_at(sizes[3]);
+    let mut known = res_consts.iter().chain(res_xs);
+    let operands: Vec<TransposeArg> = linear
+        .iter()
+        .zip(avals)
+        .map(|(&l, a)| match if l { None } else { known.next() } {
+            Some(v) => TransposeArg::Known(v.clone()),
+            None => TransposeArg::Linear(a.clone()),
+        })
+        .collect();
+    let cts: Vec<Option<Value>> = ct_carry.iter().chain(ct_ys).cloned().map(Some).collect();
+    let pulled = ferrax_transform::backward(&p.jaxpr, &operands, &cts)?;
+    let mut consts = ct_consts.iter();
+    let mut outs = Vec::new();
+    for (i, (ct, aval)) in pulled.into_iter().zip(avals).enumerate().filter(|(i, _)| linear[*i]) {
+        outs.push(match (i < p.num_consts, ct) {
+            (true, ct) => match (consts.next(), ct) {
+                (Some(sum), Some(ct)) => add_any(sum, &ct)?,
+                (Some(sum), None) => sum.clone(),
+                (None, ct) => instantiate(ct, &aval.tangent())?,
+            },
+            (false, ct) => instantiate(ct, &aval.tangent())?,
+        });
+    }
+    Ok(outs)
+}
+
+// ---- batching ------------------------------------------------------------------------------------------------------
+
+fn scan_batch(
+    _: &OpRef,
+    p: &Scan,
+    axis: &BatchAxis,
+    args: &[Value],
+    dims: &[Option<usize>],
+) -> Result<(Values, BatchDims)> {
+    let batched = mask(dims);
+    let (consts, rest) = batched.split_at(p.num_consts);
+    let (carry, xs) = rest.split_at(p.num_carry);
+    let (program, carry) = carry_fixpoint(p, consts, carry, xs, |m, force| {
+        let program = batch_jaxpr(&p.jaxpr, axis, m, force)?;
+        let out = program.batched_out.clone();
+        Ok((program, out))
+    })?;
+    let fx = p.first_xs();
+    let on = [consts, &carry[..]].concat();
+    let mut operands = batch_where(&args[..fx], &dims[..fx], &on, axis)?;
+    // Rows come first in stacked inputs, the batch second.
+    for (x, d) in args[fx..].iter().zip(&dims[fx..]) {
+        operands.push(if d.is_some() { place_axis(x, *d, Some(1), axis.size)? } else { x.clone() });
+    }
+    let outs = scan(Scan { jaxpr: program.jaxpr, ..p.clone() }, &operands)?;
+    let mut out_dims = dims_of(&program.batched_out);
+    out_dims[p.num_carry..].iter_mut().for_each(|d| *d = d.map(|_| 1));
+    Ok((outs.into(), out_dims))
+}
