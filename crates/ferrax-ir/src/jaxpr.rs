@@ -63,15 +63,24 @@ pub struct Eqn {
     pub source: Source,
 }
 
+/// Makes the names of a function's flat arguments (`x`, `params['w']`) when a message needs them.
+pub type ArgNames = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
+
 /// Names of the traced function and its arguments, for printing and messages.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct DebugInfo {
     /// The function's name.
     pub name: Arc<str>,
     /// Where it is defined.
     pub place: Option<Arc<str>>,
-    /// A name for each flat argument: `x`, `params['w']`.
-    pub arg_names: Option<Arc<[String]>>,
+    /// Names of the flat arguments.
+    pub arg_names: Option<ArgNames>,
+}
+
+impl std::fmt::Debug for DebugInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.describe())
+    }
 }
 
 impl DebugInfo {

@@ -122,7 +122,6 @@ impl Trace for Staging {
             return None;
         };
         let state = self.lock();
-        let names = self.debug.arg_names.as_ref()?;
         let mut needed = vec![false; state.jaxpr.avals.len()];
         *needed.get_mut(var.0 as usize)? = true;
         for eqn in state.jaxpr.eqns.iter().rev() {
@@ -134,7 +133,10 @@ impl Trace for Staging {
                 }
             }
         }
-        let depends = state.arg_vars.iter().zip(names.iter()).filter(|(v, _)| needed[v.0 as usize]);
+        let arg_vars = state.arg_vars.clone();
+        drop(state);
+        let names = self.debug.arg_names.as_ref()?();
+        let depends = arg_vars.iter().zip(names.iter()).filter(|(v, _)| needed[v.0 as usize]);
         let list: Vec<&str> = depends.map(|(_, n)| n.as_str()).collect();
         match list.as_slice() {
             [] => None,
