@@ -1,1 +1,18 @@
 //! The primitives, one block each, and the functions that bind them.
+//!
+//! A family is a file (or a folder): `elementwise`, `shape`, `reduce`, `cumulative`, …. In it every primitive is one
+//! `static NAME: Def<Params>` with all of its rules, and a function that binds it: `ops::add(&x, &y)`.
+//! [`registry::all`] lists the primitives, for coverage reports and the parser.
+//!
+//! Read next: [`common`], then [`elementwise`].
+
+pub mod common;
+pub mod elementwise;
+pub mod numbers;
+pub mod registry;
+
+pub use elementwise::{binary::*, compare::*, convert::*, identity::*, select::*, unary::*};
+pub use ferrax_transform::structural::{
+    ADD_ANY, BROADCAST_IN_DIM, REDUCE_SUM, TRANSPOSE, add_any, broadcast_in_dim, full, move_axis, reduce_sum,
+    transpose, zeros,
+};
