@@ -1,0 +1,106 @@
+//! Running a program: a frame of slot addresses, and the loop over steps.
+//!
+//! A run is given the addresses of its parameters and outputs; everything else is in the frame, which a loop
+//! keeps from one iteration to the next.
+
+use crate::control;
+use crate::kernel::{In, Out, by_size};
+use crate::leaf;
+use crate::program::{Program, SlotInit, Step};
+use ferrax_base::{Buffer, Result};
+use smallvec::SmallVec;
+
+/// The memory of a run.
+pub(crate) struct Frame {
+    /// The address of each slot.
+    pub ptrs: SmallVec<[*mut u8; 32]>,
+    /// Registers of groups.
+    pub scratch: *mut u8,
+    /// Heap blocks, by slot.
+    heap: SmallVec<[(u32, Buffer); 4]>,
+    /// The arena, then the registers.
+    _memory: Option<Buffer>,
+}
+
+impl Frame {
+    /// A frame for runs of `program`.
+    pub fn new(program: &Program) -> Result<Frame> {
+        let own = program.graph.params + program.outputs.len();
+        let arena = program.arena_bytes.next_multiple_of(64);
+        let mut memory = match arena + program.scratch_bytes {
+            0 => None,
+            bytes => Some(Buffer::allocate(bytes)?),
+        };
+        let base = memory.as_mut().map_or(std::ptr::null_mut(), Buffer::as_mut_ptr);
+        let mut ptrs: SmallVec<[*mut u8; 32]> = SmallVec::with_capacity(own + program.inits.len());
+        ptrs.resize(own, std::ptr::null_mut());
+        ptrs.extend(program.inits.iter().map(|init| match init {
+            SlotInit::Constant(at) => program.constants.as_ptr().wrapping_add(*at).cast_mut(),
+            SlotInit::Dense(bytes) => bytes.as_ptr().cast_mut(),
+            SlotInit::Arena(at) => base.wrapping_add(*at),
+            SlotInit::Heap => std::ptr::null_mut(),
+        }));
+        Ok(Frame { ptrs, scratch: base.wrapping_add(arena), heap: SmallVec::new(), _memory: memory })
+    }
+
+    /// Runs the program.
+    ///
+    /// # Safety
+    /// The frame must be of this program. `ins` must be valid for reads of the parameters' bytes, and for
+    /// writes where the program writes them; `outs` valid for writes of the outputs' bytes. They must not
+    /// overlap, but for outputs that the program places in a parameter, which must be the same address.
+    pub unsafe fn exec(&mut self, program: &Program, ins: &[*mut u8], outs: &[*mut u8]) -> Result<()> {
+        self.ptrs[..ins.len()].copy_from_slice(ins);
+        self.ptrs[ins.len()..ins.len() + outs.len()].copy_from_slice(outs);
+        // SAFETY: the caller's contract; slots beyond are set by `new` and by allocation steps.
+        let result = program.steps.iter().try_for_each(|step| unsafe { self.step(program, step) });
+        self.heap.clear();
+        result
+    }
+
+    unsafe fn step(&mut self, program: &Program, step: &Step) -> Result<()> {
+        // SAFETY: the planner emits steps whose slots hold memory of the sizes it says at that point.
+        unsafe {
+            match step {
+                Step::Group(group) => self.run_group(program, group),
+                Step::Leaf { node, args } => return self.leaf(program, *node, *args),
+                Step::Control { node, args, sub } => return control::run(self, program, *node, *args, *sub),
+                Step::Alloc { slot, bytes } => {
+                    let mut block = Buffer::allocate(*bytes)?;
+                    self.ptrs[*slot as usize] = block.as_mut_ptr();
+                    self.heap.push((*slot, block));
+                }
+                Step::Free { slot } => {
+                    if let Some(at) = self.heap.iter().position(|h| h.0 == *slot) {
+                        self.heap.swap_remove(at);
+                    }
+                }
+                Step::Copy { src, dst, bytes } => {
+                    let (src, dst) = (self.ptrs[*src as usize], self.ptrs[*dst as usize]);
+                    std::ptr::copy_nonoverlapping(src, dst, *bytes);
+                }
+                Step::Splat { src, dst, size, n } => {
+                    let (src, dst) = (self.ptrs[*src as usize], self.ptrs[*dst as usize]);
+                    by_size!(*size, T => std::slice::from_raw_parts_mut(dst.cast::<T>(), *n).fill(*src.cast::<T>()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn leaf(&mut self, program: &Program, node: u32, args: u32) -> Result<()> {
+        let g = &*program.graph;
+        let node = &g.nodes[node as usize];
+        let slots = &program.slots[args as usize..];
+        // SAFETY: slots hold memory of their values' types.
+        let ins: SmallVec<[In<'_>; 4]> =
+            node.inputs.iter().zip(slots).map(|(&v, &s)| unsafe { In::new(self.ptrs[s as usize], g.ty(v)) }).collect();
+        // SAFETY: as above; results have memory of their own, or an operand's where the node works in place.
+        let mut outs: SmallVec<[Out<'_>; 2]> = node
+            .outputs()
+            .zip(&slots[node.inputs.len()..])
+            .map(|(v, &s)| unsafe { Out::new(self.ptrs[s as usize], g.ty(v)) })
+            .collect();
+        leaf::run(&node.kind, &ins, &mut outs)
+    }
+}

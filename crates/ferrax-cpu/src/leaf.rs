@@ -1,0 +1,53 @@
+//! One call per node kind that is a kernel of its own.
+
+use crate::kernel::{In, Out};
+use crate::{movement, reduce};
+use ferrax_base::{Aval, Buffer, Result, bail};
+use ferrax_loops::{HostRef, Kind};
+
+/// Computes a node that is neither elementwise nor has subgraphs.
+pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
+    if let Kind::Host(host) = kind {
+        return call_host(host, ins, outs);
+    }
+    let out = &mut outs[0];
+    match kind {
+        Kind::Iota(axis) => return movement::iota(*axis, out),
+        Kind::Const(s) => movement::splat(s.dtype, s.to_bytes().as_ptr(), out.ptr, out.ty.size()),
+        Kind::Dense(bytes) => out.bytes().copy_from_slice(bytes),
+        Kind::Broadcast(dims) => movement::broadcast(dims, ins[0], out),
+        Kind::Reshape | Kind::Barrier => movement::same_bytes(ins[0], out),
+        Kind::Bitcast => movement::same_bytes(ins[0], out),
+        Kind::Transpose(perm) => movement::transpose(perm, ins[0], out),
+        Kind::Slice { start, stride, .. } => movement::slice(start, stride, ins[0], out),
+        Kind::Pad(config) => movement::pad(config, ins[0], ins[1], out),
+        Kind::Rev(axes) => movement::rev(axes, ins[0], out),
+        Kind::Concat(axis) => movement::concat(*axis, ins, out),
+        Kind::DynamicSlice => movement::dynamic_slice(ins[0], &ins[1..], out),
+        Kind::DynamicUpdateSlice => movement::dynamic_update_slice(ins[0], ins[1], &ins[2..], out),
+        Kind::Reduce { op, axes } => return reduce::reduce(*op, axes, ins[0], out),
+        Kind::ArgReduce { max, axis } => return reduce::arg_reduce(*max, *axis, ins[0], out),
+        other => bail!(NotImplemented, "the CPU engine has no {other:?}"),
+    }
+    Ok(())
+}
+
+/// Hands copies of the operands to the host and takes its results.
+fn call_host(host: &HostRef, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
+    let aval = |ty: &ferrax_loops::Type| Aval::new(ty.dtype, &ty.shape);
+    let buffers = ins.iter().map(|x| Buffer::from_bytes(x.bytes())).collect::<Result<Vec<_>>>()?;
+    let avals: Vec<Aval> = ins.iter().map(|x| aval(x.ty)).collect();
+    let args: Vec<(&Aval, &Buffer)> = avals.iter().zip(&buffers).collect();
+    let wanted: Vec<Aval> = outs.iter().map(|o| aval(o.ty)).collect();
+    let results = host.0.call(&args, &wanted)?;
+    if results.len() != outs.len() {
+        bail!(Value, "{} gave {} results instead of {}", host.0.name(), results.len(), outs.len());
+    }
+    for ((out, result), aval) in outs.iter_mut().zip(&results).zip(&wanted) {
+        if result.len() != out.ty.bytes() {
+            bail!(Value, "{} gave {} bytes for a result of type {aval}", host.0.name(), result.len());
+        }
+        out.bytes().copy_from_slice(result.bytes());
+    }
+    Ok(())
+}

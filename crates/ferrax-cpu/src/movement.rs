@@ -1,0 +1,288 @@
+//! Nodes that move elements without computing: broadcast, transpose, slice, pad, reverse, concatenate, and
+//! the dynamic slices. All are one strided copy; only the element's size matters.
+
+use crate::kernel::{In, Out, by_size};
+use ferrax_base::{DType, Result, Scalar, Shape, shape::strides};
+use ferrax_loops::PadConfig;
+use smallvec::SmallVec;
+
+/// Signed strides, in elements.
+pub type Strides = SmallVec<[isize; 4]>;
+
+/// An axis of a strided copy: extent, and the strides of both sides in elements.
+#[derive(Clone, Copy)]
+struct Axis {
+    n: usize,
+    src: isize,
+    dst: isize,
+}
+
+/// Row-major strides as signed numbers.
+pub fn signed_strides(shape: &[usize]) -> Strides {
+    strides(shape).iter().map(|&s| s as isize).collect()
+}
+
+/// Copies `src[i·ss]` to `dst[i·ds]` for every index i of `shape`. Elements have `size` bytes.
+///
+/// # Safety
+/// Every address so reached must be valid, aligned, and the two sides must not overlap.
+pub unsafe fn strided_copy(size: usize, shape: &[usize], src: *const u8, ss: &[isize], dst: *mut u8, ds: &[isize]) {
+    if shape.contains(&0) {
+        return;
+    }
+    let axes = merge(shape, ss, ds);
+    // SAFETY: merging keeps the set of index pairs.
+    by_size!(size, T => unsafe { copy_axes::<T>(&axes, src.cast(), dst.cast()) });
+}
+
+/// Drops axes of size 1 and joins neighbours that both sides walk as one.
+fn merge(shape: &[usize], ss: &[isize], ds: &[isize]) -> SmallVec<[Axis; 6]> {
+    let mut axes: SmallVec<[Axis; 6]> = SmallVec::new();
+    for i in 0..shape.len() {
+        let axis = Axis { n: shape[i], src: ss[i], dst: ds[i] };
+        if axis.n == 1 {
+            continue;
+        }
+        match axes.last_mut() {
+            Some(last) if last.src == axis.src * axis.n as isize && last.dst == axis.dst * axis.n as isize => {
+                *last = Axis { n: last.n * axis.n, ..axis };
+            }
+            _ => axes.push(axis),
+        }
+    }
+    axes
+}
+
+unsafe fn copy_axes<T: Copy>(axes: &[Axis], src: *const T, dst: *mut T) {
+    // SAFETY: the caller's contract covers every index pair of `axes`.
+    unsafe {
+        match axes {
+            [] => *dst = *src,
+            [a] => copy_row(*a, src, dst),
+            [a, b] if a.src == 1 && b.dst == 1 && b.src != 0 => copy_transposed(*a, *b, src, dst),
+            [a, b] if a.dst == 1 && b.src == 1 => copy_transposed(*b, *a, src, dst),
+            [a, rest @ ..] => {
+                // Keep a transposed pair innermost: walk this axis outside unless the inner one needs it.
+                if rest.len() >= 2 && a.src == 1 && rest[rest.len() - 1].dst == 1 && rest[rest.len() - 1].src != 1 {
+                    let mut swapped: SmallVec<[Axis; 6]> = SmallVec::from_slice(axes);
+                    swapped[..axes.len() - 1].rotate_left(1);
+                    return copy_axes(&swapped, src, dst);
+                }
+                for i in 0..a.n as isize {
+                    copy_axes(rest, src.offset(i * a.src), dst.offset(i * a.dst));
+                }
+            }
+        }
+    }
+}
+
+unsafe fn copy_row<T: Copy>(a: Axis, src: *const T, dst: *mut T) {
+    // SAFETY: the caller's contract covers the indices 0..n.
+    unsafe {
+        match (a.src, a.dst) {
+            (1, 1) => std::ptr::copy_nonoverlapping(src, dst, a.n),
+            (0, 1) => std::slice::from_raw_parts_mut(dst, a.n).fill(*src),
+            (s, 1) => {
+                for i in 0..a.n as isize {
+                    *dst.offset(i) = *src.offset(i * s);
+                }
+            }
+            (s, d) => {
+                for i in 0..a.n as isize {
+                    *dst.offset(i * d) = *src.offset(i * s);
+                }
+            }
+        }
+    }
+}
+
+/// Two axes where `a` is contiguous in the source and `b` in the destination: square tiles that fit the cache.
+unsafe fn copy_transposed<T: Copy>(a: Axis, b: Axis, src: *const T, dst: *mut T) {
+    const TILE: usize = 16;
+    for a0 in (0..a.n).step_by(TILE) {
+        for b0 in (0..b.n).step_by(TILE) {
+            for i in a0..(a0 + TILE).min(a.n) {
+                for j in b0..(b0 + TILE).min(b.n) {
+                    let (i, j) = (i as isize, j as isize);
+                    // SAFETY: the caller's contract covers i < a.n and j < b.n.
+                    unsafe { *dst.offset(i * a.dst + j) = *src.offset(i + j * b.src) };
+                }
+            }
+        }
+    }
+}
+
+/// The result takes `src` at these strides and offset.
+fn gather_strided(x: In<'_>, out: &mut Out<'_>, offset: isize, ss: &[isize]) {
+    let size = x.ty.dtype.size();
+    let ds = signed_strides(out.shape());
+    if out.ty.size() == 0 {
+        return;
+    }
+    // SAFETY: callers derive strides and offset from the operand's shape so that every index stays inside it.
+    unsafe {
+        let src = x.ptr.offset(offset * size as isize);
+        strided_copy(size, out.shape(), src, ss, out.ptr, &ds);
+    }
+}
+
+/// `Broadcast(dims)`.
+pub fn broadcast(dims: &[usize], x: In<'_>, out: &mut Out<'_>) {
+    let xs = signed_strides(x.shape());
+    let mut ss: Strides = SmallVec::from_elem(0, out.shape().len());
+    for (i, &d) in dims.iter().enumerate() {
+        ss[d] = if x.shape()[i] == 1 { 0 } else { xs[i] };
+    }
+    gather_strided(x, out, 0, &ss);
+}
+
+/// `Transpose(perm)`.
+pub fn transpose(perm: &[usize], x: In<'_>, out: &mut Out<'_>) {
+    let xs = signed_strides(x.shape());
+    let ss: Strides = perm.iter().map(|&p| xs[p]).collect();
+    gather_strided(x, out, 0, &ss);
+}
+
+/// `Slice`.
+pub fn slice(start: &[usize], stride: &[usize], x: In<'_>, out: &mut Out<'_>) {
+    let xs = signed_strides(x.shape());
+    let offset: isize = start.iter().zip(&xs).map(|(&s, &x)| s as isize * x).sum();
+    let ss: Strides = stride.iter().zip(&xs).map(|(&s, &x)| s as isize * x).collect();
+    gather_strided(x, out, offset, &ss);
+}
+
+/// `Rev(axes)`.
+pub fn rev(axes: &[usize], x: In<'_>, out: &mut Out<'_>) {
+    let mut ss = signed_strides(x.shape());
+    let mut offset = 0;
+    for &a in axes {
+        offset += (x.shape()[a] as isize - 1) * ss[a];
+        ss[a] = -ss[a];
+    }
+    gather_strided(x, out, offset, &ss);
+}
+
+/// `Concat(axis)`.
+pub fn concat(axis: usize, xs: &[In<'_>], out: &mut Out<'_>) {
+    let ds = signed_strides(out.shape());
+    let size = out.ty.dtype.size();
+    let mut at = 0;
+    for x in xs {
+        if x.ty.size() > 0 {
+            // SAFETY: the result's extent along the axis is the sum of the operands'.
+            unsafe {
+                let dst = out.ptr.offset(at * ds[axis] * size as isize);
+                strided_copy(size, x.shape(), x.ptr, &signed_strides(x.shape()), dst, &ds);
+            }
+        }
+        at += x.shape()[axis] as isize;
+    }
+}
+
+/// `Pad`: the result is filled, then what remains of the operand is placed.
+pub fn pad(config: &[PadConfig], x: In<'_>, value: In<'_>, out: &mut Out<'_>) {
+    splat(x.ty.dtype, value.ptr, out.ptr, out.ty.size());
+    let (xs, os) = (signed_strides(x.shape()), signed_strides(out.shape()));
+    let (mut src, mut dst) = (0isize, 0isize);
+    let mut shape = Shape::new();
+    let mut ds = Strides::new();
+    for (i, c) in config.iter().enumerate() {
+        let step = c.interior as i64 + 1;
+        let (n, extent) = (x.shape()[i] as i64, out.shape()[i] as i64);
+        // Operand index k lands at low + k * step; keep those within 0..extent.
+        let first = if c.low < 0 { (-c.low + step - 1) / step } else { 0 };
+        let end = ((extent - c.low + step - 1).max(0) / step).min(n);
+        if end <= first {
+            return;
+        }
+        shape.push((end - first) as usize);
+        src += first as isize * xs[i];
+        dst += (c.low + first * step) as isize * os[i];
+        ds.push(step as isize * os[i]);
+    }
+    let size = x.ty.dtype.size() as isize;
+    // SAFETY: first and end keep every index inside both arrays.
+    unsafe { strided_copy(size as usize, &shape, x.ptr.offset(src * size), &xs, out.ptr.offset(dst * size), &ds) };
+}
+
+/// Fills `n` elements with one.
+pub fn splat(dtype: DType, value: *const u8, out: *mut u8, n: usize) {
+    // SAFETY: callers pass a scalar and a result of n elements of this dtype.
+    by_size!(dtype.size(), T => unsafe {
+        std::slice::from_raw_parts_mut(out.cast::<T>(), n).fill(*value.cast::<T>());
+    });
+}
+
+/// Start indices clamped so that a window of `window` fits in `shape`.
+fn clamped_starts(shape: &[usize], window: &[usize], starts: &[In<'_>]) -> SmallVec<[isize; 4]> {
+    shape
+        .iter()
+        .zip(window)
+        .zip(starts)
+        .map(|((&n, &w), s)| s.integer().clamp(0, n as i64 - w as i64) as isize)
+        .collect()
+}
+
+/// `DynamicSlice`.
+pub fn dynamic_slice(x: In<'_>, starts: &[In<'_>], out: &mut Out<'_>) {
+    let ss = signed_strides(x.shape());
+    let at = clamped_starts(x.shape(), out.shape(), starts);
+    let offset = at.iter().zip(&ss).map(|(a, s)| a * s).sum();
+    gather_strided(x, out, offset, &ss);
+}
+
+/// `DynamicUpdateSlice`; works in place when the result is the operand.
+pub fn dynamic_update_slice(x: In<'_>, update: In<'_>, starts: &[In<'_>], out: &mut Out<'_>) {
+    // Starts are read first: they may not outlive the write.
+    let at = clamped_starts(x.shape(), update.shape(), starts);
+    copy_unless_same(x, out);
+    if update.ty.size() == 0 {
+        return;
+    }
+    let ds = signed_strides(out.shape());
+    let size = x.ty.dtype.size() as isize;
+    let offset: isize = at.iter().zip(&ds).map(|(a, s)| a * s).sum();
+    // SAFETY: the clamped window lies inside the result.
+    unsafe {
+        let dst = out.ptr.offset(offset * size);
+        strided_copy(size as usize, update.shape(), update.ptr, &signed_strides(update.shape()), dst, &ds);
+    }
+}
+
+/// Copies the operand to the result unless the node works in place.
+pub fn copy_unless_same(x: In<'_>, out: &mut Out<'_>) {
+    if !std::ptr::eq(x.ptr, out.ptr) {
+        out.bytes().copy_from_slice(x.bytes());
+    }
+}
+
+/// `Iota(axis)`.
+pub fn iota(axis: usize, out: &mut Out<'_>) -> Result<()> {
+    let dtype = out.ty.dtype;
+    let n = out.shape()[axis];
+    if out.ty.size() == 0 {
+        return Ok(());
+    }
+    let mut line = ferrax_base::Buffer::allocate(n * dtype.size())?;
+    match dtype {
+        DType::I32 | DType::U32 => line.typed_mut::<u32>().iter_mut().zip(0..).for_each(|(o, i)| *o = i),
+        DType::F32 => line.typed_mut::<f32>().iter_mut().enumerate().for_each(|(i, o)| *o = i as f32),
+        _ => {
+            for (i, bytes) in line.bytes_mut().chunks_exact_mut(dtype.size()).enumerate() {
+                bytes.copy_from_slice(&Scalar::from_i64(dtype, i as i64).to_bytes()[..dtype.size()]);
+            }
+        }
+    }
+    let mut ss: Strides = SmallVec::from_elem(0, out.shape().len());
+    ss[axis] = 1;
+    // SAFETY: the line has as many elements as the axis; the other strides are 0.
+    unsafe {
+        strided_copy(dtype.size(), out.shape(), line.as_ptr(), &ss, out.ptr, &signed_strides(out.shape()));
+    }
+    Ok(())
+}
+
+/// `Bitcast` between equal or different widths, and `Reshape`: the same bytes.
+pub fn same_bytes(x: In<'_>, out: &mut Out<'_>) {
+    copy_unless_same(x, out);
+}

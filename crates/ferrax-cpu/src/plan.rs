@@ -1,0 +1,706 @@
+//! The planner: from a graph to steps and slots, in a few linear passes.
+//!
+//! 1. Dead nodes are found backwards.
+//! 2. Every value gets a [`Place`]: the root value whose memory it shares, and whether it is a splat (one
+//!    element that stands for all). Constants and broadcast scalars are splats and cost nothing.
+//! 3. Nodes are ordered into items; consecutive elementwise nodes of one size form a group, and nodes that do
+//!    not depend on the open group move before it.
+//! 4. Lifetimes are taken over items, then slots are given: outputs to the caller's memory, dying operands and
+//!    donated parameters to results that can be computed in place, the rest to the arena or the heap.
+
+use crate::elementwise;
+use crate::program::{Group, OutputPlace, Program, SlotInit, Step};
+use ferrax_base::{Buffer, DType, Result, Scalar};
+use ferrax_loops::{Graph, Kind, Node, ValueId};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Which parameters' memory may be overwritten.
+#[derive(Clone, Copy)]
+pub(crate) enum Donation<'a> {
+    /// None.
+    None,
+    /// Those marked, for any output.
+    Free(&'a [bool]),
+    /// `count` from `first` on; parameter `first + k` may become output `k` only (a loop's carry).
+    Tied { first: usize, count: usize },
+}
+
+impl Donation<'_> {
+    fn allows(self, param: usize) -> bool {
+        match self {
+            Donation::None => false,
+            Donation::Free(marks) => marks.get(param).copied().unwrap_or(false),
+            Donation::Tied { first, count } => (first..first + count).contains(&param),
+        }
+    }
+
+    /// Whether output `k` may live in parameter `param`.
+    fn may_be_output(self, param: usize, k: usize) -> bool {
+        match self {
+            Donation::Tied { first, .. } => self.allows(param) && param == first + k,
+            _ => self.allows(param),
+        }
+    }
+}
+
+/// Values up to this many bytes live in the arena.
+const ARENA_LIMIT: usize = 32 << 10;
+/// Bytes of a group's register.
+const REGISTER: usize = 4096;
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Where a value's elements are: in its root's memory, once or in full.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub root: u32,
+    pub splat: bool,
+}
+
+/// A unit of execution, before it becomes steps.
+#[derive(Clone, Copy)]
+pub(crate) enum Item {
+    /// Nodes `group_nodes[start..end]` of `n` elements.
+    Group { start: u32, end: u32, n: usize },
+    /// One node.
+    Node(u32),
+    /// A splat value made dense in a root of its own.
+    Dense { value: u32, root: u32 },
+}
+
+/// Compiles a graph.
+pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>) -> Result<Program> {
+    let g = &*graph;
+    let live = live_nodes(g);
+    let mut order = Order::new(g);
+    order.run(&live);
+    let lives = Lifetimes::of(g, &order);
+    let mut planner = Planner::new(g, donation, order, lives)?;
+    planner.run()?;
+    let Planner { out, .. } = planner;
+    Ok(Program { graph: graph.clone(), ..out })
+}
+
+/// Whether running a node can be seen from outside.
+fn effectful(kind: &Kind) -> bool {
+    let any = |g: &Graph| g.nodes.iter().any(|n| effectful(&n.kind));
+    match kind {
+        Kind::Host(_) => true,
+        Kind::While { cond, body, .. } => any(cond) || any(body),
+        Kind::Scan { body, .. } | Kind::Call(body) => any(body),
+        Kind::Switch(branches) => branches.iter().any(|b| any(b)),
+        _ => false,
+    }
+}
+
+fn live_nodes(g: &Graph) -> Vec<bool> {
+    let mut needed = vec![false; g.types.len()];
+    for v in &g.outputs {
+        needed[v.0 as usize] = true;
+    }
+    let mut live = vec![false; g.nodes.len()];
+    for (i, node) in g.nodes.iter().enumerate().rev() {
+        live[i] = node.outputs().any(|v| needed[v.0 as usize]) || effectful(&node.kind);
+        if live[i] {
+            for v in &node.inputs {
+                needed[v.0 as usize] = true;
+            }
+        }
+    }
+    live
+}
+
+/// Passes 2 and 3.
+pub(crate) struct Order<'g> {
+    pub g: &'g Graph,
+    pub places: Vec<Place>,
+    pub items: Vec<Item>,
+    pub group_nodes: Vec<u32>,
+    /// For each value, the root that holds it densely, where one was made.
+    dense: Vec<u32>,
+    /// The value whose dtype and size each root beyond the values has.
+    pub extra_roots: Vec<u32>,
+    /// Roots of constants: (root, node).
+    pub constants: Vec<(u32, u32)>,
+    open: Vec<u32>,
+    open_n: usize,
+    in_open: Vec<bool>,
+}
+
+impl<'g> Order<'g> {
+    fn new(g: &'g Graph) -> Self {
+        let n = g.types.len();
+        Order {
+            g,
+            places: (0..n as u32).map(|root| Place { root, splat: false }).collect(),
+            items: Vec::with_capacity(g.nodes.len()),
+            group_nodes: Vec::with_capacity(g.nodes.len()),
+            dense: vec![NONE; n],
+            extra_roots: Vec::new(),
+            constants: Vec::new(),
+            open: Vec::new(),
+            open_n: 0,
+            in_open: vec![false; n],
+        }
+    }
+
+    pub fn place(&self, v: ValueId) -> Place {
+        self.places[v.0 as usize]
+    }
+
+    /// The root that a non-elementwise consumer reads.
+    pub fn dense_root(&self, v: ValueId) -> u32 {
+        let p = self.place(v);
+        if p.splat && self.g.ty(v).size() > 1 { self.dense[v.0 as usize] } else { p.root }
+    }
+
+    fn depends_on_open(&self, node: &Node) -> bool {
+        !self.open.is_empty()
+            && node.inputs.iter().any(|&v| {
+                let root = self.place(v).root as usize;
+                root < self.in_open.len() && self.in_open[root]
+            })
+    }
+
+    fn close(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        let start = self.group_nodes.len() as u32;
+        for &i in &self.open {
+            self.in_open[self.g.nodes[i as usize].first.0 as usize] = false;
+        }
+        self.group_nodes.append(&mut self.open);
+        self.items.push(Item::Group { start, end: self.group_nodes.len() as u32, n: self.open_n });
+    }
+
+    fn run(&mut self, live: &[bool]) {
+        let g = self.g;
+        for (i, node) in g.nodes.iter().enumerate() {
+            if !live[i] || self.rename(i as u32, node) {
+                continue;
+            }
+            if node.kind.is_elementwise() {
+                self.elementwise(i as u32, node);
+            } else {
+                self.other(i as u32, node);
+            }
+        }
+        self.close();
+    }
+
+    fn elementwise(&mut self, i: u32, node: &Node) {
+        let all_splat = node.inputs.iter().all(|&v| self.place(v).splat || self.g.ty(v).size() == 1);
+        let n = self.g.ty(node.first).size();
+        let n = if all_splat { n.min(1) } else { n };
+        let depends = self.depends_on_open(node);
+        if n == self.open_n || self.open.is_empty() {
+            self.open_n = n;
+            self.open.push(i);
+            self.in_open[node.first.0 as usize] = true;
+        } else if depends {
+            self.close();
+            self.open_n = n;
+            self.open.push(i);
+            self.in_open[node.first.0 as usize] = true;
+        } else {
+            let start = self.group_nodes.len() as u32;
+            self.group_nodes.push(i);
+            self.items.push(Item::Group { start, end: start + 1, n });
+        }
+        if all_splat {
+            self.places[node.first.0 as usize].splat = self.g.ty(node.first).size() > 1;
+        }
+    }
+
+    fn other(&mut self, i: u32, node: &Node) {
+        if self.depends_on_open(node) {
+            self.close();
+        }
+        for &v in &node.inputs {
+            if self.place(v).splat && self.g.ty(v).size() > 1 && self.dense[v.0 as usize] == NONE {
+                let root = (self.g.types.len() + self.extra_roots.len()) as u32;
+                self.extra_roots.push(v.0);
+                self.dense[v.0 as usize] = root;
+                self.items.push(Item::Dense { value: v.0, root });
+            }
+        }
+        self.items.push(Item::Node(i));
+    }
+
+    /// Handles nodes that move no bytes; whether this was one.
+    fn rename(&mut self, i: u32, node: &Node) -> bool {
+        let out = node.first.0 as usize;
+        let ty = self.g.ty(node.first);
+        match &node.kind {
+            Kind::Const(_) => {
+                self.places[out].splat = ty.size() > 1;
+                self.constants.push((node.first.0, i));
+                return true;
+            }
+            Kind::Dense(_) => {
+                self.constants.push((node.first.0, i));
+                return true;
+            }
+            Kind::Barrier => {
+                for (k, &v) in node.inputs.iter().enumerate() {
+                    self.places[out + k] = self.place(v);
+                }
+                return true;
+            }
+            _ => {}
+        }
+        let Some(&x) = node.inputs.first() else { return false };
+        let (from, place) = (self.g.ty(x), self.place(x));
+        let one = place.splat || from.size() == 1;
+        let same = match &node.kind {
+            Kind::Reshape => true,
+            Kind::Bitcast => {
+                let whole = |d: DType| d.bits() == 8 * d.size() || d.is_bool();
+                from.dtype.size() == ty.dtype.size() && (whole(from.dtype) && whole(ty.dtype) || from.dtype == ty.dtype)
+            }
+            Kind::Convert => from.dtype == ty.dtype,
+            Kind::Broadcast(dims) => one || (from.size() == ty.size() && dims.is_sorted()),
+            Kind::Transpose(perm) => one || perm.iter().filter(|&&p| from.shape[p] != 1).is_sorted(),
+            Kind::Slice { .. } => one || (from.size() == ty.size()),
+            Kind::Rev(axes) => one || axes.iter().all(|&a| from.shape[a] == 1),
+            Kind::Concat(_) => node.inputs.len() == 1,
+            _ => false,
+        };
+        if same {
+            self.places[out] = Place { root: place.root, splat: one && ty.size() > 1 };
+        }
+        same
+    }
+}
+
+/// Pass 4a: where each root is defined and last used, as item numbers.
+pub(crate) struct Lifetimes {
+    pub last: Vec<u32>,
+    /// Heads of the lists of roots that die at an item, and the lists' links.
+    heads: Vec<u32>,
+    next: Vec<u32>,
+}
+
+impl Lifetimes {
+    fn of(g: &Graph, order: &Order<'_>) -> Self {
+        let roots = g.types.len() + order.extra_roots.len();
+        let items = order.items.len();
+        let mut last = vec![0; roots];
+        for (s, item) in order.items.iter().enumerate() {
+            let s = s as u32;
+            match *item {
+                Item::Group { start, end, .. } => {
+                    for &i in &order.group_nodes[start as usize..end as usize] {
+                        let node = &g.nodes[i as usize];
+                        last[node.first.0 as usize] = s;
+                        for &v in &node.inputs {
+                            last[order.place(v).root as usize] = s;
+                        }
+                    }
+                }
+                Item::Node(i) => {
+                    let node = &g.nodes[i as usize];
+                    for v in node.outputs() {
+                        last[v.0 as usize] = s;
+                    }
+                    for &v in &node.inputs {
+                        last[order.dense_root(v) as usize] = s;
+                    }
+                }
+                Item::Dense { value, root } => {
+                    last[order.places[value as usize].root as usize] = s;
+                    last[root as usize] = s;
+                }
+            }
+        }
+        for &v in &g.outputs {
+            last[order.place(v).root as usize] = items as u32;
+        }
+        let (mut heads, mut next) = (vec![NONE; items + 1], vec![NONE; roots]);
+        for (root, &s) in last.iter().enumerate() {
+            next[root] = heads[s as usize];
+            heads[s as usize] = root as u32;
+        }
+        Lifetimes { last, heads, next }
+    }
+}
+
+/// Pass 4b: slots and steps.
+pub(crate) struct Planner<'g> {
+    pub g: &'g Graph,
+    pub order: Order<'g>,
+    lives: Lifetimes,
+    donation: Donation<'g>,
+    pub out: Program,
+    /// Slot of each root; `NONE` while it has none.
+    pub slot: Vec<u32>,
+    /// For each root, the output that should live where it is made.
+    want: Vec<u32>,
+    first_own: u32,
+    free_arena: Vec<(usize, Vec<usize>)>,
+    subprograms: Vec<(*const Graph, Arc<Program>)>,
+    pub group: crate::group::Scratch,
+}
+
+impl<'g> Planner<'g> {
+    fn new(g: &'g Graph, donation: Donation<'g>, order: Order<'g>, lives: Lifetimes) -> Result<Self> {
+        let roots = lives.last.len();
+        let own = (g.params + g.outputs.len()) as u32;
+        let out = Program {
+            graph: Arc::new(Graph::default()),
+            steps: Vec::with_capacity(order.items.len() + 8),
+            ops: Vec::with_capacity(order.group_nodes.len() + 8),
+            refs: Vec::with_capacity(2 * order.group_nodes.len() + 8),
+            fills: Vec::new(),
+            slots: Vec::new(),
+            inits: Vec::new(),
+            constants: constant_pool(g, &order.constants)?,
+            arena_bytes: 0,
+            scratch_bytes: 0,
+            outputs: vec![OutputPlace::Given; g.outputs.len()],
+            written: vec![false; g.params],
+            subs: Vec::new(),
+        };
+        Ok(Planner {
+            g,
+            donation,
+            out,
+            slot: vec![NONE; roots],
+            want: vec![NONE; roots],
+            first_own: own,
+            free_arena: Vec::new(),
+            subprograms: Vec::new(),
+            group: crate::group::Scratch::new(roots),
+            order,
+            lives,
+        })
+    }
+
+    fn run(&mut self) -> Result<()> {
+        for p in 0..self.g.params {
+            self.slot[p] = p as u32;
+        }
+        self.place_constants();
+        self.choose_outputs();
+        for s in 0..self.order.items.len() {
+            match self.order.items[s] {
+                Item::Group { start, end, n } => self.emit_group(s as u32, start, end, n)?,
+                Item::Node(i) => self.emit_node(s as u32, i)?,
+                Item::Dense { value, root } => {
+                    let ty = &self.g.types[value as usize];
+                    let dst = self.new_slot(s as u32, root, ty.bytes(), &[]);
+                    let src = self.slot[self.order.places[value as usize].root as usize];
+                    let (size, n) = (ty.dtype.size() as u8, ty.size());
+                    self.out.steps.push(Step::Splat { src, dst, size, n });
+                }
+            }
+            self.release(s as u32);
+        }
+        self.finish_outputs();
+        Ok(())
+    }
+
+    fn place_constants(&mut self) {
+        let mut offset = 0;
+        for &(root, node) in &self.order.constants {
+            let init = match &self.g.nodes[node as usize].kind {
+                Kind::Dense(bytes) if bytes.as_ptr() as usize % 16 == 0 => SlotInit::Dense(bytes.clone()),
+                Kind::Dense(bytes) => {
+                    let at = offset;
+                    offset += bytes.len().next_multiple_of(16);
+                    SlotInit::Constant(at)
+                }
+                _ => {
+                    offset += 16;
+                    SlotInit::Constant(offset - 16)
+                }
+            };
+            self.slot[root as usize] = self.first_own + self.out.inits.len() as u32;
+            self.out.inits.push(init);
+        }
+    }
+
+    /// Says which roots should be made in an output's memory, following in-place nodes backwards.
+    fn choose_outputs(&mut self) {
+        for (k, &v) in self.g.outputs.iter().enumerate() {
+            let p = self.order.place(v);
+            let root = p.root as usize;
+            if !p.splat && self.want[root] == NONE && self.slot[root] == NONE {
+                self.want[root] = k as u32;
+            }
+        }
+        for (s, item) in self.order.items.iter().enumerate().rev() {
+            let Item::Node(i) = *item else { continue };
+            let node = &self.g.nodes[i as usize];
+            for (operand, result) in in_place_pairs(node) {
+                let x = self.order.dense_root(node.inputs[operand]) as usize;
+                let r = node.first.0 as usize + result;
+                if self.lives.last[x] == s as u32
+                    && self.slot[x] == NONE
+                    && self.want[x] == NONE
+                    && self.bytes(x as u32) == self.g.types[r].bytes()
+                {
+                    self.want[x] = self.want[r];
+                }
+            }
+        }
+    }
+
+    /// Bytes of a root's memory.
+    fn bytes(&self, root: u32) -> usize {
+        let n = self.g.types.len();
+        let value = if (root as usize) < n { root } else { self.order.extra_roots[root as usize - n] };
+        let ty = &self.g.types[value as usize];
+        let splat = (root as usize) < n && self.order.places[root as usize].splat;
+        if splat { ty.dtype.size() } else { ty.bytes() }
+    }
+
+    pub fn dies_at(&self, root: u32, s: u32) -> bool {
+        self.lives.last[root as usize] == s
+    }
+
+    /// Whether a root outlives the item that makes it.
+    pub fn outlives(&self, root: u32, s: u32) -> bool {
+        self.lives.last[root as usize] > s
+    }
+
+    /// Gives a root memory: in place of one of the dying `candidates`, an output's, the arena's or the heap's.
+    pub fn new_slot(&mut self, s: u32, root: u32, bytes: usize, candidates: &[u32]) -> u32 {
+        let want = self.want[root as usize];
+        for &x in candidates {
+            let slot = self.slot[x as usize];
+            if slot != NONE && self.bytes(x) == bytes && self.dies_at(x, s) && self.may_reuse(slot, want) {
+                self.slot[x as usize] = NONE;
+                return self.assign(root, slot);
+            }
+        }
+        if want != NONE {
+            if let Donation::Free(_) = self.donation
+                && let Some(p) = self.dead_parameter(s, bytes)
+            {
+                self.slot[p as usize] = NONE;
+                return self.assign(root, p);
+            }
+            return self.assign(root, self.g.params as u32 + want);
+        }
+        let slot = if bytes <= ARENA_LIMIT {
+            let offset = self.arena(bytes);
+            self.own(SlotInit::Arena(offset))
+        } else {
+            let slot = self.own(SlotInit::Heap);
+            self.out.steps.push(Step::Alloc { slot, bytes });
+            slot
+        };
+        self.assign(root, slot)
+    }
+
+    fn assign(&mut self, root: u32, slot: u32) -> u32 {
+        self.slot[root as usize] = slot;
+        if (slot as usize) < self.g.params {
+            self.out.written[slot as usize] = true;
+        }
+        slot
+    }
+
+    fn own(&mut self, init: SlotInit) -> u32 {
+        self.out.inits.push(init);
+        self.first_own + self.out.inits.len() as u32 - 1
+    }
+
+    /// Whether a result that is wanted as output `want` may take over this slot.
+    fn may_reuse(&self, slot: u32, want: u32) -> bool {
+        if (slot as usize) < self.g.params {
+            let param = slot as usize;
+            return if want == NONE {
+                self.donation.allows(param)
+            } else {
+                self.donation.may_be_output(param, want as usize)
+            };
+        }
+        if slot < self.first_own {
+            return slot - self.g.params as u32 == want;
+        }
+        let constant =
+            matches!(self.out.inits[(slot - self.first_own) as usize], SlotInit::Constant(_) | SlotInit::Dense(_));
+        !constant && want == NONE
+    }
+
+    /// A donated parameter of this size that is not needed any more.
+    fn dead_parameter(&self, s: u32, bytes: usize) -> Option<u32> {
+        (0..self.g.params as u32).find(|&p| {
+            self.slot[p as usize] == p
+                && self.donation.allows(p as usize)
+                && self.lives.last[p as usize] < s
+                && self.g.types[p as usize].bytes() == bytes
+        })
+    }
+
+    fn arena(&mut self, bytes: usize) -> usize {
+        let size = bytes.next_multiple_of(64).max(64);
+        if let Some((_, free)) = self.free_arena.iter_mut().find(|f| f.0 == size)
+            && let Some(offset) = free.pop()
+        {
+            return offset;
+        }
+        self.out.arena_bytes += size;
+        self.out.arena_bytes - size
+    }
+
+    /// Gives back the memory of roots that die at an item.
+    fn release(&mut self, s: u32) {
+        let mut root = self.lives.heads[s as usize];
+        while root != NONE {
+            let slot = self.slot[root as usize];
+            if slot != NONE && slot >= self.first_own {
+                match self.out.inits[(slot - self.first_own) as usize] {
+                    SlotInit::Heap => self.out.steps.push(Step::Free { slot }),
+                    SlotInit::Arena(offset) => {
+                        let size = self.bytes(root).next_multiple_of(64).max(64);
+                        match self.free_arena.iter_mut().find(|f| f.0 == size) {
+                            Some(f) => f.1.push(offset),
+                            None => self.free_arena.push((size, vec![offset])),
+                        }
+                    }
+                    _ => {}
+                }
+                self.slot[root as usize] = NONE;
+            }
+            root = self.lives.next[root as usize];
+        }
+    }
+
+    fn emit_node(&mut self, s: u32, i: u32) -> Result<()> {
+        let g = self.g;
+        let node = &g.nodes[i as usize];
+        let mut slots: SmallVec<[u32; 8]> =
+            node.inputs.iter().map(|&v| self.slot[self.order.dense_root(v) as usize]).collect();
+        let pairs = in_place_pairs(node);
+        for r in 0..node.results {
+            let root = node.first.0 + r;
+            let mut candidate: SmallVec<[u32; 1]> = SmallVec::new();
+            if let Some(&(operand, _)) = pairs.iter().find(|p| p.1 == r as usize) {
+                let x = self.order.dense_root(node.inputs[operand]);
+                if node.inputs.iter().filter(|&&v| self.order.dense_root(v) == x).count() == 1 {
+                    candidate.push(x);
+                }
+            }
+            let slot = self.new_slot(s, root, g.types[root as usize].bytes(), &candidate);
+            slots.push(slot);
+        }
+        let args = self.out.slots.len() as u32;
+        self.out.slots.extend_from_slice(&slots);
+        let sub = self.out.subs.len() as u32;
+        match &node.kind {
+            Kind::While { cond, body, cond_consts, body_consts } => {
+                let count = node.inputs.len() - cond_consts - body_consts;
+                self.out.subs.push(Arc::new(plan(cond.clone(), Donation::None)?));
+                let tied = Donation::Tied { first: *body_consts, count };
+                self.out.subs.push(Arc::new(plan(body.clone(), tied)?));
+            }
+            Kind::Scan { body, consts, carry, .. } => {
+                let tied = Donation::Tied { first: *consts, count: *carry };
+                self.out.subs.push(Arc::new(plan(body.clone(), tied)?));
+            }
+            Kind::Switch(branches) => {
+                for b in branches {
+                    let program = self.subprogram(b)?;
+                    self.out.subs.push(program);
+                }
+            }
+            Kind::Call(body) => {
+                let program = self.subprogram(body)?;
+                self.out.subs.push(program);
+            }
+            Kind::ReduceWith { body, .. } => {
+                let program = self.subprogram(body)?;
+                self.out.subs.push(program);
+            }
+            _ => {
+                self.out.steps.push(Step::Leaf { node: i, args });
+                return Ok(());
+            }
+        }
+        self.out.steps.push(Step::Control { node: i, args, sub });
+        Ok(())
+    }
+
+    /// Compiles a subgraph without donation; the same graph is compiled once.
+    fn subprogram(&mut self, graph: &Arc<Graph>) -> Result<Arc<Program>> {
+        let key = Arc::as_ptr(graph);
+        if let Some((_, p)) = self.subprograms.iter().find(|p| p.0 == key) {
+            return Ok(p.clone());
+        }
+        let program = Arc::new(plan(graph.clone(), Donation::None)?);
+        self.subprograms.push((key, program.clone()));
+        Ok(program)
+    }
+
+    /// Copies what is not yet where the caller expects it.
+    fn finish_outputs(&mut self) {
+        let g = self.g;
+        for (k, &v) in g.outputs.iter().enumerate() {
+            let place = self.order.place(v);
+            let (src, dst) = (self.slot[place.root as usize], (g.params + k) as u32);
+            let ty = g.ty(v);
+            if place.splat {
+                self.out.steps.push(Step::Splat { src, dst, size: ty.dtype.size() as u8, n: ty.size() });
+                continue;
+            }
+            let param = src as usize;
+            let unclaimed = !self.out.outputs.contains(&OutputPlace::Param(src));
+            if param < g.params && unclaimed && self.donation.may_be_output(param, k) {
+                self.out.outputs[k] = OutputPlace::Param(src);
+            } else if src != dst {
+                self.out.steps.push(Step::Copy { src, dst, bytes: ty.bytes() });
+            }
+        }
+    }
+
+    /// Bytes a group's register takes, and the block length, for elements of at most `size` bytes.
+    pub fn registers(n: usize, size: usize) -> (usize, usize) {
+        let block = REGISTER / size;
+        ((n.min(block) * size).next_multiple_of(64), block)
+    }
+
+    pub fn push_group(&mut self, group: Group, registers: usize) {
+        self.out.scratch_bytes = self.out.scratch_bytes.max(registers * group.register_bytes);
+        self.out.steps.push(Step::Group(group));
+    }
+
+    /// How to compute an elementwise node.
+    pub fn resolve(&self, node: &Node) -> Result<elementwise::Plan> {
+        let dtype = |i: usize| self.g.ty(node.inputs[i]).dtype;
+        let x = if matches!(node.kind, Kind::Select) { dtype(1) } else { dtype(0) };
+        elementwise::resolve(&node.kind, node.inputs.len(), dtype(0), x, self.g.ty(node.first).dtype)
+    }
+}
+
+/// (operand, result) pairs of a node that can work in the operand's memory.
+fn in_place_pairs(node: &Node) -> SmallVec<[(usize, usize); 4]> {
+    match &node.kind {
+        Kind::DynamicUpdateSlice | Kind::Scatter { .. } => SmallVec::from_slice(&[(0, 0)]),
+        Kind::While { cond_consts, body_consts, .. } => {
+            let first = cond_consts + body_consts;
+            (0..node.inputs.len() - first).map(|k| (first + k, k)).collect()
+        }
+        Kind::Scan { consts, carry, .. } => (0..*carry).map(|k| (consts + k, k)).collect(),
+        _ => SmallVec::new(),
+    }
+}
+
+/// The constants' bytes, 16 for each scalar.
+fn constant_pool(g: &Graph, constants: &[(u32, u32)]) -> Result<Buffer> {
+    let mut bytes: Vec<u8> = Vec::with_capacity(16 * constants.len());
+    for &(_, node) in constants {
+        match &g.nodes[node as usize].kind {
+            Kind::Const(s) => bytes.extend_from_slice(&Scalar::to_bytes(*s)),
+            Kind::Dense(d) if d.as_ptr() as usize % 16 != 0 => {
+                bytes.extend_from_slice(d);
+                bytes.resize(bytes.len().next_multiple_of(16), 0);
+            }
+            _ => {}
+        }
+    }
+    Buffer::from_bytes(&bytes)
+}

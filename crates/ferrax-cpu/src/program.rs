@@ -1,0 +1,237 @@
+//! A compiled graph: a list of steps over numbered slots of memory, and how to run it.
+//!
+//! Slots are the parameters, then the outputs, then what [`crate::plan`] adds: constants, offsets in one arena
+//! per run for small values, and heap blocks for large ones that are allocated and freed by steps. A value
+//! that only renames another (reshape, barrier, …) shares its slot. Read next: `plan.rs`, then `exec.rs`.
+
+use crate::exec::Frame;
+use crate::kernel::Kernel;
+use crate::plan::{self, Donation};
+use ferrax_base::{Buffer, Result, bail};
+use ferrax_loops::Graph;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Where a micro-operation of a group finds an operand or puts its result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ref {
+    /// A slot, or a scratch register of the group.
+    pub index: u32,
+    /// Bytes an element takes, by which the address moves with the block; 0 for registers and fixed places.
+    pub step: u8,
+    /// Whether `index` is a register.
+    pub register: bool,
+}
+
+/// One kernel call of a group, made once a block.
+#[derive(Clone, Copy)]
+pub(crate) struct MicroOp {
+    pub kernel: Kernel,
+    pub imm: u64,
+    /// Operands: a range of `Program::refs`.
+    pub args: u32,
+    pub count: u32,
+    pub out: Ref,
+}
+
+/// A scalar spread over a register before a group's blocks.
+#[derive(Clone, Copy)]
+pub(crate) struct Fill {
+    pub slot: u32,
+    pub register: u32,
+    pub size: u8,
+}
+
+/// Elementwise nodes of one size, run block by block through scratch registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Group {
+    pub ops: (u32, u32),
+    pub fills: (u32, u32),
+    pub n: usize,
+    pub block: usize,
+    pub register_bytes: usize,
+}
+
+/// One thing to do.
+pub(crate) enum Step {
+    Group(Group),
+    /// A node that is one kernel; its operand slots, then its result slots, start here in `Program::slots`.
+    Leaf {
+        node: u32,
+        args: u32,
+    },
+    /// A node with subprograms, the first of them at `sub`.
+    Control {
+        node: u32,
+        args: u32,
+        sub: u32,
+    },
+    Alloc {
+        slot: u32,
+        bytes: usize,
+    },
+    Free {
+        slot: u32,
+    },
+    Copy {
+        src: u32,
+        dst: u32,
+        bytes: usize,
+    },
+    Splat {
+        src: u32,
+        dst: u32,
+        size: u8,
+        n: usize,
+    },
+}
+
+/// What a slot beyond parameters and outputs is at the start of a run.
+pub(crate) enum SlotInit {
+    /// At this offset of the constants.
+    Constant(usize),
+    /// The bytes of a `Dense` node.
+    Dense(Arc<[u8]>),
+    /// At this offset of the run's arena.
+    Arena(usize),
+    /// Allocated by a step.
+    Heap,
+}
+
+/// Where an output is when the steps are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputPlace {
+    /// In the memory the caller gave for it.
+    Given,
+    /// In the memory of this donated parameter.
+    Param(u32),
+}
+
+/// A compiled graph.
+pub struct Program {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) ops: Vec<MicroOp>,
+    pub(crate) refs: Vec<Ref>,
+    pub(crate) fills: Vec<Fill>,
+    pub(crate) slots: Vec<u32>,
+    pub(crate) inits: Vec<SlotInit>,
+    pub(crate) constants: Buffer,
+    pub(crate) arena_bytes: usize,
+    pub(crate) scratch_bytes: usize,
+    pub(crate) outputs: Vec<OutputPlace>,
+    /// Parameters whose memory the steps write.
+    pub(crate) written: Vec<bool>,
+    pub(crate) subs: Vec<Arc<Program>>,
+}
+
+/// An argument of a run.
+pub enum Arg<'a> {
+    /// Read only.
+    Borrowed(&'a Buffer),
+    /// Donated: it may become an output, and is then replaced by [`Arg::Taken`].
+    Owned(Buffer),
+    /// A donated buffer that was used.
+    Taken,
+}
+
+impl Arg<'_> {
+    fn buffer(&self) -> Result<&Buffer> {
+        match self {
+            Arg::Borrowed(b) => Ok(b),
+            Arg::Owned(b) => Ok(b),
+            Arg::Taken => bail!(Deleted, "an argument was donated to an earlier run"),
+        }
+    }
+}
+
+/// Result buffers of a run, row-major.
+pub type Outputs = SmallVec<[Buffer; 1]>;
+
+impl Program {
+    /// Compiles a graph; no parameter is donated.
+    pub fn compile(graph: Arc<Graph>) -> Result<Program> {
+        plan::plan(graph, Donation::None)
+    }
+
+    /// Compiles a graph whose parameters marked in `donated` may be overwritten and become outputs.
+    pub fn compile_donating(graph: Arc<Graph>, donated: &[bool]) -> Result<Program> {
+        plan::plan(graph, Donation::Free(donated))
+    }
+
+    /// The graph this was compiled from.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// For each parameter, whether its memory becomes an output when it is donated.
+    pub fn donations(&self) -> SmallVec<[bool; 8]> {
+        let mut used: SmallVec<[bool; 8]> = SmallVec::from_elem(false, self.graph.params);
+        for place in &self.outputs {
+            if let OutputPlace::Param(j) = place {
+                used[*j as usize] = true;
+            }
+        }
+        used
+    }
+
+    /// Runs on one buffer per parameter. Donated buffers that became outputs are left as [`Arg::Taken`].
+    pub fn run(&self, args: &mut [Arg<'_>]) -> Result<Outputs> {
+        let mut frame = Frame::new(self)?;
+        self.run_in(&mut frame, args)
+    }
+
+    fn run_in(&self, frame: &mut Frame, args: &mut [Arg<'_>]) -> Result<Outputs> {
+        let graph = &*self.graph;
+        if args.len() != graph.params {
+            bail!(Internal, "a program of {} parameters was run with {} arguments", graph.params, args.len());
+        }
+        let mut ins: SmallVec<[*mut u8; 16]> = SmallVec::with_capacity(args.len());
+        let mut private: SmallVec<[(u32, Buffer); 2]> = SmallVec::new();
+        for (j, arg) in args.iter_mut().enumerate() {
+            let bytes = graph.types[j].bytes();
+            if arg.buffer()?.len() < bytes {
+                bail!(Internal, "argument {j} has {} bytes instead of {bytes}", arg.buffer()?.len());
+            }
+            let moved = self.written[j] || self.outputs.contains(&OutputPlace::Param(j as u32));
+            if !moved {
+                ins.push(arg.buffer()?.as_ptr().cast_mut());
+                continue;
+            }
+            let mut buffer = match std::mem::replace(arg, Arg::Taken) {
+                Arg::Owned(b) if b.is_owned() && b.len() == bytes => b,
+                other => {
+                    let copy = Buffer::from_bytes(&other.buffer()?.bytes()[..bytes])?;
+                    *arg = other;
+                    copy
+                }
+            };
+            ins.push(buffer.as_mut_ptr());
+            private.push((j as u32, buffer));
+        }
+        let mut outs: SmallVec<[*mut u8; 8]> = SmallVec::with_capacity(graph.outputs.len());
+        let mut results: Outputs = SmallVec::with_capacity(graph.outputs.len());
+        for (k, place) in self.outputs.iter().enumerate() {
+            let mut buffer = match place {
+                OutputPlace::Given => Buffer::allocate(graph.ty(graph.outputs[k]).bytes())?,
+                OutputPlace::Param(j) => {
+                    let at = private.iter().position(|p| p.0 == *j);
+                    let Some(at) = at else { bail!(Internal, "parameter {j} was planned for two outputs") };
+                    private.swap_remove(at).1
+                }
+            };
+            outs.push(buffer.as_mut_ptr());
+            results.push(buffer);
+        }
+        // SAFETY: every argument was checked to hold its parameter, results were allocated for their types, and
+        // parameters that are written are private.
+        unsafe { frame.exec(self, &ins, &outs)? };
+        Ok(results)
+    }
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Program({} steps, {} kernels, {} arena bytes)", self.steps.len(), self.ops.len(), self.arena_bytes)
+    }
+}

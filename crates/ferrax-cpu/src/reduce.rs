@@ -1,0 +1,375 @@
+//! Reductions over axes, and arg-reductions.
+//!
+//! Axes are merged and the reduced ones taken away group by group, innermost first, each as an
+//! (outer, reduced, inner) problem. Float sums are pairwise: rows of at most a few hundred elements go through
+//! rotating accumulators, then halves are combined, so that errors grow with the logarithm of the length and
+//! the order of additions is fixed by the shape alone.
+
+use crate::convert;
+use crate::elementwise::compute_dtype;
+use crate::kernel::{In, Out};
+use crate::math::{complex, complex::Complex, double, single};
+use ferrax_base::{Buffer, DType, Result, bail};
+use ferrax_loops::ReduceOp;
+use smallvec::SmallVec;
+
+/// A commutative monoid over one element type.
+pub trait Monoid {
+    /// Element type.
+    type T: Copy;
+    /// The value that leaves others unchanged.
+    const IDENTITY: Self::T;
+    /// Combines two values.
+    fn join(a: Self::T, b: Self::T) -> Self::T;
+}
+
+macro_rules! monoids {
+    ($($name:ident, $T:ty, $id:expr, |$a:ident, $b:ident| $e:expr;)*) => {
+        $(
+            struct $name;
+            impl Monoid for $name {
+                type T = $T;
+                const IDENTITY: $T = $id;
+                #[inline(always)]
+                fn join($a: $T, $b: $T) -> $T {
+                    $e
+                }
+            }
+        )*
+    };
+}
+monoids! {
+    SumF32, f32, 0.0, |a, b| a + b;
+    ProdF32, f32, 1.0, |a, b| a * b;
+    MaxF32, f32, f32::NEG_INFINITY, |a, b| single::max(a, b);
+    MinF32, f32, f32::INFINITY, |a, b| single::min(a, b);
+    SumF64, f64, 0.0, |a, b| a + b;
+    ProdF64, f64, 1.0, |a, b| a * b;
+    MaxF64, f64, f64::NEG_INFINITY, |a, b| double::max(a, b);
+    MinF64, f64, f64::INFINITY, |a, b| double::min(a, b);
+    SumC64, Complex<f32>, Complex::new(0.0, 0.0), |a, b| Complex::new(a.re + b.re, a.im + b.im);
+    SumC128, Complex<f64>, Complex::new(0.0, 0.0), |a, b| Complex::new(a.re + b.re, a.im + b.im);
+    ProdC64, Complex<f32>, Complex::new(1.0, 0.0),
+        |a, b| Complex::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+    ProdC128, Complex<f64>, Complex::new(1.0, 0.0),
+        |a, b| Complex::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+    MaxC64, Complex<f32>, Complex::new(f32::NEG_INFINITY, f32::NEG_INFINITY),
+        |a, b| if complex::less(a, b) { b } else { a };
+    MaxC128, Complex<f64>, Complex::new(f64::NEG_INFINITY, f64::NEG_INFINITY),
+        |a, b| if complex::less(a, b) { b } else { a };
+    MinC64, Complex<f32>, Complex::new(f32::INFINITY, f32::INFINITY),
+        |a, b| if complex::less(b, a) { b } else { a };
+    MinC128, Complex<f64>, Complex::new(f64::INFINITY, f64::INFINITY),
+        |a, b| if complex::less(b, a) { b } else { a };
+}
+
+/// Monoids of a two's complement integer type, by operation.
+struct IntMonoid<T, const OP: u8>(std::marker::PhantomData<T>);
+macro_rules! integer_monoids {
+    ($($T:ident)*) => {
+        $(
+            impl<const OP: u8> Monoid for IntMonoid<$T, OP> {
+                type T = $T;
+                const IDENTITY: $T = match OP {
+                    0 | 5 | 6 => 0,
+                    1 => 1,
+                    2 => $T::MIN,
+                    3 => $T::MAX,
+                    _ => !0,
+                };
+                #[inline(always)]
+                fn join(a: $T, b: $T) -> $T {
+                    match OP {
+                        0 => a.wrapping_add(b),
+                        1 => a.wrapping_mul(b),
+                        2 => a.max(b),
+                        3 => a.min(b),
+                        4 => a & b,
+                        5 => a | b,
+                        _ => a ^ b,
+                    }
+                }
+            }
+        )*
+    };
+}
+integer_monoids!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+/// Runs `$run::<M>($args)` with the monoid of an operation over a compute dtype.
+macro_rules! with_monoid {
+    ($op:expr, $d:expr, $run:ident($($arg:expr),*)) => {{
+        macro_rules! integers {
+            ($T:ident) => {
+                match $op {
+                    ReduceOp::Sum => $run::<IntMonoid<$T, 0>>($($arg),*),
+                    ReduceOp::Prod => $run::<IntMonoid<$T, 1>>($($arg),*),
+                    ReduceOp::Max => $run::<IntMonoid<$T, 2>>($($arg),*),
+                    ReduceOp::Min => $run::<IntMonoid<$T, 3>>($($arg),*),
+                    ReduceOp::And => $run::<IntMonoid<$T, 4>>($($arg),*),
+                    ReduceOp::Or => $run::<IntMonoid<$T, 5>>($($arg),*),
+                    ReduceOp::Xor => $run::<IntMonoid<$T, 6>>($($arg),*),
+                    ReduceOp::LogSumExp => return missing($op, $d),
+                }
+            };
+        }
+        macro_rules! inexact {
+            ($sum:ident, $prod:ident, $max:ident, $min:ident) => {
+                match $op {
+                    ReduceOp::Sum => $run::<$sum>($($arg),*),
+                    ReduceOp::Prod => $run::<$prod>($($arg),*),
+                    ReduceOp::Max => $run::<$max>($($arg),*),
+                    ReduceOp::Min => $run::<$min>($($arg),*),
+                    _ => return missing($op, $d),
+                }
+            };
+        }
+        match ($d, $op) {
+            // Bytes of 0 and 1: sum is or, product is and.
+            (DType::Bool, ReduceOp::Sum | ReduceOp::Or | ReduceOp::Max) => $run::<IntMonoid<u8, 5>>($($arg),*),
+            (DType::Bool, ReduceOp::Prod | ReduceOp::And | ReduceOp::Min) => $run::<BoolAnd>($($arg),*),
+            (DType::Bool, ReduceOp::Xor) => $run::<IntMonoid<u8, 6>>($($arg),*),
+            (DType::I8, _) => integers!(i8),
+            (DType::I16, _) => integers!(i16),
+            (DType::I32, _) => integers!(i32),
+            (DType::I64, _) => integers!(i64),
+            (DType::U8, _) => integers!(u8),
+            (DType::U16, _) => integers!(u16),
+            (DType::U32, _) => integers!(u32),
+            (DType::U64, _) => integers!(u64),
+            (DType::F32, _) => inexact!(SumF32, ProdF32, MaxF32, MinF32),
+            (DType::F64, _) => inexact!(SumF64, ProdF64, MaxF64, MinF64),
+            (DType::C64, _) => inexact!(SumC64, ProdC64, MaxC64, MinC64),
+            (DType::C128, _) => inexact!(SumC128, ProdC128, MaxC128, MinC128),
+            _ => return missing($op, $d),
+        }
+    }};
+}
+monoids! {
+    BoolAnd, u8, 1, |a, b| a & b;
+}
+
+#[cold]
+pub(crate) fn missing(op: ReduceOp, d: DType) -> Result<()> {
+    bail!(NotImplemented, "the CPU engine has no {op:?} reduction of {d}")
+}
+
+/// Elements that one pass of the rotating accumulators takes before halves are combined.
+const RUN: usize = 512;
+const LANES: usize = 32;
+
+/// Reduces a contiguous row.
+fn reduce_row<M: Monoid>(x: &[M::T]) -> M::T {
+    if x.len() > RUN {
+        // The split is a multiple of the run, so that the order depends on the length alone.
+        let half = (x.len() / 2).next_multiple_of(RUN);
+        return M::join(reduce_row::<M>(&x[..half]), reduce_row::<M>(&x[half..]));
+    }
+    if x.len() < LANES {
+        return x.iter().fold(M::IDENTITY, |a, &b| M::join(a, b));
+    }
+    let mut acc = [M::IDENTITY; LANES];
+    let chunks = x.chunks_exact(LANES);
+    let tail = chunks.remainder();
+    for c in chunks {
+        for j in 0..LANES {
+            acc[j] = M::join(acc[j], c[j]);
+        }
+    }
+    for (a, &b) in acc.iter_mut().zip(tail) {
+        *a = M::join(*a, b);
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for j in 0..width {
+            acc[j] = M::join(acc[j], acc[j + width]);
+        }
+        width /= 2;
+    }
+    acc[0]
+}
+
+/// Columns reduced at once.
+const COLUMNS: usize = 256;
+/// Rows added in sequence before halves are combined.
+const ROWS: usize = 64;
+
+/// Reduces rows `x[r * stride..][..out.len()]` for r in 0..rows elementwise into `out`.
+fn reduce_columns<M: Monoid>(x: &[M::T], stride: usize, rows: usize, out: &mut [M::T]) {
+    if rows > ROWS {
+        let half = (rows / 2).next_multiple_of(ROWS);
+        reduce_columns::<M>(x, stride, half, out);
+        let mut other = [M::IDENTITY; COLUMNS];
+        let other = &mut other[..out.len()];
+        reduce_columns::<M>(&x[half * stride..], stride, rows - half, other);
+        for (a, &b) in out.iter_mut().zip(&*other) {
+            *a = M::join(*a, b);
+        }
+        return;
+    }
+    out.fill(M::IDENTITY);
+    for r in 0..rows {
+        for (a, &b) in out.iter_mut().zip(&x[r * stride..]) {
+            *a = M::join(*a, b);
+        }
+    }
+}
+
+#[inline(always)]
+fn reduce_3d_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [outer, n, inner]: [usize; 3]) {
+    for o in 0..outer {
+        let x = &x[o * n * inner..][..n * inner];
+        if inner == 1 {
+            out[o] = reduce_row::<M>(x);
+        } else {
+            for c in (0..inner).step_by(COLUMNS) {
+                let end = (c + COLUMNS).min(inner);
+                let rest = if n == 0 { x } else { &x[c..] };
+                reduce_columns::<M>(rest, inner, n, &mut out[o * inner + c..o * inner + end]);
+            }
+        }
+    }
+}
+
+fn reduce_3d<M: Monoid>(x: *const u8, out: *mut u8, dims: [usize; 3]) {
+    let [outer, n, inner] = dims;
+    // SAFETY: callers pass an operand of outer·n·inner and a result of outer·inner elements of the monoid's type.
+    let (x, out) = unsafe {
+        (
+            std::slice::from_raw_parts(x.cast::<M::T>(), outer * n * inner),
+            std::slice::from_raw_parts_mut(out.cast::<M::T>(), outer * inner),
+        )
+    };
+    reduce_3d_body::<M>(x, out, dims);
+}
+
+fn run(op: ReduceOp, d: DType, x: *const u8, out: *mut u8, dims: [usize; 3]) -> Result<()> {
+    with_monoid!(op, d, reduce_3d(x, out, dims));
+    Ok(())
+}
+
+/// A merged axis: its extent and whether it is reduced.
+type Extents = SmallVec<[(usize, bool); 6]>;
+
+fn merged(shape: &[usize], axes: &[usize]) -> Extents {
+    let mut out = Extents::new();
+    for (i, &n) in shape.iter().enumerate() {
+        let reduced = axes.contains(&i);
+        match out.last_mut() {
+            _ if n == 1 => {}
+            Some(last) if last.1 == reduced => last.0 *= n,
+            _ => out.push((n, reduced)),
+        }
+    }
+    out
+}
+
+/// `Reduce`.
+pub fn reduce(op: ReduceOp, axes: &[usize], x: In<'_>, out: &mut Out<'_>) -> Result<()> {
+    let dtype = x.ty.dtype;
+    let compute = compute_dtype(dtype);
+    let mut extents = merged(x.shape(), axes);
+    let reduced_groups = extents.iter().filter(|e| e.1).count();
+    if dtype == compute && reduced_groups <= 1 {
+        let dims = innermost(&extents).unwrap_or([x.ty.size(), 1, 1]);
+        return run(op, compute, x.ptr, out.ptr, dims);
+    }
+    // Several groups, or a narrow dtype: intermediate results in the compute dtype.
+    let mut held = if dtype == compute { None } else { Some(convert::widened(dtype, x.ptr, x.ty.size())?) };
+    while let Some(dims) = innermost(&extents) {
+        let mut next = Buffer::allocate(dims[0] * dims[2] * compute.size())?;
+        let src = held.as_ref().map_or(x.ptr, Buffer::as_ptr);
+        run(op, compute, src, next.as_mut_ptr(), dims)?;
+        held = Some(next);
+        let at = extents.iter().rposition(|e| e.1).unwrap_or(0);
+        extents.remove(at);
+    }
+    if let Some(b) = held {
+        let n = out.ty.size();
+        if dtype == compute {
+            out.bytes().copy_from_slice(b.bytes());
+        } else {
+            convert::narrowed(dtype, &b, out.bytes(), n);
+        }
+    }
+    Ok(())
+}
+
+/// The (outer, reduced, inner) extents of the innermost reduced group.
+fn innermost(extents: &Extents) -> Option<[usize; 3]> {
+    let at = extents.iter().rposition(|e| e.1)?;
+    let product = |s: &[(usize, bool)]| s.iter().map(|e| e.0).product();
+    Some([product(&extents[..at]), extents[at].0, product(&extents[at + 1..])])
+}
+
+/// `ArgReduce`: the first largest or smallest element; NaN wins.
+pub fn arg_reduce(max: bool, axis: usize, x: In<'_>, out: &mut Out<'_>) -> Result<()> {
+    let dtype = x.ty.dtype;
+    let compute = compute_dtype(dtype);
+    let wide = if dtype == compute { None } else { Some(convert::widened(dtype, x.ptr, x.ty.size())?) };
+    let src = wide.as_ref().map_or(x.ptr, Buffer::as_ptr);
+    let shape = x.shape();
+    let dims = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
+    if dims[1] == 0 && out.ty.size() > 0 {
+        bail!(Value, "attempt to get {} of an empty axis", if max { "argmax" } else { "argmin" });
+    }
+    macro_rules! go {
+        ($T:ty, $nan:expr, $less:expr) => {
+            arg_3d::<$T>(src, out, dims, max, $nan, $less)
+        };
+    }
+    match compute {
+        DType::Bool | DType::U8 => go!(u8, |_| false, |a, b| a < b),
+        DType::I8 => go!(i8, |_| false, |a, b| a < b),
+        DType::I16 => go!(i16, |_| false, |a, b| a < b),
+        DType::I32 => go!(i32, |_| false, |a, b| a < b),
+        DType::I64 => go!(i64, |_| false, |a, b| a < b),
+        DType::U16 => go!(u16, |_| false, |a, b| a < b),
+        DType::U32 => go!(u32, |_| false, |a, b| a < b),
+        DType::U64 => go!(u64, |_| false, |a, b| a < b),
+        DType::F32 => go!(f32, |x: f32| x.is_nan(), |a, b| a < b),
+        DType::F64 => go!(f64, |x: f64| x.is_nan(), |a, b| a < b),
+        DType::C64 => go!(Complex<f32>, |z: Complex<f32>| z.re.is_nan() || z.im.is_nan(), |a, b| complex::less(a, b)),
+        DType::C128 => go!(Complex<f64>, |z: Complex<f64>| z.re.is_nan() || z.im.is_nan(), |a, b| complex::less(a, b)),
+        other => bail!(NotImplemented, "the CPU engine has no argmax of {other}"),
+    }
+    Ok(())
+}
+
+fn arg_3d<T: Copy>(
+    x: *const u8,
+    out: &mut Out<'_>,
+    [outer, n, inner]: [usize; 3],
+    max: bool,
+    nan: impl Fn(T) -> bool,
+    less: impl Fn(T, T) -> bool,
+) {
+    // SAFETY: the caller passes an operand of outer·n·inner elements of T.
+    let x = unsafe { std::slice::from_raw_parts(x.cast::<T>(), outer * n * inner) };
+    let mut best: Vec<(T, i64)> = Vec::with_capacity(inner);
+    for o in 0..outer {
+        let x = &x[o * n * inner..][..n * inner];
+        best.clear();
+        best.extend(x[..inner].iter().map(|&v| (v, 0)));
+        for (r, row) in x.chunks_exact(inner.max(1)).enumerate().skip(1) {
+            for (b, &v) in best.iter_mut().zip(row) {
+                let better = if max { less(b.0, v) } else { less(v, b.0) };
+                if (better || nan(v)) && !nan(b.0) {
+                    *b = (v, r as i64);
+                }
+            }
+        }
+        for (i, b) in best.iter().enumerate() {
+            store_index(out, o * inner + i, b.1);
+        }
+    }
+}
+
+/// Writes an index in the result's integer dtype.
+pub fn store_index(out: &mut Out<'_>, at: usize, index: i64) {
+    match out.ty.dtype.size() {
+        1 => out.of::<i8>()[at] = index as i8,
+        2 => out.of::<i16>()[at] = index as i16,
+        4 => out.of::<i32>()[at] = index as i32,
+        _ => out.of::<i64>()[at] = index,
+    }
+}
