@@ -8,13 +8,16 @@
 
 pub mod array;
 pub mod jaxpr;
+pub mod layout;
 pub mod lower;
 pub mod op;
 pub mod params;
+pub mod parse;
 pub mod print;
 pub mod reference;
 pub mod trace;
 pub mod value;
+pub mod verify;
 
 pub use array::{Array, DeviceId};
 pub use jaxpr::{Atom, DebugInfo, Effects, Eqn, Jaxpr, JaxprRef, Var};
