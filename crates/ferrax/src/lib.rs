@@ -1,1 +1,20 @@
-//! Composable transformations of array programs: the Rust API and the dispatcher.
+//! ferrax for Rust programs: devices, the dispatcher that runs operations, and executables of whole programs.
+//!
+//! [`init`] connects the dispatcher to `ferrax_ir::bind`; everything else in the workspace stages or transforms
+//! operations, this crate runs them. There is no Python here.
+//!
+//! Read next: [`dispatch`] for how one operation runs, [`executable`] for programs, [`device`] for placement.
+
+pub mod debug;
+pub mod device;
+pub mod dispatch;
+pub mod executable;
+
+pub use executable::{Executable, executable};
+pub use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, Scalar, Shape};
+pub use ferrax_ir::{Array, DeviceId, JaxprRef, Value, Values};
+
+/// Makes operations on concrete values run through this crate. Cheap, and needed once; later calls do nothing.
+pub fn init() {
+    ferrax_ir::trace::set_evaluator(dispatch::evaluate);
+}

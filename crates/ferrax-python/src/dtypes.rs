@@ -1,0 +1,242 @@
+//! Dtype objects: from Python's ways to say a dtype to [`DType`], and back to NumPy's objects.
+//!
+//! The objects are made once and then found by identity, so that neither direction allocates. Narrow floats and
+//! integers are those of `ml_dtypes`; `float0` is JAX's structured dtype of no bytes; typed PRNG keys have a
+//! dtype object of our own, [`KeyTy`].
+
+use ferrax_base::DType;
+use ferrax_base::config;
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyString};
+use pyo3::{PyTypeInfo, intern};
+use std::ffi::CString;
+
+static OBJECTS: PyOnceLock<Vec<Option<Py<PyAny>>>> = PyOnceLock::new();
+static NUMPY_DTYPE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Imports an attribute once.
+pub fn imported<'py>(
+    cell: &PyOnceLock<Py<PyAny>>,
+    py: Python<'py>,
+    module: &str,
+    name: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let get = || Ok::<_, PyErr>(py.import(module)?.getattr(name)?.unbind());
+    Ok(cell.get_or_try_init(py, get)?.bind(py).clone())
+}
+
+/// `numpy.dtype`.
+fn numpy_dtype(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    imported(&NUMPY_DTYPE, py, "numpy", "dtype")
+}
+
+fn make_objects(py: Python<'_>) -> PyResult<Vec<Option<Py<PyAny>>>> {
+    let dtype = numpy_dtype(py)?;
+    let numpy = py.import("numpy")?;
+    let narrow = py.import("ml_dtypes")?;
+    let make = |&d: &DType| -> PyResult<Option<Py<PyAny>>> {
+        let object = match d {
+            DType::KeyFry => Bound::new(py, KeyTy)?.into_any(),
+            DType::Float0 => dtype.call1((vec![("float0", numpy.getattr("void")?, 0)],))?,
+            _ => match narrow.getattr_opt(d.name())? {
+                Some(scalar) => dtype.call1((scalar,))?,
+                None => match dtype.call1((d.name(),)) {
+                    Ok(object) => object,
+                    // an older ml_dtypes without this format
+                    Err(_) => return Ok(None),
+                },
+            },
+        };
+        Ok(Some(object.unbind()))
+    };
+    DType::ALL.iter().map(make).collect()
+}
+
+fn objects(py: Python<'_>) -> PyResult<&Vec<Option<Py<PyAny>>>> {
+    OBJECTS.get_or_try_init(py, || make_objects(py))
+}
+
+/// The dtype object that stands for a dtype in Python.
+#[inline]
+pub fn to_object(py: Python<'_>, d: DType) -> PyResult<Bound<'_, PyAny>> {
+    match &objects(py)?[d as usize] {
+        Some(object) => Ok(object.bind(py).clone()),
+        None => Err(PyTypeError::new_err(format!("the installed ml_dtypes has no {}", d.name()))),
+    }
+}
+
+/// The dtype of one of our dtype objects, by identity.
+#[inline]
+pub fn by_identity(py: Python<'_>, object: *mut pyo3::ffi::PyObject) -> PyResult<Option<DType>> {
+    let found = objects(py)?.iter().position(|o| o.as_ref().is_some_and(|o| o.as_ptr() == object));
+    Ok(found.map(|i| DType::ALL[i]))
+}
+
+/// The dtype of a `numpy.dtype` object; `None` when ferrax has no such dtype (strings, records, …).
+pub fn from_descr(object: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    if let Some(d) = by_identity(object.py(), object.as_ptr())? {
+        return Ok(Some(d));
+    }
+    if object.is_instance_of::<KeyTy>() {
+        return Ok(Some(DType::KeyFry));
+    }
+    if !object.is_instance(&numpy_dtype(object.py())?)? {
+        return Ok(None);
+    }
+    if object.eq(to_object(object.py(), DType::Float0)?)? {
+        return Ok(Some(DType::Float0));
+    }
+    let name: String = object.getattr(intern!(object.py(), "name"))?.extract()?;
+    Ok(DType::from_name(&name).filter(|d| !matches!(d, DType::Float0 | DType::KeyFry)))
+}
+
+/// A dtype as somebody wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// The dtype named, 64-bit ones as they are.
+    pub dtype: DType,
+    /// Whether it is one of Python's `int`, `float`, `complex`, which mean "of the default width".
+    pub python: bool,
+}
+
+impl Spec {
+    /// The dtype under the present width; with `asker`, warns when a 64-bit dtype was asked for by name.
+    pub fn canonical(self, py: Python<'_>, asker: Option<&str>) -> PyResult<DType> {
+        let canonical = self.dtype.canonical(config::x64());
+        if canonical == self.dtype || self.python {
+            return Ok(canonical);
+        }
+        if let Some(asker) = asker {
+            let text = format!(
+                "Explicitly requested dtype {} requested in {asker} is not available, and will be truncated to dtype \
+                 {canonical}. To enable more dtypes, set the jax_enable_x64 configuration option or the \
+                 JAX_ENABLE_X64 shell environment variable.",
+                self.dtype
+            );
+            PyErr::warn(py, &PyUserWarning::type_object(py), &CString::new(text)?, 2)?;
+        }
+        Ok(canonical)
+    }
+}
+
+/// Reads a dtype: dtype objects, scalar types, names, Python's number types, anything with a `dtype`.
+pub fn parse(object: &Bound<'_, PyAny>, asker: &str) -> PyResult<Spec> {
+    let py = object.py();
+    let strong = |dtype| Ok(Spec { dtype, python: false });
+    if let Some(d) = by_identity(py, object.as_ptr())? {
+        return strong(d);
+    }
+    let raw = object.as_ptr();
+    let python = [
+        (PyFloat::type_object_raw(py), DType::F64),
+        (PyInt::type_object_raw(py), DType::I64),
+        (PyComplex::type_object_raw(py), DType::C128),
+        (pyo3::types::PyBool::type_object_raw(py), DType::Bool),
+    ];
+    if let Some((_, dtype)) = python.iter().find(|(t, _)| t.cast() == raw) {
+        return Ok(Spec { dtype: *dtype, python: true });
+    }
+    if object.is_instance_of::<KeyTy>() {
+        return strong(DType::KeyFry);
+    }
+    if let Ok(name) = object.cast::<PyString>()
+        && let Some(d) = DType::from_name(name.to_str()?)
+    {
+        return strong(d);
+    }
+    let inner = object.getattr_opt(intern!(py, "dtype"))?;
+    if let Some(inner) = &inner
+        && let Some(d) = from_descr(inner)?
+    {
+        return strong(d);
+    }
+    if object.is_none() {
+        return Err(PyTypeError::new_err(format!("a dtype is needed in {asker}; got None")));
+    }
+    let descr = numpy_dtype(py)?.call1((object,))?;
+    match from_descr(&descr)? {
+        Some(d) => strong(d),
+        None => Err(PyTypeError::new_err(format!(
+            "JAX only supports number, bool, and string dtypes, got dtype {} in {asker}",
+            object.str()?
+        ))),
+    }
+}
+
+/// An argument that is a dtype in any spelling; canonical, without a warning.
+pub struct DTypeArg(pub DType);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for DTypeArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        Ok(DTypeArg(parse(&object, "this function")?.canonical(object.py(), None)?))
+    }
+}
+
+/// The dtype of typed PRNG keys.
+#[pyclass(frozen, module = "ferrax.dtypes", name = "KeyTy")]
+pub struct KeyTy;
+
+#[pymethods]
+impl KeyTy {
+    /// `"key<fry>"`.
+    #[getter]
+    fn name(&self) -> &'static str {
+        DType::KeyFry.name()
+    }
+
+    /// Bytes of one key.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        DType::KeyFry.size()
+    }
+
+    /// The abstract type of keys.
+    #[getter]
+    fn r#type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("ferrax.dtypes")?.getattr("prng_key")
+    }
+
+    fn __repr__(&self) -> &'static str {
+        DType::KeyFry.name()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.is_instance_of::<KeyTy>()
+    }
+
+    fn __hash__(&self) -> isize {
+        0x6b65_795f
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
+        Ok((py.import("ferrax._ferrax")?.getattr("dtype_object")?, (DType::KeyFry.name(),)))
+    }
+}
+
+/// The dtype object of this name.
+#[pyfunction]
+fn dtype_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    match DType::from_name(name) {
+        Some(d) => to_object(py, d),
+        None => Err(PyTypeError::new_err(format!("data type '{name}' not understood"))),
+    }
+}
+
+/// The dtype that `dtype` means now: 64-bit ones become 32-bit unless x64 is enabled. With `asker`, warns then.
+#[pyfunction]
+#[pyo3(signature = (dtype, asker=None))]
+fn canonicalize_dtype<'py>(dtype: &Bound<'py, PyAny>, asker: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+    let py = dtype.py();
+    let spec = parse(dtype, asker.unwrap_or("canonicalize_dtype"))?;
+    to_object(py, spec.canonical(py, asker)?)
+}
+
+/// Adds the dtype functions to the extension module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<KeyTy>()?;
+    m.add_function(wrap_pyfunction!(dtype_object, m)?)?;
+    m.add_function(wrap_pyfunction!(canonicalize_dtype, m)?)
+}
