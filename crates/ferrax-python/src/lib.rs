@@ -5,11 +5,26 @@
 
 use pyo3::prelude::*;
 
+pub mod array;
+pub mod aval;
+pub mod devices;
+pub mod dtypes;
 pub mod errors;
 pub mod fastcall;
+pub mod host;
+pub mod numpy_interop;
+pub mod tracer;
+pub mod value;
 
 #[pymodule]
 fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    ferrax::init();
     errors::register(m)?;
+    dtypes::register(m)?;
+    aval::register(m)?;
+    array::register(m)?;
+    host::register(m)?;
+    tracer::register(m)?;
+    devices::register(m)?;
     Ok(())
 }

@@ -153,7 +153,8 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
         },
     };
     // SAFETY: an array has `nd` dimensions.
-    let dims = unsafe { std::slice::from_raw_parts(if raw.nd == 0 { [].as_ptr() } else { raw.dimensions }, raw.nd as usize) };
+    let dims =
+        unsafe { std::slice::from_raw_parts(if raw.nd == 0 { [].as_ptr() } else { raw.dimensions }, raw.nd as usize) };
     let shape: Shape = dims.iter().map(|&d| d as usize).collect();
     let aval = Aval { shape, dtype: dtype.canonical(config::x64()), weak: false };
     let place = Placement::uncommitted();
@@ -193,7 +194,8 @@ pub fn from_scalar(object: &Bound<'_, PyAny>) -> PyResult<Lit> {
     let scalar = Scalar::from_bytes(dtype, &bytes);
     let canonical = dtype.canonical(config::x64());
     // integers wrap, as arrays of them do
-    let scalar = if dtype.is_integer() { Scalar::from_i64(canonical, scalar.to_i64()) } else { scalar.convert(canonical) };
+    let scalar =
+        if dtype.is_integer() { Scalar::from_i64(canonical, scalar.to_i64()) } else { scalar.convert(canonical) };
     Ok(Lit { scalar, weak: false })
 }
 

@@ -18,7 +18,15 @@ fn found(value: &Value) -> Result<Option<&'static str>> {
     }
     let (nans, infs) = (Flag::DebugNans.get(), Flag::DebugInfs.get());
     let pin = a.pin()?;
-    let bad = |v: f64| if nans && v.is_nan() { Some("nan") } else if infs && v.is_infinite() { Some("inf") } else { None };
+    let bad = |v: f64| {
+        if nans && v.is_nan() {
+            Some("nan")
+        } else if infs && v.is_infinite() {
+            Some("inf")
+        } else {
+            None
+        }
+    };
     Ok(match a.aval().dtype {
         DType::F32 | DType::C64 => pin.typed::<f32>().iter().find_map(|&v| bad(f64::from(v))),
         DType::F64 | DType::C128 => pin.typed::<f64>().iter().find_map(|&v| bad(v)),

@@ -41,9 +41,7 @@ pub fn devices() -> &'static [Device] {
 /// The count in `XLA_FLAGS=--xla_force_host_platform_device_count=N`.
 fn count_from_xla_flags() -> Option<usize> {
     let flags = std::env::var("XLA_FLAGS").ok()?;
-    let value = flags.split_whitespace().rev().find_map(|f| {
-        f.strip_prefix("--xla_force_host_platform_device_count=")
-    });
+    let value = flags.split_whitespace().rev().find_map(|f| f.strip_prefix("--xla_force_host_platform_device_count="));
     value?.parse().ok()
 }
 
@@ -66,9 +64,10 @@ pub fn set_cpu_count(count: usize) -> Result<()> {
 /// A device by its number.
 pub fn get(id: usize) -> Result<Device> {
     let table = devices();
-    table.get(id).copied().ok_or_else(|| {
-        error!(Value, "there is no device {id}: the devices are numbered 0 to {}", table.len() - 1)
-    })
+    table
+        .get(id)
+        .copied()
+        .ok_or_else(|| error!(Value, "there is no device {id}: the devices are numbered 0 to {}", table.len() - 1))
 }
 
 /// The device that uncommitted computations run on, as far as one was chosen.

@@ -35,7 +35,9 @@ fn run(op: &OpRef, args: &[Value], outs: &Avals, placement: Placement) -> Result
     results
         .iter()
         .zip(outs)
-        .map(|(r, aval)| Ok(Value::Array(Array::placed(aval.clone(), r.to_buffer()?, placement.device, placement.committed))))
+        .map(|(r, aval)| {
+            Ok(Value::Array(Array::placed(aval.clone(), r.to_buffer()?, placement.device, placement.committed)))
+        })
         .collect()
 }
 

@@ -56,9 +56,9 @@ pub fn interpret(jaxpr: &JaxprRef, args: &[Value]) -> Result<Values> {
     }
     let read = |env: &[Option<Value>], a: &Atom| match a {
         Atom::Lit(l) => Ok(Value::Lit(*l)),
-        Atom::Var(v) => env[v.0 as usize]
-            .clone()
-            .ok_or_else(|| error!(Internal, "variable {} is used before it is defined", v.0)),
+        Atom::Var(v) => {
+            env[v.0 as usize].clone().ok_or_else(|| error!(Internal, "variable {} is used before it is defined", v.0))
+        }
     };
     for eqn in &jaxpr.eqns {
         let inputs = eqn.inputs.iter().map(|a| read(&env, a)).collect::<Result<SmallVec<[Value; 4]>>>()?;

@@ -1,0 +1,424 @@
+//! The array classes of Python: `Array` (the base that users test for), `ArrayImpl` (data), `PRNGKeyArray`.
+//!
+//! One Rust struct holds the value for every class, tracers included, so that slots and properties are written
+//! once; subclasses only say what a value is called. Methods of the long tail (`x.mean`, `x.reshape`, …) are
+//! attached from Python with `set_array_method`.
+//!
+//! Read next: `host.rs` for NumPy, buffers and numbers; `tracer.rs` for tracers.
+
+use crate::aval::ShapedArray;
+use crate::devices::{self, Device, SingleDeviceSharding};
+use crate::errors::IntoPyResult;
+use crate::{dtypes, host, numpy_interop, tracer};
+use ferrax_base::DType;
+use ferrax_ir::{Array, Tracer, Value};
+use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PySet, PyTuple};
+use pyo3::{ffi, intern};
+use std::ffi::c_int;
+
+/// An array or a traced stand-in for one.
+#[pyclass(frozen, subclass, weakref, module = "ferrax", name = "Array")]
+pub struct PyArray {
+    /// What it stands for.
+    pub value: Value,
+}
+
+/// An array with data.
+#[pyclass(frozen, extends = PyArray, module = "ferrax", name = "ArrayImpl")]
+pub struct ArrayImpl;
+
+/// An array of typed PRNG keys.
+#[pyclass(frozen, extends = PyArray, module = "ferrax.random", name = "PRNGKeyArray")]
+pub struct KeyArray;
+
+/// The Python object of a value.
+#[inline]
+pub fn wrap(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
+    match value {
+        Value::Array(a) => wrap_array(py, a),
+        Value::Tracer(t) => tracer::wrap(py, t),
+        Value::Lit(l) => wrap_array(py, ferrax::dispatch::scalar_array(&l).py()?),
+    }
+}
+
+/// The Python object of an array.
+#[inline]
+pub fn wrap_array(py: Python<'_>, a: Array) -> PyResult<Bound<'_, PyAny>> {
+    let dtype = a.aval().dtype;
+    if dtype == DType::Float0 {
+        return numpy_interop::float0_zeros(py, &a.aval().shape);
+    }
+    let base = PyClassInitializer::from(PyArray { value: Value::Array(a) });
+    Ok(match dtype {
+        DType::KeyFry => Bound::new(py, base.add_subclass(KeyArray))?.into_any(),
+        _ => Bound::new(py, base.add_subclass(ArrayImpl))?.into_any(),
+    })
+}
+
+impl PyArray {
+    /// The data; an error that names `what` for tracers.
+    fn data(&self, what: &str) -> PyResult<&Array> {
+        match &self.value {
+            Value::Array(a) => Ok(a),
+            Value::Tracer(t) => Err(tracer::no_such_data(t, what)),
+            Value::Lit(_) => Err(PyRuntimeError::new_err("a constant stands where an array must be")),
+        }
+    }
+
+    fn tracer(&self) -> Option<&Tracer> {
+        self.value.as_tracer()
+    }
+}
+
+/// One part of an array on one device.
+#[pyclass(frozen, module = "ferrax", name = "Shard")]
+struct Shard {
+    #[pyo3(get)]
+    data: Py<PyAny>,
+}
+
+#[pymethods]
+impl Shard {
+    #[getter]
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.data.bind(py).getattr("device")
+    }
+
+    #[getter]
+    fn index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let rank: usize = self.data.bind(py).getattr("ndim")?.extract()?;
+        PyTuple::new(py, vec![pyo3::types::PySlice::full(py); rank])
+    }
+
+    #[getter]
+    fn replica_id(&self) -> usize {
+        0
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (device, index) = (self.device(py)?.repr()?, self.index(py)?.repr()?);
+        Ok(format!("Shard(device={device}, index={index}, replica_id=0, data={})", self.data.bind(py).str()?))
+    }
+}
+
+#[pymethods]
+impl PyArray {
+    #[classattr]
+    #[allow(non_upper_case_globals)]
+    const __array_priority__: i32 = 100;
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.value.shape())
+    }
+
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dtypes::to_object(py, self.value.dtype())
+    }
+
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.value.rank()
+    }
+
+    #[getter]
+    fn size(&self) -> usize {
+        self.value.size()
+    }
+
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.value.dtype().size()
+    }
+
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.value.size() * self.value.dtype().size()
+    }
+
+    #[getter]
+    fn weak_type(&self) -> bool {
+        self.value.weak()
+    }
+
+    #[getter]
+    fn aval(&self) -> ShapedArray {
+        ShapedArray(self.value.aval())
+    }
+
+    #[getter]
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Device>> {
+        match &self.value {
+            Value::Tracer(t) => {
+                let name = tracer::class(t).name();
+                Err(pyo3::exceptions::PyAttributeError::new_err(format!("{name} has no attribute device")))
+            }
+            _ => devices::object(py, self.data("device")?.device()),
+        }
+    }
+
+    fn devices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        PySet::new(py, [devices::object(py, self.data("The devices() method was called on")?.device())?])
+    }
+
+    #[getter]
+    fn sharding(&self) -> PyResult<SingleDeviceSharding> {
+        if let Some(t) = self.tracer() {
+            return Err(pyo3::exceptions::PyAttributeError::new_err(format!(
+                "The 'sharding' attribute is not available on {}. To query sharding information on tracers, use \
+                 `jax.typeof(x)`.",
+                tracer::error_repr(t)
+            )));
+        }
+        Ok(SingleDeviceSharding { device: self.data("sharding")?.device() })
+    }
+
+    #[getter]
+    fn committed(&self) -> PyResult<bool> {
+        Ok(self.data("The 'committed' attribute is not available on")?.committed())
+    }
+
+    #[getter]
+    fn _committed(&self) -> PyResult<bool> {
+        self.committed()
+    }
+
+    #[getter]
+    fn is_fully_addressable(&self) -> PyResult<bool> {
+        self.data("The is_fully_addressable property was called on").map(|_| true)
+    }
+
+    #[getter]
+    fn is_fully_replicated(&self) -> PyResult<bool> {
+        self.data("The is_fully_replicated property was called on").map(|_| true)
+    }
+
+    #[getter]
+    fn addressable_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
+        slf.get().data("The 'addressable_shards' attribute is not available on")?;
+        let shard = Bound::new(slf.py(), Shard { data: slf.clone().into_any().unbind() })?;
+        PyList::new(slf.py(), [shard])
+    }
+
+    #[getter]
+    fn global_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
+        slf.get().data("The global_shards property was called on")?;
+        Self::addressable_shards(slf)
+    }
+
+    fn addressable_data<'py>(slf: &Bound<'py, Self>, index: isize) -> PyResult<Bound<'py, Self>> {
+        let _ = index;
+        slf.get().data("The addressable_data() method was called on")?;
+        Ok(slf.clone())
+    }
+
+    fn is_deleted(&self) -> PyResult<bool> {
+        Ok(self.data("The is_deleted() method was called on")?.is_deleted())
+    }
+
+    fn is_ready(&self) -> PyResult<bool> {
+        self.data("The is_ready() method was called on").map(|_| true)
+    }
+
+    fn delete(&self) -> PyResult<()> {
+        let a = self.data("The delete() method was called on")?;
+        if !a.is_deleted() {
+            a.delete();
+        }
+        Ok(())
+    }
+
+    fn block_until_ready<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        if let Value::Array(a) = &slf.get().value {
+            a.pin().py()?;
+        }
+        Ok(slf.clone())
+    }
+
+    fn copy_to_host_async(&self) -> PyResult<()> {
+        match &self.value {
+            Value::Array(a) => a.pin().py().map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    fn on_device_size_in_bytes(&self) -> PyResult<usize> {
+        Ok(self.data("The on_device_size_in_bytes() method was called on")?.aval().bytes())
+    }
+
+    fn unsafe_buffer_pointer(&self) -> PyResult<usize> {
+        Ok(self.data("The unsafe_buffer_pointer() method was called on")?.pin().py()?.as_ptr() as usize)
+    }
+
+    #[getter]
+    fn traceback<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.data("The traceback property was called on")?;
+        Ok(py.None().into_bound(py))
+    }
+
+    #[getter]
+    fn flat(&self) -> PyResult<()> {
+        Err(PyNotImplementedError::new_err(
+            "JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.",
+        ))
+    }
+
+    // ---- numbers --------------------------------------------------------------------------------------------------
+
+    fn __bool__(&self) -> PyResult<bool> {
+        host::truth(&self.value)
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        host::int(py, &self.value)
+    }
+
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        host::float(py, &self.value)
+    }
+
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        host::complex(py, &self.value)
+    }
+
+    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        host::index(py, &self.value)
+    }
+
+    fn __hash__(slf: &Bound<'_, Self>) -> PyResult<isize> {
+        Err(PyTypeError::new_err(format!("unhashable type: '{}'", slf.get_type().name()?)))
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.value.shape().first().copied().ok_or_else(|| PyTypeError::new_err("len() of unsized object"))
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Rows>> {
+        if slf.get().value.rank() == 0 {
+            return Err(PyTypeError::new_err("iteration over a 0-d array"));
+        }
+        Bound::new(slf.py(), Rows { of: slf.clone().unbind(), next: std::sync::atomic::AtomicUsize::new(0) })
+    }
+
+    #[pyo3(signature = (*args))]
+    fn item<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        host::item(slf, args)
+    }
+
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let a = self.data("The tolist() method was called on")?;
+        numpy_interop::to_array(py, a)?.call_method0(intern!(py, "tolist"))
+    }
+
+    #[pyo3(signature = (order=None))]
+    fn tobytes<'py>(&self, py: Python<'py>, order: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        let a = self.data("The tobytes() method was called on")?;
+        numpy_interop::to_array(py, a)?.call_method1(intern!(py, "tobytes"), (order.unwrap_or("C"),))
+    }
+
+    // ---- the outside ----------------------------------------------------------------------------------------------
+
+    #[pyo3(signature = (dtype=None, copy=None, context=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+        context: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = context;
+        match &self.value {
+            Value::Tracer(t) => Err(tracer::array_conversion(t)),
+            _ => host::to_numpy(py, self.data("__array__")?, dtype, copy),
+        }
+    }
+
+    #[pyo3(signature = (*, api_version=None))]
+    fn __array_namespace__<'py>(&self, py: Python<'py>, api_version: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        match api_version {
+            Some(v) if !matches!(v, "2021.12" | "2022.12" | "2023.12" | "2024.12" | "2025.12") => {
+                Err(PyValueError::new_err(format!("api_version='{v}' is not available")))
+            }
+            _ => Ok(py.import("ferrax.numpy")?.into_any()),
+        }
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        host::reduce(slf)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        host::repr(py, &self.value)
+    }
+
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        host::text(py, &self.value)
+    }
+
+    fn __format__<'py>(slf: &Bound<'py, Self>, spec: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        host::format(slf, spec)
+    }
+}
+
+#[pymethods]
+impl ArrayImpl {
+    unsafe fn __getbuffer__(slf: &Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let a = slf.as_super().get().data("the buffer protocol was used on")?;
+        // SAFETY: CPython passes a buffer structure to fill
+        unsafe { host::fill_buffer(slf.as_any(), a, view, flags) }
+    }
+
+    unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
+        // SAFETY: a structure that `__getbuffer__` filled
+        unsafe { host::release_buffer(view) }
+    }
+}
+
+/// Iterates over an array's first axis.
+#[pyclass(frozen, module = "ferrax", name = "_Rows")]
+pub struct Rows {
+    of: Py<PyArray>,
+    next: std::sync::atomic::AtomicUsize,
+}
+
+#[pymethods]
+impl Rows {
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let of = self.of.bind(py);
+        let i = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if i >= of.get().value.shape()[0] {
+            return Ok(None);
+        }
+        match &of.get().value {
+            Value::Array(a) if ferrax_ir::trace::is_eager() => wrap_array(py, host::row(a, i)?).map(Some),
+            _ => of.as_any().get_item(i).map(Some),
+        }
+    }
+
+    fn __length_hint__(&self, py: Python<'_>) -> usize {
+        let done = self.next.load(std::sync::atomic::Ordering::Relaxed);
+        self.of.bind(py).get().value.shape()[0].saturating_sub(done)
+    }
+}
+
+/// Attaches a method, property or class attribute to `Array` and with it to every array and tracer.
+#[pyfunction]
+fn set_array_method(py: Python<'_>, name: &str, attribute: &Bound<'_, PyAny>) -> PyResult<()> {
+    py.get_type::<PyArray>().setattr(name, attribute)
+}
+
+/// Adds the array classes to the extension module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyArray>()?;
+    m.add_class::<ArrayImpl>()?;
+    m.add_class::<KeyArray>()?;
+    m.add_class::<Shard>()?;
+    m.add_function(wrap_pyfunction!(set_array_method, m)?)
+}

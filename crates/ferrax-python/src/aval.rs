@@ -1,0 +1,146 @@
+//! `ShapedArray`: shape, dtype and weak type of a value, as Python sees them (`jax.typeof(x)`, `x.aval`).
+
+use crate::dtypes;
+use crate::tracer::LongAval;
+use crate::value::ShapeArg;
+use ferrax_base::Aval;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::hash::{Hash, Hasher};
+
+/// Shape, dtype and weak type of an array.
+#[pyclass(frozen, eq, hash, module = "ferrax.core", name = "ShapedArray", from_py_object)]
+#[derive(Clone, PartialEq, Eq)]
+pub struct ShapedArray(pub Aval);
+
+impl Hash for ShapedArray {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+#[pymethods]
+impl ShapedArray {
+    #[new]
+    #[pyo3(signature = (shape, dtype, weak_type=false))]
+    fn new(shape: ShapeArg, dtype: &Bound<'_, PyAny>, weak_type: bool) -> PyResult<Self> {
+        let dtype = dtypes::parse(dtype, "ShapedArray")?.dtype;
+        Ok(ShapedArray(Aval { shape: shape.0, dtype, weak: weak_type }))
+    }
+
+    /// Sizes of the axes.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.0.shape.iter())
+    }
+
+    /// Element type.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dtypes::to_object(py, self.0.dtype)
+    }
+
+    /// Whether the dtype yields to others in promotion.
+    #[getter]
+    fn weak_type(&self) -> bool {
+        self.0.weak
+    }
+
+    /// Number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.0.rank()
+    }
+
+    /// Number of elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    /// Bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.0.dtype.size()
+    }
+
+    /// Bytes of all elements.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// Mesh axes the value varies over; always empty on one device.
+    #[getter]
+    fn vma<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyFrozenSet>> {
+        pyo3::types::PyFrozenSet::empty(py)
+    }
+
+    /// `float32[3]`, or `f32[3]` with `short_dtypes`.
+    #[pyo3(signature = (short_dtypes=false))]
+    fn str_short(&self, short_dtypes: bool) -> String {
+        if short_dtypes { self.0.to_string() } else { LongAval(&self.0).to_string() }
+    }
+
+    /// The same without the weak type.
+    fn strip_weak_type(&self) -> Self {
+        ShapedArray(self.0.with_weak(false))
+    }
+
+    /// The same with another weak type.
+    fn update_weak_type(&self, weak_type: bool) -> Self {
+        ShapedArray(self.0.with_weak(weak_type))
+    }
+
+    /// The type of tangents of such values.
+    fn to_tangent_aval(&self) -> Self {
+        ShapedArray(self.0.tangent())
+    }
+
+    /// The type of cotangents of such values.
+    fn to_ct_aval(&self) -> Self {
+        ShapedArray(self.0.tangent())
+    }
+
+    /// The same with some fields replaced.
+    #[pyo3(signature = (shape=None, dtype=None, weak_type=None))]
+    fn update(
+        &self,
+        shape: Option<ShapeArg>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        weak_type: Option<bool>,
+    ) -> PyResult<Self> {
+        let dtype = dtype.map(|d| dtypes::parse(d, "ShapedArray.update")).transpose()?;
+        Ok(ShapedArray(Aval {
+            shape: shape.map_or_else(|| self.0.shape.clone(), |s| s.0),
+            dtype: dtype.map_or(self.0.dtype, |d| d.dtype),
+            weak: weak_type.unwrap_or(self.0.weak),
+        }))
+    }
+
+    fn __repr__(&self) -> String {
+        let strong = self.0.with_weak(false);
+        format!("ShapedArray({}{})", LongAval(&strong), if self.0.weak { ", weak_type=True" } else { "" })
+    }
+
+    fn __str__(&self) -> String {
+        LongAval(&self.0).to_string()
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        let first = self.0.shape.first().copied();
+        first.ok_or_else(|| pyo3::exceptions::PyTypeError::new_err("len() of unsized object"))
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let kwargs = PyDict::new(py);
+        kwargs.set_item("weak_type", self.0.weak)?;
+        let args = (self.shape(py)?, self.dtype(py)?).into_pyobject(py)?;
+        Ok((args, kwargs))
+    }
+}
+
+/// Adds the class to the extension module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<ShapedArray>()
+}

@@ -1,0 +1,309 @@
+//! Devices and single-device shardings as Python objects.
+
+use crate::errors::IntoPyResult;
+use ferrax::device;
+use ferrax_ir::DeviceId;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PySet, PyTuple};
+
+/// A CPU device.
+#[pyclass(frozen, eq, hash, module = "ferrax", name = "CpuDevice", from_py_object)]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Device(pub DeviceId);
+
+static OBJECTS: PyOnceLock<Vec<Py<Device>>> = PyOnceLock::new();
+
+/// The Python objects of all devices, one each.
+fn objects(py: Python<'_>) -> PyResult<&Vec<Py<Device>>> {
+    OBJECTS.get_or_try_init(py, || device::devices().iter().map(|d| Py::new(py, Device(d.id))).collect())
+}
+
+/// The object of a device.
+pub fn object(py: Python<'_>, id: DeviceId) -> PyResult<Bound<'_, Device>> {
+    let all = objects(py)?;
+    let found =
+        all.get(id.0 as usize).ok_or_else(|| PyRuntimeError::new_err(format!("there is no device {}", id.0)))?;
+    Ok(found.bind(py).clone())
+}
+
+/// The device that an argument names: a device, a single-device sharding, or `None`.
+pub fn parse(object: &Bound<'_, PyAny>) -> PyResult<Option<DeviceId>> {
+    if object.is_none() {
+        return Ok(None);
+    }
+    if let Ok(d) = object.cast::<Device>() {
+        return Ok(Some(d.get().0));
+    }
+    if let Ok(s) = object.cast::<SingleDeviceSharding>() {
+        return Ok(Some(s.get().device));
+    }
+    if let Ok(platform) = object.extract::<&str>() {
+        check_platform(platform)?;
+        return Ok(Some(DeviceId(0)));
+    }
+    Err(PyTypeError::new_err(format!("a device or a sharding is expected; got {}", object.repr()?)))
+}
+
+fn check_platform(platform: &str) -> PyResult<()> {
+    if platform == "cpu" {
+        return Ok(());
+    }
+    Err(PyRuntimeError::new_err(format!(
+        "Unknown backend: '{platform}' requested, but no platforms that are instances of {platform} are present. \
+         Platforms present are: cpu"
+    )))
+}
+
+#[pymethods]
+impl Device {
+    /// Number of the device.
+    #[getter]
+    fn id(&self) -> u16 {
+        self.0.0
+    }
+
+    /// Number of the device in its process.
+    #[getter]
+    fn local_hardware_id(&self) -> u16 {
+        self.0.0
+    }
+
+    /// `"cpu"`.
+    #[getter]
+    fn platform(&self) -> &'static str {
+        "cpu"
+    }
+
+    /// `"cpu"`.
+    #[getter]
+    fn device_kind(&self) -> &'static str {
+        "cpu"
+    }
+
+    /// Number of the process that has the device.
+    #[getter]
+    fn process_index(&self) -> usize {
+        0
+    }
+
+    /// Number of the host that has the device.
+    #[getter]
+    fn host_id(&self) -> usize {
+        0
+    }
+
+    /// Number of the process that has the device.
+    #[getter]
+    fn task_id(&self) -> usize {
+        0
+    }
+
+    /// Bytes in use, at most and kept, over all CPU devices.
+    fn memory_stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = ferrax_base::buffer::stats();
+        let out = PyDict::new(py);
+        out.set_item("bytes_in_use", stats.live)?;
+        out.set_item("peak_bytes_in_use", stats.peak)?;
+        out.set_item("pool_bytes", stats.cached)?;
+        Ok(out)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("CpuDevice(id={})", self.0.0)
+    }
+
+    fn __str__(&self) -> String {
+        format!("cpu:{}", self.0.0)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (u16,))> {
+        Ok((py.import("ferrax._ferrax")?.getattr("_device")?, (self.0.0,)))
+    }
+
+    fn __enter__(_slf: &Bound<'_, Self>) -> PyResult<()> {
+        Err(PyTypeError::new_err("a device is no context manager: use `with jax.default_device(device):`"))
+    }
+
+    fn __exit__(&self, _kind: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {}
+}
+
+/// All of an array on one device.
+#[pyclass(frozen, eq, hash, module = "ferrax.sharding", name = "SingleDeviceSharding", from_py_object)]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct SingleDeviceSharding {
+    /// The device.
+    pub device: DeviceId,
+}
+
+#[pymethods]
+impl SingleDeviceSharding {
+    #[new]
+    #[pyo3(signature = (device, *, memory_kind=None))]
+    fn new(device: &Bound<'_, PyAny>, memory_kind: Option<&str>) -> PyResult<Self> {
+        if let Some(kind) = memory_kind.filter(|k| !matches!(*k, "device" | "unpinned_host" | "pinned_host")) {
+            return Err(PyValueError::new_err(format!(
+                "Could not find memory addressable by device cpu. Got memory kind: {kind}"
+            )));
+        }
+        match parse(device)? {
+            Some(device) => Ok(SingleDeviceSharding { device }),
+            None => Err(PyTypeError::new_err("SingleDeviceSharding needs a device; got None")),
+        }
+    }
+
+    #[getter]
+    fn _device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Device>> {
+        object(py, self.device)
+    }
+
+    /// The devices that hold the array.
+    #[getter]
+    fn device_set<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        PySet::new(py, [object(py, self.device)?])
+    }
+
+    /// The devices of this process that hold the array.
+    #[getter]
+    fn addressable_devices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        self.device_set(py)
+    }
+
+    /// Always one.
+    #[getter]
+    fn num_devices(&self) -> usize {
+        1
+    }
+
+    /// The kind of memory.
+    #[getter]
+    fn memory_kind(&self) -> &'static str {
+        "device"
+    }
+
+    /// Whether each device holds all of the array.
+    #[getter]
+    fn is_fully_replicated(&self) -> bool {
+        true
+    }
+
+    /// Whether this process can reach every device.
+    #[getter]
+    fn is_fully_addressable(&self) -> bool {
+        true
+    }
+
+    /// Whether this process can reach a device.
+    #[getter]
+    fn has_addressable_devices(&self) -> bool {
+        true
+    }
+
+    /// The same sharding in another kind of memory.
+    fn with_memory_kind(&self, _kind: &str) -> Self {
+        self.clone()
+    }
+
+    /// Shape of the part on a device: all of it.
+    fn shard_shape<'py>(&self, global_shape: &Bound<'py, PyTuple>) -> Bound<'py, PyTuple> {
+        global_shape.clone()
+    }
+
+    /// Whether another sharding lays an array out in the same way.
+    fn is_equivalent_to(&self, other: &Bound<'_, PyAny>, _ndim: usize) -> bool {
+        other.cast::<SingleDeviceSharding>().is_ok_and(|o| o.get() == self)
+    }
+
+    /// Which part of an array each device holds.
+    fn devices_indices_map<'py>(&self, global_shape: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyDict>> {
+        let py = global_shape.py();
+        let full = pyo3::types::PySlice::full(py);
+        let out = PyDict::new(py);
+        out.set_item(object(py, self.device)?, PyTuple::new(py, vec![full; global_shape.len()])?)?;
+        Ok(out)
+    }
+
+    /// Which part of an array each device of this process holds.
+    fn addressable_devices_indices_map<'py>(&self, global_shape: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyDict>> {
+        self.devices_indices_map(global_shape)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("SingleDeviceSharding(device=CpuDevice(id={}), memory_kind=device)", self.device.0)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, Device>,))> {
+        Ok((py.get_type::<Self>().into_any(), (object(py, self.device)?,)))
+    }
+}
+
+/// The device of this number.
+#[pyfunction]
+fn _device(py: Python<'_>, id: usize) -> PyResult<Bound<'_, Device>> {
+    object(py, device::get(id).py()?.id)
+}
+
+/// Every device of a platform.
+#[pyfunction]
+#[pyo3(signature = (backend=None))]
+fn devices<'py>(py: Python<'py>, backend: Option<&str>) -> PyResult<Bound<'py, PyList>> {
+    check_platform(backend.unwrap_or("cpu"))?;
+    PyList::new(py, objects(py)?.iter().map(|d| d.bind(py)))
+}
+
+/// Sets the process-wide default device.
+#[pyfunction]
+fn set_default_device(device: &Bound<'_, PyAny>) -> PyResult<()> {
+    ferrax::device::set_default(parse(device)?);
+    Ok(())
+}
+
+/// The device that new arrays go to, as far as one was chosen.
+#[pyfunction]
+fn get_default_device(py: Python<'_>) -> PyResult<Option<Bound<'_, Device>>> {
+    device::default_device().map(|d| object(py, d)).transpose()
+}
+
+/// Overrides the default device on this thread; gives a token for `restore_default_device`.
+#[pyfunction]
+fn enter_default_device(device: &Bound<'_, PyAny>) -> PyResult<i64> {
+    Ok(encode(device::set_local_default(Some(parse(device)?))))
+}
+
+/// Undoes `enter_default_device`.
+#[pyfunction]
+fn restore_default_device(token: i64) {
+    device::set_local_default(match token {
+        -2 => None,
+        -1 => Some(None),
+        n => Some(Some(DeviceId(n as u16))),
+    });
+}
+
+fn encode(local: Option<Option<DeviceId>>) -> i64 {
+    match local {
+        None => -2,
+        Some(None) => -1,
+        Some(Some(d)) => i64::from(d.0),
+    }
+}
+
+/// Asks for this many CPU devices, before any is used.
+#[pyfunction]
+fn set_num_cpu_devices(count: usize) -> PyResult<()> {
+    device::set_cpu_count(count).map_err(|e| PyRuntimeError::new_err(e.to_string()))
+}
+
+/// Adds the device classes and functions to the extension module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Device>()?;
+    m.add_class::<SingleDeviceSharding>()?;
+    m.add_function(wrap_pyfunction!(_device, m)?)?;
+    m.add_function(wrap_pyfunction!(devices, m)?)?;
+    m.add_function(wrap_pyfunction!(set_default_device, m)?)?;
+    m.add_function(wrap_pyfunction!(get_default_device, m)?)?;
+    m.add_function(wrap_pyfunction!(enter_default_device, m)?)?;
+    m.add_function(wrap_pyfunction!(restore_default_device, m)?)?;
+    m.add_function(wrap_pyfunction!(set_num_cpu_devices, m)?)
+}

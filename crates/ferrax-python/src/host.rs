@@ -1,0 +1,383 @@
+//! Arrays as the host sees them: Python numbers, NumPy arrays, buffers, pickles and text.
+
+use crate::array::PyArray;
+use crate::errors::IntoPyResult;
+use crate::{array, dtypes, numpy_interop, tracer, value};
+use ferrax::device::Placement;
+use ferrax_base::shape::Tuple;
+use ferrax_base::{Aval, Buffer, DType, Scalar, Shape};
+use ferrax_ir::array::OwnedPin;
+use ferrax_ir::{Array, Value};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use pyo3::{ffi, intern};
+use std::ffi::{CString, c_int, c_void};
+
+/// The concrete value behind a value, looking through derivative tracers.
+fn concrete(v: &Value) -> Result<Value, &ferrax_ir::Tracer> {
+    match v {
+        Value::Tracer(t) => match t.concrete() {
+            Some(Value::Tracer(_)) | None => Err(t),
+            Some(v) => Ok(v),
+        },
+        other => Ok(other.clone()),
+    }
+}
+
+fn first(v: &Value) -> PyResult<Scalar> {
+    match v {
+        Value::Lit(l) => Ok(l.scalar),
+        Value::Array(a) => Ok(Scalar::from_bytes(a.aval().dtype, a.pin().py()?.bytes())),
+        Value::Tracer(t) => Err(tracer::concretization(t, "")),
+    }
+}
+
+/// `bool(x)`.
+pub fn truth(v: &Value) -> PyResult<bool> {
+    match v.size() {
+        1 => {}
+        0 => {
+            return Err(PyValueError::new_err(
+                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not \
+                 empty.",
+            ));
+        }
+        _ => {
+            return Err(PyValueError::new_err(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()",
+            ));
+        }
+    }
+    match concrete(v) {
+        Ok(c) => Ok(first(&c)?.is_nonzero()),
+        Err(t) => Err(tracer::bool_conversion(t)),
+    }
+}
+
+fn check_scalar(v: &Value) -> PyResult<()> {
+    match v.rank() {
+        0 => Ok(()),
+        rank => Err(PyTypeError::new_err(format!(
+            "Only scalar arrays can be converted to Python scalars; got arr.ndim={rank}"
+        ))),
+    }
+}
+
+/// The context of a failed `int(x)`, `float(x)`, `complex(x)`.
+fn conversion(name: &str) -> String {
+    format!(
+        "The problem arose with the `{name}` function. If trying to convert the data type of a value, try using \
+         `x.astype({name})` or `jnp.array(x, {name})` instead."
+    )
+}
+
+/// `int(x)`.
+pub fn int<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>> {
+    check_scalar(v)?;
+    let c = concrete(v).map_err(|t| tracer::concretization(t, &conversion("int")))?;
+    let n = value::number(py, first(&c)?)?;
+    // SAFETY: a valid object; the result is a new reference.
+    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyNumber_Long(n.as_ptr())) }
+}
+
+/// `float(x)`. A derivative tracer has no float: the derivative would be lost without a word.
+pub fn float(py: Python<'_>, v: &Value) -> PyResult<f64> {
+    check_scalar(v)?;
+    if let Value::Tracer(t) = v {
+        return Err(tracer::concretization(t, &conversion("float")));
+    }
+    let s = first(v)?;
+    if s.dtype.is_complex() {
+        let n = value::number(py, s)?;
+        // SAFETY: a valid object; CPython sets the exception.
+        let out = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyNumber_Float(n.as_ptr())) }?;
+        return out.extract();
+    }
+    Ok(if s.dtype.is_unsigned() { s.bits as u64 as f64 } else { s.to_f64() })
+}
+
+/// `complex(x)`; of tracers as `float`.
+pub fn complex<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>> {
+    check_scalar(v)?;
+    if let Value::Tracer(t) = v {
+        return Err(tracer::concretization(t, &conversion("complex")));
+    }
+    let s = first(v)?;
+    Ok(pyo3::types::PyComplex::from_doubles(py, s.to_f64(), s.imag()).into_any())
+}
+
+/// `operator.index(x)`.
+pub fn index<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>> {
+    if v.rank() != 0 || !v.dtype().is_integer() {
+        return Err(PyTypeError::new_err("Only integer scalar arrays can be converted to a scalar index."));
+    }
+    match concrete(v) {
+        Ok(c) => value::number(py, first(&c)?),
+        Err(t) => Err(tracer::integer_conversion(t)),
+    }
+}
+
+/// `x.item(*args)`.
+pub fn item<'py>(slf: &Bound<'py, PyArray>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    let v = &slf.get().value;
+    let c = concrete(v).map_err(|t| tracer::concretization(t, "This occurred in the item() method of jax.Array"))?;
+    if args.is_empty() && v.size() == 1 {
+        return value::number(slf.py(), first(&c)?);
+    }
+    if args.is_empty() {
+        return Err(PyValueError::new_err("can only convert an array of size 1 to a Python scalar"));
+    }
+    let a = value::concrete(&c, "")?;
+    numpy_interop::to_array(slf.py(), &a)?.call_method1(intern!(slf.py(), "item"), args.clone())
+}
+
+/// Row `i` of the first axis, copied.
+pub fn row(a: &Array, i: usize) -> PyResult<Array> {
+    let shape = Shape::from_slice(&a.aval().shape[1..]);
+    let aval = Aval { shape, dtype: a.aval().dtype, weak: a.aval().weak };
+    let bytes = aval.bytes();
+    let buffer = Buffer::from_bytes(&a.pin().py()?.bytes()[i * bytes..(i + 1) * bytes]).py()?;
+    Ok(Array::placed(aval, buffer, a.device(), a.committed()))
+}
+
+/// `x.__array__(dtype, copy=…)`: a read-only view unless another dtype or a copy is asked for.
+pub fn to_numpy<'py>(
+    py: Python<'py>,
+    a: &Array,
+    dtype: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let view = numpy_interop::to_array(py, a)?;
+    let Some(dtype) = dtype.filter(|d| !d.is_none()) else {
+        return if copy == Some(true) { view.call_method0(intern!(py, "copy")) } else { Ok(view) };
+    };
+    let kwargs = PyDict::new(py);
+    kwargs.set_item(intern!(py, "dtype"), dtype)?;
+    match copy {
+        Some(copy) => {
+            kwargs.set_item(intern!(py, "copy"), copy)?;
+            py.import("numpy")?.call_method(intern!(py, "array"), (view,), Some(&kwargs))
+        }
+        None => py.import("numpy")?.call_method(intern!(py, "asarray"), (view,), Some(&kwargs)),
+    }
+}
+
+/// `x.__reduce__()`: the data as a NumPy array, and the weak type.
+pub fn reduce<'py>(slf: &Bound<'py, PyArray>) -> PyResult<Bound<'py, PyAny>> {
+    let py = slf.py();
+    let a = match &slf.get().value {
+        Value::Array(a) => a.clone(),
+        Value::Tracer(t) => {
+            let context = "The error occurred in the __reduce__ method, which may indicate an attempt to \
+                           serialize/pickle a traced value.";
+            return Err(tracer::concretization(t, context));
+        }
+        Value::Lit(l) => ferrax::dispatch::scalar_array(l).py()?,
+    };
+    let dtype = a.aval().dtype;
+    let bytes = pyo3::types::PyBytes::new(py, a.pin().py()?.bytes());
+    let dims = PyTuple::new(py, a.aval().shape.iter())?;
+    let make = py.import("ferrax._ferrax")?.getattr("_reconstruct_array")?;
+    Ok((make, (bytes, dims, dtype.name(), a.aval().weak)).into_pyobject(py)?.into_any())
+}
+
+/// The array of a pickle.
+#[pyfunction]
+fn _reconstruct_array<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    dims: value::ShapeArg,
+    dtype: &str,
+    weak: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some(dtype) = DType::from_name(dtype) else {
+        return Err(PyTypeError::new_err(format!("data type '{dtype}' not understood")));
+    };
+    let aval = Aval { shape: dims.0, dtype, weak };
+    if aval.bytes() != bytes.len() {
+        return Err(PyValueError::new_err(format!("a pickled {aval} has {} bytes, not {}", aval.bytes(), bytes.len())));
+    }
+    let place = Placement::uncommitted();
+    let a = Array::placed(aval, Buffer::from_bytes(bytes).py()?, place.device, place.committed);
+    array::wrap_array(py, a)
+}
+
+/// The elements as unsigned words, for showing keys.
+fn key_words<'py>(py: Python<'py>, a: &Array) -> PyResult<Bound<'py, PyAny>> {
+    let mut dims = a.aval().shape.clone();
+    dims.push(2);
+    let words = Array::new(
+        Aval { shape: dims, dtype: DType::U32, weak: false },
+        Buffer::from_bytes(a.pin().py()?.bytes()).py()?,
+    );
+    numpy_interop::to_array(py, &words)
+}
+
+/// `repr(x)`.
+pub fn repr(py: Python<'_>, v: &Value) -> PyResult<String> {
+    let a = match v {
+        Value::Tracer(t) => return Ok(tracer::repr(py, t)),
+        other => value::concrete(other, "")?,
+    };
+    let aval = a.aval();
+    if aval.dtype.is_key() {
+        let words = key_words(py, &a)?.str()?;
+        return Ok(format!("Array({}, dtype={}) overlaying:\n{words}", Tuple(&aval.shape), aval.dtype));
+    }
+    const PREFIX: &str = "Array(";
+    let numpy = py.import("numpy")?;
+    let width: usize = numpy.call_method0("get_printoptions")?.get_item("linewidth")?.extract()?;
+    let body = if aval.size() == 0 {
+        a.pin().py()?;
+        format!("[], shape={}", Tuple(&aval.shape))
+    } else {
+        let kwargs = PyDict::new(py);
+        kwargs.set_item("prefix", PREFIX)?;
+        kwargs.set_item("suffix", ",")?;
+        kwargs.set_item("separator", ", ")?;
+        kwargs.set_item("max_line_width", width)?;
+        numpy.call_method("array2string", (numpy_interop::to_array(py, &a)?,), Some(&kwargs))?.extract()?
+    };
+    let dtype = format!("dtype={}{}", aval.dtype, if aval.weak { ", weak_type=True" } else { "" });
+    let last_line = body.rsplit('\n').next().unwrap_or("").len() + 1;
+    let separator =
+        if last_line + dtype.len() + 1 > width { format!("\n{}", " ".repeat(PREFIX.len())) } else { " ".into() };
+    Ok(format!("{PREFIX}{body},{separator}{dtype})"))
+}
+
+/// `str(x)`.
+pub fn text(py: Python<'_>, v: &Value) -> PyResult<String> {
+    let a = match v {
+        Value::Tracer(t) => return Ok(tracer::repr(py, t)),
+        other => value::concrete(other, "")?,
+    };
+    if a.aval().dtype.is_key() {
+        return repr(py, v);
+    }
+    Ok(numpy_interop::to_array(py, &a)?.str()?.to_string())
+}
+
+/// `format(x, spec)`: that of the Python number for rank 0, of the NumPy array otherwise.
+pub fn format<'py>(slf: &Bound<'py, PyArray>, spec: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = slf.py();
+    let v = &slf.get().value;
+    if v.as_tracer().is_some() || v.dtype().is_key() {
+        if spec.is_truthy()? {
+            let name = slf.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("unsupported format string passed to {name}.__format__")));
+        }
+        return Ok(slf.str()?.into_any());
+    }
+    let shown = numpy_interop::to_array(py, &value::concrete(v, "")?)?;
+    // indexing with () makes the NumPy scalar of a rank-0 array
+    let shown = if v.rank() == 0 { shown.get_item(PyTuple::empty(py))? } else { shown };
+    shown.call_method1(intern!(py, "__format__"), (spec,))
+}
+
+// ---- the buffer protocol ---------------------------------------------------------------------------------------
+
+/// What a `Py_buffer` of ours keeps: the pin, and the arrays it points into.
+struct Exported {
+    _pin: OwnedPin,
+    dims: Vec<isize>,
+    strides: Vec<isize>,
+    format: CString,
+}
+
+/// The `struct`-module format of a dtype, as JAX gives it.
+fn format_code(dtype: DType) -> Option<&'static str> {
+    Some(match dtype {
+        DType::Bool => "?",
+        DType::I8 => "=b",
+        DType::U8 => "=B",
+        DType::I16 => "=h",
+        DType::U16 => "=H",
+        DType::I32 => "=i",
+        DType::U32 => "=I",
+        DType::I64 => "=q",
+        DType::U64 => "=Q",
+        DType::F16 => "=e",
+        DType::F32 => "=f",
+        DType::F64 => "=d",
+        DType::C64 => "=Zf",
+        DType::C128 => "=Zd",
+        _ => return None,
+    })
+}
+
+/// Fills a `Py_buffer` with a read-only view.
+///
+/// # Safety
+/// `view` must point to a `Py_buffer` that may be written.
+pub unsafe fn fill_buffer(
+    owner: &Bound<'_, PyAny>,
+    a: &Array,
+    view: *mut ffi::Py_buffer,
+    flags: c_int,
+) -> PyResult<()> {
+    if flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
+        return Err(PyBufferError::new_err("INVALID_ARGUMENT: XLA buffers are read-only."));
+    }
+    let aval = a.aval();
+    let Some(code) = format_code(aval.dtype) else {
+        return Err(PyBufferError::new_err(format!(
+            "INVALID_ARGUMENT: Buffers of type {} are not supported by the Python buffer protocol.",
+            aval.dtype.short_name().to_uppercase()
+        )));
+    };
+    let pin = a.pin_owned().py()?;
+    let data = pin.buffer().as_ptr();
+    let itemsize = aval.dtype.size() as isize;
+    let mut exported = Box::new(Exported {
+        _pin: pin,
+        dims: aval.shape.iter().map(|&d| d as isize).collect(),
+        strides: ferrax_base::shape::strides(&aval.shape).iter().map(|&s| s as isize * itemsize).collect(),
+        format: CString::new(code)?,
+    });
+    let asked = |flag: c_int| flags & flag == flag;
+    // SAFETY: the caller's structure; the pointers stay valid until `release_buffer` frees `exported`
+    unsafe {
+        (*view).obj = owner.clone().into_ptr();
+        (*view).buf = data.cast_mut().cast::<c_void>();
+        (*view).len = aval.bytes() as isize;
+        (*view).readonly = 1;
+        (*view).itemsize = itemsize;
+        (*view).ndim = exported.dims.len() as c_int;
+        (*view).format =
+            if asked(ffi::PyBUF_FORMAT) { exported.format.as_ptr().cast_mut() } else { std::ptr::null_mut() };
+        (*view).shape = if asked(ffi::PyBUF_ND) { exported.dims.as_mut_ptr() } else { std::ptr::null_mut() };
+        (*view).strides = if asked(ffi::PyBUF_STRIDES) { exported.strides.as_mut_ptr() } else { std::ptr::null_mut() };
+        (*view).suboffsets = std::ptr::null_mut();
+        (*view).internal = Box::into_raw(exported).cast();
+    }
+    Ok(())
+}
+
+/// Frees what [`fill_buffer`] made.
+///
+/// # Safety
+/// `view` must have been filled by [`fill_buffer`] and not been released.
+pub unsafe fn release_buffer(view: *mut ffi::Py_buffer) {
+    // SAFETY: as said above, `internal` is the box that `fill_buffer` made
+    unsafe {
+        let exported = (*view).internal.cast::<Exported>();
+        if !exported.is_null() {
+            (*view).internal = std::ptr::null_mut();
+            drop(Box::from_raw(exported));
+        }
+    }
+}
+
+/// A dtype argument that may be left out, canonical, with the warning of `asker` for 64-bit ones.
+pub fn dtype_arg(dtype: Option<&Bound<'_, PyAny>>, asker: &str) -> PyResult<Option<DType>> {
+    match dtype.filter(|d| !d.is_none()) {
+        Some(d) => Ok(Some(dtypes::parse(d, asker)?.canonical(d.py(), Some(asker))?)),
+        None => Ok(None),
+    }
+}
+
+/// Adds the functions of this file to the extension module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_reconstruct_array, m)?)
+}

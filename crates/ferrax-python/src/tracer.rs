@@ -1,0 +1,267 @@
+//! Tracers in Python: their classes, reprs, and the errors of asking them for a value.
+//!
+//! Texts are made when an error is raised, never while probing: an attribute that a tracer does not have costs a
+//! failed lookup and nothing else.
+
+use crate::array::PyArray;
+use crate::errors::raise;
+use ferrax_base::{Aval, Error, ErrorKind};
+use ferrax_ir::{Payload, Tracer, Value};
+use pyo3::prelude::*;
+use std::fmt;
+
+/// A traced value, whatever transformation traces it.
+#[pyclass(frozen, subclass, extends = PyArray, module = "ferrax.core", name = "Tracer")]
+pub struct PyTracer;
+
+/// A value in a program being recorded (`jit`, `make_jaxpr`, control flow).
+#[pyclass(frozen, extends = PyTracer, module = "ferrax.core", name = "DynamicJaxprTracer")]
+pub struct StagedTracer;
+
+/// A value with its tangent.
+#[pyclass(frozen, extends = PyTracer, module = "ferrax.core", name = "JVPTracer")]
+pub struct JvpTracer;
+
+/// A value whose derivative is being recorded (`grad`, `vjp`, `linearize`).
+#[pyclass(frozen, extends = PyTracer, module = "ferrax.core", name = "LinearizeTracer")]
+pub struct LinearizeTracer;
+
+/// One row of a value under `vmap`.
+#[pyclass(frozen, extends = PyTracer, module = "ferrax.core", name = "BatchTracer")]
+pub struct BatchTracer;
+
+/// Which class a tracer has in Python.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// `DynamicJaxprTracer`
+    Staged,
+    /// `JVPTracer`
+    Jvp,
+    /// `LinearizeTracer`
+    Linearize,
+    /// `BatchTracer`
+    Batch,
+}
+
+/// The class of a tracer.
+pub fn class(t: &Tracer) -> Class {
+    match t.payload() {
+        Payload::Staged(_) => Class::Staged,
+        Payload::Batched { .. } => Class::Batch,
+        Payload::Jvp { .. } if matches!(t.trace().transform(), "jvp" | "jacfwd") => Class::Jvp,
+        Payload::Jvp { .. } => Class::Linearize,
+    }
+}
+
+impl Class {
+    /// The name of the class.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Staged => "DynamicJaxprTracer",
+            Class::Jvp => "JVPTracer",
+            Class::Linearize => "LinearizeTracer",
+            Class::Batch => "BatchTracer",
+        }
+    }
+}
+
+/// The Python object of a tracer.
+pub fn wrap(py: Python<'_>, t: Tracer) -> PyResult<Bound<'_, PyAny>> {
+    let class = class(&t);
+    let base = PyClassInitializer::from(PyArray { value: Value::Tracer(t) }).add_subclass(PyTracer);
+    Ok(match class {
+        Class::Staged => Bound::new(py, base.add_subclass(StagedTracer))?.into_any(),
+        Class::Jvp => Bound::new(py, base.add_subclass(JvpTracer))?.into_any(),
+        Class::Linearize => Bound::new(py, base.add_subclass(LinearizeTracer))?.into_any(),
+        Class::Batch => Bound::new(py, base.add_subclass(BatchTracer))?.into_any(),
+    })
+}
+
+/// `float32[3]`, with `~` before it for weak types.
+pub struct LongAval<'a>(pub &'a Aval);
+
+impl fmt::Display for LongAval<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}[", if self.0.weak { "~" } else { "" }, self.0.dtype.name())?;
+        for (i, d) in self.0.shape.iter().enumerate() {
+            write!(f, "{}{d}", if i > 0 { "," } else { "" })?;
+        }
+        f.write_str("]")
+    }
+}
+
+/// The text of a value inside a tracer's repr.
+fn inner(py: Python<'_>, v: &Value) -> String {
+    match v {
+        Value::Tracer(t) => repr(py, t),
+        other => {
+            let text = crate::value::to_py(py, other.clone()).and_then(|o| Ok(o.str()?.to_string()));
+            text.unwrap_or_else(|_| LongAval(&other.aval()).to_string())
+        }
+    }
+}
+
+/// `repr` and `str` of a tracer.
+pub fn repr(py: Python<'_>, t: &Tracer) -> String {
+    match t.payload() {
+        Payload::Staged(_) => format!("JitTracer({})", LongAval(t.aval())),
+        Payload::Batched { value, .. } => {
+            format!("VmapTracer(aval={}, batched={})", LongAval(t.aval()), LongAval(&value.aval()))
+        }
+        Payload::Jvp { primal, tangent } => {
+            let primal = inner(py, primal);
+            match (class(t), tangent) {
+                (Class::Jvp, Some(tangent)) => format!("JVPTracer(primal={primal}, tangent={})", inner(py, tangent)),
+                (Class::Jvp, None) => format!("JVPTracer(primal={primal}, tangent=Zero({}))", t.aval().tangent()),
+                _ => format!("GradTracer(primal={primal}, typeof(tangent)={})", t.aval().tangent()),
+            }
+        }
+    }
+}
+
+/// What an error says of a tracer: `traced array with shape float32[3]`.
+pub fn error_repr(t: &Tracer) -> String {
+    format!("traced array with shape {}", LongAval(&t.aval().with_weak(false)))
+}
+
+/// Where a tracer comes from, as a last paragraph of an error text.
+pub fn origin(t: &Tracer) -> String {
+    let trace = t.trace();
+    let mut out = String::new();
+    if let Payload::Jvp { primal: Value::Tracer(inner), .. } = t.payload() {
+        return origin(inner);
+    }
+    match (class(t), trace.explain(t)) {
+        (Class::Batch, _) => {
+            if let Some(at) = t.source().location() {
+                out = format!("\nThis {} was created on line:\n  {at}", class(t).name());
+                if let Some(text) = &at.text {
+                    out.push_str(&format!("\n    {}", text.trim()));
+                }
+            }
+        }
+        (Class::Staged, Some(what)) => {
+            out = format!(
+                "\nThe error occurred while tracing the function {} for {}. This concrete value was not available in \
+                 Python because it depends on {what}.",
+                trace.debug().describe(),
+                trace.transform()
+            );
+        }
+        (Class::Staged, None) => {
+            out = format!(
+                "\nThe error occurred while tracing the function {} for {}.",
+                trace.debug().describe(),
+                trace.transform()
+            );
+            if let Some(at) = t.source().location() {
+                out.push_str(&format!(" The value was created on line:\n  {at}"));
+            }
+        }
+        _ => {}
+    }
+    out
+}
+
+/// A text about a tracer, made when it is shown.
+struct About {
+    tracer: Tracer,
+    write: fn(&Tracer, &str, &mut fmt::Formatter<'_>) -> fmt::Result,
+    context: String,
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.write)(&self.tracer, &self.context, f)
+    }
+}
+
+/// The error of needing the value of a tracer, for Rust callers.
+#[cold]
+pub fn concretization_error(t: &Tracer, context: &str) -> Error {
+    let write = |t: &Tracer, context: &str, f: &mut fmt::Formatter<'_>| {
+        let what = error_repr(t);
+        write!(
+            f,
+            "Abstract tracer value encountered where concrete value is expected: {what}\n{context}{}\n",
+            origin(t)
+        )
+    };
+    ErrorKind::Concretization(Box::new(About { tracer: t.clone(), write, context: context.to_owned() })).into()
+}
+
+/// The exception of needing the value of a tracer; `context` says what needed it.
+#[cold]
+pub fn concretization(t: &Tracer, context: &str) -> PyErr {
+    raise(concretization_error(t, context))
+}
+
+/// The exception of `bool(tracer)`.
+#[cold]
+pub fn bool_conversion(t: &Tracer) -> PyErr {
+    let write = |t: &Tracer, _: &str, f: &mut fmt::Formatter<'_>| {
+        write!(f, "Attempted boolean conversion of {}.{}", error_repr(t), origin(t))
+    };
+    let about = About { tracer: t.clone(), write, context: String::new() };
+    raise(ErrorKind::BoolConversion(Box::new(about)).into())
+}
+
+/// The exception of `operator.index(tracer)`.
+#[cold]
+pub fn integer_conversion(t: &Tracer) -> PyErr {
+    let write = |t: &Tracer, _: &str, f: &mut fmt::Formatter<'_>| {
+        write!(f, "The __index__() method was called on {}{}", error_repr(t), origin(t))
+    };
+    let about = About { tracer: t.clone(), write, context: String::new() };
+    raise(ErrorKind::IntegerConversion(Box::new(about)).into())
+}
+
+/// The exception of `numpy.asarray(tracer)`.
+#[cold]
+pub fn array_conversion(t: &Tracer) -> PyErr {
+    let write = |t: &Tracer, _: &str, f: &mut fmt::Formatter<'_>| {
+        let what = error_repr(t);
+        write!(f, "The numpy.ndarray conversion method __array__() was called on {what}{}", origin(t))
+    };
+    let about = About { tracer: t.clone(), write, context: String::new() };
+    raise(ErrorKind::ArrayConversion(Box::new(about)).into())
+}
+
+/// The exception of a method or attribute that only concrete arrays have.
+#[cold]
+pub fn no_such_data(t: &Tracer, what: &str) -> PyErr {
+    concretization(t, &format!("{what} {}.", error_repr(t)))
+}
+
+#[pymethods]
+impl PyTracer {
+    #[classattr]
+    #[allow(non_upper_case_globals)]
+    const __array_priority__: i32 = 1000;
+
+    /// What an error says of this value.
+    fn _error_repr(slf: &Bound<'_, Self>) -> String {
+        with_tracer(slf, error_repr).unwrap_or_default()
+    }
+
+    /// Where this value comes from, for an error text.
+    fn _origin_msg(slf: &Bound<'_, Self>) -> String {
+        with_tracer(slf, origin).unwrap_or_default()
+    }
+}
+
+fn with_tracer<R>(slf: &Bound<'_, PyTracer>, f: impl FnOnce(&Tracer) -> R) -> Option<R> {
+    match &slf.as_super().get().value {
+        Value::Tracer(t) => Some(f(t)),
+        _ => None,
+    }
+}
+
+/// Adds the tracer classes to the extension module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyTracer>()?;
+    m.add_class::<StagedTracer>()?;
+    m.add_class::<JvpTracer>()?;
+    m.add_class::<LinearizeTracer>()?;
+    m.add_class::<BatchTracer>()
+}

@@ -1,0 +1,252 @@
+//! Values across the boundary: Python objects to [`Value`], and back.
+//!
+//! What counts as an array: our own arrays and tracers, Python's numbers (weakly typed constants, no
+//! allocation), NumPy's scalars and arrays, and objects with `__jax_array__`. Lists and tuples do not count
+//! here (JAX's functions reject them); `jnp.asarray` takes them, see `creation.rs`.
+//!
+//! Read next: `array.rs` for the classes, `ufunc.rs` for functions of values.
+
+use crate::array::{self, PyArray};
+use crate::numpy_interop;
+use ferrax_base::{DType, Scalar, config};
+use ferrax_ir::{Array, Lit, Value};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
+use pyo3::{PyTypeInfo, ffi, intern};
+use smallvec::SmallVec;
+
+/// A [`Value`] as an argument or result of a Rust function for Python.
+#[derive(Clone, Debug)]
+pub struct PyValue(pub Value);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for PyValue {
+    type Error = PyErr;
+    #[inline]
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match value_of(&object)? {
+            Some(v) => Ok(PyValue(v)),
+            None => Err(not_an_array(&object)),
+        }
+    }
+}
+
+impl<'py> IntoPyObject<'py> for PyValue {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+    #[inline]
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_py(py, self.0)
+    }
+}
+
+/// The array object, tracer object or (for constants) new rank-0 array of a value.
+#[inline]
+pub fn to_py(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
+    array::wrap(py, value)
+}
+
+/// The value of a Python object; `None` when it is nothing that operations take.
+#[inline]
+pub fn value_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if let Ok(a) = object.cast::<PyArray>() {
+        return Ok(Some(a.get().value.clone()));
+    }
+    match python_number(object)? {
+        Some(lit) => Ok(Some(Value::Lit(lit))),
+        None => foreign(object),
+    }
+}
+
+/// A Python number as a constant; exact types only (NumPy's scalars may derive from them).
+#[inline]
+pub fn python_number(object: &Bound<'_, PyAny>) -> PyResult<Option<Lit>> {
+    let (py, raw) = (object.py(), object.as_ptr());
+    // SAFETY: `raw` is a valid object.
+    let class = unsafe { ffi::Py_TYPE(raw) };
+    let weak = |scalar| Ok(Some(Lit { scalar, weak: true }));
+    if class == PyFloat::type_object_raw(py) {
+        // SAFETY: exactly a float.
+        let v = unsafe { ffi::PyFloat_AS_DOUBLE(raw) };
+        return weak(Scalar::from_f64(DType::F64.canonical(config::x64()), v));
+    }
+    if class == PyInt::type_object_raw(py) {
+        return weak(integer(object)?);
+    }
+    if class == PyBool::type_object_raw(py) {
+        return Ok(Some(Lit { scalar: Scalar::from_bool(object.is_truthy()?), weak: false }));
+    }
+    if class == PyComplex::type_object_raw(py) {
+        let c = object.cast::<PyComplex>()?;
+        return weak(Scalar::from_complex(DType::C128.canonical(config::x64()), c.real(), c.imag()));
+    }
+    Ok(None)
+}
+
+/// A Python `int` as the default integer dtype.
+fn integer(object: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+    let dtype = DType::I64.canonical(config::x64());
+    let wide: Option<i64> = match object.extract() {
+        Ok(v) => Some(v),
+        Err(_) => None,
+    };
+    match wide {
+        Some(v) if dtype == DType::I64 || i32::try_from(v).is_ok() => Ok(Scalar::from_i64(dtype, v)),
+        _ => Err(PyOverflowError::new_err(format!("Python int {} too large to convert to {dtype}", object.str()?))),
+    }
+}
+
+/// NumPy's arrays and scalars, subclasses of Python's numbers, objects with `__jax_array__`.
+fn foreign(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if numpy_interop::is_array(object)? {
+        return Ok(Some(Value::Array(numpy_interop::from_array(object)?)));
+    }
+    if numpy_interop::is_scalar(object)? {
+        return Ok(Some(Value::Lit(numpy_interop::from_scalar(object)?)));
+    }
+    if let Some(method) = object.getattr_opt(intern!(object.py(), "__jax_array__"))? {
+        let converted = method.call0()?;
+        if let Ok(a) = converted.cast::<PyArray>() {
+            return Ok(Some(a.get().value.clone()));
+        }
+        return value_of(&converted);
+    }
+    let weak = |scalar| Ok(Some(Value::Lit(Lit { scalar, weak: true })));
+    if object.is_instance_of::<PyInt>() {
+        return weak(integer(object)?);
+    }
+    if let Ok(f) = object.cast::<PyFloat>() {
+        return weak(Scalar::from_f64(DType::F64.canonical(config::x64()), f.value()));
+    }
+    if let Ok(c) = object.cast::<PyComplex>() {
+        return weak(Scalar::from_complex(DType::C128.canonical(config::x64()), c.real(), c.imag()));
+    }
+    Ok(None)
+}
+
+/// The error of an argument that is no array.
+#[cold]
+pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
+    let class = object.get_type();
+    let text = object.repr().map(|r| r.to_string()).unwrap_or_default();
+    let mut shown: String = text.chars().take(100).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    PyTypeError::new_err(format!("a value of type {class} is not a valid array: {shown}"))
+}
+
+/// The concrete array of an argument; an error for tracers that says what needed the value.
+pub fn concrete(value: &Value, what: &str) -> PyResult<Array> {
+    match value {
+        Value::Tracer(t) => match t.concrete() {
+            Some(v) => concrete(&v, what),
+            None => Err(crate::tracer::concretization(t, what)),
+        },
+        other => crate::errors::IntoPyResult::py(ferrax::executable::materialize(other.clone())),
+    }
+}
+
+/// An integer argument: an `int`, a NumPy integer or a concrete integer array.
+pub fn index(object: &Bound<'_, PyAny>, what: &str) -> PyResult<i64> {
+    if let Ok(v) = object.extract::<i64>() {
+        return Ok(v);
+    }
+    if let Ok(a) = object.cast::<PyArray>()
+        && let Value::Tracer(t) = &a.get().value
+        && t.concrete().is_none()
+    {
+        return Err(crate::tracer::concretization(t, &format!("It was used as {what}.")));
+    }
+    Err(PyTypeError::new_err(format!("{what} must be an integer; got {}", object.repr()?)))
+}
+
+/// A shape argument: an integer or a sequence of integers.
+#[derive(Clone, Debug)]
+pub struct ShapeArg(pub ferrax_base::Shape);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for ShapeArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let dim = |o: &Bound<'_, PyAny>| -> PyResult<usize> {
+            let v = index(o, "an element of a shape").map_err(|e| {
+                if e.is_instance_of::<PyTypeError>(o.py()) && !o.is_instance_of::<PyArray>() {
+                    return PyTypeError::new_err(format!(
+                        "Shapes must be 1D sequences of concrete values of integer type, got {}.",
+                        object.repr().map(|r| r.to_string()).unwrap_or_default()
+                    ));
+                }
+                e
+            })?;
+            usize::try_from(v).map_err(|_| {
+                let shown = object.repr().map(|r| r.to_string()).unwrap_or_default();
+                PyValueError::new_err(format!("only non-negative sizes are allowed in a shape, got {shown}"))
+            })
+        };
+        let is_sequence = object.cast::<pyo3::types::PyTuple>().is_ok() || object.cast::<pyo3::types::PyList>().is_ok();
+        if !is_sequence && object.extract::<i64>().is_ok() {
+            return Ok(ShapeArg(smallvec::smallvec![dim(&object)?]));
+        }
+        match object.try_iter() {
+            Ok(items) => Ok(ShapeArg(items.map(|o| dim(&o?)).collect::<PyResult<_>>()?)),
+            Err(_) => Ok(ShapeArg(smallvec::smallvec![dim(&object)?])),
+        }
+    }
+}
+
+/// An axes argument: `None`, an integer or a sequence of integers, not yet resolved against a rank.
+#[derive(Clone, Debug)]
+pub struct AxesArg(pub Option<SmallVec<[i64; 4]>>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for AxesArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if object.is_none() {
+            return Ok(AxesArg(None));
+        }
+        if let Ok(one) = object.extract::<i64>() {
+            return Ok(AxesArg(Some(smallvec::smallvec![one])));
+        }
+        match object.try_iter() {
+            Ok(items) => Ok(AxesArg(Some(items.map(|o| index(&o?, "an axis")).collect::<PyResult<_>>()?))),
+            Err(_) => Ok(AxesArg(Some(smallvec::smallvec![index(&object, "an axis")?]))),
+        }
+    }
+}
+
+/// An axis counted from the front.
+pub fn canonical_axis(axis: i64, rank: usize) -> PyResult<usize> {
+    let resolved = if axis < 0 { axis + rank as i64 } else { axis };
+    if resolved < 0 || resolved >= rank as i64 {
+        return Err(PyValueError::new_err(format!("axis {axis} is out of bounds for array of dimension {rank}")));
+    }
+    Ok(resolved as usize)
+}
+
+impl AxesArg {
+    /// The axes counted from the front, in the given order; all of them for `None`.
+    pub fn resolve(&self, rank: usize) -> PyResult<SmallVec<[usize; 4]>> {
+        let Some(axes) = &self.0 else { return Ok((0..rank).collect()) };
+        let resolved: SmallVec<[usize; 4]> = axes.iter().map(|&a| canonical_axis(a, rank)).collect::<PyResult<_>>()?;
+        match resolved.iter().enumerate().find(|(i, a)| resolved[..*i].contains(a)) {
+            Some(_) => Err(PyValueError::new_err(format!("duplicate value in 'axis': {:?}", axes.as_slice()))),
+            None => Ok(resolved),
+        }
+    }
+}
+
+/// A Python number of a scalar: `bool`, `int`, `float` or `complex`.
+pub fn number(py: Python<'_>, s: Scalar) -> PyResult<Bound<'_, PyAny>> {
+    Ok(if s.dtype.is_bool() {
+        PyBool::new(py, s.bits != 0).to_owned().into_any()
+    } else if s.dtype.is_unsigned() {
+        (s.bits as u64).into_pyobject(py)?.into_any()
+    } else if s.dtype.is_signed() {
+        s.to_i64().into_pyobject(py)?.into_any()
+    } else if s.dtype.is_complex() {
+        PyComplex::from_doubles(py, s.to_f64(), s.imag()).into_any()
+    } else {
+        PyFloat::new(py, s.to_f64()).into_any()
+    })
+}
