@@ -1,0 +1,215 @@
+//! Calls into host code: `pure_callback`, `io_callback`, `debug_callback`.
+//!
+//! A pure callback may be dropped or repeated; the others are effects. Under `vmap` a callback runs row by row
+//! (a scan), or once on the whole batch where its `vmap_method` says so.
+
+use crate::control::custom_vjp::AvalList;
+use crate::control::scan::{Scan, scan};
+use ferrax_base::{Result, bail};
+use ferrax_ir::op::{BatchAxis, BatchDims};
+use ferrax_ir::{
+    Aval, DebugInfo, Def, Effects, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind,
+};
+use ferrax_loops::{HostRef, Kind, Type};
+use ferrax_transform::batching::place_axis;
+use ferrax_transform::staging::stage_closed;
+use ferrax_transform::structural::broadcast_batch;
+
+/// What a callback may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CallbackKind {
+    /// A function of its operands.
+    Pure,
+    /// It has effects; it runs exactly once.
+    Io,
+    /// As `Io`, in program order.
+    Ordered,
+    /// It only observes.
+    Debug,
+}
+
+/// How a callback is vectorized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VmapMethod {
+    /// It is not.
+    Unsupported,
+    /// Row by row.
+    Sequential,
+    /// Once, unbatched operands with a leading axis of size one.
+    ExpandDims,
+    /// Once, unbatched operands broadcast.
+    BroadcastAll,
+}
+
+impl ParamValue for VmapMethod {
+    fn print(&self) -> Param {
+        Param::Text(
+            match self {
+                VmapMethod::Unsupported => "None",
+                VmapMethod::Sequential => "sequential",
+                VmapMethod::ExpandDims => "expand_dims",
+                VmapMethod::BroadcastAll => "broadcast_all",
+            }
+            .into(),
+        )
+    }
+    fn parse(_: &Param) -> Option<Self> {
+        None
+    }
+}
+
+/// The host code of a callback.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Host(pub HostRef);
+
+impl ParamValue for Host {
+    fn print(&self) -> Param {
+        Param::Text(format!("{:?}", self.0))
+    }
+    fn parse(_: &Param) -> Option<Self> {
+        None
+    }
+}
+
+ferrax_ir::params! {
+    /// Parameters of the callbacks.
+    pub struct Callback {
+        /// The host code.
+        callback: Host,
+        /// Avals of the results.
+        result_avals: AvalList,
+        /// Whether calls keep their order.
+        ordered: bool,
+        /// How it is vectorized.
+        vmap_method: VmapMethod,
+    }
+}
+
+macro_rules! callback {
+    ($static:ident, $name:literal, $doc:literal, $effects:expr, $jvp:expr) => {
+        #[doc = $doc]
+        pub static $static: Def<Callback> = Def {
+            name: $name,
+            doc: $doc,
+            shape: |p, _| Ok(p.result_avals.0.clone().into()),
+            jvp: Slot::Rule($jvp),
+            transpose: Slot::None("not linear"),
+            batch: Slot::Rule(callback_batch),
+            simplify: Slot::None("host code is opaque"),
+            stablehlo: Slot::None("later"),
+            kernel: Slot::Rule(|_, p, b, args, outs| {
+                let types: Vec<Type> = outs.iter().map(Type::from).collect();
+                Ok(b.push_many(Kind::Host(p.callback.0.clone()), args, &types))
+            }),
+            reference: Slot::None("host code is opaque"),
+            special: Special { linearize: None, stage: None, eager: None, effects: Some($effects) },
+        };
+    };
+}
+
+fn no_jvp(op: &OpRef, _: &Callback, _: &[Value], _: &[Option<Value>]) -> Result<(Values, Tangents)> {
+    let what = if op.is(&PURE_CALLBACK) { "Pure callbacks do" } else { "IO callbacks do" };
+    bail!(
+        Value,
+        "{what} not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
+    )
+}
+
+fn debug_jvp(op: &OpRef, _: &Callback, primals: &[Value], _: &[Option<Value>]) -> Result<(Values, Tangents)> {
+    let outs = bind(op, primals)?;
+    let none = smallvec::smallvec![None; outs.len()];
+    Ok((outs, none))
+}
+
+callback!(PURE_CALLBACK, "pure_callback", "Calls a host function without side effects.", |_| Effects::NONE, no_jvp);
+callback!(
+    IO_CALLBACK,
+    "io_callback",
+    "Calls a host function with side effects.",
+    |p| if p.ordered { Effects::ORDERED } else { Effects::IO },
+    no_jvp
+);
+callback!(DEBUG_CALLBACK, "debug_callback", "Shows values to a host function.", |_| Effects::DEBUG, debug_jvp);
+
+/// Calls host code with `args`; the results have the announced avals.
+pub fn callback(kind: CallbackKind, host: HostRef, avals: Vec<Aval>, method: VmapMethod, args: &[Value]) -> Result<Values> {
+    let def = match kind {
+        CallbackKind::Pure => &PURE_CALLBACK,
+        CallbackKind::Io | CallbackKind::Ordered => &IO_CALLBACK,
+        CallbackKind::Debug => &DEBUG_CALLBACK,
+    };
+    let params = Callback {
+        callback: Host(host),
+        result_avals: AvalList(avals),
+        ordered: kind == CallbackKind::Ordered,
+        vmap_method: if kind == CallbackKind::Pure { method } else { VmapMethod::Sequential },
+    };
+    bind(&OpRef::new(def, params), args)
+}
+
+fn callback_batch(
+    op: &OpRef,
+    p: &Callback,
+    axis: &BatchAxis,
+    args: &[Value],
+    dims: &[Option<usize>],
+) -> Result<(Values, BatchDims)> {
+    if p.ordered {
+        bail!(Value, "Cannot `vmap` ordered IO callback.");
+    }
+    let outs = match p.vmap_method {
+        VmapMethod::Unsupported => bail!(
+            NotImplemented,
+            "pure_callback only supports vmap when its vmap_method is given: pass vmap_method='sequential', \
+             'expand_dims' or 'broadcast_all'."
+        ),
+        VmapMethod::Sequential => sequential(op, axis, args, dims)?,
+        VmapMethod::ExpandDims | VmapMethod::BroadcastAll => {
+            let size = |d: &Option<usize>| {
+                if d.is_none() && p.vmap_method == VmapMethod::ExpandDims { 1 } else { axis.size }
+            };
+            let whole: Vec<Value> = args
+                .iter()
+                .zip(dims)
+                .map(|(v, d)| broadcast_batch(v, *d, size(d), 0))
+                .collect::<Result<_>>()?;
+            let avals = p.result_avals.0.iter().map(|a| {
+                let mut a = a.clone();
+                a.shape.insert(0, axis.size);
+                a
+            });
+            let params = Callback { result_avals: AvalList(avals.collect()), ..p.clone() };
+            bind(&OpRef::new(&PURE_CALLBACK, params), &whole)?.into_vec()
+        }
+    };
+    let n = outs.len();
+    Ok((outs.into(), smallvec::smallvec![Some(0); n]))
+}
+
+/// One call a row, in order.
+fn sequential(op: &OpRef, axis: &BatchAxis, args: &[Value], dims: &[Option<usize>]) -> Result<Vec<Value>> {
+    let mut consts = Vec::new();
+    let mut rows = Vec::new();
+    for (v, d) in args.iter().zip(dims) {
+        match d {
+            Some(_) => rows.push(place_axis(v, *d, Some(0), axis.size)?),
+            None => consts.push(v.clone()),
+        }
+    }
+    let row_aval = |v: &Value| {
+        let mut a = v.aval();
+        a.shape.remove(0);
+        a
+    };
+    let avals: Vec<Aval> = consts.iter().map(Value::aval).chain(rows.iter().map(row_aval)).collect();
+    let n = consts.len();
+    let jaxpr = stage_closed("vmap", DebugInfo::named(op.name()), &avals, |values| {
+        let (mut consts, mut rows) = (values[..n].iter(), values[n..].iter());
+        let operands: Vec<Value> =
+            dims.iter().filter_map(|d| if d.is_some() { rows.next() } else { consts.next() }).cloned().collect();
+        Ok(bind(op, &operands)?.into_vec())
+    })?;
+    let params = Scan { jaxpr, length: axis.size, num_carry: 0, num_consts: n, reverse: false, unroll: 1 };
+    consts.extend(rows);
+    scan(params, &consts)
+}

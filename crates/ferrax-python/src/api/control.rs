@@ -1,0 +1,160 @@
+//! Binding control flow from facade code: programs traced by `trace_to_jaxpr`, flat operands in, flat results out.
+//!
+//! Values that a traced function closed over are its program's leading parameters; they are passed here, so
+//! facade code never sees them.
+
+use super::jaxpr::PyJaxpr;
+use crate::errors::IntoPyResult;
+use crate::value::{from_value, to_value};
+use ferrax_ir::{JaxprRef, Op, OpRef, Value};
+use ferrax_ops::control::cond::cond;
+use ferrax_ops::control::remat::{Policy, PolicyRef, Remat, remat};
+use ferrax_ops::control::scan::{Scan, scan};
+use ferrax_ops::control::while_loop::{While, while_loop};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+fn values(args: &[Bound<'_, PyAny>]) -> PyResult<Vec<Value>> {
+    args.iter().map(to_value).collect()
+}
+
+fn objects(py: Python<'_>, values: Vec<Value>) -> PyResult<Vec<Py<PyAny>>> {
+    values.into_iter().map(|v| from_value(py, v)).collect()
+}
+
+/// Scans a traced body over stacked inputs; `args` are the carry, then the inputs.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+fn bind_scan(
+    py: Python<'_>,
+    body: &PyJaxpr,
+    args: Vec<Bound<'_, PyAny>>,
+    length: usize,
+    num_carry: usize,
+    reverse: bool,
+    unroll: usize,
+) -> PyResult<Vec<Py<PyAny>>> {
+    let params =
+        Scan { jaxpr: body.jaxpr.clone(), length, num_carry, num_consts: body.captured.len(), reverse, unroll };
+    let operands: Vec<Value> = body.captured.iter().cloned().chain(values(&args)?).collect();
+    objects(py, scan(params, &operands).py()?)
+}
+
+/// Repeats a traced body while a traced condition holds; `args` are the carry.
+#[pyfunction]
+fn bind_while(py: Python<'_>, test: &PyJaxpr, body: &PyJaxpr, args: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
+    let params = While {
+        cond_jaxpr: test.jaxpr.clone(),
+        cond_nconsts: test.captured.len(),
+        body_jaxpr: body.jaxpr.clone(),
+        body_nconsts: body.captured.len(),
+    };
+    let operands: Vec<Value> =
+        test.captured.iter().chain(&body.captured).cloned().chain(values(&args)?).collect();
+    objects(py, while_loop(params, &operands).py()?)
+}
+
+/// Runs the traced branch that `index` (int32) chooses.
+#[pyfunction]
+fn bind_cond(
+    py: Python<'_>,
+    branches: Vec<Bound<'_, PyJaxpr>>,
+    index: &Bound<'_, PyAny>,
+    args: Vec<Bound<'_, PyAny>>,
+) -> PyResult<Vec<Py<PyAny>>> {
+    let index = to_value(index)?;
+    let mut captured: Vec<Value> = Vec::new();
+    let firsts: Vec<usize> = branches
+        .iter()
+        .map(|b| {
+            let first = captured.len();
+            captured.extend(b.get().captured.iter().cloned());
+            first
+        })
+        .collect();
+    let programs = branches
+        .iter()
+        .zip(firsts)
+        .map(|(b, first)| widen(&b.get().jaxpr, b.get().captured.len(), first, &captured))
+        .collect();
+    let operands: Vec<Value> = captured.iter().cloned().chain(values(&args)?).collect();
+    objects(py, cond(programs, &index, &operands).py()?)
+}
+
+/// A branch that takes the captured values of all branches, its own from `first` on.
+fn widen(jaxpr: &JaxprRef, own: usize, first: usize, all: &[Value]) -> JaxprRef {
+    if own == all.len() {
+        return jaxpr.clone();
+    }
+    let mut out = (**jaxpr).clone();
+    let args = out.invars.split_off(own);
+    let mine = std::mem::take(&mut out.invars);
+    let mut invars = Vec::with_capacity(all.len() + args.len());
+    for (i, v) in all.iter().enumerate() {
+        invars.push(if i >= first && i < first + own { mine[i - first] } else { out.new_var(v.aval()) });
+    }
+    invars.extend(args);
+    out.invars = invars;
+    out.into()
+}
+
+/// A policy that asks a Python function: `policy(primitive name, *avals, **params) -> bool`.
+struct PyPolicy {
+    fun: Py<PyAny>,
+}
+
+impl Policy for PyPolicy {
+    fn saveable(&self, op: &OpRef, inputs: &[ferrax_ir::Aval]) -> bool {
+        Python::attach(|py| {
+            let params = pyo3::types::PyDict::new(py);
+            for (name, value) in op.print_params() {
+                params.set_item(name, value.to_string()).ok()?;
+            }
+            let avals: Vec<super::jaxpr::PyAval> = inputs.iter().cloned().map(super::jaxpr::PyAval).collect();
+            self.fun.call1(py, (op.name(), avals, params)).ok()?.extract::<bool>(py).ok()
+        })
+        .unwrap_or(false)
+    }
+
+    fn name(&self) -> String {
+        Python::attach(|py| {
+            self.fun.getattr(py, "__name__").and_then(|n| n.extract(py)).unwrap_or_else(|_| "policy".into())
+        })
+    }
+}
+
+/// A rematerialization policy; make one per Python function, since programs compare policies by identity.
+#[pyclass(frozen, name = "CheckpointPolicy", module = "ferrax")]
+struct PyPolicyRef(PolicyRef);
+
+#[pymethods]
+impl PyPolicyRef {
+    #[new]
+    fn new(fun: Py<PyAny>) -> Self {
+        PyPolicyRef(PolicyRef(Arc::new(PyPolicy { fun })))
+    }
+}
+
+/// Calls a traced function under rematerialization.
+#[pyfunction]
+fn bind_remat(
+    py: Python<'_>,
+    body: &PyJaxpr,
+    args: Vec<Bound<'_, PyAny>>,
+    prevent_cse: bool,
+    policy: Option<&PyPolicyRef>,
+) -> PyResult<Vec<Py<PyAny>>> {
+    let policy = policy.map(|p| p.0.clone());
+    let params = Remat { differentiated: false, jaxpr: body.jaxpr.clone(), policy, prevent_cse };
+    let operands: Vec<Value> = body.captured.iter().cloned().chain(values(&args)?).collect();
+    objects(py, remat(params, &operands).py()?)
+}
+
+/// Adds the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(bind_scan, m)?)?;
+    m.add_function(wrap_pyfunction!(bind_while, m)?)?;
+    m.add_function(wrap_pyfunction!(bind_cond, m)?)?;
+    m.add_function(wrap_pyfunction!(bind_remat, m)?)?;
+    m.add_class::<PyPolicyRef>()
+}

@@ -1,0 +1,132 @@
+//! Tracing for facade code: a function of trees to a program, and linear transposition.
+
+use super::function::{FlatCall, Function, Leaves, build};
+use super::jaxpr::PyJaxpr;
+use crate::errors::IntoPyResult;
+use crate::tree::{self, PyTreeDef};
+use crate::value::{abstract_value, from_value, to_value};
+use ferrax_ir::{Aval, TransposeArg, Value};
+use ferrax_transform::stage;
+use ferrax_transform::structural::instantiate;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// Traces `fun(*args, **kwargs)`: arguments are arrays, scalars or anything with a shape and a dtype.
+#[pyfunction]
+#[pyo3(signature = (fun, args, kwargs, transform))]
+fn trace_to_jaxpr(
+    py: Python<'_>,
+    fun: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+    transform: &str,
+) -> PyResult<PyJaxpr> {
+    let function = Function::new(fun, transform)?;
+    let mut leaves = Leaves::new();
+    let in_tree = tree::flatten_args_kwargs(py, args, kwargs, &mut leaves)?;
+    let avals = leaves.iter().map(|l| abstract_value(l.bind(py))).collect::<PyResult<Vec<Aval>>>()?;
+    let transform = match transform {
+        "make_jaxpr" => "make_jaxpr",
+        "scan" => "scan",
+        "cond" => "cond",
+        "switch" => "switch",
+        "while_loop" => "while_loop",
+        "fori_loop" => "fori_loop",
+        "checkpoint" => "checkpoint",
+        "eval_shape" => "eval_shape",
+        "custom_linear_solve" => "custom_linear_solve",
+        _ => "jit",
+    };
+    let debug = function.debug_for(py, &in_tree, &[]);
+    let mut call = FlatCall::new(py, &function.fun, &in_tree, &function.debug.name);
+    let staged = stage(transform, debug, &avals, |values| call.call(values)).py()?;
+    let out_tree = call.out_tree()?;
+    Ok(PyJaxpr { jaxpr: staged.jaxpr.into(), captured: staged.captured, out_tree: Some(out_tree) })
+}
+
+/// Cotangents of the parameters of a linear program.
+#[pyfunction]
+fn transpose_jaxpr(py: Python<'_>, jaxpr: &PyJaxpr, cotangents: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
+    let n = jaxpr.captured.len();
+    let avals = jaxpr.jaxpr.in_avals();
+    let args: Vec<TransposeArg> = jaxpr
+        .captured
+        .iter()
+        .map(|v| TransposeArg::Known(v.clone()))
+        .chain(avals[n..].iter().map(|a| TransposeArg::Linear(a.clone())))
+        .collect();
+    let cts = cotangents.iter().map(|c| to_value(c).map(Some)).collect::<PyResult<Vec<_>>>()?;
+    let pulled = ferrax_transform::backward(&jaxpr.jaxpr, &args, &cts).py()?;
+    pulled
+        .into_iter()
+        .zip(&avals)
+        .skip(n)
+        .map(|(ct, a)| from_value(py, instantiate(ct, &a.tangent()).py()?))
+        .collect()
+}
+
+/// Puts flat values together as a tree.
+#[pyfunction]
+fn build_tree(py: Python<'_>, tree: &PyTreeDef, leaves: Vec<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+    let values = leaves.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
+    build(py, &tree.0, values)
+}
+
+/// Whether operations on plain arrays run at once here, instead of being recorded.
+#[pyfunction]
+fn is_eager() -> bool {
+    ferrax_ir::trace::is_eager()
+}
+
+/// Runs `fun` with operations on plain arrays done at once, even while a function is being traced.
+#[pyfunction]
+#[pyo3(signature = (fun, *args))]
+fn run_eagerly<'py>(fun: &Bound<'py, PyAny>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    let _guard = ferrax_ir::trace::BaseGuard::eager();
+    fun.call1(args.clone())
+}
+
+/// A context manager's hold on eager evaluation; see `ferrax.ensure_compile_time_eval`.
+#[pyclass(unsendable, module = "ferrax")]
+struct EagerScope {
+    guard: Option<ferrax_ir::trace::BaseGuard>,
+}
+
+#[pymethods]
+impl EagerScope {
+    #[new]
+    fn new() -> Self {
+        EagerScope { guard: None }
+    }
+
+    fn __enter__(&mut self) -> PyResult<()> {
+        if self.guard.is_some() {
+            return Err(PyTypeError::new_err("the context is already entered"));
+        }
+        self.guard = Some(ferrax_ir::trace::BaseGuard::eager());
+        Ok(())
+    }
+
+    #[pyo3(signature = (*_exc))]
+    fn __exit__(&mut self, _exc: &Bound<'_, PyTuple>) {
+        self.guard = None;
+    }
+}
+
+/// Forgets every cached transformation and compiled program.
+#[pyfunction]
+fn clear_caches() {
+    ferrax_transform::programs::clear_caches();
+}
+
+/// Adds the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(trace_to_jaxpr, m)?)?;
+    m.add_function(wrap_pyfunction!(transpose_jaxpr, m)?)?;
+    m.add_function(wrap_pyfunction!(build_tree, m)?)?;
+    m.add_function(wrap_pyfunction!(is_eager, m)?)?;
+    m.add_function(wrap_pyfunction!(run_eagerly, m)?)?;
+    m.add_function(wrap_pyfunction!(clear_caches, m)?)?;
+    m.add_class::<EagerScope>()
+}

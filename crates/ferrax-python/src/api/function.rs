@@ -1,0 +1,256 @@
+//! A Python function as a function of flat values.
+//!
+//! A [`Function`] holds the callable with its names; [`Call`] is one call's arguments taken apart: leaves and
+//! structure. Calling with other leaves (tracers) puts the arguments together again, calls, and takes the
+//! result apart.
+
+use crate::errors::{IntoPyResult, host_error};
+use crate::fastcall::Args;
+use crate::tree::{self, TreeDef};
+use crate::value::{from_value, to_value};
+use ferrax_base::Result;
+use ferrax_ir::{DebugInfo, Value};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Leaves of a tree.
+pub type Leaves = SmallVec<[Py<PyAny>; 8]>;
+
+/// A Python function and its names.
+pub struct Function {
+    /// The callable.
+    pub fun: Py<PyAny>,
+    /// Name and place, without argument names.
+    pub debug: DebugInfo,
+}
+
+impl Function {
+    /// Reads a callable's names; errors when it is none.
+    pub fn new(fun: &Bound<'_, PyAny>, wanted_by: &str) -> PyResult<Function> {
+        if !fun.is_callable() {
+            return Err(PyTypeError::new_err(format!(
+                "{wanted_by} requires a callable as its first argument; got {} of type {}",
+                fun.repr()?,
+                fun.get_type().name()?
+            )));
+        }
+        Ok(Function { debug: debug_info(fun), fun: fun.clone().unbind() })
+    }
+
+    /// The debug info of a call whose arguments have this structure.
+    pub fn debug_for(&self, py: Python<'_>, tree: &TreeDef, statics: &[usize]) -> DebugInfo {
+        let fun = self.fun.clone_ref(py);
+        let (tree, statics) = (tree.clone(), statics.to_vec());
+        let names = move || {
+            Python::attach(|py| arg_names(fun.bind(py), &tree, &statics).unwrap_or_default())
+        };
+        DebugInfo { arg_names: Some(Arc::new(names)), ..self.debug.clone() }
+    }
+}
+
+fn unwrapped<'py>(fun: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+    let py = fun.py();
+    let mut fun = fun.clone();
+    for _ in 0..16 {
+        let inner = fun
+            .getattr_opt(intern!(py, "__wrapped__"))
+            .ok()
+            .flatten()
+            .or_else(|| fun.getattr_opt(intern!(py, "__func__")).ok().flatten());
+        let inner = inner.or_else(|| {
+            let partial = fun.hasattr(intern!(py, "keywords")).unwrap_or(false);
+            if partial { fun.getattr_opt(intern!(py, "func")).ok().flatten() } else { None }
+        });
+        match inner {
+            Some(f) => fun = f,
+            None => break,
+        }
+    }
+    fun
+}
+
+fn debug_info(fun: &Bound<'_, PyAny>) -> DebugInfo {
+    let py = fun.py();
+    let inner = unwrapped(fun);
+    let name = fun
+        .getattr_opt(intern!(py, "__name__"))
+        .ok()
+        .flatten()
+        .or_else(|| inner.getattr_opt(intern!(py, "__name__")).ok().flatten())
+        .and_then(|n| n.extract::<String>().ok());
+    let name = name.unwrap_or_else(|| fun.get_type().name().map_or_else(|_| "<unknown>".into(), |n| n.to_string()));
+    let place = inner.getattr_opt(intern!(py, "__code__")).ok().flatten().and_then(|code| {
+        let file: String = code.getattr(intern!(py, "co_filename")).ok()?.extract().ok()?;
+        let line: u32 = code.getattr(intern!(py, "co_firstlineno")).ok()?.extract().ok()?;
+        Some(Arc::from(format!("{file}:{line}")))
+    });
+    DebugInfo { name: name.into(), place, arg_names: None }
+}
+
+/// Names of the flat arguments: parameter names with the paths inside them.
+fn arg_names(fun: &Bound<'_, PyAny>, tree: &TreeDef, statics: &[usize]) -> PyResult<Vec<String>> {
+    let py = fun.py();
+    let inner = unwrapped(fun);
+    let code = inner.getattr(intern!(py, "__code__")).ok();
+    let params: Vec<String> = code
+        .and_then(|c| c.getattr(intern!(py, "co_varnames")).ok())
+        .and_then(|v| v.extract().ok())
+        .unwrap_or_default();
+    let method = fun.getattr_opt(intern!(py, "__self__"))?.is_some() && !params.is_empty();
+    let params = if method { &params[1..] } else { &params[..] };
+    let dynamic: Vec<String> = (0..)
+        .filter(|i| !statics.contains(i))
+        .take(64)
+        .map(|i| params.get(i).cloned().unwrap_or_else(|| format!("args[{i}]")))
+        .collect();
+    tree::argument_names(py, tree, &dynamic)
+}
+
+/// One call's arguments: flat leaves and the structure of `(args, kwargs)`.
+pub struct Call {
+    /// Leaves, positional arguments first, then keyword arguments by name.
+    pub leaves: Leaves,
+    /// Structure of `(args, kwargs)`.
+    pub tree: TreeDef,
+}
+
+impl Call {
+    /// Takes arguments apart.
+    pub fn new(args: &Args<'_, '_>) -> PyResult<Call> {
+        let py = args.py();
+        let mut leaves = Leaves::new();
+        let tree = tree::flatten_call(py, args, &mut leaves)?;
+        Ok(Call { leaves, tree })
+    }
+
+    /// The leaves as values.
+    pub fn values(&self, py: Python<'_>) -> PyResult<SmallVec<[Value; 8]>> {
+        self.leaves.iter().map(|l| to_value(l.bind(py))).collect()
+    }
+}
+
+/// Calls `fun` with arguments of structure `tree` made of `values`; gives the raw result.
+pub fn call_values<'py>(
+    py: Python<'py>,
+    fun: &Py<PyAny>,
+    tree: &TreeDef,
+    values: &[Value],
+) -> PyResult<Bound<'py, PyAny>> {
+    let leaves = values.iter().map(|v| from_value(py, v.clone())).collect::<PyResult<Leaves>>()?;
+    let (args, kwargs) = tree::unflatten_call(py, tree, leaves)?;
+    fun.bind(py).call(args, kwargs.as_ref())
+}
+
+/// Takes a function's result apart into values.
+pub fn flatten_result(py: Python<'_>, out: &Bound<'_, PyAny>, name: &str) -> PyResult<(Vec<Value>, TreeDef)> {
+    let mut leaves = Leaves::new();
+    let tree = tree::flatten(py, out, &mut leaves)?;
+    let values = leaves
+        .iter()
+        .map(|l| {
+            let leaf = l.bind(py);
+            to_value(leaf).map_err(|e| {
+                if e.is_instance_of::<PyTypeError>(py) {
+                    let kind = leaf.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
+                    PyTypeError::new_err(format!(
+                        "function {name} returned a value of type {kind}, which is not a valid JAX type"
+                    ))
+                } else {
+                    e
+                }
+            })
+        })
+        .collect::<PyResult<Vec<Value>>>()?;
+    Ok((values, tree))
+}
+
+/// Values put together as a Python tree.
+pub fn build(py: Python<'_>, tree: &TreeDef, values: impl IntoIterator<Item = Value>) -> PyResult<Py<PyAny>> {
+    let leaves = values.into_iter().map(|v| from_value(py, v)).collect::<PyResult<Leaves>>()?;
+    tree::unflatten(py, tree, leaves)
+}
+
+/// `PyResult` to the crates' `Result`, the exception untouched.
+pub fn rust<T>(r: PyResult<T>) -> Result<T> {
+    r.map_err(host_error)
+}
+
+/// A function of flat values over a Python function of trees; keeps the structure of the result.
+pub struct FlatCall<'a, 'py> {
+    py: Python<'py>,
+    fun: &'a Py<PyAny>,
+    tree: &'a TreeDef,
+    name: &'a str,
+    /// Structure of the result, once called.
+    pub out_tree: Option<TreeDef>,
+}
+
+impl<'a, 'py> FlatCall<'a, 'py> {
+    /// A call of `fun` with arguments of structure `tree`.
+    pub fn new(py: Python<'py>, fun: &'a Py<PyAny>, tree: &'a TreeDef, name: &'a str) -> Self {
+        FlatCall { py, fun, tree, name, out_tree: None }
+    }
+
+    /// Calls it.
+    pub fn call(&mut self, values: &[Value]) -> Result<Vec<Value>> {
+        let out = rust(call_values(self.py, self.fun, self.tree, values))?;
+        let (values, tree) = rust(flatten_result(self.py, &out, self.name))?;
+        self.out_tree = Some(tree);
+        Ok(values)
+    }
+
+    /// Structure of the result.
+    pub fn out_tree(self) -> PyResult<TreeDef> {
+        self.out_tree
+            .ok_or_else(|| ferrax_base::error!(Internal, "the function {} was not called", self.name))
+            .py()
+    }
+}
+
+/// An argument that is one index or a tuple or list of them.
+pub fn indices(obj: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    match obj.extract::<i64>() {
+        Ok(i) => Ok(vec![i]),
+        Err(_) => obj.extract(),
+    }
+}
+
+/// An argument that is one name or a tuple or list of them.
+pub fn names(obj: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    match obj.extract::<String>() {
+        Ok(s) => Ok(vec![s]),
+        Err(_) => obj.try_iter()?.map(|s| s?.extract()).collect(),
+    }
+}
+
+/// Copies a function's names and docstring onto its wrapper, as `functools.wraps` does.
+pub fn wrap_names(wrapper: &Bound<'_, PyAny>, fun: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = wrapper.py();
+    for name in ["__name__", "__qualname__", "__doc__", "__module__", "__annotations__"] {
+        if let Some(v) = fun.getattr_opt(name)? {
+            wrapper.setattr(name, v)?;
+        }
+    }
+    wrapper.setattr(intern!(py, "__wrapped__"), fun)
+}
+
+/// Keyword arguments as a dict, `None` when there are none.
+pub fn kwargs_dict<'py>(args: &Args<'_, 'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    if args.kwlen() == 0 {
+        return Ok(None);
+    }
+    let dict = PyDict::new(args.py());
+    for (k, v) in args.keywords() {
+        dict.set_item(k, v)?;
+    }
+    Ok(Some(dict))
+}
+
+/// Positional arguments as a tuple.
+pub fn args_tuple<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(args.py(), args.positional())
+}

@@ -1,0 +1,583 @@
+//! `grad` and `value_and_grad`: one linearizing run, then the tape backward.
+//!
+//! Nothing is staged: outside `jit` the function sees concrete values.
+
+use super::function::{FlatCall, Function, Leaves, args_tuple, flatten_result, kwargs_dict, rust, wrap_names};
+use crate::errors::IntoPyResult;
+use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
+use crate::tree::{self, TreeDef};
+use crate::value::{from_value, to_value};
+use ferrax_base::{DType, Scalar};
+use ferrax_ir::{Aval, Value};
+use ferrax_transform::linearize;
+use ferrax_transform::linearize::Linearized;
+use ferrax_transform::structural::instantiate;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+
+/// A differentiated function.
+struct Grad {
+    function: Function,
+    argnums: SmallVec<[i64; 2]>,
+    /// `argnums` was one number, so the gradient is one tree, not a tuple.
+    single: bool,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+    with_value: bool,
+}
+
+/// An argument that is differentiated, taken apart.
+struct Active {
+    position: usize,
+    tree: TreeDef,
+    /// Its leaves among all active leaves.
+    range: std::ops::Range<usize>,
+}
+
+impl Grad {
+    fn what(&self) -> &'static str {
+        if self.with_value { "value_and_grad" } else { "grad" }
+    }
+
+    /// The differentiated arguments and their leaves.
+    fn active(&self, args: &Args<'_, '_>) -> PyResult<(SmallVec<[Active; 1]>, Leaves)> {
+        let py = args.py();
+        let mut leaves = Leaves::new();
+        let mut active = SmallVec::new();
+        for &n in &self.argnums {
+            let position = if n < 0 { n + args.len() as i64 } else { n };
+            if position < 0 || position >= args.len() as i64 {
+                return Err(PyTypeError::new_err(format!(
+                    "differentiating with respect to argnums={n} requires at least {} positional arguments to be \
+                     passed by the caller, but got only {} positional arguments.",
+                    if n < 0 { -n } else { n + 1 },
+                    args.len()
+                )));
+            }
+            let from = leaves.len();
+            let tree = tree::flatten(py, &args.at(position as usize), &mut leaves)?;
+            active.push(Active { position: position as usize, tree, range: from..leaves.len() });
+        }
+        Ok((active, leaves))
+    }
+
+    fn check_input(&self, aval: &Aval) -> PyResult<()> {
+        let d = aval.dtype;
+        let what = self.what();
+        if self.holomorphic && !d.is_complex() {
+            return Err(PyTypeError::new_err(format!(
+                "{what} with holomorphic=True requires inputs with complex dtype, but got {d}."
+            )));
+        }
+        if self.holomorphic || d.is_float() || (self.allow_int && (d.is_integer() || d.is_bool())) {
+            return Ok(());
+        }
+        if d.is_complex() {
+            return Err(PyTypeError::new_err(format!(
+                "{what} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {d}. \
+                 For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic \
+                 functions involving complex inputs, use jax.vjp directly."
+            )));
+        }
+        Err(PyTypeError::new_err(format!(
+            "{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got \
+             {d}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
+        )))
+    }
+
+    fn check_output(&self, out: &Value) -> PyResult<()> {
+        let d = out.dtype();
+        if out.rank() != 0 {
+            return Err(PyTypeError::new_err(format!(
+                "Gradient only defined for scalar-output functions. Output had shape: {}.",
+                ferrax_base::shape::Tuple(out.shape())
+            )));
+        }
+        let fine = if self.holomorphic { d.is_complex() } else { d.is_float() };
+        if fine {
+            return Ok(());
+        }
+        if self.holomorphic {
+            return Err(PyTypeError::new_err(format!(
+                "{} with holomorphic=True requires outputs with complex dtype, but got {d}.",
+                self.what()
+            )));
+        }
+        let hint = if d.is_complex() {
+            " For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions \
+             involving complex outputs, use jax.vjp directly."
+        } else {
+            " For differentiation of functions with integer outputs, use jax.vjp directly."
+        };
+        Err(PyTypeError::new_err(format!(
+            "{} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {d}.{hint}",
+            self.what()
+        )))
+    }
+
+    /// The call with the active arguments rebuilt from `values`.
+    fn rebuilt<'py>(&self, args: &Args<'_, 'py>, active: &[Active], values: &[Value]) -> PyResult<Bound<'py, PyAny>> {
+        let py = args.py();
+        let mut objects: SmallVec<[Py<PyAny>; 8]> = args.positional().map(|a| a.to_owned().unbind()).collect();
+        for a in active {
+            let leaves = values[a.range.clone()].iter().map(|v| from_value(py, v.clone()));
+            let leaves = leaves.collect::<PyResult<Leaves>>()?;
+            objects[a.position] = tree::unflatten(py, &a.tree, leaves)?;
+        }
+        let tuple = PyTuple::new(py, objects)?;
+        self.function.fun.bind(py).call(tuple, kwargs_dict(args)?.as_ref())
+    }
+
+    /// Splits the auxiliary part off and checks for the one scalar.
+    fn split_aux<'py>(&self, out: Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
+        if !self.has_aux {
+            return Ok((out, None));
+        }
+        match out.cast::<PyTuple>() {
+            Ok(pair) if pair.len() == 2 => Ok((pair.get_item(0)?, Some(pair.get_item(1)?))),
+            _ => Err(PyTypeError::new_err(format!(
+                "expected function with aux output to return a two-element tuple, but got type {} with value {}",
+                out.get_type(),
+                out.repr()?
+            ))),
+        }
+    }
+
+    fn run(&self, args: &Args<'_, '_>) -> PyResult<Py<PyAny>> {
+        let py = args.py();
+        let (active, leaves) = self.active(args)?;
+        let primals = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<SmallVec<[Value; 8]>>>()?;
+        for v in &primals {
+            self.check_input(&v.aval())?;
+        }
+        let on: SmallVec<[bool; 8]> = primals.iter().map(|v| v.dtype().is_inexact()).collect();
+        let mut aux_tree: Option<TreeDef> = None;
+        let debug = self.function.debug.clone();
+        let lin = linearize("grad", debug, &primals, &on, |values| {
+            let out = rust(self.rebuilt(args, &active, values))?;
+            let (main, aux) = rust(self.split_aux(out))?;
+            let mut flat = rust(self.scalar(&main))?;
+            if let Some(aux) = aux {
+                let (values, tree) = rust(flatten_result(py, &aux, &self.function.debug.name))?;
+                aux_tree = Some(tree);
+                flat.extend(values);
+            }
+            Ok(flat)
+        })
+        .py()?;
+        self.check_output(&lin.outs[0])?;
+        let grads = self.pull(py, &lin, &active, &primals)?;
+        self.results(py, lin, aux_tree, grads)
+    }
+
+    /// The function's main result as one value.
+    fn scalar(&self, out: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
+        let value = to_value(out).map_err(|e| {
+            if !e.is_instance_of::<PyTypeError>(out.py()) {
+                return e;
+            }
+            PyTypeError::new_err(format!(
+                "Gradient only defined for scalar-output functions. Output was: {}.",
+                out.repr().map_or_else(|_| "?".to_owned(), |r| r.to_string())
+            ))
+        })?;
+        Ok(vec![value])
+    }
+
+    fn pull(&self, py: Python<'_>, lin: &Linearized, active: &[Active], primals: &[Value]) -> PyResult<Py<PyAny>> {
+        let one = Value::scalar(Scalar::one(lin.outs[0].dtype()));
+        let mut cts: SmallVec<[Option<Value>; 4]> = smallvec::smallvec![None; lin.outs.len()];
+        cts[0] = Some(one);
+        let pulled = lin.pull_back(&cts).py()?;
+        let mut values = Vec::with_capacity(pulled.len());
+        for (ct, x) in pulled.into_iter().zip(primals) {
+            let aval = x.aval().tangent().with_weak(x.weak());
+            values.push(gradient(instantiate(ct, &aval).py()?, x.weak()).py()?);
+        }
+        let tree = |a: &Active| {
+            let leaves = values[a.range.clone()].iter().map(|v| from_value(py, v.clone()));
+            tree::unflatten(py, &a.tree, leaves.collect::<PyResult<Leaves>>()?)
+        };
+        if self.single {
+            return tree(&active[0]);
+        }
+        Ok(PyTuple::new(py, active.iter().map(tree).collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
+    }
+
+    fn results(&self, py: Python<'_>, lin: Linearized, aux: Option<TreeDef>, grads: Py<PyAny>) -> PyResult<Py<PyAny>> {
+        let mut outs = lin.outs.into_iter();
+        let Some(main) = outs.next() else { return Ok(grads) };
+        let aux = aux.map(|t| super::function::build(py, &t, outs)).transpose()?;
+        let tuple = |items: Vec<Py<PyAny>>| Ok(PyTuple::new(py, items)?.into_any().unbind());
+        match (self.with_value, aux) {
+            (false, None) => Ok(grads),
+            (false, Some(aux)) => tuple(vec![grads, aux]),
+            (true, None) => tuple(vec![from_value(py, main)?, grads]),
+            (true, Some(aux)) => {
+                let value = PyTuple::new(py, [from_value(py, main)?, aux])?.into_any().unbind();
+                tuple(vec![value, grads])
+            }
+        }
+    }
+}
+
+/// A gradient as its argument's type: weak types follow the argument.
+fn gradient(v: Value, weak: bool) -> ferrax_base::Result<Value> {
+    match v {
+        Value::Lit(l) => Ok(Value::Lit(ferrax_ir::Lit { weak, ..l })),
+        other => Ok(other),
+    }
+}
+
+impl FastCall for Grad {
+    const TYPE_NAME: &'static std::ffi::CStr = c"ferrax.GradFunction";
+    const METHOD: bool = true;
+
+    fn call<'py>(&self, _py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
+        self.run(&args)
+    }
+
+    fn traverse(&self, visit: &mut Visit) {
+        visit.object(&self.function.fun);
+    }
+}
+
+#[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)]
+fn make(
+    py: Python<'_>,
+    fun: &Bound<'_, PyAny>,
+    argnums: &Bound<'_, PyAny>,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+    with_value: bool,
+) -> PyResult<Py<PyAny>> {
+    let what = if with_value { "value_and_grad" } else { "grad" };
+    let single = argnums.extract::<i64>().is_ok();
+    let argnums: SmallVec<[i64; 2]> = super::function::indices(argnums)?.into();
+    if argnums.is_empty() {
+        return Err(PyValueError::new_err(format!("{what} needs at least one argument to differentiate; argnums is empty")));
+    }
+    let function = Function::new(fun, what)?;
+    let doc = format!(
+        "{} of {}: takes the same arguments, differentiates with respect to positional argument(s) {argnums:?}.",
+        if with_value { "Value and gradient" } else { "Gradient" },
+        function.debug.name
+    );
+    let grad = Grad { function, argnums, single, has_aux, holomorphic, allow_int, with_value };
+    let wrapper = new_callable(py, grad, what, &doc, Signature::Unknown)?;
+    wrap_names(wrapper.bind(py), fun)?;
+    wrapper.setattr(py, "__doc__", doc)?;
+    Ok(wrapper)
+}
+
+/// Gradient of a scalar function; see `ferrax.grad`.
+#[pyfunction]
+#[pyo3(signature = (fun, argnums, has_aux, holomorphic, allow_int))]
+fn grad(
+    py: Python<'_>,
+    fun: &Bound<'_, PyAny>,
+    argnums: &Bound<'_, PyAny>,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> PyResult<Py<PyAny>> {
+    make(py, fun, argnums, has_aux, holomorphic, allow_int, false)
+}
+
+/// Value and gradient of a scalar function; see `ferrax.value_and_grad`.
+#[pyfunction]
+#[pyo3(signature = (fun, argnums, has_aux, holomorphic, allow_int))]
+fn value_and_grad(
+    py: Python<'_>,
+    fun: &Bound<'_, PyAny>,
+    argnums: &Bound<'_, PyAny>,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> PyResult<Py<PyAny>> {
+    make(py, fun, argnums, has_aux, holomorphic, allow_int, true)
+}
+
+/// A pulled-back function: cotangents of the results → cotangents of the arguments.
+#[pyclass(frozen, name = "VJP", module = "ferrax", weakref)]
+struct PyVjp {
+    lin: Linearized,
+    in_tree: TreeDef,
+    out_tree: TreeDef,
+    primals: Vec<Aval>,
+}
+
+#[pymethods]
+impl PyVjp {
+    fn __call__(&self, py: Python<'_>, cotangents: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let mut leaves = Leaves::new();
+        let tree = tree::flatten(py, cotangents, &mut leaves)?;
+        if tree != self.out_tree {
+            return Err(PyValueError::new_err(format!(
+                "unexpected tree structure of argument to vjp function: got {}, but expected to match {}",
+                tree::display(&tree),
+                tree::display(&self.out_tree)
+            )));
+        }
+        let cts = leaves
+            .iter()
+            .zip(&self.lin.outs)
+            .map(|(l, out)| cotangent(l.bind(py), out))
+            .collect::<PyResult<Vec<_>>>()?;
+        let pulled = self.lin.pull_back(&cts).py()?;
+        let values = pulled
+            .into_iter()
+            .zip(&self.primals)
+            .map(|(ct, aval)| instantiate(ct, &aval.tangent()).py())
+            .collect::<PyResult<Vec<Value>>>()?;
+        super::function::build(py, &self.in_tree, values)
+    }
+}
+
+/// A cotangent checked against its result; float0 ones are zero.
+fn cotangent(ct: &Bound<'_, PyAny>, out: &Value) -> PyResult<Option<Value>> {
+    let want = out.aval().tangent();
+    let value = to_value(ct)?;
+    if want.dtype == DType::Float0 {
+        return Ok(None);
+    }
+    let value = match value {
+        Value::Lit(l) => Value::Lit(ferrax_ir::Lit { scalar: l.scalar.convert(want.dtype), weak: false }),
+        other => other,
+    };
+    if value.dtype() != want.dtype || value.shape() != want.shape.as_slice() {
+        return Err(PyValueError::new_err(format!(
+            "unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {}, but expected {} because the \
+             corresponding output of the function had JAX type {}",
+            super::jaxpr::long_text(&value.aval()),
+            super::jaxpr::long_text(&want),
+            super::jaxpr::long_text(&out.aval())
+        )));
+    }
+    Ok(Some(value))
+}
+
+/// (results, pulled-back function[, aux]) of `fun` at `primals`; see `ferrax.vjp`.
+#[pyfunction]
+#[pyo3(signature = (fun, primals, has_aux))]
+fn vjp(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>, has_aux: bool) -> PyResult<Py<PyAny>> {
+    let function = Function::new(fun, "vjp")?;
+    let mut leaves = Leaves::new();
+    let in_tree = tree::flatten(py, primals.as_any(), &mut leaves)?;
+    let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
+    let on = vec![true; values.len()];
+    let (mut out_tree, mut aux_tree, mut count) = (None, None, 0);
+    let lin = linearize("vjp", function.debug.clone(), &values, &on, |args| {
+        let leaves = rust(args.iter().map(|v| from_value(py, v.clone())).collect::<PyResult<Leaves>>())?;
+        let tuple = rust(tree::unflatten(py, &in_tree, leaves))?;
+        let tuple = rust(tuple.bind(py).cast::<PyTuple>().map_err(PyErr::from).cloned())?;
+        let out = rust(fun.call1(tuple))?;
+        let (main, aux) = if has_aux {
+            let pair = rust(out.cast::<PyTuple>().map_err(|_| aux_error(&out)).cloned())?;
+            if pair.len() != 2 {
+                return rust(Err(aux_error(&out)));
+            }
+            (rust(pair.get_item(0))?, Some(rust(pair.get_item(1))?))
+        } else {
+            (out, None)
+        };
+        let (mut flat, tree) = rust(flatten_result(py, &main, &function.debug.name))?;
+        out_tree = Some(tree);
+        count = flat.len();
+        if let Some(aux) = aux {
+            let (values, tree) = rust(flatten_result(py, &aux, &function.debug.name))?;
+            aux_tree = Some(tree);
+            flat.extend(values);
+        }
+        Ok(flat)
+    })
+    .py()?;
+    let Some(out_tree) = out_tree else { return Err(PyTypeError::new_err("vjp did not call the function")) };
+    let mut lin = lin;
+    let aux = lin.outs.split_off(count);
+    lin.out_vars.truncate(count);
+    let result = super::function::build(py, &out_tree, lin.outs.iter().cloned())?;
+    let primals = values.iter().map(Value::aval).collect();
+    let pulled = Py::new(py, PyVjp { lin, in_tree, out_tree, primals })?.into_any();
+    let mut items = vec![result, pulled];
+    if let Some(tree) = aux_tree {
+        items.push(super::function::build(py, &tree, aux)?);
+    }
+    Ok(PyTuple::new(py, items)?.into_any().unbind())
+}
+
+#[cold]
+fn aux_error(out: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "expected function with aux output to return a two-element tuple, but got type {}",
+        out.get_type()
+    ))
+}
+
+/// The linear part of a function at a point: tangents of the arguments → tangents of the results.
+#[pyclass(frozen, name = "LinearizedFunction", module = "ferrax", weakref)]
+struct PyLinear {
+    lin: Linearized,
+    in_tree: TreeDef,
+    out_tree: TreeDef,
+    primals: Vec<Aval>,
+}
+
+#[pymethods]
+impl PyLinear {
+    #[pyo3(signature = (*tangents))]
+    fn __call__(&self, py: Python<'_>, tangents: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        let mut leaves = Leaves::new();
+        let tree = tree::flatten(py, tangents.as_any(), &mut leaves)?;
+        if tree != self.in_tree {
+            return Err(PyTypeError::new_err(format!(
+                "linearized function called with tangents of structure {}, but the primals have {}",
+                tree::display(&tree),
+                tree::display(&self.in_tree)
+            )));
+        }
+        let values = leaves
+            .iter()
+            .zip(&self.primals)
+            .map(|(l, aval)| tangent(l.bind(py), aval))
+            .collect::<PyResult<Vec<_>>>()?;
+        let outs = self.lin.push_forward(&values).py()?;
+        let outs = outs
+            .into_iter()
+            .zip(&self.lin.outs)
+            .map(|(t, o)| instantiate(t, &o.aval().tangent()).py())
+            .collect::<PyResult<Vec<Value>>>()?;
+        super::function::build(py, &self.out_tree, outs)
+    }
+}
+
+/// A tangent checked against its primal; float0 ones are zero.
+fn tangent(t: &Bound<'_, PyAny>, primal: &Aval) -> PyResult<Option<Value>> {
+    let value = to_value(t)?;
+    let want = primal.tangent();
+    if want.dtype == DType::Float0 {
+        if value.dtype() == DType::Float0 {
+            return Ok(None);
+        }
+    } else if value.dtype() == want.dtype && value.shape() == want.shape.as_slice() {
+        return Ok(Some(value));
+    }
+    if value.shape() != want.shape.as_slice() {
+        return Err(PyValueError::new_err(format!(
+            "jvp called with different primal and tangent shapes; Got primal shape {} and tangent shape as {}",
+            ferrax_base::shape::Tuple(&primal.shape),
+            ferrax_base::shape::Tuple(value.shape())
+        )));
+    }
+    Err(PyTypeError::new_err(format!(
+        "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool primal \
+         dtype the tangent dtype must be float0. Got primal dtype {} and so expected tangent dtype {}, but got tangent \
+         dtype {} instead.",
+        primal.dtype,
+        want.dtype,
+        value.dtype()
+    )))
+}
+
+/// (results, linear function) of `fun` at `primals`; see `ferrax.linearize`.
+#[pyfunction]
+fn linearize_fun(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+    let function = Function::new(fun, "linearize")?;
+    let mut leaves = Leaves::new();
+    let call_tree = tree::flatten_args(py, primals, &mut leaves)?;
+    let mut only_args = Leaves::new();
+    let in_tree = tree::flatten(py, primals.as_any(), &mut only_args)?;
+    let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
+    let mut call = FlatCall::new(py, &function.fun, &call_tree, &function.debug.name);
+    let on = vec![true; values.len()];
+    let lin = linearize("linearize", function.debug.clone(), &values, &on, |args| call.call(args)).py()?;
+    let out_tree = call.out_tree()?;
+    let result = super::function::build(py, &out_tree, lin.outs.iter().cloned())?;
+    let primals = values.iter().map(Value::aval).collect();
+    let linear = Py::new(py, PyLinear { lin, in_tree, out_tree, primals })?.into_any();
+    Ok(PyTuple::new(py, [result, linear])?.into_any().unbind())
+}
+
+/// (results, tangents[, aux]) of `fun` at `primals` along `tangents`; see `ferrax.jvp`.
+#[pyfunction]
+#[pyo3(signature = (fun, primals, tangents, has_aux))]
+fn jvp(
+    py: Python<'_>,
+    fun: &Bound<'_, PyAny>,
+    primals: &Bound<'_, PyTuple>,
+    tangents: &Bound<'_, PyTuple>,
+    has_aux: bool,
+) -> PyResult<Py<PyAny>> {
+    let function = Function::new(fun, "jvp")?;
+    let (mut leaves, mut tangent_leaves) = (Leaves::new(), Leaves::new());
+    let in_tree = tree::flatten_args(py, primals, &mut leaves)?;
+    let tangent_tree = tree::flatten_args(py, tangents, &mut tangent_leaves)?;
+    if in_tree != tangent_tree {
+        return Err(PyTypeError::new_err(format!(
+            "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure {} \
+             whereas tangents have tree structure {}.",
+            tree::display(&in_tree),
+            tree::display(&tangent_tree)
+        )));
+    }
+    let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
+    let pairs = tangent_leaves.iter().zip(&values).map(|(t, v)| tangent(t.bind(py), &v.aval()));
+    let pairs = pairs.collect::<PyResult<Vec<_>>>()?;
+    let mut aux_tree = None;
+    let mut out_tree = None;
+    let mut count = 0;
+    let (outs, out_tangents) = ferrax_transform::jvp(function.debug.clone(), &values, &pairs, |args| {
+        let out = rust(super::function::call_values(py, &function.fun, &in_tree, args))?;
+        let (main, aux) = if has_aux {
+            let pair = rust(out.cast::<PyTuple>().map_err(|_| aux_error(&out)).cloned())?;
+            (rust(pair.get_item(0))?, Some(rust(pair.get_item(1))?))
+        } else {
+            (out, None)
+        };
+        let (mut flat, tree) = rust(flatten_result(py, &main, &function.debug.name))?;
+        out_tree = Some(tree);
+        count = flat.len();
+        if let Some(aux) = aux {
+            let (values, tree) = rust(flatten_result(py, &aux, &function.debug.name))?;
+            aux_tree = Some(tree);
+            flat.extend(values);
+        }
+        Ok(flat)
+    })
+    .py()?;
+    let Some(out_tree) = out_tree else { return Err(PyTypeError::new_err("jvp did not call the function")) };
+    let filled = out_tangents
+        .into_iter()
+        .zip(&outs)
+        .take(count)
+        .map(|(t, o)| instantiate(t, &o.aval().tangent()).py())
+        .collect::<PyResult<Vec<Value>>>()?;
+    let mut items = vec![
+        super::function::build(py, &out_tree, outs[..count].iter().cloned())?,
+        super::function::build(py, &out_tree, filled)?,
+    ];
+    if let Some(tree) = aux_tree {
+        items.push(super::function::build(py, &tree, outs[count..].iter().cloned())?);
+    }
+    Ok(PyTuple::new(py, items)?.into_any().unbind())
+}
+
+/// Adds the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(grad, m)?)?;
+    m.add_function(wrap_pyfunction!(value_and_grad, m)?)?;
+    m.add_function(wrap_pyfunction!(vjp, m)?)?;
+    m.add_function(wrap_pyfunction!(linearize_fun, m)?)?;
+    m.add_function(wrap_pyfunction!(jvp, m)?)?;
+    m.add_class::<PyVjp>()?;
+    m.add_class::<PyLinear>()
+}
+
+/// Positional arguments and keyword arguments as Python objects, for callers that forward a call.
+pub fn forwarded<'py>(args: &Args<'_, 'py>) -> PyResult<(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>)> {
+    Ok((args_tuple(args)?, kwargs_dict(args)?))
+}

@@ -1,0 +1,323 @@
+//! Programs as Python objects: `ClosedJaxpr`, its equations and variables, for inspection and printing.
+
+use crate::errors::IntoPyResult;
+use crate::tree::PyTreeDef;
+use crate::value::from_value;
+use ferrax_ir::{Atom, Aval, JaxprRef, Value};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Shape, dtype and weak type of a value, as Python sees it (`ShapedArray`).
+#[pyclass(frozen, name = "ShapedArray", module = "ferrax.core", eq, hash, from_py_object)]
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PyAval(pub Aval);
+
+#[pymethods]
+impl PyAval {
+    /// Dimensions.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+        pyo3::types::PyTuple::new(py, self.0.shape.iter())
+    }
+
+    /// Element type.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        crate::dtypes::to_numpy(py, self.0.dtype)
+    }
+
+    /// Whether the dtype yields to others in promotion.
+    #[getter]
+    fn weak_type(&self) -> bool {
+        self.0.weak
+    }
+
+    /// Number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.0.rank()
+    }
+
+    /// Number of elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    /// Prints `float32[3]`, as JAX does.
+    #[pyo3(signature = (short_dtypes = false))]
+    fn str_short(&self, short_dtypes: bool) -> String {
+        if short_dtypes { self.0.to_string() } else { long_text(&self.0) }
+    }
+
+    fn __repr__(&self) -> String {
+        format!("ShapedArray({}{})", long_text(&self.0), if self.0.weak { ", weak_type=True" } else { "" })
+    }
+
+    fn __str__(&self) -> String {
+        self.__repr__()
+    }
+}
+
+/// `float32[2,3]`: an aval with NumPy's dtype names.
+pub fn long_text(aval: &Aval) -> String {
+    let dims: Vec<String> = aval.shape.iter().map(ToString::to_string).collect();
+    format!("{}[{}]", aval.dtype.name(), dims.join(","))
+}
+
+/// A variable or literal of a program.
+#[pyclass(frozen, name = "Var", module = "ferrax.core")]
+pub struct PyAtom {
+    jaxpr: JaxprRef,
+    atom: Atom,
+}
+
+#[pymethods]
+impl PyAtom {
+    /// Shape, dtype and weak type.
+    #[getter]
+    fn aval(&self) -> PyAval {
+        PyAval(self.jaxpr.atom_aval(&self.atom))
+    }
+
+    /// The number of a literal; `None` for variables.
+    #[getter]
+    fn val(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self.atom {
+            Atom::Lit(l) => from_value(py, Value::Lit(l)).map(Some),
+            Atom::Var(_) => Ok(None),
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        match &self.atom {
+            Atom::Lit(l) => format!("{}:{}", l.scalar, self.jaxpr.atom_aval(&self.atom)),
+            Atom::Var(v) => format!("{}:{}", ferrax_ir::print::var_name(v.0 as usize), self.jaxpr.aval(*v)),
+        }
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<PyAtom>().is_ok_and(|o| o.get().atom == self.atom)
+    }
+
+    fn __hash__(&self) -> u64 {
+        match &self.atom {
+            Atom::Var(v) => u64::from(v.0),
+            Atom::Lit(l) => l.scalar.bits as u64,
+        }
+    }
+}
+
+/// A primitive, by name.
+#[pyclass(frozen, name = "Primitive", module = "ferrax.core", eq, hash)]
+#[derive(PartialEq, Eq, Hash)]
+pub struct PyPrimitive {
+    /// JAX's name.
+    #[pyo3(get)]
+    name: String,
+}
+
+#[pymethods]
+impl PyPrimitive {
+    fn __repr__(&self) -> &str {
+        &self.name
+    }
+}
+
+/// One operation of a program.
+#[pyclass(frozen, name = "JaxprEqn", module = "ferrax.core")]
+pub struct PyEqn {
+    jaxpr: JaxprRef,
+    index: usize,
+}
+
+impl PyEqn {
+    fn atoms(&self, atoms: impl Iterator<Item = Atom>) -> Vec<PyAtom> {
+        atoms.map(|atom| PyAtom { jaxpr: self.jaxpr.clone(), atom }).collect()
+    }
+}
+
+#[pymethods]
+impl PyEqn {
+    /// The operation.
+    #[getter]
+    fn primitive(&self) -> PyPrimitive {
+        PyPrimitive { name: self.jaxpr.eqns[self.index].op.name().into() }
+    }
+
+    /// Operands.
+    #[getter]
+    fn invars(&self) -> Vec<PyAtom> {
+        self.atoms(self.jaxpr.eqns[self.index].inputs.iter().copied())
+    }
+
+    /// Results.
+    #[getter]
+    fn outvars(&self) -> Vec<PyAtom> {
+        self.atoms(self.jaxpr.eqns[self.index].outputs.iter().map(|&v| Atom::Var(v)))
+    }
+
+    /// Parameters by name: programs as `ClosedJaxpr`, the others as printed.
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (name, value) in self.jaxpr.eqns[self.index].op.print_params() {
+            match value {
+                ferrax_ir::Param::Jaxpr(j) => dict.set_item(name, Py::new(py, PyJaxpr::new(j))?)?,
+                ferrax_ir::Param::Tuple(items) => {
+                    let list = pyo3::types::PyList::empty(py);
+                    for item in items {
+                        match item {
+                            ferrax_ir::Param::Jaxpr(j) => list.append(Py::new(py, PyJaxpr::new(j))?)?,
+                            other => list.append(other.to_string())?,
+                        }
+                    }
+                    dict.set_item(name, list.to_tuple())?;
+                }
+                ferrax_ir::Param::Text(t) => dict.set_item(name, literal(py, &t))?,
+            }
+        }
+        Ok(dict)
+    }
+}
+
+/// Text as the Python literal it spells, or as itself.
+fn literal<'py>(py: Python<'py>, text: &str) -> Bound<'py, PyAny> {
+    let parsed = py.import("ast").and_then(|ast| ast.call_method1("literal_eval", (text,)));
+    parsed.unwrap_or_else(|_| pyo3::types::PyString::new(py, text).into_any())
+}
+
+/// A program with its constants.
+#[pyclass(frozen, name = "ClosedJaxpr", module = "ferrax.core")]
+pub struct PyJaxpr {
+    /// The program.
+    pub jaxpr: JaxprRef,
+    /// Values of enclosing traces that stand for its leading parameters.
+    pub captured: Vec<Value>,
+    /// Structure of the result of the function it was traced from.
+    pub out_tree: Option<crate::tree::TreeDef>,
+}
+
+impl PyJaxpr {
+    /// A program by itself.
+    pub fn new(jaxpr: JaxprRef) -> Self {
+        PyJaxpr { jaxpr, captured: Vec::new(), out_tree: None }
+    }
+}
+
+#[pymethods]
+impl PyJaxpr {
+    /// The program itself (one class carries both).
+    #[getter]
+    fn jaxpr(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Operations in order.
+    #[getter]
+    fn eqns(&self) -> Vec<PyEqn> {
+        (0..self.jaxpr.eqns.len()).map(|index| PyEqn { jaxpr: self.jaxpr.clone(), index }).collect()
+    }
+
+    /// Parameters.
+    #[getter]
+    fn invars(&self) -> Vec<PyAtom> {
+        self.jaxpr.invars.iter().map(|&v| PyAtom { jaxpr: self.jaxpr.clone(), atom: Atom::Var(v) }).collect()
+    }
+
+    /// Variables bound to the constants.
+    #[getter]
+    fn constvars(&self) -> Vec<PyAtom> {
+        self.jaxpr.constvars.iter().map(|&v| PyAtom { jaxpr: self.jaxpr.clone(), atom: Atom::Var(v) }).collect()
+    }
+
+    /// Results.
+    #[getter]
+    fn outvars(&self) -> Vec<PyAtom> {
+        self.jaxpr.outvars.iter().map(|&atom| PyAtom { jaxpr: self.jaxpr.clone(), atom }).collect()
+    }
+
+    /// The parameters' avals.
+    #[getter]
+    fn in_avals(&self) -> Vec<PyAval> {
+        self.jaxpr.in_avals().into_iter().map(PyAval).collect()
+    }
+
+    /// The results' avals.
+    #[getter]
+    fn out_avals(&self) -> Vec<PyAval> {
+        self.jaxpr.out_avals().into_iter().map(PyAval).collect()
+    }
+
+    /// Values of the constants.
+    #[getter]
+    fn consts(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        self.jaxpr.consts.iter().map(|c| from_value(py, Value::Array(c.clone()))).collect()
+    }
+
+    /// Alias of `consts`.
+    #[getter]
+    fn literals(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        self.consts(py)
+    }
+
+    /// Effects, as text.
+    #[getter]
+    fn effects(&self) -> Vec<&'static str> {
+        let e = self.jaxpr.effects.0;
+        [(1, "IO"), (2, "Ordered"), (4, "Debug")].iter().filter(|(b, _)| e & b != 0).map(|(_, n)| *n).collect()
+    }
+
+    /// Structure of the traced function's result.
+    #[getter]
+    fn out_tree(&self) -> Option<PyTreeDef> {
+        self.out_tree.clone().map(PyTreeDef)
+    }
+
+    /// Values that the traced function closed over from enclosing traces.
+    #[getter]
+    fn captured(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        self.captured.iter().map(|v| from_value(py, v.clone())).collect()
+    }
+
+    /// Applies the program to flat values.
+    #[pyo3(signature = (*args))]
+    fn eval(&self, py: Python<'_>, args: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
+        let values = args.iter().map(crate::value::to_value).collect::<PyResult<Vec<Value>>>()?;
+        if values.len() != self.jaxpr.invars.len() {
+            return Err(pyo3::exceptions::PyTypeError::new_err(format!(
+                "the program takes {} arguments, got {}",
+                self.jaxpr.invars.len(),
+                values.len()
+            )));
+        }
+        let outs = ferrax_transform::eval_jaxpr(&self.jaxpr, &values).py()?;
+        outs.into_iter().map(|v| from_value(py, v)).collect()
+    }
+
+    fn pretty_print(&self) -> String {
+        self.jaxpr.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        self.jaxpr.to_string()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<PyJaxpr>().is_ok_and(|o| o.get().jaxpr == self.jaxpr)
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.jaxpr.structural_hash()
+    }
+}
+
+/// Adds the classes.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyJaxpr>()?;
+    m.add_class::<PyEqn>()?;
+    m.add_class::<PyAtom>()?;
+    m.add_class::<PyPrimitive>()?;
+    m.add_class::<PyAval>()?;
+    m.add_function(wrap_pyfunction!(super::source::set_library_folder, m)?)
+}

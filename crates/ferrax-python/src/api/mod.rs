@@ -1,0 +1,31 @@
+//! The transformations as Python sees them: `jit`, `grad`, `vmap`, `jvp`, `vjp` and what they share.
+//!
+//! Wrapped functions are callables of the [`crate::fastcall`] type, so calling one takes no Python frame of
+//! ferrax's. Trees are flattened here; the work is done by `ferrax_transform` on flat lists of values.
+//!
+//! Read next: [`function`] for how a Python function becomes one of flat values, then [`jit`].
+
+use pyo3::prelude::*;
+
+pub mod control;
+pub mod custom;
+pub mod flat;
+pub mod function;
+pub mod grad;
+pub mod jaxpr;
+pub mod jit;
+pub mod jit_cache;
+pub mod source;
+pub mod vmap;
+
+/// Adds the names of this module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    source::install();
+    jaxpr::register(m)?;
+    jit::register(m)?;
+    grad::register(m)?;
+    vmap::register(m)?;
+    flat::register(m)?;
+    control::register(m)?;
+    custom::register(m)
+}

@@ -1,0 +1,103 @@
+//! Source tokens from Python frames: a number for the code object and the instruction offset.
+//!
+//! Code objects are numbered the first time they are seen and kept alive from then on; whether one belongs to
+//! the library itself is found out once. Text is made only when an error is shown.
+
+use ferrax_base::source::{Location, SourceHost, set_host};
+use ferrax_base::Source;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyCode;
+use rustc_hash::FxHashMap;
+use std::sync::{Mutex, OnceLock};
+
+struct Unit {
+    code: Py<PyAny>,
+    library: bool,
+}
+
+#[derive(Default)]
+struct Units {
+    numbers: FxHashMap<usize, u32>,
+    units: Vec<Unit>,
+}
+
+static UNITS: Mutex<Option<Units>> = Mutex::new(None);
+static LIBRARY: OnceLock<String> = OnceLock::new();
+
+/// Frames of files below this folder belong to the library and are skipped.
+#[pyfunction]
+pub fn set_library_folder(folder: String) {
+    let _ = LIBRARY.set(folder);
+}
+
+/// Makes Python the host of source tokens.
+pub fn install() {
+    set_host(SourceHost { capture, describe });
+}
+
+fn number(py: Python<'_>, code: *mut ffi::PyObject) -> (u32, bool) {
+    let mut guard = UNITS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let table = guard.get_or_insert_default();
+    if let Some(&n) = table.numbers.get(&(code as usize)) {
+        return (n, table.units[n as usize].library);
+    }
+    // SAFETY: `code` is a live code object: the caller holds a reference.
+    let code: Py<PyAny> = unsafe { Bound::from_borrowed_ptr(py, code) }.unbind();
+    let file: String =
+        code.getattr(py, "co_filename").and_then(|f| f.extract(py)).unwrap_or_default();
+    let library = LIBRARY.get().is_some_and(|folder| file.starts_with(folder.as_str()));
+    let n = table.units.len() as u32;
+    table.numbers.insert(code.as_ptr() as usize, n);
+    table.units.push(Unit { code, library });
+    (n, library)
+}
+
+/// The innermost frame outside the library.
+fn capture() -> Source {
+    // SAFETY: frames are walked with the interpreter attached; every owned reference is released.
+    unsafe {
+        if ffi::Py_IsInitialized() == 0 || ffi::PyGILState_Check() == 0 {
+            return Source::default();
+        }
+        let py = Python::assume_attached();
+        let first = ffi::PyEval_GetFrame();
+        if first.is_null() {
+            return Source::default();
+        }
+        ffi::Py_INCREF(first.cast());
+        let mut frame = first;
+        while !frame.is_null() {
+            let code = ffi::PyFrame_GetCode(frame);
+            let (n, library) = number(py, code.cast());
+            ffi::Py_DECREF(code.cast());
+            if !library {
+                let offset = ffi::PyFrame_GetLasti(frame);
+                ffi::Py_DECREF(frame.cast());
+                return Source { unit: n + 1, offset: offset.max(0) as u32 };
+            }
+            let back = ffi::PyFrame_GetBack(frame);
+            ffi::Py_DECREF(frame.cast());
+            frame = back;
+        }
+        Source::default()
+    }
+}
+
+fn describe(source: Source) -> Option<Location> {
+    Python::attach(|py| {
+        let code = {
+            let guard = UNITS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            guard.as_ref()?.units.get(source.unit as usize - 1)?.code.clone_ref(py)
+        };
+        let code = code.bind(py).cast::<PyCode>().ok()?.clone();
+        let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
+        let function: String = code.getattr("co_qualname").ok()?.extract().ok()?;
+        // SAFETY: a code object and an offset inside it.
+        let line = unsafe { ffi::PyCode_Addr2Line(code.as_ptr().cast(), source.offset as i32) };
+        let linecache = py.import("linecache").ok()?;
+        let text: Option<String> = linecache.call_method1("getline", (&file, line)).ok()?.extract().ok();
+        let text = text.filter(|t| !t.trim().is_empty());
+        Some(Location { file, line: line.max(0) as u32, function, text })
+    })
+}

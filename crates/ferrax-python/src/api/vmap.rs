@@ -1,0 +1,215 @@
+//! `vmap`: axes for the arguments by prefix tree, one batched run, axes for the results.
+
+use super::function::{FlatCall, Function, Leaves, build, wrap_names};
+use super::jaxpr::long_text;
+use crate::errors::IntoPyResult;
+use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
+use crate::tree::{self, TreeDef};
+use crate::value::to_value;
+use ferrax_ir::Value;
+use ferrax_transform::VmapAxis;
+use ferrax_transform::batching::place_axis;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::Arc;
+
+/// A vectorized function.
+struct Vmap {
+    function: Function,
+    in_axes: Py<PyAny>,
+    out_axes: Py<PyAny>,
+    /// `in_axes` is this one number.
+    in_number: Option<i64>,
+    /// `out_axes` is this one number.
+    out_number: Option<i64>,
+    axis_name: Option<Arc<str>>,
+    axis_size: Option<usize>,
+}
+
+/// One axis of a prefix tree: a number or `None`.
+fn axis(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<i64>> {
+    if obj.is_none() {
+        return Ok(None);
+    }
+    obj.extract::<i64>().map(Some).map_err(|_| {
+        let kind = obj.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
+        PyTypeError::new_err(format!("vmap {what} must be an int, None, or a pytree of these, but got a leaf of type {kind}"))
+    })
+}
+
+impl Vmap {
+    fn in_axes(&self, args: &Args<'_, '_>, tree: &TreeDef, leaves: usize) -> PyResult<Vec<Option<i64>>> {
+        if let Some(n) = self.in_number {
+            return Ok(vec![Some(n); leaves]);
+        }
+        let py = args.py();
+        let axes = self.in_axes.bind(py);
+        let whole = match axes.cast::<PyTuple>() {
+            Ok(t) if t.len() != args.len() => {
+                return Err(PyValueError::new_err(format!(
+                    "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments \
+                     passed to the function, but got len(in_axes)={}, len(args)={}",
+                    t.len(),
+                    args.len()
+                )));
+            }
+            _ => axes.clone(),
+        };
+        let (arg_tree, kw_leaves) = tree::split_call(tree)?;
+        let flat = tree::flatten_axes(py, &whole, &arg_tree, "vmap in_axes")?;
+        let mut out = flat.iter().map(|a| axis(a.bind(py), "in_axes")).collect::<PyResult<Vec<_>>>()?;
+        // Keyword arguments are mapped over their leading axis.
+        out.extend(std::iter::repeat_n(Some(0), kw_leaves));
+        Ok(out)
+    }
+
+    fn dims(&self, py: Python<'_>, axes: &[Option<i64>], values: &[Value], tree: &TreeDef) -> PyResult<(Vec<Option<usize>>, usize)> {
+        let mut dims = Vec::with_capacity(values.len());
+        let mut size = self.axis_size;
+        let mut uneven = false;
+        for (a, v) in axes.iter().zip(values) {
+            let Some(a) = a else {
+                dims.push(None);
+                continue;
+            };
+            let rank = v.rank() as i64;
+            let at = if *a < 0 { a + rank } else { *a };
+            if at < 0 || at >= rank {
+                return Err(PyValueError::new_err(format!(
+                    "vmap was requested to map its argument along axis {a}, which implies that its rank should be at \
+                     least {}, but is only {rank} (its shape is {})",
+                    if *a < 0 { -a } else { a + 1 },
+                    ferrax_base::shape::Tuple(v.shape())
+                )));
+            }
+            let n = v.shape()[at as usize];
+            uneven |= size.is_some_and(|s| s != n);
+            size = size.or(Some(n));
+            dims.push(Some(at as usize));
+        }
+        if uneven {
+            return Err(self.uneven(py, &dims, values, tree));
+        }
+        match size {
+            Some(n) => Ok((dims, n)),
+            None => Err(PyValueError::new_err("vmap must have at least one non-None value in in_axes")),
+        }
+    }
+
+    #[cold]
+    fn uneven(&self, py: Python<'_>, dims: &[Option<usize>], values: &[Value], tree: &TreeDef) -> PyErr {
+        let names = self.function.debug_for(py, tree, &[]).arg_names.map(|f| f()).unwrap_or_default();
+        let mut text = String::from("vmap got inconsistent sizes for array axes to be mapped:");
+        let mut seen: Vec<usize> = Vec::new();
+        for (i, (d, v)) in dims.iter().zip(values).enumerate() {
+            let Some(d) = d else { continue };
+            let n = v.shape()[*d];
+            if seen.contains(&n) {
+                continue;
+            }
+            seen.push(n);
+            let name = names.get(i).map_or_else(|| format!("argument {i}"), |n| format!("argument {n}"));
+            text += &format!("\n  * one axis had size {n}: axis {d} of {name} of type {};", long_text(&v.aval()));
+        }
+        if let Some(n) = self.axis_size.filter(|n| !seen.contains(n)) {
+            text += &format!("\n  * axis_size was given as {n};");
+        }
+        text.pop();
+        PyValueError::new_err(text)
+    }
+
+    fn out_axes(&self, py: Python<'_>, tree: &TreeDef, leaves: usize) -> PyResult<Vec<Option<i64>>> {
+        if let Some(n) = self.out_number {
+            return Ok(vec![Some(n); leaves]);
+        }
+        let flat = tree::flatten_axes(py, self.out_axes.bind(py), tree, "vmap out_axes")?;
+        flat.iter().map(|a| axis(a.bind(py), "out_axes")).collect()
+    }
+
+    fn run(&self, args: &Args<'_, '_>) -> PyResult<Py<PyAny>> {
+        let py = args.py();
+        let mut leaves = Leaves::new();
+        let tree = tree::flatten_call(py, args, &mut leaves)?;
+        let axes = self.in_axes(args, &tree, leaves.len())?;
+        let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
+        let (dims, size) = self.dims(py, &axes, &values, &tree)?;
+        let axis = VmapAxis { size, name: self.axis_name.clone() };
+        let mut call = FlatCall::new(py, &self.function.fun, &tree, &self.function.debug.name);
+        let outs = ferrax_transform::vmap(self.function.debug.clone(), axis, &values, &dims, |v| call.call(v)).py()?;
+        let out_tree = call.out_tree()?;
+        let out_axes = self.out_axes(py, &out_tree, outs.len())?;
+        let placed = outs
+            .iter()
+            .zip(out_axes)
+            .map(|((v, d), at)| place_axis(v, *d, at, size).py())
+            .collect::<PyResult<Vec<Value>>>()?;
+        build(py, &out_tree, placed)
+    }
+}
+
+impl FastCall for Vmap {
+    const TYPE_NAME: &'static std::ffi::CStr = c"ferrax.VmapFunction";
+    const METHOD: bool = true;
+
+    fn call<'py>(&self, _py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
+        self.run(&args)
+    }
+
+    fn traverse(&self, visit: &mut Visit) {
+        visit.object(&self.function.fun);
+        visit.object(&self.in_axes);
+        visit.object(&self.out_axes);
+    }
+}
+
+/// A vectorized function; see `ferrax.vmap`.
+#[pyfunction]
+#[pyo3(signature = (fun, in_axes, out_axes, axis_name, axis_size))]
+fn vmap(
+    py: Python<'_>,
+    fun: &Bound<'_, PyAny>,
+    in_axes: Bound<'_, PyAny>,
+    out_axes: Bound<'_, PyAny>,
+    axis_name: Option<Bound<'_, PyAny>>,
+    axis_size: Option<usize>,
+) -> PyResult<Py<PyAny>> {
+    let function = Function::new(fun, "vmap")?;
+    if !(in_axes.is_none() || in_axes.extract::<i64>().is_ok() || in_axes.is_instance_of::<PyTuple>()) {
+        return Err(PyTypeError::new_err(format!(
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed \
+             to the function, but got {}.",
+            in_axes.repr()?
+        )));
+    }
+    let axis_name = axis_name.map(|n| n.str().map(|s| Arc::from(s.to_string()))).transpose()?;
+    let vmap = Vmap {
+        function,
+        in_number: in_axes.extract().ok(),
+        out_number: out_axes.extract().ok(),
+        in_axes: in_axes.unbind(),
+        out_axes: out_axes.unbind(),
+        axis_name,
+        axis_size,
+    };
+    let doc = format!("Vectorized version of {}.", vmap.function.debug.name);
+    let wrapper = new_callable(py, vmap, "vmap", &doc, Signature::Unknown)?;
+    wrap_names(wrapper.bind(py), fun)?;
+    wrapper.setattr(py, "__doc__", doc)?;
+    Ok(wrapper)
+}
+
+/// Size of a named mapped axis.
+#[pyfunction]
+fn axis_size(name: &str) -> PyResult<usize> {
+    match ferrax_transform::batching::named_axis(name) {
+        Some((size, _)) => Ok(size),
+        None => Err(pyo3::exceptions::PyNameError::new_err(format!("unbound axis name: {name}"))),
+    }
+}
+
+/// Adds the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(vmap, m)?)?;
+    m.add_function(wrap_pyfunction!(axis_size, m)?)
+}
