@@ -15,6 +15,9 @@ use ferrax_transform::batching::place_axis;
 use ferrax_transform::staging::stage_closed;
 use ferrax_transform::structural::broadcast_batch;
 
+/// The callbacks.
+pub static PRIMITIVES: &[&dyn crate::registry::Primitive] = &[&PURE_CALLBACK, &IO_CALLBACK, &DEBUG_CALLBACK];
+
 /// What a callback may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallbackKind {
@@ -109,10 +112,7 @@ macro_rules! callback {
 
 fn no_jvp(op: &OpRef, _: &Callback, _: &[Value], _: &[Option<Value>]) -> Result<(Values, Tangents)> {
     let what = if op.is(&PURE_CALLBACK) { "Pure callbacks do" } else { "IO callbacks do" };
-    bail!(
-        Value,
-        "{what} not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
-    )
+    bail!(Value, "{what} not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients.")
 }
 
 fn debug_jvp(op: &OpRef, _: &Callback, primals: &[Value], _: &[Option<Value>]) -> Result<(Values, Tangents)> {
@@ -132,7 +132,13 @@ callback!(
 callback!(DEBUG_CALLBACK, "debug_callback", "Shows values to a host function.", |_| Effects::DEBUG, debug_jvp);
 
 /// Calls host code with `args`; the results have the announced avals.
-pub fn callback(kind: CallbackKind, host: HostRef, avals: Vec<Aval>, method: VmapMethod, args: &[Value]) -> Result<Values> {
+pub fn callback(
+    kind: CallbackKind,
+    host: HostRef,
+    avals: Vec<Aval>,
+    method: VmapMethod,
+    args: &[Value],
+) -> Result<Values> {
     let def = match kind {
         CallbackKind::Pure => &PURE_CALLBACK,
         CallbackKind::Io | CallbackKind::Ordered => &IO_CALLBACK,
@@ -168,11 +174,8 @@ fn callback_batch(
             let size = |d: &Option<usize>| {
                 if d.is_none() && p.vmap_method == VmapMethod::ExpandDims { 1 } else { axis.size }
             };
-            let whole: Vec<Value> = args
-                .iter()
-                .zip(dims)
-                .map(|(v, d)| broadcast_batch(v, *d, size(d), 0))
-                .collect::<Result<_>>()?;
+            let whole: Vec<Value> =
+                args.iter().zip(dims).map(|(v, d)| broadcast_batch(v, *d, size(d), 0)).collect::<Result<_>>()?;
             let avals = p.result_avals.0.iter().map(|a| {
                 let mut a = a.clone();
                 a.shape.insert(0, axis.size);

@@ -97,10 +97,9 @@ fn rejected(name: &str, dtype: DType, position: Option<usize>, accept: Accept) -
             "{name} does not accept dtype {dtype} at position {i}. Accepted dtypes at position {i} are subtypes of \
              {names}."
         ),
-        None => ferrax_base::error!(
-            Type,
-            "{name} does not accept dtype {dtype}. Accepted dtypes are subtypes of {names}."
-        ),
+        None => {
+            ferrax_base::error!(Type, "{name} does not accept dtype {dtype}. Accepted dtypes are subtypes of {names}.")
+        }
     }
 }
 

@@ -6,7 +6,9 @@
 //!
 //! Read next: [`common`], then [`elementwise`].
 
+pub mod callback;
 pub mod common;
+pub mod control;
 pub mod elementwise;
 pub mod numbers;
 pub mod registry;

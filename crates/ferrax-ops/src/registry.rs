@@ -55,6 +55,8 @@ pub fn all() -> Vec<&'static dyn Primitive> {
     let mut out: Vec<&'static dyn Primitive> = Vec::new();
     out.extend(crate::elementwise::PRIMITIVES);
     out.extend(STRUCTURAL);
+    out.extend(crate::control::PRIMITIVES);
+    out.extend(crate::callback::PRIMITIVES);
     out
 }
 

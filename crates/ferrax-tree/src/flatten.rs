@@ -151,10 +151,7 @@ pub fn unflatten<H: Host, V: Build<H>>(
         if let KindRef::Leaf = kind {
             let Some(leaf) = leaves.next() else {
                 let expected = tree.num_leaves();
-                return Err(H::error(error!(
-                    Value,
-                    "Too few leaves for PyTreeDef; expected {expected}, got {used}"
-                )));
+                return Err(H::error(error!(Value, "Too few leaves for PyTreeDef; expected {expected}, got {used}")));
             };
             used += 1;
             stack.push(leaf);

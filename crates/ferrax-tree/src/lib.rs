@@ -66,11 +66,7 @@ pub trait Host: Sized + 'static {
     /// The head of a registered container, `C[aux]`.
     fn custom_text(cx: Self::Cx<'_>, custom: &Self::Custom, aux: &Self::Aux) -> Result<String, Self::Error>;
     /// Path keys for the children of a node of which only the structure is known.
-    fn child_keys(
-        cx: Self::Cx<'_>,
-        kind: KindRef<'_, Self>,
-        arity: usize,
-    ) -> Result<Vec<Self::PathKey>, Self::Error>;
+    fn child_keys(cx: Self::Cx<'_>, kind: KindRef<'_, Self>, arity: usize) -> Result<Vec<Self::PathKey>, Self::Error>;
     /// The error for a tree deeper than [`Host::max_depth`].
     fn too_deep() -> Self::Error {
         Self::error(ferrax_base::error!(Value, "the tree is too deep; it may contain itself"))

@@ -46,7 +46,11 @@ fn what<H: Host>(left: (KindRef<'_, H>, usize), right: (KindRef<'_, H>, usize)) 
         (Dict(_), Dict(_)) => What::Children,
         (Named(a), Named(b)) if H::class_eq(a, b) => What::Lengths,
         (Custom(a, _), Custom(b, _)) if H::custom_eq(a, b) => {
-            if left.1 == right.1 { What::Metadata } else { What::Children }
+            if left.1 == right.1 {
+                What::Metadata
+            } else {
+                What::Children
+            }
         }
         _ => What::Types,
     }
@@ -95,11 +99,7 @@ fn compare<'a, H: Host>(
     }
     let (kind, arity) = (left.kind(), left.arity());
     if arity != right.arity() || !kind.equals(cx, right.kind())? {
-        found.push(Difference {
-            path: path.clone(),
-            left: (kind, arity),
-            right: (right.kind(), right.arity()),
-        });
+        found.push(Difference { path: path.clone(), left: (kind, arity), right: (right.kind(), right.arity()) });
         return Ok(());
     }
     let keys = H::child_keys(cx, kind, arity)?;

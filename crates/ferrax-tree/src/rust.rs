@@ -186,11 +186,7 @@ impl<T> Nodes<RustHost> for &Tree<T> {
         Ok(kind)
     }
 
-    fn open_with_keys(
-        &self,
-        (): (),
-        children: &mut Children<(Step, Self)>,
-    ) -> Result<Option<Kind<RustHost>>> {
+    fn open_with_keys(&self, (): (), children: &mut Children<(Step, Self)>) -> Result<Option<Kind<RustHost>>> {
         let (kind, parts) = self.parts();
         let keys = match &kind {
             None => Vec::new(),
@@ -247,11 +243,7 @@ impl<T> Nodes<RustHost> for &Tree<T> {
 }
 
 impl<T> Build<RustHost> for Tree<T> {
-    fn close(
-        (): (),
-        kind: KindRef<'_, RustHost>,
-        children: impl ExactSizeIterator<Item = Self>,
-    ) -> Result<Self> {
+    fn close((): (), kind: KindRef<'_, RustHost>, children: impl ExactSizeIterator<Item = Self>) -> Result<Self> {
         Ok(match kind {
             KindRef::Leaf => return Err(error!(Internal, "a leaf has no children")),
             KindRef::None => Tree::None,

@@ -336,11 +336,7 @@ impl<H: Host> TreeDef<H> {
     }
 
     /// The structure as text with the given words for the leaves.
-    pub fn text_with<'s>(
-        &self,
-        cx: H::Cx<'_>,
-        leaves: impl IntoIterator<Item = &'s str>,
-    ) -> Result<String, H::Error> {
+    pub fn text_with<'s>(&self, cx: H::Cx<'_>, leaves: impl IntoIterator<Item = &'s str>) -> Result<String, H::Error> {
         let mut leaves = leaves.into_iter();
         let mut stack: Vec<String> = Vec::new();
         for (kind, arity) in self.postorder() {

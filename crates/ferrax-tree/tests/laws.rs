@@ -148,10 +148,7 @@ fn text() {
         ("c", Tree::Struct(class("P", 1), vec![leaf()])),
         ("d", Tree::Tagged("C".into(), "x".into(), vec![])),
     ]);
-    assert_eq!(
-        def(&tree).text(()).unwrap(),
-        "{a: (*,), b: [*, None], c: CustomNode(P, [*]), d: CustomNode(C[x], [])}"
-    );
+    assert_eq!(def(&tree).text(()).unwrap(), "{a: (*,), b: [*, None], c: CustomNode(P, [*]), d: CustomNode(C[x], [])}");
 }
 
 #[test]

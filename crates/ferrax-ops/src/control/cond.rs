@@ -1,8 +1,11 @@
 //! `cond`: runs one of several programs, chosen by an index (`lax.cond`, `lax.switch`).
 
-use super::{batch_first, batch_where, check_args, dims_of, eval_reference, instantiate_all, mask, or, present, split_linear, spread};
-use crate::elementwise::select_n;
-use ferrax_base::{Aval, Result, bail};
+use super::{
+    batch_first, batch_where, check_args, dims_of, eval_reference, instantiate_all, mask, or, present, split_linear,
+    spread,
+};
+use crate::{clamp, select_n};
+use ferrax_base::{Aval, DType, Result, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::{Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
 use ferrax_loops::Kind;
@@ -25,7 +28,7 @@ pub static COND: Def<Cond> = Def {
     name: "cond",
     doc: "Runs the branch that an index chooses.",
     shape: |p, args| {
-        if args[0].rank() != 0 || args[0].dtype != ferrax_base::DType::I32 {
+        if args[0].rank() != 0 || args[0].dtype != DType::I32 {
             bail!(Type, "cond's index must be a scalar int32, got {}", args[0]);
         }
         for b in &p.branches {
@@ -103,7 +106,8 @@ fn share_residuals(programs: &[LinearProgram], outs: usize) -> (Vec<Vec<usize>>,
             avals[outs..]
                 .iter()
                 .map(|a| {
-                    let free = (0..slots.len()).find(|&i| !used.get(i).copied().unwrap_or(false) && slots[i].same_type(a));
+                    let free =
+                        (0..slots.len()).find(|&i| !used.get(i).copied().unwrap_or(false) && slots[i].same_type(a));
                     let at = free.unwrap_or_else(|| {
                         slots.push(a.with_weak(false));
                         slots.len() - 1
@@ -184,7 +188,8 @@ fn cond_batch(
 ) -> Result<(Values, BatchDims)> {
     let batched = mask(&dims[1..]);
     if dims[0].is_none() {
-        let (programs, out) = uniform(&p.branches, |b, force| batch_jaxpr(b, axis, &batched, force), |p| &p.batched_out)?;
+        let (programs, out) =
+            uniform(&p.branches, |b, force| batch_jaxpr(b, axis, &batched, force), |p| &p.batched_out)?;
         let operands = batch_first(&args[1..], &dims[1..], axis.size)?;
         let outs = cond(programs.into_iter().map(|p| p.jaxpr).collect(), &args[0], &operands)?;
         return Ok((outs.into(), dims_of(&out)));
@@ -197,7 +202,8 @@ fn cond_batch(
     for b in &p.branches {
         cases.push(eval_jaxpr(&batch_jaxpr(b, axis, &batched, &all)?.jaxpr, &operands)?);
     }
-    let index = crate::elementwise::clamp_index(&index, p.branches.len())?;
+    let last = Value::int(DType::I32, p.branches.len() as i64 - 1);
+    let index = clamp(&Value::int(DType::I32, 0), &index, &last)?;
     let mut outs = Values::new();
     for i in 0..all.len() {
         let shape = cases[0][i].shape().to_vec();

@@ -63,7 +63,13 @@ pub(crate) fn transpose_call(j: &JaxprRef, cts: &[Option<Value>], args: &[Transp
 }
 
 /// Calls `fun` with the rule `jvp`.
-pub fn custom_jvp_call(name: Arc<str>, fun: CallableRef, jvp: CallableRef, symbolic_zeros: bool, args: &[Value]) -> Result<Values> {
+pub fn custom_jvp_call(
+    name: Arc<str>,
+    fun: CallableRef,
+    jvp: CallableRef,
+    symbolic_zeros: bool,
+    args: &[Value],
+) -> Result<Values> {
     let params = CustomJvp { name, call_jaxpr: None, fun, jvp, num_consts: 0, symbolic_zeros };
     bind(&OpRef::new(&CUSTOM_JVP, params), args)
 }
@@ -128,9 +134,8 @@ impl Batched {
 impl Callable for Batched {
     fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
         // Tangents follow their primals' axes, so a rule gets the mask twice.
-        let dims: Vec<Option<usize>> = (0..args.len())
-            .map(|i| self.batched[i % self.batched.len().max(1)].then_some(0))
-            .collect();
+        let dims: Vec<Option<usize>> =
+            (0..args.len()).map(|i| self.batched[i % self.batched.len().max(1)].then_some(0)).collect();
         let outs = vmap(DebugInfo::named(&self.name), self.axis.clone(), args, &dims, |a| self.fun.0.call(a))?;
         outs.iter().map(|(v, d)| place_axis(v, *d, Some(0), self.axis.size)).collect()
     }

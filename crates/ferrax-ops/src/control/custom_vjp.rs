@@ -199,7 +199,8 @@ pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
     }),
     batch: Slot::Rule(|_, p, axis, args, dims| {
         let args = super::batch_first(args, dims, axis.size)?;
-        let rule = BatchedRule::wrap(&p.rule, axis, super::mask(&dims[p.num_res..]), Some(super::mask(&dims[..p.num_res])));
+        let rule =
+            BatchedRule::wrap(&p.rule, axis, super::mask(&dims[p.num_res..]), Some(super::mask(&dims[..p.num_res])));
         let avals = p.out_avals.0.iter().map(|a| {
             let mut a = a.clone();
             a.shape.insert(0, axis.size);
@@ -288,8 +289,7 @@ fn custom_vjp_batch(
     if dims[..p.num_consts].iter().any(Option::is_some) {
         return Err(error!(
             NotImplemented,
-            "vmap of the custom_vjp function {} that closes over a mapped value; pass it as an argument",
-            p.name
+            "vmap of the custom_vjp function {} that closes over a mapped value; pass it as an argument", p.name
         ));
     }
     let args = super::batch_first(args, dims, axis.size)?;

@@ -22,6 +22,20 @@ use ferrax_transform::structural::{broadcast_batch, instantiate};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+use crate::registry::Primitive;
+
+/// The higher-order primitives.
+pub static PRIMITIVES: &[&dyn Primitive] = &[
+    &jit::JIT,
+    &cond::COND,
+    &while_loop::WHILE,
+    &scan::SCAN,
+    &custom_jvp::CUSTOM_JVP,
+    &custom_vjp::CUSTOM_VJP,
+    &custom_vjp::CUSTOM_VJP_LINEAR,
+    &remat::REMAT,
+];
+
 /// A host function of values, compared by identity.
 pub trait Callable: Send + Sync {
     /// Applies it.

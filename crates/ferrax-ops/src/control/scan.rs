@@ -46,8 +46,7 @@ pub static SCAN: Def<Scan> = Def {
     stablehlo: Slot::None("later"),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let body = Arc::new(subgraph(&p.jaxpr)?);
-        let kind =
-            Kind::Scan { body, length: p.length, reverse: p.reverse, consts: p.num_consts, carry: p.num_carry };
+        let kind = Kind::Scan { body, length: p.length, reverse: p.reverse, consts: p.num_consts, carry: p.num_carry };
         let types: Vec<Type> = outs.iter().map(Type::from).collect();
         Ok(b.push_many(kind, args, &types))
     }),
@@ -160,8 +159,7 @@ fn scan_jvp(_: &OpRef, p: &Scan, primals: &[Value], tangents: &[Option<Value>]) 
         tangents[fx..].iter().flatten().cloned().collect(),
     ]
     .concat();
-    let params =
-        Scan { jaxpr: body.into(), num_consts: p.num_consts + nc, num_carry: p.num_carry + nk, ..p.clone() };
+    let params = Scan { jaxpr: body.into(), num_consts: p.num_consts + nc, num_carry: p.num_carry + nk, ..p.clone() };
     let outs = scan(params, &args)?;
     let ys = &outs[p.num_carry + oc..];
     let primal_outs = [&outs[..p.num_carry], &ys[..p.ys()]].concat();
@@ -262,12 +260,7 @@ fn scan_linearize(_: &OpRef, p: &Scan, primals: &[Value], tangents: &[Option<Val
     let t = &program.linear.invars[program.residuals..];
     let mut body = (*program.linear).clone();
     body.invars = [&const_vars[..], &t[..nc], &t[nc..nc + nk], &row_vars[..], &t[nc + nk..]].concat();
-    let params = Scan {
-        jaxpr: body.into(),
-        num_consts: const_res.len() + nc,
-        num_carry: nk,
-        ..p.clone()
-    };
+    let params = Scan { jaxpr: body.into(), num_consts: const_res.len() + nc, num_carry: nk, ..p.clone() };
     let args = [
         const_res,
         tangents[..p.num_consts].iter().flatten().cloned().collect(),
@@ -339,7 +332,13 @@ fn scan_transpose(_: &OpRef, p: &Scan, cts: &[Option<Value>], args: &[TransposeA
 }
 
 /// One step backward: (residuals, accumulated cotangents of consts, of the carry, residual rows, row cotangents).
-fn transpose_body(p: &Scan, linear: &[bool], avals: &[Aval], sizes: [usize; 4], values: &[Value]) -> Result<Vec<Value>> {
+fn transpose_body(
+    p: &Scan,
+    linear: &[bool],
+    avals: &[Aval],
+    sizes: [usize; 4],
+    values: &[Value],
+) -> Result<Vec<Value>> {
     let (res_consts, rest) = values.split_at(sizes[0]);
     let (ct_consts, rest) = rest.split_at(sizes[1]);
     let (ct_carry, rest) = rest.split_at(sizes[2]);

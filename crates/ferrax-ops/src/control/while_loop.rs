@@ -5,7 +5,7 @@
 
 use super::cond::subgraph;
 use super::{batch_where, check_args, dims_of, eval_reference, mask, or, present, spread};
-use crate::elementwise::select;
+use crate::{convert_element_type, ne, reduce_sum, select};
 use ferrax_base::{Aval, DType, Result, bail, error};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::{Def, JaxprRef, OpRef, Slot, Special, Tangents, Value, Values, bind};
@@ -128,8 +128,13 @@ fn while_jvp(_: &OpRef, p: &While, primals: &[Value], tangents: &[Option<Value>]
         cond_jaxpr: cond,
         cond_nconsts: p.cond_nconsts,
     };
-    let args: Vec<Value> =
-        primals[..first].iter().cloned().chain(const_tangents).chain(primals[first..].iter().cloned()).chain(carry_tangents).collect();
+    let args: Vec<Value> = primals[..first]
+        .iter()
+        .cloned()
+        .chain(const_tangents)
+        .chain(primals[first..].iter().cloned())
+        .chain(carry_tangents)
+        .collect();
     let mut outs = while_loop(params, &args)?;
     let out_tangents = outs.split_off(p.carry());
     Ok((outs.into(), spread(out_tangents, &carry_nonzero)))
@@ -200,7 +205,8 @@ fn while_batch(
 fn per_row(p: &While, body: &JaxprRef, test: &JaxprRef) -> Result<While> {
     let cond_jaxpr = stage_closed("vmap", test.debug.clone(), &test.in_avals(), |args| {
         let rows = eval_jaxpr(test, args)?.remove(0);
-        Ok(vec![crate::reduce::reduce_or(&rows, &[0])?])
+        let running = reduce_sum(&convert_element_type(&rows, DType::I32)?, &[0])?;
+        Ok(vec![ne(&running, &Value::int(DType::I32, 0))?])
     })?;
     let test_consts = test.in_avals()[..p.cond_nconsts].to_vec();
     let avals: Vec<Aval> = body.in_avals()[..p.body_nconsts]

@@ -6,8 +6,8 @@
 //! Read next: `compare.rs`.
 
 use crate::common::{
-    Accept, LATER, NO_REWRITE, NOT_LINEAR, binary_jvp, check_operand, constant, full_like,
-    nary_aval, nary_batch, nary_result_shape, one, stretch, unbroadcast, zero_jvp, zeros_like,
+    Accept, LATER, NO_REWRITE, NOT_LINEAR, binary_jvp, check_operand, constant, full_like, nary_aval, nary_batch,
+    nary_result_shape, one, stretch, unbroadcast, zero_jvp, zeros_like,
 };
 use crate::elementwise::compare::eq;
 use crate::elementwise::convert::convert_element_type;
@@ -77,7 +77,6 @@ macro_rules! numbers {
 }
 pub(crate) use numbers;
 
-
 /// The number an atom is everywhere, when it is a literal or a broadcast one.
 pub fn splat(cx: &dyn Rewriter, atom: &Atom) -> Option<Scalar> {
     match atom {
@@ -112,7 +111,13 @@ fn is_one(s: Scalar) -> bool {
 /// x + z = x without a change of bits: an integer zero, or -0.0.
 fn is_neutral_addend(s: Scalar) -> bool {
     let zero = |v: f64| v == 0.0 && v.is_sign_negative();
-    if s.dtype.is_complex() { zero(s.to_f64()) && zero(s.imag()) } else if s.dtype.is_float() { zero(s.to_f64()) } else { s.bits == 0 }
+    if s.dtype.is_complex() {
+        zero(s.to_f64()) && zero(s.imag())
+    } else if s.dtype.is_float() {
+        zero(s.to_f64())
+    } else {
+        s.bits == 0
+    }
 }
 
 /// x - z = x without a change of bits: an integer zero, or +0.0.
@@ -464,12 +469,20 @@ bits!(XOR, bitwise_xor, "xor", BITS, Xor, "Elementwise bitwise exclusive or; log
     x.bits as u64 ^ y
 });
 bits!(
-    SHIFT_LEFT, shift_left, "shift_left", INTEGER, ShiftLeft,
+    SHIFT_LEFT,
+    shift_left,
+    "shift_left",
+    INTEGER,
+    ShiftLeft,
     "Elementwise left shift; shifts by the width or more give 0.",
     |x, y, width| if y >= width { 0 } else { (x.bits as u64) << y }
 );
 bits!(
-    SHIFT_RIGHT_ARITHMETIC, shift_right_arithmetic, "shift_right_arithmetic", INTEGER, ShiftRightArithmetic,
+    SHIFT_RIGHT_ARITHMETIC,
+    shift_right_arithmetic,
+    "shift_right_arithmetic",
+    INTEGER,
+    ShiftRightArithmetic,
     "Elementwise right shift that repeats the sign bit, of unsigned integers too.",
     |x, y, width| {
         let signed = (x.bits as u64) << (64 - width);
@@ -477,7 +490,11 @@ bits!(
     }
 );
 bits!(
-    SHIFT_RIGHT_LOGICAL, shift_right_logical, "shift_right_logical", INTEGER, ShiftRightLogical,
+    SHIFT_RIGHT_LOGICAL,
+    shift_right_logical,
+    "shift_right_logical",
+    INTEGER,
+    ShiftRightLogical,
     "Elementwise right shift that fills with zeros; shifts by the width or more give 0.",
     |x, y, width| {
         let bits = x.bits as u64 & (u64::MAX >> (64 - width));
@@ -501,7 +518,11 @@ pub static MULHI: Def<()> = Def {
         let args = crate::common::aligned_reference(args, &outs[0].shape);
         let f = |r: &[Scalar]| {
             let (x, y) = (crate::numbers::integer(r[0]), crate::numbers::integer(r[1]));
-            let high = if dtype.is_signed() { (x * y) >> dtype.bits() } else { ((x as u128 * y as u128) >> dtype.bits()) as i128 };
+            let high = if dtype.is_signed() {
+                (x * y) >> dtype.bits()
+            } else {
+                ((x as u128 * y as u128) >> dtype.bits()) as i128
+            };
             crate::numbers::from_integer(dtype, high)
         };
         Ok(vec![RefTensor::map(&outs[0], &args, f)])

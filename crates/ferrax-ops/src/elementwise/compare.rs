@@ -19,12 +19,7 @@ fn compare_shape(name: &str, accept: Accept, args: &[&Aval]) -> Result<Avals> {
 }
 
 /// Kernel of a comparison; keys compare as their words.
-fn compare_kernel(
-    b: &mut Builder,
-    op: CompareOp,
-    args: &[ValueId],
-    outs: &[Aval],
-) -> Result<SmallVec<[ValueId; 1]>> {
+fn compare_kernel(b: &mut Builder, op: CompareOp, args: &[ValueId], outs: &[Aval]) -> Result<SmallVec<[ValueId; 1]>> {
     let shape = &outs[0].shape;
     let args = aligned(b, args, shape);
     if !b.ty(args[0]).dtype.is_key() {
@@ -103,30 +98,64 @@ const EQUALITY: Accept = Accept::ANY.or(Accept::KEY);
 
 compare!(EQ, eq, "eq", EQUALITY, |_| CompareOp::Eq, order, |o| o == Some(Ordering::Equal), "Elementwise x == y.");
 compare!(NE, ne, "ne", EQUALITY, |_| CompareOp::Ne, order, |o| o != Some(Ordering::Equal), "Elementwise x != y.");
+compare!(LT, lt, "lt", Accept::ORDERED, |_| CompareOp::Lt, order, |o| o == Some(Ordering::Less), "Elementwise x < y.");
 compare!(
-    LT, lt, "lt", Accept::ORDERED, |_| CompareOp::Lt, order, |o| o == Some(Ordering::Less), "Elementwise x < y."
+    LE,
+    le,
+    "le",
+    Accept::ORDERED,
+    |_| CompareOp::Le,
+    order,
+    |o| o.is_some_and(Ordering::is_le),
+    "Elementwise x <= y."
 );
 compare!(
-    LE, le, "le", Accept::ORDERED, |_| CompareOp::Le, order, |o| o.is_some_and(Ordering::is_le), "Elementwise x <= y."
+    GT,
+    gt,
+    "gt",
+    Accept::ORDERED,
+    |_| CompareOp::Gt,
+    order,
+    |o| o == Some(Ordering::Greater),
+    "Elementwise x > y."
 );
 compare!(
-    GT, gt, "gt", Accept::ORDERED, |_| CompareOp::Gt, order, |o| o == Some(Ordering::Greater), "Elementwise x > y."
+    GE,
+    ge,
+    "ge",
+    Accept::ORDERED,
+    |_| CompareOp::Ge,
+    order,
+    |o| o.is_some_and(Ordering::is_ge),
+    "Elementwise x >= y."
 );
 compare!(
-    GE, ge, "ge", Accept::ORDERED, |_| CompareOp::Ge, order, |o| o.is_some_and(Ordering::is_ge), "Elementwise x >= y."
-);
-compare!(
-    EQ_TO, eq_to, "eq_to", Accept::ANY,
+    EQ_TO,
+    eq_to,
+    "eq_to",
+    Accept::ANY,
     |d| if d.is_float() { CompareOp::EqTotal } else { CompareOp::Eq },
-    total_order, |o| o == Some(Ordering::Equal), "Elementwise x == y in IEEE total order."
+    total_order,
+    |o| o == Some(Ordering::Equal),
+    "Elementwise x == y in IEEE total order."
 );
 compare!(
-    LT_TO, lt_to, "lt_to", Accept::ORDERED,
+    LT_TO,
+    lt_to,
+    "lt_to",
+    Accept::ORDERED,
     |d| if d.is_float() { CompareOp::LtTotal } else { CompareOp::Lt },
-    total_order, |o| o == Some(Ordering::Less), "Elementwise x < y in IEEE total order."
+    total_order,
+    |o| o == Some(Ordering::Less),
+    "Elementwise x < y in IEEE total order."
 );
 compare!(
-    LE_TO, le_to, "le_to", Accept::ORDERED,
+    LE_TO,
+    le_to,
+    "le_to",
+    Accept::ORDERED,
     |d| if d.is_float() { CompareOp::LeTotal } else { CompareOp::Le },
-    total_order, |o| o.is_some_and(Ordering::is_le), "Elementwise x <= y in IEEE total order."
+    total_order,
+    |o| o.is_some_and(Ordering::is_le),
+    "Elementwise x <= y in IEEE total order."
 );

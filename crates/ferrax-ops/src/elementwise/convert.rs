@@ -177,8 +177,7 @@ pub static BITCAST_CONVERT_TYPE: Def<BitcastConvertType> = Def {
         Ok(smallvec![b.push(Kind::Bitcast, args, (&outs[0]).into())])
     }),
     reference: Slot::Rule(|p, args, outs| {
-        let bytes: Vec<u8> =
-            args[0].data.iter().flat_map(|s| s.to_bytes()[..s.dtype.size()].to_vec()).collect();
+        let bytes: Vec<u8> = args[0].data.iter().flat_map(|s| s.to_bytes()[..s.dtype.size()].to_vec()).collect();
         let data = bytes.chunks_exact(p.new_dtype.size()).map(|c| Scalar::from_bytes(p.new_dtype, c)).collect();
         Ok(vec![RefTensor { aval: outs[0].clone(), data }])
     }),

@@ -94,12 +94,7 @@ fn select_transpose(_: &OpRef, (): &(), cts: &[Option<Value>], args: &[Transpose
 }
 
 /// A choice by a literal is the chosen case; a choice among equal cases is that case. No bits change.
-fn select_simplify(
-    _: &OpRef,
-    (): &(),
-    cx: &mut dyn Rewriter,
-    inputs: &[Atom],
-) -> Result<Option<SmallVec<[Atom; 1]>>> {
+fn select_simplify(_: &OpRef, (): &(), cx: &mut dyn Rewriter, inputs: &[Atom]) -> Result<Option<SmallVec<[Atom; 1]>>> {
     let weak = inputs[1..].iter().all(|a| cx.aval(a).weak);
     let chosen = match inputs[0] {
         Atom::Lit(l) => {
@@ -162,12 +157,7 @@ pub static CLAMP: Def<()> = Def {
     special: Special::NONE,
 };
 
-fn clamp_jvp(
-    op: &OpRef,
-    (): &(),
-    primals: &[Value],
-    tangents: &[Option<Value>],
-) -> Result<(Values, Tangents)> {
+fn clamp_jvp(op: &OpRef, (): &(), primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
     let out = bind1(op, primals)?;
     let (min, x, max) = (&primals[0], &primals[1], &primals[2]);
     let masked = |mask: Value, g: &Value| -> Result<Value> {

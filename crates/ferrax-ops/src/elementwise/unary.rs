@@ -6,8 +6,8 @@
 //! Read next: `binary.rs`.
 
 use crate::common::{
-    Accept, LATER, NO_REWRITE, NOT_LINEAR, constant, full_like, unary_aval, unary_batch, unary_jvp,
-    unary_shape, zero_jvp,
+    Accept, LATER, NO_REWRITE, NOT_LINEAR, constant, full_like, unary_aval, unary_batch, unary_jvp, unary_shape,
+    zero_jvp,
 };
 use crate::elementwise::binary::{add, div, mul, sub};
 use crate::elementwise::compare::{eq, ge};
@@ -178,7 +178,9 @@ pub fn round(x: &Value, method: RoundingMethod) -> Result<Value> {
 pub static IS_FINITE: Def<()> = Def {
     name: "is_finite",
     doc: "Elementwise test for numbers that are neither infinite nor NaN.",
-    shape: |(), args| Ok(smallvec![unary_aval("is_finite", Accept::FLOAT, args)?.with_dtype(DType::Bool).with_weak(false)]),
+    shape: |(), args| {
+        Ok(smallvec![unary_aval("is_finite", Accept::FLOAT, args)?.with_dtype(DType::Bool).with_weak(false)])
+    },
     jvp: Slot::Rule(zero_jvp),
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(unary_batch),
@@ -455,9 +457,7 @@ pub static INTEGER_POW: Def<IntegerPow> = Def {
     batch: Slot::Rule(unary_batch),
     simplify: Slot::Rule(|_, p, _, inputs| Ok((p.y == 1).then(|| smallvec![inputs[0]]))),
     stablehlo: Slot::None(LATER),
-    kernel: Slot::Rule(|_, p, b, args, outs| {
-        Ok(smallvec![b.push(Kind::IntegerPow(p.y), args, (&outs[0]).into())])
-    }),
+    kernel: Slot::Rule(|_, p, b, args, outs| Ok(smallvec![b.push(Kind::IntegerPow(p.y), args, (&outs[0]).into())])),
     reference: Slot::Rule(integer_pow_reference),
     special: Special::NONE,
 };
@@ -600,9 +600,11 @@ pub static CONJ: Def<Conj> = Def {
         Ok(smallvec![Some(if p.input_dtype.is_complex() { conj(ct)? } else { real(ct)? })])
     }),
     batch: Slot::Rule(unary_batch),
-    simplify: Slot::Rule(|op, p, cx, inputs| {
-        if p.input_dtype.is_complex() { involution(op, p, cx, inputs) } else { Ok(None) }
-    }),
+    simplify: Slot::Rule(
+        |op, p, cx, inputs| {
+            if p.input_dtype.is_complex() { involution(op, p, cx, inputs) } else { Ok(None) }
+        },
+    ),
     stablehlo: Slot::None(LATER),
     kernel: Slot::Rule(|_, p, b, args, _| {
         if p.input_dtype.is_complex() {
@@ -675,4 +677,3 @@ bits!(
     CLZ, clz, "clz", INTEGER, CountLeadingZeros, "Elementwise number of leading zero bits.",
     simplify: Slot::None(NO_REWRITE), reference: |x, d| u64::from(x.leading_zeros()) + d.bits() as u64 - 64
 );
-
