@@ -252,12 +252,20 @@ impl From<Jaxpr> for Param {
 /// }
 /// assert_eq!(ferrax_ir::Params::print(&Rotate { axis: 1 })[0].0, "axis");
 /// ```
+///
+/// Fields after `hidden` are neither printed nor parsed; they parse as their default.
 #[macro_export]
 macro_rules! params {
-    ($(#[$doc:meta])* pub struct $name:ident { $($(#[$fdoc:meta])* $field:ident : $ty:ty),* $(,)? }) => {
+    (
+        $(#[$doc:meta])* pub struct $name:ident { $($(#[$fdoc:meta])* $field:ident : $ty:ty),* $(,)? }
+        $(hidden { $($(#[$hdoc:meta])* $hidden:ident : $hty:ty),* $(,)? })?
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-        pub struct $name { $($(#[$fdoc])* pub $field: $ty,)* }
+        pub struct $name {
+            $($(#[$fdoc])* pub $field: $ty,)*
+            $($($(#[$hdoc])* pub $hidden: $hty,)*)?
+        }
 
         impl $crate::params::Params for $name {
             fn print(&self) -> Vec<(&'static str, $crate::params::Param)> {
@@ -266,7 +274,10 @@ macro_rules! params {
                 out
             }
             fn parse(fields: &std::collections::BTreeMap<String, $crate::params::Param>) -> Option<Self> {
-                Some($name { $($field: $crate::params::ParamValue::parse(fields.get(stringify!($field))?)?,)* })
+                Some($name {
+                    $($field: $crate::params::ParamValue::parse(fields.get(stringify!($field))?)?,)*
+                    $($($hidden: Default::default(),)*)?
+                })
             }
             fn subjaxprs(&self) -> Vec<$crate::jaxpr::JaxprRef> {
                 #[allow(unused_mut)]

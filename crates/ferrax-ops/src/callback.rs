@@ -212,7 +212,8 @@ fn sequential(op: &OpRef, axis: &BatchAxis, args: &[Value], dims: &[Option<usize
             dims.iter().filter_map(|d| if d.is_some() { rows.next() } else { consts.next() }).cloned().collect();
         Ok(bind(op, &operands)?.into_vec())
     })?;
-    let params = Scan { jaxpr, length: axis.size, num_carry: 0, num_consts: n, reverse: false, unroll: 1 };
+    let params =
+        Scan { jaxpr, length: axis.size, num_carry: 0, num_consts: n, reverse: false, unroll: 1, linear_carry: false };
     consts.extend(rows);
     scan(params, &consts)
 }

@@ -32,6 +32,11 @@ ferrax_ir::params! {
         /// Steps per loop iteration; a hint.
         unroll: usize,
     }
+    hidden {
+        /// The body is linear in the whole carry, and carried operands that are not tangents are zeros: set by
+        /// linearization and transposition, which instantiate symbolic zeros.
+        linear_carry: bool,
+    }
 }
 
 /// (consts…, carry…, xs… stacked on axis 0) → (carry…, ys… stacked on axis 0).
@@ -159,7 +164,13 @@ fn scan_jvp(_: &OpRef, p: &Scan, primals: &[Value], tangents: &[Option<Value>]) 
         tangents[fx..].iter().flatten().cloned().collect(),
     ]
     .concat();
-    let params = Scan { jaxpr: body.into(), num_consts: p.num_consts + nc, num_carry: p.num_carry + nk, ..p.clone() };
+    let params = Scan {
+        jaxpr: body.into(),
+        num_consts: p.num_consts + nc,
+        num_carry: p.num_carry + nk,
+        linear_carry: false,
+        ..p.clone()
+    };
     let outs = scan(params, &args)?;
     let ys = &outs[p.num_carry + oc..];
     let primal_outs = [&outs[..p.num_carry], &ys[..p.ys()]].concat();
@@ -238,7 +249,7 @@ fn scan_linearize(_: &OpRef, p: &Scan, primals: &[Value], tangents: &[Option<Val
     let n_out = p.jaxpr.outvars.len();
     let mut known = (*program.known).clone();
     known.outvars = keep_stacked(&known.outvars, &kinds, n_out);
-    let mut outs = scan(Scan { jaxpr: known.into(), ..p.clone() }, primals)?;
+    let mut outs = scan(Scan { jaxpr: known.into(), linear_carry: false, ..p.clone() }, primals)?;
     let mut stacked = outs.split_off(n_out).into_iter();
     let mut const_res = Vec::new();
     let mut row_res = Vec::new();
@@ -281,7 +292,10 @@ fn keep_stacked(outvars: &[Atom], kinds: &[Residual], outs: usize) -> Vec<Atom> 
 // ---- transpose -----------------------------------------------------------------------------------------------------
 
 fn scan_transpose(_: &OpRef, p: &Scan, cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {
-    let linear: Vec<bool> = args.iter().map(TransposeArg::is_linear).collect();
+    let wanted: Vec<bool> = args.iter().map(TransposeArg::is_linear).collect();
+    let carried = p.num_consts..p.first_xs();
+    let linear: Vec<bool> =
+        wanted.iter().enumerate().map(|(i, &l)| l || (p.linear_carry && carried.contains(&i))).collect();
     let (const_linear, rest) = linear.split_at(p.num_consts);
     let (carry_linear, xs_linear) = rest.split_at(p.num_carry);
     if carry_linear.iter().any(|l| !l) {
@@ -309,7 +323,8 @@ fn scan_transpose(_: &OpRef, p: &Scan, cts: &[Option<Value>], args: &[TransposeA
         transpose_body(p, &linear, &avals, sizes, values)
     })?;
     let known = |range: std::ops::Range<usize>| -> Vec<Value> {
-        args[range].iter().filter_map(|a| a.known().ok().cloned()).collect()
+        let known = args[range.clone()].iter().zip(&linear[range]).filter(|&(_, &l)| !l);
+        known.filter_map(|(a, _)| a.known().ok().cloned()).collect()
     };
     let stacked_ys: Vec<Aval> = y_avals.iter().map(|a| stacked(a, p.length)).collect();
     let operands = [
@@ -325,10 +340,12 @@ fn scan_transpose(_: &OpRef, p: &Scan, cts: &[Option<Value>], args: &[TransposeA
         reverse: !p.reverse,
         num_consts: res_consts.len(),
         num_carry: ct_consts.len() + p.num_carry,
+        linear_carry: true,
         ..p.clone()
     };
     let mut pulled = scan(params, &operands)?.into_iter();
-    Ok(linear.iter().map(|&l| if l { pulled.next() } else { None }).collect())
+    let cts = linear.iter().map(|&l| if l { pulled.next() } else { None });
+    Ok(cts.zip(&wanted).map(|(ct, &w)| if w { ct } else { None }).collect())
 }
 
 /// One step backward: (residuals, accumulated cotangents of consts, of the carry, residual rows, row cotangents).

@@ -35,7 +35,7 @@ fn bind_scan(
     unroll: usize,
 ) -> PyResult<Vec<Py<PyAny>>> {
     let params =
-        Scan { jaxpr: body.jaxpr.clone(), length, num_carry, num_consts: body.captured.len(), reverse, unroll };
+        Scan { jaxpr: body.jaxpr.clone(), length, num_carry, num_consts: body.captured.len(), reverse, unroll, linear_carry: false };
     let operands: Vec<Value> = body.captured.iter().cloned().chain(values(&args)?).collect();
     objects(py, scan(params, &operands).py()?)
 }
