@@ -65,21 +65,21 @@ enum Base {
     Builtin(fn(Python<'_>) -> Bound<'_, PyType>),
 }
 
-/// One row per class, in the order of [`Class`]: dotted name, base, and how its arguments become its text.
-const TABLE: [(&CStr, Base, Option<Text>); 13] = [
-    (c"ferrax.errors.JAXTypeError", Base::Builtin(builtin::<PyTypeError>), Some(Text::Message)),
-    (c"ferrax.errors.JAXIndexError", Base::Builtin(builtin::<PyIndexError>), Some(Text::Message)),
-    (c"ferrax.errors.ConcretizationTypeError", Base::Own(Class::JaxType), Some(Text::Concretization)),
-    (c"ferrax.errors.TracerBoolConversionError", Base::Own(Class::Concretization), Some(Text::Bool)),
-    (c"ferrax.errors.TracerIntegerConversionError", Base::Own(Class::JaxType), Some(Text::Integer)),
-    (c"ferrax.errors.TracerArrayConversionError", Base::Own(Class::JaxType), Some(Text::Array)),
-    (c"ferrax.errors.NonConcreteBooleanIndexError", Base::Own(Class::JaxIndex), Some(Text::BooleanIndex)),
-    (c"ferrax.errors.UnexpectedTracerError", Base::Own(Class::JaxType), Some(Text::Leak)),
-    (c"ferrax.errors.KeyReuseError", Base::Own(Class::JaxType), None),
-    (c"ferrax.errors.JaxRuntimeError", Base::Builtin(builtin::<PyRuntimeError>), Some(Text::Status)),
-    (c"ferrax.errors.InternalError", Base::Builtin(builtin::<PyRuntimeError>), None),
-    (c"ferrax.errors.JaxprTypeError", Base::Builtin(builtin::<PyTypeError>), None),
-    (c"ferrax.errors.InconclusiveDimensionOperation", Base::Builtin(builtin::<PyException>), None),
+/// One row per class, in the order of [`Class`]: name, base, and how its arguments become its text.
+const TABLE: [(&str, Base, Option<Text>); 13] = [
+    ("JAXTypeError", Base::Builtin(builtin::<PyTypeError>), Some(Text::Message)),
+    ("JAXIndexError", Base::Builtin(builtin::<PyIndexError>), Some(Text::Message)),
+    ("ConcretizationTypeError", Base::Own(Class::JaxType), Some(Text::Concretization)),
+    ("TracerBoolConversionError", Base::Own(Class::Concretization), Some(Text::Bool)),
+    ("TracerIntegerConversionError", Base::Own(Class::JaxType), Some(Text::Integer)),
+    ("TracerArrayConversionError", Base::Own(Class::JaxType), Some(Text::Array)),
+    ("NonConcreteBooleanIndexError", Base::Own(Class::JaxIndex), Some(Text::BooleanIndex)),
+    ("UnexpectedTracerError", Base::Own(Class::JaxType), Some(Text::Leak)),
+    ("KeyReuseError", Base::Own(Class::JaxType), None),
+    ("JaxRuntimeError", Base::Builtin(builtin::<PyRuntimeError>), Some(Text::Status)),
+    ("InternalError", Base::Builtin(builtin::<PyRuntimeError>), None),
+    ("JaxprTypeError", Base::Builtin(builtin::<PyTypeError>), None),
+    ("InconclusiveDimensionOperation", Base::Builtin(builtin::<PyException>), None),
 ];
 
 fn builtin<T: PyTypeInfo>(py: Python<'_>) -> Bound<'_, PyType> {
@@ -104,13 +104,16 @@ impl Class {
 }
 
 fn make_classes(py: Python<'_>) -> PyResult<Vec<Py<PyType>>> {
+    // JAX's classes have a mixin of this name among their bases
+    let mixin = new_class(py, "_JAXErrorMixin", PyTuple::empty(py), PyDict::new(py))?;
     let mut classes: Vec<Py<PyType>> = Vec::with_capacity(TABLE.len());
     for (name, base, text) in &TABLE {
-        let base = match base {
-            Base::Own(class) => classes[*class as usize].bind(py).clone(),
-            Base::Builtin(get) => get(py),
-        };
         let dict = PyDict::new(py);
+        let bases = match base {
+            Base::Own(class) => PyTuple::new(py, [classes[*class as usize].bind(py)])?,
+            Base::Builtin(get) if matches!(text, Some(Text::Message)) => PyTuple::new(py, [&mixin, &get(py)])?,
+            Base::Builtin(get) => PyTuple::new(py, [get(py)])?,
+        };
         if let Some(text) = *text {
             dict.set_item(intern!(py, "__init__"), text.init(py)?)?;
             if let Text::Status = text {
@@ -119,12 +122,20 @@ fn make_classes(py: Python<'_>) -> PyResult<Vec<Py<PyType>>> {
                 dict.set_item("error_message", "")?;
             }
         }
-        // `new_type` drops its reference to the dict before CPython reads it: `dict` itself must live on
-        let shared = dict.clone().into_any().unbind();
-        classes.push(PyErr::new_type(py, name, None, Some(&base), Some(shared))?);
-        drop(dict);
+        classes.push(new_class(py, name, bases, dict)?.unbind());
     }
     Ok(classes)
+}
+
+/// `type(name, bases, dict)` in the module `ferrax.errors`.
+fn new_class<'py>(
+    py: Python<'py>,
+    name: &str,
+    bases: Bound<'py, PyTuple>,
+    dict: Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyType>> {
+    dict.set_item(intern!(py, "__module__"), "ferrax.errors")?;
+    Ok(py.get_type::<PyType>().call1((name, bases, dict))?.cast_into()?)
 }
 
 /// How a class's `__init__` makes the text from its arguments.
@@ -195,8 +206,14 @@ impl FastCall for ErrorInit {
         const CONTEXT: Params = Params::new("__init__", &["self", "tracer", "context"], 2, 3);
         if let Text::Status = self.0 {
             let [slf, text, code] = STATUS.parse::<3>(&args)?;
-            let text = text.filter(|t| !t.is_none()).map_or_else(|| Ok(String::new()), |t| t.extract())?;
-            let code = code.filter(|c| !c.is_none()).map_or(Ok(2), |c| c.extract())?;
+            let text: String = match text.filter(|t| !t.is_none()) {
+                Some(text) => text.extract()?,
+                None => String::new(),
+            };
+            let code: i64 = match code.filter(|c| !c.is_none()) {
+                Some(code) => code.extract()?,
+                None => 2,
+            };
             if let Some(slf) = slf {
                 set_status(&slf, &text, code)?;
             }
@@ -213,7 +230,10 @@ impl FastCall for ErrorInit {
         let text = if let Ok(text) = what.extract::<String>() {
             text
         } else {
-            let context: String = context.map_or(Ok(String::new()), |c| c.extract())?;
+            let context: String = match context {
+                Some(context) => context.extract()?,
+                None => String::new(),
+            };
             self.0.of_tracer(&what, &context)?
         };
         set_text(&slf, text)?;
@@ -276,6 +296,7 @@ fn status_name(code: i64) -> &'static str {
 /// The exception for a Rust error.
 #[cold]
 pub fn raise(error: Error) -> PyErr {
+    #[allow(clippy::enum_glob_use)]
     use ErrorKind::*;
     let kind = match *error.0 {
         Host(host) => match host.into_any().downcast::<PyHostError>() {

@@ -283,7 +283,7 @@ unsafe fn call<T: FastCall>(
     // SAFETY: `callable` is an `Object<T>` that the caller keeps alive, and the other three are a vectorcall's
     unsafe {
         let value = &(*callable.cast::<Object<T>>()).value;
-        let args = Args { py, callable, args, nargs: nargs as usize, kwnames, _life: PhantomData };
+        let args = Args { py, callable, first: args, nargs: nargs as usize, kwnames, _life: PhantomData };
         guard(|| value.call(py, args)).map(Py::into_ptr)
     }
 }
@@ -323,14 +323,18 @@ unsafe fn getattr<T: FastCall>(
     }
 }
 
-/// An `inspect.Signature` from `__text_signature__`.
+/// An `inspect.Signature` from `__definition__` (a Python function with the same parameters) or `__text_signature__`.
 fn signature<'py>(slf: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = slf.py();
-    let Some(text) = slf.getattr_opt(intern!(py, "__text_signature__"))? else { return Ok(None) };
-    let Ok(text) = text.extract::<String>() else { return Ok(None) };
-    let inner = text.trim_start_matches('(').trim_end_matches(')');
-    let code = std::ffi::CString::new(format!("lambda {inner}: None"))?;
-    let signature = py.import("inspect")?.call_method1("signature", (py.eval(&code, None, None)?,))?;
+    let function = if let Some(definition) = slf.getattr_opt(intern!(py, "__definition__"))? {
+        definition
+    } else {
+        let Some(text) = slf.getattr_opt(intern!(py, "__text_signature__"))? else { return Ok(None) };
+        let Ok(text) = text.extract::<String>() else { return Ok(None) };
+        let inner = text.trim_start_matches('(').trim_end_matches(')');
+        py.eval(&std::ffi::CString::new(format!("lambda {inner}: None"))?, None, None)?
+    };
+    let signature = py.import("inspect")?.call_method1("signature", (function,))?;
     slf.setattr(intern!(py, "__signature__"), &signature)?;
     Ok(Some(signature))
 }
@@ -380,7 +384,7 @@ unsafe extern "C" fn dealloc<T: FastCall>(slf: *mut ffi::PyObject) {
         if !(*object).weakrefs.is_null() {
             ffi::PyObject_ClearWeakRefs(slf);
         }
-        ffi::Py_CLEAR(&mut (*object).dict);
+        ffi::Py_CLEAR(&raw mut (*object).dict);
         trampoline::inquiry::<Dealloc<T>>(slf);
         let class = ffi::Py_TYPE(slf);
         ffi::PyObject_GC_Del(slf.cast());
@@ -392,7 +396,7 @@ unsafe extern "C" fn traverse<T: FastCall>(slf: *mut ffi::PyObject, visit: ffi::
     // SAFETY: `slf` is an `Object<T>`; its value is there once `vectorcall` is
     unsafe {
         let object = slf.cast::<Object<T>>();
-        let mut visit = Visit { visit, arg, result: 0 };
+        let mut visit = Visit { report: visit, arg, result: 0 };
         visit.raw(ffi::Py_TYPE(slf).cast());
         visit.raw((*object).dict);
         if (*object).vectorcall.is_some() {
@@ -406,7 +410,7 @@ unsafe fn clear_value<T: FastCall>(_py: Python<'_>, slf: *mut ffi::PyObject) -> 
     // SAFETY: `slf` is an `Object<T>` that the collector found unreachable
     unsafe {
         let object = slf.cast::<Object<T>>();
-        ffi::Py_CLEAR(&mut (*object).dict);
+        ffi::Py_CLEAR(&raw mut (*object).dict);
         if (*object).vectorcall.is_some() {
             (*object).value.clear();
         }
@@ -416,7 +420,7 @@ unsafe fn clear_value<T: FastCall>(_py: Python<'_>, slf: *mut ffi::PyObject) -> 
 
 /// The garbage collector's visitor.
 pub struct Visit {
-    visit: ffi::visitproc,
+    report: ffi::visitproc,
     arg: *mut c_void,
     result: c_int,
 }
@@ -431,7 +435,7 @@ impl Visit {
     fn raw(&mut self, object: *mut ffi::PyObject) {
         if self.result == 0 && !object.is_null() {
             // SAFETY: the pair that CPython passed, and an object that the visited one holds
-            self.result = unsafe { (self.visit)(object, self.arg) };
+            self.result = unsafe { (self.report)(object, self.arg) };
         }
     }
 }
@@ -441,7 +445,7 @@ impl Visit {
 pub struct Args<'a, 'py> {
     py: Python<'py>,
     callable: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
+    first: *const *mut ffi::PyObject,
     nargs: usize,
     kwnames: *mut ffi::PyObject,
     _life: PhantomData<&'a ()>,
@@ -479,7 +483,7 @@ impl<'a, 'py> Args<'a, 'py> {
     pub fn at(&self, i: usize) -> Borrowed<'a, 'py, PyAny> {
         assert!(i < self.nargs);
         // SAFETY: `i` is in range; the caller holds the arguments for the time of the call
-        unsafe { Borrowed::from_ptr(self.py, *self.args.add(i)) }
+        unsafe { Borrowed::from_ptr(self.py, *self.first.add(i)) }
     }
 
     /// Positional argument `i`, if there are that many.
@@ -514,7 +518,7 @@ impl<'a, 'py> Args<'a, 'py> {
         // SAFETY: names are strings in a tuple, values follow the positional arguments
         unsafe {
             let name = Borrowed::from_ptr(self.py, ffi::PyTuple_GET_ITEM(self.kwnames, i as ffi::Py_ssize_t));
-            let value = Borrowed::from_ptr(self.py, *self.args.add(self.nargs + i));
+            let value = Borrowed::from_ptr(self.py, *self.first.add(self.nargs + i));
             (name.cast_unchecked(), value)
         }
     }
@@ -541,22 +545,23 @@ impl<'a, 'py> Args<'a, 'py> {
     ///
     /// # Panics
     /// When there are not that many.
+    #[must_use]
     pub fn skip(&self, n: usize) -> Self {
         assert!(n <= self.nargs);
         // SAFETY: within the caller's array
-        Args { args: unsafe { self.args.add(n) }, nargs: self.nargs - n, ..*self }
+        Args { first: unsafe { self.first.add(n) }, nargs: self.nargs - n, ..*self }
     }
 
     /// The raw array, positional arguments first, then the keywords' values.
     pub fn as_ptr(&self) -> *const *mut ffi::PyObject {
-        self.args
+        self.first
     }
 
     /// Calls another callable with the same arguments.
     pub fn forward(&self, callable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         // SAFETY: the arguments are a valid vectorcall's, without the offset flag
         unsafe {
-            let out = ffi::PyObject_Vectorcall(callable.as_ptr(), self.args, self.nargs, self.kwnames);
+            let out = ffi::PyObject_Vectorcall(callable.as_ptr(), self.first, self.nargs, self.kwnames);
             Bound::from_owned_ptr_or_err(self.py, out)
         }
     }
@@ -583,6 +588,7 @@ impl Params {
     }
 
     /// The first `n` parameters cannot be given by name.
+    #[must_use]
     pub const fn positional_only(mut self, n: usize) -> Self {
         self.positional_only = n;
         self

@@ -14,6 +14,7 @@ pub mod fastcall;
 pub mod host;
 pub mod numpy_interop;
 pub mod tracer;
+pub mod tree;
 pub mod value;
 
 #[pymodule]
@@ -26,5 +27,6 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     host::register(m)?;
     tracer::register(m)?;
     devices::register(m)?;
+    tree::register(m)?;
     Ok(())
 }

@@ -15,8 +15,8 @@ pub type IsLeafAt<'a, H, V> = &'a mut dyn FnMut(&[<H as Host>::PathKey], &V) -> 
 /// What is done with each leaf.
 pub type AtLeaf<'a, H, V> = &'a mut dyn FnMut(&[<H as Host>::PathKey], V) -> Result<(), <H as Host>::Error>;
 
-/// Appends the leaves of `value` to `leaves` and returns its structure.
-pub fn flatten<H: Host, V: Nodes<H>, L: Extend<V>>(
+/// Hands the leaves of `value` to `leaves` in order and returns the structure.
+pub fn flatten<H: Host, V: Nodes<H>, L: FnMut(V)>(
     cx: H::Cx<'_>,
     value: V,
     leaves: &mut L,
@@ -28,7 +28,7 @@ pub fn flatten<H: Host, V: Nodes<H>, L: Extend<V>>(
 }
 
 /// As [`flatten`], adding the structure to one under construction.
-pub fn flatten_into<H: Host, V: Nodes<H>, L: Extend<V>>(
+pub fn flatten_into<H: Host, V: Nodes<H>, L: FnMut(V)>(
     cx: H::Cx<'_>,
     value: V,
     builder: &mut Builder<H>,
@@ -42,7 +42,7 @@ pub fn flatten_into<H: Host, V: Nodes<H>, L: Extend<V>>(
     }
 }
 
-fn walk<H: Host, V: Nodes<H>, L: Extend<V>>(
+fn walk<H: Host, V: Nodes<H>, L: FnMut(V)>(
     cx: H::Cx<'_>,
     value: V,
     builder: &mut Builder<H>,
@@ -52,7 +52,7 @@ fn walk<H: Host, V: Nodes<H>, L: Extend<V>>(
     let mut children = Children::new();
     let Some(kind) = value.open(cx, &mut children)? else {
         builder.leaf();
-        leaves.extend(Some(value));
+        leaves(value);
         return Ok(());
     };
     if depth == 0 {
@@ -67,7 +67,7 @@ fn walk<H: Host, V: Nodes<H>, L: Extend<V>>(
     Ok(())
 }
 
-fn walk_asking<H: Host, V: Nodes<H>, L: Extend<V>>(
+fn walk_asking<H: Host, V: Nodes<H>, L: FnMut(V)>(
     cx: H::Cx<'_>,
     value: V,
     builder: &mut Builder<H>,
@@ -79,7 +79,7 @@ fn walk_asking<H: Host, V: Nodes<H>, L: Extend<V>>(
     let kind = if is_leaf(&value)? { None } else { value.open(cx, &mut children)? };
     let Some(kind) = kind else {
         builder.leaf();
-        leaves.extend(Some(value));
+        leaves(value);
         return Ok(());
     };
     if depth == 0 {
@@ -167,8 +167,8 @@ pub fn unflatten<H: Host, V: Build<H>>(
     stack.pop().ok_or_else(|| H::error(error!(Internal, "an empty structure")))
 }
 
-/// Appends what `value` has at the places where `tree` has leaves; a tree that does not start like `tree` is an error.
-pub fn flatten_up_to<H: Host, V: Nodes<H>, L: Extend<V>>(
+/// Hands on what `value` has at the places where `tree` has leaves; a tree that does not start like `tree` is an error.
+pub fn flatten_up_to<H: Host, V: Nodes<H>, L: FnMut(V)>(
     cx: H::Cx<'_>,
     tree: &TreeDef<H>,
     value: V,
@@ -177,8 +177,9 @@ pub fn flatten_up_to<H: Host, V: Nodes<H>, L: Extend<V>>(
     follow::<H, V, L, false>(cx, tree.root(), value, out).map(|_| ())
 }
 
-/// Whether `value` has exactly the structure `tree`; if so its leaves have been appended (else some of them may have).
-pub fn matches<H: Host, V: Nodes<H>, L: Extend<V>>(
+/// Whether `value` has exactly the structure `tree`; its leaves are handed on (some of them
+/// even when the answer is no).
+pub fn matches<H: Host, V: Nodes<H>, L: FnMut(V)>(
     cx: H::Cx<'_>,
     tree: &TreeDef<H>,
     value: V,
@@ -187,7 +188,8 @@ pub fn matches<H: Host, V: Nodes<H>, L: Extend<V>>(
     follow::<H, V, L, true>(cx, tree.root(), value, out)
 }
 
-fn follow<H: Host, V: Nodes<H>, L: Extend<V>, const EXACT: bool>(
+/// [`flatten_up_to`] or, with `EXACT`, [`matches()`], from a node on.
+pub fn follow<H: Host, V: Nodes<H>, L: FnMut(V), const EXACT: bool>(
     cx: H::Cx<'_>,
     node: Cursor<'_, H>,
     value: V,
@@ -197,7 +199,7 @@ fn follow<H: Host, V: Nodes<H>, L: Extend<V>, const EXACT: bool>(
         if EXACT && value.is_container(cx)? {
             return Ok(false);
         }
-        out.extend(Some(value));
+        out(value);
         return Ok(true);
     }
     let mut children = Children::new();

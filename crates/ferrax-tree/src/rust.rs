@@ -141,7 +141,7 @@ impl<T> Tree<T> {
     /// The leaves and the structure.
     pub fn flatten(&self) -> Result<(Vec<&T>, RustTreeDef)> {
         let mut leaves: Vec<&Tree<T>> = Vec::new();
-        let tree = flatten::<RustHost, _, _>((), self, &mut leaves, None)?;
+        let tree = flatten::<RustHost, _, _>((), self, &mut |leaf| leaves.push(leaf), None)?;
         Ok((leaves.into_iter().filter_map(Tree::as_leaf).collect(), tree))
     }
 

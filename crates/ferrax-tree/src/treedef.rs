@@ -171,6 +171,11 @@ impl<H: Host> Builder<H> {
 }
 
 impl<H: Host> TreeDef<H> {
+    /// Whether no clone of this structure is around.
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     /// A single leaf.
     pub fn leaf() -> Self {
         let mut builder = Builder::new();

@@ -1,0 +1,339 @@
+"""Functions of pytrees under short names: ``ferrax.tree.map``, ``ferrax.tree.leaves`` and so on.
+
+What a pytree is, and how to register classes of one's own, is in ``ferrax.tree_util``.
+"""
+
+# The bodies of functions that are implemented in Rust are their docstrings.
+# mypy: disable-error-code=empty-body
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ferrax import tree_util
+from ferrax._ferrax import PyTreeDef
+from ferrax._ferrax import tree_function as _tree_function
+from ferrax._rust import implemented_by
+from ferrax.tree_util import Unspecified, _unspecified
+
+__all__ = [
+    "all",
+    "broadcast",
+    "flatten",
+    "flatten_with_path",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_with_path",
+    "reduce",
+    "reduce_associative",
+    "static",
+    "structure",
+    "transpose",
+    "unflatten",
+]
+
+T = TypeVar("T")
+
+
+@implemented_by(_tree_function("all"))
+def all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Whether all leaves are true.
+
+    Args:
+      tree: any pytree.
+      is_leaf: asked at each container; where it returns True the container is a leaf.
+
+    Returns:
+      True when there is no false leaf.
+
+    >>> import ferrax
+    >>> ferrax.tree.all([True, {"a": 1}]), ferrax.tree.all([True, {"a": 0}])
+    (True, False)
+    """
+
+
+@implemented_by(_tree_function("broadcast"))
+def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """Spreads the leaves of a prefix over a full tree.
+
+    Args:
+      prefix_tree: a tree that ``full_tree`` extends at its leaves.
+      full_tree: the tree whose structure the result has.
+      is_leaf: asked at each container of the prefix; where it returns True the container is a leaf.
+
+    Returns:
+      A tree like ``full_tree`` with the leaves of the prefix.
+
+    Raises:
+      ValueError: when it is not a prefix, with the path where the trees differ.
+
+    >>> import ferrax
+    >>> ferrax.tree.broadcast((1, 2), ({"a": 0, "b": 0}, [0]))
+    ({'a': 1, 'b': 1}, [2])
+    """
+
+
+@implemented_by(_tree_function("flatten"))
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
+    """Takes a tree apart into its leaves and its structure.
+
+    Args:
+      tree: any pytree.
+      is_leaf: asked at each container; where it returns True the container is a leaf.
+
+    Returns:
+      The list of leaves and a ``PyTreeDef``.
+
+    >>> import ferrax
+    >>> ferrax.tree.flatten({"b": 1, "a": (2, 3)})
+    ([2, 3, 1], PyTreeDef({'a': (*, *), 'b': *}))
+    """
+
+
+@implemented_by(_tree_function("flatten_with_path"))
+def flatten_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[tree_util.KeyPath, Any]], PyTreeDef]:
+    """Takes a tree apart into leaves with their key paths, and its structure.
+
+    Args:
+      tree: any pytree.
+      is_leaf: asked at each container; where it returns True the container is a leaf.
+      is_leaf_takes_path: whether ``is_leaf`` is called with the key path before the value.
+
+    Returns:
+      A list of (path, leaf) pairs, and a ``PyTreeDef``.
+
+    >>> import ferrax
+    >>> pairs, treedef = ferrax.tree.flatten_with_path({"a": [5]})
+    >>> pairs
+    [((DictKey(key='a'), SequenceKey(idx=0)), 5)]
+    """
+
+
+@implemented_by(_tree_function("leaves"))
+def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """The leaves of a tree.
+
+    Args:
+      tree: any pytree.
+      is_leaf: asked at each container; where it returns True the container is a leaf.
+
+    Returns:
+      The list of leaves.
+
+    >>> import ferrax
+    >>> ferrax.tree.leaves([1, (2, None), {"k": 3}])
+    [1, 2, 3]
+    """
+
+
+@implemented_by(_tree_function("leaves_with_path"))
+def leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[tree_util.KeyPath, Any]]:
+    """The leaves of a tree with their key paths.
+
+    Args:
+      tree: any pytree.
+      is_leaf: asked at each container; where it returns True the container is a leaf.
+      is_leaf_takes_path: whether ``is_leaf`` is called with the key path before the value.
+
+    Returns:
+      A list of (path, leaf) pairs.
+
+    >>> import ferrax
+    >>> ferrax.tree.leaves_with_path((5,))
+    [((SequenceKey(idx=0),), 5)]
+    """
+
+
+@implemented_by(_tree_function("map"))
+def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """Applies a function to the leaves of one or several trees.
+
+    Args:
+      f: called with a leaf of ``tree`` and what each tree of ``rest`` has at that place.
+      tree: the tree whose structure the result has.
+      rest: trees that ``tree`` is a prefix of.
+      is_leaf: asked at each container of ``tree``; where it returns True the container is a leaf.
+
+    Returns:
+      A tree of the results.
+
+    Raises:
+      ValueError: when a tree of ``rest`` does not fit, with the path where it differs.
+
+    >>> import ferrax
+    >>> ferrax.tree.map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
+    {'a': 11, 'b': (22,)}
+    """
+
+
+@implemented_by(_tree_function("map_with_path"))
+def map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """Applies a function to paths and leaves.
+
+    Args:
+      f: called with the key path, the leaf, and what each tree of ``rest`` has at that place.
+      tree: the tree whose structure the result has.
+      rest: trees that ``tree`` is a prefix of.
+      is_leaf: asked at each container of ``tree``; where it returns True the container is a leaf.
+      is_leaf_takes_path: whether ``is_leaf`` is called with the key path before the value.
+
+    Returns:
+      A tree of the results.
+
+    >>> import ferrax
+    >>> ferrax.tree.map_with_path(lambda path, x: f"{ferrax.tree_util.keystr(path)}={x}", {"a": [1]})
+    {'a': ["['a'][0]=1"]}
+    """
+
+
+@implemented_by(_tree_function("reduce"))
+def reduce(
+    function: Callable[[T, Any], T],
+    tree: Any,
+    initializer: T | Unspecified = _unspecified,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> T:
+    """Combines the leaves from left to right.
+
+    Args:
+      function: called with what has been combined so far and the next leaf.
+      tree: any pytree.
+      initializer: what to start with, by default the first leaf.
+      is_leaf: asked at each container; where it returns True the container is a leaf.
+
+    Returns:
+      The combined value.
+
+    Raises:
+      TypeError: when there are no leaves and no initializer.
+
+    >>> import ferrax
+    >>> ferrax.tree.reduce(lambda total, x: total + x, [1, (2, 3)])
+    6
+    """
+
+
+def reduce_associative(
+    operation: Callable[[T, T], T],
+    tree: Any,
+    *,
+    identity: T | Unspecified = _unspecified,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> T:
+    """Combines the leaves pairwise, as a balanced tree.
+
+    Args:
+      operation: an associative function of two values.
+      tree: any pytree.
+      identity: the result when there are no leaves.
+      is_leaf: asked at each container; where it returns True the container is a leaf.
+
+    Returns:
+      The combined value.
+
+    Raises:
+      TypeError: when there are no leaves and no identity.
+
+    >>> import ferrax
+    >>> ferrax.tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcd"))
+    '((ab)(cd))'
+    """
+    return tree_util.tree_reduce_associative(operation, tree, identity=identity, is_leaf=is_leaf)
+
+
+@implemented_by(_tree_function("structure"))
+def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
+    """The structure of a tree.
+
+    Args:
+      tree: any pytree.
+      is_leaf: asked at each container; where it returns True the container is a leaf.
+
+    Returns:
+      A ``PyTreeDef``, which can be compared, hashed and pickled.
+
+    >>> import ferrax
+    >>> ferrax.tree.structure([1, (2, None)])
+    PyTreeDef([*, (*, None)])
+    """
+
+
+@implemented_by(_tree_function("transpose"))
+def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
+    """Turns a tree of trees inside out.
+
+    Args:
+      outer_treedef: structure of the outer tree.
+      inner_treedef: structure of each inner tree; ``None`` takes that of the first one.
+      pytree_to_transpose: a tree of the composed structure.
+
+    Returns:
+      A tree of the inner structure whose leaves are trees of the outer one.
+
+    Raises:
+      TypeError: when the number of leaves is not that of the composed structure.
+
+    >>> import ferrax
+    >>> ferrax.tree.transpose(ferrax.tree.structure([0, 0, 0]), None, [(1, 2), (3, 4), (5, 6)])
+    ([1, 3, 5], [2, 4, 6])
+    """
+
+
+@implemented_by(_tree_function("unflatten"))
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """Builds a tree from its structure and leaves.
+
+    Args:
+      treedef: the structure.
+      leaves: as many leaves as the structure has.
+
+    Returns:
+      The tree.
+
+    Raises:
+      ValueError: when there are too few or too many leaves.
+
+    >>> import ferrax
+    >>> ferrax.tree.unflatten(ferrax.tree.structure((0, {"a": 0})), [1, 2])
+    (1, {'a': 2})
+    """
+
+
+if TYPE_CHECKING:
+    # type checkers know dataclasses.field, and only that
+    static = dataclasses.field
+else:
+
+    def static(**kwargs: Any) -> Any:
+        """A dataclass field that :func:`ferrax.tree_util.register_dataclass` treats as part of the structure.
+
+        Args:
+          kwargs: what ``dataclasses.field`` takes.
+
+        Returns:
+          A field whose metadata has ``static=True``.
+
+        >>> import dataclasses, ferrax
+        >>> @ferrax.tree_util.register_dataclass
+        ... @dataclasses.dataclass
+        ... class Op:
+        ...     x: float
+        ...     kind: str = ferrax.tree.static(default="add")
+        >>> ferrax.tree.leaves(Op(2.0))
+        [2.0]
+        """
+        metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
+        return dataclasses.field(metadata=metadata, **kwargs)
