@@ -1,53 +1,133 @@
 //! How one operation on concrete values runs.
 //!
-//! Operations with a hook of their own (calls, callbacks) run through it; all others through a program for their
-//! operand types, lowered once and kept ([`Programs`]). The key is compared in full: a hash collision costs time,
-//! never a wrong program.
+//! Elementwise operations go straight to their kernels ([`direct`]). Operations with a hook of their own (calls,
+//! callbacks) run through it. All others run through a program for their operand types, lowered once and kept.
 //!
 //! Read next: `executable.rs` for whole programs.
 
-use crate::debug;
+use crate::cache::Cache;
 use crate::device::{self, Placement};
-use ferrax_base::{Aval, Buffer, Result, Shape};
-use ferrax_ir::reference::RefTensor;
-use ferrax_ir::{Array, Avals, OpRef, Value, Values};
+use crate::{debug, direct};
+use ferrax_base::{Aval, Buffer, Result, Shape, error};
+use ferrax_cpu::{Arg, Program};
+use ferrax_ir::array::Pin;
+use ferrax_ir::lower::lower_op;
+use ferrax_ir::{Array, Avals, Lit, OpRef, Value, Values};
 use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// The program of one operation on operands of one list of types.
+struct OpProgram {
+    op: OpRef,
+    args: SmallVec<[Aval; 3]>,
+    outs: Avals,
+    program: Program,
+}
+
+/// Programs by operation and operand types.
+static OP_PROGRAMS: Cache<OpProgram> = Cache::new(4096);
 
 /// Runs an operation on concrete values.
 pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
+    if let Some(a) = direct::run_values(op, args)? {
+        return Ok(smallvec::smallvec![Value::Array(a)]);
+    }
     if let Some(results) = op.eager(op, args) {
         return results;
     }
     let placement = device::place(args, |i| format!("operand {i} of {}", op.name()))?;
-    let avals: SmallVec<[Aval; 4]> = args.iter().map(Value::aval).collect();
-    let refs: SmallVec<[&Aval; 4]> = avals.iter().collect();
-    let outs = op.abstract_eval(&refs)?;
-    let results = run(op, args, &outs, placement)?;
+    let compiled = op_program(op, args)?;
+    let results = run(&compiled, args, placement)?;
     if debug::checking() {
         debug::check(op, args, &results)?;
     }
     Ok(results)
 }
 
-fn run(op: &OpRef, args: &[Value], outs: &Avals, placement: Placement) -> Result<Values> {
-    let tensors = args.iter().map(tensor).collect::<Result<Vec<_>>>()?;
-    let results = op.reference(&tensors, outs)?;
-    results
-        .iter()
-        .zip(outs)
-        .map(|(r, aval)| {
-            Ok(Value::Array(Array::placed(aval.clone(), r.to_buffer()?, placement.device, placement.committed)))
-        })
-        .collect()
+fn op_program(op: &OpRef, args: &[Value]) -> Result<Arc<OpProgram>> {
+    let mut hasher = rustc_hash::FxHasher::default();
+    op.hash(&mut hasher);
+    for a in args {
+        (a.dtype(), a.shape(), a.weak()).hash(&mut hasher);
+    }
+    let hash = hasher.finish();
+    let same = |p: &OpProgram| {
+        let types = |(a, v): (&Aval, &Value)| a.dtype == v.dtype() && a.weak == v.weak() && *a.shape == *v.shape();
+        p.op == *op && p.args.len() == args.len() && p.args.iter().zip(args).all(types)
+    };
+    if let Some(found) = OP_PROGRAMS.get(hash, same) {
+        return Ok(found);
+    }
+    let avals: SmallVec<[Aval; 3]> = args.iter().map(Value::aval).collect();
+    let refs: SmallVec<[&Aval; 4]> = avals.iter().collect();
+    let outs = op.abstract_eval(&refs)?;
+    let program = Program::compile(Arc::new(lower_op(op, &refs, &outs)?))?;
+    drop(refs);
+    let made = Arc::new(OpProgram { op: op.clone(), args: avals, outs, program });
+    OP_PROGRAMS.put(hash, made.clone());
+    Ok(made)
 }
 
-fn tensor(v: &Value) -> Result<RefTensor> {
-    let with = |a: &Array| Ok(RefTensor::from_buffer(a.aval(), &*a.pin()?));
-    match v {
-        Value::Array(a) => with(a),
-        Value::Lit(l) => Ok(RefTensor { aval: v.aval(), data: vec![l.scalar] }),
-        Value::Tracer(_) => Err(ferrax_base::error!(Internal, "a traced value reached the dispatcher")),
+/// Borrows operands' buffers for a run; constants get buffers of their own.
+pub(crate) struct Operands<'a> {
+    pins: SmallVec<[Pin<'a>; 6]>,
+    constants: SmallVec<[Buffer; 4]>,
+    /// Per operand: index into `pins`, or into `constants` from the end.
+    places: SmallVec<[i32; 8]>,
+}
+
+impl<'a> Operands<'a> {
+    pub(crate) fn new() -> Self {
+        Operands { pins: SmallVec::new(), constants: SmallVec::new(), places: SmallVec::new() }
     }
+
+    pub(crate) fn push_array(&mut self, a: &'a Array) -> Result<()> {
+        self.places.push(self.pins.len() as i32);
+        self.pins.push(a.pin()?);
+        Ok(())
+    }
+
+    pub(crate) fn push(&mut self, v: &'a Value) -> Result<()> {
+        match v {
+            Value::Array(a) => self.push_array(a),
+            Value::Lit(l) => {
+                self.places.push(-1 - self.constants.len() as i32);
+                self.constants.push(constant(l)?);
+                Ok(())
+            }
+            Value::Tracer(_) => Err(error!(Internal, "a traced value reached the dispatcher")),
+        }
+    }
+
+    pub(crate) fn get(&self, i: usize) -> &Buffer {
+        match self.places[i] {
+            p if p >= 0 => &self.pins[p as usize],
+            p => &self.constants[(-1 - p) as usize],
+        }
+    }
+}
+
+fn constant(l: &Lit) -> Result<Buffer> {
+    Buffer::from_bytes(&l.scalar.to_bytes()[..l.scalar.dtype.size()])
+}
+
+fn run(compiled: &OpProgram, args: &[Value], placement: Placement) -> Result<Values> {
+    let mut operands = Operands::new();
+    for a in args {
+        operands.push(a)?;
+    }
+    let mut buffers: SmallVec<[Arg<'_>; 6]> = (0..args.len()).map(|i| Arg::Borrowed(operands.get(i))).collect();
+    let outs = compiled.program.run(&mut buffers)?;
+    Ok(placed(outs, &compiled.outs, placement))
+}
+
+/// Result arrays of buffers.
+pub(crate) fn placed(buffers: impl IntoIterator<Item = Buffer>, avals: &[Aval], placement: Placement) -> Values {
+    let array = |(buffer, aval): (Buffer, &Aval)| {
+        Value::Array(Array::placed(aval.clone(), buffer, placement.device, placement.committed))
+    };
+    buffers.into_iter().zip(avals).map(array).collect()
 }
 
 /// A new array of these bytes on the default device.
@@ -57,7 +137,12 @@ pub fn array_from_bytes(aval: Aval, bytes: &[u8]) -> Result<Array> {
 }
 
 /// A rank-0 array on the default device.
-pub fn scalar_array(lit: &ferrax_ir::Lit) -> Result<Array> {
+pub fn scalar_array(lit: &Lit) -> Result<Array> {
     let aval = Aval { shape: Shape::new(), dtype: lit.scalar.dtype, weak: lit.weak };
     array_from_bytes(aval, &lit.scalar.to_bytes()[..lit.scalar.dtype.size()])
+}
+
+/// Forgets every program of a single operation.
+pub fn clear_cache() {
+    OP_PROGRAMS.clear();
 }

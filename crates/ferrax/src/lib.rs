@@ -5,12 +5,14 @@
 //!
 //! Read next: [`dispatch`] for how one operation runs, [`executable`] for programs, [`device`] for placement.
 
+pub mod cache;
 pub mod debug;
 pub mod device;
+pub mod direct;
 pub mod dispatch;
 pub mod executable;
 
-pub use executable::{Executable, executable};
+pub use executable::{Executable, executable, executable_donating};
 pub use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, Scalar, Shape};
 pub use ferrax_ir::{Array, DeviceId, JaxprRef, Value, Values};
 

@@ -1,0 +1,256 @@
+//! Elementwise operations straight to their kernels: no graph, no program, one buffer for the result.
+//!
+//! Which kernel an operation is comes from its own lowering, asked once for each combination of operand dtypes
+//! and kept in a small table of this thread. An operation that lowers to anything but one elementwise node on its
+//! operands is not for this path.
+//!
+//! Read next: `dispatch.rs`, which tries this path first.
+
+use crate::device::Placement;
+use ferrax_base::{Aval, Buffer, DType, Result, Shape};
+use ferrax_cpu::eager;
+use ferrax_ir::lower::lower_op;
+use ferrax_ir::{Array, Lit, OpRef, Value};
+use ferrax_loops::kind::CompareOp;
+use ferrax_loops::{BinaryOp, Kind, UnaryOp, ValueId};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::hash::Hasher;
+
+/// An operand of a direct call.
+#[derive(Clone, Copy)]
+pub enum Operand<'a> {
+    /// Data.
+    Array(&'a Array),
+    /// A rank-0 constant.
+    Lit(&'a Lit),
+}
+
+impl<'a> Operand<'a> {
+    /// The operand of a concrete value.
+    #[inline]
+    pub fn of(v: &'a Value) -> Option<Operand<'a>> {
+        match v {
+            Value::Array(a) => Some(Operand::Array(a)),
+            Value::Lit(l) => Some(Operand::Lit(l)),
+            Value::Tracer(_) => None,
+        }
+    }
+
+    #[inline]
+    fn key(self) -> u8 {
+        let (dtype, weak) = match self {
+            Operand::Array(a) => (a.aval().dtype, a.aval().weak),
+            Operand::Lit(l) => (l.scalar.dtype, l.weak),
+        };
+        (dtype as u8) << 1 | u8::from(weak)
+    }
+
+    fn aval(self) -> Aval {
+        let (dtype, weak) = match self {
+            Operand::Array(a) => (a.aval().dtype, a.aval().weak),
+            Operand::Lit(l) => (l.scalar.dtype, l.weak),
+        };
+        Aval::new(dtype, &[2]).with_weak(weak)
+    }
+}
+
+/// A kernel of the engine, and which operands it takes.
+#[derive(Clone, Copy)]
+enum Call {
+    Unary(UnaryOp, u8),
+    Binary(BinaryOp, [u8; 2]),
+    Compare(CompareOp, [u8; 2]),
+    Select,
+    Clamp,
+    IntegerPow(i32),
+    Convert,
+}
+
+/// Operands a direct call can have.
+const MAX: usize = 3;
+
+/// One row of the table.
+struct Entry {
+    op: OpRef,
+    keys: [u8; MAX],
+    /// `None`: not for this path.
+    call: Option<Call>,
+    out: DType,
+    weak: bool,
+}
+
+const ROWS: usize = 512;
+
+thread_local! {
+    static TABLE: RefCell<Vec<Option<Entry>>> = const { RefCell::new(Vec::new()) };
+}
+
+#[inline]
+fn row(op: &OpRef, keys: [u8; MAX]) -> usize {
+    let mut h = op.def_id() >> 4 ^ usize::from(keys[0]) << 3 ^ usize::from(keys[1]) << 1 ^ usize::from(keys[2]);
+    if let OpRef::Shared(shared) = op {
+        let mut hasher = rustc_hash::FxHasher::default();
+        shared.params_hash(&mut hasher);
+        h ^= hasher.finish() as usize >> 7;
+    }
+    (h ^ h >> 9) % ROWS
+}
+
+#[inline]
+fn same_op(a: &OpRef, b: &OpRef) -> bool {
+    a.def_id() == b.def_id() && (matches!(a, OpRef::Static(_)) || a.params_eq(&**b))
+}
+
+/// What an operation on operands of these dtypes is; its lowering says.
+#[cold]
+fn resolve(op: &OpRef, args: &[Operand<'_>], keys: [u8; MAX]) -> Entry {
+    let avals: SmallVec<[Aval; MAX]> = args.iter().map(|a| a.aval()).collect();
+    let refs: SmallVec<[&Aval; MAX]> = avals.iter().collect();
+    let mut entry = Entry { op: op.clone(), keys, call: None, out: DType::Bool, weak: false };
+    let Ok(outs) = op.abstract_eval(&refs) else { return entry };
+    if outs.len() != 1 || outs[0].shape != avals[0].shape {
+        return entry;
+    }
+    (entry.out, entry.weak) = (outs[0].dtype, outs[0].weak);
+    let Ok(graph) = lower_op(op, &refs, &outs) else { return entry };
+    let [node] = graph.nodes.as_slice() else { return entry };
+    if graph.outputs.as_slice() != [node.first] || node.results != 1 {
+        return entry;
+    }
+    let inputs: SmallVec<[u8; MAX]> = node.inputs.iter().map(|v| v.0 as u8).collect();
+    let in_order = node.inputs.iter().enumerate().all(|(i, v)| *v == ValueId(i as u32)) && inputs.len() == args.len();
+    let bool_which = args.len() == 3 && avals[0].dtype == DType::Bool;
+    entry.call = match (&node.kind, inputs.as_slice()) {
+        (Kind::Unary(op), [x]) => Some(Call::Unary(*op, *x)),
+        (Kind::Binary(op), [x, y]) => Some(Call::Binary(*op, [*x, *y])),
+        (Kind::Compare(op), [x, y]) => Some(Call::Compare(*op, [*x, *y])),
+        (Kind::Select, _) if in_order && bool_which => Some(Call::Select),
+        (Kind::Clamp, _) if in_order => Some(Call::Clamp),
+        (Kind::IntegerPow(n), [0]) => Some(Call::IntegerPow(*n)),
+        (Kind::Convert, [0]) => Some(Call::Convert),
+        _ => None,
+    };
+    entry
+}
+
+/// The table's answer for an operation: kernel, result dtype and weak type.
+#[inline]
+fn look_up(op: &OpRef, args: &[Operand<'_>]) -> Option<(Call, DType, bool)> {
+    let mut keys = [u8::MAX; MAX];
+    for (k, a) in keys.iter_mut().zip(args) {
+        *k = a.key();
+    }
+    let at = row(op, keys);
+    TABLE.with_borrow_mut(|table| {
+        if table.is_empty() {
+            table.resize_with(ROWS, || None);
+        }
+        let slot = &mut table[at];
+        if !slot.as_ref().is_some_and(|e| e.keys == keys && same_op(&e.op, op)) {
+            *slot = Some(resolve(op, args, keys));
+        }
+        slot.as_ref().and_then(|e| e.call.map(|c| (c, e.out, e.weak)))
+    })
+}
+
+/// The shape of the result: that of the operands that are no scalars, or `None` when they differ.
+#[inline]
+fn common_shape<'a>(args: &[Operand<'a>]) -> Option<&'a [usize]> {
+    let mut shape: &[usize] = &[];
+    for a in args {
+        let Operand::Array(a) = a else { continue };
+        let own: &'a [usize] = &a.aval().shape;
+        if shape.is_empty() {
+            shape = own;
+        } else if !own.is_empty() && own != shape {
+            return None;
+        }
+    }
+    Some(shape)
+}
+
+/// Where the result goes; `None` when committed operands disagree (the slow path says so).
+#[inline]
+fn placement(args: &[Operand<'_>]) -> Option<Placement> {
+    let mut found: Option<&Array> = None;
+    for a in args {
+        if let Operand::Array(a) = a
+            && a.committed()
+        {
+            if found.is_some_and(|f| f.device() != a.device()) {
+                return None;
+            }
+            found = Some(a);
+        }
+    }
+    Some(found.map_or_else(Placement::uncommitted, |a| Placement { device: a.device(), committed: true }))
+}
+
+/// Runs an operation by its kernel; `None` when this path is not for it.
+#[inline]
+pub fn run(op: &OpRef, args: &[Operand<'_>]) -> Result<Option<Array>> {
+    if args.is_empty() || args.len() > MAX {
+        return Ok(None);
+    }
+    let Some(shape) = common_shape(args) else { return Ok(None) };
+    let Some((call, dtype, weak)) = look_up(op, args) else { return Ok(None) };
+    let Some(place) = placement(args) else { return Ok(None) };
+    let n = ferrax_base::shape::size(shape);
+    let buffer = invoke(call, dtype, args, n, shape.is_empty())?;
+    let aval = Aval { shape: Shape::from_slice(shape), dtype, weak };
+    Ok(Some(Array::placed(aval, buffer, place.device, place.committed)))
+}
+
+/// Calls `f` with an operand's buffer, and whether it stands for every element.
+#[inline]
+fn with<R>(a: Operand<'_>, scalar: bool, f: impl FnOnce(eager::Operand<'_>, DType) -> Result<R>) -> Result<R> {
+    match a {
+        Operand::Array(a) => {
+            let pin = a.pin()?;
+            f((&pin, !scalar && a.aval().shape.is_empty()), a.aval().dtype)
+        }
+        Operand::Lit(l) => {
+            let buffer = Buffer::from_bytes(&l.scalar.to_bytes()[..l.scalar.dtype.size()])?;
+            f((&buffer, !scalar), l.scalar.dtype)
+        }
+    }
+}
+
+#[inline]
+fn invoke(call: Call, out: DType, args: &[Operand<'_>], n: usize, scalar: bool) -> Result<Buffer> {
+    match call {
+        Call::Unary(op, x) => with(args[x as usize], true, |x, d| eager::unary(op, d, x.0, n)),
+        Call::IntegerPow(p) => with(args[0], true, |x, d| eager::integer_pow(d, p, x.0, n)),
+        Call::Convert => with(args[0], true, |x, d| eager::convert(d, out, x.0, n)),
+        Call::Binary(op, [x, y]) => with(args[x as usize], scalar, |x, d| {
+            with(args[y as usize], scalar, |y, _| eager::binary(op, d, x, y, n))
+        }),
+        Call::Compare(op, [x, y]) => with(args[x as usize], scalar, |x, d| {
+            with(args[y as usize], scalar, |y, _| eager::compare(op, d, x, y, n))
+        }),
+        Call::Select => with(args[0], scalar, |p, _| {
+            with(args[1], scalar, |x, d| with(args[2], scalar, |y, _| eager::select(d, p, x, y, n)))
+        }),
+        Call::Clamp => with(args[0], scalar, |lo, _| {
+            with(args[1], scalar, |x, d| with(args[2], scalar, |hi, _| eager::clamp(d, lo, x, hi, n)))
+        }),
+    }
+}
+
+/// Runs an operation on values by its kernel; `None` when this path is not for it or a check is on.
+#[inline]
+pub fn run_values(op: &OpRef, args: &[Value]) -> Result<Option<Array>> {
+    if args.len() > MAX || crate::debug::checking() {
+        return Ok(None);
+    }
+    let mut operands: SmallVec<[Operand<'_>; MAX]> = SmallVec::new();
+    for a in args {
+        match Operand::of(a) {
+            Some(o) => operands.push(o),
+            None => return Ok(None),
+        }
+    }
+    run(op, &operands)
+}
+
