@@ -8,7 +8,7 @@
 
 use crate::array::{self, PyArray};
 use crate::numpy_interop;
-use ferrax_base::{DType, Scalar, config};
+use ferrax_base::{Aval, DType, Scalar, config};
 use ferrax_ir::{Array, Lit, Value};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -24,10 +24,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for PyValue {
     type Error = PyErr;
     #[inline]
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        match value_of(&object)? {
-            Some(v) => Ok(PyValue(v)),
-            None => Err(not_an_array(&object)),
-        }
+        to_value(&object).map(PyValue)
     }
 }
 
@@ -45,6 +42,58 @@ impl<'py> IntoPyObject<'py> for PyValue {
 #[inline]
 pub fn to_py(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
     array::wrap(py, value)
+}
+
+/// As [`to_py`], giving an owned object.
+#[inline]
+pub fn from_value(py: Python<'_>, value: Value) -> PyResult<Py<PyAny>> {
+    to_py(py, value).map(Bound::unbind)
+}
+
+/// The value of a Python object; an error when it is nothing that operations take.
+#[inline]
+pub fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    match value_of(object)? {
+        Some(v) => Ok(v),
+        None => Err(not_an_array(object)),
+    }
+}
+
+/// The value of one of our own arrays and tracers, or of a Python number; `None` for everything else.
+#[inline]
+pub fn quick_value(object: &Bound<'_, PyAny>) -> Option<Value> {
+    if let Ok(a) = object.cast::<PyArray>() {
+        return Some(a.get().value.clone());
+    }
+    python_number(object).ok().flatten().map(Value::Lit)
+}
+
+/// Shape, dtype and weak type of an argument, which may be abstract: anything with `shape` and `dtype` will do.
+pub fn abstract_value(object: &Bound<'_, PyAny>) -> PyResult<Aval> {
+    if let Ok(a) = object.cast::<PyArray>() {
+        return Ok(a.get().value.aval());
+    }
+    if let Some(lit) = python_number(object)? {
+        return Ok(Value::Lit(lit).aval());
+    }
+    if let Ok(aval) = object.cast::<crate::aval::ShapedArray>() {
+        return Ok(aval.get().0.clone());
+    }
+    let py = object.py();
+    let is_numpy = numpy_interop::is_array(object)? || numpy_interop::is_scalar(object)?;
+    let shape = object.getattr_opt(intern!(py, "shape"))?;
+    let dtype = object.getattr_opt(intern!(py, "dtype"))?;
+    if let (Some(shape), Some(dtype)) = (shape, dtype)
+        && (is_numpy || value_of(object).ok().flatten().is_none())
+    {
+        let weak = match object.getattr_opt(intern!(py, "weak_type"))? {
+            Some(w) => w.is_truthy()?,
+            None => false,
+        };
+        let dtype = crate::dtypes::parse(&dtype, "an abstract value")?.canonical(py, None)?;
+        return Ok(Aval { shape: shape.extract::<ShapeArg>()?.0, dtype, weak });
+    }
+    to_value(object).map(|v| v.aval())
 }
 
 /// The value of a Python object; `None` when it is nothing that operations take.

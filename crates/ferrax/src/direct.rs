@@ -223,12 +223,12 @@ fn invoke(call: Call, out: DType, args: &[Operand<'_>], n: usize, scalar: bool) 
         Call::Unary(op, x) => with(args[x as usize], true, |x, d| eager::unary(op, d, x.0, n)),
         Call::IntegerPow(p) => with(args[0], true, |x, d| eager::integer_pow(d, p, x.0, n)),
         Call::Convert => with(args[0], true, |x, d| eager::convert(d, out, x.0, n)),
-        Call::Binary(op, [x, y]) => with(args[x as usize], scalar, |x, d| {
-            with(args[y as usize], scalar, |y, _| eager::binary(op, d, x, y, n))
-        }),
-        Call::Compare(op, [x, y]) => with(args[x as usize], scalar, |x, d| {
-            with(args[y as usize], scalar, |y, _| eager::compare(op, d, x, y, n))
-        }),
+        Call::Binary(op, [x, y]) => {
+            with(args[x as usize], scalar, |x, d| with(args[y as usize], scalar, |y, _| eager::binary(op, d, x, y, n)))
+        }
+        Call::Compare(op, [x, y]) => {
+            with(args[x as usize], scalar, |x, d| with(args[y as usize], scalar, |y, _| eager::compare(op, d, x, y, n)))
+        }
         Call::Select => with(args[0], scalar, |p, _| {
             with(args[1], scalar, |x, d| with(args[2], scalar, |y, _| eager::select(d, p, x, y, n)))
         }),
@@ -253,4 +253,3 @@ pub fn run_values(op: &OpRef, args: &[Value]) -> Result<Option<Array>> {
     }
     run(op, &operands)
 }
-

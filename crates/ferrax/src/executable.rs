@@ -4,48 +4,51 @@
 //! JAX. Memory that somebody else can see (a NumPy view) is never taken.
 
 use crate::cache::Cache;
-use crate::device;
+use crate::device::{self, Placement};
 use crate::{debug, dispatch};
 use ferrax_base::{Aval, Result, error};
 use ferrax_cpu::{Arg, Program};
 use ferrax_ir::lower::lower;
 use ferrax_ir::{Array, Atom, JaxprRef, Value, Values};
+use ferrax_loops::Graph;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// A compiled program for one set of donated arguments.
+struct Variant {
+    program: Program,
+    /// Arguments that may be donated; empty when none may.
+    donated: SmallVec<[bool; 8]>,
+    /// Arguments whose memory the program reuses when it is donated.
+    reusable: SmallVec<[bool; 8]>,
+}
 
 /// A program ready to run.
 pub struct Executable {
     jaxpr: JaxprRef,
     out_avals: Vec<Aval>,
-    program: Program,
-    /// Arguments that may be donated, as asked.
-    donated: SmallVec<[bool; 8]>,
-    /// Arguments whose memory the program reuses when it is donated.
-    reusable: SmallVec<[bool; 8]>,
+    graph: Arc<Graph>,
+    /// The variant asked for first, which nearly always is the only one.
+    first: OnceLock<Variant>,
+    others: Mutex<Vec<Arc<Variant>>>,
     /// What the message of a donated array names.
     taker: Arc<str>,
 }
 
-/// Executables by program and donated arguments.
+/// Executables by program.
 static EXECUTABLES: Cache<Executable> = Cache::new(1024);
 
-/// The executable of a program that donates nothing; equal programs share one.
+/// The executable of a program; equal programs share one.
 pub fn executable(jaxpr: &JaxprRef) -> Result<Arc<Executable>> {
-    executable_donating(jaxpr, &[])
-}
-
-/// The executable of a program that may use the memory of the arguments marked in `donated` (empty: of none).
-pub fn executable_donating(jaxpr: &JaxprRef, donated: &[bool]) -> Result<Arc<Executable>> {
-    let donated = if donated.contains(&true) { donated } else { &[] };
     let mut hasher = FxHasher::default();
-    (jaxpr, donated).hash(&mut hasher);
+    jaxpr.hash(&mut hasher);
     let hash = hasher.finish();
-    if let Some(found) = EXECUTABLES.get(hash, |e| e.donated.as_slice() == donated && e.jaxpr == *jaxpr) {
+    if let Some(found) = EXECUTABLES.get(hash, |e| e.jaxpr == *jaxpr) {
         return Ok(found);
     }
-    let made = Arc::new(Executable::compile(jaxpr, donated)?);
+    let made = Arc::new(Executable::new(jaxpr)?);
     EXECUTABLES.put(hash, made.clone());
     Ok(made)
 }
@@ -55,24 +58,27 @@ pub fn clear_cache() {
     EXECUTABLES.clear();
 }
 
-impl Executable {
-    /// Compiles a program, past the cache.
-    pub fn compile(jaxpr: &JaxprRef, donated: &[bool]) -> Result<Executable> {
-        debug_assert!(donated.is_empty() || donated.len() == jaxpr.invars.len());
-        let graph = Arc::new(lower(jaxpr)?);
-        let consts = jaxpr.constvars.len();
+impl Variant {
+    fn compile(graph: &Arc<Graph>, consts: usize, donated: &[bool]) -> Result<Variant> {
         let program = if donated.is_empty() {
-            Program::compile(graph)?
+            Program::compile(graph.clone())?
         } else {
             let mask: Vec<bool> = std::iter::repeat_n(false, consts).chain(donated.iter().copied()).collect();
-            Program::compile_donating(graph, &mask)?
+            Program::compile_donating(graph.clone(), &mask)?
         };
         let reusable = program.donations()[consts..].iter().copied().collect();
+        Ok(Variant { program, donated: SmallVec::from_slice(donated), reusable })
+    }
+}
+
+impl Executable {
+    /// Lowers a program, past the cache.
+    pub fn new(jaxpr: &JaxprRef) -> Result<Executable> {
         Ok(Executable {
             out_avals: jaxpr.out_avals(),
-            program,
-            donated: SmallVec::from_slice(donated),
-            reusable,
+            graph: Arc::new(lower(jaxpr)?),
+            first: OnceLock::new(),
+            others: Mutex::new(Vec::new()),
             taker: jaxpr.debug.describe().into(),
             jaxpr: jaxpr.clone(),
         })
@@ -88,25 +94,64 @@ impl Executable {
         &self.out_avals
     }
 
-    /// Donated arguments whose memory no result can use.
-    pub fn unusable_donations(&self) -> impl Iterator<Item = usize> + '_ {
-        self.donated.iter().zip(&self.reusable).enumerate().filter(|(_, (d, r))| **d && !**r).map(|(i, _)| i)
+    /// Calls `f` with the compiled program for this set of donated arguments.
+    fn with<R>(&self, donate: &[bool], f: impl FnOnce(&Variant) -> Result<R>) -> Result<R> {
+        let donate = if donate.contains(&true) { donate } else { &[] };
+        let consts = self.jaxpr.constvars.len();
+        if let Some(v) = self.first.get()
+            && v.donated.as_slice() == donate
+        {
+            return f(v);
+        }
+        if self.first.get().is_none() {
+            let made = Variant::compile(&self.graph, consts, donate)?;
+            let kept = self.first.get_or_init(|| made);
+            if kept.donated.as_slice() == donate {
+                return f(kept);
+            }
+        }
+        let mut others = self.others.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let found = others.iter().find(|v| v.donated.as_slice() == donate).cloned();
+        let variant = match found {
+            Some(v) => v,
+            None => {
+                others.push(Arc::new(Variant::compile(&self.graph, consts, donate)?));
+                others[others.len() - 1].clone()
+            }
+        };
+        drop(others);
+        f(&variant)
     }
 
-    /// Runs the program on one concrete value per parameter.
-    pub fn run(&self, args: &[Value]) -> Result<Values> {
+    /// Compiles for this set of donated arguments now, and gives those whose memory no result can use.
+    pub fn unusable_donations(&self, donate: &[bool]) -> Result<Vec<usize>> {
+        self.with(donate, |v| {
+            let unused = v.donated.iter().zip(&v.reusable).enumerate().filter(|(_, (d, r))| **d && !**r);
+            Ok(unused.map(|(i, _)| i).collect())
+        })
+    }
+
+    /// Runs the program on one concrete value per parameter. `donate[i]` says that the memory of argument i may be
+    /// used for results; an empty mask donates nothing.
+    pub fn run(&self, args: &[Value], donate: &[bool]) -> Result<Values> {
+        debug_assert!(donate.is_empty() || donate.len() == args.len());
         let placement = device::place(args, |i| self.describe(i))?;
         if debug::checking() {
             return self.run_checked(args);
         }
+        self.with(donate, |variant| self.run_variant(variant, args, placement))
+    }
+
+    fn run_variant(&self, variant: &Variant, args: &[Value], placement: Placement) -> Result<Values> {
         let consts = &self.jaxpr.consts;
-        let taken = self.take_donations(args);
+        let taken = self.take_donations(variant, args);
         let mut operands = dispatch::Operands::new();
         for c in consts {
             operands.push_array(c)?;
         }
+        let mut skipped = taken.iter().map(|(i, _)| *i).peekable();
         for (i, a) in args.iter().enumerate() {
-            if taken.iter().all(|(j, _)| *j != i) {
+            if skipped.next_if_eq(&i).is_none() {
                 operands.push(a)?;
             }
         }
@@ -123,24 +168,24 @@ impl Executable {
                 None => borrowed(),
             });
         }
-        let outs = self.program.run(&mut buffers)?;
+        let outs = variant.program.run(&mut buffers)?;
         Ok(dispatch::placed(outs, &self.out_avals, placement))
     }
 
     /// The buffers of donated arguments that the program can use and that nobody else sees.
-    fn take_donations(&self, args: &[Value]) -> SmallVec<[(usize, ferrax_base::Buffer); 4]> {
+    fn take_donations(&self, variant: &Variant, args: &[Value]) -> SmallVec<[(usize, ferrax_base::Buffer); 4]> {
         let mut taken = SmallVec::new();
-        if self.donated.is_empty() {
+        if variant.donated.is_empty() {
             return taken;
         }
-        for (i, arg) in args.iter().enumerate().filter(|(i, _)| self.reusable[*i]) {
+        let arrays = args.iter().filter_map(|v| if let Value::Array(a) = v { Some(a) } else { None });
+        let mut ids: SmallVec<[usize; 16]> = arrays.chain(&self.jaxpr.consts).map(Array::id).collect();
+        ids.sort_unstable();
+        for (i, arg) in args.iter().enumerate().filter(|(i, _)| variant.reusable[*i]) {
             let Value::Array(a) = arg else { continue };
-            let elsewhere = args.iter().enumerate().any(|(j, b)| j != i && matches!(b, Value::Array(b) if b.ptr_eq(a)));
-            let constant = self.jaxpr.consts.iter().any(|c| c.ptr_eq(a));
-            if !elsewhere
-                && !constant
-                && let Some(buffer) = a.donate(&self.taker)
-            {
+            let at = ids.partition_point(|id| *id < a.id());
+            let once = ids.get(at + 1) != Some(&a.id());
+            if once && let Some(buffer) = a.donate(&self.taker) {
                 taken.push((i, buffer));
             }
         }
@@ -197,4 +242,3 @@ pub fn materialize(v: Value) -> Result<Array> {
         Value::Tracer(_) => Err(error!(Internal, "a traced value where a concrete one must be")),
     }
 }
-

@@ -12,7 +12,7 @@ pub mod direct;
 pub mod dispatch;
 pub mod executable;
 
-pub use executable::{Executable, executable, executable_donating};
+pub use executable::{Executable, executable};
 pub use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, Scalar, Shape};
 pub use ferrax_ir::{Array, DeviceId, JaxprRef, Value, Values};
 
