@@ -5,8 +5,8 @@
 
 use super::jaxpr::PyJaxpr;
 use crate::errors::IntoPyResult;
-use crate::value::{from_value, to_value};
-use ferrax_ir::{JaxprRef, Op, OpRef, Value};
+use super::function::{from_value, to_value};
+use ferrax_ir::{JaxprRef, OpRef, Value};
 use ferrax_ops::control::cond::cond;
 use ferrax_ops::control::remat::{Policy, PolicyRef, Remat, remat};
 use ferrax_ops::control::scan::{Scan, scan};
@@ -110,7 +110,7 @@ impl Policy for PyPolicy {
             for (name, value) in op.print_params() {
                 params.set_item(name, value.to_string()).ok()?;
             }
-            let avals: Vec<super::jaxpr::PyAval> = inputs.iter().cloned().map(super::jaxpr::PyAval).collect();
+            let avals: Vec<crate::aval::ShapedArray> = inputs.iter().cloned().map(crate::aval::ShapedArray).collect();
             self.fun.call1(py, (op.name(), avals, params)).ok()?.extract::<bool>(py).ok()
         })
         .unwrap_or(false)

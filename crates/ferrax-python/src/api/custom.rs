@@ -2,7 +2,7 @@
 
 use super::function::rust;
 use crate::errors::IntoPyResult;
-use crate::value::{abstract_value, from_value, to_value};
+use super::function::{abstract_value, from_value, to_value};
 use ferrax_base::{Buffer, Result, error};
 use ferrax_ir::{Array, Aval, Value};
 use ferrax_loops::{HostCall, HostRef};

@@ -3,8 +3,9 @@
 use super::function::{FlatCall, Function, Leaves, build};
 use super::jaxpr::PyJaxpr;
 use crate::errors::IntoPyResult;
-use crate::tree::{self, PyTreeDef};
-use crate::value::{abstract_value, from_value, to_value};
+use crate::tree::PyTreeDef;
+use super::function::{abstract_value, from_value, to_value};
+use super::trees;
 use ferrax_ir::{Aval, TransposeArg, Value};
 use ferrax_transform::stage;
 use ferrax_transform::structural::instantiate;
@@ -24,7 +25,7 @@ fn trace_to_jaxpr(
 ) -> PyResult<PyJaxpr> {
     let function = Function::new(fun, transform)?;
     let mut leaves = Leaves::new();
-    let in_tree = tree::flatten_args_kwargs(py, args, kwargs, &mut leaves)?;
+    let in_tree = trees::flatten_args(args, kwargs, &mut leaves)?;
     let avals = leaves.iter().map(|l| abstract_value(l.bind(py))).collect::<PyResult<Vec<Aval>>>()?;
     let transform = match transform {
         "make_jaxpr" => "make_jaxpr",

@@ -4,12 +4,16 @@
 //! structure. Calling with other leaves (tracers) puts the arguments together again, calls, and takes the
 //! result apart.
 
+use super::trees;
 use crate::errors::{IntoPyResult, host_error};
 use crate::fastcall::Args;
 use crate::tree::{self, TreeDef};
-use crate::value::{from_value, to_value};
+pub use crate::tree::Leaves;
+use crate::value::{PyValue, to_py};
 use ferrax_base::Result;
-use ferrax_ir::{DebugInfo, Value};
+use crate::array::PyArray;
+use crate::aval::ShapedArray;
+use ferrax_ir::{Aval, DebugInfo, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,8 +21,46 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Leaves of a tree.
-pub type Leaves = SmallVec<[Py<PyAny>; 8]>;
+/// The value of a Python object; errors when it is no array or number.
+#[inline]
+pub fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    Ok(object.extract::<PyValue>()?.0)
+}
+
+/// A value as a Python object.
+#[inline]
+pub fn from_value(py: Python<'_>, v: Value) -> PyResult<Py<PyAny>> {
+    Ok(to_py(py, v)?.unbind())
+}
+
+/// The value of an array object or Python number; `None` for anything that needs a closer look.
+#[inline]
+pub fn quick_value(object: &Bound<'_, PyAny>) -> Option<Value> {
+    if let Ok(a) = object.cast::<PyArray>() {
+        return Some(a.get().value.clone());
+    }
+    crate::value::python_number(object).ok().flatten().map(Value::Lit)
+}
+
+/// The aval of an array, a number, or anything with a shape and a dtype (`ShapeDtypeStruct`).
+pub fn abstract_value(object: &Bound<'_, PyAny>) -> PyResult<Aval> {
+    if let Ok(a) = object.cast::<ShapedArray>() {
+        return Ok(a.get().0.clone());
+    }
+    if let Some(v) = crate::value::value_of(object)? {
+        return Ok(v.aval());
+    }
+    let py = object.py();
+    let (Some(shape), Some(dtype)) =
+        (object.getattr_opt(intern!(py, "shape"))?, object.getattr_opt(intern!(py, "dtype"))?)
+    else {
+        return Err(crate::value::not_an_array(object));
+    };
+    let weak = object.getattr_opt(intern!(py, "weak_type"))?.is_some_and(|w| w.is_truthy().unwrap_or(false));
+    let dims: SmallVec<[usize; 4]> = shape.try_iter()?.map(|d| d?.extract()).collect::<PyResult<_>>()?;
+    let dtype = crate::dtypes::parse(&dtype, "eval_shape")?.canonical(py, None)?;
+    Ok(Aval { shape: dims, dtype, weak })
+}
 
 /// A Python function and its names.
 pub struct Function {
@@ -107,7 +149,7 @@ fn arg_names(fun: &Bound<'_, PyAny>, tree: &TreeDef, statics: &[usize]) -> PyRes
         .take(64)
         .map(|i| params.get(i).cloned().unwrap_or_else(|| format!("args[{i}]")))
         .collect();
-    tree::argument_names(py, tree, &dynamic)
+    trees::argument_names(py, tree, &dynamic)
 }
 
 /// One call's arguments: flat leaves and the structure of `(args, kwargs)`.
@@ -121,9 +163,8 @@ pub struct Call {
 impl Call {
     /// Takes arguments apart.
     pub fn new(args: &Args<'_, '_>) -> PyResult<Call> {
-        let py = args.py();
         let mut leaves = Leaves::new();
-        let tree = tree::flatten_call(py, args, &mut leaves)?;
+        let tree = trees::flatten_call(args, &mut leaves)?;
         Ok(Call { leaves, tree })
     }
 
@@ -141,14 +182,14 @@ pub fn call_values<'py>(
     values: &[Value],
 ) -> PyResult<Bound<'py, PyAny>> {
     let leaves = values.iter().map(|v| from_value(py, v.clone())).collect::<PyResult<Leaves>>()?;
-    let (args, kwargs) = tree::unflatten_call(py, tree, leaves)?;
+    let (args, kwargs) = trees::unflatten_call(py, tree, leaves)?;
     fun.bind(py).call(args, kwargs.as_ref())
 }
 
 /// Takes a function's result apart into values.
 pub fn flatten_result(py: Python<'_>, out: &Bound<'_, PyAny>, name: &str) -> PyResult<(Vec<Value>, TreeDef)> {
     let mut leaves = Leaves::new();
-    let tree = tree::flatten(py, out, &mut leaves)?;
+    let tree = tree::flatten_into(out, &mut leaves)?;
     let values = leaves
         .iter()
         .map(|l| {

@@ -6,7 +6,8 @@ use super::function::{FlatCall, Function, Leaves, args_tuple, flatten_result, kw
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
-use crate::value::{from_value, to_value};
+use super::function::{from_value, to_value};
+use super::trees;
 use ferrax_base::{DType, Scalar};
 use ferrax_ir::{Aval, Value};
 use ferrax_transform::linearize;
@@ -58,7 +59,7 @@ impl Grad {
                 )));
             }
             let from = leaves.len();
-            let tree = tree::flatten(py, &args.at(position as usize), &mut leaves)?;
+            let tree = tree::flatten_into(&args.at(position as usize), &mut leaves)?;
             active.push(Active { position: position as usize, tree, range: from..leaves.len() });
         }
         Ok((active, leaves))
@@ -315,12 +316,12 @@ struct PyVjp {
 impl PyVjp {
     fn __call__(&self, py: Python<'_>, cotangents: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let mut leaves = Leaves::new();
-        let tree = tree::flatten(py, cotangents, &mut leaves)?;
-        if tree != self.out_tree {
+        let tree = tree::flatten_into(cotangents, &mut leaves)?;
+        if !trees::same(py, &tree, &self.out_tree)? {
             return Err(PyValueError::new_err(format!(
                 "unexpected tree structure of argument to vjp function: got {}, but expected to match {}",
-                tree::display(&tree),
-                tree::display(&self.out_tree)
+                trees::display(py, &tree),
+                trees::display(py, &self.out_tree)
             )));
         }
         let cts = leaves
@@ -367,7 +368,7 @@ fn cotangent(ct: &Bound<'_, PyAny>, out: &Value) -> PyResult<Option<Value>> {
 fn vjp(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>, has_aux: bool) -> PyResult<Py<PyAny>> {
     let function = Function::new(fun, "vjp")?;
     let mut leaves = Leaves::new();
-    let in_tree = tree::flatten(py, primals.as_any(), &mut leaves)?;
+    let in_tree = tree::flatten_into(primals.as_any(), &mut leaves)?;
     let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
     let on = vec![true; values.len()];
     let (mut out_tree, mut aux_tree, mut count) = (None, None, 0);
@@ -432,12 +433,12 @@ impl PyLinear {
     #[pyo3(signature = (*tangents))]
     fn __call__(&self, py: Python<'_>, tangents: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let mut leaves = Leaves::new();
-        let tree = tree::flatten(py, tangents.as_any(), &mut leaves)?;
-        if tree != self.in_tree {
+        let tree = tree::flatten_into(tangents.as_any(), &mut leaves)?;
+        if !trees::same(py, &tree, &self.in_tree)? {
             return Err(PyTypeError::new_err(format!(
                 "linearized function called with tangents of structure {}, but the primals have {}",
-                tree::display(&tree),
-                tree::display(&self.in_tree)
+                trees::display(py, &tree),
+                trees::display(py, &self.in_tree)
             )));
         }
         let values = leaves
@@ -488,9 +489,9 @@ fn tangent(t: &Bound<'_, PyAny>, primal: &Aval) -> PyResult<Option<Value>> {
 fn linearize_fun(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let function = Function::new(fun, "linearize")?;
     let mut leaves = Leaves::new();
-    let call_tree = tree::flatten_args(py, primals, &mut leaves)?;
+    let call_tree = trees::flatten_args(primals, None, &mut leaves)?;
     let mut only_args = Leaves::new();
-    let in_tree = tree::flatten(py, primals.as_any(), &mut only_args)?;
+    let in_tree = tree::flatten_into(primals.as_any(), &mut only_args)?;
     let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
     let mut call = FlatCall::new(py, &function.fun, &call_tree, &function.debug.name);
     let on = vec![true; values.len()];
@@ -514,14 +515,14 @@ fn jvp(
 ) -> PyResult<Py<PyAny>> {
     let function = Function::new(fun, "jvp")?;
     let (mut leaves, mut tangent_leaves) = (Leaves::new(), Leaves::new());
-    let in_tree = tree::flatten_args(py, primals, &mut leaves)?;
-    let tangent_tree = tree::flatten_args(py, tangents, &mut tangent_leaves)?;
-    if in_tree != tangent_tree {
+    let in_tree = trees::flatten_args(primals, None, &mut leaves)?;
+    let tangent_tree = trees::flatten_args(tangents, None, &mut tangent_leaves)?;
+    if !trees::same(py, &in_tree, &tangent_tree)? {
         return Err(PyTypeError::new_err(format!(
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure {} \
              whereas tangents have tree structure {}.",
-            tree::display(&in_tree),
-            tree::display(&tangent_tree)
+            trees::display(py, &in_tree),
+            trees::display(py, &tangent_tree)
         )));
     }
     let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;

@@ -2,62 +2,11 @@
 
 use crate::errors::IntoPyResult;
 use crate::tree::PyTreeDef;
-use crate::value::from_value;
+use super::function::from_value;
+use crate::aval::ShapedArray;
 use ferrax_ir::{Atom, Aval, JaxprRef, Value};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-/// Shape, dtype and weak type of a value, as Python sees it (`ShapedArray`).
-#[pyclass(frozen, name = "ShapedArray", module = "ferrax.core", eq, hash, from_py_object)]
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct PyAval(pub Aval);
-
-#[pymethods]
-impl PyAval {
-    /// Dimensions.
-    #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
-        pyo3::types::PyTuple::new(py, self.0.shape.iter())
-    }
-
-    /// Element type.
-    #[getter]
-    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        crate::dtypes::to_numpy(py, self.0.dtype)
-    }
-
-    /// Whether the dtype yields to others in promotion.
-    #[getter]
-    fn weak_type(&self) -> bool {
-        self.0.weak
-    }
-
-    /// Number of axes.
-    #[getter]
-    fn ndim(&self) -> usize {
-        self.0.rank()
-    }
-
-    /// Number of elements.
-    #[getter]
-    fn size(&self) -> usize {
-        self.0.size()
-    }
-
-    /// Prints `float32[3]`, as JAX does.
-    #[pyo3(signature = (short_dtypes = false))]
-    fn str_short(&self, short_dtypes: bool) -> String {
-        if short_dtypes { self.0.to_string() } else { long_text(&self.0) }
-    }
-
-    fn __repr__(&self) -> String {
-        format!("ShapedArray({}{})", long_text(&self.0), if self.0.weak { ", weak_type=True" } else { "" })
-    }
-
-    fn __str__(&self) -> String {
-        self.__repr__()
-    }
-}
 
 /// `float32[2,3]`: an aval with NumPy's dtype names.
 pub fn long_text(aval: &Aval) -> String {
@@ -76,8 +25,8 @@ pub struct PyAtom {
 impl PyAtom {
     /// Shape, dtype and weak type.
     #[getter]
-    fn aval(&self) -> PyAval {
-        PyAval(self.jaxpr.atom_aval(&self.atom))
+    fn aval(&self) -> ShapedArray {
+        ShapedArray(self.jaxpr.atom_aval(&self.atom))
     }
 
     /// The number of a literal; `None` for variables.
@@ -239,14 +188,14 @@ impl PyJaxpr {
 
     /// The parameters' avals.
     #[getter]
-    fn in_avals(&self) -> Vec<PyAval> {
-        self.jaxpr.in_avals().into_iter().map(PyAval).collect()
+    fn in_avals(&self) -> Vec<ShapedArray> {
+        self.jaxpr.in_avals().into_iter().map(ShapedArray).collect()
     }
 
     /// The results' avals.
     #[getter]
-    fn out_avals(&self) -> Vec<PyAval> {
-        self.jaxpr.out_avals().into_iter().map(PyAval).collect()
+    fn out_avals(&self) -> Vec<ShapedArray> {
+        self.jaxpr.out_avals().into_iter().map(ShapedArray).collect()
     }
 
     /// Values of the constants.
@@ -283,7 +232,7 @@ impl PyJaxpr {
     /// Applies the program to flat values.
     #[pyo3(signature = (*args))]
     fn eval(&self, py: Python<'_>, args: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
-        let values = args.iter().map(crate::value::to_value).collect::<PyResult<Vec<Value>>>()?;
+        let values = args.iter().map(super::function::to_value).collect::<PyResult<Vec<Value>>>()?;
         if values.len() != self.jaxpr.invars.len() {
             return Err(pyo3::exceptions::PyTypeError::new_err(format!(
                 "the program takes {} arguments, got {}",
@@ -318,6 +267,5 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyEqn>()?;
     m.add_class::<PyAtom>()?;
     m.add_class::<PyPrimitive>()?;
-    m.add_class::<PyAval>()?;
     m.add_function(wrap_pyfunction!(super::source::set_library_folder, m)?)
 }

@@ -8,7 +8,8 @@ use super::jit_cache::{Entry, JitCache, Signature, Static, hash};
 use crate::errors::IntoPyResult;
 use crate::fastcall::{self, Args, FastCall, Signature as TextSignature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
-use crate::value::{from_value, quick_value, to_value};
+use super::function::{from_value, quick_value, to_value};
+use super::trees;
 use ferrax_base::config::{self, Flag};
 use ferrax_ir::{Aval, JaxprRef, Value};
 use ferrax_ops::control::jit::jit_call;
@@ -61,7 +62,7 @@ impl Jit {
         if args.kwlen() == 0 {
             let quick: Option<SmallVec<[Value; 8]>> = args.positional().map(|a| quick_value(&a)).collect();
             if let Some(values) = quick {
-                let key = hash(None, &values, &[], config);
+                let key = hash(py, None, &values, &[], config)?;
                 if let Some(entry) = self.cache.find(py, key, None, &values, &[], config, self.name())? {
                     return self.finish(py, &entry, &values);
                 }
@@ -71,7 +72,7 @@ impl Jit {
         }
         let call = Call::new(args)?;
         let values = self.values(py, &call.leaves, &call.tree, &[])?;
-        let key = hash(Some(&call.tree), &values, &[], config);
+        let key = hash(py, Some(&call.tree), &values, &[], config)?;
         match self.cache.find(py, key, Some(&call.tree), &values, &[], config, self.name())? {
             Some(entry) => self.finish(py, &entry, &values),
             None => self.miss(py, key, Some(call.tree.clone()), &call.tree, values, Vec::new(), &[], config),
@@ -145,9 +146,9 @@ impl Jit {
         let config = config::trace_key();
         let split = self.split(args)?;
         let mut leaves = Leaves::new();
-        let tree = tree::flatten_args_kwargs(py, &split.args, split.kwargs.as_ref(), &mut leaves)?;
+        let tree = trees::flatten_args(&split.args, split.kwargs.as_ref(), &mut leaves)?;
         let values = self.values(py, &leaves, &tree, &split.positions)?;
-        let key = hash(Some(&tree), &values, &split.statics, config);
+        let key = hash(py, Some(&tree), &values, &split.statics, config)?;
         match self.cache.find(py, key, Some(&tree), &values, &split.statics, config, self.name())? {
             Some(entry) => self.finish(py, &entry, &values),
             None => self.miss(py, key, Some(tree.clone()), &tree, values, split.statics, &split.positions, config),
@@ -193,18 +194,18 @@ impl Jit {
             let outs = self.bind(jaxpr, &args)?;
             return build(py, &out_tree, outs);
         }
-        let donate = self.donated(tree, positions)?;
+        let donate = self.donated(py, tree, positions)?;
         let entry = Arc::new(Entry::new(py, Signature { tree: key_tree, avals, statics, config }, jaxpr, out_tree, donate)?);
         self.cache.insert(key, entry.clone());
         self.finish(py, &entry, &values)
     }
 
     /// Which leaves are donated; empty when none is.
-    fn donated(&self, tree: &TreeDef, positions: &[usize]) -> PyResult<Vec<bool>> {
+    fn donated(&self, py: Python<'_>, tree: &TreeDef, positions: &[usize]) -> PyResult<Vec<bool>> {
         if self.donate_argnums.is_empty() && self.donate_argnames.is_empty() {
             return Ok(Vec::new());
         }
-        let (args, kwargs) = tree::call_leaf_counts(tree)?;
+        let (args, kwargs) = trees::leaf_counts(py, tree)?;
         let total = args.len() + positions.len();
         let mut mask = Vec::new();
         let mut place = 0usize;
@@ -390,10 +391,10 @@ fn jit_trace(
     }
     let mut leaves = Leaves::new();
     let dynamic = PyTuple::new(py, dynamic)?;
-    let tree = tree::flatten_args_kwargs(py, &dynamic, Some(&rest), &mut leaves)?;
-    let avals = leaves.iter().map(|l| crate::value::abstract_value(l.bind(py))).collect::<PyResult<Vec<Aval>>>()?;
+    let tree = trees::flatten_args(&dynamic, Some(&rest), &mut leaves)?;
+    let avals = leaves.iter().map(|l| super::function::abstract_value(l.bind(py))).collect::<PyResult<Vec<Aval>>>()?;
     let (staged, out_tree) = jit.trace(py, &tree, &avals, &statics, &positions)?;
-    let donate = jit.donated(&tree, &positions)?;
+    let donate = jit.donated(py, &tree, &positions)?;
     let jaxpr = PyJaxpr { jaxpr: staged.jaxpr.into(), captured: staged.captured, out_tree: Some(out_tree.clone()) };
     Ok((jaxpr, tree::PyTreeDef(tree), tree::PyTreeDef(out_tree), donate))
 }

@@ -130,7 +130,7 @@ impl Entry {
         for s in &mut signature.statics {
             s.keep_attributes(py)?;
         }
-        let single = crate::tree::is_leaf_def(&out_tree);
+        let single = out_tree.is_leaf();
         Ok(Entry { signature, jaxpr, out_tree, single, donate, executable: OnceLock::new() })
     }
 
@@ -166,10 +166,10 @@ struct Table {
 pub struct JitCache(Mutex<Table>);
 
 /// Hash of a signature's parts.
-pub fn hash(tree: Option<&TreeDef>, values: &[Value], statics: &[Static], config: u64) -> u64 {
+pub fn hash(py: Python<'_>, tree: Option<&TreeDef>, values: &[Value], statics: &[Static], config: u64) -> PyResult<u64> {
     let mut h = FxHasher::default();
     if let Some(t) = tree {
-        t.hash(&mut h);
+        t.hash(py)?.hash(&mut h);
     }
     for v in values {
         (v.dtype() as u8, v.weak(), v.shape()).hash(&mut h);
@@ -178,7 +178,7 @@ pub fn hash(tree: Option<&TreeDef>, values: &[Value], statics: &[Static], config
         s.hash.hash(&mut h);
     }
     config.hash(&mut h);
-    h.finish()
+    Ok(h.finish())
 }
 
 impl JitCache {
@@ -203,7 +203,7 @@ impl JitCache {
         };
         for entry in candidates {
             let s = &entry.signature;
-            if s.config == config && s.tree.as_ref() == tree && same_avals(&s.avals, values) && same_statics(py, &s.statics, statics)? {
+            if s.config == config && same_tree(py, s.tree.as_ref(), tree)? && same_avals(&s.avals, values) && same_statics(py, &s.statics, statics)? {
                 for (then, now) in s.statics.iter().zip(statics) {
                     then.check(now.value.bind(py), function)?;
                 }
@@ -234,6 +234,14 @@ impl JitCache {
     /// Forgets everything.
     pub fn clear(&self) {
         *self.lock() = Table::default();
+    }
+}
+
+fn same_tree(py: Python<'_>, a: Option<&TreeDef>, b: Option<&TreeDef>) -> PyResult<bool> {
+    match (a, b) {
+        (None, None) => Ok(true),
+        (Some(a), Some(b)) => a.equals(py, b),
+        _ => Ok(false),
     }
 }
 

@@ -16,6 +16,7 @@ pub mod jaxpr;
 pub mod jit;
 pub mod jit_cache;
 pub mod source;
+pub mod trees;
 pub mod vmap;
 
 /// Adds the names of this module.

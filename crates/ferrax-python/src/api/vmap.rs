@@ -5,7 +5,8 @@ use super::jaxpr::long_text;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
-use crate::value::to_value;
+use super::function::to_value;
+use super::trees;
 use ferrax_ir::Value;
 use ferrax_transform::VmapAxis;
 use ferrax_transform::batching::place_axis;
@@ -56,8 +57,8 @@ impl Vmap {
             }
             _ => axes.clone(),
         };
-        let (arg_tree, kw_leaves) = tree::split_call(tree)?;
-        let flat = tree::flatten_axes(py, &whole, &arg_tree, "vmap in_axes")?;
+        let (arg_tree, kw_leaves) = trees::split_call(tree)?;
+        let flat = tree::flatten_prefix(&whole, &arg_tree, true, "vmap in_axes")?;
         let mut out = flat.iter().map(|a| axis(a.bind(py), "in_axes")).collect::<PyResult<Vec<_>>>()?;
         // Keyword arguments are mapped over their leading axis.
         out.extend(std::iter::repeat_n(Some(0), kw_leaves));
@@ -123,14 +124,14 @@ impl Vmap {
         if let Some(n) = self.out_number {
             return Ok(vec![Some(n); leaves]);
         }
-        let flat = tree::flatten_axes(py, self.out_axes.bind(py), tree, "vmap out_axes")?;
+        let flat = tree::flatten_prefix(self.out_axes.bind(py), tree, true, "vmap out_axes")?;
         flat.iter().map(|a| axis(a.bind(py), "out_axes")).collect()
     }
 
     fn run(&self, args: &Args<'_, '_>) -> PyResult<Py<PyAny>> {
         let py = args.py();
         let mut leaves = Leaves::new();
-        let tree = tree::flatten_call(py, args, &mut leaves)?;
+        let tree = trees::flatten_call(args, &mut leaves)?;
         let axes = self.in_axes(args, &tree, leaves.len())?;
         let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
         let (dims, size) = self.dims(py, &axes, &values, &tree)?;

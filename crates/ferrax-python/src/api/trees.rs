@@ -1,0 +1,113 @@
+//! Trees as the transformations need them: calls taken apart and put together, names of arguments, axes.
+
+use crate::fastcall::Args;
+use crate::tree::{self, Leaves, TreeDef};
+use ferrax_tree::KindRef;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::{Borrowed, intern};
+use smallvec::SmallVec;
+
+type Keyword<'a, 'py> = (Borrowed<'a, 'py, PyString>, Borrowed<'a, 'py, PyAny>);
+
+/// The structure `(args, kwargs)` of a vectorcall, and its leaves.
+pub fn flatten_call(args: &Args<'_, '_>, leaves: &mut Leaves) -> PyResult<TreeDef> {
+    let mut keywords: SmallVec<[Keyword<'_, '_>; 4]> = args.keywords().collect();
+    tree::flatten_call(args.py(), args.positional(), &mut keywords, leaves)
+}
+
+/// The structure `(args, kwargs)` of a call held as a tuple and a dict, and its leaves.
+pub fn flatten_args(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, leaves: &mut Leaves) -> PyResult<TreeDef> {
+    let items: Vec<Bound<'_, PyAny>> = args.iter().collect();
+    let mut named: Vec<(Bound<'_, PyString>, Bound<'_, PyAny>)> = Vec::new();
+    for (k, v) in kwargs.into_iter().flatten() {
+        named.push((k.cast_into::<PyString>().map_err(PyErr::from)?, v));
+    }
+    let mut keywords: SmallVec<[Keyword<'_, '_>; 4]> =
+        named.iter().map(|(k, v)| (k.as_borrowed(), v.as_borrowed())).collect();
+    tree::flatten_call(args.py(), items.iter().map(Bound::as_borrowed), &mut keywords, leaves)
+}
+
+/// The arguments of a call of structure `(args, kwargs)` with these leaves; no dict when there are no keywords.
+pub fn unflatten_call<'py>(
+    py: Python<'py>,
+    tree: &TreeDef,
+    leaves: Leaves,
+) -> PyResult<(Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>)> {
+    let call = tree::unflatten(py, tree, leaves)?.into_bound(py);
+    let call = call.cast::<PyTuple>()?;
+    let args = call.get_item(0)?.cast_into::<PyTuple>().map_err(PyErr::from)?;
+    let kwargs = call.get_item(1)?.cast_into::<PyDict>().map_err(PyErr::from)?;
+    Ok((args, (!kwargs.is_empty()).then_some(kwargs)))
+}
+
+fn parts(tree: &TreeDef) -> PyResult<(TreeDef, TreeDef)> {
+    match tree.children().as_slice() {
+        [args, kwargs] => Ok((args.clone(), kwargs.clone())),
+        _ => Err(PyTypeError::new_err("not the structure of a call")),
+    }
+}
+
+/// The structure of the positional arguments, and the number of keyword leaves.
+pub fn split_call(tree: &TreeDef) -> PyResult<(TreeDef, usize)> {
+    let (args, kwargs) = parts(tree)?;
+    let n = kwargs.num_leaves();
+    Ok((args, n))
+}
+
+fn keyword_names(py: Python<'_>, kwargs: &TreeDef) -> PyResult<Vec<String>> {
+    match kwargs.kind() {
+        KindRef::Dict(names) => names.iter().map(|n| n.0.extract(py)).collect(),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// Leaves of each positional and of each keyword argument.
+pub fn leaf_counts(py: Python<'_>, tree: &TreeDef) -> PyResult<(Vec<usize>, Vec<(String, usize)>)> {
+    let (args, kwargs) = parts(tree)?;
+    let positional = args.children().iter().map(TreeDef::num_leaves).collect();
+    let counts = kwargs.children().into_iter().map(|c| c.num_leaves());
+    Ok((positional, keyword_names(py, &kwargs)?.into_iter().zip(counts).collect()))
+}
+
+/// A name for each leaf of a call: the parameter's, with the path inside it.
+pub fn argument_names(py: Python<'_>, tree: &TreeDef, params: &[String]) -> PyResult<Vec<String>> {
+    let (args, kwargs) = parts(tree)?;
+    let mut out = Vec::with_capacity(tree.num_leaves());
+    for (i, child) in args.children().iter().enumerate() {
+        let name = params.get(i).cloned().unwrap_or_else(|| format!("args[{i}]"));
+        leaf_names(py, child, &name, &mut out)?;
+    }
+    for (name, child) in keyword_names(py, &kwargs)?.iter().zip(kwargs.children()) {
+        leaf_names(py, &child, name, &mut out)?;
+    }
+    Ok(out)
+}
+
+/// `name`, or `name['w'][0]` for the leaves inside a container.
+fn leaf_names(py: Python<'_>, tree: &TreeDef, name: &str, out: &mut Vec<String>) -> PyResult<()> {
+    if tree.is_leaf() {
+        out.push(name.to_owned());
+        return Ok(());
+    }
+    let zero = 0i64.into_pyobject(py)?.into_any().unbind();
+    let sample = tree::unflatten(py, tree, (0..tree.num_leaves()).map(|_| zero.clone_ref(py)))?;
+    let module = py.import(intern!(py, "ferrax.tree_util"))?;
+    let pair = module.call_method1(intern!(py, "tree_flatten_with_path"), (sample,))?;
+    for entry in pair.get_item(0)?.try_iter()? {
+        let path: String = module.call_method1(intern!(py, "keystr"), (entry?.get_item(0)?,))?.extract()?;
+        out.push(format!("{name}{path}"));
+    }
+    Ok(())
+}
+
+/// The text of a structure, for messages.
+pub fn display(py: Python<'_>, tree: &TreeDef) -> String {
+    tree.text(py).map_or_else(|_| "PyTreeDef(?)".to_owned(), |t| format!("PyTreeDef({t})"))
+}
+
+/// Whether two structures are the same.
+pub fn same(py: Python<'_>, a: &TreeDef, b: &TreeDef) -> PyResult<bool> {
+    a.equals(py, b)
+}
