@@ -5,7 +5,7 @@
 //! result apart.
 
 use super::trees;
-use crate::errors::{IntoPyResult, host_error};
+use crate::errors::{IntoPyResult, carry};
 use crate::fastcall::Args;
 use crate::tree::{self, TreeDef};
 pub use crate::tree::Leaves;
@@ -217,7 +217,7 @@ pub fn build(py: Python<'_>, tree: &TreeDef, values: impl IntoIterator<Item = Va
 
 /// `PyResult` to the crates' `Result`, the exception untouched.
 pub fn rust<T>(r: PyResult<T>) -> Result<T> {
-    r.map_err(host_error)
+    r.map_err(carry)
 }
 
 /// A function of flat values over a Python function of trees; keeps the structure of the result.

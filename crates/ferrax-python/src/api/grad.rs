@@ -45,7 +45,6 @@ impl Grad {
 
     /// The differentiated arguments and their leaves.
     fn active(&self, args: &Args<'_, '_>) -> PyResult<(SmallVec<[Active; 1]>, Leaves)> {
-        let py = args.py();
         let mut leaves = Leaves::new();
         let mut active = SmallVec::new();
         for &n in &self.argnums {
