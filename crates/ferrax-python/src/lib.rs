@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+pub mod api;
 pub mod array;
 pub mod aval;
 pub mod devices;
@@ -28,5 +29,6 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     tracer::register(m)?;
     devices::register(m)?;
     tree::register(m)?;
+    api::register(m)?;
     Ok(())
 }

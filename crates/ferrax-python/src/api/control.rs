@@ -3,9 +3,9 @@
 //! Values that a traced function closed over are its program's leading parameters; they are passed here, so
 //! facade code never sees them.
 
+use super::function::{from_value, to_value};
 use super::jaxpr::PyJaxpr;
 use crate::errors::IntoPyResult;
-use super::function::{from_value, to_value};
 use ferrax_ir::{JaxprRef, OpRef, Value};
 use ferrax_ops::control::cond::cond;
 use ferrax_ops::control::remat::{Policy, PolicyRef, Remat, remat};
@@ -34,8 +34,15 @@ fn bind_scan(
     reverse: bool,
     unroll: usize,
 ) -> PyResult<Vec<Py<PyAny>>> {
-    let params =
-        Scan { jaxpr: body.jaxpr.clone(), length, num_carry, num_consts: body.captured.len(), reverse, unroll, linear_carry: false };
+    let params = Scan {
+        jaxpr: body.jaxpr.clone(),
+        length,
+        num_carry,
+        num_consts: body.captured.len(),
+        reverse,
+        unroll,
+        linear_carry: false,
+    };
     let operands: Vec<Value> = body.captured.iter().cloned().chain(values(&args)?).collect();
     objects(py, scan(params, &operands).py()?)
 }
@@ -49,8 +56,7 @@ fn bind_while(py: Python<'_>, test: &PyJaxpr, body: &PyJaxpr, args: Vec<Bound<'_
         body_jaxpr: body.jaxpr.clone(),
         body_nconsts: body.captured.len(),
     };
-    let operands: Vec<Value> =
-        test.captured.iter().chain(&body.captured).cloned().chain(values(&args)?).collect();
+    let operands: Vec<Value> = test.captured.iter().chain(&body.captured).cloned().chain(values(&args)?).collect();
     objects(py, while_loop(params, &operands).py()?)
 }
 

@@ -1,11 +1,11 @@
 //! Tracing for facade code: a function of trees to a program, and linear transposition.
 
 use super::function::{FlatCall, Function, Leaves, build};
+use super::function::{abstract_value, from_value, to_value};
 use super::jaxpr::PyJaxpr;
+use super::trees;
 use crate::errors::IntoPyResult;
 use crate::tree::PyTreeDef;
-use super::function::{abstract_value, from_value, to_value};
-use super::trees;
 use ferrax_ir::{Aval, TransposeArg, Value};
 use ferrax_transform::stage;
 use ferrax_transform::structural::instantiate;
@@ -59,12 +59,7 @@ fn transpose_jaxpr(py: Python<'_>, jaxpr: &PyJaxpr, cotangents: Vec<Bound<'_, Py
         .collect();
     let cts = cotangents.iter().map(|c| to_value(c).map(Some)).collect::<PyResult<Vec<_>>>()?;
     let pulled = ferrax_transform::backward(&jaxpr.jaxpr, &args, &cts).py()?;
-    pulled
-        .into_iter()
-        .zip(&avals)
-        .skip(n)
-        .map(|(ct, a)| from_value(py, instantiate(ct, &a.tangent()).py()?))
-        .collect()
+    pulled.into_iter().zip(&avals).skip(n).map(|(ct, a)| from_value(py, instantiate(ct, &a.tangent()).py()?)).collect()
 }
 
 /// Puts flat values together as a tree.

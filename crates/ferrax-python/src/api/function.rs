@@ -5,14 +5,14 @@
 //! result apart.
 
 use super::trees;
-use crate::errors::{IntoPyResult, carry};
-use crate::fastcall::Args;
-use crate::tree::{self, TreeDef};
-pub use crate::tree::Leaves;
-use crate::value::{PyValue, to_py};
-use ferrax_base::Result;
 use crate::array::PyArray;
 use crate::aval::ShapedArray;
+use crate::errors::{IntoPyResult, carry};
+use crate::fastcall::Args;
+pub use crate::tree::Leaves;
+use crate::tree::{self, TreeDef};
+use crate::value::{PyValue, to_py};
+use ferrax_base::Result;
 use ferrax_ir::{Aval, DebugInfo, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -87,9 +87,7 @@ impl Function {
     pub fn debug_for(&self, py: Python<'_>, tree: &TreeDef, statics: &[usize]) -> DebugInfo {
         let fun = self.fun.clone_ref(py);
         let (tree, statics) = (tree.clone(), statics.to_vec());
-        let names = move || {
-            Python::attach(|py| arg_names(fun.bind(py), &tree, &statics).unwrap_or_default())
-        };
+        let names = move || Python::attach(|py| arg_names(fun.bind(py), &tree, &statics).unwrap_or_default());
         DebugInfo { arg_names: Some(Arc::new(names)), ..self.debug.clone() }
     }
 }
@@ -246,9 +244,7 @@ impl<'a, 'py> FlatCall<'a, 'py> {
 
     /// Structure of the result.
     pub fn out_tree(self) -> PyResult<TreeDef> {
-        self.out_tree
-            .ok_or_else(|| ferrax_base::error!(Internal, "the function {} was not called", self.name))
-            .py()
+        self.out_tree.ok_or_else(|| ferrax_base::error!(Internal, "the function {} was not called", self.name)).py()
     }
 }
 

@@ -3,11 +3,11 @@
 //! Nothing is staged: outside `jit` the function sees concrete values.
 
 use super::function::{FlatCall, Function, Leaves, args_tuple, flatten_result, kwargs_dict, rust, wrap_names};
+use super::function::{from_value, to_value};
+use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
-use super::function::{from_value, to_value};
-use super::trees;
 use ferrax_base::{DType, Scalar};
 use ferrax_ir::{Aval, Value};
 use ferrax_transform::linearize;
@@ -259,7 +259,9 @@ fn make(
     let single = argnums.extract::<i64>().is_ok();
     let argnums: SmallVec<[i64; 2]> = super::function::indices(argnums)?.into();
     if argnums.is_empty() {
-        return Err(PyValueError::new_err(format!("{what} needs at least one argument to differentiate; argnums is empty")));
+        return Err(PyValueError::new_err(format!(
+            "{what} needs at least one argument to differentiate; argnums is empty"
+        )));
     }
     let function = Function::new(fun, what)?;
     let doc = format!(

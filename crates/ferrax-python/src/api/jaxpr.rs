@@ -1,9 +1,9 @@
 //! Programs as Python objects: `ClosedJaxpr`, its equations and variables, for inspection and printing.
 
-use crate::errors::IntoPyResult;
-use crate::tree::PyTreeDef;
 use super::function::from_value;
 use crate::aval::ShapedArray;
+use crate::errors::IntoPyResult;
+use crate::tree::PyTreeDef;
 use ferrax_ir::{Atom, Aval, JaxprRef, Value};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -3,13 +3,13 @@
 //! The hot path is: leaves to values, hash, compare, run, wrap the result. It takes no Python frame.
 
 use super::function::{Call, FlatCall, Function, Leaves, build, wrap_names};
+use super::function::{from_value, quick_value, to_value};
 use super::jaxpr::PyJaxpr;
 use super::jit_cache::{Entry, JitCache, Signature, Static, hash};
+use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{self, Args, FastCall, Signature as TextSignature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
-use super::function::{from_value, quick_value, to_value};
-use super::trees;
 use ferrax_base::config::{self, Flag};
 use ferrax_ir::{Aval, JaxprRef, Value};
 use ferrax_ops::control::jit::jit_call;
@@ -80,7 +80,13 @@ impl Jit {
     }
 
     /// The leaves as values; a leaf that is no JAX type is named in the error.
-    fn values(&self, py: Python<'_>, leaves: &Leaves, tree: &TreeDef, statics: &[usize]) -> PyResult<SmallVec<[Value; 8]>> {
+    fn values(
+        &self,
+        py: Python<'_>,
+        leaves: &Leaves,
+        tree: &TreeDef,
+        statics: &[usize],
+    ) -> PyResult<SmallVec<[Value; 8]>> {
         let mut values = SmallVec::with_capacity(leaves.len());
         for (i, leaf) in leaves.iter().enumerate() {
             values.push(to_value(leaf.bind(py)).map_err(|e| self.bad_leaf(py, e, i, leaf, tree, statics))?);
@@ -89,7 +95,15 @@ impl Jit {
     }
 
     #[cold]
-    fn bad_leaf(&self, py: Python<'_>, e: PyErr, i: usize, leaf: &Py<PyAny>, tree: &TreeDef, statics: &[usize]) -> PyErr {
+    fn bad_leaf(
+        &self,
+        py: Python<'_>,
+        e: PyErr,
+        i: usize,
+        leaf: &Py<PyAny>,
+        tree: &TreeDef,
+        statics: &[usize],
+    ) -> PyErr {
         if !e.is_instance_of::<PyTypeError>(py) {
             return e;
         }
@@ -195,7 +209,8 @@ impl Jit {
             return build(py, &out_tree, outs);
         }
         let donate = self.donated(py, tree, positions)?;
-        let entry = Arc::new(Entry::new(py, Signature { tree: key_tree, avals, statics, config }, jaxpr, out_tree, donate)?);
+        let entry =
+            Arc::new(Entry::new(py, Signature { tree: key_tree, avals, statics, config }, jaxpr, out_tree, donate)?);
         self.cache.insert(key, entry.clone());
         self.finish(py, &entry, &values)
     }
@@ -367,10 +382,8 @@ fn jit_trace(
 ) -> PyResult<(PyJaxpr, tree::PyTreeDef, tree::PyTreeDef, Vec<bool>)> {
     let jit = of(wrapper)?;
     let n = args.len() as i64;
-    let positions: Vec<usize> = (0..n)
-        .filter(|i| jit.static_argnums.iter().any(|&s| s == *i || s + n == *i))
-        .map(|i| i as usize)
-        .collect();
+    let positions: Vec<usize> =
+        (0..n).filter(|i| jit.static_argnums.iter().any(|&s| s == *i || s + n == *i)).map(|i| i as usize).collect();
     let mut statics = Vec::new();
     let mut dynamic: Vec<Bound<'_, PyAny>> = Vec::new();
     for (i, a) in args.iter().enumerate() {
@@ -401,7 +414,12 @@ fn jit_trace(
 
 /// Runs a program on flat arguments as a compiled unit.
 #[pyfunction]
-fn run_jaxpr(py: Python<'_>, jaxpr: &PyJaxpr, args: Vec<Bound<'_, PyAny>>, donate: Vec<bool>) -> PyResult<Vec<Py<PyAny>>> {
+fn run_jaxpr(
+    py: Python<'_>,
+    jaxpr: &PyJaxpr,
+    args: Vec<Bound<'_, PyAny>>,
+    donate: Vec<bool>,
+) -> PyResult<Vec<Py<PyAny>>> {
     let values = args.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
     let traced = values.iter().any(|v| matches!(v, Value::Tracer(_))) || !ferrax_ir::trace::is_eager();
     let outs = if traced {

@@ -126,7 +126,13 @@ pub struct Entry {
 
 impl Entry {
     /// A fresh entry.
-    pub fn new(py: Python<'_>, mut signature: Signature, jaxpr: JaxprRef, out_tree: TreeDef, donate: Vec<bool>) -> PyResult<Entry> {
+    pub fn new(
+        py: Python<'_>,
+        mut signature: Signature,
+        jaxpr: JaxprRef,
+        out_tree: TreeDef,
+        donate: Vec<bool>,
+    ) -> PyResult<Entry> {
         for s in &mut signature.statics {
             s.keep_attributes(py)?;
         }
@@ -166,7 +172,13 @@ struct Table {
 pub struct JitCache(Mutex<Table>);
 
 /// Hash of a signature's parts.
-pub fn hash(py: Python<'_>, tree: Option<&TreeDef>, values: &[Value], statics: &[Static], config: u64) -> PyResult<u64> {
+pub fn hash(
+    py: Python<'_>,
+    tree: Option<&TreeDef>,
+    values: &[Value],
+    statics: &[Static],
+    config: u64,
+) -> PyResult<u64> {
     let mut h = FxHasher::default();
     if let Some(t) = tree {
         t.hash(py)?.hash(&mut h);
@@ -203,7 +215,11 @@ impl JitCache {
         };
         for entry in candidates {
             let s = &entry.signature;
-            if s.config == config && same_tree(py, s.tree.as_ref(), tree)? && same_avals(&s.avals, values) && same_statics(py, &s.statics, statics)? {
+            if s.config == config
+                && same_tree(py, s.tree.as_ref(), tree)?
+                && same_avals(&s.avals, values)
+                && same_statics(py, &s.statics, statics)?
+            {
                 for (then, now) in s.statics.iter().zip(statics) {
                     then.check(now.value.bind(py), function)?;
                 }
@@ -248,7 +264,10 @@ fn same_tree(py: Python<'_>, a: Option<&TreeDef>, b: Option<&TreeDef>) -> PyResu
 #[inline]
 fn same_avals(avals: &[Aval], values: &[Value]) -> bool {
     avals.len() == values.len()
-        && avals.iter().zip(values).all(|(a, v)| a.dtype == v.dtype() && a.weak == v.weak() && a.shape.as_slice() == v.shape())
+        && avals
+            .iter()
+            .zip(values)
+            .all(|(a, v)| a.dtype == v.dtype() && a.weak == v.weak() && a.shape.as_slice() == v.shape())
 }
 
 fn same_statics(py: Python<'_>, then: &[Static], now: &[Static]) -> PyResult<bool> {

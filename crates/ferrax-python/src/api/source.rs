@@ -3,8 +3,8 @@
 //! Code objects are numbered the first time they are seen and kept alive from then on; whether one belongs to
 //! the library itself is found out once. Text is made only when an error is shown.
 
-use ferrax_base::source::{Location, SourceHost, set_host};
 use ferrax_base::Source;
+use ferrax_base::source::{Location, SourceHost, set_host};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
@@ -44,8 +44,7 @@ fn number(py: Python<'_>, code: *mut ffi::PyObject) -> (u32, bool) {
     }
     // SAFETY: `code` is a live code object: the caller holds a reference.
     let code: Py<PyAny> = unsafe { Bound::from_borrowed_ptr(py, code) }.unbind();
-    let file: String =
-        code.getattr(py, "co_filename").and_then(|f| f.extract(py)).unwrap_or_default();
+    let file: String = code.getattr(py, "co_filename").and_then(|f| f.extract(py)).unwrap_or_default();
     let library = LIBRARY.get().is_some_and(|folder| file.starts_with(folder.as_str()));
     let n = table.units.len() as u32;
     table.numbers.insert(code.as_ptr() as usize, n);

@@ -18,7 +18,11 @@ pub fn flatten_call(args: &Args<'_, '_>, leaves: &mut Leaves) -> PyResult<TreeDe
 }
 
 /// The structure `(args, kwargs)` of a call held as a tuple and a dict, and its leaves.
-pub fn flatten_args(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, leaves: &mut Leaves) -> PyResult<TreeDef> {
+pub fn flatten_args(
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+    leaves: &mut Leaves,
+) -> PyResult<TreeDef> {
     let items: Vec<Bound<'_, PyAny>> = args.iter().collect();
     let mut named: Vec<(Bound<'_, PyString>, Bound<'_, PyAny>)> = Vec::new();
     for (k, v) in kwargs.into_iter().flatten() {

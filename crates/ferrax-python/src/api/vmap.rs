@@ -1,12 +1,12 @@
 //! `vmap`: axes for the arguments by prefix tree, one batched run, axes for the results.
 
+use super::function::to_value;
 use super::function::{FlatCall, Function, Leaves, build, wrap_names};
 use super::jaxpr::long_text;
+use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
-use super::function::to_value;
-use super::trees;
 use ferrax_ir::Value;
 use ferrax_transform::VmapAxis;
 use ferrax_transform::batching::place_axis;
@@ -35,7 +35,9 @@ fn axis(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<i64>> {
     }
     obj.extract::<i64>().map(Some).map_err(|_| {
         let kind = obj.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
-        PyTypeError::new_err(format!("vmap {what} must be an int, None, or a pytree of these, but got a leaf of type {kind}"))
+        PyTypeError::new_err(format!(
+            "vmap {what} must be an int, None, or a pytree of these, but got a leaf of type {kind}"
+        ))
     })
 }
 
@@ -65,7 +67,13 @@ impl Vmap {
         Ok(out)
     }
 
-    fn dims(&self, py: Python<'_>, axes: &[Option<i64>], values: &[Value], tree: &TreeDef) -> PyResult<(Vec<Option<usize>>, usize)> {
+    fn dims(
+        &self,
+        py: Python<'_>,
+        axes: &[Option<i64>],
+        values: &[Value],
+        tree: &TreeDef,
+    ) -> PyResult<(Vec<Option<usize>>, usize)> {
         let mut dims = Vec::with_capacity(values.len());
         let mut size = self.axis_size;
         let mut uneven = false;
