@@ -9,7 +9,7 @@ use crate::convert;
 use crate::kernel::{Kernel, by_size, map1, map1_imm, map2, map3, plain1, plain2, variants};
 use crate::math::complex::Complex;
 use crate::math::{complex, double, single, special};
-use ferrax_base::{DType, Result, bail};
+use ferrax_base::{Buffer, DType, Result, bail};
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Kind, UnaryOp};
 
@@ -35,6 +35,33 @@ pub struct Plan {
 impl Plan {
     fn simple(kernel: Kernel, x: DType, out: DType) -> Plan {
         Plan { kernel, imm: 0, widen: None, wide_size: x.size(), narrow: None, raw_size: out.size(), first_wide: 0 }
+    }
+}
+
+impl Plan {
+    /// Applies a plan of one operand to `n` elements at `x`, in a fresh buffer.
+    pub fn run_whole(&self, x: *const u8, n: usize, out: DType) -> Result<Buffer> {
+        let mut result = Buffer::allocate(n * out.size())?;
+        let mut ptr = x;
+        let mut wide = None;
+        // SAFETY: callers pass n elements of the dtype the plan was made for.
+        unsafe {
+            if let Some(widen) = self.widen {
+                let buffer = wide.insert(Buffer::allocate(n * self.wide_size)?);
+                widen(&raw const ptr, buffer.as_mut_ptr(), n, 0);
+                ptr = buffer.as_ptr();
+            }
+            match self.narrow {
+                None => (self.kernel)(&raw const ptr, result.as_mut_ptr(), n, self.imm),
+                Some(narrow) => {
+                    let mut raw = Buffer::allocate(n * self.raw_size)?;
+                    (self.kernel)(&raw const ptr, raw.as_mut_ptr(), n, self.imm);
+                    let src = raw.as_ptr();
+                    narrow(&raw const src, result.as_mut_ptr(), n, 0);
+                }
+            }
+        }
+        Ok(result)
     }
 }
 

@@ -1,14 +1,25 @@
 //! One call per node kind that is a kernel of its own.
 
 use crate::kernel::{In, Out};
-use crate::{movement, reduce};
+use crate::{dot, gather, movement, random, reduce, scan, sort};
 use ferrax_base::{Aval, Buffer, Result, bail};
 use ferrax_loops::{HostRef, Kind};
 
 /// Computes a node that is neither elementwise nor has subgraphs.
 pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
-    if let Kind::Host(host) = kind {
-        return call_host(host, ins, outs);
+    match kind {
+        Kind::Host(host) => return call_host(host, ins, outs),
+        Kind::Sort { axis, num_keys, .. } => return sort::sort(*axis, *num_keys, ins, outs),
+        Kind::TopK { k, axis } => return sort::top_k(*k, *axis, ins[0], outs),
+        Kind::Threefry2x32 => {
+            random::threefry2x32(ins, outs);
+            return Ok(());
+        }
+        Kind::Barrier => {
+            ins.iter().zip(outs).for_each(|(x, out)| movement::same_bytes(*x, out));
+            return Ok(());
+        }
+        _ => {}
     }
     let out = &mut outs[0];
     match kind {
@@ -16,8 +27,8 @@ pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
         Kind::Const(s) => movement::splat(s.dtype, s.to_bytes().as_ptr(), out.ptr, out.ty.size()),
         Kind::Dense(bytes) => out.bytes().copy_from_slice(bytes),
         Kind::Broadcast(dims) => movement::broadcast(dims, ins[0], out),
-        Kind::Reshape | Kind::Barrier => movement::same_bytes(ins[0], out),
-        Kind::Bitcast => movement::same_bytes(ins[0], out),
+        Kind::Reshape => movement::same_bytes(ins[0], out),
+        Kind::Bitcast => movement::bitcast(ins[0], out),
         Kind::Transpose(perm) => movement::transpose(perm, ins[0], out),
         Kind::Slice { start, stride, .. } => movement::slice(start, stride, ins[0], out),
         Kind::Pad(config) => movement::pad(config, ins[0], ins[1], out),
@@ -27,6 +38,18 @@ pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
         Kind::DynamicUpdateSlice => movement::dynamic_update_slice(ins[0], ins[1], &ins[2..], out),
         Kind::Reduce { op, axes } => return reduce::reduce(*op, axes, ins[0], out),
         Kind::ArgReduce { max, axis } => return reduce::arg_reduce(*max, *axis, ins[0], out),
+        Kind::Cumulative { op, axis, reverse } => return scan::cumulative(*op, *axis, *reverse, ins[0], out),
+        Kind::ReduceWindow { op, window, strides, padding, base_dilation, window_dilation } => {
+            let w = scan::Window { window, strides, padding, base_dilation, window_dilation };
+            return scan::reduce_window(*op, &w, ins[0], ins[1], out);
+        }
+        Kind::Dot(dims) => return dot::dot(dims, ins[0], ins[1], out),
+        Kind::Gather { dims, slice_sizes, mode, fill, .. } => {
+            return gather::gather(dims, slice_sizes, *mode, *fill, ins[0], ins[1], out);
+        }
+        Kind::Scatter { op, dims, mode, .. } => {
+            return gather::scatter(*op, dims, *mode, ins[0], ins[1], ins[2], out);
+        }
         other => bail!(NotImplemented, "the CPU engine has no {other:?}"),
     }
     Ok(())

@@ -9,9 +9,11 @@
 
 mod control;
 mod convert;
+mod dot;
 pub mod eager;
 mod elementwise;
 mod exec;
+mod gather;
 mod group;
 mod kernel;
 mod leaf;
@@ -19,6 +21,9 @@ pub mod math;
 mod movement;
 mod plan;
 pub mod program;
+pub mod random;
 mod reduce;
+mod scan;
+mod sort;
 
 pub use program::{Arg, Outputs, Program};

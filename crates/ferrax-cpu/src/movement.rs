@@ -11,10 +11,13 @@ pub type Strides = SmallVec<[isize; 4]>;
 
 /// An axis of a strided copy: extent, and the strides of both sides in elements.
 #[derive(Clone, Copy)]
-struct Axis {
-    n: usize,
-    src: isize,
-    dst: isize,
+pub struct Axis {
+    /// Number of indices.
+    pub n: usize,
+    /// Stride of the source.
+    pub src: isize,
+    /// Stride of the destination.
+    pub dst: isize,
 }
 
 /// Row-major strides as signed numbers.
@@ -36,7 +39,7 @@ pub unsafe fn strided_copy(size: usize, shape: &[usize], src: *const u8, ss: &[i
 }
 
 /// Drops axes of size 1 and joins neighbours that both sides walk as one.
-fn merge(shape: &[usize], ss: &[isize], ds: &[isize]) -> SmallVec<[Axis; 6]> {
+pub fn merge(shape: &[usize], ss: &[isize], ds: &[isize]) -> SmallVec<[Axis; 6]> {
     let mut axes: SmallVec<[Axis; 6]> = SmallVec::new();
     for i in 0..shape.len() {
         let axis = Axis { n: shape[i], src: ss[i], dst: ds[i] };
@@ -53,7 +56,11 @@ fn merge(shape: &[usize], ss: &[isize], ds: &[isize]) -> SmallVec<[Axis; 6]> {
     axes
 }
 
-unsafe fn copy_axes<T: Copy>(axes: &[Axis], src: *const T, dst: *mut T) {
+/// Copies along merged axes.
+///
+/// # Safety
+/// Every address that the axes reach must be valid and aligned, and the two sides must not overlap.
+pub unsafe fn copy_axes<T: Copy>(axes: &[Axis], src: *const T, dst: *mut T) {
     // SAFETY: the caller's contract covers every index pair of `axes`.
     unsafe {
         match axes {
@@ -282,7 +289,32 @@ pub fn iota(axis: usize, out: &mut Out<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `Bitcast` between equal or different widths, and `Reshape`: the same bytes.
+/// `Bitcast`. Sub-byte elements take a byte each, so that their bits are packed or spread, low bits first.
+pub fn bitcast(x: In<'_>, out: &mut Out<'_>) {
+    let (from, to) = (x.ty.dtype, out.ty.dtype);
+    if from.bits() == to.bits() || (from.bits() % 8 == 0 && to.bits() % 8 == 0) {
+        return same_bytes(x, out);
+    }
+    let (mut held, mut count) = (0u128, 0);
+    let mut results = out.bytes().chunks_exact_mut(to.size());
+    for element in x.bytes().chunks_exact(from.size()) {
+        let value = Scalar::from_bytes(from, element).bits & ((1 << from.bits()) - 1);
+        held |= value << count;
+        count += from.bits();
+        while count >= to.bits() {
+            let low = held & ((1 << to.bits()) - 1);
+            // Signed sub-byte elements are kept sign-extended.
+            let value = if to.is_signed() { Scalar { dtype: to, bits: low }.to_i64() as u128 } else { low };
+            if let Some(r) = results.next() {
+                r.copy_from_slice(&value.to_le_bytes()[..to.size()]);
+            }
+            held >>= to.bits();
+            count -= to.bits();
+        }
+    }
+}
+
+/// `Reshape`: the same bytes.
 pub fn same_bytes(x: In<'_>, out: &mut Out<'_>) {
     copy_unless_same(x, out);
 }

@@ -26,7 +26,8 @@ pub trait Monoid {
 macro_rules! monoids {
     ($($name:ident, $T:ty, $id:expr, |$a:ident, $b:ident| $e:expr;)*) => {
         $(
-            struct $name;
+            /// A monoid; see the table.
+            pub struct $name;
             impl Monoid for $name {
                 type T = $T;
                 const IDENTITY: $T = $id;
@@ -64,7 +65,7 @@ monoids! {
 }
 
 /// Monoids of a two's complement integer type, by operation.
-struct IntMonoid<T, const OP: u8>(std::marker::PhantomData<T>);
+pub struct IntMonoid<T, const OP: u8>(std::marker::PhantomData<T>);
 macro_rules! integer_monoids {
     ($($T:ident)*) => {
         $(
@@ -98,6 +99,8 @@ integer_monoids!(i8 i16 i32 i64 u8 u16 u32 u64);
 /// Runs `$run::<M>($args)` with the monoid of an operation over a compute dtype.
 macro_rules! with_monoid {
     ($op:expr, $d:expr, $run:ident($($arg:expr),*)) => {{
+        #[allow(unused_imports)]
+        use $crate::reduce::*;
         macro_rules! integers {
             ($T:ident) => {
                 match $op {
@@ -108,7 +111,7 @@ macro_rules! with_monoid {
                     ReduceOp::And => $run::<IntMonoid<$T, 4>>($($arg),*),
                     ReduceOp::Or => $run::<IntMonoid<$T, 5>>($($arg),*),
                     ReduceOp::Xor => $run::<IntMonoid<$T, 6>>($($arg),*),
-                    ReduceOp::LogSumExp => return missing($op, $d),
+                    ReduceOp::LogSumExp => return $crate::reduce::missing($op, $d),
                 }
             };
         }
@@ -119,7 +122,7 @@ macro_rules! with_monoid {
                     ReduceOp::Prod => $run::<$prod>($($arg),*),
                     ReduceOp::Max => $run::<$max>($($arg),*),
                     ReduceOp::Min => $run::<$min>($($arg),*),
-                    _ => return missing($op, $d),
+                    _ => return $crate::reduce::missing($op, $d),
                 }
             };
         }
@@ -140,10 +143,12 @@ macro_rules! with_monoid {
             (DType::F64, _) => inexact!(SumF64, ProdF64, MaxF64, MinF64),
             (DType::C64, _) => inexact!(SumC64, ProdC64, MaxC64, MinC64),
             (DType::C128, _) => inexact!(SumC128, ProdC128, MaxC128, MinC128),
-            _ => return missing($op, $d),
+            _ => return $crate::reduce::missing($op, $d),
         }
     }};
 }
+pub(crate) use with_monoid;
+
 monoids! {
     BoolAnd, u8, 1, |a, b| a & b;
 }
@@ -267,6 +272,10 @@ fn merged(shape: &[usize], axes: &[usize]) -> Extents {
 pub fn reduce(op: ReduceOp, axes: &[usize], x: In<'_>, out: &mut Out<'_>) -> Result<()> {
     let dtype = x.ty.dtype;
     let compute = compute_dtype(dtype);
+    if x.ty.size() == 0 {
+        crate::movement::splat(dtype, op.identity(dtype).to_bytes().as_ptr(), out.ptr, out.ty.size());
+        return Ok(());
+    }
     let mut extents = merged(x.shape(), axes);
     let reduced_groups = extents.iter().filter(|e| e.1).count();
     if dtype == compute && reduced_groups <= 1 {

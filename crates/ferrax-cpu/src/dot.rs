@@ -1,0 +1,320 @@
+//! Dot products: batched matrix products over any contracting and batch axes.
+//!
+//! Each side's axes are brought to (batch, free, contracted); where the free or contracted axes do not walk
+//! memory with one stride the operand is packed first. Large float and complex products go to the `gemm`
+//! crate, small ones and matrix-vector products to loops here; integers wrap. f16, bf16 and the float8
+//! formats are multiplied and summed in f32.
+
+use crate::control::Walk;
+use crate::convert;
+use crate::elementwise::compute_dtype;
+use crate::kernel::{In, Out};
+use crate::math::complex::Complex;
+use crate::movement::strided_copy;
+use ferrax_base::{Buffer, DType, Result, bail, shape::strides};
+use ferrax_loops::DotDims;
+use smallvec::SmallVec;
+
+/// One side, as strides in elements over (batch…, free, contracted).
+struct Side {
+    ptr: *const u8,
+    free: isize,
+    contract: isize,
+    batch: SmallVec<[usize; 4]>,
+    /// What the pointer points into, where the operand was converted or packed.
+    _held: SmallVec<[Buffer; 2]>,
+}
+
+/// Sizes of one matrix product.
+#[derive(Clone, Copy)]
+struct Sizes {
+    m: usize,
+    n: usize,
+    k: usize,
+}
+
+/// Strides of one matrix product: (row, column) of each operand; the result is row-major.
+#[derive(Clone, Copy)]
+struct Steps {
+    a: (isize, isize),
+    b: (isize, isize),
+}
+
+fn product(shape: &[usize], axes: &[usize]) -> usize {
+    axes.iter().map(|&a| shape[a]).product()
+}
+
+fn free_axes(rank: usize, batch: &[usize], contract: &[usize]) -> SmallVec<[usize; 4]> {
+    (0..rank).filter(|a| !batch.contains(a) && !contract.contains(a)).collect()
+}
+
+/// The one stride with which these axes walk memory in row-major order, if there is one.
+fn single_stride(shape: &[usize], st: &[usize], axes: &[usize]) -> Option<isize> {
+    let mut live = axes.iter().filter(|&&a| shape[a] != 1).rev();
+    let Some(&last) = live.next() else { return Some(1) };
+    let mut expected = st[last] * shape[last];
+    for &a in live {
+        if st[a] != expected {
+            return None;
+        }
+        expected *= shape[a];
+    }
+    Some(st[last] as isize)
+}
+
+impl Side {
+    fn new(x: In<'_>, compute: DType, batch: &[usize], contract: &[usize]) -> Result<Side> {
+        let shape = x.shape();
+        let mut held: SmallVec<[Buffer; 2]> = SmallVec::new();
+        let mut ptr = x.ptr;
+        if x.ty.dtype != compute {
+            let plan = convert::plan(x.ty.dtype, compute)?;
+            let converted = plan.run_whole(x.ptr, x.ty.size(), compute)?;
+            ptr = converted.as_ptr();
+            held.push(converted);
+        }
+        let st = strides(shape);
+        let free = free_axes(shape.len(), batch, contract);
+        if let (Some(f), Some(c)) = (single_stride(shape, &st, &free), single_stride(shape, &st, contract)) {
+            let batch = batch.iter().map(|&a| st[a]).collect();
+            return Ok(Side { ptr, free: f, contract: c, batch, _held: held });
+        }
+        let order: SmallVec<[usize; 6]> = batch.iter().chain(&free).chain(contract).copied().collect();
+        let packed_shape: SmallVec<[usize; 6]> = order.iter().map(|&a| shape[a]).collect();
+        let ss: SmallVec<[isize; 6]> = order.iter().map(|&a| st[a] as isize).collect();
+        let packed_strides = strides(&packed_shape);
+        let ds: SmallVec<[isize; 6]> = packed_strides.iter().map(|&s| s as isize).collect();
+        let mut packed = Buffer::allocate(x.ty.size() * compute.size())?;
+        // SAFETY: both sides have the operand's elements; strides come from its shape.
+        unsafe { strided_copy(compute.size(), &packed_shape, ptr, &ss, packed.as_mut_ptr(), &ds) };
+        let side = Side {
+            ptr: packed.as_ptr(),
+            free: product(shape, contract) as isize,
+            contract: 1,
+            batch: packed_strides[..batch.len()].iter().copied().collect(),
+            _held: SmallVec::from_iter([packed]),
+        };
+        Ok(side)
+    }
+}
+
+/// The dtype in which products are summed.
+fn accumulation(lhs: DType, rhs: DType, out: DType) -> DType {
+    let c = compute_dtype(out);
+    let wide = [compute_dtype(lhs), compute_dtype(rhs)].into_iter().find(|d| d.size() > c.size());
+    match wide {
+        Some(d) if d.category() == c.category() && d.is_inexact() => d,
+        _ => c,
+    }
+}
+
+/// `Dot`.
+pub fn dot(dims: &DotDims, lhs: In<'_>, rhs: In<'_>, out: &mut Out<'_>) -> Result<()> {
+    let compute = accumulation(lhs.ty.dtype, rhs.ty.dtype, out.ty.dtype);
+    let free = free_axes(lhs.shape().len(), &dims.lhs_batch, &dims.lhs_contract);
+    let rhs_free = free_axes(rhs.shape().len(), &dims.rhs_batch, &dims.rhs_contract);
+    let sizes = Sizes {
+        m: product(lhs.shape(), &free),
+        n: product(rhs.shape(), &rhs_free),
+        k: product(lhs.shape(), &dims.lhs_contract),
+    };
+    if out.ty.size() == 0 {
+        return Ok(());
+    }
+    if sizes.k == 0 {
+        out.bytes().fill(0);
+        return Ok(());
+    }
+    let a = Side::new(lhs, compute, &dims.lhs_batch, &dims.lhs_contract)?;
+    let b = Side::new(rhs, compute, &dims.rhs_batch, &dims.rhs_contract)?;
+    let mut wide = if compute == out.ty.dtype { None } else { Some(Buffer::allocate(out.ty.size() * compute.size())?) };
+    let dst = wide.as_mut().map_or(out.ptr, Buffer::as_mut_ptr);
+    let extents: SmallVec<[usize; 4]> = dims.lhs_batch.iter().map(|&x| lhs.shape()[x]).collect();
+    let (wa, wb) =
+        (Walk { extents: extents.clone(), strides: a.batch.clone() }, Walk { extents, strides: b.batch.clone() });
+    let steps = Steps { a: (a.free, a.contract), b: (b.contract, b.free) };
+    let size = compute.size();
+    for (i, (oa, ob)) in wa.offsets().zip(wb.offsets()).enumerate() {
+        // SAFETY: the offsets and strides come from the operands' shapes, the result has m·n elements a batch.
+        unsafe {
+            let (pa, pb) = (a.ptr.add(oa * size), b.ptr.add(ob * size));
+            matmul(compute, sizes, steps, pa, pb, dst.add(i * sizes.m * sizes.n * size))?;
+        }
+    }
+    if let Some(wide) = wide {
+        let plan = convert::plan(compute, out.ty.dtype)?;
+        let narrow = plan.run_whole(wide.as_ptr(), out.ty.size(), out.ty.dtype)?;
+        out.bytes().copy_from_slice(narrow.bytes());
+    }
+    Ok(())
+}
+
+/// Products below this many multiplications are done by the loops here.
+const SMALL: usize = 2048;
+
+unsafe fn matmul(d: DType, s: Sizes, t: Steps, a: *const u8, b: *const u8, out: *mut u8) -> Result<()> {
+    let small = s.m * s.n * s.k <= SMALL;
+    macro_rules! float {
+        ($T:ty, $G:ty, $zero:expr, $one:expr) => {{
+            // SAFETY: the caller's pointers and strides cover the product.
+            unsafe {
+                if t.a.1 == 1 && t.b.0 == 1 && (small || s.m == 1 || s.n == 1) {
+                    rows_times_rows::<$T>(s, t, a.cast(), b.cast(), out.cast());
+                } else if small {
+                    loops::<$T>(s, t, a.cast(), b.cast(), out.cast());
+                } else {
+                    gemm::gemm::<$G>(
+                        s.m,
+                        s.n,
+                        s.k,
+                        out.cast(),
+                        1,
+                        s.n as isize,
+                        false,
+                        a.cast(),
+                        t.a.1,
+                        t.a.0,
+                        b.cast(),
+                        t.b.1,
+                        t.b.0,
+                        $zero,
+                        $one,
+                        false,
+                        false,
+                        false,
+                        gemm::Parallelism::None,
+                    );
+                }
+            }
+        }};
+    }
+    macro_rules! integer {
+        ($($D:ident $T:ty),*) => {
+            match d {
+                DType::F32 => float!(f32, f32, 0.0, 1.0),
+                DType::F64 => float!(f64, f64, 0.0, 1.0),
+                DType::C64 => float!(Complex<f32>, gemm::c32, gemm::c32::new(0.0, 0.0), gemm::c32::new(1.0, 0.0)),
+                DType::C128 => float!(Complex<f64>, gemm::c64, gemm::c64::new(0.0, 0.0), gemm::c64::new(1.0, 0.0)),
+                // SAFETY: the caller's pointers and strides cover the product.
+                $(DType::$D => unsafe { loops::<$T>(s, t, a.cast(), b.cast(), out.cast()) },)*
+                other => bail!(NotImplemented, "the CPU engine has no dot product of {other}"),
+            }
+        };
+    }
+    integer!(Bool Truth, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64);
+    Ok(())
+}
+
+/// Multiply-add of a dot product's element type.
+trait Ring: Copy {
+    const ZERO: Self;
+    fn mul_add(self, b: Self, acc: Self) -> Self;
+    fn plus(self, b: Self) -> Self;
+}
+
+macro_rules! rings {
+    ($($T:ty, $zero:expr, |$a:ident, $b:ident, $c:ident| $mul:expr, $plus:expr;)*) => {
+        $(
+            impl Ring for $T {
+                const ZERO: $T = $zero;
+                #[inline(always)]
+                fn mul_add(self, $b: $T, $c: $T) -> $T {
+                    let $a = self;
+                    $mul
+                }
+                #[inline(always)]
+                fn plus(self, $b: $T) -> $T {
+                    let $a = self;
+                    $plus
+                }
+            }
+        )*
+    };
+}
+rings! {
+    f32, 0.0, |a, b, c| a * b + c, a + b;
+    f64, 0.0, |a, b, c| a * b + c, a + b;
+    Complex<f32>, Complex::new(0.0, 0.0),
+        |a, b, c| Complex::new(c.re + a.re * b.re - a.im * b.im, c.im + a.re * b.im + a.im * b.re),
+        Complex::new(a.re + b.re, a.im + b.im);
+    Complex<f64>, Complex::new(0.0, 0.0),
+        |a, b, c| Complex::new(c.re + a.re * b.re - a.im * b.im, c.im + a.re * b.im + a.im * b.re),
+        Complex::new(a.re + b.re, a.im + b.im);
+    Truth, Truth(0), |a, b, c| Truth((a.0 & b.0) | c.0), Truth(a.0 | b.0);
+}
+macro_rules! integer_rings {
+    ($($T:ty)*) => {
+        $(rings! { $T, 0, |a, b, c| a.wrapping_mul(b).wrapping_add(c), a.wrapping_add(b); })*
+    };
+}
+integer_rings!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+/// A `bool` element.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Truth(u8);
+
+/// The sum of products of two contiguous rows, in rotating accumulators and pairwise halves.
+fn inner<T: Ring>(a: &[T], b: &[T]) -> T {
+    const RUN: usize = 1024;
+    const LANES: usize = 16;
+    if a.len() > RUN {
+        let half = (a.len() / 2).next_multiple_of(RUN);
+        return inner(&a[..half], &b[..half]).plus(inner(&a[half..], &b[half..]));
+    }
+    let mut acc = [T::ZERO; LANES];
+    let (ca, cb) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let (ta, tb) = (ca.remainder(), cb.remainder());
+    for (x, y) in ca.zip(cb) {
+        for j in 0..LANES {
+            acc[j] = x[j].mul_add(y[j], acc[j]);
+        }
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for j in 0..width {
+            acc[j] = acc[j].plus(acc[j + width]);
+        }
+        width /= 2;
+    }
+    ta.iter().zip(tb).fold(acc[0], |s, (&x, &y)| x.mul_add(y, s))
+}
+
+/// Both operands have their contracted axis contiguous: one inner product an element.
+unsafe fn rows_times_rows<T: Ring>(s: Sizes, t: Steps, a: *const T, b: *const T, out: *mut T) {
+    for i in 0..s.m {
+        for j in 0..s.n {
+            // SAFETY: the caller's strides cover rows i and j of k elements, and the result has m·n.
+            unsafe {
+                let x = std::slice::from_raw_parts(a.offset(i as isize * t.a.0), s.k);
+                let y = std::slice::from_raw_parts(b.offset(j as isize * t.b.1), s.k);
+                *out.add(i * s.n + j) = inner(x, y);
+            }
+        }
+    }
+}
+
+/// The textbook product, row by row: each row of the result gathers multiples of rows of `b`.
+unsafe fn loops<T: Ring>(s: Sizes, t: Steps, a: *const T, b: *const T, out: *mut T) {
+    for i in 0..s.m {
+        // SAFETY: the result has m rows of n elements.
+        let row = unsafe { std::slice::from_raw_parts_mut(out.add(i * s.n), s.n) };
+        row.fill(T::ZERO);
+        for k in 0..s.k {
+            // SAFETY: the caller's strides cover (i, k) and (k, 0..n).
+            unsafe {
+                let x = *a.offset(i as isize * t.a.0 + k as isize * t.a.1);
+                let y = b.offset(k as isize * t.b.0);
+                if t.b.1 == 1 {
+                    for (o, &y) in row.iter_mut().zip(std::slice::from_raw_parts(y, s.n)) {
+                        *o = x.mul_add(y, *o);
+                    }
+                } else {
+                    for (j, o) in row.iter_mut().enumerate() {
+                        *o = x.mul_add(*y.offset(j as isize * t.b.1), *o);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Gather and scatter with XLA's dimension numbers, batching dimensions and index modes.
+//!
+//! Both walk the index vectors once; each gives a window of the operand, whose axes are merged beforehand, so
+//! that the common cases (single elements, contiguous rows) are one move each. Scatter applies updates in
+//! row-major order of the indices, so that repeated indices give one fixed result.
+
+use crate::convert;
+use crate::elementwise::compute_dtype;
+use crate::kernel::{In, Out, by_size};
+use crate::movement::{Axis, copy_axes, copy_unless_same, merge, signed_strides, splat};
+use crate::reduce::{Monoid, with_monoid};
+use ferrax_base::{Buffer, DType, Result, Scalar};
+use ferrax_loops::{GatherDims, IndexMode, ReduceOp, ScatterDims, ScatterOp};
+use smallvec::SmallVec;
+
+type Offsets = SmallVec<[isize; 4]>;
+type Axes = SmallVec<[Axis; 6]>;
+
+/// Where the windows of one side are, as a function of the index vectors.
+struct Windows<'a> {
+    /// Index vectors as i64, row-major.
+    indices: Buffer,
+    depth: usize,
+    /// Extents of the index array without the vector axis.
+    batch: SmallVec<[usize; 4]>,
+    /// Strides by which a batch index moves in the operand (batching dimensions) and in the other array.
+    operand_steps: Offsets,
+    other_steps: Offsets,
+    /// For each component of the vector: operand stride, and the largest start that keeps the window inside.
+    components: SmallVec<[(isize, i64); 4]>,
+    mode: IndexMode,
+    _life: std::marker::PhantomData<&'a ()>,
+}
+
+/// What both nodes' dimension numbers say, in gather's terms.
+struct Numbers<'a> {
+    start_map: &'a [usize],
+    operand_batching: &'a [usize],
+    index_batching: &'a [usize],
+    /// The other array's axes that are not window axes, in order.
+    other_batch_axes: SmallVec<[usize; 4]>,
+    window: &'a [usize],
+}
+
+impl Windows<'_> {
+    fn new(
+        operand: &[usize],
+        indices: In<'_>,
+        other: &[usize],
+        numbers: &Numbers<'_>,
+        mode: IndexMode,
+    ) -> Result<Self> {
+        let depth = numbers.start_map.len();
+        let rank = indices.shape().len();
+        let batch: SmallVec<[usize; 4]> = indices.shape()[..rank - 1].iter().copied().collect();
+        let plan = convert::plan(indices.ty.dtype, DType::I64)?;
+        let wide = plan.run_whole(indices.ptr, indices.ty.size(), DType::I64)?;
+        let (os, xs) = (signed_strides(operand), signed_strides(other));
+        let operand_steps = (0..batch.len())
+            .map(|b| numbers.index_batching.iter().position(|&i| i == b).map_or(0, |p| os[numbers.operand_batching[p]]))
+            .collect();
+        let other_steps = numbers.other_batch_axes.iter().map(|&a| xs[a]).collect();
+        let components =
+            numbers.start_map.iter().map(|&a| (os[a], operand[a] as i64 - numbers.window[a] as i64)).collect();
+        Ok(Windows {
+            indices: wide,
+            depth,
+            batch,
+            operand_steps,
+            other_steps,
+            components,
+            mode,
+            _life: std::marker::PhantomData,
+        })
+    }
+
+    /// Calls `f(operand offset or None when outside, other offset)` for each index vector in order.
+    fn each(&self, mut f: impl FnMut(Option<isize>, isize)) {
+        let total: usize = self.batch.iter().product();
+        let indices = self.indices.typed::<i64>();
+        let mut at: SmallVec<[usize; 4]> = SmallVec::from_elem(0, self.batch.len());
+        let (mut base, mut other) = (0isize, 0isize);
+        for i in 0..total {
+            let vector = &indices[i * self.depth..(i + 1) * self.depth];
+            let mut offset = Some(base);
+            for (&v, &(stride, limit)) in vector.iter().zip(&self.components) {
+                let inside = (0..=limit).contains(&v);
+                offset = match self.mode {
+                    IndexMode::FillOrDrop if !inside => None,
+                    _ => offset.map(|o| o + v.clamp(0, limit.max(0)) as isize * stride),
+                };
+            }
+            f(offset, other);
+            for d in (0..at.len()).rev() {
+                at[d] += 1;
+                base += self.operand_steps[d];
+                other += self.other_steps[d];
+                if at[d] < self.batch[d] {
+                    break;
+                }
+                base -= self.batch[d] as isize * self.operand_steps[d];
+                other -= self.batch[d] as isize * self.other_steps[d];
+                at[d] = 0;
+            }
+        }
+    }
+}
+
+/// Merged axes of a window: operand axes that are neither collapsed nor batching, against the other's axes.
+fn window_axes(
+    operand: &[usize],
+    other: &[usize],
+    dropped: [&[usize]; 2],
+    other_axes: &[usize],
+    window: &[usize],
+) -> Axes {
+    let (os, xs) = (signed_strides(operand), signed_strides(other));
+    let kept = (0..operand.len()).filter(|a| !dropped[0].contains(a) && !dropped[1].contains(a));
+    let (mut shape, mut ss, mut ds): (SmallVec<[usize; 4]>, Offsets, Offsets) = Default::default();
+    for (a, &o) in kept.zip(other_axes) {
+        shape.push(window[a]);
+        ss.push(os[a]);
+        ds.push(xs[o]);
+    }
+    merge(&shape, &ss, &ds)
+}
+
+/// `Gather`.
+pub fn gather(
+    dims: &GatherDims,
+    slice_sizes: &[usize],
+    mode: IndexMode,
+    fill: Scalar,
+    operand: In<'_>,
+    indices: In<'_>,
+    out: &mut Out<'_>,
+) -> Result<()> {
+    if out.ty.size() == 0 {
+        return Ok(());
+    }
+    let size = operand.ty.dtype.size();
+    if operand.ty.size() == 0 {
+        splat(out.ty.dtype, fill.to_bytes().as_ptr(), out.ptr, out.ty.size());
+        return Ok(());
+    }
+    let numbers = Numbers {
+        start_map: &dims.start_index_map,
+        operand_batching: &dims.operand_batching_dims,
+        index_batching: &dims.start_indices_batching_dims,
+        other_batch_axes: (0..out.shape().len()).filter(|a| !dims.offset_dims.contains(a)).collect(),
+        window: slice_sizes,
+    };
+    let windows = Windows::new(operand.shape(), indices, out.shape(), &numbers, mode)?;
+    let dropped = [&dims.collapsed_slice_dims[..], &dims.operand_batching_dims[..]];
+    let axes = window_axes(operand.shape(), out.shape(), dropped, &dims.offset_dims, slice_sizes);
+    // For a dropped window the source is the fill value, walked with strides of 0.
+    let fill_axes: Axes = axes.iter().map(|a| Axis { src: 0, ..*a }).collect();
+    let fill = fill.to_bytes();
+    by_size!(size, T => {
+        let mut value = [T::default()];
+        // SAFETY: the fill value has the operand's dtype, whose size is T's.
+        unsafe { std::ptr::copy_nonoverlapping(fill.as_ptr(), value.as_mut_ptr().cast(), size) };
+        let (src, dst) = (operand.ptr.cast::<T>(), out.ptr.cast::<T>());
+        windows.each(|from, to| {
+            // SAFETY: windows inside the operand were checked by `each`; the result's strides are its own.
+            unsafe {
+                match (from, &axes[..]) {
+                    (Some(o), []) => *dst.offset(to) = *src.offset(o),
+                    (Some(o), _) => copy_axes(&axes, src.offset(o), dst.offset(to)),
+                    (None, _) => copy_axes(&fill_axes, value.as_ptr(), dst.offset(to)),
+                }
+            }
+        });
+    });
+    Ok(())
+}
+
+/// `Scatter`; works in place when the result is the operand.
+pub fn scatter(
+    op: ScatterOp,
+    dims: &ScatterDims,
+    mode: IndexMode,
+    operand: In<'_>,
+    indices: In<'_>,
+    updates: In<'_>,
+    out: &mut Out<'_>,
+) -> Result<()> {
+    copy_unless_same(operand, out);
+    if updates.ty.size() == 0 || operand.ty.size() == 0 {
+        return Ok(());
+    }
+    let shape = operand.shape();
+    let dropped = [&dims.inserted_window_dims[..], &dims.operand_batching_dims[..]];
+    let mut window: SmallVec<[usize; 4]> = SmallVec::from_elem(1, shape.len());
+    let kept = (0..shape.len()).filter(|a| !dropped[0].contains(a) && !dropped[1].contains(a));
+    for (a, &u) in kept.zip(&dims.update_window_dims) {
+        window[a] = updates.shape()[u];
+    }
+    let numbers = Numbers {
+        start_map: &dims.scatter_dims_to_operand_dims,
+        operand_batching: &dims.operand_batching_dims,
+        index_batching: &dims.scatter_indices_batching_dims,
+        other_batch_axes: (0..updates.shape().len()).filter(|a| !dims.update_window_dims.contains(a)).collect(),
+        window: &window,
+    };
+    let windows = Windows::new(shape, indices, updates.shape(), &numbers, mode)?;
+    // The update is the source, the operand the destination.
+    let axes: Axes = window_axes(shape, updates.shape(), dropped, &dims.update_window_dims, &window)
+        .iter()
+        .map(|a| Axis { n: a.n, src: a.dst, dst: a.src })
+        .collect();
+    let dtype = operand.ty.dtype;
+    if op == ScatterOp::Set {
+        by_size!(dtype.size(), T => set::<T>(&windows, &axes, updates.ptr.cast(), out.ptr.cast()));
+        return Ok(());
+    }
+    let compute = compute_dtype(dtype);
+    if compute == dtype {
+        return combine(op, dtype, &windows, &axes, updates.ptr, updates.ty.size(), out.ptr);
+    }
+    let n = out.ty.size();
+    let mut wide = convert::widened(dtype, out.ptr, n)?;
+    let update = convert::widened(dtype, updates.ptr, updates.ty.size())?;
+    combine(op, compute, &windows, &axes, update.as_ptr(), updates.ty.size(), wide.as_mut_ptr())?;
+    convert::narrowed(dtype, &wide, out.bytes(), n);
+    Ok(())
+}
+
+fn set<T: Copy>(windows: &Windows<'_>, axes: &[Axis], src: *const T, dst: *mut T) {
+    windows.each(|to, from| {
+        if let Some(to) = to {
+            // SAFETY: `each` gives offsets whose windows lie inside both arrays.
+            unsafe { copy_axes(axes, src.offset(from), dst.offset(to)) };
+        }
+    });
+}
+
+fn combine(
+    op: ScatterOp,
+    d: DType,
+    windows: &Windows<'_>,
+    axes: &[Axis],
+    updates: *const u8,
+    count: usize,
+    dst: *mut u8,
+) -> Result<()> {
+    let (op, negated) = match op {
+        ScatterOp::Sub => {
+            let plan = crate::elementwise::unary(ferrax_loops::UnaryOp::Neg, d, d)?;
+            (ReduceOp::Sum, Some(plan.run_whole(updates, count, d)?))
+        }
+        ScatterOp::Mul => (ReduceOp::Prod, None),
+        ScatterOp::Min => (ReduceOp::Min, None),
+        ScatterOp::Max => (ReduceOp::Max, None),
+        _ => (ReduceOp::Sum, None),
+    };
+    let updates = negated.as_ref().map_or(updates, Buffer::as_ptr);
+    with_monoid!(op, d, combine_with(windows, axes, updates, dst));
+    Ok(())
+}
+
+fn combine_with<M: Monoid>(windows: &Windows<'_>, axes: &[Axis], src: *const u8, dst: *mut u8) {
+    let (src, dst) = (src.cast::<M::T>(), dst.cast::<M::T>());
+    windows.each(|to, from| {
+        if let Some(to) = to {
+            // SAFETY: `each` gives offsets whose windows lie inside both arrays.
+            unsafe { combine_axes::<M>(axes, src.offset(from), dst.offset(to)) };
+        }
+    });
+}
+
+unsafe fn combine_axes<M: Monoid>(axes: &[Axis], src: *const M::T, dst: *mut M::T) {
+    // SAFETY: the caller's offsets and axes lie inside both arrays.
+    unsafe {
+        match axes {
+            [] => *dst = M::join(*dst, *src),
+            [a] if a.src == 1 && a.dst == 1 => {
+                let s = std::slice::from_raw_parts(src, a.n);
+                let d = std::slice::from_raw_parts_mut(dst, a.n);
+                for (d, &s) in d.iter_mut().zip(s) {
+                    *d = M::join(*d, s);
+                }
+            }
+            [a, rest @ ..] => {
+                for i in 0..a.n as isize {
+                    combine_axes::<M>(rest, src.offset(i * a.src), dst.offset(i * a.dst));
+                }
+            }
+        }
+    }
+}
