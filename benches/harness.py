@@ -1,0 +1,177 @@
+"""Timing for the benchmark programs: contenders in turn, the best of many repeats, ratios in one table.
+
+A row names what is timed, one function per contender, and the promise it is held to. Contenders of a row run in
+turn, so that a busy moment of the machine hits all of them; each time is the minimum over the repeats. A contender that
+fails is shown as failed, with the exception, and the others go on. Nothing here gates a test.
+"""
+
+import argparse
+import gc
+import importlib
+import json
+import os
+import pathlib
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+# The oracle runs on the CPU, as the target does.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+
+@dataclass
+class Row:
+    """One line of the table.
+
+    Args:
+        name: what is timed.
+        contenders: name of a library -> function that sets up and gives the function to time; each call of that one
+            counts as `calls` of what is timed.
+        target: the bound that PROMISES sets, in seconds, or as a ratio to NumPy where `against` says so.
+        against: None for a bound in seconds, "numpy" for a ratio to NumPy's time.
+        calls: how many of the timed thing one call of a function makes.
+        budget: seconds to spend on each contender.
+        once: whether functions are timed call by call (they build something new each time) rather than in loops.
+    """
+
+    name: str
+    contenders: dict[str, Callable[[], Callable[[], object]]]
+    target: float | None = None
+    against: str | None = None
+    calls: int = 1
+    budget: float = 0.4
+    once: bool = False
+    times: dict[str, float] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def loop_time(function, count):
+    """Seconds of `count` calls."""
+    clock = time.perf_counter
+    rounds = range(count)
+    start = clock()
+    for _ in rounds:
+        function()
+    return clock() - start
+
+
+def calibrate(function, once):
+    """Calls per repeat, so that a repeat takes about two milliseconds; also warms up."""
+    if once:
+        function()
+        return 1
+    count = 1
+    while (elapsed := loop_time(function, count)) < 2e-3 and count < 1_000_000:
+        count = max(count * 2, int(count * 2.2e-3 / max(elapsed, 1e-7)))
+    return count
+
+
+def first_line(error):
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def prepare(row):
+    """Sets the contenders up; gives the functions to time with their numbers of calls."""
+    ready = {}
+    for name, setup in row.contenders.items():
+        try:
+            function = setup()
+            ready[name] = function, calibrate(function, row.once)
+        except Exception as error:
+            row.failures[name] = first_line(error)
+    return ready
+
+
+def measure(row):
+    """Fills the row's times and failures."""
+    ready = prepare(row)
+    spent = dict.fromkeys(ready, 0.0)
+    repeats = 0
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        while (active := [n for n in ready if spent[n] < row.budget]) and repeats < 400:
+            for name in active:
+                function, count = ready[name]
+                elapsed = loop_time(function, count)
+                spent[name] += elapsed
+                best = elapsed / count / row.calls
+                row.times[name] = min(best, row.times.get(name, best))
+            repeats += 1
+            if repeats % 50 == 0:
+                gc.collect()
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def show_time(seconds):
+    """Three significant digits with a fitting unit."""
+    for unit, scale in (("s ", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
+        if seconds >= scale or unit == "ns":
+            return f"{seconds / scale:.3g} {unit}"
+    return ""
+
+
+def verdict(row, target):
+    """The promise and whether it holds."""
+    if row.target is None or target not in row.times:
+        return ""
+    if row.against is None:
+        return f"{'ok  ' if row.times[target] <= row.target else 'MISS'} ≤ {show_time(row.target).strip()}"
+    if row.against not in row.times:
+        return ""
+    ratio = row.times[target] / row.times[row.against]
+    return f"{'ok  ' if ratio <= row.target else 'MISS'} ≤ {row.target:g}x {row.against}"
+
+
+def show_ratio(row, target, other):
+    """How many times faster the target is than another contender."""
+    if target not in row.times or other not in row.times:
+        return ""
+    return f"{row.times[other] / row.times[target]:.2f}x"
+
+
+def print_row(row, target, names):
+    times = [show_time(row.times[n]) if n in row.times else "failed" if n in row.failures else "" for n in names]
+    ratios = [show_ratio(row, target, n) for n in names if n != target]
+    cells = "".join(f"{cell:>11}" for cell in [*times, *ratios])
+    print(f"{row.name:<44}{cells}   {verdict(row, target)}", flush=True)
+    for name, failure in row.failures.items():
+        print(f"    {name} failed: {failure[:150]}")
+
+
+def parse_arguments(description):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--target", default="ferrax", help="the library that is held to the promises")
+    parser.add_argument("--only", default="", help="run the rows whose name matches this expression")
+    parser.add_argument("--no-jax", action="store_true", help="leave JAX out")
+    parser.add_argument("--slow", action="store_true", help="also run what takes JAX minutes")
+    parser.add_argument("--json", type=pathlib.Path, help="write the times there")
+    return parser.parse_args()
+
+
+def libraries(options):
+    """Name -> (module, numpy module) of the target and of JAX, for rows that run on both."""
+    names = [options.target] + ([] if options.no_jax or options.target == "jax" else ["jax"])
+    return {n: (importlib.import_module(n), importlib.import_module(f"{n}.numpy")) for n in names}
+
+
+def run(rows, options):
+    """Measures and prints rows made by functions without arguments."""
+    names = [options.target, "numpy"] + ([] if options.no_jax or options.target == "jax" else ["jax"])
+    head = [*names, *(f"vs {n}" for n in names if n != options.target)]
+    print(f"{'':<44}{''.join(f'{h:>11}' for h in head)}   promise")
+    done = []
+    for make in rows:
+        for row in make():
+            if not re.search(options.only, row.name):
+                continue
+            measure(row)
+            print_row(row, options.target, names)
+            done.append(row)
+    if options.json:
+        data = {r.name: {"seconds": r.times, "failures": r.failures} for r in done}
+        options.json.write_text(json.dumps(data, indent=1))
+    return done
