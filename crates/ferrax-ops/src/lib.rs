@@ -9,12 +9,21 @@
 pub mod callback;
 pub mod common;
 pub mod control;
+pub mod cumulative;
 pub mod elementwise;
 pub mod numbers;
+pub mod reduce;
 pub mod registry;
+pub mod shape;
+pub mod slice;
+pub mod window;
 
-pub use elementwise::{binary::*, compare::*, convert::*, identity::*, select::*, unary::*};
+pub use cumulative::*;
+pub use elementwise::{binary::*, compare::*, convert::*, identity::*, select::*, special::*, unary::*};
 pub use ferrax_transform::structural::{
     ADD_ANY, BROADCAST_IN_DIM, REDUCE_SUM, TRANSPOSE, add_any, broadcast_in_dim, full, move_axis, reduce_sum,
     transpose, zeros,
 };
+pub use reduce::*;
+pub use shape::*;
+pub use window::*;

@@ -72,6 +72,16 @@ impl Complex {
         complex(self.re * k, self.im * k)
     }
 
+    /// 1 + z, which keeps the sign of a zero imaginary part.
+    pub fn one_plus(self) -> Complex {
+        complex(1.0 + self.re, self.im)
+    }
+
+    /// 1 - z, which keeps the sign of a zero imaginary part.
+    pub fn one_minus(self) -> Complex {
+        complex(1.0 - self.re, -self.im)
+    }
+
     pub fn abs(self) -> f64 {
         self.re.hypot(self.im)
     }
@@ -135,22 +145,22 @@ impl Complex {
 
     pub fn asin(self) -> Complex {
         // Kahan: asin(z) = atan(Re z / Re(sqrt(1-z) sqrt(1+z))) + i asinh(Im(conj(sqrt(1-z)) sqrt(1+z))).
-        let (a, b) = ((ONE - self).sqrt(), (ONE + self).sqrt());
+        let (a, b) = (self.one_minus().sqrt(), self.one_plus().sqrt());
         complex(self.re.atan2((a * b).re), (a.conj() * b).im.asinh())
     }
 
     pub fn acos(self) -> Complex {
-        let (a, b) = ((ONE - self).sqrt(), (ONE + self).sqrt());
+        let (a, b) = (self.one_minus().sqrt(), self.one_plus().sqrt());
         complex(2.0 * a.re.atan2(b.re), (b.conj() * a).im.asinh())
     }
 
     pub fn acosh(self) -> Complex {
-        let (a, b) = ((self - ONE).sqrt(), (self + ONE).sqrt());
+        let (a, b) = (complex(self.re - 1.0, self.im).sqrt(), self.one_plus().sqrt());
         complex((a.conj() * b).re.asinh(), 2.0 * a.im.atan2(b.re))
     }
 
     pub fn atanh(self) -> Complex {
-        ((ONE + self).log() - (ONE - self).log()).scale(0.5)
+        (self.one_plus().log() - self.one_minus().log()).scale(0.5)
     }
 
     pub fn atan(self) -> Complex {

@@ -54,6 +54,10 @@ impl<P: Params> Primitive for Def<P> {
 pub fn all() -> Vec<&'static dyn Primitive> {
     let mut out: Vec<&'static dyn Primitive> = Vec::new();
     out.extend(crate::elementwise::PRIMITIVES);
+    out.extend(crate::shape::PRIMITIVES);
+    out.extend(crate::reduce::PRIMITIVES);
+    out.extend(crate::cumulative::PRIMITIVES);
+    out.extend(crate::window::PRIMITIVES);
     out.extend(STRUCTURAL);
     out.extend(crate::control::PRIMITIVES);
     out.extend(crate::callback::PRIMITIVES);

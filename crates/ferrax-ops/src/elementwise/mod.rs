@@ -9,6 +9,7 @@ pub mod compare;
 pub mod convert;
 pub mod identity;
 pub mod select;
+pub mod special;
 pub mod unary;
 
 use crate::registry::Primitive;
@@ -86,4 +87,15 @@ pub(crate) static PRIMITIVES: &[&'static dyn Primitive] = &[
     &identity::COPY,
     &identity::STOP_GRADIENT,
     &identity::OPTIMIZATION_BARRIER,
+    &special::ERF,
+    &special::ERFC,
+    &special::ERF_INV,
+    &special::LGAMMA,
+    &special::DIGAMMA,
+    &special::IGAMMA,
+    &special::IGAMMAC,
+    &special::ZETA,
+    &special::POLYGAMMA,
+    &special::BESSEL_I0E,
+    &special::BESSEL_I1E,
 ];

@@ -470,10 +470,13 @@ fn integer_pow_reference(p: &IntegerPow, args: &[RefTensor], outs: &[ferrax_base
             let y = (0..n).fold(1i64, |acc, _| acc.wrapping_mul(x.to_i64()));
             return Scalar::from_i64(x.dtype, y);
         }
-        let base = crate::numbers::to_complex(x);
-        let y = (0..n).fold(z(1.0, 0.0), |acc, _| acc * base);
+        if x.dtype.is_float() {
+            let y = (0..n).fold(1.0, |acc, _| acc * x.to_f64());
+            return Scalar::from_f64(x.dtype, if p.y < 0 { 1.0 / y } else { y });
+        }
+        let y = (0..n).fold(z(1.0, 0.0), |acc, _| acc * crate::numbers::to_complex(x));
         let y = if p.y < 0 { z(1.0, 0.0) / y } else { y };
-        if x.dtype.is_complex() { Scalar::from_complex(x.dtype, y.re, y.im) } else { Scalar::from_f64(x.dtype, y.re) }
+        Scalar::from_complex(x.dtype, y.re, y.im)
     };
     Ok(vec![RefTensor::map(&outs[0], args, f)])
 }
