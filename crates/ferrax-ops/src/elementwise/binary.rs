@@ -477,18 +477,63 @@ bits!(
     "Elementwise left shift; shifts by the width or more give 0.",
     |x, y, width| if y >= width { 0 } else { (x.bits as u64) << y }
 );
-bits!(
-    SHIFT_RIGHT_ARITHMETIC,
-    shift_right_arithmetic,
-    "shift_right_arithmetic",
-    INTEGER,
-    ShiftRightArithmetic,
-    "Elementwise right shift that repeats the sign bit, of unsigned integers too.",
-    |x, y, width| {
-        let signed = (x.bits as u64) << (64 - width);
-        ((signed.cast_signed() >> (64 - width)) >> y.min(63)).cast_unsigned()
+/// Right shift that repeats the sign bit.
+pub static SHIFT_RIGHT_ARITHMETIC: Def<()> = Def {
+    name: "shift_right_arithmetic",
+    doc: "Elementwise right shift that repeats the top bit, of unsigned integers too.",
+    shape: |(), args| crate::common::nary_shape("shift_right_arithmetic", Accept::INTEGER, args),
+    jvp: Slot::Rule(zero_jvp),
+    transpose: Slot::None(NOT_LINEAR),
+    batch: Slot::Rule(nary_batch),
+    simplify: Slot::None(NO_REWRITE),
+    stablehlo: Slot::None(LATER),
+    kernel: Slot::Rule(|_, (), b, args, outs| {
+        let args = crate::common::aligned(b, args, &outs[0].shape);
+        if outs[0].dtype.is_signed() {
+            return Ok(smallvec![b.binary(BinaryOp::ShiftRightArithmetic, args[0], args[1])]);
+        }
+        // The kernel IR shifts in the sign of signed integers only.
+        let signed = signed_of(outs[0].dtype);
+        let as_signed = |b: &mut ferrax_loops::Builder, v| {
+            let ty = ferrax_loops::Type::new(signed, &b.ty(v).shape.clone());
+            b.push(ferrax_loops::Kind::Bitcast, &[v], ty)
+        };
+        let (x, y) = (as_signed(b, args[0]), as_signed(b, args[1]));
+        let shifted = b.binary(BinaryOp::ShiftRightArithmetic, x, y);
+        Ok(smallvec![b.push(ferrax_loops::Kind::Bitcast, &[shifted], (&outs[0]).into())])
+    }),
+    reference: Slot::Rule(|(), args, outs| {
+        let dtype = outs[0].dtype;
+        let width = dtype.bits() as u64;
+        let args = crate::common::aligned_reference(args, &outs[0].shape);
+        let shift = |r: &[Scalar]| {
+            let signed = ((r[0].bits as u64) << (64 - width)).cast_signed() >> (64 - width);
+            let by = r[1].bits as u64 & (u64::MAX >> (64 - width));
+            Scalar::from_i64(dtype, signed >> by.min(63))
+        };
+        Ok(vec![RefTensor::map(&outs[0], &args, shift)])
+    }),
+    special: Special::NONE,
+};
+
+/// The signed integer as wide as an unsigned one.
+fn signed_of(dtype: DType) -> DType {
+    match dtype {
+        DType::U2 => DType::I2,
+        DType::U4 => DType::I4,
+        DType::U8 => DType::I8,
+        DType::U16 => DType::I16,
+        DType::U32 => DType::I32,
+        DType::U64 => DType::I64,
+        other => other,
     }
-);
+}
+
+/// Elementwise right shift that repeats the top bit, of unsigned integers too.
+pub fn shift_right_arithmetic(x: &Value, y: &Value) -> Result<Value> {
+    bind1(&SHIFT_RIGHT_ARITHMETIC.op(), &[x.clone(), y.clone()])
+}
+
 bits!(
     SHIFT_RIGHT_LOGICAL,
     shift_right_logical,
