@@ -1,0 +1,840 @@
+"""Transformations and top-level functions: `jit`, `grad`, `vmap` and their kin.
+
+The work is done in Rust (`ferrax._ferrax`); this module gives the functions their signatures, resolves names and
+numbers of arguments once, and documents them. Read next: `_stages.py` for ahead-of-time compilation,
+`lax/control_flow.py` for loops.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ferrax import _ferrax, tree_util
+
+__all__ = [
+    "ShapeDtypeStruct",
+    "block_until_ready",
+    "clear_caches",
+    "closure_convert",
+    "copy_to_host_async",
+    "device_get",
+    "ensure_compile_time_eval",
+    "eval_shape",
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jit",
+    "jvp",
+    "linear_transpose",
+    "linearize",
+    "make_jaxpr",
+    "named_call",
+    "named_scope",
+    "typeof",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
+
+
+def _indices(value: int | Iterable[int] | None, name: str) -> list[int]:
+    if value is None:
+        return []
+    try:
+        return [operator.index(value)]  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be an int or a sequence of ints, got {value!r}")
+    return [operator.index(v) for v in value]
+
+
+def _names(value: str | Iterable[str] | None, name: str) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [value]
+    names = list(value)
+    if not all(isinstance(v, str) for v in names):
+        raise TypeError(f"{name} must be a str or a sequence of strs, got {value!r}")
+    return names
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _resolve(fun: Callable[..., Any], nums: list[int], names: list[str], what: str) -> tuple[list[int], list[str]]:
+    """Completes argument numbers by names and the other way round, and checks both against the signature."""
+    if not nums and not names:
+        return nums, names
+    try:
+        parameters = inspect.signature(fun).parameters
+    except (TypeError, ValueError):
+        return nums, names
+    positional = [n for n, p in parameters.items() if p.kind in _POSITIONAL]
+    by_keyword = [n for n, p in parameters.items() if p.kind not in (inspect.Parameter.POSITIONAL_ONLY,)]
+    variadic = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters.values())
+    keywords = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    for n in nums:
+        if not variadic and not -len(positional) <= n < len(positional):
+            raise ValueError(
+                f"jitted function has invalid argnums {{{n}}} in {what}_argnums. Function only has "
+                f"{len(positional)} positional arguments."
+            )
+    for n in names:
+        if n not in parameters and not keywords:
+            raise ValueError(
+                f"jitted function has invalid argnames {{{n!r}}} in {what}_argnames. Function does not take these args."
+            )
+    if not names:
+        picked = [positional[n] for n in nums if -len(positional) <= n < len(positional)]
+        names = [n for n in picked if n in by_keyword]
+    elif not nums:
+        nums = [positional.index(n) for n in names if n in positional]
+    return nums, names
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """Compiles a function: it is traced once per signature of its arguments, then runs as one program.
+
+    The signature of a call is the tree structure of the arguments, the shape, dtype and weak type of every leaf, and
+    the values of the static arguments. Without `fun`, returns a decorator.
+
+    Args:
+      fun: function of arrays, or of pytrees of arrays, that is free of side effects.
+      in_shardings: placement of the arguments; only `None` (follow the data) so far.
+      out_shardings: placement of the results; only `None` so far.
+      static_argnums: positions of arguments that are compile-time constants. They must be hashable.
+      static_argnames: names of such arguments. Numbers and names complete each other through the signature.
+      donate_argnums: positions of arguments whose memory the results may take over.
+      donate_argnames: names of such arguments; they are donated when passed by keyword, too.
+      keep_unused: accepted for compatibility: unused arguments cost nothing.
+      device: accepted for compatibility; computation follows the data.
+      backend: accepted for compatibility.
+      inline: whether the program is copied into programs that call it.
+      compiler_options: accepted for compatibility.
+
+    Returns:
+      A function with `fun`'s signature, and the methods `lower`, `trace`, `eval_shape` and `clear_cache`.
+
+    Raises:
+      TypeError: an argument is neither static nor a pytree of arrays.
+      ValueError: a static argument is not hashable, or was mutated after the function was traced.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> @jax.jit
+    ... def norm(x):
+    ...     return jnp.sqrt(jnp.sum(x * x))
+    >>> print(norm(jnp.array([3.0, 4.0])))
+    5.0
+    """
+    if fun is None:
+        return partial(
+            jit,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            device=device,
+            backend=backend,
+            inline=inline,
+            compiler_options=compiler_options,
+        )
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r}")
+    if in_shardings is not None or out_shardings is not None:
+        raise NotImplementedError("jit with in_shardings or out_shardings is not implemented yet")
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(f"Expected a function, got a generator function: {fun!r}")
+    statics = _resolve(
+        fun, _indices(static_argnums, "static_argnums"), _names(static_argnames, "static_argnames"), "static"
+    )
+    donated = _resolve(
+        fun, _indices(donate_argnums, "donate_argnums"), _names(donate_argnames, "donate_argnames"), "donate"
+    )
+    return _ferrax.jit(fun, *statics, *donated, inline)
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[str] = (),
+) -> Callable[..., Any]:
+    """Gradient of a scalar function, by reverse mode.
+
+    Outside `jit` the function sees concrete values, so Python control flow on them works.
+
+    Args:
+      fun: function whose result is a real scalar (a pair of it and auxiliary data with `has_aux`).
+      argnums: position, or positions, of the arguments to differentiate: pytrees of floating-point arrays.
+      has_aux: whether `fun` returns `(value, auxiliary data)`.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      allow_int: whether integer arguments are taken; their gradient has dtype `float0`.
+      reduce_axes: accepted for compatibility; must be empty.
+
+    Returns:
+      A function with `fun`'s arguments that returns the gradient: the structure, shapes and dtypes of the
+      differentiated argument (a tuple of such for several), with auxiliary data in a pair.
+
+    Raises:
+      TypeError: the result is no scalar, or a dtype has no derivative.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> print(jax.grad(jnp.sin)(0.0))
+    1.0
+    """
+    if reduce_axes:
+        raise NotImplementedError("grad with reduce_axes is not implemented")
+    return _ferrax.grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[str] = (),
+) -> Callable[..., Any]:
+    """Value and gradient of a scalar function in one run.
+
+    Args:
+      fun: as for `grad`.
+      argnums: as for `grad`.
+      has_aux: as for `grad`.
+      holomorphic: as for `grad`.
+      allow_int: as for `grad`.
+      reduce_axes: accepted for compatibility; must be empty.
+
+    Returns:
+      A function that returns `(value, gradient)`; with `has_aux`, `((value, aux), gradient)`.
+
+    >>> import ferrax as jax
+    >>> value, slope = jax.value_and_grad(lambda x: x * x)(3.0)
+    >>> print(value, slope)
+    9.0 6.0
+    """
+    if reduce_axes:
+        raise NotImplementedError("value_and_grad with reduce_axes is not implemented")
+    return _ferrax.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: int | None | Sequence[Any] = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    sum_match: bool = False,
+) -> Callable[..., Any]:
+    """Vectorizes a function over an axis of its arguments.
+
+    Args:
+      fun: function to map.
+      in_axes: axis to map of each argument: an int, `None` (not mapped), or a tuple with one entry a positional
+        argument, each a pytree prefix of it. Keyword arguments are mapped over axis 0.
+      out_axes: axis where the mapped axis stands in each result: an int, `None`, or a pytree prefix of the result.
+      axis_name: name of the mapped axis, for collectives.
+      axis_size: size of the mapped axis; needed when no argument is mapped.
+      spmd_axis_name: accepted for compatibility.
+      sum_match: accepted for compatibility.
+
+    Returns:
+      A function with `fun`'s arguments.
+
+    Raises:
+      ValueError: sizes of mapped axes differ, or an axis is out of range.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> print(jax.vmap(lambda x, y: x * y, in_axes=(0, None))(jnp.arange(3), 2))
+    [0 2 4]
+    """
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    return _ferrax.vmap(fun, in_axes, out_axes, axis_name, axis_size)
+
+
+def _tuple(value: Any, what: str) -> tuple[Any, ...]:
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(
+            f"primal and tangent arguments to jax.jvp must be tuples or lists; found {what} of type {type(value)}."
+        )
+    return tuple(value)
+
+
+def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Value of a function and its derivative along a direction, by forward mode.
+
+    Args:
+      fun: function to differentiate.
+      primals: tuple of arguments.
+      tangents: tuple of directions, of the arguments' structure, shapes and dtypes (`float0` for integers).
+      has_aux: whether `fun` returns `(value, auxiliary data)`.
+
+    Returns:
+      `(value, tangent)`, or `(value, tangent, aux)`.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> value, slope = jax.jvp(jnp.sin, (0.0,), (1.0,))
+    >>> print(value, slope)
+    0.0 1.0
+    """
+    return _ferrax.jvp(fun, _tuple(primals, "primals"), _tuple(tangents, "tangents"), has_aux)
+
+
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[str] = ()
+) -> tuple[Any, ...]:
+    """Value of a function, and a function that pulls cotangents back to its arguments.
+
+    Args:
+      fun: function to differentiate.
+      *primals: arguments.
+      has_aux: whether `fun` returns `(value, auxiliary data)`.
+      reduce_axes: accepted for compatibility; must be empty.
+
+    Returns:
+      `(value, pullback)` or `(value, pullback, aux)`; the pullback takes a cotangent of the value's structure and
+      returns a tuple with one cotangent an argument. It can be called many times.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> value, pullback = jax.vjp(lambda x, y: x * y, 3.0, 4.0)
+    >>> print(*pullback(1.0))
+    4.0 3.0
+    """
+    if reduce_axes:
+        raise NotImplementedError("vjp with reduce_axes is not implemented")
+    return _ferrax.vjp(fun, primals, has_aux)
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Value of a function, and its derivative at that point as a linear function.
+
+    Args:
+      fun: function to differentiate.
+      *primals: the point.
+      has_aux: whether `fun` returns `(value, auxiliary data)`.
+
+    Returns:
+      `(value, linear)`, or `(value, linear, aux)`: `linear` takes tangents and costs no second run of `fun`.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> value, linear = jax.linearize(jnp.sin, 0.0)
+    >>> print(linear(2.0))
+    2.0
+    """
+    if not has_aux:
+        return _ferrax.linearize_fun(fun, primals)
+    kept: list[Any] = []
+
+    def main(*args: Any) -> Any:
+        out, aux = fun(*args)
+        kept.append(aux)
+        return out
+
+    value, linear = _ferrax.linearize_fun(main, primals)
+    return value, linear, kept[-1]
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[str] = ()) -> Callable[..., Any]:
+    """Transpose of a linear function.
+
+    Args:
+      fun: a function that is linear in its arguments.
+      *primals: arguments, or anything with their shapes and dtypes (`ShapeDtypeStruct`).
+      reduce_axes: accepted for compatibility; must be empty.
+
+    Returns:
+      A function from a cotangent of the result to a tuple of cotangents of the arguments.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> f = jax.linear_transpose(lambda x: 3.0 * x, 1.0)
+    >>> print(*f(2.0))
+    6.0
+    """
+    if reduce_axes:
+        raise NotImplementedError("linear_transpose with reduce_axes is not implemented")
+    program = _ferrax.trace_to_jaxpr(fun, primals, None, "linear_transpose")
+    in_tree = tree_util.tree_structure(primals)
+
+    def transposed(cotangent: Any) -> Any:
+        leaves, tree = tree_util.tree_flatten(cotangent)
+        if tree != program.out_tree:
+            raise TypeError(f"cotangent tree does not match function output, expected {program.out_tree} but got {tree}")
+        return in_tree.unflatten(_ferrax.transpose_jaxpr(program, leaves))
+
+    return transposed
+
+
+def _std_basis(tree: Any) -> Any:
+    """One-hot rows for every element of a tree, split among its leaves."""
+    import ferrax.numpy as jnp
+
+    leaves, structure = tree_util.tree_flatten(tree)
+    total = sum(int(np.prod(np.shape(x), dtype=int)) for x in leaves)
+    dtype = jnp.result_type(*leaves)
+    return _unravel(jnp.eye(total, dtype=dtype), leaves, structure, axis=1)
+
+
+def _unravel(matrix: Any, leaves: Sequence[Any], structure: Any, axis: int) -> Any:
+    """Splits one axis of `matrix` among leaves and gives each part the leaf's shape there."""
+    import ferrax.numpy as jnp
+
+    sizes = [int(np.prod(np.shape(x), dtype=int)) for x in leaves]
+    axis = axis % matrix.ndim
+    parts = jnp.split(matrix, np.cumsum(sizes)[:-1].tolist(), axis) if leaves else []
+    shaped = [
+        part.reshape((*part.shape[:axis], *np.shape(x), *part.shape[axis + 1 :]))
+        for part, x in zip(parts, leaves, strict=True)
+    ]
+    return structure.unflatten(shaped)
+
+
+def _active(fun: Callable[..., Any], argnums: int | Sequence[int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`fun` of the differentiated arguments alone, and those arguments."""
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    numbers = [n % len(args) for n in numbers]
+
+    def of_active(*active: Any) -> Any:
+        full = list(args)
+        for n, value in zip(numbers, active, strict=True):
+            full[n] = value
+        return fun(*full, **kwargs)
+
+    return of_active, tuple(args[n] for n in numbers)
+
+
+def _check_real(tree: Any, what: str, holomorphic: bool) -> None:
+    import ferrax.numpy as jnp
+
+    for leaf in tree_util.tree_leaves(tree):
+        dtype = jnp.result_type(leaf)
+        if holomorphic and not jnp.issubdtype(dtype, np.complexfloating):
+            raise TypeError(f"{what} with holomorphic=True requires inputs with complex dtype, but got {dtype.name}.")
+        if not holomorphic and not jnp.issubdtype(dtype, np.floating):
+            raise TypeError(
+                f"{what} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
+                f"{dtype.name}."
+            )
+
+
+def jacfwd(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """Jacobian by forward mode: one pass a column, all at once.
+
+    Args:
+      fun: function of arrays or pytrees.
+      argnums: position, or positions, of the arguments to differentiate.
+      has_aux: whether `fun` returns `(value, auxiliary data)`.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+
+    Returns:
+      A function that returns the Jacobian: result axes, then argument axes.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> print(jax.jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0])))
+    [[2. 0.]
+     [0. 4.]]
+    """
+
+    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
+        of_active, active = _active(fun, argnums, args, kwargs)
+        point = active[0] if isinstance(argnums, int) else active
+        _check_real(point, "jacfwd", holomorphic)
+        kept: list[Any] = []
+
+        def push(*tangents: Any) -> Any:
+            if has_aux:
+                value, tangent, aux = jvp(of_active, active, tangents, has_aux=True)
+                kept.append(aux)
+            else:
+                value, tangent = jvp(of_active, active, tangents)
+            return tangent
+
+        leaves, structure = tree_util.tree_flatten(point)
+        basis = _std_basis(point)
+        rows = vmap(push, out_axes=-1)(*((basis,) if isinstance(argnums, int) else basis))
+        jac = tree_util.tree_map(lambda column: _unravel(column, leaves, structure, axis=-1), rows)
+        if not has_aux:
+            return jac
+        aux = of_active(*active)[1]
+        return jac, aux
+
+    return _named(jacobian_of, fun, "Jacobian")
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Jacobian by reverse mode: one pass a row, all at once.
+
+    Args:
+      fun: function of arrays or pytrees.
+      argnums: position, or positions, of the arguments to differentiate.
+      has_aux: whether `fun` returns `(value, auxiliary data)`.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      allow_int: whether integer arguments are taken.
+
+    Returns:
+      A function that returns the Jacobian: result axes, then argument axes.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> print(jax.jacrev(lambda x: x**2)(jnp.array([1.0, 2.0])))
+    [[2. 0.]
+     [0. 4.]]
+    """
+
+    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
+        of_active, active = _active(fun, argnums, args, kwargs)
+        if not allow_int:
+            _check_real(active, "jacrev", holomorphic)
+        value, pullback, *aux = vjp(of_active, *active, has_aux=has_aux)
+        leaves, structure = tree_util.tree_flatten(value)
+        rows = vmap(pullback)(_std_basis(value))
+        chosen = rows[0] if isinstance(argnums, int) else rows
+        example = active[0] if isinstance(argnums, int) else active
+        split = tree_util.tree_map(lambda row: _unravel(row, leaves, structure, axis=0), chosen)
+        jac = tree_util.tree_transpose(tree_util.tree_structure(example), structure, split)
+        return (jac, aux[0]) if has_aux else jac
+
+    return _named(jacobian_of, fun, "Jacobian")
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """Hessian of a function: forward mode over reverse mode.
+
+    Args:
+      fun: function whose result is a real array.
+      argnums: position, or positions, of the arguments to differentiate.
+      has_aux: whether `fun` returns `(value, auxiliary data)`.
+      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+
+    Returns:
+      A function that returns the second derivatives: result axes, then argument axes twice.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> print(jax.hessian(lambda x: jnp.sum(x**3))(jnp.array([1.0, 2.0])))
+    [[ 6.  0.]
+     [ 0. 12.]]
+    """
+    inner = jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
+    return jacfwd(inner, argnums, has_aux=has_aux, holomorphic=holomorphic)
+
+
+def _named(wrapper: Any, fun: Any, what: str) -> Any:
+    wrapper.__name__ = getattr(fun, "__name__", "function")
+    wrapper.__qualname__ = getattr(fun, "__qualname__", wrapper.__name__)
+    wrapper.__wrapped__ = fun
+    wrapper.__doc__ = f"{what} of {wrapper.__name__}."
+    return wrapper
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array, without its data.
+
+    Args:
+      shape: dimensions.
+      dtype: element type.
+      sharding: placement, or `None`.
+      weak_type: whether the dtype yields to others in promotion.
+      manual_axis_type: accepted for compatibility.
+      is_ref: accepted for compatibility.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> jax.ShapeDtypeStruct((2, 3), jnp.float32)
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("dtype", "is_ref", "manual_axis_type", "shape", "sharding", "weak_type")
+
+    def __init__(
+        self,
+        shape: Any,
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        manual_axis_type: Any = None,
+        is_ref: bool = False,
+    ):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.shape = tuple(operator.index(d) for d in shape)
+        self.dtype = _ferrax.canonicalize_dtype(dtype)
+        self.sharding = sharding
+        self.weak_type = weak_type
+        self.manual_axis_type = manual_axis_type
+        self.is_ref = is_ref
+
+    size = property(lambda self: int(np.prod(self.shape, dtype=int)), doc="Number of elements.")
+    ndim = property(lambda self: len(self.shape), doc="Number of axes.")
+    format = property(lambda self: None, doc="Layout; none is chosen yet.")
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        place = f", sharding={self.sharding}" if self.sharding is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{place}{weak})"
+
+    __str__ = __repr__
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """A copy with some fields changed."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        unknown = set(changes) - set(fields)
+        if unknown:
+            raise TypeError(f"ShapeDtypeStruct has no field {sorted(unknown)[0]!r}")
+        return ShapeDtypeStruct(**{**fields, **changes})
+
+
+def _struct(aval: Any) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Iterable[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the program that `fun` traces to, instead of running it.
+
+    Args:
+      fun: function to trace.
+      static_argnums: positions of arguments that are compile-time constants.
+      axis_env: accepted for compatibility; must be empty.
+      return_shape: whether to return `(program, result structure)` too.
+
+    Returns:
+      A function with `fun`'s arguments (arrays, or `ShapeDtypeStruct`) that returns a `ClosedJaxpr`.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> print(jax.make_jaxpr(jnp.sin)(jnp.ones(3)))
+    { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }
+    """
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun!r}")
+    if axis_env:
+        raise NotImplementedError("make_jaxpr with axis_env is not implemented")
+    static = _indices(static_argnums, "static_argnums")  # type: ignore[arg-type]
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        places = {n % len(args) for n in static} if args else set()
+        dynamic = tuple(a for i, a in enumerate(args) if i not in places)
+
+        def call(*values: Any, **named: Any) -> Any:
+            rest = iter(values)
+            return fun(*(args[i] if i in places else next(rest) for i in range(len(args))), **named)
+
+        target = call if places else fun
+        program = _ferrax.trace_to_jaxpr(target, dynamic, kwargs, "make_jaxpr")
+        if not return_shape:
+            return program
+        return program, program.out_tree.unflatten([_struct(a) for a in program.out_avals])
+
+    return _named(make, fun, "Program")
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of a function's result, without computing it.
+
+    Args:
+      fun: function to trace.
+      *args: arguments: arrays, or anything with a shape and a dtype.
+      **kwargs: keyword arguments, likewise.
+
+    Returns:
+      The result's structure with a `ShapeDtypeStruct` for every array.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> jax.eval_shape(lambda x: x @ x.T, jax.ShapeDtypeStruct((2, 3), jnp.float32))
+    ShapeDtypeStruct(shape=(2, 2), dtype=float32)
+    """
+    program = _ferrax.trace_to_jaxpr(fun, args, kwargs, "eval_shape")
+    return program.out_tree.unflatten([_struct(a) for a in program.out_avals])
+
+
+def typeof(x: Any) -> Any:
+    """The abstract value of an array or Python number: shape, dtype and weak type.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> print(jax.typeof(jnp.ones(3)).shape)
+    (3,)
+    """
+    return _ferrax.trace_to_jaxpr(lambda v: v, (x,), None, "eval_shape").in_avals[0]
+
+
+def block_until_ready(x: Any) -> Any:
+    """Waits until every array in a pytree is computed, and returns the pytree.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> print(jax.block_until_ready(jnp.ones(2)))
+    [1. 1.]
+    """
+    for leaf in tree_util.tree_leaves(x):
+        if hasattr(leaf, "block_until_ready"):
+            leaf.block_until_ready()
+    return x
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Starts copying every array in a pytree to the host; on the CPU nothing needs to be done.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> print(jax.copy_to_host_async(jnp.ones(2)))
+    [1. 1.]
+    """
+    return x
+
+
+def device_get(x: Any) -> Any:
+    """A pytree with every array as a NumPy array.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> jax.device_get(jnp.arange(2))
+    array([0, 1], dtype=int32)
+    """
+    return tree_util.tree_map(lambda v: np.asarray(v) if isinstance(v, _ferrax.Array) else v, x)
+
+
+def clear_caches() -> None:
+    """Forgets every compiled program and cached transformation.
+
+    >>> import ferrax as jax
+    >>> jax.clear_caches()
+    """
+    _ferrax.clear_caches()
+
+
+def ensure_compile_time_eval() -> Any:
+    """A context in which operations on plain arrays run at once, even while a function is being traced.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> @jax.jit
+    ... def f(x):
+    ...     with jax.ensure_compile_time_eval():
+    ...         n = int(jnp.sum(jnp.arange(3)))
+    ...     return x + n
+    >>> print(f(1))
+    4
+    """
+    return _ferrax.EagerScope()
+
+
+@contextlib.contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """Names the operations traced inside, for reading programs.
+
+    Args:
+      name: a string; it does not change results.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> with jax.named_scope("layer"):
+    ...     print(jnp.ones(1))
+    [1.]
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope name argument must be a string, got {type(name)}.")
+    yield
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """`fun` under `named_scope(name)`.
+
+    >>> import ferrax as jax
+    >>> print(jax.named_call(lambda x: x + 1, name="inc")(1))
+    2
+    """
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with named_scope(name or getattr(fun, "__name__", "call")):
+            return fun(*args, **kwargs)
+
+    return _named(wrapped, fun, name or "Call")
+
+
+def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
+    """Makes explicit what a function closes over, so that custom derivatives can see it.
+
+    Args:
+      fun: function to convert.
+      *example_args: arguments with the shapes and dtypes that it will be called with.
+
+    Returns:
+      `(converted, consts)`: `converted(*args, *consts)` computes `fun(*args)`; `consts` are the traced values that
+      `fun` closed over.
+
+    >>> import ferrax as jax
+    >>> converted, consts = jax.closure_convert(lambda x: 2.0 * x, 1.0)
+    >>> print(converted(3.0, *consts))
+    6.0
+    """
+    program = _ferrax.trace_to_jaxpr(fun, example_args, None, "closure_convert")
+    in_tree = tree_util.tree_structure(example_args)
+    captured = program.captured
+
+    def converted(*args: Any) -> Any:
+        own = args[: len(example_args)]
+        consts = args[len(example_args) :]
+        if len(consts) != len(captured):
+            raise TypeError(f"the converted function takes {len(captured)} constants, got {len(consts)}")
+        leaves, tree = tree_util.tree_flatten(own)
+        if tree != in_tree:
+            raise TypeError(f"The inputs to the closure produced by closure_convert must have structure {in_tree}, got {tree}")
+        return program.out_tree.unflatten(program.eval(*consts, *leaves))
+
+    return converted, captured

@@ -1,0 +1,114 @@
+"""Calls from programs into Python: `pure_callback`, `io_callback`, and the printing of `ferrax.debug`.
+
+Callbacks get NumPy-compatible arrays and return what they announced. Read next: `crates/ferrax-ops/src/callback.rs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ferrax import _ferrax, tree_util
+
+__all__ = ["io_callback", "pure_callback"]
+
+
+def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | None, args: Any, kwargs: Any) -> Any:
+    leaves, tree = tree_util.tree_flatten((args, kwargs))
+    structs, out_tree = tree_util.tree_flatten(result)
+
+    def call(*values: Any) -> list[Any]:
+        with _ferrax.EagerScope():
+            positional, named = tree.unflatten(values)
+            out = callback(*positional, **named)
+        outs, got = tree_util.tree_flatten(out)
+        if kind == "debug":
+            return []
+        if got != out_tree:
+            raise RuntimeError(f"the callback returned a value of structure {got}; announced was {out_tree}")
+        return [_checked(o, s) for o, s in zip(outs, structs, strict=True)]
+
+    call.__name__ = getattr(callback, "__name__", "callback")
+    return out_tree.unflatten(_ferrax.bind_callback(call, structs, kind, method, leaves))
+
+
+
+def _checked(out: Any, struct: Any) -> Any:
+    array = np.asarray(out)
+    want = _ferrax.canonicalize_dtype(struct.dtype)
+    return array if array.dtype == want else array.astype(want)
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Calls a Python function without side effects from a program.
+
+    The compiler may drop the call or repeat it.
+
+    Args:
+      callback: function of arrays that returns arrays.
+      result_shape_dtypes: pytree of `ShapeDtypeStruct`: what `callback` returns.
+      *args: arguments, pytrees of arrays.
+      sharding: accepted for compatibility.
+      vmap_method: how to vectorize: `"sequential"` (row by row), `"expand_dims"` or `"broadcast_all"` (one call on
+        the whole batch); `None` does not.
+      **kwargs: keyword arguments, likewise.
+
+    Returns:
+      The results, as announced.
+
+    >>> import numpy as np, ferrax as jax, ferrax.numpy as jnp
+    >>> @jax.jit
+    ... def f(x):
+    ...     return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+    >>> print(f(jnp.zeros(2)))
+    [0. 0.]
+    """
+    return _bind("pure", callback, result_shape_dtypes, vmap_method, args, kwargs)
+
+
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Calls a Python function with side effects from a program, exactly once an execution.
+
+    Args:
+      callback: function of arrays that returns arrays.
+      result_shape_dtypes: pytree of `ShapeDtypeStruct`: what `callback` returns; `None` for nothing.
+      *args: arguments, pytrees of arrays.
+      sharding: accepted for compatibility.
+      ordered: whether calls keep their order.
+      **kwargs: keyword arguments, likewise.
+
+    Returns:
+      The results, as announced.
+
+    >>> import ferrax as jax
+    >>> from ferrax.experimental import io_callback
+    >>> seen = []
+    >>> @jax.jit
+    ... def f(x):
+    ...     io_callback(lambda v: seen.append(int(v)), None, x)
+    ...     return x
+    >>> print(f(3), seen)
+    3 [3]
+    """
+    return _bind("ordered" if ordered else "io", callback, result_shape_dtypes, None, args, kwargs)
+
+
+def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+    """Shows values to a Python function whose result is ignored; see `ferrax.debug.callback`."""
+    _bind("ordered" if ordered else "debug", callback, None, None, args, kwargs)

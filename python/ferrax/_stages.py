@@ -1,0 +1,237 @@
+"""Ahead-of-time compilation: `jit(f).trace(...)`, `.lower(...)`, `.compile()`.
+
+`Traced` holds the program, `Lowered` its text, `Compiled` runs it on arguments of exactly the traced types.
+Read next: `_api.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ferrax import _ferrax, tree_util
+from ferrax._api import ShapeDtypeStruct
+
+
+class CacheInfo(NamedTuple):
+    """Counters of a jitted function's cache."""
+
+    hits: int
+    misses: int
+    currsize: int
+
+
+class ArgInfo(NamedTuple):
+    """What is known of one argument: its type, and whether it is donated."""
+
+    aval: Any
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Dimensions."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """Element type."""
+        return self.aval.dtype
+
+
+class _Stage:
+    """What every stage knows of the function."""
+
+    def __init__(self, name: str, program: Any, in_tree: Any, out_tree: Any, donated: list[bool]):
+        self._name = name
+        self._program = program
+        self._in_tree = in_tree
+        self._out_tree = out_tree
+        self._donated = donated
+
+    @property
+    def in_tree(self) -> Any:
+        """Structure of `(args, kwargs)`."""
+        return self._in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """Structure of the result."""
+        return self._out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """Types of the arguments, as a tree."""
+        return self._in_tree.unflatten(self._program.in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """Types of the arguments and whether they are donated, as a tree."""
+        donated = self._donated or [False] * len(self._program.in_avals)
+        return self._in_tree.unflatten([ArgInfo(a, d) for a, d in zip(self._program.in_avals, donated, strict=True)])
+
+    @property
+    def out_info(self) -> Any:
+        """Types of the results, as a tree of `ShapeDtypeStruct`."""
+        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._program.out_avals]
+        return self._out_tree.unflatten(structs)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Flat positions of the donated arguments."""
+        return tuple(i for i, d in enumerate(self._donated) if d)
+
+
+class Traced(_Stage):
+    """A function traced for arguments of certain types.
+
+    >>> import ferrax as jax
+    >>> traced = jax.jit(lambda x: x + 1).trace(1)
+    >>> print(traced.fun_name)
+    <lambda>
+    """
+
+    @property
+    def jaxpr(self) -> Any:
+        """The program."""
+        return self._program
+
+    @property
+    def fun_name(self) -> str:
+        """The function's name."""
+        return self._name
+
+    @property
+    def out_avals(self) -> Any:
+        """Types of the results, as a tree."""
+        return self._out_tree.unflatten(self._program.out_avals)
+
+    def lower(self, *, lowering_platforms: Any = None, _private_parameters: Any = None) -> Lowered:
+        """The function lowered for this machine."""
+        return Lowered(self._name, self._program, self._in_tree, self._out_tree, self._donated)
+
+
+class Lowered(_Stage):
+    """A function lowered for a platform, not yet compiled.
+
+    >>> import ferrax as jax
+    >>> lowered = jax.jit(lambda x: x + 1).lower(1)
+    >>> print(lowered.as_text())
+    { lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) }
+    """
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The program as text: `dialect` is `None` or `"jaxpr"`."""
+        if dialect not in (None, "jaxpr"):
+            raise NotImplementedError(f"text in the dialect {dialect!r} is not implemented yet; use 'jaxpr'")
+        return str(self._program)
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The program as an object: `dialect` is `None` or `"jaxpr"`."""
+        if dialect not in (None, "jaxpr"):
+            raise NotImplementedError(f"the dialect {dialect!r} is not implemented yet; use 'jaxpr'")
+        return self._program
+
+    def cost_analysis(self) -> Any:
+        """Estimates of the program's cost; `None` while there are none."""
+        return None
+
+    def compile(self, compiler_options: Any = None, *, device_assignment: Any = None) -> Compiled:
+        """The function compiled for this machine."""
+        return Compiled(self._name, self._program, self._in_tree, self._out_tree, self._donated)
+
+
+class Compiled(_Stage):
+    """A compiled function: takes arguments of exactly the traced types.
+
+    >>> import ferrax as jax
+    >>> compiled = jax.jit(lambda x: x + 1).lower(1).compile()
+    >>> print(compiled(2))
+    3
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        if tree != self._in_tree:
+            raise TypeError(
+                f"Function compiled with input pytree does not match the input pytree it was called with: compiled for "
+                f"{self._in_tree}, called with {tree}"
+            )
+        for i, (leaf, want) in enumerate(zip(leaves, self._program.in_avals, strict=True)):
+            shape, dtype = _shape_dtype(leaf)
+            if shape != want.shape or dtype != want.dtype:
+                raise TypeError(
+                    f"Argument types differ from the types for which this computation was compiled. The mismatch is at "
+                    f"flat argument {i}: compiled with {want.dtype.name}{list(want.shape)} and called with "
+                    f"{dtype.name}{list(shape)}"
+                )
+        captured = self._program.captured
+        donated = [False] * len(captured) + (self._donated or [False] * len(leaves))
+        return self._out_tree.unflatten(_ferrax.run_jaxpr(self._program, [*captured, *leaves], donated))
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program."""
+        return self(*args, **kwargs)
+
+    def as_text(self) -> str:
+        """The program as text."""
+        return str(self._program)
+
+    def cost_analysis(self) -> Any:
+        """Estimates of the program's cost; `None` while there are none."""
+        return None
+
+    def memory_analysis(self) -> Any:
+        """Estimates of the program's memory; `None` while there are none."""
+        return None
+
+    def runtime_executable(self) -> Any:
+        """The object that runs: the compiled function itself."""
+        return self
+
+
+def _shape_dtype(x: Any) -> tuple[tuple[int, ...], Any]:
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return tuple(x.shape), _ferrax.canonicalize_dtype(x.dtype)
+    from ferrax._api import typeof
+
+    aval = typeof(x)
+    return aval.shape, aval.dtype
+
+
+def _trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
+    """Traces the function for arguments of these types, without running it."""
+    program, in_tree, out_tree, donated = _ferrax.jit_trace(self, args, kwargs)
+    return Traced(getattr(self, "__name__", "<unknown>"), program, in_tree, out_tree, donated)
+
+
+def _lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:
+    """Traces and lowers the function for arguments of these types."""
+    return _trace(self, *args, **kwargs).lower()
+
+
+def _eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Types of the result for arguments of these types."""
+    return _trace(self, *args, **kwargs).out_info
+
+
+def _cache_info(self: Any) -> CacheInfo:
+    """Counters: calls that found their program, calls that traced, programs kept."""
+    return CacheInfo(*_ferrax.jit_cache_info(self))
+
+
+def install() -> None:
+    """Adds the methods of jitted functions."""
+    methods: dict[str, Callable[..., Any]] = {
+        "trace": _trace,
+        "lower": _lower,
+        "eval_shape": _eval_shape,
+        "cache_info": _cache_info,
+        "clear_cache": _clear_cache,
+    }
+    for name, method in methods.items():
+        setattr(_ferrax.jit_type(), name, method)
+
+
+def _clear_cache(self: Any) -> None:
+    """Forgets the programs of this function."""
+    _ferrax.jit_clear_cache(self)

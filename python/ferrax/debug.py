@@ -1,0 +1,123 @@
+"""Looking inside programs as they run: `print`, `callback`, `breakpoint`.
+
+Read next: `_callbacks.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import string
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ferrax import _ferrax, tree_util
+from ferrax._callbacks import debug_callback
+
+__all__ = ["breakpoint", "callback", "print"]
+
+
+def callback(
+    callback: Callable[..., Any], *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
+) -> None:
+    """Calls a Python function with values of a running program; its result is ignored.
+
+    Args:
+      callback: function of arrays.
+      *args: values, pytrees of arrays.
+      ordered: whether calls keep their order.
+      partitioned: accepted for compatibility.
+      **kwargs: keyword arguments, likewise.
+
+    >>> import ferrax as jax
+    >>> seen = []
+    >>> jax.jit(lambda x: jax.debug.callback(lambda v: seen.append(int(v)), x))(3)
+    >>> seen
+    [3]
+    """
+    if not callable(callback):
+        raise TypeError("first argument to jax.debug.callback must be callable, but got an object of type "
+                        f"{type(callback)}")
+    debug_callback(callback, *args, ordered=ordered, **kwargs)
+
+
+class _Checker(string.Formatter):
+    """Checks a format string against its arguments before any program runs."""
+
+    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+        unused = [i for i in range(len(args)) if i not in used_args]
+        if unused:
+            raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
+        named = [k for k in kwargs if k not in used_args]
+        if named:
+            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {named}")
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return ""
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (_ferrax.Array, np.ndarray, np.generic, int, float, complex, bool))
+
+
+def print(  # noqa: A001
+    fmt: str,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = False,
+    **kwargs: Any,
+) -> None:
+    """Prints values of a running program.
+
+    Args:
+      fmt: format string as of `str.format`: `"x = {x}"`.
+      *args: values for the positional fields.
+      ordered: whether prints keep their order.
+      partitioned: accepted for compatibility.
+      skip_format_check: whether to leave out the check of `fmt` against the arguments.
+      _use_logging: accepted for compatibility.
+      **kwargs: values for the named fields.
+
+    Raises:
+      ValueError: an argument is not used by `fmt`.
+
+    >>> import ferrax as jax
+    >>> jax.jit(lambda x: jax.debug.print("x = {x}", x=x))(3)
+    x = 3
+    """
+    if not skip_format_check:
+        _Checker().format(fmt, *args, **kwargs)
+    leaves, tree = tree_util.tree_flatten((args, kwargs))
+    static = {i: v for i, v in enumerate(leaves) if not _is_array(v)}
+    options = np.get_printoptions()
+
+    def show(*values: Any) -> None:
+        rest = iter(values)
+        merged = [static[i] if i in static else np.asarray(next(rest)) for i in range(len(leaves))]
+        positional, named = tree.unflatten(merged)
+        with np.printoptions(**options):
+            builtins.print(fmt.format(*positional, **named))
+
+    debug_callback(show, *[v for i, v in enumerate(leaves) if i not in static], ordered=ordered)
+
+
+def breakpoint(*, backend: str | None = None, filter_frames: bool = True, num_frames: int | None = None,  # noqa: A001
+               ordered: bool = False, token: Any = None, **kwargs: Any) -> None:
+    """Stops in Python's debugger when the program reaches this point.
+
+    Args:
+      backend: accepted for compatibility.
+      filter_frames: accepted for compatibility.
+      num_frames: accepted for compatibility.
+      ordered: whether stops keep their order.
+      token: accepted for compatibility.
+      **kwargs: accepted for compatibility.
+
+    >>> import ferrax as jax
+    >>> jax.jit(lambda x: jax.debug.breakpoint())  # doctest: +ELLIPSIS
+    <PjitFunction of <function <lambda> at ...>>
+    """
+    debug_callback(lambda: builtins.breakpoint(), ordered=ordered)

@@ -1,0 +1,5 @@
+"""Experimental functions of JAX's: `io_callback`, `enable_x64`."""
+
+from ferrax._callbacks import io_callback as io_callback
+
+__all__ = ["io_callback"]

@@ -1,0 +1,642 @@
+"""Structured control flow: `cond`, `switch`, `scan`, `while_loop`, `fori_loop`, `map`, `associative_scan`.
+
+Bodies are traced to programs on abstract values, whether or not a transformation is in progress; the loop itself is
+one primitive of the Rust core. Read next: `ferrax._ferrax.bind_scan` and its kin in `crates/ferrax-ops/src/control`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ferrax import _ferrax, tree_util
+
+__all__ = [
+    "associative_scan",
+    "cond",
+    "custom_linear_solve",
+    "custom_root",
+    "fori_loop",
+    "map",
+    "scan",
+    "switch",
+    "while_loop",
+]
+
+
+def _type_text(aval: Any) -> str:
+    return f"{aval.dtype.name}[{','.join(str(d) for d in aval.shape)}]"
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype
+
+
+def _strengthen(leaves: Sequence[Any], wanted: Sequence[Any], given: Sequence[Any]) -> list[Any] | None:
+    """Weakly typed leaves converted to the types that a body gives back; `None` when nothing changes."""
+    from ferrax.lax import convert_element_type
+
+    changed = False
+    out = []
+    for leaf, want, have in zip(leaves, wanted, given, strict=True):
+        if have.weak_type and have.shape == want.shape and (have.dtype != want.dtype or not want.weak_type):
+            changed = True
+            leaf = convert_element_type(leaf, want.dtype)
+        out.append(leaf)
+    return out if changed else None
+
+
+def _carry_error(name: str, tree: Any, out_tree: Any, given: Sequence[Any], got: Sequence[Any]) -> TypeError | None:
+    """The error of a carry that comes back with other types, if it does."""
+    head = (
+        f"{name} body function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), "
+        "but they differ:\n\n"
+    )
+    foot = (
+        "\n\nRevise the function so that all output types (e.g. shapes and dtypes) match the corresponding input types."
+    )
+    if tree != out_tree:
+        return TypeError(
+            f"{head}The input carry has the pytree structure {tree} but the output carry has {out_tree}.{foot}"
+        )
+    paths = [p for p, _ in tree_util.tree_flatten_with_path(tree.unflatten(list(range(tree.num_leaves))))[0]]
+    lines = [
+        f"  * the input carry component carry{tree_util.keystr(path)} has type {_type_text(a)} but the corresponding "
+        f"output carry component has type {_type_text(b)}"
+        for path, a, b in zip(paths, given, got, strict=True)
+        if not _same(a, b)
+    ]
+    return TypeError(head + "\n".join(lines) + foot) if lines else None
+
+
+def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence[Any], split: bool) -> Any:
+    """Traces a loop body until its carry types agree; gives the program and the carry's leaves and structure."""
+    leaves, tree = tree_util.tree_flatten(carry)
+    for _ in range(3):
+        program = _ferrax.trace_to_jaxpr(fun, (tree.unflatten(leaves), *rest), None, name)
+        out_tree = program.out_tree
+        if split:
+            children = out_tree.children()
+            if len(children) != 2 or not isinstance(out_tree.unflatten([0] * out_tree.num_leaves), tuple):
+                raise TypeError(f"scan body output must be a pair, got {out_tree}.")
+            out_tree = children[0]
+        first = len(program.captured)
+        given = program.in_avals[first : first + len(leaves)]
+        got = program.out_avals[: out_tree.num_leaves]
+        if tree == out_tree:
+            stronger = _strengthen(leaves, got, given)
+            if stronger is not None:
+                leaves = stronger
+                continue
+        error = _carry_error(name, tree, out_tree, given, got)
+        if error is not None:
+            raise error
+        return program, leaves, tree
+    raise TypeError(f"{name} carry types do not settle: they change at every step")
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Applies a function along the leading axis of its inputs, carrying a value from step to step.
+
+    Args:
+      f: function `(carry, x) -> (carry, y)`; the carry keeps its structure, shapes and dtypes.
+      init: the first carry, a pytree.
+      xs: pytree of arrays that are taken row by row; `None` for none.
+      length: number of steps; needed when `xs` has no arrays.
+      reverse: whether rows are taken, and results stacked, from the last to the first.
+      unroll: steps per loop iteration; a hint (`True`: all).
+      _split_transpose: accepted for compatibility.
+
+    Returns:
+      `(carry, ys)`: the last carry, and the `y`s stacked on a new leading axis.
+
+    Raises:
+      TypeError: the carry changes its type.
+      ValueError: leading axes differ.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> total, running = lax.scan(lambda c, x: (c + x, c + x), 0, jnp.arange(1, 5))
+    >>> print(total, running)
+    10 [ 1  3  6 10]
+    """
+    if not callable(f):
+        raise TypeError("lax.scan: f argument should be a callable.")
+    rows, rows_tree = tree_util.tree_flatten(xs)
+    rows = [_array(x) for x in rows]
+    for x in rows:
+        if np.ndim(x) == 0:
+            raise ValueError("scan got value with no leading axis to scan over: every array in xs needs one.")
+    sizes = {x.shape[0] for x in rows}
+    if length is not None:
+        try:
+            length = operator.index(length)
+        except TypeError as e:
+            raise TypeError(f"The `length` argument to `scan` expects a concrete `int`, got {length!r}.") from e
+        if any(s != length for s in sizes):
+            raise ValueError(
+                f"scan got `length` argument of {length} which disagrees with leading axis sizes {sorted(sizes)}."
+            )
+    elif len(sizes) == 1:
+        length = sizes.pop()
+    elif not sizes:
+        raise ValueError("scan got no values to scan over and `length` not provided.")
+    else:
+        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(str(s) for s in sorted(sizes))}.")
+    assert length is not None
+    if isinstance(unroll, bool):
+        unroll = max(length, 1) if unroll else 1
+    elif unroll < 0:
+        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
+    row_types = rows_tree.unflatten([_row_type(x) for x in rows])
+    program, carry, carry_tree = _traced_carry("scan", f, init, (row_types,), True)
+    outs = _ferrax.bind_scan(program, [*carry, *rows], length, len(carry), reverse, unroll)
+    y_tree = program.out_tree.children()[1]
+    return carry_tree.unflatten(outs[: len(carry)]), y_tree.unflatten(outs[len(carry) :])
+
+
+def _array(x: Any) -> Any:
+    from ferrax.numpy import asarray
+
+    return x if isinstance(x, _ferrax.Array) else asarray(x)
+
+
+def _row_type(x: Any) -> Any:
+    return _ferrax.ShapedArray(x.shape[1:], x.dtype, weak_type=getattr(x, "weak_type", False))
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """Repeats a function as long as a condition holds.
+
+    Args:
+      cond_fun: function from the carried value to a boolean scalar.
+      body_fun: function from the carried value to the next one, of the same structure, shapes and dtypes.
+      init_val: the first value, a pytree.
+
+    Returns:
+      The first value for which `cond_fun` is false.
+
+    Raises:
+      TypeError: the value changes its type, or `cond_fun` gives no boolean scalar.
+
+    Reverse-mode differentiation needs a static number of steps: use `scan` or `fori_loop`.
+
+    >>> from ferrax import lax
+    >>> print(lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 3))
+    192
+    """
+    if not (callable(body_fun) and callable(cond_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    body, carry, tree = _traced_carry("while_loop", body_fun, init_val, (), False)
+    test = _ferrax.trace_to_jaxpr(cond_fun, (tree.unflatten(carry),), None, "while_loop")
+    outs = test.out_avals
+    if test.out_tree.num_leaves != 1 or test.out_tree.num_nodes != 1:
+        raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {test.out_tree}.")
+    if outs[0].shape != () or outs[0].dtype != np.dtype(bool):
+        raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) [{_type_text(outs[0])}].")
+    return tree.unflatten(_ferrax.bind_while(test, body, carry))
+
+
+def _concrete_int(x: Any) -> int | None:
+    if isinstance(x, _ferrax.Tracer):
+        return None
+    try:
+        return operator.index(x)
+    except TypeError:
+        return None
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_val: Any, *, unroll: Any = None) -> Any:
+    """Applies `body_fun(i, value)` for `i` from `lower` up to `upper`.
+
+    With static bounds the loop can be differentiated in reverse mode.
+
+    Args:
+      lower: first index, an integer scalar.
+      upper: end of the indices (not included), an integer scalar.
+      body_fun: function `(i, value) -> value`; the value keeps its structure, shapes and dtypes.
+      init_val: the first value, a pytree.
+      unroll: steps per loop iteration; a hint.
+
+    Returns:
+      The last value.
+
+    >>> from ferrax import lax
+    >>> print(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
+    10
+    """
+    import ferrax.numpy as jnp
+
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    dtype = jnp.result_type(lower, upper)
+    if not jnp.issubdtype(dtype, np.integer):
+        raise TypeError(f"lower and upper arguments to fori_loop must have integer types, got {dtype.name}.")
+    start, stop = _concrete_int(lower), _concrete_int(upper)
+    first = jnp.asarray(lower, dtype)
+    if start is not None and stop is not None:
+
+        def step(carry: Any, _: Any) -> Any:
+            i, value = carry
+            return (i + 1, body_fun(i, value)), None
+
+        (_, value), _ = scan(step, (first, init_val), None, length=max(stop - start, 0), unroll=unroll or 1)
+        return value
+    last = jnp.asarray(upper, dtype)
+
+    def advance(carry: Any) -> Any:
+        i, end, value = carry
+        return i + 1, end, body_fun(i, value)
+
+    return while_loop(lambda carry: carry[0] < carry[1], advance, (first, last, init_val))[2]
+
+
+def _branch_outputs(name: str, programs: Sequence[Any]) -> None:
+    """Checks that all branches return the same types."""
+    first = programs[0]
+    for i, other in enumerate(programs[1:], 1):
+        if other.out_tree != first.out_tree:
+            raise TypeError(
+                f"{name} branch outputs must have the same pytree structure, but branch 0 gives {first.out_tree} and "
+                f"branch {i} gives {other.out_tree}."
+            )
+        lines = [
+            f"  * output {k}: branch 0 gives {_type_text(a)}, branch {i} gives {_type_text(b)}"
+            for k, (a, b) in enumerate(zip(first.out_avals, other.out_avals, strict=True))
+            if not _same(a, b)
+        ]
+        if lines:
+            raise TypeError(
+                f"{name} branches must have equal output types (shapes and dtypes) but they differ:\n"
+                + "\n".join(lines)
+            )
+
+
+def _promoted(programs: Sequence[Any], branches: Sequence[Callable[..., Any]]) -> Sequence[Callable[..., Any]]:
+    """Branches whose weakly typed results follow the other branches' types."""
+    from ferrax.lax import convert_element_type
+
+    if any(p.out_tree != programs[0].out_tree for p in programs):
+        return branches
+    targets = []
+    for avals in zip(*(p.out_avals for p in programs), strict=True):
+        strong = {a.dtype for a in avals if not a.weak_type}
+        mixed = len({(a.dtype, a.weak_type) for a in avals}) > 1
+        targets.append(strong.pop() if mixed and len(strong) == 1 else None)
+    if not any(t is not None for t in targets):
+        return branches
+
+    def converted(branch: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            leaves, tree = tree_util.tree_flatten(branch(*args))
+            pairs = zip(leaves, targets, strict=True)
+            return tree.unflatten([x if t is None else convert_element_type(x, t) for x, t in pairs])
+
+        call.__name__ = getattr(branch, "__name__", "branch")
+        return call
+
+    return [converted(b) for b in branches]
+
+
+def _run_branches(name: str, branches: Sequence[Callable[..., Any]], index: Any, operands: tuple[Any, ...]) -> Any:
+    programs = [_ferrax.trace_to_jaxpr(b, operands, None, name) for b in branches]
+    promoted = _promoted(programs, branches)
+    if promoted is not branches:
+        programs = [_ferrax.trace_to_jaxpr(b, operands, None, name) for b in promoted]
+    _branch_outputs(name, programs)
+    leaves = tree_util.tree_leaves(operands)
+    return programs[0].out_tree.unflatten(_ferrax.bind_cond(programs, index, leaves))
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = None) -> Any:
+    """Applies one of several functions, chosen by an index.
+
+    Args:
+      index: integer scalar; it is clamped to the range of `branches`.
+      branches: functions of the operands with results of one type.
+      *operands: arguments of the branches, pytrees.
+      operand: a single operand by name, for compatibility.
+
+    Returns:
+      The result of the chosen branch.
+
+    >>> from ferrax import lax
+    >>> print(lax.switch(1, [lambda x: x, lambda x: -x], 3))
+    -3
+    """
+    import ferrax.numpy as jnp
+
+    if not all(callable(b) for b in branches):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    if operand is not None:
+        operands = (operand, *operands)
+    if np.ndim(index) != 0:
+        raise TypeError(f"Branch index must be scalar, got {index} of shape {np.shape(index)}.")
+    if not jnp.issubdtype(jnp.result_type(index), np.integer):
+        raise TypeError(f"Index type must be an integer, got {jnp.result_type(index)}")
+    branches = list(branches)
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    chosen = _concrete_int(index)
+    if chosen is not None and _ferrax.is_eager() and _plain(operands):
+        return _run_branches("switch", branches, jnp.int32(min(max(chosen, 0), len(branches) - 1)), operands)
+    clamped = jnp.clip(index, 0, len(branches) - 1).astype(jnp.int32)
+    return _run_branches("switch", branches, clamped, operands)
+
+
+def _plain(tree: Any) -> bool:
+    return not any(isinstance(x, _ferrax.Tracer) for x in tree_util.tree_leaves(tree))
+
+
+def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = None, **linear: Any) -> Any:
+    """Applies `true_fun` if `pred` holds, else `false_fun`.
+
+    Args:
+      pred: boolean scalar (numbers are compared with zero).
+      true_fun: function of the operands.
+      false_fun: function of the operands with a result of the same type.
+      *operands: arguments of the functions, pytrees.
+      operand: a single operand by name, for compatibility.
+      **linear: accepted for compatibility (`linear=`).
+
+    Returns:
+      The result of the function that was chosen; under `vmap` over `pred` both run and rows are selected.
+
+    >>> from ferrax import lax
+    >>> print(lax.cond(True, lambda x: x + 1, lambda x: x - 1, 3))
+    4
+    """
+    import ferrax.numpy as jnp
+
+    unknown = set(linear) - {"linear"}
+    if unknown:
+        raise TypeError(f"cond() got an unexpected keyword argument {sorted(unknown)[0]!r}")
+    if operand is not None:
+        operands = (operand, *operands)
+    if not (callable(true_fun) and callable(false_fun)):
+        if operands and callable(false_fun) is False and len(operands) == 2 and callable(operands[0]):
+            # The five-argument form: cond(pred, true_operand, true_fun, false_operand, false_fun).
+            return _cond_five(pred, true_fun, false_fun, *operands)
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    if np.ndim(pred) != 0:
+        raise TypeError(f"Pred must be a scalar, got {pred} of shape {np.shape(pred)}.")
+    dtype = jnp.result_type(pred)
+    if not (jnp.issubdtype(dtype, np.bool_) or jnp.issubdtype(dtype, np.number)):
+        raise TypeError(f"Pred type must be either boolean or number, got {dtype}.")
+    flag = pred if dtype == np.dtype(bool) else jnp.asarray(pred) != 0
+    index = jnp.asarray(flag).astype(jnp.int32)
+    return _run_branches("cond", [false_fun, true_fun], index, operands)
+
+
+def _cond_five(pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any) -> Any:
+    return cond(pred, lambda t, _: true_fun(t), lambda _, f: false_fun(f), true_operand, false_operand)
+
+
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:  # noqa: A001
+    """Applies a function to every row of its inputs, one after the other.
+
+    Args:
+      f: function of one row (a pytree).
+      xs: pytree of arrays with one leading size.
+      batch_size: rows done at a time, with `vmap`; `None` for one.
+
+    Returns:
+      The results stacked on a new leading axis.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.map(lambda x: x * x, jnp.arange(4)))
+    [0 1 4 9]
+    """
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    from ferrax._api import vmap
+
+    leaves, tree = tree_util.tree_flatten(xs)
+    if not leaves:
+        raise ValueError("map with batch_size needs at least one array")
+    import ferrax.numpy as jnp
+
+    leaves = [jnp.asarray(x) for x in leaves]
+    rows = leaves[0].shape[0]
+    full, rest = divmod(rows, batch_size)
+    head = tree.unflatten([x[: full * batch_size].reshape((full, batch_size, *x.shape[1:])) for x in leaves])
+    mapped = scan(lambda _, x: ((), vmap(f)(x)), (), head, length=full)[1]
+    flat = tree_util.tree_map(lambda y: y.reshape((full * batch_size, *y.shape[2:])), mapped)
+    if not rest:
+        return flat
+    tail = vmap(f)(tree.unflatten([x[full * batch_size :] for x in leaves]))
+    return tree_util.tree_map(lambda a, b: jnp.concatenate([a, b]), flat, tail)
+
+
+def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """Running combination of elements by an associative function, in logarithmic depth.
+
+    Args:
+      fn: associative function of two pytrees like `elems`, vectorized along `axis`.
+      elems: pytree of arrays with one size along `axis`.
+      reverse: whether to run from the last element.
+      axis: axis to run along.
+
+    Returns:
+      A pytree like `elems`: element i combines elements 0 to i.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.associative_scan(jnp.add, jnp.arange(5)))
+    [ 0  1  3  6 10]
+    """
+    import ferrax.numpy as jnp
+
+    if not callable(fn):
+        raise TypeError("lax.associative_scan: fn argument should be callable.")
+    leaves, tree = tree_util.tree_flatten(elems)
+    leaves = [jnp.asarray(x) for x in leaves]
+    if not leaves:
+        return elems
+    axis = operator.index(axis)
+    if not -leaves[0].ndim <= axis < leaves[0].ndim:
+        raise ValueError(f"associative_scan axis {axis} is out of bounds for arrays of rank {leaves[0].ndim}")
+    axis %= leaves[0].ndim
+    if any(x.shape[axis] != leaves[0].shape[axis] for x in leaves[1:]):
+        raise ValueError(
+            "Array inputs to associative_scan must have the same first dimension. "
+            f"(saw: {[x.shape for x in leaves]})"
+        )
+    if reverse:
+        leaves = [jnp.flip(x, axis) for x in leaves]
+
+    def combine(a: list[Any], b: list[Any]) -> list[Any]:
+        return tree_util.tree_leaves(fn(tree.unflatten(a), tree.unflatten(b)))
+
+    def part(x: Any, start: int, stop: int | None = None, step: int = 1) -> Any:
+        return x[(slice(None),) * axis + (slice(start, stop, step),)]
+
+    def run(xs: list[Any]) -> list[Any]:
+        n = xs[0].shape[axis]
+        if n < 2:
+            return xs
+        pairs = combine([part(x, 0, n - n % 2, 2) for x in xs], [part(x, 1, None, 2) for x in xs])
+        odd = run(pairs)
+        if n == 2:
+            even: list[Any] = []
+        else:
+            left = odd if n % 2 else [part(o, 0, -1) for o in odd]
+            even = combine(left, [part(x, 2, None, 2) for x in xs])
+        firsts = [part(x, 0, 1) for x in xs]
+        evens = [jnp.concatenate([f, e], axis) for f, e in zip(firsts, even, strict=True)] if even else firsts
+        return [_interleave(e, o, axis) for e, o in zip(evens, odd, strict=True)]
+
+    out = run(leaves)
+    if reverse:
+        out = [jnp.flip(x, axis) for x in out]
+    return tree.unflatten(out)
+
+
+def _interleave(a: Any, b: Any, axis: int) -> Any:
+    """Elements of `a` and `b` in turn along an axis; `a` has as many as `b`, or one more."""
+    import ferrax.numpy as jnp
+
+    n = b.shape[axis]
+    head = a[(slice(None),) * axis + (slice(0, n),)]
+    both = jnp.stack([head, b], axis + 1)
+    both = both.reshape((*b.shape[:axis], 2 * n, *b.shape[axis + 1 :]))
+    if a.shape[axis] == n:
+        return both
+    return jnp.concatenate([both, a[(slice(None),) * axis + (slice(n, None),)]], axis)
+
+
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """Solves `matvec(x) = b` by a function of the caller's, with derivatives through the equation.
+
+    Args:
+      matvec: linear function.
+      b: right-hand side, a pytree like `matvec`'s argument and result.
+      solve: function `(matvec, b) -> x`; it is not differentiated.
+      transpose_solve: function `(transposed matvec, b) -> x`, for reverse mode.
+      symmetric: whether `matvec` is symmetric, so that `solve` serves for the transpose.
+      has_aux: whether the solvers return `(x, auxiliary data)`.
+
+    Returns:
+      The solution, with auxiliary data in a pair.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.custom_linear_solve(lambda x: 2.0 * x, jnp.ones(2), lambda mv, b: b / 2.0, symmetric=True))
+    [0.5 0.5]
+    """
+    from ferrax._api import closure_convert, linear_transpose, linearize
+    from ferrax.custom_derivatives import custom_jvp, custom_vjp
+
+    if has_aux:
+        raise NotImplementedError("custom_linear_solve with has_aux is not implemented yet")
+    transposer = transpose_solve if transpose_solve is not None else (solve if symmetric else None)
+    converted, consts = closure_convert(matvec, b)
+
+    @custom_vjp
+    def linear(consts: Any, b: Any) -> Any:
+        return solve(lambda x: converted(x, *consts), b)
+
+    def forward(consts: Any, b: Any) -> Any:
+        return linear(consts, b), consts
+
+    def backward(consts: Any, ct: Any) -> Any:
+        if transposer is None:
+            raise TypeError("transpose_solve required for backwards mode automatic differentiation of custom_linear_solve")
+        transposed = linear_transpose(lambda x: converted(x, *consts), b)
+        return tree_util.tree_map(_zeros_like, consts), transposer(lambda x: transposed(x)[0], ct)
+
+    linear.defvjp(forward, backward)
+
+    @custom_jvp
+    def solved(consts: Any, b: Any) -> Any:
+        return linear(consts, b)
+
+    @solved.defjvp
+    def solved_jvp(primals: Any, tangents: Any) -> Any:
+        consts, b = primals
+        d_consts, d_b = tangents
+        x = solved(consts, b)
+        _, push = linearize(lambda c: converted(x, *c), consts)
+        moved = tree_util.tree_map(lambda db, da: db - da, d_b, push(d_consts))
+        return x, linear(consts, moved)
+
+    return solved(consts, b)
+
+
+def _zeros_like(x: Any) -> Any:
+    """Zeros like an array."""
+    import ferrax.numpy as jnp
+
+    return jnp.zeros_like(x)
+
+
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    has_aux: bool = False,
+) -> Any:
+    """A root of `f` found by a function of the caller's, with derivatives by the implicit function theorem.
+
+    Args:
+      f: function whose root is wanted, from a pytree to one like it.
+      initial_guess: where the search starts.
+      solve: function `(f, initial_guess) -> root`; it is not differentiated.
+      tangent_solve: function `(g, y) -> x` that solves the linear equation `g(x) = y`.
+      has_aux: whether `solve` returns `(root, auxiliary data)`.
+
+    Returns:
+      The root, with auxiliary data in a pair.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> def sqrt(a):
+    ...     return lax.custom_root(lambda x: x * x - a, 1.0, lambda f, x0: jnp.sqrt(a), lambda g, y: y / g(1.0))
+    >>> print(jax.grad(sqrt)(4.0))
+    0.25
+    """
+    from ferrax._api import closure_convert, linearize
+    from ferrax.custom_derivatives import custom_jvp
+
+    if has_aux:
+        raise NotImplementedError("custom_root with has_aux is not implemented yet")
+    converted, consts = closure_convert(f, initial_guess)
+
+    @custom_jvp
+    def root_of(consts: Any, guess: Any) -> Any:
+        return solve(lambda x: converted(x, *consts), guess)
+
+    @root_of.defjvp
+    def root_jvp(primals: Any, tangents: Any) -> Any:
+        consts, guess = primals
+        root = root_of(consts, guess)
+        _, push = linearize(lambda c: converted(root, *c), consts)
+        _, slope = linearize(lambda x: converted(x, *consts), root)
+        step = tangent_solve(slope, push(tangents[0]))
+        return root, tree_util.tree_map(lambda v: -v, step)
+
+    return root_of(consts, initial_guess)
