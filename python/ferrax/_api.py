@@ -391,7 +391,9 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
     def transposed(cotangent: Any) -> Any:
         leaves, tree = tree_util.tree_flatten(cotangent)
         if tree != program.out_tree:
-            raise TypeError(f"cotangent tree does not match function output, expected {program.out_tree} but got {tree}")
+            raise TypeError(
+                f"cotangent tree does not match function output, expected {program.out_tree} but got {tree}"
+            )
         return in_tree.unflatten(_ferrax.transpose_jaxpr(program, leaves))
 
     return transposed
@@ -421,7 +423,9 @@ def _unravel(matrix: Any, leaves: Sequence[Any], structure: Any, axis: int) -> A
     return structure.unflatten(shaped)
 
 
-def _active(fun: Callable[..., Any], argnums: int | Sequence[int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _active(
+    fun: Callable[..., Any], argnums: int | Sequence[int], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """`fun` of the differentiated arguments alone, and those arguments."""
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     numbers = [n % len(args) for n in numbers]
@@ -834,7 +838,9 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
             raise TypeError(f"the converted function takes {len(captured)} constants, got {len(consts)}")
         leaves, tree = tree_util.tree_flatten(own)
         if tree != in_tree:
-            raise TypeError(f"The inputs to the closure produced by closure_convert must have structure {in_tree}, got {tree}")
+            raise TypeError(
+                f"The inputs to the closure produced by closure_convert must have structure {in_tree}, got {tree}"
+            )
         return program.out_tree.unflatten(program.eval(*consts, *leaves))
 
     return converted, captured

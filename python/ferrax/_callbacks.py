@@ -34,7 +34,6 @@ def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | No
     return out_tree.unflatten(_ferrax.bind_callback(call, structs, kind, method, leaves))
 
 
-
 def _checked(out: Any, struct: Any) -> Any:
     array = np.asarray(out)
     want = _ferrax.canonicalize_dtype(struct.dtype)

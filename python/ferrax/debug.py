@@ -37,8 +37,9 @@ def callback(
     [3]
     """
     if not callable(callback):
-        raise TypeError("first argument to jax.debug.callback must be callable, but got an object of type "
-                        f"{type(callback)}")
+        raise TypeError(
+            f"first argument to jax.debug.callback must be callable, but got an object of type {type(callback)}"
+        )
     debug_callback(callback, *args, ordered=ordered, **kwargs)
 
 
@@ -104,8 +105,15 @@ def print(  # noqa: A001
     debug_callback(show, *[v for i, v in enumerate(leaves) if i not in static], ordered=ordered)
 
 
-def breakpoint(*, backend: str | None = None, filter_frames: bool = True, num_frames: int | None = None,  # noqa: A001
-               ordered: bool = False, token: Any = None, **kwargs: Any) -> None:
+def breakpoint(
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,  # noqa: A001
+    ordered: bool = False,
+    token: Any = None,
+    **kwargs: Any,
+) -> None:
     """Stops in Python's debugger when the program reaches this point.
 
     Args:

@@ -153,7 +153,9 @@ def scan(
     elif not sizes:
         raise ValueError("scan got no values to scan over and `length` not provided.")
     else:
-        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(str(s) for s in sorted(sizes))}.")
+        raise ValueError(
+            f"scan got values with different leading axis sizes: {', '.join(str(s) for s in sorted(sizes))}."
+        )
     assert length is not None
     if isinstance(unroll, bool):
         unroll = max(length, 1) if unroll else 1
@@ -475,8 +477,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     axis %= leaves[0].ndim
     if any(x.shape[axis] != leaves[0].shape[axis] for x in leaves[1:]):
         raise ValueError(
-            "Array inputs to associative_scan must have the same first dimension. "
-            f"(saw: {[x.shape for x in leaves]})"
+            f"Array inputs to associative_scan must have the same first dimension. (saw: {[x.shape for x in leaves]})"
         )
     if reverse:
         leaves = [jnp.flip(x, axis) for x in leaves]
@@ -564,7 +565,9 @@ def custom_linear_solve(
 
     def backward(consts: Any, ct: Any) -> Any:
         if transposer is None:
-            raise TypeError("transpose_solve required for backwards mode automatic differentiation of custom_linear_solve")
+            raise TypeError(
+                "transpose_solve required for backwards mode automatic differentiation of custom_linear_solve"
+            )
         transposed = linear_transpose(lambda x: converted(x, *consts), b)
         return tree_util.tree_map(_zeros_like, consts), transposer(lambda x: transposed(x)[0], ct)
 
