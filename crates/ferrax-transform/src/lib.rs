@@ -9,6 +9,7 @@ pub mod batching;
 pub mod eval;
 pub mod jvp;
 pub mod linearize;
+pub mod passes;
 pub mod programs;
 pub mod staging;
 pub mod structural;

@@ -11,6 +11,7 @@ use ferrax_cpu::{Arg, Program};
 use ferrax_ir::lower::lower;
 use ferrax_ir::{Array, Atom, JaxprRef, Value, Values};
 use ferrax_loops::Graph;
+use ferrax_transform::passes::optimize;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
@@ -29,6 +30,8 @@ struct Variant {
 pub struct Executable {
     jaxpr: JaxprRef,
     out_avals: Vec<Aval>,
+    /// Constants of the optimized program: the leading parameters of the graph.
+    consts: Vec<Array>,
     graph: Arc<Graph>,
     /// The variant asked for first, which nearly always is the only one.
     first: OnceLock<Variant>,
@@ -72,11 +75,13 @@ impl Variant {
 }
 
 impl Executable {
-    /// Lowers a program, past the cache.
+    /// Optimizes and lowers a program, past the cache.
     pub fn new(jaxpr: &JaxprRef) -> Result<Executable> {
+        let optimized = optimize(jaxpr)?;
         Ok(Executable {
             out_avals: jaxpr.out_avals(),
-            graph: Arc::new(lower(jaxpr)?),
+            graph: Arc::new(lower(&optimized)?),
+            consts: optimized.consts.clone(),
             first: OnceLock::new(),
             others: Mutex::new(Vec::new()),
             taker: jaxpr.debug.describe().into(),
@@ -97,7 +102,7 @@ impl Executable {
     /// Calls `f` with the compiled program for this set of donated arguments.
     fn with<R>(&self, donate: &[bool], f: impl FnOnce(&Variant) -> Result<R>) -> Result<R> {
         let donate = if donate.contains(&true) { donate } else { &[] };
-        let consts = self.jaxpr.constvars.len();
+        let consts = self.consts.len();
         if let Some(v) = self.first.get()
             && v.donated.as_slice() == donate
         {
@@ -143,7 +148,7 @@ impl Executable {
     }
 
     fn run_variant(&self, variant: &Variant, args: &[Value], placement: Placement) -> Result<Values> {
-        let consts = &self.jaxpr.consts;
+        let consts = &self.consts;
         let taken = self.take_donations(variant, args);
         let mut operands = dispatch::Operands::new();
         for c in consts {
@@ -179,7 +184,7 @@ impl Executable {
             return taken;
         }
         let arrays = args.iter().filter_map(|v| if let Value::Array(a) = v { Some(a) } else { None });
-        let mut ids: SmallVec<[usize; 16]> = arrays.chain(&self.jaxpr.consts).map(Array::id).collect();
+        let mut ids: SmallVec<[usize; 16]> = arrays.chain(&self.consts).map(Array::id).collect();
         ids.sort_unstable();
         for (i, arg) in args.iter().enumerate().filter(|(i, _)| variant.reusable[*i]) {
             let Value::Array(a) = arg else { continue };

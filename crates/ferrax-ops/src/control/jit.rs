@@ -73,12 +73,13 @@ pub static JIT: Def<Jit> = Def {
     special: Special { linearize: Some(jit_linearize), stage: None, eager: None, effects: Some(|p| p.jaxpr.effects) },
 };
 
-/// Appends a program's operations to a graph, its constants as dense nodes.
+/// Optimizes a program and appends its operations to a graph, its constants as dense nodes.
 pub(crate) fn inline_program(
     jaxpr: &JaxprRef,
     b: &mut Builder,
     args: &[ValueId],
 ) -> Result<smallvec::SmallVec<[ValueId; 1]>> {
+    let jaxpr = ferrax_transform::passes::optimize(jaxpr)?;
     let mut operands = Vec::with_capacity(jaxpr.consts.len() + args.len());
     for c in &jaxpr.consts {
         let ty = Type::from(c.aval());
@@ -91,7 +92,7 @@ pub(crate) fn inline_program(
         operands.push(b.push(kind, &[], ty));
     }
     operands.extend_from_slice(args);
-    Ok(lower_into(jaxpr, b, &operands)?.into())
+    Ok(lower_into(&jaxpr, b, &operands)?.into())
 }
 
 /// Binds `jit` with a program derived from this one's, named after the transformation.
