@@ -93,9 +93,15 @@ def test_runtime_error(args):
         assert getattr(ours, name) == getattr(theirs, name)
 
 
-def test_a_panic_is_an_exception():
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_panic_is_an_exception(guarded, capfd):
     with pytest.raises(ferrax.errors.InternalError, match=r"bug in ferrax.*asked for by a test(.|\n)*report"):
-        _ferrax._panic_for_tests()
+        _ferrax._panic_for_tests(guarded)
+    assert ("asked for by a test" in capfd.readouterr().err) is not guarded
+
+
+def test_internal_errors_without_text():
+    assert "no details" in str(ferrax.errors.InternalError())
 
 
 def test_callables_look_like_functions():

@@ -3,7 +3,8 @@
 //!
 //! * Rust to Python: [`raise`] (`.map_err(raise)?`, or [`IntoPyResult::py`]).
 //! * Python to Rust and back: [`carry`] wraps a `PyErr`; [`raise`] takes it out again as the same object.
-//! * A panic becomes `ferrax.errors.InternalError` in [`guard`]; the process lives on.
+//! * A panic becomes `ferrax.errors.InternalError` in [`guard`]; one that PyO3 catches raises its `PanicException`,
+//!   which is made a subclass of `InternalError`. The process lives on.
 //!
 //! The classes take the arguments that JAX's take (a tracer), or a finished text, which is also what makes
 //! them picklable. `python/ferrax/errors.py` gives them their docstrings.
@@ -24,7 +25,7 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use pyo3::{PyTypeInfo, ffi, intern};
+use pyo3::{PyTypeInfo, intern};
 
 use crate::fastcall::{self, Args, FastCall, Params, Signature};
 
@@ -77,7 +78,7 @@ const TABLE: [(&str, Base, Option<Text>); 13] = [
     ("UnexpectedTracerError", Base::Own(Class::JaxType), Some(Text::Leak)),
     ("KeyReuseError", Base::Own(Class::JaxType), None),
     ("JaxRuntimeError", Base::Builtin(builtin::<PyRuntimeError>), Some(Text::Status)),
-    ("InternalError", Base::Builtin(builtin::<PyRuntimeError>), None),
+    ("InternalError", Base::Builtin(builtin::<PyRuntimeError>), Some(Text::Bug)),
     ("JaxprTypeError", Base::Builtin(builtin::<PyTypeError>), None),
     ("InconclusiveDimensionOperation", Base::Builtin(builtin::<PyException>), None),
 ];
@@ -114,7 +115,12 @@ fn make_classes(py: Python<'_>) -> PyResult<Vec<Py<PyType>>> {
             Base::Builtin(get) if matches!(text, Some(Text::Message)) => PyTuple::new(py, [&mixin, &get(py)])?,
             Base::Builtin(get) => PyTuple::new(py, [get(py)])?,
         };
-        if let Some(text) = *text {
+        if let Some(Text::Bug) = text {
+            // no instance slots of its own, so that `adopt_panics` can put it under another class
+            dict.set_item(intern!(py, "__slots__"), PyTuple::empty(py))?;
+            let report = fastcall::new_callable(py, Report, "__str__", "", Signature::Text("(self)"))?;
+            dict.set_item(intern!(py, "__str__"), report)?;
+        } else if let Some(text) = *text {
             dict.set_item(intern!(py, "__init__"), text.init(py)?)?;
             if let Text::Status = text {
                 dict.set_item("error_code", 2)?;
@@ -149,6 +155,8 @@ enum Text {
     BooleanIndex,
     Leak,
     Status,
+    /// `InternalError`, whose `__str__` asks for a report.
+    Bug,
 }
 
 impl Text {
@@ -177,7 +185,7 @@ impl Text {
         };
         let origin = part("_origin_msg")?.unwrap_or_default();
         Ok(match self {
-            Text::Message | Text::Leak | Text::Status => tracer.str()?.extract()?,
+            Text::Message | Text::Leak | Text::Status | Text::Bug => tracer.str()?.extract()?,
             Text::Concretization => format!(
                 "Abstract tracer value encountered where concrete value is expected: {what}\n{context}{origin}\n"
             ),
@@ -324,7 +332,7 @@ pub fn raise(error: Error) -> PyErr {
         BooleanIndex(m) => Class::BooleanIndex.error(py, m.to_string()),
         UnexpectedTracer(m) => Class::UnexpectedTracer.error(py, m.to_string()),
         Leak(m) => pyo3::exceptions::PyException::new_err(m.to_string()),
-        Internal(m) => Class::Internal.error(py, report(&m.to_string())),
+        Internal(m) => Class::Internal.error(py, m.to_string()),
         Host(_) => unreachable!("taken out above"),
     })
 }
@@ -389,7 +397,7 @@ pub fn guard<R>(f: impl FnOnce() -> PyResult<R>) -> PyResult<R> {
 #[cold]
 fn panicked(payload: &(dyn Any + Send)) -> PyErr {
     let text = PANIC.take().unwrap_or_else(|| message(payload));
-    Python::attach(|py| Class::Internal.error(py, report(&text)))
+    Python::attach(|py| Class::Internal.error(py, text))
 }
 
 fn message(payload: &(dyn Any + Send)) -> String {
@@ -397,11 +405,33 @@ fn message(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a text".into())
 }
 
-fn report(what: &str) -> String {
-    format!(
-        "this is a bug in ferrax, not in your program: {what}\n\
-         Please report it with the lines that led here; the process can go on."
-    )
+/// `InternalError.__str__`
+struct Report;
+
+impl FastCall for Report {
+    const TYPE_NAME: &'static CStr = c"ferrax.method";
+    const METHOD: bool = true;
+
+    fn call(&self, py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
+        const SELF: Params = Params::new("__str__", &["self"], 1, 1);
+        let [slf] = SELF.parse::<1>(&args)?;
+        let Some(slf) = slf else { return Ok(py.None()) };
+        let what = match slf.getattr(intern!(py, "args"))?.cast::<PyTuple>()?.get_item(0) {
+            Ok(what) => what.str()?.to_string(),
+            Err(_) => "no details".to_owned(),
+        };
+        let text = format!(
+            "this is a bug in ferrax, not in your program: {what}\n\
+             Please report it with the lines that led here; the process can go on."
+        );
+        Ok(text.into_pyobject(py)?.into_any().unbind())
+    }
+}
+
+/// Puts `InternalError` under the exception that PyO3 raises for a panic in one of its own functions and methods.
+fn adopt_panics(py: Python<'_>) -> PyResult<()> {
+    let panic = pyo3::panic::PanicException::type_object(py);
+    panic.setattr(intern!(py, "__bases__"), PyTuple::new(py, [Class::Internal.get(py)?])?)
 }
 
 /// Panics under a [`guard`] leave their text and place for the exception instead of printing them.
@@ -427,14 +457,13 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         let class = class.bind(py);
         m.add(class.name()?, class)?;
     }
+    adopt_panics(py)?;
     m.add_function(wrap_pyfunction!(_panic_for_tests, m)?)
 }
 
-/// Panics, for the test that a panic becomes an exception.
+/// Panics, for the test that a panic becomes an exception, under a [`guard`] or not.
 #[pyfunction]
-fn _panic_for_tests() -> PyResult<()> {
-    guard(|| panic!("asked for by a test"))
+fn _panic_for_tests(guarded: bool) -> PyResult<()> {
+    let panic = || panic!("asked for by a test");
+    if guarded { guard(panic) } else { panic() }
 }
-
-/// The pointer type that raw slots return for "an exception is set".
-pub const NULL: *mut ffi::PyObject = std::ptr::null_mut();

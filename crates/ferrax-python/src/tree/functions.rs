@@ -82,10 +82,11 @@ fn treedef<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a TreeDef> {
     }
 }
 
-/// Asks an `is_leaf` function, which must answer with a bool.
+/// The answer of an `is_leaf` function: a bool, or `None` for no.
 fn ask(answer: Bound<'_, PyAny>) -> PyResult<bool> {
     match answer.cast::<PyBool>() {
         Ok(answer) => Ok(answer.is_true()),
+        Err(_) if answer.is_none() => Ok(false),
         Err(_) => Err(PyValueError::new_err(format!(
             "is_leaf predicate returned a non-boolean value {}; expected a boolean",
             answer.repr()?
@@ -369,6 +370,7 @@ fn level<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(Vec<(Object, Py<Py
     let Some(kind) = kind else { return Ok(None) };
     let data = match nodes::as_ref(&kind) {
         ferrax_tree::KindRef::Dict(keys) => PyTuple::new(py, keys.iter().map(|k| &k.0))?.into_any(),
+        ferrax_tree::KindRef::Named(class) => class.0.bind(py).clone(),
         kind => node_data(py, kind)?.map_or_else(|| py.None().into_bound(py), |(_, data)| data.into_bound(py)),
     };
     Ok(Some((children.into_vec(), data)))

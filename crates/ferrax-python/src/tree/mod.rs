@@ -12,6 +12,7 @@ pub mod host;
 mod keys;
 mod mismatch;
 mod nodes;
+mod proto;
 pub mod registry;
 pub mod treedef;
 

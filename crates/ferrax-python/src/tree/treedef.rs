@@ -4,7 +4,7 @@ use ferrax_tree::{Build, Kind, KindRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
 
 use super::host::{Object, PyHost, TreeDef};
 use super::registry::{Container, is_node, lookup};
@@ -80,19 +80,18 @@ impl PyTreeDef {
         let mut stack: Vec<Bound<'py, PyAny>> = Vec::new();
         for (kind, arity) in self.0.postorder() {
             let data = match kind {
-                KindRef::Leaf => {
-                    let Some(leaf) = leaves.next().transpose()? else {
-                        return Err(PyValueError::new_err("Too few leaves for PyTreeDef"));
-                    };
-                    stack.push(match f_leaf {
-                        Some(f) => f.call1((leaf,))?,
-                        None => leaf,
-                    });
-                    continue;
-                }
-                KindRef::Named(class) => class.0.clone_ref(py),
-                KindRef::Custom(_, aux) => aux.0.clone_ref(py),
-                _ => py.None(),
+                KindRef::Named(class) => Some(class.0.clone_ref(py)),
+                kind => node_data(py, kind)?.map(|(_, data)| data),
+            };
+            let Some(data) = data else {
+                let Some(leaf) = leaves.next().transpose()? else {
+                    return Err(PyValueError::new_err("Too few leaves for PyTreeDef"));
+                };
+                stack.push(match f_leaf {
+                    Some(f) => f.call1((leaf,))?,
+                    None => leaf,
+                });
+                continue;
             };
             let children = PyTuple::new(py, stack.split_off(stack.len() - arity))?;
             stack.push(f_node.call1((children, data))?);
@@ -139,6 +138,18 @@ impl PyTreeDef {
         children: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         Self::from_node_data_and_children(registry, node_data, children)
+    }
+
+    /// The structure as a protocol buffer; builtin containers and string keys only.
+    fn serialize_using_proto<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &super::proto::encode(py, &self.0)?))
+    }
+
+    /// A structure from what `serialize_using_proto` gives, here or in JAX.
+    #[staticmethod]
+    #[pyo3(signature = (registry, data, /))]
+    fn deserialize_using_proto(registry: &Bound<'_, PyAny>, data: &Bound<'_, PyBytes>) -> PyResult<Self> {
+        Ok(PyTreeDef(super::proto::decode(registry.py(), data.as_bytes())?))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -231,7 +242,7 @@ pub fn node_data(py: Python<'_>, kind: KindRef<'_, PyHost>) -> PyResult<Option<(
             let keys = PyList::new(py, keys.iter().map(|k| &k.0))?;
             (py.get_type::<PyDict>().into_any().unbind(), keys.into_any().unbind())
         }
-        KindRef::Named(class) => (class.0.clone_ref(py), class.0.clone_ref(py)),
+        KindRef::Named(class) => (class.0.clone_ref(py), none),
         KindRef::Custom(custom, aux) => (custom.class.clone_ref(py).into_any(), aux.0.clone_ref(py)),
     }))
 }
