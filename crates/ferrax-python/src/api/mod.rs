@@ -15,6 +15,7 @@ pub mod grad;
 pub mod jaxpr;
 pub mod jit;
 pub mod jit_cache;
+pub mod leaks;
 pub mod source;
 pub mod trees;
 pub mod vmap;
@@ -22,6 +23,7 @@ pub mod vmap;
 /// Adds the names of this module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     source::install();
+    leaks::register(m)?;
     jaxpr::register(m)?;
     jit::register(m)?;
     grad::register(m)?;

@@ -1,0 +1,48 @@
+//! Leak reports: the search for who keeps a tracer runs in Python (`ferrax/_leaks.py`), only when an error is shown.
+
+use crate::array::PyArray;
+use ferrax_ir::{TraceRef, Tracer, Value};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+fn ask(function: &str, id: u64) -> Option<String> {
+    Python::attach(|py| {
+        let found = py.import("ferrax._leaks").ok()?.call_method1(function, (id,)).ok()?;
+        found.extract::<Option<String>>().ok()?
+    })
+}
+
+fn finder(t: &Tracer) -> Option<String> {
+    ask("find_tracer", t.id() as u64)
+}
+
+fn report(trace: &TraceRef) -> Option<String> {
+    ask("find_trace", trace.id().0).map(|place| format!("It is kept in {place}."))
+}
+
+fn tracer(object: &Bound<'_, PyAny>) -> PyResult<Tracer> {
+    match object.cast::<PyArray>().map(|a| &a.get().value) {
+        Ok(Value::Tracer(t)) => Ok(t.clone()),
+        _ => Err(PyTypeError::new_err("not a tracer")),
+    }
+}
+
+/// A number that identifies a tracer while it lives.
+#[pyfunction]
+fn tracer_id(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    Ok(tracer(object)?.id() as u64)
+}
+
+/// The number of the trace that a tracer belongs to.
+#[pyfunction]
+fn trace_id(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    Ok(tracer(object)?.trace().id().0)
+}
+
+/// Installs the reports and adds the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    ferrax_ir::trace::set_leak_finder(finder);
+    ferrax_transform::staging::set_leak_report(report);
+    m.add_function(wrap_pyfunction!(tracer_id, m)?)?;
+    m.add_function(wrap_pyfunction!(trace_id, m)?)
+}
