@@ -46,6 +46,17 @@ from ferrax._callbacks import pure_callback as pure_callback
 from ferrax._checkpoint import checkpoint as checkpoint
 from ferrax._checkpoint import checkpoint_policies as checkpoint_policies
 from ferrax._checkpoint import remat as remat
+from ferrax._devices import default_backend as default_backend
+from ferrax._devices import device_count as device_count
+from ferrax._devices import device_put as device_put
+from ferrax._devices import devices as devices
+from ferrax._devices import host_count as host_count
+from ferrax._devices import host_id as host_id
+from ferrax._devices import local_device_count as local_device_count
+from ferrax._devices import local_devices as local_devices
+from ferrax._devices import process_count as process_count
+from ferrax._devices import process_index as process_index
+from ferrax._devices import process_indices as process_indices
 from ferrax._stages import install as _install
 from ferrax.custom_derivatives import custom_gradient as custom_gradient
 from ferrax.custom_derivatives import custom_jvp as custom_jvp

@@ -251,7 +251,7 @@ def value_and_grad(
 
 def vmap(
     fun: Callable[..., Any],
-    in_axes: int | None | Sequence[Any] = 0,
+    in_axes: int | Sequence[Any] | None = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,

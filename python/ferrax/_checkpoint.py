@@ -62,7 +62,7 @@ def _save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     return policy
 
 
-class checkpoint_policies:  # noqa: N801
+class checkpoint_policies:
     """What reverse mode may keep of a function under `checkpoint`.
 
     >>> import ferrax as jax, ferrax.numpy as jnp

@@ -17,7 +17,18 @@ from typing import Any
 from ferrax import _ferrax
 
 _LIMIT = 200_000
-_PLAIN = (str, bytes, int, float, complex, bool, type(None), types.ModuleType, types.CodeType, types.BuiltinFunctionType)
+_PLAIN = (
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    bool,
+    type(None),
+    types.ModuleType,
+    types.CodeType,
+    types.BuiltinFunctionType,
+)
 
 
 def _key(key: Any) -> str:

@@ -96,7 +96,7 @@ def _static_positions(fun: Callable[..., Any], nums: Sequence[int], names: Seque
     return frozenset(positions)
 
 
-class custom_jvp:  # noqa: N801
+class custom_jvp:
     """A function whose forward derivative is given by a rule.
 
     Args:
@@ -212,7 +212,7 @@ def _as_tangent(t: Any, v: Any) -> Any:
     return t if jnp.result_type(t) == dtype and not getattr(t, "weak_type", True) else jnp.asarray(t, dtype)
 
 
-class custom_vjp:  # noqa: N801
+class custom_vjp:
     """A function whose reverse derivative is given by a pair of functions.
 
     Args:

@@ -62,7 +62,7 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, (_ferrax.Array, np.ndarray, np.generic, int, float, complex, bool))
 
 
-def print(  # noqa: A001
+def print(
     fmt: str,
     *args: Any,
     ordered: bool = False,
@@ -109,7 +109,7 @@ def breakpoint(
     *,
     backend: str | None = None,
     filter_frames: bool = True,
-    num_frames: int | None = None,  # noqa: A001
+    num_frames: int | None = None,
     ordered: bool = False,
     token: Any = None,
     **kwargs: Any,

@@ -409,7 +409,7 @@ def _cond_five(pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, 
     return cond(pred, lambda t, _: true_fun(t), lambda _, f: false_fun(f), true_operand, false_operand)
 
 
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:  # noqa: A001
+def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Applies a function to every row of its inputs, one after the other.
 
     Args:

@@ -16,6 +16,7 @@ pub mod jaxpr;
 pub mod jit;
 pub mod jit_cache;
 pub mod leaks;
+pub mod placement;
 pub mod source;
 pub mod trees;
 pub mod vmap;
@@ -24,6 +25,7 @@ pub mod vmap;
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     source::install();
     leaks::register(m)?;
+    placement::register(m)?;
     jaxpr::register(m)?;
     jit::register(m)?;
     grad::register(m)?;

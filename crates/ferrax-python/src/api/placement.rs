@@ -1,0 +1,34 @@
+//! `device_put`: data onto devices.
+
+use super::function::{from_value, to_value};
+use crate::errors::IntoPyResult;
+use ferrax::executable::materialize;
+use ferrax_ir::{DeviceId, Value};
+use pyo3::prelude::*;
+
+/// One leaf on a device: committed there when a device is given, where it is (or the default device) otherwise.
+#[pyfunction]
+fn device_put_leaf(
+    py: Python<'_>,
+    x: &Bound<'_, PyAny>,
+    device: Option<usize>,
+    may_alias: bool,
+) -> PyResult<Py<PyAny>> {
+    let value = to_value(x)?;
+    if matches!(value, Value::Tracer(_)) {
+        return Ok(x.clone().unbind());
+    }
+    let array = materialize(value).py()?;
+    let Some(id) = device else { return from_value(py, Value::Array(array)) };
+    let id = DeviceId(id as u16);
+    if may_alias && array.device() == id && array.committed() {
+        return from_value(py, Value::Array(array));
+    }
+    let weak = array.aval().weak;
+    from_value(py, Value::Array(array.copied(weak, id, true).py()?))
+}
+
+/// Adds the function.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(device_put_leaf, m)?)
+}

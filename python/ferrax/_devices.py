@@ -1,0 +1,163 @@
+"""Devices and placement: `devices`, `device_put`, and the counts that JAX's multi-process functions report.
+
+Data that was put on a device is committed: computation follows it. Read next: `crates/ferrax/src/device.rs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ferrax import _ferrax, tree_util
+
+__all__ = [
+    "default_backend",
+    "device_count",
+    "device_put",
+    "devices",
+    "host_count",
+    "host_id",
+    "local_device_count",
+    "local_devices",
+    "process_count",
+    "process_index",
+    "process_indices",
+]
+
+
+def devices(backend: str | None = None) -> list[Any]:
+    """Every device of a platform.
+
+    Args:
+      backend: `"cpu"`, or `None` for the default platform.
+
+    Returns:
+      A list of devices, in order of their ids.
+
+    >>> import ferrax as jax
+    >>> jax.devices()[0].platform
+    'cpu'
+    """
+    return list(_ferrax.devices(backend))
+
+
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Any]:
+    """Devices of this process: all of them.
+
+    >>> import ferrax as jax
+    >>> jax.local_devices() == jax.devices()
+    True
+    """
+    if process_index not in (None, 0):
+        raise ValueError(f"Unknown process_index {process_index}")
+    return devices(backend)
+
+
+def device_count(backend: str | None = None) -> int:
+    """Number of devices.
+
+    >>> import ferrax as jax
+    >>> jax.device_count() == len(jax.devices())
+    True
+    """
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """Number of devices of this process.
+
+    >>> import ferrax as jax
+    >>> jax.local_device_count() == jax.device_count()
+    True
+    """
+    return device_count(backend)
+
+
+def default_backend() -> str:
+    """Name of the default platform.
+
+    >>> import ferrax as jax
+    >>> jax.default_backend()
+    'cpu'
+    """
+    return devices()[0].platform
+
+
+def process_index(backend: str | None = None) -> int:
+    """Number of this process among all: 0.
+
+    >>> import ferrax as jax
+    >>> jax.process_index()
+    0
+    """
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    """Number of processes: 1.
+
+    >>> import ferrax as jax
+    >>> jax.process_count()
+    1
+    """
+    return 1
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """Numbers of all processes.
+
+    >>> import ferrax as jax
+    >>> jax.process_indices()
+    [0]
+    """
+    return [0]
+
+
+host_id = process_index
+host_count = process_count
+
+
+def _device_id(device: Any) -> int | None:
+    if device is None:
+        return None
+    if hasattr(device, "device_set"):
+        members = device.device_set
+        if len(members) != 1:
+            raise NotImplementedError("device_put with a sharding over several devices is not implemented yet")
+        (device,) = members
+    if not hasattr(device, "id"):
+        raise ValueError(f"Invalid device or sharding: {device!r}")
+    return device.id
+
+
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: bool | None = None
+) -> Any:
+    """Puts a pytree of arrays on a device.
+
+    Args:
+      x: pytree of arrays, NumPy arrays or Python numbers.
+      device: a device, a sharding on one, or a pytree prefix of such; with `None`, data that is on a device stays
+        where it is and other data goes to the default device, uncommitted.
+      src: accepted for compatibility.
+      donate: accepted for compatibility.
+      may_alias: whether the result may share memory with an array that is already there (default: yes).
+
+    Returns:
+      The pytree with arrays on the device, committed to it if one was given.
+
+    >>> import ferrax as jax
+    >>> x = jax.device_put(1.0, jax.devices()[0])
+    >>> x.committed
+    True
+    """
+    alias = may_alias is not False
+    if device is None or hasattr(device, "id") or hasattr(device, "device_set"):
+        target = _device_id(device)
+        return tree_util.tree_map(lambda leaf: _ferrax.device_put_leaf(leaf, target, alias), x)
+    targets = tree_util.tree_broadcast(device, x, is_leaf=lambda d: d is None)
+    leaves, tree = tree_util.tree_flatten(x)
+    places = tree_util.tree_leaves(targets, is_leaf=lambda d: d is None)
+    moved = [_ferrax.device_put_leaf(v, _device_id(d), alias) for v, d in zip(leaves, places, strict=True)]
+    return tree.unflatten(moved)
