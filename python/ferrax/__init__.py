@@ -7,13 +7,9 @@ Submodules are imported when first used. Read next: `_api.py` for the transforma
 """
 
 import importlib as _importlib
-import os as _os
 from typing import Any as _Any
 
-from ferrax import _ferrax
 from ferrax._ferrax import Array as Array
-
-_ferrax.set_library_folder(_os.path.dirname(__file__) + _os.sep)
 
 from ferrax import errors as errors
 from ferrax import tree as tree

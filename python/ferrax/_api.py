@@ -484,7 +484,7 @@ def jacfwd(
                 value, tangent, aux = jvp(of_active, active, tangents, has_aux=True)
                 kept.append(aux)
             else:
-                value, tangent = jvp(of_active, active, tangents)
+                _, tangent = jvp(of_active, active, tangents)
             return tangent
 
         leaves, structure = tree_util.tree_flatten(point)

@@ -134,7 +134,7 @@ def find(wanted: Callable[[Any], bool]) -> str | None:
         queue: deque[tuple[Any, str]] = deque()
         visited: set[int] = set()
         for value, path in roots:
-            if isinstance(value, _ferrax.Array) or isinstance(value, (int, float)):
+            if isinstance(value, (_ferrax.Array, int, float)):
                 if plain is None and _holds(wanted, value):
                     plain = f"the variable {path}"
                 continue

@@ -6,6 +6,7 @@ Read next: `_api.py`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -220,7 +221,8 @@ def _cache_info(self: Any) -> CacheInfo:
 
 
 def install() -> None:
-    """Adds the methods of jitted functions."""
+    """Adds the methods of jitted functions, and says which frames are the library's own."""
+    _ferrax.set_library_folder(os.path.dirname(__file__) + os.sep)
     methods: dict[str, Callable[..., Any]] = {
         "trace": _trace,
         "lower": _lower,

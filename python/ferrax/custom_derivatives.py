@@ -14,16 +14,9 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
+from ferrax._api import closure_convert
 
 __all__ = ["SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp", "linear_call"]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "closure_convert":
-        from ferrax._api import closure_convert
-
-        return closure_convert
-    raise AttributeError(f"module 'ferrax.custom_derivatives' has no attribute {name!r}")
 
 
 class SymbolicZero:
@@ -358,8 +351,6 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
         return fun(*args)[0]
 
     def fwd(*args: Any) -> Any:
-        from ferrax._api import closure_convert
-
         value, pullback = fun(*args)
         converted, consts = closure_convert(pullback, value)
         kept.append(converted)

@@ -128,4 +128,4 @@ def breakpoint(
     >>> jax.jit(lambda x: jax.debug.breakpoint())  # doctest: +ELLIPSIS
     <PjitFunction of <function <lambda> at ...>>
     """
-    debug_callback(lambda: builtins.breakpoint(), ordered=ordered)
+    debug_callback(builtins.breakpoint, ordered=ordered)
