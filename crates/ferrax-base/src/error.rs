@@ -22,6 +22,8 @@ pub trait HostError: Any + Send + Sync + fmt::Display {
 pub enum ErrorKind {
     /// An operand of the wrong dtype, rank or kind (`TypeError`).
     Type(Explain),
+    /// Dtypes that do not combine implicitly (`TypePromotionError`).
+    Promotion(Explain),
     /// A value outside what the operation takes (`ValueError`).
     Value(Explain),
     /// An index out of range or of the wrong kind (`IndexError`).
@@ -76,7 +78,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ErrorKind::*;
         match &*self.0 {
-            Type(m) | Value(m) | Index(m) | Overflow(m) | NotImplemented(m) | Memory(m) | Attribute(m) | Key(m)
+            Type(m) | Promotion(m) | Value(m) | Index(m) | Overflow(m) | NotImplemented(m) | Memory(m) | Attribute(m) | Key(m)
             | Deleted(m) | Runtime(m) | FloatingPoint(m) | Concretization(m) | BoolConversion(m)
             | IntegerConversion(m) | ArrayConversion(m) | BooleanIndex(m) | UnexpectedTracer(m) | Leak(m)
             | Internal(m) => m.fmt(f),

@@ -37,11 +37,23 @@ pub fn join(a: (DType, bool), b: (DType, bool)) -> Result<(DType, bool)> {
         Some(Node::Strong(d)) => Ok((d, false)),
         // A weak result keeps the wider of the operands' own dtypes of that kind.
         Some(weak) => Ok((weak_dtype(weak, a, b), true)),
-        None => Err(error!(
-            Type,
-            "the dtypes {} and {} have no implicit promotion; convert one operand with .astype() first", a.0, b.0
-        )),
+        None => Err(no_path(a.0, b.0)),
     }
+}
+
+#[cold]
+fn no_path(a: DType, b: DType) -> crate::Error {
+    let narrow = |d: DType| d.bits() < 8 || d.is_float() && d.size() == 1;
+    let why = match [a, b].into_iter().find(|&d| narrow(d)) {
+        Some(d) if d.is_integer() => " To avoid unintended promotion, 2-bit and 4-bit integers do not support implicit promotion.",
+        Some(_) => " To avoid unintended promotion, 4-bit and 8-bit floats do not support implicit promotion.",
+        None => "",
+    };
+    error!(
+        Promotion,
+        "Input dtypes ('{a}', '{b}') have no available implicit dtype promotion path.{why} If you'd like your inputs to \
+         be promoted to another type, you can do so explicitly using e.g. x.astype('float32')"
+    )
 }
 
 fn weak_dtype(node: Node, a: (DType, bool), b: (DType, bool)) -> DType {

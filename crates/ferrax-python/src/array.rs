@@ -9,10 +9,12 @@
 use crate::aval::ShapedArray;
 use crate::devices::{self, Device, SingleDeviceSharding};
 use crate::errors::IntoPyResult;
-use crate::{dtypes, host, numpy_interop, tracer};
+use crate::{dtypes, host, numpy_interop, tracer, ufunc};
+use ferrax::numpy as np;
 use ferrax_base::DType;
 use ferrax_ir::{Array, Tracer, Value};
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySet, PyTuple};
 use pyo3::{ffi, intern};
@@ -69,6 +71,13 @@ impl PyArray {
 
     fn tracer(&self) -> Option<&Tracer> {
         self.value.as_tracer()
+    }
+}
+
+fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match modulo {
+        Some(m) if !m.is_none() => Err(PyTypeError::new_err("pow() of arrays takes no modulo")),
+        _ => Ok(()),
     }
 }
 
@@ -317,6 +326,191 @@ impl PyArray {
     fn tobytes<'py>(&self, py: Python<'py>, order: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         let a = self.data("The tobytes() method was called on")?;
         numpy_interop::to_array(py, a)?.call_method1(intern!(py, "tobytes"), (order.unwrap_or("C"),))
+    }
+
+    // ---- operators ------------------------------------------------------------------------------------------------
+
+    fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::ADD, slf, other)
+    }
+
+    fn __radd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::ADD, other, slf)
+    }
+
+    fn __sub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::SUBTRACT, slf, other)
+    }
+
+    fn __rsub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::SUBTRACT, other, slf)
+    }
+
+    fn __mul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::MULTIPLY, slf, other)
+    }
+
+    fn __rmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::MULTIPLY, other, slf)
+    }
+
+    fn __truediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::TRUE_DIVIDE, slf, other)
+    }
+
+    fn __rtruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::TRUE_DIVIDE, other, slf)
+    }
+
+    fn __floordiv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::FLOOR_DIVIDE, slf, other)
+    }
+
+    fn __rfloordiv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::FLOOR_DIVIDE, other, slf)
+    }
+
+    fn __mod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::REMAINDER, slf, other)
+    }
+
+    fn __rmod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::REMAINDER, other, slf)
+    }
+
+    fn __and__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::BITWISE_AND, slf, other)
+    }
+
+    fn __rand__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::BITWISE_AND, other, slf)
+    }
+
+    fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::BITWISE_OR, slf, other)
+    }
+
+    fn __ror__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::BITWISE_OR, other, slf)
+    }
+
+    fn __xor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::BITWISE_XOR, slf, other)
+    }
+
+    fn __rxor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::BITWISE_XOR, other, slf)
+    }
+
+    fn __lshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::LEFT_SHIFT, slf, other)
+    }
+
+    fn __rlshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::LEFT_SHIFT, other, slf)
+    }
+
+    fn __rshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::RIGHT_SHIFT, slf, other)
+    }
+
+    fn __rrshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::operator(&np::RIGHT_SHIFT, other, slf)
+    }
+
+    fn __pow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        no_modulo(modulo)?;
+        ufunc::power(slf, other)
+    }
+
+    fn __rpow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        no_modulo(modulo)?;
+        ufunc::power(other, slf)
+    }
+
+    fn __divmod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::divmod(slf, other)
+    }
+
+    fn __rdivmod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        ufunc::divmod(other, slf)
+    }
+
+    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        host::matmul(slf, other)
+    }
+
+    fn __rmatmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        host::matmul(other, slf)
+    }
+
+    fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        ufunc::unary(&np::NEGATIVE, slf)
+    }
+
+    fn __pos__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+
+    fn __abs__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        ufunc::unary(&np::ABS, slf)
+    }
+
+    fn __invert__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        ufunc::unary(&np::INVERT, slf)
+    }
+
+    fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
+        let row = match op {
+            CompareOp::Lt => &np::LESS,
+            CompareOp::Le => &np::LESS_EQUAL,
+            CompareOp::Eq => &np::EQUAL,
+            CompareOp::Ne => &np::NOT_EQUAL,
+            CompareOp::Gt => &np::GREATER,
+            CompareOp::Ge => &np::GREATER_EQUAL,
+        };
+        ufunc::operator(row, slf, other)
+    }
+
+    #[pyo3(signature = (ndigits=None))]
+    fn __round__<'py>(slf: &Bound<'py, Self>, ndigits: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        host::round(slf, ndigits)
+    }
+
+    fn __contains__(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let equal = ufunc::operator(&np::EQUAL, slf, item)?;
+        equal.bind(slf.py()).call_method0(intern!(slf.py(), "any"))?.is_truthy()
+    }
+
+    #[getter]
+    fn real(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        ufunc::unary(&np::REAL, slf)
+    }
+
+    #[getter]
+    fn imag(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        ufunc::unary(&np::IMAG, slf)
+    }
+
+    #[getter]
+    #[pyo3(name = "T")]
+    fn transposed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let reversed: Vec<usize> = (0..self.value.rank()).rev().collect();
+        wrap(py, ferrax_ops::transpose(&self.value, &reversed).py()?)
+    }
+
+    #[getter]
+    #[pyo3(name = "mT")]
+    fn matrix_transposed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let rank = self.value.rank();
+        if rank < 2 {
+            return Err(PyValueError::new_err(format!(
+                "x must be at least two-dimensional for matrix_transpose; got ndim={rank}"
+            )));
+        }
+        let mut axes: Vec<usize> = (0..rank).collect();
+        axes.swap(rank - 1, rank - 2);
+        wrap(py, ferrax_ops::transpose(&self.value, &axes).py()?)
     }
 
     // ---- the outside ----------------------------------------------------------------------------------------------

@@ -6,10 +6,10 @@
 
 use ferrax_base::DType;
 use ferrax_base::config;
-use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyComplex, PyFloat, PyInt, PyString};
+use pyo3::types::{PyComplex, PyFloat, PyInt, PyString, PyType};
 use pyo3::{PyTypeInfo, intern};
 use std::ffi::CString;
 
@@ -234,9 +234,31 @@ fn canonicalize_dtype<'py>(dtype: &Bound<'py, PyAny>, asker: Option<&str>) -> Py
     to_object(py, spec.canonical(py, asker)?)
 }
 
+static PROMOTION_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// `TypePromotionError(ValueError)`.
+fn promotion_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    let make = || {
+        let base = PyValueError::type_object(py);
+        let doc = c"Dtypes that have no common dtype without an explicit conversion.";
+        PyErr::new_type(py, c"ferrax.dtypes.TypePromotionError", Some(doc), Some(&base), None)
+    };
+    Ok(PROMOTION_ERROR.get_or_try_init(py, make)?.bind(py).clone())
+}
+
+/// The exception of dtypes that do not combine.
+#[cold]
+pub fn promotion_error(py: Python<'_>, text: String) -> PyErr {
+    match promotion_class(py).and_then(|class| class.call1((text,))) {
+        Ok(value) => PyErr::from_value(value),
+        Err(e) => e,
+    }
+}
+
 /// Adds the dtype functions to the extension module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<KeyTy>()?;
+    m.add("TypePromotionError", promotion_class(m.py())?)?;
     m.add_function(wrap_pyfunction!(dtype_object, m)?)?;
     m.add_function(wrap_pyfunction!(canonicalize_dtype, m)?)
 }

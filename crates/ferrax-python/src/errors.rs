@@ -315,6 +315,7 @@ pub fn raise(error: Error) -> PyErr {
     };
     Python::attach(|py| match kind {
         Type(m) => PyTypeError::new_err(m.to_string()),
+        Promotion(m) => crate::dtypes::promotion_error(py, m.to_string()),
         Value(m) => PyValueError::new_err(m.to_string()),
         Index(m) => PyIndexError::new_err(m.to_string()),
         Overflow(m) => PyOverflowError::new_err(m.to_string()),

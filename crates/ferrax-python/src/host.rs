@@ -10,6 +10,7 @@ use ferrax_ir::array::OwnedPin;
 use ferrax_ir::{Array, Value};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{ffi, intern};
 use std::ffi::{CString, c_int, c_void};
@@ -273,6 +274,26 @@ pub fn format<'py>(slf: &Bound<'py, PyArray>, spec: &Bound<'py, PyAny>) -> PyRes
     // indexing with () makes the NumPy scalar of a rank-0 array
     let shown = if v.rank() == 0 { shown.get_item(PyTuple::empty(py))? } else { shown };
     shown.call_method1(intern!(py, "__format__"), (spec,))
+}
+
+/// `x @ y`; `NotImplemented` for operands of foreign types.
+pub fn matmul<'py>(x: &Bound<'py, PyAny>, y: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+    static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = x.py();
+    if value::value_of(x)?.is_none() || value::value_of(y)?.is_none() {
+        return Ok(py.NotImplemented());
+    }
+    dtypes::imported(&MATMUL, py, "ferrax.numpy", "matmul")?.call1((x, y)).map(Bound::unbind)
+}
+
+/// `round(x, ndigits)`; without digits the result is an integer.
+pub fn round<'py>(x: &Bound<'py, PyArray>, ndigits: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+    let py = x.py();
+    let rounded = py.import("ferrax.numpy")?.call_method1(intern!(py, "round"), (x, ndigits.unwrap_or(0)))?;
+    if ndigits.is_some() {
+        return Ok(rounded);
+    }
+    rounded.call_method1(intern!(py, "astype"), (py.get_type::<pyo3::types::PyInt>(),))
 }
 
 // ---- the buffer protocol ---------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ pub mod host;
 pub mod numpy_interop;
 pub mod tracer;
 pub mod tree;
+pub mod ufunc;
 pub mod value;
 
 #[pymodule]
@@ -28,6 +29,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     host::register(m)?;
     tracer::register(m)?;
     devices::register(m)?;
+    ufunc::register(m)?;
     tree::register(m)?;
     api::register(m)?;
     Ok(())

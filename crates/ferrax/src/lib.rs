@@ -11,6 +11,7 @@ pub mod device;
 pub mod direct;
 pub mod dispatch;
 pub mod executable;
+pub mod numpy;
 
 pub use executable::{Executable, executable};
 pub use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, Scalar, Shape};

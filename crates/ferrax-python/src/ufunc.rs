@@ -1,0 +1,368 @@
+//! `jax.numpy`'s elementwise functions and `Array`'s operators: one vectorcall each, no Python frame.
+//!
+//! The shortest path comes first: operands that are arrays of one dtype, or one array and a Python number, go to
+//! their kernel without a value being cloned. Everything else goes through `ferrax::numpy`.
+//!
+//! Read next: `ferrax::numpy` for what the functions are, `ferrax::direct` for the short path.
+
+use crate::array::{PyArray, wrap, wrap_array};
+use crate::errors::IntoPyResult;
+use crate::fastcall::{self, Args, FastCall, Params, Signature};
+use crate::value::{python_number, value_of};
+use ferrax::direct::{self, Operand};
+use ferrax::numpy::{self, Binary, Rule, Unary};
+use ferrax_base::{DType, promotion};
+use ferrax_ir::{Array, Lit, OpRef, Value};
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::ffi::CStr;
+
+/// Whether operations run at once and unchecked on this thread, which the short path needs.
+#[inline]
+fn immediate() -> bool {
+    ferrax_ir::trace::is_eager() && !ferrax::debug::checking()
+}
+
+/// The data of an array object.
+#[inline]
+fn array_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Array> {
+    match object.cast::<PyArray>() {
+        Ok(a) => match &a.get().value {
+            Value::Array(a) => Some(a),
+            _ => None,
+        },
+        Err(_) => None,
+    }
+}
+
+/// A Python number as the other operand of an array of this type; `None` where the array would be converted.
+#[inline]
+fn beside(x: &Array, number: Lit) -> Option<Lit> {
+    let (d, weak) = (x.aval().dtype, x.aval().weak);
+    let (to, weak) = promotion::join((d, weak), (number.scalar.dtype, number.weak)).ok()?;
+    (to == d).then(|| Lit { scalar: number.scalar.convert(d), weak })
+}
+
+/// The primitive of a function of operands of one dtype that need no conversion.
+#[inline]
+fn direct_op(rule: Rule, find: fn(DType) -> Option<OpRef>, d: DType) -> Option<OpRef> {
+    if rule.target(d) == d { find(d) } else { None }
+}
+
+/// The result of a function by the short path; `None` when it does not apply.
+#[inline]
+fn quick_binary(f: &Binary, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+    match (array_of(x), array_of(y)) {
+        (Some(a), Some(b)) => {
+            let d = a.aval().dtype;
+            if b.aval().dtype != d || !immediate() {
+                return Ok(None);
+            }
+            match direct_op(f.rule, f.direct, d) {
+                Some(op) => direct::run(&op, &[Operand::Array(a), Operand::Array(b)]).py(),
+                None => Ok(None),
+            }
+        }
+        (Some(a), None) => quick_mixed(f, a, y, false),
+        (None, Some(b)) => quick_mixed(f, b, x, true),
+        (None, None) => Ok(None),
+    }
+}
+
+#[inline]
+fn quick_mixed(f: &Binary, a: &Array, number: &Bound<'_, PyAny>, swapped: bool) -> PyResult<Option<Array>> {
+    if !immediate() {
+        return Ok(None);
+    }
+    let Some(number) = python_number(number)? else { return Ok(None) };
+    let Some(lit) = beside(a, number) else { return Ok(None) };
+    let Some(op) = direct_op(f.rule, f.direct, a.aval().dtype) else { return Ok(None) };
+    let (array, lit) = (Operand::Array(a), Operand::Lit(&lit));
+    direct::run(&op, &if swapped { [lit, array] } else { [array, lit] }).py()
+}
+
+/// The error of an operand that is no array or number.
+#[cold]
+fn wrong_operand(name: &str, object: &Bound<'_, PyAny>, position: usize) -> PyErr {
+    PyTypeError::new_err(format!(
+        "{name} requires ndarray or scalar arguments, got {} at position {position}.",
+        object.get_type()
+    ))
+}
+
+fn operand(name: &str, object: &Bound<'_, PyAny>, position: usize) -> PyResult<Value> {
+    match value_of(object)? {
+        Some(v) => Ok(v),
+        None => Err(wrong_operand(name, object, position)),
+    }
+}
+
+/// `f(x, y)`.
+#[inline]
+pub fn binary(f: &Binary, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    if let Some(out) = quick_binary(f, x, y)? {
+        return wrap_array(x.py(), out).map(Bound::unbind);
+    }
+    let (a, b) = (operand(f.name, x, 0)?, operand(f.name, y, 1)?);
+    wrap(x.py(), f.call(&a, &b).py()?).map(Bound::unbind)
+}
+
+/// `f(x)`.
+#[inline]
+pub fn unary(f: &Unary, x: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    if let Some(a) = array_of(x)
+        && immediate()
+        && let Some(op) = direct_op(f.rule, f.direct, a.aval().dtype)
+        && let Some(out) = direct::run(&op, &[Operand::Array(a)]).py()?
+    {
+        return wrap_array(x.py(), out).map(Bound::unbind);
+    }
+    wrap(x.py(), f.call(&operand(f.name, x, 0)?).py()?).map(Bound::unbind)
+}
+
+/// An operator's result; `NotImplemented` for operands of foreign types.
+#[inline]
+pub fn operator(f: &Binary, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    if let Some(out) = quick_binary(f, x, y)? {
+        return wrap_array(x.py(), out).map(Bound::unbind);
+    }
+    operator_of(x, y, |a, b| wrap(x.py(), f.call(a, b).py()?).map(Bound::unbind))
+}
+
+/// As [`operator`], for functions without a short path.
+pub fn operator_of(
+    x: &Bound<'_, PyAny>,
+    y: &Bound<'_, PyAny>,
+    f: impl FnOnce(&Value, &Value) -> PyResult<Py<PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    match (value_of(x)?, value_of(y)?) {
+        (Some(a), Some(b)) => f(&a, &b),
+        _ => Ok(x.py().NotImplemented()),
+    }
+}
+
+/// `x ** y`.
+pub fn power(x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    operator_of(x, y, |a, b| wrap(x.py(), numpy::power(a, b).py()?).map(Bound::unbind))
+}
+
+/// `divmod(x, y)`.
+pub fn divmod(x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    operator_of(x, y, |a, b| pair(x.py(), numpy::divmod(a, b).py()?))
+}
+
+fn pair(py: Python<'_>, values: [Value; 2]) -> PyResult<Py<PyAny>> {
+    let [q, r] = values;
+    Ok(PyTuple::new(py, [wrap(py, q)?, wrap(py, r)?])?.into_any().unbind())
+}
+
+/// What a function object computes.
+enum Kind {
+    Unary(&'static Unary),
+    Binary(&'static Binary),
+    Power,
+    FloatPower,
+    Divmod,
+    Clip,
+    Where,
+}
+
+/// A function of `jax.numpy`.
+struct Function(Kind);
+
+impl Kind {
+    fn name(&self) -> &'static str {
+        match self {
+            Kind::Unary(f) => f.name,
+            Kind::Binary(f) => f.name,
+            Kind::Power => "power",
+            Kind::FloatPower => "float_power",
+            Kind::Divmod => "divmod",
+            Kind::Clip => "clip",
+            Kind::Where => "where",
+        }
+    }
+
+    fn call(&self, py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
+        match self {
+            Kind::Unary(f) if args.len() == 1 && args.kwlen() == 0 => unary(f, &args.at(0)),
+            Kind::Binary(f) if args.len() == 2 && args.kwlen() == 0 => binary(f, &args.at(0), &args.at(1)),
+            Kind::Unary(f) => {
+                let [x] = one(f.name).parse::<1>(&args)?;
+                x.map_or_else(|| Ok(py.None()), |x| unary(f, &x))
+            }
+            Kind::Clip => clip(py, args),
+            Kind::Where => where_(py, args),
+            other => {
+                let name = other.name();
+                let [x, y] = two(name).parse::<2>(&args)?;
+                let (Some(x), Some(y)) = (x, y) else { return Ok(py.None()) };
+                if let Kind::Binary(f) = other {
+                    return binary(f, &x, &y);
+                }
+                let (a, b) = (operand(name, &x, 0)?, operand(name, &y, 1)?);
+                match other {
+                    Kind::Divmod => pair(py, numpy::divmod(&a, &b).py()?),
+                    Kind::FloatPower => wrap(py, numpy::float_power(&a, &b).py()?).map(Bound::unbind),
+                    _ => wrap(py, numpy::power(&a, &b).py()?).map(Bound::unbind),
+                }
+            }
+        }
+    }
+}
+
+const fn one(name: &'static str) -> Params {
+    Params::new(name, &["x"], 1, 1).positional_only(1)
+}
+
+const fn two(name: &'static str) -> Params {
+    Params::new(name, &["x", "y"], 2, 2).positional_only(2)
+}
+
+impl FastCall for Function {
+    fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
+        self.0.call(py, args)
+    }
+}
+
+/// A function that is also a reduction: `jnp.add` with `reduce`, `accumulate`, `at`, …, added from Python.
+struct Ufunc(Kind);
+
+impl FastCall for Ufunc {
+    const TYPE_NAME: &'static CStr = c"ferrax.numpy.ufunc";
+
+    fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
+        if args.kwlen() == 0 {
+            return self.0.call(py, args);
+        }
+        for (name, value) in args.keywords() {
+            match name.to_str()? {
+                "out" | "where" if value.is_none() => {}
+                given @ ("out" | "where") => {
+                    let text = format!("{given} argument of <jnp.ufunc '{}'>", self.0.name());
+                    return Err(PyNotImplementedError::new_err(text));
+                }
+                other => {
+                    let text = format!("{}() got an unexpected keyword argument '{other}'", self.0.name());
+                    return Err(PyTypeError::new_err(text));
+                }
+            }
+        }
+        match (&self.0, args.len()) {
+            (Kind::Unary(f), 1) => unary(f, &args.at(0)),
+            (Kind::Binary(f), 2) => binary(f, &args.at(0), &args.at(1)),
+            (_, n) => Err(PyTypeError::new_err(format!("wrong number of arguments to {}: {n}", self.0.name()))),
+        }
+    }
+
+    fn repr(&self, _slf: &Bound<'_, PyAny>) -> PyResult<String> {
+        Ok(format!("<jnp.ufunc '{}'>", self.0.name()))
+    }
+}
+
+/// An argument that may be left out.
+fn optional(name: &str, x: Option<Borrowed<'_, '_, PyAny>>, position: usize) -> PyResult<Option<Value>> {
+    match x.filter(|x| !x.is_none()) {
+        Some(x) => operand(name, &x, position).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn clip(py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
+    const PARAMS: Params = Params::new("clip", &["arr", "min", "max"], 0, 3).positional_only(1);
+    let [x, min, max] = PARAMS.parse::<3>(&args)?;
+    let Some(x) = x.filter(|x| !x.is_none()) else {
+        return Err(PyValueError::new_err("At most one of a and arr must be specified, and clip needs one of them."));
+    };
+    let (min, max) = (optional("clip", min, 1)?, optional("clip", max, 2)?);
+    wrap(py, numpy::clip(&operand("clip", &x, 0)?, min.as_ref(), max.as_ref()).py()?).map(Bound::unbind)
+}
+
+fn where_(py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
+    const PARAMS: Params =
+        Params::new("where", &["condition", "x", "y", "size", "fill_value"], 1, 3).positional_only(3);
+    if args.len() == 3
+        && args.kwlen() == 0
+        && let Some(out) = quick_where(&args.at(0), &args.at(1), &args.at(2))?
+    {
+        return wrap_array(py, out).map(Bound::unbind);
+    }
+    let [condition, x, y, size, fill] = PARAMS.parse::<5>(&args)?;
+    let Some(condition) = condition else { return Ok(py.None()) };
+    let given = |v: &Option<Borrowed<'_, '_, PyAny>>| v.as_ref().is_some_and(|v| !v.is_none());
+    if !given(&x) && !given(&y) {
+        let kwargs = PyDict::new(py);
+        kwargs.set_item("size", size)?;
+        kwargs.set_item("fill_value", fill)?;
+        let nonzero = py.import("ferrax.numpy")?.getattr(intern!(py, "nonzero"))?;
+        return nonzero.call((condition,), Some(&kwargs)).map(Bound::unbind);
+    }
+    if given(&size) || given(&fill) {
+        return Err(PyValueError::new_err("size and fill_value arguments cannot be used in three-term where function."));
+    }
+    let (Some(x), Some(y)) = (x.filter(|x| !x.is_none()), y.filter(|y| !y.is_none())) else {
+        return Err(PyValueError::new_err("Either both or neither of the x and y arguments should be provided to where"));
+    };
+    let (c, x, y) = (operand("where", &condition, 0)?, operand("where", &x, 1)?, operand("where", &y, 2)?);
+    wrap(py, numpy::where_(&c, &x, &y).py()?).map(Bound::unbind)
+}
+
+/// `where` of a mask and cases of one dtype and shape, numbers among them.
+fn quick_where(c: &Bound<'_, PyAny>, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+    let Some(mask) = array_of(c).filter(|m| m.aval().dtype.is_bool()) else { return Ok(None) };
+    if !immediate() {
+        return Ok(None);
+    }
+    let op = ferrax_ops::SELECT_N.op();
+    let run = |x: Operand<'_>, y: Operand<'_>| direct::run(&op, &[Operand::Array(mask), y, x]).py();
+    match (array_of(x), array_of(y)) {
+        (Some(a), Some(b)) if a.aval().dtype == b.aval().dtype => run(Operand::Array(a), Operand::Array(b)),
+        (Some(a), None) => match python_number(y)?.and_then(|n| beside(a, n)) {
+            Some(n) => run(Operand::Array(a), Operand::Lit(&n)),
+            None => Ok(None),
+        },
+        (None, Some(b)) => match python_number(x)?.and_then(|n| beside(b, n)) {
+            Some(n) => run(Operand::Lit(&n), Operand::Array(b)),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// Names of the functions that are `jnp.ufunc` objects.
+const UFUNCS: [&str; 12] = [
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "maximum", "minimum",
+    "multiply", "negative", "subtract",
+];
+
+fn add(m: &Bound<'_, PyModule>, name: &str, kind: Kind, signature: &'static str) -> PyResult<()> {
+    let py = m.py();
+    let function = if UFUNCS.contains(&name) {
+        fastcall::new_callable(py, Ufunc(kind), name, "", Signature::Text("(*args, out=None, where=None)"))?
+    } else {
+        fastcall::new_callable(py, Function(kind), name, "", Signature::Text(signature))?
+    };
+    function.bind(py).setattr(intern!(py, "__module__"), "ferrax.numpy")?;
+    m.add(name, function)
+}
+
+/// Adds the functions as the submodule `_ferrax.numpy`.
+pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
+    let m = PyModule::new(parent.py(), "ferrax._ferrax.numpy")?;
+    for f in numpy::ALL_UNARY {
+        add(&m, f.name, Kind::Unary(f), "(x, /)")?;
+    }
+    for f in numpy::ALL_BINARY {
+        add(&m, f.name, Kind::Binary(f), "(x, y, /)")?;
+    }
+    add(&m, "power", Kind::Power, "(x, y, /)")?;
+    add(&m, "pow", Kind::Power, "(x, y, /)")?;
+    add(&m, "float_power", Kind::FloatPower, "(x, y, /)")?;
+    add(&m, "divmod", Kind::Divmod, "(x, y, /)")?;
+    add(&m, "clip", Kind::Clip, "(arr=None, /, min=None, max=None)")?;
+    add(&m, "where", Kind::Where, "(condition, x=None, y=None, /, *, size=None, fill_value=None)")?;
+    m.add("ufunc", fastcall::type_of::<Ufunc>(m.py())?)?;
+    parent.add("numpy", m)
+}

@@ -1,0 +1,277 @@
+//! Functions of two operands.
+
+use super::unary::{abs, signbit, to_bool};
+use super::{Binary, Rule, never2};
+use ferrax_base::{DType, Result, bail};
+use ferrax_ir::{OpRef, Value};
+use ferrax_ops as ops;
+use ferrax_ops::common::{constant, full_like, stretch};
+
+/// Writes the row of a function, and the function.
+macro_rules! binary {
+    ($(#[$doc:meta])* $fun:ident, $NAME:ident, $name:literal, $rule:ident, $direct:expr, $general:expr) => {
+        $(#[$doc])*
+        pub static $NAME: Binary = Binary { name: $name, rule: Rule::$rule, direct: $direct, general: $general };
+
+        $(#[$doc])*
+        pub fn $fun(x: &Value, y: &Value) -> Result<Value> {
+            $NAME.call(x, y)
+        }
+    };
+}
+
+/// Functions that are one primitive whatever the dtype; the primitive says which dtypes it takes.
+macro_rules! one_primitive {
+    ($($fun:ident $NAME:ident $name:literal $rule:ident $OP:ident $doc:literal;)*) => {$(
+        binary!(#[doc = $doc] $fun, $NAME, $name, $rule, |_| Some(ops::$OP.op()), never2);
+    )*};
+}
+
+one_primitive! {
+    subtract SUBTRACT "subtract" Common SUB "Elementwise x - y.";
+    divide DIVIDE "divide" Inexact DIV "Elementwise x / y, as a float.";
+    true_divide TRUE_DIVIDE "true_divide" Inexact DIV "Elementwise x / y, as a float.";
+    maximum MAXIMUM "maximum" Common MAX "Elementwise larger of x and y; NaN wins.";
+    minimum MINIMUM "minimum" Common MIN "Elementwise smaller of x and y; NaN wins.";
+    equal EQUAL "equal" Common EQ "Elementwise x == y.";
+    not_equal NOT_EQUAL "not_equal" Common NE "Elementwise x != y.";
+    bitwise_and BITWISE_AND "bitwise_and" Common AND "Elementwise bits of both.";
+    bitwise_or BITWISE_OR "bitwise_or" Common OR "Elementwise bits of either.";
+    bitwise_xor BITWISE_XOR "bitwise_xor" Common XOR "Elementwise bits of one of the two.";
+    left_shift LEFT_SHIFT "left_shift" Numeric SHIFT_LEFT "Elementwise x shifted left by y bits.";
+    bitwise_left_shift BITWISE_LEFT_SHIFT "bitwise_left_shift" Numeric SHIFT_LEFT "Elementwise x shifted left by y bits.";
+    arctan2 ARCTAN2 "arctan2" Inexact ATAN2 "Elementwise angle of the point (y, x).";
+    atan2 ATAN2 "atan2" Inexact ATAN2 "Elementwise angle of the point (y, x).";
+    nextafter NEXTAFTER "nextafter" Inexact NEXTAFTER "Elementwise next float after x toward y.";
+}
+
+fn or_logical(d: DType, logical: OpRef, op: OpRef) -> Option<OpRef> {
+    Some(if d.is_bool() { logical } else { op })
+}
+
+binary!(
+    /// Elementwise x + y; logical or for `bool`.
+    add, ADD, "add", Common, |d| or_logical(d, ops::OR.op(), ops::ADD.op()), never2
+);
+binary!(
+    /// Elementwise x * y; logical and for `bool`.
+    multiply, MULTIPLY, "multiply", Common, |d| or_logical(d, ops::AND.op(), ops::MUL.op()), never2
+);
+
+/// Complex numbers in lexicographic order: by real part, then by imaginary part.
+fn lexicographic(x: &Value, y: &Value, compare: fn(&Value, &Value) -> Result<Value>) -> Result<Value> {
+    let (rx, ry) = (ops::real(x)?, ops::real(y)?);
+    let by_imag = compare(&ops::imag(x)?, &ops::imag(y)?)?;
+    ops::select(&ops::eq(&rx, &ry)?, &by_imag, &compare(&rx, &ry)?)
+}
+
+/// Writes the row of an order comparison.
+macro_rules! order {
+    ($($fun:ident $NAME:ident $name:literal $OP:ident $op:ident $doc:literal;)*) => {$(
+        binary!(
+            #[doc = $doc]
+            $fun, $NAME, $name, Common, |d| (!d.is_complex()).then(|| ops::$OP.op()),
+            |x, y| lexicographic(x, y, ops::$op)
+        );
+    )*};
+}
+order! {
+    less LESS "less" LT lt "Elementwise x < y.";
+    less_equal LESS_EQUAL "less_equal" LE le "Elementwise x <= y.";
+    greater GREATER "greater" GT gt "Elementwise x > y.";
+    greater_equal GREATER_EQUAL "greater_equal" GE ge "Elementwise x >= y.";
+}
+
+/// Writes the row of a logical function: `bool` operands go to the primitive, others are tested first.
+macro_rules! logical {
+    ($($fun:ident $NAME:ident $name:literal $OP:ident $op:ident $doc:literal;)*) => {$(
+        binary!(
+            #[doc = $doc]
+            $fun, $NAME, $name, None, |_| None, |x, y| ops::$op(&to_bool(x)?, &to_bool(y)?)
+        );
+    )*};
+}
+logical! {
+    logical_and LOGICAL_AND "logical_and" AND bitwise_and "Elementwise truth of `x and y`.";
+    logical_or LOGICAL_OR "logical_or" OR bitwise_or "Elementwise truth of `x or y`.";
+    logical_xor LOGICAL_XOR "logical_xor" XOR bitwise_xor "Elementwise truth of exactly one.";
+}
+
+fn right_shift_op(d: DType) -> Option<OpRef> {
+    Some(if d.is_unsigned() { ops::SHIFT_RIGHT_LOGICAL.op() } else { ops::SHIFT_RIGHT_ARITHMETIC.op() })
+}
+
+binary!(
+    /// Elementwise x shifted right by y bits; the sign is kept.
+    right_shift, RIGHT_SHIFT, "right_shift", Numeric, right_shift_op, never2
+);
+binary!(
+    /// Elementwise x shifted right by y bits; the sign is kept.
+    bitwise_right_shift, BITWISE_RIGHT_SHIFT, "bitwise_right_shift", Numeric, right_shift_op, never2
+);
+
+/// The shape of two operands combined; errors as the primitive `name` does.
+fn both_shapes(x: &Value, y: &Value) -> Result<ferrax_base::Shape> {
+    match ferrax_base::shape::broadcast(x.shape(), y.shape()) {
+        Some(s) => Ok(s),
+        None => bail!(
+            Type,
+            "arrays got incompatible shapes for broadcasting: {}, {}.",
+            ferrax_base::shape::Tuple(x.shape()),
+            ferrax_base::shape::Tuple(y.shape())
+        ),
+    }
+}
+
+/// x or y by a mask, all brought to one shape.
+pub(crate) fn choose(mask: &Value, x: &Value, y: &Value) -> Result<Value> {
+    let shape = ferrax_base::shape::broadcast(&both_shapes(x, y)?, mask.shape());
+    let shape = shape.unwrap_or_else(|| mask.shape().into());
+    let mask = if mask.rank() == 0 { mask.clone() } else { stretch(mask, &shape)? };
+    ops::select(&mask, &stretch(x, &shape)?, &stretch(y, &shape)?)
+}
+
+/// Quotient and remainder of floats: the remainder has the sign of the divisor.
+fn float_divmod(x: &Value, y: &Value) -> Result<[Value; 2]> {
+    let zero = |v: &Value| constant(v, 0.0);
+    let rem = ops::rem(x, y)?;
+    let exact = choose(&ops::eq(y, &zero(y))?, x, &ops::sub(x, &rem)?)?;
+    let div = ops::div(&exact, y)?;
+    let other_sign = ops::ne(&ops::sign(y)?, &ops::sign(&rem)?)?;
+    let down = ops::bitwise_and(&ops::ne(&rem, &zero(&rem))?, &other_sign)?;
+    let rem = ops::select(&down, &ops::add(&rem, y)?, &rem)?;
+    let div = ops::select(&down, &ops::sub(&div, &constant(&div, 1.0))?, &div)?;
+    Ok([ops::round(&div, ops::RoundingMethod::AwayFromZero)?, rem])
+}
+
+fn floor_quotient(x: &Value, y: &Value) -> Result<Value> {
+    let d = x.dtype();
+    if d.is_complex() {
+        bail!(Type, "floor_divide does not support complex-valued inputs");
+    }
+    if d.is_unsigned() {
+        return ops::div(x, y);
+    }
+    if d.is_float() {
+        return Ok(float_divmod(x, y)?.into_iter().next().unwrap_or_else(|| x.clone()));
+    }
+    let div = ops::div(x, y)?;
+    let other_sign = ops::ne(&ops::sign(x)?, &ops::sign(y)?)?;
+    let rem = ops::rem(x, y)?;
+    let down = ops::bitwise_and(&other_sign, &ops::ne(&rem, &constant(&rem, 0.0))?)?;
+    ops::select(&down, &ops::sub(&div, &constant(&div, 1.0))?, &div)
+}
+
+/// Integers divided by zero give no remainder: one stands in for the divisor.
+fn nonzero_divisor(y: &Value) -> Result<Value> {
+    if !y.dtype().is_integer() {
+        return Ok(y.clone());
+    }
+    let zero = ops::eq(y, &constant(y, 0.0))?;
+    ops::select(&zero, &if y.rank() == 0 { constant(y, 1.0) } else { full_like(y, 1.0)? }, y)
+}
+
+fn floor_remainder(x: &Value, y: &Value) -> Result<Value> {
+    let y = nonzero_divisor(y)?;
+    let rem = ops::rem(x, &y)?;
+    let zero = |v: &Value| constant(v, 0.0);
+    let other_sign = ops::ne(&ops::lt(&rem, &zero(&rem))?, &ops::lt(&y, &zero(&y))?)?;
+    let down = ops::bitwise_and(&other_sign, &ops::ne(&rem, &zero(&rem))?)?;
+    ops::select(&down, &ops::add(&rem, &y)?, &rem)
+}
+
+binary!(
+    /// Elementwise floor of x / y.
+    floor_divide, FLOOR_DIVIDE, "floor_divide", Numeric, |d| d.is_unsigned().then(|| ops::DIV.op()), floor_quotient
+);
+binary!(
+    /// Elementwise remainder with the sign of the divisor.
+    remainder, REMAINDER, "remainder", Numeric, |_| None, floor_remainder
+);
+binary!(
+    /// Elementwise remainder with the sign of the divisor.
+    mod_, MOD, "mod", Numeric, |_| None, floor_remainder
+);
+binary!(
+    /// Elementwise remainder with the sign of the dividend.
+    fmod, FMOD, "fmod", Numeric, |d| d.is_float().then(|| ops::REM.op()), |x, y| ops::rem(x, &nonzero_divisor(y)?)
+);
+
+/// Elementwise floor of x / y and the remainder.
+pub fn divmod(x: &Value, y: &Value) -> Result<[Value; 2]> {
+    let [x, y] = super::promote::two("divmod", Rule::Numeric, x, y)?;
+    if x.dtype().is_float() {
+        return float_divmod(&x, &y);
+    }
+    Ok([floor_quotient(&x, &y)?, floor_remainder(&x, &y)?])
+}
+
+binary!(
+    /// Elementwise larger of x and y; a number wins over NaN.
+    fmax, FMAX, "fmax", Common, |_| None,
+    |x, y| choose(&ops::bitwise_or(&greater(x, y)?, &ops::ne(y, y)?)?, x, y)
+);
+binary!(
+    /// Elementwise smaller of x and y; a number wins over NaN.
+    fmin, FMIN, "fmin", Common, |_| None,
+    |x, y| choose(&ops::bitwise_or(&less(x, y)?, &ops::ne(y, y)?)?, x, y)
+);
+
+fn magnitude(x: &Value, y: &Value) -> Result<Value> {
+    if x.dtype().is_complex() {
+        bail!(
+            Value,
+            "jnp.hypot is not well defined for complex-valued inputs. Please convert to real values first, such as by \
+             using abs(x)"
+        );
+    }
+    let (x, y) = (ops::abs(x)?, ops::abs(y)?);
+    let inf = |v: &Value| constant(v, f64::INFINITY);
+    let infinite = ops::bitwise_or(&ops::eq(&x, &inf(&x))?, &ops::eq(&y, &inf(&y))?)?;
+    let (large, small) = (ops::max(&x, &y)?, ops::min(&x, &y)?);
+    let none = ops::eq(&large, &constant(&large, 0.0))?;
+    let divisor = ops::select(&none, &full_like(&large, 1.0)?, &large)?;
+    let ratio = ops::square(&ops::div(&small, &divisor)?)?;
+    let out = ops::mul(&large, &ops::sqrt(&ops::add(&constant(&ratio, 1.0), &ratio)?)?)?;
+    let out = ops::select(&none, &large, &out)?;
+    choose(&infinite, &inf(&out), &out)
+}
+
+binary!(
+    /// Elementwise sqrt(x*x + y*y), without overflow on the way.
+    hypot, HYPOT, "hypot", Inexact, |_| None, magnitude
+);
+
+fn with_sign(x: &Value, y: &Value) -> Result<Value> {
+    if x.dtype().is_complex() {
+        bail!(Type, "copysign does not support complex-valued inputs");
+    }
+    let size = abs(x)?;
+    choose(&signbit(y)?, &ops::neg(&size)?, &size)
+}
+
+binary!(
+    /// Elementwise |x| with the sign of y.
+    copysign, COPYSIGN, "copysign", Inexact, |_| None, with_sign
+);
+
+fn step(x: &Value, y: &Value) -> Result<Value> {
+    let zero = constant(x, 0.0);
+    let (negative, positive) = (ops::lt(x, &zero)?, ops::gt(x, &zero)?);
+    let out = choose(&ops::ne(x, x)?, x, y)?;
+    let out = choose(&positive, &constant(&out, 1.0), &out)?;
+    choose(&negative, &constant(&out, 0.0), &out)
+}
+
+binary!(
+    /// Elementwise 0 below zero, 1 above, y at zero.
+    heaviside, HEAVISIDE, "heaviside", Inexact, |_| None, step
+);
+
+/// Every function of this file that gives one result.
+pub static ALL_BINARY: &[&Binary] = &[
+    &ADD, &SUBTRACT, &MULTIPLY, &DIVIDE, &TRUE_DIVIDE, &FLOOR_DIVIDE, &REMAINDER, &MOD, &FMOD, &MAXIMUM, &MINIMUM,
+    &FMAX, &FMIN, &EQUAL, &NOT_EQUAL, &LESS, &LESS_EQUAL, &GREATER, &GREATER_EQUAL, &LOGICAL_AND, &LOGICAL_OR,
+    &LOGICAL_XOR, &BITWISE_AND, &BITWISE_OR, &BITWISE_XOR, &LEFT_SHIFT, &BITWISE_LEFT_SHIFT, &RIGHT_SHIFT,
+    &BITWISE_RIGHT_SHIFT, &ARCTAN2, &ATAN2, &NEXTAFTER, &HYPOT, &COPYSIGN, &HEAVISIDE,
+];

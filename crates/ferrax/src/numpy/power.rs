@@ -1,0 +1,84 @@
+//! Powers: by a fixed integer, of integers, of floats.
+
+use super::promote::{self, Rule, result_type};
+use ferrax_base::{Result, Scalar, bail};
+use ferrax_ir::trace::is_eager;
+use ferrax_ir::Value;
+use ferrax_ops as ops;
+use ferrax_ops::common::{constant, stretch};
+
+/// The exponent as a fixed integer: a constant of an integer dtype or `bool`, or a concrete rank-0 array of one.
+pub fn integer_exponent(y: &Value) -> Option<i64> {
+    let d = y.dtype();
+    if y.rank() != 0 || !(d.is_integer() || d.is_bool()) {
+        return None;
+    }
+    match y {
+        Value::Lit(l) => Some(l.scalar.to_i64()),
+        Value::Array(a) if is_eager() => a.item().ok().map(Scalar::to_i64),
+        _ => None,
+    }
+}
+
+/// Elementwise x ** y.
+pub fn power(x: &Value, y: &Value) -> Result<Value> {
+    if let Some(n) = integer_exponent(y)
+        && let Ok(n) = i32::try_from(n)
+    {
+        let (d, weak) = result_type(&[(x.dtype(), x.weak()), (y.dtype(), y.weak())])?;
+        let x = ops::convert_weak(x, Rule::Numeric.target(d), weak)?;
+        return ops::integer_pow(&x, n);
+    }
+    let mixed = x.dtype().is_inexact() && (y.dtype().is_integer() || y.dtype().is_bool());
+    let [a, b] = promote::two("power", Rule::Numeric, x, y)?;
+    if mixed {
+        // the primitive takes integer exponents as they are, which keeps their derivative zero
+        let mut both = [a, promote::one(Rule::Numeric, y)?];
+        promote::ranks("power", &mut both)?;
+        return ops::pow(&both[0], &both[1]);
+    }
+    if a.dtype().is_integer() {
+        return of_integers(&a, &b);
+    }
+    ops::pow(&a, &b)
+}
+
+/// Elementwise x ** y.
+pub fn pow(x: &Value, y: &Value) -> Result<Value> {
+    power(x, y)
+}
+
+/// Elementwise x ** y as floats.
+pub fn float_power(x: &Value, y: &Value) -> Result<Value> {
+    let [x, y] = promote::two("float_power", Rule::Inexact, x, y)?;
+    ops::pow(&x, &y)
+}
+
+/// Integers to integer powers, by squaring: six bits of the exponent, beyond which everything overflows.
+fn of_integers(x: &Value, y: &Value) -> Result<Value> {
+    let Some(shape) = ferrax_base::shape::broadcast(x.shape(), y.shape()) else {
+        bail!(
+            Type,
+            "power got incompatible shapes for broadcasting: {}, {}.",
+            ferrax_base::shape::Tuple(x.shape()),
+            ferrax_base::shape::Tuple(y.shape())
+        );
+    };
+    let zero = |v: &Value| constant(v, 0.0);
+    let one = |v: &Value| constant(v, 1.0);
+    let vanishes = ops::bitwise_and(&ops::eq(x, &zero(x))?, &ops::ne(y, &zero(y))?)?;
+    let start = |s: &Value| stretch(s, &shape);
+    let mut out = ops::select(&start(&vanishes)?, &start(&zero(x))?, &start(&one(x))?)?;
+    let (mut base, mut bits) = (x.clone(), y.clone());
+    for step in 0..6 {
+        if step > 0 {
+            base = ops::mul(&base, &base)?;
+            bits = ops::shift_right_logical(&bits, &one(&bits))?;
+        }
+        let odd = ops::ne(&ops::bitwise_and(&bits, &one(&bits))?, &zero(&bits))?;
+        let odd = if odd.rank() == 0 { odd } else { stretch(&odd, &shape)? };
+        out = ops::select(&odd, &ops::mul(&out, &base)?, &out)?;
+    }
+    Ok(out)
+}
+

@@ -1,0 +1,151 @@
+//! Promotion of operands to one dtype and one rank, as `jax.numpy` does it.
+
+use ferrax_base::config::{self, Flag};
+use ferrax_base::dtype::Category;
+use ferrax_base::shape::Tuple;
+use ferrax_base::{DType, Result, bail, promotion};
+use ferrax_ir::Value;
+use ferrax_ops::common::with_unit_axes;
+use ferrax_ops::convert_weak;
+use std::sync::OnceLock;
+
+/// How operands are converted before a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// To their common dtype.
+    Common,
+    /// To their common dtype; `bool` becomes the default integer.
+    Numeric,
+    /// To their common dtype; `bool` and integers become the default float.
+    Inexact,
+    /// Not at all.
+    None,
+}
+
+impl Rule {
+    /// The dtype that operands whose common dtype is `d` are converted to.
+    #[inline]
+    pub fn target(self, d: DType) -> DType {
+        match self {
+            Rule::Inexact if !d.is_inexact() && (d.is_integer() || d.is_bool()) => DType::F64.canonical(config::x64()),
+            Rule::Numeric if d.is_bool() => DType::I64.canonical(config::x64()),
+            _ => d,
+        }
+    }
+}
+
+/// The common dtype and weak type of operands.
+#[inline]
+pub fn result_type(operands: &[(DType, bool)]) -> Result<(DType, bool)> {
+    if Flag::StrictPromotion.get() {
+        strict(operands)?;
+    }
+    promotion::result_type(operands.iter().copied(), config::x64())
+}
+
+/// Errors unless all strong dtypes are one, and weak ones reach it without changing its kind.
+#[cold]
+fn strict(operands: &[(DType, bool)]) -> Result<()> {
+    let strong: Vec<DType> = operands.iter().filter(|(_, weak)| !weak).map(|(d, _)| *d).collect();
+    let fits = |weak: DType, d: DType| {
+        let rank = |c: Category| match c {
+            Category::Signed | Category::Unsigned => 1,
+            Category::Float => 2,
+            Category::Complex => 3,
+            _ => 0,
+        };
+        rank(d.category()) >= rank(weak.category()).max(1)
+    };
+    let Some(&first) = strong.first() else { return Ok(()) };
+    let agrees = |(d, weak): &(DType, bool)| if *weak { fits(*d, first) } else { *d == first };
+    if operands.iter().all(agrees) {
+        return Ok(());
+    }
+    let names: Vec<String> =
+        operands.iter().map(|(d, weak)| format!("'{}{}'", d.name(), if *weak { "*" } else { "" })).collect();
+    bail!(
+        Promotion,
+        "Input dtypes ({}) have no available implicit dtype promotion path when jax_numpy_dtype_promotion=strict. Try \
+         explicitly casting inputs to the desired output type, or set jax_numpy_dtype_promotion=standard.",
+        names.join(", ")
+    )
+}
+
+/// One operand converted by a rule.
+#[inline]
+pub fn one(rule: Rule, x: &Value) -> Result<Value> {
+    let to = rule.target(x.dtype());
+    if to == x.dtype() { Ok(x.clone()) } else { convert_weak(x, to, x.weak()) }
+}
+
+/// Two operands converted by a rule, and brought to one rank unless one of them is a scalar.
+#[inline]
+pub fn two(name: &str, rule: Rule, x: &Value, y: &Value) -> Result<[Value; 2]> {
+    let [x, y] = if rule == Rule::None {
+        [x.clone(), y.clone()]
+    } else {
+        let (d, weak) = result_type(&[(x.dtype(), x.weak()), (y.dtype(), y.weak())])?;
+        let to = rule.target(d);
+        [convert_weak(x, to, weak)?, convert_weak(y, to, weak)?]
+    };
+    if x.rank() == y.rank() || x.rank() == 0 || y.rank() == 0 {
+        return Ok([x, y]);
+    }
+    let mut both = [x, y];
+    ranks(name, &mut both)?;
+    Ok(both)
+}
+
+/// Any number of operands converted to their common dtype by a rule.
+pub fn dtypes(rule: Rule, values: &mut [Value]) -> Result<()> {
+    let types: smallvec::SmallVec<[(DType, bool); 4]> = values.iter().map(|v| (v.dtype(), v.weak())).collect();
+    let (d, weak) = result_type(&types)?;
+    let to = rule.target(d);
+    for v in values {
+        *v = convert_weak(v, to, weak)?;
+    }
+    Ok(())
+}
+
+/// A place for the host to show a warning.
+pub type Warn = fn(&str) -> Result<()>;
+
+static WARN: OnceLock<Warn> = OnceLock::new();
+
+/// Says how warnings are shown; the first call counts.
+pub fn set_warn(f: Warn) {
+    let _ = WARN.set(f);
+}
+
+/// Operands that are no scalars brought to one rank by leading axes of size one.
+pub fn ranks(name: &str, values: &mut [Value]) -> Result<()> {
+    let rank = values.iter().map(Value::rank).max().unwrap_or(0);
+    if values.iter().all(|v| v.rank() == rank || v.rank() == 0) {
+        return Ok(());
+    }
+    if Flag::RankPromotionRaise.get() || Flag::RankPromotionWarn.get() {
+        implicit_ranks(name, values)?;
+    }
+    for v in values.iter_mut().filter(|v| v.rank() > 0 && v.rank() < rank) {
+        let new: smallvec::SmallVec<[usize; 4]> = (0..rank - v.rank()).collect();
+        *v = with_unit_axes(v, &new)?;
+    }
+    Ok(())
+}
+
+#[cold]
+fn implicit_ranks(name: &str, values: &[Value]) -> Result<()> {
+    let shapes: Vec<String> = values.iter().map(|v| Tuple(v.shape()).to_string()).collect();
+    let shapes = shapes.join(" ");
+    if Flag::RankPromotionRaise.get() {
+        bail!(
+            Value,
+            "Operands could not be broadcast together for {name} on shapes {shapes} and with the config option \
+             jax_numpy_rank_promotion='raise'. Give the operand of lower rank its new axes with x[None] or \
+             jnp.expand_dims."
+        );
+    }
+    let text = format!("Following NumPy automatic rank promotion for {name} on shapes {shapes}. Set the \
+         jax_numpy_rank_promotion config option to 'allow' to disable this warning.");
+    WARN.get().map_or(Ok(()), |warn| warn(&text))
+}
