@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 pub mod api;
 pub mod array;
 pub mod aval;
+pub mod creation;
 pub mod devices;
 pub mod dtypes;
 pub mod errors;
@@ -29,6 +30,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     host::register(m)?;
     tracer::register(m)?;
     devices::register(m)?;
+    creation::register(m)?;
     ufunc::register(m)?;
     tree::register(m)?;
     api::register(m)?;

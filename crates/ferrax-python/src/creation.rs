@@ -1,0 +1,356 @@
+//! Arrays from Python objects: `jnp.asarray` and `jnp.array`, and the dtype questions that need the objects.
+//!
+//! Nested lists are looked through once: numbers alone go through NumPy in the dtype that JAX's promotion gives;
+//! lists that hold arrays or tracers are stacked.
+
+use crate::array::{PyArray, wrap};
+use crate::dtypes;
+use crate::errors::IntoPyResult;
+use crate::numpy_interop::{self, from_array};
+use crate::value::{self, python_number, to_value, value_of};
+use ferrax::numpy::{Rule, promote};
+use ferrax_base::{DType, config};
+use ferrax_ir::{Lit, Value};
+use ferrax_ops as ops;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::{PyTypeInfo, intern};
+
+/// What a nested list holds.
+#[derive(Default)]
+struct Contents {
+    /// Dtypes of the numbers, joined.
+    joined: Option<(DType, bool)>,
+    /// Whether there are arrays or tracers among them.
+    arrays: bool,
+    /// Whether there is anything that NumPy must judge.
+    foreign: bool,
+}
+
+impl Contents {
+    fn add(&mut self, dtype: DType, weak: bool) -> PyResult<()> {
+        self.joined = Some(match self.joined {
+            None => (dtype, weak),
+            Some(j) => promote::result_type(&[j, (dtype, weak)]).py()?,
+        });
+        Ok(())
+    }
+}
+
+fn is_list(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()
+}
+
+/// The elements of a list or tuple.
+fn elements<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    object.try_iter()?.collect()
+}
+
+fn look_through(object: &Bound<'_, PyAny>, found: &mut Contents, depth: usize) -> PyResult<()> {
+    if depth > 64 {
+        return Err(PyValueError::new_err("the list is nested too deeply for an array"));
+    }
+    for item in object.try_iter()? {
+        let item = item?;
+        if is_list(&item) {
+            look_through(&item, found, depth + 1)?;
+        } else if let Ok(a) = item.cast::<PyArray>() {
+            found.arrays = true;
+            found.add(a.get().value.dtype(), a.get().value.weak())?;
+        } else if let Some(dtype) = plain_number(&item) {
+            found.add(dtype.canonical(config::x64()), !dtype.is_bool())?;
+        } else if item.is_none() {
+            return Err(PyValueError::new_err("None is not a valid value for jnp.array"));
+        } else if numpy_interop::is_scalar(&item)? || numpy_interop::is_array(&item)? {
+            match dtypes::from_descr(&item.getattr(intern!(item.py(), "dtype"))?)? {
+                Some(d) => found.add(d.canonical(config::x64()), false)?,
+                None => found.foreign = true,
+            }
+        } else if item.hasattr(intern!(item.py(), "__jax_array__"))? {
+            found.arrays = true;
+            let v = to_value(&item)?;
+            found.add(v.dtype(), v.weak())?;
+        } else {
+            found.foreign = true;
+        }
+    }
+    Ok(())
+}
+
+/// The dtype that a Python number would have in 64 bits; its size is for NumPy to judge.
+fn plain_number(item: &Bound<'_, PyAny>) -> Option<DType> {
+    let py = item.py();
+    let class = item.get_type_ptr();
+    let of = |t: *mut pyo3::ffi::PyTypeObject| class == t;
+    if of(pyo3::types::PyFloat::type_object_raw(py)) {
+        Some(DType::F64)
+    } else if of(pyo3::types::PyInt::type_object_raw(py)) {
+        Some(DType::I64)
+    } else if of(pyo3::types::PyBool::type_object_raw(py)) {
+        Some(DType::Bool)
+    } else if of(pyo3::types::PyComplex::type_object_raw(py)) {
+        Some(DType::C128)
+    } else {
+        None
+    }
+}
+
+/// Through NumPy, in a dtype if one is given.
+fn through_numpy(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
+    let py = object.py();
+    let kwargs = PyDict::new(py);
+    if let Some(d) = dtype {
+        kwargs.set_item(intern!(py, "dtype"), dtypes::to_object(py, d)?)?;
+    }
+    let array = py.import(intern!(py, "numpy"))?.call_method(intern!(py, "array"), (object,), Some(&kwargs))?;
+    from_array(&array).map(Value::Array)
+}
+
+fn from_list(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
+    let mut found = Contents::default();
+    look_through(object, &mut found, 0)?;
+    if found.arrays {
+        let (joined, _) = found.joined.unwrap_or((DType::F32, false));
+        return stacked(object, dtype.unwrap_or(joined));
+    }
+    if found.foreign {
+        return through_numpy(object, dtype);
+    }
+    let default = || DType::F64.canonical(config::x64());
+    let dtype = dtype.unwrap_or_else(|| found.joined.map_or_else(default, |(d, _)| d.canonical(config::x64())));
+    through_numpy(object, Some(dtype))
+}
+
+/// A list with arrays in it: its elements converted and stacked.
+fn stacked(object: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Value> {
+    let parts = elements(object)?.iter().map(|item| as_value(item, Some(dtype))).collect::<PyResult<Vec<Value>>>()?;
+    if parts.iter().any(|p| p.shape() != parts[0].shape()) {
+        let shapes: Vec<String> = parts.iter().map(|p| ferrax_base::shape::Tuple(p.shape()).to_string()).collect();
+        return Err(PyTypeError::new_err(format!(
+            "Cannot concatenate arrays with different shapes into one array: the elements of the list have shapes {}.",
+            shapes.join(", ")
+        )));
+    }
+    ops::stack(&parts, 0).py()
+}
+
+/// The value of an object that an array can be made of, in a dtype (canonical) if one is given.
+pub fn as_value(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
+    if let Ok(a) = object.cast::<PyArray>() {
+        return converted(a.get().value.clone(), dtype);
+    }
+    if is_list(object) {
+        return from_list(object, dtype);
+    }
+    if dtype.is_none()
+        && let Some(lit) = python_number(object)?
+    {
+        return Ok(Value::Lit(lit));
+    }
+    if object.is_none() {
+        return Err(PyValueError::new_err("None is not a valid value for jnp.array"));
+    }
+    if plain_number(object).is_some() {
+        return through_numpy(object, dtype);
+    }
+    if numpy_interop::is_array(object)? || numpy_interop::is_scalar(object)? {
+        return match dtype {
+            Some(_) => through_numpy(object, dtype),
+            None => to_value(object),
+        };
+    }
+    if object.hasattr(intern!(object.py(), "__jax_array__"))? {
+        return converted(to_value(object)?, dtype);
+    }
+    if object.hasattr(intern!(object.py(), "__array__"))? {
+        let py = object.py();
+        let array = py.import("numpy")?.call_method1(intern!(py, "asarray"), (object,))?;
+        return as_value(&array, dtype);
+    }
+    if let Some(v) = value_of(object)? {
+        return converted(v, dtype);
+    }
+    through_numpy(object, dtype)
+}
+
+fn converted(v: Value, dtype: Option<DType>) -> PyResult<Value> {
+    match dtype {
+        Some(d) => ops::convert_element_type(&v, d).py(),
+        None => Ok(v),
+    }
+}
+
+/// The array of an object; the object itself when it is one already and nothing has to change.
+#[pyfunction]
+#[pyo3(signature = (x, dtype=None, copy=None, asker="asarray"))]
+fn asarray<'py>(
+    x: &Bound<'py, PyAny>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+    asker: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = crate::host::dtype_arg(dtype, asker)?;
+    if let Ok(a) = x.cast::<PyArray>() {
+        let v = &a.get().value;
+        let same = dtype.is_none_or(|d| d == v.dtype() && !v.weak());
+        if same && copy != Some(true) {
+            return Ok(x.clone());
+        }
+        if same {
+            return wrap(x.py(), ops::copy(v).py()?);
+        }
+    }
+    wrap(x.py(), as_value(x, dtype)?)
+}
+
+/// Dtype and weak type of an operand, a dtype or a Python number type.
+fn type_of(object: &Bound<'_, PyAny>) -> PyResult<(DType, bool)> {
+    if let Some(v) = value::quick_value(object) {
+        return Ok((v.dtype(), v.weak()));
+    }
+    if numpy_interop::is_array(object)? || numpy_interop::is_scalar(object)? {
+        let descr = object.getattr(intern!(object.py(), "dtype"))?;
+        return match dtypes::from_descr(&descr)? {
+            Some(d) => Ok((d.canonical(config::x64()), false)),
+            None => Err(PyTypeError::new_err(format!("dtype {descr} is not a valid JAX dtype"))),
+        };
+    }
+    if let Ok(aval) = object.cast::<crate::aval::ShapedArray>() {
+        return Ok((aval.get().0.dtype, aval.get().0.weak));
+    }
+    if let Some(v) = if object.hasattr(intern!(object.py(), "__jax_array__"))? { value_of(object)? } else { None } {
+        return Ok((v.dtype(), v.weak()));
+    }
+    let spec = dtypes::parse(object, "result_type")?;
+    let weak = spec.python && !spec.dtype.is_bool()
+        || !spec.python
+            && object.getattr_opt(intern!(object.py(), "weak_type"))?.is_some_and(|w| w.is_truthy().unwrap_or(false));
+    Ok((spec.dtype.canonical(config::x64()), weak))
+}
+
+fn joined(args: &Bound<'_, PyTuple>) -> PyResult<(DType, bool)> {
+    let types = args.iter().map(|a| type_of(&a)).collect::<PyResult<Vec<_>>>()?;
+    promote::result_type(&types).py()
+}
+
+/// The dtype of combining operands or dtypes.
+#[pyfunction]
+#[pyo3(signature = (*args, return_weak_type_flag=false))]
+fn result_type<'py>(args: &Bound<'py, PyTuple>, return_weak_type_flag: bool) -> PyResult<Bound<'py, PyAny>> {
+    let py = args.py();
+    let (d, weak) = joined(args)?;
+    let dtype = dtypes::to_object(py, d)?;
+    if return_weak_type_flag {
+        return Ok((dtype, weak).into_pyobject(py)?.into_any());
+    }
+    Ok(dtype)
+}
+
+fn rule(name: &str) -> PyResult<Rule> {
+    match name {
+        "common" => Ok(Rule::Common),
+        "numeric" => Ok(Rule::Numeric),
+        "inexact" => Ok(Rule::Inexact),
+        other => Err(PyValueError::new_err(format!("there is no promotion rule '{other}'"))),
+    }
+}
+
+/// The operands as arrays of their common dtype.
+#[pyfunction]
+#[pyo3(signature = (*args, to="common"))]
+fn promote_dtypes<'py>(args: &Bound<'py, PyTuple>, to: &str) -> PyResult<Bound<'py, PyList>> {
+    let mut values = args.iter().map(|a| to_value(&a)).collect::<PyResult<Vec<Value>>>()?;
+    promote::dtypes(rule(to)?, &mut values).py()?;
+    PyList::new(args.py(), values.into_iter().map(|v| wrap(args.py(), v)).collect::<PyResult<Vec<_>>>()?)
+}
+
+/// The operands with leading axes of size one, so that all but scalars have one rank.
+#[pyfunction]
+#[pyo3(signature = (name, *args))]
+fn promote_ranks<'py>(name: &str, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyList>> {
+    let mut values = args.iter().map(|a| to_value(&a)).collect::<PyResult<Vec<Value>>>()?;
+    promote::ranks(name, &mut values).py()?;
+    PyList::new(args.py(), values.into_iter().map(|v| wrap(args.py(), v)).collect::<PyResult<Vec<_>>>()?)
+}
+
+/// The dtype an operand has.
+#[pyfunction]
+fn dtype_of<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    dtypes::to_object(x.py(), type_of(x)?.0)
+}
+
+/// Whether an operand's dtype yields to others in promotion.
+#[pyfunction]
+fn weak_type(x: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(type_of(x)?.1)
+}
+
+/// The shape of an operand.
+#[pyfunction]
+fn shape<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    let py = x.py();
+    match value::quick_value(x) {
+        Some(v) => PyTuple::new(py, v.shape()),
+        None => PyTuple::new(py, value::abstract_value(x)?.shape.iter()),
+    }
+}
+
+/// The type of an operand, which may be abstract.
+#[pyfunction]
+fn typeof_(x: &Bound<'_, PyAny>) -> PyResult<crate::aval::ShapedArray> {
+    value::abstract_value(x).map(crate::aval::ShapedArray)
+}
+
+/// Whether an object is a traced value.
+#[pyfunction]
+fn is_tracer(x: &Bound<'_, PyAny>) -> bool {
+    x.cast::<PyArray>().is_ok_and(|a| matches!(a.get().value, Value::Tracer(_)))
+}
+
+/// Whether an object is an operand: an array, a tracer, a number, a NumPy array.
+#[pyfunction]
+fn is_arraylike(x: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(value_of(x).ok().flatten().is_some())
+}
+
+/// `kind(x)` of a concrete operand; for traced ones the error that says what needed the value.
+#[pyfunction]
+#[pyo3(signature = (kind, x, context=""))]
+fn concrete_or_error<'py>(kind: &Bound<'py, PyAny>, x: &Bound<'py, PyAny>, context: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = x.py();
+    let mut object = x.clone();
+    if let Ok(a) = x.cast::<PyArray>()
+        && let Value::Tracer(_) = &a.get().value
+    {
+        let concrete = value::concrete(&a.get().value, context)?;
+        object = wrap(py, Value::Array(concrete))?;
+    }
+    if kind.is_none() { Ok(object) } else { kind.call1((object,)) }
+}
+
+/// A weakly typed copy of a strongly typed operand, or the other way round.
+#[pyfunction]
+fn with_weak_type<'py>(x: &Bound<'py, PyAny>, weak: bool) -> PyResult<Bound<'py, PyAny>> {
+    let v = to_value(x)?;
+    if let Value::Lit(l) = v {
+        return wrap(x.py(), Value::Lit(Lit { weak, ..l }));
+    }
+    wrap(x.py(), ops::convert_weak(&v, v.dtype(), weak).py()?)
+}
+
+/// Adds the functions of this file to the extension module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(asarray, m)?)?;
+    m.add_function(wrap_pyfunction!(result_type, m)?)?;
+    m.add_function(wrap_pyfunction!(promote_dtypes, m)?)?;
+    m.add_function(wrap_pyfunction!(promote_ranks, m)?)?;
+    m.add_function(wrap_pyfunction!(dtype_of, m)?)?;
+    m.add_function(wrap_pyfunction!(weak_type, m)?)?;
+    m.add_function(wrap_pyfunction!(shape, m)?)?;
+    m.add("typeof", wrap_pyfunction!(typeof_, m)?)?;
+    m.add_function(wrap_pyfunction!(is_tracer, m)?)?;
+    m.add_function(wrap_pyfunction!(is_arraylike, m)?)?;
+    m.add_function(wrap_pyfunction!(concrete_or_error, m)?)?;
+    m.add_function(wrap_pyfunction!(with_weak_type, m)?)
+}
