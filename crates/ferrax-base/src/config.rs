@@ -64,6 +64,30 @@ pub fn trace_key() -> u64 {
     bits() & !IRRELEVANT
 }
 
+/// Where the number of the host's settings starts in the bits.
+const HOST: u32 = 32;
+
+/// Sets the process-wide number that stands for the host's own settings; it is part of [`trace_key`].
+pub fn set_host(number: u32) {
+    let mut old = GLOBAL.load(Relaxed);
+    let with = |old: u64| (old & ((1 << HOST) - 1)) | u64::from(number) << HOST;
+    while let Err(now) = GLOBAL.compare_exchange_weak(old, with(old), Relaxed, Relaxed) {
+        old = now;
+    }
+}
+
+/// Overrides the number of [`set_host`] on this thread (`None`: follow the process-wide one again).
+pub fn set_host_local(number: Option<u32>) -> Saved {
+    let low = (1u64 << HOST) - 1;
+    let old = LOCAL.get();
+    let (mask, values) = (old.0 & low, old.1 & low);
+    LOCAL.set(match number {
+        Some(n) => (mask | !low, values | u64::from(n) << HOST),
+        None => (mask, values),
+    });
+    Saved(old)
+}
+
 /// The override in force on this thread before a [`Flag::set_local`], for restoring.
 #[derive(Clone, Copy, Debug)]
 pub struct Saved((u64, u64));

@@ -78,10 +78,10 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ErrorKind::*;
         match &*self.0 {
-            Type(m) | Promotion(m) | Value(m) | Index(m) | Overflow(m) | NotImplemented(m) | Memory(m) | Attribute(m) | Key(m)
-            | Deleted(m) | Runtime(m) | FloatingPoint(m) | Concretization(m) | BoolConversion(m)
-            | IntegerConversion(m) | ArrayConversion(m) | BooleanIndex(m) | UnexpectedTracer(m) | Leak(m)
-            | Internal(m) => m.fmt(f),
+            Type(m) | Promotion(m) | Value(m) | Index(m) | Overflow(m) | NotImplemented(m) | Memory(m)
+            | Attribute(m) | Key(m) | Deleted(m) | Runtime(m) | FloatingPoint(m) | Concretization(m)
+            | BoolConversion(m) | IntegerConversion(m) | ArrayConversion(m) | BooleanIndex(m) | UnexpectedTracer(m)
+            | Leak(m) | Internal(m) => m.fmt(f),
             Host(e) => e.fmt(f),
         }
     }

@@ -45,7 +45,9 @@ pub fn join(a: (DType, bool), b: (DType, bool)) -> Result<(DType, bool)> {
 fn no_path(a: DType, b: DType) -> crate::Error {
     let narrow = |d: DType| d.bits() < 8 || d.is_float() && d.size() == 1;
     let why = match [a, b].into_iter().find(|&d| narrow(d)) {
-        Some(d) if d.is_integer() => " To avoid unintended promotion, 2-bit and 4-bit integers do not support implicit promotion.",
+        Some(d) if d.is_integer() => {
+            " To avoid unintended promotion, 2-bit and 4-bit integers do not support implicit promotion."
+        }
         Some(_) => " To avoid unintended promotion, 4-bit and 8-bit floats do not support implicit promotion.",
         None => "",
     };

@@ -13,8 +13,8 @@ use crate::{dtypes, host, numpy_interop, tracer, ufunc};
 use ferrax::numpy as np;
 use ferrax_base::DType;
 use ferrax_ir::{Array, Tracer, Value};
-use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::basic::CompareOp;
+use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySet, PyTuple};
 use pyo3::{ffi, intern};
@@ -418,12 +418,20 @@ impl PyArray {
         ufunc::operator(&np::RIGHT_SHIFT, other, slf)
     }
 
-    fn __pow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+    fn __pow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
         no_modulo(modulo)?;
         ufunc::power(slf, other)
     }
 
-    fn __rpow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+    fn __rpow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
         no_modulo(modulo)?;
         ufunc::power(other, slf)
     }

@@ -204,6 +204,12 @@ fn asarray<'py>(
     wrap(x.py(), as_value(x, dtype)?)
 }
 
+/// A copy of an array.
+#[pyfunction]
+fn copy_array<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    wrap(x.py(), ops::copy(&to_value(x)?).py()?)
+}
+
 /// Dtype and weak type of an operand, a dtype or a Python number type.
 fn type_of(object: &Bound<'_, PyAny>) -> PyResult<(DType, bool)> {
     if let Some(v) = value::quick_value(object) {
@@ -317,7 +323,11 @@ fn is_arraylike(x: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// `kind(x)` of a concrete operand; for traced ones the error that says what needed the value.
 #[pyfunction]
 #[pyo3(signature = (kind, x, context=""))]
-fn concrete_or_error<'py>(kind: &Bound<'py, PyAny>, x: &Bound<'py, PyAny>, context: &str) -> PyResult<Bound<'py, PyAny>> {
+fn concrete_or_error<'py>(
+    kind: &Bound<'py, PyAny>,
+    x: &Bound<'py, PyAny>,
+    context: &str,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = x.py();
     let mut object = x.clone();
     if let Ok(a) = x.cast::<PyArray>()
@@ -342,6 +352,7 @@ fn with_weak_type<'py>(x: &Bound<'py, PyAny>, weak: bool) -> PyResult<Bound<'py,
 /// Adds the functions of this file to the extension module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(asarray, m)?)?;
+    m.add_function(wrap_pyfunction!(copy_array, m)?)?;
     m.add_function(wrap_pyfunction!(result_type, m)?)?;
     m.add_function(wrap_pyfunction!(promote_dtypes, m)?)?;
     m.add_function(wrap_pyfunction!(promote_ranks, m)?)?;

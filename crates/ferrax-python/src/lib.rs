@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 pub mod api;
 pub mod array;
 pub mod aval;
+pub mod config;
 pub mod creation;
 pub mod devices;
 pub mod dtypes;
@@ -30,6 +31,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     host::register(m)?;
     tracer::register(m)?;
     devices::register(m)?;
+    config::register(m)?;
     creation::register(m)?;
     ufunc::register(m)?;
     tree::register(m)?;

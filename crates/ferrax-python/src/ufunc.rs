@@ -300,10 +300,14 @@ fn where_(py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
         return nonzero.call((condition,), Some(&kwargs)).map(Bound::unbind);
     }
     if given(&size) || given(&fill) {
-        return Err(PyValueError::new_err("size and fill_value arguments cannot be used in three-term where function."));
+        return Err(PyValueError::new_err(
+            "size and fill_value arguments cannot be used in three-term where function.",
+        ));
     }
     let (Some(x), Some(y)) = (x.filter(|x| !x.is_none()), y.filter(|y| !y.is_none())) else {
-        return Err(PyValueError::new_err("Either both or neither of the x and y arguments should be provided to where"));
+        return Err(PyValueError::new_err(
+            "Either both or neither of the x and y arguments should be provided to where",
+        ));
     };
     let (c, x, y) = (operand("where", &condition, 0)?, operand("where", &x, 1)?, operand("where", &y, 2)?);
     wrap(py, numpy::where_(&c, &x, &y).py()?).map(Bound::unbind)
@@ -333,8 +337,18 @@ fn quick_where(c: &Bound<'_, PyAny>, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>)
 
 /// Names of the functions that are `jnp.ufunc` objects.
 const UFUNCS: [&str; 12] = [
-    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor", "maximum", "minimum",
-    "multiply", "negative", "subtract",
+    "add",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "subtract",
 ];
 
 fn add(m: &Bound<'_, PyModule>, name: &str, kind: Kind, signature: &'static str) -> PyResult<()> {

@@ -2,8 +2,8 @@
 
 use super::promote::{self, Rule, result_type};
 use ferrax_base::{Result, Scalar, bail};
-use ferrax_ir::trace::is_eager;
 use ferrax_ir::Value;
+use ferrax_ir::trace::is_eager;
 use ferrax_ops as ops;
 use ferrax_ops::common::{constant, stretch};
 
@@ -81,4 +81,3 @@ fn of_integers(x: &Value, y: &Value) -> Result<Value> {
     }
     Ok(out)
 }
-

@@ -145,7 +145,9 @@ fn implicit_ranks(name: &str, values: &[Value]) -> Result<()> {
              jnp.expand_dims."
         );
     }
-    let text = format!("Following NumPy automatic rank promotion for {name} on shapes {shapes}. Set the \
-         jax_numpy_rank_promotion config option to 'allow' to disable this warning.");
+    let text = format!(
+        "Following NumPy automatic rank promotion for {name} on shapes {shapes}. Set the \
+         jax_numpy_rank_promotion config option to 'allow' to disable this warning."
+    );
     WARN.get().map_or(Ok(()), |warn| warn(&text))
 }

@@ -1,0 +1,454 @@
+"""Settings: ``jax.config``, environment variables, and the context managers that override one for a ``with`` block.
+
+A setting has three sources, in this order: the innermost ``with`` block of the thread, ``config.update``, and the
+environment when ferrax is imported (``FERRAX_ENABLE_X64`` before ``JAX_ENABLE_X64``). Switches that Rust code looks
+at live there as bits; the others are kept here. The ones kept here that change what a trace produces are numbered,
+and the number is part of every trace cache's key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ferrax import _ferrax
+
+__all__ = ["Config", "State", "config"]
+
+_PRECISIONS = (
+    "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "ANY_F8_ANY_F8_F32",
+    "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32",
+    "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "TF32_TF32_F32",
+    "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64",
+)  # fmt: skip
+
+#: Settings that are one bit in Rust: name, bit, value at the start.
+_FLAGS: dict[str, tuple[str, bool]] = {
+    "jax_enable_x64": ("x64", False),
+    "jax_disable_jit": ("disable_jit", False),
+    "jax_debug_nans": ("debug_nans", False),
+    "jax_debug_infs": ("debug_infs", False),
+    "jax_check_tracer_leaks": ("check_tracer_leaks", False),
+    "jax_enable_custom_prng": ("enable_custom_prng", False),
+    "jax_check_static_indices": ("check_indices", False),
+    "ferrax_strict_numerics": ("strict_numerics", False),
+    "ferrax_safe_where": ("safe_where", False),
+    "ferrax_no_retrace": ("no_retrace", False),
+}
+
+#: Settings kept here that change what a trace produces: value at the start, allowed values.
+_TRACED: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
+    "jax_default_matmul_precision": (None, (None, *_PRECISIONS)),
+    "jax_default_prng_impl": ("threefry2x32", ("threefry2x32", "rbg", "unsafe_rbg")),
+    "jax_threefry_partitionable": (True, (True, False)),
+    "jax_softmax_custom_jvp": (False, (True, False)),
+    "jax_high_dynamic_range_gumbel": (False, (True, False)),
+    "jax_random_seed_offset": (0, None),
+}
+
+#: Settings kept here that change no result: value at the start. Those that steer what ferrax does not have are
+#: here so that programs that set them run.
+_PLAIN: dict[str, Any] = {
+    "jax_platforms": None,
+    "jax_platform_name": "",
+    "jax_enable_checks": False,
+    "jax_debug_key_reuse": False,
+    "jax_log_compiles": False,
+    "jax_explain_cache_misses": False,
+    "jax_log_checkpoint_residuals": False,
+    "jax_distributed_debug": False,
+    "jax_legacy_prng_key": "allow",
+    "jax_traceback_filtering": "auto",
+    "jax_traceback_in_locations_limit": 100,
+    "jax_include_full_tracebacks_in_locations": True,
+    "jax_tracer_error_num_traceback_frames": 5,
+    "jax_transfer_guard": None,
+    "jax_transfer_guard_host_to_device": None,
+    "jax_transfer_guard_device_to_device": None,
+    "jax_transfer_guard_device_to_host": None,
+    "jax_array_garbage_collection_guard": None,
+    "jax_thread_guard": False,
+    "jax_no_tracing": False,
+    "jax_no_execution": False,
+    "jax_debug_log_modules": "",
+    "jax_logging_level": "NOTSET",
+    "jax_pprint_use_color": True,
+    "jax_compilation_cache_dir": None,
+    "jax_enable_compilation_cache": True,
+    "jax_compilation_cache_max_size": -1,
+    "jax_persistent_cache_min_compile_time_secs": 1.0,
+    "jax_persistent_cache_min_entry_size_bytes": 0,
+    "jax_raise_persistent_cache_errors": False,
+    "jax_exec_time_optimization_effort": 0.0,
+    "jax_memory_fitting_effort": 0.0,
+    "jax_optimization_level": "UNKNOWN",
+    "jax_disable_most_optimizations": False,
+    "jax_captured_constants_warn_bytes": 2_000_000_000,
+    "jax_captured_constants_report_frames": 0,
+    "jax_use_direct_linearize": True,
+    "jax_use_shardy_partitioner": True,
+    "jax_use_magma": "auto",
+    "jax_threefry_gpu_kernel_lowering": False,
+    "jax_allow_f16_reductions": True,
+    "jax_auto_pcast": True,
+    "jax_remove_size_one_mesh_axis_from_type": False,
+    "jax_mutable_array_checks": True,
+    "jax_disable_bwd_checks": False,
+    "jax_disable_vmap_shmap_error": False,
+    "jax_cpu_enable_async_dispatch": True,
+    "jax_cpu_collectives_implementation": "gloo",
+    "jax_cuda_visible_devices": "all",
+    "jax_rocm_visible_devices": "all",
+    "jax_enable_pgle": False,
+    "jax_enable_preemption_service": True,
+    "jax_enable_recoverability": False,
+    "jax_dump_ir_to": "",
+    "jax_dump_ir_modes": "stablehlo",
+    "jax_hlo_source_file_canonicalization_regex": None,
+    "jax2tf_associative_scan_reductions": False,
+}
+
+_RANK_PROMOTION = ("allow", "warn", "raise")
+_DTYPE_PROMOTION = ("standard", "strict")
+_NAMES = frozenset(
+    [
+        *_FLAGS,
+        *_TRACED,
+        *_PLAIN,
+        "jax_numpy_rank_promotion",
+        "jax_numpy_dtype_promotion",
+        "jax_default_device",
+        "jax_num_cpu_devices",
+    ]
+)
+
+_values: dict[str, Any] = {
+    **{name: start for name, (start, _) in _TRACED.items()},
+    **_PLAIN,
+    "jax_numpy_rank_promotion": "allow",
+    "jax_numpy_dtype_promotion": "standard",
+    "jax_default_device": None,
+    "jax_num_cpu_devices": -1,
+}
+_numbers: dict[tuple[Any, ...], int] = {}
+_lock = threading.Lock()
+
+
+class _Overrides(threading.local):
+    """The settings that ``with`` blocks of this thread override."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+
+_overrides = _Overrides()
+
+
+def _current(name: str) -> Any:
+    if name in _overrides.values:
+        return _overrides.values[name]
+    return _values[name]
+
+
+def _settings_number(read: Callable[[str], Any]) -> int:
+    """A number for the present combination of the traced settings; 0 at the start."""
+    key = tuple(read(name) for name in _TRACED)
+    with _lock:
+        return _numbers.setdefault(key, len(_numbers))
+
+
+_settings_number(lambda name: _values[name])
+
+
+def _boolean(name: str, value: Any) -> bool:
+    if isinstance(value, str):
+        lowered = value.lower()
+        if lowered in ("1", "true", "yes", "on", "y", "t"):
+            return True
+        if lowered in ("0", "false", "no", "off", "n", "f", ""):
+            return False
+        raise ValueError(f"invalid truth value {value!r} for {name}")
+    return bool(value)
+
+
+def _checked(name: str, value: Any) -> Any:
+    """The value of a setting, converted and checked."""
+    if name in _FLAGS:
+        return _boolean(name, value)
+    allowed: tuple[Any, ...] | None = None
+    if name in _TRACED:
+        start, allowed = _TRACED[name]
+        if isinstance(start, bool):
+            value = _boolean(name, value)
+    elif name == "jax_numpy_rank_promotion":
+        allowed = _RANK_PROMOTION
+    elif name == "jax_numpy_dtype_promotion":
+        allowed = _DTYPE_PROMOTION
+        value = getattr(value, "value", value)
+    elif isinstance(_PLAIN.get(name), bool):
+        value = _boolean(name, value)
+    if allowed is not None and value not in allowed:
+        optional = "None or in" if None in allowed else "in"
+        names = [a for a in allowed if a is not None]
+        raise ValueError(f"new enum value must be {optional} {names}, got {value} of type {type(value)}.")
+    return value
+
+
+def _promotion_flags(name: str, value: str) -> list[tuple[str, bool]]:
+    if name == "jax_numpy_rank_promotion":
+        return [("rank_promotion_raise", value == "raise"), ("rank_promotion_warn", value == "warn")]
+    return [("strict_promotion", value == "strict")]
+
+
+class Config:
+    """The settings of the process: read as attributes, changed with ``update``.
+
+    >>> import ferrax
+    >>> ferrax.config.update("jax_enable_x64", False)
+    >>> ferrax.config.jax_enable_x64
+    False
+    """
+
+    def update(self, name: str, value: Any) -> None:
+        """Changes a setting for the process.
+
+        Args:
+          name: the setting, such as ``"jax_enable_x64"``.
+          value: its new value.
+
+        Raises:
+          AttributeError: there is no such setting.
+          ValueError: the setting cannot have this value.
+
+        >>> import ferrax
+        >>> ferrax.config.update("jax_numpy_rank_promotion", "allow")
+        """
+        if name not in _NAMES:
+            raise AttributeError(f"Unrecognized config option: {name}")
+        value = _checked(name, value)
+        if name in _FLAGS:
+            _ferrax.set_flag(_FLAGS[name][0], value)
+            return
+        if name == "jax_default_device":
+            _ferrax.set_default_device(value)
+        elif name == "jax_num_cpu_devices" and value != -1:
+            _ferrax.set_num_cpu_devices(value)
+        elif name in ("jax_numpy_rank_promotion", "jax_numpy_dtype_promotion"):
+            for flag, on in _promotion_flags(name, value):
+                _ferrax.set_flag(flag, on)
+        _values[name] = value
+        if name in _TRACED:
+            _ferrax.set_settings_number(_settings_number(lambda n: _values[n]))
+
+    def read(self, name: str) -> Any:
+        """The value of a setting on this thread.
+
+        Args:
+          name: the setting.
+
+        Returns:
+          Its value.
+
+        Raises:
+          AttributeError: there is no such setting.
+
+        >>> import ferrax
+        >>> ferrax.config.read("jax_disable_jit")
+        False
+        """
+        if name in _FLAGS:
+            return _ferrax.flag(_FLAGS[name][0])
+        if name not in _NAMES:
+            raise AttributeError(f"Unrecognized config option: {name}")
+        return _current(name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _NAMES:
+            return self.read(name)
+        raise AttributeError(f"'Config' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"use config.update({name!r}, {value!r}) to change a setting")
+
+    def __dir__(self) -> list[str]:
+        return sorted([*super().__dir__(), *_NAMES])
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every setting with its value on this thread."""
+        return {name: self.read(name) for name in sorted(_NAMES)}
+
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether 64-bit dtypes are enabled on this thread."""
+        return bool(_ferrax.flag("x64"))
+
+
+config = Config()
+
+
+@contextlib.contextmanager
+def _override(name: str, value: Any) -> Iterator[None]:
+    """Overrides a setting on this thread."""
+    value = _checked(name, value)
+    if name in _FLAGS:
+        token = _ferrax.enter_flag(_FLAGS[name][0], value)
+        try:
+            yield
+        finally:
+            _ferrax.leave(token)
+        return
+    saved = dict(_overrides.values)
+    _overrides.values = {**saved, name: value}
+    undo: list[Callable[[], None]] = []
+    if name == "jax_default_device":
+        previous = _ferrax.enter_default_device(value)
+        undo.append(lambda: _ferrax.restore_default_device(previous))
+    elif name in ("jax_numpy_rank_promotion", "jax_numpy_dtype_promotion"):
+        for flag, on in _promotion_flags(name, value):
+            token = _ferrax.enter_flag(flag, on)
+            undo.append(lambda token=token: _ferrax.leave(token))
+    elif name in _TRACED:
+        token = _ferrax.enter_settings_number(_settings_number(_current))
+        undo.append(lambda: _ferrax.leave(token))
+    try:
+        yield
+    finally:
+        _overrides.values = saved
+        for step in reversed(undo):
+            step()
+
+
+_UNSET = object()
+
+
+class State:
+    """One setting, callable as a context manager: ``with jax.debug_nans(True):``.
+
+    Args:
+      name: the setting.
+      default: the value that a call without an argument means.
+
+    >>> import ferrax
+    >>> with ferrax.enable_x64(True):
+    ...     ferrax.config.jax_enable_x64
+    True
+    """
+
+    def __init__(self, name: str, default: Any = _UNSET) -> None:
+        self._name = name
+        self._default = default
+        self.__name__ = name.removeprefix("jax_").removeprefix("ferrax_")
+
+    def __call__(self, new_val: Any = _UNSET) -> contextlib.AbstractContextManager[None]:
+        if new_val is _UNSET:
+            if self._default is _UNSET:
+                raise TypeError(f"the {self.__name__} context manager needs a value")
+            new_val = self._default
+        _checked(self._name, new_val)
+        return _override(self._name, new_val)
+
+    @property
+    def value(self) -> Any:
+        """The value of the setting on this thread."""
+        return config.read(self._name)
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"bool() of the {self.__name__} setting: use `.value` or call it as a context manager")
+
+    def __repr__(self) -> str:
+        return f"<setting {self._name}: {self.value!r}>"
+
+
+enable_x64 = State("jax_enable_x64", True)
+debug_nans = State("jax_debug_nans", True)
+debug_infs = State("jax_debug_infs", True)
+check_tracer_leaks = State("jax_check_tracer_leaks", True)
+checking_leaks = check_tracer_leaks
+enable_checks = State("jax_enable_checks", True)
+enable_custom_prng = State("jax_enable_custom_prng", True)
+debug_key_reuse = State("jax_debug_key_reuse", True)
+default_device = State("jax_default_device")
+default_matmul_precision = State("jax_default_matmul_precision")
+default_prng_impl = State("jax_default_prng_impl")
+numpy_dtype_promotion = State("jax_numpy_dtype_promotion")
+numpy_rank_promotion = State("jax_numpy_rank_promotion")
+log_compiles = State("jax_log_compiles", True)
+explain_cache_misses = State("jax_explain_cache_misses", True)
+legacy_prng_key = State("jax_legacy_prng_key")
+threefry_partitionable = State("jax_threefry_partitionable", True)
+softmax_custom_jvp = State("jax_softmax_custom_jvp", True)
+transfer_guard_host_to_device = State("jax_transfer_guard_host_to_device")
+transfer_guard_device_to_device = State("jax_transfer_guard_device_to_device")
+transfer_guard_device_to_host = State("jax_transfer_guard_device_to_host")
+array_garbage_collection_guard = State("jax_array_garbage_collection_guard")
+thread_guard = State("jax_thread_guard", True)
+no_tracing = State("jax_no_tracing", True)
+no_execution = State("jax_no_execution", True)
+allow_f16_reductions = State("jax_allow_f16_reductions", True)
+strict_numerics = State("ferrax_strict_numerics", True)
+safe_where = State("ferrax_safe_where", True)
+no_retrace = State("ferrax_no_retrace", True)
+
+
+@contextlib.contextmanager
+def transfer_guard(new_val: str) -> Iterator[None]:
+    """Sets all three transfer guards for a ``with`` block; on the CPU nothing is transferred, so nothing is refused.
+
+    Args:
+      new_val: ``"allow"``, ``"log"``, ``"disallow"``, ``"log_explicit"`` or ``"disallow_explicit"``.
+
+    >>> import ferrax
+    >>> with ferrax.transfer_guard("log"):
+    ...     ferrax.config.jax_transfer_guard_host_to_device
+    'log'
+    """
+    with contextlib.ExitStack() as stack:
+        for name in ("", "_host_to_device", "_device_to_device", "_device_to_host"):
+            stack.enter_context(_override(f"jax_transfer_guard{name}", new_val))
+        yield
+
+
+@contextlib.contextmanager
+def disable_jit(disable: bool = True) -> Iterator[None]:
+    """Runs jitted functions operation by operation in a ``with`` block, so that their values can be looked at.
+
+    Args:
+      disable: whether to do so.
+
+    >>> import ferrax
+    >>> import ferrax.numpy as jnp
+    >>> @ferrax.jit
+    ... def f(x):
+    ...     return x if x > 0 else -x
+    >>> with ferrax.disable_jit():
+    ...     print(f(jnp.float32(-2.0)))
+    2.0
+    """
+    with _override("jax_disable_jit", disable):
+        yield
+
+
+def _read_environment() -> None:
+    """Takes the settings from the environment; ``FERRAX_X`` comes before ``JAX_X``."""
+    for name in sorted(_NAMES):
+        short = name.removeprefix("jax_").removeprefix("ferrax_").upper()
+        prefixes = ("FERRAX_",) if name.startswith("ferrax_") else ("FERRAX_", "JAX_")
+        found = next((os.environ[p + short] for p in prefixes if p + short in os.environ), None)
+        if found is None or name == "jax_default_device":
+            continue
+        start = _values.get(name)
+        value: Any = found
+        if isinstance(start, int) and not isinstance(start, bool):
+            value = int(found)
+        elif isinstance(start, float):
+            value = float(found)
+        elif found == "" and start is None:
+            continue
+        config.update(name, value)
+
+
+_read_environment()
