@@ -57,8 +57,8 @@ bench: develop
 	$(PY) benches/dispatch.py
 	$(PY) benches/compile.py
 
-coverage: develop
-	$(PY) -m ferrax.rule_coverage > docs/coverage.md
+coverage:
+	FERRAX_WRITE_COVERAGE=1 cargo test --quiet --package ferrax-ops --test coverage
 
 clean:
 	rm -rf $(VENV) dist python/ferrax/_ferrax*.so

@@ -227,6 +227,21 @@ impl OpRef {
     }
 }
 
+impl<P> Def<P> {
+    /// Per slot of [`SLOTS`]: `None` when there is a rule, else the reason.
+    pub fn reasons(&self) -> [Option<&'static str>; 7] {
+        [
+            reason(&self.jvp),
+            reason(&self.transpose),
+            reason(&self.batch),
+            reason(&self.simplify),
+            reason(&self.stablehlo),
+            reason(&self.kernel),
+            reason(&self.reference),
+        ]
+    }
+}
+
 impl Def<()> {
     /// The operation of a primitive without parameters.
     pub const fn op(&'static self) -> OpRef {
@@ -295,11 +310,7 @@ macro_rules! impl_op {
                 self.def().special.effects.map_or(Effects::NONE, |f| f(self.p()))
             }
             fn coverage(&self) -> [Option<&'static str>; 7] {
-                let d = self.def();
-                [
-                    reason(&d.jvp), reason(&d.transpose), reason(&d.batch), reason(&d.simplify),
-                    reason(&d.stablehlo), reason(&d.kernel), reason(&d.reference),
-                ]
+                self.def().reasons()
             }
             fn abstract_eval(&self, args: &[&Aval]) -> Result<Avals> { (self.def().shape)(self.p(), args) }
             fn jvp(&self, this: &OpRef, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {

@@ -17,17 +17,29 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A primitive that can be rebuilt from its printed parameters.
-pub trait Parse: Sync {
-    /// The name that programs print.
+/// A primitive, whatever its parameters: what lists of primitives hold.
+pub trait Primitive: Sync {
+    /// JAX's name.
     fn name(&self) -> &'static str;
-    /// The operation with these parameters; `None` when they do not tell it.
+    /// One line of what it computes.
+    fn doc(&self) -> &'static str;
+    /// Per slot of [`crate::op::SLOTS`]: `None` when there is a rule, else the reason.
+    fn coverage(&self) -> [Option<&'static str>; 7];
+    /// The operation with these printed parameters; `None` when they cannot be told from text.
     fn parse(&'static self, fields: &BTreeMap<String, Param>) -> Option<OpRef>;
 }
 
-impl<P: Params> Parse for Def<P> {
+impl<P: Params> Primitive for Def<P> {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn doc(&self) -> &'static str {
+        self.doc
+    }
+
+    fn coverage(&self) -> [Option<&'static str>; 7] {
+        self.reasons()
     }
 
     fn parse(&'static self, fields: &BTreeMap<String, Param>) -> Option<OpRef> {
@@ -37,11 +49,11 @@ impl<P: Params> Parse for Def<P> {
 
 /// Primitives by name.
 #[derive(Default)]
-pub struct Registry(FxHashMap<&'static str, &'static dyn Parse>);
+pub struct Registry(FxHashMap<&'static str, &'static dyn Primitive>);
 
 impl Registry {
     /// The primitives of a list.
-    pub fn new(primitives: impl IntoIterator<Item = &'static dyn Parse>) -> Registry {
+    pub fn new(primitives: impl IntoIterator<Item = &'static dyn Primitive>) -> Registry {
         Registry(primitives.into_iter().map(|p| (p.name(), p)).collect())
     }
 }

@@ -3,7 +3,7 @@
 //! The texts are what JAX 0.10.2 prints for small functions; parsing and printing them gives them back. Random
 //! programs hold the law parse ∘ print = id.
 
-use ferrax_ir::parse::{Parse, Registry, parse};
+use ferrax_ir::parse::{Primitive, Registry, parse};
 use ferrax_ir::print::{Style, literal};
 use ferrax_ir::value::Lit;
 use ferrax_ir::verify::verify;
@@ -114,7 +114,7 @@ ferrax_ir::params! {
 static COND: Def<Cond> = toy("cond", |p, _| Ok(p.branches[0].out_avals().into()));
 
 fn registry() -> Registry {
-    let all: [&'static dyn Parse; 9] = [&SIN, &COS, &ADD, &MUL, &LOG, &TOP_K, &IOTA, &JIT, &COND];
+    let all: [&'static dyn Primitive; 9] = [&SIN, &COS, &ADD, &MUL, &LOG, &TOP_K, &IOTA, &JIT, &COND];
     Registry::new(all)
 }
 

@@ -2,53 +2,8 @@
 //!
 //! Every family file ends with its own list; [`all`] joins them.
 
-use ferrax_ir::{Def, OpRef, Param, Params, Slot};
-use std::collections::BTreeMap;
-
-/// A primitive, whatever its parameters.
-pub trait Primitive: Sync {
-    /// JAX's name.
-    fn name(&self) -> &'static str;
-    /// One line of what it computes.
-    fn doc(&self) -> &'static str;
-    /// Per slot of [`ferrax_ir::op::SLOTS`]: `None` when there is a rule, else the reason.
-    fn coverage(&self) -> [Option<&'static str>; 7];
-    /// The operation with these printed parameters; `None` when they cannot be told from text.
-    fn parse(&'static self, fields: &BTreeMap<String, Param>) -> Option<OpRef>;
-}
-
-fn reason<F>(slot: &Slot<F>) -> Option<&'static str> {
-    match slot {
-        Slot::Rule(_) => None,
-        Slot::None(why) => Some(why),
-    }
-}
-
-impl<P: Params> Primitive for Def<P> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn doc(&self) -> &'static str {
-        self.doc
-    }
-
-    fn coverage(&self) -> [Option<&'static str>; 7] {
-        [
-            reason(&self.jvp),
-            reason(&self.transpose),
-            reason(&self.batch),
-            reason(&self.simplify),
-            reason(&self.stablehlo),
-            reason(&self.kernel),
-            reason(&self.reference),
-        ]
-    }
-
-    fn parse(&'static self, fields: &BTreeMap<String, Param>) -> Option<OpRef> {
-        P::parse(fields).map(|params| OpRef::new(self, params))
-    }
-}
+pub use ferrax_ir::parse::Primitive;
+use ferrax_ir::parse::Registry;
 
 /// Every primitive, family by family.
 pub fn all() -> Vec<&'static dyn Primitive> {
@@ -75,6 +30,11 @@ static STRUCTURAL: &[&'static dyn Primitive] = &[
 /// The primitive of this name.
 pub fn by_name(name: &str) -> Option<&'static dyn Primitive> {
     all().into_iter().find(|p| p.name() == name)
+}
+
+/// The primitives, for [`ferrax_ir::parse::parse`].
+pub fn parser() -> Registry {
+    Registry::new(all())
 }
 
 #[cfg(test)]
