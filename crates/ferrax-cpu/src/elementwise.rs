@@ -214,10 +214,10 @@ fn narrow_shift(op: BinaryOp, x: DType, plan: &mut Plan) {
     if !matches!(op, ShiftLeft | ShiftRightArithmetic | ShiftRightLogical) {
         return;
     }
-    let arithmetic = op == ShiftRightArithmetic && x.is_signed();
-    if !arithmetic {
-        plan.widen = Some(convert::zero_extend(x));
-    }
+    // An arithmetic shift repeats the top bit, whatever the type's sign.
+    let arithmetic = op == ShiftRightArithmetic;
+    let signed = if x.bits() == 4 { DType::I4 } else { DType::I2 };
+    plan.widen = Some(if arithmetic { convert::widen(signed) } else { convert::zero_extend(x) });
     plan.kernel = match (op, x.bits()) {
         (ShiftLeft, 4) => map2!(a, b: u8 => u8, if b < 4 { a << b } else { 0 }),
         (ShiftLeft, _) => map2!(a, b: u8 => u8, if b < 2 { a << b } else { 0 }),
@@ -411,7 +411,7 @@ macro_rules! wrapping_pow {
 }
 
 macro_rules! integer_binary {
-    ($name:ident, $T:ident, $U:ident) => {
+    ($name:ident, $T:ident, $U:ident, $S:ident) => {
         fn $name(op: BinaryOp) -> Option<Kernel> {
             use BinaryOp::*;
             const BITS: $U = $T::BITS as $U;
@@ -442,12 +442,9 @@ macro_rules! integer_binary {
                 Or => map2!(x, y: $T => $T, x | y),
                 Xor => map2!(x, y: $T => $T, x ^ y),
                 ShiftLeft => map2!(x, y: $T => $T, if (y as $U) < BITS { x.wrapping_shl(y as u32) } else { 0 }),
-                ShiftRightArithmetic => map2!(x, y: $T => $T, {
-                    let s = if (y as $U) < BITS { y as u32 } else { $T::BITS - 1 };
-                    let shifted = x.wrapping_shr(s);
-                    #[allow(unused_comparisons)]
-                    if $T::MIN == 0 && (y as $U) >= BITS { 0 } else { shifted }
-                }),
+                ShiftRightArithmetic => {
+                    map2!(x, y: $T => $T, ((x as $S) >> if (y as $U) < BITS { y as $U } else { BITS - 1 }) as $T)
+                }
                 ShiftRightLogical => {
                     map2!(x, y: $T => $T, if (y as $U) < BITS { (x as $U).wrapping_shr(y as u32) as $T } else { 0 })
                 }
@@ -456,14 +453,14 @@ macro_rules! integer_binary {
         }
     };
 }
-integer_binary!(binary_i8, i8, u8);
-integer_binary!(binary_i16, i16, u16);
-integer_binary!(binary_i32, i32, u32);
-integer_binary!(binary_i64, i64, u64);
-integer_binary!(binary_u8, u8, u8);
-integer_binary!(binary_u16, u16, u16);
-integer_binary!(binary_u32, u32, u32);
-integer_binary!(binary_u64, u64, u64);
+integer_binary!(binary_i8, i8, u8, i8);
+integer_binary!(binary_i16, i16, u16, i16);
+integer_binary!(binary_i32, i32, u32, i32);
+integer_binary!(binary_i64, i64, u64, i64);
+integer_binary!(binary_u8, u8, u8, i8);
+integer_binary!(binary_u16, u16, u16, i16);
+integer_binary!(binary_u32, u32, u32, i32);
+integer_binary!(binary_u64, u64, u64, i64);
 
 macro_rules! comparisons {
     ($op:expr, $T:ty, $x:ident, $y:ident, $kx:expr, $ky:expr) => {

@@ -188,7 +188,7 @@ pub fn pow<C: Wide>(x: C, y: C) -> C {
     C::of(match (x == zero, y == zero) {
         (_, true) => Z::new(1.0, 0.0),
         (true, _) if y.re > 0.0 => zero,
-        _ if y.im == 0.0 && y.re.fract() == 0.0 && y.re.abs() <= 16.0 => powi64(x, y.re as i32),
+        (false, _) if y.im == 0.0 && y.re.fract() == 0.0 && y.re.abs() <= 16.0 => powi64(x, y.re as i32),
         _ => exp64(y * log64(x)),
     })
 }

@@ -89,14 +89,17 @@ system! {
     cosh = f64::cosh;
     /// Inverse hyperbolic sine.
     asinh = libm::asinh;
-    /// Inverse hyperbolic cosine.
-    acosh = libm::acosh;
     /// Inverse hyperbolic tangent.
     atanh = libm::atanh;
     /// Complementary error function.
     erfc = libm::erfc;
     /// Nearest integer, ties away from zero.
     round_away = f64::round;
+}
+
+/// Inverse hyperbolic cosine; NaN below 1.
+pub fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
 }
 
 /// x to the power y.

@@ -32,8 +32,8 @@ fn clamp(x: f32, lo: f32, hi: f32) -> f32 {
 /// exp(r) - 1 - r over r², for |r| ≤ ln(2)/2.
 #[inline(always)]
 fn exp_tail<const F: bool>(r: f32) -> f32 {
-    let mut p = 1.987_569_1e-4;
-    for c in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
+    let mut p = 1.987_569_15e-4;
+    for c in [1.398_199_950_7e-3, 8.333_451_907_3e-3, 4.166_579_589_4e-2, 1.666_666_545_9e-1, 5.000_000_120_1e-1] {
         p = fma::<F>(p, r, c);
     }
     p
@@ -76,52 +76,64 @@ pub fn expm1<const F: bool>(x: f32) -> f32 {
     if x == 0.0 { x } else { y }
 }
 
-/// ln x.
+/// ln x: Cephes' polynomial in the order that Eigen evaluates it, which XLA's results show too.
 #[inline(always)]
 pub fn log<const F: bool>(x: f32) -> f32 {
     let tiny = x < f32::MIN_POSITIVE;
     let scaled = if tiny { x * 8_388_608.0 } else { x };
     let bits = scaled.to_bits() as i32;
+    // The mantissa is brought to sqrt(1/2)..sqrt(2), less 1.
     let e = bits.wrapping_sub(0x3f35_04f3) >> 23;
     let f = f32::from_bits(bits.wrapping_sub(e << 23) as u32) - 1.0;
     let e = e as f32 - if tiny { 23.0 } else { 0.0 };
-    let mut p = 7.037_683_6e-2;
-    for c in [
-        -1.151_461e-1,
-        1.167_699_9e-1,
-        -1.242_014_1e-1,
-        1.424_932_3e-1,
-        -1.666_805_8e-1,
-        2.000_071_5e-1,
-        -2.499_999_4e-1,
-        3.333_333_1e-1,
-    ] {
-        p = fma::<F>(p, f, c);
-    }
-    let z = f * f;
-    let y = fma::<F>(e, LN2_LO, p * f * z);
-    let y = fma::<F>(-0.5, z, y);
-    let y = fma::<F>(e, LN2_HI, f + y);
+    let (z, cube) = (f * f, f * f * f);
+    let a = fma::<F>(fma::<F>(7.037_683_629_2e-2, f, -1.151_461_031e-1), f, 1.167_699_874e-1);
+    let b = fma::<F>(fma::<F>(-1.242_014_084_6e-1, f, 1.424_932_278_7e-1), f, -1.666_805_766_5e-1);
+    let c = fma::<F>(fma::<F>(2.000_071_476_5e-1, f, -2.499_999_399_3e-1), f, 3.333_333_117_4e-1);
+    let p = fma::<F>(fma::<F>(a, cube, b), cube, c);
+    let y = (f - z * 0.5) + fma::<F>(p, cube, e * LN2_LO);
+    let y = fma::<F>(e, LN2_HI, y);
     let y = if x == f32::INFINITY { x } else { y };
     let y = if x > 0.0 { y } else { f32::NAN };
     if x == 0.0 { f32::NEG_INFINITY } else { y }
 }
 
-/// ln(1 + x).
+/// ln(1 + x): Cephes' rational function near 0.
 #[inline(always)]
 pub fn log1p<const F: bool>(x: f32) -> f32 {
-    let u = 1.0 + x;
-    let y = log::<F>(u) + (x - (u - 1.0)) / u;
-    let y = if u == 1.0 || u == f32::INFINITY { x } else { y };
-    if u == 0.0 { f32::NEG_INFINITY } else { y }
+    let mut p = 4.527_000_086_244_52e-5;
+    for c in [
+        4.985_410_282_319_337_6e-1,
+        6.578_732_594_206_104_5,
+        2.991_191_932_855_307_3e1,
+        6.094_966_798_098_778_7e1,
+        5.711_296_359_058_553_8e1,
+        2.003_955_349_920_128e1,
+    ] {
+        p = fma::<F>(p, x, c);
+    }
+    let mut q = 1.0;
+    for c in [
+        1.506_290_908_346_919_2e1,
+        8.304_756_596_796_72e1,
+        2.217_623_982_373_285_6e2,
+        3.090_987_222_531_206e2,
+        2.164_278_861_449_594_8e2,
+        6.011_866_049_760_384e1,
+    ] {
+        q = fma::<F>(q, x, c);
+    }
+    let z = x * x;
+    let small = (x * z) * (p / q) + -0.5 * z + x;
+    if x.abs() < std::f32::consts::SQRT_2 - 1.0 { if x == 0.0 { x } else { small } } else { log::<F>(x + 1.0) }
 }
 
 /// Hyperbolic tangent; at most 1 in magnitude.
 #[inline(always)]
 pub fn tanh<const F: bool>(x: f32) -> f32 {
     let z = x * x;
-    let mut p = -5.704_988_7e-3;
-    for c in [2.063_908_9e-2, -5.373_971_6e-2, 1.333_144_2e-1, -3.333_328_2e-1] {
+    let mut p = -5.704_988_727_45e-3;
+    for c in [2.063_908_879_54e-2, -5.373_971_555_31e-2, 1.333_144_220_36e-1, -3.333_328_194_22e-1] {
         p = fma::<F>(p, z, c);
     }
     let small = fma::<F>(p * z, x, x);
@@ -132,14 +144,14 @@ pub fn tanh<const F: bool>(x: f32) -> f32 {
 /// The inverse error function (Giles, single precision).
 #[inline(always)]
 pub fn erf_inv<const F: bool>(x: f32) -> f32 {
-    let w = -log1p::<F>(-x * x);
+    let w = -log1p::<F>(x * -x);
     let central = w < 5.0;
     let t = if central { w - 2.5 } else { w.sqrt() - 3.0 };
     const CENTRAL: [f32; 9] = [
-        2.810_226_4e-8,
-        3.432_739_4e-7,
+        2.810_226_36e-8,
+        3.432_739_39e-7,
         -3.523_387_7e-6,
-        -4.391_506_5e-6,
+        -4.391_506_54e-6,
         2.185_808_7e-4,
         -1.253_725_03e-3,
         -4.177_681_64e-3,
@@ -164,10 +176,29 @@ pub fn erf_inv<const F: bool>(x: f32) -> f32 {
     if x.abs() == 1.0 { x * f32::INFINITY } else { p * x }
 }
 
-/// The error function.
+/// The error function: x times a polynomial in x² up to 1, then 1 - e^polynomial.
 #[inline(always)]
 pub fn erf<const F: bool>(x: f32) -> f32 {
-    libm::erf(f64::from(x)) as f32
+    let (a, z) = (x.abs(), x * x);
+    let mut p = 7.853_854e-5;
+    for c in [-8.010_191_4e-4, 5.188_327_3e-3, -2.685_381_1e-2, 1.128_358_54e-1, -3.761_262_6e-1, 1.283_791_66e-1] {
+        p = fma::<F>(p, z, c);
+    }
+    let small = fma::<F>(p, x, x);
+    let t = if a > 4.0 { 4.0 } else { a };
+    let mut q = 0.0001888245460577309;
+    for c in [
+        -0.0029724508058279753,
+        0.02194046415388584,
+        -0.10332741588354111,
+        -0.6378830075263977,
+        -1.1272515058517456,
+        -0.00030041811987757683,
+    ] {
+        q = fma::<F>(q, t, c);
+    }
+    let large = (1.0 - exp::<F>(q)).copysign(x);
+    if a < 1.0 { small } else { large }
 }
 
 /// |x| up to which the double-precision range reduction of sine and cosine is exact enough.
@@ -185,9 +216,9 @@ fn sine<const F: bool>(x: f32, shift: i32) -> f32 {
     let hi = r as f32;
     let lo = (r - f64::from(hi)) as f32;
     let z = hi * hi;
-    let s = fma::<F>(fma::<F>(-1.951_529_6e-4, z, 8.332_161e-3), z, -1.666_665_5e-1);
+    let s = fma::<F>(fma::<F>(-1.951_529_589_1e-4, z, 8.332_160_873_6e-3), z, -1.666_665_461_1e-1);
     let s = fma::<F>(s * z, hi, lo) + hi;
-    let c = fma::<F>(fma::<F>(2.443_315_7e-5, z, -1.388_731_6e-3), z, 4.166_664_6e-2);
+    let c = fma::<F>(fma::<F>(2.443_315_711_8e-5, z, -1.388_731_625_5e-3), z, 4.166_664_568_3e-2);
     let c = fma::<F>(c * z, z, fma::<F>(-0.5, z, -hi * lo)) + 1.0;
     let y = if q & 1 == 0 { s } else { c };
     f32::from_bits(y.to_bits() ^ ((q as u32 & 2) << 30))

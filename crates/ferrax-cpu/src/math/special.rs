@@ -117,7 +117,7 @@ fn igamma_edge(a: f64, x: f64) -> Option<f64> {
     } else if x == 0.0 {
         Some(0.0)
     } else if a.is_infinite() {
-        Some(if x.is_infinite() { f64::NAN } else { 0.0 })
+        Some(f64::NAN)
     } else if x.is_infinite() {
         Some(1.0)
     } else {
