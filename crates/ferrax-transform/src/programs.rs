@@ -215,6 +215,7 @@ fn tape_to_jaxpr(
             None => {}
         }
     }
+    ferrax_ir::verify::verify_after("linearize", &out)?;
     Ok((out, known.values, nonzero_out))
 }
 

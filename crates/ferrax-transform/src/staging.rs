@@ -221,6 +221,7 @@ pub fn stage(
     jaxpr.invars.extend(state.arg_vars);
     jaxpr.outvars = outs;
     drop(staging);
+    ferrax_ir::verify::verify_after(transform, &jaxpr)?;
     check_leaks(&trace)?;
     Ok(Staged { jaxpr, captured: state.captured })
 }
