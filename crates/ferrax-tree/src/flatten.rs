@@ -3,8 +3,8 @@
 use ferrax_base::error;
 use smallvec::SmallVec;
 
-use crate::treedef::Cursor;
-use crate::{Build, Builder, Children, Host, KindRef, Nodes, TreeDef};
+use crate::treedef::{Cursor, Mark};
+use crate::{Build, Builder, Children, Host, Kind, KindRef, Nodes, TreeDef};
 
 /// A question asked of each value on the way down: is this to be treated as a leaf?
 pub type IsLeaf<'a, H, V> = &'a mut dyn FnMut(&V) -> Result<bool, <H as Host>::Error>;
@@ -14,6 +14,46 @@ pub type IsLeafAt<'a, H, V> = &'a mut dyn FnMut(&[<H as Host>::PathKey], &V) -> 
 
 /// What is done with each leaf.
 pub type AtLeaf<'a, H, V> = &'a mut dyn FnMut(&[<H as Host>::PathKey], V) -> Result<(), <H as Host>::Error>;
+
+/// What becomes of the structure while a tree is walked: a [`Builder`] keeps it, `()` does not.
+pub trait Structure<H: Host> {
+    /// Where a container starts.
+    type Mark: Copy;
+    /// Room for that many more nodes.
+    fn reserve(&mut self, nodes: usize);
+    /// A leaf.
+    fn leaf(&mut self);
+    /// Before the children of a container.
+    fn mark(&self) -> Self::Mark;
+    /// After the children of a container.
+    fn close(&mut self, mark: Self::Mark, kind: Kind<H>, arity: usize);
+}
+
+impl<H: Host> Structure<H> for Builder<H> {
+    type Mark = Mark;
+    fn reserve(&mut self, nodes: usize) {
+        Builder::reserve(self, nodes);
+    }
+    #[inline]
+    fn leaf(&mut self) {
+        Builder::leaf(self);
+    }
+    #[inline]
+    fn mark(&self) -> Mark {
+        Builder::mark(self)
+    }
+    fn close(&mut self, mark: Mark, kind: Kind<H>, arity: usize) {
+        Builder::close(self, mark, kind, arity);
+    }
+}
+
+impl<H: Host> Structure<H> for () {
+    type Mark = ();
+    fn reserve(&mut self, _nodes: usize) {}
+    fn leaf(&mut self) {}
+    fn mark(&self) {}
+    fn close(&mut self, (): (), _kind: Kind<H>, _arity: usize) {}
+}
 
 /// Hands the leaves of `value` to `leaves` in order and returns the structure.
 pub fn flatten<H: Host, V: Nodes<H>, L: FnMut(V)>(
@@ -27,50 +67,50 @@ pub fn flatten<H: Host, V: Nodes<H>, L: FnMut(V)>(
     Ok(builder.finish())
 }
 
-/// As [`flatten`], adding the structure to one under construction.
-pub fn flatten_into<H: Host, V: Nodes<H>, L: FnMut(V)>(
+/// As [`flatten`], adding the structure to one under construction, or to `()`.
+pub fn flatten_into<H: Host, V: Nodes<H>, L: FnMut(V), S: Structure<H>>(
     cx: H::Cx<'_>,
     value: V,
-    builder: &mut Builder<H>,
+    structure: &mut S,
     leaves: &mut L,
     is_leaf: Option<IsLeaf<'_, H, V>>,
 ) -> Result<(), H::Error> {
     let depth = H::max_depth(cx);
     match is_leaf {
-        None => walk::<H, V, L>(cx, value, builder, leaves, depth),
-        Some(is_leaf) => walk_asking::<H, V, L>(cx, value, builder, leaves, depth, is_leaf),
+        None => walk::<H, V, L, S>(cx, value, structure, leaves, depth),
+        Some(is_leaf) => walk_asking::<H, V, L, S>(cx, value, structure, leaves, depth, is_leaf),
     }
 }
 
-fn walk<H: Host, V: Nodes<H>, L: FnMut(V)>(
+fn walk<H: Host, V: Nodes<H>, L: FnMut(V), S: Structure<H>>(
     cx: H::Cx<'_>,
     value: V,
-    builder: &mut Builder<H>,
+    structure: &mut S,
     leaves: &mut L,
     depth: usize,
 ) -> Result<(), H::Error> {
     let mut children = Children::new();
     let Some(kind) = value.open(cx, &mut children)? else {
-        builder.leaf();
+        structure.leaf();
         leaves(value);
         return Ok(());
     };
     if depth == 0 {
         return Err(H::too_deep());
     }
-    let (mark, arity) = (builder.mark(), children.len());
-    builder.reserve(arity + 1);
-    for child in children {
-        walk::<H, V, L>(cx, child, builder, leaves, depth - 1)?;
+    let (mark, arity) = (structure.mark(), children.len());
+    structure.reserve(arity + 1);
+    for child in children.drain(..) {
+        walk::<H, V, L, S>(cx, child, structure, leaves, depth - 1)?;
     }
-    builder.close(mark, kind, arity);
+    structure.close(mark, kind, arity);
     Ok(())
 }
 
-fn walk_asking<H: Host, V: Nodes<H>, L: FnMut(V)>(
+fn walk_asking<H: Host, V: Nodes<H>, L: FnMut(V), S: Structure<H>>(
     cx: H::Cx<'_>,
     value: V,
-    builder: &mut Builder<H>,
+    structure: &mut S,
     leaves: &mut L,
     depth: usize,
     is_leaf: IsLeaf<'_, H, V>,
@@ -78,18 +118,18 @@ fn walk_asking<H: Host, V: Nodes<H>, L: FnMut(V)>(
     let mut children = Children::new();
     let kind = if is_leaf(&value)? { None } else { value.open(cx, &mut children)? };
     let Some(kind) = kind else {
-        builder.leaf();
+        structure.leaf();
         leaves(value);
         return Ok(());
     };
     if depth == 0 {
         return Err(H::too_deep());
     }
-    let (mark, arity) = (builder.mark(), children.len());
-    for child in children {
-        walk_asking::<H, V, L>(cx, child, builder, leaves, depth - 1, is_leaf)?;
+    let (mark, arity) = (structure.mark(), children.len());
+    for child in children.drain(..) {
+        walk_asking::<H, V, L, S>(cx, child, structure, leaves, depth - 1, is_leaf)?;
     }
-    builder.close(mark, kind, arity);
+    structure.close(mark, kind, arity);
     Ok(())
 }
 
@@ -145,7 +185,7 @@ pub fn unflatten<H: Host, V: Build<H>>(
     leaves: impl IntoIterator<Item = V>,
 ) -> Result<V, H::Error> {
     let mut leaves = leaves.into_iter();
-    let mut stack: SmallVec<[V; 16]> = SmallVec::new();
+    let mut stack: SmallVec<[V; 8]> = SmallVec::with_capacity(tree.num_leaves() + 1);
     let mut used = 0;
     for (kind, arity) in tree.postorder() {
         if let KindRef::Leaf = kind {
@@ -207,8 +247,8 @@ pub fn follow<H: Host, V: Nodes<H>, L: FnMut(V), const EXACT: bool>(
     if !value.open_as(cx, kind, arity, &mut children)? {
         return if EXACT { Ok(false) } else { Err(value.mismatch(cx, kind, arity)) };
     }
-    for (child, value) in node.children().into_iter().zip(children) {
-        if !follow::<H, V, L, EXACT>(cx, child, value, out)? {
+    for (child, value) in node.children().iter().zip(children.drain(..)) {
+        if !follow::<H, V, L, EXACT>(cx, *child, value, out)? {
             return Ok(false);
         }
     }

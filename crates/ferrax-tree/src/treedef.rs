@@ -55,8 +55,8 @@ impl<H: Host> Clone for Data<H> {
 }
 
 struct Arena<H: Host> {
-    nodes: Box<[Node]>,
-    data: Box<[Data<H>]>,
+    nodes: Vec<Node>,
+    data: Vec<Data<H>>,
     hash: OnceLock<u64>,
 }
 
@@ -166,7 +166,7 @@ impl<H: Host> Builder<H> {
     /// The structure, which must be one tree by now.
     pub fn finish(self) -> TreeDef<H> {
         debug_assert_eq!(self.nodes.last().map(|n| n.nodes as usize), Some(self.nodes.len()));
-        TreeDef(Arc::new(Arena { nodes: self.nodes.into(), data: self.data.into(), hash: OnceLock::new() }))
+        TreeDef(Arc::new(Arena { nodes: self.nodes, data: self.data, hash: OnceLock::new() }))
     }
 }
 

@@ -114,12 +114,31 @@ fn flatten<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     Ok(PyTuple::new(args.py(), [leaves, PyTreeDef::wrap(args.py(), def)?.into_bound(args.py())])?.into_any())
 }
 
+/// The leaves alone.
+fn only_leaves(tree: &Bound<'_, PyAny>, is_leaf: Arg<'_, '_>) -> PyResult<Leaves> {
+    let mut leaves = Leaves::new();
+    let mut push = |leaf| leaves.push(leaf);
+    let value = tree.clone().unbind();
+    match given(is_leaf) {
+        None => ferrax_tree::flatten::flatten_into::<PyHost, _, _, ()>(tree.py(), value, &mut (), &mut push, None)?,
+        Some(is_leaf) => {
+            let mut question = |value: &Py<PyAny>| ask(is_leaf.call1((value,))?);
+            ferrax_tree::flatten::flatten_into::<PyHost, _, _, ()>(
+                tree.py(),
+                value,
+                &mut (),
+                &mut push,
+                Some(&mut question),
+            )?;
+        }
+    }
+    Ok(leaves)
+}
+
 fn leaves<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     const P: Params = Params::new("tree_leaves", &["tree", "is_leaf"], 1, 2);
     let [tree, is_leaf] = P.parse::<2>(args)?;
-    let mut leaves = Leaves::new();
-    flatten_with(&*required(tree)?, is_leaf, &mut leaves)?;
-    Ok(list(args.py(), leaves)?.into_any())
+    Ok(list(args.py(), only_leaves(&*required(tree)?, is_leaf)?)?.into_any())
 }
 
 fn structure<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -132,7 +151,7 @@ fn structure<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
 fn tree_unflatten<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     const P: Params = Params::new("tree_unflatten", &["treedef", "leaves"], 2, 2);
     let [tree, leaves] = P.parse::<2>(args)?;
-    let leaves: Leaves = required(leaves)?.try_iter()?.map(|leaf| leaf.map(Bound::unbind)).collect::<PyResult<_>>()?;
+    let leaves = super::collect(&*required(leaves)?)?;
     Ok(unflatten(args.py(), treedef(&*required(tree)?)?, leaves)?.into_bound(args.py()))
 }
 
@@ -282,9 +301,7 @@ fn map_with_path<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
 fn all<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     const P: Params = Params::new("tree_all", &["tree", "is_leaf"], 1, 1);
     let [tree, is_leaf] = P.parse::<2>(args)?;
-    let mut leaves = Leaves::new();
-    flatten_with(&*required(tree)?, is_leaf, &mut leaves)?;
-    for leaf in leaves {
+    for leaf in only_leaves(&*required(tree)?, is_leaf)? {
         if !leaf.bind(args.py()).is_truthy()? {
             return Ok(PyBool::new(args.py(), false).to_owned().into_any());
         }
@@ -297,9 +314,7 @@ fn reduce<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     let py = args.py();
     let [function, tree, initializer, is_leaf] = P.parse::<4>(args)?;
     let function = required(function)?;
-    let mut leaves = Leaves::new();
-    flatten_with(&*required(tree)?, is_leaf, &mut leaves)?;
-    let mut leaves = leaves.into_iter();
+    let mut leaves = only_leaves(&*required(tree)?, is_leaf)?.into_iter();
     let Some(mut result) = initializer.map(|i| i.to_owned().unbind()).or_else(|| leaves.next()) else {
         return Err(PyTypeError::new_err("reduce() of empty iterable with no initial value"));
     };

@@ -20,7 +20,7 @@ use ferrax_tree::prefix::leaf_counts;
 use ferrax_tree::{Builder, Children, Kind};
 use pyo3::Borrowed;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyList, PyString};
 use smallvec::SmallVec;
 
 pub use host::{Object, PyHost, TreeDef};
@@ -47,6 +47,14 @@ pub fn flatten_until(
     is_leaf: &mut dyn FnMut(&Py<PyAny>) -> PyResult<bool>,
 ) -> PyResult<TreeDef> {
     ferrax_tree::flatten(object.py(), object.clone().unbind(), &mut |leaf| leaves.push(leaf), Some(is_leaf))
+}
+
+/// The items of an iterable.
+pub fn collect(iterable: &Bound<'_, PyAny>) -> PyResult<Leaves> {
+    if let Ok(list) = iterable.cast_exact::<PyList>() {
+        return Ok(list.iter().map(Bound::unbind).collect());
+    }
+    iterable.try_iter()?.map(|item| item.map(Bound::unbind)).collect()
 }
 
 /// The object of that structure with those leaves.

@@ -8,7 +8,6 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{ffi, intern};
-use smallvec::SmallVec;
 
 use super::host::{Object, PyHost};
 use super::keys;
@@ -73,22 +72,22 @@ fn push_list(object: &Bound<'_, PyAny>, children: &mut Children<Py<PyAny>>) -> P
     Ok(())
 }
 
-/// Keys and values of a dictionary, sorted by key.
-fn sorted_items<'py>(dict: &Bound<'py, PyDict>) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
-    let mut items: Vec<_> = dict.iter().collect();
-    sort_items(&mut items)?;
-    Ok(items)
-}
-
-fn sort_items<'py>(items: &mut Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>) -> PyResult<()> {
-    match order(items) {
+/// Pushes the keys and the values of a dictionary, sorted by key.
+fn push_items(dict: &Bound<'_, PyDict>, keys: &mut Vec<Object>, values: &mut Children<Py<PyAny>>) -> PyResult<()> {
+    let py = dict.py();
+    keys.reserve_exact(dict.len());
+    values.reserve(dict.len());
+    for (key, value) in dict.iter() {
+        keys.push(Object(key.unbind()));
+        values.push(value.unbind());
+    }
+    match order(py, keys) {
         Order::Sorted => Ok(()),
         Order::Permuted(order) => {
-            let mut old: SmallVec<[Option<_>; 16]> = items.drain(..).map(Some).collect();
-            items.extend(order.into_iter().filter_map(|i| old[i as usize].take()));
+            permute(order, keys, values);
             Ok(())
         }
-        Order::Unknown => sort_generally(items),
+        Order::Unknown => sort_generally(dict, keys, values),
     }
 }
 
@@ -96,30 +95,57 @@ fn sort_items<'py>(items: &mut Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>) -> P
 enum Order {
     Sorted,
     /// The indices in sorted order.
-    Permuted(SmallVec<[u32; 32]>),
+    Permuted(Vec<u32>),
     Unknown,
 }
 
-fn order(items: &[(Bound<'_, PyAny>, Bound<'_, PyAny>)]) -> Order {
-    if items.len() < 2 {
+fn order(py: Python<'_>, keys: &[Object]) -> Order {
+    if keys.len() < 2 {
         return Order::Sorted;
     }
-    let strings: Option<SmallVec<[&str; 32]>> =
-        items.iter().map(|(k, _)| k.cast_exact::<PyString>().ok()?.to_str().ok()).collect();
-    if let Some(strings) = strings {
-        return order_of(&strings);
-    }
-    let integers: Option<SmallVec<[i64; 32]>> = items.iter().map(|(k, _)| small_int(k)).collect();
-    integers.map_or(Order::Unknown, |integers| order_of(&integers))
+    order_by(keys, |key| key.0.bind(py).cast_exact::<PyString>().ok()?.to_str().ok())
+        .or_else(|| order_by(keys, |key| small_int(key.0.bind(py))))
+        .unwrap_or(Order::Unknown)
 }
 
-fn order_of<K: Ord>(keys: &[K]) -> Order {
-    if keys.is_sorted() {
-        return Order::Sorted;
+/// The order by what stands for each key; none when something does not stand for some key.
+fn order_by<'a, K: Ord>(keys: &'a [Object], stand_in: impl Fn(&'a Object) -> Option<K>) -> Option<Order> {
+    let mut last = stand_in(&keys[0])?;
+    let mut sorted = true;
+    for key in &keys[1..] {
+        let next = stand_in(key)?;
+        if next < last {
+            sorted = false;
+            break;
+        }
+        last = next;
     }
-    let mut order: SmallVec<[u32; 32]> = (0..keys.len() as u32).collect();
-    order.sort_unstable_by(|a, b| keys[*a as usize].cmp(&keys[*b as usize]));
-    Order::Permuted(order)
+    if sorted {
+        return Some(Order::Sorted);
+    }
+    let mut pairs = Vec::with_capacity(keys.len());
+    for (i, key) in keys.iter().enumerate() {
+        pairs.push((stand_in(key)?, i as u32));
+    }
+    pairs.sort_unstable();
+    Some(Order::Permuted(pairs.into_iter().map(|(_, i)| i).collect()))
+}
+
+/// Puts at each place what is at the place that `order` names, in both slices.
+fn permute<A, B>(mut order: Vec<u32>, a: &mut [A], b: &mut [B]) {
+    for start in 0..order.len() {
+        let mut place = start;
+        loop {
+            let next = order[place] as usize;
+            order[place] = place as u32;
+            if next == start {
+                break;
+            }
+            a.swap(place, next);
+            b.swap(place, next);
+            place = next;
+        }
+    }
 }
 
 fn small_int(key: &Bound<'_, PyAny>) -> Option<i64> {
@@ -135,62 +161,50 @@ fn small_int(key: &Bound<'_, PyAny>) -> Option<i64> {
 }
 
 /// By Python's own comparisons.
-fn sort_generally<'py>(items: &mut Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>) -> PyResult<()> {
-    let py = items[0].0.py();
-    let dict = PyDict::new(py);
-    for (key, value) in items.iter() {
-        dict.set_item(key, value)?;
-    }
-    let keys = PyList::new(py, items.iter().map(|(k, _)| k))?;
-    keys.sort().map_err(|cause| {
+fn sort_generally(dict: &Bound<'_, PyDict>, keys: &mut Vec<Object>, values: &mut Children<Py<PyAny>>) -> PyResult<()> {
+    let py = dict.py();
+    let sorted = PyList::new(py, keys.iter().map(|k| &k.0))?;
+    sorted.sort().map_err(|cause| {
         let error = PyValueError::new_err("Comparator raised exception while sorting pytree dictionary keys.");
         error.set_cause(py, Some(cause));
         error
     })?;
-    items.clear();
-    for key in keys {
+    keys.clear();
+    values.clear();
+    for key in sorted {
         if let Some(value) = dict.get_item(&key)? {
-            items.push((key, value));
+            keys.push(Object(key.unbind()));
+            values.push(value.unbind());
         }
     }
     Ok(())
 }
 
-fn open_dict(object: &Bound<'_, PyAny>, children: &mut Children<Py<PyAny>>) -> PyResult<Found> {
-    let items = sorted_items(object.cast::<PyDict>()?)?;
-    children.reserve(items.len());
-    let mut keys = Vec::with_capacity(items.len());
-    for (key, value) in items {
-        keys.push(Object(key.unbind()));
-        children.push(value.unbind());
-    }
-    Ok(Kind::Dict(keys.into()))
-}
-
-/// Keys and values of an `OrderedDict` in its order, or of a `defaultdict` sorted.
-fn mapping_items<'py>(
-    object: &Bound<'py, PyAny>,
-    sorted: bool,
-) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
-    if sorted {
-        return sorted_items(object.cast::<PyDict>()?);
-    }
-    object.call_method0(intern!(object.py(), "items"))?.try_iter()?.map(|item| item?.extract()).collect()
-}
-
-/// The auxiliary data of an `OrderedDict` (its keys) or of a `defaultdict` (factory and keys).
-fn mapping_aux<'py>(
-    object: &Bound<'py, PyAny>,
-    items: &[(Bound<'py, PyAny>, Bound<'py, PyAny>)],
-    sorted: bool,
-) -> PyResult<Object> {
+/// Opens an `OrderedDict` (data: its keys in its order) or a `defaultdict` (data: factory and sorted keys).
+fn open_mapping(object: &Bound<'_, PyAny>, sorted: bool, children: &mut Children<Py<PyAny>>) -> PyResult<Object> {
     let py = object.py();
-    let keys = PyTuple::new(py, items.iter().map(|(k, _)| k))?;
+    let mut keys = Vec::new();
+    if sorted {
+        push_items(object.cast::<PyDict>()?, &mut keys, children)?;
+    } else {
+        for item in object.call_method0(intern!(py, "items"))?.try_iter()? {
+            let (key, value): (Py<PyAny>, Py<PyAny>) = item?.extract()?;
+            keys.push(Object(key));
+            children.push(value);
+        }
+    }
+    let keys = PyTuple::new(py, keys.into_iter().map(|k| k.0))?;
     if !sorted {
         return Ok(Object(keys.into_any().unbind()));
     }
     let factory = object.getattr(intern!(py, "default_factory"))?;
     Ok(Object((factory, keys).into_pyobject(py)?.into_any().unbind()))
+}
+
+fn open_dict(object: &Bound<'_, PyAny>, children: &mut Children<Py<PyAny>>) -> PyResult<Found> {
+    let mut keys = Vec::new();
+    push_items(object.cast::<PyDict>()?, &mut keys, children)?;
+    Ok(Kind::Dict(keys.into()))
 }
 
 /// What a flatten function returned, checked to be a pair.
@@ -303,13 +317,8 @@ impl Registered {
         let aux = match &self.container {
             Container::Functions(functions) => functions.open(object, children)?,
             Container::Dataclass(fields) => fields.open(object, children)?,
-            Container::OrderedDict | Container::DefaultDict => {
-                let sorted = matches!(self.container, Container::DefaultDict);
-                let items = mapping_items(object, sorted)?;
-                let aux = mapping_aux(object, &items, sorted)?;
-                children.extend(items.into_iter().map(|(_, value)| value.unbind()));
-                aux
-            }
+            Container::OrderedDict => open_mapping(object, false, children)?,
+            Container::DefaultDict => open_mapping(object, true, children)?,
             Container::Builtin => Object(object.py().None()),
         };
         Ok(Kind::Custom(self, aux))
@@ -415,7 +424,15 @@ fn look_up(object: &Bound<'_, PyAny>, keys: &[Object], children: &mut Children<P
     if dict.len() != keys.len() {
         return Ok(false);
     }
-    for key in keys {
+    children.reserve(keys.len());
+    // as long as the dictionary has the very same keys in the same order, nothing needs to be looked up
+    for (expected, (key, value)) in keys.iter().zip(dict.iter()) {
+        if !key.is(&expected.0) {
+            break;
+        }
+        children.push(value.unbind());
+    }
+    for key in &keys[children.len()..] {
         match dict.get_item(key.0.bind(object.py()))? {
             Some(value) => children.push(value.unbind()),
             None => return Ok(false),

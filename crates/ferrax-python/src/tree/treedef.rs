@@ -38,7 +38,7 @@ impl PyTreeDef {
     /// The tree of this structure with the given leaves.
     #[pyo3(signature = (leaves, /))]
     fn unflatten(&self, leaves: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let leaves: Leaves = leaves.try_iter()?.map(|leaf| leaf.map(Bound::unbind)).collect::<PyResult<_>>()?;
+        let leaves = super::collect(leaves)?;
         guarded(|py| unflatten(py, &self.0, leaves))
     }
 
