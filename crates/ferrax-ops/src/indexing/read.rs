@@ -1,0 +1,183 @@
+//! `x[…]` and `x.at[…].get(…)`.
+
+use super::direct::Region;
+use super::plan::plan;
+use super::{Index, Part, Resolved, direct_operand, resolve};
+use crate::common::with_unit_axes;
+use crate::dynamic_slice::dynamic_slice;
+use crate::gather_scatter::{GatherOptions, gather};
+use crate::slice::slice;
+use crate::{reshape, rev, squeeze};
+use ferrax_base::{DType, Result, Scalar, Shape};
+use ferrax_ir::{Lit, Value};
+use ferrax_loops::IndexMode;
+use smallvec::{SmallVec, smallvec};
+
+/// Results above this many bytes go through the engine, which has more than one thread.
+const DIRECT_LIMIT: usize = 256 << 10;
+
+/// What `x.at[…].get` takes besides the index.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadOptions {
+    /// What out-of-bounds entries give; `None` promises that there are none (they are clamped).
+    pub mode: Option<IndexMode>,
+    /// The value of out-of-bounds entries in mode `FillOrDrop`.
+    pub fill: Option<Scalar>,
+    /// The indices are promised to be sorted.
+    pub sorted: bool,
+    /// The indices are promised to be unique.
+    pub unique: bool,
+    /// Negative integers do not count from the end: they are out of bounds.
+    pub raw: bool,
+}
+
+/// `x[indices]`.
+pub fn index(x: &Value, indices: &[Index]) -> Result<Value> {
+    get(x, indices, ReadOptions::default())
+}
+
+/// `x.at[indices].get(…)`.
+pub fn get(x: &Value, indices: &[Index], options: ReadOptions) -> Result<Value> {
+    let Resolved { parts, inserted } = resolve(x.shape(), indices, options.raw)?;
+    let x = &with_unit_axes(x, &inserted)?;
+    let fills = options.mode == Some(IndexMode::FillOrDrop);
+    let dynamic = parts.iter().any(|p| matches!(p, Part::Array(_)));
+    if !dynamic && (!fills || in_bounds(x.shape(), &parts)) {
+        return basic(x, &parts);
+    }
+    let window = |p: &Part| match p {
+        Part::Array(v) => v.rank() == 0,
+        _ => true,
+    };
+    if !fills && parts.iter().all(window) {
+        return dynamic_window(x, &parts, options.raw);
+    }
+    let plan = plan(x.shape(), &parts, options.raw)?;
+    let gathering = GatherOptions {
+        mode: options.mode.unwrap_or(IndexMode::PromiseInBounds),
+        fill: options.fill,
+        sorted: options.sorted || plan.ordered,
+        unique: options.unique || plan.ordered,
+    };
+    let out = gather(x, &plan.indices, &plan.dims, &plan.slice_sizes, gathering)?;
+    reshape(&out, &plan.shape)
+}
+
+/// The parts that concern operand axes, with the axis.
+fn axis_parts(parts: &[Part]) -> impl Iterator<Item = (usize, &Part)> {
+    parts.iter().filter(|p| !matches!(p, Part::New)).enumerate()
+}
+
+fn in_bounds(shape: &[usize], parts: &[Part]) -> bool {
+    axis_parts(parts).all(|(d, p)| !matches!(p, Part::Int(i) if !(0..shape[d] as i64).contains(i)))
+}
+
+/// Integers, slices and new axes only.
+fn basic(x: &Value, parts: &[Part]) -> Result<Value> {
+    if let Some(array) = direct_operand(x)
+        && let Some(region) = Region::of(array.aval(), parts, true)
+    {
+        if region.shape == array.aval().shape && whole(x.shape(), parts) {
+            return Ok(x.clone());
+        }
+        let bytes = region.shape.iter().product::<usize>() * array.aval().dtype.size();
+        if bytes <= DIRECT_LIMIT {
+            return Ok(Value::Array(region.read(array)?));
+        }
+    }
+    let rank = x.rank();
+    let (mut start, mut limit, mut strides): (Shape, Shape, Shape) = Default::default();
+    let (mut reversed, mut dropped): (Shape, Shape) = Default::default();
+    for (d, part) in axis_parts(parts) {
+        let (first, past, step) = match part {
+            Part::Int(i) => {
+                dropped.push(d);
+                let i = (*i).clamp(0, x.shape()[d] as i64 - 1) as usize;
+                (i, i + 1, 1)
+            }
+            Part::Slice { len: 0, start, .. } => (*start, *start, 1),
+            Part::Slice { start, step, len } => {
+                let size = step.unsigned_abs();
+                let span = (len - 1) * size;
+                if *step < 0 {
+                    reversed.push(d);
+                    (start - span, start + 1, size)
+                } else {
+                    (*start, start + span + 1, size)
+                }
+            }
+            _ => (0, x.shape()[d], 1),
+        };
+        start.push(first);
+        limit.push(past);
+        strides.push(step);
+    }
+    debug_assert_eq!(start.len(), rank);
+    let unit = strides.iter().all(|&s| s == 1);
+    let out = slice(x, &start, &limit, if unit { None } else { Some(&strides) })?;
+    let out = if reversed.is_empty() { out } else { rev(&out, &reversed)? };
+    let out = if dropped.is_empty() { out } else { squeeze(&out, &dropped)? };
+    new_axes(&out, parts)
+}
+
+fn whole(shape: &[usize], parts: &[Part]) -> bool {
+    axis_parts(parts).all(|(d, p)| matches!(p, Part::Slice { start: 0, step: 1, len } if *len == shape[d]))
+        && parts.len() == shape.len()
+}
+
+/// The new axes of an index, once integers have lost theirs.
+fn new_axes(x: &Value, parts: &[Part]) -> Result<Value> {
+    let kept = parts.iter().filter(|p| !matches!(p, Part::Int(_) | Part::Array(_)));
+    let at: SmallVec<[usize; 4]> = kept.enumerate().filter(|(_, p)| matches!(p, Part::New)).map(|(i, _)| i).collect();
+    with_unit_axes(x, &at)
+}
+
+/// Integers known at run time beside static integers and slices: one dynamic slice, then static slices.
+fn dynamic_window(x: &Value, parts: &[Part], raw: bool) -> Result<Value> {
+    let weak = |i: i64| Value::Lit(Lit { scalar: Scalar::from_i64(DType::I32, i), weak: true });
+    let mut starts = Vec::with_capacity(x.rank());
+    let mut sizes = Shape::from_slice(x.shape());
+    let mut dropped = Shape::new();
+    let mut rest: SmallVec<[Part; 6]> = smallvec![];
+    let mut dtype = None;
+    for (d, part) in axis_parts(parts) {
+        match part {
+            Part::Array(v) => {
+                if x.shape()[d] == 0 {
+                    ferrax_base::bail!(Index, "index is out of bounds for axis {d} with size 0");
+                }
+                starts.push(v.clone());
+                dtype = dtype.or(Some(v.dtype()));
+            }
+            Part::Int(i) => starts.push(weak((*i).clamp(0, x.shape()[d] as i64 - 1))),
+            Part::Slice { start, step: 1, len } => {
+                starts.push(weak(*start as i64));
+                sizes[d] = *len;
+                continue;
+            }
+            _ => {
+                starts.push(weak(0));
+                continue;
+            }
+        }
+        sizes[d] = 1;
+        dropped.push(d);
+    }
+    // Index arrays of different dtypes meet in int32.
+    if starts.iter().any(|s| !s.weak() && Some(s.dtype()) != dtype) || starts.iter().any(|s| s.dtype().bits() < 32) {
+        for s in &mut starts {
+            if !matches!(s, Value::Lit(_)) {
+                *s = crate::convert_element_type(s, DType::I32)?;
+            }
+        }
+    }
+    let out = squeeze(&dynamic_slice(x, &starts, &sizes, &[!raw])?, &dropped)?;
+    for part in parts {
+        match part {
+            Part::Slice { step: 1, len, .. } => rest.push(Part::Slice { start: 0, step: 1, len: *len }),
+            Part::Slice { .. } | Part::New => rest.push(part.clone()),
+            Part::Int(_) | Part::Array(_) => {}
+        }
+    }
+    basic(&out, &rest)
+}

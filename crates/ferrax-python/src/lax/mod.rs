@@ -1,0 +1,22 @@
+//! The functions of `ferrax.lax` in Rust, one file a family; `python/ferrax/lax` adds signatures and docstrings.
+
+use pyo3::prelude::*;
+
+pub mod args;
+mod dot;
+mod gather_scatter;
+mod rng;
+mod slice;
+mod sort;
+
+/// Adds the submodule `_ferrax.lax`.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let lax = PyModule::new(m.py(), "lax")?;
+    slice::register(&lax)?;
+    gather_scatter::register(&lax)?;
+    dot::register(&lax)?;
+    sort::register(&lax)?;
+    rng::register(&lax)?;
+    m.add_submodule(&lax)?;
+    m.py().import("sys")?.getattr("modules")?.set_item("ferrax._ferrax.lax", &lax)
+}
