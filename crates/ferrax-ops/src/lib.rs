@@ -10,12 +10,18 @@ pub mod callback;
 pub mod common;
 pub mod control;
 pub mod cumulative;
+pub mod dot;
+pub mod dynamic_slice;
 pub mod elementwise;
+pub mod gather_scatter;
+pub mod indexing;
 pub mod numbers;
 pub mod reduce;
 pub mod registry;
+pub mod rng;
 pub mod shape;
 pub mod slice;
+pub mod sort;
 pub mod window;
 
 pub use cumulative::*;

@@ -13,6 +13,12 @@ pub fn all() -> Vec<&'static dyn Primitive> {
     out.extend(crate::reduce::PRIMITIVES);
     out.extend(crate::cumulative::PRIMITIVES);
     out.extend(crate::window::PRIMITIVES);
+    out.extend(crate::slice::PRIMITIVES);
+    out.extend(crate::dynamic_slice::PRIMITIVES);
+    out.extend(crate::gather_scatter::PRIMITIVES);
+    out.extend(crate::dot::PRIMITIVES);
+    out.extend(crate::sort::PRIMITIVES);
+    out.extend(crate::rng::PRIMITIVES);
     out.extend(STRUCTURAL);
     out.extend(crate::control::PRIMITIVES);
     out.extend(crate::callback::PRIMITIVES);

@@ -9,6 +9,7 @@
 use crate::aval::ShapedArray;
 use crate::devices::{self, Device, SingleDeviceSharding};
 use crate::errors::IntoPyResult;
+use crate::indexing::{self, IndexUpdateHelper};
 use crate::{dtypes, host, numpy_interop, tracer, ufunc};
 use ferrax::numpy as np;
 use ferrax_base::DType;
@@ -310,6 +311,21 @@ impl PyArray {
             return Err(PyTypeError::new_err("iteration over a 0-d array"));
         }
         Bound::new(slf.py(), Rows { of: slf.clone().unbind(), next: std::sync::atomic::AtomicUsize::new(0) })
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        indexing::getitem(slf, index)
+    }
+
+    fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = (index, value);
+        Err(indexing::immutable())
+    }
+
+    /// Functional updates: `x.at[index].set(values)` and its siblings.
+    #[getter]
+    fn at(slf: &Bound<'_, Self>) -> IndexUpdateHelper {
+        IndexUpdateHelper::new(slf.clone())
     }
 
     #[pyo3(signature = (*args))]

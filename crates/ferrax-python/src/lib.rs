@@ -15,6 +15,8 @@ pub mod dtypes;
 pub mod errors;
 pub mod fastcall;
 pub mod host;
+pub mod indexing;
+pub mod lax;
 pub mod numpy_interop;
 pub mod tracer;
 pub mod tree;
@@ -29,6 +31,8 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     aval::register(m)?;
     array::register(m)?;
     host::register(m)?;
+    indexing::register(m)?;
+    lax::register(m)?;
     tracer::register(m)?;
     devices::register(m)?;
     config::register(m)?;

@@ -1,0 +1,141 @@
+"""Sorting and selection of the largest entries."""
+
+from ferrax._ferrax import lax as _lax
+
+__all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "top_k"]
+
+
+def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1):
+    """Arrays sorted along one axis by the first of them.
+
+    NaN comes last, and -0.0 equals 0.0. Complex numbers compare by real, then by imaginary part.
+
+    Args:
+      operand: array, or a sequence of arrays of one shape that are sorted together.
+      dimension: the axis to sort along.
+      is_stable: equal keys keep their order.
+      num_keys: how many operands, from the first, are compared; ties of one are broken by the next.
+
+    Returns:
+      Array, or a tuple of arrays when a sequence was given.
+
+    Example:
+      >>> import ferrax.numpy as jnp
+      >>> from ferrax import lax
+      >>> lax.sort((jnp.array([3, 1, 2]), jnp.array([0, 1, 2])))
+      (Array([1, 2, 3], dtype=int32), Array([1, 2, 0], dtype=int32))
+    """
+    if isinstance(operand, list | tuple):
+        return tuple(_lax.sort(list(operand), dimension, is_stable, num_keys))
+    return _lax.sort([operand], dimension, is_stable, num_keys)[0]
+
+
+def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True):
+    """Keys sorted along one axis, and values moved along with them.
+
+    Args:
+      keys: array to sort by.
+      values: array of the same shape.
+      dimension: the axis to sort along.
+      is_stable: equal keys keep their order.
+
+    Returns:
+      Sorted keys, and the values in their order.
+
+    Example:
+      >>> import ferrax.numpy as jnp
+      >>> from ferrax import lax
+      >>> lax.sort_key_val(jnp.array([2.0, 1.0]), jnp.array([7, 8]))[1]
+      Array([8, 7], dtype=int32)
+    """
+    k, v = _lax.sort([keys, values], dimension, is_stable, 1)
+    return k, v
+
+
+def top_k(operand, k: int, *, axis: int = -1):
+    """The largest entries along one axis, in descending order, and where they are.
+
+    Of equal entries the one with the lower index comes first.
+
+    Args:
+      operand: array of a real dtype.
+      k: how many entries.
+      axis: the axis to select along.
+
+    Returns:
+      A list of the entries and their int32 indices, each with size ``k`` on the axis.
+
+    Raises:
+      ValueError: ``k`` is negative or larger than the axis.
+
+    Example:
+      >>> import ferrax.numpy as jnp
+      >>> from ferrax import lax
+      >>> lax.top_k(jnp.array([1.0, 5.0, 3.0]), 2)
+      [Array([5., 3.], dtype=float32), Array([1, 2], dtype=int32)]
+    """
+    return _lax.top_k(operand, k, axis)
+
+
+def approx_max_k(
+    operand,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+):
+    """The largest entries along one axis; exact on the CPU.
+
+    Args:
+      operand: array of a floating dtype.
+      k: how many entries.
+      reduction_dimension: the axis to select along.
+      recall_target: the share of true results wanted, met by the exact answer.
+      reduction_input_size_override: size of the whole problem when this is a part of it; not needed here.
+      aggregate_to_topk: reduce the result to ``k`` entries.
+
+    Returns:
+      A tuple of the entries in descending order and their int32 indices.
+
+    Example:
+      >>> import ferrax.numpy as jnp
+      >>> from ferrax import lax
+      >>> lax.approx_max_k(jnp.array([1.0, 5.0, 3.0]), 1)[1]
+      Array([1], dtype=int32)
+    """
+    del recall_target, reduction_input_size_override, aggregate_to_topk
+    values, indices = _lax.approx_k(operand, k, reduction_dimension, True)
+    return values, indices
+
+
+def approx_min_k(
+    operand,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+):
+    """The smallest entries along one axis; exact on the CPU.
+
+    Args:
+      operand: array of a floating dtype.
+      k: how many entries.
+      reduction_dimension: the axis to select along.
+      recall_target: the share of true results wanted, met by the exact answer.
+      reduction_input_size_override: size of the whole problem when this is a part of it; not needed here.
+      aggregate_to_topk: reduce the result to ``k`` entries.
+
+    Returns:
+      A tuple of the entries in ascending order and their int32 indices.
+
+    Example:
+      >>> import ferrax.numpy as jnp
+      >>> from ferrax import lax
+      >>> lax.approx_min_k(jnp.array([4.0, 5.0, 3.0]), 2)[0]
+      Array([3., 4.], dtype=float32)
+    """
+    del recall_target, reduction_input_size_override, aggregate_to_topk
+    values, indices = _lax.approx_k(operand, k, reduction_dimension, False)
+    return values, indices
