@@ -9,7 +9,7 @@ mod gather;
 mod scatter;
 mod take;
 
-pub use gather::{GATHER, GatherOptions, GatherParams, gather};
+pub use gather::{Fill, GATHER, GatherOptions, GatherParams, gather};
 pub use scatter::{
     SCATTER, SCATTER_ADD, SCATTER_MAX, SCATTER_MIN, SCATTER_MUL, SCATTER_SUB, ScatterOptions, ScatterParams, scatter,
 };
