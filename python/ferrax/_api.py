@@ -477,15 +477,10 @@ def jacfwd(
         of_active, active = _active(fun, argnums, args, kwargs)
         point = active[0] if isinstance(argnums, int) else active
         _check_real(point, "jacfwd", holomorphic)
-        kept: list[Any] = []
+        main = (lambda *a: of_active(*a)[0]) if has_aux else of_active
 
         def push(*tangents: Any) -> Any:
-            if has_aux:
-                value, tangent, aux = jvp(of_active, active, tangents, has_aux=True)
-                kept.append(aux)
-            else:
-                _, tangent = jvp(of_active, active, tangents)
-            return tangent
+            return jvp(main, active, tangents)[1]
 
         leaves, structure = tree_util.tree_flatten(point)
         basis = _std_basis(point)
@@ -493,8 +488,7 @@ def jacfwd(
         jac = tree_util.tree_map(lambda column: _unravel(column, leaves, structure, axis=-1), rows)
         if not has_aux:
             return jac
-        aux = of_active(*active)[1]
-        return jac, aux
+        return jac, of_active(*active)[1]
 
     return _named(jacobian_of, fun, "Jacobian")
 
