@@ -122,6 +122,20 @@ impl From<Array> for Value {
     }
 }
 
+/// A weakly typed constant, as a Python `float` is.
+impl From<f32> for Value {
+    fn from(v: f32) -> Self {
+        Value::Lit(Lit { scalar: Scalar::from_f64(DType::F32, f64::from(v)), weak: true })
+    }
+}
+
+/// A weakly typed constant, as a Python `int` is.
+impl From<i32> for Value {
+    fn from(v: i32) -> Self {
+        Value::Lit(Lit { scalar: Scalar::from_i64(DType::I32, i64::from(v)), weak: true })
+    }
+}
+
 impl From<Tracer> for Value {
     fn from(t: Tracer) -> Self {
         Value::Tracer(t)

@@ -3,7 +3,8 @@
 //! [`init`] connects the dispatcher to `ferrax_ir::bind`; everything else in the workspace stages or transforms
 //! operations, this crate runs them. There is no Python here.
 //!
-//! Read next: [`dispatch`] for how one operation runs, [`executable`] for programs, [`device`] for placement.
+//! Read next: [`dispatch`] for how one operation runs, [`executable`] for programs, [`device`] for placement,
+//! [`function`] for transformations of closures.
 
 pub mod cache;
 pub mod debug;
@@ -11,11 +12,15 @@ pub mod device;
 pub mod direct;
 pub mod dispatch;
 pub mod executable;
+pub mod function;
 pub mod numpy;
 
 pub use executable::{Executable, executable};
+pub use ferrax_base::error;
 pub use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, Scalar, Shape};
 pub use ferrax_ir::{Array, DeviceId, JaxprRef, Value, Values};
+pub use ferrax_ops as ops;
+pub use function::{grad, jit, jvp, value_and_grad, vjp, vmap};
 
 /// Makes operations on concrete values run through this crate. Cheap, and needed once; later calls do nothing.
 pub fn init() {

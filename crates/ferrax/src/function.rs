@@ -1,0 +1,189 @@
+//! Transformations of Rust closures: [`jit`], [`grad`], [`value_and_grad`], [`jvp`], [`vjp`], [`vmap`].
+//!
+//! A function takes and gives flat lists of [`Value`]s. The closures may be nested at will: `jit` of `grad` of
+//! `vmap` composes as in Python, and without `jit` values inside are concrete.
+//!
+//! ```
+//! use ferrax::function::{Data, grad, jit};
+//! use ferrax::{Value, numpy};
+//! # fn main() -> ferrax::Result<()> {
+//! let f = |v: &[Value]| numpy::multiply(&numpy::sin(&v[0])?, &v[0]);
+//! let slope = jit("slope", grad(f));
+//! let out = slope.call(&[Value::from(1.5_f32)])?;
+//! assert!((out[0].to_f64()? - (1.5_f64.cos() * 1.5 + 1.5_f64.sin())).abs() < 1e-6);
+//! # Ok(()) }
+//! ```
+
+use crate::executable::{Executable, executable, materialize};
+use ferrax_base::{Aval, Buffer, DType, Result, Scalar, bail, config, error};
+use ferrax_ir::{Array, DebugInfo, JaxprRef, Value};
+use ferrax_ops::control::jit::jit_call;
+use ferrax_transform::batching::place_axis;
+use ferrax_transform::linearize::{Linearized, linearize};
+use ferrax_transform::structural::instantiate;
+use ferrax_transform::{VmapAxis, stage};
+use std::sync::{Arc, Mutex};
+
+/// Data from Rust and back.
+pub trait Data: Sized {
+    /// A one-dimensional array of these numbers.
+    fn vector(data: &[f32]) -> Result<Self>;
+    /// An array of this shape (row-major) of these numbers; errors when the sizes differ.
+    fn array(data: &[f32], shape: &[usize]) -> Result<Self>;
+    /// The elements as `f32`; errors for tracers.
+    fn to_vec(&self) -> Result<Vec<f32>>;
+    /// The one element; errors for tracers and for larger arrays.
+    fn to_f64(&self) -> Result<f64>;
+}
+
+impl Data for Value {
+    fn vector(data: &[f32]) -> Result<Value> {
+        Value::array(data, &[data.len()])
+    }
+
+    fn array(data: &[f32], shape: &[usize]) -> Result<Value> {
+        let aval = Aval::new(DType::F32, shape);
+        if aval.size() != data.len() {
+            bail!(Value, "{} numbers cannot fill an array of shape {}", data.len(), ferrax_base::shape::Tuple(shape));
+        }
+        Ok(Value::Array(Array::new(aval, Buffer::from_slice(data)?)))
+    }
+
+    fn to_vec(&self) -> Result<Vec<f32>> {
+        let array = materialize(self.clone())?;
+        let (dtype, pin) = (array.aval().dtype, array.pin()?);
+        let element = |b: &[u8]| Scalar::from_bytes(dtype, b).to_f64() as f32;
+        Ok(pin.bytes().chunks_exact(dtype.size()).map(element).collect())
+    }
+
+    fn to_f64(&self) -> Result<f64> {
+        Ok(materialize(self.clone())?.item()?.to_f64())
+    }
+}
+
+/// A compiled function: traced once per signature of its arguments.
+pub struct Jit<F> {
+    name: Arc<str>,
+    fun: F,
+    programs: Mutex<Vec<(Vec<Aval>, u64, JaxprRef, Arc<Executable>)>>,
+}
+
+/// Compiles a function; `name` is what programs and messages call it.
+pub fn jit<F: Fn(&[Value]) -> Result<Vec<Value>>>(name: &str, fun: F) -> Jit<F> {
+    crate::init();
+    Jit { name: name.into(), fun, programs: Mutex::default() }
+}
+
+impl<F: Fn(&[Value]) -> Result<Vec<Value>>> Jit<F> {
+    /// Runs the function, tracing it first when these types are new.
+    pub fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
+        let avals: Vec<Aval> = args.iter().map(Value::aval).collect();
+        let config = config::trace_key();
+        let traced = args.iter().any(|v| v.as_tracer().is_some()) || !ferrax_ir::trace::is_eager();
+        let known = {
+            let programs = self.programs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            programs.iter().find(|(a, c, ..)| *a == avals && *c == config).map(|(_, _, j, e)| (j.clone(), e.clone()))
+        };
+        let (jaxpr, exe) = match known {
+            Some(found) => found,
+            None => {
+                let staged = stage("jit", DebugInfo::named(&self.name), &avals, &self.fun)?;
+                let jaxpr: JaxprRef = staged.jaxpr.into();
+                if !staged.captured.is_empty() {
+                    let all: Vec<Value> = staged.captured.into_iter().chain(args.iter().cloned()).collect();
+                    return Ok(jit_call(self.name.clone(), jaxpr, false, &all)?.into_vec());
+                }
+                let exe = executable(&jaxpr)?;
+                let mut programs = self.programs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                programs.push((avals, config, jaxpr.clone(), exe.clone()));
+                (jaxpr, exe)
+            }
+        };
+        if traced {
+            return Ok(jit_call(self.name.clone(), jaxpr, false, args)?.into_vec());
+        }
+        Ok(exe.run(args, &[])?.into_vec())
+    }
+
+    /// The program for arguments of these types.
+    pub fn jaxpr(&self, avals: &[Aval]) -> Result<JaxprRef> {
+        Ok(stage("jit", DebugInfo::named(&self.name), avals, &self.fun)?.jaxpr.into())
+    }
+}
+
+fn scalar_seed(lin: &Linearized) -> Result<Value> {
+    let out = &lin.outs[0];
+    if out.rank() != 0 || !out.dtype().is_float() {
+        bail!(Type, "Gradient only defined for scalar-output functions. Output had type: {}.", out.aval());
+    }
+    Ok(Value::scalar(Scalar::one(out.dtype())))
+}
+
+/// Value and gradients (one per argument) of a scalar function.
+pub fn value_and_grad<F: Fn(&[Value]) -> Result<Value>>(fun: F) -> impl Fn(&[Value]) -> Result<(Value, Vec<Value>)> {
+    move |args| {
+        crate::init();
+        let on: Vec<bool> = args.iter().map(|v| v.dtype().is_inexact()).collect();
+        let lin = linearize("grad", DebugInfo::named("function"), args, &on, |v| Ok(vec![fun(v)?]))?;
+        let pulled = lin.pull_back(&[Some(scalar_seed(&lin)?)])?;
+        let grads = pulled.into_iter().zip(args).map(|(g, x)| instantiate(g, &x.aval().tangent()));
+        Ok((lin.outs[0].clone(), grads.collect::<Result<_>>()?))
+    }
+}
+
+/// Gradients (one per argument) of a scalar function.
+pub fn grad<F: Fn(&[Value]) -> Result<Value>>(fun: F) -> impl Fn(&[Value]) -> Result<Vec<Value>> {
+    let both = value_and_grad(fun);
+    move |args| Ok(both(args)?.1)
+}
+
+/// Results of a function and their tangents along a direction.
+pub fn jvp(
+    fun: impl Fn(&[Value]) -> Result<Vec<Value>>,
+    primals: &[Value],
+    tangents: &[Value],
+) -> Result<(Vec<Value>, Vec<Value>)> {
+    crate::init();
+    let directions: Vec<Option<Value>> = tangents.iter().cloned().map(Some).collect();
+    let (outs, moved) = ferrax_transform::jvp(DebugInfo::named("function"), primals, &directions, fun)?;
+    let moved = moved.into_iter().zip(&outs).map(|(t, o)| instantiate(t, &o.aval().tangent()));
+    let moved = moved.collect::<Result<_>>()?;
+    Ok((outs, moved))
+}
+
+/// Results of a function, and the function that pulls cotangents of them back to the arguments.
+pub fn vjp(
+    fun: impl Fn(&[Value]) -> Result<Vec<Value>>,
+    primals: &[Value],
+) -> Result<(Vec<Value>, impl Fn(&[Value]) -> Result<Vec<Value>>)> {
+    crate::init();
+    let on = vec![true; primals.len()];
+    let lin = linearize("vjp", DebugInfo::named("function"), primals, &on, fun)?;
+    let avals: Vec<Aval> = primals.iter().map(|v| v.aval().tangent()).collect();
+    let outs = lin.outs.clone();
+    let pull = move |cts: &[Value]| {
+        let cts: Vec<Option<Value>> = cts.iter().cloned().map(Some).collect();
+        lin.pull_back(&cts)?.into_iter().zip(&avals).map(|(ct, a)| instantiate(ct, a)).collect()
+    };
+    Ok((outs, pull))
+}
+
+/// A function over axis `in_axes[i]` of each argument (`None`: shared by all rows); results have the axis first.
+pub fn vmap<F: Fn(&[Value]) -> Result<Vec<Value>>>(
+    fun: F,
+    in_axes: Vec<Option<usize>>,
+) -> impl Fn(&[Value]) -> Result<Vec<Value>> {
+    move |args| {
+        crate::init();
+        let mapped = in_axes.iter().zip(args).find_map(|(a, v)| a.and_then(|a| v.shape().get(a).copied()));
+        let size = mapped.ok_or_else(|| error!(Value, "vmap must have at least one non-None value in in_axes"))?;
+        for (i, (a, v)) in in_axes.iter().zip(args).enumerate() {
+            if a.is_some_and(|a| v.shape().get(a) != Some(&size)) {
+                bail!(Value, "vmap argument {i} of type {} has no axis {a:?} of size {size}", v.aval());
+            }
+        }
+        let axis = VmapAxis { size, name: None };
+        let outs = ferrax_transform::vmap(DebugInfo::named("function"), axis, args, &in_axes, &fun)?;
+        outs.iter().map(|(v, d)| place_axis(v, *d, Some(0), size)).collect()
+    }
+}
