@@ -169,6 +169,7 @@ class custom_jvp:
                 )
             return _paired(name, rule, trees, *pair)
 
+        flat_jvp.__name__ = getattr(rule, "__name__", str(rule))
         outs = _ferrax.bind_custom_jvp(name, flat_fun, flat_jvp, self.symbolic_zeros, split.leaves)
         return trees[-1].unflatten(outs)
 
@@ -282,6 +283,8 @@ class custom_vjp:
             pulled = bwd(*split.static, kept, trees[-1].unflatten(cts))
             return _cotangents(name, bwd, pulled, split)
 
+        flat_fwd.__name__ = getattr(fwd, "__name__", str(fwd))
+        flat_bwd.__name__ = getattr(bwd, "__name__", str(bwd))
         outs = _ferrax.bind_custom_vjp(name, flat_fun, flat_fwd, flat_bwd, self.symbolic_zeros, split.leaves)
         return trees[-1].unflatten(outs)
 

@@ -23,7 +23,7 @@ pub enum Param {
 
 /// The parameters of a primitive.
 pub trait Params: Clone + Eq + Hash + Send + Sync + 'static {
-    /// Name and value of each parameter, sorted by name.
+    /// Name and value of each parameter in the order in which they print: sorted by name, unless JAX has another.
     fn print(&self) -> Vec<(&'static str, Param)>;
     /// The parameters back from their printed values; `None` when they cannot be told from text.
     fn parse(fields: &BTreeMap<String, Param>) -> Option<Self>;
@@ -253,12 +253,14 @@ impl From<Jaxpr> for Param {
 /// assert_eq!(ferrax_ir::Params::print(&Rotate { axis: 1 })[0].0, "axis");
 /// ```
 ///
-/// Fields after `hidden` are neither printed nor parsed; they parse as their default.
+/// Fields after `hidden` are neither printed nor parsed; they parse as their default. A primitive that JAX prints in
+/// a way of its own says so at the end: `print: |p: &Rotate, sorted| …` gives the list to print.
 #[macro_export]
 macro_rules! params {
     (
         $(#[$doc:meta])* pub struct $name:ident { $($(#[$fdoc:meta])* $field:ident : $ty:ty),* $(,)? }
         $(hidden { $($(#[$hdoc:meta])* $hidden:ident : $hty:ty),* $(,)? })?
+        $(print: $print:expr)?
     ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -271,6 +273,7 @@ macro_rules! params {
             fn print(&self) -> Vec<(&'static str, $crate::params::Param)> {
                 let mut out = vec![$((stringify!($field), $crate::params::ParamValue::print(&self.$field))),*];
                 out.sort_by_key(|(name, _)| *name);
+                $(let out = ($print)(self, out);)?
                 out
             }
             fn parse(fields: &std::collections::BTreeMap<String, $crate::params::Param>) -> Option<Self> {

@@ -7,7 +7,9 @@ use super::jit::inline_program;
 use super::{Callable, CallableRef, eval_reference, instantiate_all};
 use ferrax_base::{Aval, Result, error};
 use ferrax_ir::op::{BatchAxis, BatchDims, Operands};
-use ferrax_ir::{DebugInfo, Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
+use ferrax_ir::{
+    DebugInfo, Def, JaxprRef, OpRef, ParamValue, Slot, Special, Tangents, TransposeArg, Value, Values, bind,
+};
 use ferrax_transform::batching::{place_axis, vmap};
 use ferrax_transform::{eval_jaxpr, stage};
 use std::sync::Arc;
@@ -27,6 +29,12 @@ ferrax_ir::params! {
         num_consts: usize,
         /// Whether the rule sees zero tangents as symbolic zeros.
         symbolic_zeros: bool,
+    }
+    print: |p: &CustomJvp, _| {
+        let mut out = vec![("name", p.name.print()), ("call_jaxpr", p.call_jaxpr.print()), ("jvp", p.jvp.print())];
+        out.extend((p.num_consts > 0).then(|| ("num_consts", p.num_consts.print())));
+        out.push(("symbolic_zeros", p.symbolic_zeros.print()));
+        out
     }
 }
 

@@ -23,6 +23,8 @@ pub trait VjpRule: Send + Sync {
     fn bwd(&self, residuals: &[Value], cts: &[Value]) -> Result<Vec<Option<Value>>>;
     /// The function's name.
     fn name(&self) -> String;
+    /// The names of the forward and the backward function.
+    fn names(&self) -> (String, String);
 }
 
 /// A shared [`VjpRule`]; equal when it is the same object.
@@ -73,6 +75,15 @@ ferrax_ir::params! {
         num_consts: usize,
         /// Whether the rule sees zero cotangents as symbolic zeros.
         symbolic_zeros: bool,
+    }
+    print: |p: &CustomVjp, _| {
+        let (fwd, bwd) = p.rule.0.names();
+        let text = Param::Text;
+        let mut out = vec![("name", p.name.print()), ("bwd", text(bwd)), ("call_jaxpr", p.call_jaxpr.print())];
+        out.push(("fwd", text(fwd)));
+        out.extend((p.num_consts > 0).then(|| ("num_consts", p.num_consts.print())));
+        out.push(("symbolic_zeros", p.symbolic_zeros.print()));
+        out
     }
 }
 
@@ -276,6 +287,10 @@ impl VjpRule for BatchedRule {
 
     fn name(&self) -> String {
         format!("vmap({})", self.rule.0.name())
+    }
+
+    fn names(&self) -> (String, String) {
+        self.rule.0.names()
     }
 }
 

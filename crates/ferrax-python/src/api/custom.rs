@@ -80,6 +80,7 @@ struct PyRule {
     fwd: Py<PyAny>,
     bwd: Py<PyAny>,
     name: String,
+    names: (String, String),
 }
 
 impl VjpRule for PyRule {
@@ -109,6 +110,10 @@ impl VjpRule for PyRule {
     fn name(&self) -> String {
         self.name.clone()
     }
+
+    fn names(&self) -> (String, String) {
+        self.names.clone()
+    }
 }
 
 /// Calls `fun(*flat)` with a reverse-mode rule.
@@ -123,7 +128,8 @@ fn bind_custom_vjp(
     symbolic_zeros: bool,
     args: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<Vec<Py<PyAny>>> {
-    let rule = PyRule { fwd: fwd.clone().unbind(), bwd: bwd.clone().unbind(), name: name.to_owned() };
+    let names = (name_of(fwd), name_of(bwd));
+    let rule = PyRule { fwd: fwd.clone().unbind(), bwd: bwd.clone().unbind(), name: name.to_owned(), names };
     let rule = VjpRuleRef(Arc::new(rule));
     let outs = custom_vjp_call(name.into(), flat(fun, name), rule, symbolic_zeros, &operands(&args)?).py()?;
     objects(py, outs)
