@@ -128,35 +128,18 @@ pub fn check_same_dtypes(name: &str, args: &[&Aval]) -> Result<()> {
         return Ok(());
     }
     let dtypes: Vec<&str> = args.iter().map(|a| a.dtype.name()).collect();
+    // The functions of jax.numpy that JAX's message points to; the sentence ends with it, or with a full stop.
     let tip = match name {
-        "add" | "sub" | "mul" | "div" | "rem" | "pow" | "max" | "min" | "atan2" | "nextafter" | "eq" | "ne" | "lt"
-        | "le" | "gt" | "ge" | "and" | "or" | "xor" | "shift_left" => {
-            let numpy = match name {
-                "sub" => "subtract",
-                "mul" => "multiply",
-                "div" => "divide",
-                "rem" => "remainder",
-                "pow" => "power",
-                "max" => "maximum",
-                "min" => "minimum",
-                "atan2" => "arctan2",
-                "eq" => "equal",
-                "ne" => "not_equal",
-                "lt" => "less",
-                "le" => "less_equal",
-                "gt" => "greater",
-                "ge" => "greater_equal",
-                "and" => "bitwise_and",
-                "or" => "bitwise_or",
-                "xor" => "bitwise_xor",
-                "shift_left" => "left_shift",
-                other => other,
-            };
-            format!(" (Tip: jnp.{numpy} is a similar function that does automatic type promotion on inputs).")
-        }
-        _ => ".".into(),
+        "add" => " (Tip: jnp.add is a similar function that does automatic type promotion on inputs).",
+        "sub" => " (Tip: jnp.subtract is a similar function that does automatic type promotion on inputs).",
+        "mul" => " (Tip: jnp.multiply is a similar function that does automatic type promotion on inputs).",
+        "div" => " (Tip: jnp.divide is a similar function that does automatic type promotion on inputs).",
+        "rem" => " (Tip: jnp.remainder is a similar function that does automatic type promotion on inputs).",
+        "max" => " (Tip: jnp.maximum is a similar function that does automatic type promotion on inputs).",
+        "min" => " (Tip: jnp.minimum is a similar function that does automatic type promotion on inputs).",
+        _ => "",
     };
-    bail!(Type, "lax.{name} requires arguments to have the same dtypes, got {}{tip}", dtypes.join(", "))
+    bail!(Type, "lax.{name} requires arguments to have the same dtypes, got {}.{tip}", dtypes.join(", "))
 }
 
 /// The common shape of elementwise operands: rank 0 and axes of size one stretch.

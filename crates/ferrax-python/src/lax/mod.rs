@@ -4,14 +4,20 @@ use pyo3::prelude::*;
 
 pub mod args;
 mod dot;
+mod elementwise;
 mod gather_scatter;
+mod reduce;
 mod rng;
+mod shape;
 mod slice;
 mod sort;
 
 /// Adds the submodule `_ferrax.lax`.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let lax = PyModule::new(m.py(), "lax")?;
+    elementwise::register(&lax)?;
+    shape::register(&lax)?;
+    reduce::register(&lax)?;
     slice::register(&lax)?;
     gather_scatter::register(&lax)?;
     dot::register(&lax)?;

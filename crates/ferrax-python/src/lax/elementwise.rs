@@ -1,0 +1,310 @@
+//! Elementwise functions: callables without a Python frame for those of one and two operands, plain functions
+//! for the rest. Read next: `ferrax-ops/src/elementwise`.
+
+use crate::dtypes::parse;
+use crate::errors::IntoPyResult;
+use crate::fastcall::{self, Args, FastCall, Params, Signature};
+use crate::value::{PyValue, value_of};
+use ferrax_base::Result;
+use ferrax_ir::Value;
+use ferrax_ops as ops;
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+/// The error of an argument that no operation takes.
+#[cold]
+fn problem(name: &str, object: &Bound<'_, PyAny>, position: usize) -> PyErr {
+    PyTypeError::new_err(format!(
+        "Error interpreting argument to {name} as a JAX value. The problematic value is of type {} and was passed to \
+         {name} at position {position}.",
+        object.get_type()
+    ))
+}
+
+/// The value of an argument; the error names the function and the position.
+#[inline]
+pub fn operand(name: &str, object: &Bound<'_, PyAny>, position: usize) -> PyResult<Value> {
+    match value_of(object)? {
+        Some(v) => Ok(v),
+        None => Err(problem(name, object, position)),
+    }
+}
+
+type One = fn(&Value) -> Result<Value>;
+type Two = fn(&Value, &Value) -> Result<Value>;
+
+/// A function of one operand.
+struct Unary {
+    f: One,
+    params: Params,
+    name: &'static str,
+}
+
+impl FastCall for Unary {
+    fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
+        let x = if args.len() == 1 && args.kwlen() == 0 {
+            args.at(0)
+        } else {
+            let [x, accuracy] = self.params.parse::<2>(&args)?;
+            if let Some(a) = accuracy.filter(|a| !a.is_none()) {
+                check_accuracy(&a)?;
+            }
+            match x {
+                Some(x) => x,
+                None => return Ok(py.None()),
+            }
+        };
+        crate::array::wrap(py, (self.f)(&operand(self.name, &x, 0)?).py()?).map(Bound::unbind)
+    }
+}
+
+/// Accuracies are hints, which the engine meets with one implementation for all; others are errors.
+fn check_accuracy(accuracy: &Bound<'_, PyAny>) -> PyResult<()> {
+    let class = accuracy.get_type().name()?.to_string();
+    if class == "AccuracyMode" || class == "Tolerance" {
+        return Ok(());
+    }
+    Err(PyNotImplementedError::new_err(format!("Accuracy {} not supported", accuracy.str()?)))
+}
+
+/// A function of two operands.
+struct Binary {
+    f: Two,
+    params: Params,
+    name: &'static str,
+}
+
+impl FastCall for Binary {
+    fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
+        let (x, y) = if args.len() == 2 && args.kwlen() == 0 {
+            (args.at(0), args.at(1))
+        } else {
+            match self.params.parse::<2>(&args)? {
+                [Some(x), Some(y)] => (x, y),
+                _ => return Ok(py.None()),
+            }
+        };
+        let (x, y) = (operand(self.name, &x, 0)?, operand(self.name, &y, 1)?);
+        crate::array::wrap(py, (self.f)(&x, &y).py()?).map(Bound::unbind)
+    }
+}
+
+const UNARY: &[(&str, One)] = &[
+    ("neg", ops::neg),
+    ("sign", ops::sign),
+    ("floor", ops::floor),
+    ("ceil", ops::ceil),
+    ("is_finite", ops::is_finite),
+    ("sinh", ops::sinh),
+    ("cosh", ops::cosh),
+    ("asin", ops::asin),
+    ("acos", ops::acos),
+    ("atan", ops::atan),
+    ("asinh", ops::asinh),
+    ("acosh", ops::acosh),
+    ("atanh", ops::atanh),
+    ("square", ops::square),
+    ("reciprocal", ops::reciprocal),
+    ("abs", ops::abs),
+    ("real", ops::real),
+    ("imag", ops::imag),
+    ("conj", ops::conj),
+    ("bitwise_not", ops::bitwise_not),
+    ("population_count", ops::population_count),
+    ("clz", ops::clz),
+    ("erf", ops::erf),
+    ("erfc", ops::erfc),
+    ("erf_inv", ops::erf_inv),
+    ("lgamma", ops::lgamma),
+    ("digamma", ops::digamma),
+    ("bessel_i0e", ops::bessel_i0e),
+    ("bessel_i1e", ops::bessel_i1e),
+    ("copy", ops::copy),
+];
+
+/// Functions with an `accuracy` argument.
+const APPROXIMATE: &[(&str, One)] = &[
+    ("exp", ops::exp),
+    ("exp2", ops::exp2),
+    ("log", ops::log),
+    ("expm1", ops::expm1),
+    ("log1p", ops::log1p),
+    ("tanh", ops::tanh),
+    ("logistic", ops::logistic),
+    ("sin", ops::sin),
+    ("cos", ops::cos),
+    ("tan", ops::tan),
+    ("sqrt", ops::sqrt),
+    ("rsqrt", ops::rsqrt),
+    ("cbrt", ops::cbrt),
+];
+
+const XY: &[&str] = &["x", "y"];
+
+const BINARY: &[(&str, Two, &[&str])] = &[
+    ("add", ops::add, XY),
+    ("sub", ops::sub, XY),
+    ("div", ops::div, XY),
+    ("rem", ops::rem, XY),
+    ("max", ops::max, XY),
+    ("min", ops::min, XY),
+    ("pow", ops::pow, XY),
+    ("atan2", ops::atan2, XY),
+    ("nextafter", ops::nextafter, &["x1", "x2"]),
+    ("complex", ops::complex, XY),
+    ("bitwise_and", ops::bitwise_and, XY),
+    ("bitwise_or", ops::bitwise_or, XY),
+    ("bitwise_xor", ops::bitwise_xor, XY),
+    ("shift_left", ops::shift_left, XY),
+    ("shift_right_arithmetic", ops::shift_right_arithmetic, XY),
+    ("shift_right_logical", ops::shift_right_logical, XY),
+    ("mulhi", ops::mulhi, XY),
+    ("eq", ops::eq, XY),
+    ("ne", ops::ne, XY),
+    ("lt", ops::lt, XY),
+    ("le", ops::le, XY),
+    ("gt", ops::gt, XY),
+    ("ge", ops::ge, XY),
+    ("igamma", ops::igamma, &["a", "x"]),
+    ("igammac", ops::igammac, &["a", "x"]),
+    ("zeta", ops::zeta, &["x", "q"]),
+    ("polygamma", ops::polygamma, &["m", "x"]),
+];
+
+/// `x * y`, both converted to `out_dtype` first when that is given.
+struct Mul;
+
+impl FastCall for Mul {
+    fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
+        const PARAMS: Params = Params::new("mul", &["x", "y", "out_dtype"], 2, 2);
+        let [x, y, out_dtype] = PARAMS.parse::<3>(&args)?;
+        let (Some(x), Some(y)) = (x, y) else { return Ok(py.None()) };
+        let (mut x, mut y) = (operand("mul", &x, 0)?, operand("mul", &y, 1)?);
+        if let Some(d) = out_dtype.filter(|d| !d.is_none()) {
+            let d = parse(&d, "mul")?.canonical(py, Some("mul"))?;
+            (x, y) = (ops::convert_element_type(&x, d).py()?, ops::convert_element_type(&y, d).py()?);
+        }
+        crate::array::wrap(py, ops::mul(&x, &y).py()?).map(Bound::unbind)
+    }
+}
+
+#[pyfunction]
+fn round(x: PyValue, rounding_method: i64) -> PyResult<PyValue> {
+    let method = match rounding_method {
+        0 => ops::RoundingMethod::AwayFromZero,
+        1 => ops::RoundingMethod::ToNearestEven,
+        other => return Err(PyValueError::new_err(format!("{other} is not a valid RoundingMethod"))),
+    };
+    ops::round(&x.0, method).py().map(PyValue)
+}
+
+#[pyfunction]
+fn integer_pow(x: PyValue, y: i32) -> PyResult<PyValue> {
+    ops::integer_pow(&x.0, y).py().map(PyValue)
+}
+
+/// A conversion with a weak type; `dtype` `None` keeps the operand's.
+#[pyfunction]
+#[pyo3(signature = (operand, dtype, weak_type=false))]
+fn convert(
+    py: Python<'_>,
+    operand: PyValue,
+    dtype: Option<&Bound<'_, PyAny>>,
+    weak_type: bool,
+) -> PyResult<PyValue> {
+    let dtype = match dtype {
+        Some(d) => parse(d, "convert_element_type")?.canonical(py, Some("convert_element_type"))?,
+        None => operand.0.dtype(),
+    };
+    ops::convert_weak(&operand.0, dtype, weak_type).py().map(PyValue)
+}
+
+#[pyfunction]
+fn bitcast_convert_type(py: Python<'_>, operand: PyValue, new_dtype: &Bound<'_, PyAny>) -> PyResult<PyValue> {
+    let dtype = parse(new_dtype, "bitcast_convert_type")?.canonical(py, Some("bitcast_convert_type"))?;
+    ops::bitcast_convert_type(&operand.0, dtype).py().map(PyValue)
+}
+
+#[pyfunction]
+fn reduce_precision(operand: PyValue, exponent_bits: i64, mantissa_bits: i64) -> PyResult<PyValue> {
+    if exponent_bits < 1 {
+        let text = format!("reduce_precision: exponent_bits must be positive; got {exponent_bits}");
+        return Err(PyValueError::new_err(text));
+    }
+    if mantissa_bits < 0 {
+        let text = format!("reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}");
+        return Err(PyValueError::new_err(text));
+    }
+    ops::reduce_precision(&operand.0, exponent_bits as u32, mantissa_bits as u32).py().map(PyValue)
+}
+
+#[pyfunction]
+#[pyo3(signature = (which, *cases))]
+fn select_n(which: PyValue, cases: Vec<PyValue>) -> PyResult<PyValue> {
+    if cases.is_empty() {
+        return Err(PyValueError::new_err("select_n() must have at least one case"));
+    }
+    let cases: Vec<Value> = cases.into_iter().map(|v| v.0).collect();
+    ops::select_n(&which.0, &cases).py().map(PyValue)
+}
+
+#[pyfunction]
+fn select(pred: PyValue, on_true: PyValue, on_false: PyValue) -> PyResult<PyValue> {
+    ops::select(&pred.0, &on_true.0, &on_false.0).py().map(PyValue)
+}
+
+#[pyfunction]
+fn clamp(min: PyValue, x: PyValue, max: PyValue) -> PyResult<PyValue> {
+    ops::clamp(&min.0, &x.0, &max.0).py().map(PyValue)
+}
+
+#[pyfunction]
+fn stop_gradient(x: PyValue) -> PyResult<PyValue> {
+    ops::stop_gradient(&x.0).py().map(PyValue)
+}
+
+#[pyfunction]
+fn optimization_barrier(operands: Vec<PyValue>) -> PyResult<Vec<PyValue>> {
+    let values: Vec<Value> = operands.into_iter().map(|v| v.0).collect();
+    Ok(ops::optimization_barrier(&values).py()?.into_iter().map(PyValue).collect())
+}
+
+/// Adds the functions of this family.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    for &(name, f) in UNARY {
+        let params = Params::new(name, &["x"], 1, 1);
+        let signature = Signature::Text("(x)");
+        m.add(name, fastcall::new_callable(py, Unary { f, params, name }, name, "", signature)?)?;
+    }
+    for &(name, f) in APPROXIMATE {
+        let params = Params::new(name, &["x", "accuracy"], 1, 1);
+        let signature = Signature::Text("(x, *, accuracy=None)");
+        m.add(name, fastcall::new_callable(py, Unary { f, params, name }, name, "", signature)?)?;
+    }
+    for &(name, f, names) in BINARY {
+        let params = Params::new(name, names, 2, 2);
+        let params = if name == "mulhi" { params.positional_only(2) } else { params };
+        let signature = Signature::Text(match names[..] {
+            _ if name == "mulhi" => "(x, y, /)",
+            ["x1", _] => "(x1, x2)",
+            ["a", _] => "(a, x)",
+            ["x", "q"] => "(x, q)",
+            ["m", _] => "(m, x)",
+            _ => "(x, y)",
+        });
+        m.add(name, fastcall::new_callable(py, Binary { f, params, name }, name, "", signature)?)?;
+    }
+    let signature = Signature::Text("(x, y, *, out_dtype=None)");
+    m.add("mul", fastcall::new_callable(py, Mul, "mul", "", signature)?)?;
+    m.add_function(wrap_pyfunction!(round, m)?)?;
+    m.add_function(wrap_pyfunction!(integer_pow, m)?)?;
+    m.add_function(wrap_pyfunction!(convert, m)?)?;
+    m.add_function(wrap_pyfunction!(bitcast_convert_type, m)?)?;
+    m.add_function(wrap_pyfunction!(reduce_precision, m)?)?;
+    m.add_function(wrap_pyfunction!(select_n, m)?)?;
+    m.add_function(wrap_pyfunction!(select, m)?)?;
+    m.add_function(wrap_pyfunction!(clamp, m)?)?;
+    m.add_function(wrap_pyfunction!(stop_gradient, m)?)?;
+    m.add_function(wrap_pyfunction!(optimization_barrier, m)?)
+}

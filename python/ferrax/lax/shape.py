@@ -1,0 +1,463 @@
+"""Functions that change shapes, and those that make arrays.
+
+Read next: `slicing.py`, `reduce.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ferrax._ferrax import lax as _lax
+
+__all__ = [
+    "broadcast",
+    "broadcast_in_dim",
+    "broadcast_like",
+    "broadcast_shapes",
+    "broadcast_to_rank",
+    "broadcasted_iota",
+    "collapse",
+    "empty",
+    "expand_dims",
+    "full",
+    "full_like",
+    "iota",
+    "reshape",
+    "rev",
+    "shape_as_value",
+    "squeeze",
+    "stack",
+    "tile",
+    "transpose",
+    "unstack",
+]
+
+
+def _no_sharding(name: str, sharding: Any) -> None:
+    if sharding is not None:
+        raise NotImplementedError(f"lax.{name}: sharding arguments are not implemented")
+
+
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """Repeats an array along new leading axes.
+
+    Args:
+      operand: array.
+      sizes: sizes of the new axes.
+      out_sharding: must be None.
+
+    Returns:
+      Array of shape ``(*sizes, *operand.shape)``.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> lax.broadcast(jnp.ones(3), (2,)).shape
+    (2, 3)
+    """
+    _no_sharding("broadcast", out_sharding)
+    return _lax.broadcast_front(operand, sizes)
+
+
+def broadcast_in_dim(
+    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+) -> Any:
+    """Repeats an array along new axes and along axes of size one.
+
+    Args:
+      operand: array of rank n.
+      shape: the result's shape.
+      broadcast_dimensions: n increasing axes of the result, one for each axis of the operand.
+      out_sharding: must be None.
+
+    Returns:
+      Array of that shape.
+
+    Raises:
+      TypeError: the operand does not fit the shape.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,)))
+    [[1 1 1]
+     [2 2 2]]
+    """
+    _no_sharding("broadcast_in_dim", out_sharding)
+    return _lax.broadcast_in_dim(operand, shape, broadcast_dimensions)
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """Repeats an array along new leading axes up to the shape of another.
+
+    Args:
+      arr: array.
+      like_arr: array whose last axes have the sizes of those of arr, or those of arr are one.
+
+    Returns:
+      Array of the shape of like_arr.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> lax.broadcast_like(jnp.ones(3), jnp.ones((2, 3))).shape
+    (2, 3)
+    """
+    from ferrax._core import shape
+
+    target = shape(like_arr)
+    rank = len(shape(arr))
+    return _lax.broadcast_in_dim(arr, target, range(len(target) - rank, len(target)))
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to, by NumPy's rules.
+
+    Args:
+      *shapes: shapes.
+
+    Returns:
+      A shape.
+
+    Raises:
+      ValueError: the shapes do not combine.
+
+    >>> from ferrax import lax
+    >>> lax.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    return _lax.broadcast_shapes(*shapes)
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """Adds leading axes of size one up to a rank.
+
+    Args:
+      x: array.
+      rank: the result's number of axes; the array itself when it has as many or more.
+
+    Returns:
+      Array with the elements of x.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> lax.broadcast_to_rank(jnp.ones(3), 3).shape
+    (1, 1, 3)
+    """
+    from ferrax._core import shape
+
+    return _lax.expand_dims(x, tuple(range(max(rank - len(shape(x)), 0))))
+
+
+def reshape(
+    operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+) -> Any:
+    """Gives the elements, in row-major order, another shape.
+
+    Args:
+      operand: array.
+      new_sizes: the shape; its size is the operand's.
+      dimensions: an order of the operand's axes to take the elements in, instead of row-major order.
+      out_sharding: must be None.
+
+    Returns:
+      Array of that shape.
+
+    Raises:
+      TypeError: the sizes differ, or one is negative.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.reshape(jnp.arange(6), (2, 3)))
+    [[0 1 2]
+     [3 4 5]]
+    """
+    _no_sharding("reshape", out_sharding)
+    return _lax.reshape(operand, new_sizes, dimensions)
+
+
+def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+    """Permutes the axes of an array.
+
+    Args:
+      operand: array of rank n.
+      permutation: the n axes in their new order.
+
+    Returns:
+      Array whose axis i is the operand's axis ``permutation[i]``.
+
+    Raises:
+      TypeError: not a permutation of the axes.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> lax.transpose(jnp.ones((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    return _lax.transpose(operand, permutation)
+
+
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+    """Drops axes of size one.
+
+    Args:
+      array: array.
+      dimensions: axes to drop; negative ones count from the end.
+
+    Returns:
+      Array without these axes.
+
+    Raises:
+      ValueError: an axis has another size.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> lax.squeeze(jnp.ones((1, 3)), (0,)).shape
+    (3,)
+    """
+    return _lax.squeeze(array, dimensions)
+
+
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+    """Adds axes of size one.
+
+    Args:
+      array: array.
+      dimensions: places of the new axes in the result; negative ones count from its end.
+
+    Returns:
+      Array with these axes.
+
+    Raises:
+      ValueError: a place is given twice or does not exist.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> lax.expand_dims(jnp.ones(3), (0, 2)).shape
+    (1, 3, 1)
+    """
+    return _lax.expand_dims(array, tuple(dimensions))
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """Reverses the order of elements along axes.
+
+    Args:
+      operand: array.
+      dimensions: the axes.
+
+    Returns:
+      Array of the operand's shape and dtype.
+
+    Raises:
+      TypeError: an axis is given twice or does not exist.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.rev(jnp.arange(3), (0,)))
+    [2 1 0]
+    """
+    return _lax.rev(operand, dimensions)
+
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+    """Merges neighbouring axes into one.
+
+    Args:
+      operand: array.
+      start_dimension: the first axis; negative ones count from the end.
+      stop_dimension: the axis after the last, the end when None.
+
+    Returns:
+      Array with one axis in place of those.
+
+    Raises:
+      ValueError: the stop lies before the start.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> lax.collapse(jnp.ones((2, 3, 4)), 1).shape
+    (2, 12)
+    """
+    return _lax.collapse(operand, start_dimension, stop_dimension)
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """Repeats an array along its axes.
+
+    Args:
+      operand: array of rank n.
+      reps: n numbers of copies.
+
+    Returns:
+      Array of n axes, each reps times as long.
+
+    Raises:
+      TypeError: not one number for each axis.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.tile(jnp.array([1, 2]), (2,)))
+    [1 2 1 2]
+    """
+    return _lax.tile(operand, reps)
+
+
+def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+    """Joins arrays along a new axis.
+
+    Args:
+      operands: arrays of one shape and dtype.
+      axis: place of the new axis in the result.
+
+    Returns:
+      Array with one axis more.
+
+    Raises:
+      ValueError: there are no operands, or their ranks differ.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> lax.stack([jnp.zeros(3), jnp.ones(3)], axis=1).shape
+    (3, 2)
+    """
+    return _lax.stack(list(operands), axis)
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """Splits an array into its slices along an axis, without that axis.
+
+    Args:
+      x: array of rank at least 1.
+      axis: the axis.
+
+    Returns:
+      Tuple of arrays.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> [int(v) for v in lax.unstack(jnp.arange(3))]
+    [0, 1, 2]
+    """
+    return _lax.unstack(x, axis)
+
+
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+    """An array with one number in every place.
+
+    Args:
+      shape: the shape.
+      fill_value: scalar.
+      dtype: dtype of the result; that of the scalar when None.
+      sharding: must be None.
+
+    Returns:
+      Array of that shape.
+
+    Raises:
+      TypeError: fill_value is not a scalar.
+
+    >>> from ferrax import lax
+    >>> print(lax.full((2,), 7))
+    [7 7]
+    """
+    _no_sharding("full", sharding)
+    return _lax.full(shape, fill_value, dtype)
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
+    """As `full`, with the shape and dtype of another array where they are not given.
+
+    Args:
+      x: array or its abstract type.
+      fill_value: scalar.
+      dtype: dtype of the result.
+      shape: shape of the result.
+      sharding: must be None.
+
+    Returns:
+      Array.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.full_like(jnp.arange(2.0), 7))
+    [7. 7.]
+    """
+    _no_sharding("full_like", sharding)
+    return _lax.full_like(x, fill_value, dtype, shape)
+
+
+def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
+    """An array whose content does not matter; it holds zeros.
+
+    Args:
+      shape: the shape.
+      dtype: the dtype.
+      out_sharding: must be None.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> from ferrax import lax
+    >>> lax.empty((2, 3), "float32").shape
+    (2, 3)
+    """
+    _no_sharding("empty", out_sharding)
+    return _lax.full(shape, 0, dtype)
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """The numbers 0, 1, ..., size - 1.
+
+    Args:
+      dtype: a number dtype.
+      size: how many.
+
+    Returns:
+      Array of shape ``(size,)``.
+
+    >>> from ferrax import lax
+    >>> print(lax.iota("int32", 3))
+    [0 1 2]
+    """
+    return _lax.broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Any:
+    """The index of every element along one axis.
+
+    Args:
+      dtype: a number dtype.
+      shape: the result's shape.
+      dimension: the axis.
+      out_sharding: must be None.
+
+    Returns:
+      Array of that shape.
+
+    Raises:
+      ValueError: there is no such axis.
+
+    >>> from ferrax import lax
+    >>> print(lax.broadcasted_iota("int32", (2, 2), 1))
+    [[0 1]
+     [0 1]]
+    """
+    _no_sharding("broadcasted_iota", out_sharding)
+    return _lax.broadcasted_iota(dtype, shape, dimension)
+
+
+def shape_as_value(shape: Sequence[int]) -> Any:
+    """A shape as an array.
+
+    Args:
+      shape: the shape.
+
+    Returns:
+      Integer array with one element for each axis.
+
+    >>> from ferrax import lax
+    >>> print(lax.shape_as_value((2, 3)))
+    [2 3]
+    """
+    if len(shape) == 0:
+        return _lax.full((0,), 0, int)
+    return _lax.stack([_lax.full((), d, int) for d in shape], 0)
