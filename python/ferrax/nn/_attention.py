@@ -1,0 +1,151 @@
+"""Scaled dot-product attention, in its multi-head, grouped-query and multi-query forms.
+
+Sources: Vaswani et al., "Attention is all you need" (2017); Ainslie et al., "GQA" (2023). Axis letters: B batch, T
+query positions, S key positions, N query heads, K key heads, G = N / K heads of a group, H features.
+"""
+
+from __future__ import annotations
+
+import math
+
+import ferrax.numpy as jnp
+from ferrax import lax
+from ferrax.nn._arguments import to_array
+from ferrax.nn._normalize import logsumexp, softmax
+
+__all__ = ["dot_product_attention"]
+
+
+def dot_product_attention(
+    query,
+    key,
+    value,
+    bias=None,
+    mask=None,
+    *,
+    scale=None,
+    is_causal=False,
+    query_seq_lengths=None,
+    key_value_seq_lengths=None,
+    local_window_size=None,
+    implementation=None,
+    return_residual=False,
+):
+    """``softmax(query @ key.T * scale + bias) @ value``, per head.
+
+    Args:
+      query: array of shape (B, T, N, H) or (T, N, H).
+      key: array of shape (B, S, K, H) or (S, K, H); N is a multiple of K.
+      value: array of the shape of ``key``.
+      bias: added to the logits; broadcastable to (B, N, T, S), of rank 4 (3 without batch).
+      mask: boolean, True where a query may attend; broadcastable as ``bias``.
+      scale: factor of the logits; ``1 / sqrt(H)`` when None.
+      is_causal: a query attends to no later position.
+      query_seq_lengths: int32 array (B,): later queries give zeros.
+      key_value_seq_lengths: int32 array (B,): later keys are not attended to.
+      local_window_size: (left, right) window around each position, or one integer for both.
+      implementation: None or ``"xla"``.
+      return_residual: also return the log-sum-exp of the logits.
+
+    Returns:
+      Array of the shape of ``query``; with ``return_residual`` a pair with an array of shape (B, T, N).
+
+    Raises:
+      ValueError: the shapes do not go together.
+      NotImplementedError: ``implementation`` is ``"cudnn"``.
+
+    >>> import ferrax.nn, ferrax.numpy as jnp
+    >>> x = jnp.ones((1, 3, 2, 4))
+    >>> ferrax.nn.dot_product_attention(x, x, x).shape
+    (1, 3, 2, 4)
+    """
+    if implementation == "cudnn":
+        raise NotImplementedError("dot_product_attention with implementation='cudnn'; leave it None")
+    if implementation not in (None, "xla"):
+        raise ValueError(f"Unsupported implementation option: {implementation}")
+    query, key, value = (to_array("dot_product_attention", x, i) for i, x in enumerate((query, key, value)))
+    shape = query.shape
+    query, key, value, bias, mask = (_with_batch(x) for x in (query, key, value, bias, mask))
+    _check(query, key, value, bias, mask)
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    window = (local_window_size,) * 2 if isinstance(local_window_size, int) else local_window_size
+
+    batch, targets, heads, features = query.shape
+    sources, groups = key.shape[1], key.shape[2]
+    grouped = query.reshape(batch, targets, groups, heads // groups, features)
+    logits = jnp.einsum("BTKGH,BSKH->BKGTS", grouped, key, preferred_element_type=jnp.float32)
+    logits = (logits * jnp.asarray(scale, logits.dtype)).astype(jnp.result_type(jnp.float32, logits))
+    if bias is not None:
+        logits = (logits + _grouped(bias, heads, groups)).astype(logits.dtype)
+    allowed = _mask(mask, targets, sources, heads, groups, is_causal, query_seq_lengths, key_value_seq_lengths, window)
+    if allowed is not None:
+        # a large finite value, so that a row with nothing to attend to does not become NaN
+        lowest = jnp.asarray(-0.7 * float(jnp.finfo(logits.dtype).max), logits.dtype)
+        logits = jnp.where(allowed, logits, lowest)
+    weights = softmax(logits, axis=-1).astype(key.dtype)
+    result = jnp.einsum("BKGTS,BSKH->BTKGH", weights, value)
+    if query_seq_lengths is not None:
+        valid = jnp.arange(targets)[None, :] < jnp.asarray(query_seq_lengths)[:, None]
+        result = result * valid[:, :, None, None, None].astype(result.dtype)
+    result = result.reshape(batch, targets, heads, features).reshape(shape)
+    if not return_residual:
+        return result
+    residual = jnp.transpose(logsumexp(logits, axis=-1), (0, 3, 1, 2)).reshape(batch, targets, heads)
+    return result, lax.stop_gradient(residual.astype(key.dtype).reshape(shape[:-1]))
+
+
+def _with_batch(x):
+    """``x`` with a batch axis, or None."""
+    if x is None:
+        return None
+    x = to_array("dot_product_attention", x)
+    return x[None] if x.ndim == 3 else x
+
+
+def _check(query, key, value, bias, mask):
+    """Raises ValueError where the operands do not go together."""
+    for name, x in (("query", query), ("key", key), ("value", value), ("bias", bias), ("mask", mask)):
+        if x is not None and x.ndim != 4:
+            raise ValueError(f"dot_product_attention: {name} must have 3 or 4 axes, got shape {x.shape}")
+    batch, targets, heads, features = query.shape
+    if key.shape != value.shape:
+        raise ValueError(f"dot_product_attention: key has shape {key.shape}, value has {value.shape}")
+    if key.shape[0] != batch or key.shape[3] != features:
+        raise ValueError(f"dot_product_attention: query has shape {query.shape}, key has {key.shape}")
+    if heads % key.shape[2]:
+        raise ValueError(f"dot_product_attention: {heads} query heads are no multiple of {key.shape[2]} key heads")
+    full = (batch, heads, targets, key.shape[1])
+    for name, x in (("bias", bias), ("mask", mask)):
+        if x is not None and any(have not in (1, want) for have, want in zip(x.shape, full)):
+            raise ValueError(f"dot_product_attention: {name} of shape {x.shape} does not broadcast to {full}")
+    if mask is not None and mask.dtype != jnp.bool_:
+        raise ValueError(f"dot_product_attention: mask must be boolean, got {mask.dtype}; pass it as bias to add it")
+
+
+def _grouped(x, heads, groups):
+    """(B, N or 1, T, S) as (B, K or 1, G or 1, T, S)."""
+    batch, n, targets, sources = x.shape
+    return x.reshape(batch, *((groups, heads // groups) if n == heads else (1, 1)), targets, sources)
+
+
+def _mask(mask, targets, sources, heads, groups, is_causal, query_lengths, key_lengths, window):
+    """The conjunction of all that limits attention, broadcastable to (B, K, G, T, S), or None."""
+    rows, columns = jnp.arange(targets)[:, None], jnp.arange(sources)[None, :]
+    parts = []
+    if mask is not None:
+        parts.append(_grouped(mask, heads, groups))
+    if is_causal:
+        parts.append((rows >= columns)[None, None, None])
+    if window is not None:
+        left, right = window
+        parts.append(((rows <= columns + left) & (rows >= columns - right))[None, None, None])
+    if query_lengths is not None:
+        parts.append((rows[None] < jnp.asarray(query_lengths)[:, None, None])[:, None, None])
+    if key_lengths is not None:
+        parts.append((columns[None] < jnp.asarray(key_lengths)[:, None, None])[:, None, None])
+    if not parts:
+        return None
+    allowed = parts[0]
+    for part in parts[1:]:
+        allowed = allowed & part
+    return allowed

@@ -1,0 +1,253 @@
+"""Random bits and what is made of them directly: uniform, integer and boolean values.
+
+A uniform float is made from the high bits of a random word, as the fraction of a float in [1, 2), less 1.
+Read next: ``_continuous.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+import ferrax.numpy as jnp
+from ferrax import jit, lax
+from ferrax._ferrax import lax as _prims
+from ferrax.random import _arguments as args
+from ferrax.random._keys import checked_key, split_keys
+
+__all__ = ["bernoulli", "bits", "randint", "rademacher", "uniform"]
+
+
+def random_words(key, width: int, shape):
+    """Random words of 8, 16, 32 or 64 bits; one array of ``shape`` for each of an array of keys."""
+    return _prims.random_bits(key, width, tuple(shape))
+
+
+def bits(key, shape=(), dtype=None, *, out_sharding=None):
+    """Uniformly distributed bits, as unsigned integers.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: an unsigned integer dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Raises:
+      ValueError: ``dtype`` is not an unsigned integer dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.bits(ferrax.random.key(0), (2,))
+    Array([4070199207, 4202968722], dtype=uint32)
+    """
+    key, _ = checked_key("bits", key)
+    dtype = args.checked_dtype("bits", jnp.uint if dtype is None else dtype, "unsigned int")
+    return random_words(key, dtype.itemsize * 8, args.checked_shape(shape))
+
+
+def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):
+    """Uniformly distributed values in [minval, maxval).
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a float dtype; the default when None.
+      minval: lower bound, broadcastable to ``shape``.
+      maxval: upper bound, broadcastable to ``shape``.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Raises:
+      ValueError: ``dtype`` is not a float dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.uniform(ferrax.random.key(0), (3,))
+    Array([0.947667  , 0.9785799 , 0.33229148], dtype=float32)
+    """
+    key, _ = checked_key("uniform", key)
+    dtype = args.checked_dtype("uniform", args.float_or(dtype))
+    return _uniform(key, args.checked_shape(shape), dtype, minval, maxval)
+
+
+@partial(jit, static_argnums=(1, 2))
+def _uniform(key, shape, dtype, minval, maxval):
+    args.broadcast_shape(shape, minval, maxval)
+    minval, maxval = (lax.broadcast_to_rank(args.as_dtype(x, dtype), len(shape)) for x in (minval, maxval))
+    return scaled_uniform(unit_uniform(key, shape, dtype), minval, maxval)
+
+
+def unit_uniform(key, shape, dtype):
+    """Uniform values in [0, 1) for one key, or of shape ``key.shape + shape`` for several."""
+    info = jnp.finfo(dtype)
+    # a word has at least 8 bits, and enough of them for the fraction
+    width = 8 if info.nmant < 8 else info.bits
+    words = random_words(key, width, shape)
+    word = jnp.dtype(f"uint{info.bits}")
+    if width != info.bits:
+        words = lax.convert_element_type(words, word)
+    one = np.ones((), dtype).view(word)
+    fraction = lax.shift_right_logical(words, np.array(width - info.nmant, word))
+    return lax.bitcast_convert_type(lax.bitwise_or(fraction, one), dtype) - np.ones((), dtype)
+
+
+def scaled_uniform(unit, minval, maxval):
+    """Values in [0, 1) moved to [minval, maxval); rounding never goes below."""
+    return lax.max(*jnp.broadcast_arrays(minval, unit * (maxval - minval) + minval))
+
+
+def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
+    """Booleans that are True with a given probability.
+
+    Args:
+      key: a key.
+      p: probability of True, of a float dtype.
+      shape: shape of the result; that of ``p`` when None.
+      mode: ``"high"`` draws twice the bits, so that probabilities below 2**-24 come out right.
+      out_sharding: ignored.
+
+    Returns:
+      Boolean array.
+
+    Raises:
+      TypeError: ``p`` is not of a float dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.bernoulli(ferrax.random.key(0), 0.7, (3,))
+    Array([False, False,  True], dtype=bool)
+    """
+    if mode not in ("high", "low"):
+        raise ValueError(f"got mode={mode!r}; expected 'high' or 'low'")
+    key, _ = checked_key("bernoulli", key)
+    dtype = args.canonical(jnp.result_type(p))
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtype}.")
+    return _bernoulli(key, args.as_dtype(p, dtype), args.broadcast_shape(shape, p), mode)
+
+
+@partial(jit, static_argnums=(2, 3))
+def _bernoulli(key, p, shape, mode):
+    args.broadcast_shape(shape, p)
+    dtype = p.dtype
+    if mode == "low":
+        return uniform(key, shape, dtype) < p
+    low, high = uniform(key, (2, *shape), dtype)
+    return high * args.as_dtype(jnp.finfo(dtype).eps, dtype) < p - low
+
+
+def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
+    """-1 or 1, with equal probability.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: dtype of the result; the default integer when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.rademacher(ferrax.random.key(0), (3,))
+    Array([-1, -1,  1], dtype=int32)
+    """
+    key, _ = checked_key("rademacher", key)
+    return _rademacher(key, args.checked_shape(shape), args.int_or(dtype))
+
+
+@partial(jit, static_argnums=(1, 2))
+def _rademacher(key, shape, dtype):
+    heads = bernoulli(key=key, p=0.5, shape=shape).astype(dtype)
+    return (2 * heads - 1).astype(dtype)
+
+
+def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
+    """Uniformly distributed integers in [minval, maxval).
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      minval: lower bound, broadcastable to ``shape``.
+      maxval: upper bound (not reached), broadcastable to ``shape``.
+      dtype: an integer dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype; ``minval`` where the interval is empty.
+
+    Raises:
+      TypeError: ``dtype`` is not an integer dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.randint(ferrax.random.key(0), (4,), 0, 10)
+    Array([2, 1, 9, 2], dtype=int32)
+    """
+    key, _ = checked_key("randint", key)
+    dtype = args.int_or(dtype)
+    if not jnp.issubdtype(dtype, jnp.integer):
+        raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
+    shape = args.checked_shape(shape)
+    drawn = dtype
+    if dtype.itemsize < 4:
+        # narrow integers are drawn as int32: their interval may end just above the largest of them
+        info, drawn = jnp.iinfo(dtype), jnp.dtype("int32")
+        minval = jnp.clip(args.as_dtype(jnp.asarray(minval), drawn), int(info.min), int(info.max))
+        maxval = jnp.clip(args.as_dtype(jnp.asarray(maxval), drawn), int(info.min), int(info.max) + 1)
+    result = _randint(key, shape, minval, maxval, drawn)
+    return result if drawn == dtype else lax.convert_element_type(result, dtype)
+
+
+def _clipped(x, dtype):
+    """Integers ``x`` as ``dtype``, those out of its range as its nearest end."""
+    have, want = jnp.iinfo(x.dtype), jnp.iinfo(dtype)
+    low, high = max(int(have.min), int(want.min)), min(int(have.max), int(want.max))
+    return lax.convert_element_type(
+        jnp.clip(x, np.array(low, x.dtype), np.array(high, x.dtype)), dtype
+    )
+
+
+@partial(jit, static_argnums=(1, 4))
+def _randint(key, shape, minval, maxval, dtype):
+    args.broadcast_shape(shape, minval, maxval)
+    minval, maxval = jnp.asarray(minval), jnp.asarray(maxval)
+    if not jnp.issubdtype(minval.dtype, jnp.integer):
+        minval = minval.astype(int)
+    if not jnp.issubdtype(maxval.dtype, jnp.integer):
+        maxval = maxval.astype(int)
+    # an upper bound one above the largest value of the dtype is clipped below, and the interval widened again
+    past_end = maxval > _clipped(jnp.asarray(np.array(jnp.iinfo(dtype).max, dtype)), maxval.dtype)
+    minval, maxval = (lax.broadcast_to_rank(_clipped(x, dtype), len(shape)) for x in (minval, maxval))
+    past_end = lax.broadcast_to_rank(past_end, len(shape))
+
+    width = dtype.itemsize * 8
+    word = jnp.dtype(f"uint{width}")
+    one = np.array(1, word)
+    high_key, low_key = split_keys(key, 2)
+    high, low = random_words(high_key, width, shape), random_words(low_key, width, shape)
+    span = lax.convert_element_type(maxval - minval, word)
+    span = jnp.where(maxval <= minval, one, span)
+    span = jnp.where(past_end & (maxval > minval), span + one, span)
+    # 2**width mod span, by way of its square root; two words make the bias of the remainder negligible
+    multiplier = lax.rem(jnp.broadcast_to(np.array(2 ** (width // 2), word), span.shape), span)
+    multiplier = lax.rem(multiplier * multiplier, span)
+    span, multiplier = jnp.broadcast_to(span, shape), jnp.broadcast_to(multiplier, shape)
+    offset = lax.rem(lax.rem(high, span) * multiplier + lax.rem(low, span), span)
+    return minval + lax.convert_element_type(offset, dtype)
+
+
+def tiny(dtype):
+    """The smallest normal number of a dtype, of that dtype."""
+    return np.array(jnp.finfo(dtype).tiny, dtype)
+
+
+def below_one(dtype):
+    """The number next to -1 on the side of 0, of that dtype."""
+    return np.array(-1 + float(jnp.finfo(dtype).epsneg), dtype)
+
+
+SQRT2 = math.sqrt(2)

@@ -1,0 +1,573 @@
+"""Samplers of continuous distributions that transform uniform or normal values directly.
+
+Most invert the distribution function. Read next: ``_gamma.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+import ferrax.numpy as jnp
+from ferrax import jit, lax
+from ferrax.random import _arguments as args
+from ferrax.random._bits import SQRT2, below_one, bernoulli, rademacher, tiny, uniform
+from ferrax.random._keys import checked_key, split_keys
+
+__all__ = [
+    "cauchy", "double_sided_maxwell", "exponential", "gumbel", "laplace", "logistic", "lognormal", "maxwell",
+    "multivariate_normal", "normal", "orthogonal", "pareto", "rayleigh", "triangular", "truncated_normal", "wald",
+    "weibull_min",
+]  # fmt: skip
+
+
+def normal(key, shape=(), dtype=None, *, out_sharding=None):
+    """Standard normal values.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a float or complex dtype; the default float when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype; complex values have independent parts of variance 1/2.
+
+    Raises:
+      ValueError: ``dtype`` is neither float nor complex.
+
+    >>> import ferrax
+    >>> ferrax.random.normal(ferrax.random.key(0), (3,))
+    Array([ 1.6226298 ,  2.0252703 , -0.43359447], dtype=float32)
+    """
+    key, _ = checked_key("normal", key)
+    dtype = args.checked_dtype("normal", args.float_or(dtype), "float or complex")
+    return _normal(key, args.checked_shape(shape), dtype)
+
+
+@partial(jit, static_argnums=(1, 2))
+def _normal(key, shape, dtype):
+    if not jnp.issubdtype(dtype, jnp.complexfloating):
+        return _normal_real(key, shape, dtype)
+    real_key, imaginary_key = split_keys(key, 2)
+    part = np.zeros((), dtype).real.dtype
+    real = _normal_real(real_key, shape, part).astype(dtype)
+    imaginary = _normal_real(imaginary_key, shape, part).astype(dtype)
+    return (real + 1j * imaginary) / np.array(SQRT2, dtype)
+
+
+@partial(jit, static_argnums=(1, 2))
+def _normal_real(key, shape, dtype):
+    unit = uniform(key, shape, dtype, below_one(dtype), np.array(1, dtype))
+    return np.array(SQRT2, dtype) * lax.erf_inv(unit)
+
+
+def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None):
+    """Values of a standard normal distribution cut off to [lower, upper].
+
+    Args:
+      key: a key.
+      lower: lower bound.
+      upper: upper bound.
+      shape: shape of the result; what the bounds broadcast to when None.
+      dtype: a float dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype, strictly inside the bounds.
+
+    >>> import ferrax
+    >>> x = ferrax.random.truncated_normal(ferrax.random.key(0), -1.0, 1.0, (100,))
+    >>> bool((abs(x) < 1).all())
+    True
+    """
+    key, _ = checked_key("truncated_normal", key)
+    dtype = args.checked_dtype("truncated_normal", args.float_or(dtype))
+    return _truncated_normal(key, lower, upper, args.broadcast_shape(shape, lower, upper), dtype)
+
+
+@partial(jit, static_argnums=(3, 4))
+def _truncated_normal(key, lower, upper, shape, dtype):
+    args.broadcast_shape(shape, lower, upper)
+    sqrt2 = np.array(SQRT2, dtype)
+    lower, upper = args.as_dtype(lower, dtype), args.as_dtype(upper, dtype)
+    unit = uniform(key, shape, dtype, minval=lax.erf(lower / sqrt2), maxval=lax.erf(upper / sqrt2))
+    result = sqrt2 * lax.erf_inv(unit)
+    # rounding can reach the bounds, where the density of the inverse is infinite
+    return jnp.clip(
+        result,
+        jnp.nextafter(lax.stop_gradient(lower), np.array(np.inf, dtype)),
+        jnp.nextafter(lax.stop_gradient(upper), np.array(-np.inf, dtype)),
+    )
+
+
+def _float_sampler(name, key, shape, dtype):
+    """What the samplers without parameters are called with: a checked key, shape and dtype."""
+    key, _ = checked_key(name, key)
+    return key, args.checked_shape(shape), args.checked_dtype(name, args.float_or(dtype))
+
+
+def exponential(key, shape=(), dtype=None, *, out_sharding=None):
+    """Values with density ``exp(-x)``, ``x >= 0``.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a float dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.exponential(ferrax.random.key(0), (2,)).shape
+    (2,)
+    """
+    return _exponential(*_float_sampler("exponential", key, shape, dtype))
+
+
+@partial(jit, static_argnums=(1, 2))
+def _exponential(key, shape, dtype):
+    # 1 - u is in (0, 1], so that the logarithm is finite
+    return lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype))))
+
+
+def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
+    """Values of the standard Gumbel distribution, of density ``exp(-(x + exp(-x)))``.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a float dtype; the default when None.
+      mode: ``"low"`` (as None) or ``"high"``, which draws twice the bits, for an accurate upper tail.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Raises:
+      ValueError: ``mode`` is neither.
+
+    >>> import ferrax
+    >>> ferrax.random.gumbel(ferrax.random.key(0), (2,)).shape
+    (2,)
+    """
+    if mode not in (None, "high", "low"):
+        raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
+    return _gumbel(*_float_sampler("gumbel", key, shape, dtype), mode or "low")
+
+
+@partial(jit, static_argnums=(1, 2, 3))
+def _gumbel(key, shape, dtype, mode):
+    if mode == "low":
+        return -jnp.log(-jnp.log(uniform(key, shape, dtype, minval=tiny(dtype), maxval=1.0)))
+    high, low = uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0)
+    eps = np.array(jnp.finfo(dtype).eps, dtype)
+    unit = jnp.where(high >= 0.5, high, high + eps * low + tiny(dtype))
+    return -jnp.log(-jnp.log1p(-unit))
+
+
+def laplace(key, shape=(), dtype=None, *, out_sharding=None):
+    """Values with density ``exp(-|x|) / 2``.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a float dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.laplace(ferrax.random.key(0), (2,)).shape
+    (2,)
+    """
+    return _laplace(*_float_sampler("laplace", key, shape, dtype))
+
+
+@partial(jit, static_argnums=(1, 2))
+def _laplace(key, shape, dtype):
+    unit = uniform(key, shape, dtype, minval=below_one(dtype), maxval=1.0)
+    return lax.mul(lax.sign(unit), lax.log1p(lax.neg(lax.abs(unit))))
+
+
+def logistic(key, shape=(), dtype=None, *, out_sharding=None):
+    """Values of the standard logistic distribution.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a float dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.logistic(ferrax.random.key(0), (2,)).shape
+    (2,)
+    """
+    return _logistic(*_float_sampler("logistic", key, shape, dtype))
+
+
+@partial(jit, static_argnums=(1, 2))
+def _logistic(key, shape, dtype):
+    unit = uniform(key, shape, dtype, minval=tiny(dtype), maxval=1.0)
+    return lax.sub(lax.log(unit), lax.log1p(lax.neg(unit)))
+
+
+def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
+    """Values of the standard Cauchy distribution.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a float dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.cauchy(ferrax.random.key(0), (2,)).shape
+    (2,)
+    """
+    return _cauchy(*_float_sampler("cauchy", key, shape, dtype))
+
+
+@partial(jit, static_argnums=(1, 2))
+def _cauchy(key, shape, dtype):
+    unit = uniform(key, shape, dtype, minval=np.array(jnp.finfo(dtype).eps, dtype), maxval=1.0)
+    return lax.tan(np.array(math.pi, dtype) * (unit - np.array(0.5, dtype)))
+
+
+def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
+    """Values with density ``b / x**(b + 1)``, ``x >= 1``.
+
+    Args:
+      key: a key.
+      b: the exponent, positive.
+      shape: shape of the result; that of ``b`` when None.
+      dtype: a float dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.pareto(ferrax.random.key(0), 3.0, (2,)).shape
+    (2,)
+    """
+    key, _ = checked_key("pareto", key)
+    dtype = args.checked_dtype("pareto", args.float_or(dtype))
+    return _pareto(key, b, args.broadcast_shape(shape, b), dtype)
+
+
+@partial(jit, static_argnums=(2, 3))
+def _pareto(key, b, shape, dtype):
+    args.broadcast_shape(shape, b)
+    return lax.exp(exponential(key, shape, dtype) / args.as_dtype(b, dtype))
+
+
+def weibull_min(key, scale, concentration, shape=(), dtype=None):
+    """Values of the Weibull distribution.
+
+    Args:
+      key: a key.
+      scale: scale.
+      concentration: the exponent.
+      shape: shape of the result.
+      dtype: a float dtype; the default when None.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.weibull_min(ferrax.random.key(0), 2.0, 3.0, (2,)).shape
+    (2,)
+    """
+    key, shape, dtype = _float_sampler("weibull_min", key, shape, dtype)
+    return _weibull_min(key, scale, concentration, shape, dtype)
+
+
+@partial(jit, static_argnums=(3, 4))
+def _weibull_min(key, scale, concentration, shape, dtype):
+    unit = uniform(key, shape, dtype, minval=0, maxval=1)
+    return jnp.power(-jnp.log1p(-unit), 1.0 / concentration) * scale
+
+
+def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
+    """Values with density ``x / scale**2 * exp(-x**2 / (2 * scale**2))``, ``x >= 0``.
+
+    Args:
+      key: a key.
+      scale: scale.
+      shape: shape of the result; that of ``scale`` when None.
+      dtype: a float dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.rayleigh(ferrax.random.key(0), 2.0, (2,)).shape
+    (2,)
+    """
+    key, _ = checked_key("rayleigh", key)
+    dtype = args.checked_dtype("rayleigh", args.float_or(dtype))
+    return _rayleigh(key, scale, args.broadcast_shape(shape, scale), dtype)
+
+
+@partial(jit, static_argnums=(2, 3))
+def _rayleigh(key, scale, shape, dtype):
+    args.broadcast_shape(shape, scale)
+    unit = uniform(key, shape, dtype)
+    scale = jnp.broadcast_to(args.as_dtype(scale, dtype), shape)
+    return lax.mul(scale, lax.sqrt(lax.log(unit) * np.array(-2, dtype)))
+
+
+def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
+    """Lengths of standard normal vectors of three components.
+
+    Args:
+      key: a key.
+      shape: shape of the result.
+      dtype: a float dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.maxwell(ferrax.random.key(0), (2,)).shape
+    (2,)
+    """
+    return _maxwell(*_float_sampler("maxwell", key, shape, dtype))
+
+
+@partial(jit, static_argnums=(1, 2))
+def _maxwell(key, shape, dtype):
+    vectors = normal(key, (*shape, 3), dtype)
+    return jnp.sqrt(jnp.sum(vectors * vectors, axis=-1))
+
+
+def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
+    """Maxwell-distributed values with a random sign, scaled and moved.
+
+    Args:
+      key: a key.
+      loc: the centre.
+      scale: scale.
+      shape: shape of the result, in front of what ``loc`` and ``scale`` broadcast to.
+      dtype: a float dtype; the default when None.
+
+    Returns:
+      Array of that dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.double_sided_maxwell(ferrax.random.key(0), 0.0, 1.0, (2,)).shape
+    (2,)
+    """
+    key, shape, dtype = _float_sampler("double_sided_maxwell", key, shape, dtype)
+    return _double_sided_maxwell(key, loc, scale, shape, dtype)
+
+
+@partial(jit, static_argnums=(3, 4))
+def _double_sided_maxwell(key, loc, scale, shape, dtype):
+    shape = shape + tuple(np.broadcast_shapes(np.shape(loc), np.shape(scale)))
+    maxwell_key, sign_key = split_keys(key, 2)
+    signs = rademacher(sign_key, shape=shape).astype(dtype)
+    return signs * maxwell(maxwell_key, shape, dtype) * scale + loc
+
+
+def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_sharding=None):
+    """``exp`` of normal values.
+
+    Args:
+      key: a key.
+      sigma: standard deviation of the logarithm.
+      shape: shape of the result; that of ``sigma`` when None.
+      dtype: a float dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.lognormal(ferrax.random.key(0), 0.5, (2,)).shape
+    (2,)
+    """
+    key, _ = checked_key("lognormal", key)
+    dtype = args.checked_dtype("lognormal", args.float_or(dtype))
+    shape = args.broadcast_shape(shape, sigma)
+    return jnp.exp(normal(key, shape, dtype) * jnp.asarray(sigma, dtype))
+
+
+def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
+    """Values whose density rises linearly from ``left`` to ``mode`` and falls linearly to ``right``.
+
+    Args:
+      key: a key.
+      left: lower end.
+      mode: the peak.
+      right: upper end.
+      shape: shape of the result; what the parameters broadcast to when None.
+      dtype: a float dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> import ferrax
+    >>> ferrax.random.triangular(ferrax.random.key(0), 0.0, 1.0, 2.0, (2,)).shape
+    (2,)
+    """
+    key, _ = checked_key("triangular", key)
+    dtype = args.checked_dtype("triangular", args.float_or(dtype))
+    shape = args.broadcast_shape(shape, left, mode, right)
+    left, mode, right = (jnp.broadcast_to(jnp.asarray(x, dtype), shape) for x in (left, mode, right))
+    at_mode = (mode - left) / (right - left)
+    unit = uniform(key, shape, dtype)
+    rising = left + lax.sqrt(unit * (right - left) * (mode - left))
+    falling = right - lax.sqrt((1 - unit) * (right - left) * (right - mode))
+    return lax.select(unit < at_mode, rising, falling)
+
+
+def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
+    """Values of the inverse Gaussian distribution with shape parameter 1.
+
+    Args:
+      key: a key.
+      mean: the mean.
+      shape: shape of the result; that of ``mean`` when None.
+      dtype: a float dtype; the default when None.
+      out_sharding: ignored.
+
+    Returns:
+      Array of that shape and dtype.
+
+    Source: Michael, Schucany and Haas, "Generating random variates using transformations with multiple roots" (1976).
+
+    >>> import ferrax
+    >>> ferrax.random.wald(ferrax.random.key(0), 2.0, (2,)).shape
+    (2,)
+    """
+    key, _ = checked_key("wald", key)
+    dtype = args.checked_dtype("wald", args.float_or(dtype))
+    return _wald(key, mean, args.broadcast_shape(shape, mean), dtype)
+
+
+@partial(jit, static_argnums=(2, 3))
+def _wald(key, mean, shape, dtype):
+    args.broadcast_shape(shape, mean)
+    normal_key, uniform_key = split_keys(key, 2)
+    mean = jnp.broadcast_to(args.as_dtype(mean, dtype), shape)
+    deviate = normal(normal_key, shape, dtype)
+    unit = uniform(uniform_key, shape, dtype)
+    square = lax.integer_pow(deviate, 2)
+    fourth, mean_square = lax.integer_pow(square, 2), lax.integer_pow(mean, 2)
+    root = lax.sqrt(4 * mean * square + mean_square * fourth)
+    smaller = mean + mean_square * square / 2 - mean / 2 * root
+    return lax.select(unit <= mean / (mean + smaller), smaller, mean_square / smaller)
+
+
+def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky", *, out_sharding=None):
+    """Normal vectors with a given mean and covariance.
+
+    Args:
+      key: a key.
+      mean: array of shape (..., n).
+      cov: array of shape (..., n, n), positive semidefinite.
+      shape: shape of the result without its last axis; what the parameters' batch axes broadcast to when None.
+      dtype: a float dtype; the default when None.
+      method: how the covariance is factored: ``"cholesky"``, ``"eigh"`` or ``"svd"``.
+      out_sharding: ignored.
+
+    Returns:
+      Array of shape ``shape + (n,)``.
+
+    Raises:
+      ValueError: the shapes do not go together, or ``method`` is none of these.
+
+    >>> import ferrax
+    >>> callable(ferrax.random.multivariate_normal)
+    True
+    """
+    key, _ = checked_key("multivariate_normal", key)
+    dtype = args.checked_dtype("multivariate_normal", args.float_or(dtype))
+    mean, cov = jnp.asarray(mean).astype(dtype), jnp.asarray(cov).astype(dtype)
+    if method not in ("svd", "eigh", "cholesky"):
+        raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
+    if mean.ndim < 1:
+        raise ValueError(f"multivariate_normal requires mean.ndim >= 1, got mean.ndim == {mean.ndim}")
+    n = mean.shape[-1]
+    if cov.ndim < 2:
+        raise ValueError(f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {cov.ndim}")
+    if cov.shape[-2:] != (n, n):
+        raise ValueError(
+            f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {cov.shape}."
+        )
+    batch = tuple(np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2]))
+    shape = batch if shape is None else args.broadcast_shape(shape, np.empty(batch))
+    return _multivariate_normal(key, mean, cov, shape, dtype, method)
+
+
+@partial(jit, static_argnums=(3, 4, 5))
+def _multivariate_normal(key, mean, cov, shape, dtype, method):
+    linalg = _linalg("multivariate_normal", method)
+    if method == "cholesky":
+        factor = linalg.cholesky(cov)
+    elif method == "svd":
+        vectors, values, _ = linalg.svd(cov)
+        factor = vectors * jnp.sqrt(values[..., None, :])
+    else:
+        values, vectors = linalg.eigh(cov)
+        factor = vectors * jnp.sqrt(values[..., None, :])
+    deviates = normal(key, (*shape, mean.shape[-1]), dtype)
+    return mean + jnp.einsum("...ij,...j->...i", factor, deviates)
+
+
+def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
+    """Uniformly (Haar) distributed orthogonal or unitary matrices.
+
+    Args:
+      key: a key.
+      n: number of rows.
+      shape: how many matrices, in front of their axes.
+      dtype: a float or complex dtype; the default float when None.
+      m: number of columns; ``n`` when None. The smaller number of vectors is orthonormal.
+      out_sharding: ignored.
+
+    Returns:
+      Array of shape ``shape + (n, m)``.
+
+    Source: Mezzadri, "How to generate random matrices from the classical compact groups" (2007).
+
+    >>> import ferrax
+    >>> callable(ferrax.random.orthogonal)
+    True
+    """
+    key, _ = checked_key("orthogonal", key)
+    dtype = args.checked_dtype("orthogonal", args.float_or(dtype), "float or complex")
+    return _orthogonal(key, n, n if m is None else m, args.checked_shape(shape), dtype)
+
+
+@partial(jit, static_argnums=(1, 2, 3, 4))
+def _orthogonal(key, n, m, shape, dtype):
+    linalg = _linalg("orthogonal", "qr")
+    q, r = linalg.qr(normal(key, (*shape, max(n, m), min(n, m)), dtype))
+    # the signs of the diagonal make the factorization unique, and so the distribution uniform
+    q = q * jnp.expand_dims(lax.sign(jnp.diagonal(r, axis1=-2, axis2=-1)), -2)
+    return q.swapaxes(-1, -2).conj() if n < m else q
+
+
+def _linalg(function, routine):
+    """``ferrax.numpy.linalg``, where it has the routine."""
+    from ferrax.numpy import linalg
+
+    if not hasattr(linalg, routine):
+        raise NotImplementedError(f"random.{function} needs numpy.linalg.{routine}, which does not exist yet")
+    return linalg

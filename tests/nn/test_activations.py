@@ -1,0 +1,92 @@
+"""Activations: values, dtypes, weak types and gradients as JAX's."""
+
+import numpy as np
+import pytest
+
+import ferrax
+import ferrax.numpy as jnp
+from tests.support import as_numpy, assert_same
+
+jax = pytest.importorskip("jax")
+
+NAMES = [
+    "celu", "elu", "gelu", "hard_sigmoid", "hard_silu", "hard_tanh", "identity", "leaky_relu", "log_sigmoid", "mish",
+    "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus", "sparse_plus", "sparse_sigmoid",
+    "squareplus", "tanh",
+]  # fmt: skip
+POINTS = np.array([-1e4, -7.0, -3.0, -1.0, -0.3, -0.0, 0.0, 0.2, 1.0, 3.0, 6.0, 9.0, 1e4, np.inf, -np.inf], "float32")
+RTOL = {"float32": 3e-6, "bfloat16": 2e-2, "float16": 4e-3}
+
+
+def both(name, x, **kwargs):
+    return [getattr(m.nn, name)(m.numpy.asarray(x), **kwargs) for m in (ferrax, jax)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", NAMES)
+def test_values(name, dtype):
+    ours, theirs = both(name, POINTS.astype(jnp.dtype(dtype)))
+    assert_same(ours, theirs, rtol=RTOL[dtype], atol=1e-7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients(name):
+    points = POINTS[np.isfinite(POINTS)]
+    slopes = [m.vmap(m.grad(getattr(m.nn, name)))(m.numpy.asarray(points)) for m in (ferrax, jax)]
+    np.testing.assert_allclose(as_numpy(slopes[0]), as_numpy(slopes[1]), rtol=3e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scalars_keep_weak_types(name):
+    ours, theirs = (getattr(m.nn, name)(0.75) for m in (ferrax, jax))
+    assert_same(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6", "hard_tanh", "elu", "gelu", "soft_sign", "softplus", "mish"])
+def test_integers(name):
+    ours, theirs = both(name, np.arange(-3, 4, dtype="int32"))
+    assert_same(ours, theirs, rtol=1e-6, atol=1e-7)
+
+
+def test_kinks():
+    assert ferrax.grad(ferrax.nn.relu)(0.0) == 0.0
+    assert ferrax.grad(ferrax.nn.relu6)(0.0) == 0.0
+    assert ferrax.grad(ferrax.nn.relu6)(6.0) == 0.0
+    assert ferrax.grad(ferrax.grad(ferrax.nn.softplus))(0.0) == 0.25
+    assert np.isfinite(ferrax.grad(ferrax.nn.elu)(1e4))
+
+
+def test_parameters():
+    x = POINTS[np.isfinite(POINTS)]
+    for name, kwargs in [("elu", {"alpha": 0.5}), ("celu", {"alpha": 2.0}), ("leaky_relu", {"negative_slope": 0.2}),
+                         ("squareplus", {"b": 1.0}), ("gelu", {"approximate": False})]:  # fmt: skip
+        ours, theirs = both(name, x, **kwargs)
+        assert_same(ours, theirs, rtol=3e-6, atol=1e-7)
+
+
+def test_glu():
+    x = np.linspace(-2, 2, 24, dtype="float32").reshape(2, 3, 4)
+    for axis in (-1, 2):
+        ours, theirs = both("glu", x, axis=axis)
+        assert_same(ours, theirs, rtol=1e-6)
+    with pytest.raises(ValueError, match="must be even"):
+        ferrax.nn.glu(jnp.ones((2, 3)))
+
+
+def test_aliases():
+    assert ferrax.nn.swish is ferrax.nn.silu
+    assert ferrax.nn.hard_swish is ferrax.nn.hard_silu
+
+
+@pytest.mark.parametrize("name", ["identity", "elu", "silu", "gelu", "hard_tanh", "soft_sign"])
+def test_containers_are_refused(name):
+    with pytest.raises(TypeError, match="requires ndarray or scalar arguments"):
+        getattr(ferrax.nn, name)([1.0, 2.0])
+
+
+def test_under_jit_and_vmap():
+    x = POINTS[np.isfinite(POINTS)]
+    for name in NAMES:
+        f = getattr(ferrax.nn, name)
+        np.testing.assert_allclose(ferrax.jit(f)(x), f(jnp.asarray(x)), rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(ferrax.vmap(f)(jnp.asarray(x)), f(jnp.asarray(x)), rtol=1e-6, atol=1e-7)
