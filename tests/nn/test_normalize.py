@@ -45,7 +45,8 @@ def test_softmax_extremes():
 def test_logsumexp():
     for kwargs in (
         {}, {"axis": 0}, {"axis": (0, 1), "keepdims": True}, {"where": W, "axis": 1}, {"b": B, "axis": 1},
-        {"b": B, "axis": 1, "return_sign": True, "keepdims": True}, {"b": B, "where": W, "axis": 0, "return_sign": True},
+        {"b": B, "axis": 1, "return_sign": True, "keepdims": True},
+        {"b": B, "where": W, "axis": 0, "return_sign": True},
         {"b": np.zeros((3, 4), "float32")}, {"return_sign": True},
     ):  # fmt: skip
         check("logsumexp", X, jitted=True, **kwargs)

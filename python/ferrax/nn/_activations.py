@@ -427,4 +427,3 @@ def hard_silu(x):
 
 hard_swish = hard_silu
 tanh = jnp.tanh
-

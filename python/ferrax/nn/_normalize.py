@@ -235,7 +235,9 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
     num_classes = concrete_or_error(int, num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")
     if isinstance(axis, str):
         raise NotImplementedError("one_hot over a named axis: pass an integer axis")
-    return _one_hot(jnp.asarray(x), num_classes, dtype=jnp.zeros((0,), float if dtype is None else dtype).dtype, axis=axis)
+    return _one_hot(
+        jnp.asarray(x), num_classes, dtype=jnp.zeros((0,), float if dtype is None else dtype).dtype, axis=axis
+    )
 
 
 def _strong(x):

@@ -390,6 +390,7 @@ def he_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
 
 kaiming_normal = he_normal
 
+
 def orthogonal(scale=1.0, column_axis=-1, dtype=None):
     """Initializer of uniformly distributed orthogonal matrices (of matrices with orthogonal columns or rows).
 

@@ -54,9 +54,7 @@ def checked_shape(shape, function: str = "") -> tuple[int, ...]:
     try:
         sizes = tuple(operator.index(n) for n in sizes)
     except TypeError:
-        raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
-        ) from None
+        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None
     if any(n < 0 for n in sizes):
         raise ValueError(f"Shapes must be non-negative, got {shape}.")
     return sizes

@@ -206,9 +206,7 @@ def _clipped(x, dtype):
     """Integers ``x`` as ``dtype``, those out of its range as its nearest end."""
     have, want = jnp.iinfo(x.dtype), jnp.iinfo(dtype)
     low, high = max(int(have.min), int(want.min)), min(int(have.max), int(want.max))
-    return lax.convert_element_type(
-        jnp.clip(x, np.array(low, x.dtype), np.array(high, x.dtype)), dtype
-    )
+    return lax.convert_element_type(jnp.clip(x, np.array(low, x.dtype), np.array(high, x.dtype)), dtype)
 
 
 @partial(jit, static_argnums=(1, 4))

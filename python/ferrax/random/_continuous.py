@@ -13,7 +13,7 @@ import numpy as np
 import ferrax.numpy as jnp
 from ferrax import jit, lax
 from ferrax.random import _arguments as args
-from ferrax.random._bits import SQRT2, below_one, bernoulli, rademacher, tiny, uniform
+from ferrax.random._bits import SQRT2, below_one, rademacher, tiny, uniform
 from ferrax.random._keys import checked_key, split_keys
 
 __all__ = [

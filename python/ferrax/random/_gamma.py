@@ -7,7 +7,6 @@ rejected changes no other. Read next: ``_discrete.py``.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 import numpy as np
@@ -148,8 +147,7 @@ def _accepted(keys, c, d):
 
     def again(state):
         open_ = rejected(state)
-        keys, x_square, v, unit = state
-        next_keys, normal_keys, uniform_keys = split_keys(keys, 3)
+        next_keys, normal_keys, uniform_keys = split_keys(state[0], 3)
         x, cube_root = _positive(normal_keys, c)
         new = (next_keys, x * x, cube_root * cube_root * cube_root, _draw(uniform_keys, dtype))
         return tuple(_pick(open_, after, before) for after, before in zip(new, state))
@@ -163,9 +161,8 @@ def _positive(keys, c):
     dtype = c.dtype
 
     def body(state):
-        keys, x, v = state
-        open_ = v <= np.zeros((), dtype)
-        next_keys, normal_keys = split_keys(keys, 2)
+        open_ = state[2] <= np.zeros((), dtype)
+        next_keys, normal_keys = split_keys(state[0], 2)
         drawn = _draw_normal(normal_keys, dtype)
         new = (next_keys, drawn, np.ones((), dtype) + drawn * c)
         return tuple(_pick(open_, after, before) for after, before in zip(new, state))
