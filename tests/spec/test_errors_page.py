@@ -58,7 +58,7 @@ class TestConcretizationTypeError:
         def func(x):
             return jnp.where(x < 0)
 
-        with pytest.raises(errors.ConcretizationTypeError, match="jnp.nonzero"):
+        with pytest.raises(errors.ConcretizationTypeError, match=r"jnp\.nonzero"):
             func(jnp.arange(4))
 
     def test_indices_of_traced_size(self):
@@ -67,7 +67,7 @@ class TestConcretizationTypeError:
             indices = jnp.where(x > 1)
             return x[indices].sum()
 
-        with pytest.raises(errors.ConcretizationTypeError, match="jnp.nonzero"):
+        with pytest.raises(errors.ConcretizationTypeError, match=r"jnp\.nonzero"):
             func(jnp.arange(4))
 
     def test_without_dynamic_size(self):
@@ -291,7 +291,7 @@ class TestUnexpectedTracerError:
         @jit
         def not_side_effecting(x):
             y = x + 1
-            return y
+            return y  # noqa: RET504
 
         x = 1
         y = not_side_effecting(x)
@@ -305,7 +305,7 @@ class TestUnexpectedTracerError:
             outs.append(y)
 
         x = 1
-        with pytest.raises(Exception, match="(?i)leaked trace") as caught, jax.checking_leaks():
+        with pytest.raises(Exception, match=r"(?i)leaked trace") as caught, jax.checking_leaks():
             side_effecting(x)
         assert "side_effecting" in str(caught.value)
 

@@ -6,7 +6,7 @@ counter based), bit for bit.
 >>> import ferrax
 >>> key, subkey = ferrax.random.split(ferrax.random.key(0))
 >>> ferrax.random.uniform(subkey)
-Array(0.10536897, dtype=float32)
+Array(0.00729382, dtype=float32)
 
 Read next: ``_keys.py``.
 """

@@ -185,7 +185,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
 
     >>> import ferrax
     >>> ferrax.random.randint(ferrax.random.key(0), (4,), 0, 10)
-    Array([2, 1, 9, 2], dtype=int32)
+    Array([9, 0, 2, 3], dtype=int32)
     """
     key, _ = checked_key("randint", key)
     dtype = args.int_or(dtype)

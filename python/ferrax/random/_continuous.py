@@ -40,7 +40,7 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
 
     >>> import ferrax
     >>> ferrax.random.normal(ferrax.random.key(0), (3,))
-    Array([ 1.6226298 ,  2.0252703 , -0.43359447], dtype=float32)
+    Array([ 1.6226422 ,  2.0252647 , -0.43359444], dtype=float32)
     """
     key, _ = checked_key("normal", key)
     dtype = args.checked_dtype("normal", args.float_or(dtype), "float or complex")
