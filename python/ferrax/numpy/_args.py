@@ -1,0 +1,212 @@
+"""Checks and conversions that every function of `ferrax.numpy` applies to its arguments.
+
+Array arguments are NumPy's or ferrax's arrays and scalars, never lists (`asarray` takes those): a list of a million Python
+numbers that is converted at each call costs more than the call. Axes and shapes are static: a traced one raises
+`ConcretizationTypeError` that names the argument. Read `_reductions.py` next.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ferrax import lax
+from ferrax._core import Array, Tracer, asarray, canonicalize_dtype, concrete_or_error, is_tracer, promote_dtypes
+from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
+
+ArrayLike = Any
+DTypeLike = Any
+Axis = int | Sequence[int] | None
+
+_ARRAY_TYPES = (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)
+
+
+def is_arraylike(x: Any) -> bool:
+    """Whether `x` counts as an array or scalar without conversion by `asarray`."""
+    return isinstance(x, _ARRAY_TYPES) or hasattr(x, "__jax_array__")
+
+
+def require(name: str, *args: Any) -> None:
+    """Raises TypeError unless every argument is an array or a scalar."""
+    for position, x in enumerate(args):
+        if not (isinstance(x, _ARRAY_TYPES) or hasattr(x, "__jax_array__")):
+            raise TypeError(
+                f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}."
+                + (" Convert it with jnp.asarray first." if isinstance(x, (list, tuple)) else "")
+            )
+
+
+def require_or_none(name: str, *args: Any) -> None:
+    """As `require`, with None allowed."""
+    require(name, *(x for x in args if x is not None))
+
+
+def to_array(name: str, x: Any) -> Any:
+    """`x` as an Array or Tracer, after `require`."""
+    require(name, x)
+    return asarray(x)
+
+
+def to_arrays(name: str, *args: Any) -> list[Any]:
+    """The arguments as Arrays or Tracers, after `require`."""
+    require(name, *args)
+    return [asarray(x) for x in args]
+
+
+def promote(name: str, *args: Any) -> list[Any]:
+    """The arguments as arrays of their common dtype."""
+    require(name, *args)
+    return list(promote_dtypes(*args))
+
+
+def promote_inexact(name: str, *args: Any) -> list[Any]:
+    """The arguments as arrays of their common dtype, made floating where it is integer or bool."""
+    require(name, *args)
+    arrays = list(promote_dtypes(*args))
+    target = inexact_dtype(arrays[0].dtype)
+    if target == arrays[0].dtype:
+        return arrays
+    return [lax.convert_element_type(x, target) for x in arrays]
+
+
+def cast(x: Any, dtype: DTypeLike) -> Any:
+    """`x` as an array of `dtype`; a complex array loses its imaginary part when `dtype` is real."""
+    x = asarray(x)
+    dtype = np.dtype(dtype)
+    if x.dtype == dtype:
+        return lax.convert_element_type(x, dtype)
+    if dtype_kind(x.dtype) == "c" and dtype_kind(dtype) not in "cb":
+        x = lax.real(x)
+    elif dtype == np.bool_:
+        return lax.ne(x, lax.full_like(x, 0))
+    return lax.convert_element_type(x, dtype)
+
+
+def user_dtype(dtype: DTypeLike, default: DTypeLike = None) -> np.dtype:
+    """The canonical dtype that the user's `dtype` argument names, or `default`."""
+    return canonicalize_dtype(default if dtype is None else dtype)
+
+
+def static_int(value: Any, context: str) -> int:
+    """`value` as a Python integer; a traced one raises with `context`."""
+    if isinstance(value, int):
+        return int(value)
+    if is_tracer(value):
+        value = concrete_or_error(None, value, context)
+    return operator.index(value)
+
+
+def normalize_axis(axis: Any, ndim: int, context: str = "the axis argument") -> int:
+    """`axis` in [0, ndim); raises ValueError when it is out of bounds."""
+    axis = static_int(axis, context)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis % ndim if ndim else 0
+
+
+def normalize_axes(axis: Any, ndim: int, context: str = "the axis argument") -> tuple[int, ...]:
+    """`axis` (None for all, an integer, a sequence) as a tuple of distinct axes in [0, ndim)."""
+    if axis is None:
+        return tuple(range(ndim))
+    if isinstance(axis, (tuple, list)):
+        axes = tuple(normalize_axis(a, ndim, context) for a in axis)
+    elif isinstance(axis, np.ndarray) and axis.ndim == 1:
+        axes = tuple(normalize_axis(a, ndim, context) for a in axis.tolist())
+    elif isinstance(axis, int) or hasattr(axis, "__index__"):
+        return (normalize_axis(axis, ndim, context),)
+    else:
+        axes = tuple(normalize_axis(a, ndim, context) for a in axis)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axis': {tuple(axis)}")
+    return axes
+
+
+def static_shape(shape: Any, context: str = "shape") -> tuple[int, ...]:
+    """`shape` (an integer or a sequence) as a tuple of non-negative integers."""
+    if isinstance(shape, int) or (not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0 and not is_tracer(shape)):
+        dims = (shape,)
+    elif is_tracer(shape):
+        raise _traced_shape(shape)
+    else:
+        dims = tuple(shape)
+    out = []
+    for dim in dims:
+        if is_tracer(dim):
+            raise _traced_shape(shape)
+        try:
+            out.append(operator.index(dim))
+        except TypeError:
+            raise TypeError(
+                f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
+            ) from None
+    if any(d < 0 for d in out):
+        raise ValueError(f"{context} must have non-negative dimensions, got {tuple(out)}.")
+    return tuple(out)
+
+
+def _traced_shape(shape: Any) -> TypeError:
+    return TypeError(
+        f"Shapes must be 1D sequences of concrete values of integer type, got {shape}. "
+        "A shape cannot depend on a traced value: if it depends on an argument of a jitted function, "
+        "mark that argument with static_argnums or static_argnames."
+    )
+
+
+def no_out(name: str, out: Any) -> None:
+    """Raises NotImplementedError when an `out` argument is given: arrays are immutable."""
+    if out is not None:
+        raise NotImplementedError(f"The 'out' argument to {name} is not supported.")
+
+
+def no_sharding(name: str, out_sharding: Any) -> None:
+    """Raises NotImplementedError when an `out_sharding` argument is given."""
+    if out_sharding is not None:
+        raise NotImplementedError(f"The 'out_sharding' argument to {name} is not supported.")
+
+
+def place(x: Any, device: Any) -> Any:
+    """`x` on `device`; `x` itself when `device` is None."""
+    if device is None:
+        return x
+    from ferrax import device_put
+
+    return device_put(x, device)
+
+
+def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` broadcast to `shape` by NumPy's rules, without checks of its type."""
+    if x.shape == shape:
+        return x
+    offset = len(shape) - x.ndim
+    if offset < 0 or any(d not in (1, shape[offset + i]) for i, d in enumerate(x.shape)):
+        raise ValueError(f"Incompatible shapes for broadcasting: {x.shape} and requested shape {shape}")
+    kept = [i for i, d in enumerate(x.shape) if d == shape[offset + i]]
+    if len(kept) < x.ndim:
+        x = lax.squeeze(x, tuple(i for i in range(x.ndim) if i not in kept))
+    return lax.broadcast_in_dim(x, shape, tuple(offset + i for i in kept))
+
+
+def broadcast_together(*arrays: Any) -> list[Any]:
+    """The arrays broadcast to their common shape."""
+    shapes = [x.shape for x in arrays]
+    if all(s == shapes[0] for s in shapes):
+        return list(arrays)
+    shape = common_shape(*shapes)
+    return [broadcast_to_shape(x, shape) for x in arrays]
+
+
+def common_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that NumPy's broadcasting rules give; ValueError where they give none."""
+    ndim = max((len(s) for s in shapes), default=0)
+    out = []
+    for i in range(ndim):
+        dims = {s[i - ndim + len(s)] for s in shapes if i - ndim + len(s) >= 0} - {1}
+        if len(dims) > 1:
+            raise ValueError(f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}")
+        out.append(dims.pop() if dims else 1)
+    return tuple(out)
+
+

@@ -1,0 +1,587 @@
+"""Making arrays: from values, from a fill value, from buffers.
+
+Filled arrays are staged as `broadcast_in_dim` under `jit`, so that programs do not carry them. Read `_args.py` first and
+`_ranges.py` next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ferrax import _core, lax
+from ferrax._core import asarray as _asarray
+from ferrax._core import is_tracer
+from ferrax.numpy._args import (
+    Array, ArrayLike, DTypeLike, broadcast_to_shape, cast, no_sharding, place, require, static_shape, user_dtype,
+)  # fmt: skip
+from ferrax.numpy._dtype_functions import default_float, default_int, dtype_kind
+
+__all__ = [
+    "array", "asarray", "astype", "copy", "empty", "empty_like", "from_dlpack", "frombuffer", "fromfile", "fromfunction",
+    "fromiter", "fromstring", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True, order: str | None = "K", ndmin: int = 0,
+          device: Any = None, out_sharding: None = None) -> Array:  # fmt: skip
+    """An array with a copy of the given values.
+
+    Args:
+      object: array, scalar, nested lists or tuples of these, or an object with a buffer, `__jax_array__` or `__array__`.
+      dtype: dtype of the result; by default the common dtype of the values, 64-bit types narrowed to 32 bits unless
+        `enable_x64` is set.
+      copy: whether the result must own its memory.
+      order: only "K", "A", "C" or None.
+      ndmin: least number of axes; axes of length 1 are put first.
+      device: where to place the array.
+      out_sharding: not supported.
+
+    Returns:
+      Array. A Python scalar gives a weakly typed one.
+
+    Raises:
+      TypeError: for values that are not numbers.
+      ValueError: for lists of unequal lengths.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.array([[1, 2], [3, 4.5]])
+    Array([[1. , 2. ],
+           [3. , 4.5]], dtype=float32)
+    """
+    if args:
+        raise TypeError(f"array() takes 2 positional arguments but {2 + len(args)} were given")
+    if order is not None and order not in ("K", "A", "C"):
+        raise NotImplementedError("Only implemented for order='K'")
+    no_sharding("jnp.array", out_sharding)
+    result = _from_object(object, None if dtype is None else _checked_dtype(dtype))
+    if copy and result is object and not is_tracer(result):
+        result = lax.full_like(result, 0) if result.size == 0 else _copied(result)
+    if ndmin > result.ndim:
+        result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
+    return place(result, device)
+
+
+def _copied(x: Array) -> Array:
+    return _core.copy_array(x)
+
+
+def _checked_dtype(dtype: DTypeLike) -> np.dtype:
+    if dtype_kind(np.dtype(dtype)) not in "biufc" and not hasattr(dtype, "_is_prng_key_dtype"):
+        raise TypeError(f"Arrays hold numbers and bools only, got dtype {dtype} in array")
+    return user_dtype(dtype)
+
+
+def _from_object(value: Any, dtype: np.dtype | None) -> Array:
+    """`value` converted; `dtype` is canonical or None."""
+    if isinstance(value, _core.Array) or is_tracer(value):
+        return value if dtype is None or dtype == value.dtype and not _core.weak_type(value) else cast(value, dtype)
+    if isinstance(value, (bool, int, float, complex)):
+        return _from_scalar(value, dtype)
+    if isinstance(value, (list, tuple)):
+        return _from_sequence(value, dtype)
+    if hasattr(value, "__jax_array__"):
+        return _from_object(value.__jax_array__(), dtype)
+    if value is None:
+        raise ValueError("None is not a valid value for jnp.array")
+    if not isinstance(value, (np.ndarray, np.generic)):
+        value = _host_array(value)
+    if dtype_kind(value.dtype) not in "biufc":
+        raise TypeError(
+            f"Value {value!r} with dtype {value.dtype} is not a valid array type. "
+            "Only arrays of numbers and bools are supported."
+        )
+    if dtype is not None and dtype_kind(value.dtype) == "c" and dtype_kind(dtype) not in "cb":
+        value = value.real
+    return _asarray(value if dtype is None else value.astype(dtype, copy=False))
+
+
+def _from_scalar(value: Any, dtype: np.dtype | None) -> Array:
+    if dtype is None:
+        return _asarray(value)
+    if isinstance(value, complex) and dtype_kind(dtype) in "iuf":
+        raise TypeError("float() argument must be a string or a real number, not 'complex'")
+    if isinstance(value, float) and dtype_kind(dtype) in "iu":
+        value = int(value)
+    return _asarray(np.asarray(value, dtype))
+
+
+def _host_array(value: Any) -> np.ndarray:
+    """A NumPy array of an object that has a buffer or NumPy's protocols; anything else is a TypeError."""
+    if isinstance(value, (memoryview, bytearray)) or hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
+        return np.asarray(value)
+    if isinstance(value, range):
+        return np.asarray(value, dtype=np.int64 if len(value) else default_int())
+    try:
+        return np.asarray(memoryview(value)) if not isinstance(value, (str, bytes)) else np.asarray(value)
+    except TypeError:
+        raise TypeError(
+            f"Value '{value}' of type {type(value)} is not a valid array type. "
+            "Only arrays of numbers and bools are supported."
+        ) from None
+
+
+def _from_sequence(value: Any, dtype: np.dtype | None) -> Array:
+    leaves: list[Any] = []
+    on_host = _collect_leaves(value, leaves)
+    if on_host:
+        return _from_host_sequence(value, leaves, dtype)
+    target = dtype
+    if target is None:
+        target = np.dtype(_core.result_type(*leaves)) if leaves else default_float()
+    return _stacked(value, target)
+
+
+def _collect_leaves(value: Any, leaves: list[Any]) -> bool:
+    """Appends the leaves of nested sequences; whether all of them are Python or NumPy values."""
+    on_host = True
+    for item in value:
+        if isinstance(item, (list, tuple)):
+            on_host &= _collect_leaves(item, leaves)
+        else:
+            if item is None:
+                raise ValueError("None is not a valid value for jnp.array")
+            if hasattr(item, "__jax_array__"):
+                item = item.__jax_array__()
+            on_host &= not (isinstance(item, _core.Array) or is_tracer(item))
+            leaves.append(item)
+    return on_host
+
+
+def _from_host_sequence(value: Any, leaves: list[Any], dtype: np.dtype | None) -> Array:
+    if not leaves:
+        return _asarray(np.asarray(value, default_float() if dtype is None else dtype))
+    kinds = {type(leaf) for leaf in leaves}
+    if dtype is None and not kinds <= {bool, int, float, complex}:
+        for leaf in leaves:
+            if not isinstance(leaf, (bool, int, float, complex, np.generic, np.ndarray)):
+                leaf = _host_array(leaf)
+            if isinstance(leaf, (np.generic, np.ndarray)) and dtype_kind(leaf.dtype) not in "biufc":
+                raise TypeError(
+                    f"Value {leaf!r} with dtype {leaf.dtype} is not a valid array type. "
+                    "Only arrays of numbers and bools are supported."
+                )
+        leaf_types = {leaf.dtype if isinstance(leaf, (np.generic, np.ndarray)) else type(leaf): leaf for leaf in leaves}
+        dtype = np.dtype(_core.result_type(*leaf_types.values()))
+    if dtype is None:
+        weak = next(t for t in (complex, float, int, bool) if t in kinds)
+        dtype = {complex: user_dtype(np.complex128), float: default_float(), int: default_int(), bool: np.dtype(bool)}[weak]
+    host = np.asarray(value)
+    if host.dtype == np.object_ or dtype_kind(host.dtype) in "iu" and dtype_kind(dtype) in "iu":
+        host = np.asarray(value, dtype)
+    if dtype_kind(host.dtype) == "c" and dtype_kind(dtype) not in "cb":
+        host = host.real
+    return _asarray(host.astype(dtype, copy=False))
+
+
+def _stacked(value: Any, dtype: np.dtype) -> Array:
+    """Nested sequences with device arrays or tracers among the leaves, stacked level by level."""
+    if not isinstance(value, (list, tuple)):
+        return _from_object(value, dtype)
+    if not value:
+        return lax.full((0,), 0, dtype)
+    parts = [_stacked(item, dtype) for item in value]
+    shapes = {part.shape for part in parts}
+    if len(shapes) > 1:
+        raise ValueError(f"array elements must have one shape, got {sorted(shapes)}.")
+    return lax.concatenate([lax.expand_dims(part, (0,)) for part in parts], 0)
+
+
+def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
+            out_sharding: None = None) -> Array:  # fmt: skip
+    """The given values as an array; an array is returned as it is.
+
+    Args:
+      a: as for `array`.
+      dtype: dtype of the result.
+      order: only "K", "A", "C" or None.
+      copy: True for a copy, None or False where none is needed.
+      device: where to place the array.
+      out_sharding: not supported.
+
+    Returns:
+      Array.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.asarray(range(3))
+    Array([0, 1, 2], dtype=int32)
+    """
+    return array(a, dtype, copy=bool(copy), order="K" if order is None else order, device=device, out_sharding=out_sharding)
+
+
+def copy(a: ArrayLike, order: str | None = None) -> Array:
+    """A copy of an array.
+
+    Args:
+      a: array or scalar.
+      order: only "K", "A", "C" or None.
+
+    Returns:
+      Array of the dtype and shape of `a`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.copy(jnp.arange(3))
+    Array([0, 1, 2], dtype=int32)
+    """
+    require("copy", a)
+    return array(a, copy=True, order="K" if order is None else order)
+
+
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
+    """An array converted to a dtype.
+
+    Args:
+      x: array or scalar.
+      dtype: the dtype wanted; None for the default float.
+      copy: whether the result must be a new array.
+      device: where to place the result.
+
+    Returns:
+      Array of `dtype`. Complex numbers lose their imaginary part when `dtype` is real.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.astype(jnp.array([1.7, -1.7]), jnp.int32)
+    Array([ 1, -1], dtype=int32)
+    """
+    require("astype", x)
+    if is_prng_key_dtype(dtype):
+        return place(lax.convert_element_type(x, dtype), device)
+    result = cast(x, user_dtype(dtype, np.float64))
+    if copy and result is x and not is_tracer(result):
+        result = _copied(result)
+    return place(result, device)
+
+
+def is_prng_key_dtype(dtype: Any) -> bool:
+    """Whether `dtype` is that of typed random keys."""
+    return dtype is not None and not isinstance(dtype, (np.dtype, type, str)) and hasattr(dtype, "_impl")
+
+
+def _fill(name: str, shape: Any, value: Any, dtype: DTypeLike, device: Any, out_sharding: None) -> Array:
+    no_sharding(f"jnp.{name}", out_sharding)
+    return place(lax.full(static_shape(shape), value, user_dtype(dtype, np.float64)), device)
+
+
+def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_sharding: None = None) -> Array:
+    """An array of zeros.
+
+    Args:
+      shape: integer or sequence of integers.
+      dtype: dtype; by default the default float.
+      device: where to place the array.
+      out_sharding: not supported.
+
+    Returns:
+      Array of `shape` and `dtype`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.zeros(3)
+    Array([0., 0., 0.], dtype=float32)
+    """
+    return _fill("zeros", shape, 0, dtype, device, out_sharding)
+
+
+def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_sharding: None = None) -> Array:
+    """An array of ones.
+
+    Args:
+      shape: integer or sequence of integers.
+      dtype: dtype; by default the default float.
+      device: where to place the array.
+      out_sharding: not supported.
+
+    Returns:
+      Array of `shape` and `dtype`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.ones(2, dtype=int)
+    Array([1, 1], dtype=int32)
+    """
+    return _fill("ones", shape, 1, dtype, device, out_sharding)
+
+
+def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_sharding: None = None) -> Array:
+    """An array whose values do not matter; it holds zeros.
+
+    Args:
+      shape: integer or sequence of integers.
+      dtype: dtype; by default the default float.
+      device: where to place the array.
+      out_sharding: not supported.
+
+    Returns:
+      Array of `shape` and `dtype`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.empty((2, 0)).shape
+    (2, 0)
+    """
+    return _fill("empty", shape, 0, dtype, device, out_sharding)
+
+
+def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: Any = None,
+         out_sharding: None = None) -> Array:  # fmt: skip
+    """An array filled with a value.
+
+    Args:
+      shape: integer or sequence of integers.
+      fill_value: scalar, or an array that broadcasts to `shape`.
+      dtype: dtype; by default that of `fill_value`.
+      device: where to place the array.
+      out_sharding: not supported.
+
+    Returns:
+      Array of `shape`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.full((2, 2), 7)
+    Array([[7, 7],
+           [7, 7]], dtype=int32, weak_type=True)
+    """
+    require("full", fill_value)
+    no_sharding("jnp.full", out_sharding)
+    return place(_filled(static_shape(shape), fill_value, dtype), device)
+
+
+def _filled(shape: tuple[int, ...], fill_value: ArrayLike, dtype: DTypeLike) -> Array:
+    value = _asarray(fill_value) if dtype is None else _from_object(fill_value, user_dtype(dtype))
+    return broadcast_to_shape(value, shape)
+
+
+def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: Any, out_sharding: None) -> Array:
+    no_sharding(f"jnp.{name}", out_sharding)
+    if not (hasattr(a, "shape") and hasattr(a, "dtype")):
+        require(name, a)
+        a = _asarray(a)
+    shape = a.shape if shape is None else static_shape(shape)
+    if dtype is None and isinstance(value, int) and _core.weak_type(a):
+        python_type = {"i": int, "f": float, "c": complex}[dtype_kind(a.dtype)]
+        return place(broadcast_to_shape(_asarray(python_type(value)), shape), device)
+    if dtype is None and is_prng_key_dtype(a.dtype):
+        return place(lax.full_like(a, value, shape=shape), device)
+    return place(_filled(shape, value, a.dtype if dtype is None else dtype), device)
+
+
+def zeros_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None,
+               out_sharding: None = None) -> Array:  # fmt: skip
+    """An array of zeros with the shape and dtype of another.
+
+    Args:
+      a: array, scalar, or object with `shape` and `dtype`.
+      dtype: dtype to use instead.
+      shape: shape to use instead.
+      device: where to place the array.
+      out_sharding: not supported.
+
+    Returns:
+      Array of zeros.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.zeros_like(jnp.arange(3))
+    Array([0, 0, 0], dtype=int32)
+    """
+    return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
+
+
+def ones_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None,
+              out_sharding: None = None) -> Array:  # fmt: skip
+    """An array of ones with the shape and dtype of another.
+
+    Args:
+      a: array, scalar, or object with `shape` and `dtype`.
+      dtype: dtype to use instead.
+      shape: shape to use instead.
+      device: where to place the array.
+      out_sharding: not supported.
+
+    Returns:
+      Array of ones.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.ones_like(jnp.arange(3))
+    Array([1, 1, 1], dtype=int32)
+    """
+    return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
+
+
+def empty_like(prototype: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None) -> Array:
+    """An array with the shape and dtype of another, whose values do not matter; it holds zeros.
+
+    Args:
+      prototype: array, scalar, or object with `shape` and `dtype`.
+      dtype: dtype to use instead.
+      shape: shape to use instead.
+      device: where to place the array.
+
+    Returns:
+      Array of zeros.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.empty_like(jnp.ones((2, 3))).shape
+    (2, 3)
+    """
+    return _like("empty_like", prototype, 0, dtype, shape, device, None)
+
+
+def full_like(a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None,
+              out_sharding: None = None) -> Array:  # fmt: skip
+    """An array filled with a value, with the shape and dtype of another.
+
+    Args:
+      a: array, scalar, or object with `shape` and `dtype`.
+      fill_value: scalar, or an array that broadcasts to the shape.
+      dtype: dtype to use instead.
+      shape: shape to use instead.
+      device: where to place the array.
+      out_sharding: not supported.
+
+    Returns:
+      Array.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.full_like(jnp.zeros(2), 3)
+    Array([3., 3.], dtype=float32)
+    """
+    require("full_like", fill_value)
+    return _like("full_like", a, fill_value, dtype, shape, device, out_sharding)
+
+
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
+    """A one-dimensional array of the items in a buffer.
+
+    Args:
+      buffer: bytes or an object with a buffer.
+      dtype: dtype of the items.
+      count: how many items to read; -1 for all.
+      offset: where to start, in bytes.
+
+    Returns:
+      Array of `dtype`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.frombuffer(b"abc", dtype=jnp.uint8)
+    Array([97, 98, 99], dtype=uint8)
+    """
+    return asarray(np.frombuffer(buffer, dtype=np.dtype(dtype), count=count, offset=offset))
+
+
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
+    """A one-dimensional array of the numbers in a text.
+
+    Args:
+      string: the text.
+      dtype: dtype of the numbers.
+      count: how many numbers to read; -1 for all.
+      sep: what stands between numbers.
+
+    Returns:
+      Array of `dtype`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fromstring("1 2 3", dtype=int, sep=" ")
+    Array([1, 2, 3], dtype=int32)
+    """
+    return asarray(np.fromstring(string, dtype=np.dtype(dtype), count=count, sep=sep))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Array:
+    """Not available: reading a file is an effect that transformations would repeat or drop.
+
+    Args:
+      *args: as for `numpy.fromfile`.
+      **kwargs: as for `numpy.fromfile`.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      NotImplementedError: always; use `jnp.asarray(numpy.fromfile(...))`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fromfile("data.bin")  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    NotImplementedError: jnp.fromfile is not implemented
+    """
+    raise NotImplementedError(
+        "jnp.fromfile is not implemented: it would read the file at tracing time only. "
+        "Use jnp.asarray(numpy.fromfile(...)) outside of transformed functions."
+    )
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Array:
+    """Not available: consuming an iterator is an effect that transformations would repeat or drop.
+
+    Args:
+      *args: as for `numpy.fromiter`.
+      **kwargs: as for `numpy.fromiter`.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      NotImplementedError: always; use `jnp.asarray(numpy.fromiter(...))`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fromiter(range(3), int)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    NotImplementedError: jnp.fromiter is not implemented
+    """
+    raise NotImplementedError(
+        "jnp.fromiter is not implemented: it would consume the iterator at tracing time only. "
+        "Use jnp.asarray(numpy.fromiter(...)) outside of transformed functions."
+    )
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
+    """An array whose elements are a function of their indices.
+
+    Args:
+      function: called once with one scalar per axis, under `vmap` over all indices.
+      shape: integer or sequence of integers.
+      dtype: dtype of the indices.
+      **kwargs: passed on to `function`.
+
+    Returns:
+      Array (or pytree of arrays) whose leading axes are `shape`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fromfunction(lambda i, j: i + j, (2, 3), dtype=int)
+    Array([[0, 1, 2],
+           [1, 2, 3]], dtype=int32)
+    """
+    from ferrax import vmap
+
+    shape = static_shape(shape)
+    for i in range(len(shape)):
+        in_axes = [0 if i == j else None for j in range(len(shape))]
+        function = vmap(_bind_keywords(function, kwargs) if i == 0 else function, in_axes=tuple(in_axes[::-1]))
+    index = user_dtype(dtype)
+    return function(*(lax.iota(index, n) for n in shape)) if shape else function(**kwargs)
+
+
+def _bind_keywords(function: Callable[..., Any], kwargs: dict[str, Any]) -> Callable[..., Any]:
+    return lambda *args: function(*args, **kwargs)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """An array over the memory of another library's array, through the DLPack protocol.
+
+    Args:
+      x: object with `__dlpack__` and `__dlpack_device__`.
+      device: where to place the array.
+      copy: True for a copy, False to refuse one, None where none is needed.
+
+    Returns:
+      Array of the shape and dtype of `x`.
+
+    >>> import numpy, ferrax.numpy as jnp
+    >>> jnp.from_dlpack(numpy.arange(3, dtype="int32"))
+    Array([0, 1, 2], dtype=int32)
+    """
+    from ferrax import dlpack
+
+    return place(dlpack.from_dlpack(x, copy=copy), device)
+
+

@@ -1,0 +1,238 @@
+"""Questions about dtypes: kinds, promotion, casting, limits.
+
+JAX's dtype tree is NumPy's with the narrow floats and integers of ml_dtypes in their places, which NumPy itself
+classes as void. Read `_args.py` next.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ferrax import _core
+
+DTypeLike = Any
+
+_EXTENDED_KINDS: dict[np.dtype, str] = {}
+for _name in (
+    "bfloat16", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+):  # fmt: skip
+    if hasattr(ml_dtypes, _name):
+        _EXTENDED_KINDS[np.dtype(getattr(ml_dtypes, _name))] = "f"
+for _name in ("int1", "int2", "int4", "uint1", "uint2", "uint4"):
+    if hasattr(ml_dtypes, _name):
+        _EXTENDED_KINDS[np.dtype(getattr(ml_dtypes, _name))] = _name[0]
+
+_KIND_CLASSES = {"b": np.bool_, "i": np.signedinteger, "u": np.unsignedinteger, "f": np.floating, "c": np.complexfloating}
+
+
+def dtype_kind(dtype: np.dtype) -> str:
+    """One of "b", "i", "u", "f", "c", or NumPy's own letter for a dtype that arrays cannot have."""
+    return _EXTENDED_KINDS.get(dtype, dtype.kind)
+
+
+def is_inexact(dtype: np.dtype) -> bool:
+    """Whether `dtype` is floating or complex."""
+    return dtype_kind(dtype) in "fc"
+
+
+def inexact_dtype(dtype: np.dtype) -> np.dtype:
+    """`dtype` when it is floating or complex, else the float that arithmetic on it gives."""
+    if dtype_kind(dtype) in "fc":
+        return dtype
+    return _core.canonicalize_dtype(np.float64 if dtype in (np.int64, np.uint64) else np.float32)
+
+
+def integer_limits(dtype: np.dtype) -> tuple[int, int]:
+    """(smallest, largest) value of an integer dtype."""
+    limits = ml_dtypes.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the real part of a complex `dtype`; any other `dtype` itself."""
+    return {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64")}.get(dtype, dtype)
+
+
+def complex_dtype(dtype: np.dtype) -> np.dtype:
+    """The complex dtype that holds values of `dtype`."""
+    if dtype_kind(dtype) == "c":
+        return dtype
+    return _core.canonicalize_dtype(np.complex128 if inexact_dtype(dtype) == np.float64 else np.complex64)
+
+
+def default_int() -> np.dtype:
+    """int32, or int64 under `enable_x64`."""
+    return _core.canonicalize_dtype(np.int64)
+
+
+def default_float() -> np.dtype:
+    """float32, or float64 under `enable_x64`."""
+    return _core.canonicalize_dtype(np.float64)
+
+
+def result_type(*args: Any) -> np.dtype:
+    """The dtype of an operation on the arguments, by JAX's promotion rules.
+
+    Args:
+      *args: arrays, scalars, dtypes or scalar types. Python scalars are weakly typed.
+
+    Returns:
+      A `numpy.dtype`.
+
+    Raises:
+      ValueError: when called without arguments.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.result_type(jnp.int16(1), 2.5)
+    dtype('float32')
+    """
+    if not args:
+        raise ValueError("at least one array or dtype is required")
+    return np.dtype(_core.result_type(*args))
+
+
+def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
+    """The dtype to which both `a` and `b` are converted when they meet.
+
+    Args:
+      a: a dtype, a scalar type, or Python's `int`, `float`, `complex` (weak).
+      b: as `a`.
+
+    Returns:
+      A `numpy.dtype`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.promote_types("int32", "bfloat16")
+    dtype(bfloat16)
+    """
+    return np.dtype(_core.result_type(*(d if isinstance(d, type) and d in (int, float, complex) else np.dtype(d) for d in (a, b))))
+
+
+def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
+    """Whether a cast between dtypes is possible under a casting rule, by NumPy's table.
+
+    Args:
+      from_: a dtype, scalar type or array.
+      to: a dtype or scalar type.
+      casting: "no", "equiv", "safe", "same_kind" or "unsafe".
+
+    Returns:
+      A Python bool.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.can_cast("int32", "float64"), jnp.can_cast("float32", "int8")
+    (True, False)
+    """
+    return bool(np.can_cast(from_.dtype if hasattr(from_, "dtype") else from_, to, casting=casting))
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether the first dtype lies below or at the second in the dtype tree.
+
+    Args:
+      arg1: a dtype, scalar type or abstract type such as `jnp.integer`.
+      arg2: as `arg1`.
+
+    Returns:
+      A Python bool. bfloat16 and the float8 types are floating; int4 is a signed integer.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype(jnp.float32, jnp.integer)
+    (True, False)
+    """
+    first, second = _scalar_class(arg1), _scalar_class(arg2)
+    if first == second:
+        return True
+    if isinstance(second, np.dtype):
+        return False
+    if isinstance(first, np.dtype):
+        return issubclass(_KIND_CLASSES.get(dtype_kind(first), np.void), second)
+    return issubclass(first, second)
+
+
+def _scalar_class(arg: Any) -> Any:
+    """NumPy's class for a dtype, or the dtype itself where NumPy has no class in the number tree."""
+    if isinstance(arg, type) and issubclass(arg, np.generic) and arg.__module__ == "numpy":
+        return arg
+    dtype = arg if isinstance(arg, np.dtype) else np.dtype(getattr(arg, "dtype", arg))
+    return dtype if dtype in _EXTENDED_KINDS else dtype.type
+
+
+_ISDTYPE_KINDS = {
+    "bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
+    "complex floating": "c", "numeric": "iufc",
+}  # fmt: skip
+
+
+def isdtype(dtype: DTypeLike, kind: Any) -> bool:
+    """Whether a dtype is of a kind, as the array API standard defines it.
+
+    Args:
+      dtype: a dtype or scalar type.
+      kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric",
+        a dtype, or a tuple of these.
+
+    Returns:
+      A Python bool.
+
+    Raises:
+      ValueError: for a kind that the standard does not name.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.isdtype(jnp.float32, "real floating"), jnp.isdtype(jnp.int8, ("bool", jnp.float32))
+    (True, False)
+    """
+    target = np.dtype(dtype)
+    for option in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(option, str) and option in _ISDTYPE_KINDS:
+            if dtype_kind(target) in _ISDTYPE_KINDS[option]:
+                return True
+            continue
+        if isinstance(option, tuple):
+            raise ValueError(f"nested tuples are not allowed in `kind`: {kind}")
+        try:
+            if np.dtype(option) == target:
+                return True
+        except TypeError:
+            known = ", ".join(repr(k) for k in _ISDTYPE_KINDS)
+            raise ValueError(f"Unrecognized kind={option!r}: expected one of {known}, or a dtype.") from None
+    return False
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether an array or scalar has a complex dtype, whatever its values.
+
+    Args:
+      x: array or scalar.
+
+    Returns:
+      A Python bool.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.iscomplexobj(1j), jnp.iscomplexobj(jnp.zeros(2))
+    (True, False)
+    """
+    if x is None:
+        return False
+    dtype = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
+    return dtype_kind(np.dtype(dtype)) == "c"
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether an array or scalar has a dtype that is not complex.
+
+    Args:
+      x: array or scalar.
+
+    Returns:
+      A Python bool.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.isrealobj(jnp.zeros(2))
+    True
+    """
+    return not iscomplexobj(x)

@@ -1,0 +1,374 @@
+"""Sums of products in Einstein's notation.
+
+An expression is parsed into labels, a path of pairwise contractions is planned (exactly for up to six operands, greedily
+above), and each step is one `lax.dot_general` or, when nothing is contracted, one product. Read `_products.py` first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+
+from ferrax import lax
+from ferrax._core import asarray, promote_dtypes
+from ferrax.numpy._args import Array, DTypeLike, no_out, no_sharding, require, user_dtype
+from ferrax.numpy._diagonal import diagonal
+from ferrax.numpy._reductions import sum as _sum
+
+__all__ = ["einsum", "einsum_path"]
+
+Labels = tuple[Any, ...]
+
+
+class _Expression(NamedTuple):
+    inputs: list[Labels]
+    output: Labels
+    text: str
+
+
+def _split_term(term: str, ndim: int) -> Labels:
+    """Labels of one operand; the axes under an ellipsis get the labels -1, -2, … from the last one."""
+    if "..." not in term:
+        if "." in term:
+            raise ValueError("einstein sum subscripts string contains a '.' that is not part of an ellipsis ('...')")
+        if len(term) != ndim:
+            raise ValueError(f"einstein sum subscript '{term}' does not contain the correct number of indices for operand of rank {ndim}.")
+        return tuple(term)
+    before, after = term.split("...", 1)
+    hidden = ndim - len(before) - len(after)
+    if "." in before + after or hidden < 0:
+        raise ValueError(f"einstein sum subscript '{term}' does not fit an operand of rank {ndim}.")
+    return (*before, *range(-hidden, 0), *after)
+
+
+def _check_letters(terms: Sequence[str]) -> None:
+    for c in "".join(terms):
+        if not (c.isalpha() or c == "."):
+            raise ValueError(f"Character '{c}' is not a valid symbol in the subscripts of einsum.")
+
+
+def _parse_text(subscripts: str, operands: Sequence[Array]) -> _Expression:
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    _check_letters([*terms, right])
+    if len(terms) != len(operands):
+        raise ValueError(f"Number of einsum subscripts, {len(terms)}, must be equal to the number of operands, {len(operands)}.")
+    inputs = [_split_term(term, x.ndim) for term, x in zip(terms, operands)]
+    hidden = max((sum(isinstance(c, int) for c in labels) for labels in inputs), default=0)
+    ellipsis = tuple(range(-hidden, 0))
+    if not arrow:
+        letters = sorted(c for c in set(left) if c.isalpha() and left.count(c) == 1)
+        return _Expression(inputs, (*ellipsis, *letters), f"{left}->{'...' if ellipsis else ''}{''.join(letters)}")
+    if "..." in right:
+        before, after = right.split("...", 1)
+        output: Labels = (*before, *ellipsis, *after)
+    else:
+        if "." in right:
+            raise ValueError("einstein sum subscripts string contains a '.' that is not part of an ellipsis ('...')")
+        output = tuple(right)
+    for c in output:
+        if output.count(c) > 1:
+            raise ValueError(f"Output character '{c}' appeared more than once in the output.")
+        if isinstance(c, str) and c not in left:
+            raise ValueError(f"Output character '{c}' did not appear in the input")
+    return _Expression(inputs, output, text)
+
+
+def _interleaved_to_text(args: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The text form of einsum(x, [0, 1], y, [1, 2], [0, 2])."""
+    operands, lists = list(args[0 : 2 * (len(args) // 2) : 2]), list(args[1::2])
+    output = args[-1] if len(args) % 2 else None
+    names = list({i for labels in [*lists, output or []] for i in labels if i is not Ellipsis})
+    try:
+        names.sort(key=operator.index)
+    except TypeError as error:
+        raise TypeError("For this input type lists must contain either int or Ellipsis") from error
+    letters = {n: chr(ord("a") + i) if i < 26 else chr(ord("A") + i - 26) for i, n in enumerate(names)}
+    term = lambda labels: "".join("..." if i is Ellipsis else letters[i] for i in labels)  # noqa: E731
+    text = ",".join(term(labels) for labels in lists)
+    return (text if output is None else f"{text}->{term(output)}"), operands
+
+
+def _parse(subscripts: Any, operands: Sequence[Any]) -> tuple[_Expression, list[Array]]:
+    if not isinstance(subscripts, str):
+        subscripts, operands = _interleaved_to_text((subscripts, *operands))
+    if not operands:
+        raise ValueError("einsum needs at least one operand.")
+    operands = [x if hasattr(x, "shape") and hasattr(x, "dtype") else _shaped(x) for x in operands]
+    return _parse_text(subscripts, operands), list(operands)
+
+
+def _shaped(x: Any) -> Any:
+    require("einsum", x)
+    return asarray(x)
+
+
+def _sizes(expression: _Expression, operands: Sequence[Array]) -> dict[Any, int]:
+    """The length of each label; length 1 broadcasts."""
+    sizes: dict[Any, int] = {}
+    for number, (labels, x) in enumerate(zip(expression.inputs, operands)):
+        for label, n in zip(labels, x.shape):
+            if sizes.setdefault(label, n) != n and n != 1:
+                if sizes[label] != 1:
+                    raise ValueError(
+                        f"Size of label '{label}' for operand {number} ({sizes[label]}) does not match previous terms ({n})."
+                    )
+                sizes[label] = n
+    return sizes
+
+
+def _volume(labels: Any, sizes: dict[Any, int]) -> int:
+    return math.prod(sizes[c] for c in labels)
+
+
+def _merged(pair: Sequence[frozenset[Any]], rest: Sequence[frozenset[Any]], output: frozenset[Any]) -> frozenset[Any]:
+    """The labels that remain of a group of operands once the others and the output have had their say."""
+    needed = output.union(*rest)
+    return frozenset().union(*pair) & needed
+
+
+def _greedy_path(sets: list[frozenset[Any]], output: frozenset[Any], sizes: dict[Any, int]) -> list[tuple[int, ...]]:
+    sets, path = list(sets), []
+    while len(sets) > 1:
+        best = None
+        for i, j in itertools.combinations(range(len(sets)), 2):
+            rest = [s for k, s in enumerate(sets) if k not in (i, j)]
+            kept = _merged([sets[i], sets[j]], rest, output)
+            shares = bool(sets[i] & sets[j])
+            growth = _volume(kept, sizes) - _volume(sets[i], sizes) - _volume(sets[j], sizes)
+            key = (not shares, growth, _volume(sets[i] | sets[j], sizes))
+            if best is None or key < best[0]:
+                best = (key, i, j, kept)
+        assert best is not None
+        _, i, j, kept = best
+        path.append((i, j))
+        sets = [s for k, s in enumerate(sets) if k not in (i, j)] + [kept]
+    return path
+
+
+def _exact_path(sets: list[frozenset[Any]], output: frozenset[Any], sizes: dict[Any, int]) -> list[tuple[int, ...]]:
+    """The cheapest tree of pairwise contractions, by dynamic programming over subsets of operands."""
+    n = len(sets)
+    everything = (1 << n) - 1
+    labels = {}
+    for mask in range(1, everything + 1):
+        inside = [sets[i] for i in range(n) if mask >> i & 1]
+        outside = [sets[i] for i in range(n) if not mask >> i & 1]
+        labels[mask] = sets[mask.bit_length() - 1] if mask & (mask - 1) == 0 else _merged(inside, outside, output)
+    best: dict[int, tuple[int, Any]] = {1 << i: (0, i) for i in range(n)}
+    for mask in sorted(range(1, everything + 1), key=int.bit_count):
+        if mask in best:
+            continue
+        part = (mask - 1) & mask
+        while part:
+            other = mask ^ part
+            if part > other:
+                cost = best[part][0] + best[other][0] + _volume(labels[part] | labels[other], sizes)
+                if mask not in best or cost < best[mask][0]:
+                    best[mask] = (cost, (part, other))
+            part = (part - 1) & mask
+    return _tree_to_path(best, everything, n)
+
+
+def _tree_to_path(best: dict[int, tuple[int, Any]], everything: int, n: int) -> list[tuple[int, ...]]:
+    path: list[tuple[int, ...]] = []
+    current = [1 << i for i in range(n)]
+
+    def visit(mask: int) -> None:
+        if mask & (mask - 1) == 0:
+            return
+        first, second = best[mask][1]
+        visit(first)
+        visit(second)
+        i, j = sorted((current.index(first), current.index(second)))
+        path.append((i, j))
+        current.pop(j)
+        current.pop(i)
+        current.append(mask)
+
+    visit(everything)
+    return path
+
+
+def _plan(expression: _Expression, sizes: dict[Any, int], optimize: Any) -> list[tuple[int, ...]]:
+    n = len(expression.inputs)
+    if isinstance(optimize, (list, tuple)):
+        steps = list(optimize)
+        if steps and steps[0] == "einsum_path":
+            steps = steps[1:]
+        return [tuple(step) for step in steps]
+    if n == 1:
+        return [(0,)]
+    if n == 2:
+        return [(0, 1)]
+    if optimize is False:
+        return [(0, 1)] + [(0, n - i - 1) for i in range(1, n - 1)]
+    sets = [frozenset(labels) for labels in expression.inputs]
+    if n <= 6 or optimize == "optimal":
+        return _exact_path(sets, frozenset(expression.output), sizes)
+    return _greedy_path(sets, frozenset(expression.output), sizes)
+
+
+def _diagonals(x: Array, labels: Labels) -> tuple[Array, Labels]:
+    """An operand in which no label occurs twice."""
+    while len(set(labels)) < len(labels):
+        label = next(c for c in labels if labels.count(c) > 1)
+        i = labels.index(label)
+        j = labels.index(label, i + 1)
+        x = diagonal(x, 0, i, j)
+        labels = (*(c for k, c in enumerate(labels) if k not in (i, j)), label)
+    return x, labels
+
+
+def _without_ones(x: Array, labels: Labels, sizes: dict[Any, int]) -> tuple[Array, Labels]:
+    """An operand without the axes of length 1 that broadcast."""
+    drop = tuple(i for i, c in enumerate(labels) if x.shape[i] == 1 and sizes[c] != 1)
+    return (lax.squeeze(x, drop), tuple(c for i, c in enumerate(labels) if i not in drop)) if drop else (x, labels)
+
+
+def _sum_out(x: Array, labels: Labels, keep: set[Any]) -> tuple[Array, Labels]:
+    axes = tuple(i for i, c in enumerate(labels) if c not in keep)
+    if not axes:
+        return x, labels
+    return _sum(x, axes, dtype=x.dtype), tuple(c for c in labels if c in keep)
+
+
+def _outer_product(x: Array, x_labels: Labels, y: Array, y_labels: Labels) -> tuple[Array, Labels]:
+    """The product over shared labels and all pairs of the others."""
+    shared = [c for c in x_labels if c in y_labels]
+    labels = (*shared, *(c for c in x_labels if c not in shared), *(c for c in y_labels if c not in shared))
+
+    def spread(z: Array, own: Labels) -> Array:
+        order = [c for c in labels if c in own]
+        z = lax.transpose(z, tuple(own.index(c) for c in order))
+        return lax.expand_dims(z, tuple(i for i, c in enumerate(labels) if c not in own))
+
+    return spread(x, x_labels) * spread(y, y_labels), labels
+
+
+def _contract_pair(x, x_labels, y, y_labels, keep, precision, preferred, dot_general):
+    x, x_labels = _sum_out(x, x_labels, keep | set(y_labels))
+    y, y_labels = _sum_out(y, y_labels, keep | set(x_labels))
+    contracted = [c for c in x_labels if c in y_labels and c not in keep]
+    if not contracted and preferred is None:
+        return _outer_product(x, x_labels, y, y_labels)
+    batch = [c for c in x_labels if c in y_labels and c in keep]
+    numbers = (
+        (tuple(x_labels.index(c) for c in contracted), tuple(y_labels.index(c) for c in contracted)),
+        (tuple(x_labels.index(c) for c in batch), tuple(y_labels.index(c) for c in batch)),
+    )
+    result = dot_general(x, y, numbers, precision=precision, preferred_element_type=preferred)
+    free = [c for c in x_labels if c not in (*contracted, *batch)] + [c for c in y_labels if c not in (*contracted, *batch)]
+    return result, (*batch, *free)
+
+
+def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto", precision: Any = None,
+           preferred_element_type: DTypeLike = None, _dot_general: Callable[..., Array] | None = None,
+           out_sharding: None = None) -> Array:  # fmt: skip
+    """A sum of products in Einstein's notation.
+
+    Args:
+      subscripts: such as "ij,jk->ik": one letter for each axis; letters that are not in the result are summed over. "..."
+        stands for axes that broadcast. Instead of a text, operands and lists of integers may alternate.
+      *operands: arrays.
+      out: not supported.
+      optimize: "auto", "optimal", "greedy", True or False, or a path from `einsum_path`.
+      precision: as for `lax.dot_general`.
+      preferred_element_type: dtype in which to accumulate and return.
+      out_sharding: not supported.
+
+    Returns:
+      Array.
+
+    Raises:
+      ValueError: for subscripts that do not fit the operands.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.einsum("ij,j->i", jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
+    Array([21, 43], dtype=int32)
+    """
+    no_out("jnp.einsum", out)
+    no_sharding("jnp.einsum", out_sharding)
+    expression, arrays = _parse(subscripts, operands)
+    require("einsum", *arrays)
+    sizes = _sizes(expression, arrays)
+    preferred = None if preferred_element_type is None else user_dtype(preferred_element_type)
+    dot_general = lax.dot_general if _dot_general is None else _dot_general
+    terms = [
+        _without_ones(*_diagonals(x, labels), sizes) for x, labels in zip(promote_dtypes(*arrays), expression.inputs)
+    ]
+    for step in _plan(expression, sizes, optimize):
+        group = [terms[i] for i in step]
+        terms = [t for i, t in enumerate(terms) if i not in step]
+        keep = set(expression.output).union(*(labels for _, labels in terms))
+        x, labels = group[0]
+        for number, (y, y_labels) in enumerate(group[1:]):
+            later = set().union(*(more for _, more in group[number + 2 :]))
+            x, labels = _contract_pair(x, labels, y, y_labels, keep | later, precision, preferred, dot_general)
+        terms.append(_sum_out(x, labels, keep))
+    (x, labels), = terms
+    result = lax.transpose(x, tuple(labels.index(c) for c in expression.output if c in labels))
+    missing = tuple(i for i, c in enumerate(expression.output) if c not in labels)
+    if missing:
+        shape = tuple(sizes[c] for c in expression.output)
+        result = lax.broadcast_in_dim(result, shape, tuple(i for i in range(len(shape)) if i not in missing))
+    return result if preferred is None else lax.convert_element_type(result, preferred)
+
+
+class PathInfo:
+    """What a contraction path costs; printed as a table."""
+
+    def __init__(self, expression: _Expression, sizes: dict[Any, int], path: list[tuple[int, ...]]):
+        self.eq = expression.text
+        self.path = path
+        labels = set().union(*expression.inputs)
+        self.naive_cost = _volume(labels, sizes) * max(1, len(expression.inputs))
+        sets, self.opt_cost, self.largest_intermediate = [frozenset(s) for s in expression.inputs], 0, 0
+        self.rows = []
+        for step in path:
+            group = [sets[i] for i in step]
+            sets = [s for i, s in enumerate(sets) if i not in step]
+            kept = _merged(group, sets, frozenset(expression.output))
+            everything = frozenset().union(*group)
+            inner = bool(everything - kept)
+            self.opt_cost += _volume(everything, sizes) * max(1, len(group) - 1 + inner)
+            self.largest_intermediate = max(self.largest_intermediate, _volume(kept, sizes))
+            self.rows.append((step, len(everything), _volume(kept, sizes)))
+            sets.append(kept)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  Complete contraction:  {self.eq}",
+            f"      Naive FLOP count:  {self.naive_cost:.3e}",
+            f"  Optimized FLOP count:  {self.opt_cost:.3e}",
+            f"  Largest intermediate:  {self.largest_intermediate:.3e} elements",
+        ]
+        lines += [f"  contract {step}: {indices} indices, {size} elements" for step, indices, size in self.rows]
+        return "\n".join(lines)
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:
+    """The order in which `einsum` contracts its operands.
+
+    Args:
+      subscripts: as for `einsum`.
+      *operands: arrays, or objects with `shape` and `dtype`.
+      optimize: "auto", "optimal", "greedy", True or False, or a path to describe.
+
+    Returns:
+      The path, a list of tuples of positions (each step removes them and appends its result), and a description.
+
+    >>> import ferrax.numpy as jnp
+    >>> path, info = jnp.einsum_path("ij,jk,k->i", jnp.ones((9, 9)), jnp.ones((9, 9)), jnp.ones(9))
+    >>> path
+    [(1, 2), (0, 1)]
+    """
+    expression, arrays = _parse(subscripts, operands)
+    sizes = _sizes(expression, arrays)
+    path = _plan(expression, sizes, "auto" if optimize is True else optimize)
+    return path, PathInfo(expression, sizes, path)

@@ -1,0 +1,515 @@
+"""Elementwise functions that are compositions of primitives.
+
+The functions that are one primitive each (`sin`, `add`, `where` and so on) are Rust and come through `_ufuncs.py`. Read
+`_floats.py` next for those that take numbers apart.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ferrax import lax
+from ferrax._core import asarray, weak_type
+from ferrax.numpy import _reductions
+from ferrax.numpy._args import (
+    Array, ArrayLike, broadcast_to_shape, broadcast_together, cast, no_out, promote, promote_inexact, require, to_array,
+)  # fmt: skip
+from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype, is_inexact, real_dtype
+from ferrax.numpy._ufuncs import copysign, isnan, trunc
+from ferrax.numpy._ufuncs import where as _where
+
+__all__ = [
+    "allclose", "angle", "around", "array_equal", "array_equiv", "divmod", "gcd", "i0", "isclose", "isscalar",
+    "iterable", "lcm", "logaddexp", "logaddexp2", "modf", "nan_to_num", "round", "sinc",
+]  # fmt: skip
+
+
+def _pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
+    """Two operands of one dtype and shape."""
+    return broadcast_together(*promote(name, x, y))
+
+
+def _inexact_pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
+    """Two operands of one floating or complex dtype and one shape."""
+    return broadcast_together(*promote_inexact(name, x, y))
+
+
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
+    """The floored quotient and the remainder of a division.
+
+    Args:
+      x1: the dividends, real.
+      x2: the divisors, real.
+
+    Returns:
+      Pair of arrays.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.divmod(jnp.array([-3, 3]), 2)
+    (Array([-2,  1], dtype=int32), Array([1, 1], dtype=int32))
+    """
+    x, y = promote("divmod", x1, x2)
+    return x // y, x % y
+
+
+def _complex_logaddexp(x: Array, y: Array, log1p: Any, exp: Any, turn: float) -> Array:
+    x_first = lax.real(x) >= lax.real(y)
+    high, low = _where(x_first, x, y), _where(x_first, y, x)
+    result = high + log1p(exp(low - high))
+    imag = lax.imag(result)
+    return lax.complex(lax.real(result), imag - turn * lax.floor((imag + turn / 2) / turn))
+
+
+def _logaddexp(x: Array, y: Array, log1p: Any, exp: Any, turn: float) -> Array:
+    if dtype_kind(x.dtype) == "c":
+        return _complex_logaddexp(x, y, log1p, exp, turn)
+    gap = x - y
+    unknown = isnan(gap)
+    # Equal infinities have no gap: their sum is the result, and the other branch is kept away from NaN for its gradient.
+    gap = _where(unknown, asarray(0, gap.dtype), gap)
+    return _where(unknown, x + y, lax.max(x, y) + log1p(exp(-lax.abs(gap))))
+
+
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """log(exp(x1) + exp(x2)), without overflow on the way.
+
+    Args:
+      x1: array.
+      x2: array.
+
+    Returns:
+      Floating or complex array.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.logaddexp(jnp.array([0., -jnp.inf]), -jnp.inf)
+    Array([  0., -inf], dtype=float32)
+    """
+    x, y = _inexact_pair("logaddexp", x1, x2)
+    return _logaddexp(x, y, lax.log1p, lax.exp, 2 * np.pi)
+
+
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """log2(2**x1 + 2**x2), without overflow on the way.
+
+    Args:
+      x1: array.
+      x2: array.
+
+    Returns:
+      Floating or complex array.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.logaddexp2(jnp.array([1., 2.]), -jnp.inf)
+    Array([1., 2.], dtype=float32)
+    """
+    x, y = _inexact_pair("logaddexp2", x1, x2)
+    ln2 = float(np.log(2))
+    return _logaddexp(x, y, lambda v: lax.log1p(v) / ln2, lax.exp2, 2 * np.pi / ln2)
+
+
+def sinc(x: ArrayLike, /) -> Array:
+    """The function sin(pi x) / (pi x), 1 at zero.
+
+    Args:
+      x: array.
+
+    Returns:
+      Floating or complex array.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.sinc(jnp.array([0., 0.5]))
+    Array([1.       , 0.6366197], dtype=float32)
+    """
+    (x,) = promote_inexact("sinc", x)
+    angle = np.pi * x
+    small = lax.abs(angle) < asarray(1e-3 if real_dtype(x.dtype).itemsize >= 4 else 5e-2, real_dtype(x.dtype))
+    safe = _where(small, asarray(1, angle.dtype), angle)
+    square = angle * angle
+    # Near zero the quotient is replaced by its series, which has derivatives of every order there.
+    series = 1 - square / 6 + square * square / 120
+    return _where(small, series, lax.sin(safe) / safe)
+
+
+def _series(z: Array, coefficients: list[float]) -> Array:
+    """The polynomial with the given coefficients, the lowest power first."""
+    value = lax.full_like(z, coefficients[-1])
+    for c in coefficients[-2::-1]:
+        value = value * z + c
+    return value
+
+
+def i0(x: ArrayLike) -> Array:
+    """The modified Bessel function of the first kind, of order 0.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Floating array. The power series is used for small arguments, the asymptotic one for large ones (Abramowitz and
+      Stegun, 9.6.12 and 9.7.1).
+
+    Raises:
+      ValueError: for complex numbers.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.i0(jnp.array([0.]))
+    Array([1.], dtype=float32)
+    """
+    (x,) = promote_inexact("i0", x)
+    if dtype_kind(x.dtype) == "c":
+        raise ValueError(f"Unsupported input type to jnp.i0: {x.dtype}")
+    dtype = x.dtype
+    limit, near_terms, far_terms = (10.0, 26, 10) if dtype != np.float64 else (25.0, 60, 30)
+    magnitude = lax.abs(cast(x, np.float32) if dtype.itemsize < 4 else x)
+    near, far = [1.0], [1.0]
+    for k in range(1, near_terms):
+        near.append(near[-1] / (k * k))
+    for k in range(1, far_terms):
+        far.append(far[-1] * (2 * k - 1) ** 2 / (8 * k))
+    is_near = magnitude < limit
+    inner = _where(is_near, magnitude, asarray(0, magnitude.dtype))
+    outer = _where(is_near, asarray(limit, magnitude.dtype), magnitude)
+    half = lax.exp(outer / 2)
+    beyond = half * (_series(1 / outer, far) / lax.sqrt(2 * np.pi * outer)) * half
+    return cast(_where(is_near, _series(inner * inner / 4, near), beyond), dtype)
+
+
+def _round_even(x: Array) -> Array:
+    if dtype_kind(x.dtype) == "c":
+        return lax.complex(_round_even(lax.real(x)), _round_even(lax.imag(x)))
+    return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+
+
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
+    """A number rounded to a number of decimals, halves to the even digit.
+
+    Args:
+      a: array.
+      decimals: static number of decimals; for integers not negative.
+      out: not supported.
+
+    Returns:
+      Array of the dtype of `a`.
+
+    Raises:
+      NotImplementedError: for integers with negative `decimals`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.round(jnp.array([1.25, 1.75]), 1)
+    Array([1.2, 1.8], dtype=float32)
+    """
+    no_out("jnp.round", out)
+    x = to_array("round", a)
+    decimals = operator.index(decimals)
+    if dtype_kind(x.dtype) in "iu":
+        if decimals < 0:
+            raise NotImplementedError("integer jnp.round is not implemented for decimals < 0")
+        return x
+    if dtype_kind(x.dtype) == "b":
+        raise ValueError("jnp.round takes numbers, got an array of dtype bool")
+    if decimals == 0:
+        return _round_even(x)
+    wide = cast(x, np.float32) if x.dtype.itemsize < 4 else x
+    factor = asarray(10.0 ** abs(decimals), real_dtype(wide.dtype))
+    factor = cast(factor, wide.dtype)
+    result = _round_even(wide * factor) / factor if decimals > 0 else _round_even(wide / factor) * factor
+    return cast(result, x.dtype) if result.dtype != x.dtype else result
+
+
+def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
+    """Another name of `round`.
+
+    Args:
+      a: array.
+      decimals: static number of decimals.
+      out: not supported.
+
+    Returns:
+      Array of the dtype of `a`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.around(jnp.array([1.25]), 1)
+    Array([1.2], dtype=float32)
+    """
+    return round(a, decimals, out)
+
+
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
+    """The fractional and the integral part of a number, both with its sign.
+
+    Args:
+      x: real array.
+      out: not supported.
+
+    Returns:
+      Pair of floating arrays.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.modf(jnp.array([1.5, -2.5]))
+    (Array([ 0.5, -0.5], dtype=float32), Array([ 1., -2.], dtype=float32))
+    """
+    no_out("jnp.modf", out)
+    (x,) = promote_inexact("modf", x)
+    whole = trunc(x)
+    return _where(lax.abs(x) == np.inf, copysign(asarray(0, x.dtype), x), x - whole), whole
+
+
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """The angle of a complex number, counterclockwise from the positive real axis.
+
+    Args:
+      z: array.
+      deg: in degrees instead of radians.
+
+    Returns:
+      Floating array.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.angle(jnp.array([1j, -1.]), deg=True)
+    Array([ 90., 180.], dtype=float32)
+    """
+    (z,) = promote_inexact("angle", z)
+    if dtype_kind(z.dtype) == "c":
+        real, imag = lax.real(z), lax.imag(z)
+    else:
+        real, imag = z, lax.full_like(z, 0)
+    result = lax.atan2(imag, real)
+    return result * asarray(180 / np.pi, result.dtype) if deg else result
+
+
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None,
+               neginf: ArrayLike | None = None) -> Array:  # fmt: skip
+    """An array with NaN and infinities replaced.
+
+    Args:
+      x: array.
+      copy: has no effect: the result is a new array.
+      nan: stands for NaN.
+      posinf: stands for infinity; by default the largest number of the dtype.
+      neginf: stands for minus infinity; by default the smallest number.
+
+    Returns:
+      Array of the dtype of `x`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.nan_to_num(jnp.array([1., jnp.nan, jnp.inf]), posinf=9.)
+    Array([1., 0., 9.], dtype=float32)
+    """
+    x = to_array("nan_to_num", x)
+    if not is_inexact(x.dtype):
+        return x
+    if dtype_kind(x.dtype) == "c":
+        parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (lax.real(x), lax.imag(x)))
+        return lax.complex(*parts)
+    limits = ml_dtypes.finfo(x.dtype)
+    high = limits.max if posinf is None else posinf
+    low = limits.min if neginf is None else neginf
+    result = _where(isnan(x), cast(nan, x.dtype), x)
+    result = _where(x == np.inf, cast(high, x.dtype), result)
+    return _where(x == -np.inf, cast(low, x.dtype), result)
+
+
+def isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False) -> Array:
+    """Which elements of two arrays agree within tolerances: |a - b| <= atol + rtol |b|.
+
+    Args:
+      a: array.
+      b: array.
+      rtol: tolerance relative to `b`.
+      atol: absolute tolerance.
+      equal_nan: count NaN as equal to NaN.
+
+    Returns:
+      Bool array.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.isclose(jnp.array([1., 2.]), jnp.array([1.000001, 2.1]))
+    Array([ True, False], dtype=bool)
+    """
+    require("isclose", rtol, atol)
+    x, y = _pair("isclose", a, b)
+    if not is_inexact(x.dtype):
+        x, y = cast(x, inexact_dtype(x.dtype)), cast(y, inexact_dtype(x.dtype))
+    real = real_dtype(x.dtype)
+    bound = cast(atol, real) + cast(rtol, real) * lax.abs(y)
+    close = lax.is_finite(lax.abs(x)) & lax.is_finite(lax.abs(y)) & (lax.abs(x - y) <= bound)
+    close = close | (x == y)
+    return close | (isnan(x) & isnan(y)) if equal_nan else close
+
+
+def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False) -> Array:
+    """Whether two arrays agree within tolerances everywhere.
+
+    Args:
+      a: array.
+      b: array.
+      rtol: tolerance relative to `b`.
+      atol: absolute tolerance.
+      equal_nan: count NaN as equal to NaN.
+
+    Returns:
+      Bool scalar.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.allclose(jnp.array([1., 2.]), jnp.array([1., 2.]))
+    Array(True, dtype=bool)
+    """
+    return _reductions.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
+    """Whether two arrays have one shape and equal elements.
+
+    Args:
+      a1: array.
+      a2: array.
+      equal_nan: count NaN as equal to NaN.
+
+    Returns:
+      Bool scalar.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 2]))
+    Array(True, dtype=bool)
+    """
+    from ferrax.numpy._creation import asarray as convert
+
+    try:
+        x, y = convert(a1), convert(a2)
+    except (TypeError, ValueError):
+        return asarray(False)
+    if x.shape != y.shape:
+        return asarray(False)
+    x, y = promote("array_equal", x, y)
+    equal = x == y
+    if equal_nan and is_inexact(x.dtype):
+        equal = equal | (isnan(x) & isnan(y))
+    return _reductions.all(equal)
+
+
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Whether two arrays broadcast together and are equal then.
+
+    Args:
+      a1: array.
+      a2: array.
+
+    Returns:
+      Bool scalar.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.array_equiv(jnp.ones((2, 2)), jnp.ones(2))
+    Array(True, dtype=bool)
+    """
+    from ferrax.numpy._creation import asarray as convert
+
+    try:
+        x, y = promote("array_equiv", convert(a1), convert(a2))
+        shape = np.broadcast_shapes(x.shape, y.shape)
+    except (TypeError, ValueError):
+        return asarray(False)
+    return _reductions.all(broadcast_to_shape(x, shape) == broadcast_to_shape(y, shape))
+
+
+def isscalar(element: Any) -> bool:
+    """Whether an object is a scalar: a Python or NumPy scalar, or an array without axes.
+
+    Args:
+      element: any object.
+
+    Returns:
+      A Python bool.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.isscalar(3.0), jnp.isscalar(jnp.zeros(2))
+    (True, False)
+    """
+    if np.isscalar(element):
+        return True
+    if hasattr(element, "__jax_array__"):
+        element = element.__jax_array__()
+    return getattr(element, "ndim", None) == 0 and hasattr(element, "dtype")
+
+
+def iterable(y: Any) -> bool:
+    """Whether an object can be iterated over.
+
+    Args:
+      y: any object.
+
+    Returns:
+      A Python bool.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.iterable([1]), jnp.iterable(1)
+    (True, False)
+    """
+    return np.iterable(y)
+
+
+def _integers(name: str, x1: ArrayLike, x2: ArrayLike) -> list[Array]:
+    x, y = _pair(name, x1, x2)
+    if dtype_kind(x.dtype) not in "iu":
+        raise ValueError(f"Arguments to jnp.{name} must be integers.")
+    return [x, y]
+
+
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The greatest common divisor, by Euclid's algorithm.
+
+    Args:
+      x1: integers.
+      x2: integers.
+
+    Returns:
+      Array of integers, not negative.
+
+    Raises:
+      ValueError: for numbers that are not integers.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.gcd(jnp.array([12, 18]), 8)
+    Array([4, 2], dtype=int32)
+    """
+    x, y = _integers("gcd", x1, x2)
+    weak = weak_type(x)
+
+    def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        a, b = pair
+        safe = _where(b == 0, asarray(1, b.dtype), b)
+        return _where(b == 0, a, b), _where(b == 0, b, lax.rem(a, safe))
+
+    if dtype_kind(x.dtype) == "i":
+        x, y = lax.abs(x), lax.abs(y)
+    x, y = cast(x, x.dtype), cast(y, y.dtype)
+    result = lax.while_loop(lambda pair: _reductions.any(pair[1] != 0), step, (x, y))[0]
+    return lax.convert_element_type(result, int) if weak else result
+
+
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The least common multiple.
+
+    Args:
+      x1: integers.
+      x2: integers.
+
+    Returns:
+      Array of integers, not negative.
+
+    Raises:
+      ValueError: for numbers that are not integers.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.lcm(jnp.array([4, 6]), 10)
+    Array([20, 30], dtype=int32)
+    """
+    x, y = _integers("lcm", x1, x2)
+    if dtype_kind(x.dtype) == "i":
+        x, y = lax.abs(x), lax.abs(y)
+    divisor = gcd(x, y)
+    none = divisor == 0
+    return _where(none, asarray(0, x.dtype), x * (y // _where(none, asarray(1, x.dtype), divisor)))

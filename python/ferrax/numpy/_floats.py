@@ -1,0 +1,200 @@
+"""Functions of the bits of numbers: exponents, spacing, and packing of bits.
+
+Read `_elementwise.py` first.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from ferrax import lax
+from ferrax._core import asarray
+from ferrax.numpy import _reductions, _shape
+from ferrax.numpy._args import (
+    Array, ArrayLike, broadcast_together, cast, normalize_axis, promote_inexact, require, static_int, to_array,
+)  # fmt: skip
+from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
+from ferrax.numpy._ufuncs import copysign
+from ferrax.numpy._ufuncs import where as _where
+
+__all__ = ["frexp", "ldexp", "packbits", "spacing", "unpackbits"]
+
+# dtype -> (signed integer of its width, bits of the significand, bias of the exponent)
+_LAYOUT = {
+    np.dtype("float16"): (np.int16, 10, 15),
+    np.dtype(ml_dtypes.bfloat16): (np.int16, 7, 127),
+    np.dtype("float32"): (np.int32, 23, 127),
+    np.dtype("float64"): (np.int64, 52, 1023),
+}
+
+
+def _power_of_two(exponent: Array, dtype: np.dtype) -> Array:
+    """2 ** exponent for exponents of normal numbers."""
+    integer, significand, bias = _LAYOUT[dtype]
+    return lax.bitcast_convert_type((cast(exponent, integer) + asarray(bias, integer)) << asarray(significand, integer), dtype)
+
+
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 * 2 ** x2.
+
+    Args:
+      x1: real array.
+      x2: integers.
+
+    Returns:
+      Floating array.
+
+    Raises:
+      ValueError: for complex `x1` or `x2` that are not integers.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.ldexp(jnp.array([0.5, 3.]), jnp.array([2, -1]))
+    Array([2. , 1.5], dtype=float32)
+    """
+    require("ldexp", x1, x2)
+    x, n = asarray(x1), asarray(x2)
+    if dtype_kind(x.dtype) == "c" or dtype_kind(n.dtype) not in "iub":
+        raise ValueError(f"ldexp not supported for input types {(x.dtype, n.dtype)}")
+    x, n = broadcast_together(cast(x, inexact_dtype(x.dtype)), cast(n, np.int32))
+    _, significand, bias = _LAYOUT[x.dtype]
+    # Three factors reach from the largest to the smallest number, and only the last product can round.
+    largest = 3 * bias
+    n = lax.clamp(asarray(-largest, n.dtype), n, asarray(largest, n.dtype))
+    for _ in range(3):
+        part = lax.clamp(asarray(1 - bias, n.dtype), n, asarray(bias, n.dtype))
+        x, n = x * _power_of_two(part, x.dtype), n - part
+    return x
+
+
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
+    """A number as significand and exponent: x = m * 2 ** e with 0.5 <= |m| < 1.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Pair (floating array, array of int32); exponent 0 for zeros, infinities and NaN.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.frexp(jnp.array([8., -3.]))
+    (Array([ 0.5 , -0.75], dtype=float32), Array([4, 2], dtype=int32))
+    """
+    (x,) = promote_inexact("frexp", x)
+    if dtype_kind(x.dtype) == "c":
+        raise TypeError("frexp does not support complex-valued inputs")
+    integer, significand, bias = _LAYOUT[x.dtype]
+    width = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}[x.dtype.itemsize] >> significand
+
+    def field(v: Array) -> Array:
+        return (lax.bitcast_convert_type(v, integer) >> asarray(significand, integer)) & asarray(width, integer)
+
+    tiny = field(x) == 0
+    lifted = x * asarray(2.0 ** (significand + 2), x.dtype)
+    raw = cast(_where(tiny, field(lifted), field(x)), np.int32)
+    exponent = raw - (bias - 1) - _where(tiny, significand + 2, 0)
+    special = (x == 0) | ~lax.is_finite(x)
+    exponent = cast(_where(special, asarray(0, np.int32), exponent), np.int32)
+    return ldexp(x, -exponent), exponent
+
+
+def spacing(x: ArrayLike, /) -> Array:
+    """The distance to the next number away from zero.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Floating array, with the sign of `x`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.spacing(jnp.array([1.]))
+    Array([1.1920929e-07], dtype=float32)
+    """
+    (x,) = promote_inexact("spacing", x)
+    if dtype_kind(x.dtype) == "c":
+        raise ValueError("jnp.spacing is not defined for complex inputs.")
+    away = copysign(asarray(np.inf, x.dtype), x)
+    step = lax.nextafter(x, away) - x
+    return _where(lax.is_finite(x), step, asarray(np.nan, x.dtype))
+
+
+def _bit_order(bitorder: str) -> Array:
+    if bitorder not in ("little", "big"):
+        raise ValueError("'order' must be either 'little' or 'big'")
+    places = lax.iota(np.uint8, 8)
+    return lax.rev(places, (0,)) if bitorder == "big" else places
+
+
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
+    """Truth values packed into bytes, eight by eight, filled up with zeros.
+
+    Args:
+      a: array of bools or integers.
+      axis: axis to pack along; None for the flattened array.
+      bitorder: "big" to put the first value into the highest bit, "little" into the lowest.
+
+    Returns:
+      Array of uint8.
+
+    Raises:
+      TypeError: for floating arrays.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.packbits(jnp.array([1, 0, 1]))
+    Array([160], dtype=uint8)
+    """
+    x = to_array("packbits", a)
+    if dtype_kind(x.dtype) not in "biu":
+        raise TypeError("Expected an input array of integer or boolean data type")
+    order = _bit_order(bitorder)
+    x = cast(x, np.bool_)
+    if axis is None:
+        x, axis = lax.reshape(x, (x.size,)), 0
+    axis = normalize_axis(axis, x.ndim)
+    x = _shape.moveaxis(x, axis, -1)
+    rest = -x.shape[-1] % 8
+    if rest:
+        x = lax.pad(x, asarray(False), [(0, 0, 0)] * (x.ndim - 1) + [(0, rest, 0)])
+    x = cast(lax.reshape(x, (*x.shape[:-1], x.shape[-1] // 8, 8)), np.uint8)
+    packed = _reductions.sum(x << order, axis=-1, dtype=np.uint8)
+    return _shape.moveaxis(packed, -1, axis)
+
+
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
+    """The bits of bytes as an array of zeros and ones.
+
+    Args:
+      a: array of uint8.
+      axis: axis to unpack along; None for the flattened array.
+      count: how many bits to keep along the axis; negative to leave that many out at the end.
+      bitorder: "big" to have the highest bit first, "little" the lowest.
+
+    Returns:
+      Array of uint8.
+
+    Raises:
+      TypeError: for other dtypes.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.unpackbits(jnp.array([5], dtype=jnp.uint8))
+    Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)
+    """
+    x = to_array("unpackbits", a)
+    if x.dtype != np.uint8:
+        raise TypeError("Expected an input array of unsigned byte data type")
+    order = _bit_order(bitorder)
+    if axis is None:
+        x, axis = lax.reshape(x, (x.size,)), 0
+    axis = normalize_axis(axis, x.ndim)
+    x = _shape.moveaxis(x, axis, -1)
+    bits = (lax.expand_dims(x, (x.ndim,)) >> order) & asarray(1, np.uint8)
+    bits = lax.reshape(bits, (*x.shape[:-1], x.shape[-1] * 8))
+    if count is not None:
+        count = static_int(count, "count argument of jnp.unpackbits")
+        n = bits.shape[-1]
+        kept = max(0, n + count) if count < 0 else min(count, n)
+        bits = lax.slice_in_dim(bits, 0, kept, axis=bits.ndim - 1)
+        if count > n:
+            bits = lax.pad(bits, asarray(0, np.uint8), [(0, 0, 0)] * (bits.ndim - 1) + [(0, count - n, 0)])
+    return _shape.moveaxis(bits, -1, axis)

@@ -1,0 +1,193 @@
+"""The methods of arrays that are functions of `ferrax.numpy`, put onto Array and Tracer by one table.
+
+The parts of arrays that are not functions of this package (operators, indexing, `at`, conversion to Python and NumPy) are
+Rust and come with the classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ferrax import lax
+from ferrax._core import Array, Tracer
+from ferrax.numpy import (
+    _creation, _cumulative, _diagonal, _elementwise, _join, _products, _rearrange, _reductions, _search, _select, _shape, _sort,
+    _take, _ufuncs,
+)  # fmt: skip
+from ferrax.numpy._args import user_dtype
+from ferrax.numpy._dtype_functions import dtype_kind
+
+
+def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: None = None) -> Any:
+    """The elements of the array in another shape; see `ferrax.numpy.reshape`."""
+    shape = args[0] if len(args) == 1 else args
+    return _shape.reshape(self, shape, order, out_sharding=out_sharding)
+
+
+def _transpose(self: Any, *args: Any) -> Any:
+    """The array with its axes in another order; see `ferrax.numpy.transpose`."""
+    if not args:
+        return _shape.transpose(self)
+    return _shape.transpose(self, args[0] if len(args) == 1 else args)
+
+
+def _matrix_transpose(self: Any) -> Any:
+    """The array with its last two axes exchanged."""
+    return _shape.matrix_transpose(self)
+
+
+def _flatten(self: Any, order: str = "C", *, out_sharding: None = None) -> Any:
+    """The elements of the array in one dimension; see `ferrax.numpy.ravel`."""
+    return _shape.ravel(self, order, out_sharding=out_sharding)
+
+
+def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The array converted to a dtype; see `ferrax.numpy.astype`."""
+    return _creation.astype(self, dtype, copy=copy, device=device)
+
+
+def _copy(self: Any) -> Any:
+    """A copy of the array."""
+    return _creation.copy(self)
+
+
+def _compress(self: Any, condition: Any, axis: int | None = None, *, out: None = None, size: int | None = None,
+              fill_value: Any = 0) -> Any:  # fmt: skip
+    """The slices of the array where a condition holds; see `ferrax.numpy.compress`."""
+    return _select.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
+
+
+def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
+    """The array limited to a range; see `ferrax.numpy.clip`."""
+    return _ufuncs.clip(self, min, max)
+
+
+def _item(self: Any, *args: int) -> Any:
+    """The element at an index, or the only one, as a Python scalar."""
+    if args:
+        index = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+        if len(index) == 1 and self.ndim != 1:
+            return np.asarray(self).item(index[0])
+        return np.asarray(self[tuple(index)]).item()
+    if self.size != 1:
+        raise ValueError("can only convert an array of size 1 to a Python scalar")
+    python_type = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype_kind(self.dtype)]
+    return python_type(_shape.reshape(self, ()))
+
+
+def _std(self: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
+         where: Any = None, correction: Any = None) -> Any:  # fmt: skip
+    """The standard deviation; see `ferrax.numpy.std`."""
+    return _reductions.std(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+
+
+def _var(self: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
+         where: Any = None, correction: Any = None) -> Any:  # fmt: skip
+    """The variance; see `ferrax.numpy.var`."""
+    return _reductions.var(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+
+
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """The bytes of the array read as another dtype; the last axis grows or shrinks with the width."""
+    if type is not None:
+        raise NotImplementedError("`type` argument of array.view() is not supported.")
+    target = user_dtype(dtype, np.float64) if dtype is not None else self.dtype
+    if target == self.dtype:
+        return self
+    if target == np.bool_:
+        return lax.ne(_view(self, np.uint8), np.uint8(0))
+    x = lax.convert_element_type(self, np.uint8) if self.dtype == np.bool_ else self
+    if dtype_kind(x.dtype) == "c" or dtype_kind(target) == "c":
+        return _view_complex(x, target)
+    old, new = x.dtype.itemsize, target.itemsize
+    if old == new:
+        return lax.bitcast_convert_type(x, target)
+    if x.ndim == 0:
+        raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
+    if old < new:
+        if x.shape[-1] * old % new:
+            raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array.")
+        x = lax.reshape(x, (*x.shape[:-1], x.shape[-1] * old // new, new // old))
+        return lax.bitcast_convert_type(x, target)
+    x = lax.bitcast_convert_type(x, target)
+    return lax.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
+
+
+def _view_complex(x: Any, target: Any) -> Any:
+    """Views from or to complex numbers, as pairs of floats."""
+    if dtype_kind(x.dtype) == "c":
+        parts = [lax.expand_dims(p, (x.ndim,)) for p in (lax.real(x), lax.imag(x))]
+        pairs = lax.concatenate(parts, x.ndim)
+        flat = lax.reshape(pairs, (*x.shape[:-1], 2 * x.shape[-1])) if x.ndim else pairs
+        return _view(flat, target)
+    part = np.dtype(np.float32 if target == np.complex64 else np.float64)
+    x = _view(x, part)
+    if x.ndim == 0 or x.shape[-1] % 2:
+        raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array.")
+    pairs = lax.reshape(x, (*x.shape[:-1], x.shape[-1] // 2, 2))
+    return lax.complex(pairs[..., 0], pairs[..., 1])
+
+
+def _byteswap(self: Any) -> Any:
+    """The array with the bytes of each element in reverse order."""
+    width = self.dtype.itemsize
+    if width == 1:
+        return self
+    if dtype_kind(self.dtype) == "c":
+        return lax.complex(_byteswap(lax.real(self)), _byteswap(lax.imag(self)))
+    octets = lax.bitcast_convert_type(self, np.uint8)
+    return lax.bitcast_convert_type(lax.rev(octets, (octets.ndim - 1,)), self.dtype)
+
+
+def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    """The dot product; see `ferrax.numpy.dot`."""
+    return _products.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def _argsort(self: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+             descending: bool = False) -> Any:  # fmt: skip
+    """The indices that sort the array; see `ferrax.numpy.argsort`."""
+    return _sort.argsort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
+
+
+def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> Any:
+    """The indices of the elements that are not zero; see `ferrax.numpy.nonzero`."""
+    return _search.nonzero(self, size=size, fill_value=fill_value)
+
+
+_PLAIN = {
+    _reductions: ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "ptp", "sum"),
+    _cumulative: ("cumprod", "cumsum"),
+    _diagonal: ("diagonal", "trace"),
+    _elementwise: ("round",),
+    _join: ("repeat",),
+    _search: ("searchsorted",),
+    _select: ("choose",),
+    _shape: ("ravel", "squeeze", "swapaxes"),
+    _sort: ("argpartition", "sort"),
+    _take: ("take",),
+    _ufuncs: ("conj", "conjugate"),
+}
+
+_METHODS: dict[str, Any] = {
+    **{name: getattr(module, name) for module, names in _PLAIN.items() for name in names},
+    "argsort": _argsort, "astype": _astype, "byteswap": _byteswap, "clip": _clip, "compress": _compress, "copy": _copy,
+    "dot": _dot, "flatten": _flatten, "item": _item, "nonzero": _nonzero, "reshape": _reshape, "std": _std,
+    "transpose": _transpose, "var": _var, "view": _view,
+}  # fmt: skip
+
+_PROPERTIES = {"T": _transpose, "mT": _matrix_transpose}
+
+
+def attach() -> None:
+    """Puts the methods and properties onto Array and Tracer, where the classes do not bring their own."""
+    for cls in (Array, Tracer):
+        own = vars(cls)
+        for name, function in _METHODS.items():
+            if name not in own:
+                setattr(cls, name, function)
+        for name, function in _PROPERTIES.items():
+            if name not in own:
+                setattr(cls, name, property(function))

@@ -1,0 +1,323 @@
+"""Polynomials as vectors of coefficients, the highest power first.
+
+Read `_statistics.py` first: a product of polynomials is a convolution.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ferrax import lax
+from ferrax._core import asarray
+from ferrax.numpy._args import (
+    Array, ArrayLike, broadcast_to_shape, cast, promote, promote_inexact, require, static_int,
+)  # fmt: skip
+from ferrax.numpy._dtype_functions import complex_dtype
+from ferrax.numpy._rearrange import trim_zeros
+from ferrax.numpy._shape import atleast_1d
+from ferrax.numpy._statistics import convolve
+
+__all__ = [
+    "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots",
+]  # fmt: skip
+
+
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
+    """The value of a polynomial, by Horner's scheme.
+
+    Args:
+      p: vector of coefficients, the highest power first.
+      x: places.
+      unroll: how many steps of a long scheme to put into one iteration.
+
+    Returns:
+      Array of the shape of `x`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.polyval(jnp.array([1, 2, 3]), 10)
+    Array(123, dtype=int32)
+    """
+    coefficients, places = promote("polyval", p, x)
+    value = lax.full(np.broadcast_shapes(coefficients.shape[1:], places.shape), 0, places.dtype)
+
+    def step(value: Array, coefficient: Array) -> tuple[Array, None]:
+        return value * places + coefficient, None
+
+    n = coefficients.shape[0]
+    if n <= max(unroll, 16):
+        for i in range(n):
+            value, _ = step(value, coefficients[i])
+        return value
+    value, _ = lax.scan(step, value, coefficients, unroll=unroll)
+    return value
+
+
+def _aligned(name: str, a1: ArrayLike, a2: ArrayLike) -> list[Array]:
+    x, y = promote(name, a1, a2)
+    n = max(x.shape[0], y.shape[0])
+    zero = lax.full((), 0, x.dtype)
+    return [lax.pad(z, zero, [(n - z.shape[0], 0, 0), *[(0, 0, 0)] * (z.ndim - 1)]) for z in (x, y)]
+
+
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """The sum of two polynomials.
+
+    Args:
+      a1: vector of coefficients.
+      a2: vector of coefficients.
+
+    Returns:
+      Vector of coefficients.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([5, 0, 0]))
+    Array([5, 1, 2], dtype=int32)
+    """
+    x, y = _aligned("polyadd", a1, a2)
+    return x + y
+
+
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """The difference of two polynomials.
+
+    Args:
+      a1: vector of coefficients.
+      a2: vector of coefficients.
+
+    Returns:
+      Vector of coefficients.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.polysub(jnp.array([1, 2]), jnp.array([5, 0, 0]))
+    Array([-5,  1,  2], dtype=int32)
+    """
+    x, y = _aligned("polysub", a1, a2)
+    return x - y
+
+
+def _trimmed(p: Array, trim_leading_zeros: bool) -> Array:
+    if not trim_leading_zeros or p.shape[0] <= 1:
+        return p
+    p = trim_zeros(p, trim="f")
+    return p if p.shape[0] else lax.full((1,), 0, p.dtype)
+
+
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
+    """The product of two polynomials.
+
+    Args:
+      a1: vector of coefficients.
+      a2: vector of coefficients.
+      trim_leading_zeros: drop leading zeros first, which needs concrete coefficients.
+
+    Returns:
+      Floating vector of coefficients.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.polymul(jnp.array([1, 1]), jnp.array([1, -1]))
+    Array([ 1.,  0., -1.], dtype=float32)
+    """
+    x, y = (atleast_1d(p) for p in promote_inexact("polymul", a1, a2))
+    x, y = _trimmed(x, trim_leading_zeros), _trimmed(y, trim_leading_zeros)
+    if not x.shape[0]:
+        x = lax.full((1,), 0, y.dtype)
+    if not y.shape[0]:
+        y = lax.full((1,), 0, x.dtype)
+    return convolve(x, y)
+
+
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+    """The quotient and remainder of two polynomials.
+
+    Args:
+      u: coefficients of the dividend.
+      v: coefficients of the divisor.
+      trim_leading_zeros: drop the remainder's leading zeros, which needs concrete coefficients.
+
+    Returns:
+      Pair (quotient, remainder) of floating vectors.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.polydiv(jnp.array([1., 0., -1.]), jnp.array([1., 1.]))
+    (Array([ 1., -1.], dtype=float32), Array([0., 0., 0.], dtype=float32))
+    """
+    rest, divisor = promote_inexact("polydiv", u, v)
+    n = max(rest.shape[0] - divisor.shape[0] + 1, 1)
+    quotient = []
+    for k in range(n):
+        if k + divisor.shape[0] > rest.shape[0]:
+            quotient.append(lax.full((), 0, rest.dtype))
+            continue
+        d = rest[k] / divisor[0]
+        quotient.append(d)
+        rest = rest.at[k : k + divisor.shape[0]].add(-d * divisor)
+    result = lax.concatenate([lax.reshape(d, (1,)) for d in quotient], 0)
+    return result, trim_zeros(rest, trim="f") if trim_leading_zeros else rest
+
+
+def polyder(p: ArrayLike, m: int = 1) -> Array:
+    """The derivative of a polynomial.
+
+    Args:
+      p: vector of coefficients.
+      m: how many times to differentiate; static.
+
+    Returns:
+      Floating vector of coefficients.
+
+    Raises:
+      ValueError: when `m` is negative.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.polyder(jnp.array([1., 2., 3.]))
+    Array([2., 2.], dtype=float32)
+    """
+    (coefficients,) = promote_inexact("polyder", p)
+    m = static_int(m, "'m' argument of jnp.polyder")
+    if m < 0:
+        raise ValueError("Order of derivative must be positive")
+    if m == 0:
+        return coefficients
+    n = coefficients.shape[0]
+    if m >= n:
+        return lax.full((0,), 0, coefficients.dtype)
+    powers = np.arange(n - 1, m - 1, -1, dtype=np.float64)
+    factors = np.prod([powers - i for i in range(m)], axis=0)
+    return coefficients[: n - m] * asarray(factors.astype(coefficients.dtype))
+
+
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
+    """The antiderivative of a polynomial.
+
+    Args:
+      p: vector of coefficients.
+      m: how many times to integrate; static.
+      k: constants of integration, one or `m` of them; by default 0.
+
+    Returns:
+      Floating vector of coefficients.
+
+    Raises:
+      ValueError: when `m` is negative or the number of constants is wrong.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.polyint(jnp.array([2., 2.]))
+    Array([1., 2., 0.], dtype=float32)
+    """
+    m = static_int(m, "'m' argument of jnp.polyint")
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    k = 0 if k is None else k
+    coefficients, constants = promote_inexact("polyint", p, k)
+    constants = lax.reshape(constants, (constants.size,))
+    if constants.shape[0] == 1:
+        constants = broadcast_to_shape(constants, (m,))
+    if constants.shape != (m,):
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
+    for i in range(m):
+        n = coefficients.shape[0]
+        powers = asarray(np.arange(n, 0, -1).astype(coefficients.dtype))
+        coefficients = lax.concatenate([coefficients / powers, constants[i : i + 1]], 0)
+    return coefficients
+
+
+def poly(seq_of_zeros: ArrayLike) -> Array:
+    """The coefficients of the polynomial with given zeros.
+
+    Args:
+      seq_of_zeros: vector of zeros. A square matrix, whose eigenvalues would be the zeros, needs the primitive `eig`.
+
+    Returns:
+      Floating vector of coefficients, the first of which is one.
+
+    Raises:
+      NotImplementedError: for a matrix.
+      ValueError: for other shapes.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.poly(jnp.array([1., -1.]))
+    Array([ 1.,  0., -1.], dtype=float32)
+    """
+    (zeros,) = promote_inexact("poly", seq_of_zeros)
+    zeros = atleast_1d(zeros)
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and zeros.shape[0] > 0:
+        raise NotImplementedError("jnp.poly of a matrix needs the primitive eig, which ferrax does not have yet.")
+    if zeros.ndim != 1:
+        raise ValueError("input must be 1d or non-empty square 2d array.")
+    if zeros.shape[0] == 0:
+        return lax.full((), 1, zeros.dtype)
+    one = lax.full((1,), 1, zeros.dtype)
+    result = one
+    for i in range(zeros.shape[0]):
+        result = convolve(result, lax.concatenate([one, -zeros[i : i + 1]], 0))
+    return result
+
+
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
+    """The zeros of a polynomial; needs the primitive `eig` above degree one.
+
+    Args:
+      p: vector of coefficients.
+      strip_zeros: drop leading zeros first, which needs concrete coefficients.
+
+    Returns:
+      Complex vector.
+
+    Raises:
+      NotImplementedError: above degree one.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.roots(jnp.array([2., -4.]))
+    Array([2.+0.j], dtype=complex64)
+    """
+    require("roots", p)
+    (coefficients,) = promote_inexact("roots", p)
+    coefficients = atleast_1d(coefficients)
+    if coefficients.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    trailing = 0
+    if strip_zeros:
+        coefficients = trim_zeros(coefficients, trim="f")
+        stripped = trim_zeros(coefficients, trim="b")
+        trailing = coefficients.shape[0] - stripped.shape[0]
+        coefficients = stripped
+    degree = coefficients.shape[0] - 1
+    zeros = lax.full((trailing,), 0, complex_dtype(coefficients.dtype))
+    if degree < 1:
+        return zeros
+    if degree > 1:
+        raise NotImplementedError("jnp.roots above degree one needs the primitive eig, which ferrax does not have yet.")
+    root = cast(-coefficients[1:] / coefficients[:1], zeros.dtype)
+    return lax.concatenate([root, zeros], 0)
+
+
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
+            w: ArrayLike | None = None, cov: bool = False) -> Any:  # fmt: skip
+    """The polynomial of least squares; needs the primitive `svd`.
+
+    Args:
+      x: vector of places.
+      y: vector of values, or a matrix of columns of values.
+      deg: degree of the polynomial.
+      rcond: relative size of singular values to leave out.
+      full: also return what the solver found.
+      w: vector of weights.
+      cov: also return the covariance of the coefficients.
+
+    Returns:
+      Vector of coefficients.
+
+    Raises:
+      NotImplementedError: always, until the primitive `svd` exists.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.polyfit(jnp.arange(3.), jnp.arange(3.), 1)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    NotImplementedError: jnp.polyfit needs the primitive svd
+    """
+    require("polyfit", x, y)
+    operator.index(deg)
+    raise NotImplementedError("jnp.polyfit needs the primitive svd, which ferrax does not have yet.")

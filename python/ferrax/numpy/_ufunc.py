@@ -1,0 +1,365 @@
+"""Universal functions: elementwise functions with reduce, accumulate, at, outer and reduceat.
+
+A `ufunc` made by `frompyfunc` works by scanning; those of this module's table reduce by the primitive that does it in one
+step. Read `_elementwise.py` first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ferrax import lax
+from ferrax._core import asarray
+from ferrax.numpy import _cumulative, _functional, _reductions, _shape
+from ferrax.numpy._args import Array, ArrayLike, Axis, DTypeLike, cast, normalize_axes, normalize_axis, require, to_array, user_dtype
+from ferrax.numpy._dtype_functions import default_int
+from ferrax.numpy._take import take
+from ferrax.numpy._ufuncs import where as _where
+
+__all__ = ["frompyfunc", "ufunc"]
+
+
+class ufunc:
+    """An elementwise function that broadcasts, with the methods of NumPy's universal functions.
+
+    Args:
+      func: the function of arrays.
+      nin: number of inputs.
+      nout: number of outputs.
+      name: name to show.
+      nargs: number of arguments.
+      identity: identity element of a binary function, None for none.
+      call: used for calls instead of `func`, if given.
+      reduce: used by `reduce`, if given.
+      accumulate: used by `accumulate`, if given.
+      at: used by `at`, if given.
+      reduceat: used by `reduceat`, if given.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.add.reduce(jnp.arange(4)), jnp.add.outer(jnp.arange(2), jnp.arange(2)).shape
+    (Array(6, dtype=int32), (2, 2))
+    """
+
+    def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None,
+                 nargs: int | None = None, identity: Any = None, call: Callable[..., Any] | None = None,
+                 reduce: Callable[..., Any] | None = None, accumulate: Callable[..., Any] | None = None,
+                 at: Callable[..., Any] | None = None, reduceat: Callable[..., Any] | None = None):  # fmt: skip
+        self.nin, self.nout, self.identity = nin, nout, identity
+        self.nargs = nin if nargs is None else nargs
+        self.__name__ = name or func.__name__
+        self.__doc__ = func.__doc__ or type(self).__doc__
+        self._func, self._call = func, func if call is None else call
+        self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat
+
+    def __repr__(self) -> str:
+        return f"<jnp.ufunc '{self.__name__}'>"
+
+    def __hash__(self) -> int:
+        return hash((self._func, self.__name__, self.nin, self.nout))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ufunc) and (self._func, self.nin, self.nout) == (other._func, other.nin, other.nout)
+
+    def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Any:
+        if out is not None:
+            raise NotImplementedError(f"out argument of {self}")
+        if where is not None:
+            raise NotImplementedError(f"where argument of {self}")
+        return self._call(*args)
+
+    def _binary(self, method: str) -> None:
+        if self.nin != 2:
+            raise ValueError(f"{method} only supported for binary ufuncs")
+        if self.nout != 1:
+            raise ValueError(f"{method} only supported for functions returning a single value")
+
+    def reduce(self, a: ArrayLike, axis: Axis = 0, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
+               initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:  # fmt: skip
+        """Combines the elements along axes, from the first to the last.
+
+        Args:
+          a: array.
+          axis: the axis or axes; None for all.
+          dtype: dtype to convert `a` to first.
+          out: not supported.
+          keepdims: keep reduced axes with length 1.
+          initial: first operand.
+          where: bool array: which elements to include; needs an identity or `initial`.
+
+        Returns:
+          Array without the axes.
+
+        >>> import ferrax.numpy as jnp
+        >>> jnp.maximum.reduce(jnp.array([1, 3, 2]))
+        Array(3, dtype=int32)
+        """
+        self._binary("reduce")
+        if out is not None:
+            raise NotImplementedError(f"out argument of {self.__name__}.reduce()")
+        if initial is not None:
+            require(f"{self.__name__}.reduce", initial)
+        if where is not None and self.identity is None and initial is None:
+            raise ValueError(
+                f"reduction operation {self.__name__!r} does not have an identity, "
+                "so to use a where mask one has to specify 'initial'."
+            )
+        if self._reduce is not None:
+            return self._reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+        return self._scan_reduce(to_array(f"{self.__name__}.reduce", a), axis, dtype, keepdims, initial, where)
+
+    def _scan_reduce(self, x: Array, axis: Axis, dtype: DTypeLike, keepdims: bool, initial: Any, where: Any) -> Array:
+        axes = normalize_axes(axis, x.ndim)
+        if dtype is not None:
+            x = cast(x, user_dtype(dtype))
+        if where is not None:
+            fill = self.identity if initial is None else initial
+            mask = _shape.broadcast_to(where, x.shape)
+        kept = [i for i in range(x.ndim) if i not in axes]
+        order = (*axes, *kept)
+        x, shape = lax.transpose(x, order), x.shape
+        rows = lax.reshape(x, (int(np.prod([shape[i] for i in axes], dtype=np.int64)), *(shape[i] for i in kept)))
+        flags = None
+        if where is not None:
+            flags = lax.reshape(lax.transpose(mask, order), rows.shape)
+        start = initial if initial is not None else self.identity
+        if rows.shape[0] == 0 and start is None:
+            raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
+        if start is None:
+            value, rest = rows[0], rows[1:]
+        else:
+            value, rest = lax.full(rows.shape[1:], cast(fill if where is not None else start, rows.dtype), rows.dtype), rows
+        first = self._func(value, value).dtype
+        value = cast(value, first)
+
+        def step(carry: Array, item: Any) -> tuple[Array, None]:
+            row, flag = item if flags is not None else (item, None)
+            new = cast(self._func(carry, row), first)
+            return (_where(flag, new, carry) if flag is not None else new), None
+
+        value, _ = lax.scan(step, value, (rest, flags) if flags is not None else rest)
+        return lax.expand_dims(value, tuple(sorted(axes))) if keepdims else value
+
+    def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike = None, out: None = None) -> Array:
+        """The results of combining the elements up to each one along an axis.
+
+        Args:
+          a: array.
+          axis: axis to work along.
+          dtype: dtype to convert `a` to first.
+          out: not supported.
+
+        Returns:
+          Array of the shape of `a`.
+
+        >>> import ferrax.numpy as jnp
+        >>> jnp.multiply.accumulate(jnp.array([1, 2, 3]))
+        Array([1, 2, 6], dtype=int32)
+        """
+        self._binary("accumulate")
+        if out is not None:
+            raise NotImplementedError(f"out argument of {self.__name__}.accumulate()")
+        if self._accumulate is not None:
+            return self._accumulate(a, axis=axis, dtype=dtype)
+        x = to_array(f"{self.__name__}.accumulate", a)
+        if x.ndim == 0:
+            raise ValueError(f"cannot accumulate on a scalar with {self.__name__}.accumulate")
+        x = x if dtype is None else cast(x, user_dtype(dtype))
+        axis = normalize_axis(axis, x.ndim)
+        x = _shape.moveaxis(x, axis, 0)
+        if x.shape[0] == 0:
+            return _shape.moveaxis(x, 0, axis)
+
+        def step(carry: Array, row: Array) -> tuple[Array, Array]:
+            new = cast(self._func(carry, row), x.dtype)
+            return new, new
+
+        _, rest = lax.scan(step, cast(x[0], x.dtype), x[1:])
+        return _shape.moveaxis(lax.concatenate([x[:1], rest], 0), 0, axis)
+
+    def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
+        """An array with the function applied at indices, one after another where an index occurs twice.
+
+        Args:
+          a: array.
+          indices: what stands in brackets.
+          b: second operands of a binary function.
+          inplace: must be False: arrays are immutable and the result is a new one.
+
+        Returns:
+          Array of the shape of `a`.
+
+        >>> import ferrax.numpy as jnp
+        >>> jnp.add.at(jnp.zeros(2), jnp.array([0, 0]), 1., inplace=False)
+        Array([2., 0.], dtype=float32)
+        """
+        if inplace:
+            raise NotImplementedError("Arrays are immutable: ufunc.at must be called with inplace=False")
+        if self._at is not None:
+            return self._at(a, indices, b)
+        x = to_array(f"{self.__name__}.at", a)
+        if b is None:
+            return x.at[indices].apply(self._func)
+        values = to_array(f"{self.__name__}.at", b)
+        flat = lax.reshape(lax.iota(default_int(), x.size), x.shape)
+        places = flat[indices]
+        values = _shape.broadcast_to(values, places.shape)
+        places, values = lax.reshape(places, (places.size,)), lax.reshape(values, (values.size,))
+
+        def step(carry: Array, item: tuple[Array, Array]) -> tuple[Array, None]:
+            place, value = item
+            return carry.at[place].set(cast(self._func(carry[place], value), carry.dtype)), None
+
+        result, _ = lax.scan(step, lax.reshape(x, (x.size,)), (places, values))
+        return lax.reshape(result, x.shape)
+
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
+        """The function applied to all pairs of elements.
+
+        Args:
+          A: array.
+          B: array.
+
+        Returns:
+          Array with the axes of `A`, then those of `B`.
+
+        >>> import ferrax.numpy as jnp
+        >>> jnp.multiply.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+        Array([[3, 4],
+               [6, 8]], dtype=int32)
+        """
+        if self.nin != 2:
+            raise ValueError("outer only supported for binary ufuncs")
+        x, y = to_array(f"{self.__name__}.outer", A), to_array(f"{self.__name__}.outer", B)
+        return self._call(lax.expand_dims(x, tuple(range(x.ndim, x.ndim + y.ndim))), y)
+
+    def reduceat(self, a: ArrayLike, indices: Any, axis: int = 0, dtype: DTypeLike = None, out: None = None) -> Array:
+        """Reductions over the slices between indices along an axis.
+
+        Args:
+          a: array.
+          indices: vector of integers: slice i goes from indices[i] up to indices[i + 1], or is the one element at indices[i]
+            when that is not larger.
+          axis: axis to reduce along.
+          dtype: dtype to convert `a` to first.
+          out: not supported.
+
+        Returns:
+          Array with as many entries along the axis as indices.
+
+        >>> import ferrax.numpy as jnp
+        >>> jnp.add.reduceat(jnp.arange(6), jnp.array([0, 3]))
+        Array([ 3, 12], dtype=int32)
+        """
+        self._binary("reduceat")
+        if out is not None:
+            raise NotImplementedError(f"out argument of {self.__name__}.reduceat()")
+        x = to_array(f"{self.__name__}.reduceat", a)
+        x = x if dtype is None else cast(x, user_dtype(dtype))
+        starts = cast(asarray(np.asarray(indices)) if isinstance(indices, (list, tuple)) else asarray(indices), default_int())
+        axis = normalize_axis(axis, x.ndim)
+        if starts.ndim != 1:
+            raise ValueError(f"reduceat: indices must be one-dimensional, got shape {starts.shape}")
+        n = x.shape[axis]
+        x = _shape.moveaxis(x, axis, 0)
+        ends = lax.concatenate([starts[1:], lax.full((1,), n, starts.dtype)], 0)
+        result = take(x, starts, axis=0, mode="clip")
+        shape = (starts.shape[0],) + (1,) * (x.ndim - 1)
+
+        def step(carry: Array, item: tuple[Array, Array]) -> tuple[Array, None]:
+            place, row = item
+            inside = lax.reshape((starts < place) & (place < ends), shape)
+            return _where(inside, cast(self._func(carry, row), carry.dtype), carry), None
+
+        result, _ = lax.scan(step, cast(result, x.dtype), (lax.iota(starts.dtype, n), x))
+        return _shape.moveaxis(result, 0, axis)
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """A universal function made from a function of scalars.
+
+    Args:
+      func: function of `nin` scalars.
+      nin: number of inputs.
+      nout: number of outputs.
+      identity: identity element, if the function has one.
+
+    Returns:
+      A `ufunc`.
+
+    >>> import ferrax.numpy as jnp
+    >>> larger = jnp.frompyfunc(lambda x, y: jnp.where(x > y, x, y), 2, 1)
+    >>> larger.reduce(jnp.array([1, 3, 2]))
+    Array(3, dtype=int32)
+    """
+    return ufunc(_functional.vectorize(func), nin, nout, name=getattr(func, "__name__", "f"), identity=identity)
+
+
+def _sum(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):
+    return _reductions.sum(a, axis, dtype, keepdims=keepdims, initial=initial, where=where, promote_integers=False)
+
+
+def _prod(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):
+    return _reductions.prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where, promote_integers=False)
+
+
+def _extremum(reduction):
+    def reduce(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):
+        x = a if dtype is None else cast(a, user_dtype(dtype))
+        return reduction(x, axis, keepdims=keepdims, initial=initial, where=where)
+
+    return reduce
+
+
+def _truth(reduction):
+    def reduce(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):
+        if initial is not None:
+            raise ValueError("initial argument not supported in this logical reduction")
+        result = reduction(a, axis, keepdims=keepdims, where=where)
+        return result if dtype is None else cast(result, user_dtype(dtype))
+
+    return reduce
+
+
+def _adds(a, axis=0, dtype=None):
+    return _cumulative.cumsum(a, axis, dtype)
+
+
+def _multiplies(a, axis=0, dtype=None):
+    return _cumulative.cumprod(a, axis, dtype)
+
+
+def _updates(method: str):
+    def at(a, indices, b):
+        return getattr(to_array("ufunc.at", a).at[indices], method)(b)
+
+    return at
+
+
+def _subtract_at(a, indices, b):
+    return to_array("subtract.at", a).at[indices].add(-asarray(b))
+
+
+# name -> the keyword arguments of its ufunc: identity and the ways that are quicker than a scan
+TABLE: dict[str, dict[str, Any]] = {
+    "add": dict(identity=0, reduce=_sum, accumulate=_adds, at=_updates("add")),
+    "multiply": dict(identity=1, reduce=_prod, accumulate=_multiplies, at=_updates("multiply")),
+    "subtract": dict(at=_subtract_at),
+    "maximum": dict(reduce=_extremum(_reductions.max), at=_updates("max")),
+    "minimum": dict(reduce=_extremum(_reductions.min), at=_updates("min")),
+    "logical_and": dict(identity=True, reduce=_truth(_reductions.all)),
+    "logical_or": dict(identity=False, reduce=_truth(_reductions.any)),
+    "logical_xor": dict(identity=False),
+    "bitwise_and": dict(identity=-1),
+    "bitwise_or": dict(identity=0),
+    "bitwise_xor": dict(identity=0),
+    "logaddexp": dict(identity=-np.inf),
+    "logaddexp2": dict(identity=-np.inf),
+}
+
+
+def as_ufunc(name: str, func: Callable[..., Any], nin: int = 2) -> ufunc:
+    """The function as a `ufunc`, with what the table knows of it."""
+    return ufunc(func, nin, 1, name=name, **TABLE.get(name, {}))
