@@ -80,8 +80,6 @@ def cast(x: Any, dtype: DTypeLike) -> Any:
         return lax.convert_element_type(x, dtype)
     if dtype_kind(x.dtype) == "c" and dtype_kind(dtype) not in "cb":
         x = lax.real(x)
-    elif dtype == np.bool_:
-        return lax.ne(x, lax.full_like(x, 0))
     return lax.convert_element_type(x, dtype)
 
 
@@ -124,7 +122,7 @@ def normalize_axes(axis: Any, ndim: int, context: str = "the axis argument") -> 
     return axes
 
 
-def static_shape(shape: Any, context: str = "shape") -> tuple[int, ...]:
+def static_shape(shape: Any) -> tuple[int, ...]:
     """`shape` (an integer or a sequence) as a tuple of non-negative integers."""
     if isinstance(shape, int) or (not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0 and not is_tracer(shape)):
         dims = (shape,)
@@ -143,7 +141,7 @@ def static_shape(shape: Any, context: str = "shape") -> tuple[int, ...]:
                 f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
             ) from None
     if any(d < 0 for d in out):
-        raise ValueError(f"{context} must have non-negative dimensions, got {tuple(out)}.")
+        raise TypeError(f"shapes must have non-negative dimensions, got {tuple(out)}.")
     return tuple(out)
 
 

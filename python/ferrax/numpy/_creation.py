@@ -56,137 +56,10 @@ def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True, o
     if order is not None and order not in ("K", "A", "C"):
         raise NotImplementedError("Only implemented for order='K'")
     no_sharding("jnp.array", out_sharding)
-    result = _from_object(object, None if dtype is None else _checked_dtype(dtype))
-    if copy and result is object and not is_tracer(result):
-        result = lax.full_like(result, 0) if result.size == 0 else _copied(result)
+    result = _asarray(object, dtype, copy, "array")
     if ndmin > result.ndim:
         result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
     return place(result, device)
-
-
-def _copied(x: Array) -> Array:
-    return _core.copy_array(x)
-
-
-def _checked_dtype(dtype: DTypeLike) -> np.dtype:
-    if dtype_kind(np.dtype(dtype)) not in "biufc" and not hasattr(dtype, "_is_prng_key_dtype"):
-        raise TypeError(f"Arrays hold numbers and bools only, got dtype {dtype} in array")
-    return user_dtype(dtype)
-
-
-def _from_object(value: Any, dtype: np.dtype | None) -> Array:
-    """`value` converted; `dtype` is canonical or None."""
-    if isinstance(value, _core.Array) or is_tracer(value):
-        return value if dtype is None or dtype == value.dtype and not _core.weak_type(value) else cast(value, dtype)
-    if isinstance(value, (bool, int, float, complex)):
-        return _from_scalar(value, dtype)
-    if isinstance(value, (list, tuple)):
-        return _from_sequence(value, dtype)
-    if hasattr(value, "__jax_array__"):
-        return _from_object(value.__jax_array__(), dtype)
-    if value is None:
-        raise ValueError("None is not a valid value for jnp.array")
-    if not isinstance(value, (np.ndarray, np.generic)):
-        value = _host_array(value)
-    if dtype_kind(value.dtype) not in "biufc":
-        raise TypeError(
-            f"Value {value!r} with dtype {value.dtype} is not a valid array type. "
-            "Only arrays of numbers and bools are supported."
-        )
-    if dtype is not None and dtype_kind(value.dtype) == "c" and dtype_kind(dtype) not in "cb":
-        value = value.real
-    return _asarray(value if dtype is None else value.astype(dtype, copy=False))
-
-
-def _from_scalar(value: Any, dtype: np.dtype | None) -> Array:
-    if dtype is None:
-        return _asarray(value)
-    if isinstance(value, complex) and dtype_kind(dtype) in "iuf":
-        raise TypeError("float() argument must be a string or a real number, not 'complex'")
-    if isinstance(value, float) and dtype_kind(dtype) in "iu":
-        value = int(value)
-    return _asarray(np.asarray(value, dtype))
-
-
-def _host_array(value: Any) -> np.ndarray:
-    """A NumPy array of an object that has a buffer or NumPy's protocols; anything else is a TypeError."""
-    if isinstance(value, (memoryview, bytearray)) or hasattr(value, "__array__") or hasattr(value, "__array_interface__"):
-        return np.asarray(value)
-    if isinstance(value, range):
-        return np.asarray(value, dtype=np.int64 if len(value) else default_int())
-    try:
-        return np.asarray(memoryview(value)) if not isinstance(value, (str, bytes)) else np.asarray(value)
-    except TypeError:
-        raise TypeError(
-            f"Value '{value}' of type {type(value)} is not a valid array type. "
-            "Only arrays of numbers and bools are supported."
-        ) from None
-
-
-def _from_sequence(value: Any, dtype: np.dtype | None) -> Array:
-    leaves: list[Any] = []
-    on_host = _collect_leaves(value, leaves)
-    if on_host:
-        return _from_host_sequence(value, leaves, dtype)
-    target = dtype
-    if target is None:
-        target = np.dtype(_core.result_type(*leaves)) if leaves else default_float()
-    return _stacked(value, target)
-
-
-def _collect_leaves(value: Any, leaves: list[Any]) -> bool:
-    """Appends the leaves of nested sequences; whether all of them are Python or NumPy values."""
-    on_host = True
-    for item in value:
-        if isinstance(item, (list, tuple)):
-            on_host &= _collect_leaves(item, leaves)
-        else:
-            if item is None:
-                raise ValueError("None is not a valid value for jnp.array")
-            if hasattr(item, "__jax_array__"):
-                item = item.__jax_array__()
-            on_host &= not (isinstance(item, _core.Array) or is_tracer(item))
-            leaves.append(item)
-    return on_host
-
-
-def _from_host_sequence(value: Any, leaves: list[Any], dtype: np.dtype | None) -> Array:
-    if not leaves:
-        return _asarray(np.asarray(value, default_float() if dtype is None else dtype))
-    kinds = {type(leaf) for leaf in leaves}
-    if dtype is None and not kinds <= {bool, int, float, complex}:
-        for leaf in leaves:
-            if not isinstance(leaf, (bool, int, float, complex, np.generic, np.ndarray)):
-                leaf = _host_array(leaf)
-            if isinstance(leaf, (np.generic, np.ndarray)) and dtype_kind(leaf.dtype) not in "biufc":
-                raise TypeError(
-                    f"Value {leaf!r} with dtype {leaf.dtype} is not a valid array type. "
-                    "Only arrays of numbers and bools are supported."
-                )
-        leaf_types = {leaf.dtype if isinstance(leaf, (np.generic, np.ndarray)) else type(leaf): leaf for leaf in leaves}
-        dtype = np.dtype(_core.result_type(*leaf_types.values()))
-    if dtype is None:
-        weak = next(t for t in (complex, float, int, bool) if t in kinds)
-        dtype = {complex: user_dtype(np.complex128), float: default_float(), int: default_int(), bool: np.dtype(bool)}[weak]
-    host = np.asarray(value)
-    if host.dtype == np.object_ or dtype_kind(host.dtype) in "iu" and dtype_kind(dtype) in "iu":
-        host = np.asarray(value, dtype)
-    if dtype_kind(host.dtype) == "c" and dtype_kind(dtype) not in "cb":
-        host = host.real
-    return _asarray(host.astype(dtype, copy=False))
-
-
-def _stacked(value: Any, dtype: np.dtype) -> Array:
-    """Nested sequences with device arrays or tracers among the leaves, stacked level by level."""
-    if not isinstance(value, (list, tuple)):
-        return _from_object(value, dtype)
-    if not value:
-        return lax.full((0,), 0, dtype)
-    parts = [_stacked(item, dtype) for item in value]
-    shapes = {part.shape for part in parts}
-    if len(shapes) > 1:
-        raise ValueError(f"array elements must have one shape, got {sorted(shapes)}.")
-    return lax.concatenate([lax.expand_dims(part, (0,)) for part in parts], 0)
 
 
 def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
@@ -208,7 +81,11 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: 
     >>> jnp.asarray(range(3))
     Array([0, 1, 2], dtype=int32)
     """
-    return array(a, dtype, copy=bool(copy), order="K" if order is None else order, device=device, out_sharding=out_sharding)
+    if order is not None and order not in ("K", "A", "C"):
+        raise NotImplementedError("Only implemented for order='K'")
+    no_sharding("jnp.asarray", out_sharding)
+    result = _asarray(a, dtype, bool(copy))
+    return result if device is None else place(result, device)
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -250,7 +127,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
         return place(lax.convert_element_type(x, dtype), device)
     result = cast(x, user_dtype(dtype, np.float64))
     if copy and result is x and not is_tracer(result):
-        result = _copied(result)
+        result = _core.copy_array(result)
     return place(result, device)
 
 
@@ -346,7 +223,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: 
 
 
 def _filled(shape: tuple[int, ...], fill_value: ArrayLike, dtype: DTypeLike) -> Array:
-    value = _asarray(fill_value) if dtype is None else _from_object(fill_value, user_dtype(dtype))
+    value = _asarray(fill_value) if dtype is None else cast(fill_value, user_dtype(dtype))
     return broadcast_to_shape(value, shape)
 
 

@@ -96,7 +96,7 @@ def result_type(*args: Any) -> np.dtype:
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
-    """The dtype to which both `a` and `b` are converted when they meet.
+    """The dtype to which both `a` and `b` are converted when they meet, 64-bit ones included.
 
     Args:
       a: a dtype, a scalar type, or Python's `int`, `float`, `complex` (weak).
@@ -109,7 +109,12 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     >>> jnp.promote_types("int32", "bfloat16")
     dtype(bfloat16)
     """
-    return np.dtype(_core.result_type(*(d if isinstance(d, type) and d in (int, float, complex) else np.dtype(d) for d in (a, b))))
+    operands = (d if isinstance(d, type) and d in (int, float, complex) else np.dtype(d) for d in (a, b))
+    from ferrax import enable_x64
+
+    # The lattice itself, whatever widths arrays have now.
+    with enable_x64(True):
+        return np.dtype(_core.result_type(*operands))
 
 
 def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:

@@ -38,10 +38,7 @@ class _ScalarMeta(type):
     def __eq__(cls, other: object) -> Any:
         if cls is other:
             return True
-        try:
-            return cls.dtype == other
-        except TypeError:
-            return False
+        return cls.dtype.type == other
 
     def __ne__(cls, other: object) -> Any:
         return not cls == other

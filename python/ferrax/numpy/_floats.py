@@ -86,16 +86,19 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     integer, significand, bias = _LAYOUT[x.dtype]
     width = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}[x.dtype.itemsize] >> significand
 
-    def field(v: Array) -> Array:
-        return (lax.bitcast_convert_type(v, integer) >> asarray(significand, integer)) & asarray(width, integer)
-
-    tiny = field(x) == 0
-    lifted = x * asarray(2.0 ** (significand + 2), x.dtype)
-    raw = cast(_where(tiny, field(lifted), field(x)), np.int32)
-    exponent = raw - (bias - 1) - _where(tiny, significand + 2, 0)
+    bits = lax.bitcast_convert_type(x, integer)
+    raw = cast((bits >> asarray(significand, integer)) & asarray(width, integer), np.int32)
+    # A subnormal number is its significand, an integer, times the smallest power of two.
+    tiny = raw == 0
+    whole = copysign(cast(bits & asarray((1 << significand) - 1, integer), x.dtype), x)
+    shift = 1 - bias - significand
+    lifted = (lax.bitcast_convert_type(whole, integer) >> asarray(significand, integer)) & asarray(width, integer)
+    exponent = _where(tiny, cast(lifted, np.int32) + shift, raw) - (bias - 1)
     special = (x == 0) | ~lax.is_finite(x)
     exponent = cast(_where(special, asarray(0, np.int32), exponent), np.int32)
-    return ldexp(x, -exponent), exponent
+    subnormal = tiny & ~special
+    mantissa = ldexp(_where(subnormal, whole, x), -_where(subnormal, exponent - shift, exponent))
+    return mantissa, exponent
 
 
 def spacing(x: ArrayLike, /) -> Array:

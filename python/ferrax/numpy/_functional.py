@@ -103,9 +103,8 @@ def _check_core(shape: tuple[int, ...], names: tuple[str, ...], sizes: dict[str,
         )
     core = shape[len(shape) - len(names) :]
     for name, n in zip(names, core):
-        if name.isdigit() and int(name) != n or sizes.setdefault(name, n) != n:
-            expected = int(name) if name.isdigit() else sizes[name]
-            raise ValueError(f"inconsistent size for core dimension {name!r}: {n} vs {expected} {context}")
+        if sizes.setdefault(name, n) != n:
+            raise ValueError(f"inconsistent size for core dimension {name!r}: {n} vs {sizes[name]} {context}")
 
 
 def _with_checked_output(function: Callable[..., Any], outputs: CoreDims, sizes: dict[str, int], context: str) -> Any:
@@ -160,7 +159,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
       The vectorized function.
 
     Raises:
-      ValueError: for a signature that does not parse; when called, for shapes that do not fit it.
+      ValueError: when called, for a signature that does not parse or shapes that do not fit it.
 
     >>> import ferrax.numpy as jnp
     >>> dot = jnp.vectorize(lambda x, y: (x * y).sum(), signature="(n),(n)->()")
@@ -171,8 +170,6 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
         raise TypeError(f"jnp.vectorize can only exclude integer or string arguments, but excluded={set(excluded)}")
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(f"excluded={set(excluded)} contains negative numbers")
-    parsed = None if signature is None else _parse_signature(signature)
-
     @functools.wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         context = f"on vectorized function with excluded={set(excluded)!r} and signature={signature!r}"
@@ -188,6 +185,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
         for i, value in zip(dynamic, values):
             require(f"vectorize (argument {i})", value)
         arrays = [asarray(v) for v in values]
+        parsed = None if signature is None else _parse_signature(signature)
         if parsed is None:
             cores: CoreDims = [()] * len(arrays)
         else:

@@ -439,8 +439,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
     """
     no_sharding("jnp.repeat", out_sharding)
     x = to_array("repeat", a)
-    if not isinstance(repeats, (list, tuple)):
-        require("repeat", repeats)
+    require("repeat", repeats)
     if axis is None:
         x, axis = lax.reshape(x, (x.size,)), 0
     axis = normalize_axis(axis, x.ndim)
@@ -448,7 +447,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
     if total_repeat_length is None:
         return _repeat_static(x, repeats, axis, n)
     total = static_int(total_repeat_length, "total_repeat_length argument of jnp.repeat")
-    counts = asarray(np.asarray(repeats) if isinstance(repeats, (list, tuple)) else repeats)
+    counts = asarray(repeats)
     counts = lax.broadcast_in_dim(lax.reshape(counts, (counts.size,)) if counts.size != 1 else lax.reshape(counts, ()),
                                   (n,), (0,) if counts.size != 1 else ())  # fmt: skip
     if n == 0 or total == 0:

@@ -187,7 +187,7 @@ def resize(a: ArrayLike, new_shape: Any) -> Array:
            [2, 0]], dtype=int32)
     """
     x = to_array("resize", a)
-    shape = static_shape(new_shape, "all elements of `new_shape`")
+    shape = static_shape(new_shape)
     size = math.prod(shape)
     if x.size == 0 or size == 0:
         return lax.full(shape, 0, x.dtype)
@@ -269,9 +269,6 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
         return _take_static(x, kept, axis)
     require("delete", obj)
     context = "the obj argument of jnp.delete"
-    if np.ndim(obj) == 0 and not is_tracer(obj):
-        place = normalize_axis(static_int(obj, context), n)
-        return _take_static(x, np.delete(np.arange(n), place), axis)
     obj = asarray(obj)
     if dtype_kind(obj.dtype) == "b":
         mask = np.asarray(concrete_or_error(np.asarray, obj, context))
@@ -282,12 +279,15 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
         return _take_static(x, np.flatnonzero(~mask), axis)
     if dtype_kind(obj.dtype) not in "iu":
         raise ValueError(f"jnp.delete(arr, obj): got obj.dtype={obj.dtype}; must be integer or bool.")
+    if obj.ndim == 0 and not is_tracer(obj):
+        place = normalize_axis(static_int(obj, context), n)
+        return _take_static(x, np.delete(np.arange(n), place), axis)
     if obj.ndim == 0 or assume_unique_indices:
         return _delete_many(x, obj, axis)
     places = np.asarray(concrete_or_error(np.asarray, obj, context)).reshape(-1).astype(np.int64)
-    places = np.where(places < 0, places + n, places)
-    kept = np.setdiff1d(np.arange(n), places[(places >= 0) & (places < n)])
-    return _take_static(x, kept, axis)
+    for place in places[(places < -n) | (places >= n)]:
+        raise IndexError(f"index {place} is out of bounds for axis {axis} with size {n}")
+    return _take_static(x, np.delete(np.arange(n), places), axis)
 
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
@@ -321,9 +321,9 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
         raise ValueError("jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar; got " f"{obj}")
     index = cast(index, default_int())
     new = cast(new, x.dtype)
-    if index.ndim == 0 and new.ndim == x.ndim:
-        new = _shape.moveaxis(new, 0, axis)
     new = lax.expand_dims(new, tuple(range(x.ndim - new.ndim)))
+    if index.ndim == 0:
+        new = _shape.moveaxis(new, 0, axis)
     return _insert_at(x, index, new, axis, n)
 
 

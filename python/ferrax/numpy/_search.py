@@ -260,5 +260,5 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     up = searchsorted(edges, values, "left" if right else "right", method=method)
     if n == 1:
         return up
-    down = n - searchsorted(lax.rev(edges, (0,)), values, "right" if right else "left", method=method)
+    down = n - searchsorted(lax.rev(edges, (0,)), values, "left" if right else "right", method=method)
     return _where(edges[-1] >= edges[0], up, down)

@@ -40,8 +40,7 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
     >>> jnp.shape(jnp.zeros((2, 3)))
     (2, 3)
     """
-    require("shape", a)
-    return tuple(np.shape(a)) if not hasattr(a, "shape") else tuple(a.shape)
+    return tuple(np.shape(a))
 
 
 def ndim(a: ArrayLike) -> int:
@@ -57,7 +56,6 @@ def ndim(a: ArrayLike) -> int:
     >>> jnp.ndim(jnp.zeros((2, 3)))
     2
     """
-    require("ndim", a)
     return len(shape(a))
 
 
@@ -75,7 +73,6 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     >>> jnp.size(jnp.zeros((2, 3))), jnp.size(jnp.zeros((2, 3)), axis=1)
     (6, 3)
     """
-    require("size", a)
     dims = shape(a)
     return math.prod(dims[i] for i in normalize_axes(axis, len(dims)))
 
@@ -95,7 +92,7 @@ def _new_shape(old: tuple[int, ...], new: Any) -> tuple[int, ...]:
     total = math.prod(old)
     unknown = [i for i, d in enumerate(dims) if d == -1]
     if len(unknown) > 1:
-        raise ValueError(f"reshape new_sizes must be all positive except one -1, got {tuple(dims)}")
+        raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {tuple(dims)}")
     if unknown:
         known = math.prod(d for d in dims if d != -1)
         if known == 0 and total == 0:
