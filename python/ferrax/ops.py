@@ -165,7 +165,9 @@ def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
                      unique_indices, bucket_size, mode, _reductions.min)  # fmt: skip
 
 
-def _update(name: str, method: str, x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool, unique_indices: bool) -> Array:
+def _update(
+    name: str, method: str, x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool, unique_indices: bool
+) -> Array:
     require(name, x, y)
     update = getattr(asarray(x).at[idx], method)
     return update(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)

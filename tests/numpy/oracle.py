@@ -1,8 +1,8 @@
 """Comparison of ferrax.numpy with jax.numpy, expression by expression.
 
 A case is the text of an expression over the names of a numpy module and over named operands, such as "sum(x, axis=0)".
-It is evaluated once with ferrax's functions and arrays and once with JAX's; results must agree in structure, shape, dtype,
-weak type and values, and errors in their class.
+It is evaluated once with ferrax's functions and arrays and once with JAX's; results must agree in structure, shape,
+dtype, weak type and values, and errors in their class.
 """
 
 import warnings
@@ -107,7 +107,9 @@ def compare(text, jitted=False, rtol=3e-6, weak=False):
     if kind == "error":
         assert mine_kind == "error", f"{text}: {mine!r} instead of {type(theirs).__name__}: {theirs}"
         wanted = {c.__name__ for c in type(theirs).__mro__}
-        assert type(mine).__name__ in wanted, f"{text}: {type(mine).__name__}: {mine}\ninstead of {type(theirs).__name__}: {theirs}"
+        assert type(mine).__name__ in wanted, (
+            f"{text}: {type(mine).__name__}: {mine}\ninstead of {type(theirs).__name__}: {theirs}"
+        )
         return
     if mine_kind == "error":
         raise AssertionError(f"{text}: {type(mine).__name__}: {mine}") from mine

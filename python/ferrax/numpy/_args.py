@@ -1,7 +1,7 @@
 """Checks and conversions that every function of `ferrax.numpy` applies to its arguments.
 
-Array arguments are NumPy's or ferrax's arrays and scalars, never lists (`asarray` takes those): a list of a million Python
-numbers that is converted at each call costs more than the call. Axes and shapes are static: a traced one raises
+Array arguments are NumPy's or ferrax's arrays and scalars, never lists (`asarray` takes those): a list of a million
+Python numbers that is converted at each call costs more than the call. Axes and shapes are static: a traced one raises
 `ConcretizationTypeError` that names the argument. Read `_reductions.py` next.
 """
 
@@ -124,7 +124,9 @@ def normalize_axes(axis: Any, ndim: int, context: str = "the axis argument") -> 
 
 def static_shape(shape: Any) -> tuple[int, ...]:
     """`shape` (an integer or a sequence) as a tuple of non-negative integers."""
-    if isinstance(shape, int) or (not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0 and not is_tracer(shape)):
+    if isinstance(shape, int) or (
+        not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0 and not is_tracer(shape)
+    ):
         dims = (shape,)
     elif is_tracer(shape):
         raise _traced_shape(shape)
@@ -137,9 +139,7 @@ def static_shape(shape: Any) -> tuple[int, ...]:
         try:
             out.append(operator.index(dim))
         except TypeError:
-            raise TypeError(
-                f"Shapes must be 1D sequences of concrete values of integer type, got {shape}."
-            ) from None
+            raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None
     if any(d < 0 for d in out):
         raise TypeError(f"shapes must have non-negative dimensions, got {tuple(out)}.")
     return tuple(out)
@@ -206,5 +206,3 @@ def common_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
             raise ValueError(f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}")
         out.append(dims.pop() if dims else 1)
     return tuple(out)
-
-

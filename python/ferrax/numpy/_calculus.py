@@ -15,7 +15,16 @@ from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import (
-    Array, ArrayLike, broadcast_to_shape, cast, normalize_axes, normalize_axis, promote, promote_inexact, require, to_array,
+    Array,
+    ArrayLike,
+    broadcast_to_shape,
+    cast,
+    normalize_axes,
+    normalize_axis,
+    promote,
+    promote_inexact,
+    require,
+    to_array,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
 from ferrax.numpy._search import searchsorted
@@ -150,7 +159,9 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None
     (x, *spacings) = promote_inexact("gradient", f, *varargs)
     axes = normalize_axes(axis, x.ndim)
     if min((x.shape[i] for i in axes), default=2) < 2:
-        raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are required.")
+        raise ValueError(
+            "Shape of array too small to calculate a numerical gradient, at least 2 elements are required."
+        )
     if len(spacings) == 0:
         spacings = [1.0] * len(axes)
     elif len(spacings) == 1:
@@ -159,7 +170,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None
         raise TypeError(f"Invalid number of spacing arguments {len(spacings)} for axis={axis}")
     results = []
     for i, step in zip(axes, spacings):
-        if np.ndim(step) > 1 or np.ndim(step) == 1 and step.shape[0] != x.shape[i]:
+        if np.ndim(step) > 1 or (np.ndim(step) == 1 and step.shape[0] != x.shape[i]):
             raise ValueError("When 1d, distances must match the length of the corresponding dimension.")
         results.append(_uneven_gradient(x, i, step) if np.ndim(step) else _uniform_gradient(x, i, step))
     return results[0] if len(results) == 1 else results

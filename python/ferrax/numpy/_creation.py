@@ -1,7 +1,7 @@
 """Making arrays: from values, from a fill value, from buffers.
 
-Filled arrays are staged as `broadcast_in_dim` under `jit`, so that programs do not carry them. Read `_args.py` first and
-`_ranges.py` next.
+Filled arrays are staged as `broadcast_in_dim` under `jit`, so that programs do not carry them. Read `_args.py` first
+and `_ranges.py` next.
 """
 
 from __future__ import annotations
@@ -15,12 +15,22 @@ from ferrax import _core, lax
 from ferrax._core import asarray as _asarray
 from ferrax._core import is_tracer
 from ferrax.numpy._args import (
-    Array, ArrayLike, DTypeLike, broadcast_to_shape, cast, no_sharding, place, require, static_shape, user_dtype,
+    Array,
+    ArrayLike,
+    DTypeLike,
+    broadcast_to_shape,
+    cast,
+    no_sharding,
+    place,
+    require,
+    static_shape,
+    user_dtype,
 )  # fmt: skip
-from ferrax.numpy._dtype_functions import default_float, default_int, dtype_kind
+from ferrax.numpy._dtype_functions import dtype_kind
 
 __all__ = [
-    "array", "asarray", "astype", "copy", "empty", "empty_like", "from_dlpack", "frombuffer", "fromfile", "fromfunction",
+    "array", "asarray", "astype", "copy", "empty", "empty_like", "from_dlpack", "frombuffer", "fromfile",
+    "fromfunction",
     "fromiter", "fromstring", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
 ]  # fmt: skip
 
@@ -30,7 +40,8 @@ def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True, o
     """An array with a copy of the given values.
 
     Args:
-      object: array, scalar, nested lists or tuples of these, or an object with a buffer, `__jax_array__` or `__array__`.
+      object: array, scalar, nested lists or tuples of these, or an object with a buffer, `__jax_array__` or
+        `__array__`.
       dtype: dtype of the result; by default the common dtype of the values, 64-bit types narrowed to 32 bits unless
         `enable_x64` is set.
       copy: whether the result must own its memory.
@@ -460,5 +471,3 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     from ferrax import dlpack
 
     return place(dlpack.from_dlpack(x, copy=copy), device)
-
-

@@ -73,7 +73,8 @@ def _cumulative(name, noun, running, first, x, axis, dtype, include_initial):
     x = to_array(name, x)
     if x.ndim == 0:
         raise ValueError(
-            f"The input must be non-scalar to take a cumulative {noun}, however a scalar value or scalar array was given."
+            f"The input must be non-scalar to take a cumulative {noun}, however a scalar value or scalar array "
+            f"was given."
         )
     if axis is None:
         if x.ndim > 1:

@@ -14,12 +14,22 @@ from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import (
-    Array, ArrayLike, DTypeLike, cast, no_out, normalize_axis, require, static_int, to_array, user_dtype,
+    Array,
+    ArrayLike,
+    DTypeLike,
+    cast,
+    no_out,
+    normalize_axis,
+    require,
+    static_int,
+    to_array,
+    user_dtype,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import default_int
 
 __all__ = [
-    "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "fill_diagonal", "mask_indices", "trace", "tri",
+    "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "fill_diagonal", "mask_indices", "trace",
+    "tri",
     "tril", "tril_indices", "tril_indices_from", "triu", "triu_indices", "triu_indices_from", "vander",
 ]  # fmt: skip
 

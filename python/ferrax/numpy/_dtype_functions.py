@@ -26,7 +26,13 @@ for _name in ("int1", "int2", "int4", "uint1", "uint2", "uint4"):
     if hasattr(ml_dtypes, _name):
         _EXTENDED_KINDS[np.dtype(getattr(ml_dtypes, _name))] = _name[0]
 
-_KIND_CLASSES = {"b": np.bool_, "i": np.signedinteger, "u": np.unsignedinteger, "f": np.floating, "c": np.complexfloating}
+_KIND_CLASSES = {
+    "b": np.bool_,
+    "i": np.signedinteger,
+    "u": np.unsignedinteger,
+    "f": np.floating,
+    "c": np.complexfloating,
+}
 
 
 def dtype_kind(dtype: np.dtype) -> str:

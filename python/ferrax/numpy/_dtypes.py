@@ -1,7 +1,7 @@
 """Scalar types such as `float32`, and the limits of dtypes.
 
-A scalar type of ferrax is a class that stands for a dtype wherever NumPy's would, and makes an array without axes (not a
-NumPy scalar) when called. Read `_dtype_functions.py` next.
+A scalar type of ferrax is a class that stands for a dtype wherever NumPy's would, and makes an array without axes
+(not a NumPy scalar) when called. Read `_dtype_functions.py` next.
 """
 
 from __future__ import annotations
@@ -13,17 +13,22 @@ import numpy as np
 
 from ferrax.numpy._creation import array
 
-_NARROW = (
-    "bfloat16", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
-    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int2", "int4", "uint1",
-    "uint2", "uint4",
-)  # fmt: skip
+_NARROW = [
+    name
+    for name in (
+        "bfloat16", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
+        "float8_e4m3b11fnuz",
+        "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int2", "int4",
+        "uint1", "uint2", "uint4",
+    )
+    if hasattr(ml_dtypes, name)
+]  # fmt: skip
 
-__all__ = [
+__all__ = [  # noqa: PLE0604
     "bool", "bool_", "cdouble", "character", "complex128", "complex64", "complex_", "complexfloating", "ComplexWarning",
     "csingle", "double", "dtype", "finfo", "flexible", "float16", "float32", "float64", "float_", "floating", "generic",
-    "iinfo", "inexact", "int16", "int32", "int64", "int8", "int_", "integer", "number", "object_", "signedinteger", "single",
-    "uint", "uint16", "uint32", "uint64", "uint8", "unsignedinteger", *(n for n in _NARROW if hasattr(ml_dtypes, n)),
+    "iinfo", "inexact", "int16", "int32", "int64", "int8", "int_", "integer", "number", "object_", "signedinteger",
+    "single", "uint", "uint16", "uint32", "uint64", "uint8", "unsignedinteger", *_NARROW,
 ]  # fmt: skip
 
 
@@ -73,7 +78,7 @@ float16, float32, float64 = (_scalar_type(t) for t in (np.float16, np.float32, n
 complex64, complex128 = (_scalar_type(t) for t in (np.complex64, np.complex128))
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
-globals().update({n: _scalar_type(getattr(ml_dtypes, n)) for n in _NARROW if hasattr(ml_dtypes, n)})
+globals().update({name: _scalar_type(getattr(ml_dtypes, name)) for name in _NARROW})
 
 dtype = np.dtype
 generic, number, inexact, object_ = np.generic, np.number, np.inexact, np.object_

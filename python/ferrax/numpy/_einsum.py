@@ -1,7 +1,8 @@
 """Sums of products in Einstein's notation.
 
-An expression is parsed into labels, a path of pairwise contractions is planned (exactly for up to six operands, greedily
-above), and each step is one `lax.dot_general` or, when nothing is contracted, one product. Read `_products.py` first.
+An expression is parsed into labels, a path of pairwise contractions is planned (exactly for up to six operands,
+greedily above), and each step is one `lax.dot_general` or, when nothing is contracted, one product. Read
+`_products.py` first.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
-
 
 from ferrax import lax
 from ferrax._core import asarray, promote_dtypes
@@ -36,7 +36,10 @@ def _split_term(term: str, ndim: int) -> Labels:
         if "." in term:
             raise ValueError("einstein sum subscripts string contains a '.' that is not part of an ellipsis ('...')")
         if len(term) != ndim:
-            raise ValueError(f"einstein sum subscript '{term}' does not contain the correct number of indices for operand of rank {ndim}.")
+            raise ValueError(
+                f"einstein sum subscript '{term}' does not contain the correct number of indices for operand of "
+                f"rank {ndim}."
+            )
         return tuple(term)
     before, after = term.split("...", 1)
     hidden = ndim - len(before) - len(after)
@@ -57,7 +60,9 @@ def _parse_text(subscripts: str, operands: Sequence[Array]) -> _Expression:
     terms = left.split(",")
     _check_letters([*terms, right])
     if len(terms) != len(operands):
-        raise ValueError(f"Number of einsum subscripts, {len(terms)}, must be equal to the number of operands, {len(operands)}.")
+        raise ValueError(
+            f"Number of einsum subscripts, {len(terms)}, must be equal to the number of operands, {len(operands)}."
+        )
     inputs = [_split_term(term, x.ndim) for term, x in zip(terms, operands)]
     hidden = max((sum(isinstance(c, int) for c in labels) for labels in inputs), default=0)
     ellipsis = tuple(range(-hidden, 0))
@@ -89,7 +94,7 @@ def _interleaved_to_text(args: Sequence[Any]) -> tuple[str, list[Any]]:
     except TypeError as error:
         raise TypeError("For this input type lists must contain either int or Ellipsis") from error
     letters = {n: chr(ord("a") + i) if i < 26 else chr(ord("A") + i - 26) for i, n in enumerate(names)}
-    term = lambda labels: "".join("..." if i is Ellipsis else letters[i] for i in labels)  # noqa: E731
+    term = lambda labels: "".join("..." if i is Ellipsis else letters[i] for i in labels)
     text = ",".join(term(labels) for labels in lists)
     return (text if output is None else f"{text}->{term(output)}"), operands
 
@@ -116,7 +121,8 @@ def _sizes(expression: _Expression, operands: Sequence[Array]) -> dict[Any, int]
             if sizes.setdefault(label, n) != n and n != 1:
                 if sizes[label] != 1:
                     raise ValueError(
-                        f"Size of label '{label}' for operand {number} ({sizes[label]}) does not match previous terms ({n})."
+                        f"Size of label '{label}' for operand {number} ({sizes[label]}) does not match previous "
+                        f"terms ({n})."
                     )
                 sizes[label] = n
     return sizes
@@ -263,7 +269,9 @@ def _contract_pair(x, x_labels, y, y_labels, keep, precision, preferred, dot_gen
         (tuple(x_labels.index(c) for c in batch), tuple(y_labels.index(c) for c in batch)),
     )
     result = dot_general(x, y, numbers, precision=precision, preferred_element_type=preferred)
-    free = [c for c in x_labels if c not in (*contracted, *batch)] + [c for c in y_labels if c not in (*contracted, *batch)]
+    free = [c for c in x_labels if c not in (*contracted, *batch)] + [
+        c for c in y_labels if c not in (*contracted, *batch)
+    ]
     return result, (*batch, *free)
 
 
@@ -273,8 +281,8 @@ def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any =
     """A sum of products in Einstein's notation.
 
     Args:
-      subscripts: such as "ij,jk->ik": one letter for each axis; letters that are not in the result are summed over. "..."
-        stands for axes that broadcast. Instead of a text, operands and lists of integers may alternate.
+      subscripts: such as "ij,jk->ik": one letter for each axis; letters that are not in the result are summed over.
+        "..." stands for axes that broadcast. Instead of a text, operands and lists of integers may alternate.
       *operands: arrays.
       out: not supported.
       optimize: "auto", "optimal", "greedy", True or False, or a path from `einsum_path`.
@@ -311,7 +319,7 @@ def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any =
             later = set().union(*(more for _, more in group[number + 2 :]))
             x, labels = _contract_pair(x, labels, y, y_labels, keep | later, precision, preferred, dot_general)
         terms.append(_sum_out(x, labels, keep))
-    (x, labels), = terms
+    ((x, labels),) = terms
     result = lax.transpose(x, tuple(labels.index(c) for c in expression.output if c in labels))
     missing = tuple(i for i, c in enumerate(expression.output) if c not in labels)
     if missing:

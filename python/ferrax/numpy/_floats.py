@@ -12,7 +12,15 @@ from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import (
-    Array, ArrayLike, broadcast_together, cast, normalize_axis, promote_inexact, require, static_int, to_array,
+    Array,
+    ArrayLike,
+    broadcast_together,
+    cast,
+    normalize_axis,
+    promote_inexact,
+    require,
+    static_int,
+    to_array,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
 from ferrax.numpy._ufuncs import copysign
@@ -32,7 +40,9 @@ _LAYOUT = {
 def _power_of_two(exponent: Array, dtype: np.dtype) -> Array:
     """2 ** exponent for exponents of normal numbers."""
     integer, significand, bias = _LAYOUT[dtype]
-    return lax.bitcast_convert_type((cast(exponent, integer) + asarray(bias, integer)) << asarray(significand, integer), dtype)
+    return lax.bitcast_convert_type(
+        (cast(exponent, integer) + asarray(bias, integer)) << asarray(significand, integer), dtype
+    )
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -57,7 +67,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if dtype_kind(x.dtype) == "c" or dtype_kind(n.dtype) not in "iub":
         raise ValueError(f"ldexp not supported for input types {(x.dtype, n.dtype)}")
     x, n = broadcast_together(cast(x, inexact_dtype(x.dtype)), cast(n, np.int32))
-    _, significand, bias = _LAYOUT[x.dtype]
+    _, _, bias = _LAYOUT[x.dtype]
     # Three factors reach from the largest to the smallest number, and only the last product can round.
     largest = 3 * bias
     n = lax.clamp(asarray(-largest, n.dtype), n, asarray(largest, n.dtype))

@@ -41,7 +41,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
 
     x = to_array("apply_along_axis", arr)
     axis = normalize_axis(axis, x.ndim)
-    function = lambda v: func1d(v, *args, **kwargs)  # noqa: E731
+    function = lambda v: func1d(v, *args, **kwargs)
     for _ in range(axis + 1, x.ndim):
         function = vmap(function, in_axes=-1, out_axes=-1)
     for _ in range(axis):
@@ -118,9 +118,7 @@ def _with_checked_output(function: Callable[..., Any], outputs: CoreDims, sizes:
         for value, names in zip(results, outputs):
             shape = np.shape(value)
             if len(shape) != len(names):
-                raise ValueError(
-                    f"output shape {shape} does not match core dimensions {names} {context}"
-                )
+                raise ValueError(f"output shape {shape} does not match core dimensions {names} {context}")
             _check_core(shape, names, known, "output", context)
         return result
 
@@ -137,7 +135,9 @@ def _over_batch(function: Callable[..., Any], arrays: list[Array], cores: CoreDi
     for x, batch in zip(arrays, batches):
         padded = (None,) * (len(full) - len(batch)) + batch
         keep = [n is not None and not (n == 1 and size != 1) for n, size in zip(padded, full)]
-        drop = tuple(i - (len(full) - len(batch)) for i, (n, k) in enumerate(zip(padded, keep)) if n is not None and not k)
+        drop = tuple(
+            i - (len(full) - len(batch)) for i, (n, k) in enumerate(zip(padded, keep)) if n is not None and not k
+        )
         mapped.append(lax.squeeze(x, drop))
         in_axes.append([0 if k else None for k in keep])
     for level in reversed(range(len(full))):
@@ -170,6 +170,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
         raise TypeError(f"jnp.vectorize can only exclude integer or string arguments, but excluded={set(excluded)}")
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(f"excluded={set(excluded)} contains negative numbers")
+
     @functools.wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         context = f"on vectorized function with excluded={set(excluded)!r} and signature={signature!r}"
@@ -191,7 +192,9 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
         else:
             cores = parsed[0]
             if len(cores) != len(arrays):
-                raise TypeError(f"wrong number of positional arguments: expected {len(cores)}, got {len(arrays)} {context}")
+                raise TypeError(
+                    f"wrong number of positional arguments: expected {len(cores)}, got {len(arrays)} {context}"
+                )
             sizes: dict[str, int] = {}
             for x, names in zip(arrays, cores):
                 _check_core(x.shape, names, sizes, "input", context)

@@ -5,6 +5,7 @@ Read `_shape.py` first and `_edit.py` next.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +16,17 @@ from ferrax import lax
 from ferrax._core import asarray, concrete_or_error, is_tracer, promote_dtypes
 from ferrax.numpy import _shape
 from ferrax.numpy._args import (
-    Array, ArrayLike, DTypeLike, cast, is_arraylike, no_out, no_sharding, normalize_axis, require, static_int, to_array,
+    Array,
+    ArrayLike,
+    DTypeLike,
+    cast,
+    is_arraylike,
+    no_out,
+    no_sharding,
+    normalize_axis,
+    require,
+    static_int,
+    to_array,
     user_dtype,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import default_int
@@ -218,7 +229,7 @@ def _block(arrays: Any, depth: int) -> tuple[Array, int]:
     if len(levels) > 1:
         raise ValueError("Mismatched list depths in jnp.block")
     level = levels.pop() + 1
-    widest = max(max(x.ndim for x, _ in parts), level)
+    widest = max(level, *(x.ndim for x, _ in parts))
     widened = [lax.expand_dims(x, tuple(range(widest - x.ndim))) for x, _ in parts]
     return concatenate(widened, -level), level
 
@@ -261,14 +272,16 @@ def _split_points(name: str, indices_or_sections: Any, n: int, axis: int) -> lis
     if name == "array_split":
         small, larger = divmod(n, parts)
         return [i * small + min(i, larger) for i in range(parts + 1)]
-    raise ValueError("array split does not result in an equal division" + f": {n} elements along axis {axis} in {parts} parts")
+    raise ValueError(
+        "array split does not result in an equal division" + f": {n} elements along axis {axis} in {parts} parts"
+    )
 
 
 def _split(name: str, ary: ArrayLike, indices_or_sections: Any, axis: Any) -> list[Array]:
     x = to_array(name, ary)
     axis = normalize_axis(axis, x.ndim, f"in argument 'axis' of jnp.{name}")
     points = _split_points(name, indices_or_sections, x.shape[axis], axis)
-    return [lax.slice_in_dim(x, low, max(low, high), axis=axis) for low, high in zip(points[:-1], points[1:])]
+    return [lax.slice_in_dim(x, low, max(low, high), axis=axis) for low, high in itertools.pairwise(points)]
 
 
 def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
@@ -382,9 +395,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """
     x = to_array("unstack", x)
     if x.ndim == 0:
-        raise ValueError(
-            "Unstack requires arrays with rank > 0, however a scalar array was passed."
-        )
+        raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was passed.")
     return tuple(_shape_unstack(x, normalize_axis(axis, x.ndim)))
 
 
@@ -423,8 +434,8 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
       a: array or scalar.
       repeats: how often, one number or one for each element along `axis`.
       axis: axis to repeat along; None for the flattened array.
-      total_repeat_length: length of the result along `axis`; needed under `jit` when `repeats` is traced. A shorter sum of
-        `repeats` is filled with the last element, a longer one is cut.
+      total_repeat_length: length of the result along `axis`; needed under `jit` when `repeats` is traced. A shorter
+        sum of `repeats` is filled with the last element, a longer one is cut.
       out_sharding: not supported.
 
     Returns:
@@ -464,7 +475,7 @@ def _repeat_static(x: Array, repeats: Any, axis: int, n: int) -> Array:
     counts = np.asarray(concrete_or_error(None, repeats, context))
     if counts.dtype.kind not in "iub":
         raise TypeError(f"repeats must be integers, got dtype {counts.dtype}.")
-    if counts.ndim > 1 or counts.ndim == 1 and counts.shape[0] not in (1, n):
+    if counts.ndim > 1 or (counts.ndim == 1 and counts.shape[0] not in (1, n)):
         raise ValueError(f"repeats with shape {counts.shape} does not match the length {n} of axis {axis}")
     if (counts < 0).any():
         raise ValueError("repeats must not be negative.")

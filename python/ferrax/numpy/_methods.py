@@ -1,7 +1,7 @@
 """The methods of arrays that are functions of `ferrax.numpy`, put onto Array and Tracer by one table.
 
-The parts of arrays that are not functions of this package (operators, indexing, `at`, conversion to Python and NumPy) are
-Rust and come with the classes.
+The parts of arrays that are not functions of this package (operators, indexing, `at`, conversion to Python and NumPy)
+are Rust and come with the classes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,19 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import Array, Tracer
 from ferrax.numpy import (
-    _creation, _cumulative, _diagonal, _elementwise, _join, _products, _rearrange, _reductions, _search, _select, _shape, _sort,
-    _take, _ufuncs,
+    _creation,
+    _cumulative,
+    _diagonal,
+    _elementwise,
+    _join,
+    _products,
+    _reductions,
+    _search,
+    _select,
+    _shape,
+    _sort,
+    _take,
+    _ufuncs,
 )  # fmt: skip
 from ferrax.numpy._args import user_dtype
 from ferrax.numpy._dtype_functions import dtype_kind
@@ -108,7 +119,10 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
     if old < new:
         if x.shape[-1] * old % new:
-            raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array.")
+            raise ValueError(
+                "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the "
+                "last axis of the array."
+            )
         x = lax.reshape(x, (*x.shape[:-1], x.shape[-1] * old // new, new // old))
         return lax.bitcast_convert_type(x, target)
     x = lax.bitcast_convert_type(x, target)
@@ -125,7 +139,10 @@ def _view_complex(x: Any, target: Any) -> Any:
     part = np.dtype(np.float32 if target == np.complex64 else np.float64)
     x = _view(x, part)
     if x.ndim == 0 or x.shape[-1] % 2:
-        raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array.")
+        raise ValueError(
+            "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last "
+            "axis of the array."
+        )
     pairs = lax.reshape(x, (*x.shape[:-1], x.shape[-1] // 2, 2))
     return lax.complex(pairs[..., 0], pairs[..., 1])
 

@@ -1,7 +1,7 @@
 """`pad` in all of NumPy's modes.
 
-Modes that copy elements ("edge", "reflect", "symmetric", "wrap") are one gather along each axis, with indices that NumPy
-works out on the host; the others join computed borders. Read `_join.py` first.
+Modes that copy elements ("edge", "reflect", "symmetric", "wrap") are one gather along each axis, with indices that
+NumPy works out on the host; the others join computed borders. Read `_join.py` first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def _pairs(value: Any, ndim: int, name: str) -> np.ndarray:
 def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     pairs = _pairs(pad_width, ndim, "pad_width")
     for value in pairs.reshape(-1).tolist():
-        if not isinstance(value, (int, np.integer)) and not (hasattr(value, "dtype") and dtype_kind(value.dtype) in "iu"):
+        if not isinstance(value, (int, np.integer)) and not (
+            hasattr(value, "dtype") and dtype_kind(value.dtype) in "iu"
+        ):
             raise TypeError("`pad_width` must be of integral type.")
     widths = [(int(low), int(high)) for low, high in pairs]
     if any(w < 0 for pair in widths for w in pair):
@@ -181,7 +183,8 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
       pad_width: an integer, a pair (before, after), or one pair for each axis; static.
       mode: "constant", "edge", "empty", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric",
         "wrap", or a function `f(vector, width_pair, axis, kwargs)` that returns the padded vector.
-      **kwargs: `constant_values`, `end_values`, `stat_length` or `reflect_type`, as the mode has it; for a function, its own.
+      **kwargs: `constant_values`, `end_values`, `stat_length` or `reflect_type`, as the mode has it; for a function,
+        its own.
 
     Returns:
       Array of the dtype of `array`.

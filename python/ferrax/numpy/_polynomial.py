@@ -13,7 +13,14 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy._args import (
-    Array, ArrayLike, broadcast_to_shape, cast, promote, promote_inexact, require, static_int,
+    Array,
+    ArrayLike,
+    broadcast_to_shape,
+    cast,
+    promote,
+    promote_inexact,
+    require,
+    static_int,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import complex_dtype
 from ferrax.numpy._rearrange import trim_zeros

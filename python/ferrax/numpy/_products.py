@@ -15,7 +15,16 @@ import numpy as np
 from ferrax import lax
 from ferrax.numpy import _shape
 from ferrax.numpy._args import (
-    Array, ArrayLike, DTypeLike, broadcast_to_shape, no_out, no_sharding, normalize_axis, promote, to_arrays, user_dtype,
+    Array,
+    ArrayLike,
+    DTypeLike,
+    broadcast_to_shape,
+    no_out,
+    no_sharding,
+    normalize_axis,
+    promote,
+    to_arrays,
+    user_dtype,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import dtype_kind
 
@@ -34,7 +43,11 @@ def _scaled(a: Array, b: Array, preferred_element_type: DTypeLike) -> Array:
     """The product where one operand is a scalar."""
     shape = np.broadcast_shapes(a.shape, b.shape)
     result = lax.mul(broadcast_to_shape(a, shape), broadcast_to_shape(b, shape))
-    return result if preferred_element_type is None else lax.convert_element_type(result, user_dtype(preferred_element_type))
+    return (
+        result
+        if preferred_element_type is None
+        else lax.convert_element_type(result, user_dtype(preferred_element_type))
+    )
 
 
 def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None,
@@ -134,7 +147,7 @@ def _batched_matmul(x: Array, y: Array, precision: Any, preferred_element_type: 
         )
     shared, x_only, y_only, drop_x, drop_y = classes
     x, y = lax.squeeze(x, tuple(drop_x)), lax.squeeze(y, tuple(drop_y))
-    shift = lambda i, dropped: i - sum(d < i for d in dropped)  # noqa: E731
+    shift = lambda i, dropped: i - sum(d < i for d in dropped)
     batch = (tuple(shift(i, drop_x) for _, i, _ in shared), tuple(shift(i, drop_y) for _, _, i in shared))
     contracting = ((x.ndim - 1,), (y.ndim - 2 if y_free else 0,))
     result = contract(x, y, (contracting, batch), precision, preferred_element_type)
@@ -280,12 +293,17 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, prec
         if isinstance(first, (int, np.integer)) and isinstance(second, (int, np.integer)):
             first, second = (first,), (second,)
         if not isinstance(first, (tuple, list)) or not isinstance(second, (tuple, list)):
-            raise TypeError(f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, got {axes}.")
+            raise TypeError(
+                f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, "
+                f"got {axes}."
+            )
         if len(first) != len(second):
             raise TypeError(f"tensordot requires axes lists to have equal length, got {first} and {second}.")
         pairs = tuple(normalize_axis(i, x.ndim) for i in first), tuple(normalize_axis(i, y.ndim) for i in second)
     else:
-        raise TypeError(f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, got {axes}.")
+        raise TypeError(
+            f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, got {axes}."
+        )
     return contract(x, y, (pairs, ((), ())), precision, preferred_element_type)
 
 
@@ -354,7 +372,9 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     return lax.reshape(wide, shape)
 
 
-def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
     """The cross products of vectors of two or three components; the other axes broadcast.
 
     Args:

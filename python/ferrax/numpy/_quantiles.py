@@ -1,7 +1,7 @@
 """Order statistics: medians, quantiles, percentiles, with and without NaN.
 
-The reduced axes are brought together, sorted, and two neighbouring ranks are read and mixed by `method`. NaN sort last, so
-counting the others gives each row its own length. Read `_sort.py` next.
+The reduced axes are brought together, sorted, and two neighbouring ranks are read and mixed by `method`. NaN sort
+last, so counting the others gives each row its own length. Read `_sort.py` next.
 """
 
 from __future__ import annotations
@@ -11,7 +11,17 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy import _reductions
-from ferrax.numpy._args import Array, ArrayLike, Axis, cast, no_out, no_sharding, normalize_axes, promote_inexact, require
+from ferrax.numpy._args import (
+    Array,
+    ArrayLike,
+    Axis,
+    cast,
+    no_out,
+    no_sharding,
+    normalize_axes,
+    promote_inexact,
+    require,
+)
 from ferrax.numpy._dtype_functions import default_int, dtype_kind
 from ferrax.numpy._ufuncs import isnan
 from ferrax.numpy._ufuncs import where as _where
@@ -42,7 +52,7 @@ def _rank_mix(x: Array, q: Array, count: Array, method: str) -> Array:
     low, high = lax.floor(position), lax.ceil(position)
     high_weight = position - low
     top = _where(count > 0, count - 1, asarray(0, count.dtype))
-    clip = lambda r: cast(lax.max(lax.min(r, r * 0 + top), r * 0), default_int())  # noqa: E731
+    clip = lambda r: cast(lax.max(lax.min(r, r * 0 + top), r * 0), default_int())
     low_value, high_value = _take_rank(x, clip(low)), _take_rank(x, clip(high))
     if method == "lower":
         return low_value
@@ -168,7 +178,8 @@ def quantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, ov
 
 
 def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:  # fmt: skip
+                method: str = "linear", keepdims: bool = False, *,
+                weights: ArrayLike | None = None) -> Array:  # fmt: skip
     """Quantiles over axes of the elements that are not NaN.
 
     Args:
@@ -221,7 +232,8 @@ def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, 
 
 
 def nanpercentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                  method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:  # fmt: skip
+                  method: str = "linear", keepdims: bool = False, *,
+                  weights: ArrayLike | None = None) -> Array:  # fmt: skip
     """Percentiles over axes of the elements that are not NaN.
 
     Args:

@@ -14,7 +14,16 @@ import numpy as np
 from ferrax import _core, lax
 from ferrax._core import asarray, concrete_or_error, is_tracer
 from ferrax.numpy._args import (
-    Array, ArrayLike, DTypeLike, broadcast_to_shape, cast, no_sharding, normalize_axis, place, require, static_int,
+    Array,
+    ArrayLike,
+    DTypeLike,
+    broadcast_to_shape,
+    cast,
+    no_sharding,
+    normalize_axis,
+    place,
+    require,
+    static_int,
     user_dtype,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, inexact_dtype, real_dtype
@@ -91,7 +100,7 @@ def arange(start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike | No
 
 def _exact(stop: Any, start: Any) -> Any:
     """stop - start without the overflow of narrow NumPy integers."""
-    as_python = lambda v: v if isinstance(v, (int, float)) else v.item()  # noqa: E731
+    as_python = lambda v: v if isinstance(v, (int, float)) else v.item()
     return as_python(stop) - as_python(start)
 
 
@@ -194,7 +203,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
     else:
         spacing = lax.full(shape, np.nan, compute)
     values = _spaced(first, last, spacing, num, divisions, endpoint)
-    if dtype_kind(target) in "iu" and not dtype_kind(compute) in "iu":
+    if dtype_kind(target) in "iu" and dtype_kind(compute) not in "iu":
         values = lax.floor(values)
     position = normalize_axis(axis, len(shape) + 1)
     order = list(range(1, len(shape) + 1))
@@ -243,7 +252,9 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
     require("logspace", start, stop, base)
     compute = inexact_dtype(np.dtype(_core.result_type(start, stop, base)))
     exponents = linspace(cast(start, compute), cast(stop, compute), num, endpoint, dtype=compute, axis=axis)
-    return cast(lax.pow(broadcast_to_shape(cast(base, compute), exponents.shape), exponents), user_dtype(dtype, compute))
+    return cast(
+        lax.pow(broadcast_to_shape(cast(base, compute), exponents.shape), exponents), user_dtype(dtype, compute)
+    )
 
 
 def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: DTypeLike = None,

@@ -16,8 +16,17 @@ from ferrax import lax
 from ferrax._core import asarray, concrete_or_error, is_tracer
 from ferrax.numpy import _join, _reductions, _shape
 from ferrax.numpy._args import (
-    Array, ArrayLike, Axis, broadcast_to_shape, cast, normalize_axes, normalize_axis, require, static_int,
-    static_shape, to_array,
+    Array,
+    ArrayLike,
+    Axis,
+    broadcast_to_shape,
+    cast,
+    normalize_axes,
+    normalize_axis,
+    require,
+    static_int,
+    static_shape,
+    to_array,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import default_int, dtype_kind
 from ferrax.numpy._ufuncs import where as _where
@@ -274,7 +283,8 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
         mask = np.asarray(concrete_or_error(np.asarray, obj, context))
         if mask.shape != (n,):
             raise ValueError(
-                "jnp.delete(arr, obj): for boolean indices, obj must be one-dimensional with length matching specified axis."
+                "jnp.delete(arr, obj): for boolean indices, obj must be one-dimensional with length matching "
+                "specified axis."
             )
         return _take_static(x, np.flatnonzero(~mask), axis)
     if dtype_kind(obj.dtype) not in "iu":
@@ -316,9 +326,11 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     else:
         index = to_array("insert", obj)
         if dtype_kind(index.dtype) == "b":
-            index = asarray(np.flatnonzero(np.asarray(concrete_or_error(np.asarray, index, "jnp.insert"))).astype(default_int()))
+            index = asarray(
+                np.flatnonzero(np.asarray(concrete_or_error(np.asarray, index, "jnp.insert"))).astype(default_int())
+            )
     if index.ndim > 1:
-        raise ValueError("jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar; got " f"{obj}")
+        raise ValueError(f"jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar; got {obj}")
     index = cast(index, default_int())
     new = cast(new, x.dtype)
     new = lax.expand_dims(new, tuple(range(x.ndim - new.ndim)))

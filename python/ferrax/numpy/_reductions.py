@@ -15,8 +15,20 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy._args import (
-    Array, ArrayLike, Axis, DTypeLike, broadcast_to_shape, cast, no_out, normalize_axes, normalize_axis,
-    promote_inexact, require, require_or_none, to_array, user_dtype,
+    Array,
+    ArrayLike,
+    Axis,
+    DTypeLike,
+    broadcast_to_shape,
+    cast,
+    no_out,
+    normalize_axes,
+    normalize_axis,
+    promote_inexact,
+    require,
+    require_or_none,
+    to_array,
+    user_dtype,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, inexact_dtype, integer_limits, real_dtype
 from ferrax.numpy._ufuncs import where as _where
@@ -80,7 +92,8 @@ def _accumulate(name, reducer, combine, identity, a, axis, dtype, out, keepdims,
 
 
 def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
-        initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:  # fmt: skip
+        initial: ArrayLike | None = None, where: ArrayLike | None = None,
+        promote_integers: bool = True) -> Array:  # fmt: skip
     """Sum of elements over axes.
 
     Args:
@@ -100,11 +113,14 @@ def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = No
     >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
     Array([4, 6], dtype=int32)
     """
-    return _accumulate("sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _accumulate(
+        "sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers
+    )
 
 
 def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
-         initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:  # fmt: skip
+         initial: ArrayLike | None = None, where: ArrayLike | None = None,
+         promote_integers: bool = True) -> Array:  # fmt: skip
     """Product of elements over axes.
 
     Args:
@@ -124,7 +140,9 @@ def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = N
     >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=1)
     Array([ 2, 12], dtype=int32)
     """
-    return _accumulate("prod", lax.reduce_prod, lax.mul, 1, a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _accumulate(
+        "prod", lax.reduce_prod, lax.mul, 1, a, axis, dtype, out, keepdims, initial, where, promote_integers
+    )
 
 
 def lowest(dtype: np.dtype) -> Any:

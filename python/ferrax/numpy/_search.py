@@ -13,12 +13,12 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error
 from ferrax.numpy import _reductions, _shape
-from ferrax.numpy._args import Array, ArrayLike, cast, promote, require, static_int, to_array
+from ferrax.numpy._args import Array, ArrayLike, cast, promote, static_int, to_array
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, is_inexact
 from ferrax.numpy._take import take
 from ferrax.numpy._ufuncs import where as _where
 
-__all__ = ["argwhere", "digitize", "flatnonzero", "nonzero", "searchsorted", "where"]
+__all__ = ["argwhere", "digitize", "flatnonzero", "nonzero", "searchsorted"]
 
 
 def count_true(mask: Array, name: str) -> int:
@@ -58,9 +58,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
     """
     x = to_array("nonzero", a)
     if x.ndim == 0:
-        raise ValueError(
-            "Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead."
-        )
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
     mask = lax.reshape(cast(x, np.bool_), (x.size,))
     size = count_true(mask, "nonzero") if size is None else static_int(size, "The size argument of jnp.nonzero")
     fills = fill_value if isinstance(fill_value, tuple) else (0 if fill_value is None else fill_value,) * x.ndim
@@ -120,39 +118,13 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
     return lax.concatenate([lax.expand_dims(c, (1,)) for c in columns], 1)
 
 
-def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *, size: int | None = None,
-          fill_value: Any = None) -> Any:  # fmt: skip
-    """Elements of one array where a condition holds and of another elsewhere; or the indices where it holds.
-
-    Args:
-      condition: array of bools.
-      x: array of values where `condition` holds.
-      y: array of values elsewhere.
-      size: with `condition` alone: static number of indices in the result.
-      fill_value: with `condition` alone: fills the result up to `size`.
-
-    Returns:
-      Array of the common dtype and shape; with `condition` alone, as `nonzero`.
-
-    >>> import ferrax.numpy as jnp
-    >>> jnp.where(jnp.array([True, False]), jnp.array([1, 2]), 0)
-    Array([1, 0], dtype=int32)
-    """
-    if x is None and y is None:
-        require("where", condition)
-        return nonzero(condition, size=size, fill_value=fill_value)
-    if size is not None or fill_value is not None:
-        raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
-    return _where(condition, x, y)
-
-
 def _before(x: Array, v: Array, side: str) -> Array:
     """Whether elements `x` of a sorted array stand before the place of `v`; NaN are largest."""
     below = x < v if side == "left" else x <= v
     if not is_inexact(x.dtype):
         return below
-    v_nan = v != v  # noqa: PLR0124
-    return below | (v_nan & (x == x)) if side == "left" else below | v_nan  # noqa: PLR0124
+    v_nan = v != v
+    return below | (v_nan & (x == x)) if side == "left" else below | v_nan
 
 
 def _binary_search(x: Array, v: Array, side: str, unrolled: bool) -> Array:

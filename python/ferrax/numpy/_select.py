@@ -14,7 +14,15 @@ from ferrax import lax
 from ferrax._core import asarray, concrete_or_error, promote_dtypes
 from ferrax.numpy import _join
 from ferrax.numpy._args import (
-    Array, ArrayLike, broadcast_to_shape, cast, no_out, normalize_axis, require, to_array, to_arrays,
+    Array,
+    ArrayLike,
+    broadcast_to_shape,
+    cast,
+    no_out,
+    normalize_axis,
+    require,
+    to_array,
+    to_arrays,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import default_int, dtype_kind
 from ferrax.numpy._ufuncs import where as _where

@@ -20,7 +20,8 @@ from ferrax.numpy._take import take
 from ferrax.numpy._ufuncs import where as _where
 
 __all__ = [
-    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts",
+    "unique_inverse",
     "unique_values",
 ]  # fmt: skip
 
@@ -46,7 +47,7 @@ def _differs(x: Array, y: Array, equal_nan: bool) -> Array:
     """Whether rows of `x` and `y` (n, m) differ."""
     unequal = x != y
     if equal_nan and is_inexact(x.dtype):
-        unequal = unequal & ~((x != x) & (y != y))  # noqa: PLR0124
+        unequal = unequal & ~((x != x) & (y != y))
     return _reductions.any(unequal, axis=1)
 
 
@@ -74,7 +75,11 @@ def _unique_rows(rows: Array, size: Any, fill_value: Any, equal_nan: bool, name:
     exists = starts < n
     group = lax.cumsum(cast(mask, default_int()), 0) - 1
     values = take(ordered, starts, axis=0, mode="clip")
-    first = ordered[:1] if fill_value is None else lax.broadcast_in_dim(cast(fill_value, rows.dtype), (1, rows.shape[1]), ())
+    first = (
+        ordered[:1]
+        if fill_value is None
+        else lax.broadcast_in_dim(cast(fill_value, rows.dtype), (1, rows.shape[1]), ())
+    )
     values = _where(lax.expand_dims(exists, (1,)), values, first)
     indices = take(order, _where(exists, starts, 0), mode="clip")
     inverse = lax.full((n,), 0, default_int()).at[order].set(group)
@@ -163,7 +168,9 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLik
     return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueCountsResult:
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueCountsResult:
     """The distinct elements of an array and how often each occurs.
 
     Args:
@@ -182,7 +189,9 @@ def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Array
     return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueInverseResult:
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueInverseResult:
     """The distinct elements of an array and, for each element, the index of its value.
 
     Args:
@@ -351,7 +360,9 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, ret
     other, other_order = lax.sort((y, lax.iota(default_int(), y.size)), num_keys=1)
     place = searchsorted(other, ordered)
     shared = (take(other, place, mode="clip") == ordered) & _first_mask(rows, True)
-    size = count_true(shared, "intersect1d") if size is None else static_int(size, "The size argument of jnp.intersect1d")
+    size = (
+        count_true(shared, "intersect1d") if size is None else static_int(size, "The size argument of jnp.intersect1d")
+    )
     starts = compacted(shared, size, x.size)
     exists = starts < x.size
     if fill_value is None:
@@ -396,7 +407,7 @@ def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = Fal
         )
     if x.size == 0 or y.size == 0:
         return lax.full(x.shape, bool(invert), np.bool_)
-    if method == "compare_all" or method == "auto" and y.size <= 16:
+    if method == "compare_all" or (method == "auto" and y.size <= 16):
         wide = lax.broadcast_in_dim(y, (*x.shape, y.size), (x.ndim,))
         found = _reductions.any(lax.expand_dims(x, (x.ndim,)) == wide, axis=-1)
     else:

@@ -1,7 +1,7 @@
 """Changing the shape of an array and the order of its axes.
 
-All of these are views of the data in a compiled program or copies at most; none computes. Read `_args.py` first, `_join.py`
-and `_rearrange.py` next.
+All of these are views of the data in a compiled program or copies at most; none computes. Read `_args.py` first,
+`_join.py` and `_rearrange.py` next.
 """
 
 from __future__ import annotations
@@ -16,8 +16,17 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import is_tracer
 from ferrax.numpy._args import (
-    Array, ArrayLike, broadcast_to_shape, common_shape, no_sharding, normalize_axes, normalize_axis, require, static_shape,
-    to_array, to_arrays,
+    Array,
+    ArrayLike,
+    broadcast_to_shape,
+    common_shape,
+    no_sharding,
+    normalize_axes,
+    normalize_axis,
+    require,
+    static_shape,
+    to_array,
+    to_arrays,
 )  # fmt: skip
 
 __all__ = [
@@ -86,9 +95,7 @@ def _new_shape(old: tuple[int, ...], new: Any) -> tuple[int, ...]:
     try:
         dims = [operator.index(d) for d in new]
     except TypeError:
-        raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {tuple(new)}."
-        ) from None
+        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {tuple(new)}.") from None
     total = math.prod(old)
     unknown = [i for i, d in enumerate(dims) if d == -1]
     if len(unknown) > 1:
@@ -104,11 +111,15 @@ def _new_shape(old: tuple[int, ...], new: Any) -> tuple[int, ...]:
     if any(d < 0 for d in dims):
         raise TypeError(f"reshape new_sizes must all be positive, got {tuple(dims)}.")
     if math.prod(dims) != total:
-        raise TypeError(f"cannot reshape array of shape {old} (size {total}) into shape {tuple(dims)} (size {math.prod(dims)})")
+        raise TypeError(
+            f"cannot reshape array of shape {old} (size {total}) into shape {tuple(dims)} (size {math.prod(dims)})"
+        )
     return tuple(dims)
 
 
-def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: None = None) -> Array:
+def reshape(
+    a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: None = None
+) -> Array:
     """The elements of an array in another shape.
 
     Args:
@@ -353,7 +364,10 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
         axes = normalize_axes(axis, x.ndim)
         for i in axes:
             if x.shape[i] != 1:
-                raise ValueError(f"cannot select an axis to squeeze out which has size not equal to one, got shape={x.shape} and dimensions={axes}")
+                raise ValueError(
+                    f"cannot select an axis to squeeze out which has size not equal to one, got shape={x.shape} "
+                    f"and dimensions={axes}"
+                )
     return lax.squeeze(x, axes)
 
 

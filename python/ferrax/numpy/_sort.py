@@ -1,7 +1,7 @@
 """Sorting.
 
-NaN sort last. Sorting is stable, so that results do not depend on the algorithm; a descending sort is the ascending sort
-of the reversed array, reversed. Read `_search.py` and `_sets.py` next.
+NaN sort last. Sorting is stable, so that results do not depend on the algorithm; a descending sort is the ascending
+sort of the reversed array, reversed. Read `_search.py` and `_sets.py` next.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy import _join
 from ferrax.numpy._args import (
-    Array, ArrayLike, DTypeLike, cast, is_arraylike, normalize_axis, require, static_int, to_array, user_dtype,
+    Array,
+    ArrayLike,
+    DTypeLike,
+    cast,
+    is_arraylike,
+    normalize_axis,
+    require,
+    static_int,
+    to_array,
+    user_dtype,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import complex_dtype, default_int, dtype_kind
 

@@ -33,7 +33,8 @@ def _weights(name: str, weights: ArrayLike, n: int, integer: bool) -> Array:
 
 
 def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-        fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, dtype: DTypeLike = None) -> Array:  # fmt: skip
+        fweights: ArrayLike | None = None, aweights: ArrayLike | None = None,
+        dtype: DTypeLike = None) -> Array:  # fmt: skip
     """The covariance matrix of variables.
 
     Args:
@@ -128,7 +129,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
     deviation = lax.sqrt(lax.real(diagonal(c)) if dtype_kind(c.dtype) == "c" else diagonal(c))
     c = c / lax.expand_dims(deviation, (1,)) / lax.expand_dims(deviation, (0,))
     if dtype_kind(c.dtype) == "c":
-        clip = lambda v: lax.clamp(asarray(-1, v.dtype), v, asarray(1, v.dtype))  # noqa: E731
+        clip = lambda v: lax.clamp(asarray(-1, v.dtype), v, asarray(1, v.dtype))
         return lax.complex(clip(lax.real(c)), clip(lax.imag(c)))
     return lax.clamp(asarray(-1, c.dtype), c, asarray(1, c.dtype))
 

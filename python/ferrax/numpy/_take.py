@@ -15,8 +15,20 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error
 from ferrax.numpy._args import (
-    Array, ArrayLike, DTypeLike, broadcast_to_shape, broadcast_together, cast, no_out, normalize_axis, promote, require,
-    static_shape, to_array, to_arrays, user_dtype,
+    Array,
+    ArrayLike,
+    DTypeLike,
+    broadcast_to_shape,
+    broadcast_together,
+    cast,
+    no_out,
+    normalize_axis,
+    promote,
+    require,
+    static_shape,
+    to_array,
+    to_arrays,
+    user_dtype,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import default_int, dtype_kind
 from ferrax.numpy._ufuncs import where as _where
@@ -40,7 +52,8 @@ def _wide_enough(index: Array, n: int) -> Array:
 
 
 def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None, mode: str | None = None,
-         unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: ArrayLike | None = None) -> Array:  # fmt: skip
+         unique_indices: bool = False, indices_are_sorted: bool = False,
+         fill_value: ArrayLike | None = None) -> Array:  # fmt: skip
     """Slices of an array at indices along an axis.
 
     Args:
@@ -104,7 +117,8 @@ def _gather_axis(x, index, axis, mode, unique_indices, indices_are_sorted, fill_
 
 
 def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: str | None = None,
-                    fill_value: ArrayLike | None = None, *, wrap_negative_indices: bool | None = None) -> Array:  # fmt: skip
+                    fill_value: ArrayLike | None = None, *,
+                    wrap_negative_indices: bool | None = None) -> Array:  # fmt: skip
     """Elements of an array at indices along an axis, each row with its own indices.
 
     Args:
@@ -143,7 +157,9 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, m
     index = _wide_enough(index, n)
     if wrap_negative_indices is not False:
         index = _wrapped(index, n)
-    outer = np.broadcast_shapes(x.shape[:axis] + (1,) + x.shape[axis + 1 :], index.shape[:axis] + (1,) + index.shape[axis + 1 :])
+    outer = np.broadcast_shapes(
+        x.shape[:axis] + (1,) + x.shape[axis + 1 :], index.shape[:axis] + (1,) + index.shape[axis + 1 :]
+    )
     x = broadcast_to_shape(x, outer[:axis] + (n,) + outer[axis + 1 :])
     index = broadcast_to_shape(index, outer[:axis] + (index.shape[axis],) + outer[axis + 1 :])
     if index.size == 0 or n == 0:
@@ -155,7 +171,9 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, m
         offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,), operand_batching_dims=batch,
         start_indices_batching_dims=batch,
     )  # fmt: skip
-    return lax.gather(x, lax.expand_dims(index, (index.ndim,)), numbers, (1,) * x.ndim, mode=mode or "fill", fill_value=fill_value)
+    return lax.gather(
+        x, lax.expand_dims(index, (index.ndim,)), numbers, (1,) * x.ndim, mode=mode or "fill", fill_value=fill_value
+    )
 
 
 def _immutable(name: str, inplace: bool) -> None:
@@ -239,13 +257,13 @@ def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: 
     if dtype_kind(index.dtype) not in "iu":
         raise TypeError(f"put_along_axis indices must be of integer type, got {index.dtype}")
     if index.ndim != x.ndim:
-        raise ValueError(f"put_along_axis arguments 'arr' and 'indices' must have same ndim. Got {x.ndim} and {index.ndim}.")
+        raise ValueError(
+            f"put_along_axis arguments 'arr' and 'indices' must have same ndim. Got {x.ndim} and {index.ndim}."
+        )
     axis = normalize_axis(axis, x.ndim)
     outer = x.shape[:axis] + (index.shape[axis],) + x.shape[axis + 1 :]
     index = broadcast_to_shape(index, outer)
-    places = tuple(
-        index if i == axis else lax.broadcasted_iota(default_int(), outer, i) for i in range(x.ndim)
-    )
+    places = tuple(index if i == axis else lax.broadcasted_iota(default_int(), outer, i) for i in range(x.ndim))
     return lax.reshape(x.at[places].set(broadcast_to_shape(cast(new, x.dtype), outer), mode=mode), shape)
 
 
@@ -306,7 +324,9 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
         if dtype_kind(x.dtype) not in "iu":
             raise TypeError("only int indices permitted")
     if mode == "raise":
-        context = "The error occurred because ravel_multi_index was traced with mode='raise'. Use mode='wrap' or mode='clip'."
+        context = (
+            "The error occurred because ravel_multi_index was traced with mode='raise'. Use mode='wrap' or mode='clip'."
+        )
         for x, n in zip(parts, dims):
             host = np.asarray(concrete_or_error(np.asarray, x, context))
             if ((host < 0) | (host >= n)).any():
@@ -352,9 +372,7 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = F
         return tuple(lax.broadcasted_iota(target, s, i) for i, s in enumerate(shapes))
     if not dims:
         return lax.full((0,), 0, target)
-    return lax.concatenate(
-        [lax.expand_dims(lax.broadcasted_iota(target, dims, i), (0,)) for i in range(len(dims))], 0
-    )
+    return lax.concatenate([lax.expand_dims(lax.broadcasted_iota(target, dims, i), (0,)) for i in range(len(dims))], 0)
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:

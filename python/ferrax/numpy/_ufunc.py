@@ -1,7 +1,7 @@
 """Universal functions: elementwise functions with reduce, accumulate, at, outer and reduceat.
 
-A `ufunc` made by `frompyfunc` works by scanning; those of this module's table reduce by the primitive that does it in one
-step. Read `_elementwise.py` first.
+A `ufunc` made by `frompyfunc` works by scanning. The functions of the extension module that are ufuncs get their
+methods here, and a table of the primitives that reduce in one step. Read `_elementwise.py` first.
 """
 
 from __future__ import annotations
@@ -11,18 +11,36 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
+from ferrax import _ferrax, lax
 from ferrax._core import asarray
-from ferrax.numpy import _cumulative, _functional, _reductions, _shape
-from ferrax.numpy._args import Array, ArrayLike, Axis, DTypeLike, cast, normalize_axes, normalize_axis, require, to_array, user_dtype
+from ferrax.numpy import _cumulative, _elementwise, _functional, _reductions, _shape, _ufuncs
+from ferrax.numpy._args import (
+    Array,
+    ArrayLike,
+    Axis,
+    DTypeLike,
+    cast,
+    normalize_axes,
+    normalize_axis,
+    require,
+    to_array,
+    user_dtype,
+)
 from ferrax.numpy._dtype_functions import default_int
 from ferrax.numpy._take import take
 from ferrax.numpy._ufuncs import where as _where
 
-__all__ = ["frompyfunc", "ufunc"]
+__all__ = ["frompyfunc", "logaddexp", "logaddexp2", "ufunc"]
 
 
-class ufunc:
+class _UfuncMeta(type):
+    """Counts the elementwise functions of the extension module as ufuncs."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return super().__instancecheck__(instance) or type(instance) is _ferrax.numpy.ufunc
+
+
+class ufunc(metaclass=_UfuncMeta):
     """An elementwise function that broadcasts, with the methods of NumPy's universal functions.
 
     Args:
@@ -130,7 +148,10 @@ class ufunc:
         if start is None:
             value, rest = rows[0], rows[1:]
         else:
-            value, rest = lax.full(rows.shape[1:], cast(fill if where is not None else start, rows.dtype), rows.dtype), rows
+            value, rest = (
+                lax.full(rows.shape[1:], cast(fill if where is not None else start, rows.dtype), rows.dtype),
+                rows,
+            )
         first = self._func(value, value).dtype
         value = cast(value, first)
 
@@ -240,8 +261,8 @@ class ufunc:
 
         Args:
           a: array.
-          indices: vector of integers: slice i goes from indices[i] up to indices[i + 1], or is the one element at indices[i]
-            when that is not larger.
+          indices: vector of integers: slice i goes from indices[i] up to indices[i + 1], or is the one element at
+            indices[i] when that is not larger.
           axis: axis to reduce along.
           dtype: dtype to convert `a` to first.
           out: not supported.
@@ -258,7 +279,9 @@ class ufunc:
             raise NotImplementedError(f"out argument of {self.__name__}.reduceat()")
         x = to_array(f"{self.__name__}.reduceat", a)
         x = x if dtype is None else cast(x, user_dtype(dtype))
-        starts = cast(asarray(np.asarray(indices)) if isinstance(indices, (list, tuple)) else asarray(indices), default_int())
+        starts = cast(
+            asarray(np.asarray(indices)) if isinstance(indices, (list, tuple)) else asarray(indices), default_int()
+        )
         axis = normalize_axis(axis, x.ndim)
         if starts.ndim != 1:
             raise ValueError(f"reduceat: indices must be one-dimensional, got shape {starts.shape}")
@@ -342,24 +365,41 @@ def _subtract_at(a, indices, b):
     return to_array("subtract.at", a).at[indices].add(-asarray(b))
 
 
-# name -> the keyword arguments of its ufunc: identity and the ways that are quicker than a scan
-TABLE: dict[str, dict[str, Any]] = {
-    "add": dict(identity=0, reduce=_sum, accumulate=_adds, at=_updates("add")),
-    "multiply": dict(identity=1, reduce=_prod, accumulate=_multiplies, at=_updates("multiply")),
-    "subtract": dict(at=_subtract_at),
-    "maximum": dict(reduce=_extremum(_reductions.max), at=_updates("max")),
-    "minimum": dict(reduce=_extremum(_reductions.min), at=_updates("min")),
-    "logical_and": dict(identity=True, reduce=_truth(_reductions.all)),
-    "logical_or": dict(identity=False, reduce=_truth(_reductions.any)),
+# name -> what its ufunc has: the identity and the ways that are quicker than a scan
+_TABLE: dict[str, dict[str, Any]] = {
+    "add": dict(identity=0, _reduce=_sum, _accumulate=_adds, _at=_updates("add")),
+    "multiply": dict(identity=1, _reduce=_prod, _accumulate=_multiplies, _at=_updates("multiply")),
+    "subtract": dict(_at=_subtract_at),
+    "maximum": dict(_reduce=_extremum(_reductions.max), _at=_updates("max")),
+    "minimum": dict(_reduce=_extremum(_reductions.min), _at=_updates("min")),
+    "logical_and": dict(identity=True, _reduce=_truth(_reductions.all)),
+    "logical_or": dict(identity=False, _reduce=_truth(_reductions.any)),
     "logical_xor": dict(identity=False),
     "bitwise_and": dict(identity=-1),
     "bitwise_or": dict(identity=0),
     "bitwise_xor": dict(identity=0),
-    "logaddexp": dict(identity=-np.inf),
-    "logaddexp2": dict(identity=-np.inf),
+    "negative": dict(nin=1, nargs=1),
 }
 
 
-def as_ufunc(name: str, func: Callable[..., Any], nin: int = 2) -> ufunc:
-    """The function as a `ufunc`, with what the table knows of it."""
-    return ufunc(func, nin, 1, name=name, **TABLE.get(name, {}))
+def _complete(function: Any, **members: Any) -> None:
+    """Gives a function of the extension module what a `ufunc` has beyond calls."""
+    defaults = dict(nin=2, nout=1, nargs=2, identity=None, _func=function, _call=function)
+    for name, value in {
+        **defaults,
+        "_reduce": None,
+        "_accumulate": None,
+        "_at": None,
+        "_reduceat": None,
+        **members,
+    }.items():
+        setattr(function, name, value)
+
+
+for _method in ("_binary", "_scan_reduce", "accumulate", "at", "outer", "reduce", "reduceat"):
+    setattr(_ferrax.numpy.ufunc, _method, getattr(ufunc, _method))
+for _name, _members in _TABLE.items():
+    _complete(getattr(_ufuncs, _name), **_members)
+
+logaddexp = ufunc(_elementwise.logaddexp, 2, 1, identity=-np.inf)
+logaddexp2 = ufunc(_elementwise.logaddexp2, 2, 1, identity=-np.inf)

@@ -17,13 +17,22 @@ from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy import _diagonal, _products, _reductions, _shape
 from ferrax.numpy._args import (
-    Array, ArrayLike, DTypeLike, cast, normalize_axes, normalize_axis, promote_inexact, require, to_array,
+    Array,
+    ArrayLike,
+    DTypeLike,
+    cast,
+    normalize_axes,
+    normalize_axis,
+    promote_inexact,
+    require,
+    to_array,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import dtype_kind
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
-    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr",
+    "slogdet",
     "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
@@ -37,7 +46,7 @@ def _squares(x: Array) -> Array:
 
 
 def _vector_norm(x: Array, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
-    if ord is None or isinstance(ord, (int, float)) and ord == 2:
+    if ord is None or (isinstance(ord, (int, float)) and ord == 2):
         return lax.sqrt(_reductions.sum(_squares(x), axes, keepdims=keepdims))
     if isinstance(ord, str):
         raise ValueError(f"Invalid order '{ord}' for vector norm.")
@@ -65,7 +74,9 @@ def _matrix_norm(x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> A
         result = (_reductions.max if ord > 0 else _reductions.min)(sums, kept, keepdims=True)
         return result if keepdims else lax.squeeze(result, axes)
     if ord in (2, -2, "nuc"):
-        raise NotImplementedError(f"jnp.linalg.norm with ord={ord!r} needs the primitive svd, which ferrax does not have yet.")
+        raise NotImplementedError(
+            f"jnp.linalg.norm with ord={ord!r} needs the primitive svd, which ferrax does not have yet."
+        )
     raise ValueError(f"Invalid order '{ord}' for matrix norm.")
 
 
@@ -76,7 +87,8 @@ def norm(x: ArrayLike, ord: Any = None, axis: int | Sequence[int] | None = None,
       x: array.
       ord: order. For vectors any number, inf, -inf or 0; for matrices "fro", 1, -1, inf, -inf ("nuc", 2 and -2 need the
         primitive `svd`). None for the 2-norm of all elements.
-      axis: one axis for vector norms, two for matrix norms; None for all, which must be one or two unless `ord` is None.
+      axis: one axis for vector norms, two for matrix norms; None for all, which must be one or two unless `ord` is
+        None.
       keepdims: keep reduced axes with length 1.
 
     Returns:
@@ -149,7 +161,9 @@ def vector_norm(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, kee
     return _vector_norm(x, ord, normalize_axes(axis, x.ndim), keepdims)
 
 
-def matmul(x1: ArrayLike, x2: ArrayLike, /, *, precision: Any = None, preferred_element_type: DTypeLike = None) -> Array:
+def matmul(
+    x1: ArrayLike, x2: ArrayLike, /, *, precision: Any = None, preferred_element_type: DTypeLike = None
+) -> Array:
     """The matrix product, as `jnp.matmul`.
 
     Args:
