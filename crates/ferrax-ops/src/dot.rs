@@ -5,8 +5,8 @@
 //! Read next: `einsum` in the façade, which maps to it.
 
 use crate::common::{LATER, NO_REWRITE, sum_tangents};
-use crate::registry::Primitive;
 use crate::convert_element_type;
+use crate::registry::Primitive;
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
@@ -101,8 +101,7 @@ pub struct DotParams {
 impl Params for DotParams {
     fn print(&self) -> Vec<(&'static str, Param)> {
         let d = &self.dimension_numbers;
-        let numbers =
-            format!("(({:?}, {:?}), ({:?}, {:?}))", d.lhs_contract, d.rhs_contract, d.lhs_batch, d.rhs_batch);
+        let numbers = format!("(({:?}, {:?}), ({:?}, {:?}))", d.lhs_contract, d.rhs_contract, d.lhs_batch, d.rhs_batch);
         let mut out = vec![("dimension_numbers", Param::Text(numbers))];
         if let Some(p) = &self.precision {
             out.push(("precision", p.print()));
@@ -247,7 +246,13 @@ fn dot_shape(p: &DotParams, args: &[&Aval]) -> Result<Avals> {
 /// The wider of two dtypes: complex over float over integer over bool, then by size, then the first.
 fn result_dtype(x: DType, y: DType) -> DType {
     let rank = |d: DType| {
-        let kind = if d.is_complex() { 3 } else if d.is_float() { 2 } else { u8::from(d.is_integer()) };
+        let kind = if d.is_complex() {
+            3
+        } else if d.is_float() {
+            2
+        } else {
+            u8::from(d.is_integer())
+        };
         (kind, d.bits())
     };
     if rank(y) > rank(x) { y } else { x }
@@ -346,15 +351,30 @@ fn dot_batch(
             let rhs_free = free(args[1].rank(), &d.rhs_contract, &d.rhs_batch);
             batch + lhs_free(d).len() + rhs_free.iter().filter(|&&a| a < y).count()
         }
-        (None, None) => return ferrax_transform::structural::unbatched(&OpRef::new(&DOT_GENERAL, q), args, &BatchAxis { size: 0, name: None }),
+        (None, None) => {
+            return ferrax_transform::structural::unbatched(
+                &OpRef::new(&DOT_GENERAL, q),
+                args,
+                &BatchAxis { size: 0, name: None },
+            );
+        }
     };
     Ok((smallvec![bind1(&OpRef::new(&DOT_GENERAL, q), args)?], smallvec![Some(out)]))
 }
 
 /// The dtype that products are taken and summed in.
 fn compute_dtype(operands: DType, result: DType) -> DType {
-    let rank = |d: DType| if d.is_complex() { 3 } else if d.is_float() { 2 } else { u8::from(d.is_integer()) };
-    let wide = if rank(result) > rank(operands) || (rank(result) == rank(operands) && result.bits() >= operands.bits()) {
+    let rank = |d: DType| {
+        if d.is_complex() {
+            3
+        } else if d.is_float() {
+            2
+        } else {
+            u8::from(d.is_integer())
+        }
+    };
+    let wide = if rank(result) > rank(operands) || (rank(result) == rank(operands) && result.bits() >= operands.bits())
+    {
         result
     } else {
         operands
@@ -393,7 +413,12 @@ fn dot_reference(p: &DotParams, args: &[RefTensor], outs: &[Aval]) -> Result<Vec
     Ok(vec![RefTensor::build(&outs[0], |i| {
         let (batch, rest) = i.split_at(d.lhs_batch.len());
         let (left, right) = rest.split_at(x_free.len());
-        let place = |rank: usize, batch_axes: &[usize], free_axes: &[usize], part: &[usize], contract: &[usize], k: &[usize]| {
+        let place = |rank: usize,
+                     batch_axes: &[usize],
+                     free_axes: &[usize],
+                     part: &[usize],
+                     contract: &[usize],
+                     k: &[usize]| {
             let mut at = vec![0; rank];
             batch_axes.iter().zip(batch).for_each(|(&a, &n)| at[a] = n);
             free_axes.iter().zip(part).for_each(|(&a, &n)| at[a] = n);
@@ -410,7 +435,11 @@ fn dot_reference(p: &DotParams, args: &[RefTensor], outs: &[Aval]) -> Result<Vec
             int = int.wrapping_add(s.to_i64().wrapping_mul(t.to_i64()));
             advance(&mut k, &inner);
         }
-        if inexact { Scalar::from_complex(DType::C128, re, im).convert(dtype) } else { Scalar::from_i64(DType::I64, int).convert(dtype) }
+        if inexact {
+            Scalar::from_complex(DType::C128, re, im).convert(dtype)
+        } else {
+            Scalar::from_i64(DType::I64, int).convert(dtype)
+        }
     })])
 }
 
@@ -467,7 +496,12 @@ pub fn batch_matmul(x: &Value, y: &Value, precision: Option<DotPrecision>) -> Re
 pub fn matmul(x: &Value, y: &Value, precision: Option<DotPrecision>, preferred: Option<DType>) -> Result<Value> {
     let (m, n) = (x.rank(), y.rank());
     if m == 0 || n == 0 {
-        bail!(Value, "matmul input operands must be at least one-dimensional, got shapes {} and {}", Tuple(x.shape()), Tuple(y.shape()));
+        bail!(
+            Value,
+            "matmul input operands must be at least one-dimensional, got shapes {} and {}",
+            Tuple(x.shape()),
+            Tuple(y.shape())
+        );
     }
     let (k, l) = (x.shape()[m - 1], y.shape()[n.saturating_sub(2)]);
     if k != l {

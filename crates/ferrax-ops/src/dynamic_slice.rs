@@ -5,11 +5,11 @@
 //! Read next: `gather_scatter/mod.rs`.
 
 use crate::common::{LATER, NO_REWRITE};
-use crate::{add, convert_element_type, lt, select};
 use crate::gather_scatter::{GatherOptions, ScatterOptions, gather, scatter};
 use crate::registry::Primitive;
 use crate::shape::{reshape, squeeze};
 use crate::slice::{concatenate, index_in_dim};
+use crate::{add, convert_element_type, lt, select};
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
@@ -335,7 +335,8 @@ fn starts_for(x: &Value, starts: &[Value], wrap: &[bool]) -> Result<Vec<Value>> 
             s if s.weak() && s.dtype().is_integer() && dtype.is_integer() => convert_element_type(s, dtype)?,
             s => s.clone(),
         };
-        let wrapped = if *wrap.get(d).or(wrap.last()).unwrap_or(&true) { wrap_index(&start, x.shape()[d])? } else { start };
+        let wrapped =
+            if *wrap.get(d).or(wrap.last()).unwrap_or(&true) { wrap_index(&start, x.shape()[d])? } else { start };
         out.push(wrapped);
     }
     Ok(out)

@@ -79,7 +79,8 @@ pub static THREEFRY2X32: Def<()> = Def {
     kernel: Slot::Rule(|_, (), b, args, outs| {
         let n = outs[0].size();
         let full = crate::common::aligned(b, args, &outs[0].shape);
-        let flat = full.iter().map(|&v| if b.ty(v).shape.is_empty() { b.broadcast(v, &[n], &[]) } else { b.reshape(v, &[n]) });
+        let flat =
+            full.iter().map(|&v| if b.ty(v).shape.is_empty() { b.broadcast(v, &[n], &[]) } else { b.reshape(v, &[n]) });
         let flat: SmallVec<[ValueId; 4]> = flat.collect();
         let (x, y) = cipher(b, &flat, n);
         Ok(smallvec![b.reshape(x, &outs[0].shape), b.reshape(y, &outs[0].shape)])
@@ -353,7 +354,13 @@ fn joined(keys: &Aval, shape: &[usize]) -> Shape {
 }
 
 /// Batching of an operation that appends axes to the keys' own: the keys' batch axis stays where it is.
-fn key_batch<P>(op: &OpRef, _: &P, _: &BatchAxis, args: &[Value], dims: &[Option<usize>]) -> Result<(Values, BatchDims)> {
+fn key_batch<P>(
+    op: &OpRef,
+    _: &P,
+    _: &BatchAxis,
+    args: &[Value],
+    dims: &[Option<usize>],
+) -> Result<(Values, BatchDims)> {
     Ok((bind(op, args)?, smallvec![dims[0]]))
 }
 
@@ -462,7 +469,9 @@ pub static RANDOM_FOLD_IN: Def<()> = Def {
         let (k0, k1) = key_words(b, args[0]);
         let zero = b.scalar(word(0));
         let operands = crate::common::aligned(b, &[k0, k1, zero, args[1]], shape);
-        let flat = operands.iter().map(|&v| if b.ty(v).shape.is_empty() { b.broadcast(v, &[n], &[]) } else { b.reshape(v, &[n]) });
+        let flat = operands
+            .iter()
+            .map(|&v| if b.ty(v).shape.is_empty() { b.broadcast(v, &[n], &[]) } else { b.reshape(v, &[n]) });
         let flat: SmallVec<[ValueId; 4]> = flat.collect();
         let (x, y) = cipher(b, &flat, n);
         Ok(smallvec![join_words(b, x, y, shape)])

@@ -112,12 +112,7 @@ fn follow(tangents: &[Option<Value>], permutation: &Value, axis: usize) -> Resul
     tangents.iter().map(|t| t.as_ref().map(|t| take_along_axis(t, permutation, axis, options)).transpose()).collect()
 }
 
-fn sort_jvp(
-    op: &OpRef,
-    p: &SortParams,
-    primals: &[Value],
-    tangents: &[Option<Value>],
-) -> Result<(Values, Tangents)> {
+fn sort_jvp(op: &OpRef, p: &SortParams, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
     if tangents.iter().all(Option::is_none) {
         let outs = bind(op, primals)?;
         let none = smallvec![None; outs.len()];

@@ -69,9 +69,12 @@ fn op<P: Params>(def: &'static Def<P>, params: P) -> OpRef {
 fn static_slices() {
     for d in DTYPES {
         let x = sample(d, &[5, 7], 1);
-        for (start, limit, strides) in
-            [([1, 2], [4, 7], None), ([0, 0], [5, 7], Some([2, 3])), ([2, 6], [2, 7], None), ([4, 1], [5, 6], Some([1, 2]))]
-        {
+        for (start, limit, strides) in [
+            ([1, 2], [4, 7], None),
+            ([0, 0], [5, 7], Some([2, 3])),
+            ([2, 6], [2, 7], None),
+            ([4, 1], [5, 6], Some([1, 2])),
+        ] {
             let params = SliceParams {
                 start_indices: smallvec![start[0], start[1]],
                 limit_indices: smallvec![limit[0], limit[1]],
@@ -153,16 +156,10 @@ fn cases() -> Vec<Case> {
         start_index_map: smallvec![0],
         ..GatherDims::default()
     };
-    let points = GatherDims {
-        collapsed_slice_dims: smallvec![0, 1],
-        start_index_map: smallvec![1, 0],
-        ..GatherDims::default()
-    };
-    let windows = GatherDims {
-        offset_dims: smallvec![0, 2],
-        start_index_map: smallvec![0, 1],
-        ..GatherDims::default()
-    };
+    let points =
+        GatherDims { collapsed_slice_dims: smallvec![0, 1], start_index_map: smallvec![1, 0], ..GatherDims::default() };
+    let windows =
+        GatherDims { offset_dims: smallvec![0, 2], start_index_map: smallvec![0, 1], ..GatherDims::default() };
     let batched = GatherDims {
         offset_dims: smallvec![2],
         collapsed_slice_dims: smallvec![1],
@@ -233,17 +230,25 @@ fn dot_products() {
         (&[3], &[4], dims(&[], &[], &[], &[])),
         (&[3, 0], &[0, 2], dims(&[1], &[0], &[], &[])),
     ];
-    for d in [DType::Bool, DType::I8, DType::I32, DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128] {
+    for d in [
+        DType::Bool,
+        DType::I8,
+        DType::I32,
+        DType::U64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+        DType::C64,
+        DType::C128,
+    ] {
         for (a, b, dims) in &shapes {
             for preferred in [None, Some(DType::F32), Some(DType::I32)] {
                 if preferred.is_some() && !matches!(d, DType::BF16 | DType::I8 | DType::Bool) {
                     continue;
                 }
-                let params = DotParams {
-                    dimension_numbers: dims.clone(),
-                    precision: None,
-                    preferred_element_type: preferred,
-                };
+                let params =
+                    DotParams { dimension_numbers: dims.clone(), precision: None, preferred_element_type: preferred };
                 let rtol = if matches!(d, DType::BF16 | DType::F16) { 1e-2 } else { 1e-6 };
                 check_within(&op(&DOT_GENERAL, params), &[sample(d, a, 1), sample(d, b, 2)], rtol);
             }
@@ -254,7 +259,11 @@ fn dot_products() {
         precision: None,
         preferred_element_type: preferred,
     };
-    check_within(&op(&DOT_GENERAL, params(None)), &[sample(DType::F32, &[2, 3], 1), sample(DType::I8, &[3, 2], 2)], 1e-6);
+    check_within(
+        &op(&DOT_GENERAL, params(None)),
+        &[sample(DType::F32, &[2, 3], 1), sample(DType::I8, &[3, 2], 2)],
+        1e-6,
+    );
 }
 
 #[test]
@@ -295,7 +304,10 @@ fn random_bits_and_keys() {
     for shape in [&[][..], &[1], &[3], &[2, 2], &[0]] {
         for drawn in [&[][..], &[5], &[2, 3], &[0]] {
             for bit_width in [8, 16, 32, 64] {
-                check(&op(&RANDOM_BITS, BitsParams { bit_width, shape: drawn.iter().copied().collect() }), &[keys(shape)]);
+                check(
+                    &op(&RANDOM_BITS, BitsParams { bit_width, shape: drawn.iter().copied().collect() }),
+                    &[keys(shape)],
+                );
             }
             check(&op(&RANDOM_SPLIT, SplitKeys { shape: drawn.iter().copied().collect() }), &[keys(shape)]);
         }

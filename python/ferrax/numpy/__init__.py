@@ -40,6 +40,7 @@ from ferrax.numpy._statistics import *
 from ferrax.numpy._take import *
 from ferrax.numpy._ufuncs import *
 from ferrax.numpy._ufunc import *
+from ferrax.numpy._ufuncs import *
 from ferrax.numpy._windows import *
 from ferrax.numpy._methods import attach as _attach
 

@@ -179,7 +179,8 @@ impl Windows<'_> {
             at.push(component);
             let last = (self.operand[d] - self.sizes[d]) as i64;
             let raw = indices.at(&at);
-            let value = if raw.dtype.is_unsigned() { i64::try_from(raw.bits).unwrap_or(i64::MAX) } else { raw.to_i64() };
+            let value =
+                if raw.dtype.is_unsigned() { i64::try_from(raw.bits).unwrap_or(i64::MAX) } else { raw.to_i64() };
             if self.mode == IndexMode::FillOrDrop && !(0..=last).contains(&value) {
                 return None;
             }

@@ -6,8 +6,8 @@
 use super::gather::{GatherOptions, gather};
 use super::{Mode, ScatterNumbers, Windows, remaining};
 use crate::common::{LATER, NO_REWRITE, NOT_LINEAR};
-use crate::{convert_element_type, div, eq, mul, neg, select};
 use crate::shape::iota;
+use crate::{convert_element_type, div, eq, mul, neg, select};
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
@@ -210,7 +210,9 @@ fn scatter_shape(p: &ScatterParams, args: &[&Aval]) -> Result<Avals> {
         return fail("update_window_dims must be below the updates' rank");
     }
     if d.update_window_dims.len() + d.inserted_window_dims.len() + d.operand_batching_dims.len() != x.rank() {
-        return fail("update_window_dims, inserted_window_dims and operand_batching_dims must account for every dimension");
+        return fail(
+            "update_window_dims, inserted_window_dims and operand_batching_dims must account for every dimension",
+        );
     }
     let map = &d.scatter_dims_to_operand_dims;
     let axes = map.iter().chain(&d.inserted_window_dims).chain(&d.operand_batching_dims);
@@ -224,9 +226,10 @@ fn scatter_shape(p: &ScatterParams, args: &[&Aval]) -> Result<Avals> {
         return fail("operand_batching_dims must differ from the other dimensions");
     }
     if d.operand_batching_dims.len() != d.scatter_indices_batching_dims.len()
-        || d.operand_batching_dims.iter().zip(&d.scatter_indices_batching_dims).any(|(&o, &i)| {
-            i + 1 >= indices.rank() || x.shape[o] != indices.shape[i]
-        })
+        || d.operand_batching_dims
+            .iter()
+            .zip(&d.scatter_indices_batching_dims)
+            .any(|(&o, &i)| i + 1 >= indices.rank() || x.shape[o] != indices.shape[i])
     {
         return fail("batching dimensions of operand and indices must have equal sizes");
     }
@@ -310,12 +313,7 @@ fn linear_scatter_jvp(
 
 /// Of overlapping writes only the last has a derivative. Each update gets a number; the number that arrives tells
 /// which update counts, and the others' tangents are masked before adding.
-fn set_jvp(
-    op: &OpRef,
-    p: &ScatterParams,
-    primals: &[Value],
-    tangents: &[Option<Value>],
-) -> Result<(Values, Tangents)> {
+fn set_jvp(op: &OpRef, p: &ScatterParams, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
     let out = bind1(op, primals)?;
     let Some((x, updates)) = both_tangents(primals, tangents)? else { return Ok((smallvec![out], smallvec![None])) };
     let indices = &primals[1];
@@ -365,12 +363,7 @@ fn add_transpose(_: &OpRef, p: &ScatterParams, cts: &[Option<Value>], args: &[Tr
 
 const NEEDS_UNIQUE: &str = "scatter_mul gradients are only implemented if `unique_indices=True`";
 
-fn mul_jvp(
-    op: &OpRef,
-    p: &ScatterParams,
-    primals: &[Value],
-    tangents: &[Option<Value>],
-) -> Result<(Values, Tangents)> {
+fn mul_jvp(op: &OpRef, p: &ScatterParams, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
     let out = bind1(op, primals)?;
     let [x, indices, updates] = primals else { bail!(Internal, "scatter takes three operands") };
     let by_x = match &tangents[0] {
@@ -490,8 +483,20 @@ fn combine(op: ScatterOp, x: Scalar, u: Scalar) -> Scalar {
         ScatterOp::Add => Scalar::from_i64(d, a.wrapping_add(b)),
         ScatterOp::Sub => Scalar::from_i64(d, a.wrapping_sub(b)),
         ScatterOp::Mul => Scalar::from_i64(d, a.wrapping_mul(b)),
-        ScatterOp::Min => if less { x } else { u },
-        ScatterOp::Max => if less { u } else { x },
+        ScatterOp::Min => {
+            if less {
+                x
+            } else {
+                u
+            }
+        }
+        ScatterOp::Max => {
+            if less {
+                u
+            } else {
+                x
+            }
+        }
     }
 }
 

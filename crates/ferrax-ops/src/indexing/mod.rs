@@ -130,7 +130,12 @@ fn known_integer(v: &Value) -> Option<i64> {
 }
 
 /// Bounds of a slice on an axis of `size`, as Python's `slice.indices`: start, step, number of entries.
-pub fn slice_bounds(start: Option<i64>, stop: Option<i64>, step: Option<i64>, size: usize) -> Result<(usize, isize, usize)> {
+pub fn slice_bounds(
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: Option<i64>,
+    size: usize,
+) -> Result<(usize, isize, usize)> {
     let n = size as i64;
     let step = step.unwrap_or(1);
     if step == 0 {

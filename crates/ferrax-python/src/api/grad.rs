@@ -9,7 +9,7 @@ use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
 use ferrax_base::{DType, Scalar};
-use ferrax_ir::{Aval, Value};
+use ferrax_ir::{Aval, Lit, Value};
 use ferrax_transform::linearize;
 use ferrax_transform::linearize::Linearized;
 use ferrax_transform::structural::instantiate;
@@ -188,14 +188,14 @@ impl Grad {
     }
 
     fn pull(&self, py: Python<'_>, lin: &Linearized, active: &[Active], primals: &[Value]) -> PyResult<Py<PyAny>> {
-        let one = Value::scalar(Scalar::one(lin.outs[0].dtype()));
+        let one = Value::Lit(Lit { scalar: Scalar::one(lin.outs[0].dtype()), weak: lin.outs[0].weak() });
         let mut cts: SmallVec<[Option<Value>; 4]> = smallvec::smallvec![None; lin.outs.len()];
         cts[0] = Some(one);
         let pulled = lin.pull_back(&cts).py()?;
         let mut values = Vec::with_capacity(pulled.len());
         for (ct, x) in pulled.into_iter().zip(primals) {
             let aval = x.aval().tangent().with_weak(x.weak());
-            values.push(gradient(instantiate(ct, &aval).py()?, x.weak()).py()?);
+            values.push(instantiate(ct, &aval).py()?);
         }
         let tree = |a: &Active| {
             let leaves = values[a.range.clone()].iter().map(|v| from_value(py, v.clone()));
@@ -221,14 +221,6 @@ impl Grad {
                 tuple(vec![value, grads])
             }
         }
-    }
-}
-
-/// A gradient as its argument's type: weak types follow the argument.
-fn gradient(v: Value, weak: bool) -> ferrax_base::Result<Value> {
-    match v {
-        Value::Lit(l) => Ok(Value::Lit(ferrax_ir::Lit { weak, ..l })),
-        other => Ok(other),
     }
 }
 

@@ -32,7 +32,8 @@ fn dims(numbers: &Bound<'_, PyAny>) -> PyResult<DotDims> {
     let ((lc, rc), (lb, rb)) = (pair(&contract)?, pair(&batch)?);
     let out =
         DotDims { lhs_contract: axes(&lc)?, rhs_contract: axes(&rc)?, lhs_batch: axes(&lb)?, rhs_batch: axes(&rb)? };
-    for (what, a, b) in [("contracting", &out.lhs_contract, &out.rhs_contract), ("batch", &out.lhs_batch, &out.rhs_batch)]
+    for (what, a, b) in
+        [("contracting", &out.lhs_contract, &out.rhs_contract), ("batch", &out.lhs_batch, &out.rhs_batch)]
     {
         if a.len() != b.len() {
             return Err(PyTypeError::new_err(format!(
@@ -53,7 +54,9 @@ fn dot_general(
     preferred_element_type: Option<DTypeArg>,
 ) -> PyResult<PyValue> {
     let dims = dims(dimension_numbers)?;
-    ops::dot_general(&lhs.0, &rhs.0, &dims, precision(precision_)?, preferred_element_type.map(|d| d.0)).py().map(PyValue)
+    ops::dot_general(&lhs.0, &rhs.0, &dims, precision(precision_)?, preferred_element_type.map(|d| d.0))
+        .py()
+        .map(PyValue)
 }
 
 #[pyfunction]

@@ -206,12 +206,7 @@ fn integer_pow(x: PyValue, y: i32) -> PyResult<PyValue> {
 /// A conversion with a weak type; `dtype` `None` keeps the operand's.
 #[pyfunction]
 #[pyo3(signature = (operand, dtype, weak_type=false))]
-fn convert(
-    py: Python<'_>,
-    operand: PyValue,
-    dtype: Option<&Bound<'_, PyAny>>,
-    weak_type: bool,
-) -> PyResult<PyValue> {
+fn convert(py: Python<'_>, operand: PyValue, dtype: Option<&Bound<'_, PyAny>>, weak_type: bool) -> PyResult<PyValue> {
     let dtype = match dtype {
         Some(d) => parse(d, "convert_element_type")?.canonical(py, Some("convert_element_type"))?,
         None => operand.0.dtype(),

@@ -97,12 +97,8 @@ fn take(
     unique: bool,
 ) -> PyResult<PyValue> {
     let axis = canonical_axis(axis, x.0.rank())?;
-    let options = GatherOptions {
-        mode: mode(mode_)?.unwrap_or(IndexMode::FillOrDrop),
-        fill: fill(fill_value)?,
-        sorted,
-        unique,
-    };
+    let options =
+        GatherOptions { mode: mode(mode_)?.unwrap_or(IndexMode::FillOrDrop), fill: fill(fill_value)?, sorted, unique };
     ops::take(&x.0, &indices.0, axis, options).py().map(PyValue)
 }
 

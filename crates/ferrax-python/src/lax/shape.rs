@@ -184,7 +184,8 @@ fn collapse(operand: PyValue, start: i64, stop: Option<i64>) -> PyResult<PyValue
 fn tile(operand: PyValue, reps: ShapeArg) -> PyResult<PyValue> {
     let rank = operand.0.rank();
     if reps.0.len() != rank {
-        let text = format!("reps length must be equal to the ndim of x, got len(reps)={} and x.ndim={rank}.", reps.0.len());
+        let text =
+            format!("reps length must be equal to the ndim of x, got len(reps)={} and x.ndim={rank}.", reps.0.len());
         return Err(PyTypeError::new_err(text));
     }
     ops::tile(&operand.0, &reps.0).py().map(PyValue)
