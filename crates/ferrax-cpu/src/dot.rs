@@ -158,10 +158,8 @@ unsafe fn matmul(d: DType, s: Sizes, t: Steps, a: *const u8, b: *const u8, out: 
         ($T:ty, $G:ty, $zero:expr, $one:expr) => {{
             // SAFETY: the caller's pointers and strides cover the product.
             unsafe {
-                if t.a.1 == 1 && t.b.0 == 1 && (small || s.m == 1 || s.n == 1) {
-                    rows_times_rows::<$T>(s, t, a.cast(), b.cast(), out.cast());
-                } else if small {
-                    loops::<$T>(s, t, a.cast(), b.cast(), out.cast());
+                if small || (s.m == 1 && t.b.1 == 1) || (t.a.1 == 1 && t.b.0 == 1 && (s.m == 1 || s.n == 1)) {
+                    direct::<$T>(s, t, a.cast(), b.cast(), out.cast());
                 } else {
                     gemm::gemm::<$G>(
                         s.m,
@@ -196,7 +194,7 @@ unsafe fn matmul(d: DType, s: Sizes, t: Steps, a: *const u8, b: *const u8, out: 
                 DType::C64 => float!(Complex<f32>, gemm::c32, gemm::c32::new(0.0, 0.0), gemm::c32::new(1.0, 0.0)),
                 DType::C128 => float!(Complex<f64>, gemm::c64, gemm::c64::new(0.0, 0.0), gemm::c64::new(1.0, 0.0)),
                 // SAFETY: the caller's pointers and strides cover the product.
-                $(DType::$D => unsafe { loops::<$T>(s, t, a.cast(), b.cast(), out.cast()) },)*
+                $(DType::$D => unsafe { direct::<$T>(s, t, a.cast(), b.cast(), out.cast()) },)*
                 other => bail!(NotImplemented, "the CPU engine has no dot product of {other}"),
             }
         };
@@ -254,14 +252,31 @@ integer_rings!(i8 i16 i32 i64 u8 u16 u32 u64);
 #[repr(transparent)]
 struct Truth(u8);
 
-/// The sum of products of two contiguous rows, in rotating accumulators and pairwise halves.
+/// The sum of products of two contiguous rows: runs in rotating accumulators, combined pairwise like the
+/// digits of a counter.
+#[inline(always)]
 fn inner<T: Ring>(a: &[T], b: &[T]) -> T {
     const RUN: usize = 1024;
-    const LANES: usize = 16;
-    if a.len() > RUN {
-        let half = (a.len() / 2).next_multiple_of(RUN);
-        return inner(&a[..half], &b[..half]).plus(inner(&a[half..], &b[half..]));
+    if a.len() <= RUN {
+        return inner_run(a, b);
     }
+    let mut levels = [T::ZERO; 48];
+    let mut count = 0usize;
+    for (a, b) in a.chunks(RUN).zip(b.chunks(RUN)) {
+        let mut value = inner_run(a, b);
+        let carries = count.trailing_ones() as usize;
+        for level in &levels[..carries] {
+            value = level.plus(value);
+        }
+        levels[carries] = value;
+        count += 1;
+    }
+    (0..48).filter(|k| count >> k & 1 == 1).fold(T::ZERO, |r, k| levels[k].plus(r))
+}
+
+#[inline(always)]
+fn inner_run<T: Ring>(a: &[T], b: &[T]) -> T {
+    const LANES: usize = 32;
     let mut acc = [T::ZERO; LANES];
     let (ca, cb) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let (ta, tb) = (ca.remainder(), cb.remainder());
@@ -280,7 +295,33 @@ fn inner<T: Ring>(a: &[T], b: &[T]) -> T {
     ta.iter().zip(tb).fold(acc[0], |s, (&x, &y)| x.mul_add(y, s))
 }
 
+/// Products without packing, in the better order of the two.
+#[inline(always)]
+unsafe fn direct_body<T: Ring>(s: Sizes, t: Steps, a: *const T, b: *const T, out: *mut T) {
+    // SAFETY: the caller's contract.
+    unsafe { if t.a.1 == 1 && t.b.0 == 1 { rows_times_rows(s, t, a, b, out) } else { loops(s, t, a, b, out) } }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn direct_fast<T: Ring>(s: Sizes, t: Steps, a: *const T, b: *const T, out: *mut T) {
+    // SAFETY: the caller's contract.
+    unsafe { direct_body(s, t, a, b, out) }
+}
+
+unsafe fn direct<T: Ring>(s: Sizes, t: Steps, a: *const T, b: *const T, out: *mut T) {
+    // SAFETY: the caller's contract, and the machine has the instructions of the fast variant.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if crate::kernel::wide() {
+            return direct_fast(s, t, a, b, out);
+        }
+        direct_body(s, t, a, b, out);
+    }
+}
+
 /// Both operands have their contracted axis contiguous: one inner product an element.
+#[inline(always)]
 unsafe fn rows_times_rows<T: Ring>(s: Sizes, t: Steps, a: *const T, b: *const T, out: *mut T) {
     for i in 0..s.m {
         for j in 0..s.n {
@@ -295,6 +336,7 @@ unsafe fn rows_times_rows<T: Ring>(s: Sizes, t: Steps, a: *const T, b: *const T,
 }
 
 /// The textbook product, row by row: each row of the result gathers multiples of rows of `b`.
+#[inline(always)]
 unsafe fn loops<T: Ring>(s: Sizes, t: Steps, a: *const T, b: *const T, out: *mut T) {
     for i in 0..s.m {
         // SAFETY: the result has m rows of n elements.

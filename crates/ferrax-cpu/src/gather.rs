@@ -78,6 +78,18 @@ impl Windows<'_> {
     fn each(&self, mut f: impl FnMut(Option<isize>, isize)) {
         let total: usize = self.batch.iter().product();
         let indices = self.indices.typed::<i64>();
+        if let (&[(stride, limit)], &[step]) = (&self.components[..], &self.other_steps[..])
+            && self.operand_steps[0] == 0
+        {
+            // One index a window, along one axis: what `x[i]` is.
+            let drop = self.mode == IndexMode::FillOrDrop;
+            for (i, &v) in indices[..total].iter().enumerate() {
+                let outside = drop && !(0..=limit).contains(&v);
+                let offset = v.clamp(0, limit.max(0)) as isize * stride;
+                f(if outside { None } else { Some(offset) }, i as isize * step);
+            }
+            return;
+        }
         let mut at: SmallVec<[usize; 4]> = SmallVec::from_elem(0, self.batch.len());
         let (mut base, mut other) = (0isize, 0isize);
         for i in 0..total {

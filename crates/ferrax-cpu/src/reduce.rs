@@ -158,17 +158,15 @@ pub(crate) fn missing(op: ReduceOp, d: DType) -> Result<()> {
     bail!(NotImplemented, "the CPU engine has no {op:?} reduction of {d}")
 }
 
-/// Elements that one pass of the rotating accumulators takes before halves are combined.
+/// Elements that one pass of the rotating accumulators takes before results are combined pairwise.
 const RUN: usize = 512;
 const LANES: usize = 32;
+/// Levels of pairwise combination: enough for any length.
+const LEVELS: usize = 48;
 
-/// Reduces a contiguous row.
-fn reduce_row<M: Monoid>(x: &[M::T]) -> M::T {
-    if x.len() > RUN {
-        // The split is a multiple of the run, so that the order depends on the length alone.
-        let half = (x.len() / 2).next_multiple_of(RUN);
-        return M::join(reduce_row::<M>(&x[..half]), reduce_row::<M>(&x[half..]));
-    }
+/// Reduces at most `RUN` contiguous elements.
+#[inline(always)]
+fn reduce_run<M: Monoid>(x: &[M::T]) -> M::T {
     if x.len() < LANES {
         return x.iter().fold(M::IDENTITY, |a, &b| M::join(a, b));
     }
@@ -193,34 +191,76 @@ fn reduce_row<M: Monoid>(x: &[M::T]) -> M::T {
     acc[0]
 }
 
+/// Reduces a contiguous row. Runs are combined like the digits of a counter, so that each result takes part in
+/// as many joins as the logarithm of the number of runs, in an order that the length alone decides.
+#[inline(always)]
+fn reduce_row<M: Monoid>(x: &[M::T]) -> M::T {
+    if x.len() <= RUN {
+        return reduce_run::<M>(x);
+    }
+    let mut levels = [M::IDENTITY; LEVELS];
+    let mut count = 0usize;
+    for run in x.chunks(RUN) {
+        let mut value = reduce_run::<M>(run);
+        let carries = count.trailing_ones() as usize;
+        for level in &levels[..carries] {
+            value = M::join(*level, value);
+        }
+        levels[carries] = value;
+        count += 1;
+    }
+    let mut result: Option<M::T> = None;
+    for (k, level) in levels.iter().enumerate().filter(|(k, _)| count >> k & 1 == 1) {
+        debug_assert!(k < LEVELS);
+        result = Some(result.map_or(*level, |r| M::join(*level, r)));
+    }
+    result.unwrap_or(M::IDENTITY)
+}
+
 /// Columns reduced at once.
 const COLUMNS: usize = 256;
-/// Rows added in sequence before halves are combined.
+/// Rows joined in sequence before results are combined pairwise.
 const ROWS: usize = 64;
 
-/// Reduces rows `x[r * stride..][..out.len()]` for r in 0..rows elementwise into `out`.
-fn reduce_columns<M: Monoid>(x: &[M::T], stride: usize, rows: usize, out: &mut [M::T]) {
-    if rows > ROWS {
-        let half = (rows / 2).next_multiple_of(ROWS);
-        reduce_columns::<M>(x, stride, half, out);
-        let mut other = [M::IDENTITY; COLUMNS];
-        let other = &mut other[..out.len()];
-        reduce_columns::<M>(&x[half * stride..], stride, rows - half, other);
-        for (a, &b) in out.iter_mut().zip(&*other) {
-            *a = M::join(*a, b);
+/// Reduces rows `x[r * stride..][..out.len()]` for r in 0..rows elementwise into `out`; `levels` is scratch.
+#[inline(always)]
+fn reduce_columns<M: Monoid>(x: &[M::T], stride: usize, rows: usize, out: &mut [M::T], levels: &mut Vec<M::T>) {
+    let width = out.len();
+    let mut count = 0usize;
+    for first in (0..rows).step_by(ROWS) {
+        out.fill(M::IDENTITY);
+        for r in first..(first + ROWS).min(rows) {
+            for (a, &b) in out.iter_mut().zip(&x[r * stride..]) {
+                *a = M::join(*a, b);
+            }
         }
-        return;
+        let carries = count.trailing_ones() as usize;
+        for level in levels.chunks_exact(width).take(carries) {
+            for (a, &b) in out.iter_mut().zip(level) {
+                *a = M::join(b, *a);
+            }
+        }
+        if levels.len() < (carries + 1) * width {
+            levels.resize((carries + 1) * width, M::IDENTITY);
+        }
+        levels[carries * width..(carries + 1) * width].copy_from_slice(out);
+        count += 1;
     }
-    out.fill(M::IDENTITY);
-    for r in 0..rows {
-        for (a, &b) in out.iter_mut().zip(&x[r * stride..]) {
-            *a = M::join(*a, b);
+    let mut first = true;
+    for (k, level) in levels.chunks_exact(width).enumerate() {
+        if count >> k & 1 == 0 {
+            continue;
         }
+        for (a, &b) in out.iter_mut().zip(level) {
+            *a = if first { b } else { M::join(b, *a) };
+        }
+        first = false;
     }
 }
 
 #[inline(always)]
 fn reduce_3d_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [outer, n, inner]: [usize; 3]) {
+    let mut levels = Vec::new();
     for o in 0..outer {
         let x = &x[o * n * inner..][..n * inner];
         if inner == 1 {
@@ -228,11 +268,17 @@ fn reduce_3d_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [outer, n, inner]: [u
         } else {
             for c in (0..inner).step_by(COLUMNS) {
                 let end = (c + COLUMNS).min(inner);
-                let rest = if n == 0 { x } else { &x[c..] };
-                reduce_columns::<M>(rest, inner, n, &mut out[o * inner + c..o * inner + end]);
+                levels.clear();
+                reduce_columns::<M>(&x[c..], inner, n, &mut out[o * inner + c..o * inner + end], &mut levels);
             }
         }
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn reduce_3d_fast<M: Monoid>(x: &[M::T], out: &mut [M::T], dims: [usize; 3]) {
+    reduce_3d_body::<M>(x, out, dims);
 }
 
 fn reduce_3d<M: Monoid>(x: *const u8, out: *mut u8, dims: [usize; 3]) {
@@ -244,6 +290,11 @@ fn reduce_3d<M: Monoid>(x: *const u8, out: *mut u8, dims: [usize; 3]) {
             std::slice::from_raw_parts_mut(out.cast::<M::T>(), outer * inner),
         )
     };
+    #[cfg(target_arch = "x86_64")]
+    if crate::kernel::wide() {
+        // SAFETY: the machine has the instructions.
+        return unsafe { reduce_3d_fast::<M>(x, out, dims) };
+    }
     reduce_3d_body::<M>(x, out, dims);
 }
 
@@ -318,7 +369,10 @@ pub fn arg_reduce(max: bool, axis: usize, x: In<'_>, out: &mut Out<'_>) -> Resul
     let src = wide.as_ref().map_or(x.ptr, Buffer::as_ptr);
     let shape = x.shape();
     let dims = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
-    if dims[1] == 0 && out.ty.size() > 0 {
+    if out.ty.size() == 0 {
+        return Ok(());
+    }
+    if dims[1] == 0 {
         bail!(Value, "attempt to get {} of an empty axis", if max { "argmax" } else { "argmin" });
     }
     macro_rules! go {
@@ -354,6 +408,12 @@ fn arg_3d<T: Copy>(
 ) {
     // SAFETY: the caller passes an operand of outer·n·inner elements of T.
     let x = unsafe { std::slice::from_raw_parts(x.cast::<T>(), outer * n * inner) };
+    if inner == 1 {
+        for (o, row) in x.chunks_exact(n).enumerate() {
+            store_index(out, o, arg_row(row, max, &nan, &less) as i64);
+        }
+        return;
+    }
     let mut best: Vec<(T, i64)> = Vec::with_capacity(inner);
     for o in 0..outer {
         let x = &x[o * n * inner..][..n * inner];
@@ -371,6 +431,25 @@ fn arg_3d<T: Copy>(
             store_index(out, o * inner + i, b.1);
         }
     }
+}
+
+/// The best place of a row: blocks are first compared as wholes, lane by lane, then the winner is searched.
+fn arg_row<T: Copy>(row: &[T], max: bool, nan: &impl Fn(T) -> bool, less: &impl Fn(T, T) -> bool) -> usize {
+    const LANES: usize = 16;
+    let better = |a: T, b: T| if max { less(b, a) } else { less(a, b) };
+    let mut lanes = [row[0]; LANES];
+    let mut odd = false;
+    for chunk in row.chunks(LANES) {
+        for (l, &v) in lanes.iter_mut().zip(chunk) {
+            odd |= nan(v);
+            *l = if better(v, *l) { v } else { *l };
+        }
+    }
+    if odd {
+        return row.iter().position(|&v| nan(v)).unwrap_or(0);
+    }
+    let best = lanes.iter().fold(row[0], |b, &v| if better(v, b) { v } else { b });
+    row.iter().position(|&v| !better(best, v)).unwrap_or(0)
 }
 
 /// Writes an index in the result's integer dtype.

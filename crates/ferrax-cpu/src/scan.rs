@@ -84,6 +84,25 @@ fn running_sum(x: *const u8, out: *mut u8, dims: [usize; 3], reverse: bool) {
         let len = outer * n * inner;
         (std::slice::from_raw_parts(x.cast::<f32>(), len), std::slice::from_raw_parts_mut(out.cast::<f32>(), len))
     };
+    if inner == 1 {
+        for (x, out) in x.chunks_exact(n.max(1)).zip(out.chunks_exact_mut(n.max(1))) {
+            let (mut acc, mut overflow) = (0.0f64, false);
+            let mut step = |x: f32, o: &mut f32| {
+                acc += f64::from(x);
+                *o = acc as f32;
+                overflow |= o.is_infinite();
+            };
+            if reverse {
+                x.iter().zip(out.iter_mut()).rev().for_each(|(&x, o)| step(x, o));
+            } else {
+                x.iter().zip(out.iter_mut()).for_each(|(&x, o)| step(x, o));
+            }
+            if overflow {
+                overflowing_sum(x, out, reverse);
+            }
+        }
+        return;
+    }
     let mut acc: SmallVec<[f64; 16]> = SmallVec::from_elem(0.0, inner);
     for o in 0..outer {
         acc.fill(0.0);
@@ -97,6 +116,20 @@ fn running_sum(x: *const u8, out: *mut u8, dims: [usize; 3], reverse: bool) {
                 }
                 out[at + j] = rounded;
             }
+        }
+    }
+}
+
+/// A row's running sum where some sum is beyond the floats: it stays infinite from there.
+fn overflowing_sum(x: &[f32], out: &mut [f32], reverse: bool) {
+    let mut acc = 0.0;
+    let n = x.len();
+    for i in 0..n {
+        let at = if reverse { n - 1 - i } else { i };
+        acc += f64::from(x[at]);
+        out[at] = acc as f32;
+        if out[at].is_infinite() {
+            acc = f64::from(out[at]);
         }
     }
 }

@@ -7,7 +7,8 @@
 use crate::convert;
 use crate::elementwise::compute_dtype;
 use crate::kernel::{In, Out, by_size};
-use ferrax_base::{DType, Result, bail};
+use ferrax_base::{Buffer, DType, Result, bail};
+use smallvec::SmallVec;
 
 /// A key that orders as the element does. `total` tells zeros apart.
 #[inline(always)]
@@ -45,16 +46,44 @@ impl Rows {
     }
 }
 
-/// The keys of a row: one list for most dtypes, two for complex ones. `wide` holds the compute dtype.
-fn row_keys(d: DType, wide: *const u8, rows: Rows, start: usize, total: bool, keys: &mut Vec<Vec<u64>>) -> Result<()> {
+/// Buffers that rows share.
+struct Scratch {
+    /// Key lists, each a row of u64.
+    keys: SmallVec<[Buffer; 2]>,
+    /// How many of them the current row has.
+    lists: usize,
+    pairs: [Option<Buffer>; 2],
+}
+
+impl Scratch {
+    fn new() -> Self {
+        Scratch { keys: SmallVec::new(), lists: 0, pairs: [None, None] }
+    }
+
+    fn push(&mut self, n: usize, keys: impl Iterator<Item = u64>) -> Result<()> {
+        if self.lists == self.keys.len() {
+            self.keys.push(Buffer::allocate(n * 8)?);
+        }
+        self.keys[self.lists].typed_mut::<u64>().iter_mut().zip(keys).for_each(|(o, k)| *o = k);
+        self.lists += 1;
+        Ok(())
+    }
+
+    fn key(&self, list: usize) -> &[u64] {
+        self.keys[list].typed()
+    }
+}
+
+/// Appends the keys of a row: one list for most dtypes, two for complex ones. `wide` holds the compute dtype.
+fn row_keys(d: DType, wide: *const u8, rows: Rows, start: usize, total: bool, scratch: &mut Scratch) -> Result<()> {
     macro_rules! keys {
         ($T:ty, $x:ident => $($key:expr),+) => {{
             $(
                 // SAFETY: the row's elements are start + r·inner for r < n, inside the operand.
-                keys.push((0..rows.n).map(|r| unsafe {
+                scratch.push(rows.n, (0..rows.n).map(|r| unsafe {
                     let $x = *wide.cast::<$T>().add(start + r * rows.inner);
                     $key
-                }).collect());
+                }))?;
             )+
         }};
     }
@@ -79,80 +108,100 @@ fn row_keys(d: DType, wide: *const u8, rows: Rows, start: usize, total: bool, ke
 }
 
 /// Rows up to this length are sorted by comparisons.
-const RADIX_FROM: usize = 512;
+const RADIX_FROM: usize = 256;
 
-/// The stable permutation that sorts by the key lists, first list first.
-fn permutation(keys: &[Vec<u64>], perm: &mut Vec<u32>) {
-    let n = keys[0].len();
-    perm.clear();
-    perm.extend(0..n as u32);
+/// The stable permutation that sorts a row by the scratch's key lists, first list first.
+fn permutation(scratch: &mut Scratch, perm: &mut [u32]) -> Result<()> {
+    let n = perm.len();
+    perm.iter_mut().zip(0..).for_each(|(p, i)| *p = i);
     if n < RADIX_FROM {
-        match keys {
-            [k] => perm.sort_by_key(|&i| k[i as usize]),
-            _ => perm.sort_by(|&a, &b| {
-                keys.iter()
-                    .map(|k| k[a as usize].cmp(&k[b as usize]))
-                    .find(|o| o.is_ne())
-                    .unwrap_or(std::cmp::Ordering::Equal)
-            }),
+        if let [k] = &scratch.keys[..scratch.lists] {
+            let k: &[u64] = k.typed();
+            perm.sort_by_key(|&i| k[i as usize]);
+        } else {
+            perm.sort_by(|&a, &b| {
+                let mut orders =
+                    (0..scratch.lists).map(|l| scratch.key(l)[a as usize].cmp(&scratch.key(l)[b as usize]));
+                orders.find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+            });
         }
-        return;
+        return Ok(());
     }
+    let [a, b] = &mut scratch.pairs;
     // Least significant list first: each pass is stable.
-    for k in keys.iter().rev() {
-        let mut pairs: Vec<(u64, u32)> = perm.iter().map(|&i| (k[i as usize], i)).collect();
-        radix_sort(&mut pairs, |p| p.0);
-        for (p, pair) in perm.iter_mut().zip(&pairs) {
-            *p = pair.1;
+    for list in scratch.keys[..scratch.lists].iter().rev() {
+        let k: &[u64] = list.typed();
+        if k[..n].iter().fold(0, |all, k| all | k) <= u64::from(u32::MAX) {
+            let (a, b) = (buffer_of::<u64>(a, n)?, buffer_of::<u64>(b, n)?);
+            a.iter_mut().zip(&*perm).for_each(|(a, &i)| *a = k[i as usize] << 32 | u64::from(i));
+            radix_sort(a, b, 4..8, |&p| p);
+            perm.iter_mut().zip(&*a).for_each(|(p, &pair)| *p = pair as u32);
+        } else {
+            let (a, b) = (buffer_of::<[u64; 2]>(a, n)?, buffer_of::<[u64; 2]>(b, n)?);
+            a.iter_mut().zip(&*perm).for_each(|(a, &i)| *a = [k[i as usize], u64::from(i)]);
+            radix_sort(a, b, 0..8, |p| p[0]);
+            perm.iter_mut().zip(&*a).for_each(|(p, pair)| *p = pair[1] as u32);
         }
+    }
+    Ok(())
+}
+
+/// At least `n` elements of T in a buffer that is kept.
+fn buffer_of<T: Copy>(held: &mut Option<Buffer>, n: usize) -> Result<&mut [T]> {
+    if held.as_ref().is_none_or(|b| b.len() < n * size_of::<T>()) {
+        *held = Some(Buffer::allocate(n * size_of::<T>())?);
+    }
+    match held {
+        Some(b) => Ok(&mut b.typed_mut()[..n]),
+        None => bail!(Internal, "a scratch buffer vanished"),
     }
 }
 
-/// Stable least-significant-digit radix sort, 11 bits a pass; digits that all elements share are skipped.
-fn radix_sort<T: Copy>(data: &mut Vec<T>, key: impl Fn(&T) -> u64) {
-    const BITS: u32 = 11;
-    const BUCKETS: usize = 1 << BITS;
-    let Some(first) = data.first().map(&key) else { return };
-    let differ = data.iter().fold(0, |d, x| d | (key(x) ^ first));
-    let mut other: Vec<T> = data.clone();
-    let mut shift = 0;
-    while shift < 64 && differ >> shift != 0 {
-        if (differ >> shift) & (BUCKETS as u64 - 1) != 0 {
-            let digit = |x: &T| (key(x) >> shift) as usize & (BUCKETS - 1);
-            let mut counts = [0u32; BUCKETS];
-            for x in data.iter() {
-                counts[digit(x)] += 1;
-            }
-            let mut at = 0;
-            for c in &mut counts {
-                let here = *c;
-                *c = at;
-                at += here;
-            }
-            for x in data.iter() {
-                let place = &mut counts[digit(x)];
-                other[*place as usize] = *x;
-                *place += 1;
-            }
-            std::mem::swap(data, &mut other);
+/// Stable least-significant-digit radix sort by these bytes of the key; bytes that all elements share are skipped.
+fn radix_sort<T: Copy>(data: &mut [T], other: &mut [T], bytes: std::ops::Range<usize>, key: impl Fn(&T) -> u64) {
+    let mut counts = [[0u32; 256]; 8];
+    let counts = &mut counts[..bytes.len()];
+    for x in data.iter() {
+        let k = key(x) >> (8 * bytes.start);
+        for (b, c) in counts.iter_mut().enumerate() {
+            c[(k >> (8 * b)) as usize & 255] += 1;
         }
-        shift += BITS;
+    }
+    let (mut from, mut to) = (data, other);
+    let mut moved = false;
+    for (b, c) in counts.iter_mut().enumerate() {
+        if c.contains(&(from.len() as u32)) {
+            continue;
+        }
+        let mut at = 0;
+        for c in c.iter_mut() {
+            let here = *c;
+            *c = at;
+            at += here;
+        }
+        let shift = 8 * (b + bytes.start);
+        for x in from.iter() {
+            let place = &mut c[(key(x) >> shift) as usize & 255];
+            to[*place as usize] = *x;
+            *place += 1;
+        }
+        std::mem::swap(&mut from, &mut to);
+        moved = !moved;
+    }
+    if moved {
+        to.copy_from_slice(from);
     }
 }
 
-/// Sorts one contiguous row of a dtype whose equal keys mean equal bits; NaNs and zeros are put back as found.
-fn sort_alone(d: DType, x: In<'_>, out: &mut Out<'_>, rows: Rows) -> bool {
+/// Sorts contiguous rows of a single operand of a dtype whose equal keys mean equal bits; zeros of both signs
+/// and NaNs are told apart by where they were. Says whether the dtype is one of those.
+fn sort_alone(d: DType, x: In<'_>, out: &mut Out<'_>, rows: Rows) -> Result<bool> {
+    let mut held = None;
     macro_rules! plain {
         ($T:ty, $key:expr) => {{
             out.bytes().copy_from_slice(x.bytes());
             for row in out.of::<$T>().chunks_exact_mut(rows.n.max(1)) {
-                if row.len() < RADIX_FROM {
-                    row.sort_unstable();
-                } else {
-                    let mut v = row.to_vec();
-                    radix_sort(&mut v, $key);
-                    row.copy_from_slice(&v);
-                }
+                sort_row(row, &mut held, $key)?;
             }
         }};
     }
@@ -160,26 +209,22 @@ fn sort_alone(d: DType, x: In<'_>, out: &mut Out<'_>, rows: Rows) -> bool {
         ($B:ty, $K:ident, $sign:expr, $inf:expr) => {{
             out.bytes().copy_from_slice(x.bytes());
             for row in out.of::<$B>().chunks_exact_mut(rows.n.max(1)) {
-                let odd = |b: &$B| *b == $sign || *b & !$sign > $inf;
-                if row.iter().any(odd) {
-                    // Zeros of both signs and NaNs keep their order: sort by key alone would mix their bits.
+                let odd = row.iter().fold(false, |o, &b| o | (b == $sign) | (b & !$sign > $inf));
+                if odd {
                     let mut v: Vec<($B, u32)> = row.iter().copied().zip(0..).collect();
                     v.sort_by_key(|p| ($K(p.0, false), p.1));
-                    for (o, p) in row.iter_mut().zip(v) {
-                        *o = p.0;
-                    }
-                } else if row.len() < RADIX_FROM {
-                    row.sort_unstable_by_key(|&b| $K(b, false));
+                    row.iter_mut().zip(v).for_each(|(o, p)| *o = p.0);
                 } else {
-                    let mut v = row.to_vec();
-                    radix_sort(&mut v, |&b| u64::from($K(b, false)));
-                    row.copy_from_slice(&v);
+                    row.iter_mut().for_each(|b| *b = $K(*b, false));
+                    sort_row(row, &mut held, |&k| u64::from(k))?;
+                    // The inverse of the key, where no NaN is.
+                    row.iter_mut().for_each(|k| *k ^= if *k & $sign != 0 { $sign } else { !0 });
                 }
             }
         }};
     }
     if rows.inner != 1 {
-        return false;
+        return Ok(false);
     }
     match d {
         DType::Bool | DType::U8 => plain!(u8, |&k| u64::from(k)),
@@ -192,9 +237,19 @@ fn sort_alone(d: DType, x: In<'_>, out: &mut Out<'_>, rows: Rows) -> bool {
         DType::I64 => plain!(i64, |&k| k as u64 ^ 1 << 63),
         DType::F32 => float!(u32, float_key32, 1u32 << 31, 0x7f80_0000u32),
         DType::F64 => float!(u64, float_key64, 1u64 << 63, 0x7ff0_0000_0000_0000u64),
-        _ => return false,
+        _ => return Ok(false),
     }
-    true
+    Ok(true)
+}
+
+fn sort_row<T: Copy + Ord>(row: &mut [T], held: &mut Option<Buffer>, key: impl Fn(&T) -> u64) -> Result<()> {
+    if row.len() < RADIX_FROM {
+        row.sort_unstable();
+    } else {
+        let other = buffer_of::<T>(held, row.len())?;
+        radix_sort(row, other, 0..size_of::<T>(), key);
+    }
+    Ok(())
 }
 
 /// `Sort`.
@@ -206,7 +261,7 @@ pub fn sort(axis: usize, num_keys: usize, ins: &[In<'_>], outs: &mut [Out<'_>]) 
     if u32::try_from(rows.n).is_err() {
         bail!(NotImplemented, "the CPU engine sorts axes of at most 2**32 - 1 elements");
     }
-    if ins.len() == 1 && sort_alone(ins[0].ty.dtype, ins[0], &mut outs[0], rows) {
+    if ins.len() == 1 && sort_alone(ins[0].ty.dtype, ins[0], &mut outs[0], rows)? {
         return Ok(());
     }
     let wide = ins[..num_keys]
@@ -216,14 +271,16 @@ pub fn sort(axis: usize, num_keys: usize, ins: &[In<'_>], outs: &mut [Out<'_>]) 
             (compute_dtype(d) != d).then(|| convert::widened(d, x.ptr, x.ty.size())).transpose()
         })
         .collect::<Result<Vec<_>>>()?;
-    let (mut keys, mut perm) = (Vec::new(), Vec::new());
+    let mut scratch = Scratch::new();
+    let mut perm = Buffer::allocate(4 * rows.n)?;
     for start in rows.starts() {
-        keys.clear();
+        scratch.lists = 0;
         for (x, w) in ins[..num_keys].iter().zip(&wide) {
-            let ptr = w.as_ref().map_or(x.ptr, ferrax_base::Buffer::as_ptr);
-            row_keys(x.ty.dtype, ptr, rows, start, false, &mut keys)?;
+            let ptr = w.as_ref().map_or(x.ptr, Buffer::as_ptr);
+            row_keys(x.ty.dtype, ptr, rows, start, false, &mut scratch)?;
         }
-        permutation(&keys, &mut perm);
+        let perm = perm.typed_mut::<u32>();
+        permutation(&mut scratch, perm)?;
         for (x, out) in ins.iter().zip(outs.iter_mut()) {
             by_size!(x.ty.dtype.size(), T => {
                 let (src, dst) = (x.of::<T>(), out.of::<T>());
@@ -244,15 +301,15 @@ pub fn top_k(k: usize, axis: usize, x: In<'_>, outs: &mut [Out<'_>]) -> Result<(
     }
     let d = x.ty.dtype;
     let wide = (compute_dtype(d) != d).then(|| convert::widened(d, x.ptr, x.ty.size())).transpose()?;
-    let ptr = wide.as_ref().map_or(x.ptr, ferrax_base::Buffer::as_ptr);
-    let mut keys = Vec::new();
+    let ptr = wide.as_ref().map_or(x.ptr, Buffer::as_ptr);
+    let mut scratch = Scratch::new();
     let mut order: Vec<(u64, u64, u32)> = Vec::with_capacity(rows.n);
     for (row, start) in rows.starts().enumerate() {
-        keys.clear();
-        row_keys(d, ptr, rows, start, true, &mut keys)?;
-        let minor = keys.get(1);
+        scratch.lists = 0;
+        row_keys(d, ptr, rows, start, true, &mut scratch)?;
+        let (major, minor) = (scratch.key(0), if scratch.lists > 1 { scratch.key(1) } else { &[] });
         order.clear();
-        order.extend((0..rows.n).map(|i| (!keys[0][i], minor.map_or(0, |m| !m[i]), i as u32)));
+        order.extend((0..rows.n).map(|i| (!major[i], minor.get(i).map_or(0, |m| !m), i as u32)));
         if k < rows.n {
             order.select_nth_unstable(k);
             order.truncate(k);

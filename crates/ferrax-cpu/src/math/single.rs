@@ -145,10 +145,8 @@ pub fn tanh<const F: bool>(x: f32) -> f32 {
 #[inline(always)]
 pub fn erf_inv<const F: bool>(x: f32) -> f32 {
     let w = -log1p::<F>(x * -x);
-    let central = w < 5.0;
-    let t = if central { w - 2.5 } else { w.sqrt() - 3.0 };
-    const CENTRAL: [f32; 9] = [
-        2.810_226_36e-8,
+    let mut central = 2.810_226_36e-8;
+    for c in [
         3.432_739_39e-7,
         -3.523_387_7e-6,
         -4.391_506_54e-6,
@@ -157,9 +155,12 @@ pub fn erf_inv<const F: bool>(x: f32) -> f32 {
         -4.177_681_64e-3,
         0.246_640_727,
         1.501_409_41,
-    ];
-    const TAIL: [f32; 9] = [
-        -2.002_142_57e-4,
+    ] {
+        central = fma::<F>(central, w - 2.5, c);
+    }
+    let t = w.sqrt() - 3.0;
+    let mut tail = -2.002_142_57e-4;
+    for c in [
         1.009_505_58e-4,
         1.349_343_22e-3,
         -3.673_428_44e-3,
@@ -168,11 +169,10 @@ pub fn erf_inv<const F: bool>(x: f32) -> f32 {
         9.438_870_47e-3,
         1.001_674_06,
         2.832_976_82,
-    ];
-    let mut p = if central { CENTRAL[0] } else { TAIL[0] };
-    for i in 1..9 {
-        p = fma::<F>(p, t, if central { CENTRAL[i] } else { TAIL[i] });
+    ] {
+        tail = fma::<F>(tail, t, c);
     }
+    let p = if w < 5.0 { central } else { tail };
     if x.abs() == 1.0 { x * f32::INFINITY } else { p * x }
 }
 
