@@ -203,7 +203,7 @@ def _as_tangent(t: Any, v: Any) -> Any:
     dtype = jnp.result_type(v)
     if not jnp.issubdtype(dtype, np.inexact):
         return jnp.zeros(np.shape(v))
-    return t if jnp.result_type(t) == dtype and not getattr(t, "weak_type", True) else jnp.asarray(t, dtype)
+    return t if jnp.result_type(t) == dtype else jnp.asarray(t, dtype)
 
 
 class custom_vjp:

@@ -64,6 +64,12 @@ impl Aval {
         self.with_dtype(self.dtype.tangent())
     }
 
+    /// `float32[2,3]`: the type with NumPy's dtype name, for messages.
+    pub fn long_text(&self) -> String {
+        let dims: Vec<String> = self.shape.iter().map(ToString::to_string).collect();
+        format!("{}[{}]", self.dtype.name(), dims.join(","))
+    }
+
     /// Same shape and dtype; weak types may differ.
     pub fn same_type(&self, other: &Aval) -> bool {
         self.dtype == other.dtype && self.shape == other.shape

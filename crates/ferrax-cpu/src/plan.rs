@@ -230,6 +230,9 @@ impl<'g> Order<'g> {
 
     /// Handles nodes that move no bytes; whether this was one.
     fn rename(&mut self, i: u32, node: &Node) -> bool {
+        if node.results == 0 {
+            return false;
+        }
         let out = node.first.0 as usize;
         let ty = self.g.ty(node.first);
         match &node.kind {

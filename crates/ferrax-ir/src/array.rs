@@ -155,9 +155,9 @@ impl Array {
                 Deleted,
                 "Array has been deleted with shape={}: its buffer was donated to {who}. Use the result of that call \
                  instead, or do not donate this argument.",
-                self.0.aval
+                self.0.aval.long_text()
             ),
-            None => error!(Deleted, "Array has been deleted with shape={}.", self.0.aval),
+            None => error!(Deleted, "Array has been deleted with shape={}.", self.0.aval.long_text()),
         }
     }
 

@@ -242,7 +242,7 @@ impl fmt::Display for Leak {
              intermediate value with type {} beyond its own end, and that value was used now.",
             trace.debug().describe(),
             trace.transform(),
-            self.0.aval()
+            self.0.aval().long_text()
         )?;
         if let Some(at) = self.0.source().location() {
             writeln!(f, "The leaked value was created at {at}")?;

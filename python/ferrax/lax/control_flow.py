@@ -42,7 +42,7 @@ def _strengthen(leaves: Sequence[Any], wanted: Sequence[Any], given: Sequence[An
     changed = False
     out = []
     for leaf, want, have in zip(leaves, wanted, given, strict=True):
-        if have.weak_type and have.shape == want.shape and (have.dtype != want.dtype or not want.weak_type):
+        if have.weak_type and have.shape == want.shape and have.dtype != want.dtype:
             changed = True
             leaf = convert_element_type(leaf, want.dtype)
         out.append(leaf)
@@ -246,7 +246,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     if not jnp.issubdtype(dtype, np.integer):
         raise TypeError(f"lower and upper arguments to fori_loop must have integer types, got {dtype.name}.")
     start, stop = _concrete_int(lower), _concrete_int(upper)
-    first = jnp.asarray(lower, dtype)
+    first = lower if isinstance(lower, int) else jnp.asarray(lower, dtype)
     if start is not None and stop is not None:
 
         def step(carry: Any, _: Any) -> Any:
@@ -255,7 +255,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
         (_, value), _ = scan(step, (first, init_val), None, length=max(stop - start, 0), unroll=unroll or 1)
         return value
-    last = jnp.asarray(upper, dtype)
+    last = upper if isinstance(upper, int) else jnp.asarray(upper, dtype)
 
     def advance(carry: Any) -> Any:
         i, end, value = carry

@@ -271,7 +271,8 @@ fn scan_linearize(_: &OpRef, p: &Scan, primals: &[Value], tangents: &[Option<Val
     let t = &program.linear.invars[program.residuals..];
     let mut body = (*program.linear).clone();
     body.invars = [&const_vars[..], &t[..nc], &t[nc..nc + nk], &row_vars[..], &t[nc + nk..]].concat();
-    let params = Scan { jaxpr: body.into(), num_consts: const_res.len() + nc, num_carry: nk, ..p.clone() };
+    let params =
+        Scan { jaxpr: body.into(), num_consts: const_res.len() + nc, num_carry: nk, linear_carry: true, ..p.clone() };
     let args = [
         const_res,
         tangents[..p.num_consts].iter().flatten().cloned().collect(),

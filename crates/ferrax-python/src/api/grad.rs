@@ -340,16 +340,16 @@ fn cotangent(ct: &Bound<'_, PyAny>, out: &Value) -> PyResult<Option<Value>> {
         return Ok(None);
     }
     let value = match value {
-        Value::Lit(l) => Value::Lit(ferrax_ir::Lit { scalar: l.scalar.convert(want.dtype), weak: false }),
+        Value::Lit(l) => Value::Lit(ferrax_ir::Lit { scalar: l.scalar.convert(want.dtype), weak: l.weak }),
         other => other,
     };
     if value.dtype() != want.dtype || value.shape() != want.shape.as_slice() {
         return Err(PyValueError::new_err(format!(
             "unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {}, but expected {} because the \
              corresponding output of the function had JAX type {}",
-            super::jaxpr::long_text(&value.aval()),
-            super::jaxpr::long_text(&want),
-            super::jaxpr::long_text(&out.aval())
+            value.aval().long_text(),
+            want.long_text(),
+            out.aval().long_text()
         )));
     }
     Ok(Some(value))

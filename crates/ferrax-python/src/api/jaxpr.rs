@@ -4,15 +4,9 @@ use super::function::from_value;
 use crate::aval::ShapedArray;
 use crate::errors::IntoPyResult;
 use crate::tree::PyTreeDef;
-use ferrax_ir::{Atom, Aval, JaxprRef, Value};
+use ferrax_ir::{Atom, JaxprRef, Value};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-/// `float32[2,3]`: an aval with NumPy's dtype names.
-pub fn long_text(aval: &Aval) -> String {
-    let dims: Vec<String> = aval.shape.iter().map(ToString::to_string).collect();
-    format!("{}[{}]", aval.dtype.name(), dims.join(","))
-}
 
 /// A variable or literal of a program.
 #[pyclass(frozen, name = "Var", module = "ferrax.core")]

@@ -212,6 +212,9 @@ impl Jit {
         let entry =
             Arc::new(Entry::new(py, Signature { tree: key_tree, avals, statics, config }, jaxpr, out_tree, donate)?);
         self.cache.insert(key, entry.clone());
+        if entry.donate.contains(&true) && ferrax_ir::trace::is_eager() {
+            warn_unusable(py, &entry)?;
+        }
         self.finish(py, &entry, &values)
     }
 
@@ -260,6 +263,23 @@ impl Jit {
         }
         build(py, &entry.out_tree, outs)
     }
+}
+
+/// Warns of donated arguments whose memory no result can use.
+#[cold]
+fn warn_unusable(py: Python<'_>, entry: &Entry) -> PyResult<()> {
+    let unusable = entry.executable().py()?.unusable_donations(&entry.donate).py()?;
+    if unusable.is_empty() {
+        return Ok(());
+    }
+    let avals = entry.jaxpr.in_avals();
+    let texts: Vec<String> = unusable.iter().map(|&i| format!("ShapedArray({})", avals[i].long_text())).collect();
+    let text = format!(
+        "Some donated buffers were not usable: {}.\nEach needs a result of the same shape and dtype that is not taken.",
+        texts.join(", ")
+    );
+    let category = py.get_type::<pyo3::exceptions::PyUserWarning>();
+    PyErr::warn(py, &category, &std::ffi::CString::new(text)?, 1)
 }
 
 fn debug_text(f: &Function) -> String {

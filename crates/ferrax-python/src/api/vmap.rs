@@ -2,7 +2,6 @@
 
 use super::function::to_value;
 use super::function::{FlatCall, Function, Leaves, build, wrap_names};
-use super::jaxpr::long_text;
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
@@ -119,7 +118,7 @@ impl Vmap {
             }
             seen.push(n);
             let name = names.get(i).map_or_else(|| format!("argument {i}"), |n| format!("argument {n}"));
-            text += &format!("\n  * one axis had size {n}: axis {d} of {name} of type {};", long_text(&v.aval()));
+            text += &format!("\n  * one axis had size {n}: axis {d} of {name} of type {};", v.aval().long_text());
         }
         if let Some(n) = self.axis_size.filter(|n| !seen.contains(n)) {
             text += &format!("\n  * axis_size was given as {n};");

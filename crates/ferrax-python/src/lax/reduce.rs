@@ -23,7 +23,7 @@ fn axes(object: &Bound<'_, PyAny>, x: &Value) -> PyResult<SmallVec<[usize; 4]>> 
         return Err(PyValueError::new_err(format!(
             "reduction axes {} contains out-of-bounds indices for {}.",
             shown(),
-            crate::api::jaxpr::long_text(&x.aval())
+            x.aval().long_text()
         )));
     }
     let mut out: SmallVec<[usize; 4]> = given.into_iter().map(|a| a as usize).collect();
