@@ -94,7 +94,7 @@ def issubdtype(a: Any, b: Any) -> bool:
         return True
     for narrow, abstract in ((_FLOATS, np.floating), (_SIGNED, np.signedinteger), (_UNSIGNED, np.unsignedinteger)):
         if x in narrow:
-            return y is not np.generic and issubclass(abstract, y) or y is np.generic
+            return (y is not np.generic and issubclass(abstract, y)) or y is np.generic
     return False
 
 
@@ -117,9 +117,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     """
     if isinstance(dtype, _ferrax.KeyTy):
         if not allow_extended_dtype:
-            raise ValueError(
-                f"canonicalize_dtype called on extended dtype {dtype} with allow_extended_dtype=False"
-            )
+            raise ValueError(f"canonicalize_dtype called on extended dtype {dtype} with allow_extended_dtype=False")
         return dtype
     return _ferrax.canonicalize_dtype(dtype)
 

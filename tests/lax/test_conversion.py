@@ -39,7 +39,9 @@ def test_complex_to_real_takes_the_real_part():
     x = np.array([1 + 2j, 3 - 4j], "complex64")
     with np.testing.suppress_warnings() as quiet:
         quiet.filter(Warning)
-        assert_same(ours.convert_element_type(to_ours(x), "float32"), theirs.convert_element_type(jnp.asarray(x), "float32"))
+        assert_same(
+            ours.convert_element_type(to_ours(x), "float32"), theirs.convert_element_type(jnp.asarray(x), "float32")
+        )
 
 
 def test_derivative_of_a_conversion():
@@ -53,7 +55,9 @@ def test_derivative_of_a_conversion():
     assert_same(ferrax.grad(through_int(ours))(2.5), jax.grad(through_int(theirs))(2.5))
 
 
-@pytest.mark.parametrize("pair", [("float32", "int32"), ("int32", "uint8"), ("uint16", "bfloat16"), ("float32", "int16")])
+@pytest.mark.parametrize(
+    "pair", [("float32", "int32"), ("int32", "uint8"), ("uint16", "bfloat16"), ("float32", "int16")]
+)
 def test_bitcasts(pair):
     source, target = pair
     x = jnp.arange(6).reshape(2, 3).astype(source)

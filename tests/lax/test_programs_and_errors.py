@@ -120,7 +120,7 @@ ERRORS = {
 
 
 def raised(f, lax):
-    with pytest.raises(Exception) as info:  # noqa: B017
+    with pytest.raises(Exception) as info:
         f(lax)
     return info.value
 

@@ -56,7 +56,9 @@ ORDERED = {
     "cummin": lambda lax, x: lax.cummin(x, 2, reverse=True),
     "window sum": lambda lax, x: lax.reduce_window(x, 0, lax.add, (1, 2, 2), padding="SAME"),
     "window max": lambda lax, x: lax.reduce_window(x, low(x), lax.max, (2, 1, 2), (1, 2, 1)),
-    "window min": lambda lax, x: lax.reduce_window(x, -low(x) if float_of(x) else np.iinfo(str(x.dtype)).max, lax.min, (1, 2, 3)),
+    "window min": lambda lax, x: lax.reduce_window(
+        x, -low(x) if float_of(x) else np.iinfo(str(x.dtype)).max, lax.min, (1, 2, 3)
+    ),
 }
 
 INDEX = {
@@ -147,7 +149,11 @@ def test_cumlogsumexp():
 
 def test_ties_share_the_gradient():
     x = jnp.asarray([1.0, 3.0, 3.0, 2.0, 3.0])
-    for f in (lambda lax, v: lax.reduce_max(v, (0,)), lambda lax, v: lax.cummax(v, 0), lambda lax, v: lax.reduce_prod(v, (0,))):
+    for f in (
+        lambda lax, v: lax.reduce_max(v, (0,)),
+        lambda lax, v: lax.cummax(v, 0),
+        lambda lax, v: lax.reduce_prod(v, (0,)),
+    ):
         check_grad(f, x)
     check_grad(lambda lax, v: lax.reduce_prod(v, (0,)), x.at[1].set(0.0))
     check_grad(lambda lax, v: lax.reduce_prod(v, (0,)), x.at[1].set(0.0).at[3].set(0.0))
@@ -175,7 +181,9 @@ def test_reduce_with_any_function():
         lambda lax, v: lax.reduce(v, 1.0, lax.add, (1,)),
         lambda lax, v: lax.reduce(v, -np.inf, lax.max, (0, 1)),
         lambda lax, v: lax.reduce(v, np.float32(0.5), lambda a, b: a + b * 1.0, (0,)),
-        lambda lax, v: lax.reduce((v, v), (np.float32(0), np.float32(1)), lambda a, b: (a[0] + b[0], a[1] * b[1]), (1,))[1],
+        lambda lax, v: lax.reduce(
+            (v, v), (np.float32(0), np.float32(1)), lambda a, b: (a[0] + b[0], a[1] * b[1]), (1,)
+        )[1],
     ]
     for f in cases:
         check(f, x, 1e-5)
@@ -208,7 +216,9 @@ def test_windows():
         check_vmap(f, x, 1e-5)
         check(lambda lax, v: lax.reduce_window(v, -np.inf, lax.max, **s), x, 0.0)
         check(lambda lax, v: lax.reduce_window(v, np.float32(1), lambda a, b: a * b, **s), x, 1e-5)
-    assert ours.padtype_to_pads((5, 6), (2, 3), (1, 2), "SAME") == theirs.padtype_to_pads((5, 6), (2, 3), (1, 2), "SAME")
+    assert ours.padtype_to_pads((5, 6), (2, 3), (1, 2), "SAME") == theirs.padtype_to_pads(
+        (5, 6), (2, 3), (1, 2), "SAME"
+    )
 
 
 def test_creation():

@@ -9,7 +9,6 @@ from programs import PROGRAMS
 import ferrax
 import ferrax.numpy as ferrax_numpy
 
-
 # JAX makes these gradients strongly typed although the differentiated argument is weakly typed.
 WEAK_TYPES_DIFFER = {"scan_cumulative"}
 

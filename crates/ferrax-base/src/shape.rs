@@ -16,7 +16,7 @@ pub fn checked_size(shape: &[Dim]) -> Option<usize> {
         return Some(0);
     }
     let n = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
-    (n <= isize::MAX as usize).then_some(n)
+    isize::try_from(n).is_ok().then_some(n)
 }
 
 /// Number of elements of a shape already checked by [`checked_size`].

@@ -132,7 +132,7 @@ unsafe fn apply_blocks<const K: usize>(
             if let Some(widen) = plan.widen.filter(|_| i >= plan.first_wide) {
                 let spread = raw.ptr();
                 std::ptr::copy_nonoverlapping(ptr, spread, block * dtypes[i].size());
-                widen(&raw const spread as *const *const u8, ptr, block, 0);
+                widen((&raw const spread).cast::<*const u8>(), ptr, block, 0);
             }
             fixed[i] = Some(ptr);
         }

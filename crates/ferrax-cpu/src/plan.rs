@@ -408,7 +408,7 @@ impl<'g> Planner<'g> {
         let mut offset = 0;
         for &(root, node) in &self.order.constants {
             let init = match &self.g.nodes[node as usize].kind {
-                Kind::Dense(bytes) if bytes.as_ptr() as usize % 16 == 0 => SlotInit::Dense(bytes.clone()),
+                Kind::Dense(bytes) if (bytes.as_ptr() as usize).is_multiple_of(16) => SlotInit::Dense(bytes.clone()),
                 Kind::Dense(bytes) => {
                     let at = offset;
                     offset += bytes.len().next_multiple_of(16);
@@ -698,7 +698,7 @@ fn constant_pool(g: &Graph, constants: &[(u32, u32)]) -> Result<Buffer> {
     for &(_, node) in constants {
         match &g.nodes[node as usize].kind {
             Kind::Const(s) => bytes.extend_from_slice(&Scalar::to_bytes(*s)),
-            Kind::Dense(d) if d.as_ptr() as usize % 16 != 0 => {
+            Kind::Dense(d) if !(d.as_ptr() as usize).is_multiple_of(16) => {
                 bytes.extend_from_slice(d);
                 bytes.resize(bytes.len().next_multiple_of(16), 0);
             }

@@ -391,8 +391,8 @@ pub fn arg_reduce(max: bool, axis: usize, x: In<'_>, out: &mut Out<'_>) -> Resul
         DType::U64 => go!(u64, |_| false, |a, b| a < b),
         DType::F32 => go!(f32, |x: f32| x.is_nan(), |a, b| a < b),
         DType::F64 => go!(f64, |x: f64| x.is_nan(), |a, b| a < b),
-        DType::C64 => go!(Complex<f32>, |z: Complex<f32>| z.re.is_nan() || z.im.is_nan(), |a, b| complex::less(a, b)),
-        DType::C128 => go!(Complex<f64>, |z: Complex<f64>| z.re.is_nan() || z.im.is_nan(), |a, b| complex::less(a, b)),
+        DType::C64 => go!(Complex<f32>, |z: Complex<f32>| z.re.is_nan() || z.im.is_nan(), complex::less),
+        DType::C128 => go!(Complex<f64>, |z: Complex<f64>| z.re.is_nan() || z.im.is_nan(), complex::less),
         other => bail!(NotImplemented, "the CPU engine has no argmax of {other}"),
     }
     Ok(())

@@ -17,7 +17,7 @@ pub fn cumulative(op: ReduceOp, axis: usize, reverse: bool, x: In<'_>, out: &mut
         if op == ReduceOp::LogSumExp {
             match d {
                 DType::F32 => {
-                    running::<f32>(x, out, dims, reverse, |a, b| log_add_exp(f64::from(a), f64::from(b)) as f32)
+                    running::<f32>(x, out, dims, reverse, |a, b| log_add_exp(f64::from(a), f64::from(b)) as f32);
                 }
                 DType::F64 => running::<f64>(x, out, dims, reverse, log_add_exp),
                 other => bail!(NotImplemented, "the CPU engine has no cumulative logsumexp of {other}"),

@@ -99,7 +99,7 @@ fn row_keys(d: DType, wide: *const u8, rows: Rows, start: usize, total: bool, sc
         DType::F32 => keys!(u32, x => u64::from(float_key32(x, total))),
         DType::F64 => keys!(u64, x => float_key64(x, total)),
         DType::C64 => {
-            keys!([u32; 2], x => u64::from(float_key32(x[0], total)), u64::from(float_key32(x[1], total)))
+            keys!([u32; 2], x => u64::from(float_key32(x[0], total)), u64::from(float_key32(x[1], total)));
         }
         DType::C128 => keys!([u64; 2], x => float_key64(x[0], total), float_key64(x[1], total)),
         other => bail!(NotImplemented, "the CPU engine cannot sort {other}"),
@@ -131,7 +131,7 @@ fn permutation(scratch: &mut Scratch, perm: &mut [u32]) -> Result<()> {
     // Least significant list first: each pass is stable.
     for list in scratch.keys[..scratch.lists].iter().rev() {
         let k: &[u64] = list.typed();
-        if k[..n].iter().fold(0, |all, k| all | k) <= u64::from(u32::MAX) {
+        if u32::try_from(k[..n].iter().fold(0, |all, k| all | k)).is_ok() {
             let (a, b) = (buffer_of::<u64>(a, n)?, buffer_of::<u64>(b, n)?);
             a.iter_mut().zip(&*perm).for_each(|(a, &i)| *a = k[i as usize] << 32 | u64::from(i));
             radix_sort(a, b, 4..8, |&p| p);

@@ -201,7 +201,7 @@ fn bitcasts_change_the_minor_axis() {
     let got = node(&Kind::Bitcast, &[&x], &[Type::new(DType::U8, &[2, 4])]);
     let want = Array::integers(DType::U8, &[2, 4], &[1, 2, 3, 4, 254, 255, 255, 255]);
     assert_same(&got[0], &want, &"u32 to u8");
-    let back = node(&Kind::Bitcast, &[&want], &[x.ty.clone()]);
+    let back = node(&Kind::Bitcast, &[&want], std::slice::from_ref(&x.ty));
     assert_same(&back[0], &x, &"u8 to u32");
     let nibbles = node(&Kind::Bitcast, &[&Array::integers(DType::I8, &[1], &[-14])], &[Type::new(DType::I4, &[1, 2])]);
     assert_same(&nibbles[0], &Array::integers(DType::I4, &[1, 2], &[2, -1]), &"i8 to i4");

@@ -109,7 +109,7 @@ pub static DYNAMIC_SLICE: Def<DynamicSliceParams> = Def {
     transpose: Slot::Rule(|_, _, cts, args| {
         let mut out: SmallVec<[Option<Value>; 1]> = args.iter().map(|_| None).collect();
         if let (Some(ct), TransposeArg::Linear(x)) = (&cts[0], &args[0]) {
-            let mut operands = vec![zeros(&x)?, ct.clone()];
+            let mut operands = vec![zeros(x)?, ct.clone()];
             for a in &args[1..] {
                 operands.push(a.known()?.clone());
             }

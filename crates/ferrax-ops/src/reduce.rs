@@ -217,10 +217,10 @@ fn product_tree(x: Value, t: Value) -> Result<(Values, Tangents)> {
         let primals = [low(&x)?, high(&x, 1.0)?];
         let tangents = [Some(low(&t)?), Some(high(&t, 0.0)?)];
         let (mut outs, mut dots) = op.jvp(&op, &primals, &tangents)?;
-        (x, t) = match (outs.pop(), dots.pop().flatten()) {
-            (Some(x), Some(t)) => (x, t),
-            _ => bail!(Internal, "the jvp of mul gave no tangent"),
+        let (Some(product), Some(tangent)) = (outs.pop(), dots.pop().flatten()) else {
+            bail!(Internal, "the jvp of mul gave no tangent");
         };
+        (x, t) = (product, tangent);
     }
     Ok(one(squeeze(&x, &[0])?, Some(squeeze(&t, &[0])?)))
 }

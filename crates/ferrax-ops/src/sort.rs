@@ -87,7 +87,7 @@ fn rows(shape: &[usize], axis: usize) -> Vec<Vec<usize>> {
     let step = strides(shape)[axis];
     let total: usize = shape.iter().product();
     (0..total)
-        .filter(|i| (i / step) % shape[axis] == 0)
+        .filter(|i| (i / step).is_multiple_of(shape[axis]))
         .map(|first| (0..shape[axis]).map(|n| first + n * step).collect())
         .collect()
 }

@@ -47,7 +47,7 @@ fn sample(dtype: DType, shape: &[usize], salt: usize) -> RefTensor {
     let step = [1, 5, 7, 11][salt % 4];
     let real = |i: usize| REALS[(i * step + salt * 3) % REALS.len()];
     let number = |i: usize| match dtype {
-        DType::Bool => Scalar::from_bool((i * step + salt) % 3 == 0),
+        DType::Bool => Scalar::from_bool((i * step + salt).is_multiple_of(3)),
         d if d.is_complex() => {
             let finite = |k: usize| REALS[(k * step + salt) % (REALS.len() - 3)];
             Scalar::from_complex(d, finite(i), finite(i / 2 + 3))

@@ -119,7 +119,7 @@ fn narrowed(from: DType, to: DType, bytes: &[u8]) -> ferrax_base::Result<Option<
         return Ok(None);
     }
     let mut out = Buffer::allocate(bytes.len() / from.size() * to.size())?;
-    let words = bytes.chunks_exact(8).map(|b| b.try_into().map(u64::from_le_bytes).unwrap_or(0));
+    let words = bytes.chunks_exact(8).map(|b| b.try_into().map_or(0, u64::from_le_bytes));
     match from {
         DType::F64 | DType::C128 => {
             out.typed_mut::<f32>().iter_mut().zip(words).for_each(|(o, w)| *o = f64::from_bits(w) as f32);

@@ -136,10 +136,7 @@ pub fn python_number(object: &Bound<'_, PyAny>) -> PyResult<Option<Lit>> {
 /// A Python `int` as the default integer dtype.
 fn integer(object: &Bound<'_, PyAny>) -> PyResult<Scalar> {
     let dtype = DType::I64.canonical(config::x64());
-    let wide: Option<i64> = match object.extract() {
-        Ok(v) => Some(v),
-        Err(_) => None,
-    };
+    let wide: Option<i64> = object.extract().ok();
     match wide {
         Some(v) if dtype == DType::I64 || i32::try_from(v).is_ok() => Ok(Scalar::from_i64(dtype, v)),
         _ => Err(PyOverflowError::new_err(format!("Python int {} too large to convert to {dtype}", object.str()?))),

@@ -194,7 +194,7 @@ impl Linearized {
         let mut env: Vec<Option<Value>> = vec![None; self.tape.avals.len()];
         for (var, t) in self.in_vars.iter().zip(tangents) {
             if let Some(v) = var {
-                env[v.0 as usize] = t.clone();
+                env[v.0 as usize].clone_from(t);
             }
         }
         for eqn in &self.tape.eqns {

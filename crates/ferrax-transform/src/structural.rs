@@ -36,7 +36,7 @@ pub fn linear_jvp<P>(op: &OpRef, _: &P, primals: &[Value], tangents: &[Option<Va
 pub static ADD_ANY: Def<()> = Def {
     name: "add_any",
     doc: "Sum of two tangents or cotangents of one type.",
-    shape: |_, args| {
+    shape: |(), args| {
         if !args[0].same_type(args[1]) {
             bail!(Type, "add_any got operands of types {} and {}", args[0], args[1]);
         }

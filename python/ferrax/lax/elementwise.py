@@ -50,7 +50,12 @@ _ONE: dict[str, tuple[str, str, str, str]] = {
     "cbrt": ("Cube root.", "floating", "lax.cbrt(jnp.array([1.]))", "[1.]"),
     "square": ("Square, x * x.", _NUMBER, "lax.square(jnp.array([3, -2]))", "[9 4]"),
     "reciprocal": ("Reciprocal, 1 / x.", _INEXACT, "lax.reciprocal(jnp.array([4.]))", "[0.25]"),
-    "abs": ("Absolute value; real for complex numbers.", "signed, floating or complex", "lax.abs(jnp.array([-2]))", "[2]"),
+    "abs": (
+        "Absolute value; real for complex numbers.",
+        "signed, floating or complex",
+        "lax.abs(jnp.array([-2]))",
+        "[2]",
+    ),
     "real": ("Real part of complex numbers.", "complex", "lax.real(jnp.array([1 + 2j]))", "[1.]"),
     "imag": ("Imaginary part of complex numbers.", "complex", "lax.imag(jnp.array([1 + 2j]))", "[2.]"),
     "conj": (
@@ -116,7 +121,12 @@ _TWO: dict[str, tuple[str, str, str, str]] = {
     "bitwise_and": ("Bitwise and; logical for bool.", _BITS, "lax.bitwise_and(jnp.array([6, 3]), 2)", "[2 2]"),
     "bitwise_or": ("Bitwise or; logical for bool.", _BITS, "lax.bitwise_or(jnp.array([4, 3]), 2)", "[6 3]"),
     "bitwise_xor": ("Bitwise exclusive or; logical for bool.", _BITS, "lax.bitwise_xor(jnp.array([6, 3]), 2)", "[4 1]"),
-    "shift_left": ("Left shift; by the width or more gives 0.", "integer", "lax.shift_left(jnp.array([1, 3]), 2)", "[ 4 12]"),
+    "shift_left": (
+        "Left shift; by the width or more gives 0.",
+        "integer",
+        "lax.shift_left(jnp.array([1, 3]), 2)",
+        "[ 4 12]",
+    ),
     "shift_right_arithmetic": (
         "Right shift that repeats the top bit.",
         "integer",
@@ -178,7 +188,7 @@ def _operands(name: str, dtypes: str) -> str:
 
 def _doc(name: str) -> str:
     """The docstring of a function of the tables."""
-    what, dtypes, example, printed = (_ONE.get(name) or _TWO[name])
+    what, dtypes, example, printed = _ONE.get(name) or _TWO[name]
     result = "bool" if name in ("is_finite", "eq", "ne", "lt", "le", "gt", "ge") else "of the dtype of the operands"
     if name in ("abs", "real", "imag"):
         result = "of the real dtype of x"

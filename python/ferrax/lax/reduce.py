@@ -256,8 +256,8 @@ def _identity(name: str, dtype: np.dtype) -> Any:
     if name == "mul":
         return dtype.type(1)
     if name == "bitwise_and":
-        return dtype.type(True) if dtype == bool else np.array(-1).astype(dtype)[()]
-    if dtype == bool:
+        return dtype.type(True) if dtype == np.bool_ else np.array(-1).astype(dtype)[()]
+    if dtype == np.bool_:
         return dtype.type(name == "min")
     if np.issubdtype(dtype, np.integer):
         return np.iinfo(dtype).max if name == "min" else np.iinfo(dtype).min
@@ -316,10 +316,7 @@ def reduce(
     flat, tree = tree_util.tree_flatten(operands)
     inits, init_tree = tree_util.tree_flatten(init_values)
     if tree != init_tree:
-        raise ValueError(
-            "Operands must have the same tree structure as init_values:"
-            f" {tree} vs. {init_tree}"
-        )
+        raise ValueError(f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}")
     if not flat:
         raise ValueError("reduce requires at least one operand")
     inits = [_in_dtype(i, x) for i, x in zip(inits, flat)]
@@ -457,10 +454,7 @@ def reduce_window(
     flat, tree = tree_util.tree_flatten(operand)
     inits, init_tree = tree_util.tree_flatten(init_value)
     if tree != init_tree:
-        raise ValueError(
-            "Operands must have the same tree structure as init_values:"
-            f" {tree} vs. {init_tree}"
-        )
+        raise ValueError(f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}")
     if not flat:
         raise ValueError("reduce_window requires at least one operand")
     inits = [_in_dtype(i, x) for i, x in zip(inits, flat)]

@@ -122,9 +122,7 @@ def dynamic_slice(
     return _lax.dynamic_slice(operand, start_indices, slice_sizes, allow_negative_indices)
 
 
-def dynamic_slice_in_dim(
-    operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
-):
+def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True):
     """``slice_size`` entries along one axis from a start known at run time.
 
     Args:
@@ -146,9 +144,7 @@ def dynamic_slice_in_dim(
     return _lax.dynamic_slice_in_dim(operand, start_index, slice_size, axis, allow_negative_indices)
 
 
-def dynamic_index_in_dim(
-    operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
-):
+def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True):
     """One entry along an axis at a place known at run time.
 
     Args:
@@ -170,9 +166,7 @@ def dynamic_index_in_dim(
     return _lax.dynamic_index_in_dim(operand, index, axis, keepdims, allow_negative_indices)
 
 
-def dynamic_update_slice(
-    operand, update, start_indices, *, allow_negative_indices: bool | Sequence[bool] = True
-):
+def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices: bool | Sequence[bool] = True):
     """The operand with the window that starts at a place known at run time replaced.
 
     Args:

@@ -210,7 +210,7 @@ pub(super) fn inverse(d: &GatherDims) -> ScatterDims {
 fn gather_transpose(_: &OpRef, p: &GatherParams, cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {
     let (Some(ct), TransposeArg::Linear(x)) = (&cts[0], &args[0]) else { return Ok(smallvec![None, None]) };
     let options = ScatterOptions { mode: p.mode.0, sorted: p.indices_are_sorted, unique: p.unique_indices };
-    let into = zeros(&x)?;
+    let into = zeros(x)?;
     let out = scatter(ScatterOp::Add, &into, args[1].known()?, ct, &inverse(&p.dimension_numbers.0), options)?;
     Ok(smallvec![Some(out), None])
 }

@@ -29,7 +29,7 @@ impl Region {
             }
             let &n = dims.next()?;
             // Strides from the left: what is left of the array, divided by the axis.
-            stride = if n == 0 { 0 } else { stride / n };
+            stride = stride.checked_div(n).unwrap_or(0);
             match *part {
                 Part::Int(i) if clip => out.offset += i.clamp(0, n as i64 - 1) as usize * stride,
                 Part::Int(i) if (0..n as i64).contains(&i) => out.offset += i as usize * stride,

@@ -76,7 +76,7 @@ fn broadcast_front(operand: PyValue, sizes: ShapeArg) -> PyResult<PyValue> {
 
 #[pyfunction]
 #[pyo3(signature = (*shapes))]
-fn broadcast_shapes<'py>(py: Python<'py>, shapes: Vec<ShapeArg>) -> PyResult<Bound<'py, PyTuple>> {
+fn broadcast_shapes(py: Python<'_>, shapes: Vec<ShapeArg>) -> PyResult<Bound<'_, PyTuple>> {
     let mut out = Shape::new();
     for s in &shapes {
         out = broadcast(&out, &s.0).ok_or_else(|| {
@@ -207,7 +207,7 @@ fn stack(operands: Vec<PyValue>, axis: i64) -> PyResult<PyValue> {
 }
 
 #[pyfunction]
-fn unstack<'py>(py: Python<'py>, x: PyValue, axis: i64) -> PyResult<Bound<'py, PyTuple>> {
+fn unstack(py: Python<'_>, x: PyValue, axis: i64) -> PyResult<Bound<'_, PyTuple>> {
     let axis = canonical_axis(axis, x.0.rank())?;
     PyTuple::new(py, ops::unstack(&x.0, axis).py()?.into_iter().map(PyValue))
 }
