@@ -138,7 +138,8 @@ pub fn tanh<const F: bool>(x: f32) -> f32 {
     }
     let small = fma::<F>(p * z, x, x);
     let large = 1.0 - 2.0 / (exp::<F>(2.0 * x.abs()) + 1.0);
-    if x.abs() < 0.625 { small } else { large.copysign(x) }
+    let y = if x.abs() < 0.625 { small } else { large };
+    y.copysign(x)
 }
 
 /// The inverse error function (Giles, single precision).
