@@ -1,7 +1,9 @@
 """The exception classes: bases, constructors and texts as JAX's, pickling, and panics as exceptions."""
 
+import gc
 import inspect
 import pickle
+import weakref
 
 import pytest
 
@@ -113,3 +115,21 @@ def test_callables_look_like_functions():
     del init.extra
     assert not hasattr(init, "extra")
     assert init.__get__(None, int) is init
+
+
+def test_callables_are_collected():
+    function = _ferrax.tree_function("leaves")
+    function.itself = function
+    ref = weakref.ref(function)
+    assert function([1]) == [1]
+    del function
+    gc.collect()
+    assert ref() is None
+
+
+def test_callables_bind_when_they_are_methods():
+    method, function = errors.JAXTypeError.__dict__["__init__"], _ferrax.tree_function("leaves")
+    holder = type("Holder", (), {"method": method, "function": function})()
+    assert holder.method.__self__ is holder
+    assert holder.function is function
+    assert holder.function((1,)) == [1]

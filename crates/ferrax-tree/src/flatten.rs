@@ -101,7 +101,12 @@ fn walk<H: Host, V: Nodes<H>, L: FnMut(V), S: Structure<H>>(
     let (mark, arity) = (structure.mark(), children.len());
     structure.reserve(arity + 1);
     for child in children.drain(..) {
-        walk::<H, V, L, S>(cx, child, structure, leaves, depth - 1)?;
+        if child.is_container(cx)? {
+            walk::<H, V, L, S>(cx, child, structure, leaves, depth - 1)?;
+        } else {
+            structure.leaf();
+            leaves(child);
+        }
     }
     structure.close(mark, kind, arity);
     Ok(())

@@ -92,7 +92,7 @@ pub struct Builder<H: Host> {
 
 impl<H: Host> Default for Builder<H> {
     fn default() -> Self {
-        Builder { nodes: Vec::new(), data: Vec::new(), leaves: 0 }
+        Builder { nodes: Vec::with_capacity(8), data: Vec::new(), leaves: 0 }
     }
 }
 

@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{ffi, intern};
+use smallvec::SmallVec;
 
 use super::host::{Object, PyHost};
 use super::keys;
@@ -95,7 +96,7 @@ fn push_items(dict: &Bound<'_, PyDict>, keys: &mut Vec<Object>, values: &mut Chi
 enum Order {
     Sorted,
     /// The indices in sorted order.
-    Permuted(Vec<u32>),
+    Permuted(SmallVec<[u32; 8]>),
     Unknown,
 }
 
@@ -123,7 +124,7 @@ fn order_by<'a, K: Ord>(keys: &'a [Object], stand_in: impl Fn(&'a Object) -> Opt
     if sorted {
         return Some(Order::Sorted);
     }
-    let mut pairs = Vec::with_capacity(keys.len());
+    let mut pairs: SmallVec<[(K, u32); 8]> = SmallVec::with_capacity(keys.len());
     for (i, key) in keys.iter().enumerate() {
         pairs.push((stand_in(key)?, i as u32));
     }
@@ -132,7 +133,7 @@ fn order_by<'a, K: Ord>(keys: &'a [Object], stand_in: impl Fn(&'a Object) -> Opt
 }
 
 /// Puts at each place what is at the place that `order` names, in both slices.
-fn permute<A, B>(mut order: Vec<u32>, a: &mut [A], b: &mut [B]) {
+fn permute<A, B>(mut order: SmallVec<[u32; 8]>, a: &mut [A], b: &mut [B]) {
     for start in 0..order.len() {
         let mut place = start;
         loop {
@@ -405,6 +406,7 @@ impl Nodes<PyHost> for Py<PyAny> {
         Ok(children.len() == arity)
     }
 
+    #[inline]
     fn is_container(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(!matches!(shape(self.bind(py))?, Shape::Leaf))
     }
