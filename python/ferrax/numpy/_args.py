@@ -32,7 +32,7 @@ def is_arraylike(x: Any) -> bool:
 def require(name: str, *args: Any) -> None:
     """Raises TypeError unless every argument is an array or a scalar."""
     for position, x in enumerate(args):
-        if not (isinstance(x, _ARRAY_TYPES) or hasattr(x, "__jax_array__")):
+        if not is_arraylike(x):
             raise TypeError(
                 f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}."
                 + (" Convert it with jnp.asarray first." if isinstance(x, (list, tuple)) else "")

@@ -14,6 +14,7 @@ import numpy as np
 from ferrax import _core, lax
 from ferrax._core import asarray as _asarray
 from ferrax._core import is_tracer
+from ferrax._ferrax import KeyTy
 from ferrax.numpy._args import (
     Array,
     ArrayLike,
@@ -134,17 +135,12 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
     Array([ 1, -1], dtype=int32)
     """
     require("astype", x)
-    if is_prng_key_dtype(dtype):
+    if isinstance(dtype, KeyTy):
         return place(lax.convert_element_type(x, dtype), device)
     result = cast(x, user_dtype(dtype, np.float64))
     if copy and result is x and not is_tracer(result):
         result = _core.copy_array(result)
     return place(result, device)
-
-
-def is_prng_key_dtype(dtype: Any) -> bool:
-    """Whether `dtype` is that of typed random keys."""
-    return dtype is not None and not isinstance(dtype, (np.dtype, type, str)) and hasattr(dtype, "_impl")
 
 
 def _fill(name: str, shape: Any, value: Any, dtype: DTypeLike, device: Any, out_sharding: None) -> Array:
@@ -247,7 +243,7 @@ def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: A
     if dtype is None and isinstance(value, int) and _core.weak_type(a):
         python_type = {"i": int, "f": float, "c": complex}[dtype_kind(a.dtype)]
         return place(broadcast_to_shape(_asarray(python_type(value)), shape), device)
-    if dtype is None and is_prng_key_dtype(a.dtype):
+    if dtype is None and isinstance(a.dtype, KeyTy):
         return place(lax.full_like(a, value, shape=shape), device)
     return place(_filled(shape, value, a.dtype if dtype is None else dtype), device)
 
@@ -459,7 +455,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     Args:
       x: object with `__dlpack__` and `__dlpack_device__`.
       device: where to place the array.
-      copy: True for a copy, False to refuse one, None where none is needed.
+      copy: False to share the memory where that can be; otherwise the values are copied.
 
     Returns:
       Array of the shape and dtype of `x`.
@@ -468,6 +464,4 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     >>> jnp.from_dlpack(numpy.arange(3, dtype="int32"))
     Array([0, 1, 2], dtype=int32)
     """
-    from ferrax import dlpack
-
-    return place(dlpack.from_dlpack(x, copy=copy), device)
+    return place(_asarray(np.from_dlpack(x), copy=copy is not False), device)

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from ferrax import _core
+from ferrax.config import enable_x64
 
 DTypeLike = Any
 
@@ -36,8 +37,9 @@ _KIND_CLASSES = {
 
 
 def dtype_kind(dtype: np.dtype) -> str:
-    """One of "b", "i", "u", "f", "c", or NumPy's own letter for a dtype that arrays cannot have."""
-    return _EXTENDED_KINDS.get(dtype, dtype.kind)
+    """One of "b", "i", "u", "f", "c"; "K" for typed random keys, or NumPy's letter for what arrays cannot hold."""
+    kind = _EXTENDED_KINDS.get(dtype)
+    return getattr(dtype, "kind", "K") if kind is None else kind
 
 
 def is_inexact(dtype: np.dtype) -> bool:
@@ -116,8 +118,6 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     dtype(bfloat16)
     """
     operands = (d if isinstance(d, type) and d in (int, float, complex) else np.dtype(d) for d in (a, b))
-    from ferrax import enable_x64
-
     # The lattice itself, whatever widths arrays have now.
     with enable_x64(True):
         return np.dtype(_core.result_type(*operands))
