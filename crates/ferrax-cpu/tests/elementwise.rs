@@ -101,15 +101,8 @@ fn float_binary(op: BinaryOp, a: Scalar, b: Scalar) -> Scalar {
     Scalar::from_f64(a.dtype, v)
 }
 
-const FLOAT_OPS: [BinaryOp; 7] = [
-    BinaryOp::Add,
-    BinaryOp::Sub,
-    BinaryOp::Mul,
-    BinaryOp::Div,
-    BinaryOp::Rem,
-    BinaryOp::Max,
-    BinaryOp::Min,
-];
+const FLOAT_OPS: [BinaryOp; 7] =
+    [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Rem, BinaryOp::Max, BinaryOp::Min];
 
 /// Operands that are arrays, or scalars standing for every element.
 fn operands(rng: &mut Rng, d: DType, n: usize) -> (Array, Array) {
@@ -271,7 +264,8 @@ fn convert(s: Scalar, to: DType) -> Scalar {
     let narrow = to.is_float() && to.size() < 4;
     let direct = from == to || (from == DType::F64 && to.size() == 2);
     if narrow && !direct {
-        let single = if from.is_integer() { Scalar::from_f64(DType::F32, int(s) as f64) } else { s.convert(DType::F32) };
+        let single =
+            if from.is_integer() { Scalar::from_f64(DType::F32, int(s) as f64) } else { s.convert(DType::F32) };
         // Integers round once to f32: i128 to f64 is exact up to 2^53 only.
         let single = if from.is_integer() && from.bits() == 64 {
             Scalar { dtype: DType::F32, bits: (int(s) as f32).to_bits().into() }

@@ -135,7 +135,9 @@ fn complex_functions_satisfy_their_identities() {
     let x = Buffer::from_slice(&z).unwrap();
     let apply = |op, b: &Buffer| eager::unary(op, DType::C128, b, z.len()).unwrap();
     use UnaryOp::*;
-    for (inverse, function) in [(Log, Exp), (Asin, Sin), (Acos, Cos), (Atan, Tan), (Asinh, Sinh), (Acosh, Cosh), (Atanh, Tanh), (Log1p, Expm1)] {
+    for (inverse, function) in
+        [(Log, Exp), (Asin, Sin), (Acos, Cos), (Atan, Tan), (Asinh, Sinh), (Acosh, Cosh), (Atanh, Tanh), (Log1p, Expm1)]
+    {
         let back = apply(function, &apply(inverse, &x));
         for (z, w) in z.iter().zip(back.typed::<[f64; 2]>()) {
             let error = (z[0] - w[0]).hypot(z[1] - w[1]) / (1.0 + z[0].hypot(z[1]));
