@@ -20,6 +20,7 @@ from ferrax._api import clear_caches as clear_caches
 from ferrax._api import closure_convert as closure_convert
 from ferrax._api import copy_to_host_async as copy_to_host_async
 from ferrax._api import device_get as device_get
+from ferrax._api import effects_barrier as effects_barrier
 from ferrax._api import ensure_compile_time_eval as ensure_compile_time_eval
 from ferrax._api import eval_shape as eval_shape
 from ferrax._api import grad as grad

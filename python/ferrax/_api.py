@@ -25,6 +25,7 @@ __all__ = [
     "closure_convert",
     "copy_to_host_async",
     "device_get",
+    "effects_barrier",
     "ensure_compile_time_eval",
     "eval_shape",
     "grad",
@@ -727,6 +728,14 @@ def block_until_ready(x: Any) -> Any:
         if hasattr(leaf, "block_until_ready"):
             leaf.block_until_ready()
     return x
+
+
+def effects_barrier() -> None:
+    """Waits until the effects of every dispatched program are done; programs with effects run at once here.
+
+    >>> import ferrax as jax
+    >>> jax.effects_barrier()
+    """
 
 
 def copy_to_host_async(x: Any) -> Any:

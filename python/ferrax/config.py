@@ -39,6 +39,12 @@ _FLAGS: dict[str, tuple[str, bool]] = {
     "ferrax_no_retrace": ("no_retrace", False),
 }
 
+#: Flags that have a place but no effect yet.
+_NOT_YET = {
+    "ferrax_safe_where": "gradients of where are JAX's; guard the inner function with a where of its own",
+    "ferrax_no_retrace": "retraces are not counted against a jitted function yet; see cache_info()",
+}
+
 #: Settings kept here that change what a trace produces: value at the start, allowed values.
 _TRACED: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     "jax_default_matmul_precision": (None, (None, *_PRECISIONS)),
@@ -177,7 +183,10 @@ def _boolean(name: str, value: Any) -> bool:
 def _checked(name: str, value: Any) -> Any:
     """The value of a setting, converted and checked."""
     if name in _FLAGS:
-        return _boolean(name, value)
+        on = _boolean(name, value)
+        if on and name in _NOT_YET:
+            raise NotImplementedError(f"{name} is not implemented yet: {_NOT_YET[name]}")
+        return on
     allowed: tuple[Any, ...] | None = None
     if name in _TRACED:
         start, allowed = _TRACED[name]

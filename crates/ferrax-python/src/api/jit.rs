@@ -273,7 +273,7 @@ fn warn_unusable(py: Python<'_>, entry: &Entry) -> PyResult<()> {
         return Ok(());
     }
     let avals = entry.jaxpr.in_avals();
-    let texts: Vec<String> = unusable.iter().map(|&i| format!("ShapedArray({})", avals[i].long_text())).collect();
+    let texts: Vec<String> = unusable.iter().map(|&i| avals[i].long_text()).collect();
     let text = format!(
         "Some donated buffers were not usable: {}.\nEach needs a result of the same shape and dtype that is not taken.",
         texts.join(", ")
