@@ -190,12 +190,12 @@ proptest! {
                     let (a, b) = (element(&x, i[0]), element(&y, i[0]));
                     let order = if d.is_float() { a.to_f64().partial_cmp(&b.to_f64()) } else { Some(int(a).cmp(&int(b))) };
                     Scalar::from_bool(match op {
-                        CompareOp::Eq => order.is_some_and(|o| o.is_eq()),
-                        CompareOp::Ne => order.is_none_or(|o| o.is_ne()),
-                        CompareOp::Lt => order.is_some_and(|o| o.is_lt()),
-                        CompareOp::Le => order.is_some_and(|o| o.is_le()),
-                        CompareOp::Gt => order.is_some_and(|o| o.is_gt()),
-                        _ => order.is_some_and(|o| o.is_ge()),
+                        CompareOp::Eq => order.is_some_and(std::cmp::Ordering::is_eq),
+                        CompareOp::Ne => order.is_none_or(std::cmp::Ordering::is_ne),
+                        CompareOp::Lt => order.is_some_and(std::cmp::Ordering::is_lt),
+                        CompareOp::Le => order.is_some_and(std::cmp::Ordering::is_le),
+                        CompareOp::Gt => order.is_some_and(std::cmp::Ordering::is_gt),
+                        _ => order.is_some_and(std::cmp::Ordering::is_ge),
                     })
                 });
                 let got = node(&Kind::Compare(op), &[&x, &y], std::slice::from_ref(&want.ty));
