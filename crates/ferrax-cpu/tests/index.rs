@@ -245,11 +245,10 @@ proptest! {
             let v = rng.below(4) as f64;
             if d.is_integer() { Scalar::from_i64(d, v as i64) } else { Scalar::from_f64(d, v) }
         });
-        let ops = [ScatterOp::Set, ScatterOp::Add, ScatterOp::Sub, ScatterOp::Mul, ScatterOp::Min, ScatterOp::Max];
-        let op = ops[rng.below(if d.is_complex() { 4 } else { 6 })];
+        // Which of several overwrites of one element wins is not specified: `Set` has a test of its own below.
+        let ops = [ScatterOp::Add, ScatterOp::Sub, ScatterOp::Mul, ScatterOp::Min, ScatterOp::Max];
+        let op = ops[rng.below(if d.is_complex() { 3 } else { 5 })];
         let mode = mode(rng);
-        // Modes that clip make windows collide, and which of colliding overwrites wins is not specified.
-        let mode = if op == ScatterOp::Set { IndexMode::FillOrDrop } else { mode };
         let wide = if matches!(d, DType::F16 | DType::BF16) { DType::F32 } else { d };
         let mut want: Vec<Scalar> = x.data.iter().map(|s| s.convert(wide)).collect();
         for (i, &u) in updates.data.iter().enumerate() {
