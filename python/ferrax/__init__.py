@@ -59,6 +59,7 @@ from ferrax.config import allow_f16_reductions as allow_f16_reductions
 from ferrax.config import array_garbage_collection_guard as array_garbage_collection_guard
 from ferrax.config import check_tracer_leaks as check_tracer_leaks
 from ferrax.config import checking_leaks as checking_leaks
+from ferrax.config import check_where as check_where
 from ferrax.config import config as config
 from ferrax.config import debug_infs as debug_infs
 from ferrax.config import debug_key_reuse as debug_key_reuse

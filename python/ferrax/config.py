@@ -36,12 +36,12 @@ _FLAGS: dict[str, tuple[str, bool]] = {
     "jax_check_static_indices": ("check_indices", False),
     "ferrax_strict_numerics": ("strict_numerics", False),
     "ferrax_safe_where": ("safe_where", False),
+    "ferrax_check_where": ("check_where", False),
     "ferrax_no_retrace": ("no_retrace", False),
 }
 
 #: Flags that have a place but no effect yet.
 _NOT_YET = {
-    "ferrax_safe_where": "gradients of where are JAX's; guard the inner function with a where of its own",
     "ferrax_no_retrace": "retraces are not counted against a jitted function yet; see cache_info()",
 }
 
@@ -400,6 +400,7 @@ no_execution = State("jax_no_execution", True)
 allow_f16_reductions = State("jax_allow_f16_reductions", True)
 strict_numerics = State("ferrax_strict_numerics", True)
 safe_where = State("ferrax_safe_where", True)
+check_where = State("ferrax_check_where", True)
 no_retrace = State("ferrax_no_retrace", True)
 
 

@@ -41,6 +41,8 @@ flags! {
     StrictPromotion = 11;
     /// Out-of-range static indices raise.
     CheckIndices = 12;
+    /// Linearization warns of selections whose gradient may be NaN.
+    CheckWhere = 13;
 }
 
 static GLOBAL: AtomicU64 = AtomicU64::new(0);

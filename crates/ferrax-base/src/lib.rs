@@ -13,6 +13,7 @@ pub mod promotion;
 pub mod scalar;
 pub mod shape;
 pub mod source;
+pub mod warning;
 
 pub use aval::Aval;
 pub use buffer::Buffer;

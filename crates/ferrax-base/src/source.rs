@@ -3,6 +3,7 @@
 //! A [`Source`] is a token of two words that costs nothing to copy; a host (the Python binding) says how to
 //! take one and how to turn one into text. Text is made only when an error or a report is shown.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 
 /// A place in the user's program; the host knows what the numbers mean. Zero means unknown.
@@ -37,6 +38,33 @@ pub struct SourceHost {
 
 static HOST: OnceLock<SourceHost> = OnceLock::new();
 
+thread_local! {
+    /// Where the operation that is being done again was asked for.
+    static REPLAYED: Cell<Source> = const { Cell::new(Source { unit: 0, offset: 0 }) };
+}
+
+/// While a recorded program is gone through, its operations' own places stand for the present one; until dropped.
+pub struct Replay(Source);
+
+impl Replay {
+    /// Starts going through a program.
+    pub fn start() -> Replay {
+        Replay(REPLAYED.get())
+    }
+
+    /// Says where the operation that comes now was asked for; an unknown place is that of the program itself.
+    #[inline]
+    pub fn at(&self, source: Source) {
+        REPLAYED.set(if source.unit == 0 { self.0 } else { source });
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        REPLAYED.set(self.0);
+    }
+}
+
 /// Installs the host's way to take source tokens; the first call counts.
 pub fn set_host(host: SourceHost) {
     let _ = HOST.set(host);
@@ -46,6 +74,10 @@ impl Source {
     /// Where user code stands now; unknown when there is no host.
     #[inline]
     pub fn here() -> Source {
+        let replayed = REPLAYED.get();
+        if replayed.unit != 0 {
+            return replayed;
+        }
         HOST.get().map_or(Source::default(), |h| (h.capture)())
     }
 

@@ -113,11 +113,48 @@ pub struct Special<P: 'static> {
     pub eager: Option<fn(&OpRef, &P, &[Value]) -> Result<Values>>,
     /// Effects that forbid dropping or reordering.
     pub effects: Option<fn(&P) -> Effects>,
+    /// What reverse mode may conclude from elements of its cotangents that cannot matter.
+    pub role: Role<P>,
+    /// Whether its derivative is infinite or NaN somewhere on the border of its domain.
+    pub edge: bool,
+}
+
+/// How the cotangents that an operation pulls back depend on the ones it is given (see `ferrax-transform/src/live.rs`).
+#[derive(Debug)]
+pub enum Role<P: 'static> {
+    /// In a way that only its rule knows.
+    Opaque,
+    /// Element by element, each weighted by known operands.
+    Elementwise,
+    /// Sums of elements, each weighted by known operands; with weights of one no two of them cancel.
+    Weighted,
+    /// As `Weighted`, and each element goes to the one operand that was selected.
+    Selects,
+    /// As the program that it calls once.
+    Calls(fn(&P) -> JaxprRef),
+}
+
+/// [`Role`] without the parameters' type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum OpRole {
+    Opaque,
+    Elementwise,
+    Weighted,
+    Selects,
+    Calls(JaxprRef),
 }
 
 impl<P> Special<P> {
     /// No hooks: an ordinary primitive.
-    pub const NONE: Special<P> = Special { linearize: None, stage: None, eager: None, effects: None };
+    pub const NONE: Special<P> =
+        Special { linearize: None, stage: None, eager: None, effects: None, role: Role::Opaque, edge: false };
+    /// An ordinary linear primitive that works element by element.
+    pub const ELEMENTWISE: Special<P> = Special { role: Role::Elementwise, ..Special::NONE };
+    /// An ordinary linear primitive that moves and sums elements.
+    pub const WEIGHTED: Special<P> = Special { role: Role::Weighted, ..Special::NONE };
+    /// An elementwise primitive whose derivative is infinite or NaN somewhere on the border of its domain.
+    pub const EDGE: Special<P> = Special { edge: true, ..Special::ELEMENTWISE };
 }
 
 /// A primitive: every rule in its slot.
@@ -188,6 +225,8 @@ pub trait Op: Send + Sync + 'static {
     fn reference(&self, args: &[RefTensor], outs: &[Aval]) -> Result<Vec<RefTensor>>;
     fn stage(&self, this: &OpRef, args: &[Value]) -> Option<Result<(OpRef, Operands)>>;
     fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>>;
+    fn role(&self) -> OpRole;
+    fn edge(&self) -> bool;
 }
 
 /// A shared operation.
@@ -346,6 +385,16 @@ macro_rules! impl_op {
             fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>> {
                 self.def().special.eager.map(|f| f(this, self.p(), args))
             }
+            fn role(&self) -> OpRole {
+                match &self.def().special.role {
+                    Role::Opaque => OpRole::Opaque,
+                    Role::Elementwise => OpRole::Elementwise,
+                    Role::Weighted => OpRole::Weighted,
+                    Role::Selects => OpRole::Selects,
+                    Role::Calls(f) => OpRole::Calls(f(self.p())),
+                }
+            }
+            fn edge(&self) -> bool { self.def().special.edge }
         }
     };
 }

@@ -74,7 +74,12 @@ pub struct Tracer(Arc<Cell>);
 impl Tracer {
     /// A tracer of `trace`, created where user code stands now.
     pub fn new(trace: TraceRef, aval: Aval, payload: Payload) -> Tracer {
-        Tracer(Arc::new(Cell { trace, aval, payload, source: Source::here() }))
+        Tracer::at(trace, aval, payload, Source::here())
+    }
+
+    /// A tracer of `trace`, created at a known place.
+    pub fn at(trace: TraceRef, aval: Aval, payload: Payload, source: Source) -> Tracer {
+        Tracer(Arc::new(Cell { trace, aval, payload, source }))
     }
 
     /// Shape, dtype and weak type.

@@ -105,7 +105,7 @@ macro_rules! callback {
                 Ok(b.push_many(Kind::Host(p.callback.0.clone()), args, &types))
             }),
             reference: Slot::None("host code is opaque"),
-            special: Special { linearize: None, stage: None, eager: None, effects: Some($effects) },
+            special: Special { effects: Some($effects), ..Special::NONE },
         };
     };
 }

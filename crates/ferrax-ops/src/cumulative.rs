@@ -95,7 +95,7 @@ macro_rules! cumulative {
             reference: Slot::Rule(|p, args, outs| {
                 Ok(vec![cumulative_reference(ReduceOp::$kernel, p, &args[0], &outs[0])])
             }),
-            special: Special::NONE,
+            special: Special::WEIGHTED,
         };
 
         #[doc = $doc]

@@ -161,7 +161,7 @@ pub static DOT_GENERAL: Def<DotParams> = Def {
     stablehlo: Slot::None(LATER),
     kernel: Slot::Rule(|_, p, b, args, outs| Ok(smallvec![dot_kernel(p, b, args, &outs[0])])),
     reference: Slot::Rule(dot_reference),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 // ---- shape ---------------------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ pub static DYNAMIC_SLICE: Def<DynamicSliceParams> = Def {
             args[0].at(&at)
         })])
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 fn dynamic_slice_batch(
@@ -250,7 +250,7 @@ pub static DYNAMIC_UPDATE_SLICE: Def<()> = Def {
             if inside { update.at(&at) } else { x.at(i) }
         })])
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 fn dynamic_update_slice_batch(

@@ -24,6 +24,11 @@ pub mod slice;
 pub mod sort;
 pub mod window;
 
+/// Gives the transformations the operations they need of this crate; later calls do nothing.
+pub fn install() {
+    ferrax_transform::live::set_mark_ops(elementwise::select::MARK_OPS);
+}
+
 pub use cumulative::*;
 pub use elementwise::{binary::*, compare::*, convert::*, identity::*, select::*, special::*, unary::*};
 pub use ferrax_transform::structural::{

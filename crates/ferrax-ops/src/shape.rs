@@ -71,7 +71,7 @@ pub static RESHAPE: Def<Reshape> = Def {
     stablehlo: Slot::None(LATER),
     kernel: Slot::Rule(|_, p, b, args, _| Ok(smallvec![b.reshape(args[0], &p.new_sizes)])),
     reference: Slot::Rule(|_, args, outs| Ok(vec![RefTensor { aval: outs[0].clone(), data: args[0].data.clone() }])),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 /// To the operand's own shape: nothing. Of a reshape: one reshape. Of a broadcast scalar: the scalar broadcast.
@@ -140,7 +140,7 @@ pub static SQUEEZE: Def<Squeeze> = Def {
     stablehlo: Slot::None(LATER),
     kernel: Slot::Rule(|_, _, b, args, outs| Ok(smallvec![b.reshape(args[0], &outs[0].shape)])),
     reference: Slot::Rule(|_, args, outs| Ok(vec![RefTensor { aval: outs[0].clone(), data: args[0].data.clone() }])),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 /// The array without these axes of size one.
@@ -216,7 +216,7 @@ pub static REV: Def<Rev> = Def {
             args[0].at(&i.iter().enumerate().map(flip).collect::<Vec<_>>())
         })])
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 /// The array with the order of elements reversed along these axes.
@@ -279,7 +279,7 @@ pub static TILE: Def<Tile> = Def {
             x.at(&i.iter().zip(&x.aval.shape).map(|(i, n)| i % n).collect::<Vec<_>>())
         })])
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 /// The shape (copies, size, copies, size, …) and the axes of the copies.
@@ -352,7 +352,7 @@ pub static STACK: Def<Stack> = Def {
             args[which].at(&at)
         })])
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 /// Zeros in place of symbolic ones.
@@ -397,7 +397,7 @@ pub static UNSTACK: Def<Stack> = Def {
         };
         Ok(outs.iter().enumerate().map(slice).collect())
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 fn unstack_shape(p: &Stack, args: &[&Aval]) -> Result<Avals> {

@@ -95,7 +95,7 @@ pub static SLICE: Def<SliceParams> = Def {
             args[0].at(&at)
         })])
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 fn slice_shape(p: &SliceParams, args: &[&Aval]) -> Result<Avals> {
@@ -278,7 +278,7 @@ pub static SPLIT: Def<SplitParams> = Def {
         };
         Ok(outs.iter().map(part).collect())
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 /// Consecutive parts of the given sizes along an axis.
@@ -343,7 +343,7 @@ pub static CONCATENATE: Def<ConcatenateParams> = Def {
             args[part].at(&at)
         })])
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 fn concatenate_shape(p: &ConcatenateParams, args: &[&Aval]) -> Result<Avals> {
@@ -460,7 +460,7 @@ pub static PAD: Def<PadParams> = Def {
             x.at(&at)
         })])
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 fn print_config(config: &PadDims) -> String {

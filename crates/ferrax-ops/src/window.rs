@@ -180,7 +180,7 @@ macro_rules! window {
                 Ok(smallvec![b.push(kind, &[args[0], init], (&outs[0]).into())])
             }),
             reference: Slot::Rule(|p, args, outs| Ok(vec![window_reference(ReduceOp::$kernel, p, &args[0], &outs[0])])),
-            special: Special::NONE,
+            special: Special::WEIGHTED,
         };
 
         #[doc = $doc]

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use std::ffi::CString;
 
-const FLAGS: [(&str, Flag); 13] = [
+const FLAGS: [(&str, Flag); 14] = [
     ("x64", Flag::X64),
     ("disable_jit", Flag::DisableJit),
     ("debug_nans", Flag::DebugNans),
@@ -15,6 +15,7 @@ const FLAGS: [(&str, Flag); 13] = [
     ("check_tracer_leaks", Flag::CheckTracerLeaks),
     ("strict_numerics", Flag::StrictNumerics),
     ("safe_where", Flag::SafeWhere),
+    ("check_where", Flag::CheckWhere),
     ("no_retrace", Flag::NoRetrace),
     ("enable_custom_prng", Flag::EnableCustomPrng),
     ("rank_promotion_raise", Flag::RankPromotionRaise),
@@ -79,7 +80,7 @@ fn warn(text: &str) -> ferrax_base::Result<()> {
 
 /// Adds the functions of this file to the extension module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    ferrax::numpy::promote::set_warn(warn);
+    ferrax_base::warning::set_warn(warn);
     m.add_class::<Token>()?;
     m.add_function(wrap_pyfunction!(flag, m)?)?;
     m.add_function(wrap_pyfunction!(set_flag, m)?)?;

@@ -4,41 +4,87 @@
 
 use crate::eval::read;
 use crate::linearize::{Tape, TapeArg};
+use crate::live::{self, Marks};
 use crate::structural::add_any;
+use ferrax_base::source::Replay;
 use ferrax_base::{Result, error};
-use ferrax_ir::{Atom, Jaxpr, Tangents, TransposeArg, Value, bind};
+use ferrax_ir::{Atom, Eqn, Jaxpr, OpRef, Tangents, TransposeArg, Value, bind};
 use smallvec::SmallVec;
 
-/// Adds a cotangent to what has arrived so far.
-pub fn accumulate(slot: &mut Option<Value>, ct: Value) -> Result<()> {
-    *slot = Some(match slot.take() {
-        Some(old) => add_any(&old, &ct)?,
-        None => ct,
-    });
-    Ok(())
+/// The cotangents that have arrived at the variables of a linear program, with their marks under `safe_where`.
+pub struct Cotangents {
+    values: Vec<Option<Value>>,
+    live: Option<Vec<Option<Value>>>,
+}
+
+impl Cotangents {
+    /// None yet, for this many variables.
+    pub fn new(variables: usize) -> Self {
+        Cotangents { values: vec![None; variables], live: live::marking().then(|| vec![None; variables]) }
+    }
+
+    /// Adds a cotangent to what has arrived so far.
+    pub fn add(&mut self, var: usize, ct: Value, mark: Option<Value>) -> Result<()> {
+        if let Some(live) = &mut self.live {
+            live[var] = match &self.values[var] {
+                Some(_) => live::join(live[var].take(), mark)?,
+                None => mark,
+            };
+        }
+        let slot = &mut self.values[var];
+        *slot = Some(match slot.take() {
+            Some(old) => add_any(&old, &ct)?,
+            None => ct,
+        });
+        Ok(())
+    }
+
+    /// Takes what has arrived at a variable.
+    pub fn take(&mut self, var: usize) -> Option<Value> {
+        self.values[var].take()
+    }
+
+    /// Transposes an operation whose results are these variables; `None` when no cotangent has reached them.
+    fn pull(
+        &mut self,
+        op: &OpRef,
+        outputs: impl Iterator<Item = usize> + Clone,
+        args: impl FnOnce() -> Result<SmallVec<[TransposeArg; 3]>>,
+    ) -> Result<Option<(Tangents, Marks)>> {
+        let cts: SmallVec<[Option<Value>; 1]> = outputs.clone().map(|v| self.values[v].take()).collect();
+        if cts.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let args = args()?;
+        let (pulled, marks) = match &mut self.live {
+            None => (op.transpose(op, &cts, &args)?, Marks::new()),
+            Some(live) => {
+                let marks: Marks = outputs.map(|v| live[v].take()).collect();
+                live::pull(op, &cts, &marks, &args)?
+            }
+        };
+        check_count(op.name(), &pulled, args.len())?;
+        Ok(Some((pulled, marks)))
+    }
 }
 
 /// Pulls the cotangents in `env` (by tape variable) back to the tape's inputs, in place.
-pub fn backward_tape(tape: &Tape, env: &mut [Option<Value>]) -> Result<()> {
+pub fn backward_tape(tape: &Tape, env: &mut Cotangents) -> Result<()> {
+    let replay = Replay::start();
     for eqn in tape.eqns.iter().rev() {
-        let outs = eqn.first as usize..(eqn.first + eqn.results) as usize;
-        let cts: SmallVec<[Option<Value>; 1]> = env[outs].iter_mut().map(Option::take).collect();
-        if cts.iter().all(Option::is_none) {
-            continue;
-        }
-        let args: SmallVec<[TransposeArg; 3]> = eqn
-            .args
-            .iter()
-            .map(|a| match a {
+        replay.at(eqn.source);
+        let args = || {
+            let arg = |a: &TapeArg| match a {
                 TapeArg::Linear(v) => TransposeArg::Linear(tape.avals[v.0 as usize].clone()),
                 TapeArg::Known(v) => TransposeArg::Known(v.clone()),
-            })
-            .collect();
-        let pulled = eqn.op.transpose(&eqn.op, &cts, &args)?;
-        check_count(eqn.op.name(), &pulled, args.len())?;
-        for (a, ct) in eqn.args.iter().zip(pulled) {
+            };
+            Ok(eqn.args.iter().map(arg).collect())
+        };
+        let outs = eqn.first as usize..(eqn.first + eqn.results) as usize;
+        let Some((pulled, mut marks)) = env.pull(&eqn.op, outs, args)? else { continue };
+        for (i, (a, ct)) in eqn.args.iter().zip(pulled).enumerate() {
             if let (TapeArg::Linear(v), Some(ct)) = (a, ct) {
-                accumulate(&mut env[v.0 as usize], ct)?;
+                env.add(v.0 as usize, ct, marks.get_mut(i).and_then(Option::take))?;
             }
         }
     }
@@ -56,8 +102,55 @@ fn check_count(name: &str, got: &Tangents, want: usize) -> Result<()> {
 ///
 /// Operations that depend on known arguments alone are evaluated first.
 pub fn backward(jaxpr: &Jaxpr, args: &[TransposeArg], cotangents: &[Option<Value>]) -> Result<Vec<Option<Value>>> {
-    let n = jaxpr.avals.len();
-    let mut known: Vec<Option<Value>> = vec![None; n];
+    Ok(backward_marked(jaxpr, args, cotangents, &[])?.0)
+}
+
+/// [`backward`] of cotangents with marks (none at all: every element is live); gives the marks of what it pulls back.
+pub(crate) fn backward_marked(
+    jaxpr: &Jaxpr,
+    args: &[TransposeArg],
+    cotangents: &[Option<Value>],
+    marks: &[Option<Value>],
+) -> Result<(Vec<Option<Value>>, Vec<Option<Value>>)> {
+    let (known, linear) = evaluate_known(jaxpr, args)?;
+    let mut cts = Cotangents::new(jaxpr.avals.len());
+    for (i, (a, ct)) in jaxpr.outvars.iter().zip(cotangents).enumerate() {
+        if let (Atom::Var(v), Some(ct)) = (a, ct) {
+            cts.add(v.0 as usize, ct.clone(), marks.get(i).cloned().flatten())?;
+        }
+    }
+    let replay = Replay::start();
+    for eqn in linear.into_iter().rev() {
+        replay.at(eqn.source);
+        let args = || {
+            let arg = |a: &Atom| match a {
+                Atom::Var(v) if known[v.0 as usize].is_none() => Ok(TransposeArg::Linear(jaxpr.aval(*v).clone())),
+                other => read(&known, other).map(TransposeArg::Known),
+            };
+            eqn.inputs.iter().map(arg).collect()
+        };
+        let outs = eqn.outputs.iter().map(|v| v.0 as usize);
+        let Some((pulled, mut marks)) = cts.pull(&eqn.op, outs, args)? else { continue };
+        for (i, (a, ct)) in eqn.inputs.iter().zip(pulled).enumerate() {
+            if let (Atom::Var(v), Some(ct)) = (a, ct) {
+                cts.add(v.0 as usize, ct, marks.get_mut(i).and_then(Option::take))?;
+            }
+        }
+    }
+    let mut pulled = Vec::with_capacity(args.len());
+    let mut live = Vec::with_capacity(args.len());
+    for (v, a) in jaxpr.invars.iter().zip(args) {
+        let at = v.0 as usize;
+        pulled.push(if a.is_linear() { cts.take(at) } else { None });
+        live.push(cts.live.as_mut().and_then(|l| l[at].take()));
+    }
+    Ok((pulled, live))
+}
+
+/// The values of what depends on known arguments alone, and the other equations.
+#[allow(clippy::type_complexity)]
+fn evaluate_known<'j>(jaxpr: &'j Jaxpr, args: &[TransposeArg]) -> Result<(Vec<Option<Value>>, Vec<&'j Eqn>)> {
+    let mut known: Vec<Option<Value>> = vec![None; jaxpr.avals.len()];
     for (v, c) in jaxpr.constvars.iter().zip(&jaxpr.consts) {
         known[v.0 as usize] = Some(Value::Array(c.clone()));
     }
@@ -71,7 +164,9 @@ pub fn backward(jaxpr: &Jaxpr, args: &[TransposeArg], cotangents: &[Option<Value
         Atom::Var(v) => known[v.0 as usize].is_some(),
     };
     let mut linear = Vec::new();
+    let replay = Replay::start();
     for eqn in &jaxpr.eqns {
+        replay.at(eqn.source);
         if !eqn.inputs.iter().all(|a| is_known(&known, a)) {
             linear.push(eqn);
             continue;
@@ -81,32 +176,5 @@ pub fn backward(jaxpr: &Jaxpr, args: &[TransposeArg], cotangents: &[Option<Value
             known[v.0 as usize] = Some(out);
         }
     }
-    let mut cts: Vec<Option<Value>> = vec![None; n];
-    for (a, ct) in jaxpr.outvars.iter().zip(cotangents) {
-        if let (Atom::Var(v), Some(ct)) = (a, ct) {
-            accumulate(&mut cts[v.0 as usize], ct.clone())?;
-        }
-    }
-    for eqn in linear.into_iter().rev() {
-        let outs: SmallVec<[Option<Value>; 1]> = eqn.outputs.iter().map(|v| cts[v.0 as usize].take()).collect();
-        if outs.iter().all(Option::is_none) {
-            continue;
-        }
-        let args = eqn.inputs.iter().map(|a| match a {
-            Atom::Var(v) if known[v.0 as usize].is_none() => Ok(TransposeArg::Linear(jaxpr.aval(*v).clone())),
-            other => read(&known, other).map(TransposeArg::Known),
-        });
-        let args = args.collect::<Result<SmallVec<[TransposeArg; 3]>>>()?;
-        let pulled = eqn.op.transpose(&eqn.op, &outs, &args)?;
-        check_count(eqn.op.name(), &pulled, args.len())?;
-        for (a, ct) in eqn.inputs.iter().zip(pulled) {
-            if let (Atom::Var(v), Some(ct)) = (a, ct) {
-                accumulate(&mut cts[v.0 as usize], ct)?;
-            }
-        }
-    }
-    let take = |(v, a): (&ferrax_ir::Var, &TransposeArg)| {
-        if a.is_linear() { cts[v.0 as usize].take() } else { None }
-    };
-    Ok(jaxpr.invars.iter().zip(args).map(take).collect())
+    Ok((known, linear))
 }

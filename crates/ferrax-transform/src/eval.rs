@@ -1,5 +1,6 @@
 //! Evaluating a program by binding its operations one by one: how transformations run over a Jaxpr.
 
+use ferrax_base::source::Replay;
 use ferrax_base::{Result, error};
 use ferrax_ir::{Atom, Jaxpr, Value, bind};
 use smallvec::SmallVec;
@@ -15,7 +16,9 @@ pub fn eval_jaxpr(jaxpr: &Jaxpr, args: &[Value]) -> Result<Vec<Value>> {
         env[v.0 as usize] = Some(a.clone());
     }
     let mut inputs: SmallVec<[Value; 4]> = SmallVec::new();
+    let replay = Replay::start();
     for eqn in &jaxpr.eqns {
+        replay.at(eqn.source);
         inputs.clear();
         for a in &eqn.inputs {
             inputs.push(read(&env, a)?);

@@ -6,7 +6,9 @@
 //!
 //! Read next: [`crate::linearize`].
 
+use crate::where_check::WhereCheck;
 use ferrax_base::{Result, error};
+use ferrax_ir::op::OpRole;
 use ferrax_ir::{DebugInfo, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ pub struct JvpTrace {
     transform: &'static str,
     debug: DebugInfo,
     linearizing: bool,
+    check: Option<WhereCheck>,
 }
 
 impl Trace for JvpTrace {
@@ -41,9 +44,19 @@ impl Trace for JvpTrace {
         if tangents.iter().all(Option::is_none) {
             return bind(op, &primals);
         }
+        if self.check.is_some()
+            && let OpRole::Calls(jaxpr) = op.role()
+        {
+            // The check sees the values inside.
+            return Ok(crate::eval_jaxpr(&jaxpr, args)?.into());
+        }
         let (outs, tangents) =
             if self.linearizing { op.linearize(op, &primals, &tangents)? } else { op.jvp(op, &primals, &tangents)? };
-        Ok(outs.into_iter().zip(tangents).map(|(p, t)| join(this, p, t)).collect())
+        let outs: Values = outs.into_iter().zip(tangents).map(|(p, t)| join(this, p, t)).collect();
+        if let Some(check) = &self.check {
+            check.note(op, args, &outs)?;
+        }
+        Ok(outs)
     }
 
     fn transform(&self) -> &'static str {
@@ -65,7 +78,8 @@ impl Trace for JvpTrace {
 impl JvpTrace {
     /// A live trace; `linearizing` says that tangents are tape tracers.
     pub fn new(transform: &'static str, debug: DebugInfo, linearizing: bool) -> Arc<JvpTrace> {
-        Arc::new(JvpTrace { id: TraceId::fresh(), live: AtomicBool::new(true), transform, debug, linearizing })
+        let check = if linearizing { WhereCheck::when_asked() } else { None };
+        Arc::new(JvpTrace { id: TraceId::fresh(), live: AtomicBool::new(true), transform, debug, linearizing, check })
     }
 
     /// The primal and tangent of a value; values of other traces have none.
@@ -82,6 +96,9 @@ impl JvpTrace {
     /// Ends the trace: its tracers are leaks from now on.
     pub fn end(&self) {
         self.live.store(false, Relaxed);
+        if let Some(check) = &self.check {
+            check.clear();
+        }
     }
 }
 

@@ -6,8 +6,10 @@
 //!
 //! Read next: [`crate::backward`].
 
+use crate::backward::{Cotangents, backward_tape};
 use crate::jvp::{Ending, JvpTrace, join};
-use ferrax_base::{Aval, Result, error};
+use ferrax_base::source::Replay;
+use ferrax_base::{Aval, Result, Source, error};
 use ferrax_ir::{Atom, DebugInfo, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, Var, bind};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -33,6 +35,8 @@ pub struct TapeEqn {
     pub first: u32,
     /// Number of results.
     pub results: u32,
+    /// Where the user asked for it.
+    pub source: Source,
 }
 
 /// A linear program with the values it is linear around.
@@ -106,13 +110,14 @@ impl TapeTrace {
         let outs = op.abstract_eval(&refs)?;
         let args = args.iter().map(|a| self.var(a).map_or_else(|| TapeArg::Known(a.clone()), TapeArg::Linear));
         let args = args.collect();
+        let source = Source::here();
         let mut tape = self.lock();
         let first = tape.avals.len() as u32;
         tape.avals.extend(outs.iter().cloned());
-        tape.eqns.push(TapeEqn { op: op.clone(), args, first, results: outs.len() as u32 });
+        tape.eqns.push(TapeEqn { op: op.clone(), args, first, results: outs.len() as u32, source });
         drop(tape);
         let tracer = |(i, aval)| {
-            Value::Tracer(Tracer::new(this.clone(), aval, Payload::Staged(Atom::Var(Var(first + i as u32)))))
+            Value::Tracer(Tracer::at(this.clone(), aval, Payload::Staged(Atom::Var(Var(first + i as u32))), source))
         };
         Ok(outs.into_iter().enumerate().map(tracer).collect())
     }
@@ -197,7 +202,9 @@ impl Linearized {
                 env[v.0 as usize].clone_from(t);
             }
         }
+        let replay = Replay::start();
         for eqn in &self.tape.eqns {
+            replay.at(eqn.source);
             let linear = |a: &TapeArg| match a {
                 TapeArg::Linear(v) => Some(env[v.0 as usize].is_some()),
                 TapeArg::Known(_) => None,
@@ -227,13 +234,13 @@ impl Linearized {
         if cotangents.len() != self.out_vars.len() {
             return Err(error!(Internal, "{} cotangents for {} results", cotangents.len(), self.out_vars.len()));
         }
-        let mut env: Vec<Option<Value>> = vec![None; self.tape.avals.len()];
+        let mut env = Cotangents::new(self.tape.avals.len());
         for (var, ct) in self.out_vars.iter().zip(cotangents) {
             if let (Some(v), Some(ct)) = (var, ct) {
-                crate::backward::accumulate(&mut env[v.0 as usize], ct.clone())?;
+                env.add(v.0 as usize, ct.clone(), None)?;
             }
         }
-        crate::backward::backward_tape(&self.tape, &mut env)?;
-        Ok(self.in_vars.iter().map(|v| v.and_then(|v| env[v.0 as usize].take())).collect())
+        backward_tape(&self.tape, &mut env)?;
+        Ok(self.in_vars.iter().map(|v| v.and_then(|v| env.take(v.0 as usize))).collect())
     }
 }

@@ -11,6 +11,7 @@ use crate::jvp::jvp;
 use crate::linearize::{Linearized, TapeArg, linearize};
 use crate::staging::stage_closed;
 use crate::structural::instantiate;
+use ferrax_base::config::trace_key;
 use ferrax_base::{Aval, Result, Source};
 use ferrax_ir::op::BatchAxis;
 use ferrax_ir::{Atom, Eqn, Jaxpr, JaxprRef, TransposeArg, Value, Var};
@@ -194,7 +195,7 @@ fn tape_to_jaxpr(
             .collect();
         let outputs = (eqn.first..eqn.first + eqn.results).map(Var).collect();
         out.effects = out.effects.union(eqn.op.effects());
-        out.eqns.push(Eqn { op: eqn.op.clone(), inputs, outputs, source: Source::default() });
+        out.eqns.push(Eqn { op: eqn.op.clone(), inputs, outputs, source: eqn.source });
     }
     let mut by_use: Vec<(Var, usize)> = known.vars.iter().map(|(&id, &v)| (v, id)).collect();
     by_use.sort_unstable();
@@ -267,13 +268,14 @@ pub struct TransposedProgram {
     pub nonzero_out: Vec<bool>,
 }
 
-type TransposeKey = (JaxprRef, Vec<bool>, Vec<bool>, bool);
+/// Program, linear parameters, cotangents given, whether all are wanted, the settings in force.
+type TransposeKey = (JaxprRef, Vec<bool>, Vec<bool>, bool, u64);
 static TRANSPOSED: LazyLock<Memo<TransposeKey, TransposedProgram>> = LazyLock::new(Memo::new);
 
 /// Transposes a program in its `linear` parameters, for the `nonzero_ct` results; `all` instantiates zero cotangents.
 pub fn transpose_jaxpr(jaxpr: &JaxprRef, linear: &[bool], nonzero_ct: &[bool], all: bool) -> Result<TransposedProgram> {
-    let key = (jaxpr.clone(), linear.to_vec(), nonzero_ct.to_vec(), all);
-    TRANSPOSED.get_or(key, |(j, linear, nonzero_ct, all)| {
+    let key = (jaxpr.clone(), linear.to_vec(), nonzero_ct.to_vec(), all, trace_key());
+    TRANSPOSED.get_or(key, |(j, linear, nonzero_ct, all, _)| {
         let in_avals = j.in_avals();
         let known: Vec<bool> = linear.iter().map(|l| !l).collect();
         let mut avals = pick(&in_avals, &known);

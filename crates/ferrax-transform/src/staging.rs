@@ -161,7 +161,7 @@ fn record(s: &Staging, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Va
     state.jaxpr.effects = state.jaxpr.effects.union(op.effects());
     state.jaxpr.eqns.push(Eqn { op: op.clone(), inputs, outputs: outputs.clone(), source });
     drop(state);
-    let tracer = |(aval, var)| Value::Tracer(Tracer::new(this.clone(), aval, Payload::Staged(Atom::Var(var))));
+    let tracer = |(aval, var)| Value::Tracer(Tracer::at(this.clone(), aval, Payload::Staged(Atom::Var(var)), source));
     Ok(outs.into_iter().zip(outputs).map(tracer).collect())
 }
 

@@ -72,7 +72,7 @@ pub static ADD_ANY: Def<()> = Def {
         };
         Ok(vec![RefTensor::map(&outs[0], args, add)])
     }),
-    special: Special::NONE,
+    special: Special::ELEMENTWISE,
 };
 
 /// Sum of two cotangents of one type.
@@ -145,7 +145,7 @@ pub static BROADCAST_IN_DIM: Def<BroadcastInDim> = Def {
             x.at(&at)
         })])
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 fn broadcast_shape(p: &BroadcastInDim, args: &[&Aval]) -> Result<Avals> {
@@ -278,7 +278,7 @@ pub static TRANSPOSE: Def<Transpose> = Def {
             args[0].at(&at)
         })])
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 /// transpose(transpose(x)) is one transpose; an identity permutation is nothing. No bits change.
@@ -391,7 +391,7 @@ pub static REDUCE_SUM: Def<ReduceSum> = Def {
         };
         Ok(vec![RefTensor { aval: outs[0].clone(), data: sums.into_iter().map(finish).collect() }])
     }),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 /// The aval of a reduction over `axes`; errors on axes out of range or repeated.

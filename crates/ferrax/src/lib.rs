@@ -25,4 +25,5 @@ pub use function::{grad, jit, jvp, value_and_grad, vjp, vmap};
 /// Makes operations on concrete values run through this crate. Cheap, and needed once; later calls do nothing.
 pub fn init() {
     ferrax_ir::trace::set_evaluator(dispatch::evaluate);
+    ops::install();
 }

@@ -52,9 +52,8 @@ pub static COND: Def<Cond> = Def {
     }),
     special: Special {
         linearize: Some(cond_linearize),
-        stage: None,
-        eager: None,
         effects: Some(|p| p.branches.iter().fold(ferrax_ir::Effects::NONE, |e, j| e.union(j.effects))),
+        ..Special::NONE
     },
 };
 

@@ -62,7 +62,7 @@ pub static CUSTOM_JVP: Def<CustomJvp> = Def {
         Some(j) => eval_reference(j, args),
         None => Err(error!(Internal, "custom_jvp_call of {} was not recorded", p.name)),
     }),
-    special: Special { linearize: None, stage: Some(custom_jvp_stage), eager: Some(custom_jvp_eager), effects: None },
+    special: Special { stage: Some(custom_jvp_stage), eager: Some(custom_jvp_eager), ..Special::NONE },
 };
 
 /// Transposes a call of a program that is linear in some operands.

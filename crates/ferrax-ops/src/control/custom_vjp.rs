@@ -113,7 +113,7 @@ pub static CUSTOM_VJP: Def<CustomVjp> = Def {
             Some(j) => Ok(eval_jaxpr(j, args)?.into()),
             None => Ok(p.fun.0.call(args)?.into()),
         }),
-        effects: None,
+        ..Special::NONE
     },
 };
 

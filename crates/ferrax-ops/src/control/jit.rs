@@ -3,6 +3,7 @@
 use super::{batch_first, check_args, dims_of, eval_reference, mask, present, split_linear, spread};
 use ferrax_base::{Result, Scalar};
 use ferrax_ir::lower::lower_into;
+use ferrax_ir::op::Role;
 use ferrax_ir::{
     Def, JaxprRef, OpRef, Param, ParamValue, Params, Slot, Special, Tangents, TransposeArg, Value, Values, bind,
 };
@@ -70,7 +71,12 @@ pub static JIT: Def<Jit> = Def {
     stablehlo: Slot::None("later"),
     kernel: Slot::Rule(|_, p, b, args, _| inline_program(&p.jaxpr, b, args)),
     reference: Slot::Rule(|p, args, _| eval_reference(&p.jaxpr, args)),
-    special: Special { linearize: Some(jit_linearize), stage: None, eager: None, effects: Some(|p| p.jaxpr.effects) },
+    special: Special {
+        linearize: Some(jit_linearize),
+        effects: Some(|p| p.jaxpr.effects),
+        role: Role::Calls(|p| p.jaxpr.clone()),
+        ..Special::NONE
+    },
 };
 
 /// Optimizes a program and appends its operations to a graph, its constants as dense nodes.

@@ -6,6 +6,7 @@
 use super::jit::inline_program;
 use super::{batch_first, check_args, dims_of, eval_reference, mask, present, split_linear, spread};
 use ferrax_base::{Aval, Result};
+use ferrax_ir::op::Role;
 use ferrax_ir::{
     Atom, Def, Eqn, Jaxpr, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind,
 };
@@ -101,7 +102,12 @@ pub static REMAT: Def<Remat> = Def {
     stablehlo: Slot::None("later"),
     kernel: Slot::Rule(|_, p, b, args, _| inline_program(&p.jaxpr, b, args)),
     reference: Slot::Rule(|p, args, _| eval_reference(&p.jaxpr, args)),
-    special: Special { linearize: Some(remat_linearize), stage: None, eager: None, effects: Some(|p| p.jaxpr.effects) },
+    special: Special {
+        linearize: Some(remat_linearize),
+        effects: Some(|p| p.jaxpr.effects),
+        role: Role::Calls(|p| p.jaxpr.clone()),
+        ..Special::NONE
+    },
 };
 
 /// Calls a program under rematerialization.

@@ -56,7 +56,7 @@ pub static SCAN: Def<Scan> = Def {
         Ok(b.push_many(kind, args, &types))
     }),
     reference: Slot::Rule(scan_reference),
-    special: Special { linearize: Some(scan_linearize), stage: None, eager: None, effects: Some(|p| p.jaxpr.effects) },
+    special: Special { linearize: Some(scan_linearize), effects: Some(|p| p.jaxpr.effects), ..Special::NONE },
 };
 
 impl Scan {

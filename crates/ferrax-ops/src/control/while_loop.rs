@@ -80,9 +80,8 @@ pub static WHILE: Def<While> = Def {
                  start/stop values. Try using lax.scan, or using fori_loop with static start/stop."
             ))
         }),
-        stage: None,
-        eager: None,
         effects: Some(|p| p.cond_jaxpr.effects.union(p.body_jaxpr.effects)),
+        ..Special::NONE
     },
 };
 

@@ -29,6 +29,15 @@ macro_rules! binary {
         $NAME:ident, $fun:ident, $name:literal, $accept:ident, $kernel:ident, $doc:literal,
         jvp: $jvp:expr, transpose: $transpose:expr, simplify: $simplify:expr, reference: $reference:expr $(,)?
     ) => {
+        $crate::elementwise::binary::binary!(
+            $NAME, $fun, $name, $accept, $kernel, $doc,
+            jvp: $jvp, transpose: $transpose, simplify: $simplify, reference: $reference, special: ELEMENTWISE
+        );
+    };
+    (
+        $NAME:ident, $fun:ident, $name:literal, $accept:ident, $kernel:ident, $doc:literal,
+        jvp: $jvp:expr, transpose: $transpose:expr, simplify: $simplify:expr, reference: $reference:expr, special: $special:ident $(,)?
+    ) => {
         #[doc = $doc]
         pub static $NAME: ferrax_ir::Def<()> = ferrax_ir::Def {
             name: $name,
@@ -44,7 +53,7 @@ macro_rules! binary {
                 Ok(smallvec::smallvec![b.binary(ferrax_loops::BinaryOp::$kernel, args[0], args[1])])
             }),
             reference: ferrax_ir::Slot::Rule($reference),
-            special: ferrax_ir::Special::NONE,
+            special: ferrax_ir::Special::$special,
         };
 
         #[doc = $doc]
@@ -210,6 +219,7 @@ binary!(
         real: |x, y| x / y,
         complex: |x, y| x / y
     ),
+    special: EDGE,
 );
 
 binary!(
@@ -312,7 +322,7 @@ pub static POW: Def<()> = Def {
         let args = crate::common::aligned_reference(args, &outs[0].shape);
         Ok(vec![RefTensor::map(&outs[0], &args, |r| F.apply(dtype, r[0], r[1].convert(dtype)))])
     }),
-    special: Special::NONE,
+    special: Special::EDGE,
 };
 
 /// d(x**y)/dx = y x**(y-1), which is zero where an integer exponent is.
@@ -347,6 +357,7 @@ binary!(
         let log = w.log();
         z(log.im, -log.re)
     }),
+    special: EDGE,
 );
 
 fn squared_norm(x: &Value, y: &Value) -> Result<Value> {
@@ -432,7 +443,7 @@ pub static COMPLEX: Def<()> = Def {
         let f = |r: &[Scalar]| Scalar::from_complex(outs[0].dtype, r[0].to_f64(), r[1].to_f64());
         Ok(vec![RefTensor::map(&outs[0], &args, f)])
     }),
-    special: Special::NONE,
+    special: Special::ELEMENTWISE,
 };
 
 /// Elementwise complex number with this real and imaginary part.

@@ -54,7 +54,7 @@ pub static CONVERT_ELEMENT_TYPE: Def<ConvertElementType> = Def {
     stablehlo: Slot::None(LATER),
     kernel: Slot::Rule(|_, p, b, args, _| Ok(smallvec![b.convert(args[0], p.new_dtype)])),
     reference: Slot::Rule(|p, args, outs| Ok(vec![RefTensor::map(&outs[0], args, |r| r[0].convert(p.new_dtype))])),
-    special: Special::NONE,
+    special: Special::ELEMENTWISE,
 };
 
 /// Number of bits of the significand of a float, or of the magnitude of an integer, that a dtype holds exactly.
@@ -258,7 +258,7 @@ pub static REDUCE_PRECISION: Def<ReducePrecision> = Def {
     reference: Slot::Rule(|p, args, outs| {
         Ok(vec![RefTensor::map(&outs[0], args, |r| reduced_precision(r[0], p.exponent_bits, p.mantissa_bits))])
     }),
-    special: Special::NONE,
+    special: Special::ELEMENTWISE,
 };
 
 /// Exponent and significand bits of a float dtype.

@@ -23,7 +23,7 @@ pub static COPY: Def<()> = Def {
     stablehlo: Slot::None(LATER),
     kernel: Slot::Rule(|_, (), b, args, outs| Ok(smallvec![b.push(Kind::Reshape, args, (&outs[0]).into())])),
     reference: Slot::Rule(|(), args, _| Ok(vec![args[0].clone()])),
-    special: Special::NONE,
+    special: Special::ELEMENTWISE,
 };
 
 /// A copy of an array that shares no memory with it.
@@ -86,7 +86,7 @@ pub static OPTIMIZATION_BARRIER: Def<()> = Def {
         Ok(b.push_many(Kind::Barrier, args, &types))
     }),
     reference: Slot::Rule(|(), args, _| Ok(args.to_vec())),
-    special: Special { eager: Some(|_, (), args| Ok(args.iter().cloned().collect())), ..Special::NONE },
+    special: Special { eager: Some(|_, (), args| Ok(args.iter().cloned().collect())), ..Special::WEIGHTED },
 };
 
 /// The operands, across which the compiler moves, merges and fuses nothing.

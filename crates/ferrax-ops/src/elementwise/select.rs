@@ -3,18 +3,20 @@
 //! Operands have one shape; what chooses (`which`, `min`, `max`) may be a scalar. Read next: `convert.rs`.
 
 use crate::common::{
-    Accept, LATER, NO_REWRITE, NOT_LINEAR, check_operand, check_same_dtypes, constant_int, one, same_shape_batch,
-    stretch, sum_tangents, zeros_like,
+    Accept, LATER, NO_REWRITE, NOT_LINEAR, check_operand, check_same_dtypes, constant, constant_int, full_like, one,
+    same_shape_batch, stretch, sum_tangents, zeros_like,
 };
-use crate::elementwise::binary::{MAX, MIN, bitwise_and};
-use crate::elementwise::compare::{eq, gt, lt};
+use crate::elementwise::binary::{MAX, MIN, bitwise_and, bitwise_or};
+use crate::elementwise::compare::{eq, gt, lt, ne};
+use crate::elementwise::convert::convert_element_type;
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, Result, Scalar, bail};
-use ferrax_ir::op::Rewriter;
+use ferrax_ir::op::{Rewriter, Role};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{Atom, Avals, Def, Op, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values};
 use ferrax_loops::Kind;
+use ferrax_transform::live::MarkOps;
 use ferrax_transform::structural::zeros;
 use smallvec::{SmallVec, smallvec};
 
@@ -47,7 +49,7 @@ pub static SELECT_N: Def<()> = Def {
         let f = |r: &[Scalar]| r[1 + crate::numbers::integer(r[0]).clamp(0, cases - 1) as usize];
         Ok(vec![RefTensor::map(&outs[0], args, f)])
     }),
-    special: Special::NONE,
+    special: Special { role: Role::Selects, ..Special::NONE },
 };
 
 fn select_shape(args: &[&Aval]) -> Result<Avals> {
@@ -119,6 +121,14 @@ pub fn select_n(which: &Value, cases: &[Value]) -> Result<Value> {
 pub fn select(pred: &Value, on_true: &Value, on_false: &Value) -> Result<Value> {
     bind1(&SELECT_N.op(), &[pred.clone(), on_false.clone(), on_true.clone()])
 }
+
+/// What `safe_where` needs of this crate: see `ferrax_transform::live`.
+pub(crate) const MARK_OPS: MarkOps = MarkOps {
+    keep: |live, value, elsewhere| select(live, value, &full_like(value, elsewhere)?),
+    ones: convert_element_type,
+    nonzero: |x| ne(x, &constant(x, 0.0)),
+    either: bitwise_or,
+};
 
 // ---- clamp ---------------------------------------------------------------------------------------------------------
 

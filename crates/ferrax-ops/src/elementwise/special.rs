@@ -42,6 +42,7 @@ unary!(
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
     reference: reals!(erf_inv_of),
+    special: EDGE,
 );
 
 /// Newton's iteration from Winitzki's estimate.
@@ -68,6 +69,7 @@ unary!(
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
     reference: reals!(libm::lgamma),
+    special: EDGE,
 );
 
 unary!(
@@ -76,6 +78,7 @@ unary!(
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
     reference: reals!(digamma_of),
+    special: EDGE,
 );
 
 /// Reflection for negative numbers, recurrence up to 12, then the asymptotic series (6.3.18).

@@ -28,6 +28,15 @@ macro_rules! unary {
         $NAME:ident, $fun:ident, $name:literal, $accept:ident, $kernel:ident, $doc:literal,
         jvp: $jvp:expr, transpose: $transpose:expr, simplify: $simplify:expr, reference: $reference:expr $(,)?
     ) => {
+        $crate::elementwise::unary::unary!(
+            $NAME, $fun, $name, $accept, $kernel, $doc,
+            jvp: $jvp, transpose: $transpose, simplify: $simplify, reference: $reference, special: ELEMENTWISE
+        );
+    };
+    (
+        $NAME:ident, $fun:ident, $name:literal, $accept:ident, $kernel:ident, $doc:literal,
+        jvp: $jvp:expr, transpose: $transpose:expr, simplify: $simplify:expr, reference: $reference:expr, special: $special:ident $(,)?
+    ) => {
         #[doc = $doc]
         pub static $NAME: ferrax_ir::Def<()> = ferrax_ir::Def {
             name: $name,
@@ -45,7 +54,7 @@ macro_rules! unary {
                 const F: $crate::numbers::Unary = $reference;
                 F.map(args, &outs[0])
             }),
-            special: ferrax_ir::Special::NONE,
+            special: ferrax_ir::Special::$special,
         };
 
         #[doc = $doc]
@@ -222,6 +231,7 @@ unary!(
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::Rule(log_simplify),
     reference: inexact!(f64::ln, Complex::log),
+    special: EDGE,
 );
 
 /// log(exp x) = x and log(sqrt x) = log(x)/2 for reals; both change bits, so `strict` leaves them out.
@@ -261,6 +271,7 @@ unary!(
     reference: inexact!(f64::ln_1p, |x| {
         z(0.5 * (x.re * (2.0 + x.re) + x.im * x.im).ln_1p(), x.im.atan2(1.0 + x.re))
     }),
+    special: EDGE,
 );
 
 unary!(
@@ -316,6 +327,7 @@ unary!(
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
     reference: inexact!(f64::asin, Complex::asin),
+    special: EDGE,
 );
 
 unary!(
@@ -324,6 +336,7 @@ unary!(
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
     reference: inexact!(f64::acos, Complex::acos),
+    special: EDGE,
 );
 
 unary!(
@@ -364,6 +377,7 @@ unary!(
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
     reference: inexact!(f64::acosh, Complex::acosh),
+    special: EDGE,
 );
 
 unary!(
@@ -375,6 +389,7 @@ unary!(
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
     reference: inexact!(f64::atanh, Complex::atanh),
+    special: EDGE,
 );
 
 // ---- roots and powers ----------------------------------------------------------------------------------------------
@@ -385,6 +400,7 @@ unary!(
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
     reference: inexact!(f64::sqrt, Complex::sqrt),
+    special: EDGE,
 );
 
 unary!(
@@ -393,6 +409,7 @@ unary!(
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
     reference: inexact!(|x| 1.0 / x.sqrt(), |x| z(1.0, 0.0) / x.sqrt()),
+    special: EDGE,
 );
 
 unary!(
@@ -401,6 +418,7 @@ unary!(
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
     reference: reals!(f64::cbrt),
+    special: EDGE,
 );
 
 /// x * x.
@@ -557,7 +575,7 @@ macro_rules! part {
                 let f: fn(Scalar) -> f64 = $f;
                 Ok(vec![RefTensor::map(&outs[0], args, |r| Scalar::from_f64(outs[0].dtype, f(r[0])))])
             }),
-            special: Special::NONE,
+            special: Special::ELEMENTWISE,
         };
 
         #[doc = $doc]
@@ -622,7 +640,7 @@ pub static CONJ: Def<Conj> = Def {
         let f = |r: &[Scalar]| Scalar::from_complex(outs[0].dtype, r[0].to_f64(), imag(r[0]));
         Ok(vec![RefTensor::map(&outs[0], args, f)])
     }),
-    special: Special::NONE,
+    special: Special::ELEMENTWISE,
 };
 
 /// Elementwise complex conjugate; reals become complex.

@@ -102,7 +102,7 @@ pub static GATHER: Def<GatherParams> = Def {
         Ok(smallvec![b.push(kind, args, Type::from(&outs[0]))])
     }),
     reference: Slot::Rule(gather_reference),
-    special: Special::NONE,
+    special: Special::WEIGHTED,
 };
 
 fn strictly_increasing(dims: &[usize]) -> bool {

@@ -146,7 +146,7 @@ macro_rules! scatters {
                 Ok(smallvec![b.push(kind, args, Type::from(&outs[0]))])
             }),
             reference: Slot::Rule(scatter_reference),
-            special: Special::NONE,
+            special: Special::WEIGHTED,
         };
     )*};
 }

@@ -7,7 +7,6 @@ use ferrax_base::{DType, Result, bail, promotion};
 use ferrax_ir::Value;
 use ferrax_ops::common::with_unit_axes;
 use ferrax_ops::convert_weak;
-use std::sync::OnceLock;
 
 /// How operands are converted before a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,16 +106,6 @@ pub fn dtypes(rule: Rule, values: &mut [Value]) -> Result<()> {
     Ok(())
 }
 
-/// A place for the host to show a warning.
-pub type Warn = fn(&str) -> Result<()>;
-
-static WARN: OnceLock<Warn> = OnceLock::new();
-
-/// Says how warnings are shown; the first call counts.
-pub fn set_warn(f: Warn) {
-    let _ = WARN.set(f);
-}
-
 /// Operands that are no scalars brought to one rank by leading axes of size one.
 pub fn ranks(name: &str, values: &mut [Value]) -> Result<()> {
     let rank = values.iter().map(Value::rank).max().unwrap_or(0);
@@ -149,5 +138,5 @@ fn implicit_ranks(name: &str, values: &[Value]) -> Result<()> {
         "Following NumPy automatic rank promotion for {name} on shapes {shapes}. Set the \
          jax_numpy_rank_promotion config option to 'allow' to disable this warning."
     );
-    WARN.get().map_or(Ok(()), |warn| warn(&text))
+    ferrax_base::warning::warn(&text)
 }
