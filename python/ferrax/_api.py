@@ -119,11 +119,14 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
+    donate: str = "may",
 ) -> Any:
     """Compiles a function: it is traced once per signature of its arguments, then runs as one program.
 
     The signature of a call is the tree structure of the arguments, the shape, dtype and weak type of every leaf, and
-    the values of the static arguments. Without `fun`, returns a decorator.
+    the values of the static arguments. Jitting the same function object again, with the same options, finds the
+    programs it has. Programs are dropped with the function, and when all programs of the process pass a limit in
+    bytes. Without `fun`, returns a decorator.
 
     Args:
       fun: function of arrays, or of pytrees of arrays, that is free of side effects.
@@ -132,19 +135,23 @@ def jit(
       static_argnums: positions of arguments that are compile-time constants. They must be hashable.
       static_argnames: names of such arguments. Numbers and names complete each other through the signature.
       donate_argnums: positions of arguments whose memory the results may take over.
-      donate_argnames: names of such arguments; they are donated when passed by keyword, too.
+      donate_argnames: names of such arguments; they are donated when passed by keyword, too. A path such as
+        ``"state['params']"`` or ``"state.opt[0]"`` donates what lies at and below it.
       keep_unused: accepted for compatibility: unused arguments cost nothing.
       device: accepted for compatibility; computation follows the data.
       backend: accepted for compatibility.
       inline: whether the program is copied into programs that call it.
       compiler_options: accepted for compatibility.
+      donate: ``"may"`` warns once of donated arguments whose memory no result can use; ``"must"`` makes each call
+        an error, with the reason, in which a donated argument's memory cannot be taken.
 
     Returns:
-      A function with `fun`'s signature, and the methods `lower`, `trace`, `eval_shape` and `clear_cache`.
+      A function with `fun`'s signature, and the methods `lower`, `trace`, `eval_shape`, `cache_info` and `clear_cache`.
 
     Raises:
       TypeError: an argument is neither static nor a pytree of arrays.
-      ValueError: a static argument is not hashable, or was mutated after the function was traced.
+      ValueError: a static argument is not hashable, or was mutated after the function was traced; or an argument that
+        must be donated cannot be.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> @jax.jit
@@ -167,9 +174,12 @@ def jit(
             backend=backend,
             inline=inline,
             compiler_options=compiler_options,
+            donate=donate,
         )
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun!r}")
+    if donate not in ("may", "must"):
+        raise ValueError(f"donate must be 'may' or 'must', got {donate!r}")
     if in_shardings is not None or out_shardings is not None:
         raise NotImplementedError("jit with in_shardings or out_shardings is not implemented yet")
     if inspect.isgeneratorfunction(fun):
@@ -177,10 +187,11 @@ def jit(
     statics = _resolve(
         fun, _indices(static_argnums, "static_argnums"), _names(static_argnames, "static_argnames"), "static"
     )
-    donated = _resolve(
-        fun, _indices(donate_argnums, "donate_argnums"), _names(donate_argnames, "donate_argnames"), "donate"
-    )
-    return _ferrax.jit(fun, *statics, *donated, inline)
+    names = _names(donate_argnames, "donate_argnames")
+    paths = [n for n in names if not n.isidentifier()]
+    names = [n for n in names if n.isidentifier()]
+    numbers, names = _resolve(fun, _indices(donate_argnums, "donate_argnums"), names, "donate")
+    return _ferrax.jit(fun, *statics, numbers, names + paths, donate == "must", inline)
 
 
 def grad(

@@ -15,11 +15,21 @@ from ferrax._api import ShapeDtypeStruct
 
 
 class CacheInfo(NamedTuple):
-    """Counters of a jitted function's cache."""
+    """Counters of a jitted function's programs.
+
+    All that `jit` makes of one function object with one set of options share programs and counters.
+
+    Args:
+      hits: calls that found their program.
+      misses: calls that traced.
+      currsize: programs kept.
+      bytes: memory they take, about.
+    """
 
     hits: int
     misses: int
     currsize: int
+    bytes: int
 
 
 class ArgInfo(NamedTuple):
@@ -216,7 +226,7 @@ def _eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _cache_info(self: Any) -> CacheInfo:
-    """Counters: calls that found their program, calls that traced, programs kept."""
+    """Counters: calls that found their program, calls that traced, programs kept and their bytes."""
     return CacheInfo(*_ferrax.jit_cache_info(self))
 
 

@@ -38,11 +38,9 @@ _FLAGS: dict[str, tuple[str, bool]] = {
     "ferrax_safe_where": ("safe_where", False),
     "ferrax_check_where": ("check_where", False),
     "ferrax_no_retrace": ("no_retrace", False),
-}
-
-#: Flags that have a place but no effect yet.
-_NOT_YET = {
-    "ferrax_no_retrace": "retraces are not counted against a jitted function yet; see cache_info()",
+    "jax_explain_cache_misses": ("explain_cache_misses", False),
+    "jax_log_compiles": ("log_compiles", False),
+    "jax_no_tracing": ("no_tracing", False),
 }
 
 #: Settings kept here that change what a trace produces: value at the start, allowed values.
@@ -62,8 +60,6 @@ _PLAIN: dict[str, Any] = {
     "jax_platform_name": "",
     "jax_enable_checks": False,
     "jax_debug_key_reuse": False,
-    "jax_log_compiles": False,
-    "jax_explain_cache_misses": False,
     "jax_log_checkpoint_residuals": False,
     "jax_distributed_debug": False,
     "jax_legacy_prng_key": "allow",
@@ -77,7 +73,6 @@ _PLAIN: dict[str, Any] = {
     "jax_transfer_guard_device_to_host": None,
     "jax_array_garbage_collection_guard": None,
     "jax_thread_guard": False,
-    "jax_no_tracing": False,
     "jax_no_execution": False,
     "jax_debug_log_modules": "",
     "jax_logging_level": "NOTSET",
@@ -169,6 +164,14 @@ def _settings_number(read: Callable[[str], Any]) -> int:
 _settings_number(lambda name: _values[name])
 
 
+def _number_differences(was: int, now: int) -> list[tuple[str, str, str]]:
+    """Name, old value and new value of the traced settings that differ between two numbers."""
+    with _lock:
+        keys = {number: key for key, number in _numbers.items()}
+    rows = zip(_TRACED, keys[was], keys[now], strict=True)
+    return [(name, repr(old), repr(new)) for name, old, new in rows if old != new]
+
+
 def _boolean(name: str, value: Any) -> bool:
     if isinstance(value, str):
         lowered = value.lower()
@@ -183,10 +186,7 @@ def _boolean(name: str, value: Any) -> bool:
 def _checked(name: str, value: Any) -> Any:
     """The value of a setting, converted and checked."""
     if name in _FLAGS:
-        on = _boolean(name, value)
-        if on and name in _NOT_YET:
-            raise NotImplementedError(f"{name} is not implemented yet: {_NOT_YET[name]}")
-        return on
+        return _boolean(name, value)
     allowed: tuple[Any, ...] | None = None
     if name in _TRACED:
         start, allowed = _TRACED[name]

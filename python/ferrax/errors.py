@@ -34,6 +34,9 @@ from ferrax._ferrax import (
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
 )
 from ferrax._ferrax import (
+    RetraceError as RetraceError,
+)
+from ferrax._ferrax import (
     TracerArrayConversionError as TracerArrayConversionError,
 )
 from ferrax._ferrax import (
@@ -56,6 +59,7 @@ __all__ = [
     "JaxprTypeError",
     "KeyReuseError",
     "NonConcreteBooleanIndexError",
+    "RetraceError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
@@ -183,6 +187,18 @@ _DOCS = {
 
     >>> import ferrax
     >>> issubclass(ferrax.errors.JaxprTypeError, TypeError)
+    True
+    """,
+    RetraceError: """A function was traced again inside ``with ferrax.no_retrace():``.
+
+    The text names what changed since the last time: the dtype, shape or structure of an argument, a static value, a
+    setting, or the function object itself.
+
+    Args:
+      message: the text.
+
+    >>> import ferrax
+    >>> issubclass(ferrax.errors.RetraceError, RuntimeError)
     True
     """,
     InconclusiveDimensionOperation: """A comparison of symbolic dimensions that holds for some sizes and not for others.

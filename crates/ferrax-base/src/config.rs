@@ -43,6 +43,12 @@ flags! {
     CheckIndices = 12;
     /// Linearization warns of selections whose gradient may be NaN.
     CheckWhere = 13;
+    /// Calls of jitted functions that had to be traced are explained on the log.
+    ExplainCacheMisses = 14;
+    /// Compilations are told on the log.
+    LogCompiles = 15;
+    /// Tracing for `jit` raises.
+    NoTracing = 16;
 }
 
 static GLOBAL: AtomicU64 = AtomicU64::new(0);
@@ -62,12 +68,20 @@ pub fn bits() -> u64 {
 /// Everything that changes what tracing produces; part of every trace cache's key.
 #[inline]
 pub fn trace_key() -> u64 {
-    const IRRELEVANT: u64 = 1 << Flag::CheckTracerLeaks as u64 | 1 << Flag::NoRetrace as u64;
+    const IRRELEVANT: u64 = 1 << Flag::NoRetrace as u64
+        | 1 << Flag::ExplainCacheMisses as u64
+        | 1 << Flag::LogCompiles as u64
+        | 1 << Flag::NoTracing as u64;
     bits() & !IRRELEVANT
 }
 
 /// Where the number of the host's settings starts in the bits.
 const HOST: u32 = 32;
+
+/// The number of the host's settings in a [`trace_key`].
+pub fn host_number(key: u64) -> u32 {
+    (key >> HOST) as u32
+}
 
 /// Sets the process-wide number that stands for the host's own settings; it is part of [`trace_key`].
 pub fn set_host(number: u32) {

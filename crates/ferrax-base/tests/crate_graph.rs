@@ -22,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (LOOPS, &[BASE]),
     (CPU, &[BASE, LOOPS]),
     (IR, &[BASE, LOOPS]),
-    (TRANSFORM, &[BASE, LOOPS, IR]),
+    (TRANSFORM, &[BASE, CACHE, LOOPS, IR]),
     (OPS, &[BASE, LOOPS, IR, TRANSFORM]),
     (FERRAX, &[BASE, TREE, CACHE, LOOPS, CPU, IR, TRANSFORM, OPS]),
     ("ferrax-python", &[BASE, TREE, CACHE, LOOPS, CPU, IR, TRANSFORM, OPS, FERRAX]),

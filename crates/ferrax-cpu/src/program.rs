@@ -188,12 +188,13 @@ impl Program {
         }
         let mut ins: SmallVec<[*mut u8; 16]> = SmallVec::with_capacity(args.len());
         let mut private: SmallVec<[(u32, Buffer); 2]> = SmallVec::new();
+        let takes = self.outputs.iter().any(|o| matches!(o, OutputPlace::Param(_)));
         for (j, arg) in args.iter_mut().enumerate() {
             let bytes = graph.types[j].bytes();
             if arg.buffer()?.len() < bytes {
                 bail!(Internal, "argument {j} has {} bytes instead of {bytes}", arg.buffer()?.len());
             }
-            let moved = self.written[j] || self.outputs.contains(&OutputPlace::Param(j as u32));
+            let moved = self.written[j] || (takes && self.outputs.contains(&OutputPlace::Param(j as u32)));
             if !moved {
                 ins.push(arg.buffer()?.as_ptr().cast_mut());
                 continue;

@@ -184,6 +184,19 @@ impl Array {
         unsafe { (*self.0.buffer.get()).take() }
     }
 
+    /// Why [`Array::donate`] would give nothing now; `None` when it would give the buffer.
+    pub fn why_not_donated(&self) -> Option<&'static str> {
+        let state = self.0.state.load(Ordering::Acquire);
+        if state & DELETED != 0 {
+            return Some("it was deleted or donated before");
+        }
+        if state != 0 {
+            return Some("somebody else sees its memory, such as a NumPy view");
+        }
+        let pin = self.pin().ok()?;
+        (!pin.is_owned()).then_some("its memory belongs to somebody else, such as a NumPy array")
+    }
+
     /// Whether two handles are the same array.
     pub fn ptr_eq(&self, other: &Array) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

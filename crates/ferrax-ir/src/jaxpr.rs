@@ -167,6 +167,17 @@ impl Jaxpr {
         Var(self.avals.len() as u32 - 1)
     }
 
+    /// Bytes that the program and its compiled form take, about: a bound from above for typical programs.
+    pub fn bytes(&self) -> usize {
+        const EQUATION: usize = 1100;
+        const VARIABLE: usize = 160;
+        const PROGRAM: usize = 3000;
+        let own = PROGRAM + self.eqns.len() * EQUATION + self.avals.len() * VARIABLE;
+        let constants: usize = self.consts.iter().map(|c| c.aval().bytes()).sum();
+        let inner: usize = self.eqns.iter().flat_map(|e| e.op.subjaxprs()).map(|j| j.bytes()).sum();
+        own + constants + inner
+    }
+
     /// A hash of the structure, kept after the first call.
     pub fn structural_hash(&self) -> u64 {
         *self.hash.get_or_init(|| {

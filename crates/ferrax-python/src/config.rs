@@ -7,7 +7,8 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use std::ffi::CString;
 
-const FLAGS: [(&str, Flag); 14] = [
+/// The flags by the names that `config.py` uses.
+pub const FLAGS: [(&str, Flag); 17] = [
     ("x64", Flag::X64),
     ("disable_jit", Flag::DisableJit),
     ("debug_nans", Flag::DebugNans),
@@ -22,6 +23,9 @@ const FLAGS: [(&str, Flag); 14] = [
     ("rank_promotion_warn", Flag::RankPromotionWarn),
     ("strict_promotion", Flag::StrictPromotion),
     ("check_indices", Flag::CheckIndices),
+    ("explain_cache_misses", Flag::ExplainCacheMisses),
+    ("log_compiles", Flag::LogCompiles),
+    ("no_tracing", Flag::NoTracing),
 ];
 
 fn find(name: &str) -> PyResult<Flag> {

@@ -58,6 +58,8 @@ pub enum Class {
     JaxprType,
     /// `InconclusiveDimensionOperation(Exception)`
     InconclusiveDimension,
+    /// `RetraceError(RuntimeError)`
+    Retrace,
 }
 
 /// How a class's base is found.
@@ -67,7 +69,7 @@ enum Base {
 }
 
 /// One row per class, in the order of [`Class`]: name, base, and how its arguments become its text.
-const TABLE: [(&str, Base, Option<Text>); 13] = [
+const TABLE: [(&str, Base, Option<Text>); 14] = [
     ("JAXTypeError", Base::Builtin(builtin::<PyTypeError>), Some(Text::Message)),
     ("JAXIndexError", Base::Builtin(builtin::<PyIndexError>), Some(Text::Message)),
     ("ConcretizationTypeError", Base::Own(Class::JaxType), Some(Text::Concretization)),
@@ -81,6 +83,7 @@ const TABLE: [(&str, Base, Option<Text>); 13] = [
     ("InternalError", Base::Builtin(builtin::<PyRuntimeError>), Some(Text::Bug)),
     ("JaxprTypeError", Base::Builtin(builtin::<PyTypeError>), None),
     ("InconclusiveDimensionOperation", Base::Builtin(builtin::<PyException>), None),
+    ("RetraceError", Base::Builtin(builtin::<PyRuntimeError>), None),
 ];
 
 fn builtin<T: PyTypeInfo>(py: Python<'_>) -> Bound<'_, PyType> {

@@ -13,51 +13,42 @@ use crate::staging::stage_closed;
 use crate::structural::instantiate;
 use ferrax_base::config::trace_key;
 use ferrax_base::{Aval, Result, Source};
+use ferrax_cache::Cache;
 use ferrax_ir::op::BatchAxis;
 use ferrax_ir::{Atom, Eqn, Jaxpr, JaxprRef, TransposeArg, Value, Var};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
-use std::sync::{LazyLock, Mutex};
+use std::sync::LazyLock;
 
-/// A bounded table from a question about a program to its answer.
-struct Memo<K, V>(Mutex<FxHashMap<K, V>>);
+/// A table from a question about a program to its answer, bounded in bytes.
+struct Memo<K, V>(Cache<K, V>);
 
-const MEMO_LIMIT: usize = 4096;
+/// Bytes that each of the tables keeps at most.
+const LIMIT: usize = 64 << 20;
 
-impl<K: Hash + Eq, V: Clone> Memo<K, V> {
+/// What a table holds.
+trait Answer: Clone {
+    /// Bytes that the programs take, about.
+    fn bytes(&self) -> usize;
+}
+
+impl<K: Hash + Eq, V: Answer> Memo<K, V> {
     fn new() -> Self {
-        Memo(Mutex::default())
+        Memo(Cache::new(LIMIT))
     }
 
     fn get_or(&self, key: K, make: impl FnOnce(&K) -> Result<V>) -> Result<V> {
-        let lock = || self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(v) = lock().get(&key) {
-            return Ok(v.clone());
-        }
-        let v = make(&key)?;
-        let mut table = lock();
-        if table.len() >= MEMO_LIMIT {
-            table.clear();
-        }
-        table.insert(key, v.clone());
-        Ok(v)
-    }
-}
-
-trait Clear: Send + Sync {
-    fn clear(&self);
-}
-
-impl<K: Send, V: Send> Clear for Memo<K, V> {
-    fn clear(&self) {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
+        let make = |k: &K| make(k).map(|v| (v.clone(), v.bytes()));
+        Ok(self.0.get_or_insert(key, None, make)?.value.clone())
     }
 }
 
 /// Forgets every cached transformation.
 pub fn clear_caches() {
-    let all: [&dyn Clear; 4] = [&*JVPS, &*LINEARIZED, &*TRANSPOSED, &*BATCHED];
-    all.iter().for_each(|m| m.clear());
+    JVPS.0.clear();
+    LINEARIZED.0.clear();
+    TRANSPOSED.0.clear();
+    BATCHED.0.clear();
 }
 
 fn pick<T: Clone>(items: &[T], mask: &[bool]) -> Vec<T> {
@@ -84,6 +75,12 @@ pub struct JvpProgram {
     pub jaxpr: JaxprRef,
     /// Which results carry a tangent.
     pub nonzero_out: Vec<bool>,
+}
+
+impl Answer for JvpProgram {
+    fn bytes(&self) -> usize {
+        self.jaxpr.bytes()
+    }
 }
 
 type JvpKey = (JaxprRef, Vec<bool>, Vec<bool>);
@@ -124,6 +121,12 @@ pub struct LinearProgram {
     pub residuals: usize,
     /// Which results carry a tangent.
     pub nonzero_out: Vec<bool>,
+}
+
+impl Answer for LinearProgram {
+    fn bytes(&self) -> usize {
+        self.known.bytes() + self.linear.bytes()
+    }
 }
 
 static LINEARIZED: LazyLock<Memo<JvpKey, LinearProgram>> = LazyLock::new(Memo::new);
@@ -268,6 +271,12 @@ pub struct TransposedProgram {
     pub nonzero_out: Vec<bool>,
 }
 
+impl Answer for TransposedProgram {
+    fn bytes(&self) -> usize {
+        self.jaxpr.bytes()
+    }
+}
+
 /// Program, linear parameters, cotangents given, whether all are wanted, the settings in force.
 type TransposeKey = (JaxprRef, Vec<bool>, Vec<bool>, bool, u64);
 static TRANSPOSED: LazyLock<Memo<TransposeKey, TransposedProgram>> = LazyLock::new(Memo::new);
@@ -326,6 +335,12 @@ pub struct BatchedProgram {
     pub jaxpr: JaxprRef,
     /// Which results are batched.
     pub batched_out: Vec<bool>,
+}
+
+impl Answer for BatchedProgram {
+    fn bytes(&self) -> usize {
+        self.jaxpr.bytes()
+    }
 }
 
 type BatchKey = (JaxprRef, BatchAxis, Vec<bool>, Vec<bool>);

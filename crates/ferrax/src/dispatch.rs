@@ -5,28 +5,50 @@
 //!
 //! Read next: `executable.rs` for whole programs.
 
-use crate::cache::Cache;
 use crate::device::{self, Placement};
 use crate::{debug, direct};
 use ferrax_base::{Aval, Buffer, Result, Shape, error};
+use ferrax_cache::{Cache, Entry, cache::hash_of};
 use ferrax_cpu::{Arg, Program};
 use ferrax_ir::array::Pin;
 use ferrax_ir::lower::lower_op;
 use ferrax_ir::{Array, Avals, Lit, OpRef, Value, Values};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-/// The program of one operation on operands of one list of types.
-struct OpProgram {
+/// An operation on operands of one list of types.
+struct OpKey {
+    hash: u64,
     op: OpRef,
     args: SmallVec<[Aval; 3]>,
+}
+
+impl Hash for OpKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
+}
+
+impl PartialEq for OpKey {
+    fn eq(&self, o: &OpKey) -> bool {
+        self.op == o.op && self.args == o.args
+    }
+}
+
+impl Eq for OpKey {}
+
+/// The program of one operation.
+struct OpProgram {
     outs: Avals,
     program: Program,
 }
 
+/// Bytes of programs of single operations that are kept.
+const LIMIT: usize = 32 << 20;
+
 /// Programs by operation and operand types.
-static OP_PROGRAMS: Cache<OpProgram> = Cache::new(4096);
+static OP_PROGRAMS: LazyLock<Cache<OpKey, OpProgram>> = LazyLock::new(|| Cache::new(LIMIT));
 
 /// Runs an operation on concrete values.
 pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
@@ -38,25 +60,25 @@ pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
     }
     let placement = device::place(args, |i| format!("operand {i} of {}", op.name()))?;
     let compiled = op_program(op, args)?;
-    let results = run(&compiled, args, placement)?;
+    let results = run(&compiled.value, args, placement)?;
     if debug::checking() {
         debug::check(op, args, &results)?;
     }
     Ok(results)
 }
 
-fn op_program(op: &OpRef, args: &[Value]) -> Result<Arc<OpProgram>> {
+fn op_program(op: &OpRef, args: &[Value]) -> Result<Arc<Entry<OpKey, OpProgram>>> {
     let mut hasher = rustc_hash::FxHasher::default();
     op.hash(&mut hasher);
     for a in args {
         (a.dtype(), a.shape(), a.weak()).hash(&mut hasher);
     }
     let hash = hasher.finish();
-    let same = |p: &OpProgram| {
+    let same = |k: &OpKey| {
         let types = |(a, v): (&Aval, &Value)| a.dtype == v.dtype() && a.weak == v.weak() && *a.shape == *v.shape();
-        p.op == *op && p.args.len() == args.len() && p.args.iter().zip(args).all(types)
+        k.op == *op && k.args.len() == args.len() && k.args.iter().zip(args).all(types)
     };
-    if let Some(found) = OP_PROGRAMS.get(hash, same) {
+    if let Some(found) = OP_PROGRAMS.get_hashed(hash_of(&hash), same) {
         return Ok(found);
     }
     let avals: SmallVec<[Aval; 3]> = args.iter().map(Value::aval).collect();
@@ -64,9 +86,9 @@ fn op_program(op: &OpRef, args: &[Value]) -> Result<Arc<OpProgram>> {
     let outs = op.abstract_eval(&refs)?;
     let program = Program::compile(Arc::new(lower_op(op, &refs, &outs)?))?;
     drop(refs);
-    let made = Arc::new(OpProgram { op: op.clone(), args: avals, outs, program });
-    OP_PROGRAMS.put(hash, made.clone());
-    Ok(made)
+    let inner: usize = op.subjaxprs().iter().map(|j| j.bytes()).sum();
+    let bytes = size_of::<Entry<OpKey, OpProgram>>() + 2000 + inner;
+    Ok(OP_PROGRAMS.insert(OpKey { hash, op: op.clone(), args: avals }, OpProgram { outs, program }, bytes, None))
 }
 
 /// Borrows operands' buffers for a run; constants get buffers of their own.

@@ -3,19 +3,17 @@
 //! Donated arguments whose memory the program can use are taken ([`Array::donate`]); all others stay valid, as in
 //! JAX. Memory that somebody else can see (a NumPy view) is never taken.
 
-use crate::cache::Cache;
 use crate::device::{self, Placement};
 use crate::{debug, dispatch};
-use ferrax_base::{Aval, Result, error};
+use ferrax_base::{Aval, Result, bail, error};
+use ferrax_cache::Cache;
 use ferrax_cpu::{Arg, Program};
 use ferrax_ir::lower::lower;
 use ferrax_ir::{Array, Atom, JaxprRef, Value, Values};
 use ferrax_loops::Graph;
 use ferrax_transform::passes::optimize;
-use rustc_hash::FxHasher;
 use smallvec::SmallVec;
-use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 /// A compiled program for one set of donated arguments.
 struct Variant {
@@ -40,20 +38,19 @@ pub struct Executable {
     taker: Arc<str>,
 }
 
+/// Bytes of executables kept for operations that run programs eagerly (a `scan` outside `jit`).
+const LIMIT: usize = 64 << 20;
+
 /// Executables by program.
-static EXECUTABLES: Cache<Executable> = Cache::new(1024);
+static EXECUTABLES: LazyLock<Cache<JaxprRef, Arc<Executable>>> = LazyLock::new(|| Cache::new(LIMIT));
 
 /// The executable of a program; equal programs share one.
 pub fn executable(jaxpr: &JaxprRef) -> Result<Arc<Executable>> {
-    let mut hasher = FxHasher::default();
-    jaxpr.hash(&mut hasher);
-    let hash = hasher.finish();
-    if let Some(found) = EXECUTABLES.get(hash, |e| e.jaxpr == *jaxpr) {
-        return Ok(found);
+    if let Some(found) = EXECUTABLES.get(jaxpr) {
+        return Ok(found.value.clone());
     }
     let made = Arc::new(Executable::new(jaxpr)?);
-    EXECUTABLES.put(hash, made.clone());
-    Ok(made)
+    Ok(EXECUTABLES.insert(jaxpr.clone(), made, jaxpr.bytes(), None).value.clone())
 }
 
 /// Forgets every executable; those in use live on.
@@ -134,6 +131,28 @@ impl Executable {
             let unused = v.donated.iter().zip(&v.reusable).enumerate().filter(|(_, (d, r))| **d && !**r);
             Ok(unused.map(|(i, _)| i).collect())
         })
+    }
+
+    /// Errors when an argument that is to be donated cannot be: with the reason.
+    pub fn check_donations(&self, args: &[Value], donate: &[bool]) -> Result<()> {
+        let unusable = self.unusable_donations(donate)?;
+        for (i, arg) in args.iter().enumerate().filter(|(i, _)| donate.get(*i) == Some(&true)) {
+            let why = if unusable.contains(&i) {
+                "no result of the same shape and dtype is left to take its memory".to_owned()
+            } else {
+                let Value::Array(a) = arg else {
+                    bail!(Value, "{} cannot be donated: a Python number has no memory", self.describe(i));
+                };
+                let twice = args.iter().enumerate().any(|(j, o)| j != i && matches!(o, Value::Array(o) if o.ptr_eq(a)));
+                match a.why_not_donated() {
+                    Some(why) => why.to_owned(),
+                    None if twice => "the same array is passed twice".to_owned(),
+                    None => continue,
+                }
+            };
+            bail!(Value, "{} of {} cannot be donated: {why}", self.describe(i), arg.aval().long_text());
+        }
+        Ok(())
     }
 
     /// Runs the program on one concrete value per parameter. `donate[i]` says that the memory of argument i may be

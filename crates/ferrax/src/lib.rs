@@ -6,7 +6,6 @@
 //! Read next: [`dispatch`] for how one operation runs, [`executable`] for programs, [`device`] for placement,
 //! [`function`] for transformations of closures.
 
-pub mod cache;
 pub mod debug;
 pub mod device;
 pub mod direct;

@@ -3,9 +3,9 @@
 //! Values that a traced function closed over are its program's leading parameters; they are passed here, so
 //! facade code never sees them.
 
-use super::function::{from_value, to_value};
 use super::jaxpr::PyJaxpr;
 use crate::errors::IntoPyResult;
+use crate::value::{from_value, to_value};
 use ferrax_ir::{JaxprRef, OpRef, Value};
 use ferrax_ops::control::cond::cond;
 use ferrax_ops::control::remat::{Policy, PolicyRef, Remat, remat};

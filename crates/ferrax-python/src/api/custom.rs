@@ -1,8 +1,8 @@
 //! Binding custom derivatives and callbacks from facade code, which hands over functions of flat lists.
 
 use super::function::rust;
-use super::function::{abstract_value, from_value, to_value};
 use crate::errors::IntoPyResult;
+use crate::value::{abstract_value, from_value, to_value};
 use ferrax_base::{Buffer, Result, error};
 use ferrax_ir::{Array, Aval, Value};
 use ferrax_loops::{HostCall, HostRef};

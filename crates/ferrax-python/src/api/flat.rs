@@ -1,11 +1,11 @@
 //! Tracing for facade code: a function of trees to a program, and linear transposition.
 
 use super::function::{FlatCall, Function, Leaves, build};
-use super::function::{abstract_value, from_value, to_value};
 use super::jaxpr::PyJaxpr;
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::tree::PyTreeDef;
+use crate::value::{abstract_value, from_value, to_value};
 use ferrax_ir::{Aval, TransposeArg, Value};
 use ferrax_transform::stage;
 use ferrax_transform::structural::instantiate;
@@ -114,6 +114,9 @@ impl EagerScope {
 #[pyfunction]
 fn clear_caches() {
     ferrax_transform::programs::clear_caches();
+    ferrax::executable::clear_cache();
+    ferrax::dispatch::clear_cache();
+    super::jit_cache::clear();
 }
 
 /// Adds the functions.

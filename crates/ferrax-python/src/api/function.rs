@@ -5,62 +5,19 @@
 //! result apart.
 
 use super::trees;
-use crate::array::PyArray;
-use crate::aval::ShapedArray;
 use crate::errors::{IntoPyResult, carry};
 use crate::fastcall::Args;
 pub use crate::tree::Leaves;
 use crate::tree::{self, TreeDef};
-use crate::value::{PyValue, to_py};
+use crate::value::{from_value, to_value};
 use ferrax_base::Result;
-use ferrax_ir::{Aval, DebugInfo, Value};
+use ferrax_ir::{DebugInfo, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// The value of a Python object; errors when it is no array or number.
-#[inline]
-pub fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
-    Ok(object.extract::<PyValue>()?.0)
-}
-
-/// A value as a Python object.
-#[inline]
-pub fn from_value(py: Python<'_>, v: Value) -> PyResult<Py<PyAny>> {
-    Ok(to_py(py, v)?.unbind())
-}
-
-/// The value of an array object or Python number; `None` for anything that needs a closer look.
-#[inline]
-pub fn quick_value(object: &Bound<'_, PyAny>) -> Option<Value> {
-    if let Ok(a) = object.cast::<PyArray>() {
-        return Some(a.get().value.clone());
-    }
-    crate::value::python_number(object).ok().flatten().map(Value::Lit)
-}
-
-/// The aval of an array, a number, or anything with a shape and a dtype (`ShapeDtypeStruct`).
-pub fn abstract_value(object: &Bound<'_, PyAny>) -> PyResult<Aval> {
-    if let Ok(a) = object.cast::<ShapedArray>() {
-        return Ok(a.get().0.clone());
-    }
-    if let Some(v) = crate::value::value_of(object)? {
-        return Ok(v.aval());
-    }
-    let py = object.py();
-    let (Some(shape), Some(dtype)) =
-        (object.getattr_opt(intern!(py, "shape"))?, object.getattr_opt(intern!(py, "dtype"))?)
-    else {
-        return Err(crate::value::not_an_array(object));
-    };
-    let weak = object.getattr_opt(intern!(py, "weak_type"))?.is_some_and(|w| w.is_truthy().unwrap_or(false));
-    let dims: SmallVec<[usize; 4]> = shape.try_iter()?.map(|d| d?.extract()).collect::<PyResult<_>>()?;
-    let dtype = crate::dtypes::parse(&dtype, "eval_shape")?.canonical(py, None)?;
-    Ok(Aval { shape: dims, dtype, weak })
-}
 
 /// A Python function and its names.
 pub struct Function {
@@ -85,10 +42,64 @@ impl Function {
 
     /// The debug info of a call whose arguments have this structure.
     pub fn debug_for(&self, py: Python<'_>, tree: &TreeDef, statics: &[usize]) -> DebugInfo {
-        let fun = self.fun.clone_ref(py);
-        let (tree, statics) = (tree.clone(), statics.to_vec());
-        let names = move || Python::attach(|py| arg_names(fun.bind(py), &tree, &statics).unwrap_or_default());
+        let params = ParamNames::of(self.fun.bind(py), statics);
+        let tree = tree.clone();
+        let names = move || Python::attach(|py| trees::argument_names(py, &tree, &params).unwrap_or_default());
         DebugInfo { arg_names: Some(Arc::new(names)), ..self.debug.clone() }
+    }
+}
+
+/// Where the names of a function's parameters are found, when they are asked for. The code object knows them, and does not
+/// keep the function alive.
+pub struct ParamNames {
+    code: Option<Py<PyAny>>,
+    /// Leading parameters that calls do not give: `self` of a bound method.
+    skip: usize,
+    /// Positions of static arguments.
+    statics: Vec<usize>,
+}
+
+impl ParamNames {
+    /// Of a callable, some of whose positional arguments are static.
+    pub fn of(fun: &Bound<'_, PyAny>, statics: &[usize]) -> ParamNames {
+        let py = fun.py();
+        let code = unwrapped(fun).getattr_opt(intern!(py, "__code__")).ok().flatten();
+        let bound = fun.getattr_opt(intern!(py, "__self__")).ok().flatten().is_some();
+        let skip = usize::from(bound && code.is_some());
+        ParamNames { code: code.map(Bound::unbind), skip, statics: statics.to_vec() }
+    }
+
+    /// The positional parameters, and the name of the one that takes the rest.
+    fn all(&self, py: Python<'_>) -> (Vec<String>, String) {
+        const TAKES_REST: u32 = 4;
+        let names = |code: &Py<PyAny>| {
+            let code = code.bind(py);
+            let number = |name| code.getattr(name)?.extract::<u32>();
+            let mut names: Vec<String> = code.getattr(intern!(py, "co_varnames"))?.extract()?;
+            let count = number("co_argcount")? as usize;
+            let rest = count + number("co_kwonlyargcount")? as usize;
+            let rest = if number("co_flags")? & TAKES_REST != 0 { names.get(rest).cloned() } else { None };
+            names.truncate(count);
+            names.drain(..self.skip.min(count));
+            Ok::<_, PyErr>((names, rest.unwrap_or_else(|| "args".to_owned())))
+        };
+        self.code.as_ref().and_then(|code| names(code).ok()).unwrap_or_else(|| (Vec::new(), "args".to_owned()))
+    }
+
+    /// The name of a positional argument.
+    pub fn name(&self, py: Python<'_>, position: usize) -> String {
+        let (names, rest) = self.all(py);
+        names.get(position).cloned().unwrap_or_else(|| format!("{rest}[{}]", position - names.len()))
+    }
+
+    /// The names of `count` positional arguments that are traced.
+    pub fn traced(&self, py: Python<'_>, count: usize) -> Vec<String> {
+        let (names, rest) = self.all(py);
+        (0..)
+            .filter(|i| !self.statics.contains(i))
+            .take(count)
+            .map(|i| names.get(i).cloned().unwrap_or_else(|| format!("{rest}[{}]", i - names.len())))
+            .collect()
     }
 }
 
@@ -129,25 +140,6 @@ fn debug_info(fun: &Bound<'_, PyAny>) -> DebugInfo {
         Some(Arc::from(format!("{file}:{line}")))
     });
     DebugInfo { name: name.into(), place, arg_names: None }
-}
-
-/// Names of the flat arguments: parameter names with the paths inside them.
-fn arg_names(fun: &Bound<'_, PyAny>, tree: &TreeDef, statics: &[usize]) -> PyResult<Vec<String>> {
-    let py = fun.py();
-    let inner = unwrapped(fun);
-    let code = inner.getattr(intern!(py, "__code__")).ok();
-    let params: Vec<String> = code
-        .and_then(|c| c.getattr(intern!(py, "co_varnames")).ok())
-        .and_then(|v| v.extract().ok())
-        .unwrap_or_default();
-    let method = fun.getattr_opt(intern!(py, "__self__"))?.is_some() && !params.is_empty();
-    let params = if method { &params[1..] } else { &params[..] };
-    let dynamic: Vec<String> = (0..)
-        .filter(|i| !statics.contains(i))
-        .take(64)
-        .map(|i| params.get(i).cloned().unwrap_or_else(|| format!("args[{i}]")))
-        .collect();
-    trees::argument_names(py, tree, &dynamic)
 }
 
 /// One call's arguments: flat leaves and the structure of `(args, kwargs)`.

@@ -3,11 +3,11 @@
 //! Nothing is staged: outside `jit` the function sees concrete values.
 
 use super::function::{FlatCall, Function, Leaves, args_tuple, flatten_result, kwargs_dict, rust, wrap_names};
-use super::function::{from_value, to_value};
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
+use crate::value::{from_value, to_value};
 use ferrax_base::{DType, Scalar};
 use ferrax_ir::{Aval, Lit, Value};
 use ferrax_transform::linearize;

@@ -1,9 +1,9 @@
 //! Programs as Python objects: `ClosedJaxpr`, its equations and variables, for inspection and printing.
 
-use super::function::from_value;
 use crate::aval::ShapedArray;
 use crate::errors::IntoPyResult;
 use crate::tree::PyTreeDef;
+use crate::value::{from_value, to_value};
 use ferrax_ir::{Atom, JaxprRef, Value};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -226,7 +226,7 @@ impl PyJaxpr {
     /// Applies the program to flat values.
     #[pyo3(signature = (*args))]
     fn eval(&self, py: Python<'_>, args: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
-        let values = args.iter().map(super::function::to_value).collect::<PyResult<Vec<Value>>>()?;
+        let values = args.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
         if values.len() != self.jaxpr.invars.len() {
             return Err(pyo3::exceptions::PyTypeError::new_err(format!(
                 "the program takes {} arguments, got {}",

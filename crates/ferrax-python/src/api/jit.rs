@@ -2,14 +2,16 @@
 //!
 //! The hot path is: leaves to values, hash, compare, run, wrap the result. It takes no Python frame.
 
-use super::function::{Call, FlatCall, Function, Leaves, build, wrap_names};
-use super::function::{from_value, quick_value, to_value};
+use super::explain;
+use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, wrap_names};
 use super::jaxpr::PyJaxpr;
-use super::jit_cache::{Entry, JitCache, Signature, Static, hash};
+use super::jit_cache::{self, Options, Parts, Program, Programs, Signature, programs_of, same_aval, same_avals};
+use super::statics::Static;
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{self, Args, FastCall, Signature as TextSignature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
+use crate::value::{abstract_value, from_value, quick_value, to_value, value_of};
 use ferrax_base::config::{self, Flag};
 use ferrax_ir::{Aval, JaxprRef, Value};
 use ferrax_ops::control::jit::jit_call;
@@ -23,12 +25,8 @@ use std::sync::Arc;
 /// A jitted function.
 pub struct Jit {
     function: Function,
-    static_argnums: Vec<i64>,
-    static_argnames: Vec<String>,
-    donate_argnums: Vec<i64>,
-    donate_argnames: Vec<String>,
-    inline: bool,
-    cache: JitCache,
+    options: Options,
+    programs: Arc<Programs>,
 }
 
 /// A call taken apart: static arguments aside.
@@ -46,7 +44,7 @@ impl Jit {
     }
 
     fn has_statics(&self) -> bool {
-        !(self.static_argnums.is_empty() && self.static_argnames.is_empty())
+        !(self.options.static_argnums.is_empty() && self.options.static_argnames.is_empty())
     }
 
     fn run(&self, args: &Args<'_, '_>) -> PyResult<Py<PyAny>> {
@@ -58,24 +56,31 @@ impl Jit {
             return self.run_static(args);
         }
         let config = config::trace_key();
+        if let Some(kept) = self.programs.last()
+            && kept.key.signature.config == config
+            && let Some(values) = matching(args, &kept.key.signature)?
+        {
+            self.programs.hit();
+            return self.finish(py, &kept.value, &values);
+        }
         // All arguments positional leaves: no tree is needed to find the program.
         if args.kwlen() == 0 {
             let quick: Option<SmallVec<[Value; 8]>> = args.positional().map(|a| quick_value(&a)).collect();
             if let Some(values) = quick {
-                let key = hash(py, None, &values, &[], config)?;
-                if let Some(entry) = self.cache.find(py, key, None, &values, &[], config, self.name())? {
-                    return self.finish(py, &entry, &values);
+                let parts = Parts { tree: None, values: &values, statics: &[], config };
+                if let Some(kept) = self.programs.find(py, &parts, self.name())? {
+                    return self.finish(py, &kept.value, &values);
                 }
                 let call = Call::new(args)?;
-                return self.miss(py, key, None, &call.tree, values, Vec::new(), &[], config);
+                return self.miss(py, None, &call.tree, values, Vec::new(), &[], config);
             }
         }
         let call = Call::new(args)?;
         let values = self.values(py, &call.leaves, &call.tree, &[])?;
-        let key = hash(py, Some(&call.tree), &values, &[], config)?;
-        match self.cache.find(py, key, Some(&call.tree), &values, &[], config, self.name())? {
-            Some(entry) => self.finish(py, &entry, &values),
-            None => self.miss(py, key, Some(call.tree.clone()), &call.tree, values, Vec::new(), &[], config),
+        let parts = Parts { tree: Some(&call.tree), values: &values, statics: &[], config };
+        match self.programs.find(py, &parts, self.name())? {
+            Some(kept) => self.finish(py, &kept.value, &values),
+            None => self.miss(py, Some(call.tree.clone()), &call.tree, values, Vec::new(), &[], config),
         }
     }
 
@@ -125,6 +130,7 @@ impl Jit {
         let py = args.py();
         let n = args.len() as i64;
         let positions: Vec<usize> = self
+            .options
             .static_argnums
             .iter()
             .map(|&i| if i < 0 { i + n } else { i })
@@ -144,7 +150,7 @@ impl Jit {
         let mut named = Vec::new();
         for (k, v) in args.keywords() {
             let name = k.to_str()?;
-            if self.static_argnames.iter().any(|s| s == name) {
+            if self.options.static_argnames.iter().any(|s| s == name) {
                 named.push(Static::new(name.to_owned(), &v, self.name())?);
             } else {
                 kwargs.get_or_insert_with(|| PyDict::new(py)).set_item(k, v)?;
@@ -162,10 +168,10 @@ impl Jit {
         let mut leaves = Leaves::new();
         let tree = trees::flatten_args(&split.args, split.kwargs.as_ref(), &mut leaves)?;
         let values = self.values(py, &leaves, &tree, &split.positions)?;
-        let key = hash(py, Some(&tree), &values, &split.statics, config)?;
-        match self.cache.find(py, key, Some(&tree), &values, &split.statics, config, self.name())? {
-            Some(entry) => self.finish(py, &entry, &values),
-            None => self.miss(py, key, Some(tree.clone()), &tree, values, split.statics, &split.positions, config),
+        let parts = Parts { tree: Some(&tree), values: &values, statics: &split.statics, config };
+        match self.programs.find(py, &parts, self.name())? {
+            Some(kept) => self.finish(py, &kept.value, &values),
+            None => self.miss(py, Some(tree.clone()), &tree, values, split.statics, &split.positions, config),
         }
     }
 
@@ -190,7 +196,6 @@ impl Jit {
     fn miss(
         &self,
         py: Python<'_>,
-        key: u64,
         key_tree: Option<TreeDef>,
         tree: &TreeDef,
         values: SmallVec<[Value; 8]>,
@@ -198,9 +203,12 @@ impl Jit {
         positions: &[usize],
         config: u64,
     ) -> PyResult<Py<PyAny>> {
-        self.cache.missed();
         let avals: SmallVec<[Aval; 4]> = values.iter().map(Value::aval).collect();
-        let (staged, out_tree) = self.trace(py, tree, &avals, &statics, positions)?;
+        let params = ParamNames::of(self.function.fun.bind(py), positions);
+        let signature = Signature { tree: key_tree, avals, statics, config };
+        let key = self.programs.key(py, signature, &values, params, tree)?;
+        explain::on_miss(py, &self.function, &self.options, &self.programs, &key)?;
+        let (staged, out_tree) = self.trace(py, tree, &key.signature.avals, &key.signature.statics, positions)?;
         let jaxpr: JaxprRef = staged.jaxpr.into();
         if !staged.captured.is_empty() {
             // The program belongs to this call alone: it refers to values of the traces around it.
@@ -208,19 +216,21 @@ impl Jit {
             let outs = self.bind(jaxpr, &args)?;
             return build(py, &out_tree, outs);
         }
-        let donate = self.donated(py, tree, positions)?;
-        let entry =
-            Arc::new(Entry::new(py, Signature { tree: key_tree, avals, statics, config }, jaxpr, out_tree, donate)?);
-        self.cache.insert(key, entry.clone());
-        if entry.donate.contains(&true) && ferrax_ir::trace::is_eager() {
-            warn_unusable(py, &entry)?;
+        if Flag::LogCompiles.get() {
+            explain::on_compile(py, &self.function, &key)?;
         }
-        self.finish(py, &entry, &values)
+        let donate = self.donated(py, tree, positions)?;
+        let kept = self.programs.insert(key, Program::new(jaxpr, out_tree, donate));
+        let program = &kept.value;
+        if program.donate.contains(&true) && !self.options.must_donate && ferrax_ir::trace::is_eager() {
+            warn_unusable(py, program)?;
+        }
+        self.finish(py, program, &values)
     }
 
     /// Which leaves are donated; empty when none is.
     fn donated(&self, py: Python<'_>, tree: &TreeDef, positions: &[usize]) -> PyResult<Vec<bool>> {
-        if self.donate_argnums.is_empty() && self.donate_argnames.is_empty() {
+        if self.options.donate_argnums.is_empty() && self.options.donate_argnames.is_empty() {
             return Ok(Vec::new());
         }
         let (args, kwargs) = trees::leaf_counts(py, tree)?;
@@ -231,43 +241,100 @@ impl Jit {
             while positions.contains(&place) {
                 place += 1;
             }
-            let on = self.donate_argnums.iter().any(|&d| (if d < 0 { d + total as i64 } else { d }) == place as i64);
+            let on =
+                self.options.donate_argnums.iter().any(|&d| (if d < 0 { d + total as i64 } else { d }) == place as i64);
             mask.extend(std::iter::repeat_n(on, count));
             place += 1;
         }
         for (name, count) in kwargs {
-            mask.extend(std::iter::repeat_n(self.donate_argnames.contains(&name), count));
+            mask.extend(std::iter::repeat_n(self.options.donate_argnames.contains(&name), count));
+        }
+        if self.options.donate_argnames.iter().any(|n| is_path(n)) {
+            self.donate_paths(py, tree, positions, &mut mask)?;
         }
         Ok(mask)
     }
 
+    /// Marks the leaves at and below the donated paths, such as `state['params']`.
+    fn donate_paths(&self, py: Python<'_>, tree: &TreeDef, positions: &[usize], mask: &mut [bool]) -> PyResult<()> {
+        let params = ParamNames::of(self.function.fun.bind(py), positions);
+        let names = trees::argument_names(py, tree, &params)?;
+        for path in self.options.donate_argnames.iter().filter(|n| is_path(n)) {
+            let below = |name: &String| {
+                name.strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
+            };
+            if !names.iter().any(below) {
+                return Err(PyValueError::new_err(format!(
+                    "donate_argnames of {} has the path {path}, which no argument has; the paths are {}",
+                    self.function.debug.describe(),
+                    names.join(", ")
+                )));
+            }
+            names.iter().zip(&mut *mask).filter(|(n, _)| below(n)).for_each(|(_, on)| *on = true);
+        }
+        Ok(())
+    }
+
     fn bind(&self, jaxpr: JaxprRef, args: &[Value]) -> PyResult<Vec<Value>> {
-        if self.inline {
+        if self.options.inline {
             return eval_jaxpr(&jaxpr, args).py();
         }
         Ok(jit_call(self.function.debug.name.clone(), jaxpr, false, args).py()?.into_vec())
     }
 
     #[inline]
-    fn finish(&self, py: Python<'_>, entry: &Entry, values: &[Value]) -> PyResult<Py<PyAny>> {
+    fn finish(&self, py: Python<'_>, program: &Program, values: &[Value]) -> PyResult<Py<PyAny>> {
         let traced = values.iter().any(|v| matches!(v, Value::Tracer(_))) || !ferrax_ir::trace::is_eager();
         if traced {
-            let outs = self.bind(entry.jaxpr.clone(), values)?;
-            return build(py, &entry.out_tree, outs);
+            let outs = self.bind(program.jaxpr.clone(), values)?;
+            return build(py, &program.out_tree, outs);
         }
-        let mut outs = entry.executable().py()?.run(values, &entry.donate).py()?;
-        if entry.single
+        let executable = program.executable().py()?;
+        if self.options.must_donate {
+            executable.check_donations(values, &program.donate).py()?;
+        }
+        let mut outs = executable.run(values, &program.donate).py()?;
+        if program.single
             && let Some(out) = outs.pop()
         {
             return from_value(py, out);
         }
-        build(py, &entry.out_tree, outs)
+        build(py, &program.out_tree, outs)
     }
+}
+
+/// The leaves of a call that has this signature (without static arguments); `None` when it has another.
+#[inline]
+fn matching(args: &Args<'_, '_>, signature: &Signature) -> PyResult<Option<SmallVec<[Value; 8]>>> {
+    let avals = &signature.avals;
+    let Some(tree) = &signature.tree else {
+        if args.kwlen() != 0 || args.len() != avals.len() {
+            return Ok(None);
+        }
+        let pairs = args.positional().zip(avals);
+        return Ok(pairs.map(|(a, aval)| quick_value(&a).filter(|v| same_aval(aval, v))).collect());
+    };
+    let mut leaves = Leaves::new();
+    let keywords: SmallVec<[_; 4]> = args.keywords().collect();
+    if !tree::match_call(args.py(), tree, args.positional(), &keywords, &mut leaves)? {
+        return Ok(None);
+    }
+    let mut values = SmallVec::with_capacity(leaves.len());
+    for leaf in &leaves {
+        let Some(v) = value_of(leaf.bind(args.py()))? else { return Ok(None) };
+        values.push(v);
+    }
+    Ok(same_avals(avals, &values).then_some(values))
+}
+
+/// Whether a donated name reaches into an argument.
+fn is_path(name: &str) -> bool {
+    name.contains(['[', '.'])
 }
 
 /// Warns of donated arguments whose memory no result can use.
 #[cold]
-fn warn_unusable(py: Python<'_>, entry: &Entry) -> PyResult<()> {
+fn warn_unusable(py: Python<'_>, entry: &Program) -> PyResult<()> {
     let unusable = entry.executable().py()?.unusable_donations(&entry.donate).py()?;
     if unusable.is_empty() {
         return Ok(());
@@ -347,10 +414,6 @@ impl FastCall for Jit {
         visit.object(&self.function.fun);
     }
 
-    fn clear(&self) {
-        self.cache.clear();
-    }
-
     fn repr(&self, _slf: &Bound<'_, PyAny>) -> PyResult<String> {
         Python::attach(|py| Ok(format!("<PjitFunction of {}>", self.function.fun.bind(py).repr()?)))
     }
@@ -358,7 +421,7 @@ impl FastCall for Jit {
 
 /// A jitted function; see `ferrax.jit`, which resolves names and numbers of arguments.
 #[pyfunction]
-#[pyo3(signature = (fun, static_argnums, static_argnames, donate_argnums, donate_argnames, inline))]
+#[pyo3(signature = (fun, static_argnums, static_argnames, donate_argnums, donate_argnames, must_donate, inline))]
 fn jit(
     py: Python<'_>,
     fun: &Bound<'_, PyAny>,
@@ -366,6 +429,7 @@ fn jit(
     static_argnames: Vec<String>,
     donate_argnums: Vec<i64>,
     donate_argnames: Vec<String>,
+    must_donate: bool,
     inline: bool,
 ) -> PyResult<Py<PyAny>> {
     let function = Function::new(fun, "jit")?;
@@ -374,16 +438,9 @@ fn jit(
             "static_argnums={static_argnums:?} and donate_argnums={donate_argnums:?} cannot intersect"
         )));
     }
-    let jit = Jit {
-        function,
-        static_argnums,
-        static_argnames,
-        donate_argnums,
-        donate_argnames,
-        inline,
-        cache: JitCache::default(),
-    };
-    let wrapper = new_callable(py, jit, "jit", "", TextSignature::Unknown)?;
+    let options = Options { static_argnums, static_argnames, donate_argnums, donate_argnames, must_donate, inline };
+    let programs = programs_of(fun, &options)?;
+    let wrapper = new_callable(py, Jit { function, options, programs }, "jit", "", TextSignature::Unknown)?;
     wrap_names(wrapper.bind(py), fun)?;
     Ok(wrapper)
 }
@@ -402,8 +459,10 @@ fn jit_trace(
 ) -> PyResult<(PyJaxpr, tree::PyTreeDef, tree::PyTreeDef, Vec<bool>)> {
     let jit = of(wrapper)?;
     let n = args.len() as i64;
-    let positions: Vec<usize> =
-        (0..n).filter(|i| jit.static_argnums.iter().any(|&s| s == *i || s + n == *i)).map(|i| i as usize).collect();
+    let positions: Vec<usize> = (0..n)
+        .filter(|i| jit.options.static_argnums.iter().any(|&s| s == *i || s + n == *i))
+        .map(|i| i as usize)
+        .collect();
     let mut statics = Vec::new();
     let mut dynamic: Vec<Bound<'_, PyAny>> = Vec::new();
     for (i, a) in args.iter().enumerate() {
@@ -416,7 +475,7 @@ fn jit_trace(
     let rest = PyDict::new(py);
     for (k, v) in kwargs.iter() {
         let name: String = k.extract()?;
-        if jit.static_argnames.contains(&name) {
+        if jit.options.static_argnames.contains(&name) {
             statics.push(Static::new(name, &v, jit.name())?);
         } else {
             rest.set_item(k, v)?;
@@ -425,7 +484,7 @@ fn jit_trace(
     let mut leaves = Leaves::new();
     let dynamic = PyTuple::new(py, dynamic)?;
     let tree = trees::flatten_args(&dynamic, Some(&rest), &mut leaves)?;
-    let avals = leaves.iter().map(|l| super::function::abstract_value(l.bind(py))).collect::<PyResult<Vec<Aval>>>()?;
+    let avals = leaves.iter().map(|l| abstract_value(l.bind(py))).collect::<PyResult<Vec<Aval>>>()?;
     let (staged, out_tree) = jit.trace(py, &tree, &avals, &statics, &positions)?;
     let donate = jit.donated(py, &tree, &positions)?;
     let jaxpr = PyJaxpr { jaxpr: staged.jaxpr.into(), captured: staged.captured, out_tree: Some(out_tree.clone()) };
@@ -450,18 +509,30 @@ fn run_jaxpr(
     outs.into_iter().map(|v| from_value(py, v)).collect()
 }
 
-/// (hits, misses, entries) of a jitted function's cache.
+/// (hits, misses, entries, bytes) of a jitted function's programs.
 #[pyfunction]
-fn jit_cache_info(wrapper: &Bound<'_, PyAny>) -> PyResult<(usize, usize, usize)> {
-    let c = of(wrapper)?.cache.counts();
-    Ok((c.hits, c.misses, c.entries))
+fn jit_cache_info(wrapper: &Bound<'_, PyAny>) -> PyResult<(usize, usize, usize, usize)> {
+    let c = of(wrapper)?.programs.counts();
+    Ok((c.hits, c.misses, c.entries, c.bytes))
 }
 
 /// Forgets the programs of a jitted function.
 #[pyfunction]
 fn jit_clear_cache(wrapper: &Bound<'_, PyAny>) -> PyResult<()> {
-    of(wrapper)?.cache.clear();
+    of(wrapper)?.programs.clear();
     Ok(())
+}
+
+/// (programs, bytes, limit in bytes) of all jitted functions.
+#[pyfunction]
+fn jit_cache_totals() -> (usize, usize, usize) {
+    jit_cache::totals()
+}
+
+/// Sets the most bytes of programs that are kept.
+#[pyfunction]
+fn set_jit_cache_limit(bytes: usize) {
+    jit_cache::set_limit(bytes);
 }
 
 /// The Python type of jitted functions; the facade adds `lower`, `trace` and `eval_shape` to it.
@@ -477,5 +548,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(run_jaxpr, m)?)?;
     m.add_function(wrap_pyfunction!(jit_cache_info, m)?)?;
     m.add_function(wrap_pyfunction!(jit_clear_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(jit_cache_totals, m)?)?;
+    m.add_function(wrap_pyfunction!(set_jit_cache_limit, m)?)?;
     m.add_function(wrap_pyfunction!(jit_type, m)?)
 }

@@ -1,102 +1,34 @@
 //! What `jit` remembers: traced programs by the signature of a call.
 //!
 //! A signature is the structure of the arguments, the avals of the leaves, the static arguments and the settings
-//! that change tracing. Lookups compare everything; a hash collision costs time, never a wrong program. Static
-//! arguments that are hashed by identity are also compared attribute by attribute with what they were when traced.
+//! that change tracing. Lookups compare everything; a hash collision costs time, never a wrong program.
+//!
+//! All programs of the process are in one cache that is bounded in bytes. Each belongs to the [`Programs`] of one
+//! function with one set of options; jitting the same function object again finds them ([`programs_of`]), and they go when the
+//! function goes: the table below holds functions weakly.
+//!
+//! Read next: [`super::explain`] for why a call had to be traced.
 
+use super::function::ParamNames;
+use super::statics::{Static, same_statics};
 use crate::tree::TreeDef;
 use ferrax::executable::Executable;
 use ferrax_base::{Aval, Result};
+use ferrax_cache::{Cache, Entry, OwnerId, cache::hash_of};
 use ferrax_ir::{JaxprRef, Value};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyCFunction, PyWeakrefReference};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// A static argument as it was when the function was traced.
-pub struct Static {
-    /// Position or name, for messages.
-    pub label: String,
-    /// The object.
-    pub value: Py<PyAny>,
-    hash: isize,
-    /// Attributes of an object that is hashed by identity.
-    attributes: Option<Vec<(String, Py<PyAny>)>>,
-}
+/// Bytes of programs kept at most.
+pub const DEFAULT_LIMIT: usize = 256 << 20;
 
-impl Static {
-    /// Takes a static argument; errors when it cannot be hashed.
-    pub fn new(label: String, value: &Bound<'_, PyAny>, function: &str) -> PyResult<Static> {
-        let hash = value.hash().map_err(|e| {
-            let kind = value.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
-            let error = PyValueError::new_err(format!(
-                "Non-hashable static arguments are used in a jitted function: static argument {label} of {function} has \
-                 the unhashable type {kind}. Static arguments must be hashable and comparable: pass a tuple instead of a \
-                 list, or let the argument be traced."
-            ));
-            error.set_cause(value.py(), Some(e));
-            error
-        })?;
-        Ok(Static { label, hash, attributes: None, value: value.clone().unbind() })
-    }
-
-    /// Keeps the attributes of an object that is hashed by identity.
-    fn keep_attributes(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.attributes = attributes(self.value.bind(py))?;
-        Ok(())
-    }
-
-    /// Errors when the traced object has changed since.
-    fn check(&self, now: &Bound<'_, PyAny>, function: &str) -> PyResult<()> {
-        let py = now.py();
-        let Some(then) = &self.attributes else { return Ok(()) };
-        let Some(current) = attributes(now)? else { return Ok(()) };
-        let fail = |what: String| {
-            Err(PyValueError::new_err(format!(
-                "static argument {} of {function} was mutated since the function was traced: {what}. A static argument \
-                 is compared by identity here, so the compiled program would be stale. Make the class a pytree, or give \
-                 it __hash__ and __eq__ and do not mutate it.",
-                self.label
-            )))
-        };
-        for (name, old) in then {
-            let Some((_, new)) = current.iter().find(|(n, _)| n == name) else {
-                return fail(format!("attribute {name} was removed"));
-            };
-            if !old.is(new) && !same(old.bind(py), new.bind(py)) {
-                let (a, b) = (old.bind(py).repr()?, new.bind(py).repr()?);
-                return fail(format!("attribute {name} changed from {a} to {b}"));
-            }
-        }
-        match current.iter().find(|(n, _)| !then.iter().any(|(m, _)| m == n)) {
-            Some((name, _)) => fail(format!("attribute {name} was added")),
-            None => Ok(()),
-        }
-    }
-}
-
-fn same(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
-    a.eq(b).unwrap_or(false)
-}
-
-/// The instance attributes of an object whose class hashes by identity.
-fn attributes(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<(String, Py<PyAny>)>>> {
-    // SAFETY: reading type slots of a live object.
-    let by_identity = unsafe {
-        let class = pyo3::ffi::Py_TYPE(value.as_ptr());
-        let object = &raw mut pyo3::ffi::PyBaseObject_Type;
-        (*class).tp_hash.map(|f| f as usize) == (*object).tp_hash.map(|f| f as usize)
-    };
-    if !by_identity {
-        return Ok(None);
-    }
-    let Some(dict) = value.getattr_opt("__dict__")? else { return Ok(None) };
-    let Ok(dict) = dict.cast::<PyDict>() else { return Ok(None) };
-    dict.iter().map(|(k, v)| Ok((k.extract()?, v.unbind()))).collect::<PyResult<Vec<_>>>().map(Some)
-}
+static PROGRAMS: LazyLock<Cache<Key, Program>> = LazyLock::new(|| Cache::new(DEFAULT_LIMIT));
 
 /// What a call looks like from outside.
 pub struct Signature {
@@ -110,9 +42,64 @@ pub struct Signature {
     pub config: u64,
 }
 
+impl Signature {
+    /// Whether a call with these parts is one of this signature.
+    fn matches(&self, py: Python<'_>, call: &Parts<'_>) -> PyResult<bool> {
+        Ok(self.config == call.config
+            && same_avals(&self.avals, call.values)
+            && same_tree(py, self.tree.as_ref(), call.tree)?
+            && same_statics(py, &self.statics, call.statics)?)
+    }
+}
+
+/// The parts of a call that its signature is made of.
+#[derive(Clone, Copy)]
+pub struct Parts<'a> {
+    /// Structure of the dynamic arguments; `None` when all are positional leaves.
+    pub tree: Option<&'a TreeDef>,
+    /// The leaves.
+    pub values: &'a [Value],
+    /// Static arguments.
+    pub statics: &'a [Static],
+    /// Settings in force.
+    pub config: u64,
+}
+
+/// A signature of one function; equal keys have one program.
+pub struct Key {
+    hash: u64,
+    owner: OwnerId,
+    /// The signature.
+    pub signature: Signature,
+    /// Names of the arguments, for explanations.
+    pub params: ParamNames,
+    /// Structure of the arguments, for explanations.
+    pub tree: TreeDef,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, o: &Key) -> bool {
+        let (a, b) = (&self.signature, &o.signature);
+        self.owner == o.owner
+            && a.config == b.config
+            && a.avals == b.avals
+            && Python::attach(|py| {
+                same_tree(py, a.tree.as_ref(), b.tree.as_ref()).unwrap_or(false)
+                    && same_statics(py, &a.statics, &b.statics).unwrap_or(false)
+            })
+    }
+}
+
+impl Eq for Key {}
+
 /// A traced program.
-pub struct Entry {
-    signature: Signature,
+pub struct Program {
     /// The program.
     pub jaxpr: JaxprRef,
     /// Structure of the result.
@@ -124,34 +111,28 @@ pub struct Entry {
     executable: OnceLock<Arc<Executable>>,
 }
 
-impl Entry {
-    /// A fresh entry.
-    pub fn new(
-        py: Python<'_>,
-        mut signature: Signature,
-        jaxpr: JaxprRef,
-        out_tree: TreeDef,
-        donate: Vec<bool>,
-    ) -> PyResult<Entry> {
-        for s in &mut signature.statics {
-            s.keep_attributes(py)?;
-        }
-        let single = out_tree.is_leaf();
-        Ok(Entry { signature, jaxpr, out_tree, single, donate, executable: OnceLock::new() })
+impl Program {
+    /// A traced program, not compiled yet.
+    pub fn new(jaxpr: JaxprRef, out_tree: TreeDef, donate: Vec<bool>) -> Program {
+        Program { single: out_tree.is_leaf(), jaxpr, out_tree, donate, executable: OnceLock::new() }
     }
 
     /// The compiled program.
+    #[inline]
     pub fn executable(&self) -> Result<&Arc<Executable>> {
         if let Some(e) = self.executable.get() {
             return Ok(e);
         }
-        let made = ferrax::executable::executable(&self.jaxpr)?;
+        let made = Arc::new(Executable::new(&self.jaxpr)?);
         Ok(self.executable.get_or_init(|| made))
     }
 }
 
-/// Counters of a jitted function's cache.
-#[derive(Clone, Copy, Debug, Default)]
+/// A program with the key it is kept under.
+pub type Kept = Entry<Key, Program>;
+
+/// Counters of a jitted function's programs.
+#[derive(Clone, Copy, Debug)]
 pub struct Counts {
     /// Calls that found their program.
     pub hits: usize,
@@ -159,98 +140,223 @@ pub struct Counts {
     pub misses: usize,
     /// Programs kept.
     pub entries: usize,
+    /// Bytes they take, about.
+    pub bytes: usize,
 }
 
-#[derive(Default)]
-struct Table {
-    entries: FxHashMap<u64, SmallVec<[Arc<Entry>; 1]>>,
-    counts: Counts,
+/// The programs of one function with one set of options.
+pub struct Programs {
+    owner: OwnerId,
+    hits: AtomicUsize,
+    misses: AtomicUsize,
+    /// Calls that traced, those before a `clear` too.
+    traced: AtomicUsize,
+    /// The program that ran last.
+    last: Mutex<Weak<Kept>>,
 }
 
-/// The programs of one jitted function.
-#[derive(Default)]
-pub struct JitCache(Mutex<Table>);
+impl Programs {
+    fn new() -> Arc<Programs> {
+        Arc::new(Programs {
+            owner: OwnerId::fresh(),
+            hits: AtomicUsize::new(0),
+            misses: AtomicUsize::new(0),
+            traced: AtomicUsize::new(0),
+            last: Mutex::default(),
+        })
+    }
 
-/// Hash of a signature's parts.
-pub fn hash(
-    py: Python<'_>,
-    tree: Option<&TreeDef>,
-    values: &[Value],
-    statics: &[Static],
-    config: u64,
-) -> PyResult<u64> {
-    let mut h = FxHasher::default();
-    if let Some(t) = tree {
-        t.hash(py)?.hash(&mut h);
+    /// The program that ran last, if it is still kept: what most calls want.
+    #[inline]
+    pub fn last(&self) -> Option<Arc<Kept>> {
+        lock(&self.last).upgrade()
     }
-    for v in values {
-        (v.dtype() as u8, v.weak(), v.shape()).hash(&mut h);
-    }
-    for s in statics {
-        s.hash.hash(&mut h);
-    }
-    config.hash(&mut h);
-    Ok(h.finish())
-}
 
-impl JitCache {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    /// Counts a call that [`Self::last`] served.
+    #[inline]
+    pub fn hit(&self) {
+        self.hits.fetch_add(1, Relaxed);
+    }
+
+    fn hash(&self, py: Python<'_>, call: &Parts<'_>) -> PyResult<u64> {
+        let mut h = FxHasher::default();
+        self.owner.hash(&mut h);
+        if let Some(t) = call.tree {
+            t.hash(py)?.hash(&mut h);
+        }
+        for v in call.values {
+            (v.dtype() as u8, v.weak(), v.shape()).hash(&mut h);
+        }
+        for s in call.statics {
+            s.hash.hash(&mut h);
+        }
+        call.config.hash(&mut h);
+        Ok(h.finish())
     }
 
     /// The program for a call, if there is one; errors when a static argument was mutated since.
-    pub fn find(
+    pub fn find(&self, py: Python<'_>, call: &Parts<'_>, function: &str) -> PyResult<Option<Arc<Kept>>> {
+        let hash = self.hash(py, call)?;
+        let failed = Cell::new(None);
+        let same = |key: &Key| {
+            key.owner == self.owner
+                && key.signature.matches(py, call).unwrap_or_else(|e| {
+                    failed.set(Some(e));
+                    false
+                })
+        };
+        let found = PROGRAMS.get_hashed(hash_of(&hash), same);
+        if let Some(e) = failed.take() {
+            return Err(e);
+        }
+        let Some(found) = found else { return Ok(None) };
+        for (then, now) in found.key.signature.statics.iter().zip(call.statics) {
+            then.check(now.value.bind(py), function)?;
+        }
+        self.hit();
+        *lock(&self.last) = Arc::downgrade(&found);
+        Ok(Some(found))
+    }
+
+    /// The key of a call that was not found.
+    pub fn key(
         &self,
         py: Python<'_>,
-        hash: u64,
-        tree: Option<&TreeDef>,
+        mut signature: Signature,
         values: &[Value],
-        statics: &[Static],
-        config: u64,
-        function: &str,
-    ) -> PyResult<Option<Arc<Entry>>> {
-        let candidates: SmallVec<[Arc<Entry>; 1]> = match self.lock().entries.get(&hash) {
-            Some(found) => found.clone(),
-            None => return Ok(None),
-        };
-        for entry in candidates {
-            let s = &entry.signature;
-            if s.config == config
-                && same_tree(py, s.tree.as_ref(), tree)?
-                && same_avals(&s.avals, values)
-                && same_statics(py, &s.statics, statics)?
-            {
-                for (then, now) in s.statics.iter().zip(statics) {
-                    then.check(now.value.bind(py), function)?;
-                }
-                self.lock().counts.hits += 1;
-                return Ok(Some(entry));
-            }
+        params: ParamNames,
+        call_tree: &TreeDef,
+    ) -> PyResult<Key> {
+        let Signature { tree, statics, config, .. } = &signature;
+        let hash = self.hash(py, &Parts { tree: tree.as_ref(), values, statics, config: *config })?;
+        for s in &mut signature.statics {
+            s.keep_attributes(py)?;
         }
-        Ok(None)
+        self.misses.fetch_add(1, Relaxed);
+        self.traced.fetch_add(1, Relaxed);
+        Ok(Key { hash, owner: self.owner, signature, params, tree: call_tree.clone() })
     }
 
     /// Keeps a program.
-    pub fn insert(&self, hash: u64, entry: Arc<Entry>) {
-        let mut table = self.lock();
-        table.entries.entry(hash).or_default().push(entry);
-        table.counts.entries += 1;
+    pub fn insert(&self, key: Key, program: Program) -> Arc<Kept> {
+        let bytes = size_of::<Kept>() + program.jaxpr.bytes();
+        let kept = PROGRAMS.insert(key, program, bytes, Some(self.owner));
+        *lock(&self.last) = Arc::downgrade(&kept);
+        kept
     }
 
-    /// Counts a call that traced.
-    pub fn missed(&self) {
-        self.lock().counts.misses += 1;
+    /// The programs kept now.
+    pub fn entries(&self) -> Vec<Arc<Kept>> {
+        PROGRAMS.entries(Some(self.owner))
+    }
+
+    /// How often the function was traced.
+    pub fn traced(&self) -> usize {
+        self.traced.load(Relaxed)
     }
 
     /// Counters.
     pub fn counts(&self) -> Counts {
-        self.lock().counts
+        let entries = self.entries();
+        Counts {
+            hits: self.hits.load(Relaxed),
+            misses: self.misses.load(Relaxed),
+            entries: entries.len(),
+            bytes: entries.iter().map(|e| e.bytes).sum(),
+        }
     }
 
     /// Forgets everything.
     pub fn clear(&self) {
-        *self.lock() = Table::default();
+        PROGRAMS.forget(self.owner);
+        self.hits.store(0, Relaxed);
+        self.misses.store(0, Relaxed);
     }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        PROGRAMS.forget(self.owner);
+    }
+}
+
+/// The most bytes of programs that are kept.
+pub fn set_limit(bytes: usize) {
+    PROGRAMS.set_limit(bytes);
+}
+
+/// (programs, bytes, limit) of the process.
+pub fn totals() -> (usize, usize, usize) {
+    let info = PROGRAMS.info();
+    (info.entries, info.bytes, PROGRAMS.limit())
+}
+
+/// Forgets all programs.
+pub fn clear() {
+    PROGRAMS.clear();
+}
+
+/// The options of a `jit` that its programs depend on.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Positions of static arguments.
+    pub static_argnums: Vec<i64>,
+    /// Names of static arguments.
+    pub static_argnames: Vec<String>,
+    /// Positions of donated arguments.
+    pub donate_argnums: Vec<i64>,
+    /// Names or paths of donated arguments.
+    pub donate_argnames: Vec<String>,
+    /// Whether donation that is not possible is an error.
+    pub must_donate: bool,
+    /// Whether the program is copied into programs that call it.
+    pub inline: bool,
+}
+
+/// The programs of a function object by options; the weak reference takes the row away with the function.
+struct Known {
+    _gone: Py<PyWeakrefReference>,
+    by_options: SmallVec<[(Options, Arc<Programs>); 1]>,
+}
+
+static FUNCTIONS: Mutex<Option<FxHashMap<usize, Known>>> = Mutex::new(None);
+
+/// The other programs of a function object: of a `jit` with other options.
+pub fn other_programs(fun: &Bound<'_, PyAny>, than: &Arc<Programs>) -> Vec<(Options, Arc<Programs>)> {
+    let table = lock(&FUNCTIONS);
+    let known = table.as_ref().and_then(|t| t.get(&(fun.as_ptr() as usize)));
+    let others = known.into_iter().flat_map(|k| &k.by_options).filter(|(_, p)| !Arc::ptr_eq(p, than));
+    others.cloned().collect()
+}
+
+/// The programs of a function with these options: those it has already, if this very object was jitted before.
+pub fn programs_of(fun: &Bound<'_, PyAny>, options: &Options) -> PyResult<Arc<Programs>> {
+    let id = fun.as_ptr() as usize;
+    if let Some(known) = lock(&FUNCTIONS).get_or_insert_default().get_mut(&id) {
+        if let Some((_, programs)) = known.by_options.iter().find(|(o, _)| o == options) {
+            return Ok(programs.clone());
+        }
+        let programs = Programs::new();
+        known.by_options.push((options.clone(), programs.clone()));
+        return Ok(programs);
+    }
+    let programs = Programs::new();
+    let forget = PyCFunction::new_closure(fun.py(), None, None, move |_, _| {
+        let gone = lock(&FUNCTIONS).as_mut().and_then(|table| table.remove(&id));
+        drop(gone);
+    })?;
+    // an object that cannot be referred to weakly keeps its programs in its wrapper alone
+    if let Ok(gone) = PyWeakrefReference::new_with(fun, forget) {
+        let known =
+            Known { _gone: gone.unbind(), by_options: smallvec::smallvec![(options.clone(), programs.clone())] };
+        let before = lock(&FUNCTIONS).get_or_insert_default().insert(id, known);
+        drop(before);
+    }
+    Ok(programs)
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn same_tree(py: Python<'_>, a: Option<&TreeDef>, b: Option<&TreeDef>) -> PyResult<bool> {
@@ -261,30 +367,14 @@ fn same_tree(py: Python<'_>, a: Option<&TreeDef>, b: Option<&TreeDef>) -> PyResu
     }
 }
 
+/// Whether values have these avals.
 #[inline]
-fn same_avals(avals: &[Aval], values: &[Value]) -> bool {
-    avals.len() == values.len()
-        && avals
-            .iter()
-            .zip(values)
-            .all(|(a, v)| a.dtype == v.dtype() && a.weak == v.weak() && a.shape.as_slice() == v.shape())
+pub fn same_avals(avals: &[Aval], values: &[Value]) -> bool {
+    avals.len() == values.len() && avals.iter().zip(values).all(|(a, v)| same_aval(a, v))
 }
 
-fn same_statics(py: Python<'_>, then: &[Static], now: &[Static]) -> PyResult<bool> {
-    if then.len() != now.len() {
-        return Ok(false);
-    }
-    for (a, b) in then.iter().zip(now) {
-        if a.label != b.label {
-            return Ok(false);
-        }
-        if a.value.is(&b.value) {
-            continue;
-        }
-        let (x, y) = (a.value.bind(py), b.value.bind(py));
-        if a.hash != b.hash || !x.get_type().is(y.get_type()) || !x.eq(y)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+/// Whether a value has this aval.
+#[inline]
+pub fn same_aval(a: &Aval, v: &Value) -> bool {
+    a.dtype == v.dtype() && a.weak == v.weak() && a.shape.as_slice() == v.shape()
 }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 pub mod control;
 pub mod custom;
+pub mod explain;
 pub mod flat;
 pub mod function;
 pub mod grad;
@@ -18,6 +19,7 @@ pub mod jit_cache;
 pub mod leaks;
 pub mod placement;
 pub mod source;
+pub mod statics;
 pub mod trees;
 pub mod vmap;
 

@@ -1,7 +1,7 @@
 //! `device_put`: data onto devices.
 
-use super::function::{from_value, to_value};
 use crate::errors::IntoPyResult;
+use crate::value::{from_value, to_value};
 use ferrax::executable::materialize;
 use ferrax_ir::{DeviceId, Value};
 use pyo3::prelude::*;

@@ -1,5 +1,6 @@
 //! Trees as the transformations need them: calls taken apart and put together, names of arguments, axes.
 
+use super::function::ParamNames;
 use crate::fastcall::Args;
 use crate::tree::{self, Leaves, TreeDef};
 use ferrax_tree::KindRef;
@@ -75,22 +76,25 @@ pub fn leaf_counts(py: Python<'_>, tree: &TreeDef) -> PyResult<(Vec<usize>, Vec<
     Ok((positional, keyword_names(py, &kwargs)?.into_iter().zip(counts).collect()))
 }
 
-/// A name for each leaf of a call: the parameter's, with the path inside it.
-pub fn argument_names(py: Python<'_>, tree: &TreeDef, params: &[String]) -> PyResult<Vec<String>> {
+/// The arguments of a call by name, each with its structure.
+pub fn arguments(py: Python<'_>, tree: &TreeDef, params: &ParamNames) -> PyResult<Vec<(String, TreeDef)>> {
     let (args, kwargs) = parts(tree)?;
+    let args = args.children();
+    let names = params.traced(py, args.len()).into_iter().chain(keyword_names(py, &kwargs)?);
+    Ok(names.zip(args.into_iter().chain(kwargs.children())).collect())
+}
+
+/// A name for each leaf of a call: the parameter's, with the path inside it.
+pub fn argument_names(py: Python<'_>, tree: &TreeDef, params: &ParamNames) -> PyResult<Vec<String>> {
     let mut out = Vec::with_capacity(tree.num_leaves());
-    for (i, child) in args.children().iter().enumerate() {
-        let name = params.get(i).cloned().unwrap_or_else(|| format!("args[{i}]"));
-        leaf_names(py, child, &name, &mut out)?;
-    }
-    for (name, child) in keyword_names(py, &kwargs)?.iter().zip(kwargs.children()) {
-        leaf_names(py, &child, name, &mut out)?;
+    for (name, child) in arguments(py, tree, params)? {
+        leaf_names(py, &child, &name, &mut out)?;
     }
     Ok(out)
 }
 
 /// `name`, or `name['w'][0]` for the leaves inside a container.
-fn leaf_names(py: Python<'_>, tree: &TreeDef, name: &str, out: &mut Vec<String>) -> PyResult<()> {
+pub fn leaf_names(py: Python<'_>, tree: &TreeDef, name: &str, out: &mut Vec<String>) -> PyResult<()> {
     if tree.is_leaf() {
         out.push(name.to_owned());
         return Ok(());

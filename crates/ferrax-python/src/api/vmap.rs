@@ -1,11 +1,11 @@
 //! `vmap`: axes for the arguments by prefix tree, one batched run, axes for the results.
 
-use super::function::to_value;
 use super::function::{FlatCall, Function, Leaves, build, wrap_names};
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
+use crate::value::to_value;
 use ferrax_ir::Value;
 use ferrax_transform::VmapAxis;
 use ferrax_transform::batching::place_axis;

@@ -1,0 +1,129 @@
+"""Programs are bounded in bytes and go with their function (promise P13)."""
+
+import gc
+import weakref
+
+import pytest
+
+import ferrax
+import ferrax.numpy as jnp
+from ferrax import _ferrax
+
+
+def programs():
+    return _ferrax.jit_cache_totals()[0]
+
+
+@pytest.fixture
+def no_programs():
+    gc.collect()
+    ferrax.clear_caches()
+    yield
+    ferrax.clear_caches()
+
+
+def live():
+    return ferrax.devices()[0].memory_stats()["bytes_in_use"]
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * 4096
+
+
+def test_programs_go_with_the_function(no_programs):
+    def make():
+        def f(x):
+            return x + 1
+
+        ferrax.jit(f)(jnp.ones(3))
+        return f
+
+    f = make()
+    assert programs() == 1
+    gone = weakref.ref(f)
+    del f
+    gc.collect()
+    assert gone() is None
+    assert programs() == 0
+
+
+def test_programs_of_a_wrapper_that_is_in_a_cycle_go(no_programs):
+    class Model:
+        def __init__(self):
+            self.apply = ferrax.jit(self.apply_once)
+
+        def apply_once(self, x):
+            return x + 1
+
+    model = Model()
+    model.apply(jnp.ones(3))
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+    assert programs() == 0
+
+
+def test_constants_go_with_the_function(no_programs):
+    before = live()
+
+    def make():
+        big = jnp.ones((256, 1024))
+        return ferrax.jit(lambda x: x + big)
+
+    f = make()
+    f(jnp.float32(1.0))
+    assert live() >= before + (1 << 20)
+    del f
+    gc.collect()
+    assert live() < before + (1 << 16)
+
+
+def test_many_programs_stay_within_the_limit(no_programs):
+    """10,000 programs under a limit that holds a tenth of them: memory stays, and the last ones are kept."""
+
+    def chain(x, n):
+        for _ in range(10):
+            x = jnp.sin(x) * n
+        return x
+
+    x = jnp.ones(8)
+    f = ferrax.jit(chain, static_argnums=1)
+    for i in range(500):
+        f(x, i)
+    each = f.cache_info().bytes // 500
+    limit = 1000 * each
+    old = _ferrax.jit_cache_totals()[2]
+    _ferrax.set_jit_cache_limit(limit)
+    try:
+        for i in range(2000):
+            f(x, i)
+        start = resident()
+        for i in range(2000, 10_000):
+            f(x, i)
+        assert programs() <= 1000
+        # the table is full from the start: what is added is what other caches and the allocator take
+        assert resident() - start <= 0.1 * limit + (4 << 20)
+        before = f.cache_info()
+        f(x, 9_999)
+        assert f.cache_info().hits == before.hits + 1
+    finally:
+        _ferrax.set_jit_cache_limit(old)
+
+
+def test_the_estimate_of_bytes_bounds_what_programs_take(no_programs):
+    def chain(x, n):
+        for _ in range(20):
+            x = jnp.sin(x) * n
+        return x
+
+    x = jnp.ones(8)
+    f = ferrax.jit(chain, static_argnums=1)
+    for i in range(200):
+        f(x, i)
+    start, counted = resident(), f.cache_info().bytes
+    for i in range(200, 2200):
+        f(x, i)
+    taken, estimated = resident() - start, f.cache_info().bytes - counted
+    assert 0.2 * estimated <= taken <= 1.1 * estimated, (taken, estimated)
