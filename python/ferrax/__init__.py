@@ -7,10 +7,13 @@ Submodules are imported when first used. Read next: `_api.py` for the transforma
 """
 
 import importlib as _importlib
+import sys as _sys
 from typing import Any as _Any
 
 from ferrax._ferrax import Array as Array
 
+from ferrax._boundary import expose as _expose
+from ferrax._boundary import missing as _missing
 from ferrax import errors as errors
 from ferrax import tree as tree
 from ferrax import tree_util as tree_util
@@ -102,8 +105,11 @@ _SUBMODULES = frozenset(
 def __getattr__(name: str) -> _Any:
     if name in _SUBMODULES:
         return _importlib.import_module(f"ferrax.{name}")
-    raise AttributeError(f"module 'ferrax' has no attribute {name!r}")
+    raise _missing(_sys.modules[__name__], name)
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_SUBMODULES})
+
+
+_expose(globals())

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
+from ferrax._boundary import shielded
 
 __all__ = [
     "ShapeDtypeStruct",
@@ -85,16 +86,18 @@ def _resolve(fun: Callable[..., Any], nums: list[int], names: list[str], what: s
     by_keyword = [n for n, p in parameters.items() if p.kind not in (inspect.Parameter.POSITIONAL_ONLY,)]
     variadic = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters.values())
     keywords = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    name = getattr(fun, "__qualname__", repr(fun))
     for n in nums:
         if not variadic and not -len(positional) <= n < len(positional):
             raise ValueError(
-                f"jitted function has invalid argnums {{{n}}} in {what}_argnums. Function only has "
-                f"{len(positional)} positional arguments."
+                f"jitted function has invalid argnums {{{n}}} in {what}_argnums. Function {name} only has "
+                f"{len(positional)} positional arguments: {', '.join(positional)}."
             )
     for n in names:
         if n not in parameters and not keywords:
             raise ValueError(
-                f"jitted function has invalid argnames {{{n!r}}} in {what}_argnames. Function does not take these args."
+                f"jitted function has invalid argnames {{{n!r}}} in {what}_argnames. Function {name} "
+                f"does not take these args; its arguments are {', '.join(parameters)}."
             )
     if not names:
         picked = [positional[n] for n in nums if -len(positional) <= n < len(positional)]
@@ -577,7 +580,7 @@ def _named(wrapper: Any, fun: Any, what: str) -> Any:
     wrapper.__qualname__ = getattr(fun, "__qualname__", wrapper.__name__)
     wrapper.__wrapped__ = fun
     wrapper.__doc__ = f"{what} of {wrapper.__name__}."
-    return wrapper
+    return shielded(wrapper)
 
 
 class ShapeDtypeStruct:
@@ -857,4 +860,4 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
             )
         return program.out_tree.unflatten(program.eval(*consts, *leaves))
 
-    return converted, captured
+    return shielded(converted), captured

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
+from ferrax._boundary import shielded
 
 __all__ = ["checkpoint", "checkpoint_policies", "remat"]
 
@@ -134,7 +135,7 @@ def checkpoint(
         rule = None if policy is None else _policy(policy)
         return program.out_tree.unflatten(_ferrax.bind_remat(program, leaves, prevent_cse, rule))
 
-    return wrapped
+    return shielded(wrapped)
 
 
 remat = checkpoint

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ferrax import _ferrax, tree_util
 from ferrax._api import ShapeDtypeStruct
+from ferrax._boundary import shielded
 
 
 class CacheInfo(NamedTuple):
@@ -241,7 +242,7 @@ def install() -> None:
         "clear_cache": _clear_cache,
     }
     for name, method in methods.items():
-        setattr(_ferrax.jit_type(), name, method)
+        setattr(_ferrax.jit_type(), name, shielded(method, method=True))
 
 
 def _clear_cache(self: Any) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ferrax import _ferrax
+from ferrax._boundary import expose as _expose
 
 __all__ = ["Config", "State", "config"]
 
@@ -114,6 +115,7 @@ _PLAIN: dict[str, Any] = {
 
 _RANK_PROMOTION = ("allow", "warn", "raise")
 _DTYPE_PROMOTION = ("standard", "strict")
+_TRACEBACK_FILTERING = ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")
 _NAMES = frozenset(
     [
         *_FLAGS,
@@ -183,6 +185,14 @@ def _boolean(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def _unrecognized(name: str) -> str:
+    """The text for a name that is no setting, with the settings that are spelled almost like it."""
+    import difflib
+
+    near = difflib.get_close_matches(name, _NAMES, n=2) or difflib.get_close_matches(f"jax_{name}", _NAMES, n=2)
+    return f"Unrecognized config option: {name}." + (f" Did you mean {' or '.join(near)}?" if near else "")
+
+
 def _checked(name: str, value: Any) -> Any:
     """The value of a setting, converted and checked."""
     if name in _FLAGS:
@@ -197,12 +207,14 @@ def _checked(name: str, value: Any) -> Any:
     elif name == "jax_numpy_dtype_promotion":
         allowed = _DTYPE_PROMOTION
         value = getattr(value, "value", value)
+    elif name == "jax_traceback_filtering":
+        allowed = _TRACEBACK_FILTERING
     elif isinstance(_PLAIN.get(name), bool):
         value = _boolean(name, value)
     if allowed is not None and value not in allowed:
         optional = "None or in" if None in allowed else "in"
         names = [a for a in allowed if a is not None]
-        raise ValueError(f"new enum value must be {optional} {names}, got {value} of type {type(value)}.")
+        raise ValueError(f"new enum value must be {optional} {names}, got {value!r} of type {type(value)} for {name}.")
     return value
 
 
@@ -236,7 +248,7 @@ class Config:
         >>> ferrax.config.update("jax_numpy_rank_promotion", "allow")
         """
         if name not in _NAMES:
-            raise AttributeError(f"Unrecognized config option: {name}")
+            raise AttributeError(_unrecognized(name))
         value = _checked(name, value)
         if name in _FLAGS:
             _ferrax.set_flag(_FLAGS[name][0], value)
@@ -248,6 +260,8 @@ class Config:
         elif name in ("jax_numpy_rank_promotion", "jax_numpy_dtype_promotion"):
             for flag, on in _promotion_flags(name, value):
                 _ferrax.set_flag(flag, on)
+        elif name == "jax_traceback_filtering":
+            _ferrax.set_traceback_filtering(value != "off")
         _values[name] = value
         if name in _TRACED:
             _ferrax.set_settings_number(_settings_number(lambda n: _values[n]))
@@ -271,7 +285,7 @@ class Config:
         if name in _FLAGS:
             return _ferrax.flag(_FLAGS[name][0])
         if name not in _NAMES:
-            raise AttributeError(f"Unrecognized config option: {name}")
+            raise AttributeError(_unrecognized(name))
         return _current(name)
 
     def __getattr__(self, name: str) -> Any:
@@ -462,3 +476,5 @@ def _read_environment() -> None:
 
 
 _read_environment()
+
+_expose(globals())

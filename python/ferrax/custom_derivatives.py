@@ -15,6 +15,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._api import closure_convert
+from ferrax._boundary import expose as _expose
 
 __all__ = ["SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp", "linear_call"]
 
@@ -400,3 +401,6 @@ def linear_call(
 
     call.defvjp(fwd, bwd)
     return call(residual_args, linear_args)
+
+
+_expose(globals())

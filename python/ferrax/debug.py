@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
+from ferrax._boundary import expose as _expose
 from ferrax._callbacks import debug_callback
 
 __all__ = ["breakpoint", "callback", "print"]
@@ -129,3 +130,6 @@ def breakpoint(
     <PjitFunction of <function <lambda> at ...>>
     """
     debug_callback(builtins.breakpoint, ordered=ordered)
+
+
+_expose(globals())

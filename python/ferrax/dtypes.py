@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from ferrax import _ferrax
+from ferrax._boundary import expose as _expose
 from ferrax._ferrax import TypePromotionError as TypePromotionError
 
 __all__ = [
@@ -200,3 +201,6 @@ def itemsize_bits(dtype: Any) -> int:
     if issubdtype(dtype, np.floating):
         return int(finfo(dtype).bits)
     return dtype.itemsize * 8
+
+
+_expose(globals())

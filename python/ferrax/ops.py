@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
+from ferrax._boundary import expose as _expose
 from ferrax._core import asarray, concrete_or_error
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import Array, ArrayLike, no_sharding, require, static_int, to_arrays
@@ -276,3 +277,6 @@ def index_max(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = F
     Array([1., 7., 7.], dtype=float32)
     """
     return _update("index_max", "max", x, idx, y, indices_are_sorted, unique_indices)
+
+
+_expose(globals())

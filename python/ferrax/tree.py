@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrax import tree_util
+from ferrax._boundary import expose as _expose
 from ferrax._ferrax import PyTreeDef
 from ferrax._ferrax import tree_function as _tree_function
 from ferrax._rust import implemented_by
@@ -337,3 +338,6 @@ else:
         """
         metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
         return dataclasses.field(metadata=metadata, **kwargs)
+
+
+_expose(globals())

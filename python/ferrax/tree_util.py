@@ -15,6 +15,7 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from ferrax._boundary import expose as _expose
 from ferrax._ferrax import (
     DictKey as DictKey,
 )
@@ -781,3 +782,5 @@ register_pytree_node(
     lambda partial: ((partial.args, partial.keywords), partial.func),
     lambda func, children: Partial(func, *children[0], **children[1]),  # type: ignore[index]
 )
+
+_expose(globals())

@@ -53,7 +53,10 @@ def test_text_from_a_tracer(name):
     def text(module):
         return getattr(module, name)(FakeTracer()).args[0].split("See ")[0].strip()
 
-    assert text(errors) == text(jax.errors)
+    ours, theirs = text(errors), text(jax.errors)
+    # JAX's text, and then what to do instead
+    assert ours.startswith(theirs)
+    assert (ours == theirs) is (name == "NonConcreteBooleanIndexError")
 
 
 def test_context():

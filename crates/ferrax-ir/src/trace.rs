@@ -236,6 +236,42 @@ pub fn set_leak_finder(f: LeakFinder) {
     let _ = LEAK_FINDER.set(f);
 }
 
+impl Tracer {
+    /// Where the value comes from, as a sentence for an error: the function being traced, and which of its arguments
+    /// the value depends on. Empty when nothing is known.
+    pub fn origin(&self) -> String {
+        let trace = self.trace();
+        let about = |work: &str| {
+            format!(
+                "The error occurred while {work} the function {} for {}.",
+                trace.debug().describe(),
+                trace.transform()
+            )
+        };
+        let created = || match self.source().location() {
+            Some(at) => {
+                let line = at.text.as_ref().map_or(String::new(), |text| format!("\n    {}", text.trim()));
+                format!(" The value was created on line:\n  {at}{line}")
+            }
+            None => String::new(),
+        };
+        match self.payload() {
+            Payload::Jvp { primal: Value::Tracer(inner), .. } => inner.origin(),
+            Payload::Jvp { .. } => String::new(),
+            Payload::Batched { .. } => about("batching") + &created(),
+            Payload::Staged(_) => match trace.explain(self) {
+                Some(what) => {
+                    about("tracing")
+                        + " This concrete value was not available in Python because it depends on "
+                        + &what
+                        + "."
+                }
+                None => about("tracing") + &created(),
+            },
+        }
+    }
+}
+
 struct Leak(Tracer);
 
 impl fmt::Display for Leak {

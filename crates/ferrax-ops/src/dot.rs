@@ -225,9 +225,14 @@ fn dot_shape(p: &DotParams, args: &[&Aval]) -> Result<Avals> {
     if xc != yc {
         bail!(
             Type,
-            "dot_general requires contracting dimensions to have the same shape, got {} and {}.",
+            "dot_general requires contracting dimensions to have the same shape, got {} and {}: dimensions {} of shape {} \
+             against dimensions {} of shape {}.",
             Tuple(&xc),
-            Tuple(&yc)
+            Tuple(&yc),
+            Tuple(&d.lhs_contract),
+            Tuple(&x.shape),
+            Tuple(&d.rhs_contract),
+            Tuple(&y.shape)
         );
     }
     for a in args {

@@ -149,14 +149,22 @@ fn new_class<'py>(
 
 /// How a class's `__init__` makes the text from its arguments.
 #[derive(Clone, Copy)]
-enum Text {
+pub enum Text {
+    /// A finished text.
     Message,
+    /// A traced value where a concrete one is needed.
     Concretization,
+    /// `bool(tracer)`
     Bool,
+    /// `operator.index(tracer)`
     Integer,
+    /// `numpy.asarray(tracer)`
     Array,
+    /// `x[mask]`
     BooleanIndex,
+    /// A tracer that outlived its trace.
     Leak,
+    /// `JaxRuntimeError`, with a status code.
     Status,
     /// `InternalError`, whose `__str__` asks for a report.
     Bug,
@@ -174,6 +182,27 @@ impl Text {
         fastcall::new_callable(py, ErrorInit(self), "__init__", "", Signature::Text(signature))
     }
 
+    /// What the program can do instead.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Text::Concretization => {
+                "To make an argument of a jitted function concrete, mark it with static_argnums or static_argnames."
+            }
+            Text::Bool => {
+                "Choose between values with jnp.where, between computations with lax.cond; write &, | and ~ for `and`, \
+                 `or` and `not`; or mark the argument with static_argnums or static_argnames."
+            }
+            Text::Integer => {
+                "Index jnp.array(a_list) in place of a list, loop with lax.fori_loop in place of range, or mark the \
+                 argument with static_argnums or static_argnames."
+            }
+            Text::Array => {
+                "Use the function of the same name in jax.numpy; jax.pure_callback runs code that must see actual arrays."
+            }
+            Text::Message | Text::BooleanIndex | Text::Leak | Text::Status | Text::Bug => "",
+        }
+    }
+
     /// The text for a tracer: its own description, and where it comes from.
     fn of_tracer(self, tracer: &Bound<'_, PyAny>, context: &str) -> PyResult<String> {
         let part = |name: &str| -> PyResult<Option<String>> {
@@ -187,15 +216,17 @@ impl Text {
             None => tracer.repr()?.extract()?,
         };
         let origin = part("_origin_msg")?.unwrap_or_default();
+        let advice = self.advice();
         Ok(match self {
             Text::Message | Text::Leak | Text::Status | Text::Bug => tracer.str()?.extract()?,
             Text::Concretization => format!(
-                "Abstract tracer value encountered where concrete value is expected: {what}\n{context}{origin}\n"
+                "Abstract tracer value encountered where concrete value is expected: {what}\n{context}{origin}\n\
+                 {advice}\n"
             ),
-            Text::Bool => format!("Attempted boolean conversion of {what}.{origin}"),
-            Text::Integer => format!("The __index__() method was called on {what}{origin}"),
+            Text::Bool => format!("Attempted boolean conversion of {what}.{origin}\n{advice}"),
+            Text::Integer => format!("The __index__() method was called on {what}{origin}\n{advice}"),
             Text::Array => {
-                format!("The numpy.ndarray conversion method __array__() was called on {what}{origin}")
+                format!("The numpy.ndarray conversion method __array__() was called on {what}{origin}\n{advice}")
             }
             Text::BooleanIndex => format!("Array boolean indices must be concrete; got {}\n", tracer.str()?),
         })

@@ -60,7 +60,8 @@ fn check_scalar(v: &Value) -> PyResult<()> {
     match v.rank() {
         0 => Ok(()),
         rank => Err(PyTypeError::new_err(format!(
-            "Only scalar arrays can be converted to Python scalars; got arr.ndim={rank}"
+            "Only scalar arrays can be converted to Python scalars; got arr.ndim={rank}, shape {}",
+            ferrax_base::shape::Tuple(v.shape())
         ))),
     }
 }

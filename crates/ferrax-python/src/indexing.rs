@@ -55,7 +55,8 @@ fn bare_sequence(object: &Bound<'_, PyAny>) -> PyResult<PyErr> {
     let way = if nested { "tuple" } else { "array" };
     Ok(PyTypeError::new_err(format!(
         "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[{way}(seq)]` instead of \
-         `arr[seq]`. See https://github.com/jax-ml/jax/issues/4564 for more information."
+         `arr[seq]`. A {} is copied to an array at each use: make the array once, with jnp.array.",
+        object.get_type().name()?
     )))
 }
 
@@ -193,11 +194,11 @@ fn static_bound(s: &Bound<'_, PySlice>, object: &Bound<'_, PyAny>, at: usize) ->
         && let Value::Tracer(t) = &a.get().value
         && t.concrete().is_none()
     {
-        let why = t.trace().explain(t).map_or(String::new(), |w| format!(" {w}"));
         return Err(PyIndexError::new_err(format!(
-            "Slice entries must be static integers. Got {} at position {at}.{why} To take a window of static size at a \
+            "Slice entries must be static integers. Got {} at position {at}{}\nTo take a window of static size at a \
              dynamic place, use lax.dynamic_slice or lax.dynamic_update_slice.",
-            s.repr()?
+            s.repr()?,
+            crate::tracer::origin(t)
         )));
     }
     // SAFETY: a valid object; the result is new or null with an exception set.
@@ -220,8 +221,7 @@ pub fn getitem<'py>(x: &Bound<'py, PyArray>, index: &Bound<'py, PyAny>) -> PyRes
 pub fn immutable() -> PyErr {
     PyTypeError::new_err(
         "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use x = \
-         x.at[idx].set(y) or another .at[] method: \
-         https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html",
+         x.at[idx].set(y) or another .at[] method; see help(jax.Array.at).",
     )
 }
 

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 pub mod api;
 pub mod array;
 pub mod aval;
+pub mod boundary;
 pub mod config;
 pub mod creation;
 pub mod devices;
@@ -27,6 +28,7 @@ pub mod value;
 fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ferrax::init();
     errors::register(m)?;
+    boundary::register(m)?;
     dtypes::register(m)?;
     aval::register(m)?;
     array::register(m)?;

@@ -4,7 +4,7 @@
 //! failed lookup and nothing else.
 
 use crate::array::PyArray;
-use crate::errors::raise;
+use crate::errors::{Text, raise};
 use ferrax_base::{Aval, Error, ErrorKind};
 use ferrax_ir::{Payload, Tracer, Value};
 use pyo3::prelude::*;
@@ -126,41 +126,8 @@ pub fn error_repr(t: &Tracer) -> String {
 
 /// Where a tracer comes from, as a last paragraph of an error text.
 pub fn origin(t: &Tracer) -> String {
-    let trace = t.trace();
-    let mut out = String::new();
-    if let Payload::Jvp { primal: Value::Tracer(inner), .. } = t.payload() {
-        return origin(inner);
-    }
-    match (class(t), trace.explain(t)) {
-        (Class::Batch, _) => {
-            if let Some(at) = t.source().location() {
-                out = format!("\nThis {} was created on line:\n  {at}", class(t).name());
-                if let Some(text) = &at.text {
-                    out.push_str(&format!("\n    {}", text.trim()));
-                }
-            }
-        }
-        (Class::Staged, Some(what)) => {
-            out = format!(
-                "\nThe error occurred while tracing the function {} for {}. This concrete value was not available in \
-                 Python because it depends on {what}.",
-                trace.debug().describe(),
-                trace.transform()
-            );
-        }
-        (Class::Staged, None) => {
-            out = format!(
-                "\nThe error occurred while tracing the function {} for {}.",
-                trace.debug().describe(),
-                trace.transform()
-            );
-            if let Some(at) = t.source().location() {
-                out.push_str(&format!(" The value was created on line:\n  {at}"));
-            }
-        }
-        _ => {}
-    }
-    out
+    let origin = t.origin();
+    if origin.is_empty() { origin } else { format!("\n{origin}") }
 }
 
 /// A text about a tracer, made when it is shown.
@@ -183,8 +150,9 @@ pub fn concretization_error(t: &Tracer, context: &str) -> Error {
         let what = error_repr(t);
         write!(
             f,
-            "Abstract tracer value encountered where concrete value is expected: {what}\n{context}{}\n",
-            origin(t)
+            "Abstract tracer value encountered where concrete value is expected: {what}\n{context}{}\n{}\n",
+            origin(t),
+            Text::Concretization.advice()
         )
     };
     ErrorKind::Concretization(Box::new(About { tracer: t.clone(), write, context: context.to_owned() })).into()
@@ -200,7 +168,8 @@ pub fn concretization(t: &Tracer, context: &str) -> PyErr {
 #[cold]
 pub fn bool_conversion(t: &Tracer) -> PyErr {
     let write = |t: &Tracer, _: &str, f: &mut fmt::Formatter<'_>| {
-        write!(f, "Attempted boolean conversion of {}.{}", error_repr(t), origin(t))
+        let (what, advice) = (error_repr(t), Text::Bool.advice());
+        write!(f, "Attempted boolean conversion of {what}.{}\n{advice}", origin(t))
     };
     let about = About { tracer: t.clone(), write, context: String::new() };
     raise(ErrorKind::BoolConversion(Box::new(about)).into())
@@ -210,7 +179,8 @@ pub fn bool_conversion(t: &Tracer) -> PyErr {
 #[cold]
 pub fn integer_conversion(t: &Tracer) -> PyErr {
     let write = |t: &Tracer, _: &str, f: &mut fmt::Formatter<'_>| {
-        write!(f, "The __index__() method was called on {}{}", error_repr(t), origin(t))
+        let (what, advice) = (error_repr(t), Text::Integer.advice());
+        write!(f, "The __index__() method was called on {what}{}\n{advice}", origin(t))
     };
     let about = About { tracer: t.clone(), write, context: String::new() };
     raise(ErrorKind::IntegerConversion(Box::new(about)).into())
@@ -220,8 +190,8 @@ pub fn integer_conversion(t: &Tracer) -> PyErr {
 #[cold]
 pub fn array_conversion(t: &Tracer) -> PyErr {
     let write = |t: &Tracer, _: &str, f: &mut fmt::Formatter<'_>| {
-        let what = error_repr(t);
-        write!(f, "The numpy.ndarray conversion method __array__() was called on {what}{}", origin(t))
+        let (what, advice) = (error_repr(t), Text::Array.advice());
+        write!(f, "The numpy.ndarray conversion method __array__() was called on {what}{}\n{advice}", origin(t))
     };
     let about = About { tracer: t.clone(), write, context: String::new() };
     raise(ErrorKind::ArrayConversion(Box::new(about)).into())

@@ -16,7 +16,7 @@ use ferrax_ir::{Array, Lit, OpRef, Value};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use std::ffi::CStr;
 
 /// Whether operations run at once and unchecked on this thread, which the short path needs.
@@ -86,8 +86,10 @@ fn quick_mixed(f: &Binary, a: &Array, number: &Bound<'_, PyAny>, swapped: bool) 
 /// The error of an operand that is no array or number.
 #[cold]
 fn wrong_operand(name: &str, object: &Bound<'_, PyAny>, position: usize) -> PyErr {
+    let sequence = object.cast::<PyList>().is_ok() || object.cast::<PyTuple>().is_ok();
+    let advice = if sequence { " Make an array of it with jnp.array." } else { "" };
     PyTypeError::new_err(format!(
-        "{name} requires ndarray or scalar arguments, got {} at position {position}.",
+        "{name} requires ndarray or scalar arguments, got {} at position {position}.{advice}",
         object.get_type()
     ))
 }

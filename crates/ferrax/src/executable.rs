@@ -5,6 +5,7 @@
 
 use crate::device::{self, Placement};
 use crate::{debug, dispatch};
+use ferrax_base::config::Flag;
 use ferrax_base::{Aval, Result, bail, error};
 use ferrax_cache::Cache;
 use ferrax_cpu::{Arg, Program};
@@ -41,16 +42,17 @@ pub struct Executable {
 /// Bytes of executables kept for operations that run programs eagerly (a `scan` outside `jit`).
 const LIMIT: usize = 64 << 20;
 
-/// Executables by program.
-static EXECUTABLES: LazyLock<Cache<JaxprRef, Arc<Executable>>> = LazyLock::new(|| Cache::new(LIMIT));
+/// Executables by program, and by whether rewrites that can change bits were off.
+static EXECUTABLES: LazyLock<Cache<(JaxprRef, bool), Arc<Executable>>> = LazyLock::new(|| Cache::new(LIMIT));
 
-/// The executable of a program; equal programs share one.
+/// The executable of a program; equal programs share one, except that strict numerics have their own.
 pub fn executable(jaxpr: &JaxprRef) -> Result<Arc<Executable>> {
-    if let Some(found) = EXECUTABLES.get(jaxpr) {
+    let key = (jaxpr.clone(), Flag::StrictNumerics.get());
+    if let Some(found) = EXECUTABLES.get(&key) {
         return Ok(found.value.clone());
     }
     let made = Arc::new(Executable::new(jaxpr)?);
-    Ok(EXECUTABLES.insert(jaxpr.clone(), made, jaxpr.bytes(), None).value.clone())
+    Ok(EXECUTABLES.insert(key, made, jaxpr.bytes(), None).value.clone())
 }
 
 /// Forgets every executable; those in use live on.

@@ -4,6 +4,11 @@ Nothing here promotes dtypes or broadcasts ranks; `ferrax.numpy` does. Read next
 `control_flow.py`.
 """
 
+import sys as _sys
+from typing import Any as _Any
+
+from ferrax._boundary import expose as _expose
+from ferrax._boundary import missing as _missing
 from ferrax.lax.contraction import *
 from ferrax.lax.control_flow import *
 from ferrax.lax.conversion import *
@@ -13,3 +18,10 @@ from ferrax.lax.reduce import *
 from ferrax.lax.shape import *
 from ferrax.lax.slicing import *
 from ferrax.lax.sorting import *
+
+
+def __getattr__(name: str) -> _Any:
+    raise _missing(_sys.modules[__name__], name)
+
+
+_expose(globals())

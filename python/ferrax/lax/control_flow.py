@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
+from ferrax._core import result_type
+from ferrax.lax._control_errors import branches_error, carry_error, function_text, type_text
 
 __all__ = [
     "associative_scan",
@@ -27,12 +29,9 @@ __all__ = [
 ]
 
 
-def _type_text(aval: Any) -> str:
-    return f"{aval.dtype.name}[{','.join(str(d) for d in aval.shape)}]"
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype
+def _follows(aval: Any, dtype: Any) -> bool:
+    """Whether a weakly typed value takes on a dtype beside which it stands: it is of no higher kind."""
+    return aval.weak_type and result_type(aval, dtype) == dtype
 
 
 def _strengthen(leaves: Sequence[Any], wanted: Sequence[Any], given: Sequence[Any]) -> list[Any] | None:
@@ -42,34 +41,11 @@ def _strengthen(leaves: Sequence[Any], wanted: Sequence[Any], given: Sequence[An
     changed = False
     out = []
     for leaf, want, have in zip(leaves, wanted, given, strict=True):
-        if have.weak_type and have.shape == want.shape and have.dtype != want.dtype:
+        if have.shape == want.shape and have.dtype != want.dtype and _follows(have, want.dtype):
             changed = True
             leaf = convert_element_type(leaf, want.dtype)
         out.append(leaf)
     return out if changed else None
-
-
-def _carry_error(name: str, tree: Any, out_tree: Any, given: Sequence[Any], got: Sequence[Any]) -> TypeError | None:
-    """The error of a carry that comes back with other types, if it does."""
-    head = (
-        f"{name} body function carry input and carry output must have equal types (e.g. shapes and dtypes of arrays), "
-        "but they differ:\n\n"
-    )
-    foot = (
-        "\n\nRevise the function so that all output types (e.g. shapes and dtypes) match the corresponding input types."
-    )
-    if tree != out_tree:
-        return TypeError(
-            f"{head}The input carry has the pytree structure {tree} but the output carry has {out_tree}.{foot}"
-        )
-    paths = [p for p, _ in tree_util.tree_flatten_with_path(tree.unflatten(list(range(tree.num_leaves))))[0]]
-    lines = [
-        f"  * the input carry component carry{tree_util.keystr(path)} has type {_type_text(a)} but the corresponding "
-        f"output carry component has type {_type_text(b)}"
-        for path, a, b in zip(paths, given, got, strict=True)
-        if not _same(a, b)
-    ]
-    return TypeError(head + "\n".join(lines) + foot) if lines else None
 
 
 def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence[Any], split: bool) -> Any:
@@ -81,7 +57,9 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
         if split:
             children = out_tree.children()
             if len(children) != 2 or not isinstance(out_tree.unflatten([0] * out_tree.num_leaves), tuple):
-                raise TypeError(f"scan body output must be a pair, got {out_tree}.")
+                raise TypeError(
+                    f"scan body output must be a pair (carry, y), got {out_tree} from {function_text(fun)}."
+                )
             out_tree = children[0]
         first = len(program.captured)
         given = program.in_avals[first : first + len(leaves)]
@@ -91,7 +69,7 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
             if stronger is not None:
                 leaves = stronger
                 continue
-        error = _carry_error(name, tree, out_tree, given, got)
+        error = carry_error(name, fun, 0, tree, out_tree, given, got)
         if error is not None:
             raise error
         return program, leaves, tree
@@ -154,7 +132,8 @@ def scan(
         raise ValueError("scan got no values to scan over and `length` not provided.")
     else:
         raise ValueError(
-            f"scan got values with different leading axis sizes: {', '.join(str(s) for s in sorted(sizes))}."
+            f"scan got values with different leading axis sizes: {', '.join(str(s) for s in sorted(sizes))}: "
+            f"the arrays in xs have the shapes {', '.join(str(x.shape) for x in rows)}."
         )
     assert length is not None
     if isinstance(unroll, bool):
@@ -204,9 +183,15 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     test = _ferrax.trace_to_jaxpr(cond_fun, (tree.unflatten(carry),), None, "while_loop")
     outs = test.out_avals
     if test.out_tree.num_leaves != 1 or test.out_tree.num_nodes != 1:
-        raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {test.out_tree}.")
+        raise TypeError(
+            f"while_loop: cond_fun must return a boolean scalar, but got pytree {test.out_tree} from "
+            f"{function_text(cond_fun)}."
+        )
     if outs[0].shape != () or outs[0].dtype != np.dtype(bool):
-        raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) [{_type_text(outs[0])}].")
+        raise TypeError(
+            f"while_loop: cond_fun must return a boolean scalar, but got output type(s) [{type_text(outs[0])}] from "
+            f"{function_text(cond_fun)}."
+        )
     return tree.unflatten(_ferrax.bind_while(test, body, carry))
 
 
@@ -244,7 +229,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     dtype = jnp.result_type(lower, upper)
     if not jnp.issubdtype(dtype, np.integer):
-        raise TypeError(f"lower and upper arguments to fori_loop must have integer types, got {dtype.name}.")
+        given = f"{jnp.result_type(lower).name} and {jnp.result_type(upper).name}"
+        raise TypeError(f"lower and upper arguments to fori_loop must have integer types, got {given}.")
     start, stop = _concrete_int(lower), _concrete_int(upper)
     first = lower if isinstance(lower, int) else jnp.asarray(lower, dtype)
     if start is not None and stop is not None:
@@ -264,27 +250,6 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     return while_loop(lambda carry: carry[0] < carry[1], advance, (first, last, init_val))[2]
 
 
-def _branch_outputs(name: str, programs: Sequence[Any]) -> None:
-    """Checks that all branches return the same types."""
-    first = programs[0]
-    for i, other in enumerate(programs[1:], 1):
-        if other.out_tree != first.out_tree:
-            raise TypeError(
-                f"{name} branch outputs must have the same pytree structure, but branch 0 gives {first.out_tree} and "
-                f"branch {i} gives {other.out_tree}."
-            )
-        lines = [
-            f"  * output {k}: branch 0 gives {_type_text(a)}, branch {i} gives {_type_text(b)}"
-            for k, (a, b) in enumerate(zip(first.out_avals, other.out_avals, strict=True))
-            if not _same(a, b)
-        ]
-        if lines:
-            raise TypeError(
-                f"{name} branches must have equal output types (shapes and dtypes) but they differ:\n"
-                + "\n".join(lines)
-            )
-
-
 def _promoted(programs: Sequence[Any], branches: Sequence[Callable[..., Any]]) -> Sequence[Callable[..., Any]]:
     """Branches whose weakly typed results follow the other branches' types."""
     from ferrax.lax import convert_element_type
@@ -295,7 +260,9 @@ def _promoted(programs: Sequence[Any], branches: Sequence[Callable[..., Any]]) -
     for avals in zip(*(p.out_avals for p in programs), strict=True):
         strong = {a.dtype for a in avals if not a.weak_type}
         mixed = len({(a.dtype, a.weak_type) for a in avals}) > 1
-        targets.append(strong.pop() if mixed and len(strong) == 1 else None)
+        target = strong.pop() if mixed and len(strong) == 1 else None
+        fits = target is not None and all(a.dtype == target or _follows(a, target) for a in avals)
+        targets.append(target if fits else None)
     if not any(t is not None for t in targets):
         return branches
 
@@ -311,12 +278,16 @@ def _promoted(programs: Sequence[Any], branches: Sequence[Callable[..., Any]]) -
     return [converted(b) for b in branches]
 
 
-def _run_branches(name: str, branches: Sequence[Callable[..., Any]], index: Any, operands: tuple[Any, ...]) -> Any:
+def _run_branches(
+    name: str, labels: Sequence[str], branches: Sequence[Callable[..., Any]], index: Any, operands: tuple[Any, ...]
+) -> Any:
     programs = [_ferrax.trace_to_jaxpr(b, operands, None, name) for b in branches]
     promoted = _promoted(programs, branches)
     if promoted is not branches:
         programs = [_ferrax.trace_to_jaxpr(b, operands, None, name) for b in promoted]
-    _branch_outputs(name, programs)
+    error = branches_error(name, labels, branches, programs)
+    if error is not None:
+        raise error
     leaves = tree_util.tree_leaves(operands)
     return programs[0].out_tree.unflatten(_ferrax.bind_cond(programs, index, leaves))
 
@@ -349,14 +320,15 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         raise TypeError(f"Index type must be an integer, got {jnp.result_type(index)}")
     branches = list(branches)
     if not branches:
-        raise ValueError("Empty branch sequence")
+        raise ValueError("Empty branch sequence: lax.switch needs at least one function in branches.")
     if len(branches) == 1:
         return branches[0](*operands)
+    labels = [f"branch {i}" for i in range(len(branches))]
     chosen = _concrete_int(index)
     if chosen is not None and _ferrax.is_eager() and _plain(operands):
-        return _run_branches("switch", branches, jnp.int32(min(max(chosen, 0), len(branches) - 1)), operands)
+        return _run_branches("switch", labels, branches, jnp.int32(min(max(chosen, 0), len(branches) - 1)), operands)
     clamped = jnp.clip(index, 0, len(branches) - 1).astype(jnp.int32)
-    return _run_branches("switch", branches, clamped, operands)
+    return _run_branches("switch", labels, branches, clamped, operands)
 
 
 def _plain(tree: Any) -> bool:
@@ -394,15 +366,18 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
             return _cond_five(pred, true_fun, false_fun, *operands)
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     if pred is None:
-        raise TypeError("cond predicate is None")
+        raise TypeError("cond predicate is None: pred must be a boolean scalar.")
     if np.ndim(pred) != 0:
-        raise TypeError(f"Pred must be a scalar, got {pred} of shape {np.shape(pred)}.")
+        raise TypeError(
+            f"Pred must be a scalar, got {pred} of shape {np.shape(pred)} in lax.cond. Reduce it "
+            "with jnp.any or jnp.all, or choose element by element with jnp.where."
+        )
     dtype = jnp.result_type(pred)
     if not (jnp.issubdtype(dtype, np.bool_) or jnp.issubdtype(dtype, np.number)):
         raise TypeError(f"Pred type must be either boolean or number, got {dtype}.")
     flag = pred if dtype == np.dtype(bool) else jnp.asarray(pred) != 0
     index = jnp.asarray(flag).astype(jnp.int32)
-    return _run_branches("cond", [false_fun, true_fun], index, operands)
+    return _run_branches("cond", ["false_fun", "true_fun"], [false_fun, true_fun], index, operands)
 
 
 def _cond_five(pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any) -> Any:

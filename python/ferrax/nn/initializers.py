@@ -12,6 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import ferrax.numpy as jnp
 from ferrax import random
+from ferrax._boundary import expose as _expose
+from ferrax._boundary import shielded as _shielded
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
@@ -99,7 +101,7 @@ def constant(value, dtype=None):
     def init(key, shape, dtype=dtype, out_sharding=None):
         return jnp.full(shape, value, dtype=_dtype(dtype))
 
-    return init
+    return _shielded(init)
 
 
 def uniform(scale=1e-2, dtype=None):
@@ -121,7 +123,7 @@ def uniform(scale=1e-2, dtype=None):
         dtype = _dtype(dtype)
         return random.uniform(key, shape, dtype) * jnp.asarray(scale, dtype)
 
-    return init
+    return _shielded(init)
 
 
 def normal(stddev=1e-2, dtype=None):
@@ -143,7 +145,7 @@ def normal(stddev=1e-2, dtype=None):
         dtype = _dtype(dtype)
         return random.normal(key, shape, dtype) * jnp.asarray(stddev, dtype)
 
-    return init
+    return _shielded(init)
 
 
 def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
@@ -167,7 +169,7 @@ def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
         dtype = _dtype(dtype)
         return random.truncated_normal(key, lower, upper, shape, dtype) * jnp.asarray(stddev, dtype)
 
-    return init
+    return _shielded(init)
 
 
 def _size(shape, axis):
@@ -244,7 +246,7 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
         variance = jnp.asarray(scale / denominators[mode], dtype=dtype)
         return _scaled(key, shape, dtype, distribution, variance)
 
-    return init
+    return _shielded(init)
 
 
 def _scaled(key, shape, dtype, distribution, variance):
@@ -421,7 +423,7 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
         matrix = matrix.reshape(tuple(n for i, n in enumerate(shape) if i != column_axis % len(shape)) + (columns,))
         return jnp.asarray(scale, dtype) * jnp.moveaxis(matrix, -1, column_axis)
 
-    return init
+    return _shielded(init)
 
 
 def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
@@ -455,4 +457,7 @@ def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
         centre = tuple((n - 1) // 2 for n in shape[:-2])
         return jnp.zeros(shape, dtype).at[centre].set(matrix)
 
-    return init
+    return _shielded(init)
+
+
+_expose(globals())

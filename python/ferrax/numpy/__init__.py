@@ -4,6 +4,11 @@ The functions work under every transformation. Elementwise functions and indexin
 `ferrax.lax`, one private module for each family. Read `_args.py` first.
 """
 
+import sys as _sys
+from typing import Any as _Any
+
+from ferrax._boundary import expose as _expose
+from ferrax._boundary import missing as _missing
 from ferrax._core import Array as ndarray
 from ferrax.numpy import linalg as linalg
 from ferrax.numpy._calculus import *
@@ -45,3 +50,10 @@ from ferrax.numpy._windows import *
 from ferrax.numpy._methods import attach as _attach
 
 _attach()
+
+
+def __getattr__(name: str) -> _Any:
+    raise _missing(_sys.modules[__name__], name)
+
+
+_expose(globals())

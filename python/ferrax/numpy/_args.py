@@ -118,7 +118,7 @@ def normalize_axes(axis: Any, ndim: int, context: str = "the axis argument") -> 
     else:
         axes = tuple(normalize_axis(a, ndim, context) for a in axis)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in 'axis': {tuple(axis)}")
+        raise ValueError(f"duplicate value in 'axis': {tuple(axis)} for an array of dimension {ndim}")
     return axes
 
 
@@ -129,13 +129,13 @@ def static_shape(shape: Any) -> tuple[int, ...]:
     ):
         dims = (shape,)
     elif is_tracer(shape):
-        raise _traced_shape(shape)
+        raise _traced_shape(shape, shape)
     else:
         dims = tuple(shape)
     out = []
     for dim in dims:
         if is_tracer(dim):
-            raise _traced_shape(shape)
+            raise _traced_shape(shape, dim)
         try:
             out.append(operator.index(dim))
         except TypeError:
@@ -145,11 +145,11 @@ def static_shape(shape: Any) -> tuple[int, ...]:
     return tuple(out)
 
 
-def _traced_shape(shape: Any) -> TypeError:
+def _traced_shape(shape: Any, dim: Any) -> TypeError:
     return TypeError(
-        f"Shapes must be 1D sequences of concrete values of integer type, got {shape}. "
-        "A shape cannot depend on a traced value: if it depends on an argument of a jitted function, "
-        "mark that argument with static_argnums or static_argnames."
+        f"Shapes must be 1D sequences of concrete values of integer type, got {shape}. A shape "
+        f"cannot depend on a traced value.{dim._origin_msg()}\nIf it depends on an argument of a "
+        "jitted function, mark that argument with static_argnums or static_argnames."
     )
 
 
@@ -180,7 +180,10 @@ def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
         return x
     offset = len(shape) - x.ndim
     if offset < 0 or any(d not in (1, shape[offset + i]) for i, d in enumerate(x.shape)):
-        raise ValueError(f"Incompatible shapes for broadcasting: {x.shape} and requested shape {shape}")
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: {x.shape} and requested shape {shape}. Sizes must be equal or 1, "
+            "compared from the last axis on."
+        )
     kept = [i for i, d in enumerate(x.shape) if d == shape[offset + i]]
     if len(kept) < x.ndim:
         x = lax.squeeze(x, tuple(i for i in range(x.ndim) if i not in kept))

@@ -121,8 +121,8 @@ def _sizes(expression: _Expression, operands: Sequence[Array]) -> dict[Any, int]
             if sizes.setdefault(label, n) != n and n != 1:
                 if sizes[label] != 1:
                     raise ValueError(
-                        f"Size of label '{label}' for operand {number} ({sizes[label]}) does not match previous "
-                        f"terms ({n})."
+                        f"Size of label '{label}' for operand {number} ({n}) does not match previous terms "
+                        f"({sizes[label]}): einsum got operands of shapes {', '.join(str(o.shape) for o in operands)}."
                     )
                 sizes[label] = n
     return sizes

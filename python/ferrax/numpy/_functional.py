@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
+from ferrax._boundary import shielded
 from ferrax._core import asarray
 from ferrax.numpy import _shape
 from ferrax.numpy._args import Array, ArrayLike, normalize_axis, require, to_array
@@ -201,4 +202,4 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
             function = _with_checked_output(function, parsed[1], sizes, context)
         return _over_batch(function, arrays, cores)
 
-    return wrapped
+    return shielded(wrapped)

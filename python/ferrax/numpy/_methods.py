@@ -6,12 +6,14 @@ are Rust and come with the classes.
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import numpy as np
 
 from ferrax import lax
-from ferrax._core import Array, Tracer
+from ferrax._boundary import shielded
+from ferrax._core import Array, Tracer, concrete_or_error, is_tracer
 from ferrax.numpy import (
     _creation,
     _cumulative,
@@ -83,7 +85,9 @@ def _item(self: Any, *args: int) -> Any:
             return np.asarray(self).item(index[0])
         return np.asarray(self[tuple(index)]).item()
     if self.size != 1:
-        raise ValueError("can only convert an array of size 1 to a Python scalar")
+        raise ValueError(f"can only convert an array of size 1 to a Python scalar, got shape {self.shape}")
+    if is_tracer(self):
+        concrete_or_error(None, self, "It arose in the item() method of an array.")
     python_type = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype_kind(self.dtype)]
     return python_type(_shape.reshape(self, ()))
 
@@ -204,7 +208,8 @@ def attach() -> None:
         own = vars(cls)
         for name, function in _METHODS.items():
             if name not in own:
-                setattr(cls, name, function)
+                plain = isinstance(function, types.FunctionType)
+                setattr(cls, name, shielded(function, method=True) if plain else function)
         for name, function in _PROPERTIES.items():
             if name not in own:
                 setattr(cls, name, property(function))

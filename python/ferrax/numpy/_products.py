@@ -33,10 +33,22 @@ __all__ = [
 ]  # fmt: skip
 
 
-def contract(a: Array, b: Array, dimension_numbers: Any, precision: Any, preferred_element_type: DTypeLike) -> Array:
-    """`lax.dot_general`, with the canonical form of a user's `preferred_element_type`."""
+def contract(
+    name: str, a: Array, b: Array, dimension_numbers: Any, precision: Any, preferred_element_type: DTypeLike
+) -> Array:
+    """`lax.dot_general` for the function of that name, with the canonical form of a `preferred_element_type`."""
     preferred = None if preferred_element_type is None else user_dtype(preferred_element_type)
-    return lax.dot_general(a, b, dimension_numbers, precision=precision, preferred_element_type=preferred)
+    try:
+        return lax.dot_general(a, b, dimension_numbers, precision=precision, preferred_element_type=preferred)
+    except TypeError:
+        for i, j in zip(*dimension_numbers[0]):
+            if a.shape[i] != b.shape[j]:
+                raise TypeError(
+                    f"{name} got operands of shapes {a.shape} and {b.shape}, whose contracting dimensions must have "
+                    f"the same size: axis {i} of the first has size {a.shape[i]}, axis {j} of the second has size "
+                    f"{b.shape[j]}."
+                ) from None
+        raise
 
 
 def _scaled(a: Array, b: Array, preferred_element_type: DTypeLike) -> Array:
@@ -76,7 +88,7 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_
     if x.ndim == 0 or y.ndim == 0:
         return _scaled(x, y, preferred_element_type)
     axes = ((x.ndim - 1,), (max(0, y.ndim - 2),))
-    return contract(x, y, (axes, ((), ())), precision, preferred_element_type)
+    return contract("dot", x, y, (axes, ((), ())), precision, preferred_element_type)
 
 
 def _split_batch(x: Array, y: Array, dims: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[Any, ...]:
@@ -132,7 +144,7 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_eleme
             raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim 0")
     if x.ndim <= 2 and y.ndim <= 2:
         axes = ((x.ndim - 1,), (max(0, y.ndim - 2),))
-        return contract(x, y, (axes, ((), ())), precision, preferred_element_type)
+        return contract("matmul", x, y, (axes, ((), ())), precision, preferred_element_type)
     return _batched_matmul(x, y, precision, preferred_element_type)
 
 
@@ -150,7 +162,7 @@ def _batched_matmul(x: Array, y: Array, precision: Any, preferred_element_type: 
     shift = lambda i, dropped: i - sum(d < i for d in dropped)
     batch = (tuple(shift(i, drop_x) for _, i, _ in shared), tuple(shift(i, drop_y) for _, _, i in shared))
     contracting = ((x.ndim - 1,), (y.ndim - 2 if y_free else 0,))
-    result = contract(x, y, (contracting, batch), precision, preferred_element_type)
+    result = contract("matmul", x, y, (contracting, batch), precision, preferred_element_type)
     # dot_general gives: shared axes, the free ones of x (its own batch axes, then m), the free ones of y.
     order = [i for i, *_ in shared] + [i for i, _ in x_only] + (["m"] if x_free else [])
     order += [i for i, _ in y_only] + (["n"] if y_free else [])
@@ -304,7 +316,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, prec
         raise TypeError(
             f"tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, got {axes}."
         )
-    return contract(x, y, (pairs, ((), ())), precision, preferred_element_type)
+    return contract("tensordot", x, y, (pairs, ((), ())), precision, preferred_element_type)
 
 
 def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None) -> Array:
@@ -326,7 +338,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
     x, y = promote("inner", a, b)
     if x.ndim == 0 or y.ndim == 0:
         return _scaled(x, y, preferred_element_type)
-    return contract(x, y, (((x.ndim - 1,), (y.ndim - 1,)), ((), ())), precision, preferred_element_type)
+    return contract("inner", x, y, (((x.ndim - 1,), (y.ndim - 1,)), ((), ())), precision, preferred_element_type)
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
+from ferrax._boundary import expose as _expose
 from ferrax._core import asarray
 from ferrax.numpy import _diagonal, _products, _reductions, _shape
 from ferrax.numpy._args import (
@@ -795,3 +796,6 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Any:
     NotImplementedError: jnp.linalg.tensorsolve needs the primitive lu, which ferrax does not have yet.
     """
     raise _missing("tensorsolve", "lu")
+
+
+_expose(globals())

@@ -53,7 +53,10 @@ def _wrap(data, impl: str = DEFAULT_IMPL):
         )
     size = _KEY_SIZES[impl]
     if data.ndim < 1 or data.shape[-1] != size:
-        raise TypeError(f"invalid PRNG key data: expected key_data.shape to end with ({size},); got shape={data.shape}")
+        raise TypeError(
+            f"invalid PRNG key data: expected key_data.shape to end with ({size},); got "
+            f"shape={data.shape}. Make keys with jax.random.key(seed)."
+        )
     if data.dtype != np.uint32:
         raise TypeError(f"invalid PRNG key data: expected key_data.dtype = uint32; got dtype={data.dtype}")
     return _prims.random_wrap(jnp.asarray(data))

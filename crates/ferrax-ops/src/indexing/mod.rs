@@ -74,15 +74,12 @@ struct TracedMask(Tracer);
 impl fmt::Display for TracedMask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let aval: &Aval = self.0.aval();
-        write!(f, "Array boolean indices must be concrete; got {aval}.")?;
-        if let Some(why) = self.0.trace().explain(&self.0) {
-            write!(f, " {why}")?;
-        }
         write!(
             f,
-            "\nThe shape of the result would depend on the mask's values. Use jnp.where(mask, x, y) to choose between \
-             values, or jnp.nonzero(mask, size=n) for indices of a static number of entries.\n\nSee \
-             https://docs.jax.dev/en/latest/errors.html#jax.errors.NonConcreteBooleanIndexError"
+            "Array boolean indices must be concrete; got {aval}\n{}\nThe shape of the result would depend on the mask's \
+             values. Use jnp.where(mask, x, y) to choose between values, or jnp.nonzero(mask, size=n) for indices of a \
+             static number of entries.",
+            self.0.origin()
         )
     }
 }
@@ -171,8 +168,10 @@ fn check_mask(mask: &Value, shape: &[usize], axis: usize, at: usize) -> Result<(
     if mask.shape() != expected {
         bail!(
             Index,
-            "boolean index did not match shape of indexed array in index {at}: got {}, expected {expected:?}",
-            Tuple(mask.shape())
+            "boolean index did not match shape of indexed array in index {at}: got {}, expected {expected:?} of an \
+             array of shape {}",
+            Tuple(mask.shape()),
+            Tuple(shape)
         );
     }
     Ok(())

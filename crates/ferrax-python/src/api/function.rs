@@ -188,7 +188,8 @@ pub fn flatten_result(py: Python<'_>, out: &Bound<'_, PyAny>, name: &str) -> PyR
                 if e.is_instance_of::<PyTypeError>(py) {
                     let kind = leaf.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
                     PyTypeError::new_err(format!(
-                        "function {name} returned a value of type {kind}, which is not a valid JAX type"
+                        "function {name} returned a value of type {kind}, which is not a valid JAX type; it may return arrays, \
+                         numbers and trees of them"
                     ))
                 } else {
                     e

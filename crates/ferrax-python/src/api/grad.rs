@@ -52,9 +52,10 @@ impl Grad {
             if position < 0 || position >= args.len() as i64 {
                 return Err(PyTypeError::new_err(format!(
                     "differentiating with respect to argnums={n} requires at least {} positional arguments to be \
-                     passed by the caller, but got only {} positional arguments.",
+                     passed by the caller, but got only {} positional arguments, in the call of {}.",
                     if n < 0 { -n } else { n + 1 },
-                    args.len()
+                    args.len(),
+                    self.function.debug.describe()
                 )));
             }
             let from = leaves.len();
@@ -84,7 +85,8 @@ impl Grad {
         }
         Err(PyTypeError::new_err(format!(
             "{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got \
-             {d}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
+             {d} for {}. Pass a float (2.0 in place of 2), or use vjp or allow_int=True for Boolean and integer inputs.",
+            self.function.debug.describe()
         )))
     }
 
@@ -92,8 +94,10 @@ impl Grad {
         let d = out.dtype();
         if out.rank() != 0 {
             return Err(PyTypeError::new_err(format!(
-                "Gradient only defined for scalar-output functions. Output had shape: {}.",
-                ferrax_base::shape::Tuple(out.shape())
+                "Gradient only defined for scalar-output functions. Output had shape: {}. Reduce the result of {} to a \
+                 scalar (with jnp.sum, say), or use jax.jacrev or jax.vjp.",
+                ferrax_base::shape::Tuple(out.shape()),
+                self.function.debug.describe()
             )));
         }
         let fine = if self.holomorphic { d.is_complex() } else { d.is_float() };
@@ -113,8 +117,9 @@ impl Grad {
             " For differentiation of functions with integer outputs, use jax.vjp directly."
         };
         Err(PyTypeError::new_err(format!(
-            "{} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {d}.{hint}",
-            self.what()
+            "{} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {d} from {}.{hint}",
+            self.what(),
+            self.function.debug.describe()
         )))
     }
 
@@ -139,9 +144,11 @@ impl Grad {
         match out.cast::<PyTuple>() {
             Ok(pair) if pair.len() == 2 => Ok((pair.get_item(0)?, Some(pair.get_item(1)?))),
             _ => Err(PyTypeError::new_err(format!(
-                "expected function with aux output to return a two-element tuple, but got type {} with value {}",
+                "expected function with aux output to return a two-element tuple, but got type {} with value {}: with \
+                 has_aux=True, {} must return the pair (result, aux)",
                 out.get_type(),
-                out.repr()?
+                out.repr()?,
+                self.function.debug.describe()
             ))),
         }
     }
@@ -180,8 +187,10 @@ impl Grad {
                 return e;
             }
             PyTypeError::new_err(format!(
-                "Gradient only defined for scalar-output functions. Output was: {}.",
-                out.repr().map_or_else(|_| "?".to_owned(), |r| r.to_string())
+                "Gradient only defined for scalar-output functions. Output was: {}. Return one scalar from {}, or a pair \
+                 (result, aux) with has_aux=True.",
+                out.repr().map_or_else(|_| "?".to_owned(), |r| r.to_string()),
+                self.function.debug.describe()
             ))
         })?;
         Ok(vec![value])
@@ -312,9 +321,11 @@ impl PyVjp {
         let tree = tree::flatten_into(cotangents, &mut leaves)?;
         if !trees::same(py, &tree, &self.out_tree)? {
             return Err(PyValueError::new_err(format!(
-                "unexpected tree structure of argument to vjp function: got {}, but expected to match {}",
+                "unexpected tree structure of argument to vjp function: got {}, but expected to match {}, the structure of \
+                 the function's result:\n  * {}",
                 trees::display(py, &tree),
-                trees::display(py, &self.out_tree)
+                trees::display(py, &self.out_tree),
+                tree::describe_differences(py, &tree, &self.out_tree)?.join("\n  * ")
             )));
         }
         let cts = leaves

@@ -118,9 +118,8 @@ impl Jit {
         let class = leaf.bind(py).get_type();
         PyTypeError::new_err(format!(
             "Error interpreting argument to {} as an abstract array. The problematic value is of type {class} and was \
-             passed to the function at path {path}.\nThis typically means that a jit-wrapped function was called with a \
-             non-array argument, and this argument was not marked as static using the static_argnums or \
-             static_argnames parameters of jax.jit: '{}' of type {class} is not a valid JAX type.",
+             passed to the function at path {path}: {} is not a valid JAX type.\nA jitted function takes arrays, numbers \
+             and trees of them. Mark an argument of another kind with static_argnums or static_argnames.",
             debug_text(&self.function),
             leaf.bind(py).repr().map_or_else(|_| "?".into(), |r| r.to_string()),
         ))

@@ -52,6 +52,11 @@ fn number(py: Python<'_>, code: *mut ffi::PyObject) -> (u32, bool) {
     (n, library)
 }
 
+/// Whether a code object is the library's own.
+pub fn in_library(code: &Bound<'_, PyAny>) -> bool {
+    number(code.py(), code.as_ptr()).1
+}
+
 /// The innermost frame outside the library.
 fn capture() -> Source {
     // SAFETY: frames are walked with the interpreter attached; every owned reference is released.

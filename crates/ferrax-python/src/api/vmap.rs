@@ -84,12 +84,7 @@ impl Vmap {
             let rank = v.rank() as i64;
             let at = if *a < 0 { a + rank } else { *a };
             if at < 0 || at >= rank {
-                return Err(PyValueError::new_err(format!(
-                    "vmap was requested to map its argument along axis {a}, which implies that its rank should be at \
-                     least {}, but is only {rank} (its shape is {})",
-                    if *a < 0 { -a } else { a + 1 },
-                    ferrax_base::shape::Tuple(v.shape())
-                )));
+                return Err(self.too_few_axes(py, *a, dims.len(), v, tree));
             }
             let n = v.shape()[at as usize];
             uneven |= size.is_some_and(|s| s != n);
@@ -101,14 +96,38 @@ impl Vmap {
         }
         match size {
             Some(n) => Ok((dims, n)),
-            None => Err(PyValueError::new_err("vmap must have at least one non-None value in in_axes")),
+            None => Err(PyValueError::new_err(format!(
+                "vmap must have at least one non-None value in in_axes or axis_size must be specified, for {}",
+                self.function.debug.describe()
+            ))),
         }
+    }
+
+    /// The name of leaf `i` in the caller's terms.
+    fn leaf_name(&self, py: Python<'_>, i: usize, tree: &TreeDef) -> String {
+        let names = self.function.debug_for(py, tree, &[]).arg_names.map(|f| f()).unwrap_or_default();
+        names.get(i).map_or_else(|| format!("argument {i}"), |n| format!("argument {n}"))
+    }
+
+    #[cold]
+    fn too_few_axes(&self, py: Python<'_>, axis: i64, i: usize, v: &Value, tree: &TreeDef) -> PyErr {
+        PyValueError::new_err(format!(
+            "vmap was requested to map its argument along axis {axis}, which implies that its rank should be at least \
+             {}, but is only {} (its shape is {}): {} of {}. Give None in in_axes for what is not mapped.",
+            if axis < 0 { -axis } else { axis + 1 },
+            v.rank(),
+            ferrax_base::shape::Tuple(v.shape()),
+            self.leaf_name(py, i, tree),
+            self.function.debug.describe()
+        ))
     }
 
     #[cold]
     fn uneven(&self, py: Python<'_>, dims: &[Option<usize>], values: &[Value], tree: &TreeDef) -> PyErr {
-        let names = self.function.debug_for(py, tree, &[]).arg_names.map(|f| f()).unwrap_or_default();
-        let mut text = String::from("vmap got inconsistent sizes for array axes to be mapped:");
+        let mut text = format!(
+            "vmap got inconsistent sizes for array axes to be mapped in the call of {}:",
+            self.function.debug.describe()
+        );
         let mut seen: Vec<usize> = Vec::new();
         for (i, (d, v)) in dims.iter().zip(values).enumerate() {
             let Some(d) = d else { continue };
@@ -117,7 +136,7 @@ impl Vmap {
                 continue;
             }
             seen.push(n);
-            let name = names.get(i).map_or_else(|| format!("argument {i}"), |n| format!("argument {n}"));
+            let name = self.leaf_name(py, i, tree);
             text += &format!("\n  * one axis had size {n}: axis {d} of {name} of type {};", v.aval().long_text());
         }
         if let Some(n) = self.axis_size.filter(|n| !seen.contains(n)) {

@@ -10,7 +10,7 @@ use pyo3::{Borrowed, ffi};
 use smallvec::SmallVec;
 
 use super::host::{Object, PyHost, TreeDef};
-use super::mismatch::prefix_error;
+use super::mismatch::{describe_differences, prefix_error};
 use super::registry::{self, Container, Fields, Functions};
 use super::treedef::{PyTreeDef, node_data};
 use super::{Leaves, flatten_into, flatten_until, keys, nodes, unflatten};
@@ -51,6 +51,12 @@ impl FastCall for TreeFunction {
     }
 }
 
+/// One line for each place where two structures differ.
+#[pyfunction]
+fn tree_differences(py: Python<'_>, left: PyRef<'_, PyTreeDef>, right: PyRef<'_, PyTreeDef>) -> PyResult<Vec<String>> {
+    describe_differences(py, &left.0, &right.0)
+}
+
 /// A new callable for the function of that name.
 #[pyfunction]
 fn tree_function(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
@@ -62,6 +68,7 @@ fn tree_function(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTreeRegistry>()?;
+    m.add_function(wrap_pyfunction!(tree_differences, m)?)?;
     m.add_function(wrap_pyfunction!(tree_function, m)?)
 }
 

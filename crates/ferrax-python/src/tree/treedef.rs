@@ -97,7 +97,10 @@ impl PyTreeDef {
             stack.push(f_node.call1((children, data))?);
         }
         if leaves.next().is_some() {
-            return Err(PyValueError::new_err("Too many leaves for PyTreeDef"));
+            return Err(PyValueError::new_err(format!(
+                "Too many leaves for PyTreeDef; expected {}.",
+                self.0.num_leaves()
+            )));
         }
         stack.pop().ok_or_else(|| PyValueError::new_err("an empty structure"))
     }

@@ -18,7 +18,13 @@ pub fn where_(condition: &Value, x: &Value, y: &Value) -> Result<Value> {
     for s in [x.shape(), y.shape()] {
         let Some(joined) = ferrax_base::shape::broadcast(&shape, s) else {
             let t = |v: &Value| ferrax_base::shape::Tuple(v.shape()).to_string();
-            bail!(Value, "Incompatible shapes for broadcasting: shapes=[{}, {}, {}]", t(&condition), t(&x), t(&y));
+            bail!(
+                Value,
+                "Incompatible shapes for broadcasting in where: shapes=[{}, {}, {}]",
+                t(&condition),
+                t(&x),
+                t(&y)
+            );
         };
         shape = joined;
     }

@@ -1,0 +1,128 @@
+//! The edge between the façade's Python code and its users: errors leave it without the library's own frames.
+//!
+//! A [`Boundary`] stands in place of a public function written in Python. A call goes straight to the function; when
+//! it raises, the frames of files below the library's folder are taken out of the traceback (and out of those of the
+//! exceptions it was raised from), so that the last frame shown is the user's. Frames of the user's own functions
+//! that the library called stay. `jax_traceback_filtering="off"` keeps everything.
+//!
+//! Nothing is added to the cost of a call but the call itself; nothing is looked at until an error leaves.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::api::source::in_library;
+use crate::fastcall::{Args, FastCall, Visit, new_bare};
+
+/// Whether errors leave without the library's frames.
+static FILTER: AtomicBool = AtomicBool::new(true);
+
+/// How many exceptions of a chain (`raise ... from ...`) are looked at.
+const CHAIN: usize = 8;
+
+/// A public function; binds as a method does when `M`.
+struct Boundary<const M: bool>(Py<PyAny>);
+
+impl<const M: bool> FastCall for Boundary<M> {
+    const TYPE_NAME: &'static CStr = c"ferrax.function";
+    const METHOD: bool = M;
+
+    fn call(&self, py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
+        match args.forward(self.0.bind(py)) {
+            Ok(result) => Ok(result.unbind()),
+            Err(error) => Err(without_frames(py, error)),
+        }
+    }
+
+    fn traverse(&self, visit: &mut Visit) {
+        visit.object(&self.0);
+    }
+
+    /// What a function has beyond its names (`__defaults__`, `__code__`, ...) is the wrapped function's.
+    fn getattr(&self, slf: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Py<PyAny>>> {
+        Ok(self.0.bind(slf.py()).getattr_opt(name)?.map(Bound::unbind))
+    }
+}
+
+/// The error with the library's frames taken out of its tracebacks.
+#[cold]
+fn without_frames(py: Python<'_>, error: PyErr) -> PyErr {
+    if !FILTER.load(Ordering::Relaxed) {
+        return error;
+    }
+    let value = error.into_value(py).into_bound(py).into_any();
+    let mut next = Some(value.clone());
+    for _ in 0..CHAIN {
+        let Some(exception) = next.take() else { break };
+        if strip(&exception).is_err() {
+            break;
+        }
+        next = [intern!(py, "__cause__"), intern!(py, "__context__")]
+            .into_iter()
+            .find_map(|name| exception.getattr(name).ok().filter(|e| !e.is_none()));
+    }
+    PyErr::from_value(value)
+}
+
+/// Relinks an exception's traceback around the library's frames.
+fn strip(exception: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = exception.py();
+    let (link, next) = (intern!(py, "__traceback__"), intern!(py, "tb_next"));
+    let mut entry = exception.getattr(link)?;
+    let mut kept: Option<Bound<'_, PyAny>> = None;
+    let mut skipped = false;
+    loop {
+        let library = !entry.is_none() && is_library(&entry)?;
+        if !library {
+            if skipped {
+                match &kept {
+                    Some(last) => last.setattr(next, &entry)?,
+                    None => exception.setattr(link, &entry)?,
+                }
+            }
+            if entry.is_none() {
+                return Ok(());
+            }
+            kept = Some(entry.clone());
+        }
+        skipped = library;
+        entry = entry.getattr(next)?;
+    }
+}
+
+/// Whether an entry of a traceback is a frame of the library's.
+fn is_library(entry: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = entry.py();
+    let code = entry.getattr(intern!(py, "tb_frame"))?.getattr(intern!(py, "f_code"))?;
+    Ok(in_library(&code))
+}
+
+/// A callable that hides the library's frames from the errors of `function`; `method`: it binds to instances.
+#[pyfunction]
+#[pyo3(signature = (function, method=false))]
+fn boundary(py: Python<'_>, function: &Bound<'_, PyAny>, method: bool) -> PyResult<Py<PyAny>> {
+    let inner = function.clone().unbind();
+    let object = if method { new_bare(py, Boundary::<true>(inner))? } else { new_bare(py, Boundary::<false>(inner))? };
+    let bound = object.bind(py);
+    for name in ["__name__", "__qualname__", "__module__", "__doc__"] {
+        if let Some(value) = function.getattr_opt(name)? {
+            bound.setattr(name, value)?;
+        }
+    }
+    bound.setattr(intern!(py, "__wrapped__"), function)?;
+    Ok(object)
+}
+
+/// Whether errors leave the library without its own frames.
+#[pyfunction]
+fn set_traceback_filtering(on: bool) {
+    FILTER.store(on, Ordering::Relaxed);
+}
+
+/// Adds the functions to the extension module.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(boundary, m)?)?;
+    m.add_function(wrap_pyfunction!(set_traceback_filtering, m)?)
+}

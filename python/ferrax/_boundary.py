@@ -1,0 +1,86 @@
+"""The edge between the facade and its users: errors leave it without the library's own frames.
+
+`expose` puts a Rust callable in place of each public Python function of a module. Inside the facade, modules import
+from the private modules that define the functions, and so call them directly. The callable itself is in
+`crates/ferrax-python/src/boundary.rs`.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from ferrax import _ferrax
+
+__all__ = ["expose", "missing", "shielded"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_boundaries: dict[Any, Any] = {}
+
+
+def shielded(function: F, *, method: bool = False) -> F:
+    """A function whose errors do not show the library's frames.
+
+    Args:
+      function: a Python function of the library.
+      method: whether it binds to instances, as a function in a class does.
+
+    Returns:
+      A callable with its name, signature and documentation.
+
+    >>> import ferrax.numpy as jnp
+    >>> try:
+    ...     jnp.zeros(-1)
+    ... except TypeError as error:
+    ...     error.__traceback__.tb_next is None
+    True
+    """
+    return cast(F, _ferrax.boundary(function, method))
+
+
+def expose(namespace: dict[str, Any]) -> None:
+    """Shields the public functions of a module, and the methods of its public classes.
+
+    Args:
+      namespace: the module's `globals()`.
+    """
+    module = namespace["__name__"]
+    if "__getattr__" in namespace:
+        namespace["__getattr__"] = shielded(namespace["__getattr__"])
+    for name, value in list(namespace.items()):
+        if name.startswith("_") or not getattr(value, "__module__", "").startswith("ferrax."):
+            continue
+        if isinstance(value, types.FunctionType):
+            if value not in _boundaries:
+                _boundaries[value] = shielded(value)
+                _boundaries[value].__module__ = module
+            namespace[name] = _boundaries[value]
+        elif isinstance(value, type) and not issubclass(value, (enum.Enum, BaseException)):
+            _expose_class(value)
+
+
+def _expose_class(cls: type) -> None:
+    """Shields the methods that a class of the library defines itself."""
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, types.FunctionType) and (name == "__call__" or not name.startswith("_")):
+            setattr(cls, name, shielded(value, method=True))
+
+
+def missing(module: types.ModuleType, name: str) -> AttributeError:
+    """The error of an attribute that a module does not have; Python adds what is spelled almost like it.
+
+    Args:
+      module: the module.
+      name: the attribute.
+
+    Returns:
+      The exception, to be raised.
+
+    >>> import ferrax
+    >>> str(missing(ferrax, "vmapp"))
+    "module 'ferrax' has no attribute 'vmapp'"
+    """
+    return AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module)

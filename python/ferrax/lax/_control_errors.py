@@ -1,0 +1,128 @@
+"""The errors of loops and branches whose types do not fit: which function, which part of its result, what to change."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ferrax import _ferrax, tree_util
+
+
+def type_text(aval: Any) -> str:
+    """``float32[3]`` for an aval or an array."""
+    return f"{aval.dtype.name}[{','.join(str(d) for d in aval.shape)}]"
+
+
+def function_text(fun: Callable[..., Any]) -> str:
+    """Name and place of a user's function: ``body at program.py:3``."""
+    fun = inspect.unwrap(fun)
+    code = getattr(getattr(fun, "func", fun), "__code__", None)
+    name = getattr(fun, "__name__", type(fun).__name__)
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
+
+
+def same_type(a: Any, b: Any) -> bool:
+    """Whether two avals have one shape and dtype."""
+    return a.shape == b.shape and a.dtype == b.dtype
+
+
+def _argument_name(fun: Callable[..., Any], position: int, default: str) -> str:
+    """The name that the function gives to a positional argument."""
+    try:
+        names = list(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        return default
+    return names[position] if position < len(names) else default
+
+
+def _why(a: Any, b: Any) -> str:
+    shapes, dtypes = a.shape != b.shape, a.dtype != b.dtype
+    return "shapes and dtypes" if shapes and dtypes else "shapes" if shapes else "dtypes"
+
+
+def carry_error(
+    name: str,
+    fun: Callable[..., Any],
+    position: int,
+    tree: Any,
+    out_tree: Any,
+    given: Sequence[Any],
+    got: Sequence[Any],
+) -> TypeError | None:
+    """The error of a carry that comes back with another structure or other types, if it does.
+
+    Args:
+      name: the loop, ``scan`` or ``while_loop``.
+      fun: the user's body function.
+      position: which argument of `fun` is the carry.
+      tree: structure of the carry that goes in.
+      out_tree: structure of the carry that comes back.
+      given: avals that go in.
+      got: avals that come back.
+    """
+    carry = _argument_name(fun, position, "carry")
+    head = f"{name} body function carry input and carry output must have equal types, but they differ:\n"
+    where = f"\n\nThe body function is {function_text(fun)}. "
+    if tree != out_tree:
+        lines = [f"  * {line}" for line in _ferrax.tree_differences(tree, out_tree)]
+        return TypeError(
+            f"{head}\nThe input carry {carry} has the pytree structure {tree} but the output carry has {out_tree}:\n"
+            + "\n".join(lines)
+            + f"{where}Revise it so that the carry output has the same pytree structure as the carry input."
+        )
+    paths = [p for p, _ in tree_util.tree_flatten_with_path(tree.unflatten(list(range(tree.num_leaves))))[0]]
+    lines = [
+        f"  * the input carry {carry}{tree_util.keystr(path)} has type {type_text(a)} but the corresponding output "
+        f"carry component has type {type_text(b)}, so the {_why(a, b)} do not match"
+        for path, a, b in zip(paths, given, got, strict=True)
+        if not same_type(a, b)
+    ]
+    if not lines:
+        return None
+    return TypeError(
+        f"{head}\n"
+        + "\n".join(lines)
+        + f"{where}Revise it so that all output types match the corresponding input types."
+    )
+
+
+def branches_error(
+    name: str, labels: Sequence[str], branches: Sequence[Callable[..., Any]], programs: Sequence[Any]
+) -> TypeError | None:
+    """The error of branches whose results differ in structure or types, if they do.
+
+    Args:
+      name: ``cond`` or ``switch``.
+      labels: what the branches are called, ``true_fun`` say.
+      branches: the user's functions.
+      programs: what they were traced to.
+    """
+    first = programs[0]
+    for label, branch, other in zip(labels[1:], branches[1:], programs[1:], strict=True):
+        where = (
+            f"\n  {labels[0]} is {function_text(branches[0])}\n  {label} is "
+            f"{function_text(branch)}\nRevise {labels[0]} and/or {label} so that "
+        )
+        if other.out_tree != first.out_tree:
+            lines = [f"  * {line}" for line in _ferrax.tree_differences(first.out_tree, other.out_tree)]
+            return TypeError(
+                f"{name} branch outputs must have the same pytree structure, but {labels[0]} gives "
+                f"{first.out_tree} and {label} gives {other.out_tree}:\n"
+                + "\n".join(lines)
+                + f"{where}they return the same structure."
+            )
+        paths = tree_util.tree_flatten_with_path(first.out_tree.unflatten(list(range(first.out_tree.num_leaves))))[0]
+        lines = [
+            f"  * the output{tree_util.keystr(path)} of {labels[0]} has type {type_text(a)} but the "
+            f"corresponding output of {label} has type {type_text(b)}, so the {_why(a, b)} do not match"
+            for (path, _), a, b in zip(paths, first.out_avals, other.out_avals, strict=True)
+            if not same_type(a, b)
+        ]
+        if lines:
+            return TypeError(
+                f"{name} branches must have equal output types but they differ:\n"
+                + "\n".join(lines)
+                + f"{where}all output types match."
+            )
+    return None
