@@ -1,7 +1,7 @@
 """Documents that run: the Python blocks of a Markdown page, with what they print in the block that follows.
 
-A `python` block runs after the blocks before it, in one namespace. A `text` block after it holds what it prints, the last
-line of a traceback included. `FERRAX_TEST_RECORD=1` writes the text blocks anew. A `rust` block whose first line
+A `python` block runs after the blocks before it, in one namespace. A `text` block after it holds what it prints, the
+last line of a traceback included. `FERRAX_TEST_RECORD=1` writes the text blocks anew. A `rust` block whose first line
 names a file holds lines of that file; `// ...` stands for lines left out.
 """
 

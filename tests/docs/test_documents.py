@@ -4,7 +4,6 @@ import re
 
 import documents
 import pytest
-
 from documents import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
