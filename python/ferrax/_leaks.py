@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import gc
+import linecache
 import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ferrax import _ferrax
+from ferrax import _ferrax, _leak_watch
 
 _LIMIT = 200_000
 _PLAIN = (
@@ -120,13 +121,15 @@ def _roots() -> tuple[list[tuple[Any, str]], list[tuple[Any, str]]]:
     return module_roots, local_roots
 
 
-def find(wanted: Callable[[Any], bool]) -> str | None:
-    """The expression that reaches an object for which `wanted` holds; containers before plain variables.
+def find(wanted: Callable[[Any], bool]) -> tuple[str, Any] | None:
+    """The expression that reaches an object for which `wanted` holds, and the object.
+
+    Containers come before plain variables.
 
     >>> class Store: pass
     >>> store = Store(); store.d = {"k": [1.5]}
     >>> find(lambda x: x == 1.5)
-    "store.d['k'][0]"
+    ("store.d['k'][0]", 1.5)
     """
     modules, local = _roots()
     for roots in (modules, local):
@@ -136,7 +139,7 @@ def find(wanted: Callable[[Any], bool]) -> str | None:
         for value, path in roots:
             if isinstance(value, (_ferrax.Array, int, float)):
                 if plain is None and _holds(wanted, value):
-                    plain = f"the variable {path}"
+                    plain = f"the variable {path}", value
                 continue
             queue.append((value, path))
         found = _search(queue, visited, wanted)
@@ -152,7 +155,7 @@ def _holds(wanted: Callable[[Any], bool], value: Any) -> bool:
         return False
 
 
-def _search(queue: deque[tuple[Any, str]], visited: set[int], wanted: Callable[[Any], bool]) -> str | None:
+def _search(queue: deque[tuple[Any, str]], visited: set[int], wanted: Callable[[Any], bool]) -> tuple[str, Any] | None:
     while queue and len(visited) < _LIMIT:
         obj, path = queue.popleft()
         if id(obj) in visited or obj is _ferrax or isinstance(obj, types.ModuleType):
@@ -163,7 +166,7 @@ def _search(queue: deque[tuple[Any, str]], visited: set[int], wanted: Callable[[
         try:
             for child, child_path in _children(obj, path):
                 if _holds(wanted, child):
-                    return child_path
+                    return child_path, child
                 if not isinstance(child, _PLAIN) and not isinstance(child, _ferrax.Array):
                     queue.append((child, child_path))
         except Exception:
@@ -173,10 +176,22 @@ def _search(queue: deque[tuple[Any, str]], visited: set[int], wanted: Callable[[
 
 def find_tracer(tracer_id: int) -> str | None:
     """The place that keeps a tracer, by its identity; `None` when it cannot be told."""
-    return find(lambda x: isinstance(x, _ferrax.Tracer) and _ferrax.tracer_id(x) == tracer_id)
+    found = find(lambda x: isinstance(x, _ferrax.Tracer) and _ferrax.tracer_id(x) == tracer_id)
+    return found and found[0]
 
 
 def find_trace(trace_id: int) -> str | None:
-    """The place that keeps any tracer of a trace; collects garbage first, so that cycles are no leaks."""
+    """The place that keeps any tracer of a trace, and the line that put it there, where it is known.
+
+    Collects garbage first, so that cycles are no leaks.
+    """
     gc.collect()
-    return find(lambda x: isinstance(x, _ferrax.Tracer) and _ferrax.trace_id(x) == trace_id)
+    found = find(lambda x: isinstance(x, _ferrax.Tracer) and _ferrax.trace_id(x) == trace_id)
+    if found is None:
+        return None
+    place, tracer = found
+    line = _leak_watch.storing_line(tracer)
+    if line is None:
+        return place
+    text = linecache.getline(line.file, line.number).strip()
+    return f"{place}, stored at {line.file}:{line.number}" + (f"\n    {text}\n" if text else "")

@@ -5,6 +5,7 @@
 
 use crate::array::PyArray;
 use crate::errors::{Text, raise};
+use ferrax_base::config::Flag;
 use ferrax_base::{Aval, Error, ErrorKind};
 use ferrax_ir::{Payload, Tracer, Value};
 use pyo3::prelude::*;
@@ -69,12 +70,16 @@ impl Class {
 pub fn wrap(py: Python<'_>, t: Tracer) -> PyResult<Bound<'_, PyAny>> {
     let class = class(&t);
     let base = PyClassInitializer::from(PyArray { value: Value::Tracer(t) }).add_subclass(PyTracer);
-    Ok(match class {
+    let object = match class {
         Class::Staged => Bound::new(py, base.add_subclass(StagedTracer))?.into_any(),
         Class::Jvp => Bound::new(py, base.add_subclass(JvpTracer))?.into_any(),
         Class::Linearize => Bound::new(py, base.add_subclass(LinearizeTracer))?.into_any(),
         Class::Batch => Bound::new(py, base.add_subclass(BatchTracer))?.into_any(),
-    })
+    };
+    if Flag::CheckTracerLeaks.get() {
+        crate::api::leaks::note(&object)?;
+    }
+    Ok(object)
 }
 
 /// `float32[3]`, with `~` before it for weak types.

@@ -11,6 +11,7 @@ pub use crate::tree::Leaves;
 use crate::tree::{self, TreeDef};
 use crate::value::{from_value, to_value};
 use ferrax_base::Result;
+use ferrax_base::config::Flag;
 use ferrax_ir::{DebugInfo, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -173,7 +174,20 @@ pub fn call_values<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let leaves = values.iter().map(|v| from_value(py, v.clone())).collect::<PyResult<Leaves>>()?;
     let (args, kwargs) = trees::unflatten_call(py, tree, leaves)?;
-    fun.bind(py).call(args, kwargs.as_ref())
+    call_user(fun.bind(py), args, kwargs.as_ref())
+}
+
+/// Calls the user's function that is being traced.
+#[inline]
+pub fn call_user<'py>(
+    fun: &Bound<'py, PyAny>,
+    args: Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if Flag::CheckTracerLeaks.get() {
+        return super::leaks::call_watched(fun, args, kwargs);
+    }
+    fun.call(args, kwargs)
 }
 
 /// Takes a function's result apart into values.

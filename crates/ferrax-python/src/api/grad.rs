@@ -2,7 +2,9 @@
 //!
 //! Nothing is staged: outside `jit` the function sees concrete values.
 
-use super::function::{FlatCall, Function, Leaves, args_tuple, flatten_result, kwargs_dict, rust, wrap_names};
+use super::function::{
+    FlatCall, Function, Leaves, args_tuple, call_user, flatten_result, kwargs_dict, rust, wrap_names,
+};
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
@@ -133,7 +135,7 @@ impl Grad {
             objects[a.position] = tree::unflatten(py, &a.tree, leaves)?;
         }
         let tuple = PyTuple::new(py, objects)?;
-        self.function.fun.bind(py).call(tuple, kwargs_dict(args)?.as_ref())
+        call_user(self.function.fun.bind(py), tuple, kwargs_dict(args)?.as_ref())
     }
 
     /// Splits the auxiliary part off and checks for the one scalar.

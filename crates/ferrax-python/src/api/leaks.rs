@@ -3,7 +3,9 @@
 use crate::array::PyArray;
 use ferrax_ir::{TraceRef, Tracer, Value};
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 fn ask(function: &str, id: u64) -> Option<String> {
     Python::attach(|py| {
@@ -17,7 +19,7 @@ fn finder(t: &Tracer) -> Option<String> {
 }
 
 fn report(trace: &TraceRef) -> Option<String> {
-    ask("find_trace", trace.id().0).map(|place| format!("It is kept in {place}."))
+    ask("find_trace", trace.id().0).map(|place| format!("It is kept in {place}"))
 }
 
 fn tracer(object: &Bound<'_, PyAny>) -> PyResult<Tracer> {
@@ -25,6 +27,26 @@ fn tracer(object: &Bound<'_, PyAny>) -> PyResult<Tracer> {
         Ok(Value::Tracer(t)) => Ok(t.clone()),
         _ => Err(PyTypeError::new_err("not a tracer")),
     }
+}
+
+/// Under `checking_leaks`: tells the watch of a new tracer.
+#[cold]
+pub fn note(tracer: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = tracer.py();
+    py.import(intern!(py, "ferrax._leak_watch"))?.call_method1(intern!(py, "note"), (tracer,))?;
+    Ok(())
+}
+
+/// Under `checking_leaks`: calls a function that is being traced, its lines being followed.
+#[cold]
+pub fn call_watched<'py>(
+    fun: &Bound<'py, PyAny>,
+    args: Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = fun.py();
+    let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
+    py.import(intern!(py, "ferrax._leak_watch"))?.call_method1(intern!(py, "call"), (fun, args, kwargs))
 }
 
 /// A number that identifies a tracer while it lives.
