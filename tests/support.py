@@ -1,5 +1,6 @@
 """Comparing ferrax with its oracle: values, dtypes, shapes and weak types."""
 
+import ml_dtypes
 import numpy as np
 
 
@@ -12,6 +13,29 @@ def as_numpy(x):
     """A NumPy array that holds the values exactly; narrow floats widen to float32."""
     a = np.asarray(x)
     return a.astype(np.float32) if a.dtype.kind == "V" or a.dtype.name.startswith(("bfloat", "float8", "float4")) else a
+
+
+def ulps(ours, theirs, floor=0.0):
+    """The largest distance of two arrays in units in the last place of our array's dtype.
+
+    Args:
+        ours: an array of a dtype that NumPy or ml_dtypes knows.
+        theirs: an array of the same values; numbers that are not finite must be the same ones.
+        floor: the least magnitude whose unit counts, for results in which terms cancel.
+    """
+    if not np.issubdtype(as_numpy(ours).dtype, np.inexact):
+        np.testing.assert_array_equal(np.asarray(ours), theirs)
+        return 0.0
+    if as_numpy(ours).dtype.kind == "c":
+        a, b = np.asarray(ours), np.asarray(theirs)
+        return max(ulps(a.real, b.real, floor), ulps(a.imag, b.imag, floor))
+    info = ml_dtypes.finfo(np.asarray(ours).dtype)
+    a, b = as_numpy(ours).astype(np.float64), as_numpy(theirs).astype(np.float64)
+    finite = np.isfinite(b)
+    np.testing.assert_array_equal(np.where(finite & np.isfinite(a), 0, a), np.where(finite, 0, b))
+    least = max(floor, float(info.smallest_normal))
+    unit = np.exp2(np.floor(np.log2(np.maximum(np.abs(b[finite]), least)))) * float(info.eps)
+    return float(np.max(np.abs(a[finite] - b[finite]) / unit, initial=0.0))
 
 
 def assert_same(ours, theirs, rtol=0.0, atol=0.0, weak=True):

@@ -35,7 +35,7 @@ PROGRAMS = {
     "clamp": lambda lax: lambda x: lax.clamp(0.0, x, 1.0),
     "stop_gradient": lambda lax: lambda x: lax.stop_gradient(x),
     "barrier": lambda lax: lambda x: lax.optimization_barrier((x, x)),
-    "window": lambda lax: lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 2), padding="SAME"),
+    "window": lambda lax: lambda x: lax.reduce_window(x, 0.0, lax.add, (2, 2), (1, 1), "SAME"),
     "rem and pow": lambda lax: lambda x: lax.rem(lax.pow(x, 2), lax.atan2(x, x)),
 }
 

@@ -33,7 +33,9 @@ def test_values(name, dtype):
 def test_gradients(name):
     points = POINTS[np.isfinite(POINTS)]
     slopes = [m.vmap(m.grad(getattr(m.nn, name)))(m.numpy.asarray(points)) for m in (ferrax, jax)]
-    np.testing.assert_allclose(as_numpy(slopes[0]), as_numpy(slopes[1]), rtol=3e-6, atol=1e-7)
+    # Slopes of tanh are 1 - tanh**2: an error of tanh's last bits stays, however small the slope is.
+    atol = 4e-7 if name in ("tanh", "gelu") else 1e-7
+    np.testing.assert_allclose(as_numpy(slopes[0]), as_numpy(slopes[1]), rtol=3e-6, atol=atol)
 
 
 @pytest.mark.parametrize("name", NAMES)

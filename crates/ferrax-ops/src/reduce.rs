@@ -109,19 +109,9 @@ ferrax_ir::params! {
 fn reduction_shape(name: &str, accept: Accept, axes: &[usize], args: &[&Aval]) -> Result<Avals> {
     let x = unary_aval(name, accept, args)?;
     if axes.iter().any(|&a| a >= x.rank()) {
-        bail!(Value, "reduction axes {} contains out-of-bounds indices for {}.", Tuple(axes), Named(&x));
+        bail!(Value, "reduction axes {} contains out-of-bounds indices for {}.", Tuple(axes), x.long_text());
     }
     Ok(smallvec![reduced(&x, axes, name)?])
-}
-
-/// Prints an aval as JAX's messages do: `float32[2,3]`.
-struct Named<'a>(&'a Aval);
-
-impl std::fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let dims: Vec<String> = self.0.shape.iter().map(ToString::to_string).collect();
-        write!(f, "{}[{}]", self.0.dtype, dims.join(","))
-    }
 }
 
 /// Writes the block of a reduction with one of the kernel IR's monoids, and the function that binds it.
@@ -211,11 +201,13 @@ fn product_tree(x: Value, t: Value) -> Result<(Values, Tangents)> {
         let mut config: SmallVec<[PadDim; 4]> = smallvec![PadDim(0, 0, 0); x.rank()];
         config[0] = PadDim(0, 2 * half - n, 0);
         let low = |v: &Value| slice_in_dim(v, Some(0), Some(half), 1, 0);
-        let high = |v: &Value, fill: f64| {
-            pad(&slice_in_dim(v, Some(half), None, 1, 0)?, &crate::common::constant(v, fill), &config)
-        };
-        let primals = [low(&x)?, high(&x, 1.0)?];
-        let tangents = [Some(low(&t)?), Some(high(&t, 0.0)?)];
+        let high = |v: &Value| slice_in_dim(v, Some(half), None, 1, 0);
+        let filled = |v: &Value, fill: f64| pad(v, &crate::common::constant(v, fill), &config);
+        // Value and tangent take turns, as they do when JAX differentiates such a tree.
+        let (first, first_t) = (low(&x)?, low(&t)?);
+        let (second, second_t) = (high(&x)?, high(&t)?);
+        let primals = [first, filled(&second, 1.0)?];
+        let tangents = [Some(first_t), Some(filled(&second_t, 0.0)?)];
         let (mut outs, mut dots) = op.jvp(&op, &primals, &tangents)?;
         let (Some(product), Some(tangent)) = (outs.pop(), dots.pop().flatten()) else {
             bail!(Internal, "the jvp of mul gave no tangent");
@@ -257,7 +249,7 @@ fn arg_shape(name: &str, p: &ArgReduction, args: &[&Aval]) -> Result<Avals> {
         bail!(Type, "index_dtype must be an integer type, but got {}", p.index_dtype);
     }
     if axis >= x.rank() {
-        bail!(Value, "Invalid axis {axis} for operand of type {}", Named(x));
+        bail!(Value, "Invalid axis {axis} for operand of type {}", x.long_text());
     }
     if x.shape[axis] == 0 {
         bail!(

@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrax import _core
 from ferrax.config import enable_x64
+from ferrax.dtypes import issubdtype as issubdtype
 
 DTypeLike = Any
 
@@ -139,38 +140,6 @@ def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
     (True, False)
     """
     return bool(np.can_cast(from_.dtype if hasattr(from_, "dtype") else from_, to, casting=casting))
-
-
-def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Whether the first dtype lies below or at the second in the dtype tree.
-
-    Args:
-      arg1: a dtype, scalar type or abstract type such as `jnp.integer`.
-      arg2: as `arg1`.
-
-    Returns:
-      A Python bool. bfloat16 and the float8 types are floating; int4 is a signed integer.
-
-    >>> import ferrax.numpy as jnp
-    >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype(jnp.float32, jnp.integer)
-    (True, False)
-    """
-    first, second = _scalar_class(arg1), _scalar_class(arg2)
-    if first == second:
-        return True
-    if isinstance(second, np.dtype):
-        return False
-    if isinstance(first, np.dtype):
-        return issubclass(_KIND_CLASSES.get(dtype_kind(first), np.void), second)
-    return issubclass(first, second)
-
-
-def _scalar_class(arg: Any) -> Any:
-    """NumPy's class for a dtype, or the dtype itself where NumPy has no class in the number tree."""
-    if isinstance(arg, type) and issubclass(arg, np.generic) and arg.__module__ == "numpy":
-        return arg
-    dtype = arg if isinstance(arg, np.dtype) else np.dtype(getattr(arg, "dtype", arg))
-    return dtype if dtype in _EXTENDED_KINDS else dtype.type
 
 
 _ISDTYPE_KINDS = {

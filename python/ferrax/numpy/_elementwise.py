@@ -15,6 +15,7 @@ import numpy as np
 from ferrax import _ferrax, lax
 from ferrax._core import asarray, weak_type
 from ferrax._rust import implemented_by
+from ferrax.custom_derivatives import custom_jvp
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import (
     Array,
@@ -73,15 +74,52 @@ def _complex_logaddexp(x: Array, y: Array, log1p: Any, exp: Any, turn: float) ->
     return lax.complex(lax.real(result), imag - turn * lax.floor((imag + turn / 2) / turn))
 
 
-def _logaddexp(x: Array, y: Array, log1p: Any, exp: Any, turn: float) -> Array:
+def _real_logaddexp(x: Array, y: Array, log1p: Any, exp: Any) -> Array:
+    gap = lax.sub(x, y)
+    total = lax.add(lax.max(x, y), log1p(exp(lax.neg(lax.abs(gap)))))
+    # Equal infinities have no gap: their sum is the result.
+    return lax.select(lax.ne(gap, gap), lax.add(x, y), total)
+
+
+def _without_infinity(x: Array) -> Array:
+    real = lax.real(x) if dtype_kind(x.dtype) == "c" else x
+    return lax.select(lax.eq(real, np.inf), lax.full_like(x, 0), x)
+
+
+def _share(x: Array, total: Array, exp: Any) -> Array:
+    """The part of the sum that is x: exp(x - total); infinite numbers count as zero, which makes the part 1."""
+    return exp(_without_infinity(x) - _without_infinity(total))
+
+
+@custom_jvp
+def _logaddexp(x: Array, y: Array) -> Array:
     if dtype_kind(x.dtype) == "c":
-        return _complex_logaddexp(x, y, log1p, exp, turn)
-    gap = x - y
-    unknown = isnan(gap)
-    # Equal infinities have no gap: their sum is the result, and the other branch is kept away from NaN for its
-    # gradient.
-    gap = _where(unknown, asarray(0, gap.dtype), gap)
-    return _where(unknown, x + y, lax.max(x, y) + log1p(exp(-lax.abs(gap))))
+        return _complex_logaddexp(x, y, lax.log1p, lax.exp, 2 * np.pi)
+    return _real_logaddexp(x, y, lax.log1p, lax.exp)
+
+
+@custom_jvp
+def _logaddexp2(x: Array, y: Array) -> Array:
+    log1p = lambda v: lax.log1p(v) / _LN2
+    if dtype_kind(x.dtype) == "c":
+        return _complex_logaddexp(x, y, log1p, lax.exp2, 2 * np.pi / _LN2)
+    return _real_logaddexp(x, y, log1p, lax.exp2)
+
+
+_LN2 = float(np.log(2))
+
+
+def _logaddexp_jvp(function: Any, exp: Any) -> Any:
+    def jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        total = function(*primals)
+        (x, y), (dx, dy) = primals, tangents
+        return total, dx * _share(x, total, exp) + dy * _share(y, total, exp)
+
+    return jvp
+
+
+_logaddexp.defjvp(_logaddexp_jvp(_logaddexp, lax.exp))
+_logaddexp2.defjvp(_logaddexp_jvp(_logaddexp2, lax.exp2))
 
 
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -98,8 +136,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.logaddexp(jnp.array([0., -jnp.inf]), -jnp.inf)
     Array([  0., -inf], dtype=float32)
     """
-    x, y = _inexact_pair("logaddexp", x1, x2)
-    return _logaddexp(x, y, lax.log1p, lax.exp, 2 * np.pi)
+    return _logaddexp(*_inexact_pair("logaddexp", x1, x2))
 
 
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -116,9 +153,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.logaddexp2(jnp.array([1., 2.]), -jnp.inf)
     Array([1., 2.], dtype=float32)
     """
-    x, y = _inexact_pair("logaddexp2", x1, x2)
-    ln2 = float(np.log(2))
-    return _logaddexp(x, y, lambda v: lax.log1p(v) / ln2, lax.exp2, 2 * np.pi / ln2)
+    return _logaddexp2(*_inexact_pair("logaddexp2", x1, x2))
 
 
 def sinc(x: ArrayLike, /) -> Array:

@@ -101,11 +101,11 @@ def _split_batch(x: Array, y: Array, dims: tuple[tuple[int, ...], tuple[int, ...
         dx, dy = bx[ix] if ix >= 0 else None, by[iy] if iy >= 0 else None
         if dx == dy:
             shared.append((i, ix, iy))
-        elif dy in (None, 1):
+        elif dx is not None and dy in (None, 1):
             x_only.append((i, ix))
             if dy == 1:
                 drop_y.append(iy)
-        elif dx in (None, 1):
+        elif dy is not None and dx in (None, 1):
             y_only.append((i, iy))
             if dx == 1:
                 drop_x.append(ix)

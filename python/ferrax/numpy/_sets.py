@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ferrax import lax
-from ferrax._core import asarray
+from ferrax._core import asarray, concrete_or_error
 from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import Array, ArrayLike, cast, normalize_axis, promote, require, static_int, to_array
 from ferrax.numpy._dtype_functions import default_int, is_inexact
@@ -115,6 +115,11 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
     """
     x = to_array("unique", ar)
+    if size is None:
+        # How many values there are depends on all of them, so the array is a constant of any transformation.
+        x = concrete_or_error(
+            None, x, "The size argument of jnp.unique must be given statically under a transformation."
+        )
     if fill_value is not None:
         require("unique", fill_value)
     if axis is None:

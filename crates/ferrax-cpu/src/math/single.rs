@@ -73,7 +73,8 @@ pub fn expm1<const F: bool>(x: f32) -> f32 {
     let p = fma::<F>(exp_tail::<F>(r), r * r, r);
     let half = pow2(n.wrapping_sub(1));
     let y = fma::<F>(half, p, half - 0.5) * 2.0;
-    if x == 0.0 { x } else { y }
+    // Below the last bit of 1 + x the result is x, subnormal numbers included.
+    if x.abs() < 1e-9 { x } else { y }
 }
 
 /// ln x: Cephes' polynomial in the order that Eigen evaluates it, which XLA's results show too.

@@ -15,7 +15,7 @@ use smallvec::{SmallVec, smallvec};
 use std::cmp::Ordering;
 
 fn compare_shape(name: &str, accept: Accept, args: &[&Aval]) -> Result<Avals> {
-    Ok(smallvec![nary_aval(name, accept, args)?.with_dtype(DType::Bool).with_weak(false)])
+    Ok(smallvec![nary_aval(name, accept, args)?.with_dtype(DType::Bool)])
 }
 
 /// Kernel of a comparison; keys compare as their words.

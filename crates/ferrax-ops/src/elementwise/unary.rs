@@ -187,9 +187,7 @@ pub fn round(x: &Value, method: RoundingMethod) -> Result<Value> {
 pub static IS_FINITE: Def<()> = Def {
     name: "is_finite",
     doc: "Elementwise test for numbers that are neither infinite nor NaN.",
-    shape: |(), args| {
-        Ok(smallvec![unary_aval("is_finite", Accept::FLOAT, args)?.with_dtype(DType::Bool).with_weak(false)])
-    },
+    shape: |(), args| Ok(smallvec![unary_aval("is_finite", Accept::FLOAT, args)?.with_dtype(DType::Bool)]),
     jvp: Slot::Rule(zero_jvp),
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(unary_batch),
@@ -459,7 +457,12 @@ pub static INTEGER_POW: Def<IntegerPow> = Def {
     shape: |p, args| {
         let out = unary_shape("integer_pow", Accept::NUMBER, args)?;
         if p.y < 0 && out[0].dtype.is_integer() {
-            bail!(Type, "Integers cannot be raised to negative powers, got integer_pow({}, {})", args[0], p.y);
+            bail!(
+                Type,
+                "Integers cannot be raised to negative powers, got integer_pow({}, {})",
+                args[0].long_text(),
+                p.y
+            );
         }
         Ok(out)
     },

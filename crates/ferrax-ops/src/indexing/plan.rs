@@ -93,7 +93,7 @@ fn neighbours(parts: &[Part]) -> bool {
     parts[first..=last].iter().all(advanced)
 }
 
-fn draft(x: &[usize], parts: &[Part]) -> Result<Draft> {
+fn draft(x: &[usize], parts: &[Part], access: Access) -> Result<Draft> {
     let joint = joint_shape(parts)?;
     let any = parts.iter().any(|p| matches!(p, Part::Array(_)));
     let in_place = neighbours(parts);
@@ -131,7 +131,7 @@ fn draft(x: &[usize], parts: &[Part]) -> Result<Draft> {
                     place(&mut d);
                     placed = true;
                 }
-                if x[axis] == 0 && !d.rows.contains(&0) {
+                if x[axis] == 0 && access == Access::Read && !d.rows.contains(&0) {
                     bail!(Index, "index is out of bounds for axis {axis} with size 0");
                 }
                 d.slice_sizes[axis] = x[axis].min(1);
@@ -168,9 +168,18 @@ fn draft(x: &[usize], parts: &[Part]) -> Result<Draft> {
     Ok(d)
 }
 
+/// What an index is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Elements are read: an axis of size 0 has none to give.
+    Read,
+    /// Elements are written: updates beyond the axis are dropped, all of them where its size is 0.
+    Write,
+}
+
 /// The plan for a read or write of an operand of shape `x`.
-pub(super) fn plan(x: &[usize], parts: &[Part], raw: bool) -> Result<Plan> {
-    let d = draft(x, parts)?;
+pub(super) fn plan(x: &[usize], parts: &[Part], raw: bool, access: Access) -> Result<Plan> {
+    let d = draft(x, parts, access)?;
     let ascending = |(_, c): &(usize, Component)| match c {
         Component::Scalar(_) => true,
         Component::Steps { step, .. } => *step > 0,

@@ -1,7 +1,7 @@
 //! `x[…]` and `x.at[…].get(…)`.
 
 use super::direct::Region;
-use super::plan::plan;
+use super::plan::{Access, plan};
 use super::{Index, Part, Resolved, direct_operand, resolve};
 use crate::common::with_unit_axes;
 use crate::dynamic_slice::dynamic_slice;
@@ -52,7 +52,7 @@ pub fn get(x: &Value, indices: &[Index], options: ReadOptions) -> Result<Value> 
     if !fills && parts.iter().all(window) {
         return dynamic_window(x, &parts, options.raw);
     }
-    let plan = plan(x.shape(), &parts, options.raw)?;
+    let plan = plan(x.shape(), &parts, options.raw, Access::Read)?;
     let gathering = GatherOptions {
         mode: options.mode.unwrap_or(IndexMode::PromiseInBounds),
         fill: options.fill,

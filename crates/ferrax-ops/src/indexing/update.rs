@@ -1,7 +1,7 @@
 //! `x.at[…].set(…)` and its siblings.
 
 use super::direct::Region;
-use super::plan::plan;
+use super::plan::{Access, plan};
 use super::{Index, Part, Resolved, direct_operand, resolve};
 use crate::common::with_unit_axes;
 use crate::gather_scatter::{ScatterOptions, scatter};
@@ -122,7 +122,7 @@ fn power(x: &Value, y: &Value) -> Result<Value> {
 }
 
 fn scattered(x: &Value, parts: &[Part], values: &Value, how: Update, options: UpdateOptions) -> Result<Value> {
-    let plan = plan(x.shape(), parts, options.raw)?;
+    let plan = plan(x.shape(), parts, options.raw, Access::Write)?;
     let values = reshape(&broadcast_to(values, &plan.shape)?, &plan.window_shape)?;
     let scattering = ScatterOptions {
         mode: options.mode.unwrap_or(IndexMode::FillOrDrop),

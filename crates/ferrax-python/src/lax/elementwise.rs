@@ -5,7 +5,7 @@ use crate::dtypes::parse;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{self, Args, FastCall, Params, Signature};
 use crate::value::{PyValue, value_of};
-use ferrax_base::Result;
+use ferrax_base::{Aval, Result};
 use ferrax_ir::Value;
 use ferrax_ops as ops;
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
@@ -233,6 +233,16 @@ fn reduce_precision(operand: PyValue, exponent_bits: i64, mantissa_bits: i64) ->
     ops::reduce_precision(&operand.0, exponent_bits as u32, mantissa_bits as u32).py().map(PyValue)
 }
 
+/// The primitive's error for cases of different shapes, which binding it would stretch when some are constants.
+fn same_cases(which: &Value, cases: &[Value]) -> PyResult<()> {
+    if cases.iter().all(|c| c.shape() == cases[0].shape()) {
+        return Ok(());
+    }
+    let avals: Vec<Aval> = std::iter::once(which).chain(cases).map(Value::aval).collect();
+    let avals: Vec<&Aval> = avals.iter().collect();
+    ops::SELECT_N.op().abstract_eval(&avals).py().map(drop)
+}
+
 #[pyfunction]
 #[pyo3(signature = (which, *cases))]
 fn select_n(which: PyValue, cases: Vec<PyValue>) -> PyResult<PyValue> {
@@ -240,12 +250,15 @@ fn select_n(which: PyValue, cases: Vec<PyValue>) -> PyResult<PyValue> {
         return Err(PyValueError::new_err("select_n() must have at least one case"));
     }
     let cases: Vec<Value> = cases.into_iter().map(|v| v.0).collect();
+    same_cases(&which.0, &cases)?;
     ops::select_n(&which.0, &cases).py().map(PyValue)
 }
 
 #[pyfunction]
 fn select(pred: PyValue, on_true: PyValue, on_false: PyValue) -> PyResult<PyValue> {
-    ops::select(&pred.0, &on_true.0, &on_false.0).py().map(PyValue)
+    let cases = [on_false.0, on_true.0];
+    same_cases(&pred.0, &cases)?;
+    ops::select_n(&pred.0, &cases).py().map(PyValue)
 }
 
 #[pyfunction]

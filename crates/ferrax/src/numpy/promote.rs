@@ -83,6 +83,9 @@ pub fn two(name: &str, rule: Rule, x: &Value, y: &Value) -> Result<[Value; 2]> {
     let [x, y] = if rule == Rule::None {
         [x.clone(), y.clone()]
     } else {
+        if x.dtype().is_key() != y.dtype().is_key() {
+            bail!(Type, "{name} does not accept dtypes {}, {}.", x.dtype(), y.dtype());
+        }
         let (d, weak) = result_type(&[(x.dtype(), x.weak()), (y.dtype(), y.weak())])?;
         let to = rule.target(d);
         [convert_weak(x, to, weak)?, convert_weak(y, to, weak)?]
