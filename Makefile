@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rust test-python lint format develop wheel bench coverage clean
+.PHONY: help demo test test-rust test-python lint format develop wheel bench stubs coverage clean
 
 help:
 	@echo "make demo     set up, build the release extension, train examples/digits.py"
@@ -22,6 +22,7 @@ help:
 	@echo "make develop  build the extension into python/ferrax (PROFILE=dev for a quick build)"
 	@echo "make wheel    a wheel in dist/"
 	@echo "make bench    the benchmark rows against NumPy and JAX"
+	@echo "make stubs    write python/ferrax/_ferrax.pyi, the type stubs of the extension"
 	@echo "make coverage write docs/coverage.md, the rules each primitive has"
 
 demo: develop
@@ -56,6 +57,10 @@ wheel: $(STAMPS)/deps
 bench: develop
 	$(PY) benches/dispatch.py
 	$(PY) benches/compile.py
+	$(PY) benches/errors.py
+
+stubs: develop
+	$(PY) tools/stubs.py
 
 coverage:
 	FERRAX_WRITE_COVERAGE=1 cargo test --quiet --package ferrax-ops --test coverage

@@ -93,10 +93,10 @@ def _resolve(fun: Callable[..., Any], nums: list[int], names: list[str], what: s
                 f"jitted function has invalid argnums {{{n}}} in {what}_argnums. Function {name} only has "
                 f"{len(positional)} positional arguments: {', '.join(positional)}."
             )
-    for n in names:
-        if n not in parameters and not keywords:
+    for key in names:
+        if key not in parameters and not keywords:
             raise ValueError(
-                f"jitted function has invalid argnames {{{n!r}}} in {what}_argnames. Function {name} "
+                f"jitted function has invalid argnames {{{key!r}}} in {what}_argnames. Function {name} "
                 f"does not take these args; its arguments are {', '.join(parameters)}."
             )
     if not names:
@@ -724,6 +724,15 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def typeof(x: Any) -> Any:
     """The abstract value of an array or Python number: shape, dtype and weak type.
 
+    Args:
+      x: an array of any shape and dtype, a traced value, or a number.
+
+    Returns:
+      An object with `shape`, `dtype` and `weak_type`.
+
+    Raises:
+      TypeError: `x` is nothing that a program can compute with.
+
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> print(jax.typeof(jnp.ones(3)).shape)
     (3,)
@@ -733,6 +742,12 @@ def typeof(x: Any) -> Any:
 
 def block_until_ready(x: Any) -> Any:
     """Waits until every array in a pytree is computed, and returns the pytree.
+
+    Args:
+      x: a pytree.
+
+    Returns:
+      `x` itself.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> print(jax.block_until_ready(jnp.ones(2)))
@@ -755,6 +770,12 @@ def effects_barrier() -> None:
 def copy_to_host_async(x: Any) -> Any:
     """Starts copying every array in a pytree to the host; on the CPU nothing needs to be done.
 
+    Args:
+      x: a pytree.
+
+    Returns:
+      `x` itself.
+
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> print(jax.copy_to_host_async(jnp.ones(2)))
     [1. 1.]
@@ -764,6 +785,12 @@ def copy_to_host_async(x: Any) -> Any:
 
 def device_get(x: Any) -> Any:
     """A pytree with every array as a NumPy array.
+
+    Args:
+      x: a pytree.
+
+    Returns:
+      A pytree of the same structure; what is no array stays as it is.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> jax.device_get(jnp.arange(2))
@@ -803,6 +830,12 @@ def named_scope(name: str) -> Iterator[None]:
     Args:
       name: a string; it does not change results.
 
+    Returns:
+      A context manager.
+
+    Raises:
+      TypeError: `name` is no string.
+
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> with jax.named_scope("layer"):
     ...     print(jnp.ones(1))
@@ -816,13 +849,20 @@ def named_scope(name: str) -> Iterator[None]:
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
     """`fun` under `named_scope(name)`.
 
+    Args:
+      fun: function to call.
+      name: name of the scope; by default the function's.
+
+    Returns:
+      A function of the same arguments and results.
+
     >>> import ferrax as jax
     >>> print(jax.named_call(lambda x: x + 1, name="inc")(1))
     2
     """
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with named_scope(name or getattr(fun, "__name__", "call")):
+        with named_scope(name or str(getattr(fun, "__name__", "call"))):
             return fun(*args, **kwargs)
 
     return _named(wrapped, fun, name or "Call")

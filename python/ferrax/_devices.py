@@ -45,6 +45,17 @@ def local_devices(
 ) -> list[Any]:
     """Devices of this process: all of them.
 
+    Args:
+      process_index: `None` or 0, the only process there is.
+      backend: `"cpu"`, or `None` for the default platform.
+      host_id: accepted for compatibility.
+
+    Returns:
+      A list of devices, in order of their ids.
+
+    Raises:
+      ValueError: there is no such process.
+
     >>> import ferrax as jax
     >>> jax.local_devices() == jax.devices()
     True
@@ -57,6 +68,12 @@ def local_devices(
 def device_count(backend: str | None = None) -> int:
     """Number of devices.
 
+    Args:
+      backend: `"cpu"`, or `None` for the default platform.
+
+    Returns:
+      The number of devices of all processes.
+
     >>> import ferrax as jax
     >>> jax.device_count() == len(jax.devices())
     True
@@ -66,6 +83,12 @@ def device_count(backend: str | None = None) -> int:
 
 def local_device_count(backend: str | None = None) -> int:
     """Number of devices of this process.
+
+    Args:
+      backend: `"cpu"`, or `None` for the default platform.
+
+    Returns:
+      The number of devices.
 
     >>> import ferrax as jax
     >>> jax.local_device_count() == jax.device_count()
@@ -87,6 +110,12 @@ def default_backend() -> str:
 def process_index(backend: str | None = None) -> int:
     """Number of this process among all: 0.
 
+    Args:
+      backend: accepted for compatibility.
+
+    Returns:
+      0.
+
     >>> import ferrax as jax
     >>> jax.process_index()
     0
@@ -97,6 +126,12 @@ def process_index(backend: str | None = None) -> int:
 def process_count(backend: str | None = None) -> int:
     """Number of processes: 1.
 
+    Args:
+      backend: accepted for compatibility.
+
+    Returns:
+      1.
+
     >>> import ferrax as jax
     >>> jax.process_count()
     1
@@ -106,6 +141,12 @@ def process_count(backend: str | None = None) -> int:
 
 def process_indices(backend: str | None = None) -> list[int]:
     """Numbers of all processes.
+
+    Args:
+      backend: accepted for compatibility.
+
+    Returns:
+      `[0]`.
 
     >>> import ferrax as jax
     >>> jax.process_indices()

@@ -34,7 +34,16 @@ class CacheInfo(NamedTuple):
 
 
 class ArgInfo(NamedTuple):
-    """What is known of one argument: its type, and whether it is donated."""
+    """What is known of one argument: its type, and whether it is donated.
+
+    Args:
+      aval: shape, dtype and weak type.
+      donated: whether the call may take its buffer.
+
+    >>> import ferrax
+    >>> ferrax.jit(lambda x: x + 1).lower(2.0).args_info[0][0].donated
+    False
+    """
 
     aval: Any
     donated: bool
@@ -241,6 +250,12 @@ def install() -> None:
         "cache_info": _cache_info,
         "clear_cache": _clear_cache,
     }
+    _ferrax.jit_type().__doc__ = """A jitted function.
+
+    >>> import ferrax
+    >>> isinstance(ferrax.jit(lambda x: x), ferrax.stages.Wrapped)
+    True
+    """
     for name, method in methods.items():
         setattr(_ferrax.jit_type(), name, shielded(method, method=True))
 

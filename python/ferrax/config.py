@@ -12,6 +12,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from ferrax import _ferrax
@@ -333,7 +334,7 @@ def _override(name: str, value: Any) -> Iterator[None]:
     elif name in ("jax_numpy_rank_promotion", "jax_numpy_dtype_promotion"):
         for flag, on in _promotion_flags(name, value):
             token = _ferrax.enter_flag(flag, on)
-            undo.append(lambda token=token: _ferrax.leave(token))
+            undo.append(partial(_ferrax.leave, token))
     elif name in _TRACED:
         token = _ferrax.enter_settings_number(_settings_number(_current))
         undo.append(lambda: _ferrax.leave(token))
@@ -346,6 +347,51 @@ def _override(name: str, value: Any) -> Iterator[None]:
 
 
 _UNSET = object()
+
+
+#: What a setting does, the values it takes, and one of them, for the documentation of its context manager.
+_PURPOSES: dict[str, tuple[str, str, Any]] = {
+    "jax_enable_x64": ("Whether 64-bit dtypes exist; without them they become 32-bit ones", "a bool", True),
+    "jax_debug_nans": ("Whether an operation that gives NaN raises FloatingPointError", "a bool", True),
+    "jax_debug_infs": ("Whether an operation that gives an infinity raises FloatingPointError", "a bool", True),
+    "jax_check_tracer_leaks": ("Whether a traced value that outlives its function raises at once", "a bool", True),
+    "jax_enable_checks": ("Whether programs are verified after every pass", "a bool", True),
+    "jax_enable_custom_prng": ("Whether `random.PRNGKey` makes typed keys", "a bool", True),
+    "jax_debug_key_reuse": ("Whether a random key that is used twice raises", "a bool", False),
+    "jax_default_device": ("The device of what is not placed otherwise", "a device, or None", None),
+    "jax_default_matmul_precision": ("The precision of products that name none", "a name, or None", "highest"),
+    "jax_default_prng_impl": ("The algorithm of new random keys", '`"threefry2x32"`', "threefry2x32"),
+    "jax_numpy_dtype_promotion": ("How dtypes combine", '`"standard"` or `"strict"`', "strict"),
+    "jax_numpy_rank_promotion": ("Whether ranks may differ", '`"allow"`, `"warn"` or `"raise"`', "raise"),
+    "jax_log_compiles": ("Whether compilations are logged", "a bool", True),
+    "jax_explain_cache_misses": ("Whether it is logged why a function is traced again", "a bool", True),
+    "jax_legacy_prng_key": ("What raw keys do", '`"allow"`, `"warn"` or `"error"`', "allow"),
+    "jax_threefry_partitionable": ("Whether random bits do not depend on how arrays are split", "a bool", True),
+    "jax_softmax_custom_jvp": ("Whether softmax has a derivative rule of its own", "a bool", True),
+    "jax_transfer_guard_host_to_device": ("What transfers to devices do", 'a level, such as `"log"`', "log"),
+    "jax_transfer_guard_device_to_device": ("What transfers between devices do", 'a level, such as `"log"`', "log"),
+    "jax_transfer_guard_device_to_host": ("What transfers to the host do", 'a level, such as `"log"`', "log"),
+    "jax_array_garbage_collection_guard": ("What collected arrays do", 'a level, such as `"log"`', "log"),
+    "jax_thread_guard": ("Whether a second thread that computes raises", "a bool", False),
+    "jax_no_tracing": ("Whether tracing raises", "a bool", False),
+    "jax_no_execution": ("Whether running a program raises", "a bool", False),
+    "jax_allow_f16_reductions": ("Whether half-precision sums may stay in half precision", "a bool", False),
+    "ferrax_strict_numerics": ("Whether rewrites that can change bits are left out", "a bool", True),
+    "ferrax_safe_where": ("Whether the branch of a `where` that is not taken cannot spoil gradients", "a bool", True),
+    "ferrax_check_where": ("Whether a `where` whose gradient is spoiled raises", "a bool", True),
+    "ferrax_no_retrace": ("Whether tracing a jitted function again raises, with what changed", "a bool", False),
+}
+
+
+def _documentation(name: str, attribute: str) -> str:
+    """The docstring of a setting's context manager."""
+    purpose, values, example = _PURPOSES[name]
+    call = f"ferrax.{attribute}"
+    return (
+        f"{purpose}, in a ``with`` block; the setting is ``{name}``.\n\nArgs:\n  new_val: {values}.\n\nReturns:\n"
+        f"  A context manager.\n\n>>> import ferrax\n>>> with {call}({example!r}):\n...     {call}.value\n"
+        + ("" if example is None else f"{example!r}\n")
+    )
 
 
 class State:
@@ -365,6 +411,7 @@ class State:
         self._name = name
         self._default = default
         self.__name__ = name.removeprefix("jax_").removeprefix("ferrax_")
+        self.__doc__ = _documentation(name, self.__name__)
 
     def __call__(self, new_val: Any = _UNSET) -> contextlib.AbstractContextManager[None]:
         if new_val is _UNSET:
@@ -425,6 +472,9 @@ def transfer_guard(new_val: str) -> Iterator[None]:
     Args:
       new_val: ``"allow"``, ``"log"``, ``"disallow"``, ``"log_explicit"`` or ``"disallow_explicit"``.
 
+    Returns:
+      A context manager.
+
     >>> import ferrax
     >>> with ferrax.transfer_guard("log"):
     ...     ferrax.config.jax_transfer_guard_host_to_device
@@ -442,6 +492,9 @@ def disable_jit(disable: bool = True) -> Iterator[None]:
 
     Args:
       disable: whether to do so.
+
+    Returns:
+      A context manager.
 
     >>> import ferrax
     >>> import ferrax.numpy as jnp

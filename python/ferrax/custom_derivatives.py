@@ -25,6 +25,11 @@ class SymbolicZero:
 
     Args:
       aval: the shape and dtype of the zero.
+
+    >>> import ferrax
+    >>> from ferrax.custom_derivatives import SymbolicZero
+    >>> SymbolicZero(ferrax.typeof(1.0)).shape
+    ()
     """
 
     def __init__(self, aval: Any):

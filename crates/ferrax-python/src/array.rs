@@ -21,7 +21,14 @@ use pyo3::types::{PyList, PySet, PyTuple};
 use pyo3::{ffi, intern};
 use std::ffi::c_int;
 
-/// An array or a traced stand-in for one.
+/// An array, or a traced stand-in for one.
+///
+/// Arrays are immutable; `x.at[index].set(value)` gives a changed copy. They are made by the functions of
+/// `ferrax.numpy` and `ferrax.random`, and NumPy takes them without a copy.
+///
+/// >>> import ferrax
+/// >>> isinstance(ferrax.numpy.arange(3), ferrax.Array)
+/// True
 #[pyclass(frozen, subclass, weakref, module = "ferrax", name = "Array")]
 pub struct PyArray {
     /// What it stands for.

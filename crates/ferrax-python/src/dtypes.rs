@@ -240,7 +240,8 @@ static PROMOTION_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 fn promotion_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     let make = || {
         let base = PyValueError::type_object(py);
-        let doc = c"Dtypes that have no common dtype without an explicit conversion.";
+        let doc = c"Dtypes that have no common dtype without an explicit conversion.\n\n\
+            >>> import ferrax\n>>> issubclass(ferrax.dtypes.TypePromotionError, ValueError)\nTrue";
         PyErr::new_type(py, c"ferrax.dtypes.TypePromotionError", Some(doc), Some(&base), None)
     };
     Ok(PROMOTION_ERROR.get_or_try_init(py, make)?.bind(py).clone())

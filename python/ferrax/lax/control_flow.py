@@ -603,18 +603,20 @@ def custom_root(
     if has_aux:
         raise NotImplementedError("custom_root with has_aux is not implemented yet")
     converted, consts = closure_convert(f, initial_guess)
+    # What the search closes over is an argument too, whose tangents do not count.
+    search, known = closure_convert(lambda guess: solve(lambda x: converted(x, *consts), guess), initial_guess)
 
     @custom_jvp
-    def root_of(consts: Any, guess: Any) -> Any:
-        return solve(lambda x: converted(x, *consts), guess)
+    def root_of(consts: Any, known: Any, guess: Any) -> Any:
+        return search(guess, *known)
 
     @root_of.defjvp
     def root_jvp(primals: Any, tangents: Any) -> Any:
-        consts, guess = primals
-        root = root_of(consts, guess)
+        consts, known, guess = primals
+        root = root_of(consts, known, guess)
         _, push = linearize(lambda c: converted(root, *c), consts)
         _, slope = linearize(lambda x: converted(x, *consts), root)
         step = tangent_solve(slope, push(tangents[0]))
         return root, tree_util.tree_map(lambda v: -v, step)
 
-    return root_of(consts, initial_guess)
+    return root_of(consts, known, initial_guess)

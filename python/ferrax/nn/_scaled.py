@@ -83,6 +83,9 @@ def get_scaled_dot_general_config(mode, global_scale=None):
       mode: ``"nvfp4"`` or ``"mxfp8"``.
       global_scale: scale of a whole tensor.
 
+    Returns:
+      Nothing: there is no such format yet.
+
     Raises:
       ValueError: ``mode`` is neither.
       NotImplementedError: always, otherwise.

@@ -67,7 +67,7 @@ def _triangle(name: str, m: ArrayLike, k: int, lower: bool) -> Array:
     x = to_array(name, m)
     if x.ndim < 2:
         raise ValueError(f"Argument to jnp.{name} must be at least 2D")
-    mask = _below(*x.shape[-2:], k if lower else k - 1)
+    mask = _below(x.shape[-2], x.shape[-1], k if lower else k - 1)
     mask = lax.broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
     zero = lax.full_like(x, 0)
     return lax.select(mask, x, zero) if lower else lax.select(mask, zero, x)

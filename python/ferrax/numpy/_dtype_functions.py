@@ -63,7 +63,11 @@ def integer_limits(dtype: np.dtype) -> tuple[int, int]:
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype of the real part of a complex `dtype`; any other `dtype` itself."""
-    return {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64")}.get(dtype, dtype)
+    parts: dict[Any, np.dtype] = {
+        np.dtype("complex64"): np.dtype("float32"),
+        np.dtype("complex128"): np.dtype("float64"),
+    }
+    return parts.get(dtype, dtype)
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
@@ -124,7 +128,7 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
         return np.dtype(_core.result_type(*operands))
 
 
-def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
+def can_cast(from_: Any, to: DTypeLike, casting: Any = "safe") -> bool:
     """Whether a cast between dtypes is possible under a casting rule, by NumPy's table.
 
     Args:

@@ -139,7 +139,8 @@ def _merged(pair: Sequence[frozenset[Any]], rest: Sequence[frozenset[Any]], outp
 
 
 def _greedy_path(sets: list[frozenset[Any]], output: frozenset[Any], sizes: dict[Any, int]) -> list[tuple[int, ...]]:
-    sets, path = list(sets), []
+    sets = list(sets)
+    path: list[tuple[int, ...]] = []
     while len(sets) > 1:
         best = None
         for i, j in itertools.combinations(range(len(sets)), 2):
@@ -213,7 +214,7 @@ def _plan(expression: _Expression, sizes: dict[Any, int], optimize: Any) -> list
     if n == 2:
         return [(0, 1)]
     if optimize is False:
-        return [(0, 1)] + [(0, n - i - 1) for i in range(1, n - 1)]
+        return [(0, 1), *((0, n - i - 1) for i in range(1, n - 1))]
     sets = [frozenset(labels) for labels in expression.inputs]
     if n <= 6 or optimize == "optimal":
         return _exact_path(sets, frozenset(expression.output), sizes)

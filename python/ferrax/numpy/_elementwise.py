@@ -167,7 +167,7 @@ def sinc(x: ArrayLike, /) -> Array:
 
     >>> import ferrax.numpy as jnp
     >>> jnp.sinc(jnp.array([0., 0.5]))
-    Array([1.       , 0.6366197], dtype=float32)
+    Array([1.        , 0.63661975], dtype=float32)
     """
     (x,) = promote_inexact("sinc", x)
     angle = np.pi * x

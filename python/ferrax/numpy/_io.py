@@ -55,8 +55,9 @@ def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None
     >>> jnp.load(file)["x"]
     array([0, 1, 2], dtype=int32)
     """
-    options = {} if np.lib.NumpyVersion(np.__version__) < "2.1.0" else {"allow_pickle": allow_pickle}
-    np.savez(file, *(np.asarray(x) for x in args), **options, **{name: np.asarray(x) for name, x in kwds.items()})
+    options: dict[str, Any] = {} if np.lib.NumpyVersion(np.__version__) < "2.1.0" else {"allow_pickle": allow_pickle}
+    options.update((name, np.asarray(x)) for name, x in kwds.items())
+    np.savez(file, *(np.asarray(x) for x in args), **options)
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
@@ -114,7 +115,7 @@ def get_printoptions() -> dict[str, Any]:
     >>> jnp.get_printoptions()["precision"]
     8
     """
-    return np.get_printoptions()
+    return dict(np.get_printoptions())
 
 
 def printoptions(*args: Any, **kwargs: Any) -> Any:

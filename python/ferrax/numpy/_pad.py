@@ -86,7 +86,7 @@ def _pad_by_index(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
 
     for axis, (low, high) in enumerate(widths):
         if low or high:
-            index = np.pad(np.arange(x.shape[axis]), (low, high), mode=mode)
+            index = np.pad(np.arange(x.shape[axis]), (low, high), mode=mode)  # type: ignore[call-overload]
             x = take(x, asarray(index.astype(default_int())), axis=axis, mode="clip")
     return x
 

@@ -170,7 +170,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
     elif np.ndim(shift) == 0:
         shifts = [shift]
     else:
-        shifts = [shift[i] for i in range(shift.shape[0])]
+        shifts = list(asarray(shift))
     count = max(len(shifts), len(axes))
     if len(shifts) not in (1, count) or len(axes) not in (1, count):
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={[(len(shifts),), (len(axes),)]}")

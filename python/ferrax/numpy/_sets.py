@@ -134,7 +134,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     else:
         result = _unique_rows(rows, size, fill_value, equal_nan, "unique")
     values, indices, inverse, counts = result
-    if moved is None:
+    if moved is None or axis is None:
         values, inverse = values[:, 0], lax.reshape(inverse, shape)
     else:
         values = _shape.moveaxis(lax.reshape(values, (values.shape[0], *moved.shape[1:])), 0, axis)

@@ -58,7 +58,7 @@ def hamming(M: int) -> Array:
 
     >>> import ferrax.numpy as jnp
     >>> jnp.hamming(3)
-    Array([0.08, 1.  , 0.08], dtype=float32)
+    Array([0.08000001, 1.        , 0.08000001], dtype=float32)
     """
     return _cosines("hamming", M, 0.54, 0.46)
 

@@ -5,6 +5,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 /// A position in a list or tuple.
+///
+/// >>> import ferrax
+/// >>> ferrax.tree.leaves_with_path([10])[0][0]
+/// (SequenceKey(idx=0),)
 #[pyclass(frozen, module = "ferrax.tree_util")]
 pub struct SequenceKey {
     #[pyo3(get)]
@@ -12,6 +16,10 @@ pub struct SequenceKey {
 }
 
 /// A key of a dictionary.
+///
+/// >>> import ferrax
+/// >>> ferrax.tree.leaves_with_path({"a": 10})[0][0]
+/// (DictKey(key='a'),)
 #[pyclass(frozen, module = "ferrax.tree_util")]
 pub struct DictKey {
     #[pyo3(get)]
@@ -19,6 +27,10 @@ pub struct DictKey {
 }
 
 /// An attribute of an object.
+///
+/// >>> import ferrax
+/// >>> ferrax.tree_util.keystr((ferrax.tree_util.GetAttrKey("weights"),))
+/// '.weights'
 #[pyclass(frozen, module = "ferrax.tree_util")]
 pub struct GetAttrKey {
     #[pyo3(get)]
@@ -26,6 +38,10 @@ pub struct GetAttrKey {
 }
 
 /// A child of a container that was registered without keys.
+///
+/// >>> import ferrax
+/// >>> ferrax.tree_util.keystr((ferrax.tree_util.FlattenedIndexKey(0),))
+/// '[<flat index 0>]'
 #[pyclass(frozen, module = "ferrax.tree_util")]
 pub struct FlattenedIndexKey {
     #[pyo3(get)]

@@ -11,6 +11,12 @@ use super::registry::{Container, is_node, lookup};
 use super::{Leaves, unflatten};
 
 /// The structure of a tree, without its leaves.
+///
+/// Structures compare, hash and pickle; `unflatten` puts leaves into one.
+///
+/// >>> import ferrax
+/// >>> ferrax.tree.structure({"a": (1, 2)})
+/// PyTreeDef({'a': (*, *)})
 #[pyclass(frozen, module = "ferrax.tree_util", weakref)]
 pub struct PyTreeDef(pub TreeDef);
 

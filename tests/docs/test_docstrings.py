@@ -1,0 +1,86 @@
+"""Docstrings of the façade: every public name has a line, its arguments, what it returns, an example that runs."""
+
+import doctest
+import importlib
+import inspect
+import types
+
+import pytest
+
+import ferrax
+
+MODULES = [
+    "ferrax", "ferrax.config", "ferrax.custom_derivatives", "ferrax.debug", "ferrax.dtypes", "ferrax.errors",
+    "ferrax.experimental", "ferrax.lax", "ferrax.nn", "ferrax.nn.initializers", "ferrax.numpy", "ferrax.numpy.linalg",
+    "ferrax.ops", "ferrax.random", "ferrax.stages", "ferrax.tree", "ferrax.tree_util",
+]  # fmt: skip
+
+
+def public_names(module):
+    return getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
+
+
+def is_ours(value):
+    """Whether a value is a function or class that the façade defines (not a module, a constant, one of NumPy's)."""
+    if isinstance(value, types.ModuleType) or not callable(value):
+        return False
+    return str(getattr(value, "__module__", "")).startswith("ferrax")
+
+
+def objects():
+    """(name, object) of every public function and class, once each, and the methods of classes written in Python."""
+    seen = set()
+    for module_name in MODULES:
+        module = importlib.import_module(module_name)
+        for name in sorted(public_names(module)):
+            value = getattr(module, name)
+            if is_ours(value) and id(value) not in seen:
+                seen.add(id(value))
+                yield f"{module_name}.{name}", value
+
+
+OBJECTS = dict(objects())
+
+
+def run(name, value):
+    """Runs the examples of a docstring; gives the report of what failed."""
+    parser, report = doctest.DocTestParser(), []
+    test = parser.get_doctest(inspect.getdoc(value) or "", {}, name, name, 0)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    doctest.DocTestRunner(optionflags=flags, verbose=False).run(test, out=report.append)
+    return "".join(report)
+
+
+def signature(value):
+    """Whether a function takes arguments, and whether it gives something back."""
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return False, False
+    return bool(found.parameters), found.return_annotation not in ("None", None)
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_example(name):
+    assert run(name, OBJECTS[name]) == ""
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_parts(name):
+    value = OBJECTS[name]
+    text = inspect.getdoc(value) or ""
+    assert text.splitlines() and text.splitlines()[0].endswith((".", ":")), "no line that says what it is"
+    assert ">>> " in text, "no example"
+    if isinstance(value, type):
+        return
+    takes, gives = signature(value)
+    assert not takes or "Args:" in text, "no Args"
+    assert not (takes and gives) or "Returns:" in text or "Yields:" in text, "no Returns"
+
+
+def test_there_are_hundreds():
+    assert len(OBJECTS) > 600
+
+
+def test_examples_leave_no_settings():
+    assert ferrax.config.jax_enable_x64 is False

@@ -1,0 +1,178 @@
+"""Writes `python/ferrax/_ferrax.pyi`, the type stubs of the extension module, from what the module itself says.
+
+Names, bases and signatures are the built module's; types that a signature cannot tell come from the tables below, and
+are `Any` where these are silent. `make stubs` runs it, and `tests/docs/test_stubs.py` checks that its output is
+current.
+"""
+
+import inspect
+import pathlib
+import types
+from typing import Any
+
+PATH = pathlib.Path(__file__).parents[1] / "python" / "ferrax" / "_ferrax.pyi"
+
+HEADER = '''"""Type stubs of the extension module; written by `tools/stubs.py`, not by hand."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+'''
+
+#: Types of attributes, by name.
+ATTRIBUTES = {
+    "T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "at": "_IndexUpdateHelper",
+    "shape": "tuple[int, ...]", "dtype": "np.dtype[Any]", "ndim": "int", "size": "int", "nbytes": "int",
+    "itemsize": "int", "weak_type": "bool", "committed": "bool", "_committed": "bool", "id": "int", "platform": "str",
+    "name": "str", "is_fully_addressable": "bool", "is_fully_replicated": "bool", "num_leaves": "int",
+    "num_nodes": "int",
+}  # fmt: skip
+
+#: What methods and functions return, by name.
+RETURNS = {
+    "__bool__": "bool", "__int__": "int", "__float__": "float", "__complex__": "complex", "__index__": "int",
+    "__len__": "int", "__hash__": "int", "__repr__": "str", "__str__": "str", "__format__": "str",
+    "__contains__": "bool", "__iter__": "Iterator[Any]", "__array__": "np.ndarray[Any, Any]", "tolist": "Any",
+    "__setitem__": "NoReturn", "__delitem__": "NoReturn", "delete": "None", "is_deleted": "bool", "is_ready": "bool",
+    "tobytes": "bytes", "is_tracer": "bool", "is_arraylike": "bool", "is_eager": "bool", "shape": "tuple[int, ...]",
+    "tree_differences": "list[str]", "devices": "Any", "item": "Any", "__init__": "None", "__enter__": "Any",
+    "__exit__": "Any", "__reduce__": "tuple[Any, ...]", "__divmod__": "tuple[Array, Array]",
+    "__rdivmod__": "tuple[Array, Array]", "_panic_for_tests": "NoReturn",
+}  # fmt: skip
+
+#: Special methods whose slots take a parameter.
+OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "and", "or", "xor", "lshift", "rshift"]
+BINARY = {f"__{r}{n}__" for n in [*OPERATORS, "divmod"] for r in ("", "r")}
+COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
+UNARY = {"__neg__", "__pos__", "__abs__", "__invert__"}
+SKIPPED = {"__doc__", "__module__", "__new__", "__getattribute__", "__dict__", "__weakref__", "__slots__"}
+
+
+def parameters(signature: inspect.Signature, method: bool) -> str:
+    """The parameters of a stub, every type `Any`."""
+    out, starred, positional_only = [], False, False
+    for i, (name, p) in enumerate(signature.parameters.items()):
+        if positional_only and p.kind is not p.POSITIONAL_ONLY:
+            out.append("/")
+            positional_only = False
+        positional_only |= p.kind is p.POSITIONAL_ONLY
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            out.append("*")
+            starred = True
+        if p.kind is p.VAR_POSITIONAL:
+            starred = True
+        mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        text = name if method and i == 0 else f"{mark}{name}: Any"
+        out.append(text if p.default is p.empty else f"{text} = ...")
+    return ", ".join([*out, "/"] if positional_only else out)
+
+
+def function(name: str, value: Any, method: bool = False) -> str:
+    """The stub of a function or method."""
+    returns = RETURNS.get(name, "Any")
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return f"def {name}({'self, ' if method else ''}*args: Any, **kwargs: Any) -> {returns}: ..."
+    return f"def {name}({parameters(signature, method)}) -> {returns}: ..."
+
+
+def special(name: str, array: bool) -> str | None:
+    """The stub of a special method, whose slot says nothing of its types."""
+    result = "Array" if array else "Any"
+    if name in BINARY:
+        return f"def {name}(self, other: Any, /) -> {RETURNS.get(name, result)}: ..."
+    if name in COMPARISONS:
+        ignore = "  # type: ignore[override]" if array and name in ("__eq__", "__ne__") else ""
+        return f"def {name}(self, other: Any, /) -> {result if array else 'bool'}: ...{ignore}"
+    if name in UNARY:
+        return f"def {name}(self) -> {result}: ..."
+    if name in ("__pow__", "__rpow__"):
+        return f"def {name}(self, other: Any, modulo: Any = ..., /) -> {result}: ..."
+    if name == "__getitem__":
+        return f"def __getitem__(self, index: Any, /) -> {result}: ..."
+    return None
+
+
+def member(name: str, value: Any, array: bool) -> list[str]:
+    """The lines of a class's member; none for what needs no stub."""
+    if name in SKIPPED:
+        return []
+    text = special(name, array)
+    if text is not None:
+        return [text]
+    if isinstance(value, (types.GetSetDescriptorType, types.MemberDescriptorType, property)):
+        return ["@property", f"def {name}(self) -> {ATTRIBUTES.get(name, 'Any')}: ..."]
+    if isinstance(value, (staticmethod, classmethod)):
+        kind = "static" if isinstance(value, staticmethod) else "class"
+        first = "" if kind == "static" else "cls, "
+        return [f"@{kind}method", f"def {name}({first}*args: Any, **kwargs: Any) -> Any: ..."]
+    if callable(value):
+        return [function(name, value, method=True)]
+    return [] if name.startswith("__") else [f"{name}: ClassVar[Any]"]
+
+
+def constructor(cls: type) -> str:
+    """The stub of `__init__` for a class that is made by `__new__`."""
+    try:
+        text = parameters(inspect.signature(cls), method=False)
+    except (TypeError, ValueError):
+        text = "*args: Any, **kwargs: Any"
+    return f"def __init__(self{', ' if text else ''}{text}) -> None: ..."
+
+
+def class_(cls: type, known: dict[type, str]) -> list[str]:
+    """The lines of a class."""
+    bases = [b for b in cls.__mro__[1:] if b in known or b.__module__ == "builtins"]
+    base = known.get(bases[0], bases[0].__name__) if bases and bases[0] is not object else ""
+    array = base in ("Array", "Tracer") or known[cls] == "Array"
+    lines = [line for name, value in sorted(vars(cls).items()) for line in member(name, value, array)]
+    if "__new__" in vars(cls) and "__init__" not in vars(cls):
+        lines.insert(0, constructor(cls))
+    head = f"class {known[cls]}{f'({base})' if base else ''}:"
+    return [head, *(f"    {line}" for line in lines)] if lines else [f"{head} ..."]
+
+
+def submodule(name: str, module: types.ModuleType) -> list[str]:
+    """A submodule, as a class whose attributes are its functions."""
+    lines = []
+    for key in sorted(vars(module)):
+        value = getattr(module, key)
+        if key.startswith("__"):
+            continue
+        if isinstance(value, types.BuiltinFunctionType):
+            lines += ["@staticmethod", function(key, value)]
+        else:
+            lines.append(f"{key}: ClassVar[{'type[Any]' if isinstance(value, type) else 'Callable[..., Any]'}]")
+    return [f"class {name}:", *(f"    {line}" for line in lines)]
+
+
+def stubs() -> str:
+    """The text of the stub file."""
+    import ferrax.numpy  # noqa: F401 -- puts the methods onto arrays
+    from ferrax import _ferrax
+
+    names = [n for n in dir(_ferrax) if not n.startswith("__")]
+    known: dict[type, str] = {}
+    for name in names:
+        value = getattr(_ferrax, name)
+        if isinstance(value, type):
+            known.setdefault(value, name)
+    out = [HEADER]
+    depth = sorted(known, key=lambda cls: (len(cls.__mro__), known[cls]))
+    for cls in depth:
+        out += [*class_(cls, known), ""]
+    for name in names:
+        value = getattr(_ferrax, name)
+        if isinstance(value, types.ModuleType):
+            out += [*submodule(name, value), ""]
+        elif not isinstance(value, type):
+            out.append(function(name, value))
+        elif known[value] != name:
+            out.append(f"{name} = {known[value]}")
+    return "\n".join(out) + "\n"
+
+
+if __name__ == "__main__":
+    PATH.write_text(stubs())
