@@ -1,11 +1,13 @@
 """Documents that run: the Python blocks of a Markdown page, with what they print in the block that follows.
 
 A `python` block runs after the blocks before it, in one namespace. A `text` block after it holds what it prints, the
-last line of a traceback included. `FERRAX_TEST_RECORD=1` writes the text blocks anew. A `rust` block whose first line
+last line of a traceback included; a block of `>>>` examples holds what it prints itself. `FERRAX_TEST_RECORD=1`
+writes the text blocks anew. A `rust` block whose first line
 names a file holds lines of that file; `// ...` stands for lines left out.
 """
 
 import contextlib
+import doctest
 import io
 import linecache
 import os
@@ -32,12 +34,24 @@ def run(source, namespace, number):
     return re.sub(r"[ \t]+$", "", printed.getvalue(), flags=re.MULTILINE)
 
 
+def examples(source, namespace, name):
+    """Runs a block of `>>>` examples; what fails is an error."""
+    test = doctest.DocTestParser().get_doctest(source, namespace, name, name, 0)
+    failures = []
+    doctest.DocTestRunner(verbose=False).run(test, out=failures.append, clear_globs=False)
+    assert failures == [], "".join(failures)
+    namespace.update(test.globs)
+
+
 def executed(page):
     """The page with its text blocks filled by running it."""
     namespace = {"__name__": "__main__"}
     numbers = iter(range(1, 100))
 
     def fill(match):
+        if match[1].startswith(">>> "):
+            examples(match[1], namespace, page.name)
+            return match[0]
         printed = run(match[1], namespace, next(numbers))
         text = f"\n```text\n{printed}```\n" if printed or match[2] is not None else ""
         return f"```python\n{match[1]}```\n{text}"
