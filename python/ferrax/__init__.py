@@ -52,6 +52,7 @@ from ferrax._devices import device_put as device_put
 from ferrax._devices import devices as devices
 from ferrax._devices import host_count as host_count
 from ferrax._devices import host_id as host_id
+from ferrax._devices import live_arrays as live_arrays
 from ferrax._devices import local_device_count as local_device_count
 from ferrax._devices import local_devices as local_devices
 from ferrax._devices import process_count as process_count

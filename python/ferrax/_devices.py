@@ -16,6 +16,7 @@ __all__ = [
     "devices",
     "host_count",
     "host_id",
+    "live_arrays",
     "local_device_count",
     "local_devices",
     "process_count",
@@ -38,6 +39,27 @@ def devices(backend: str | None = None) -> list[Any]:
     'cpu'
     """
     return list(_ferrax.devices(backend))
+
+
+def live_arrays(platform: str | None = None) -> list[Any]:
+    """Every array that is alive, in no particular order: for finding out what uses memory.
+
+    Args:
+      platform: `"cpu"`, or `None` for the default platform.
+
+    Returns:
+      A list of arrays, deleted ones left out. Constants that compiled programs keep are among them.
+
+    Raises:
+      RuntimeError: there is no such platform.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> x = jnp.ones((3, 41))
+    >>> [a.shape for a in jax.live_arrays() if a.shape == (3, 41)]
+    [(3, 41)]
+    """
+    devices(platform)
+    return list(_ferrax.live_arrays())
 
 
 def local_devices(

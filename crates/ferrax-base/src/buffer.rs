@@ -16,8 +16,9 @@ pub const ALIGNMENT: usize = 64;
 const CLASSES: usize = 4 * 48;
 /// Blocks up to this size are cached per thread; larger ones in the shared cache.
 const LOCAL_LIMIT: usize = 64 << 10;
-/// Blocks of one class a thread keeps.
-const LOCAL_DEPTH: usize = 32;
+/// Bytes of blocks of one class a thread keeps, within these numbers of blocks.
+const LOCAL_BYTES: usize = 64 << 10;
+const LOCAL_DEPTH: (usize, usize) = (16, 512);
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
@@ -134,7 +135,8 @@ fn free_block(class: usize, block: Block) {
     if bytes <= LOCAL_LIMIT {
         let _ = LOCAL.try_with(|c| {
             let mut bins = c.borrow_mut();
-            if bins.0.get(class).is_none_or(|b| b.len() < LOCAL_DEPTH)
+            let depth = (LOCAL_BYTES / bytes).clamp(LOCAL_DEPTH.0, LOCAL_DEPTH.1);
+            if bins.0.get(class).is_none_or(|b| b.len() < depth)
                 && let Some(b) = block.take()
             {
                 bins.push(class, b);

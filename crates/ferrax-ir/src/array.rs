@@ -3,6 +3,7 @@
 //! Deletion and donation can happen while other threads read, so readers pin: the buffer is freed by whoever
 //! lets go last. A donation succeeds only when nobody else pins it.
 
+use crate::cells::{self, Shared};
 use ferrax_base::{Aval, Buffer, Result, Scalar, error};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +15,7 @@ pub struct DeviceId(pub u16);
 
 const DELETED: u32 = 1 << 31;
 
-struct Cell {
+pub(crate) struct Cell {
     aval: Aval,
     device: DeviceId,
     committed: bool,
@@ -32,7 +33,7 @@ unsafe impl Send for Cell {}
 
 /// An immutable n-dimensional array; cloning shares it.
 #[derive(Clone)]
-pub struct Array(Arc<Cell>);
+pub struct Array(Shared);
 
 /// Keeps an array's buffer alive and readable.
 pub struct Pin<'a>(&'a Cell);
@@ -103,7 +104,7 @@ impl Array {
     /// An array on a device, committed to it or not.
     pub fn placed(aval: Aval, buffer: Buffer, device: DeviceId, committed: bool) -> Array {
         debug_assert_eq!(aval.bytes(), buffer.len());
-        Array(Arc::new(Cell {
+        Array(Shared::new(Cell {
             aval,
             device,
             committed,
@@ -199,17 +200,22 @@ impl Array {
 
     /// Whether two handles are the same array.
     pub fn ptr_eq(&self, other: &Array) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.0.ptr_eq(&other.0)
     }
 
     /// Address that identifies the array while it lives.
     pub fn id(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
+        self.0.address()
     }
 
     /// Number of handles to the array.
     pub fn handles(&self) -> usize {
-        Arc::strong_count(&self.0)
+        self.0.count()
+    }
+
+    /// Every array that is alive and not deleted.
+    pub fn live() -> Vec<Array> {
+        cells::live().into_iter().map(Array).filter(|a| !a.is_deleted()).collect()
     }
 
     /// The same data with another weak type or placement, copied.
@@ -234,5 +240,50 @@ impl Array {
 impl std::fmt::Debug for Array {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Array({})", self.aval())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrax_base::DType;
+
+    fn array(n: usize) -> Array {
+        let aval = Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false };
+        Array::new(aval, Buffer::allocate(4 * n).unwrap())
+    }
+
+    /// Arrays alive whose length is one that no other test uses.
+    fn live(n: usize) -> usize {
+        Array::live().iter().filter(|a| a.aval().shape.as_slice() == [n]).count()
+    }
+
+    #[test]
+    fn live_arrays_are_listed_until_dropped_or_deleted() {
+        let all: Vec<Array> = (0..1000).map(|_| array(1237)).collect();
+        let again = all[0].clone();
+        assert_eq!((live(1237), again.handles()), (1000, 2));
+        all[1].delete();
+        assert_eq!(live(1237), 999);
+        drop(all);
+        assert_eq!((live(1237), again.handles()), (1, 1));
+    }
+
+    #[test]
+    fn cells_move_between_threads_while_others_list_them() {
+        std::thread::scope(|s| {
+            for _ in 0..3 {
+                s.spawn(|| {
+                    for round in 0..200 {
+                        let made: Vec<Array> = (0..20).map(|_| array(1239)).collect();
+                        if round % 20 == 0 {
+                            assert!(live(1239) >= made.len());
+                        }
+                        s.spawn(move || drop(made));
+                    }
+                });
+            }
+        });
+        assert_eq!(live(1239), 0);
     }
 }

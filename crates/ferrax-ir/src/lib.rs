@@ -7,6 +7,7 @@
 //! then `ferrax-transform` for the traces themselves.
 
 pub mod array;
+mod cells;
 pub mod jaxpr;
 pub mod layout;
 pub mod lower;

@@ -2,7 +2,7 @@
 
 use crate::errors::IntoPyResult;
 use ferrax::device;
-use ferrax_ir::DeviceId;
+use ferrax_ir::{Array, DeviceId};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -296,7 +296,15 @@ fn set_num_cpu_devices(count: usize) -> PyResult<()> {
 }
 
 /// Adds the device classes and functions to the extension module.
+/// Every array that is alive: arrays that Python code holds and those that programs and traces keep.
+#[pyfunction]
+fn live_arrays(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
+    Array::live().into_iter().map(|a| crate::array::wrap_array(py, a)).collect()
+}
+
+/// Adds the classes and functions of this file to the extension module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(live_arrays, m)?)?;
     m.add_class::<Device>()?;
     m.add_class::<SingleDeviceSharding>()?;
     m.add_function(wrap_pyfunction!(_device, m)?)?;

@@ -24,9 +24,28 @@ pub mod tree;
 pub mod ufunc;
 pub mod value;
 
+/// Runs long work with the GIL given up, if this thread has it.
+fn without_gil(work: &mut dyn FnMut()) {
+    struct OfThisThread<'a>(&'a mut dyn FnMut());
+    // SAFETY: `detach` runs the closure on the thread that calls it; nothing is sent anywhere.
+    unsafe impl Send for OfThisThread<'_> {}
+    // SAFETY: asks the interpreter about this thread only.
+    if unsafe { pyo3::ffi::PyGILState_Check() } == 0 {
+        return work();
+    }
+    let work = OfThisThread(work);
+    Python::attach(|py| {
+        py.detach(move || {
+            let work = work;
+            (work.0)();
+        });
+    });
+}
+
 #[pymodule]
 fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ferrax::init();
+    ferrax::long_work::install(without_gil);
     errors::register(m)?;
     boundary::register(m)?;
     dtypes::register(m)?;

@@ -7,6 +7,7 @@
 //! Read next: `dispatch.rs`, which tries this path first.
 
 use crate::device::Placement;
+use crate::long_work;
 use ferrax_base::{Aval, Buffer, DType, Result, Shape};
 use ferrax_cpu::eager;
 use ferrax_ir::lower::lower_op;
@@ -197,7 +198,7 @@ pub fn run(op: &OpRef, args: &[Operand<'_>]) -> Result<Option<Array>> {
     let Some((call, dtype, weak)) = look_up(op, args) else { return Ok(None) };
     let Some(place) = placement(args) else { return Ok(None) };
     let n = ferrax_base::shape::size(shape);
-    let buffer = invoke(call, dtype, args, n, shape.is_empty())?;
+    let buffer = long_work::run(n, || invoke(call, dtype, args, n, shape.is_empty()))?;
     let aval = Aval { shape: Shape::from_slice(shape), dtype, weak };
     Ok(Some(Array::placed(aval, buffer, place.device, place.committed)))
 }

@@ -4,14 +4,15 @@
 //! JAX. Memory that somebody else can see (a NumPy view) is never taken.
 
 use crate::device::{self, Placement};
-use crate::{debug, dispatch};
+use crate::{debug, dispatch, long_work};
 use ferrax_base::config::Flag;
+use ferrax_base::shape::size;
 use ferrax_base::{Aval, Result, bail, error};
 use ferrax_cache::Cache;
 use ferrax_cpu::{Arg, Program};
 use ferrax_ir::lower::lower;
 use ferrax_ir::{Array, Atom, JaxprRef, Value, Values};
-use ferrax_loops::Graph;
+use ferrax_loops::{Graph, Kind};
 use ferrax_transform::passes::optimize;
 use smallvec::SmallVec;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
@@ -32,6 +33,8 @@ pub struct Executable {
     /// Constants of the optimized program: the leading parameters of the graph.
     consts: Vec<Array>,
     graph: Arc<Graph>,
+    /// Elements that a run computes, about.
+    elements: usize,
     /// The variant asked for first, which nearly always is the only one.
     first: OnceLock<Variant>,
     others: Mutex<Vec<Arc<Variant>>>,
@@ -77,9 +80,11 @@ impl Executable {
     /// Optimizes and lowers a program, past the cache.
     pub fn new(jaxpr: &JaxprRef) -> Result<Executable> {
         let optimized = optimize(jaxpr)?;
+        let graph = Arc::new(lower(&optimized)?);
         Ok(Executable {
             out_avals: jaxpr.out_avals(),
-            graph: Arc::new(lower(&optimized)?),
+            elements: elements(&graph),
+            graph,
             consts: optimized.consts.clone(),
             first: OnceLock::new(),
             others: Mutex::new(Vec::new()),
@@ -194,7 +199,7 @@ impl Executable {
                 None => borrowed(),
             });
         }
-        let outs = variant.program.run(&mut buffers)?;
+        let outs = long_work::run(self.elements, || variant.program.run(&mut buffers))?;
         Ok(dispatch::placed(outs, &self.out_avals, placement))
     }
 
@@ -233,6 +238,19 @@ impl Executable {
             None => format!("argument {i} of {}", debug.name),
         }
     }
+}
+
+/// Elements that a run of a graph computes, about; a `while` counts as long.
+fn elements(graph: &Graph) -> usize {
+    let inner = |kind: &Kind| match kind {
+        Kind::While { .. } => long_work::LONG,
+        Kind::Scan { body, length, .. } => length.saturating_mul(elements(body)),
+        Kind::Switch(branches) => branches.iter().map(|b| elements(b)).max().unwrap_or(0),
+        Kind::Call(callee) => elements(callee),
+        _ => 0,
+    };
+    let own: usize = graph.types.iter().map(|t| size(&t.shape)).sum();
+    graph.nodes.iter().fold(own, |sum, n| sum.saturating_add(inner(&n.kind)))
 }
 
 /// Runs a program operation by operation: what `disable_jit` and the debug modes do.

@@ -12,6 +12,7 @@ pub mod direct;
 pub mod dispatch;
 pub mod executable;
 pub mod function;
+pub mod long_work;
 pub mod numpy;
 
 pub use executable::{Executable, executable};
