@@ -4,7 +4,7 @@ use crate::dtype::DType;
 use crate::shape::{self, Dim, Shape};
 
 /// Shape, dtype and weak type of an array (JAX's `ShapedArray`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Aval {
     /// Dimensions.
     pub shape: Shape,
@@ -12,6 +12,14 @@ pub struct Aval {
     pub dtype: DType,
     /// Whether the dtype came from a Python scalar and yields to others in promotion.
     pub weak: bool,
+}
+
+impl Clone for Aval {
+    // every result of every operation has one: `SmallVec`'s own clone goes element by element
+    #[inline]
+    fn clone(&self) -> Aval {
+        Aval { shape: Shape::from_slice(&self.shape), dtype: self.dtype, weak: self.weak }
+    }
 }
 
 impl Aval {

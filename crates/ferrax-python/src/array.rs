@@ -36,7 +36,7 @@ pub struct PyArray {
 }
 
 /// An array with data.
-#[pyclass(frozen, extends = PyArray, freelist = 256, module = "ferrax", name = "ArrayImpl")]
+#[pyclass(frozen, extends = PyArray, module = "ferrax", name = "ArrayImpl")]
 pub struct ArrayImpl;
 
 /// An array of typed PRNG keys.

@@ -115,12 +115,18 @@ impl Placement {
 /// describes an operand when they disagree.
 #[inline]
 pub fn place(args: &[Value], names: impl Fn(usize) -> String) -> Result<Placement> {
+    let arrays = args.iter().enumerate().filter_map(|(i, v)| if let Value::Array(a) = v { Some((i, a)) } else { None });
+    place_arrays(arrays, names)
+}
+
+/// As [`place`], of numbered arrays.
+#[inline]
+pub fn place_arrays<'a>(
+    arrays: impl Iterator<Item = (usize, &'a Array)>,
+    names: impl Fn(usize) -> String,
+) -> Result<Placement> {
     let mut found: Option<(usize, &Array)> = None;
-    for (i, arg) in args.iter().enumerate() {
-        let Value::Array(a) = arg else { continue };
-        if !a.committed() {
-            continue;
-        }
+    for (i, a) in arrays.filter(|(_, a)| a.committed()) {
         match found {
             None => found = Some((i, a)),
             Some((j, first)) if first.device() != a.device() => return Err(mixed(&names(j), first, &names(i), a)),

@@ -10,6 +10,7 @@ use ferrax_base::shape::size;
 use ferrax_base::{Aval, Result, bail, error};
 use ferrax_cache::Cache;
 use ferrax_cpu::{Arg, Program};
+use ferrax_ir::array::Pin;
 use ferrax_ir::lower::lower;
 use ferrax_ir::{Array, Atom, JaxprRef, Value, Values};
 use ferrax_loops::{Graph, Kind};
@@ -171,6 +172,26 @@ impl Executable {
             return self.run_checked(args);
         }
         self.with(donate, |variant| self.run_variant(variant, args, placement))
+    }
+
+    /// As [`Self::run`] for arrays of which none is donated, which is what most calls are; results go to `each`.
+    /// Gives false, and does nothing, in the debug modes.
+    pub fn run_arrays(&self, args: &[&Array], mut each: impl FnMut(Array)) -> Result<bool> {
+        if debug::checking() {
+            return Ok(false);
+        }
+        let place = device::place_arrays(args.iter().copied().enumerate(), |i| self.describe(i))?;
+        let mut pins: SmallVec<[Pin<'_>; 8]> = SmallVec::with_capacity(self.consts.len() + args.len());
+        for a in self.consts.iter().chain(args.iter().copied()) {
+            pins.push(a.pin()?);
+        }
+        let mut buffers: SmallVec<[Arg<'_>; 8]> = pins.iter().map(|p| Arg::Borrowed(p)).collect();
+        let run = |variant: &Variant| long_work::run(self.elements, || variant.program.run(&mut buffers));
+        let outs = self.with(&[], run)?;
+        for (buffer, aval) in outs.into_iter().zip(&self.out_avals) {
+            each(Array::placed(aval.clone(), buffer, place.device, place.committed));
+        }
+        Ok(true)
     }
 
     fn run_variant(&self, variant: &Variant, args: &[Value], placement: Placement) -> Result<Values> {

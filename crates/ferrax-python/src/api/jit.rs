@@ -5,17 +5,19 @@
 use super::explain;
 use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, wrap_names};
 use super::jaxpr::PyJaxpr;
-use super::jit_cache::{self, Options, Parts, Program, Programs, Signature, programs_of, same_aval, same_avals};
+use super::jit_cache::{self, Kept, Options, Parts, Program, Programs, Signature, programs_of};
 use super::statics::Static;
 use super::trees;
+use crate::array::{ArrayImpl, wrap_array};
 use crate::errors::IntoPyResult;
 use crate::fastcall::{self, Args, FastCall, Signature as TextSignature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
-use crate::value::{abstract_value, from_value, quick_value, to_value, value_of};
+use crate::value::{abstract_value, from_value, quick_value, to_value};
 use ferrax_base::config::{self, Flag};
-use ferrax_ir::{Aval, JaxprRef, Value};
+use ferrax_ir::{Array, Aval, JaxprRef, Value};
 use ferrax_ops::control::jit::jit_call;
 use ferrax_transform::{Staged, eval_jaxpr, stage};
+use pyo3::Borrowed;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -58,10 +60,10 @@ impl Jit {
         let config = config::trace_key();
         if let Some(kept) = self.programs.last()
             && kept.key.signature.config == config
-            && let Some(values) = matching(args, &kept.key.signature)?
+            && let Some(result) = quick_call(args, &kept)?
         {
             self.programs.hit();
-            return self.finish(py, &kept.value, &values);
+            return Ok(result);
         }
         // All arguments positional leaves: no tree is needed to find the program.
         if args.kwlen() == 0 {
@@ -302,28 +304,63 @@ impl Jit {
     }
 }
 
-/// The leaves of a call that has this signature (without static arguments); `None` when it has another.
+/// Runs the program that ran last on a call that has its signature and that consists of arrays; `None` for any other
+/// call. No structure is built, nothing is hashed, no value is copied.
 #[inline]
-fn matching(args: &Args<'_, '_>, signature: &Signature) -> PyResult<Option<SmallVec<[Value; 8]>>> {
-    let avals = &signature.avals;
-    let Some(tree) = &signature.tree else {
-        if args.kwlen() != 0 || args.len() != avals.len() {
-            return Ok(None);
-        }
-        let pairs = args.positional().zip(avals);
-        return Ok(pairs.map(|(a, aval)| quick_value(&a).filter(|v| same_aval(aval, v))).collect());
-    };
-    let mut leaves = Leaves::new();
-    let keywords: SmallVec<[_; 4]> = args.keywords().collect();
-    if !tree::match_call(args.py(), tree, args.positional(), &keywords, &mut leaves)? {
+fn quick_call(args: &Args<'_, '_>, kept: &Kept) -> PyResult<Option<Py<PyAny>>> {
+    let (py, program, signature) = (args.py(), &kept.value, &kept.key.signature);
+    if !program.donate.is_empty() || !signature.statics.is_empty() || !ferrax_ir::trace::is_eager() {
         return Ok(None);
     }
-    let mut values = SmallVec::with_capacity(leaves.len());
-    for leaf in &leaves {
-        let Some(v) = value_of(leaf.bind(args.py()))? else { return Ok(None) };
-        values.push(v);
+    let mut leaves = Leaves::new();
+    let positional: SmallVec<[Borrowed<'_, '_, PyAny>; 8]>;
+    let arrays = if let Some(tree) = &signature.tree {
+        let keywords: SmallVec<[_; 4]> = args.keywords().collect();
+        if !tree::match_call(py, tree, args.positional(), &keywords, &mut leaves)? {
+            return Ok(None);
+        }
+        arrays(leaves.iter().map(|leaf| leaf.bind(py)), &signature.avals)
+    } else {
+        if args.kwlen() != 0 || args.len() != signature.avals.len() {
+            return Ok(None);
+        }
+        positional = args.positional().collect();
+        arrays(positional.iter().map(|b| &**b), &signature.avals)
+    };
+    let Some(arrays) = arrays else { return Ok(None) };
+    let executable = program.executable().py()?;
+    let (mut results, mut failed) = (Leaves::with_capacity(executable.out_avals().len()), None);
+    let each = |a| match wrap_array(py, a) {
+        Ok(object) => results.push(object.unbind()),
+        Err(e) => failed = Some(e),
+    };
+    if !executable.run_arrays(&arrays, each).py()? {
+        return Ok(None);
     }
-    Ok(same_avals(avals, &values).then_some(values))
+    if let Some(e) = failed {
+        return Err(e);
+    }
+    if program.single {
+        return Ok(results.pop());
+    }
+    tree::unflatten(py, &program.out_tree, results).map(Some)
+}
+
+/// The arrays behind objects, when all are arrays of these avals.
+#[inline]
+fn arrays<'a, 'py: 'a>(
+    objects: impl Iterator<Item = &'a Bound<'py, PyAny>>,
+    avals: &[Aval],
+) -> Option<SmallVec<[&'a Array; 8]>> {
+    let mut found = SmallVec::with_capacity(avals.len());
+    for (object, aval) in objects.zip(avals) {
+        let array = object.cast_exact::<ArrayImpl>().ok()?.as_super().get();
+        match &array.value {
+            Value::Array(a) if a.aval() == aval => found.push(a),
+            _ => return None,
+        }
+    }
+    (found.len() == avals.len()).then_some(found)
 }
 
 /// Whether a donated name reaches into an argument.

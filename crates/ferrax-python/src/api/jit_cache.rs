@@ -367,14 +367,8 @@ fn same_tree(py: Python<'_>, a: Option<&TreeDef>, b: Option<&TreeDef>) -> PyResu
     }
 }
 
-/// Whether values have these avals.
 #[inline]
-pub fn same_avals(avals: &[Aval], values: &[Value]) -> bool {
-    avals.len() == values.len() && avals.iter().zip(values).all(|(a, v)| same_aval(a, v))
-}
-
-/// Whether a value has this aval.
-#[inline]
-pub fn same_aval(a: &Aval, v: &Value) -> bool {
-    a.dtype == v.dtype() && a.weak == v.weak() && a.shape.as_slice() == v.shape()
+fn same_avals(avals: &[Aval], values: &[Value]) -> bool {
+    let same = |(a, v): (&Aval, &Value)| a.dtype == v.dtype() && a.weak == v.weak() && a.shape.as_slice() == v.shape();
+    avals.len() == values.len() && avals.iter().zip(values).all(same)
 }
