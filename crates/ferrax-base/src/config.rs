@@ -104,6 +104,17 @@ pub fn set_host_local(number: Option<u32>) -> Saved {
     Saved(old)
 }
 
+/// Where the number of the named axes in force starts in the bits.
+const AXES: u32 = 16;
+
+/// Sets the number that stands for the named mapped axes in force on this thread; it is part of [`trace_key`].
+pub fn set_axes_local(number: u16) -> Saved {
+    const FIELD: u64 = 0xffff << AXES;
+    let old = LOCAL.get();
+    LOCAL.set((old.0 | FIELD, (old.1 & !FIELD) | u64::from(number) << AXES));
+    Saved(old)
+}
+
 /// The override in force on this thread before a [`Flag::set_local`], for restoring.
 #[derive(Clone, Copy, Debug)]
 pub struct Saved((u64, u64));

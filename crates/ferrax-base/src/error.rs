@@ -54,6 +54,8 @@ pub enum ErrorKind {
     ArrayConversion(Explain),
     /// A traced boolean mask used as an index (`NonConcreteBooleanIndexError`).
     BooleanIndex(Explain),
+    /// A name of a mapped axis that no `vmap` binds (`NameError`).
+    UnboundAxis(Explain),
     /// A tracer used after its transformation ended (`UnexpectedTracerError`).
     UnexpectedTracer(Explain),
     /// A tracer that outlived its trace, found by the leak checker (`Exception`).
@@ -80,8 +82,8 @@ impl fmt::Display for Error {
         match &*self.0 {
             Type(m) | Promotion(m) | Value(m) | Index(m) | Overflow(m) | NotImplemented(m) | Memory(m)
             | Attribute(m) | Key(m) | Deleted(m) | Runtime(m) | FloatingPoint(m) | Concretization(m)
-            | BoolConversion(m) | IntegerConversion(m) | ArrayConversion(m) | BooleanIndex(m) | UnexpectedTracer(m)
-            | Leak(m) | Internal(m) => m.fmt(f),
+            | BoolConversion(m) | IntegerConversion(m) | ArrayConversion(m) | BooleanIndex(m) | UnboundAxis(m)
+            | UnexpectedTracer(m) | Leak(m) | Internal(m) => m.fmt(f),
             Host(e) => e.fmt(f),
         }
     }

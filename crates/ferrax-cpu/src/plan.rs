@@ -439,7 +439,10 @@ impl<'g> Planner<'g> {
             for (operand, result) in in_place_pairs(node) {
                 let x = self.order.dense_root(node.inputs[operand]) as usize;
                 let r = node.first.0 as usize + result;
-                if self.lives.last[x] == s as u32
+                // An operand that the node also reads in another place must keep its value.
+                let once = node.inputs.iter().filter(|&&v| self.order.dense_root(v) as usize == x).count() == 1;
+                if once
+                    && self.lives.last[x] == s as u32
                     && self.slot[x] == NONE
                     && self.want[x] == NONE
                     && self.bytes(x as u32) == self.g.types[r].bytes()

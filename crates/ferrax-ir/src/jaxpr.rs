@@ -37,6 +37,8 @@ impl Effects {
     pub const ORDERED: Effects = Effects(3);
     /// Printing for debugging: kept, but transparent to differentiation and vmap.
     pub const DEBUG: Effects = Effects(4);
+    /// Works across the rows of a named mapped axis; nothing that forbids dropping it.
+    pub const NAMED_AXIS: Effects = Effects(8);
 
     /// Both sets.
     #[must_use]
@@ -46,7 +48,13 @@ impl Effects {
 
     /// Whether the operation may be dropped when its results are unused.
     pub const fn is_none(self) -> bool {
-        self.0 == 0
+        self.0 & !Effects::NAMED_AXIS.0 == 0
+    }
+
+    /// Whether all of the others are among these.
+    #[inline]
+    pub const fn contains(self, others: Effects) -> bool {
+        self.0 & others.0 == others.0
     }
 }
 

@@ -113,6 +113,8 @@ pub struct Special<P: 'static> {
     pub eager: Option<fn(&OpRef, &P, &[Value]) -> Result<Values>>,
     /// Effects that forbid dropping or reordering.
     pub effects: Option<fn(&P) -> Effects>,
+    /// The named axes that it works across, for operations with [`Effects::NAMED_AXIS`].
+    pub axes: Option<fn(&P) -> &[Arc<str>]>,
     /// What reverse mode may conclude from elements of its cotangents that cannot matter.
     pub role: Role<P>,
     /// Whether its derivative is infinite or NaN somewhere on the border of its domain.
@@ -147,8 +149,15 @@ pub enum OpRole {
 
 impl<P> Special<P> {
     /// No hooks: an ordinary primitive.
-    pub const NONE: Special<P> =
-        Special { linearize: None, stage: None, eager: None, effects: None, role: Role::Opaque, edge: false };
+    pub const NONE: Special<P> = Special {
+        linearize: None,
+        stage: None,
+        eager: None,
+        effects: None,
+        axes: None,
+        role: Role::Opaque,
+        edge: false,
+    };
     /// An ordinary linear primitive that works element by element.
     pub const ELEMENTWISE: Special<P> = Special { role: Role::Elementwise, ..Special::NONE };
     /// An ordinary linear primitive that moves and sums elements.
@@ -225,6 +234,8 @@ pub trait Op: Send + Sync + 'static {
     fn reference(&self, args: &[RefTensor], outs: &[Aval]) -> Result<Vec<RefTensor>>;
     fn stage(&self, this: &OpRef, args: &[Value]) -> Option<Result<(OpRef, Operands)>>;
     fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>>;
+    /// The named axes that it works across itself, programs in it aside.
+    fn axes(&self) -> &[Arc<str>];
     fn role(&self) -> OpRole;
     fn edge(&self) -> bool;
 }
@@ -385,6 +396,7 @@ macro_rules! impl_op {
             fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>> {
                 self.def().special.eager.map(|f| f(this, self.p(), args))
             }
+            fn axes(&self) -> &[Arc<str>] { self.def().special.axes.map_or(&[], |f| f(self.p())) }
             fn role(&self) -> OpRole {
                 match &self.def().special.role {
                     Role::Opaque => OpRole::Opaque,

@@ -5,14 +5,15 @@
 //! among its operands and the staging trace in force on this thread; with neither, the operation runs.
 //! Using a tracer whose trace has ended is the leak error.
 
-use crate::jaxpr::{Atom, DebugInfo};
-use crate::op::OpRef;
+use crate::jaxpr::{Atom, DebugInfo, Effects};
+use crate::op::{Op, OpRef};
 use crate::value::{Value, Values};
-use ferrax_base::{Aval, Error, ErrorKind, Result, Source};
-use std::cell::RefCell;
+use ferrax_base::{Aval, Error, ErrorKind, Result, Source, config, error};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Order of creation; larger is further in. Zero is "no trace".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,7 +61,7 @@ pub enum Payload {
     Batched { value: Value, axis: Option<usize> },
 }
 
-struct Cell {
+struct Inner {
     trace: TraceRef,
     aval: Aval,
     payload: Payload,
@@ -69,7 +70,7 @@ struct Cell {
 
 /// A stand-in for a value under a transformation; cloning shares it.
 #[derive(Clone)]
-pub struct Tracer(Arc<Cell>);
+pub struct Tracer(Arc<Inner>);
 
 impl Tracer {
     /// A tracer of `trace`, created where user code stands now.
@@ -79,7 +80,7 @@ impl Tracer {
 
     /// A tracer of `trace`, created at a known place.
     pub fn at(trace: TraceRef, aval: Aval, payload: Payload, source: Source) -> Tracer {
-        Tracer(Arc::new(Cell { trace, aval, payload, source }))
+        Tracer(Arc::new(Inner { trace, aval, payload, source }))
     }
 
     /// Shape, dtype and weak type.
@@ -177,6 +178,94 @@ pub fn is_eager() -> bool {
     BASE.with_borrow(|b| b.last().is_none_or(|(_, t)| t.is_none()))
 }
 
+struct NamedAxis {
+    name: Arc<str>,
+    size: usize,
+    trace: TraceRef,
+}
+
+thread_local! {
+    /// The named mapped axes in force on this thread, innermost last.
+    static AXES: RefCell<Vec<NamedAxis>> = const { RefCell::new(Vec::new()) };
+    static AXES_DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Keeps a named axis in force on this thread until dropped.
+pub struct AxisGuard(config::Saved);
+
+impl AxisGuard {
+    /// Puts a named axis in force: operations across it go to `trace`, and what is traced depends on it.
+    pub fn enter(name: Arc<str>, size: usize, trace: TraceRef) -> Result<AxisGuard> {
+        let key: AxisEnv = AXES.with_borrow_mut(|axes| {
+            axes.push(NamedAxis { name, size, trace });
+            axes.iter().map(|a| (a.name.clone(), a.size)).collect()
+        });
+        AXES_DEPTH.set(AXES_DEPTH.get() + 1);
+        match env_number(key) {
+            Some(number) => Ok(AxisGuard(config::set_axes_local(number))),
+            None => {
+                leave_axis();
+                Err(error!(Runtime, "too many combinations of named axes and sizes in one process"))
+            }
+        }
+    }
+}
+
+impl Drop for AxisGuard {
+    fn drop(&mut self) {
+        leave_axis();
+        config::restore(self.0);
+    }
+}
+
+fn leave_axis() {
+    AXES.with_borrow_mut(|axes| {
+        axes.pop();
+    });
+    AXES_DEPTH.set(AXES_DEPTH.get() - 1);
+}
+
+type AxisEnv = Vec<(Arc<str>, usize)>;
+
+/// A number for a combination of named axes; `None` when they are used up.
+fn env_number(key: AxisEnv) -> Option<u16> {
+    static NUMBERS: Mutex<BTreeMap<AxisEnv, u16>> = Mutex::new(BTreeMap::new());
+    let mut numbers = NUMBERS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let next = u16::try_from(numbers.len() + 1).ok();
+    match numbers.get(&key) {
+        Some(&n) => Some(n),
+        None => {
+            let n = next?;
+            numbers.insert(key, n);
+            Some(n)
+        }
+    }
+}
+
+/// Size of the innermost mapped axis of this name on this thread.
+pub fn named_axis(name: &str) -> Option<usize> {
+    AXES.with_borrow(|axes| axes.iter().rev().find(|a| &*a.name == name).map(|a| a.size))
+}
+
+/// Whether an operation, or a program in it, works across the axis of this name.
+pub fn works_across(op: &dyn Op, name: &str) -> bool {
+    op.effects().contains(Effects::NAMED_AXIS)
+        && (op.axes().iter().any(|n| &**n == name)
+            || op.subjaxprs().iter().any(|j| j.eqns.iter().any(|e| works_across(&*e.op, name))))
+}
+
+/// The trace of the innermost named axis that an operation works across, when it is further in than `floor` and
+/// than the staging trace in force.
+#[cold]
+fn axis_trace(op: &OpRef, floor: TraceId) -> Option<TraceRef> {
+    let staging = BASE.with_borrow(|b| b.last().map_or(TraceId(0), |(id, _)| *id));
+    AXES.with_borrow(|axes| {
+        let inner = axes.iter().rev().take_while(|a| a.trace.id() > floor && a.trace.id() > staging);
+        // An outer axis of the same name is hidden, and then further out than the one that hides it.
+        inner.filter(|a| works_across(&**op, &a.name)).map(|a| a.trace.clone()).next()
+    })
+}
+
 /// Runs an operation on concrete values; installed by the dispatcher.
 pub type Evaluator = fn(&OpRef, &[Value]) -> Result<Values>;
 
@@ -210,6 +299,12 @@ pub fn bind(op: &OpRef, args: &[Value]) -> Result<Values> {
         }
     }
     let floor = innermost.map_or(TraceId(0), |t| t.id());
+    if AXES_DEPTH.get() > 0
+        && op.effects().contains(Effects::NAMED_AXIS)
+        && let Some(trace) = axis_trace(op, floor)
+    {
+        return trace.process(&trace, op, args);
+    }
     let base = BASE.with_borrow(|b| b.last().filter(|(id, _)| *id > floor).and_then(|(_, t)| t.clone()));
     match (base, innermost) {
         (Some(base), _) => base.process(&base, op, args),

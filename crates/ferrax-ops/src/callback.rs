@@ -190,7 +190,7 @@ fn callback_batch(
 }
 
 /// One call a row, in order.
-fn sequential(op: &OpRef, axis: &BatchAxis, args: &[Value], dims: &[Option<usize>]) -> Result<Vec<Value>> {
+pub(crate) fn sequential(op: &OpRef, axis: &BatchAxis, args: &[Value], dims: &[Option<usize>]) -> Result<Vec<Value>> {
     let mut consts = Vec::new();
     let mut rows = Vec::new();
     for (v, d) in args.iter().zip(dims) {

@@ -7,6 +7,7 @@
 //! Read next: [`common`], then [`elementwise`].
 
 pub mod callback;
+pub mod collective;
 pub mod common;
 pub mod control;
 pub mod cumulative;

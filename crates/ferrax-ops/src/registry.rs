@@ -22,6 +22,7 @@ pub fn all() -> Vec<&'static dyn Primitive> {
     out.extend(STRUCTURAL);
     out.extend(crate::control::PRIMITIVES);
     out.extend(crate::callback::PRIMITIVES);
+    out.extend(crate::collective::PRIMITIVES);
     out
 }
 

@@ -367,6 +367,7 @@ pub fn raise(error: Error) -> PyErr {
         BooleanIndex(m) => Class::BooleanIndex.error(py, m.to_string()),
         UnexpectedTracer(m) => Class::UnexpectedTracer.error(py, m.to_string()),
         Leak(m) => pyo3::exceptions::PyException::new_err(m.to_string()),
+        UnboundAxis(m) => pyo3::exceptions::PyNameError::new_err(m.to_string()),
         Internal(m) => Class::Internal.error(py, m.to_string()),
         Host(_) => unreachable!("taken out above"),
     })

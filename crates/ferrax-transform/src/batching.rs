@@ -4,9 +4,9 @@
 use crate::structural::{broadcast_batch, move_axis};
 use ferrax_base::{Result, bail, error};
 use ferrax_ir::op::BatchAxis;
+use ferrax_ir::trace::{AxisGuard, works_across};
 use ferrax_ir::{DebugInfo, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind};
 use smallvec::SmallVec;
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -38,7 +38,8 @@ impl Trace for BatchTrace {
             values.push(v);
             dims.push(d);
         }
-        if dims.iter().all(Option::is_none) {
+        let named = self.axis.name.as_ref().is_some_and(|n| works_across(&**op, n));
+        if dims.iter().all(Option::is_none) && !named {
             return bind(op, &values);
         }
         let (outs, dims) = op.batch(op, &self.axis, &values, &dims)?;
@@ -90,29 +91,15 @@ fn join(trace: &TraceRef, value: Value, axis: Option<usize>) -> Value {
     Value::Tracer(Tracer::new(trace.clone(), aval, Payload::Batched { value, axis }))
 }
 
-thread_local! {
-    static NAMED: RefCell<Vec<(Arc<str>, usize, TraceRef)>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Size of the innermost mapped axis of this name on this thread, with its trace.
-pub fn named_axis(name: &str) -> Option<(usize, TraceRef)> {
-    NAMED.with_borrow(|n| n.iter().rev().find(|(k, ..)| &**k == name).map(|(_, size, t)| (*size, t.clone())))
-}
-
-struct Ending<'a>(&'a BatchTrace, bool);
+struct Ending<'a>(&'a BatchTrace);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
         self.0.live.store(false, Relaxed);
-        if self.1 {
-            NAMED.with_borrow_mut(|n| {
-                n.pop();
-            });
-        }
     }
 }
 
-/// Runs `f` on whole batches; gives each result with its batch axis, `None` where it does not depend on the batch.
+/// Runs `f` on whole batches, the axis in force by its name while it runs; gives each result with its batch axis, `None` where it does not depend on the batch.
 pub fn vmap(
     debug: DebugInfo,
     axis: VmapAxis,
@@ -123,11 +110,9 @@ pub fn vmap(
     let name = axis.name.clone();
     let trace = Arc::new(BatchTrace { id: TraceId::fresh(), live: AtomicBool::new(true), debug, axis });
     let shared: TraceRef = trace.clone();
-    if let Some(name) = &name {
-        NAMED.with_borrow_mut(|n| n.push((name.clone(), trace.axis.size, shared.clone())));
-    }
     let outs = {
-        let _ending = Ending(&trace, name.is_some());
+        let _ending = Ending(&trace);
+        let _named = name.map(|n| AxisGuard::enter(n, trace.axis.size, shared.clone())).transpose()?;
         let mapped: Vec<Value> = args.iter().zip(dims).map(|(v, &d)| join(&shared, v.clone(), d)).collect();
         f(&mapped)?
     };

@@ -1,7 +1,7 @@
 """JAX's `lax`: primitives as functions, structured control flow, reductions, slicing.
 
 Nothing here promotes dtypes or broadcasts ranks; `ferrax.numpy` does. Read next: `elementwise.py`, `reduce.py`,
-`control_flow.py`.
+`control_flow.py`, `parallel.py`.
 """
 
 import sys as _sys
@@ -14,6 +14,7 @@ from ferrax.lax.control_flow import *
 from ferrax.lax.conversion import *
 from ferrax.lax.elementwise import *
 from ferrax.lax.gather_scatter import *
+from ferrax.lax.parallel import *
 from ferrax.lax.reduce import *
 from ferrax.lax.shape import *
 from ferrax.lax.slicing import *

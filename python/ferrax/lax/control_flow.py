@@ -171,7 +171,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     Raises:
       TypeError: the value changes its type, or `cond_fun` gives no boolean scalar.
 
-    Reverse-mode differentiation needs a static number of steps: use `scan` or `fori_loop`.
+    Reverse-mode differentiation repeats the loop: it runs forward up to three times more, and keeps carries in two
+    buffers of fixed size. Where the number of steps is known, `scan` or `fori_loop` keep what they need at once.
 
     >>> from ferrax import lax
     >>> print(lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 3))
@@ -347,7 +348,8 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
       **linear: accepted for compatibility (`linear=`).
 
     Returns:
-      The result of the function that was chosen; under `vmap` over `pred` both run and rows are selected.
+      The result of the function that was chosen. Under `vmap` over `pred` rows are selected; a function with a loop or
+      other costly work runs only when a row chooses it, and only on the values of rows that do.
 
     >>> from ferrax import lax
     >>> print(lax.cond(True, lambda x: x + 1, lambda x: x - 1, 3))

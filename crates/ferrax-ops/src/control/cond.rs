@@ -4,9 +4,13 @@ use super::{
     batch_first, batch_where, check_args, dims_of, eval_reference, instantiate_all, mask, or, present, split_linear,
     spread,
 };
-use crate::{clamp, select_n};
+use crate::callback::PURE_CALLBACK;
+use crate::dot::DOT_GENERAL;
+use crate::gather_scatter::{GatherOptions, take};
+use crate::sort::SORT;
+use crate::{argmax, clamp, convert_element_type, eq, iota, reduce_or, select, select_n};
 use ferrax_base::{Aval, DType, Result, bail};
-use ferrax_ir::op::{BatchAxis, BatchDims};
+use ferrax_ir::op::{BatchAxis, BatchDims, OpRole};
 use ferrax_ir::{Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
 use ferrax_loops::Kind;
 use ferrax_transform::eval_jaxpr;
@@ -179,7 +183,7 @@ fn cond_transpose(_: &OpRef, p: &Cond, cts: &[Option<Value>], args: &[TransposeA
 }
 
 fn cond_batch(
-    _: &OpRef,
+    op: &OpRef,
     p: &Cond,
     axis: &BatchAxis,
     args: &[Value],
@@ -193,16 +197,43 @@ fn cond_batch(
         let outs = cond(programs.into_iter().map(|p| p.jaxpr).collect(), &args[0], &operands)?;
         return Ok((outs.into(), dims_of(&out)));
     }
-    // Rows choose different branches: every branch runs on the whole batch and rows are selected.
-    let all = vec![true; p.branches[0].outvars.len()];
-    let operands = batch_where(&args[1..], &dims[1..], &batched, axis)?;
-    let index = batch_first(&args[..1], &dims[..1], axis.size)?.remove(0);
-    let mut cases = Vec::new();
-    for b in &p.branches {
-        cases.push(eval_jaxpr(&batch_jaxpr(b, axis, &batched, &all)?.jaxpr, &operands)?);
+    if p.branches.iter().any(|b| !b.effects.is_none()) {
+        // What a branch shows or does, it does for the rows that choose it.
+        let outs = crate::callback::sequential(op, axis, args, dims)?;
+        let batched = vec![true; outs.len()];
+        return Ok((outs.into(), dims_of(&batched)));
     }
+    rows_choose(p, axis, args, dims, &batched)
+}
+
+/// Rows choose different branches: each branch is applied to the whole batch, and rows are selected.
+///
+/// A branch with loops or other costly work is applied only when some row chooses it, and rows that do not choose it
+/// are replaced by one that does: no row's values meet a branch that the row has not chosen, so a loop that ends for
+/// every row that chooses it ends.
+fn rows_choose(
+    p: &Cond,
+    axis: &BatchAxis,
+    args: &[Value],
+    dims: &[Option<usize>],
+    batched: &[bool],
+) -> Result<(Values, BatchDims)> {
+    let all = vec![true; p.branches[0].outvars.len()];
+    let operands = batch_where(&args[1..], &dims[1..], batched, axis)?;
+    let index = batch_first(&args[..1], &dims[..1], axis.size)?.remove(0);
     let last = Value::int(DType::I32, p.branches.len() as i64 - 1);
     let index = clamp(&Value::int(DType::I32, 0), &index, &last)?;
+    let guard = !p.branches.iter().all(is_cheap);
+    let mut cases = Vec::new();
+    for (i, b) in p.branches.iter().enumerate() {
+        let whole = batch_jaxpr(b, axis, batched, &all)?.jaxpr;
+        cases.push(if guard {
+            let chosen = eq(&index, &Value::int(DType::I32, i as i64))?;
+            where_chosen(&whole, &chosen, &operands, batched)?
+        } else {
+            eval_jaxpr(&whole, &operands)?
+        });
+    }
     let mut outs = Values::new();
     for i in 0..all.len() {
         let shape = cases[0][i].shape().to_vec();
@@ -211,4 +242,34 @@ fn cond_batch(
         outs.push(select_n(&which, &row)?);
     }
     Ok((outs, dims_of(&all)))
+}
+
+/// Whether running a branch for rows that do not choose it costs little and surely ends.
+fn is_cheap(jaxpr: &JaxprRef) -> bool {
+    jaxpr.eqns.iter().all(|e| match e.op.role() {
+        OpRole::Calls(inner) => is_cheap(&inner),
+        _ => {
+            let costly = e.op.is(&DOT_GENERAL) || e.op.is(&SORT) || e.op.is(&PURE_CALLBACK);
+            e.op.subjaxprs().is_empty() && !costly
+        }
+    })
+}
+
+/// A branch on a whole batch, run when a row has chosen it; the other rows are that row again.
+fn where_chosen(branch: &JaxprRef, chosen: &Value, operands: &[Value], batched: &[bool]) -> Result<Vec<Value>> {
+    let size = chosen.shape()[0];
+    let numbers = convert_element_type(chosen, DType::I32)?;
+    let first = argmax(&numbers, 0, DType::I32)?;
+    let rows = select(chosen, &iota(DType::I32, &[size], 0)?, &broadcast_in_dim(&first, &[size], &[])?)?;
+    let avals: Vec<Aval> = std::iter::once(&rows).chain(operands).map(Value::aval).collect();
+    let run = stage_closed("vmap", branch.debug.clone(), &avals, |args| {
+        let row = |(x, &on): (&Value, &bool)| {
+            if on { take(x, &args[0], 0, GatherOptions::default()) } else { Ok(x.clone()) }
+        };
+        eval_jaxpr(branch, &args[1..].iter().zip(batched).map(row).collect::<Result<Vec<_>>>()?)
+    })?;
+    let skip = stage_closed("vmap", branch.debug.clone(), &avals, |_| branch.out_avals().iter().map(zeros).collect())?;
+    let any = convert_element_type(&reduce_or(chosen, &[0])?, DType::I32)?;
+    let args: Vec<Value> = std::iter::once(rows).chain(operands.iter().cloned()).collect();
+    cond(vec![skip, run], &any, &args)
 }

@@ -62,7 +62,12 @@ pub static CUSTOM_JVP: Def<CustomJvp> = Def {
         Some(j) => eval_reference(j, args),
         None => Err(error!(Internal, "custom_jvp_call of {} was not recorded", p.name)),
     }),
-    special: Special { stage: Some(custom_jvp_stage), eager: Some(custom_jvp_eager), ..Special::NONE },
+    special: Special {
+        stage: Some(custom_jvp_stage),
+        eager: Some(custom_jvp_eager),
+        effects: Some(|p| p.call_jaxpr.as_ref().map_or(ferrax_ir::Effects::NONE, |j| j.effects)),
+        ..Special::NONE
+    },
 };
 
 /// Transposes a call of a program that is linear in some operands.

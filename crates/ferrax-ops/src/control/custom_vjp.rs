@@ -113,6 +113,7 @@ pub static CUSTOM_VJP: Def<CustomVjp> = Def {
             Some(j) => Ok(eval_jaxpr(j, args)?.into()),
             None => Ok(p.fun.0.call(args)?.into()),
         }),
+        effects: Some(|p| p.call_jaxpr.as_ref().map_or(ferrax_ir::Effects::NONE, |j| j.effects)),
         ..Special::NONE
     },
 };

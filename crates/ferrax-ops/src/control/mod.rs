@@ -12,6 +12,7 @@ pub mod jit;
 pub mod remat;
 pub mod scan;
 pub mod while_loop;
+pub mod while_reverse;
 
 use ferrax_base::{Aval, Result, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
@@ -29,6 +30,7 @@ pub static PRIMITIVES: &[&dyn Primitive] = &[
     &jit::JIT,
     &cond::COND,
     &while_loop::WHILE,
+    &while_reverse::WHILE_LINEAR,
     &scan::SCAN,
     &custom_jvp::CUSTOM_JVP,
     &custom_vjp::CUSTOM_VJP,

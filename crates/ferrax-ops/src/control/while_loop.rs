@@ -1,12 +1,12 @@
 //! `while`: repeats a body as long as a condition holds.
 //!
-//! Forward mode carries tangents along. Reverse mode needs the number of steps to be known: use `scan` or
-//! `fori_loop` with static bounds.
+//! Forward mode carries tangents along. Reverse mode repeats the loop on its way back: read next `while_reverse.rs`.
 
 use super::cond::subgraph;
+use super::while_reverse::while_linearize;
 use super::{batch_where, check_args, dims_of, eval_reference, mask, or, present, spread};
 use crate::{convert_element_type, ne, reduce_sum, select};
-use ferrax_base::{Aval, DType, Result, bail, error};
+use ferrax_base::{Aval, DType, Result, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::{Def, JaxprRef, OpRef, Slot, Special, Tangents, Value, Values, bind};
 use ferrax_loops::{Kind, Type};
@@ -46,10 +46,7 @@ pub static WHILE: Def<While> = Def {
         Ok(p.body_jaxpr.out_avals().into())
     },
     jvp: Slot::Rule(while_jvp),
-    transpose: Slot::None(
-        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop \
-         values. Try using lax.scan, or using fori_loop with static start/stop.",
-    ),
+    transpose: Slot::None("a loop is not linear; linearization records `while_linear`"),
     batch: Slot::Rule(while_batch),
     simplify: Slot::None("no rewrite applies"),
     stablehlo: Slot::None("later"),
@@ -73,13 +70,7 @@ pub static WHILE: Def<While> = Def {
         Ok(carry)
     }),
     special: Special {
-        linearize: Some(|_, _, _, _| {
-            Err(error!(
-                Value,
-                "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic \
-                 start/stop values. Try using lax.scan, or using fori_loop with static start/stop."
-            ))
-        }),
+        linearize: Some(while_linearize),
         effects: Some(|p| p.cond_jaxpr.effects.union(p.body_jaxpr.effects)),
         ..Special::NONE
     },
@@ -96,7 +87,12 @@ pub fn while_loop(params: While, args: &[Value]) -> Result<Vec<Value>> {
     Ok(bind(&OpRef::new(&WHILE, params), args)?.into_vec())
 }
 
-fn while_jvp(_: &OpRef, p: &While, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
+pub(super) fn while_jvp(
+    _: &OpRef,
+    p: &While,
+    primals: &[Value],
+    tangents: &[Option<Value>],
+) -> Result<(Values, Tangents)> {
     let first = p.cond_nconsts + p.body_nconsts;
     let const_nonzero = mask(&tangents[p.cond_nconsts..first]);
     let mut carry_nonzero = mask(&tangents[first..]);

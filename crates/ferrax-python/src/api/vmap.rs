@@ -226,17 +226,7 @@ fn vmap(
     Ok(wrapper)
 }
 
-/// Size of a named mapped axis.
-#[pyfunction]
-fn axis_size(name: &str) -> PyResult<usize> {
-    match ferrax_transform::batching::named_axis(name) {
-        Some((size, _)) => Ok(size),
-        None => Err(pyo3::exceptions::PyNameError::new_err(format!("unbound axis name: {name}"))),
-    }
-}
-
 /// Adds the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(vmap, m)?)?;
-    m.add_function(wrap_pyfunction!(axis_size, m)?)
+    m.add_function(wrap_pyfunction!(vmap, m)?)
 }

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 pub mod args;
+mod collective;
 mod dot;
 mod elementwise;
 mod gather_scatter;
@@ -21,6 +22,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     slice::register(&lax)?;
     gather_scatter::register(&lax)?;
     dot::register(&lax)?;
+    collective::register(&lax)?;
     sort::register(&lax)?;
     rng::register(&lax)?;
     m.add_submodule(&lax)?;

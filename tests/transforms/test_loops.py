@@ -1,0 +1,264 @@
+"""Reverse mode of `while_loop`, and `vmap` of `cond`, against JAX's scan and select."""
+
+import jax as reference
+import jax.numpy as reference_numpy
+import numpy as np
+import pytest
+
+import ferrax
+import ferrax.numpy as ferrax_numpy
+
+
+def same(got, wanted, rtol=1e-5):
+    reference.tree.map(lambda g, w: np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=rtol), got, wanted)
+
+
+def step(jnp, w, x):
+    return jnp.sin(w * x) + 0.5 * x
+
+
+def by_while(n, w, x):
+    """`n` steps, counted by the loop."""
+    jnp = ferrax_numpy
+    out = ferrax.lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, step(jnp, w, s[1])), (0, x))
+    return jnp.sum(out[1])
+
+
+def by_scan(n, w, x):
+    jnp = reference_numpy
+    return jnp.sum(reference.lax.scan(lambda c, _: (step(jnp, w, c), None), x, None, length=n)[0])
+
+
+X = np.array([0.3, -0.7, 1.1], np.float32)
+W = np.array([0.9, 1.3, -0.4], np.float32)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 100, 3000])
+def test_gradient_is_that_of_scan(n):
+    wanted = reference.grad(by_scan, (1, 2))(n, W, X)
+    same(ferrax.grad(by_while, (1, 2))(n, W, X), wanted, rtol=2e-4)
+    same(ferrax.jit(ferrax.grad(by_while, (1, 2)))(n, W, X), wanted, rtol=2e-4)
+    same(ferrax.grad(ferrax.jit(by_while), (1, 2))(n, W, X), wanted, rtol=2e-4)
+
+
+def test_longer_than_the_square_of_the_buffer():
+    # A carry of 64 KiB leaves 16 slots: beyond 256 steps the second buffer has a stride.
+    x = np.linspace(0, 1, 16384, dtype=np.float32)
+    wanted = reference.grad(by_scan, (1, 2))(700, np.float32(0.9), x)
+    same(ferrax.grad(by_while, (1, 2))(700, np.float32(0.9), x), wanted, rtol=5e-4)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_rows_of_different_lengths(jit):
+    def rows(n, w, x):
+        loss = ferrax.jit(by_while) if jit else by_while
+        return ferrax.vmap(ferrax.grad(loss, (1, 2)), in_axes=(0, None, 0))(n, w, x)
+
+    n = np.array([0, 3, 7])
+    x = np.stack([X, -X, X / 2])
+    wanted = [reference.grad(by_scan, (1, 2))(int(k), W, r) for k, r in zip(n, x, strict=True)]
+    same(rows(n, W, x), tuple(np.stack(g) for g in zip(*wanted, strict=True)))
+    both = ferrax.grad(lambda w: ferrax.vmap(by_while, in_axes=(0, None, 0))(n, w, x).sum())(W)
+    same(both, sum(g[0] for g in wanted))
+
+
+def test_second_derivatives_and_jacobians():
+    def one(n, x):
+        return by_while(n, 0.9, x)
+
+    def other(n, x):
+        return by_scan(n, 0.9, x)
+
+    wanted = reference.grad(reference.grad(lambda x: other(4, x)))(0.3)
+    same(ferrax.grad(ferrax.grad(lambda x: one(4, x)))(0.3), wanted)
+    same(ferrax.grad(ferrax.jit(ferrax.grad(lambda x: one(4, x))))(0.3), wanted)
+    same(ferrax.hessian(lambda x: one(4, x))(X), reference.hessian(lambda x: other(4, x))(X))
+    same(ferrax.jvp(ferrax.grad(lambda x: one(4, x)), (0.3,), (2.0,))[1], 2 * wanted)
+    push = ferrax.linearize(lambda x: one(4, x), X)[1]
+    same(push(W), reference.jvp(lambda x: other(4, x), (X,), (W,))[1])
+    jacobians = (f(lambda x: step(ferrax_numpy, one(3, x), x))(X) for f in (ferrax.jacrev, ferrax.jacfwd))
+    for jacobian in jacobians:
+        same(jacobian, reference.jacfwd(lambda x: step(reference_numpy, other(3, x), x))(X))
+
+
+def test_a_loop_that_ends_by_value():
+    """Newton's method: the gradient of the root, the steps' number depends on the argument."""
+
+    def root(a):
+        def test(s):
+            return abs(s * s - a) > 1e-6 * a
+
+        return ferrax.lax.while_loop(test, lambda s: (s + a / s) / 2, a)
+
+    for a in (2.0, 50.0):
+        for f in (ferrax.grad(root), ferrax.jit(ferrax.grad(root))):
+            np.testing.assert_allclose(f(a), 0.5 / np.sqrt(a), rtol=1e-4)
+
+
+def test_carries_without_tangents():
+    def f(key, x):
+        def body(s):
+            i, key, x = s
+            key, use = ferrax.random.split(key)
+            return i + 1, key, x * ferrax.random.uniform(use)
+
+        return ferrax.lax.while_loop(lambda s: s[0] < 5, body, (0, key, x))[2]
+
+    key = ferrax.random.key(3)
+    np.testing.assert_allclose(ferrax.grad(f, 1)(key, 2.0), f(key, 1.0), rtol=1e-6)
+
+
+def test_fori_with_bounds_that_are_traced():
+    def f(lower, upper, x):
+        return ferrax.lax.fori_loop(lower, upper, lambda i, x: x * (1 + 0.1 * i), x)
+
+    wanted = np.prod(1 + 0.1 * np.arange(2, 6))
+    np.testing.assert_allclose(ferrax.jit(ferrax.grad(f, 2))(2, 6, 3.0), wanted, rtol=1e-6)
+    np.testing.assert_allclose(ferrax.grad(ferrax.jit(f), 2)(2, 6, 3.0), wanted, rtol=1e-6)
+
+
+def test_prints_are_shown_once(capsys):
+    def f(x):
+        def body(s):
+            ferrax.debug.print("{}", s[0])
+            return s[0] + 1, s[1] * 2
+
+        return ferrax.lax.while_loop(lambda s: s[0] < 3, body, (0, x))[1]
+
+    assert ferrax.grad(f)(1.0) == 8.0
+    assert capsys.readouterr().out == "0\n1\n2\n"
+
+
+def test_side_effects_raise():
+    from ferrax.experimental import io_callback
+
+    def f(x):
+        def body(s):
+            io_callback(lambda: None, None)
+            return s[0] + 1, s[1] * 2
+
+        return ferrax.lax.while_loop(lambda s: s[0] < 3, body, (0, x))[1]
+
+    with pytest.raises(NotImplementedError, match="side effects"):
+        ferrax.grad(f)(1.0)
+
+
+def test_a_value_that_is_carried_and_constant():
+    @ferrax.jit
+    def f(x):
+        y = x[::-1]
+        by_scan = ferrax.lax.fori_loop(0, 4, lambda i, c: c * y, y)
+        by_while = ferrax.lax.while_loop(lambda s: s[0] < 4, lambda s: (s[0] + 1, s[1] * y), (0, y))[1]
+        return by_scan, by_while
+
+    @ferrax.jit
+    def alone(x):
+        y = x[::-1]
+        return ferrax.lax.fori_loop(0, 4, lambda i, c: c * y, y)
+
+    for got in (*f(X), alone(X)):
+        np.testing.assert_allclose(got, X[::-1] ** 5, rtol=1e-6)
+
+
+# ---- vmap of cond ----------------------------------------------------------------------------------------------------
+
+
+def branching(jax, x):
+    """The program of JAX issue 2947: each loop ends only for the rows that choose it."""
+
+    def positive(x):
+        return jax.lax.while_loop(lambda y: (y <= 0) | (y > 1e-6), lambda y: y * 0.1, x)
+
+    def negative(x):
+        return jax.lax.while_loop(lambda y: y < -1e-6, lambda y: y * 0.1, x)
+
+    return jax.lax.cond(x >= 0, positive, negative, x)
+
+
+def test_loops_that_end_for_the_rows_that_choose_them():
+    x = np.array([0.5, -2.0, 3.0, -0.1], np.float32)
+    wanted = np.array([branching(reference, v) for v in x])
+    np.testing.assert_array_equal(ferrax.vmap(lambda x: branching(ferrax, x))(x), wanted)
+    np.testing.assert_array_equal(ferrax.jit(ferrax.vmap(lambda x: branching(ferrax, x)))(x), wanted)
+    for rows in (x[x > 0], x[x < 0]):
+        got = ferrax.vmap(lambda x: branching(ferrax, x))(rows)
+        np.testing.assert_array_equal(got, [branching(reference, v) for v in rows])
+    slope = ferrax.vmap(ferrax.grad(lambda x: branching(ferrax, x)))(x)
+    np.testing.assert_allclose(slope, wanted / x, rtol=1e-4)
+
+
+CASES = {
+    "loops": lambda jax, jnp: [
+        lambda x, y: jax.lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * y, x),
+        lambda x, y: jax.lax.scan(lambda c, v: (c + v * y, v), x, jnp.arange(3.0))[0],
+        lambda x, y: jnp.cos(x) + y,
+    ],
+    "products": lambda jax, jnp: [
+        lambda x, y: jnp.dot(jnp.outer(x, x), x) * y,
+        lambda x, y: jnp.sort(x) + y,
+        lambda x, y: 2 * x,
+    ],
+    "cheap": lambda jax, jnp: [lambda x, y: jnp.sin(x), lambda x, y: x * y, lambda x, y: jax.jit(jnp.cos)(x)],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("in_axes", [(0, 0, None), (0, None, 0), (0, 0, 0), (0, None, None)])
+def test_switch_over_rows(case, in_axes):
+    index = np.array([0, 2, 1, 5, -3])
+    x = np.linspace(-1, 1, 15, dtype=np.float32).reshape(5, 3)
+    y = np.linspace(0.5, 2, 5, dtype=np.float32)
+    args = (index, x if in_axes[1] == 0 else x[1], y if in_axes[2] == 0 else y[1])
+
+    def make(jax, jnp):
+        branches = CASES[case](jax, jnp)
+
+        def f(i, x, y):
+            return jax.lax.switch(i, branches, x, y)
+
+        def loss(x, y):
+            return jnp.sum(jax.vmap(f, in_axes)(args[0], x, y) ** 2)
+
+        inner = jax.vmap(jax.grad(lambda i, x, y: f(i, x, y).sum(), (1, 2)), in_axes)
+        return jax.vmap(f, in_axes)(*args), jax.grad(loss, (0, 1))(*args[1:]), inner(*args)
+
+    same(make(ferrax, ferrax_numpy), make(reference, reference_numpy))
+
+
+def test_nested_maps():
+    pred = np.array([[True, False], [False, False]])
+    x = np.linspace(0.1, 1, 4, dtype=np.float32).reshape(2, 2)
+
+    def make(jax):
+        def f(p, x):
+            return jax.lax.cond(p, lambda x: jax.lax.fori_loop(0, 4, lambda i, c: c * x, x), lambda x: -x, x)
+
+        return jax.vmap(jax.vmap(f))(pred, x), jax.jit(jax.vmap(jax.vmap(jax.grad(f, 1))))(pred, x)
+
+    same(make(ferrax), make(reference))
+
+
+def test_what_a_branch_shows_is_shown_for_its_rows(capsys):
+    def f(x):
+        return ferrax.lax.cond(x > 0, lambda x: (ferrax.debug.print("{}", x), x)[1], lambda x: -x, x)
+
+    np.testing.assert_array_equal(ferrax.vmap(f)(np.array([1, -2, 3])), [1, 2, 3])
+    assert capsys.readouterr().out == "1\n3\n"
+
+
+def test_a_branch_nobody_chooses_does_not_run():
+    calls = []
+
+    def costly(x):
+        return ferrax.pure_callback(
+            lambda x: (calls.append(np.shape(x)), np.asarray(x))[1],
+            ferrax.ShapeDtypeStruct(x.shape, x.dtype),
+            x,
+            vmap_method="expand_dims",
+        )
+
+    f = ferrax.vmap(lambda x: ferrax.lax.cond(x > 0, costly, lambda x: -x, x))
+    np.testing.assert_array_equal(f(np.array([-1.0, -2.0])), [1, 2])
+    assert calls == []
+    np.testing.assert_array_equal(f(np.array([-1.0, 2.0])), [1, 2])
+    assert calls == [(2,)]
