@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
-        /// A boolean setting.
+        /// A boolean setting: one of the lowest twenty bits.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Flag { $($(#[$doc])* $name = $bit,)* }
     };
@@ -104,12 +104,15 @@ pub fn set_host_local(number: Option<u32>) -> Saved {
     Saved(old)
 }
 
-/// Where the number of the named axes in force starts in the bits.
-const AXES: u32 = 16;
+/// Where the number of the named axes in force starts in the bits; the flags end below.
+const AXES: u32 = 20;
+
+/// The largest number of [`set_axes_local`].
+pub const MAX_AXES: u16 = 0xfff;
 
 /// Sets the number that stands for the named mapped axes in force on this thread; it is part of [`trace_key`].
 pub fn set_axes_local(number: u16) -> Saved {
-    const FIELD: u64 = 0xffff << AXES;
+    const FIELD: u64 = (MAX_AXES as u64) << AXES;
     let old = LOCAL.get();
     LOCAL.set((old.0 | FIELD, (old.1 & !FIELD) | u64::from(number) << AXES));
     Saved(old)

@@ -231,7 +231,7 @@ type AxisEnv = Vec<(Arc<str>, usize)>;
 fn env_number(key: AxisEnv) -> Option<u16> {
     static NUMBERS: Mutex<BTreeMap<AxisEnv, u16>> = Mutex::new(BTreeMap::new());
     let mut numbers = NUMBERS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let next = u16::try_from(numbers.len() + 1).ok();
+    let next = u16::try_from(numbers.len() + 1).ok().filter(|n| *n <= config::MAX_AXES);
     match numbers.get(&key) {
         Some(&n) => Some(n),
         None => {
