@@ -187,11 +187,9 @@ def _boolean(name: str, value: Any) -> bool:
 
 
 def _unrecognized(name: str) -> str:
-    """The text for a name that is no setting, with the settings that are spelled almost like it."""
-    import difflib
-
-    near = difflib.get_close_matches(name, _NAMES, n=2) or difflib.get_close_matches(f"jax_{name}", _NAMES, n=2)
-    return f"Unrecognized config option: {name}." + (f" Did you mean {' or '.join(near)}?" if near else "")
+    """The text for a name that is no setting, with the setting that is spelled almost like it."""
+    near = _ferrax.nearest_name(name, _NAMES) or _ferrax.nearest_name(f"jax_{name}", _NAMES)
+    return f"Unrecognized config option: {name}." + (f" Did you mean {near}?" if near else "")
 
 
 def _checked(name: str, value: Any) -> Any:

@@ -155,7 +155,10 @@ class custom_jvp:
         name = getattr(self.fun, "__name__", str(self.fun))
         rule = self.jvp
         if rule is None:
-            raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
+            raise AttributeError(
+                f"No JVP defined for custom_jvp function {name} using defjvp: call "
+                f"{name}.defjvp(rule) before it is differentiated."
+            )
         split = _Split(self.nondiff_argnums, _bound_arguments(self.fun, args, kwargs))
         trees: list[Any] = []
 
@@ -260,7 +263,10 @@ class custom_vjp:
         name = getattr(self.fun, "__name__", str(self.fun))
         fwd, bwd = self.fwd, self.bwd
         if fwd is None or bwd is None:
-            raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
+            raise AttributeError(
+                f"No VJP defined for custom_vjp function {name} using defvjp: call "
+                f"{name}.defvjp(fwd, bwd) before it is differentiated."
+            )
         split = _Split(self.nondiff_argnums, _bound_arguments(self.fun, args, kwargs))
         trees: list[Any] = []
         residual_trees: list[Any] = []

@@ -93,6 +93,25 @@ def test_names_that_are_almost_right(capsys):
         assert capsys.readouterr().err.rstrip().endswith(f"Did you mean: '{near}'?")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [
+        ("jax_enable_x65", "jax_enable_x64"),
+        ("jax_enable_64", "jax_enable_x64"),
+        ("enable_x64", "jax_enable_x64"),
+        ("jax_debug_nan", "jax_debug_nans"),
+        ("jax_numpy_rank_promtion", "jax_numpy_rank_promotion"),
+        ("ferrax_strict_numeric", "ferrax_strict_numerics"),
+        ("something_else", None),
+        ("", None),
+    ],
+)
+def test_settings_that_are_almost_right(wrong, near):
+    with pytest.raises(AttributeError) as caught:
+        ferrax.config.update(wrong, True)
+    assert str(caught.value) == f"Unrecognized config option: {wrong}." + (f" Did you mean {near}?" if near else "")
+
+
 @pytest.mark.parametrize("value", ["off", "auto"])
 def test_filtering_is_a_setting(value):
     """With filtering off, the library's frames are shown."""

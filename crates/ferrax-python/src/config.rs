@@ -5,6 +5,8 @@ use ferrax_base::error;
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
+use smallvec::SmallVec;
 use std::ffi::CString;
 
 /// The flags by the names that `config.py` uses.
@@ -82,6 +84,49 @@ fn warn(text: &str) -> ferrax_base::Result<()> {
     })
 }
 
+/// Edits between two names (a byte put in, left out or replaced), if there are at most `limit`.
+fn edits(a: &[u8], b: &[u8], limit: usize) -> Option<usize> {
+    let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let (a, b) = (&a[start..], &b[start..]);
+    let end = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
+    let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
+    if a.len().abs_diff(b.len()) > limit {
+        return None;
+    }
+    // Levenshtein's distance, row by row
+    let mut row: SmallVec<[usize; 64]> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut corner = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let best = (corner + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
+            corner = std::mem::replace(&mut row[j + 1], best);
+        }
+        if row.iter().all(|&n| n > limit) {
+            return None;
+        }
+    }
+    Some(row[b.len()]).filter(|&n| n <= limit)
+}
+
+/// The one of `names` that is spelled most like `name`, if any is spelled almost like it.
+#[pyfunction]
+fn nearest_name<'py>(name: &str, names: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut limit = 1 + name.len() / 8;
+    let mut found = None;
+    for candidate in names.try_iter()? {
+        let candidate = candidate?;
+        let text = candidate.cast::<PyString>()?;
+        if let Some(n) = edits(name.as_bytes(), text.to_str()?.as_bytes(), limit) {
+            let worse = |old: &Bound<'py, PyAny>| n < limit || candidate.lt(old).unwrap_or(false);
+            if found.as_ref().is_none_or(worse) {
+                limit = n;
+                found = Some(candidate);
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Adds the functions of this file to the extension module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ferrax_base::warning::set_warn(warn);
@@ -91,5 +136,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(enter_flag, m)?)?;
     m.add_function(wrap_pyfunction!(set_settings_number, m)?)?;
     m.add_function(wrap_pyfunction!(enter_settings_number, m)?)?;
-    m.add_function(wrap_pyfunction!(leave, m)?)
+    m.add_function(wrap_pyfunction!(leave, m)?)?;
+    m.add_function(wrap_pyfunction!(nearest_name, m)?)
 }

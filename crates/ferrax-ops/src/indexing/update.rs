@@ -154,7 +154,8 @@ fn check_broadcast(v: &Aval, shape: &[usize]) -> Result<()> {
         let dims = |s: &[usize]| s.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         bail!(
             Value,
-            "Incompatible types for broadcasting: input type={}[{}] and requested type={}[{}]",
+            "Incompatible types for broadcasting in an update with .at: input type={}[{}] and requested type={}[{}], that \
+             of the entries at the index",
             v.dtype,
             dims(&v.shape),
             v.dtype,
