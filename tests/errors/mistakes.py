@@ -534,14 +534,6 @@ def custom_vjp_without_rules(jax, jnp, lax):
     jax.grad(clip_gradient)(1.0)
 
 
-@mistake("while_loop", "Reverse", "scan")
-def reverse_while(jax, jnp, lax):
-    def halve(x):
-        return lax.while_loop(lambda v: v > 1, lambda v: v / 2, x)
-
-    jax.grad(halve)(8.0)
-
-
 # vmap
 
 
