@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import inspect
+import pydoc
 import types
 
 import pytest
@@ -76,6 +77,24 @@ def test_parts(name):
     takes, gives = signature(value)
     assert not takes or "Args:" in text, "no Args"
     assert not (takes and gives) or "Returns:" in text or "Yields:" in text, "no Returns"
+
+
+@pytest.mark.parametrize(
+    ("function", "first"),
+    [
+        (ferrax.numpy.matmul, "matmul(a: 'ArrayLike', b: 'ArrayLike', *,"),
+        (ferrax.numpy.add, "add(*args,"),
+        (ferrax.lax.scan, "scan(f:"),
+        (ferrax.tree.map, "map(f:"),
+        (ferrax.vmap, "vmap(fun:"),
+    ],
+)
+def test_help(function, first):
+    """`help` shows a signature and the docstring, whatever a function is made of."""
+    text = pydoc.render_doc(function, renderer=pydoc.plaintext)
+    assert first in text.splitlines()[2], text.splitlines()[:4]
+    assert inspect.getdoc(function).splitlines()[0] in text
+    assert inspect.isroutine(function)
 
 
 def test_there_are_hundreds():

@@ -220,6 +220,8 @@ fn make_type<T: FastCall>(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     if T::METHOD {
         slots.push(slot(ffi::Py_tp_descr_get, descr_get as *mut c_void));
         flags |= ffi::Py_TPFLAGS_METHOD_DESCRIPTOR;
+    } else {
+        slots.push(slot(ffi::Py_tp_descr_get, descr_same as *mut c_void));
     }
     slots.push(slot(0, ptr::null_mut()));
     let mut spec = ffi::PyType_Spec {
@@ -362,6 +364,20 @@ unsafe extern "C" fn descr_get(
         } else {
             PyMethod_New(slf, object)
         }
+    }
+}
+
+/// Found in a class, a function of the library is itself. (That it is a descriptor makes it a routine to `inspect`, so
+/// that `help` shows its signature.)
+unsafe extern "C" fn descr_same(
+    slf: *mut ffi::PyObject,
+    _object: *mut ffi::PyObject,
+    _class: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: `slf` is a live object; the result is a new reference
+    unsafe {
+        ffi::Py_INCREF(slf);
+        slf
     }
 }
 
