@@ -39,7 +39,7 @@ def test_named_files(page):
 
 
 def test_every_package_is_explained():
-    """What pyproject.toml asks for has a line in docs/dependencies.md; the crate graph's test sees to the Rust crates."""
+    """What pyproject.toml asks for has a line in docs/dependencies.md; `crate_graph.rs` sees to the Rust crates."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"].values()
     wanted = [
