@@ -99,7 +99,20 @@ from ferrax.custom_derivatives import custom_vjp as custom_vjp
 _install()
 
 _SUBMODULES = frozenset(
-    ["custom_derivatives", "debug", "dtypes", "experimental", "lax", "nn", "numpy", "ops", "random", "stages", "typing"]
+    [
+        "custom_derivatives",
+        "debug",
+        "dlpack",
+        "dtypes",
+        "experimental",
+        "lax",
+        "nn",
+        "numpy",
+        "ops",
+        "random",
+        "stages",
+        "typing",
+    ]
 )
 
 

@@ -10,7 +10,7 @@ use crate::aval::ShapedArray;
 use crate::devices::{self, Device, SingleDeviceSharding};
 use crate::errors::IntoPyResult;
 use crate::indexing::{self, IndexUpdateHelper};
-use crate::{dtypes, host, numpy_interop, tracer, ufunc};
+use crate::{dlpack, dtypes, host, numpy_interop, tracer, ufunc};
 use ferrax::numpy as np;
 use ferrax_base::DType;
 use ferrax_ir::{Array, Tracer, Value};
@@ -508,7 +508,40 @@ impl PyArray {
         host::round(slf, ndigits)
     }
 
+    /// The array's memory as a DLPack capsule, read-only for those who know of it.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.data("The __dlpack__() method was called on")?;
+        dlpack::export(py, array, stream.as_ref(), max_version, dl_device, copy)
+    }
+
+    /// DLPack's number of the kind of device, and the device's own.
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        dlpack::DEVICE
+    }
+
+    fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let rows = slf.as_any().try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        pyo3::types::PyList::new(py, rows.into_iter().rev())?.call_method0("__iter__")
+    }
+
     fn __contains__(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let rank = slf.get().value.rank();
+        if rank != 1 {
+            return Err(PyValueError::new_err(format!(
+                "Array.__contains__: search array must be one-dimensional, got arr.shape={}. Use jnp.isin, or \
+                 (x == value).any() for any shape.",
+                ferrax_base::shape::Tuple(slf.get().value.shape())
+            )));
+        }
         let equal = ufunc::operator(&np::EQUAL, slf, item)?;
         equal.bind(slf.py()).call_method0(intern!(slf.py(), "any"))?.is_truthy()
     }

@@ -36,6 +36,7 @@ fn first(v: &Value) -> PyResult<Scalar> {
 
 /// `bool(x)`.
 pub fn truth(v: &Value) -> PyResult<bool> {
+    check_number(v)?;
     match v.size() {
         1 => {}
         0 => {
@@ -57,6 +58,7 @@ pub fn truth(v: &Value) -> PyResult<bool> {
 }
 
 fn check_scalar(v: &Value) -> PyResult<()> {
+    check_number(v)?;
     match v.rank() {
         0 => Ok(()),
         rank => Err(PyTypeError::new_err(format!(
@@ -64,6 +66,13 @@ fn check_scalar(v: &Value) -> PyResult<()> {
             ferrax_base::shape::Tuple(v.shape())
         ))),
     }
+}
+
+fn check_number(v: &Value) -> PyResult<()> {
+    if v.dtype().is_key() {
+        return Err(PyTypeError::new_err("a random key is no number; jax.random.key_data(key) gives its bits"));
+    }
+    Ok(())
 }
 
 /// The context of a failed `int(x)`, `float(x)`, `complex(x)`.
@@ -311,17 +320,17 @@ struct Exported {
 fn format_code(dtype: DType) -> Option<&'static str> {
     Some(match dtype {
         DType::Bool => "?",
-        DType::I8 => "=b",
-        DType::U8 => "=B",
-        DType::I16 => "=h",
-        DType::U16 => "=H",
-        DType::I32 => "=i",
-        DType::U32 => "=I",
-        DType::I64 => "=q",
-        DType::U64 => "=Q",
-        DType::F16 => "=e",
-        DType::F32 => "=f",
-        DType::F64 => "=d",
+        DType::I8 => "b",
+        DType::U8 => "B",
+        DType::I16 => "h",
+        DType::U16 => "H",
+        DType::I32 => "i",
+        DType::U32 => "I",
+        DType::I64 => "q",
+        DType::U64 => "Q",
+        DType::F16 => "e",
+        DType::F32 => "f",
+        DType::F64 => "d",
         DType::C64 => "=Zf",
         DType::C128 => "=Zd",
         _ => return None,

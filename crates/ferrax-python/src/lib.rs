@@ -12,6 +12,7 @@ pub mod boundary;
 pub mod config;
 pub mod creation;
 pub mod devices;
+pub mod dlpack;
 pub mod dtypes;
 pub mod errors;
 pub mod fastcall;
@@ -56,6 +57,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     lax::register(m)?;
     tracer::register(m)?;
     devices::register(m)?;
+    dlpack::register(m)?;
     config::register(m)?;
     creation::register(m)?;
     ufunc::register(m)?;

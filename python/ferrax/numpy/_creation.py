@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _core, lax
+from ferrax import _core, _ferrax, lax
 from ferrax._core import asarray as _asarray
 from ferrax._core import is_tracer
 from ferrax._ferrax import KeyTy
@@ -450,18 +450,24 @@ def _bind_keywords(function: Callable[..., Any], kwargs: dict[str, Any]) -> Call
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array over the memory of another library's array, through the DLPack protocol.
+    """An array of another library's memory, through the DLPack protocol.
 
     Args:
       x: object with `__dlpack__` and `__dlpack_device__`.
       device: where to place the array.
-      copy: False to share the memory where that can be; otherwise the values are copied.
+      copy: by default, memory that its library marks read-only is shared and other memory copied, since an array
+        never changes. True copies in any case; False shares in any case: whoever writes to that memory then changes
+        the array.
 
     Returns:
-      Array of the shape and dtype of `x`.
+      Array of the shape and dtype of `x`, narrowed to 32 bits unless `jax_enable_x64` is on.
+
+    Raises:
+      TypeError: `x` has no such methods, or its element type is unknown.
+      BufferError: `copy` is False and the memory cannot be shared as it is laid out.
 
     >>> import numpy, ferrax.numpy as jnp
     >>> jnp.from_dlpack(numpy.arange(3, dtype="int32"))
     Array([0, 1, 2], dtype=int32)
     """
-    return place(_asarray(np.from_dlpack(x), copy=copy is not False), device)
+    return place(_ferrax.from_dlpack(x, copy), device)

@@ -178,6 +178,11 @@ def _nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> A
     return _search.nonzero(self, size=size, fill_value=fill_value)
 
 
+def _conjugate(self: Any) -> Any:
+    """The complex conjugate; see `ferrax.numpy.conjugate`."""
+    return _ufuncs.conjugate(self)
+
+
 _PLAIN = {
     _reductions: ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "ptp", "sum"),
     _cumulative: ("cumprod", "cumsum"),
@@ -189,12 +194,12 @@ _PLAIN = {
     _shape: ("ravel", "squeeze", "swapaxes"),
     _sort: ("argpartition", "sort"),
     _take: ("take",),
-    _ufuncs: ("conj", "conjugate"),
 }
 
 _METHODS: dict[str, Any] = {
     **{name: getattr(module, name) for module, names in _PLAIN.items() for name in names},
-    "argsort": _argsort, "astype": _astype, "byteswap": _byteswap, "clip": _clip, "compress": _compress, "copy": _copy,
+    "argsort": _argsort, "astype": _astype, "byteswap": _byteswap, "clip": _clip, "compress": _compress,
+    "conj": _conjugate, "conjugate": _conjugate, "copy": _copy,
     "dot": _dot, "flatten": _flatten, "item": _item, "nonzero": _nonzero, "reshape": _reshape, "std": _std,
     "transpose": _transpose, "var": _var, "view": _view,
 }  # fmt: skip

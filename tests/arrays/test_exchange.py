@@ -1,0 +1,225 @@
+"""Arrays exchanged with other libraries: NumPy, the buffer protocol, DLPack, pickles, copies."""
+
+import copy
+import gc
+import pickle
+
+import numpy as np
+import pytest
+
+import ferrax
+import ferrax.numpy as jnp
+
+DTYPES = ["bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "float32", "complex64"]
+NARROW = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e3m4"]
+SHAPES = [(), (1,), (5,), (2, 3), (0, 3), (2, 1, 4)]
+
+
+def live():
+    return ferrax.devices()[0].memory_stats()["bytes_in_use"]
+
+
+def sample(shape, dtype):
+    n = int(np.prod(shape))
+    return jnp.asarray((np.arange(n) % 7).reshape(shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, *NARROW, "int4", "uint4"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_numpy_shares_the_memory(shape, dtype):
+    x = sample(shape, dtype)
+    a, b = np.asarray(x), np.asarray(x)
+    assert a.dtype == x.dtype and a.shape == shape
+    assert not a.flags.writeable
+    assert a.ctypes.data == b.ctypes.data
+    np.testing.assert_array_equal(jnp.asarray(a), x)
+    assert np.array(x).flags.writeable
+
+
+def test_a_numpy_view_outlives_the_array():
+    x = jnp.arange(5.0) + 1
+    view = np.asarray(x)
+    x.delete()
+    del x
+    gc.collect()
+    np.testing.assert_array_equal(view, np.arange(5.0) + 1)
+
+
+def test_numpy_arrays_are_copied_in():
+    a = np.arange(5, dtype=np.float32)
+    x = jnp.asarray(a)
+    a[:] = 9
+    np.testing.assert_array_equal(x, np.arange(5))
+
+
+@pytest.mark.parametrize("order", ["C", "F", "reversed", "strided", "broadcast"])
+def test_numpy_layouts_in(order):
+    base = np.arange(24, dtype=np.float32).reshape(4, 6)
+    a = {
+        "C": base,
+        "F": np.asfortranarray(base),
+        "reversed": base[::-1, ::-1],
+        "strided": base[::2, 1::2],
+        "broadcast": np.broadcast_to(base[0], (4, 6)),
+    }[order]
+    np.testing.assert_array_equal(jnp.asarray(a), a)
+    np.testing.assert_array_equal(jnp.from_dlpack(a.copy(order="K")), a)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_buffer_protocol(shape, dtype):
+    x = sample(shape, dtype)
+    view = memoryview(x)
+    expected = memoryview(np.asarray(x))
+    assert view.readonly and view.shape == expected.shape and view.strides == expected.strides
+    assert view.itemsize == expected.itemsize and view.tobytes() == expected.tobytes()
+    if dtype != "complex64":
+        assert np.dtype(view.format) == x.dtype
+    if dtype not in ("complex64", "float16"):  # which memoryview does not read
+        assert view.tolist() == expected.tolist()
+
+
+def test_a_buffer_keeps_the_memory():
+    x = jnp.arange(4, dtype=jnp.int32)
+    view = memoryview(x)
+    x.delete()
+    assert view.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [s for s in SHAPES if s != (0, 3)])
+def test_dlpack_out_shares_the_memory(shape, dtype):
+    x = sample(shape, dtype)
+    a = np.from_dlpack(x)
+    assert a.dtype == x.dtype and a.shape == shape and not a.flags.writeable
+    assert a.ctypes.data == np.asarray(x).ctypes.data
+    del x
+    gc.collect()
+    np.testing.assert_array_equal(a, sample(shape, dtype))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, *NARROW])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_dlpack_between_our_own_arrays_shares(shape, dtype):
+    x = sample(shape, dtype)
+    y = jnp.from_dlpack(x)
+    assert y.dtype == x.dtype and y.shape == shape
+    np.testing.assert_array_equal(y, x)
+    if x.size:
+        assert np.asarray(y).ctypes.data == np.asarray(x).ctypes.data
+    copied = jnp.from_dlpack(x, copy=True)
+    np.testing.assert_array_equal(copied, x)
+    if x.size:
+        assert np.asarray(copied).ctypes.data != np.asarray(x).ctypes.data
+
+
+def test_dlpack_in_copies_memory_that_can_be_written():
+    a = np.arange(6, dtype=np.float32)
+    x, shared = jnp.from_dlpack(a), jnp.from_dlpack(a, copy=False)
+    a[0] = 9
+    assert x[0] == 0 and shared[0] == 9
+
+
+def test_dlpack_copies_what_does_not_lie_row_by_row():
+    a = np.arange(12, dtype=np.int32).reshape(3, 4).T
+    np.testing.assert_array_equal(jnp.from_dlpack(a), a)
+    with pytest.raises(BufferError, match="do not lie row by row"):
+        jnp.from_dlpack(a, copy=False)
+
+
+def test_dlpack_narrows_as_every_input():
+    assert jnp.from_dlpack(np.arange(3.0)).dtype == np.float32
+    with ferrax.enable_x64(True):
+        assert jnp.from_dlpack(np.arange(3.0)).dtype == np.float64
+
+
+def test_dlpack_returns_memory():
+    before = live()
+    for _ in range(3):
+        x = jnp.ones(1000)
+        x.__dlpack__()  # a capsule that nobody takes
+        a = np.from_dlpack(x)
+        y = jnp.from_dlpack(a)
+        x.__dlpack__(max_version=(1, 0), copy=True)
+        del x, a, y
+    gc.collect()
+    assert live() == before
+
+
+def test_dlpack_capsule_is_used_once():
+    class Twice:
+        def __init__(self):
+            self.capsule = jnp.ones(3).__dlpack__()
+
+        def __dlpack__(self):  # of before version 1: takes no arguments
+            return self.capsule
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    twice = Twice()
+    np.testing.assert_array_equal(jnp.from_dlpack(twice), np.ones(3))
+    with pytest.raises(TypeError, match="one that was used before"):
+        jnp.from_dlpack(twice)
+
+
+class OnGpu:
+    def __dlpack__(self, **_):
+        raise AssertionError("not asked for")
+
+    def __dlpack_device__(self):
+        return (2, 1)
+
+
+DLPACK_ERRORS = {
+    "stream": (lambda: jnp.ones(2).__dlpack__(stream=1), ValueError, "stream must be None"),
+    "device": (lambda: jnp.ones(2).__dlpack__(dl_device=(2, 0)), BufferError, "cannot be handed out on device"),
+    "dtype": (lambda: jnp.ones(2, jnp.int4).__dlpack__(), BufferError, "int4 has no DLPack type"),
+    "tracer": (lambda: ferrax.jit(lambda x: x.__dlpack__())(jnp.ones(2)), TypeError, "__dlpack__"),
+    "deleted": (lambda: deleted().__dlpack__(), RuntimeError, "has been deleted"),
+    "no array": (lambda: jnp.from_dlpack(3), TypeError, "must have __dlpack__ and __dlpack_device__ methods"),
+    "on a GPU": (lambda: jnp.from_dlpack(OnGpu()), RuntimeError, r"on DLPack device \(2, 1\)"),
+}
+
+
+def deleted():
+    x = jnp.ones(2)
+    x.delete()
+    return x
+
+
+@pytest.mark.parametrize("name", DLPACK_ERRORS)
+def test_dlpack_errors(name):
+    call, kind, text = DLPACK_ERRORS[name]
+    with pytest.raises(kind, match=text):
+        call()
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("dtype", [*DTYPES, *NARROW, "int4"])
+def test_pickle(dtype, protocol):
+    x = sample((2, 3), dtype)
+    y = pickle.loads(pickle.dumps(x, protocol))
+    assert y.dtype == x.dtype and y.weak_type == x.weak_type
+    np.testing.assert_array_equal(y, x)
+
+
+def test_pickle_keeps_weak_types_and_refuses_tracers():
+    assert pickle.loads(pickle.dumps(jnp.asarray(1.0))).weak_type
+    with pytest.raises(TypeError):
+        ferrax.jit(pickle.dumps)(1.0)
+
+
+def test_copies():
+    x = jnp.ones(3)
+    for y in (copy.copy(x), copy.deepcopy(x), x.copy()):
+        assert y is not x
+        np.testing.assert_array_equal(y, x)
+
+
+def test_array_namespace():
+    assert jnp.ones(1).__array_namespace__() is jnp
+    assert jnp.ones(1).__array_namespace__(api_version="2024.12") is jnp
+    with pytest.raises(ValueError, match="1999"):
+        jnp.ones(1).__array_namespace__(api_version="1999")
