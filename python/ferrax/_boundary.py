@@ -47,13 +47,13 @@ def expose(namespace: dict[str, Any]) -> None:
     Args:
       namespace: the module's `globals()`.
     """
-    module = namespace["__name__"]
+    module, jitted = namespace["__name__"], _ferrax.jit_type()
     if "__getattr__" in namespace:
         namespace["__getattr__"] = shielded(namespace["__getattr__"])
     for name, value in list(namespace.items()):
         if name.startswith("_") or not getattr(value, "__module__", "").startswith("ferrax."):
             continue
-        if isinstance(value, types.FunctionType):
+        if isinstance(value, (types.FunctionType, jitted)):
             if value not in _boundaries:
                 _boundaries[value] = shielded(value)
                 _boundaries[value].__module__ = module

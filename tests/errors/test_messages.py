@@ -3,6 +3,7 @@
 Each program runs on ferrax and on JAX, and ferrax's class is a subclass of the builtin one that JAX's is.
 """
 
+import inspect
 import os
 import pathlib
 import subprocess
@@ -110,6 +111,41 @@ def test_settings_that_are_almost_right(wrong, near):
     with pytest.raises(AttributeError) as caught:
         ferrax.config.update(wrong, True)
     assert str(caught.value) == f"Unrecognized config option: {wrong}." + (f" Did you mean {near}?" if near else "")
+
+
+class Nonsense:
+    """Nothing that a function of the library takes."""
+
+
+def nonsensical_calls():
+    """The public functions that need arguments, with how many they need."""
+    from test_docstrings import OBJECTS
+
+    # these look at no argument before they are used, or stop the program
+    harmless = ("breakpoint", "register_", "debug.", "disable_jit", "named_", "_guard")
+    for name, function in OBJECTS.items():
+        if isinstance(function, (type, type(ferrax.enable_x64))) or any(word in name for word in harmless):
+            continue
+        parameters = inspect.signature(function).parameters.values()
+        count = sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+        if count:
+            yield name, function, count
+
+
+@pytest.mark.parametrize("value", [Nonsense(), "seven", None], ids=["object", "str", "None"])
+def test_nonsense(value):
+    """Whatever a function is given, its error says what is wrong with the call, and shows no library frame."""
+    wrong = []
+    usual = (TypeError, ValueError, IndexError, NotImplementedError, NameError, FileNotFoundError)
+    also = {"ferrax.numpy.from_dlpack": AttributeError, "ferrax.lax.padtype_to_pads": RuntimeError}
+    for name, function, count in nonsensical_calls():
+        try:
+            function(*[value] * count)
+        except Exception as error:
+            frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(LIBRARY)]
+            if frames or not isinstance(error, (*usual, also.get(name, TypeError))):
+                wrong.append((name, error, frames[-1:]))
+    assert wrong == []
 
 
 @pytest.mark.parametrize("value", ["off", "auto"])

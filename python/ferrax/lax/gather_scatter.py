@@ -4,6 +4,7 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ferrax._core import asarray
 from ferrax._ferrax import lax as _lax
 
 __all__ = [
@@ -258,6 +259,7 @@ def scatter_apply(
     """
     from ferrax import _indexing, lax
 
+    operand = asarray(operand)
     ones = lax.full(tuple(update_shape), 1, "int32")
     counts = scatter_add(
         lax.full(operand.shape, 0, "int32"),
@@ -288,7 +290,7 @@ def index_take(src, idxs, axes: Sequence[int]):
       >>> lax.index_take(jnp.arange(6).reshape(2, 3), (jnp.array([1, 0]), jnp.array([2, 1])), (0, 1))
       Array([5, 1], dtype=int32)
     """
-    axes = tuple(axes)
+    src, axes = asarray(src), tuple(axes)
     at = dict(zip(axes, idxs, strict=True))
     order = axes + tuple(d for d in range(src.ndim) if d not in at)
     moved = src if order == tuple(range(src.ndim)) else src.transpose(order)

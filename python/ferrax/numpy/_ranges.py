@@ -42,6 +42,7 @@ def _range_argument(value: Any, name: str) -> Any:
         )
     if isinstance(value, (int, float)):
         return value
+    require("arange", value)
     if np.ndim(value) != 0:
         raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {name}={value}")
     value = np.asarray(value)[()]
