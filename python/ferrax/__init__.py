@@ -63,6 +63,7 @@ from ferrax.config import allow_f16_reductions as allow_f16_reductions
 from ferrax.config import array_garbage_collection_guard as array_garbage_collection_guard
 from ferrax.config import check_tracer_leaks as check_tracer_leaks
 from ferrax.config import checking_leaks as checking_leaks
+from ferrax.config import check_indices as check_indices
 from ferrax.config import check_where as check_where
 from ferrax.config import config as config
 from ferrax.config import debug_infs as debug_infs
@@ -100,17 +101,26 @@ _install()
 
 _SUBMODULES = frozenset(
     [
+    [
+        "ad_checkpoint",
+        "custom_batching",
         "custom_derivatives",
         "debug",
         "dlpack",
         "dtypes",
         "experimental",
+        "flatten_util",
+    ]
         "lax",
         "nn",
         "numpy",
         "ops",
         "random",
         "stages",
+<<<<<<< HEAD
+=======
+        "test_util",
+>>>>>>> 68545c2 (Batching rules of users' own, checkpoint names and policies, NaNs blamed inside loops, traced indices checked, constants of inner programs shared)
         "typing",
     ]
 )

@@ -7,7 +7,8 @@ rest again. Read next: `crates/ferrax-ops/src/control/remat.rs`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
@@ -54,6 +55,42 @@ def _save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     return _save_names(frozenset(names_which_can_be_saved))
 
 
+def _save_any_names_but_these(*names_not_to_save: str) -> Policy:
+    """Only values named by `checkpoint_name` may be kept, and not those with these names."""
+    names = frozenset(names_not_to_save)
+
+    def policy(primitive: Any, *_: Any, **params: Any) -> bool:
+        return str(primitive) == "name" and str(params.get("name")) not in names
+
+    return policy
+
+
+def _save_anything_except_these_names(*names_not_to_save: str) -> Policy:
+    """Every intermediate value may be kept but those named by `checkpoint_name` with one of these names."""
+    names = frozenset(names_not_to_save)
+
+    def policy(primitive: Any, *_: Any, **params: Any) -> bool:
+        return str(primitive) != "name" or str(params.get("name")) not in names
+
+    return policy
+
+
+def _save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Sequence[str],
+    names_which_can_be_offloaded: Sequence[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Policy:
+    """Only values with one of these names may be kept; on the CPU all memory is the host's, so none moves."""
+    return _save_names(frozenset([*names_which_can_be_saved, *names_which_can_be_offloaded]))
+
+
+def _offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """Results of dot products without batch axes may be kept; on the CPU all memory is the host's, so none moves."""
+    return _dots_with_no_batch_dims_saveable
+
+
 def _save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """What either policy approves may be kept."""
 
@@ -79,6 +116,10 @@ class checkpoint_policies:
     dots_with_no_batch_dims_saveable = staticmethod(_dots_with_no_batch_dims_saveable)
     checkpoint_dots_with_no_batch_dims = staticmethod(_dots_with_no_batch_dims_saveable)
     save_only_these_names = staticmethod(_save_only_these_names)
+    save_any_names_but_these = staticmethod(_save_any_names_but_these)
+    save_anything_except_these_names = staticmethod(_save_anything_except_these_names)
+    save_and_offload_only_these_names = staticmethod(_save_and_offload_only_these_names)
+    offload_dot_with_no_batch_dims = staticmethod(_offload_dot_with_no_batch_dims)
     save_from_both_policies = staticmethod(_save_from_both_policies)
 
 
@@ -88,12 +129,24 @@ def _policy(fun: Policy) -> Any:
     return _ferrax.CheckpointPolicy(fun)
 
 
+def _positions_of(fun: Callable[..., Any], names: frozenset[str]) -> tuple[int, ...]:
+    """Positions of the parameters with these names."""
+    if not names:
+        return ()
+    try:
+        parameters = list(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        return ()
+    return tuple(i for i, name in enumerate(parameters) if name in names)
+
+
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
     prevent_cse: bool = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
     concrete: bool = False,
 ) -> Any:
     """A function whose intermediate values reverse mode computes again instead of keeping.
@@ -103,6 +156,7 @@ def checkpoint(
       prevent_cse: whether the compiler must keep the second computation apart from the first.
       policy: says of each operation whether its results may be kept; see `checkpoint_policies`.
       static_argnums: positions of arguments that are not traced; they must be hashable.
+      static_argnames: names of such arguments, given by keyword or by position.
       concrete: accepted for compatibility; must be false.
 
     Returns:
@@ -114,23 +168,32 @@ def checkpoint(
     """
     if fun is None:
         return functools.partial(
-            checkpoint, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums, concrete=concrete
+            checkpoint,
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            concrete=concrete,
         )
     if concrete:
         raise NotImplementedError("checkpoint with concrete=True is not supported; use static_argnums instead")
+    names = frozenset([static_argnames] if isinstance(static_argnames, str) else static_argnames)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    static += _positions_of(fun, names)
     target = fun
 
     @functools.wraps(target)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        places = {n % len(args) for n in static} if args else set()
+        places = {n % len(args) for n in static if -len(args) <= n < len(args)}
+        fixed = {name: value for name, value in kwargs.items() if name in names}
+        kwargs = {name: value for name, value in kwargs.items() if name not in names}
         dynamic = tuple(a for i, a in enumerate(args) if i not in places)
 
         def call(*values: Any, **named: Any) -> Any:
             rest = iter(values)
-            return target(*(args[i] if i in places else next(rest) for i in range(len(args))), **named)
+            return target(*(args[i] if i in places else next(rest) for i in range(len(args))), **named, **fixed)
 
-        program = _ferrax.trace_to_jaxpr(call if places else target, dynamic, kwargs, "checkpoint")
+        program = _ferrax.trace_to_jaxpr(call if places or fixed else target, dynamic, kwargs, "checkpoint")
         leaves = tree_util.tree_leaves((dynamic, kwargs))
         rule = None if policy is None else _policy(policy)
         return program.out_tree.unflatten(_ferrax.bind_remat(program, leaves, prevent_cse, rule))

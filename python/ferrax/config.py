@@ -36,6 +36,7 @@ _FLAGS: dict[str, tuple[str, bool]] = {
     "jax_check_tracer_leaks": ("check_tracer_leaks", False),
     "jax_enable_custom_prng": ("enable_custom_prng", False),
     "jax_check_static_indices": ("check_indices", False),
+    "ferrax_check_indices": ("check_traced_indices", False),
     "ferrax_strict_numerics": ("strict_numerics", False),
     "ferrax_safe_where": ("safe_where", False),
     "ferrax_check_where": ("check_where", False),
@@ -376,7 +377,12 @@ _PURPOSES: dict[str, tuple[str, str, Any]] = {
     "jax_allow_f16_reductions": ("Whether half-precision sums may stay in half precision", "a bool", False),
     "ferrax_strict_numerics": ("Whether rewrites that can change bits are left out", "a bool", True),
     "ferrax_safe_where": ("Whether the branch of a `where` that is not taken cannot spoil gradients", "a bool", True),
-    "ferrax_check_where": ("Whether a `where` whose gradient is spoiled raises", "a bool", True),
+    "ferrax_check_where": ("Whether differentiation warns of a `where` that can spoil its gradient", "a bool", True),
+    "ferrax_check_indices": (
+        "Whether an index outside its axis raises, traced ones when the program runs",
+        "a bool",
+        True,
+    ),
     "ferrax_no_retrace": ("Whether tracing a jitted function again raises, with what changed", "a bool", False),
 }
 
@@ -460,6 +466,7 @@ allow_f16_reductions = State("jax_allow_f16_reductions", True)
 strict_numerics = State("ferrax_strict_numerics", True)
 safe_where = State("ferrax_safe_where", True)
 check_where = State("ferrax_check_where", True)
+check_indices = State("ferrax_check_indices", True)
 no_retrace = State("ferrax_no_retrace", True)
 
 

@@ -1,4 +1,4 @@
-"""Looking inside programs as they run: `print`, `callback`, `breakpoint`.
+"""Looking inside programs as they run: `print`, `log`, `callback`, `breakpoint`.
 
 Read next: `_callbacks.py`.
 """
@@ -6,6 +6,8 @@ Read next: `_callbacks.py`.
 from __future__ import annotations
 
 import builtins
+import functools
+import logging
 import string
 from collections.abc import Callable
 from typing import Any
@@ -16,16 +18,24 @@ from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
 from ferrax._callbacks import debug_callback
 
-__all__ = ["breakpoint", "callback", "print"]
+__all__ = ["breakpoint", "callback", "log", "print"]
+
+_logger = logging.getLogger("ferrax.debug")
 
 
 def callback(
-    callback: Callable[..., Any], *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
-) -> None:
+    callback: Callable[..., Any] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
     """Calls a Python function with values of a running program; its result is ignored.
 
+    `callback(ordered=True)(function, *args, **kwargs)` keeps the options apart from the function's arguments.
+
     Args:
-      callback: function of arrays.
+      callback: function of arrays; without it, returns a function that takes it and its arguments.
       *args: values, pytrees of arrays.
       ordered: whether calls keep their order.
       partitioned: accepted for compatibility.
@@ -37,11 +47,21 @@ def callback(
     >>> seen
     [3]
     """
+    if callback is None:
+        if args or kwargs:
+            raise TypeError("jax.debug.callback got arguments but no callback")
+        return functools.partial(_call_back, ordered)
     if not callable(callback):
         raise TypeError(
             f"first argument to jax.debug.callback must be callable, but got an object of type {type(callback)}"
         )
     debug_callback(callback, *args, ordered=ordered, **kwargs)
+    return None
+
+
+def _call_back(ordered: bool, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
+    """Has the program call a function, all of whose keywords are its own."""
+    debug_callback(lambda positional, named: function(*positional, **named), args, kwargs, ordered=ordered)
 
 
 class _Checker(string.Formatter):
@@ -64,23 +84,25 @@ def _is_array(x: Any) -> bool:
 
 
 def print(
-    fmt: str,
+    fmt: str | None = None,
     *args: Any,
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
     _use_logging: bool = False,
     **kwargs: Any,
-) -> None:
+) -> Callable[..., None] | None:
     """Prints values of a running program.
 
+    `print(ordered=True)("x = {x}", x=x)` keeps the options apart from the values.
+
     Args:
-      fmt: format string as of `str.format`: `"x = {x}"`.
+      fmt: format string as of `str.format`: `"x = {x}"`; without it, returns a function that takes it and the values.
       *args: values for the positional fields.
       ordered: whether prints keep their order.
       partitioned: accepted for compatibility.
       skip_format_check: whether to leave out the check of `fmt` against the arguments.
-      _use_logging: accepted for compatibility.
+      _use_logging: whether to log the text instead, as `log` does.
       **kwargs: values for the named fields.
 
     Raises:
@@ -90,7 +112,17 @@ def print(
     >>> jax.jit(lambda x: jax.debug.print("x = {x}", x=x))(3)
     x = 3
     """
-    if not skip_format_check:
+    if fmt is None:
+        if args or kwargs:
+            raise TypeError("jax.debug.print got values but no format string")
+        return functools.partial(_show, ordered, skip_format_check, _use_logging)
+    _show(ordered, skip_format_check, _use_logging, fmt, *args, **kwargs)
+    return None
+
+
+def _show(ordered: bool, unchecked: bool, to_log: bool, fmt: str, /, *args: Any, **kwargs: Any) -> None:
+    """Has the program format values and print or log the text."""
+    if not unchecked:
         _Checker().format(fmt, *args, **kwargs)
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     static = {i: v for i, v in enumerate(leaves) if not _is_array(v)}
@@ -101,9 +133,17 @@ def print(
         merged = [static[i] if i in static else np.asarray(next(rest)) for i in range(len(leaves))]
         positional, named = tree.unflatten(merged)
         with np.printoptions(**options):
-            builtins.print(fmt.format(*positional, **named))
+            text = fmt.format(*positional, **named)
+        if to_log:
+            _logger.info("%s", text)
+        else:
+            builtins.print(text)
 
     debug_callback(show, *[v for i, v in enumerate(leaves) if i not in static], ordered=ordered)
+
+
+#: As `print`, but the text goes to the logger `ferrax.debug` at level INFO.
+log = functools.partial(print, _use_logging=True)
 
 
 def breakpoint(

@@ -49,6 +49,8 @@ flags! {
     LogCompiles = 15;
     /// Tracing for `jit` raises.
     NoTracing = 16;
+    /// Traced indices out of range raise, when the program runs.
+    CheckTracedIndices = 17;
 }
 
 static GLOBAL: AtomicU64 = AtomicU64::new(0);

@@ -91,7 +91,7 @@ pub(crate) enum SlotInit {
     /// At this offset of the constants.
     Constant(usize),
     /// The bytes of a `Dense` node.
-    Dense(Arc<[u8]>),
+    Dense(ferrax_loops::Bytes),
     /// At this offset of the run's arena.
     Arena(usize),
     /// Allocated by a step.

@@ -70,6 +70,12 @@ impl OwnedPin {
     }
 }
 
+impl AsRef<[u8]> for OwnedPin {
+    fn as_ref(&self) -> &[u8] {
+        self.buffer().bytes()
+    }
+}
+
 impl Drop for OwnedPin {
     fn drop(&mut self) {
         self.0.0.unpin();

@@ -206,13 +206,37 @@ pub enum ScatterOp {
     Max,
 }
 
+/// The bytes of a constant array, shared with whoever holds the array: nothing is copied.
+#[derive(Clone)]
+pub struct Bytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
+
+impl Bytes {
+    /// The bytes of an owner that keeps them where they are as long as it lives.
+    pub fn of(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Bytes {
+        Bytes(Arc::new(owner))
+    }
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.len())
+    }
+}
+
 /// What a node computes.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// () → the scalar, splatted over the result's shape.
     Const(Scalar),
     /// () → these bytes as an array (row-major).
-    Dense(Arc<[u8]>),
+    Dense(Bytes),
     /// (x) → f(x).
     Unary(UnaryOp),
     /// (x, y) → f(x, y).

@@ -215,3 +215,51 @@ fn vmap_of_cond_selects_rows() {
     });
     assert_eq!(floats(&out.unwrap()[0].0), [2.0, 2.0, 6.0]);
 }
+
+/// The addresses of the constants in a graph and the graphs in it.
+fn constants(graph: &ferrax_loops::Graph, out: &mut Vec<usize>) {
+    use ferrax_loops::Kind;
+    for node in &graph.nodes {
+        match &node.kind {
+            Kind::Dense(bytes) => out.push(bytes.as_ptr() as usize),
+            Kind::Scan { body, .. } | Kind::Call(body) => constants(body, out),
+            Kind::While { cond, body, .. } => [cond, body].iter().for_each(|g| constants(g, out)),
+            Kind::Switch(branches) => branches.iter().for_each(|g| constants(g, out)),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn constants_of_programs_in_programs_are_not_copied() {
+    setup();
+    let table = vector(&[0.5; 4096]);
+    let before = ferrax_base::buffer::stats();
+    let inner = program(&[f64s(&[4096])], |a| Ok(vec![mul(&a[0], &table)?]));
+    let outer = program(&[f64s(&[4096])], |a| {
+        let called = jit_call("g".into(), inner.clone(), false, a)?.remove(0);
+        let stepped = scan(
+            Scan {
+                jaxpr: inner.clone(),
+                length: 3,
+                num_carry: 1,
+                num_consts: 0,
+                reverse: false,
+                unroll: 1,
+                linear_carry: false,
+            },
+            &[called.clone()],
+        )?
+        .remove(0);
+        let index = Value::int(DType::I32, 0);
+        Ok(vec![cond(vec![inner.clone(), inner.clone()], &index, &[stepped])?.remove(0)])
+    });
+    let graph = ferrax_ir::lower::lower(&outer).unwrap();
+    let mut found = Vec::new();
+    constants(&graph, &mut found);
+    let at = table.to_array().unwrap().unwrap().pin().unwrap().as_ptr() as usize;
+    assert_eq!(found.len(), 4, "the called program, the loop's body and two branches");
+    assert!(found.iter().all(|&p| p == at), "the array's own memory");
+    let after = ferrax_base::buffer::stats();
+    assert!(after.live < before.live + 4096 * 8, "no second copy: {} bytes, then {}", before.live, after.live);
+}

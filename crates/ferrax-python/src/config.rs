@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::ffi::CString;
 
 /// The flags by the names that `config.py` uses.
-pub const FLAGS: [(&str, Flag); 17] = [
+pub const FLAGS: [(&str, Flag); 18] = [
     ("x64", Flag::X64),
     ("disable_jit", Flag::DisableJit),
     ("debug_nans", Flag::DebugNans),
@@ -25,6 +25,7 @@ pub const FLAGS: [(&str, Flag); 17] = [
     ("rank_promotion_warn", Flag::RankPromotionWarn),
     ("strict_promotion", Flag::StrictPromotion),
     ("check_indices", Flag::CheckIndices),
+    ("check_traced_indices", Flag::CheckTracedIndices),
     ("explain_cache_misses", Flag::ExplainCacheMisses),
     ("log_compiles", Flag::LogCompiles),
     ("no_tracing", Flag::NoTracing),

@@ -1,7 +1,9 @@
-//! The checks of `debug_nans` and `debug_infs`: every result of every operation is looked at.
+//! The checks of `debug_nans` and `debug_infs`: the results of every operation and every program are looked at.
+//!
+//! Read next: `blame.rs`, which finds the operation inside a program.
 
 use ferrax_base::config::Flag;
-use ferrax_base::{DType, Result, Scalar, error};
+use ferrax_base::{DType, Result, Scalar};
 use ferrax_ir::{OpRef, Value};
 
 /// Whether a check is on for this thread.
@@ -11,13 +13,11 @@ pub fn checking() -> bool {
 }
 
 /// What a value holds that a check is on for: `"nan"`, `"inf"` or nothing.
-fn found(value: &Value) -> Result<Option<&'static str>> {
-    let Value::Array(a) = value else { return Ok(None) };
-    if !a.aval().dtype.is_inexact() {
+pub(crate) fn found(value: &Value) -> Result<Option<&'static str>> {
+    if !value.dtype().is_inexact() {
         return Ok(None);
     }
     let (nans, infs) = (Flag::DebugNans.get(), Flag::DebugInfs.get());
-    let pin = a.pin()?;
     let bad = |v: f64| {
         if nans && v.is_nan() {
             Some("nan")
@@ -27,6 +27,12 @@ fn found(value: &Value) -> Result<Option<&'static str>> {
             None
         }
     };
+    let a = match value {
+        Value::Array(a) => a,
+        Value::Lit(l) => return Ok(bad(l.scalar.to_f64()).or_else(|| bad(l.scalar.imag()))),
+        Value::Tracer(_) => return Ok(None),
+    };
+    let pin = a.pin()?;
     Ok(match a.aval().dtype {
         DType::F32 | DType::C64 => pin.typed::<f32>().iter().find_map(|&v| bad(f64::from(v))),
         DType::F64 | DType::C128 => pin.typed::<f64>().iter().find_map(|&v| bad(v)),
@@ -37,18 +43,9 @@ fn found(value: &Value) -> Result<Option<&'static str>> {
 /// Errors when a result of an operation holds what a check is on for.
 pub fn check(op: &OpRef, args: &[Value], results: &[Value]) -> Result<()> {
     for result in results {
-        let Some(what) = found(result)? else { continue };
-        let mut operands = String::new();
-        for (i, a) in args.iter().enumerate() {
-            let note = if found(a)?.is_some() { format!(" (holds {what} already)") } else { String::new() };
-            operands.push_str(&format!("{}{}{note}", if i > 0 { ", " } else { "" }, a.aval()));
+        if found(result)?.is_some() {
+            return Err(crate::blame::operation(op, args, results));
         }
-        return Err(error!(
-            FloatingPoint,
-            "invalid value ({what}) encountered in {}: its result has type {}, its operands are {operands}",
-            op.name(),
-            result.aval()
-        ));
     }
     Ok(())
 }

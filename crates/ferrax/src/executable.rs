@@ -169,7 +169,7 @@ impl Executable {
         debug_assert!(donate.is_empty() || donate.len() == args.len());
         let placement = device::place(args, |i| self.describe(i))?;
         if debug::checking() {
-            return self.run_checked(args);
+            return self.run_checked(args, placement);
         }
         self.with(donate, |variant| self.run_variant(variant, args, placement))
     }
@@ -244,10 +244,15 @@ impl Executable {
         taken
     }
 
-    /// Runs operation by operation, so that a NaN is found where it arises.
-    fn run_checked(&self, args: &[Value]) -> Result<Values> {
-        let results = interpret(&self.jaxpr, args)?;
-        results.into_iter().map(|v| Ok(Value::Array(materialize(v)?))).collect()
+    /// Runs the program, keeping donated arguments for the case that a result is bad.
+    fn run_checked(&self, args: &[Value], placement: Placement) -> Result<Values> {
+        let results = self.with(&[], |variant| self.run_variant(variant, args, placement))?;
+        for r in &results {
+            if debug::found(r)?.is_some() {
+                return Err(crate::blame::program(&self.jaxpr, args, &results));
+            }
+        }
+        Ok(results)
     }
 
     /// An argument as the message of mixed devices names it.

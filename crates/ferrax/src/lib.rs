@@ -6,6 +6,7 @@
 //! Read next: [`dispatch`] for how one operation runs, [`executable`] for programs, [`device`] for placement,
 //! [`function`] for transformations of closures.
 
+mod blame;
 pub mod debug;
 pub mod device;
 pub mod direct;

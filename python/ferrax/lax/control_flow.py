@@ -528,14 +528,13 @@ def custom_linear_solve(
     from ferrax._api import closure_convert, linear_transpose, linearize
     from ferrax.custom_derivatives import custom_jvp, custom_vjp
 
-    if has_aux:
-        raise NotImplementedError("custom_linear_solve with has_aux is not implemented yet")
     transposer = transpose_solve if transpose_solve is not None else (solve if symmetric else None)
     converted, consts = closure_convert(matvec, b)
 
     @custom_vjp
     def linear(consts: Any, b: Any) -> Any:
-        return solve(lambda x: converted(x, *consts), b)
+        out = solve(lambda x: converted(x, *consts), b)
+        return out if has_aux else (out, None)
 
     def forward(consts: Any, b: Any) -> Any:
         return linear(consts, b), consts
@@ -546,7 +545,9 @@ def custom_linear_solve(
                 "transpose_solve required for backwards mode automatic differentiation of custom_linear_solve"
             )
         transposed = linear_transpose(lambda x: converted(x, *consts), b)
-        return tree_util.tree_map(_zeros_like, consts), transposer(lambda x: transposed(x)[0], ct)
+        # Auxiliary data has no derivative: its cotangent goes nowhere.
+        pulled = transposer(lambda x: transposed(x)[0], ct[0])
+        return tree_util.tree_map(_zeros_like, consts), pulled[0] if has_aux else pulled
 
     linear.defvjp(forward, backward)
 
@@ -558,12 +559,13 @@ def custom_linear_solve(
     def solved_jvp(primals: Any, tangents: Any) -> Any:
         consts, b = primals
         d_consts, d_b = tangents
-        x = solved(consts, b)
+        x, aux = solved(consts, b)
         _, push = linearize(lambda c: converted(x, *c), consts)
         moved = tree_util.tree_map(lambda db, da: db - da, d_b, push(d_consts))
-        return x, linear(consts, moved)
+        return (x, aux), (linear(consts, moved)[0], tree_util.tree_map(_zeros_like, aux))
 
-    return solved(consts, b)
+    x, aux = solved(consts, b)
+    return (x, aux) if has_aux else x
 
 
 def _zeros_like(x: Any) -> Any:
@@ -602,23 +604,24 @@ def custom_root(
     from ferrax._api import closure_convert, linearize
     from ferrax.custom_derivatives import custom_jvp
 
-    if has_aux:
-        raise NotImplementedError("custom_root with has_aux is not implemented yet")
     converted, consts = closure_convert(f, initial_guess)
     # What the search closes over is an argument too, whose tangents do not count.
     search, known = closure_convert(lambda guess: solve(lambda x: converted(x, *consts), guess), initial_guess)
 
     @custom_jvp
     def root_of(consts: Any, known: Any, guess: Any) -> Any:
-        return search(guess, *known)
+        out = search(guess, *known)
+        return out if has_aux else (out, None)
 
     @root_of.defjvp
     def root_jvp(primals: Any, tangents: Any) -> Any:
         consts, known, guess = primals
-        root = root_of(consts, known, guess)
+        root, aux = root_of(consts, known, guess)
         _, push = linearize(lambda c: converted(root, *c), consts)
         _, slope = linearize(lambda x: converted(x, *consts), root)
         step = tangent_solve(slope, push(tangents[0]))
-        return root, tree_util.tree_map(lambda v: -v, step)
+        tangent = tree_util.tree_map(lambda v: -v, step)
+        return (root, aux), (tangent, tree_util.tree_map(_zeros_like, aux))
 
-    return root_of(consts, known, initial_guess)
+    root, aux = root_of(consts, known, initial_guess)
+    return (root, aux) if has_aux else root

@@ -7,7 +7,7 @@ use ferrax_ir::op::Role;
 use ferrax_ir::{
     Def, JaxprRef, OpRef, Param, ParamValue, Params, Slot, Special, Tangents, TransposeArg, Value, Values, bind,
 };
-use ferrax_loops::{Builder, Kind, Type, ValueId};
+use ferrax_loops::{Builder, Bytes, Kind, Type, ValueId};
 use ferrax_transform::programs::{batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,7 +79,8 @@ pub static JIT: Def<Jit> = Def {
     },
 };
 
-/// Optimizes a program and appends its operations to a graph, its constants as dense nodes.
+/// Optimizes a program and appends its operations to a graph, its constants as dense nodes that share the
+/// arrays' memory.
 pub(crate) fn inline_program(
     jaxpr: &JaxprRef,
     b: &mut Builder,
@@ -89,11 +90,11 @@ pub(crate) fn inline_program(
     let mut operands = Vec::with_capacity(jaxpr.consts.len() + args.len());
     for c in &jaxpr.consts {
         let ty = Type::from(c.aval());
-        let pin = c.pin()?;
+        let pin = c.pin_owned()?;
         let kind = if ty.size() == 1 {
-            Kind::Const(Scalar::from_bytes(ty.dtype, pin.bytes()))
+            Kind::Const(Scalar::from_bytes(ty.dtype, pin.as_ref()))
         } else {
-            Kind::Dense(pin.bytes().into())
+            Kind::Dense(Bytes::of(pin))
         };
         operands.push(b.push(kind, &[], ty));
     }

@@ -8,6 +8,7 @@
 pub mod cond;
 pub mod custom_jvp;
 pub mod custom_vjp;
+pub mod custom_vmap;
 pub mod jit;
 pub mod remat;
 pub mod scan;
@@ -35,6 +36,7 @@ pub static PRIMITIVES: &[&dyn Primitive] = &[
     &custom_jvp::CUSTOM_JVP,
     &custom_vjp::CUSTOM_VJP,
     &custom_vjp::CUSTOM_VJP_LINEAR,
+    &custom_vmap::CUSTOM_VMAP,
     &remat::REMAT,
 ];
 

@@ -1,12 +1,12 @@
 //! Operations that give their operands back and mean something to transformations or the compiler:
-//! `copy`, `stop_gradient`, `optimization_barrier`.
+//! `copy`, `stop_gradient`, `optimization_barrier`, `name`.
 //!
 //! Read next: `special.rs`.
 
 use crate::common::{LATER, NO_REWRITE, NOT_LINEAR, unary_batch, zero_jvp};
 use ferrax_base::Result;
 use ferrax_ir::trace::bind1;
-use ferrax_ir::{Def, Slot, Special, Tangents, Value, Values, bind};
+use ferrax_ir::{Def, OpRef, Slot, Special, Tangents, Value, Values, bind};
 use ferrax_loops::{Kind, Type};
 use ferrax_transform::structural::instantiate;
 use smallvec::{SmallVec, smallvec};
@@ -92,4 +92,36 @@ pub static OPTIMIZATION_BARRIER: Def<()> = Def {
 /// The operands, across which the compiler moves, merges and fuses nothing.
 pub fn optimization_barrier(args: &[Value]) -> Result<Values> {
     bind(&OPTIMIZATION_BARRIER.op(), args)
+}
+
+ferrax_ir::params! {
+    /// Parameters of `name`.
+    pub struct Name {
+        /// The name.
+        name: std::sync::Arc<str>,
+    }
+}
+
+/// The operand, under a name that policies of `checkpoint` know.
+pub static NAME: Def<Name> = Def {
+    name: "name",
+    doc: "The operand, under a name that policies of checkpoint know.",
+    shape: |_, args| Ok(smallvec![args[0].clone()]),
+    jvp: Slot::Rule(|op, _, primals, tangents| {
+        // The name is the value's: its tangent has none.
+        let out = bind(op, primals)?;
+        Ok((out, smallvec![tangents[0].clone()]))
+    }),
+    transpose: Slot::Rule(|_, _, cts, _| Ok(smallvec![cts[0].clone()])),
+    batch: Slot::Rule(unary_batch),
+    simplify: Slot::None("a later differentiation of the program must still see it"),
+    stablehlo: Slot::None(LATER),
+    kernel: Slot::Rule(|_, _, _, args, _| Ok(smallvec![args[0]])),
+    reference: Slot::Rule(|_, args, _| Ok(vec![args[0].clone()])),
+    special: Special { eager: Some(|_, _, args| Ok(smallvec![args[0].clone()])), ..Special::ELEMENTWISE },
+};
+
+/// The operand, under a name that policies of `checkpoint` know.
+pub fn name(x: &Value, name: &str) -> Result<Value> {
+    bind1(&OpRef::new(&NAME, Name { name: name.into() }), std::slice::from_ref(x))
 }

@@ -87,6 +87,7 @@ pub(crate) static PRIMITIVES: &[&'static dyn Primitive] = &[
     &identity::COPY,
     &identity::STOP_GRADIENT,
     &identity::OPTIMIZATION_BARRIER,
+    &identity::NAME,
     &special::ERF,
     &special::ERFC,
     &special::ERF_INV,

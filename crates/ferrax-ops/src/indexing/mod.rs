@@ -5,6 +5,7 @@
 //! is concrete; one dynamic window takes a dynamic slice; the rest is one gather or scatter (`plan.rs`).
 //! Source: NumPy's "Indexing on ndarrays". Read next: `read.rs`, `update.rs`.
 
+mod check;
 mod direct;
 mod plan;
 mod read;
@@ -153,7 +154,8 @@ fn check_static(i: i64, axis: usize, size: usize, raw: bool) -> Result<i64> {
         bail!(Index, "index is out of bounds for axis {axis} with size 0");
     }
     let wrapped = if i < 0 && !raw { i.saturating_add(size as i64) } else { i };
-    if Flag::CheckIndices.get() && !(0..size as i64).contains(&wrapped) {
+    let checked = Flag::CheckIndices.get() || Flag::CheckTracedIndices.get();
+    if checked && !(0..size as i64).contains(&wrapped) {
         bail!(Index, "index {i} is out of bounds for axis {axis} with size {size}");
     }
     Ok(wrapped)
@@ -177,8 +179,9 @@ fn check_mask(mask: &Value, shape: &[usize], axis: usize, at: usize) -> Result<(
     Ok(())
 }
 
-/// Resolves an index against a shape; `raw` leaves negative integers as they are.
-fn resolve(shape: &[usize], indices: &[Index], raw: bool) -> Result<Resolved> {
+/// Resolves an index against a shape; `raw` leaves negative integers as they are. Where no mode says what entries out
+/// of range mean (`strict`), the check mode looks for them.
+fn resolve(shape: &[usize], indices: &[Index], raw: bool, strict: bool) -> Result<Resolved> {
     let used: usize = indices
         .iter()
         .map(|i| match i {
@@ -217,6 +220,9 @@ fn resolve(shape: &[usize], indices: &[Index], raw: bool) -> Result<Resolved> {
             Index::Array(v) => {
                 if !v.dtype().is_integer() {
                     bail!(Type, "Indexer must have integer or boolean type, got indexer with type {}", v.dtype());
+                }
+                if strict && Flag::CheckTracedIndices.get() {
+                    check::check(v, axis, shape[axis], raw)?;
                 }
                 out.parts.push(match known_integer(v) {
                     Some(i) => Part::Int(check_static(i, axis, shape[axis], raw)?),
@@ -279,12 +285,13 @@ mod tests {
 
     #[test]
     fn parts_cover_every_axis() {
-        let r = resolve(&[4, 5, 6], &[Index::Int(-1), Index::Ellipsis, Index::NewAxis, Index::ALL], false).unwrap();
+        let r =
+            resolve(&[4, 5, 6], &[Index::Int(-1), Index::Ellipsis, Index::NewAxis, Index::ALL], false, false).unwrap();
         assert_eq!(r.parts.len(), 4);
         assert!(matches!(r.parts[0], Part::Int(3)));
         assert!(matches!(r.parts[2], Part::New));
-        assert!(resolve(&[4], &[Index::Int(0), Index::Int(0)], false).is_err());
-        assert!(resolve(&[4], &[Index::Ellipsis, Index::Ellipsis], false).is_err());
-        assert!(resolve(&[0], &[Index::Int(0)], false).is_err());
+        assert!(resolve(&[4], &[Index::Int(0), Index::Int(0)], false, false).is_err());
+        assert!(resolve(&[4], &[Index::Ellipsis, Index::Ellipsis], false, false).is_err());
+        assert!(resolve(&[0], &[Index::Int(0)], false, false).is_err());
     }
 }

@@ -38,7 +38,7 @@ pub fn index(x: &Value, indices: &[Index]) -> Result<Value> {
 
 /// `x.at[indices].get(…)`.
 pub fn get(x: &Value, indices: &[Index], options: ReadOptions) -> Result<Value> {
-    let Resolved { parts, inserted } = resolve(x.shape(), indices, options.raw)?;
+    let Resolved { parts, inserted } = resolve(x.shape(), indices, options.raw, options.mode.is_none())?;
     let x = &with_unit_axes(x, &inserted)?;
     let fills = options.mode == Some(IndexMode::FillOrDrop);
     let dynamic = parts.iter().any(|p| matches!(p, Part::Array(_)));

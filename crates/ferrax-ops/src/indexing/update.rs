@@ -55,7 +55,7 @@ pub struct UpdateOptions {
 
 /// `x.at[indices].set(values)` and its siblings. The result has the dtype of `x`.
 pub fn update(x: &Value, indices: &[Index], values: &Value, how: Update, options: UpdateOptions) -> Result<Value> {
-    let Resolved { parts, inserted } = resolve(x.shape(), indices, options.raw)?;
+    let Resolved { parts, inserted } = resolve(x.shape(), indices, options.raw, options.mode.is_none())?;
     if how == Update::Set
         && inserted.is_empty()
         && let Some(out) = direct_set(x, &parts, values, options)?

@@ -116,8 +116,12 @@ impl Policy for PyPolicy {
             for (name, value) in op.print_params() {
                 params.set_item(name, value.to_string()).ok()?;
             }
-            let avals: Vec<crate::aval::ShapedArray> = inputs.iter().cloned().map(crate::aval::ShapedArray).collect();
-            self.fun.call1(py, (op.name(), avals, params)).ok()?.extract::<bool>(py).ok()
+            let mut args: Vec<Bound<'_, PyAny>> = vec![pyo3::types::PyString::new(py, op.name()).into_any()];
+            for aval in inputs {
+                args.push(Bound::new(py, crate::aval::ShapedArray(aval.clone())).ok()?.into_any());
+            }
+            let args = pyo3::types::PyTuple::new(py, args).ok()?;
+            self.fun.call(py, args, Some(&params)).ok()?.extract::<bool>(py).ok()
         })
         .unwrap_or(false)
     }

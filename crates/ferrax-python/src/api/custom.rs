@@ -1,6 +1,7 @@
 //! Binding custom derivatives and callbacks from facade code, which hands over functions of flat lists.
 
 use super::function::rust;
+use super::jaxpr::PyJaxpr;
 use crate::errors::IntoPyResult;
 use crate::value::{abstract_value, from_value, to_value};
 use ferrax_base::{Buffer, Result, error};
@@ -9,6 +10,7 @@ use ferrax_loops::{HostCall, HostRef};
 use ferrax_ops::callback::{CallbackKind, VmapMethod, callback};
 use ferrax_ops::control::custom_jvp::custom_jvp_call;
 use ferrax_ops::control::custom_vjp::{VjpRule, VjpRuleRef, custom_vjp_call};
+use ferrax_ops::control::custom_vmap::{CustomVmap, VmapRule, VmapRuleRef, custom_vmap_call};
 use ferrax_ops::control::{Callable, CallableRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -135,6 +137,47 @@ fn bind_custom_vjp(
     objects(py, outs)
 }
 
+/// A Python batching rule: `rule(size, batched, args) -> (outs, which are batched)`, all flat.
+struct PyVmapRule {
+    fun: Py<PyAny>,
+    name: String,
+}
+
+impl VmapRule for PyVmapRule {
+    fn apply(&self, size: usize, batched: &[bool], args: &[Value]) -> Result<(Vec<Value>, Vec<bool>)> {
+        Python::attach(|py| {
+            rust((|| {
+                let out = self.fun.bind(py).call1((size, batched.to_vec(), list(py, args)?))?;
+                Ok((flat_values(&out.get_item(0)?)?, out.get_item(1)?.extract()?))
+            })())
+        })
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+}
+
+/// Calls a traced function with a batching rule.
+#[pyfunction]
+fn bind_custom_vmap(
+    py: Python<'_>,
+    call: &PyJaxpr,
+    name: &str,
+    rule: &Bound<'_, PyAny>,
+    args: Vec<Bound<'_, PyAny>>,
+) -> PyResult<Vec<Py<PyAny>>> {
+    let rule = PyVmapRule { name: name_of(rule), fun: rule.clone().unbind() };
+    let params = CustomVmap {
+        call: call.jaxpr.clone(),
+        name: name.into(),
+        num_consts: call.captured.len(),
+        rule: VmapRuleRef(Arc::new(rule)),
+    };
+    let args: Vec<Value> = call.captured.iter().cloned().chain(operands(&args)?).collect();
+    objects(py, custom_vmap_call(params, &args).py()?)
+}
+
 /// A Python callback: `fun(*arrays) -> list of arrays`.
 struct PyCallback {
     fun: Py<PyAny>,
@@ -222,5 +265,6 @@ fn bind_callback(
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(bind_custom_jvp, m)?)?;
     m.add_function(wrap_pyfunction!(bind_custom_vjp, m)?)?;
+    m.add_function(wrap_pyfunction!(bind_custom_vmap, m)?)?;
     m.add_function(wrap_pyfunction!(bind_callback, m)?)
 }

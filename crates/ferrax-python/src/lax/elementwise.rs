@@ -277,6 +277,12 @@ fn optimization_barrier(operands: Vec<PyValue>) -> PyResult<Vec<PyValue>> {
     Ok(ops::optimization_barrier(&values).py()?.into_iter().map(PyValue).collect())
 }
 
+/// The operand under a name, for policies of `checkpoint`.
+#[pyfunction]
+fn checkpoint_name(x: PyValue, name: &str) -> PyResult<PyValue> {
+    ops::name(&x.0, name).py().map(PyValue)
+}
+
 /// Adds the functions of this family.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
@@ -314,5 +320,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(select, m)?)?;
     m.add_function(wrap_pyfunction!(clamp, m)?)?;
     m.add_function(wrap_pyfunction!(stop_gradient, m)?)?;
+    m.add_function(wrap_pyfunction!(checkpoint_name, m)?)?;
     m.add_function(wrap_pyfunction!(optimization_barrier, m)?)
 }

@@ -1,0 +1,140 @@
+"""Functions with batching rules of their own: `custom_vmap` and `sequential_vmap`.
+
+Read next: `crates/ferrax-ops/src/control/custom_vmap.rs`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ferrax import _ferrax, tree_util
+from ferrax._boundary import expose as _expose
+from ferrax.custom_derivatives import _bound_arguments
+
+__all__ = ["custom_vmap", "sequential_vmap"]
+
+
+class custom_vmap:
+    """A function whose batching is given by a rule.
+
+    Args:
+      fun: the function.
+
+    The rule, set with `def_vmap`, takes the number of rows, a list with a pytree of booleans for each argument (which
+    leaves are batched) and the arguments themselves, batched leaves with their rows on axis 0. It returns the results
+    and a pytree of booleans like them (or one that is a prefix): which are batched, on axis 0.
+
+    Forward-mode derivatives under `vmap` use the rule's; reverse mode differentiates the function.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> @jax.custom_batching.custom_vmap
+    ... def f(x, y):
+    ...     return x + y
+    >>> @f.def_vmap
+    ... def rule(axis_size, in_batched, x, y):
+    ...     print("rows:", axis_size, in_batched)
+    ...     return x + y, True
+    >>> print(jax.vmap(f, in_axes=(0, None))(jnp.arange(3), 10))
+    rows: 3 [True, False]
+    [10 11 12]
+    """
+
+    def __init__(self, fun: Callable[..., Any]):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.vmap_rule: Callable[..., Any] | None = None
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Sets the rule: `(axis_size, in_batched, *args) -> (out, out_batched)`; returns it."""
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = getattr(self.fun, "__name__", str(self.fun))
+        rule = self.vmap_rule
+        if rule is None:
+            raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap")
+        args = _bound_arguments(self.fun, args, kwargs)
+        leaves, tree = tree_util.tree_flatten(args)
+        program = _ferrax.trace_to_jaxpr(self.fun, args, None, "custom_vmap")
+
+        def flat_rule(axis_size: int, batched: list[bool], values: list[Any]) -> tuple[list[Any], list[bool]]:
+            in_batched = list(tree.unflatten(batched))
+            pair = rule(axis_size, in_batched, *tree.unflatten(values))
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError(
+                    f"the vmap rule of {name} must return a pair (results, which of them are batched), got {pair!r}"
+                )
+            return _flat_results(name, program.out_tree, *pair)
+
+        flat_rule.__name__ = getattr(rule, "__name__", str(rule))
+        outs = _ferrax.bind_custom_vmap(program, name, flat_rule, leaves)
+        return program.out_tree.unflatten(outs)
+
+
+def _flat_results(name: str, wanted: Any, out: Any, batched: Any) -> tuple[list[Any], list[bool]]:
+    """A rule's results and which are batched, flat, checked against the function's."""
+    leaves, tree = tree_util.tree_flatten(out)
+    if tree != wanted:
+        raise ValueError(
+            f"structure of output value and output batching specification of the vmap rule of {name} must be the "
+            f"function's, {wanted}, but the results have {tree}"
+        )
+    flags: list[bool] = []
+    try:
+        tree_util.tree_map(
+            lambda flag, part: flags.extend([bool(flag)] * len(tree_util.tree_leaves(part))), batched, out
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"the vmap rule of {name} must say which results are batched by a pytree of booleans like the results or a "
+            f"prefix of it: {error}"
+        ) from None
+    return leaves, flags
+
+
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+    """A function that `vmap` applies row by row, in a loop.
+
+    Args:
+      f: the function.
+
+    Returns:
+      A `custom_vmap` function with the same results.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> @jax.custom_batching.sequential_vmap
+    ... def f(x):
+    ...     jax.debug.print("{}", x)
+    ...     return x * x
+    >>> print(jax.vmap(f)(jnp.arange(2)))
+    0
+    1
+    [0 1]
+    """
+    from ferrax.lax import map as lax_map
+
+    wrapped = custom_vmap(f)
+
+    @wrapped.def_vmap
+    def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
+        leaves, tree = tree_util.tree_flatten(args)
+        flags = tree_util.tree_leaves(tuple(in_batched))
+        rows = [leaf for leaf, on in zip(leaves, flags, strict=True) if on]
+
+        def one(row: list[Any]) -> Any:
+            given = iter(row)
+            return f(*tree.unflatten([next(given) if on else x for x, on in zip(leaves, flags, strict=True)]))
+
+        out = lax_map(one, rows)
+        return out, tree_util.tree_map(lambda _: True, out)
+
+    return wrapped
+
+
+_expose(globals())

@@ -1,0 +1,195 @@
+"""Functions that steer how programs are made rather than what they compute: `platform_dependent`, `composite`, ...
+
+Read next: `control_flow.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ferrax import tree_util
+
+__all__ = [
+    "after_all",
+    "composite",
+    "platform_dependent",
+    "rng_uniform",
+    "stage",
+    "with_sharding_constraint",
+]
+
+
+def platform_dependent(
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
+) -> Any:
+    """Applies the function written for the platform that the program runs on.
+
+    Args:
+      *args: arguments of the functions, pytrees of arrays.
+      default: the function for all platforms without one of their own.
+      **per_platform: functions by platform: `cpu=`, `cuda=`, `rocm=`, `tpu=`.
+
+    Returns:
+      The result of the function for this platform. All functions must agree on its type.
+
+    Raises:
+      NotImplementedError: there is none for this platform, and no `default`.
+      TypeError: the functions' results differ in type.
+
+    >>> from ferrax import lax
+    >>> print(lax.platform_dependent(3, cpu=lambda x: x + 1, default=lambda x: x))
+    4
+    """
+    from ferrax._api import eval_shape
+    from ferrax._devices import default_backend
+
+    functions = {**per_platform, **({} if default is None else {"default": default})}
+    platform = default_backend()
+    chosen = per_platform.get(platform, default)
+    if chosen is None:
+        known = ", ".join(sorted(per_platform)) or "none"
+        raise NotImplementedError(
+            f"platform_dependent has no function for the platform {platform!r} and no default; it has {known}"
+        )
+    shapes = {name: eval_shape(f, *args) for name, f in functions.items()}
+    first, *others = shapes.items()
+    for name, shape in others:
+        if _types(shape) != _types(first[1]):
+            raise TypeError(
+                f"platform_dependent functions must return values of one type: {first[0]} returns {first[1]}, {name} "
+                f"returns {shape}"
+            )
+    return chosen(*args)
+
+
+def _types(tree: Any) -> tuple[Any, list[Any]]:
+    leaves, structure = tree_util.tree_flatten(tree)
+    return structure, [(leaf.shape, leaf.dtype) for leaf in leaves]
+
+
+def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
+    """A function that is one named operation in programs, made of others.
+
+    Args:
+      decomposition: the function; keyword arguments are static.
+      name: the operation's name.
+      version: the operation's version.
+
+    Returns:
+      A function with the same results, recorded as one call of that name.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> tangent = lax.composite(lambda x: jnp.sin(x) / jnp.cos(x), name="my.tangent")
+    >>> print(tangent(0.0))
+    0.0
+    """
+    from ferrax._api import jit
+
+    @functools.wraps(decomposition)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        def body(*values: Any) -> Any:
+            return decomposition(*values, **kwargs)
+
+        body.__name__ = name if version == 0 else f"{name}.v{version}"
+        return jit(body)(*args)
+
+    return call
+
+
+def stage(x: Any, /) -> Any:
+    """The value as one of the function being traced; an array where nothing is traced.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      The same number, as an array or tracer.
+
+    >>> from ferrax import lax
+    >>> print(lax.stage(3))
+    3
+    """
+    from ferrax.lax import optimization_barrier
+
+    import ferrax.numpy as jnp
+
+    return optimization_barrier(jnp.asarray(x))
+
+
+def after_all(*operands: Any) -> Any:
+    """One token that stands for all of several: effects keep their order in programs without tokens.
+
+    Args:
+      *operands: tokens.
+
+    Returns:
+      A token: an array without elements.
+
+    >>> from ferrax import lax
+    >>> lax.after_all().shape
+    (0,)
+    """
+    import ferrax.numpy as jnp
+
+    return jnp.zeros((0,), np.bool_)
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """Asks for a value to be laid out over several devices; one device holds all of every array here.
+
+    Args:
+      x: pytree of arrays.
+      shardings: `None`, which asks for nothing.
+
+    Returns:
+      `x`.
+
+    Raises:
+      NotImplementedError: `shardings` asks for anything.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.with_sharding_constraint(jnp.ones(2), None))
+    [1. 1.]
+    """
+    if any(s is not None for s in tree_util.tree_leaves(shardings)):
+        raise NotImplementedError("with_sharding_constraint over several devices is not implemented yet")
+    return x
+
+
+def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+    """Uniform random numbers from the process's own generator, which no key steers.
+
+    Args:
+      a: lower end, a scalar.
+      b: upper end, a scalar of the same dtype.
+      shape: shape of the result.
+
+    Returns:
+      Numbers in [a, b) of the operands' dtype. Prefer `ferrax.random.uniform`, whose numbers can be had again.
+
+    >>> from ferrax import lax
+    >>> lax.rng_uniform(0.0, 1.0, (2, 3)).shape
+    (2, 3)
+    """
+    import ferrax.numpy as jnp
+    from ferrax._api import ShapeDtypeStruct
+    from ferrax.experimental import io_callback
+
+    a, b = jnp.asarray(a), jnp.asarray(b)
+    if a.dtype != b.dtype or a.shape != () or b.shape != ():
+        raise ValueError(f"rng_uniform takes two scalars of one dtype, got {a.dtype}{a.shape} and {b.dtype}{b.shape}")
+    generator = np.random.default_rng()
+
+    def draw(low: Any, high: Any) -> Any:
+        low, high = np.asarray(low), np.asarray(high)
+        if low.dtype.kind in "iu":
+            return generator.integers(low, high, tuple(shape), dtype=low.dtype)
+        return np.asarray(generator.uniform(low, high, tuple(shape)), low.dtype)
+
+    return io_callback(draw, ShapeDtypeStruct(tuple(shape), a.dtype), a, b)

@@ -1,0 +1,383 @@
+"""Rules of users' own and helpers around transformations, against JAX: batching rules, linear solves and roots with
+auxiliary data, names and policies of `checkpoint`, `ravel_pytree`, derivative checks."""
+
+import contextlib
+import functools
+import io
+import logging
+
+import jax as reference
+import jax.ad_checkpoint
+import jax.custom_batching
+import jax.flatten_util
+import jax.numpy as reference_numpy
+import jax.test_util
+import numpy as np
+import pytest
+
+import ferrax
+import ferrax.numpy as ferrax_numpy
+
+BOTH = [(reference, reference_numpy), (ferrax, ferrax_numpy)]
+X = np.linspace(0.2, 1.4, 6, dtype=np.float32).reshape(3, 2)
+
+
+def same(make, *args, rtol=1e-5):
+    wanted, got = (make(jax, jnp)(*args) for jax, jnp in BOTH)
+    reference.tree.map(lambda g, w: np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=rtol), got, wanted)
+
+
+# ---- custom_vmap -----------------------------------------------------------------------------------------------------
+
+
+def marked(jax, jnp, seen):
+    """A function whose rule adds 10, so that it shows when it was used."""
+
+    @jax.custom_batching.custom_vmap
+    def f(x, tree):
+        return jnp.sin(x) * tree["y"], x
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, x, tree):
+        seen.append((axis_size, in_batched))
+        x, y = x, tree["y"]
+        if not in_batched[0]:
+            x = jnp.broadcast_to(x, (axis_size, *jnp.shape(x)))
+        if not in_batched[1]["y"]:
+            y = jnp.broadcast_to(y, (axis_size, *jnp.shape(y)))
+        y = jnp.reshape(y, (axis_size, *[1] * (jnp.ndim(x) - jnp.ndim(y)), *jnp.shape(y)[1:]))
+        return (jnp.sin(x) * y + 10, x), (True, True)
+
+    return f
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("in_axes", [(0, {"y": None}), (1, {"y": 1}), (None, {"y": 0}), (0, {"y": 0})])
+def test_custom_vmap(in_axes, jit):
+    results = []
+    for jax, jnp in BOTH:
+        seen = []
+        f = marked(jax, jnp, seen)
+        mapped = jax.vmap(jax.jit(f) if jit else f, in_axes)
+        results.append((mapped(X, {"y": X + 1}), f(X, {"y": X}), seen))
+    (want, want_plain, want_seen), (got, got_plain, got_seen) = results
+    assert got_seen == want_seen
+    for g, w in zip((*got, *got_plain), (*want, *want_plain), strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-6)
+
+
+def test_custom_vmap_under_other_transformations():
+    def make(jax, jnp):
+        f = marked(jax, jnp, [])
+
+        def first(x):
+            return f(x, {"y": 2.0})[0]
+
+        return lambda x: (
+            jax.vmap(lambda x: jax.jvp(first, (x,), (x,)))(x),
+            jax.jvp(jax.vmap(first), (x,), (x,)),
+            jax.vmap(jax.vmap(first))(x),
+            jax.jit(jax.vmap(first))(x),
+        )
+
+    same(make, X)
+
+
+def test_custom_vmap_in_reverse():
+    f = marked(ferrax, ferrax_numpy, [])
+    slope = ferrax.vmap(ferrax.grad(lambda x: f(x, {"y": 2.0})[0].sum()))(X)
+    np.testing.assert_allclose(slope, 2 * np.cos(X), rtol=1e-6)
+
+
+def test_custom_vmap_errors():
+    for jax, jnp in BOTH:
+        plain = jax.custom_batching.custom_vmap(lambda x: x)
+        with pytest.raises(AttributeError):
+            jax.vmap(plain)(X)
+        for rule in (lambda n, b, x: (x, x), lambda n, b, x: (x, True), lambda n, b, x: ((x, x), True)):
+            f = jax.custom_batching.custom_vmap(lambda x: {"a": x})
+            f.def_vmap(rule)
+            with pytest.raises((ValueError, TypeError)):
+                jax.vmap(f)(X)
+    f = ferrax.custom_batching.custom_vmap(lambda x: x)
+    f.def_vmap(lambda n, b, x: (x[0], True))
+    with pytest.raises(ValueError, match="rows must have type"):
+        ferrax.vmap(f)(X)
+
+
+def test_sequential_vmap():
+    def make(jax, jnp):
+        f = jax.custom_batching.sequential_vmap(lambda x, y: jnp.sin(x) * y["a"])
+        return lambda x: (jax.vmap(f, (0, None))(x, {"a": x}), jax.vmap(f, (1, {"a": 0}))(x, {"a": x.T}))
+
+    same(make, X)
+
+
+# ---- linear solves and roots -----------------------------------------------------------------------------------------
+
+
+def solver(jax, jnp, has_aux):
+    def solve(matvec, b):
+        x = jnp.zeros_like(b)
+        for _ in range(40):
+            x = x + 0.4 * (b - matvec(x))
+        return (x, {"steps": jnp.int32(40), "norm": jnp.sum(x)}) if has_aux else x
+
+    def f(a, b):
+        return jax.lax.custom_linear_solve(lambda x: a @ x, b, solve, solve, has_aux=has_aux)
+
+    return f
+
+
+@pytest.mark.parametrize("has_aux", [False, True])
+def test_custom_linear_solve(has_aux):
+    a = np.array([[1.5, 0.2], [-0.1, 1.2]], np.float32)
+    b = np.array([0.3, 0.7], np.float32)
+
+    def make(jax, jnp):
+        f = solver(jax, jnp, has_aux)
+
+        def loss(a, b):
+            out = f(a, b)
+            return jnp.sum(jnp.sin(out[0] if has_aux else out))
+
+        return lambda a, b: (
+            f(a, b),
+            jax.grad(loss, (0, 1))(a, b),
+            jax.jit(jax.grad(loss))(a, b),
+            jax.jvp(loss, (a, b), (a, b)),
+            jax.vmap(jax.grad(loss, 1), (None, 0))(a, jnp.stack([b, 2 * b])),
+        )
+
+    same(make, a, b, rtol=1e-4)
+
+
+@pytest.mark.parametrize("has_aux", [False, True])
+def test_custom_root(has_aux):
+    def make(jax, jnp):
+        def cube_root(a):
+            def solve(f, x):
+                for _ in range(30):
+                    x = x - f(x) / (3 * x * x)
+                return (x, {"residual": f(x)}) if has_aux else x
+
+            return jax.lax.custom_root(
+                lambda x: x**3 - a, jnp.float32(1.0), solve, lambda g, y: y / g(jnp.float32(1.0)), has_aux=has_aux
+            )
+
+        def value(a):
+            out = cube_root(a)
+            return out[0] if has_aux else out
+
+        return lambda a: (
+            value(a),
+            jax.grad(value)(a),
+            jax.jit(jax.grad(value))(a),
+            jax.vmap(jax.grad(value))(X[0] + 2),
+        )
+
+    same(make, np.float32(5.0))
+
+
+# ---- checkpoint ------------------------------------------------------------------------------------------------------
+
+
+def test_names_print_and_differentiate():
+    def make(jax, jnp):
+        name = __import__(f"{jax.__name__}.ad_checkpoint", fromlist=["x"]).checkpoint_name
+        return str(jax.make_jaxpr(lambda x: name(x, "a"))(1.0)), jax.grad(lambda x: jnp.sin(name({"x": x}, "b")["x"]))(
+            0.5
+        )
+
+    wanted, got = (make(*both) for both in BOTH)
+    assert got[0] == wanted[0]
+    np.testing.assert_allclose(got[1], wanted[1], rtol=1e-6)
+
+
+def residuals_of(jax, jnp, policy):
+    """How many sines the backward pass of a chain of three computes again."""
+    name = __import__(f"{jax.__name__}.ad_checkpoint", fromlist=["x"]).checkpoint_name
+
+    def f(x):
+        y = name(jnp.sin(x), "y")
+        z = name(jnp.sin(y), "z")
+        return jnp.sum(jnp.sin(z))
+
+    return str(jax.make_jaxpr(jax.grad(jax.checkpoint(f, policy=policy)))(X)).count("= sin ")
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        lambda p: p.save_only_these_names("y"),
+        lambda p: p.save_only_these_names("y", "z"),
+        lambda p: p.save_any_names_but_these("y"),
+        lambda p: p.save_any_names_but_these("y", "z"),
+        lambda p: p.save_from_both_policies(p.save_only_these_names("y"), p.save_only_these_names("z")),
+        lambda p: p.nothing_saveable,
+        lambda p: p.everything_saveable,
+        lambda p: None,
+    ],
+)
+def test_policies_by_name(policy):
+    wanted, got = (residuals_of(jax, jnp, policy(jax.checkpoint_policies)) for jax, jnp in BOTH)
+    assert got == wanted
+    for jit in (lambda f: f, ferrax.jit):
+        f = ferrax.checkpoint(
+            lambda x: ferrax_numpy.sum(ferrax_numpy.sin(ferrax_numpy.sin(x))), policy=policy(ferrax.checkpoint_policies)
+        )
+        np.testing.assert_allclose(jit(ferrax.grad(f))(X), np.cos(np.sin(X)) * np.cos(X), rtol=1e-5)
+
+
+def test_policies_that_move_memory():
+    p = ferrax.checkpoint_policies
+    moved = p.save_and_offload_only_these_names(
+        names_which_can_be_saved=["y"],
+        names_which_can_be_offloaded=["z"],
+        offload_src="device",
+        offload_dst="pinned_host",
+    )
+    assert residuals_of(ferrax, ferrax_numpy, moved) == residuals_of(
+        ferrax, ferrax_numpy, p.save_only_these_names("y", "z")
+    )
+    assert p.offload_dot_with_no_batch_dims("device", "pinned_host") is p.dots_with_no_batch_dims_saveable
+
+
+def test_static_arguments_of_checkpoint():
+    def make(jax, jnp):
+        def f(x, times, *, power=1, flag=False):
+            assert isinstance(times, int) and isinstance(power, int) and flag in (True, False)
+            for _ in range(times):
+                x = jnp.sin(x) ** power
+            return jnp.sum(x)
+
+        by_number = jax.checkpoint(f, static_argnums=(1,), static_argnames=("power", "flag"))
+        by_name = jax.checkpoint(f, static_argnames=["times", "power", "flag"])
+        return by_number, by_name
+
+    # JAX 0.10.2 traces the parameters that keep their defaults when names are given, so only numbers are compared.
+    by_number, by_name = make(ferrax, ferrax_numpy)
+    plain = ferrax.checkpoint(lambda x, n: ferrax_numpy.sum(ferrax_numpy.sin(x) ** n), static_argnums=1)
+    wanted = reference.grad(
+        reference.checkpoint(lambda x, n: reference_numpy.sum(reference_numpy.sin(x) ** n), static_argnums=1)
+    )
+    np.testing.assert_allclose(ferrax.grad(plain)(X, 2), wanted(X, 2), rtol=1e-6)
+    np.testing.assert_allclose(ferrax.grad(by_number)(X, 1, power=2), wanted(X, 2), rtol=1e-6)
+    np.testing.assert_allclose(ferrax.grad(by_name)(X, 1, power=2, flag=True), wanted(X, 2), rtol=1e-6)
+    jitted = ferrax.jit(ferrax.grad(lambda x: by_name(x, times=1, power=3)))
+    np.testing.assert_allclose(jitted(X), wanted(X, 3), rtol=1e-6)
+
+
+# ---- trees as vectors, derivative checks -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"a": X, "b": (np.int32(3), X[0])},
+        [X.astype(np.float16), X],
+        {"c": X + 1j, "d": X},
+        2.5,
+        [],
+        [np.arange(3), np.arange(4)],
+    ],
+)
+def test_ravel_pytree(tree):
+    (want, want_back), (got, got_back) = (
+        __import__(f"{jax.__name__}.flatten_util", fromlist=["x"]).ravel_pytree(tree) for jax, _ in BOTH
+    )
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+    a, b = got_back(got), want_back(want)
+    reference.tree.map(lambda x, y: (np.testing.assert_array_equal(x, y), x.dtype == y.dtype), a, b)
+    with pytest.raises(ValueError, match="shape"):
+        if not got.size:
+            raise ValueError("shape")
+        got_back(got[:-1])
+
+
+def test_ravel_pytree_differentiates():
+    def make(jax, jnp):
+        ravel = __import__(f"{jax.__name__}.flatten_util", fromlist=["x"]).ravel_pytree
+        flat, back = ravel({"a": X, "b": X[0]})
+        return lambda v: (jax.grad(lambda v: jnp.sum(jnp.sin(back(v)["a"])))(v), jax.jit(back)(v)["b"])
+
+    same(make, np.arange(8, dtype=np.float32))
+
+
+def test_derivative_checks():
+    from ferrax.test_util import check_grads, check_jvp, check_vjp
+
+    def f(x, tree):
+        return ferrax_numpy.sin(x) * tree["y"], {"n": ferrax_numpy.sum(x * x)}
+
+    for modes in ("fwd", "rev", ("fwd", "rev")):
+        check_grads(f, (X, {"y": X}), order=2, modes=modes, eps=1e-2, atol=2e-2, rtol=2e-2)
+    check_grads(lambda x: ferrax_numpy.real(x * x), (X + 1j * X,), order=1, eps=1e-2, atol=2e-2, rtol=2e-2)
+    check_grads(lambda x, n: x * n, (X, 3), order=1, eps=1e-2, atol=2e-2, rtol=2e-2)
+
+    @ferrax.custom_jvp
+    def wrong(x):
+        return x * x
+
+    wrong.defjvp(lambda p, t: (wrong(p[0]), 3 * p[0] * t[0]))
+    for check in (
+        lambda: check_grads(wrong, (X,), order=1, modes=["fwd"], eps=1e-2),
+        lambda: check_grads(wrong, (X,), order=1, modes=["rev"], eps=1e-2),
+        lambda: check_jvp(wrong, functools.partial(ferrax.jvp, wrong), (X,), eps=1e-2),
+        lambda: check_vjp(wrong, functools.partial(ferrax.vjp, wrong), (X,), eps=1e-2),
+    ):
+        with pytest.raises(AssertionError):
+            check()
+    with pytest.raises(ValueError, match="modes"):
+        check_grads(wrong, (X,), order=1, modes=["sideways"])
+
+
+# ---- debug, platforms ------------------------------------------------------------------------------------------------
+
+
+def test_debug_forms(caplog):
+    seen = []
+
+    def f(x):
+        ferrax.debug.callback(ordered=True)(lambda v, ordered: seen.append((int(v), ordered)), x, ordered=7)
+        ferrax.debug.print(ordered=True)("{} {ordered}", x, ordered=x + 1)
+        ferrax.debug.log("logged {}", x)
+        return x
+
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text), caplog.at_level(logging.INFO, logger="ferrax.debug"):
+        ferrax.jit(f)(3)
+        ferrax.effects_barrier()
+    assert seen == [(3, 7)]
+    assert text.getvalue() == "3 4\n"
+    assert [r.getMessage() for r in caplog.records] == ["logged 3"]
+    with pytest.raises(TypeError):
+        ferrax.debug.callback(None, 3)
+
+
+def test_platform_dependent():
+    def make(jax, jnp):
+        def f(x):
+            return jax.lax.platform_dependent(x, cpu=jnp.sin, cuda=jnp.cos, default=jnp.tan)
+
+        return lambda x: (f(x), jax.jit(f)(x), jax.vmap(jax.grad(lambda x: f(x).sum()))(x))
+
+    same(make, X)
+    for jax, jnp in BOTH:
+        with pytest.raises(NotImplementedError):
+            jax.lax.platform_dependent(X, cuda=jnp.sin)
+    with pytest.raises(TypeError, match="one type"):
+        ferrax.lax.platform_dependent(X, cpu=ferrax_numpy.sin, default=lambda x: x.sum())
+
+
+def test_other_functions_of_lax():
+    for jax, jnp in BOTH:
+        tangent = jax.lax.composite(lambda x, scale: scale * jnp.sin(x) / jnp.cos(x), name="my.tangent")
+        np.testing.assert_allclose(tangent(X, scale=2.0), 2 * np.tan(X), rtol=1e-5)
+        assert "my.tangent" in str(jax.make_jaxpr(lambda x, tangent=tangent: tangent(x, scale=2.0))(X))
+        assert jax.lax.stage(2).dtype == np.int32
+        drawn = np.asarray(jax.lax.rng_uniform(np.float32(2), np.float32(3), (50,)))
+        assert drawn.dtype == np.float32
+        assert (drawn >= 2).all() and (drawn < 3).all()
+        assert len(set(drawn.tolist())) > 40
