@@ -101,7 +101,6 @@ _install()
 
 _SUBMODULES = frozenset(
     [
-    [
         "ad_checkpoint",
         "custom_batching",
         "custom_derivatives",
@@ -110,17 +109,13 @@ _SUBMODULES = frozenset(
         "dtypes",
         "experimental",
         "flatten_util",
-    ]
         "lax",
         "nn",
         "numpy",
         "ops",
         "random",
         "stages",
-<<<<<<< HEAD
-=======
         "test_util",
->>>>>>> 68545c2 (Batching rules of users' own, checkpoint names and policies, NaNs blamed inside loops, traced indices checked, constants of inner programs shared)
         "typing",
     ]
 )

@@ -41,6 +41,9 @@ def callback(
       partitioned: accepted for compatibility.
       **kwargs: keyword arguments, likewise.
 
+    Returns:
+      `None`; without `callback`, a function `(callback, *args, **kwargs)`.
+
     >>> import ferrax as jax
     >>> seen = []
     >>> jax.jit(lambda x: jax.debug.callback(lambda v: seen.append(int(v)), x))(3)
@@ -104,6 +107,9 @@ def print(
       skip_format_check: whether to leave out the check of `fmt` against the arguments.
       _use_logging: whether to log the text instead, as `log` does.
       **kwargs: values for the named fields.
+
+    Returns:
+      `None`; without `fmt`, a function `(fmt, *args, **kwargs)`.
 
     Raises:
       ValueError: an argument is not used by `fmt`.

@@ -71,8 +71,8 @@ def _assert_close(got: Any, wanted: Any, atol: float | None, rtol: float | None,
     for a, b in zip(got_leaves, wanted_leaves, strict=True):
         if np.asarray(a).dtype.kind == "V" and np.asarray(a).dtype.names == ("float0",):
             continue
-        limits = {"atol": _tolerance([a], atol), "rtol": _tolerance([a], rtol)}
-        np.testing.assert_allclose(_wide(a), _wide(b), **limits, err_msg=message)
+        absolute, relative = _tolerance([a], atol), _tolerance([a], rtol)
+        np.testing.assert_allclose(_wide(a), _wide(b), rtol=relative, atol=absolute, err_msg=message)
 
 
 def check_jvp(
@@ -157,9 +157,10 @@ def check_vjp(
     cotangent = tree_util.tree_map(functools.partial(_random_like, rng), value)
     pulled = pullback(cotangent)
     leaves = [x for x in tree_util.tree_leaves((value, args)) if np.asarray(x).dtype.kind in "fcV"]
-    limits = {"atol": _tolerance(leaves, atol), "rtol": _tolerance(leaves, rtol)}
+    absolute, relative = _tolerance(leaves, atol), _tolerance(leaves, rtol)
     message = f"{prefix}VJP cotangent projected"
-    np.testing.assert_allclose(_inner(tangents, pulled), _inner(tangent, cotangent), **limits, err_msg=message)
+    got, wanted = _inner(tangents, pulled), _inner(tangent, cotangent)
+    np.testing.assert_allclose(got, wanted, rtol=relative, atol=absolute, err_msg=message)
 
 
 def check_grads(

@@ -7,17 +7,18 @@ import io
 import logging
 
 import jax as reference
-import jax.ad_checkpoint
-import jax.custom_batching
-import jax.flatten_util
+import jax.ad_checkpoint as _names
+import jax.custom_batching as _batching
+import jax.flatten_util as _flatten
 import jax.numpy as reference_numpy
-import jax.test_util
 import numpy as np
 import pytest
 
 import ferrax
 import ferrax.numpy as ferrax_numpy
 
+# Importing a submodule makes it an attribute of `jax`.
+assert all([_names, _batching, _flatten])
 BOTH = [(reference, reference_numpy), (ferrax, ferrax_numpy)]
 X = np.linspace(0.2, 1.4, 6, dtype=np.float32).reshape(3, 2)
 
@@ -90,7 +91,7 @@ def test_custom_vmap_in_reverse():
 
 
 def test_custom_vmap_errors():
-    for jax, jnp in BOTH:
+    for jax, _ in BOTH:
         plain = jax.custom_batching.custom_vmap(lambda x: x)
         with pytest.raises(AttributeError):
             jax.vmap(plain)(X)

@@ -233,7 +233,7 @@ fn constants(graph: &ferrax_loops::Graph, out: &mut Vec<usize>) {
 #[test]
 fn constants_of_programs_in_programs_are_not_copied() {
     setup();
-    let table = vector(&[0.5; 4096]);
+    let table = vector(&vec![0.5; 4096]);
     let before = ferrax_base::buffer::stats();
     let inner = program(&[f64s(&[4096])], |a| Ok(vec![mul(&a[0], &table)?]));
     let outer = program(&[f64s(&[4096])], |a| {
@@ -248,7 +248,7 @@ fn constants_of_programs_in_programs_are_not_copied() {
                 unroll: 1,
                 linear_carry: false,
             },
-            &[called.clone()],
+            std::slice::from_ref(&called),
         )?
         .remove(0);
         let index = Value::int(DType::I32, 0);

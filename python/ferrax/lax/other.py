@@ -114,9 +114,8 @@ def stage(x: Any, /) -> Any:
     >>> print(lax.stage(3))
     3
     """
-    from ferrax.lax import optimization_barrier
-
     import ferrax.numpy as jnp
+    from ferrax.lax import optimization_barrier
 
     return optimization_barrier(jnp.asarray(x))
 
