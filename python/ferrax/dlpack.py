@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ferrax import _ferrax
+from ferrax._boundary import expose as _expose
 from ferrax.numpy import from_dlpack as _from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
@@ -37,8 +38,14 @@ def is_supported_dtype(dtype: Any) -> bool:
     Args:
       dtype: anything that names a dtype.
 
+    Returns:
+      A bool.
+
     >>> import ferrax
     >>> ferrax.dlpack.is_supported_dtype("bfloat16"), ferrax.dlpack.is_supported_dtype("int4")
     (True, False)
     """
     return bool(_ferrax.has_dlpack_type(dtype))
+
+
+_expose(globals())
