@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from ferrax import _ferrax
+from ferrax._planned import PLANNED, MissingName
 
 __all__ = ["expose", "missing", "shielded"]
 
@@ -83,4 +84,7 @@ def missing(module: types.ModuleType, name: str) -> AttributeError:
     >>> str(missing(ferrax, "vmapp"))
     "module 'ferrax' has no attribute 'vmapp'"
     """
+    if name in PLANNED.get(module.__name__, ()):
+        whole = f"{module.__name__}.{name}"
+        return MissingName(f"{whole} is part of JAX's interface, and is not implemented in ferrax yet")
     return AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module)

@@ -2,13 +2,13 @@
 //!
 //! Read next: `ferrax-ops/src/indexing`, where an index is resolved and applied.
 
-use crate::array::PyArray;
+use crate::array::{PyArray, wrap_array};
 use crate::errors::IntoPyResult;
 use crate::lax::args::{fill, mode};
 use crate::numpy_interop;
 use crate::value::{PyValue, to_py, value_of};
 use ferrax_ir::Value;
-use ferrax_ops::indexing::{Index, Indices, ReadOptions, Update, UpdateOptions, get, safe_to_cast, update};
+use ferrax_ops::indexing::{Index, Indices, ReadOptions, Update, UpdateOptions, get, row, safe_to_cast, update};
 use pyo3::exceptions::{PyFutureWarning, PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
@@ -210,7 +210,11 @@ fn static_bound(s: &Bound<'_, PySlice>, object: &Bound<'_, PyAny>, at: usize) ->
 pub fn getitem<'py>(x: &Bound<'py, PyArray>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let value = &x.get().value;
     if let Some(i) = exact_int(index) {
-        let parts = [Index::Int(i?)];
+        let i = i?;
+        if let Some(row) = row(value, i).py()? {
+            return wrap_array(x.py(), row);
+        }
+        let parts = [Index::Int(i)];
         return to_py(x.py(), get(value, &parts, ReadOptions::default()).py()?);
     }
     to_py(x.py(), get(value, &parse(index)?, ReadOptions::default()).py()?)

@@ -2,8 +2,25 @@
 
 use super::Part;
 use ferrax_base::{Aval, Buffer, Result, Shape};
-use ferrax_ir::Array;
+use ferrax_ir::trace::is_eager;
+use ferrax_ir::{Array, Value};
 use smallvec::{SmallVec, smallvec};
+
+/// `x[i]` of a concrete array outside of every trace; `None` where that is not so, or `i` is out of bounds.
+#[inline]
+pub fn row(x: &Value, i: i64) -> Result<Option<Array>> {
+    let Value::Array(a) = x else { return Ok(None) };
+    let aval = a.aval();
+    let Some((&n, rest)) = aval.shape.split_first() else { return Ok(None) };
+    let i = if i < 0 { i + n as i64 } else { i };
+    if !(0..n as i64).contains(&i) || !is_eager() {
+        return Ok(None);
+    }
+    let bytes = ferrax_base::shape::size(rest) * aval.dtype.size();
+    let buffer = Buffer::from_bytes(&a.pin()?.bytes()[i as usize * bytes..][..bytes])?;
+    let out = Aval { shape: Shape::from_slice(rest), dtype: aval.dtype, weak: aval.weak };
+    Ok(Some(Array::placed(out, buffer, a.device(), a.committed())))
+}
 
 /// A regular region of an array: byte offset of its first element, and size and byte step of each axis.
 pub(super) struct Region {

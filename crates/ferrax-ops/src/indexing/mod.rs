@@ -11,6 +11,7 @@ mod plan;
 mod read;
 mod update;
 
+pub use direct::row;
 pub use read::{ReadOptions, get, index};
 pub use update::{Update, UpdateOptions, safe_to_cast, update};
 
