@@ -16,11 +16,10 @@ PLANNED: dict[str, frozenset[str]] = {
     "ferrax.lax": frozenset(
         [
             "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "FftType", "RaggedDotDimensionNumbers",
-            "RandomAlgorithm", "after_all", "betainc", "composite", "conv", "conv_dimension_numbers",
+            "RandomAlgorithm", "betainc", "conv", "conv_dimension_numbers",
             "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_patches", "conv_transpose",
             "conv_with_general_padding", "fft", "igamma_grad_a", "linalg", "precv", "psend", "ragged_all_to_all",
-            "ragged_dot", "ragged_dot_general", "random_gamma_grad", "rng_bit_generator", "rng_uniform", "scaled_dot",
-            "stage", "with_sharding_constraint",
+            "ragged_dot", "ragged_dot_general", "random_gamma_grad", "rng_bit_generator", "scaled_dot",
         ]
     ),
     "ferrax.numpy": frozenset(["fft"]),
