@@ -6,7 +6,7 @@
 //! Read next: `math` for the functions, `group.rs` for how kernels are run block by block.
 
 use crate::convert;
-use crate::kernel::{Kernel, by_size, map1, map1_imm, map2, map3, plain1, plain2, variants};
+use crate::kernel::{Kernel, by_size, map1, map1_imm, map2, map3, plain1, plain2};
 use crate::math::complex::Complex;
 use crate::math::{complex, double, single, special};
 use ferrax_base::{Buffer, DType, Result, bail};
@@ -228,57 +228,59 @@ fn narrow_shift(op: BinaryOp, x: DType, plan: &mut Plan) {
     };
 }
 
+/// Kernels (or the machine's handlers, by the macros given) of a float type's functions of one operand.
 macro_rules! float_unary {
-    ($name:ident, $T:ident, $m:ident) => {
-        fn $name(op: UnaryOp) -> Option<Kernel> {
+    ($name:ident: $Out:ty, $T:ident, $m:ident, $map:ident, $plain:ident, $sin:expr, $cos:expr) => {
+        fn $name(op: UnaryOp) -> Option<$Out> {
             use UnaryOp::*;
             Some(match op {
-                Neg => map1!(x: $T => $T, -x),
-                Sign => map1!(x: $T => $T, if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x }),
-                Abs => map1!(x: $T => $T, x.abs()),
-                Floor => map1!(x: $T => $T, x.floor()),
-                Ceil => map1!(x: $T => $T, x.ceil()),
-                RoundAway => map1!(x: $T => $T, $m::round_away(x)),
-                RoundEven => map1!(x: $T => $T, x.round_ties_even()),
-                IsFinite => map1!(x: $T => u8, u8::from(x.is_finite())),
-                Exp => map1!(x: $T => $T, $m::exp::<F>(x)),
-                Exp2 => map1!(x: $T => $T, $m::exp2::<F>(x)),
-                Expm1 => map1!(x: $T => $T, $m::expm1::<F>(x)),
-                Log => map1!(x: $T => $T, $m::log::<F>(x)),
-                Log1p => map1!(x: $T => $T, $m::log1p::<F>(x)),
-                Sqrt => map1!(x: $T => $T, x.sqrt()),
-                Rsqrt => map1!(x: $T => $T, 1.0 / x.sqrt()),
-                Cbrt => plain1!(x: $T => $T, $m::cbrt(x)),
-                Sin => $m::sin_kernel(),
-                Cos => $m::cos_kernel(),
-                Tan => plain1!(x: $T => $T, $m::tan(x)),
-                Asin => plain1!(x: $T => $T, $m::asin(x)),
-                Acos => plain1!(x: $T => $T, $m::acos(x)),
-                Atan => plain1!(x: $T => $T, $m::atan(x)),
-                Sinh => plain1!(x: $T => $T, $m::sinh(x)),
-                Cosh => plain1!(x: $T => $T, $m::cosh(x)),
-                Tanh => map1!(x: $T => $T, $m::tanh::<F>(x)),
-                Asinh => plain1!(x: $T => $T, $m::asinh(x)),
-                Acosh => plain1!(x: $T => $T, $m::acosh(x)),
-                Atanh => plain1!(x: $T => $T, $m::atanh(x)),
-                Logistic => map1!(x: $T => $T, 1.0 / (1.0 + $m::exp::<F>(-x))),
-                Erf => map1!(x: $T => $T, $m::erf::<F>(x)),
-                Erfc => plain1!(x: $T => $T, $m::erfc(x)),
-                ErfInv => map1!(x: $T => $T, $m::erf_inv::<F>(x)),
-                Lgamma => plain1!(x: $T => $T, special::lgamma(f64::from(x)) as $T),
-                Digamma => plain1!(x: $T => $T, special::digamma(f64::from(x)) as $T),
-                BesselI0e => plain1!(x: $T => $T, special::bessel_i0e(f64::from(x)) as $T),
-                BesselI1e => plain1!(x: $T => $T, special::bessel_i1e(f64::from(x)) as $T),
-                Real => map1!(x: $T => $T, x),
-                Imag => map1!(x: $T => $T, 0.0 * x),
-                Conj => map1!(x: $T => $T, x),
+                Neg => $map!(x: $T => $T, -x),
+                Sign => $map!(x: $T => $T, if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x }),
+                Abs => $map!(x: $T => $T, x.abs()),
+                Floor => $map!(x: $T => $T, x.floor()),
+                Ceil => $map!(x: $T => $T, x.ceil()),
+                RoundAway => $map!(x: $T => $T, $m::round_away(x)),
+                RoundEven => $map!(x: $T => $T, x.round_ties_even()),
+                IsFinite => $map!(x: $T => u8, u8::from(x.is_finite())),
+                Exp => $map!(x: $T => $T, $m::exp::<F>(x)),
+                Exp2 => $map!(x: $T => $T, $m::exp2::<F>(x)),
+                Expm1 => $map!(x: $T => $T, $m::expm1::<F>(x)),
+                Log => $map!(x: $T => $T, $m::log::<F>(x)),
+                Log1p => $map!(x: $T => $T, $m::log1p::<F>(x)),
+                Sqrt => $map!(x: $T => $T, x.sqrt()),
+                Rsqrt => $map!(x: $T => $T, 1.0 / x.sqrt()),
+                Cbrt => $plain!(x: $T => $T, $m::cbrt(x)),
+                Sin => $sin,
+                Cos => $cos,
+                Tan => $plain!(x: $T => $T, $m::tan(x)),
+                Asin => $plain!(x: $T => $T, $m::asin(x)),
+                Acos => $plain!(x: $T => $T, $m::acos(x)),
+                Atan => $plain!(x: $T => $T, $m::atan(x)),
+                Sinh => $plain!(x: $T => $T, $m::sinh(x)),
+                Cosh => $plain!(x: $T => $T, $m::cosh(x)),
+                Tanh => $map!(x: $T => $T, $m::tanh::<F>(x)),
+                Asinh => $plain!(x: $T => $T, $m::asinh(x)),
+                Acosh => $plain!(x: $T => $T, $m::acosh(x)),
+                Atanh => $plain!(x: $T => $T, $m::atanh(x)),
+                Logistic => $map!(x: $T => $T, 1.0 / (1.0 + $m::exp::<F>(-x))),
+                Erf => $map!(x: $T => $T, $m::erf::<F>(x)),
+                Erfc => $plain!(x: $T => $T, $m::erfc(x)),
+                ErfInv => $map!(x: $T => $T, $m::erf_inv::<F>(x)),
+                Lgamma => $plain!(x: $T => $T, special::lgamma(f64::from(x)) as $T),
+                Digamma => $plain!(x: $T => $T, special::digamma(f64::from(x)) as $T),
+                BesselI0e => $plain!(x: $T => $T, special::bessel_i0e(f64::from(x)) as $T),
+                BesselI1e => $plain!(x: $T => $T, special::bessel_i1e(f64::from(x)) as $T),
+                Real => $map!(x: $T => $T, x),
+                Imag => $map!(x: $T => $T, 0.0 * x),
+                Conj => $map!(x: $T => $T, x),
                 Not | PopulationCount | CountLeadingZeros => return None,
             })
         }
     };
 }
-float_unary!(unary_f32, f32, single);
-float_unary!(unary_f64, f64, double);
+pub(crate) use float_unary;
+float_unary!(unary_f32: Kernel, f32, single, map1, plain1, single::sin_kernel(), single::cos_kernel());
+float_unary!(unary_f64: Kernel, f64, double, map1, plain1, double::sin_kernel(), double::cos_kernel());
 
 macro_rules! complex_unary {
     ($name:ident, $T:ident) => {
@@ -322,58 +324,70 @@ macro_rules! complex_unary {
 complex_unary!(unary_c64, f32);
 complex_unary!(unary_c128, f64);
 
+/// As `float_unary`, for an integer type.
 macro_rules! integer_unary {
-    ($name:ident, $T:ident, $abs:expr, $sign:expr) => {
-        fn $name(op: UnaryOp) -> Option<Kernel> {
+    ($name:ident: $Out:ty, $T:ident, $map:ident, $abs:expr, $sign:expr) => {
+        fn $name(op: UnaryOp) -> Option<$Out> {
             use UnaryOp::*;
             Some(match op {
-                Neg => map1!(x: $T => $T, x.wrapping_neg()),
-                Sign => map1!(x: $T => $T, $sign(x)),
-                Abs => map1!(x: $T => $T, $abs(x)),
-                Not => map1!(x: $T => $T, !x),
-                PopulationCount => map1!(x: $T => $T, x.count_ones() as $T),
-                CountLeadingZeros => map1!(x: $T => $T, x.leading_zeros() as $T),
+                Neg => $map!(x: $T => $T, x.wrapping_neg()),
+                Sign => $map!(x: $T => $T, $sign(x)),
+                Abs => $map!(x: $T => $T, $abs(x)),
+                Not => $map!(x: $T => $T, !x),
+                PopulationCount => $map!(x: $T => $T, x.count_ones() as $T),
+                CountLeadingZeros => $map!(x: $T => $T, x.leading_zeros() as $T),
                 _ => return None,
             })
         }
     };
 }
-integer_unary!(unary_i8, i8, i8::wrapping_abs, i8::signum);
-integer_unary!(unary_i16, i16, i16::wrapping_abs, i16::signum);
-integer_unary!(unary_i32, i32, i32::wrapping_abs, i32::signum);
-integer_unary!(unary_i64, i64, i64::wrapping_abs, i64::signum);
-integer_unary!(unary_u8, u8, std::convert::identity, |x| u8::from(x != 0));
-integer_unary!(unary_u16, u16, std::convert::identity, |x| u16::from(x != 0));
-integer_unary!(unary_u32, u32, std::convert::identity, |x| u32::from(x != 0));
-integer_unary!(unary_u64, u64, std::convert::identity, |x| u64::from(x != 0));
+pub(crate) use integer_unary;
+integer_unary!(unary_i8: Kernel, i8, map1, i8::wrapping_abs, i8::signum);
+integer_unary!(unary_i16: Kernel, i16, map1, i16::wrapping_abs, i16::signum);
+integer_unary!(unary_i32: Kernel, i32, map1, i32::wrapping_abs, i32::signum);
+integer_unary!(unary_i64: Kernel, i64, map1, i64::wrapping_abs, i64::signum);
+integer_unary!(unary_u8: Kernel, u8, map1, std::convert::identity, |x| u8::from(x != 0));
+integer_unary!(unary_u16: Kernel, u16, map1, std::convert::identity, |x| u16::from(x != 0));
+integer_unary!(unary_u32: Kernel, u32, map1, std::convert::identity, |x| u32::from(x != 0));
+integer_unary!(unary_u64: Kernel, u64, map1, std::convert::identity, |x| u64::from(x != 0));
 
+/// As `float_unary`, for functions of two operands.
 macro_rules! float_binary {
-    ($name:ident, $T:ident, $m:ident) => {
-        fn $name(op: BinaryOp) -> Option<Kernel> {
-            use BinaryOp::*;
+    ($name:ident: $Out:ty, $T:ident, $m:ident, $map:ident, $plain:ident, $complex:expr) => {
+        fn $name(op: BinaryOp) -> Option<$Out> {
+            use BinaryOp::{Complex as Pair, *};
             Some(match op {
-                Add => map2!(x, y: $T => $T, x + y),
-                Sub => map2!(x, y: $T => $T, x - y),
-                Mul => map2!(x, y: $T => $T, x * y),
-                Div => map2!(x, y: $T => $T, x / y),
-                Rem => plain2!(x, y: $T => $T, x % y),
-                Pow => plain2!(x, y: $T => $T, $m::pow(x, y)),
-                Max => map2!(x, y: $T => $T, $m::max(x, y)),
-                Min => map2!(x, y: $T => $T, $m::min(x, y)),
-                Atan2 => plain2!(x, y: $T => $T, $m::atan2(x, y)),
-                Nextafter => plain2!(x, y: $T => $T, $m::nextafter(x, y)),
-                Complex => map2!(x, y: $T => crate::math::complex::Complex<$T>, crate::math::complex::Complex::new(x, y)),
-                Igamma => plain2!(x, y: $T => $T, special::igamma(f64::from(x), f64::from(y)) as $T),
-                Igammac => plain2!(x, y: $T => $T, special::igammac(f64::from(x), f64::from(y)) as $T),
-                Zeta => plain2!(x, y: $T => $T, special::zeta(f64::from(x), f64::from(y)) as $T),
-                Polygamma => plain2!(x, y: $T => $T, special::polygamma(f64::from(x), f64::from(y)) as $T),
+                Add => $map!(x, y: $T => $T, x + y),
+                Sub => $map!(x, y: $T => $T, x - y),
+                Mul => $map!(x, y: $T => $T, x * y),
+                Div => $map!(x, y: $T => $T, x / y),
+                Rem => $plain!(x, y: $T => $T, x % y),
+                Pow => $plain!(x, y: $T => $T, $m::pow(x, y)),
+                Max => $map!(x, y: $T => $T, $m::max(x, y)),
+                Min => $map!(x, y: $T => $T, $m::min(x, y)),
+                Atan2 => $plain!(x, y: $T => $T, $m::atan2(x, y)),
+                Nextafter => $plain!(x, y: $T => $T, $m::nextafter(x, y)),
+                Pair => return $complex,
+                Igamma => $plain!(x, y: $T => $T, special::igamma(f64::from(x), f64::from(y)) as $T),
+                Igammac => $plain!(x, y: $T => $T, special::igammac(f64::from(x), f64::from(y)) as $T),
+                Zeta => $plain!(x, y: $T => $T, special::zeta(f64::from(x), f64::from(y)) as $T),
+                Polygamma => $plain!(x, y: $T => $T, special::polygamma(f64::from(x), f64::from(y)) as $T),
                 _ => return None,
             })
         }
     };
 }
-float_binary!(binary_f32, f32, single);
-float_binary!(binary_f64, f64, double);
+pub(crate) use float_binary;
+float_binary!(binary_f32: Kernel, f32, single, map2, plain2, Some(complex_f32()));
+float_binary!(binary_f64: Kernel, f64, double, map2, plain2, Some(complex_f64()));
+
+fn complex_f32() -> Kernel {
+    map2!(x, y: f32 => Complex<f32>, Complex::new(x, y))
+}
+
+fn complex_f64() -> Kernel {
+    map2!(x, y: f64 => Complex<f64>, Complex::new(x, y))
+}
 
 macro_rules! complex_binary {
     ($name:ident, $T:ident) => {
@@ -410,18 +424,21 @@ macro_rules! wrapping_pow {
     }};
 }
 
+pub(crate) use wrapping_pow;
+
+/// As `float_binary`, for an integer type; `$U` and `$S` are its unsigned and signed kin.
 macro_rules! integer_binary {
-    ($name:ident, $T:ident, $U:ident, $S:ident) => {
-        fn $name(op: BinaryOp) -> Option<Kernel> {
+    ($name:ident: $Out:ty, $T:ident, $U:ident, $S:ident, $map:ident, $plain:ident) => {
+        fn $name(op: BinaryOp) -> Option<$Out> {
             use BinaryOp::*;
             const BITS: $U = $T::BITS as $U;
             Some(match op {
-                Add => map2!(x, y: $T => $T, x.wrapping_add(y)),
-                Sub => map2!(x, y: $T => $T, x.wrapping_sub(y)),
-                Mul => map2!(x, y: $T => $T, x.wrapping_mul(y)),
-                Div => plain2!(x, y: $T => $T, if y == 0 { !0 } else { x.wrapping_div(y) }),
-                Rem => plain2!(x, y: $T => $T, if y == 0 { x } else { x.wrapping_rem(y) }),
-                Pow => plain2!(x, y: $T => $T, {
+                Add => $map!(x, y: $T => $T, x.wrapping_add(y)),
+                Sub => $map!(x, y: $T => $T, x.wrapping_sub(y)),
+                Mul => $map!(x, y: $T => $T, x.wrapping_mul(y)),
+                Div => $plain!(x, y: $T => $T, if y == 0 { !0 } else { x.wrapping_div(y) }),
+                Rem => $plain!(x, y: $T => $T, if y == 0 { x } else { x.wrapping_rem(y) }),
+                Pow => $plain!(x, y: $T => $T, {
                     #[allow(unused_comparisons)]
                     let negative = y < 0;
                     if !negative {
@@ -436,47 +453,50 @@ macro_rules! integer_binary {
                         0
                     }
                 }),
-                Max => map2!(x, y: $T => $T, x.max(y)),
-                Min => map2!(x, y: $T => $T, x.min(y)),
-                And => map2!(x, y: $T => $T, x & y),
-                Or => map2!(x, y: $T => $T, x | y),
-                Xor => map2!(x, y: $T => $T, x ^ y),
-                ShiftLeft => map2!(x, y: $T => $T, if (y as $U) < BITS { x.wrapping_shl(y as u32) } else { 0 }),
+                Max => $map!(x, y: $T => $T, x.max(y)),
+                Min => $map!(x, y: $T => $T, x.min(y)),
+                And => $map!(x, y: $T => $T, x & y),
+                Or => $map!(x, y: $T => $T, x | y),
+                Xor => $map!(x, y: $T => $T, x ^ y),
+                ShiftLeft => $map!(x, y: $T => $T, if (y as $U) < BITS { x.wrapping_shl(y as u32) } else { 0 }),
                 ShiftRightArithmetic => {
-                    map2!(x, y: $T => $T, ((x as $S) >> if (y as $U) < BITS { y as $U } else { BITS - 1 }) as $T)
+                    $map!(x, y: $T => $T, ((x as $S) >> if (y as $U) < BITS { y as $U } else { BITS - 1 }) as $T)
                 }
                 ShiftRightLogical => {
-                    map2!(x, y: $T => $T, if (y as $U) < BITS { (x as $U).wrapping_shr(y as u32) as $T } else { 0 })
+                    $map!(x, y: $T => $T, if (y as $U) < BITS { (x as $U).wrapping_shr(y as u32) as $T } else { 0 })
                 }
                 _ => return None,
             })
         }
     };
 }
-integer_binary!(binary_i8, i8, u8, i8);
-integer_binary!(binary_i16, i16, u16, i16);
-integer_binary!(binary_i32, i32, u32, i32);
-integer_binary!(binary_i64, i64, u64, i64);
-integer_binary!(binary_u8, u8, u8, i8);
-integer_binary!(binary_u16, u16, u16, i16);
-integer_binary!(binary_u32, u32, u32, i32);
-integer_binary!(binary_u64, u64, u64, i64);
+pub(crate) use integer_binary;
+integer_binary!(binary_i8: Kernel, i8, u8, i8, map2, plain2);
+integer_binary!(binary_i16: Kernel, i16, u16, i16, map2, plain2);
+integer_binary!(binary_i32: Kernel, i32, u32, i32, map2, plain2);
+integer_binary!(binary_i64: Kernel, i64, u64, i64, map2, plain2);
+integer_binary!(binary_u8: Kernel, u8, u8, i8, map2, plain2);
+integer_binary!(binary_u16: Kernel, u16, u16, i16, map2, plain2);
+integer_binary!(binary_u32: Kernel, u32, u32, i32, map2, plain2);
+integer_binary!(binary_u64: Kernel, u64, u64, i64, map2, plain2);
 
+/// Kernels (or handlers, by the macro given) of the comparisons of a type; `$kx` and `$ky` order totally.
 macro_rules! comparisons {
-    ($op:expr, $T:ty, $x:ident, $y:ident, $kx:expr, $ky:expr) => {
+    ($map:ident, $op:expr, $T:ty, $x:ident, $y:ident, $kx:expr, $ky:expr) => {
         match $op {
-            CompareOp::Eq => map2!($x, $y: $T => u8, u8::from($x == $y)),
-            CompareOp::Ne => map2!($x, $y: $T => u8, u8::from($x != $y)),
-            CompareOp::Lt => map2!($x, $y: $T => u8, u8::from($x < $y)),
-            CompareOp::Le => map2!($x, $y: $T => u8, u8::from($x <= $y)),
-            CompareOp::Gt => map2!($x, $y: $T => u8, u8::from($x > $y)),
-            CompareOp::Ge => map2!($x, $y: $T => u8, u8::from($x >= $y)),
-            CompareOp::LtTotal => map2!($x, $y: $T => u8, u8::from($kx < $ky)),
-            CompareOp::LeTotal => map2!($x, $y: $T => u8, u8::from($kx <= $ky)),
-            CompareOp::EqTotal => map2!($x, $y: $T => u8, u8::from($kx == $ky)),
+            CompareOp::Eq => $map!($x, $y: $T => u8, u8::from($x == $y)),
+            CompareOp::Ne => $map!($x, $y: $T => u8, u8::from($x != $y)),
+            CompareOp::Lt => $map!($x, $y: $T => u8, u8::from($x < $y)),
+            CompareOp::Le => $map!($x, $y: $T => u8, u8::from($x <= $y)),
+            CompareOp::Gt => $map!($x, $y: $T => u8, u8::from($x > $y)),
+            CompareOp::Ge => $map!($x, $y: $T => u8, u8::from($x >= $y)),
+            CompareOp::LtTotal => $map!($x, $y: $T => u8, u8::from($kx < $ky)),
+            CompareOp::LeTotal => $map!($x, $y: $T => u8, u8::from($kx <= $ky)),
+            CompareOp::EqTotal => $map!($x, $y: $T => u8, u8::from($kx == $ky)),
         }
     };
 }
+pub(crate) use comparisons;
 
 macro_rules! complex_comparisons {
     ($op:expr, $T:ident) => {{
@@ -497,18 +517,18 @@ macro_rules! complex_comparisons {
 pub fn compare(op: CompareOp, x: DType) -> Result<Plan> {
     let c = compute_dtype(x);
     let kernel = match c {
-        DType::F32 => comparisons!(op, f32, a, b, single::total_key(a), single::total_key(b)),
-        DType::F64 => comparisons!(op, f64, a, b, double::total_key(a), double::total_key(b)),
+        DType::F32 => comparisons!(map2, op, f32, a, b, single::total_key(a), single::total_key(b)),
+        DType::F64 => comparisons!(map2, op, f64, a, b, double::total_key(a), double::total_key(b)),
         DType::C64 => complex_comparisons!(op, f32),
         DType::C128 => complex_comparisons!(op, f64),
-        DType::I8 => comparisons!(op, i8, a, b, a, b),
-        DType::I16 => comparisons!(op, i16, a, b, a, b),
-        DType::I32 => comparisons!(op, i32, a, b, a, b),
-        DType::I64 => comparisons!(op, i64, a, b, a, b),
-        DType::U8 | DType::Bool | DType::Float0 => comparisons!(op, u8, a, b, a, b),
-        DType::U16 => comparisons!(op, u16, a, b, a, b),
-        DType::U32 => comparisons!(op, u32, a, b, a, b),
-        _ => comparisons!(op, u64, a, b, a, b),
+        DType::I8 => comparisons!(map2, op, i8, a, b, a, b),
+        DType::I16 => comparisons!(map2, op, i16, a, b, a, b),
+        DType::I32 => comparisons!(map2, op, i32, a, b, a, b),
+        DType::I64 => comparisons!(map2, op, i64, a, b, a, b),
+        DType::U8 | DType::Bool | DType::Float0 => comparisons!(map2, op, u8, a, b, a, b),
+        DType::U16 => comparisons!(map2, op, u16, a, b, a, b),
+        DType::U32 => comparisons!(map2, op, u32, a, b, a, b),
+        _ => comparisons!(map2, op, u64, a, b, a, b),
     };
     Ok(through(kernel, x, c, DType::Bool))
 }
@@ -572,48 +592,42 @@ pub fn clamp(x: DType) -> Result<Plan> {
     Ok(through(kernel, x, c, x))
 }
 
+/// Integer powers of a float type by repeated multiplication.
 macro_rules! float_power {
-    ($T:ident, $n:expr) => {
+    ($T:ident, $n:expr, $map:ident, $imm:ident) => {
         match $n {
-            0 => map1!(_x: $T => $T, 1.0),
-            1 => map1!(x: $T => $T, x),
-            2 => map1!(x: $T => $T, x * x),
-            3 => map1!(x: $T => $T, x * x * x),
-            4 => map1!(x: $T => $T, { let y = x * x; y * y }),
-            -1 => map1!(x: $T => $T, 1.0 / x),
-            -2 => map1!(x: $T => $T, 1.0 / (x * x)),
-            _ => {
-                #[inline(always)]
-                unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, imm: u64) {
-                    // SAFETY: the caller keeps the contract of `Kernel`.
-                    let (x, o) = unsafe {
-                        let x = std::slice::from_raw_parts((*xs).cast::<$T>(), n);
-                        (x, std::slice::from_raw_parts_mut(out.cast::<$T>(), n))
-                    };
-                    let power = imm as i32;
-                    for (o, &x) in o.iter_mut().zip(x) {
-                        let (mut base, mut acc, mut k) = (x, 1.0, power.unsigned_abs());
-                        while k > 0 {
-                            if k & 1 == 1 {
-                                acc *= base;
-                            }
-                            base *= base;
-                            k >>= 1;
-                        }
-                        *o = if power < 0 { 1.0 / acc } else { acc };
+            0 => $map!(_x: $T => $T, 1.0),
+            1 => $map!(x: $T => $T, x),
+            2 => $map!(x: $T => $T, x * x),
+            3 => $map!(x: $T => $T, x * x * x),
+            4 => $map!(x: $T => $T, { let y = x * x; y * y }),
+            -1 => $map!(x: $T => $T, 1.0 / x),
+            -2 => $map!(x: $T => $T, 1.0 / (x * x)),
+            _ => $imm!(imm, x: $T => $T, {
+                let power = imm as i32;
+                let (mut base, mut acc, mut k) = (x, 1.0, power.unsigned_abs());
+                while k > 0 {
+                    if k & 1 == 1 {
+                        acc *= base;
                     }
+                    base *= base;
+                    k >>= 1;
                 }
-                variants!(body)
-            }
+                if power < 0 { 1.0 / acc } else { acc }
+            }),
         }
     };
 }
 
+pub(crate) use float_power;
+
+/// Integer powers of an integer type.
 macro_rules! integer_power {
-    ($T:ident) => {
-        map1_imm!(imm, x: $T => $T, wrapping_pow!($T, x, imm))
+    ($T:ident, $imm:ident) => {
+        $imm!(imm, x: $T => $T, wrapping_pow!($T, x, imm))
     };
 }
+pub(crate) use integer_power;
 
 /// The plan of `x ** n` for a constant integer `n`.
 pub fn integer_pow(n: i32, x: DType) -> Result<Plan> {
@@ -622,18 +636,18 @@ pub fn integer_pow(n: i32, x: DType) -> Result<Plan> {
         bail!(Type, "integer_pow with the negative exponent {n} needs an inexact dtype, not {x}");
     }
     let kernel = match c {
-        DType::F32 => float_power!(f32, n),
-        DType::F64 => float_power!(f64, n),
+        DType::F32 => float_power!(f32, n, map1, map1_imm),
+        DType::F64 => float_power!(f64, n, map1, map1_imm),
         DType::C64 => map1_imm!(imm, x: Complex<f32> => Complex<f32>, complex::powi(x, imm as i32)),
         DType::C128 => map1_imm!(imm, x: Complex<f64> => Complex<f64>, complex::powi(x, imm as i32)),
-        DType::I8 => integer_power!(i8),
-        DType::I16 => integer_power!(i16),
-        DType::I32 => integer_power!(i32),
-        DType::I64 => integer_power!(i64),
-        DType::U8 => integer_power!(u8),
-        DType::U16 => integer_power!(u16),
-        DType::U32 => integer_power!(u32),
-        DType::U64 => integer_power!(u64),
+        DType::I8 => integer_power!(i8, map1_imm),
+        DType::I16 => integer_power!(i16, map1_imm),
+        DType::I32 => integer_power!(i32, map1_imm),
+        DType::I64 => integer_power!(i64, map1_imm),
+        DType::U8 => integer_power!(u8, map1_imm),
+        DType::U16 => integer_power!(u16, map1_imm),
+        DType::U32 => integer_power!(u32, map1_imm),
+        DType::U64 => integer_power!(u64, map1_imm),
         _ => return missing(&Kind::IntegerPow(n), x),
     };
     Ok(Plan { imm: if n < 0 { n as u32 as u64 } else { n as u64 }, ..through(kernel, x, c, x) })

@@ -5,7 +5,7 @@
 
 use crate::control;
 use crate::kernel::{In, Out, by_size};
-use crate::leaf;
+use crate::{leaf, movement};
 use crate::program::{Program, SlotInit, Step};
 use ferrax_base::{Buffer, Result};
 use smallvec::SmallVec;
@@ -83,6 +83,13 @@ impl Frame {
                     let (src, dst) = (self.ptrs[*src as usize], self.ptrs[*dst as usize]);
                     by_size!(*size, T => std::slice::from_raw_parts_mut(dst.cast::<T>(), *n).fill(*src.cast::<T>()));
                 }
+                Step::Rows { src, dst, size, n, inner } => {
+                    movement::repeat_each(*size, self.ptrs[*src as usize], self.ptrs[*dst as usize], n / inner, *inner);
+                }
+                Step::Repeat { src, dst, size, n, len } => {
+                    movement::repeat_all(*size, self.ptrs[*src as usize], self.ptrs[*dst as usize], *len, n / len);
+                }
+                Step::Region(region) => self.run_region(program, *region)?,
             }
         }
         Ok(())

@@ -50,23 +50,23 @@ fn register(index: u32) -> Ref {
 }
 
 impl Planner<'_> {
-    /// Appends the micro-operations of the nodes `group_nodes[start..end]`.
+    /// Appends the micro-operations of the nodes `members[start..end]`.
     pub fn emit_group(&mut self, s: u32, start: u32, end: u32, n: usize) -> Result<()> {
         let first_op = self.out.ops.len() as u32;
         self.group.fills_from = self.out.fills.len() as u32;
         self.group.used = 0;
         self.group.free.clear();
         for at in start..end {
-            let node = &self.g.nodes[self.order.group_nodes[at as usize] as usize];
+            let node = &self.g.nodes[self.order.members[at as usize].node as usize];
             for &v in &node.inputs {
-                self.group.last[self.order.place(v).root as usize] = at;
+                self.group.last[self.order.plain_place(v).root as usize] = at;
             }
         }
         let mut size = 1;
         let mut late_copies: SmallVec<[MicroOp; 2]> = SmallVec::new();
         for at in start..end {
             let g = self.g;
-            let node = &g.nodes[self.order.group_nodes[at as usize] as usize];
+            let node = &g.nodes[self.order.members[at as usize].node as usize];
             size = size.max(self.emit_elementwise(s, at, n, node, &mut late_copies)?);
         }
         self.out.ops.extend_from_slice(&late_copies);
@@ -125,7 +125,7 @@ impl Planner<'_> {
         }
         self.group.free.extend(temporaries);
         for &v in &node.inputs {
-            let x = self.order.place(v).root as usize;
+            let x = self.order.plain_place(v).root as usize;
             // Registers of values made here are free after their last use; filled ones stay for every block.
             if self.group.stamp[x] == s && self.group.last[x] == at && self.group.register[x] != NONE {
                 self.group.free.push(self.group.register[x]);
@@ -142,9 +142,9 @@ impl Planner<'_> {
     }
 
     fn operand(&mut self, s: u32, n: usize, v: ferrax_loops::ValueId, element: usize) -> Ref {
-        let place = self.order.place(v);
+        let place = self.order.plain_place(v);
         let root = place.root as usize;
-        let scalar = n > 1 && (place.splat || self.g.ty(v).size() == 1);
+        let scalar = n > 1 && (place.is_splat() || self.g.ty(v).size() == 1);
         if self.group.stamp[root] == s && self.group.register[root] != NONE {
             return register(self.group.register[root]);
         }
@@ -182,8 +182,8 @@ impl Planner<'_> {
         let candidates: SmallVec<[u32; 3]> = node
             .inputs
             .iter()
-            .map(|&v| (self.order.place(v), self.g.ty(v).size()))
-            .filter(|(p, size)| !p.splat && *size == n && self.group.stamp[p.root as usize] != s)
+            .map(|&v| (self.order.plain_place(v), self.g.ty(v).size()))
+            .filter(|(p, size)| !p.is_splat() && *size == n && self.group.stamp[p.root as usize] != s)
             .map(|(p, _)| p.root)
             .filter(|x| !self.group.taken.contains(x))
             .collect();

@@ -17,12 +17,20 @@ mod gather;
 mod group;
 mod kernel;
 mod leaf;
+#[cfg(target_arch = "x86_64")]
+mod machine;
 pub mod math;
 mod movement;
+mod order;
 mod plan;
 pub mod program;
 pub mod random;
 mod reduce;
+#[cfg(target_arch = "x86_64")]
+mod region;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "region_none.rs"]
+mod region;
 mod scan;
 mod sort;
 

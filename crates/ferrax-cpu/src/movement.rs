@@ -318,3 +318,30 @@ pub fn bitcast(x: In<'_>, out: &mut Out<'_>) {
 pub fn same_bytes(x: In<'_>, out: &mut Out<'_>) {
     copy_unless_same(x, out);
 }
+
+/// Each of `count` elements `times` times.
+///
+/// # Safety
+/// The source must hold `count` elements of `size` bytes and the result `count * times`; they must not overlap.
+pub unsafe fn repeat_each(size: u8, src: *const u8, dst: *mut u8, count: usize, times: usize) {
+    // SAFETY: the caller's contract.
+    by_size!(size, T => unsafe {
+        let src = std::slice::from_raw_parts(src.cast::<T>(), count);
+        let dst = std::slice::from_raw_parts_mut(dst.cast::<T>(), count * times);
+        for (row, &x) in dst.chunks_exact_mut(times).zip(src) {
+            row.fill(x);
+        }
+    });
+}
+
+/// `len` elements `times` times over.
+///
+/// # Safety
+/// The source must hold `len` elements of `size` bytes and the result `len * times`; they must not overlap.
+pub unsafe fn repeat_all(size: u8, src: *const u8, dst: *mut u8, len: usize, times: usize) {
+    let bytes = len * size as usize;
+    for k in 0..times {
+        // SAFETY: the caller's contract.
+        unsafe { std::ptr::copy_nonoverlapping(src, dst.add(k * bytes), bytes) };
+    }
+}

@@ -1,17 +1,17 @@
 //! The planner: from a graph to steps and slots, in a few linear passes.
 //!
 //! 1. Dead nodes are found backwards.
-//! 2. Every value gets a [`Place`]: the root value whose memory it shares, and whether it is a splat (one
-//!    element that stands for all). Constants and broadcast scalars are splats and cost nothing.
-//! 3. Nodes are ordered into items; consecutive elementwise nodes of one size form a group, and nodes that do
-//!    not depend on the open group move before it.
+//! 2. Every value gets a place: the root value whose memory it shares, and how it is spread there. Constants and
+//!    broadcasts of scalars, rows and columns cost nothing where a group reads them (`order.rs`).
+//! 3. Nodes are ordered into items: groups of elementwise nodes and reductions over rows, and single nodes.
 //! 4. Lifetimes are taken over items, then slots are given: outputs to the caller's memory, dying operands and
 //!    donated parameters to results that can be computed in place, the rest to the arena or the heap.
 
 use crate::elementwise;
+use crate::order::{Item, Order, Spread};
 use crate::program::{Group, OutputPlace, Program, SlotInit, Step};
-use ferrax_base::{Buffer, DType, Result, Scalar};
-use ferrax_loops::{Graph, Kind, Node, ValueId};
+use ferrax_base::{Buffer, Result, Scalar};
+use ferrax_loops::{Graph, Kind, Node};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -49,24 +49,6 @@ const ARENA_LIMIT: usize = 32 << 10;
 /// Bytes of a group's register.
 const REGISTER: usize = 4096;
 pub(crate) const NONE: u32 = u32::MAX;
-
-/// Where a value's elements are: in its root's memory, once or in full.
-#[derive(Clone, Copy)]
-pub(crate) struct Place {
-    pub root: u32,
-    pub splat: bool,
-}
-
-/// A unit of execution, before it becomes steps.
-#[derive(Clone, Copy)]
-pub(crate) enum Item {
-    /// Nodes `group_nodes[start..end]` of `n` elements.
-    Group { start: u32, end: u32, n: usize },
-    /// One node.
-    Node(u32),
-    /// A splat value made dense in a root of its own.
-    Dense { value: u32, root: u32 },
-}
 
 /// Compiles a graph.
 pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>) -> Result<Program> {
@@ -110,173 +92,6 @@ fn live_nodes(g: &Graph) -> Vec<bool> {
     live
 }
 
-/// Passes 2 and 3.
-pub(crate) struct Order<'g> {
-    pub g: &'g Graph,
-    pub places: Vec<Place>,
-    pub items: Vec<Item>,
-    pub group_nodes: Vec<u32>,
-    /// For each value, the root that holds it densely, where one was made.
-    dense: Vec<u32>,
-    /// The value whose dtype and size each root beyond the values has.
-    pub extra_roots: Vec<u32>,
-    /// Roots of constants: (root, node).
-    pub constants: Vec<(u32, u32)>,
-    open: Vec<u32>,
-    open_n: usize,
-    in_open: Vec<bool>,
-}
-
-impl<'g> Order<'g> {
-    fn new(g: &'g Graph) -> Self {
-        let n = g.types.len();
-        Order {
-            g,
-            places: (0..n as u32).map(|root| Place { root, splat: false }).collect(),
-            items: Vec::with_capacity(g.nodes.len()),
-            group_nodes: Vec::with_capacity(g.nodes.len()),
-            dense: vec![NONE; n],
-            extra_roots: Vec::new(),
-            constants: Vec::new(),
-            open: Vec::new(),
-            open_n: 0,
-            in_open: vec![false; n],
-        }
-    }
-
-    pub fn place(&self, v: ValueId) -> Place {
-        self.places[v.0 as usize]
-    }
-
-    /// The root that a non-elementwise consumer reads.
-    pub fn dense_root(&self, v: ValueId) -> u32 {
-        let p = self.place(v);
-        if p.splat && self.g.ty(v).size() > 1 { self.dense[v.0 as usize] } else { p.root }
-    }
-
-    fn depends_on_open(&self, node: &Node) -> bool {
-        !self.open.is_empty()
-            && node.inputs.iter().any(|&v| {
-                let root = self.place(v).root as usize;
-                root < self.in_open.len() && self.in_open[root]
-            })
-    }
-
-    fn close(&mut self) {
-        if self.open.is_empty() {
-            return;
-        }
-        let start = self.group_nodes.len() as u32;
-        for &i in &self.open {
-            self.in_open[self.g.nodes[i as usize].first.0 as usize] = false;
-        }
-        self.group_nodes.append(&mut self.open);
-        self.items.push(Item::Group { start, end: self.group_nodes.len() as u32, n: self.open_n });
-    }
-
-    fn run(&mut self, live: &[bool]) {
-        let g = self.g;
-        for (i, node) in g.nodes.iter().enumerate() {
-            if !live[i] || self.rename(i as u32, node) {
-                continue;
-            }
-            if node.kind.is_elementwise() {
-                self.elementwise(i as u32, node);
-            } else {
-                self.other(i as u32, node);
-            }
-        }
-        self.close();
-    }
-
-    fn elementwise(&mut self, i: u32, node: &Node) {
-        let all_splat = node.inputs.iter().all(|&v| self.place(v).splat || self.g.ty(v).size() == 1);
-        let n = self.g.ty(node.first).size();
-        let n = if all_splat { n.min(1) } else { n };
-        let depends = self.depends_on_open(node);
-        if n == self.open_n || self.open.is_empty() {
-            self.open_n = n;
-            self.open.push(i);
-            self.in_open[node.first.0 as usize] = true;
-        } else if depends {
-            self.close();
-            self.open_n = n;
-            self.open.push(i);
-            self.in_open[node.first.0 as usize] = true;
-        } else {
-            let start = self.group_nodes.len() as u32;
-            self.group_nodes.push(i);
-            self.items.push(Item::Group { start, end: start + 1, n });
-        }
-        if all_splat {
-            self.places[node.first.0 as usize].splat = self.g.ty(node.first).size() > 1;
-        }
-    }
-
-    fn other(&mut self, i: u32, node: &Node) {
-        if self.depends_on_open(node) {
-            self.close();
-        }
-        for &v in &node.inputs {
-            if self.place(v).splat && self.g.ty(v).size() > 1 && self.dense[v.0 as usize] == NONE {
-                let root = (self.g.types.len() + self.extra_roots.len()) as u32;
-                self.extra_roots.push(v.0);
-                self.dense[v.0 as usize] = root;
-                self.items.push(Item::Dense { value: v.0, root });
-            }
-        }
-        self.items.push(Item::Node(i));
-    }
-
-    /// Handles nodes that move no bytes; whether this was one.
-    fn rename(&mut self, i: u32, node: &Node) -> bool {
-        if node.results == 0 {
-            return false;
-        }
-        let out = node.first.0 as usize;
-        let ty = self.g.ty(node.first);
-        match &node.kind {
-            Kind::Const(_) => {
-                self.places[out].splat = ty.size() > 1;
-                self.constants.push((node.first.0, i));
-                return true;
-            }
-            Kind::Dense(_) => {
-                self.constants.push((node.first.0, i));
-                return true;
-            }
-            Kind::Barrier => {
-                for (k, &v) in node.inputs.iter().enumerate() {
-                    self.places[out + k] = self.place(v);
-                }
-                return true;
-            }
-            _ => {}
-        }
-        let Some(&x) = node.inputs.first() else { return false };
-        let (from, place) = (self.g.ty(x), self.place(x));
-        let one = place.splat || from.size() == 1;
-        let same = match &node.kind {
-            Kind::Reshape => true,
-            Kind::Bitcast => {
-                let whole = |d: DType| d.bits() == 8 * d.size() || d.is_bool();
-                from.dtype.size() == ty.dtype.size() && (whole(from.dtype) && whole(ty.dtype) || from.dtype == ty.dtype)
-            }
-            Kind::Convert => from.dtype == ty.dtype,
-            Kind::Broadcast(dims) => one || (from.size() == ty.size() && dims.is_sorted()),
-            Kind::Transpose(perm) => one || perm.iter().filter(|&&p| from.shape[p] != 1).is_sorted(),
-            Kind::Slice { .. } => one || (from.size() == ty.size()),
-            Kind::Rev(axes) => one || axes.iter().all(|&a| from.shape[a] == 1),
-            Kind::Concat(_) => node.inputs.len() == 1,
-            _ => false,
-        };
-        if same {
-            self.places[out] = Place { root: place.root, splat: one && ty.size() > 1 };
-        }
-        same
-    }
-}
-
 /// Pass 4a: where each root is defined and last used, as item numbers.
 pub(crate) struct Lifetimes {
     pub last: Vec<u32>,
@@ -294,8 +109,17 @@ impl Lifetimes {
             let s = s as u32;
             match *item {
                 Item::Group { start, end, .. } => {
-                    for &i in &order.group_nodes[start as usize..end as usize] {
-                        let node = &g.nodes[i as usize];
+                    for m in &order.members[start as usize..end as usize] {
+                        let node = &g.nodes[m.node as usize];
+                        last[node.first.0 as usize] = s;
+                        for &v in &node.inputs {
+                            last[order.plain_place(v).root as usize] = s;
+                        }
+                    }
+                }
+                Item::Region { start, end, .. } => {
+                    for m in &order.members[start as usize..end as usize] {
+                        let node = &g.nodes[m.node as usize];
                         last[node.first.0 as usize] = s;
                         for &v in &node.inputs {
                             last[order.place(v).root as usize] = s;
@@ -318,7 +142,7 @@ impl Lifetimes {
             }
         }
         for &v in &g.outputs {
-            last[order.place(v).root as usize] = items as u32;
+            last[order.plain_place(v).root as usize] = items as u32;
         }
         let (mut heads, mut next) = (vec![NONE; items + 1], vec![NONE; roots]);
         for (root, &s) in last.iter().enumerate() {
@@ -344,6 +168,7 @@ pub(crate) struct Planner<'g> {
     free_arena: Vec<(usize, Vec<usize>)>,
     subprograms: Vec<(*const Graph, Arc<Program>)>,
     pub group: crate::group::Scratch,
+    pub region: crate::region::Scratch,
 }
 
 impl<'g> Planner<'g> {
@@ -353,8 +178,8 @@ impl<'g> Planner<'g> {
         let out = Program {
             graph: Arc::new(Graph::default()),
             steps: Vec::with_capacity(order.items.len() + 8),
-            ops: Vec::with_capacity(order.group_nodes.len() + 8),
-            refs: Vec::with_capacity(2 * order.group_nodes.len() + 8),
+            ops: Vec::with_capacity(order.members.len() + 8),
+            refs: Vec::with_capacity(2 * order.members.len() + 8),
             fills: Vec::new(),
             slots: Vec::new(),
             inits: Vec::new(),
@@ -364,6 +189,7 @@ impl<'g> Planner<'g> {
             outputs: vec![OutputPlace::Given; g.outputs.len()],
             written: vec![false; g.params],
             subs: Vec::new(),
+            regions: crate::region::Regions::default(),
         };
         Ok(Planner {
             g,
@@ -375,6 +201,7 @@ impl<'g> Planner<'g> {
             free_arena: Vec::new(),
             subprograms: Vec::new(),
             group: crate::group::Scratch::new(roots),
+            region: crate::region::Scratch::new(roots),
             order,
             lives,
         })
@@ -389,13 +216,19 @@ impl<'g> Planner<'g> {
         for s in 0..self.order.items.len() {
             match self.order.items[s] {
                 Item::Group { start, end, n } => self.emit_group(s as u32, start, end, n)?,
+                Item::Region { start, end, n, inner } => self.emit_region(s as u32, start, end, n, inner)?,
                 Item::Node(i) => self.emit_node(s as u32, i)?,
                 Item::Dense { value, root } => {
                     let ty = &self.g.types[value as usize];
                     let dst = self.new_slot(s as u32, root, ty.bytes(), &[]);
-                    let src = self.slot[self.order.places[value as usize].root as usize];
+                    let place = self.order.places[value as usize];
+                    let src = self.slot[place.root as usize];
                     let (size, n) = (ty.dtype.size() as u8, ty.size());
-                    self.out.steps.push(Step::Splat { src, dst, size, n });
+                    self.out.steps.push(match place.spread {
+                        Spread::Row(inner) => Step::Rows { src, dst, size, n, inner: inner as usize },
+                        Spread::Col(len) => Step::Repeat { src, dst, size, n, len: len as usize },
+                        _ => Step::Splat { src, dst, size, n },
+                    });
                 }
             }
             self.release(s as u32);
@@ -427,9 +260,9 @@ impl<'g> Planner<'g> {
     /// Says which roots should be made in an output's memory, following in-place nodes backwards.
     fn choose_outputs(&mut self) {
         for (k, &v) in self.g.outputs.iter().enumerate() {
-            let p = self.order.place(v);
+            let p = self.order.plain_place(v);
             let root = p.root as usize;
-            if !p.splat && self.want[root] == NONE && self.slot[root] == NONE {
+            if !p.is_splat() && self.want[root] == NONE && self.slot[root] == NONE {
                 self.want[root] = k as u32;
             }
         }
@@ -458,7 +291,7 @@ impl<'g> Planner<'g> {
         let n = self.g.types.len();
         let value = if (root as usize) < n { root } else { self.order.extra_roots[root as usize - n] };
         let ty = &self.g.types[value as usize];
-        let splat = (root as usize) < n && self.order.places[root as usize].splat;
+        let splat = (root as usize) < n && self.order.places[root as usize].is_splat();
         if splat { ty.dtype.size() } else { ty.bytes() }
     }
 
@@ -646,10 +479,10 @@ impl<'g> Planner<'g> {
     fn finish_outputs(&mut self) {
         let g = self.g;
         for (k, &v) in g.outputs.iter().enumerate() {
-            let place = self.order.place(v);
+            let place = self.order.plain_place(v);
             let (src, dst) = (self.slot[place.root as usize], (g.params + k) as u32);
             let ty = g.ty(v);
-            if place.splat {
+            if place.is_splat() {
                 self.out.steps.push(Step::Splat { src, dst, size: ty.dtype.size() as u8, n: ty.size() });
                 continue;
             }

@@ -84,6 +84,24 @@ pub(crate) enum Step {
         size: u8,
         n: usize,
     },
+    /// Each element `inner` times.
+    Rows {
+        src: u32,
+        dst: u32,
+        size: u8,
+        n: usize,
+        inner: usize,
+    },
+    /// `len` elements again and again.
+    Repeat {
+        src: u32,
+        dst: u32,
+        size: u8,
+        n: usize,
+        len: usize,
+    },
+    /// A region of `Program::regions`.
+    Region(u32),
 }
 
 /// What a slot beyond parameters and outputs is at the start of a run.
@@ -123,6 +141,7 @@ pub struct Program {
     /// Parameters whose memory the steps write.
     pub(crate) written: Vec<bool>,
     pub(crate) subs: Vec<Arc<Program>>,
+    pub(crate) regions: crate::region::Regions,
 }
 
 /// An argument of a run.

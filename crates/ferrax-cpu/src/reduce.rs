@@ -8,6 +8,8 @@
 use crate::convert;
 use crate::elementwise::compute_dtype;
 use crate::kernel::{In, Out};
+#[cfg(target_arch = "x86_64")]
+use crate::machine::handler::Lane;
 use crate::math::{complex, complex::Complex, double, single};
 use ferrax_base::{Buffer, DType, Result, bail};
 use ferrax_loops::ReduceOp;
@@ -215,6 +217,115 @@ fn reduce_row<M: Monoid>(x: &[M::T]) -> M::T {
         result = Some(result.map_or(*level, |r| M::join(*level, r)));
     }
     result.unwrap_or(M::IDENTITY)
+}
+
+/// The state of a row that comes in pieces: what `reduce_row` keeps, lanes of 4 bytes.
+#[derive(Clone, Copy)]
+pub struct Running {
+    levels: [u32; LEVELS],
+    count: usize,
+}
+
+impl Running {
+    /// The state before the first element.
+    pub const fn new() -> Self {
+        Running { levels: [0; LEVELS], count: 0 }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+}
+
+/// Elements of a piece: a multiple of the runs, so that pieces do not show in the result.
+pub const PIECE: usize = 4 * RUN;
+
+/// A reduction of rows that come in pieces.
+#[derive(Clone, Copy)]
+pub struct RowReducer {
+    /// Takes in elements; all pieces but the last hold a multiple of `PIECE` elements.
+    pub feed: unsafe fn(&mut Running, *const u32, usize),
+    /// Appends another state that covers what comes next; `self` must cover a power of two of runs, or whole
+    /// multiples of what the other covers.
+    pub append: fn(&mut Running, &Running),
+    /// The result.
+    pub finish: fn(&Running) -> u32,
+}
+
+/// Joins one result that stands for 2^level runs.
+#[inline(always)]
+fn carry<M: Monoid<T: Lane<u32>>>(state: &mut Running, mut value: M::T, mut level: usize) {
+    let from = state.count >> level;
+    state.count += 1 << level;
+    for _ in 0..from.trailing_ones() {
+        value = M::join(Lane::get(state.levels[level]), value);
+        level += 1;
+    }
+    state.levels[level] = value.put();
+}
+
+fn feed<M: Monoid<T: Lane<u32>>>(state: &mut Running, x: &[M::T]) {
+    for run in x.chunks(RUN) {
+        carry::<M>(state, reduce_run::<M>(run), 0);
+    }
+}
+
+/// As `feed`, with wide registers.
+///
+/// # Safety
+/// The machine must have the instructions, and `x` be valid for `n` elements.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn feed_fast<M: Monoid<T: Lane<u32>>>(state: &mut Running, x: *const u32, n: usize) {
+    // SAFETY: the caller's contract; the element type takes 4 bytes.
+    feed::<M>(state, unsafe { std::slice::from_raw_parts(x.cast(), n) });
+}
+
+fn append<M: Monoid<T: Lane<u32>>>(state: &mut Running, next: &Running) {
+    for level in (0..LEVELS).rev().filter(|level| next.count >> level & 1 == 1) {
+        carry::<M>(state, Lane::get(next.levels[level]), level);
+    }
+}
+
+fn finish<M: Monoid<T: Lane<u32>>>(state: &Running) -> u32 {
+    let levels = (0..LEVELS).filter(|k| state.count >> k & 1 == 1).map(|k| M::T::get(state.levels[k]));
+    levels.reduce(|r, level| M::join(level, r)).unwrap_or(M::IDENTITY).put()
+}
+
+/// The reduction of rows of lanes of `d`'s compute dtype.
+#[cfg(target_arch = "x86_64")]
+pub fn row_reducer(op: ReduceOp, d: DType) -> Option<RowReducer> {
+    fn of<M: Monoid<T: Lane<u32>>>() -> Option<RowReducer> {
+        Some(RowReducer { feed: feed_fast::<M>, append: append::<M>, finish: finish::<M> })
+    }
+    macro_rules! integers {
+        ($T:ident) => {
+            match op {
+                ReduceOp::Sum => of::<IntMonoid<$T, 0>>(),
+                ReduceOp::Prod => of::<IntMonoid<$T, 1>>(),
+                ReduceOp::Max => of::<IntMonoid<$T, 2>>(),
+                ReduceOp::Min => of::<IntMonoid<$T, 3>>(),
+                ReduceOp::And => of::<IntMonoid<$T, 4>>(),
+                ReduceOp::Or => of::<IntMonoid<$T, 5>>(),
+                ReduceOp::Xor => of::<IntMonoid<$T, 6>>(),
+                ReduceOp::LogSumExp => None,
+            }
+        };
+    }
+    match (d, op) {
+        // Lanes of 0 and 1.
+        (DType::Bool, ReduceOp::Sum | ReduceOp::Or | ReduceOp::Max) => of::<IntMonoid<u32, 5>>(),
+        (DType::Bool, ReduceOp::Prod | ReduceOp::And | ReduceOp::Min) => of::<IntMonoid<u32, 4>>(),
+        (DType::Bool, ReduceOp::Xor) => of::<IntMonoid<u32, 6>>(),
+        (DType::I32, _) => integers!(i32),
+        (DType::U32, _) => integers!(u32),
+        (DType::F32 | DType::BF16 | DType::F16, ReduceOp::Sum) => of::<SumF32>(),
+        (DType::F32 | DType::BF16 | DType::F16, ReduceOp::Prod) => of::<ProdF32>(),
+        (DType::F32 | DType::BF16 | DType::F16, ReduceOp::Max) => of::<MaxF32>(),
+        (DType::F32 | DType::BF16 | DType::F16, ReduceOp::Min) => of::<MinF32>(),
+        _ => None,
+    }
 }
 
 /// Columns reduced at once.

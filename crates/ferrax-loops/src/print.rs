@@ -1,6 +1,6 @@
 //! The printed form of a graph: one line a node.
 
-use crate::graph::{Graph, Type};
+use crate::graph::{Graph, Node, Type};
 use std::fmt;
 
 impl fmt::Display for Type {
@@ -13,6 +13,27 @@ impl fmt::Display for Type {
     }
 }
 
+/// A node as its graph prints it.
+struct NodeText<'a>(&'a Graph, &'a Node);
+
+impl fmt::Display for NodeText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NodeText(graph, node) = self;
+        for (i, v) in node.outputs().enumerate() {
+            write!(f, "{}%{}: {}", if i > 0 { ", " } else { "" }, v.0, graph.ty(v))?;
+        }
+        write!(f, " = {:?}", node.kind)?;
+        node.inputs.iter().try_for_each(|v| write!(f, " %{}", v.0))
+    }
+}
+
+impl Graph {
+    /// A node's line of the printed form.
+    pub fn node_text(&self, node: usize) -> String {
+        NodeText(self, &self.nodes[node]).to_string()
+    }
+}
+
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "graph(")?;
@@ -21,15 +42,7 @@ impl fmt::Display for Graph {
         }
         writeln!(f, ") {{")?;
         for node in &self.nodes {
-            write!(f, "  ")?;
-            for (i, v) in node.outputs().enumerate() {
-                write!(f, "{}%{}: {}", if i > 0 { ", " } else { "" }, v.0, self.ty(v))?;
-            }
-            write!(f, " = {:?}", node.kind)?;
-            for v in &node.inputs {
-                write!(f, " %{}", v.0)?;
-            }
-            writeln!(f)?;
+            writeln!(f, "  {}", NodeText(self, node))?;
         }
         write!(f, "  return")?;
         for v in &self.outputs {

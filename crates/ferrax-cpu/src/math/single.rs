@@ -226,10 +226,28 @@ fn sine<const F: bool>(x: f32, shift: i32) -> f32 {
     f32::from_bits(y.to_bits() ^ ((q as u32 & 2) << 30))
 }
 
-macro_rules! trig_kernel {
-    ($name:ident, $shift:literal, $exact:path, $zero:expr) => {
-        /// The loop of sine or cosine: the fast path for all, then the few large arguments again.
-        pub fn $name() -> Kernel {
+macro_rules! trig {
+    ($all:ident, $kernel:ident, $shift:literal, $exact:path, $zero:expr) => {
+        /// Sine or cosine of each element: the fast path for all, then the few large arguments again.
+        #[inline(always)]
+        pub fn $all<const F: bool>(x: &[f32], o: &mut [f32]) {
+            let mut large = false;
+            for (o, &x) in o.iter_mut().zip(x) {
+                let y = sine::<F>(x, $shift);
+                *o = if x == 0.0 { $zero(x) } else { y };
+                large |= x.abs() > TRIG_LIMIT;
+            }
+            if large {
+                for (o, &x) in o.iter_mut().zip(x) {
+                    if x.abs() > TRIG_LIMIT {
+                        *o = $exact(f64::from(x)) as f32;
+                    }
+                }
+            }
+        }
+
+        /// The loop of sine or cosine.
+        pub fn $kernel() -> Kernel {
             #[inline(always)]
             unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
                 // SAFETY: the caller keeps the contract of `Kernel`.
@@ -237,26 +255,14 @@ macro_rules! trig_kernel {
                     let x = std::slice::from_raw_parts((*xs).cast::<f32>(), n);
                     (x, std::slice::from_raw_parts_mut(out.cast::<f32>(), n))
                 };
-                let mut large = false;
-                for (o, &x) in o.iter_mut().zip(x) {
-                    let y = sine::<F>(x, $shift);
-                    *o = if x == 0.0 { $zero(x) } else { y };
-                    large |= x.abs() > TRIG_LIMIT;
-                }
-                if large {
-                    for (o, &x) in o.iter_mut().zip(x) {
-                        if x.abs() > TRIG_LIMIT {
-                            *o = $exact(f64::from(x)) as f32;
-                        }
-                    }
-                }
+                $all::<F>(x, o);
             }
             crate::kernel::variants!(body)
         }
     };
 }
-trig_kernel!(sin_kernel, 0, f64::sin, std::convert::identity);
-trig_kernel!(cos_kernel, 1, f64::cos, |_| 1.0);
+trig!(sin_all, sin_kernel, 0, f64::sin, std::convert::identity);
+trig!(cos_all, cos_kernel, 1, f64::cos, |_| 1.0);
 
 macro_rules! through_double {
     ($($(#[$doc:meta])* $name:ident = $f:path;)*) => {

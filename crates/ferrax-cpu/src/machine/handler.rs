@@ -1,0 +1,379 @@
+//! Handlers of the threaded machine, and the macros that make one from an expression.
+//!
+//! A handler applies one operation to the accumulator (8 vector registers, passed in the argument registers)
+//! and jumps to the next instruction's handler as its last act. Each is compiled for AVX-512 and for AVX2 from
+//! one body over an array of lanes, which the optimizer keeps in registers; the scalar expression in it is the
+//! one that the kernels of single operations use, so both give the same bits.
+//!
+//! Rust does not guarantee that the calls at the end become jumps. They do at opt-level 1 and above as long as
+//! no address of the frame escapes, so bodies must be inlined; [`super::self_test`] checks it at start-up.
+//! Read next: `table.rs` for which handlers there are, `assemble.rs` for how programs are put together.
+
+use core::arch::x86_64::{__m256, __m512};
+
+/// The address of a handler's code for one instruction set.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Code(pub *const ());
+// SAFETY: the address of a function.
+unsafe impl Send for Code {}
+// SAFETY: as above.
+unsafe impl Sync for Code {}
+
+/// One instruction: a handler and its operands, which are places of the pointer table with the bytes that each
+/// element of the row takes there (0 for tiles and scalars).
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Instr {
+    /// The handler.
+    pub code: Code,
+    /// Immediate; the handler says what it means.
+    pub imm: u64,
+    /// First operand in memory.
+    pub p: u16,
+    /// Second operand in memory.
+    pub q: u16,
+    /// Bytes an element of the first operand takes.
+    pub ps: u16,
+    /// Bytes an element of the second operand takes.
+    pub qs: u16,
+}
+
+/// A handler in both instruction sets.
+#[derive(Clone, Copy)]
+pub struct Handler {
+    /// For AVX-512.
+    pub v512: Code,
+    /// For AVX2 with FMA.
+    pub v256: Code,
+}
+
+/// Code of a handler: next instruction, pointer table, first element, end, first instruction, accumulator.
+pub type Code512 = unsafe extern "sysv64" fn(
+    *const Instr,
+    *const *mut u8,
+    usize,
+    usize,
+    *const Instr,
+    __m512,
+    __m512,
+    __m512,
+    __m512,
+    __m512,
+    __m512,
+    __m512,
+    __m512,
+);
+/// As [`Code512`], with registers half as wide.
+pub type Code256 = unsafe extern "sysv64" fn(
+    *const Instr,
+    *const *mut u8,
+    usize,
+    usize,
+    *const Instr,
+    __m256,
+    __m256,
+    __m256,
+    __m256,
+    __m256,
+    __m256,
+    __m256,
+    __m256,
+);
+
+/// A type that a lane of `L` holds.
+pub trait Lane<L> {
+    /// The value in a lane.
+    fn get(lane: L) -> Self;
+    /// The lane that holds the value.
+    fn put(self) -> L;
+}
+
+macro_rules! float_lane {
+    ($T:ty, $L:ty) => {
+        impl Lane<$L> for $T {
+            #[inline(always)]
+            fn get(lane: $L) -> $T {
+                <$T>::from_bits(lane)
+            }
+            #[inline(always)]
+            fn put(self) -> $L {
+                self.to_bits()
+            }
+        }
+    };
+}
+float_lane!(f32, u32);
+float_lane!(f64, u64);
+
+macro_rules! integer_lane {
+    ($L:ty: $($T:ty)*) => {
+        $(impl Lane<$L> for $T {
+            #[inline(always)]
+            #[allow(clippy::unnecessary_cast)]
+            fn get(lane: $L) -> $T {
+                lane as $T
+            }
+            #[inline(always)]
+            #[allow(clippy::unnecessary_cast)]
+            fn put(self) -> $L {
+                self as $L
+            }
+        })*
+    };
+}
+integer_lane!(u32: u8 i8 u16 i16 u32 i32);
+integer_lane!(u64: u8 u64 i64);
+
+/// The address of an operand's first element of this tile.
+///
+/// # Safety
+/// The place must be one of the table.
+#[inline(always)]
+pub unsafe fn at(p: *const *mut u8, place: u16, step: u16, o: usize) -> *mut u8 {
+    // SAFETY: the caller's contract.
+    unsafe { (*p.add(place as usize)).wrapping_add(o * step as usize) }
+}
+
+/// Compiles a body over `[$L; N]` for both instruction sets.
+macro_rules! handler {
+    ($L:ty, |$pc:ident, $p:ident, $o:ident, $acc:ident| $body:block) => {{
+        #[allow(unused_imports)]
+        use $crate::machine::handler::{Code, Code256, Code512, Handler, Instr, Lane, at};
+        use core::arch::x86_64::{__m256, __m512};
+        #[inline(always)]
+        #[allow(unused_variables, unused_unsafe, clippy::needless_range_loop)]
+        unsafe fn body<const F: bool, const N: usize>(
+            $pc: *const Instr,
+            $p: *const *mut u8,
+            $o: usize,
+            $acc: &mut [$L; N],
+        ) {
+            // SAFETY: the program gives operands that are valid for a tile.
+            unsafe { $body }
+        }
+        $crate::machine::handler::both!(body, $L)
+    }};
+}
+
+/// The two compilations of a body.
+macro_rules! both {
+    ($body:ident, $L:ty) => {{
+        $crate::machine::handler::variant!(
+            v512,
+            $body,
+            $L,
+            __m512,
+            Code512,
+            "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"
+        );
+        $crate::machine::handler::variant!(v256, $body, $L, __m256, Code256, "avx2,fma,f16c");
+        Handler { v512: Code(v512 as *const ()), v256: Code(v256 as *const ()) }
+    }};
+}
+
+macro_rules! variant {
+    ($name:ident, $body:ident, $L:ty, $V:ty, $C:ty, $features:literal) => {
+        #[target_feature(enable = $features)]
+        unsafe extern "sysv64" fn $name(
+            pc: *const Instr,
+            p: *const *mut u8,
+            o: usize,
+            e: usize,
+            start: *const Instr,
+            a0: $V,
+            a1: $V,
+            a2: $V,
+            a3: $V,
+            a4: $V,
+            a5: $V,
+            a6: $V,
+            a7: $V,
+        ) {
+            // SAFETY: lanes are plain numbers; the program ends with a handler that returns, and all its
+            // handlers are of this instruction set.
+            unsafe {
+                let mut acc: [$L; 8 * size_of::<$V>() / size_of::<$L>()] =
+                    core::mem::transmute([a0, a1, a2, a3, a4, a5, a6, a7]);
+                $body::<true, _>(pc, p, o, &mut acc);
+                let a: [$V; 8] = core::mem::transmute(acc);
+                let next = pc.add(1);
+                let code: $C = core::mem::transmute((*next).code);
+                code(next, p, o, e, start, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7])
+            }
+        }
+    };
+}
+
+/// acc = f(acc)
+macro_rules! lanes1 {
+    ($L:ty, $x:ident: $T:ty => $R:ty, $e:expr) => {
+        $crate::machine::handler::handler!($L, |pc, p, o, acc| {
+            for i in 0..N {
+                let $x: $T = Lane::get(acc[i]);
+                let r: $R = $e;
+                acc[i] = Lane::put(r);
+            }
+        })
+    };
+}
+
+/// As `lanes1`, with the immediate bound to a name.
+macro_rules! lanes1_imm {
+    ($L:ty, $imm:ident, $x:ident: $T:ty => $R:ty, $e:expr) => {
+        $crate::machine::handler::handler!($L, |pc, p, o, acc| {
+            let $imm = (*pc).imm;
+            for i in 0..N {
+                let $x: $T = Lane::get(acc[i]);
+                let r: $R = $e;
+                acc[i] = Lane::put(r);
+            }
+        })
+    };
+}
+
+/// A binary operation by where its operands are.
+#[derive(Clone, Copy)]
+pub struct Binary {
+    /// acc = f(acc, array)
+    pub array: Handler,
+    /// acc = f(acc, scalar)
+    pub scalar: Handler,
+    /// acc = f(array, acc)
+    pub array_first: Handler,
+    /// acc = f(scalar, acc)
+    pub scalar_first: Handler,
+}
+
+/// One form of a binary operation: the accumulator and the operand in memory by name.
+macro_rules! lanes2_form {
+    ($L:ty, $a:ident, $m:ident: $T:ty => $R:ty, $e:expr, $splat:literal) => {
+        $crate::machine::handler::handler!($L, |pc, p, o, acc| {
+            let memory = at(p, (*pc).p, (*pc).ps, o).cast::<$L>();
+            for i in 0..N {
+                let $a: $T = Lane::get(acc[i]);
+                let $m: $T = Lane::get(memory.add(if $splat { 0 } else { i }).read_unaligned());
+                let r: $R = $e;
+                acc[i] = Lane::put(r);
+            }
+        })
+    };
+}
+
+/// The four forms of f(x, y).
+macro_rules! lanes2 {
+    ($L:ty, $x:ident, $y:ident: $T:ty => $R:ty, $e:expr) => {
+        $crate::machine::handler::Binary {
+            array: $crate::machine::handler::lanes2_form!($L, $x, $y: $T => $R, $e, false),
+            scalar: $crate::machine::handler::lanes2_form!($L, $x, $y: $T => $R, $e, true),
+            array_first: $crate::machine::handler::lanes2_form!($L, $y, $x: $T => $R, $e, false),
+            scalar_first: $crate::machine::handler::lanes2_form!($L, $y, $x: $T => $R, $e, true),
+        }
+    };
+}
+
+/// acc = load of `$T` elements; `$splat` repeats one.
+macro_rules! load {
+    ($L:ty, $x:ident: $T:ty => $R:ty, $e:expr, $splat:literal) => {
+        $crate::machine::handler::handler!($L, |pc, p, o, acc| {
+            let memory = at(p, (*pc).p, (*pc).ps, o).cast::<$T>();
+            for i in 0..N {
+                let $x: $T = memory.add(if $splat { 0 } else { i }).read_unaligned();
+                let r: $R = $e;
+                acc[i] = Lane::put(r);
+            }
+        })
+    };
+}
+
+/// array = store of the accumulator as `$R` elements.
+macro_rules! store {
+    ($L:ty, $x:ident: $T:ty => $R:ty, $e:expr) => {
+        $crate::machine::handler::handler!($L, |pc, p, o, acc| {
+            let memory = at(p, (*pc).p, (*pc).ps, o).cast::<$R>();
+            for i in 0..N {
+                let $x: $T = Lane::get(acc[i]);
+                memory.add(i).write_unaligned($e);
+            }
+        })
+    };
+}
+
+pub(crate) use {both, handler, lanes1, lanes1_imm, lanes2, lanes2_form, load, store, variant};
+
+/// Ends a tile: the next one from the first instruction, or the instruction after this.
+pub fn next_tile(lane_bytes: usize) -> Handler {
+    macro_rules! advance {
+        ($name:ident, $V:ty, $C:ty, $features:literal) => {
+            #[target_feature(enable = $features)]
+            unsafe extern "sysv64" fn $name<const LANE: usize>(
+                pc: *const Instr,
+                p: *const *mut u8,
+                o: usize,
+                e: usize,
+                start: *const Instr,
+                a0: $V,
+                a1: $V,
+                a2: $V,
+                a3: $V,
+                a4: $V,
+                a5: $V,
+                a6: $V,
+                a7: $V,
+            ) {
+                let o = o + 8 * size_of::<$V>() / LANE;
+                // SAFETY: the program goes on after this instruction.
+                unsafe {
+                    let next = if o < e { start } else { pc.add(1) };
+                    let code: $C = core::mem::transmute((*next).code);
+                    code(next, p, o, e, start, a0, a1, a2, a3, a4, a5, a6, a7)
+                }
+            }
+        };
+    }
+    advance!(v512, __m512, Code512, "avx512f");
+    advance!(v256, __m256, Code256, "avx2");
+    if lane_bytes == 4 {
+        Handler { v512: Code(v512::<4> as *const ()), v256: Code(v256::<4> as *const ()) }
+    } else {
+        Handler { v512: Code(v512::<8> as *const ()), v256: Code(v256::<8> as *const ()) }
+    }
+}
+
+/// Returns to who started the program.
+pub fn finish() -> Handler {
+    macro_rules! returning {
+        ($name:ident, $V:ty, $features:literal) => {
+            #[target_feature(enable = $features)]
+            extern "sysv64" fn $name(
+                _: *const Instr,
+                _: *const *mut u8,
+                _: usize,
+                _: usize,
+                _: *const Instr,
+                _: $V,
+                _: $V,
+                _: $V,
+                _: $V,
+                _: $V,
+                _: $V,
+                _: $V,
+                _: $V,
+            ) {
+            }
+        };
+    }
+    returning!(v512, __m512, "avx512f");
+    returning!(v256, __m256, "avx2");
+    Handler { v512: Code(v512 as *const ()), v256: Code(v256 as *const ()) }
+}
+
+/// Writes the stack pointer to its operand: what the self-test compares.
+pub fn probe() -> Handler {
+    handler!(u32, |pc, p, o, acc| {
+        let place = at(p, (*pc).p, 0, o).cast::<usize>();
+        let top: usize;
+        core::arch::asm!("mov {}, rsp", out(reg) top, options(nomem, nostack, preserves_flags));
+        place.write(top);
+    })
+}

@@ -1,0 +1,135 @@
+//! The threaded SIMD machine: fused elementwise programs over tiles of a row, with no code generation.
+//!
+//! A program is an array of instructions, each the address of a precompiled handler and its operands. Handlers
+//! call the next one in tail position, and the accumulator, a tile of 8 vector registers, travels in the argument
+//! registers. Other operands are arrays, tiles in the first-level cache, or scalars. Putting a program together
+//! is writing an array, well under a microsecond.
+//!
+//! Programs run on x86-64 with AVX-512, or AVX2 with FMA. Elsewhere, and where the self-test at start-up finds
+//! that tail calls use the stack, there is no machine, and groups of nodes run kernel by kernel (`group.rs`), which
+//! gives the same bits: the expressions are the same. `FERRAX_CPU_ISA` (avx512, avx2, portable) chooses for tests.
+//! Source: the design notes of the CPU engine. Read next: `handler.rs`, `table.rs`, `assemble.rs`.
+
+// Vectors travel between handlers of one compilation only.
+#![allow(improper_ctypes_definitions)]
+
+pub mod assemble;
+pub mod handler;
+pub mod table;
+
+use core::arch::x86_64::{_mm256_setzero_ps, _mm512_setzero_ps};
+use handler::{Code, Code256, Code512, Handler, Instr};
+use std::sync::OnceLock;
+
+/// The instruction set that programs are made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isa {
+    /// 512-bit registers: 128 lanes a tile.
+    Avx512,
+    /// 256-bit registers: 64 lanes a tile.
+    Avx2,
+}
+
+/// Bytes of a lane.
+pub const LANE: usize = 4;
+/// Bytes of a tile at most.
+pub const TILE: usize = 512;
+
+impl Isa {
+    /// Lanes of a tile.
+    pub const fn lanes(self) -> usize {
+        match self {
+            Isa::Avx512 => 128,
+            Isa::Avx2 => 64,
+        }
+    }
+
+    /// A handler's code.
+    pub fn code(self, h: Handler) -> Code {
+        match self {
+            Isa::Avx512 => h.v512,
+            Isa::Avx2 => h.v256,
+        }
+    }
+}
+
+/// The instruction set in use; `None` where there is no machine.
+pub fn isa() -> Option<Isa> {
+    static ISA: OnceLock<Option<Isa>> = OnceLock::new();
+    *ISA.get_or_init(|| choose().filter(|isa| self_test(*isa)))
+}
+
+fn choose() -> Option<Isa> {
+    let wide = std::is_x86_feature_detected!("avx512f")
+        && std::is_x86_feature_detected!("avx512bw")
+        && std::is_x86_feature_detected!("avx512dq")
+        && std::is_x86_feature_detected!("avx512vl");
+    let narrow = crate::kernel::wide() && std::is_x86_feature_detected!("f16c");
+    match std::env::var("FERRAX_CPU_ISA").as_deref() {
+        Ok("portable") => None,
+        Ok("avx2") => narrow.then_some(Isa::Avx2),
+        _ if wide && narrow => Some(Isa::Avx512),
+        _ => narrow.then_some(Isa::Avx2),
+    }
+}
+
+/// Whether a long program of handlers of every kind leaves the stack as it was.
+fn self_test(isa: Isa) -> bool {
+    use ferrax_base::DType;
+    use ferrax_loops::{BinaryOp, UnaryOp};
+    let some = [
+        table::unary(UnaryOp::Exp, DType::F32),
+        table::unary(UnaryOp::Sin, DType::F32),
+        table::unary(UnaryOp::Tan, DType::F32),
+        table::binary(BinaryOp::Pow, DType::F32).map(|b| b.array),
+        table::binary(BinaryOp::Add, DType::F32).map(|b| b.scalar),
+        table::load(DType::F32, false),
+    ];
+    let mut tile = [0u32; TILE / LANE];
+    let (mut before, mut after) = (0usize, 1usize);
+    let table: [*mut u8; 3] = [tile.as_mut_ptr().cast(), (&raw mut before).cast(), (&raw mut after).cast()];
+    let instr = |h: Handler, p: u16| Instr { code: isa.code(h), imm: 0, p, q: 0, ps: 0, qs: 0 };
+    let mut code = vec![instr(handler::probe(), 1)];
+    for _ in 0..200 {
+        code.extend(some.iter().flatten().map(|h| instr(*h, 0)));
+    }
+    code.extend([instr(handler::probe(), 2), instr(handler::finish(), 0)]);
+    // SAFETY: the operands are a tile and two words; the instruction set was detected.
+    unsafe { run(isa, code.as_ptr(), table.as_ptr(), 0, 1) };
+    before == after
+}
+
+/// Runs a program over the elements `o..e` of a row, in whole tiles: the last one may reach past `e`.
+///
+/// # Safety
+/// `code` must be a finished program for `isa`, which the machine must have, and every operand that it names in
+/// `table` valid for the tiles from `o` on.
+pub unsafe fn run(isa: Isa, code: *const Instr, table: *const *mut u8, o: usize, e: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match isa {
+            Isa::Avx512 => start512(code, table, o, e),
+            Isa::Avx2 => start256(code, table, o, e),
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f")]
+unsafe fn start512(code: *const Instr, table: *const *mut u8, o: usize, e: usize) {
+    let z = _mm512_setzero_ps();
+    // SAFETY: the caller's contract.
+    unsafe {
+        let first: Code512 = core::mem::transmute((*code).code);
+        first(code, table, o, e, code, z, z, z, z, z, z, z, z);
+    }
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn start256(code: *const Instr, table: *const *mut u8, o: usize, e: usize) {
+    let z = _mm256_setzero_ps();
+    // SAFETY: the caller's contract.
+    unsafe {
+        let first: Code256 = core::mem::transmute((*code).code);
+        first(code, table, o, e, code, z, z, z, z, z, z, z, z);
+    }
+}

@@ -1,0 +1,302 @@
+//! Which handler an operation of the kernel IR is.
+//!
+//! Programs have lanes of 4 bytes. Values of `bool` and of the integers up to 16 bits take a lane each, extended;
+//! bf16 and f16 are f32 in the lanes, rounded after every operation. Expressions are those of `elementwise.rs`.
+
+use super::handler::{Binary, Handler, handler, lanes1, lanes1_imm, lanes2, load, store};
+use crate::convert::bf16_bits;
+use crate::elementwise::{
+    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
+};
+use crate::math::{single, special};
+use ferrax_base::DType;
+use ferrax_loops::kind::CompareOp;
+use ferrax_loops::{BinaryOp, UnaryOp};
+
+macro_rules! map {
+    ($($t:tt)*) => {
+        lanes1!(u32, $($t)*)
+    };
+}
+macro_rules! map_imm {
+    ($($t:tt)*) => {
+        lanes1_imm!(u32, $($t)*)
+    };
+}
+macro_rules! pair {
+    ($($t:tt)*) => {
+        lanes2!(u32, $($t)*)
+    };
+}
+
+/// What the lanes of a value are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lanes {
+    /// f32, and the half formats.
+    F32,
+    /// i32, and narrower signed integers.
+    I32,
+    /// u32, narrower unsigned integers and `bool`.
+    U32,
+}
+
+/// The lanes of a dtype, if programs can hold it.
+pub fn lanes(d: DType) -> Option<Lanes> {
+    Some(match d {
+        DType::F32 | DType::BF16 | DType::F16 => Lanes::F32,
+        DType::I32 | DType::I16 | DType::I8 => Lanes::I32,
+        DType::U32 | DType::U16 | DType::U8 | DType::Bool => Lanes::U32,
+        _ => return None,
+    })
+}
+
+/// The sine of every lane, or the cosine.
+macro_rules! trig {
+    ($all:ident) => {
+        handler!(u32, |pc, p, o, acc| {
+            let (mut x, mut y) = ([0f32; N], [0f32; N]);
+            for i in 0..N {
+                x[i] = f32::from_bits(acc[i]);
+            }
+            single::$all::<F>(&x, &mut y);
+            for i in 0..N {
+                acc[i] = y[i].to_bits();
+            }
+        })
+    };
+}
+
+float_unary!(unary_f32: Handler, f32, single, map, map, trig!(sin_all), trig!(cos_all));
+float_binary!(binary_f32: Binary, f32, single, pair, pair, None);
+integer_unary!(unary_i32: Handler, i32, map, i32::wrapping_abs, i32::signum);
+integer_unary!(unary_u32: Handler, u32, map, std::convert::identity, |x| u32::from(x != 0));
+integer_binary!(binary_i32: Binary, i32, u32, i32, pair, pair);
+integer_binary!(binary_u32: Binary, u32, u32, i32, pair, pair);
+
+/// Whether a dtype's arithmetic is that of its lanes, perhaps with rounding.
+fn computes(d: DType) -> Option<Lanes> {
+    lanes(d).filter(|l| *l == Lanes::F32 || d.size() == 4)
+}
+
+/// f(acc).
+pub fn unary(op: UnaryOp, d: DType) -> Option<Handler> {
+    if d.is_bool() {
+        return match op {
+            UnaryOp::Not => Some(map!(v: u32 => u32, v ^ 1)),
+            _ => None,
+        };
+    }
+    match computes(d)? {
+        Lanes::F32 => unary_f32(op),
+        Lanes::I32 => unary_i32(op),
+        Lanes::U32 => unary_u32(op),
+    }
+}
+
+/// f(x, y).
+pub fn binary(op: BinaryOp, d: DType) -> Option<Binary> {
+    if d.is_bool() {
+        return binary_u32(match op {
+            BinaryOp::Add | BinaryOp::Max | BinaryOp::Or => BinaryOp::Or,
+            BinaryOp::Mul | BinaryOp::Min | BinaryOp::And => BinaryOp::And,
+            BinaryOp::Xor | BinaryOp::Sub => BinaryOp::Xor,
+            _ => return None,
+        });
+    }
+    match computes(d)? {
+        // The next half is not the next float.
+        Lanes::F32 if op == BinaryOp::Nextafter && d != DType::F32 => None,
+        Lanes::F32 => binary_f32(op),
+        Lanes::I32 => binary_i32(op),
+        Lanes::U32 => binary_u32(op),
+    }
+}
+
+/// A comparison; gives 0 or 1.
+pub fn compare(op: CompareOp, d: DType) -> Option<Binary> {
+    Some(match lanes(d)? {
+        Lanes::F32 => comparisons!(pair, op, f32, a, b, single::total_key(a), single::total_key(b)),
+        Lanes::I32 => comparisons!(pair, op, i32, a, b, a, b),
+        Lanes::U32 => comparisons!(pair, op, u32, a, b, a, b),
+    })
+}
+
+/// x ** n.
+pub fn integer_pow(n: i32, d: DType) -> Option<Handler> {
+    match computes(d)? {
+        Lanes::F32 => Some(float_power!(f32, n, map, map_imm)),
+        _ if n < 0 || d.is_bool() => None,
+        Lanes::I32 => Some(integer_power!(i32, map_imm)),
+        Lanes::U32 => Some(integer_power!(u32, map_imm)),
+    }
+}
+
+/// Rounds to fewer bits.
+pub fn reduce_precision(d: DType) -> Option<Handler> {
+    (lanes(d)? == Lanes::F32).then(|| map_imm!(p, v: f32 => f32, single::reduce_precision(v, p)))
+}
+
+/// From one dtype to another: `None` when there is no way, `Some(None)` when the lanes stay as they are.
+pub fn convert(from: DType, to: DType) -> Option<Option<Handler>> {
+    #[allow(clippy::unnecessary_cast)]
+    macro_rules! by_target {
+        ($T:ty) => {
+            match to {
+                DType::Bool => map!(x: $T => u8, u8::from(x != (0 as $T))),
+                DType::I8 => map!(x: $T => i8, x as i8),
+                DType::I16 => map!(x: $T => i16, x as i16),
+                DType::I32 => map!(x: $T => i32, x as i32),
+                DType::U8 => map!(x: $T => u8, x as u8),
+                DType::U16 => map!(x: $T => u16, x as u16),
+                DType::U32 => map!(x: $T => u32, x as u32),
+                _ => map!(x: $T => f32, x as f32),
+            }
+        };
+    }
+    let (a, b) = (lanes(from)?, lanes(to)?);
+    if a == b && (from == to || a == Lanes::F32) {
+        return Some(None);
+    }
+    // 0 and 1 are themselves in every integer.
+    if from.is_bool() && b != Lanes::F32 {
+        return Some(None);
+    }
+    Some(Some(match a {
+        Lanes::F32 => by_target!(f32),
+        Lanes::I32 => by_target!(i32),
+        Lanes::U32 => by_target!(u32),
+    }))
+}
+
+/// Rounds lanes to a half format.
+pub fn round(d: DType) -> Option<Handler> {
+    match d {
+        DType::BF16 => Some(map!(x: f32 => f32, f32::from_bits(u32::from(bf16_bits(x)) << 16))),
+        DType::F16 => Some(map!(x: f32 => f32, half_value(half_bits(x)))),
+        _ => None,
+    }
+}
+
+/// A number in a half format.
+pub fn half(d: DType, x: f32) -> u16 {
+    if d == DType::BF16 { bf16_bits(x) } else { half_bits(x) }
+}
+
+/// Loads an array's elements, or repeats one.
+pub fn load(d: DType, splat: bool) -> Option<Handler> {
+    macro_rules! either {
+        ($($t:tt)*) => {
+            if splat { load!(u32, $($t)*, true) } else { load!(u32, $($t)*, false) }
+        };
+    }
+    lanes(d)?;
+    Some(match d {
+        DType::BF16 => either!(x: u16 => f32, f32::from_bits(u32::from(x) << 16)),
+        DType::F16 => either!(x: u16 => f32, half_value(x)),
+        DType::I16 => either!(x: i16 => i32, i32::from(x)),
+        DType::I8 => either!(x: i8 => i32, i32::from(x)),
+        DType::U16 => either!(x: u16 => u32, u32::from(x)),
+        DType::U8 | DType::Bool => either!(x: u8 => u32, u32::from(x)),
+        _ => either!(x: u32 => u32, x),
+    })
+}
+
+/// Stores lanes as a dtype's elements.
+pub fn store(d: DType) -> Option<Handler> {
+    lanes(d)?;
+    Some(match d {
+        DType::BF16 => store!(u32, x: u32 => u16, (x >> 16) as u16),
+        DType::F16 => store!(u32, x: f32 => u16, half_bits(x)),
+        DType::I16 | DType::U16 => store!(u32, x: u32 => u16, x as u16),
+        DType::I8 | DType::U8 | DType::Bool => store!(u32, x: u32 => u8, x as u8),
+        _ => store!(u32, x: u32 => u32, x),
+    })
+}
+
+/// Which operand of a select the accumulator holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// The predicate; operands in memory are the false and the true case.
+    Which,
+    /// The false case; operands are the predicate and the true case.
+    OnFalse,
+    /// The true case; operands are the predicate and the false case.
+    OnTrue,
+}
+
+/// `on_true` where the predicate is not 0, else `on_false`; says which of the two memory operands is a scalar.
+pub fn select(held: Held, splat: (bool, bool)) -> Handler {
+    macro_rules! form {
+        (|$a:ident, $x:ident, $y:ident| $e:expr, $sx:literal, $sy:literal) => {
+            handler!(u32, |pc, p, o, acc| {
+                let first = at(p, (*pc).p, (*pc).ps, o).cast::<u32>();
+                let second = at(p, (*pc).q, (*pc).qs, o).cast::<u32>();
+                for i in 0..N {
+                    let $a = acc[i];
+                    let $x = first.add(if $sx { 0 } else { i }).read_unaligned();
+                    let $y = second.add(if $sy { 0 } else { i }).read_unaligned();
+                    acc[i] = $e;
+                }
+            })
+        };
+    }
+    macro_rules! forms {
+        (|$a:ident, $x:ident, $y:ident| $e:expr) => {
+            match splat {
+                (false, false) => form!(|$a, $x, $y| $e, false, false),
+                (false, true) => form!(|$a, $x, $y| $e, false, true),
+                (true, false) => form!(|$a, $x, $y| $e, true, false),
+                (true, true) => form!(|$a, $x, $y| $e, true, true),
+            }
+        };
+    }
+    match held {
+        Held::Which => forms!(|a, x, y| if a != 0 { y } else { x }),
+        Held::OnFalse => forms!(|a, x, y| if x != 0 { y } else { a }),
+        Held::OnTrue => forms!(|a, x, y| if x != 0 { a } else { y }),
+    }
+}
+
+/// The value of a half's bits: the exponent is moved by a multiplication, which also scales subnormals.
+#[inline(always)]
+fn half_value(h: u16) -> f32 {
+    const SCALE: f32 = 5.192_296_858_534_828e33;
+    let h = u32::from(h);
+    let scaled = f32::from_bits((h & 0x7fff) << 13) * SCALE;
+    let bits = scaled.to_bits();
+    let bits = if h & 0x7c00 == 0x7c00 { (h & 0x7fff) << 13 | 0x7f80_0000 } else { bits };
+    f32::from_bits(bits | (h & 0x8000) << 16)
+}
+
+/// The nearest half, ties to even; NaN stays a quiet NaN. After Giesen's `float_to_half_fast3_rtne`.
+#[inline(always)]
+fn half_bits(x: f32) -> u16 {
+    let all = x.to_bits();
+    let sign = all >> 16 & 0x8000;
+    let b = all & 0x7fff_ffff;
+    let odd = b >> 13 & 1;
+    let normal = b.wrapping_sub(0x3800_0000).wrapping_add(0xfff + odd) >> 13;
+    let tiny = (f32::from_bits(b) + 0.5).to_bits().wrapping_sub(0x3f00_0000);
+    let special = if b > 0x7f80_0000 { 0x7e00 | (b >> 13 & 0x3ff) } else { 0x7c00 };
+    let finite = if b < 0x3880_0000 { tiny } else { normal };
+    (sign | if b >= 0x4780_0000 { special } else { finite }) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::f16;
+
+    #[test]
+    fn halves_convert_as_the_half_crate_does() {
+        for h in 0..=u16::MAX {
+            let (ours, theirs) = (half_value(h), f16::from_bits(h).to_f32());
+            assert!(ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan(), "{h:#x}");
+        }
+        for i in 0..1_000_000u32 {
+            let x = f32::from_bits(i.wrapping_mul(4_294_967_29));
+            let (ours, theirs) = (half_bits(x), f16::from_f32(x).to_bits());
+            assert!(ours == theirs || x.is_nan() && f16::from_bits(ours).is_nan(), "{x:e}: {ours:#x} {theirs:#x}");
+        }
+    }
+}

@@ -1,0 +1,502 @@
+//! Passes 2 and 3 of the planner: where every value's elements are, and which nodes run together.
+//!
+//! Elementwise nodes join one of a few open groups. A group of the machine (`region.rs`) has `n` elements in rows
+//! of `inner`: it takes elementwise nodes over all elements, reductions over the rows, elementwise nodes over the
+//! results of those, and reads values that are broadcast along rows or columns in place. A block group (`group.rs`)
+//! has elementwise nodes of one size. No open group depends on another: a node that needs two closes all but the
+//! one it joins, and groups run in the order in which they close.
+
+use crate::plan::NONE;
+use ferrax_base::DType;
+use ferrax_loops::{Graph, Kind, Node, ValueId};
+use smallvec::SmallVec;
+
+/// How the elements of a value lie in its root's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// One after the other.
+    Full,
+    /// One stands for all.
+    Splat,
+    /// Element i is at i / inner: broadcast along rows of `inner` elements.
+    Row(u32),
+    /// Element i is at i % len: the row of `len` elements repeats.
+    Col(u32),
+}
+
+/// Where a value's elements are: in its root's memory, spread in some way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub root: u32,
+    pub spread: Spread,
+}
+
+impl Place {
+    pub fn is_splat(self) -> bool {
+        self.spread == Spread::Splat
+    }
+}
+
+/// What a node of a region does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Role {
+    /// Elementwise over one value a row.
+    Row,
+    /// Elementwise over all elements.
+    Full,
+    /// Reduces rows; its operand is full, its result one value a row.
+    Reduce,
+}
+
+/// A node of a group. `level` counts the reductions that must be done before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member {
+    pub node: u32,
+    pub level: u16,
+    pub role: Role,
+}
+
+/// A unit of execution, before it becomes steps.
+#[derive(Clone, Copy)]
+pub(crate) enum Item {
+    /// `members[start..end]` of `n` elements, kernel by kernel.
+    Group { start: u32, end: u32, n: usize },
+    /// `members[start..end]` of `n` elements in rows of `inner`, by the machine.
+    Region { start: u32, end: u32, n: usize, inner: usize },
+    /// One node.
+    Node(u32),
+    /// A value that is spread in its root's memory made dense in a root of its own.
+    Dense { value: u32, root: u32 },
+}
+
+/// A group that nodes may still join.
+struct Open {
+    id: u32,
+    machine: bool,
+    n: usize,
+    /// Elements of a row; 0 while nothing decides it.
+    inner: usize,
+    members: Vec<Member>,
+}
+
+/// Groups open at once.
+const OPEN: usize = 6;
+/// The machine takes groups of at least this many elements.
+const SMALL: usize = 32;
+/// Rows up to this many elements are kept between the passes over them.
+const KEPT_ROW: usize = 32 << 10;
+
+pub(crate) struct Order<'g> {
+    pub g: &'g Graph,
+    pub places: Vec<Place>,
+    pub items: Vec<Item>,
+    pub members: Vec<Member>,
+    /// For each value, the root that holds it densely, where one was made.
+    dense: Vec<u32>,
+    /// The value whose dtype and size each root beyond the values has.
+    pub extra_roots: Vec<u32>,
+    /// Roots of constants: (root, node).
+    pub constants: Vec<(u32, u32)>,
+    open: Vec<Open>,
+    spare: Vec<Vec<Member>>,
+    next_id: u32,
+    /// For each value, the group that makes it (ids of closed groups stay), and its level and role there.
+    made_in: Vec<u32>,
+    level: Vec<u16>,
+    role: Vec<Role>,
+    machine: bool,
+}
+
+impl<'g> Order<'g> {
+    pub fn new(g: &'g Graph) -> Self {
+        let n = g.types.len();
+        Order {
+            g,
+            places: (0..n as u32).map(|root| Place { root, spread: Spread::Full }).collect(),
+            items: Vec::with_capacity(g.nodes.len()),
+            members: Vec::with_capacity(g.nodes.len()),
+            dense: vec![NONE; n],
+            extra_roots: Vec::new(),
+            constants: Vec::new(),
+            open: Vec::new(),
+            spare: Vec::new(),
+            next_id: 1,
+            made_in: vec![0; n],
+            level: vec![0; n],
+            role: vec![Role::Full; n],
+            machine: crate::region::available(),
+        }
+    }
+
+    pub fn place(&self, v: ValueId) -> Place {
+        self.places[v.0 as usize]
+    }
+
+    /// Whether one element stands for all of a value.
+    pub fn is_one(&self, v: ValueId) -> bool {
+        self.place(v).is_splat() || self.g.ty(v).size() == 1
+    }
+
+    /// The root that a consumer of dense memory reads.
+    pub fn dense_root(&self, v: ValueId) -> u32 {
+        let p = self.place(v);
+        if p.spread != Spread::Full && self.g.ty(v).size() > 1 { self.dense[v.0 as usize] } else { p.root }
+    }
+
+    /// Where a consumer that knows only whole arrays and scalars finds a value.
+    pub fn plain_place(&self, v: ValueId) -> Place {
+        let p = self.place(v);
+        match p.spread {
+            Spread::Row(_) | Spread::Col(_) => Place { root: self.dense[v.0 as usize], spread: Spread::Full },
+            _ => p,
+        }
+    }
+
+    pub fn run(&mut self, live: &[bool]) {
+        let g = self.g;
+        for (i, node) in g.nodes.iter().enumerate() {
+            if !live[i] {
+                continue;
+            }
+            if self.rename(i as u32, node) {
+                continue;
+            }
+            if node.kind.is_elementwise() {
+                self.elementwise(i as u32, node);
+            } else if !self.reduction(i as u32, node) {
+                self.other(i as u32, node);
+            }
+        }
+        while !self.open.is_empty() {
+            self.close(0);
+        }
+        g.outputs.iter().for_each(|&v| self.densify(v));
+    }
+
+    /// Positions in `open` of the groups that a node reads from.
+    fn sources(&self, node: &Node) -> SmallVec<[usize; 4]> {
+        let mut found = SmallVec::new();
+        for &v in &node.inputs {
+            let root = self.place(v).root as usize;
+            let id = self.made_in.get(root).copied().unwrap_or(0);
+            if id != 0
+                && let Some(at) = self.open.iter().position(|o| o.id == id)
+                && !found.contains(&at)
+            {
+                found.push(at);
+            }
+        }
+        found
+    }
+
+    fn close(&mut self, at: usize) {
+        let mut open = self.open.remove(at);
+        let start = self.members.len() as u32;
+        if open.members.iter().any(|m| m.level > 0) {
+            open.members.sort_by_key(|m| (m.level, m.role == Role::Full || m.role == Role::Reduce));
+        }
+        self.members.append(&mut open.members);
+        self.spare.push(open.members);
+        let (end, n) = (self.members.len() as u32, open.n);
+        self.items.push(if open.machine {
+            Item::Region { start, end, n, inner: if open.inner == 0 { n } else { open.inner } }
+        } else {
+            Item::Group { start, end, n }
+        });
+    }
+
+    /// Closes the groups that a node reads from, but for one.
+    fn close_sources(&mut self, node: &Node, but: Option<u32>) {
+        loop {
+            let sources = self.sources(node);
+            let Some(&at) = sources.iter().find(|&&at| Some(self.open[at].id) != but) else { return };
+            self.close(at);
+        }
+    }
+
+    fn open_group(&mut self, machine: bool, n: usize) -> usize {
+        if self.open.len() == OPEN {
+            self.close(0);
+        }
+        let members = self.spare.pop().unwrap_or_default();
+        self.open.push(Open { id: self.next_id, machine, n, inner: 0, members });
+        self.next_id += 1;
+        self.open.len() - 1
+    }
+
+    fn join(&mut self, at: usize, i: u32, node: &Node, role: Role, level: u16) {
+        let open = &mut self.open[at];
+        let out = node.first.0 as usize;
+        self.made_in[out] = open.id;
+        let after = level + u16::from(role == Role::Reduce);
+        (self.level[out], self.role[out]) = (after, if role == Role::Reduce { Role::Row } else { role });
+        open.members.push(Member { node: i, level, role });
+    }
+
+    fn elementwise(&mut self, i: u32, node: &Node) {
+        let one = node.inputs.iter().all(|&v| self.is_one(v));
+        let size = self.g.ty(node.first).size();
+        let n = if one { size.min(1) } else { size };
+        if one && size > 1 {
+            self.places[node.first.0 as usize].spread = Spread::Splat;
+        }
+        let machine = self.machine && !one && crate::region::takes(self.g, node);
+        if machine && self.elementwise_in_region(i, node, n) {
+            return;
+        }
+        node.inputs.iter().for_each(|&v| self.densify(v));
+        self.join_block(i, node, n);
+    }
+
+    fn join_block(&mut self, i: u32, node: &Node, n: usize) {
+        let fits = |o: &Open| !o.machine && o.n == n;
+        let sources = self.sources(node);
+        let chosen = sources.iter().rev().copied().find(|&at| fits(&self.open[at]));
+        let chosen = chosen.or_else(|| self.open.iter().position(fits)).map(|at| self.open[at].id);
+        self.close_sources(node, chosen);
+        let at = match chosen {
+            Some(id) => self.open.iter().position(|o| o.id == id).unwrap_or(0),
+            None => self.open_group(false, n),
+        };
+        self.join(at, i, node, Role::Full, 0);
+    }
+
+    /// The level of a node in an open group.
+    fn level_in(&self, node: &Node, id: u32) -> u16 {
+        let of = |&v: &ValueId| {
+            let root = self.place(v).root as usize;
+            if self.made_in.get(root) == Some(&id) { self.level[root] } else { 0 }
+        };
+        node.inputs.iter().map(of).max().unwrap_or(0)
+    }
+
+    /// The rows that the node's operands need in a group of `inner` so far; `None` when they do not fit.
+    fn inner_with(&self, node: &Node, open: &Open) -> Option<usize> {
+        let mut inner = open.inner;
+        for &v in &node.inputs {
+            let p = self.place(v);
+            let of_group = self.made_in.get(p.root as usize) == Some(&open.id);
+            match p.spread {
+                Spread::Row(k) | Spread::Col(k) => {
+                    if inner != 0 && inner != k as usize {
+                        return None;
+                    }
+                    inner = k as usize;
+                    // What the group makes is there a block of rows at a time, so no row of it can repeat.
+                    if of_group && (self.role[p.root as usize] == Role::Full || matches!(p.spread, Spread::Col(_))) {
+                        return None;
+                    }
+                }
+                Spread::Full if of_group && self.g.ty(v).size() > 1 && self.role[p.root as usize] == Role::Row => {
+                    return None;
+                }
+                Spread::Full if of_group && self.g.ty(v).size() == 1 && open.inner != open.n => return None,
+                Spread::Splat if of_group && !(self.role[p.root as usize] == Role::Row && open.inner == open.n) => {
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        Some(inner)
+    }
+
+    fn elementwise_in_region(&mut self, i: u32, node: &Node, n: usize) -> bool {
+        let sources = self.sources(node);
+        // One value a row of a group that the node reads from.
+        let rows = sources.iter().rev().copied().find(|&at| {
+            let o = &self.open[at];
+            let reads_rows = |v: &ValueId| {
+                let p = self.place(*v);
+                let own = self.made_in.get(p.root as usize) == Some(&o.id);
+                !own || (self.role[p.root as usize] == Role::Row && p.spread == Spread::Full)
+            };
+            let plain = |v: &ValueId| matches!(self.place(*v).spread, Spread::Full | Spread::Splat);
+            o.machine
+                && o.inner != 0
+                && o.n / o.inner == n
+                && n > 1
+                && o.inner > 1
+                && node.inputs.iter().all(|v| reads_rows(v) && plain(v))
+        });
+        if let Some(at) = rows {
+            let id = self.open[at].id;
+            self.close_sources(node, Some(id));
+            let at = self.open.iter().position(|o| o.id == id).unwrap_or(0);
+            let level = self.level_in(node, id);
+            self.join(at, i, node, Role::Row, level);
+            return true;
+        }
+        if n < SMALL {
+            return false;
+        }
+        let fits = |at: usize| {
+            let o = &self.open[at];
+            let near = o.n <= KEPT_ROW || o.inner <= KEPT_ROW || self.level_in(node, o.id) == 0;
+            o.machine && o.n == n && near && self.inner_with(node, o).is_some()
+        };
+        let chosen = sources.iter().rev().copied().find(|&at| fits(at));
+        let chosen = chosen.or_else(|| (0..self.open.len()).find(|&at| fits(at))).map(|at| self.open[at].id);
+        self.close_sources(node, chosen);
+        let at = match chosen {
+            Some(id) => self.open.iter().position(|o| o.id == id).unwrap_or(0),
+            None => self.open_group(true, n),
+        };
+        let Some(inner) = self.inner_with(node, &self.open[at]) else {
+            // Its operands need rows of two lengths.
+            self.open.pop();
+            return false;
+        };
+        self.open[at].inner = inner;
+        let level = self.level_in(node, self.open[at].id);
+        self.join(at, i, node, Role::Full, level);
+        true
+    }
+
+    /// A reduction over rows joins a region; whether this was one.
+    fn reduction(&mut self, i: u32, node: &Node) -> bool {
+        let Kind::Reduce { op, axes } = &node.kind else { return false };
+        let x = node.inputs[0];
+        let ty = self.g.ty(x);
+        let (n, rows) = (ty.size(), self.g.ty(node.first).size());
+        if !self.machine || n < SMALL || rows == 0 || rows == n || !crate::region::reduces(*op, ty.dtype) {
+            return false;
+        }
+        let kept = ty.shape.iter().enumerate().filter(|(k, d)| **d != 1 && !axes.contains(k)).map(|(k, _)| k).max();
+        let reduced = ty.shape.iter().enumerate().filter(|(k, d)| **d != 1 && axes.contains(k)).map(|(k, _)| k).min();
+        if kept > reduced || self.place(x).spread != Spread::Full {
+            return false;
+        }
+        let inner = n / rows;
+        let sources = self.sources(node);
+        let fits = |at: usize| {
+            let o = &self.open[at];
+            let near = inner <= KEPT_ROW || self.level_in(node, o.id) == 0;
+            o.machine && o.n == n && near && (o.inner == 0 || o.inner == inner)
+        };
+        let chosen = sources.iter().copied().find(|&at| fits(at));
+        let chosen = chosen.or_else(|| (0..self.open.len()).find(|&at| fits(at))).map(|at| self.open[at].id);
+        self.close_sources(node, chosen);
+        let at = match chosen {
+            Some(id) => self.open.iter().position(|o| o.id == id).unwrap_or(0),
+            None => self.open_group(true, n),
+        };
+        self.open[at].inner = inner;
+        let level = self.level_in(node, self.open[at].id);
+        self.join(at, i, node, Role::Reduce, level);
+        true
+    }
+
+    /// Gives a value that is broadcast along rows or columns a root where it is dense.
+    fn densify(&mut self, v: ValueId) {
+        let spread = matches!(self.place(v).spread, Spread::Row(_) | Spread::Col(_));
+        if spread && self.dense[v.0 as usize] == NONE {
+            self.make_dense(v);
+        }
+    }
+
+    fn make_dense(&mut self, v: ValueId) {
+        let root = self.place(v).root as usize;
+        let id = self.made_in.get(root).copied().unwrap_or(0);
+        if id != 0
+            && let Some(at) = self.open.iter().position(|o| o.id == id)
+        {
+            self.close(at);
+        }
+        let root = (self.g.types.len() + self.extra_roots.len()) as u32;
+        self.extra_roots.push(v.0);
+        self.dense[v.0 as usize] = root;
+        self.items.push(Item::Dense { value: v.0, root });
+    }
+
+    fn other(&mut self, i: u32, node: &Node) {
+        self.close_sources(node, None);
+        for &v in &node.inputs {
+            if self.place(v).spread != Spread::Full && self.g.ty(v).size() > 1 && self.dense[v.0 as usize] == NONE {
+                self.make_dense(v);
+            }
+        }
+        self.items.push(Item::Node(i));
+    }
+
+    /// How a broadcast spreads its operand, where rows or columns say it.
+    fn broadcast(&self, node: &Node, dims: &[usize]) -> Option<Spread> {
+        let x = node.inputs[0];
+        let (from, to) = (self.g.ty(x), self.g.ty(node.first));
+        let dense = self.place(x).spread == Spread::Full;
+        let fits = u32::try_from(to.size()).is_ok() && to.size() >= SMALL;
+        if !self.machine || !dense || !fits || !dims.is_sorted() || !crate::region::holds(to.dtype) {
+            return None;
+        }
+        let mapped = |k: usize| dims.iter().zip(&from.shape).any(|(&d, &size)| d == k && size != 1);
+        let own = (0..to.shape.len()).filter(|&k| to.shape[k] != 1 && mapped(k));
+        let new = (0..to.shape.len()).filter(|&k| to.shape[k] != 1 && !mapped(k));
+        let (first_own, last_own) = (own.clone().min()?, own.max()?);
+        let (first_new, last_new) = (new.clone().min()?, new.max()?);
+        if last_own < first_new {
+            return Some(Spread::Row((to.size() / from.size()) as u32));
+        }
+        (last_new < first_own).then_some(Spread::Col(from.size() as u32))
+    }
+
+    /// Handles nodes that move no bytes; whether this was one.
+    fn rename(&mut self, i: u32, node: &Node) -> bool {
+        if node.results == 0 {
+            return false;
+        }
+        let out = node.first.0 as usize;
+        let ty = self.g.ty(node.first);
+        match &node.kind {
+            Kind::Const(_) => {
+                self.places[out].spread = if ty.size() > 1 { Spread::Splat } else { Spread::Full };
+                self.constants.push((node.first.0, i));
+                return true;
+            }
+            Kind::Dense(_) => {
+                self.constants.push((node.first.0, i));
+                return true;
+            }
+            Kind::Barrier => {
+                for (k, &v) in node.inputs.iter().enumerate() {
+                    self.places[out + k] = self.place(v);
+                    self.dense[out + k] = self.dense[v.0 as usize];
+                }
+                return true;
+            }
+            _ => {}
+        }
+        let Some(&x) = node.inputs.first() else { return false };
+        let (from, place) = (self.g.ty(x), self.place(x));
+        let one = self.is_one(x);
+        let same = match &node.kind {
+            Kind::Reshape => true,
+            Kind::Bitcast => {
+                let whole = |d: DType| d.bits() == 8 * d.size() || d.is_bool();
+                from.dtype.size() == ty.dtype.size() && (whole(from.dtype) && whole(ty.dtype) || from.dtype == ty.dtype)
+            }
+            Kind::Convert => from.dtype == ty.dtype,
+            Kind::Broadcast(dims) => one || (from.size() == ty.size() && dims.is_sorted()),
+            Kind::Transpose(perm) => one || perm.iter().filter(|&&p| from.shape[p] != 1).is_sorted(),
+            Kind::Slice { .. } => one || (from.size() == ty.size()),
+            Kind::Rev(axes) => one || axes.iter().all(|&a| from.shape[a] == 1),
+            Kind::Concat(_) => node.inputs.len() == 1,
+            _ => false,
+        };
+        if same {
+            let spread = match place.spread {
+                _ if one && ty.size() > 1 => Spread::Splat,
+                Spread::Splat => Spread::Full,
+                spread => spread,
+            };
+            self.places[out] = Place { root: place.root, spread };
+            self.dense[out] = self.dense[x.0 as usize];
+            return true;
+        }
+        if let Kind::Broadcast(dims) = &node.kind
+            && let Some(spread) = self.broadcast(node, dims)
+        {
+            self.places[out] = Place { root: place.root, spread };
+            return true;
+        }
+        false
+    }
+}

@@ -1,0 +1,132 @@
+//! Regions: groups of nodes that the threaded machine runs over blocks of rows.
+//!
+//! A region has `n` elements in rows of `inner`. Its phases run one after the other on a block of rows that stays in
+//! the cache: programs over all elements, whose results may be reduced row by row, and programs over one value a
+//! row. So softmax, layernorm, logsumexp and the like take one pass over memory. Values that cross phases and are not
+//! results live in the block's scratch memory; all others are in the machine's accumulator or tiles.
+//!
+//! The order of a reduction depends on the row's length alone, so results do not depend on blocks or threads.
+//! Read next: `plan.rs` here for how regions are made, `run.rs` for how they run, `machine` for the programs.
+
+mod plan;
+mod print;
+mod run;
+
+pub(crate) use plan::Scratch;
+
+use crate::machine::assemble::Place;
+use crate::machine::handler::Instr;
+use crate::machine::{self, table};
+use crate::reduce::{self, RowReducer};
+use ferrax_base::DType;
+use ferrax_loops::kind::{BinaryOp, Kind};
+use ferrax_loops::{Graph, Node, ReduceOp};
+
+/// The regions of a program, all their parts in a few arrays.
+#[derive(Default)]
+pub(crate) struct Regions {
+    list: Vec<Region>,
+    phases: Vec<Phase>,
+    code: Vec<Instr>,
+    places: Vec<Place>,
+    reduces: Vec<Reduce>,
+    expands: Vec<Expand>,
+    /// What each region computes, for printing: (member range of the order, in text form).
+    notes: Vec<Note>,
+}
+
+/// A node of a region as it is printed.
+#[derive(Clone, Copy)]
+struct Note {
+    node: u32,
+    phase: u32,
+}
+
+type Range = (u32, u32);
+
+#[derive(Clone, Copy)]
+struct Region {
+    n: usize,
+    inner: usize,
+    phases: Range,
+    /// Rows of a block; all of them where the rows are one.
+    block: usize,
+    /// Bytes of scratch memory that a worker needs.
+    scratch: usize,
+    /// Offsets in it: tiles first, then the pieces of reductions, staged tiles, the arrays.
+    pieces: usize,
+    staged: usize,
+    arrays: usize,
+    /// A guess of the time an element takes, in picoseconds.
+    cost: u32,
+    notes: Range,
+}
+
+#[derive(Clone, Copy)]
+struct Phase {
+    /// Elements of a run are rows: one value each.
+    over_rows: bool,
+    /// Each row has a run of its own, because scalars or reductions belong to a row.
+    by_row: bool,
+    /// The last tile may repeat elements of the one before: no result is in an operand's memory.
+    overlap: bool,
+    /// First instruction; `u32::MAX` when there is no program.
+    code: u32,
+    places: Range,
+    reduces: Range,
+    expands: Range,
+}
+
+/// A reduction of rows at the end of a phase.
+#[derive(Clone, Copy)]
+struct Reduce {
+    reducer: RowReducer,
+    /// What is reduced: lanes.
+    from: Place,
+    /// Where the results go.
+    to: Place,
+    dtype: DType,
+}
+
+/// An operand that is spread to full size in scratch memory, where rows are too short to run one by one.
+#[derive(Clone, Copy)]
+struct Expand {
+    from: Place,
+    to: Place,
+    size: u8,
+}
+
+/// Whether there is a machine.
+pub(crate) fn available() -> bool {
+    machine::isa().is_some()
+}
+
+/// Whether the machine's lanes hold a dtype.
+pub(crate) fn holds(d: DType) -> bool {
+    table::lanes(d).is_some()
+}
+
+/// Whether the machine has what an elementwise node computes.
+pub(crate) fn takes(g: &Graph, node: &Node) -> bool {
+    let d = |i: usize| g.ty(node.inputs[i]).dtype;
+    let out = g.ty(node.first).dtype;
+    if !holds(out) {
+        return false;
+    }
+    match &node.kind {
+        Kind::Unary(op) => table::unary(*op, d(0)).is_some(),
+        Kind::Binary(op) => table::binary(*op, d(0)).is_some(),
+        Kind::Compare(op) => table::compare(*op, d(0)).is_some(),
+        Kind::Select => node.inputs.len() == 3 && d(0).is_bool() && holds(d(1)),
+        Kind::Clamp => table::binary(BinaryOp::Max, d(1)).is_some(),
+        Kind::IntegerPow(n) => table::integer_pow(*n, d(0)).is_some(),
+        Kind::Convert => table::convert(d(0), out).is_some(),
+        Kind::ReducePrecision { .. } => table::reduce_precision(d(0)).is_some(),
+        _ => false,
+    }
+}
+
+/// Whether rows of a dtype can be reduced.
+pub(crate) fn reduces(op: ReduceOp, d: DType) -> bool {
+    reduce::row_reducer(op, d).is_some()
+}

@@ -1,0 +1,482 @@
+//! How a group of nodes becomes a region: phases, programs, places.
+
+use super::{Expand, Note, Phase, Reduce, Region};
+use crate::machine::assemble::{Assembler, Place, Src, Val};
+use crate::machine::{self, Isa, LANE, TILE, table};
+use crate::order::{Role, Spread};
+use crate::plan::{NONE, Planner};
+use crate::program::Step;
+use crate::reduce::{self, PIECE};
+use ferrax_base::{DType, Result, bail};
+use ferrax_loops::kind::{BinaryOp, Kind};
+use ferrax_loops::{UnaryOp, ValueId};
+use smallvec::SmallVec;
+
+/// Rows shorter than this run together, with what is theirs spread to full size.
+const SHORT: usize = 64;
+/// Elements of a block of rows, about.
+const BLOCK: usize = 8 << 10;
+
+/// Tables of the planner that regions use, indexed by root and valid where the stamp is the phase's or region's.
+pub(crate) struct Scratch {
+    asm: Assembler,
+    /// Phase in which a root has a number, the number, and the spread it was asked for in.
+    stamp: Vec<u32>,
+    val: Vec<Val>,
+    spread: Vec<Spread>,
+    phase: u32,
+    /// Further numbers of roots that a phase reads in several ways.
+    more: Vec<(u32, Spread, Val)>,
+    /// Region that makes a root, the first and last of its phases that touch it, and its memory once it has some.
+    made: Vec<u32>,
+    born: Vec<u32>,
+    last: Vec<u32>,
+    home: Vec<Option<Place>>,
+    /// Bytes a row of each scratch array takes.
+    arrays: Vec<usize>,
+}
+
+impl Scratch {
+    pub fn new(roots: usize) -> Self {
+        Scratch {
+            asm: Assembler::new(machine::isa().unwrap_or(Isa::Avx2)),
+            stamp: vec![0; roots],
+            val: vec![0; roots],
+            spread: vec![Spread::Full; roots],
+            phase: 0,
+            more: Vec::new(),
+            made: vec![NONE; roots],
+            born: vec![0; roots],
+            last: vec![0; roots],
+            home: vec![None; roots],
+            arrays: Vec::new(),
+        }
+    }
+
+    /// A new array of scratch memory with this many bytes a row.
+    fn array(&mut self, row: usize) -> Src {
+        self.arrays.push(row);
+        Src::Scratch(self.arrays.len() as u32 - 1)
+    }
+}
+
+/// What is known of the region whose phases are made.
+struct Making {
+    item: u32,
+    n: usize,
+    inner: usize,
+    short: bool,
+    single: bool,
+    /// Ranges of members, by phase.
+    phases: SmallVec<[(u32, u32); 4]>,
+    pieces: u32,
+    tiles: u32,
+    staged: u32,
+    cost: u32,
+}
+
+impl Planner<'_> {
+    /// Appends the region of `members[start..end]`.
+    pub fn emit_region(&mut self, item: u32, start: u32, end: u32, n: usize, inner: usize) -> Result<()> {
+        let phases = self.split_phases(start, end);
+        let (single, short) = (phases.len() == 1, inner < SHORT && inner < n);
+        let mut m =
+            Making { item, n, inner, short, single, phases, pieces: 0, tiles: 0, staged: 0, cost: 0 };
+        self.find_crossings(&m);
+        self.region.arrays.clear();
+        let (first_phase, first_place) = (self.out.regions.phases.len() as u32, self.out.regions.places.len());
+        let (first_reduce, first_expand) = (self.out.regions.reduces.len(), self.out.regions.expands.len());
+        let first_note = self.out.regions.notes.len() as u32;
+        for k in 0..m.phases.len() {
+            self.emit_phase(&mut m, k)?;
+        }
+        let flat = single && self.region.arrays.is_empty() && !self.by_row(first_phase);
+        let inner = if flat { n } else { inner };
+        let block = (BLOCK / inner).clamp(1, n / inner);
+        let pieces = m.tiles as usize * TILE;
+        let staged = pieces + m.pieces as usize * PIECE * LANE;
+        let arrays = staged + m.staged as usize * TILE;
+        let scratch = self.place_arrays(block, (first_place, first_reduce, first_expand));
+        let region = Region {
+            n,
+            inner,
+            phases: (first_phase, self.out.regions.phases.len() as u32),
+            block,
+            scratch: arrays + scratch,
+            pieces,
+            staged,
+            arrays,
+            cost: m.cost,
+            notes: (first_note, self.out.regions.notes.len() as u32),
+        };
+        self.out.scratch_bytes = self.out.scratch_bytes.max(region.scratch);
+        self.out.steps.push(Step::Region(self.out.regions.list.len() as u32));
+        self.out.regions.list.push(region);
+        Ok(())
+    }
+
+    fn by_row(&self, first: u32) -> bool {
+        self.out.regions.phases[first as usize..].iter().any(|p| p.by_row || p.reduces.0 < p.reduces.1)
+    }
+
+    /// Offsets of the scratch arrays, for blocks of `block` rows; gives their bytes.
+    fn place_arrays(&mut self, block: usize, from: (usize, usize, usize)) -> usize {
+        let mut offsets: SmallVec<[usize; 8]> = SmallVec::new();
+        let mut total = 0;
+        for row in &self.region.arrays {
+            offsets.push(total);
+            // The last tile of a run may reach past the end.
+            total += (row * block + TILE).next_multiple_of(64);
+        }
+        let fix = |p: &mut Place| {
+            if let Src::Scratch(k) = p.src {
+                p.src = Src::Scratch(offsets[k as usize] as u32);
+            }
+        };
+        let r = &mut self.out.regions;
+        r.places[from.0..].iter_mut().for_each(fix);
+        for reduce in &mut r.reduces[from.1..] {
+            fix(&mut reduce.from);
+            fix(&mut reduce.to);
+        }
+        for expand in &mut r.expands[from.2..] {
+            fix(&mut expand.from);
+            fix(&mut expand.to);
+        }
+        total
+    }
+
+    fn split_phases(&self, start: u32, end: u32) -> SmallVec<[(u32, u32); 4]> {
+        let mut phases: SmallVec<[(u32, u32); 4]> = SmallVec::new();
+        let key = |at: u32| {
+            let m = self.order.members[at as usize];
+            (m.level, m.role == Role::Row)
+        };
+        let mut from = start;
+        for at in start + 1..=end {
+            if at == end || key(at) != key(from) {
+                phases.push((from, at));
+                from = at;
+            }
+        }
+        phases
+    }
+
+    /// Notes where each value of the region is made and last read.
+    fn find_crossings(&mut self, m: &Making) {
+        let g = self.g;
+        for (k, &(start, end)) in m.phases.iter().enumerate() {
+            for at in start..end {
+                let member = self.order.members[at as usize];
+                let node = &g.nodes[member.node as usize];
+                for &v in &node.inputs {
+                    self.region.last[self.order.place(v).root as usize] = k as u32;
+                }
+                let out = node.first.0 as usize;
+                self.region.made[out] = m.item;
+                // What a reduction gives is there when its phase is done.
+                self.region.born[out] = k as u32 + u32::from(member.role == Role::Reduce);
+                self.region.last[out] = k as u32;
+                self.region.home[out] = None;
+            }
+        }
+    }
+
+    fn emit_phase(&mut self, m: &mut Making, k: usize) -> Result<()> {
+        let (start, end) = m.phases[k];
+        let over_rows = self.order.members[start as usize].role == Role::Row;
+        self.region.phase += 1;
+        self.region.more.clear();
+        self.region.asm.clear();
+        let first_expand = self.out.regions.expands.len() as u32;
+        let first_reduce = self.out.regions.reduces.len() as u32;
+        let mut by_row = false;
+        for at in start..end {
+            by_row |= self.number(m, k as u32, at, over_rows)?;
+        }
+        let mut late: SmallVec<[(Val, Place); 2]> = SmallVec::new();
+        for at in start..end {
+            self.emit_member(m, k as u32, at, over_rows, &mut late)?;
+            let node = self.order.members[at as usize].node;
+            self.out.regions.notes.push(Note { node, phase: k as u32 });
+        }
+        for &(v, place) in &late {
+            self.region.asm.store_last(v, place);
+        }
+        let asm = &mut self.region.asm;
+        let empty = asm.code.is_empty();
+        if !empty {
+            asm.finish();
+        }
+        m.tiles = m.tiles.max(asm.tiles);
+        m.staged = m.staged.max(asm.places.len() as u32);
+        let r = &mut self.out.regions;
+        let first_place = r.places.len() as u32;
+        r.places.extend_from_slice(&asm.places);
+        let code = r.code.len() as u32;
+        r.code.extend_from_slice(&asm.code);
+        let reduces = (first_reduce, r.reduces.len() as u32);
+        by_row |= reduces.0 < reduces.1;
+        r.phases.push(Phase {
+            over_rows,
+            by_row: by_row && !m.short && !over_rows,
+            overlap: late.is_empty(),
+            code: if empty { NONE } else { code },
+            places: (first_place, r.places.len() as u32),
+            reduces,
+            expands: (first_expand, r.expands.len() as u32),
+        });
+        Ok(())
+    }
+
+    /// Numbers the operands and the result of a node, and counts uses; whether an operand belongs to rows.
+    fn number(&mut self, m: &mut Making, k: u32, at: u32, over_rows: bool) -> Result<bool> {
+        let g = self.g;
+        let member = self.order.members[at as usize];
+        let node = &g.nodes[member.node as usize];
+        let mut by_row = false;
+        if member.role == Role::Reduce && self.direct(m, node.inputs[0], k).is_some() {
+            return Ok(false);
+        }
+        for &v in &node.inputs {
+            let val = self.region_operand(m, v, over_rows)?;
+            self.region.asm.will_use(val);
+            by_row |= matches!(self.order.place(v).spread, Spread::Row(_) | Spread::Col(_));
+        }
+        if member.role != Role::Reduce {
+            let out = node.first.0;
+            let val = self.region.asm.value(g.ty(node.first).dtype);
+            self.set_number(out, Spread::Full, val);
+        }
+        Ok(by_row)
+    }
+
+    fn set_number(&mut self, root: u32, spread: Spread, val: Val) {
+        let r = &mut self.region;
+        let at = root as usize;
+        (r.stamp[at], r.val[at], r.spread[at]) = (r.phase, val, spread);
+    }
+
+    /// The number of an operand in the phase.
+    fn region_operand(&mut self, m: &mut Making, v: ValueId, over_rows: bool) -> Result<Val> {
+        let place = self.order.place(v);
+        let root = place.root as usize;
+        let made_here = self.region.made[root] == m.item;
+        // One element for all, whatever the spread says.
+        let whole = if over_rows { m.n / m.inner } else { m.n };
+        let size = self.g.ty(v).size();
+        let spread = if size == 1 && whole != 1 { Spread::Splat } else { place.spread };
+        if self.region.stamp[root] == self.region.phase {
+            if self.region.spread[root] == spread {
+                return Ok(self.region.val[root]);
+            }
+            let found = self.region.more.iter().find(|(r, s, _)| *r == place.root && *s == spread);
+            if let Some((_, _, val)) = found {
+                return Ok(*val);
+            }
+        }
+        let ty = self.g.ty(v);
+        let element = ty.dtype.size();
+        let src = match (made_here, self.region.home[root]) {
+            (true, Some(home)) => home.src,
+            (true, None) => bail!(Internal, "a value of a region is read before it has memory"),
+            (false, _) => Src::Slot(self.slot[root]),
+        };
+        let found = match spread {
+            Spread::Splat => Place::read(src, 0, 0),
+            Spread::Full if over_rows => Place::read(src, element, element),
+            Spread::Full => Place::read(src, m.inner * element, element),
+            Spread::Row(_) => Place::read(src, element, 0),
+            Spread::Col(_) => Place::read(src, 0, element),
+        };
+        let found = match spread {
+            Spread::Row(_) | Spread::Col(_) if m.short => {
+                let row = m.inner * element;
+                let to = Place::read(self.region.array(row), row, element);
+                self.out.regions.expands.push(Expand { from: found, to, size: element as u8 });
+                to
+            }
+            _ => found,
+        };
+        let val = self.region.asm.value(ty.dtype);
+        self.region.asm.in_memory(val, found);
+        if self.region.stamp[root] == self.region.phase {
+            self.region.more.push((place.root, spread, val));
+        } else {
+            self.set_number(place.root, spread, val);
+        }
+        Ok(val)
+    }
+
+    /// Memory in which a reduction of phase `k` finds its operand's lanes without a program.
+    fn direct(&self, m: &Making, v: ValueId, k: u32) -> Option<Place> {
+        let root = self.order.place(v).root as usize;
+        if self.g.ty(v).dtype.size() != LANE {
+            return None;
+        }
+        let src = match self.region.made[root] == m.item {
+            true if self.region.born[root] == k => return None,
+            true => self.region.home[root]?.src,
+            false => Src::Slot(self.slot[root]),
+        };
+        Some(Place::read(src, m.inner * LANE, LANE))
+    }
+
+    fn emit_member(
+        &mut self,
+        m: &mut Making,
+        phase: u32,
+        at: u32,
+        over_rows: bool,
+        late: &mut SmallVec<[(Val, Place); 2]>,
+    ) -> Result<()> {
+        let member = self.order.members[at as usize];
+        let root = self.g.nodes[member.node as usize].first.0;
+        if member.role == Role::Reduce {
+            return self.emit_reduce(m, phase, at);
+        }
+        let out = self.region.val[root as usize];
+        let outlives = self.outlives(root, m.item);
+        let crosses = self.region.last[root as usize] > phase;
+        let mut in_place = None;
+        if outlives || crosses {
+            let element = self.g.types[root as usize].dtype.size();
+            let row = if over_rows { element } else { m.inner * element };
+            let (src, shared) = if outlives {
+                self.result_slot(m, at, over_rows)
+            } else {
+                (self.region.array(row), false)
+            };
+            let place = Place::write(src, row, element);
+            self.region.home[root as usize] = Some(place);
+            in_place = Some((place, shared));
+        }
+        if let Some((_, true)) = in_place {
+            self.region.asm.will_use(out);
+        }
+        self.emit_operation(m, at, out)?;
+        match in_place {
+            Some((place, true)) => late.push((out, place)),
+            Some((place, false)) => self.region.asm.store(out, place, false),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// The slot of a result, and whether it is the memory of an operand that the phase may still read.
+    fn result_slot(&mut self, m: &Making, at: u32, over_rows: bool) -> (Src, bool) {
+        let g = self.g;
+        let member = self.order.members[at as usize];
+        let node = &g.nodes[member.node as usize];
+        let bytes = if over_rows { m.n / m.inner } else { m.n } * g.ty(node.first).dtype.size();
+        let mut candidates: SmallVec<[u32; 3]> = SmallVec::new();
+        if m.single {
+            for &v in &node.inputs {
+                let p = self.order.place(v);
+                let x = p.root as usize;
+                let read_whole = self.region.stamp[x] == self.region.phase
+                    && self.region.spread[x] == Spread::Full
+                    && !self.region.more.iter().any(|(r, _, _)| *r == p.root);
+                if p.spread == Spread::Full && self.region.made[x] != m.item && g.ty(v).size() == m.n && read_whole {
+                    candidates.push(p.root);
+                }
+            }
+        }
+        let before: SmallVec<[u32; 3]> = candidates.iter().map(|&x| self.slot[x as usize]).collect();
+        let slot = self.new_slot(m.item, node.first.0, bytes, &candidates);
+        (Src::Slot(slot), before.contains(&slot))
+    }
+
+    fn emit_reduce(&mut self, m: &mut Making, phase: u32, at: u32) -> Result<()> {
+        let g = self.g;
+        let node = &g.nodes[self.order.members[at as usize].node as usize];
+        let (x, root) = (node.inputs[0], node.first.0);
+        let dtype = g.ty(x).dtype;
+        let Kind::Reduce { op, .. } = node.kind else { bail!(Internal, "a reduction that is none") };
+        let Some(reducer) = reduce::row_reducer(op, dtype) else { bail!(Internal, "no reduction of {dtype}") };
+        let from = match self.direct(m, x, phase) {
+            Some(place) => place,
+            None => {
+                let place = if m.short {
+                    let row = m.inner * LANE;
+                    Place::write(self.region.array(row), row, LANE)
+                } else {
+                    m.pieces += 1;
+                    Place::write(Src::Piece(m.pieces - 1), 0, LANE)
+                };
+                let val = self.region_operand(m, x, false)?;
+                self.region.asm.store(val, place, true);
+                self.region.asm.used_by_store(val);
+                place
+            }
+        };
+        let element = dtype.size();
+        let src = if self.outlives(root, m.item) {
+            Src::Slot(self.new_slot(m.item, root, m.n / m.inner * element, &[]))
+        } else {
+            self.region.array(element)
+        };
+        let to = Place::write(src, element, 0);
+        self.region.home[root as usize] = Some(to);
+        m.cost += 100;
+        self.out.regions.reduces.push(Reduce { reducer, from, to, dtype });
+        Ok(())
+    }
+
+    fn emit_operation(&mut self, m: &mut Making, at: u32, out: Val) -> Result<()> {
+        let g = self.g;
+        let member = self.order.members[at as usize];
+        let node = &g.nodes[member.node as usize];
+        let over_rows = member.role == Role::Row;
+        let mut x: SmallVec<[Val; 3]> = SmallVec::new();
+        for &v in &node.inputs {
+            x.push(self.region_operand(m, v, over_rows)?);
+        }
+        let dtype = |i: usize| g.ty(node.inputs[i]).dtype;
+        m.cost += cost(&node.kind);
+        let asm = &mut self.region.asm;
+        let missing = || ferrax_base::error!(Internal, "the machine has no {:?}", node.kind);
+        match &node.kind {
+            Kind::Unary(op) => asm.unary(Some(table::unary(*op, dtype(0)).ok_or_else(missing)?), 0, x[0], out),
+            Kind::Binary(op) => asm.binary(table::binary(*op, dtype(0)).ok_or_else(missing)?, x[0], x[1], out),
+            Kind::Compare(op) => asm.binary(table::compare(*op, dtype(0)).ok_or_else(missing)?, x[0], x[1], out),
+            Kind::Select => asm.select(x[0], x[1], x[2], out),
+            Kind::Clamp => {
+                let d = dtype(1);
+                let middle = asm.value(if d.size() == LANE { d } else { DType::F32 });
+                asm.will_use(middle);
+                asm.binary(table::binary(BinaryOp::Max, d).ok_or_else(missing)?, x[1], x[0], middle);
+                asm.binary(table::binary(BinaryOp::Min, d).ok_or_else(missing)?, middle, x[2], out);
+            }
+            Kind::IntegerPow(n) => {
+                asm.unary(Some(table::integer_pow(*n, dtype(0)).ok_or_else(missing)?), *n as u32 as u64, x[0], out);
+            }
+            Kind::Convert => {
+                let h = table::convert(dtype(0), g.ty(node.first).dtype).ok_or_else(missing)?;
+                asm.unary(h, 0, x[0], out);
+            }
+            Kind::ReducePrecision { exponent_bits, mantissa_bits } => {
+                let imm = u64::from(*exponent_bits) | u64::from(*mantissa_bits) << 32;
+                asm.unary(Some(table::reduce_precision(dtype(0)).ok_or_else(missing)?), imm, x[0], out);
+            }
+            _ => return Err(missing()),
+        }
+        Ok(())
+    }
+}
+
+/// About how long an operation takes an element, in picoseconds: what decides whether threads pay.
+fn cost(kind: &Kind) -> u32 {
+    match kind {
+        Kind::Unary(op) => match op {
+            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Sign => 40,
+            UnaryOp::Sqrt | UnaryOp::Rsqrt | UnaryOp::Exp | UnaryOp::Exp2 => 200,
+            UnaryOp::Log | UnaryOp::Tanh | UnaryOp::Logistic | UnaryOp::Expm1 | UnaryOp::Log1p => 400,
+            UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Erf | UnaryOp::ErfInv => 800,
+            _ => 5000,
+        },
+        Kind::Binary(BinaryOp::Div) => 120,
+        Kind::Binary(BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Rem) => 8000,
+        _ => 40,
+    }
+}

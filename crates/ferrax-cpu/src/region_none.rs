@@ -1,0 +1,54 @@
+//! Where the machine is not: groups run kernel by kernel, and reductions are nodes of their own.
+
+use crate::exec::Frame;
+use crate::plan::Planner;
+use crate::program::Program;
+use ferrax_base::{DType, Result, bail};
+use ferrax_loops::{Graph, Node, ReduceOp};
+
+/// No regions.
+#[derive(Default)]
+pub(crate) struct Regions;
+
+/// No tables.
+pub(crate) struct Scratch;
+
+impl Scratch {
+    pub fn new(_: usize) -> Self {
+        Scratch
+    }
+}
+
+pub(crate) fn available() -> bool {
+    false
+}
+
+pub(crate) fn holds(_: DType) -> bool {
+    false
+}
+
+pub(crate) fn takes(_: &Graph, _: &Node) -> bool {
+    false
+}
+
+pub(crate) fn reduces(_: ReduceOp, _: DType) -> bool {
+    false
+}
+
+impl Planner<'_> {
+    pub fn emit_region(&mut self, _: u32, _: u32, _: u32, _: usize, _: usize) -> Result<()> {
+        bail!(Internal, "a region without a machine")
+    }
+}
+
+impl Frame {
+    pub unsafe fn run_region(&self, _: &Program, _: u32) -> Result<()> {
+        bail!(Internal, "a region without a machine")
+    }
+}
+
+impl Regions {
+    pub fn describe(&self, _: &Graph, _: u32, _: &mut String) -> std::fmt::Result {
+        Ok(())
+    }
+}
