@@ -141,9 +141,14 @@ class Lowered(_Stage):
     """
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program as text: `dialect` is `None` or `"jaxpr"`."""
+        """The program as text: `dialect` is `None`, `"jaxpr"`, or `"kernels"` for what runs on the CPU."""
+        if dialect == "kernels":
+            text: str = _ferrax.kernels_text(self._program)
+            return text
         if dialect not in (None, "jaxpr"):
-            raise NotImplementedError(f"text in the dialect {dialect!r} is not implemented yet; use 'jaxpr'")
+            raise NotImplementedError(
+                f"text in the dialect {dialect!r} is not implemented yet; use 'jaxpr' or 'kernels'"
+            )
         return str(self._program)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:

@@ -105,10 +105,31 @@ fn class_bytes(class: usize) -> usize {
     ((class % 4 + 5) << (log - 2)) * ALIGNMENT
 }
 
+/// Blocks from this size on are aligned to huge pages and ask for them: 512 times fewer page faults.
+const HUGE: usize = 4 << 20;
+const HUGE_PAGE: usize = 2 << 20;
+
 fn layout(bytes: usize) -> std::alloc::Layout {
+    let align = if bytes >= HUGE { HUGE_PAGE } else { ALIGNMENT };
     // SAFETY: the alignment is a power of two and class sizes stay below isize::MAX (checked in `allocate`).
-    unsafe { std::alloc::Layout::from_size_align_unchecked(bytes, ALIGNMENT) }
+    unsafe { std::alloc::Layout::from_size_align_unchecked(bytes, align) }
 }
+
+/// Asks the system to back a fresh block with huge pages; it may decline.
+#[cfg(target_os = "linux")]
+fn want_huge_pages(block: &Block, bytes: usize) {
+    const MADV_HUGEPAGE: std::ffi::c_int = 14;
+    unsafe extern "C" {
+        fn madvise(address: *mut std::ffi::c_void, length: usize, advice: std::ffi::c_int) -> std::ffi::c_int;
+    }
+    if bytes >= HUGE {
+        // SAFETY: the block is ours, page-aligned, and the advice changes no content.
+        unsafe { madvise(block.0.as_ptr().cast(), bytes, MADV_HUGEPAGE) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn want_huge_pages(_: &Block, _: usize) {}
 
 fn allocate_block(class: usize) -> Option<Block> {
     let bytes = class_bytes(class);
@@ -126,7 +147,9 @@ fn allocate_block(class: usize) -> Option<Block> {
         return reused;
     }
     // SAFETY: the layout has a nonzero size.
-    NonNull::new(unsafe { std::alloc::alloc(layout(bytes)) }).map(Block)
+    let block = NonNull::new(unsafe { std::alloc::alloc(layout(bytes)) }).map(Block)?;
+    want_huge_pages(&block, bytes);
+    Some(block)
 }
 
 fn free_block(class: usize, block: Block) {
@@ -301,6 +324,12 @@ mod tests {
         assert_eq!(p as usize % ALIGNMENT, 0);
         drop(a);
         assert_eq!(Buffer::allocate(990).unwrap().as_ptr(), p);
+    }
+
+    #[test]
+    fn large_blocks_start_at_huge_pages() {
+        let a = Buffer::allocate(HUGE + 1).unwrap();
+        assert_eq!(a.as_ptr() as usize % HUGE_PAGE, 0);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::elementwise::compute_dtype;
 use crate::kernel::{In, Out};
 use crate::math::complex::Complex;
 use crate::movement::strided_copy;
+use crate::pool;
 use ferrax_base::{Buffer, DType, Result, bail, shape::strides};
 use ferrax_loops::DotDims;
 use smallvec::SmallVec;
@@ -133,20 +134,69 @@ pub fn dot(dims: &DotDims, lhs: In<'_>, rhs: In<'_>, out: &mut Out<'_>) -> Resul
     let (wa, wb) =
         (Walk { extents: extents.clone(), strides: a.batch.clone() }, Walk { extents, strides: b.batch.clone() });
     let steps = Steps { a: (a.free, a.contract), b: (b.contract, b.free) };
-    let size = compute.size();
-    for (i, (oa, ob)) in wa.offsets().zip(wb.offsets()).enumerate() {
-        // SAFETY: the offsets and strides come from the operands' shapes, the result has m·n elements a batch.
-        unsafe {
-            let (pa, pb) = (a.ptr.add(oa * size), b.ptr.add(ob * size));
-            matmul(compute, sizes, steps, pa, pb, dst.add(i * sizes.m * sizes.n * size))?;
-        }
-    }
+    let batches: Vec<(usize, usize)> = wa.offsets().zip(wb.offsets()).collect();
+    let rows = if batches.len() == 1 { ROWS } else { sizes.m };
+    let tasks = Tasks { rows, per_batch: sizes.m.div_ceil(rows), batches: &batches, sizes, steps };
+    tasks.run(compute, (a.ptr, b.ptr, dst))?;
     if let Some(wide) = wide {
         let plan = convert::plan(compute, out.ty.dtype)?;
         let narrow = plan.run_whole(wide.as_ptr(), out.ty.size(), out.ty.dtype)?;
         out.bytes().copy_from_slice(narrow.bytes());
     }
     Ok(())
+}
+
+/// Rows of a product that one thread takes: by shape alone, so that the order of sums is.
+const ROWS: usize = 256;
+
+/// A product in parts: batches, or blocks of rows of the only one.
+struct Tasks<'a> {
+    rows: usize,
+    per_batch: usize,
+    /// Offsets of each batch in the operands, in elements.
+    batches: &'a [(usize, usize)],
+    sizes: Sizes,
+    steps: Steps,
+}
+
+/// Memory that threads use in disjoint parts, or read.
+struct Operands(*const u8, *const u8, *mut u8);
+// SAFETY: see the type.
+unsafe impl Sync for Operands {}
+
+impl Tasks<'_> {
+    fn run(&self, d: DType, (a, b, out): (*const u8, *const u8, *mut u8)) -> Result<()> {
+        let Sizes { m, n, k } = self.sizes;
+        let count = self.batches.len() * self.per_batch;
+        let work = self.batches.len() as u64 * (m as u64 * n as u64 * k as u64);
+        let share = if self.per_batch > 1 { count } else { count.min(8 * pool::threads()) };
+        let each = count.div_ceil(share.max(1));
+        let operands = Operands(a, b, out);
+        let failed = std::sync::Mutex::new(None);
+        pool::share(work / 20, count.div_ceil(each), &|_, task| {
+            let operands = &operands;
+            for part in task * each..((task + 1) * each).min(count) {
+                // SAFETY: the offsets and strides come from the operands' shapes, the result has m·n elements a
+                // batch, and parts have rows of their own.
+                if let Err(e) = unsafe { self.part(d, part, operands) } {
+                    *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(e);
+                }
+            }
+        });
+        failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    unsafe fn part(&self, d: DType, part: usize, at: &Operands) -> Result<()> {
+        let (i, first) = (part / self.per_batch, part % self.per_batch * self.rows);
+        let (oa, ob) = self.batches[i];
+        let (size, s, t) = (d.size(), self.sizes, self.steps);
+        let rows = Sizes { m: self.rows.min(s.m - first), ..s };
+        // SAFETY: the caller's contract.
+        unsafe {
+            let a = at.0.add(oa * size).offset(first as isize * t.a.0 * size as isize);
+            matmul(d, rows, t, a, at.1.add(ob * size), at.2.add((i * s.m + first) * s.n * size))
+        }
+    }
 }
 
 /// Products below this many multiplications are done by the loops here.
@@ -276,7 +326,12 @@ fn inner<T: Ring>(a: &[T], b: &[T]) -> T {
 
 #[inline(always)]
 fn inner_run<T: Ring>(a: &[T], b: &[T]) -> T {
-    const LANES: usize = 32;
+    // Short rows have little to hide the latency of the last sums behind.
+    if a.len() < 256 { inner_lanes::<T, 16>(a, b) } else { inner_lanes::<T, 32>(a, b) }
+}
+
+#[inline(always)]
+fn inner_lanes<T: Ring, const LANES: usize>(a: &[T], b: &[T]) -> T {
     let mut acc = [T::ZERO; LANES];
     let (ca, cb) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let (ta, tb) = (ca.remainder(), cb.remainder());
@@ -299,7 +354,15 @@ fn inner_run<T: Ring>(a: &[T], b: &[T]) -> T {
 #[inline(always)]
 unsafe fn direct_body<T: Ring>(s: Sizes, t: Steps, a: *const T, b: *const T, out: *mut T) {
     // SAFETY: the caller's contract.
-    unsafe { if t.a.1 == 1 && t.b.0 == 1 { rows_times_rows(s, t, a, b, out) } else { loops(s, t, a, b, out) } }
+    unsafe {
+        match s.n {
+            _ if t.a.1 == 1 && t.b.0 == 1 => rows_times_rows(s, t, a, b, out),
+            4 if t.b.1 == 1 => narrow::<T, 4>(s, t, a, b, out),
+            8 if t.b.1 == 1 => narrow::<T, 8>(s, t, a, b, out),
+            16 if t.b.1 == 1 => narrow::<T, 16>(s, t, a, b, out),
+            _ => loops(s, t, a, b, out),
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -332,6 +395,26 @@ unsafe fn rows_times_rows<T: Ring>(s: Sizes, t: Steps, a: *const T, b: *const T,
                 *out.add(i * s.n + j) = inner(x, y);
             }
         }
+    }
+}
+
+/// As `loops`, for rows of the result that fit registers.
+#[inline(always)]
+unsafe fn narrow<T: Ring, const N: usize>(s: Sizes, t: Steps, a: *const T, b: *const T, out: *mut T) {
+    for i in 0..s.m {
+        let mut row = [T::ZERO; N];
+        for k in 0..s.k {
+            // SAFETY: the caller's strides cover (i, k) and (k, 0..n), which is contiguous.
+            unsafe {
+                let x = *a.offset(i as isize * t.a.0 + k as isize * t.a.1);
+                let y = b.offset(k as isize * t.b.0);
+                for (j, o) in row.iter_mut().enumerate() {
+                    *o = x.mul_add(*y.add(j), *o);
+                }
+            }
+        }
+        // SAFETY: the result has m rows of n elements.
+        unsafe { out.add(i * N).cast::<[T; N]>().write(row) };
     }
 }
 

@@ -5,8 +5,8 @@
 
 use crate::control;
 use crate::kernel::{In, Out, by_size};
-use crate::{leaf, movement};
 use crate::program::{Program, SlotInit, Step};
+use crate::{leaf, movement};
 use ferrax_base::{Buffer, Result};
 use smallvec::SmallVec;
 

@@ -137,6 +137,20 @@ fn window_axes(
     merge(&shape, &ss, &ds)
 }
 
+/// The largest index, where each int32 index stands for one element of a one-dimensional operand and the other
+/// array has one for each.
+fn single_elements(operand: &[usize], indices: In<'_>, other: &[usize], numbers: &Numbers<'_>) -> Option<i32> {
+    let single = indices.ty.dtype == DType::I32
+        && numbers.start_map == [0]
+        && numbers.operand_batching.is_empty()
+        && operand.len() == 1
+        && numbers.window == [1]
+        && indices.ty.size() == other.iter().product::<usize>()
+        && numbers.other_batch_axes.is_sorted();
+    let limit = i32::try_from(operand.first()?.checked_sub(1)?).ok()?;
+    single.then_some(limit)
+}
+
 /// `Gather`.
 pub fn gather(
     dims: &GatherDims,
@@ -162,6 +176,19 @@ pub fn gather(
         other_batch_axes: (0..out.shape().len()).filter(|a| !dims.offset_dims.contains(a)).collect(),
         window: slice_sizes,
     };
+    if let Some(limit) = single_elements(operand.shape(), indices, out.shape(), &numbers) {
+        let drop = mode == IndexMode::FillOrDrop;
+        let fill = fill.to_bytes();
+        by_size!(size, T => {
+            // SAFETY: the fill value has the operand's dtype, whose size is T's.
+            let fill = unsafe { fill.as_ptr().cast::<T>().read_unaligned() };
+            let src = operand.of::<T>();
+            for (o, &i) in out.of::<T>().iter_mut().zip(indices.of::<i32>()) {
+                *o = if drop && !(0..=limit).contains(&i) { fill } else { src[i.clamp(0, limit) as usize] };
+            }
+        });
+        return Ok(());
+    }
     let windows = Windows::new(operand.shape(), indices, out.shape(), &numbers, mode)?;
     let dropped = [&dims.collapsed_slice_dims[..], &dims.operand_batching_dims[..]];
     let axes = window_axes(operand.shape(), out.shape(), dropped, &dims.offset_dims, slice_sizes);
@@ -215,13 +242,21 @@ pub fn scatter(
         other_batch_axes: (0..updates.shape().len()).filter(|a| !dims.update_window_dims.contains(a)).collect(),
         window: &window,
     };
+    let dtype = operand.ty.dtype;
+    if let Some(limit) = single_elements(shape, indices, updates.shape(), &numbers)
+        && op == ScatterOp::Add
+        && compute_dtype(dtype) == dtype
+    {
+        let drop = mode == IndexMode::FillOrDrop;
+        with_monoid!(ReduceOp::Sum, dtype, add_elements(limit, drop, indices, updates, out));
+        return Ok(());
+    }
     let windows = Windows::new(shape, indices, updates.shape(), &numbers, mode)?;
     // The update is the source, the operand the destination.
     let axes: Axes = window_axes(shape, updates.shape(), dropped, &dims.update_window_dims, &window)
         .iter()
         .map(|a| Axis { n: a.n, src: a.dst, dst: a.src })
         .collect();
-    let dtype = operand.ty.dtype;
     if op == ScatterOp::Set {
         by_size!(dtype.size(), T => set::<T>(&windows, &axes, updates.ptr.cast(), out.ptr.cast()));
         return Ok(());
@@ -269,6 +304,18 @@ fn combine(
     let updates = negated.as_ref().map_or(updates, Buffer::as_ptr);
     with_monoid!(op, d, combine_with(windows, axes, updates, dst));
     Ok(())
+}
+
+/// Joins each update to the element that its index names.
+fn add_elements<M: Monoid>(limit: i32, drop: bool, indices: In<'_>, updates: In<'_>, out: &mut Out<'_>) {
+    let dst = out.of::<M::T>();
+    for (&i, &u) in indices.of::<i32>().iter().zip(updates.of::<M::T>()) {
+        if drop && !(0..=limit).contains(&i) {
+            continue;
+        }
+        let d = &mut dst[i.clamp(0, limit) as usize];
+        *d = M::join(*d, u);
+    }
 }
 
 fn combine_with<M: Monoid>(windows: &Windows<'_>, axes: &[Axis], src: *const u8, dst: *mut u8) {

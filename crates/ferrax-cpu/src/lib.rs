@@ -23,6 +23,7 @@ pub mod math;
 mod movement;
 mod order;
 mod plan;
+pub mod pool;
 pub mod program;
 pub mod random;
 mod reduce;

@@ -108,7 +108,7 @@ pub(crate) struct Order<'g> {
 }
 
 impl<'g> Order<'g> {
-    pub fn new(g: &'g Graph) -> Self {
+    pub fn new(g: &'g Graph, machine: bool) -> Self {
         let n = g.types.len();
         Order {
             g,
@@ -124,7 +124,7 @@ impl<'g> Order<'g> {
             made_in: vec![0; n],
             level: vec![0; n],
             role: vec![Role::Full; n],
-            machine: crate::region::available(),
+            machine,
         }
     }
 

@@ -50,14 +50,14 @@ const ARENA_LIMIT: usize = 32 << 10;
 const REGISTER: usize = 4096;
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Compiles a graph.
-pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>) -> Result<Program> {
+/// Compiles a graph; without the machine if so asked.
+pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> Result<Program> {
     let g = &*graph;
     let live = live_nodes(g);
-    let mut order = Order::new(g);
+    let mut order = Order::new(g, machine && crate::region::available());
     order.run(&live);
     let lives = Lifetimes::of(g, &order);
-    let mut planner = Planner::new(g, donation, order, lives)?;
+    let mut planner = Planner::new(g, donation, order, lives, machine)?;
     planner.run()?;
     let Planner { out, .. } = planner;
     Ok(Program { graph: graph.clone(), ..out })
@@ -159,6 +159,7 @@ pub(crate) struct Planner<'g> {
     pub order: Order<'g>,
     lives: Lifetimes,
     donation: Donation<'g>,
+    machine: bool,
     pub out: Program,
     /// Slot of each root; `NONE` while it has none.
     pub slot: Vec<u32>,
@@ -172,7 +173,7 @@ pub(crate) struct Planner<'g> {
 }
 
 impl<'g> Planner<'g> {
-    fn new(g: &'g Graph, donation: Donation<'g>, order: Order<'g>, lives: Lifetimes) -> Result<Self> {
+    fn new(g: &'g Graph, donation: Donation<'g>, order: Order<'g>, lives: Lifetimes, machine: bool) -> Result<Self> {
         let roots = lives.last.len();
         let own = (g.params + g.outputs.len()) as u32;
         let out = Program {
@@ -193,6 +194,7 @@ impl<'g> Planner<'g> {
         };
         Ok(Planner {
             g,
+            machine,
             donation,
             out,
             slot: vec![NONE; roots],
@@ -433,13 +435,13 @@ impl<'g> Planner<'g> {
         match &node.kind {
             Kind::While { cond, body, cond_consts, body_consts } => {
                 let count = node.inputs.len() - cond_consts - body_consts;
-                self.out.subs.push(Arc::new(plan(cond.clone(), Donation::None)?));
+                self.out.subs.push(Arc::new(plan(cond.clone(), Donation::None, self.machine)?));
                 let tied = Donation::Tied { first: *body_consts, count };
-                self.out.subs.push(Arc::new(plan(body.clone(), tied)?));
+                self.out.subs.push(Arc::new(plan(body.clone(), tied, self.machine)?));
             }
             Kind::Scan { body, consts, carry, .. } => {
                 let tied = Donation::Tied { first: *consts, count: *carry };
-                self.out.subs.push(Arc::new(plan(body.clone(), tied)?));
+                self.out.subs.push(Arc::new(plan(body.clone(), tied, self.machine)?));
             }
             Kind::Switch(branches) => {
                 for b in branches {
@@ -470,7 +472,7 @@ impl<'g> Planner<'g> {
         if let Some((_, p)) = self.subprograms.iter().find(|p| p.0 == key) {
             return Ok(p.clone());
         }
-        let program = Arc::new(plan(graph.clone(), Donation::None)?);
+        let program = Arc::new(plan(graph.clone(), Donation::None, self.machine)?);
         self.subprograms.push((key, program.clone()));
         Ok(program)
     }

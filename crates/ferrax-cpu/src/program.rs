@@ -8,7 +8,7 @@ use crate::exec::Frame;
 use crate::kernel::Kernel;
 use crate::plan::{self, Donation};
 use ferrax_base::{Buffer, Result, bail};
-use ferrax_loops::Graph;
+use ferrax_loops::{Graph, Kind};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -170,12 +170,70 @@ pub type Outputs = SmallVec<[Buffer; 1]>;
 impl Program {
     /// Compiles a graph; no parameter is donated.
     pub fn compile(graph: Arc<Graph>) -> Result<Program> {
-        plan::plan(graph, Donation::None)
+        plan::plan(graph, Donation::None, true)
     }
 
     /// Compiles a graph whose parameters marked in `donated` may be overwritten and become outputs.
     pub fn compile_donating(graph: Arc<Graph>, donated: &[bool]) -> Result<Program> {
-        plan::plan(graph, Donation::Free(donated))
+        plan::plan(graph, Donation::Free(donated), true)
+    }
+
+    /// Compiles a graph without the threaded machine: the oracle of its tests, and what machines without it do.
+    pub fn compile_plain(graph: Arc<Graph>) -> Result<Program> {
+        plan::plan(graph, Donation::None, false)
+    }
+
+    /// The steps as text, one a line: kernels with what they compute, and calls.
+    pub fn kernels(&self) -> String {
+        let mut out = String::new();
+        self.describe(&mut out, 0);
+        out
+    }
+
+    fn describe(&self, out: &mut String, depth: usize) {
+        use std::fmt::Write;
+        let g = &*self.graph;
+        for step in &self.steps {
+            let mut text = String::new();
+            let mut subs: &[Arc<Program>] = &[];
+            match step {
+                Step::Group(group) => {
+                    let kernels = group.ops.1 - group.ops.0;
+                    text = format!("kernel[{}]: {kernels} operations block by block", group.n);
+                }
+                Step::Region(index) => {
+                    // Writing to a string cannot fail.
+                    let _ = self.regions.describe(g, *index, &mut text);
+                }
+                Step::Leaf { node, .. } => text = format!("call {}", g.node_text(*node as usize)),
+                Step::Control { node, sub, .. } => {
+                    let node = &g.nodes[*node as usize];
+                    let (name, count) = match &node.kind {
+                        Kind::While { .. } => ("while", 2),
+                        Kind::Scan { .. } => ("scan", 1),
+                        Kind::Switch(branches) => ("switch", branches.len()),
+                        Kind::Call(_) => ("call", 1),
+                        _ => ("reduce", 1),
+                    };
+                    let outs: Vec<String> = node.outputs().map(|v| format!("%{}: {}", v.0, g.ty(v))).collect();
+                    let ins: Vec<String> = node.inputs.iter().map(|v| format!("%{}", v.0)).collect();
+                    text = format!("{} = {name} {}", outs.join(", "), ins.join(" "));
+                    subs = &self.subs[*sub as usize..*sub as usize + count];
+                }
+                Step::Alloc { .. } | Step::Free { .. } => continue,
+                Step::Copy { bytes, .. } => text = format!("copy {bytes} bytes"),
+                Step::Splat { n, .. } => text = format!("fill {n} elements"),
+                Step::Rows { n, inner, .. } => text = format!("repeat each {inner} times: {n} elements"),
+                Step::Repeat { n, len, .. } => text = format!("repeat {len} elements: {n} elements"),
+            }
+            for line in text.lines() {
+                let _ = writeln!(out, "{:depth$}{line}", "");
+            }
+            for (k, sub) in subs.iter().enumerate() {
+                let _ = writeln!(out, "{:depth$}  part {k}:", "");
+                sub.describe(out, depth + 4);
+            }
+        }
     }
 
     /// The graph this was compiled from.

@@ -11,14 +11,16 @@ use crate::kernel::{In, Out};
 #[cfg(target_arch = "x86_64")]
 use crate::machine::handler::Lane;
 use crate::math::{complex, complex::Complex, double, single};
+use crate::pool;
 use ferrax_base::{Buffer, DType, Result, bail};
 use ferrax_loops::ReduceOp;
 use smallvec::SmallVec;
+use std::sync::Mutex;
 
 /// A commutative monoid over one element type.
 pub trait Monoid {
     /// Element type.
-    type T: Copy;
+    type T: Copy + Send + Sync;
     /// The value that leaves others unchanged.
     const IDENTITY: Self::T;
     /// Combines two values.
@@ -369,9 +371,13 @@ fn reduce_columns<M: Monoid>(x: &[M::T], stride: usize, rows: usize, out: &mut [
     }
 }
 
+/// The whole problem, or its columns `from..end`, whose results are all of `out`.
 #[inline(always)]
-fn reduce_3d_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [outer, n, inner]: [usize; 3]) {
+fn reduce_3d_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [outer, n, inner]: [usize; 3], columns: (usize, usize)) {
     let mut levels = Vec::new();
+    if columns != (0, inner) {
+        return reduce_columns::<M>(&x[columns.0..], inner, n, out, &mut levels);
+    }
     for o in 0..outer {
         let x = &x[o * n * inner..][..n * inner];
         if inner == 1 {
@@ -388,8 +394,8 @@ fn reduce_3d_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [outer, n, inner]: [u
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn reduce_3d_fast<M: Monoid>(x: &[M::T], out: &mut [M::T], dims: [usize; 3]) {
-    reduce_3d_body::<M>(x, out, dims);
+fn reduce_3d_fast<M: Monoid>(x: &[M::T], out: &mut [M::T], dims: [usize; 3], columns: (usize, usize)) {
+    reduce_3d_body::<M>(x, out, dims, columns);
 }
 
 fn reduce_3d<M: Monoid>(x: *const u8, out: *mut u8, dims: [usize; 3]) {
@@ -401,12 +407,25 @@ fn reduce_3d<M: Monoid>(x: *const u8, out: *mut u8, dims: [usize; 3]) {
             std::slice::from_raw_parts_mut(out.cast::<M::T>(), outer * inner),
         )
     };
-    #[cfg(target_arch = "x86_64")]
-    if crate::kernel::wide() {
-        // SAFETY: the machine has the instructions.
-        return unsafe { reduce_3d_fast::<M>(x, out, dims) };
+    let part = |out: &mut [M::T], columns| {
+        #[cfg(target_arch = "x86_64")]
+        if crate::kernel::wide() {
+            // SAFETY: the machine has the instructions.
+            return unsafe { reduce_3d_fast::<M>(x, out, dims, columns) };
+        }
+        reduce_3d_body::<M>(x, out, dims, columns);
+    };
+    let time = (size_of_val(x) / 16) as u64;
+    if outer == 1 && inner >= 2 * COLUMNS && pool::worth(time) {
+        let parts: Vec<Mutex<&mut [M::T]>> = out.chunks_mut(COLUMNS).map(Mutex::new).collect();
+        return pool::share(time, parts.len(), &|_, k| {
+            let mut out = parts[k].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let from = k * COLUMNS;
+            let end = from + out.len();
+            part(&mut out, (from, end));
+        });
     }
-    reduce_3d_body::<M>(x, out, dims);
+    part(out, (0, inner));
 }
 
 fn run(op: ReduceOp, d: DType, x: *const u8, out: *mut u8, dims: [usize; 3]) -> Result<()> {

@@ -138,6 +138,8 @@ pub fn get<'a, T: FastCall>(object: &'a Bound<'_, PyAny>) -> Option<&'a T> {
 }
 
 /// Marks the types of this module (see [`get`]); there is nothing to finalize.
+// One address for the whole library: small functions are otherwise copied into each unit that names them.
+#[inline(never)]
 unsafe extern "C" fn is_callable_type(_object: *mut ffi::PyObject) {}
 
 /// The Python type for `T`, made when first asked for.

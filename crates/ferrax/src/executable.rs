@@ -163,6 +163,11 @@ impl Executable {
         Ok(())
     }
 
+    /// The kernels and calls that the program runs, as text.
+    pub fn kernels(&self) -> Result<String> {
+        self.with(&[], |v| Ok(v.program.kernels()))
+    }
+
     /// Runs the program on one concrete value per parameter. `donate[i]` says that the memory of argument i may be
     /// used for results; an empty mask donates nothing.
     pub fn run(&self, args: &[Value], donate: &[bool]) -> Result<Values> {

@@ -138,9 +138,9 @@ pub unsafe fn at(p: *const *mut u8, place: u16, step: u16, o: usize) -> *mut u8 
 /// Compiles a body over `[$L; N]` for both instruction sets.
 macro_rules! handler {
     ($L:ty, |$pc:ident, $p:ident, $o:ident, $acc:ident| $body:block) => {{
+        use core::arch::x86_64::{__m256, __m512};
         #[allow(unused_imports)]
         use $crate::machine::handler::{Code, Code256, Code512, Handler, Instr, Lane, at};
-        use core::arch::x86_64::{__m256, __m512};
         #[inline(always)]
         #[allow(unused_variables, unused_unsafe, clippy::needless_range_loop)]
         unsafe fn body<const F: bool, const N: usize>(

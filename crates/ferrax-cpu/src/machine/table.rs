@@ -154,6 +154,9 @@ pub fn convert(from: DType, to: DType) -> Option<Option<Handler>> {
         };
     }
     let (a, b) = (lanes(from)?, lanes(to)?);
+    if from == DType::F32 && to == DType::I32 {
+        return Some(Some(map!(x: f32 => i32, to_i32(x))));
+    }
     if a == b && (from == to || a == Lanes::F32) {
         return Some(None);
     }
@@ -166,6 +169,17 @@ pub fn convert(from: DType, to: DType) -> Option<Option<Handler>> {
         Lanes::I32 => by_target!(i32),
         Lanes::U32 => by_target!(u32),
     }))
+}
+
+/// `x as i32` in a form that takes vectors.
+#[inline(always)]
+fn to_i32(x: f32) -> i32 {
+    let low = if x > -2_147_483_648.0 { x } else { -2_147_483_648.0 };
+    let inside = if low < 2_147_483_520.0 { low } else { 2_147_483_520.0 };
+    // SAFETY: the value is in the range of i32, and NaN became the lowest.
+    let y = unsafe { inside.to_int_unchecked::<i32>() };
+    let y = if x >= 2_147_483_648.0 { i32::MAX } else { y };
+    if x.is_nan() { 0 } else { y }
 }
 
 /// Rounds lanes to a half format.
@@ -213,6 +227,12 @@ pub fn store(d: DType) -> Option<Handler> {
     })
 }
 
+/// `on_true` where the lane is 1. A conditional would have the optimizer choose between the operands' addresses.
+#[inline(always)]
+fn blend(which: u32, on_false: u32, on_true: u32) -> u32 {
+    on_false ^ ((on_false ^ on_true) & 0u32.wrapping_sub(which))
+}
+
 /// Which operand of a select the accumulator holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
@@ -251,9 +271,9 @@ pub fn select(held: Held, splat: (bool, bool)) -> Handler {
         };
     }
     match held {
-        Held::Which => forms!(|a, x, y| if a != 0 { y } else { x }),
-        Held::OnFalse => forms!(|a, x, y| if x != 0 { y } else { a }),
-        Held::OnTrue => forms!(|a, x, y| if x != 0 { a } else { y }),
+        Held::Which => forms!(|a, x, y| blend(a, x, y)),
+        Held::OnFalse => forms!(|a, x, y| blend(x, a, y)),
+        Held::OnTrue => forms!(|a, x, y| blend(x, y, a)),
     }
 }
 
@@ -288,13 +308,26 @@ mod tests {
     use half::f16;
 
     #[test]
+    fn integers_saturate_as_casts_do() {
+        for i in 0..1_000_000u32 {
+            let x = f32::from_bits(i.wrapping_mul(429_496_729));
+            assert_eq!(to_i32(x), x as i32, "{x:e}");
+        }
+        for x in
+            [f32::NAN, f32::INFINITY, -f32::INFINITY, 2147483520.0, 2147483648.0, -2147483648.0, -2147483904.0, -0.5]
+        {
+            assert_eq!(to_i32(x), x as i32, "{x:e}");
+        }
+    }
+
+    #[test]
     fn halves_convert_as_the_half_crate_does() {
         for h in 0..=u16::MAX {
             let (ours, theirs) = (half_value(h), f16::from_bits(h).to_f32());
             assert!(ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan(), "{h:#x}");
         }
         for i in 0..1_000_000u32 {
-            let x = f32::from_bits(i.wrapping_mul(4_294_967_29));
+            let x = f32::from_bits(i.wrapping_mul(429_496_729));
             let (ours, theirs) = (half_bits(x), f16::from_f32(x).to_bits());
             assert!(ours == theirs || x.is_nan() && f16::from_bits(ours).is_nan(), "{x:e}: {ours:#x} {theirs:#x}");
         }

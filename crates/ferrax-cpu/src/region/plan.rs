@@ -3,7 +3,7 @@
 use super::{Expand, Note, Phase, Reduce, Region};
 use crate::machine::assemble::{Assembler, Place, Src, Val};
 use crate::machine::{self, Isa, LANE, TILE, table};
-use crate::order::{Role, Spread};
+use crate::order::{Member, Role, Spread};
 use crate::plan::{NONE, Planner};
 use crate::program::Step;
 use crate::reduce::{self, PIECE};
@@ -66,6 +66,7 @@ struct Making {
     n: usize,
     inner: usize,
     short: bool,
+    /// There is one phase, and it reduces nothing: results may take the place of operands.
     single: bool,
     /// Ranges of members, by phase.
     phases: SmallVec<[(u32, u32); 4]>,
@@ -79,9 +80,10 @@ impl Planner<'_> {
     /// Appends the region of `members[start..end]`.
     pub fn emit_region(&mut self, item: u32, start: u32, end: u32, n: usize, inner: usize) -> Result<()> {
         let phases = self.split_phases(start, end);
-        let (single, short) = (phases.len() == 1, inner < SHORT && inner < n);
-        let mut m =
-            Making { item, n, inner, short, single, phases, pieces: 0, tiles: 0, staged: 0, cost: 0 };
+        let reduces = |m: &Member| m.role == Role::Reduce;
+        let single = phases.len() == 1 && !self.order.members[start as usize..end as usize].iter().any(reduces);
+        let short = inner < SHORT && inner < n;
+        let mut m = Making { item, n, inner, short, single, phases, pieces: 0, tiles: 0, staged: 0, cost: 0 };
         self.find_crossings(&m);
         self.region.arrays.clear();
         let (first_phase, first_place) = (self.out.regions.phases.len() as u32, self.out.regions.places.len());
@@ -342,11 +344,8 @@ impl Planner<'_> {
         if outlives || crosses {
             let element = self.g.types[root as usize].dtype.size();
             let row = if over_rows { element } else { m.inner * element };
-            let (src, shared) = if outlives {
-                self.result_slot(m, at, over_rows)
-            } else {
-                (self.region.array(row), false)
-            };
+            let (src, shared) =
+                if outlives { self.result_slot(m, at, over_rows) } else { (self.region.array(row), false) };
             let place = Place::write(src, row, element);
             self.region.home[root as usize] = Some(place);
             in_place = Some((place, shared));

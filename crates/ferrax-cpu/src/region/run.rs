@@ -6,9 +6,10 @@ use crate::machine::assemble::{Place, Src};
 use crate::machine::{self, Isa, LANE, TILE, table};
 use crate::movement;
 use crate::plan::NONE;
+use crate::pool;
 use crate::program::Program;
 use crate::reduce::{PIECE, Running};
-use ferrax_base::{DType, Result, error};
+use ferrax_base::{Buffer, DType, Result, error};
 use smallvec::SmallVec;
 
 /// A worker's view of a run: the slots, its scratch memory, and a pointer table.
@@ -22,6 +23,9 @@ struct Worker<'a> {
     states: SmallVec<[Running; 2]>,
 }
 
+/// Elements of a task of one long row: whole pieces, so that the states of reductions can be put together.
+const SPAN: usize = 32 * PIECE;
+
 impl Frame {
     /// Runs a region.
     ///
@@ -31,21 +35,126 @@ impl Frame {
         let isa = machine::isa().ok_or_else(|| error!(Internal, "a region without a machine"))?;
         let regions = &program.regions;
         let region = &regions.list[index as usize];
-        let mut worker = Worker {
-            isa,
-            regions,
-            region,
-            slots: &self.ptrs,
-            scratch: self.scratch,
-            table: SmallVec::new(),
-            states: SmallVec::new(),
-        };
+        let slots = &self.ptrs[..];
+        let (table, states) = (SmallVec::new(), SmallVec::new());
+        let mut worker = Worker { isa, regions, region, slots, scratch: self.scratch, table, states };
         let rows = region.n / region.inner;
+        let time = region.n as u64 * u64::from(region.cost) / 1000;
+        let shared = pool::worth(time);
         // SAFETY: the planner gave every operand and result the memory that the phases reach, and the scratch
-        // memory has what the region asks for.
+        // memory has what the region asks for. Workers have scratch memory of their own, and rows and spans that
+        // no other has.
         unsafe {
+            if shared && rows >= 2 * pool::threads() {
+                return worker.share_rows(rows, time);
+            }
+            if shared && region.inner > SPAN {
+                return worker.share_spans(rows, time);
+            }
             for row in (0..rows).step_by(region.block) {
                 worker.block(row, (row + region.block).min(rows));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A pointer that workers may hold: they use disjoint parts of what is behind it.
+#[derive(Clone, Copy)]
+struct Shared<T>(*mut T);
+// SAFETY: see the type.
+unsafe impl<T> Send for Shared<T> {}
+// SAFETY: see the type.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    fn at(self, i: usize) -> *mut T {
+        self.0.wrapping_add(i)
+    }
+}
+
+/// What workers have in common.
+struct Common<'a> {
+    isa: Isa,
+    regions: &'a Regions,
+    region: &'a Region,
+    slots: &'a [*mut u8],
+    scratch: Shared<u8>,
+}
+// SAFETY: workers write disjoint parts of the memory behind the slots.
+unsafe impl Sync for Common<'_> {}
+
+impl<'a> Common<'a> {
+    /// The view of a worker.
+    fn worker(&self, k: usize) -> Worker<'a> {
+        Worker {
+            isa: self.isa,
+            regions: self.regions,
+            region: self.region,
+            slots: self.slots,
+            scratch: self.scratch.at(k * self.region.scratch),
+            table: SmallVec::new(),
+            states: SmallVec::new(),
+        }
+    }
+}
+
+impl<'a> Worker<'a> {
+    /// What other workers share, with scratch memory for all in the buffer.
+    fn common(&self) -> Result<(Common<'a>, Buffer)> {
+        let mut memory = Buffer::allocate(self.region.scratch * pool::threads())?;
+        let scratch = Shared(memory.as_mut_ptr());
+        let Worker { isa, regions, region, slots, .. } = *self;
+        Ok((Common { isa, regions, region, slots, scratch }, memory))
+    }
+
+    /// Shares out blocks of rows.
+    unsafe fn share_rows(&self, rows: usize, time: u64) -> Result<()> {
+        let (common, _memory) = self.common()?;
+        let block = self.region.block;
+        let blocks = rows.div_ceil(block);
+        let per_task = (blocks / (8 * pool::threads())).max(1);
+        pool::share(time, blocks.div_ceil(per_task), &|k, task| {
+            let mut worker = common.worker(k);
+            for b in task * per_task..((task + 1) * per_task).min(blocks) {
+                // SAFETY: the caller's contract.
+                unsafe { worker.block(b * block, ((b + 1) * block).min(rows)) };
+            }
+        });
+        Ok(())
+    }
+
+    /// Shares out spans of each row, phase by phase.
+    unsafe fn share_spans(&mut self, rows: usize, time: u64) -> Result<()> {
+        let (common, _memory) = self.common()?;
+        let (regions, inner) = (self.regions, self.region.inner);
+        for row in 0..rows {
+            for phase in &regions.phases[self.region.phases.0 as usize..self.region.phases.1 as usize] {
+                if phase.over_rows {
+                    // SAFETY: the caller's contract.
+                    unsafe { self.phase(phase, row, row + 1) };
+                    continue;
+                }
+                let reduces = &regions.reduces[phase.reduces.0 as usize..phase.reduces.1 as usize];
+                let spans = inner.div_ceil(SPAN);
+                let mut states = vec![Running::new(); spans * reduces.len()];
+                let parts = Shared(states.as_mut_ptr());
+                pool::share(time / rows as u64, spans, &|k, span| {
+                    let mut worker = common.worker(k);
+                    let (from, end) = (span * SPAN, ((span + 1) * SPAN).min(inner));
+                    worker.fill(phase, row, row);
+                    // SAFETY: each span has states of its own; otherwise the caller's contract.
+                    unsafe {
+                        let own = std::slice::from_raw_parts_mut(parts.at(span * reduces.len()), reduces.len());
+                        worker.span(phase, reduces, own, (row, row), (from, end));
+                    }
+                });
+                for (i, reduce) in reduces.iter().enumerate() {
+                    let mut whole = Running::new();
+                    (0..spans).for_each(|s| (reduce.reducer.append)(&mut whole, &states[s * reduces.len() + i]));
+                    // SAFETY: the caller's contract.
+                    unsafe { self.put(reduce, &whole, row, row) };
+                }
             }
         }
         Ok(())
@@ -110,23 +219,41 @@ impl Worker<'_> {
             let mut states = std::mem::take(&mut self.states);
             states.resize(reduces.len(), Running::new());
             states.iter_mut().for_each(Running::clear);
-            for from in (0..inner).step_by(PIECE) {
-                let end = (from + PIECE).min(inner);
-                if phase.code != NONE {
-                    self.move_pieces(phase, from);
-                    self.tiles(phase, from, end);
-                }
-                for (reduce, state) in reduces.iter().zip(&mut states) {
-                    let piece = matches!(reduce.from.src, Src::Piece(_));
-                    let start = self.address(&reduce.from, row, r0);
-                    let x = if piece { start } else { start.add(from * LANE) };
-                    (reduce.reducer.feed)(state, x.cast(), end - from);
-                }
-            }
+            self.span(phase, reduces, &mut states, (row, r0), (0, inner));
             for (reduce, state) in reduces.iter().zip(&states) {
                 self.put(reduce, state, row, r0);
             }
             self.states = states;
+        }
+    }
+
+    /// The elements `from..end` of a row whose table is made, in pieces where something is reduced.
+    unsafe fn span(
+        &mut self,
+        phase: &Phase,
+        reduces: &[Reduce],
+        states: &mut [Running],
+        (row, r0): (usize, usize),
+        (from, end): (usize, usize),
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if reduces.is_empty() {
+                return self.tiles(phase, from, end);
+            }
+            for at in (from..end).step_by(PIECE) {
+                let to = (at + PIECE).min(end);
+                if phase.code != NONE {
+                    self.move_pieces(phase, at);
+                    self.tiles(phase, at, to);
+                }
+                for (reduce, state) in reduces.iter().zip(&mut *states) {
+                    let piece = matches!(reduce.from.src, Src::Piece(_));
+                    let start = self.address(&reduce.from, row, r0);
+                    let x = if piece { start } else { start.add(at * LANE) };
+                    (reduce.reducer.feed)(state, x.cast(), to - at);
+                }
+            }
         }
     }
 

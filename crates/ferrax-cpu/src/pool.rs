@@ -1,0 +1,259 @@
+//! Threads: a lazy pool that shares out tasks of one call at a time.
+//!
+//! There is no thread before the first call that is worth one. Workers watch for work for a while after a call and
+//! then sleep: a watching worker costs the caller a few hundred nanoseconds, waking a sleeping one tens of
+//! microseconds, and calls are shared out accordingly. The caller works too, takes tasks like everybody else, and
+//! waits only for workers that have started. A call that finds the pool busy, or a worker's own, runs alone. After a
+//! fork the child has no workers and makes its own when it needs them.
+//!
+//! `FERRAX_NUM_THREADS` or the number of CPUs that the process may use bounds the threads. Results do not depend on
+//! it: what a task computes does not depend on who computes it. Source: the design notes of the CPU engine.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// How long a worker watches for work before it sleeps.
+const WATCH: Duration = Duration::from_micros(300);
+/// Estimated time of a call, in nanoseconds, from which on it is shared out: with a watching worker, and without.
+const WORTH_WATCHING: u64 = 20_000;
+const WORTH_WAKING: u64 = 150_000;
+
+type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
+
+/// A call that is being shared out.
+#[derive(Clone, Copy)]
+struct Job {
+    run: *const Task<'static>,
+    tasks: usize,
+}
+// SAFETY: the closure is `Sync`, and is called only while the gate says that its caller waits.
+unsafe impl Send for Job {}
+
+/// Set in the gate while no job is open; the other bits count workers inside.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+struct Pool {
+    process: u32,
+    /// Held by the caller whose job is open.
+    owner: Mutex<()>,
+    job: Mutex<Option<Job>>,
+    gate: AtomicUsize,
+    next: AtomicUsize,
+    epoch: AtomicU64,
+    watching: AtomicUsize,
+    failed: AtomicBool,
+    workers: Mutex<Vec<Thread>>,
+}
+
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Threads that a call may use, the caller's included.
+pub fn threads() -> usize {
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| {
+        let wanted = std::env::var("FERRAX_NUM_THREADS").ok().and_then(|v| v.trim().parse().ok()).filter(|&n| n > 0);
+        wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+    })
+}
+
+/// The pool of this process.
+fn pool() -> Option<&'static Pool> {
+    let at = POOL.load(Ordering::Acquire);
+    // SAFETY: pools are never freed.
+    unsafe { at.as_ref() }.filter(|p| p.process == std::process::id())
+}
+
+fn new_pool() -> &'static Pool {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _guard = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(p) = pool() {
+        return p;
+    }
+    let pool: &'static Pool = Box::leak(Box::new(Pool {
+        process: std::process::id(),
+        owner: Mutex::new(()),
+        job: Mutex::new(None),
+        gate: AtomicUsize::new(CLOSED),
+        next: AtomicUsize::new(0),
+        epoch: AtomicU64::new(0),
+        watching: AtomicUsize::new(0),
+        failed: AtomicBool::new(false),
+        workers: Mutex::new(Vec::new()),
+    }));
+    POOL.store(std::ptr::from_ref(pool).cast_mut(), Ordering::Release);
+    for worker in 1..threads() {
+        let made = std::thread::Builder::new().name("ferrax".into()).spawn(move || pool.work(worker));
+        let Ok(handle) = made else { break };
+        pool.workers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(handle.thread().clone());
+    }
+    pool
+}
+
+/// Whether a call estimated at this many nanoseconds would be shared out.
+pub fn worth(nanoseconds: u64) -> bool {
+    if nanoseconds < WORTH_WATCHING || threads() == 1 || INSIDE.get() {
+        return false;
+    }
+    nanoseconds >= WORTH_WAKING || pool().is_some_and(|p| p.watching.load(Ordering::Relaxed) > 0)
+}
+
+/// Runs `task(worker, index)` for every index below `tasks`, on several threads where `worth` says so. Workers are
+/// numbered below [`threads`]; no two run at once under one number.
+pub fn share(nanoseconds: u64, tasks: usize, task: &Task<'_>) {
+    if tasks < 2 || !worth(nanoseconds) {
+        return (0..tasks).for_each(|i| task(0, i));
+    }
+    let pool = pool().unwrap_or_else(new_pool);
+    let Ok(_owner) = pool.owner.try_lock() else {
+        return (0..tasks).for_each(|i| task(0, i));
+    };
+    pool.run(tasks, task);
+}
+
+/// Closes the gate and waits for the workers inside, also when the caller's own task panics.
+struct Closing<'a>(&'a Pool);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        let pool = self.0;
+        // Nobody takes a further task.
+        pool.next.store(usize::MAX / 2, Ordering::Relaxed);
+        pool.gate.fetch_or(CLOSED, Ordering::AcqRel);
+        let mut spins = 0u32;
+        while pool.gate.load(Ordering::Acquire) != CLOSED {
+            spins += 1;
+            if spins < 20_000 { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+        *pool.job.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+    }
+}
+
+impl Pool {
+    fn run(&self, tasks: usize, task: &Task<'_>) {
+        // SAFETY: only the lifetime changes; the gate is closed and empty before this function returns.
+        let run: &Task<'static> = unsafe { std::mem::transmute::<&Task<'_>, &Task<'static>>(task) };
+        self.next.store(0, Ordering::Relaxed);
+        self.failed.store(false, Ordering::Relaxed);
+        *self.job.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Job { run, tasks });
+        self.gate.fetch_and(!CLOSED, Ordering::AcqRel);
+        self.epoch.fetch_add(1, Ordering::Release);
+        {
+            let _closing = Closing(self);
+            let workers = self.workers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if self.watching.load(Ordering::Acquire) < workers.len() {
+                workers.iter().for_each(Thread::unpark);
+            }
+            drop(workers);
+            INSIDE.set(true);
+            let _inside = Inside;
+            self.take_tasks(tasks, 0, task);
+        }
+        assert!(!self.failed.load(Ordering::Relaxed), "a worker of the CPU engine panicked");
+    }
+
+    fn take_tasks(&self, tasks: usize, worker: usize, task: &Task<'_>) {
+        loop {
+            let i = self.next.fetch_add(1, Ordering::Relaxed);
+            if i >= tasks {
+                return;
+            }
+            task(worker, i);
+        }
+    }
+
+    fn work(&self, worker: usize) {
+        INSIDE.set(true);
+        let mut seen = 0;
+        loop {
+            self.watch(seen);
+            seen = self.epoch.load(Ordering::Acquire);
+            if self.gate.fetch_add(1, Ordering::AcqRel) & CLOSED == 0 {
+                let job = *self.job.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                if let Some(job) = job {
+                    // SAFETY: the caller waits for this worker, which is inside the gate.
+                    let task = unsafe { &*job.run };
+                    let run = std::panic::AssertUnwindSafe(|| self.take_tasks(job.tasks, worker, task));
+                    if std::panic::catch_unwind(run).is_err() {
+                        self.failed.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+            self.gate.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Returns when there is a newer epoch: watches for a while, then sleeps.
+    fn watch(&self, seen: u64) {
+        self.watching.fetch_add(1, Ordering::AcqRel);
+        let start = Instant::now();
+        loop {
+            for _ in 0..200 {
+                if self.epoch.load(Ordering::Acquire) != seen {
+                    self.watching.fetch_sub(1, Ordering::AcqRel);
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+            if start.elapsed() > WATCH {
+                break;
+            }
+        }
+        self.watching.fetch_sub(1, Ordering::AcqRel);
+        while self.epoch.load(Ordering::Acquire) == seen {
+            std::thread::park();
+        }
+    }
+}
+
+/// Says that the caller's task is over.
+struct Inside;
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_task_runs_once_also_when_calls_nest_and_collide() {
+        let shared = || {
+            let counts: Vec<AtomicUsize> = (0..1000).map(|_| AtomicUsize::new(0)).collect();
+            share(WORTH_WAKING, counts.len(), &|worker, i| {
+                assert!(worker < threads());
+                share(WORTH_WAKING, 2, &|_, _| {
+                    counts[i].fetch_add(1, Ordering::Relaxed);
+                });
+            });
+            assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 2));
+        };
+        std::thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| (0..200).for_each(|_| shared()));
+            }
+        });
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
+        let failing = std::panic::catch_unwind(|| {
+            share(WORTH_WAKING, 100, &|_, i| assert!(i != 50, "as the test wants it"));
+        });
+        assert!(failing.is_err());
+        let sum = AtomicUsize::new(0);
+        share(WORTH_WAKING, 100, &|_, i| {
+            sum.fetch_add(i, Ordering::Relaxed);
+        });
+        assert_eq!(sum.into_inner(), 4950);
+    }
+}

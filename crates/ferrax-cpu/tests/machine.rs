@@ -1,0 +1,324 @@
+//! Random programs on the threaded machine against the same programs run kernel by kernel: the same bits.
+
+mod common;
+
+use common::{Array, Rng};
+use ferrax_base::{Buffer, DType};
+use ferrax_cpu::{Arg, Program};
+use ferrax_loops::kind::CompareOp;
+use ferrax_loops::{BinaryOp, Builder, Graph, Kind, ReduceOp, Type, UnaryOp, ValueId};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const DTYPES: [DType; 10] = [
+    DType::F32,
+    DType::F32,
+    DType::F32,
+    DType::I32,
+    DType::U32,
+    DType::Bool,
+    DType::BF16,
+    DType::F16,
+    DType::U8,
+    DType::I16,
+];
+const UNARY: [UnaryOp; 24] = [
+    UnaryOp::Neg,
+    UnaryOp::Abs,
+    UnaryOp::Sign,
+    UnaryOp::Floor,
+    UnaryOp::RoundEven,
+    UnaryOp::RoundAway,
+    UnaryOp::IsFinite,
+    UnaryOp::Exp,
+    UnaryOp::Exp2,
+    UnaryOp::Expm1,
+    UnaryOp::Log,
+    UnaryOp::Log1p,
+    UnaryOp::Sqrt,
+    UnaryOp::Rsqrt,
+    UnaryOp::Sin,
+    UnaryOp::Cos,
+    UnaryOp::Tan,
+    UnaryOp::Tanh,
+    UnaryOp::Logistic,
+    UnaryOp::Erf,
+    UnaryOp::ErfInv,
+    UnaryOp::Lgamma,
+    UnaryOp::Not,
+    UnaryOp::PopulationCount,
+];
+const BINARY: [BinaryOp; 15] = [
+    BinaryOp::Add,
+    BinaryOp::Sub,
+    BinaryOp::Mul,
+    BinaryOp::Div,
+    BinaryOp::Rem,
+    BinaryOp::Pow,
+    BinaryOp::Max,
+    BinaryOp::Min,
+    BinaryOp::Atan2,
+    BinaryOp::And,
+    BinaryOp::Or,
+    BinaryOp::Xor,
+    BinaryOp::ShiftLeft,
+    BinaryOp::ShiftRightArithmetic,
+    BinaryOp::ShiftRightLogical,
+];
+const COMPARE: [CompareOp; 9] = [
+    CompareOp::Eq,
+    CompareOp::Ne,
+    CompareOp::Lt,
+    CompareOp::Le,
+    CompareOp::Gt,
+    CompareOp::Ge,
+    CompareOp::LtTotal,
+    CompareOp::LeTotal,
+    CompareOp::EqTotal,
+];
+
+fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
+    of[rng.below(of.len())]
+}
+
+fn allowed_unary(op: UnaryOp, d: DType) -> bool {
+    match op {
+        UnaryOp::Not => d.is_bool() || d.is_integer(),
+        UnaryOp::PopulationCount => d.is_integer(),
+        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign => !d.is_bool(),
+        _ => d.is_float(),
+    }
+}
+
+fn allowed_binary(op: BinaryOp, d: DType) -> bool {
+    use BinaryOp::*;
+    match op {
+        Atan2 => d.is_float(),
+        And | Or | Xor => !d.is_float(),
+        ShiftLeft | ShiftRightArithmetic | ShiftRightLogical => d.is_integer(),
+        Add | Mul | Max | Min => true,
+        _ => !d.is_bool(),
+    }
+}
+
+struct Maker<'a> {
+    rng: &'a mut Rng,
+    b: Builder,
+    /// Values of `rows × inner` elements, of one a row, of one a column, and scalars.
+    full: Vec<ValueId>,
+    row: Vec<ValueId>,
+    col: Vec<ValueId>,
+    rows: usize,
+    inner: usize,
+}
+
+impl Maker<'_> {
+    /// An operand of all elements, of this dtype if one is asked for.
+    fn operand(&mut self, dtype: Option<DType>) -> ValueId {
+        let shape = [self.rows, self.inner];
+        let v = match self.rng.below(8) {
+            0 if !self.row.is_empty() => {
+                let x = pick(self.rng, &self.row);
+                self.b.broadcast(x, &shape, &[0])
+            }
+            1 if !self.col.is_empty() => {
+                let x = pick(self.rng, &self.col);
+                self.b.broadcast(x, &shape, &[1])
+            }
+            2 => {
+                let d = dtype.unwrap_or(DType::F32);
+                let s = self.rng.tame(d);
+                let x = self.b.scalar(s);
+                self.b.broadcast(x, &shape, &[])
+            }
+            _ => pick(self.rng, &self.full),
+        };
+        match dtype {
+            Some(d) => self.b.convert(v, d),
+            None => v,
+        }
+    }
+
+    fn row_operand(&mut self, dtype: DType) -> ValueId {
+        let v = pick(self.rng, &self.row);
+        self.b.convert(v, dtype)
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(12) {
+            0 | 1 => {
+                let x = self.operand(None);
+                let d = self.b.ty(x).dtype;
+                let op = pick(self.rng, &UNARY);
+                if allowed_unary(op, d) {
+                    let y = self.b.unary(op, x);
+                    self.full.push(y);
+                }
+            }
+            2..=5 => {
+                let x = self.operand(None);
+                let d = self.b.ty(x).dtype;
+                let y = self.operand(Some(d));
+                let op = pick(self.rng, &BINARY);
+                if allowed_binary(op, d) {
+                    let z = self.b.binary(op, x, y);
+                    self.full.push(z);
+                }
+            }
+            6 => {
+                let x = self.operand(None);
+                let y = self.operand(Some(self.b.ty(x).dtype));
+                let op = pick(self.rng, &COMPARE);
+                let z = self.b.compare(op, x, y);
+                self.full.push(z);
+            }
+            7 => {
+                let p = self.operand(Some(DType::Bool));
+                let x = self.operand(None);
+                let y = self.operand(Some(self.b.ty(x).dtype));
+                let z = self.b.select(p, x, y);
+                self.full.push(z);
+            }
+            8 => {
+                let (x, d) = (self.operand(None), pick(self.rng, &DTYPES));
+                let y = self.b.convert(x, d);
+                self.full.push(y);
+            }
+            9 => {
+                let x = self.operand(None);
+                let ty = self.b.ty(x).clone();
+                if ty.dtype.is_float() {
+                    let n = self.rng.below(9) as i32 - 3;
+                    let y = self.b.push(Kind::IntegerPow(n), &[x], ty);
+                    self.full.push(y);
+                } else if !ty.dtype.is_bool() {
+                    let (lo, hi) = (self.operand(Some(ty.dtype)), self.operand(Some(ty.dtype)));
+                    let y = self.b.push(Kind::Clamp, &[lo, x, hi], ty);
+                    self.full.push(y);
+                }
+            }
+            10 => {
+                let x = pick(self.rng, &self.full);
+                let d = self.b.ty(x).dtype;
+                let op = match self.rng.below(4) {
+                    0 => ReduceOp::Max,
+                    1 => ReduceOp::Min,
+                    2 if !d.is_float() => ReduceOp::Xor,
+                    _ => ReduceOp::Sum,
+                };
+                let y = self.b.reduce(op, x, &[1]);
+                self.row.push(y);
+            }
+            _ if !self.row.is_empty() => {
+                let x = self.row_operand(DType::F32);
+                let y = self.row_operand(DType::F32);
+                let z = self.b.binary(BinaryOp::Sub, x, y);
+                let w = self.b.unary(UnaryOp::Tanh, z);
+                self.row.push(w);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A random program, and arguments for it.
+fn program(rng: &mut Rng, rows: usize, inner: usize, steps: usize) -> (Graph, Vec<Buffer>) {
+    let mut types = Vec::new();
+    for shape in [&[rows, inner][..], &[rows, inner], &[rows, inner], &[rows], &[inner]] {
+        types.push(Type::new(pick(rng, &DTYPES), shape));
+    }
+    let args: Vec<Buffer> = types.iter().map(|t| Array::random(rng, t.dtype, &t.shape).buffer()).collect();
+    let b = Builder::new(types);
+    let p: Vec<ValueId> = b.params().collect();
+    let (full, row, col) = (p[..3].to_vec(), vec![p[3]], vec![p[4]]);
+    let mut m = Maker { rng, b, full, row, col, rows, inner };
+    (0..steps).for_each(|_| m.step());
+    let mut outputs = vec![*m.full.last().unwrap_or(&p[0]), *m.row.last().unwrap_or(&p[3])];
+    for _ in 0..2 {
+        outputs.push(pick(m.rng, &m.full));
+    }
+    (m.b.finish(&outputs), args)
+}
+
+#[track_caller]
+fn same_bits(g: &Graph, a: &[Buffer], b: &[Buffer]) {
+    for (k, (a, b)) in a.iter().zip(b).enumerate() {
+        let ty = g.ty(g.outputs[k]);
+        let (a, b) = (Array::of(ty, a), Array::of(ty, b));
+        common::assert_same(&a, &b, &format_args!("output {k} of\n{g}"));
+    }
+}
+
+fn check(seed: u64, rows: usize, inner: usize, steps: usize) {
+    let mut rng = Rng(seed);
+    let (graph, args) = program(&mut rng, rows, inner, steps);
+    let graph = Arc::new(graph);
+    let run = |p: Program| {
+        let mut args: Vec<Arg<'_>> = args.iter().map(Arg::Borrowed).collect();
+        p.run(&mut args).unwrap()
+    };
+    let fused = run(Program::compile(graph.clone()).unwrap());
+    let plain = run(Program::compile_plain(graph.clone()).unwrap());
+    same_bits(&graph, &fused, &plain);
+    // Donated arguments are replaced in place.
+    let donated = Program::compile_donating(graph.clone(), &[true; 5]).unwrap();
+    let mut owned: Vec<Arg<'_>> = args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap())).collect();
+    same_bits(&graph, &donated.run(&mut owned).unwrap(), &plain);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn small_programs(seed: u64, rows in 1usize..9, inner in 1usize..300, steps in 1usize..30) {
+        check(seed, rows, inner, steps);
+    }
+
+    #[test]
+    fn long_rows(seed: u64, rows in 1usize..4, inner in 500usize..6000, steps in 1usize..12) {
+        check(seed, rows, inner, steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn many_rows(seed: u64, rows in 1000usize..3000, inner in 1usize..80, steps in 4usize..16) {
+        check(seed, rows, inner, steps);
+    }
+
+    #[test]
+    fn spans(seed: u64, rows in 1usize..3, inner in 100_000usize..400_000, steps in 1usize..8) {
+        check(seed, rows, inner, steps);
+    }
+}
+
+/// The tests above with the narrower instruction set, in a process of their own.
+#[test]
+fn the_narrow_instruction_set_gives_the_same_bits() {
+    if std::env::var_os("FERRAX_CPU_ISA").is_some() {
+        return;
+    }
+    let me = std::env::current_exe().unwrap();
+    let out = std::process::Command::new(me).env("FERRAX_CPU_ISA", "avx2").arg("small_programs").output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+}
+
+#[test]
+fn softmax_is_one_kernel() {
+    let mut b = Builder::new([Type::new(DType::F32, &[64, 300])]);
+    let x = b.params().next().unwrap();
+    let m = b.reduce(ReduceOp::Max, x, &[1]);
+    let m = b.broadcast(m, &[64, 300], &[0]);
+    let d = b.binary(BinaryOp::Sub, x, m);
+    let e = b.unary(UnaryOp::Exp, d);
+    let s = b.reduce(ReduceOp::Sum, e, &[1]);
+    let s = b.broadcast(s, &[64, 300], &[0]);
+    let y = b.binary(BinaryOp::Div, e, s);
+    let program = Program::compile(Arc::new(b.finish(&[y]))).unwrap();
+    let text = program.kernels();
+    if std::env::var("FERRAX_CPU_ISA").as_deref() != Ok("portable") && std::is_x86_feature_detected!("avx2") {
+        assert_eq!(text.matches("kernel[").count(), 1, "{text}");
+    }
+}
