@@ -57,6 +57,7 @@ wheel: $(STAMPS)/deps
 bench: develop
 	$(PY) benches/dispatch.py
 	$(PY) benches/compile.py
+	$(PY) benches/cpu.py
 	$(PY) benches/errors.py
 
 stubs: develop
