@@ -153,6 +153,47 @@ def test_custom_linear_solve(has_aux):
     same(make, a, b, rtol=1e-4)
 
 
+def test_a_solver_that_closes_over_the_matrix():
+    """What the solver closes over is not differentiated, and does not hide the matrix's derivative."""
+    a = np.array([[1.5, 0.2], [-0.1, 1.2]], np.float32)
+    b = np.array([0.3, 0.7], np.float32)
+
+    def make(jax, jnp):
+        def f(a, b):
+            def cramer(a, b):
+                x = jnp.stack([a[1, 1] * b[0] - a[0, 1] * b[1], a[0, 0] * b[1] - a[1, 0] * b[0]])
+                return x / (a[0, 0] * a[1, 1] - a[0, 1] * a[1, 0])
+
+            x = jax.lax.custom_linear_solve(lambda x: a @ x, b, lambda _, b: cramer(a, b), lambda _, b: cramer(a.T, b))
+            return jnp.sum(x**2)
+
+        def of_b(b):
+            return f(a, b)
+
+        return lambda a, b: (
+            jax.grad(f, (0, 1))(a, b),
+            jax.jit(jax.grad(f, (0, 1)))(a, b),
+            jax.grad(jax.jit(f))(a, b),
+            jax.vmap(jax.grad(f), (0, None))(jnp.stack([a, 2 * a]), b),
+            jax.hessian(of_b)(b),
+            jax.jvp(jax.grad(f), (a, b), (b[:, None] * a, b))[1],
+        )
+
+    same(make, a, b, rtol=1e-4)
+
+
+def test_linear_solve_errors():
+    for jax, jnp in BOTH:
+        b = jnp.ones(2)
+        for matvec in (lambda x: (x, x), lambda x: x[:1]):
+            with pytest.raises(ValueError, match="matvec"):
+                jax.lax.custom_linear_solve(matvec, b, lambda mv, b: b)
+        with pytest.raises(TypeError):
+            jax.lax.custom_linear_solve(lambda x: x, b, lambda mv, b: {"x": b})
+        with pytest.raises(TypeError, match="transpose_solve"):
+            jax.grad(lambda b, jax=jax: jax.lax.custom_linear_solve(lambda x: x, b, lambda mv, b: b).sum())(b)
+
+
 @pytest.mark.parametrize("has_aux", [False, True])
 def test_custom_root(has_aux):
     def make(jax, jnp):

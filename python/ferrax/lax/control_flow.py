@@ -525,47 +525,47 @@ def custom_linear_solve(
     >>> print(lax.custom_linear_solve(lambda x: 2.0 * x, jnp.ones(2), lambda mv, b: b / 2.0, symmetric=True))
     [0.5 0.5]
     """
-    from ferrax._api import closure_convert, linear_transpose, linearize
-    from ferrax.custom_derivatives import custom_jvp, custom_vjp
+    import ferrax.numpy as jnp
+    from ferrax._api import linear_transpose
 
-    transposer = transpose_solve if transpose_solve is not None else (solve if symmetric else None)
-    converted, consts = closure_convert(matvec, b)
+    b = tree_util.tree_map(jnp.asarray, b)
+    name = "custom_linear_solve"
+    product = _ferrax.trace_to_jaxpr(matvec, (b,), None, name)
+    _check_solution("matvec() output", product, b, False)
+    solver = _ferrax.trace_to_jaxpr(lambda b: solve(matvec, b), (b,), None, name)
+    _check_solution("solve() output", solver, b, has_aux)
+    transposed, transposed_solver = None, None
+    if symmetric or transpose_solve is not None:
+        if symmetric:
+            backward, vecmat = transpose_solve or solve, matvec
+        else:
+            assert transpose_solve is not None
+            backward, vecmat = transpose_solve, lambda y: linear_transpose(matvec, b)(y)[0]
+        transposed = _ferrax.trace_to_jaxpr(vecmat, (b,), None, name)
+        transposed_solver = _ferrax.trace_to_jaxpr(lambda y: backward(vecmat, y), (b,), None, name)
+        _check_solution("transpose_solve() output", transposed_solver, b, has_aux)
+    leaves = tree_util.tree_leaves(b)
+    outs = _ferrax.bind_linear_solve(product, transposed, solver, transposed_solver, leaves)
+    return solver.out_tree.unflatten(outs)
 
-    @custom_vjp
-    def linear(consts: Any, b: Any) -> Any:
-        out = solve(lambda x: converted(x, *consts), b)
-        return out if has_aux else (out, None)
 
-    def forward(consts: Any, b: Any) -> Any:
-        return linear(consts, b), consts
-
-    def backward(consts: Any, ct: Any) -> Any:
-        if transposer is None:
-            raise TypeError(
-                "transpose_solve required for backwards mode automatic differentiation of custom_linear_solve"
+def _check_solution(what: str, program: Any, b: Any, has_aux: bool) -> None:
+    """Errors unless a function gives vectors like `b`, in front of auxiliary data where there is any."""
+    tree, wanted = program.out_tree, tree_util.tree_structure(b)
+    if has_aux:
+        children = tree.children()
+        if len(children) != 2 or not isinstance(tree.unflatten([0] * tree.num_leaves), tuple):
+            raise TypeError(f"{what} must be a pair (solution, auxiliary data), got {tree}")
+        tree = children[0]
+    if tree != wanted:
+        error = ValueError if what.startswith("matvec") else TypeError
+        raise error(f"{what} and b must have the same structure, got {tree} and {wanted}")
+    for got, leaf in zip(program.out_avals[: tree.num_leaves], tree_util.tree_leaves(b), strict=True):
+        if got.shape != leaf.shape or got.dtype != leaf.dtype:
+            raise ValueError(
+                f"{what} and b must have the same shapes and dtypes, got {got.dtype.name}{list(got.shape)} where b has "
+                f"{leaf.dtype.name}{list(leaf.shape)}"
             )
-        transposed = linear_transpose(lambda x: converted(x, *consts), b)
-        # Auxiliary data has no derivative: its cotangent goes nowhere.
-        pulled = transposer(lambda x: transposed(x)[0], ct[0])
-        return tree_util.tree_map(_zeros_like, consts), pulled[0] if has_aux else pulled
-
-    linear.defvjp(forward, backward)
-
-    @custom_jvp
-    def solved(consts: Any, b: Any) -> Any:
-        return linear(consts, b)
-
-    @solved.defjvp
-    def solved_jvp(primals: Any, tangents: Any) -> Any:
-        consts, b = primals
-        d_consts, d_b = tangents
-        x, aux = solved(consts, b)
-        _, push = linearize(lambda c: converted(x, *c), consts)
-        moved = tree_util.tree_map(lambda db, da: db - da, d_b, push(d_consts))
-        return (x, aux), (linear(consts, moved)[0], tree_util.tree_map(_zeros_like, aux))
-
-    x, aux = solved(consts, b)
-    return (x, aux) if has_aux else x
 
 
 def _zeros_like(x: Any) -> Any:

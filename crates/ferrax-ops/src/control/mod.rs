@@ -10,6 +10,7 @@ pub mod custom_jvp;
 pub mod custom_vjp;
 pub mod custom_vmap;
 pub mod jit;
+pub mod linear_solve;
 pub mod remat;
 pub mod scan;
 pub mod while_loop;
@@ -38,6 +39,7 @@ pub static PRIMITIVES: &[&dyn Primitive] = &[
     &custom_vjp::CUSTOM_VJP_LINEAR,
     &custom_vmap::CUSTOM_VMAP,
     &remat::REMAT,
+    &linear_solve::LINEAR_SOLVE,
 ];
 
 /// A host function of values, compared by identity.

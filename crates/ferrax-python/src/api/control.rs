@@ -8,6 +8,7 @@ use crate::errors::IntoPyResult;
 use crate::value::{from_value, to_value};
 use ferrax_ir::{JaxprRef, OpRef, Value};
 use ferrax_ops::control::cond::cond;
+use ferrax_ops::control::linear_solve::{LinearSolve, linear_solve};
 use ferrax_ops::control::remat::{Policy, PolicyRef, Remat, remat};
 use ferrax_ops::control::scan::{Scan, scan};
 use ferrax_ops::control::while_loop::{While, while_loop};
@@ -160,11 +161,35 @@ fn bind_remat(
     objects(py, remat(params, &operands).py()?)
 }
 
+/// Solves a linear equation by traced programs: the matrix's product, its transpose's, and their solvers.
+#[pyfunction]
+fn bind_linear_solve(
+    py: Python<'_>,
+    matvec: &PyJaxpr,
+    vecmat: Option<&PyJaxpr>,
+    solve: &PyJaxpr,
+    transpose_solve: Option<&PyJaxpr>,
+    args: Vec<Bound<'_, PyAny>>,
+) -> PyResult<Vec<Py<PyAny>>> {
+    let programs = [Some(matvec), vecmat, Some(solve), transpose_solve];
+    let params = LinearSolve {
+        matvec: matvec.jaxpr.clone(),
+        solve: solve.jaxpr.clone(),
+        vecmat: vecmat.map(|p| p.jaxpr.clone()),
+        transpose_solve: transpose_solve.map(|p| p.jaxpr.clone()),
+        const_lengths: programs.iter().map(|p| p.map_or(0, |p| p.captured.len())).collect(),
+    };
+    let captured = programs.iter().flatten().flat_map(|p| p.captured.iter().cloned());
+    let operands: Vec<Value> = captured.chain(values(&args)?).collect();
+    objects(py, linear_solve(params, &operands).py()?.into_vec())
+}
+
 /// Adds the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(bind_scan, m)?)?;
     m.add_function(wrap_pyfunction!(bind_while, m)?)?;
     m.add_function(wrap_pyfunction!(bind_cond, m)?)?;
     m.add_function(wrap_pyfunction!(bind_remat, m)?)?;
+    m.add_function(wrap_pyfunction!(bind_linear_solve, m)?)?;
     m.add_class::<PyPolicyRef>()
 }
