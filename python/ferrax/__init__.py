@@ -48,6 +48,7 @@ from ferrax._checkpoint import checkpoint_policies as checkpoint_policies
 from ferrax._checkpoint import remat as remat
 from ferrax._devices import default_backend as default_backend
 from ferrax._devices import device_count as device_count
+from ferrax._devices import device_memory_stats as device_memory_stats
 from ferrax._devices import device_put as device_put
 from ferrax._devices import devices as devices
 from ferrax._devices import host_count as host_count

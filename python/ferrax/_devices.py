@@ -12,6 +12,7 @@ from ferrax import _ferrax, tree_util
 __all__ = [
     "default_backend",
     "device_count",
+    "device_memory_stats",
     "device_put",
     "devices",
     "host_count",
@@ -39,6 +40,26 @@ def devices(backend: str | None = None) -> list[Any]:
     'cpu'
     """
     return list(_ferrax.devices(backend))
+
+
+def device_memory_stats(device: Any = None) -> dict[str, int]:
+    """Bytes that arrays use and that freed ones keep for the next, counted exactly.
+
+    Args:
+      device: a device, or `None` for the default platform's first.
+
+    Returns:
+      A dictionary: `bytes_in_use` of live buffers, `peak_bytes_in_use`, the most there has been, and `pool_bytes`,
+      which are kept for reuse. CPU devices share their memory, and so the counts.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> before = jax.device_memory_stats()["bytes_in_use"]
+    >>> x = jnp.zeros(1000)
+    >>> jax.device_memory_stats()["bytes_in_use"] - before
+    4000
+    """
+    stats: dict[str, int] = (device or devices()[0]).memory_stats()
+    return stats
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
