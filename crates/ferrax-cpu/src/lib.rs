@@ -1,11 +1,13 @@
 //! The embedded CPU engine: runs graphs of the kernel IR, and single operations on buffers.
 //!
-//! [`Program`] plans a graph once (order, groups of elementwise nodes, memory) and runs it many times;
-//! [`eager`] calls one kernel with no graph. Kernels are plain loops over slices, compiled for the baseline
-//! and for AVX2. Results do not depend on the number of threads, and are the same eagerly and in a program.
+//! [`Program`] plans a graph once (order, groups of nodes, memory) and runs it many times; [`eager`] calls one kernel
+//! with no graph. Groups of elementwise nodes and reductions over rows run on the threaded SIMD machine (`machine`,
+//! `region`), small ones and other dtypes kernel by kernel (`group.rs`): plain loops over slices, compiled for the
+//! baseline and for AVX2. Both are made of the same expressions, so results are the same eagerly and in a program,
+//! on every instruction set with fused multiply-add, and on any number of threads ([`pool`]).
 //!
-//! Read next: [`program`], `plan.rs` and `exec.rs` for the machine; [`elementwise`], `movement.rs`,
-//! `reduce.rs` and their neighbours for the kernels; [`math`] for the functions.
+//! Read next: [`program`], `plan.rs`, `order.rs` and `exec.rs` for programs; `machine` and `region` for fused kernels;
+//! [`elementwise`], `movement.rs`, `reduce.rs` and their neighbours for single ones; [`math`] for the functions.
 
 mod control;
 mod convert;
