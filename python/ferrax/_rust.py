@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from ferrax import _ferrax
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -37,5 +39,25 @@ def implemented_by(callable_: Any, *, module: str | None = None) -> Callable[[F]
         callable_.__doc__ = definition.__doc__
         callable_.__definition__ = definition
         return cast(F, callable_)
+
+    return decorate
+
+
+def with_shortcut(name: str) -> Callable[[F], F]:
+    """Lets the usual calls of the decorated definition run in the extension module; the others come here.
+
+    Args:
+      name: the shortcut's name in the extension module.
+
+    Returns:
+      A decorator that returns a callable, which is a method where it is a class's attribute.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.sum.__name__, type(jnp.sum).__name__
+    ('sum', 'function')
+    """
+
+    def decorate(definition: F) -> F:
+        return implemented_by(_ferrax.shortcut(name, definition))(definition)
 
     return decorate

@@ -12,7 +12,7 @@ use crate::elementwise::select::select;
 use crate::reduce::{fold_reference, scalar_graph};
 use crate::slice::{PadDim, pad, slice};
 use ferrax_base::shape::Tuple;
-use ferrax_base::{Aval, Result, Scalar, Shape, bail};
+use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::{RefTensor, advance};
 use ferrax_ir::trace::bind1;
@@ -360,15 +360,39 @@ fn reduce_window_kernel(
     }
     let mut acc: SmallVec<[ValueId; 1]> =
         inits.iter().zip(outs).map(|(&init, o)| b.broadcast(init, &o.shape, &[])).collect();
+    let real = real_cells(b, w, &config, &xs[0]);
     for (start, limit) in w.cells(&outs[0].shape) {
+        let before = acc.clone();
         let mut operands = acc.clone();
         for (&x, out) in padded.iter().zip(outs) {
             let kind = Kind::Slice { start: start.clone(), limit: limit.clone(), stride: w.window_strides.clone() };
             operands.push(b.push(kind, &[x], out.into()));
         }
         acc = inline_elementwise(b, &body, &operands, &outs[0].shape)?;
+        if let Some(real) = real {
+            let kind = Kind::Slice { start, limit, stride: w.window_strides.clone() };
+            let here = b.push(kind, &[real], Type::new(DType::Bool, &outs[0].shape));
+            for ((new, old), out) in acc.iter_mut().zip(before).zip(outs) {
+                *new = b.push(Kind::Select, &[here, old, *new], out.into());
+            }
+        }
     }
     Ok(acc)
+}
+
+/// Which cells of the dilated, padded operand are elements; `None` when all are. A window passes over the others: the
+/// initial value counts once, even where it is no identity of the function.
+fn real_cells(b: &mut Builder, w: &Window, config: &[PadConfig], x: &ValueId) -> Option<ValueId> {
+    if config.iter().all(|c| (c.low, c.high, c.interior) == (0, 0, 0)) {
+        return None;
+    }
+    let shape = b.ty(*x).shape.clone();
+    let (yes, no) = (b.scalar(Scalar::from_bool(true)), b.scalar(Scalar::from_bool(false)));
+    let all = b.broadcast(yes, &shape, &[]);
+    let padded: Shape = (0..shape.len())
+        .map(|d| (dilated(shape[d], w.base_dilation[d]) + w.padding[d].0 + w.padding[d].1).max(0) as usize)
+        .collect();
+    Some(b.push(Kind::Pad(config.into()), &[all, no], Type::new(DType::Bool, &padded)))
 }
 
 /// Appends a graph of scalar operations, applied elementwise to arrays of one shape.

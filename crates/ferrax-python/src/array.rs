@@ -10,7 +10,7 @@ use crate::aval::ShapedArray;
 use crate::devices::{self, Device, SingleDeviceSharding};
 use crate::errors::IntoPyResult;
 use crate::indexing::{self, IndexUpdateHelper};
-use crate::{dlpack, dtypes, host, numpy_interop, tracer, ufunc};
+use crate::{dlpack, dtypes, host, numpy_interop, shortcut, tracer, ufunc};
 use ferrax::numpy as np;
 use ferrax_base::DType;
 use ferrax_ir::{Array, Tracer, Value};
@@ -558,23 +558,23 @@ impl PyArray {
 
     #[getter]
     #[pyo3(name = "T")]
-    fn transposed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let reversed: Vec<usize> = (0..self.value.rank()).rev().collect();
-        wrap(py, ferrax_ops::transpose(&self.value, &reversed).py()?)
+    fn transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let reversed: smallvec::SmallVec<[usize; 4]> = (0..self.value.rank()).rev().collect();
+        shortcut::transposed(py, &self.value, &reversed)
     }
 
     #[getter]
     #[pyo3(name = "mT")]
-    fn matrix_transposed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn matrix_transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let rank = self.value.rank();
         if rank < 2 {
             return Err(PyValueError::new_err(format!(
                 "x must be at least two-dimensional for matrix_transpose; got ndim={rank}"
             )));
         }
-        let mut axes: Vec<usize> = (0..rank).collect();
+        let mut axes: smallvec::SmallVec<[usize; 4]> = (0..rank).collect();
         axes.swap(rank - 1, rank - 2);
-        wrap(py, ferrax_ops::transpose(&self.value, &axes).py()?)
+        shortcut::transposed(py, &self.value, &axes)
     }
 
     // ---- the outside ----------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ impl<const M: bool> FastCall for Boundary<M> {
 
 /// The error with the library's frames taken out of its tracebacks.
 #[cold]
-fn without_frames(py: Python<'_>, error: PyErr) -> PyErr {
+pub fn without_frames(py: Python<'_>, error: PyErr) -> PyErr {
     if !FILTER.load(Ordering::Relaxed) {
         return error;
     }

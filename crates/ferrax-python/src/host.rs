@@ -290,6 +290,9 @@ pub fn format<'py>(slf: &Bound<'py, PyArray>, spec: &Bound<'py, PyAny>) -> PyRes
 pub fn matmul<'py>(x: &Bound<'py, PyAny>, y: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
     static MATMUL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = x.py();
+    if let Some(out) = crate::shortcut::product(x, y)? {
+        return Ok(out);
+    }
     if value::value_of(x)?.is_none() || value::value_of(y)?.is_none() {
         return Ok(py.NotImplemented());
     }

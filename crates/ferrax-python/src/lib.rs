@@ -20,6 +20,7 @@ pub mod host;
 pub mod indexing;
 pub mod lax;
 pub mod numpy_interop;
+pub mod shortcut;
 pub mod tracer;
 pub mod tree;
 pub mod ufunc;
@@ -61,6 +62,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     config::register(m)?;
     creation::register(m)?;
     ufunc::register(m)?;
+    shortcut::register(m)?;
     tree::register(m)?;
     api::register(m)?;
     Ok(())

@@ -13,7 +13,7 @@ use ferrax_cpu::eager;
 use ferrax_ir::lower::lower_op;
 use ferrax_ir::{Array, Lit, OpRef, Value};
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{BinaryOp, Kind, UnaryOp, ValueId};
+use ferrax_loops::{BinaryOp, Kind, Type, UnaryOp, ValueId};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::hash::Hasher;
@@ -253,4 +253,35 @@ pub fn run_values(op: &OpRef, args: &[Value]) -> Result<Option<Array>> {
         }
     }
     run(op, &operands)
+}
+
+/// Runs a node that is a kernel of its own on whole arrays; `None` when committed operands disagree.
+#[inline]
+pub fn node(kind: &Kind, args: &[&Array], out: Aval) -> Result<Option<Array>> {
+    run_node(kind, args, None, out)
+}
+
+/// As [`node`], on arrays read in another shape of the same size.
+#[inline]
+pub fn node_as(kind: &Kind, args: &[&Array], shape: &[usize], out: Aval) -> Result<Option<Array>> {
+    run_node(kind, args, Some(shape), out)
+}
+
+fn run_node(kind: &Kind, args: &[&Array], shape: Option<&[usize]>, out: Aval) -> Result<Option<Array>> {
+    let operands: SmallVec<[Operand<'_>; 4]> = args.iter().map(|a| Operand::Array(a)).collect();
+    let Some(place) = placement(&operands) else { return Ok(None) };
+    let types: SmallVec<[Type; 4]> =
+        args.iter().map(|a| Type::new(a.aval().dtype, shape.unwrap_or(&a.aval().shape))).collect();
+    let pins: SmallVec<[_; 4]> = args.iter().map(|a| a.pin()).collect::<Result<_>>()?;
+    let inputs: SmallVec<[(&Type, &Buffer); 4]> = types.iter().zip(&pins).map(|(t, p)| (t, &**p)).collect();
+    let mut results = eager::run_node(kind, &inputs, &[Type::new(out.dtype, &out.shape)])?;
+    let Some(buffer) = results.pop() else { return Ok(None) };
+    Ok(Some(Array::placed(out, buffer, place.device, place.committed)))
+}
+
+/// The elements of an array in another shape of the same size.
+#[inline]
+pub fn reshape(a: &Array, shape: Shape) -> Result<Array> {
+    let buffer = Buffer::from_bytes(a.pin()?.bytes())?;
+    Ok(Array::placed(Aval { shape, ..a.aval().clone() }, buffer, a.device(), a.committed()))
 }

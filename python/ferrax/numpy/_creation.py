@@ -15,6 +15,7 @@ from ferrax import _core, _ferrax, lax
 from ferrax._core import asarray as _asarray
 from ferrax._core import is_tracer
 from ferrax._ferrax import KeyTy
+from ferrax._rust import with_shortcut
 from ferrax.numpy._args import (
     Array,
     ArrayLike,
@@ -74,6 +75,7 @@ def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True, o
     return place(result, device)
 
 
+@with_shortcut("asarray")
 def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
             out_sharding: None = None) -> Array:  # fmt: skip
     """The given values as an array; an array is returned as it is.
@@ -118,6 +120,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     return array(a, copy=True, order="K" if order is None else order)
 
 
+@with_shortcut("astype")
 def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
     """An array converted to a dtype.
 
@@ -148,6 +151,7 @@ def _fill(name: str, shape: Any, value: Any, dtype: DTypeLike, device: Any, out_
     return place(lax.full(static_shape(shape), value, user_dtype(dtype, np.float64)), device)
 
 
+@with_shortcut("zeros")
 def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_sharding: None = None) -> Array:
     """An array of zeros.
 
@@ -167,6 +171,7 @@ def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_shardi
     return _fill("zeros", shape, 0, dtype, device, out_sharding)
 
 
+@with_shortcut("ones")
 def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_sharding: None = None) -> Array:
     """An array of ones.
 

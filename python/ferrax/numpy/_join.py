@@ -14,6 +14,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error, is_tracer, promote_dtypes
+from ferrax._rust import with_shortcut
 from ferrax.numpy import _shape
 from ferrax.numpy._args import (
     Array,
@@ -53,6 +54,7 @@ def _operands(name: str, arrays: Any, dtype: DTypeLike = None) -> list[Array]:
     return list(promote_dtypes(*arrays))
 
 
+@with_shortcut("concatenate")
 def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike = None) -> Array:
     """Arrays joined along an axis that they have.
 
@@ -100,6 +102,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
     return concatenate(arrays, axis)
 
 
+@with_shortcut("stack")
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike = None) -> Array:
     """Arrays joined along a new axis.
 

@@ -14,6 +14,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._boundary import shielded
 from ferrax._core import Array, Tracer, concrete_or_error, is_tracer
+from ferrax._rust import with_shortcut
 from ferrax.numpy import (
     _creation,
     _cumulative,
@@ -33,12 +34,14 @@ from ferrax.numpy._args import user_dtype
 from ferrax.numpy._dtype_functions import dtype_kind
 
 
+@with_shortcut("reshape_method")
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: None = None) -> Any:
     """The elements of the array in another shape; see `ferrax.numpy.reshape`."""
     shape = args[0] if len(args) == 1 else args
     return _shape.reshape(self, shape, order, out_sharding=out_sharding)
 
 
+@with_shortcut("transpose_method")
 def _transpose(self: Any, *args: Any) -> Any:
     """The array with its axes in another order; see `ferrax.numpy.transpose`."""
     if not args:
@@ -56,6 +59,7 @@ def _flatten(self: Any, order: str = "C", *, out_sharding: None = None) -> Any:
     return _shape.ravel(self, order, out_sharding=out_sharding)
 
 
+@with_shortcut("astype")
 def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
     """The array converted to a dtype; see `ferrax.numpy.astype`."""
     return _creation.astype(self, dtype, copy=copy, device=device)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
+from ferrax._rust import with_shortcut
 from ferrax.numpy import _shape
 from ferrax.numpy._args import (
     Array,
@@ -62,6 +63,7 @@ def _scaled(a: Array, b: Array, preferred_element_type: DTypeLike) -> Array:
     )
 
 
+@with_shortcut("matmul")
 def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None,
         out_sharding: None = None) -> Array:  # fmt: skip
     """The dot product: the sum of products over the last axis of `a` and the last but one of `b`.
@@ -114,6 +116,7 @@ def _split_batch(x: Array, y: Array, dims: tuple[tuple[int, ...], tuple[int, ...
     return shared, x_only, y_only, drop_x, drop_y
 
 
+@with_shortcut("matmul")
 def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: DTypeLike = None,
            out_sharding: None = None) -> Array:  # fmt: skip
     """The matrix product over the last two axes; the others broadcast.

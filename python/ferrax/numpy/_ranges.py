@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrax import _core, lax
 from ferrax._core import asarray, concrete_or_error, is_tracer
+from ferrax._rust import with_shortcut
 from ferrax.numpy._args import (
     Array,
     ArrayLike,
@@ -51,6 +52,7 @@ def _range_argument(value: Any, name: str) -> Any:
     return value
 
 
+@with_shortcut("arange")
 def arange(start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike | None = None, dtype: DTypeLike = None, *,
            device: Any = None, out_sharding: None = None) -> Array:  # fmt: skip
     """Evenly spaced numbers from a start up to, not including, a stop.

@@ -14,6 +14,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._rust import with_shortcut
 from ferrax.numpy._args import (
     Array,
     ArrayLike,
@@ -91,6 +92,7 @@ def _accumulate(name, reducer, combine, identity, a, axis, dtype, out, keepdims,
     return keep_dims(total, axes) if keepdims else total
 
 
+@with_shortcut("sum")
 def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
         initial: ArrayLike | None = None, where: ArrayLike | None = None,
         promote_integers: bool = True) -> Array:  # fmt: skip
@@ -118,6 +120,7 @@ def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = No
     )
 
 
+@with_shortcut("prod")
 def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
          initial: ArrayLike | None = None, where: ArrayLike | None = None,
          promote_integers: bool = True) -> Array:  # fmt: skip
@@ -184,6 +187,7 @@ def _extremum(name, reducer, combine, identity, a, axis, out, keepdims, initial,
     return keep_dims(result, axes) if keepdims else result
 
 
+@with_shortcut("max")
 def max(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
         where: ArrayLike | None = None) -> Array:  # fmt: skip
     """Largest element over axes; NaN where any element is NaN.
@@ -209,6 +213,7 @@ def max(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return _extremum("max", lax.reduce_max, lax.max, lowest, a, axis, out, keepdims, initial, where)
 
 
+@with_shortcut("min")
 def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
         where: ArrayLike | None = None) -> Array:  # fmt: skip
     """Smallest element over axes; NaN where any element is NaN.
@@ -287,6 +292,7 @@ def _truth(name, reducer, identity, a, axis, out, keepdims, where):
     return keep_dims(result, axes) if keepdims else result
 
 
+@with_shortcut("all")
 def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:  # fmt: skip
     """Whether every element over axes is true (non-zero).
@@ -308,6 +314,7 @@ def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return _truth("all", lax.reduce_and, True, a, axis, out, keepdims, where)
 
 
+@with_shortcut("any")
 def any(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:  # fmt: skip
     """Whether some element over axes is true (non-zero).
@@ -345,6 +352,7 @@ def _arg_extremum(name, finder, a, axis, out, keepdims):
     return keep_dims(result, kept) if keepdims else result
 
 
+@with_shortcut("argmax")
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Index of the first largest element along an axis; that of the first NaN where there is one.
 
@@ -367,6 +375,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return _arg_extremum("argmax", lax.argmax, a, axis, out, keepdims)
 
 
+@with_shortcut("argmin")
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Index of the first smallest element along an axis; that of the first NaN where there is one.
 
@@ -404,6 +413,7 @@ def mean_dtypes(dtype: np.dtype, requested: DTypeLike) -> tuple[np.dtype, np.dty
     return compute, result
 
 
+@with_shortcut("mean")
 def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False, *,
          where: ArrayLike | None = None) -> Array:  # fmt: skip
     """Arithmetic mean over axes.

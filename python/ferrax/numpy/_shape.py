@@ -15,6 +15,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import is_tracer
+from ferrax._rust import with_shortcut
 from ferrax.numpy._args import (
     Array,
     ArrayLike,
@@ -117,6 +118,7 @@ def _new_shape(old: tuple[int, ...], new: Any) -> tuple[int, ...]:
     return tuple(dims)
 
 
+@with_shortcut("reshape")
 def reshape(
     a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: None = None
 ) -> Array:
@@ -155,6 +157,7 @@ def reshape(
     raise ValueError(f"Unexpected value for 'order' argument: {order}.")
 
 
+@with_shortcut("ravel")
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: None = None) -> Array:
     """The elements of an array in one dimension.
 
@@ -176,6 +179,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: None = None) -> Array
     return reshape(x, (x.size,), order, out_sharding=out_sharding)
 
 
+@with_shortcut("transpose")
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """An array with its axes in another order.
 
@@ -320,6 +324,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     return moveaxis(x, axis, start)
 
 
+@with_shortcut("expand_dims")
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """An array with new axes of length 1.
 
@@ -340,6 +345,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     return lax.expand_dims(x, places)
 
 
+@with_shortcut("squeeze")
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """An array without its axes of length 1.
 
@@ -371,6 +377,7 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     return lax.squeeze(x, axes)
 
 
+@with_shortcut("broadcast_to")
 def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: None = None) -> Array:
     """An array repeated to a larger shape by NumPy's broadcasting rules.
 

@@ -299,4 +299,5 @@ def clone(key):
     Array([0, 7], dtype=uint32)
     """
     typed, raw = typed_keys(key)
-    return key if raw else typed
+    cloned = _prims.random_clone(typed)
+    return key_data(cloned) if raw else cloned
