@@ -16,6 +16,7 @@ ONLY_RUST = {
     "eq_to": "crates/ferrax-ops/tests/kernels.rs",
     "le_to": "crates/ferrax-ops/tests/kernels.rs",
     "lt_to": "crates/ferrax-ops/tests/kernels.rs",
+    "while_linear": "the row of while: only the tape of a derivative holds it",
     "custom_vjp_linear": "the row of custom_vjp_call: only the tape of a derivative holds it",
 }
 
@@ -144,3 +145,30 @@ def threefry2x32(jax, key):
     from jax.extend.random import threefry_2x32
 
     return threefry_2x32(key, count)
+
+
+#: Operations on rows: the `vmap` that names their axis resolves them, and programs do not show them.
+COLLECTIVES = {
+    "psum": lambda lax, v: lax.psum(v, "i") * v,
+    "pmax": lambda lax, v: lax.pmax(v, "i") + v,
+    "pmin": lambda lax, v: lax.pmin(v, "i") + v,
+    "ppermute": lambda lax, v: lax.ppermute(v, "i", [(0, 1), (1, 2), (2, 0)]),
+    # JAX's own fails under vmap: what it says is a row of the gathered ones.
+    "pbroadcast": lambda lax, v: (
+        lax.pbroadcast(v, "i", 1) if lax.__name__.startswith("ferrax") else lax.all_gather(v, "i")[1]
+    ),
+    "all_gather": lambda lax, v: lax.all_gather(v, "i") * v,
+    "all_to_all": lambda lax, v: lax.all_to_all(v, "i", 0, 0) * v,
+    "reduce_scatter": lambda lax, v: lax.psum_scatter(v, "i"),
+    "axis_index": lambda lax, v: lax.axis_index("i") * v,
+}
+TABLE = np.linspace(-1.5, 2.0, 9).reshape(3, 3).astype("float32")
+
+
+def collective(function):
+    """The row of a collective: every row of a table with its axis named."""
+    return lambda jax, x: jax.vmap(lambda v: function(jax.lax, v), axis_name="i")(x)
+
+
+for _name, _function in COLLECTIVES.items():
+    PROGRAMS[_name] = collective(_function), (TABLE,)

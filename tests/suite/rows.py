@@ -193,8 +193,11 @@ def _(draw, dtype):
 @row("clamp", FLOATS + INTEGERS, slopes=True)
 def _(draw, dtype):
     shape = draw(FULL)
-    low, high = (np.asarray(v, ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype) for v in (1, 2))
-    return lambda jax, x: jax.lax.clamp(low, x, high), [numbers(draw, shape, dtype)]
+    bound = lambda jax, v, x: jax.numpy.asarray(v, x.dtype)
+    return (
+        lambda jax, x: jax.lax.clamp(bound(jax, 1, x), x, bound(jax, 2, x)),
+        [numbers(draw, shape, dtype)],
+    )
 
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
