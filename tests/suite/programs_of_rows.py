@@ -4,6 +4,8 @@ Each is a function of the module (`jax` or `ferrax`) and of numbers, with the nu
 are the primitives that Python cannot bind.
 """
 
+from importlib import import_module
+
 import numpy as np
 
 PROGRAMS = {}
@@ -23,6 +25,11 @@ ONLY_RUST = {
 #: No derivatives, no batches: they are compared as they are.
 PLAIN = {"random_bits", "random_clone", "random_fold_in", "random_seed", "random_split", "random_unwrap", "random_wrap",
          "threefry2x32", "io_callback", "debug_callback", "pure_callback"}  # fmt: skip
+
+
+def module(jax, name):
+    """A module of the library."""
+    return import_module(f"{jax.__name__}.{name}")
 
 
 def program(name, *args):
@@ -78,6 +85,18 @@ def remat2(jax, x):
     return jax.checkpoint(lambda v: jax.numpy.sin(jax.numpy.sin(v)))(x)
 
 
+@program("name", X)
+def name(jax, x):
+    return jax.numpy.sin(module(jax, "ad_checkpoint").checkpoint_name(x * x, "square"))
+
+
+@program("custom_vmap_call", X)
+def custom_vmap_call(jax, x):
+    f = module(jax, "custom_batching").custom_vmap(lambda v: jax.numpy.sin(v))
+    f.def_vmap(lambda size, mapped, v: (jax.numpy.sin(v), mapped[0]))
+    return f(x)
+
+
 @program("add_any", X)
 def add_any(jax, x):
     return jax.grad(lambda v: (jax.numpy.sin(v) * jax.numpy.cos(v)).sum())(x)
@@ -90,10 +109,9 @@ def pure_callback(jax, x):
 
 @program("io_callback", X)
 def io_callback(jax, x):
-    from importlib import import_module
-
-    call = import_module(f"{jax.__name__}.experimental").io_callback
-    return call(lambda v: np.asarray(v) + 1, jax.ShapeDtypeStruct((3,), "float32"), x)
+    return module(jax, "experimental").io_callback(
+        lambda v: np.asarray(v) + 1, jax.ShapeDtypeStruct((3,), "float32"), x
+    )
 
 
 @program("debug_callback", X)
