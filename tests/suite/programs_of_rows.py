@@ -97,6 +97,12 @@ def custom_vmap_call(jax, x):
     return f(x)
 
 
+@program("custom_linear_solve", X)
+def custom_linear_solve(jax, x):
+    scale = 2 + x * x
+    return jax.lax.custom_linear_solve(lambda v: v * scale, x, lambda matvec, b: b / scale, symmetric=True)
+
+
 @program("add_any", X)
 def add_any(jax, x):
     return jax.grad(lambda v: (jax.numpy.sin(v) * jax.numpy.cos(v)).sum())(x)
