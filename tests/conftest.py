@@ -4,7 +4,6 @@ JAX is the oracle: tests import it as `jax` and ferrax as `ferrax`; comparison h
 """
 
 import os
-import pathlib
 
 # Before anything imports jax: the oracle runs on the CPU, quietly.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -17,17 +16,6 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.register_profile("thorough", max_examples=500, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
-
-
-KNOWN_FAILURES = pathlib.Path(__file__).with_name("known_failures.txt")
-
-
-def pytest_collection_modifyitems(items):
-    """Expects the tests of `known_failures.txt` to fail; they are open work, listed with a reason."""
-    known = {line for line in KNOWN_FAILURES.read_text().splitlines() if line and not line.startswith("#")}
-    for item in items:
-        if item.nodeid in known:
-            item.add_marker(pytest.mark.xfail(reason="listed in known_failures.txt", strict=False))
 
 
 @pytest.fixture
