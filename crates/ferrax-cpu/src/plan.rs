@@ -11,7 +11,7 @@ use crate::elementwise;
 use crate::order::{Item, Order, Spread};
 use crate::program::{Group, OutputPlace, Program, SlotInit, Step};
 use ferrax_base::{Buffer, Result, Scalar};
-use ferrax_loops::{Graph, Kind, Node};
+use ferrax_loops::{Graph, Kind, Node, Type};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -188,6 +188,10 @@ impl<'g> Planner<'g> {
             arena_bytes: 0,
             scratch_bytes: 0,
             outputs: vec![OutputPlace::Given; g.outputs.len()],
+            bytes: (
+                g.types[..g.params].iter().map(Type::bytes).collect(),
+                g.outputs.iter().map(|&v| g.ty(v).bytes()).collect(),
+            ),
             written: vec![false; g.params],
             subs: Vec::new(),
             regions: crate::region::Regions::default(),

@@ -138,6 +138,8 @@ pub struct Program {
     pub(crate) arena_bytes: usize,
     pub(crate) scratch_bytes: usize,
     pub(crate) outputs: Vec<OutputPlace>,
+    /// Bytes of each parameter and of each output.
+    pub(crate) bytes: (Vec<usize>, Vec<usize>),
     /// Parameters whose memory the steps write.
     pub(crate) written: Vec<bool>,
     pub(crate) subs: Vec<Arc<Program>>,
@@ -267,13 +269,13 @@ impl Program {
         let mut private: SmallVec<[(u32, Buffer); 2]> = SmallVec::new();
         let takes = self.outputs.iter().any(|o| matches!(o, OutputPlace::Param(_)));
         for (j, arg) in args.iter_mut().enumerate() {
-            let bytes = graph.types[j].bytes();
-            if arg.buffer()?.len() < bytes {
-                bail!(Internal, "argument {j} has {} bytes instead of {bytes}", arg.buffer()?.len());
+            let (bytes, buffer) = (self.bytes.0[j], arg.buffer()?);
+            if buffer.len() < bytes {
+                bail!(Internal, "argument {j} has {} bytes instead of {bytes}", buffer.len());
             }
             let moved = self.written[j] || (takes && self.outputs.contains(&OutputPlace::Param(j as u32)));
             if !moved {
-                ins.push(arg.buffer()?.as_ptr().cast_mut());
+                ins.push(buffer.as_ptr().cast_mut());
                 continue;
             }
             let mut buffer = match std::mem::replace(arg, Arg::Taken) {
@@ -291,7 +293,7 @@ impl Program {
         let mut results: Outputs = SmallVec::with_capacity(graph.outputs.len());
         for (k, place) in self.outputs.iter().enumerate() {
             let mut buffer = match place {
-                OutputPlace::Given => Buffer::allocate(graph.ty(graph.outputs[k]).bytes())?,
+                OutputPlace::Given => Buffer::allocate(self.bytes.1[k])?,
                 OutputPlace::Param(j) => {
                     let at = private.iter().position(|p| p.0 == *j);
                     let Some(at) = at else { bail!(Internal, "parameter {j} was planned for two outputs") };
