@@ -8,6 +8,7 @@
 use crate::dtypes;
 use crate::errors::IntoPyResult;
 use ferrax::device::Placement;
+use ferrax_base::shape::strides;
 use ferrax_base::{Aval, Buffer, DType, Shape, config};
 use ferrax_ir::Array;
 use ferrax_ir::array::OwnedPin;
@@ -173,11 +174,9 @@ pub fn export<'py>(
     let array = if copied { array.copied(aval.weak, array.device(), array.committed()).py()? } else { array.clone() };
     let pin = array.pin_owned().py()?;
     let data = pin.buffer().as_ptr();
-    let shape: Vec<i64> = array.aval().shape.iter().map(|&d| d as i64).collect();
-    let mut strides = vec![1; shape.len()];
-    for i in (1..shape.len()).rev() {
-        strides[i - 1] = strides[i] * shape[i].max(1);
-    }
+    let numbers = |dims: &[usize]| dims.iter().map(|&d| d as i64).collect();
+    let shape: Vec<i64> = numbers(&array.aval().shape);
+    let strides: Vec<i64> = numbers(&strides(&array.aval().shape));
     let mut context = Box::new(Export { _pin: pin, shape, strides });
     let tensor = context.tensor(data, dtype);
     let context = Box::into_raw(context).cast();

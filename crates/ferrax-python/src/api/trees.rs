@@ -94,7 +94,7 @@ pub fn argument_names(py: Python<'_>, tree: &TreeDef, params: &ParamNames) -> Py
 }
 
 /// `name`, or `name['w'][0]` for the leaves inside a container.
-pub fn leaf_names(py: Python<'_>, tree: &TreeDef, name: &str, out: &mut Vec<String>) -> PyResult<()> {
+fn leaf_names(py: Python<'_>, tree: &TreeDef, name: &str, out: &mut Vec<String>) -> PyResult<()> {
     if tree.is_leaf() {
         out.push(name.to_owned());
         return Ok(());
