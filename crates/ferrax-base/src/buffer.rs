@@ -86,6 +86,7 @@ thread_local! {
 }
 
 /// Size class of a request: four classes a power of two, from 64 bytes.
+#[inline]
 fn class_of(bytes: usize) -> usize {
     let units = bytes.div_ceil(ALIGNMENT).max(1);
     if units <= 4 {
@@ -131,7 +132,25 @@ fn want_huge_pages(block: &Block, bytes: usize) {
 #[cfg(not(target_os = "linux"))]
 fn want_huge_pages(_: &Block, _: usize) {}
 
-fn allocate_block(class: usize) -> Option<Block> {
+#[cold]
+fn out_of_memory(bytes: usize) -> crate::Error {
+    error!(Memory, "out of memory: allocating {bytes} bytes for an array failed")
+}
+
+/// Memory for `bytes` bytes, which count as live; `None` where the system has no such memory.
+fn allocate_block(bytes: usize) -> Option<Block> {
+    if bytes > isize::MAX as usize / 2 {
+        return None;
+    }
+    let block = block_of_class(class_of(bytes))?;
+    let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
+    if live > PEAK.load(Relaxed) {
+        PEAK.fetch_max(live, Relaxed);
+    }
+    Some(block)
+}
+
+fn block_of_class(class: usize) -> Option<Block> {
     let bytes = class_bytes(class);
     let local = bytes <= LOCAL_LIMIT;
     let reused = if local {
@@ -198,19 +217,13 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// An uninitialized block of `bytes` bytes. Errors when the system has no such memory.
+    // the address comes in a register: a buffer that is returned through memory and moved at once stalls the load
+    #[inline]
     pub fn allocate(bytes: usize) -> Result<Buffer> {
-        if bytes > isize::MAX as usize / 2 {
-            return Err(error!(Memory, "cannot allocate {bytes} bytes for an array"));
+        match allocate_block(bytes) {
+            Some(block) => Ok(Buffer { ptr: block.0, len: bytes, owner: Owner::Cache(class_of(bytes)) }),
+            None => Err(out_of_memory(bytes)),
         }
-        let class = class_of(bytes);
-        let Some(block) = allocate_block(class) else {
-            return Err(error!(Memory, "out of memory: allocating {bytes} bytes for an array failed"));
-        };
-        let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
-        if live > PEAK.load(Relaxed) {
-            PEAK.fetch_max(live, Relaxed);
-        }
-        Ok(Buffer { ptr: block.0, len: bytes, owner: Owner::Cache(class) })
     }
 
     /// A block holding a copy of `bytes`.

@@ -108,9 +108,10 @@ impl Array {
     }
 
     /// An array on a device, committed to it or not.
+    #[inline]
     pub fn placed(aval: Aval, buffer: Buffer, device: DeviceId, committed: bool) -> Array {
         debug_assert_eq!(aval.bytes(), buffer.len());
-        Array(Shared::new(Cell {
+        Array(Shared::new(|| Cell {
             aval,
             device,
             committed,

@@ -66,13 +66,13 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// A new cell.
+    /// A new cell, whose value is made where it will live: moving one costs more than making it.
     #[inline]
-    pub fn new(value: Cell) -> Shared {
-        let slot = LOCAL_FREE.try_with(|l| l.0.borrow_mut().pop()).ok().flatten().unwrap_or_else(refill).0;
+    pub fn new(value: impl FnOnce() -> Cell) -> Shared {
+        let slot = free_slot();
         // SAFETY: the slot is free, so nobody reads or writes it; the count is set after the value.
         unsafe {
-            (*slot.as_ref().value.get()).write(value);
+            (*slot.as_ref().value.get()).write(value());
             slot.as_ref().refs.store(1, Ordering::Release);
         }
         Shared(slot)
@@ -138,6 +138,10 @@ impl Drop for Shared {
             pool().free.push(slot);
         }
     }
+}
+
+fn free_slot() -> NonNull<Slot> {
+    LOCAL_FREE.try_with(|l| l.0.borrow_mut().pop()).ok().flatten().unwrap_or_else(refill).0
 }
 
 /// A free slot, after filling the thread's list from the pool or a new page.

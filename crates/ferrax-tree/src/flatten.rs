@@ -252,6 +252,15 @@ pub fn follow<H: Host, V: Nodes<H>, L: FnMut(V), const EXACT: bool>(
     if !value.open_as(cx, kind, arity, &mut children)? {
         return if EXACT { Ok(false) } else { Err(value.mismatch(cx, kind, arity)) };
     }
+    if node.has_only_leaves() {
+        for value in children.drain(..) {
+            if EXACT && value.is_container(cx)? {
+                return Ok(false);
+            }
+            out(value);
+        }
+        return Ok(true);
+    }
     for (child, value) in node.children().iter().zip(children.drain(..)) {
         if !follow::<H, V, L, EXACT>(cx, *child, value, out)? {
             return Ok(false);

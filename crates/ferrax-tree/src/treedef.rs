@@ -411,6 +411,12 @@ impl<'a, H: Host> Cursor<'a, H> {
         self.node().leaves as usize
     }
 
+    /// Whether every child is a leaf.
+    #[inline]
+    pub fn has_only_leaves(&self) -> bool {
+        self.node().nodes == self.node().arity + 1 && self.node().leaves == self.node().arity
+    }
+
     /// The children, first to last.
     pub fn children(&self) -> SmallVec<[Cursor<'a, H>; 8]> {
         let arity = self.arity();

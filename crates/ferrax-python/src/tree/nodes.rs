@@ -500,6 +500,41 @@ fn mismatch_text(object: &Bound<'_, PyAny>, kind: KindRef<'_, PyHost>, arity: us
     })
 }
 
+/// An empty dictionary with room for that many items where the interpreter can make one: growing to 100 items in steps
+/// costs a microsecond.
+fn dict_of(py: Python<'_>, len: usize) -> PyResult<Bound<'_, PyDict>> {
+    // up to this many items fit a new dictionary
+    const SMALL: usize = 5;
+    let Some(presized) = presized().filter(|_| len > SMALL) else { return Ok(PyDict::new(py)) };
+    // SAFETY: the interpreter's own function, of this signature in every version that exports it
+    let dict = unsafe { Bound::from_owned_ptr_or_err(py, presized(len as ffi::Py_ssize_t)) }?;
+    Ok(dict.cast_into::<PyDict>()?)
+}
+
+type Presized = unsafe extern "C" fn(ffi::Py_ssize_t) -> *mut ffi::PyObject;
+
+/// `_PyDict_NewPresized`, which is private: looked up once, so that an interpreter without it works as well.
+#[cfg(unix)]
+fn presized() -> Option<Presized> {
+    use std::ffi::{c_char, c_void};
+    use std::sync::OnceLock;
+    unsafe extern "C" {
+        fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
+    }
+    static FOUND: OnceLock<Option<Presized>> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        // SAFETY: a null handle means every library of the process; the name ends in a zero
+        let found = unsafe { dlsym(std::ptr::null_mut(), c"_PyDict_NewPresized".as_ptr()) };
+        // SAFETY: the address of a function of this signature
+        (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Presized>(found) })
+    })
+}
+
+#[cfg(not(unix))]
+fn presized() -> Option<Presized> {
+    None
+}
+
 impl Build<PyHost> for Py<PyAny> {
     fn close(
         py: Python<'_>,
@@ -511,7 +546,7 @@ impl Build<PyHost> for Py<PyAny> {
             KindRef::Tuple => PyTuple::new(py, children)?.into_any().unbind(),
             KindRef::List => PyList::new(py, children)?.into_any().unbind(),
             KindRef::Dict(keys) => {
-                let dict = PyDict::new(py);
+                let dict = dict_of(py, keys.len())?;
                 for (key, child) in keys.iter().zip(children) {
                     dict.set_item(&key.0, child)?;
                 }
