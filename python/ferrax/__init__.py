@@ -3,7 +3,8 @@
     import ferrax as jax
     import ferrax.numpy as jnp
 
-Submodules are imported when first used. Read next: `_api.py` for the transformations.
+Submodules are imported when first used. Read next: `_api.py` and
+`_derivatives.py` for the transformations.
 """
 
 import importlib as _importlib
@@ -26,21 +27,21 @@ from ferrax._api import device_get as device_get
 from ferrax._api import effects_barrier as effects_barrier
 from ferrax._api import ensure_compile_time_eval as ensure_compile_time_eval
 from ferrax._api import eval_shape as eval_shape
-from ferrax._api import grad as grad
-from ferrax._api import hessian as hessian
-from ferrax._api import jacfwd as jacfwd
-from ferrax._api import jacobian as jacobian
-from ferrax._api import jacrev as jacrev
+from ferrax._derivatives import grad as grad
+from ferrax._derivatives import hessian as hessian
+from ferrax._derivatives import jacfwd as jacfwd
+from ferrax._derivatives import jacobian as jacobian
+from ferrax._derivatives import jacrev as jacrev
 from ferrax._api import jit as jit
-from ferrax._api import jvp as jvp
-from ferrax._api import linear_transpose as linear_transpose
-from ferrax._api import linearize as linearize
+from ferrax._derivatives import jvp as jvp
+from ferrax._derivatives import linear_transpose as linear_transpose
+from ferrax._derivatives import linearize as linearize
 from ferrax._api import make_jaxpr as make_jaxpr
 from ferrax._api import named_call as named_call
 from ferrax._api import named_scope as named_scope
 from ferrax._api import typeof as typeof
-from ferrax._api import value_and_grad as value_and_grad
-from ferrax._api import vjp as vjp
+from ferrax._derivatives import value_and_grad as value_and_grad
+from ferrax._derivatives import vjp as vjp
 from ferrax._api import vmap as vmap
 from ferrax._callbacks import pure_callback as pure_callback
 from ferrax._checkpoint import checkpoint as checkpoint

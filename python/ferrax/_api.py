@@ -1,8 +1,8 @@
-"""Transformations and top-level functions: `jit`, `grad`, `vmap` and their kin.
+"""Top-level functions: `jit`, `vmap`, programs and shapes without running, names, waiting.
 
 The work is done in Rust (`ferrax._ferrax`); this module gives the functions their signatures, resolves names and
-numbers of arguments once, and documents them. Read next: `_stages.py` for ahead-of-time compilation,
-`lax/control_flow.py` for loops.
+numbers of arguments once, and documents them. Read next: `_derivatives.py` for `grad` and its kin, `_stages.py` for
+ahead-of-time compilation, `lax/control_flow.py` for loops.
 """
 
 from __future__ import annotations
@@ -29,21 +29,11 @@ __all__ = [
     "effects_barrier",
     "ensure_compile_time_eval",
     "eval_shape",
-    "grad",
-    "hessian",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
     "jit",
-    "jvp",
-    "linear_transpose",
-    "linearize",
     "make_jaxpr",
     "named_call",
     "named_scope",
     "typeof",
-    "value_and_grad",
-    "vjp",
     "vmap",
 ]
 
@@ -197,73 +187,6 @@ def jit(
     return _ferrax.jit(fun, *statics, numbers, names + paths, donate == "must", inline)
 
 
-def grad(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[str] = (),
-) -> Callable[..., Any]:
-    """Gradient of a scalar function, by reverse mode.
-
-    Outside `jit` the function sees concrete values, so Python control flow on them works.
-
-    Args:
-      fun: function whose result is a real scalar (a pair of it and auxiliary data with `has_aux`).
-      argnums: position, or positions, of the arguments to differentiate: pytrees of floating-point arrays.
-      has_aux: whether `fun` returns `(value, auxiliary data)`.
-      holomorphic: whether `fun` is a holomorphic function of complex arguments.
-      allow_int: whether integer arguments are taken; their gradient has dtype `float0`.
-      reduce_axes: accepted for compatibility; must be empty.
-
-    Returns:
-      A function with `fun`'s arguments that returns the gradient: the structure, shapes and dtypes of the
-      differentiated argument (a tuple of such for several), with auxiliary data in a pair.
-
-    Raises:
-      TypeError: the result is no scalar, or a dtype has no derivative.
-
-    >>> import ferrax as jax, ferrax.numpy as jnp
-    >>> print(jax.grad(jnp.sin)(0.0))
-    1.0
-    """
-    if reduce_axes:
-        raise NotImplementedError("grad with reduce_axes is not implemented")
-    return _ferrax.grad(fun, argnums, has_aux, holomorphic, allow_int)
-
-
-def value_and_grad(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[str] = (),
-) -> Callable[..., Any]:
-    """Value and gradient of a scalar function in one run.
-
-    Args:
-      fun: as for `grad`.
-      argnums: as for `grad`.
-      has_aux: as for `grad`.
-      holomorphic: as for `grad`.
-      allow_int: as for `grad`.
-      reduce_axes: accepted for compatibility; must be empty.
-
-    Returns:
-      A function that returns `(value, gradient)`; with `has_aux`, `((value, aux), gradient)`.
-
-    >>> import ferrax as jax
-    >>> value, slope = jax.value_and_grad(lambda x: x * x)(3.0)
-    >>> print(value, slope)
-    9.0 6.0
-    """
-    if reduce_axes:
-        raise NotImplementedError("value_and_grad with reduce_axes is not implemented")
-    return _ferrax.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
-
-
 def vmap(
     fun: Callable[..., Any],
     in_axes: int | Sequence[Any] | None = 0,
@@ -300,282 +223,8 @@ def vmap(
     return _ferrax.vmap(fun, in_axes, out_axes, axis_name, axis_size)
 
 
-def _tuple(value: Any, what: str) -> tuple[Any, ...]:
-    if not isinstance(value, (tuple, list)):
-        raise TypeError(
-            f"primal and tangent arguments to jax.jvp must be tuples or lists; found {what} of type {type(value)}."
-        )
-    return tuple(value)
-
-
-def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """Value of a function and its derivative along a direction, by forward mode.
-
-    Args:
-      fun: function to differentiate.
-      primals: tuple of arguments.
-      tangents: tuple of directions, of the arguments' structure, shapes and dtypes (`float0` for integers).
-      has_aux: whether `fun` returns `(value, auxiliary data)`.
-
-    Returns:
-      `(value, tangent)`, or `(value, tangent, aux)`.
-
-    >>> import ferrax as jax, ferrax.numpy as jnp
-    >>> value, slope = jax.jvp(jnp.sin, (0.0,), (1.0,))
-    >>> print(value, slope)
-    0.0 1.0
-    """
-    return _ferrax.jvp(fun, _tuple(primals, "primals"), _tuple(tangents, "tangents"), has_aux)
-
-
-def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[str] = ()
-) -> tuple[Any, ...]:
-    """Value of a function, and a function that pulls cotangents back to its arguments.
-
-    Args:
-      fun: function to differentiate.
-      *primals: arguments.
-      has_aux: whether `fun` returns `(value, auxiliary data)`.
-      reduce_axes: accepted for compatibility; must be empty.
-
-    Returns:
-      `(value, pullback)` or `(value, pullback, aux)`; the pullback takes a cotangent of the value's structure and
-      returns a tuple with one cotangent an argument. It can be called many times.
-
-    >>> import ferrax as jax, ferrax.numpy as jnp
-    >>> value, pullback = jax.vjp(lambda x, y: x * y, 3.0, 4.0)
-    >>> print(*pullback(1.0))
-    4.0 3.0
-    """
-    if reduce_axes:
-        raise NotImplementedError("vjp with reduce_axes is not implemented")
-    return _ferrax.vjp(fun, primals, has_aux)
-
-
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """Value of a function, and its derivative at that point as a linear function.
-
-    Args:
-      fun: function to differentiate.
-      *primals: the point.
-      has_aux: whether `fun` returns `(value, auxiliary data)`.
-
-    Returns:
-      `(value, linear)`, or `(value, linear, aux)`: `linear` takes tangents and costs no second run of `fun`.
-
-    >>> import ferrax as jax, ferrax.numpy as jnp
-    >>> value, linear = jax.linearize(jnp.sin, 0.0)
-    >>> print(linear(2.0))
-    2.0
-    """
-    if not has_aux:
-        return _ferrax.linearize_fun(fun, primals)
-    kept: list[Any] = []
-
-    def main(*args: Any) -> Any:
-        out, aux = fun(*args)
-        kept.append(aux)
-        return out
-
-    value, linear = _ferrax.linearize_fun(main, primals)
-    return value, linear, kept[-1]
-
-
-def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[str] = ()) -> Callable[..., Any]:
-    """Transpose of a linear function.
-
-    Args:
-      fun: a function that is linear in its arguments.
-      *primals: arguments, or anything with their shapes and dtypes (`ShapeDtypeStruct`).
-      reduce_axes: accepted for compatibility; must be empty.
-
-    Returns:
-      A function from a cotangent of the result to a tuple of cotangents of the arguments.
-
-    >>> import ferrax as jax, ferrax.numpy as jnp
-    >>> f = jax.linear_transpose(lambda x: 3.0 * x, 1.0)
-    >>> print(*f(2.0))
-    6.0
-    """
-    if reduce_axes:
-        raise NotImplementedError("linear_transpose with reduce_axes is not implemented")
-    program = _ferrax.trace_to_jaxpr(fun, primals, None, "linear_transpose")
-    in_tree = tree_util.tree_structure(primals)
-
-    def transposed(cotangent: Any) -> Any:
-        leaves, tree = tree_util.tree_flatten(cotangent)
-        if tree != program.out_tree:
-            raise TypeError(
-                f"cotangent tree does not match function output, expected {program.out_tree} but got {tree}"
-            )
-        return in_tree.unflatten(_ferrax.transpose_jaxpr(program, leaves))
-
-    return transposed
-
-
-def _std_basis(tree: Any) -> Any:
-    """One-hot rows for every element of a tree, split among its leaves."""
-    import ferrax.numpy as jnp
-
-    leaves, structure = tree_util.tree_flatten(tree)
-    total = sum(int(np.prod(np.shape(x), dtype=int)) for x in leaves)
-    dtype = jnp.result_type(*leaves)
-    return _unravel(jnp.eye(total, dtype=dtype), leaves, structure, axis=1)
-
-
-def _unravel(matrix: Any, leaves: Sequence[Any], structure: Any, axis: int) -> Any:
-    """Splits one axis of `matrix` among leaves and gives each part the leaf's shape there."""
-    import ferrax.numpy as jnp
-
-    sizes = [int(np.prod(np.shape(x), dtype=int)) for x in leaves]
-    axis = axis % matrix.ndim
-    parts = jnp.split(matrix, np.cumsum(sizes)[:-1].tolist(), axis) if leaves else []
-    shaped = [
-        part.reshape((*part.shape[:axis], *np.shape(x), *part.shape[axis + 1 :]))
-        for part, x in zip(parts, leaves, strict=True)
-    ]
-    return structure.unflatten(shaped)
-
-
-def _active(
-    fun: Callable[..., Any], argnums: int | Sequence[int], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """`fun` of the differentiated arguments alone, and those arguments."""
-    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
-    numbers = [n % len(args) for n in numbers]
-
-    def of_active(*active: Any) -> Any:
-        full = list(args)
-        for n, value in zip(numbers, active, strict=True):
-            full[n] = value
-        return fun(*full, **kwargs)
-
-    return of_active, tuple(args[n] for n in numbers)
-
-
-def _check_real(tree: Any, what: str, holomorphic: bool) -> None:
-    import ferrax.numpy as jnp
-
-    for leaf in tree_util.tree_leaves(tree):
-        dtype = jnp.result_type(leaf)
-        if holomorphic and not jnp.issubdtype(dtype, np.complexfloating):
-            raise TypeError(f"{what} with holomorphic=True requires inputs with complex dtype, but got {dtype.name}.")
-        if not holomorphic and not jnp.issubdtype(dtype, np.floating):
-            raise TypeError(
-                f"{what} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
-                f"{dtype.name}."
-            )
-
-
-def jacfwd(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
-    """Jacobian by forward mode: one pass a column, all at once.
-
-    Args:
-      fun: function of arrays or pytrees.
-      argnums: position, or positions, of the arguments to differentiate.
-      has_aux: whether `fun` returns `(value, auxiliary data)`.
-      holomorphic: whether `fun` is a holomorphic function of complex arguments.
-
-    Returns:
-      A function that returns the Jacobian: result axes, then argument axes.
-
-    >>> import ferrax as jax, ferrax.numpy as jnp
-    >>> print(jax.jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0])))
-    [[2. 0.]
-     [0. 4.]]
-    """
-
-    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        of_active, active = _active(fun, argnums, args, kwargs)
-        point = active[0] if isinstance(argnums, int) else active
-        _check_real(point, "jacfwd", holomorphic)
-        main = (lambda *a: of_active(*a)[0]) if has_aux else of_active
-
-        def push(*tangents: Any) -> Any:
-            return jvp(main, active, tangents)[1]
-
-        leaves, structure = tree_util.tree_flatten(point)
-        basis = _std_basis(point)
-        rows = vmap(push, out_axes=-1)(*((basis,) if isinstance(argnums, int) else basis))
-        jac = tree_util.tree_map(lambda column: _unravel(column, leaves, structure, axis=-1), rows)
-        if not has_aux:
-            return jac
-        return jac, of_active(*active)[1]
-
-    return _named(jacobian_of, fun, "Jacobian")
-
-
-def jacrev(
-    fun: Callable[..., Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-) -> Callable[..., Any]:
-    """Jacobian by reverse mode: one pass a row, all at once.
-
-    Args:
-      fun: function of arrays or pytrees.
-      argnums: position, or positions, of the arguments to differentiate.
-      has_aux: whether `fun` returns `(value, auxiliary data)`.
-      holomorphic: whether `fun` is a holomorphic function of complex arguments.
-      allow_int: whether integer arguments are taken.
-
-    Returns:
-      A function that returns the Jacobian: result axes, then argument axes.
-
-    >>> import ferrax as jax, ferrax.numpy as jnp
-    >>> print(jax.jacrev(lambda x: x**2)(jnp.array([1.0, 2.0])))
-    [[2. 0.]
-     [0. 4.]]
-    """
-
-    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
-        of_active, active = _active(fun, argnums, args, kwargs)
-        if not allow_int:
-            _check_real(active, "jacrev", holomorphic)
-        value, pullback, *aux = vjp(of_active, *active, has_aux=has_aux)
-        leaves, structure = tree_util.tree_flatten(value)
-        rows = vmap(pullback)(_std_basis(value))
-        chosen = rows[0] if isinstance(argnums, int) else rows
-        example = active[0] if isinstance(argnums, int) else active
-        split = tree_util.tree_map(lambda row: _unravel(row, leaves, structure, axis=0), chosen)
-        jac = tree_util.tree_transpose(tree_util.tree_structure(example), structure, split)
-        return (jac, aux[0]) if has_aux else jac
-
-    return _named(jacobian_of, fun, "Jacobian")
-
-
-jacobian = jacrev
-
-
-def hessian(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
-    """Hessian of a function: forward mode over reverse mode.
-
-    Args:
-      fun: function whose result is a real array.
-      argnums: position, or positions, of the arguments to differentiate.
-      has_aux: whether `fun` returns `(value, auxiliary data)`.
-      holomorphic: whether `fun` is a holomorphic function of complex arguments.
-
-    Returns:
-      A function that returns the second derivatives: result axes, then argument axes twice.
-
-    >>> import ferrax as jax, ferrax.numpy as jnp
-    >>> print(jax.hessian(lambda x: jnp.sum(x**3))(jnp.array([1.0, 2.0])))
-    [[ 6.  0.]
-     [ 0. 12.]]
-    """
-    inner = jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
-    return jacfwd(inner, argnums, has_aux=has_aux, holomorphic=holomorphic)
-
-
-def _named(wrapper: Any, fun: Any, what: str) -> Any:
+def named_as(wrapper: Any, fun: Any, what: str) -> Any:
+    """The wrapper of a function under its name, documented as `what` of it."""
     wrapper.__name__ = getattr(fun, "__name__", "function")
     wrapper.__qualname__ = getattr(fun, "__qualname__", wrapper.__name__)
     wrapper.__wrapped__ = fun
@@ -699,7 +348,7 @@ def make_jaxpr(
             return program
         return program, program.out_tree.unflatten([_struct(a) for a in program.out_avals])
 
-    return _named(make, fun, "Program")
+    return named_as(make, fun, "Program")
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -865,7 +514,7 @@ def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[
         with named_scope(name or str(getattr(fun, "__name__", "call"))):
             return fun(*args, **kwargs)
 
-    return _named(wrapped, fun, name or "Call")
+    return named_as(wrapped, fun, name or "Call")
 
 
 def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:

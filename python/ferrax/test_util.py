@@ -191,7 +191,7 @@ def check_grads(
     >>> from ferrax.test_util import check_grads
     >>> check_grads(lambda x: jnp.sin(x) * x, (0.5,), order=2, eps=1e-2)
     """
-    from ferrax._api import jvp, vjp
+    from ferrax._derivatives import jvp, vjp
 
     modes = [modes] if isinstance(modes, str) else list(modes)
     unknown = set(modes) - {"fwd", "rev"}

@@ -526,7 +526,7 @@ def custom_linear_solve(
     [0.5 0.5]
     """
     import ferrax.numpy as jnp
-    from ferrax._api import linear_transpose
+    from ferrax._derivatives import linear_transpose
 
     b = tree_util.tree_map(jnp.asarray, b)
     name = "custom_linear_solve"
@@ -601,7 +601,8 @@ def custom_root(
     >>> print(jax.grad(sqrt)(4.0))
     0.25
     """
-    from ferrax._api import closure_convert, linearize
+    from ferrax._api import closure_convert
+    from ferrax._derivatives import linearize
     from ferrax.custom_derivatives import custom_jvp
 
     converted, consts = closure_convert(f, initial_guess)
