@@ -23,3 +23,12 @@ def test_every_step_of_a_program_is_a_line():
 def test_other_dialects_say_what_there_is():
     with pytest.raises(NotImplementedError, match="kernels"):
         jax.jit(jnp.sin).lower(1.0).as_text("hlo")
+
+
+def test_a_loop_over_scalars_runs_in_registers():
+    def f(v):
+        return jax.lax.fori_loop(0, 100, lambda i, v: 3.7 * v * (1 - v), v)
+
+    text = jax.jit(f).lower(jnp.float32(0.3)).as_text("kernels")
+    if "kernel[" in jax.jit(jax.nn.softmax).lower(jnp.ones((64, 300))).as_text("kernels"):
+        assert "loop in registers" in text, text

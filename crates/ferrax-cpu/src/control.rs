@@ -1,5 +1,6 @@
 //! Control flow: while, scan, switch, call, and reductions with a body. Subprograms run in frames that live
 //! as long as the loop, and carried values alternate between two places unless the body works in place.
+//! Loops that fit the machine's registers run there instead (`registers`).
 
 use crate::exec::Frame;
 use crate::program::{OutputPlace, Program};

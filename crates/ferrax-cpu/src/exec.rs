@@ -89,6 +89,16 @@ impl Frame {
                 Step::Repeat { src, dst, size, n, len } => {
                     movement::repeat_all(*size, self.ptrs[*src as usize], self.ptrs[*dst as usize], *len, n / len);
                 }
+                Step::Registers { node, args, index } => {
+                    let node = &program.graph.nodes[*node as usize];
+                    let slots = &program.slots[*args as usize..];
+                    let pointers: SmallVec<[*mut u8; 16]> = slots[..node.inputs.len() + node.results as usize]
+                        .iter()
+                        .map(|&s| self.ptrs[s as usize])
+                        .collect();
+                    let (ins, outs) = pointers.split_at(node.inputs.len());
+                    program.register_loops[*index as usize].run(ins, outs);
+                }
                 Step::Region(region) => self.run_region(program, *region)?,
             }
         }

@@ -2,9 +2,10 @@
 //!
 //! [`Program`] plans a graph once (order, groups of nodes, memory) and runs it many times; [`eager`] calls one kernel
 //! with no graph. Groups of elementwise nodes and reductions over rows run on the threaded SIMD machine (`machine`,
-//! `region`), small ones and other dtypes kernel by kernel (`group.rs`): plain loops over slices, compiled for the
-//! baseline and for AVX2. Both are made of the same expressions, so results are the same eagerly and in a program,
-//! on every instruction set with fused multiply-add, and on any number of threads ([`pool`]).
+//! `region`), and so do loops whose state fits its registers (`registers`). Small groups and other dtypes run kernel by
+//! kernel (`group.rs`): plain loops over slices, compiled for the baseline and for AVX2. All are made of the same
+//! expressions, so results are the same eagerly and in a program, on every instruction set with fused multiply-add,
+//! and on any number of threads ([`pool`]).
 //!
 //! Read next: [`program`], `plan.rs`, `order.rs` and `exec.rs` for programs; `machine` and `region` for fused kernels;
 //! [`elementwise`], `movement.rs`, `reduce.rs` and their neighbours for single ones; [`math`] for the functions.
@@ -34,6 +35,11 @@ mod region;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "region_none.rs"]
 mod region;
+#[cfg(target_arch = "x86_64")]
+mod registers;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "registers_none.rs"]
+mod registers;
 mod scan;
 mod sort;
 

@@ -75,7 +75,8 @@ fn effectful(kind: &Kind) -> bool {
     }
 }
 
-fn live_nodes(g: &Graph) -> Vec<bool> {
+/// Nodes whose results are needed, or whose running can be seen.
+pub(crate) fn live_nodes(g: &Graph) -> Vec<bool> {
     let mut needed = vec![false; g.types.len()];
     for v in &g.outputs {
         needed[v.0 as usize] = true;
@@ -195,6 +196,7 @@ impl<'g> Planner<'g> {
             written: vec![false; g.params],
             subs: Vec::new(),
             regions: crate::region::Regions::default(),
+            register_loops: Vec::new(),
         };
         Ok(Planner {
             g,
@@ -436,6 +438,11 @@ impl<'g> Planner<'g> {
         let args = self.out.slots.len() as u32;
         self.out.slots.extend_from_slice(&slots);
         let sub = self.out.subs.len() as u32;
+        if let Some(found) = self.register_loop(node) {
+            self.out.steps.push(Step::Registers { node: i, args, index: self.out.register_loops.len() as u32 });
+            self.out.register_loops.push(found);
+            return Ok(());
+        }
         match &node.kind {
             Kind::While { cond, body, cond_consts, body_consts } => {
                 let count = node.inputs.len() - cond_consts - body_consts;
@@ -468,6 +475,11 @@ impl<'g> Planner<'g> {
         }
         self.out.steps.push(Step::Control { node: i, args, sub });
         Ok(())
+    }
+
+    /// The program of a loop whose state fits the machine's registers.
+    fn register_loop(&self, node: &Node) -> Option<crate::registers::RegisterLoop> {
+        (self.machine && crate::region::available()).then(|| crate::registers::plan(self.g, node))?
     }
 
     /// Compiles a subgraph without donation; the same graph is compiled once.

@@ -102,6 +102,12 @@ pub(crate) enum Step {
     },
     /// A region of `Program::regions`.
     Region(u32),
+    /// A loop of `Program::register_loops`; slots as for a leaf.
+    Registers {
+        node: u32,
+        args: u32,
+        index: u32,
+    },
 }
 
 /// What a slot beyond parameters and outputs is at the start of a run.
@@ -144,6 +150,7 @@ pub struct Program {
     pub(crate) written: Vec<bool>,
     pub(crate) subs: Vec<Arc<Program>>,
     pub(crate) regions: crate::region::Regions,
+    pub(crate) register_loops: Vec<crate::registers::RegisterLoop>,
 }
 
 /// An argument of a run.
@@ -206,6 +213,11 @@ impl Program {
                 Step::Region(index) => {
                     // Writing to a string cannot fail.
                     let _ = self.regions.describe(g, *index, &mut text);
+                }
+                Step::Registers { node, index, .. } => {
+                    // Writing to a string cannot fail.
+                    let node = &g.nodes[*node as usize];
+                    let _ = self.register_loops[*index as usize].describe(g, node, &mut text);
                 }
                 Step::Leaf { node, .. } => text = format!("call {}", g.node_text(*node as usize)),
                 Step::Control { node, sub, .. } => {

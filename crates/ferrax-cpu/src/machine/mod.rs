@@ -8,13 +8,15 @@
 //! Programs run on x86-64 with AVX-512, or AVX2 with FMA. Elsewhere, and where the self-test at start-up finds
 //! that tail calls use the stack, there is no machine, and groups of nodes run kernel by kernel (`group.rs`), which
 //! gives the same bits: the expressions are the same. `FERRAX_CPU_ISA` (avx512, avx2, portable) chooses for tests.
-//! Source: the design notes of the CPU engine. Read next: `handler.rs`, `table.rs`, `assemble.rs`.
+//! Source: the design notes of the CPU engine. Read next: `handler.rs`, `table.rs`, `assemble.rs`; `loops` for programs that
+//! loop in registers.
 
 // Vectors travel between handlers of one compilation only.
 #![allow(improper_ctypes_definitions)]
 
 pub mod assemble;
 pub mod handler;
+pub mod loops;
 pub mod table;
 
 use core::arch::x86_64::{_mm256_setzero_ps, _mm512_setzero_ps};

@@ -1,0 +1,528 @@
+//! Puts a register loop together: operations on numbered values become instructions, values get registers.
+//!
+//! One pass over a straight line of operations. A value is in a register, in a place of the loop's memory, or both;
+//! when registers run out, the value whose next use is farthest goes to memory. Carried values have a home, a
+//! register or a place, where each step finds them and the end of a step puts the next ones. Registers 0 and 1 are
+//! never homes: handlers compiled from Rust work there.
+//! Read next: `registers/plan.rs`, which drives this.
+
+use super::super::handler::{Handler, Instr};
+use super::families::{self, Access, Family, One, Two, registers};
+use crate::machine::Isa;
+
+/// The number of a value.
+pub type Val = u32;
+
+/// One operation; `d` is the value it makes.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub enum Op {
+    Two {
+        op: Two,
+        d: Val,
+        a: Val,
+        b: Val,
+    },
+    One {
+        op: One,
+        d: Val,
+        a: Val,
+    },
+    /// d = `on_true` where `which` is 1, else `on_false`.
+    Choose {
+        d: Val,
+        which: Val,
+        on_false: Val,
+        on_true: Val,
+    },
+    /// A handler on register 0, for this many lanes.
+    Call {
+        code: Handler,
+        imm: u64,
+        lanes: u16,
+        d: Val,
+        a: Val,
+    },
+    /// A handler on registers 0 and 1.
+    CallTwo {
+        code: Handler,
+        lanes: u16,
+        d: Val,
+        a: Val,
+        b: Val,
+    },
+    /// d = this step's element of the array whose address is at `pointer`.
+    Read {
+        access: Access,
+        pointer: u32,
+        stride: usize,
+        d: Val,
+    },
+    /// This step's element = a.
+    Write {
+        access: Access,
+        pointer: u32,
+        stride: usize,
+        a: Val,
+    },
+}
+
+impl Op {
+    /// The operands.
+    pub fn operands(&self) -> ([Val; 3], usize) {
+        match *self {
+            Op::Two { a, b, .. } | Op::CallTwo { a, b, .. } => ([a, b, 0], 2),
+            Op::One { a, .. } | Op::Call { a, .. } | Op::Write { a, .. } => ([a, 0, 0], 1),
+            Op::Choose { which, on_false, on_true, .. } => ([which, on_false, on_true], 3),
+            Op::Read { .. } => ([0; 3], 0),
+        }
+    }
+
+    /// Whether it reads a value.
+    pub fn reads(&self, v: Val) -> bool {
+        let (all, count) = self.operands();
+        all[..count].contains(&v)
+    }
+
+    /// The value it makes.
+    pub fn result(&self) -> Option<Val> {
+        match *self {
+            Op::Two { d, .. }
+            | Op::One { d, .. }
+            | Op::Choose { d, .. }
+            | Op::Call { d, .. }
+            | Op::CallTwo { d, .. }
+            | Op::Read { d, .. } => Some(d),
+            Op::Write { .. } => None,
+        }
+    }
+}
+
+/// Where a carried value is at the start of each step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// A register.
+    Register(u8),
+    /// An offset in the loop's memory.
+    Memory(u32),
+}
+
+/// Bytes of a place.
+pub const PLACE: u32 = 64;
+/// The first register that may be a home.
+const FIRST_HOME: u8 = 2;
+/// Registers that may be homes: what is left is enough for any operation.
+pub const HOMES: usize = 5;
+const REGISTERS: usize = 8;
+
+#[derive(Clone, Copy, Default)]
+struct Info {
+    register: Option<u8>,
+    memory: Option<u32>,
+    /// When the section's last operation that reads it is done; `usize::MAX` if it lives on.
+    last: usize,
+    /// The register where it should be at the end of the section.
+    wanted: Option<u8>,
+}
+
+/// A loop being put together.
+pub struct Assembler {
+    wide: bool,
+    values: Vec<Info>,
+    held: [Option<Val>; REGISTERS],
+    /// Registers that keep their values.
+    pinned: [bool; REGISTERS],
+    /// Registers where values of the section should end up.
+    wanted: [bool; REGISTERS],
+    /// The instructions.
+    pub code: Vec<Instr>,
+    /// Bytes of the loop's memory in use.
+    pub memory: u32,
+}
+
+impl Assembler {
+    /// An empty loop over registers of 512 bits or 256, whose memory begins with `memory` bytes in use.
+    pub fn new(wide: bool, memory: u32) -> Self {
+        Assembler {
+            wide,
+            values: Vec::new(),
+            held: [None; REGISTERS],
+            pinned: [false; REGISTERS],
+            wanted: [false; REGISTERS],
+            code: Vec::new(),
+            memory,
+        }
+    }
+
+    /// A new value.
+    pub fn value(&mut self) -> Val {
+        self.values.push(Info::default());
+        self.values.len() as Val - 1
+    }
+
+    /// A new place of the loop's memory.
+    pub fn place(&mut self) -> u32 {
+        self.memory += PLACE;
+        self.memory - PLACE
+    }
+
+    /// Gives a value a place of its own, from which it can always be read.
+    pub fn in_memory(&mut self, v: Val) -> u32 {
+        let at = self.place();
+        self.values[v as usize].memory = Some(at);
+        at
+    }
+
+    /// Forgets which registers hold what, and says where carried values are.
+    pub fn at_home(&mut self, carried: &[(Val, Home)]) {
+        for v in self.held.iter_mut().filter_map(Option::take) {
+            self.values[v as usize].register = None;
+        }
+        for &(v, home) in carried {
+            let info = &mut self.values[v as usize];
+            (info.register, info.memory) = (None, None);
+            match home {
+                Home::Register(r) => {
+                    info.register = Some(r);
+                    self.held[r as usize] = Some(v);
+                }
+                Home::Memory(at) => info.memory = Some(at),
+            }
+        }
+    }
+
+    /// The home of the carried value number `k`.
+    pub fn home(&mut self, k: usize) -> Home {
+        if k < HOMES { Home::Register(FIRST_HOME + k as u8) } else { Home::Memory(self.place()) }
+    }
+
+    fn push(&mut self, family: Family, all: &[u8], imm: u64, stride: usize) {
+        let code = family.code(self.wide, registers(all));
+        let part = |k: usize| (stride >> (16 * k)) as u16;
+        self.code.push(Instr { code, imm, p: part(0), q: part(1), ps: part(2), qs: part(3) });
+    }
+
+    /// An instruction that moves control.
+    pub fn control(&mut self, family: Family, all: &[u8], imm: u64) {
+        self.push(family, all, imm, 0);
+    }
+
+    /// Ends the program.
+    pub fn finish(&mut self, h: Handler) {
+        let isa = if self.wide { Isa::Avx512 } else { Isa::Avx2 };
+        self.code.push(Instr { code: isa.code(h), imm: 0, p: 0, q: 0, ps: 0, qs: 0 });
+    }
+
+    /// A register from memory.
+    pub fn load(&mut self, r: u8, at: u32) {
+        self.push(families::load(), &[r], u64::from(at), 0);
+    }
+
+    /// Memory from a register.
+    pub fn store(&mut self, r: u8, at: u32) {
+        self.push(families::store(), &[r], u64::from(at), 0);
+    }
+
+    /// Keeps a value in memory, out of registers.
+    pub fn keep(&mut self, v: Val) {
+        self.save(v);
+        if let Some(r) = self.register(v) {
+            self.forget(r);
+        }
+    }
+
+    /// The place of a value that has one.
+    pub fn memory_of(&self, v: Val) -> Option<u32> {
+        self.values[v as usize].memory
+    }
+
+    /// Says that a home keeps its value.
+    pub fn pin(&mut self, home: Home) {
+        if let Home::Register(r) = home {
+            self.pinned[r as usize] = true;
+        }
+    }
+
+    /// A register that holds a value, loaded if need be.
+    pub fn held_in(&mut self, v: Val) -> u8 {
+        match self.register(v) {
+            Some(r) => r,
+            None => {
+                self.load(0, self.values[v as usize].memory.unwrap_or(0));
+                0
+            }
+        }
+    }
+
+    fn register(&self, v: Val) -> Option<u8> {
+        self.values[v as usize].register
+    }
+
+    fn set(&mut self, r: u8, v: Val) {
+        if let Some(old) = self.held[r as usize].replace(v)
+            && self.values[old as usize].register == Some(r)
+        {
+            self.values[old as usize].register = None;
+        }
+        if let Some(other) = self.values[v as usize].register.replace(r)
+            && other != r
+        {
+            self.held[other as usize] = None;
+        }
+    }
+
+    /// Whether nothing that comes after time `done` needs what a register holds. Operation `i` reads its operands
+    /// at time `i` and is done at `i + 1`.
+    fn is_free(&self, r: u8, done: usize) -> bool {
+        !self.pinned[r as usize] && self.held[r as usize].is_none_or(|v| self.values[v as usize].last <= done)
+    }
+
+    /// Makes sure that a value survives the loss of its register.
+    fn save(&mut self, v: Val) {
+        let info = self.values[v as usize];
+        if let (Some(r), None) = (info.register, info.memory) {
+            let at = self.in_memory(v);
+            self.store(r, at);
+        }
+    }
+
+    fn forget(&mut self, r: u8) {
+        if let Some(v) = self.held[r as usize].take() {
+            self.values[v as usize].register = None;
+        }
+    }
+
+    /// A register to overwrite at time `done`: a free one, or that of the value needed last.
+    fn take(&mut self, ops: &[Op], done: usize, avoid: &[u8]) -> u8 {
+        let order = [7u8, 6, 5, 4, 3, 2, 0, 1];
+        let free = |s: &Self, r: u8| !avoid.contains(&r) && s.is_free(r, done);
+        if let Some(&r) = order.iter().find(|&&r| free(self, r) && !self.wanted[r as usize]) {
+            return r;
+        }
+        if let Some(&r) = order.iter().find(|&&r| free(self, r)) {
+            return r;
+        }
+        let next_use = |v: Val| ops[done..].iter().position(|op| op.reads(v)).unwrap_or(usize::MAX);
+        let candidates = order.iter().filter(|&&r| !avoid.contains(&r) && !self.pinned[r as usize]);
+        let farthest = candidates.max_by_key(|&&r| self.held[r as usize].map_or(0, next_use));
+        let r = farthest.copied().unwrap_or(0);
+        if let Some(v) = self.held[r as usize] {
+            self.save(v);
+        }
+        self.forget(r);
+        r
+    }
+
+    /// The register of an operand of operation `i`, loaded if need be.
+    fn operand(&mut self, ops: &[Op], i: usize, v: Val, avoid: &[u8]) -> u8 {
+        if let Some(r) = self.register(v) {
+            return r;
+        }
+        let r = self.take(ops, i, avoid);
+        self.load(r, self.values[v as usize].memory.unwrap_or(0));
+        self.set(r, v);
+        r
+    }
+
+    /// The register for the result of operation `i`.
+    fn target(&mut self, ops: &[Op], i: usize, d: Val, avoid: &[u8]) -> u8 {
+        let wanted = self.values[d as usize].wanted;
+        if let Some(r) = wanted.filter(|r| self.is_free(*r, i + 1) && !avoid.contains(r)) {
+            return r;
+        }
+        // What a handler of Rust takes next is best made where it takes it.
+        let called = |op: &Op| match *op {
+            Op::Call { a, .. } | Op::CallTwo { a, .. } if a == d => Some(0),
+            Op::CallTwo { b, .. } if b == d => Some(1),
+            _ => None,
+        };
+        if let Some(r) = ops.get(i + 1).and_then(called)
+            && self.is_free(r, i + 1)
+            && !avoid.contains(&r)
+        {
+            return r;
+        }
+        self.take(ops, i + 1, avoid)
+    }
+
+    /// Appends a straight line of operations. Values in `live_out` are needed after it, the others that it makes
+    /// are not; `wanted` says where some should end up.
+    pub fn section(&mut self, ops: &[Op], live_out: &[Val], wanted: &[(Val, Home)]) {
+        for info in &mut self.values {
+            (info.last, info.wanted) = (0, None);
+        }
+        self.wanted = [false; REGISTERS];
+        for (i, op) in ops.iter().enumerate() {
+            let (all, count) = op.operands();
+            all[..count].iter().for_each(|&v| self.values[v as usize].last = i + 1);
+        }
+        for &v in live_out {
+            self.values[v as usize].last = usize::MAX;
+        }
+        for &(v, home) in wanted {
+            if let Home::Register(r) = home {
+                self.values[v as usize].wanted = Some(r);
+                self.wanted[r as usize] = true;
+            }
+        }
+        for (i, op) in ops.iter().enumerate() {
+            self.emit(ops, i, op);
+        }
+    }
+
+    fn emit(&mut self, ops: &[Op], i: usize, op: &Op) {
+        match *op {
+            Op::Two { op, d, a, b } => self.two(ops, i, op, (d, a, b)),
+            Op::One { op, d, a } => {
+                let x = self.operand(ops, i, a, &[]);
+                let r = self.target(ops, i, d, &[]);
+                self.push(op.family(), &[r, x], 0, 0);
+                self.set(r, d);
+            }
+            Op::Choose { d, which, on_false, on_true } => self.choose(ops, i, d, (which, on_false, on_true)),
+            Op::Call { code, imm, lanes, d, a } => {
+                self.bring(i, a, None);
+                self.call(code, imm, lanes, d);
+            }
+            Op::CallTwo { code, lanes, d, a, b } => {
+                self.bring(i, a, Some(b));
+                self.call(code, 0, lanes, d);
+            }
+            Op::Read { access, pointer, stride, d } => {
+                let r = self.target(ops, i, d, &[]);
+                self.push(families::read(access), &[r], u64::from(pointer), stride);
+                self.set(r, d);
+            }
+            Op::Write { access, pointer, stride, a } => {
+                let r = self.operand(ops, i, a, &[]);
+                self.push(families::write(access), &[r], u64::from(pointer), stride);
+            }
+        }
+    }
+
+    fn two(&mut self, ops: &[Op], i: usize, op: Two, (d, a, b): (Val, Val, Val)) {
+        if self.register(a).is_none() && self.register(b).is_none() {
+            self.operand(ops, i, a, &[]);
+        }
+        let pair = op.pair();
+        let at = |s: &Self, v: Val| u64::from(s.values[v as usize].memory.unwrap_or(0));
+        let (x, y) = (self.register(a), self.register(b));
+        let (ma, mb) = (at(self, a), at(self, b));
+        let r = self.target(ops, i, d, &[]);
+        match (x, y) {
+            (Some(x), Some(y)) => self.push(pair.registers, &[r, x, y], 0, 0),
+            (Some(x), None) => self.push(pair.memory, &[r, x], mb, 0),
+            (None, Some(y)) if op.commutes() => self.push(pair.memory, &[r, y], ma, 0),
+            (_, y) => self.push(pair.memory_first, &[r, y.unwrap_or(0)], ma, 0),
+        }
+        self.set(r, d);
+    }
+
+    fn choose(&mut self, ops: &[Op], i: usize, d: Val, (which, on_false, on_true): (Val, Val, Val)) {
+        let mut kept: Vec<u8> = [which, on_false, on_true].iter().filter_map(|&v| self.register(v)).collect();
+        let p = self.operand(ops, i, which, &kept);
+        kept.push(p);
+        let t = self.operand(ops, i, on_true, &kept);
+        let f = self.register(on_false);
+        let dies = self.values[on_false as usize].last <= i + 1 && on_false != which && on_false != on_true;
+        let r = match f {
+            Some(f) if dies && !self.pinned[f as usize] => f,
+            _ => {
+                let r = self.target(ops, i, d, &[p, t]);
+                match f {
+                    Some(f) if f == r => {}
+                    Some(f) => self.push(One::Move.family(), &[r, f], 0, 0),
+                    None => self.load(r, self.values[on_false as usize].memory.unwrap_or(0)),
+                }
+                r
+            }
+        };
+        self.push(families::choose(), &[r, p, t], 0, 0);
+        self.set(r, d);
+    }
+
+    /// A register beyond those of calls that is free at time `done`.
+    fn spare(&self, done: usize) -> Option<u8> {
+        (FIRST_HOME..REGISTERS as u8).rev().find(|&r| self.is_free(r, done))
+    }
+
+    /// Makes sure that what a register holds, if it is needed after time `done`, is elsewhere too.
+    fn vacate(&mut self, r: u8, i: usize, done: usize) {
+        if let Some(v) = self.held[r as usize]
+            && self.values[v as usize].last > done
+            && self.values[v as usize].memory.is_none()
+        {
+            if let Some(x) = self.spare(i) {
+                self.push(One::Move.family(), &[x, r], 0, 0);
+                self.set(x, v);
+                return;
+            }
+            self.save(v);
+        }
+        self.forget(r);
+    }
+
+    /// Brings the operands of a call to registers 0 and 1; the first survives elsewhere if it is needed.
+    fn bring(&mut self, i: usize, a: Val, b: Option<Val>) {
+        if self.held[0] != Some(a) {
+            self.vacate(0, i, i);
+        }
+        if let Some(b) = b.filter(|&b| self.held[1] != Some(b)) {
+            self.vacate(1, i, i);
+            self.fetch(1, b);
+        }
+        if self.held[0] == Some(a) {
+            self.vacate(0, i, i + 1);
+        } else {
+            self.fetch(0, a);
+        }
+    }
+
+    /// Copies a value to an empty register for the call that comes next.
+    fn fetch(&mut self, r: u8, v: Val) {
+        match self.register(v) {
+            Some(x) => self.push(One::Move.family(), &[r, x], 0, 0),
+            None => self.load(r, self.values[v as usize].memory.unwrap_or(0)),
+        }
+    }
+
+    fn call(&mut self, code: Handler, imm: u64, lanes: u16, d: Val) {
+        let isa = if self.wide { Isa::Avx512 } else { Isa::Avx2 };
+        self.code.push(Instr { code: isa.code(code), imm, p: lanes, q: 0, ps: 0, qs: 0 });
+        self.set(0, d);
+    }
+
+    /// Moves values to their homes, all at once.
+    pub fn settle(&mut self, outs: &[(Val, Home)]) {
+        let from = |s: &Self, v: Val| {
+            let info = s.values[v as usize];
+            info.register.map_or(Home::Memory(info.memory.unwrap_or(0)), Home::Register)
+        };
+        let mut moves: Vec<(Home, Home)> = outs.iter().map(|&(v, to)| (from(self, v), to)).collect();
+        loop {
+            moves.retain(|m| m.0 != m.1);
+            if moves.is_empty() {
+                return;
+            }
+            let blocked = |to: Home| moves.iter().any(|m| m.0 == to);
+            if let Some(k) = moves.iter().position(|m| !blocked(m.1)) {
+                let (from, to) = moves.swap_remove(k);
+                self.transfer(from, to);
+            } else {
+                // A ring: one of its values waits in memory.
+                let at = Home::Memory(self.place());
+                self.transfer(moves[0].0, at);
+                moves[0].0 = at;
+            }
+        }
+    }
+
+    fn transfer(&mut self, from: Home, to: Home) {
+        match (from, to) {
+            (Home::Register(x), Home::Register(r)) => self.push(One::Move.family(), &[r, x], 0, 0),
+            (Home::Register(x), Home::Memory(at)) => self.store(x, at),
+            (Home::Memory(at), Home::Register(r)) => self.load(r, at),
+            (Home::Memory(x), Home::Memory(at)) => self.push(families::copy(), &[], u64::from(x), at as usize),
+        }
+    }
+}

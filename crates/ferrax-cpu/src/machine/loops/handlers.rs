@@ -1,0 +1,235 @@
+//! Handlers of register loops for what is not one instruction: they work on register 0, with register 1 as a second
+//! operand, and leave the others as they are. Expressions are those of `elementwise.rs`, so bits are the same as in
+//! every other path. The first operand field of an instruction says how many lanes are of use. Rules for the jump at
+//! the end are those of `machine/handler.rs`.
+
+use super::super::handler::{Handler, Lane};
+use super::super::table::{self, Lanes};
+use crate::elementwise::{
+    comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
+};
+use crate::math::{single, special};
+use ferrax_base::DType;
+use ferrax_loops::kind::CompareOp;
+use ferrax_loops::{BinaryOp, Kind, UnaryOp};
+
+/// Compiles a body over the lanes of registers 0 and 1 for both instruction sets.
+macro_rules! on_registers {
+    (|$pc:ident, $x:ident, $y:ident| $body:block) => {{
+        use core::arch::x86_64::{__m256, __m512};
+        use $crate::machine::handler::{Code, Code256, Code512, Instr};
+        #[inline(always)]
+        #[allow(unused_variables, unused_unsafe, clippy::needless_range_loop)]
+        unsafe fn body<const F: bool, const N: usize>($pc: *const Instr, $x: &mut [u32; N], $y: &[u32; N]) {
+            // SAFETY: the instruction is there.
+            unsafe { $body }
+        }
+        variant!(v512, body, __m512, Code512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c");
+        variant!(v256, body, __m256, Code256, "avx2,fma,f16c");
+        Handler { v512: Code(v512 as *const ()), v256: Code(v256 as *const ()) }
+    }};
+}
+
+macro_rules! variant {
+    ($name:ident, $body:ident, $V:ty, $C:ty, $features:literal) => {
+        #[target_feature(enable = $features)]
+        unsafe extern "sysv64" fn $name(
+            pc: *const Instr,
+            p: *const *mut u8,
+            o: usize,
+            e: usize,
+            start: *const Instr,
+            a0: $V,
+            a1: $V,
+            a2: $V,
+            a3: $V,
+            a4: $V,
+            a5: $V,
+            a6: $V,
+            a7: $V,
+        ) {
+            // SAFETY: lanes are plain numbers; the program ends with a handler that returns, and all its
+            // handlers are of this width.
+            unsafe {
+                let mut x: [u32; size_of::<$V>() / 4] = core::mem::transmute(a0);
+                let y: [u32; size_of::<$V>() / 4] = core::mem::transmute(a1);
+                $body::<true, _>(pc, &mut x, &y);
+                let a0: $V = core::mem::transmute(x);
+                let next = pc.add(1);
+                let code: $C = core::mem::transmute((*next).code);
+                code(next, p, o, e, start, a0, a1, a2, a3, a4, a5, a6, a7)
+            }
+        }
+    };
+}
+
+macro_rules! map {
+    ($x:ident: $T:ty => $R:ty, $e:expr) => {
+        on_registers!(|pc, lanes, other| {
+            for i in 0..N {
+                let $x: $T = Lane::get(lanes[i]);
+                let r: $R = $e;
+                lanes[i] = Lane::put(r);
+            }
+        })
+    };
+}
+
+macro_rules! map_imm {
+    ($imm:ident, $x:ident: $T:ty => $R:ty, $e:expr) => {
+        on_registers!(|pc, lanes, other| {
+            let $imm = (*pc).imm;
+            for i in 0..N {
+                let $x: $T = Lane::get(lanes[i]);
+                let r: $R = $e;
+                lanes[i] = Lane::put(r);
+            }
+        })
+    };
+}
+
+macro_rules! pair {
+    ($x:ident, $y:ident: $T:ty => $R:ty, $e:expr) => {
+        on_registers!(|pc, lanes, other| {
+            for i in 0..N {
+                let $x: $T = Lane::get(lanes[i]);
+                let $y: $T = Lane::get(other[i]);
+                let r: $R = $e;
+                lanes[i] = Lane::put(r);
+            }
+        })
+    };
+}
+
+/// As `map`, for functions that take lanes one by one: of a scalar, which all lanes hold, one is enough.
+macro_rules! plain {
+    ($x:ident: $T:ty => $R:ty, $e:expr) => {
+        on_registers!(|pc, lanes, other| {
+            for i in 0..((*pc).p as usize).min(N) {
+                let $x: $T = Lane::get(lanes[i]);
+                let r: $R = $e;
+                lanes[i] = Lane::put(r);
+            }
+            if (*pc).p == 1 {
+                *lanes = [lanes[0]; N];
+            }
+        })
+    };
+}
+
+macro_rules! plain_pair {
+    ($x:ident, $y:ident: $T:ty => $R:ty, $e:expr) => {
+        on_registers!(|pc, lanes, other| {
+            for i in 0..((*pc).p as usize).min(N) {
+                let $x: $T = Lane::get(lanes[i]);
+                let $y: $T = Lane::get(other[i]);
+                let r: $R = $e;
+                lanes[i] = Lane::put(r);
+            }
+            if (*pc).p == 1 {
+                *lanes = [lanes[0]; N];
+            }
+        })
+    };
+}
+
+macro_rules! trig {
+    ($all:ident) => {
+        on_registers!(|pc, lanes, other| {
+            let (mut x, mut y) = ([0f32; N], [0f32; N]);
+            for i in 0..N {
+                x[i] = f32::from_bits(lanes[i]);
+            }
+            single::$all::<F>(&x, &mut y);
+            for i in 0..N {
+                lanes[i] = y[i].to_bits();
+            }
+        })
+    };
+}
+
+float_unary!(unary_f32: Handler, f32, single, map, plain, trig!(sin_all), trig!(cos_all));
+float_binary!(binary_f32: Handler, f32, single, pair, plain_pair, None);
+integer_unary!(unary_i32: Handler, i32, map, i32::wrapping_abs, i32::signum);
+integer_unary!(unary_u32: Handler, u32, map, std::convert::identity, |x| u32::from(x != 0));
+integer_binary!(binary_i32: Handler, i32, u32, i32, pair, plain_pair);
+integer_binary!(binary_u32: Handler, u32, u32, i32, pair, plain_pair);
+
+/// The lanes of a dtype of which the loops' registers hold an element each.
+pub fn lanes(d: DType) -> Option<Lanes> {
+    table::lanes(d).filter(|_| d.size() == 4 || d.is_bool())
+}
+
+/// f(x) of register 0.
+pub fn unary(op: UnaryOp, d: DType) -> Option<Handler> {
+    match lanes(d)? {
+        _ if d.is_bool() => None,
+        Lanes::F32 => unary_f32(op),
+        Lanes::I32 => unary_i32(op),
+        Lanes::U32 => unary_u32(op),
+    }
+}
+
+/// f(x, y) of registers 0 and 1.
+pub fn binary(op: BinaryOp, d: DType) -> Option<Handler> {
+    match lanes(d)? {
+        _ if d.is_bool() => None,
+        Lanes::F32 => binary_f32(op),
+        Lanes::I32 => binary_i32(op),
+        Lanes::U32 => binary_u32(op),
+    }
+}
+
+/// A comparison of registers 0 and 1; gives 0 or 1.
+pub fn compare(op: CompareOp, d: DType) -> Option<Handler> {
+    Some(match lanes(d)? {
+        Lanes::F32 => comparisons!(pair, op, f32, a, b, single::total_key(a), single::total_key(b)),
+        Lanes::I32 => comparisons!(pair, op, i32, a, b, a, b),
+        Lanes::U32 => comparisons!(pair, op, u32, a, b, a, b),
+    })
+}
+
+/// A node of one operand that is neither of these, with its immediate.
+pub fn other(kind: &Kind, from: DType, to: DType) -> Option<(Handler, u64)> {
+    let of = lanes(from)?;
+    lanes(to)?;
+    let imm = match kind {
+        Kind::IntegerPow(n) if *n < 0 => u64::from(*n as u32),
+        Kind::IntegerPow(n) => *n as u64,
+        Kind::ReducePrecision { exponent_bits, mantissa_bits } => {
+            u64::from(*exponent_bits) | u64::from(*mantissa_bits) << 32
+        }
+        _ => 0,
+    };
+    let handler = match (kind, of) {
+        (Kind::IntegerPow(n), Lanes::F32) => float_power!(f32, *n, map, map_imm),
+        (Kind::IntegerPow(n), _) if *n < 0 || from.is_bool() => return None,
+        (Kind::IntegerPow(_), Lanes::I32) => integer_power!(i32, map_imm),
+        (Kind::IntegerPow(_), Lanes::U32) => integer_power!(u32, map_imm),
+        (Kind::ReducePrecision { .. }, Lanes::F32) => map_imm!(p, v: f32 => f32, single::reduce_precision(v, p)),
+        (Kind::Convert, _) => convert(of, to)?,
+        _ => return None,
+    };
+    Some((handler, imm))
+}
+
+/// Conversions that change lanes.
+#[allow(clippy::unnecessary_cast)]
+fn convert(of: Lanes, to: DType) -> Option<Handler> {
+    macro_rules! by_target {
+        ($T:ty) => {
+            match to {
+                DType::Bool => map!(x: $T => u8, u8::from(x != (0 as $T))),
+                DType::I32 => map!(x: $T => i32, x as i32),
+                DType::U32 => map!(x: $T => u32, x as u32),
+                DType::F32 => map!(x: $T => f32, x as f32),
+                _ => return None,
+            }
+        };
+    }
+    Some(match of {
+        Lanes::F32 => by_target!(f32),
+        Lanes::I32 => by_target!(i32),
+        Lanes::U32 => by_target!(u32),
+    })
+}

@@ -1,0 +1,115 @@
+//! Loops that run in the machine's registers: `while` and `scan` of elementwise bodies over scalars and short vectors.
+//!
+//! Every value of the body is a scalar, or has the one number of elements that the vectors of the loop have; elements
+//! never mix, so a loop over longer vectors runs whole for one register of elements after the other. Loops that are
+//! something else (matrices, reductions, sorts, …) run their body's steps one by one (`control.rs`).
+//!
+//! The trip count is that of the scan, or what a condition `i < limit` with `i' = i + 1` says, or the condition
+//! decides at each step. Integer carries that only count are not computed; what does not change is read from memory.
+//! Results have the bits of the kernel-by-kernel path: handlers compute the same expressions.
+//! Read next: `plan.rs`, `run.rs`, then `machine/loops`.
+
+mod plan;
+mod run;
+mod translate;
+
+pub(crate) use plan::plan;
+
+use crate::machine::handler::Instr;
+use ferrax_loops::{Graph, Node};
+use std::fmt::Write;
+
+/// Where the loop finds a number or an array of them at the start.
+#[derive(Clone, Copy, Debug)]
+struct Input {
+    /// The place in the loop's memory.
+    at: u32,
+    /// The operand.
+    operand: usize,
+    vector: bool,
+    /// `bool` takes a byte an element.
+    flag: bool,
+}
+
+/// An array that the loop steps through, or a stacked result.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    /// Where its address goes in the loop's memory.
+    at: u32,
+    /// The operand, or the result.
+    index: usize,
+    result: bool,
+    vector: bool,
+}
+
+/// How often a loop runs.
+#[derive(Clone, Copy, Debug)]
+enum Trips {
+    /// This often.
+    Fixed(usize),
+    /// From an `i32` operand up to another operand or a number.
+    Below { first: usize, limit: Limit },
+    /// Until the condition fails.
+    Tested,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    Operand(usize),
+    Number(i32),
+}
+
+/// A carried integer that grows by the same amount every step.
+#[derive(Clone, Copy, Debug)]
+struct Counter {
+    operand: usize,
+    result: usize,
+    step: i32,
+}
+
+/// A loop's program and how to run it.
+pub(crate) struct RegisterLoop {
+    wide: bool,
+    /// Elements of the vectors, 1 if there are none.
+    elements: usize,
+    code: Vec<Instr>,
+    /// The instruction that jumps back go to.
+    head: usize,
+    /// Lanes of the places in the loop's memory that hold constants.
+    constants: Vec<(u32, [u32; 16])>,
+    /// Places of the loop's memory.
+    places: usize,
+    inputs: Vec<Input>,
+    streams: Vec<Stream>,
+    /// Places where results are at the end, as inputs.
+    outputs: Vec<Input>,
+    /// Carried values that stay as they are: operand, result, bytes.
+    copies: Vec<(usize, usize, usize)>,
+    counters: Vec<Counter>,
+    /// Carried operands and results for when there is no step: operand, result, bytes.
+    carried: Vec<(usize, usize, usize)>,
+    trips: Trips,
+    reverse: bool,
+    /// Operations of a step, for printing.
+    per_step: usize,
+}
+
+impl RegisterLoop {
+    /// Elements of a vector that a register holds.
+    fn lanes(&self) -> usize {
+        if self.wide { 16 } else { 8 }
+    }
+
+    /// The loop as text: where it runs and what a step costs.
+    pub fn describe(&self, g: &Graph, node: &Node, out: &mut String) -> std::fmt::Result {
+        let outs: Vec<String> = node.outputs().map(|v| format!("%{}: {}", v.0, g.ty(v))).collect();
+        let ins: Vec<String> = node.inputs.iter().map(|v| format!("%{}", v.0)).collect();
+        write!(out, "{} = loop in registers {}: {} operations a step", outs.join(", "), ins.join(" "), self.per_step)?;
+        match self.trips {
+            Trips::Fixed(n) => write!(out, ", {n} steps")?,
+            Trips::Below { .. } => write!(out, ", counted")?,
+            Trips::Tested => write!(out, ", while a condition holds")?,
+        }
+        if self.elements > 1 { write!(out, ", {} elements", self.elements) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,348 @@
+//! Random loops: in registers where they fit, and step by step, against the same loops run kernel by kernel.
+
+mod common;
+
+use common::{Array, Rng};
+use ferrax_base::{Buffer, DType, Scalar};
+use ferrax_cpu::{Arg, Program};
+use ferrax_loops::kind::CompareOp;
+use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Type, UnaryOp, ValueId};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const DTYPES: [DType; 7] = [DType::F32, DType::F32, DType::F32, DType::I32, DType::I32, DType::U32, DType::Bool];
+const FLOAT_UNARY: [UnaryOp; 16] = [
+    UnaryOp::Neg,
+    UnaryOp::Abs,
+    UnaryOp::Sign,
+    UnaryOp::Floor,
+    UnaryOp::Ceil,
+    UnaryOp::RoundEven,
+    UnaryOp::Exp,
+    UnaryOp::Log1p,
+    UnaryOp::Sqrt,
+    UnaryOp::Rsqrt,
+    UnaryOp::Sin,
+    UnaryOp::Cos,
+    UnaryOp::Tan,
+    UnaryOp::Tanh,
+    UnaryOp::Logistic,
+    UnaryOp::IsFinite,
+];
+const NUMBERS: [BinaryOp; 8] = [
+    BinaryOp::Add,
+    BinaryOp::Sub,
+    BinaryOp::Mul,
+    BinaryOp::Div,
+    BinaryOp::Rem,
+    BinaryOp::Max,
+    BinaryOp::Min,
+    BinaryOp::Pow,
+];
+const COMPARE: [CompareOp; 6] =
+    [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
+
+fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
+    of[rng.below(of.len())]
+}
+
+/// A body being made: values are scalars, or have `n` elements.
+struct Body<'a> {
+    rng: &'a mut Rng,
+    b: Builder,
+    values: Vec<ValueId>,
+    n: usize,
+}
+
+impl Body<'_> {
+    fn operand(&mut self, dtype: Option<DType>) -> ValueId {
+        let v = if self.rng.below(8) == 0 {
+            let s = self.rng.tame(dtype.unwrap_or(DType::F32));
+            self.b.scalar(s)
+        } else {
+            pick(self.rng, &self.values)
+        };
+        dtype.map_or(v, |d| self.b.convert(v, d))
+    }
+
+    /// Both operands with the same shape, or a scalar.
+    fn matched(&mut self, x: ValueId, y: ValueId) -> (ValueId, ValueId) {
+        let (mut x, mut y) = (x, y);
+        for v in [&mut x, &mut y] {
+            if self.n > 1 && self.b.ty(*v).size() == 1 && self.rng.below(2) == 0 {
+                *v = self.b.broadcast(*v, &[self.n], &[]);
+            }
+        }
+        (x, y)
+    }
+
+    fn step(&mut self) {
+        let made = match self.rng.below(10) {
+            0 | 1 => {
+                let x = self.operand(None);
+                let d = self.b.ty(x).dtype;
+                let op = match d {
+                    DType::F32 => pick(self.rng, &FLOAT_UNARY),
+                    DType::Bool => UnaryOp::Not,
+                    _ => pick(self.rng, &[UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Not, UnaryOp::PopulationCount]),
+                };
+                self.b.unary(op, x)
+            }
+            2..=5 => {
+                let x = self.operand(None);
+                let d = self.b.ty(x).dtype;
+                let y = self.operand(Some(d));
+                let (x, y) = self.matched(x, y);
+                let op = match d {
+                    DType::F32 => pick(self.rng, &NUMBERS),
+                    DType::Bool => pick(self.rng, &[BinaryOp::And, BinaryOp::Or, BinaryOp::Xor, BinaryOp::Add]),
+                    _ if self.rng.below(3) == 0 => pick(
+                        self.rng,
+                        &[BinaryOp::And, BinaryOp::Xor, BinaryOp::ShiftLeft, BinaryOp::ShiftRightLogical],
+                    ),
+                    _ => pick(self.rng, &NUMBERS),
+                };
+                self.b.binary(op, x, y)
+            }
+            6 => {
+                let x = self.operand(None);
+                let y = self.operand(Some(self.b.ty(x).dtype));
+                let op = pick(self.rng, &COMPARE);
+                self.b.compare(op, x, y)
+            }
+            7 => {
+                let p = self.operand(Some(DType::Bool));
+                let x = self.operand(None);
+                let y = self.operand(Some(self.b.ty(x).dtype));
+                // A predicate of several elements needs cases of as many.
+                let (x, y) = (self.full(x), self.full(y));
+                let p = self.full(p);
+                self.b.select(p, x, y)
+            }
+            8 => {
+                let (x, d) = (self.operand(None), pick(self.rng, &DTYPES));
+                self.b.convert(x, d)
+            }
+            _ => {
+                let x = self.operand(None);
+                let ty = self.b.ty(x).clone();
+                match ty.dtype {
+                    DType::F32 => {
+                        let n = self.rng.below(9) as i32 - 3;
+                        self.b.push(Kind::IntegerPow(n), &[x], ty)
+                    }
+                    DType::Bool => return,
+                    d => {
+                        let (lo, hi) = (self.operand(Some(d)), self.operand(Some(d)));
+                        let (lo, x, hi) = (self.full(lo), self.full(x), self.full(hi));
+                        let ty = self.b.ty(x).clone();
+                        self.b.push(Kind::Clamp, &[lo, x, hi], ty)
+                    }
+                }
+            }
+        };
+        self.values.push(made);
+    }
+
+    fn full(&mut self, v: ValueId) -> ValueId {
+        if self.n > 1 && self.b.ty(v).size() == 1 { self.b.broadcast(v, &[self.n], &[]) } else { v }
+    }
+
+    /// A value of this type.
+    fn of_type(&mut self, ty: &Type) -> ValueId {
+        let fits: Vec<ValueId> =
+            self.values.iter().copied().filter(|&v| self.b.ty(v).size() == 1 || ty.size() > 1).collect();
+        let v = pick(self.rng, &fits[fits.len().saturating_sub(6)..]);
+        let v = self.b.convert(v, ty.dtype);
+        if ty.size() > 1 { self.full(v) } else { v }
+    }
+}
+
+/// The types of a loop's constants, carried values and stepped arrays.
+struct Types {
+    consts: Vec<Type>,
+    carry: Vec<Type>,
+    xs: Vec<Type>,
+    n: usize,
+}
+
+fn types(rng: &mut Rng, n: usize) -> Types {
+    let mut some = |most: usize, least: usize, flags: bool| -> Vec<Type> {
+        (0..least + rng.below(most))
+            .map(|_| {
+                let shape: &[usize] = if n > 1 && rng.below(2) == 0 { &[n] } else { &[] };
+                let d = pick(rng, &DTYPES);
+                let d = if d.is_bool() && !flags && !shape.is_empty() { DType::F32 } else { d };
+                Type::new(d, shape)
+            })
+            .collect()
+    };
+    Types { consts: some(3, 0, true), carry: some(8, 1, true), xs: some(3, 0, false), n }
+}
+
+/// A body over (consts, carry, xs) that gives (carry, ys), and the ys' types.
+fn body(rng: &mut Rng, t: &Types, steps: usize, ys: usize) -> (Graph, Vec<Type>) {
+    let b = Builder::new(t.consts.iter().chain(&t.carry).chain(&t.xs).cloned());
+    let values: Vec<ValueId> = b.params().collect();
+    let mut m = Body { rng, b, values, n: t.n };
+    (0..steps).for_each(|_| m.step());
+    let mut outs: Vec<ValueId> = Vec::new();
+    for (k, ty) in t.carry.iter().enumerate() {
+        // Some carried values stay or trade places.
+        let same = ValueId((t.consts.len() + k) as u32);
+        outs.push(if m.rng.below(6) == 0 { same } else { m.of_type(ty) });
+    }
+    for _ in 0..ys {
+        let v = pick(m.rng, &m.values);
+        let v = if m.b.ty(v).dtype.is_bool() && t.n > 1 { m.b.convert(v, DType::I32) } else { v };
+        outs.push(v);
+    }
+    let types = outs[t.carry.len()..].iter().map(|&v| m.b.ty(v).clone()).collect();
+    (m.b.finish(&outs), types)
+}
+
+fn arguments(rng: &mut Rng, types: &[Type]) -> Vec<Buffer> {
+    types.iter().map(|t| Array::random(rng, t.dtype, &t.shape).buffer()).collect()
+}
+
+fn stacked(t: &Type, length: usize) -> Type {
+    let shape: Vec<usize> = std::iter::once(length).chain(t.shape.iter().copied()).collect();
+    Type::new(t.dtype, &shape)
+}
+
+fn scan(rng: &mut Rng, n: usize, steps: usize, length: usize) -> (Graph, Vec<Type>) {
+    let t = types(rng, n);
+    let ys = rng.below(3);
+    let (body, ys) = body(rng, &t, steps, ys);
+    let mut params: Vec<Type> = t.consts.iter().chain(&t.carry).cloned().collect();
+    params.extend(t.xs.iter().map(|x| stacked(x, length)));
+    let mut b = Builder::new(params.clone());
+    let args: Vec<ValueId> = b.params().collect();
+    let mut results: Vec<Type> = t.carry.clone();
+    results.extend(ys.iter().map(|y| stacked(y, length)));
+    let kind = Kind::Scan {
+        body: Arc::new(body),
+        length,
+        reverse: rng.below(2) == 0,
+        consts: t.consts.len(),
+        carry: t.carry.len(),
+    };
+    let outs = b.push_many(kind, &args, &results);
+    (b.finish(&outs), params)
+}
+
+/// A while loop whose first carried value counts to a limit, with or without a further condition.
+fn while_loop(rng: &mut Rng, n: usize, steps: usize, limit: usize) -> (Graph, Vec<Type>) {
+    let mut t = types(rng, n);
+    t.xs.clear();
+    let (inner, _) = body(rng, &t, steps, 0);
+    let int = Type::new(DType::I32, &[]);
+    let carry: Vec<Type> = [int.clone(), int.clone()].into_iter().chain(t.carry.clone()).collect();
+    let mut b = Builder::new(t.consts.iter().chain(&carry).cloned());
+    let p: Vec<ValueId> = b.params().collect();
+    let (consts, state) = p.split_at(t.consts.len());
+    let one = b.scalar(Scalar::from_i64(DType::I32, 1));
+    let next = b.binary(BinaryOp::Add, state[0], one);
+    let args: Vec<ValueId> = consts.iter().chain(&state[2..]).copied().collect();
+    let types: Vec<Type> = inner.outputs.iter().map(|&v| inner.ty(v).clone()).collect();
+    let rest = if rng.below(2) == 0 {
+        b.inline(&inner, &args).to_vec()
+    } else {
+        b.push_many(Kind::Call(Arc::new(inner)), &args, &types).to_vec()
+    };
+    let outs: Vec<ValueId> = [next, state[1]].into_iter().chain(rest).collect();
+    let body = b.finish(&outs);
+    let mut b = Builder::new(carry.iter().cloned());
+    let p: Vec<ValueId> = b.params().collect();
+    let mut go = b.compare(CompareOp::Lt, p[0], p[1]);
+    let scalar = carry[2..].iter().position(|t| t.shape.is_empty() && t.dtype == DType::F32);
+    if let Some(k) = scalar.filter(|_| rng.below(2) == 0) {
+        let limit = b.float(DType::F32, 2.0);
+        let small = b.compare(CompareOp::Lt, p[2 + k], limit);
+        go = b.binary(BinaryOp::And, go, small);
+    }
+    let cond = b.finish(&[go]);
+    let params: Vec<Type> = t.consts.iter().chain(&carry[2..]).cloned().collect();
+    let mut b = Builder::new(params.clone());
+    let p: Vec<ValueId> = b.params().collect();
+    let (consts, init) = p.split_at(t.consts.len());
+    let start = b.scalar(Scalar::from_i64(DType::I32, rng.below(3) as i64 - 1));
+    let end = b.scalar(Scalar::from_i64(DType::I32, limit as i64));
+    let args: Vec<ValueId> = consts.iter().copied().chain([start, end]).chain(init.iter().copied()).collect();
+    let kind = Kind::While { cond: Arc::new(cond), body: Arc::new(body), cond_consts: 0, body_consts: t.consts.len() };
+    let outs = b.push_many(kind, &args, &carry);
+    (b.finish(&outs), params)
+}
+
+fn run(p: &Program, args: &[Buffer]) -> Vec<Buffer> {
+    let mut args: Vec<Arg<'_>> = args.iter().map(Arg::Borrowed).collect();
+    p.run(&mut args).unwrap().into_vec()
+}
+
+#[track_caller]
+fn same_bits(g: &Graph, a: &[Buffer], b: &[Buffer]) {
+    for (k, (a, b)) in a.iter().zip(b).enumerate() {
+        let ty = g.ty(g.outputs[k]);
+        let (Kind::Scan { body, .. } | Kind::While { body, .. }) = &g.nodes[g.nodes.len() - 1].kind else { panic!() };
+        let (a, b) = (Array::of(ty, a), Array::of(ty, b));
+        common::assert_same(&a, &b, &format_args!("output {k} of\n{g}\n{body}"));
+    }
+}
+
+#[track_caller]
+fn check(rng: &mut Rng, graph: Graph, params: &[Type]) -> Program {
+    let args = arguments(rng, params);
+    let graph = Arc::new(graph);
+    let program = Program::compile(graph.clone()).unwrap();
+    let plain = run(&Program::compile_plain(graph.clone()).unwrap(), &args);
+    same_bits(&graph, &run(&program, &args), &plain);
+    let donated = Program::compile_donating(graph.clone(), &vec![true; params.len()]).unwrap();
+    let mut owned: Vec<Arg<'_>> = args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap())).collect();
+    same_bits(&graph, &donated.run(&mut owned).unwrap(), &plain);
+    program
+}
+
+/// Whether this process has the machine.
+fn has_machine() -> bool {
+    cfg!(target_arch = "x86_64")
+        && std::env::var("FERRAX_CPU_ISA").as_deref() != Ok("portable")
+        && std::is_x86_feature_detected!("avx2")
+        && std::is_x86_feature_detected!("fma")
+        && std::is_x86_feature_detected!("f16c")
+}
+
+#[track_caller]
+fn in_registers(p: &Program) {
+    assert!(!has_machine() || p.kernels().contains("loop in registers"), "{}", p.kernels());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn scans_in_registers(seed: u64, n in 0usize..4, steps in 1usize..25, length in 0usize..9) {
+        let mut rng = Rng(seed);
+        let n = [1, 1 + rng.below(8), 1 + rng.below(16), 1 + rng.below(60)][n];
+        let (graph, params) = scan(&mut rng, n, steps, length);
+        in_registers(&check(&mut rng, graph, &params));
+    }
+
+    #[test]
+    fn whiles_in_registers(seed: u64, n in 0usize..4, steps in 1usize..25, limit in 0usize..9) {
+        let mut rng = Rng(seed);
+        let n = [1, 1 + rng.below(8), 1 + rng.below(16), 1 + rng.below(60)][n];
+        let (graph, params) = while_loop(&mut rng, n, steps, limit);
+        in_registers(&check(&mut rng, graph, &params));
+    }
+}
+
+/// The tests above with the narrower instruction set, in a process of their own.
+#[test]
+fn the_narrow_instruction_set_gives_the_same_bits() {
+    if std::env::var_os("FERRAX_CPU_ISA").is_some() {
+        return;
+    }
+    let me = std::env::current_exe().unwrap();
+    let out = std::process::Command::new(me).env("FERRAX_CPU_ISA", "avx2").arg("in_registers").output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+}
