@@ -1,15 +1,16 @@
 //! Dot products: batched matrix products over any contracting and batch axes.
 //!
 //! Each side's axes are brought to (batch, free, contracted); where the free or contracted axes do not walk
-//! memory with one stride the operand is packed first. Large float and complex products go to the `gemm`
-//! crate, small ones and matrix-vector products to loops here; integers wrap. f16, bf16 and the float8
-//! formats are multiplied and summed in f32.
+//! memory with one stride the operand is copied first. Real products are those of `matmul`; large complex ones go to the
+//! `gemm` crate, small ones and matrix-vector products to loops here; integers wrap. f16, bf16 and the float8 formats
+//! are multiplied and summed in f32.
 
 use crate::control::Walk;
 use crate::convert;
 use crate::elementwise::compute_dtype;
 use crate::kernel::{In, Out};
 use crate::math::complex::Complex;
+use crate::matmul::{Kernels, Matrix, Product};
 use crate::movement::strided_copy;
 use crate::pool;
 use ferrax_base::{Buffer, DType, Result, bail, shape::strides};
@@ -131,13 +132,20 @@ pub fn dot(dims: &DotDims, lhs: In<'_>, rhs: In<'_>, out: &mut Out<'_>) -> Resul
     let mut wide = if compute == out.ty.dtype { None } else { Some(Buffer::allocate(out.ty.size() * compute.size())?) };
     let dst = wide.as_mut().map_or(out.ptr, Buffer::as_mut_ptr);
     let extents: SmallVec<[usize; 4]> = dims.lhs_batch.iter().map(|&x| lhs.shape()[x]).collect();
-    let (wa, wb) =
-        (Walk { extents: extents.clone(), strides: a.batch.clone() }, Walk { extents, strides: b.batch.clone() });
+    let batches = Batches::new(&extents, &a.batch, &b.batch);
     let steps = Steps { a: (a.free, a.contract), b: (b.contract, b.free) };
-    let batches: Vec<(usize, usize)> = wa.offsets().zip(wb.offsets()).collect();
-    let rows = if batches.len() == 1 { ROWS } else { sizes.m };
-    let tasks = Tasks { rows, per_batch: sizes.m.div_ceil(rows), batches: &batches, sizes, steps };
-    tasks.run(compute, (a.ptr, b.ptr, dst))?;
+    let ends = (a.ptr, b.ptr, dst);
+    match compute {
+        // SAFETY: strides come from the operands' shapes, and the result has m·n elements a batch.
+        DType::F32 => unsafe { real::<f32>(sizes, steps, &batches, ends) }?,
+        // SAFETY: as above.
+        DType::F64 => unsafe { real::<f64>(sizes, steps, &batches, ends) }?,
+        _ => {
+            let rows = if batches.count == 1 { ROWS } else { sizes.m };
+            let tasks = Tasks { rows, per_batch: sizes.m.div_ceil(rows), batches: &batches, sizes, steps };
+            tasks.run(compute, ends)?;
+        }
+    }
     if let Some(wide) = wide {
         let plan = convert::plan(compute, out.ty.dtype)?;
         let narrow = plan.run_whole(wide.as_ptr(), out.ty.size(), out.ty.dtype)?;
@@ -146,6 +154,67 @@ pub fn dot(dims: &DotDims, lhs: In<'_>, rhs: In<'_>, out: &mut Out<'_>) -> Resul
     Ok(())
 }
 
+/// Where the matrices of each batch are, in elements.
+struct Batches {
+    count: usize,
+    /// The distance from one batch to the next in each operand, where there is one.
+    step: (usize, usize),
+    /// All offsets, where there is none.
+    offsets: Vec<(usize, usize)>,
+}
+
+impl Batches {
+    fn new(extents: &[usize], a: &[usize], b: &[usize]) -> Batches {
+        let axes: SmallVec<[usize; 4]> = (0..extents.len()).collect();
+        let count = extents.iter().product();
+        if let (Some(a), Some(b)) = (single_stride(extents, a, &axes), single_stride(extents, b, &axes)) {
+            return Batches { count, step: (a as usize, b as usize), offsets: Vec::new() };
+        }
+        let walk = |strides: &[usize]| Walk { extents: extents.into(), strides: strides.into() };
+        Batches { count, step: (0, 0), offsets: walk(a).offsets().zip(walk(b).offsets()).collect() }
+    }
+
+    fn at(&self, i: usize) -> (usize, usize) {
+        if self.offsets.is_empty() { (i * self.step.0, i * self.step.1) } else { self.offsets[i] }
+    }
+}
+
+/// Products of real matrices: a batch after the other on all threads where they are large and few, else some batches a
+/// thread.
+unsafe fn real<T: Kernels>(
+    s: Sizes,
+    t: Steps,
+    batches: &Batches,
+    (a, b, out): (*const u8, *const u8, *mut u8),
+) -> Result<()> {
+    let of = |i: usize, ends: &Operands| {
+        let (oa, ob) = batches.at(i);
+        let a = Matrix { ptr: ends.0.cast::<T>().wrapping_add(oa), row: t.a.0, column: t.a.1 };
+        let b = Matrix { ptr: ends.1.cast::<T>().wrapping_add(ob), row: t.b.0, column: t.b.1 };
+        Product { m: s.m, n: s.n, k: s.k, a, b, c: ends.2.cast::<T>().wrapping_add(i * s.m * s.n) }
+    };
+    let operands = Operands(a, b, out);
+    let each = s.m * s.n * s.k;
+    if batches.count == 1 || (each > LARGE && batches.count < 4 * pool::threads()) {
+        // SAFETY: the caller's contract.
+        return (0..batches.count).try_for_each(|i| unsafe { of(i, &operands).run(true) });
+    }
+    let group = (LARGE / 8 / each.max(1)).clamp(1, batches.count.div_ceil(4 * pool::threads()));
+    let failed = std::sync::Mutex::new(None);
+    pool::share((batches.count * each / 30) as u64, batches.count.div_ceil(group), &|_, task| {
+        let operands = &operands;
+        for i in task * group..((task + 1) * group).min(batches.count) {
+            // SAFETY: the caller's contract; each batch has a result of its own.
+            if let Err(e) = unsafe { of(i, operands).run(false) } {
+                *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(e);
+            }
+        }
+    });
+    failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// Multiply-adds of a product that is worth several threads of its own.
+const LARGE: usize = 1 << 22;
 /// Rows of a product that one thread takes: by shape alone, so that the order of sums is.
 const ROWS: usize = 256;
 
@@ -153,8 +222,7 @@ const ROWS: usize = 256;
 struct Tasks<'a> {
     rows: usize,
     per_batch: usize,
-    /// Offsets of each batch in the operands, in elements.
-    batches: &'a [(usize, usize)],
+    batches: &'a Batches,
     sizes: Sizes,
     steps: Steps,
 }
@@ -167,8 +235,8 @@ unsafe impl Sync for Operands {}
 impl Tasks<'_> {
     fn run(&self, d: DType, (a, b, out): (*const u8, *const u8, *mut u8)) -> Result<()> {
         let Sizes { m, n, k } = self.sizes;
-        let count = self.batches.len() * self.per_batch;
-        let work = self.batches.len() as u64 * (m as u64 * n as u64 * k as u64);
+        let count = self.batches.count * self.per_batch;
+        let work = self.batches.count as u64 * (m as u64 * n as u64 * k as u64);
         let share = if self.per_batch > 1 { count } else { count.min(8 * pool::threads()) };
         let each = count.div_ceil(share.max(1));
         let operands = Operands(a, b, out);
@@ -188,7 +256,7 @@ impl Tasks<'_> {
 
     unsafe fn part(&self, d: DType, part: usize, at: &Operands) -> Result<()> {
         let (i, first) = (part / self.per_batch, part % self.per_batch * self.rows);
-        let (oa, ob) = self.batches[i];
+        let (oa, ob) = self.batches.at(i);
         let (size, s, t) = (d.size(), self.sizes, self.steps);
         let rows = Sizes { m: self.rows.min(s.m - first), ..s };
         // SAFETY: the caller's contract.
@@ -204,8 +272,8 @@ const SMALL: usize = 2048;
 
 unsafe fn matmul(d: DType, s: Sizes, t: Steps, a: *const u8, b: *const u8, out: *mut u8) -> Result<()> {
     let small = s.m * s.n * s.k <= SMALL;
-    macro_rules! float {
-        ($T:ty, $G:ty, $zero:expr, $one:expr) => {{
+    macro_rules! complex {
+        ($T:ty, $G:ty) => {{
             // SAFETY: the caller's pointers and strides cover the product.
             unsafe {
                 if small || (s.m == 1 && t.b.1 == 1) || (t.a.1 == 1 && t.b.0 == 1 && (s.m == 1 || s.n == 1)) {
@@ -225,8 +293,8 @@ unsafe fn matmul(d: DType, s: Sizes, t: Steps, a: *const u8, b: *const u8, out: 
                         b.cast(),
                         t.b.1,
                         t.b.0,
-                        $zero,
-                        $one,
+                        <$G>::new(0.0, 0.0),
+                        <$G>::new(1.0, 0.0),
                         false,
                         false,
                         false,
@@ -239,10 +307,8 @@ unsafe fn matmul(d: DType, s: Sizes, t: Steps, a: *const u8, b: *const u8, out: 
     macro_rules! integer {
         ($($D:ident $T:ty),*) => {
             match d {
-                DType::F32 => float!(f32, f32, 0.0, 1.0),
-                DType::F64 => float!(f64, f64, 0.0, 1.0),
-                DType::C64 => float!(Complex<f32>, gemm::c32, gemm::c32::new(0.0, 0.0), gemm::c32::new(1.0, 0.0)),
-                DType::C128 => float!(Complex<f64>, gemm::c64, gemm::c64::new(0.0, 0.0), gemm::c64::new(1.0, 0.0)),
+                DType::C64 => complex!(Complex<f32>, gemm::c32),
+                DType::C128 => complex!(Complex<f64>, gemm::c64),
                 // SAFETY: the caller's pointers and strides cover the product.
                 $(DType::$D => unsafe { direct::<$T>(s, t, a.cast(), b.cast(), out.cast()) },)*
                 other => bail!(NotImplemented, "the CPU engine has no dot product of {other}"),
@@ -280,8 +346,6 @@ macro_rules! rings {
     };
 }
 rings! {
-    f32, 0.0, |a, b, c| a * b + c, a + b;
-    f64, 0.0, |a, b, c| a * b + c, a + b;
     Complex<f32>, Complex::new(0.0, 0.0),
         |a, b, c| Complex::new(c.re + a.re * b.re - a.im * b.im, c.im + a.re * b.im + a.im * b.re),
         Complex::new(a.re + b.re, a.im + b.im);

@@ -23,6 +23,7 @@ mod leaf;
 #[cfg(target_arch = "x86_64")]
 mod machine;
 pub mod math;
+mod matmul;
 mod movement;
 mod order;
 mod plan;
@@ -42,5 +43,6 @@ mod registers;
 mod registers;
 mod scan;
 mod sort;
+mod transposition;
 
 pub use program::{Arg, Outputs, Program};

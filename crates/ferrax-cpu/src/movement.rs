@@ -2,6 +2,8 @@
 //! the dynamic slices. All are one strided copy; only the element's size matters.
 
 use crate::kernel::{In, Out, by_size};
+use crate::pool;
+use crate::transposition::{self, Pair};
 use ferrax_base::{DType, Result, Scalar, Shape, shape::strides};
 use ferrax_loops::PadConfig;
 use smallvec::SmallVec;
@@ -34,9 +36,64 @@ pub unsafe fn strided_copy(size: usize, shape: &[usize], src: *const u8, ss: &[i
         return;
     }
     let axes = merge(shape, ss, ds);
+    let bytes = size * shape.iter().product::<usize>();
+    if let Some(parts) = Parts::of(&axes, bytes) {
+        // SAFETY: merging keeps the set of index pairs.
+        return unsafe { parts.copy(size, &axes, src, dst) };
+    }
     // SAFETY: merging keeps the set of index pairs.
     by_size!(size, T => unsafe { copy_axes::<T>(&axes, src.cast(), dst.cast()) });
 }
+
+/// Bytes that a thread moves in a nanosecond, about; and those from which a part is worth a turn of its own.
+const BYTES_A_NANOSECOND: usize = 8;
+const PART: usize = 64 << 10;
+
+/// A copy that several threads share: ranges of one axis.
+struct Parts {
+    axis: usize,
+    /// Indices of a part along the axis.
+    step: usize,
+    nanoseconds: u64,
+}
+
+impl Parts {
+    /// How to share a copy of so many bytes; `None` when it is not worth it.
+    fn of(axes: &[Axis], bytes: usize) -> Option<Parts> {
+        let nanoseconds = (bytes / BYTES_A_NANOSECOND) as u64;
+        if bytes < 2 * PART || !pool::worth(nanoseconds) {
+            return None;
+        }
+        // The axis that takes the destination furthest, so that each thread writes pages of its own.
+        let axis =
+            (0..axes.len()).filter(|&i| axes[i].n > 1).max_by_key(|&i| axes[i].dst.unsigned_abs() * axes[i].n)?;
+        let n = axes[axis].n;
+        let count = (bytes / PART).min(8 * pool::threads());
+        // Whole blocks of a transposition, whole lines of a row.
+        let step = n.div_ceil(count).next_multiple_of(16);
+        (step < n).then_some(Parts { axis, step, nanoseconds })
+    }
+
+    unsafe fn copy(&self, size: usize, axes: &[Axis], src: *const u8, dst: *mut u8) {
+        let whole = axes[self.axis];
+        let ends = Ends(src, dst);
+        pool::share(self.nanoseconds, whole.n.div_ceil(self.step), &|_, part| {
+            let (ends, first) = (&ends, part * self.step);
+            let mut axes: SmallVec<[Axis; 6]> = SmallVec::from_slice(axes);
+            axes[self.axis].n = self.step.min(whole.n - first);
+            // SAFETY: a range of the axis; parts write places of their own.
+            by_size!(size, T => unsafe {
+                let at = first as isize;
+                copy_axes::<T>(&axes, ends.0.cast::<T>().offset(at * whole.src), ends.1.cast::<T>().offset(at * whole.dst));
+            });
+        });
+    }
+}
+
+/// Memory that threads read, and write in disjoint parts.
+struct Ends(*const u8, *mut u8);
+// SAFETY: see the type.
+unsafe impl Sync for Ends {}
 
 /// Drops axes of size 1 and joins neighbours that both sides walk as one.
 pub fn merge(shape: &[usize], ss: &[isize], ds: &[isize]) -> SmallVec<[Axis; 6]> {
@@ -66,8 +123,8 @@ pub unsafe fn copy_axes<T: Copy>(axes: &[Axis], src: *const T, dst: *mut T) {
         match axes {
             [] => *dst = *src,
             [a] => copy_row(*a, src, dst),
-            [a, b] if a.src == 1 && b.dst == 1 && b.src != 0 => copy_transposed(*a, *b, src, dst),
-            [a, b] if a.dst == 1 && b.src == 1 => copy_transposed(*b, *a, src, dst),
+            [a, b] if a.src == 1 && b.dst == 1 && b.src != 0 => transposition::copy(pair(*a, *b, src, dst)),
+            [a, b] if a.dst == 1 && b.src == 1 => transposition::copy(pair(*b, *a, src, dst)),
             [a, rest @ ..] => {
                 // Keep a transposed pair innermost: walk this axis outside unless the inner one needs it.
                 if rest.len() >= 2 && a.src == 1 && rest[rest.len() - 1].dst == 1 && rest[rest.len() - 1].src != 1 {
@@ -81,6 +138,11 @@ pub unsafe fn copy_axes<T: Copy>(axes: &[Axis], src: *const T, dst: *mut T) {
             }
         }
     }
+}
+
+/// Two axes where `a` is contiguous in the source and `b` in the destination.
+fn pair<T>(a: Axis, b: Axis, src: *const T, dst: *mut T) -> Pair<T> {
+    Pair { src, dst, rows: a.n, dst_step: a.dst, columns: b.n, src_step: b.src }
 }
 
 unsafe fn copy_row<T: Copy>(a: Axis, src: *const T, dst: *mut T) {
@@ -97,22 +159,6 @@ unsafe fn copy_row<T: Copy>(a: Axis, src: *const T, dst: *mut T) {
             (s, d) => {
                 for i in 0..a.n as isize {
                     *dst.offset(i * d) = *src.offset(i * s);
-                }
-            }
-        }
-    }
-}
-
-/// Two axes where `a` is contiguous in the source and `b` in the destination: square tiles that fit the cache.
-unsafe fn copy_transposed<T: Copy>(a: Axis, b: Axis, src: *const T, dst: *mut T) {
-    const TILE: usize = 16;
-    for a0 in (0..a.n).step_by(TILE) {
-        for b0 in (0..b.n).step_by(TILE) {
-            for i in a0..(a0 + TILE).min(a.n) {
-                for j in b0..(b0 + TILE).min(b.n) {
-                    let (i, j) = (i as isize, j as isize);
-                    // SAFETY: the caller's contract covers i < a.n and j < b.n.
-                    unsafe { *dst.offset(i * a.dst + j) = *src.offset(i + j * b.src) };
                 }
             }
         }

@@ -47,14 +47,23 @@ proptest! {
     fn large_transpose(seed: u64, a in 1usize..90, b in 1usize..90, c in 1usize..5) {
         let rng = &mut Rng(seed);
         let (shape, perm) = ([c, a, b], rng.permutation(3));
-        let x = array(rng, DType::F32, &shape);
+        let d = [DType::F32, DType::F64, DType::BF16, DType::C128][rng.below(4)];
+        let x = array(rng, d, &shape);
         let out: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
-        let want = Array::from_fn(DType::F32, &out, |i| {
+        let want = Array::from_fn(d, &out, |i| {
             let mut from = vec![0; 3];
             perm.iter().zip(i).for_each(|(&p, &i)| from[p] = i);
             x.at(&from)
         });
         check(&Kind::Transpose(perm.into()), &[&x], &want);
+    }
+
+    #[test]
+    fn transpose_of_many_bytes(seed: u64, a in 1usize..400, b in 400usize..700) {
+        let rng = &mut Rng(seed);
+        let d = [DType::F32, DType::F64, DType::U8][rng.below(3)];
+        let x = Array::from_fn(d, &[a, b], |i| Scalar::from_i64(d, (i[0] * 700 + i[1]) as i64));
+        check(&Kind::Transpose(vec![1, 0].into()), &[&x], &Array::from_fn(d, &[b, a], |i| x.at(&[i[1], i[0]])));
     }
 
     #[test]

@@ -1,0 +1,166 @@
+//! Vectors that products are computed with, one type for each instruction set and element.
+//!
+//! Methods are inlined into functions that enable the instruction set; calling them elsewhere is undefined.
+
+use crate::kernel::fma as fused;
+
+/// A real element of a product.
+pub trait Real: Copy + Send + Sync + PartialEq + std::ops::Add<Output = Self> + 'static {
+    const ZERO: Self;
+    /// `a * b + c`, fused where `F`.
+    fn fma<const F: bool>(a: Self, b: Self, c: Self) -> Self;
+}
+
+impl Real for f32 {
+    const ZERO: f32 = 0.0;
+    #[inline(always)]
+    fn fma<const F: bool>(a: f32, b: f32, c: f32) -> f32 {
+        fused::<F>(a, b, c)
+    }
+}
+
+impl Real for f64 {
+    const ZERO: f64 = 0.0;
+    #[inline(always)]
+    fn fma<const F: bool>(a: f64, b: f64, c: f64) -> f64 {
+        if F { a.mul_add(b, c) } else { a * b + c }
+    }
+}
+
+/// A vector of `N` elements.
+pub trait Lanes: Copy {
+    type T: Real;
+    const N: usize;
+    /// Rows and vectors of the largest tile whose sums the registers hold.
+    const ROWS: usize;
+    const VECTORS: usize;
+
+    /// # Safety
+    /// As for all methods here: the machine has the instruction set, and addresses are valid for the elements read or
+    /// written, the first `n` where the name says so.
+    unsafe fn splat(x: Self::T) -> Self;
+    unsafe fn load(p: *const Self::T) -> Self;
+    unsafe fn load_first(p: *const Self::T, n: usize) -> Self;
+    unsafe fn store(self, p: *mut Self::T);
+    unsafe fn store_first(self, p: *mut Self::T, n: usize);
+    unsafe fn fma(a: Self, b: Self, c: Self) -> Self;
+    unsafe fn plus(self, b: Self) -> Self;
+}
+
+/// Lanes as an array, for any machine; fused multiply-add where `F`.
+#[derive(Clone, Copy)]
+pub struct Plain<T, const N: usize, const F: bool>([T; N]);
+
+impl<T: Real, const N: usize, const F: bool> Lanes for Plain<T, N, F> {
+    type T = T;
+    const N: usize = N;
+    const ROWS: usize = 4;
+    const VECTORS: usize = 2;
+
+    #[inline(always)]
+    unsafe fn splat(x: T) -> Self {
+        Plain([x; N])
+    }
+    #[inline(always)]
+    unsafe fn load(p: *const T) -> Self {
+        // SAFETY: the caller's contract.
+        unsafe { Plain(p.cast::<[T; N]>().read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(p: *const T, n: usize) -> Self {
+        let mut lanes = [T::ZERO; N];
+        // SAFETY: the caller's contract.
+        lanes[..n].copy_from_slice(unsafe { std::slice::from_raw_parts(p, n) });
+        Plain(lanes)
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut T) {
+        // SAFETY: the caller's contract.
+        unsafe { p.cast::<[T; N]>().write_unaligned(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(self, p: *mut T, n: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { std::slice::from_raw_parts_mut(p, n) }.copy_from_slice(&self.0[..n]);
+    }
+    #[inline(always)]
+    unsafe fn fma(a: Self, b: Self, c: Self) -> Self {
+        Plain(std::array::from_fn(|i| T::fma::<F>(a.0[i], b.0[i], c.0[i])))
+    }
+    #[inline(always)]
+    unsafe fn plus(self, b: Self) -> Self {
+        Plain(std::array::from_fn(|i| self.0[i] + b.0[i]))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Lanes;
+    use core::arch::x86_64::*;
+
+    /// Words whose first ones are set: reading from n before the middle gives a mask of n lanes.
+    static FIRST: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    macro_rules! vectors {
+        ($($V:ident, $T:ty, $N:literal, rows $R:literal, first |$n:ident| $mask:expr, |$q:ident, $m:ident| $part:expr,
+           $put:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident;)*) => {
+            $(impl Lanes for $V {
+                type T = $T;
+                const N: usize = $N;
+                const ROWS: usize = $R;
+                const VECTORS: usize = 2;
+
+                #[inline(always)]
+                unsafe fn splat(x: $T) -> Self {
+                    // SAFETY: the caller's contract.
+                    unsafe { $splat(x) }
+                }
+                #[inline(always)]
+                unsafe fn load(p: *const $T) -> Self {
+                    // SAFETY: the caller's contract.
+                    unsafe { $load(p) }
+                }
+                #[inline(always)]
+                unsafe fn load_first($q: *const $T, $n: usize) -> Self {
+                    // SAFETY: the caller's contract.
+                    unsafe {
+                        let $m = $mask;
+                        $part
+                    }
+                }
+                #[inline(always)]
+                unsafe fn store(self, p: *mut $T) {
+                    // SAFETY: the caller's contract.
+                    unsafe { $store(p, self) }
+                }
+                #[inline(always)]
+                unsafe fn store_first(self, p: *mut $T, $n: usize) {
+                    // SAFETY: the caller's contract.
+                    unsafe { $put(p, $mask, self) }
+                }
+                #[inline(always)]
+                unsafe fn fma(a: Self, b: Self, c: Self) -> Self {
+                    // SAFETY: the caller's contract.
+                    unsafe { $fma(a, b, c) }
+                }
+                #[inline(always)]
+                unsafe fn plus(self, b: Self) -> Self {
+                    // SAFETY: the caller's contract.
+                    unsafe { $add(self, b) }
+                }
+            })*
+        };
+    }
+    vectors! {
+        __m512, f32, 16, rows 14, first |n| ((1u32 << n) - 1) as u16, |p, m| _mm512_maskz_loadu_ps(m, p),
+            _mm512_mask_storeu_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps;
+        __m512d, f64, 8, rows 14, first |n| ((1u32 << n) - 1) as u8, |p, m| _mm512_maskz_loadu_pd(m, p),
+            _mm512_mask_storeu_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd;
+        __m256, f32, 8, rows 6, first |n| _mm256_loadu_si256(FIRST.as_ptr().add(8 - n).cast()),
+            |p, m| _mm256_maskload_ps(p, m),
+            _mm256_maskstore_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps, _mm256_add_ps;
+        __m256d, f64, 4, rows 6, first |n| _mm256_loadu_si256(FIRST.as_ptr().add(8 - 2 * n).cast()),
+            |p, m| _mm256_maskload_pd(p, m),
+            _mm256_maskstore_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd;
+    }
+}

@@ -1,0 +1,311 @@
+//! Products of real matrices, any strides, in parts that fit the caches.
+//!
+//! The result is computed in blocks of rows and columns, each by one thread, over all of k. The right operand is packed
+//! into panels as wide as a tile where it is read often, the left one into panels as high as a tile; small operands
+//! whose rows or columns are contiguous are read where they are. What is summed in which order is said in `tile.rs`:
+//! it depends on k alone. Products with a vector are in `vector.rs`. Source: K. Goto and R. van de Geijn, "Anatomy of
+//! high-performance matrix multiplication". Read next: `tile.rs`.
+
+mod lanes;
+mod pack;
+#[cfg(test)]
+mod tests;
+mod tile;
+mod vector;
+
+use crate::pool;
+use ferrax_base::{Buffer, Result};
+use lanes::{Lanes, Plain, Real};
+pub use pack::Matrix;
+use pack::{pack, padded, panel};
+use tile::{A, DEPTH, Part};
+
+/// c = a · b, c row-major.
+#[derive(Clone, Copy)]
+pub struct Product<T> {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub a: Matrix<T>,
+    pub b: Matrix<T>,
+    pub c: *mut T,
+}
+// SAFETY: threads read the operands and write disjoint parts of the result.
+unsafe impl<T> Sync for Product<T> {}
+
+/// Rows and columns of a block of the result at most.
+const ROWS: usize = 224;
+const COLUMNS: usize = 512;
+/// Operands up to this many bytes are read where they are.
+const NEAR: usize = 64 << 10;
+/// Products of this many multiply-adds at most are one part where the right operand's rows are contiguous.
+const SMALL: usize = 1 << 15;
+/// Multiply-adds of a nanosecond, about.
+const SPEED: usize = 50;
+
+/// What depends on the instruction set.
+pub trait Kernels: Real {
+    /// Width of a panel of the right operand.
+    fn width() -> usize;
+    /// Rows of the next panel of the left operand.
+    fn height(rows: usize) -> usize;
+    /// # Safety
+    /// The part's addresses must be valid.
+    unsafe fn part(p: &Part<Self>);
+    /// # Safety
+    /// The product's addresses must be valid.
+    unsafe fn vector(p: &vector::Times<Self>);
+}
+
+/// The vectors that products are computed with.
+enum Set {
+    #[cfg(target_arch = "x86_64")]
+    Wide,
+    #[cfg(target_arch = "x86_64")]
+    Half,
+    /// Arrays, with fused multiply-add and without.
+    Fused,
+    #[cfg(target_arch = "x86_64")]
+    Plain,
+}
+
+fn set() -> Set {
+    #[cfg(target_arch = "x86_64")]
+    return match crate::machine::isa() {
+        Some(crate::machine::Isa::Avx512) => Set::Wide,
+        Some(crate::machine::Isa::Avx2) => Set::Half,
+        None if crate::kernel::wide() => Set::Fused,
+        None => Set::Plain,
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    Set::Fused
+}
+
+/// An expression with the vectors of the machine.
+macro_rules! with_lanes {
+    ($T:ty, $wide:ident, $half:ident, $L:ident => $e:expr) => {
+        match set() {
+            #[cfg(target_arch = "x86_64")]
+            Set::Wide => {
+                type $L = core::arch::x86_64::$wide;
+                $e
+            }
+            #[cfg(target_arch = "x86_64")]
+            Set::Half => {
+                type $L = core::arch::x86_64::$half;
+                $e
+            }
+            _ => {
+                type $L = Plain<$T, 8, true>;
+                $e
+            }
+        }
+    };
+}
+
+/// Calls a function of one vector type, compiled for its instruction set; with the smaller vectors where `$small`.
+macro_rules! dispatch {
+    ($T:ty, $wide:ident, $half:ident, $($f:ident)::+, $p:ident: $P:ty, $small:expr) => {{
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+        unsafe fn wide(p: $P) {
+            // SAFETY: the caller's contract.
+            unsafe { $($f)::+::<core::arch::x86_64::$wide>(p) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn half(p: $P) {
+            // SAFETY: the caller's contract.
+            unsafe { $($f)::+::<core::arch::x86_64::$half>(p) }
+        }
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma"))]
+        unsafe fn fused(p: $P) {
+            // SAFETY: the caller's contract.
+            unsafe { $($f)::+::<Plain<$T, 8, true>>(p) }
+        }
+        // SAFETY: the caller's contract; the machine has the instruction set.
+        unsafe {
+            match set() {
+                #[cfg(target_arch = "x86_64")]
+                Set::Wide if !$small => wide($p),
+                #[cfg(target_arch = "x86_64")]
+                Set::Wide | Set::Half => half($p),
+                Set::Fused => fused($p),
+                #[cfg(target_arch = "x86_64")]
+                Set::Plain => $($f)::+::<Plain<$T, 8, false>>($p),
+            }
+        }
+    }};
+}
+
+macro_rules! kernels {
+    ($T:ty, $wide:ident, $half:ident) => {
+        impl Kernels for $T {
+            fn width() -> usize {
+                with_lanes!($T, $wide, $half, L => L::N * L::VECTORS)
+            }
+
+            fn height(rows: usize) -> usize {
+                with_lanes!($T, $wide, $half, L => tile::height::<L>(rows))
+            }
+
+            unsafe fn part(p: &Part<$T>) {
+                dispatch!($T, $wide, $half, tile::part, p: &Part<$T>, p.n * size_of::<$T>() <= 32);
+            }
+
+            unsafe fn vector(p: &vector::Times<$T>) {
+                dispatch!($T, $wide, $half, vector::times, p: &vector::Times<$T>, false);
+            }
+        }
+    };
+}
+kernels!(f32, __m512, __m256);
+kernels!(f64, __m512d, __m256d);
+
+impl<T: Kernels> Product<T> {
+    /// Computes the product, on several threads where `shared` and worth it.
+    ///
+    /// # Safety
+    /// The addresses that sizes and strides reach must be valid; c must have m·n elements and overlap nothing.
+    pub unsafe fn run(&self, shared: bool) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if self.m == 1 || self.n == 1 {
+                return vector::run(self, shared);
+            }
+            if self.b.column == 1 && self.k <= DEPTH && self.m * self.n * self.k <= SMALL {
+                T::part(&self.part((0, 0, 0), (self.m, self.n, self.k)));
+                return Ok(());
+            }
+            let b = self.right(shared)?;
+            self.blocks(&b, shared)
+        }
+    }
+
+    /// The left operand from a row and a column on, as it is.
+    fn left(&self, i: usize, depth: usize) -> A<T> {
+        let x = self.a.from(i, depth);
+        A { ptr: x.ptr, row: x.row, step: x.column, packed: false }
+    }
+
+    /// A part whose operands are as they are.
+    fn part(&self, (i, j, depth): (usize, usize, usize), (m, n, k): (usize, usize, usize)) -> Part<T> {
+        let (a, b, c) = (self.left(i, depth), self.b.from(depth, j), self.c.wrapping_add(i * self.n + j));
+        Part { m, n, k, a, b: b.ptr, b_step: b.row, b_panel: T::width(), c, c_row: self.n, more: depth > 0 }
+    }
+
+    /// The right operand, packed if it has to be.
+    unsafe fn right(&self, shared: bool) -> Result<Right<T>> {
+        let (n, k, width) = (self.n, self.k, T::width());
+        let near = n * k * size_of::<T>() <= NEAR || self.m <= 2 * T::height(usize::MAX);
+        if self.b.column == 1 && (near || n <= width) {
+            return Ok(Right { b: self.b, padded: 0, _held: None });
+        }
+        let all = padded(n, width);
+        let mut held = Buffer::allocate(all * k * size_of::<T>())?;
+        let dst = Target(held.as_mut_ptr().cast::<T>());
+        // A task takes panels that are neighbours in memory.
+        let each = (4 * width).max(n / 16 / width * width);
+        let (groups, depths) = (n.div_ceil(each), k.div_ceil(DEPTH));
+        let work = (n * k * size_of::<T>() / 8) as u64;
+        let task = |_, task: usize| {
+            let (dst, depth, column) = (&dst, task / groups * DEPTH, task % groups * each);
+            let (rows, columns) = (DEPTH.min(k - depth), each.min(n - column));
+            let at = panel(depth, rows, column, all);
+            // SAFETY: the block lies inside the operand, and its panels are this task's.
+            unsafe {
+                let x = self.b.from(depth, column).transposed();
+                pack(x, (columns, rows), |left| left.min(width), Some(width), dst.0.add(at));
+            }
+        };
+        share(shared, work, groups * depths, &task);
+        Ok(Right {
+            b: Matrix { ptr: held.as_ptr().cast(), row: width as isize, column: 1 },
+            padded: all,
+            _held: Some(held),
+        })
+    }
+
+    unsafe fn blocks(&self, right: &Right<T>, shared: bool) -> Result<()> {
+        let (m, n, k) = (self.m, self.n, self.k);
+        let tall = T::height(usize::MAX);
+        let work = (m * n * k / SPEED) as u64;
+        let (mut rows, mut columns) = (ROWS.min(m), COLUMNS.min(n));
+        if shared && pool::worth(work) {
+            // Some blocks for each thread, so that none waits long for the last one.
+            let wanted = 4 * pool::threads();
+            while m.div_ceil(rows) * n.div_ceil(columns) < wanted && rows > 4 * tall {
+                rows = rows.div_ceil(2).next_multiple_of(tall);
+            }
+            while m.div_ceil(rows) * n.div_ceil(columns) < wanted && columns > 2 * T::width() {
+                columns = columns.div_ceil(2).next_multiple_of(T::width());
+            }
+        }
+        let across = n.div_ceil(columns);
+        let failed = std::sync::Mutex::new(None);
+        share(shared, work, m.div_ceil(rows) * across, &|_, task| {
+            let (i, j) = (task / across * rows, task % across * columns);
+            let (rows, columns) = (rows.min(m - i), columns.min(n - j));
+            // SAFETY: the block lies inside the result and is this task's.
+            if let Err(e) = unsafe { self.block(right, (i, j), (rows, columns)) } {
+                *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(e);
+            }
+        });
+        failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    /// A block of the result.
+    unsafe fn block(&self, right: &Right<T>, (i, j): (usize, usize), (m, n): (usize, usize)) -> Result<()> {
+        let pages = (self.a.row.max(self.a.column) * size_of::<T>() as isize) % 4096 == 0;
+        let mut held = if n > T::width() && (pages || m * self.k * size_of::<T>() > NEAR) {
+            Some(Buffer::allocate(m * self.k.min(DEPTH) * size_of::<T>())?)
+        } else {
+            None
+        };
+        for depth in (0..self.k).step_by(DEPTH) {
+            let k = DEPTH.min(self.k - depth);
+            let mut a = self.left(i, depth);
+            if let Some(held) = &mut held {
+                let x = self.a.from(i, depth);
+                let dst = held.as_mut_ptr().cast();
+                // SAFETY: the block's rows lie inside the operand, and the buffer holds them.
+                unsafe { pack(x, (m, k), T::height, None, dst) };
+                a = A { ptr: dst, row: 1, step: 0, packed: true };
+            }
+            let (b, b_panel) = right.part(depth, k, j);
+            let part = Part { a, b, b_step: right.b.row, b_panel, ..self.part((i, j, depth), (m, n, k)) };
+            // SAFETY: the part lies inside the operands and the result.
+            unsafe { T::part(&part) };
+        }
+        Ok(())
+    }
+}
+
+fn share(shared: bool, work: u64, tasks: usize, task: &(dyn Fn(usize, usize) + Sync)) {
+    if shared { pool::share(work, tasks, task) } else { (0..tasks).for_each(|i| task(0, i)) }
+}
+
+/// Memory that threads write in disjoint parts.
+struct Target<T>(*mut T);
+// SAFETY: see the type.
+unsafe impl<T> Sync for Target<T> {}
+
+/// The right operand: as it is, or in panels.
+struct Right<T> {
+    b: Matrix<T>,
+    /// Columns with the last panel's room, where it is packed.
+    padded: usize,
+    _held: Option<Buffer>,
+}
+// SAFETY: threads only read it.
+unsafe impl<T> Sync for Right<T> {}
+
+impl<T: Kernels> Right<T> {
+    /// The address of the rows from `depth` on, k of them, from column j, and the distance between panels.
+    fn part(&self, depth: usize, k: usize, j: usize) -> (*const T, usize) {
+        if self.padded == 0 {
+            return (self.b.from(depth, j).ptr, T::width());
+        }
+        (self.b.ptr.wrapping_add(panel(depth, k, j, self.padded)), T::width() * k)
+    }
+}

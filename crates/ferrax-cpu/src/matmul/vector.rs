@@ -1,0 +1,242 @@
+//! A matrix times a vector.
+//!
+//! Where rows of the matrix are contiguous each result is a dot product: `2·WIDEST` running sums of a run, added up in
+//! halves, then the sums of the runs one after the other. Where columns are, each result is summed along k by
+//! multiply-add in blocks of `DEPTH`, several rows of memory at a time. Both orders depend on k alone.
+
+use super::lanes::{Lanes, Real};
+use super::pack::{Matrix, pack};
+use super::tile::DEPTH;
+use super::{Kernels, Product, Target, share};
+use ferrax_base::{Buffer, Result};
+
+/// Results of one thread: y = w · x, or the sums of the runs of one row.
+pub struct Times<T> {
+    pub rows: usize,
+    pub k: usize,
+    pub w: Matrix<T>,
+    pub x: *const T,
+    pub y: *mut T,
+}
+
+/// Products of a dot product that its running sums take before they are added up.
+const RUN: usize = 2048;
+/// Bytes of the vectors that the order of sums is made for.
+const WIDEST: usize = 64;
+/// Results that are summed along columns together: what the first-level cache holds with the rows of memory.
+const CHUNK: usize = 1024;
+/// Bytes of a matrix that a thread reads in a nanosecond, about.
+const BYTES_A_NANOSECOND: usize = 40;
+
+/// Computes the product, where one side is a vector.
+///
+/// # Safety
+/// As for `Product::run`.
+pub unsafe fn run<T: Kernels>(p: &Product<T>, shared: bool) -> Result<()> {
+    let k = p.k;
+    let (mut w, x, x_step, count) =
+        if p.n == 1 { (p.a, p.b.ptr, p.b.row, p.m) } else { (p.b.transposed(), p.a.ptr, p.a.column, p.n) };
+    let vector = Matrix { ptr: x, row: k as isize, column: x_step };
+    let held = if x_step == 1 || k == 1 { None } else { Some(contiguous(vector, 1, k)?) };
+    let x = held.as_ref().map_or(x, |b| b.as_ptr().cast());
+    let mut rows = None;
+    if w.column != 1 && w.row != 1 {
+        let packed = rows.insert(contiguous(w, count, k)?);
+        w = Matrix { ptr: packed.as_ptr().cast(), row: k as isize, column: 1 };
+    }
+    let work = (count * k * size_of::<T>() / BYTES_A_NANOSECOND) as u64;
+    let along_k = w.column == 1 && (w.row != 1 || count == 1);
+    if along_k && count == 1 && k >= 32 * RUN {
+        // SAFETY: the caller's contract.
+        return unsafe { long_dot(&Times { rows: 1, k, w, x, y: p.c }, work, shared) };
+    }
+    let each = if along_k {
+        count.div_ceil(32).next_multiple_of(8)
+    } else {
+        CHUNK.min(count.div_ceil(8)).next_multiple_of(64)
+    };
+    let (y, w) = (Target(p.c), Shared(w, x));
+    share(shared, work, count.div_ceil(each), &|_, task| {
+        let (y, w, first) = (&y, &w, task * each);
+        let rows = each.min(count - first);
+        // SAFETY: rows of the matrix, and results that are this task's.
+        unsafe { T::vector(&Times { rows, k, w: w.0.from(first, 0), x: w.1, y: y.0.add(first) }) };
+    });
+    Ok(())
+}
+
+/// Operands that threads read.
+struct Shared<T>(Matrix<T>, *const T);
+// SAFETY: see the type.
+unsafe impl<T> Sync for Shared<T> {}
+
+/// The matrix with rows of k contiguous elements.
+fn contiguous<T: Kernels>(x: Matrix<T>, rows: usize, k: usize) -> Result<Buffer> {
+    let mut held = Buffer::allocate(rows * k * size_of::<T>())?;
+    // Panels of k neighbours, one step along the rows each: that is rows of k.
+    // SAFETY: callers pass a matrix of this many rows and columns.
+    unsafe { pack(x.transposed(), (k, rows), |left| left, None, held.as_mut_ptr().cast()) };
+    Ok(held)
+}
+
+/// One long dot product, whose runs threads share.
+unsafe fn long_dot<T: Kernels>(p: &Times<T>, work: u64, shared: bool) -> Result<()> {
+    let (all, runs) = (p.k, p.k.div_ceil(RUN));
+    let mut held = Buffer::allocate(runs * size_of::<T>())?;
+    let (sums, w, each) = (Target(held.as_mut_ptr().cast::<T>()), Shared(p.w, p.x), 16);
+    share(shared, work, runs.div_ceil(each), &|_, task| {
+        let (sums, w) = (&sums, &w);
+        for run in task * each..((task + 1) * each).min(runs) {
+            let (k, x) = (RUN.min(all - run * RUN), w.1.wrapping_add(run * RUN));
+            // SAFETY: a run of the row, and a sum that is this task's.
+            unsafe { T::vector(&Times { rows: 1, k, w: w.0.from(0, run * RUN), x, y: sums.0.add(run) }) };
+        }
+    });
+    let total = held.typed::<T>()[1..runs].iter().fold(held.typed::<T>()[0], |sum, &run| sum + run);
+    // SAFETY: the result has one element.
+    unsafe { *p.y = total };
+    Ok(())
+}
+
+/// Computes the results of one thread.
+///
+/// # Safety
+/// The machine must have the instruction set of `L`, and the addresses be valid.
+#[inline(always)]
+pub unsafe fn times<L: Lanes>(p: &Times<L::T>) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if p.w.column == 1 && (p.w.row != 1 || p.rows == 1) {
+            let mut i = 0;
+            while i < p.rows {
+                i += match p.rows - i {
+                    4.. if L::N * size_of::<L::T>() == WIDEST => dots::<L, 4, 2>(p, i),
+                    _ if L::N * size_of::<L::T>() == WIDEST => dots::<L, 1, 2>(p, i),
+                    2.. if L::N * size_of::<L::T>() == WIDEST / 2 => dots::<L, 2, 4>(p, i),
+                    _ if L::N * size_of::<L::T>() == WIDEST / 2 => dots::<L, 1, 4>(p, i),
+                    _ => dots::<L, 1, 2>(p, i),
+                };
+            }
+        } else {
+            columns::<L>(p);
+        }
+    }
+}
+
+/// R rows from i on, each with V vectors of running sums; gives R.
+#[inline(always)]
+unsafe fn dots<L: Lanes, const R: usize, const V: usize>(p: &Times<L::T>, i: usize) -> usize {
+    let zero = <L::T as Real>::ZERO;
+    // SAFETY: the caller's contract: rows i..i + R hold k elements, as x does.
+    unsafe {
+        let rows: [*const L::T; R] = std::array::from_fn(|r| p.w.from(i + r, 0).ptr);
+        for start in (0..p.k).step_by(RUN) {
+            let (mut at, end) = (start, (start + RUN).min(p.k));
+            let mut acc = [[L::splat(zero); V]; R];
+            while at + V * L::N <= end {
+                for v in 0..V {
+                    let x = L::load(p.x.add(at + v * L::N));
+                    for r in 0..R {
+                        acc[r][v] = L::fma(L::load(rows[r].add(at + v * L::N)), x, acc[r][v]);
+                    }
+                }
+                at += V * L::N;
+            }
+            if at < end {
+                for v in 0..V {
+                    let (from, left) = (at + v * L::N, (end - at).saturating_sub(v * L::N).min(L::N));
+                    let x = L::load_first(p.x.wrapping_add(from), left);
+                    for r in 0..R {
+                        acc[r][v] = L::fma(L::load_first(rows[r].wrapping_add(from), left), x, acc[r][v]);
+                    }
+                }
+            }
+            for r in 0..R {
+                let sum = added_up::<L, V>(acc[r]);
+                let y = p.y.add(i + r);
+                *y = if start == 0 { sum } else { *y + sum };
+            }
+        }
+    }
+    R
+}
+
+/// The sum of all lanes, half and half.
+#[inline(always)]
+unsafe fn added_up<L: Lanes, const V: usize>(acc: [L; V]) -> L::T {
+    let mut lanes = [<L::T as Real>::ZERO; 2 * WIDEST / 4];
+    for v in 0..V {
+        // SAFETY: V vectors hold twice the widest one's lanes.
+        unsafe { acc[v].store(lanes.as_mut_ptr().add(v * L::N)) };
+    }
+    let mut width = V * L::N / 2;
+    while width > 0 {
+        for j in 0..width {
+            lanes[j] = lanes[j] + lanes[j + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// Results along contiguous columns: rows of memory are added to them, eight at a time.
+#[inline(always)]
+unsafe fn columns<L: Lanes>(p: &Times<L::T>) {
+    let mut block = [<L::T as Real>::ZERO; CHUNK];
+    for first in (0..p.rows).step_by(CHUNK) {
+        let n = CHUNK.min(p.rows - first);
+        for depth in (0..p.k).step_by(DEPTH) {
+            let k = DEPTH.min(p.k - depth);
+            let (w, x) = (p.w.from(first, depth), p.x.wrapping_add(depth));
+            // SAFETY: the caller's contract; the block holds n results.
+            unsafe {
+                let out = if depth == 0 { p.y.add(first) } else { block.as_mut_ptr() };
+                let mut j = 0;
+                while j + 8 <= k {
+                    rows_added::<L, 8>(w.from(0, j), x.add(j), out, n, j > 0);
+                    j += 8;
+                }
+                while j < k {
+                    rows_added::<L, 1>(w.from(0, j), x.add(j), out, n, j > 0);
+                    j += 1;
+                }
+                if depth > 0 {
+                    let y = std::slice::from_raw_parts_mut(p.y.add(first), n);
+                    y.iter_mut().zip(&block).for_each(|(y, &sum)| *y = *y + sum);
+                }
+            }
+        }
+    }
+}
+
+/// out = (out +) R rows of memory, each times its element of x.
+#[inline(always)]
+unsafe fn rows_added<L: Lanes, const R: usize>(w: Matrix<L::T>, x: *const L::T, out: *mut L::T, n: usize, more: bool) {
+    // SAFETY: the caller's contract: R rows of n elements.
+    unsafe {
+        let rows: [*const L::T; R] = std::array::from_fn(|r| w.from(0, r).ptr);
+        let x: [L; R] = std::array::from_fn(|r| L::splat(*x.add(r)));
+        let mut j = 0;
+        while j < n {
+            let left = n - j;
+            let whole = left >= L::N;
+            let mut sum = if !more {
+                L::splat(<L::T as Real>::ZERO)
+            } else if whole {
+                L::load(out.add(j))
+            } else {
+                L::load_first(out.add(j), left)
+            };
+            for r in 0..R {
+                let y = if whole { L::load(rows[r].add(j)) } else { L::load_first(rows[r].add(j), left) };
+                sum = L::fma(x[r], y, sum);
+            }
+            if whole {
+                sum.store(out.add(j));
+            } else {
+                sum.store_first(out.add(j), left);
+            }
+            j += L::N;
+        }
+    }
+}
