@@ -7,11 +7,13 @@
 use crate::convert;
 use crate::elementwise::compute_dtype;
 use crate::kernel::{In, Out, by_size};
-use crate::movement::{Axis, copy_axes, copy_unless_same, merge, signed_strides, splat};
+use crate::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, copy_unless_same, merge, signed_strides, splat};
+use crate::pool;
 use crate::reduce::{Monoid, with_monoid};
 use ferrax_base::{Buffer, DType, Result, Scalar};
 use ferrax_loops::{GatherDims, IndexMode, ReduceOp, ScatterDims, ScatterOp};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 type Offsets = SmallVec<[isize; 4]>;
 type Axes = SmallVec<[Axis; 6]>;
@@ -74,16 +76,20 @@ impl Windows<'_> {
         })
     }
 
-    /// Calls `f(operand offset or None when outside, other offset)` for each index vector in order.
-    fn each(&self, mut f: impl FnMut(Option<isize>, isize)) {
-        let total: usize = self.batch.iter().product();
+    /// Number of index vectors.
+    fn count(&self) -> usize {
+        self.batch.iter().product()
+    }
+
+    /// Calls `f(operand offset or None when outside, other offset)` for each index vector of a range, in order.
+    fn each(&self, range: Range<usize>, mut f: impl FnMut(Option<isize>, isize)) {
         let indices = self.indices.typed::<i64>();
         if let (&[(stride, limit)], &[step]) = (&self.components[..], &self.other_steps[..])
             && self.operand_steps[0] == 0
         {
             // One index a window, along one axis: what `x[i]` is.
             let drop = self.mode == IndexMode::FillOrDrop;
-            for (i, &v) in indices[..total].iter().enumerate() {
+            for (&v, i) in indices[range.clone()].iter().zip(range) {
                 let outside = drop && !(0..=limit).contains(&v);
                 let offset = v.clamp(0, limit.max(0)) as isize * stride;
                 f(if outside { None } else { Some(offset) }, i as isize * step);
@@ -92,7 +98,13 @@ impl Windows<'_> {
         }
         let mut at: SmallVec<[usize; 4]> = SmallVec::from_elem(0, self.batch.len());
         let (mut base, mut other) = (0isize, 0isize);
-        for i in 0..total {
+        let mut left = range.start;
+        for d in (0..at.len()).rev() {
+            (at[d], left) = (left % self.batch[d], left / self.batch[d]);
+            base += at[d] as isize * self.operand_steps[d];
+            other += at[d] as isize * self.other_steps[d];
+        }
+        for i in range {
             let vector = &indices[i * self.depth..(i + 1) * self.depth];
             let mut offset = Some(base);
             for (&v, &(stride, limit)) in vector.iter().zip(&self.components) {
@@ -182,10 +194,7 @@ pub fn gather(
         by_size!(size, T => {
             // SAFETY: the fill value has the operand's dtype, whose size is T's.
             let fill = unsafe { fill.as_ptr().cast::<T>().read_unaligned() };
-            let src = operand.of::<T>();
-            for (o, &i) in out.of::<T>().iter_mut().zip(indices.of::<i32>()) {
-                *o = if drop && !(0..=limit).contains(&i) { fill } else { src[i.clamp(0, limit) as usize] };
-            }
+            take(limit, drop.then_some(fill), operand.of::<T>(), indices.of::<i32>(), out.of::<T>());
         });
         return Ok(());
     }
@@ -199,19 +208,72 @@ pub fn gather(
         let mut value = [T::default()];
         // SAFETY: the fill value has the operand's dtype, whose size is T's.
         unsafe { std::ptr::copy_nonoverlapping(fill.as_ptr(), value.as_mut_ptr().cast(), size) };
-        let (src, dst) = (operand.ptr.cast::<T>(), out.ptr.cast::<T>());
-        windows.each(|from, to| {
-            // SAFETY: windows inside the operand were checked by `each`; the result's strides are its own.
-            unsafe {
-                match (from, &axes[..]) {
-                    (Some(o), []) => *dst.offset(to) = *src.offset(o),
-                    (Some(o), _) => copy_axes(&axes, src.offset(o), dst.offset(to)),
-                    (None, _) => copy_axes(&fill_axes, value.as_ptr(), dst.offset(to)),
+        let (count, ends) = (windows.count(), Ends(operand.ptr, out.ptr));
+        let each = count.div_ceil(8 * pool::threads()).max(16);
+        let nanoseconds = 2 * count + out.ty.bytes() / BYTES_A_NANOSECOND;
+        pool::share(nanoseconds as u64, count.div_ceil(each), &|_, task| {
+            let (src, dst) = { let ends = &ends; (ends.0.cast::<T>(), ends.1.cast::<T>()) };
+            windows.each(task * each..((task + 1) * each).min(count), |from, to| {
+                // SAFETY: windows inside the operand were checked by `each`; the result's strides are its own.
+                unsafe {
+                    match (from, &axes[..]) {
+                        (Some(o), []) => *dst.offset(to) = *src.offset(o),
+                        (Some(o), _) => copy_axes(&axes, src.offset(o), dst.offset(to)),
+                        (None, _) => copy_axes(&fill_axes, value.as_ptr(), dst.offset(to)),
+                    }
                 }
-            }
+            });
         });
     });
     Ok(())
+}
+
+/// Indices that are checked together.
+const CHECKED: usize = 256;
+/// Elements that a thread takes.
+const TAKEN: usize = 16 << 10;
+
+/// Elements of a vector at indices of at most `limit`: those outside are `fill`, or the nearest where there is none.
+fn take<T: Copy + Send + Sync>(limit: i32, fill: Option<T>, src: &[T], indices: &[i32], out: &mut [T]) {
+    let ends = Ends(src.as_ptr().cast(), out.as_mut_ptr().cast());
+    pool::share(indices.len() as u64 / 2, indices.len().div_ceil(TAKEN), &|_, task| {
+        let ends = &ends;
+        let part = task * TAKEN..((task + 1) * TAKEN).min(indices.len());
+        // SAFETY: the result has an element for each index, and parts have elements of their own.
+        let out = unsafe { std::slice::from_raw_parts_mut(ends.1.cast::<T>().add(part.start), part.len()) };
+        for (out, indices) in out.chunks_mut(CHECKED).zip(indices[part].chunks(CHECKED)) {
+            if inside(limit, indices) {
+                // SAFETY: the indices were checked.
+                out.iter_mut().zip(indices).for_each(|(o, &i)| *o = unsafe { *src.get_unchecked(i as usize) });
+                continue;
+            }
+            for (o, &i) in out.iter_mut().zip(indices) {
+                *o = match fill {
+                    Some(fill) if !(0..=limit).contains(&i) => fill,
+                    _ => src[i.clamp(0, limit) as usize],
+                };
+            }
+        }
+    });
+}
+
+/// Whether all indices are in 0..=limit.
+fn inside(limit: i32, indices: &[i32]) -> bool {
+    #[inline(always)]
+    fn body(limit: i32, indices: &[i32]) -> bool {
+        indices.iter().fold(0, |most, &i| (i as u32).max(most)) <= limit as u32
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn fast(limit: i32, indices: &[i32]) -> bool {
+        body(limit, indices)
+    }
+    #[cfg(target_arch = "x86_64")]
+    if crate::kernel::wide() {
+        // SAFETY: the machine has the instruction set.
+        return unsafe { fast(limit, indices) };
+    }
+    body(limit, indices)
 }
 
 /// `Scatter`; works in place when the result is the operand.
@@ -243,13 +305,18 @@ pub fn scatter(
         window: &window,
     };
     let dtype = operand.ty.dtype;
-    if let Some(limit) = single_elements(shape, indices, updates.shape(), &numbers)
-        && op == ScatterOp::Add
-        && compute_dtype(dtype) == dtype
-    {
+    if let Some(limit) = single_elements(shape, indices, updates.shape(), &numbers) {
         let drop = mode == IndexMode::FillOrDrop;
-        with_monoid!(ReduceOp::Sum, dtype, add_elements(limit, drop, indices, updates, out));
-        return Ok(());
+        if op == ScatterOp::Set {
+            by_size!(dtype.size(), T => {
+                join_elements((limit, drop), indices, updates, out, T::default(), |_, u| u);
+            });
+            return Ok(());
+        }
+        if op == ScatterOp::Add && compute_dtype(dtype) == dtype {
+            with_monoid!(ReduceOp::Sum, dtype, add_elements(limit, drop, indices, updates, out));
+            return Ok(());
+        }
     }
     let windows = Windows::new(shape, indices, updates.shape(), &numbers, mode)?;
     // The update is the source, the operand the destination.
@@ -274,7 +341,7 @@ pub fn scatter(
 }
 
 fn set<T: Copy>(windows: &Windows<'_>, axes: &[Axis], src: *const T, dst: *mut T) {
-    windows.each(|to, from| {
+    windows.each(0..windows.count(), |to, from| {
         if let Some(to) = to {
             // SAFETY: `each` gives offsets whose windows lie inside both arrays.
             unsafe { copy_axes(axes, src.offset(from), dst.offset(to)) };
@@ -306,21 +373,42 @@ fn combine(
     Ok(())
 }
 
-/// Joins each update to the element that its index names.
 fn add_elements<M: Monoid>(limit: i32, drop: bool, indices: In<'_>, updates: In<'_>, out: &mut Out<'_>) {
-    let dst = out.of::<M::T>();
-    for (&i, &u) in indices.of::<i32>().iter().zip(updates.of::<M::T>()) {
-        if drop && !(0..=limit).contains(&i) {
+    join_elements((limit, drop), indices, updates, out, M::IDENTITY, M::join);
+}
+
+/// Joins each update to the element that its index names, in order; what is dropped is joined to `spare`.
+fn join_elements<T: Copy>(
+    (limit, drop): (i32, bool),
+    indices: In<'_>,
+    updates: In<'_>,
+    out: &mut Out<'_>,
+    mut spare: T,
+    join: impl Fn(T, T) -> T,
+) {
+    let dst = out.of::<T>();
+    for (indices, updates) in indices.of::<i32>().chunks(CHECKED).zip(updates.of::<T>().chunks(CHECKED)) {
+        if inside(limit, indices) {
+            for (&i, &u) in indices.iter().zip(updates) {
+                // SAFETY: the indices were checked.
+                let d = unsafe { dst.get_unchecked_mut(i as usize) };
+                *d = join(*d, u);
+            }
             continue;
         }
-        let d = &mut dst[i.clamp(0, limit) as usize];
-        *d = M::join(*d, u);
+        // No branch: whether an update is dropped cannot be foreseen.
+        for (&i, &u) in indices.iter().zip(updates) {
+            let outside = drop && !(0..=limit).contains(&i);
+            let d = if outside { &raw mut spare } else { &raw mut dst[i.clamp(0, limit) as usize] };
+            // SAFETY: an element of the result, or the spare one.
+            unsafe { *d = join(*d, u) };
+        }
     }
 }
 
 fn combine_with<M: Monoid>(windows: &Windows<'_>, axes: &[Axis], src: *const u8, dst: *mut u8) {
     let (src, dst) = (src.cast::<M::T>(), dst.cast::<M::T>());
-    windows.each(|to, from| {
+    windows.each(0..windows.count(), |to, from| {
         if let Some(to) = to {
             // SAFETY: `each` gives offsets whose windows lie inside both arrays.
             unsafe { combine_axes::<M>(axes, src.offset(from), dst.offset(to)) };

@@ -45,8 +45,9 @@ pub unsafe fn strided_copy(size: usize, shape: &[usize], src: *const u8, ss: &[i
     by_size!(size, T => unsafe { copy_axes::<T>(&axes, src.cast(), dst.cast()) });
 }
 
-/// Bytes that a thread moves in a nanosecond, about; and those from which a part is worth a turn of its own.
-const BYTES_A_NANOSECOND: usize = 8;
+/// Bytes that a thread moves in a nanosecond, about.
+pub const BYTES_A_NANOSECOND: usize = 8;
+/// Bytes that are worth a turn of their own.
 const PART: usize = 64 << 10;
 
 /// A copy that several threads share: ranges of one axis.
@@ -91,7 +92,7 @@ impl Parts {
 }
 
 /// Memory that threads read, and write in disjoint parts.
-struct Ends(*const u8, *mut u8);
+pub struct Ends(pub *const u8, pub *mut u8);
 // SAFETY: see the type.
 unsafe impl Sync for Ends {}
 

@@ -277,6 +277,59 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Elements and rows at many indices, all of them inside or some not, on several threads where there are enough.
+    #[test]
+    fn many_indices(seed: u64, n in 1usize..300, count in 1usize..40_000, width in 1usize..40, outside: bool) {
+        let rng = &mut Rng(seed);
+        let d = [DType::F32, DType::I32, DType::F64, DType::U8][rng.below(4)];
+        let count = if width > 1 { count / width + 1 } else { count };
+        let at: Vec<i64> =
+            (0..count).map(|_| rng.below(n) as i64 + if outside && rng.below(50) == 0 { n as i64 } else { 0 }).collect();
+        let indices = Array::integers(DType::I32, &[count, 1], &at);
+        let (mode, fill) = (mode(rng), Scalar::from_i64(d, 7));
+        let place = |i: usize| match at[i] as usize {
+            i if i < n => Some(i),
+            _ if mode == IndexMode::FillOrDrop => None,
+            _ => Some(n - 1),
+        };
+        let (shape, out) = if width > 1 { (vec![n, width], vec![count, width]) } else { (vec![n], vec![count]) };
+        let x = Array::from_fn(d, &shape, |i| Scalar::from_i64(d, (i[0] * 31 + i[i.len() - 1]) as i64 % 100));
+        let want = Array::from_fn(d, &out, |i| {
+            place(i[0]).map_or(fill, |p| x.data[p * width + if width > 1 { i[1] } else { 0 }])
+        });
+        let kept: SmallVec<[usize; 4]> = (1..shape.len()).collect();
+        let dims = GatherDims {
+            offset_dims: kept.clone().into_iter().collect(),
+            collapsed_slice_dims: SmallVec::from_slice(&[0]),
+            start_index_map: SmallVec::from_slice(&[0]),
+            ..GatherDims::default()
+        };
+        let slice_sizes: Shape = std::iter::once(1).chain(shape[1..].iter().copied()).collect();
+        let kind = Kind::Gather { dims, slice_sizes, mode, fill, sorted: false, unique: false };
+        assert_same(&node(&kind, &[&x, &indices], std::slice::from_ref(&want.ty))[0], &want, &mode);
+
+        let op = [ScatterOp::Set, ScatterOp::Add][rng.below(2)];
+        let mut joined = x.clone();
+        for (i, &u) in want.data.iter().enumerate() {
+            if let Some(p) = place(i / width) {
+                let to = &mut joined.data[p * width + i % width];
+                *to = combine(op, *to, u);
+            }
+        }
+        let dims = ScatterDims {
+            update_window_dims: kept.into_iter().collect(),
+            inserted_window_dims: SmallVec::from_slice(&[0]),
+            scatter_dims_to_operand_dims: SmallVec::from_slice(&[0]),
+            ..ScatterDims::default()
+        };
+        let kind = Kind::Scatter { op, dims, mode, sorted: false, unique: false };
+        assert_same(&node(&kind, &[&x, &indices, &want], std::slice::from_ref(&x.ty))[0], &joined, &(op, mode));
+    }
+}
+
 fn combine(op: ScatterOp, a: Scalar, b: Scalar) -> Scalar {
     let d = a.dtype;
     if d.is_integer() {

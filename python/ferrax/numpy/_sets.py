@@ -26,6 +26,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+# Values, and where asked for: indices, inverse, counts.
+_Found = tuple[Array, Array | None, Array | None, Array | None]
+
+
 class _UniqueAllResult(NamedTuple):
     values: Array
     indices: Array
@@ -65,10 +69,14 @@ def _first_mask(ordered: Array, equal_nan: bool) -> Array:
     return lax.concatenate([first, _differs(ordered[1:], ordered[:-1], equal_nan)], 0)
 
 
-def _unique_rows(rows: Array, size: Any, fill_value: Any, equal_nan: bool, name: str) -> tuple[Array, ...]:
-    """(values, indices, inverse, counts) of the distinct rows of a (n, m) array."""
-    n = rows.shape[0]
-    ordered, order = _sorted_rows(rows)
+def _unique_rows(rows: Array, size: Any, fill_value: Any, equal_nan: bool, name: str, places: bool) -> _Found:
+    """(values, indices, inverse, counts) of the distinct rows of a (n, m) array; None but values without `places`."""
+    n, m = rows.shape
+    order = None
+    if places or m != 1:
+        ordered, order = _sorted_rows(rows)
+    else:
+        ordered = lax.sort(rows, dimension=0)
     mask = _first_mask(ordered, equal_nan)
     size = count_true(mask, name) if size is None else static_int(size, f"The size argument of jnp.{name}")
     starts = compacted(mask, size, n)
@@ -81,6 +89,8 @@ def _unique_rows(rows: Array, size: Any, fill_value: Any, equal_nan: bool, name:
         else lax.broadcast_in_dim(cast(fill_value, rows.dtype), (1, rows.shape[1]), ())
     )
     values = _where(lax.expand_dims(exists, (1,)), values, first)
+    if not places or order is None:
+        return values, None, None, None
     indices = take(order, _where(exists, starts, 0), mode="clip")
     inverse = lax.full((n,), 0, default_int()).at[order].set(group)
     # One start more than asked for, so that the last group ends where the next one starts.
@@ -132,20 +142,22 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     if rows.shape[0] == 0:
         result = _unique_of_nothing(rows, size, fill_value)
     else:
-        result = _unique_rows(rows, size, fill_value, equal_nan, "unique")
+        places = return_index or return_inverse or return_counts
+        result = _unique_rows(rows, size, fill_value, equal_nan, "unique", places)
     values, indices, inverse, counts = result
     if moved is None or axis is None:
-        values, inverse = values[:, 0], lax.reshape(inverse, shape)
+        values = values[:, 0]
+        inverse = None if inverse is None else lax.reshape(inverse, shape)
     else:
         values = _shape.moveaxis(lax.reshape(values, (values.shape[0], *moved.shape[1:])), 0, axis)
-    wanted = [values]
+    wanted: list[Array | None] = [values]
     wanted += [indices] if return_index else []
     wanted += [inverse] if return_inverse else []
     wanted += [counts] if return_counts else []
     return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
 
-def _unique_of_nothing(rows: Array, size: Any, fill_value: Any) -> tuple[Array, ...]:
+def _unique_of_nothing(rows: Array, size: Any, fill_value: Any) -> _Found:
     size = 0 if size is None else size
     if size and fill_value is None:
         raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified")
