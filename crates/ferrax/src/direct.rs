@@ -71,14 +71,20 @@ enum Call {
 /// Operands a direct call can have.
 const MAX: usize = 3;
 
+/// What a row of the table says of an operation.
+enum Answer {
+    /// It is this kernel.
+    Direct { op: OpRef, call: Call, out: DType, weak: bool },
+    /// It is not for this path, nor is any other with its hash: the operation itself is not kept, because it may hold
+    /// programs with large constants, or functions of the host.
+    Other,
+}
+
 /// One row of the table.
 struct Entry {
-    op: OpRef,
+    hash: u64,
     keys: [u8; MAX],
-    /// `None`: not for this path.
-    call: Option<Call>,
-    out: DType,
-    weak: bool,
+    answer: Answer,
 }
 
 const ROWS: usize = 512;
@@ -88,13 +94,21 @@ thread_local! {
 }
 
 #[inline]
-fn row(op: &OpRef, keys: [u8; MAX]) -> usize {
-    let mut h = op.def_id() >> 4 ^ usize::from(keys[0]) << 3 ^ usize::from(keys[1]) << 1 ^ usize::from(keys[2]);
-    if let OpRef::Shared(shared) = op {
-        let mut hasher = rustc_hash::FxHasher::default();
-        shared.params_hash(&mut hasher);
-        h ^= hasher.finish() as usize >> 7;
+fn hash_of(op: &OpRef) -> u64 {
+    let def = op.def_id() as u64 >> 4;
+    match op {
+        OpRef::Static(_) => def,
+        OpRef::Shared(shared) => {
+            let mut hasher = rustc_hash::FxHasher::default();
+            shared.params_hash(&mut hasher);
+            def ^ hasher.finish() >> 7
+        }
     }
+}
+
+#[inline]
+fn row(hash: u64, keys: [u8; MAX]) -> usize {
+    let h = hash as usize ^ usize::from(keys[0]) << 3 ^ usize::from(keys[1]) << 1 ^ usize::from(keys[2]);
     (h ^ h >> 9) % ROWS
 }
 
@@ -105,34 +119,40 @@ fn same_op(a: &OpRef, b: &OpRef) -> bool {
 
 /// What an operation on operands of these dtypes is; its lowering says.
 #[cold]
-fn resolve(op: &OpRef, args: &[Operand<'_>], keys: [u8; MAX]) -> Entry {
+fn resolve(op: &OpRef, args: &[Operand<'_>]) -> Answer {
+    find_call(op, args).unwrap_or(Answer::Other)
+}
+
+fn find_call(op: &OpRef, args: &[Operand<'_>]) -> Option<Answer> {
+    // a program goes with the function that it was made of
+    if !op.subjaxprs().is_empty() {
+        return None;
+    }
     let avals: SmallVec<[Aval; MAX]> = args.iter().map(|a| a.aval()).collect();
     let refs: SmallVec<[&Aval; MAX]> = avals.iter().collect();
-    let mut entry = Entry { op: op.clone(), keys, call: None, out: DType::Bool, weak: false };
-    let Ok(outs) = op.abstract_eval(&refs) else { return entry };
+    let outs = op.abstract_eval(&refs).ok()?;
     if outs.len() != 1 || outs[0].shape != avals[0].shape {
-        return entry;
+        return None;
     }
-    (entry.out, entry.weak) = (outs[0].dtype, outs[0].weak);
-    let Ok(graph) = lower_op(op, &refs, &outs) else { return entry };
-    let [node] = graph.nodes.as_slice() else { return entry };
+    let graph = lower_op(op, &refs, &outs).ok()?;
+    let [node] = graph.nodes.as_slice() else { return None };
     if graph.outputs.as_slice() != [node.first] || node.results != 1 {
-        return entry;
+        return None;
     }
     let inputs: SmallVec<[u8; MAX]> = node.inputs.iter().map(|v| v.0 as u8).collect();
     let in_order = node.inputs.iter().enumerate().all(|(i, v)| *v == ValueId(i as u32)) && inputs.len() == args.len();
     let bool_which = args.len() == 3 && avals[0].dtype == DType::Bool;
-    entry.call = match (&node.kind, inputs.as_slice()) {
-        (Kind::Unary(op), [x]) => Some(Call::Unary(*op, *x)),
-        (Kind::Binary(op), [x, y]) => Some(Call::Binary(*op, [*x, *y])),
-        (Kind::Compare(op), [x, y]) => Some(Call::Compare(*op, [*x, *y])),
-        (Kind::Select, _) if in_order && bool_which => Some(Call::Select),
-        (Kind::Clamp, _) if in_order => Some(Call::Clamp),
-        (Kind::IntegerPow(n), [0]) => Some(Call::IntegerPow(*n)),
-        (Kind::Convert, [0]) => Some(Call::Convert),
-        _ => None,
+    let call = match (&node.kind, inputs.as_slice()) {
+        (Kind::Unary(op), [x]) => Call::Unary(*op, *x),
+        (Kind::Binary(op), [x, y]) => Call::Binary(*op, [*x, *y]),
+        (Kind::Compare(op), [x, y]) => Call::Compare(*op, [*x, *y]),
+        (Kind::Select, _) if in_order && bool_which => Call::Select,
+        (Kind::Clamp, _) if in_order => Call::Clamp,
+        (Kind::IntegerPow(n), [0]) => Call::IntegerPow(*n),
+        (Kind::Convert, [0]) => Call::Convert,
+        _ => return None,
     };
-    entry
+    Some(Answer::Direct { op: op.clone(), call, out: outs[0].dtype, weak: outs[0].weak })
 }
 
 /// The table's answer for an operation: kernel, result dtype and weak type.
@@ -142,16 +162,24 @@ fn look_up(op: &OpRef, args: &[Operand<'_>]) -> Option<(Call, DType, bool)> {
     for (k, a) in keys.iter_mut().zip(args) {
         *k = a.key();
     }
-    let at = row(op, keys);
+    let hash = hash_of(op);
+    let at = row(hash, keys);
     TABLE.with_borrow_mut(|table| {
         if table.is_empty() {
             table.resize_with(ROWS, || None);
         }
         let slot = &mut table[at];
-        if !slot.as_ref().is_some_and(|e| e.keys == keys && same_op(&e.op, op)) {
-            *slot = Some(resolve(op, args, keys));
+        let known = |e: &Entry| {
+            let same = || if let Answer::Direct { op: own, .. } = &e.answer { same_op(own, op) } else { true };
+            e.hash == hash && e.keys == keys && same()
+        };
+        if !slot.as_ref().is_some_and(known) {
+            *slot = Some(Entry { hash, keys, answer: resolve(op, args) });
         }
-        slot.as_ref().and_then(|e| e.call.map(|c| (c, e.out, e.weak)))
+        match slot.as_ref()?.answer {
+            Answer::Direct { call, out, weak, .. } => Some((call, out, weak)),
+            Answer::Other => None,
+        }
     })
 }
 
