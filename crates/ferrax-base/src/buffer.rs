@@ -20,6 +20,10 @@ const LOCAL_LIMIT: usize = 64 << 10;
 const LOCAL_BYTES: usize = 64 << 10;
 const LOCAL_DEPTH: (usize, usize) = (16, 512);
 
+/// With `--cfg ferrax_exact_buffers` every buffer is an allocation of just its bytes and nothing is recycled, so that
+/// address sanitizer sees reads past the end and after the end of life (`make sanitize`).
+const EXACT: bool = cfg!(ferrax_exact_buffers);
+
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static CACHED: AtomicUsize = AtomicUsize::new(0);
@@ -142,7 +146,7 @@ fn allocate_block(bytes: usize) -> Option<Block> {
     if bytes > isize::MAX as usize / 2 {
         return None;
     }
-    let block = block_of_class(class_of(bytes))?;
+    let block = block_of(bytes)?;
     let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
     if live > PEAK.load(Relaxed) {
         PEAK.fetch_max(live, Relaxed);
@@ -150,8 +154,13 @@ fn allocate_block(bytes: usize) -> Option<Block> {
     Some(block)
 }
 
-fn block_of_class(class: usize) -> Option<Block> {
+fn block_of(request: usize) -> Option<Block> {
+    let class = class_of(request);
     let bytes = class_bytes(class);
+    if EXACT {
+        // SAFETY: the layout has a nonzero size.
+        return NonNull::new(unsafe { std::alloc::alloc(layout(request.max(1))) }).map(Block);
+    }
     let local = bytes <= LOCAL_LIMIT;
     let reused = if local {
         LOCAL.try_with(|c| c.borrow_mut().pop(class)).ok().flatten()
@@ -305,7 +314,12 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         if let Owner::Cache(class) = self.owner {
             LIVE.fetch_sub(self.len, Relaxed);
-            free_block(class, Block(self.ptr));
+            if EXACT {
+                // SAFETY: the block came from `block_of` with this layout.
+                unsafe { std::alloc::dealloc(self.ptr.as_ptr(), layout(self.len.max(1))) };
+            } else {
+                free_block(class, Block(self.ptr));
+            }
         }
     }
 }
@@ -331,6 +345,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(not(ferrax_exact_buffers))]
     fn blocks_are_aligned_and_reused() {
         let a = Buffer::allocate(1000).unwrap();
         let p = a.as_ptr();

@@ -318,6 +318,10 @@ fn softmax_is_one_kernel() {
     let y = b.binary(BinaryOp::Div, e, s);
     let program = Program::compile(Arc::new(b.finish(&[y]))).unwrap();
     let text = program.kernels();
+    // handlers are no tail calls under the sanitizer
+    if cfg!(ferrax_exact_buffers) {
+        return;
+    }
     if std::env::var("FERRAX_CPU_ISA").as_deref() != Ok("portable") && std::is_x86_feature_detected!("avx2") {
         assert_eq!(text.matches("kernel[").count(), 1, "{text}");
     }
