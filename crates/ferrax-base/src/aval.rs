@@ -2,6 +2,7 @@
 
 use crate::dtype::DType;
 use crate::shape::{self, Dim, Shape};
+use crate::{Error, Result, error};
 
 /// Shape, dtype and weak type of an array (JAX's `ShapedArray`).
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -63,7 +64,19 @@ impl Aval {
 
     /// Number of bytes in a host buffer.
     pub fn bytes(&self) -> usize {
-        self.size() * self.dtype.size()
+        self.size().saturating_mul(self.dtype.size())
+    }
+
+    /// Errors when the array would be larger than memory can be.
+    #[inline]
+    pub fn check_bytes(&self) -> Result<()> {
+        let bytes = shape::checked_size(&self.shape).and_then(|n| n.checked_mul(self.dtype.size()));
+        if bytes.is_some_and(|b| isize::try_from(b).is_ok()) { Ok(()) } else { Err(self.too_large()) }
+    }
+
+    #[cold]
+    fn too_large(&self) -> Error {
+        error!(Memory, "an array of {} is larger than memory can be", self.long_text())
     }
 
     /// The aval tangents have: same shape, the dtype's tangent dtype.

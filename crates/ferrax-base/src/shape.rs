@@ -19,9 +19,9 @@ pub fn checked_size(shape: &[Dim]) -> Option<usize> {
     isize::try_from(n).is_ok().then_some(n)
 }
 
-/// Number of elements of a shape already checked by [`checked_size`].
+/// Number of elements; the largest number where it is larger, which no memory has.
 pub fn size(shape: &[Dim]) -> usize {
-    shape.iter().product()
+    if shape.contains(&0) { 0 } else { shape.iter().fold(1, |n, &d| n.saturating_mul(d)) }
 }
 
 /// Row-major strides, in elements.
@@ -90,5 +90,6 @@ mod tests {
         assert_eq!(checked_size(&[]), Some(1));
         assert_eq!(checked_size(&[usize::MAX, 2]), None);
         assert_eq!(checked_size(&[usize::MAX, 0]), Some(0));
+        assert_eq!((size(&[2, 3]), size(&[usize::MAX, 2]), size(&[usize::MAX, 2, 0])), (6, usize::MAX, 0));
     }
 }

@@ -362,7 +362,11 @@ macro_rules! impl_op {
             fn coverage(&self) -> [Option<&'static str>; 7] {
                 self.def().reasons()
             }
-            fn abstract_eval(&self, args: &[&Aval]) -> Result<Avals> { (self.def().shape)(self.p(), args) }
+            fn abstract_eval(&self, args: &[&Aval]) -> Result<Avals> {
+                let outs = (self.def().shape)(self.p(), args)?;
+                outs.iter().try_for_each(Aval::check_bytes)?;
+                Ok(outs)
+            }
             fn jvp(&self, this: &OpRef, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
                 call!(self, jvp, "differentiation", this, self.p(), primals, tangents)
             }

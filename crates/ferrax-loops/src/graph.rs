@@ -33,7 +33,7 @@ impl Type {
 
     /// Number of bytes.
     pub fn bytes(&self) -> usize {
-        self.size() * self.dtype.size()
+        self.size().saturating_mul(self.dtype.size())
     }
 }
 

@@ -495,7 +495,11 @@ fn pad_shape(p: &PadParams, args: &[&Aval]) -> Result<Avals> {
             print_config(config)
         );
     }
-    let padded = |(&n, c): (&usize, &PadDim)| n as i64 + c.0 + c.1 + (n as i64 - 1).max(0) * c.2;
+    // saturating: what is larger than memory can be is found by its size
+    let padded = |(&n, c): (&usize, &PadDim)| {
+        let between = (n as i64 - 1).max(0).saturating_mul(c.2);
+        (n as i64).saturating_add(between).saturating_add(c.0).saturating_add(c.1)
+    };
     let dims: Vec<i64> = x.shape.iter().zip(config).map(padded).collect();
     if dims.iter().any(|&d| d < 0) {
         let dims = dims.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");

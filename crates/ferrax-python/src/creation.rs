@@ -215,6 +215,10 @@ fn type_of(object: &Bound<'_, PyAny>) -> PyResult<(DType, bool)> {
     if let Some(v) = value::quick_value(object) {
         return Ok((v.dtype(), v.weak()));
     }
+    if object.is_exact_instance_of::<pyo3::types::PyInt>() {
+        // one too large for the dtype has a type all the same; using it is the error
+        return Ok((DType::I64.canonical(config::x64()), true));
+    }
     if numpy_interop::is_array(object)? || numpy_interop::is_scalar(object)? {
         let descr = object.getattr(intern!(object.py(), "dtype"))?;
         return match dtypes::from_descr(&descr)? {

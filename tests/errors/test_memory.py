@@ -1,0 +1,53 @@
+"""What does not fit memory raises `MemoryError`, at once, and the process lives on (JAX's ends in some of these)."""
+
+import numpy as np
+import pytest
+
+import ferrax
+import ferrax.numpy as jnp
+from ferrax import lax
+
+BIG = 1 << 40
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: jnp.ones((BIG,)),
+        lambda x: jnp.ones((1 << 31, 1 << 31, 4)),
+        lambda x: ferrax.jit(lambda: jnp.ones((1 << 31, 1 << 31, 4)).sum())(),
+        lambda x: jnp.broadcast_to(x, (1 << 62, 3)),
+        lambda x: ferrax.jit(lambda x: jnp.broadcast_to(x, (1 << 62, 3)).reshape(-1)[5])(x),
+        lambda x: jnp.ones(1 << 22)[:, None] * jnp.ones(1 << 22)[None],
+        lambda x: ferrax.jit(lambda x: x[:, None] * x[None])(jnp.ones(1 << 22)),
+        lambda x: jnp.repeat(x, BIG),
+        lambda x: jnp.tile(x, 1 << 60),
+        lambda x: jnp.pad(x, 1 << 61),
+        lambda x: lax.pad(x, 0.0, [(0, 0, 1 << 62)]),
+        lambda x: jnp.arange(1 << 45),
+        lambda x: jnp.eye(1 << 21),
+        lambda x: ferrax.vmap(lambda a: jnp.ones(BIG) + a)(x),
+        lambda x: ferrax.grad(lambda a: jnp.broadcast_to(a, (2 * BIG,)).sum())(1.0),
+        lambda x: lax.scan(lambda c, _: (c, c), jnp.ones(1 << 20), None, length=1 << 24)[1],
+        lambda x: ferrax.random.normal(ferrax.random.key(0), (4 * BIG,)),
+        lambda x: ferrax.random.bits(ferrax.random.key(0), (1 << 31, 1 << 31, 4)),
+    ],
+)
+def test_memory_error(ask):
+    x = jnp.ones(3)
+    with pytest.raises(MemoryError, match="memory"):
+        ask(x)
+    np.testing.assert_array_equal(x + 1, np.full(3, 2, np.float32))
+
+
+def test_empty_arrays_of_huge_shapes_are_no_problem():
+    x = jnp.zeros((0, 1 << 40, 1 << 40))
+    assert x.size == 0
+    assert (x + 1).shape == x.shape
+
+
+def test_integers_beyond_the_dtype_have_a_type():
+    assert jnp.result_type(1 << 45) == jnp.int32
+    assert jnp.result_type(1 << 45, jnp.float32) == jnp.float32
+    with pytest.raises(OverflowError, match="35184372088832"):
+        jnp.zeros(3) + (1 << 45)
