@@ -260,6 +260,9 @@ mod tests {
         Array::new(aval, Buffer::allocate(4 * n).unwrap())
     }
 
+    /// A listing holds every array for a moment, those of other tests too: one test at a time.
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
     /// Arrays alive whose length is one that no other test uses.
     fn live(n: usize) -> usize {
         Array::live().iter().filter(|a| a.aval().shape.as_slice() == [n]).count()
@@ -267,6 +270,7 @@ mod tests {
 
     #[test]
     fn live_arrays_are_listed_until_dropped_or_deleted() {
+        let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let all: Vec<Array> = (0..1000).map(|_| array(1237)).collect();
         let again = all[0].clone();
         assert_eq!((live(1237), again.handles()), (1000, 2));
@@ -278,6 +282,7 @@ mod tests {
 
     #[test]
     fn cells_move_between_threads_while_others_list_them() {
+        let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         std::thread::scope(|s| {
             for _ in 0..3 {
                 s.spawn(|| {
