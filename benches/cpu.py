@@ -114,7 +114,7 @@ def loop_rows(libs):
 
 
 def dot_rows(libs):
-    for n in (8, 16, 64, 256, 1024, 2048):
+    for n in (8, 16, 32, 64, 128, 256, 512, 1024, 2048):
         a = floats(n, n)
         yield row(libs, f"matmul {n}", lambda jax, jnp, a=a: (lambda a, b: a @ b, a, a), lambda a=a: a @ a)
     for n in (64, 1024):
@@ -123,8 +123,11 @@ def dot_rows(libs):
                   lambda a=a: a.T @ a)  # fmt: skip
         yield row(libs, f"matrix times vector {n}", lambda jax, jnp, a=a, v=v: (lambda a, v: a @ v, a, v),
                   lambda a=a, v=v: a @ v)  # fmt: skip
-    b = floats(1000, 8, 8)
-    yield row(libs, "1000 matmuls of 8", lambda jax, jnp: (lambda a, b: a @ b, b, b), lambda: b @ b)
+    for n in (8, 16):
+        b = floats(1000, n, n)
+        yield row(libs, f"1000 matmuls of {n}", lambda jax, jnp, b=b: (lambda a, b: a @ b, b, b), lambda b=b: b @ b)
+    tall, thin = floats(4096, 1024), floats(1024, 8)
+    yield row(libs, "matmul 4096x1024x8", lambda jax, jnp: (lambda a, b: a @ b, tall, thin), lambda: tall @ thin)
     q = floats(8, 128, 64)
 
     def attention(jax, jnp):
@@ -150,16 +153,21 @@ def dot_rows(libs):
     yield row(libs, "MLP training step 128x784x512x10", step)
 
 
-def library_rows(libs):
-    for n in (1_000, 100_000, 1_000_000):
+def library_rows(every):
+    libs = every
+    for n in (1_000, 100_000, 1_000_000, 10_000_000):
         x = floats(n)
         at = f" {size_name(n)}"
+        if n > 1_000_000:
+            # JAX takes seconds here.
+            libs = dict(list(every.items())[:1])
         yield row(libs, "sort" + at, lambda jax, jnp, x=x: (jnp.sort, x), lambda x=x: np.sort(x))
         yield row(libs, "argsort" + at, lambda jax, jnp, x=x: (jnp.argsort, x), lambda x=x: np.argsort(x))
         yield row(libs, "median" + at, lambda jax, jnp, x=x: (jnp.median, x), lambda x=x: np.median(x))
         k = (np.abs(x) * 100).astype(np.int32)
         yield row(libs, "unique" + at, lambda jax, jnp, k=k: (partial(jnp.unique, size=400), k),
                   lambda k=k: np.unique(k))  # fmt: skip
+    libs = every
     for n in (100, 1000, 3000):
         x = floats(n, n)
         yield row(libs, f"transposition {n}", lambda jax, jnp, x=x: (lambda x: x.T + 0, x),
@@ -177,6 +185,25 @@ def library_rows(libs):
               lambda jax, jnp: (lambda t, i, u: t.at[i].add(u), table, index, updates), added)  # fmt: skip
     rows = floats(1000, 64)
     yield row(libs, "gather 1e5 rows of 64", lambda jax, jnp: (lambda t, i: t[i], rows, index), lambda: rows[index])
+    channels = floats(32, 28, 28, 64)
+    yield row(libs, "NHWC to NCHW 32x28x28x64",
+              lambda jax, jnp: (lambda x: jnp.transpose(x, (0, 3, 1, 2)), channels),
+              lambda: np.ascontiguousarray(channels.transpose(0, 3, 1, 2)))  # fmt: skip
+    many = floats(64, 10_000)
+    yield row(libs, "the 10 largest of 64 rows of 1e4", lambda jax, jnp: (lambda x: jax.lax.top_k(x, 10), many),
+              lambda: np.sort(np.partition(many, -10)[:, -10:]))  # fmt: skip
+    generator = np.random.default_rng(0)
+    for n in (1_000, 1_000_000):
+        at = f" {size_name(n)}"
+        yield row(libs, "random bits" + at,
+                  lambda jax, jnp, n=n: (lambda k: jax.random.bits(k, (n,)), jax.random.key(0)),
+                  lambda n=n: generator.integers(0, 2**32, n, np.uint32))  # fmt: skip
+        yield row(libs, "uniform" + at,
+                  lambda jax, jnp, n=n: (lambda k: jax.random.uniform(k, (n,)), jax.random.key(0)),
+                  lambda n=n: generator.random(n, np.float32))  # fmt: skip
+        yield row(libs, "normal" + at,
+                  lambda jax, jnp, n=n: (lambda k: jax.random.normal(k, (n,)), jax.random.key(0)),
+                  lambda n=n: generator.standard_normal(n, np.float32))  # fmt: skip
 
 
 def copy_bandwidth():

@@ -16,6 +16,7 @@ mod dot;
 pub mod eager;
 mod elementwise;
 mod exec;
+mod fold;
 mod gather;
 mod group;
 mod kernel;

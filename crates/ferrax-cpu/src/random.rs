@@ -1,6 +1,7 @@
 //! The Threefry-2x32 block cipher with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
 
-use crate::kernel::{In, Kernel, Out, variants};
+use crate::kernel::{In, Out};
+use crate::pool;
 
 /// Key injected after every four rounds: the third word is the parity.
 const PARITY: u32 = 0x1bd1_1bda;
@@ -27,33 +28,75 @@ pub fn block(k0: u32, k1: u32, x0: u32, x1: u32) -> (u32, u32) {
     (a, b)
 }
 
-/// Operands k0, k1, x0, x1; the first result at `out`, the second at the address `imm`. Keys are rank 0.
-fn one_key() -> Kernel {
+/// Blocks of one key: words at the same place of both operands give those of both results.
+struct Blocks {
+    keys: (u32, u32),
+    words: [*const u32; 2],
+    results: [*mut u32; 2],
+}
+// SAFETY: threads read the operands and write disjoint parts of the results.
+unsafe impl Sync for Blocks {}
+
+impl Blocks {
     #[inline(always)]
-    unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, imm: u64) {
-        // SAFETY: the caller passes scalars for the keys, n counts each, and two results of n words.
+    unsafe fn body(&self, from: usize, n: usize) {
+        // SAFETY: the caller's contract.
         unsafe {
-            let (k0, k1) = (*(*xs).cast::<u32>(), *(*xs.add(1)).cast::<u32>());
-            let x0 = std::slice::from_raw_parts((*xs.add(2)).cast::<u32>(), n);
-            let x1 = std::slice::from_raw_parts((*xs.add(3)).cast::<u32>(), n);
-            let a = std::slice::from_raw_parts_mut(out.cast::<u32>(), n);
-            let b = std::slice::from_raw_parts_mut(imm as usize as *mut u32, n);
+            let x = self.words.map(|w| std::slice::from_raw_parts(w.add(from), n));
+            let [a, b] = self.results.map(|r| std::slice::from_raw_parts_mut(r.add(from), n));
             for i in 0..n {
-                (a[i], b[i]) = block(k0, k1, x0[i], x1[i]);
+                (a[i], b[i]) = block(self.keys.0, self.keys.1, x[0][i], x[1][i]);
             }
         }
     }
-    variants!(body)
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn wide(&self, from: usize, n: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { self.body(from, n) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    unsafe fn half(&self, from: usize, n: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { self.body(from, n) }
+    }
+
+    /// # Safety
+    /// Operands and results must have words `from..from + n`.
+    unsafe fn run(&self, from: usize, n: usize) {
+        // SAFETY: the caller's contract; the machine has the instruction set.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            match crate::machine::isa() {
+                Some(crate::machine::Isa::Avx512) => return self.wide(from, n),
+                Some(crate::machine::Isa::Avx2) => return self.half(from, n),
+                None => {}
+            }
+            self.body(from, n);
+        }
+    }
 }
+
+/// Blocks that a thread takes.
+const TAKEN: usize = 8192;
 
 /// `Threefry2x32`. Each operand is rank 0 or has the results' size.
 pub fn threefry2x32(ins: &[In<'_>], outs: &mut [Out<'_>]) {
     let n = outs[0].ty.size();
     let same = ins[0].ty.size() == 1 && ins[1].ty.size() == 1 && ins[2].ty.size() == n && ins[3].ty.size() == n;
     if same && n > 0 {
-        let xs: [*const u8; 4] = std::array::from_fn(|i| ins[i].ptr);
-        // SAFETY: sizes were checked; results do not overlap operands nor each other.
-        unsafe { one_key()(xs.as_ptr(), outs[0].ptr, n, outs[1].ptr as usize as u64) };
+        let [k0, k1, x0, x1] = std::array::from_fn(|i| ins[i].ptr.cast::<u32>());
+        // SAFETY: keys are scalars.
+        let keys = unsafe { (*k0, *k1) };
+        let blocks = Blocks { keys, words: [x0, x1], results: [outs[0].ptr.cast(), outs[1].ptr.cast()] };
+        pool::share(n as u64, n.div_ceil(TAKEN), &|_, task| {
+            let from = task * TAKEN;
+            // SAFETY: sizes were checked; results do not overlap operands nor each other.
+            unsafe { blocks.run(from, TAKEN.min(n - from)) };
+        });
         return;
     }
     let words: [&[u32]; 4] = std::array::from_fn(|i| ins[i].of::<u32>());

@@ -60,6 +60,21 @@ fn running<T: Copy>(x: *const u8, out: *mut u8, dims: [usize; 3], reverse: bool,
         let len = outer * n * inner;
         (std::slice::from_raw_parts(x.cast::<T>(), len), std::slice::from_raw_parts_mut(out.cast::<T>(), len))
     };
+    if inner == 1 {
+        for (x, out) in x.chunks_exact(n.max(1)).zip(out.chunks_exact_mut(n.max(1))) {
+            let mut acc = None;
+            let mut step = |x: T, o: &mut T| {
+                *o = acc.map_or(x, |acc| join(acc, x));
+                acc = Some(*o);
+            };
+            if reverse {
+                x.iter().zip(out.iter_mut()).rev().for_each(|(&x, o)| step(x, o));
+            } else {
+                x.iter().zip(out.iter_mut()).for_each(|(&x, o)| step(x, o));
+            }
+        }
+        return;
+    }
     for o in 0..outer {
         let row = |r: usize| (o * n + if reverse { n - 1 - r } else { r }) * inner;
         for r in 0..n {

@@ -52,7 +52,7 @@ def _differs(x: Array, y: Array, equal_nan: bool) -> Array:
     unequal = x != y
     if equal_nan and is_inexact(x.dtype):
         unequal = unequal & ~((x != x) & (y != y))
-    return _reductions.any(unequal, axis=1)
+    return unequal[:, 0] if x.shape[1] == 1 else _reductions.any(unequal, axis=1)
 
 
 def _sorted_rows(rows: Array) -> tuple[Array, Array]:
