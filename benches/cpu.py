@@ -149,6 +149,25 @@ def dot_rows(libs):
         params = [(floats(784, 512) * 0.05, np.zeros(512, np.float32)), (floats(512, 10), np.zeros(10, np.float32))]
         return train, params, floats(128, 784), np.eye(10, dtype=np.float32)[np.arange(128) % 10]
 
+    def convolution(jax, jnp):
+        numbers = ("NHWC", "HWIO", "NHWC")
+        f = lambda x, w: jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=numbers)
+        return f, floats(32, 28, 28, 8), floats(3, 3, 8, 16)
+
+    def convolution_gradient(jax, jnp):
+        f, *args = convolution(jax, jnp)
+        return jax.grad(lambda x, w: jnp.square(f(x, w)).sum(), (0, 1)), *args
+
+    def depthwise(jax, jnp):
+        numbers = ("NHWC", "HWIO", "NHWC")
+        f = lambda x, w: jax.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=numbers, feature_group_count=32
+        )
+        return f, floats(32, 28, 28, 32), floats(3, 3, 1, 32)
+
+    yield row(libs, "convolution 32x28x28x8 to 16, 3x3", convolution)
+    yield row(libs, "gradient of that convolution", convolution_gradient)
+    yield row(libs, "depthwise convolution 32x28x28x32, 3x3", depthwise)
     yield row(libs, "attention 8x128x64", attention)
     yield row(libs, "MLP training step 128x784x512x10", step)
 

@@ -15,11 +15,9 @@ PLANNED: dict[str, frozenset[str]] = {
     ),
     "ferrax.lax": frozenset(
         [
-            "ConvDimensionNumbers", "ConvGeneralDilatedDimensionNumbers", "FftType", "RaggedDotDimensionNumbers",
-            "RandomAlgorithm", "betainc", "conv", "conv_dimension_numbers",
-            "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_patches", "conv_transpose",
-            "conv_with_general_padding", "fft", "igamma_grad_a", "linalg", "precv", "psend", "ragged_all_to_all",
-            "ragged_dot", "ragged_dot_general", "random_gamma_grad", "rng_bit_generator", "scaled_dot",
+            "FftType", "RaggedDotDimensionNumbers", "RandomAlgorithm", "betainc", "fft", "igamma_grad_a", "linalg",
+            "precv", "psend", "ragged_all_to_all", "ragged_dot", "ragged_dot_general", "random_gamma_grad",
+            "rng_bit_generator", "scaled_dot",
         ]
     ),
     "ferrax.numpy": frozenset(["fft"]),

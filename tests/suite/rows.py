@@ -477,6 +477,25 @@ def _(draw, dtype):
     )
 
 
+@row("conv_general_dilated", FLOATS + COMPLEX + ("int32", "uint8"), slopes=True, rtol=2e-5)
+def _(draw, dtype):
+    layout = draw(st.sampled_from([None, ("NHC", "HIO", "NHC")]))
+    groups = draw(st.sampled_from([(1, 1), (2, 1), (1, 2)]))
+    pads = [(draw(st.integers(-1, 1)), draw(st.integers(0, 2)))]
+    options = {
+        "window_strides": [draw(st.integers(1, 2))], "padding": pads, "lhs_dilation": [draw(st.integers(1, 2))],
+        "rhs_dilation": [draw(st.integers(1, 2))], "dimension_numbers": layout, "feature_group_count": groups[0],
+        "batch_group_count": groups[1],
+    }  # fmt: skip
+    lhs, rhs = (2 * groups[1], 2 * groups[0], 4), (2, 2, 2)
+    if layout:
+        lhs, rhs = (lhs[0], lhs[2], lhs[1]), (rhs[2], rhs[1], rhs[0])
+    return (
+        lambda jax, a, b: jax.lax.conv_general_dilated(a, b, **options),
+        [numbers(draw, lhs, dtype), numbers(draw, rhs, dtype)],
+    )
+
+
 @row("sort", FLOATS + INTEGERS + BOOL, slopes=True)
 def _(draw, dtype):
     shape = draw(FULL)

@@ -100,6 +100,46 @@ impl Side {
     }
 }
 
+/// A matrix in memory, its strides in elements.
+#[derive(Clone, Copy)]
+pub(crate) struct Dense {
+    pub ptr: *const u8,
+    pub row: isize,
+    pub column: isize,
+}
+
+/// The product of (m, k) and (k, n) matrices of one dtype, row-major at `out`; on several threads where `shared` and
+/// worth it.
+///
+/// # Safety
+/// The addresses that sizes and strides reach must be valid for reads, m·n elements at `out` for writes.
+pub(crate) unsafe fn multiply(
+    dtype: DType,
+    (m, n, k): (usize, usize, usize),
+    a: Dense,
+    b: Dense,
+    out: *mut u8,
+    shared: bool,
+) -> Result<()> {
+    macro_rules! real {
+        ($T:ty) => {{
+            let a = Matrix { ptr: a.ptr.cast::<$T>(), row: a.row, column: a.column };
+            let b = Matrix { ptr: b.ptr.cast::<$T>(), row: b.row, column: b.column };
+            // SAFETY: the caller's contract.
+            unsafe { Product { m, n, k, a, b, c: out.cast::<$T>() }.run(shared) }
+        }};
+    }
+    match dtype {
+        DType::F32 => real!(f32),
+        DType::F64 => real!(f64),
+        _ => {
+            let steps = Steps { a: (a.row, a.column), b: (b.row, b.column) };
+            // SAFETY: the caller's contract.
+            unsafe { matmul(dtype, Sizes { m, n, k }, steps, a.ptr, b.ptr, out) }
+        }
+    }
+}
+
 /// The dtype in which products are summed.
 fn accumulation(lhs: DType, rhs: DType, out: DType) -> DType {
     let c = compute_dtype(out);

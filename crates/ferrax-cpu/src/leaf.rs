@@ -1,7 +1,7 @@
 //! One call per node kind that is a kernel of its own.
 
 use crate::kernel::{In, Out};
-use crate::{dot, gather, movement, random, reduce, scan, sort};
+use crate::{conv, dot, gather, movement, random, reduce, scan, sort};
 use ferrax_base::{Aval, Buffer, Result, bail};
 use ferrax_loops::{HostRef, Kind};
 
@@ -44,6 +44,7 @@ pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
             return scan::reduce_window(*op, &w, ins[0], ins[1], out);
         }
         Kind::Dot(dims) => return dot::dot(dims, ins[0], ins[1], out),
+        Kind::Conv(dims) => return conv::conv(dims, ins[0], ins[1], out),
         Kind::Gather { dims, slice_sizes, mode, fill, .. } => {
             return gather::gather(dims, slice_sizes, *mode, *fill, ins[0], ins[1], out);
         }

@@ -11,6 +11,7 @@
 //! [`elementwise`], `movement.rs`, `reduce.rs` and their neighbours for single ones; [`math`] for the functions.
 
 mod control;
+mod conv;
 mod convert;
 mod dot;
 pub mod eager;

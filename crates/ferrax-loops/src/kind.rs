@@ -151,6 +151,17 @@ pub struct DotDims {
     pub rhs_batch: SmallVec<[usize; 2]>,
 }
 
+/// Where the windows of a convolution lie.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ConvDims {
+    /// Steps of the window, one a spatial axis.
+    pub strides: Shape,
+    /// Spacing of the kernel's cells.
+    pub rhs_dilation: Shape,
+    /// Groups of features: outputs of a group see the inputs of that group.
+    pub groups: usize,
+}
+
 /// Low, high and interior padding of one axis; low and high may be negative (they crop).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
@@ -305,6 +316,9 @@ pub enum Kind {
     },
     /// (lhs, rhs) → dot product; the result's dtype is also the accumulation type (f32 for f16 and bf16 inside).
     Dot(DotDims),
+    /// (x: batch, spatial…, features; kernel: spatial…, features of a group, outputs) → batch, spatial…, outputs. All
+    /// windows lie inside x; the three have one dtype.
+    Conv(Box<ConvDims>),
     /// (x0, x1, …) sorted together along the axis by the first `num_keys` in lexicographic order; NaN last, -0.0 = 0.0.
     #[allow(missing_docs)]
     Sort { axis: usize, num_keys: usize, stable: bool },

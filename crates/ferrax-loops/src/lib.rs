@@ -15,5 +15,6 @@ pub use graph::{Builder, Graph, Node, Type, ValueId};
 pub use host::{HostCall, HostRef};
 pub use kind::Bytes;
 pub use kind::{
-    BinaryOp, CompareOp, DotDims, GatherDims, IndexMode, Kind, PadConfig, ReduceOp, ScatterDims, ScatterOp, UnaryOp,
+    BinaryOp, CompareOp, ConvDims, DotDims, GatherDims, IndexMode, Kind, PadConfig, ReduceOp, ScatterDims, ScatterOp,
+    UnaryOp,
 };

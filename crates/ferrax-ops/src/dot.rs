@@ -263,7 +263,7 @@ fn result_dtype(x: DType, y: DType) -> DType {
     if rank(y) > rank(x) { y } else { x }
 }
 
-fn preferred(dtype: DType, preferred: Option<DType>) -> Result<DType> {
+pub(crate) fn preferred(dtype: DType, preferred: Option<DType>) -> Result<DType> {
     let Some(wanted) = preferred else { return Ok(dtype) };
     let bits = |d: DType| if d.is_bool() { 1 } else { d.bits() };
     if !dtype.is_float() && bits(wanted) < bits(dtype.real()) {
@@ -368,7 +368,7 @@ fn dot_batch(
 }
 
 /// The dtype that products are taken and summed in.
-fn compute_dtype(operands: DType, result: DType) -> DType {
+pub(crate) fn compute_dtype(operands: DType, result: DType) -> DType {
     let rank = |d: DType| {
         if d.is_complex() {
             3

@@ -10,6 +10,7 @@ pub mod callback;
 pub mod collective;
 pub mod common;
 pub mod control;
+pub mod conv;
 pub mod cumulative;
 pub mod dot;
 pub mod dynamic_slice;

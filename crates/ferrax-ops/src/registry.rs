@@ -17,6 +17,7 @@ pub fn all() -> Vec<&'static dyn Primitive> {
     out.extend(crate::dynamic_slice::PRIMITIVES);
     out.extend(crate::gather_scatter::PRIMITIVES);
     out.extend(crate::dot::PRIMITIVES);
+    out.extend(crate::conv::PRIMITIVES);
     out.extend(crate::sort::PRIMITIVES);
     out.extend(crate::rng::PRIMITIVES);
     out.extend(STRUCTURAL);

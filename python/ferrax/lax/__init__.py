@@ -10,6 +10,7 @@ from typing import Any as _Any
 from ferrax._boundary import expose as _expose
 from ferrax._boundary import missing as _missing
 from ferrax.lax.contraction import *
+from ferrax.lax.convolution import *
 from ferrax.lax.control_flow import *
 from ferrax.lax.conversion import *
 from ferrax.lax.elementwise import *

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 pub mod args;
 mod collective;
+mod conv;
 mod dot;
 mod elementwise;
 mod gather_scatter;
@@ -22,6 +23,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     slice::register(&lax)?;
     gather_scatter::register(&lax)?;
     dot::register(&lax)?;
+    conv::register(&lax)?;
     collective::register(&lax)?;
     sort::register(&lax)?;
     rng::register(&lax)?;

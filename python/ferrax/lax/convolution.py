@@ -1,0 +1,419 @@
+"""Convolutions, all of them special cases of `conv_general_dilated`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from ferrax._ferrax import lax as _lax
+from ferrax.lax.contraction import dot_general
+from ferrax.lax.conversion import convert_element_type
+from ferrax.lax.reduce import padtype_to_pads
+from ferrax.lax.shape import reshape, rev, transpose
+
+__all__ = [
+    "ConvDimensionNumbers",
+    "ConvGeneralDilatedDimensionNumbers",
+    "conv",
+    "conv_dimension_numbers",
+    "conv_general_dilated",
+    "conv_general_dilated_local",
+    "conv_general_dilated_patches",
+    "conv_transpose",
+    "conv_with_general_padding",
+]
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """Which axis of each array of a convolution is which.
+
+    Attributes:
+      lhs_spec: batch, feature and spatial axes of the left operand.
+      rhs_spec: output feature, input feature and spatial axes of the kernel.
+      out_spec: batch, feature and spatial axes of the result.
+    """
+
+    lhs_spec: Sequence[int]
+    rhs_spec: Sequence[int]
+    out_spec: Sequence[int]
+
+
+ConvGeneralDilatedDimensionNumbers: TypeAlias = tuple[str, str, str] | ConvDimensionNumbers | None
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+) -> ConvDimensionNumbers:
+    """The axes that `conv_general_dilated`'s `dimension_numbers` stand for.
+
+    Args:
+      lhs_shape: shape of the left operand.
+      rhs_shape: shape of the kernel.
+      dimension_numbers: ``None`` (batch and features, or outputs and inputs, before the spatial axes), a
+        `ConvDimensionNumbers`, or three strings with a letter for each axis, such as ``("NHWC", "HWIO", "NHWC")``:
+        ``N`` batch, ``C`` features, ``O`` and ``I`` output and input features, others spatial.
+
+    Returns:
+      A `ConvDimensionNumbers`.
+
+    Raises:
+      TypeError: ranks differ, or letters and axes do not match.
+
+    >>> from ferrax import lax
+    >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC")).rhs_spec
+    (3, 2, 0, 1)
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    rank = len(lhs_shape)
+    if rank != len(rhs_shape):
+        raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {rank} and {len(rhs_shape)}.")
+    if dimension_numbers is None:
+        return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
+    if not isinstance(dimension_numbers, (list, tuple)):
+        raise TypeError(f"convolution dimension_numbers must be tuple/list or None, got {type(dimension_numbers)}.")
+    if len(dimension_numbers) != 3:
+        raise TypeError(f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}.")
+    for i, letters in enumerate(dimension_numbers):
+        if not isinstance(letters, str):
+            raise TypeError(f"convolution dimension_numbers elements must be strings, got {type(letters)} at {i}.")
+        if len(letters) != rank:
+            raise TypeError(
+                f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
+                f"{len(letters)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
+            )
+        if len(set(letters)) != rank:
+            raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {letters}.")
+    return _from_letters(*dimension_numbers)
+
+
+def _from_letters(lhs: str, rhs: str, out: str) -> ConvDimensionNumbers:
+    for letters, first, second in ((lhs, "N", "C"), (rhs, "O", "I"), (out, "N", "C")):
+        if first not in letters or second not in letters:
+            raise TypeError(f"convolution dimension_numbers need the letters {first} and {second}, got {letters}.")
+    # spatial letters in the order of the kernel's
+    spatial = [c for c in rhs if c not in "OI"]
+    for letters, own in ((lhs, "NC"), (out, "NC")):
+        if set(letters) - set(own) != set(spatial):
+            raise TypeError(
+                f"convolution dimension_numbers must name the same spatial axes, got {letters} beside {rhs}."
+            )
+    axes = lambda letters, own: tuple(letters.index(c) for c in (*own, *spatial))
+    return ConvDimensionNumbers(axes(lhs, "NC"), axes(rhs, "OI"), axes(out, "NC"))
+
+
+def _ones(value: Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    return (1,) * rank if value is None else tuple(value)
+
+
+def _dilated(size: int, by: int) -> int:
+    return 0 if size == 0 else (size - 1) * by + 1
+
+
+def _pads(
+    padding: Any, lhs: Sequence[int], rhs: Sequence[int], strides: Sequence[int], lhs_dilation: Any, rhs_dilation: Any
+) -> list[tuple[int, int]]:
+    """The padding of each spatial axis; sizes are those of the spatial axes."""
+    if not isinstance(padding, str):
+        pads = [tuple(p) for p in padding]
+        if len(pads) != len(lhs):
+            raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(lhs)}, got {len(pads)}.")
+        return pads
+    if len(strides) != len(lhs):
+        raise ValueError(
+            "conv_general_dilated window and window_strides must have the same number of dimensions, but got "
+            f"{len(lhs)} and {len(strides)}"
+        )
+    if any(d != 1 for d in lhs_dilation):
+        raise ValueError(
+            f"padding={padding!r} says too little where lhs_dilation is {tuple(lhs_dilation)}: give (low, high) for "
+            "each spatial axis, or use conv_transpose."
+        )
+    return padtype_to_pads(lhs, [_dilated(n, d) for n, d in zip(rhs, rhs_dilation)], strides, padding)
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Convolution over any number of spatial axes, with strides, padding, dilations and groups.
+
+    The kernel is not flipped: ``out[n, o, t] = sum(lhs[n, c, t * stride + k * rhs_dilation] * rhs[o, c, k])`` over
+    ``c`` and ``k``, of the left operand dilated and padded with zeros.
+
+    Args:
+      lhs: array with a batch axis, a feature axis and spatial axes.
+      rhs: the kernel, of the same rank and dtype: an output feature axis, an input feature axis and spatial axes.
+      window_strides: steps of the window, one a spatial axis.
+      padding: ``"SAME"``, ``"SAME_LOWER"``, ``"VALID"``, or (low, high) for each spatial axis; negative ones crop.
+      lhs_dilation: spacing of the left operand's elements (transposed convolution); by default 1.
+      rhs_dilation: spacing of the kernel's cells (atrous convolution); by default 1.
+      dimension_numbers: which axis is which; see `conv_dimension_numbers`.
+      feature_group_count: groups of input and output features; a group of outputs sees its group of inputs.
+      batch_group_count: groups of the batch; a group of outputs sees its group of the batch.
+      precision: see `Precision`; the CPU computes in full.
+      preferred_element_type: dtype to accumulate in and to give.
+      out_sharding: must be None.
+
+    Returns:
+      Array with batch, output features and spatial axes where ``dimension_numbers`` says.
+
+    Raises:
+      TypeError: dtypes or ranks differ.
+      ValueError: features and groups do not match; padding by name with ``lhs_dilation``.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> image, kernel = jnp.arange(16.0).reshape(1, 1, 4, 4), jnp.ones((1, 1, 3, 3))
+    >>> lax.conv_general_dilated(image, kernel, (1, 1), "VALID")
+    Array([[[[45., 54.],
+             [81., 90.]]]], dtype=float32)
+    """
+    if out_sharding is not None:
+        raise NotImplementedError("conv_general_dilated with out_sharding is not implemented")
+    lhs_shape, rhs_shape = _shape(lhs), _shape(rhs)
+    specs = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    rank = len(specs.lhs_spec) - 2
+    near, far = _ones(lhs_dilation, rank), _ones(rhs_dilation, rank)
+    spatial = [lhs_shape[a] for a in specs.lhs_spec[2:]], [rhs_shape[a] for a in specs.rhs_spec[2:]]
+    pads = _pads(padding, *spatial, window_strides, near, far)
+    return _lax.conv_general_dilated(
+        lhs, rhs, tuple(window_strides), pads, near, far, specs, feature_group_count, batch_group_count, precision,
+        preferred_element_type,
+    )  # fmt: skip
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    import numpy as np
+
+    return tuple(x.shape) if hasattr(x, "shape") else np.shape(x)
+
+
+def conv(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Convolution with batch and features, or outputs and inputs, before the spatial axes.
+
+    Args:
+      lhs: array (batch, features, spatial…).
+      rhs: kernel (output features, input features, spatial…).
+      window_strides: steps of the window, one a spatial axis.
+      padding: ``"SAME"``, ``"SAME_LOWER"`` or ``"VALID"``.
+      precision: see `Precision`.
+      preferred_element_type: dtype to accumulate in and to give.
+
+    Returns:
+      Array (batch, output features, spatial…).
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> lax.conv(jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2)), (1,), "VALID")
+    Array([[[2., 2.]]], dtype=float32)
+    """
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`conv` with explicit padding and dilations; the arguments are those of `conv_general_dilated`.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> lax.conv_with_general_padding(jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2)), (1,), [(1, 0)], None, None)
+    Array([[[1., 2., 2.]]], dtype=float32)
+    """
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def _transposed_pad(span: int, stride: int, padding: str) -> tuple[int, int]:
+    """The padding under which the transposed convolution has `size * stride` places (SAME) or covers every window."""
+    word = padding.upper()
+    if word == "SAME":
+        total = span + stride - 2
+        low = span - 1 if stride > span - 1 else -(-total // 2)
+    elif word == "VALID":
+        total = span + stride - 2 + max(span - stride, 0)
+        low = span - 1
+    else:
+        raise ValueError(f"Padding mode must be 'SAME' or 'VALID', got {padding!r}.")
+    return low, total - low
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: Any,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:
+    """Transposed convolution: the left operand dilated by the strides, convolved with the kernel.
+
+    Args:
+      lhs: array with a batch axis, a feature axis and spatial axes.
+      rhs: the kernel, of the same rank.
+      strides: spacing of the left operand's elements: how often larger the result is.
+      padding: ``"SAME"``, ``"VALID"``, or (low, high) for each spatial axis of the dilated operand.
+      rhs_dilation: spacing of the kernel's cells; by default 1.
+      dimension_numbers: which axis is which; by default features last: ``("NHWC", "HWIO", "NHWC")`` and the like.
+      transpose_kernel: whether the kernel is flipped and its input and output features exchanged, which makes this the
+        transpose of a convolution with that kernel.
+      precision: see `Precision`.
+      preferred_element_type: dtype to accumulate in and to give.
+      use_consistent_padding: whether explicit padding is that of the convolution of which this is the transpose.
+
+    Returns:
+      Array with batch, output features and spatial axes where ``dimension_numbers`` says.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> lax.conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((2, 1, 1)), (2,), "SAME")[0, :, 0]
+    Array([1., 1., 1., 1.], dtype=float32)
+    """
+    lhs_shape, rhs_shape = _shape(lhs), _shape(rhs)
+    rank = len(lhs_shape) - 2
+    if dimension_numbers is None:
+        if not 1 <= rank <= 3:
+            raise ValueError("conv_transpose has default dimension_numbers for 1, 2 and 3 spatial axes alone.")
+        letters = "HWD"[:rank]
+        dimension_numbers = (f"N{letters}C", f"{letters}IO", f"N{letters}C")
+    specs = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    far = _ones(rhs_dilation, rank)
+    spans = [_dilated(rhs_shape[a], d) for a, d in zip(specs.rhs_spec[2:], far)]
+    if isinstance(padding, str):
+        pads = [_transposed_pad(n, s, padding) for n, s in zip(spans, strides)]
+    elif use_consistent_padding:
+        pads = [(n - 1 - low, n - 1 - high) for n, (low, high) in zip(spans, padding)]
+    else:
+        pads = [tuple(p) for p in padding]
+    if transpose_kernel:
+        rhs = rev(rhs, tuple(specs.rhs_spec[2:]))
+        outputs, inputs, *spatial = specs.rhs_spec
+        specs = specs._replace(rhs_spec=(inputs, outputs, *spatial))
+    return conv_general_dilated(
+        lhs, rhs, (1,) * rank, pads, strides, rhs_dilation, specs, precision=precision,
+        preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Any,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The windows that a convolution would see, as features.
+
+    Args:
+      lhs: array with a batch axis, a feature axis and spatial axes.
+      filter_shape: sizes of the window, one a spatial axis.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision, preferred_element_type: as for
+        `conv_general_dilated`.
+
+    Returns:
+      Array whose feature axis has ``features * prod(filter_shape)`` entries: for each feature, the cells of its window.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> lax.conv_general_dilated_patches(jnp.arange(4.0).reshape(1, 1, 4), (2,), (1,), "VALID")
+    Array([[[0., 1., 2.],
+            [1., 2., 3.]]], dtype=float32)
+    """
+    import ferrax.numpy as jnp
+
+    filter_shape = tuple(filter_shape)
+    lhs_shape = _shape(lhs)
+    specs = conv_dimension_numbers(lhs_shape, (1,) * len(lhs_shape), dimension_numbers)
+    features, cells = lhs_shape[specs.lhs_spec[1]], math.prod(filter_shape)
+    dtype = jnp.result_type(lhs)
+    one_of_each = reshape(jnp.eye(cells, dtype=dtype), (cells, 1, *filter_shape))
+    kernel = jnp.tile(one_of_each, (features, *(1,) * (len(filter_shape) + 1)))
+    order = [list(specs.rhs_spec).index(a) for a in range(len(lhs_shape))]
+    return conv_general_dilated(
+        lhs, transpose(kernel, order), window_strides, padding, lhs_dilation, rhs_dilation, specs,
+        feature_group_count=features, precision=precision, preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: Any,
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Any:
+    """Convolution with a kernel of its own for each place of the result.
+
+    Args:
+      lhs: array with a batch axis, a feature axis and spatial axes.
+      rhs: the kernels: spatial axes are the result's, the input feature axis has ``features * prod(filter_shape)``
+        entries, ordered as `conv_general_dilated_patches` orders them.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for `conv_general_dilated`.
+      filter_shape: sizes of the window, one a spatial axis.
+
+    Returns:
+      Array with batch, output features and spatial axes where ``dimension_numbers`` says.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> kernels = jnp.array([[[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]]])
+    >>> lax.conv_general_dilated_local(jnp.arange(4.0).reshape(1, 1, 4), kernels, (1,), "VALID", (2,))
+    Array([[[0., 2., 4.]]], dtype=float32)
+    """
+    import ferrax.numpy as jnp
+
+    specs = conv_dimension_numbers(_shape(lhs), _shape(rhs), dimension_numbers)
+    dtype = jnp.result_type(lhs)
+    patches = conv_general_dilated_patches(
+        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, specs, precision
+    )
+    contract = ((specs.out_spec[1],), (specs.rhs_spec[1],))
+    batch = (tuple(specs.out_spec[2:]), tuple(specs.rhs_spec[2:]))
+    out = dot_general(patches, convert_element_type(rhs, dtype), (contract, batch), precision=precision)
+    # its axes: spatial, batch, features
+    spatial = len(specs.out_spec) - 2
+    where = {specs.out_spec[0]: spatial, specs.out_spec[1]: spatial + 1}
+    where.update({a: i for i, a in enumerate(specs.out_spec[2:])})
+    return transpose(out, [where[a] for a in range(spatial + 2)])
