@@ -32,6 +32,10 @@ class ConvDimensionNumbers(NamedTuple):
       lhs_spec: batch, feature and spatial axes of the left operand.
       rhs_spec: output feature, input feature and spatial axes of the kernel.
       out_spec: batch, feature and spatial axes of the result.
+
+    >>> from ferrax import lax
+    >>> lax.ConvDimensionNumbers((0, 2, 1), (2, 1, 0), (0, 2, 1)).lhs_spec
+    (0, 2, 1)
     """
 
     lhs_spec: Sequence[int]
@@ -241,7 +245,14 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv` with explicit padding and dilations; the arguments are those of `conv_general_dilated`.
+    """`conv` with explicit padding and dilations.
+
+    Args:
+      lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision, preferred_element_type: as for
+        `conv_general_dilated`.
+
+    Returns:
+      Array (batch, output features, spatial…).
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
