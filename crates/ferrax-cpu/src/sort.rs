@@ -7,8 +7,10 @@
 use crate::convert;
 use crate::elementwise::compute_dtype;
 use crate::kernel::{In, Out, by_size};
+use crate::pool;
 use ferrax_base::{Buffer, DType, Result, bail};
 use smallvec::SmallVec;
+use std::sync::{Mutex, PoisonError};
 
 /// A key that orders as the element does. `total` tells zeros apart.
 #[inline(always)]
@@ -196,19 +198,16 @@ fn radix_sort<T: Copy>(data: &mut [T], other: &mut [T], bytes: std::ops::Range<u
 /// Sorts contiguous rows of a single operand of a dtype whose equal keys mean equal bits; zeros of both signs
 /// and NaNs are told apart by where they were. Says whether the dtype is one of those.
 fn sort_alone(d: DType, x: In<'_>, out: &mut Out<'_>, rows: Rows) -> Result<bool> {
-    let mut held = None;
     macro_rules! plain {
         ($T:ty, $key:expr) => {{
             out.bytes().copy_from_slice(x.bytes());
-            for row in out.of::<$T>().chunks_exact_mut(rows.n.max(1)) {
-                sort_row(row, &mut held, $key)?;
-            }
+            each_row(out.of::<$T>(), rows.n, |row, held| sort_row(row, held, $key))?;
         }};
     }
     macro_rules! float {
         ($B:ty, $K:ident, $sign:expr, $inf:expr) => {{
             out.bytes().copy_from_slice(x.bytes());
-            for row in out.of::<$B>().chunks_exact_mut(rows.n.max(1)) {
+            each_row(out.of::<$B>(), rows.n, |row, held| {
                 let odd = row.iter().fold(false, |o, &b| o | (b == $sign) | (b & !$sign > $inf));
                 if odd {
                     let mut v: Vec<($B, u32)> = row.iter().copied().zip(0..).collect();
@@ -216,11 +215,12 @@ fn sort_alone(d: DType, x: In<'_>, out: &mut Out<'_>, rows: Rows) -> Result<bool
                     row.iter_mut().zip(v).for_each(|(o, p)| *o = p.0);
                 } else {
                     row.iter_mut().for_each(|b| *b = $K(*b, false));
-                    sort_row(row, &mut held, |&k| u64::from(k))?;
+                    sort_row(row, held, |&k| u64::from(k))?;
                     // The inverse of the key, where no NaN is.
                     row.iter_mut().for_each(|k| *k ^= if *k & $sign != 0 { $sign } else { !0 });
                 }
-            }
+                Ok(())
+            })?;
         }};
     }
     if rows.inner != 1 {
@@ -240,6 +240,22 @@ fn sort_alone(d: DType, x: In<'_>, out: &mut Out<'_>, rows: Rows) -> Result<bool
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// Runs `f` on rows of `n` elements with a buffer that it may keep, on several threads where it is worth it.
+fn each_row<T: Send>(
+    all: &mut [T],
+    n: usize,
+    f: impl Fn(&mut [T], &mut Option<Buffer>) -> Result<()> + Sync,
+) -> Result<()> {
+    let n = n.max(1);
+    let group = (4096 / n).max(1);
+    let groups: Vec<Mutex<&mut [T]>> = all.chunks_mut(group * n).map(Mutex::new).collect();
+    shared_rows(groups.len(), 6 * (group * n) as u64, |i| {
+        let mut rows = groups[i].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = None;
+        rows.chunks_exact_mut(n).try_for_each(|row| f(row, &mut held))
+    })
 }
 
 fn sort_row<T: Copy + Ord>(row: &mut [T], held: &mut Option<Buffer>, key: impl Fn(&T) -> u64) -> Result<()> {
@@ -302,21 +318,18 @@ pub fn top_k(k: usize, axis: usize, x: In<'_>, outs: &mut [Out<'_>]) -> Result<(
     let d = x.ty.dtype;
     let wide = (compute_dtype(d) != d).then(|| convert::widened(d, x.ptr, x.ty.size())).transpose()?;
     let ptr = wide.as_ref().map_or(x.ptr, Buffer::as_ptr);
-    let mut scratch = Scratch::new();
-    let mut order: Vec<(u64, u64, u32)> = Vec::with_capacity(rows.n);
-    for (row, start) in rows.starts().enumerate() {
-        scratch.lists = 0;
-        row_keys(d, ptr, rows, start, true, &mut scratch)?;
-        let (major, minor) = (scratch.key(0), if scratch.lists > 1 { scratch.key(1) } else { &[] });
-        order.clear();
-        order.extend((0..rows.n).map(|i| (!major[i], minor.get(i).map_or(0, |m| !m), i as u32)));
-        if k < rows.n {
-            order.select_nth_unstable(k);
-            order.truncate(k);
-        }
-        order.sort_unstable();
+    let starts: Vec<usize> = rows.starts().collect();
+    let largest = Largest { k, rows, d, keys: ptr };
+    let orders: Vec<Mutex<Vec<u32>>> = starts.iter().map(|_| Mutex::default()).collect();
+    let found = &largest;
+    shared_rows(starts.len(), rows.n as u64, |row| {
+        // SAFETY: the row of the operand that starts there.
+        *orders[row].lock().unwrap_or_else(PoisonError::into_inner) = unsafe { found.row(starts[row])? };
+        Ok(())
+    })?;
+    for (row, (start, order)) in starts.into_iter().zip(orders).enumerate() {
         let to = row / rows.inner * k * rows.inner + row % rows.inner;
-        for (r, &(_, _, i)) in order.iter().enumerate() {
+        for (r, i) in order.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().enumerate() {
             by_size!(d.size(), T => {
                 outs[0].of::<T>()[to + r * rows.inner] = x.of::<T>()[start + i as usize * rows.inner];
             });
@@ -324,4 +337,93 @@ pub fn top_k(k: usize, axis: usize, x: In<'_>, outs: &mut [Out<'_>]) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Runs `f` on each of `count` rows, on several threads where `nanoseconds` a row make it worth it.
+fn shared_rows(count: usize, nanoseconds: u64, f: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    let failed = Mutex::new(None);
+    pool::share(nanoseconds * count as u64, count, &|_, row| {
+        if let Err(e) = f(row) {
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// What top-k reads: rows of an operand in the compute dtype.
+struct Largest {
+    k: usize,
+    rows: Rows,
+    d: DType,
+    keys: *const u8,
+}
+// SAFETY: threads only read the operand.
+unsafe impl Sync for Largest {}
+
+impl Largest {
+    /// Where the k largest of a row are, in order.
+    unsafe fn row(&self, start: usize) -> Result<Vec<u32>> {
+        if self.d == DType::F32 && self.rows.inner == 1 {
+            // SAFETY: the row's elements follow one another.
+            let row = unsafe { std::slice::from_raw_parts(self.keys.cast::<u32>().add(start), self.rows.n) };
+            return Ok(largest_floats(row, self.k));
+        }
+        let mut scratch = Scratch::new();
+        row_keys(self.d, self.keys, self.rows, start, true, &mut scratch)?;
+        let (major, minor) = (scratch.key(0), if scratch.lists > 1 { scratch.key(1) } else { &[] });
+        let mut least = Least::new(self.k);
+        for (&key, i) in major.iter().zip(0u32..) {
+            least.push((!key, minor.get(i as usize).map_or(0, |m| !m), i));
+        }
+        Ok(least.finish().into_iter().map(|item| item.2).collect())
+    }
+}
+
+/// Where the k largest floats of a row are, in order; blocks without a candidate cost a comparison.
+fn largest_floats(row: &[u32], k: usize) -> Vec<u32> {
+    const BLOCK: usize = 64;
+    let mut least = Least::new(k);
+    for (b, block) in row.chunks(BLOCK).enumerate() {
+        let mut keys = [u32::MAX; BLOCK];
+        keys.iter_mut().zip(block).for_each(|(k, &bits)| *k = !float_key32(bits, true));
+        let best = keys.iter().fold(u32::MAX, |best, &k| best.min(k));
+        if least.limit.is_some_and(|l| u64::from(best) << 32 >= l) {
+            continue;
+        }
+        for (&key, i) in keys[..block.len()].iter().zip((b * BLOCK) as u32..) {
+            least.push(u64::from(key) << 32 | u64::from(i));
+        }
+    }
+    least.finish().into_iter().map(|item| item as u32).collect()
+}
+
+/// The k least of distinct items so far, and some that may be.
+struct Least<P> {
+    k: usize,
+    kept: Vec<P>,
+    /// The k-th least when it was last looked for: items from there on are passed over.
+    limit: Option<P>,
+}
+
+impl<P: Ord + Copy> Least<P> {
+    fn new(k: usize) -> Self {
+        Least { k, kept: Vec::with_capacity(4 * k + 64), limit: None }
+    }
+
+    fn push(&mut self, item: P) {
+        if self.limit.is_some_and(|l| item >= l) {
+            return;
+        }
+        self.kept.push(item);
+        if self.kept.len() == 4 * self.k + 64 {
+            self.limit = Some(*self.kept.select_nth_unstable(self.k - 1).1);
+            self.kept.truncate(self.k);
+        }
+    }
+
+    fn finish(mut self) -> Vec<P> {
+        self.kept.sort_unstable();
+        self.kept.truncate(self.k);
+        self.kept
+    }
 }

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 /// The order of sorting: -0.0 equals 0.0, NaN is last, complex by real part first.
-fn order(a: Scalar, b: Scalar) -> Ordering {
+fn order_of(a: Scalar, b: Scalar) -> Ordering {
     let d = a.dtype;
     if !d.is_inexact() {
         return if d.is_signed() { a.to_i64().cmp(&b.to_i64()) } else { a.bits.cmp(&b.bits) };
@@ -152,7 +152,7 @@ proptest! {
             let rows: Vec<Vec<Scalar>> = xs.iter().map(|x| row(x, &at, axis)).collect();
             let mut perm: Vec<usize> = (0..shape[axis]).collect();
             perm.sort_by(|&a, &b| {
-                rows[..keys].iter().map(|r| order(r[a], r[b])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+                rows[..keys].iter().map(|r| order_of(r[a], r[b])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
             });
             for (w, r) in want.iter_mut().zip(&rows) {
                 for (k, &p) in perm.iter().enumerate() {
@@ -188,7 +188,7 @@ proptest! {
             let mut perm: Vec<usize> = (0..r.len()).collect();
             // Of zeros, +0.0 is the larger.
             let sign = |s: Scalar| d.is_float() && s.to_f64() == 0.0 && s.to_f64().is_sign_negative();
-            perm.sort_by(|&a, &b| order(r[b], r[a]).then_with(|| {
+            perm.sort_by(|&a, &b| order_of(r[b], r[a]).then_with(|| {
                 if d.is_float() && r[a].to_f64() == 0.0 && r[b].to_f64() == 0.0 { sign(r[a]).cmp(&sign(r[b])) } else { Ordering::Equal }
             }));
             for (to, &p) in perm.iter().take(k).enumerate() {
@@ -202,6 +202,38 @@ proptest! {
         let got = node(&Kind::TopK { k, axis }, &[&x], &[values.ty.clone(), indices.ty.clone()]);
         assert_same(&got[0], &values, &(k, axis, &x));
         assert_same(&got[1], &indices, &(k, axis, &x));
+    }
+
+    #[test]
+    fn top_k_of_long_rows(seed: u64, rows in 1usize..20, n in 1usize..3000, k in 1usize..80) {
+        let rng = &mut Rng(seed);
+        let d = [DType::F32, DType::I32, DType::F64, DType::BF16][rng.below(4)];
+        let (x, k) = (Array::random(rng, d, &[rows, n]), k.min(n));
+        let (mut values, mut places) = (vec![], vec![]);
+        for r in 0..rows {
+            let mut order: Vec<usize> = (0..n).collect();
+            let row = &x.data[r * n..(r + 1) * n];
+            let key = |s: Scalar| if s.to_f64() == 0.0 && s.to_f64().is_sign_negative() { -1 } else { 0 };
+            order.sort_by(|&a, &b| order_of(row[b], row[a]).then(key(row[b]).cmp(&key(row[a]))).then(a.cmp(&b)));
+            values.extend(order[..k].iter().map(|&i| row[i]));
+            places.extend(order[..k].iter().map(|&i| i as i64));
+        }
+        let (values, places) =
+            (Array::new(d, &[rows, k], values), Array::integers(DType::I32, &[rows, k], &places));
+        let got = node(&Kind::TopK { k, axis: 1 }, &[&x], &[values.ty.clone(), places.ty.clone()]);
+        assert_same(&got[1], &places, &k);
+        assert_same(&got[0], &values, &k);
+    }
+
+    #[test]
+    fn sort_of_many_rows(seed: u64, rows in 1usize..50, n in 1usize..2000) {
+        let rng = &mut Rng(seed);
+        let d = [DType::F32, DType::I32, DType::F64, DType::U8][rng.below(4)];
+        let x = Array::random(rng, d, &[rows, n]);
+        let mut want = x.data.clone();
+        want.chunks_mut(n).for_each(|row| row.sort_by(|&a, &b| order_of(a, b)));
+        let kind = Kind::Sort { axis: 1, num_keys: 1, stable: true };
+        assert_same(&node(&kind, &[&x], std::slice::from_ref(&x.ty))[0], &Array::new(d, &[rows, n], want), &n);
     }
 
     #[test]
