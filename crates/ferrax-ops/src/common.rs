@@ -349,6 +349,12 @@ pub fn binary_jvp(
     Ok(one(out, tangent))
 }
 
+/// The jvp of an operation that is linear in each of its two operands.
+pub fn bilinear_jvp<P>(op: &OpRef, _: &P, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
+    let bind = |x: &Value, y: &Value| bind1(op, &[x.clone(), y.clone()]);
+    binary_jvp(op, primals, tangents, |g, _, _, y| bind(g, y), |g, _, x, _| bind(x, g))
+}
+
 /// Sum of two tangents, either of which may be a symbolic zero.
 pub fn sum_tangents(a: Option<Value>, b: Option<Value>) -> Result<Option<Value>> {
     match (a, b) {

@@ -8,7 +8,7 @@
 //! Both transposes are convolutions again: in x, of the cotangent dilated by s with the flipped kernel; in w, of x with
 //! the cotangent as the kernel, the batch taking the part of the features. Read next: `crates/ferrax-cpu/src/conv.rs`.
 
-use crate::common::{LATER, NO_REWRITE, sum_tangents};
+use crate::common::{LATER, NO_REWRITE, bilinear_jvp};
 use crate::convert_element_type;
 use crate::dot::{DotPrecision, compute_dtype};
 use crate::registry::Primitive;
@@ -82,17 +82,7 @@ pub static CONV_GENERAL_DILATED: Def<ConvParams> = Def {
     name: "conv_general_dilated",
     doc: "Convolution with strides, padding, dilations and groups.",
     shape: conv_shape,
-    jvp: Slot::Rule(|op, _, primals, tangents| {
-        let out = bind1(op, primals)?;
-        let with = |i: usize| -> Result<Option<Value>> {
-            let Some(t) = &tangents[i] else { return Ok(None) };
-            let mut args = [primals[0].clone(), primals[1].clone()];
-            args[i] = t.clone();
-            bind1(op, &args).map(Some)
-        };
-        let tangent = sum_tangents(with(0)?, with(1)?)?;
-        Ok((smallvec![out], smallvec![tangent]))
-    }),
+    jvp: Slot::Rule(bilinear_jvp),
     transpose: Slot::Rule(conv_transpose),
     batch: Slot::Rule(conv_batch),
     simplify: Slot::None(NO_REWRITE),

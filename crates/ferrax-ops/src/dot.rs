@@ -4,7 +4,7 @@
 //! different dtypes; the product is taken in the wider one, or in `preferred_element_type`.
 //! Read next: `einsum` in the façade, which maps to it.
 
-use crate::common::{LATER, NO_REWRITE, sum_tangents};
+use crate::common::{LATER, NO_REWRITE, bilinear_jvp};
 use crate::convert_element_type;
 use crate::registry::Primitive;
 use ferrax_base::shape::Tuple;
@@ -144,17 +144,7 @@ pub static DOT_GENERAL: Def<DotParams> = Def {
     name: "dot_general",
     doc: "Contraction of two arrays over pairs of axes, batched over other pairs.",
     shape: dot_shape,
-    jvp: Slot::Rule(|op, _, primals, tangents| {
-        let out = bind1(op, primals)?;
-        let with = |i: usize| -> Result<Option<Value>> {
-            let Some(t) = &tangents[i] else { return Ok(None) };
-            let mut args = [primals[0].clone(), primals[1].clone()];
-            args[i] = t.clone();
-            bind1(op, &args).map(Some)
-        };
-        let tangent = sum_tangents(with(0)?, with(1)?)?;
-        Ok((smallvec![out], smallvec![tangent]))
-    }),
+    jvp: Slot::Rule(bilinear_jvp),
     transpose: Slot::Rule(dot_transpose),
     batch: Slot::Rule(dot_batch),
     simplify: Slot::None(NO_REWRITE),

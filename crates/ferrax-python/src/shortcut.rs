@@ -265,13 +265,18 @@ fn min(args: &Args<'_, '_>) -> Outcome {
     extremum(args, ReduceOp::Min, ops::reduce_min)
 }
 
-/// `all` and `any` of bools.
+/// `all` and `any`; keys are for the definition.
 fn truth(args: &Args<'_, '_>, op: ReduceOp, bind: fn(&Value, &[usize]) -> ferrax_base::Result<Value>) -> Outcome {
     with_reduction(args, |r| {
-        if !r.x.dtype().is_bool() {
+        let d = r.x.dtype();
+        if d.is_bool() {
+            return kept(args.py(), &r, reduced(&r, op, bind)?);
+        }
+        if !(d.is_float() || d.is_integer() || d.is_complex()) {
             return Ok(None);
         }
-        kept(args.py(), &r, reduced(&r, op, bind)?)
+        let flags = Reduction { x: &ops::convert_element_type(r.x, DType::Bool).py()?, ..r };
+        kept(args.py(), &flags, reduced(&flags, op, bind)?)
     })
 }
 
