@@ -87,6 +87,15 @@ class Failure:
     text: str
 
 
+def without_difference(result):
+    """A failure without its last words on the metadata: JAX prints a diff of characters, ferrax the keys that differ."""
+    if not isinstance(result, Failure):
+        return result
+    return Failure(
+        result.kind, result.text.split("\nso the diff in the metadata")[0].split("\nso the prefix pytree")[0]
+    )
+
+
 def outcome(f, *args, **kwargs):
     """The result, or the :class:`Failure`."""
     try:

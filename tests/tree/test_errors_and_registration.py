@@ -15,7 +15,7 @@ import pytest
 
 import ferrax
 import ferrax.tree_util as ours
-from tests.tree.nodes import BOTH, Data, Failure, Keyed, Pair, Plain, Point, Static, outcome
+from tests.tree.nodes import BOTH, Data, Failure, Keyed, Pair, Plain, Point, Static, outcome, without_difference
 
 TREES = [
     1,
@@ -134,12 +134,18 @@ def test_map_errors(trees):
     def f(*xs):
         return xs
 
-    result, expected = (outcome(m.tree_map, f, *trees) for m in BOTH)
-    assert result == expected
-    result, expected = (outcome(m.tree_map_with_path, lambda path, *xs: xs, *trees) for m in BOTH)
-    assert result == expected
-    result, expected = (outcome(m.tree_broadcast, *trees) for m in BOTH)
-    assert result == expected
+    for call in (
+        lambda m: m.tree_map(f, *trees),
+        lambda m: m.tree_map_with_path(lambda path, *xs: xs, *trees),
+        lambda m: m.tree_broadcast(*trees),
+    ):
+        result, expected = (without_difference(outcome(call, m)) for m in BOTH)
+        assert result == expected
+
+
+def test_keys_that_differ_are_named():
+    with pytest.raises(ValueError, match="the prefix pytree alone has 'c' and the full pytree alone has 'd'"):
+        ours.tree_map(lambda x, y: x, {"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 2, "d": 4})
 
 
 def test_a_field_of_a_named_tuple_has_its_own_name():

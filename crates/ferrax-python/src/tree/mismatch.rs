@@ -4,7 +4,7 @@ use ferrax_tree::prefix::{Mismatch, Side, What, differences, mismatch};
 use ferrax_tree::{Kind, KindRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyString, PyTuple};
 
 use super::host::{Object, PyHost, TreeDef};
 use super::keys;
@@ -121,16 +121,49 @@ fn metadata<'py>(py: Python<'py>, kind: Option<&Kind<PyHost>>) -> PyResult<Bound
 fn metadata_text(py: Python<'_>, found: &Mismatch<PyHost, Py<PyAny>>, place: &str, head: &str) -> PyResult<String> {
     let ours = metadata(py, found.prefix.kind.as_ref())?.str()?;
     let theirs = metadata(py, found.full.kind.as_ref())?.str()?;
+    let difference = match (&found.prefix.kind, &found.full.kind) {
+        (Some(Kind::Dict(a)), Some(Kind::Dict(b))) => key_difference(py, a, b)?,
+        _ => line_difference(&ours, &theirs)?,
+    };
+    Ok(format!(
+        "pytree structure error: different pytree metadata at key path\n    {place}\n{head}\n    {}\nwith metadata\n    \
+         {ours}\nbut at the same key path the full pytree has a subtree of the same type but with metadata\n    \
+         {theirs}{difference}",
+        found.prefix.value.bind(py).get_type().repr()?
+    ))
+}
+
+/// The keys that only one of two dictionaries has.
+fn key_difference(py: Python<'_>, ours: &[Object], theirs: &[Object]) -> PyResult<String> {
+    let only = |a: &[Object], b: &[Object]| -> PyResult<String> {
+        let mut out = Vec::new();
+        for key in a {
+            let key = key.0.bind(py);
+            let mut found = false;
+            for other in b {
+                found = found || key.eq(other.0.bind(py))?;
+            }
+            if !found {
+                out.push(key.repr()?.to_string());
+            }
+        }
+        Ok(if out.is_empty() { "no key".to_owned() } else { out.join(", ") })
+    };
+    let (ours, theirs) = (only(ours, theirs)?, only(theirs, ours)?);
+    Ok(format!("\nso the prefix pytree alone has {ours} and the full pytree alone has {theirs}"))
+}
+
+/// The lines in which two texts differ; nothing for single lines, which can be compared as they stand.
+fn line_difference(ours: &Bound<'_, PyString>, theirs: &Bound<'_, PyString>) -> PyResult<String> {
+    if !ours.to_str()?.contains('\n') && !theirs.to_str()?.contains('\n') {
+        return Ok(String::new());
+    }
+    let py = ours.py();
     let (a, b) = (ours.call_method0("splitlines")?, theirs.call_method0("splitlines")?);
     let lines = py.import("difflib")?.call_method1("ndiff", (a, b))?;
     let diff: Vec<String> = lines.try_iter()?.map(|line| line?.extract()).collect::<PyResult<_>>()?;
     let diff: String = py.import("textwrap")?.call_method1("indent", (diff.join("\n"), "    "))?.extract()?;
-    Ok(format!(
-        "pytree structure error: different pytree metadata at key path\n    {place}\n{head}\n    {}\nwith metadata\n    \
-         {ours}\nbut at the same key path the full pytree has a subtree of the same type but with metadata\n    \
-         {theirs}\nso the diff in the metadata at these pytree nodes is\n{diff}",
-        found.prefix.value.bind(py).get_type().repr()?
-    ))
+    Ok(format!("\nso the diff in the metadata at these pytree nodes is\n{diff}"))
 }
 
 /// One line for each place where two structures differ, for errors such as those of `cond` and `scan`.
