@@ -88,7 +88,7 @@ class Failure:
 
 
 def without_difference(result):
-    """A failure without its last words on the metadata: JAX prints a diff of characters, ferrax the keys that differ."""
+    """A failure without its last words on metadata: JAX prints a diff of characters, ferrax the keys that differ."""
     if not isinstance(result, Failure):
         return result
     return Failure(
