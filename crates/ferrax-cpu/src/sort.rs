@@ -196,7 +196,7 @@ fn radix_sort<T: Copy>(data: &mut [T], other: &mut [T], bytes: std::ops::Range<u
 }
 
 /// Sorts contiguous rows of a single operand of a dtype whose equal keys mean equal bits; zeros of both signs
-/// and NaNs are told apart by where they were. Says whether the dtype is one of those.
+/// and NaNs are put back in the order in which they came. Says whether the dtype is one of those.
 fn sort_alone(d: DType, x: In<'_>, out: &mut Out<'_>, rows: Rows) -> Result<bool> {
     macro_rules! plain {
         ($T:ty, $key:expr) => {{
@@ -208,17 +208,20 @@ fn sort_alone(d: DType, x: In<'_>, out: &mut Out<'_>, rows: Rows) -> Result<bool
         ($B:ty, $K:ident, $sign:expr, $inf:expr) => {{
             out.bytes().copy_from_slice(x.bytes());
             each_row(out.of::<$B>(), rows.n, |row, held| {
+                // Elements whose key does not tell their bits keep the order in which they came.
                 let odd = row.iter().fold(false, |o, &b| o | (b == $sign) | (b & !$sign > $inf));
-                if odd {
-                    let mut v: Vec<($B, u32)> = row.iter().copied().zip(0..).collect();
-                    v.sort_by_key(|p| ($K(p.0, false), p.1));
-                    row.iter_mut().zip(v).for_each(|(o, p)| *o = p.0);
-                } else {
-                    row.iter_mut().for_each(|b| *b = $K(*b, false));
-                    sort_row(row, held, |&k| u64::from(k))?;
-                    // The inverse of the key, where no NaN is.
-                    row.iter_mut().for_each(|k| *k ^= if *k & $sign != 0 { $sign } else { !0 });
-                }
+                let those = |is: fn($B) -> bool| -> Vec<$B> {
+                    if odd { row.iter().copied().filter(|&b| is(b)).collect() } else { Vec::new() }
+                };
+                let (zeros, nans) = (those(|b| b & !$sign == 0), those(|b| b & !$sign > $inf));
+                row.iter_mut().for_each(|b| *b = $K(*b, false));
+                sort_row(row, held, |&k| u64::from(k))?;
+                let first_zero = if odd { row.partition_point(|&k| k < $sign) } else { 0 };
+                // The inverse of the key, where no NaN is.
+                row.iter_mut().for_each(|k| *k ^= if *k & $sign != 0 { $sign } else { !0 });
+                row[first_zero..first_zero + zeros.len()].copy_from_slice(&zeros);
+                let numbers = row.len() - nans.len();
+                row[numbers..].copy_from_slice(&nans);
                 Ok(())
             })?;
         }};
