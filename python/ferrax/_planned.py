@@ -15,11 +15,12 @@ PLANNED: dict[str, frozenset[str]] = {
     ),
     "ferrax.lax": frozenset(
         [
-            "FftType", "RaggedDotDimensionNumbers", "RandomAlgorithm", "betainc", "fft", "igamma_grad_a", "linalg",
+            "FftType", "RaggedDotDimensionNumbers", "RandomAlgorithm", "betainc", "fft", "igamma_grad_a",
             "precv", "psend", "ragged_all_to_all", "ragged_dot", "ragged_dot_general", "random_gamma_grad",
             "rng_bit_generator", "scaled_dot",
         ]
     ),
+    "ferrax.lax.linalg": frozenset(["cholesky_update", "qdwh", "schur"]),
     "ferrax.numpy": frozenset(["fft"]),
     "ferrax.debug": frozenset(["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"]),
 }  # fmt: skip

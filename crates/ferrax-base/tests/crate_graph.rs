@@ -8,6 +8,7 @@ const BASE: &str = "ferrax-base";
 const TREE: &str = "ferrax-tree";
 const CACHE: &str = "ferrax-cache";
 const LOOPS: &str = "ferrax-loops";
+const LINALG: &str = "ferrax-linalg";
 const CPU: &str = "ferrax-cpu";
 const IR: &str = "ferrax-ir";
 const TRANSFORM: &str = "ferrax-transform";
@@ -20,7 +21,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (TREE, &[BASE]),
     (CACHE, &[BASE]),
     (LOOPS, &[BASE]),
-    (CPU, &[BASE, LOOPS]),
+    (LINALG, &[]),
+    (CPU, &[BASE, LOOPS, LINALG]),
     (IR, &[BASE, LOOPS]),
     (TRANSFORM, &[BASE, CACHE, LOOPS, IR]),
     (OPS, &[BASE, LOOPS, IR, TRANSFORM]),

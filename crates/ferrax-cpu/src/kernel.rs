@@ -200,6 +200,11 @@ pub struct In<'a> {
     pub ty: &'a ferrax_loops::Type,
 }
 
+// SAFETY: by the contract of `In::new` the elements can be read, and nobody writes them meanwhile.
+unsafe impl Send for In<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for In<'_> {}
+
 impl<'a> In<'a> {
     /// An operand.
     ///

@@ -1,7 +1,7 @@
 //! One call per node kind that is a kernel of its own.
 
 use crate::kernel::{In, Out};
-use crate::{conv, dot, gather, movement, random, reduce, scan, sort};
+use crate::{conv, dot, fft, gather, linalg, movement, random, reduce, scan, sort};
 use ferrax_base::{Aval, Buffer, Result, bail};
 use ferrax_loops::{HostRef, Kind};
 
@@ -11,6 +11,7 @@ pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
         Kind::Host(host) => return call_host(host, ins, outs),
         Kind::Sort { axis, num_keys, .. } => return sort::sort(*axis, *num_keys, ins, outs),
         Kind::TopK { k, axis } => return sort::top_k(*k, *axis, ins[0], outs),
+        Kind::Linalg(op) => return linalg::run(*op, ins, outs),
         Kind::Threefry2x32 => {
             random::threefry2x32(ins, outs);
             return Ok(());
@@ -23,6 +24,7 @@ pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
     }
     let out = &mut outs[0];
     match kind {
+        Kind::Fft { kind, axes } => return fft::run(*kind, *axes, ins[0], out),
         Kind::Iota(axis) => return movement::iota(*axis, out),
         Kind::Const(s) => movement::splat(s.dtype, s.to_bytes().as_ptr(), out.ptr, out.ty.size()),
         Kind::Dense(bytes) => out.bytes().copy_from_slice(bytes),

@@ -17,11 +17,13 @@ mod dot;
 pub mod eager;
 mod elementwise;
 mod exec;
+mod fft;
 mod fold;
 mod gather;
 mod group;
 mod kernel;
 mod leaf;
+mod linalg;
 #[cfg(target_arch = "x86_64")]
 mod machine;
 pub mod math;

@@ -4,8 +4,10 @@
 //! division by zero, shift overflow, …). Elementwise operands have equal shapes, or are scalars (rank 0)
 //! that stand for every element.
 
+use crate::fft::FftKind;
 use crate::graph::Graph;
 use crate::host::HostRef;
+use crate::linalg::LinalgOp;
 use ferrax_base::{DType, Scalar, Shape};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -331,6 +333,11 @@ pub enum Kind {
     /// (operand, indices, updates) → result.
     #[allow(missing_docs)]
     Scatter { op: ScatterOp, dims: ScatterDims, mode: IndexMode, sorted: bool, unique: bool },
+    /// (x) → the transform over this many of its last axes.
+    #[allow(missing_docs)]
+    Fft { kind: FftKind, axes: usize },
+    /// (matrices…) → results, all with the same batch axes in front.
+    Linalg(LinalgOp),
     /// (k0: u32 rank 0, k1, x0: u32[n], x1: u32[n]) → two u32[n]: the Threefry-2x32 block cipher (20 rounds). Keys may also have the counts' shape.
     Threefry2x32,
     /// (consts of cond…, consts of body…, carry…) → carry. cond gives a rank-0 bool.

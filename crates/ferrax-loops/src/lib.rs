@@ -6,9 +6,11 @@
 //!
 //! Read next: [`graph`] for the structure, [`kind`] for the meaning of each node, then `ferrax-cpu`.
 
+pub mod fft;
 pub mod graph;
 pub mod host;
 pub mod kind;
+pub mod linalg;
 pub mod print;
 
 pub use graph::{Builder, Graph, Node, Type, ValueId};

@@ -59,6 +59,9 @@ pub enum DotPrecision {
     Algorithm(Arc<str>),
 }
 
+/// Both operands as exact as their dtypes.
+pub const HIGHEST: DotPrecision = DotPrecision::Pair(Precision::Highest, Precision::Highest);
+
 impl DotPrecision {
     fn swapped(&self) -> DotPrecision {
         match self {

@@ -19,6 +19,8 @@ pub fn all() -> Vec<&'static dyn Primitive> {
     out.extend(crate::dot::PRIMITIVES);
     out.extend(crate::conv::PRIMITIVES);
     out.extend(crate::sort::PRIMITIVES);
+    out.extend(crate::linalg::primitives());
+    out.extend(crate::fft::PRIMITIVES);
     out.extend(crate::rng::PRIMITIVES);
     out.extend(STRUCTURAL);
     out.extend(crate::control::PRIMITIVES);

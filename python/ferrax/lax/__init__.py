@@ -22,6 +22,8 @@ from ferrax.lax.shape import *
 from ferrax.lax.slicing import *
 from ferrax.lax.sorting import *
 
+from ferrax.lax import linalg as linalg  # isort: skip
+
 
 def __getattr__(name: str) -> _Any:
     raise _missing(_sys.modules[__name__], name)

@@ -8,6 +8,7 @@ mod conv;
 mod dot;
 mod elementwise;
 mod gather_scatter;
+mod linalg;
 mod reduce;
 mod rng;
 mod shape;
@@ -22,6 +23,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     reduce::register(&lax)?;
     slice::register(&lax)?;
     gather_scatter::register(&lax)?;
+    linalg::register(&lax)?;
     dot::register(&lax)?;
     conv::register(&lax)?;
     collective::register(&lax)?;

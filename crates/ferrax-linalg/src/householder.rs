@@ -1,0 +1,304 @@
+//! Householder reflections: QR with and without pivoting, Hessenberg and tridiagonal forms, products of reflections.
+//!
+//! A reflection is H = I - τ v vᴴ with v₀ = 1, made so that Hᴴ x = β e₀ with β real: LAPACK's `larfg`. Products of
+//! several are I - V T Vᴴ with an upper triangular T (Schreiber and Van Loan, "A storage-efficient WY representation
+//! for products of Householder transformations", 1989), and are applied to fixed chunks of columns or rows.
+
+use crate::scalar::{Field, Real, Scalar};
+use crate::{Share, Shared};
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatMut, MatRef, Par};
+
+/// The side from which a matrix is multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Q C.
+    Left,
+    /// C Q.
+    Right,
+}
+
+/// Reflections of a block, and columns or rows of a chunk.
+const BLOCK: usize = 32;
+const CHUNK: usize = 128;
+
+fn norm<T: Field>(x: &[T]) -> T::R {
+    let plain = x.iter().fold(T::R::ZERO, |s, v| s + v.square());
+    let root = plain.root();
+    // Squares that vanish or overflow are taken again, scaled.
+    if root.is_ordinary() && (root * root).is_ordinary() && root * root > T::R::ZERO && T::R::ONE / plain < T::R::ONE / T::R::ZERO
+    {
+        return root;
+    }
+    let top = x.iter().fold(T::R::ZERO, |m, v| if v.size() > m { v.size() } else { m });
+    if !(top > T::R::ZERO) || !top.is_ordinary() {
+        return if plain == plain { top } else { plain };
+    }
+    let scaled = x.iter().fold(T::R::ZERO, |s, v| s + T::of_parts(v.re() / top, v.im() / top).square());
+    top * scaled.root()
+}
+
+/// The reflection of (head, tail): the head becomes β, the tail becomes v without its first element. Gives τ.
+fn reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
+    let rest = norm(tail);
+    let alpha = *head;
+    if rest == T::R::ZERO && alpha.im() == T::R::ZERO {
+        return T::ZERO;
+    }
+    let beta = -alpha.re().with(alpha.im()).with(rest).signed_as(alpha.re());
+    let tau = T::of_parts((beta - alpha.re()) / beta, -alpha.im() / beta);
+    let difference = alpha - T::of_real(beta);
+    tail.iter_mut().for_each(|x| *x = *x / difference);
+    *head = T::of_real(beta);
+    tau
+}
+
+/// c -= factor (vᴴ c) v with v₀ = 1; `v` holds the others.
+fn reflect_column<T: Field>(v: &[T], factor: T, c: &mut [T]) {
+    let (head, tail) = c.split_at_mut(1);
+    let mut dot = head[0];
+    v.iter().zip(&*tail).for_each(|(v, c)| dot += v.conjugate() * *c);
+    let w = factor * dot;
+    head[0] -= w;
+    v.iter().zip(tail).for_each(|(v, c)| *c -= w * *v);
+}
+
+/// Factors the `width` columns from `k` on, and applies their reflections to each other.
+fn panel<T: Field>(a: &mut [T], rows: usize, k: usize, width: usize, taus: &mut [T]) {
+    for j in k..k + width {
+        let (left, right) = a.split_at_mut((j + 1) * rows);
+        let own = &mut left[j * rows + j..];
+        let (head, tail) = own.split_at_mut(1);
+        let tau = reflection(&mut head[0], tail);
+        taus[j] = tau;
+        if tau != T::ZERO {
+            for c in right.chunks_exact_mut(rows).take(k + width - j - 1) {
+                reflect_column(tail, tau.conjugate(), &mut c[j..]);
+            }
+        }
+    }
+}
+
+/// V and T of the reflections `k..k + taus.len()` of a packed matrix.
+fn block<T: Field>(packed: &[T], rows: usize, k: usize, taus: &[T]) -> (Mat<T>, Mat<T>) {
+    let (height, width) = (rows - k, taus.len());
+    let v = Mat::from_fn(height, width, |i, j| match i.cmp(&j) {
+        std::cmp::Ordering::Less => T::ZERO,
+        std::cmp::Ordering::Equal => T::ONE,
+        std::cmp::Ordering::Greater => packed[(k + j) * rows + k + i],
+    });
+    let mut gram = Mat::<T>::zeros(width, width);
+    matmul(gram.as_mut(), Accum::Replace, v.as_ref().adjoint(), v.as_ref(), T::ONE, Par::Seq);
+    let mut t = Mat::<T>::zeros(width, width);
+    for j in 0..width {
+        for i in 0..j {
+            let mut s = T::ZERO;
+            for l in i..j {
+                s += t[(i, l)] * gram[(l, j)];
+            }
+            t[(i, j)] = -taus[j] * s;
+        }
+        t[(j, j)] = taus[j];
+    }
+    (v, t)
+}
+
+/// C -= V op(T) Vᴴ C.
+fn apply_left<T: Field>(v: MatRef<'_, T>, t: MatRef<'_, T>, adjoint: bool, c: MatMut<'_, T>) {
+    let mut w = Mat::<T>::zeros(v.ncols(), c.ncols());
+    matmul(w.as_mut(), Accum::Replace, v.adjoint(), c.as_ref(), T::ONE, Par::Seq);
+    let mut tw = Mat::<T>::zeros(v.ncols(), c.ncols());
+    if adjoint {
+        matmul(tw.as_mut(), Accum::Replace, t.adjoint(), w.as_ref(), T::ONE, Par::Seq);
+    } else {
+        matmul(tw.as_mut(), Accum::Replace, t, w.as_ref(), T::ONE, Par::Seq);
+    }
+    matmul(c, Accum::Add, v, tw.as_ref(), -T::ONE, Par::Seq);
+}
+
+/// C -= C V op(T) Vᴴ.
+fn apply_right<T: Field>(v: MatRef<'_, T>, t: MatRef<'_, T>, adjoint: bool, c: MatMut<'_, T>) {
+    let mut w = Mat::<T>::zeros(c.nrows(), v.ncols());
+    matmul(w.as_mut(), Accum::Replace, c.as_ref(), v, T::ONE, Par::Seq);
+    let mut wt = Mat::<T>::zeros(c.nrows(), v.ncols());
+    if adjoint {
+        matmul(wt.as_mut(), Accum::Replace, w.as_ref(), t.adjoint(), T::ONE, Par::Seq);
+    } else {
+        matmul(wt.as_mut(), Accum::Replace, w.as_ref(), t, T::ONE, Par::Seq);
+    }
+    matmul(c, Accum::Add, wt.as_ref(), v.adjoint(), -T::ONE, Par::Seq);
+}
+
+/// `Element::qr`.
+pub(crate) fn qr<T: Field>(a: &mut [T], rows: usize, cols: usize, taus: &mut [T], share: Share<'_>) {
+    let a = &mut a[..rows * cols];
+    let steps = rows.min(cols);
+    for k in (0..steps).step_by(BLOCK) {
+        let width = BLOCK.min(steps - k);
+        panel(a, rows, k, width, taus);
+        let right = cols - k - width;
+        if right == 0 {
+            continue;
+        }
+        let (v, t) = block(a, rows, k, &taus[k..k + width]);
+        let p = Shared(a.as_mut_ptr());
+        share(((rows - k) * right * width / 4) as u64, right.div_ceil(CHUNK), &|i| {
+            let c = k + width + i * CHUNK;
+            // SAFETY: chunks of columns are disjoint.
+            let part = unsafe { p.matrix(c * rows + k, rows - k, CHUNK.min(cols - c), rows) };
+            apply_left(v.as_ref(), t.as_ref(), true, part);
+        });
+    }
+}
+
+/// `Element::qr_pivoted`: the column with the largest remaining norm comes next (LAPACK's `geqp3`).
+pub(crate) fn qr_pivoted<T: Field>(a: &mut [T], rows: usize, cols: usize, order: &mut [i32], taus: &mut [T]) {
+    let a = &mut a[..rows * cols];
+    order.iter_mut().zip(0..).for_each(|(o, i)| *o = i);
+    for k in 0..rows.min(cols) {
+        let mut at = k;
+        let mut best = norm(&a[k * rows + k..(k + 1) * rows]);
+        for c in k + 1..cols {
+            let size = norm(&a[c * rows + k..(c + 1) * rows]);
+            if size > best {
+                (at, best) = (c, size);
+            }
+        }
+        if at != k {
+            order.swap(k, at);
+            let (left, right) = a.split_at_mut(at * rows);
+            left[k * rows..(k + 1) * rows].swap_with_slice(&mut right[..rows]);
+        }
+        let (left, right) = a.split_at_mut((k + 1) * rows);
+        let (head, tail) = left[k * rows + k..].split_at_mut(1);
+        taus[k] = reflection(&mut head[0], tail);
+        for c in right.chunks_exact_mut(rows) {
+            reflect_column(tail, taus[k].conjugate(), &mut c[k..]);
+        }
+    }
+}
+
+/// `Element::reflect`.
+pub(crate) fn reflect<T: Field>(
+    v: &[T],
+    taus: &[T],
+    c: &mut [T],
+    (rows, cols): (usize, usize),
+    side: Side,
+    adjoint: bool,
+    share: Share<'_>,
+) {
+    let c = &mut c[..rows * cols];
+    let (height, other) = if side == Side::Left { (rows, cols) } else { (cols, rows) };
+    let mut blocks: Vec<usize> = (0..taus.len()).step_by(BLOCK).collect();
+    // Q = B₁ B₂ …: the last comes first in Q C and in C Qᴴ.
+    if (side == Side::Left) != adjoint {
+        blocks.reverse();
+    }
+    for k in blocks {
+        let (basis, t) = block(v, height, k, &taus[k..taus.len().min(k + BLOCK)]);
+        let p = Shared(c.as_mut_ptr());
+        share(((height - k) * other * t.ncols() / 4) as u64, other.div_ceil(CHUNK), &|i| {
+            let first = i * CHUNK;
+            let width = CHUNK.min(other - first);
+            match side {
+                Side::Left => {
+                    // SAFETY: chunks of columns are disjoint.
+                    let part = unsafe { p.matrix(first * rows + k, rows - k, width, rows) };
+                    apply_left(basis.as_ref(), t.as_ref(), adjoint, part);
+                }
+                Side::Right => {
+                    // SAFETY: chunks of rows are disjoint.
+                    let part = unsafe { p.matrix(k * rows + first, width, cols - k, rows) };
+                    apply_right(basis.as_ref(), t.as_ref(), adjoint, part);
+                }
+            }
+        });
+    }
+}
+
+/// `Element::hessenberg`: column by column (LAPACK's `gehd2`).
+pub(crate) fn hessenberg<T: Field>(a: &mut [T], n: usize, taus: &mut [T]) {
+    let a = &mut a[..n * n];
+    let mut v = vec![T::ZERO; n];
+    let mut w = vec![T::ZERO; n];
+    for k in 0..n.saturating_sub(1) {
+        let (head, tail) = a[k * n + k + 1..(k + 1) * n].split_at_mut(1);
+        let tau = reflection(&mut head[0], tail);
+        taus[k] = tau;
+        v[k + 1] = T::ONE;
+        v[k + 2..n].copy_from_slice(tail);
+        // A := A H
+        w.fill(T::ZERO);
+        for j in k + 1..n {
+            let column = &a[j * n..(j + 1) * n];
+            w.iter_mut().zip(column).for_each(|(w, x)| *w += *x * v[j]);
+        }
+        for j in k + 1..n {
+            let factor = tau * v[j].conjugate();
+            a[j * n..(j + 1) * n].iter_mut().zip(&w).for_each(|(x, w)| *x -= *w * factor);
+        }
+        // A := Hᴴ A
+        for j in k + 1..n {
+            reflect_column(&v[k + 2..n], tau.conjugate(), &mut a[j * n + k + 1..(j + 1) * n]);
+        }
+    }
+}
+
+/// `Element::tridiagonal` (LAPACK's `sytd2` and `hetd2`).
+pub(crate) fn tridiagonal<T: Field>(a: &mut [T], n: usize, lower: bool, d: &mut [T::R], e: &mut [T::R], taus: &mut [T]) {
+    let mut v = vec![T::ZERO; n];
+    for step in 0..n.saturating_sub(1) {
+        // The trailing block that the reflection acts on, and the column that it comes from.
+        let (k, block) = if lower { (step, step + 1..n) } else { (n - 1 - step, 0..n - 1 - step) };
+        let column = &mut a[k * n + block.start..k * n + block.end];
+        let tau = if lower {
+            let (head, tail) = column.split_at_mut(1);
+            reflection(&mut head[0], tail)
+        } else {
+            let (tail, head) = column.split_at_mut(block.len() - 1);
+            reflection(&mut head[0], tail)
+        };
+        v[block.clone()].copy_from_slice(column);
+        let unit = if lower { block.start } else { block.end - 1 };
+        let at = if lower { k } else { k - 1 };
+        e[at] = v[unit].re();
+        v[unit] = T::ONE;
+        taus[at] = tau;
+        rank_two(a, n, lower, block, &v, tau);
+        d[k] = a[k * n + k].re();
+    }
+    if n > 0 {
+        let last = if lower { n - 1 } else { 0 };
+        d[last] = a[last * n + last].re();
+    }
+}
+
+/// A := Hᴴ A H for the Hermitian block of which one triangle is kept.
+fn rank_two<T: Field>(a: &mut [T], n: usize, lower: bool, block: std::ops::Range<usize>, v: &[T], tau: T) {
+    let at = |i: usize, j: usize, a: &[T]| match (i == j, (i > j) == lower) {
+        (true, _) => T::of_real(a[j * n + i].re()),
+        (_, true) => a[j * n + i],
+        (_, false) => a[i * n + j].conjugate(),
+    };
+    let mut w = vec![T::ZERO; n];
+    for j in block.clone() {
+        for i in block.clone() {
+            w[i] += tau * at(i, j, a) * v[j];
+        }
+    }
+    let mut dot = T::ZERO;
+    block.clone().for_each(|i| dot += w[i].conjugate() * v[i]);
+    let half = T::of_real(T::R::ONE / (T::R::ONE + T::R::ONE));
+    let alpha = -half * tau * dot;
+    block.clone().for_each(|i| w[i] += alpha * v[i]);
+    for j in block.clone() {
+        let rows = if lower { j..block.end } else { block.start..j + 1 };
+        for i in rows {
+            let change = v[i] * w[j].conjugate() + w[i] * v[j].conjugate();
+            a[j * n + i] -= change;
+        }
+        let x = a[j * n + j];
+        a[j * n + j] = T::of_real(x.re());
+    }
+}

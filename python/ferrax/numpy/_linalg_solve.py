@@ -1,0 +1,288 @@
+"""Linear systems, inverses and determinants. Read next: `lax/linalg.py`."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ferrax import lax
+from ferrax._core import asarray
+from ferrax._ferrax import lax as _lax
+from ferrax.custom_derivatives import custom_jvp
+from ferrax.lax import linalg as _lax_linalg
+from ferrax.numpy import _creation, _cumulative, _diagonal, _ranges, _reductions, _take
+from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, common_shape, promote_inexact
+from ferrax.numpy._dtype_functions import dtype_kind
+from ferrax.numpy._linalg_factors import check_square
+from ferrax.numpy._ufuncs import where
+
+__all__ = ["det", "inv", "slogdet", "solve", "tensorinv", "tensorsolve"]
+
+
+class SlogdetResult(NamedTuple):
+    """Sign and logarithm of the absolute value of determinants."""
+
+    sign: Any
+    logabsdet: Any
+
+
+def _diagonals(x: Array) -> Array:
+    return _diagonal.diagonal(x, axis1=-2, axis2=-1)
+
+
+def _batched(x: Array, batch: tuple[int, ...]) -> Array:
+    return broadcast_to_shape(x, batch + x.shape[-2:])
+
+
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
+    """The solution x of a x = b.
+
+    Args:
+      a: array of shape (..., n, n).
+      b: array of shape (n,), or of shape (..., n, m) whose leading axes broadcast with those of `a`.
+
+    Returns:
+      Floating array of shape (..., n) or (..., n, m).
+
+    Raises:
+      ValueError: `a` is not square, or the shapes do not fit.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.linalg.solve(jnp.array([[2., 0.], [1., 4.]]), jnp.array([2., 9.]))
+    Array([1., 2.], dtype=float32)
+    """
+    x, y = promote_inexact("jnp.linalg.solve", a, b)
+    check_square("solve", x)
+    if y.ndim == 0 or y.shape[-1 if y.ndim == 1 else -2] != x.shape[-1]:
+        raise ValueError(f"Invalid shapes for solve: {x.shape}, {y.shape}. A right-hand side has shape [n] or [..., n, m]; "
+                         "a batch of vectors is solve(a, b[..., None]).squeeze(-1).")  # fmt: skip
+    vector = y.ndim == 1
+    if vector:
+        y = lax.expand_dims(y, (-1,))
+    if x.ndim == 2 and y.ndim == 2:
+        out = _lax.solve(x, y)
+    else:
+        batch = common_shape(x.shape[:-2], y.shape[:-2])
+        out = _lax.solve(_batched(x, batch), _batched(y, batch))
+    return out.squeeze(-1) if vector else out
+
+
+def inv(a: ArrayLike) -> Array:
+    """The inverses of matrices.
+
+    Args:
+      a: array of shape (..., n, n).
+
+    Returns:
+      Floating array of the shape of `a`; infinities and NaN where it is singular.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.linalg.inv(jnp.array([[2., 0.], [0., 4.]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
+    (x,) = promote_inexact("jnp.linalg.inv", a)
+    check_square("inv", x)
+    return _lax.solve(x, broadcast_to_shape(_ranges.eye(x.shape[-1], dtype=x.dtype), x.shape))
+
+
+def _det_2x2(a: Array) -> Array:
+    return a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] * a[..., 1, 0]
+
+
+def _det_3x3(a: Array) -> Array:
+    terms = [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+    total = None
+    for i, j, k in terms:
+        plus = a[..., 0, i] * a[..., 1, j] * a[..., 2, k]
+        term = plus - a[..., 0, k] * a[..., 1, j] * a[..., 2, i]
+        total = term if total is None else total + term
+    return total
+
+
+def _parity(pivots: Array) -> Array:
+    """The number of rows that were exchanged."""
+    index = lax.broadcasted_iota(np.int32, pivots.shape, pivots.ndim - 1)
+    return _reductions.sum(pivots != index, -1, dtype=np.int32)
+
+
+def _sign(parity: Array, dtype: Any) -> Array:
+    return lax.convert_element_type(1 - 2 * (parity % 2), dtype)
+
+
+@custom_jvp
+def _det(a: Array) -> Array:
+    factors, pivots, _ = _lax.lu(a)
+    return _reductions.prod(_diagonals(factors), -1) * _sign(_parity(pivots), a.dtype)
+
+
+@_det.defjvp
+def _det_jvp(primals, tangents):
+    (a,), (da,) = primals, tangents
+    det, moved = _adjugate_product(a, da)
+    return det, _diagonal.trace(moved, axis1=-2, axis2=-1)
+
+
+def _adjugate_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """det(a), and adj(a) b = det(a) a⁻¹ b without dividing by the last pivot: finite where only that one is zero.
+
+    With P a = L U, of x = det(a) U⁻¹ y the last component is y times the product of the other pivots. The others follow
+    by substitution in U once that product stands for its last pivot's inverse.
+    """
+    factors, pivots, permutation = _lax.lu(a)
+    n = a.shape[-1]
+    products = _cumulative.cumprod(_diagonals(factors), -1) * _sign(_parity(pivots), a.dtype)[..., None]
+    det, others = products[..., -1], products[..., -2]
+    y = _take.take_along_axis(b, permutation[..., None], axis=-2)
+    y = _lax_linalg.triangular_solve(factors, y, left_side=True, lower=True, unit_diagonal=True)
+    last = lax.broadcasted_iota(np.int32, factors.shape, factors.ndim - 2) == n - 1
+    corner = last & (lax.broadcasted_iota(np.int32, factors.shape, factors.ndim - 1) == n - 1)
+    factors = where(corner, 1 / others[..., None, None], factors)
+    y = where(last, y, y * det[..., None, None])
+    x = _lax_linalg.triangular_solve(factors, y, left_side=True)
+    return det, where(others[..., None, None] == 0, _creation.zeros_like(x), x)
+
+
+def det(a: ArrayLike) -> Array:
+    """The determinants of matrices.
+
+    Args:
+      a: array of shape (..., n, n).
+
+    Returns:
+      Floating array of shape (...).
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.linalg.det(jnp.array([[2., 1.], [1., 4.]]))
+    Array(7., dtype=float32)
+    """
+    (x,) = promote_inexact("jnp.linalg.det", a)
+    check_square("det", x)
+    match x.shape[-1]:
+        case 0:
+            return _creation.ones(x.shape[:-2], x.dtype)
+        case 1:
+            return x[..., 0, 0]
+        case 2:
+            return _det_2x2(x)
+        case 3:
+            return _det_3x3(x)
+        case _:
+            return _det(x)
+
+
+@custom_jvp
+def _slogdet(a: Array) -> tuple[Array, Array]:
+    factors, pivots, _ = _lax.lu(a)
+    pivot = _diagonals(factors)
+    real = dtype_kind(a.dtype) != "c"
+    singular = _reductions.any(pivot == 0, -1)
+    parity = _parity(pivots)
+    if real:
+        sign = _sign(parity + _reductions.sum(pivot < 0, -1, dtype=np.int32), a.dtype)
+    else:
+        sign = _reductions.prod(pivot / lax.abs(pivot), -1) * _sign(parity, a.dtype)
+    size = _reductions.sum(lax.log(lax.abs(pivot)), -1)
+    zero, lowest = asarray(0, dtype=sign.dtype), asarray(-np.inf, dtype=size.dtype)
+    return where(singular, zero, sign), where(singular, lowest, size)
+
+
+@_slogdet.defjvp
+def _slogdet_jvp(primals, tangents):
+    (a,), (da,) = primals, tangents
+    sign, size = _slogdet(a)
+    slope = _diagonal.trace(_lax.solve(a, da), axis1=-2, axis2=-1)
+    if dtype_kind(a.dtype) != "c":
+        return (sign, size), (_creation.zeros_like(sign), slope)
+    real = lax.real(slope)
+    return (sign, size), ((slope - lax.convert_element_type(real, slope.dtype)) * sign, real)
+
+
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
+    """Sign and logarithm of the absolute value of the determinants of matrices.
+
+    Args:
+      a: array of shape (..., n, n).
+      method: "lu", which None stands for.
+
+    Returns:
+      `sign` and `logabsdet`, of shape (...): the determinant is sign * exp(logabsdet). Of a singular matrix they are 0
+      and -inf.
+
+    Raises:
+      ValueError: the matrices are not square, or there is no such method.
+      NotImplementedError: the method is "qr".
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.linalg.slogdet(jnp.array([[0., 1.], [1., 0.]]))
+    SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
+    """
+    (x,) = promote_inexact("jnp.linalg.slogdet", a)
+    check_square("slogdet", x)
+    if method == "qr":
+        raise NotImplementedError("jnp.linalg.slogdet with method='qr' is not implemented")
+    if method not in (None, "lu"):
+        raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
+    return SlogdetResult(*_slogdet(x))
+
+
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
+    """The inverse of an array as a linear map of tensors.
+
+    Args:
+      a: array whose first `ind` axes have as many elements as the others.
+      ind: number of leading axes, positive.
+
+    Returns:
+      Array of shape ``a.shape[ind:] + a.shape[:ind]``.
+
+    Raises:
+      ValueError: `ind` is not positive.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.linalg.tensorinv(jnp.eye(4).reshape(2, 2, 4)).shape
+    (4, 2, 2)
+    """
+    (x,) = promote_inexact("jnp.linalg.tensorinv", a)
+    ind = operator.index(ind)
+    if ind <= 0:
+        raise ValueError(f"ind must be a positive integer; got ind={ind}")
+    first, others = x.shape[:ind], x.shape[ind:]
+    return inv(x.reshape(int(np.prod(first)), int(np.prod(others)))).reshape(others + first)
+
+
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None) -> Array:
+    """The tensor x whose product with `a` over all of its axes is `b`.
+
+    Args:
+      a: array of shape ``b.shape + x.shape``, with as many elements in x as in b.
+      b: array.
+      axes: axes of `a` to be moved to its end first.
+
+    Returns:
+      Array of the shape of the last axes of `a`.
+
+    Raises:
+      ValueError: the shapes do not fit.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.linalg.tensorsolve(jnp.eye(4).reshape(2, 2, 4), jnp.ones((2, 2)))
+    Array([1., 1., 1., 1.], dtype=float32)
+    """
+    x, y = promote_inexact("jnp.linalg.tensorsolve", a, b)
+    if axes is not None:
+        moved = [operator.index(i) % x.ndim for i in axes]
+        x = lax.transpose(x, [i for i in range(x.ndim) if i not in moved] + moved)
+    shape = x.shape[y.ndim :]
+    size = int(np.prod(shape))
+    if size != y.size or x.size != size * size:
+        raise ValueError(f"tensorsolve needs as many unknowns as equations; got shapes {x.shape} and {y.shape}")
+    return solve(x.reshape(size, size), y.ravel()).reshape(shape)

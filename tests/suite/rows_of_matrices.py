@@ -1,0 +1,168 @@
+"""Rows of the linear algebra family; factors that are unique up to phases only are compared by what they make up."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tests.suite.rows import numbers, row
+
+MATRICES = ("float32", "complex64")
+BATCHES = st.sampled_from([(), (2,)])
+
+
+def square(draw, dtype, n=None, batch=None):
+    """Matrices with a dominant diagonal of distinct numbers, so that pivots and orders do not hang on rounding."""
+    n = draw(st.sampled_from([1, 3, 4, 9])) if n is None else n
+    batch = draw(BATCHES) if batch is None else batch
+    return numbers(draw, (*batch, n, n), dtype) + np.diag(4 + 2 * np.arange(n)).astype(dtype)
+
+
+def adjoint(jax, x):
+    return jax.numpy.swapaxes(x, -1, -2).conj()
+
+
+def hermitian(jax, x):
+    return x + adjoint(jax, x)
+
+
+@row("cholesky", MATRICES, slopes=True, rtol=4e-5)
+def _(draw, dtype):
+    symmetrize, n = draw(st.booleans()), draw(st.sampled_from([1, 3, 9]))
+    x = numbers(draw, (*draw(BATCHES), n, n), dtype)
+    gram = lambda jax, x: x @ adjoint(jax, x) + 4 * jax.numpy.eye(n, dtype=dtype)
+    return lambda jax, x: jax.lax.linalg.cholesky(gram(jax, x), symmetrize_input=symmetrize), [x]
+
+
+@row("triangular_solve", MATRICES, slopes=True, rtol=4e-5)
+def _(draw, dtype):
+    n, batch = draw(st.sampled_from([1, 3, 9])), draw(BATCHES)
+    names = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
+    flags = {k: draw(st.booleans()) for k in names}
+    a = square(draw, dtype, n, batch)
+    if flags["unit_diagonal"]:
+        a = a / np.asarray(8 * n, dtype)
+    shape = draw(st.sampled_from([(n, 2), (n, 11), (n,)] if flags["left_side"] else [(2, n), (11, n), (n,)]))
+    return lambda jax, a, b: jax.lax.linalg.triangular_solve(a, b, **flags), [a, numbers(draw, batch + shape, dtype)]
+
+
+@row("lu", MATRICES, slopes=True, rtol=4e-5)
+def _(draw, dtype):
+    shape = draw(st.sampled_from([(3, 3), (2, 4), (4, 2), (9, 9), (9, 12), (12, 9)]))
+    x = numbers(draw, (*draw(BATCHES), *shape), dtype) + (5 * np.eye(*shape)[::-1]).astype(dtype)
+    return lambda jax, x: tuple(jax.lax.linalg.lu(x)), [x]
+
+
+@row("lu_pivots_to_permutation", ("int32",))
+def _(draw, dtype):
+    pivots = np.asarray([[2, 1, 3], [0, 3, 2]], "int32")[: draw(st.integers(1, 2))]
+    size = draw(st.integers(4, 6))
+    return lambda jax, p: jax.lax.linalg.lu_pivots_to_permutation(p, size), [pivots]
+
+
+@row("lu_solve", MATRICES, slopes=True, rtol=4e-5)
+def _(draw, dtype):
+    n, batch = draw(st.sampled_from([1, 3, 9])), draw(BATCHES)
+    shape = draw(st.sampled_from([(n, 1), (n, 10)] + [(n,)] * (not batch)))
+    b = numbers(draw, (batch if len(shape) == 2 else ()) + shape, dtype)
+    return lambda jax, a, b: jax.numpy.linalg.solve(a, b), [square(draw, dtype, n, batch), b]
+
+
+@row("qr", MATRICES, slopes=True, rtol=4e-5)
+def _(draw, dtype):
+    m, n = draw(st.sampled_from([(3, 3), (5, 2), (2, 4), (40, 35)]))
+    full, pivoting = draw(st.booleans()), draw(st.booleans())
+    x = numbers(draw, (*draw(BATCHES), m, n), dtype)
+    x = x + (np.eye(m, n) * np.linspace(9, 5, n) * min(m, 6)).astype(dtype)
+
+    def program(jax, x):
+        q, r, *order = jax.lax.linalg.qr(x, full_matrices=full, pivoting=pivoting)
+        # The columns that a full Q has in addition are anyone's choice.
+        return q[..., : min(m, n)], r, *order
+
+    return program, [x]
+
+
+@row("householder_product", MATRICES, rtol=4e-5)
+def _(draw, dtype):
+    def program(jax, x):
+        packed, taus = jax.lax.linalg.hessenberg(x)
+        return jax.lax.linalg.householder_product(packed[..., 1:, :-1], taus)
+
+    return program, [square(draw, dtype, draw(st.sampled_from([2, 3, 9])))]
+
+
+@row("ormqr", MATRICES, rtol=4e-5)
+def _(draw, dtype):
+    n, batch = draw(st.sampled_from([3, 9])), draw(BATCHES)
+    left, transpose = draw(st.booleans()), draw(st.booleans())
+
+    def program(jax, x, c):
+        packed, taus = jax.lax.linalg.hessenberg(x)
+        return jax.lax.linalg.ormqr(packed[..., 1:, :-1], taus, c, left=left, transpose=transpose)
+
+    c = numbers(draw, batch + ((n - 1, 5) if left else (5, n - 1)), dtype)
+    return program, [square(draw, dtype, n, batch), c]
+
+
+@row("hessenberg", MATRICES, rtol=4e-5)
+def _(draw, dtype):
+    return lambda jax, x: jax.lax.linalg.hessenberg(x), [square(draw, dtype)]
+
+
+@row("tridiagonal", MATRICES, rtol=4e-5)
+def _(draw, dtype):
+    lower = draw(st.booleans())
+
+    def program(jax, x):
+        packed, d, e, taus = jax.lax.linalg.tridiagonal(hermitian(jax, x), lower=lower)
+        # The other triangle is anyone's choice.
+        half = jax.numpy.tril if lower else jax.numpy.triu
+        return half(packed), d, e, taus
+
+    return program, [square(draw, dtype)]
+
+
+@row("tridiagonal_solve", MATRICES, slopes=True, rtol=4e-5)
+def _(draw, dtype):
+    n, batch = draw(st.sampled_from([3, 7])), draw(BATCHES)
+    dl, du = numbers(draw, (*batch, n), dtype), numbers(draw, (*batch, n), dtype)
+    d = numbers(draw, (*batch, n), dtype, "above1") + np.asarray(6, dtype)
+    # The entries outside the matrix are zero: JAX's derivative counts them.
+    dl[..., 0] = du[..., -1] = 0
+    b = numbers(draw, (*batch, n, 2), dtype)
+    return lambda jax, *xs: jax.lax.linalg.tridiagonal_solve(*xs), [dl, d, du, b]
+
+
+@row("eigh", MATRICES, slopes=True, rtol=4e-5)
+def _(draw, dtype):
+    lower, symmetrize = draw(st.booleans()), draw(st.booleans())
+
+    def program(jax, x):
+        v, w = jax.lax.linalg.eigh(hermitian(jax, x), lower=lower, symmetrize_input=symmetrize)
+        return w, jax.numpy.abs(v) ** 2, (v * (w * w)[..., None, :]) @ adjoint(jax, v)
+
+    return program, [square(draw, dtype)]
+
+
+@row("svd", MATRICES, slopes=True, rtol=4e-5)
+def _(draw, dtype):
+    m, n = draw(st.sampled_from([(3, 3), (4, 2), (2, 4), (9, 5)]))
+    vectors = draw(st.booleans())
+    x = numbers(draw, (*draw(BATCHES), m, n), dtype) + (np.eye(m, n) * np.linspace(24, 6, n)).astype(dtype)
+
+    def program(jax, x):
+        if not vectors:
+            return jax.lax.linalg.svd(x, compute_uv=False)
+        u, s, vh = jax.lax.linalg.svd(x, full_matrices=False)
+        return s, jax.numpy.abs(u) ** 2, jax.numpy.abs(vh) ** 2, (u * (s * s)[..., None, :]) @ vh
+
+    return program, [x]
+
+
+@row("eig", MATRICES, slopes=True, rtol=1e-4)
+def _(draw, dtype):
+    def program(jax, x):
+        w = jax.lax.linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
+        # Symmetric functions of the eigenvalues: their order is anyone's choice.
+        return [jax.numpy.sum(w**k, -1) for k in (1, 2)]
+
+    return program, [square(draw, dtype) / np.asarray(6, dtype)]
