@@ -225,6 +225,40 @@ def library_rows(every):
                   lambda n=n: generator.standard_normal(n, np.float32))  # fmt: skip
 
 
+def linear_algebra_rows(libs):
+    def of(name, f, *arrays):
+        return row(libs, name, lambda jax, jnp: (partial(f, jnp), *arrays), lambda: f(np, *arrays))
+
+    for n in (64, 256, 1024):
+        x = floats(n, n)
+        spd = x @ x.T + n * np.eye(n, dtype=np.float32)
+        yield of(f"cholesky {n}", lambda np, a: np.linalg.cholesky(a), spd)
+        yield of(f"solve {n}", lambda np, a, b: np.linalg.solve(a, b), x, floats(n, 1))
+        yield of(f"qr {n}", lambda np, a: np.linalg.qr(a), x)
+        if n < 1024:
+            yield of(f"eigh {n}", lambda np, a: np.linalg.eigh(a), spd)
+            yield of(f"svd {n}", lambda np, a: np.linalg.svd(a), x)
+    many = floats(1000, 4, 4)
+    spd = many @ many.transpose(0, 2, 1) + 4 * np.eye(4, dtype=np.float32)
+    yield of("1000 choleskys of 4", lambda np, a: np.linalg.cholesky(a), spd)
+    yield of("1000 solves of 4", lambda np, a, b: np.linalg.solve(a, b), spd, floats(1000, 4, 1))
+    yield of("1000 eighs of 4", lambda np, a: np.linalg.eigh(a), spd)
+    for shape in ((1024,), (1_000_000,), (1000, 1000), (10_007,)):
+        x = floats(*shape)
+        yield of(f"fft {shape}", lambda np, a: np.fft.fft(a), x + 1j * x)
+        yield of(f"rfft {shape}", lambda np, a: np.fft.rfft(a), x)
+    yield of("fft2 (512, 512)", lambda np, a: np.fft.fft2(a), floats(512, 512))
+
+    def scanned(jax, jnp):
+        def step(b, _):
+            return jnp.linalg.solve(a, b), None
+
+        a = floats(3, 3) + 5 * np.eye(3, dtype=np.float32)
+        return lambda b: jax.lax.scan(step, b, None, length=10_000)[0], floats(3)
+
+    yield row(libs, "3x3 solve in a scan, a step", scanned, calls=10_000)
+
+
 def copy_bandwidth():
     """Bytes a second that NumPy copies, read and written."""
     x, y = np.ones(10_000_000, np.float32), np.empty(10_000_000, np.float32)
@@ -235,7 +269,7 @@ def copy_bandwidth():
 def main():
     options = harness.parse_arguments(__doc__.splitlines()[0])
     libs = harness.libraries(options)
-    tables = [elementwise_rows, row_rows, loop_rows, dot_rows, library_rows]
+    tables = [elementwise_rows, row_rows, loop_rows, dot_rows, library_rows, linear_algebra_rows]
     done = harness.run([partial(table, libs) for table in tables], options)
     times = {r.name: r.times for r in done}
     triad = times.get("x*2+1-y 1e7", {}).get(options.target)

@@ -15,13 +15,12 @@ PLANNED: dict[str, frozenset[str]] = {
     ),
     "ferrax.lax": frozenset(
         [
-            "FftType", "RaggedDotDimensionNumbers", "RandomAlgorithm", "betainc", "fft", "igamma_grad_a",
+            "RaggedDotDimensionNumbers", "RandomAlgorithm", "betainc", "igamma_grad_a",
             "precv", "psend", "ragged_all_to_all", "ragged_dot", "ragged_dot_general", "random_gamma_grad",
             "rng_bit_generator", "scaled_dot",
         ]
     ),
     "ferrax.lax.linalg": frozenset(["cholesky_update", "qdwh", "schur"]),
-    "ferrax.numpy": frozenset(["fft"]),
     "ferrax.debug": frozenset(["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"]),
 }  # fmt: skip
 
@@ -30,6 +29,6 @@ class MissingName(NotImplementedError, AttributeError):
     """A name of JAX's that is not implemented yet; `hasattr` is False, as for names that do not exist.
 
     >>> import ferrax
-    >>> hasattr(ferrax.numpy, "fft")
+    >>> hasattr(ferrax, "pmap")
     False
     """

@@ -12,9 +12,9 @@ import ferrax
 
 MODULES = [
     "ferrax", "ferrax.config", "ferrax.custom_derivatives", "ferrax.debug", "ferrax.dtypes", "ferrax.errors",
-    "ferrax.experimental", "ferrax.lax", "ferrax.nn", "ferrax.nn.initializers", "ferrax.numpy", "ferrax.numpy.linalg",
-    "ferrax.dlpack", "ferrax.ops", "ferrax.random", "ferrax.stages", "ferrax.tree", "ferrax.tree_util",
-    "ferrax.typing",
+    "ferrax.experimental", "ferrax.lax", "ferrax.lax.linalg", "ferrax.nn", "ferrax.nn.initializers", "ferrax.numpy",
+    "ferrax.numpy.fft", "ferrax.numpy.linalg", "ferrax.dlpack", "ferrax.ops", "ferrax.random", "ferrax.stages",
+    "ferrax.tree", "ferrax.tree_util", "ferrax.typing",
 ]  # fmt: skip
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import ferrax
 from tests import primitives
-from tests.suite.programs_of_rows import COLLECTIVES, ONLY_RUST, PLAIN, PROGRAMS
 from tests.suite import rows_of_matrices  # noqa: F401
+from tests.suite.programs_of_rows import COLLECTIVES, ONLY_RUST, PLAIN, PROGRAMS
 from tests.suite.rows import ROWS, RTOL
 from tests.support import assert_trees_same
 

@@ -61,8 +61,9 @@ fn update<T: Field>(p: Shared<T>, n: usize, k: usize, nb: usize, below: usize, s
         let (r, c) = (k + nb + (i + j) * TILE, k + nb + j * TILE);
         let (rows, cols) = (TILE.min(n - r), TILE.min(n - c));
         // SAFETY: tasks write tiles of their own right of the block, whose columns are only read.
-        let (dst, x, y) =
-            unsafe { (p.matrix(c * n + r, rows, cols, n), p.matrix(k * n + r, rows, nb, n), p.matrix(k * n + c, cols, nb, n)) };
+        let (dst, x, y) = unsafe {
+            (p.matrix(c * n + r, rows, cols, n), p.matrix(k * n + r, rows, nb, n), p.matrix(k * n + c, cols, nb, n))
+        };
         let (x, y) = (x.as_ref(), y.as_ref().adjoint());
         if i == 0 {
             let full = BlockStructure::Rectangular;

@@ -26,13 +26,16 @@ fn norm<T: Field>(x: &[T]) -> T::R {
     let plain = x.iter().fold(T::R::ZERO, |s, v| s + v.square());
     let root = plain.root();
     // Squares that vanish or overflow are taken again, scaled.
-    if root.is_ordinary() && (root * root).is_ordinary() && root * root > T::R::ZERO && T::R::ONE / plain < T::R::ONE / T::R::ZERO
+    if root.is_ordinary()
+        && (root * root).is_ordinary()
+        && root * root > T::R::ZERO
+        && T::R::ONE / plain < T::R::ONE / T::R::ZERO
     {
         return root;
     }
     let top = x.iter().fold(T::R::ZERO, |m, v| if v.size() > m { v.size() } else { m });
-    if !(top > T::R::ZERO) || !top.is_ordinary() {
-        return if plain == plain { top } else { plain };
+    if top == T::R::ZERO || !top.is_ordinary() {
+        return if plain.partial_cmp(&plain).is_none() { plain } else { top };
     }
     let scaled = x.iter().fold(T::R::ZERO, |s, v| s + T::of_parts(v.re() / top, v.im() / top).square());
     top * scaled.root()
@@ -246,7 +249,14 @@ pub(crate) fn hessenberg<T: Field>(a: &mut [T], n: usize, taus: &mut [T]) {
 }
 
 /// `Element::tridiagonal` (LAPACK's `sytd2` and `hetd2`).
-pub(crate) fn tridiagonal<T: Field>(a: &mut [T], n: usize, lower: bool, d: &mut [T::R], e: &mut [T::R], taus: &mut [T]) {
+pub(crate) fn tridiagonal<T: Field>(
+    a: &mut [T],
+    n: usize,
+    lower: bool,
+    d: &mut [T::R],
+    e: &mut [T::R],
+    taus: &mut [T],
+) {
     let mut v = vec![T::ZERO; n];
     for step in 0..n.saturating_sub(1) {
         // The trailing block that the reflection acts on, and the column that it comes from.

@@ -79,7 +79,15 @@ pub trait Element: Field {
 
     /// The product of the reflections in `v` (its columns below the diagonal, `rows` × `taus.len()`), or its adjoint,
     /// times the matrix `c` from the given side, in place.
-    fn reflect(v: &[Self], taus: &[Self], c: &mut [Self], shape: (usize, usize), side: Side, adjoint: bool, share: Share<'_>);
+    fn reflect(
+        v: &[Self],
+        taus: &[Self],
+        c: &mut [Self],
+        shape: (usize, usize),
+        side: Side,
+        adjoint: bool,
+        share: Share<'_>,
+    );
 
     /// Eigenvalues in ascending order, and eigenvectors in `vectors` (n × n), of the Hermitian matrix whose lower
     /// triangle is given. Says whether the iteration converged.

@@ -34,8 +34,12 @@ pub(crate) fn lu<T: Field>(a: &mut [T], rows: usize, cols: usize, pivots: &mut [
             }
             let c = k + nb + (t - left_tasks) * CHUNK;
             // SAFETY: chunks of columns are disjoint; the panel is only read.
-            let (mut part, panel) =
-                unsafe { (p.matrix(c * rows + k, rows - k, CHUNK.min(cols - c), rows), p.matrix(k * rows + k, rows - k, nb, rows)) };
+            let (mut part, panel) = unsafe {
+                (
+                    p.matrix(c * rows + k, rows - k, CHUNK.min(cols - c), rows),
+                    p.matrix(k * rows + k, rows - k, nb, rows),
+                )
+            };
             exchange(part.rb_mut(), pivots);
             eliminate(panel.as_ref(), part, nb);
         });

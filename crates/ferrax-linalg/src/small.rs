@@ -18,7 +18,7 @@ pub fn cholesky<T: Scalar>(a: &mut [T], n: usize) -> bool {
         for k in 0..j {
             d -= a[j * n + k].square();
         }
-        if !(d > T::R::ZERO) {
+        if d.partial_cmp(&T::R::ZERO) != Some(std::cmp::Ordering::Greater) {
             return false;
         }
         let root = d.root();

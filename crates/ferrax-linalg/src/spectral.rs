@@ -1,11 +1,11 @@
 //! Eigenvalues and singular values, by faer's solvers.
 
 use crate::scalar::{Field, Real};
+use faer::complex::Complex;
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::evd::{self, ComputeEigenvectors};
 use faer::linalg::svd::{self, ComputeSvdVectors};
-use faer::complex::Complex;
 use faer::traits::RealField;
 use faer::{MatMut, MatRef, Par, Spec};
 

@@ -5,8 +5,8 @@
 //! irfft(z) = Re Σ m z e^{iθ} / N, so that its transpose is conj(m rfft(t)) / N, and that of rfft is N irfft(conj(t) / m).
 //! Inverse transforms divide by N. Read next: `ferrax-cpu/src/fft.rs`.
 
-use crate::common::{LATER, NO_REWRITE, unary_aval};
 use crate::common::{Accept, constant};
+use crate::common::{LATER, NO_REWRITE, unary_aval};
 use crate::elementwise::binary::{div, mul};
 use crate::elementwise::compare::ne;
 use crate::elementwise::select::select;

@@ -14,6 +14,7 @@ from ferrax.lax.convolution import *
 from ferrax.lax.control_flow import *
 from ferrax.lax.conversion import *
 from ferrax.lax.elementwise import *
+from ferrax.lax.fourier import *
 from ferrax.lax.gather_scatter import *
 from ferrax.lax.other import *
 from ferrax.lax.parallel import *

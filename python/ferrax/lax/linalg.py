@@ -378,8 +378,8 @@ def hessenberg(a):
       a: array of shape (..., n, n).
 
     Returns:
-      An array of the shape of `a` with H on and above the first subdiagonal and the reflections that make up Q below it,
-      and their factors, of shape (..., n - 1).
+      An array of the shape of `a` with H on and above the first subdiagonal and the reflections that make up Q below
+      it, and their factors, of shape (..., n - 1).
 
     Raises:
       TypeError: no floating dtype, or fewer than two axes.
@@ -403,8 +403,9 @@ def tridiagonal(a, *, lower: bool = True):
       lower: the lower triangle is read and written, else the upper one.
 
     Returns:
-      An array of the shape of `a` with T, and the reflections that make up Q outside it; the diagonal of T, real, of shape
-      (..., n); its off-diagonal, real, of shape (..., n - 1); the factors of the reflections, of shape (..., n - 1).
+      An array of the shape of `a` with T, and the reflections that make up Q outside it; the diagonal of T, real, of
+      shape (..., n); its off-diagonal, real, of shape (..., n - 1); the factors of the reflections, of shape
+      (..., n - 1).
 
     Raises:
       TypeError: no floating dtype, or fewer than two axes.

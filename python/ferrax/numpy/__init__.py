@@ -10,6 +10,7 @@ from typing import Any as _Any
 from ferrax._boundary import expose as _expose
 from ferrax._boundary import missing as _missing
 from ferrax._core import Array as ndarray
+from ferrax.numpy import fft as fft
 from ferrax.numpy import linalg as linalg
 from ferrax.numpy._calculus import *
 from ferrax.numpy._constants import *

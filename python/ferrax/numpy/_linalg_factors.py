@@ -83,8 +83,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 
     Args:
       a: array of shape (..., m, n).
-      mode: "reduced" for Q of shape (..., m, k) and R of shape (..., k, n) with k = min(m, n); "complete" (or "full") for
-        Q of shape (..., m, m) and R of shape (..., m, n); "r" for R alone.
+      mode: "reduced" for Q of shape (..., m, k) and R of shape (..., k, n) with k = min(m, n); "complete" (or "full")
+        for Q of shape (..., m, m) and R of shape (..., m, n); "r" for R alone.
 
     Returns:
       `Q` and `R`, or R.

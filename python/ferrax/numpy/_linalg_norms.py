@@ -62,7 +62,8 @@ def norm(x: ArrayLike, ord: Any = None, axis: int | Sequence[int] | None = None,
 
     Args:
       x: array.
-      ord: order. For vectors any number, inf, -inf or 0; for matrices "fro", "nuc", 1, -1, 2, -2, inf or -inf. None for the 2-norm of all elements.
+      ord: order. For vectors any number, inf, -inf or 0; for matrices "fro", "nuc", 1, -1, 2, -2, inf or -inf. None for
+        the 2-norm of all elements.
       axis: one axis for vector norms, two for matrix norms; None for all, which must be one or two unless `ord` is
         None.
       keepdims: keep reduced axes with length 1.

@@ -56,8 +56,10 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     x, y = promote_inexact("jnp.linalg.solve", a, b)
     check_square("solve", x)
     if y.ndim == 0 or y.shape[-1 if y.ndim == 1 else -2] != x.shape[-1]:
-        raise ValueError(f"Invalid shapes for solve: {x.shape}, {y.shape}. A right-hand side has shape [n] or [..., n, m]; "
-                         "a batch of vectors is solve(a, b[..., None]).squeeze(-1).")  # fmt: skip
+        raise ValueError(
+            f"Invalid shapes for solve: {x.shape}, {y.shape}. A right-hand side has shape [n] or [..., n, m]; "
+            "a batch of vectors is solve(a, b[..., None]).squeeze(-1)."
+        )
     vector = y.ndim == 1
     if vector:
         y = lax.expand_dims(y, (-1,))
@@ -96,13 +98,10 @@ def _det_2x2(a: Array) -> Array:
 
 
 def _det_3x3(a: Array) -> Array:
-    terms = [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
-    total = None
-    for i, j, k in terms:
-        plus = a[..., 0, i] * a[..., 1, j] * a[..., 2, k]
-        term = plus - a[..., 0, k] * a[..., 1, j] * a[..., 2, i]
-        total = term if total is None else total + term
-    return total
+    def term(i: int, j: int, k: int) -> Array:
+        return a[..., 1, j] * (a[..., 0, i] * a[..., 2, k] - a[..., 0, k] * a[..., 2, i])
+
+    return term(0, 1, 2) + term(1, 2, 0) + term(2, 0, 1)
 
 
 def _parity(pivots: Array) -> Array:
@@ -138,14 +137,18 @@ def _adjugate_product(a: Array, b: Array) -> tuple[Array, Array]:
     n = a.shape[-1]
     products = _cumulative.cumprod(_diagonals(factors), -1) * _sign(_parity(pivots), a.dtype)[..., None]
     det, others = products[..., -1], products[..., -2]
+    # Where another pivot is zero too, adj(a) counts as zero: the systems are kept regular there.
+    flat = (others == 0)[..., None, None]
+    rows = lax.broadcasted_iota(np.int32, factors.shape, factors.ndim - 2)
+    columns = lax.broadcasted_iota(np.int32, factors.shape, factors.ndim - 1)
+    corner = (rows == n - 1) & (columns == n - 1)
+    factors = where(flat, where(rows == columns, asarray(1, dtype=a.dtype), asarray(0, dtype=a.dtype)), factors)
     y = _take.take_along_axis(b, permutation[..., None], axis=-2)
     y = _lax_linalg.triangular_solve(factors, y, left_side=True, lower=True, unit_diagonal=True)
-    last = lax.broadcasted_iota(np.int32, factors.shape, factors.ndim - 2) == n - 1
-    corner = last & (lax.broadcasted_iota(np.int32, factors.shape, factors.ndim - 1) == n - 1)
-    factors = where(corner, 1 / others[..., None, None], factors)
-    y = where(last, y, y * det[..., None, None])
-    x = _lax_linalg.triangular_solve(factors, y, left_side=True)
-    return det, where(others[..., None, None] == 0, _creation.zeros_like(x), x)
+    y = where(rows == n - 1, y, y * det[..., None, None])
+    safe = where(flat, asarray(1, dtype=a.dtype), others[..., None, None])
+    x = _lax_linalg.triangular_solve(where(corner, 1 / safe, factors), y, left_side=True)
+    return det, where(flat, _creation.zeros_like(x), x)
 
 
 def det(a: ArrayLike) -> Array:

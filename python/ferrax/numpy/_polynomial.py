@@ -16,16 +16,24 @@ from ferrax.numpy._args import (
     Array,
     ArrayLike,
     broadcast_to_shape,
-    cast,
     promote,
     promote_inexact,
     require,
     static_int,
 )  # fmt: skip
+from ferrax.numpy._diagonal import vander
 from ferrax.numpy._dtype_functions import complex_dtype
-from ferrax.numpy._rearrange import trim_zeros
+from ferrax.numpy._dtypes import finfo
+from ferrax.numpy._linalg_factors import eigvals
+from ferrax.numpy._linalg_rank import lstsq
+from ferrax.numpy._linalg_solve import inv
+from ferrax.numpy._ranges import eye
+from ferrax.numpy._rearrange import roll, trim_zeros
+from ferrax.numpy._reductions import argmax
 from ferrax.numpy._shape import atleast_1d
+from ferrax.numpy._sort import argsort
 from ferrax.numpy._statistics import convolve
+from ferrax.numpy._ufuncs import where
 
 __all__ = [
     "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots",
@@ -235,13 +243,12 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     """The coefficients of the polynomial with given zeros.
 
     Args:
-      seq_of_zeros: vector of zeros. A square matrix, whose eigenvalues would be the zeros, needs the primitive `eig`.
+      seq_of_zeros: vector of zeros, or a square matrix, whose eigenvalues are the zeros.
 
     Returns:
       Floating vector of coefficients, the first of which is one.
 
     Raises:
-      NotImplementedError: for a matrix.
       ValueError: for other shapes.
 
     >>> import ferrax.numpy as jnp
@@ -251,7 +258,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     (zeros,) = promote_inexact("poly", seq_of_zeros)
     zeros = atleast_1d(zeros)
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and zeros.shape[0] > 0:
-        raise NotImplementedError("jnp.poly of a matrix needs the primitive eig, which ferrax does not have yet.")
+        zeros = eigvals(zeros)
     if zeros.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if zeros.shape[0] == 0:
@@ -264,17 +271,17 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 
 
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
-    """The zeros of a polynomial; needs the primitive `eig` above degree one.
+    """The zeros of a polynomial, as the eigenvalues of its companion matrix.
 
     Args:
       p: vector of coefficients.
-      strip_zeros: drop leading zeros first, which needs concrete coefficients.
+      strip_zeros: drop leading zeros first, which needs concrete coefficients; else each leaves a NaN at the end.
 
     Returns:
       Complex vector.
 
     Raises:
-      NotImplementedError: above degree one.
+      ValueError: the coefficients are no vector.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.roots(jnp.array([2., -4.]))
@@ -295,36 +302,75 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     zeros = lax.full((trailing,), 0, complex_dtype(coefficients.dtype))
     if degree < 1:
         return zeros
-    if degree > 1:
-        raise NotImplementedError("jnp.roots above degree one needs the primitive eig, which ferrax does not have yet.")
-    root = cast(-coefficients[1:] / coefficients[:1], zeros.dtype)
-    return lax.concatenate([root, zeros], 0)
+    if strip_zeros:
+        return lax.concatenate([_companion_roots(coefficients), zeros], 0)
+    # Leading zeros go to the end, where they are zeros of the polynomial: the smallest, which are dropped.
+    leading = argmax(coefficients != 0)
+    found = _companion_roots(roll(coefficients, -leading))
+    found = found[argsort(lax.abs(found), descending=True)]
+    return where(lax.iota(np.int32, degree) < degree - leading, found, asarray(np.nan, dtype=found.dtype))
+
+
+def _companion_roots(coefficients: Array) -> Array:
+    """The zeros of a polynomial of degree one or more with a leading coefficient that is not zero."""
+    degree = coefficients.shape[0] - 1
+    companion = eye(degree, k=-1, dtype=coefficients.dtype).at[0, :].set(-coefficients[1:] / coefficients[0])
+    return eigvals(companion)
 
 
 def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
             w: ArrayLike | None = None, cov: bool = False) -> Any:  # fmt: skip
-    """The polynomial of least squares; needs the primitive `svd`.
+    """The polynomial of least squares.
 
     Args:
       x: vector of places.
       y: vector of values, or a matrix of columns of values.
       deg: degree of the polynomial.
-      rcond: relative size of singular values to leave out.
-      full: also return what the solver found.
+      rcond: relative size of singular values to leave out; None for the number of places times the machine's epsilon.
+      full: also return what the solver found: residuals, rank, singular values, `rcond`.
       w: vector of weights.
-      cov: also return the covariance of the coefficients.
+      cov: also return the covariance of the coefficients; "unscaled" leaves out the residuals.
 
     Returns:
-      Vector of coefficients.
+      Vector (or matrix of columns) of coefficients, the highest power first; a tuple with `full` or `cov`.
 
     Raises:
-      NotImplementedError: always, until the primitive `svd` exists.
+      ValueError: a negative degree.
+      TypeError: shapes that do not fit.
 
     >>> import ferrax.numpy as jnp
-    >>> jnp.polyfit(jnp.arange(3.), jnp.arange(3.), 1)  # doctest: +IGNORE_EXCEPTION_DETAIL
-    Traceback (most recent call last):
-    NotImplementedError: jnp.polyfit needs the primitive svd
+    >>> jnp.polyfit(jnp.arange(3.), 2 * jnp.arange(3.), 1).round(3)
+    Array([2., 0.], dtype=float32)
     """
     require("polyfit", x, y)
-    operator.index(deg)
-    raise NotImplementedError("jnp.polyfit needs the primitive svd, which ferrax does not have yet.")
+    order = operator.index(deg) + 1
+    places, values = promote_inexact("polyfit", x, y)
+    if order < 1:
+        raise ValueError("expected deg >= 0")
+    if places.ndim != 1 or places.shape[0] == 0 or values.ndim not in (1, 2) or values.shape[0] != places.shape[0]:
+        raise TypeError(f"polyfit takes a vector x and y with as many rows; got shapes {places.shape}, {values.shape}")
+    if rcond is None:
+        rcond = places.shape[0] * float(finfo(places.dtype).eps)
+    matrix = vander(places, order)
+    if w is not None:
+        (weights,) = promote_inexact("polyfit", w)
+        if weights.ndim != 1 or weights.shape != places.shape:
+            raise TypeError(f"polyfit takes a vector of weights as long as x; got shape {weights.shape}")
+        matrix = matrix * weights[:, None]
+        values = values * (weights[:, None] if values.ndim == 2 else weights)
+    scale = lax.sqrt((matrix * matrix).sum(axis=0))
+    matrix = matrix / scale
+    found, residuals, rank, singular = lstsq(matrix, values, rcond)
+    coefficients = (found.T / scale).T
+    if full:
+        return coefficients, residuals, rank, singular, asarray(rcond)
+    if not cov:
+        return coefficients
+    base = inv(matrix.T @ matrix) / (scale[:, None] * scale)
+    if cov != "unscaled":
+        if places.shape[0] <= order:
+            raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+        factor = residuals / (places.shape[0] - order)
+        factor = factor[0] if values.ndim == 1 else factor
+        return coefficients, base * factor if values.ndim == 1 else base[..., None] * factor
+    return coefficients, base if values.ndim == 1 else base[..., None]

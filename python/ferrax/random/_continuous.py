@@ -517,14 +517,13 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
 
 @partial(jit, static_argnums=(3, 4, 5))
 def _multivariate_normal(key, mean, cov, shape, dtype, method):
-    linalg = _linalg("multivariate_normal", method)
     if method == "cholesky":
-        factor = linalg.cholesky(cov)
+        factor = jnp.linalg.cholesky(cov)
     elif method == "svd":
-        vectors, values, _ = linalg.svd(cov)
+        vectors, values, _ = jnp.linalg.svd(cov)
         factor = vectors * jnp.sqrt(values[..., None, :])
     else:
-        values, vectors = linalg.eigh(cov)
+        values, vectors = jnp.linalg.eigh(cov)
         factor = vectors * jnp.sqrt(values[..., None, :])
     deviates = normal(key, (*shape, mean.shape[-1]), dtype)
     return mean + jnp.einsum("...ij,...j->...i", factor, deviates)
@@ -557,17 +556,7 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
 
 @partial(jit, static_argnums=(1, 2, 3, 4))
 def _orthogonal(key, n, m, shape, dtype):
-    linalg = _linalg("orthogonal", "qr")
-    q, r = linalg.qr(normal(key, (*shape, max(n, m), min(n, m)), dtype))
+    q, r = jnp.linalg.qr(normal(key, (*shape, max(n, m), min(n, m)), dtype))
     # the signs of the diagonal make the factorization unique, and so the distribution uniform
     q = q * jnp.expand_dims(lax.sign(jnp.diagonal(r, axis1=-2, axis2=-1)), -2)
     return q.swapaxes(-1, -2).conj() if n < m else q
-
-
-def _linalg(function, routine):
-    """``ferrax.numpy.linalg``, where it has the routine."""
-    from ferrax.numpy import linalg
-
-    if not hasattr(linalg, routine):
-        raise NotImplementedError(f"random.{function} needs numpy.linalg.{routine}, which does not exist yet")
-    return linalg

@@ -121,11 +121,7 @@ pub fn permutation(pivots: In<'_>, out: &mut Out<'_>) {
 }
 
 /// `LinalgOp::LuSolve`.
-pub fn lu_solve<T: Element>(
-    ins: &[In<'_>],
-    (transpose, conjugate): (bool, bool),
-    out: &mut Out<'_>,
-) -> Result<()> {
+pub fn lu_solve<T: Element>(ins: &[In<'_>], (transpose, conjugate): (bool, bool), out: &mut Out<'_>) -> Result<()> {
     let (n, columns) = matrix(ins[2].shape());
     let count = batch(ins[2].shape(), 2);
     let results = Items::<T>::of(out, count);

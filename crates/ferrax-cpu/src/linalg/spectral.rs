@@ -86,14 +86,12 @@ pub fn eig<T: Element>(x: In<'_>, left: bool, right: bool, outs: &mut [Out<'_>])
     let (lefts, rights) = (next(left), next(right));
     each(count, (n * n * n * 10 + 1000 * n) as u64, &|i, _| {
         // SAFETY: each task has a matrix of its own.
-        let (values, left, right) = unsafe {
-            (values.item(i), lefts.as_ref().map(|l| l.item(i)), rights.as_ref().map(|r| r.item(i)))
-        };
+        let (values, left, right) =
+            unsafe { (values.item(i), lefts.as_ref().map(|l| l.item(i)), rights.as_ref().map(|r| r.item(i))) };
         let mut scratch = Scratch::new::<T>(n * n);
         let work = &mut scratch.of::<T>()[..n * n];
         transposed(nth(x, count, i), n, n, work);
-        let mut room = [left.is_some(), right.is_some()]
-            .map(|on| on.then(|| vec![[<T::R as Real>::NAN; 2]; n * n]));
+        let mut room = [left.is_some(), right.is_some()].map(|on| on.then(|| vec![[<T::R as Real>::NAN; 2]; n * n]));
         let [l, r] = &mut room;
         if !T::eig(work, n, values, l.as_deref_mut(), r.as_deref_mut()) {
             values.fill([<T::R as Real>::NAN; 2]);

@@ -58,7 +58,7 @@ fn cholesky_reference(a: &RefTensor, out: &Aval) -> RefTensor {
         let mut l = vec![vec![complex(0.0, 0.0); n]; n];
         for j in 0..n {
             let d = (0..j).fold(a[j][j].re, |d, k| d - (l[j][k] * l[j][k].conj()).re);
-            if !(d > 0.0) {
+            if d.is_nan() || d <= 0.0 {
                 let bad = complex(f64::NAN, f64::NAN);
                 return (0..n).map(|i| (0..n).map(|j| if j <= i { bad } else { unit(0, 1) }).collect()).collect();
             }

@@ -6,7 +6,8 @@
 
 use super::triangular::{TriangularSolve, triangular_solve};
 use super::{
-    check, check_square, eliminate, item, leading_batch, matrices, matrix, node, product, tensor, transposed, tril, triu,
+    check, check_square, eliminate, item, leading_batch, matrices, matrix, node, product, tensor, transposed, tril,
+    triu,
 };
 use crate::common::{Accept, LATER, NO_REWRITE, NOT_LINEAR, check_operand, constant, full_like, one, zero_jvp};
 use crate::elementwise::binary::{add, bitwise_and, sub};
@@ -86,13 +87,8 @@ fn lu_jvp(op: &OpRef, (): &(), primals: &[Value], tangents: &[Option<Value>]) ->
     let part = |axis: usize| slice_in_dim(lu, Some(0), Some(k as i64), 1, axis);
     let l = unit_diagonal(&enlarged(&tril(&part(rank - 1)?, -1)?, m)?, 0)?;
     let u = unit_diagonal(&enlarged(&triu(&part(rank - 2)?, 0)?, n)?, k)?;
-    let lower = TriangularSolve {
-        left_side: true,
-        lower: true,
-        transpose_a: false,
-        conjugate_a: false,
-        unit_diagonal: true,
-    };
+    let lower =
+        TriangularSolve { left_side: true, lower: true, transpose_a: false, conjugate_a: false, unit_diagonal: true };
     let upper = TriangularSolve { left_side: false, lower: false, unit_diagonal: false, ..lower.clone() };
     let inner = triangular_solve(&u, &triangular_solve(&l, &permuted(da, &outs[2])?, lower)?, upper)?;
     let d = add(&product(&l, &tril(&inner, -1)?)?, &product(&triu(&inner, 0)?, &u)?)?;

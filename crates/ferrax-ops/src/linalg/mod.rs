@@ -170,7 +170,11 @@ fn matrices(x: &RefTensor) -> Vec<Vec<Vec<Complex>>> {
 /// A tensor of matrices.
 fn tensor(aval: &Aval, matrices: impl IntoIterator<Item = Vec<Vec<Complex>>>) -> RefTensor {
     let scalar = |c: &Complex| {
-        if aval.dtype.is_complex() { Scalar::from_complex(aval.dtype, c.re, c.im) } else { Scalar::from_f64(aval.dtype, c.re) }
+        if aval.dtype.is_complex() {
+            Scalar::from_complex(aval.dtype, c.re, c.im)
+        } else {
+            Scalar::from_f64(aval.dtype, c.re)
+        }
     };
     let data = matrices.into_iter().flatten().flatten().map(|c| scalar(&c)).collect();
     RefTensor { aval: aval.clone(), data }

@@ -100,7 +100,11 @@ pub static TRIDIAGONAL_SOLVE: Def<()> = Def {
         let n = matrix(b).0;
         if args[..3].iter().any(|d| d.shape[d.rank() - 1] != n) {
             let shapes: Vec<String> = args.iter().map(|x| Tuple(&x.shape).to_string()).collect();
-            bail!(Value, "tridiagonal_solve takes diagonals of the size of its equations, got shapes {}", shapes.join(", "));
+            bail!(
+                Value,
+                "tridiagonal_solve takes diagonals of the size of its equations, got shapes {}",
+                shapes.join(", ")
+            );
         }
         Ok(smallvec![Aval::new(b.dtype, &b.shape)])
     },

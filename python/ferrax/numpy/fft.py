@@ -1,0 +1,560 @@
+"""Fourier transforms: `ferrax.numpy.fft`. Axes are moved to the end and cut or padded, then `lax.fft` does the rest."""
+
+from __future__ import annotations
+
+import operator
+import sys as _sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ferrax import lax
+from ferrax._boundary import expose as _expose
+from ferrax._boundary import missing as _missing
+from ferrax.numpy import _rearrange
+from ferrax.numpy._args import (
+    Array,
+    ArrayLike,
+    DTypeLike,
+    cast,
+    normalize_axes,
+    normalize_axis,
+    place,
+    to_array,
+    user_dtype,
+)  # fmt: skip
+from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
+    "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+_DIRECTIONS = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _scale(x: Array, norm: str | None, lengths: Sequence[int], inverse: bool) -> Array:
+    """What `norm` asks for, of a transform that `lax.fft` gave."""
+    norm = "backward" if norm is None else norm
+    if norm not in _DIRECTIONS:
+        raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
+    total = float(np.prod(lengths))
+    if norm == "ortho":
+        return x * np.sqrt(total) if inverse else x / np.sqrt(total)
+    if norm == "forward":
+        return x * total if inverse else x / total
+    return x
+
+
+def _fitted(x: Array, sizes: dict[int, int]) -> Array:
+    """`x` cut, or padded with zeros, at the end of axes."""
+    for axis, size in sizes.items():
+        if x.shape[axis] > size:
+            x = lax.slice_in_dim(x, 0, size, axis=axis)
+        elif x.shape[axis] < size:
+            config = [(0, size - x.shape[i] if i == axis else 0, 0) for i in range(x.ndim)]
+            x = lax.pad(x, lax.full_like(x, 0, shape=()), config)
+    return x
+
+
+def _transform(name: str, kind: str, a: ArrayLike, s: Any, axes: Any, norm: str | None) -> Array:
+    x = to_array(f"jnp.fft.{name}", a)
+    if kind == "RFFT" and dtype_kind(x.dtype) == "c":
+        raise ValueError(f"only real valued inputs supported for {name}")
+    if kind == "RFFT":
+        x = cast(x, _single_or_double(x.dtype))
+    else:
+        x = lax.convert_element_type(x, np.result_type(_single_or_double(x.dtype), np.complex64))
+    if axes is None:
+        axes = tuple(range(x.ndim)) if s is None else tuple(range(x.ndim - len(s), x.ndim))
+    if s is not None and len(s) != len(axes):
+        raise ValueError("Shape and axes have different lengths.")
+    places = tuple(normalize_axis(i, x.ndim) for i in axes)
+    if len(set(places)) != len(places):
+        raise ValueError(f"jax.numpy.fft.{name} does not support repeated axes. Got axes {tuple(axes)}.")
+    if not places:
+        return x
+    lengths = [x.shape[i] for i in places] if s is None else [operator.index(n) for n in s]
+    real = kind == "IRFFT"
+    if real and s is None:
+        lengths[-1] = max(0, 2 * (lengths[-1] - 1))
+    if min(lengths) < 1:
+        raise ValueError("Shape should be positive.")
+    x = _fitted(x, {i: n // 2 + 1 if real and i == places[-1] else n for i, n in zip(places, lengths)})
+    order = tuple(i for i in range(x.ndim) if i not in places) + places
+    out = lax.fft(lax.transpose(x, order), kind, lengths)
+    back = tuple(order.index(i) for i in range(x.ndim))
+    return _scale(lax.transpose(out, back), norm, lengths, kind in ("IFFT", "IRFFT"))
+
+
+def _single_or_double(dtype: Any) -> np.dtype:
+    """The real dtype that a transform of `dtype` is taken in."""
+    dtype = inexact_dtype(dtype)
+    return np.dtype(np.float64 if dtype in (np.float64, np.complex128) else np.float32)
+
+
+def _one(name: str, kind: str, a: ArrayLike, n: int | None, axis: int, norm: str | None) -> Array:
+    if isinstance(axis, (tuple, list)):
+        raise ValueError(f"jax.numpy.fft.{name} does not support multiple axes. Please use jax.numpy.fft.{name}n. "
+                         f"Got axis = {axis!r}.")  # fmt: skip
+    return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
+
+
+def _two(name: str, kind: str, a: ArrayLike, s: Any, axes: Any, norm: str | None) -> Array:
+    if len(axes) != 2:
+        raise ValueError(f"jax.numpy.fft.{name} only supports 2 axes. Got axes = {axes!r}.")
+    return _transform(name, kind, a, s, axes, norm)
+
+
+def _opposite(norm: str | None) -> str:
+    """The `norm` that scales an inverse transform as this one scales a forward one."""
+    norm = "backward" if norm is None else norm
+    return _DIRECTIONS.get(norm, norm)
+
+
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """The Fourier transform along an axis.
+
+    Args:
+      a: array.
+      n: size along the axis, which is cut or padded with zeros to it; None for the array's.
+      axis: the axis.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      ValueError: for an axis or a `norm` that there is not.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.fft(jnp.array([1., 2.]))
+    Array([ 3.+0.j, -1.+0.j], dtype=complex64)
+    """
+    return _one("fft", "FFT", a, n, axis, norm)
+
+
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """The inverse Fourier transform along an axis.
+
+    Args:
+      a: array.
+      n: size along the axis, which is cut or padded with zeros to it; None for the array's.
+      axis: the axis.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      ValueError: for an axis or a `norm` that there is not.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.ifft(jnp.array([3., -1.]))
+    Array([1.+0.j, 2.+0.j], dtype=complex64)
+    """
+    return _one("ifft", "IFFT", a, n, axis, norm)
+
+
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """The Fourier transform of real arrays along an axis: its first half, n // 2 + 1 entries.
+
+    Args:
+      a: real array.
+      n: size along the axis, which is cut or padded with zeros to it; None for the array's.
+      axis: the axis.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      ValueError: for an axis or a `norm` that there is not, or a complex array.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.rfft(jnp.array([1., 2.]))
+    Array([ 3.+0.j, -1.+0.j], dtype=complex64)
+    """
+    return _one("rfft", "RFFT", a, n, axis, norm)
+
+
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """The inverse of `rfft` along an axis.
+
+    Args:
+      a: array of m = n // 2 + 1 entries along the axis.
+      n: size of the result along the axis; None for 2 (m - 1), where the axis has m entries.
+      axis: the axis.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Real array.
+
+    Raises:
+      ValueError: for an axis or a `norm` that there is not.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.irfft(jnp.array([3., -1.]))
+    Array([1., 2.], dtype=float32)
+    """
+    return _one("irfft", "IRFFT", a, n, axis, norm)
+
+
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """The Fourier transform, which is real, of arrays that are Hermitian along an axis.
+
+    Args:
+      a: array with the first half along the axis.
+      n: size of the result along the axis; None for 2 (m - 1), where the axis has m entries.
+      axis: the axis.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Real array.
+
+    Raises:
+      ValueError: for an axis or a `norm` that there is not.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.hfft(jnp.array([1., 2.]))
+    Array([ 3., -1.], dtype=float32)
+    """
+    return _one("hfft", "IRFFT", to_array("jnp.fft.hfft", a).conj(), n, axis, _opposite(norm))
+
+
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """The inverse of `hfft` along an axis: its first half.
+
+    Args:
+      a: real array.
+      n: size along the axis, which is cut or padded with zeros to it; None for the array's.
+      axis: the axis.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      ValueError: for an axis or a `norm` that there is not, or a complex array.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.ihfft(jnp.array([3., -1.]))
+    Array([1.+0.j, 2.+0.j], dtype=complex64)
+    """
+    return _one("ihfft", "RFFT", a, n, axis, _opposite(norm)).conj()
+
+
+def fft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """The Fourier transform over two axes.
+
+    Args:
+      a: array.
+      s: sizes along the axes, which are cut or padded with zeros to them; None for the array's.
+      axes: the axes.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.fft2(jnp.eye(2))
+    Array([[2.+0.j, 0.+0.j],
+           [0.+0.j, 2.+0.j]], dtype=complex64)
+    """
+    return _two("fft2", "FFT", a, s, axes, norm)
+
+
+def fftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """The Fourier transform over axes.
+
+    Args:
+      a: array.
+      s: sizes along the axes, which are cut or padded with zeros to them; None for the array's.
+      axes: the axes; None for all, or for the last ones if `s` is given.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.fftn(jnp.eye(2))
+    Array([[2.+0.j, 0.+0.j],
+           [0.+0.j, 2.+0.j]], dtype=complex64)
+    """
+    return _transform("fftn", "FFT", a, s, axes, norm)
+
+
+def ifft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """The inverse Fourier transform over two axes.
+
+    Args:
+      a: array.
+      s: sizes along the axes, which are cut or padded with zeros to them; None for the array's.
+      axes: the axes.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.ifft2(2 * jnp.eye(2))
+    Array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 1.+0.j]], dtype=complex64)
+    """
+    return _two("ifft2", "IFFT", a, s, axes, norm)
+
+
+def ifftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """The inverse Fourier transform over axes.
+
+    Args:
+      a: array.
+      s: sizes along the axes, which are cut or padded with zeros to them; None for the array's.
+      axes: the axes; None for all, or for the last ones if `s` is given.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Complex array.
+
+    Raises:
+      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.ifftn(2 * jnp.eye(2))
+    Array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 1.+0.j]], dtype=complex64)
+    """
+    return _transform("ifftn", "IFFT", a, s, axes, norm)
+
+
+def rfft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """The Fourier transform of real arrays over two axes.
+
+    Args:
+      a: real array.
+      s: sizes along the axes, which are cut or padded with zeros to them; None for the array's.
+      axes: the axes.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Complex array, with the first half along the last of the axes.
+
+    Raises:
+      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes, or a complex array.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.rfft2(jnp.eye(2))
+    Array([[2.+0.j, 0.+0.j],
+           [0.+0.j, 2.+0.j]], dtype=complex64)
+    """
+    return _two("rfft2", "RFFT", a, s, axes, norm)
+
+
+def rfftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """The Fourier transform of real arrays over axes.
+
+    Args:
+      a: real array.
+      s: sizes along the axes, which are cut or padded with zeros to them; None for the array's.
+      axes: the axes; None for all, or for the last ones if `s` is given.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Complex array, with the first half along the last of the axes.
+
+    Raises:
+      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes, or a complex array.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.rfftn(jnp.eye(2))
+    Array([[2.+0.j, 0.+0.j],
+           [0.+0.j, 2.+0.j]], dtype=complex64)
+    """
+    return _transform("rfftn", "RFFT", a, s, axes, norm)
+
+
+def irfft2(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
+) -> Array:
+    """The inverse of `rfft2` over two axes.
+
+    Args:
+      a: array with the first half along the last of the axes.
+      s: sizes of the result along the axes; None for the array's, and 2 (m - 1) along the last, which has m entries.
+      axes: the axes.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Real array.
+
+    Raises:
+      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.irfft2(2 * jnp.eye(2))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    return _two("irfft2", "IRFFT", a, s, axes, norm)
+
+
+def irfftn(
+    a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> Array:
+    """The inverse of `rfftn` over axes.
+
+    Args:
+      a: array with the first half along the last of the axes.
+      s: sizes of the result along the axes; None for the array's, and 2 (m - 1) along the last, which has m entries.
+      axes: the axes; None for all, or for the last ones if `s` is given.
+      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
+        both by its root.
+
+    Returns:
+      Real array.
+
+    Raises:
+      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.irfftn(2 * jnp.eye(2))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    return _transform("irfftn", "IRFFT", a, s, axes, norm)
+
+
+def _frequencies(name: str, n: int, count: Any, d: ArrayLike, dtype: DTypeLike, device: Any) -> Array:
+    if isinstance(n, (list, tuple)) or isinstance(d, (list, tuple)):
+        raise ValueError(f"The n and d arguments of jax.numpy.fft.{name} only take numbers. Got n = {n}, d = {d}.")
+    out = cast(count, user_dtype(dtype, np.float64))
+    return place(cast(out / (d * n), out.dtype), device)
+
+
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any = None) -> Array:
+    """The frequencies of the entries of `fft`.
+
+    Args:
+      n: number of entries.
+      d: distance of the samples.
+      dtype: floating dtype; None for the default one.
+      device: device of the result.
+
+    Returns:
+      Array of shape (n,): 0, 1, …, -2, -1 divided by n d.
+
+    Raises:
+      ValueError: the arguments are sequences.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.fftfreq(4)
+    Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
+    """
+    index = np.arange(int(n))
+    return _frequencies("fftfreq", n, np.where(index < (n + 1) // 2, index, index - n), d, dtype, device)
+
+
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any = None) -> Array:
+    """The frequencies of the entries of `rfft`.
+
+    Args:
+      n: number of samples.
+      d: distance of the samples.
+      dtype: floating dtype; None for the default one.
+      device: device of the result.
+
+    Returns:
+      Array of shape (n // 2 + 1,): 0, 1, … divided by n d.
+
+    Raises:
+      ValueError: the arguments are sequences.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.rfftfreq(4)
+    Array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
+    return _frequencies("rfftfreq", n, np.arange(int(n) // 2 + 1), d, dtype, device)
+
+
+def _shift_axes(x: Array, axes: Any) -> tuple[int, ...]:
+    return normalize_axes(axes, x.ndim)
+
+
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
+    """Axes turned by half of their size: the frequency zero comes into the middle.
+
+    Args:
+      x: array.
+      axes: the axis or axes; None for all.
+
+    Returns:
+      Array of the shape of `x`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.fftshift(jnp.arange(5))
+    Array([3, 4, 0, 1, 2], dtype=int32)
+    """
+    a = to_array("jnp.fft.fftshift", x)
+    places = _shift_axes(a, axes)
+    return _rearrange.roll(a, [a.shape[i] // 2 for i in places], places)
+
+
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
+    """The inverse of `fftshift`.
+
+    Args:
+      x: array.
+      axes: the axis or axes; None for all.
+
+    Returns:
+      Array of the shape of `x`.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.fft.ifftshift(jnp.array([3, 4, 0, 1, 2]))
+    Array([0, 1, 2, 3, 4], dtype=int32)
+    """
+    a = to_array("jnp.fft.ifftshift", x)
+    places = _shift_axes(a, axes)
+    return _rearrange.roll(a, [-(a.shape[i] // 2) for i in places], places)
+
+
+def __getattr__(name: str) -> Any:
+    raise _missing(_sys.modules[__name__], name)
+
+
+_expose(globals())
