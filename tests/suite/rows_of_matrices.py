@@ -70,7 +70,8 @@ def _(draw, dtype):
 def _(draw, dtype):
     m, n = draw(st.sampled_from([(3, 3), (5, 2), (2, 4), (40, 35)]))
     full, pivoting = draw(st.booleans()), draw(st.booleans())
-    x = numbers(draw, (*draw(BATCHES), m, n), dtype)
+    # JAX's derivative with pivoting fails for batches.
+    x = numbers(draw, (*(() if pivoting else draw(BATCHES)), m, n), dtype)
     x = x + (np.eye(m, n) * np.linspace(9, 5, n) * min(m, 6)).astype(dtype)
 
     def program(jax, x):

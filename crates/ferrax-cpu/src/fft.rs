@@ -57,7 +57,7 @@ fn transform<T: Fourier>(kind: FftKind, axes: usize, x: In<'_>, out: &mut Out<'_
             }
             let real = out.of::<T>();
             fft::backward(data, shape[last], real, SHARE);
-            real.iter_mut().for_each(|v| *v = *v * scale);
+            real.iter_mut().for_each(|v| *v *= scale);
         }
     }
     Ok(())

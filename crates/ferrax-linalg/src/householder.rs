@@ -51,7 +51,7 @@ fn reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
     let beta = -alpha.re().with(alpha.im()).with(rest).signed_as(alpha.re());
     let tau = T::of_parts((beta - alpha.re()) / beta, -alpha.im() / beta);
     let difference = alpha - T::of_real(beta);
-    tail.iter_mut().for_each(|x| *x = *x / difference);
+    tail.iter_mut().for_each(|x| *x /= difference);
     *head = T::of_real(beta);
     tau
 }

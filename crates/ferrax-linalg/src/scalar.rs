@@ -2,7 +2,7 @@
 
 use faer::traits::ComplexField;
 use faer::{c32, c64};
-use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
 /// A real or complex floating-point number.
 pub trait Scalar:
@@ -19,6 +19,7 @@ pub trait Scalar:
     + AddAssign
     + SubAssign
     + MulAssign
+    + DivAssign
 {
     /// The dtype of its parts.
     type R: Real;

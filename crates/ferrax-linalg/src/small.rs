@@ -90,7 +90,7 @@ pub fn triangular_solve<T: Scalar>(a: &[T], n: usize, b: &mut [T], columns: usiz
         if !how.unit {
             let d = at(i, i);
             for c in 0..columns {
-                b[i * columns + c] = b[i * columns + c] / d;
+                b[i * columns + c] /= d;
             }
         }
     }

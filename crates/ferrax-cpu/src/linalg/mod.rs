@@ -90,7 +90,7 @@ impl<T: Copy> Items<T> {
 }
 
 /// The item of an operand at an index, of `count`.
-fn nth<'a, T: Copy>(x: In<'a>, count: usize, i: usize) -> &'a [T] {
+fn nth<T: Copy>(x: In<'_>, count: usize, i: usize) -> &[T] {
     let all = x.of::<T>();
     let len = all.len().checked_div(count).unwrap_or(0);
     &all[i * len..(i + 1) * len]
