@@ -136,12 +136,12 @@ fn permutation(scratch: &mut Scratch, perm: &mut [u32]) -> Result<()> {
         if u32::try_from(k[..n].iter().fold(0, |all, k| all | k)).is_ok() {
             let (a, b) = (buffer_of::<u64>(a, n)?, buffer_of::<u64>(b, n)?);
             a.iter_mut().zip(&*perm).for_each(|(a, &i)| *a = k[i as usize] << 32 | u64::from(i));
-            radix_sort(a, b, 4..8, |&p| p);
+            radix_sort::<_, 4, 4>(a, b, |&p| p);
             perm.iter_mut().zip(&*a).for_each(|(p, &pair)| *p = pair as u32);
         } else {
             let (a, b) = (buffer_of::<[u64; 2]>(a, n)?, buffer_of::<[u64; 2]>(b, n)?);
             a.iter_mut().zip(&*perm).for_each(|(a, &i)| *a = [k[i as usize], u64::from(i)]);
-            radix_sort(a, b, 0..8, |p| p[0]);
+            radix_sort::<_, 0, 8>(a, b, |p| p[0]);
             perm.iter_mut().zip(&*a).for_each(|(p, pair)| *p = pair[1] as u32);
         }
     }
@@ -159,12 +159,16 @@ fn buffer_of<T: Copy>(held: &mut Option<Buffer>, n: usize) -> Result<&mut [T]> {
     }
 }
 
-/// Stable least-significant-digit radix sort by these bytes of the key; bytes that all elements share are skipped.
-fn radix_sort<T: Copy>(data: &mut [T], other: &mut [T], bytes: std::ops::Range<usize>, key: impl Fn(&T) -> u64) {
-    let mut counts = [[0u32; 256]; 8];
-    let counts = &mut counts[..bytes.len()];
+/// Stable least-significant-digit radix sort by `BYTES` bytes of the key from `FIRST` on; bytes that all elements share
+/// are skipped. Their number is a constant so that all bytes of an element are counted in straight-line code.
+fn radix_sort<T: Copy, const FIRST: usize, const BYTES: usize>(
+    data: &mut [T],
+    other: &mut [T],
+    key: impl Fn(&T) -> u64,
+) {
+    let mut counts = [[0u32; 256]; BYTES];
     for x in data.iter() {
-        let k = key(x) >> (8 * bytes.start);
+        let k = key(x) >> (8 * FIRST);
         for (b, c) in counts.iter_mut().enumerate() {
             c[(k >> (8 * b)) as usize & 255] += 1;
         }
@@ -181,7 +185,7 @@ fn radix_sort<T: Copy>(data: &mut [T], other: &mut [T], bytes: std::ops::Range<u
             *c = at;
             at += here;
         }
-        let shift = 8 * (b + bytes.start);
+        let shift = 8 * (b + FIRST);
         for x in from.iter() {
             let place = &mut c[(key(x) >> shift) as usize & 255];
             to[*place as usize] = *x;
@@ -266,7 +270,12 @@ fn sort_row<T: Copy + Ord>(row: &mut [T], held: &mut Option<Buffer>, key: impl F
         row.sort_unstable();
     } else {
         let other = buffer_of::<T>(held, row.len())?;
-        radix_sort(row, other, 0..size_of::<T>(), key);
+        match size_of::<T>() {
+            1 => radix_sort::<T, 0, 1>(row, other, key),
+            2 => radix_sort::<T, 0, 2>(row, other, key),
+            4 => radix_sort::<T, 0, 4>(row, other, key),
+            _ => radix_sort::<T, 0, 8>(row, other, key),
+        }
     }
     Ok(())
 }
