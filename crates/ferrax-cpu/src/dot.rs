@@ -5,6 +5,8 @@
 //! `gemm` crate, small ones and matrix-vector products to loops here; integers wrap. f16, bf16 and the float8 formats
 //! are multiplied and summed in f32.
 
+pub mod planned;
+
 use crate::control::Walk;
 use crate::convert;
 use crate::elementwise::compute_dtype;
@@ -28,7 +30,7 @@ struct Side {
 }
 
 /// Sizes of one matrix product.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Sizes {
     m: usize,
     n: usize,
@@ -36,7 +38,7 @@ struct Sizes {
 }
 
 /// Strides of one matrix product: (row, column) of each operand; the result is row-major.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Steps {
     a: (isize, isize),
     b: (isize, isize),

@@ -16,9 +16,11 @@ pub(crate) struct Frame {
     pub ptrs: SmallVec<[*mut u8; 32]>,
     /// Registers of groups.
     pub scratch: *mut u8,
+    /// Memory of groups in registers.
+    pub tiles: *mut u8,
     /// Heap blocks, by slot.
     heap: SmallVec<[(u32, Buffer); 4]>,
-    /// The arena, then the registers.
+    /// The arena, then the memory of groups in registers, then the registers of other groups.
     _memory: Option<Buffer>,
 }
 
@@ -27,7 +29,7 @@ impl Frame {
     pub fn new(program: &Program) -> Result<Frame> {
         let own = program.graph.params + program.outputs.len();
         let arena = program.arena_bytes.next_multiple_of(64);
-        let mut memory = match arena + program.scratch_bytes {
+        let mut memory = match arena + program.tiles_bytes + program.scratch_bytes {
             0 => None,
             bytes => Some(Buffer::allocate(bytes)?),
         };
@@ -40,7 +42,11 @@ impl Frame {
             SlotInit::Arena(at) => base.wrapping_add(*at),
             SlotInit::Heap => std::ptr::null_mut(),
         }));
-        Ok(Frame { ptrs, scratch: base.wrapping_add(arena), heap: SmallVec::new(), _memory: memory })
+        let tiles = base.wrapping_add(arena);
+        // SAFETY: the memory is this program's.
+        program.tiles.iter().for_each(|t| unsafe { t.prepare(tiles) });
+        let scratch = tiles.wrapping_add(program.tiles_bytes);
+        Ok(Frame { ptrs, tiles, scratch, heap: SmallVec::new(), _memory: memory })
     }
 
     /// Runs the program.
@@ -88,6 +94,12 @@ impl Frame {
                 }
                 Step::Repeat { src, dst, size, n, len } => {
                     movement::repeat_all(*size, self.ptrs[*src as usize], self.ptrs[*dst as usize], *len, n / len);
+                }
+                Step::Tiles(index) => self.run_tiles(&program.tiles[*index as usize]),
+                Step::Accumulate(index) => program.sums[*index as usize].run(&self.ptrs),
+                Step::Product { index, slots, .. } => {
+                    let [a, b, out] = slots.map(|s| self.ptrs[s as usize]);
+                    program.products[*index as usize].run(a, b, out)?;
                 }
                 Step::Registers { node, args, index } => {
                     let node = &program.graph.nodes[*node as usize];

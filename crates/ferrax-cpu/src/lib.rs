@@ -10,6 +10,7 @@
 //! Read next: [`program`], `plan.rs`, `order.rs` and `exec.rs` for programs; `machine` and `region` for fused kernels;
 //! [`elementwise`], `movement.rs`, `reduce.rs` and their neighbours for single ones; [`math`] for the functions.
 
+mod accumulate;
 mod control;
 mod conv;
 mod convert;

@@ -65,6 +65,8 @@ pub(crate) enum Item {
     Region { start: u32, end: u32, n: usize, inner: usize },
     /// One node.
     Node(u32),
+    /// A product and the sum that takes it in.
+    Accumulate(crate::accumulate::Pair),
     /// A value that is spread in its root's memory made dense in a root of its own.
     Dense { value: u32, root: u32 },
 }
@@ -154,8 +156,13 @@ impl<'g> Order<'g> {
 
     pub fn run(&mut self, live: &[bool]) {
         let g = self.g;
+        let pairs = if self.machine { crate::accumulate::find(g, live) } else { Vec::new() };
         for (i, node) in g.nodes.iter().enumerate() {
-            if !live[i] {
+            if !live[i] || pairs.iter().any(|p| p.dot as usize == i) {
+                continue;
+            }
+            if let Some(pair) = pairs.iter().find(|p| p.add as usize == i) {
+                self.accumulate(*pair);
                 continue;
             }
             if self.rename(i as u32, node) {
@@ -164,7 +171,8 @@ impl<'g> Order<'g> {
             if node.kind.is_elementwise() {
                 self.elementwise(i as u32, node);
             } else if !self.reduction(i as u32, node) {
-                self.other(i as u32, node);
+                self.other(node);
+                self.items.push(Item::Node(i as u32));
             }
         }
         while !self.open.is_empty() {
@@ -408,14 +416,14 @@ impl<'g> Order<'g> {
         self.items.push(Item::Dense { value: v.0, root });
     }
 
-    fn other(&mut self, i: u32, node: &Node) {
+    /// Makes what a node reads dense, and closes the groups that make it.
+    pub fn other(&mut self, node: &Node) {
         self.close_sources(node, None);
         for &v in &node.inputs {
             if self.place(v).spread != Spread::Full && self.g.ty(v).size() > 1 && self.dense[v.0 as usize] == NONE {
                 self.make_dense(v);
             }
         }
-        self.items.push(Item::Node(i));
     }
 
     /// How a broadcast spreads its operand, where rows or columns say it.

@@ -7,8 +7,9 @@
 //! 4. Lifetimes are taken over items, then slots are given: outputs to the caller's memory, dying operands and
 //!    donated parameters to results that can be computed in place, the rest to the arena or the heap.
 
+use crate::dot::planned::Planned;
 use crate::elementwise;
-use crate::order::{Item, Order, Spread};
+use crate::order::{Item, Order, Role, Spread};
 use crate::program::{Group, OutputPlace, Program, SlotInit, Step};
 use ferrax_base::{Buffer, Result, Scalar};
 use ferrax_loops::{Graph, Kind, Node, Type};
@@ -137,6 +138,12 @@ impl Lifetimes {
                         last[order.dense_root(v) as usize] = s;
                     }
                 }
+                Item::Accumulate(pair) => {
+                    last[g.nodes[pair.add as usize].first.0 as usize] = s;
+                    for v in pair.inputs(g) {
+                        last[order.dense_root(v) as usize] = s;
+                    }
+                }
                 Item::Dense { value, root } => {
                     last[order.places[value as usize].root as usize] = s;
                     last[root as usize] = s;
@@ -161,7 +168,7 @@ pub(crate) struct Planner<'g> {
     pub order: Order<'g>,
     lives: Lifetimes,
     donation: Donation<'g>,
-    machine: bool,
+    pub machine: bool,
     pub out: Program,
     /// Slot of each root; `NONE` while it has none.
     pub slot: Vec<u32>,
@@ -197,6 +204,10 @@ impl<'g> Planner<'g> {
             written: vec![false; g.params],
             subs: Vec::new(),
             regions: crate::region::Regions::default(),
+            tiles: Vec::new(),
+            tiles_bytes: 0,
+            products: Vec::new(),
+            sums: Vec::new(),
             register_loops: Vec::new(),
         };
         Ok(Planner {
@@ -223,10 +234,14 @@ impl<'g> Planner<'g> {
         self.place_constants();
         self.choose_outputs();
         for s in 0..self.order.items.len() {
-            match self.order.items[s] {
+            let item = self.order.items[s];
+            match item {
+                Item::Group { start, end, n } | Item::Region { start, end, n, .. }
+                    if self.is_elementwise(start, end) && self.emit_tiles(s as u32, start, end, n) => {}
                 Item::Group { start, end, n } => self.emit_group(s as u32, start, end, n)?,
                 Item::Region { start, end, n, inner } => self.emit_region(s as u32, start, end, n, inner)?,
                 Item::Node(i) => self.emit_node(s as u32, i)?,
+                Item::Accumulate(pair) => self.emit_accumulate(s as u32, pair),
                 Item::Dense { value, root } => {
                     let ty = &self.g.types[value as usize];
                     let dst = self.new_slot(s as u32, root, ty.bytes(), &[]);
@@ -244,6 +259,11 @@ impl<'g> Planner<'g> {
         }
         self.finish_outputs();
         Ok(())
+    }
+
+    /// Whether the members of a group are elementwise over the same elements.
+    fn is_elementwise(&self, start: u32, end: u32) -> bool {
+        self.order.members[start as usize..end as usize].iter().all(|m| m.level == 0 && m.role == Role::Full)
     }
 
     fn place_constants(&mut self) {
@@ -276,13 +296,22 @@ impl<'g> Planner<'g> {
             }
         }
         for (s, item) in self.order.items.iter().enumerate().rev() {
-            let Item::Node(i) = *item else { continue };
-            let node = &self.g.nodes[i as usize];
-            for (operand, result) in in_place_pairs(node) {
-                let x = self.order.dense_root(node.inputs[operand]) as usize;
-                let r = node.first.0 as usize + result;
+            let (inputs, pairs): (SmallVec<[u32; 4]>, SmallVec<[(usize, u32); 4]>) = match *item {
+                Item::Node(i) => {
+                    let node = &self.g.nodes[i as usize];
+                    let inputs = node.inputs.iter().map(|&v| self.order.dense_root(v)).collect();
+                    (inputs, in_place_pairs(node).iter().map(|&(x, r)| (x, node.first.0 + r as u32)).collect())
+                }
+                Item::Accumulate(pair) => {
+                    let inputs = pair.inputs(self.g).iter().map(|&v| self.order.dense_root(v)).collect();
+                    (inputs, std::iter::once((2, self.g.nodes[pair.add as usize].first.0)).collect())
+                }
+                _ => continue,
+            };
+            for (operand, r) in pairs {
+                let (x, r) = (inputs[operand] as usize, r as usize);
                 // An operand that the node also reads in another place must keep its value.
-                let once = node.inputs.iter().filter(|&&v| self.order.dense_root(v) as usize == x).count() == 1;
+                let once = inputs.iter().filter(|&&v| v as usize == x).count() == 1;
                 if once
                     && self.lives.last[x] == s as u32
                     && self.slot[x] == NONE
@@ -469,13 +498,26 @@ impl<'g> Planner<'g> {
                 let program = self.subprogram(body)?;
                 self.out.subs.push(program);
             }
-            _ => {
-                self.out.steps.push(Step::Leaf { node: i, args });
+            kind => {
+                self.out.steps.push(match self.product(kind, node) {
+                    Some(found) => {
+                        self.out.products.push(found);
+                        let index = self.out.products.len() as u32 - 1;
+                        Step::Product { index, slots: [slots[0], slots[1], slots[2]], node: i }
+                    }
+                    None => Step::Leaf { node: i, args },
+                });
                 return Ok(());
             }
         }
         self.out.steps.push(Step::Control { node: i, args, sub });
         Ok(())
+    }
+
+    /// The product that a node is, if its operands can be read where they are.
+    fn product(&self, kind: &Kind, node: &Node) -> Option<Planned> {
+        let Kind::Dot(dims) = kind else { return None };
+        Planned::new(dims, self.g.ty(node.inputs[0]), self.g.ty(node.inputs[1]), self.g.ty(node.first))
     }
 
     /// The program of a loop whose state fits the machine's registers.

@@ -102,6 +102,16 @@ pub(crate) enum Step {
     },
     /// A region of `Program::regions`.
     Region(u32),
+    /// A group of `Program::tiles`.
+    Tiles(u32),
+    /// A product of `Program::products`, and the slots of its operands and its result.
+    Product {
+        index: u32,
+        slots: [u32; 3],
+        node: u32,
+    },
+    /// A sum of `Program::sums`.
+    Accumulate(u32),
     /// A loop of `Program::register_loops`; slots as for a leaf.
     Registers {
         node: u32,
@@ -150,6 +160,11 @@ pub struct Program {
     pub(crate) written: Vec<bool>,
     pub(crate) subs: Vec<Arc<Program>>,
     pub(crate) regions: crate::region::Regions,
+    pub(crate) tiles: Vec<crate::registers::Tiles>,
+    /// Bytes of the frame's memory for `tiles`.
+    pub(crate) tiles_bytes: usize,
+    pub(crate) sums: Vec<crate::accumulate::Accumulate>,
+    pub(crate) products: Vec<crate::dot::planned::Planned>,
     pub(crate) register_loops: Vec<crate::registers::RegisterLoop>,
 }
 
@@ -214,6 +229,15 @@ impl Program {
                     // Writing to a string cannot fail.
                     let _ = self.regions.describe(g, *index, &mut text);
                 }
+                Step::Tiles(index) => {
+                    // Writing to a string cannot fail.
+                    let _ = self.tiles[*index as usize].describe(g, &mut text);
+                }
+                Step::Accumulate(index) => {
+                    let node = g.node_text(self.sums[*index as usize].dot as usize);
+                    text = format!("add to a matrix: {node}");
+                }
+                Step::Product { node, .. } => text = format!("call {}", g.node_text(*node as usize)),
                 Step::Registers { node, index, .. } => {
                     // Writing to a string cannot fail.
                     let node = &g.nodes[*node as usize];

@@ -1,9 +1,36 @@
 //! Where the machine is not: every loop runs its body step by step.
 
+use crate::exec::Frame;
+use crate::plan::Planner;
 use ferrax_loops::{Graph, Node};
 
 /// No loops: there is no value of this type.
 pub(crate) enum RegisterLoop {}
+
+/// No groups.
+pub(crate) enum Tiles {}
+
+impl Tiles {
+    pub unsafe fn prepare(&self, _: *mut u8) {
+        match *self {}
+    }
+
+    pub fn describe(&self, _: &Graph, _: &mut String) -> std::fmt::Result {
+        match *self {}
+    }
+}
+
+impl Planner<'_> {
+    pub fn emit_tiles(&mut self, _: u32, _: u32, _: u32, _: usize) -> bool {
+        false
+    }
+}
+
+impl Frame {
+    pub unsafe fn run_tiles(&self, tiles: &Tiles) {
+        match *tiles {}
+    }
+}
 
 pub(crate) fn plan(_: &Graph, _: &Node) -> Option<RegisterLoop> {
     None

@@ -6,7 +6,7 @@ use common::{Array, Rng};
 use ferrax_base::{Buffer, DType, Scalar};
 use ferrax_cpu::{Arg, Program};
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Type, UnaryOp, ValueId};
+use ferrax_loops::{BinaryOp, Builder, DotDims, Graph, Kind, Type, UnaryOp, ValueId};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -336,6 +336,61 @@ proptest! {
     }
 }
 
+fn floats(rng: &mut Rng, shape: &[usize]) -> Buffer {
+    Array::tame(rng, DType::F32, shape).buffer()
+}
+
+fn dot(b: &mut Builder, x: ValueId, y: ValueId, contract: (&[usize], &[usize]), shape: &[usize]) -> ValueId {
+    let dims = DotDims { lhs_contract: contract.0.into(), rhs_contract: contract.1.into(), ..DotDims::default() };
+    b.push(Kind::Dot(dims), &[x, y], Type::new(DType::F32, shape))
+}
+
+/// A recurrent step, and that of its gradient: products with vectors, small groups, sums of outer products.
+fn recurrent(n: usize, m: usize, length: usize, reverse: bool) -> (Graph, Vec<Type>) {
+    let f = |shape: &[usize]| Type::new(DType::F32, shape);
+    let (w, h, x, u) = (f(&[n, n]), f(&[n]), f(&[m]), f(&[n, m]));
+    let mut b = Builder::new([w.clone(), u.clone(), w.clone(), h.clone(), u.clone(), x.clone(), h.clone()]);
+    let p: Vec<ValueId> = b.params().collect();
+    let (sum, state, mixed) = (p[2], p[3], p[4]);
+    let by_rows = dot(&mut b, p[0], state, (&[1], &[0]), &[n]);
+    let by_columns = dot(&mut b, state, p[0], (&[0], &[0]), &[n]);
+    let input = dot(&mut b, p[1], p[5], (&[1], &[0]), &[n]);
+    let all = b.binary(BinaryOp::Sub, by_rows, by_columns);
+    let all = b.binary(BinaryOp::Add, all, input);
+    let all = b.binary(BinaryOp::Mul, all, p[6]);
+    let next = b.unary(UnaryOp::Tanh, all);
+    let outer = dot(&mut b, next, state, (&[], &[]), &[n, n]);
+    let sum = b.binary(BinaryOp::Add, sum, outer);
+    // The other operand of this sum is needed again.
+    let other = dot(&mut b, state, p[5], (&[], &[]), &[n, m]);
+    let both = b.binary(BinaryOp::Add, other, mixed);
+    let mixed = b.binary(BinaryOp::Max, both, mixed);
+    let body = b.finish(&[sum, next, mixed, state, all]);
+    let params = vec![w.clone(), u.clone(), w.clone(), h.clone(), u.clone(), stacked(&x, length), stacked(&h, length)];
+    let mut b = Builder::new(params.clone());
+    let args: Vec<ValueId> = b.params().collect();
+    let kind = Kind::Scan { body: Arc::new(body), length, reverse, consts: 2, carry: 3 };
+    let outs = b.push_many(kind, &args, &[w, h.clone(), u, stacked(&h, length), stacked(&h, length)]);
+    (b.finish(&outs), params)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn steps_with_matrices(seed: u64, n in 1usize..90, m in 1usize..20, length in 0usize..6) {
+        let mut rng = Rng(seed);
+        let (graph, params) = recurrent(n, m, length, seed % 2 == 0);
+        let args: Vec<Buffer> = params.iter().map(|t| floats(&mut rng, &t.shape)).collect();
+        let graph = Arc::new(graph);
+        let plain = run(&Program::compile_plain(graph.clone()).unwrap(), &args);
+        same_bits(&graph, &run(&Program::compile(graph.clone()).unwrap(), &args), &plain);
+        let donated = Program::compile_donating(graph.clone(), &vec![true; params.len()]).unwrap();
+        let mut owned: Vec<Arg<'_>> = args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap())).collect();
+        same_bits(&graph, &donated.run(&mut owned).unwrap(), &plain);
+    }
+}
+
 /// The tests above with the narrower instruction set, in a process of their own.
 #[test]
 fn the_narrow_instruction_set_gives_the_same_bits() {
@@ -343,6 +398,10 @@ fn the_narrow_instruction_set_gives_the_same_bits() {
         return;
     }
     let me = std::env::current_exe().unwrap();
-    let out = std::process::Command::new(me).env("FERRAX_CPU_ISA", "avx2").arg("in_registers").output().unwrap();
+    let out = std::process::Command::new(me)
+        .env("FERRAX_CPU_ISA", "avx2")
+        .args(["in_registers", "matrices"])
+        .output()
+        .unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
 }

@@ -45,6 +45,31 @@ pub trait Lanes: Copy {
     unsafe fn store_first(self, p: *mut Self::T, n: usize);
     unsafe fn fma(a: Self, b: Self, c: Self) -> Self;
     unsafe fn plus(self, b: Self) -> Self;
+    /// The sum of the lanes of each vector, half and half.
+    #[inline(always)]
+    unsafe fn sums<const R: usize>(x: [Self; R]) -> [Self::T; R] {
+        // SAFETY: the caller's contract.
+        x.map(|v| unsafe { halves(v) })
+    }
+}
+
+/// The lanes of the widest vector.
+const MOST: usize = 16;
+
+/// The sum of all lanes, half and half.
+#[inline(always)]
+unsafe fn halves<L: Lanes>(x: L) -> L::T {
+    let mut lanes = [<L::T as Real>::ZERO; MOST];
+    // SAFETY: the widest vector fits.
+    unsafe { x.store(lanes.as_mut_ptr()) };
+    let mut width = L::N / 2;
+    while width > 0 {
+        for j in 0..width {
+            lanes[j] = lanes[j] + lanes[j + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
 }
 
 /// Lanes as an array, for any machine; fused multiply-add where `F`.
@@ -95,14 +120,51 @@ impl<T: Real, const N: usize, const F: bool> Lanes for Plain<T, N, F> {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Lanes;
+    use super::{Lanes, halves};
     use core::arch::x86_64::*;
 
     /// Words whose first ones are set: reading from n before the middle gives a mask of n lanes.
     static FIRST: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
+    #[inline(always)]
+    unsafe fn each<L: Lanes, const R: usize>(x: [L; R]) -> [L::T; R] {
+        // SAFETY: the caller's contract.
+        x.map(|v| unsafe { halves(v) })
+    }
+
+    /// As `each`; one instruction adds halves of several of eight vectors.
+    #[inline(always)]
+    unsafe fn eight<const R: usize>(x: [__m512; R]) -> [f32; R] {
+        if R != 8 {
+            // SAFETY: the caller's contract.
+            return unsafe { each(x) };
+        }
+        macro_rules! halves_of {
+            ($shuffle:ident, $low:literal, $high:literal, $a:expr, $b:expr) => {
+                _mm512_add_ps($shuffle::<$low>($a, $b), $shuffle::<$high>($a, $b))
+            };
+        }
+        // SAFETY: the caller's contract.
+        unsafe {
+            // Two vectors of 8 sums each, then four of 4.
+            let a = halves_of!(_mm512_shuffle_f32x4, 0x44, 0xee, x[0], x[1]);
+            let b = halves_of!(_mm512_shuffle_f32x4, 0x44, 0xee, x[2], x[3]);
+            let c = halves_of!(_mm512_shuffle_f32x4, 0x44, 0xee, x[4], x[5]);
+            let d = halves_of!(_mm512_shuffle_f32x4, 0x44, 0xee, x[6], x[7]);
+            let a = halves_of!(_mm512_shuffle_f32x4, 0x88, 0xdd, a, b);
+            let c = halves_of!(_mm512_shuffle_f32x4, 0x88, 0xdd, c, d);
+            let s = halves_of!(_mm512_shuffle_ps, 0x44, 0xee, a, c);
+            let s = _mm512_add_ps(s, _mm512_movehdup_ps(s));
+            // Lane 4i has the sum of vector i, lane 4i + 2 that of vector 4 + i.
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
+            let mut sums = [0f32; R];
+            _mm256_storeu_ps(sums.as_mut_ptr(), _mm512_castps512_ps256(_mm512_permutexvar_ps(order, s)));
+            sums
+        }
+    }
+
     macro_rules! vectors {
-        ($($V:ident, $T:ty, $N:literal, rows $R:literal, first |$n:ident| $mask:expr, |$q:ident, $m:ident| $part:expr,
+        ($($V:ident, $T:ty, $N:literal, rows $R:literal, sums $sums:path, first |$n:ident| $mask:expr, |$q:ident, $m:ident| $part:expr,
            $put:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident;)*) => {
             $(impl Lanes for $V {
                 type T = $T;
@@ -148,18 +210,23 @@ mod x86 {
                     // SAFETY: the caller's contract.
                     unsafe { $add(self, b) }
                 }
+                #[inline(always)]
+                unsafe fn sums<const R: usize>(x: [Self; R]) -> [$T; R] {
+                    // SAFETY: the caller's contract.
+                    unsafe { $sums(x) }
+                }
             })*
         };
     }
     vectors! {
-        __m512, f32, 16, rows 14, first |n| ((1u32 << n) - 1) as u16, |p, m| _mm512_maskz_loadu_ps(m, p),
+        __m512, f32, 16, rows 14, sums eight, first |n| ((1u32 << n) - 1) as u16, |p, m| _mm512_maskz_loadu_ps(m, p),
             _mm512_mask_storeu_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps;
-        __m512d, f64, 8, rows 14, first |n| ((1u32 << n) - 1) as u8, |p, m| _mm512_maskz_loadu_pd(m, p),
+        __m512d, f64, 8, rows 14, sums each, first |n| ((1u32 << n) - 1) as u8, |p, m| _mm512_maskz_loadu_pd(m, p),
             _mm512_mask_storeu_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd;
-        __m256, f32, 8, rows 6, first |n| _mm256_loadu_si256(FIRST.as_ptr().add(8 - n).cast()),
+        __m256, f32, 8, rows 6, sums each, first |n| _mm256_loadu_si256(FIRST.as_ptr().add(8 - n).cast()),
             |p, m| _mm256_maskload_ps(p, m),
             _mm256_maskstore_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps, _mm256_add_ps;
-        __m256d, f64, 4, rows 6, first |n| _mm256_loadu_si256(FIRST.as_ptr().add(8 - 2 * n).cast()),
+        __m256d, f64, 4, rows 6, sums each, first |n| _mm256_loadu_si256(FIRST.as_ptr().add(8 - 2 * n).cast()),
             |p, m| _mm256_maskload_pd(p, m),
             _mm256_maskstore_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd;
     }

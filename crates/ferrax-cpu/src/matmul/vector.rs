@@ -50,7 +50,9 @@ pub unsafe fn run<T: Kernels>(p: &Product<T>, shared: bool) -> Result<()> {
         // SAFETY: the caller's contract.
         return unsafe { long_dot(&Times { rows: 1, k, w, x, y: p.c }, work, shared) };
     }
-    let each = if along_k {
+    let each = if !shared {
+        count
+    } else if along_k {
         count.div_ceil(32).next_multiple_of(8)
     } else {
         CHUNK.min(count.div_ceil(8)).next_multiple_of(64)
@@ -110,6 +112,7 @@ pub unsafe fn times<L: Lanes>(p: &Times<L::T>) {
             let mut i = 0;
             while i < p.rows {
                 i += match p.rows - i {
+                    8.. if L::N == 16 => dots::<L, 8, 2>(p, i),
                     4.. if L::N * size_of::<L::T>() == WIDEST => dots::<L, 4, 2>(p, i),
                     _ if L::N * size_of::<L::T>() == WIDEST => dots::<L, 1, 2>(p, i),
                     2.. if L::N * size_of::<L::T>() == WIDEST / 2 => dots::<L, 2, 4>(p, i),
@@ -151,8 +154,11 @@ unsafe fn dots<L: Lanes, const R: usize, const V: usize>(p: &Times<L::T>, i: usi
                     }
                 }
             }
+            let mut totals = [L::splat(zero); R];
             for r in 0..R {
-                let sum = added_up::<L, V>(acc[r]);
+                totals[r] = added_up::<L, V>(acc[r]);
+            }
+            for (r, sum) in L::sums(totals).into_iter().enumerate() {
                 let y = p.y.add(i + r);
                 *y = if start == 0 { sum } else { *y + sum };
             }
@@ -161,27 +167,61 @@ unsafe fn dots<L: Lanes, const R: usize, const V: usize>(p: &Times<L::T>, i: usi
     R
 }
 
-/// The sum of all lanes, half and half.
+/// The sum of vectors, half and half.
 #[inline(always)]
-unsafe fn added_up<L: Lanes, const V: usize>(acc: [L; V]) -> L::T {
-    let mut lanes = [<L::T as Real>::ZERO; 2 * WIDEST / 4];
-    for v in 0..V {
-        // SAFETY: V vectors hold twice the widest one's lanes.
-        unsafe { acc[v].store(lanes.as_mut_ptr().add(v * L::N)) };
-    }
-    let mut width = V * L::N / 2;
+unsafe fn added_up<L: Lanes, const V: usize>(mut acc: [L; V]) -> L {
+    let mut width = V / 2;
     while width > 0 {
         for j in 0..width {
-            lanes[j] = lanes[j] + lanes[j + width];
+            // SAFETY: the caller's contract.
+            acc[j] = unsafe { acc[j].plus(acc[j + width]) };
         }
         width /= 2;
     }
-    lanes[0]
+    acc[0]
+}
+
+/// Few results along contiguous columns, which V registers hold: in the order of `columns`.
+#[inline(always)]
+unsafe fn few_columns<L: Lanes, const V: usize>(p: &Times<L::T>) {
+    let last = p.rows - (V - 1) * L::N;
+    // SAFETY: the caller's contract: rows of memory have `(V - 1)·N + last` elements.
+    unsafe {
+        let mut acc = [L::splat(<L::T as Real>::ZERO); V];
+        for j in 0..p.k {
+            let (row, x) = (p.w.from(0, j).ptr, L::splat(*p.x.add(j)));
+            for v in 0..V {
+                let at = row.wrapping_add(v * L::N);
+                let y = if v + 1 < V || last == L::N { L::load(at) } else { L::load_first(at, last) };
+                acc[v] = L::fma(x, y, acc[v]);
+            }
+        }
+        for v in 0..V {
+            let to = p.y.add(v * L::N);
+            if v + 1 < V || last == L::N { acc[v].store(to) } else { acc[v].store_first(to, last) }
+        }
+    }
 }
 
 /// Results along contiguous columns: rows of memory are added to them, eight at a time.
 #[inline(always)]
 unsafe fn columns<L: Lanes>(p: &Times<L::T>) {
+    if p.k <= DEPTH {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match p.rows.div_ceil(L::N) {
+                1 => return few_columns::<L, 1>(p),
+                2 => return few_columns::<L, 2>(p),
+                3 => return few_columns::<L, 3>(p),
+                4 => return few_columns::<L, 4>(p),
+                5 => return few_columns::<L, 5>(p),
+                6 => return few_columns::<L, 6>(p),
+                7 => return few_columns::<L, 7>(p),
+                8 => return few_columns::<L, 8>(p),
+                _ => {}
+            }
+        }
+    }
     let mut block = [<L::T as Real>::ZERO; CHUNK];
     for first in (0..p.rows).step_by(CHUNK) {
         let n = CHUNK.min(p.rows - first);

@@ -7,13 +7,16 @@
 //! The trip count is that of the scan, or what a condition `i < limit` with `i' = i + 1` says, or the condition
 //! decides at each step. Integer carries that only count are not computed; what does not change is read from memory.
 //! Results have the bits of the kernel-by-kernel path: handlers compute the same expressions.
+//! Small groups of elementwise nodes run there too, a register of elements a step (`tiles.rs`).
 //! Read next: `plan.rs`, `run.rs`, then `machine/loops`.
 
 mod plan;
 mod run;
+mod tiles;
 mod translate;
 
 pub(crate) use plan::plan;
+pub(crate) use tiles::Tiles;
 
 use crate::machine::handler::Instr;
 use ferrax_loops::{Graph, Node};

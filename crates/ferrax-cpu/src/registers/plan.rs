@@ -368,16 +368,22 @@ fn in_place(mut ops: Vec<Op>, whole: bool) -> Vec<Op> {
             *access = Access::Whole;
         }
     }
-    let (reads, mut rest): (Vec<Op>, Vec<Op>) = ops.into_iter().partition(|op| matches!(op, Op::Read { .. }));
-    for read in reads {
-        let at = read.result().and_then(|d| rest.iter().position(|op| op.reads(d))).unwrap_or(rest.len());
-        rest.insert(at, read);
-    }
+    let rest = late_reads(ops);
     let (writes, mut rest): (Vec<Op>, Vec<Op>) = rest.into_iter().partition(|op| matches!(op, Op::Write { .. }));
     for write in writes {
         let Op::Write { a, .. } = write else { continue };
         let at = rest.iter().position(|op| op.result() == Some(a)).map_or(0, |i| i + 1);
         rest.insert(at, write);
+    }
+    rest
+}
+
+/// Puts each read just before its first use.
+pub(super) fn late_reads(ops: Vec<Op>) -> Vec<Op> {
+    let (reads, mut rest): (Vec<Op>, Vec<Op>) = ops.into_iter().partition(|op| matches!(op, Op::Read { .. }));
+    for read in reads {
+        let at = read.result().and_then(|d| rest.iter().position(|op| op.reads(d))).unwrap_or(rest.len());
+        rest.insert(at, read);
     }
     rest
 }

@@ -146,7 +146,8 @@ impl Translator {
         Some(g.outputs.iter().map(|v| map[v.0 as usize]).collect())
     }
 
-    fn node(&mut self, g: &Graph, node: &Node, x: &[Val]) -> Option<Val> {
+    /// One node, its operands being the values `x`.
+    pub fn node(&mut self, g: &Graph, node: &Node, x: &[Val]) -> Option<Val> {
         let out = g.ty(node.first);
         let d = |i: usize| g.ty(node.inputs[i]).dtype;
         match &node.kind {
@@ -325,7 +326,7 @@ impl Translator {
 }
 
 /// A number's lane.
-fn bits(s: Scalar) -> u32 {
+pub(super) fn bits(s: Scalar) -> u32 {
     let bytes = s.to_bytes();
     if s.dtype.size() == 1 { u32::from(bytes[0]) } else { u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) }
 }

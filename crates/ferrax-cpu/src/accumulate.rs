@@ -1,0 +1,160 @@
+//! c + a ⊗ b in one pass, in the memory of c where that is free: what the gradient of a matrix is summed with in a loop.
+//!
+//! The bits are those of the product followed by the sum: each product is rounded, then added.
+
+use crate::dot::planned::Planned;
+use crate::kernel::fma;
+use crate::order::Order;
+use crate::plan::Planner;
+use crate::program::Step;
+use ferrax_base::DType;
+use ferrax_loops::{BinaryOp, Graph, Kind, ValueId};
+
+/// Elements of a sum at most: threads may share larger ones.
+const MOST: usize = 1 << 16;
+
+/// A product that only a sum reads, by their nodes.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair {
+    pub dot: u32,
+    pub add: u32,
+}
+
+/// The pairs of a graph, in the order of their sums.
+pub(crate) fn find(g: &Graph, live: &[bool]) -> Vec<Pair> {
+    let mut uses: Vec<u32> = Vec::new();
+    let mut pairs = Vec::new();
+    for (i, node) in g.nodes.iter().enumerate().filter(|(i, _)| live[*i]) {
+        let Kind::Dot(dims) = &node.kind else { continue };
+        let out = g.ty(node.first);
+        let outer = |p: Planned| p.is_outer() && out.size() <= MOST;
+        if !Planned::new(dims, g.ty(node.inputs[0]), g.ty(node.inputs[1]), out).is_some_and(outer) {
+            continue;
+        }
+        if uses.is_empty() {
+            uses.resize(g.types.len(), 0);
+            let inputs = g.nodes.iter().zip(live).filter(|n| *n.1).flat_map(|n| &n.0.inputs);
+            inputs.chain(&g.outputs).for_each(|v| uses[v.0 as usize] += 1);
+        }
+        if uses[node.first.0 as usize] != 1 {
+            continue;
+        }
+        let sum = g.nodes[i + 1..].iter().position(|n| n.inputs.contains(&node.first)).map(|at| i + 1 + at);
+        let fits = |at: &usize| {
+            let add = &g.nodes[*at];
+            matches!(add.kind, Kind::Binary(BinaryOp::Add)) && add.inputs.iter().all(|v| g.ty(*v).size() == out.size())
+        };
+        if let Some(add) = sum.filter(|at| live[*at]).filter(fits) {
+            pairs.push(Pair { dot: i as u32, add: add as u32 });
+        }
+    }
+    pairs
+}
+
+impl Pair {
+    /// The sum's other operand.
+    pub fn other(self, g: &Graph) -> ValueId {
+        let (dot, add) = (&g.nodes[self.dot as usize], &g.nodes[self.add as usize]);
+        if add.inputs[0] == dot.first { add.inputs[1] } else { add.inputs[0] }
+    }
+
+    /// All that the two read.
+    pub fn inputs(self, g: &Graph) -> [ValueId; 3] {
+        let dot = &g.nodes[self.dot as usize];
+        [dot.inputs[0], dot.inputs[1], self.other(g)]
+    }
+}
+
+/// A sum of this kind as it runs.
+pub(crate) struct Accumulate {
+    /// Slots of the product's operands, of the other operand and of the result.
+    slots: [u32; 4],
+    rows: usize,
+    columns: usize,
+    /// Elements from one row's factor to the next.
+    step: isize,
+    pub dot: u32,
+}
+
+impl Order<'_> {
+    /// Makes a sum of this kind an item.
+    pub fn accumulate(&mut self, pair: Pair) {
+        let g = self.g;
+        self.other(&g.nodes[pair.dot as usize]);
+        self.other(&g.nodes[pair.add as usize]);
+        self.items.push(crate::order::Item::Accumulate(pair));
+    }
+}
+
+impl Planner<'_> {
+    /// Appends a sum of this kind.
+    pub fn emit_accumulate(&mut self, s: u32, pair: Pair) {
+        let g = self.g;
+        let out = g.nodes[pair.add as usize].first;
+        let dot = &g.nodes[pair.dot as usize];
+        let Kind::Dot(dims) = &dot.kind else { return };
+        let (a, b) = (g.ty(dot.inputs[0]), g.ty(dot.inputs[1]));
+        let Some((rows, columns, step)) = Planned::new(dims, a, b, g.ty(dot.first)).map(|p| p.outer()) else { return };
+        let roots = pair.inputs(g).map(|v| self.order.dense_root(v));
+        let [a, b, c] = roots.map(|r| self.slot[r as usize]);
+        // Rows of the result are written before all of the factors are read.
+        let free = roots[2] != roots[0] && roots[2] != roots[1];
+        let bytes = g.ty(out).size() * DType::F32.size();
+        let to = self.new_slot(s, out.0, bytes, if free { &roots[2..] } else { &[] });
+        let sum = Accumulate { slots: [a, b, c, to], rows, columns, step, dot: pair.dot };
+        self.out.steps.push(Step::Accumulate(self.out.sums.len() as u32));
+        self.out.sums.push(sum);
+    }
+}
+
+impl Accumulate {
+    /// Computes the sum.
+    ///
+    /// # Safety
+    /// `slots` must have the memory of the operands and of the result, which overlaps nothing but the other operand.
+    pub unsafe fn run(&self, slots: &[*mut u8]) {
+        let [a, b, c, out] = self.slots.map(|s| slots[s as usize].cast::<f32>());
+        let (rows, columns) = (self.rows, self.columns);
+        // SAFETY: the caller's contract; the factors are a row apart by `step`.
+        unsafe {
+            if c != out {
+                std::ptr::copy_nonoverlapping(c, out, rows * columns);
+            }
+            let out = std::slice::from_raw_parts_mut(out, rows * columns);
+            let b = std::slice::from_raw_parts(b, columns);
+            #[cfg(target_arch = "x86_64")]
+            match crate::machine::isa() {
+                Some(crate::machine::Isa::Avx512) => return add_512(out, a, self.step, b),
+                Some(crate::machine::Isa::Avx2) => return add_256(out, a, self.step, b),
+                None => {}
+            }
+            add::<false>(out, a, self.step, b);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn add<const F: bool>(out: &mut [f32], a: *const f32, step: isize, b: &[f32]) {
+    for (i, row) in out.chunks_exact_mut(b.len()).enumerate() {
+        // SAFETY: the caller's factors are one a row.
+        let x = unsafe { *a.offset(i as isize * step) };
+        for (o, &y) in row.iter_mut().zip(b) {
+            // A product's sum begins with 0, which makes -0 a 0.
+            *o += fma::<F>(x, y, 0.0);
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx2,fma")]
+unsafe fn add_512(out: &mut [f32], a: *const f32, step: isize, b: &[f32]) {
+    // SAFETY: the caller's contract.
+    unsafe { add::<true>(out, a, step, b) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn add_256(out: &mut [f32], a: *const f32, step: isize, b: &[f32]) {
+    // SAFETY: the caller's contract.
+    unsafe { add::<true>(out, a, step, b) }
+}

@@ -1,0 +1,69 @@
+//! Products whose shapes are known when a program is planned: a step of a loop calls the kernel with three addresses.
+
+use super::{Sizes, Steps, free_axes, product, single_stride};
+use crate::matmul::{Kernels, Matrix, Product};
+use ferrax_base::{DType, Result, shape::strides};
+use ferrax_loops::{DotDims, Type};
+
+/// Multiply-adds of a product that threads may share.
+const LARGE: usize = 1 << 16;
+
+/// A product of real matrices of one dtype and one batch, read where they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Planned {
+    sizes: Sizes,
+    steps: Steps,
+    double: bool,
+}
+
+impl Planned {
+    /// The product, if it is of this kind.
+    pub fn new(dims: &DotDims, lhs: &Type, rhs: &Type, out: &Type) -> Option<Planned> {
+        let d = out.dtype;
+        let real = matches!(d, DType::F32 | DType::F64) && lhs.dtype == d && rhs.dtype == d;
+        if !real || !dims.lhs_batch.is_empty() || out.size() == 0 {
+            return None;
+        }
+        let side = |x: &Type, contract: &[usize]| {
+            let st = strides(&x.shape);
+            let free = free_axes(x.shape.len(), &[], contract);
+            Some((
+                single_stride(&x.shape, &st, &free)?,
+                single_stride(&x.shape, &st, contract)?,
+                product(&x.shape, &free),
+            ))
+        };
+        let (a_free, a_contract, m) = side(lhs, &dims.lhs_contract)?;
+        let (b_free, b_contract, n) = side(rhs, &dims.rhs_contract)?;
+        let k = product(&lhs.shape, &dims.lhs_contract);
+        let steps = Steps { a: (a_free, a_contract), b: (b_contract, b_free) };
+        (k > 0).then_some(Planned { sizes: Sizes { m, n, k }, steps, double: d == DType::F64 })
+    }
+
+    /// Whether each element is one product, of an element of the left with one of the right.
+    pub fn is_outer(&self) -> bool {
+        self.sizes.k == 1 && !self.double && self.steps.b.1 == 1
+    }
+
+    /// Rows, columns, and the distance between the rows' factors, where it is outer.
+    pub fn outer(&self) -> (usize, usize, isize) {
+        (self.sizes.m, self.sizes.n, self.steps.a.0)
+    }
+
+    /// Computes the product.
+    ///
+    /// # Safety
+    /// The addresses must be those of operands and a result of the types given to `new`.
+    pub unsafe fn run(&self, a: *const u8, b: *const u8, out: *mut u8) -> Result<()> {
+        // SAFETY: the caller's contract; strides come from the operands' shapes.
+        unsafe { if self.double { self.of::<f64>(a, b, out) } else { self.of::<f32>(a, b, out) } }
+    }
+
+    unsafe fn of<T: Kernels>(&self, a: *const u8, b: *const u8, out: *mut u8) -> Result<()> {
+        let (Sizes { m, n, k }, Steps { a: (ar, ac), b: (br, bc) }) = (self.sizes, self.steps);
+        let a = Matrix { ptr: a.cast::<T>(), row: ar, column: ac };
+        let b = Matrix { ptr: b.cast::<T>(), row: br, column: bc };
+        // SAFETY: the caller's contract.
+        unsafe { Product { m, n, k, a, b, c: out.cast() }.run(m * n * k >= LARGE) }
+    }
+}

@@ -1,0 +1,264 @@
+//! Small groups of elementwise nodes in the machine's registers: a register of elements a step, no tables to make.
+//!
+//! What a region (`region`) spends on finding operands, on pieces and on tiles that reach past the end is more than such
+//! a group's work, and a loop's body runs it every step. Its memory is part of the frame: constants are put there
+//! once, a run writes the operands' addresses. Results are written after all operands of the same elements were read,
+//! so that they may take the place of operands.
+
+use super::translate::{Translator, bits};
+use crate::exec::Frame;
+use crate::machine::handler::{self, Instr};
+use crate::machine::loops::assemble::{Op, PLACE, Val};
+use crate::machine::loops::families::{self, Access};
+use crate::machine::loops::{self, handlers};
+use crate::machine::{self, Isa};
+use crate::order::Spread;
+use crate::plan::{NONE, Planner};
+use crate::program::Step;
+use ferrax_base::Scalar;
+use ferrax_loops::{Graph, Kind, Node, ValueId};
+use smallvec::SmallVec;
+use std::fmt::Write;
+
+/// Registers of elements that a group has at most.
+const MOST_REGISTERS: usize = 8;
+/// Nodes that a group has at most.
+const MOST_NODES: usize = 64;
+
+/// A group's program.
+pub(crate) struct Tiles {
+    wide: bool,
+    code: Vec<Instr>,
+    /// Steps with a whole register each, and elements after them.
+    whole: usize,
+    rest: usize,
+    /// Where the group's memory begins in the frame's.
+    pub memory: usize,
+    constants: Vec<(u32, u32)>,
+    /// Places of addresses, and the slots whose addresses they are.
+    streams: Vec<(u32, u32)>,
+    /// For printing.
+    nodes: Vec<u32>,
+    n: usize,
+}
+
+/// A group being planned.
+struct Making {
+    t: Translator,
+    lanes: usize,
+    n: usize,
+    /// Values of roots that were read or made.
+    known: Vec<(u32, Val)>,
+    streams: Vec<(u32, u32)>,
+    masked: bool,
+}
+
+impl Making {
+    /// The place of a slot's address.
+    fn pointer(&mut self, slot: u32) -> u32 {
+        let at = match self.streams.last() {
+            Some(last) if !self.streams.len().is_multiple_of(PLACE as usize / size_of::<*mut u8>()) => {
+                last.0 + size_of::<*mut u8>() as u32
+            }
+            _ => self.t.asm.place(),
+        };
+        self.streams.push((at, slot));
+        at
+    }
+
+    /// How an array or a number is reached, and how far its next register of elements is.
+    fn access(&self, vector: bool, flag: bool) -> Option<(Access, usize)> {
+        Some(match (vector, flag) {
+            (true, true) => return None,
+            (true, false) if self.masked => (Access::Masked, self.lanes * 4),
+            (true, false) => (Access::Whole, self.lanes * 4),
+            (false, true) => (Access::Flag, 0),
+            (false, false) => (Access::Scalar, 0),
+        })
+    }
+}
+
+impl Planner<'_> {
+    /// Appends the group `members[start..end]` of `n` elements if it can run in registers; whether it does.
+    pub fn emit_tiles(&mut self, item: u32, start: u32, end: u32, n: usize) -> bool {
+        let Some(isa) = machine::isa().filter(|_| self.machine) else { return false };
+        let wide = isa == Isa::Avx512 && n > 8;
+        let lanes = if wide { 16 } else { 8 };
+        if n == 0 || n > lanes * MOST_REGISTERS || (end - start) as usize > MOST_NODES {
+            return false;
+        }
+        let masked = n > 1 && !n.is_multiple_of(lanes);
+        // The first place holds the mask.
+        let t = Translator::new(wide, PLACE);
+        let mut m = Making { t, lanes, n, known: Vec::new(), streams: Vec::new(), masked };
+        let Some(made) = self.tile_nodes(&mut m, start, end) else { return false };
+        let mut writes = Vec::new();
+        for &(root, v) in &made {
+            let ty = &self.g.types[root as usize];
+            if self.outlives(root, item) {
+                if m.access(n > 1, ty.dtype.is_bool()).is_none() {
+                    return false;
+                }
+                writes.push((root, v));
+            }
+        }
+        self.place_tiles(item, m, &writes, start, end);
+        true
+    }
+
+    /// Translates the nodes; gives what they make.
+    fn tile_nodes(&self, m: &mut Making, start: u32, end: u32) -> Option<Vec<(u32, Val)>> {
+        let g = self.g;
+        let mut made = Vec::new();
+        for member in &self.order.members[start as usize..end as usize] {
+            let node = &g.nodes[member.node as usize];
+            handlers::lanes(g.ty(node.first).dtype)?;
+            let x: Vec<Val> = node.inputs.iter().map(|&v| self.tile_operand(m, v)).collect::<Option<_>>()?;
+            let d = m.t.node(g, node, &x)?;
+            m.known.push((node.first.0, d));
+            made.push((node.first.0, d));
+        }
+        Some(made)
+    }
+
+    /// The value of an operand.
+    fn tile_operand(&self, m: &mut Making, v: ValueId) -> Option<Val> {
+        let place = self.order.place(v);
+        let ty = self.g.ty(v);
+        handlers::lanes(ty.dtype)?;
+        if !matches!(place.spread, Spread::Full | Spread::Splat) {
+            return None;
+        }
+        if let Some(found) = m.known.iter().find(|k| k.0 == place.root) {
+            return Some(found.1);
+        }
+        if let Some(s) = self.constant_of(place.root) {
+            return Some(m.t.constant(bits(s)));
+        }
+        let vector = m.n > 1 && !place.is_splat() && ty.size() > 1;
+        let (access, stride) = m.access(vector, ty.dtype.is_bool())?;
+        let slot = self.slot[place.root as usize];
+        let pointer = m.pointer(slot);
+        let d = m.t.value(false, vector);
+        m.t.ops.push(Op::Read { access, pointer, stride, d });
+        m.known.push((place.root, d));
+        Some(d)
+    }
+
+    /// The constant that a root is.
+    fn constant_of(&self, root: u32) -> Option<Scalar> {
+        let at = self.g.nodes.partition_point(|n| n.first.0 <= root).checked_sub(1)?;
+        match &self.g.nodes[at] {
+            Node { kind: Kind::Const(s), first, .. } if first.0 == root => Some(*s),
+            _ => None,
+        }
+    }
+
+    /// Gives results memory and puts the program together.
+    fn place_tiles(&mut self, item: u32, mut m: Making, writes: &[(u32, Val)], start: u32, end: u32) {
+        let n = m.n;
+        let mut ops = super::plan::late_reads(std::mem::take(&mut m.t.ops));
+        for &(root, a) in writes {
+            let dtype = self.g.types[root as usize].dtype;
+            let candidates: SmallVec<[u32; 3]> = self
+                .tile_inputs(start, end)
+                .filter(|&(x, v)| {
+                    self.g.ty(v).size() == n && n > 1 && self.g.ty(v).dtype.size() == dtype.size() && x != root
+                })
+                .map(|(x, _)| x)
+                .collect();
+            let slot = self.new_slot(item, root, n * dtype.size(), &candidates);
+            let pointer = m.pointer(slot);
+            // A number of a group of arrays is spread over the array.
+            if let Some((access, stride)) = m.access(n > 1, dtype.is_bool()) {
+                ops.push(Op::Write { access, pointer, stride, a });
+            }
+        }
+        let asm = &mut m.t.asm;
+        let once = std::mem::take(&mut m.t.once);
+        let fixed: Vec<Val> = once.iter().filter_map(Op::result).collect();
+        asm.section(&once, &fixed, &[]);
+        fixed.iter().for_each(|&v| asm.keep(v));
+        asm.section(&ops, &[], &[]);
+        if n > m.lanes {
+            asm.control(families::count_back(), &[], 1);
+        }
+        asm.finish(handler::finish());
+        let memory = self.out.tiles_bytes;
+        self.out.tiles_bytes += asm.memory as usize;
+        let tiles = Tiles {
+            wide: m.lanes == 16,
+            code: std::mem::take(&mut asm.code),
+            whole: if n == 1 { 1 } else { n / m.lanes },
+            rest: if n == 1 { 0 } else { n % m.lanes },
+            memory,
+            constants: m.t.constants.iter().map(|c| (c.1, c.2[0])).collect(),
+            streams: m.streams,
+            nodes: self.order.members[start as usize..end as usize].iter().map(|x| x.node).collect(),
+            n,
+        };
+        self.out.steps.push(Step::Tiles(self.out.tiles.len() as u32));
+        self.out.tiles.push(tiles);
+    }
+
+    /// Roots that the group reads from outside and that lie there element by element, with a value of each.
+    fn tile_inputs(&self, start: u32, end: u32) -> impl Iterator<Item = (u32, ValueId)> {
+        let members = &self.order.members[start as usize..end as usize];
+        let nodes = members.iter().map(|m| &self.g.nodes[m.node as usize]);
+        nodes.flat_map(|node| node.inputs.iter()).filter_map(move |&v| {
+            let place = self.order.place(v);
+            let inside = members.iter().any(|m| self.g.nodes[m.node as usize].first.0 == place.root);
+            (!inside && place.spread == Spread::Full && self.slot[place.root as usize] != NONE)
+                .then_some((place.root, v))
+        })
+    }
+}
+
+impl Tiles {
+    /// Puts the constants in place, where the frame's memory for groups begins at `base`.
+    ///
+    /// # Safety
+    /// The frame must be of the group's program.
+    pub unsafe fn prepare(&self, base: *mut u8) {
+        let base = base.wrapping_add(self.memory);
+        // SAFETY: the planner counted the group's memory.
+        unsafe {
+            base.cast::<[u32; 16]>().write([!0; 16]);
+            for &(at, bits) in &self.constants {
+                base.add(at as usize).cast::<[u32; 16]>().write([bits; 16]);
+            }
+        }
+    }
+
+    /// What the group computes.
+    pub fn describe(&self, g: &Graph, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "kernel[{}] in registers:", self.n)?;
+        self.nodes.iter().try_for_each(|&node| writeln!(out, "      {}", g.node_text(node as usize)))
+    }
+}
+
+impl Frame {
+    /// Runs a group.
+    ///
+    /// # Safety
+    /// The frame's pointers must be those of a run of the group's program, whose constants are in place.
+    pub unsafe fn run_tiles(&self, tiles: &Tiles) {
+        let base = self.tiles.wrapping_add(tiles.memory);
+        // SAFETY: the planner gave operands and results memory for n elements; the mask keeps the last register inside.
+        unsafe {
+            for &(at, slot) in &tiles.streams {
+                base.add(at as usize).cast::<*mut u8>().write(self.ptrs[slot as usize]);
+            }
+            let code = tiles.code.as_ptr();
+            if tiles.whole > 0 {
+                loops::run(tiles.wide, code, code, base, 0, tiles.whole);
+            }
+            if tiles.rest > 0 {
+                let mask = base.cast::<[u32; 16]>();
+                mask.write(std::array::from_fn(|i| if i < tiles.rest { !0 } else { 0 }));
+                loops::run(tiles.wide, code, code, base, tiles.whole, 1);
+                mask.write([!0; 16]);
+            }
+        }
+    }
+}
