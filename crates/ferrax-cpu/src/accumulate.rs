@@ -44,7 +44,9 @@ pub(crate) fn find(g: &Graph, live: &[bool]) -> Vec<Pair> {
             let add = &g.nodes[*at];
             matches!(add.kind, Kind::Binary(BinaryOp::Add)) && add.inputs.iter().all(|v| g.ty(*v).size() == out.size())
         };
-        if let Some(add) = sum.filter(|at| live[*at]).filter(fits) {
+        // Of two products that one sum reads, the second is its other operand.
+        let taken = |at: &usize| pairs.iter().any(|p: &Pair| p.add as usize == *at);
+        if let Some(add) = sum.filter(|at| live[*at]).filter(fits).filter(|at| !taken(at)) {
             pairs.push(Pair { dot: i as u32, add: add as u32 });
         }
     }

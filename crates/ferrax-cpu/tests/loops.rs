@@ -360,7 +360,12 @@ fn recurrent(n: usize, m: usize, length: usize, reverse: bool) -> (Graph, Vec<Ty
     let all = b.binary(BinaryOp::Mul, all, p[6]);
     let next = b.unary(UnaryOp::Tanh, all);
     let outer = dot(&mut b, next, state, (&[], &[]), &[n, n]);
-    let sum = b.binary(BinaryOp::Add, sum, outer);
+    let again = dot(&mut b, state, next, (&[], &[]), &[n, n]);
+    // A sum of two products, neither of which is there before.
+    let outer = b.binary(BinaryOp::Add, outer, again);
+    let third = dot(&mut b, state, state, (&[], &[]), &[n, n]);
+    let sum = b.binary(BinaryOp::Add, sum, third);
+    let sum = b.binary(BinaryOp::Sub, sum, outer);
     // The other operand of this sum is needed again.
     let other = dot(&mut b, state, p[5], (&[], &[]), &[n, m]);
     let both = b.binary(BinaryOp::Add, other, mixed);
