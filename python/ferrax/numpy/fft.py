@@ -246,7 +246,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     >>> import ferrax.numpy as jnp
     >>> jnp.fft.ihfft(jnp.array([3., -1.]))
-    Array([1.+0.j, 2.+0.j], dtype=complex64)
+    Array([1.-0.j, 2.-0.j], dtype=complex64)
     """
     return _one("ihfft", "RFFT", a, n, axis, _opposite(norm)).conj()
 
