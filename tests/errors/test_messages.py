@@ -133,8 +133,9 @@ def nonsensical_calls():
 
 
 @pytest.mark.parametrize("value", [Nonsense(), "seven", None], ids=["object", "str", "None"])
-def test_nonsense(value):
+def test_nonsense(value, tmp_path, monkeypatch):
     """Whatever a function is given, its error says what is wrong with the call, and shows no library frame."""
+    monkeypatch.chdir(tmp_path)  # where "seven" may be the name of a file
     wrong = []
     usual = (TypeError, ValueError, IndexError, NotImplementedError, NameError, FileNotFoundError)
     also = {"ferrax.numpy.from_dlpack": AttributeError, "ferrax.lax.padtype_to_pads": RuntimeError}

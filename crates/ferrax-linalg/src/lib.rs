@@ -120,7 +120,7 @@ pub trait Element: Field {
 }
 
 macro_rules! element {
-    ($($T:ty => $eig:path),*) => {$(
+    ($($T:ty => $eigh:path, $eig:path);*) => {$(
         impl Element for $T {
             fn cholesky(a: &mut [Self], n: usize, share: Share<'_>) -> bool {
                 cholesky::cholesky(a, n, share)
@@ -149,7 +149,7 @@ macro_rules! element {
                 householder::reflect(v, taus, c, shape, side, adjoint, share);
             }
             fn eigh(a: &[Self], n: usize, values: &mut [Self::R], vectors: Option<&mut [Self]>) -> bool {
-                spectral::eigh(a, n, values, vectors)
+                $eigh(a, n, values, vectors)
             }
             fn svd(
                 a: &[Self],
@@ -177,4 +177,9 @@ macro_rules! element {
         }
     )*};
 }
-element!(f32 => spectral::eig_real, f64 => spectral::eig_real, c32 => spectral::eig_complex, c64 => spectral::eig_complex);
+element! {
+    f32 => spectral::eigh, spectral::eig_real;
+    f64 => spectral::eigh, spectral::eig_real;
+    c32 => spectral::eigh_c32, spectral::eig_complex;
+    c64 => spectral::eigh, spectral::eig_complex
+}

@@ -7,7 +7,7 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::evd::{self, ComputeEigenvectors};
 use faer::linalg::svd::{self, ComputeSvdVectors};
 use faer::traits::RealField;
-use faer::{MatMut, MatRef, Par, Spec};
+use faer::{MatMut, MatRef, Par, Spec, c32, c64};
 
 fn all_finite<T: Field>(a: &[T]) -> bool {
     a.iter().all(|x| x.finite())
@@ -36,6 +36,25 @@ pub(crate) fn eigh<T: Field>(a: &[T], n: usize, values: &mut [T::R], vectors: Op
     let s = DiagMut::from_slice_mut(&mut diagonal);
     let done = evd::self_adjoint_evd(matrix, s, u, Par::Seq, stack, Spec::default()).is_ok();
     real_parts(values, &diagonal);
+    done
+}
+
+/// Rows from which on faer divides and conquers, which loses three digits of complex numbers of two f32.
+const DIVIDED: usize = 128;
+
+/// `Element::eigh` of complex numbers of two f32: large matrices are solved in f64.
+pub(crate) fn eigh_c32(a: &[c32], n: usize, values: &mut [f32], vectors: Option<&mut [c32]>) -> bool {
+    if n < DIVIDED {
+        return eigh(a, n, values, vectors);
+    }
+    let wide: Vec<c64> = a[..n * n].iter().map(|x| c64::new(f64::from(x.re), f64::from(x.im))).collect();
+    let mut wide_values = vec![0.0; n];
+    let mut wide_vectors = vectors.as_ref().map(|_| vec![c64::new(0.0, 0.0); n * n]);
+    let done = eigh(&wide, n, &mut wide_values, wide_vectors.as_deref_mut());
+    values.iter_mut().zip(&wide_values).for_each(|(v, w)| *v = *w as f32);
+    if let (Some(vectors), Some(wide)) = (vectors, wide_vectors) {
+        vectors.iter_mut().zip(&wide).for_each(|(v, w)| *v = c32::new(w.re as f32, w.im as f32));
+    }
     done
 }
 

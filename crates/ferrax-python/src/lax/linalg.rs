@@ -16,6 +16,7 @@ fn cholesky(x: PyValue) -> PyResult<PyValue> {
 }
 
 #[pyfunction]
+#[allow(clippy::fn_params_excessive_bools)]
 fn triangular_solve(
     a: PyValue,
     b: PyValue,
