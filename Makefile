@@ -34,6 +34,7 @@ test: test-rust test-python
 # The extension module has no Rust tests: it is tested from Python.
 test-rust: $(STAMPS)/deps
 	PROPTEST_RNG_SEED=20261121 cargo test --workspace --exclude ferrax-python
+	PROPTEST_RNG_SEED=20261121 cargo test --package ferrax-cpu --features portable --test program --test elementwise --test reduce
 
 test-python: develop
 	$(PY) -m pytest

@@ -16,17 +16,29 @@ def size_name(n):
     return f"{n:.0e}".replace("e+0", "e")
 
 
-def jitted(make, jax, jnp):
-    """A call of the jitted function that `make` gives with its arguments, as arrays of the library."""
+def jitted(make, wide, jax, jnp):
+    """A call of the jitted function that `make` gives with its arguments, as arrays of the library.
+
+    `wide` says that the arguments have 64 bits: the function is then called in that mode.
+    """
     f, *args = make(jax, jnp)
-    args = jax.device_put(args)
     compiled = jax.jit(f)
-    return lambda: jax.block_until_ready(compiled(*args))
+    if not wide:
+        args = jax.device_put(args)
+        return lambda: jax.block_until_ready(compiled(*args))
+    with jax.enable_x64(True):
+        args = jax.device_put(args)
+
+    def call():
+        with jax.enable_x64(True):
+            return jax.block_until_ready(compiled(*args))
+
+    return call
 
 
-def row(libs, name, make, numpys=None, **kwargs):
+def row(libs, name, make, numpys=None, wide=False, **kwargs):
     """A row with a contender for each library, and NumPy's function of no arguments if there is one."""
-    contenders = {n: partial(jitted, make, *lib) for n, lib in libs.items()}
+    contenders = {n: partial(jitted, make, wide, *lib) for n, lib in libs.items()}
     if numpys:
         contenders["numpy"] = lambda: numpys
     return harness.Row(name, contenders, budget=0.3, **kwargs)
@@ -53,6 +65,22 @@ def elementwise_rows(libs):
         yield row(libs, "sin(x)*exp(-y)" + at,
                   lambda jax, jnp, x=x, y=y: (lambda x, y: jnp.sin(x) * jnp.exp(-y), x, y),
                   lambda x=x, y=y: np.sin(x) * np.exp(-y))  # fmt: skip
+
+
+def double_rows(libs):
+    """The same in float64; JAX needs its 64-bit mode for that."""
+    for n in (100_000, 10_000_000):
+        x, y = floats(n).astype(np.float64), floats(n, seed=1).astype(np.float64)
+        rows = x.reshape(n // 1000, 1000)
+        at = f" f64 {size_name(n)}"
+        wide = {"wide": True}
+        yield row(libs, "x*2+1-y" + at, lambda jax, jnp, x=x, y=y: (lambda x, y: x * 2 + 1 - y, x, y),
+                  lambda x=x, y=y: x * 2 + 1 - y, **wide)  # fmt: skip
+        yield row(libs, "gelu" + at, lambda jax, jnp, x=x: (partial(gelu, jnp), x), lambda x=x: gelu(np, x), **wide)
+        yield row(libs, "softmax" + at, lambda jax, jnp, x=rows: (jax.nn.softmax, x), lambda x=rows: softmax(x), **wide)
+        yield row(libs, "variance of rows" + at, lambda jax, jnp, x=rows: (lambda x: x.var(-1), x),
+                  lambda x=rows: x.var(-1), **wide)  # fmt: skip
+        yield row(libs, "sum" + at, lambda jax, jnp, x=x: (lambda x: x.sum(), x), lambda x=x: x.sum(), **wide)
 
 
 def layernorm(np, x):
@@ -269,7 +297,7 @@ def copy_bandwidth():
 def main():
     options = harness.parse_arguments(__doc__.splitlines()[0])
     libs = harness.libraries(options)
-    tables = [elementwise_rows, row_rows, loop_rows, dot_rows, library_rows, linear_algebra_rows]
+    tables = [elementwise_rows, double_rows, row_rows, loop_rows, dot_rows, library_rows, linear_algebra_rows]
     done = harness.run([partial(table, libs) for table in tables], options)
     times = {r.name: r.times for r in done}
     triad = times.get("x*2+1-y 1e7", {}).get(options.target)

@@ -1,6 +1,6 @@
 //! Conversions between dtypes, and between the narrow formats and the dtypes they are computed in.
 //!
-//! Float to integer truncates and saturates and takes NaN to 0 (Rust's `as`); integers wrap; anything to
+//! What rounds, rounds once, to the nearest. Float to integer truncates and saturates and takes NaN to 0 (Rust's `as`); integers wrap; anything to
 //! `bool` is `x != 0`; complex to real drops the imaginary part.
 
 use crate::elementwise::{Plan, compute_dtype};
@@ -35,6 +35,9 @@ pub fn plan(from: DType, to: DType) -> Result<Plan> {
     if to == DType::BF16 && from == DType::F64 {
         return Ok(Plan { kernel: plain1!(x: f64 => bf16, bf16::from_f64(x)), ..base });
     }
+    if let Some(kernel) = integer_to_half(from, to) {
+        return Ok(Plan { kernel, ..base });
+    }
     let (a, b) = (compute_dtype(from), compute_dtype(to));
     let narrow_integer = to.is_integer() && b != to;
     let kernel = if narrow_integer && a.is_inexact() { saturate(a, to) } else { wide(a, b) };
@@ -46,6 +49,51 @@ pub fn plan(from: DType, to: DType) -> Result<Plan> {
         raw_size: b.size(),
         ..base
     })
+}
+
+/// A float near the integer that a half format rounds as it does the integer: of the two floats around it the one
+/// with an odd last bit, where it is none.
+#[inline(always)]
+pub fn odd_u32(x: u32) -> f32 {
+    let sticky = (x & !0xff) | u32::from(x & 0xff != 0) << 8;
+    (if x >> 24 == 0 { x } else { sticky }) as f32
+}
+
+/// As `odd_u32`; the bits below the kept ones are a fraction towards zero or away from it alike.
+#[inline(always)]
+pub fn odd_i32(x: i32) -> f32 {
+    let sticky = (x & !0xff) | i32::from(x & 0xff != 0) << 8;
+    (if x.unsigned_abs() >> 24 == 0 { x } else { sticky }) as f32
+}
+
+/// As `odd_u32`.
+fn odd_u64(x: u64) -> f32 {
+    let drop = 40u32.saturating_sub(x.leading_zeros());
+    let kept = x >> drop << drop;
+    (kept | u64::from(kept != x) << drop) as f32
+}
+
+/// Integers that f32 does not hold round once on their way to a half format.
+fn integer_to_half(from: DType, to: DType) -> Option<Kernel> {
+    macro_rules! by_source {
+        ($x:ident => $T:ty, $round:expr) => {
+            match from {
+                DType::U32 => map1!(v: u32 => $T, { let $x = odd_u32(v); $round }),
+                DType::I32 => map1!(v: i32 => $T, { let $x = odd_i32(v); $round }),
+                DType::U64 => plain1!(v: u64 => $T, { let $x = odd_u64(v); $round }),
+                DType::I64 => plain1!(v: i64 => $T, {
+                    let $x = odd_u64(v.unsigned_abs()) * if v < 0 { -1.0 } else { 1.0 };
+                    $round
+                }),
+                _ => return None,
+            }
+        };
+    }
+    match to {
+        DType::BF16 => Some(by_source!(x => u16, bf16_bits(x))),
+        DType::F16 => Some(by_source!(x => f16, f16::from_f32(x))),
+        _ => None,
+    }
 }
 
 /// Copies elements of a size.

@@ -29,6 +29,12 @@ pub fn fma<const F: bool>(a: f32, b: f32, c: f32) -> f32 {
     if F { a.mul_add(b, c) } else { a * b + c }
 }
 
+/// As `fma`, in double precision.
+#[inline(always)]
+pub fn fma64<const F: bool>(a: f64, b: f64, c: f64) -> f64 {
+    if F { a.mul_add(b, c) } else { a * b + c }
+}
+
 /// Compiles a generic kernel body for both instruction sets and picks one.
 #[cfg(target_arch = "x86_64")]
 macro_rules! variants {
@@ -42,11 +48,31 @@ macro_rules! variants {
     }};
 }
 
-/// Picks the one variant there is.
+/// Picks the one variant there is; every AArch64 has fused multiply-add.
 #[cfg(not(target_arch = "x86_64"))]
 macro_rules! variants {
     ($body:ident) => {
-        $body::<false> as $crate::kernel::Kernel
+        $body::<{ cfg!(target_arch = "aarch64") }> as $crate::kernel::Kernel
+    };
+}
+
+/// Makes a function of a monoid, compiled for the baseline and for AVX2, from a body that is inlined into it.
+macro_rules! wide_variant {
+    ($name:ident, $body:ident, ($($x:ident: $T:ty),*)) => {
+        fn $name<M: Monoid>($($x: $T),*) {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2,fma")]
+                fn fast<M: Monoid>($($x: $T),*) {
+                    $body::<M>($($x),*);
+                }
+                if $crate::kernel::wide() {
+                    // SAFETY: the machine has the instructions.
+                    return unsafe { fast::<M>($($x),*) };
+                }
+            }
+            $body::<M>($($x),*);
+        }
     };
 }
 
@@ -160,7 +186,7 @@ macro_rules! plain2 {
     }};
 }
 
-pub(crate) use {map1, map1_imm, map2, map3, plain1, plain2, variants};
+pub(crate) use {map1, map1_imm, map2, map3, plain1, plain2, variants, wide_variant};
 
 /// Runs `$e` with `$T` naming a plain type of this many bytes.
 macro_rules! by_size {

@@ -10,7 +10,11 @@
 //! Read next: [`program`], `plan.rs`, `order.rs` and `exec.rs` for programs; `machine` and `region` for fused kernels;
 //! [`elementwise`], `movement.rs`, `reduce.rs` and their neighbours for single ones; [`math`] for the functions.
 
+// What only the machine uses has no use without it.
+#![cfg_attr(not(all(target_arch = "x86_64", not(feature = "portable"))), allow(dead_code, unused_imports))]
+
 mod accumulate;
+mod columns;
 mod control;
 mod conv;
 mod convert;
@@ -25,7 +29,7 @@ mod group;
 mod kernel;
 mod leaf;
 mod linalg;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 mod machine;
 pub mod math;
 mod matmul;
@@ -36,14 +40,14 @@ pub mod pool;
 pub mod program;
 pub mod random;
 mod reduce;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 mod region;
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(all(target_arch = "x86_64", not(feature = "portable"))))]
 #[path = "region_none.rs"]
 mod region;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 mod registers;
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(all(target_arch = "x86_64", not(feature = "portable"))))]
 #[path = "registers_none.rs"]
 mod registers;
 mod scan;

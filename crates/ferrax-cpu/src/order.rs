@@ -56,13 +56,24 @@ pub(crate) struct Member {
     pub role: Role,
 }
 
+/// The elements of a region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// How many there are.
+    pub n: usize,
+    /// How many a row has.
+    pub inner: usize,
+    /// Bytes of the lanes that they are computed in.
+    pub lane: usize,
+}
+
 /// A unit of execution, before it becomes steps.
 #[derive(Clone, Copy)]
 pub(crate) enum Item {
     /// `members[start..end]` of `n` elements, kernel by kernel.
     Group { start: u32, end: u32, n: usize },
-    /// `members[start..end]` of `n` elements in rows of `inner`, by the machine.
-    Region { start: u32, end: u32, n: usize, inner: usize },
+    /// `members[start..end]`, by the machine.
+    Region { start: u32, end: u32, shape: Shape },
     /// One node.
     Node(u32),
     /// A product and the sum that takes it in.
@@ -74,7 +85,8 @@ pub(crate) enum Item {
 /// A group that nodes may still join.
 struct Open {
     id: u32,
-    machine: bool,
+    /// Bytes of the machine's lanes; 0 for a block group.
+    lane: usize,
     n: usize,
     /// Elements of a row; 0 while nothing decides it.
     inner: usize,
@@ -87,6 +99,8 @@ const OPEN: usize = 6;
 const SMALL: usize = 32;
 /// Rows up to this many elements are kept between the passes over them.
 const KEPT_ROW: usize = 32 << 10;
+
+type Widths = SmallVec<[usize; 2]>;
 
 pub(crate) struct Order<'g> {
     pub g: &'g Graph,
@@ -206,8 +220,9 @@ impl<'g> Order<'g> {
         self.members.append(&mut open.members);
         self.spare.push(open.members);
         let (end, n) = (self.members.len() as u32, open.n);
-        self.items.push(if open.machine {
-            Item::Region { start, end, n, inner: if open.inner == 0 { n } else { open.inner } }
+        self.items.push(if open.lane != 0 {
+            let inner = if open.inner == 0 { n } else { open.inner };
+            Item::Region { start, end, shape: Shape { n, inner, lane: open.lane } }
         } else {
             Item::Group { start, end, n }
         });
@@ -222,12 +237,12 @@ impl<'g> Order<'g> {
         }
     }
 
-    fn open_group(&mut self, machine: bool, n: usize) -> usize {
+    fn open_group(&mut self, lane: usize, n: usize) -> usize {
         if self.open.len() == OPEN {
             self.close(0);
         }
         let members = self.spare.pop().unwrap_or_default();
-        self.open.push(Open { id: self.next_id, machine, n, inner: 0, members });
+        self.open.push(Open { id: self.next_id, lane, n, inner: 0, members });
         self.next_id += 1;
         self.open.len() - 1
     }
@@ -248,8 +263,9 @@ impl<'g> Order<'g> {
         if one && size > 1 {
             self.places[node.first.0 as usize].spread = Spread::Splat;
         }
-        let machine = self.machine && !one && crate::region::takes(self.g, node);
-        if machine && self.elementwise_in_region(i, node, n) {
+        let in_lanes = |&lane: &usize| self.machine && !one && crate::region::takes(self.g, node, lane);
+        let widths: Widths = crate::region::WIDTHS.into_iter().filter(in_lanes).collect();
+        if !widths.is_empty() && self.elementwise_in_region(i, node, n, &widths) {
             return;
         }
         node.inputs.iter().for_each(|&v| self.densify(v));
@@ -257,14 +273,14 @@ impl<'g> Order<'g> {
     }
 
     fn join_block(&mut self, i: u32, node: &Node, n: usize) {
-        let fits = |o: &Open| !o.machine && o.n == n;
+        let fits = |o: &Open| o.lane == 0 && o.n == n;
         let sources = self.sources(node);
         let chosen = sources.iter().rev().copied().find(|&at| fits(&self.open[at]));
         let chosen = chosen.or_else(|| self.open.iter().position(fits)).map(|at| self.open[at].id);
         self.close_sources(node, chosen);
         let at = match chosen {
             Some(id) => self.open.iter().position(|o| o.id == id).unwrap_or(0),
-            None => self.open_group(false, n),
+            None => self.open_group(0, n),
         };
         self.join(at, i, node, Role::Full, 0);
     }
@@ -308,7 +324,7 @@ impl<'g> Order<'g> {
         Some(inner)
     }
 
-    fn elementwise_in_region(&mut self, i: u32, node: &Node, n: usize) -> bool {
+    fn elementwise_in_region(&mut self, i: u32, node: &Node, n: usize, widths: &Widths) -> bool {
         let sources = self.sources(node);
         // One value a row of a group that the node reads from.
         let rows = sources.iter().rev().copied().find(|&at| {
@@ -319,7 +335,7 @@ impl<'g> Order<'g> {
                 !own || (self.role[p.root as usize] == Role::Row && p.spread == Spread::Full)
             };
             let plain = |v: &ValueId| matches!(self.place(*v).spread, Spread::Full | Spread::Splat);
-            o.machine
+            widths.contains(&o.lane)
                 && o.inner != 0
                 && o.n / o.inner == n
                 && n > 1
@@ -340,14 +356,14 @@ impl<'g> Order<'g> {
         let fits = |at: usize| {
             let o = &self.open[at];
             let near = o.n <= KEPT_ROW || o.inner <= KEPT_ROW || self.level_in(node, o.id) == 0;
-            o.machine && o.n == n && near && self.inner_with(node, o).is_some()
+            widths.contains(&o.lane) && o.n == n && near && self.inner_with(node, o).is_some()
         };
         let chosen = sources.iter().rev().copied().find(|&at| fits(at));
         let chosen = chosen.or_else(|| (0..self.open.len()).find(|&at| fits(at))).map(|at| self.open[at].id);
         self.close_sources(node, chosen);
         let at = match chosen {
             Some(id) => self.open.iter().position(|o| o.id == id).unwrap_or(0),
-            None => self.open_group(true, n),
+            None => self.open_group(widths[0], n),
         };
         let Some(inner) = self.inner_with(node, &self.open[at]) else {
             // Its operands need rows of two lengths.
@@ -366,7 +382,8 @@ impl<'g> Order<'g> {
         let x = node.inputs[0];
         let ty = self.g.ty(x);
         let (n, rows) = (ty.size(), self.g.ty(node.first).size());
-        if !self.machine || n < SMALL || rows == 0 || rows == n || !crate::region::reduces(*op, ty.dtype) {
+        let Some(lane) = crate::region::reduces(*op, ty.dtype).filter(|_| self.machine) else { return false };
+        if n < SMALL || rows == 0 || rows == n {
             return false;
         }
         let kept = ty.shape.iter().enumerate().filter(|(k, d)| **d != 1 && !axes.contains(k)).map(|(k, _)| k).max();
@@ -379,14 +396,14 @@ impl<'g> Order<'g> {
         let fits = |at: usize| {
             let o = &self.open[at];
             let near = inner <= KEPT_ROW || self.level_in(node, o.id) == 0;
-            o.machine && o.n == n && near && (o.inner == 0 || o.inner == inner)
+            o.lane == lane && o.n == n && near && (o.inner == 0 || o.inner == inner)
         };
         let chosen = sources.iter().copied().find(|&at| fits(at));
         let chosen = chosen.or_else(|| (0..self.open.len()).find(|&at| fits(at))).map(|at| self.open[at].id);
         self.close_sources(node, chosen);
         let at = match chosen {
             Some(id) => self.open.iter().position(|o| o.id == id).unwrap_or(0),
-            None => self.open_group(true, n),
+            None => self.open_group(lane, n),
         };
         self.open[at].inner = inner;
         let level = self.level_in(node, self.open[at].id);

@@ -239,7 +239,7 @@ impl<'g> Planner<'g> {
                 Item::Group { start, end, n } | Item::Region { start, end, n, .. }
                     if self.is_elementwise(start, end) && self.emit_tiles(s as u32, start, end, n) => {}
                 Item::Group { start, end, n } => self.emit_group(s as u32, start, end, n)?,
-                Item::Region { start, end, n, inner } => self.emit_region(s as u32, start, end, n, inner)?,
+                Item::Region { start, end, shape } => self.emit_region(s as u32, (start, end), shape)?,
                 Item::Node(i) => self.emit_node(s as u32, i)?,
                 Item::Accumulate(pair) => self.emit_accumulate(s as u32, pair),
                 Item::Dense { value, root } => {

@@ -2,7 +2,7 @@
 //!
 //! There is no thread before the first call that is worth one. Workers watch for work for a while after a call and
 //! then sleep: a watching worker costs the caller a few hundred nanoseconds, waking a sleeping one tens of
-//! microseconds, and calls are shared out accordingly. The caller works too, takes tasks like everybody else, and
+//! microseconds, and calls are shared out accordingly; a row of calls close to each other counts as one for that. The caller works too, takes tasks like everybody else, and
 //! waits only for workers that have started. A call that finds the pool busy, or a worker's own, runs alone. After a
 //! fork the child has no workers and makes its own when it needs them.
 //!
@@ -20,6 +20,8 @@ const WATCH: Duration = Duration::from_micros(300);
 /// Estimated time of a call, in nanoseconds, from which on it is shared out: with a watching worker, and without.
 const WORTH_WATCHING: u64 = 20_000;
 const WORTH_WAKING: u64 = 150_000;
+/// Estimated time of calls, each within `WATCH` of the one before, from which on a worker is woken to watch for more.
+const WORTH_A_ROW: u64 = 1_000_000;
 
 type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
@@ -52,6 +54,8 @@ static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// When this thread's last call worth a watching worker was, and the estimated time of the row that it ends.
+    static ROW: Cell<(Option<Instant>, u64)> = const { Cell::new((None, 0)) };
 }
 
 /// Threads that a call may use, the caller's included.
@@ -101,7 +105,19 @@ pub fn worth(nanoseconds: u64) -> bool {
     if nanoseconds < WORTH_WATCHING || threads() == 1 || INSIDE.get() {
         return false;
     }
-    nanoseconds >= WORTH_WAKING || pool().is_some_and(|p| p.watching.load(Ordering::Relaxed) > 0)
+    nanoseconds >= WORTH_WAKING
+        || pool().is_some_and(|p| p.watching.load(Ordering::Relaxed) > 0)
+        || in_a_row(nanoseconds)
+}
+
+/// Whether calls like this one come so fast that a woken worker will not sleep before the next.
+fn in_a_row(nanoseconds: u64) -> bool {
+    let now = Instant::now();
+    let (last, before) = ROW.get();
+    let near = last.is_some_and(|last| now.duration_since(last) < WATCH);
+    let total = if near { before + nanoseconds } else { nanoseconds };
+    ROW.set((Some(now), if total >= WORTH_A_ROW { 0 } else { total }));
+    total >= WORTH_A_ROW
 }
 
 /// Runs `task(worker, index)` for every index below `tasks`, on several threads where `worth` says so. Workers are
@@ -224,6 +240,17 @@ impl Drop for Inside {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_close_to_each_other_wake_a_worker() {
+        let near = (0..40).filter(|_| in_a_row(WORTH_A_ROW / 10)).count();
+        assert!(near >= 2, "{near}");
+        let far = (0..3).filter(|_| {
+            std::thread::sleep(2 * WATCH);
+            in_a_row(WORTH_A_ROW / 2)
+        });
+        assert_eq!(far.count(), 0);
+    }
 
     #[test]
     fn every_task_runs_once_also_when_calls_nest_and_collide() {

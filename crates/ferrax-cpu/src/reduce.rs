@@ -1,15 +1,15 @@
 //! Reductions over axes, and arg-reductions.
 //!
 //! Axes are merged and the reduced ones taken away group by group, innermost first, each as an
-//! (outer, reduced, inner) problem. Float sums are pairwise: rows of at most a few hundred elements go through
-//! rotating accumulators, then halves are combined, so that errors grow with the logarithm of the length and
-//! the order of additions is fixed by the shape alone.
+//! (outer, reduced, inner) problem. Float sums are pairwise: runs of a few thousand elements go through rotating
+//! accumulators, then halves are combined, so that errors grow with the logarithm of the length and the order of
+//! additions is fixed by the shape alone. The machine's reductions (`region/rows.rs`) keep the same order.
+//! Read next: `columns.rs` for reductions over outer axes.
 
+use crate::columns;
 use crate::convert;
 use crate::elementwise::compute_dtype;
 use crate::kernel::{In, Out};
-#[cfg(target_arch = "x86_64")]
-use crate::machine::handler::Lane;
 use crate::math::{complex, complex::Complex, double, single};
 use crate::pool;
 use ferrax_base::{Buffer, DType, Result, bail};
@@ -163,28 +163,37 @@ pub(crate) fn missing(op: ReduceOp, d: DType) -> Result<()> {
 }
 
 /// Elements that one pass of the rotating accumulators takes before results are combined pairwise.
-const RUN: usize = 512;
-const LANES: usize = 32;
+pub const RUN: usize = 4096;
+/// Rotating accumulators.
+pub const LANES: usize = 128;
+/// Shorter rows are reduced one by one.
+const FEW: usize = 32;
 /// Levels of pairwise combination: enough for any length.
-const LEVELS: usize = 48;
+pub const LEVELS: usize = 48;
 
-/// Reduces at most `RUN` contiguous elements.
+/// Joins element i to accumulator i % `LANES`, half of the accumulators at a time, which fit the registers.
 #[inline(always)]
-fn reduce_run<M: Monoid>(x: &[M::T]) -> M::T {
-    if x.len() < LANES {
-        return x.iter().fold(M::IDENTITY, |a, &b| M::join(a, b));
-    }
-    let mut acc = [M::IDENTITY; LANES];
-    let chunks = x.chunks_exact(LANES);
-    let tail = chunks.remainder();
-    for c in chunks {
-        for j in 0..LANES {
-            acc[j] = M::join(acc[j], c[j]);
+fn accumulate<M: Monoid>(acc: &mut [M::T; LANES], x: &[M::T]) {
+    const HALF: usize = LANES / 2;
+    let (chunks, tail) = x.as_chunks::<LANES>();
+    for half in acc.as_chunks_mut::<HALF>().0.iter_mut().enumerate() {
+        let (k, half) = half;
+        let mut a = *half;
+        for chunk in chunks {
+            for j in 0..HALF {
+                a[j] = M::join(a[j], chunk[k * HALF + j]);
+            }
         }
+        *half = a;
     }
     for (a, &b) in acc.iter_mut().zip(tail) {
         *a = M::join(*a, b);
     }
+}
+
+/// The accumulators' result: their halves are joined until one is left.
+#[inline(always)]
+pub fn collapse<M: Monoid>(acc: &mut [M::T; LANES]) -> M::T {
     let mut width = LANES / 2;
     while width > 0 {
         for j in 0..width {
@@ -195,10 +204,21 @@ fn reduce_run<M: Monoid>(x: &[M::T]) -> M::T {
     acc[0]
 }
 
+/// Reduces at most `RUN` contiguous elements.
+#[inline(always)]
+pub fn reduce_run<M: Monoid>(x: &[M::T]) -> M::T {
+    let mut acc = [M::IDENTITY; LANES];
+    accumulate::<M>(&mut acc, x);
+    collapse::<M>(&mut acc)
+}
+
 /// Reduces a contiguous row. Runs are combined like the digits of a counter, so that each result takes part in
 /// as many joins as the logarithm of the number of runs, in an order that the length alone decides.
 #[inline(always)]
-fn reduce_row<M: Monoid>(x: &[M::T]) -> M::T {
+pub fn reduce_row<M: Monoid>(x: &[M::T]) -> M::T {
+    if x.len() < FEW {
+        return x.iter().fold(M::IDENTITY, |a, &b| M::join(a, b));
+    }
     if x.len() <= RUN {
         return reduce_run::<M>(x);
     }
@@ -213,190 +233,24 @@ fn reduce_row<M: Monoid>(x: &[M::T]) -> M::T {
         levels[carries] = value;
         count += 1;
     }
-    let mut result: Option<M::T> = None;
-    for (k, level) in levels.iter().enumerate().filter(|(k, _)| count >> k & 1 == 1) {
-        debug_assert!(k < LEVELS);
-        result = Some(result.map_or(*level, |r| M::join(*level, r)));
-    }
-    result.unwrap_or(M::IDENTITY)
+    let kept = levels.iter().enumerate().filter(|(k, _)| count >> k & 1 == 1);
+    kept.map(|(_, &level)| level).reduce(|r, level| M::join(level, r)).unwrap_or(M::IDENTITY)
 }
 
-/// The state of a row that comes in pieces: what `reduce_row` keeps, lanes of 4 bytes.
-#[derive(Clone, Copy)]
-pub struct Running {
-    levels: [u32; LEVELS],
-    count: usize,
-}
-
-impl Running {
-    /// The state before the first element.
-    pub const fn new() -> Self {
-        Running { levels: [0; LEVELS], count: 0 }
-    }
-
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.count = 0;
-    }
-}
-
-/// Elements of a piece: a multiple of the runs, so that pieces do not show in the result.
-pub const PIECE: usize = 4 * RUN;
-
-/// A reduction of rows that come in pieces.
-#[derive(Clone, Copy)]
-pub struct RowReducer {
-    /// Takes in elements; all pieces but the last hold a multiple of `PIECE` elements.
-    pub feed: unsafe fn(&mut Running, *const u32, usize),
-    /// Appends another state that covers what comes next; `self` must cover a power of two of runs, or whole
-    /// multiples of what the other covers.
-    pub append: fn(&mut Running, &Running),
-    /// The result.
-    pub finish: fn(&Running) -> u32,
-}
-
-/// Joins one result that stands for 2^level runs.
+/// The (outer, reduced, inner) problem on this thread alone.
 #[inline(always)]
-fn carry<M: Monoid<T: Lane<u32>>>(state: &mut Running, mut value: M::T, mut level: usize) {
-    let from = state.count >> level;
-    state.count += 1 << level;
-    for _ in 0..from.trailing_ones() {
-        value = M::join(Lane::get(state.levels[level]), value);
-        level += 1;
-    }
-    state.levels[level] = value.put();
-}
-
-fn feed<M: Monoid<T: Lane<u32>>>(state: &mut Running, x: &[M::T]) {
-    for run in x.chunks(RUN) {
-        carry::<M>(state, reduce_run::<M>(run), 0);
-    }
-}
-
-/// As `feed`, with wide registers.
-///
-/// # Safety
-/// The machine must have the instructions, and `x` be valid for `n` elements.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn feed_fast<M: Monoid<T: Lane<u32>>>(state: &mut Running, x: *const u32, n: usize) {
-    // SAFETY: the caller's contract; the element type takes 4 bytes.
-    feed::<M>(state, unsafe { std::slice::from_raw_parts(x.cast(), n) });
-}
-
-fn append<M: Monoid<T: Lane<u32>>>(state: &mut Running, next: &Running) {
-    for level in (0..LEVELS).rev().filter(|level| next.count >> level & 1 == 1) {
-        carry::<M>(state, Lane::get(next.levels[level]), level);
-    }
-}
-
-fn finish<M: Monoid<T: Lane<u32>>>(state: &Running) -> u32 {
-    let levels = (0..LEVELS).filter(|k| state.count >> k & 1 == 1).map(|k| M::T::get(state.levels[k]));
-    levels.reduce(|r, level| M::join(level, r)).unwrap_or(M::IDENTITY).put()
-}
-
-/// The reduction of rows of lanes of `d`'s compute dtype.
-#[cfg(target_arch = "x86_64")]
-pub fn row_reducer(op: ReduceOp, d: DType) -> Option<RowReducer> {
-    fn of<M: Monoid<T: Lane<u32>>>() -> Option<RowReducer> {
-        Some(RowReducer { feed: feed_fast::<M>, append: append::<M>, finish: finish::<M> })
-    }
-    macro_rules! integers {
-        ($T:ident) => {
-            match op {
-                ReduceOp::Sum => of::<IntMonoid<$T, 0>>(),
-                ReduceOp::Prod => of::<IntMonoid<$T, 1>>(),
-                ReduceOp::Max => of::<IntMonoid<$T, 2>>(),
-                ReduceOp::Min => of::<IntMonoid<$T, 3>>(),
-                ReduceOp::And => of::<IntMonoid<$T, 4>>(),
-                ReduceOp::Or => of::<IntMonoid<$T, 5>>(),
-                ReduceOp::Xor => of::<IntMonoid<$T, 6>>(),
-                ReduceOp::LogSumExp => None,
-            }
-        };
-    }
-    match (d, op) {
-        // Lanes of 0 and 1.
-        (DType::Bool, ReduceOp::Sum | ReduceOp::Or | ReduceOp::Max) => of::<IntMonoid<u32, 5>>(),
-        (DType::Bool, ReduceOp::Prod | ReduceOp::And | ReduceOp::Min) => of::<IntMonoid<u32, 4>>(),
-        (DType::Bool, ReduceOp::Xor) => of::<IntMonoid<u32, 6>>(),
-        (DType::I32, _) => integers!(i32),
-        (DType::U32, _) => integers!(u32),
-        (DType::F32 | DType::BF16 | DType::F16, ReduceOp::Sum) => of::<SumF32>(),
-        (DType::F32 | DType::BF16 | DType::F16, ReduceOp::Prod) => of::<ProdF32>(),
-        (DType::F32 | DType::BF16 | DType::F16, ReduceOp::Max) => of::<MaxF32>(),
-        (DType::F32 | DType::BF16 | DType::F16, ReduceOp::Min) => of::<MinF32>(),
-        _ => None,
-    }
-}
-
-/// Columns reduced at once.
-const COLUMNS: usize = 256;
-/// Rows joined in sequence before results are combined pairwise.
-const ROWS: usize = 64;
-
-/// Reduces rows `x[r * stride..][..out.len()]` for r in 0..rows elementwise into `out`; `levels` is scratch.
-#[inline(always)]
-fn reduce_columns<M: Monoid>(x: &[M::T], stride: usize, rows: usize, out: &mut [M::T], levels: &mut Vec<M::T>) {
-    let width = out.len();
-    let mut count = 0usize;
-    for first in (0..rows).step_by(ROWS) {
-        out.fill(M::IDENTITY);
-        for r in first..(first + ROWS).min(rows) {
-            for (a, &b) in out.iter_mut().zip(&x[r * stride..]) {
-                *a = M::join(*a, b);
-            }
+fn alone_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [_, n, inner]: [usize; 3]) {
+    if inner == 1 {
+        for (o, row) in out.iter_mut().zip(x.chunks_exact(n)) {
+            *o = reduce_row::<M>(row);
         }
-        let carries = count.trailing_ones() as usize;
-        for level in levels.chunks_exact(width).take(carries) {
-            for (a, &b) in out.iter_mut().zip(level) {
-                *a = M::join(b, *a);
-            }
-        }
-        if levels.len() < (carries + 1) * width {
-            levels.resize((carries + 1) * width, M::IDENTITY);
-        }
-        levels[carries * width..(carries + 1) * width].copy_from_slice(out);
-        count += 1;
+        return;
     }
-    let mut first = true;
-    for (k, level) in levels.chunks_exact(width).enumerate() {
-        if count >> k & 1 == 0 {
-            continue;
-        }
-        for (a, &b) in out.iter_mut().zip(level) {
-            *a = if first { b } else { M::join(b, *a) };
-        }
-        first = false;
+    for (x, out) in x.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner)) {
+        columns::reduce_body::<M>(x, out);
     }
 }
-
-/// The whole problem, or its columns `from..end`, whose results are all of `out`.
-#[inline(always)]
-fn reduce_3d_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [outer, n, inner]: [usize; 3], columns: (usize, usize)) {
-    let mut levels = Vec::new();
-    if columns != (0, inner) {
-        return reduce_columns::<M>(&x[columns.0..], inner, n, out, &mut levels);
-    }
-    for o in 0..outer {
-        let x = &x[o * n * inner..][..n * inner];
-        if inner == 1 {
-            out[o] = reduce_row::<M>(x);
-        } else {
-            for c in (0..inner).step_by(COLUMNS) {
-                let end = (c + COLUMNS).min(inner);
-                levels.clear();
-                reduce_columns::<M>(&x[c..], inner, n, &mut out[o * inner + c..o * inner + end], &mut levels);
-            }
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn reduce_3d_fast<M: Monoid>(x: &[M::T], out: &mut [M::T], dims: [usize; 3], columns: (usize, usize)) {
-    reduce_3d_body::<M>(x, out, dims, columns);
-}
+crate::kernel::wide_variant!(alone, alone_body, (x: &[M::T], out: &mut [M::T], dims: [usize; 3]));
 
 fn reduce_3d<M: Monoid>(x: *const u8, out: *mut u8, dims: [usize; 3]) {
     let [outer, n, inner] = dims;
@@ -407,25 +261,24 @@ fn reduce_3d<M: Monoid>(x: *const u8, out: *mut u8, dims: [usize; 3]) {
             std::slice::from_raw_parts_mut(out.cast::<M::T>(), outer * inner),
         )
     };
-    let part = |out: &mut [M::T], columns| {
-        #[cfg(target_arch = "x86_64")]
-        if crate::kernel::wide() {
-            // SAFETY: the machine has the instructions.
-            return unsafe { reduce_3d_fast::<M>(x, out, dims, columns) };
-        }
-        reduce_3d_body::<M>(x, out, dims, columns);
-    };
     let time = (size_of_val(x) / 16) as u64;
-    if outer == 1 && inner >= 2 * COLUMNS && pool::worth(time) {
-        let parts: Vec<Mutex<&mut [M::T]>> = out.chunks_mut(COLUMNS).map(Mutex::new).collect();
+    let threads = pool::threads();
+    if outer >= 2 * threads && pool::worth(time) {
+        let per_task = outer.div_ceil(8 * threads);
+        let parts: Vec<Mutex<&mut [M::T]>> = out.chunks_mut(per_task * inner).map(Mutex::new).collect();
         return pool::share(time, parts.len(), &|_, k| {
             let mut out = parts[k].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let from = k * COLUMNS;
-            let end = from + out.len();
-            part(&mut out, (from, end));
+            let outer = out.len() / inner;
+            alone::<M>(&x[k * per_task * n * inner..][..outer * n * inner], &mut out, [outer, n, inner]);
         });
     }
-    part(out, (0, inner));
+    if inner > 1 && pool::worth(time / outer as u64) {
+        for (x, out) in x.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner)) {
+            columns::reduce_shared::<M>(x, out, time / outer as u64);
+        }
+        return;
+    }
+    alone::<M>(x, out, dims);
 }
 
 fn run(op: ReduceOp, d: DType, x: *const u8, out: *mut u8, dims: [usize; 3]) -> Result<()> {

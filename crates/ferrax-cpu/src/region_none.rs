@@ -1,6 +1,7 @@
 //! Where the machine is not: groups run kernel by kernel, and reductions are nodes of their own.
 
 use crate::exec::Frame;
+use crate::order::Shape;
 use crate::plan::Planner;
 use crate::program::Program;
 use ferrax_base::{DType, Result, bail};
@@ -8,7 +9,7 @@ use ferrax_loops::{Graph, Node, ReduceOp};
 
 /// No regions.
 #[derive(Default)]
-pub(crate) struct Regions;
+pub(crate) struct Regions {}
 
 /// No tables.
 pub(crate) struct Scratch;
@@ -27,16 +28,18 @@ pub(crate) fn holds(_: DType) -> bool {
     false
 }
 
-pub(crate) fn takes(_: &Graph, _: &Node) -> bool {
+pub(crate) const WIDTHS: [usize; 2] = [4, 8];
+
+pub(crate) fn takes(_: &Graph, _: &Node, _: usize) -> bool {
     false
 }
 
-pub(crate) fn reduces(_: ReduceOp, _: DType) -> bool {
-    false
+pub(crate) fn reduces(_: ReduceOp, _: DType) -> Option<usize> {
+    None
 }
 
 impl Planner<'_> {
-    pub fn emit_region(&mut self, _: u32, _: u32, _: u32, _: usize, _: usize) -> Result<()> {
+    pub fn emit_region(&mut self, _: u32, _: (u32, u32), _: Shape) -> Result<()> {
         bail!(Internal, "a region without a machine")
     }
 }

@@ -252,7 +252,17 @@ proptest! {
     }
 }
 
-/// Conversion by value; the engine converts to narrow floats by way of f32.
+/// An integer rounded once to `digits` binary digits, ties to even.
+fn rounded(v: i128, digits: u32) -> f64 {
+    let m = v.unsigned_abs();
+    let drop = (128 - m.leading_zeros()).saturating_sub(digits);
+    let (kept, rest) = (m >> drop, m & ((1 << drop) - 1));
+    let up = 2 * rest > 1 << drop || (drop > 0 && 2 * rest == 1 << drop && kept & 1 == 1);
+    let value = ((kept + u128::from(up)) << drop) as f64;
+    if v < 0 { -value } else { value }
+}
+
+/// Conversion by value; the engine converts to formats narrower than 16 bits by way of f32.
 fn convert(s: Scalar, to: DType) -> Scalar {
     let from = s.dtype;
     if to.is_integer() && from.is_inexact() {
@@ -260,6 +270,9 @@ fn convert(s: Scalar, to: DType) -> Scalar {
         let v = s.to_f64();
         let (lo, hi) = (int(ferrax_loops::kind::lowest(to)), int(ferrax_loops::kind::highest(to)));
         return wrap(to, if v.is_nan() { 0 } else { (v as i128).clamp(lo, hi) });
+    }
+    if from.is_integer() && matches!(to, DType::F16 | DType::BF16) {
+        return Scalar::from_f64(to, rounded(int(s), if to == DType::F16 { 11 } else { 8 }));
     }
     let narrow = to.is_float() && to.size() < 4;
     let direct = from == to || (from == DType::F64 && to.size() == 2);
@@ -356,6 +369,22 @@ fn total_order_tells_zeros_and_nans_apart() {
                 assert_eq!(is(CompareOp::LtTotal), i < j, "{d} {a} {b}");
                 assert_eq!(is(CompareOp::LeTotal), i <= j, "{d} {a} {b}");
                 assert_eq!(is(CompareOp::EqTotal), i == j, "{d} {a} {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn integers_round_once_to_half_formats() {
+    // Just above the middle of two bfloat16 numbers, by less than f32 holds.
+    let middle = (1i64 << 25) + (1 << 17);
+    for d in [DType::U32, DType::I32, DType::U64, DType::I64] {
+        for (v, want) in [(middle + 1, (1 << 25) + (1 << 18)), (middle, 1 << 25), (middle - 1, 1 << 25)] {
+            for v in [(v, want), (-v, -want)].into_iter().take(1 + usize::from(d.is_signed())) {
+                let x = Array::from_fn(d, &[100], |_| Scalar::from_i64(d, v.0));
+                let want = Array::from_fn(DType::BF16, &[100], |_| Scalar::from_i64(DType::BF16, v.1));
+                let got = node(&Kind::Convert, &[&x], std::slice::from_ref(&want.ty));
+                assert_same(&got[0], &want, &(d, v.0));
             }
         }
     }

@@ -10,7 +10,7 @@ use ferrax_loops::{BinaryOp, Builder, Graph, Kind, ReduceOp, Type, UnaryOp, Valu
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const DTYPES: [DType; 10] = [
+const DTYPES: [DType; 14] = [
     DType::F32,
     DType::F32,
     DType::F32,
@@ -21,6 +21,10 @@ const DTYPES: [DType; 10] = [
     DType::F16,
     DType::U8,
     DType::I16,
+    DType::F64,
+    DType::F64,
+    DType::I64,
+    DType::U64,
 ];
 const UNARY: [UnaryOp; 24] = [
     UnaryOp::Neg,
@@ -200,10 +204,13 @@ impl Maker<'_> {
             10 => {
                 let x = pick(self.rng, &self.full);
                 let d = self.b.ty(x).dtype;
-                let op = match self.rng.below(4) {
+                let op = match self.rng.below(7) {
                     0 => ReduceOp::Max,
                     1 => ReduceOp::Min,
                     2 if !d.is_float() => ReduceOp::Xor,
+                    3 if !d.is_float() => ReduceOp::And,
+                    4 if !d.is_float() => ReduceOp::Or,
+                    5 => ReduceOp::Prod,
                     _ => ReduceOp::Sum,
                 };
                 let y = self.b.reduce(op, x, &[1]);
@@ -303,6 +310,21 @@ fn the_narrow_instruction_set_gives_the_same_bits() {
     let me = std::env::current_exe().unwrap();
     let out = std::process::Command::new(me).env("FERRAX_CPU_ISA", "avx2").arg("small_programs").output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+}
+
+/// Results larger than the caches are written past them, in whole tiles and at a ragged end.
+#[test]
+fn large_results_are_the_same() {
+    let n = 9_000_003;
+    let x = Buffer::from_slice(&(0..n).map(|i| i as f32 * 0.5 - 1e6).collect::<Vec<f32>>()).unwrap();
+    let mut b = Builder::new([Type::new(DType::F32, &[n])]);
+    let p = b.params().next().unwrap();
+    let y = b.binary(BinaryOp::Add, p, p);
+    let z = b.binary(BinaryOp::Mul, y, p);
+    let graph = Arc::new(b.finish(&[z, y]));
+    let fused = Program::compile(graph.clone()).unwrap().run(&mut [Arg::Borrowed(&x)]).unwrap();
+    let plain = Program::compile_plain(graph.clone()).unwrap().run(&mut [Arg::Borrowed(&x)]).unwrap();
+    assert!(fused.iter().zip(&plain).all(|(a, b)| a.bytes() == b.bytes()));
 }
 
 #[test]

@@ -4,9 +4,9 @@
 //! still has uses. Elements of narrow dtypes are extended by a load, so they are read into the accumulator first.
 //! Read next: `region.rs`, which drives this.
 
+use super::Isa;
 use super::handler::{self, Binary, Handler, Instr};
 use super::table::{self, Held};
-use super::{Isa, LANE};
 use ferrax_base::DType;
 
 /// Where the elements of an operand are.
@@ -18,8 +18,8 @@ pub enum Src {
     Scratch(u32),
     /// A tile.
     Tile(u32),
-    /// What a reduction takes in, a piece of a row at a time.
-    Piece(u32),
+    /// The rotating accumulators of a reduction.
+    State(u32),
 }
 
 /// An entry of a program's pointer table.
@@ -33,12 +33,14 @@ pub struct Place {
     pub step: u16,
     /// Whether the program writes there.
     pub written: bool,
+    /// Whether it writes past the caches.
+    pub streamed: bool,
 }
 
 impl Place {
     /// A place that is read.
     pub fn read(src: Src, row: usize, step: usize) -> Place {
-        Place { src, row, step: step as u16, written: false }
+        Place { src, row, step: step as u16, written: false, streamed: false }
     }
 
     /// A place that is written.
@@ -62,6 +64,8 @@ struct Info {
 /// A program being put together.
 pub struct Assembler {
     isa: Isa,
+    /// Bytes of a lane.
+    lane: usize,
     values: Vec<Info>,
     held: Option<Val>,
     free: Vec<u16>,
@@ -78,6 +82,7 @@ impl Assembler {
     pub fn new(isa: Isa) -> Self {
         Assembler {
             isa,
+            lane: 4,
             values: Vec::new(),
             held: None,
             free: Vec::new(),
@@ -87,8 +92,9 @@ impl Assembler {
         }
     }
 
-    /// Forgets the program, keeping its memory.
-    pub fn clear(&mut self) {
+    /// Forgets the program, keeping its memory; the next one has lanes of `lane` bytes.
+    pub fn clear(&mut self, lane: usize) {
+        self.lane = lane;
         self.values.clear();
         self.free.clear();
         self.code.clear();
@@ -118,6 +124,11 @@ impl Assembler {
         self.values[v as usize].memory = Some(self.place(place));
     }
 
+    /// A dtype whose elements are lanes.
+    fn raw(&self) -> DType {
+        if self.lane == 4 { DType::U32 } else { DType::U64 }
+    }
+
     fn emit(&mut self, h: Handler, p: u16, q: u16, imm: u64) {
         let step = |i: u16| self.places.get(i as usize).map_or(0, |p| p.step);
         self.code.push(Instr { code: self.isa.code(h), imm, p, q, ps: step(p), qs: step(q) });
@@ -126,7 +137,7 @@ impl Assembler {
     /// The place where a value's lanes can be read.
     fn lanes_at(&self, v: Val) -> Option<u16> {
         let info = &self.values[v as usize];
-        info.tile.or(info.memory.filter(|_| info.dtype.size() == LANE))
+        info.tile.or(info.memory.filter(|_| info.dtype.size() == self.lane))
     }
 
     fn is_scalar(&self, place: u16) -> bool {
@@ -144,7 +155,7 @@ impl Assembler {
     /// Stores the accumulator, which holds `v`, to a tile.
     fn spill(&mut self, v: Val) {
         let tile = self.take_tile();
-        if let Some(h) = table::store(DType::U32) {
+        if let Some(h) = table::store(self.lane, self.raw()) {
             self.emit(h, tile, 0, 0);
         }
         self.values[v as usize].tile = Some(tile);
@@ -167,11 +178,11 @@ impl Assembler {
         self.keep();
         let info = self.values[v as usize];
         let (place, dtype) = match (info.tile, info.memory) {
-            (Some(t), _) => (t, DType::U32),
+            (Some(t), _) => (t, self.raw()),
             (None, Some(m)) => (m, info.dtype),
             (None, None) => unreachable!("a value is in the accumulator, a tile or memory"),
         };
-        if let Some(h) = table::load(dtype, self.is_scalar(place)) {
+        if let Some(h) = table::load(self.lane, dtype, self.is_scalar(place)) {
             self.emit(h, place, 0, 0);
         }
         self.held = Some(v);
@@ -200,7 +211,7 @@ impl Assembler {
     /// Ends an operation: its result is in the accumulator.
     fn result(&mut self, out: Val) {
         self.held = Some(out);
-        if let Some(h) = table::round(self.values[out as usize].dtype) {
+        if let Some(h) = table::round(self.lane, self.values[out as usize].dtype) {
             self.emit(h, 0, 0, 0);
         }
     }
@@ -302,7 +313,7 @@ impl Assembler {
             Held::OnTrue
         };
         let (p, q) = (self.readable(rest[0]), self.readable(rest[1]));
-        let h = table::select(role, (self.is_scalar(p), self.is_scalar(q)));
+        let h = table::select(self.lane, role, (self.is_scalar(p), self.is_scalar(q)));
         self.consume(&all);
         self.emit(h, p, q, 0);
         self.result(out);
@@ -311,15 +322,28 @@ impl Assembler {
     /// Stores a value at a place, as elements of its dtype.
     pub fn store(&mut self, v: Val, place: Place, lanes: bool) {
         self.load(v);
-        let dtype = if lanes { DType::U32 } else { self.values[v as usize].dtype };
+        let dtype = if lanes { self.raw() } else { self.values[v as usize].dtype };
         let at = self.place(place);
-        if let Some(h) = table::store(dtype) {
+        let h = if place.streamed && dtype.size() == self.lane {
+            Some(handler::stream())
+        } else {
+            table::store(self.lane, dtype)
+        };
+        if let Some(h) = h {
             self.emit(h, at, 0, 0);
         }
         let info = &mut self.values[v as usize];
-        if info.memory.is_none() && info.dtype.size() == LANE && place.step != 0 {
+        if info.memory.is_none() && !place.streamed && info.dtype.size() == self.lane && place.step != 0 {
             info.memory = Some(at);
         }
+    }
+
+    /// Joins a value to the accumulators of a reduction, as one of the uses that were said.
+    pub fn fold(&mut self, h: Handler, v: Val, state: Place) {
+        self.load(v);
+        let at = self.place(state);
+        self.emit(h, at, 0, 0);
+        self.used(v);
     }
 
     /// Counts a store of the value as one of the uses that were said.
@@ -335,7 +359,7 @@ impl Assembler {
 
     /// Ends the program.
     pub fn finish(&mut self) {
-        self.emit(handler::next_tile(LANE), 0, 0, 0);
+        self.emit(handler::next_tile(self.lane), 0, 0, 0);
         self.emit(handler::finish(), 0, 0, 0);
     }
 }

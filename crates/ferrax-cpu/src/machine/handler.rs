@@ -123,7 +123,7 @@ macro_rules! integer_lane {
     };
 }
 integer_lane!(u32: u8 i8 u16 i16 u32 i32);
-integer_lane!(u64: u8 u64 i64);
+integer_lane!(u64: u8 i8 u16 i16 u32 i32 u64 i64);
 
 /// The address of an operand's first element of this tile.
 ///
@@ -137,7 +137,10 @@ pub unsafe fn at(p: *const *mut u8, place: u16, step: u16, o: usize) -> *mut u8 
 
 /// Compiles a body over `[$L; N]` for both instruction sets.
 macro_rules! handler {
-    ($L:ty, |$pc:ident, $p:ident, $o:ident, $acc:ident| $body:block) => {{
+    ($L:ty, |$pc:ident, $p:ident, $o:ident, $acc:ident| $body:block) => {
+        $crate::machine::handler::handler!($L, |$pc, $p, $o, end, $acc| $body)
+    };
+    ($L:ty, |$pc:ident, $p:ident, $o:ident, $e:ident, $acc:ident| $body:block) => {{
         use core::arch::x86_64::{__m256, __m512};
         #[allow(unused_imports)]
         use $crate::machine::handler::{Code, Code256, Code512, Handler, Instr, Lane, at};
@@ -147,6 +150,7 @@ macro_rules! handler {
             $pc: *const Instr,
             $p: *const *mut u8,
             $o: usize,
+            $e: usize,
             $acc: &mut [$L; N],
         ) {
             // SAFETY: the program gives operands that are valid for a tile.
@@ -172,15 +176,18 @@ macro_rules! both {
     }};
 }
 
-macro_rules! variant {
-    ($name:ident, $body:ident, $L:ty, $V:ty, $C:ty, $features:literal) => {
+/// The code of a handler for one instruction set: the arguments by name, the accumulator as an array.
+macro_rules! function {
+    ($name:ident $(<const $G:ident>)?, $V:ty, $features:literal,
+     |$pc:ident, $p:ident, $o:ident, $e:ident, $start:ident, $acc:ident| $body:block) => {
         #[target_feature(enable = $features)]
-        unsafe extern "sysv64" fn $name(
-            pc: *const Instr,
-            p: *const *mut u8,
-            o: usize,
-            e: usize,
-            start: *const Instr,
+        #[allow(unused_variables, unused_mut, unused_unsafe)]
+        unsafe extern "sysv64" fn $name $(<const $G: usize>)? (
+            $pc: *const Instr,
+            $p: *const *mut u8,
+            mut $o: usize,
+            $e: usize,
+            $start: *const Instr,
             a0: $V,
             a1: $V,
             a2: $V,
@@ -190,18 +197,32 @@ macro_rules! variant {
             a6: $V,
             a7: $V,
         ) {
-            // SAFETY: lanes are plain numbers; the program ends with a handler that returns, and all its
-            // handlers are of this instruction set.
-            unsafe {
-                let mut acc: [$L; 8 * size_of::<$V>() / size_of::<$L>()] =
-                    core::mem::transmute([a0, a1, a2, a3, a4, a5, a6, a7]);
-                $body::<true, _>(pc, p, o, &mut acc);
-                let a: [$V; 8] = core::mem::transmute(acc);
-                let next = pc.add(1);
-                let code: $C = core::mem::transmute((*next).code);
-                code(next, p, o, e, start, a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7])
-            }
+            let mut $acc: [$V; 8] = [a0, a1, a2, a3, a4, a5, a6, a7];
+            // SAFETY: lanes are plain numbers; the program gives operands that are valid for a tile, ends with a
+            // handler that returns, and has handlers of this instruction set only.
+            unsafe { $body }
         }
+    };
+}
+
+/// Goes on with an instruction.
+macro_rules! jump {
+    ($C:ty, $next:expr, $p:ident, $o:ident, $e:ident, $start:ident, $a:ident) => {{
+        let next = $next;
+        let code = core::mem::transmute::<Code, $C>((*next).code);
+        code(next, $p, $o, $e, $start, $a[0], $a[1], $a[2], $a[3], $a[4], $a[5], $a[6], $a[7])
+    }};
+}
+
+macro_rules! variant {
+    ($name:ident, $body:ident, $L:ty, $V:ty, $C:ty, $features:literal) => {
+        $crate::machine::handler::function!($name, $V, $features, |pc, p, o, e, start, a| {
+            let mut acc: [$L; 8 * size_of::<$V>() / size_of::<$L>()] = core::mem::transmute(a);
+            $body::<true, _>(pc, p, o, e, &mut acc);
+            let after: [$V; 8] = core::mem::transmute(acc);
+            a = after;
+            $crate::machine::handler::jump!($C, pc.add(1), p, o, e, start, a)
+        });
     };
 }
 
@@ -299,36 +320,40 @@ macro_rules! store {
     };
 }
 
-pub(crate) use {both, handler, lanes1, lanes1_imm, lanes2, lanes2_form, load, store, variant};
+/// Joins the accumulator to the `STATE` rotating accumulators at an operand, from element `o` of the row on; lanes
+/// at and after the end take no part.
+macro_rules! fold {
+    ($L:ty, $a:ident, $b:ident: $T:ty, $e:expr) => {
+        $crate::machine::handler::handler!($L, |pc, p, o, end, acc| {
+            let state = (*p.add((*pc).p as usize)).cast::<$L>().add(o & (STATE - 1));
+            let left = end - o;
+            if left >= N {
+                for i in 0..N {
+                    let ($a, $b): ($T, $T) = (Lane::get(state.add(i).read()), Lane::get(acc[i]));
+                    state.add(i).write(Lane::put($e));
+                }
+            } else {
+                for i in 0..N {
+                    let before = state.add(i).read();
+                    let ($a, $b): ($T, $T) = (Lane::get(before), Lane::get(acc[i]));
+                    let joined = Lane::put($e);
+                    state.add(i).write(if i < left { joined } else { before });
+                }
+            }
+        })
+    };
+}
+
+pub(crate) use {both, fold, function, handler, jump, lanes1, lanes1_imm, lanes2, lanes2_form, load, store, variant};
 
 /// Ends a tile: the next one from the first instruction, or the instruction after this.
 pub fn next_tile(lane_bytes: usize) -> Handler {
     macro_rules! advance {
         ($name:ident, $V:ty, $C:ty, $features:literal) => {
-            #[target_feature(enable = $features)]
-            unsafe extern "sysv64" fn $name<const LANE: usize>(
-                pc: *const Instr,
-                p: *const *mut u8,
-                o: usize,
-                e: usize,
-                start: *const Instr,
-                a0: $V,
-                a1: $V,
-                a2: $V,
-                a3: $V,
-                a4: $V,
-                a5: $V,
-                a6: $V,
-                a7: $V,
-            ) {
-                let o = o + 8 * size_of::<$V>() / LANE;
-                // SAFETY: the program goes on after this instruction.
-                unsafe {
-                    let next = if o < e { start } else { pc.add(1) };
-                    let code: $C = core::mem::transmute((*next).code);
-                    code(next, p, o, e, start, a0, a1, a2, a3, a4, a5, a6, a7)
-                }
-            }
+            function!($name<const LANE>, $V, $features, |pc, p, o, e, start, a| {
+                o += 8 * size_of::<$V>() / LANE;
+                jump!($C, if o < e { start } else { pc.add(1) }, p, o, e, start, a)
+            });
         };
     }
     advance!(v512, __m512, Code512, "avx512f");
@@ -342,29 +367,31 @@ pub fn next_tile(lane_bytes: usize) -> Handler {
 
 /// Returns to who started the program.
 pub fn finish() -> Handler {
-    macro_rules! returning {
-        ($name:ident, $V:ty, $features:literal) => {
-            #[target_feature(enable = $features)]
-            extern "sysv64" fn $name(
-                _: *const Instr,
-                _: *const *mut u8,
-                _: usize,
-                _: usize,
-                _: *const Instr,
-                _: $V,
-                _: $V,
-                _: $V,
-                _: $V,
-                _: $V,
-                _: $V,
-                _: $V,
-                _: $V,
-            ) {
-            }
+    function!(v512, __m512, "avx512f", |pc, p, o, e, start, a| {});
+    function!(v256, __m256, "avx2", |pc, p, o, e, start, a| {});
+    Handler { v512: Code(v512 as *const ()), v256: Code(v256 as *const ()) }
+}
+
+/// array = store of the lanes past the caches, where the tile begins a cache line: for results that are larger than
+/// the caches. The run must end with a store fence.
+pub fn stream() -> Handler {
+    macro_rules! streaming {
+        ($name:ident, $V:ty, $C:ty, $features:literal, $store:path) => {
+            function!($name, $V, $features, |pc, p, o, e, start, a| {
+                let to = at(p, (*pc).p, (*pc).ps, o).cast::<$V>();
+                for k in 0..8 {
+                    if to.addr().is_multiple_of(64) {
+                        $store(to.add(k).cast(), a[k]);
+                    } else {
+                        to.add(k).write_unaligned(a[k]);
+                    }
+                }
+                jump!($C, pc.add(1), p, o, e, start, a)
+            });
         };
     }
-    returning!(v512, __m512, "avx512f");
-    returning!(v256, __m256, "avx2");
+    streaming!(v512, __m512, Code512, "avx512f", core::arch::x86_64::_mm512_stream_ps);
+    streaming!(v256, __m256, Code256, "avx2", core::arch::x86_64::_mm256_stream_ps);
     Handler { v512: Code(v512 as *const ()), v256: Code(v256 as *const ()) }
 }
 

@@ -8,8 +8,8 @@
 //! Programs run on x86-64 with AVX-512, or AVX2 with FMA. Elsewhere, and where the self-test at start-up finds
 //! that tail calls use the stack, there is no machine, and groups of nodes run kernel by kernel (`group.rs`), which
 //! gives the same bits: the expressions are the same. `FERRAX_CPU_ISA` (avx512, avx2, portable) chooses for tests.
-//! Source: the design notes of the CPU engine. Read next: `handler.rs`, `table.rs`, `assemble.rs`; `loops` for programs that
-//! loop in registers.
+//! Source: the design notes of the CPU engine. Read next: `handler.rs`, `table.rs` and `wide.rs`, `assemble.rs`; `loops` for
+//! programs that loop in registers.
 
 // Vectors travel between handlers of one compilation only.
 #![allow(improper_ctypes_definitions)]
@@ -18,6 +18,7 @@ pub mod assemble;
 pub mod handler;
 pub mod loops;
 pub mod table;
+mod wide;
 
 use core::arch::x86_64::{_mm256_setzero_ps, _mm512_setzero_ps};
 use handler::{Code, Code256, Code512, Handler, Instr};
@@ -26,23 +27,21 @@ use std::sync::OnceLock;
 /// The instruction set that programs are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
-    /// 512-bit registers: 128 lanes a tile.
+    /// 512-bit registers: 128 lanes of 4 bytes a tile.
     Avx512,
-    /// 256-bit registers: 64 lanes a tile.
+    /// 256-bit registers: 64 lanes of 4 bytes a tile.
     Avx2,
 }
 
-/// Bytes of a lane.
-pub const LANE: usize = 4;
 /// Bytes of a tile at most.
 pub const TILE: usize = 512;
 
 impl Isa {
-    /// Lanes of a tile.
-    pub const fn lanes(self) -> usize {
+    /// Lanes of a tile, of `lane` bytes each.
+    pub const fn lanes(self, lane: usize) -> usize {
         match self {
-            Isa::Avx512 => 128,
-            Isa::Avx2 => 64,
+            Isa::Avx512 => TILE / lane,
+            Isa::Avx2 => TILE / 2 / lane,
         }
     }
 
@@ -80,14 +79,16 @@ fn self_test(isa: Isa) -> bool {
     use ferrax_base::DType;
     use ferrax_loops::{BinaryOp, UnaryOp};
     let some = [
-        table::unary(UnaryOp::Exp, DType::F32),
-        table::unary(UnaryOp::Sin, DType::F32),
-        table::unary(UnaryOp::Tan, DType::F32),
-        table::binary(BinaryOp::Pow, DType::F32).map(|b| b.array),
-        table::binary(BinaryOp::Add, DType::F32).map(|b| b.scalar),
-        table::load(DType::F32, false),
+        table::unary(4, UnaryOp::Exp, DType::F32),
+        table::unary(4, UnaryOp::Sin, DType::F32),
+        table::unary(4, UnaryOp::Tan, DType::F32),
+        table::binary(4, BinaryOp::Pow, DType::F32).map(|b| b.array),
+        table::binary(4, BinaryOp::Add, DType::F32).map(|b| b.scalar),
+        table::load(4, DType::F32, false),
+        table::unary(8, UnaryOp::Exp, DType::F64),
+        table::binary(8, BinaryOp::Add, DType::F64).map(|b| b.array),
     ];
-    let mut tile = [0u32; TILE / LANE];
+    let mut tile = [0u32; TILE / 4];
     let (mut before, mut after) = (0usize, 1usize);
     let table: [*mut u8; 3] = [tile.as_mut_ptr().cast(), (&raw mut before).cast(), (&raw mut after).cast()];
     let instr = |h: Handler, p: u16| Instr { code: isa.code(h), imm: 0, p, q: 0, ps: 0, qs: 0 };

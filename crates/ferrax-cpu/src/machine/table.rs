@@ -1,17 +1,19 @@
 //! Which handler an operation of the kernel IR is.
 //!
-//! Programs have lanes of 4 bytes. Values of `bool` and of the integers up to 16 bits take a lane each, extended;
+//! The handlers here are for lanes of 4 bytes; `wide.rs` has those for 8. Values of `bool` and of the integers up to 16 bits take a lane each, extended;
 //! bf16 and f16 are f32 in the lanes, rounded after every operation. Expressions are those of `elementwise.rs`.
 
-use super::handler::{Binary, Handler, handler, lanes1, lanes1_imm, lanes2, load, store};
-use crate::convert::bf16_bits;
+use super::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store};
+use super::wide;
+use crate::convert::{bf16_bits, odd_i32, odd_u32};
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
 use crate::math::{single, special};
+use crate::reduce::LANES as STATE;
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{BinaryOp, UnaryOp};
+use ferrax_loops::{BinaryOp, ReduceOp, UnaryOp};
 
 macro_rules! map {
     ($($t:tt)*) => {
@@ -40,7 +42,12 @@ pub enum Lanes {
     U32,
 }
 
-/// The lanes of a dtype, if programs can hold it.
+/// Whether programs of lanes of `lane` bytes can hold a dtype.
+pub fn holds(lane: usize, d: DType) -> bool {
+    if lane == 8 { wide::lanes(d).is_some() } else { lanes(d).is_some() }
+}
+
+/// The lanes of a dtype, if programs of 4-byte lanes can hold it.
 pub fn lanes(d: DType) -> Option<Lanes> {
     Some(match d {
         DType::F32 | DType::BF16 | DType::F16 => Lanes::F32,
@@ -79,7 +86,10 @@ fn computes(d: DType) -> Option<Lanes> {
 }
 
 /// f(acc).
-pub fn unary(op: UnaryOp, d: DType) -> Option<Handler> {
+pub fn unary(lane: usize, op: UnaryOp, d: DType) -> Option<Handler> {
+    if lane == 8 {
+        return wide::unary(op, d);
+    }
     if d.is_bool() {
         return match op {
             UnaryOp::Not => Some(map!(v: u32 => u32, v ^ 1)),
@@ -93,15 +103,23 @@ pub fn unary(op: UnaryOp, d: DType) -> Option<Handler> {
     }
 }
 
+/// The operation on lanes of 0 and 1 that is an operation on `bool`.
+pub fn bool_binary(op: BinaryOp) -> Option<BinaryOp> {
+    Some(match op {
+        BinaryOp::Add | BinaryOp::Max | BinaryOp::Or => BinaryOp::Or,
+        BinaryOp::Mul | BinaryOp::Min | BinaryOp::And => BinaryOp::And,
+        BinaryOp::Xor | BinaryOp::Sub => BinaryOp::Xor,
+        _ => return None,
+    })
+}
+
 /// f(x, y).
-pub fn binary(op: BinaryOp, d: DType) -> Option<Binary> {
+pub fn binary(lane: usize, op: BinaryOp, d: DType) -> Option<Binary> {
+    if lane == 8 {
+        return wide::binary(op, d);
+    }
     if d.is_bool() {
-        return binary_u32(match op {
-            BinaryOp::Add | BinaryOp::Max | BinaryOp::Or => BinaryOp::Or,
-            BinaryOp::Mul | BinaryOp::Min | BinaryOp::And => BinaryOp::And,
-            BinaryOp::Xor | BinaryOp::Sub => BinaryOp::Xor,
-            _ => return None,
-        });
+        return bool_binary(op).and_then(binary_u32);
     }
     match computes(d)? {
         // The next half is not the next float.
@@ -113,7 +131,10 @@ pub fn binary(op: BinaryOp, d: DType) -> Option<Binary> {
 }
 
 /// A comparison; gives 0 or 1.
-pub fn compare(op: CompareOp, d: DType) -> Option<Binary> {
+pub fn compare(lane: usize, op: CompareOp, d: DType) -> Option<Binary> {
+    if lane == 8 {
+        return wide::compare(op, d);
+    }
     Some(match lanes(d)? {
         Lanes::F32 => comparisons!(pair, op, f32, a, b, single::total_key(a), single::total_key(b)),
         Lanes::I32 => comparisons!(pair, op, i32, a, b, a, b),
@@ -122,7 +143,10 @@ pub fn compare(op: CompareOp, d: DType) -> Option<Binary> {
 }
 
 /// x ** n.
-pub fn integer_pow(n: i32, d: DType) -> Option<Handler> {
+pub fn integer_pow(lane: usize, n: i32, d: DType) -> Option<Handler> {
+    if lane == 8 {
+        return wide::integer_pow(n, d);
+    }
     match computes(d)? {
         Lanes::F32 => Some(float_power!(f32, n, map, map_imm)),
         _ if n < 0 || d.is_bool() => None,
@@ -132,12 +156,18 @@ pub fn integer_pow(n: i32, d: DType) -> Option<Handler> {
 }
 
 /// Rounds to fewer bits.
-pub fn reduce_precision(d: DType) -> Option<Handler> {
+pub fn reduce_precision(lane: usize, d: DType) -> Option<Handler> {
+    if lane == 8 {
+        return wide::reduce_precision(d);
+    }
     (lanes(d)? == Lanes::F32).then(|| map_imm!(p, v: f32 => f32, single::reduce_precision(v, p)))
 }
 
 /// From one dtype to another: `None` when there is no way, `Some(None)` when the lanes stay as they are.
-pub fn convert(from: DType, to: DType) -> Option<Option<Handler>> {
+pub fn convert(lane: usize, from: DType, to: DType) -> Option<Option<Handler>> {
+    if lane == 8 {
+        return wide::convert(from, to);
+    }
     #[allow(clippy::unnecessary_cast)]
     macro_rules! by_target {
         ($T:ty) => {
@@ -156,6 +186,13 @@ pub fn convert(from: DType, to: DType) -> Option<Option<Handler>> {
     let (a, b) = (lanes(from)?, lanes(to)?);
     if from == DType::F32 && to == DType::I32 {
         return Some(Some(map!(x: f32 => i32, to_i32(x))));
+    }
+    let half = matches!(to, DType::BF16 | DType::F16);
+    if half && from == DType::U32 {
+        return Some(Some(map!(x: u32 => f32, odd_u32(x))));
+    }
+    if half && from == DType::I32 {
+        return Some(Some(map!(x: i32 => f32, odd_i32(x))));
     }
     if a == b && (from == to || a == Lanes::F32) {
         return Some(None);
@@ -183,8 +220,9 @@ fn to_i32(x: f32) -> i32 {
 }
 
 /// Rounds lanes to a half format.
-pub fn round(d: DType) -> Option<Handler> {
+pub fn round(lane: usize, d: DType) -> Option<Handler> {
     match d {
+        _ if lane == 8 => None,
         DType::BF16 => Some(map!(x: f32 => f32, f32::from_bits(u32::from(bf16_bits(x)) << 16))),
         DType::F16 => Some(map!(x: f32 => f32, half_value(half_bits(x)))),
         _ => None,
@@ -196,8 +234,38 @@ pub fn half(d: DType, x: f32) -> u16 {
     if d == DType::BF16 { bf16_bits(x) } else { half_bits(x) }
 }
 
+/// Joins the accumulator to the rotating accumulators of a reduction.
+pub fn fold(lane: usize, op: ReduceOp, d: DType) -> Option<Handler> {
+    if lane == 8 {
+        return wide::fold(op, d);
+    }
+    let l = lanes(d)?;
+    Some(match (op, l) {
+        (ReduceOp::LogSumExp, _) => return None,
+        (ReduceOp::Sum | ReduceOp::Max, _) if d.is_bool() => fold!(u32, a, b: u32, a | b),
+        (ReduceOp::Prod | ReduceOp::Min, _) if d.is_bool() => fold!(u32, a, b: u32, a & b),
+        (ReduceOp::Sum, Lanes::F32) => fold!(u32, a, b: f32, a + b),
+        (ReduceOp::Prod, Lanes::F32) => fold!(u32, a, b: f32, a * b),
+        (ReduceOp::Max, Lanes::F32) => fold!(u32, a, b: f32, single::max(a, b)),
+        (ReduceOp::Min, Lanes::F32) => fold!(u32, a, b: f32, single::min(a, b)),
+        (_, Lanes::F32) => return None,
+        (ReduceOp::Max, Lanes::I32) => fold!(u32, a, b: i32, a.max(b)),
+        (ReduceOp::Min, Lanes::I32) => fold!(u32, a, b: i32, a.min(b)),
+        (ReduceOp::Max, Lanes::U32) => fold!(u32, a, b: u32, a.max(b)),
+        (ReduceOp::Min, Lanes::U32) => fold!(u32, a, b: u32, a.min(b)),
+        (ReduceOp::Sum, _) => fold!(u32, a, b: u32, a.wrapping_add(b)),
+        (ReduceOp::Prod, _) => fold!(u32, a, b: u32, a.wrapping_mul(b)),
+        (ReduceOp::And, _) => fold!(u32, a, b: u32, a & b),
+        (ReduceOp::Or, _) => fold!(u32, a, b: u32, a | b),
+        (ReduceOp::Xor, _) => fold!(u32, a, b: u32, a ^ b),
+    })
+}
+
 /// Loads an array's elements, or repeats one.
-pub fn load(d: DType, splat: bool) -> Option<Handler> {
+pub fn load(lane: usize, d: DType, splat: bool) -> Option<Handler> {
+    if lane == 8 {
+        return wide::load(d, splat);
+    }
     macro_rules! either {
         ($($t:tt)*) => {
             if splat { load!(u32, $($t)*, true) } else { load!(u32, $($t)*, false) }
@@ -216,7 +284,10 @@ pub fn load(d: DType, splat: bool) -> Option<Handler> {
 }
 
 /// Stores lanes as a dtype's elements.
-pub fn store(d: DType) -> Option<Handler> {
+pub fn store(lane: usize, d: DType) -> Option<Handler> {
+    if lane == 8 {
+        return wide::store(d);
+    }
     lanes(d)?;
     Some(match d {
         DType::BF16 => store!(u32, x: u32 => u16, (x >> 16) as u16),
@@ -225,12 +296,6 @@ pub fn store(d: DType) -> Option<Handler> {
         DType::I8 | DType::U8 | DType::Bool => store!(u32, x: u32 => u8, x as u8),
         _ => store!(u32, x: u32 => u32, x),
     })
-}
-
-/// `on_true` where the lane is 1. A conditional would have the optimizer choose between the operands' addresses.
-#[inline(always)]
-fn blend(which: u32, on_false: u32, on_true: u32) -> u32 {
-    on_false ^ ((on_false ^ on_true) & 0u32.wrapping_sub(which))
 }
 
 /// Which operand of a select the accumulator holds.
@@ -244,37 +309,53 @@ pub enum Held {
     OnTrue,
 }
 
-/// `on_true` where the predicate is not 0, else `on_false`; says which of the two memory operands is a scalar.
-pub fn select(held: Held, splat: (bool, bool)) -> Handler {
-    macro_rules! form {
-        (|$a:ident, $x:ident, $y:ident| $e:expr, $sx:literal, $sy:literal) => {
-            handler!(u32, |pc, p, o, acc| {
-                let first = at(p, (*pc).p, (*pc).ps, o).cast::<u32>();
-                let second = at(p, (*pc).q, (*pc).qs, o).cast::<u32>();
-                for i in 0..N {
-                    let $a = acc[i];
-                    let $x = first.add(if $sx { 0 } else { i }).read_unaligned();
-                    let $y = second.add(if $sy { 0 } else { i }).read_unaligned();
-                    acc[i] = $e;
+/// The handlers of a select in lanes of a type; the lane of the predicate is 0 or 1. A conditional would have the
+/// optimizer choose between the operands' addresses.
+macro_rules! selects {
+    ($L:ident, $held:expr, $splat:expr) => {{
+        #[inline(always)]
+        fn blend(which: $L, on_false: $L, on_true: $L) -> $L {
+            on_false ^ ((on_false ^ on_true) & $L::MIN.wrapping_sub(which))
+        }
+        macro_rules! form {
+            (|$a:ident, $x:ident, $y:ident| $e:expr, $sx:literal, $sy:literal) => {
+                handler!($L, |pc, p, o, acc| {
+                    let first = at(p, (*pc).p, (*pc).ps, o).cast::<$L>();
+                    let second = at(p, (*pc).q, (*pc).qs, o).cast::<$L>();
+                    for i in 0..N {
+                        let $a = acc[i];
+                        let $x = first.add(if $sx { 0 } else { i }).read_unaligned();
+                        let $y = second.add(if $sy { 0 } else { i }).read_unaligned();
+                        acc[i] = $e;
+                    }
+                })
+            };
+        }
+        macro_rules! forms {
+            (|$a:ident, $x:ident, $y:ident| $e:expr) => {
+                match $splat {
+                    (false, false) => form!(|$a, $x, $y| $e, false, false),
+                    (false, true) => form!(|$a, $x, $y| $e, false, true),
+                    (true, false) => form!(|$a, $x, $y| $e, true, false),
+                    (true, true) => form!(|$a, $x, $y| $e, true, true),
                 }
-            })
-        };
+            };
+        }
+        match $held {
+            Held::Which => forms!(|a, x, y| blend(a, x, y)),
+            Held::OnFalse => forms!(|a, x, y| blend(x, a, y)),
+            Held::OnTrue => forms!(|a, x, y| blend(x, y, a)),
+        }
+    }};
+}
+pub(crate) use selects;
+
+/// `on_true` where the predicate is not 0, else `on_false`; says which of the two memory operands is a scalar.
+pub fn select(lane: usize, held: Held, splat: (bool, bool)) -> Handler {
+    if lane == 8 {
+        return wide::select(held, splat);
     }
-    macro_rules! forms {
-        (|$a:ident, $x:ident, $y:ident| $e:expr) => {
-            match splat {
-                (false, false) => form!(|$a, $x, $y| $e, false, false),
-                (false, true) => form!(|$a, $x, $y| $e, false, true),
-                (true, false) => form!(|$a, $x, $y| $e, true, false),
-                (true, true) => form!(|$a, $x, $y| $e, true, true),
-            }
-        };
-    }
-    match held {
-        Held::Which => forms!(|a, x, y| blend(a, x, y)),
-        Held::OnFalse => forms!(|a, x, y| blend(x, a, y)),
-        Held::OnTrue => forms!(|a, x, y| blend(x, y, a)),
-    }
+    selects!(u32, held, splat)
 }
 
 /// The value of a half's bits: the exponent is moved by a multiplication, which also scales subnormals.

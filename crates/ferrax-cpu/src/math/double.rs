@@ -1,31 +1,124 @@
-//! Real functions of f64: the system's mathematics library where it has them.
+//! Real functions of f64. Those with a `const F: bool` mirror `single`, so that kernels are written once for both; the
+//! exponentials, the logarithm and the hyperbolic tangent vectorize, the rest is the system's mathematics library.
 //!
-//! The `const F: bool` parameters mirror `single`, so that kernels are written once for both.
+//! Sources: the Taylor polynomial of e^x with Cody and Waite's reduction; FreeBSD's `e_log.c` (Sun Microsystems, 1993)
+//! for the logarithm.
 
-use crate::kernel::{Kernel, plain1};
+use crate::kernel::{Kernel, fma64 as fma, plain1};
+
+/// Adding and subtracting this rounds to an integer, whose bits are then the low mantissa bits.
+const ROUND: f64 = 6_755_399_441_055_744.0;
+const LN2_HI: f64 = 6.931_471_803_691_238_164_90e-1;
+const LN2_LO: f64 = 1.908_214_929_270_587_700_02e-10;
+
+/// 2^n for an integer n in the normal range; garbage in, garbage out.
+#[inline(always)]
+fn pow2(n: i64) -> f64 {
+    f64::from_bits((n.wrapping_add(1023) as u64) << 52)
+}
+
+/// `p * 2^n` for n in -1100..=1024, rounded once.
+#[inline(always)]
+fn scale(p: f64, n: i64) -> f64 {
+    let half = n >> 1;
+    p * pow2(half) * pow2(n.wrapping_sub(half))
+}
+
+#[inline(always)]
+fn clamp(x: f64, lo: f64, hi: f64) -> f64 {
+    let x = if x > hi { hi } else { x };
+    if x < lo { lo } else { x }
+}
+
+/// exp(r) - 1 - r over r², for |r| ≤ ln(2)/2.
+#[inline(always)]
+fn exp_tail<const F: bool>(r: f64) -> f64 {
+    let mut p = 1.0 / 6_227_020_800.0;
+    for c in [
+        1.0 / 479_001_600.0,
+        1.0 / 39_916_800.0,
+        1.0 / 3_628_800.0,
+        1.0 / 362_880.0,
+        1.0 / 40_320.0,
+        1.0 / 5_040.0,
+        1.0 / 720.0,
+        1.0 / 120.0,
+        1.0 / 24.0,
+        1.0 / 6.0,
+        0.5,
+    ] {
+        p = fma::<F>(p, r, c);
+    }
+    p
+}
+
+/// Splits x = n ln 2 + r.
+#[inline(always)]
+fn split_ln2<const F: bool>(x: f64) -> (i64, f64) {
+    let shifted = fma::<F>(x, std::f64::consts::LOG2_E, ROUND);
+    let n = shifted - ROUND;
+    let r = fma::<F>(n, -LN2_LO, fma::<F>(n, -LN2_HI, x));
+    ((shifted.to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64), r)
+}
 
 /// e^x.
 #[inline(always)]
 pub fn exp<const F: bool>(x: f64) -> f64 {
-    x.exp()
+    let (n, r) = split_ln2::<F>(clamp(x, -746.0, 709.8));
+    scale(fma::<F>(exp_tail::<F>(r), r * r, r) + 1.0, n)
 }
 
 /// 2^x.
 #[inline(always)]
 pub fn exp2<const F: bool>(x: f64) -> f64 {
-    x.exp2()
+    let x = clamp(x, -1076.0, 1024.0);
+    let shifted = x + ROUND;
+    let r = (x - (shifted - ROUND)) * std::f64::consts::LN_2;
+    let n = (shifted.to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64);
+    scale(fma::<F>(exp_tail::<F>(r), r * r, r) + 1.0, n)
 }
 
 /// e^x - 1.
 #[inline(always)]
 pub fn expm1<const F: bool>(x: f64) -> f64 {
-    x.exp_m1()
+    let (n, r) = split_ln2::<F>(clamp(x, -80.0, 709.8));
+    let half = pow2(n.wrapping_sub(1));
+    let p = fma::<F>(exp_tail::<F>(r), r * r, r);
+    let y = fma::<F>(half, p, half - 0.5) * 2.0;
+    // Below the last bit of 1 + x the result is x, subnormal numbers included.
+    if x.abs() < 1e-17 { x } else { y }
 }
 
 /// ln x.
 #[inline(always)]
 pub fn log<const F: bool>(x: f64) -> f64 {
-    x.ln()
+    let tiny = x < f64::MIN_POSITIVE;
+    let scaled = if tiny { x * 18_014_398_509_481_984.0 } else { x };
+    let bits = scaled.to_bits() as i64;
+    // The mantissa is brought to sqrt(1/2)..sqrt(2), less 1.
+    let e = bits.wrapping_sub(0x3fe6_a09e_667f_3bcd) >> 52;
+    let f = f64::from_bits(bits.wrapping_sub(e << 52) as u64) - 1.0;
+    // An integer of a few bits, as a float.
+    let e = f64::from_bits((ROUND.to_bits() as i64).wrapping_add(e) as u64) - ROUND - if tiny { 54.0 } else { 0.0 };
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let mut p = 1.479_819_860_511_658_591e-1;
+    for c in [
+        1.531_383_769_920_937_332e-1,
+        1.818_357_216_161_805_012e-1,
+        2.222_219_843_214_978_396e-1,
+        2.857_142_874_366_239_149e-1,
+        3.999_999_999_940_941_908e-1,
+        6.666_666_666_666_735_130e-1,
+    ] {
+        p = fma::<F>(p, z, c);
+    }
+    let half = 0.5 * f * f;
+    let y = fma::<F>(s, fma::<F>(p, z, half), e * LN2_LO);
+    let y = fma::<F>(e, LN2_HI, f - (half - y));
+    let y = if x == f64::INFINITY { x } else { y };
+    let y = if x > 0.0 { y } else { f64::NAN };
+    if x == 0.0 { f64::NEG_INFINITY } else { y }
 }
 
 /// ln(1 + x).
@@ -34,10 +127,20 @@ pub fn log1p<const F: bool>(x: f64) -> f64 {
     x.ln_1p()
 }
 
-/// Hyperbolic tangent.
+/// Hyperbolic tangent; at most 1 in magnitude: m / (m + 2) for m = e^2|x| - 1, which is 1 from 19.1 on.
 #[inline(always)]
 pub fn tanh<const F: bool>(x: f64) -> f64 {
-    x.tanh()
+    let a = x.abs();
+    let a = if a > 19.1 { 19.1 } else { a };
+    let (n, r) = split_ln2::<F>(a + a);
+    let power = pow2(n);
+    // Without the tail nothing is rounded where terms cancel.
+    let m = fma::<F>(power, exp_tail::<F>(r) * (r * r), fma::<F>(power, r, power - 1.0));
+    let d = m + 2.0;
+    let (q, lost) = (1.0 / d, m - (d - 2.0));
+    let t = m * q;
+    // One step of Newton's division, which also takes in what the sum lost.
+    fma::<F>(fma::<F>(-t, lost, fma::<F>(-t, d, m)), q, t).copysign(x)
 }
 
 /// The error function.

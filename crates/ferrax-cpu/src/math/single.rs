@@ -129,18 +129,16 @@ pub fn log1p<const F: bool>(x: f32) -> f32 {
     if x.abs() < std::f32::consts::SQRT_2 - 1.0 { if x == 0.0 { x } else { small } } else { log::<F>(x + 1.0) }
 }
 
-/// Hyperbolic tangent; at most 1 in magnitude.
+/// Hyperbolic tangent; at most 1 in magnitude: m / (m + 2) for m = e^2|x| - 1, which is 1 from 9.1 on.
 #[inline(always)]
 pub fn tanh<const F: bool>(x: f32) -> f32 {
-    let z = x * x;
-    let mut p = -5.704_988_727_45e-3;
-    for c in [2.063_908_879_54e-2, -5.373_971_555_31e-2, 1.333_144_220_36e-1, -3.333_328_194_22e-1] {
-        p = fma::<F>(p, z, c);
-    }
-    let small = fma::<F>(p * z, x, x);
-    let large = 1.0 - 2.0 / (exp::<F>(2.0 * x.abs()) + 1.0);
-    let y = if x.abs() < 0.625 { small } else { large };
-    y.copysign(x)
+    let a = x.abs();
+    let a = if a > 9.1 { 9.1 } else { a };
+    let (n, r) = split_ln2::<F>(a + a);
+    let power = pow2(n);
+    // Without the tail nothing is rounded where terms cancel.
+    let m = fma::<F>(power, exp_tail::<F>(r) * (r * r), fma::<F>(power, r, power - 1.0));
+    (m / (m + 2.0)).copysign(x)
 }
 
 /// The inverse error function (Giles, single precision).

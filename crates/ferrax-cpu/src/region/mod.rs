@@ -10,6 +10,7 @@
 
 mod plan;
 mod print;
+mod rows;
 mod run;
 
 pub(crate) use plan::Scratch;
@@ -17,10 +18,10 @@ pub(crate) use plan::Scratch;
 use crate::machine::assemble::Place;
 use crate::machine::handler::Instr;
 use crate::machine::{self, table};
-use crate::reduce::{self, RowReducer};
 use ferrax_base::DType;
 use ferrax_loops::kind::{BinaryOp, Kind};
 use ferrax_loops::{Graph, Node, ReduceOp};
+use rows::RowReducer;
 
 /// The regions of a program, all their parts in a few arrays.
 #[derive(Default)]
@@ -48,17 +49,21 @@ type Range = (u32, u32);
 struct Region {
     n: usize,
     inner: usize,
+    /// Bytes of a lane.
+    lane: usize,
     phases: Range,
     /// Rows of a block; all of them where the rows are one.
     block: usize,
     /// Bytes of scratch memory that a worker needs.
     scratch: usize,
-    /// Offsets in it: tiles first, then the pieces of reductions, staged tiles, the arrays.
-    pieces: usize,
+    /// Offsets in it: tiles first, then the accumulators of reductions, staged tiles, the arrays.
+    states: usize,
     staged: usize,
     arrays: usize,
     /// A guess of the time an element takes, in picoseconds.
     cost: u32,
+    /// Results are written past the caches, so that the run ends with a fence.
+    streams: bool,
     notes: Range,
 }
 
@@ -70,6 +75,8 @@ struct Phase {
     by_row: bool,
     /// The last tile may repeat elements of the one before: no result is in an operand's memory.
     overlap: bool,
+    /// The last tile may read and write past the row's end where the operands go on: reductions leave it out.
+    reach: bool,
     /// First instruction; `u32::MAX` when there is no program.
     code: u32,
     places: Range,
@@ -81,7 +88,7 @@ struct Phase {
 #[derive(Clone, Copy)]
 struct Reduce {
     reducer: RowReducer,
-    /// What is reduced: lanes.
+    /// What is reduced: lanes in memory, or the accumulators that the phase's program fills.
     from: Place,
     /// Where the results go.
     to: Place,
@@ -101,32 +108,37 @@ pub(crate) fn available() -> bool {
     machine::isa().is_some()
 }
 
-/// Whether the machine's lanes hold a dtype.
+/// Whether lanes of some width hold a dtype.
 pub(crate) fn holds(d: DType) -> bool {
-    table::lanes(d).is_some()
+    WIDTHS.iter().any(|&lane| table::holds(lane, d))
 }
 
-/// Whether the machine has what an elementwise node computes.
-pub(crate) fn takes(g: &Graph, node: &Node) -> bool {
+/// The widths of lanes, in bytes; the one that is preferred first.
+pub(crate) const WIDTHS: [usize; 2] = [4, 8];
+
+/// Whether the machine has what an elementwise node computes, in lanes of `lane` bytes.
+pub(crate) fn takes(g: &Graph, node: &Node, lane: usize) -> bool {
     let d = |i: usize| g.ty(node.inputs[i]).dtype;
     let out = g.ty(node.first).dtype;
-    if !holds(out) {
+    let all = || node.inputs.iter().map(|&v| g.ty(v).dtype).chain([out]);
+    if !all().all(|d| table::holds(lane, d)) {
         return false;
     }
     match &node.kind {
-        Kind::Unary(op) => table::unary(*op, d(0)).is_some(),
-        Kind::Binary(op) => table::binary(*op, d(0)).is_some(),
-        Kind::Compare(op) => table::compare(*op, d(0)).is_some(),
-        Kind::Select => node.inputs.len() == 3 && d(0).is_bool() && holds(d(1)),
-        Kind::Clamp => table::binary(BinaryOp::Max, d(1)).is_some(),
-        Kind::IntegerPow(n) => table::integer_pow(*n, d(0)).is_some(),
-        Kind::Convert => table::convert(d(0), out).is_some(),
-        Kind::ReducePrecision { .. } => table::reduce_precision(d(0)).is_some(),
+        Kind::Unary(op) => table::unary(lane, *op, d(0)).is_some(),
+        Kind::Binary(op) => table::binary(lane, *op, d(0)).is_some(),
+        Kind::Compare(op) => table::compare(lane, *op, d(0)).is_some(),
+        Kind::Select => node.inputs.len() == 3 && d(0).is_bool(),
+        Kind::Clamp => table::binary(lane, BinaryOp::Max, d(1)).is_some(),
+        Kind::IntegerPow(n) => table::integer_pow(lane, *n, d(0)).is_some(),
+        Kind::Convert => table::convert(lane, d(0), out).is_some(),
+        Kind::ReducePrecision { .. } => table::reduce_precision(lane, d(0)).is_some(),
         _ => false,
     }
 }
 
-/// Whether rows of a dtype can be reduced.
-pub(crate) fn reduces(op: ReduceOp, d: DType) -> bool {
-    reduce::row_reducer(op, d).is_some()
+/// The width of lanes in which rows of a dtype can be reduced.
+pub(crate) fn reduces(op: ReduceOp, d: DType) -> Option<usize> {
+    rows::row_reducer(op, d)?;
+    Some(if d.size() == 8 { 8 } else { 4 })
 }

@@ -1,21 +1,35 @@
 //! How a group of nodes becomes a region: phases, programs, places.
 
+use super::rows::row_reducer;
 use super::{Expand, Note, Phase, Reduce, Region};
 use crate::machine::assemble::{Assembler, Place, Src, Val};
-use crate::machine::{self, Isa, LANE, TILE, table};
-use crate::order::{Member, Role, Spread};
+use crate::machine::{self, Isa, TILE, table};
+use crate::order::{Member, Role, Shape, Spread};
 use crate::plan::{NONE, Planner};
 use crate::program::Step;
-use crate::reduce::{self, PIECE};
+use crate::reduce::LANES;
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::kind::{BinaryOp, Kind};
 use ferrax_loops::{UnaryOp, ValueId};
 use smallvec::SmallVec;
+use std::sync::OnceLock;
 
 /// Rows shorter than this run together, with what is theirs spread to full size.
 const SHORT: usize = 64;
 /// Elements of a block of rows, about.
 const BLOCK: usize = 8 << 10;
+
+/// Bytes from which on a result is written past the caches: half of the last one.
+fn streamed_from() -> usize {
+    static SIZE: OnceLock<usize> = OnceLock::new();
+    *SIZE.get_or_init(|| {
+        let size = |level| {
+            let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{level}/size")).ok()?;
+            Some(text.trim().strip_suffix('K')?.parse::<usize>().ok()? << 10)
+        };
+        size(3).or_else(|| size(2)).unwrap_or(32 << 20) / 2
+    })
+}
 
 /// Tables of the planner that regions use, indexed by root and valid where the stamp is the phase's or region's.
 pub(crate) struct Scratch {
@@ -65,25 +79,42 @@ struct Making {
     item: u32,
     n: usize,
     inner: usize,
+    /// Bytes of a lane.
+    lane: usize,
     short: bool,
     /// There is one phase, and it reduces nothing: results may take the place of operands.
     single: bool,
     /// Ranges of members, by phase.
     phases: SmallVec<[(u32, u32); 4]>,
-    pieces: u32,
+    states: u32,
     tiles: u32,
     staged: u32,
     cost: u32,
+    streams: bool,
 }
 
 impl Planner<'_> {
     /// Appends the region of `members[start..end]`.
-    pub fn emit_region(&mut self, item: u32, start: u32, end: u32, n: usize, inner: usize) -> Result<()> {
+    pub fn emit_region(&mut self, item: u32, (start, end): (u32, u32), shape: Shape) -> Result<()> {
+        let Shape { n, inner, lane } = shape;
         let phases = self.split_phases(start, end);
         let reduces = |m: &Member| m.role == Role::Reduce;
         let single = phases.len() == 1 && !self.order.members[start as usize..end as usize].iter().any(reduces);
         let short = inner < SHORT && inner < n;
-        let mut m = Making { item, n, inner, short, single, phases, pieces: 0, tiles: 0, staged: 0, cost: 0 };
+        let mut m = Making {
+            item,
+            n,
+            inner,
+            lane,
+            short,
+            single,
+            phases,
+            states: 0,
+            tiles: 0,
+            staged: 0,
+            cost: 0,
+            streams: false,
+        };
         self.find_crossings(&m);
         self.region.arrays.clear();
         let (first_phase, first_place) = (self.out.regions.phases.len() as u32, self.out.regions.places.len());
@@ -95,20 +126,22 @@ impl Planner<'_> {
         let flat = single && self.region.arrays.is_empty() && !self.by_row(first_phase);
         let inner = if flat { n } else { inner };
         let block = (BLOCK / inner).clamp(1, n / inner);
-        let pieces = m.tiles as usize * TILE;
-        let staged = pieces + m.pieces as usize * PIECE * LANE;
+        let states = m.tiles as usize * TILE;
+        let staged = states + m.states as usize * LANES * lane;
         let arrays = staged + m.staged as usize * TILE;
         let scratch = self.place_arrays(block, (first_place, first_reduce, first_expand));
         let region = Region {
             n,
             inner,
+            lane,
             phases: (first_phase, self.out.regions.phases.len() as u32),
             block,
             scratch: arrays + scratch,
-            pieces,
+            states,
             staged,
             arrays,
             cost: m.cost,
+            streams: m.streams,
             notes: (first_note, self.out.regions.notes.len() as u32),
         };
         self.out.scratch_bytes = self.out.scratch_bytes.max(region.scratch);
@@ -189,7 +222,7 @@ impl Planner<'_> {
         let over_rows = self.order.members[start as usize].role == Role::Row;
         self.region.phase += 1;
         self.region.more.clear();
-        self.region.asm.clear();
+        self.region.asm.clear(m.lane);
         let first_expand = self.out.regions.expands.len() as u32;
         let first_reduce = self.out.regions.reduces.len() as u32;
         let mut by_row = false;
@@ -206,6 +239,10 @@ impl Planner<'_> {
             self.region.asm.store_last(v, place);
         }
         let asm = &mut self.region.asm;
+        let folds = asm.places.iter().any(|p| matches!(p.src, Src::State(_)));
+        // Rows of columns end where their memory does; results must not be written twice.
+        let inside = |p: &Place| p.step == 0 || matches!(p.src, Src::Scratch(_)) || (p.row != 0 && !p.written);
+        let reach = folds && asm.places.iter().all(inside);
         let empty = asm.code.is_empty();
         if !empty {
             asm.finish();
@@ -222,7 +259,8 @@ impl Planner<'_> {
         r.phases.push(Phase {
             over_rows,
             by_row: by_row && !m.short && !over_rows,
-            overlap: late.is_empty(),
+            overlap: late.is_empty() && !folds,
+            reach,
             code: if empty { NONE } else { code },
             places: (first_place, r.places.len() as u32),
             reduces,
@@ -313,7 +351,7 @@ impl Planner<'_> {
     /// Memory in which a reduction of phase `k` finds its operand's lanes without a program.
     fn direct(&self, m: &Making, v: ValueId, k: u32) -> Option<Place> {
         let root = self.order.place(v).root as usize;
-        if self.g.ty(v).dtype.size() != LANE {
+        if self.g.ty(v).dtype.size() != m.lane {
             return None;
         }
         let src = match self.region.made[root] == m.item {
@@ -321,7 +359,7 @@ impl Planner<'_> {
             true => self.region.home[root]?.src,
             false => Src::Slot(self.slot[root]),
         };
-        Some(Place::read(src, m.inner * LANE, LANE))
+        Some(Place::read(src, m.inner * m.lane, m.lane))
     }
 
     fn emit_member(
@@ -346,7 +384,9 @@ impl Planner<'_> {
             let row = if over_rows { element } else { m.inner * element };
             let (src, shared) =
                 if outlives { self.result_slot(m, at, over_rows) } else { (self.region.array(row), false) };
-            let place = Place::write(src, row, element);
+            let streamed = outlives && !crosses && !shared && row * (m.n / m.inner) >= streamed_from();
+            m.streams |= streamed;
+            let place = Place { streamed, ..Place::write(src, row, element) };
             self.region.home[root as usize] = Some(place);
             in_place = Some((place, shared));
         }
@@ -392,20 +432,23 @@ impl Planner<'_> {
         let (x, root) = (node.inputs[0], node.first.0);
         let dtype = g.ty(x).dtype;
         let Kind::Reduce { op, .. } = node.kind else { bail!(Internal, "a reduction that is none") };
-        let Some(reducer) = reduce::row_reducer(op, dtype) else { bail!(Internal, "no reduction of {dtype}") };
+        let Some(reducer) = row_reducer(op, dtype) else { bail!(Internal, "no reduction of {dtype}") };
         let from = match self.direct(m, x, phase) {
             Some(place) => place,
-            None => {
-                let place = if m.short {
-                    let row = m.inner * LANE;
-                    Place::write(self.region.array(row), row, LANE)
-                } else {
-                    m.pieces += 1;
-                    Place::write(Src::Piece(m.pieces - 1), 0, LANE)
-                };
+            None if m.short => {
+                let row = m.inner * m.lane;
+                let place = Place::write(self.region.array(row), row, m.lane);
                 let val = self.region_operand(m, x, false)?;
                 self.region.asm.store(val, place, true);
                 self.region.asm.used_by_store(val);
+                place
+            }
+            None => {
+                let Some(fold) = table::fold(m.lane, op, dtype) else { bail!(Internal, "no reduction of {dtype}") };
+                m.states += 1;
+                let place = Place::write(Src::State(m.states - 1), 0, 0);
+                let val = self.region_operand(m, x, false)?;
+                self.region.asm.fold(fold, val, place);
                 place
             }
         };
@@ -436,27 +479,39 @@ impl Planner<'_> {
         let asm = &mut self.region.asm;
         let missing = || ferrax_base::error!(Internal, "the machine has no {:?}", node.kind);
         match &node.kind {
-            Kind::Unary(op) => asm.unary(Some(table::unary(*op, dtype(0)).ok_or_else(missing)?), 0, x[0], out),
-            Kind::Binary(op) => asm.binary(table::binary(*op, dtype(0)).ok_or_else(missing)?, x[0], x[1], out),
-            Kind::Compare(op) => asm.binary(table::compare(*op, dtype(0)).ok_or_else(missing)?, x[0], x[1], out),
+            Kind::Unary(op) => asm.unary(Some(table::unary(m.lane, *op, dtype(0)).ok_or_else(missing)?), 0, x[0], out),
+            Kind::Binary(BinaryOp::Mul) if x[0] == x[1] && dtype(0).is_float() => {
+                // A square needs no second operand in memory.
+                asm.used_by_store(x[1]);
+                asm.unary(Some(table::integer_pow(m.lane, 2, dtype(0)).ok_or_else(missing)?), 2, x[0], out);
+            }
+            Kind::Binary(op) => asm.binary(table::binary(m.lane, *op, dtype(0)).ok_or_else(missing)?, x[0], x[1], out),
+            Kind::Compare(op) => {
+                asm.binary(table::compare(m.lane, *op, dtype(0)).ok_or_else(missing)?, x[0], x[1], out);
+            }
             Kind::Select => asm.select(x[0], x[1], x[2], out),
             Kind::Clamp => {
                 let d = dtype(1);
-                let middle = asm.value(if d.size() == LANE { d } else { DType::F32 });
+                let middle = asm.value(if d.size() == m.lane { d } else { DType::F32 });
                 asm.will_use(middle);
-                asm.binary(table::binary(BinaryOp::Max, d).ok_or_else(missing)?, x[1], x[0], middle);
-                asm.binary(table::binary(BinaryOp::Min, d).ok_or_else(missing)?, middle, x[2], out);
+                asm.binary(table::binary(m.lane, BinaryOp::Max, d).ok_or_else(missing)?, x[1], x[0], middle);
+                asm.binary(table::binary(m.lane, BinaryOp::Min, d).ok_or_else(missing)?, middle, x[2], out);
             }
             Kind::IntegerPow(n) => {
-                asm.unary(Some(table::integer_pow(*n, dtype(0)).ok_or_else(missing)?), *n as u32 as u64, x[0], out);
+                asm.unary(
+                    Some(table::integer_pow(m.lane, *n, dtype(0)).ok_or_else(missing)?),
+                    *n as u32 as u64,
+                    x[0],
+                    out,
+                );
             }
             Kind::Convert => {
-                let h = table::convert(dtype(0), g.ty(node.first).dtype).ok_or_else(missing)?;
+                let h = table::convert(m.lane, dtype(0), g.ty(node.first).dtype).ok_or_else(missing)?;
                 asm.unary(h, 0, x[0], out);
             }
             Kind::ReducePrecision { exponent_bits, mantissa_bits } => {
                 let imm = u64::from(*exponent_bits) | u64::from(*mantissa_bits) << 32;
-                asm.unary(Some(table::reduce_precision(dtype(0)).ok_or_else(missing)?), imm, x[0], out);
+                asm.unary(Some(table::reduce_precision(m.lane, dtype(0)).ok_or_else(missing)?), imm, x[0], out);
             }
             _ => return Err(missing()),
         }

@@ -1,14 +1,15 @@
 //! Running regions: blocks of rows, or spans of one long row.
 
+use super::rows::Running;
 use super::{Phase, Reduce, Region, Regions};
 use crate::exec::Frame;
 use crate::machine::assemble::{Place, Src};
-use crate::machine::{self, Isa, LANE, TILE, table};
+use crate::machine::{self, Isa, TILE, table};
 use crate::movement;
 use crate::plan::NONE;
 use crate::pool;
 use crate::program::Program;
-use crate::reduce::{PIECE, Running};
+use crate::reduce::{LANES, RUN};
 use ferrax_base::{Buffer, DType, Result, error};
 use smallvec::SmallVec;
 
@@ -20,11 +21,10 @@ struct Worker<'a> {
     slots: &'a [*mut u8],
     scratch: *mut u8,
     table: SmallVec<[*mut u8; 24]>,
-    states: SmallVec<[Running; 2]>,
 }
 
-/// Elements of a task of one long row: whole pieces, so that the states of reductions can be put together.
-const SPAN: usize = 32 * PIECE;
+/// Elements of a task of one long row: a power of two of runs, so that the states of reductions can be put together.
+const SPAN: usize = 16 * RUN;
 
 impl Frame {
     /// Runs a region.
@@ -36,8 +36,8 @@ impl Frame {
         let regions = &program.regions;
         let region = &regions.list[index as usize];
         let slots = &self.ptrs[..];
-        let (table, states) = (SmallVec::new(), SmallVec::new());
-        let mut worker = Worker { isa, regions, region, slots, scratch: self.scratch, table, states };
+        let table = SmallVec::new();
+        let mut worker = Worker { isa, regions, region, slots, scratch: self.scratch, table };
         let rows = region.n / region.inner;
         let time = region.n as u64 * u64::from(region.cost) / 1000;
         let shared = pool::worth(time);
@@ -55,6 +55,7 @@ impl Frame {
                 worker.block(row, (row + region.block).min(rows));
             }
         }
+        region.fence();
         Ok(())
     }
 }
@@ -70,6 +71,16 @@ unsafe impl<T> Sync for Shared<T> {}
 impl<T> Shared<T> {
     fn at(self, i: usize) -> *mut T {
         self.0.wrapping_add(i)
+    }
+}
+
+impl Region {
+    /// Makes what was written past the caches visible to other threads before anything that is written later.
+    fn fence(&self) {
+        if self.streams {
+            // SAFETY: every x86-64 has the instruction.
+            unsafe { std::arch::x86_64::_mm_sfence() };
+        }
     }
 }
 
@@ -94,7 +105,6 @@ impl<'a> Common<'a> {
             slots: self.slots,
             scratch: self.scratch.at(k * self.region.scratch),
             table: SmallVec::new(),
-            states: SmallVec::new(),
         }
     }
 }
@@ -120,6 +130,7 @@ impl<'a> Worker<'a> {
                 // SAFETY: the caller's contract.
                 unsafe { worker.block(b * block, ((b + 1) * block).min(rows)) };
             }
+            common.region.fence();
         });
         Ok(())
     }
@@ -148,17 +159,23 @@ impl<'a> Worker<'a> {
                         let own = std::slice::from_raw_parts_mut(parts.at(span * reduces.len()), reduces.len());
                         worker.span(phase, reduces, own, (row, row), (from, end));
                     }
+                    common.region.fence();
                 });
                 for (i, reduce) in reduces.iter().enumerate() {
                     let mut whole = Running::new();
                     (0..spans).for_each(|s| (reduce.reducer.append)(&mut whole, &states[s * reduces.len() + i]));
                     // SAFETY: the caller's contract.
-                    unsafe { self.put(reduce, &whole, row, row) };
+                    unsafe { self.put(reduce, (reduce.reducer.finish)(&whole), row, row) };
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Whether the phase's program fills the accumulators of a reduction.
+fn folded(reduce: &Reduce) -> bool {
+    matches!(reduce.from.src, Src::State(_))
 }
 
 impl Worker<'_> {
@@ -194,40 +211,48 @@ impl Worker<'_> {
             let n = if phase.over_rows { r1 - r0 } else { (r1 - r0) * self.region.inner };
             if phase.code != NONE {
                 self.fill(phase, r0, r0);
-                self.tiles(phase, 0, n);
+                self.tiles(phase, r0, 0, n);
             }
             for reduce in reduces {
                 for row in r0..r1 {
                     let from = self.address(&reduce.from, row, r0);
-                    let mut state = Running::new();
-                    (reduce.reducer.feed)(&mut state, from.cast(), self.region.inner);
-                    self.put(reduce, &state, row, r0);
+                    let value = (reduce.reducer.whole)(from, self.region.inner);
+                    self.put(reduce, value, row, r0);
                 }
             }
         }
     }
 
-    /// One row of a phase: whole, or in pieces where something is reduced.
+    /// One row of a phase.
     unsafe fn row(&mut self, phase: &Phase, reduces: &[Reduce], r0: usize, row: usize) {
         let inner = self.region.inner;
         // SAFETY: the caller's contract.
         unsafe {
             self.fill(phase, row, r0);
-            if reduces.is_empty() {
-                return self.tiles(phase, 0, inner);
+            if inner > RUN && !reduces.is_empty() {
+                let mut states: SmallVec<[Running; 2]> = SmallVec::from_elem(Running::new(), reduces.len());
+                self.span(phase, reduces, &mut states, (row, r0), (0, inner));
+                for (reduce, state) in reduces.iter().zip(&states) {
+                    self.put(reduce, (reduce.reducer.finish)(state), row, r0);
+                }
+                return;
             }
-            let mut states = std::mem::take(&mut self.states);
-            states.resize(reduces.len(), Running::new());
-            states.iter_mut().for_each(Running::clear);
-            self.span(phase, reduces, &mut states, (row, r0), (0, inner));
-            for (reduce, state) in reduces.iter().zip(&states) {
-                self.put(reduce, state, row, r0);
+            for reduce in reduces.iter().filter(|r| folded(r)) {
+                (reduce.reducer.reset)(self.address(&reduce.from, row, r0));
             }
-            self.states = states;
+            if phase.code != NONE {
+                self.tiles(phase, row, 0, inner);
+            }
+            for reduce in reduces {
+                let from = self.address(&reduce.from, row, r0);
+                let reducer = &reduce.reducer;
+                let value = if folded(reduce) { (reducer.value)(from) } else { (reducer.whole)(from, inner) };
+                self.put(reduce, value, row, r0);
+            }
         }
     }
 
-    /// The elements `from..end` of a row whose table is made, in pieces where something is reduced.
+    /// The elements `from..end` of a row whose table is made, run by run where something is reduced.
     unsafe fn span(
         &mut self,
         phase: &Phase,
@@ -238,35 +263,34 @@ impl Worker<'_> {
     ) {
         // SAFETY: the caller's contract.
         unsafe {
-            if reduces.is_empty() {
-                return self.tiles(phase, from, end);
+            if phase.code != NONE && reduces.is_empty() {
+                self.tiles(phase, row, from, end);
+            } else if phase.code != NONE {
+                for at in (from..end).step_by(RUN) {
+                    let folds = || reduces.iter().enumerate().filter(|(_, r)| folded(r));
+                    let lanes = |r: &Reduce| self.address(&r.from, row, r0);
+                    folds().for_each(|(_, r)| (r.reducer.reset)(lanes(r)));
+                    self.tiles(phase, row, at, (at + RUN).min(end));
+                    folds().for_each(|(k, r)| (r.reducer.collapse)(&mut states[k], lanes(r)));
+                }
             }
-            for at in (from..end).step_by(PIECE) {
-                let to = (at + PIECE).min(end);
-                if phase.code != NONE {
-                    self.move_pieces(phase, at);
-                    self.tiles(phase, at, to);
-                }
-                for (reduce, state) in reduces.iter().zip(&mut *states) {
-                    let piece = matches!(reduce.from.src, Src::Piece(_));
-                    let start = self.address(&reduce.from, row, r0);
-                    let x = if piece { start } else { start.add(at * LANE) };
-                    (reduce.reducer.feed)(state, x.cast(), to - at);
-                }
+            for (reduce, state) in reduces.iter().zip(states).filter(|(r, _)| !folded(r)) {
+                let start = self.address(&reduce.from, row, r0).add(from * self.region.lane);
+                (reduce.reducer.feed)(state, start, end - from);
             }
         }
     }
 
     /// Writes a row's result.
-    unsafe fn put(&self, reduce: &Reduce, state: &Running, row: usize, r0: usize) {
-        let value = (reduce.reducer.finish)(state);
+    unsafe fn put(&self, reduce: &Reduce, value: u64, row: usize, r0: usize) {
         // SAFETY: the place has room for an element a row.
         unsafe {
             let to = self.address(&reduce.to, row, r0);
             match reduce.dtype {
                 DType::Bool => *to = value as u8,
-                DType::BF16 | DType::F16 => *to.cast::<u16>() = table::half(reduce.dtype, f32::from_bits(value)),
-                _ => *to.cast::<u32>() = value,
+                DType::BF16 | DType::F16 => *to.cast::<u16>() = table::half(reduce.dtype, f32::from_bits(value as u32)),
+                _ if self.region.lane == 8 => *to.cast::<u64>() = value,
+                _ => *to.cast::<u32>() = value as u32,
             }
         }
     }
@@ -278,7 +302,7 @@ impl Worker<'_> {
             Src::Slot(s) => self.slots[s as usize].wrapping_add(row * place.row),
             Src::Scratch(at) => self.scratch.wrapping_add(region.arrays + at as usize + (row - r0) * place.row),
             Src::Tile(k) => self.scratch.wrapping_add(k as usize * TILE),
-            Src::Piece(k) => self.scratch.wrapping_add(region.pieces + k as usize * PIECE * LANE),
+            Src::State(k) => self.scratch.wrapping_add(region.states + k as usize * LANES * region.lane),
         }
     }
 
@@ -288,26 +312,18 @@ impl Worker<'_> {
 
     /// Makes the pointer table of a row.
     fn fill(&mut self, phase: &Phase, row: usize, r0: usize) {
-        let mut table = std::mem::take(&mut self.table);
-        table.clear();
-        table.extend(self.places(phase).iter().map(|p| self.address(p, row, r0)));
-        self.table = table;
-    }
-
-    /// Makes the pieces of the table begin at element `from`.
-    fn move_pieces(&mut self, phase: &Phase, from: usize) {
         let regions = self.regions;
         let places = &regions.places[phase.places.0 as usize..phase.places.1 as usize];
+        self.table.resize(places.len(), std::ptr::null_mut());
         for (i, place) in places.iter().enumerate() {
-            if matches!(place.src, Src::Piece(_)) {
-                self.table[i] = self.address(place, 0, 0).wrapping_sub(from * LANE);
-            }
+            let at = self.address(place, row, r0);
+            self.table[i] = at;
         }
     }
 
-    /// Runs the program over the elements `from..end`.
-    unsafe fn tiles(&self, phase: &Phase, from: usize, end: usize) {
-        let lanes = self.isa.lanes();
+    /// Runs the program over the elements `from..end` of a row.
+    unsafe fn tiles(&self, phase: &Phase, row: usize, from: usize, end: usize) {
+        let lanes = self.isa.lanes(self.region.lane);
         let code = &raw const self.regions.code[phase.code as usize];
         let whole = from + (end - from) / lanes * lanes;
         // SAFETY: whole tiles lie inside; the rest is either repeated from inside or staged.
@@ -320,6 +336,8 @@ impl Worker<'_> {
             }
             if phase.overlap && whole > from {
                 machine::run(self.isa, code, self.table.as_ptr(), end - lanes, end);
+            } else if phase.reach && row * self.region.inner + whole + lanes <= self.region.n {
+                machine::run(self.isa, code, self.table.as_ptr(), whole, end);
             } else {
                 self.staged(phase, whole, end - whole);
             }
@@ -339,8 +357,11 @@ impl Worker<'_> {
                 table[i] = stage(i);
                 std::ptr::copy_nonoverlapping(self.table[i].add(from * step), stage(i), count * step);
             }
+            for (i, _) in places.iter().enumerate().filter(|(_, p)| matches!(p.src, Src::State(_))) {
+                table[i] = table[i].add((from & (LANES - 1)) * self.region.lane);
+            }
             let code = &raw const self.regions.code[phase.code as usize];
-            machine::run(self.isa, code, table.as_ptr(), 0, 1);
+            machine::run(self.isa, code, table.as_ptr(), 0, count);
             for (i, p) in arrays().filter(|(_, p)| p.written) {
                 let step = p.step as usize;
                 std::ptr::copy_nonoverlapping(stage(i), self.table[i].add(from * step), count * step);

@@ -1,0 +1,178 @@
+//! Reductions of rows that come tile by tile or piece by piece, in the order that `reduce.rs` keeps for a whole row.
+//!
+//! The accumulators of a run are a place in a program: a handler joins each tile to them. At the end of a run their
+//! result joins those of the runs before. States that cover whole runs can be put together, which is how spans of
+//! one long row are shared among threads.
+
+use crate::reduce::{IntMonoid, LANES, LEVELS, Monoid, RUN, collapse, reduce_row, reduce_run};
+use crate::reduce::{MaxF32, MaxF64, MinF32, MinF64, ProdF32, ProdF64, SumF32, SumF64};
+use ferrax_base::DType;
+use ferrax_loops::ReduceOp;
+
+/// The state of a row: the bits of the results of runs so far.
+#[derive(Clone, Copy)]
+pub struct Running {
+    levels: [u64; LEVELS],
+    count: usize,
+}
+
+impl Running {
+    /// The state before the first element.
+    pub const fn new() -> Self {
+        Running { levels: [0; LEVELS], count: 0 }
+    }
+}
+
+/// A reduction of rows of lanes.
+#[derive(Clone, Copy)]
+pub struct RowReducer {
+    /// Makes `LANES` accumulators ready for a run.
+    pub reset: unsafe fn(*mut u8),
+    /// Ends a run: takes in the accumulators.
+    pub collapse: unsafe fn(&mut Running, *mut u8),
+    /// The result of accumulators that took in a whole row.
+    pub value: unsafe fn(*mut u8) -> u64,
+    /// Takes in elements from memory; all pieces but the last hold whole runs.
+    pub feed: unsafe fn(&mut Running, *const u8, usize),
+    /// Appends another state that covers what comes next; `self` must cover a power of two of runs, or whole
+    /// multiples of what the other covers.
+    pub append: fn(&mut Running, &Running),
+    /// The result.
+    pub finish: fn(&Running) -> u64,
+    /// A whole row at once.
+    pub whole: unsafe fn(*const u8, usize) -> u64,
+}
+
+/// Elements of 4 or 8 bytes.
+pub trait Bits: Copy {
+    /// The element's bits.
+    fn bits(self) -> u64;
+    /// The element of these bits.
+    fn of(bits: u64) -> Self;
+}
+
+macro_rules! bits {
+    ($($T:ty: $x:ident => $to:expr, $from:expr;)*) => {
+        $(impl Bits for $T {
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                let $x = self;
+                $to
+            }
+            #[inline(always)]
+            fn of($x: u64) -> $T {
+                $from
+            }
+        })*
+    };
+}
+bits! {
+    f32: x => x.to_bits().into(), f32::from_bits(x as u32);
+    f64: x => x.to_bits(), f64::from_bits(x);
+    i32: x => x as u64, x as i32;
+    u32: x => x.into(), x as u32;
+    i64: x => x as u64, x as i64;
+    u64: x => x, x;
+}
+
+/// Joins one result that stands for 2^level runs.
+#[inline(always)]
+fn carry<M: Monoid<T: Bits>>(state: &mut Running, mut value: M::T, mut level: usize) {
+    let from = state.count >> level;
+    state.count += 1 << level;
+    for _ in 0..from.trailing_ones() {
+        value = M::join(M::T::of(state.levels[level]), value);
+        level += 1;
+    }
+    state.levels[level] = value.bits();
+}
+
+unsafe fn reset<M: Monoid<T: Bits>>(lanes: *mut u8) {
+    // SAFETY: the caller passes the accumulators.
+    unsafe { std::slice::from_raw_parts_mut(lanes.cast::<M::T>(), LANES) }.fill(M::IDENTITY);
+}
+
+#[target_feature(enable = "avx2,fma")]
+unsafe fn end_run<M: Monoid<T: Bits>>(state: &mut Running, lanes: *mut u8) {
+    // SAFETY: the caller passes the accumulators, lanes of the element type.
+    carry::<M>(state, collapse::<M>(unsafe { &mut *lanes.cast() }), 0);
+}
+
+#[target_feature(enable = "avx2,fma")]
+unsafe fn value<M: Monoid<T: Bits>>(lanes: *mut u8) -> u64 {
+    // SAFETY: the caller passes the accumulators, lanes of the element type.
+    collapse::<M>(unsafe { &mut *lanes.cast() }).bits()
+}
+
+#[target_feature(enable = "avx2,fma")]
+unsafe fn feed<M: Monoid<T: Bits>>(state: &mut Running, x: *const u8, n: usize) {
+    // SAFETY: the caller passes n elements, lanes of the element type.
+    for run in unsafe { std::slice::from_raw_parts(x.cast::<M::T>(), n) }.chunks(RUN) {
+        carry::<M>(state, reduce_run::<M>(run), 0);
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+unsafe fn whole<M: Monoid<T: Bits>>(x: *const u8, n: usize) -> u64 {
+    // SAFETY: the caller passes n elements, lanes of the element type.
+    reduce_row::<M>(unsafe { std::slice::from_raw_parts(x.cast(), n) }).bits()
+}
+
+fn append<M: Monoid<T: Bits>>(state: &mut Running, next: &Running) {
+    for level in (0..LEVELS).rev().filter(|level| next.count >> level & 1 == 1) {
+        carry::<M>(state, M::T::of(next.levels[level]), level);
+    }
+}
+
+fn finish<M: Monoid<T: Bits>>(state: &Running) -> u64 {
+    let levels = (0..LEVELS).filter(|k| state.count >> k & 1 == 1).map(|k| M::T::of(state.levels[k]));
+    levels.reduce(|r, level| M::join(level, r)).unwrap_or(M::IDENTITY).bits()
+}
+
+/// The reduction of rows of lanes of `d`'s compute dtype.
+pub fn row_reducer(op: ReduceOp, d: DType) -> Option<RowReducer> {
+    fn of<M: Monoid<T: Bits>>() -> Option<RowReducer> {
+        Some(RowReducer {
+            reset: reset::<M>,
+            collapse: end_run::<M>,
+            value: value::<M>,
+            feed: feed::<M>,
+            append: append::<M>,
+            finish: finish::<M>,
+            whole: whole::<M>,
+        })
+    }
+    macro_rules! integers {
+        ($T:ident) => {
+            match op {
+                ReduceOp::Sum => of::<IntMonoid<$T, 0>>(),
+                ReduceOp::Prod => of::<IntMonoid<$T, 1>>(),
+                ReduceOp::Max => of::<IntMonoid<$T, 2>>(),
+                ReduceOp::Min => of::<IntMonoid<$T, 3>>(),
+                ReduceOp::And => of::<IntMonoid<$T, 4>>(),
+                ReduceOp::Or => of::<IntMonoid<$T, 5>>(),
+                ReduceOp::Xor => of::<IntMonoid<$T, 6>>(),
+                ReduceOp::LogSumExp => None,
+            }
+        };
+    }
+    match (d, op) {
+        // Lanes of 0 and 1.
+        (DType::Bool, ReduceOp::Sum | ReduceOp::Or | ReduceOp::Max) => of::<IntMonoid<u32, 5>>(),
+        (DType::Bool, ReduceOp::Prod | ReduceOp::And | ReduceOp::Min) => of::<IntMonoid<u32, 4>>(),
+        (DType::Bool, ReduceOp::Xor) => of::<IntMonoid<u32, 6>>(),
+        (DType::I32, _) => integers!(i32),
+        (DType::U32, _) => integers!(u32),
+        (DType::I64, _) => integers!(i64),
+        (DType::U64, _) => integers!(u64),
+        (DType::F64, ReduceOp::Sum) => of::<SumF64>(),
+        (DType::F64, ReduceOp::Prod) => of::<ProdF64>(),
+        (DType::F64, ReduceOp::Max) => of::<MaxF64>(),
+        (DType::F64, ReduceOp::Min) => of::<MinF64>(),
+        (DType::F32 | DType::BF16 | DType::F16, ReduceOp::Sum) => of::<SumF32>(),
+        (DType::F32 | DType::BF16 | DType::F16, ReduceOp::Prod) => of::<ProdF32>(),
+        (DType::F32 | DType::BF16 | DType::F16, ReduceOp::Max) => of::<MaxF32>(),
+        (DType::F32 | DType::BF16 | DType::F16, ReduceOp::Min) => of::<MinF32>(),
+        _ => None,
+    }
+}
