@@ -31,6 +31,9 @@ mod leaf;
 mod linalg;
 #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 mod machine;
+#[cfg(all(target_arch = "x86_64", feature = "portable"))]
+#[path = "machine_none.rs"]
+mod machine;
 pub mod math;
 mod matmul;
 mod movement;

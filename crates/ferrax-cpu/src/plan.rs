@@ -9,7 +9,7 @@
 
 use crate::dot::planned::Planned;
 use crate::elementwise;
-use crate::order::{Item, Order, Role, Spread};
+use crate::order::{Item, Order, Role, Shape, Spread};
 use crate::program::{Group, OutputPlace, Program, SlotInit, Step};
 use ferrax_base::{Buffer, Result, Scalar};
 use ferrax_loops::{Graph, Kind, Node, Type};
@@ -236,7 +236,7 @@ impl<'g> Planner<'g> {
         for s in 0..self.order.items.len() {
             let item = self.order.items[s];
             match item {
-                Item::Group { start, end, n } | Item::Region { start, end, n, .. }
+                Item::Group { start, end, n } | Item::Region { start, end, shape: Shape { n, .. } }
                     if self.is_elementwise(start, end) && self.emit_tiles(s as u32, start, end, n) => {}
                 Item::Group { start, end, n } => self.emit_group(s as u32, start, end, n)?,
                 Item::Region { start, end, shape } => self.emit_region(s as u32, (start, end), shape)?,
