@@ -53,7 +53,7 @@ impl<K, V> Entry<K, V> {
 /// Counters, as users see them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheInfo {
-    /// Lookups that found their key.
+    /// Lookups that found their key; one whose entry another thread evicts at that moment may be missing.
     pub hits: u64,
     /// Lookups that did not.
     pub misses: u64,
