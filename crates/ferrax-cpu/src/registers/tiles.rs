@@ -162,9 +162,7 @@ impl Planner<'_> {
             let dtype = self.g.types[root as usize].dtype;
             let candidates: SmallVec<[u32; 3]> = self
                 .tile_inputs(start, end)
-                .filter(|&(x, v)| {
-                    self.g.ty(v).size() == n && n > 1 && self.g.ty(v).dtype.size() == dtype.size() && x != root
-                })
+                .filter(|&(x, v)| self.g.ty(v).size() == n && self.g.ty(v).dtype.size() == dtype.size() && x != root)
                 .map(|(x, _)| x)
                 .collect();
             let slot = self.new_slot(item, root, n * dtype.size(), &candidates);
