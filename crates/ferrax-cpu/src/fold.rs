@@ -36,7 +36,7 @@ pub(crate) fn transpositions(graph: Arc<Graph>) -> Arc<Graph> {
         };
         if let Some((dims, inputs)) = new {
             let node = &mut folded.get_or_insert_with(|| (*graph).clone()).nodes[i];
-            (node.kind, node.inputs) = (Kind::Dot(dims), inputs);
+            (node.kind, node.inputs) = (Kind::Dot(Box::new(dims)), inputs);
         }
     }
     folded.map_or(graph, Arc::new)
@@ -96,7 +96,7 @@ fn swapped(g: &Graph, dot: &Node, perm: &[usize]) -> Option<Dot> {
     let batch = dims.lhs_batch.len();
     let lhs_free = g.ty(dot.inputs[0]).shape.len() - batch - dims.lhs_contract.len();
     let wanted = (0..batch).chain(batch + lhs_free..perm.len()).chain(batch..batch + lhs_free);
-    let DotDims { lhs_batch, lhs_contract, rhs_batch, rhs_contract } = dims.clone();
+    let DotDims { lhs_batch, lhs_contract, rhs_batch, rhs_contract } = DotDims::clone(dims);
     let dims =
         DotDims { lhs_batch: rhs_batch, lhs_contract: rhs_contract, rhs_batch: lhs_batch, rhs_contract: lhs_contract };
     perm.iter().copied().eq(wanted).then(|| (dims, SmallVec::from_slice(&[dot.inputs[1], dot.inputs[0]])))
@@ -131,7 +131,7 @@ mod tests {
         let mut shape: Vec<usize> = dims.lhs_batch.iter().map(|&a| b.ty(x).shape[a]).collect();
         shape.extend(out(&b, x, &dims.lhs_batch, &dims.lhs_contract));
         shape.extend(out(&b, y, &dims.rhs_batch, &dims.rhs_contract));
-        let z = b.push(Kind::Dot(dims), &[x, y], Type::new(DType::F32, &shape));
+        let z = b.push(Kind::Dot(Box::new(dims)), &[x, y], Type::new(DType::F32, &shape));
         let z = transposed(&mut b, z, perms[2]);
         b.finish(&[z])
     }

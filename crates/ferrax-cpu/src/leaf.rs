@@ -32,7 +32,7 @@ pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
         Kind::Reshape => movement::same_bytes(ins[0], out),
         Kind::Bitcast => movement::bitcast(ins[0], out),
         Kind::Transpose(perm) => movement::transpose(perm, ins[0], out),
-        Kind::Slice { start, stride, .. } => movement::slice(start, stride, ins[0], out),
+        Kind::Slice(dims) => movement::slice(&dims.start, &dims.stride, ins[0], out),
         Kind::Pad(config) => movement::pad(config, ins[0], ins[1], out),
         Kind::Rev(axes) => movement::rev(axes, ins[0], out),
         Kind::Concat(axis) => movement::concat(*axis, ins, out),
@@ -41,15 +41,10 @@ pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
         Kind::Reduce { op, axes } => return reduce::reduce(*op, axes, ins[0], out),
         Kind::ArgReduce { max, axis } => return reduce::arg_reduce(*max, *axis, ins[0], out),
         Kind::Cumulative { op, axis, reverse } => return scan::cumulative(*op, *axis, *reverse, ins[0], out),
-        Kind::ReduceWindow { op, window, strides, padding, base_dilation, window_dilation } => {
-            let w = scan::Window { window, strides, padding, base_dilation, window_dilation };
-            return scan::reduce_window(*op, &w, ins[0], ins[1], out);
-        }
+        Kind::ReduceWindow { op, window } => return scan::reduce_window(*op, window, ins[0], ins[1], out),
         Kind::Dot(dims) => return dot::dot(dims, ins[0], ins[1], out),
         Kind::Conv(dims) => return conv::conv(dims, ins[0], ins[1], out),
-        Kind::Gather { dims, slice_sizes, mode, fill, .. } => {
-            return gather::gather(dims, slice_sizes, *mode, *fill, ins[0], ins[1], out);
-        }
+        Kind::Gather(g) => return gather::gather(&g.dims, &g.slice_sizes, g.mode, g.fill, ins[0], ins[1], out),
         Kind::Scatter { op, dims, mode, .. } => {
             return gather::scatter(*op, dims, *mode, ins[0], ins[1], ins[2], out);
         }

@@ -501,7 +501,7 @@ impl<'g> Order<'g> {
             Kind::Convert => from.dtype == ty.dtype,
             Kind::Broadcast(dims) => one || (from.size() == ty.size() && dims.is_sorted()),
             Kind::Transpose(perm) => one || perm.iter().filter(|&&p| from.shape[p] != 1).is_sorted(),
-            Kind::Slice { .. } => one || (from.size() == ty.size()),
+            Kind::Slice(_) => one || (from.size() == ty.size()),
             Kind::Rev(axes) => one || axes.iter().all(|&a| from.shape[a] == 1),
             Kind::Concat(_) => node.inputs.len() == 1,
             _ => false,

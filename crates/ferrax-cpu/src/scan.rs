@@ -6,7 +6,7 @@ use crate::kernel::{In, Out};
 use crate::math::special::log_add_exp;
 use crate::reduce::{Monoid, with_monoid};
 use ferrax_base::{Buffer, DType, Result, Scalar, bail};
-use ferrax_loops::ReduceOp;
+use ferrax_loops::{ReduceOp, WindowDims};
 use smallvec::SmallVec;
 
 /// `Cumulative`: the running reduction along an axis.
@@ -149,23 +149,9 @@ fn overflowing_sum(x: &[f32], out: &mut [f32], reverse: bool) {
     }
 }
 
-/// The numbers of a reduce-window node.
-pub struct Window<'a> {
-    /// Extent of the window on each axis.
-    pub window: &'a [usize],
-    /// Distance between windows.
-    pub strides: &'a [usize],
-    /// Elements of padding before and after each axis.
-    pub padding: &'a [(i64, i64)],
-    /// Distance between operand elements once holes are put between them.
-    pub base_dilation: &'a [usize],
-    /// Distance between the elements of a window.
-    pub window_dilation: &'a [usize],
-}
-
 /// `ReduceWindow`: one axis at a time, which is the same where the initial value is the operation's identity
 /// or joining it again changes nothing; otherwise element by element.
-pub fn reduce_window(op: ReduceOp, w: &Window<'_>, x: In<'_>, init: In<'_>, out: &mut Out<'_>) -> Result<()> {
+pub fn reduce_window(op: ReduceOp, w: &WindowDims, x: In<'_>, init: In<'_>, out: &mut Out<'_>) -> Result<()> {
     let d = x.ty.dtype;
     let compute = compute_dtype(d);
     let n = out.ty.size();
@@ -225,7 +211,7 @@ fn finish(d: DType, result: &Buffer, out: &mut Out<'_>) -> Result<()> {
 }
 
 /// Every window element by element, in row-major order.
-fn window_direct<M: Monoid>(x: *const u8, init: *const u8, out: *mut u8, shapes: (&[usize], &[usize]), w: &Window<'_>) {
+fn window_direct<M: Monoid>(x: *const u8, init: *const u8, out: *mut u8, shapes: (&[usize], &[usize]), w: &WindowDims) {
     let unravel = |mut linear: usize, extents: &[usize]| {
         let mut at: SmallVec<[usize; 4]> = SmallVec::from_elem(0, extents.len());
         for (a, &n) in at.iter_mut().zip(extents).rev() {
@@ -247,7 +233,7 @@ fn window_direct<M: Monoid>(x: *const u8, init: *const u8, out: *mut u8, shapes:
         *o = init;
         for k in 0..w.window.iter().product() {
             let mut from = Some(0);
-            for (axis, (&i, &k)) in at.iter().zip(&unravel(k, w.window)).enumerate() {
+            for (axis, (&i, &k)) in at.iter().zip(&unravel(k, &w.window)).enumerate() {
                 let place = (i * w.strides[axis] + k * w.window_dilation[axis]) as i64 - w.padding[axis].0;
                 let base = w.base_dilation[axis] as i64;
                 let inside = place >= 0 && place % base == 0 && place / base < shapes.0[axis] as i64;

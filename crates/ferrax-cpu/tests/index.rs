@@ -4,7 +4,7 @@ mod common;
 
 use common::{Array, NUMBERS, Rng, assert_same, node, unravel};
 use ferrax_base::{DType, Scalar, Shape};
-use ferrax_loops::{GatherDims, IndexMode, Kind, ScatterDims, ScatterOp, Type};
+use ferrax_loops::{GatherDims, Gathering, IndexMode, Kind, ScatterDims, ScatterOp, Type};
 use proptest::prelude::*;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -258,7 +258,7 @@ proptest! {
             start_indices_batching_dims: n.index_batching.clone().into(),
         };
         let slice_sizes: Shape = n.window.iter().copied().collect();
-        let kind = Kind::Gather { dims, slice_sizes, mode, fill, sorted: false, unique: false };
+        let kind = Kind::Gather(Box::new(Gathering { dims, slice_sizes, mode, fill, sorted: false, unique: false }));
         let got = node(&kind, &[&x, &indices], std::slice::from_ref(&want.ty));
         assert_same(&got[0], &want, &(kind, &x.ty, &indices));
     }
@@ -298,7 +298,7 @@ proptest! {
             operand_batching_dims: n.batching.clone().into(),
             scatter_indices_batching_dims: n.index_batching.clone().into(),
         };
-        let kind = Kind::Scatter { op, dims, mode, sorted: false, unique: false };
+        let kind = Kind::Scatter { op, dims: Box::new(dims), mode, sorted: false, unique: false };
         let got = node(&kind, &[&x, &indices, &updates], std::slice::from_ref(&want.ty));
         for (i, (g, w)) in got[0].data.iter().zip(&want.data).enumerate() {
             let close = (g.to_f64() - w.to_f64()).abs() <= 1e-2 * w.to_f64().abs() && matches!(d, DType::BF16 | DType::F16);
@@ -340,7 +340,7 @@ proptest! {
             ..GatherDims::default()
         };
         let slice_sizes: Shape = std::iter::once(1).chain(shape[1..].iter().copied()).collect();
-        let kind = Kind::Gather { dims, slice_sizes, mode, fill, sorted: false, unique: false };
+        let kind = Kind::Gather(Box::new(Gathering { dims, slice_sizes, mode, fill, sorted: false, unique: false }));
         assert_same(&node(&kind, &[&x, &indices], std::slice::from_ref(&want.ty))[0], &want, &mode);
 
         let op = [ScatterOp::Set, ScatterOp::Add][rng.below(2)];
@@ -357,7 +357,7 @@ proptest! {
             scatter_dims_to_operand_dims: SmallVec::from_slice(&[0]),
             ..ScatterDims::default()
         };
-        let kind = Kind::Scatter { op, dims, mode, sorted: false, unique: false };
+        let kind = Kind::Scatter { op, dims: Box::new(dims), mode, sorted: false, unique: false };
         assert_same(&node(&kind, &[&x, &indices, &want], std::slice::from_ref(&x.ty))[0], &joined, &(op, mode));
     }
 }
@@ -422,7 +422,13 @@ fn repeated_indices_are_applied_in_order() {
         ..ScatterDims::default()
     };
     let run = |op| {
-        let kind = Kind::Scatter { op, dims: dims.clone(), mode: IndexMode::FillOrDrop, sorted: false, unique: false };
+        let kind = Kind::Scatter {
+            op,
+            dims: Box::new(dims.clone()),
+            mode: IndexMode::FillOrDrop,
+            sorted: false,
+            unique: false,
+        };
         node(&kind, &[&x, &i, &u], std::slice::from_ref(&x.ty)).remove(0)
     };
     assert_same(&run(ScatterOp::Set), &Array::floats(DType::F32, &[3], &[0.0, 4.0, 3.0]), &"set");

@@ -342,7 +342,7 @@ fn floats(rng: &mut Rng, shape: &[usize]) -> Buffer {
 
 fn dot(b: &mut Builder, x: ValueId, y: ValueId, contract: (&[usize], &[usize]), shape: &[usize]) -> ValueId {
     let dims = DotDims { lhs_contract: contract.0.into(), rhs_contract: contract.1.into(), ..DotDims::default() };
-    b.push(Kind::Dot(dims), &[x, y], Type::new(DType::F32, shape))
+    b.push(Kind::Dot(Box::new(dims)), &[x, y], Type::new(DType::F32, shape))
 }
 
 /// A recurrent step, and that of its gradient: products with vectors, small groups, sums of outer products.

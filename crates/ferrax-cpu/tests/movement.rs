@@ -4,7 +4,7 @@ mod common;
 
 use common::{Array, Rng, assert_same, node, ravel};
 use ferrax_base::{DType, Scalar, Shape};
-use ferrax_loops::{Kind, PadConfig, Type};
+use ferrax_loops::{Kind, PadConfig, SliceDims, Type};
 use proptest::prelude::*;
 
 const DTYPES: [DType; 7] = [DType::Bool, DType::I4, DType::BF16, DType::F32, DType::F64, DType::C128, DType::KeyFry];
@@ -99,7 +99,7 @@ proptest! {
             let from: Vec<usize> = (0..rank).map(|a| start[a] + i[a] * stride[a]).collect();
             x.at(&from)
         });
-        check(&Kind::Slice { start, limit, stride }, &[&x], &want);
+        check(&Kind::Slice(Box::new(SliceDims { start, limit, stride })), &[&x], &want);
         let axes = rng.axes(rank);
         let want = Array::from_fn(d, &shape, |i| {
             let from: Vec<usize> = (0..rank).map(|a| if axes.contains(&a) { shape[a] - 1 - i[a] } else { i[a] }).collect();

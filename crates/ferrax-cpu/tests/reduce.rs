@@ -5,7 +5,7 @@ mod common;
 use common::{Array, NUMBERS, Rng, assert_same, node, same, unravel};
 use ferrax_base::{DType, Scalar, Shape};
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{Builder, Kind, ReduceOp, Type};
+use ferrax_loops::{Builder, Kind, ReduceOp, Type, WindowDims};
 use proptest::prelude::*;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -247,7 +247,8 @@ proptest! {
             }
             acc.convert(d)
         });
-        let kind = Kind::ReduceWindow { op, window, strides, padding, base_dilation: base, window_dilation: dilation };
+        let window = WindowDims { window, strides, padding, base_dilation: base, window_dilation: dilation };
+        let kind = Kind::ReduceWindow { op, window: Box::new(window) };
         let got = node(&kind, &[&x, &Array::new(d, &[], vec![init])], std::slice::from_ref(&want.ty));
         check(&got[0], &want, op, &(kind, &x));
     }

@@ -153,6 +153,32 @@ pub struct DotDims {
     pub rhs_batch: SmallVec<[usize; 2]>,
 }
 
+/// What a slice takes of each axis.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SliceDims {
+    /// The first index.
+    pub start: Shape,
+    /// The index behind the last one.
+    pub limit: Shape,
+    /// Steps between the indices.
+    pub stride: Shape,
+}
+
+/// The windows of a reduction over windows, on each axis.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WindowDims {
+    /// Extent of the window.
+    pub window: Shape,
+    /// Distance between windows.
+    pub strides: Shape,
+    /// Elements of padding before and after.
+    pub padding: SmallVec<[(i64, i64); 4]>,
+    /// Distance between operand elements once holes are put between them.
+    pub base_dilation: Shape,
+    /// Distance between the elements of a window.
+    pub window_dilation: Shape,
+}
+
 /// Where the windows of a convolution lie.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConvDims {
@@ -193,6 +219,23 @@ pub struct GatherDims {
     pub start_index_map: SmallVec<[usize; 4]>,
     pub operand_batching_dims: SmallVec<[usize; 2]>,
     pub start_indices_batching_dims: SmallVec<[usize; 2]>,
+}
+
+/// What a gather takes, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Gathering {
+    /// Which axes the indices go along, and where the slices' axes come to lie.
+    pub dims: GatherDims,
+    /// Extent of a slice on each axis of the operand.
+    pub slice_sizes: Shape,
+    /// What becomes of indices outside.
+    pub mode: IndexMode,
+    /// The value of elements outside, under `FillOrDrop`.
+    pub fill: Scalar,
+    /// The caller promises ascending indices.
+    pub sorted: bool,
+    /// The caller promises different indices.
+    pub unique: bool,
 }
 
 /// XLA's scatter dimension numbers, with batching dimensions. The index vector is the last axis of the indices.
@@ -282,10 +325,9 @@ pub enum Kind {
     /// (x) → axes permuted: result axis i is operand axis perm[i].
     Transpose(SmallVec<[usize; 4]>),
     /// (x) → x[start:limit:stride] on each axis.
-    #[allow(missing_docs)]
-    Slice { start: Shape, limit: Shape, stride: Shape },
+    Slice(Box<SliceDims>),
     /// (x, value: rank 0).
-    Pad(SmallVec<[PadConfig; 4]>),
+    Pad(Box<[PadConfig]>),
     /// (x) → these axes reversed.
     Rev(SmallVec<[usize; 4]>),
     /// (x0, x1, …) joined along this axis.
@@ -308,16 +350,9 @@ pub enum Kind {
     Cumulative { op: ReduceOp, axis: usize, reverse: bool },
     /// (x, init: rank 0) → windows reduced; the padding holds init.
     #[allow(missing_docs)]
-    ReduceWindow {
-        op: ReduceOp,
-        window: Shape,
-        strides: Shape,
-        padding: SmallVec<[(i64, i64); 4]>,
-        base_dilation: Shape,
-        window_dilation: Shape,
-    },
+    ReduceWindow { op: ReduceOp, window: Box<WindowDims> },
     /// (lhs, rhs) → dot product; the result's dtype is also the accumulation type (f32 for f16 and bf16 inside).
-    Dot(DotDims),
+    Dot(Box<DotDims>),
     /// (x: batch, spatial…, features; kernel: spatial…, features of a group, outputs) → batch, spatial…, outputs. All
     /// windows lie inside x; the three have one dtype.
     Conv(Box<ConvDims>),
@@ -328,11 +363,10 @@ pub enum Kind {
     #[allow(missing_docs)]
     TopK { k: usize, axis: usize },
     /// (operand, indices: integer) → result.
-    #[allow(missing_docs)]
-    Gather { dims: GatherDims, slice_sizes: Shape, mode: IndexMode, fill: Scalar, sorted: bool, unique: bool },
+    Gather(Box<Gathering>),
     /// (operand, indices, updates) → result.
     #[allow(missing_docs)]
-    Scatter { op: ScatterOp, dims: ScatterDims, mode: IndexMode, sorted: bool, unique: bool },
+    Scatter { op: ScatterOp, dims: Box<ScatterDims>, mode: IndexMode, sorted: bool, unique: bool },
     /// (x) → the transform over this many of its last axes.
     #[allow(missing_docs)]
     Fft { kind: FftKind, axes: usize },

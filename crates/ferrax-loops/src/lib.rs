@@ -15,8 +15,7 @@ pub mod print;
 
 pub use graph::{Builder, Graph, Node, Type, ValueId};
 pub use host::{HostCall, HostRef};
-pub use kind::Bytes;
 pub use kind::{
-    BinaryOp, CompareOp, ConvDims, DotDims, GatherDims, IndexMode, Kind, PadConfig, ReduceOp, ScatterDims, ScatterOp,
-    UnaryOp,
+    BinaryOp, Bytes, CompareOp, ConvDims, DotDims, GatherDims, Gathering, IndexMode, Kind, PadConfig, ReduceOp,
+    ScatterDims, ScatterOp, SliceDims, UnaryOp, WindowDims,
 };

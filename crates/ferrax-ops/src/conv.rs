@@ -13,7 +13,7 @@ use crate::convert_element_type;
 use crate::dot::{DotPrecision, compute_dtype};
 use crate::registry::Primitive;
 use crate::shape::{reshape, rev};
-use crate::window::Padding;
+use crate::window::{Padding, dilated};
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
@@ -23,7 +23,7 @@ use ferrax_ir::trace::bind1;
 use ferrax_ir::{Avals, Def, OpRef, Param, ParamValue, Slot, Special, Tangents, TransposeArg, Value, Values};
 use ferrax_loops::{Builder, ConvDims, Kind, PadConfig, Type, ValueId};
 use ferrax_transform::structural::move_axis;
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 /// Which axis of each array is which.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -93,10 +93,6 @@ pub static CONV_GENERAL_DILATED: Def<ConvParams> = Def {
 };
 
 // ---- shape ---------------------------------------------------------------------------------------------------------
-
-fn dilated(n: usize, by: usize) -> i64 {
-    if n == 0 { 0 } else { (n as i64 - 1).saturating_mul(by as i64).saturating_add(1) }
-}
 
 fn sizes(shape: &[usize], axes: &[usize]) -> Shape {
     axes.iter().map(|&a| shape[a]).collect()
@@ -272,10 +268,6 @@ fn swapped(spec: &Shape) -> Shape {
     out
 }
 
-fn conv(p: ConvParams, x: &Value, w: &Value) -> Result<Value> {
-    bind1(&OpRef::new(&CONV_GENERAL_DILATED, p), &[x.clone(), w.clone()])
-}
-
 fn in_dtype(x: Value, dtype: DType) -> Result<Value> {
     if x.dtype() == dtype { Ok(x) } else { convert_element_type(&x, dtype) }
 }
@@ -434,7 +426,7 @@ fn lhs_kernel(p: &ConvParams, b: &mut Builder, x: ValueId) -> ValueId {
     let none = PadConfig { low: 0, high: 0, interior: 0 };
     let spatial = p.padding.iter().zip(&p.lhs_dilation);
     let spatial = spatial.map(|(&(low, high), &by)| PadConfig { low, high, interior: by - 1 });
-    let config: SmallVec<[PadConfig; 4]> = [none].into_iter().chain(spatial).chain([none]).collect();
+    let config: Box<[PadConfig]> = [none].into_iter().chain(spatial).chain([none]).collect();
     let ty = b.ty(x).clone();
     let padded = |(&n, c): (&usize, &PadConfig)| (dilated(n, c.interior + 1) + c.low + c.high) as usize;
     let shape: Shape = ty.shape.iter().zip(&config).map(padded).collect();
@@ -515,8 +507,8 @@ fn conv_reference(p: &ConvParams, args: &[RefTensor], outs: &[Aval]) -> Result<V
 }
 
 /// The convolution of `x` with the kernel `w`.
-pub fn conv_general_dilated(x: &Value, w: &Value, p: ConvParams) -> Result<Value> {
-    conv(p, x, w)
+pub fn conv(p: ConvParams, x: &Value, w: &Value) -> Result<Value> {
+    bind1(&OpRef::new(&CONV_GENERAL_DILATED, p), &[x.clone(), w.clone()])
 }
 
 /// The primitives of this file.

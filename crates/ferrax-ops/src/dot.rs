@@ -391,7 +391,7 @@ fn dot_kernel(p: &DotParams, b: &mut Builder, args: &[ValueId], out: &Aval) -> V
     // Sums of half-precision products are taken in f32 inside the node, whatever the operands' own width.
     let sides = [args[0], args[1]].map(|a| b.convert(a, dtype));
     let accumulated = if half && out.dtype == DType::F32 { DType::F32 } else { dtype };
-    let kind = Kind::Dot(p.dimension_numbers.clone());
+    let kind = Kind::Dot(Box::new(p.dimension_numbers.clone()));
     let dot = b.push(kind, &sides, Type::new(accumulated, &out.shape));
     if out.dtype.is_bool() && !accumulated.is_bool() {
         let zero = b.scalar(Scalar::zero(accumulated));

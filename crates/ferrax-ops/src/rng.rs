@@ -14,7 +14,7 @@ use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{Def, OpRef, Param, ParamValue, Params, Slot, Special, Value, Values, bind, params};
-use ferrax_loops::{BinaryOp, Builder, Kind, Type, ValueId};
+use ferrax_loops::{BinaryOp, Builder, Kind, SliceDims, Type, ValueId};
 use ferrax_transform::structural::broadcast_batch;
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
@@ -119,7 +119,8 @@ fn key_words(b: &mut Builder, keys: ValueId) -> (ValueId, ValueId) {
         let mut ty = shape.clone();
         ty.push(1);
         let stride = smallvec![1; ty.len()];
-        let part = b.push(Kind::Slice { start, limit, stride }, &[pairs], Type::new(DType::U32, &ty));
+        let part =
+            b.push(Kind::Slice(Box::new(SliceDims { start, limit, stride })), &[pairs], Type::new(DType::U32, &ty));
         b.reshape(part, &shape)
     };
     (half(0), half(1))

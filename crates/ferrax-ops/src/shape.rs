@@ -12,7 +12,7 @@ use ferrax_ir::trace::bind1;
 use ferrax_ir::{
     Atom, Avals, Def, OpRef, Param, ParamValue, Params, Slot, Special, Tangents, TransposeArg, Value, Values, bind,
 };
-use ferrax_loops::{Builder, Kind, Type, ValueId};
+use ferrax_loops::{Builder, Kind, SliceDims, Type, ValueId};
 use ferrax_transform::structural::{
     Axes, BROADCAST_IN_DIM, BroadcastInDim, batched_axes, broadcast_batch, instantiate, linear_jvp, move_axis,
     reduce_sum,
@@ -440,7 +440,7 @@ fn unstack_kernel(b: &mut Builder, x: ValueId, axis: usize, i: usize, shape: &Sh
     let mut unit = shape.clone();
     unit[axis] = 1;
     let stride = smallvec![1; shape.len()];
-    let slice = b.push(Kind::Slice { start, limit, stride }, &[x], Type::new(out.dtype, &unit));
+    let slice = b.push(Kind::Slice(Box::new(SliceDims { start, limit, stride })), &[x], Type::new(out.dtype, &unit));
     b.reshape(slice, &out.shape)
 }
 

@@ -15,7 +15,7 @@ use ferrax_ir::trace::bind1;
 use ferrax_ir::{
     Avals, Def, OpRef, Param, ParamValue, Slot, Special, Tangents, TransposeArg, Value, Values, bind, params,
 };
-use ferrax_loops::{Kind, PadConfig, Type};
+use ferrax_loops::{Kind, PadConfig, SliceDims, Type};
 use ferrax_transform::structural::{broadcast_batch, broadcast_in_dim, instantiate, linear_jvp, reduce_sum, zeros};
 use smallvec::{SmallVec, smallvec};
 
@@ -86,8 +86,8 @@ pub static SLICE: Def<SliceParams> = Def {
     }),
     stablehlo: Slot::None(LATER),
     kernel: Slot::Rule(|_, p, b, args, outs| {
-        let kind = Kind::Slice { start: p.start_indices.clone(), limit: p.limit_indices.clone(), stride: p.ones() };
-        Ok(smallvec![b.push(kind, args, Type::from(&outs[0]))])
+        let dims = SliceDims { start: p.start_indices.clone(), limit: p.limit_indices.clone(), stride: p.ones() };
+        Ok(smallvec![b.push(Kind::Slice(Box::new(dims)), args, Type::from(&outs[0]))])
     }),
     reference: Slot::Rule(|p, args, outs| {
         Ok(vec![RefTensor::build(&outs[0], |i| {
@@ -259,8 +259,8 @@ pub static SPLIT: Def<SplitParams> = Def {
             let mut limit = shape.clone();
             limit[p.axis] = start[p.axis] + out.shape[p.axis];
             let next = limit[p.axis];
-            let kind = Kind::Slice { start: start.clone(), limit, stride: smallvec![1; shape.len()] };
-            results.push(b.push(kind, args, Type::from(out)));
+            let dims = SliceDims { start: start.clone(), limit, stride: smallvec![1; shape.len()] };
+            results.push(b.push(Kind::Slice(Box::new(dims)), args, Type::from(out)));
             start[p.axis] = next;
         }
         Ok(results)

@@ -19,7 +19,7 @@ use ferrax_ir::trace::bind1;
 use ferrax_ir::{
     Avals, Def, JaxprRef, OpRef, Param, ParamValue, Params, Slot, Special, Tangents, TransposeArg, Value, Values, bind,
 };
-use ferrax_loops::{Builder, Graph, Kind, PadConfig, ReduceOp, Type, ValueId};
+use ferrax_loops::{Builder, Graph, Kind, PadConfig, ReduceOp, SliceDims, Type, ValueId, WindowDims};
 use ferrax_transform::structural::{broadcast_batch, linear_jvp, zeros};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
@@ -44,6 +44,16 @@ ferrax_ir::params! {
 }
 
 impl Window {
+    fn dims(&self) -> WindowDims {
+        WindowDims {
+            window: self.window_dimensions.clone(),
+            strides: self.window_strides.clone(),
+            padding: self.padding.clone(),
+            base_dilation: self.base_dilation.clone(),
+            window_dilation: self.window_dilation.clone(),
+        }
+    }
+
     /// Windows of these sizes, one cell apart, with nothing dilated or padded.
     pub fn new(dimensions: &[usize]) -> Window {
         let ones: Shape = smallvec![1; dimensions.len()];
@@ -118,8 +128,9 @@ impl Window {
     }
 }
 
-fn dilated(n: usize, by: usize) -> i64 {
-    if n == 0 { 0 } else { ((n - 1) * by + 1) as i64 }
+/// Cells of an axis whose `n` elements stand `by` apart.
+pub(crate) fn dilated(n: usize, by: usize) -> i64 {
+    if n == 0 { 0 } else { (n as i64 - 1).saturating_mul(by as i64).saturating_add(1) }
 }
 
 fn window_shape(name: &str, accept: Accept, w: &Window, args: &[&Aval]) -> Result<Avals> {
@@ -169,14 +180,7 @@ macro_rules! window {
             stablehlo: Slot::None(LATER),
             kernel: Slot::Rule(|_, p, b, args, outs| {
                 let init = b.scalar(ReduceOp::$kernel.identity(outs[0].dtype));
-                let kind = Kind::ReduceWindow {
-                    op: ReduceOp::$kernel,
-                    window: p.window_dimensions.clone(),
-                    strides: p.window_strides.clone(),
-                    padding: p.padding.clone(),
-                    base_dilation: p.base_dilation.clone(),
-                    window_dilation: p.window_dilation.clone(),
-                };
+                let kind = Kind::ReduceWindow { op: ReduceOp::$kernel, window: Box::new(p.dims()) };
                 Ok(smallvec![b.push(kind, &[args[0], init], (&outs[0]).into())])
             }),
             reference: Slot::Rule(|p, args, outs| Ok(vec![window_reference(ReduceOp::$kernel, p, &args[0], &outs[0])])),
@@ -348,7 +352,7 @@ fn reduce_window_kernel(
     let (xs, inits) = args.split_at(args.len() / 2);
     let body = scalar_graph(&p.jaxpr)?;
     let w = &p.window;
-    let config: SmallVec<[PadConfig; 4]> =
+    let config: Box<[PadConfig]> =
         w.pads().iter().map(|c| PadConfig { low: c.0, high: c.1, interior: c.2 as usize }).collect();
     let mut padded: SmallVec<[ValueId; 2]> = SmallVec::new();
     for (&x, &init) in xs.iter().zip(inits) {
@@ -365,13 +369,13 @@ fn reduce_window_kernel(
         let before = acc.clone();
         let mut operands = acc.clone();
         for (&x, out) in padded.iter().zip(outs) {
-            let kind = Kind::Slice { start: start.clone(), limit: limit.clone(), stride: w.window_strides.clone() };
-            operands.push(b.push(kind, &[x], out.into()));
+            let dims = SliceDims { start: start.clone(), limit: limit.clone(), stride: w.window_strides.clone() };
+            operands.push(b.push(Kind::Slice(Box::new(dims)), &[x], out.into()));
         }
         acc = inline_elementwise(b, &body, &operands, &outs[0].shape)?;
         if let Some(real) = real {
-            let kind = Kind::Slice { start, limit, stride: w.window_strides.clone() };
-            let here = b.push(kind, &[real], Type::new(DType::Bool, &outs[0].shape));
+            let dims = SliceDims { start, limit, stride: w.window_strides.clone() };
+            let here = b.push(Kind::Slice(Box::new(dims)), &[real], Type::new(DType::Bool, &outs[0].shape));
             for ((new, old), out) in acc.iter_mut().zip(before).zip(outs) {
                 *new = b.push(Kind::Select, &[here, old, *new], out.into());
             }

@@ -525,7 +525,7 @@ pub fn product(x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> Outcome {
         lhs_batch: SmallVec::new(),
         rhs_batch: SmallVec::new(),
     };
-    match direct::node(&Kind::Dot(dims), &[a, b], Aval { shape, dtype: s.dtype, weak: false }).py()? {
+    match direct::node(&Kind::Dot(Box::new(dims)), &[a, b], Aval { shape, dtype: s.dtype, weak: false }).py()? {
         Some(out) => done_array(x.py(), out),
         None => Ok(None),
     }
@@ -556,13 +556,17 @@ fn parts<R>(object: &Bound<'_, PyAny>, f: impl FnOnce(&[&Array]) -> PyResult<Opt
     }
 }
 
-fn concatenate(args: &Args<'_, '_>) -> Outcome {
-    let axis = match axes_argument(args)? {
+/// The axis along which arrays are joined: 0 where none is given; `None` where it is for the definition.
+fn joining_axis(args: &Args<'_, '_>) -> PyResult<Option<i64>> {
+    Ok(match axes_argument(args)? {
         Some(None) if args.len() == 1 && args.kwlen() == 0 => Some(0),
         Some(Some(given)) => integer(&given),
         _ => None,
-    };
-    let Some(axis) = axis else { return Ok(None) };
+    })
+}
+
+fn concatenate(args: &Args<'_, '_>) -> Outcome {
+    let Some(axis) = joining_axis(args)? else { return Ok(None) };
     let out = parts(&args.at(0), |arrays| {
         let first = arrays[0].aval();
         let Some(axis) = canonical(axis, first.shape.len()) else { return Ok(None) };
@@ -581,12 +585,7 @@ fn concatenate(args: &Args<'_, '_>) -> Outcome {
 }
 
 fn stack(args: &Args<'_, '_>) -> Outcome {
-    let axis = match axes_argument(args)? {
-        Some(None) if args.len() == 1 && args.kwlen() == 0 => Some(0),
-        Some(Some(given)) => integer(&given),
-        _ => None,
-    };
-    let Some(axis) = axis else { return Ok(None) };
+    let Some(axis) = joining_axis(args)? else { return Ok(None) };
     let out = parts(&args.at(0), |arrays| {
         let first = arrays[0].aval();
         let Some(axis) = canonical(axis, first.shape.len() + 1) else { return Ok(None) };

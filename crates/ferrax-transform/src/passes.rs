@@ -7,62 +7,84 @@ use ferrax_base::config::Flag;
 use ferrax_base::{Aval, Result, Source};
 use ferrax_ir::op::Rewriter;
 use ferrax_ir::{Atom, Eqn, Jaxpr, JaxprRef, OpRef, Var};
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
 use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
 
 type Inputs = SmallVec<[Atom; 3]>;
+
+/// In [`Rebuild::definitions`]: the variable is a parameter or a constant.
+const UNDEFINED: u32 = u32::MAX;
 
 /// A program being rebuilt, equation by equation.
 struct Rebuild {
     out: Jaxpr,
     /// The equation that defines each variable of `out`.
-    definitions: FxHashMap<Var, usize>,
-    /// Results of the pure operations seen so far.
-    known: FxHashMap<(OpRef, Inputs), SmallVec<[Var; 1]>>,
+    definitions: Vec<u32>,
+    /// The pure equations so far, by operation and operands.
+    known: HashTable<u32>,
     source: Source,
     strict: bool,
 }
 
+fn hash_of(op: &OpRef, inputs: &[Atom]) -> u64 {
+    let mut hasher = FxHasher::default();
+    op.hash(&mut hasher);
+    inputs.hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Rebuild {
-    /// Appends an operation, or finds the results of an equal one.
-    fn append(&mut self, op: OpRef, inputs: &[Atom], avals: Option<&[Aval]>) -> Result<SmallVec<[Var; 1]>> {
-        let key = (op, Inputs::from_slice(inputs));
-        let pure = key.0.effects().is_none();
-        if pure && let Some(vars) = self.known.get(&key) {
-            let same = avals.is_none_or(|a| a.iter().zip(vars).all(|(a, v)| self.out.aval(*v) == a));
-            if same {
-                return Ok(vars.clone());
-            }
+    fn of(out: Jaxpr, equations: usize) -> Rebuild {
+        Rebuild {
+            definitions: vec![UNDEFINED; out.avals.len()],
+            out,
+            known: HashTable::with_capacity(equations),
+            source: Source::default(),
+            strict: Flag::StrictNumerics.get(),
         }
-        let avals: SmallVec<[Aval; 1]> = match avals {
-            Some(a) => SmallVec::from(a),
+    }
+
+    /// Appends an operation, or finds the results of an equal one.
+    fn append(&mut self, op: OpRef, inputs: Inputs, avals: Option<&[Aval]>) -> Result<SmallVec<[Var; 1]>> {
+        let hash = if op.effects().is_none() { Some(hash_of(&op, &inputs)) } else { None };
+        if let Some(known) = hash.and_then(|hash| self.known(hash, &op, &inputs, avals)) {
+            return Ok(self.out.eqns[known as usize].outputs.clone());
+        }
+        let outputs: SmallVec<[Var; 1]> = match avals {
+            Some(avals) => avals.iter().map(|a| self.out.new_var(a.clone())).collect(),
             None => {
                 let ins: SmallVec<[Aval; 3]> = inputs.iter().map(|a| self.out.atom_aval(a)).collect();
-                key.0.abstract_eval(&ins.iter().collect::<SmallVec<[&Aval; 3]>>())?
+                let avals = op.abstract_eval(&ins.iter().collect::<SmallVec<[&Aval; 3]>>())?;
+                avals.into_iter().map(|a| self.out.new_var(a)).collect()
             }
         };
-        let outputs: SmallVec<[Var; 1]> = avals.into_iter().map(|a| self.out.new_var(a)).collect();
-        let at = self.out.eqns.len();
-        outputs.iter().for_each(|v| {
-            self.definitions.insert(*v, at);
-        });
-        self.out.eqns.push(Eqn {
-            op: key.0.clone(),
-            inputs: key.1.clone(),
-            outputs: outputs.clone(),
-            source: self.source,
-        });
-        if pure {
-            self.known.insert(key, outputs.clone());
+        let at = self.out.eqns.len() as u32;
+        self.definitions.resize(self.out.avals.len(), at);
+        self.out.eqns.push(Eqn { op, inputs, outputs: outputs.clone(), source: self.source });
+        if let Some(hash) = hash {
+            let eqns = &self.out.eqns;
+            self.known.insert_unique(hash, at, |&i| hash_of(&eqns[i as usize].op, &eqns[i as usize].inputs));
         }
         Ok(outputs)
+    }
+
+    /// The equation that does the same, with results of these types.
+    fn known(&self, hash: u64, op: &OpRef, inputs: &[Atom], avals: Option<&[Aval]>) -> Option<u32> {
+        let found = self.known.find(hash, |&i| {
+            let eqn = &self.out.eqns[i as usize];
+            let same = |avals: &[Aval]| avals.iter().zip(&eqn.outputs).all(|(a, v)| self.out.aval(*v) == a);
+            eqn.inputs.as_slice() == inputs && eqn.op == *op && avals.is_none_or(same)
+        });
+        found.copied()
     }
 }
 
 impl Rewriter for Rebuild {
     fn producer(&self, atom: &Atom) -> Option<(OpRef, SmallVec<[Atom; 3]>)> {
         let Atom::Var(v) = atom else { return None };
-        let eqn = &self.out.eqns[*self.definitions.get(v)?];
+        let eqn = self.out.eqns.get(self.definitions[v.0 as usize] as usize)?;
         (eqn.outputs.len() == 1).then(|| (eqn.op.clone(), eqn.inputs.clone()))
     }
 
@@ -71,7 +93,7 @@ impl Rewriter for Rebuild {
     }
 
     fn emit(&mut self, op: OpRef, inputs: &[Atom]) -> Result<Atom> {
-        Ok(Atom::Var(self.append(op, inputs, None)?[0]))
+        Ok(Atom::Var(self.append(op, Inputs::from_slice(inputs), None)?[0]))
     }
 
     fn strict(&self) -> bool {
@@ -95,14 +117,9 @@ pub fn optimize(jaxpr: &Jaxpr) -> Result<JaxprRef> {
         out.invars.push(new);
         map[v.0 as usize] = Some(Atom::Var(new));
     }
-    let strict = Flag::StrictNumerics.get();
-    let mut r = Rebuild {
-        out,
-        definitions: FxHashMap::default(),
-        known: FxHashMap::default(),
-        source: Source::default(),
-        strict,
-    };
+    out.avals.reserve(jaxpr.avals.len());
+    out.eqns.reserve(jaxpr.eqns.len());
+    let mut r = Rebuild::of(out, jaxpr.eqns.len());
     let read = |map: &[Option<Atom>], a: &Atom| match a {
         Atom::Lit(_) => *a,
         Atom::Var(v) => map[v.0 as usize].unwrap_or(*a),
@@ -114,7 +131,7 @@ pub fn optimize(jaxpr: &Jaxpr) -> Result<JaxprRef> {
             Some(atoms) => atoms,
             None => {
                 let avals: SmallVec<[Aval; 1]> = eqn.outputs.iter().map(|&v| jaxpr.aval(v).clone()).collect();
-                r.append(eqn.op.clone(), &inputs, Some(&avals))?.into_iter().map(Atom::Var).collect()
+                r.append(eqn.op.clone(), inputs, Some(&avals))?.into_iter().map(Atom::Var).collect()
             }
         };
         for (v, a) in eqn.outputs.iter().zip(outs) {
@@ -146,15 +163,15 @@ fn without_dead_code(mut j: Jaxpr) -> Jaxpr {
         }
     };
     j.outvars.iter().for_each(|a| mark(&mut needed, a));
-    let mut kept = Vec::with_capacity(j.eqns.len());
-    for eqn in std::mem::take(&mut j.eqns).into_iter().rev() {
-        if eqn.outputs.iter().any(|v| needed[v.0 as usize]) || !eqn.op.effects().is_none() {
+    let mut kept = vec![true; j.eqns.len()];
+    for (eqn, kept) in j.eqns.iter().zip(&mut kept).rev() {
+        *kept = eqn.outputs.iter().any(|v| needed[v.0 as usize]) || !eqn.op.effects().is_none();
+        if *kept {
             eqn.inputs.iter().for_each(|a| mark(&mut needed, a));
-            kept.push(eqn);
         }
     }
-    kept.reverse();
-    j.eqns = kept;
+    let mut kept = kept.into_iter();
+    j.eqns.retain(|_| kept.next().unwrap_or(true));
     let live = |v: &Var| needed[v.0 as usize];
     j.consts = j.consts.drain(..).zip(&j.constvars).filter(|(_, v)| live(v)).map(|(c, _)| c).collect();
     j.constvars.retain(live);

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ferrax._ferrax import lax as _lax
 from ferrax.lax.contraction import dot_general
 from ferrax.lax.conversion import convert_element_type
-from ferrax.lax.reduce import padtype_to_pads
+from ferrax.lax.reduce import _dilated, padtype_to_pads
 from ferrax.lax.shape import reshape, rev, transpose
 
 __all__ = [
@@ -109,10 +109,6 @@ def _from_letters(lhs: str, rhs: str, out: str) -> ConvDimensionNumbers:
 
 def _ones(value: Sequence[int] | None, rank: int) -> tuple[int, ...]:
     return (1,) * rank if value is None else tuple(value)
-
-
-def _dilated(size: int, by: int) -> int:
-    return 0 if size == 0 else (size - 1) * by + 1
 
 
 def _pads(

@@ -9,7 +9,7 @@ use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{Avals, Def, OpRef, Param, ParamValue, Slot, Special, Tangents, TransposeArg, Value, Values, params};
-use ferrax_loops::{GatherDims, IndexMode, Kind, ScatterDims, ScatterOp, Type};
+use ferrax_loops::{GatherDims, Gathering, IndexMode, Kind, ScatterDims, ScatterOp, Type};
 use ferrax_transform::structural::{move_axis, zeros};
 use smallvec::smallvec;
 
@@ -91,7 +91,7 @@ pub static GATHER: Def<GatherParams> = Def {
     simplify: Slot::None(NO_REWRITE),
     stablehlo: Slot::None(LATER),
     kernel: Slot::Rule(|_, p, b, args, outs| {
-        let kind = Kind::Gather {
+        let gathering = Gathering {
             dims: p.dimension_numbers.0.clone(),
             slice_sizes: p.slice_sizes.clone(),
             mode: p.mode.0,
@@ -99,7 +99,7 @@ pub static GATHER: Def<GatherParams> = Def {
             sorted: p.indices_are_sorted,
             unique: p.unique_indices,
         };
-        Ok(smallvec![b.push(kind, args, Type::from(&outs[0]))])
+        Ok(smallvec![b.push(Kind::Gather(Box::new(gathering)), args, Type::from(&outs[0]))])
     }),
     reference: Slot::Rule(gather_reference),
     special: Special::WEIGHTED,

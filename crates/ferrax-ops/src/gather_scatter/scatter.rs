@@ -141,7 +141,7 @@ macro_rules! scatters {
                     IndexMode::Clip => IndexMode::Clip,
                     IndexMode::FillOrDrop | IndexMode::PromiseInBounds => IndexMode::FillOrDrop,
                 };
-                let dims = p.dimension_numbers.0.clone();
+                let dims = Box::new(p.dimension_numbers.0.clone());
                 let kind = Kind::Scatter { op: p.op, dims, mode, sorted: p.indices_are_sorted, unique: p.unique_indices };
                 Ok(smallvec![b.push(kind, args, Type::from(&outs[0]))])
             }),

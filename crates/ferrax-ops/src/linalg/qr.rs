@@ -16,7 +16,7 @@ use crate::slice::{PadDim, pad, slice_in_dim};
 use ferrax_base::{Aval, DType, Result, Shape, bail};
 use ferrax_ir::{Avals, Def, OpRef, Slot, Special, Tangents, Value, Values, bind, params};
 use ferrax_loops::linalg::LinalgOp;
-use ferrax_loops::{Builder, CompareOp, IndexMode, Kind, Type, ValueId};
+use ferrax_loops::{Builder, CompareOp, IndexMode, Kind, SliceDims, Type, ValueId};
 use ferrax_transform::structural::{Axes, broadcast_in_dim};
 use smallvec::{SmallVec, smallvec};
 
@@ -139,7 +139,8 @@ fn qr_kernel(_: &OpRef, p: &Qr, b: &mut Builder, args: &[ValueId], outs: &[Aval]
     let shape = outs[1].shape.clone();
     let start: Shape = smallvec![0; rank];
     let stride: Shape = smallvec![1; rank];
-    let rows = b.push(Kind::Slice { start, limit: shape.clone(), stride }, &[packed], Type::from(&outs[1]));
+    let first = Kind::Slice(Box::new(SliceDims { start, limit: shape.clone(), stride }));
+    let rows = b.push(first, &[packed], Type::from(&outs[1]));
     let (i, j) = (b.iota(DType::I32, &shape, rank - 2), b.iota(DType::I32, &shape, rank - 1));
     let below = b.compare(CompareOp::Gt, i, j);
     let zero = b.scalar(ferrax_base::Scalar::zero(ty.dtype));

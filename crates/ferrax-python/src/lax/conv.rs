@@ -40,7 +40,7 @@ fn conv_general_dilated(
         precision: precision(precision_)?,
         preferred_element_type: preferred_element_type.map(|d| d.0),
     };
-    ops::conv_general_dilated(&lhs.0, &rhs.0, params).py().map(PyValue)
+    ops::conv(params, &lhs.0, &rhs.0).py().map(PyValue)
 }
 
 /// Adds the functions of this family.
