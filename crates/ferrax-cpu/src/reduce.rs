@@ -171,20 +171,18 @@ const FEW: usize = 32;
 /// Levels of pairwise combination: enough for any length.
 pub const LEVELS: usize = 48;
 
-/// Joins element i to accumulator i % `LANES`, half of the accumulators at a time, which fit the registers.
+/// Joins element i to accumulator i % `LANES`, `PART` accumulators at a time, which fit the registers.
 #[inline(always)]
-fn accumulate<M: Monoid>(acc: &mut [M::T; LANES], x: &[M::T]) {
-    const HALF: usize = LANES / 2;
+fn accumulate<M: Monoid, const PART: usize>(acc: &mut [M::T; LANES], x: &[M::T]) {
     let (chunks, tail) = x.as_chunks::<LANES>();
-    for half in acc.as_chunks_mut::<HALF>().0.iter_mut().enumerate() {
-        let (k, half) = half;
-        let mut a = *half;
+    for (k, part) in acc.as_chunks_mut::<PART>().0.iter_mut().enumerate() {
+        let mut a = *part;
         for chunk in chunks {
-            for j in 0..HALF {
-                a[j] = M::join(a[j], chunk[k * HALF + j]);
+            for j in 0..PART {
+                a[j] = M::join(a[j], chunk[k * PART + j]);
             }
         }
-        *half = a;
+        *part = a;
     }
     for (a, &b) in acc.iter_mut().zip(tail) {
         *a = M::join(*a, b);
@@ -204,28 +202,33 @@ pub fn collapse<M: Monoid>(acc: &mut [M::T; LANES]) -> M::T {
     acc[0]
 }
 
-/// Reduces at most `RUN` contiguous elements.
+/// Reduces at most `RUN` contiguous elements. `WIDE` says that there are 32 registers of 64 bytes, which hold all
+/// accumulators: memory is then read in one go, as prefetching wants it.
 #[inline(always)]
-pub fn reduce_run<M: Monoid>(x: &[M::T]) -> M::T {
+pub fn reduce_run<M: Monoid, const WIDE: bool>(x: &[M::T]) -> M::T {
     let mut acc = [M::IDENTITY; LANES];
-    accumulate::<M>(&mut acc, x);
+    match (WIDE, size_of::<M::T>()) {
+        (true, ..=8) => accumulate::<M, LANES>(&mut acc, x),
+        (false, ..=4) => accumulate::<M, { LANES / 2 }>(&mut acc, x),
+        _ => accumulate::<M, { LANES / 4 }>(&mut acc, x),
+    }
     collapse::<M>(&mut acc)
 }
 
 /// Reduces a contiguous row. Runs are combined like the digits of a counter, so that each result takes part in
 /// as many joins as the logarithm of the number of runs, in an order that the length alone decides.
 #[inline(always)]
-pub fn reduce_row<M: Monoid>(x: &[M::T]) -> M::T {
+pub fn reduce_row<M: Monoid, const WIDE: bool>(x: &[M::T]) -> M::T {
     if x.len() < FEW {
         return x.iter().fold(M::IDENTITY, |a, &b| M::join(a, b));
     }
     if x.len() <= RUN {
-        return reduce_run::<M>(x);
+        return reduce_run::<M, WIDE>(x);
     }
     let mut levels = [M::IDENTITY; LEVELS];
     let mut count = 0usize;
     for run in x.chunks(RUN) {
-        let mut value = reduce_run::<M>(run);
+        let mut value = reduce_run::<M, WIDE>(run);
         let carries = count.trailing_ones() as usize;
         for level in &levels[..carries] {
             value = M::join(*level, value);
@@ -242,7 +245,7 @@ pub fn reduce_row<M: Monoid>(x: &[M::T]) -> M::T {
 fn alone_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [_, n, inner]: [usize; 3]) {
     if inner == 1 {
         for (o, row) in out.iter_mut().zip(x.chunks_exact(n)) {
-            *o = reduce_row::<M>(row);
+            *o = reduce_row::<M, false>(row);
         }
         return;
     }

@@ -69,17 +69,9 @@ const BINARY: [BinaryOp; 15] = [
     BinaryOp::ShiftRightArithmetic,
     BinaryOp::ShiftRightLogical,
 ];
-const COMPARE: [CompareOp; 9] = [
-    CompareOp::Eq,
-    CompareOp::Ne,
-    CompareOp::Lt,
-    CompareOp::Le,
-    CompareOp::Gt,
-    CompareOp::Ge,
-    CompareOp::LtTotal,
-    CompareOp::LeTotal,
-    CompareOp::EqTotal,
-];
+/// Total orders of floats are left out: they see the sign of a computed NaN, which no path promises.
+const COMPARE: [CompareOp; 6] =
+    [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
 
 fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.below(of.len())]

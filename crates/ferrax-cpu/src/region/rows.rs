@@ -4,6 +4,7 @@
 //! result joins those of the runs before. States that cover whole runs can be put together, which is how spans of
 //! one long row are shared among threads.
 
+use crate::machine::{self, Isa};
 use crate::reduce::{IntMonoid, LANES, LEVELS, Monoid, RUN, collapse, reduce_row, reduce_run};
 use crate::reduce::{MaxF32, MaxF64, MinF32, MinF64, ProdF32, ProdF64, SumF32, SumF64};
 use ferrax_base::DType;
@@ -104,19 +105,25 @@ unsafe fn value<M: Monoid<T: Bits>>(lanes: *mut u8) -> u64 {
     collapse::<M>(unsafe { &mut *lanes.cast() }).bits()
 }
 
-#[target_feature(enable = "avx2,fma")]
-unsafe fn feed<M: Monoid<T: Bits>>(state: &mut Running, x: *const u8, n: usize) {
-    // SAFETY: the caller passes n elements, lanes of the element type.
-    for run in unsafe { std::slice::from_raw_parts(x.cast::<M::T>(), n) }.chunks(RUN) {
-        carry::<M>(state, reduce_run::<M>(run), 0);
-    }
-}
+macro_rules! from_memory {
+    ($feed:ident, $whole:ident, $wide:literal, $features:literal) => {
+        #[target_feature(enable = $features)]
+        unsafe fn $feed<M: Monoid<T: Bits>>(state: &mut Running, x: *const u8, n: usize) {
+            // SAFETY: the caller passes n elements, lanes of the element type.
+            for run in unsafe { std::slice::from_raw_parts(x.cast::<M::T>(), n) }.chunks(RUN) {
+                carry::<M>(state, reduce_run::<M, $wide>(run), 0);
+            }
+        }
 
-#[target_feature(enable = "avx2,fma")]
-unsafe fn whole<M: Monoid<T: Bits>>(x: *const u8, n: usize) -> u64 {
-    // SAFETY: the caller passes n elements, lanes of the element type.
-    reduce_row::<M>(unsafe { std::slice::from_raw_parts(x.cast(), n) }).bits()
+        #[target_feature(enable = $features)]
+        unsafe fn $whole<M: Monoid<T: Bits>>(x: *const u8, n: usize) -> u64 {
+            // SAFETY: the caller passes n elements, lanes of the element type.
+            reduce_row::<M, $wide>(unsafe { std::slice::from_raw_parts(x.cast(), n) }).bits()
+        }
+    };
 }
+from_memory!(feed, whole, false, "avx2,fma");
+from_memory!(feed_wide, whole_wide, true, "avx512f,avx512bw,avx512dq,avx512vl");
 
 fn append<M: Monoid<T: Bits>>(state: &mut Running, next: &Running) {
     for level in (0..LEVELS).rev().filter(|level| next.count >> level & 1 == 1) {
@@ -132,14 +139,15 @@ fn finish<M: Monoid<T: Bits>>(state: &Running) -> u64 {
 /// The reduction of rows of lanes of `d`'s compute dtype.
 pub fn row_reducer(op: ReduceOp, d: DType) -> Option<RowReducer> {
     fn of<M: Monoid<T: Bits>>() -> Option<RowReducer> {
+        let wide = machine::isa() == Some(Isa::Avx512);
         Some(RowReducer {
             reset: reset::<M>,
             collapse: end_run::<M>,
             value: value::<M>,
-            feed: feed::<M>,
+            feed: if wide { feed_wide::<M> } else { feed::<M> },
             append: append::<M>,
             finish: finish::<M>,
-            whole: whole::<M>,
+            whole: if wide { whole_wide::<M> } else { whole::<M> },
         })
     }
     macro_rules! integers {
