@@ -20,8 +20,9 @@ const WATCH: Duration = Duration::from_micros(300);
 /// Estimated time of a call, in nanoseconds, from which on it is shared out: with a watching worker, and without.
 const WORTH_WATCHING: u64 = 20_000;
 const WORTH_WAKING: u64 = 150_000;
-/// Estimated time of calls, each within `WATCH` of the one before, from which on a worker is woken to watch for more.
-const WORTH_A_ROW: u64 = 1_000_000;
+/// Estimated time of calls, each within `WATCH` of the one before, from which on a worker is woken to watch for more:
+/// as long as it will watch in vain when the row ends.
+const WORTH_A_ROW: u64 = 300_000;
 
 type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
@@ -116,7 +117,7 @@ fn in_a_row(nanoseconds: u64) -> bool {
     let (last, before) = ROW.get();
     let near = last.is_some_and(|last| now.duration_since(last) < WATCH);
     let total = if near { before + nanoseconds } else { nanoseconds };
-    ROW.set((Some(now), if total >= WORTH_A_ROW { 0 } else { total }));
+    ROW.set((Some(now), total));
     total >= WORTH_A_ROW
 }
 
@@ -245,6 +246,8 @@ mod tests {
     fn calls_close_to_each_other_wake_a_worker() {
         let near = (0..40).filter(|_| in_a_row(WORTH_A_ROW / 10)).count();
         assert!(near >= 2, "{near}");
+        // Who asks again, as `share` does after a caller that asked, gets the same answer.
+        assert!(in_a_row(WORTH_A_ROW / 10) && in_a_row(WORTH_A_ROW / 10));
         let far = (0..3).filter(|_| {
             std::thread::sleep(2 * WATCH);
             in_a_row(WORTH_A_ROW / 2)

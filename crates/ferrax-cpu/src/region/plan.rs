@@ -475,7 +475,7 @@ impl Planner<'_> {
             x.push(self.region_operand(m, v, over_rows)?);
         }
         let dtype = |i: usize| g.ty(node.inputs[i]).dtype;
-        m.cost += cost(&node.kind);
+        m.cost += cost(&node.kind) * m.lane as u32 / 4;
         let asm = &mut self.region.asm;
         let missing = || ferrax_base::error!(Internal, "the machine has no {:?}", node.kind);
         match &node.kind {
@@ -519,7 +519,7 @@ impl Planner<'_> {
     }
 }
 
-/// About how long an operation takes an element, in picoseconds: what decides whether threads pay.
+/// About how long an operation takes a lane of 4 bytes, in picoseconds: what decides whether threads pay.
 fn cost(kind: &Kind) -> u32 {
     match kind {
         Kind::Unary(op) => match op {

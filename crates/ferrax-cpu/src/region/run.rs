@@ -24,7 +24,7 @@ struct Worker<'a> {
 }
 
 /// Elements of a task of one long row: a power of two of runs, so that the states of reductions can be put together.
-const SPAN: usize = 16 * RUN;
+const SPAN: usize = 4 * RUN;
 
 impl Frame {
     /// Runs a region.
