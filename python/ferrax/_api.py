@@ -392,11 +392,17 @@ def typeof(x: Any) -> Any:
 def block_until_ready(x: Any) -> Any:
     """Waits until every array in a pytree is computed, and returns the pytree.
 
+    Jitted programs that take long run while their caller goes on; whatever reads a result waits for it, so this is
+    needed for timing only.
+
     Args:
       x: a pytree.
 
     Returns:
       `x` itself.
+
+    Raises:
+      MemoryError: the program found no memory; its results raise this wherever they are used.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> print(jax.block_until_ready(jnp.ones(2)))

@@ -44,6 +44,7 @@ _FLAGS: dict[str, tuple[str, bool]] = {
     "jax_explain_cache_misses": ("explain_cache_misses", False),
     "jax_log_compiles": ("log_compiles", False),
     "jax_no_tracing": ("no_tracing", False),
+    "jax_cpu_enable_async_dispatch": ("async_dispatch", True),
 }
 
 #: Settings kept here that change what a trace produces: value at the start, allowed values.
@@ -102,7 +103,6 @@ _PLAIN: dict[str, Any] = {
     "jax_mutable_array_checks": True,
     "jax_disable_bwd_checks": False,
     "jax_disable_vmap_shmap_error": False,
-    "jax_cpu_enable_async_dispatch": True,
     "jax_cpu_collectives_implementation": "gloo",
     "jax_cuda_visible_devices": "all",
     "jax_rocm_visible_devices": "all",

@@ -106,6 +106,21 @@ def test_must_donate_with_a_view_of_the_memory():
     assert x.is_deleted()
 
 
+@pytest.mark.parametrize("n", [4, 1000, 100_000])
+def test_the_state_of_an_optimizer_is_replaced_in_place(n):
+    def adam(p, m, v, g):
+        m = 0.9 * m + 0.1 * g
+        v = 0.99 * v + 0.01 * g * g
+        return p - 0.1 * m / (jnp.sqrt(v) + 1e-8), m, v
+
+    state = [jnp.full(n, k + 1.0) for k in range(3)]
+    kept, g = [jnp.array(s) for s in state], jnp.linspace(-1.0, 1.0, n)
+    out = ferrax.jit(adam, donate_argnums=(0, 1, 2), donate="must")(*state, g)
+    assert all(s.is_deleted() for s in state)
+    for got, want in zip(out, ferrax.jit(adam)(*kept, g)):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_donate_is_checked():
     with pytest.raises(ValueError, match="donate must be 'may' or 'must', got 'maybe'"):
         ferrax.jit(update, donate="maybe")

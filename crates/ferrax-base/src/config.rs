@@ -51,9 +51,11 @@ flags! {
     NoTracing = 16;
     /// Traced indices out of range raise, when the program runs.
     CheckTracedIndices = 17;
+    /// Programs that take long run after their calls have returned; set at the start.
+    AsyncDispatch = 18;
 }
 
-static GLOBAL: AtomicU64 = AtomicU64::new(0);
+static GLOBAL: AtomicU64 = AtomicU64::new(1 << Flag::AsyncDispatch as u64);
 
 thread_local! {
     /// (mask of overridden flags, their values)
@@ -73,7 +75,8 @@ pub fn trace_key() -> u64 {
     const IRRELEVANT: u64 = 1 << Flag::NoRetrace as u64
         | 1 << Flag::ExplainCacheMisses as u64
         | 1 << Flag::LogCompiles as u64
-        | 1 << Flag::NoTracing as u64;
+        | 1 << Flag::NoTracing as u64
+        | 1 << Flag::AsyncDispatch as u64;
     bits() & !IRRELEVANT
 }
 

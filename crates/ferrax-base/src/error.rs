@@ -69,6 +69,26 @@ pub enum ErrorKind {
 /// A boxed [`ErrorKind`].
 pub struct Error(pub Box<ErrorKind>);
 
+macro_rules! again {
+    ($error:expr; $($kind:ident)*) => {{
+        let text = $error.to_string();
+        match &*$error.0 {
+            $(ErrorKind::$kind(_) => ErrorKind::$kind(Box::new(text)),)*
+            ErrorKind::Host(_) => ErrorKind::Runtime(Box::new(text)),
+        }
+    }};
+}
+
+impl Error {
+    /// The same error once more: of its kind, with its text; an error of the host becomes one of running.
+    #[cold]
+    pub fn again(&self) -> Error {
+        Error::from(again!(self; Type Promotion Value Index Overflow NotImplemented Memory Attribute Key Deleted
+            Runtime FloatingPoint Concretization BoolConversion IntegerConversion ArrayConversion BooleanIndex
+            UnboundAxis UnexpectedTracer Leak Internal))
+    }
+}
+
 impl From<ErrorKind> for Error {
     #[cold]
     fn from(kind: ErrorKind) -> Self {

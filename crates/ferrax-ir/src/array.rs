@@ -2,9 +2,13 @@
 //!
 //! Deletion and donation can happen while other threads read, so readers pin: the buffer is freed by whoever
 //! lets go last. A donation succeeds only when nobody else pins it.
+//!
+//! An array may be pending: its program has not run yet ([`Array::pending`]). Whoever pins it waits; programs that
+//! are started before it is there hold a [`Reservation`]. A program that fails leaves its error in its results.
+//! Read next: `cells.rs` for where arrays live, `ferrax::queue` for who settles pending ones.
 
 use crate::cells::{self, Shared};
-use ferrax_base::{Aval, Buffer, Result, Scalar, error};
+use ferrax_base::{Aval, Buffer, Error, Result, Scalar, error};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,20 +17,34 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceId(pub u16);
 
+/// Deleted or donated.
 const DELETED: u32 = 1 << 31;
+/// Not computed yet; whoever computes it holds a pin.
+const PENDING: u32 = 1 << 30;
+/// The program that was to compute it failed.
+const FAILED: u32 = 1 << 29;
+
+/// What an array holds.
+enum Content {
+    /// Nothing yet, or nothing any more.
+    Nothing,
+    Buffer(Buffer),
+    Failure(Arc<Error>),
+}
 
 pub(crate) struct Cell {
     aval: Aval,
     device: DeviceId,
     committed: bool,
-    /// Number of pins; the top bit says that the array was deleted or donated.
+    /// Number of pins, below the flags.
     state: AtomicU32,
-    buffer: UnsafeCell<Option<Buffer>>,
+    content: UnsafeCell<Content>,
     /// Who took the buffer, for the error message.
     taken_by: OnceLock<Arc<str>>,
 }
 
-// SAFETY: `buffer` is read only while pinned and taken only by the thread that brings the state to DELETED with no pins.
+// SAFETY: `content` is read only while pinned and not pending, written by the one who settles a pending array, and taken
+// only by the thread that brings the state to DELETED with no pins but its own.
 unsafe impl Sync for Cell {}
 // SAFETY: all fields can move between threads.
 unsafe impl Send for Cell {}
@@ -42,8 +60,8 @@ impl std::ops::Deref for Pin<'_> {
     type Target = Buffer;
     #[inline]
     fn deref(&self) -> &Buffer {
-        // SAFETY: pinned while not deleted, so the buffer is there and nobody takes it.
-        unsafe { (*self.0.buffer.get()).as_ref().unwrap_unchecked() }
+        // SAFETY: pinned while there, so the buffer is there and nobody takes it.
+        unsafe { self.0.buffer().unwrap_unchecked() }
     }
 }
 
@@ -61,7 +79,7 @@ impl OwnedPin {
     /// The pinned bytes.
     pub fn buffer(&self) -> &Buffer {
         // SAFETY: as in `Pin::deref`.
-        unsafe { (*self.0.0.buffer.get()).as_ref().unwrap_unchecked() }
+        unsafe { self.0.0.buffer().unwrap_unchecked() }
     }
 
     /// The array behind the pin.
@@ -82,10 +100,58 @@ impl Drop for OwnedPin {
     }
 }
 
+/// A promise to read an array, or to take its memory, that does not wait until it is there.
+pub struct Reservation(Array);
+
+impl Reservation {
+    /// The buffer, which must be there by now: the one who reserved runs after the one who computes.
+    pub fn buffer(&self) -> Result<&Buffer> {
+        let cell = &*self.0.0;
+        if cell.state.load(Ordering::Acquire) & PENDING != 0 {
+            return Err(error!(Internal, "a reserved array was read before it was computed"));
+        }
+        // SAFETY: pinned and not pending.
+        match unsafe { &*cell.content.get() } {
+            Content::Buffer(buffer) => Ok(buffer),
+            Content::Failure(error) => Err(error.again()),
+            Content::Nothing => Err(self.0.deleted()),
+        }
+    }
+
+    /// The buffer itself, when the array was donated and nobody else reads it any more.
+    pub fn take(&self) -> Option<Buffer> {
+        let cell = &*self.0.0;
+        if cell.state.load(Ordering::Acquire) != DELETED | 1 {
+            return None;
+        }
+        // SAFETY: deleted, so that nobody can pin it, and the only pin is this one.
+        match std::mem::replace(unsafe { &mut *cell.content.get() }, Content::Nothing) {
+            Content::Buffer(buffer) => Some(buffer),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.0.0.unpin();
+    }
+}
+
+/// Waits until a pending array is there, or has failed.
+pub type Wait = fn(&Array);
+
+static WAIT: OnceLock<Wait> = OnceLock::new();
+
+/// Installs what waits for pending arrays; the first call counts.
+pub fn set_wait(f: Wait) {
+    let _ = WAIT.set(f);
+}
+
 impl Cell {
     #[inline]
     fn pin(&self) -> bool {
-        if self.state.fetch_add(1, Ordering::Acquire) & DELETED == 0 {
+        if self.state.fetch_add(1, Ordering::Acquire) & (DELETED | PENDING | FAILED) == 0 {
             return true;
         }
         self.unpin();
@@ -94,9 +160,20 @@ impl Cell {
 
     #[inline]
     fn unpin(&self) {
-        if self.state.fetch_sub(1, Ordering::AcqRel) == DELETED + 1 {
+        if self.state.fetch_sub(1, Ordering::AcqRel) & !FAILED == DELETED | 1 {
             // SAFETY: the last pin of a deleted array: nobody reads it any more and nobody can pin it again.
-            unsafe { *self.buffer.get() = None };
+            unsafe { *self.content.get() = Content::Nothing };
+        }
+    }
+
+    /// # Safety
+    /// The cell must be pinned and not pending, or otherwise out of others' reach.
+    #[inline]
+    unsafe fn buffer(&self) -> Option<&Buffer> {
+        // SAFETY: the caller's contract.
+        match unsafe { &*self.content.get() } {
+            Content::Buffer(buffer) => Some(buffer),
+            _ => None,
         }
     }
 }
@@ -116,9 +193,46 @@ impl Array {
             device,
             committed,
             state: AtomicU32::new(0),
-            buffer: UnsafeCell::new(Some(buffer)),
+            content: UnsafeCell::new(Content::Buffer(buffer)),
             taken_by: OnceLock::new(),
         }))
+    }
+
+    /// An array that is to be computed; whoever makes it must [`Array::settle`] it, once.
+    pub fn pending(aval: Aval, device: DeviceId, committed: bool) -> Array {
+        Array(Shared::new(|| Cell {
+            aval,
+            device,
+            committed,
+            state: AtomicU32::new(PENDING | 1),
+            content: UnsafeCell::new(Content::Nothing),
+            taken_by: OnceLock::new(),
+        }))
+    }
+
+    /// Puts the elements, or the reason why there are none, into a pending array.
+    ///
+    /// # Safety
+    /// The array must have been made by [`Array::pending`], and be settled by nobody else.
+    pub unsafe fn settle(&self, result: std::result::Result<Buffer, Arc<Error>>) {
+        let (content, failed) = match result {
+            Ok(buffer) => (Content::Buffer(buffer), 0),
+            Err(error) => (Content::Failure(error), FAILED),
+        };
+        // SAFETY: while the array is pending nobody else looks at the content.
+        unsafe { *self.0.content.get() = content };
+        self.0.state.fetch_or(failed, Ordering::Relaxed);
+        // The pin of whoever computes goes with the flag.
+        if self.0.state.fetch_sub(PENDING | 1, Ordering::AcqRel) & !FAILED == DELETED | PENDING | 1 {
+            // SAFETY: as in `Cell::unpin`.
+            unsafe { *self.0.content.get() = Content::Nothing };
+        }
+    }
+
+    /// Whether the elements are still being computed.
+    #[inline]
+    pub fn is_pending(&self) -> bool {
+        self.0.state.load(Ordering::Acquire) & PENDING != 0
     }
 
     /// A rank-0 array holding one number.
@@ -145,15 +259,67 @@ impl Array {
         self.0.committed
     }
 
-    /// Read access to the elements; errors when the array was deleted or donated.
+    /// Read access to the elements, once they are there; errors when the array was deleted or donated, or its program
+    /// failed.
     #[inline]
     pub fn pin(&self) -> Result<Pin<'_>> {
-        if self.0.pin() { Ok(Pin(&self.0)) } else { Err(self.deleted()) }
+        if self.0.pin() { Ok(Pin(&self.0)) } else { self.pin_later().map(|()| Pin(&self.0)) }
     }
 
     /// As [`Array::pin`], keeping the array itself alive too.
     pub fn pin_owned(&self) -> Result<OwnedPin> {
-        if self.0.pin() { Ok(OwnedPin(self.clone())) } else { Err(self.deleted()) }
+        if !self.0.pin() {
+            self.pin_later()?;
+        }
+        Ok(OwnedPin(self.clone()))
+    }
+
+    /// Pins once the array is there.
+    #[cold]
+    fn pin_later(&self) -> Result<()> {
+        self.wait();
+        if self.0.pin() {
+            return Ok(());
+        }
+        let state = self.0.state.fetch_add(1, Ordering::Acquire);
+        let failure = if state & (PENDING | FAILED) == FAILED {
+            // SAFETY: pinned and not pending.
+            match unsafe { &*self.0.content.get() } {
+                Content::Failure(error) => Some(error.again()),
+                _ => None,
+            }
+        } else {
+            None
+        };
+        self.0.unpin();
+        Err(failure.unwrap_or_else(|| self.deleted()))
+    }
+
+    /// Waits until the array is there, or has failed.
+    pub fn wait(&self) {
+        while self.is_pending() {
+            match WAIT.get() {
+                Some(wait) => wait(self),
+                None => std::thread::yield_now(),
+            }
+        }
+    }
+
+    /// A promise to read it once it is there; errors when the array was deleted or donated.
+    pub fn reserve(&self) -> Result<Reservation> {
+        if self.0.state.fetch_add(1, Ordering::Acquire) & DELETED == 0 {
+            return Ok(Reservation(self.clone()));
+        }
+        self.0.unpin();
+        Err(self.deleted())
+    }
+
+    /// Donates an array that is not there yet to `by`; `None` when it is there.
+    pub fn reserve_donated(&self, by: &Arc<str>) -> Option<Reservation> {
+        let donated = |s: u32| (s & (PENDING | DELETED) == PENDING).then_some((s + 1) | DELETED);
+        self.0.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, donated).ok()?;
+        let _ = self.0.taken_by.set(by.clone());
+        Some(Reservation(self.clone()))
     }
 
     #[cold]
@@ -181,19 +347,22 @@ impl Array {
         self.0.unpin();
     }
 
-    /// Takes the buffer for reuse and marks the array as donated to `by`; `None` when it is shared, foreign or gone.
+    /// Takes the buffer for reuse and marks the array as donated to `by`; `None` when it is shared, not there or gone.
     pub fn donate(&self, by: &Arc<str>) -> Option<Buffer> {
-        // SAFETY: only the owner kind is read; a concurrent taker would have to win the exchange below.
         if self.0.state.compare_exchange(0, DELETED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return None;
         }
         let _ = self.0.taken_by.set(by.clone());
-        // SAFETY: the exchange from 0 to DELETED makes this thread the only one that may touch the buffer.
-        unsafe { (*self.0.buffer.get()).take() }
+        // SAFETY: the exchange from 0 to DELETED makes this thread the only one that may touch the content.
+        match std::mem::replace(unsafe { &mut *self.0.content.get() }, Content::Nothing) {
+            Content::Buffer(buffer) => Some(buffer),
+            _ => None,
+        }
     }
 
     /// Why [`Array::donate`] would give nothing now; `None` when it would give the buffer.
     pub fn why_not_donated(&self) -> Option<&'static str> {
+        self.wait();
         let state = self.0.state.load(Ordering::Acquire);
         if state & DELETED != 0 {
             return Some("it was deleted or donated before");
@@ -266,6 +435,43 @@ mod tests {
     /// Arrays alive whose length is one that no other test uses.
     fn live(n: usize) -> usize {
         Array::live().iter().filter(|a| a.aval().shape.as_slice() == [n]).count()
+    }
+
+    fn pending(n: usize) -> Array {
+        Array::pending(Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false }, DeviceId(0), false)
+    }
+
+    #[test]
+    fn pending_arrays_are_reserved_settled_donated_and_deleted() {
+        let taker: Arc<str> = "f".into();
+        let a = pending(3);
+        let reader = a.reserve().unwrap();
+        let donated = a.reserve_donated(&taker).unwrap();
+        assert!(a.is_deleted() && a.is_pending() && a.reserve().is_err() && a.donate(&taker).is_none());
+        assert!(reader.buffer().is_err(), "it is not there yet");
+        // SAFETY: settled once, here.
+        unsafe { a.settle(Ok(Buffer::allocate(12).unwrap())) };
+        assert!(!a.is_pending() && reader.buffer().is_ok() && donated.take().is_none(), "somebody reads it");
+        drop(reader);
+        assert_eq!(donated.take().map(|b| b.len()), Some(12));
+        let b = pending(3);
+        b.delete();
+        // SAFETY: as above.
+        unsafe { b.settle(Ok(Buffer::allocate(12).unwrap())) };
+        assert!(b.pin().is_err() && b.is_deleted());
+    }
+
+    #[test]
+    fn failures_stay_in_the_array() {
+        let a = pending(3);
+        let reader = a.reserve().unwrap();
+        // SAFETY: settled once, here.
+        unsafe { a.settle(Err(Arc::new(error!(Memory, "no memory")))) };
+        let errors = [reader.buffer().err(), a.pin().err(), a.pin_owned().err()];
+        for e in errors {
+            assert!(matches!(*e.unwrap().0, ferrax_base::ErrorKind::Memory(_)));
+        }
+        assert!(!a.is_deleted() && a.donate(&"f".into()).is_none());
     }
 
     #[test]

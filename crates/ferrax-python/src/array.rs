@@ -237,7 +237,7 @@ impl PyArray {
     }
 
     fn is_ready(&self) -> PyResult<bool> {
-        self.data("The is_ready() method was called on").map(|_| true)
+        self.data("The is_ready() method was called on").map(|a| !a.is_pending())
     }
 
     fn delete(&self) -> PyResult<()> {
@@ -257,7 +257,7 @@ impl PyArray {
 
     fn copy_to_host_async(&self) -> PyResult<()> {
         match &self.value {
-            Value::Array(a) => a.pin().py().map(drop),
+            Value::Array(a) => a.reserve().py().map(drop),
             _ => Ok(()),
         }
     }

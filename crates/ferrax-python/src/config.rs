@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::ffi::CString;
 
 /// The flags by the names that `config.py` uses.
-pub const FLAGS: [(&str, Flag); 18] = [
+pub const FLAGS: [(&str, Flag); 19] = [
     ("x64", Flag::X64),
     ("disable_jit", Flag::DisableJit),
     ("debug_nans", Flag::DebugNans),
@@ -29,6 +29,7 @@ pub const FLAGS: [(&str, Flag); 18] = [
     ("explain_cache_misses", Flag::ExplainCacheMisses),
     ("log_compiles", Flag::LogCompiles),
     ("no_tracing", Flag::NoTracing),
+    ("async_dispatch", Flag::AsyncDispatch),
 ];
 
 fn find(name: &str) -> PyResult<Flag> {

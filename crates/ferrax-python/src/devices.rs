@@ -102,6 +102,8 @@ impl Device {
 
     /// Bytes in use, at most and kept, over all CPU devices.
     fn memory_stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        // Programs that still run hold their arguments.
+        ferrax::queue::drain();
         let stats = ferrax_base::buffer::stats();
         let out = PyDict::new(py);
         out.set_item("bytes_in_use", stats.live)?;
@@ -295,7 +297,6 @@ fn set_num_cpu_devices(count: usize) -> PyResult<()> {
     device::set_cpu_count(count).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
-/// Adds the device classes and functions to the extension module.
 /// Every array that is alive: arrays that Python code holds and those that programs and traces keep.
 #[pyfunction]
 fn live_arrays(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {

@@ -44,10 +44,43 @@ fn without_gil(work: &mut dyn FnMut()) {
     });
 }
 
+/// Waits until every program that was started has ended.
+#[pyfunction]
+fn drain() {
+    ferrax::queue::drain();
+}
+
+#[pyfunction]
+fn before_fork() {
+    ferrax::queue::before_fork();
+}
+
+#[pyfunction]
+fn after_fork() {
+    ferrax::queue::after_fork();
+}
+
+/// Programs that still run must have ended when the process forks, and before the interpreter goes.
+fn register_queue(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    py.import("atexit")?.call_method1("register", (wrap_pyfunction!(drain, m)?,))?;
+    let os = py.import("os")?;
+    if os.hasattr("register_at_fork")? {
+        let handlers = pyo3::types::PyDict::new(py);
+        handlers.set_item("before", wrap_pyfunction!(before_fork, m)?)?;
+        for moment in ["after_in_parent", "after_in_child"] {
+            handlers.set_item(moment, wrap_pyfunction!(after_fork, m)?)?;
+        }
+        os.call_method("register_at_fork", (), Some(&handlers))?;
+    }
+    Ok(())
+}
+
 #[pymodule]
 fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ferrax::init();
     ferrax::long_work::install(without_gil);
+    register_queue(m)?;
     errors::register(m)?;
     boundary::register(m)?;
     dtypes::register(m)?;

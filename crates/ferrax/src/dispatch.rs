@@ -131,7 +131,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-fn constant(l: &Lit) -> Result<Buffer> {
+pub(crate) fn constant(l: &Lit) -> Result<Buffer> {
     Buffer::from_bytes(&l.scalar.to_bytes()[..l.scalar.dtype.size()])
 }
 

@@ -2,14 +2,17 @@
 //!
 //! Donated arguments whose memory the program can use are taken ([`Array::donate`]); all others stay valid, as in
 //! JAX. Memory that somebody else can see (a NumPy view) is never taken.
+//!
+//! Programs that take long become jobs of the [`queue`], unless they have effects or call the host.
 
 use crate::device::{self, Placement};
+use crate::queue::{self, Input, Pace, Work};
 use crate::{debug, dispatch, long_work};
 use ferrax_base::config::Flag;
 use ferrax_base::shape::size;
 use ferrax_base::{Aval, Result, bail, error};
 use ferrax_cache::Cache;
-use ferrax_cpu::{Arg, Program};
+use ferrax_cpu::{Arg, Outputs, Program};
 use ferrax_ir::array::Pin;
 use ferrax_ir::lower::lower;
 use ferrax_ir::{Array, Atom, JaxprRef, Value, Values};
@@ -36,6 +39,9 @@ pub struct Executable {
     graph: Arc<Graph>,
     /// Elements that a run computes, about.
     elements: usize,
+    /// Whether nobody can tell when it runs: no effects, no calls of the host.
+    silent: bool,
+    pace: Pace,
     /// The variant asked for first, which nearly always is the only one.
     first: OnceLock<Variant>,
     others: Mutex<Vec<Arc<Variant>>>,
@@ -85,6 +91,8 @@ impl Executable {
         Ok(Executable {
             out_avals: jaxpr.out_avals(),
             elements: elements(&graph),
+            silent: jaxpr.effects.is_none() && !calls_host(&graph),
+            pace: Pace::default(),
             graph,
             consts: optimized.consts.clone(),
             first: OnceLock::new(),
@@ -170,28 +178,37 @@ impl Executable {
 
     /// Runs the program on one concrete value per parameter. `donate[i]` says that the memory of argument i may be
     /// used for results; an empty mask donates nothing.
-    pub fn run(&self, args: &[Value], donate: &[bool]) -> Result<Values> {
+    pub fn run(self: &Arc<Self>, args: &[Value], donate: &[bool]) -> Result<Values> {
         debug_assert!(donate.is_empty() || donate.len() == args.len());
         let placement = device::place(args, |i| self.describe(i))?;
         if debug::checking() {
             return self.run_checked(args, placement);
+        }
+        if self.asynchronous() {
+            let started = self.with(donate, |variant| self.start(variant, args, placement))?;
+            return Ok(started.into_iter().map(Value::Array).collect());
         }
         self.with(donate, |variant| self.run_variant(variant, args, placement))
     }
 
     /// As [`Self::run`] for arrays of which none is donated, which is what most calls are; results go to `each`.
     /// Gives false, and does nothing, in the debug modes.
-    pub fn run_arrays(&self, args: &[&Array], mut each: impl FnMut(Array)) -> Result<bool> {
+    pub fn run_arrays(self: &Arc<Self>, args: &[&Array], mut each: impl FnMut(Array)) -> Result<bool> {
         if debug::checking() {
             return Ok(false);
         }
         let place = device::place_arrays(args.iter().copied().enumerate(), |i| self.describe(i))?;
+        if self.asynchronous() {
+            let args: SmallVec<[Value; 8]> = args.iter().map(|&a| Value::Array(a.clone())).collect();
+            self.with(&[], |variant| self.start(variant, &args, place))?.into_iter().for_each(each);
+            return Ok(true);
+        }
         let mut pins: SmallVec<[Pin<'_>; 8]> = SmallVec::with_capacity(self.consts.len() + args.len());
         for a in self.consts.iter().chain(args.iter().copied()) {
             pins.push(a.pin()?);
         }
         let mut buffers: SmallVec<[Arg<'_>; 8]> = pins.iter().map(|p| Arg::Borrowed(p)).collect();
-        let run = |variant: &Variant| long_work::run(self.elements, || variant.program.run(&mut buffers));
+        let run = |variant: &Variant| queue::run_now(&self.pace, self.elements, || variant.program.run(&mut buffers));
         let outs = self.with(&[], run)?;
         for (buffer, aval) in outs.into_iter().zip(&self.out_avals) {
             each(Array::placed(aval.clone(), buffer, place.device, place.committed));
@@ -225,28 +242,78 @@ impl Executable {
                 None => borrowed(),
             });
         }
-        let outs = long_work::run(self.elements, || variant.program.run(&mut buffers))?;
+        let outs = queue::run_now(&self.pace, self.elements, || variant.program.run(&mut buffers))?;
         Ok(dispatch::placed(outs, &self.out_avals, placement))
     }
 
-    /// The buffers of donated arguments that the program can use and that nobody else sees.
-    fn take_donations(&self, variant: &Variant, args: &[Value]) -> SmallVec<[(usize, ferrax_base::Buffer); 4]> {
-        let mut taken = SmallVec::new();
+    /// The donated arguments whose memory the program can use and that are passed once.
+    fn donations(&self, variant: &Variant, args: &[Value]) -> SmallVec<[usize; 4]> {
         if variant.donated.is_empty() {
-            return taken;
+            return SmallVec::new();
         }
         let arrays = args.iter().filter_map(|v| if let Value::Array(a) = v { Some(a) } else { None });
         let mut ids: SmallVec<[usize; 16]> = arrays.chain(&self.consts).map(Array::id).collect();
         ids.sort_unstable();
-        for (i, arg) in args.iter().enumerate().filter(|(i, _)| variant.reusable[*i]) {
-            let Value::Array(a) = arg else { continue };
-            let at = ids.partition_point(|id| *id < a.id());
-            let once = ids.get(at + 1) != Some(&a.id());
-            if once && let Some(buffer) = a.donate(&self.taker) {
+        let once = |a: &Array| ids.get(ids.partition_point(|id| *id < a.id()) + 1) != Some(&a.id());
+        let usable = |i: &usize| variant.reusable[*i] && matches!(&args[*i], Value::Array(a) if once(a));
+        (0..args.len()).filter(usable).collect()
+    }
+
+    /// The buffers of donated arguments that nobody else sees.
+    fn take_donations(&self, variant: &Variant, args: &[Value]) -> SmallVec<[(usize, ferrax_base::Buffer); 4]> {
+        let mut taken = SmallVec::new();
+        for i in self.donations(variant, args) {
+            let Value::Array(a) = &args[i] else { continue };
+            a.wait();
+            if let Some(buffer) = a.donate(&self.taker) {
                 taken.push((i, buffer));
             }
         }
         taken
+    }
+
+    /// Whether the next run is to go on while its caller does.
+    #[inline]
+    fn asynchronous(&self) -> bool {
+        self.elements >= long_work::LONG && self.silent && self.pace.asynchronous()
+    }
+
+    /// Starts the program on the queue; gives the arrays that it will compute.
+    fn start(self: &Arc<Self>, variant: &Variant, args: &[Value], place: Placement) -> Result<SmallVec<[Array; 2]>> {
+        let mut inputs: SmallVec<[Input; 8]> = SmallVec::with_capacity(self.consts.len() + args.len());
+        for c in &self.consts {
+            inputs.push(Input::Array(c.reserve()?, false));
+        }
+        let mut donated = self.donations(variant, args).into_iter().peekable();
+        for (i, arg) in args.iter().enumerate() {
+            inputs.push(match arg {
+                Value::Array(a) if donated.next_if_eq(&i).is_some() => self.donated(a)?,
+                Value::Array(a) => Input::Array(a.reserve()?, false),
+                Value::Lit(l) => Input::Owned(Some(dispatch::constant(l)?)),
+                Value::Tracer(_) => bail!(Internal, "a traced value reached the queue"),
+            });
+        }
+        let work: Arc<dyn Work> = match variant.donated.is_empty() {
+            true => self.clone(),
+            false => Arc::new(Donating { executable: self.clone(), donated: variant.donated.clone() }),
+        };
+        Ok(queue::start(work, inputs, &self.out_avals, place))
+    }
+
+    /// A donated argument of a job.
+    fn donated(&self, a: &Array) -> Result<Input> {
+        if let Some(buffer) = a.donate(&self.taker) {
+            return Ok(Input::Owned(Some(buffer)));
+        }
+        if let Some(reservation) = a.reserve_donated(&self.taker) {
+            return Ok(Input::Array(reservation, true));
+        }
+        // Jobs that read it, if that is what holds it, must end first.
+        queue::drain();
+        match a.donate(&self.taker) {
+            Some(buffer) => Ok(Input::Owned(Some(buffer))),
+            None => Ok(Input::Array(a.reserve()?, false)),
+        }
     }
 
     /// Runs the program, keeping donated arguments for the case that a result is bad.
@@ -269,6 +336,46 @@ impl Executable {
             None => format!("argument {i} of {}", debug.name),
         }
     }
+}
+
+impl Work for Executable {
+    fn run(&self, args: &mut [Arg<'_>]) -> Result<Outputs> {
+        self.with(&[], |variant| variant.program.run(args))
+    }
+
+    fn pace(&self) -> &Pace {
+        &self.pace
+    }
+}
+
+/// An executable with the arguments that its calls donate.
+struct Donating {
+    executable: Arc<Executable>,
+    donated: SmallVec<[bool; 8]>,
+}
+
+impl Work for Donating {
+    fn run(&self, args: &mut [Arg<'_>]) -> Result<Outputs> {
+        self.executable.with(&self.donated, |variant| variant.program.run(args))
+    }
+
+    fn pace(&self) -> &Pace {
+        &self.executable.pace
+    }
+}
+
+/// The graphs that a node runs.
+fn bodies(kind: &Kind) -> SmallVec<[&Arc<Graph>; 2]> {
+    match kind {
+        Kind::While { cond, body, .. } => SmallVec::from_slice(&[cond, body]),
+        Kind::Scan { body, .. } | Kind::Call(body) | Kind::ReduceWith { body, .. } => SmallVec::from_slice(&[body]),
+        Kind::Switch(branches) => branches.iter().collect(),
+        _ => SmallVec::new(),
+    }
+}
+
+fn calls_host(graph: &Graph) -> bool {
+    graph.nodes.iter().any(|n| matches!(n.kind, Kind::Host(_)) || bodies(&n.kind).into_iter().any(|b| calls_host(b)))
 }
 
 /// Elements that a run of a graph computes, about; a `while` counts as long.

@@ -3,7 +3,7 @@
 //! [`init`] connects the dispatcher to `ferrax_ir::bind`; everything else in the workspace stages or transforms
 //! operations, this crate runs them. There is no Python here.
 //!
-//! Read next: [`dispatch`] for how one operation runs, [`executable`] for programs, [`device`] for placement,
+//! Read next: [`dispatch`] for how one operation runs, [`executable`] for programs, [`queue`] for those that take long, [`device`] for placement,
 //! [`function`] for transformations of closures.
 
 mod blame;
@@ -15,6 +15,7 @@ pub mod executable;
 pub mod function;
 pub mod long_work;
 pub mod numpy;
+pub mod queue;
 
 pub use executable::{Executable, executable};
 pub use ferrax_base::error;
@@ -26,5 +27,6 @@ pub use function::{grad, jit, jvp, value_and_grad, vjp, vmap};
 /// Makes operations on concrete values run through this crate. Cheap, and needed once; later calls do nothing.
 pub fn init() {
     ferrax_ir::trace::set_evaluator(dispatch::evaluate);
+    ferrax_ir::array::set_wait(queue::wait);
     ops::install();
 }

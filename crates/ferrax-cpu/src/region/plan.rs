@@ -84,6 +84,8 @@ struct Making {
     short: bool,
     /// There is one phase, and it reduces nothing: results may take the place of operands.
     single: bool,
+    /// With `single`: whole operands that nobody needs any more, whose memory results may take when all is read.
+    reusable: SmallVec<[u32; 4]>,
     /// Ranges of members, by phase.
     phases: SmallVec<[(u32, u32); 4]>,
     states: u32,
@@ -108,6 +110,7 @@ impl Planner<'_> {
             lane,
             short,
             single,
+            reusable: SmallVec::new(),
             phases,
             states: 0,
             tiles: 0,
@@ -228,6 +231,9 @@ impl Planner<'_> {
         let mut by_row = false;
         for at in start..end {
             by_row |= self.number(m, k as u32, at, over_rows)?;
+        }
+        if m.single {
+            m.reusable = self.reusable_operands(m, start, end);
         }
         let mut late: SmallVec<[(Val, Place); 2]> = SmallVec::new();
         for at in start..end {
@@ -402,26 +408,37 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// The operands of a region of one phase that come from elsewhere, are read whole, in their order, and die here.
+    fn reusable_operands(&self, m: &Making, start: u32, end: u32) -> SmallVec<[u32; 4]> {
+        let mut found: SmallVec<[u32; 4]> = SmallVec::new();
+        for at in start..end {
+            for &v in &self.g.nodes[self.order.members[at as usize].node as usize].inputs {
+                let p = self.order.place(v);
+                let x = p.root as usize;
+                let read_whole = self.region.stamp[x] == self.region.phase
+                    && self.region.spread[x] == Spread::Full
+                    && !self.region.more.iter().any(|(r, _, _)| *r == p.root);
+                let from_elsewhere = self.region.made[x] != m.item && self.dies_at(p.root, m.item);
+                if p.spread == Spread::Full && from_elsewhere && self.g.ty(v).size() == m.n && read_whole {
+                    found.push(p.root);
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// The slot of a result, and whether it is the memory of an operand that the phase may still read.
     fn result_slot(&mut self, m: &Making, at: u32, over_rows: bool) -> (Src, bool) {
         let g = self.g;
         let member = self.order.members[at as usize];
         let node = &g.nodes[member.node as usize];
         let bytes = if over_rows { m.n / m.inner } else { m.n } * g.ty(node.first).dtype.size();
-        let mut candidates: SmallVec<[u32; 3]> = SmallVec::new();
-        if m.single {
-            for &v in &node.inputs {
-                let p = self.order.place(v);
-                let x = p.root as usize;
-                let read_whole = self.region.stamp[x] == self.region.phase
-                    && self.region.spread[x] == Spread::Full
-                    && !self.region.more.iter().any(|(r, _, _)| *r == p.root);
-                if p.spread == Spread::Full && self.region.made[x] != m.item && g.ty(v).size() == m.n && read_whole {
-                    candidates.push(p.root);
-                }
-            }
-        }
-        let before: SmallVec<[u32; 3]> = candidates.iter().map(|&x| self.slot[x as usize]).collect();
+        // The node's own operands first.
+        let own = node.inputs.iter().map(|&v| self.order.place(v).root).filter(|x| m.reusable.contains(x));
+        let candidates: SmallVec<[u32; 4]> = own.chain(m.reusable.iter().copied()).collect();
+        let before: SmallVec<[u32; 4]> = candidates.iter().map(|&x| self.slot[x as usize]).collect();
         let slot = self.new_slot(m.item, node.first.0, bytes, &candidates);
         (Src::Slot(slot), before.contains(&slot))
     }
