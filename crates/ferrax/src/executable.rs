@@ -293,9 +293,10 @@ impl Executable {
                 Value::Tracer(_) => bail!(Internal, "a traced value reached the queue"),
             });
         }
-        let work: Arc<dyn Work> = match variant.donated.is_empty() {
-            true => self.clone(),
-            false => Arc::new(Donating { executable: self.clone(), donated: variant.donated.clone() }),
+        let work: Arc<dyn Work> = if variant.donated.is_empty() {
+            self.clone()
+        } else {
+            Arc::new(Donating { executable: self.clone(), donated: variant.donated.clone() })
         };
         Ok(queue::start(work, inputs, &self.out_avals, place))
     }

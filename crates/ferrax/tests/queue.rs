@@ -2,7 +2,7 @@
 
 use ferrax::{Array, Aval, DType, Value, dispatch, executable, ops, queue};
 use ferrax_base::config::Flag;
-use ferrax_ir::JaxprRef;
+use ferrax_ir::{DebugInfo, JaxprRef};
 use ferrax_transform::staging::stage_closed;
 
 const N: usize = 300_000;
@@ -15,7 +15,7 @@ fn floats() -> Array {
 
 fn program() -> JaxprRef {
     let aval = floats().aval().clone();
-    stage_closed("jit", Default::default(), &[aval], |x| {
+    stage_closed("jit", DebugInfo::named("f"), &[aval], |x| {
         let mut y = x[0].clone();
         for _ in 0..8 {
             y = ops::sin(&y)?;
