@@ -69,6 +69,7 @@ bench: develop
 	$(PY) benches/dispatch.py
 	$(PY) benches/compile.py
 	$(PY) benches/cpu.py
+	$(PY) benches/patterns.py
 	$(PY) benches/errors.py
 
 stubs: develop

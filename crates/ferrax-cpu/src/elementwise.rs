@@ -290,7 +290,7 @@ macro_rules! complex_unary {
             Some(match op {
                 Neg => map1!(x: C => C, C::new(-x.re, -x.im)),
                 Sign => plain1!(x: C => C, complex::sign(x)),
-                Abs => plain1!(x: C => $T, complex::abs(x)),
+                Abs => map1!(x: C => $T, complex::abs(x)),
                 IsFinite => plain1!(x: C => u8, u8::from(x.re.is_finite() && x.im.is_finite())),
                 Exp => plain1!(x: C => C, complex::exp(x)),
                 Exp2 => plain1!(x: C => C, complex::exp2(x)),
@@ -426,9 +426,9 @@ macro_rules! wrapping_pow {
 
 pub(crate) use wrapping_pow;
 
-/// As `float_binary`, for an integer type; `$U` and `$S` are its unsigned and signed kin.
+/// As `float_binary`, for an integer type; `$U` and `$S` are its unsigned and signed kin, `$divide` makes divisions.
 macro_rules! integer_binary {
-    ($name:ident: $Out:ty, $T:ident, $U:ident, $S:ident, $map:ident, $plain:ident) => {
+    ($name:ident: $Out:ty, $T:ident, $U:ident, $S:ident, $map:ident, $plain:ident, $divide:ident) => {
         fn $name(op: BinaryOp) -> Option<$Out> {
             use BinaryOp::*;
             const BITS: $U = $T::BITS as $U;
@@ -436,8 +436,8 @@ macro_rules! integer_binary {
                 Add => $map!(x, y: $T => $T, x.wrapping_add(y)),
                 Sub => $map!(x, y: $T => $T, x.wrapping_sub(y)),
                 Mul => $map!(x, y: $T => $T, x.wrapping_mul(y)),
-                Div => $plain!(x, y: $T => $T, if y == 0 { !0 } else { x.wrapping_div(y) }),
-                Rem => $plain!(x, y: $T => $T, if y == 0 { x } else { x.wrapping_rem(y) }),
+                Div => $divide!(x, y: $T => $T, $crate::math::integer::Quotient::quotient(x, y)),
+                Rem => $divide!(x, y: $T => $T, $crate::math::integer::Quotient::remainder(x, y)),
                 Pow => $plain!(x, y: $T => $T, {
                     #[allow(unused_comparisons)]
                     let negative = y < 0;
@@ -471,14 +471,14 @@ macro_rules! integer_binary {
     };
 }
 pub(crate) use integer_binary;
-integer_binary!(binary_i8: Kernel, i8, u8, i8, map2, plain2);
-integer_binary!(binary_i16: Kernel, i16, u16, i16, map2, plain2);
-integer_binary!(binary_i32: Kernel, i32, u32, i32, map2, plain2);
-integer_binary!(binary_i64: Kernel, i64, u64, i64, map2, plain2);
-integer_binary!(binary_u8: Kernel, u8, u8, i8, map2, plain2);
-integer_binary!(binary_u16: Kernel, u16, u16, i16, map2, plain2);
-integer_binary!(binary_u32: Kernel, u32, u32, i32, map2, plain2);
-integer_binary!(binary_u64: Kernel, u64, u64, i64, map2, plain2);
+integer_binary!(binary_i8: Kernel, i8, u8, i8, map2, plain2, map2);
+integer_binary!(binary_i16: Kernel, i16, u16, i16, map2, plain2, map2);
+integer_binary!(binary_i32: Kernel, i32, u32, i32, map2, plain2, map2);
+integer_binary!(binary_i64: Kernel, i64, u64, i64, map2, plain2, plain2);
+integer_binary!(binary_u8: Kernel, u8, u8, i8, map2, plain2, map2);
+integer_binary!(binary_u16: Kernel, u16, u16, i16, map2, plain2, map2);
+integer_binary!(binary_u32: Kernel, u32, u32, i32, map2, plain2, map2);
+integer_binary!(binary_u64: Kernel, u64, u64, i64, map2, plain2, plain2);
 
 /// Kernels (or handlers, by the macro given) of the comparisons of a type; `$kx` and `$ky` order totally.
 macro_rules! comparisons {

@@ -69,6 +69,7 @@ impl Frame {
         unsafe {
             match step {
                 Step::Group(group) => self.run_group(program, group),
+                Step::Move { moved, .. } => moved.run(&self.ptrs),
                 Step::Leaf { node, args } => return self.leaf(program, *node, *args),
                 Step::Control { node, args, sub } => return control::run(self, program, *node, *args, *sub),
                 Step::Alloc { slot, bytes } => {

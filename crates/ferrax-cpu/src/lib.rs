@@ -37,6 +37,7 @@ mod machine;
 pub mod math;
 mod matmul;
 mod movement;
+mod moves;
 mod order;
 mod plan;
 pub mod pool;

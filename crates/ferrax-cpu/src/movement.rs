@@ -152,17 +152,24 @@ unsafe fn copy_row<T: Copy>(a: Axis, src: *const T, dst: *mut T) {
         match (a.src, a.dst) {
             (1, 1) => std::ptr::copy_nonoverlapping(src, dst, a.n),
             (0, 1) => std::slice::from_raw_parts_mut(dst, a.n).fill(*src),
-            (s, 1) => {
-                for i in 0..a.n as isize {
-                    *dst.offset(i) = *src.offset(i * s);
-                }
-            }
-            (s, d) => {
-                for i in 0..a.n as isize {
-                    *dst.offset(i * d) = *src.offset(i * s);
-                }
-            }
+            // Steps that are known become shuffles of vectors.
+            (-1, 1) => each(a.n, src, -1, dst, 1),
+            (2, 1) => each(a.n, src, 2, dst, 1),
+            (1, 2) => each(a.n, src, 1, dst, 2),
+            (s, d) => each(a.n, src, s, dst, d),
         }
+    }
+}
+
+/// Copies `n` elements, one by one.
+///
+/// # Safety
+/// The addresses must be valid and aligned.
+#[inline(always)]
+unsafe fn each<T: Copy>(n: usize, src: *const T, s: isize, dst: *mut T, d: isize) {
+    for i in 0..n as isize {
+        // SAFETY: the caller's contract.
+        unsafe { *dst.offset(i * d) = *src.offset(i * s) };
     }
 }
 

@@ -9,6 +9,7 @@
 
 use crate::dot::planned::Planned;
 use crate::elementwise;
+use crate::moves;
 use crate::order::{Item, Order, Role, Shape, Spread};
 use crate::program::{Group, OutputPlace, Program, SlotInit, Step};
 use ferrax_base::{Buffer, Result, Scalar};
@@ -499,6 +500,11 @@ impl<'g> Planner<'g> {
                 self.out.subs.push(program);
             }
             kind => {
+                let moves = moves::moves(g, node, &slots);
+                if !moves.is_empty() {
+                    self.out.steps.extend(moves.into_iter().map(|moved| Step::Move { moved, node: i }));
+                    return Ok(());
+                }
                 self.out.steps.push(match self.product(kind, node) {
                     Some(found) => {
                         self.out.products.push(found);

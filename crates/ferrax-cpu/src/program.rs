@@ -6,6 +6,7 @@
 
 use crate::exec::Frame;
 use crate::kernel::Kernel;
+use crate::moves::Move;
 use crate::plan::{self, Donation};
 use ferrax_base::{Buffer, Result, bail};
 use ferrax_loops::{Graph, Kind};
@@ -59,6 +60,11 @@ pub(crate) enum Step {
     Leaf {
         node: u32,
         args: u32,
+    },
+    /// A node that is a copy, or a part of one.
+    Move {
+        moved: Move,
+        node: u32,
     },
     /// A node with subprograms, the first of them at `sub`.
     Control {
@@ -243,7 +249,9 @@ impl Program {
                     let node = &g.nodes[*node as usize];
                     let _ = self.register_loops[*index as usize].describe(g, node, &mut text);
                 }
-                Step::Leaf { node, .. } => text = format!("call {}", g.node_text(*node as usize)),
+                Step::Leaf { node, .. } | Step::Move { node, .. } => {
+                    text = format!("call {}", g.node_text(*node as usize));
+                }
                 Step::Control { node, sub, .. } => {
                     let node = &g.nodes[*node as usize];
                     let (name, count) = match &node.kind {

@@ -202,10 +202,35 @@ pub fn collapse<M: Monoid>(acc: &mut [M::T; LANES]) -> M::T {
     acc[0]
 }
 
+/// Reduces at most `WIDTH` elements, a power of two, as accumulators that nothing else joins. Joining the neutral
+/// element at the end instead of before gives the same bits: it matters to a sum of negative zeros alone.
+#[inline(always)]
+fn reduce_few<M: Monoid, const WIDTH: usize>(x: &[M::T]) -> M::T {
+    let mut acc = [M::IDENTITY; WIDTH];
+    match <&[M::T; WIDTH]>::try_from(x) {
+        Ok(all) => acc = *all,
+        Err(_) => acc.iter_mut().zip(x).for_each(|(a, &b)| *a = b),
+    }
+    let mut width = WIDTH / 2;
+    while width > 0 {
+        for j in 0..width {
+            acc[j] = M::join(acc[j], acc[j + width]);
+        }
+        width /= 2;
+    }
+    M::join(acc[0], M::IDENTITY)
+}
+
 /// Reduces at most `RUN` contiguous elements. `WIDE` says that there are 32 registers of 64 bytes, which hold all
 /// accumulators: memory is then read in one go, as prefetching wants it.
 #[inline(always)]
 pub fn reduce_run<M: Monoid, const WIDE: bool>(x: &[M::T]) -> M::T {
+    match x.len() {
+        ..=32 => return reduce_few::<M, 32>(x),
+        33..=64 => return reduce_few::<M, 64>(x),
+        65..=LANES => return reduce_few::<M, LANES>(x),
+        _ => {}
+    }
     let mut acc = [M::IDENTITY; LANES];
     match (WIDE, size_of::<M::T>()) {
         (true, ..=8) => accumulate::<M, LANES>(&mut acc, x),

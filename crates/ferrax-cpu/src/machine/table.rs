@@ -77,8 +77,8 @@ float_unary!(unary_f32: Handler, f32, single, map, map, trig!(sin_all), trig!(co
 float_binary!(binary_f32: Binary, f32, single, pair, pair, None);
 integer_unary!(unary_i32: Handler, i32, map, i32::wrapping_abs, i32::signum);
 integer_unary!(unary_u32: Handler, u32, map, std::convert::identity, |x| u32::from(x != 0));
-integer_binary!(binary_i32: Binary, i32, u32, i32, pair, pair);
-integer_binary!(binary_u32: Binary, u32, u32, i32, pair, pair);
+integer_binary!(binary_i32: Binary, i32, u32, i32, pair, pair, pair);
+integer_binary!(binary_u32: Binary, u32, u32, i32, pair, pair, pair);
 
 /// Whether a dtype's arithmetic is that of its lanes, perhaps with rounding.
 fn computes(d: DType) -> Option<Lanes> {

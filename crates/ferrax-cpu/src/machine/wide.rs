@@ -62,8 +62,8 @@ float_unary!(unary_f64: Handler, f64, double, map, none, none!(), none!());
 float_binary!(binary_f64: Binary, f64, double, pair, none, None);
 integer_unary!(unary_i64: Handler, i64, map, i64::wrapping_abs, i64::signum);
 integer_unary!(unary_u64: Handler, u64, map, std::convert::identity, |x| u64::from(x != 0));
-integer_binary!(binary_i64: Binary, i64, u64, i64, pair, none);
-integer_binary!(binary_u64: Binary, u64, u64, i64, pair, none);
+integer_binary!(binary_i64: Binary, i64, u64, i64, pair, none, none);
+integer_binary!(binary_u64: Binary, u64, u64, i64, pair, none, none);
 
 /// Whether a dtype's arithmetic is that of its lanes.
 fn computes(d: DType) -> Option<Lanes> {

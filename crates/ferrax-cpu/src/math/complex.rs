@@ -171,9 +171,31 @@ functions! {
 }
 
 /// |z| without undue overflow.
+#[inline(always)]
 pub fn abs<C: Wide>(z: C) -> C::Part {
     let z = z.wide();
-    C::part(z.re.hypot(z.im))
+    let (re, im) = (z.re.abs(), z.im.abs());
+    let infinite = re == f64::INFINITY || im == f64::INFINITY;
+    // Squares of widened f32 neither overflow nor vanish; those of f64 are kept in range by a power of two.
+    let scale = if size_of::<C::Part>() == 4 {
+        1.0
+    } else {
+        let larger = if re > im { re } else { im };
+        if larger > two_to(500) {
+            two_to(-600)
+        } else if larger < two_to(-500) {
+            two_to(600)
+        } else {
+            1.0
+        }
+    };
+    let (x, y) = (re * scale, im * scale);
+    let size = (x * x + y * y).sqrt() / scale;
+    C::part(if infinite { f64::INFINITY } else { size })
+}
+
+const fn two_to(n: i64) -> f64 {
+    f64::from_bits(((1023 + n) as u64) << 52)
 }
 
 /// x / y, scaled against overflow.

@@ -14,8 +14,8 @@ use ferrax_loops::{UnaryOp, ValueId};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
 
-/// Rows shorter than this run together, with what is theirs spread to full size.
-const SHORT: usize = 64;
+/// Rows shorter than this, which is a tile, run together, with what is theirs spread to full size.
+const SHORT: usize = 128;
 /// Elements of a block of rows, about.
 const BLOCK: usize = 8 << 10;
 
@@ -102,7 +102,7 @@ impl Planner<'_> {
         let phases = self.split_phases(start, end);
         let reduces = |m: &Member| m.role == Role::Reduce;
         let single = phases.len() == 1 && !self.order.members[start as usize..end as usize].iter().any(reduces);
-        let short = inner < SHORT && inner < n;
+        let short = inner < n && (inner < SHORT || (inner < 4 * SHORT && self.columns_alone(start, end)));
         let mut m = Making {
             item,
             n,
@@ -151,6 +151,14 @@ impl Planner<'_> {
         self.out.steps.push(Step::Region(self.out.regions.list.len() as u32));
         self.out.regions.list.push(region);
         Ok(())
+    }
+
+    /// Whether nothing but the operands of columns has to be spread, which is done once.
+    fn columns_alone(&self, start: u32, end: u32) -> bool {
+        self.order.members[start as usize..end as usize].iter().all(|member| {
+            let inputs = &self.g.nodes[member.node as usize].inputs;
+            member.role != Role::Reduce && !inputs.iter().any(|&v| matches!(self.order.place(v).spread, Spread::Row(_)))
+        })
     }
 
     fn by_row(&self, first: u32) -> bool {

@@ -21,6 +21,8 @@ struct Worker<'a> {
     slots: &'a [*mut u8],
     scratch: *mut u8,
     table: SmallVec<[*mut u8; 24]>,
+    /// Rows for which the columns' operands have been spread.
+    spread: usize,
 }
 
 /// Elements of a task of one long row: a power of two of runs, so that the states of reductions can be put together.
@@ -37,7 +39,7 @@ impl Frame {
         let region = &regions.list[index as usize];
         let slots = &self.ptrs[..];
         let table = SmallVec::new();
-        let mut worker = Worker { isa, regions, region, slots, scratch: self.scratch, table };
+        let mut worker = Worker { isa, regions, region, slots, scratch: self.scratch, table, spread: 0 };
         let rows = region.n / region.inner;
         let time = region.n as u64 * u64::from(region.cost) / 1000;
         let shared = pool::worth(time);
@@ -105,6 +107,7 @@ impl<'a> Common<'a> {
             slots: self.slots,
             scratch: self.scratch.at(k * self.region.scratch),
             table: SmallVec::new(),
+            spread: 0,
         }
     }
 }
@@ -187,6 +190,7 @@ impl Worker<'_> {
             // SAFETY: the caller's contract.
             unsafe { self.phase(phase, r0, r1) };
         }
+        self.spread = self.spread.max(r1 - r0);
     }
 
     unsafe fn phase(&mut self, phase: &Phase, r0: usize, r1: usize) {
@@ -197,7 +201,8 @@ impl Worker<'_> {
                 let (src, dst) = (self.address(&e.from, r0, r0), self.address(&e.to, r0, r0));
                 if e.from.step == 0 {
                     movement::repeat_each(e.size, src, dst, r1 - r0, self.region.inner);
-                } else {
+                } else if r1 - r0 > self.spread {
+                    // The same for every block.
                     movement::repeat_all(e.size, src, dst, self.region.inner, r1 - r0);
                 }
             }

@@ -9,14 +9,15 @@ use crate::dot::DOT_GENERAL;
 use crate::gather_scatter::{GatherOptions, take};
 use crate::sort::SORT;
 use crate::{argmax, clamp, convert_element_type, eq, iota, reduce_or, select, select_n};
-use ferrax_base::{Aval, DType, Result, bail};
+use ferrax_base::{Aval, DType, Result, Scalar, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims, OpRole};
 use ferrax_ir::{Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
-use ferrax_loops::Kind;
+use ferrax_loops::{Builder, CompareOp, Graph, Kind, ValueId};
 use ferrax_transform::eval_jaxpr;
 use ferrax_transform::programs::{LinearProgram, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr};
 use ferrax_transform::staging::stage_closed;
 use ferrax_transform::structural::{broadcast_in_dim, zeros};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 ferrax_ir::params! {
@@ -46,7 +47,10 @@ pub static COND: Def<Cond> = Def {
     simplify: Slot::None("a constant index is resolved while tracing"),
     stablehlo: Slot::None("later"),
     kernel: Slot::Rule(|_, p, b, args, outs| {
-        let graphs = p.branches.iter().map(|j| subgraph(j).map(Arc::new)).collect::<Result<_>>()?;
+        let graphs = p.branches.iter().map(|j| subgraph(j).map(Arc::new)).collect::<Result<Vec<_>>>()?;
+        if graphs.iter().all(|g| takes_no_time(g)) {
+            return chosen_results(p, b, args);
+        }
         let types: Vec<ferrax_loops::Type> = outs.iter().map(ferrax_loops::Type::from).collect();
         Ok(b.push_many(Kind::Switch(graphs), args, &types))
     }),
@@ -60,6 +64,33 @@ pub static COND: Def<Cond> = Def {
         ..Special::NONE
     },
 };
+
+/// Operations and elements of each up to which computing a branch costs less than entering it.
+const FEW: (usize, usize) = (12, 16);
+
+/// Whether a branch is a few elementwise operations on a few elements.
+fn takes_no_time(branch: &Graph) -> bool {
+    let cheap =
+        |kind: &Kind| kind.is_elementwise() || matches!(kind, Kind::Const(_) | Kind::Broadcast(_) | Kind::Reshape);
+    branch.nodes.len() <= FEW.0
+        && branch.nodes.iter().all(|n| cheap(&n.kind))
+        && branch.types.iter().all(|ty| ty.size() <= FEW.1)
+}
+
+/// The results of all branches, and of those the ones that the index, clamped, chooses.
+fn chosen_results(p: &Cond, b: &mut Builder, args: &[ValueId]) -> Result<SmallVec<[ValueId; 1]>> {
+    let mut results = Vec::with_capacity(p.branches.len());
+    for branch in &p.branches {
+        results.push(super::jit::inline_program(branch, b, &args[1..])?);
+    }
+    let mut chosen: SmallVec<[ValueId; 1]> = results[0].iter().copied().collect();
+    for (k, result) in results.iter().enumerate().skip(1) {
+        let from = b.scalar(Scalar::from_i64(DType::I32, k as i64));
+        let here = b.compare(CompareOp::Ge, args[0], from);
+        chosen.iter_mut().zip(result).for_each(|(x, &y)| *x = b.select(here, *x, y));
+    }
+    Ok(chosen)
+}
 
 /// A program as a graph of its own, constants inside.
 pub(crate) fn subgraph(jaxpr: &JaxprRef) -> Result<ferrax_loops::Graph> {

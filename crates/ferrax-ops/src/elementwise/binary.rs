@@ -18,7 +18,7 @@ use ferrax_base::{Aval, DType, Result, Scalar, bail};
 use ferrax_ir::op::Rewriter;
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
-use ferrax_ir::{Atom, Def, Slot, Special, Tangents, TransposeArg, Value};
+use ferrax_ir::{Atom, Def, OpRef, Slot, Special, Tangents, TransposeArg, Value};
 use ferrax_loops::BinaryOp;
 use ferrax_transform::structural::BROADCAST_IN_DIM;
 use smallvec::{SmallVec, smallvec};
@@ -232,7 +232,15 @@ binary!(
         }
     ),
     transpose: Slot::None(NOT_LINEAR),
-    simplify: Slot::None(NO_REWRITE),
+    // A quotient is often there already (`//`, `divmod`); x - (x / 0) * 0 is x, as the remainder is.
+    simplify: Slot::Rule(|_, (), cx, inputs| {
+        if !cx.aval(&inputs[0]).dtype.is_integer() {
+            return Ok(None);
+        }
+        let quotient = cx.emit(OpRef::new(&DIV, ()), inputs)?;
+        let whole = cx.emit(OpRef::new(&MUL, ()), &[quotient, inputs[1]])?;
+        Ok(Some(smallvec![cx.emit(OpRef::new(&SUB, ()), &[inputs[0], whole])?]))
+    }),
     reference: numbers!(int: |x, y| if y == 0 { x } else { x % y }, real: |x, y| x % y),
 );
 

@@ -152,8 +152,8 @@ float_unary!(unary_f32: Handler, f32, single, map, plain, trig!(sin_all), trig!(
 float_binary!(binary_f32: Handler, f32, single, pair, plain_pair, None);
 integer_unary!(unary_i32: Handler, i32, map, i32::wrapping_abs, i32::signum);
 integer_unary!(unary_u32: Handler, u32, map, std::convert::identity, |x| u32::from(x != 0));
-integer_binary!(binary_i32: Handler, i32, u32, i32, pair, plain_pair);
-integer_binary!(binary_u32: Handler, u32, u32, i32, pair, plain_pair);
+integer_binary!(binary_i32: Handler, i32, u32, i32, pair, plain_pair, pair);
+integer_binary!(binary_u32: Handler, u32, u32, i32, pair, plain_pair, pair);
 
 /// The lanes of a dtype of which the loops' registers hold an element each.
 pub fn lanes(d: DType) -> Option<Lanes> {
