@@ -1,4 +1,4 @@
-//! Fourier transforms of rows, by rustfft and realfft. Plans are kept for each length. Nothing is scaled.
+//! Fourier transforms of rows, one by one, by rustfft and realfft. Plans are kept for each length.
 
 use crate::{Share, Shared};
 use faer::complex::Complex;
@@ -126,22 +126,37 @@ fn chunk(count: usize, n: usize) -> usize {
 /// Columns that are gathered at once for an axis that is not the last.
 const COLUMNS: usize = 16;
 
-/// The complex transform along one axis of an array of shape (outer, n, inner), in place.
+/// Multiplies by `scale`, unless that is one.
+fn scaled<T: Fourier>(data: &mut [Complex<T>], scale: T) {
+    if scale != T::ONE {
+        data.iter_mut().for_each(|z| *z = Complex::new(z.re * scale, z.im * scale));
+    }
+}
+
+/// The complex transform along one axis of an array of shape (outer, n, inner), times `scale`: of `from`, or in place.
 pub fn complex<T: Fourier>(
+    from: Option<&[Complex<T>]>,
     data: &mut [Complex<T>],
     (outer, n, inner): (usize, usize, usize),
     inverse: bool,
+    scale: T,
     share: Share<'_>,
 ) {
     let data = &mut data[..outer * n * inner];
+    let from = from.map(|from| &from[..data.len()]);
     let work = estimate(data.len(), n);
     let p = Shared(data.as_mut_ptr());
     if inner == 1 {
         let rows = chunk(outer, n);
         share(work, outer.div_ceil(rows), &|t| {
-            let (first, last) = (t * rows, outer.min((t + 1) * rows));
+            let (first, last) = (t * rows * n, outer.min((t + 1) * rows) * n);
             // SAFETY: tasks have rows of their own.
-            T::complex_rows(unsafe { p.slice(first * n, (last - first) * n) }, n, inverse);
+            let rows = unsafe { p.slice(first, last - first) };
+            if let Some(from) = from {
+                rows.copy_from_slice(&from[first..last]);
+            }
+            T::complex_rows(rows, n, inverse);
+            scaled(rows, scale);
         });
         return;
     }
@@ -149,17 +164,18 @@ pub fn complex<T: Fourier>(
     share(2 * work, outer * blocks, &|t| {
         let (o, first) = (t / blocks, t % blocks * COLUMNS);
         let width = COLUMNS.min(inner - first);
-        let at = |i: usize, c: usize| o * n * inner + i * inner + first + c;
+        let at = |i: usize| o * n * inner + i * inner + first;
         let mut columns = vec![Complex::new(T::zero(), T::zero()); n * width];
         for i in 0..n {
             // SAFETY: tasks have columns of their own.
-            let row = unsafe { p.slice(at(i, 0), width) };
+            let row = from.map_or_else(|| unsafe { &*p.slice(at(i), width) }, |from| &from[at(i)..at(i) + width]);
             row.iter().enumerate().for_each(|(c, x)| columns[c * n + i] = *x);
         }
         T::complex_rows(&mut columns, n, inverse);
+        scaled(&mut columns, scale);
         for i in 0..n {
             // SAFETY: as above.
-            let row = unsafe { p.slice(at(i, 0), width) };
+            let row = unsafe { p.slice(at(i), width) };
             row.iter_mut().enumerate().for_each(|(c, x)| *x = columns[c * n + i]);
         }
     });
@@ -177,8 +193,8 @@ pub fn forward<T: Fourier>(rows: &[T], n: usize, out: &mut [Complex<T>], share: 
     });
 }
 
-/// The real rows of `n` elements that have these transforms, times n.
-pub fn backward<T: Fourier>(rows: &[Complex<T>], n: usize, out: &mut [T], share: Share<'_>) {
+/// The real rows of `n` elements that have these transforms, times n and `scale`.
+pub fn backward<T: Fourier>(rows: &[Complex<T>], n: usize, out: &mut [T], scale: T, share: Share<'_>) {
     let half = n / 2 + 1;
     let count = rows.len() / half;
     assert!(out.len() >= count * n, "the result is too short");
@@ -186,6 +202,74 @@ pub fn backward<T: Fourier>(rows: &[Complex<T>], n: usize, out: &mut [T], share:
     share(estimate(out.len(), n) / 2, count.div_ceil(step), &|t| {
         let (first, last) = (t * step, count.min((t + 1) * step));
         // SAFETY: tasks have rows of their own.
-        T::backward_rows(&rows[first * half..last * half], n, unsafe { p.slice(first * n, (last - first) * n) });
+        let out = unsafe { p.slice(first * n, (last - first) * n) };
+        T::backward_rows(&rows[first * half..last * half], n, out);
+        out.iter_mut().for_each(|x| *x *= scale);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ALONE;
+
+    type Z = Complex<f64>;
+
+    fn numbers(n: usize) -> Vec<Z> {
+        (0..n).map(|i| Z::new((1.3 * i as f64).sin(), (2.1 * i as f64 + 1.0).cos())).collect()
+    }
+
+    /// The sums of the definition.
+    fn naive(x: &[Z], inverse: bool) -> Vec<Z> {
+        let (n, sign) = (x.len(), if inverse { 1.0 } else { -1.0 });
+        let term = |i: usize, k: usize| {
+            let (sin, cos) = (sign * std::f64::consts::TAU * (i * k % n) as f64 / n as f64).sin_cos();
+            x[i] * Z::new(cos, sin)
+        };
+        (0..n).map(|k| (0..n).fold(Z::new(0.0, 0.0), |sum, i| sum + term(i, k))).collect()
+    }
+
+    fn near(a: Z, b: Z) -> bool {
+        (a.re - b.re).abs() + (a.im - b.im).abs() < 1e-10
+    }
+
+    /// Runs tasks from the last to the first: none may need another.
+    const BACKWARDS: Share<'static> = &|_, tasks, task| (0..tasks).rev().for_each(task);
+
+    #[test]
+    fn complex_ones_are_the_sums() {
+        for (outer, n, inner) in [(1, 1, 1), (3, 8, 1), (2, 97, 1), (2, 6, 5), (1, 53, 35)] {
+            for inverse in [false, true] {
+                let x = numbers(outer * n * inner);
+                let mut out = vec![Z::new(0.0, 0.0); x.len()];
+                complex(Some(&x), &mut out, (outer, n, inner), inverse, 0.5, ALONE);
+                let mut same = x.clone();
+                complex(None, &mut same, (outer, n, inner), inverse, 0.5, BACKWARDS);
+                assert_eq!(out, same, "in place, in any order");
+                for t in 0..outer * inner {
+                    let at = |i: usize| (t / inner * n + i) * inner + t % inner;
+                    let want = naive(&(0..n).map(|i| x[at(i)]).collect::<Vec<_>>(), inverse);
+                    assert!((0..n).all(|i| near(out[at(i)], want[i] * 0.5)), "({outer}, {n}, {inner})");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn real_ones_are_half_of_the_sums_and_come_back() {
+        for (count, n) in [(1, 1), (3, 2), (2, 9), (40, 16), (2, 101)] {
+            let (x, half) = (numbers(count * n).iter().map(|z| z.re).collect::<Vec<_>>(), n / 2 + 1);
+            let mut z = vec![Z::new(0.0, 0.0); count * half];
+            forward(&x, n, &mut z, ALONE);
+            for (row, z) in x.chunks_exact(n).zip(z.chunks_exact(half)) {
+                let want = naive(&row.iter().map(|&v| Z::new(v, 0.0)).collect::<Vec<_>>(), false);
+                assert!(z.iter().zip(&want).all(|(a, b)| near(*a, *b)), "{n}");
+            }
+            // Imaginary parts of real sums are of no account.
+            z.chunks_exact_mut(half).for_each(|row| row[0].im = 5.0);
+            let mut back = vec![0.0; x.len()];
+            backward(&z, n, &mut back, 1.0 / n as f64, BACKWARDS);
+            assert!(back.iter().zip(&x).all(|(a, b)| (a - b).abs() < 1e-12), "{n}");
+        }
+    }
 }

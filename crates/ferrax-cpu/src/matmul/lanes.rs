@@ -3,9 +3,20 @@
 //! Methods are inlined into functions that enable the instruction set; calling them elsewhere is undefined.
 
 use crate::kernel::fma as fused;
+use std::ops::{Add, Mul, Neg, Sub};
 
 /// A real element of a product.
-pub trait Real: Copy + Send + Sync + PartialEq + std::ops::Add<Output = Self> + 'static {
+pub trait Real:
+    Copy
+    + Send
+    + Sync
+    + PartialEq
+    + 'static
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Neg<Output = Self>
+{
     const ZERO: Self;
     /// `a * b + c`, fused where `F`.
     fn fma<const F: bool>(a: Self, b: Self, c: Self) -> Self;
@@ -54,7 +65,7 @@ pub trait Lanes: Copy {
 }
 
 /// The lanes of the widest vector.
-const MOST: usize = 16;
+pub const MOST: usize = 16;
 
 /// The sum of all lanes, half and half.
 #[inline(always)]
@@ -74,7 +85,7 @@ unsafe fn halves<L: Lanes>(x: L) -> L::T {
 
 /// Lanes as an array, for any machine; fused multiply-add where `F`.
 #[derive(Clone, Copy)]
-pub struct Plain<T, const N: usize, const F: bool>([T; N]);
+pub struct Plain<T, const N: usize, const F: bool>(pub [T; N]);
 
 impl<T: Real, const N: usize, const F: bool> Lanes for Plain<T, N, F> {
     type T = T;

@@ -6,7 +6,7 @@
 //! it depends on k alone. Products with a vector are in `vector.rs`. Source: K. Goto and R. van de Geijn, "Anatomy of
 //! high-performance matrix multiplication". Read next: `tile.rs`.
 
-mod lanes;
+pub mod lanes;
 mod pack;
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ mod vector;
 
 use crate::pool;
 use ferrax_base::{Buffer, Result};
-use lanes::{Lanes, Plain, Real};
+use lanes::{Lanes, Real};
 pub use pack::Matrix;
 use pack::{pack, padded, panel};
 use tile::{A, DEPTH, Part};
@@ -57,8 +57,8 @@ pub trait Kernels: Real {
     unsafe fn vector(p: &vector::Times<Self>);
 }
 
-/// The vectors that products are computed with.
-enum Set {
+/// The vectors that products, and transforms, are computed with.
+pub enum Set {
     #[cfg(target_arch = "x86_64")]
     Wide,
     #[cfg(target_arch = "x86_64")]
@@ -69,7 +69,7 @@ enum Set {
     Plain,
 }
 
-fn set() -> Set {
+pub fn set() -> Set {
     #[cfg(target_arch = "x86_64")]
     return match crate::machine::isa() {
         Some(crate::machine::Isa::Avx512) => Set::Wide,
@@ -84,19 +84,19 @@ fn set() -> Set {
 /// An expression with the vectors of the machine.
 macro_rules! with_lanes {
     ($T:ty, $wide:ident, $half:ident, $L:ident => $e:expr) => {
-        match set() {
+        match $crate::matmul::set() {
             #[cfg(target_arch = "x86_64")]
-            Set::Wide => {
+            $crate::matmul::Set::Wide => {
                 type $L = core::arch::x86_64::$wide;
                 $e
             }
             #[cfg(target_arch = "x86_64")]
-            Set::Half => {
+            $crate::matmul::Set::Half => {
                 type $L = core::arch::x86_64::$half;
                 $e
             }
             _ => {
-                type $L = Plain<$T, 8, true>;
+                type $L = $crate::matmul::lanes::Plain<$T, 8, true>;
                 $e
             }
         }
@@ -121,22 +121,23 @@ macro_rules! dispatch {
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma"))]
         unsafe fn fused(p: $P) {
             // SAFETY: the caller's contract.
-            unsafe { $($f)::+::<Plain<$T, 8, true>>(p) }
+            unsafe { $($f)::+::<$crate::matmul::lanes::Plain<$T, 8, true>>(p) }
         }
         // SAFETY: the caller's contract; the machine has the instruction set.
         unsafe {
-            match set() {
+            match $crate::matmul::set() {
                 #[cfg(target_arch = "x86_64")]
-                Set::Wide if !$small => wide($p),
+                $crate::matmul::Set::Wide if !$small => wide($p),
                 #[cfg(target_arch = "x86_64")]
-                Set::Wide | Set::Half => half($p),
-                Set::Fused => fused($p),
+                $crate::matmul::Set::Wide | $crate::matmul::Set::Half => half($p),
+                $crate::matmul::Set::Fused => fused($p),
                 #[cfg(target_arch = "x86_64")]
-                Set::Plain => $($f)::+::<Plain<$T, 8, false>>($p),
+                $crate::matmul::Set::Plain => $($f)::+::<$crate::matmul::lanes::Plain<$T, 8, false>>($p),
             }
         }
     }};
 }
+pub(crate) use {dispatch, with_lanes};
 
 macro_rules! kernels {
     ($T:ty, $wide:ident, $half:ident) => {

@@ -1,6 +1,7 @@
 //! Products against plain loops in the order that `tile.rs` and `vector.rs` state: the same bits, whatever the
 //! vectors, the blocks and the threads.
 
+use super::lanes::Plain;
 use super::*;
 use proptest::prelude::*;
 
