@@ -6,7 +6,7 @@
 //! Read next: `math` for the functions, `group.rs` for how kernels are run block by block.
 
 use crate::convert;
-use crate::kernel::{Kernel, by_size, map1, map1_imm, map2, map3, plain1, plain2};
+use crate::kernel::{Kernel, by_size, map1, map1_imm, map2, map3, plain1, plain2, tile1};
 use crate::math::complex::Complex;
 use crate::math::{complex, double, single, special};
 use ferrax_base::{Buffer, DType, Result, bail};
@@ -230,7 +230,7 @@ fn narrow_shift(op: BinaryOp, x: DType, plan: &mut Plan) {
 
 /// Kernels (or the machine's handlers, by the macros given) of a float type's functions of one operand.
 macro_rules! float_unary {
-    ($name:ident: $Out:ty, $T:ident, $m:ident, $map:ident, $plain:ident, $sin:expr, $cos:expr) => {
+    ($name:ident: $Out:ty, $T:ident, $m:ident, $map:ident, $plain:ident, $tile:ident) => {
         fn $name(op: UnaryOp) -> Option<$Out> {
             use UnaryOp::*;
             Some(match op {
@@ -242,7 +242,7 @@ macro_rules! float_unary {
                 RoundAway => $map!(x: $T => $T, $m::round_away(x)),
                 RoundEven => $map!(x: $T => $T, x.round_ties_even()),
                 IsFinite => $map!(x: $T => u8, u8::from(x.is_finite())),
-                Exp => $map!(x: $T => $T, $m::exp::<F>(x)),
+                Exp => $tile!($T, $m::exp_all),
                 Exp2 => $map!(x: $T => $T, $m::exp2::<F>(x)),
                 Expm1 => $map!(x: $T => $T, $m::expm1::<F>(x)),
                 Log => $map!(x: $T => $T, $m::log::<F>(x)),
@@ -250,19 +250,19 @@ macro_rules! float_unary {
                 Sqrt => $map!(x: $T => $T, x.sqrt()),
                 Rsqrt => $map!(x: $T => $T, 1.0 / x.sqrt()),
                 Cbrt => $plain!(x: $T => $T, $m::cbrt(x)),
-                Sin => $sin,
-                Cos => $cos,
+                Sin => $tile!($T, $m::sin_all),
+                Cos => $tile!($T, $m::cos_all),
                 Tan => $plain!(x: $T => $T, $m::tan(x)),
                 Asin => $plain!(x: $T => $T, $m::asin(x)),
                 Acos => $plain!(x: $T => $T, $m::acos(x)),
                 Atan => $plain!(x: $T => $T, $m::atan(x)),
                 Sinh => $plain!(x: $T => $T, $m::sinh(x)),
                 Cosh => $plain!(x: $T => $T, $m::cosh(x)),
-                Tanh => $map!(x: $T => $T, $m::tanh::<F>(x)),
+                Tanh => $tile!($T, $m::tanh_all),
                 Asinh => $plain!(x: $T => $T, $m::asinh(x)),
                 Acosh => $plain!(x: $T => $T, $m::acosh(x)),
                 Atanh => $plain!(x: $T => $T, $m::atanh(x)),
-                Logistic => $map!(x: $T => $T, 1.0 / (1.0 + $m::exp::<F>(-x))),
+                Logistic => $tile!($T, $m::logistic_all),
                 Erf => $map!(x: $T => $T, $m::erf::<F>(x)),
                 Erfc => $plain!(x: $T => $T, $m::erfc(x)),
                 ErfInv => $map!(x: $T => $T, $m::erf_inv::<F>(x)),
@@ -279,8 +279,8 @@ macro_rules! float_unary {
     };
 }
 pub(crate) use float_unary;
-float_unary!(unary_f32: Kernel, f32, single, map1, plain1, single::sin_kernel(), single::cos_kernel());
-float_unary!(unary_f64: Kernel, f64, double, map1, plain1, double::sin_kernel(), double::cos_kernel());
+float_unary!(unary_f32: Kernel, f32, single, map1, plain1, tile1);
+float_unary!(unary_f64: Kernel, f64, double, map1, plain1, tile1);
 
 macro_rules! complex_unary {
     ($name:ident, $T:ident) => {

@@ -2,8 +2,8 @@
 //!
 //! A kernel reads operand arrays `xs[0..k]`, each of `n` elements, and writes `n` results; none of them
 //! overlap. Scalars are splatted by the caller, so there is one loop per operation and dtype. Each loop is
-//! compiled twice on x86-64, for the baseline and for AVX2 with FMA; the faster one the machine has is picked
-//! when the kernel is looked up.
+//! compiled twice on x86-64, for the baseline and for AVX2 with FMA, functions of tiles for AVX-512 too; the fastest one
+//! the machine has is picked when the kernel is looked up.
 
 /// An elementwise loop: operands, results, element count, and an immediate whose meaning the operation says.
 ///
@@ -92,6 +92,60 @@ macro_rules! map1 {
         }
         $crate::kernel::variants!(body)
     }};
+}
+
+/// A kernel of one operand from a function of tiles; compiled for AVX-512 too.
+macro_rules! tile1 {
+    ($T:ident, $m:ident::$f:ident) => {{
+        #[inline(always)]
+        unsafe fn tiles<const F: bool, const W: bool>(xs: *const *const u8, out: *mut u8, n: usize) {
+            const TILE: usize = 256 / size_of::<$T>();
+            // SAFETY: the caller keeps the contract of `Kernel`, and has `W` only with AVX-512.
+            unsafe {
+                let x = std::slice::from_raw_parts((*xs).cast::<$T>(), n);
+                let o = std::slice::from_raw_parts_mut(out.cast::<$T>(), n);
+                let ((x, last), (o, last_o)) = (x.as_chunks::<TILE>(), o.as_chunks_mut::<TILE>());
+                for (x, o) in x.iter().zip(o) {
+                    $m::$f::<F, W, TILE>(x, o);
+                }
+                if !last.is_empty() {
+                    let (mut x, mut y) = ([0.0; TILE], [0.0; TILE]);
+                    x[..last.len()].copy_from_slice(last);
+                    $m::$f::<F, W, TILE>(&x, &mut y);
+                    last_o.copy_from_slice(&y[..last.len()]);
+                }
+            }
+        }
+        #[inline(always)]
+        unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
+            // SAFETY: the caller keeps the contract of `Kernel`.
+            unsafe { tiles::<F, false>(xs, out, n) }
+        }
+        $crate::kernel::widest!(tiles, body)
+    }};
+}
+
+/// The AVX-512 variant where the machine has it, else what `variants` picks.
+#[cfg(target_arch = "x86_64")]
+macro_rules! widest {
+    ($tiles:ident, $body:ident) => {{
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+        unsafe fn widest(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
+            // SAFETY: the caller keeps the contract of `Kernel`.
+            unsafe { $tiles::<true, true>(xs, out, n) }
+        }
+        if $crate::machine::isa() == Some($crate::machine::Isa::Avx512) {
+            widest as $crate::kernel::Kernel
+        } else {
+            $crate::kernel::variants!($body)
+        }
+    }};
+}
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! widest {
+    ($tiles:ident, $body:ident) => {
+        $crate::kernel::variants!($body)
+    };
 }
 
 /// As `map1`, with the immediate bound to a name.
@@ -186,7 +240,7 @@ macro_rules! plain2 {
     }};
 }
 
-pub(crate) use {map1, map1_imm, map2, map3, plain1, plain2, variants, wide_variant};
+pub(crate) use {map1, map1_imm, map2, map3, plain1, plain2, tile1, variants, wide_variant, widest};
 
 /// Runs `$e` with `$T` naming a plain type of this many bytes.
 macro_rules! by_size {

@@ -253,6 +253,27 @@ macro_rules! lanes1_imm {
     };
 }
 
+/// acc = f(acc) for a function of tiles. Its arrays are not aligned to registers: a frame that is keeps its place.
+macro_rules! tile {
+    ($L:ty, $T:ident, $m:ident::$f:ident) => {
+        $crate::machine::handler::handler!($L, |pc, p, o, acc| {
+            let (mut x, mut y): ([$T; N], [$T; N]) = ([0.0; N], [0.0; N]);
+            for i in 0..N {
+                x[i] = Lane::get(acc[i]);
+            }
+            // Only AVX-512 has tiles of this size.
+            if size_of_val(&x) == $crate::machine::TILE {
+                $m::$f::<F, true, N>(&x, &mut y);
+            } else {
+                $m::$f::<F, false, N>(&x, &mut y);
+            }
+            for i in 0..N {
+                acc[i] = Lane::put(y[i]);
+            }
+        })
+    };
+}
+
 /// A binary operation by where its operands are.
 #[derive(Clone, Copy)]
 pub struct Binary {
@@ -344,7 +365,9 @@ macro_rules! fold {
     };
 }
 
-pub(crate) use {both, fold, function, handler, jump, lanes1, lanes1_imm, lanes2, lanes2_form, load, store, variant};
+pub(crate) use {
+    both, fold, function, handler, jump, lanes1, lanes1_imm, lanes2, lanes2_form, load, store, tile, variant,
+};
 
 /// Ends a tile: the next one from the first instruction, or the instruction after this.
 pub fn next_tile(lane_bytes: usize) -> Handler {

@@ -3,7 +3,7 @@
 //! The handlers here are for lanes of 4 bytes; `wide.rs` has those for 8. Values of `bool` and of the integers up to 16 bits take a lane each, extended;
 //! bf16 and f16 are f32 in the lanes, rounded after every operation. Expressions are those of `elementwise.rs`.
 
-use super::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store};
+use super::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store, tile};
 use super::wide;
 use crate::convert::{bf16_bits, odd_i32, odd_u32};
 use crate::elementwise::{
@@ -23,6 +23,11 @@ macro_rules! map {
 macro_rules! map_imm {
     ($($t:tt)*) => {
         lanes1_imm!(u32, $($t)*)
+    };
+}
+macro_rules! tiles {
+    ($($t:tt)*) => {
+        tile!(u32, $($t)*)
     };
 }
 macro_rules! pair {
@@ -57,23 +62,7 @@ pub fn lanes(d: DType) -> Option<Lanes> {
     })
 }
 
-/// The sine of every lane, or the cosine.
-macro_rules! trig {
-    ($all:ident) => {
-        handler!(u32, |pc, p, o, acc| {
-            let (mut x, mut y) = ([0f32; N], [0f32; N]);
-            for i in 0..N {
-                x[i] = f32::from_bits(acc[i]);
-            }
-            single::$all::<F>(&x, &mut y);
-            for i in 0..N {
-                acc[i] = y[i].to_bits();
-            }
-        })
-    };
-}
-
-float_unary!(unary_f32: Handler, f32, single, map, map, trig!(sin_all), trig!(cos_all));
+float_unary!(unary_f32: Handler, f32, single, map, map, tiles);
 float_binary!(binary_f32: Binary, f32, single, pair, pair, None);
 integer_unary!(unary_i32: Handler, i32, map, i32::wrapping_abs, i32::signum);
 integer_unary!(unary_u32: Handler, u32, map, std::convert::identity, |x| u32::from(x != 0));

@@ -4,7 +4,7 @@
 //! extended, and f32 is there as the f64 of the same value: all of them come from conversions, comparisons and
 //! memory, and go there. Functions that are computed element by element are left to `group.rs`.
 
-use super::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store};
+use super::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store, tile};
 use super::table::Held;
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
@@ -23,6 +23,11 @@ macro_rules! map {
 macro_rules! map_imm {
     ($($t:tt)*) => {
         lanes1_imm!(u64, $($t)*)
+    };
+}
+macro_rules! tiles {
+    ($($t:tt)*) => {
+        tile!(u64, $($t)*)
     };
 }
 macro_rules! pair {
@@ -58,7 +63,7 @@ pub fn lanes(d: DType) -> Option<Lanes> {
     })
 }
 
-float_unary!(unary_f64: Handler, f64, double, map, none, none!(), none!());
+float_unary!(unary_f64: Handler, f64, double, map, none, tiles);
 float_binary!(binary_f64: Binary, f64, double, pair, none, None);
 integer_unary!(unary_i64: Handler, i64, map, i64::wrapping_abs, i64::signum);
 integer_unary!(unary_u64: Handler, u64, map, std::convert::identity, |x| u64::from(x != 0));

@@ -1,10 +1,12 @@
 //! Real functions of f64. Those with a `const F: bool` mirror `single`, so that kernels are written once for both; the
-//! exponentials, the logarithm and the hyperbolic tangent vectorize, the rest is the system's mathematics library.
+//! exponentials, the logarithm, sine and cosine and the hyperbolic tangent vectorize, the rest is the system's
+//! mathematics library. Those that end in `_all` take a tile, because they look up tables or have rare cases.
 //!
-//! Sources: the Taylor polynomial of e^x with Cody and Waite's reduction; FreeBSD's `e_log.c` (Sun Microsystems, 1993)
-//! for the logarithm.
+//! Sources: Tang ("Table-driven implementation of the exponential function") for e^x and tanh, with minimax
+//! polynomials; Taylor's polynomial for 2^x and e^x - 1; Cody and Waite for the reductions; FreeBSD's `e_log.c`
+//! (Sun Microsystems, 1993) for the logarithm.
 
-use crate::kernel::{Kernel, fma64 as fma, plain1};
+use crate::kernel::fma64 as fma;
 
 /// Adding and subtracting this rounds to an integer, whose bits are then the low mantissa bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
@@ -59,13 +61,6 @@ fn split_ln2<const F: bool>(x: f64) -> (i64, f64) {
     let n = shifted - ROUND;
     let r = fma::<F>(n, -LN2_LO, fma::<F>(n, -LN2_HI, x));
     ((shifted.to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64), r)
-}
-
-/// e^x.
-#[inline(always)]
-pub fn exp<const F: bool>(x: f64) -> f64 {
-    let (n, r) = split_ln2::<F>(clamp(x, -746.0, 709.8));
-    scale(fma::<F>(exp_tail::<F>(r), r * r, r) + 1.0, n)
 }
 
 /// 2^x.
@@ -127,22 +122,6 @@ pub fn log1p<const F: bool>(x: f64) -> f64 {
     x.ln_1p()
 }
 
-/// Hyperbolic tangent; at most 1 in magnitude: m / (m + 2) for m = e^2|x| - 1, which is 1 from 19.1 on.
-#[inline(always)]
-pub fn tanh<const F: bool>(x: f64) -> f64 {
-    let a = x.abs();
-    let a = if a > 19.1 { 19.1 } else { a };
-    let (n, r) = split_ln2::<F>(a + a);
-    let power = pow2(n);
-    // Without the tail nothing is rounded where terms cancel.
-    let m = fma::<F>(power, exp_tail::<F>(r) * (r * r), fma::<F>(power, r, power - 1.0));
-    let d = m + 2.0;
-    let (q, lost) = (1.0 / d, m - (d - 2.0));
-    let t = m * q;
-    // One step of Newton's division, which also takes in what the sum lost.
-    fma::<F>(fma::<F>(-t, lost, fma::<F>(-t, d, m)), q, t).copysign(x)
-}
-
 /// The error function.
 #[inline(always)]
 pub fn erf<const F: bool>(x: f64) -> f64 {
@@ -155,15 +134,238 @@ pub fn erf_inv<const F: bool>(x: f64) -> f64 {
     super::special::erf_inv(x)
 }
 
-/// The loop of sine.
-pub fn sin_kernel() -> Kernel {
-    plain1!(x: f64 => f64, x.sin())
+/// The bits of 2^(j/16), less j << 48: adding n << 48 for n = 16k + j makes them those of 2^(n/16).
+static POWERS: [u64; 16] = [
+    0x3ff0_0000_0000_0000,
+    0x3fef_b558_6cf9_890f,
+    0x3fef_72b8_3c7d_517b,
+    0x3fef_387a_6e75_6238,
+    0x3fef_06fe_0a31_b715,
+    0x3fee_dea6_4c12_3422,
+    0x3fee_bfda_d536_2a27,
+    0x3fee_ab07_dd48_5429,
+    0x3fee_a09e_667f_3bcd,
+    0x3fee_a114_73eb_0187,
+    0x3fee_ace5_422a_a0db,
+    0x3fee_c491_82a3_f090,
+    0x3fee_e89f_995a_d3ad,
+    0x3fef_199b_dd85_529c,
+    0x3fef_5818_dcfb_a487,
+    0x3fef_a4af_a2a4_90da,
+];
+
+/// The bits of the relative error of each entry of `POWERS`.
+static REST: [u64; 16] = rest();
+
+const fn rest() -> [u64; 16] {
+    let errors: [f64; 16] = [
+        0.0,
+        8.189_317_638_195_514e-17,
+        -2.793_911_485_951_573_3e-17,
+        7.826_573_258_636_075e-17,
+        3.348_462_333_625_152_4e-17,
+        3.750_854_201_303_126_6e-17,
+        1.957_258_529_311_203_6e-17,
+        5.686_480_957_911_74e-17,
+        -6.835_808_657_661_923e-17,
+        -2.359_109_477_085_005_3e-17,
+        5.154_830_117_078_678_3e-17,
+        1.534_141_005_360_372_3e-17,
+        4.875_160_526_227_061e-17,
+        1.685_487_290_628_973e-17,
+        1.790_126_907_604_513e-17,
+        -5.545_065_618_639_427_4e-17,
+    ];
+    let mut bits = [0; 16];
+    let mut j = 0;
+    while j < 16 {
+        bits[j] = errors[j].to_bits();
+        j += 1;
+    }
+    bits
 }
 
-/// The loop of cosine.
-pub fn cos_kernel() -> Kernel {
-    plain1!(x: f64 => f64, x.cos())
+const SIXTEENTHS: f64 = 23.083_120_654_223_414;
+/// ln(2)/16 in two parts, of which multiples of the first are exact.
+const STEP_HI: f64 = 4.332_169_878_489_367e-2;
+const STEP_LO: f64 = 1.029_121_848_931_067_1e-13;
+/// ln(2)/16, and what is missing: for multiply-add that is fused.
+const STEP: f64 = 4.332_169_878_499_658e-2;
+const STEP_REST: f64 = 1.449_404_258_653_937_3e-18;
+
+/// Entry n mod 16 of a table for every lane; `W` has the table in two registers.
+///
+/// # Safety
+/// `W` only where the machine has AVX-512.
+#[inline(always)]
+unsafe fn look_up<const W: bool, const N: usize>(table: &[u64; 16], n: &[u64; N]) -> [u64; N] {
+    let mut found = [0; N];
+    #[cfg(target_arch = "x86_64")]
+    if W {
+        use core::arch::x86_64::{_mm512_loadu_si512, _mm512_permutex2var_epi64, _mm512_storeu_si512};
+        // SAFETY: the table has 16 entries, and each chunk 8 lanes.
+        unsafe {
+            let (low, high) =
+                (_mm512_loadu_si512(table.as_ptr().cast()), _mm512_loadu_si512(table.as_ptr().add(8).cast()));
+            for (n, found) in n.as_chunks::<8>().0.iter().zip(found.as_chunks_mut::<8>().0) {
+                let at = _mm512_loadu_si512(n.as_ptr().cast());
+                _mm512_storeu_si512(found.as_mut_ptr().cast(), _mm512_permutex2var_epi64(low, at, high));
+            }
+        }
+        return found;
+    }
+    for (n, found) in n.iter().zip(&mut found) {
+        *found = table[(n & 15) as usize];
+    }
+    found
 }
+
+/// e^r - 1 for |r| ≤ ln(2)/32, plus a much smaller `rest`.
+#[inline(always)]
+fn small_expm1<const F: bool>(r: f64, rest: f64) -> f64 {
+    let mut p = 1.984_143_237_404_687_3e-4;
+    for c in [
+        1.388_909_308_379_296_5e-3,
+        8.333_333_333_102_466e-3,
+        4.166_666_666_186_329e-2,
+        0.166_666_666_666_666_69,
+        0.500_000_000_000_000_3,
+    ] {
+        p = fma::<F>(p, r, c);
+    }
+    fma::<F>(p, r * r, rest) + r
+}
+
+/// Splits x = n ln(2)/16 + r; n is in the low bits of the first.
+#[inline(always)]
+fn split_step<const F: bool>(x: f64) -> (u64, f64) {
+    let shifted = fma::<F>(x, SIXTEENTHS, ROUND);
+    let n = shifted - ROUND;
+    (shifted.to_bits(), fma::<F>(n, -STEP_LO, fma::<F>(n, -STEP_HI, x)))
+}
+
+/// |x| up to which e^x is a normal number.
+const NORMAL: f64 = 708.0;
+
+/// e^x of any x, with the bits that `exp_all` finds up to `NORMAL`.
+#[inline(always)]
+fn far_exp<const F: bool>(x: f64) -> f64 {
+    let (n, r) = split_step::<F>(clamp(x, -746.0, 709.8));
+    let j = n & 15;
+    let power = f64::from_bits(POWERS[j as usize].wrapping_add(j << 48));
+    let y = fma::<F>(power, small_expm1::<F>(r, f64::from_bits(REST[j as usize])), power);
+    scale(y, (n.wrapping_sub(ROUND.to_bits()) as i64) >> 4)
+}
+
+/// e^x of a tile: 2^(n/16) from a table times e^r.
+///
+/// # Safety
+/// `W` only where the machine has AVX-512.
+#[inline(always)]
+pub unsafe fn exp_all<const F: bool, const W: bool, const N: usize>(x: &[f64; N], o: &mut [f64; N]) {
+    let mut n = [0; N];
+    for i in 0..N {
+        n[i] = split_step::<F>(x[i]).0;
+    }
+    // SAFETY: the caller's contract.
+    let (power, rest) = unsafe { (look_up::<W, N>(&POWERS, &n), look_up::<W, N>(&REST, &n)) };
+    let mut far = false;
+    for i in 0..N {
+        let (n, r) = split_step::<F>(x[i]);
+        let power = f64::from_bits(power[i].wrapping_add(n << 48));
+        o[i] = fma::<F>(power, small_expm1::<F>(r, f64::from_bits(rest[i])), power);
+        // As bits, NaN is far too.
+        far |= x[i].abs().to_bits() > NORMAL.to_bits();
+    }
+    if far {
+        for i in 0..N {
+            o[i] = far_exp::<F>(x[i]);
+        }
+    }
+}
+super::logistic_tile!(f64);
+
+/// Hyperbolic tangent of a tile; at most 1 in magnitude: u / (u + 1) for u = (e^2|x| - 1) / 2, which is 1 from 19.1 on.
+///
+/// # Safety
+/// `W` only where the machine has AVX-512.
+#[inline(always)]
+pub unsafe fn tanh_all<const F: bool, const W: bool, const N: usize>(x: &[f64; N], o: &mut [f64; N]) {
+    // 16 more in the low bits halves the powers.
+    const HALVES: f64 = ROUND - 16.0;
+    let twice = |x: f64| {
+        let a = x.abs();
+        let a = if a > 19.1 { 19.1 } else { a };
+        a + a
+    };
+    let mut n = [0; N];
+    for i in 0..N {
+        n[i] = fma::<F>(twice(x[i]), SIXTEENTHS, HALVES).to_bits();
+    }
+    // SAFETY: the caller's contract.
+    let (power, rest) = unsafe { (look_up::<W, N>(&POWERS, &n), look_up::<W, N>(&REST, &n)) };
+    for i in 0..N {
+        let (twice, rest) = (twice(x[i]), f64::from_bits(rest[i]));
+        let shifted = fma::<F>(twice, SIXTEENTHS, HALVES);
+        let n = shifted - HALVES;
+        // Where it counts, for small n, the first is exact.
+        let (r, rest) = if F {
+            (fma::<F>(n, -STEP, twice), fma::<F>(n, -STEP_REST, rest))
+        } else {
+            (twice - n * STEP_HI - n * STEP_LO, rest)
+        };
+        let half = f64::from_bits(power[i].wrapping_add(shifted.to_bits() << 48));
+        let u = fma::<F>(half, small_expm1::<F>(r, rest), half - 0.5);
+        let y = u / (u + 1.0);
+        // What the sum and the quotient round counts little in a small difference.
+        let near = fma::<F>(-u, y, u);
+        o[i] = if u < 0.5 { near } else { y }.copysign(x[i]);
+    }
+}
+
+/// |x| up to which sine and cosine are reduced in three steps of fused multiply-add.
+const NEAR: f64 = 1e6;
+
+/// sin(a + shift·π/2) for 0 ≤ a ≤ `NEAR`, but for the sign, which is the last bit but one of the second.
+#[inline(always)]
+fn quadrant<const F: bool>(a: f64, shift: u64) -> (f64, u64) {
+    let shifted = fma::<F>(a, std::f64::consts::FRAC_2_PI, ROUND);
+    let n = shifted - ROUND;
+    let q = shifted.to_bits().wrapping_add(shift);
+    // The first difference is exact, and so are multiples of the second part of π/2, which has 33 bits.
+    let whole = fma::<F>(n, -std::f64::consts::FRAC_PI_2, a);
+    let hi = fma::<F>(n, -6.123_233_995_384_61e-17, whole);
+    let lo = fma::<F>(n, -3.521_559_865_183_2e-27, fma::<F>(n, -6.123_233_995_384_61e-17, whole - hi));
+    let z = hi * hi;
+    let mut s = 1.589_650_498_315_140_8e-10;
+    for c in [
+        -2.505_075_326_451_128e-8,
+        2.755_731_366_205_179_5e-6,
+        -1.984_126_982_972_516_4e-4,
+        8.333_333_333_322_314e-3,
+        -0.166_666_666_666_666_32,
+    ] {
+        s = fma::<F>(s, z, c);
+    }
+    let mut c = -1.135_944_892_648_287_3e-11;
+    for k in [
+        2.087_571_956_373_35e-9,
+        -2.755_731_432_607_080_5e-7,
+        2.480_158_728_939_508_2e-5,
+        -1.388_888_888_887_399e-3,
+        4.166_666_666_666_66e-2,
+    ] {
+        c = fma::<F>(c, z, k);
+    }
+    let s = fma::<F>(s * z, hi, lo) + hi;
+    // 1 - z/2, and what it rounds.
+    let top = fma::<F>(-0.5, z, 1.0);
+    let rest = fma::<F>(-0.5, z, 1.0 - top);
+    let c = fma::<F>(c * z, z, fma::<F>(-hi, lo, rest)) + top;
+    (if q & 1 == 0 { s } else { c }, q)
+}
+super::trig_tile!(f64, u64, sin_all, 0, f64::sin);
+super::trig_tile!(f64, u64, cos_all, 1, f64::cos);
 
 macro_rules! system {
     ($($(#[$doc:meta])* $name:ident = $f:path;)*) => {

@@ -5,6 +5,63 @@
 //! Sources: Cephes for the polynomials, Kahan ("Much ado about nothing's sign bit") for the complex inverses,
 //! Giles for the inverse error function.
 
+// Tiles are walked by the number of the lane, which the optimizer takes apart best.
+#![allow(clippy::needless_range_loop)]
+
+/// 1 / (1 + e^-x) of a tile.
+macro_rules! logistic_tile {
+    ($T:ident) => {
+        /// The logistic function of a tile.
+        ///
+        /// # Safety
+        /// As for `exp_all`.
+        #[inline(always)]
+        pub unsafe fn logistic_all<const F: bool, const W: bool, const N: usize>(x: &[$T; N], o: &mut [$T; N]) {
+            let (mut minus, mut e) = ([0.0; N], [0.0; N]);
+            for i in 0..N {
+                minus[i] = -x[i];
+            }
+            // SAFETY: the caller's contract.
+            unsafe { exp_all::<F, W, N>(&minus, &mut e) };
+            for i in 0..N {
+                o[i] = 1.0 / (1.0 + e[i]);
+            }
+        }
+    };
+}
+
+/// Sine or cosine of a tile from the module's `quadrant`: all lanes, then the few large arguments again.
+macro_rules! trig_tile {
+    ($T:ident, $U:ident, $all:ident, $shift:literal, $exact:path) => {
+        /// Sine or cosine of a tile.
+        ///
+        /// # Safety
+        /// None; it is called like functions that have some.
+        #[inline(always)]
+        pub unsafe fn $all<const F: bool, const W: bool, const N: usize>(x: &[$T; N], o: &mut [$T; N]) {
+            const SIGN: u32 = $U::BITS - 1;
+            // Without fused multiply-add nothing is reduced exactly.
+            let mut far = !F;
+            for i in 0..N {
+                let a = x[i].abs();
+                let (y, q) = quadrant::<F>(a, $shift);
+                let turned = q << (SIGN - 1);
+                let sign = if $shift == 0 { turned ^ x[i].to_bits() } else { turned };
+                o[i] = $T::from_bits(y.to_bits() ^ (sign & 1 << SIGN));
+                far |= a > NEAR;
+            }
+            if far {
+                for i in 0..N {
+                    if !F || x[i].abs() > NEAR {
+                        o[i] = $exact(f64::from(x[i])) as $T;
+                    }
+                }
+            }
+        }
+    };
+}
+use {logistic_tile, trig_tile};
+
 pub mod complex;
 pub mod double;
 pub mod integer;

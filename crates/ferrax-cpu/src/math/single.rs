@@ -2,7 +2,7 @@
 //!
 //! Errors stay below 2 ulp. The rest go through double precision, which rounds correctly but for rare ties.
 
-use crate::kernel::{Kernel, fma};
+use crate::kernel::fma;
 use crate::math::double;
 
 /// Adding and subtracting this rounds to an integer, whose bits are then the low mantissa bits.
@@ -55,6 +55,31 @@ pub fn exp<const F: bool>(x: f32) -> f32 {
     let p = fma::<F>(exp_tail::<F>(r), r * r, r) + 1.0;
     scale(p, n)
 }
+
+/// |x| up to which e^x is a normal number.
+const NORMAL: f32 = 87.0;
+
+/// e^x of a tile, with the bits of `exp`: the power of two goes straight to the exponent unless a lane is far.
+///
+/// # Safety
+/// None; it is called like functions that have some.
+#[inline(always)]
+pub unsafe fn exp_all<const F: bool, const W: bool, const N: usize>(x: &[f32; N], o: &mut [f32; N]) {
+    let mut far = false;
+    for i in 0..N {
+        let (n, r) = split_ln2::<F>(x[i]);
+        let p = fma::<F>(exp_tail::<F>(r), r * r, r) + 1.0;
+        o[i] = f32::from_bits(p.to_bits().wrapping_add((n as u32) << 23));
+        // As bits, NaN is far too.
+        far |= x[i].abs().to_bits() > NORMAL.to_bits();
+    }
+    if far {
+        for i in 0..N {
+            o[i] = exp::<F>(x[i]);
+        }
+    }
+}
+super::logistic_tile!(f32);
 
 /// 2^x.
 #[inline(always)]
@@ -141,6 +166,17 @@ pub fn tanh<const F: bool>(x: f32) -> f32 {
     (m / (m + 2.0)).copysign(x)
 }
 
+/// Hyperbolic tangent of a tile.
+///
+/// # Safety
+/// None; it is called like functions that have some.
+#[inline(always)]
+pub unsafe fn tanh_all<const F: bool, const W: bool, const N: usize>(x: &[f32; N], o: &mut [f32; N]) {
+    for i in 0..N {
+        o[i] = tanh::<F>(x[i]);
+    }
+}
+
 /// The inverse error function (Giles, single precision).
 #[inline(always)]
 pub fn erf_inv<const F: bool>(x: f32) -> f32 {
@@ -201,66 +237,29 @@ pub fn erf<const F: bool>(x: f32) -> f32 {
     if a < 1.0 { small } else { large }
 }
 
-/// |x| up to which the double-precision range reduction of sine and cosine is exact enough.
-const TRIG_LIMIT: f32 = 1e6;
+/// |x| up to which sine and cosine are reduced in three steps of fused multiply-add.
+const NEAR: f32 = 1e5;
 
-/// sin(x + shift·π/2) for |x| ≤ `TRIG_LIMIT`.
+/// sin(a + shift·π/2) for 0 ≤ a ≤ `NEAR`, but for the sign, which is the last bit but one of the second.
 #[inline(always)]
-fn sine<const F: bool>(x: f32, shift: i32) -> f32 {
-    const MAGIC: f64 = 6_755_399_441_055_744.0;
-    let xd = f64::from(x);
-    let shifted = xd * std::f64::consts::FRAC_2_PI + MAGIC;
-    let n = shifted - MAGIC;
-    let q = (shifted.to_bits() as i32).wrapping_add(shift);
-    let r = (xd - n * 1.570_796_326_734_125_6) - n * 6.077_100_506_506_192e-11;
-    let hi = r as f32;
-    let lo = (r - f64::from(hi)) as f32;
+fn quadrant<const F: bool>(a: f32, shift: u32) -> (f32, u32) {
+    let shifted = fma::<F>(a, std::f32::consts::FRAC_2_PI, ROUND);
+    let n = shifted - ROUND;
+    let q = shifted.to_bits().wrapping_add(shift);
+    // The first difference is exact. What the second rounds is known unless it cancels, and then it is little.
+    let whole = fma::<F>(n, -std::f32::consts::FRAC_PI_2, a);
+    let hi = fma::<F>(n, 4.371_138_8e-8, whole);
     let z = hi * hi;
+    let lost = fma::<F>(n, 4.371_138_8e-8, whole - hi);
+    let lo = fma::<F>(n, 1.715_124_5e-15, if z > 1e-4 { lost } else { 0.0 });
     let s = fma::<F>(fma::<F>(-1.951_529_589_1e-4, z, 8.332_160_873_6e-3), z, -1.666_665_461_1e-1);
     let s = fma::<F>(s * z, hi, lo) + hi;
     let c = fma::<F>(fma::<F>(2.443_315_711_8e-5, z, -1.388_731_625_5e-3), z, 4.166_664_568_3e-2);
     let c = fma::<F>(c * z, z, fma::<F>(-0.5, z, -hi * lo)) + 1.0;
-    let y = if q & 1 == 0 { s } else { c };
-    f32::from_bits(y.to_bits() ^ ((q as u32 & 2) << 30))
+    (if q & 1 == 0 { s } else { c }, q)
 }
-
-macro_rules! trig {
-    ($all:ident, $kernel:ident, $shift:literal, $exact:path, $zero:expr) => {
-        /// Sine or cosine of each element: the fast path for all, then the few large arguments again.
-        #[inline(always)]
-        pub fn $all<const F: bool>(x: &[f32], o: &mut [f32]) {
-            let mut large = false;
-            for (o, &x) in o.iter_mut().zip(x) {
-                let y = sine::<F>(x, $shift);
-                *o = if x == 0.0 { $zero(x) } else { y };
-                large |= x.abs() > TRIG_LIMIT;
-            }
-            if large {
-                for (o, &x) in o.iter_mut().zip(x) {
-                    if x.abs() > TRIG_LIMIT {
-                        *o = $exact(f64::from(x)) as f32;
-                    }
-                }
-            }
-        }
-
-        /// The loop of sine or cosine.
-        pub fn $kernel() -> Kernel {
-            #[inline(always)]
-            unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
-                // SAFETY: the caller keeps the contract of `Kernel`.
-                let (x, o) = unsafe {
-                    let x = std::slice::from_raw_parts((*xs).cast::<f32>(), n);
-                    (x, std::slice::from_raw_parts_mut(out.cast::<f32>(), n))
-                };
-                $all::<F>(x, o);
-            }
-            crate::kernel::variants!(body)
-        }
-    };
-}
-trig!(sin_all, sin_kernel, 0, f64::sin, std::convert::identity);
-trig!(cos_all, cos_kernel, 1, f64::cos, |_| 1.0);
+super::trig_tile!(f32, u32, sin_all, 0, f64::sin);
+super::trig_tile!(f32, u32, cos_all, 1, f64::cos);
 
 macro_rules! through_double {
     ($($(#[$doc:meta])* $name:ident = $f:path;)*) => {

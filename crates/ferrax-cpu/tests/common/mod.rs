@@ -211,5 +211,5 @@ pub fn ulps(dtype: DType, got: f64, want: f64) -> f64 {
     }
     let (digits, least) = if dtype == DType::F32 { (23, -126) } else { (52, -1022) };
     let exponent = if want == 0.0 { least } else { (want.abs().log2().floor() as i32).max(least) };
-    (got - want).abs() / 2f64.powi(exponent - digits)
+    (got - want).abs() / 2f64.powi(exponent) * 2f64.powi(digits)
 }

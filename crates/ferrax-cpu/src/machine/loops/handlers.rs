@@ -133,14 +133,15 @@ macro_rules! plain_pair {
     };
 }
 
-macro_rules! trig {
-    ($all:ident) => {
+/// Functions of tiles.
+macro_rules! tile {
+    ($T:ident, $m:ident::$f:ident) => {
         on_registers!(|pc, lanes, other| {
-            let (mut x, mut y) = ([0f32; N], [0f32; N]);
+            let (mut x, mut y): ([$T; N], [$T; N]) = ([0.0; N], [0.0; N]);
             for i in 0..N {
                 x[i] = f32::from_bits(lanes[i]);
             }
-            single::$all::<F>(&x, &mut y);
+            $m::$f::<F, false, N>(&x, &mut y);
             for i in 0..N {
                 lanes[i] = y[i].to_bits();
             }
@@ -148,7 +149,7 @@ macro_rules! trig {
     };
 }
 
-float_unary!(unary_f32: Handler, f32, single, map, plain, trig!(sin_all), trig!(cos_all));
+float_unary!(unary_f32: Handler, f32, single, map, plain, tile);
 float_binary!(binary_f32: Handler, f32, single, pair, plain_pair, None);
 integer_unary!(unary_i32: Handler, i32, map, i32::wrapping_abs, i32::signum);
 integer_unary!(unary_u32: Handler, u32, map, std::convert::identity, |x| u32::from(x != 0));
