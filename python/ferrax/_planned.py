@@ -20,7 +20,7 @@ PLANNED: dict[str, frozenset[str]] = {
             "rng_bit_generator", "scaled_dot",
         ]
     ),
-    "ferrax.lax.linalg": frozenset(["cholesky_update", "qdwh", "schur"]),
+    "ferrax.lax.linalg": frozenset(["qdwh"]),
     "ferrax.debug": frozenset(["inspect_array_sharding", "visualize_array_sharding", "visualize_sharding"]),
 }  # fmt: skip
 

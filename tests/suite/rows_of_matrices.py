@@ -37,6 +37,14 @@ def _(draw, dtype):
     return lambda jax, x: jax.lax.linalg.cholesky(gram(jax, x), symmetrize_input=symmetrize), [x]
 
 
+@row("cholesky_update", ("float32",), rtol=4e-5)
+def _(draw, dtype):
+    n = draw(st.sampled_from([1, 3, 9]))
+    r = np.triu(numbers(draw, (n, n), dtype)) + 4 * np.eye(n, dtype=dtype)
+    w = numbers(draw, (n,), dtype)
+    return lambda jax, r, w: jax.numpy.triu(jax.lax.linalg.cholesky_update(r, w)), [r, w]
+
+
 @row("triangular_solve", MATRICES, slopes=True, rtol=4e-5)
 def _(draw, dtype):
     n, batch = draw(st.sampled_from([1, 3, 9])), draw(BATCHES)
@@ -171,6 +179,19 @@ def _(draw, dtype):
         w = jax.lax.linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
         # Symmetric functions of the eigenvalues: their order is anyone's choice.
         return [parts(jax, jax.numpy.sum(w**k, -1)) for k in (1, 2)]
+
+    return program, [square(draw, dtype) / np.asarray(6, dtype)]
+
+
+@row("schur", MATRICES, rtol=1e-4)
+def _(draw, dtype):
+    vectors = draw(st.booleans())
+
+    def program(jax, x):
+        t, *z = jax.lax.linalg.schur(x, compute_schur_vectors=vectors)
+        # The order of the eigenvalues and the phases of the vectors are anyone's choice.
+        traces = [parts(jax, jax.numpy.trace(p, axis1=-2, axis2=-1)) for p in (t, t @ t)]
+        return traces, [parts(jax, z @ t @ adjoint(jax, z)) for z in z]
 
     return program, [square(draw, dtype) / np.asarray(6, dtype)]
 

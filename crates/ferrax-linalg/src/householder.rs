@@ -42,7 +42,7 @@ fn norm<T: Field>(x: &[T]) -> T::R {
 }
 
 /// The reflection of (head, tail): the head becomes β, the tail becomes v without its first element. Gives τ.
-fn reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
+pub(crate) fn reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
     let rest = norm(tail);
     let alpha = *head;
     if rest == T::R::ZERO && alpha.im() == T::R::ZERO {
@@ -57,7 +57,7 @@ fn reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
 }
 
 /// c -= factor (vᴴ c) v with v₀ = 1; `v` holds the others.
-fn reflect_column<T: Field>(v: &[T], factor: T, c: &mut [T]) {
+pub(crate) fn reflect_column<T: Field>(v: &[T], factor: T, c: &mut [T]) {
     let (head, tail) = c.split_at_mut(1);
     let mut dot = head[0];
     v.iter().zip(&*tail).for_each(|(v, c)| dot += v.conjugate() * *c);

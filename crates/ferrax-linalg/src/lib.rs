@@ -7,13 +7,16 @@
 //!
 //! A crate of its own, so that the generic code of faer and rustfft is compiled once. [`Element`] is the whole interface
 //! of matrices, [`fft`] that of transforms.
-//! Read next: `scalar.rs`, `cholesky.rs`, `lu.rs`, `householder.rs`, `spectral.rs`.
+//! Read next: `scalar.rs`, `cholesky.rs`, `lu.rs`, `householder.rs`, `spectral.rs`,
+//! `schur.rs`.
 
 mod cholesky;
 pub mod fft;
 mod householder;
 mod lu;
+mod rotations;
 mod scalar;
+mod schur;
 pub mod small;
 mod spectral;
 mod triangular;
@@ -21,6 +24,7 @@ mod triangular;
 pub use faer::complex::Complex;
 pub use faer::{c32, c64};
 pub use householder::Side;
+pub use rotations::cholesky_update;
 pub use scalar::{Field, Real, Scalar};
 pub use triangular::Triangle;
 
@@ -115,12 +119,17 @@ pub trait Element: Field {
     /// Hessenberg form Qᴴ A Q in place, with the reflections below the first subdiagonal.
     fn hessenberg(a: &mut [Self], n: usize, taus: &mut [Self]);
 
+    /// Schur form A = Z T Zᴴ in place of `a`, with Z (n × n) in `vectors`: T is upper triangular, of real matrices with
+    /// blocks of two rows for pairs of conjugate eigenvalues. Says whether the matrix is finite and the iteration
+    /// converged; if not, both are anything.
+    fn schur(a: &mut [Self], n: usize, vectors: Option<&mut [Self]>) -> bool;
+
     /// Tridiagonal form of the Hermitian matrix in one triangle: its diagonal, its off-diagonal, and the reflections.
     fn tridiagonal(a: &mut [Self], n: usize, lower: bool, d: &mut [Self::R], e: &mut [Self::R], taus: &mut [Self]);
 }
 
 macro_rules! element {
-    ($($T:ty => $eigh:path, $eig:path);*) => {$(
+    ($($T:ty => $eigh:path, $eig:path, $schur:path);*) => {$(
         impl Element for $T {
             fn cholesky(a: &mut [Self], n: usize, share: Share<'_>) -> bool {
                 cholesky::cholesky(a, n, share)
@@ -171,6 +180,9 @@ macro_rules! element {
             fn hessenberg(a: &mut [Self], n: usize, taus: &mut [Self]) {
                 householder::hessenberg(a, n, taus);
             }
+            fn schur(a: &mut [Self], n: usize, vectors: Option<&mut [Self]>) -> bool {
+                $schur(a, n, vectors)
+            }
             fn tridiagonal(a: &mut [Self], n: usize, lower: bool, d: &mut [Self::R], e: &mut [Self::R], taus: &mut [Self]) {
                 householder::tridiagonal(a, n, lower, d, e, taus);
             }
@@ -178,8 +190,8 @@ macro_rules! element {
     )*};
 }
 element! {
-    f32 => spectral::eigh, spectral::eig_real;
-    f64 => spectral::eigh, spectral::eig_real;
-    c32 => spectral::eigh_c32, spectral::eig_complex;
-    c64 => spectral::eigh, spectral::eig_complex
+    f32 => spectral::eigh, spectral::eig_real, schur::schur_real;
+    f64 => spectral::eigh, spectral::eig_real, schur::schur_real;
+    c32 => spectral::eigh_c32, spectral::eig_complex, schur::schur_complex;
+    c64 => spectral::eigh, spectral::eig_complex, schur::schur_complex
 }

@@ -59,6 +59,12 @@ pub trait Scalar:
 pub trait Real: Scalar<R = Self> + PartialOrd {
     /// Not a number.
     const NAN: Self;
+    /// The distance from one to the next number.
+    const EPSILON: Self;
+    /// The smallest normal number.
+    const TINY: Self;
+    /// The nearest number.
+    fn of_f64(x: f64) -> Self;
     /// Absolute value.
     fn magnitude(self) -> Self;
     /// Square root.
@@ -90,6 +96,10 @@ macro_rules! real {
         }
         impl Real for $T {
             const NAN: $T = $T::NAN;
+            const EPSILON: $T = $T::EPSILON;
+            const TINY: $T = $T::MIN_POSITIVE;
+            #[inline(always)]
+            fn of_f64(x: f64) -> $T { x as $T }
             #[inline(always)]
             fn magnitude(self) -> $T { self.abs() }
             #[inline(always)]

@@ -6,6 +6,8 @@
 pub enum LinalgOp {
     /// (a) → lower Cholesky factor, zeros above; only the lower triangle of a is read.
     Cholesky,
+    /// (r, w) → the upper Cholesky factor of rᵀ r + w wᵀ; whole rows of r turn.
+    CholeskyUpdate,
     /// (a, b) → x with op(a) x = b, or x op(a) = b.
     TriangularSolve {
         /// a stands left of x.
@@ -43,6 +45,9 @@ pub enum LinalgOp {
     /// (a) → eigenvalues, then left and right eigenvectors where asked for; all complex.
     #[allow(missing_docs)]
     Eig { left: bool, right: bool },
+    /// (a) → T, and with `vectors` Z, of the Schur form a = Z T Zᴴ.
+    #[allow(missing_docs)]
+    Schur { vectors: bool },
     /// (a) → Hessenberg form over the reflections, their factors.
     Hessenberg,
     /// (a) → tridiagonal form over the reflections, diagonal, off-diagonal, factors.

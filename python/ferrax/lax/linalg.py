@@ -15,9 +15,9 @@ from ferrax._ferrax import lax as _lax
 from ferrax.lax.shape import broadcasted_iota as _broadcasted_iota
 
 __all__ = [
-    "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "eig", "eigh", "hessenberg",
-    "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr", "svd", "symmetric_product",
-    "triangular_solve", "tridiagonal", "tridiagonal_solve",
+    "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_update", "eig", "eigh",
+    "hessenberg", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr", "schur", "svd",
+    "symmetric_product", "triangular_solve", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip
 
 
@@ -104,6 +104,31 @@ def cholesky(x, *, symmetrize_input: bool = True):
     """
     x = _asarray(x)
     return _lax.cholesky(_hermitian_part(x) if symmetrize_input else x)
+
+
+def cholesky_update(r_matrix, w_vector):
+    """The upper Cholesky factor of rᵀ r + w wᵀ, from r in O(n²).
+
+    Args:
+      r_matrix: array of shape (n, n), upper triangular; real. What stands below its diagonal turns along.
+      w_vector: array of shape (n,) and the dtype of `r_matrix`.
+
+    Returns:
+      Array of the shape and dtype of `r_matrix`; its diagonal may be negative where w is zero.
+
+    Raises:
+      TypeError: dtypes differ or are not real floating ones, or there are batch axes (`vmap` maps over them).
+      ValueError: the matrix is not square, or the vector is not of its size.
+      NotImplementedError: a derivative is asked for.
+
+    Example:
+      >>> import ferrax.numpy as jnp
+      >>> from ferrax import lax
+      >>> lax.linalg.cholesky_update(3 * jnp.eye(2), jnp.array([4.0, 0.0]))
+      Array([[5., 0.],
+             [0., 3.]], dtype=float32)
+    """
+    return _lax.cholesky_update(r_matrix, w_vector)
 
 
 def triangular_solve(a, b, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
@@ -369,6 +394,38 @@ def eig(x, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors
     if enable_eigvec_derivs:
         raise NotImplementedError("lax.linalg.eig with enable_eigvec_derivs=True is not implemented")
     return _lax.eig(x, compute_left_eigenvectors, compute_right_eigenvectors)
+
+
+def schur(x, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable=None):
+    """Schur form of general matrices: x = Z T Zᴴ with a unitary Z.
+
+    Args:
+      x: array of shape (..., n, n).
+      compute_schur_vectors: give Z too.
+      sort_eig_vals: must be False.
+      select_callable: accepted, and means nothing without sorting.
+
+    Returns:
+      A list of T, and Z where asked for, of the shape and dtype of `x`. T is upper triangular with the eigenvalues on
+      its diagonal; if `x` is real, pairs of conjugate eigenvalues are blocks of two rows with equal diagonal entries
+      and off-diagonal ones of opposite signs. NaN where `x` is not finite.
+
+    Raises:
+      TypeError: no floating dtype, or fewer than two axes.
+      ValueError: the matrices are not square.
+      NotImplementedError: sorting is asked for, or a derivative.
+
+    Example:
+      >>> import ferrax.numpy as jnp
+      >>> from ferrax import lax
+      >>> t, z = lax.linalg.schur(jnp.array([[0.0, 0.0], [2.0, 3.0]]))
+      >>> t
+      Array([[ 3., -2.],
+             [ 0.,  0.]], dtype=float32)
+    """
+    if sort_eig_vals:
+        raise NotImplementedError("lax.linalg.schur with sort_eig_vals=True is not implemented")
+    return _lax.schur(x, compute_schur_vectors)
 
 
 def hessenberg(a):

@@ -2,8 +2,8 @@
 
 use super::{Items, Scratch, batch, each, matrix, not_a_number, nth, small, transposed};
 use crate::kernel::{In, Out};
-use ferrax_base::Result;
-use ferrax_linalg::{Element, Triangle};
+use ferrax_base::{DType, Result, bail};
+use ferrax_linalg::{Element, Real, Triangle};
 
 /// `LinalgOp::Cholesky`.
 pub fn cholesky<T: Element>(x: In<'_>, out: &mut Out<'_>) -> Result<()> {
@@ -33,6 +33,31 @@ pub fn cholesky<T: Element>(x: In<'_>, out: &mut Out<'_>) -> Result<()> {
         }
     });
     Ok(())
+}
+
+/// `LinalgOp::CholeskyUpdate`.
+pub fn cholesky_update(ins: &[In<'_>], out: &mut Out<'_>) -> Result<()> {
+    match ins[0].ty.dtype {
+        DType::F32 => update::<f32>(ins, out),
+        DType::F64 => update::<f64>(ins, out),
+        other => bail!(NotImplemented, "the CPU engine has no updates of Cholesky factors of {other}"),
+    }
+    Ok(())
+}
+
+fn update<T: Element + Real>(ins: &[In<'_>], out: &mut Out<'_>) {
+    let (n, _) = matrix(out.shape());
+    let count = batch(out.shape(), 2);
+    let results = Items::<T>::of(out, count);
+    each(count, (n * n + 20 * n) as u64, &|i, _| {
+        // SAFETY: each task has a matrix of its own.
+        let r = unsafe { results.item(i) };
+        r.copy_from_slice(nth(ins[0], count, i));
+        let mut scratch = Scratch::new::<T>(n);
+        let w = &mut scratch.of::<T>()[..n];
+        w.copy_from_slice(nth(ins[1], count, i));
+        ferrax_linalg::cholesky_update(r, w);
+    });
 }
 
 /// Solves with the matrix `a` (row-major) in place of row-major `b`, of `rows` × `cols`.

@@ -20,6 +20,9 @@ pub fn run(op: LinalgOp, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
         factor::permutation(ins[0], &mut outs[0]);
         return Ok(());
     }
+    if op == LinalgOp::CholeskyUpdate {
+        return factor::cholesky_update(ins, &mut outs[0]);
+    }
     match ins[0].ty.dtype {
         DType::F32 => typed::<f32>(op, ins, outs),
         DType::F64 => typed::<f64>(op, ins, outs),
@@ -32,6 +35,7 @@ pub fn run(op: LinalgOp, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
 fn typed<T: Element>(op: LinalgOp, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
     match op {
         LinalgOp::Cholesky => factor::cholesky::<T>(ins[0], &mut outs[0]),
+        LinalgOp::CholeskyUpdate => bail!(Internal, "updates of Cholesky factors are of real numbers"),
         LinalgOp::TriangularSolve { left, lower, transpose, conjugate, unit } => {
             let how = ferrax_linalg::Triangle { lower, transpose, conjugate, unit };
             factor::triangular_solve::<T>(ins[0], ins[1], left, how, &mut outs[0])
@@ -44,6 +48,7 @@ fn typed<T: Element>(op: LinalgOp, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Resu
         LinalgOp::Eigh { lower } => spectral::eigh::<T>(ins[0], lower, outs),
         LinalgOp::Svd { vectors } => spectral::svd::<T>(ins[0], vectors, outs),
         LinalgOp::Eig { left, right } => spectral::eig::<T>(ins[0], left, right, outs),
+        LinalgOp::Schur { vectors } => spectral::schur::<T>(ins[0], vectors, outs),
         LinalgOp::Hessenberg => reflect::hessenberg::<T>(ins[0], outs),
         LinalgOp::Tridiagonal { lower } => reflect::tridiagonal::<T>(ins[0], lower, outs),
         LinalgOp::PivotsToPermutation => bail!(Internal, "pivots are integers"),

@@ -74,6 +74,34 @@ pub fn svd<T: Element>(x: In<'_>, with_vectors: bool, outs: &mut [Out<'_>]) -> R
     Ok(())
 }
 
+/// `LinalgOp::Schur`.
+pub fn schur<T: Element>(x: In<'_>, with_vectors: bool, outs: &mut [Out<'_>]) -> Result<()> {
+    let (n, _) = matrix(x.shape());
+    let count = batch(x.shape(), 2);
+    let (forms, vectors) = match outs {
+        [t] if !with_vectors => (t, None),
+        [t, z] if with_vectors => (t, Some(Items::<T>::of(z, count))),
+        _ => bail!(Internal, "schur has other results"),
+    };
+    let forms = Items::<T>::of(forms, count);
+    each(count, (n * n * n * 10 + 500 * n) as u64, &|i, _| {
+        // SAFETY: each task has a matrix of its own.
+        let (form, vectors) = unsafe { (forms.item(i), vectors.as_ref().map(|v| v.item(i))) };
+        let mut scratch = Scratch::new::<T>(2 * n * n);
+        let (t, z) = scratch.of::<T>()[..2 * n * n].split_at_mut(n * n);
+        transposed(nth(x, count, i), n, n, t);
+        if !T::schur(t, n, vectors.is_some().then_some(&mut *z)) {
+            t.fill(not_a_number());
+            z.fill(not_a_number());
+        }
+        transposed(t, n, n, form);
+        if let Some(out) = vectors {
+            transposed(z, n, n, out);
+        }
+    });
+    Ok(())
+}
+
 /// `LinalgOp::Eig`.
 pub fn eig<T: Element>(x: In<'_>, left: bool, right: bool, outs: &mut [Out<'_>]) -> Result<()> {
     type Pair<R> = [R; 2];

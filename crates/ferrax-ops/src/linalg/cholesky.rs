@@ -1,13 +1,14 @@
-//! The Cholesky factorization of Hermitian positive-definite matrices.
+//! The Cholesky factorization of Hermitian positive-definite matrices, and its update.
 //!
 //! With A = L Lᴴ: L' = L Φ(L⁻¹ A' L⁻ᴴ), where Φ takes the lower triangle and half of the diagonal (Murray, "Differentiation of the Cholesky decomposition", 2016).
 
 use super::triangular::{TriangularSolve, triangular_solve};
-use super::{check, check_square, leading_batch, lower_mask, matrices, node, product, tensor, tril, unit};
-use crate::common::{LATER, NO_REWRITE, NOT_LINEAR, one};
-use crate::numbers::complex;
+use super::{check, check_square, leading_batch, lower_mask, matrices, matrix, node, product, tensor, tril, unit};
+use crate::common::{Accept, LATER, NO_REWRITE, NOT_LINEAR, check_operand, one};
+use crate::numbers::{Complex, complex, to_complex};
 use crate::registry::Primitive;
-use ferrax_base::{Aval, Result};
+use ferrax_base::shape::Tuple;
+use ferrax_base::{Aval, DType, Result, bail};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{Def, OpRef, Slot, Special, Tangents, Value, Values};
@@ -53,7 +54,7 @@ fn cholesky_jvp(op: &OpRef, (): &(), primals: &[Value], tangents: &[Option<Value
 }
 
 fn cholesky_reference(a: &RefTensor, out: &Aval) -> RefTensor {
-    let factor = |a: Vec<Vec<crate::numbers::Complex>>| {
+    let factor = |a: Vec<Vec<Complex>>| {
         let n = a.len();
         let mut l = vec![vec![complex(0.0, 0.0); n]; n];
         for j in 0..n {
@@ -78,5 +79,75 @@ pub fn cholesky(x: &Value) -> Result<Value> {
     bind1(&CHOLESKY.op(), std::slice::from_ref(x))
 }
 
+// ---- cholesky_update -----------------------------------------------------------------------------------------------
+
+/// (r, w) → the upper factor of rᵀ r + w wᵀ.
+pub static CHOLESKY_UPDATE: Def<()> = Def {
+    name: "cholesky_update",
+    doc: "The upper Cholesky factor after a real vector's product with itself was added to the matrix.",
+    shape: |(), args| {
+        let name = "cholesky_update";
+        (0..args.len()).try_for_each(|i| check_operand(name, Accept::FLOAT, args, i))?;
+        check(name, args, &[2, 1])?;
+        let ((rows, cols), w) = (matrix(args[0]), &args[1].shape);
+        if rows != cols || w[w.len() - 1] != cols {
+            bail!(
+                Value,
+                "cholesky_update takes a square matrix and a vector of its size, got shapes {} and {}",
+                Tuple(&args[0].shape),
+                Tuple(w)
+            );
+        }
+        Ok(smallvec![Aval::new(args[0].dtype, &args[0].shape)])
+    },
+    jvp: Slot::None("not defined in JAX: that of cholesky(rᵀ r + w wᵀ) is"),
+    transpose: Slot::None(NOT_LINEAR),
+    batch: Slot::Rule(leading_batch),
+    simplify: Slot::None(NO_REWRITE),
+    stablehlo: Slot::None(LATER),
+    kernel: Slot::Rule(|_, (), b, args, outs| {
+        // Narrow floats are computed in float32, and round once.
+        let out = &outs[0];
+        let dtype = if out.dtype == DType::F64 { DType::F64 } else { DType::F32 };
+        let args = [b.convert(args[0], dtype), b.convert(args[1], dtype)];
+        let wide = node(LinalgOp::CholeskyUpdate, b, &args, &[Aval::new(dtype, &out.shape)]);
+        Ok(smallvec![b.convert(wide[0], out.dtype)])
+    }),
+    reference: Slot::Rule(|(), args, outs| Ok(vec![update_reference(args, &outs[0])])),
+    special: Special::NONE,
+};
+
+/// Turns each row with the vector so that the vector's entry there vanishes.
+fn update_reference(args: &[RefTensor], out: &Aval) -> RefTensor {
+    let n = matrix(out).1;
+    let update = |(i, mut r): (usize, Vec<Vec<Complex>>)| {
+        let mut w: Vec<f64> = args[1].data[i * n..(i + 1) * n].iter().map(|s| to_complex(*s).re).collect();
+        for (k, row) in r.iter_mut().enumerate().take(n) {
+            let (x, y) = (row[k].re, w[k]);
+            let (c, s) = if y == 0.0 { (1.0, 0.0) } else { (x / x.hypot(y), y / x.hypot(y)) };
+            for (r, w) in row.iter_mut().zip(&mut w) {
+                (r.re, *w) = (c * r.re + s * *w, c * *w - s * r.re);
+            }
+        }
+        r
+    };
+    tensor(out, matrices(&args[0]).into_iter().enumerate().map(update))
+}
+
+/// The upper Cholesky factor of rᵀ r + w wᵀ, of one matrix and one vector.
+pub fn cholesky_update(r: &Value, w: &Value) -> Result<Value> {
+    for (i, (x, rank)) in [(r, 2), (w, 1)].into_iter().enumerate() {
+        if x.rank() != rank {
+            bail!(
+                Type,
+                "Input {i} to cholesky_update must have a rank of exactly {rank}, but got shape={}; ferrax.vmap maps it \
+                 over batches",
+                Tuple(x.shape())
+            );
+        }
+    }
+    bind1(&CHOLESKY_UPDATE.op(), &[r.clone(), w.clone()])
+}
+
 /// The primitives of this file.
-pub(crate) static PRIMITIVES: &[&'static dyn Primitive] = &[&CHOLESKY];
+pub(crate) static PRIMITIVES: &[&'static dyn Primitive] = &[&CHOLESKY, &CHOLESKY_UPDATE];

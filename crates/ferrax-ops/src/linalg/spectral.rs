@@ -280,5 +280,43 @@ pub fn eig(x: &Value, left: bool, right: bool) -> Result<Values> {
     bind(&OpRef::new(&EIG, params), std::slice::from_ref(x))
 }
 
+// ---- schur ---------------------------------------------------------------------------------------------------------
+
+params! {
+    /// Parameters of `schur`.
+    pub struct Schur {
+        /// Z is given too.
+        compute_schur_vectors: bool,
+    }
+}
+
+/// (a) → T, and Z if it is asked for, with a = Z T Zᴴ.
+pub static SCHUR: Def<Schur> = Def {
+    name: "schur",
+    doc: "The Schur form of general matrices: unitarily similar ones that are triangular, or nearly so if real.",
+    shape: |p, args| {
+        check("schur", args, &[2])?;
+        let x = args[0];
+        check_square("schur", x)?;
+        let out = Aval::new(x.dtype, &x.shape);
+        Ok(if p.compute_schur_vectors { smallvec![out.clone(), out] } else { smallvec![out] })
+    },
+    jvp: Slot::None("not defined: the form hangs on the order of the eigenvalues"),
+    transpose: Slot::None(NOT_LINEAR),
+    batch: Slot::Rule(leading_batch),
+    simplify: Slot::None(NO_REWRITE),
+    stablehlo: Slot::None(LATER),
+    kernel: Slot::Rule(|_, p, b, args, outs| {
+        Ok(node(LinalgOp::Schur { vectors: p.compute_schur_vectors }, b, args, outs))
+    }),
+    reference: Slot::None(NOT_UNIQUE),
+    special: Special::NONE,
+};
+
+/// The Schur form T of matrices, then Z where it is asked for.
+pub fn schur(x: &Value, compute_schur_vectors: bool) -> Result<Values> {
+    bind(&OpRef::new(&SCHUR, Schur { compute_schur_vectors }), std::slice::from_ref(x))
+}
+
 /// The primitives of this file.
-pub(crate) static PRIMITIVES: &[&'static dyn Primitive] = &[&EIGH, &SVD, &EIG];
+pub(crate) static PRIMITIVES: &[&'static dyn Primitive] = &[&EIGH, &SVD, &EIG, &SCHUR];

@@ -16,6 +16,11 @@ fn cholesky(x: PyValue) -> PyResult<PyValue> {
 }
 
 #[pyfunction]
+fn cholesky_update(r: PyValue, w: PyValue) -> PyResult<PyValue> {
+    ops::cholesky::cholesky_update(&r.0, &w.0).py().map(PyValue)
+}
+
+#[pyfunction]
 #[allow(clippy::fn_params_excessive_bools)]
 fn triangular_solve(
     a: PyValue,
@@ -88,6 +93,11 @@ fn eig(x: PyValue, left: bool, right: bool) -> PyResult<Vec<PyValue>> {
 }
 
 #[pyfunction]
+fn schur(x: PyValue, compute_schur_vectors: bool) -> PyResult<Vec<PyValue>> {
+    ops::spectral::schur(&x.0, compute_schur_vectors).py().map(listed)
+}
+
+#[pyfunction]
 fn hessenberg(x: PyValue) -> PyResult<Vec<PyValue>> {
     ops::reduced::hessenberg(&x.0).py().map(listed)
 }
@@ -113,6 +123,7 @@ fn fft(x: PyValue, kind: usize, lengths: Vec<usize>) -> PyResult<PyValue> {
 /// Adds the functions of this family.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(cholesky, m)?)?;
+    m.add_function(wrap_pyfunction!(cholesky_update, m)?)?;
     m.add_function(wrap_pyfunction!(triangular_solve, m)?)?;
     m.add_function(wrap_pyfunction!(lu, m)?)?;
     m.add_function(wrap_pyfunction!(lu_pivots_to_permutation, m)?)?;
@@ -123,6 +134,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(eigh, m)?)?;
     m.add_function(wrap_pyfunction!(svd, m)?)?;
     m.add_function(wrap_pyfunction!(eig, m)?)?;
+    m.add_function(wrap_pyfunction!(schur, m)?)?;
     m.add_function(wrap_pyfunction!(hessenberg, m)?)?;
     m.add_function(wrap_pyfunction!(tridiagonal, m)?)?;
     m.add_function(wrap_pyfunction!(tridiagonal_solve, m)?)?;
