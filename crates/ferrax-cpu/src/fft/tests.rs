@@ -67,7 +67,7 @@ fn near<T: Number>(got: &[[f64; 2]], want: &[[f64; 2]], n: usize, what: &str) {
     let error: f64 = got.iter().zip(want).map(|(a, b)| square(&[a[0] - b[0], a[1] - b[1]])).sum();
     let size: f64 = want.iter().map(square).sum();
     let steps = (n as f64).log2().max(2.0);
-    let rms = (error / size).sqrt() / T::EPSILON;
+    let rms = (error / size).sqrt() / <T as Number>::EPSILON;
     assert!(size == 0.0 || rms <= steps, "{what}: {rms} epsilon");
 }
 
