@@ -1,5 +1,6 @@
 """Programs that take long run after their calls have returned."""
 
+import contextlib
 import gc
 import os
 import subprocess
@@ -35,6 +36,16 @@ def warmed(f, *args):
     return jitted
 
 
+@contextlib.contextmanager
+def synchronous():
+    """Programs end in their calls."""
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_cpu_enable_async_dispatch", True)
+
+
 def test_a_call_returns_before_its_program_has_ended(x):
     f = warmed(slow, x)
     seen = []
@@ -52,11 +63,8 @@ def test_short_programs_and_switched_off_ones_end_in_their_calls(x):
     small = warmed(slow, x[:100])
     assert all(small(x[:100]).is_ready() for _ in range(20))
     f = warmed(slow, x)
-    jax.config.update("jax_cpu_enable_async_dispatch", False)
-    try:
+    with synchronous():
         assert all(f(x).is_ready() for _ in range(5))
-    finally:
-        jax.config.update("jax_cpu_enable_async_dispatch", True)
 
 
 def test_callers_who_wait_at_once_are_run_in_their_calls(x):
@@ -74,12 +82,9 @@ def test_chains_and_full_queues_keep_the_order(x):
     y = expected = x
     for k in range(80):
         y = f(y, float(k))
-    jax.config.update("jax_cpu_enable_async_dispatch", False)
-    try:
+    with synchronous():
         for k in range(80):
             expected = f(expected, float(k))
-    finally:
-        jax.config.update("jax_cpu_enable_async_dispatch", True)
     np.testing.assert_array_equal(np.asarray(y), np.asarray(expected))
 
 
