@@ -3,8 +3,10 @@
 //! Operands come with features last and with padding and dilation of the left one done, so a window is a few contiguous
 //! runs: with one group and cells side by side, one for each row of the kernel. A block of windows stays in the
 //! second-level cache. Kernels of a single cell need no copy: they are a matrix product. Groups of one feature
-//! (depthwise) are summed directly, a vector of features at a time. Blocks are shared among threads, and are cut by
-//! shape alone. Read next: `dot.rs`.
+//! (depthwise) are summed directly, a vector of features at a time, and so are stretches of windows where there is one
+//! feature at all (`single.rs`). Blocks are shared among threads, and are cut by shape alone. Read next: `dot.rs`.
+
+mod single;
 
 use crate::control::Walk;
 use crate::dot;
@@ -82,6 +84,21 @@ pub fn conv(dims: &ConvDims, x: In<'_>, w: In<'_>, out: &mut Out<'_>) -> Result<
         match dtype {
             DType::F32 => return depthwise::<f32>(&s, images, x, w, out),
             DType::F64 => return depthwise::<f64>(&s, images, x, w, out),
+            _ => {}
+        }
+    }
+    let spatial = dims.strides.len();
+    let line = if spatial > 0 { out.shape()[spatial] } else { 0 };
+    if line > 0 && s.groups * s.inputs * s.outputs == 1 && (dims.strides[spatial - 1] == 1 || line == 1) {
+        match dtype {
+            DType::F32 => {
+                single::run::<f32>(&s, images, line, x, w, out);
+                return Ok(());
+            }
+            DType::F64 => {
+                single::run::<f64>(&s, images, line, x, w, out);
+                return Ok(());
+            }
             _ => {}
         }
     }

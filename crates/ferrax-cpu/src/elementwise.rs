@@ -8,10 +8,11 @@
 use crate::convert;
 use crate::kernel::{Kernel, by_size, map1, map1_imm, map2, map3, plain1, plain2, tile1};
 use crate::math::complex::Complex;
+use crate::math::integer::{divisions, divisor};
 use crate::math::{complex, double, single, special};
 use ferrax_base::{Buffer, DType, Result, bail};
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{BinaryOp, Kind, UnaryOp};
+use ferrax_loops::{BinaryOp, Division, DivisionPart, Kind, UnaryOp};
 
 /// How to compute an elementwise node: operands to the compute dtype, the kernel, and the result back.
 #[derive(Clone, Copy)]
@@ -90,6 +91,7 @@ pub fn resolve(kind: &Kind, operands: usize, first: DType, x: DType, out: DType)
         Kind::Select => Ok(select(operands - 1, first, x)),
         Kind::Clamp => clamp(x),
         Kind::IntegerPow(n) => integer_pow(*n, x),
+        Kind::DivideBy(division) => divide_by(*division, x),
         Kind::Convert => convert::plan(x, out),
         Kind::ReducePrecision { exponent_bits, mantissa_bits } => {
             let c = compute_dtype(x);
@@ -628,6 +630,16 @@ macro_rules! integer_power {
     };
 }
 pub(crate) use integer_power;
+
+/// The plan of a division by a constant.
+fn divide_by(division: Division, x: DType) -> Result<Plan> {
+    let kernel = match x {
+        DType::I32 => divisions!(i32, divide_i32, division.part, map1_imm),
+        DType::U32 => divisions!(u32, divide_u32, division.part, map1_imm),
+        _ => return missing(&division, x),
+    };
+    Ok(Plan { imm: divisor(x.is_signed(), division.by), ..Plan::simple(kernel, x, x) })
+}
 
 /// The plan of `x ** n` for a constant integer `n`.
 pub fn integer_pow(n: i32, x: DType) -> Result<Plan> {

@@ -68,7 +68,7 @@ impl Frame {
         // SAFETY: the planner emits steps whose slots hold memory of the sizes it says at that point.
         unsafe {
             match step {
-                Step::Group(group) => self.run_group(program, group),
+                Step::Group(group) => self.run_group(program, group)?,
                 Step::Move { moved, .. } => moved.run(&self.ptrs),
                 Step::Leaf { node, args } => return self.leaf(program, *node, *args),
                 Step::Control { node, args, sub } => return control::run(self, program, *node, *args, *sub),

@@ -2,15 +2,19 @@
 //!
 //! A group's nodes have one size. It runs in blocks of at most 4 KB a register: each node's kernel reads
 //! operands from memory or registers and leaves its result in a register, or in memory where later steps need
-//! it. Intermediate arrays never exist.
+//! it. Intermediate arrays never exist. Threads take some blocks at a time, of large groups.
 
 use crate::exec::Frame;
 use crate::kernel::{Kernel, by_size};
 use crate::plan::{NONE, Planner};
+use crate::pool;
 use crate::program::{Fill, Group, MicroOp, Program, Ref};
-use ferrax_base::Result;
+use ferrax_base::{Buffer, Result};
 use ferrax_loops::Node;
 use smallvec::SmallVec;
+
+/// Blocks that a thread takes at a time.
+const BLOCKS: usize = 8;
 
 /// Tables of the planner that groups use, indexed by root and valid where the stamp is the group's.
 pub(crate) struct Scratch {
@@ -210,34 +214,57 @@ impl Planner<'_> {
     }
 }
 
-impl Frame {
-    /// Runs a group.
-    ///
-    /// # Safety
-    /// The frame's pointers must be those of a run of `program`.
-    pub unsafe fn run_group(&self, program: &Program, group: &Group) {
-        let ops = &program.ops[group.ops.0 as usize..group.ops.1 as usize];
-        let scratch = |r: u32| self.scratch.wrapping_add(r as usize * group.register_bytes);
-        let filled = group.n.min(group.block);
-        for fill in &program.fills[group.fills.0 as usize..group.fills.1 as usize] {
-            let value = self.ptrs[fill.slot as usize];
+/// A group that runs: threads take blocks of it, each with scratch memory of its own.
+struct Run<'a> {
+    program: &'a Program,
+    group: &'a Group,
+    ptrs: &'a [*mut u8],
+}
+// SAFETY: blocks read what nobody writes and write disjoint parts of the results.
+unsafe impl Sync for Run<'_> {}
+
+/// The scratch memory of all threads.
+struct Memory(*mut u8);
+// SAFETY: threads have parts of their own.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn of(&self, worker: usize, bytes: usize) -> *mut u8 {
+        self.0.wrapping_add(worker * bytes)
+    }
+}
+
+impl Run<'_> {
+    fn register(&self, scratch: *mut u8, r: u32) -> *mut u8 {
+        scratch.wrapping_add(r as usize * self.group.register_bytes)
+    }
+
+    /// Spreads the scalars over their registers.
+    unsafe fn fill(&self, scratch: *mut u8) {
+        let filled = self.group.n.min(self.group.block);
+        for fill in &self.program.fills[self.group.fills.0 as usize..self.group.fills.1 as usize] {
+            let (value, to) = (self.ptrs[fill.slot as usize], self.register(scratch, fill.register));
             // SAFETY: the register holds a block, the slot one element of this size.
             by_size!(fill.size, T => unsafe {
-                std::slice::from_raw_parts_mut(scratch(fill.register).cast::<T>(), filled).fill(*value.cast::<T>());
+                std::slice::from_raw_parts_mut(to.cast::<T>(), filled).fill(*value.cast::<T>());
             });
         }
+    }
+
+    /// Runs the elements from `start` to `end`, block by block.
+    unsafe fn blocks(&self, scratch: *mut u8, mut start: usize, end: usize) {
         let address = |r: &Ref, start: usize| {
             if r.register {
-                scratch(r.index)
+                self.register(scratch, r.index)
             } else {
                 self.ptrs[r.index as usize].wrapping_add(start * r.step as usize)
             }
         };
-        let mut start = 0;
-        while start < group.n {
-            let len = (group.n - start).min(group.block);
+        let ops = &self.program.ops[self.group.ops.0 as usize..self.group.ops.1 as usize];
+        while start < end {
+            let len = (end - start).min(self.group.block);
             for op in ops {
-                let refs = &program.refs[op.args as usize..(op.args + op.count) as usize];
+                let refs = &self.program.refs[op.args as usize..(op.args + op.count) as usize];
                 let out = address(&op.out, start);
                 // SAFETY: the planner gave every operand and result memory for `n` elements, and a result is
                 // never in memory that one of its operands reads.
@@ -261,5 +288,38 @@ impl Frame {
             }
             start += len;
         }
+    }
+}
+
+impl Frame {
+    /// Runs a group, on several threads where it is worth it.
+    ///
+    /// # Safety
+    /// The frame's pointers must be those of a run of `program`.
+    pub unsafe fn run_group(&self, program: &Program, group: &Group) -> Result<()> {
+        let run = Run { program, group, ptrs: &self.ptrs };
+        let each = BLOCKS * group.block;
+        let time = group.n as u64 * u64::from(group.ops.1 - group.ops.0) / 2;
+        if group.n <= each || !pool::worth(time) {
+            // SAFETY: the frame's scratch memory holds the registers of every group.
+            unsafe {
+                run.fill(self.scratch);
+                run.blocks(self.scratch, 0, group.n);
+            }
+            return Ok(());
+        }
+        let bytes = program.scratch_bytes.next_multiple_of(64);
+        let mut held = Buffer::allocate(bytes * pool::threads())?;
+        let memory = Memory(held.as_mut_ptr());
+        for worker in 0..pool::threads() {
+            // SAFETY: each thread has memory for the registers of every group.
+            unsafe { run.fill(memory.of(worker, bytes)) };
+        }
+        let (run, memory) = (&run, &memory);
+        pool::share(time, group.n.div_ceil(each), &|worker, task| {
+            // SAFETY: as above; no two tasks run at once under one number.
+            unsafe { run.blocks(memory.of(worker, bytes), task * each, (task * each + each).min(group.n)) };
+        });
+        Ok(())
     }
 }

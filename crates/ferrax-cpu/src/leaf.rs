@@ -1,7 +1,7 @@
 //! One call per node kind that is a kernel of its own.
 
 use crate::kernel::{In, Out};
-use crate::{conv, dot, fft, gather, linalg, movement, random, reduce, scan, sort};
+use crate::{conv, dot, fft, gather, linalg, movement, random, reduce, scan, sort, windows};
 use ferrax_base::{Aval, Buffer, Result, bail};
 use ferrax_loops::{HostRef, Kind};
 
@@ -41,7 +41,7 @@ pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
         Kind::Reduce { op, axes } => return reduce::reduce(*op, axes, ins[0], out),
         Kind::ArgReduce { max, axis } => return reduce::arg_reduce(*max, *axis, ins[0], out),
         Kind::Cumulative { op, axis, reverse } => return scan::cumulative(*op, *axis, *reverse, ins[0], out),
-        Kind::ReduceWindow { op, window } => return scan::reduce_window(*op, window, ins[0], ins[1], out),
+        Kind::ReduceWindow { op, window } => return windows::reduce_window(*op, window, ins[0], ins[1], out),
         Kind::Dot(dims) => return dot::dot(dims, ins[0], ins[1], out),
         Kind::Conv(dims) => return conv::conv(dims, ins[0], ins[1], out),
         Kind::Gather(g) => return gather::gather(&g.dims, &g.slice_sizes, g.mode, g.fill, ins[0], ins[1], out),

@@ -15,6 +15,7 @@
 
 mod accumulate;
 mod columns;
+mod constants;
 mod control;
 mod conv;
 mod convert;
@@ -57,5 +58,6 @@ mod registers;
 mod scan;
 mod sort;
 mod transposition;
+mod windows;
 
 pub use program::{Arg, Outputs, Program};

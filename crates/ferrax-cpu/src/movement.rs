@@ -379,13 +379,52 @@ pub fn same_bytes(x: In<'_>, out: &mut Out<'_>) {
 /// The source must hold `count` elements of `size` bytes and the result `count * times`; they must not overlap.
 pub unsafe fn repeat_each(size: u8, src: *const u8, dst: *mut u8, count: usize, times: usize) {
     // SAFETY: the caller's contract.
-    by_size!(size, T => unsafe {
-        let src = std::slice::from_raw_parts(src.cast::<T>(), count);
-        let dst = std::slice::from_raw_parts_mut(dst.cast::<T>(), count * times);
-        for (row, &x) in dst.chunks_exact_mut(times).zip(src) {
-            row.fill(x);
+    unsafe {
+        match size {
+            1 => repeat::<u8, 64>(src, dst, count, times),
+            2 => repeat::<u16, 32>(src, dst, count, times),
+            4 => repeat::<u32, 16>(src, dst, count, times),
+            8 => repeat::<u64, 8>(src, dst, count, times),
+            _ => repeat::<[u64; 2], 4>(src, dst, count, times),
         }
-    });
+    }
+}
+
+/// As `repeat_each`; rows of at least `L` elements are written so many at a time, the last ones over those before.
+#[inline(always)]
+unsafe fn repeat_body<T: Copy, const L: usize>(src: *const T, dst: *mut T, count: usize, times: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        for k in 0..count {
+            let (row, x) = (dst.add(k * times), *src.add(k));
+            if times < L {
+                std::slice::from_raw_parts_mut(row, times).fill(x);
+                continue;
+            }
+            for at in (0..times).step_by(L) {
+                row.add(at.min(times - L)).cast::<[T; L]>().write_unaligned([x; L]);
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn repeat_fast<T: Copy, const L: usize>(src: *const T, dst: *mut T, count: usize, times: usize) {
+    // SAFETY: the caller's contract.
+    unsafe { repeat_body::<T, L>(src, dst, count, times) }
+}
+
+unsafe fn repeat<T: Copy, const L: usize>(src: *const u8, dst: *mut u8, count: usize, times: usize) {
+    let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
+    // SAFETY: the caller's contract.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if crate::kernel::wide() {
+            return repeat_fast::<T, L>(src, dst, count, times);
+        }
+        repeat_body::<T, L>(src, dst, count, times);
+    }
 }
 
 /// `len` elements `times` times over.

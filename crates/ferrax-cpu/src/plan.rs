@@ -1,6 +1,7 @@
 //! The planner: from a graph to steps and slots, in a few linear passes.
 //!
-//! 1. Transpositions become part of products (`fold.rs`), and dead nodes are found backwards.
+//! 1. Transpositions become part of products (`fold.rs`), operations on constants are done (`constants.rs`), and dead
+//!    nodes are found backwards.
 //! 2. Every value gets a place: the root value whose memory it shares, and how it is spread there. Constants and
 //!    broadcasts of scalars, rows and columns cost nothing where a group reads them (`order.rs`).
 //! 3. Nodes are ordered into items: groups of elementwise nodes and reductions over rows, and single nodes.
@@ -55,6 +56,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Compiles a graph; without the machine if so asked.
 pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> Result<Program> {
     let graph = crate::fold::transpositions(graph);
+    let graph = if machine { crate::constants::fold(graph) } else { graph };
     let g = &*graph;
     let live = live_nodes(g);
     let mut order = Order::new(g, machine && crate::region::available());

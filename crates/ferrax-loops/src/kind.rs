@@ -286,6 +286,28 @@ impl std::fmt::Debug for Bytes {
     }
 }
 
+/// What is wanted of a division of integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DivisionPart {
+    /// The quotient rounded to zero.
+    Quotient,
+    /// What that leaves; it has the dividend's sign.
+    Remainder,
+    /// The quotient rounded down.
+    Floor,
+    /// What that leaves, which is not negative.
+    Modulo,
+}
+
+/// Division of 32-bit integers by a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Division {
+    /// The divisor, whose absolute value is at least 2; for `Floor` and `Modulo` it is positive.
+    pub by: i64,
+    /// What is wanted.
+    pub part: DivisionPart,
+}
+
 /// What a node computes.
 #[derive(Clone, Debug)]
 pub enum Kind {
@@ -305,6 +327,8 @@ pub enum Kind {
     Clamp,
     /// (x, y integer exponent scalar static) → x**n by repeated multiplication; negative n gives 1/x**|n|.
     IntegerPow(i32),
+    /// (x) → x divided by a constant. Lowerings write `Binary(Div)`; engines that gain by it write this.
+    DivideBy(Division),
     /// (x) → x as the result's dtype: float to int truncates and saturates, NaN gives 0; complex to real drops the imaginary part; any to bool is x != 0.
     Convert,
     /// (x) → the same bits as the result's dtype; a change of width adds or removes a minor axis.
@@ -401,6 +425,7 @@ impl Kind {
                 | Kind::Select
                 | Kind::Clamp
                 | Kind::IntegerPow(_)
+                | Kind::DivideBy(_)
                 | Kind::Convert
                 | Kind::ReducePrecision { .. }
         )

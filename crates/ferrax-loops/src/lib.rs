@@ -16,6 +16,6 @@ pub mod print;
 pub use graph::{Builder, Graph, Node, Type, ValueId};
 pub use host::{HostCall, HostRef};
 pub use kind::{
-    BinaryOp, Bytes, CompareOp, ConvDims, DotDims, GatherDims, Gathering, IndexMode, Kind, PadConfig, ReduceOp,
-    ScatterDims, ScatterOp, SliceDims, UnaryOp, WindowDims,
+    BinaryOp, Bytes, CompareOp, ConvDims, Division, DivisionPart, DotDims, GatherDims, Gathering, IndexMode, Kind,
+    PadConfig, ReduceOp, ScatterDims, ScatterOp, SliceDims, UnaryOp, WindowDims,
 };

@@ -207,27 +207,23 @@ window!(
     jvp: Slot::Rule(|op, p, x, t| chooser_jvp(op, p, x, t, ReduceOp::Min)), transpose: Slot::None(NOT_LINEAR)
 );
 
-/// An element's cotangent is the sum over the windows that cover it: a window sum over the cotangent, dilated by
-/// the strides, with the roles of strides and base dilation swapped.
+/// An element's cotangent is the sum over the windows that cover it: a window sum over the cotangent, with the roles of
+/// strides and base dilation swapped.
 fn window_sum_transpose(_: &OpRef, p: &Window, cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {
     let Some(ct) = &cts[0] else { return Ok(smallvec![None]) };
     let shape = args[0].aval().shape;
-    let mut config: SmallVec<[PadDim; 4]> = SmallVec::new();
+    if shape.contains(&0) || ct.size() == 0 {
+        return Ok(smallvec![Some(zeros(&args[0].aval())?)]);
+    }
+    let mut back =
+        Window { base_dilation: p.window_strides.clone(), window_strides: p.base_dilation.clone(), ..p.clone() };
     for d in 0..shape.len() {
         let span = dilated(p.window_dimensions[d], p.window_dilation[d]);
         let low = span - 1 - p.padding[d].0;
         let wanted = dilated(shape[d], p.base_dilation[d]) + span - 1;
-        let high = wanted - low - dilated(ct.shape()[d], p.window_strides[d]);
-        config.push(PadDim(low, high, p.window_strides[d] as i64 - 1));
+        back.padding[d] = (low, wanted - low - dilated(ct.shape()[d], p.window_strides[d]));
     }
-    if shape.contains(&0) || ct.size() == 0 {
-        return Ok(smallvec![Some(zeros(&args[0].aval())?)]);
-    }
-    let spread = pad(ct, &constant_scalar(ct, Scalar::zero(ct.dtype())), &config)?;
-    let mut back = Window::new(&p.window_dimensions);
-    back.window_dilation.clone_from(&p.window_dilation);
-    back.window_strides.clone_from(&p.base_dilation);
-    Ok(smallvec![Some(reduce_window_sum(&spread, back)?)])
+    Ok(smallvec![Some(reduce_window_sum(ct, back)?)])
 }
 
 /// The tangent of the first element of each window that wins.

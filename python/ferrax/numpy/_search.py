@@ -128,23 +128,31 @@ def _before(x: Array, v: Array, side: str) -> Array:
 
 
 def _binary_search(x: Array, v: Array, side: str, unrolled: bool) -> Array:
+    """The places by halves: each lies in `length` elements from a base on, which moves if the first half is before."""
+    nan = v != v if is_inexact(x.dtype) else None
+
+    def advance(base: Array, half: Any) -> Array:
+        element = take(x, base + (half - 1), mode="clip")
+        further = base + half
+        if nan is None:
+            return _where(_before(element, v, side), further, base)
+        if side == "left":
+            return _where((element >= v) | (element != element), base, further)
+        return _where((element <= v) | nan, further, base)
+
+    def step(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        base, length = state
+        half = lax.div(length, lax.full((), 2, default_int()))
+        return advance(base, half), length - half
+
     n = x.shape[0]
-
-    def step(_: Any, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = bounds
-        middle = low + (high - low) // 2
-        right = _before(take(x, middle, mode="clip"), v, side)
-        open_ = low < high
-        return _where(open_ & right, middle + 1, low), _where(open_ & ~right, middle, high)
-
-    bounds = lax.full(v.shape, 0, default_int()), lax.full(v.shape, n, default_int())
-    steps = n.bit_length()
+    steps, base = (n - 1).bit_length(), lax.full(v.shape, 0, default_int())
     if unrolled:
-        for i in range(steps):
-            bounds = step(i, bounds)
-    else:
-        bounds = lax.fori_loop(0, steps, step, bounds)
-    return bounds[0]
+        for _ in range(steps):
+            base, n = advance(base, n // 2), n - n // 2
+    elif steps:
+        base, _ = lax.fori_loop(0, steps, step, (base, lax.full((), n, default_int())))
+    return advance(base, 1)
 
 
 def _sort_search(x: Array, v: Array, side: str) -> Array:

@@ -13,9 +13,8 @@ from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import Array, ArrayLike, DTypeLike, cast, promote_inexact, require, to_array, user_dtype
-from ferrax.numpy._dtype_functions import default_int, dtype_kind
-from ferrax.numpy._products import dot, matmul
-from ferrax.numpy._take import take
+from ferrax.numpy._dtype_functions import dtype_kind
+from ferrax.numpy._products import matmul
 from ferrax.numpy._ufuncs import where as _where
 
 __all__ = ["convolve", "corrcoef", "correlate", "cov"]
@@ -135,7 +134,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
 
 
 def _sliding(name, a, v, mode, flip, precision, preferred_element_type):
-    """The dot products of a filter with all windows of a longer vector, as one matrix product."""
+    """The dot products of a filter with all windows of a longer vector: a convolution of one feature."""
     if mode not in ("full", "same", "valid"):
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
     x, y = promote_inexact(name, a, v)
@@ -149,14 +148,15 @@ def _sliding(name, a, v, mode, flip, precision, preferred_element_type):
     if x.shape[0] < y.shape[0]:
         x, y = y, x
         reverse = not flip
-    n, m = x.shape[0], y.shape[0]
+    m = y.shape[0]
     if flip:
         y = lax.rev(y, (0,))
     low, high = {"full": (m - 1, m - 1), "same": (m // 2, m - m // 2 - 1), "valid": (0, 0)}[mode]
-    padded = lax.pad(x, lax.full((), 0, x.dtype), [(low, high, 0)])
-    count = n + low + high - m + 1
-    rows = lax.broadcasted_iota(default_int(), (count, m), 0) + lax.broadcasted_iota(default_int(), (count, m), 1)
-    result = dot(take(padded, rows, mode="clip"), y, precision=precision, preferred_element_type=preferred_element_type)
+    result = lax.conv_general_dilated(
+        lax.expand_dims(x, (0, 1)), lax.expand_dims(y, (0, 1)), (1,), [(low, high)],
+        precision=precision, preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+    result = lax.squeeze(result, (0, 1))
     return lax.rev(result, (0,)) if reverse else result
 
 

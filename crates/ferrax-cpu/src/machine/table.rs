@@ -9,11 +9,12 @@ use crate::convert::{bf16_bits, odd_i32, odd_u32};
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
+use crate::math::integer::divisions;
 use crate::math::{single, special};
 use crate::reduce::LANES as STATE;
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{BinaryOp, ReduceOp, UnaryOp};
+use ferrax_loops::{BinaryOp, DivisionPart, ReduceOp, UnaryOp};
 
 macro_rules! map {
     ($($t:tt)*) => {
@@ -141,6 +142,16 @@ pub fn integer_pow(lane: usize, n: i32, d: DType) -> Option<Handler> {
         _ if n < 0 || d.is_bool() => None,
         Lanes::I32 => Some(integer_power!(i32, map_imm)),
         Lanes::U32 => Some(integer_power!(u32, map_imm)),
+    }
+}
+
+/// A division by a constant; the immediate is `math::integer::divisor`.
+pub fn divide_by(lane: usize, part: DivisionPart, d: DType) -> Option<Handler> {
+    match d {
+        _ if lane == 8 => None,
+        DType::I32 => Some(divisions!(i32, divide_i32, part, map_imm)),
+        DType::U32 => Some(divisions!(u32, divide_u32, part, map_imm)),
+        _ => None,
     }
 }
 

@@ -131,6 +131,7 @@ pub(crate) fn takes(g: &Graph, node: &Node, lane: usize) -> bool {
         Kind::Select => node.inputs.len() == 3 && d(0).is_bool(),
         Kind::Clamp => table::binary(lane, BinaryOp::Max, d(1)).is_some(),
         Kind::IntegerPow(n) => table::integer_pow(lane, *n, d(0)).is_some(),
+        Kind::DivideBy(division) => table::divide_by(lane, division.part, d(0)).is_some(),
         Kind::Convert => table::convert(lane, d(0), out).is_some(),
         Kind::ReducePrecision { .. } => table::reduce_precision(lane, d(0)).is_some(),
         _ => false,

@@ -4,13 +4,14 @@ use super::rows::row_reducer;
 use super::{Expand, Note, Phase, Reduce, Region};
 use crate::machine::assemble::{Assembler, Place, Src, Val};
 use crate::machine::{self, Isa, TILE, table};
+use crate::math::integer::divisor;
 use crate::order::{Member, Role, Shape, Spread};
 use crate::plan::{NONE, Planner};
 use crate::program::Step;
 use crate::reduce::LANES;
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::kind::{BinaryOp, Kind};
-use ferrax_loops::{UnaryOp, ValueId};
+use ferrax_loops::{Division, UnaryOp, ValueId};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
 
@@ -529,6 +530,10 @@ impl Planner<'_> {
                     x[0],
                     out,
                 );
+            }
+            Kind::DivideBy(Division { by, part }) => {
+                let imm = divisor(dtype(0).is_signed(), *by);
+                asm.unary(Some(table::divide_by(m.lane, *part, dtype(0)).ok_or_else(missing)?), imm, x[0], out);
             }
             Kind::Convert => {
                 let h = table::convert(m.lane, dtype(0), g.ty(node.first).dtype).ok_or_else(missing)?;

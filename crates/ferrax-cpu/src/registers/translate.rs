@@ -167,7 +167,7 @@ impl Translator {
             }
             Kind::IntegerPow(n) if d(0) == DType::F32 && (1..=4).contains(&n.abs()) => self.power(*n, x[0]),
             Kind::Convert => self.convert(&node.kind, d(0), out.dtype, x[0]),
-            kind @ (Kind::IntegerPow(_) | Kind::ReducePrecision { .. }) => {
+            kind @ (Kind::IntegerPow(_) | Kind::DivideBy(_) | Kind::ReducePrecision { .. }) => {
                 let (code, imm) = handlers::other(kind, d(0), out.dtype)?;
                 self.call(code, imm, x[0])
             }

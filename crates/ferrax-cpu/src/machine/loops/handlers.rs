@@ -8,10 +8,11 @@ use super::super::table::{self, Lanes};
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
+use crate::math::integer::{divisions, divisor};
 use crate::math::{single, special};
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{BinaryOp, Kind, UnaryOp};
+use ferrax_loops::{BinaryOp, DivisionPart, Kind, UnaryOp};
 
 /// Compiles a body over the lanes of registers 0 and 1 for both instruction sets.
 macro_rules! on_registers {
@@ -200,9 +201,12 @@ pub fn other(kind: &Kind, from: DType, to: DType) -> Option<(Handler, u64)> {
         Kind::ReducePrecision { exponent_bits, mantissa_bits } => {
             u64::from(*exponent_bits) | u64::from(*mantissa_bits) << 32
         }
+        Kind::DivideBy(division) => divisor(from.is_signed(), division.by),
         _ => 0,
     };
     let handler = match (kind, of) {
+        (Kind::DivideBy(division), Lanes::I32) => divisions!(i32, divide_i32, division.part, map_imm),
+        (Kind::DivideBy(division), Lanes::U32) => divisions!(u32, divide_u32, division.part, map_imm),
         (Kind::IntegerPow(n), Lanes::F32) => float_power!(f32, *n, map, map_imm),
         (Kind::IntegerPow(n), _) if *n < 0 || from.is_bool() => return None,
         (Kind::IntegerPow(_), Lanes::I32) => integer_power!(i32, map_imm),

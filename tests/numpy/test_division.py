@@ -1,0 +1,78 @@
+"""Divisions of integers by constants in programs: multiplications whose results are those of divisions."""
+
+import jax.numpy as theirs
+import numpy as np
+import pytest
+
+import ferrax
+import ferrax.numpy as jnp
+
+EDGES = [0, 1, -1, 2, -2, 3, 5, 7, 10, 11, 641, 1 << 16, (1 << 16) - 1, 6_700_417, 1_000_000_007]
+TOP = {"int32": 2**31 - 1, "uint32": 2**32 - 1, "int16": 2**15 - 1, "int8": 127}
+
+
+def values(dtype, by):
+    """Everything near the ends of the range, near 0 and near multiples of the divisor."""
+    info = np.iinfo(dtype)
+    near = np.arange(-3, 4)
+    rng = np.random.default_rng(abs(by))
+    multiples = [k * by for k in (1, 2, -1, -7, 1000, info.max // max(abs(by), 1))]
+    some = rng.integers(info.min, info.max, 300, dtype, endpoint=True).astype(object)
+    every = [c + d for c in [0, int(info.min), int(info.max), *multiples] for d in near] + list(some)
+    return np.array([v for v in map(int, every) if info.min <= v <= info.max], dtype)
+
+
+OPERATIONS = {
+    "//": lambda lib, x, c: x // c,
+    "%": lambda lib, x, c: x % c,
+    "divmod": lambda lib, x, c: lib.stack(lib.divmod(x, c)),
+    "fmod": lambda lib, x, c: lib.fmod(x, c),
+    "quotient and rest": lambda lib, x, c: (x // c) * 1000 + x % c,
+}
+
+
+@pytest.mark.parametrize("dtype", TOP)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_constant_divisors(name, dtype):
+    f = OPERATIONS[name]
+    for by in [*EDGES, TOP[dtype], -TOP[dtype], -TOP[dtype] - 1]:
+        if not np.iinfo(dtype).min <= by <= np.iinfo(dtype).max:
+            continue
+        x = values(dtype, by)
+        c = np.array(by, dtype)[()]
+        want = np.asarray(f(theirs, theirs.asarray(x), c))
+        for part in (slice(None), slice(20), slice(0, 1)):
+            mine = jnp.asarray(x[part])
+            eager = f(jnp, mine, c)
+            jitted = ferrax.jit(lambda x, c=c: f(jnp, x, c))(mine)
+            assert eager.dtype == jitted.dtype == want.dtype
+            np.testing.assert_array_equal(np.asarray(eager), want[..., part], err_msg=f"eager {by}")
+            np.testing.assert_array_equal(np.asarray(jitted), want[..., part], err_msg=f"jit {by}")
+
+
+def test_a_floor_division_is_one_operation():
+    x = jnp.arange(1000)
+    for f in (lambda x: x // 7, lambda x: x % 11):
+        text = ferrax.jit(f).lower(x).as_text("kernels")
+        assert text.count("%") == 2, text
+        assert "DivideBy" in text
+
+
+def test_constants_are_folded():
+    x = jnp.arange(100.0)
+    f = lambda x: x * (jnp.sin(jnp.float32(2.0)) + jnp.exp(jnp.float32(0.5)) * 3)
+    text = ferrax.jit(f).lower(x).as_text("kernels")
+    assert "Sin" not in text and "Exp" not in text, text
+    np.testing.assert_array_equal(np.asarray(ferrax.jit(f)(x)), np.asarray(f(x)))
+
+
+def test_divisions_in_loops():
+    def body(i, s):
+        return s + (s + i) // 3 - (s % 5)
+
+    x = jnp.arange(-500, 500)
+    got = ferrax.jit(lambda x: ferrax.lax.fori_loop(0, 6, body, x))(x)
+    want = np.arange(-500, 500)
+    for i in range(6):
+        want = body(i, want)
+    np.testing.assert_array_equal(np.asarray(got), want)
