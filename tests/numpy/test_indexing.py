@@ -1,5 +1,11 @@
 """Taking, putting, selecting, searching, sorting and sets against JAX."""
 
+import jax
+import numpy as np
+import pytest
+
+import ferrax
+import ferrax.numpy as jnp
 from tests.numpy.oracle import cases, compare
 
 TAKE = """
@@ -235,3 +241,26 @@ def test_search(text):
 @cases(SORT)
 def test_sort(text):
     compare(text)
+
+
+@pytest.mark.parametrize("count", [1, 7, 300, 20_000])
+def test_many_indices_count_from_the_end(count):
+    rng = np.random.default_rng(count)
+    vector, rows = rng.normal(size=500).astype("float32"), rng.normal(size=(40, 3)).astype("float32")
+    for table in (vector, rows, rows[..., 0], rows.astype("int8")):
+        n = len(table)
+        inside, mixed = rng.integers(0, n, count), rng.integers(-n, n, count)
+        far = rng.integers(-3 * n, 3 * n, count)
+        for index in (inside, mixed, far, mixed.reshape(1, -1)):
+            index = index.astype("int32")
+            functions = {
+                "plain": lambda t, i: t[i],
+                "fill": lambda t, i: t.at[i].get(mode="fill", fill_value=7),
+                "clip": lambda t, i: t.at[i].get(mode="clip"),
+            }
+            for name, f in functions.items():
+                eager = f(jnp.asarray(table), jnp.asarray(index))
+                jitted = ferrax.jit(f)(jnp.asarray(table), jnp.asarray(index))
+                np.testing.assert_array_equal(np.asarray(eager), np.asarray(jitted), err_msg=name)
+                want = f(jax.numpy.asarray(table), jax.numpy.asarray(index))
+                np.testing.assert_array_equal(np.asarray(jitted), np.asarray(want), err_msg=name)

@@ -2,13 +2,14 @@
 //! multiplications (`math/integer.rs`).
 //!
 //! Floor division and the modulo of the divisor's sign reach the engine as a division, comparisons and a select; with a
-//! positive constant divisor they are one node. Constants are computed by the kernels that a program would run, so no bit
+//! positive constant divisor they are one node. Indices below 0 count from the end by operations on the indices, which a
+//! gather does as well. Constants are computed by the kernels that a program would run, so no bit
 //! depends on it. What is no longer needed stays as dead nodes. Read next: `fold.rs`, `plan.rs`.
 
 use crate::elementwise;
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{BinaryOp, Division, DivisionPart, Graph, Kind, Node, UnaryOp, ValueId};
+use ferrax_loops::{BinaryOp, Division, DivisionPart, Gathering, Graph, Kind, Node, UnaryOp, ValueId};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -38,6 +39,10 @@ pub(crate) fn fold(graph: Arc<Graph>) -> Arc<Graph> {
                     }
                 };
                 value
+            }
+            Kind::Gather(gathering) if !gathering.wrap => {
+                new = Known { g, values: &values }.counting_gather(node, gathering);
+                None
             }
             _ => None,
         };
@@ -115,6 +120,30 @@ impl<'a> Known<'a> {
 
     fn is(&self, v: ValueId, n: i64) -> bool {
         self.integer(v) == Some(n)
+    }
+
+    /// A gather along one axis whose indices are `where(i < 0, i + n, i)`, as one that counts from the end itself.
+    fn counting_gather(&self, node: &Node, gathering: &Gathering) -> Option<(Kind, SmallVec<[ValueId; 3]>)> {
+        let &[axis] = &gathering.dims.start_index_map[..] else { return None };
+        let (operand, vectors) = (node.inputs[0], node.inputs[1]);
+        let moved = self.source(vectors)?;
+        let picked = *moved.inputs.first()?;
+        let batch = &self.g.ty(picked).shape[..];
+        let in_order = match &moved.kind {
+            Kind::Broadcast(dims) => dims.iter().copied().eq(0..batch.len()),
+            Kind::Reshape => true,
+            _ => false,
+        };
+        let (last, before) = self.g.ty(vectors).shape.split_last()?;
+        let select = self.source(picked).filter(|n| matches!(n.kind, Kind::Select) && n.inputs.len() == 3)?;
+        let (i, zero) = self.compare(select.inputs[0], CompareOp::Lt)?;
+        let (same, n) = self.binary(select.inputs[2], BinaryOp::Add)?;
+        let counts = self.is(zero, 0) && self.is(n, self.g.ty(operand).shape[axis] as i64);
+        let plain = in_order && *last == 1 && before == batch && self.g.ty(i) == self.g.ty(picked);
+        if !(counts && plain && same == i && select.inputs[1] == i && self.g.ty(i).dtype == DType::I32) {
+            return None;
+        }
+        Some((Kind::Gather(Box::new(Gathering { wrap: true, ..gathering.clone() })), smallvec![operand, i]))
     }
 
     /// The node that makes a value; values are numbered in the order of nodes.

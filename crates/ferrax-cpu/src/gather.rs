@@ -10,8 +10,8 @@ use crate::kernel::{In, Out, by_size};
 use crate::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, copy_unless_same, merge, signed_strides, splat};
 use crate::pool;
 use crate::reduce::{Monoid, with_monoid};
-use ferrax_base::{Buffer, DType, Result, Scalar};
-use ferrax_loops::{GatherDims, IndexMode, ReduceOp, ScatterDims, ScatterOp};
+use ferrax_base::{Buffer, DType, Result};
+use ferrax_loops::{Gathering, IndexMode, ReduceOp, ScatterDims, ScatterOp};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -50,13 +50,19 @@ impl Windows<'_> {
         indices: In<'_>,
         other: &[usize],
         numbers: &Numbers<'_>,
-        mode: IndexMode,
+        (mode, wrap): (IndexMode, bool),
     ) -> Result<Self> {
         let depth = numbers.start_map.len();
-        let rank = indices.shape().len();
-        let batch: SmallVec<[usize; 4]> = indices.shape()[..rank - 1].iter().copied().collect();
+        let rank = indices.shape().len() - usize::from(!wrap);
+        let batch: SmallVec<[usize; 4]> = indices.shape()[..rank].iter().copied().collect();
         let plan = convert::plan(indices.ty.dtype, DType::I64)?;
-        let wide = plan.run_whole(indices.ptr, indices.ty.size(), DType::I64)?;
+        let mut wide = plan.run_whole(indices.ptr, indices.ty.size(), DType::I64)?;
+        if wrap {
+            let n = operand[numbers.start_map[0]] as i64;
+            // SAFETY: the buffer holds an i64 for each index.
+            let wide = unsafe { std::slice::from_raw_parts_mut(wide.as_mut_ptr().cast::<i64>(), indices.ty.size()) };
+            wide.iter_mut().for_each(|i| *i += if *i < 0 { n } else { 0 });
+        }
         let (os, xs) = (signed_strides(operand), signed_strides(other));
         let operand_steps = (0..batch.len())
             .map(|b| numbers.index_batching.iter().position(|&i| i == b).map_or(0, |p| os[numbers.operand_batching[p]]))
@@ -164,15 +170,9 @@ fn single_elements(operand: &[usize], indices: In<'_>, other: &[usize], numbers:
 }
 
 /// `Gather`.
-pub fn gather(
-    dims: &GatherDims,
-    slice_sizes: &[usize],
-    mode: IndexMode,
-    fill: Scalar,
-    operand: In<'_>,
-    indices: In<'_>,
-    out: &mut Out<'_>,
-) -> Result<()> {
+pub fn gather(gathering: &Gathering, operand: In<'_>, indices: In<'_>, out: &mut Out<'_>) -> Result<()> {
+    let Gathering { dims, slice_sizes, mode, fill, wrap, .. } = gathering;
+    let (mode, wrap) = (*mode, *wrap);
     if out.ty.size() == 0 {
         return Ok(());
     }
@@ -194,11 +194,11 @@ pub fn gather(
         by_size!(size, T => {
             // SAFETY: the fill value has the operand's dtype, whose size is T's.
             let fill = unsafe { fill.as_ptr().cast::<T>().read_unaligned() };
-            take(limit, drop.then_some(fill), operand.of::<T>(), indices.of::<i32>(), out.of::<T>());
+            take(limit, wrap, drop.then_some(fill), operand.of::<T>(), indices.of::<i32>(), out.of::<T>());
         });
         return Ok(());
     }
-    let windows = Windows::new(operand.shape(), indices, out.shape(), &numbers, mode)?;
+    let windows = Windows::new(operand.shape(), indices, out.shape(), &numbers, (mode, wrap))?;
     let dropped = [&dims.collapsed_slice_dims[..], &dims.operand_batching_dims[..]];
     let axes = window_axes(operand.shape(), out.shape(), dropped, &dims.offset_dims, slice_sizes);
     // For a dropped window the source is the fill value, walked with strides of 0.
@@ -231,10 +231,12 @@ pub fn gather(
 /// Indices that are checked together.
 const CHECKED: usize = 256;
 /// Elements that a thread takes.
-const TAKEN: usize = 16 << 10;
+const TAKEN: usize = 4 << 10;
 
-/// Elements of a vector at indices of at most `limit`: those outside are `fill`, or the nearest where there is none.
-fn take<T: Copy + Send + Sync>(limit: i32, fill: Option<T>, src: &[T], indices: &[i32], out: &mut [T]) {
+/// Elements of a vector at indices of at most `limit`: those outside are `fill`, or the nearest where there is none. With
+/// `wrap`, indices below 0 count from the end.
+fn take<T: Copy + Send + Sync>(limit: i32, wrap: bool, fill: Option<T>, src: &[T], indices: &[i32], out: &mut [T]) {
+    let behind = |i: i32| if wrap && i < 0 { i.wrapping_add(limit.wrapping_add(1)) } else { i };
     let ends = Ends(src.as_ptr().cast(), out.as_mut_ptr().cast());
     pool::share(indices.len() as u64 / 2, indices.len().div_ceil(TAKEN), &|_, task| {
         let ends = &ends;
@@ -247,7 +249,7 @@ fn take<T: Copy + Send + Sync>(limit: i32, fill: Option<T>, src: &[T], indices: 
                 out.iter_mut().zip(indices).for_each(|(o, &i)| *o = unsafe { *src.get_unchecked(i as usize) });
                 continue;
             }
-            for (o, &i) in out.iter_mut().zip(indices) {
+            for (o, i) in out.iter_mut().zip(indices.iter().map(|&i| behind(i))) {
                 *o = match fill {
                     Some(fill) if !(0..=limit).contains(&i) => fill,
                     _ => src[i.clamp(0, limit) as usize],
@@ -318,7 +320,7 @@ pub fn scatter(
             return Ok(());
         }
     }
-    let windows = Windows::new(shape, indices, updates.shape(), &numbers, mode)?;
+    let windows = Windows::new(shape, indices, updates.shape(), &numbers, (mode, false))?;
     // The update is the source, the operand the destination.
     let axes: Axes = window_axes(shape, updates.shape(), dropped, &dims.update_window_dims, &window)
         .iter()

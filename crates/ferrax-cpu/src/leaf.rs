@@ -44,7 +44,7 @@ pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
         Kind::ReduceWindow { op, window } => return windows::reduce_window(*op, window, ins[0], ins[1], out),
         Kind::Dot(dims) => return dot::dot(dims, ins[0], ins[1], out),
         Kind::Conv(dims) => return conv::conv(dims, ins[0], ins[1], out),
-        Kind::Gather(g) => return gather::gather(&g.dims, &g.slice_sizes, g.mode, g.fill, ins[0], ins[1], out),
+        Kind::Gather(g) => return gather::gather(g, ins[0], ins[1], out),
         Kind::Scatter { op, dims, mode, .. } => {
             return gather::scatter(*op, dims, *mode, ins[0], ins[1], ins[2], out);
         }

@@ -258,7 +258,7 @@ proptest! {
             start_indices_batching_dims: n.index_batching.clone().into(),
         };
         let slice_sizes: Shape = n.window.iter().copied().collect();
-        let kind = Kind::Gather(Box::new(Gathering { dims, slice_sizes, mode, fill, sorted: false, unique: false }));
+        let kind = Kind::Gather(Box::new(Gathering { dims, slice_sizes, mode, fill, sorted: false, unique: false, wrap: false }));
         let got = node(&kind, &[&x, &indices], std::slice::from_ref(&want.ty));
         assert_same(&got[0], &want, &(kind, &x.ty, &indices));
     }
@@ -340,7 +340,7 @@ proptest! {
             ..GatherDims::default()
         };
         let slice_sizes: Shape = std::iter::once(1).chain(shape[1..].iter().copied()).collect();
-        let kind = Kind::Gather(Box::new(Gathering { dims, slice_sizes, mode, fill, sorted: false, unique: false }));
+        let kind = Kind::Gather(Box::new(Gathering { dims, slice_sizes, mode, fill, sorted: false, unique: false, wrap: false }));
         assert_same(&node(&kind, &[&x, &indices], std::slice::from_ref(&want.ty))[0], &want, &mode);
 
         let op = [ScatterOp::Set, ScatterOp::Add][rng.below(2)];

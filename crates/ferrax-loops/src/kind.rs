@@ -236,6 +236,9 @@ pub struct Gathering {
     pub sorted: bool,
     /// The caller promises different indices.
     pub unique: bool,
+    /// Indices along one axis, without the vector axis; those below 0 count from the end. Lowerings write that as
+    /// operations on the indices; engines that gain by it set this.
+    pub wrap: bool,
 }
 
 /// XLA's scatter dimension numbers, with batching dimensions. The index vector is the last axis of the indices.

@@ -129,7 +129,9 @@ impl Planner<'_> {
         }
         let flat = single && self.region.arrays.is_empty() && !self.by_row(first_phase);
         let inner = if flat { n } else { inner };
-        let block = (BLOCK / inner).clamp(1, n / inner);
+        // What is spread is written and read again, and should not leave the first-level cache.
+        let elements = if short && !self.region.arrays.is_empty() { BLOCK / 2 } else { BLOCK };
+        let block = (elements / inner).clamp(1, n / inner);
         let states = m.tiles as usize * TILE;
         let staged = states + m.states as usize * LANES * lane;
         let arrays = staged + m.staged as usize * TILE;

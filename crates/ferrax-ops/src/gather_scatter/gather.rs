@@ -98,6 +98,7 @@ pub static GATHER: Def<GatherParams> = Def {
             fill: p.fill_value.0.unwrap_or(Scalar::zero(outs[0].dtype)).convert(outs[0].dtype),
             sorted: p.indices_are_sorted,
             unique: p.unique_indices,
+            wrap: false,
         };
         Ok(smallvec![b.push(Kind::Gather(Box::new(gathering)), args, Type::from(&outs[0]))])
     }),
