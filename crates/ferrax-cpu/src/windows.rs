@@ -129,6 +129,8 @@ struct Axis {
     apart: (usize, usize),
     /// Windows one element apart whose cells are all inside, the first element of the first, and how far cells are apart.
     whole: (Range<usize>, usize, usize),
+    /// Lines that follow each other are one line: every cell meets the windows of the next at the same distance.
+    tiled: bool,
 }
 
 impl Axis {
@@ -153,8 +155,10 @@ impl Axis {
         } else {
             (0..0, 0, 0)
         };
-        let reaches = (0..if rows { results } else { w.window[axis] }).map(reach).collect();
-        Axis { n, inner, results, reaches, apart, whole }
+        let reaches: Vec<Reach> = (0..if rows { results } else { w.window[axis] }).map(reach).collect();
+        let tiled = |r: &Reach| r.count * apart.0 == results && r.count * apart.1 == n;
+        let tiled = !rows && reaches.iter().all(tiled);
+        Axis { n, inner, results, reaches, apart, whole, tiled }
     }
 }
 
@@ -261,11 +265,17 @@ fn part<M: Monoid>(
         let windows = if k == 0 { windows.clone() } else { 0..axis.results };
         let line = windows.len() * axis.inner;
         let from = if k == 0 { x } else { &held[..rows * plan.widths[k - 1]] };
+        if k > 0 && axis.tiled {
+            let lines = from.len() / (axis.n * axis.inner);
+            one_by_one::<M>(axis, lines, 0..lines * axis.results, last, from, to);
+            std::mem::swap(held, next);
+            continue;
+        }
         for (x, to) in from.chunks_exact(axis.n * axis.inner).zip(to.chunks_exact_mut(line)) {
             if axis.inner >= ROW {
                 in_rows::<M>(axis, windows.clone(), last, x, to);
             } else {
-                one_by_one::<M>(axis, windows.clone(), last, x, to);
+                one_by_one::<M>(axis, 1, windows.clone(), last, x, to);
             }
         }
         std::mem::swap(held, next);
@@ -369,30 +379,44 @@ fn join_vectors<M: Monoid, const L: usize>(x: &[M::T], count: usize, apart: usiz
     }
 }
 
-/// Windows over single elements, or a few side by side.
+/// Windows over single elements, or a few side by side, of some lines.
 #[inline(always)]
-fn one_by_one_body<M: Monoid>(a: &Axis, windows: Range<usize>, last: Option<M::T>, x: &[M::T], out: &mut [M::T]) {
+fn one_by_one_body<M: Monoid>(
+    a: &Axis,
+    lines: usize,
+    windows: Range<usize>,
+    last: Option<M::T>,
+    x: &[M::T],
+    out: &mut [M::T],
+) {
     let (inner, first) = (a.inner, windows.start);
     let start = a.whole.0.start.clamp(first, windows.end);
     let end = a.whole.0.end.clamp(start, windows.end);
     if (end - start) * inner < ROW {
-        return cell_by_cell::<M>(a, windows, last, x, out);
+        return cell_by_cell::<M>(a, lines, windows, last, x, out);
     }
     let (low, high) = ((start - first) * inner, (end - first) * inner);
     let from = (a.whole.1 + start - a.whole.0.start) * inner;
-    cell_by_cell::<M>(a, first..start, last, x, &mut out[..low]);
+    cell_by_cell::<M>(a, lines, first..start, last, x, &mut out[..low]);
     join_stretch::<M>(&x[from..], a.reaches.len(), a.whole.2 * inner, last, &mut out[low..high]);
-    cell_by_cell::<M>(a, end..windows.end, last, x, &mut out[high..]);
+    cell_by_cell::<M>(a, lines, end..windows.end, last, x, &mut out[high..]);
 }
 
 #[inline(always)]
-fn cell_by_cell<M: Monoid>(a: &Axis, windows: Range<usize>, last: Option<M::T>, x: &[M::T], out: &mut [M::T]) {
+fn cell_by_cell<M: Monoid>(
+    a: &Axis,
+    lines: usize,
+    windows: Range<usize>,
+    last: Option<M::T>,
+    x: &[M::T],
+    out: &mut [M::T],
+) {
     let (inner, (every, apart)) = (a.inner, a.apart);
     out.fill(M::IDENTITY);
     for reach in &a.reaches {
         let skip = windows.start.saturating_sub(reach.window).div_ceil(every);
         let from = reach.window + skip * every;
-        let count = (windows.end.saturating_sub(from)).div_ceil(every).min(reach.count.saturating_sub(skip));
+        let count = (windows.end.saturating_sub(from)).div_ceil(every).min((reach.count * lines).saturating_sub(skip));
         if count == 0 {
             continue;
         }
@@ -424,7 +448,7 @@ fn cell_by_cell<M: Monoid>(a: &Axis, windows: Range<usize>, last: Option<M::T>, 
         out.iter_mut().for_each(|y| *y = M::join(init, *y));
     }
 }
-wide_variant!(one_by_one, one_by_one_body, (a: &Axis, windows: Range<usize>, last: Option<M::T>, x: &[M::T], out: &mut [M::T]));
+wide_variant!(one_by_one, one_by_one_body, (a: &Axis, lines: usize, windows: Range<usize>, last: Option<M::T>, x: &[M::T], out: &mut [M::T]));
 
 #[cfg(test)]
 mod tests {
