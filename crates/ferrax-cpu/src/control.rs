@@ -182,6 +182,7 @@ unsafe fn scan(
             frame.exec(body, &args, &results)?;
             carry.advance();
         }
+        frame.catch_up(body);
         carry.finish(&outs[..carried]);
     }
     Ok(())

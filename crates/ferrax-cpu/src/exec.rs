@@ -18,9 +18,12 @@ pub(crate) struct Frame {
     pub scratch: *mut u8,
     /// Memory of groups in registers.
     pub tiles: *mut u8,
+    /// Factors of sums that wait, and how many each has.
+    kept: *mut u8,
+    waiting: SmallVec<[usize; 2]>,
     /// Heap blocks, by slot.
     heap: SmallVec<[(u32, Buffer); 4]>,
-    /// The arena, then the memory of groups in registers, then the registers of other groups.
+    /// The arena, the memory of groups in registers, the registers of other groups, what waits.
     _memory: Option<Buffer>,
 }
 
@@ -29,7 +32,8 @@ impl Frame {
     pub fn new(program: &Program) -> Result<Frame> {
         let own = program.graph.params + program.outputs.len();
         let arena = program.arena_bytes.next_multiple_of(64);
-        let mut memory = match arena + program.tiles_bytes + program.scratch_bytes {
+        let scratch = program.scratch_bytes.next_multiple_of(64);
+        let mut memory = match arena + program.tiles_bytes + scratch + program.kept_bytes {
             0 => None,
             bytes => Some(Buffer::allocate(bytes)?),
         };
@@ -45,8 +49,10 @@ impl Frame {
         let tiles = base.wrapping_add(arena);
         // SAFETY: the memory is this program's.
         program.tiles.iter().for_each(|t| unsafe { t.prepare(tiles) });
+        let kept = tiles.wrapping_add(program.tiles_bytes + scratch);
         let scratch = tiles.wrapping_add(program.tiles_bytes);
-        Ok(Frame { ptrs, tiles, scratch, heap: SmallVec::new(), _memory: memory })
+        let waiting = SmallVec::from_elem(0, program.sums.len());
+        Ok(Frame { ptrs, tiles, scratch, kept, waiting, heap: SmallVec::new(), _memory: memory })
     }
 
     /// Runs the program.
@@ -62,6 +68,17 @@ impl Frame {
         let result = program.steps.iter().try_for_each(|step| unsafe { self.step(program, step) });
         self.heap.clear();
         result
+    }
+
+    /// Does what runs have put off.
+    ///
+    /// # Safety
+    /// As for the runs, the last of which must have been with the same addresses of what it puts in place.
+    pub unsafe fn catch_up(&mut self, program: &Program) {
+        for (sum, waiting) in program.sums.iter().zip(&mut self.waiting) {
+            // SAFETY: the caller's contract.
+            unsafe { sum.catch_up(&self.ptrs, self.kept, waiting) };
+        }
     }
 
     unsafe fn step(&mut self, program: &Program, step: &Step) -> Result<()> {
@@ -97,7 +114,10 @@ impl Frame {
                     movement::repeat_all(*size, self.ptrs[*src as usize], self.ptrs[*dst as usize], *len, n / len);
                 }
                 Step::Tiles(index) => self.run_tiles(&program.tiles[*index as usize]),
-                Step::Accumulate(index) => program.sums[*index as usize].run(&self.ptrs),
+                Step::Accumulate(index) => {
+                    let index = *index as usize;
+                    program.sums[index].run(&self.ptrs, self.kept, &mut self.waiting[index]);
+                }
                 Step::Product { index, slots, .. } => {
                     let [a, b, out] = slots.map(|s| self.ptrs[s as usize]);
                     program.products[*index as usize].run(a, b, out)?;

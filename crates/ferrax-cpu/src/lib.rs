@@ -2,7 +2,8 @@
 //!
 //! [`Program`] plans a graph once (order, groups of nodes, memory) and runs it many times; [`eager`] calls one kernel
 //! with no graph. Groups of elementwise nodes and reductions over rows run on the threaded SIMD machine (`machine`,
-//! `region`), and so do loops whose state fits its registers (`registers`). Small groups and other dtypes run kernel by
+//! `region`), and so do loops whose state fits its registers (`registers`), once what does not change has left them
+//! (`hoist`). Small groups and other dtypes run kernel by
 //! kernel (`group.rs`): plain loops over slices, compiled for the baseline and for AVX2. All are made of the same
 //! expressions, so results are the same eagerly and in a program, on every instruction set with fused multiply-add,
 //! and on any number of threads ([`pool`]).
@@ -27,6 +28,7 @@ mod fft;
 mod fold;
 mod gather;
 mod group;
+mod hoist;
 mod kernel;
 mod leaf;
 mod linalg;

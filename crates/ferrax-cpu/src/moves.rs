@@ -129,7 +129,7 @@ pub(crate) fn moves(g: &Graph, node: &Node, slots: &[u32]) -> SmallVec<[Move; 4]
         }
         Kind::Scatter { op: ScatterOp::Set, dims, mode, .. } if one_row(dims, input(0), input(1), input(2)) => {
             operand_row(0, 1, input(2))
-                .map_or_else(none, |row| put(slots, node, bytes, Row { drops: *mode != IndexMode::Clip, ..row }))
+                .map_or_else(none, |row| put(slots, node, bytes, Row { drops: *mode == IndexMode::FillOrDrop, ..row }))
         }
         _ => none(),
     }

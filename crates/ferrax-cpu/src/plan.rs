@@ -1,7 +1,7 @@
 //! The planner: from a graph to steps and slots, in a few linear passes.
 //!
-//! 1. Transpositions become part of products (`fold.rs`), operations on constants are done (`constants.rs`), and dead
-//!    nodes are found backwards.
+//! 1. Transpositions become part of products (`fold.rs`), operations on constants are done (`constants.rs`), what does not
+//!    change leaves loops (`hoist.rs`), and dead nodes are found backwards.
 //! 2. Every value gets a place: the root value whose memory it shares, and how it is spread there. Constants and
 //!    broadcasts of scalars, rows and columns cost nothing where a group reads them (`order.rs`).
 //! 3. Nodes are ordered into items: groups of elementwise nodes and reductions over rows, and single nodes.
@@ -25,8 +25,9 @@ pub(crate) enum Donation<'a> {
     None,
     /// Those marked, for any output.
     Free(&'a [bool]),
-    /// `count` from `first` on; parameter `first + k` may become output `k` only (a loop's carry).
-    Tied { first: usize, count: usize },
+    /// `count` from `first` on; parameter `first + k` may become output `k` only (a loop's carry). Where the loop `waits`,
+    /// nothing sees the outputs before it has ended.
+    Tied { first: usize, count: usize, waits: bool },
 }
 
 impl Donation<'_> {
@@ -34,7 +35,7 @@ impl Donation<'_> {
         match self {
             Donation::None => false,
             Donation::Free(marks) => marks.get(param).copied().unwrap_or(false),
-            Donation::Tied { first, count } => (first..first + count).contains(&param),
+            Donation::Tied { first, count, .. } => (first..first + count).contains(&param),
         }
     }
 
@@ -57,6 +58,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> Result<Program> {
     let graph = crate::fold::transpositions(graph);
     let graph = if machine { crate::constants::fold(graph) } else { graph };
+    let graph = crate::hoist::loops(graph);
     let g = &*graph;
     let live = live_nodes(g);
     let mut order = Order::new(g, machine && crate::region::available());
@@ -69,7 +71,7 @@ pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> 
 }
 
 /// Whether running a node can be seen from outside.
-fn effectful(kind: &Kind) -> bool {
+pub(crate) fn effectful(kind: &Kind) -> bool {
     let any = |g: &Graph| g.nodes.iter().any(|n| effectful(&n.kind));
     match kind {
         Kind::Host(_) => true,
@@ -170,7 +172,7 @@ pub(crate) struct Planner<'g> {
     pub g: &'g Graph,
     pub order: Order<'g>,
     lives: Lifetimes,
-    donation: Donation<'g>,
+    pub donation: Donation<'g>,
     pub machine: bool,
     pub out: Program,
     /// Slot of each root; `NONE` while it has none.
@@ -209,6 +211,7 @@ impl<'g> Planner<'g> {
             regions: crate::region::Regions::default(),
             tiles: Vec::new(),
             tiles_bytes: 0,
+            kept_bytes: 0,
             products: Vec::new(),
             sums: Vec::new(),
             register_loops: Vec::new(),
@@ -480,11 +483,11 @@ impl<'g> Planner<'g> {
             Kind::While { cond, body, cond_consts, body_consts } => {
                 let count = node.inputs.len() - cond_consts - body_consts;
                 self.out.subs.push(Arc::new(plan(cond.clone(), Donation::None, self.machine)?));
-                let tied = Donation::Tied { first: *body_consts, count };
+                let tied = Donation::Tied { first: *body_consts, count, waits: false };
                 self.out.subs.push(Arc::new(plan(body.clone(), tied, self.machine)?));
             }
             Kind::Scan { body, consts, carry, .. } => {
-                let tied = Donation::Tied { first: *consts, count: *carry };
+                let tied = Donation::Tied { first: *consts, count: *carry, waits: true };
                 self.out.subs.push(Arc::new(plan(body.clone(), tied, self.machine)?));
             }
             Kind::Switch(branches) => {

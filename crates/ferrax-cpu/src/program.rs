@@ -169,6 +169,8 @@ pub struct Program {
     pub(crate) tiles: Vec<crate::registers::Tiles>,
     /// Bytes of the frame's memory for `tiles`.
     pub(crate) tiles_bytes: usize,
+    /// Bytes of the frame's memory for the factors of `sums` that wait.
+    pub(crate) kept_bytes: usize,
     pub(crate) sums: Vec<crate::accumulate::Accumulate>,
     pub(crate) products: Vec<crate::dot::planned::Planned>,
     pub(crate) register_loops: Vec<crate::registers::RegisterLoop>,

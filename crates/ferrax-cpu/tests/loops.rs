@@ -349,15 +349,17 @@ fn dot(b: &mut Builder, x: ValueId, y: ValueId, contract: (&[usize], &[usize]), 
 fn recurrent(n: usize, m: usize, length: usize, reverse: bool) -> (Graph, Vec<Type>) {
     let f = |shape: &[usize]| Type::new(DType::F32, shape);
     let (w, h, x, u) = (f(&[n, n]), f(&[n]), f(&[m]), f(&[n, m]));
-    let mut b = Builder::new([w.clone(), u.clone(), w.clone(), h.clone(), u.clone(), x.clone(), h.clone()]);
+    let carry = [w.clone(), h.clone(), u.clone(), u.clone()];
+    let all = [&[w.clone(), u.clone()][..], &carry, &[x.clone(), h.clone()]].concat();
+    let mut b = Builder::new(all);
     let p: Vec<ValueId> = b.params().collect();
-    let (sum, state, mixed) = (p[2], p[3], p[4]);
+    let (sum, state, mixed, total) = (p[2], p[3], p[4], p[5]);
     let by_rows = dot(&mut b, p[0], state, (&[1], &[0]), &[n]);
     let by_columns = dot(&mut b, state, p[0], (&[0], &[0]), &[n]);
-    let input = dot(&mut b, p[1], p[5], (&[1], &[0]), &[n]);
+    let input = dot(&mut b, p[1], p[6], (&[1], &[0]), &[n]);
     let all = b.binary(BinaryOp::Sub, by_rows, by_columns);
     let all = b.binary(BinaryOp::Add, all, input);
-    let all = b.binary(BinaryOp::Mul, all, p[6]);
+    let all = b.binary(BinaryOp::Mul, all, p[7]);
     let next = b.unary(UnaryOp::Tanh, all);
     let outer = dot(&mut b, next, state, (&[], &[]), &[n, n]);
     let again = dot(&mut b, state, next, (&[], &[]), &[n, n]);
@@ -367,15 +369,18 @@ fn recurrent(n: usize, m: usize, length: usize, reverse: bool) -> (Graph, Vec<Ty
     let sum = b.binary(BinaryOp::Add, sum, third);
     let sum = b.binary(BinaryOp::Sub, sum, outer);
     // The other operand of this sum is needed again.
-    let other = dot(&mut b, state, p[5], (&[], &[]), &[n, m]);
+    let other = dot(&mut b, state, p[6], (&[], &[]), &[n, m]);
     let both = b.binary(BinaryOp::Add, other, mixed);
     let mixed = b.binary(BinaryOp::Max, both, mixed);
-    let body = b.finish(&[sum, next, mixed, state, all]);
-    let params = vec![w.clone(), u.clone(), w.clone(), h.clone(), u.clone(), stacked(&x, length), stacked(&h, length)];
+    // Nothing else is done with this one.
+    let outer = dot(&mut b, next, p[6], (&[], &[]), &[n, m]);
+    let total = b.binary(BinaryOp::Add, outer, total);
+    let body = b.finish(&[sum, next, mixed, total, state, all]);
+    let params = [&[w.clone(), u.clone()][..], &carry, &[stacked(&x, length), stacked(&h, length)]].concat();
     let mut b = Builder::new(params.clone());
     let args: Vec<ValueId> = b.params().collect();
-    let kind = Kind::Scan { body: Arc::new(body), length, reverse, consts: 2, carry: 3 };
-    let outs = b.push_many(kind, &args, &[w, h.clone(), u, stacked(&h, length), stacked(&h, length)]);
+    let kind = Kind::Scan { body: Arc::new(body), length, reverse, consts: 2, carry: 4 };
+    let outs = b.push_many(kind, &args, &[w, h.clone(), u.clone(), u, stacked(&h, length), stacked(&h, length)]);
     (b.finish(&outs), params)
 }
 
@@ -383,7 +388,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn steps_with_matrices(seed: u64, n in 1usize..90, m in 1usize..20, length in 0usize..6) {
+    fn steps_with_matrices(seed: u64, n in 1usize..90, m in 1usize..90, length in 0usize..20) {
         let mut rng = Rng(seed);
         let (graph, params) = recurrent(n, m, length, seed % 2 == 0);
         let args: Vec<Buffer> = params.iter().map(|t| floats(&mut rng, &t.shape)).collect();

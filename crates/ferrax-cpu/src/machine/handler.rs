@@ -12,7 +12,7 @@
 use core::arch::x86_64::{__m256, __m512};
 
 /// The address of a handler's code for one instruction set.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 #[repr(transparent)]
 pub struct Code(pub *const ());
 // SAFETY: the address of a function.
@@ -40,7 +40,7 @@ pub struct Instr {
 }
 
 /// A handler in both instruction sets.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct Handler {
     /// For AVX-512.
     pub v512: Code,

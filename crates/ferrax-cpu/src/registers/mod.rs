@@ -1,19 +1,25 @@
-//! Loops that run in the machine's registers: `while` and `scan` of elementwise bodies over scalars and short vectors.
+//! Loops that run in the machine's registers: `while` and `scan` of bodies over scalars, short vectors and small arrays.
 //!
-//! Every value of the body is a scalar, or has the one number of elements that the vectors of the loop have; elements
-//! never mix, so a loop over longer vectors runs whole for one register of elements after the other. Loops that are
-//! something else (matrices, reductions, sorts, …) run their body's steps one by one (`control.rs`).
+//! A value of the body is a scalar, or has the one number of elements that the vectors of the loop have, or has a few
+//! elements, each of which is a scalar of its own. Elements of vectors never mix, so a loop over longer vectors runs
+//! whole for one register of elements after the other. Arrays that are only read and written at an index stay in
+//! memory; both sides of a condition are computed. Loops that are something else (matrices, sorts, …) run their body's
+//! steps one by one (`control.rs`), and so do those for which that is estimated to be quicker.
 //!
 //! The trip count is that of the scan, or what a condition `i < limit` with `i' = i + 1` says, or the condition
 //! decides at each step. Integer carries that only count are not computed; what does not change is read from memory.
 //! Results have the bits of the kernel-by-kernel path: handlers compute the same expressions.
 //! Small groups of elementwise nodes run there too, a register of elements a step (`tiles.rs`).
-//! Read next: `plan.rs`, `run.rs`, then `machine/loops`.
+//! Read next: `plan.rs`, `forms.rs`, `run.rs`, then `machine/loops`.
 
+mod forms;
 mod plan;
+mod ranges;
 mod run;
+mod shapes;
 mod tiles;
 mod translate;
+mod windows;
 
 pub(crate) use plan::plan;
 pub(crate) use tiles::Tiles;
@@ -27,8 +33,10 @@ use std::fmt::Write;
 struct Input {
     /// The place in the loop's memory.
     at: u32,
-    /// The operand.
+    /// The operand, or result.
     operand: usize,
+    /// Which of its elements.
+    element: usize,
     vector: bool,
     /// `bool` takes a byte an element.
     flag: bool,
@@ -42,7 +50,18 @@ struct Stream {
     /// The operand, or the result.
     index: usize,
     result: bool,
+    /// Bytes from the array's start to the first step's element.
+    offset: usize,
     vector: bool,
+}
+
+/// Where reads and writes at an index find what they need.
+#[derive(Clone, Copy, Debug)]
+struct ArrayWindow {
+    window: windows::Window,
+    /// The operand, or the result.
+    index: usize,
+    result: bool,
 }
 
 /// How often a loop runs.
@@ -84,8 +103,11 @@ pub(crate) struct RegisterLoop {
     places: usize,
     inputs: Vec<Input>,
     streams: Vec<Stream>,
+    windows: Vec<ArrayWindow>,
     /// Places where results are at the end, as inputs.
     outputs: Vec<Input>,
+    /// Carried arrays that are written where they lie: operand, result, bytes.
+    arrays: Vec<(usize, usize, usize)>,
     /// Carried values that stay as they are: operand, result, bytes.
     copies: Vec<(usize, usize, usize)>,
     counters: Vec<Counter>,

@@ -1,10 +1,15 @@
 //! From a loop's node to its program.
 
-use super::translate::{Translator, passes};
-use super::{Counter, Input, Limit, RegisterLoop, Stream, Trips};
+use super::forms::{Fit, Form, passes};
+use super::ranges::{counted, counter};
+use super::translate::Translator;
+use super::windows::{Array, only_indexed};
+use super::{ArrayWindow, Counter, Input, Limit, RegisterLoop, Stream, Trips};
+use crate::constants;
 use crate::machine::handler;
 use crate::machine::loops::assemble::{Home, Op, PLACE, Val};
 use crate::machine::loops::families::{self, Access, Two};
+use crate::machine::loops::handlers;
 use crate::machine::{self, Isa};
 use ferrax_loops::{Graph, Kind, Node, Type};
 
@@ -25,9 +30,10 @@ struct Shape<'g> {
     reverse: bool,
 }
 
-/// A carried value that the loop computes.
+/// A carried value that the loop computes, or one of its elements.
 struct Carried {
     index: usize,
+    element: usize,
     param: Val,
     out: Val,
     home: Home,
@@ -36,8 +42,10 @@ struct Carried {
 /// The program of a loop that fits the registers.
 pub(crate) fn plan(g: &Graph, node: &Node) -> Option<RegisterLoop> {
     let isa = machine::isa()?;
+    let (Kind::While { body, .. } | Kind::Scan { body, .. }) = &node.kind else { return None };
+    let body = &*constants::fold(body.clone());
     let shape = match &node.kind {
-        Kind::While { cond, body, cond_consts, body_consts } => Shape {
+        Kind::While { cond, cond_consts, body_consts, .. } => Shape {
             body,
             cond: Some(cond),
             consts: *body_consts,
@@ -46,7 +54,7 @@ pub(crate) fn plan(g: &Graph, node: &Node) -> Option<RegisterLoop> {
             length: 0,
             reverse: false,
         },
-        Kind::Scan { body, length, reverse, consts, carry } => Shape {
+        Kind::Scan { length, reverse, consts, carry, .. } => Shape {
             body,
             cond: None,
             consts: *consts,
@@ -57,11 +65,15 @@ pub(crate) fn plan(g: &Graph, node: &Node) -> Option<RegisterLoop> {
         },
         _ => return None,
     };
-    let narrow = Planner::new(g, node, &shape, false).build()?;
-    let found = match isa {
-        Isa::Avx512 if narrow.elements > 8 => Planner::new(g, node, &shape, true).build()?,
-        _ => narrow,
+    // With the vectors of the first length that there is, or with single elements only.
+    let made = |vectors: bool| {
+        let narrow = Planner::new(g, node, &shape, (false, vectors)).build()?;
+        match isa {
+            Isa::Avx512 if narrow.elements > 8 => Planner::new(g, node, &shape, (true, vectors)).build(),
+            _ => Some(narrow),
+        }
     };
+    let found = made(true).or_else(|| made(false))?;
     (found.elements <= found.lanes() * MOST_REGISTERS).then_some(found)
 }
 
@@ -76,55 +88,91 @@ struct Planner<'g> {
     streams: Vec<Stream>,
     carried: Vec<Carried>,
     copies: Vec<(usize, usize, usize)>,
+    arrays: Vec<(usize, usize, usize)>,
 }
 
 impl<'g> Planner<'g> {
-    fn new(g: &'g Graph, node: &'g Node, shape: &'g Shape<'g>, wide: bool) -> Self {
+    fn new(g: &'g Graph, node: &'g Node, shape: &'g Shape<'g>, (wide, vectors): (bool, bool)) -> Self {
         Planner {
             g,
             node,
             shape,
             wide,
             // The first place holds the mask.
-            t: Translator::new(wide, PLACE),
+            t: Translator::new(wide, vectors, PLACE),
             inputs: Vec::new(),
             streams: Vec::new(),
             carried: Vec::new(),
             copies: Vec::new(),
+            arrays: Vec::new(),
         }
     }
 
-    /// An operand as a value in the loop's memory.
-    fn input(&mut self, operand: usize) -> Option<Val> {
+    /// An operand that does not change and is a parameter of `inner`.
+    fn input(&mut self, operand: usize, inner: (&Graph, usize)) -> Option<Form> {
         let ty = self.g.ty(self.node.inputs[operand]);
-        let vector = self.t.fits(ty)?;
-        let v = self.t.value(true, vector);
-        let at = self.t.asm.in_memory(v);
-        self.inputs.push(Input { at, operand, vector, flag: ty.dtype.is_bool() });
-        Some(v)
+        if is_array(ty, &[inner], false, &[]) { Some(self.array(ty, operand, false)) } else { self.fixed(operand) }
+    }
+
+    /// An operand that does not change, as values in the loop's memory.
+    fn fixed(&mut self, operand: usize) -> Option<Form> {
+        let ty = self.g.ty(self.node.inputs[operand]);
+        let one = |s: &mut Self, element: usize, vector: bool| {
+            let v = s.t.value(true, vector);
+            let at = s.t.asm.in_memory(v);
+            s.inputs.push(Input { at, operand, element, vector, flag: ty.dtype.is_bool() });
+            v
+        };
+        Some(match self.t.fit(ty)? {
+            Fit::Scalar => Form::Lanes(one(self, 0, false)),
+            Fit::Vector => Form::Lanes(one(self, 0, true)),
+            Fit::Cells(n) => Form::Cells((0..n).map(|i| one(self, i, false)).collect()),
+        })
+    }
+
+    fn array(&mut self, ty: &Type, index: usize, carried: bool) -> Form {
+        self.t.arrays.push(Array { ty: ty.clone(), index, carried, version: 0, single: false });
+        Form::Array { array: self.t.arrays.len() - 1, version: 0 }
     }
 
     /// The carried values: what stays as it is is read from memory.
-    fn carry(&mut self) -> Option<Vec<Val>> {
+    fn carry(&mut self) -> Option<Vec<Form>> {
         let mut values = Vec::new();
-        for k in 0..self.shape.carry {
-            let operand = self.shape.first_carry + k;
-            if passes(self.shape.body, k, self.shape.consts + k) {
-                self.copies.push((operand, k, self.g.ty(self.node.inputs[operand]).bytes()));
-                values.push(self.input(operand)?);
-                continue;
+        let Shape { body, consts, carry, first_carry, .. } = *self.shape;
+        for k in 0..carry {
+            let (operand, param) = (first_carry + k, consts + k);
+            let ty = self.g.ty(self.node.inputs[operand]);
+            let mut uses = vec![(body, param)];
+            uses.extend(self.shape.cond.map(|cond| (cond, first_carry - consts + k)));
+            let stays = passes(body, k, param);
+            let array = is_array(ty, &uses, !stays, &[k]);
+            if stays {
+                self.copies.push((operand, k, ty.bytes()));
+                values.push(if array { self.array(ty, operand, false) } else { self.fixed(operand)? });
+            } else if array {
+                self.arrays.push((operand, k, ty.bytes()));
+                values.push(self.array(ty, k, true));
+            } else {
+                let steps = self.shape.cond.map_or(Ok(self.shape.length), |cond| Err((cond, first_carry - consts + k)));
+                let range = counter((self.g, self.node.inputs[operand]), (body, param, k), steps);
+                let one = |s: &mut Self, element: usize, vector: bool| {
+                    let param = s.t.value(false, vector);
+                    s.t.range[param as usize] = range;
+                    s.carried.push(Carried { index: k, element, param, out: 0, home: Home::Memory(0) });
+                    param
+                };
+                values.push(match self.t.fit(ty)? {
+                    Fit::Scalar => Form::Lanes(one(self, 0, false)),
+                    Fit::Vector => Form::Lanes(one(self, 0, true)),
+                    Fit::Cells(n) => Form::Cells((0..n).map(|i| one(self, i, false)).collect()),
+                });
             }
-            let vector = self.t.fits(self.g.ty(self.node.inputs[operand]))?;
-            let param = self.t.value(false, vector);
-            self.carried.push(Carried { index: k, param, out: 0, home: Home::Memory(0) });
-            values.push(param);
         }
         Some(values)
     }
 
-    /// An array that is stepped through, whose element of a step has this type: how that is reached.
-    fn stream(&mut self, ty: &Type, index: usize, result: bool) -> Option<(Access, u32)> {
-        let vector = self.t.fits(ty)?;
+    /// An element, or a register of them, of the array that is stepped through: how it is reached.
+    fn stream(&mut self, ty: &Type, (index, element): (usize, usize), vector: bool) -> Option<(Access, u32)> {
         let access = match (vector, ty.dtype.is_bool()) {
             (true, true) => return None,
             (true, false) => Access::Masked,
@@ -136,29 +184,66 @@ impl<'g> Planner<'g> {
             Some(last) if !self.streams.len().is_multiple_of(per_place) => last.at + size_of::<*mut u8>() as u32,
             _ => self.t.asm.place(),
         };
-        self.streams.push(Stream { at, index, result, vector });
+        self.streams.push(Stream { at, index, result: false, offset: element * ty.dtype.size(), vector });
         Some((access, at))
     }
 
+    /// This step's slice of an operand.
+    fn read(&mut self, ty: &Type, index: usize) -> Option<Form> {
+        let one = |s: &mut Self, element: usize, vector: bool| {
+            let (access, pointer) = s.stream(ty, (index, element), vector)?;
+            let d = s.t.value(false, vector);
+            s.t.range[d as usize] = counted(s.g, s.node.inputs[index]);
+            s.t.ops.push(Op::Read { access, pointer, stride: ty.bytes(), d });
+            Some(d)
+        };
+        Some(match self.t.fit(ty)? {
+            Fit::Scalar => Form::Lanes(one(self, 0, false)?),
+            Fit::Vector => Form::Lanes(one(self, 0, true)?),
+            Fit::Cells(n) => Form::Cells((0..n).map(|i| one(self, i, false)).collect::<Option<_>>()?),
+        })
+    }
+
+    /// Writes this step's slice of a result.
+    fn write(&mut self, ty: &Type, index: usize, form: &Form) -> Option<()> {
+        let fit = self.t.fit(ty)?;
+        let n = if let Fit::Cells(n) = fit { n } else { 1 };
+        for element in 0..n {
+            let a = form.cell(element)?;
+            let (access, pointer) = self.stream(ty, (index, element), fit == Fit::Vector)?;
+            self.streams.last_mut()?.result = true;
+            self.t.write(Op::Write { access, pointer, stride: ty.bytes(), a })?;
+        }
+        Some(())
+    }
+
     /// Translates the body; gives its operations and the values of the carried operands.
-    fn body(&mut self) -> Option<(Vec<Op>, Vec<Val>)> {
+    fn body(&mut self) -> Option<(Vec<Op>, Vec<Form>)> {
         let Shape { body, consts, carry, first_carry, .. } = *self.shape;
-        let mut args: Vec<Val> = (first_carry - consts..first_carry).map(|k| self.input(k)).collect::<Option<_>>()?;
-        let carry_values = self.carry()?;
-        args.extend(&carry_values);
+        let mut args: Vec<Form> =
+            (0..consts).map(|k| self.input(first_carry - consts + k, (body, k))).collect::<Option<_>>()?;
+        let mut carry_values = self.carry()?;
+        args.extend(carry_values.iter().cloned());
         for (k, ty) in body.types[consts + carry..body.params].iter().enumerate() {
-            let (access, pointer) = self.stream(ty, first_carry + carry + k, false)?;
-            let d = self.t.value(false, ty.size() > 1);
-            self.t.ops.push(Op::Read { access, pointer, stride: ty.bytes(), d });
-            args.push(d);
+            args.push(self.read(ty, first_carry + carry + k)?);
         }
         let outs = self.t.graph(body, &args)?;
-        for (k, &a) in outs.iter().enumerate().skip(carry) {
-            let ty = body.ty(body.outputs[k]);
-            let (access, pointer) = self.stream(ty, k, true)?;
-            self.t.ops.push(Op::Write { access, pointer, stride: ty.bytes(), a });
+        for (k, form) in outs.iter().enumerate().skip(carry) {
+            self.write(body.ty(body.outputs[k]), k, form)?;
         }
-        self.carried.iter_mut().for_each(|c| c.out = outs[c.index]);
+        for c in &mut self.carried {
+            c.out = outs[c.index].cell(c.element)?;
+        }
+        // An array must leave a step in the state that the next one finds.
+        for (value, out) in carry_values.iter_mut().zip(&outs) {
+            if let Form::Array { array, version } = value {
+                *version = self.t.arrays[*array].version;
+                let Form::Array { array: same, version: left } = out else { return None };
+                if same != array || left != version {
+                    return None;
+                }
+            }
+        }
         Some((std::mem::take(&mut self.t.ops), carry_values))
     }
 
@@ -167,9 +252,9 @@ impl<'g> Planner<'g> {
         let mut test = None;
         if let Some(cond) = self.shape.cond {
             let cond_consts = self.shape.first_carry - self.shape.consts;
-            let mut args: Vec<Val> = (0..cond_consts).map(|k| self.input(k)).collect::<Option<_>>()?;
+            let mut args: Vec<Form> = (0..cond_consts).map(|k| self.input(k, (cond, k))).collect::<Option<_>>()?;
             args.extend(carry_values);
-            let found = self.t.graph(cond, &args)?[0];
+            let Form::Lanes(found) = self.t.graph(cond, &args)?[0] else { return None };
             test = Some((std::mem::take(&mut self.t.ops), found)).filter(|_| !self.t.vector[found as usize]);
             test.as_ref()?;
         }
@@ -180,9 +265,44 @@ impl<'g> Planner<'g> {
         let test = test.filter(|_| matches!(trips, Trips::Tested));
         let counters = if test.is_none() { self.counters(&mut ops) } else { Vec::new() };
         prune(&mut ops, &self.carried);
-        let ops = in_place(ops, self.t.elements.is_multiple_of(if self.wide { 16 } else { 8 }));
+        let lanes = if self.wide { 16 } else { 8 };
+        // A second register of elements would find what the first one left.
+        let mixed = self.t.arrays.iter().any(|a| a.carried && a.single);
+        if self.t.elements > lanes && mixed {
+            return None;
+        }
+        if self.t.has_cells && ops.len() as f64 > most_cells(self.shape.body) {
+            return None;
+        }
+        let ops = in_place(ops, self.t.elements.is_multiple_of(lanes));
         self.assemble(Parts { ops, counters, trips, test })
     }
+}
+
+/// Whether a parameter of graphs is an array that stays where it is: it is only read and written at an index, and
+/// leaves the first graph as these outputs.
+fn is_array(ty: &Type, uses: &[(&Graph, usize)], writes: bool, outputs: &[usize]) -> bool {
+    // Every index, and every number of an element, is a lane.
+    let fits = (2..i32::MAX as usize).contains(&ty.size()) && handlers::lanes(ty.dtype).is_some();
+    let of = |(i, &(g, param)): (usize, &(&Graph, usize))| match i {
+        0 => only_indexed(g, param, writes, outputs),
+        _ => only_indexed(g, param, false, &[]),
+    };
+    fits && uses.iter().enumerate().all(of)
+}
+
+/// Operations on single elements that take as long as the body's steps one by one: as measured, a group of elementwise
+/// nodes, or a node of another kind, costs some fifteen instructions, and a node of a group one and a half.
+fn most_cells(g: &Graph) -> f64 {
+    let of = |kind: &Kind| match kind {
+        Kind::Const(_) | Kind::Dense(_) | Kind::Iota(_) | Kind::Reshape | Kind::Broadcast(_) | Kind::Barrier => 0.0,
+        Kind::Call(inner) => most_cells(inner),
+        Kind::Switch(branches) => 30.0 + branches.iter().map(|b| most_cells(b)).sum::<f64>() / branches.len() as f64,
+        kind if kind.is_elementwise() => 1.5,
+        _ => 10.0,
+    };
+    let live = crate::plan::live_nodes(g);
+    15.0 + g.nodes.iter().zip(live).filter(|(_, live)| *live).map(|(n, _)| of(&n.kind)).sum::<f64>()
 }
 
 /// What `assemble` puts together.
@@ -194,16 +314,11 @@ struct Parts {
 }
 
 impl Planner<'_> {
-    /// The bits of a constant.
-    fn number(&self, v: Val) -> Option<u32> {
-        self.t.constants.iter().find(|c| c.0 == v).map(|c| c.2[0])
-    }
-
     /// The constant by which an operation raises a value.
     fn raise(&self, op: &Op, v: Val) -> Option<u32> {
         match *op {
-            Op::Two { op: Two::AddInt, a, b, .. } if a == v => self.number(b),
-            Op::Two { op: Two::AddInt, a, b, .. } if b == v => self.number(a),
+            Op::Two { op: Two::AddInt, a, b, .. } if a == v => self.t.number(b),
+            Op::Two { op: Two::AddInt, a, b, .. } if b == v => self.t.number(a),
             _ => None,
         }
     }
@@ -216,7 +331,7 @@ impl Planner<'_> {
         if d != found || self.raise(step, i) != Some(1) || self.t.vector[i as usize] || self.t.vector[limit as usize] {
             return None;
         }
-        let limit = match self.number(limit) {
+        let limit = match self.t.number(limit) {
             Some(bits) => Limit::Number(bits as i32),
             None => Limit::Operand(self.operand(limit)?),
         };
@@ -226,7 +341,7 @@ impl Planner<'_> {
     /// The operand that a value is.
     fn operand(&self, v: Val) -> Option<usize> {
         let at = self.t.asm.memory_of(v)?;
-        self.inputs.iter().find(|i| i.at == at && !i.flag).map(|i| i.operand)
+        self.inputs.iter().find(|i| i.at == at && !i.flag && i.element == 0).map(|i| i.operand)
     }
 
     /// Takes out carried integers that only count: what they are at the end is known.
@@ -238,7 +353,8 @@ impl Planner<'_> {
             let Some(at) = ops.iter().position(|op| op.result() == Some(c.out)) else { return true };
             let Some(step) = self.raise(&ops[at], c.param) else { return true };
             let read = |v: Val, but: usize| ops.iter().enumerate().any(|(i, op)| i != but && op.reads(v));
-            let elsewhere = outs.iter().filter(|&&v| v == c.out).count() > 1 || outs.contains(&c.param);
+            let whole = self.g.ty(self.node.inputs[self.shape.first_carry + c.index]).size() == 1;
+            let elsewhere = !whole || outs.iter().filter(|&&v| v == c.out).count() > 1 || outs.contains(&c.param);
             if elsewhere || self.t.vector[c.param as usize] || read(c.param, at) || read(c.out, usize::MAX) {
                 return true;
             }
@@ -273,6 +389,11 @@ impl Planner<'_> {
             }
         }
         asm.finish(handler::finish());
+        let of = |window: &super::windows::Window| {
+            let array = &self.t.arrays[window.array];
+            ArrayWindow { window: *window, index: array.index, result: array.carried }
+        };
+        let windows = self.t.windows.iter().map(of).collect();
         let of_carried = |k: usize| self.shape.first_carry + k;
         let bytes = |k: usize| self.g.ty(self.node.inputs[of_carried(k)]).bytes();
         (asm.memory <= MOST_MEMORY).then(|| RegisterLoop {
@@ -284,7 +405,9 @@ impl Planner<'_> {
             places: (asm.memory / PLACE) as usize,
             inputs: self.inputs,
             streams: self.streams,
+            windows,
             outputs,
+            arrays: self.arrays,
             copies: self.copies,
             counters,
             carried: (0..self.shape.carry).map(|k| (of_carried(k), k, bytes(k))).collect(),
@@ -301,13 +424,14 @@ impl Planner<'_> {
             c.home = self.t.asm.home(k);
             let operand = self.shape.first_carry + c.index;
             let ty = self.g.ty(self.node.inputs[operand]);
-            let (vector, flag) = (ty.size() > 1, ty.dtype.is_bool());
+            let (vector, flag) = (self.t.vector[c.param as usize], ty.dtype.is_bool());
             let at = match c.home {
                 Home::Memory(at) => at,
                 Home::Register(_) => self.t.asm.place(),
             };
-            self.inputs.push(Input { at, operand, vector, flag });
-            outputs.push(Input { at, operand: c.index, vector, flag });
+            let element = c.element;
+            self.inputs.push(Input { at, operand, element, vector, flag });
+            outputs.push(Input { at, operand: c.index, element, vector, flag });
         }
         for (output, c) in outputs.iter().zip(&self.carried) {
             if let Home::Register(r) = c.home {
@@ -361,7 +485,8 @@ fn prune(ops: &mut Vec<Op>, carried: &[Carried]) {
 /// registers, reads and writes need no mask.
 fn in_place(mut ops: Vec<Op>, whole: bool) -> Vec<Op> {
     for op in &mut ops {
-        if let Op::Read { access, .. } | Op::Write { access, .. } = op
+        if let Op::Read { access, .. } | Op::Write { access, .. } | Op::Fetch { access, .. } | Op::Put { access, .. } =
+            op
             && whole
             && *access == Access::Masked
         {

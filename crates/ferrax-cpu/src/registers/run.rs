@@ -30,7 +30,10 @@ impl RegisterLoop {
             let mut memory: SmallVec<[Place; 32]> = SmallVec::from_elem(Place([0; LANES]), self.places);
             let base: *mut u8 = memory.as_mut_ptr().cast();
             // Results may be where scalars were, and those are needed for every register of elements.
-            let scalars: SmallVec<[u32; 16]> = self.inputs.iter().map(|i| number(ins[i.operand], i.flag, 0)).collect();
+            let scalars: SmallVec<[u32; 16]> =
+                self.inputs.iter().map(|i| number(ins[i.operand], i.flag, i.element)).collect();
+            // Arrays are worked on where they end up.
+            copy(&self.arrays, ins, outs);
             let lanes = self.lanes();
             for first in (0..self.elements).step_by(lanes) {
                 let count = lanes.min(self.elements - first);
@@ -91,9 +94,18 @@ impl RegisterLoop {
         let base: *mut u8 = memory.as_mut_ptr().cast();
         for s in &self.streams {
             let array = if s.result { outs[s.index] } else { ins[s.index] };
+            let array = array.wrapping_add(s.offset);
             let array = if s.vector { array.wrapping_add(first * size_of::<u32>()) } else { array };
             // SAFETY: the place is in the loop's memory.
             unsafe { base.add(s.at as usize).cast::<*mut u8>().write(array) };
+        }
+        for w in &self.windows {
+            let array = if w.result { outs[w.index] } else { ins[w.index] };
+            let lanes = if w.window.vector { first * size_of::<u32>() } else { 0 };
+            let address = array.wrapping_add(w.window.offset + lanes) as u64;
+            let words = [address, w.window.last as u64, w.window.step as u64];
+            // SAFETY: as above.
+            unsafe { base.add(w.window.at as usize).cast::<[u64; 3]>().write(words) };
         }
     }
 
@@ -127,7 +139,7 @@ unsafe fn number(array: *const u8, flag: bool, at: usize) -> u32 {
 
 /// Writes lanes as elements from `first` on.
 unsafe fn put(o: &Input, lanes: &[u32], array: *mut u8, first: usize) {
-    let first = if o.vector { first } else { 0 };
+    let first = if o.vector { first } else { o.element };
     for (i, &lane) in lanes.iter().enumerate() {
         // SAFETY: the result has the elements.
         unsafe {

@@ -89,7 +89,7 @@ impl Planner<'_> {
         }
         let masked = n > 1 && !n.is_multiple_of(lanes);
         // The first place holds the mask.
-        let t = Translator::new(wide, PLACE);
+        let t = Translator::new(wide, true, PLACE);
         let mut m = Making { t, lanes, n, known: Vec::new(), streams: Vec::new(), masked };
         let Some(made) = self.tile_nodes(&mut m, start, end) else { return false };
         let mut writes = Vec::new();

@@ -1,41 +1,62 @@
-//! A loop's body as operations of the register machine.
+//! A loop's body as operations of the register machine: nodes on lanes, one at a time.
+//!
+//! Operations that were made before are not made again, and those of constants are done here.
+//! Read next: `forms.rs`, which takes graphs apart into such nodes.
 
+use super::ranges::{Known, Range};
+use super::windows::{Array, Window};
 use crate::machine::loops::assemble::{Assembler, Op, Val};
 use crate::machine::loops::families::{One, Two};
 use crate::machine::loops::handlers;
 use crate::machine::table::Lanes;
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{BinaryOp, Graph, Kind, Node, Type, UnaryOp, ValueId};
+use ferrax_loops::{BinaryOp, Division, DivisionPart, Graph, Kind, Node, UnaryOp};
 
 /// Operations of a loop at most: longer bodies have their own cost a step.
 const MOST: usize = 400;
 
-/// Translates graphs whose values are scalars or vectors of one length.
+/// Translates graphs whose values are scalars, vectors of one length, and a few elements each.
 pub(super) struct Translator {
     pub asm: Assembler,
+    /// Whether there may be vectors.
+    pub vectors: bool,
+    /// Whether a value was taken apart.
+    pub has_cells: bool,
     /// Elements of the vectors; 1 while none was seen.
     pub elements: usize,
     /// For each value, whether it is the same at every step.
     pub fixed: Vec<bool>,
     pub vector: Vec<bool>,
+    /// Where integers are known to be.
+    pub range: Vec<Option<Range>>,
     /// Operations on what does not change, and those of a step.
     pub once: Vec<Op>,
     pub ops: Vec<Op>,
     /// Constants: place and lanes, by value.
     pub constants: Vec<(Val, u32, [u32; 16])>,
+    pub arrays: Vec<Array>,
+    pub windows: Vec<Window>,
+    /// What must be 1 for writes to arrays to be done: inside a branch.
+    pub guard: Option<Val>,
 }
 
 impl Translator {
-    pub fn new(wide: bool, memory: u32) -> Self {
+    pub fn new(wide: bool, vectors: bool, memory: u32) -> Self {
         Translator {
             asm: Assembler::new(wide, memory),
+            vectors,
+            has_cells: false,
             elements: 1,
             fixed: Vec::new(),
             vector: Vec::new(),
+            range: Vec::new(),
             once: Vec::new(),
             ops: Vec::new(),
             constants: Vec::new(),
+            arrays: Vec::new(),
+            windows: Vec::new(),
+            guard: None,
         }
     }
 
@@ -43,21 +64,8 @@ impl Translator {
     pub fn value(&mut self, fixed: bool, vector: bool) -> Val {
         self.fixed.push(fixed);
         self.vector.push(vector);
+        self.range.push(None);
         self.asm.value()
-    }
-
-    /// Whether values of a type fit, as vectors or scalars.
-    pub fn fits(&mut self, ty: &Type) -> Option<bool> {
-        handlers::lanes(ty.dtype)?;
-        match ty.size() {
-            1 => Some(false),
-            0 => None,
-            n if self.elements == 1 || self.elements == n => {
-                self.elements = n;
-                Some(true)
-            }
-            _ => None,
-        }
     }
 
     /// A constant in every lane.
@@ -68,6 +76,7 @@ impl Translator {
         }
         let v = self.value(true, false);
         let at = self.asm.in_memory(v);
+        self.range[v as usize] = Some((i64::from(bits as i32), i64::from(bits as i32)));
         self.constants.push((v, at, lanes));
         v
     }
@@ -76,26 +85,55 @@ impl Translator {
         self.constant(x.to_bits())
     }
 
-    fn result(&mut self, operands: &[Val]) -> Val {
+    /// The bits of a constant.
+    pub fn number(&self, v: Val) -> Option<u32> {
+        self.constants.iter().find(|c| c.0 == v).map(|c| c.2[0])
+    }
+
+    /// A value that an operation on these makes.
+    pub fn result(&mut self, operands: &[Val]) -> Val {
         let fixed = operands.iter().all(|&v| self.fixed[v as usize]);
         let vector = operands.iter().any(|&v| self.vector[v as usize]);
         self.value(fixed, vector)
     }
 
-    fn emit(&mut self, op: Op, d: Val) -> Option<Val> {
+    /// Appends an operation that makes `d`, or finds where it was made; gives the value.
+    pub fn emit(&mut self, op: Op, d: Val) -> Option<Val> {
+        let list = if self.fixed[d as usize] { &self.once } else { &self.ops };
+        if let Some(found) = list.iter().rev().find(|made| made.same_as(&op)) {
+            return found.result();
+        }
+        self.push(op, self.fixed[d as usize])?;
+        Some(d)
+    }
+
+    /// Appends an operation that is done at every step.
+    pub fn write(&mut self, op: Op) -> Option<()> {
+        self.push(op, false)
+    }
+
+    fn push(&mut self, op: Op, fixed: bool) -> Option<()> {
         if self.once.len() + self.ops.len() >= MOST {
             return None;
         }
-        if self.fixed[d as usize] {
+        if fixed {
             self.once.push(op);
         } else {
             self.ops.push(op);
         }
-        Some(d)
+        Some(())
     }
 
-    fn two(&mut self, op: Two, a: Val, b: Val) -> Option<Val> {
+    /// d = f(a, b), or what that is known to be.
+    pub fn two(&mut self, op: Two, a: Val, b: Val) -> Option<Val> {
+        let range = match self.known(op, a, b) {
+            Some(Known::Number(bits)) => return Some(self.constant(bits)),
+            Some(Known::Operand(v)) => return Some(v),
+            Some(Known::Within(range)) => Some(range),
+            None => None,
+        };
         let d = self.result(&[a, b]);
+        self.range[d as usize] = range;
         self.emit(Op::Two { op, d, a, b }, d)
     }
 
@@ -121,31 +159,6 @@ impl Translator {
         self.emit(Op::Call { code, imm, lanes, d, a }, d)
     }
 
-    /// Translates a graph with its parameters bound to `args`; gives its outputs, or nothing if it does not fit.
-    pub fn graph(&mut self, g: &Graph, args: &[Val]) -> Option<Vec<Val>> {
-        let mut map: Vec<Val> = args.to_vec();
-        let live = crate::plan::live_nodes(g);
-        for (i, node) in g.nodes.iter().enumerate() {
-            if !live[i] {
-                // Nothing reads it.
-                map.extend(node.outputs().map(|_| Val::MAX));
-                continue;
-            }
-            if let Kind::Call(inner) = &node.kind {
-                let args: Vec<Val> = node.inputs.iter().map(|v| map[v.0 as usize]).collect();
-                map.extend(self.graph(inner, &args)?);
-                continue;
-            }
-            if node.results != 1 {
-                return None;
-            }
-            self.fits(g.ty(node.first))?;
-            let x: Vec<Val> = node.inputs.iter().map(|v| map[v.0 as usize]).collect();
-            map.push(self.node(g, node, &x)?);
-        }
-        Some(g.outputs.iter().map(|v| map[v.0 as usize]).collect())
-    }
-
     /// One node, its operands being the values `x`.
     pub fn node(&mut self, g: &Graph, node: &Node, x: &[Val]) -> Option<Val> {
         let out = g.ty(node.first);
@@ -157,16 +170,14 @@ impl Translator {
             Kind::Unary(op) => self.unary(*op, d(0), x[0]),
             Kind::Binary(op) => self.binary(*op, d(0), x[0], x[1]),
             Kind::Compare(op) => self.compare(*op, d(0), x[0], x[1]),
-            Kind::Select if d(0).is_bool() && x.len() == 3 => {
-                let result = self.result(x);
-                self.emit(Op::Choose { d: result, which: x[0], on_false: x[1], on_true: x[2] }, result)
-            }
+            Kind::Select if d(0).is_bool() && x.len() == 3 => self.choose(x[0], x[1], x[2]),
             Kind::Clamp => {
                 let low = self.binary(BinaryOp::Max, d(1), x[1], x[0])?;
                 self.binary(BinaryOp::Min, d(1), low, x[2])
             }
             Kind::IntegerPow(n) if d(0) == DType::F32 && (1..=4).contains(&n.abs()) => self.power(*n, x[0]),
             Kind::Convert => self.convert(&node.kind, d(0), out.dtype, x[0]),
+            Kind::DivideBy(division) if d(0) == DType::I32 => self.divided(&node.kind, *division, x[0]),
             kind @ (Kind::IntegerPow(_) | Kind::DivideBy(_) | Kind::ReducePrecision { .. }) => {
                 let (code, imm) = handlers::other(kind, d(0), out.dtype)?;
                 self.call(code, imm, x[0])
@@ -215,7 +226,7 @@ impl Translator {
         }
     }
 
-    fn binary(&mut self, op: BinaryOp, d: DType, x: Val, y: Val) -> Option<Val> {
+    pub fn binary(&mut self, op: BinaryOp, d: DType, x: Val, y: Val) -> Option<Val> {
         use BinaryOp::*;
         let lanes = handlers::lanes(d)?;
         let simple = match (op, lanes) {
@@ -236,6 +247,11 @@ impl Translator {
             (And, _) => Some(Two::And),
             (Or, _) => Some(Two::Or),
             (Xor, _) => Some(Two::Xor),
+            (ShiftLeft, _) => Some(Two::ShiftLeft),
+            (ShiftRightLogical, _) => Some(Two::ShiftRight),
+            (ShiftRightArithmetic, _) => Some(Two::ShiftRightSigned),
+            (Max, Lanes::I32) => Some(Two::MaxInt),
+            (Min, Lanes::I32) => Some(Two::MinInt),
             _ => None,
         };
         match simple {
@@ -245,6 +261,28 @@ impl Translator {
                 self.call_two(code, x, y)
             }
         }
+    }
+
+    /// Part of an i32 divided by a constant.
+    fn divided(&mut self, kind: &Kind, division: Division, x: Val) -> Option<Val> {
+        let positive = self.range[x as usize].is_some_and(|r| r.0 >= 0);
+        let by = u32::try_from(division.by).ok().filter(|by| by.is_power_of_two() && *by <= 1 << 30);
+        let rest = match division.part {
+            DivisionPart::Modulo => Some(true),
+            DivisionPart::Floor => Some(false),
+            DivisionPart::Remainder => positive.then_some(true),
+            DivisionPart::Quotient => positive.then_some(false),
+        };
+        if let (Some(by), Some(rest)) = (by, rest) {
+            let number = self.constant(if rest { by - 1 } else { by.trailing_zeros() });
+            return self.two(if rest { Two::And } else { Two::ShiftRightSigned }, x, number);
+        }
+        let (code, imm) = handlers::other(kind, DType::I32, DType::I32)?;
+        let d = self.call(code, imm, x)?;
+        if division.part == DivisionPart::Modulo {
+            self.range[d as usize] = Some((0, division.by - 1));
+        }
+        Some(d)
     }
 
     fn compare(&mut self, op: CompareOp, d: DType, x: Val, y: Val) -> Option<Val> {
@@ -329,9 +367,4 @@ impl Translator {
 pub(super) fn bits(s: Scalar) -> u32 {
     let bytes = s.to_bytes();
     if s.dtype.size() == 1 { u32::from(bytes[0]) } else { u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) }
-}
-
-/// Whether a graph's output is its parameter unchanged.
-pub(super) fn passes(g: &Graph, output: usize, param: usize) -> bool {
-    g.outputs[output] == ValueId(param as u32)
 }

@@ -14,7 +14,7 @@ use crate::machine::Isa;
 pub type Val = u32;
 
 /// One operation; `d` is the value it makes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 #[allow(missing_docs)]
 pub enum Op {
     Two {
@@ -65,6 +65,21 @@ pub enum Op {
         stride: usize,
         a: Val,
     },
+    /// d = the element of an array at an index, clamped; `window` is the place of its address, largest index and step.
+    Fetch {
+        access: Access,
+        window: u32,
+        index: Val,
+        d: Val,
+    },
+    /// The element of an array at an index, clamped, or left as it is where the index is `checked` and outside, = a.
+    Put {
+        access: Access,
+        window: u32,
+        index: Val,
+        a: Val,
+        checked: bool,
+    },
 }
 
 impl Op {
@@ -73,6 +88,8 @@ impl Op {
         match *self {
             Op::Two { a, b, .. } | Op::CallTwo { a, b, .. } => ([a, b, 0], 2),
             Op::One { a, .. } | Op::Call { a, .. } | Op::Write { a, .. } => ([a, 0, 0], 1),
+            Op::Fetch { index, .. } => ([index, 0, 0], 1),
+            Op::Put { index, a, .. } => ([index, a, 0], 2),
             Op::Choose { which, on_false, on_true, .. } => ([which, on_false, on_true], 3),
             Op::Read { .. } => ([0; 3], 0),
         }
@@ -92,9 +109,24 @@ impl Op {
             | Op::Choose { d, .. }
             | Op::Call { d, .. }
             | Op::CallTwo { d, .. }
-            | Op::Read { d, .. } => Some(d),
-            Op::Write { .. } => None,
+            | Op::Read { d, .. }
+            | Op::Fetch { d, .. } => Some(d),
+            Op::Write { .. } | Op::Put { .. } => None,
         }
+    }
+
+    /// Whether it makes what another one makes. Memory may have changed in between.
+    pub fn same_as(&self, other: &Op) -> bool {
+        let (mut a, b) = (*self, *other);
+        if let (
+            Op::Two { d, .. } | Op::One { d, .. } | Op::Choose { d, .. } | Op::Call { d, .. } | Op::CallTwo { d, .. },
+            Some(of),
+        ) = (&mut a, b.result())
+        {
+            *d = of;
+            return a == b;
+        }
+        false
     }
 }
 
@@ -396,6 +428,18 @@ impl Assembler {
             Op::Write { access, pointer, stride, a } => {
                 let r = self.operand(ops, i, a, &[]);
                 self.push(families::write(access), &[r], u64::from(pointer), stride);
+            }
+            Op::Fetch { access, window, index, d } => {
+                let x = self.operand(ops, i, index, &[]);
+                let r = self.target(ops, i, d, &[]);
+                self.push(families::fetch(access), &[r, x], u64::from(window), 0);
+                self.set(r, d);
+            }
+            Op::Put { access, window, index, a, checked } => {
+                let held: Vec<u8> = [index, a].iter().filter_map(|&v| self.register(v)).collect();
+                let x = self.operand(ops, i, index, &held);
+                let r = self.operand(ops, i, a, &[x]);
+                self.push(families::put(access, checked), &[r, x], u64::from(window), 0);
             }
         }
     }

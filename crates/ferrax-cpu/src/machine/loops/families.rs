@@ -160,6 +160,13 @@ pub enum Two {
     EqInt,
     /// a > b.
     GtInt,
+    MaxInt,
+    MinInt,
+    /// Counts of 32 and more give 0.
+    ShiftLeft,
+    ShiftRight,
+    /// Counts of 32 and more give the sign.
+    ShiftRightSigned,
 }
 
 impl Two {
@@ -182,12 +189,38 @@ impl Two {
             Two::Ne => compare_floats!(", 4"),
             Two::EqInt => compare_integers!("vpcmpeqd k1", "vpcmpeqd ymm\\d"),
             Two::GtInt => compare_integers!("vpcmpgtd k1", "vpcmpgtd ymm\\d"),
+            Two::MaxInt => pair!(16, "vpmaxsd zmm\\d", "vpmaxsd ymm\\d"),
+            Two::MinInt => pair!(16, "vpminsd zmm\\d", "vpminsd ymm\\d"),
+            Two::ShiftLeft => pair!(16, "vpsllvd zmm\\d", "vpsllvd ymm\\d"),
+            Two::ShiftRight => pair!(16, "vpsrlvd zmm\\d", "vpsrlvd ymm\\d"),
+            Two::ShiftRightSigned => pair!(16, "vpsravd zmm\\d", "vpsravd ymm\\d"),
         }
     }
 
     /// Whether f(a, b) = f(b, a).
     pub fn commutes(self) -> bool {
-        !matches!(self, Two::Sub | Two::Div | Two::SubInt | Two::Lt | Two::Le | Two::GtInt)
+        use Two::*;
+        !matches!(self, Sub | Div | SubInt | Lt | Le | GtInt | ShiftLeft | ShiftRight | ShiftRightSigned)
+    }
+
+    /// What integer operations make of numbers; nothing for the others.
+    pub fn of_numbers(self, a: u32, b: u32) -> Option<u32> {
+        Some(match self {
+            Two::AddInt => a.wrapping_add(b),
+            Two::SubInt => a.wrapping_sub(b),
+            Two::MulInt => a.wrapping_mul(b),
+            Two::And => a & b,
+            Two::Or => a | b,
+            Two::Xor => a ^ b,
+            Two::EqInt => u32::from(a == b),
+            Two::GtInt => u32::from(a as i32 > b as i32),
+            Two::MaxInt => (a as i32).max(b as i32) as u32,
+            Two::MinInt => (a as i32).min(b as i32) as u32,
+            Two::ShiftLeft => a.checked_shl(b).unwrap_or(0),
+            Two::ShiftRight => a.checked_shr(b).unwrap_or(0),
+            Two::ShiftRightSigned => (a as i32 >> b.min(31)) as u32,
+            _ => return None,
+        })
     }
 }
 
@@ -337,6 +370,82 @@ pub fn write(access: Access) -> Family {
     }
 }
 
+/// `r9` = the address of the element that lane 0 of a names; text for an index outside comes in between. The window is
+/// at the immediate in the loop's memory.
+macro_rules! at_index {
+    ($outside:literal, $text:literal) => {
+        concat!(
+            "mov rax, [rdi + 8]\nvmovd r9d, xmm\\a\nmovsxd r9, r9d\n",
+            $outside,
+            "\nimul r9, [rsi + rax + 16]\nadd r9, [rsi + rax]\n",
+            $text
+        )
+    };
+}
+
+/// An index outside is moved inside.
+macro_rules! clamped {
+    ($text:literal) => {
+        at_index!(
+            "xor r10d, r10d\ntest r9, r9\ncmovs r9, r10\nmov r10, [rsi + rax + 8]\ncmp r9, r10\ncmovg r9, r10",
+            $text
+        )
+    };
+}
+
+/// An element whose index is outside is left out.
+macro_rules! checked {
+    ($text:literal) => {
+        at_index!("cmp r9, [rsi + rax + 8]\nja 2f", $text)
+    };
+}
+
+/// d = the element of an array at the index a, clamped.
+pub fn fetch(access: Access) -> Family {
+    match access {
+        Access::Whole => {
+            family!(64, ["d" "a"], clamped!("vmovups zmm\\d, [r9]"), clamped!("vmovups ymm\\d, [r9]"))
+        }
+        Access::Masked => family!(
+            128,
+            ["d" "a"],
+            clamped!("vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups zmm\\d{{k1}}{{z}}, [r9]"),
+            clamped!("vmovups ymm8, [rsi]\nvmaskmovps ymm\\d, ymm8, [r9]")
+        ),
+        Access::Scalar => {
+            family!(64, ["d" "a"], clamped!("vbroadcastss zmm\\d, [r9]"), clamped!("vbroadcastss ymm\\d, [r9]"))
+        }
+        Access::Flag => family!(
+            128,
+            ["d" "a"],
+            clamped!("movzx eax, byte ptr [r9]\nvmovd xmm\\d, eax\nvpbroadcastd zmm\\d, xmm\\d"),
+            clamped!("movzx eax, byte ptr [r9]\nvmovd xmm\\d, eax\nvpbroadcastd ymm\\d, xmm\\d")
+        ),
+    }
+}
+
+/// The element of an array at the index a, clamped, or nothing where it is outside and `leaves_out`, = d.
+pub fn put(access: Access, leaves_out: bool) -> Family {
+    macro_rules! either {
+        ($t512:literal, $t256:literal) => {
+            if leaves_out {
+                family!(128, ["d" "a"], checked!($t512), checked!($t256))
+            } else {
+                family!(128, ["d" "a"], clamped!($t512), clamped!($t256))
+            }
+        };
+    }
+    match access {
+        Access::Whole => either!("vmovups [r9], zmm\\d\n2:", "vmovups [r9], ymm\\d\n2:"),
+        Access::Masked => either!(
+            "vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups [r9]{{k1}}, zmm\\d\n2:",
+            "vmovups ymm8, [rsi]\nvmaskmovps [r9], ymm8, ymm\\d\n2:"
+        ),
+        Access::Scalar => either!("vmovss dword ptr [r9], xmm\\d\n2:", "vmovss dword ptr [r9], xmm\\d\n2:"),
+        Access::Flag => either!("vpextrb byte ptr [r9], xmm\\d, 0\n2:", "vpextrb byte ptr [r9], xmm\\d, 0\n2:"),
+    }
+}
+
 /// Goes on at the instruction that lies the immediate's bytes ahead.
 pub fn jump() -> Family {
     jumps!(32, [], "add rdi, [rdi + 8]")
@@ -392,7 +501,7 @@ mod tests {
         }
     }
 
-    const ALL: [Two; 16] = [
+    const ALL: [Two; 21] = [
         Two::Add,
         Two::Sub,
         Two::Mul,
@@ -409,6 +518,11 @@ mod tests {
         Two::Le,
         Two::EqInt,
         Two::GtInt,
+        Two::MaxInt,
+        Two::MinInt,
+        Two::ShiftLeft,
+        Two::ShiftRight,
+        Two::ShiftRightSigned,
     ];
 
     fn expected(op: Two, a: u32, b: u32) -> u32 {
@@ -418,18 +532,7 @@ mod tests {
             Two::Sub => (x - y).to_bits(),
             Two::Mul => (x * y).to_bits(),
             Two::Div => (x / y).to_bits(),
-            Two::AddInt => a.wrapping_add(b),
-            Two::SubInt => a.wrapping_sub(b),
-            Two::MulInt => a.wrapping_mul(b),
-            Two::And => a & b,
-            Two::Or => a | b,
-            Two::Xor => a ^ b,
-            Two::Eq => u32::from(x == y),
-            Two::Ne => u32::from(x != y),
-            Two::Lt => u32::from(x < y),
-            Two::Le => u32::from(x <= y),
-            Two::EqInt => u32::from(a == b),
-            Two::GtInt => u32::from((a as i32) > b as i32),
+            _ => op.of_numbers(a, b).unwrap_or_default(),
         }
     }
 
@@ -480,6 +583,67 @@ mod tests {
                 want[d] = (before[a] as f32).to_bits();
                 assert_eq!(run(wide, &instr(One::ToFloat.family(), wide, &all, 0), before), want);
             }
+        }
+    }
+
+    /// An array of five numbers after an element of it was read or written, and the register that took part.
+    fn at_index(wide: bool, family: Family, (d, a): (u8, u8), index: i32, value: u32) -> ([u32; 5 + 16], u32) {
+        let mut array: [u32; 5 + 16] = std::array::from_fn(|i| 100 + i as u32);
+        // The mask, the window, the index, the value, the register after.
+        let mut memory = [[0u32; 16]; 5];
+        memory[0][0] = !0;
+        let address = array.as_mut_ptr() as u64;
+        for (k, word) in [address, 4, 4].into_iter().enumerate() {
+            (memory[1][2 * k], memory[1][2 * k + 1]) = (word as u32, (word >> 32) as u32);
+        }
+        (memory[2], memory[3]) = ([index as u32; 16], [value; 16]);
+        let mut asm = Assembler::new(wide, 5 * 64);
+        asm.load(d, 3 * 64);
+        asm.load(a, 2 * 64);
+        asm.code.push(instr(family, wide, &[d, a], 64));
+        asm.store(d, 4 * 64);
+        asm.finish(finish());
+        let code = asm.code.as_ptr();
+        // SAFETY: the program is finished and touches the places, and elements of the array as far as a register reaches.
+        unsafe { super::super::run(wide, code, code, memory.as_mut_ptr().cast(), 0, 1) };
+        (array, memory[4][0])
+    }
+
+    #[test]
+    fn elements_at_an_index() {
+        let inside = |index: i32| index.clamp(0, 4) as usize;
+        let pairs = (0..64u8).map(|k| (k / 8, k % 8));
+        for ((wide, pair), index) in widths().into_iter().flat_map(|w| pairs.clone().map(move |p| (w, p))).zip(-7i32..)
+        {
+            for index in [index % 9, 2] {
+                for access in [Access::Scalar, Access::Whole, Access::Masked] {
+                    let (_, got) = at_index(wide, fetch(access), pair, index, 7);
+                    assert_eq!(got, 100 + inside(index) as u32, "{access:?} {pair:?} {index}");
+                    for checked in [false, true] {
+                        let (array, _) = at_index(wide, put(access, checked), pair, index, 7);
+                        let value = if pair.0 == pair.1 { index as u32 } else { 7 };
+                        let left_out = checked && inside(index) as i32 != index;
+                        for (i, &x) in array[..5].iter().enumerate() {
+                            let hit = i == inside(index) || (access == Access::Whole && i > inside(index));
+                            let want = if hit && !left_out { value } else { 100 + i as u32 };
+                            assert_eq!(x, want, "{access:?} {pair:?} {index} {checked}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn flags_at_an_index() {
+        for (wide, pair) in widths().into_iter().flat_map(|w| (0..64u8).map(move |k| (w, (k / 8, k % 8)))) {
+            // The window steps over four bytes, of which the first is the flag.
+            let (_, got) = at_index(wide, fetch(Access::Flag), pair, 3, 7);
+            assert_eq!(got, 103, "{pair:?}");
+            let (array, _) = at_index(wide, put(Access::Flag, false), pair, 1, 1);
+            assert_eq!(array[..3], [100, 1, 102], "{pair:?}");
+            let (array, _) = at_index(wide, put(Access::Flag, true), pair, 9, 1);
+            assert_eq!(array[..5], [100, 101, 102, 103, 104], "{pair:?}");
         }
     }
 }
