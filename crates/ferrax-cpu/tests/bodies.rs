@@ -221,6 +221,7 @@ impl Body<'_> {
             fill: self.rng.tame(dtype),
             sorted: false,
             unique: false,
+            wrap: false,
         };
         let indices = self.vector(moved.len());
         Some(self.b.push(Kind::Gather(Box::new(gathering)), &[x, indices], Type::new(dtype, &out)))

@@ -124,7 +124,11 @@ impl Translator {
             && dims.operand_batching_dims.is_empty()
             && dims.offset_dims.iter().enumerate().all(|(k, &d)| k == d);
         let extent = Extent { sizes: &gathering.slice_sizes, checked: gathering.mode == IndexMode::FillOrDrop };
-        let starts = whole.then(|| vector_of(&x[1], dims.start_index_map.len()))??;
+        let mut starts = whole.then(|| vector_of(&x[1], dims.start_index_map.len()))??;
+        if gathering.wrap {
+            let n = self.arrays[array].ty.shape[dims.start_index_map[0]];
+            starts[0] = self.wrapped(&starts[0], n)?;
+        }
         let types = SmallVec::<[ValueId; 4]>::from_elem(node.inputs[1], starts.len());
         let at = self.position(g, array, &extent, (&dims.start_index_map, &starts, &types))?;
         let found = self.read_window(array, &extent, &at, out)?;
@@ -136,6 +140,15 @@ impl Translator {
             Form::Cells(all) => Form::Cells(all.iter().map(|&v| either(v)).collect::<Option<_>>()?),
             other => other,
         })
+    }
+
+    /// An index that counts from the end where it is below 0.
+    fn wrapped(&mut self, index: &Form, extent: usize) -> Option<Form> {
+        let Form::Lanes(i) = *index else { return None };
+        let (zero, extent) = (self.constant(0), self.constant(extent as u32));
+        let below = self.two(Two::GtInt, zero, i)?;
+        let raised = self.two(Two::AddInt, i, extent)?;
+        self.choose(below, i, raised).map(Form::Lanes)
     }
 
     /// What a scatter writes: the update, or what it makes of the elements that are there.
