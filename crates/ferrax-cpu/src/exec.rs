@@ -113,6 +113,7 @@ impl Frame {
                 Step::Repeat { src, dst, size, n, len } => {
                     movement::repeat_all(*size, self.ptrs[*src as usize], self.ptrs[*dst as usize], *len, n / len);
                 }
+                Step::View { src, dst, copy, .. } => copy.run(self.ptrs[*src as usize], self.ptrs[*dst as usize]),
                 Step::Tiles(index) => self.run_tiles(&program.tiles[*index as usize]),
                 Step::Accumulate(index) => {
                     let index = *index as usize;

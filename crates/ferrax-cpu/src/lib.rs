@@ -60,6 +60,7 @@ mod registers;
 mod scan;
 mod sort;
 mod transposition;
+mod views;
 mod windows;
 
 pub use program::{Arg, Outputs, Program};

@@ -35,15 +35,58 @@ pub unsafe fn strided_copy(size: usize, shape: &[usize], src: *const u8, ss: &[i
     if shape.contains(&0) {
         return;
     }
-    let axes = merge(shape, ss, ds);
-    let bytes = size * shape.iter().product::<usize>();
-    if let Some(parts) = Parts::of(&axes, bytes) {
-        // SAFETY: merging keeps the set of index pairs.
-        return unsafe { parts.copy(size, &axes, src, dst) };
-    }
     // SAFETY: merging keeps the set of index pairs.
-    by_size!(size, T => unsafe { copy_axes::<T>(&axes, src.cast(), dst.cast()) });
+    unsafe { copy_merged(size, &merge(shape, ss, ds), src, dst) };
 }
+
+/// Copies along merged axes, with several threads where it pays. Elements have `size` bytes.
+///
+/// # Safety
+/// Every address that the axes reach must be valid and aligned, and the two sides must not overlap.
+pub unsafe fn copy_merged(size: usize, axes: &[Axis], src: *const u8, dst: *mut u8) {
+    let bytes = size * axes.iter().map(|a| a.n).product::<usize>();
+    // SAFETY: the caller's contract.
+    unsafe {
+        match Parts::of(axes, bytes) {
+            Some(parts) => parts.copy(size, axes, src, dst),
+            None => by_size!(size, T => copy_axes::<T>(axes, src.cast(), dst.cast())),
+        }
+    }
+}
+
+/// Copies rows of elements to rows side by side. Elements have `size` bytes.
+///
+/// # Safety
+/// Every address that the axes reach must be valid and aligned, and the two sides must not overlap.
+pub unsafe fn copy_rows(size: u8, rows: Axis, elements: Axis, src: *const u8, dst: *mut u8) {
+    let row = elements.n * size as usize;
+    // SAFETY: the caller's contract.
+    unsafe {
+        by_size!(size, T => {
+            if rows.src == 0 && rows.n > 1 {
+                copy_row(elements, src.cast::<T>(), dst.cast::<T>());
+                let mut done = 1;
+                while done < rows.n {
+                    let more = done.min(rows.n - done);
+                    std::ptr::copy_nonoverlapping(dst, dst.add(done * row), more * row);
+                    done += more;
+                }
+            } else if elements.src == 1 && rows.src == elements.n as isize {
+                std::ptr::copy_nonoverlapping(src, dst, rows.n * row);
+            } else if elements.n <= FEW {
+                for k in 0..rows.n as isize {
+                    let (src, dst) = (src.cast::<T>().offset(k * rows.src), dst.cast::<T>().offset(k * rows.dst));
+                    each(elements.n, src, elements.src, dst, 1);
+                }
+            } else {
+                copy_axes::<T>(&[rows, elements], src.cast(), dst.cast());
+            }
+        });
+    }
+}
+
+/// Rows up to this many elements are copied without a call.
+const FEW: usize = 16;
 
 /// Bytes that a thread moves in a nanosecond, about.
 pub const BYTES_A_NANOSECOND: usize = 8;

@@ -54,6 +54,12 @@ impl Row {
 }
 
 impl Move {
+    /// Bytes from an offset of a slot to another slot, if they are few.
+    pub fn block((src, first): (u32, usize), dst: u32, bytes: usize) -> Option<Move> {
+        let first = u32::try_from(first).ok()?;
+        (bytes <= SMALL).then_some(Move::Block { src: (src, first), dst: (dst, 0), bytes: bytes as u32 })
+    }
+
     /// Moves.
     ///
     /// # Safety

@@ -7,6 +7,7 @@
 //! one it joins, and groups run in the order in which they close.
 
 use crate::plan::NONE;
+use crate::views::View;
 use ferrax_base::DType;
 use ferrax_loops::{Graph, Kind, Node, ValueId};
 use smallvec::SmallVec;
@@ -22,6 +23,8 @@ pub(crate) enum Spread {
     Row(u32),
     /// Element i is at i % len: the row of `len` elements repeats.
     Col(u32),
+    /// As this view says (`Order::views`).
+    View(u32),
 }
 
 /// Where a value's elements are: in its root's memory, spread in some way.
@@ -67,6 +70,13 @@ pub(crate) struct Shape {
     pub lane: usize,
 }
 
+/// A value that is a view, and the node that says so.
+pub(crate) struct Viewed {
+    pub view: View,
+    value: u32,
+    pub node: u32,
+}
+
 /// A unit of execution, before it becomes steps.
 #[derive(Clone, Copy)]
 pub(crate) enum Item {
@@ -90,6 +100,8 @@ struct Open {
     n: usize,
     /// Elements of a row; 0 while nothing decides it.
     inner: usize,
+    /// Whether members have one value a row: rows stay as they are.
+    fixed: bool,
     members: Vec<Member>,
 }
 
@@ -99,6 +111,10 @@ const OPEN: usize = 6;
 const SMALL: usize = 32;
 /// Rows up to this many elements are kept between the passes over them.
 const KEPT_ROW: usize = 32 << 10;
+/// Values of more elements than this are read as views: copies of small ones are cheaper than what a region costs.
+const COPIED: usize = 128;
+/// Elements from one to the next of a view's row, at most.
+pub(crate) const STEPS: usize = 8;
 
 type Widths = SmallVec<[usize; 2]>;
 
@@ -120,6 +136,10 @@ pub(crate) struct Order<'g> {
     made_in: Vec<u32>,
     level: Vec<u16>,
     role: Vec<Role>,
+    /// Views that values are.
+    pub views: Vec<Viewed>,
+    /// For each value, the last node that reads it: made when it is first asked for.
+    last_read: Vec<u32>,
     machine: bool,
 }
 
@@ -140,6 +160,8 @@ impl<'g> Order<'g> {
             made_in: vec![0; n],
             level: vec![0; n],
             role: vec![Role::Full; n],
+            views: Vec::new(),
+            last_read: Vec::new(),
             machine,
         }
     }
@@ -163,8 +185,8 @@ impl<'g> Order<'g> {
     pub fn plain_place(&self, v: ValueId) -> Place {
         let p = self.place(v);
         match p.spread {
-            Spread::Row(_) | Spread::Col(_) => Place { root: self.dense[v.0 as usize], spread: Spread::Full },
-            _ => p,
+            Spread::Full | Spread::Splat => p,
+            _ => Place { root: self.dense[v.0 as usize], spread: Spread::Full },
         }
     }
 
@@ -185,6 +207,7 @@ impl<'g> Order<'g> {
             if node.kind.is_elementwise() {
                 self.elementwise(i as u32, node);
             } else if !self.reduction(i as u32, node) {
+                self.keep_views(i as u32, node);
                 self.other(node);
                 self.items.push(Item::Node(i as u32));
             }
@@ -242,7 +265,7 @@ impl<'g> Order<'g> {
             self.close(0);
         }
         let members = self.spare.pop().unwrap_or_default();
-        self.open.push(Open { id: self.next_id, lane, n, inner: 0, members });
+        self.open.push(Open { id: self.next_id, lane, n, inner: 0, fixed: false, members });
         self.next_id += 1;
         self.open.len() - 1
     }
@@ -250,6 +273,7 @@ impl<'g> Order<'g> {
     fn join(&mut self, at: usize, i: u32, node: &Node, role: Role, level: u16) {
         let open = &mut self.open[at];
         let out = node.first.0 as usize;
+        open.fixed |= role != Role::Full;
         self.made_in[out] = open.id;
         let after = level + u16::from(role == Role::Reduce);
         (self.level[out], self.role[out]) = (after, if role == Role::Reduce { Role::Row } else { role });
@@ -300,24 +324,29 @@ impl<'g> Order<'g> {
         for &v in &node.inputs {
             let p = self.place(v);
             let of_group = self.made_in.get(p.root as usize) == Some(&open.id);
+            let row_role = of_group && self.role[p.root as usize] == Role::Row;
             match p.spread {
                 Spread::Row(k) | Spread::Col(k) => {
-                    if inner != 0 && inner != k as usize {
-                        return None;
-                    }
-                    inner = k as usize;
+                    inner = rows_of(inner, k as usize, open.fixed)?;
                     // What the group makes is there a block of rows at a time, so no row of it can repeat.
-                    if of_group && (self.role[p.root as usize] == Role::Full || matches!(p.spread, Spread::Col(_))) {
+                    if of_group && (!row_role || inner != k as usize || matches!(p.spread, Spread::Col(_))) {
                         return None;
                     }
                 }
-                Spread::Full if of_group && self.g.ty(v).size() > 1 && self.role[p.root as usize] == Role::Row => {
-                    return None;
+                Spread::View(_) if of_group => return None,
+                Spread::View(k) => {
+                    let view = &self.views[k as usize].view;
+                    let (_, step) = view.innermost();
+                    if step != 0 && step != 1 && self.g.ty(v).dtype.size() != open.lane {
+                        return None;
+                    }
+                    if !view.is_line() {
+                        inner = rows_of(inner, view.innermost().0, open.fixed)?;
+                    }
                 }
+                Spread::Full if row_role && self.g.ty(v).size() > 1 => return None,
                 Spread::Full if of_group && self.g.ty(v).size() == 1 && open.inner != open.n => return None,
-                Spread::Splat if of_group && !(self.role[p.root as usize] == Role::Row && open.inner == open.n) => {
-                    return None;
-                }
+                Spread::Splat if of_group && !(row_role && open.inner == open.n) => return None,
                 _ => {}
             }
         }
@@ -396,7 +425,8 @@ impl<'g> Order<'g> {
         let fits = |at: usize| {
             let o = &self.open[at];
             let near = inner <= KEPT_ROW || self.level_in(node, o.id) == 0;
-            o.lane == lane && o.n == n && near && (o.inner == 0 || o.inner == inner)
+            let rows = o.inner == 0 || o.inner == inner || (!o.fixed && o.inner.is_multiple_of(inner));
+            o.lane == lane && o.n == n && near && rows
         };
         let chosen = sources.iter().copied().find(|&at| fits(at));
         let chosen = chosen.or_else(|| (0..self.open.len()).find(|&at| fits(at))).map(|at| self.open[at].id);
@@ -411,9 +441,9 @@ impl<'g> Order<'g> {
         true
     }
 
-    /// Gives a value that is broadcast along rows or columns a root where it is dense.
+    /// Gives a value that is broadcast along rows or columns, or a view, a root where it is dense.
     fn densify(&mut self, v: ValueId) {
-        let spread = matches!(self.place(v).spread, Spread::Row(_) | Spread::Col(_));
+        let spread = !matches!(self.place(v).spread, Spread::Full | Spread::Splat);
         if spread && self.dense[v.0 as usize] == NONE {
             self.make_dense(v);
         }
@@ -441,6 +471,69 @@ impl<'g> Order<'g> {
                 self.make_dense(v);
             }
         }
+    }
+
+    /// Copies the views that are read later of what a node may overwrite, so that it can.
+    fn keep_views(&mut self, i: u32, node: &Node) {
+        let pairs = crate::plan::in_place_pairs(node);
+        if self.views.is_empty() || pairs.is_empty() {
+            return;
+        }
+        if self.last_read.is_empty() {
+            self.last_read = vec![0; self.g.types.len()];
+            for (k, node) in self.g.nodes.iter().enumerate() {
+                node.inputs.iter().for_each(|v| self.last_read[v.0 as usize] = k as u32);
+            }
+            self.g.outputs.iter().for_each(|v| self.last_read[v.0 as usize] = NONE);
+        }
+        for (operand, _) in pairs {
+            let root = self.place(node.inputs[operand]).root;
+            for k in 0..self.views.len() {
+                let v = self.views[k].value;
+                if self.places[v as usize].root == root && self.last_read[v as usize] > i {
+                    self.densify(ValueId(v));
+                }
+            }
+        }
+    }
+
+    /// The elements of a value as a view of its root.
+    pub fn as_view(&self, v: ValueId) -> View {
+        let n = self.g.ty(v).size();
+        match self.place(v).spread {
+            Spread::Full => View::of(&[(n, 1)]),
+            Spread::Splat => View::of(&[(n, 0)]),
+            Spread::Row(k) => View::of(&[(n / k as usize, 1), (k as usize, 0)]),
+            Spread::Col(k) => View::of(&[(n / k as usize, 0), (k as usize, 1)]),
+            Spread::View(k) => self.views[k as usize].view.clone(),
+        }
+    }
+
+    /// Makes a node that only chooses elements a view of its operand, where regions can read that; whether it is one.
+    fn view(&mut self, i: u32, node: &Node) -> bool {
+        let g = self.g;
+        let (x, out) = (node.inputs[0], node.first);
+        let (from, to) = (g.ty(x), g.ty(out));
+        let fits = to.size() > COPIED && u32::try_from(to.size()).is_ok() && u32::try_from(from.size()).is_ok();
+        if !self.machine || !fits || !crate::region::holds(to.dtype) {
+            return false;
+        }
+        let view = match &node.kind {
+            Kind::Slice(dims) => self.as_view(x).slice(dims, &from.shape, &to.shape),
+            Kind::Rev(axes) => self.as_view(x).rev(axes, &from.shape),
+            Kind::Broadcast(dims) => self.as_view(x).broadcast(dims, &from.shape, &to.shape),
+            Kind::Transpose(perm) => self.as_view(x).transpose(perm, &from.shape, &to.shape),
+            _ => return false,
+        };
+        let Some(view) = view else { return false };
+        let step = view.innermost().1.unsigned_abs();
+        if view.axes.len() > 4 || step > STEPS || (view.innermost().1 != step.min(1) as isize && to.dtype.size() < 4) {
+            return false;
+        }
+        let spread = Spread::View(self.views.len() as u32);
+        self.views.push(Viewed { view, value: out.0, node: i });
+        self.places[out.0 as usize] = Place { root: self.place(x).root, spread };
+        true
     }
 
     /// How a broadcast spreads its operand, where rows or columns say it.
@@ -522,6 +615,14 @@ impl<'g> Order<'g> {
             self.places[out] = Place { root: place.root, spread };
             return true;
         }
-        false
+        self.view(i, node)
     }
+}
+
+/// The rows that suit those of `inner` elements so far (0 while nothing decides) and an operand with rows of `k`.
+fn rows_of(inner: usize, k: usize, fixed: bool) -> Option<usize> {
+    if inner == 0 || (inner.is_multiple_of(k) && inner != k && !fixed) {
+        return Some(k);
+    }
+    k.is_multiple_of(inner).then_some(inner)
 }

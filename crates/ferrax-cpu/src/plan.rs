@@ -10,8 +10,8 @@
 
 use crate::dot::planned::Planned;
 use crate::elementwise;
-use crate::moves;
-use crate::order::{Item, Order, Role, Shape, Spread};
+use crate::moves::{self, Move};
+use crate::order::{Item, Order, Role, Shape, Spread, Viewed};
 use crate::program::{Group, OutputPlace, Program, SlotInit, Step};
 use ferrax_base::{Buffer, Result, Scalar};
 use ferrax_loops::{Graph, Kind, Node, Type};
@@ -257,6 +257,14 @@ impl<'g> Planner<'g> {
                     self.out.steps.push(match place.spread {
                         Spread::Row(inner) => Step::Rows { src, dst, size, n, inner: inner as usize },
                         Spread::Col(len) => Step::Repeat { src, dst, size, n, len: len as usize },
+                        Spread::View(view) => {
+                            let Viewed { view, node, .. } = &self.order.views[view as usize];
+                            let copy = view.copy(size as usize);
+                            match copy.piece().and_then(|first| Move::block((src, first), dst, n * size as usize)) {
+                                Some(moved) => Step::Move { moved, node: *node },
+                                None => Step::View { src, dst, copy: Box::new(copy), node: *node },
+                            }
+                        }
                         _ => Step::Splat { src, dst, size, n },
                     });
                 }
@@ -588,7 +596,7 @@ impl<'g> Planner<'g> {
 }
 
 /// (operand, result) pairs of a node that can work in the operand's memory.
-fn in_place_pairs(node: &Node) -> SmallVec<[(usize, usize); 4]> {
+pub(crate) fn in_place_pairs(node: &Node) -> SmallVec<[(usize, usize); 4]> {
     match &node.kind {
         Kind::DynamicUpdateSlice | Kind::Scatter { .. } => SmallVec::from_slice(&[(0, 0)]),
         Kind::While { cond_consts, body_consts, .. } => {

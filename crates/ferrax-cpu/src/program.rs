@@ -106,6 +106,13 @@ pub(crate) enum Step {
         n: usize,
         len: usize,
     },
+    /// A view, made by this node, in memory of its own.
+    View {
+        src: u32,
+        dst: u32,
+        copy: Box<crate::views::Copy>,
+        node: u32,
+    },
     /// A region of `Program::regions`.
     Region(u32),
     /// A group of `Program::tiles`.
@@ -251,7 +258,7 @@ impl Program {
                     let node = &g.nodes[*node as usize];
                     let _ = self.register_loops[*index as usize].describe(g, node, &mut text);
                 }
-                Step::Leaf { node, .. } | Step::Move { node, .. } => {
+                Step::Leaf { node, .. } | Step::Move { node, .. } | Step::View { node, .. } => {
                     text = format!("call {}", g.node_text(*node as usize));
                 }
                 Step::Control { node, sub, .. } => {

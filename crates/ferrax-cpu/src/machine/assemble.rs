@@ -20,6 +20,8 @@ pub enum Src {
     Tile(u32),
     /// The rotating accumulators of a reduction.
     State(u32),
+    /// Rows of a view, by its number.
+    View(u32),
 }
 
 /// An entry of a program's pointer table.
@@ -31,6 +33,8 @@ pub struct Place {
     pub row: usize,
     /// Bytes from one element of the row to the next: 0 for scalars and tiles.
     pub step: u16,
+    /// Elements from one element of the row to the next, if there are any between them; else 1.
+    pub stride: i8,
     /// Whether the program writes there.
     pub written: bool,
     /// Whether it writes past the caches.
@@ -40,12 +44,17 @@ pub struct Place {
 impl Place {
     /// A place that is read.
     pub fn read(src: Src, row: usize, step: usize) -> Place {
-        Place { src, row, step: step as u16, written: false, streamed: false }
+        Place { src, row, step: step as u16, stride: 1, written: false, streamed: false }
     }
 
     /// A place that is written.
     pub fn write(src: Src, row: usize, step: usize) -> Place {
         Place { written: true, ..Place::read(src, row, step) }
+    }
+
+    /// Tiles that hold a tile's elements with what lies between them.
+    pub fn staged(&self) -> u32 {
+        u32::from(self.stride.unsigned_abs())
     }
 }
 
@@ -137,7 +146,8 @@ impl Assembler {
     /// The place where a value's lanes can be read.
     fn lanes_at(&self, v: Val) -> Option<u16> {
         let info = &self.values[v as usize];
-        info.tile.or(info.memory.filter(|_| info.dtype.size() == self.lane))
+        let lanes = |m: &u16| info.dtype.size() == self.lane && self.places[*m as usize].stride == 1;
+        info.tile.or(info.memory.filter(lanes))
     }
 
     fn is_scalar(&self, place: u16) -> bool {
@@ -182,7 +192,10 @@ impl Assembler {
             (None, Some(m)) => (m, info.dtype),
             (None, None) => unreachable!("a value is in the accumulator, a tile or memory"),
         };
-        if let Some(h) = table::load(self.lane, dtype, self.is_scalar(place)) {
+        let stride = isize::from(self.places[place as usize].stride);
+        if stride != 1 {
+            self.emit(handler::load_strided(self.lane, stride), place, 0, (stride * self.lane as isize) as u64);
+        } else if let Some(h) = table::load(self.lane, dtype, self.is_scalar(place)) {
             self.emit(h, place, 0, 0);
         }
         self.held = Some(v);

@@ -418,6 +418,41 @@ pub fn stream() -> Handler {
     Handler { v512: Code(v512 as *const ()), v256: Code(v256 as *const ()) }
 }
 
+/// acc = load of lanes that are `stride` lanes apart; the immediate is their distance in bytes.
+pub fn load_strided(lane_bytes: usize, stride: isize) -> Handler {
+    macro_rules! strided {
+        ($L:ty) => {
+            match stride {
+                // Two tiles, the second from the element before the last one: nothing is read behind that.
+                2 => handler!($L, |pc, p, o, acc| {
+                    let memory = (*p.add((*pc).p as usize)).cast::<$L>().add(2 * o);
+                    let first = memory.cast::<[$L; N]>().read_unaligned();
+                    let second = memory.add(N - 1).cast::<[$L; N]>().read_unaligned();
+                    for i in 0..N / 2 {
+                        acc[i] = first[2 * i];
+                        acc[N / 2 + i] = second[2 * i + 1];
+                    }
+                }),
+                -1 => handler!($L, |pc, p, o, acc| {
+                    let memory = (*p.add((*pc).p as usize)).cast::<$L>().sub(o + N - 1);
+                    let all = memory.cast::<[$L; N]>().read_unaligned();
+                    for i in 0..N {
+                        acc[i] = all[N - 1 - i];
+                    }
+                }),
+                _ => handler!($L, |pc, p, o, acc| {
+                    let step = (*pc).imm as isize;
+                    let memory = (*p.add((*pc).p as usize)).offset(o as isize * step);
+                    for i in 0..N {
+                        acc[i] = memory.offset(i as isize * step).cast::<$L>().read_unaligned();
+                    }
+                }),
+            }
+        };
+    }
+    if lane_bytes == 4 { strided!(u32) } else { strided!(u64) }
+}
+
 /// Writes the stack pointer to its operand: what the self-test compares.
 pub fn probe() -> Handler {
     handler!(u32, |pc, p, o, acc| {

@@ -21,6 +21,7 @@ use crate::machine::{self, table};
 use ferrax_base::DType;
 use ferrax_loops::kind::{BinaryOp, Kind};
 use ferrax_loops::{Graph, Node, ReduceOp};
+use crate::views::Rows;
 use rows::RowReducer;
 
 /// The regions of a program, all their parts in a few arrays.
@@ -32,6 +33,8 @@ pub(crate) struct Regions {
     places: Vec<Place>,
     reduces: Vec<Reduce>,
     expands: Vec<Expand>,
+    /// Where the rows of views begin.
+    views: Vec<Rows>,
     /// What each region computes, for printing: (member range of the order, in text form).
     notes: Vec<Note>,
 }

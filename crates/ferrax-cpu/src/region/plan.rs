@@ -160,7 +160,7 @@ impl Planner<'_> {
     fn columns_alone(&self, start: u32, end: u32) -> bool {
         self.order.members[start as usize..end as usize].iter().all(|member| {
             let inputs = &self.g.nodes[member.node as usize].inputs;
-            member.role != Role::Reduce && !inputs.iter().any(|&v| matches!(self.order.place(v).spread, Spread::Row(_)))
+            member.role != Role::Reduce && !inputs.iter().any(|&v| matches!(self.order.place(v).spread, Spread::Row(_) | Spread::View(_)))
         })
     }
 
@@ -258,14 +258,18 @@ impl Planner<'_> {
         let asm = &mut self.region.asm;
         let folds = asm.places.iter().any(|p| matches!(p.src, Src::State(_)));
         // Rows of columns end where their memory does; results must not be written twice.
-        let inside = |p: &Place| p.step == 0 || matches!(p.src, Src::Scratch(_)) || (p.row != 0 && !p.written);
+        let inside = |p: &Place| match p.src {
+            Src::Scratch(_) => true,
+            Src::View(_) => false,
+            _ => p.step == 0 || (p.row != 0 && !p.written),
+        };
         let reach = folds && asm.places.iter().all(inside);
         let empty = asm.code.is_empty();
         if !empty {
             asm.finish();
         }
         m.tiles = m.tiles.max(asm.tiles);
-        m.staged = m.staged.max(asm.places.len() as u32);
+        m.staged = m.staged.max(asm.places.iter().map(Place::staged).sum());
         let r = &mut self.out.regions;
         let first_place = r.places.len() as u32;
         r.places.extend_from_slice(&asm.places);
@@ -298,7 +302,11 @@ impl Planner<'_> {
         for &v in &node.inputs {
             let val = self.region_operand(m, v, over_rows)?;
             self.region.asm.will_use(val);
-            by_row |= matches!(self.order.place(v).spread, Spread::Row(_) | Spread::Col(_));
+            by_row |= match self.order.place(v).spread {
+                Spread::Full | Spread::Splat => false,
+                Spread::View(k) => !self.order.views[k as usize].view.is_line(),
+                Spread::Row(_) | Spread::Col(_) => true,
+            };
         }
         if member.role != Role::Reduce {
             let out = node.first.0;
@@ -343,11 +351,13 @@ impl Planner<'_> {
             Spread::Splat => Place::read(src, 0, 0),
             Spread::Full if over_rows => Place::read(src, element, element),
             Spread::Full => Place::read(src, m.inner * element, element),
-            Spread::Row(_) => Place::read(src, element, 0),
-            Spread::Col(_) => Place::read(src, 0, element),
+            Spread::Row(k) if k as usize == m.inner => Place::read(src, element, 0),
+            Spread::Col(k) if k as usize == m.inner => Place::read(src, 0, element),
+            _ => self.rows_of_view(m, v, src)?,
         };
+        let line = matches!(spread, Spread::View(k) if self.order.views[k as usize].view.is_line());
         let found = match spread {
-            Spread::Row(_) | Spread::Col(_) if m.short => {
+            Spread::Row(_) | Spread::Col(_) | Spread::View(_) if m.short && !line => {
                 let row = m.inner * element;
                 let to = Place::read(self.region.array(row), row, element);
                 self.out.regions.expands.push(Expand { from: found, to, size: element as u8 });
@@ -365,10 +375,28 @@ impl Planner<'_> {
         Ok(val)
     }
 
+    /// The place of a value whose rows begin at regular distances.
+    fn rows_of_view(&mut self, m: &mut Making, v: ValueId, src: Src) -> Result<Place> {
+        let Src::Slot(slot) = src else { bail!(Internal, "a view of what the region makes") };
+        let view = self.order.as_view(v);
+        let element = self.g.ty(v).dtype.size();
+        let views = &mut self.out.regions.views;
+        views.push(view.rows(slot, m.inner, element));
+        let place = Src::View(views.len() as u32 - 1);
+        Ok(match view.innermost().1 {
+            0 => Place::read(place, 0, 0),
+            step => {
+                m.cost += if step == 1 { 0 } else { 100 };
+                Place { stride: step as i8, ..Place::read(place, 0, element) }
+            }
+        })
+    }
+
     /// Memory in which a reduction of phase `k` finds its operand's lanes without a program.
     fn direct(&self, m: &Making, v: ValueId, k: u32) -> Option<Place> {
-        let root = self.order.place(v).root as usize;
-        if self.g.ty(v).dtype.size() != m.lane {
+        let place = self.order.place(v);
+        let root = place.root as usize;
+        if self.g.ty(v).dtype.size() != m.lane || place.spread != Spread::Full {
             return None;
         }
         let src = match self.region.made[root] == m.item {

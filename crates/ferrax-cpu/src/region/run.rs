@@ -199,7 +199,10 @@ impl Worker<'_> {
         unsafe {
             for e in &regions.expands[phase.expands.0 as usize..phase.expands.1 as usize] {
                 let (src, dst) = (self.address(&e.from, r0, r0), self.address(&e.to, r0, r0));
-                if e.from.step == 0 {
+                if let Src::View(k) = e.from.src {
+                    let rows = &regions.views[k as usize];
+                    rows.gather(e.size, self.slots[rows.slot as usize], dst, (r0, r1), self.region.inner);
+                } else if e.from.step == 0 {
                     movement::repeat_each(e.size, src, dst, r1 - r0, self.region.inner);
                 } else if r1 - r0 > self.spread {
                     // The same for every block.
@@ -306,6 +309,10 @@ impl Worker<'_> {
         match place.src {
             Src::Slot(s) => self.slots[s as usize].wrapping_add(row * place.row),
             Src::Scratch(at) => self.scratch.wrapping_add(region.arrays + at as usize + (row - r0) * place.row),
+            Src::View(k) => {
+                let rows = &self.regions.views[k as usize];
+                self.slots[rows.slot as usize].wrapping_offset(rows.offset(row))
+            }
             Src::Tile(k) => self.scratch.wrapping_add(k as usize * TILE),
             Src::State(k) => self.scratch.wrapping_add(region.states + k as usize * LANES * region.lane),
         }
@@ -353,14 +360,31 @@ impl Worker<'_> {
     unsafe fn staged(&self, phase: &Phase, from: usize, count: usize) {
         let places = self.places(phase);
         let mut table: SmallVec<[*mut u8; 24]> = SmallVec::from_slice(&self.table);
-        let stage = |i: usize| self.scratch.wrapping_add(self.region.staged + i * TILE);
+        let mut end = self.region.staged;
+        // A tile each, with room for what lies between a view's elements; its first one is last if they go back.
+        let stages: SmallVec<[*mut u8; 24]> = places
+            .iter()
+            .map(|p| {
+                let at = end;
+                end += p.staged() as usize * TILE;
+                self.scratch.wrapping_add(at)
+            })
+            .collect();
         let arrays = || places.iter().enumerate().filter(|(_, p)| p.step != 0);
-        // SAFETY: each place has `count` elements from `from` on, and its staged tile holds as many.
+        // SAFETY: each place has `count` elements from `from` on, and its staged tiles hold as many.
         unsafe {
             for (i, p) in arrays() {
-                let step = p.step as usize;
-                table[i] = stage(i);
-                std::ptr::copy_nonoverlapping(self.table[i].add(from * step), stage(i), count * step);
+                let (step, stride) = (p.step as usize, isize::from(p.stride));
+                let bytes = ((count - 1) * stride.unsigned_abs() + 1) * step;
+                let first = self.table[i].offset(from as isize * stride * step as isize);
+                if stride > 0 {
+                    table[i] = stages[i];
+                    std::ptr::copy_nonoverlapping(first, stages[i], bytes);
+                } else {
+                    let size = p.staged() as usize * TILE;
+                    table[i] = stages[i].add(size - step);
+                    std::ptr::copy_nonoverlapping(first.add(step).sub(bytes), stages[i].add(size - bytes), bytes);
+                }
             }
             for (i, _) in places.iter().enumerate().filter(|(_, p)| matches!(p.src, Src::State(_))) {
                 table[i] = table[i].add((from & (LANES - 1)) * self.region.lane);
@@ -369,7 +393,7 @@ impl Worker<'_> {
             machine::run(self.isa, code, table.as_ptr(), 0, count);
             for (i, p) in arrays().filter(|(_, p)| p.written) {
                 let step = p.step as usize;
-                std::ptr::copy_nonoverlapping(stage(i), self.table[i].add(from * step), count * step);
+                std::ptr::copy_nonoverlapping(stages[i], self.table[i].add(from * step), count * step);
             }
         }
     }
