@@ -42,6 +42,7 @@ mod matmul;
 mod movement;
 mod moves;
 mod order;
+mod pieces;
 mod plan;
 pub mod pool;
 pub mod program;

@@ -193,7 +193,7 @@ unsafe fn copy_row<T: Copy>(a: Axis, src: *const T, dst: *mut T) {
     // SAFETY: the caller's contract covers the indices 0..n.
     unsafe {
         match (a.src, a.dst) {
-            (1, 1) => std::ptr::copy_nonoverlapping(src, dst, a.n),
+            (1, 1) => copy_block(src.cast(), dst.cast(), a.n * size_of::<T>()),
             (0, 1) => std::slice::from_raw_parts_mut(dst, a.n).fill(*src),
             // Steps that are known become shuffles of vectors.
             (-1, 1) => each(a.n, src, -1, dst, 1),
@@ -203,6 +203,33 @@ unsafe fn copy_row<T: Copy>(a: Axis, src: *const T, dst: *mut T) {
         }
     }
 }
+
+/// Bytes of a page, within which the processor compares addresses of loads and stores first.
+const PAGE: usize = 4096;
+
+/// Copies bytes: from the last to the first where each load would else wait for a store that lies a little further
+/// on in its page.
+///
+/// # Safety
+/// Both must be valid for this many bytes, and not overlap.
+unsafe fn copy_block(src: *const u8, dst: *mut u8, bytes: usize) {
+    let ahead = dst.addr().wrapping_sub(src.addr()) % PAGE;
+    // SAFETY: the caller's contract.
+    unsafe {
+        if bytes < 2 * PAGE || !(1..PAGE / 4).contains(&ahead) {
+            return std::ptr::copy_nonoverlapping(src, dst, bytes);
+        }
+        let first = bytes % LINE;
+        for at in (first..bytes).step_by(LINE).rev() {
+            let line: [u8; LINE] = src.add(at).cast::<[u8; LINE]>().read();
+            dst.add(at).cast::<[u8; LINE]>().write(line);
+        }
+        std::ptr::copy_nonoverlapping(src, dst, first);
+    }
+}
+
+/// Bytes that are copied at once.
+const LINE: usize = 128;
 
 /// Copies `n` elements, one by one.
 ///

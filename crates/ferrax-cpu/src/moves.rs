@@ -1,9 +1,10 @@
-//! Small moves that are one copy: slices, concatenations and rows at an index that lie in one piece.
+//! Small moves that are one copy: slices, pieces of results and rows at an index that lie in one piece.
 //!
 //! In the body of a loop a call of the general kernels costs more than what it moves: they look at shapes and strides
 //! each time. Here the planner has looked. What is larger than [`SMALL`], or in pieces, is left to `movement.rs` and
 //! `gather.rs`, which also share it out. Read next: `plan.rs`, where nodes become steps.
 
+use crate::views::Copy;
 use ferrax_base::DType;
 use ferrax_loops::kind::{ScatterDims, ScatterOp, SliceDims};
 use ferrax_loops::{Graph, IndexMode, Kind, Node, Type};
@@ -54,10 +55,11 @@ impl Row {
 }
 
 impl Move {
-    /// Bytes from an offset of a slot to another slot, if they are few.
-    pub fn block((src, first): (u32, usize), dst: u32, bytes: usize) -> Option<Move> {
-        let first = u32::try_from(first).ok()?;
-        (bytes <= SMALL).then_some(Move::Block { src: (src, first), dst: (dst, 0), bytes: bytes as u32 })
+    /// A copy of few bytes that lie in one piece.
+    pub fn of(copy: &Copy, src: u32, dst: u32) -> Option<Move> {
+        let (from, to, bytes) = copy.block()?;
+        let (from, to) = (u32::try_from(from).ok()?, u32::try_from(to).ok()?);
+        (bytes <= SMALL).then_some(Move::Block { src: (src, from), dst: (dst, to), bytes: bytes as u32 })
     }
 
     /// Moves.
@@ -116,15 +118,6 @@ pub(crate) fn moves(g: &Graph, node: &Node, slots: &[u32]) -> SmallVec<[Move; 4]
             let src = (slots[0], (first * size) as u32);
             SmallVec::from_slice(&[Move::Block { src, dst: (slots[1], 0), bytes: bytes as u32 }])
         }),
-        Kind::Concat(axis) if bytes <= SMALL && out.shape[..*axis].iter().all(|&n| n == 1) => {
-            let mut at = 0;
-            let piece = |(v, &src): (_, &u32)| {
-                let bytes = g.ty(v).bytes() as u32;
-                at += bytes;
-                Move::Block { src: (src, 0), dst: (slots[node.inputs.len()], at - bytes), bytes }
-            };
-            node.inputs.iter().copied().zip(slots).map(piece).collect()
-        }
         Kind::DynamicSlice if bytes <= SMALL && out.shape.first().is_some_and(|&n| n == 1) => operand_row(0, 1, out)
             .map_or_else(none, |row| {
                 let dst = slots[node.inputs.len()];

@@ -6,11 +6,13 @@
 //! has elementwise nodes of one size. No open group depends on another: a node that needs two closes all but the
 //! one it joins, and groups run in the order in which they close.
 
+use crate::pieces::Piece;
 use crate::plan::NONE;
 use crate::views::View;
 use ferrax_base::DType;
 use ferrax_loops::{Graph, Kind, Node, ValueId};
 use smallvec::SmallVec;
+use std::collections::HashMap;
 
 /// How the elements of a value lie in its root's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +79,14 @@ pub(crate) struct Viewed {
     pub node: u32,
 }
 
+/// A value that is a piece of a result and nothing else.
+pub(crate) struct Inside {
+    /// The result's root, which operand of it the value is, and where it lies.
+    pub result: u32,
+    pub operand: u32,
+    pub view: View,
+}
+
 /// A unit of execution, before it becomes steps.
 #[derive(Clone, Copy)]
 pub(crate) enum Item {
@@ -86,6 +96,8 @@ pub(crate) enum Item {
     Region { start: u32, end: u32, shape: Shape },
     /// One node.
     Node(u32),
+    /// A node whose result is put together of pieces.
+    Pieces(u32),
     /// A product and the sum that takes it in.
     Accumulate(crate::accumulate::Pair),
     /// A value that is spread in its root's memory made dense in a root of its own.
@@ -138,8 +150,10 @@ pub(crate) struct Order<'g> {
     role: Vec<Role>,
     /// Views that values are.
     pub views: Vec<Viewed>,
-    /// For each value, the last node that reads it: made when it is first asked for.
-    last_read: Vec<u32>,
+    /// For each value, how often it is read and the last node that does: made when it is first asked for.
+    reads: Vec<(u32, u32)>,
+    /// Roots that regions may write into results of pieces.
+    pub inside: HashMap<u32, Inside>,
     machine: bool,
 }
 
@@ -161,7 +175,8 @@ impl<'g> Order<'g> {
             level: vec![0; n],
             role: vec![Role::Full; n],
             views: Vec::new(),
-            last_read: Vec::new(),
+            reads: Vec::new(),
+            inside: HashMap::new(),
             machine,
         }
     }
@@ -207,6 +222,9 @@ impl<'g> Order<'g> {
             if node.kind.is_elementwise() {
                 self.elementwise(i as u32, node);
             } else if !self.reduction(i as u32, node) {
+                if self.machine && self.put_together(i as u32, node) {
+                    continue;
+                }
                 self.keep_views(i as u32, node);
                 self.other(node);
                 self.items.push(Item::Node(i as u32));
@@ -473,24 +491,92 @@ impl<'g> Order<'g> {
         }
     }
 
+    /// Puts a result together of pieces, of which open regions may write some in place; whether the node has some.
+    fn put_together(&mut self, i: u32, node: &Node) -> bool {
+        let Some(pieces) = crate::pieces::pieces(self.g, node) else { return false };
+        self.count_reads();
+        for piece in &pieces {
+            self.write_inside(node, piece);
+        }
+        self.close_sources(node, None);
+        for &v in &node.inputs {
+            if !self.in_strides(v) {
+                self.densify(v);
+            }
+        }
+        self.items.push(Item::Pieces(i));
+        true
+    }
+
+    /// Lets an open region write the operand of a piece where it lies in the result, if nobody else reads it.
+    fn write_inside(&mut self, node: &Node, piece: &Piece) {
+        let v = node.inputs[piece.operand];
+        let Place { root, spread } = self.place(v);
+        let (of, n) = (self.made_in.get(root as usize).copied().unwrap_or(0), self.g.ty(v).size());
+        let Some(at) = self.open.iter().position(|o| o.id == of && o.lane != 0 && o.n == n) else { return };
+        if !self.read_once(v, root)
+            || !piece.may_be_made_here()
+            || spread != Spread::Full
+            || self.role[root as usize] != Role::Full
+        {
+            return;
+        }
+        let (open, view) = (&self.open[at], piece.view());
+        let inner = if view.is_line() {
+            Some(open.inner)
+        } else {
+            rows_of(open.inner, view.innermost().0, open.fixed).filter(|&inner| inner >= crate::region::SHORT)
+        };
+        if let Some(inner) = inner.filter(|_| view.innermost().1 == 1 && view.axes.len() <= 4) {
+            self.open[at].inner = inner;
+            let inside = Inside { result: node.first.0, operand: piece.operand as u32, view };
+            self.inside.insert(root, inside);
+        }
+    }
+
+    /// Whether a value is read once, and so are those between it and its root, of which each is but another name.
+    fn read_once(&self, v: ValueId, root: u32) -> bool {
+        let mut v = v.0;
+        while self.reads[v as usize].0 == 1 {
+            if v == root {
+                return true;
+            }
+            let maker = self.g.nodes.partition_point(|n| n.first.0 <= v) - 1;
+            let [input] = self.g.nodes[maker].inputs[..] else { return false };
+            v = input.0;
+        }
+        false
+    }
+
+    fn count_reads(&mut self) {
+        if !self.reads.is_empty() {
+            return;
+        }
+        self.reads = vec![(0, 0); self.g.types.len()];
+        for (k, node) in self.g.nodes.iter().enumerate() {
+            for v in &node.inputs {
+                let read = &mut self.reads[v.0 as usize];
+                *read = (read.0 + 1, k as u32);
+            }
+        }
+        for v in &self.g.outputs {
+            let read = &mut self.reads[v.0 as usize];
+            *read = (read.0 + 1, NONE);
+        }
+    }
+
     /// Copies the views that are read later of what a node may overwrite, so that it can.
     fn keep_views(&mut self, i: u32, node: &Node) {
         let pairs = crate::plan::in_place_pairs(node);
         if self.views.is_empty() || pairs.is_empty() {
             return;
         }
-        if self.last_read.is_empty() {
-            self.last_read = vec![0; self.g.types.len()];
-            for (k, node) in self.g.nodes.iter().enumerate() {
-                node.inputs.iter().for_each(|v| self.last_read[v.0 as usize] = k as u32);
-            }
-            self.g.outputs.iter().for_each(|v| self.last_read[v.0 as usize] = NONE);
-        }
+        self.count_reads();
         for (operand, _) in pairs {
             let root = self.place(node.inputs[operand]).root;
             for k in 0..self.views.len() {
                 let v = self.views[k].value;
-                if self.places[v as usize].root == root && self.last_read[v as usize] > i {
+                if self.places[v as usize].root == root && self.reads[v as usize].1 > i {
                     self.densify(ValueId(v));
                 }
             }

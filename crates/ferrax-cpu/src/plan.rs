@@ -16,6 +16,7 @@ use crate::program::{Group, OutputPlace, Program, SlotInit, Step};
 use ferrax_base::{Buffer, Result, Scalar};
 use ferrax_loops::{Graph, Kind, Node, Type};
 use smallvec::SmallVec;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Which parameters' memory may be overwritten.
@@ -143,6 +144,13 @@ impl Lifetimes {
                         last[order.dense_root(v) as usize] = s;
                     }
                 }
+                Item::Pieces(i) => {
+                    let node = &g.nodes[i as usize];
+                    last[node.first.0 as usize] = s;
+                    for &v in &node.inputs {
+                        last[order.elements(v).0 as usize] = s;
+                    }
+                }
                 Item::Accumulate(pair) => {
                     last[g.nodes[pair.add as usize].first.0 as usize] = s;
                     for v in pair.inputs(g) {
@@ -181,6 +189,8 @@ pub(crate) struct Planner<'g> {
     want: Vec<u32>,
     first_own: u32,
     free_arena: Vec<(usize, Vec<usize>)>,
+    /// Results of pieces, and their operands that regions have written there.
+    pub made_inside: HashSet<(u32, u32)>,
     subprograms: Vec<(*const Graph, Arc<Program>)>,
     pub group: crate::group::Scratch,
     pub region: crate::region::Scratch,
@@ -225,6 +235,7 @@ impl<'g> Planner<'g> {
             want: vec![NONE; roots],
             first_own: own,
             free_arena: Vec::new(),
+            made_inside: HashSet::new(),
             subprograms: Vec::new(),
             group: crate::group::Scratch::new(roots),
             region: crate::region::Scratch::new(roots),
@@ -247,6 +258,7 @@ impl<'g> Planner<'g> {
                 Item::Group { start, end, n } => self.emit_group(s as u32, start, end, n)?,
                 Item::Region { start, end, shape } => self.emit_region(s as u32, (start, end), shape)?,
                 Item::Node(i) => self.emit_node(s as u32, i)?,
+                Item::Pieces(i) => self.emit_pieces(s as u32, i)?,
                 Item::Accumulate(pair) => self.emit_accumulate(s as u32, pair),
                 Item::Dense { value, root } => {
                     let ty = &self.g.types[value as usize];
@@ -260,7 +272,7 @@ impl<'g> Planner<'g> {
                         Spread::View(view) => {
                             let Viewed { view, node, .. } = &self.order.views[view as usize];
                             let copy = view.copy(size as usize);
-                            match copy.piece().and_then(|first| Move::block((src, first), dst, n * size as usize)) {
+                            match Move::of(&copy, src, dst) {
                                 Some(moved) => Step::Move { moved, node: *node },
                                 None => Step::View { src, dst, copy: Box::new(copy), node: *node },
                             }

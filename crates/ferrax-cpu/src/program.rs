@@ -232,6 +232,7 @@ impl Program {
     fn describe(&self, out: &mut String, depth: usize) {
         use std::fmt::Write;
         let g = &*self.graph;
+        let mut moved = None;
         for step in &self.steps {
             let mut text = String::new();
             let mut subs: &[Arc<Program>] = &[];
@@ -258,9 +259,13 @@ impl Program {
                     let node = &g.nodes[*node as usize];
                     let _ = self.register_loops[*index as usize].describe(g, node, &mut text);
                 }
-                Step::Leaf { node, .. } | Step::Move { node, .. } | Step::View { node, .. } => {
+                Step::Move { node, .. } | Step::View { node, .. } if moved == Some(*node) => continue,
+                Step::Move { node, .. } | Step::View { node, .. } => {
+                    // Further pieces of the same result follow.
+                    moved = Some(*node);
                     text = format!("call {}", g.node_text(*node as usize));
                 }
+                Step::Leaf { node, .. } => text = format!("call {}", g.node_text(*node as usize)),
                 Step::Control { node, sub, .. } => {
                     let node = &g.nodes[*node as usize];
                     let (name, count) = match &node.kind {

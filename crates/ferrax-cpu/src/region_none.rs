@@ -28,6 +28,8 @@ pub(crate) fn holds(_: DType) -> bool {
     false
 }
 
+pub(crate) const SHORT: usize = 128;
+
 pub(crate) const WIDTHS: [usize; 2] = [4, 8];
 
 pub(crate) fn takes(_: &Graph, _: &Node, _: usize) -> bool {

@@ -44,8 +44,11 @@ impl View {
     }
 
     /// The distances along the axes of a shape; `None` if an axis of it covers parts of several.
-    fn strides(&self, shape: &[usize]) -> Option<Strides> {
+    pub fn strides(&self, shape: &[usize]) -> Option<Strides> {
         let mut out: Strides = SmallVec::from_elem(0, shape.len());
+        if shape.contains(&0) {
+            return Some(out);
+        }
         let (mut at, mut taken) = (self.axes.len(), 1);
         for (k, &n) in shape.iter().enumerate().rev().filter(|a| *a.1 != 1) {
             let (extent, stride) = *self.axes.get(at.checked_sub(1)?)?;
@@ -123,7 +126,7 @@ impl View {
         let shape: Shape = self.axes.iter().map(|a| a.0).collect();
         let axes = self.axes.iter().zip(row_major(&shape));
         let axes = axes.map(|(&(n, src), dst)| Axis { n, src, dst: dst as isize }).collect();
-        Copy { first: self.first * size as isize, axes, size }
+        Copy::new((self.first, 0), axes, size)
     }
 }
 
@@ -172,26 +175,40 @@ impl Rows {
     }
 }
 
-/// A copy of a view to memory of its own.
+/// A copy of a view to other memory.
 pub(crate) struct Copy {
-    first: isize,
+    /// The first byte on both sides.
+    first: (isize, isize),
     axes: SmallVec<[Axis; 6]>,
     size: usize,
 }
 
 impl Copy {
+    /// The copy of elements of `size` bytes along merged axes, from and to these first elements.
+    pub fn new(first: (isize, isize), axes: SmallVec<[Axis; 6]>, size: usize) -> Copy {
+        let bytes = |elements| elements * size as isize;
+        Copy { first: (bytes(first.0), bytes(first.1)), axes, size }
+    }
+
     /// Copies.
     ///
     /// # Safety
     /// The root must hold the view, and the result have room.
     pub unsafe fn run(&self, root: *const u8, dst: *mut u8) {
         // SAFETY: the caller's contract.
-        unsafe { movement::copy_merged(self.size, &self.axes, root.offset(self.first), dst) };
+        unsafe {
+            let (src, dst) = (root.offset(self.first.0), dst.offset(self.first.1));
+            movement::copy_merged(self.size, &self.axes, src, dst);
+        }
     }
 
-    /// The first byte, if all elements lie in one piece.
-    pub fn piece(&self) -> Option<usize> {
-        let whole = matches!(self.axes[..], [] | [Axis { src: 1, .. }]);
-        whole.then_some(self.first as usize)
+    /// The first byte on both sides and how many there are, if all elements lie in one piece.
+    pub fn block(&self) -> Option<(usize, usize, usize)> {
+        let n = match self.axes[..] {
+            [] => 1,
+            [Axis { n, src: 1, dst: 1 }] => n,
+            _ => return None,
+        };
+        Some((self.first.0 as usize, self.first.1 as usize, n * self.size))
     }
 }

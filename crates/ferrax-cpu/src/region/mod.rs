@@ -13,15 +13,15 @@ mod print;
 mod rows;
 mod run;
 
-pub(crate) use plan::Scratch;
+pub(crate) use plan::{SHORT, Scratch};
 
 use crate::machine::assemble::Place;
 use crate::machine::handler::Instr;
 use crate::machine::{self, table};
+use crate::views::Rows;
 use ferrax_base::DType;
 use ferrax_loops::kind::{BinaryOp, Kind};
 use ferrax_loops::{Graph, Node, ReduceOp};
-use crate::views::Rows;
 use rows::RowReducer;
 
 /// The regions of a program, all their parts in a few arrays.

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use std::sync::OnceLock;
 
 /// Rows shorter than this, which is a tile, run together, with what is theirs spread to full size.
-const SHORT: usize = 128;
+pub(crate) const SHORT: usize = 128;
 /// Elements of a block of rows, about.
 const BLOCK: usize = 8 << 10;
 
@@ -160,7 +160,8 @@ impl Planner<'_> {
     fn columns_alone(&self, start: u32, end: u32) -> bool {
         self.order.members[start as usize..end as usize].iter().all(|member| {
             let inputs = &self.g.nodes[member.node as usize].inputs;
-            member.role != Role::Reduce && !inputs.iter().any(|&v| matches!(self.order.place(v).spread, Spread::Row(_) | Spread::View(_)))
+            member.role != Role::Reduce
+                && !inputs.iter().any(|&v| matches!(self.order.place(v).spread, Spread::Row(_) | Spread::View(_)))
         })
     }
 
@@ -248,7 +249,7 @@ impl Planner<'_> {
         }
         let mut late: SmallVec<[(Val, Place); 2]> = SmallVec::new();
         for at in start..end {
-            self.emit_member(m, k as u32, at, over_rows, &mut late)?;
+            by_row |= self.emit_member(m, k as u32, at, over_rows, &mut late)?;
             let node = self.order.members[at as usize].node;
             self.out.regions.notes.push(Note { node, phase: k as u32 });
         }
@@ -407,6 +408,7 @@ impl Planner<'_> {
         Some(Place::read(src, m.inner * m.lane, m.lane))
     }
 
+    /// Appends a node; whether its result lies in rows.
     fn emit_member(
         &mut self,
         m: &mut Making,
@@ -414,37 +416,59 @@ impl Planner<'_> {
         at: u32,
         over_rows: bool,
         late: &mut SmallVec<[(Val, Place); 2]>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let member = self.order.members[at as usize];
         let root = self.g.nodes[member.node as usize].first.0;
         if member.role == Role::Reduce {
-            return self.emit_reduce(m, phase, at);
+            self.emit_reduce(m, phase, at)?;
+            return Ok(false);
         }
         let out = self.region.val[root as usize];
         let outlives = self.outlives(root, m.item);
         let crosses = self.region.last[root as usize] > phase;
-        let mut in_place = None;
+        let (mut to, mut by_row) = (None, false);
         if outlives || crosses {
             let element = self.g.types[root as usize].dtype.size();
             let row = if over_rows { element } else { m.inner * element };
-            let (src, shared) =
-                if outlives { self.result_slot(m, at, over_rows) } else { (self.region.array(row), false) };
+            let (src, shared) = match self.inside_slot(m, root) {
+                Some((src, rows)) => {
+                    by_row = rows;
+                    (src, false)
+                }
+                None if outlives => self.result_slot(m, at, over_rows),
+                None => (self.region.array(row), false),
+            };
             let streamed = outlives && !crosses && !shared && row * (m.n / m.inner) >= streamed_from();
             m.streams |= streamed;
             let place = Place { streamed, ..Place::write(src, row, element) };
             self.region.home[root as usize] = Some(place);
-            in_place = Some((place, shared));
+            to = Some((place, shared));
         }
-        if let Some((_, true)) = in_place {
+        if let Some((_, true)) = to {
             self.region.asm.will_use(out);
         }
         self.emit_operation(m, at, out)?;
-        match in_place {
+        match to {
             Some((place, true)) => late.push((out, place)),
             Some((place, false)) => self.region.asm.store(out, place, false),
             None => {}
         }
-        Ok(())
+        Ok(by_row)
+    }
+
+    /// The place of a value that is a piece of a result and nothing else, and whether it lies there in rows.
+    fn inside_slot(&mut self, m: &Making, root: u32) -> Option<(Src, bool)> {
+        let inside = self.order.inside.get(&root)?;
+        let (result, operand, line) = (inside.result, inside.operand, inside.view.is_line());
+        if m.short && !line {
+            return None;
+        }
+        let mut rows = inside.view.rows(NONE, m.inner, self.g.types[root as usize].dtype.size());
+        rows.slot = self.piece_root(m.item, result);
+        self.made_inside.insert((result, operand));
+        let views = &mut self.out.regions.views;
+        views.push(rows);
+        Some((Src::View(views.len() as u32 - 1), !line))
     }
 
     /// The operands of a region of one phase that come from elsewhere, are read whole, in their order, and die here.

@@ -1,0 +1,291 @@
+//! Random programs that cut, turn, spread and join arrays, on the threaded machine against kernel by kernel.
+
+mod common;
+
+use common::{Array, Rng};
+use ferrax_base::{Buffer, DType, Shape};
+use ferrax_cpu::{Arg, Program};
+use ferrax_loops::{BinaryOp, Builder, Graph, Kind, PadConfig, ReduceOp, SliceDims, Type, UnaryOp, ValueId};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const DTYPES: [DType; 9] =
+    [DType::F32, DType::F32, DType::F32, DType::I32, DType::F64, DType::I64, DType::BF16, DType::U8, DType::Bool];
+/// Elements of a value at most.
+const LARGEST: usize = 200_000;
+
+struct Maker<'a> {
+    rng: &'a mut Rng,
+    b: Builder,
+    values: Vec<ValueId>,
+}
+
+impl Maker<'_> {
+    fn pick(&mut self) -> ValueId {
+        // The newest ones more often.
+        let n = self.values.len();
+        let from = if self.rng.below(3) > 0 { n.saturating_sub(4) } else { 0 };
+        self.values[from + self.rng.below(n - from)]
+    }
+
+    fn shape(&self, v: ValueId) -> Vec<usize> {
+        self.b.ty(v).shape.to_vec()
+    }
+
+    fn push(&mut self, kind: Kind, inputs: &[ValueId], shape: &[usize]) -> ValueId {
+        let dtype = self.b.ty(inputs[0]).dtype;
+        let v = self.b.push(kind, inputs, Type::new(dtype, shape));
+        self.values.push(v);
+        v
+    }
+
+    fn slice_to(&mut self, x: ValueId, size: &[usize]) -> ValueId {
+        let shape = self.shape(x);
+        let (mut start, mut limit, mut stride) = (Shape::new(), Shape::new(), Shape::new());
+        for (&n, &m) in shape.iter().zip(size) {
+            let widest = if m > 1 { (n - 1) / (m - 1) } else { 1 };
+            let step = 1 + self.rng.below(3).min(widest.max(1) - 1);
+            let span = (m - 1) * step + 1;
+            let first = self.rng.below(n - span + 1);
+            start.push(first);
+            limit.push(first + span);
+            stride.push(step);
+        }
+        self.push(Kind::Slice(Box::new(SliceDims { start, limit, stride })), &[x], size)
+    }
+
+    fn smaller(&mut self, shape: &[usize]) -> Vec<usize> {
+        shape.iter().map(|&n| if self.rng.below(2) == 0 || n < 2 { n } else { n - self.rng.below(n.min(3)) }).collect()
+    }
+
+    fn elementwise(&mut self) {
+        let x = self.pick();
+        let d = self.b.ty(x).dtype;
+        let y = match self.rng.below(4) {
+            0 if !d.is_bool() => {
+                let v = self.b.unary(UnaryOp::Neg, x);
+                self.values.push(v);
+                return;
+            }
+            1 => {
+                let number = self.rng.tame(d);
+                let one = self.b.scalar(number);
+                self.b.broadcast(one, &self.shape(x), &[])
+            }
+            // Two windows of one array, as in a stencil.
+            2 => {
+                let size = self.smaller(&self.shape(x));
+                let (a, b) = (self.slice_to(x, &size), self.slice_to(x, &size));
+                let v = self.b.binary(if d.is_bool() { BinaryOp::And } else { BinaryOp::Sub }, a, b);
+                self.values.push(v);
+                return;
+            }
+            _ => {
+                let shape = self.shape(x);
+                let same: Vec<ValueId> = self.values.iter().copied().filter(|&v| self.shape(v) == shape).collect();
+                let y = same[self.rng.below(same.len())];
+                self.b.convert(y, d)
+            }
+        };
+        let v = self.b.binary(if d.is_bool() { BinaryOp::Xor } else { BinaryOp::Add }, x, y);
+        self.values.push(v);
+    }
+
+    fn spread(&mut self) {
+        let x = self.pick();
+        let mut shape = self.shape(x);
+        let mut dims: Vec<usize> = (0..shape.len()).collect();
+        let (at, n) = (self.rng.below(shape.len() + 1), 1 + self.rng.below(5));
+        if shape.len() > 3 || shape.iter().product::<usize>() * n > LARGEST {
+            return;
+        }
+        shape.insert(at, n);
+        dims.iter_mut().filter(|d| **d >= at).for_each(|d| *d += 1);
+        self.push(Kind::Broadcast(dims.into()), &[x], &shape);
+    }
+
+    fn reshape(&mut self) {
+        let x = self.pick();
+        let shape = self.shape(x);
+        let merged: Vec<usize> = match shape.len() {
+            0 | 1 => match shape.first().and_then(|&n| (2..20).find(|k| n % k == 0).map(|k| (k, n / k))) {
+                Some((a, b)) => vec![a, b],
+                None => return,
+            },
+            _ => {
+                let at = self.rng.below(shape.len() - 1);
+                let mut merged = shape.clone();
+                merged[at] *= merged.remove(at + 1);
+                merged
+            }
+        };
+        self.push(Kind::Reshape, &[x], &merged);
+    }
+
+    fn join(&mut self) {
+        let x = self.pick();
+        let (d, shape) = (self.b.ty(x).dtype, self.shape(x));
+        let axis = self.rng.below(shape.len());
+        let fits = |v: &ValueId| {
+            let other = self.shape(*v);
+            other.len() == shape.len() && (0..shape.len()).all(|k| k == axis || other[k] == shape[k])
+        };
+        let others: Vec<ValueId> = self.values.iter().copied().filter(fits).collect();
+        let mut parts = vec![x];
+        for _ in 0..=self.rng.below(2) {
+            let y = others[self.rng.below(others.len())];
+            parts.push(self.b.convert(y, d));
+        }
+        if self.rng.below(4) == 0 {
+            let (mut limit, zeros) = (Shape::from(&shape[..]), Shape::from_elem(0, shape.len()));
+            limit[axis] = 0;
+            let dims = SliceDims { start: zeros, limit: limit.clone(), stride: Shape::from_elem(1, shape.len()) };
+            parts.push(self.b.push(Kind::Slice(Box::new(dims)), &[x], Type::new(d, &limit)));
+        }
+        let mut out = shape;
+        out[axis] = parts.iter().map(|&v| self.shape(v)[axis]).sum();
+        if out.iter().product::<usize>() <= LARGEST {
+            self.push(Kind::Concat(axis), &parts, &out);
+        }
+    }
+
+    fn pad(&mut self) {
+        let x = self.pick();
+        let shape = self.shape(x);
+        let number = self.rng.tame(self.b.ty(x).dtype);
+        let value = self.b.scalar(number);
+        let mut config = Vec::new();
+        let mut out = Vec::new();
+        for &n in &shape {
+            let (low, high) = (self.rng.below(5) as i64 - 2, self.rng.below(5) as i64 - 2);
+            let interior = usize::from(self.rng.below(6) == 0);
+            let size = n as i64 + low + high + ((n.max(1) - 1) * interior) as i64;
+            if size < 1 {
+                return;
+            }
+            config.push(PadConfig { low, high, interior });
+            out.push(size as usize);
+        }
+        if out.iter().product::<usize>() <= LARGEST {
+            self.push(Kind::Pad(config.into()), &[x, value], &out);
+        }
+    }
+
+    /// A part of an array is replaced, perhaps while views of what was there are still to be read.
+    fn update(&mut self) {
+        let x = self.pick();
+        let (d, size) = (self.b.ty(x).dtype, self.smaller(&self.shape(x)));
+        let source = self.pick();
+        let part = if self.shape(source) == size { self.b.convert(source, d) } else { self.slice_to(x, &size) };
+        let start = self.b.scalar(ferrax_base::Scalar::from_i64(DType::I32, self.rng.below(3) as i64));
+        let mut inputs = vec![x, part];
+        inputs.extend(size.iter().map(|_| start));
+        let shape = self.shape(x);
+        self.push(Kind::DynamicUpdateSlice, &inputs, &shape);
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(16) {
+            0..=4 => self.elementwise(),
+            5 | 6 => {
+                let x = self.pick();
+                let size = self.smaller(&self.shape(x));
+                self.slice_to(x, &size);
+            }
+            7 => {
+                let x = self.pick();
+                let shape = self.shape(x);
+                let axes = (0..shape.len()).filter(|_| self.rng.below(2) == 0).collect();
+                self.push(Kind::Rev(axes), &[x], &shape);
+            }
+            8 => self.spread(),
+            9 => {
+                let x = self.pick();
+                let shape = self.shape(x);
+                let perm = self.rng.permutation(shape.len());
+                let out: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
+                self.push(Kind::Transpose(perm.into()), &[x], &out);
+            }
+            10 => self.reshape(),
+            11 | 12 => self.join(),
+            13 => self.pad(),
+            14 => self.update(),
+            _ => {
+                let x = self.pick();
+                let axis = self.shape(x).len() - 1;
+                if axis > 0 {
+                    let op = if self.b.ty(x).dtype.is_bool() { ReduceOp::Or } else { ReduceOp::Sum };
+                    let v = self.b.reduce(op, x, &[axis]);
+                    self.values.push(v);
+                }
+            }
+        }
+    }
+}
+
+fn program(rng: &mut Rng, shapes: &[&[usize]], steps: usize) -> (Graph, Vec<Buffer>) {
+    let types: Vec<Type> = shapes.iter().map(|s| Type::new(DTYPES[rng.below(DTYPES.len())], s)).collect();
+    let args = types.iter().map(|t| Array::random(rng, t.dtype, &t.shape).buffer()).collect();
+    let b = Builder::new(types);
+    let values = b.params().collect();
+    let mut m = Maker { rng, b, values };
+    (0..steps).for_each(|_| m.step());
+    let outputs: Vec<ValueId> = (0..3).map(|_| m.pick()).collect();
+    (m.b.finish(&outputs), args)
+}
+
+fn check(seed: u64, shapes: &[&[usize]], steps: usize) {
+    let (graph, args) = program(&mut Rng(seed), shapes, steps);
+    let graph = Arc::new(graph);
+    let run = |p: Program| p.run(&mut args.iter().map(Arg::Borrowed).collect::<Vec<_>>()).unwrap();
+    let same = |a: &[Buffer], b: &[Buffer]| {
+        for (k, (a, b)) in a.iter().zip(b).enumerate() {
+            let ty = graph.ty(graph.outputs[k]);
+            common::assert_same(&Array::of(ty, a), &Array::of(ty, b), &format_args!("output {k} of\n{graph}"));
+        }
+    };
+    let plain = run(Program::compile_plain(graph.clone()).unwrap());
+    same(&run(Program::compile(graph.clone()).unwrap()), &plain);
+    let donated = Program::compile_donating(graph.clone(), &vec![true; args.len()]).unwrap();
+    let mut owned: Vec<Arg<'_>> = args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap())).collect();
+    same(&donated.run(&mut owned).unwrap(), &plain);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn matrices(seed: u64, a in 1usize..20, b in 1usize..400, steps in 1usize..25) {
+        check(seed, &[&[a, b], &[a, b], &[b]], steps);
+    }
+
+    #[test]
+    fn boxes(seed: u64, a in 1usize..12, b in 1usize..12, c in 1usize..40, steps in 1usize..25) {
+        check(seed, &[&[a, b, c], &[b, c], &[a, b, c]], steps);
+    }
+
+    #[test]
+    fn lines(seed: u64, n in 130usize..20_000, steps in 1usize..20) {
+        check(seed, &[&[n], &[n]], steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
+
+    #[test]
+    fn images(seed: u64, a in 200usize..400, b in 200usize..400, steps in 2usize..12) {
+        check(seed, &[&[a, b], &[a, b]], steps);
+    }
+}
+
+/// The tests above with the narrower instruction set, in a process of their own.
+#[test]
+fn the_narrow_instruction_set_gives_the_same_bits() {
+    if std::env::var_os("FERRAX_CPU_ISA").is_some() {
+        return;
+    }
+    let me = std::env::current_exe().unwrap();
+    let out = std::process::Command::new(me).env("FERRAX_CPU_ISA", "avx2").arg("boxes").output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+}
