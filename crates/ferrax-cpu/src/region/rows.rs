@@ -42,6 +42,8 @@ pub struct RowReducer {
     pub finish: fn(&Running) -> u64,
     /// A whole row at once.
     pub whole: unsafe fn(*const u8, usize) -> u64,
+    /// Rows of this many elements that lie side by side, their number, and where their results go as lanes.
+    pub rows: unsafe fn(*const u8, usize, usize, *mut u8),
 }
 
 /// Elements of 4 or 8 bytes.
@@ -106,7 +108,7 @@ unsafe fn value<M: Monoid<T: Bits>>(lanes: *mut u8) -> u64 {
 }
 
 macro_rules! from_memory {
-    ($feed:ident, $whole:ident, $wide:literal, $features:literal) => {
+    ($feed:ident, $whole:ident, $rows:ident, $wide:literal, $features:literal) => {
         #[target_feature(enable = $features)]
         unsafe fn $feed<M: Monoid<T: Bits>>(state: &mut Running, x: *const u8, n: usize) {
             // SAFETY: the caller passes n elements, lanes of the element type.
@@ -120,10 +122,38 @@ macro_rules! from_memory {
             // SAFETY: the caller passes n elements, lanes of the element type.
             reduce_row::<M, $wide>(unsafe { std::slice::from_raw_parts(x.cast(), n) }).bits()
         }
+
+        #[target_feature(enable = $features)]
+        unsafe fn $rows<M: Monoid<T: Bits>>(x: *const u8, n: usize, count: usize, out: *mut u8) {
+            // SAFETY: the caller passes `count` rows of n elements, and room for as many results.
+            let (x, out) = unsafe {
+                let x: &[M::T] = std::slice::from_raw_parts(x.cast(), n * count);
+                (x, std::slice::from_raw_parts_mut(out.cast::<M::T>(), count))
+            };
+            match n {
+                2 => short_rows::<M, 2>(x, out),
+                3 => short_rows::<M, 3>(x, out),
+                4 => short_rows::<M, 4>(x, out),
+                8 => short_rows::<M, 8>(x, out),
+                _ => {
+                    for (x, out) in x.chunks_exact(n).zip(out) {
+                        *out = reduce_row::<M, $wide>(x);
+                    }
+                }
+            }
+        }
     };
 }
-from_memory!(feed, whole, false, "avx2,fma");
-from_memory!(feed_wide, whole_wide, true, "avx512f,avx512bw,avx512dq,avx512vl");
+from_memory!(feed, whole, rows, false, "avx2,fma");
+from_memory!(feed_wide, whole_wide, rows_wide, true, "avx512f,avx512bw,avx512dq,avx512vl");
+
+/// Rows of `N` elements, in the order of `reduce_row`: so few that the loop over them is unrolled.
+#[inline(always)]
+fn short_rows<M: Monoid, const N: usize>(x: &[M::T], out: &mut [M::T]) {
+    for (x, out) in x.as_chunks::<N>().0.iter().zip(out) {
+        *out = x.iter().fold(M::IDENTITY, |a, &b| M::join(a, b));
+    }
+}
 
 fn append<M: Monoid<T: Bits>>(state: &mut Running, next: &Running) {
     for level in (0..LEVELS).rev().filter(|level| next.count >> level & 1 == 1) {
@@ -148,6 +178,7 @@ pub fn row_reducer(op: ReduceOp, d: DType) -> Option<RowReducer> {
             append: append::<M>,
             finish: finish::<M>,
             whole: if wide { whole_wide::<M> } else { whole::<M> },
+            rows: if wide { rows_wide::<M> } else { rows::<M> },
         })
     }
     macro_rules! integers {

@@ -221,12 +221,23 @@ impl Worker<'_> {
                 self.fill(phase, r0, r0);
                 self.tiles(phase, r0, 0, n);
             }
-            for reduce in reduces {
-                for row in r0..r1 {
-                    let from = self.address(&reduce.from, row, r0);
-                    let value = (reduce.reducer.whole)(from, self.region.inner);
-                    self.put(reduce, value, row, r0);
-                }
+            reduces.iter().for_each(|reduce| self.reduce_rows(reduce, r0, r1));
+        }
+    }
+
+    /// Reduces the rows of a block that lie in memory.
+    unsafe fn reduce_rows(&self, reduce: &Reduce, r0: usize, r1: usize) {
+        let (inner, lane) = (self.region.inner, self.region.lane);
+        let (from, to) = (&reduce.from, &reduce.to);
+        // SAFETY: the caller's contract.
+        unsafe {
+            if from.row == inner * lane && to.row == lane && reduce.dtype.size() == lane {
+                let (x, out) = (self.address(from, r0, r0), self.address(to, r0, r0));
+                return (reduce.reducer.rows)(x, inner, r1 - r0, out);
+            }
+            for row in r0..r1 {
+                let value = (reduce.reducer.whole)(self.address(from, row, r0), inner);
+                self.put(reduce, value, row, r0);
             }
         }
     }
