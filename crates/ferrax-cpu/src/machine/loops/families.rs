@@ -532,7 +532,11 @@ mod tests {
             Two::Sub => (x - y).to_bits(),
             Two::Mul => (x * y).to_bits(),
             Two::Div => (x / y).to_bits(),
-            _ => op.of_numbers(a, b).unwrap_or_default(),
+            Two::Eq => u32::from(x == y),
+            Two::Ne => u32::from(x != y),
+            Two::Lt => u32::from(x < y),
+            Two::Le => u32::from(x <= y),
+            _ => op.of_numbers(a, b).expect("an operation on integers"),
         }
     }
 
