@@ -221,9 +221,9 @@ impl Body<'_> {
             fill: self.rng.tame(dtype),
             sorted: false,
             unique: false,
-            wrap: false,
+            wrap: moved.len() == 1 && self.rng.below(2) == 0,
         };
-        let indices = self.vector(moved.len());
+        let indices = if gathering.wrap { self.index() } else { self.vector(moved.len()) };
         Some(self.b.push(Kind::Gather(Box::new(gathering)), &[x, indices], Type::new(dtype, &out)))
     }
 
