@@ -95,7 +95,7 @@ struct Known<'a> {
     values: &'a [Option<Scalar>],
 }
 
-impl<'a> Known<'a> {
+impl Known<'_> {
     /// What a node divides by a constant, if that is what it does.
     fn division(&self, node: &Node) -> Option<(ValueId, Division)> {
         let dtype = self.g.ty(node.first).dtype;
@@ -126,7 +126,7 @@ impl<'a> Known<'a> {
     fn counting_gather(&self, node: &Node, gathering: &Gathering) -> Option<(Kind, SmallVec<[ValueId; 3]>)> {
         let &[axis] = &gathering.dims.start_index_map[..] else { return None };
         let (operand, vectors) = (node.inputs[0], node.inputs[1]);
-        let moved = self.source(vectors)?;
+        let moved = self.g.maker(vectors)?;
         let picked = *moved.inputs.first()?;
         let batch = &self.g.ty(picked).shape[..];
         let in_order = match &moved.kind {
@@ -135,7 +135,7 @@ impl<'a> Known<'a> {
             _ => false,
         };
         let (last, before) = self.g.ty(vectors).shape.split_last()?;
-        let select = self.source(picked).filter(|n| matches!(n.kind, Kind::Select) && n.inputs.len() == 3)?;
+        let select = self.g.maker(picked).filter(|n| matches!(n.kind, Kind::Select) && n.inputs.len() == 3)?;
         let (i, zero) = self.compare(select.inputs[0], CompareOp::Lt)?;
         let (same, n) = self.binary(select.inputs[2], BinaryOp::Add)?;
         let counts = self.is(zero, 0) && self.is(n, self.g.ty(operand).shape[axis] as i64);
@@ -146,15 +146,9 @@ impl<'a> Known<'a> {
         Some((Kind::Gather(Box::new(Gathering { wrap: true, ..gathering.clone() })), smallvec![operand, i]))
     }
 
-    /// The node that makes a value; values are numbered in the order of nodes.
-    fn source(&self, v: ValueId) -> Option<&'a Node> {
-        let at = self.g.nodes.partition_point(|n| n.first.0 <= v.0);
-        self.g.nodes[..at].last().filter(|n| n.outputs().any(|o| o == v))
-    }
-
     /// The operands of a node of two.
     fn pair(&self, v: ValueId, is: impl Fn(&Kind) -> bool) -> Option<(ValueId, ValueId)> {
-        let node = self.source(v).filter(|n| is(&n.kind))?;
+        let node = self.g.maker(v).filter(|n| is(&n.kind))?;
         Some((node.inputs[0], node.inputs[1]))
     }
 
@@ -168,7 +162,7 @@ impl<'a> Known<'a> {
 
     /// What a value is the quotient of, or the remainder.
     fn divided(&self, v: ValueId, part: DivisionPart) -> Option<(ValueId, i64)> {
-        let node = self.source(v)?;
+        let node = self.g.maker(v)?;
         match node.kind {
             Kind::DivideBy(division) if division.part == part => Some((node.inputs[0], division.by)),
             // x - x / c * c
@@ -191,7 +185,7 @@ impl<'a> Known<'a> {
             let (x, by) = self.divided(rest, DivisionPart::Remainder)?;
             let (sign, constant) = self.compare(apart, CompareOp::Ne)?;
             let signs =
-                |v| self.source(v).filter(|n| matches!(n.kind, Kind::Unary(UnaryOp::Sign))).map(|n| n.inputs[0]);
+                |v| self.g.maker(v).filter(|n| matches!(n.kind, Kind::Unary(UnaryOp::Sign))).map(|n| n.inputs[0]);
             let floor = || {
                 let (q, one) = self.binary(lower, BinaryOp::Sub)?;
                 let same = q == as_it_is && self.divided(q, DivisionPart::Quotient) == Some((x, by));

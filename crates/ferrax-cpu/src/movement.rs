@@ -7,6 +7,7 @@ use crate::transposition::{self, Pair};
 use ferrax_base::{DType, Result, Scalar, Shape, shape::strides};
 use ferrax_loops::PadConfig;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// Signed strides, in elements.
 pub type Strides = SmallVec<[isize; 4]>;
@@ -310,6 +311,20 @@ pub fn concat(axis: usize, xs: &[In<'_>], out: &mut Out<'_>) {
     }
 }
 
+/// The operand's indices along an axis of `n` that a padding leaves inside the result's `extent`.
+pub fn kept(c: &PadConfig, n: usize, extent: usize) -> Range<usize> {
+    // Index k lands at low + k * step.
+    let (step, extent) = (c.interior as i64 + 1, extent as i64);
+    let first = if c.low < 0 { (-c.low + step - 1) / step } else { 0 };
+    let end = ((extent - c.low + step - 1).max(0) / step).min(n as i64);
+    first as usize..end.max(first) as usize
+}
+
+/// Where an index that a padding keeps lies in the result; the first of none lies at or behind the beginning.
+pub fn landing(c: &PadConfig, k: usize) -> usize {
+    (c.low + (k * (c.interior + 1)) as i64).max(0) as usize
+}
+
 /// `Pad`: the result is filled, then what remains of the operand is placed.
 pub fn pad(config: &[PadConfig], x: In<'_>, value: In<'_>, out: &mut Out<'_>) {
     splat(x.ty.dtype, value.ptr, out.ptr, out.ty.size());
@@ -318,18 +333,14 @@ pub fn pad(config: &[PadConfig], x: In<'_>, value: In<'_>, out: &mut Out<'_>) {
     let mut shape = Shape::new();
     let mut ds = Strides::new();
     for (i, c) in config.iter().enumerate() {
-        let step = c.interior as i64 + 1;
-        let (n, extent) = (x.shape()[i] as i64, out.shape()[i] as i64);
-        // Operand index k lands at low + k * step; keep those within 0..extent.
-        let first = if c.low < 0 { (-c.low + step - 1) / step } else { 0 };
-        let end = ((extent - c.low + step - 1).max(0) / step).min(n);
-        if end <= first {
+        let kept = kept(c, x.shape()[i], out.shape()[i]);
+        if kept.is_empty() {
             return;
         }
-        shape.push((end - first) as usize);
-        src += first as isize * xs[i];
-        dst += (c.low + first * step) as isize * os[i];
-        ds.push(step as isize * os[i]);
+        src += kept.start as isize * xs[i];
+        dst += landing(c, kept.start) as isize * os[i];
+        ds.push((c.interior + 1) as isize * os[i]);
+        shape.push(kept.len());
     }
     let size = x.ty.dtype.size() as isize;
     // SAFETY: first and end keep every index inside both arrays.

@@ -126,7 +126,7 @@ const KEPT_ROW: usize = 32 << 10;
 /// Values of more elements than this are read as views: copies of small ones are cheaper than what a region costs.
 const COPIED: usize = 128;
 /// Elements from one to the next of a view's row, at most.
-pub(crate) const STEPS: usize = 8;
+const STEPS: usize = 8;
 
 type Widths = SmallVec<[usize; 2]>;
 
@@ -536,14 +536,13 @@ impl<'g> Order<'g> {
 
     /// Whether a value is read once, and so are those between it and its root, of which each is but another name.
     fn read_once(&self, v: ValueId, root: u32) -> bool {
-        let mut v = v.0;
-        while self.reads[v as usize].0 == 1 {
-            if v == root {
+        let mut v = v;
+        while self.reads[v.0 as usize].0 == 1 {
+            if v.0 == root {
                 return true;
             }
-            let maker = self.g.nodes.partition_point(|n| n.first.0 <= v) - 1;
-            let [input] = self.g.nodes[maker].inputs[..] else { return false };
-            v = input.0;
+            let Some([input]) = self.g.maker(v).map(|n| &n.inputs[..]) else { return false };
+            v = *input;
         }
         false
     }

@@ -4,7 +4,7 @@
 //! they are, views included. What a region computes for the result alone, it writes there at once.
 //! Read next: `order.rs`, which finds such values, and `region/plan.rs`, which places them.
 
-use crate::movement::{Strides, merge, signed_strides};
+use crate::movement::{Strides, kept, landing, merge, signed_strides};
 use crate::moves::Move;
 use crate::order::Order;
 use crate::plan::{NONE, Planner};
@@ -43,14 +43,9 @@ impl Piece {
 
 /// The pieces of a node's result, in the order in which they must be written; `None` if it has none.
 pub(crate) fn pieces(g: &Graph, node: &Node) -> Option<SmallVec<[Piece; 4]>> {
-    if !matches!(node.kind, Kind::Concat(_) | Kind::Pad(_)) {
-        return None;
-    }
-    let out = &g.ty(node.first).shape;
-    let strides = signed_strides(out);
     match &node.kind {
         Kind::Concat(axis) => {
-            let mut at = 0;
+            let (mut at, strides) = (0, signed_strides(&g.ty(node.first).shape));
             let piece = |(operand, &v): (usize, _)| {
                 let shape = g.ty(v).shape.clone();
                 let first = at * strides[*axis];
@@ -59,27 +54,24 @@ pub(crate) fn pieces(g: &Graph, node: &Node) -> Option<SmallVec<[Piece; 4]>> {
             };
             Some(node.inputs.iter().enumerate().map(piece).filter(|p| !p.shape.contains(&0)).collect())
         }
-        Kind::Pad(config) => Some(padding(config, &g.ty(node.inputs[0]).shape, out, &strides)),
+        Kind::Pad(config) => Some(padding(config, &g.ty(node.inputs[0]).shape, &g.ty(node.first).shape)),
         _ => None,
     }
 }
 
 /// The border, then what remains of the operand; where there are holes, all is filled first.
-fn padding(config: &[PadConfig], x: &[usize], out: &[usize], strides: &Strides) -> SmallVec<[Piece; 4]> {
+fn padding(config: &[PadConfig], x: &[usize], out: &[usize]) -> SmallVec<[Piece; 4]> {
+    let strides = &signed_strides(out);
     let mut pieces = SmallVec::new();
     let (mut start, mut limit, mut begin, mut shape, mut steps) =
         (Shape::new(), Shape::new(), Shape::new(), Shape::new(), Strides::new());
     for (i, c) in config.iter().enumerate() {
-        let step = c.interior as i64 + 1;
-        let (n, extent) = (x[i] as i64, out[i] as i64);
-        // Operand index k lands at low + k * step; those within 0..extent stay.
-        let first = if c.low < 0 { (-c.low + step - 1) / step } else { 0 };
-        let end = ((extent - c.low + step - 1).max(0) / step).min(n).max(first);
-        start.push(first as usize);
-        limit.push(end as usize);
-        begin.push((c.low + first * step).max(0) as usize);
-        shape.push((end - first) as usize);
-        steps.push(step as isize * strides[i]);
+        let kept = kept(c, x[i], out[i]);
+        start.push(kept.start);
+        limit.push(kept.end);
+        begin.push(landing(c, kept.start));
+        shape.push(kept.len());
+        steps.push((c.interior + 1) as isize * strides[i]);
     }
     let fill = |first: &[usize], shape: Shape| Piece {
         operand: 1,

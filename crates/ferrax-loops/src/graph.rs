@@ -82,6 +82,13 @@ impl Graph {
         &self.types[v.0 as usize]
     }
 
+    /// The node that makes a value; none makes a parameter.
+    pub fn maker(&self, v: ValueId) -> Option<&Node> {
+        // Values are numbered in the order of nodes.
+        let at = self.nodes.partition_point(|n| n.first <= v).checked_sub(1)?;
+        Some(&self.nodes[at]).filter(|n| v.0 - n.first.0 < n.results)
+    }
+
     /// The parameters' types.
     pub fn param_types(&self) -> &[Type] {
         &self.types[..self.params]

@@ -8,7 +8,7 @@ use crate::machine::loops::assemble::Val;
 use crate::machine::loops::families::Two;
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{BinaryOp, Graph, Kind, Node, ValueId};
+use ferrax_loops::{BinaryOp, Graph, Kind, ValueId};
 
 /// The least and the largest value of an i32.
 pub(super) type Range = (i64, i64);
@@ -67,14 +67,8 @@ impl Translator {
     }
 }
 
-/// The node that makes a value.
-fn maker(g: &Graph, v: ValueId) -> Option<&Node> {
-    let at = g.nodes.partition_point(|n| n.first <= v).checked_sub(1)?;
-    g.nodes.get(at).filter(|n| n.first == v)
-}
-
 fn constant(g: &Graph, v: ValueId) -> Option<i64> {
-    match maker(g, v)?.kind {
+    match g.maker(v)?.kind {
         Kind::Const(s) if s.dtype == DType::I32 => Some(s.to_i64()),
         _ => None,
     }
@@ -83,7 +77,7 @@ fn constant(g: &Graph, v: ValueId) -> Option<i64> {
 /// The numbers of an array that counts from 0, one a step.
 pub(super) fn counted(g: &Graph, v: ValueId) -> Option<Range> {
     let ty = g.ty(v);
-    let counts = ty.dtype == DType::I32 && ty.shape.len() == 1 && matches!(maker(g, v)?.kind, Kind::Iota(0));
+    let counts = ty.dtype == DType::I32 && ty.shape.len() == 1 && matches!(g.maker(v)?.kind, Kind::Iota(0));
     counts.then(|| (0, ty.size() as i64 - 1))
 }
 
@@ -95,7 +89,7 @@ pub(super) fn counter(
     steps: Result<usize, (&Graph, usize)>,
 ) -> Option<Range> {
     let first = constant(g, init)?;
-    let next = maker(body, body.outputs[k])?;
+    let next = body.maker(body.outputs[k])?;
     let param = ValueId(param as u32);
     let step = match (&next.kind, &next.inputs[..]) {
         (Kind::Binary(BinaryOp::Add), &[a, b]) if a == param => constant(body, b)?,
@@ -105,7 +99,7 @@ pub(super) fn counter(
     let last = match steps {
         Ok(steps) => first + step * (steps as i64 - 1).max(0),
         Err((cond, at)) => {
-            let test = maker(cond, cond.outputs[0])?;
+            let test = cond.maker(cond.outputs[0])?;
             let below = matches!(test.kind, Kind::Compare(CompareOp::Lt)) && test.inputs[0] == ValueId(at as u32);
             // Where the condition is tested it may be at the limit.
             (below && step == 1).then_some(i64::from(i32::MAX))?

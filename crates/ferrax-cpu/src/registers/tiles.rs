@@ -16,7 +16,7 @@ use crate::order::Spread;
 use crate::plan::{NONE, Planner};
 use crate::program::Step;
 use ferrax_base::Scalar;
-use ferrax_loops::{Graph, Kind, Node, ValueId};
+use ferrax_loops::{Graph, Kind, ValueId};
 use smallvec::SmallVec;
 use std::fmt::Write;
 
@@ -147,9 +147,8 @@ impl Planner<'_> {
 
     /// The constant that a root is.
     fn constant_of(&self, root: u32) -> Option<Scalar> {
-        let at = self.g.nodes.partition_point(|n| n.first.0 <= root).checked_sub(1)?;
-        match &self.g.nodes[at] {
-            Node { kind: Kind::Const(s), first, .. } if first.0 == root => Some(*s),
+        match self.g.maker(ValueId(root))?.kind {
+            Kind::Const(s) => Some(s),
             _ => None,
         }
     }
