@@ -12,12 +12,13 @@ export PYO3_PYTHON := $(abspath $(PY))
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rust test-python sanitize lint format develop wheel bench stubs coverage clean
+.PHONY: help demo test test-rust test-python sanitize aarch64 aarch64-tools lint format develop wheel bench stubs coverage clean
 
 help:
 	@echo "make demo     set up, build the release extension, train examples/digits.py"
 	@echo "make test     set up, cargo tests, pytest"
 	@echo "make sanitize the tests of buffers and of the engine's portable kernels under address sanitizer"
+	@echo "make aarch64  the engine's tests on AArch64 under emulation, and a check of every crate for it"
 	@echo "make lint     formatting, clippy, ruff, mypy"
 	@echo "make format   format Rust and Python"
 	@echo "make develop  build the extension into python/ferrax (PROFILE=dev for a quick build)"
@@ -47,6 +48,27 @@ sanitize:
 	  ASAN_OPTIONS=allocator_may_return_null=1,detect_leaks=0 \
 	  cargo test --target $(SANITIZED) --target-dir target/sanitize --package ferrax-base --package ferrax-cpu \
 	  --features ferrax-cpu/portable --lib $(addprefix --test ,$(PORTABLE_TESTS))
+
+# Another architecture, built here and run by an emulator: that says whether results are right, not how fast they come.
+# The extension module is left out, as it would need that architecture's Python.
+EMULATED := aarch64-unknown-linux-gnu
+EMULATED_CASES ?= 24
+aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
+aarch64: aarch64-tools
+	cargo check --target $(EMULATED) --workspace --exclude ferrax-python
+	PROPTEST_CASES=$(EMULATED_CASES) PROPTEST_RNG_SEED=20261121 \
+	  cargo test --target $(EMULATED) --package ferrax-base --package ferrax-loops --package ferrax-cpu
+
+aarch64-tools:
+	@missing=; \
+	command -v aarch64-linux-gnu-gcc >/dev/null || missing="$$missing gcc-aarch64-linux-gnu"; \
+	[ -e /usr/aarch64-linux-gnu/lib/libc.so.6 ] || missing="$$missing libc6-dev-arm64-cross"; \
+	command -v qemu-aarch64 >/dev/null || missing="$$missing qemu-user"; \
+	if [ -n "$$missing" ]; then echo "AArch64 under emulation needs these packages of Debian:$$missing"; fi; \
+	std=$$(rustc --print target-libdir --target $(EMULATED)); \
+	if [ ! -d "$$std" ]; then echo "AArch64 needs Rust's library for it: rustup target add $(EMULATED)"; missing=$(EMULATED); fi; \
+	[ -z "$$missing" ]
 
 lint: $(STAMPS)/deps
 	cargo fmt --all --check

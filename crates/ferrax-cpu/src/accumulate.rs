@@ -5,7 +5,7 @@
 //! that the matrix is read and written once for all of them.
 
 use crate::dot::planned::Planned;
-use crate::kernel::fma;
+use crate::kernel::{FUSED, fma};
 use crate::order::Order;
 use crate::plan::{Donation, Planner};
 use crate::program::Step;
@@ -180,7 +180,7 @@ impl Accumulate {
                 Some(crate::machine::Isa::Avx2) => return add_256(out, a, self.step, b),
                 None => {}
             }
-            add::<false>(out, a, self.step, b);
+            add::<FUSED>(out, a, self.step, b);
         }
     }
 
@@ -202,13 +202,13 @@ impl Accumulate {
                 Some(crate::machine::Isa::Avx2) => return several_256(out, left, right, columns),
                 None => {}
             }
-            several::<false>(out, left, right, columns);
+            several::<FUSED>(out, left, right, columns);
         }
     }
 }
 
-/// Columns that are summed together.
-const WIDE: usize = 64;
+/// Columns that are summed together: two rows of them fit the registers.
+const WIDE: usize = if cfg!(target_arch = "aarch64") { 32 } else { 64 };
 
 /// Adds the products of the factors of some steps, one step after the other.
 #[inline(always)]

@@ -6,7 +6,7 @@
 
 mod block;
 mod butterfly;
-mod lanes;
+pub mod lanes;
 mod many;
 mod plan;
 #[cfg(test)]

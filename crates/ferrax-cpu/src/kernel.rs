@@ -12,7 +12,11 @@
 /// the kernel was looked up for, aligned for them, and the result must not overlap an operand.
 pub type Kernel = unsafe fn(xs: *const *const u8, out: *mut u8, n: usize, imm: u64);
 
-/// Whether the machine has the instruction sets of the fast variants.
+/// Whether the baseline of the architecture has fused multiply-add: every AArch64 has.
+pub const FUSED: bool = cfg!(target_arch = "aarch64");
+
+/// Whether the machine has the instruction sets of the fast variants: on AArch64 the baseline has.
+#[cfg(any(target_arch = "x86_64", test))]
 #[inline]
 pub fn wide() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -20,7 +24,7 @@ pub fn wide() -> bool {
         std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")
     }
     #[cfg(not(target_arch = "x86_64"))]
-    false
+    FUSED
 }
 
 /// `a * b + c`, fused where the machine fuses.
@@ -48,11 +52,11 @@ macro_rules! variants {
     }};
 }
 
-/// Picks the one variant there is; every AArch64 has fused multiply-add.
+/// Picks the one variant there is.
 #[cfg(not(target_arch = "x86_64"))]
 macro_rules! variants {
     ($body:ident) => {
-        $body::<{ cfg!(target_arch = "aarch64") }> as $crate::kernel::Kernel
+        $body::<{ $crate::kernel::FUSED }> as $crate::kernel::Kernel
     };
 }
 

@@ -4,7 +4,7 @@
 //! with no graph. Groups of elementwise nodes and reductions over rows run on the threaded SIMD machine (`machine`,
 //! `region`), and so do loops whose state fits its registers (`registers`), once what does not change has left them
 //! (`hoist`). Small groups and other dtypes run kernel by
-//! kernel (`group.rs`): plain loops over slices, compiled for the baseline and for AVX2. All are made of the same
+//! kernel (`group.rs`): plain loops over slices, compiled for the baseline and, on x86-64, for AVX2. All are made of the same
 //! expressions, so results are the same eagerly and in a program, on every instruction set with fused multiply-add,
 //! and on any number of threads ([`pool`]).
 //!
@@ -12,7 +12,10 @@
 //! [`elementwise`], `movement.rs`, `reduce.rs` and their neighbours for single ones; [`math`] for the functions.
 
 // What only the machine uses has no use without it.
-#![cfg_attr(not(all(target_arch = "x86_64", not(feature = "portable"))), allow(dead_code, unused_imports))]
+#![cfg_attr(
+    any(not(any(target_arch = "x86_64", target_arch = "aarch64")), feature = "portable"),
+    allow(dead_code, unused_imports)
+)]
 
 mod accumulate;
 mod columns;
@@ -32,10 +35,10 @@ mod hoist;
 mod kernel;
 mod leaf;
 mod linalg;
-#[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
-mod machine;
-#[cfg(all(target_arch = "x86_64", feature = "portable"))]
-#[path = "machine_none.rs"]
+#[cfg_attr(
+    any(not(any(target_arch = "x86_64", target_arch = "aarch64")), feature = "portable"),
+    path = "machine_none.rs"
+)]
 mod machine;
 pub mod math;
 mod matmul;
@@ -48,15 +51,15 @@ pub mod pool;
 pub mod program;
 pub mod random;
 mod reduce;
-#[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
+#[cfg_attr(
+    any(not(any(target_arch = "x86_64", target_arch = "aarch64")), feature = "portable"),
+    path = "region_none.rs"
+)]
 mod region;
-#[cfg(not(all(target_arch = "x86_64", not(feature = "portable"))))]
-#[path = "region_none.rs"]
-mod region;
-#[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
-mod registers;
-#[cfg(not(all(target_arch = "x86_64", not(feature = "portable"))))]
-#[path = "registers_none.rs"]
+#[cfg_attr(
+    any(not(any(target_arch = "x86_64", target_arch = "aarch64")), feature = "portable"),
+    path = "registers_none.rs"
+)]
 mod registers;
 mod scan;
 mod sort;

@@ -2,8 +2,9 @@
 //!
 //! Elements of 4 and 8 bytes move in square blocks of 64-byte rows through registers, so that every cache line
 //! of either side is touched once whatever its stride; ragged edges use the same blocks with masks. With 32-byte
-//! registers blocks are half as wide and edges scalar. Other sizes, and other machines, copy element by element
-//! in small tiles. Read next: `movement.rs`, which finds the pair of axes.
+//! registers blocks are half as wide and edges scalar; with 16-byte ones, blocks are made of smaller squares. Other
+//! sizes, and other machines, copy element by element in small tiles. Read next: `movement.rs`, which finds the pair of
+//! axes.
 
 /// A matrix to transpose: `src[i + j·src_step]` goes to `dst[i·dst_step + j]`.
 #[derive(Clone, Copy)]
@@ -52,11 +53,17 @@ pub unsafe fn copy<T: Copy>(p: Pair<T>) {
             (Some(crate::machine::Isa::Avx2), 8) => return half::copy64(cast(p)),
             _ => {}
         }
+        #[cfg(target_arch = "aarch64")]
+        match (crate::machine::isa(), size_of::<T>()) {
+            (Some(_), 4) => return squares::copy::<f32>(cast(p)),
+            (Some(_), 8) => return squares::copy::<f64>(cast(p)),
+            _ => {}
+        }
         elements(p);
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn cast<T, U>(p: Pair<T>) -> Pair<U> {
     let Pair { src, dst, rows, dst_step, columns, src_step } = p;
     Pair { src: src.cast(), dst: dst.cast(), rows, dst_step, columns, src_step }
@@ -79,7 +86,7 @@ unsafe fn elements<T: Copy>(p: Pair<T>) {
 }
 
 /// Calls `block(part)` for blocks of at most `side` by `side`, along the destination's rows.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 unsafe fn blocks<T: Copy>(p: Pair<T>, side: usize, mut block: impl FnMut(Pair<T>)) {
     for i in (0..p.rows).step_by(side) {
@@ -298,6 +305,40 @@ mod half {
             unsafe {
                 _mm256_storeu_pd(p.dst.offset(k as isize * p.dst_step), low);
                 _mm256_storeu_pd(p.dst.offset((k + 2) as isize * p.dst_step), high);
+            }
+        }
+    }
+}
+
+/// Blocks of 64-byte rows, made of squares that 16-byte registers hold.
+#[cfg(target_arch = "aarch64")]
+mod squares {
+    use super::{Pair, blocks, elements};
+    use crate::fft::lanes::{SIDE, Square};
+    use crate::matmul::lanes::{Lanes, Neon};
+
+    pub unsafe fn copy<T: Neon<Vector: Square>>(p: Pair<T>) {
+        let side = <T::Vector as Lanes>::N;
+        // SAFETY: the caller's contract holds for every block.
+        unsafe {
+            blocks(p, 64 / size_of::<T>(), |b| {
+                blocks(b, side, |b| if b.rows == side && b.columns == side { square(b) } else { elements(b) });
+            });
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn square<T: Neon<Vector: Square>>(p: Pair<T>) {
+        let side = <T::Vector as Lanes>::N;
+        // SAFETY: a full square: as many rows of as many elements as a register has.
+        unsafe {
+            let mut rows = [p.src; SIDE];
+            for j in 0..side {
+                rows[j] = p.src.offset(j as isize * p.src_step);
+            }
+            let t = T::Vector::square(&rows);
+            for i in 0..side {
+                t[i].store(p.dst.offset(i as isize * p.dst_step));
             }
         }
     }

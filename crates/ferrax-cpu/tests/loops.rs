@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Array, Rng};
+use common::{Array, Rng, has_machine};
 use ferrax_base::{Buffer, DType, Scalar};
 use ferrax_cpu::{Arg, Program};
 use ferrax_loops::kind::CompareOp;
@@ -302,15 +302,6 @@ fn check(rng: &mut Rng, graph: Graph, params: &[Type]) -> Program {
     program
 }
 
-/// Whether this process has the machine.
-fn has_machine() -> bool {
-    cfg!(target_arch = "x86_64")
-        && std::env::var("FERRAX_CPU_ISA").as_deref() != Ok("portable")
-        && std::is_x86_feature_detected!("avx2")
-        && std::is_x86_feature_detected!("fma")
-        && std::is_x86_feature_detected!("f16c")
-}
-
 #[track_caller]
 fn in_registers(p: &Program) {
     assert!(!has_machine() || p.kernels().contains("loop in registers"), "{}", p.kernels());
@@ -403,6 +394,7 @@ proptest! {
 
 /// The tests above with the narrower instruction set, in a process of their own.
 #[test]
+#[cfg(target_arch = "x86_64")]
 fn the_narrow_instruction_set_gives_the_same_bits() {
     if std::env::var_os("FERRAX_CPU_ISA").is_some() {
         return;

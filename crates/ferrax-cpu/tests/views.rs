@@ -281,6 +281,7 @@ proptest! {
 
 /// The tests above with the narrower instruction set, in a process of their own.
 #[test]
+#[cfg(target_arch = "x86_64")]
 fn the_narrow_instruction_set_gives_the_same_bits() {
     if std::env::var_os("FERRAX_CPU_ISA").is_some() {
         return;

@@ -166,6 +166,83 @@ mod x86 {
     }
 }
 
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use super::{SIDE, Square, Wave};
+    use core::arch::aarch64::*;
+
+    impl Square for float32x4_t {
+        #[inline(always)]
+        unsafe fn square(rows: &[*const f32; SIDE]) -> [float32x4_t; SIDE] {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let (a, b) = (vld1q_f32(rows[0]), vld1q_f32(rows[1]));
+                let (c, d) = (vld1q_f32(rows[2]), vld1q_f32(rows[3]));
+                // Pairs of rows, then pairs of pairs, change places.
+                let pairs = |x, y| [vtrn1q_f32(x, y), vtrn2q_f32(x, y)].map(|v| vreinterpretq_f64_f32(v));
+                let ([p, q], [r, s]) = (pairs(a, b), pairs(c, d));
+                let mut t = [a; SIDE];
+                for (t, v) in t.iter_mut().zip([vtrn1q_f64(p, r), vtrn1q_f64(q, s), vtrn2q_f64(p, r), vtrn2q_f64(q, s)])
+                {
+                    *t = vreinterpretq_f32_f64(v);
+                }
+                t
+            }
+        }
+    }
+
+    impl Square for float64x2_t {
+        #[inline(always)]
+        unsafe fn square(rows: &[*const f64; SIDE]) -> [float64x2_t; SIDE] {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let (a, b) = (vld1q_f64(rows[0]), vld1q_f64(rows[1]));
+                let mut t = [a; SIDE];
+                (t[0], t[1]) = (vtrn1q_f64(a, b), vtrn2q_f64(a, b));
+                t
+            }
+        }
+    }
+
+    macro_rules! waves {
+        ($($V:ident, $sub:ident, $mul:ident, $less:ident, $even:ident, $odd:ident, $low:ident, $high:ident;)*) => {
+            $(impl Wave for $V {
+                type Part = $V;
+
+                #[inline(always)]
+                unsafe fn minus(self, b: Self) -> Self {
+                    // SAFETY: the caller's contract.
+                    unsafe { $sub(self, b) }
+                }
+                #[inline(always)]
+                unsafe fn times(self, b: Self) -> Self {
+                    // SAFETY: the caller's contract.
+                    unsafe { $mul(self, b) }
+                }
+                #[inline(always)]
+                unsafe fn less(a: Self, b: Self, c: Self) -> Self {
+                    // SAFETY: the caller's contract.
+                    unsafe { $less(c, a, b) }
+                }
+                #[inline(always)]
+                unsafe fn split(a: Self, b: Self) -> [Self; 2] {
+                    // SAFETY: the caller's contract.
+                    unsafe { [$even(a, b), $odd(a, b)] }
+                }
+                #[inline(always)]
+                unsafe fn join(re: Self, im: Self) -> [Self; 2] {
+                    // SAFETY: the caller's contract.
+                    unsafe { [$low(re, im), $high(re, im)] }
+                }
+            })*
+        };
+    }
+    waves! {
+        float32x4_t, vsubq_f32, vmulq_f32, vfmsq_f32, vuzp1q_f32, vuzp2q_f32, vzip1q_f32, vzip2q_f32;
+        float64x2_t, vsubq_f64, vmulq_f64, vfmsq_f64, vuzp1q_f64, vuzp2q_f64, vzip1q_f64, vzip2q_f64;
+    }
+}
+
 /// Complex numbers, one a lane.
 #[derive(Clone, Copy)]
 pub struct C<L> {

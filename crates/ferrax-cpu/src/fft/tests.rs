@@ -240,3 +240,14 @@ fn instruction_sets_agree() {
     agree!(f32, __m512, __m256);
     agree!(f64, __m512d, __m256d);
 }
+
+/// As above.
+#[test]
+#[cfg(target_arch = "aarch64")]
+fn instruction_sets_agree() {
+    use core::arch::aarch64::{float32x4_t, float64x2_t};
+    let arrays = results::<Plain<f32, 8, true>>(run::<Plain<f32, 8, true>>);
+    assert_eq!(results::<float32x4_t>(run::<float32x4_t>), arrays);
+    let arrays = results::<Plain<f64, 8, true>>(run::<Plain<f64, 8, true>>);
+    assert_eq!(results::<float64x2_t>(run::<float64x2_t>), arrays);
+}

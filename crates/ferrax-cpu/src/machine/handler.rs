@@ -1,15 +1,17 @@
 //! Handlers of the threaded machine, and the macros that make one from an expression.
 //!
 //! A handler applies one operation to the accumulator (8 vector registers, passed in the argument registers)
-//! and jumps to the next instruction's handler as its last act. Each is compiled for AVX-512 and for AVX2 from
-//! one body over an array of lanes, which the optimizer keeps in registers; the scalar expression in it is the
-//! one that the kernels of single operations use, so both give the same bits.
+//! and jumps to the next instruction's handler as its last act. Each is compiled for every instruction set of the
+//! architecture (`x86.rs`, `aarch64.rs`) from one body over an array of lanes, which the optimizer keeps in registers;
+//! the scalar expression in it is the one that the kernels of single operations use, so both give the same bits.
 //!
 //! Rust does not guarantee that the calls at the end become jumps. They do at opt-level 1 and above as long as
 //! no address of the frame escapes, so bodies must be inlined; [`super::self_test`] checks it at start-up.
 //! Read next: `table.rs` for which handlers there are, `assemble.rs` for how programs are put together.
 
-use core::arch::x86_64::{__m256, __m512};
+use super::Isa;
+pub(crate) use super::arch::{CodeOf, sets};
+use super::arch::{Register, stack_pointer};
 
 /// The address of a handler's code for one instruction set.
 #[derive(Clone, Copy, PartialEq)]
@@ -39,47 +41,9 @@ pub struct Instr {
     pub qs: u16,
 }
 
-/// A handler in both instruction sets.
+/// A handler's code for every instruction set, in the order of [`Isa::ALL`].
 #[derive(Clone, Copy, PartialEq)]
-pub struct Handler {
-    /// For AVX-512.
-    pub v512: Code,
-    /// For AVX2 with FMA.
-    pub v256: Code,
-}
-
-/// Code of a handler: next instruction, pointer table, first element, end, first instruction, accumulator.
-pub type Code512 = unsafe extern "sysv64" fn(
-    *const Instr,
-    *const *mut u8,
-    usize,
-    usize,
-    *const Instr,
-    __m512,
-    __m512,
-    __m512,
-    __m512,
-    __m512,
-    __m512,
-    __m512,
-    __m512,
-);
-/// As [`Code512`], with registers half as wide.
-pub type Code256 = unsafe extern "sysv64" fn(
-    *const Instr,
-    *const *mut u8,
-    usize,
-    usize,
-    *const Instr,
-    __m256,
-    __m256,
-    __m256,
-    __m256,
-    __m256,
-    __m256,
-    __m256,
-    __m256,
-);
+pub struct Handler(pub [Code; Isa::ALL.len()]);
 
 /// A type that a lane of `L` holds.
 pub trait Lane<L> {
@@ -135,15 +99,14 @@ pub unsafe fn at(p: *const *mut u8, place: u16, step: u16, o: usize) -> *mut u8 
     unsafe { (*p.add(place as usize)).wrapping_add(o * step as usize) }
 }
 
-/// Compiles a body over `[$L; N]` for both instruction sets.
+/// Compiles a body over `[$L; N]` for every instruction set.
 macro_rules! handler {
     ($L:ty, |$pc:ident, $p:ident, $o:ident, $acc:ident| $body:block) => {
         $crate::machine::handler::handler!($L, |$pc, $p, $o, end, $acc| $body)
     };
     ($L:ty, |$pc:ident, $p:ident, $o:ident, $e:ident, $acc:ident| $body:block) => {{
-        use core::arch::x86_64::{__m256, __m512};
         #[allow(unused_imports)]
-        use $crate::machine::handler::{Code, Code256, Code512, Handler, Instr, Lane, at};
+        use $crate::machine::handler::{Instr, Lane, at};
         #[inline(always)]
         #[allow(unused_variables, unused_unsafe, clippy::needless_range_loop)]
         unsafe fn body<const F: bool, const N: usize>(
@@ -156,33 +119,17 @@ macro_rules! handler {
             // SAFETY: the program gives operands that are valid for a tile.
             unsafe { $body }
         }
-        $crate::machine::handler::both!(body, $L)
-    }};
-}
-
-/// The two compilations of a body.
-macro_rules! both {
-    ($body:ident, $L:ty) => {{
-        $crate::machine::handler::variant!(
-            v512,
-            $body,
-            $L,
-            __m512,
-            Code512,
-            "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"
-        );
-        $crate::machine::handler::variant!(v256, $body, $L, __m256, Code256, "avx2,fma,f16c");
-        Handler { v512: Code(v512 as *const ()), v256: Code(v256 as *const ()) }
+        $crate::machine::handler::sets!([$crate::machine::handler::variant] body, $L)
     }};
 }
 
 /// The code of a handler for one instruction set: the arguments by name, the accumulator as an array.
 macro_rules! function {
-    ($name:ident $(<const $G:ident>)?, $V:ty, $features:literal,
+    ($name:ident, $V:ty, $abi:literal, $features:literal,
      |$pc:ident, $p:ident, $o:ident, $e:ident, $start:ident, $acc:ident| $body:block) => {
         #[target_feature(enable = $features)]
         #[allow(unused_variables, unused_mut, unused_unsafe)]
-        unsafe extern "sysv64" fn $name $(<const $G: usize>)? (
+        unsafe extern $abi fn $name(
             $pc: *const Instr,
             $p: *const *mut u8,
             mut $o: usize,
@@ -207,21 +154,22 @@ macro_rules! function {
 
 /// Goes on with an instruction.
 macro_rules! jump {
-    ($C:ty, $next:expr, $p:ident, $o:ident, $e:ident, $start:ident, $a:ident) => {{
+    ($V:ty, $next:expr, $p:ident, $o:ident, $e:ident, $start:ident, $a:ident) => {{
         let next = $next;
-        let code = core::mem::transmute::<Code, $C>((*next).code);
+        let code: $crate::machine::handler::CodeOf<$V> = core::mem::transmute((*next).code);
         code(next, $p, $o, $e, $start, $a[0], $a[1], $a[2], $a[3], $a[4], $a[5], $a[6], $a[7])
     }};
 }
 
+/// A body over an array of lanes for one instruction set.
 macro_rules! variant {
-    ($name:ident, $body:ident, $L:ty, $V:ty, $C:ty, $features:literal) => {
-        $crate::machine::handler::function!($name, $V, $features, |pc, p, o, e, start, a| {
+    ($name:ident, $V:ty, $abi:literal, $features:literal, $body:ident, $L:ty) => {
+        $crate::machine::handler::function!($name, $V, $abi, $features, |pc, p, o, e, start, a| {
             let mut acc: [$L; 8 * size_of::<$V>() / size_of::<$L>()] = core::mem::transmute(a);
             $body::<true, _>(pc, p, o, e, &mut acc);
             let after: [$V; 8] = core::mem::transmute(acc);
             a = after;
-            $crate::machine::handler::jump!($C, pc.add(1), p, o, e, start, a)
+            $crate::machine::handler::jump!($V, pc.add(1), p, o, e, start, a)
         });
     };
 }
@@ -262,7 +210,7 @@ macro_rules! tile {
                 x[i] = Lane::get(acc[i]);
             }
             // Only AVX-512 has tiles of this size.
-            if size_of_val(&x) == $crate::machine::TILE {
+            if size_of_val(&x) == 512 {
                 $m::$f::<F, true, N>(&x, &mut y);
             } else {
                 $m::$f::<F, false, N>(&x, &mut y);
@@ -365,57 +313,43 @@ macro_rules! fold {
     };
 }
 
-pub(crate) use {
-    both, fold, function, handler, jump, lanes1, lanes1_imm, lanes2, lanes2_form, load, store, tile, variant,
-};
+pub(crate) use {fold, function, handler, jump, lanes1, lanes1_imm, lanes2, lanes2_form, load, store, tile, variant};
 
 /// Ends a tile: the next one from the first instruction, or the instruction after this.
 pub fn next_tile(lane_bytes: usize) -> Handler {
     macro_rules! advance {
-        ($name:ident, $V:ty, $C:ty, $features:literal) => {
-            function!($name<const LANE>, $V, $features, |pc, p, o, e, start, a| {
-                o += 8 * size_of::<$V>() / LANE;
-                jump!($C, if o < e { start } else { pc.add(1) }, p, o, e, start, a)
+        ($name:ident, $V:ty, $abi:literal, $features:literal, $lane:literal) => {
+            function!($name, $V, $abi, $features, |pc, p, o, e, start, a| {
+                o += 8 * size_of::<$V>() / $lane;
+                jump!($V, if o < e { start } else { pc.add(1) }, p, o, e, start, a)
             });
         };
     }
-    advance!(v512, __m512, Code512, "avx512f");
-    advance!(v256, __m256, Code256, "avx2");
-    if lane_bytes == 4 {
-        Handler { v512: Code(v512::<4> as *const ()), v256: Code(v256::<4> as *const ()) }
-    } else {
-        Handler { v512: Code(v512::<8> as *const ()), v256: Code(v256::<8> as *const ()) }
-    }
+    if lane_bytes == 4 { sets!([advance] 4) } else { sets!([advance] 8) }
 }
 
 /// Returns to who started the program.
 pub fn finish() -> Handler {
-    function!(v512, __m512, "avx512f", |pc, p, o, e, start, a| {});
-    function!(v256, __m256, "avx2", |pc, p, o, e, start, a| {});
-    Handler { v512: Code(v512 as *const ()), v256: Code(v256 as *const ()) }
+    macro_rules! nothing {
+        ($name:ident, $V:ty, $abi:literal, $features:literal,) => {
+            function!($name, $V, $abi, $features, |pc, p, o, e, start, a| {});
+        };
+    }
+    sets!([nothing])
 }
 
-/// array = store of the lanes past the caches, where the tile begins a cache line: for results that are larger than
-/// the caches. The run must end with a store fence.
+/// array = store of the lanes past the caches: for results that are larger than the caches. The run must end with
+/// [`super::fence`].
 pub fn stream() -> Handler {
     macro_rules! streaming {
-        ($name:ident, $V:ty, $C:ty, $features:literal, $store:path) => {
-            function!($name, $V, $features, |pc, p, o, e, start, a| {
-                let to = at(p, (*pc).p, (*pc).ps, o).cast::<$V>();
-                for k in 0..8 {
-                    if to.addr().is_multiple_of(64) {
-                        $store(to.add(k).cast(), a[k]);
-                    } else {
-                        to.add(k).write_unaligned(a[k]);
-                    }
-                }
-                jump!($C, pc.add(1), p, o, e, start, a)
+        ($name:ident, $V:ty, $abi:literal, $features:literal,) => {
+            function!($name, $V, $abi, $features, |pc, p, o, e, start, a| {
+                Register::stream(a, at(p, (*pc).p, (*pc).ps, o).cast::<$V>());
+                jump!($V, pc.add(1), p, o, e, start, a)
             });
         };
     }
-    streaming!(v512, __m512, Code512, "avx512f", core::arch::x86_64::_mm512_stream_ps);
-    streaming!(v256, __m256, Code256, "avx2", core::arch::x86_64::_mm256_stream_ps);
-    Handler { v512: Code(v512 as *const ()), v256: Code(v256 as *const ()) }
+    sets!([streaming])
 }
 
 /// acc = load of lanes that are `stride` lanes apart; the immediate is their distance in bytes.
@@ -456,9 +390,6 @@ pub fn load_strided(lane_bytes: usize, stride: isize) -> Handler {
 /// Writes the stack pointer to its operand: what the self-test compares.
 pub fn probe() -> Handler {
     handler!(u32, |pc, p, o, acc| {
-        let place = at(p, (*pc).p, 0, o).cast::<usize>();
-        let top: usize;
-        core::arch::asm!("mov {}, rsp", out(reg) top, options(nomem, nostack, preserves_flags));
-        place.write(top);
+        at(p, (*pc).p, 0, o).cast::<usize>().write(stack_pointer());
     })
 }

@@ -5,73 +5,60 @@
 //! registers. Other operands are arrays, tiles in the first-level cache, or scalars. Putting a program together
 //! is writing an array, well under a microsecond.
 //!
-//! Programs run on x86-64 with AVX-512, or AVX2 with FMA. Elsewhere, and where the self-test at start-up finds
-//! that tail calls use the stack, there is no machine, and groups of nodes run kernel by kernel (`group.rs`), which
-//! gives the same bits: the expressions are the same. `FERRAX_CPU_ISA` (avx512, avx2, portable) chooses for tests.
-//! Source: the design notes of the CPU engine. Read next: `handler.rs`, `table.rs` and `wide.rs`, `assemble.rs`; `loops` for
-//! programs that loop in registers.
+//! Programs run on x86-64 with AVX-512, or AVX2 with FMA, and on AArch64 with NEON. Elsewhere, and where the self-test at
+//! start-up finds that tail calls use the stack, there is no machine, and groups of nodes run kernel by kernel
+//! (`group.rs`), which gives the same bits: the expressions are the same. `FERRAX_CPU_ISA` (avx512, avx2, neon, portable)
+//! chooses for tests. Source: the design notes of the CPU engine. Read next: `handler.rs`, `x86.rs` or `aarch64.rs`,
+//! `table.rs` and `wide.rs`, `assemble.rs`; `loops` for programs that loop in registers.
 
 // Vectors travel between handlers of one compilation only.
 #![allow(improper_ctypes_definitions)]
 
+#[cfg_attr(target_arch = "x86_64", path = "x86.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
+mod arch;
 pub mod assemble;
 pub mod handler;
 pub mod loops;
 pub mod table;
 mod wide;
 
-use core::arch::x86_64::{_mm256_setzero_ps, _mm512_setzero_ps};
-use handler::{Code, Code256, Code512, Handler, Instr};
+pub use arch::{Isa, fence};
+use handler::{Code, Handler, Instr};
 use std::sync::OnceLock;
 
-/// The instruction set that programs are made for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isa {
-    /// 512-bit registers: 128 lanes of 4 bytes a tile.
-    Avx512,
-    /// 256-bit registers: 64 lanes of 4 bytes a tile.
-    Avx2,
-}
-
 /// Bytes of a tile at most.
-pub const TILE: usize = 512;
+pub const TILE: usize = 8 * Isa::ALL[0].register();
 
 impl Isa {
+    /// The one with the narrowest registers.
+    pub const NARROW: Isa = Isa::ALL[Isa::ALL.len() - 1];
+
     /// Lanes of a tile, of `lane` bytes each.
     pub const fn lanes(self, lane: usize) -> usize {
-        match self {
-            Isa::Avx512 => TILE / lane,
-            Isa::Avx2 => TILE / 2 / lane,
-        }
+        8 * self.register() / lane
+    }
+
+    /// Lanes of a register, of 4 bytes each.
+    pub const fn width(self) -> usize {
+        self.register() / 4
+    }
+
+    /// The narrow one where its registers hold `n` lanes, else this.
+    pub fn holding(self, n: usize) -> Isa {
+        if n <= Isa::NARROW.width() { Isa::NARROW } else { self }
     }
 
     /// A handler's code.
     pub fn code(self, h: Handler) -> Code {
-        match self {
-            Isa::Avx512 => h.v512,
-            Isa::Avx2 => h.v256,
-        }
+        h.0[self as usize]
     }
 }
 
 /// The instruction set in use; `None` where there is no machine.
 pub fn isa() -> Option<Isa> {
     static ISA: OnceLock<Option<Isa>> = OnceLock::new();
-    *ISA.get_or_init(|| choose().filter(|isa| self_test(*isa)))
-}
-
-fn choose() -> Option<Isa> {
-    let wide = std::is_x86_feature_detected!("avx512f")
-        && std::is_x86_feature_detected!("avx512bw")
-        && std::is_x86_feature_detected!("avx512dq")
-        && std::is_x86_feature_detected!("avx512vl");
-    let narrow = crate::kernel::wide() && std::is_x86_feature_detected!("f16c");
-    match std::env::var("FERRAX_CPU_ISA").as_deref() {
-        Ok("portable") => None,
-        Ok("avx2") => narrow.then_some(Isa::Avx2),
-        _ if wide && narrow => Some(Isa::Avx512),
-        _ => narrow.then_some(Isa::Avx2),
-    }
+    *ISA.get_or_init(|| arch::choose().filter(|isa| self_test(*isa)))
 }
 
 /// Whether a long program of handlers of every kind leaves the stack as it was.
@@ -115,32 +102,7 @@ fn leaves_stack(isa: Isa, some: &[Option<Handler>]) -> bool {
 /// `table` valid for the tiles from `o` on.
 pub unsafe fn run(isa: Isa, code: *const Instr, table: *const *mut u8, o: usize, e: usize) {
     // SAFETY: the caller's contract.
-    unsafe {
-        match isa {
-            Isa::Avx512 => start512(code, table, o, e),
-            Isa::Avx2 => start256(code, table, o, e),
-        }
-    }
-}
-
-#[target_feature(enable = "avx512f")]
-unsafe fn start512(code: *const Instr, table: *const *mut u8, o: usize, e: usize) {
-    let z = _mm512_setzero_ps();
-    // SAFETY: the caller's contract.
-    unsafe {
-        let first: Code512 = core::mem::transmute((*code).code);
-        first(code, table, o, e, code, z, z, z, z, z, z, z, z);
-    }
-}
-
-#[target_feature(enable = "avx2")]
-unsafe fn start256(code: *const Instr, table: *const *mut u8, o: usize, e: usize) {
-    let z = _mm256_setzero_ps();
-    // SAFETY: the caller's contract.
-    unsafe {
-        let first: Code256 = core::mem::transmute((*code).code);
-        first(code, table, o, e, code, z, z, z, z, z, z, z, z);
-    }
+    unsafe { arch::enter(isa, code, table, o, e, code) }
 }
 
 #[cfg(test)]
@@ -181,7 +143,7 @@ mod tests {
             for scale in [0.01, 1.0, 30.0, $near] {
                 let near: Vec<$T> = (0..TILE / lane).map(|i| (i as $T * 0.37).sin() * scale).collect();
                 for (op, one) in ops {
-                    for isa in [Isa::Avx2, isa().unwrap_or(Isa::Avx2)] {
+                    for isa in [Isa::NARROW, isa().unwrap_or(Isa::NARROW)] {
                         for x in [&near, &far] {
                             let h = table::unary(lane, op, d).expect("the machine has the function");
                             for (x, y) in x.iter().zip(tile(isa, h, x)) {
@@ -201,9 +163,9 @@ mod tests {
     #[test]
     fn functions_leave_the_stack_as_it_was() {
         use UnaryOp::*;
-        let Some(widest) = choose() else { return };
+        let Some(widest) = arch::choose() else { return };
         assert_eq!(isa(), Some(widest));
-        for isa in [Isa::Avx2, widest] {
+        for isa in [Isa::NARROW, widest] {
             for op in [Exp, Exp2, Expm1, Log, Log1p, Logistic, Tanh, Sin, Cos, Erf, ErfInv, Sqrt, Floor, Tan, Cbrt] {
                 for (lane, d) in [(4, DType::F32), (8, DType::F64)] {
                     assert!(leaves_stack(isa, &[table::unary(lane, op, d)]), "{isa:?} {op:?} {d}");

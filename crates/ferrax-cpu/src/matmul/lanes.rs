@@ -242,3 +242,88 @@ mod x86 {
             _mm256_maskstore_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd;
     }
 }
+
+#[cfg(target_arch = "aarch64")]
+pub use neon::Neon;
+
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use super::{Lanes, Real};
+    use core::arch::aarch64::*;
+
+    /// An element with a vector.
+    pub trait Neon: Real {
+        type Vector: Lanes<T = Self>;
+    }
+
+    macro_rules! vectors {
+        ($($V:ident, $T:ty, $N:literal, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident;)*) => {
+            $(impl Neon for $T {
+                type Vector = $V;
+            }
+
+            impl Lanes for $V {
+                type T = $T;
+                const N: usize = $N;
+                const ROWS: usize = 12;
+                const VECTORS: usize = 2;
+
+                #[inline(always)]
+                unsafe fn splat(x: $T) -> Self {
+                    // SAFETY: the caller's contract.
+                    unsafe { $splat(x) }
+                }
+                #[inline(always)]
+                unsafe fn load(p: *const $T) -> Self {
+                    // SAFETY: the caller's contract.
+                    unsafe { $load(p) }
+                }
+                #[inline(always)]
+                unsafe fn load_first(p: *const $T, n: usize) -> Self {
+                    let mut lanes = [0.0; $N];
+                    // SAFETY: the caller's contract: n lanes at most, and as many elements.
+                    unsafe {
+                        for i in 0..$N {
+                            if i < n {
+                                lanes[i] = *p.add(i);
+                            }
+                        }
+                        $load(lanes.as_ptr())
+                    }
+                }
+                #[inline(always)]
+                unsafe fn store(self, p: *mut $T) {
+                    // SAFETY: the caller's contract.
+                    unsafe { $store(p, self) }
+                }
+                #[inline(always)]
+                unsafe fn store_first(self, p: *mut $T, n: usize) {
+                    let mut lanes = [0.0; $N];
+                    // SAFETY: the caller's contract: n lanes at most, and as many elements.
+                    unsafe {
+                        $store(lanes.as_mut_ptr(), self);
+                        for i in 0..$N {
+                            if i < n {
+                                *p.add(i) = lanes[i];
+                            }
+                        }
+                    }
+                }
+                #[inline(always)]
+                unsafe fn fma(a: Self, b: Self, c: Self) -> Self {
+                    // SAFETY: the caller's contract.
+                    unsafe { $fma(c, a, b) }
+                }
+                #[inline(always)]
+                unsafe fn plus(self, b: Self) -> Self {
+                    // SAFETY: the caller's contract.
+                    unsafe { $add(self, b) }
+                }
+            })*
+        };
+    }
+    vectors! {
+        float32x4_t, f32, 4, vdupq_n_f32, vld1q_f32, vst1q_f32, vfmaq_f32, vaddq_f32;
+        float64x2_t, f64, 2, vdupq_n_f64, vld1q_f64, vst1q_f64, vfmaq_f64, vaddq_f64;
+    }
+}

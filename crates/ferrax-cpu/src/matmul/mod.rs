@@ -63,6 +63,8 @@ pub enum Set {
     Wide,
     #[cfg(target_arch = "x86_64")]
     Half,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
     /// Arrays, with fused multiply-add and without.
     Fused,
     #[cfg(target_arch = "x86_64")]
@@ -77,11 +79,13 @@ pub fn set() -> Set {
         None if crate::kernel::wide() => Set::Fused,
         None => Set::Plain,
     };
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    return if crate::machine::isa().is_some() { Set::Neon } else { Set::Fused };
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     Set::Fused
 }
 
-/// An expression with the vectors of the machine.
+/// An expression with the vectors of the machine; those of x86-64 are given, those of NEON found by the element.
 macro_rules! with_lanes {
     ($T:ty, $wide:ident, $half:ident, $L:ident => $e:expr) => {
         match $crate::matmul::set() {
@@ -93,6 +97,11 @@ macro_rules! with_lanes {
             #[cfg(target_arch = "x86_64")]
             $crate::matmul::Set::Half => {
                 type $L = core::arch::x86_64::$half;
+                $e
+            }
+            #[cfg(target_arch = "aarch64")]
+            $crate::matmul::Set::Neon => {
+                type $L = <$T as $crate::matmul::lanes::Neon>::Vector;
                 $e
             }
             _ => {
@@ -130,6 +139,8 @@ macro_rules! dispatch {
                 $crate::matmul::Set::Wide if !$small => wide($p),
                 #[cfg(target_arch = "x86_64")]
                 $crate::matmul::Set::Wide | $crate::matmul::Set::Half => half($p),
+                #[cfg(target_arch = "aarch64")]
+                $crate::matmul::Set::Neon => $($f)::+::<<$T as $crate::matmul::lanes::Neon>::Vector>($p),
                 $crate::matmul::Set::Fused => fused($p),
                 #[cfg(target_arch = "x86_64")]
                 $crate::matmul::Set::Plain => $($f)::+::<$crate::matmul::lanes::Plain<$T, 8, false>>($p),

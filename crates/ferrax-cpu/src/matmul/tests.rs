@@ -159,4 +159,9 @@ fn instruction_sets_agree() {
             tiles::<Plain<f32, 8, true>>(tile::part::<Plain<f32, 8, true>>);
         }
     }
+    #[cfg(target_arch = "aarch64")]
+    {
+        tiles::<core::arch::aarch64::float32x4_t>(tile::part::<core::arch::aarch64::float32x4_t>);
+        tiles::<Plain<f32, 8, true>>(tile::part::<Plain<f32, 8, true>>);
+    }
 }

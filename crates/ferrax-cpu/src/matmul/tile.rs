@@ -105,6 +105,7 @@ impl<T: Real> Tile<T> {
         unsafe {
             match rows {
                 14 if L::ROWS == 14 => self.of_width::<L, 14>(columns),
+                12 if L::ROWS == 12 => self.of_width::<L, 12>(columns),
                 8 if L::ROWS > 8 => self.of_width::<L, 8>(columns),
                 6 if L::ROWS == 6 => self.of_width::<L, 6>(columns),
                 4 => self.of_width::<L, 4>(columns),

@@ -117,7 +117,9 @@ pub unsafe fn times<L: Lanes>(p: &Times<L::T>) {
                     _ if L::N * size_of::<L::T>() == WIDEST => dots::<L, 1, 2>(p, i),
                     2.. if L::N * size_of::<L::T>() == WIDEST / 2 => dots::<L, 2, 4>(p, i),
                     _ if L::N * size_of::<L::T>() == WIDEST / 2 => dots::<L, 1, 4>(p, i),
-                    _ => dots::<L, 1, 2>(p, i),
+                    // Registers of 16 bytes.
+                    2.. => dots::<L, 2, 8>(p, i),
+                    _ => dots::<L, 1, 8>(p, i),
                 };
             }
         } else {

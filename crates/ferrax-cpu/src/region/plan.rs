@@ -54,7 +54,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     pub fn new(roots: usize) -> Self {
         Scratch {
-            asm: Assembler::new(machine::isa().unwrap_or(Isa::Avx2)),
+            asm: Assembler::new(machine::isa().unwrap_or(Isa::NARROW)),
             stamp: vec![0; roots],
             val: vec![0; roots],
             spread: vec![Spread::Full; roots],

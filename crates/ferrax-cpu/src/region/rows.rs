@@ -4,7 +4,6 @@
 //! result joins those of the runs before. States that cover whole runs can be put together, which is how spans of
 //! one long row are shared among threads.
 
-use crate::machine::{self, Isa};
 use crate::reduce::{IntMonoid, LANES, LEVELS, Monoid, RUN, collapse, reduce_row, reduce_run};
 use crate::reduce::{MaxF32, MaxF64, MinF32, MinF64, ProdF32, ProdF64, SumF32, SumF64};
 use ferrax_base::DType;
@@ -95,13 +94,13 @@ unsafe fn reset<M: Monoid<T: Bits>>(lanes: *mut u8) {
     unsafe { std::slice::from_raw_parts_mut(lanes.cast::<M::T>(), LANES) }.fill(M::IDENTITY);
 }
 
-#[target_feature(enable = "avx2,fma")]
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma"))]
 unsafe fn end_run<M: Monoid<T: Bits>>(state: &mut Running, lanes: *mut u8) {
     // SAFETY: the caller passes the accumulators, lanes of the element type.
     carry::<M>(state, collapse::<M>(unsafe { &mut *lanes.cast() }), 0);
 }
 
-#[target_feature(enable = "avx2,fma")]
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma"))]
 unsafe fn value<M: Monoid<T: Bits>>(lanes: *mut u8) -> u64 {
     // SAFETY: the caller passes the accumulators, lanes of the element type.
     collapse::<M>(unsafe { &mut *lanes.cast() }).bits()
@@ -109,7 +108,7 @@ unsafe fn value<M: Monoid<T: Bits>>(lanes: *mut u8) -> u64 {
 
 macro_rules! from_memory {
     ($feed:ident, $whole:ident, $rows:ident, $wide:literal, $features:literal) => {
-        #[target_feature(enable = $features)]
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = $features))]
         unsafe fn $feed<M: Monoid<T: Bits>>(state: &mut Running, x: *const u8, n: usize) {
             // SAFETY: the caller passes n elements, lanes of the element type.
             for run in unsafe { std::slice::from_raw_parts(x.cast::<M::T>(), n) }.chunks(RUN) {
@@ -117,13 +116,13 @@ macro_rules! from_memory {
             }
         }
 
-        #[target_feature(enable = $features)]
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = $features))]
         unsafe fn $whole<M: Monoid<T: Bits>>(x: *const u8, n: usize) -> u64 {
             // SAFETY: the caller passes n elements, lanes of the element type.
             reduce_row::<M, $wide>(unsafe { std::slice::from_raw_parts(x.cast(), n) }).bits()
         }
 
-        #[target_feature(enable = $features)]
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = $features))]
         unsafe fn $rows<M: Monoid<T: Bits>>(x: *const u8, n: usize, count: usize, out: *mut u8) {
             // SAFETY: the caller passes `count` rows of n elements, and room for as many results.
             let (x, out) = unsafe {
@@ -145,6 +144,7 @@ macro_rules! from_memory {
     };
 }
 from_memory!(feed, whole, rows, false, "avx2,fma");
+#[cfg(target_arch = "x86_64")]
 from_memory!(feed_wide, whole_wide, rows_wide, true, "avx512f,avx512bw,avx512dq,avx512vl");
 
 /// Rows of `N` elements, in the order of `reduce_row`: so few that the loop over them is unrolled.
@@ -169,17 +169,21 @@ fn finish<M: Monoid<T: Bits>>(state: &Running) -> u64 {
 /// The reduction of rows of lanes of `d`'s compute dtype.
 pub fn row_reducer(op: ReduceOp, d: DType) -> Option<RowReducer> {
     fn of<M: Monoid<T: Bits>>() -> Option<RowReducer> {
-        let wide = machine::isa() == Some(Isa::Avx512);
-        Some(RowReducer {
+        let narrow = RowReducer {
             reset: reset::<M>,
             collapse: end_run::<M>,
             value: value::<M>,
-            feed: if wide { feed_wide::<M> } else { feed::<M> },
+            feed: feed::<M>,
             append: append::<M>,
             finish: finish::<M>,
-            whole: if wide { whole_wide::<M> } else { whole::<M> },
-            rows: if wide { rows_wide::<M> } else { rows::<M> },
-        })
+            whole: whole::<M>,
+            rows: rows::<M>,
+        };
+        #[cfg(target_arch = "x86_64")]
+        if crate::machine::isa() == Some(crate::machine::Isa::Avx512) {
+            return Some(RowReducer { feed: feed_wide::<M>, whole: whole_wide::<M>, rows: rows_wide::<M>, ..narrow });
+        }
+        Some(narrow)
     }
     macro_rules! integers {
         ($T:ident) => {

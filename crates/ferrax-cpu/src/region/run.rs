@@ -80,8 +80,7 @@ impl Region {
     /// Makes what was written past the caches visible to other threads before anything that is written later.
     fn fence(&self) {
         if self.streams {
-            // SAFETY: every x86-64 has the instruction.
-            unsafe { std::arch::x86_64::_mm_sfence() };
+            machine::fence();
         }
     }
 }

@@ -24,6 +24,7 @@ mod windows;
 pub(crate) use plan::plan;
 pub(crate) use tiles::Tiles;
 
+use crate::machine::Isa;
 use crate::machine::handler::Instr;
 use ferrax_loops::{Graph, Node};
 use std::fmt::Write;
@@ -89,9 +90,14 @@ struct Counter {
     step: i32,
 }
 
+/// Elements that vectors have at most: longer ones are better stepped through as tiles.
+fn most_elements(isa: Isa) -> usize {
+    (8 * isa.width()).max(64)
+}
+
 /// A loop's program and how to run it.
 pub(crate) struct RegisterLoop {
-    wide: bool,
+    isa: Isa,
     /// Elements of the vectors, 1 if there are none.
     elements: usize,
     code: Vec<Instr>,
@@ -122,7 +128,7 @@ pub(crate) struct RegisterLoop {
 impl RegisterLoop {
     /// Elements of a vector that a register holds.
     fn lanes(&self) -> usize {
-        if self.wide { 16 } else { 8 }
+        self.isa.width()
     }
 
     /// The loop as text: where it runs and what a step costs.

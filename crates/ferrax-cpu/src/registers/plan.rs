@@ -4,7 +4,7 @@ use super::forms::{Fit, Form, passes};
 use super::ranges::{counted, counter};
 use super::translate::Translator;
 use super::windows::{Array, only_indexed};
-use super::{ArrayWindow, Counter, Input, Limit, RegisterLoop, Stream, Trips};
+use super::{ArrayWindow, Counter, Input, Limit, RegisterLoop, Stream, Trips, most_elements};
 use crate::constants;
 use crate::machine::handler;
 use crate::machine::loops::assemble::{Home, Op, PLACE, Val};
@@ -13,8 +13,6 @@ use crate::machine::loops::handlers;
 use crate::machine::{self, Isa};
 use ferrax_loops::{Graph, Kind, Node, Type};
 
-/// Registers of elements at most: longer vectors are better stepped through as tiles.
-const MOST_REGISTERS: usize = 8;
 /// Bytes of the loop's memory at most.
 const MOST_MEMORY: u32 = 32 << 10;
 
@@ -67,14 +65,12 @@ pub(crate) fn plan(g: &Graph, node: &Node) -> Option<RegisterLoop> {
     };
     // With the vectors of the first length that there is, or with single elements only.
     let made = |vectors: bool| {
-        let narrow = Planner::new(g, node, &shape, (false, vectors)).build()?;
-        match isa {
-            Isa::Avx512 if narrow.elements > 8 => Planner::new(g, node, &shape, (true, vectors)).build(),
-            _ => Some(narrow),
-        }
+        let narrow = Planner::new(g, node, &shape, (Isa::NARROW, vectors)).build()?;
+        let fitting = isa.holding(narrow.elements);
+        if fitting == Isa::NARROW { Some(narrow) } else { Planner::new(g, node, &shape, (fitting, vectors)).build() }
     };
     let found = made(true).or_else(|| made(false))?;
-    (found.elements <= found.lanes() * MOST_REGISTERS).then_some(found)
+    (found.elements <= most_elements(found.isa)).then_some(found)
 }
 
 /// A loop being planned.
@@ -82,7 +78,7 @@ struct Planner<'g> {
     g: &'g Graph,
     node: &'g Node,
     shape: &'g Shape<'g>,
-    wide: bool,
+    isa: Isa,
     t: Translator,
     inputs: Vec<Input>,
     streams: Vec<Stream>,
@@ -92,14 +88,14 @@ struct Planner<'g> {
 }
 
 impl<'g> Planner<'g> {
-    fn new(g: &'g Graph, node: &'g Node, shape: &'g Shape<'g>, (wide, vectors): (bool, bool)) -> Self {
+    fn new(g: &'g Graph, node: &'g Node, shape: &'g Shape<'g>, (isa, vectors): (Isa, bool)) -> Self {
         Planner {
             g,
             node,
             shape,
-            wide,
+            isa,
             // The first place holds the mask.
-            t: Translator::new(wide, vectors, PLACE),
+            t: Translator::new(isa, vectors, PLACE),
             inputs: Vec::new(),
             streams: Vec::new(),
             carried: Vec::new(),
@@ -265,7 +261,7 @@ impl<'g> Planner<'g> {
         let test = test.filter(|_| matches!(trips, Trips::Tested));
         let counters = if test.is_none() { self.counters(&mut ops) } else { Vec::new() };
         prune(&mut ops, &self.carried);
-        let lanes = if self.wide { 16 } else { 8 };
+        let lanes = self.isa.width();
         // A second register of elements would find what the first one left.
         let mixed = self.t.arrays.iter().any(|a| a.carried && a.single);
         if self.t.elements > lanes && mixed {
@@ -397,7 +393,7 @@ impl Planner<'_> {
         let of_carried = |k: usize| self.shape.first_carry + k;
         let bytes = |k: usize| self.g.ty(self.node.inputs[of_carried(k)]).bytes();
         (asm.memory <= MOST_MEMORY).then(|| RegisterLoop {
-            wide: self.wide,
+            isa: self.isa,
             elements: self.t.elements,
             code: std::mem::take(&mut asm.code),
             head,

@@ -40,7 +40,7 @@ impl RegisterLoop {
                 self.fill(&mut memory, &scalars, (ins, outs), (first, count));
                 let code = self.code.as_ptr();
                 let start = if self.reverse { steps.unwrap_or(0).wrapping_sub(1) } else { 0 };
-                loops::run(self.wide, code, code.add(self.head), base, start, steps.unwrap_or(0));
+                loops::run(self.isa, code, code.add(self.head), base, start, steps.unwrap_or(0));
                 let last = first + count == self.elements;
                 for o in self.outputs.iter().filter(|o| o.vector || last) {
                     let place = &memory[o.at as usize / size_of::<Place>()].0;

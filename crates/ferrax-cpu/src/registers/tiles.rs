@@ -5,6 +5,7 @@
 //! once, a run writes the operands' addresses. Results are written after all operands of the same elements were read,
 //! so that they may take the place of operands.
 
+use super::most_elements;
 use super::translate::{Translator, bits};
 use crate::exec::Frame;
 use crate::machine::handler::{self, Instr};
@@ -20,14 +21,12 @@ use ferrax_loops::{Graph, Kind, ValueId};
 use smallvec::SmallVec;
 use std::fmt::Write;
 
-/// Registers of elements that a group has at most.
-const MOST_REGISTERS: usize = 8;
 /// Nodes that a group has at most.
 const MOST_NODES: usize = 64;
 
 /// A group's program.
 pub(crate) struct Tiles {
-    wide: bool,
+    isa: Isa,
     code: Vec<Instr>,
     /// Steps with a whole register each, and elements after them.
     whole: usize,
@@ -45,6 +44,7 @@ pub(crate) struct Tiles {
 /// A group being planned.
 struct Making {
     t: Translator,
+    isa: Isa,
     lanes: usize,
     n: usize,
     /// Values of roots that were read or made.
@@ -82,15 +82,15 @@ impl Planner<'_> {
     /// Appends the group `members[start..end]` of `n` elements if it can run in registers; whether it does.
     pub fn emit_tiles(&mut self, item: u32, start: u32, end: u32, n: usize) -> bool {
         let Some(isa) = machine::isa().filter(|_| self.machine) else { return false };
-        let wide = isa == Isa::Avx512 && n > 8;
-        let lanes = if wide { 16 } else { 8 };
-        if n == 0 || n > lanes * MOST_REGISTERS || (end - start) as usize > MOST_NODES {
+        let isa = isa.holding(n);
+        let lanes = isa.width();
+        if n == 0 || n > most_elements(isa) || (end - start) as usize > MOST_NODES {
             return false;
         }
         let masked = n > 1 && !n.is_multiple_of(lanes);
         // The first place holds the mask.
-        let t = Translator::new(wide, true, PLACE);
-        let mut m = Making { t, lanes, n, known: Vec::new(), streams: Vec::new(), masked };
+        let t = Translator::new(isa, true, PLACE);
+        let mut m = Making { t, isa, lanes, n, known: Vec::new(), streams: Vec::new(), masked };
         let Some(made) = self.tile_nodes(&mut m, start, end) else { return false };
         let mut writes = Vec::new();
         for &(root, v) in &made {
@@ -184,7 +184,7 @@ impl Planner<'_> {
         let memory = self.out.tiles_bytes;
         self.out.tiles_bytes += asm.memory as usize;
         let tiles = Tiles {
-            wide: m.lanes == 16,
+            isa: m.isa,
             code: std::mem::take(&mut asm.code),
             whole: if n == 1 { 1 } else { n / m.lanes },
             rest: if n == 1 { 0 } else { n % m.lanes },
@@ -248,12 +248,12 @@ impl Frame {
             }
             let code = tiles.code.as_ptr();
             if tiles.whole > 0 {
-                loops::run(tiles.wide, code, code, base, 0, tiles.whole);
+                loops::run(tiles.isa, code, code, base, 0, tiles.whole);
             }
             if tiles.rest > 0 {
                 let mask = base.cast::<[u32; 16]>();
                 mask.write(std::array::from_fn(|i| if i < tiles.rest { !0 } else { 0 }));
-                loops::run(tiles.wide, code, code, base, tiles.whole, 1);
+                loops::run(tiles.isa, code, code, base, tiles.whole, 1);
                 mask.write([!0; 16]);
             }
         }

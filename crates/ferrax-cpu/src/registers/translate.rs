@@ -5,6 +5,7 @@
 
 use super::ranges::{Known, Range};
 use super::windows::{Array, Window};
+use crate::machine::Isa;
 use crate::machine::loops::assemble::{Assembler, Op, Val};
 use crate::machine::loops::families::{One, Two};
 use crate::machine::loops::handlers;
@@ -42,9 +43,9 @@ pub(super) struct Translator {
 }
 
 impl Translator {
-    pub fn new(wide: bool, vectors: bool, memory: u32) -> Self {
+    pub fn new(isa: Isa, vectors: bool, memory: u32) -> Self {
         Translator {
-            asm: Assembler::new(wide, memory),
+            asm: Assembler::new(isa, memory),
             vectors,
             has_cells: false,
             elements: 1,

@@ -6,6 +6,17 @@ use ferrax_base::{Buffer, DType, Scalar, shape};
 use ferrax_cpu::eager;
 use ferrax_loops::{Kind, Type};
 
+/// Whether this process has the machine.
+pub fn has_machine() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let there = std::is_x86_feature_detected!("avx2")
+        && std::is_x86_feature_detected!("fma")
+        && std::is_x86_feature_detected!("f16c");
+    #[cfg(not(target_arch = "x86_64"))]
+    let there = cfg!(target_arch = "aarch64");
+    there && !cfg!(feature = "portable") && std::env::var("FERRAX_CPU_ISA").as_deref() != Ok("portable")
+}
+
 /// Dtypes that arithmetic is tested on.
 pub const NUMBERS: [DType; 14] = [
     DType::I8,

@@ -159,7 +159,7 @@ struct Info {
 
 /// A loop being put together.
 pub struct Assembler {
-    wide: bool,
+    isa: Isa,
     values: Vec<Info>,
     held: [Option<Val>; REGISTERS],
     /// Registers that keep their values.
@@ -173,10 +173,10 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// An empty loop over registers of 512 bits or 256, whose memory begins with `memory` bytes in use.
-    pub fn new(wide: bool, memory: u32) -> Self {
+    /// An empty loop, whose memory begins with `memory` bytes in use.
+    pub fn new(isa: Isa, memory: u32) -> Self {
         Assembler {
-            wide,
+            isa,
             values: Vec::new(),
             held: [None; REGISTERS],
             pinned: [false; REGISTERS],
@@ -229,7 +229,7 @@ impl Assembler {
     }
 
     fn push(&mut self, family: Family, all: &[u8], imm: u64, stride: usize) {
-        let code = family.code(self.wide, registers(all));
+        let code = family.code(self.isa, registers(all));
         let part = |k: usize| (stride >> (16 * k)) as u16;
         self.code.push(Instr { code, imm, p: part(0), q: part(1), ps: part(2), qs: part(3) });
     }
@@ -241,8 +241,7 @@ impl Assembler {
 
     /// Ends the program.
     pub fn finish(&mut self, h: Handler) {
-        let isa = if self.wide { Isa::Avx512 } else { Isa::Avx2 };
-        self.code.push(Instr { code: isa.code(h), imm: 0, p: 0, q: 0, ps: 0, qs: 0 });
+        self.code.push(Instr { code: self.isa.code(h), imm: 0, p: 0, q: 0, ps: 0, qs: 0 });
     }
 
     /// A register from memory.
@@ -531,8 +530,7 @@ impl Assembler {
     }
 
     fn call(&mut self, code: Handler, imm: u64, lanes: u16, d: Val) {
-        let isa = if self.wide { Isa::Avx512 } else { Isa::Avx2 };
-        self.code.push(Instr { code: isa.code(code), imm, p: lanes, q: 0, ps: 0, qs: 0 });
+        self.code.push(Instr { code: self.isa.code(code), imm, p: lanes, q: 0, ps: 0, qs: 0 });
         self.set(0, d);
     }
 

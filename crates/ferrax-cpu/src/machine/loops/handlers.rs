@@ -3,7 +3,7 @@
 //! every other path. The first operand field of an instruction says how many lanes are of use. Rules for the jump at
 //! the end are those of `machine/handler.rs`.
 
-use super::super::handler::{Handler, Lane};
+use super::super::handler::{Handler, Lane, function, jump};
 use super::super::table::{self, Lanes};
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
@@ -14,53 +14,29 @@ use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, DivisionPart, Kind, UnaryOp};
 
-/// Compiles a body over the lanes of registers 0 and 1 for both instruction sets.
+/// Compiles a body over the lanes of registers 0 and 1 for every instruction set.
 macro_rules! on_registers {
     (|$pc:ident, $x:ident, $y:ident| $body:block) => {{
-        use core::arch::x86_64::{__m256, __m512};
-        use $crate::machine::handler::{Code, Code256, Code512, Instr};
+        use $crate::machine::handler::Instr;
         #[inline(always)]
         #[allow(unused_variables, unused_unsafe, clippy::needless_range_loop)]
         unsafe fn body<const F: bool, const N: usize>($pc: *const Instr, $x: &mut [u32; N], $y: &[u32; N]) {
             // SAFETY: the instruction is there.
             unsafe { $body }
         }
-        variant!(v512, body, __m512, Code512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c");
-        variant!(v256, body, __m256, Code256, "avx2,fma,f16c");
-        Handler { v512: Code(v512 as *const ()), v256: Code(v256 as *const ()) }
+        $crate::machine::handler::sets!([variant] body)
     }};
 }
 
 macro_rules! variant {
-    ($name:ident, $body:ident, $V:ty, $C:ty, $features:literal) => {
-        #[target_feature(enable = $features)]
-        unsafe extern "sysv64" fn $name(
-            pc: *const Instr,
-            p: *const *mut u8,
-            o: usize,
-            e: usize,
-            start: *const Instr,
-            a0: $V,
-            a1: $V,
-            a2: $V,
-            a3: $V,
-            a4: $V,
-            a5: $V,
-            a6: $V,
-            a7: $V,
-        ) {
-            // SAFETY: lanes are plain numbers; the program ends with a handler that returns, and all its
-            // handlers are of this width.
-            unsafe {
-                let mut x: [u32; size_of::<$V>() / 4] = core::mem::transmute(a0);
-                let y: [u32; size_of::<$V>() / 4] = core::mem::transmute(a1);
-                $body::<true, _>(pc, &mut x, &y);
-                let a0: $V = core::mem::transmute(x);
-                let next = pc.add(1);
-                let code: $C = core::mem::transmute((*next).code);
-                code(next, p, o, e, start, a0, a1, a2, a3, a4, a5, a6, a7)
-            }
-        }
+    ($name:ident, $V:ty, $abi:literal, $features:literal, $body:ident) => {
+        function!($name, $V, $abi, $features, |pc, p, o, e, start, a| {
+            let mut x: [u32; size_of::<$V>() / 4] = core::mem::transmute(a[0]);
+            let y: [u32; size_of::<$V>() / 4] = core::mem::transmute(a[1]);
+            $body::<true, _>(pc, &mut x, &y);
+            a[0] = core::mem::transmute::<[u32; size_of::<$V>() / 4], $V>(x);
+            jump!($V, pc.add(1), p, o, e, start, a)
+        });
     };
 }
 

@@ -10,34 +10,16 @@ pub mod assemble;
 pub mod families;
 pub mod handlers;
 
-use super::handler::{Code256, Code512, Instr};
-use core::arch::x86_64::{_mm256_setzero_ps, _mm512_setzero_ps};
+use super::handler::Instr;
+use super::{Isa, arch};
 
 /// Runs a loop's program.
 ///
 /// # Safety
-/// `code` must be a finished program for registers of this width, which the machine must have, with the instruction
-/// that jumps back go to at `head`; `memory` what the program takes as the loop's memory, with its arrays' addresses
-/// in place; the arrays valid for `steps` steps from `first` on in the program's direction.
-pub unsafe fn run(wide: bool, code: *const Instr, head: *const Instr, memory: *mut u8, first: usize, steps: usize) {
+/// `code` must be a finished program for `isa`, which the machine must have, with the instruction that jumps back go to
+/// at `head`; `memory` what the program takes as the loop's memory, with its arrays' addresses in place; the arrays
+/// valid for `steps` steps from `first` on in the program's direction.
+pub unsafe fn run(isa: Isa, code: *const Instr, head: *const Instr, memory: *mut u8, first: usize, steps: usize) {
     // SAFETY: the caller's contract.
-    unsafe {
-        if wide { start512(code, head, memory, first, steps) } else { start256(code, head, memory, first, steps) }
-    }
+    unsafe { arch::enter(isa, code, memory.cast(), first, steps, head) }
 }
-
-macro_rules! start {
-    ($name:ident, $zero:ident, $Code:ty, $feature:literal) => {
-        #[target_feature(enable = $feature)]
-        unsafe fn $name(code: *const Instr, head: *const Instr, memory: *mut u8, first: usize, steps: usize) {
-            let z = $zero();
-            // SAFETY: the caller's contract.
-            unsafe {
-                let handler: $Code = core::mem::transmute((*code).code);
-                handler(code, memory.cast(), first, steps, head, z, z, z, z, z, z, z, z);
-            }
-        }
-    };
-}
-start!(start512, _mm512_setzero_ps, Code512, "avx512f");
-start!(start256, _mm256_setzero_ps, Code256, "avx2");

@@ -1,0 +1,334 @@
+//! The text of the families on x86-64, for registers of 512 and of 256 bits.
+//!
+//! Registers 8 and up, `rax`, `r9` to `r11` and the mask registers are free within a handler. `rdi` is the instruction,
+//! `rsi` the loop's memory, `rdx` the step, `rcx` the steps left and `r8` the instruction after a jump back.
+
+use super::{Access, Family, One, Pair, Two};
+use crate::machine::handler::Code;
+
+/// A naked function that is a table: `$vars` are the loops over registers, outermost first.
+macro_rules! rows {
+    ($name:ident, $slot:literal, [$($var:literal)*], $text:expr) => {
+        #[unsafe(naked)]
+        unsafe extern "sysv64" fn $name() {
+            core::arch::naked_asm!(
+                ".balign 64",
+                $(concat!(".irp ", $var, ",0,1,2,3,4,5,6,7"),)*
+                concat!(".balign ", $slot),
+                $text,
+                "jmp qword ptr [rdi]",
+                $(concat!(".endr #", $var),)*
+            )
+        }
+    };
+}
+
+/// A family from the text of its handlers for 512 and for 256 bits, which go on to the next instruction.
+macro_rules! family {
+    ($slot:literal, $vars:tt, $t512:expr, $t256:expr) => {{
+        rows!(v512, $slot, $vars, concat!($t512, "\nadd rdi, 24"));
+        rows!(v256, $slot, $vars, concat!($t256, "\nadd rdi, 24"));
+        Family { tables: [Code(v512 as *const ()), Code(v256 as *const ())], slot: $slot }
+    }};
+}
+
+/// A family whose text is the same for both widths and says where it goes.
+macro_rules! jumps {
+    ($slot:literal, $vars:tt, $text:expr) => {{
+        rows!(table, $slot, $vars, $text);
+        Family { tables: [Code(table as *const ()); 2], slot: $slot }
+    }};
+}
+
+/// A pair from an instruction's text up to its first source, what follows the last one, and what comes after.
+macro_rules! pair {
+    ($slot:literal, $i512:literal, $i256:literal) => {
+        pair!($slot, 32, $i512, $i256, "", "", "")
+    };
+    ($slot:literal, $long:literal, $i512:literal, $i256:literal, $last:literal, $after512:literal, $after256:literal) => {
+        Pair {
+            registers: family!(
+                $slot,
+                ["d" "a" "b"],
+                concat!($i512, ", zmm\\a, zmm\\b", $last, "\n", $after512),
+                concat!($i256, ", ymm\\a, ymm\\b", $last, "\n", $after256)
+            ),
+            memory: family!(
+                $long,
+                ["d" "a"],
+                concat!("mov rax, [rdi + 8]\n", $i512, ", zmm\\a, [rsi + rax]", $last, "\n", $after512),
+                concat!("mov rax, [rdi + 8]\n", $i256, ", ymm\\a, [rsi + rax]", $last, "\n", $after256)
+            ),
+            memory_first: family!(
+                $long,
+                ["d" "a"],
+                concat!(
+                    "mov rax, [rdi + 8]\nvmovups zmm8, [rsi + rax]\n",
+                    $i512, ", zmm8, zmm\\a", $last, "\n", $after512
+                ),
+                concat!(
+                    "mov rax, [rdi + 8]\nvmovups ymm8, [rsi + rax]\n",
+                    $i256, ", ymm8, ymm\\a", $last, "\n", $after256
+                )
+            ),
+        }
+    };
+}
+
+/// A comparison of floats by its predicate: 0 or 1 a lane.
+macro_rules! compare_floats {
+    ($predicate:literal) => {
+        pair!(
+            32,
+            64,
+            "vcmpps k1",
+            "vcmpps ymm\\d",
+            $predicate,
+            "vpmovm2d zmm\\d, k1\nvpsrld zmm\\d, zmm\\d, 31",
+            "vpsrld ymm\\d, ymm\\d, 31"
+        )
+    };
+}
+
+/// A comparison of signed integers: 0 or 1 a lane.
+macro_rules! compare_integers {
+    ($i512:literal, $i256:literal) => {
+        pair!(32, 64, $i512, $i256, "", "vpmovm2d zmm\\d, k1\nvpsrld zmm\\d, zmm\\d, 31", "vpsrld ymm\\d, ymm\\d, 31")
+    };
+}
+
+/// The handlers of an operation of two operands.
+pub fn pair(op: Two) -> Pair {
+    match op {
+        Two::Add => pair!(16, "vaddps zmm\\d", "vaddps ymm\\d"),
+        Two::Sub => pair!(16, "vsubps zmm\\d", "vsubps ymm\\d"),
+        Two::Mul => pair!(16, "vmulps zmm\\d", "vmulps ymm\\d"),
+        Two::Div => pair!(16, "vdivps zmm\\d", "vdivps ymm\\d"),
+        Two::AddInt => pair!(16, "vpaddd zmm\\d", "vpaddd ymm\\d"),
+        Two::SubInt => pair!(16, "vpsubd zmm\\d", "vpsubd ymm\\d"),
+        Two::MulInt => pair!(16, "vpmulld zmm\\d", "vpmulld ymm\\d"),
+        Two::And => pair!(16, "vpandd zmm\\d", "vpand ymm\\d"),
+        Two::Or => pair!(16, "vpord zmm\\d", "vpor ymm\\d"),
+        Two::Xor => pair!(16, "vpxord zmm\\d", "vpxor ymm\\d"),
+        Two::Eq => compare_floats!(", 0"),
+        Two::Lt => compare_floats!(", 1"),
+        Two::Le => compare_floats!(", 2"),
+        Two::Ne => compare_floats!(", 4"),
+        Two::EqInt => compare_integers!("vpcmpeqd k1", "vpcmpeqd ymm\\d"),
+        Two::GtInt => compare_integers!("vpcmpgtd k1", "vpcmpgtd ymm\\d"),
+        Two::MaxInt => pair!(16, "vpmaxsd zmm\\d", "vpmaxsd ymm\\d"),
+        Two::MinInt => pair!(16, "vpminsd zmm\\d", "vpminsd ymm\\d"),
+        Two::ShiftLeft => pair!(16, "vpsllvd zmm\\d", "vpsllvd ymm\\d"),
+        Two::ShiftRight => pair!(16, "vpsrlvd zmm\\d", "vpsrlvd ymm\\d"),
+        Two::ShiftRightSigned => pair!(16, "vpsravd zmm\\d", "vpsravd ymm\\d"),
+    }
+}
+
+/// The handlers of an operation of one operand.
+pub fn one(op: One) -> Family {
+    macro_rules! one {
+        ($i512:literal, $i256:literal, $last:literal) => {
+            family!(16, ["d" "a"], concat!($i512, " zmm\\d, zmm\\a", $last), concat!($i256, " ymm\\d, ymm\\a", $last))
+        };
+    }
+    match op {
+        One::Sqrt => one!("vsqrtps", "vsqrtps", ""),
+        One::Floor => one!("vrndscaleps", "vroundps", ", 9"),
+        One::Ceil => one!("vrndscaleps", "vroundps", ", 10"),
+        One::RoundEven => one!("vrndscaleps", "vroundps", ", 8"),
+        One::ToFloat => one!("vcvtdq2ps", "vcvtdq2ps", ""),
+        One::Move => one!("vmovaps", "vmovaps", ""),
+    }
+}
+
+/// d = b where p is 1, over d, p, b.
+pub fn choose() -> Family {
+    family!(
+        32,
+        ["d" "a" "b"],
+        "vptestmd k1, zmm\\a, zmm\\a\nvmovdqa32 zmm\\d{{k1}}, zmm\\b",
+        "vpslld ymm8, ymm\\a, 31\nvblendvps ymm\\d, ymm\\d, ymm\\b, ymm8"
+    )
+}
+
+/// d = the loop's memory at the immediate.
+pub fn load() -> Family {
+    family!(
+        32,
+        ["d"],
+        "mov rax, [rdi + 8]\nvmovups zmm\\d, [rsi + rax]",
+        "mov rax, [rdi + 8]\nvmovups ymm\\d, [rsi + rax]"
+    )
+}
+
+/// The loop's memory at the immediate = a.
+pub fn store() -> Family {
+    family!(
+        32,
+        ["a"],
+        "mov rax, [rdi + 8]\nvmovups [rsi + rax], zmm\\a",
+        "mov rax, [rdi + 8]\nvmovups [rsi + rax], ymm\\a"
+    )
+}
+
+/// The loop's memory at the stride = at the immediate.
+pub fn copy() -> Family {
+    family!(
+        32,
+        [],
+        "mov rax, [rdi + 8]\nvmovups zmm8, [rsi + rax]\nmov rax, [rdi + 16]\nvmovups [rsi + rax], zmm8",
+        "mov rax, [rdi + 8]\nvmovups ymm8, [rsi + rax]\nmov rax, [rdi + 16]\nvmovups [rsi + rax], ymm8"
+    )
+}
+
+/// `rax` = the address of this step's element: the base is at the immediate in the loop's memory.
+macro_rules! at_step {
+    ($text:literal) => {
+        concat!("mov rax, [rdi + 8]\nmov rax, [rsi + rax]\nmov r9, [rdi + 16]\nimul r9, rdx\n", $text)
+    };
+}
+
+/// d = this step's element of an array.
+pub fn read(access: Access) -> Family {
+    match access {
+        Access::Whole => {
+            family!(32, ["d"], at_step!("vmovups zmm\\d, [rax + r9]"), at_step!("vmovups ymm\\d, [rax + r9]"))
+        }
+        Access::Masked => family!(
+            64,
+            ["d"],
+            at_step!("vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups zmm\\d{{k1}}{{z}}, [rax + r9]"),
+            at_step!("vmovups ymm8, [rsi]\nvmaskmovps ymm\\d, ymm8, [rax + r9]")
+        ),
+        Access::Scalar => {
+            family!(32, ["d"], at_step!("vbroadcastss zmm\\d, [rax + r9]"), at_step!("vbroadcastss ymm\\d, [rax + r9]"))
+        }
+        Access::Flag => family!(
+            64,
+            ["d"],
+            at_step!("movzx eax, byte ptr [rax + r9]\nvmovd xmm\\d, eax\nvpbroadcastd zmm\\d, xmm\\d"),
+            at_step!("movzx eax, byte ptr [rax + r9]\nvmovd xmm\\d, eax\nvpbroadcastd ymm\\d, xmm\\d")
+        ),
+    }
+}
+
+/// This step's element of an array = a.
+pub fn write(access: Access) -> Family {
+    match access {
+        Access::Whole => {
+            family!(32, ["a"], at_step!("vmovups [rax + r9], zmm\\a"), at_step!("vmovups [rax + r9], ymm\\a"))
+        }
+        Access::Masked => family!(
+            64,
+            ["a"],
+            at_step!("vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups [rax + r9]{{k1}}, zmm\\a"),
+            at_step!("vmovups ymm8, [rsi]\nvmaskmovps [rax + r9], ymm8, ymm\\a")
+        ),
+        Access::Scalar => {
+            family!(
+                32,
+                ["a"],
+                at_step!("vmovss dword ptr [rax + r9], xmm\\a"),
+                at_step!("vmovss dword ptr [rax + r9], xmm\\a")
+            )
+        }
+        Access::Flag => family!(
+            64,
+            ["a"],
+            at_step!("vpextrb byte ptr [rax + r9], xmm\\a, 0"),
+            at_step!("vpextrb byte ptr [rax + r9], xmm\\a, 0")
+        ),
+    }
+}
+
+/// `r9` = the address of the element that lane 0 of a names; text for an index outside comes in between. The window is
+/// at the immediate in the loop's memory.
+macro_rules! at_index {
+    ($outside:literal, $text:literal) => {
+        concat!(
+            "mov rax, [rdi + 8]\nvmovd r9d, xmm\\a\nmovsxd r9, r9d\n",
+            $outside,
+            "\nimul r9, [rsi + rax + 16]\nadd r9, [rsi + rax]\n",
+            $text
+        )
+    };
+}
+
+/// An index outside is moved inside.
+macro_rules! clamped {
+    ($text:literal) => {
+        at_index!(
+            "xor r10d, r10d\ntest r9, r9\ncmovs r9, r10\nmov r10, [rsi + rax + 8]\ncmp r9, r10\ncmovg r9, r10",
+            $text
+        )
+    };
+}
+
+/// An element whose index is outside is left out.
+macro_rules! checked {
+    ($text:literal) => {
+        at_index!("cmp r9, [rsi + rax + 8]\nja 2f", $text)
+    };
+}
+
+/// d = the element of an array at the index a, clamped.
+pub fn fetch(access: Access) -> Family {
+    match access {
+        Access::Whole => {
+            family!(64, ["d" "a"], clamped!("vmovups zmm\\d, [r9]"), clamped!("vmovups ymm\\d, [r9]"))
+        }
+        Access::Masked => family!(
+            128,
+            ["d" "a"],
+            clamped!("vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups zmm\\d{{k1}}{{z}}, [r9]"),
+            clamped!("vmovups ymm8, [rsi]\nvmaskmovps ymm\\d, ymm8, [r9]")
+        ),
+        Access::Scalar => {
+            family!(64, ["d" "a"], clamped!("vbroadcastss zmm\\d, [r9]"), clamped!("vbroadcastss ymm\\d, [r9]"))
+        }
+        Access::Flag => family!(
+            128,
+            ["d" "a"],
+            clamped!("movzx eax, byte ptr [r9]\nvmovd xmm\\d, eax\nvpbroadcastd zmm\\d, xmm\\d"),
+            clamped!("movzx eax, byte ptr [r9]\nvmovd xmm\\d, eax\nvpbroadcastd ymm\\d, xmm\\d")
+        ),
+    }
+}
+
+/// The element of an array at the index a, clamped, or nothing where it is outside and `leaves_out`, = d.
+pub fn put(access: Access, leaves_out: bool) -> Family {
+    macro_rules! either {
+        ($t512:literal, $t256:literal) => {
+            if leaves_out {
+                family!(128, ["d" "a"], checked!($t512), checked!($t256))
+            } else {
+                family!(128, ["d" "a"], clamped!($t512), clamped!($t256))
+            }
+        };
+    }
+    match access {
+        Access::Whole => either!("vmovups [r9], zmm\\d\n2:", "vmovups [r9], ymm\\d\n2:"),
+        Access::Masked => either!(
+            "vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups [r9]{{k1}}, zmm\\d\n2:",
+            "vmovups ymm8, [rsi]\nvmaskmovps [r9], ymm8, ymm\\d\n2:"
+        ),
+        Access::Scalar => either!("vmovss dword ptr [r9], xmm\\d\n2:", "vmovss dword ptr [r9], xmm\\d\n2:"),
+        Access::Flag => either!("vpextrb byte ptr [r9], xmm\\d, 0\n2:", "vpextrb byte ptr [r9], xmm\\d, 0\n2:"),
+    }
+}
+
+/// Goes on at the instruction that lies the immediate's bytes ahead.
+pub fn jump() -> Family {
+    jumps!(32, [], "add rdi, [rdi + 8]")
+}
+
+/// Moves the step by the immediate and jumps back while steps are left. Conditional jumps, unlike conditional moves,
+/// let the next step's instructions be read before the condition is known.
+pub fn count_back() -> Family {
+    jumps!(32, [], "add rdx, [rdi + 8]\ndec rcx\njz 2f\nmov rdi, r8\njmp qword ptr [rdi]\n2:\nadd rdi, 24")
+}
+
+/// Jumps back while the first lane of a is not 0.
+pub fn test_back() -> Family {
+    jumps!(32, ["a"], "vmovd eax, xmm\\a\ntest eax, eax\njz 2f\nmov rdi, r8\njmp qword ptr [rdi]\n2:\nadd rdi, 24")
+}
