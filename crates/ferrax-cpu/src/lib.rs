@@ -18,6 +18,9 @@
 )]
 
 mod accumulate;
+#[cfg(test)]
+#[path = "../tests/common/cases.rs"]
+mod cases;
 mod columns;
 mod constants;
 mod control;

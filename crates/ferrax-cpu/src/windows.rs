@@ -453,6 +453,7 @@ wide_variant!(one_by_one, one_by_one_body, (a: &Axis, lines: usize, windows: Ran
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
     use ferrax_loops::Type;
     use proptest::prelude::*;
 
@@ -502,7 +503,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(600))]
+        #![proptest_config(ProptestConfig::with_cases(cases(600)))]
 
         #[test]
         fn axes_one_after_the_other_give_what_whole_windows_do(axes in prop::collection::vec(along(), 0..4)) {

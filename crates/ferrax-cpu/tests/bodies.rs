@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Array, Rng};
+use common::{Array, Rng, cases};
 use ferrax_base::{Buffer, DType, Scalar, Shape};
 use ferrax_cpu::{Arg, Program};
 use ferrax_loops::kind::{CompareOp, PadConfig, SliceDims};
@@ -403,7 +403,7 @@ fn check(graph: Graph, body: &Graph, args: &[Buffer]) -> Program {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(cases(1500)))]
 
     #[test]
     fn small_arrays_and_arrays_at_an_index(seed: u64, steps in 1usize..14, length in 0usize..7) {

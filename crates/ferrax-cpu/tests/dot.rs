@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Array, NUMBERS, Rng, node, unravel};
+use common::{Array, NUMBERS, Rng, cases, node, unravel};
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::{DotDims, Kind, Type};
 use proptest::prelude::*;
@@ -64,7 +64,7 @@ fn check(dims: DotDims, a: &Array, b: &Array, out: DType) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_dimension_numbers(seed: u64, batch in 0usize..3, contract in 0usize..3, fa in 0usize..3, fb in 0usize..3) {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Array, NUMBERS, Rng, assert_same, node, same};
+use common::{Array, NUMBERS, Rng, assert_same, cases, node, same};
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Kind, Type, UnaryOp};
@@ -126,7 +126,7 @@ fn binary(rng: &mut Rng, op: BinaryOp, d: DType, n: usize, f: impl Fn(Scalar, Sc
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(60), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn integers(seed: u64, n in 0usize..70) {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Array, NUMBERS, Rng, assert_same, node, unravel};
+use common::{Array, NUMBERS, Rng, assert_same, cases, node, unravel};
 use ferrax_base::{DType, Scalar, Shape};
 use ferrax_loops::{GatherDims, Gathering, IndexMode, Kind, ScatterDims, ScatterOp, Type};
 use proptest::prelude::*;
@@ -129,7 +129,7 @@ impl Numbers {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(400), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn sort(seed: u64, rank in 1usize..4, operands in 1usize..4) {
@@ -310,7 +310,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(60), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Elements and rows at many indices, all of them inside or some not, on several threads where there are enough.
     #[test]

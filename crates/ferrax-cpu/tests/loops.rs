@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Array, Rng, has_machine};
+use common::{Array, Rng, cases, has_machine};
 use ferrax_base::{Buffer, DType, Scalar};
 use ferrax_cpu::{Arg, Program};
 use ferrax_loops::kind::CompareOp;
@@ -308,7 +308,7 @@ fn in_registers(p: &Program) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(cases(400)))]
 
     #[test]
     fn scans_in_registers(seed: u64, n in 0usize..4, steps in 1usize..25, length in 0usize..9) {
@@ -376,7 +376,7 @@ fn recurrent(n: usize, m: usize, length: usize, reverse: bool) -> (Graph, Vec<Ty
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(cases(60)))]
 
     #[test]
     fn steps_with_matrices(seed: u64, n in 1usize..90, m in 1usize..90, length in 0usize..20) {

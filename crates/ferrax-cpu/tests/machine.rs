@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Array, Rng, has_machine};
+use common::{Array, Rng, cases, has_machine};
 use ferrax_base::{Buffer, DType};
 use ferrax_cpu::{Arg, Program};
 use ferrax_loops::kind::CompareOp;
@@ -266,7 +266,7 @@ fn check(seed: u64, rows: usize, inner: usize, steps: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(cases(300)))]
 
     #[test]
     fn small_programs(seed: u64, rows in 1usize..9, inner in 1usize..300, steps in 1usize..30) {
@@ -280,7 +280,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(cases(12)))]
 
     #[test]
     fn many_rows(seed: u64, rows in 1000usize..3000, inner in 1usize..80, steps in 4usize..16) {

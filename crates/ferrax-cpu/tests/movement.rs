@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Array, Rng, assert_same, node, ravel};
+use common::{Array, Rng, assert_same, cases, node, ravel};
 use ferrax_base::{DType, Scalar, Shape};
 use ferrax_loops::{Kind, PadConfig, SliceDims, Type};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn check(kind: &Kind, ins: &[&Array], want: &Array) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn transpose(seed: u64, rank in 0usize..6) {

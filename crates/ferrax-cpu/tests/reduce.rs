@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Array, NUMBERS, Rng, assert_same, node, same, unravel};
+use common::{Array, NUMBERS, Rng, assert_same, cases, node, same, unravel};
 use ferrax_base::{DType, Scalar, Shape};
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{Builder, Kind, ReduceOp, Type, WindowDims};
@@ -115,7 +115,7 @@ fn reference(x: &Array, op: ReduceOp, axes: &[usize]) -> Array {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(400), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn over_any_axes(seed: u64, rank in 0usize..6) {

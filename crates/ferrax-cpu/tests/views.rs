@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Array, Rng};
+use common::{Array, Rng, cases};
 use ferrax_base::{Buffer, DType, Shape};
 use ferrax_cpu::{Arg, Program};
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, PadConfig, ReduceOp, SliceDims, Type, UnaryOp, ValueId};
@@ -252,7 +252,7 @@ fn check(seed: u64, shapes: &[&[usize]], steps: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(cases(400)))]
 
     #[test]
     fn matrices(seed: u64, a in 1usize..20, b in 1usize..400, steps in 1usize..25) {
@@ -271,7 +271,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(30))]
+    #![proptest_config(ProptestConfig::with_cases(cases(30)))]
 
     #[test]
     fn images(seed: u64, a in 200usize..400, b in 200usize..400, steps in 2usize..12) {

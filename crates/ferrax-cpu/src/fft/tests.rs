@@ -5,6 +5,7 @@ use super::butterfly::Constant;
 use super::lanes::Wave;
 use super::plan::root;
 use super::*;
+use crate::cases::cases;
 use crate::matmul::lanes::Plain;
 use proptest::prelude::*;
 
@@ -129,7 +130,7 @@ fn lengths() -> impl Strategy<Value = usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(150), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn rows(n in lengths(), count in 1usize..40, inverse: bool, seed: u64) {

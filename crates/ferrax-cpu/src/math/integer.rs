@@ -139,6 +139,7 @@ pub(crate) use divisions;
 #[cfg(test)]
 mod tests {
     use super::{FLOOR, MODULO, QUOTIENT, Quotient, REMAINDER, divide_i32, divide_u32, divisor};
+    use crate::cases::cases;
     use proptest::prelude::*;
 
     macro_rules! checks {
@@ -201,7 +202,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #![proptest_config(ProptestConfig::with_cases(cases(20_000)))]
 
         #[test]
         fn constants_divide_exactly_around_multiples(x: i32, y: i32, shift in 0u32..31, near in -1i32..2) {

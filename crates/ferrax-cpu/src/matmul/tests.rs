@@ -3,6 +3,7 @@
 
 use super::lanes::Plain;
 use super::*;
+use crate::cases::cases;
 use proptest::prelude::*;
 
 /// Any float of a generator, neither large nor small.
@@ -88,7 +89,7 @@ fn check<T: Kernels + std::fmt::Debug>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(200), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn small(m in 1usize..40, n in 1usize..70, k in 1usize..70, a in 0usize..4, b in 0usize..4, seed: u64) {
@@ -105,7 +106,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(12), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn large(m in 200usize..300, n in 100usize..600, k in 250usize..600, a in 0usize..4, b in 0usize..4, seed: u64) {

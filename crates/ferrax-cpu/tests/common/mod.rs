@@ -2,6 +2,10 @@
 
 #![allow(dead_code)]
 
+mod cases;
+
+#[allow(unused_imports)]
+pub use cases::cases;
 use ferrax_base::{Buffer, DType, Scalar, shape};
 use ferrax_cpu::eager;
 use ferrax_loops::{Kind, Type};
