@@ -54,12 +54,15 @@ sanitize:
 EMULATED := aarch64-unknown-linux-gnu
 # Properties are tested with one case of this many: an emulator is slow.
 EMULATED_SHARE ?= 16
+# Which tests: all, or `--test '*'` for those that see the crates from outside, which spares a second build of the engine.
+EMULATED_TESTS ?=
 aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
 aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
 aarch64: aarch64-tools
 	cargo check --target $(EMULATED) --workspace --exclude ferrax-python
 	FERRAX_TEST_SHARE=$(EMULATED_SHARE) PROPTEST_CASES=16 PROPTEST_RNG_SEED=20261121 \
-	  cargo test --target $(EMULATED) --package ferrax-base --package ferrax-loops --package ferrax-cpu -- --skip long_ones
+	  cargo test --target $(EMULATED) --package ferrax-base --package ferrax-loops --package ferrax-cpu \
+	  $(EMULATED_TESTS) -- --skip long_ones
 
 aarch64-tools:
 	@missing=; \
