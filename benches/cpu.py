@@ -146,9 +146,10 @@ def dot_rows(libs):
         a = floats(n, n)
         yield row(libs, f"matmul {n}", lambda jax, jnp, a=a: (lambda a, b: a @ b, a, a), lambda a=a: a @ a)
     for n in (64, 1024):
-        a, v = floats(n, n), floats(n)
-        yield row(libs, f"transposed matmul {n}", lambda jax, jnp, a=a: (lambda a, b: a.T @ b, a, a),
-                  lambda a=a: a.T @ a)  # fmt: skip
+        a, b, v = floats(n, n), floats(n, n, seed=1), floats(n)
+        yield row(libs, f"transposed matmul {n}", lambda jax, jnp, a=a, b=b: (lambda a, b: a.T @ b, a, b),
+                  lambda a=a, b=b: a.T @ b)  # fmt: skip
+        yield row(libs, f"a.T @ a {n}", lambda jax, jnp, a=a: (lambda a: a.T @ a, a), lambda a=a: a.T @ a)
         yield row(libs, f"matrix times vector {n}", lambda jax, jnp, a=a, v=v: (lambda a, v: a @ v, a, v),
                   lambda a=a, v=v: a @ v)  # fmt: skip
     for n in (8, 16):

@@ -1,14 +1,17 @@
 """Timing for the benchmark programs: contenders in turn, the best of many repeats, ratios in one table.
 
 A row names what is timed, one function per contender, and the promise it is held to. Contenders of a row run in
-turn, so that a busy moment of the machine hits all of them; each time is the minimum over the repeats. A contender that
-fails is shown as failed, with the exception, and the others go on. Nothing here gates a test.
+turn, so that a busy moment of the machine hits all of them; each time is the minimum over the repeats. A turn begins
+with a pause: threads of the contender before may wait for work in a loop for a while (those of OpenBLAS do for about
+20 ms) and would take a processor from this one. A contender that fails is shown as failed, with the exception, and the
+others go on. Nothing here gates a test.
 """
 
 import argparse
 import gc
 import importlib
 import json
+import math
 import os
 import pathlib
 import re
@@ -18,6 +21,11 @@ from dataclasses import dataclass, field
 
 # The oracle runs on the CPU, as the target does.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+
+# Seconds of a turn, and of the pause before it.
+TURN = 0.05
+PAUSE = 0.03
 
 
 @dataclass
@@ -83,24 +91,30 @@ def prepare(row):
     return ready
 
 
+def turn(function, count):
+    """Repeats for a while; gives the time spent and the best time of a call."""
+    spent, best = 0.0, math.inf
+    while spent < TURN:
+        elapsed = loop_time(function, count)
+        spent += elapsed
+        best = min(best, elapsed / count)
+    return spent, best
+
+
 def measure(row):
     """Fills the row's times and failures."""
     ready = prepare(row)
     spent = dict.fromkeys(ready, 0.0)
-    repeats = 0
     collecting = gc.isenabled()
     gc.disable()
     try:
-        while (active := [n for n in ready if spent[n] < row.budget]) and repeats < 400:
+        while active := [n for n in ready if spent[n] < row.budget]:
             for name in active:
-                function, count = ready[name]
-                elapsed = loop_time(function, count)
+                time.sleep(PAUSE)
+                elapsed, best = turn(*ready[name])
                 spent[name] += elapsed
-                best = elapsed / count / row.calls
-                row.times[name] = min(best, row.times.get(name, best))
-            repeats += 1
-            if repeats % 50 == 0:
-                gc.collect()
+                row.times[name] = min(best / row.calls, row.times.get(name, math.inf))
+            gc.collect()
     finally:
         if collecting:
             gc.enable()

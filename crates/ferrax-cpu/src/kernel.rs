@@ -62,8 +62,8 @@ macro_rules! variants {
 
 /// Makes a function of a monoid, compiled for the baseline and for AVX2, from a body that is inlined into it.
 macro_rules! wide_variant {
-    ($name:ident, $body:ident, ($($x:ident: $T:ty),*)) => {
-        fn $name<M: Monoid>($($x: $T),*) {
+    ($vis:vis $name:ident, $body:ident, ($($x:ident: $T:ty),*)) => {
+        $vis fn $name<M: Monoid>($($x: $T),*) {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2,fma")]

@@ -51,6 +51,8 @@ pub(crate) enum Role {
     Full,
     /// Reduces rows; its operand is full, its result one value a row.
     Reduce,
+    /// Reduces columns; its operand is full, its result a row that is there after the region.
+    Columns,
 }
 
 /// A node of a group. `level` counts the reductions that must be done before.
@@ -256,7 +258,7 @@ impl<'g> Order<'g> {
         let mut open = self.open.remove(at);
         let start = self.members.len() as u32;
         if open.members.iter().any(|m| m.level > 0) {
-            open.members.sort_by_key(|m| (m.level, m.role == Role::Full || m.role == Role::Reduce));
+            open.members.sort_by_key(|m| (m.level, m.role != Role::Row));
         }
         self.members.append(&mut open.members);
         self.spare.push(open.members);
@@ -343,6 +345,9 @@ impl<'g> Order<'g> {
             let p = self.place(v);
             let of_group = self.made_in.get(p.root as usize) == Some(&open.id);
             let row_role = of_group && self.role[p.root as usize] == Role::Row;
+            if of_group && self.role[p.root as usize] == Role::Columns {
+                return None;
+            }
             match p.spread {
                 Spread::Row(k) | Spread::Col(k) => {
                     inner = rows_of(inner, k as usize, open.fixed)?;
@@ -423,22 +428,21 @@ impl<'g> Order<'g> {
         true
     }
 
-    /// A reduction over rows joins a region; whether this was one.
+    /// A reduction over rows or columns joins a region; whether this was one.
     fn reduction(&mut self, i: u32, node: &Node) -> bool {
         let Kind::Reduce { op, axes } = &node.kind else { return false };
         let x = node.inputs[0];
-        let ty = self.g.ty(x);
-        let (n, rows) = (ty.size(), self.g.ty(node.first).size());
+        let (ty, kept) = (self.g.ty(x), self.g.ty(node.first).size());
+        let n = ty.size();
         let Some(lane) = crate::region::reduces(*op, ty.dtype).filter(|_| self.machine) else { return false };
-        if n < SMALL || rows == 0 || rows == n {
+        if n < SMALL || kept == 0 || kept == n || self.place(x).spread != Spread::Full {
             return false;
         }
-        let kept = ty.shape.iter().enumerate().filter(|(k, d)| **d != 1 && !axes.contains(k)).map(|(k, _)| k).max();
-        let reduced = ty.shape.iter().enumerate().filter(|(k, d)| **d != 1 && axes.contains(k)).map(|(k, _)| k).min();
-        if kept > reduced || self.place(x).spread != Spread::Full {
+        let Some(role) = reduced_side(&ty.shape, axes) else { return false };
+        let inner = if role == Role::Reduce { n / kept } else { kept };
+        if role == Role::Columns && !(crate::region::takes_columns(inner, n) && ty.dtype.size() == lane) {
             return false;
         }
-        let inner = n / rows;
         let sources = self.sources(node);
         let fits = |at: usize| {
             let o = &self.open[at];
@@ -455,7 +459,7 @@ impl<'g> Order<'g> {
         };
         self.open[at].inner = inner;
         let level = self.level_in(node, self.open[at].id);
-        self.join(at, i, node, Role::Reduce, level);
+        self.join(at, i, node, role, level);
         true
     }
 
@@ -701,6 +705,16 @@ impl<'g> Order<'g> {
             return true;
         }
         self.view(i, node)
+    }
+}
+
+/// Whether reduced axes are rows of what is kept, or the other way round; `None` where they are mixed.
+fn reduced_side(shape: &[usize], axes: &[usize]) -> Option<Role> {
+    let of = |reduced: bool| (0..shape.len()).filter(move |k| shape[*k] != 1 && axes.contains(k) == reduced);
+    match (of(false).max(), of(true).min()) {
+        (kept, reduced) if kept <= reduced => Some(Role::Reduce),
+        _ if of(true).max() < of(false).min() => Some(Role::Columns),
+        _ => None,
     }
 }
 

@@ -36,6 +36,10 @@ pub(crate) fn takes(_: &Graph, _: &Node, _: usize) -> bool {
     false
 }
 
+pub(crate) fn takes_columns(_: usize, _: usize) -> bool {
+    false
+}
+
 pub(crate) fn reduces(_: ReduceOp, _: DType) -> Option<usize> {
     None
 }

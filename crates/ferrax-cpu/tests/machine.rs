@@ -205,8 +205,13 @@ impl Maker<'_> {
                     5 => ReduceOp::Prod,
                     _ => ReduceOp::Sum,
                 };
-                let y = self.b.reduce(op, x, &[1]);
-                self.row.push(y);
+                if self.rng.below(3) == 0 {
+                    let y = self.b.reduce(op, x, &[0]);
+                    self.col.push(y);
+                } else {
+                    let y = self.b.reduce(op, x, &[1]);
+                    self.row.push(y);
+                }
             }
             _ if !self.row.is_empty() => {
                 let x = self.row_operand(DType::F32);
@@ -232,7 +237,8 @@ fn program(rng: &mut Rng, rows: usize, inner: usize, steps: usize) -> (Graph, Ve
     let (full, row, col) = (p[..3].to_vec(), vec![p[3]], vec![p[4]]);
     let mut m = Maker { rng, b, full, row, col, rows, inner };
     (0..steps).for_each(|_| m.step());
-    let mut outputs = vec![*m.full.last().unwrap_or(&p[0]), *m.row.last().unwrap_or(&p[3])];
+    let last = |of: &[ValueId], or: usize| *of.last().unwrap_or(&p[or]);
+    let mut outputs = vec![last(&m.full, 0), last(&m.row, 3), last(&m.col, 4)];
     for _ in 0..2 {
         outputs.push(pick(m.rng, &m.full));
     }
@@ -270,6 +276,11 @@ proptest! {
 
     #[test]
     fn small_programs(seed: u64, rows in 1usize..9, inner in 1usize..300, steps in 1usize..30) {
+        check(seed, rows, inner, steps);
+    }
+
+    #[test]
+    fn blocks(seed: u64, rows in 20usize..300, inner in 10usize..150, steps in 4usize..30) {
         check(seed, rows, inner, steps);
     }
 

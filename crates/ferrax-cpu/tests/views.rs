@@ -212,8 +212,9 @@ impl Maker<'_> {
             14 => self.update(),
             _ => {
                 let x = self.pick();
-                let axis = self.shape(x).len() - 1;
-                if axis > 0 {
+                let rank = self.shape(x).len();
+                let axis = if self.rng.below(2) == 0 { 0 } else { rank - 1 };
+                if rank > 1 {
                     let op = if self.b.ty(x).dtype.is_bool() { ReduceOp::Or } else { ReduceOp::Sum };
                     let v = self.b.reduce(op, x, &[axis]);
                     self.values.push(v);

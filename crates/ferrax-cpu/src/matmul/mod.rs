@@ -13,11 +13,13 @@ mod tests;
 mod tile;
 mod vector;
 
+use crate::movement::{Axis, copy_axes};
 use crate::pool;
 use ferrax_base::{Buffer, Result};
 use lanes::{Lanes, Real};
 pub use pack::Matrix;
 use pack::{pack, padded, panel};
+use smallvec::SmallVec;
 use tile::{A, DEPTH, Part};
 
 /// c = a · b, c row-major.
@@ -40,6 +42,9 @@ const COLUMNS: usize = 512;
 const NEAR: usize = 64 << 10;
 /// Products of this many multiply-adds at most are one part where the right operand's rows are contiguous.
 const SMALL: usize = 1 << 15;
+/// The first rows and columns of blocks.
+type Blocks = SmallVec<[(usize, usize); 32]>;
+
 /// Multiply-adds of a nanosecond, about.
 const SPEED: usize = 50;
 
@@ -240,30 +245,52 @@ impl<T: Kernels> Product<T> {
 
     unsafe fn blocks(&self, right: &Right<T>, shared: bool) -> Result<()> {
         let (m, n, k) = (self.m, self.n, self.k);
-        let tall = T::height(usize::MAX);
-        let work = (m * n * k / SPEED) as u64;
-        let (mut rows, mut columns) = (ROWS.min(m), COLUMNS.min(n));
-        if shared && pool::worth(work) {
-            // Some blocks for each thread, so that none waits long for the last one.
-            let wanted = 4 * pool::threads();
-            while m.div_ceil(rows) * n.div_ceil(columns) < wanted && rows > 4 * tall {
-                rows = rows.div_ceil(2).next_multiple_of(tall);
-            }
-            while m.div_ceil(rows) * n.div_ceil(columns) < wanted && columns > 2 * T::width() {
-                columns = columns.div_ceil(2).next_multiple_of(T::width());
-            }
-        }
-        let across = n.div_ceil(columns);
+        let symmetric = self.is_symmetric();
+        let work = (m * n * k / SPEED) as u64 >> u32::from(symmetric);
+        let (rows, columns) = self.cut(symmetric, shared && pool::worth(work));
+        let all = (0..m).step_by(rows).flat_map(|i| (0..n).step_by(columns).map(move |j| (i, j)));
+        let (mirrored, computed): (Blocks, Blocks) = all.partition(|&(i, j)| symmetric && j + columns <= i);
         let failed = std::sync::Mutex::new(None);
-        share(shared, work, m.div_ceil(rows) * across, &|_, task| {
-            let (i, j) = (task / across * rows, task % across * columns);
+        share(shared, work, computed.len(), &|_, task| {
+            let (i, j) = computed[task];
             let (rows, columns) = (rows.min(m - i), columns.min(n - j));
             // SAFETY: the block lies inside the result and is this task's.
             if let Err(e) = unsafe { self.block(right, (i, j), (rows, columns)) } {
                 *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(e);
             }
         });
+        share(shared, (m * n) as u64 / 4, mirrored.len(), &|_, task| {
+            let (i, j) = mirrored[task];
+            let along = Axis { n: columns, src: n as isize, dst: 1 };
+            let across = Axis { n: rows.min(m - i), src: 1, dst: n as isize };
+            // SAFETY: the blocks lie inside the result, and the other side of the diagonal is computed.
+            unsafe { copy_axes(&[across, along], self.c.add(j * n + i), self.c.add(i * n + j)) };
+        });
         failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    /// Whether this is the product of a matrix and its own transposition: what is below the diagonal is also above.
+    fn is_symmetric(&self) -> bool {
+        let (a, b) = (&self.a, &self.b);
+        self.m == self.n && a.ptr == b.ptr && (a.row, a.column) == (b.column, b.row)
+    }
+
+    /// Rows and columns of blocks: where threads share the work some for each, so that none waits long for the last one.
+    /// Those of symmetric results are small, so that few of them cross the diagonal.
+    fn cut(&self, symmetric: bool, shared: bool) -> (usize, usize) {
+        let (m, n) = (self.m, self.n);
+        let finer = 1 << u32::from(symmetric);
+        let (mut rows, mut columns) = ((ROWS / finer).min(m), (COLUMNS / finer).min(n));
+        let wanted = if shared { 4 * pool::threads() } else { 1 };
+        // A panel of the right operand stays in the first-level cache for all rows of a block: columns are cut first.
+        while m.div_ceil(rows) * n.div_ceil(columns) < wanted && columns > 2 * T::width() {
+            columns = columns.div_ceil(2).next_multiple_of(T::width());
+        }
+        let tall = T::height(usize::MAX);
+        while m.div_ceil(rows) * n.div_ceil(columns) < wanted && rows > 4 * tall {
+            rows = rows.div_ceil(2).next_multiple_of(tall);
+        }
+        (rows, columns)
     }
 
     /// A block of the result.

@@ -113,6 +113,23 @@ proptest! {
         check::<f32>((m, n, k), (a, b), seed, |x| x as f32);
     }
 
+    /// A matrix times its own transposition is computed on one side of the diagonal.
+    #[test]
+    fn symmetric(n in 2usize..700, k in 1usize..400, layout in 0usize..4, seed: u64) {
+        let (row, column) = strides(layout, n, k);
+        let x = values(1 + (n - 1) * row as usize + (k - 1) * column as usize, seed, |x| x as f32);
+        let a = Matrix { ptr: x.as_ptr(), row, column };
+        let mut c = vec![f32::NAN; n * n];
+        // SAFETY: the strides are those of the array.
+        unsafe { Product { m: n, n, k, a, b: a.transposed(), c: c.as_mut_ptr() }.run(true) }.unwrap();
+        let at = |i: usize, p: usize| x[i * row as usize + p * column as usize];
+        for i in (0..n).step_by(1 + n / 50) {
+            for j in (0..n).step_by(1 + n / 60) {
+                prop_assert_eq!(c[i * n + j], in_blocks(k, |p| (at(i, p), at(j, p))));
+            }
+        }
+    }
+
     #[test]
     fn long(k in 60_000usize..200_000, seed: u64) {
         check::<f32>((1, 1, k), (0, 1), seed, |x| x as f32);

@@ -5,9 +5,13 @@
 //! row. So softmax, layernorm, logsumexp and the like take one pass over memory. Values that cross phases and are not
 //! results live in the block's scratch memory; all others are in the machine's accumulator or tiles.
 //!
+//! Reductions over columns take in the rows of a block when a phase is done with them; their results are there after
+//! the region (`columns.rs`).
+//!
 //! The order of a reduction depends on the row's length alone, so results do not depend on blocks or threads.
 //! Read next: `plan.rs` here for how regions are made, `run.rs` for how they run, `machine` for the programs.
 
+mod columns;
 mod plan;
 mod print;
 mod rows;
@@ -19,6 +23,7 @@ use crate::machine::assemble::Place;
 use crate::machine::handler::Instr;
 use crate::machine::{self, table};
 use crate::views::Rows;
+use columns::Column;
 use ferrax_base::DType;
 use ferrax_loops::kind::{BinaryOp, Kind};
 use ferrax_loops::{Graph, Node, ReduceOp};
@@ -33,6 +38,7 @@ pub(crate) struct Regions {
     places: Vec<Place>,
     reduces: Vec<Reduce>,
     expands: Vec<Expand>,
+    columns: Vec<Column>,
     /// Where the rows of views begin.
     views: Vec<Rows>,
     /// What each region computes, for printing: (member range of the order, in text form).
@@ -55,6 +61,7 @@ struct Region {
     /// Bytes of a lane.
     lane: usize,
     phases: Range,
+    columns: Range,
     /// Rows of a block; all of them where the rows are one.
     block: usize,
     /// Bytes of scratch memory that a worker needs.
@@ -84,6 +91,7 @@ struct Phase {
     code: u32,
     places: Range,
     reduces: Range,
+    columns: Range,
     expands: Range,
 }
 
@@ -105,6 +113,11 @@ struct Expand {
     to: Place,
     size: u8,
 }
+
+/// Fewer columns would cut programs into rows too short.
+const COLUMNS_FROM: usize = 16;
+/// Fewer elements are reduced by a step of their own as quickly.
+const FUSED_FROM: usize = 1024;
 
 /// Whether there is a machine.
 pub(crate) fn available() -> bool {
@@ -139,6 +152,11 @@ pub(crate) fn takes(g: &Graph, node: &Node, lane: usize) -> bool {
         Kind::ReducePrecision { .. } => table::reduce_precision(lane, d(0)).is_some(),
         _ => false,
     }
+}
+
+/// Whether columns are reduced in a region: `inner` of them, of `n` elements.
+pub(crate) fn takes_columns(inner: usize, n: usize) -> bool {
+    (COLUMNS_FROM..=crate::columns::COLUMNS).contains(&inner) && n >= FUSED_FROM
 }
 
 /// The width of lanes in which rows of a dtype can be reduced.

@@ -1,7 +1,9 @@
 //! How a group of nodes becomes a region: phases, programs, places.
 
+use super::columns::Column;
 use super::rows::row_reducer;
 use super::{Expand, Note, Phase, Reduce, Region};
+use crate::columns::ROWS;
 use crate::machine::assemble::{Assembler, Place, Src, Val};
 use crate::machine::{self, Isa, TILE, table};
 use crate::math::integer::divisor;
@@ -101,7 +103,7 @@ impl Planner<'_> {
     pub fn emit_region(&mut self, item: u32, (start, end): (u32, u32), shape: Shape) -> Result<()> {
         let Shape { n, inner, lane } = shape;
         let phases = self.split_phases(start, end);
-        let reduces = |m: &Member| m.role == Role::Reduce;
+        let reduces = |m: &Member| matches!(m.role, Role::Reduce | Role::Columns);
         let single = phases.len() == 1 && !self.order.members[start as usize..end as usize].iter().any(reduces);
         let short = inner < n && (inner < SHORT || (inner < 4 * SHORT && self.columns_alone(start, end)));
         let mut m = Making {
@@ -123,6 +125,7 @@ impl Planner<'_> {
         self.region.arrays.clear();
         let (first_phase, first_place) = (self.out.regions.phases.len() as u32, self.out.regions.places.len());
         let (first_reduce, first_expand) = (self.out.regions.reduces.len(), self.out.regions.expands.len());
+        let first_column = self.out.regions.columns.len();
         let first_note = self.out.regions.notes.len() as u32;
         for k in 0..m.phases.len() {
             self.emit_phase(&mut m, k)?;
@@ -131,18 +134,24 @@ impl Planner<'_> {
         let inner = if flat { n } else { inner };
         // What is spread is written and read again, and should not leave the first-level cache.
         let elements = if short && !self.region.arrays.is_empty() { BLOCK / 2 } else { BLOCK };
-        let block = (elements / inner).clamp(1, n / inner);
+        let most = if first_column < self.out.regions.columns.len() { ROWS } else { n / inner };
+        let block = (elements / inner).clamp(1, most.min(n / inner));
         let states = m.tiles as usize * TILE;
         let staged = states + m.states as usize * LANES * lane;
         let arrays = staged + m.staged as usize * TILE;
-        let scratch = self.place_arrays(block, (first_place, first_reduce, first_expand));
+        let mut end = arrays + self.place_arrays(block, (first_place, first_reduce, first_expand, first_column));
+        for column in &mut self.out.regions.columns[first_column..] {
+            column.state = end;
+            end += (inner * lane).next_multiple_of(64);
+        }
         let region = Region {
             n,
             inner,
             lane,
             phases: (first_phase, self.out.regions.phases.len() as u32),
+            columns: (first_column as u32, self.out.regions.columns.len() as u32),
             block,
-            scratch: arrays + scratch,
+            scratch: end,
             states,
             staged,
             arrays,
@@ -170,7 +179,7 @@ impl Planner<'_> {
     }
 
     /// Offsets of the scratch arrays, for blocks of `block` rows; gives their bytes.
-    fn place_arrays(&mut self, block: usize, from: (usize, usize, usize)) -> usize {
+    fn place_arrays(&mut self, block: usize, from: (usize, usize, usize, usize)) -> usize {
         let mut offsets: SmallVec<[usize; 8]> = SmallVec::new();
         let mut total = 0;
         for row in &self.region.arrays {
@@ -193,6 +202,7 @@ impl Planner<'_> {
             fix(&mut expand.from);
             fix(&mut expand.to);
         }
+        r.columns[from.3..].iter_mut().for_each(|column| fix(&mut column.from));
         total
     }
 
@@ -240,6 +250,7 @@ impl Planner<'_> {
         self.region.asm.clear(m.lane);
         let first_expand = self.out.regions.expands.len() as u32;
         let first_reduce = self.out.regions.reduces.len() as u32;
+        let first_column = self.out.regions.columns.len() as u32;
         let mut by_row = false;
         for at in start..end {
             by_row |= self.number(m, k as u32, at, over_rows)?;
@@ -286,6 +297,7 @@ impl Planner<'_> {
             code: if empty { NONE } else { code },
             places: (first_place, r.places.len() as u32),
             reduces,
+            columns: (first_column, r.columns.len() as u32),
             expands: (first_expand, r.expands.len() as u32),
         });
         Ok(())
@@ -297,7 +309,8 @@ impl Planner<'_> {
         let member = self.order.members[at as usize];
         let node = &g.nodes[member.node as usize];
         let mut by_row = false;
-        if member.role == Role::Reduce && self.direct(m, node.inputs[0], k).is_some() {
+        let reduces = matches!(member.role, Role::Reduce | Role::Columns);
+        if reduces && self.direct(m, node.inputs[0], k).is_some() {
             return Ok(false);
         }
         for &v in &node.inputs {
@@ -309,7 +322,7 @@ impl Planner<'_> {
                 Spread::Row(_) | Spread::Col(_) => true,
             };
         }
-        if member.role != Role::Reduce {
+        if !reduces {
             let out = node.first.0;
             let val = self.region.asm.value(g.ty(node.first).dtype);
             self.set_number(out, Spread::Full, val);
@@ -419,9 +432,10 @@ impl Planner<'_> {
     ) -> Result<bool> {
         let member = self.order.members[at as usize];
         let root = self.g.nodes[member.node as usize].first.0;
-        if member.role == Role::Reduce {
-            self.emit_reduce(m, phase, at)?;
-            return Ok(false);
+        match member.role {
+            Role::Reduce => return self.emit_reduce(m, phase, at).map(|()| false),
+            Role::Columns => return self.emit_columns(m, phase, at).map(|()| false),
+            Role::Full | Role::Row => {}
         }
         let out = self.region.val[root as usize];
         let outlives = self.outlives(root, m.item);
@@ -515,14 +529,7 @@ impl Planner<'_> {
         let Some(reducer) = row_reducer(op, dtype) else { bail!(Internal, "no reduction of {dtype}") };
         let from = match self.direct(m, x, phase) {
             Some(place) => place,
-            None if m.short => {
-                let row = m.inner * m.lane;
-                let place = Place::write(self.region.array(row), row, m.lane);
-                let val = self.region_operand(m, x, false)?;
-                self.region.asm.store(val, place, true);
-                self.region.asm.used_by_store(val);
-                place
-            }
+            None if m.short => self.lanes_in_memory(m, x)?,
             None => {
                 let Some(fold) = table::fold(m.lane, op, dtype) else { bail!(Internal, "no reduction of {dtype}") };
                 m.states += 1;
@@ -543,6 +550,48 @@ impl Planner<'_> {
         m.cost += 100;
         self.out.regions.reduces.push(Reduce { reducer, from, to, dtype });
         Ok(())
+    }
+
+    /// A reduction of columns, which takes in what the phase leaves in memory.
+    fn emit_columns(&mut self, m: &mut Making, phase: u32, at: u32) -> Result<()> {
+        let g = self.g;
+        let node = &g.nodes[self.order.members[at as usize].node as usize];
+        let (x, root) = (node.inputs[0], node.first.0);
+        let dtype = g.ty(x).dtype;
+        let Kind::Reduce { op, .. } = node.kind else { bail!(Internal, "a reduction that is none") };
+        let Some(reducer) = row_reducer(op, dtype) else { bail!(Internal, "no reduction of {dtype}") };
+        let from = match self.direct(m, x, phase) {
+            Some(place) => place,
+            None => match self.result_in_memory(m, x) {
+                Some(place) => {
+                    let val = self.region_operand(m, x, false)?;
+                    self.region.asm.used_by_store(val);
+                    place
+                }
+                None => self.lanes_in_memory(m, x)?,
+            },
+        };
+        let to = self.new_slot(m.item, root, m.inner * dtype.size(), &[]);
+        m.cost += 100;
+        self.out.regions.columns.push(Column { reducer: reducer.columns, from, state: 0, to });
+        Ok(())
+    }
+
+    /// Where the program leaves a result of the phase, row by row, if it does and if that is in the caches.
+    fn result_in_memory(&self, m: &Making, x: ValueId) -> Option<Place> {
+        let place = self.region.home[self.order.place(x).root as usize].filter(|p| !p.streamed)?;
+        let rows = place.row == m.inner * m.lane && !matches!(place.src, Src::View(_));
+        rows.then_some(place)
+    }
+
+    /// An array of scratch memory in which the program leaves a value's lanes.
+    fn lanes_in_memory(&mut self, m: &mut Making, x: ValueId) -> Result<Place> {
+        let row = m.inner * m.lane;
+        let place = Place::write(self.region.array(row), row, m.lane);
+        let val = self.region_operand(m, x, false)?;
+        self.region.asm.store(val, place, true);
+        self.region.asm.used_by_store(val);
+        Ok(place)
     }
 
     fn emit_operation(&mut self, m: &mut Making, at: u32, out: Val) -> Result<()> {

@@ -4,6 +4,7 @@
 //! result joins those of the runs before. States that cover whole runs can be put together, which is how spans of
 //! one long row are shared among threads.
 
+use super::columns::ColumnReducer;
 use crate::reduce::{IntMonoid, LANES, LEVELS, Monoid, RUN, collapse, reduce_row, reduce_run};
 use crate::reduce::{MaxF32, MaxF64, MinF32, MinF64, ProdF32, ProdF64, SumF32, SumF64};
 use ferrax_base::DType;
@@ -43,6 +44,8 @@ pub struct RowReducer {
     pub whole: unsafe fn(*const u8, usize) -> u64,
     /// Rows of this many elements that lie side by side, their number, and where their results go as lanes.
     pub rows: unsafe fn(*const u8, usize, usize, *mut u8),
+    /// The same over columns, of elements that are lanes.
+    pub columns: ColumnReducer,
 }
 
 /// Elements of 4 or 8 bytes.
@@ -178,6 +181,7 @@ pub fn row_reducer(op: ReduceOp, d: DType) -> Option<RowReducer> {
             finish: finish::<M>,
             whole: whole::<M>,
             rows: rows::<M>,
+            columns: ColumnReducer::of::<M>(),
         };
         #[cfg(target_arch = "x86_64")]
         if crate::machine::isa() == Some(crate::machine::Isa::Avx512) {

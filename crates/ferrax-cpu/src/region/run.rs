@@ -14,12 +14,12 @@ use ferrax_base::{Buffer, DType, Result, error};
 use smallvec::SmallVec;
 
 /// A worker's view of a run: the slots, its scratch memory, and a pointer table.
-struct Worker<'a> {
+pub(super) struct Worker<'a> {
     isa: Isa,
-    regions: &'a Regions,
-    region: &'a Region,
-    slots: &'a [*mut u8],
-    scratch: *mut u8,
+    pub regions: &'a Regions,
+    pub region: &'a Region,
+    pub slots: &'a [*mut u8],
+    pub scratch: *mut u8,
     table: SmallVec<[*mut u8; 24]>,
     /// Rows for which the columns' operands have been spread.
     spread: usize,
@@ -47,6 +47,9 @@ impl Frame {
         // memory has what the region asks for. Workers have scratch memory of their own, and rows and spans that
         // no other has.
         unsafe {
+            if region.columns.0 < region.columns.1 {
+                return worker.run_columns(rows, time, shared);
+            }
             if shared && rows >= 2 * pool::threads() {
                 return worker.share_rows(rows, time);
             }
@@ -78,7 +81,7 @@ impl<T> Shared<T> {
 
 impl Region {
     /// Makes what was written past the caches visible to other threads before anything that is written later.
-    fn fence(&self) {
+    pub fn fence(&self) {
         if self.streams {
             machine::fence();
         }
@@ -86,10 +89,10 @@ impl Region {
 }
 
 /// What workers have in common.
-struct Common<'a> {
+pub(super) struct Common<'a> {
     isa: Isa,
     regions: &'a Regions,
-    region: &'a Region,
+    pub region: &'a Region,
     slots: &'a [*mut u8],
     scratch: Shared<u8>,
 }
@@ -98,7 +101,7 @@ unsafe impl Sync for Common<'_> {}
 
 impl<'a> Common<'a> {
     /// The view of a worker.
-    fn worker(&self, k: usize) -> Worker<'a> {
+    pub fn worker(&self, k: usize) -> Worker<'a> {
         Worker {
             isa: self.isa,
             regions: self.regions,
@@ -113,7 +116,7 @@ impl<'a> Common<'a> {
 
 impl<'a> Worker<'a> {
     /// What other workers share, with scratch memory for all in the buffer.
-    fn common(&self) -> Result<(Common<'a>, Buffer)> {
+    pub fn common(&self) -> Result<(Common<'a>, Buffer)> {
         let mut memory = Buffer::allocate(self.region.scratch * pool::threads())?;
         let scratch = Shared(memory.as_mut_ptr());
         let Worker { isa, regions, region, slots, .. } = *self;
@@ -182,7 +185,7 @@ fn folded(reduce: &Reduce) -> bool {
 
 impl Worker<'_> {
     /// All phases over the rows `r0..r1`.
-    unsafe fn block(&mut self, r0: usize, r1: usize) {
+    pub unsafe fn block(&mut self, r0: usize, r1: usize) {
         let (first, end) = self.region.phases;
         let regions = self.regions;
         for phase in &regions.phases[first as usize..end as usize] {
@@ -209,11 +212,12 @@ impl Worker<'_> {
                 }
             }
             let reduces = &regions.reduces[phase.reduces.0 as usize..phase.reduces.1 as usize];
+            let columns = &regions.columns[phase.columns.0 as usize..phase.columns.1 as usize];
             if phase.by_row {
                 for row in r0..r1 {
                     self.row(phase, reduces, r0, row);
                 }
-                return;
+                return self.join_columns(columns, r0, r1);
             }
             let n = if phase.over_rows { r1 - r0 } else { (r1 - r0) * self.region.inner };
             if phase.code != NONE {
@@ -221,6 +225,7 @@ impl Worker<'_> {
                 self.tiles(phase, r0, 0, n);
             }
             reduces.iter().for_each(|reduce| self.reduce_rows(reduce, r0, r1));
+            self.join_columns(columns, r0, r1);
         }
     }
 
@@ -314,7 +319,7 @@ impl Worker<'_> {
     }
 
     /// The address of a place's first element of a row; scratch arrays start with row `r0`.
-    fn address(&self, place: &Place, row: usize, r0: usize) -> *mut u8 {
+    pub fn address(&self, place: &Place, row: usize, r0: usize) -> *mut u8 {
         let region = self.region;
         match place.src {
             Src::Slot(s) => self.slots[s as usize].wrapping_add(row * place.row),
