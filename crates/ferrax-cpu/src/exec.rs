@@ -5,10 +5,12 @@
 
 use crate::control;
 use crate::kernel::{In, Out, by_size};
+use crate::pool;
 use crate::program::{Program, SlotInit, Step};
 use crate::{leaf, movement};
-use ferrax_base::{Buffer, Result};
+use ferrax_base::{Buffer, Result, bail};
 use smallvec::SmallVec;
+use std::sync::{Mutex, PoisonError};
 
 /// The memory of a run.
 pub(crate) struct Frame {
@@ -87,8 +89,7 @@ impl Frame {
             match step {
                 Step::Group(group) => self.run_group(program, group)?,
                 Step::Move { moved, .. } => moved.run(&self.ptrs),
-                Step::Leaf { node, args } => return self.leaf(program, *node, *args),
-                Step::Control { node, args, sub } => return control::run(self, program, *node, *args, *sub),
+                Step::Leaf { .. } | Step::Control { .. } | Step::Registers { .. } => return self.node(program, step),
                 Step::Alloc { slot, bytes } => {
                     let mut block = Buffer::allocate(*bytes)?;
                     self.ptrs[*slot as usize] = block.as_mut_ptr();
@@ -123,6 +124,20 @@ impl Frame {
                     let [a, b, out] = slots.map(|s| self.ptrs[s as usize]);
                     program.products[*index as usize].run(a, b, out)?;
                 }
+                Step::Together { steps, time } => self.together(program, steps, *time)?,
+                Step::Region(region) => self.run_region(program, *region)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a node of its own, which changes nothing of the frame.
+    unsafe fn node(&self, program: &Program, step: &Step) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match step {
+                Step::Leaf { node, args } => self.leaf(program, *node, *args),
+                Step::Control { node, args, sub } => control::run(self, program, *node, *args, *sub),
                 Step::Registers { node, args, index } => {
                     let node = &program.graph.nodes[*node as usize];
                     let slots = &program.slots[*args as usize..];
@@ -132,14 +147,27 @@ impl Frame {
                         .collect();
                     let (ins, outs) = pointers.split_at(node.inputs.len());
                     program.register_loops[*index as usize].run(ins, outs);
+                    Ok(())
                 }
-                Step::Region(region) => self.run_region(program, *region)?,
+                _ => bail!(Internal, "a step that is no node of its own"),
             }
         }
-        Ok(())
     }
 
-    unsafe fn leaf(&mut self, program: &Program, node: u32, args: u32) -> Result<()> {
+    /// Runs nodes at the same time, each on one thread.
+    unsafe fn together(&self, program: &Program, steps: &[Step], time: u64) -> Result<()> {
+        let run = Together { frame: self, program, steps };
+        let failed = Mutex::new(None);
+        pool::share(time, steps.len(), &|_, k| {
+            // SAFETY: the caller's contract; no node writes what another one uses.
+            if let Err(e) = unsafe { run.step(k) } {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
+            }
+        });
+        failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    unsafe fn leaf(&self, program: &Program, node: u32, args: u32) -> Result<()> {
         let g = &*program.graph;
         let node = &g.nodes[node as usize];
         let slots = &program.slots[args as usize..];
@@ -153,5 +181,21 @@ impl Frame {
             .map(|(v, &s)| unsafe { Out::new(self.ptrs[s as usize], g.ty(v)) })
             .collect();
         leaf::run(&node.kind, &ins, &mut outs)
+    }
+}
+
+/// Nodes that threads run at the same time.
+struct Together<'a> {
+    frame: &'a Frame,
+    program: &'a Program,
+    steps: &'a [Step],
+}
+// SAFETY: no node writes what another one uses, and none changes the frame.
+unsafe impl Sync for Together<'_> {}
+
+impl Together<'_> {
+    unsafe fn step(&self, k: usize) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { self.frame.node(self.program, &self.steps[k]) }
     }
 }

@@ -24,6 +24,9 @@ struct Better {
     types: Vec<Type>,
 }
 
+/// Stands for a value that nothing reads.
+const NOTHING: ValueId = ValueId(u32::MAX);
+
 /// What a result of a loop became.
 #[derive(Clone, Copy)]
 enum Became {
@@ -46,13 +49,17 @@ pub(crate) fn loops(graph: Arc<Graph>) -> Arc<Graph> {
     let reads = g.nodes.iter().zip(&live).filter(|(_, live)| **live).flat_map(|(n, _)| &n.inputs);
     reads.for_each(|v| read[v.0 as usize] = true);
     let better: Vec<Option<Better>> =
-        g.nodes.iter().zip(live).map(|(n, live)| (live && is_loop(n)).then(|| Better::of(g, n, &read))?).collect();
+        g.nodes.iter().zip(&live).map(|(n, live)| (*live && is_loop(n)).then(|| Better::of(g, n, &read))?).collect();
     if better.iter().all(Option::is_none) {
         return graph;
     }
     let mut b = Builder::new(g.types[..g.params].iter().cloned());
     let mut map: Vec<ValueId> = b.params().collect();
-    for (node, better) in g.nodes.iter().zip(better) {
+    for ((node, better), live) in g.nodes.iter().zip(better).zip(live) {
+        if !live {
+            map.extend(node.outputs().map(|_| NOTHING));
+            continue;
+        }
         let inputs: SmallVec<[ValueId; 8]> = node.inputs.iter().map(|v| map[v.0 as usize]).collect();
         match better {
             None => {
@@ -75,8 +82,7 @@ impl Better {
         map.extend(self.results.iter().map(|r| match *r {
             Some(Became::Result(k)) => outs[k],
             Some(Became::Operand(k)) => inputs[k],
-            // Nothing reads it.
-            None => ValueId(u32::MAX),
+            None => NOTHING,
         }));
     }
 

@@ -53,6 +53,7 @@ mod plan;
 pub mod pool;
 pub mod program;
 pub mod random;
+mod recompute;
 mod reduce;
 #[cfg_attr(
     any(not(any(target_arch = "x86_64", target_arch = "aarch64")), feature = "portable"),
@@ -66,6 +67,7 @@ mod region;
 mod registers;
 mod scan;
 mod sort;
+mod together;
 mod transposition;
 mod views;
 mod windows;

@@ -238,6 +238,39 @@ impl<'g> Order<'g> {
         g.outputs.iter().for_each(|&v| self.densify(v));
     }
 
+    /// The roots that an item reads and writes.
+    pub fn accesses(&self, item: Item, mut see: impl FnMut(u32)) {
+        let g = self.g;
+        let node = |i: u32| &g.nodes[i as usize];
+        match item {
+            Item::Group { start, end, .. } | Item::Region { start, end, .. } => {
+                let whole = matches!(item, Item::Group { .. });
+                for m in &self.members[start as usize..end as usize] {
+                    see(node(m.node).first.0);
+                    for &v in &node(m.node).inputs {
+                        see(if whole { self.plain_place(v) } else { self.place(v) }.root);
+                    }
+                }
+            }
+            Item::Node(i) => {
+                node(i).outputs().for_each(|v| see(v.0));
+                node(i).inputs.iter().for_each(|&v| see(self.dense_root(v)));
+            }
+            Item::Pieces(i) => {
+                see(node(i).first.0);
+                node(i).inputs.iter().for_each(|&v| see(self.elements(v).0));
+            }
+            Item::Accumulate(pair) => {
+                see(node(pair.add).first.0);
+                pair.inputs(g).into_iter().for_each(|v| see(self.dense_root(v)));
+            }
+            Item::Dense { value, root } => {
+                see(self.places[value as usize].root);
+                see(root);
+            }
+        }
+    }
+
     /// Positions in `open` of the groups that a node reads from.
     fn sources(&self, node: &Node) -> SmallVec<[usize; 4]> {
         let mut found = SmallVec::new();
@@ -706,6 +739,12 @@ impl<'g> Order<'g> {
         }
         self.view(i, node)
     }
+}
+
+/// Whether a reduction is of rows that regions keep between passes.
+pub(crate) fn reduced_rows(shape: &[usize], axes: &[usize]) -> bool {
+    let row: usize = axes.iter().map(|&k| shape[k]).product();
+    row <= KEPT_ROW && reduced_side(shape, axes) == Some(Role::Reduce)
 }
 
 /// Whether reduced axes are rows of what is kept, or the other way round; `None` where they are mixed.

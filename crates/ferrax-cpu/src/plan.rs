@@ -1,7 +1,8 @@
 //! The planner: from a graph to steps and slots, in a few linear passes.
 //!
 //! 1. Transpositions become part of products (`fold.rs`), operations on constants are done (`constants.rs`), what does not
-//!    change leaves loops (`hoist.rs`), and dead nodes are found backwards.
+//!    change leaves loops (`hoist.rs`), what is cheap is computed again where it is read late (`recompute.rs`), and dead
+//!    nodes are found backwards.
 //! 2. Every value gets a place: the root value whose memory it shares, and how it is spread there. Constants and
 //!    broadcasts of scalars, rows and columns cost nothing where a group reads them (`order.rs`).
 //! 3. Nodes are ordered into items: groups of elementwise nodes and reductions over rows, and single nodes.
@@ -60,13 +61,15 @@ pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> 
     let graph = crate::fold::transpositions(graph);
     let graph = if machine { crate::constants::fold(graph) } else { graph };
     let graph = crate::hoist::loops(graph);
+    let graph = if machine { crate::recompute::cheap(graph) } else { graph };
     let g = &*graph;
     let live = live_nodes(g);
     let mut order = Order::new(g, machine && crate::region::available());
     order.run(&live);
+    let together = order.gather();
     let lives = Lifetimes::of(g, &order);
     let mut planner = Planner::new(g, donation, order, lives, machine)?;
-    planner.run()?;
+    planner.run(&together)?;
     let Planner { out, .. } = planner;
     Ok(Program { graph: graph.clone(), ..out })
 }
@@ -114,54 +117,8 @@ impl Lifetimes {
         let roots = g.types.len() + order.extra_roots.len();
         let items = order.items.len();
         let mut last = vec![0; roots];
-        for (s, item) in order.items.iter().enumerate() {
-            let s = s as u32;
-            match *item {
-                Item::Group { start, end, .. } => {
-                    for m in &order.members[start as usize..end as usize] {
-                        let node = &g.nodes[m.node as usize];
-                        last[node.first.0 as usize] = s;
-                        for &v in &node.inputs {
-                            last[order.plain_place(v).root as usize] = s;
-                        }
-                    }
-                }
-                Item::Region { start, end, .. } => {
-                    for m in &order.members[start as usize..end as usize] {
-                        let node = &g.nodes[m.node as usize];
-                        last[node.first.0 as usize] = s;
-                        for &v in &node.inputs {
-                            last[order.place(v).root as usize] = s;
-                        }
-                    }
-                }
-                Item::Node(i) => {
-                    let node = &g.nodes[i as usize];
-                    for v in node.outputs() {
-                        last[v.0 as usize] = s;
-                    }
-                    for &v in &node.inputs {
-                        last[order.dense_root(v) as usize] = s;
-                    }
-                }
-                Item::Pieces(i) => {
-                    let node = &g.nodes[i as usize];
-                    last[node.first.0 as usize] = s;
-                    for &v in &node.inputs {
-                        last[order.elements(v).0 as usize] = s;
-                    }
-                }
-                Item::Accumulate(pair) => {
-                    last[g.nodes[pair.add as usize].first.0 as usize] = s;
-                    for v in pair.inputs(g) {
-                        last[order.dense_root(v) as usize] = s;
-                    }
-                }
-                Item::Dense { value, root } => {
-                    last[order.places[value as usize].root as usize] = s;
-                    last[root as usize] = s;
-                }
-            }
+        for (s, &item) in order.items.iter().enumerate() {
+            order.accesses(item, |root| last[root as usize] = s as u32);
         }
         for &v in &g.outputs {
             last[order.plain_place(v).root as usize] = items as u32;
@@ -187,7 +144,7 @@ pub(crate) struct Planner<'g> {
     pub slot: Vec<u32>,
     /// For each root, the output that should live where it is made.
     want: Vec<u32>,
-    first_own: u32,
+    pub first_own: u32,
     free_arena: Vec<(usize, Vec<usize>)>,
     /// Results of pieces, and their operands that regions have written there.
     pub made_inside: HashSet<(u32, u32)>,
@@ -244,13 +201,19 @@ impl<'g> Planner<'g> {
         })
     }
 
-    fn run(&mut self) -> Result<()> {
+    fn run(&mut self, together: &[(u32, u32)]) -> Result<()> {
         for p in 0..self.g.params {
             self.slot[p] = p as u32;
         }
         self.place_constants();
         self.choose_outputs();
+        let mut together = together.iter().copied().peekable();
+        let mut first = 0;
         for s in 0..self.order.items.len() {
+            let group = together.peek().copied().filter(|group| (group.0..group.1).contains(&(s as u32)));
+            if group.is_some_and(|group| group.0 == s as u32) {
+                first = self.out.steps.len();
+            }
             let item = self.order.items[s];
             match item {
                 Item::Group { start, end, n } | Item::Region { start, end, shape: Shape { n, .. } }
@@ -281,7 +244,16 @@ impl<'g> Planner<'g> {
                     });
                 }
             }
-            self.release(s as u32);
+            match group {
+                None => self.release(s as u32),
+                // What one of them reads last is in use until all are done.
+                Some((from, end)) if end == s as u32 + 1 => {
+                    (from..end).for_each(|s| self.release(s));
+                    self.put_together(first, (end - from) as usize);
+                    together.next();
+                }
+                Some(_) => {}
+            }
         }
         self.finish_outputs();
         Ok(())

@@ -101,6 +101,11 @@ fn new_pool() -> &'static Pool {
     pool
 }
 
+/// Whether there may be more than one thread.
+pub fn is_shared() -> bool {
+    threads() > 1
+}
+
 /// Whether a call estimated at this many nanoseconds would be shared out.
 pub fn worth(nanoseconds: u64) -> bool {
     if nanoseconds < WORTH_WATCHING || threads() == 1 || INSIDE.get() {

@@ -131,6 +131,23 @@ pub(crate) enum Step {
         args: u32,
         index: u32,
     },
+    /// Nodes that do not depend on each other, and a guess of the time that all of them take one after the other.
+    Together {
+        steps: Box<[Step]>,
+        time: u64,
+    },
+}
+
+impl Step {
+    /// The node of a step whose slots are listed, and its slots.
+    pub fn slots<'a>(&self, program: &'a Program) -> Option<(u32, &'a [u32])> {
+        match *self {
+            Step::Leaf { node, args } | Step::Control { node, args, .. } | Step::Registers { node, args, .. } => {
+                Some((node, &program.slots[args as usize..]))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What a slot beyond parameters and outputs is at the start of a run.
@@ -225,15 +242,15 @@ impl Program {
     /// The steps as text, one a line: kernels with what they compute, and calls.
     pub fn kernels(&self) -> String {
         let mut out = String::new();
-        self.describe(&mut out, 0);
+        self.describe(&self.steps, &mut out, 0);
         out
     }
 
-    fn describe(&self, out: &mut String, depth: usize) {
+    fn describe(&self, steps: &[Step], out: &mut String, depth: usize) {
         use std::fmt::Write;
         let g = &*self.graph;
         let mut moved = None;
-        for step in &self.steps {
+        for step in steps {
             let mut text = String::new();
             let mut subs: &[Arc<Program>] = &[];
             match step {
@@ -281,6 +298,11 @@ impl Program {
                     subs = &self.subs[*sub as usize..*sub as usize + count];
                 }
                 Step::Alloc { .. } | Step::Free { .. } => continue,
+                Step::Together { steps, .. } => {
+                    let _ = writeln!(out, "{:depth$}at the same time:", "");
+                    self.describe(steps, out, depth + 4);
+                    continue;
+                }
                 Step::Copy { bytes, .. } => text = format!("copy {bytes} bytes"),
                 Step::Splat { n, .. } => text = format!("fill {n} elements"),
                 Step::Rows { n, inner, .. } => text = format!("repeat each {inner} times: {n} elements"),
@@ -291,7 +313,7 @@ impl Program {
             }
             for (k, sub) in subs.iter().enumerate() {
                 let _ = writeln!(out, "{:depth$}  part {k}:", "");
-                sub.describe(out, depth + 4);
+                sub.describe(&sub.steps, out, depth + 4);
             }
         }
     }
