@@ -76,11 +76,16 @@ def learning(jax, jnp):
             new.append((p - 1e-3 * m / (jnp.sqrt(v) + 1e-8), m, v))
         return new
 
+    def normalized(x, g, b):
+        mean, variance = x.mean((0, 1, 2)), x.var((0, 1, 2))
+        return jax.nn.relu((x - mean) / jnp.sqrt(variance + 1e-5) * g + b)
+
     def pool(function, start):
         return lambda x: jax.lax.reduce_window(x, start, function, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
     most, total = pool(jax.lax.max, -jnp.inf), pool(jax.lax.add, 0.0)
     logits, labels, maps = floats(1000, 1000), integers(1000, 1000), floats(32, 28, 28, 16)
+    points = 0.1 * floats(1000, 50)
     table, ids = floats(10_000, 64), integers(10_000, 4096)
     heads = [floats(4, 128, 8, 64, seed=k) for k in range(3)]
     state = [tuple(np.abs(floats(300, 300, seed=k)) for k in range(3)) for _ in range(6)]
@@ -103,6 +108,13 @@ def learning(jax, jnp):
         "logistic regression, gradient 10000x100": (
             jax.grad(lambda w, x, y: jnp.logaddexp(0.0, -y * (x @ w)).mean()), floats(100), floats(10_000, 100),
             np.sign(floats(10_000))),
+        "rows of 20000 updates added to 10000x64": (
+            lambda t, i, u: t.at[i].add(u), table, integers(10_000, 20_000), floats(20_000, 64)),
+        "Gaussian kernel of 1000x50": (
+            lambda x, y: jnp.exp(-((x**2).sum(1)[:, None] - 2 * x @ y.T + (y**2).sum(1))), points, points),
+        "softmax(q k^T) of 1024x64": (lambda q, k: jax.nn.softmax(q @ k.T / 8), floats(1024, 64), floats(1024, 64)),
+        "gradient of a batch normalization": (
+            jax.grad(lambda x, g, b: (normalized(x, g, b) ** 2).sum(), (0, 1, 2)), maps, floats(16), floats(16)),
         "1000 times tanh(W x) of 16": (jax.vmap(lambda x, w: jnp.tanh(w @ x)), floats(1000, 16), floats(1000, 16, 16)),
     }  # fmt: skip
 
@@ -176,9 +188,20 @@ def loops(jax, jnp):
         start = jnp.zeros_like(x), jnp.zeros_like(x), jnp.zeros(x.shape, jnp.int32)
         return jax.lax.fori_loop(0, 50, body, start)[2]
 
+    def both_ways(xs, w, u, h):
+        step = lambda w, reverse: jax.lax.scan(lambda h, x: (jnp.tanh(w @ h + x),) * 2, h, xs, reverse=reverse)[1]
+        return jnp.concatenate([step(w, False), step(u, True)], -1)
+
     weights = 0.1 * floats(64, 256), 0.1 * floats(64, 256, seed=1)
     return {
         "scan of an oscillator, 1000 steps": (oscillator, floats(2)),
+        "RNN of 500 steps and 64 units, both ways": (
+            both_ways,
+            floats(500, 64),
+            0.1 * floats(64, 64),
+            0.1 * floats(64, 64, seed=1),
+            floats(64),
+        ),
         "LSTM of 100 steps, 32x64": (lstm, floats(100, 32, 64), *weights, floats(32, 64), floats(32, 64)),
         "scan of a cond, 1000 steps": (alternating, np.float32(1.0)),
         "fori of x.at[i].set, 1000 steps": (recurrence, floats(1000)),

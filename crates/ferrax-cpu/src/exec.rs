@@ -5,6 +5,7 @@
 
 use crate::control;
 use crate::kernel::{In, Out, by_size};
+use crate::plan::NONE;
 use crate::pool;
 use crate::program::{Program, SlotInit, Step};
 use crate::{leaf, movement};
@@ -120,9 +121,13 @@ impl Frame {
                     let index = *index as usize;
                     program.sums[index].run(&self.ptrs, self.kept, &mut self.waiting[index]);
                 }
-                Step::Product { index, slots, .. } => {
+                Step::Product { index, slots, after, .. } => {
                     let [a, b, out] = slots.map(|s| self.ptrs[s as usize]);
-                    program.products[*index as usize].run(a, b, out)?;
+                    let product = &program.products[*index as usize];
+                    match *after {
+                        NONE => product.run(a, b, out)?,
+                        region => self.run_after(program, region, &|after| product.run_rows((a, b, out), after))?,
+                    }
                 }
                 Step::Together { steps, time } => self.together(program, steps, *time)?,
                 Step::Region(region) => self.run_region(program, *region)?,

@@ -1,25 +1,23 @@
-//! Gather and scatter with XLA's dimension numbers, batching dimensions and index modes.
+//! Gather with XLA's dimension numbers, batching dimensions and index modes.
 //!
-//! Both walk the index vectors once; each gives a window of the operand, whose axes are merged beforehand, so
-//! that the common cases (single elements, contiguous rows) are one move each. Scatter applies updates in
-//! row-major order of the indices, so that repeated indices give one fixed result.
+//! It walks the index vectors once; each gives a window of the operand, whose axes are merged beforehand, so
+//! that the common cases (single elements, contiguous rows) are one move each. Read next: `scatter.rs`, the same the
+//! other way round.
 
 use crate::convert;
-use crate::elementwise::compute_dtype;
 use crate::kernel::{In, Out, by_size};
-use crate::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, copy_unless_same, merge, signed_strides, splat};
+use crate::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, merge, signed_strides, splat};
 use crate::pool;
-use crate::reduce::{Monoid, with_monoid};
 use ferrax_base::{Buffer, DType, Result};
-use ferrax_loops::{Gathering, IndexMode, ReduceOp, ScatterDims, ScatterOp};
+use ferrax_loops::{Gathering, IndexMode};
 use smallvec::SmallVec;
 use std::ops::Range;
 
 type Offsets = SmallVec<[isize; 4]>;
-type Axes = SmallVec<[Axis; 6]>;
+pub type Axes = SmallVec<[Axis; 6]>;
 
 /// Where the windows of one side are, as a function of the index vectors.
-struct Windows<'a> {
+pub struct Windows<'a> {
     /// Index vectors as i64, row-major.
     indices: Buffer,
     depth: usize,
@@ -31,21 +29,23 @@ struct Windows<'a> {
     /// For each component of the vector: operand stride, and the largest start that keeps the window inside.
     components: SmallVec<[(isize, i64); 4]>,
     mode: IndexMode,
+    /// Whether windows that begin at different places have no element in common.
+    pub apart: bool,
     _life: std::marker::PhantomData<&'a ()>,
 }
 
 /// What both nodes' dimension numbers say, in gather's terms.
-struct Numbers<'a> {
-    start_map: &'a [usize],
-    operand_batching: &'a [usize],
-    index_batching: &'a [usize],
+pub struct Numbers<'a> {
+    pub start_map: &'a [usize],
+    pub operand_batching: &'a [usize],
+    pub index_batching: &'a [usize],
     /// The other array's axes that are not window axes, in order.
-    other_batch_axes: SmallVec<[usize; 4]>,
-    window: &'a [usize],
+    pub other_batch_axes: SmallVec<[usize; 4]>,
+    pub window: &'a [usize],
 }
 
 impl Windows<'_> {
-    fn new(
+    pub fn new(
         operand: &[usize],
         indices: In<'_>,
         other: &[usize],
@@ -78,17 +78,18 @@ impl Windows<'_> {
             other_steps,
             components,
             mode,
+            apart: numbers.start_map.iter().all(|&a| numbers.window[a] == 1),
             _life: std::marker::PhantomData,
         })
     }
 
     /// Number of index vectors.
-    fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.batch.iter().product()
     }
 
     /// Calls `f(operand offset or None when outside, other offset)` for each index vector of a range, in order.
-    fn each(&self, range: Range<usize>, mut f: impl FnMut(Option<isize>, isize)) {
+    pub fn each(&self, range: Range<usize>, mut f: impl FnMut(Option<isize>, isize)) {
         let indices = self.indices.typed::<i64>();
         if let (&[(stride, limit)], &[step]) = (&self.components[..], &self.other_steps[..])
             && self.operand_steps[0] == 0
@@ -137,7 +138,7 @@ impl Windows<'_> {
 }
 
 /// Merged axes of a window: operand axes that are neither collapsed nor batching, against the other's axes.
-fn window_axes(
+pub fn window_axes(
     operand: &[usize],
     other: &[usize],
     dropped: [&[usize]; 2],
@@ -157,7 +158,7 @@ fn window_axes(
 
 /// The largest index, where each int32 index stands for one element of a one-dimensional operand and the other
 /// array has one for each.
-fn single_elements(operand: &[usize], indices: In<'_>, other: &[usize], numbers: &Numbers<'_>) -> Option<i32> {
+pub fn single_elements(operand: &[usize], indices: In<'_>, other: &[usize], numbers: &Numbers<'_>) -> Option<i32> {
     let single = indices.ty.dtype == DType::I32
         && numbers.start_map == [0]
         && numbers.operand_batching.is_empty()
@@ -229,9 +230,9 @@ pub fn gather(gathering: &Gathering, operand: In<'_>, indices: In<'_>, out: &mut
 }
 
 /// Indices that are checked together.
-const CHECKED: usize = 256;
+pub const CHECKED: usize = 256;
 /// Elements that a thread takes.
-const TAKEN: usize = 4 << 10;
+pub const TAKEN: usize = 4 << 10;
 
 /// Elements of a vector at indices of at most `limit`: those outside are `fill`, or the nearest where there is none. With
 /// `wrap`, indices below 0 count from the end.
@@ -260,7 +261,7 @@ fn take<T: Copy + Send + Sync>(limit: i32, wrap: bool, fill: Option<T>, src: &[T
 }
 
 /// Whether all indices are in 0..=limit.
-fn inside(limit: i32, indices: &[i32]) -> bool {
+pub fn inside(limit: i32, indices: &[i32]) -> bool {
     #[inline(always)]
     fn body(limit: i32, indices: &[i32]) -> bool {
         indices.iter().fold(0, |most, &i| (i as u32).max(most)) <= limit as u32
@@ -276,165 +277,4 @@ fn inside(limit: i32, indices: &[i32]) -> bool {
         return unsafe { fast(limit, indices) };
     }
     body(limit, indices)
-}
-
-/// `Scatter`; works in place when the result is the operand.
-pub fn scatter(
-    op: ScatterOp,
-    dims: &ScatterDims,
-    mode: IndexMode,
-    operand: In<'_>,
-    indices: In<'_>,
-    updates: In<'_>,
-    out: &mut Out<'_>,
-) -> Result<()> {
-    copy_unless_same(operand, out);
-    if updates.ty.size() == 0 || operand.ty.size() == 0 {
-        return Ok(());
-    }
-    let shape = operand.shape();
-    let dropped = [&dims.inserted_window_dims[..], &dims.operand_batching_dims[..]];
-    let mut window: SmallVec<[usize; 4]> = SmallVec::from_elem(1, shape.len());
-    let kept = (0..shape.len()).filter(|a| !dropped[0].contains(a) && !dropped[1].contains(a));
-    for (a, &u) in kept.zip(&dims.update_window_dims) {
-        window[a] = updates.shape()[u];
-    }
-    let numbers = Numbers {
-        start_map: &dims.scatter_dims_to_operand_dims,
-        operand_batching: &dims.operand_batching_dims,
-        index_batching: &dims.scatter_indices_batching_dims,
-        other_batch_axes: (0..updates.shape().len()).filter(|a| !dims.update_window_dims.contains(a)).collect(),
-        window: &window,
-    };
-    let dtype = operand.ty.dtype;
-    if let Some(limit) = single_elements(shape, indices, updates.shape(), &numbers) {
-        let drop = mode == IndexMode::FillOrDrop;
-        if op == ScatterOp::Set {
-            by_size!(dtype.size(), T => {
-                join_elements((limit, drop), indices, updates, out, T::default(), |_, u| u);
-            });
-            return Ok(());
-        }
-        if op == ScatterOp::Add && compute_dtype(dtype) == dtype {
-            with_monoid!(ReduceOp::Sum, dtype, add_elements(limit, drop, indices, updates, out));
-            return Ok(());
-        }
-    }
-    let windows = Windows::new(shape, indices, updates.shape(), &numbers, (mode, false))?;
-    // The update is the source, the operand the destination.
-    let axes: Axes = window_axes(shape, updates.shape(), dropped, &dims.update_window_dims, &window)
-        .iter()
-        .map(|a| Axis { n: a.n, src: a.dst, dst: a.src })
-        .collect();
-    if op == ScatterOp::Set {
-        by_size!(dtype.size(), T => set::<T>(&windows, &axes, updates.ptr.cast(), out.ptr.cast()));
-        return Ok(());
-    }
-    let compute = compute_dtype(dtype);
-    if compute == dtype {
-        return combine(op, dtype, &windows, &axes, updates.ptr, updates.ty.size(), out.ptr);
-    }
-    let n = out.ty.size();
-    let mut wide = convert::widened(dtype, out.ptr, n)?;
-    let update = convert::widened(dtype, updates.ptr, updates.ty.size())?;
-    combine(op, compute, &windows, &axes, update.as_ptr(), updates.ty.size(), wide.as_mut_ptr())?;
-    convert::narrowed(dtype, &wide, out.bytes(), n);
-    Ok(())
-}
-
-fn set<T: Copy>(windows: &Windows<'_>, axes: &[Axis], src: *const T, dst: *mut T) {
-    windows.each(0..windows.count(), |to, from| {
-        if let Some(to) = to {
-            // SAFETY: `each` gives offsets whose windows lie inside both arrays.
-            unsafe { copy_axes(axes, src.offset(from), dst.offset(to)) };
-        }
-    });
-}
-
-fn combine(
-    op: ScatterOp,
-    d: DType,
-    windows: &Windows<'_>,
-    axes: &[Axis],
-    updates: *const u8,
-    count: usize,
-    dst: *mut u8,
-) -> Result<()> {
-    let (op, negated) = match op {
-        ScatterOp::Sub => {
-            let plan = crate::elementwise::unary(ferrax_loops::UnaryOp::Neg, d, d)?;
-            (ReduceOp::Sum, Some(plan.run_whole(updates, count, d)?))
-        }
-        ScatterOp::Mul => (ReduceOp::Prod, None),
-        ScatterOp::Min => (ReduceOp::Min, None),
-        ScatterOp::Max => (ReduceOp::Max, None),
-        _ => (ReduceOp::Sum, None),
-    };
-    let updates = negated.as_ref().map_or(updates, Buffer::as_ptr);
-    with_monoid!(op, d, combine_with(windows, axes, updates, dst));
-    Ok(())
-}
-
-fn add_elements<M: Monoid>(limit: i32, drop: bool, indices: In<'_>, updates: In<'_>, out: &mut Out<'_>) {
-    join_elements((limit, drop), indices, updates, out, M::IDENTITY, M::join);
-}
-
-/// Joins each update to the element that its index names, in order; what is dropped is joined to `spare`.
-fn join_elements<T: Copy>(
-    (limit, drop): (i32, bool),
-    indices: In<'_>,
-    updates: In<'_>,
-    out: &mut Out<'_>,
-    mut spare: T,
-    join: impl Fn(T, T) -> T,
-) {
-    let dst = out.of::<T>();
-    for (indices, updates) in indices.of::<i32>().chunks(CHECKED).zip(updates.of::<T>().chunks(CHECKED)) {
-        if inside(limit, indices) {
-            for (&i, &u) in indices.iter().zip(updates) {
-                // SAFETY: the indices were checked.
-                let d = unsafe { dst.get_unchecked_mut(i as usize) };
-                *d = join(*d, u);
-            }
-            continue;
-        }
-        // No branch: whether an update is dropped cannot be foreseen.
-        for (&i, &u) in indices.iter().zip(updates) {
-            let outside = drop && !(0..=limit).contains(&i);
-            let d = if outside { &raw mut spare } else { &raw mut dst[i.clamp(0, limit) as usize] };
-            // SAFETY: an element of the result, or the spare one.
-            unsafe { *d = join(*d, u) };
-        }
-    }
-}
-
-fn combine_with<M: Monoid>(windows: &Windows<'_>, axes: &[Axis], src: *const u8, dst: *mut u8) {
-    let (src, dst) = (src.cast::<M::T>(), dst.cast::<M::T>());
-    windows.each(0..windows.count(), |to, from| {
-        if let Some(to) = to {
-            // SAFETY: `each` gives offsets whose windows lie inside both arrays.
-            unsafe { combine_axes::<M>(axes, src.offset(from), dst.offset(to)) };
-        }
-    });
-}
-
-unsafe fn combine_axes<M: Monoid>(axes: &[Axis], src: *const M::T, dst: *mut M::T) {
-    // SAFETY: the caller's offsets and axes lie inside both arrays.
-    unsafe {
-        match axes {
-            [] => *dst = M::join(*dst, *src),
-            [a] if a.src == 1 && a.dst == 1 => {
-                let s = std::slice::from_raw_parts(src, a.n);
-                let d = std::slice::from_raw_parts_mut(dst, a.n);
-                for (d, &s) in d.iter_mut().zip(s) {
-                    *d = M::join(*d, s);
-                }
-            }
-            [a, rest @ ..] => {
-                for i in 0..a.n as isize {
-                    combine_axes::<M>(rest, src.offset(i * a.src), dst.offset(i * a.dst));
-                }
-            }
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! One call per node kind that is a kernel of its own.
 
 use crate::kernel::{In, Out};
-use crate::{conv, dot, fft, gather, linalg, movement, random, reduce, scan, sort, windows};
+use crate::{conv, dot, fft, gather, linalg, movement, random, reduce, scan, scatter, sort, windows};
 use ferrax_base::{Aval, Buffer, Result, bail};
 use ferrax_loops::{HostRef, Kind};
 
@@ -45,8 +45,9 @@ pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
         Kind::Dot(dims) => return dot::dot(dims, ins[0], ins[1], out),
         Kind::Conv(dims) => return conv::conv(dims, ins[0], ins[1], out),
         Kind::Gather(g) => return gather::gather(g, ins[0], ins[1], out),
-        Kind::Scatter { op, dims, mode, .. } => {
-            return gather::scatter(*op, dims, *mode, ins[0], ins[1], ins[2], out);
+        Kind::Scatter { op, dims, mode, sorted, unique } => {
+            let hints = scatter::Hints { sorted: *sorted, unique: *unique };
+            return scatter::scatter(*op, dims, (*mode, hints), ins[0], ins[1], ins[2], out);
         }
         other => bail!(NotImplemented, "the CPU engine has no {other:?}"),
     }

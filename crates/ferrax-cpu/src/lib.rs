@@ -66,6 +66,7 @@ mod region;
 )]
 mod registers;
 mod scan;
+mod scatter;
 mod sort;
 mod together;
 mod transposition;

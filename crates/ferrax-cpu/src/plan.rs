@@ -506,7 +506,7 @@ impl<'g> Planner<'g> {
                     Some(found) => {
                         self.out.products.push(found);
                         let index = self.out.products.len() as u32 - 1;
-                        Step::Product { index, slots: [slots[0], slots[1], slots[2]], node: i }
+                        Step::Product { index, slots: [slots[0], slots[1], slots[2]], node: i, after: NONE }
                     }
                     None => Step::Leaf { node: i, args },
                 });

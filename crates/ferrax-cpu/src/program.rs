@@ -117,11 +117,13 @@ pub(crate) enum Step {
     Region(u32),
     /// A group of `Program::tiles`.
     Tiles(u32),
-    /// A product of `Program::products`, and the slots of its operands and its result.
+    /// A product of `Program::products`, the slots of its operands and its result, and the region of `Program::regions`
+    /// that takes in its rows as they are done (`NONE` if there is none).
     Product {
         index: u32,
         slots: [u32; 3],
         node: u32,
+        after: u32,
     },
     /// A sum of `Program::sums`.
     Accumulate(u32),
@@ -270,7 +272,13 @@ impl Program {
                     let node = g.node_text(self.sums[*index as usize].dot as usize);
                     text = format!("add to a matrix: {node}");
                 }
-                Step::Product { node, .. } => text = format!("call {}", g.node_text(*node as usize)),
+                Step::Product { node, after, .. } => {
+                    text = format!("call {}\n", g.node_text(*node as usize));
+                    if *after != plan::NONE {
+                        text.push_str("and on its rows ");
+                        let _ = self.regions.describe(g, *after, &mut text);
+                    }
+                }
                 Step::Registers { node, index, .. } => {
                     // Writing to a string cannot fail.
                     let node = &g.nodes[*node as usize];

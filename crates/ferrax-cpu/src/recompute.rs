@@ -143,7 +143,7 @@ impl<'g> Known<'g> {
     ) -> ValueId {
         let made_again = |x: ValueId| {
             let whole = self.g.ty(x).size() == self.g.ty(v).size() && !self.kept[x.0 as usize];
-            self.g.maker(x).filter(|m| whole && is_cheap(&m.kind)).is_some()
+            whole && self.g.maker(x).is_some_and(|m| is_cheap(&m.kind))
         };
         if let Some(&copy) = copies.get(&(v, stage)) {
             return copy;

@@ -51,6 +51,15 @@ impl Planner<'_> {
 }
 
 impl Frame {
+    pub unsafe fn run_after(
+        &self,
+        _: &Program,
+        _: u32,
+        _: &dyn Fn(&(dyn Fn(usize, usize, usize) + Sync)) -> Result<()>,
+    ) -> Result<()> {
+        bail!(Internal, "a region without a machine")
+    }
+
     pub unsafe fn run_region(&self, _: &Program, _: u32) -> Result<()> {
         bail!(Internal, "a region without a machine")
     }

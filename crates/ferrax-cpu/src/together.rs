@@ -143,9 +143,8 @@ impl Planner<'_> {
         };
         let count = |node: &Node| node.inputs.len() + node.results as usize;
         (0..count(a)).any(|i| {
-            (0..count(b)).any(|j| {
-                (written(a, i) || written(b, j)) && overlap(memory(a, a_slots, i), memory(b, b_slots, j))
-            })
+            (0..count(b))
+                .any(|j| (written(a, i) || written(b, j)) && overlap(memory(a, a_slots, i), memory(b, b_slots, j)))
         })
     }
 

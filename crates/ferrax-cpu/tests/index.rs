@@ -362,6 +362,53 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// So many updates that threads share them: elements at sorted or unique indices, promised or not, and rows.
+    #[test]
+    fn shared_updates(seed: u64, width in 1usize..30, promise in 0usize..4) {
+        let rng = &mut Rng(seed);
+        let d = [DType::F32, DType::I32, DType::F64, DType::U8, DType::C64][rng.below(5)];
+        let count = 300_000 / width;
+        let (sorted, unique) = (promise == 1 || promise == 3, promise >= 2);
+        let n = if unique { 2 * count } else { count / 3 + 1 };
+        let mut at: Vec<i64> = if unique { (0..n as i64).collect() } else { (0..count).map(|_| rng.below(n) as i64).collect() };
+        if unique {
+            let order = rng.permutation(n);
+            at = order[..count].iter().map(|&i| i as i64).collect();
+        } else if rng.below(2) == 0 {
+            at.iter_mut().for_each(|i| *i += if rng.below(50) == 0 { n as i64 } else { 0 });
+        }
+        // A promise of sorted indices that is not kept is no harm either.
+        if sorted && rng.below(4) > 0 {
+            at.sort_unstable();
+        }
+        let mode = if unique { IndexMode::FillOrDrop } else { mode(rng) };
+        let (shape, from) = if width > 1 { (vec![n, width], vec![count, width]) } else { (vec![n], vec![count]) };
+        let x = Array::from_fn(d, &shape, |i| Scalar::from_i64(d, (i[0] * 31 + i[i.len() - 1]) as i64 % 100));
+        let updates = Array::from_fn(d, &from, |i| Scalar::from_i64(d, (i[0] * 17 + i[i.len() - 1]) as i64 % 10));
+        let op = [ScatterOp::Set, ScatterOp::Add][rng.below(2)];
+        let mut want = x.clone();
+        for (i, &u) in updates.data.iter().enumerate() {
+            let p = at[i / width] as usize;
+            if p < n || mode != IndexMode::FillOrDrop {
+                let to = &mut want.data[p.min(n - 1) * width + i % width];
+                *to = combine(op, *to, u);
+            }
+        }
+        let dims = ScatterDims {
+            update_window_dims: (1..shape.len()).collect(),
+            inserted_window_dims: SmallVec::from_slice(&[0]),
+            scatter_dims_to_operand_dims: SmallVec::from_slice(&[0]),
+            ..ScatterDims::default()
+        };
+        let kind = Kind::Scatter { op, dims: Box::new(dims), mode, sorted, unique };
+        let indices = Array::integers(DType::I32, &[count, 1], &at);
+        assert_same(&node(&kind, &[&x, &indices, &updates], std::slice::from_ref(&x.ty))[0], &want, &(op, mode, promise));
+    }
+}
+
 fn combine(op: ScatterOp, a: Scalar, b: Scalar) -> Scalar {
     let d = a.dtype;
     if d.is_integer() {

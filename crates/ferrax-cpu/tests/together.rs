@@ -95,8 +95,9 @@ fn check(seed: u64, steps: usize) {
         vectors.push(outs[0]);
         matrices.push(outs[1]);
     }
-    let outputs: Vec<ValueId> =
-        (0..4).map(|k| if k < 3 { matrices[rng.below(matrices.len())] } else { vectors[rng.below(vectors.len())] }).collect();
+    let outputs: Vec<ValueId> = (0..4)
+        .map(|k| if k < 3 { matrices[rng.below(matrices.len())] } else { vectors[rng.below(vectors.len())] })
+        .collect();
     let graph = Arc::new(b.finish(&outputs));
     let same = |got: &[Buffer]| {
         for (v, got) in outputs.iter().zip(got) {

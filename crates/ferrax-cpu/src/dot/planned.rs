@@ -8,6 +8,9 @@ use ferrax_loops::{DotDims, Type};
 /// Multiply-adds of a product that threads may share.
 const LARGE: usize = 1 << 16;
 
+/// Where the operands and the result are.
+type At = (*const u8, *const u8, *mut u8);
+
 /// A product of real matrices of one dtype and one batch, read where they are.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned {
@@ -56,14 +59,46 @@ impl Planned {
     /// The addresses must be those of operands and a result of the types given to `new`.
     pub unsafe fn run(&self, a: *const u8, b: *const u8, out: *mut u8) -> Result<()> {
         // SAFETY: the caller's contract; strides come from the operands' shapes.
-        unsafe { if self.double { self.of::<f64>(a, b, out) } else { self.of::<f32>(a, b, out) } }
+        unsafe { if self.double { self.of::<f64>((a, b, out)) } else { self.of::<f32>((a, b, out)) } }
     }
 
-    unsafe fn of<T: Kernels>(&self, a: *const u8, b: *const u8, out: *mut u8) -> Result<()> {
+    /// Rows and columns of the result.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.sizes.m, self.sizes.n)
+    }
+
+    /// Whether `run_rows` is the better way.
+    pub fn suits_rows(&self) -> bool {
+        let nowhere = (std::ptr::null(), std::ptr::null(), std::ptr::null_mut());
+        if self.double { self.at::<f64>(nowhere).suits_rows() } else { self.at::<f32>(nowhere).suits_rows() }
+    }
+
+    /// Computes the product by rows, and calls `after(worker, first, end)` where rows are done.
+    ///
+    /// # Safety
+    /// As for `run`.
+    pub unsafe fn run_rows(&self, at: At, after: &(dyn Fn(usize, usize, usize) + Sync)) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe {
+            if self.double {
+                self.at::<f64>(at).run_rows(true, after)
+            } else {
+                self.at::<f32>(at).run_rows(true, after)
+            }
+        }
+    }
+
+    /// The product of operands at these addresses.
+    fn at<T>(&self, (a, b, out): At) -> Product<T> {
         let (Sizes { m, n, k }, Steps { a: (ar, ac), b: (br, bc) }) = (self.sizes, self.steps);
         let a = Matrix { ptr: a.cast::<T>(), row: ar, column: ac };
         let b = Matrix { ptr: b.cast::<T>(), row: br, column: bc };
+        Product { m, n, k, a, b, c: out.cast() }
+    }
+
+    unsafe fn of<T: Kernels>(&self, at: At) -> Result<()> {
+        let Sizes { m, n, k } = self.sizes;
         // SAFETY: the caller's contract.
-        unsafe { Product { m, n, k, a, b, c: out.cast() }.run(m * n * k >= LARGE) }
+        unsafe { self.at::<T>(at).run(m * n * k >= LARGE) }
     }
 }

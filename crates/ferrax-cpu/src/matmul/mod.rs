@@ -42,6 +42,11 @@ const COLUMNS: usize = 512;
 const NEAR: usize = 64 << 10;
 /// Products of this many multiply-adds at most are one part where the right operand's rows are contiguous.
 const SMALL: usize = 1 << 15;
+/// Elements of a result's rows that are computed together where something is done with them next, of a row at most, and
+/// of a result that is worth it.
+const ROWS_AFTER: usize = 64 << 10;
+const ROW_AFTER: usize = 8 << 10;
+const LARGE_RESULT: usize = 256 << 10;
 /// The first rows and columns of blocks.
 type Blocks = SmallVec<[(usize, usize); 32]>;
 
@@ -197,6 +202,37 @@ impl<T: Kernels> Product<T> {
             let b = self.right(shared)?;
             self.blocks(&b, shared)
         }
+    }
+
+    /// Whether whole rows of the result are few enough for the caches, and the products of an element too few to hide
+    /// another pass over the result.
+    pub fn suits_rows(&self) -> bool {
+        let (m, n, k) = (self.m, self.n, self.k);
+        k <= DEPTH && n > T::width() && n <= ROW_AFTER && m * n >= LARGE_RESULT && m >= 8 * T::height(usize::MAX)
+    }
+
+    /// As `run`, by rows: `after(worker, first, end)` is called where rows are done, as long as they are in the caches.
+    ///
+    /// # Safety
+    /// As for `run`.
+    pub unsafe fn run_rows(&self, shared: bool, after: &(dyn Fn(usize, usize, usize) + Sync)) -> Result<()> {
+        let (m, n, tall) = (self.m, self.n, T::height(usize::MAX));
+        // SAFETY: the caller's contract.
+        let right = unsafe { self.right(shared)? };
+        let rows = (ROWS_AFTER / n).clamp(2 * tall, ROWS) / tall * tall;
+        let failed = std::sync::Mutex::new(None);
+        share(shared, (m * n * self.k / SPEED + m * n / 4) as u64, m.div_ceil(rows), &|worker, task| {
+            let (first, end) = (task * rows, (task * rows + rows).min(m));
+            for j in (0..n).step_by(COLUMNS) {
+                // SAFETY: the block lies inside the result and is this task's.
+                if let Err(e) = unsafe { self.block(&right, (first, j), (end - first, COLUMNS.min(n - j))) } {
+                    *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(e);
+                    return;
+                }
+            }
+            after(worker, first, end);
+        });
+        failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
     /// The left operand from a row and a column on, as it is.

@@ -34,18 +34,35 @@ unsafe fn slice<'a, T>(x: *mut u8, n: usize) -> &'a mut [T] {
 
 impl ColumnReducer {
     pub fn of<M: Monoid>() -> Self {
-        // SAFETY, of all: the caller passes memory of so many elements.
         ColumnReducer {
-            reset: |x, n| unsafe { slice::<M::T>(x, n) }.fill(M::IDENTITY),
-            join: |x, (width, rows), out| {
-                let x = unsafe { std::slice::from_raw_parts(x.cast(), width * rows) };
-                columns::join::<M>(x, (width, rows), unsafe { slice(out, width) });
-            },
-            carry: |levels, value, n| columns::carry::<M>(levels, unsafe { slice(value, n) }, 0),
+            reset: reset::<M>,
+            join: join::<M>,
+            carry: carry::<M>,
             append: columns::append::<M>,
-            finish: |levels, out, n| columns::finish::<M>(levels, unsafe { slice(out, n) }),
+            finish: finish::<M>,
         }
     }
+}
+
+unsafe fn reset<M: Monoid>(x: *mut u8, n: usize) {
+    // SAFETY: the caller passes n elements.
+    unsafe { slice::<M::T>(x, n) }.fill(M::IDENTITY);
+}
+
+unsafe fn join<M: Monoid>(x: *const u8, (width, rows): (usize, usize), out: *mut u8) {
+    // SAFETY: the caller passes so many rows, and running results for one.
+    let (x, out) = unsafe { (std::slice::from_raw_parts(x.cast(), width * rows), slice(out, width)) };
+    columns::join::<M>(x, (width, rows), out);
+}
+
+unsafe fn carry<M: Monoid>(levels: &mut Levels, value: *mut u8, n: usize) {
+    // SAFETY: the caller passes n elements.
+    columns::carry::<M>(levels, unsafe { slice(value, n) }, 0);
+}
+
+unsafe fn finish<M: Monoid>(levels: &mut Levels, out: *mut u8, n: usize) {
+    // SAFETY: the caller passes n elements.
+    columns::finish::<M>(levels, unsafe { slice(out, n) });
 }
 
 /// A reduction of columns in a phase.

@@ -11,6 +11,7 @@
 //! The order of a reduction depends on the row's length alone, so results do not depend on blocks or threads.
 //! Read next: `plan.rs` here for how regions are made, `run.rs` for how they run, `machine` for the programs.
 
+mod after;
 mod columns;
 mod plan;
 mod print;

@@ -102,6 +102,9 @@ impl Planner<'_> {
     /// Appends the region of `members[start..end]`.
     pub fn emit_region(&mut self, item: u32, (start, end): (u32, u32), shape: Shape) -> Result<()> {
         let Shape { n, inner, lane } = shape;
+        let (first_step, product) = (self.out.steps.len(), self.product_before(n));
+        // Rows of a product that the region reads: it can run as they are made.
+        let inner = product.filter(|columns| inner == n && *columns > 1).unwrap_or(inner);
         let phases = self.split_phases(start, end);
         let reduces = |m: &Member| matches!(m.role, Role::Reduce | Role::Columns);
         let single = phases.len() == 1 && !self.order.members[start as usize..end as usize].iter().any(reduces);
@@ -130,7 +133,8 @@ impl Planner<'_> {
         for k in 0..m.phases.len() {
             self.emit_phase(&mut m, k)?;
         }
-        let flat = single && self.region.arrays.is_empty() && !self.by_row(first_phase);
+        let after = product == Some(inner) && first_column == self.out.regions.columns.len();
+        let flat = single && self.region.arrays.is_empty() && !self.by_row(first_phase) && !after;
         let inner = if flat { n } else { inner };
         // What is spread is written and read again, and should not leave the first-level cache.
         let elements = if short && !self.region.arrays.is_empty() { BLOCK / 2 } else { BLOCK };
@@ -162,6 +166,9 @@ impl Planner<'_> {
         self.out.scratch_bytes = self.out.scratch_bytes.max(region.scratch);
         self.out.steps.push(Step::Region(self.out.regions.list.len() as u32));
         self.out.regions.list.push(region);
+        if after {
+            self.run_after_product(first_step);
+        }
         Ok(())
     }
 

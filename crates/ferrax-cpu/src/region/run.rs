@@ -65,6 +65,37 @@ impl Frame {
     }
 }
 
+/// What is called where rows are done: by which worker, the first of them and their end.
+type After<'a> = &'a (dyn Fn(usize, usize, usize) + Sync);
+
+impl Frame {
+    /// Runs a region on rows as they are made by `make`.
+    ///
+    /// # Safety
+    /// The frame's pointers must be those of a run of `program`, and `make` must make the rows that the region reads.
+    pub unsafe fn run_after(
+        &self,
+        program: &Program,
+        index: u32,
+        make: &dyn Fn(After<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let isa = machine::isa().ok_or_else(|| error!(Internal, "a region without a machine"))?;
+        let regions = &program.regions;
+        let region = &regions.list[index as usize];
+        let slots = &self.ptrs[..];
+        let worker = Worker { isa, regions, region, slots, scratch: self.scratch, table: SmallVec::new(), spread: 0 };
+        let (common, _memory) = worker.common()?;
+        make(&|k, first, end| {
+            let mut worker = common.worker(k);
+            for row in (first..end).step_by(region.block) {
+                // SAFETY: the caller's contract; no two workers have the same number or the same rows.
+                unsafe { worker.block(row, (row + region.block).min(end)) };
+            }
+            common.region.fence();
+        })
+    }
+}
+
 /// A pointer that workers may hold: they use disjoint parts of what is behind it.
 #[derive(Clone, Copy)]
 struct Shared<T>(*mut T);
