@@ -66,6 +66,7 @@ pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> 
     let live = live_nodes(g);
     let mut order = Order::new(g, machine && crate::region::available());
     order.run(&live);
+    order.delay_products();
     let together = order.gather();
     let lives = Lifetimes::of(g, &order);
     let mut planner = Planner::new(g, donation, order, lives, machine)?;
@@ -496,13 +497,13 @@ impl<'g> Planner<'g> {
                 let program = self.subprogram(body)?;
                 self.out.subs.push(program);
             }
-            kind => {
+            _ => {
                 let moves = moves::moves(g, node, &slots);
                 if !moves.is_empty() {
                     self.out.steps.extend(moves.into_iter().map(|moved| Step::Move { moved, node: i }));
                     return Ok(());
                 }
-                self.out.steps.push(match self.product(kind, node) {
+                self.out.steps.push(match Planned::of(g, node) {
                     Some(found) => {
                         self.out.products.push(found);
                         let index = self.out.products.len() as u32 - 1;
@@ -517,11 +518,6 @@ impl<'g> Planner<'g> {
         Ok(())
     }
 
-    /// The product that a node is, if its operands can be read where they are.
-    fn product(&self, kind: &Kind, node: &Node) -> Option<Planned> {
-        let Kind::Dot(dims) = kind else { return None };
-        Planned::new(dims, self.g.ty(node.inputs[0]), self.g.ty(node.inputs[1]), self.g.ty(node.first))
-    }
 
     /// The program of a loop whose state fits the machine's registers.
     fn register_loop(&self, node: &Node) -> Option<crate::registers::RegisterLoop> {

@@ -268,6 +268,12 @@ pub fn reduce_row<M: Monoid, const WIDE: bool>(x: &[M::T]) -> M::T {
 /// The (outer, reduced, inner) problem on this thread alone.
 #[inline(always)]
 fn alone_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [_, n, inner]: [usize; 3]) {
+    if n == 1 {
+        for (o, &x) in out.iter_mut().zip(x) {
+            *o = M::join(M::IDENTITY, x);
+        }
+        return;
+    }
     if inner == 1 {
         for (o, row) in out.iter_mut().zip(x.chunks_exact(n)) {
             *o = reduce_row::<M, false>(row);

@@ -7,7 +7,7 @@
 use crate::convert;
 use crate::elementwise::compute_dtype;
 use crate::gather::{Axes, CHECKED, Numbers, TAKEN, Windows, inside, single_elements, window_axes};
-use crate::kernel::{In, Out, by_size};
+use crate::kernel::{In, Out, by_size, wide_variant};
 use crate::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, copy_unless_same};
 use crate::pool;
 use crate::reduce::{Monoid, with_monoid};
@@ -272,17 +272,22 @@ fn combine_with<M: Monoid>(windows: &Windows<'_>, axes: &[Axis], (updates, opera
     });
 }
 
+/// Joins a row to another, element by element.
+#[inline(always)]
+fn join_row_body<M: Monoid>(x: &[M::T], to: &mut [M::T]) {
+    for (to, &x) in to.iter_mut().zip(x) {
+        *to = M::join(*to, x);
+    }
+}
+wide_variant!(join_row, join_row_body, (x: &[M::T], to: &mut [M::T]));
+
 unsafe fn combine_axes<M: Monoid>(axes: &[Axis], src: *const M::T, dst: *mut M::T) {
     // SAFETY: the caller's offsets and axes lie inside both arrays.
     unsafe {
         match axes {
             [] => *dst = M::join(*dst, *src),
             [a] if a.src == 1 && a.dst == 1 => {
-                let s = std::slice::from_raw_parts(src, a.n);
-                let d = std::slice::from_raw_parts_mut(dst, a.n);
-                for (d, &s) in d.iter_mut().zip(s) {
-                    *d = M::join(*d, s);
-                }
+                join_row::<M>(std::slice::from_raw_parts(src, a.n), std::slice::from_raw_parts_mut(dst, a.n));
             }
             [a, rest @ ..] => {
                 for i in 0..a.n as isize {

@@ -5,6 +5,7 @@
 //! each other in the order, and the planner makes one step of them if no memory that one writes is in use by another. Each
 //! computes what it computes alone, so no bit depends on it. Read next: `order.rs`, `plan.rs`, `pool.rs`.
 
+use crate::dot::planned::Planned;
 use crate::order::{Item, Order};
 use crate::plan::{NONE, Planner, effectful};
 use crate::program::{SlotInit, Step};
@@ -59,6 +60,27 @@ fn round(body: &Graph) -> Option<u64> {
 }
 
 impl Order<'_> {
+    /// Puts products that a region can take in by rows right before the region that reads them first.
+    pub fn delay_products(&mut self) {
+        for at in (0..self.items.len()).rev() {
+            let Item::Node(i) = self.items[at] else { continue };
+            let node = &self.g.nodes[i as usize];
+            if !Planned::of(self.g, node).is_some_and(|product| product.suits_rows()) {
+                continue;
+            }
+            let reads = |item: &Item| {
+                let mut found = false;
+                self.accesses(*item, |root| found |= root == node.first.0);
+                found
+            };
+            if let Some(ahead) = self.items[at + 1..].iter().position(reads)
+                && matches!(self.items[at + 1 + ahead], Item::Region { .. })
+            {
+                self.items[at..=at + ahead].rotate_left(1);
+            }
+        }
+    }
+
     /// Brings long nodes of one thread next to each other where nothing between them needs an earlier one; gives the
     /// ranges of items that are together.
     pub fn gather(&mut self) -> Vec<(u32, u32)> {

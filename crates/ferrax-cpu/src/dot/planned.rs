@@ -3,7 +3,7 @@
 use super::{Sizes, Steps, free_axes, product, single_stride};
 use crate::matmul::{Kernels, Matrix, Product};
 use ferrax_base::{DType, Result, shape::strides};
-use ferrax_loops::{DotDims, Type};
+use ferrax_loops::{DotDims, Graph, Kind, Node, Type};
 
 /// Multiply-adds of a product that threads may share.
 const LARGE: usize = 1 << 16;
@@ -43,6 +43,12 @@ impl Planned {
         (k > 0).then_some(Planned { sizes: Sizes { m, n, k }, steps, double: d == DType::F64 })
     }
 
+    /// The product that a node is, if its operands can be read where they are.
+    pub fn of(g: &Graph, node: &Node) -> Option<Planned> {
+        let Kind::Dot(dims) = &node.kind else { return None };
+        Planned::new(dims, g.ty(node.inputs[0]), g.ty(node.inputs[1]), g.ty(node.first))
+    }
+
     /// Whether each element is one product, of an element of the left with one of the right.
     pub fn is_outer(&self) -> bool {
         self.sizes.k == 1 && !self.double && self.steps.b.1 == 1
@@ -59,7 +65,7 @@ impl Planned {
     /// The addresses must be those of operands and a result of the types given to `new`.
     pub unsafe fn run(&self, a: *const u8, b: *const u8, out: *mut u8) -> Result<()> {
         // SAFETY: the caller's contract; strides come from the operands' shapes.
-        unsafe { if self.double { self.of::<f64>((a, b, out)) } else { self.of::<f32>((a, b, out)) } }
+        unsafe { if self.double { self.run_as::<f64>((a, b, out)) } else { self.run_as::<f32>((a, b, out)) } }
     }
 
     /// Rows and columns of the result.
@@ -96,7 +102,7 @@ impl Planned {
         Product { m, n, k, a, b, c: out.cast() }
     }
 
-    unsafe fn of<T: Kernels>(&self, at: At) -> Result<()> {
+    unsafe fn run_as<T: Kernels>(&self, at: At) -> Result<()> {
         let Sizes { m, n, k } = self.sizes;
         // SAFETY: the caller's contract.
         unsafe { self.at::<T>(at).run(m * n * k >= LARGE) }
