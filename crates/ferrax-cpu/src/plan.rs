@@ -518,7 +518,6 @@ impl<'g> Planner<'g> {
         Ok(())
     }
 
-
     /// The program of a loop whose state fits the machine's registers.
     fn register_loop(&self, node: &Node) -> Option<crate::registers::RegisterLoop> {
         (self.machine && crate::region::available()).then(|| crate::registers::plan(self.g, node))?

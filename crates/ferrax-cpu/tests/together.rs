@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Array, Rng};
+use common::{Array, Rng, cases};
 use ferrax_base::{Buffer, DType, Scalar};
 use ferrax_cpu::{Arg, Program};
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Type, ValueId};
@@ -115,7 +115,7 @@ fn check(seed: u64, steps: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(cases(60)))]
 
     #[test]
     fn random_programs(seed: u64, steps in 2usize..12) {
