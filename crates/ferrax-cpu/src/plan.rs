@@ -472,6 +472,28 @@ impl<'g> Planner<'g> {
             self.out.register_loops.push(found);
             return Ok(());
         }
+        if self.plan_subprograms(node)? {
+            self.out.steps.push(Step::Control { node: i, args, sub });
+            return Ok(());
+        }
+        let moves = moves::moves(g, node, &slots);
+        if !moves.is_empty() {
+            self.out.steps.extend(moves.into_iter().map(|moved| Step::Move { moved, node: i }));
+            return Ok(());
+        }
+        self.out.steps.push(match Planned::of(g, node) {
+            Some(found) => {
+                self.out.products.push(found);
+                let index = self.out.products.len() as u32 - 1;
+                Step::Product { index, slots: [slots[0], slots[1], slots[2]], node: i, after: NONE }
+            }
+            None => Step::Leaf { node: i, args },
+        });
+        Ok(())
+    }
+
+    /// Appends the programs of a node's subgraphs; whether it has some.
+    fn plan_subprograms(&mut self, node: &Node) -> Result<bool> {
         match &node.kind {
             Kind::While { cond, body, cond_consts, body_consts } => {
                 let count = node.inputs.len() - cond_consts - body_consts;
@@ -489,33 +511,13 @@ impl<'g> Planner<'g> {
                     self.out.subs.push(program);
                 }
             }
-            Kind::Call(body) => {
+            Kind::Call(body) | Kind::ReduceWith { body, .. } => {
                 let program = self.subprogram(body)?;
                 self.out.subs.push(program);
             }
-            Kind::ReduceWith { body, .. } => {
-                let program = self.subprogram(body)?;
-                self.out.subs.push(program);
-            }
-            _ => {
-                let moves = moves::moves(g, node, &slots);
-                if !moves.is_empty() {
-                    self.out.steps.extend(moves.into_iter().map(|moved| Step::Move { moved, node: i }));
-                    return Ok(());
-                }
-                self.out.steps.push(match Planned::of(g, node) {
-                    Some(found) => {
-                        self.out.products.push(found);
-                        let index = self.out.products.len() as u32 - 1;
-                        Step::Product { index, slots: [slots[0], slots[1], slots[2]], node: i, after: NONE }
-                    }
-                    None => Step::Leaf { node: i, args },
-                });
-                return Ok(());
-            }
+            _ => return Ok(false),
         }
-        self.out.steps.push(Step::Control { node: i, args, sub });
-        Ok(())
+        Ok(true)
     }
 
     /// The program of a loop whose state fits the machine's registers.

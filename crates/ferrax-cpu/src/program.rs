@@ -9,7 +9,7 @@ use crate::kernel::Kernel;
 use crate::moves::Move;
 use crate::plan::{self, Donation};
 use ferrax_base::{Buffer, Result, bail};
-use ferrax_loops::{Graph, Kind};
+use ferrax_loops::{Graph, Kind, Node};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -141,6 +141,17 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    /// What a step that only copies does.
+    fn copies(&self) -> String {
+        match self {
+            Step::Copy { bytes, .. } => format!("copy {bytes} bytes"),
+            Step::Splat { n, .. } => format!("fill {n} elements"),
+            Step::Rows { n, inner, .. } => format!("repeat each {inner} times: {n} elements"),
+            Step::Repeat { n, len, .. } => format!("repeat {len} elements: {n} elements"),
+            _ => String::new(),
+        }
+    }
+
     /// The node of a step whose slots are listed, and its slots.
     pub fn slots<'a>(&self, program: &'a Program) -> Option<(u32, &'a [u32])> {
         match *self {
@@ -260,14 +271,9 @@ impl Program {
                     let kernels = group.ops.1 - group.ops.0;
                     text = format!("kernel[{}]: {kernels} operations block by block", group.n);
                 }
-                Step::Region(index) => {
-                    // Writing to a string cannot fail.
-                    let _ = self.regions.describe(g, *index, &mut text);
-                }
-                Step::Tiles(index) => {
-                    // Writing to a string cannot fail.
-                    let _ = self.tiles[*index as usize].describe(g, &mut text);
-                }
+                // Writing to a string cannot fail.
+                Step::Region(index) => drop(self.regions.describe(g, *index, &mut text)),
+                Step::Tiles(index) => drop(self.tiles[*index as usize].describe(g, &mut text)),
                 Step::Accumulate(index) => {
                     let node = g.node_text(self.sums[*index as usize].dot as usize);
                     text = format!("add to a matrix: {node}");
@@ -292,17 +298,8 @@ impl Program {
                 }
                 Step::Leaf { node, .. } => text = format!("call {}", g.node_text(*node as usize)),
                 Step::Control { node, sub, .. } => {
-                    let node = &g.nodes[*node as usize];
-                    let (name, count) = match &node.kind {
-                        Kind::While { .. } => ("while", 2),
-                        Kind::Scan { .. } => ("scan", 1),
-                        Kind::Switch(branches) => ("switch", branches.len()),
-                        Kind::Call(_) => ("call", 1),
-                        _ => ("reduce", 1),
-                    };
-                    let outs: Vec<String> = node.outputs().map(|v| format!("%{}: {}", v.0, g.ty(v))).collect();
-                    let ins: Vec<String> = node.inputs.iter().map(|v| format!("%{}", v.0)).collect();
-                    text = format!("{} = {name} {}", outs.join(", "), ins.join(" "));
+                    let count;
+                    (text, count) = control_text(g, &g.nodes[*node as usize]);
                     subs = &self.subs[*sub as usize..*sub as usize + count];
                 }
                 Step::Alloc { .. } | Step::Free { .. } => continue,
@@ -311,10 +308,9 @@ impl Program {
                     self.describe(steps, out, depth + 4);
                     continue;
                 }
-                Step::Copy { bytes, .. } => text = format!("copy {bytes} bytes"),
-                Step::Splat { n, .. } => text = format!("fill {n} elements"),
-                Step::Rows { n, inner, .. } => text = format!("repeat each {inner} times: {n} elements"),
-                Step::Repeat { n, len, .. } => text = format!("repeat {len} elements: {n} elements"),
+                Step::Copy { .. } | Step::Splat { .. } | Step::Rows { .. } | Step::Repeat { .. } => {
+                    text = step.copies();
+                }
             }
             for line in text.lines() {
                 let _ = writeln!(out, "{:depth$}{line}", "");
@@ -402,4 +398,18 @@ impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Program({} steps, {} kernels, {} arena bytes)", self.steps.len(), self.ops.len(), self.arena_bytes)
     }
+}
+
+/// A node with subgraphs as text, and their number.
+fn control_text(g: &Graph, node: &Node) -> (String, usize) {
+    let (name, count) = match &node.kind {
+        Kind::While { .. } => ("while", 2),
+        Kind::Scan { .. } => ("scan", 1),
+        Kind::Switch(branches) => ("switch", branches.len()),
+        Kind::Call(_) => ("call", 1),
+        _ => ("reduce", 1),
+    };
+    let outs: Vec<String> = node.outputs().map(|v| format!("%{}: {}", v.0, g.ty(v))).collect();
+    let ins: Vec<String> = node.inputs.iter().map(|v| format!("%{}", v.0)).collect();
+    (format!("{} = {name} {}", outs.join(", "), ins.join(" ")), count)
 }

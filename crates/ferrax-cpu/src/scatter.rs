@@ -76,16 +76,21 @@ pub fn scatter(
         by_size!(dtype.size(), T => set::<T>(&windows, &axes, (updates, out)));
         return Ok(());
     }
+    combine_all(op, &windows, &axes, updates, out)
+}
+
+/// Combines windows of any dtype with the operand, which the result holds.
+fn combine_all(op: ScatterOp, windows: &Windows<'_>, axes: &[Axis], updates: In<'_>, out: &mut Out<'_>) -> Result<()> {
+    let (dtype, n, count) = (out.ty.dtype, out.ty.size(), updates.ty.size());
     let compute = compute_dtype(dtype);
-    let (n, count) = (out.ty.size(), updates.ty.size());
     if compute == dtype {
         let (from, to) = (Side { ptr: updates.ptr.cast_mut(), size: count }, Side { ptr: out.ptr, size: n });
-        return combine(op, dtype, &windows, &axes, &from, &to);
+        return combine(op, dtype, windows, axes, &from, &to);
     }
     let mut wide = convert::widened(dtype, out.ptr, n)?;
     let mut update = convert::widened(dtype, updates.ptr, count)?;
     let (from, to) = (Side { ptr: update.as_mut_ptr(), size: count }, Side { ptr: wide.as_mut_ptr(), size: n });
-    combine(op, compute, &windows, &axes, &from, &to)?;
+    combine(op, compute, windows, axes, &from, &to)?;
     convert::narrowed(dtype, &wide, out.bytes(), n);
     Ok(())
 }

@@ -265,7 +265,7 @@ impl Executable {
         for i in self.donations(variant, args) {
             let Value::Array(a) = &args[i] else { continue };
             a.wait();
-            if let Some(buffer) = a.donate(&self.taker) {
+            if let Some(buffer) = self.donated_now(a) {
                 taken.push((i, buffer));
             }
         }
@@ -309,12 +309,18 @@ impl Executable {
         if let Some(reservation) = a.reserve_donated(&self.taker) {
             return Ok(Input::Array(reservation, true));
         }
-        // Jobs that read it, if that is what holds it, must end first.
-        queue::drain();
-        match a.donate(&self.taker) {
+        match self.donated_now(a) {
             Some(buffer) => Ok(Input::Owned(Some(buffer))),
             None => Ok(Input::Array(a.reserve()?, false)),
         }
+    }
+
+    /// The buffer of a donated argument, if nobody else sees it. Jobs that read it, if that is what holds it, end first.
+    fn donated_now(&self, a: &Array) -> Option<ferrax_base::Buffer> {
+        a.donate(&self.taker).or_else(|| {
+            queue::drain();
+            a.donate(&self.taker)
+        })
     }
 
     /// Runs the program, keeping donated arguments for the case that a result is bad.

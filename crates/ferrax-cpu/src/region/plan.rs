@@ -1,7 +1,7 @@
 //! How a group of nodes becomes a region: phases, programs, places.
 
 use super::columns::Column;
-use super::rows::row_reducer;
+use super::rows::{RowReducer, row_reducer};
 use super::{Expand, Note, Phase, Reduce, Region};
 use crate::columns::ROWS;
 use crate::machine::assemble::{Assembler, Place, Src, Val};
@@ -13,7 +13,7 @@ use crate::program::Step;
 use crate::reduce::LANES;
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::kind::{BinaryOp, Kind};
-use ferrax_loops::{Division, UnaryOp, ValueId};
+use ferrax_loops::{Division, ReduceOp, UnaryOp, ValueId};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
 
@@ -98,6 +98,15 @@ struct Making {
     streams: bool,
 }
 
+/// A reduction: its operand, the root of its result, and how it is done.
+struct Reduced {
+    x: ValueId,
+    root: u32,
+    op: ReduceOp,
+    dtype: DType,
+    reducer: RowReducer,
+}
+
 impl Planner<'_> {
     /// Appends the region of `members[start..end]`.
     pub fn emit_region(&mut self, item: u32, (start, end): (u32, u32), shape: Shape) -> Result<()> {
@@ -105,25 +114,7 @@ impl Planner<'_> {
         let (first_step, product) = (self.out.steps.len(), self.product_before(n));
         // Rows of a product that the region reads: it can run as they are made.
         let inner = product.filter(|columns| inner == n && *columns > 1).unwrap_or(inner);
-        let phases = self.split_phases(start, end);
-        let reduces = |m: &Member| matches!(m.role, Role::Reduce | Role::Columns);
-        let single = phases.len() == 1 && !self.order.members[start as usize..end as usize].iter().any(reduces);
-        let short = inner < n && (inner < SHORT || (inner < 4 * SHORT && self.columns_alone(start, end)));
-        let mut m = Making {
-            item,
-            n,
-            inner,
-            lane,
-            short,
-            single,
-            reusable: SmallVec::new(),
-            phases,
-            states: 0,
-            tiles: 0,
-            staged: 0,
-            cost: 0,
-            streams: false,
-        };
+        let mut m = self.making(item, (start, end), Shape { n, inner, lane });
         self.find_crossings(&m);
         self.region.arrays.clear();
         let (first_phase, first_place) = (self.out.regions.phases.len() as u32, self.out.regions.places.len());
@@ -134,20 +125,17 @@ impl Planner<'_> {
             self.emit_phase(&mut m, k)?;
         }
         let after = product == Some(inner) && first_column == self.out.regions.columns.len();
-        let flat = single && self.region.arrays.is_empty() && !self.by_row(first_phase) && !after;
+        let flat = m.single && self.region.arrays.is_empty() && !self.by_row(first_phase) && !after;
         let inner = if flat { n } else { inner };
         // What is spread is written and read again, and should not leave the first-level cache.
-        let elements = if short && !self.region.arrays.is_empty() { BLOCK / 2 } else { BLOCK };
+        let elements = if m.short && !self.region.arrays.is_empty() { BLOCK / 2 } else { BLOCK };
         let most = if first_column < self.out.regions.columns.len() { ROWS } else { n / inner };
         let block = (elements / inner).clamp(1, most.min(n / inner));
         let states = m.tiles as usize * TILE;
         let staged = states + m.states as usize * LANES * lane;
         let arrays = staged + m.staged as usize * TILE;
-        let mut end = arrays + self.place_arrays(block, (first_place, first_reduce, first_expand, first_column));
-        for column in &mut self.out.regions.columns[first_column..] {
-            column.state = end;
-            end += (inner * lane).next_multiple_of(64);
-        }
+        let end = arrays + self.place_arrays(block, (first_place, first_reduce, first_expand, first_column));
+        let end = self.place_columns(first_column, end, inner * lane);
         let region = Region {
             n,
             inner,
@@ -170,6 +158,28 @@ impl Planner<'_> {
             self.run_after_product(first_step);
         }
         Ok(())
+    }
+
+    /// What is known of a region before its phases are made.
+    fn making(&self, item: u32, (start, end): (u32, u32), Shape { n, inner, lane }: Shape) -> Making {
+        let phases = self.split_phases(start, end);
+        let reduces = |m: &Member| matches!(m.role, Role::Reduce | Role::Columns);
+        let single = phases.len() == 1 && !self.order.members[start as usize..end as usize].iter().any(reduces);
+        Making {
+            item,
+            n,
+            inner,
+            lane,
+            short: inner < n && (inner < SHORT || (inner < 4 * SHORT && self.columns_alone(start, end))),
+            single,
+            reusable: SmallVec::new(),
+            phases,
+            states: 0,
+            tiles: 0,
+            staged: 0,
+            cost: 0,
+            streams: false,
+        }
     }
 
     /// Whether nothing but the operands of columns has to be spread, which is done once.
@@ -211,6 +221,15 @@ impl Planner<'_> {
         }
         r.columns[from.3..].iter_mut().for_each(|column| fix(&mut column.from));
         total
+    }
+
+    /// Offsets of the running results of columns, from `end` on; gives where they end.
+    fn place_columns(&mut self, first: usize, mut end: usize, row: usize) -> usize {
+        for column in &mut self.out.regions.columns[first..] {
+            column.state = end;
+            end += row.next_multiple_of(64);
+        }
+        end
     }
 
     fn split_phases(&self, start: u32, end: u32) -> SmallVec<[(u32, u32); 4]> {
@@ -527,13 +546,18 @@ impl Planner<'_> {
         (Src::Slot(slot), before.contains(&slot))
     }
 
-    fn emit_reduce(&mut self, m: &mut Making, phase: u32, at: u32) -> Result<()> {
-        let g = self.g;
-        let node = &g.nodes[self.order.members[at as usize].node as usize];
+    /// What a member reduces.
+    fn reduced(&self, at: u32) -> Result<Reduced> {
+        let node = &self.g.nodes[self.order.members[at as usize].node as usize];
         let (x, root) = (node.inputs[0], node.first.0);
-        let dtype = g.ty(x).dtype;
+        let dtype = self.g.ty(x).dtype;
         let Kind::Reduce { op, .. } = node.kind else { bail!(Internal, "a reduction that is none") };
         let Some(reducer) = row_reducer(op, dtype) else { bail!(Internal, "no reduction of {dtype}") };
+        Ok(Reduced { x, root, op, dtype, reducer })
+    }
+
+    fn emit_reduce(&mut self, m: &mut Making, phase: u32, at: u32) -> Result<()> {
+        let Reduced { x, root, op, dtype, reducer } = self.reduced(at)?;
         let from = match self.direct(m, x, phase) {
             Some(place) => place,
             None if m.short => self.lanes_in_memory(m, x)?,
@@ -561,12 +585,7 @@ impl Planner<'_> {
 
     /// A reduction of columns, which takes in what the phase leaves in memory.
     fn emit_columns(&mut self, m: &mut Making, phase: u32, at: u32) -> Result<()> {
-        let g = self.g;
-        let node = &g.nodes[self.order.members[at as usize].node as usize];
-        let (x, root) = (node.inputs[0], node.first.0);
-        let dtype = g.ty(x).dtype;
-        let Kind::Reduce { op, .. } = node.kind else { bail!(Internal, "a reduction that is none") };
-        let Some(reducer) = row_reducer(op, dtype) else { bail!(Internal, "no reduction of {dtype}") };
+        let Reduced { x, root, dtype, reducer, .. } = self.reduced(at)?;
         let from = match self.direct(m, x, phase) {
             Some(place) => place,
             None => match self.result_in_memory(m, x) {
