@@ -124,14 +124,10 @@ impl Windows<'_> {
         let rows = (BLOCK / (s.depth() * self.dtype.size()).max(1)).clamp(16, 1024).min(places);
         let blocks = places.div_ceil(rows);
         let work = images * places * s.groups * s.depth() * s.outputs;
-        let failed = std::sync::Mutex::new(None);
-        pool::share((work / 30) as u64, images * blocks, &|_, task| {
+        pool::try_share((work / 30) as u64, images * blocks, &|_, task| {
             let (image, first) = (task / blocks, task % blocks * rows);
-            if let Err(e) = self.block(image, first, rows.min(places - first)) {
-                *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(e);
-            }
-        });
-        failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+            self.block(image, first, rows.min(places - first))
+        })
     }
 
     /// The results of some places of an image.

@@ -242,17 +242,11 @@ unsafe fn real<T: Kernels>(
         return (0..batches.count).try_for_each(|i| unsafe { of(i, &operands).run(true) });
     }
     let group = (LARGE / 8 / each.max(1)).clamp(1, batches.count.div_ceil(4 * pool::threads()));
-    let failed = std::sync::Mutex::new(None);
-    pool::share((batches.count * each / 30) as u64, batches.count.div_ceil(group), &|_, task| {
+    pool::try_share((batches.count * each / 30) as u64, batches.count.div_ceil(group), &|_, task| {
         let operands = &operands;
-        for i in task * group..((task + 1) * group).min(batches.count) {
-            // SAFETY: the caller's contract; each batch has a result of its own.
-            if let Err(e) = unsafe { of(i, operands).run(false) } {
-                *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(e);
-            }
-        }
-    });
-    failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+        // SAFETY: the caller's contract; each batch has a result of its own.
+        (task * group..((task + 1) * group).min(batches.count)).try_for_each(|i| unsafe { of(i, operands).run(false) })
+    })
 }
 
 /// Multiply-adds of a product that is worth several threads of its own.
@@ -282,18 +276,12 @@ impl Tasks<'_> {
         let share = if self.per_batch > 1 { count } else { count.min(8 * pool::threads()) };
         let each = count.div_ceil(share.max(1));
         let operands = Operands(a, b, out);
-        let failed = std::sync::Mutex::new(None);
-        pool::share(work / 20, count.div_ceil(each), &|_, task| {
+        pool::try_share(work / 20, count.div_ceil(each), &|_, task| {
             let operands = &operands;
-            for part in task * each..((task + 1) * each).min(count) {
-                // SAFETY: the offsets and strides come from the operands' shapes, the result has m·n elements a
-                // batch, and parts have rows of their own.
-                if let Err(e) = unsafe { self.part(d, part, operands) } {
-                    *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(e);
-                }
-            }
-        });
-        failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+            // SAFETY: the offsets and strides come from the operands' shapes, the result has m·n elements a
+            // batch, and parts have rows of their own.
+            (task * each..((task + 1) * each).min(count)).try_for_each(|part| unsafe { self.part(d, part, operands) })
+        })
     }
 
     unsafe fn part(&self, d: DType, part: usize, at: &Operands) -> Result<()> {

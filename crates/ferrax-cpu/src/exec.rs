@@ -11,7 +11,6 @@ use crate::program::{Program, SlotInit, Step};
 use crate::{leaf, movement};
 use ferrax_base::{Buffer, Result, bail};
 use smallvec::SmallVec;
-use std::sync::{Mutex, PoisonError};
 
 /// The memory of a run.
 pub(crate) struct Frame {
@@ -162,14 +161,8 @@ impl Frame {
     /// Runs nodes at the same time, each on one thread.
     unsafe fn together(&self, program: &Program, steps: &[Step], time: u64) -> Result<()> {
         let run = Together { frame: self, program, steps };
-        let failed = Mutex::new(None);
-        pool::share(time, steps.len(), &|_, k| {
-            // SAFETY: the caller's contract; no node writes what another one uses.
-            if let Err(e) = unsafe { run.step(k) } {
-                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
-            }
-        });
-        failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+        // SAFETY: the caller's contract; no node writes what another one uses.
+        pool::try_share(time, steps.len(), &|_, k| unsafe { run.step(k) })
     }
 
     unsafe fn leaf(&self, program: &Program, node: u32, args: u32) -> Result<()> {

@@ -6,7 +6,7 @@
 //! operands wherever they stand, so no bit of a result changes. Nodes that could be seen to run stay where they are.
 //! Read next: `plan.rs`.
 
-use crate::plan::{effectful, live_nodes};
+use crate::plan::{NOTHING, effectful, live_nodes};
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Node, Type, UnaryOp, ValueId};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -23,9 +23,6 @@ struct Better {
     /// The types of the new results.
     types: Vec<Type>,
 }
-
-/// Stands for a value that nothing reads.
-const NOTHING: ValueId = ValueId(u32::MAX);
 
 /// What a result of a loop became.
 #[derive(Clone, Copy)]
@@ -209,7 +206,7 @@ impl Moved {
         let moved = || body.nodes.iter().zip(goes).filter(|(_, goes)| **goes).map(|(n, _)| n);
         let params = consts + carry;
         let mut b = Builder::new(body.types[..params].iter().cloned());
-        let mut map = vec![ValueId(u32::MAX); body.types.len()];
+        let mut map = vec![NOTHING; body.types.len()];
         (0..params).for_each(|p| map[p] = ValueId(p as u32));
         moved().for_each(|n| append(&mut b, body, n, &mut map));
         // What is cheap to make again stays, beside what is read from before.
@@ -230,7 +227,7 @@ impl Moved {
         let types = body.types[..consts].iter().chain(made.iter().map(|v| body.ty(*v)));
         let mut b = Builder::new(types.chain(&body.types[consts..body.params]).cloned());
         let all: Vec<ValueId> = b.params().collect();
-        let mut map = vec![ValueId(u32::MAX); body.types.len()];
+        let mut map = vec![NOTHING; body.types.len()];
         map[..consts].copy_from_slice(&all[..consts]);
         map[consts..body.params].copy_from_slice(&all[consts + made.len()..]);
         made.iter().zip(&all[consts..]).for_each(|(v, &now)| map[v.0 as usize] = now);

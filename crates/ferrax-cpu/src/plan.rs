@@ -15,7 +15,7 @@ use crate::moves::{self, Move};
 use crate::order::{Item, Order, Role, Shape, Spread, Viewed};
 use crate::program::{Group, OutputPlace, Program, SlotInit, Step};
 use ferrax_base::{Buffer, Result, Scalar};
-use ferrax_loops::{Graph, Kind, Node, Type};
+use ferrax_loops::{Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -55,6 +55,8 @@ const ARENA_LIMIT: usize = 32 << 10;
 /// Bytes of a group's register.
 const REGISTER: usize = 4096;
 pub(crate) const NONE: u32 = u32::MAX;
+/// Stands for a value that nothing reads, or that has not been made yet.
+pub(crate) const NOTHING: ValueId = ValueId(NONE);
 
 /// Compiles a graph; without the machine if so asked.
 pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> Result<Program> {
@@ -534,6 +536,19 @@ impl<'g> Planner<'g> {
         let program = Arc::new(plan(graph.clone(), Donation::None, self.machine)?);
         self.subprograms.push((key, program.clone()));
         Ok(program)
+    }
+
+    /// Takes the steps from `from` on away, but for those that give memory: those that run, and those that take memory back.
+    pub fn split_off(&mut self, from: usize) -> (Vec<Step>, Vec<Step>) {
+        let (mut run, mut freed) = (Vec::new(), Vec::new());
+        for step in self.out.steps.split_off(from) {
+            match step {
+                Step::Alloc { .. } => self.out.steps.push(step),
+                Step::Free { .. } => freed.push(step),
+                _ => run.push(step),
+            }
+        }
+        (run, freed)
     }
 
     /// Copies what is not yet where the caller expects it.

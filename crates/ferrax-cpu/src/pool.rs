@@ -9,9 +9,10 @@
 //! `FERRAX_NUM_THREADS` or the number of CPUs that the process may use bounds the threads. Results do not depend on
 //! it: what a task computes does not depend on who computes it. Source: the design notes of the CPU engine.
 
+use ferrax_base::Result;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -77,7 +78,7 @@ fn pool() -> Option<&'static Pool> {
 
 fn new_pool() -> &'static Pool {
     static MAKING: Mutex<()> = Mutex::new(());
-    let _guard = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _guard = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(p) = pool() {
         return p;
     }
@@ -96,14 +97,9 @@ fn new_pool() -> &'static Pool {
     for worker in 1..threads() {
         let made = std::thread::Builder::new().name("ferrax".into()).spawn(move || pool.work(worker));
         let Ok(handle) = made else { break };
-        pool.workers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(handle.thread().clone());
+        pool.workers.lock().unwrap_or_else(PoisonError::into_inner).push(handle.thread().clone());
     }
     pool
-}
-
-/// Whether there may be more than one thread.
-pub fn is_shared() -> bool {
-    threads() > 1
 }
 
 /// Whether a call estimated at this many nanoseconds would be shared out.
@@ -139,6 +135,17 @@ pub fn share(nanoseconds: u64, tasks: usize, task: &Task<'_>) {
     pool.run(tasks, task);
 }
 
+/// As [`share`], for tasks that may fail; gives one of the errors. The other tasks run all the same.
+pub fn try_share(nanoseconds: u64, tasks: usize, task: &(dyn Fn(usize, usize) -> Result<()> + Sync)) -> Result<()> {
+    let failed = Mutex::new(None);
+    share(nanoseconds, tasks, &|worker, i| {
+        if let Err(e) = task(worker, i) {
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
 /// Closes the gate and waits for the workers inside, also when the caller's own task panics.
 struct Closing<'a>(&'a Pool);
 
@@ -153,7 +160,7 @@ impl Drop for Closing<'_> {
             spins += 1;
             if spins < 20_000 { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
-        *pool.job.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+        *pool.job.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -163,12 +170,12 @@ impl Pool {
         let run: &Task<'static> = unsafe { std::mem::transmute::<&Task<'_>, &Task<'static>>(task) };
         self.next.store(0, Ordering::Relaxed);
         self.failed.store(false, Ordering::Relaxed);
-        *self.job.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Job { run, tasks });
+        *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(Job { run, tasks });
         self.gate.fetch_and(!CLOSED, Ordering::AcqRel);
         self.epoch.fetch_add(1, Ordering::Release);
         {
             let _closing = Closing(self);
-            let workers = self.workers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
             if self.watching.load(Ordering::Acquire) < workers.len() {
                 workers.iter().for_each(Thread::unpark);
             }
@@ -197,7 +204,7 @@ impl Pool {
             self.watch(seen);
             seen = self.epoch.load(Ordering::Acquire);
             if self.gate.fetch_add(1, Ordering::AcqRel) & CLOSED == 0 {
-                let job = *self.job.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let job = *self.job.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(job) = job {
                     // SAFETY: the caller waits for this worker, which is inside the gate.
                     let task = unsafe { &*job.run };

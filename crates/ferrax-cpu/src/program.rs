@@ -141,6 +141,11 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    /// Whether a step only gives or takes memory.
+    pub fn is_memory(&self) -> bool {
+        matches!(self, Step::Alloc { .. } | Step::Free { .. })
+    }
+
     /// What a step that only copies does.
     fn copies(&self) -> String {
         match self {

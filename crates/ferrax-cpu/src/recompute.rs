@@ -7,7 +7,7 @@
 //! Read next: `order.rs`, which makes the regions.
 
 use crate::order::reduced_rows;
-use crate::plan::live_nodes;
+use crate::plan::{NOTHING, live_nodes};
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Node, Type, UnaryOp, ValueId};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -46,8 +46,7 @@ pub(crate) fn cheap(graph: Arc<Graph>) -> Arc<Graph> {
     let mut copies = HashMap::new();
     for (node, live) in g.nodes.iter().zip(live) {
         if !live {
-            // Nothing reads its results.
-            map.extend(node.outputs().map(|_| ValueId(u32::MAX)));
+            map.extend(node.outputs().map(|_| NOTHING));
             continue;
         }
         let stage = known.stage_of(node);

@@ -353,13 +353,7 @@ pub fn top_k(k: usize, axis: usize, x: In<'_>, outs: &mut [Out<'_>]) -> Result<(
 
 /// Runs `f` on each of `count` rows, on several threads where `nanoseconds` a row make it worth it.
 fn shared_rows(count: usize, nanoseconds: u64, f: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
-    let failed = Mutex::new(None);
-    pool::share(nanoseconds * count as u64, count, &|_, row| {
-        if let Err(e) = f(row) {
-            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
-        }
-    });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    pool::try_share(nanoseconds * count as u64, count, &|_, row| f(row))
 }
 
 /// What top-k reads: rows of an operand in the compute dtype.

@@ -84,11 +84,15 @@ impl Order<'_> {
     /// Brings long nodes of one thread next to each other where nothing between them needs an earlier one; gives the
     /// ranges of items that are together.
     pub fn gather(&mut self) -> Vec<(u32, u32)> {
-        let long = |item: &Item| match item {
+        if crate::pool::threads() == 1 {
+            return Vec::new();
+        }
+        let is_long = |item: &Item| match item {
             Item::Node(i) => alone(self.g, &self.g.nodes[*i as usize]).is_some_and(|time| time >= LONG),
             _ => false,
         };
-        if !crate::pool::is_shared() || self.items.iter().filter(|item| long(item)).nth(1).is_none() {
+        let long: Vec<usize> = (0..self.items.len()).filter(|&at| is_long(&self.items[at])).collect();
+        if long.len() < 2 {
             return Vec::new();
         }
         let (mut items, mut ranges) = (Vec::with_capacity(self.items.len()), Vec::new());
@@ -103,14 +107,14 @@ impl Order<'_> {
             items.append(waiting);
             made.fill(false);
         };
-        for &item in &self.items {
+        for (at, &item) in self.items.iter().enumerate() {
             let mut reads: SmallVec<[u32; 8]> = SmallVec::new();
             self.accesses(item, |root| reads.push(root));
             if reads.iter().any(|&root| made[root as usize]) {
                 flush(&mut items, &mut waiting, &mut made);
             }
             match item {
-                Item::Node(i) if long(&item) => {
+                Item::Node(i) if long.binary_search(&at).is_ok() => {
                     self.g.nodes[i as usize].outputs().for_each(|v| made[v.0 as usize] = true);
                     waiting.push(item);
                 }
@@ -132,14 +136,7 @@ impl Planner<'_> {
         if !self.are_independent(&self.out.steps[from..], count) {
             return;
         }
-        let (mut freed, mut run) = (Vec::new(), Vec::new());
-        for step in self.out.steps.split_off(from) {
-            match step {
-                Step::Alloc { .. } => self.out.steps.push(step),
-                Step::Free { .. } => freed.push(step),
-                _ => run.push(step),
-            }
-        }
+        let (run, mut freed) = self.split_off(from);
         let time = run.iter().filter_map(|s| alone(self.g, &self.g.nodes[s.slots(&self.out)?.0 as usize])).sum();
         self.out.steps.push(Step::Together { steps: run.into(), time });
         self.out.steps.append(&mut freed);
@@ -148,7 +145,7 @@ impl Planner<'_> {
     /// Whether steps are `count` nodes, and memory for them, none of which writes what another one uses.
     fn are_independent(&self, steps: &[Step], count: usize) -> bool {
         let nodes: SmallVec<[&Step; 4]> = steps.iter().filter(|s| s.slots(&self.out).is_some()).collect();
-        let memory = steps.iter().filter(|s| matches!(s, Step::Alloc { .. } | Step::Free { .. })).count();
+        let memory = steps.iter().filter(|s| s.is_memory()).count();
         nodes.len() == count
             && nodes.len() + memory == steps.len()
             && (0..count).all(|k| !nodes[..k].iter().any(|b| self.clash(nodes[k], b)))

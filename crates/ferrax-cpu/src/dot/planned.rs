@@ -85,13 +85,7 @@ impl Planned {
     /// As for `run`.
     pub unsafe fn run_rows(&self, at: At, after: &(dyn Fn(usize, usize, usize) + Sync)) -> Result<()> {
         // SAFETY: the caller's contract.
-        unsafe {
-            if self.double {
-                self.at::<f64>(at).run_rows(true, after)
-            } else {
-                self.at::<f32>(at).run_rows(true, after)
-            }
-        }
+        unsafe { if self.double { self.at::<f64>(at).run_rows(after) } else { self.at::<f32>(at).run_rows(after) } }
     }
 
     /// The product of operands at these addresses.

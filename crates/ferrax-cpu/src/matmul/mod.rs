@@ -215,24 +215,20 @@ impl<T: Kernels> Product<T> {
     ///
     /// # Safety
     /// As for `run`.
-    pub unsafe fn run_rows(&self, shared: bool, after: &(dyn Fn(usize, usize, usize) + Sync)) -> Result<()> {
+    pub unsafe fn run_rows(&self, after: &(dyn Fn(usize, usize, usize) + Sync)) -> Result<()> {
         let (m, n, tall) = (self.m, self.n, T::height(usize::MAX));
         // SAFETY: the caller's contract.
-        let right = unsafe { self.right(shared)? };
+        let right = unsafe { self.right(true)? };
         let rows = (ROWS_AFTER / n).clamp(2 * tall, ROWS) / tall * tall;
-        let failed = std::sync::Mutex::new(None);
-        share(shared, (m * n * self.k / SPEED + m * n / 4) as u64, m.div_ceil(rows), &|worker, task| {
+        pool::try_share((m * n * self.k / SPEED + m * n / 4) as u64, m.div_ceil(rows), &|worker, task| {
             let (first, end) = (task * rows, (task * rows + rows).min(m));
             for j in (0..n).step_by(COLUMNS) {
                 // SAFETY: the block lies inside the result and is this task's.
-                if let Err(e) = unsafe { self.block(&right, (first, j), (end - first, COLUMNS.min(n - j))) } {
-                    *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(e);
-                    return;
-                }
+                unsafe { self.block(&right, (first, j), (end - first, COLUMNS.min(n - j)))? };
             }
             after(worker, first, end);
-        });
-        failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+            Ok(())
+        })
     }
 
     /// The left operand from a row and a column on, as it is.
@@ -286,15 +282,17 @@ impl<T: Kernels> Product<T> {
         let (rows, columns) = self.cut(symmetric, shared && pool::worth(work));
         let all = (0..m).step_by(rows).flat_map(|i| (0..n).step_by(columns).map(move |j| (i, j)));
         let (mirrored, computed): (Blocks, Blocks) = all.partition(|&(i, j)| symmetric && j + columns <= i);
-        let failed = std::sync::Mutex::new(None);
-        share(shared, work, computed.len(), &|_, task| {
+        let compute = |_, task: usize| {
             let (i, j) = computed[task];
             let (rows, columns) = (rows.min(m - i), columns.min(n - j));
             // SAFETY: the block lies inside the result and is this task's.
-            if let Err(e) = unsafe { self.block(right, (i, j), (rows, columns)) } {
-                *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(e);
-            }
-        });
+            unsafe { self.block(right, (i, j), (rows, columns)) }
+        };
+        if shared {
+            pool::try_share(work, computed.len(), &compute)?;
+        } else {
+            (0..computed.len()).try_for_each(|task| compute(0, task))?;
+        }
         share(shared, (m * n) as u64 / 4, mirrored.len(), &|_, task| {
             let (i, j) = mirrored[task];
             let along = Axis { n: columns, src: n as isize, dst: 1 };
@@ -302,7 +300,7 @@ impl<T: Kernels> Product<T> {
             // SAFETY: the blocks lie inside the result, and the other side of the diagonal is computed.
             unsafe { copy_axes(&[across, along], self.c.add(j * n + i), self.c.add(i * n + j)) };
         });
-        failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// Whether this is the product of a matrix and its own transposition: what is below the diagonal is also above.

@@ -6,15 +6,10 @@ use crate::machine::assemble::{Place, Src};
 use crate::plan::{NONE, Planner};
 use crate::program::{SlotInit, Step};
 
-/// Steps that only give or take memory.
-fn is_memory(step: &Step) -> bool {
-    matches!(step, Step::Alloc { .. } | Step::Free { .. })
-}
-
 impl Planner<'_> {
     /// The columns of the product that the last step computes, if it has `n` elements and suits.
     pub(super) fn product_before(&self, n: usize) -> Option<usize> {
-        let step = self.out.steps.iter().rev().find(|step| !is_memory(step))?;
+        let step = self.out.steps.iter().rev().find(|step| !step.is_memory())?;
         let Step::Product { index, after: NONE, .. } = *step else { return None };
         let product = &self.out.products[index as usize];
         let (rows, columns) = product.shape();
@@ -24,26 +19,21 @@ impl Planner<'_> {
     /// Lets the region that was emitted last, with steps from `first` on, run on the rows of the product before, unless it
     /// reads them in another order or writes what the product reads.
     pub(super) fn run_after_product(&mut self, first: usize) {
-        let Some(at) = self.out.steps[..first].iter().rposition(|step| !is_memory(step)) else { return };
+        let Some(at) = self.out.steps[..first].iter().rposition(|step| !step.is_memory()) else { return };
         let (Step::Product { slots, .. }, Some(Step::Region(region))) = (&self.out.steps[at], self.out.steps.last())
         else {
             return;
         };
         let (slots, region, end) = (*slots, *region, self.out.steps.len() - 1);
-        if !self.out.steps[first..end].iter().all(is_memory) || !self.takes_rows(region, slots) {
+        if !self.out.steps[first..end].iter().all(Step::is_memory) || !self.takes_rows(region, slots) {
             return;
         }
         self.out.steps.pop();
-        let mut freed = Vec::new();
-        for step in self.out.steps.split_off(at) {
-            match step {
-                Step::Product { index, slots, node, .. } => {
-                    freed.push(Step::Product { index, slots, node, after: region });
-                }
-                Step::Free { .. } => freed.push(step),
-                _ => self.out.steps.push(step),
-            }
+        let (mut product, mut freed) = self.split_off(at);
+        if let Some(Step::Product { after, .. }) = product.first_mut() {
+            *after = region;
         }
+        self.out.steps.append(&mut product);
         self.out.steps.append(&mut freed);
     }
 

@@ -34,12 +34,8 @@ impl Frame {
     /// # Safety
     /// The frame's pointers must be those of a run of `program`.
     pub unsafe fn run_region(&self, program: &Program, index: u32) -> Result<()> {
-        let isa = machine::isa().ok_or_else(|| error!(Internal, "a region without a machine"))?;
-        let regions = &program.regions;
-        let region = &regions.list[index as usize];
-        let slots = &self.ptrs[..];
-        let table = SmallVec::new();
-        let mut worker = Worker { isa, regions, region, slots, scratch: self.scratch, table, spread: 0 };
+        let mut worker = self.worker(program, index)?;
+        let region = worker.region;
         let rows = region.n / region.inner;
         let time = region.n as u64 * u64::from(region.cost) / 1000;
         let shared = pool::worth(time);
@@ -79,20 +75,24 @@ impl Frame {
         index: u32,
         make: &dyn Fn(After<'_>) -> Result<()>,
     ) -> Result<()> {
-        let isa = machine::isa().ok_or_else(|| error!(Internal, "a region without a machine"))?;
-        let regions = &program.regions;
-        let region = &regions.list[index as usize];
-        let slots = &self.ptrs[..];
-        let worker = Worker { isa, regions, region, slots, scratch: self.scratch, table: SmallVec::new(), spread: 0 };
-        let (common, _memory) = worker.common()?;
+        let (common, _memory) = self.worker(program, index)?.common()?;
+        let region = common.region;
         make(&|k, first, end| {
             let mut worker = common.worker(k);
             for row in (first..end).step_by(region.block) {
                 // SAFETY: the caller's contract; no two workers have the same number or the same rows.
                 unsafe { worker.block(row, (row + region.block).min(end)) };
             }
-            common.region.fence();
+            region.fence();
         })
+    }
+
+    /// This thread's view of a region's run, with the frame's scratch memory.
+    fn worker<'a>(&'a self, program: &'a Program, index: u32) -> Result<Worker<'a>> {
+        let isa = machine::isa().ok_or_else(|| error!(Internal, "a region without a machine"))?;
+        let regions = &program.regions;
+        let region = &regions.list[index as usize];
+        Ok(Worker { isa, regions, region, slots: &self.ptrs, scratch: self.scratch, table: SmallVec::new(), spread: 0 })
     }
 }
 
