@@ -18,6 +18,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
+from ferrax._rust import implemented_by
 
 __all__ = [
     "ShapeDtypeStruct",
@@ -389,6 +390,7 @@ def typeof(x: Any) -> Any:
     return _ferrax.trace_to_jaxpr(lambda v: v, (x,), None, "eval_shape").in_avals[0]
 
 
+@implemented_by(_ferrax.tree_function("block_until_ready"))
 def block_until_ready(x: Any) -> Any:
     """Waits until every array in a pytree is computed, and returns the pytree.
 
@@ -408,10 +410,6 @@ def block_until_ready(x: Any) -> Any:
     >>> print(jax.block_until_ready(jnp.ones(2)))
     [1. 1.]
     """
-    for leaf in tree_util.tree_leaves(x):
-        if hasattr(leaf, "block_until_ready"):
-            leaf.block_until_ready()
-    return x
 
 
 def effects_barrier() -> None:

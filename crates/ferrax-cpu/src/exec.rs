@@ -26,35 +26,57 @@ pub(crate) struct Frame {
     /// Heap blocks, by slot.
     heap: SmallVec<[(u32, Buffer); 4]>,
     /// The arena, the memory of groups in registers, the registers of other groups, what waits.
-    _memory: Option<Buffer>,
+    memory: Option<Buffer>,
 }
 
 impl Frame {
     /// A frame for runs of `program`.
     pub fn new(program: &Program) -> Result<Frame> {
+        let mut frame = Frame::empty();
+        frame.prepare(program)?;
+        Ok(frame)
+    }
+
+    /// A frame that has to be prepared. Small programs take less time than a move of their frame would.
+    #[inline]
+    pub fn empty() -> Frame {
+        let nowhere = std::ptr::null_mut();
+        Frame {
+            ptrs: SmallVec::new(),
+            scratch: nowhere,
+            tiles: nowhere,
+            kept: nowhere,
+            waiting: SmallVec::new(),
+            heap: SmallVec::new(),
+            memory: None,
+        }
+    }
+
+    /// Gives an empty frame what runs of `program` need.
+    pub fn prepare(&mut self, program: &Program) -> Result<()> {
         let own = program.graph.params + program.outputs.len();
         let arena = program.arena_bytes.next_multiple_of(64);
         let scratch = program.scratch_bytes.next_multiple_of(64);
-        let mut memory = match arena + program.tiles_bytes + scratch + program.kept_bytes {
-            0 => None,
-            bytes => Some(Buffer::allocate(bytes)?),
-        };
-        let base = memory.as_mut().map_or(std::ptr::null_mut(), Buffer::as_mut_ptr);
-        let mut ptrs: SmallVec<[*mut u8; 32]> = SmallVec::with_capacity(own + program.inits.len());
-        ptrs.resize(own, std::ptr::null_mut());
-        ptrs.extend(program.inits.iter().map(|init| match init {
+        let bytes = arena + program.tiles_bytes + scratch + program.kept_bytes;
+        let mut base = std::ptr::null_mut();
+        if bytes > 0 {
+            base = self.memory.insert(Buffer::allocate(bytes)?).as_mut_ptr();
+        }
+        self.ptrs.reserve(own + program.inits.len());
+        self.ptrs.resize(own, std::ptr::null_mut());
+        self.ptrs.extend(program.inits.iter().map(|init| match init {
             SlotInit::Constant(at) => program.constants.as_ptr().wrapping_add(*at).cast_mut(),
             SlotInit::Dense(bytes) => bytes.as_ptr().cast_mut(),
             SlotInit::Arena(at) => base.wrapping_add(*at),
             SlotInit::Heap => std::ptr::null_mut(),
         }));
-        let tiles = base.wrapping_add(arena);
+        self.tiles = base.wrapping_add(arena);
         // SAFETY: the memory is this program's.
-        program.tiles.iter().for_each(|t| unsafe { t.prepare(tiles) });
-        let kept = tiles.wrapping_add(program.tiles_bytes + scratch);
-        let scratch = tiles.wrapping_add(program.tiles_bytes);
-        let waiting = SmallVec::from_elem(0, program.sums.len());
-        Ok(Frame { ptrs, tiles, scratch, kept, waiting, heap: SmallVec::new(), _memory: memory })
+        program.tiles.iter().for_each(|t| unsafe { t.prepare(self.tiles) });
+        self.scratch = self.tiles.wrapping_add(program.tiles_bytes);
+        self.kept = self.scratch.wrapping_add(scratch);
+        self.waiting.resize(program.sums.len(), 0);
+        Ok(())
     }
 
     /// Runs the program.

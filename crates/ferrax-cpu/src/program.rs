@@ -345,7 +345,8 @@ impl Program {
 
     /// Runs on one buffer per parameter. Donated buffers that became outputs are left as [`Arg::Taken`].
     pub fn run(&self, args: &mut [Arg<'_>]) -> Result<Outputs> {
-        let mut frame = Frame::new(self)?;
+        let mut frame = Frame::empty();
+        frame.prepare(self)?;
         self.run_in(&mut frame, args)
     }
 

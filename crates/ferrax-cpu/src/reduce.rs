@@ -171,21 +171,46 @@ const FEW: usize = 32;
 /// Levels of pairwise combination: enough for any length.
 pub const LEVELS: usize = 48;
 
+/// What is reduced, made from the elements of a row as they are read.
+pub trait Term<T>: Copy {
+    /// What element `i`, which is `x`, becomes.
+    fn of(self, i: usize, x: T) -> T;
+    /// The same where element `i` is the first one.
+    fn from(self, i: usize) -> Self;
+}
+
+/// The elements as they are.
+#[derive(Clone, Copy)]
+pub struct Itself;
+
+impl<T> Term<T> for Itself {
+    #[inline(always)]
+    fn of(self, _: usize, x: T) -> T {
+        x
+    }
+    #[inline(always)]
+    fn from(self, _: usize) -> Self {
+        self
+    }
+}
+
 /// Joins element i to accumulator i % `LANES`, `PART` accumulators at a time, which fit the registers.
 #[inline(always)]
-fn accumulate<M: Monoid, const PART: usize>(acc: &mut [M::T; LANES], x: &[M::T]) {
+fn accumulate<M: Monoid, const PART: usize>(acc: &mut [M::T; LANES], x: &[M::T], term: impl Term<M::T>) {
     let (chunks, tail) = x.as_chunks::<LANES>();
     for (k, part) in acc.as_chunks_mut::<PART>().0.iter_mut().enumerate() {
         let mut a = *part;
-        for chunk in chunks {
+        for (c, chunk) in chunks.iter().enumerate() {
+            let term = term.from(c * LANES + k * PART);
             for j in 0..PART {
-                a[j] = M::join(a[j], chunk[k * PART + j]);
+                a[j] = M::join(a[j], term.of(j, chunk[k * PART + j]));
             }
         }
         *part = a;
     }
-    for (a, &b) in acc.iter_mut().zip(tail) {
-        *a = M::join(*a, b);
+    let term = term.from(chunks.len() * LANES);
+    for (j, (a, &b)) in acc.iter_mut().zip(tail).enumerate() {
+        *a = M::join(*a, term.of(j, b));
     }
 }
 
@@ -205,11 +230,11 @@ pub fn collapse<M: Monoid>(acc: &mut [M::T; LANES]) -> M::T {
 /// Reduces at most `WIDTH` elements, a power of two, as accumulators that nothing else joins. Joining the neutral
 /// element at the end instead of before gives the same bits: it matters to a sum of negative zeros alone.
 #[inline(always)]
-fn reduce_few<M: Monoid, const WIDTH: usize>(x: &[M::T]) -> M::T {
+fn reduce_few<M: Monoid, const WIDTH: usize>(x: &[M::T], term: impl Term<M::T>) -> M::T {
     let mut acc = [M::IDENTITY; WIDTH];
     match <&[M::T; WIDTH]>::try_from(x) {
-        Ok(all) => acc = *all,
-        Err(_) => acc.iter_mut().zip(x).for_each(|(a, &b)| *a = b),
+        Ok(all) => (0..WIDTH).for_each(|i| acc[i] = term.of(i, all[i])),
+        Err(_) => acc.iter_mut().zip(x).enumerate().for_each(|(i, (a, &b))| *a = term.of(i, b)),
     }
     let mut width = WIDTH / 2;
     while width > 0 {
@@ -224,18 +249,18 @@ fn reduce_few<M: Monoid, const WIDTH: usize>(x: &[M::T]) -> M::T {
 /// Reduces at most `RUN` contiguous elements. `WIDE` says that there are 32 registers of 64 bytes, which hold all
 /// accumulators: memory is then read in one go, as prefetching wants it.
 #[inline(always)]
-pub fn reduce_run<M: Monoid, const WIDE: bool>(x: &[M::T]) -> M::T {
+pub fn reduce_run<M: Monoid, const WIDE: bool>(x: &[M::T], term: impl Term<M::T>) -> M::T {
     match x.len() {
-        ..=32 => return reduce_few::<M, 32>(x),
-        33..=64 => return reduce_few::<M, 64>(x),
-        65..=LANES => return reduce_few::<M, LANES>(x),
+        ..=32 => return reduce_few::<M, 32>(x, term),
+        33..=64 => return reduce_few::<M, 64>(x, term),
+        65..=LANES => return reduce_few::<M, LANES>(x, term),
         _ => {}
     }
     let mut acc = [M::IDENTITY; LANES];
     match (WIDE, size_of::<M::T>()) {
-        (true, ..=8) => accumulate::<M, LANES>(&mut acc, x),
-        (false, ..=4) => accumulate::<M, { LANES / 2 }>(&mut acc, x),
-        _ => accumulate::<M, { LANES / 4 }>(&mut acc, x),
+        (true, ..=8) => accumulate::<M, LANES>(&mut acc, x, term),
+        (false, ..=4) => accumulate::<M, { LANES / 2 }>(&mut acc, x, term),
+        _ => accumulate::<M, { LANES / 4 }>(&mut acc, x, term),
     }
     collapse::<M>(&mut acc)
 }
@@ -243,17 +268,17 @@ pub fn reduce_run<M: Monoid, const WIDE: bool>(x: &[M::T]) -> M::T {
 /// Reduces a contiguous row. Runs are combined like the digits of a counter, so that each result takes part in
 /// as many joins as the logarithm of the number of runs, in an order that the length alone decides.
 #[inline(always)]
-pub fn reduce_row<M: Monoid, const WIDE: bool>(x: &[M::T]) -> M::T {
+pub fn reduce_row<M: Monoid, const WIDE: bool>(x: &[M::T], term: impl Term<M::T>) -> M::T {
     if x.len() < FEW {
-        return x.iter().fold(M::IDENTITY, |a, &b| M::join(a, b));
+        return x.iter().enumerate().fold(M::IDENTITY, |a, (i, &b)| M::join(a, term.of(i, b)));
     }
     if x.len() <= RUN {
-        return reduce_run::<M, WIDE>(x);
+        return reduce_run::<M, WIDE>(x, term);
     }
     let mut levels = [M::IDENTITY; LEVELS];
     let mut count = 0usize;
-    for run in x.chunks(RUN) {
-        let mut value = reduce_run::<M, WIDE>(run);
+    for (k, run) in x.chunks(RUN).enumerate() {
+        let mut value = reduce_run::<M, WIDE>(run, term.from(k * RUN));
         let carries = count.trailing_ones() as usize;
         for level in &levels[..carries] {
             value = M::join(*level, value);
@@ -276,7 +301,7 @@ fn alone_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [_, n, inner]: [usize; 3]
     }
     if inner == 1 {
         for (o, row) in out.iter_mut().zip(x.chunks_exact(n)) {
-            *o = reduce_row::<M, false>(row);
+            *o = reduce_row::<M, false>(row, Itself);
         }
         return;
     }

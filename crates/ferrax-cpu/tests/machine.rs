@@ -304,6 +304,61 @@ proptest! {
     }
 }
 
+/// Sums of squares, of products, and of squares about a value of the row, beside another reduction of the row.
+fn sums(d: DType, rows: usize, inner: usize, form: usize) -> Graph {
+    let shape = [rows, inner];
+    let mut b = Builder::new([Type::new(d, &shape), Type::new(d, &shape)]);
+    let p: Vec<ValueId> = b.params().collect();
+    let largest = b.reduce(ReduceOp::Max, p[0], &[1]);
+    let about = b.broadcast(largest, &shape, &[0]);
+    let term = match form {
+        0 => b.binary(BinaryOp::Mul, p[0], p[0]),
+        1 => b.binary(BinaryOp::Mul, p[0], p[1]),
+        2 => {
+            let distance = b.binary(BinaryOp::Sub, p[0], about);
+            b.push(Kind::IntegerPow(2), &[distance], Type::new(d, &shape))
+        }
+        // The distance has another reader.
+        _ => {
+            let distance = b.binary(BinaryOp::Sub, p[0], about);
+            let square = b.binary(BinaryOp::Mul, distance, distance);
+            let sum = b.reduce(ReduceOp::Sum, square, &[1]);
+            return b.finish(&[sum, distance, largest]);
+        }
+    };
+    let sum = b.reduce(ReduceOp::Sum, term, &[1]);
+    b.finish(&[sum, largest])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(100)))]
+
+    #[test]
+    fn terms_of_sums(seed: u64, rows in 1usize..9, inner in 100usize..9000, form in 0usize..4) {
+        for d in [DType::F32, DType::F64, DType::BF16] {
+            same_as_plain(&mut Rng(seed), sums(d, rows, inner, form));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(12)))]
+
+    #[test]
+    fn terms_of_long_sums(seed: u64, rows in 1usize..3, inner in 10_000usize..300_000, form in 0usize..4) {
+        same_as_plain(&mut Rng(seed), sums(DType::F32, rows, inner, form));
+    }
+}
+
+fn same_as_plain(rng: &mut Rng, graph: Graph) {
+    let graph = Arc::new(graph);
+    let args: Vec<Buffer> =
+        graph.types[..graph.params].iter().map(|t| Array::random(rng, t.dtype, &t.shape).buffer()).collect();
+    let run = |p: Program| p.run(&mut args.iter().map(Arg::Borrowed).collect::<Vec<_>>()).unwrap();
+    let fused = run(Program::compile(graph.clone()).unwrap());
+    same_bits(&graph, &fused, &run(Program::compile_plain(graph.clone()).unwrap()));
+}
+
 /// The tests above with the narrower instruction set, in a process of their own.
 #[test]
 #[cfg(target_arch = "x86_64")]
@@ -312,7 +367,11 @@ fn the_narrow_instruction_set_gives_the_same_bits() {
         return;
     }
     let me = std::env::current_exe().unwrap();
-    let out = std::process::Command::new(me).env("FERRAX_CPU_ISA", "avx2").arg("small_programs").output().unwrap();
+    let out = std::process::Command::new(me)
+        .env("FERRAX_CPU_ISA", "avx2")
+        .args(["small_programs", "terms_of_sums"])
+        .output()
+        .unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
 }
 

@@ -22,8 +22,32 @@ pub enum Side {
 const BLOCK: usize = 32;
 const CHUNK: usize = 128;
 
+/// Sums that run side by side, so that vectors hold them.
+const SUMS: usize = 16;
+
+/// The sum of terms of two slices of one length: that of element i joins sum i % `SUMS`, then halves are added up.
+#[inline(always)]
+fn sum<T: Scalar, S: Scalar>(x: &[T], y: &[T], term: impl Fn(T, T) -> S) -> S {
+    if x.len() < SUMS {
+        return x.iter().zip(y).fold(S::ZERO, |s, (&x, &y)| s + term(x, y));
+    }
+    let mut sums = [S::ZERO; SUMS];
+    let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<SUMS>(), y.as_chunks::<SUMS>());
+    for (x, y) in x.iter().zip(y) {
+        (0..SUMS).for_each(|i| sums[i] += term(x[i], y[i]));
+    }
+    sums.iter_mut().zip(x_rest.iter().zip(y_rest)).for_each(|(s, (&x, &y))| *s += term(x, y));
+    let mut width = SUMS / 2;
+    while width > 0 {
+        (0..width).for_each(|i| sums[i] = sums[i] + sums[i + width]);
+        width /= 2;
+    }
+    sums[0]
+}
+
+#[inline(always)]
 fn norm<T: Field>(x: &[T]) -> T::R {
-    let plain = x.iter().fold(T::R::ZERO, |s, v| s + v.square());
+    let plain = sum(x, x, |v, _| v.square());
     let root = plain.root();
     // Squares that vanish or overflow are taken again, scaled.
     if root.is_ordinary()
@@ -33,6 +57,12 @@ fn norm<T: Field>(x: &[T]) -> T::R {
     {
         return root;
     }
+    scaled_norm(x, plain)
+}
+
+/// The norm of what has a sum of squares that vanishes, overflows or is not a number.
+#[cold]
+fn scaled_norm<T: Field>(x: &[T], plain: T::R) -> T::R {
     let top = x.iter().fold(T::R::ZERO, |m, v| if v.size() > m { v.size() } else { m });
     if top == T::R::ZERO || !top.is_ordinary() {
         return if plain.partial_cmp(&plain).is_none() { plain } else { top };
@@ -42,6 +72,7 @@ fn norm<T: Field>(x: &[T]) -> T::R {
 }
 
 /// The reflection of (head, tail): the head becomes β, the tail becomes v without its first element. Gives τ.
+#[inline(always)]
 pub(crate) fn reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
     let rest = norm(tail);
     let alpha = *head;
@@ -57,17 +88,44 @@ pub(crate) fn reflection<T: Field>(head: &mut T, tail: &mut [T]) -> T {
 }
 
 /// c -= factor (vᴴ c) v with v₀ = 1; `v` holds the others.
+#[inline(always)]
 pub(crate) fn reflect_column<T: Field>(v: &[T], factor: T, c: &mut [T]) {
     let (head, tail) = c.split_at_mut(1);
-    let mut dot = head[0];
-    v.iter().zip(&*tail).for_each(|(v, c)| dot += v.conjugate() * *c);
+    let dot = head[0] + sum(v, tail, |v, c| v.conjugate() * c);
     let w = factor * dot;
     head[0] -= w;
     v.iter().zip(tail).for_each(|(v, c)| *c -= w * *v);
 }
 
-/// Factors the `width` columns from `k` on, and applies their reflections to each other.
-fn panel<T: Field>(a: &mut [T], rows: usize, k: usize, width: usize, taus: &mut [T]) {
+/// Compiles a function a second time with wider vectors, and calls the one that the machine has. The order of sums is
+/// that of the source, so both give the same bits.
+macro_rules! wide {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident<T: Field>($($arg:ident: $A:ty),*) = $body:ident) => {
+        $(#[$doc])*
+        $vis fn $name<T: Field>($($arg: $A),*) {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn wide<T: Field>($($arg: $A),*) {
+                    $body($($arg),*);
+                }
+                if std::arch::is_x86_feature_detected!("avx2") {
+                    // SAFETY: the machine has the instruction set.
+                    return unsafe { wide($($arg),*) };
+                }
+            }
+            $body($($arg),*);
+        }
+    };
+}
+
+wide! {
+    /// Factors the `width` columns from `k` on, and applies their reflections to each other.
+    fn panel<T: Field>(a: &mut [T], rows: usize, k: usize, width: usize, taus: &mut [T]) = panel_body
+}
+
+#[inline(always)]
+fn panel_body<T: Field>(a: &mut [T], rows: usize, k: usize, width: usize, taus: &mut [T]) {
     for j in k..k + width {
         let (left, right) = a.split_at_mut((j + 1) * rows);
         let own = &mut left[j * rows + j..];
@@ -154,8 +212,14 @@ pub(crate) fn qr<T: Field>(a: &mut [T], rows: usize, cols: usize, taus: &mut [T]
     }
 }
 
-/// `Element::qr_pivoted`: the column with the largest remaining norm comes next (LAPACK's `geqp3`).
-pub(crate) fn qr_pivoted<T: Field>(a: &mut [T], rows: usize, cols: usize, order: &mut [i32], taus: &mut [T]) {
+wide! {
+    /// `Element::qr_pivoted`: the column with the largest remaining norm comes next (LAPACK's `geqp3`).
+    pub(crate) fn qr_pivoted<T: Field>(a: &mut [T], rows: usize, cols: usize, order: &mut [i32], taus: &mut [T])
+        = qr_pivoted_body
+}
+
+#[inline(always)]
+fn qr_pivoted_body<T: Field>(a: &mut [T], rows: usize, cols: usize, order: &mut [i32], taus: &mut [T]) {
     let a = &mut a[..rows * cols];
     order.iter_mut().zip(0..).for_each(|(o, i)| *o = i);
     for k in 0..rows.min(cols) {
@@ -220,8 +284,13 @@ pub(crate) fn reflect<T: Field>(
     }
 }
 
-/// `Element::hessenberg`: column by column (LAPACK's `gehd2`).
-pub(crate) fn hessenberg<T: Field>(a: &mut [T], n: usize, taus: &mut [T]) {
+wide! {
+    /// `Element::hessenberg`: column by column (LAPACK's `gehd2`).
+    pub(crate) fn hessenberg<T: Field>(a: &mut [T], n: usize, taus: &mut [T]) = hessenberg_body
+}
+
+#[inline(always)]
+fn hessenberg_body<T: Field>(a: &mut [T], n: usize, taus: &mut [T]) {
     let a = &mut a[..n * n];
     let mut v = vec![T::ZERO; n];
     let mut w = vec![T::ZERO; n];

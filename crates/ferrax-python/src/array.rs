@@ -80,6 +80,14 @@ impl PyArray {
     fn tracer(&self) -> Option<&Tracer> {
         self.value.as_tracer()
     }
+
+    /// Waits until the elements are there; tracers have nothing to wait for.
+    pub fn wait(&self) -> PyResult<()> {
+        match &self.value {
+            Value::Array(a) => a.pin().py().map(drop),
+            _ => Ok(()),
+        }
+    }
 }
 
 fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
@@ -249,10 +257,7 @@ impl PyArray {
     }
 
     fn block_until_ready<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        if let Value::Array(a) = &slf.get().value {
-            a.pin().py()?;
-        }
-        Ok(slf.clone())
+        slf.get().wait().map(|()| slf.clone())
     }
 
     fn copy_to_host_async(&self) -> PyResult<()> {

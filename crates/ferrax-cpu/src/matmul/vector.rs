@@ -21,6 +21,8 @@ pub struct Times<T> {
 
 /// Products of a dot product that its running sums take before they are added up.
 const RUN: usize = 2048;
+/// Products of a dot product whose runs threads share.
+const LONG: usize = 32 * RUN;
 /// Bytes of the vectors that the order of sums is made for.
 const WIDEST: usize = 64;
 /// Results that are summed along columns together: what the first-level cache holds with the rows of memory.
@@ -33,9 +35,13 @@ const BYTES_A_NANOSECOND: usize = 40;
 /// # Safety
 /// As for `Product::run`.
 pub unsafe fn run<T: Kernels>(p: &Product<T>, shared: bool) -> Result<()> {
-    let k = p.k;
-    let (mut w, x, x_step, count) =
-        if p.n == 1 { (p.a, p.b.ptr, p.b.row, p.m) } else { (p.b.transposed(), p.a.ptr, p.a.column, p.n) };
+    let (all, x_step) = whole(p);
+    if !shared && x_step == 1 && (all.w.column == 1 || all.w.row == 1) && p.k < LONG {
+        // SAFETY: the caller's contract.
+        unsafe { T::vector(&all) };
+        return Ok(());
+    }
+    let Times { rows: count, k, mut w, x, .. } = all;
     let vector = Matrix { ptr: x, row: k as isize, column: x_step };
     let held = if x_step == 1 || k == 1 { None } else { Some(contiguous(vector, 1, k)?) };
     let x = held.as_ref().map_or(x, |b| b.as_ptr().cast());
@@ -46,7 +52,7 @@ pub unsafe fn run<T: Kernels>(p: &Product<T>, shared: bool) -> Result<()> {
     }
     let work = (count * k * size_of::<T>() / BYTES_A_NANOSECOND) as u64;
     let along_k = w.column == 1 && (w.row != 1 || count == 1);
-    if along_k && count == 1 && k >= 32 * RUN {
+    if along_k && count == 1 && k >= LONG {
         // SAFETY: the caller's contract.
         return unsafe { long_dot(&Times { rows: 1, k, w, x, y: p.c }, work, shared) };
     }
@@ -65,6 +71,14 @@ pub unsafe fn run<T: Kernels>(p: &Product<T>, shared: bool) -> Result<()> {
         unsafe { T::vector(&Times { rows, k, w: w.0.from(first, 0), x: w.1, y: y.0.add(first) }) };
     });
     Ok(())
+}
+
+/// The product as the work of one thread, and the distance between the elements of x.
+#[inline(always)]
+fn whole<T: Copy>(p: &Product<T>) -> (Times<T>, isize) {
+    let (rows, w, x, step) =
+        if p.n == 1 { (p.m, p.a, p.b.ptr, p.b.row) } else { (p.n, p.b.transposed(), p.a.ptr, p.a.column) };
+    (Times { rows, k: p.k, w, x, y: p.c }, step)
 }
 
 /// Operands that threads read.
@@ -132,9 +146,11 @@ pub unsafe fn times<L: Lanes>(p: &Times<L::T>) {
 #[inline(always)]
 unsafe fn dots<L: Lanes, const R: usize, const V: usize>(p: &Times<L::T>, i: usize) -> usize {
     let zero = <L::T as Real>::ZERO;
+    // Addresses are made where they are used: those of all rows at once would not fit the registers.
+    let (first, step) = (p.w.from(i, 0).ptr, p.w.row);
+    let row = |r: usize, at: usize| first.wrapping_add(at).wrapping_offset(r as isize * step);
     // SAFETY: the caller's contract: rows i..i + R hold k elements, as x does.
     unsafe {
-        let rows: [*const L::T; R] = std::array::from_fn(|r| p.w.from(i + r, 0).ptr);
         for start in (0..p.k).step_by(RUN) {
             let (mut at, end) = (start, (start + RUN).min(p.k));
             let mut acc = [[L::splat(zero); V]; R];
@@ -142,7 +158,7 @@ unsafe fn dots<L: Lanes, const R: usize, const V: usize>(p: &Times<L::T>, i: usi
                 for v in 0..V {
                     let x = L::load(p.x.add(at + v * L::N));
                     for r in 0..R {
-                        acc[r][v] = L::fma(L::load(rows[r].add(at + v * L::N)), x, acc[r][v]);
+                        acc[r][v] = L::fma(L::load(row(r, at + v * L::N)), x, acc[r][v]);
                     }
                 }
                 at += V * L::N;
@@ -152,7 +168,7 @@ unsafe fn dots<L: Lanes, const R: usize, const V: usize>(p: &Times<L::T>, i: usi
                     let (from, left) = (at + v * L::N, (end - at).saturating_sub(v * L::N).min(L::N));
                     let x = L::load_first(p.x.wrapping_add(from), left);
                     for r in 0..R {
-                        acc[r][v] = L::fma(L::load_first(rows[r].wrapping_add(from), left), x, acc[r][v]);
+                        acc[r][v] = L::fma(L::load_first(row(r, from), left), x, acc[r][v]);
                     }
                 }
             }

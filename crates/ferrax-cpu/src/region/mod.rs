@@ -17,6 +17,7 @@ mod plan;
 mod print;
 mod rows;
 mod run;
+mod terms;
 
 pub(crate) use plan::{SHORT, Scratch};
 
@@ -28,7 +29,7 @@ use columns::Column;
 use ferrax_base::DType;
 use ferrax_loops::kind::{BinaryOp, Kind};
 use ferrax_loops::{Graph, Node, ReduceOp};
-use rows::RowReducer;
+use rows::{FromMemory, RowReducer};
 
 /// The regions of a program, all their parts in a few arrays.
 #[derive(Default)]
@@ -100,8 +101,12 @@ struct Phase {
 #[derive(Clone, Copy)]
 struct Reduce {
     reducer: RowReducer,
+    /// How lanes in memory are taken in.
+    memory: FromMemory,
     /// What is reduced: lanes in memory, or the accumulators that the phase's program fills.
     from: Place,
+    /// What the lanes in memory are put together with (`terms.rs`).
+    with: Option<Place>,
     /// Where the results go.
     to: Place,
     dtype: DType,

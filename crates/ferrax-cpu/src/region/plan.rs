@@ -2,6 +2,7 @@
 
 use super::columns::Column;
 use super::rows::{RowReducer, row_reducer};
+use super::terms::{Absorbing, Taken};
 use super::{Expand, Note, Phase, Reduce, Region};
 use crate::columns::ROWS;
 use crate::machine::assemble::{Assembler, Place, Src, Val};
@@ -78,13 +79,13 @@ impl Scratch {
 }
 
 /// What is known of the region whose phases are made.
-struct Making {
-    item: u32,
+pub(super) struct Making {
+    pub item: u32,
     n: usize,
-    inner: usize,
+    pub inner: usize,
     /// Bytes of a lane.
-    lane: usize,
-    short: bool,
+    pub lane: usize,
+    pub short: bool,
     /// There is one phase, and it reduces nothing: results may take the place of operands.
     single: bool,
     /// With `single`: whole operands that nobody needs any more, whose memory results may take when all is read.
@@ -96,6 +97,8 @@ struct Making {
     staged: u32,
     cost: u32,
     streams: bool,
+    /// Of the phase: reductions that make their terms as they read (`terms.rs`).
+    pub terms: SmallVec<[Absorbing; 2]>,
 }
 
 /// A reduction: its operand, the root of its result, and how it is done.
@@ -179,6 +182,7 @@ impl Planner<'_> {
             staged: 0,
             cost: 0,
             streams: false,
+            terms: SmallVec::new(),
         }
     }
 
@@ -213,6 +217,7 @@ impl Planner<'_> {
         r.places[from.0..].iter_mut().for_each(fix);
         for reduce in &mut r.reduces[from.1..] {
             fix(&mut reduce.from);
+            reduce.with.iter_mut().for_each(fix);
             fix(&mut reduce.to);
         }
         for expand in &mut r.expands[from.2..] {
@@ -278,15 +283,16 @@ impl Planner<'_> {
         let first_reduce = self.out.regions.reduces.len() as u32;
         let first_column = self.out.regions.columns.len() as u32;
         let mut by_row = false;
+        m.terms = self.find_terms(m, k as u32, (start, end));
         for at in start..end {
-            by_row |= self.number(m, k as u32, at, over_rows)?;
+            by_row |= !m.absorbed(at) && self.number(m, k as u32, at, over_rows)?;
         }
         if m.single {
             m.reusable = self.reusable_operands(m, start, end);
         }
         let mut late: SmallVec<[(Val, Place); 2]> = SmallVec::new();
         for at in start..end {
-            by_row |= self.emit_member(m, k as u32, at, over_rows, &mut late)?;
+            by_row |= !m.absorbed(at) && self.emit_member(m, k as u32, at, over_rows, &mut late)?;
             let node = self.order.members[at as usize].node;
             self.out.regions.notes.push(Note { node, phase: k as u32 });
         }
@@ -336,7 +342,7 @@ impl Planner<'_> {
         let node = &g.nodes[member.node as usize];
         let mut by_row = false;
         let reduces = matches!(member.role, Role::Reduce | Role::Columns);
-        if reduces && self.direct(m, node.inputs[0], k).is_some() {
+        if reduces && (m.term(at).is_some() || self.direct(m, node.inputs[0], k).is_some()) {
             return Ok(false);
         }
         for &v in &node.inputs {
@@ -366,7 +372,6 @@ impl Planner<'_> {
     fn region_operand(&mut self, m: &mut Making, v: ValueId, over_rows: bool) -> Result<Val> {
         let place = self.order.place(v);
         let root = place.root as usize;
-        let made_here = self.region.made[root] == m.item;
         // One element for all, whatever the spread says.
         let whole = if over_rows { m.n / m.inner } else { m.n };
         let size = self.g.ty(v).size();
@@ -382,10 +387,8 @@ impl Planner<'_> {
         }
         let ty = self.g.ty(v);
         let element = ty.dtype.size();
-        let src = match (made_here, self.region.home[root]) {
-            (true, Some(home)) => home.src,
-            (true, None) => bail!(Internal, "a value of a region is read before it has memory"),
-            (false, _) => Src::Slot(self.slot[root]),
+        let Some(src) = self.source(m, v) else {
+            bail!(Internal, "a value of a region is read before it has memory");
         };
         let found = match spread {
             Spread::Splat => Place::read(src, 0, 0),
@@ -433,18 +436,34 @@ impl Planner<'_> {
     }
 
     /// Memory in which a reduction of phase `k` finds its operand's lanes without a program.
-    fn direct(&self, m: &Making, v: ValueId, k: u32) -> Option<Place> {
+    pub(super) fn direct(&self, m: &Making, v: ValueId, k: u32) -> Option<Place> {
         let place = self.order.place(v);
-        let root = place.root as usize;
-        if self.g.ty(v).dtype.size() != m.lane || place.spread != Spread::Full {
+        if self.g.ty(v).dtype.size() != m.lane || place.spread != Spread::Full || self.born_in(m, v, k) {
             return None;
         }
-        let src = match self.region.made[root] == m.item {
-            true if self.region.born[root] == k => return None,
-            true => self.region.home[root]?.src,
-            false => Src::Slot(self.slot[root]),
-        };
-        Some(Place::read(src, m.inner * m.lane, m.lane))
+        Some(Place::read(self.source(m, v)?, m.inner * m.lane, m.lane))
+    }
+
+    /// Whether a value is there only when phase `k` has begun.
+    fn born_in(&self, m: &Making, v: ValueId, k: u32) -> bool {
+        let root = self.order.place(v).root as usize;
+        self.region.made[root] == m.item && self.region.born[root] == k
+    }
+
+    /// The memory of a value's root, if it has some by now.
+    pub(super) fn source(&self, m: &Making, v: ValueId) -> Option<Src> {
+        let root = self.order.place(v).root as usize;
+        if self.region.made[root] != m.item {
+            return Some(Src::Slot(self.slot[root]));
+        }
+        self.region.home[root].map(|home| home.src)
+    }
+
+    /// Whether a value is made by this region and not needed after phase `k`.
+    pub(super) fn passes(&self, m: &Making, v: ValueId, k: u32) -> bool {
+        let root = self.order.place(v).root;
+        let here = self.region.made[root as usize] == m.item && self.region.last[root as usize] == k;
+        here && !self.outlives(root, m.item)
     }
 
     /// Appends a node; whether its result lies in rows.
@@ -558,16 +577,18 @@ impl Planner<'_> {
 
     fn emit_reduce(&mut self, m: &mut Making, phase: u32, at: u32) -> Result<()> {
         let Reduced { x, root, op, dtype, reducer } = self.reduced(at)?;
-        let from = match self.direct(m, x, phase) {
-            Some(place) => place,
-            None if m.short => self.lanes_in_memory(m, x)?,
-            None => {
+        let alone = |from| Taken { memory: reducer.memory, from, with: None };
+        let Taken { memory, from, with } = match (m.term(at), self.direct(m, x, phase)) {
+            (Some(taken), _) => taken,
+            (None, Some(place)) => alone(place),
+            (None, None) if m.short => alone(self.lanes_in_memory(m, x)?),
+            (None, None) => {
                 let Some(fold) = table::fold(m.lane, op, dtype) else { bail!(Internal, "no reduction of {dtype}") };
                 m.states += 1;
                 let place = Place::write(Src::State(m.states - 1), 0, 0);
                 let val = self.region_operand(m, x, false)?;
                 self.region.asm.fold(fold, val, place);
-                place
+                alone(place)
             }
         };
         let element = dtype.size();
@@ -579,7 +600,7 @@ impl Planner<'_> {
         let to = Place::write(src, element, 0);
         self.region.home[root as usize] = Some(to);
         m.cost += 100;
-        self.out.regions.reduces.push(Reduce { reducer, from, to, dtype });
+        self.out.regions.reduces.push(Reduce { reducer, memory, from, with, to, dtype });
         Ok(())
     }
 

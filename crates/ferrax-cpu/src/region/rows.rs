@@ -5,7 +5,8 @@
 //! one long row are shared among threads.
 
 use super::columns::ColumnReducer;
-use crate::reduce::{IntMonoid, LANES, LEVELS, Monoid, RUN, collapse, reduce_row, reduce_run};
+use super::terms::Operand;
+use crate::reduce::{IntMonoid, Itself, LANES, LEVELS, Monoid, RUN, collapse, reduce_row, reduce_run};
 use crate::reduce::{MaxF32, MaxF64, MinF32, MinF64, ProdF32, ProdF64, SumF32, SumF64};
 use ferrax_base::DType;
 use ferrax_loops::ReduceOp;
@@ -33,19 +34,38 @@ pub struct RowReducer {
     pub collapse: unsafe fn(&mut Running, *mut u8),
     /// The result of accumulators that took in a whole row.
     pub value: unsafe fn(*mut u8) -> u64,
-    /// Takes in elements from memory; all pieces but the last hold whole runs.
-    pub feed: unsafe fn(&mut Running, *const u8, usize),
     /// Appends another state that covers what comes next; `self` must cover a power of two of runs, or whole
     /// multiples of what the other covers.
     pub append: fn(&mut Running, &Running),
     /// The result.
     pub finish: fn(&Running) -> u64,
-    /// A whole row at once.
-    pub whole: unsafe fn(*const u8, usize) -> u64,
+    /// How elements in memory are taken in.
+    pub memory: FromMemory,
     /// Rows of this many elements that lie side by side, their number, and where their results go as lanes.
     pub rows: unsafe fn(*const u8, usize, usize, *mut u8),
     /// The same over columns, of elements that are lanes.
     pub columns: ColumnReducer,
+}
+
+/// How a reduction takes in elements from memory. Where they are made of two operands (`terms.rs`), the second address
+/// is that of the other one.
+#[derive(Clone, Copy)]
+pub struct FromMemory {
+    /// Takes in elements; all pieces but the last hold whole runs.
+    pub feed: unsafe fn(&mut Running, [*const u8; 2], usize),
+    /// A whole row at once.
+    pub whole: unsafe fn([*const u8; 2], usize) -> u64,
+}
+
+impl FromMemory {
+    /// The reduction of what `P` makes of the elements.
+    pub fn of<M: Monoid<T: Bits>, P: Operand<M::T>>() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if crate::machine::isa() == Some(crate::machine::Isa::Avx512) {
+            return FromMemory { feed: feed_wide::<M, P>, whole: whole_wide::<M, P> };
+        }
+        FromMemory { feed: feed::<M, P>, whole: whole::<M, P> }
+    }
 }
 
 /// Elements of 4 or 8 bytes.
@@ -112,17 +132,19 @@ unsafe fn value<M: Monoid<T: Bits>>(lanes: *mut u8) -> u64 {
 macro_rules! from_memory {
     ($feed:ident, $whole:ident, $rows:ident, $wide:literal, $features:literal) => {
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = $features))]
-        unsafe fn $feed<M: Monoid<T: Bits>>(state: &mut Running, x: *const u8, n: usize) {
-            // SAFETY: the caller passes n elements, lanes of the element type.
-            for run in unsafe { std::slice::from_raw_parts(x.cast::<M::T>(), n) }.chunks(RUN) {
-                carry::<M>(state, reduce_run::<M, $wide>(run), 0);
+        unsafe fn $feed<M: Monoid<T: Bits>, P: Operand<M::T>>(state: &mut Running, [x, y]: [*const u8; 2], n: usize) {
+            // SAFETY: the caller passes n elements, lanes of the element type, and the other operand.
+            let (x, term) = unsafe { (std::slice::from_raw_parts(x.cast::<M::T>(), n), P::new(y)) };
+            for (k, run) in x.chunks(RUN).enumerate() {
+                carry::<M>(state, reduce_run::<M, $wide>(run, term.from(k * RUN)), 0);
             }
         }
 
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = $features))]
-        unsafe fn $whole<M: Monoid<T: Bits>>(x: *const u8, n: usize) -> u64 {
-            // SAFETY: the caller passes n elements, lanes of the element type.
-            reduce_row::<M, $wide>(unsafe { std::slice::from_raw_parts(x.cast(), n) }).bits()
+        unsafe fn $whole<M: Monoid<T: Bits>, P: Operand<M::T>>([x, y]: [*const u8; 2], n: usize) -> u64 {
+            // SAFETY: the caller passes n elements, lanes of the element type, and the other operand.
+            let (x, term) = unsafe { (std::slice::from_raw_parts(x.cast(), n), P::new(y)) };
+            reduce_row::<M, $wide>(x, term).bits()
         }
 
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = $features))]
@@ -139,7 +161,7 @@ macro_rules! from_memory {
                 8 => short_rows::<M, 8>(x, out),
                 _ => {
                     for (x, out) in x.chunks_exact(n).zip(out) {
-                        *out = reduce_row::<M, $wide>(x);
+                        *out = reduce_row::<M, $wide>(x, Itself);
                     }
                 }
             }
@@ -176,16 +198,15 @@ pub fn row_reducer(op: ReduceOp, d: DType) -> Option<RowReducer> {
             reset: reset::<M>,
             collapse: end_run::<M>,
             value: value::<M>,
-            feed: feed::<M>,
             append: append::<M>,
             finish: finish::<M>,
-            whole: whole::<M>,
+            memory: FromMemory::of::<M, Itself>(),
             rows: rows::<M>,
             columns: ColumnReducer::of::<M>(),
         };
         #[cfg(target_arch = "x86_64")]
         if crate::machine::isa() == Some(crate::machine::Isa::Avx512) {
-            return Some(RowReducer { feed: feed_wide::<M>, whole: whole_wide::<M>, rows: rows_wide::<M>, ..narrow });
+            return Some(RowReducer { rows: rows_wide::<M>, ..narrow });
         }
         Some(narrow)
     }

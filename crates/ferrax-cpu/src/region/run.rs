@@ -271,7 +271,7 @@ impl Worker<'_> {
                 return (reduce.reducer.rows)(x, inner, r1 - r0, out);
             }
             for row in r0..r1 {
-                let value = (reduce.reducer.whole)(self.address(from, row, r0), inner);
+                let value = (reduce.memory.whole)(self.operands(reduce, row, r0, 0), inner);
                 self.put(reduce, value, row, r0);
             }
         }
@@ -285,7 +285,10 @@ impl Worker<'_> {
             self.fill(phase, row, r0);
             if inner > RUN && !reduces.is_empty() {
                 let mut states: SmallVec<[Running; 2]> = SmallVec::from_elem(Running::new(), reduces.len());
-                self.span(phase, reduces, &mut states, (row, r0), (0, inner));
+                // Several reductions find a span in the caches.
+                for from in (0..inner).step_by(SPAN) {
+                    self.span(phase, reduces, &mut states, (row, r0), (from, (from + SPAN).min(inner)));
+                }
                 for (reduce, state) in reduces.iter().zip(&states) {
                     self.put(reduce, (reduce.reducer.finish)(state), row, r0);
                 }
@@ -298,9 +301,11 @@ impl Worker<'_> {
                 self.tiles(phase, row, 0, inner);
             }
             for reduce in reduces {
-                let from = self.address(&reduce.from, row, r0);
-                let reducer = &reduce.reducer;
-                let value = if folded(reduce) { (reducer.value)(from) } else { (reducer.whole)(from, inner) };
+                let value = if folded(reduce) {
+                    (reduce.reducer.value)(self.address(&reduce.from, row, r0))
+                } else {
+                    (reduce.memory.whole)(self.operands(reduce, row, r0, 0), inner)
+                };
                 self.put(reduce, value, row, r0);
             }
         }
@@ -329,10 +334,15 @@ impl Worker<'_> {
                 }
             }
             for (reduce, state) in reduces.iter().zip(states).filter(|(r, _)| !folded(r)) {
-                let start = self.address(&reduce.from, row, r0).add(from * self.region.lane);
-                (reduce.reducer.feed)(state, start, end - from);
+                (reduce.memory.feed)(state, self.operands(reduce, row, r0, from), end - from);
             }
         }
+    }
+
+    /// Where the operands of a reduction in memory have element `from` of a row.
+    fn operands(&self, reduce: &Reduce, row: usize, r0: usize, from: usize) -> [*const u8; 2] {
+        let at = |p: &Place| self.address(p, row, r0).wrapping_add(from * p.step as usize).cast_const();
+        [at(&reduce.from), reduce.with.as_ref().map_or(std::ptr::null(), at)]
     }
 
     /// Writes a row's result.

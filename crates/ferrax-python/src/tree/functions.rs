@@ -14,6 +14,7 @@ use super::mismatch::{describe_differences, prefix_error};
 use super::registry::{self, Container, Fields, Functions};
 use super::treedef::{PyTreeDef, node_data};
 use super::{Leaves, flatten_into, flatten_until, keys, nodes, unflatten};
+use crate::array::PyArray;
 use crate::fastcall::{Args, FastCall, Params, Signature, new_callable};
 
 type Arg<'a, 'py> = Option<Borrowed<'a, 'py, PyAny>>;
@@ -41,6 +42,7 @@ const FUNCTIONS: &[(&str, Run)] = &[
     ("treedef_is_leaf", treedef_is_leaf),
     ("is_tree_node", is_tree_node),
     ("keystr", keystr),
+    ("block_until_ready", block_until_ready),
 ];
 
 struct TreeFunction(Run);
@@ -146,6 +148,25 @@ fn leaves<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     const P: Params = Params::new("tree_leaves", &["tree", "is_leaf"], 1, 2);
     let [tree, is_leaf] = P.parse::<2>(args)?;
     Ok(list(args.py(), only_leaves(&*required(tree)?, is_leaf)?)?.into_any())
+}
+
+/// Waits for the arrays of a tree.
+fn block_until_ready<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
+    const P: Params = Params::new("block_until_ready", &["x"], 1, 1);
+    let [x] = P.parse::<1>(args)?;
+    let x = required(x)?;
+    let wait = |leaf: &Bound<'py, PyAny>| match leaf.cast::<PyArray>() {
+        Ok(array) => array.get().wait(),
+        Err(_) => match leaf.getattr_opt("block_until_ready")? {
+            Some(wait) => wait.call0().map(drop),
+            None => Ok(()),
+        },
+    };
+    match x.cast::<PyArray>() {
+        Ok(array) => array.get().wait()?,
+        Err(_) => only_leaves(&x, None)?.iter().try_for_each(|leaf| wait(leaf.bind(args.py())))?,
+    }
+    Ok(x.to_owned())
 }
 
 fn structure<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
