@@ -13,7 +13,11 @@ use ferrax_loops::{
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const DTYPES: [DType; 5] = [DType::F32, DType::F32, DType::I32, DType::U32, DType::Bool];
+/// Values of 4 bytes, and of 8 among which there are numbers of 4.
+const DTYPES: [[DType; 5]; 2] = [
+    [DType::F32, DType::F32, DType::I32, DType::U32, DType::Bool],
+    [DType::F64, DType::F64, DType::I64, DType::I32, DType::Bool],
+];
 
 fn pick<T: Clone>(rng: &mut Rng, of: &[T]) -> T {
     of[rng.below(of.len())].clone()
@@ -29,6 +33,8 @@ struct Body<'a> {
     /// How many of them, at the beginning, do not change.
     fixed: usize,
     depth: usize,
+    /// Which of the `DTYPES`.
+    width: usize,
 }
 
 impl Body<'_> {
@@ -81,7 +87,7 @@ impl Body<'_> {
         let other = if self.rng.below(3) == 0 { Type::new(ty.dtype, &[]) } else { ty.clone() };
         let y = self.of_type(&other);
         Some(match (self.rng.below(4), ty.dtype) {
-            (0, DType::F32) => {
+            (0, d) if d.is_float() => {
                 let op = pick(self.rng, &[UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sqrt, UnaryOp::Tanh, UnaryOp::Sin]);
                 self.b.unary(op, x)
             }
@@ -95,11 +101,8 @@ impl Body<'_> {
             (_, d) => {
                 let some = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Max, BinaryOp::Min, BinaryOp::Rem];
                 let more = [BinaryOp::ShiftLeft, BinaryOp::ShiftRightLogical, BinaryOp::ShiftRightArithmetic];
-                let op = if d != DType::F32 && self.rng.below(3) == 0 {
-                    pick(self.rng, &more)
-                } else {
-                    pick(self.rng, &some)
-                };
+                let op =
+                    if !d.is_float() && self.rng.below(3) == 0 { pick(self.rng, &more) } else { pick(self.rng, &some) };
                 let two = self.b.scalar(Scalar::from_i64(d, 1 << self.rng.below(5)));
                 let y = if op == BinaryOp::Rem && self.rng.below(2) == 0 { two } else { y };
                 self.b.binary(op, x, y)
@@ -172,8 +175,9 @@ impl Body<'_> {
     }
 
     fn index(&mut self) -> ValueId {
-        let wild = self.scalar(DType::I32);
-        let limit = self.b.scalar(Scalar::from_i64(DType::I32, 8));
+        let dtype = DTYPES[self.width][2];
+        let wild = self.scalar(dtype);
+        let limit = self.b.scalar(Scalar::from_i64(dtype, 8));
         if self.rng.below(3) == 0 { wild } else { self.b.binary(BinaryOp::Rem, wild, limit) }
     }
 
@@ -191,7 +195,7 @@ impl Body<'_> {
                 self.b.reshape(i, &[1])
             })
             .collect();
-        if count == 1 { all[0] } else { self.b.push(Kind::Concat(0), &all, Type::new(DType::I32, &[count])) }
+        if count == 1 { all[0] } else { self.b.push(Kind::Concat(0), &all, Type::new(DTYPES[self.width][2], &[count])) }
     }
 
     fn read(&mut self) -> Option<ValueId> {
@@ -275,7 +279,15 @@ impl Body<'_> {
                 let b = Builder::new(types.clone());
                 let all: Vec<ValueId> = b.params().collect();
                 let (values, arrays) = (all[..3].to_vec(), all[3..].to_vec());
-                let mut inner = Body { rng: self.rng, b, values, arrays, fixed: self.fixed, depth: self.depth + 1 };
+                let mut inner = Body {
+                    rng: self.rng,
+                    b,
+                    values,
+                    arrays,
+                    fixed: self.fixed,
+                    depth: self.depth + 1,
+                    width: self.width,
+                };
                 (0..3).for_each(|_| inner.step());
                 let mut outs = vec![inner.of_type(&out)];
                 outs.extend(&inner.arrays[inner.fixed..]);
@@ -294,11 +306,11 @@ impl Body<'_> {
 /// The types of a loop's operands: constants, arrays that do not change, carried values, carried arrays, stepped.
 struct Types([Vec<Type>; 5]);
 
-fn types(rng: &mut Rng) -> Types {
+fn types(rng: &mut Rng, width: usize) -> Types {
     let small: [&[usize]; 9] = [&[], &[], &[2], &[3], &[4], &[2, 2], &[1, 3], &[3, 2], &[1]];
     let large: [&[usize]; 6] = [&[6], &[9], &[40], &[7, 3], &[5, 2, 2], &[3, 8]];
     let mut some = |shapes: &[&[usize]], least: usize, most: usize| -> Vec<Type> {
-        (0..least + rng.below(most + 1)).map(|_| Type::new(pick(rng, &DTYPES), pick(rng, shapes))).collect()
+        (0..least + rng.below(most + 1)).map(|_| Type::new(pick(rng, &DTYPES[width]), pick(rng, shapes))).collect()
     };
     Types([some(&small, 0, 2), some(&large, 0, 1), some(&small, 1, 2), some(&large, 0, 2), some(&small, 0, 2)])
 }
@@ -309,8 +321,8 @@ fn stacked(t: &Type, length: usize) -> Type {
 }
 
 /// A scan over random types, and its body.
-fn scan(rng: &mut Rng, steps: usize, length: usize) -> (Graph, Arc<Graph>) {
-    let Types([consts, fixed, carry, arrays, xs]) = types(rng);
+fn scan(rng: &mut Rng, width: usize, steps: usize, length: usize) -> (Graph, Arc<Graph>) {
+    let Types([consts, fixed, carry, arrays, xs]) = types(rng, width);
     let groups = [&consts, &fixed, &carry, &arrays, &xs];
     let b = Builder::new(groups.iter().flat_map(|g| g.iter().cloned()));
     let p: Vec<ValueId> = b.params().collect();
@@ -323,7 +335,7 @@ fn scan(rng: &mut Rng, steps: usize, length: usize) -> (Graph, Arc<Graph>) {
         .collect();
     let values: Vec<ValueId> = p[..ends[0]].iter().chain(&p[ends[1]..ends[2]]).chain(&p[ends[3]..]).copied().collect();
     let all_arrays: Vec<ValueId> = p[ends[0]..ends[1]].iter().chain(&p[ends[2]..ends[3]]).copied().collect();
-    let mut body = Body { rng, b, values, arrays: all_arrays, fixed: fixed.len(), depth: 0 };
+    let mut body = Body { rng, b, values, arrays: all_arrays, fixed: fixed.len(), depth: 0, width };
     (0..steps).for_each(|_| body.step());
     let mut outs: Vec<ValueId> = carry.iter().map(|ty| body.of_type(ty)).collect();
     outs.extend(&body.arrays[fixed.len()..]);
@@ -406,9 +418,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(1500)))]
 
     #[test]
-    fn small_arrays_and_arrays_at_an_index(seed: u64, steps in 1usize..14, length in 0usize..7) {
+    fn small_arrays_and_arrays_at_an_index(seed: u64, steps in 1usize..14, length in 0usize..7, width in 0usize..2) {
         let mut rng = Rng(seed);
-        let (graph, body) = scan(&mut rng, steps, length);
+        let (graph, body) = scan(&mut rng, width, steps, length);
         let args: Vec<Buffer> =
             graph.param_types().iter().map(|t| Array::tame(&mut rng, t.dtype, &t.shape).buffer()).collect();
         check(graph, &body, &args);

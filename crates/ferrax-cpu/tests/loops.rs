@@ -10,7 +10,28 @@ use ferrax_loops::{BinaryOp, Builder, DotDims, Graph, Kind, Type, UnaryOp, Value
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const DTYPES: [DType; 7] = [DType::F32, DType::F32, DType::F32, DType::I32, DType::I32, DType::U32, DType::Bool];
+/// Floats, signed and unsigned integers of a loop: all of one width, so that they fit the lanes of registers.
+#[derive(Clone, Copy)]
+struct Lanes([DType; 3]);
+
+const FOUR: Lanes = Lanes([DType::F32, DType::I32, DType::U32]);
+const EIGHT: Lanes = Lanes([DType::F64, DType::I64, DType::U64]);
+
+impl Lanes {
+    fn any(self, rng: &mut Rng) -> DType {
+        let Lanes([float, int, unsigned]) = self;
+        pick(rng, &[float, float, float, int, int, unsigned, DType::Bool])
+    }
+
+    fn float(self) -> DType {
+        self.0[0]
+    }
+
+    fn int(self) -> DType {
+        self.0[1]
+    }
+}
+
 const FLOAT_UNARY: [UnaryOp; 16] = [
     UnaryOp::Neg,
     UnaryOp::Abs,
@@ -52,12 +73,13 @@ struct Body<'a> {
     b: Builder,
     values: Vec<ValueId>,
     n: usize,
+    lanes: Lanes,
 }
 
 impl Body<'_> {
     fn operand(&mut self, dtype: Option<DType>) -> ValueId {
         let v = if self.rng.below(8) == 0 {
-            let s = self.rng.tame(dtype.unwrap_or(DType::F32));
+            let s = self.rng.tame(dtype.unwrap_or(self.lanes.float()));
             self.b.scalar(s)
         } else {
             pick(self.rng, &self.values)
@@ -82,7 +104,7 @@ impl Body<'_> {
                 let x = self.operand(None);
                 let d = self.b.ty(x).dtype;
                 let op = match d {
-                    DType::F32 => pick(self.rng, &FLOAT_UNARY),
+                    d if d.is_float() => pick(self.rng, &FLOAT_UNARY),
                     DType::Bool => UnaryOp::Not,
                     _ => pick(self.rng, &[UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Not, UnaryOp::PopulationCount]),
                 };
@@ -94,7 +116,7 @@ impl Body<'_> {
                 let y = self.operand(Some(d));
                 let (x, y) = self.matched(x, y);
                 let op = match d {
-                    DType::F32 => pick(self.rng, &NUMBERS),
+                    d if d.is_float() => pick(self.rng, &NUMBERS),
                     DType::Bool => pick(self.rng, &[BinaryOp::And, BinaryOp::Or, BinaryOp::Xor, BinaryOp::Add]),
                     _ if self.rng.below(3) == 0 => pick(
                         self.rng,
@@ -120,14 +142,14 @@ impl Body<'_> {
                 self.b.select(p, x, y)
             }
             8 => {
-                let (x, d) = (self.operand(None), pick(self.rng, &DTYPES));
+                let (x, d) = (self.operand(None), self.lanes.any(self.rng));
                 self.b.convert(x, d)
             }
             _ => {
                 let x = self.operand(None);
                 let ty = self.b.ty(x).clone();
                 match ty.dtype {
-                    DType::F32 => {
+                    d if d.is_float() => {
                         let n = self.rng.below(9) as i32 - 3;
                         self.b.push(Kind::IntegerPow(n), &[x], ty)
                     }
@@ -164,27 +186,28 @@ struct Types {
     carry: Vec<Type>,
     xs: Vec<Type>,
     n: usize,
+    lanes: Lanes,
 }
 
-fn types(rng: &mut Rng, n: usize) -> Types {
+fn types(rng: &mut Rng, n: usize, lanes: Lanes) -> Types {
     let mut some = |most: usize, least: usize, flags: bool| -> Vec<Type> {
         (0..least + rng.below(most))
             .map(|_| {
                 let shape: &[usize] = if n > 1 && rng.below(2) == 0 { &[n] } else { &[] };
-                let d = pick(rng, &DTYPES);
-                let d = if d.is_bool() && !flags && !shape.is_empty() { DType::F32 } else { d };
+                let d = lanes.any(rng);
+                let d = if d.is_bool() && !flags && !shape.is_empty() { lanes.float() } else { d };
                 Type::new(d, shape)
             })
             .collect()
     };
-    Types { consts: some(3, 0, true), carry: some(8, 1, true), xs: some(3, 0, false), n }
+    Types { consts: some(3, 0, true), carry: some(8, 1, true), xs: some(3, 0, false), n, lanes }
 }
 
 /// A body over (consts, carry, xs) that gives (carry, ys), and the ys' types.
 fn body(rng: &mut Rng, t: &Types, steps: usize, ys: usize) -> (Graph, Vec<Type>) {
     let b = Builder::new(t.consts.iter().chain(&t.carry).chain(&t.xs).cloned());
     let values: Vec<ValueId> = b.params().collect();
-    let mut m = Body { rng, b, values, n: t.n };
+    let mut m = Body { rng, b, values, n: t.n, lanes: t.lanes };
     (0..steps).for_each(|_| m.step());
     let mut outs: Vec<ValueId> = Vec::new();
     for (k, ty) in t.carry.iter().enumerate() {
@@ -194,7 +217,7 @@ fn body(rng: &mut Rng, t: &Types, steps: usize, ys: usize) -> (Graph, Vec<Type>)
     }
     for _ in 0..ys {
         let v = pick(m.rng, &m.values);
-        let v = if m.b.ty(v).dtype.is_bool() && t.n > 1 { m.b.convert(v, DType::I32) } else { v };
+        let v = if m.b.ty(v).dtype.is_bool() && t.n > 1 { m.b.convert(v, t.lanes.int()) } else { v };
         outs.push(v);
     }
     let types = outs[t.carry.len()..].iter().map(|&v| m.b.ty(v).clone()).collect();
@@ -210,8 +233,8 @@ fn stacked(t: &Type, length: usize) -> Type {
     Type::new(t.dtype, &shape)
 }
 
-fn scan(rng: &mut Rng, n: usize, steps: usize, length: usize) -> (Graph, Vec<Type>) {
-    let t = types(rng, n);
+fn scan(rng: &mut Rng, (n, lanes): (usize, Lanes), steps: usize, length: usize) -> (Graph, Vec<Type>) {
+    let t = types(rng, n, lanes);
     let ys = rng.below(3);
     let (body, ys) = body(rng, &t, steps, ys);
     let mut params: Vec<Type> = t.consts.iter().chain(&t.carry).cloned().collect();
@@ -232,16 +255,16 @@ fn scan(rng: &mut Rng, n: usize, steps: usize, length: usize) -> (Graph, Vec<Typ
 }
 
 /// A while loop whose first carried value counts to a limit, with or without a further condition.
-fn while_loop(rng: &mut Rng, n: usize, steps: usize, limit: usize) -> (Graph, Vec<Type>) {
-    let mut t = types(rng, n);
+fn while_loop(rng: &mut Rng, (n, lanes): (usize, Lanes), steps: usize, limit: usize) -> (Graph, Vec<Type>) {
+    let mut t = types(rng, n, lanes);
     t.xs.clear();
     let (inner, _) = body(rng, &t, steps, 0);
-    let int = Type::new(DType::I32, &[]);
+    let int = Type::new(lanes.int(), &[]);
     let carry: Vec<Type> = [int.clone(), int.clone()].into_iter().chain(t.carry.clone()).collect();
     let mut b = Builder::new(t.consts.iter().chain(&carry).cloned());
     let p: Vec<ValueId> = b.params().collect();
     let (consts, state) = p.split_at(t.consts.len());
-    let one = b.scalar(Scalar::from_i64(DType::I32, 1));
+    let one = b.scalar(Scalar::from_i64(lanes.int(), 1));
     let next = b.binary(BinaryOp::Add, state[0], one);
     let args: Vec<ValueId> = consts.iter().chain(&state[2..]).copied().collect();
     let types: Vec<Type> = inner.outputs.iter().map(|&v| inner.ty(v).clone()).collect();
@@ -255,9 +278,9 @@ fn while_loop(rng: &mut Rng, n: usize, steps: usize, limit: usize) -> (Graph, Ve
     let mut b = Builder::new(carry.iter().cloned());
     let p: Vec<ValueId> = b.params().collect();
     let mut go = b.compare(CompareOp::Lt, p[0], p[1]);
-    let scalar = carry[2..].iter().position(|t| t.shape.is_empty() && t.dtype == DType::F32);
+    let scalar = carry[2..].iter().position(|t| t.shape.is_empty() && t.dtype == lanes.float());
     if let Some(k) = scalar.filter(|_| rng.below(2) == 0) {
-        let limit = b.float(DType::F32, 2.0);
+        let limit = b.float(lanes.float(), 2.0);
         let small = b.compare(CompareOp::Lt, p[2 + k], limit);
         go = b.binary(BinaryOp::And, go, small);
     }
@@ -266,8 +289,8 @@ fn while_loop(rng: &mut Rng, n: usize, steps: usize, limit: usize) -> (Graph, Ve
     let mut b = Builder::new(params.clone());
     let p: Vec<ValueId> = b.params().collect();
     let (consts, init) = p.split_at(t.consts.len());
-    let start = b.scalar(Scalar::from_i64(DType::I32, rng.below(3) as i64 - 1));
-    let end = b.scalar(Scalar::from_i64(DType::I32, limit as i64));
+    let start = b.scalar(Scalar::from_i64(lanes.int(), rng.below(3) as i64 - 1));
+    let end = b.scalar(Scalar::from_i64(lanes.int(), limit as i64));
     let args: Vec<ValueId> = consts.iter().copied().chain([start, end]).chain(init.iter().copied()).collect();
     let kind = Kind::While { cond: Arc::new(cond), body: Arc::new(body), cond_consts: 0, body_consts: t.consts.len() };
     let outs = b.push_many(kind, &args, &carry);
@@ -307,6 +330,16 @@ fn in_registers(p: &Program) {
     assert!(!has_machine() || p.kernels().contains("loop in registers"), "{}", p.kernels());
 }
 
+/// As `in_registers` where every operation on lanes of 8 bytes has a handler.
+#[track_caller]
+fn wide_in_registers(p: &Program) {
+    #[cfg(target_arch = "x86_64")]
+    if std::is_x86_feature_detected!("avx512dq") && std::env::var_os("FERRAX_CPU_ISA").is_none() {
+        in_registers(p);
+    }
+    let _ = p;
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(400)))]
 
@@ -314,7 +347,7 @@ proptest! {
     fn scans_in_registers(seed: u64, n in 0usize..4, steps in 1usize..25, length in 0usize..9) {
         let mut rng = Rng(seed);
         let n = [1, 1 + rng.below(8), 1 + rng.below(16), 1 + rng.below(60)][n];
-        let (graph, params) = scan(&mut rng, n, steps, length);
+        let (graph, params) = scan(&mut rng, (n, FOUR), steps, length);
         in_registers(&check(&mut rng, graph, &params));
     }
 
@@ -322,8 +355,24 @@ proptest! {
     fn whiles_in_registers(seed: u64, n in 0usize..4, steps in 1usize..25, limit in 0usize..9) {
         let mut rng = Rng(seed);
         let n = [1, 1 + rng.below(8), 1 + rng.below(16), 1 + rng.below(60)][n];
-        let (graph, params) = while_loop(&mut rng, n, steps, limit);
+        let (graph, params) = while_loop(&mut rng, (n, FOUR), steps, limit);
         in_registers(&check(&mut rng, graph, &params));
+    }
+
+    #[test]
+    fn wide_scans_in_registers(seed: u64, n in 0usize..4, steps in 1usize..25, length in 0usize..9) {
+        let mut rng = Rng(seed);
+        let n = [1, 1 + rng.below(8), 1 + rng.below(16), 1 + rng.below(60)][n];
+        let (graph, params) = scan(&mut rng, (n, EIGHT), steps, length);
+        wide_in_registers(&check(&mut rng, graph, &params));
+    }
+
+    #[test]
+    fn wide_whiles_in_registers(seed: u64, n in 0usize..4, steps in 1usize..25, limit in 0usize..9) {
+        let mut rng = Rng(seed);
+        let n = [1, 1 + rng.below(8), 1 + rng.below(16), 1 + rng.below(60)][n];
+        let (graph, params) = while_loop(&mut rng, (n, EIGHT), steps, limit);
+        wide_in_registers(&check(&mut rng, graph, &params));
     }
 }
 

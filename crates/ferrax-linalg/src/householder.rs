@@ -39,7 +39,7 @@ fn sum<T: Scalar, S: Scalar>(x: &[T], y: &[T], term: impl Fn(T, T) -> S) -> S {
     sums.iter_mut().zip(x_rest.iter().zip(y_rest)).for_each(|(s, (&x, &y))| *s += term(x, y));
     let mut width = SUMS / 2;
     while width > 0 {
-        (0..width).for_each(|i| sums[i] = sums[i] + sums[i + width]);
+        (0..width).for_each(|i| sums[i] += sums[i + width]);
         width /= 2;
     }
     sums[0]

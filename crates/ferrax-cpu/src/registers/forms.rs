@@ -9,7 +9,7 @@ use super::shapes;
 use super::translate::{Translator, bits};
 use crate::constants;
 use crate::machine::loops::assemble::{Op, Val};
-use crate::machine::loops::families::Two;
+use crate::machine::loops::families::{Two, Width};
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::{Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
@@ -59,7 +59,7 @@ pub(super) enum Fit {
 impl Translator {
     /// What the values of a type are, if they fit at all.
     pub fn fit(&mut self, ty: &Type) -> Option<Fit> {
-        crate::machine::loops::handlers::lanes(ty.dtype)?;
+        self.lanes(ty.dtype)?;
         match ty.size() {
             0 => None,
             1 => Some(Fit::Scalar),
@@ -183,7 +183,7 @@ impl Translator {
 
     /// Whether the clamped index is `k`.
     fn is_branch(&mut self, which: Val, k: usize, last: usize) -> Option<Val> {
-        let number = self.constant(k as u32);
+        let number = self.integer(k as i64);
         let one = self.constant(1);
         match k {
             _ if last == 0 => Some(one),
@@ -192,7 +192,7 @@ impl Translator {
                 self.two(Two::Xor, more, one)
             }
             _ if k == last => {
-                let before = self.constant(k as u32 - 1);
+                let before = self.integer(k as i64 - 1);
                 self.two(Two::GtInt, which, before)
             }
             _ => self.two(Two::EqInt, which, number),
@@ -244,6 +244,6 @@ pub(super) fn passes(g: &Graph, output: usize, param: usize) -> bool {
 }
 
 /// Whether an index of this type is a lane that the machine reads as it is.
-pub(super) fn is_index(d: DType) -> bool {
-    d == DType::I32
+pub(super) fn is_index(d: DType, lane: Width) -> bool {
+    d == DType::I32 || (d == DType::I64 && lane == Width::Eight)
 }

@@ -8,6 +8,8 @@
 //!
 //! The trip count is that of the scan, or what a condition `i < limit` with `i' = i + 1` says, or the condition
 //! decides at each step. Integer carries that only count are not computed; what does not change is read from memory.
+//! All lanes of a loop have as many bytes: 4, or 8 where it has numbers of 8, which then has no f32 and u32, and whose i32
+//! are extended by their sign (`Translator::extended`).
 //! Results have the bits of the kernel-by-kernel path: handlers compute the same expressions.
 //! Small groups of elementwise nodes run there too, a register of elements a step (`tiles.rs`).
 //! Read next: `plan.rs`, `forms.rs`, `run.rs`, then `machine/loops`.
@@ -26,8 +28,39 @@ pub(crate) use tiles::Tiles;
 
 use crate::machine::Isa;
 use crate::machine::handler::Instr;
+use crate::machine::loops::families::Width;
+use ferrax_base::DType;
 use ferrax_loops::{Graph, Node};
 use std::fmt::Write;
+
+/// How a number lies in memory, whatever the lanes that hold it in the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// A byte of 0 or 1.
+    Flag,
+    /// 4 bytes that a lane of 8 extends by their sign.
+    Signed,
+    /// 4 bytes.
+    Four,
+    /// 8 bytes.
+    Eight,
+}
+
+impl Held {
+    fn of(d: DType) -> Held {
+        match d.size() {
+            1 => Held::Flag,
+            4 if d.is_signed() => Held::Signed,
+            4 => Held::Four,
+            _ => Held::Eight,
+        }
+    }
+}
+
+/// Lanes of a register.
+fn lanes_of(isa: Isa, lane: Width) -> usize {
+    4 * isa.width() / lane.bytes()
+}
 
 /// Where the loop finds a number or an array of them at the start.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +72,7 @@ struct Input {
     /// Which of its elements.
     element: usize,
     vector: bool,
-    /// `bool` takes a byte an element.
-    flag: bool,
+    held: Held,
 }
 
 /// An array that the loop steps through, or a stacked result.
@@ -70,8 +102,8 @@ struct ArrayWindow {
 enum Trips {
     /// This often.
     Fixed(usize),
-    /// From an `i32` operand up to another operand or a number.
-    Below { first: usize, limit: Limit },
+    /// From an integer operand up to another operand or a number.
+    Below { first: usize, limit: Limit, held: Held },
     /// Until the condition fails.
     Tested,
 }
@@ -79,7 +111,7 @@ enum Trips {
 #[derive(Clone, Copy, Debug)]
 enum Limit {
     Operand(usize),
-    Number(i32),
+    Number(i64),
 }
 
 /// A carried integer that grows by the same amount every step.
@@ -87,7 +119,8 @@ enum Limit {
 struct Counter {
     operand: usize,
     result: usize,
-    step: i32,
+    step: i64,
+    held: Held,
 }
 
 /// Elements that vectors have at most: longer ones are better stepped through as tiles.
@@ -98,13 +131,14 @@ fn most_elements(isa: Isa) -> usize {
 /// A loop's program and how to run it.
 pub(crate) struct RegisterLoop {
     isa: Isa,
+    lane: Width,
     /// Elements of the vectors, 1 if there are none.
     elements: usize,
     code: Vec<Instr>,
     /// The instruction that jumps back go to.
     head: usize,
-    /// Lanes of the places in the loop's memory that hold constants.
-    constants: Vec<(u32, [u32; 16])>,
+    /// Places of the loop's memory that hold constants, and the bits of their lanes.
+    constants: Vec<(u32, u64)>,
     /// Places of the loop's memory.
     places: usize,
     inputs: Vec<Input>,
@@ -128,7 +162,7 @@ pub(crate) struct RegisterLoop {
 impl RegisterLoop {
     /// Elements of a vector that a register holds.
     fn lanes(&self) -> usize {
-        self.isa.width()
+        lanes_of(self.isa, self.lane)
     }
 
     /// The loop as text: where it runs and what a step costs.

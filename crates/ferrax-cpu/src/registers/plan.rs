@@ -4,11 +4,11 @@ use super::forms::{Fit, Form, passes};
 use super::ranges::{counted, counter};
 use super::translate::Translator;
 use super::windows::{Array, only_indexed};
-use super::{ArrayWindow, Counter, Input, Limit, RegisterLoop, Stream, Trips, most_elements};
+use super::{ArrayWindow, Counter, Held, Input, Limit, RegisterLoop, Stream, Trips, lanes_of, most_elements};
 use crate::constants;
 use crate::machine::handler;
 use crate::machine::loops::assemble::{Home, Op, PLACE, Val};
-use crate::machine::loops::families::{self, Access, Two};
+use crate::machine::loops::families::{self, Access, Two, Width};
 use crate::machine::loops::handlers;
 use crate::machine::{self, Isa};
 use ferrax_loops::{Graph, Kind, Node, Type};
@@ -63,11 +63,21 @@ pub(crate) fn plan(g: &Graph, node: &Node) -> Option<RegisterLoop> {
         },
         _ => return None,
     };
+    let all = node.inputs.iter().map(|&v| g.ty(v)).chain(&body.types);
+    let lane = if all.clone().any(|ty| ty.dtype.size() == 8) { Width::Eight } else { Width::Four };
+    if lane == Width::Eight && !families::WIDE {
+        return None;
+    }
     // With the vectors of the first length that there is, or with single elements only.
     let made = |vectors: bool| {
-        let narrow = Planner::new(g, node, &shape, (Isa::NARROW, vectors)).build()?;
+        let with = |isa: Isa| Planner::new(g, node, &shape, (isa, lane, vectors)).build();
+        if lane == Width::Eight {
+            // Wide registers have more operations on such lanes.
+            return with(isa);
+        }
+        let narrow = with(Isa::NARROW)?;
         let fitting = isa.holding(narrow.elements);
-        if fitting == Isa::NARROW { Some(narrow) } else { Planner::new(g, node, &shape, (fitting, vectors)).build() }
+        if fitting == Isa::NARROW { Some(narrow) } else { with(fitting) }
     };
     let found = made(true).or_else(|| made(false))?;
     (found.elements <= most_elements(found.isa)).then_some(found)
@@ -88,14 +98,14 @@ struct Planner<'g> {
 }
 
 impl<'g> Planner<'g> {
-    fn new(g: &'g Graph, node: &'g Node, shape: &'g Shape<'g>, (isa, vectors): (Isa, bool)) -> Self {
+    fn new(g: &'g Graph, node: &'g Node, shape: &'g Shape<'g>, (isa, lane, vectors): (Isa, Width, bool)) -> Self {
         Planner {
             g,
             node,
             shape,
             isa,
             // The first place holds the mask.
-            t: Translator::new(isa, vectors, PLACE),
+            t: Translator::new((isa, lane), vectors, PLACE),
             inputs: Vec::new(),
             streams: Vec::new(),
             carried: Vec::new(),
@@ -107,7 +117,11 @@ impl<'g> Planner<'g> {
     /// An operand that does not change and is a parameter of `inner`.
     fn input(&mut self, operand: usize, inner: (&Graph, usize)) -> Option<Form> {
         let ty = self.g.ty(self.node.inputs[operand]);
-        if is_array(ty, &[inner], false, &[]) { Some(self.array(ty, operand, false)) } else { self.fixed(operand) }
+        if self.whole_lanes(ty) && is_array(ty, &[inner], false, &[]) {
+            Some(self.array(ty, operand, false))
+        } else {
+            self.fixed(operand)
+        }
     }
 
     /// An operand that does not change, as values in the loop's memory.
@@ -116,7 +130,7 @@ impl<'g> Planner<'g> {
         let one = |s: &mut Self, element: usize, vector: bool| {
             let v = s.t.value(true, vector);
             let at = s.t.asm.in_memory(v);
-            s.inputs.push(Input { at, operand, element, vector, flag: ty.dtype.is_bool() });
+            s.inputs.push(Input { at, operand, element, vector, held: Held::of(ty.dtype) });
             v
         };
         Some(match self.t.fit(ty)? {
@@ -141,7 +155,7 @@ impl<'g> Planner<'g> {
             let mut uses = vec![(body, param)];
             uses.extend(self.shape.cond.map(|cond| (cond, first_carry - consts + k)));
             let stays = passes(body, k, param);
-            let array = is_array(ty, &uses, !stays, &[k]);
+            let array = self.whole_lanes(ty) && is_array(ty, &uses, !stays, &[k]);
             if stays {
                 self.copies.push((operand, k, ty.bytes()));
                 values.push(if array { self.array(ty, operand, false) } else { self.fixed(operand)? });
@@ -170,6 +184,7 @@ impl<'g> Planner<'g> {
     /// An element, or a register of them, of the array that is stepped through: how it is reached.
     fn stream(&mut self, ty: &Type, (index, element): (usize, usize), vector: bool) -> Option<(Access, u32)> {
         let access = match (vector, ty.dtype.is_bool()) {
+            _ if !self.whole_lanes(ty) => return None,
             (true, true) => return None,
             (true, false) => Access::Masked,
             (false, true) => Access::Flag,
@@ -182,6 +197,11 @@ impl<'g> Planner<'g> {
         };
         self.streams.push(Stream { at, index, result: false, offset: element * ty.dtype.size(), vector });
         Some((access, at))
+    }
+
+    /// Whether an element in memory is as wide as a lane, or a `bool`.
+    fn whole_lanes(&self, ty: &Type) -> bool {
+        ty.dtype.is_bool() || ty.dtype.size() == self.t.lane.bytes()
     }
 
     /// This step's slice of an operand.
@@ -261,7 +281,7 @@ impl<'g> Planner<'g> {
         let test = test.filter(|_| matches!(trips, Trips::Tested));
         let counters = if test.is_none() { self.counters(&mut ops) } else { Vec::new() };
         prune(&mut ops, &self.carried);
-        let lanes = self.isa.width();
+        let lanes = lanes_of(self.isa, self.t.lane);
         // A second register of elements would find what the first one left.
         let mixed = self.t.arrays.iter().any(|a| a.carried && a.single);
         if self.t.elements > lanes && mixed {
@@ -279,7 +299,8 @@ impl<'g> Planner<'g> {
 /// leaves the first graph as these outputs.
 fn is_array(ty: &Type, uses: &[(&Graph, usize)], writes: bool, outputs: &[usize]) -> bool {
     // Every index, and every number of an element, is a lane.
-    let fits = (2..i32::MAX as usize).contains(&ty.size()) && handlers::lanes(ty.dtype).is_some();
+    let fits = (2..i32::MAX as usize).contains(&ty.size())
+        && handlers::lanes(ty.dtype, Width::Eight).or(handlers::lanes(ty.dtype, Width::Four)).is_some();
     let of = |(i, &(g, param)): (usize, &(&Graph, usize))| match i {
         0 => only_indexed(g, param, writes, outputs),
         _ => only_indexed(g, param, false, &[]),
@@ -311,7 +332,7 @@ struct Parts {
 
 impl Planner<'_> {
     /// The constant by which an operation raises a value.
-    fn raise(&self, op: &Op, v: Val) -> Option<u32> {
+    fn raise(&self, op: &Op, v: Val) -> Option<u64> {
         match *op {
             Op::Two { op: Two::AddInt, a, b, .. } if a == v => self.t.number(b),
             Op::Two { op: Two::AddInt, a, b, .. } if b == v => self.t.number(a),
@@ -328,16 +349,17 @@ impl Planner<'_> {
             return None;
         }
         let limit = match self.t.number(limit) {
-            Some(bits) => Limit::Number(bits as i32),
+            Some(bits) => Limit::Number(self.t.lane.signed(bits)),
             None => Limit::Operand(self.operand(limit)?),
         };
-        Some(Trips::Below { first: self.shape.first_carry + counter.index, limit })
+        let first = self.shape.first_carry + counter.index;
+        Some(Trips::Below { first, limit, held: Held::of(self.g.ty(self.node.inputs[first]).dtype) })
     }
 
     /// The operand that a value is.
     fn operand(&self, v: Val) -> Option<usize> {
         let at = self.t.asm.memory_of(v)?;
-        self.inputs.iter().find(|i| i.at == at && !i.flag && i.element == 0).map(|i| i.operand)
+        self.inputs.iter().find(|i| i.at == at && i.held != Held::Flag && i.element == 0).map(|i| i.operand)
     }
 
     /// Takes out carried integers that only count: what they are at the end is known.
@@ -356,7 +378,8 @@ impl Planner<'_> {
             }
             ops.remove(at);
             let operand = self.shape.first_carry + c.index;
-            counters.push(Counter { operand, result: c.index, step: step as i32 });
+            let held = Held::of(self.g.ty(self.node.inputs[operand]).dtype);
+            counters.push(Counter { operand, result: c.index, step: self.t.lane.signed(step), held });
             false
         });
         self.carried = carried;
@@ -394,6 +417,7 @@ impl Planner<'_> {
         let bytes = |k: usize| self.g.ty(self.node.inputs[of_carried(k)]).bytes();
         (asm.memory <= MOST_MEMORY).then(|| RegisterLoop {
             isa: self.isa,
+            lane: self.t.lane,
             elements: self.t.elements,
             code: std::mem::take(&mut asm.code),
             head,
@@ -420,14 +444,14 @@ impl Planner<'_> {
             c.home = self.t.asm.home(k);
             let operand = self.shape.first_carry + c.index;
             let ty = self.g.ty(self.node.inputs[operand]);
-            let (vector, flag) = (self.t.vector[c.param as usize], ty.dtype.is_bool());
+            let (vector, held) = (self.t.vector[c.param as usize], Held::of(ty.dtype));
             let at = match c.home {
                 Home::Memory(at) => at,
                 Home::Register(_) => self.t.asm.place(),
             };
             let element = c.element;
-            self.inputs.push(Input { at, operand, element, vector, flag });
-            outputs.push(Input { at, operand: c.index, element, vector, flag });
+            self.inputs.push(Input { at, operand, element, vector, held });
+            outputs.push(Input { at, operand: c.index, element, vector, held });
         }
         for (output, c) in outputs.iter().zip(&self.carried) {
             if let Home::Register(r) = c.home {

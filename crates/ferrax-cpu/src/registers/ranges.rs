@@ -5,32 +5,32 @@
 
 use super::translate::Translator;
 use crate::machine::loops::assemble::Val;
-use crate::machine::loops::families::Two;
+use crate::machine::loops::families::{Two, Width};
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Graph, Kind, ValueId};
 
-/// The least and the largest value of an i32.
+/// The least and the largest value of a signed integer.
 pub(super) type Range = (i64, i64);
 
 /// What an operation on integers comes to, where that is known.
 pub(super) enum Known {
-    Number(u32),
+    Number(u64),
     Operand(Val),
     Within(Range),
 }
 
-/// A range of i32, if it is one.
-fn exact(low: i64, high: i64) -> Option<Known> {
-    let fits = low >= i64::from(i32::MIN) && high <= i64::from(i32::MAX);
-    fits.then_some(Known::Within((low, high)))
-}
-
 impl Translator {
+    /// A range of the lanes' signed integers, if it is one.
+    fn exact(&self, low: Option<i64>, high: Option<i64>) -> Option<Known> {
+        let (low, high, (least, most)) = (low?, high?, self.lane.range());
+        (low >= least && high <= most).then_some(Known::Within((low, high)))
+    }
+
     /// What is known of an operation's result.
     pub fn known(&self, op: Two, a: Val, b: Val) -> Option<Known> {
         if let (Some(x), Some(y)) = (self.number(a), self.number(b)) {
-            return op.of_numbers(x, y).map(Known::Number);
+            return op.of_numbers(self.lane, x, y).map(Known::Number);
         }
         let (x, y) = (self.range[a as usize], self.range[b as usize]);
         let flag = Known::Within((0, 1));
@@ -49,13 +49,15 @@ impl Translator {
             (Two::GtInt, Some((0, 1)), Some((0, 0))) => Some(Known::Operand(a)),
             (Two::EqInt, Some((low, high)), Some((from, to))) if high < from || to < low => Some(Known::Number(0)),
             (Two::GtInt | Two::EqInt | Two::Eq | Two::Ne | Two::Lt | Two::Le, _, _) => Some(flag),
-            (Two::AddInt, Some(x), Some(y)) => exact(x.0 + y.0, x.1 + y.1),
-            (Two::SubInt, Some(x), Some(y)) => exact(x.0 - y.1, x.1 - y.0),
-            (Two::MulInt, Some(x), Some((c, d))) if c == d && c >= 0 => exact(x.0 * c, x.1 * c),
+            (Two::AddInt, Some(x), Some(y)) => self.exact(x.0.checked_add(y.0), x.1.checked_add(y.1)),
+            (Two::SubInt, Some(x), Some(y)) => self.exact(x.0.checked_sub(y.1), x.1.checked_sub(y.0)),
+            (Two::MulInt, Some(x), Some((c, d))) if c == d && c >= 0 => {
+                self.exact(x.0.checked_mul(c), x.1.checked_mul(c))
+            }
             (Two::MaxInt, Some((low, _)), Some((_, high))) if low >= high => Some(Known::Operand(a)),
             (Two::MinInt, Some((_, high)), Some((low, _))) if high <= low => Some(Known::Operand(a)),
-            (Two::MaxInt, Some(x), Some(y)) => exact(x.0.max(y.0), x.1.max(y.1)),
-            (Two::MinInt, Some(x), Some(y)) => exact(x.0.min(y.0), x.1.min(y.1)),
+            (Two::MaxInt, Some(x), Some(y)) => Some(Known::Within((x.0.max(y.0), x.1.max(y.1)))),
+            (Two::MinInt, Some(x), Some(y)) => Some(Known::Within((x.0.min(y.0), x.1.min(y.1)))),
             _ => None,
         }
     }
@@ -69,7 +71,7 @@ impl Translator {
 
 fn constant(g: &Graph, v: ValueId) -> Option<i64> {
     match g.maker(v)?.kind {
-        Kind::Const(s) if s.dtype == DType::I32 => Some(s.to_i64()),
+        Kind::Const(s) if matches!(s.dtype, DType::I32 | DType::I64) => Some(s.to_i64()),
         _ => None,
     }
 }
@@ -77,7 +79,8 @@ fn constant(g: &Graph, v: ValueId) -> Option<i64> {
 /// The numbers of an array that counts from 0, one a step.
 pub(super) fn counted(g: &Graph, v: ValueId) -> Option<Range> {
     let ty = g.ty(v);
-    let counts = ty.dtype == DType::I32 && ty.shape.len() == 1 && matches!(g.maker(v)?.kind, Kind::Iota(0));
+    let counts =
+        matches!(ty.dtype, DType::I32 | DType::I64) && ty.shape.len() == 1 && matches!(g.maker(v)?.kind, Kind::Iota(0));
     counts.then(|| (0, ty.size() as i64 - 1))
 }
 
@@ -89,6 +92,7 @@ pub(super) fn counter(
     steps: Result<usize, (&Graph, usize)>,
 ) -> Option<Range> {
     let first = constant(g, init)?;
+    let (least, most) = if g.ty(init).dtype == DType::I32 { Width::Four.range() } else { Width::Eight.range() };
     let next = body.maker(body.outputs[k])?;
     let param = ValueId(param as u32);
     let step = match (&next.kind, &next.inputs[..]) {
@@ -97,14 +101,14 @@ pub(super) fn counter(
         _ => return None,
     };
     let last = match steps {
-        Ok(steps) => first + step * (steps as i64 - 1).max(0),
+        Ok(steps) => first.checked_add(step.checked_mul((steps as i64 - 1).max(0))?)?,
         Err((cond, at)) => {
             let test = cond.maker(cond.outputs[0])?;
             let below = matches!(test.kind, Kind::Compare(CompareOp::Lt)) && test.inputs[0] == ValueId(at as u32);
             // Where the condition is tested it may be at the limit.
-            (below && step == 1).then_some(i64::from(i32::MAX))?
+            (below && step == 1).then_some(most)?
         }
     };
     let (low, high) = (first.min(last), first.max(last));
-    (low >= i64::from(i32::MIN) && high <= i64::from(i32::MAX)).then_some((low, high))
+    (low >= least && high <= most).then_some((low, high))
 }

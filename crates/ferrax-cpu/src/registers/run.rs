@@ -1,17 +1,51 @@
 //! Running a register loop: its memory is filled, the program runs once for each register of elements, and results
 //! are taken from where it left them.
 
-use super::{Input, Limit, RegisterLoop, Trips};
+use super::{Held, Limit, RegisterLoop, Trips};
 use crate::machine::loops;
+use crate::machine::loops::families::Width;
 use smallvec::SmallVec;
 
-/// A place of the loop's memory.
+/// A place of the loop's memory: lanes of 4 bytes, or half as many of 8.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Place([u32; 16]);
 
-/// Lanes of a place.
-const LANES: usize = 16;
+impl Place {
+    /// The lanes of 8 bytes.
+    fn wide(&mut self) -> &mut [[u32; 2]] {
+        self.0.as_chunks_mut().0
+    }
+
+    /// Puts the bits of a lane in place.
+    fn set(&mut self, lane: Width, i: usize, bits: u64) {
+        match lane {
+            Width::Four => self.0[i] = bits as u32,
+            Width::Eight => self.wide()[i] = halves(bits),
+        }
+    }
+
+    /// Puts the bits of every lane in place.
+    fn fill(&mut self, lane: Width, bits: u64) {
+        match lane {
+            Width::Four => self.0 = [bits as u32; 16],
+            Width::Eight => self.wide().fill(halves(bits)),
+        }
+    }
+
+    /// The bits of a lane.
+    fn get(&self, lane: Width, i: usize) -> u64 {
+        match lane {
+            Width::Four => u64::from(self.0[i]),
+            Width::Eight => u64::from(self.0[2 * i]) | u64::from(self.0[2 * i + 1]) << 32,
+        }
+    }
+}
+
+/// The low half and the high half, in the order that memory has them on the machines that there are handlers for.
+fn halves(bits: u64) -> [u32; 2] {
+    [bits as u32, (bits >> 32) as u32]
+}
 
 impl RegisterLoop {
     /// Runs the loop.
@@ -27,11 +61,11 @@ impl RegisterLoop {
             if steps == Some(0) {
                 return copy(&self.carried, ins, outs);
             }
-            let mut memory: SmallVec<[Place; 32]> = SmallVec::from_elem(Place([0; LANES]), self.places);
+            let mut memory: SmallVec<[Place; 32]> = SmallVec::from_elem(Place([0; 16]), self.places);
             let base: *mut u8 = memory.as_mut_ptr().cast();
             // Results may be where scalars were, and those are needed for every register of elements.
-            let scalars: SmallVec<[u32; 16]> =
-                self.inputs.iter().map(|i| number(ins[i.operand], i.flag, i.element)).collect();
+            let scalars: SmallVec<[u64; 16]> =
+                self.inputs.iter().map(|i| number(ins[i.operand], i.held, i.element)).collect();
             // Arrays are worked on where they end up.
             copy(&self.arrays, ins, outs);
             let lanes = self.lanes();
@@ -43,8 +77,9 @@ impl RegisterLoop {
                 loops::run(self.isa, code, code.add(self.head), base, start, steps.unwrap_or(0));
                 let last = first + count == self.elements;
                 for o in self.outputs.iter().filter(|o| o.vector || last) {
-                    let place = &memory[o.at as usize / size_of::<Place>()].0;
-                    put(o, &place[..if o.vector { count } else { 1 }], outs[o.operand], first);
+                    let place = &memory[o.at as usize / size_of::<Place>()];
+                    let (from, count) = if o.vector { (first, count) } else { (o.element, 1) };
+                    (0..count).for_each(|i| put(outs[o.operand], o.held, from + i, place.get(self.lane, i)));
                 }
             }
             self.finish(steps.unwrap_or(0), ins, outs);
@@ -53,16 +88,16 @@ impl RegisterLoop {
 
     /// The number of steps, where it is known before.
     unsafe fn steps(&self, ins: &[*mut u8]) -> Option<usize> {
-        // SAFETY: the operands are i32 scalars.
-        let read = |operand: usize| i64::from(unsafe { *ins[operand].cast::<i32>() });
+        // SAFETY: the operands are scalars of that kind.
+        let read = |operand: usize, held: Held| unsafe { number(ins[operand], held, 0) as i64 };
         match self.trips {
             Trips::Fixed(n) => Some(n),
-            Trips::Below { first, limit } => {
+            Trips::Below { first, limit, held } => {
                 let limit = match limit {
-                    Limit::Operand(at) => read(at),
-                    Limit::Number(n) => i64::from(n),
+                    Limit::Operand(at) => read(at, held),
+                    Limit::Number(n) => n,
                 };
-                Some(usize::try_from(limit - read(first)).unwrap_or(0))
+                Some(usize::try_from(i128::from(limit) - i128::from(read(first, held))).unwrap_or(0))
             }
             Trips::Tested => None,
         }
@@ -72,36 +107,36 @@ impl RegisterLoop {
     unsafe fn fill(
         &self,
         memory: &mut [Place],
-        scalars: &[u32],
+        scalars: &[u64],
         (ins, outs): (&[*mut u8], &[*mut u8]),
         (first, count): (usize, usize),
     ) {
-        memory[0].0.iter_mut().enumerate().for_each(|(i, lane)| *lane = if i < count { !0 } else { 0 });
-        for (at, lanes) in &self.constants {
-            memory[*at as usize / size_of::<Place>()].0 = *lanes;
+        (0..self.lanes()).for_each(|i| memory[0].set(self.lane, i, if i < count { !0 } else { 0 }));
+        for &(at, bits) in &self.constants {
+            memory[at as usize / size_of::<Place>()].fill(self.lane, bits);
         }
         for (input, &scalar) in self.inputs.iter().zip(scalars) {
-            let place = &mut memory[input.at as usize / size_of::<Place>()].0;
-            if input.vector {
-                for (i, lane) in place[..count].iter_mut().enumerate() {
-                    // SAFETY: the operand has elements up to `first + count`.
-                    *lane = unsafe { number(ins[input.operand], input.flag, first + i) };
-                }
-            } else {
-                *place = [scalar; LANES];
+            let place = &mut memory[input.at as usize / size_of::<Place>()];
+            if !input.vector {
+                place.fill(self.lane, scalar);
+                continue;
+            }
+            for i in 0..count {
+                // SAFETY: the operand has elements up to `first + count`.
+                place.set(self.lane, i, unsafe { number(ins[input.operand], input.held, first + i) });
             }
         }
         let base: *mut u8 = memory.as_mut_ptr().cast();
         for s in &self.streams {
             let array = if s.result { outs[s.index] } else { ins[s.index] };
             let array = array.wrapping_add(s.offset);
-            let array = if s.vector { array.wrapping_add(first * size_of::<u32>()) } else { array };
+            let array = if s.vector { array.wrapping_add(first * self.lane.bytes()) } else { array };
             // SAFETY: the place is in the loop's memory.
             unsafe { base.add(s.at as usize).cast::<*mut u8>().write(array) };
         }
         for w in &self.windows {
             let array = if w.result { outs[w.index] } else { ins[w.index] };
-            let lanes = if w.window.vector { first * size_of::<u32>() } else { 0 };
+            let lanes = if w.window.vector { first * self.lane.bytes() } else { 0 };
             let address = array.wrapping_add(w.window.offset + lanes) as u64;
             let words = [address, w.window.last as u64, w.window.step as u64];
             // SAFETY: as above.
@@ -111,12 +146,12 @@ impl RegisterLoop {
 
     /// What needs no steps: carried values that stay, and counters.
     unsafe fn finish(&self, steps: usize, ins: &[*mut u8], outs: &[*mut u8]) {
-        // SAFETY: the caller's contract; counters are scalars of 4 bytes.
+        // SAFETY: the caller's contract; counters are scalars.
         unsafe {
             copy(&self.copies, ins, outs);
             for c in &self.counters {
-                let first = *ins[c.operand].cast::<i32>();
-                *outs[c.result].cast::<i32>() = first.wrapping_add(c.step.wrapping_mul(steps as i32));
+                let first = number(ins[c.operand], c.held, 0);
+                put(outs[c.result], c.held, 0, first.wrapping_add((c.step as u64).wrapping_mul(steps as u64)));
             }
         }
     }
@@ -132,22 +167,26 @@ unsafe fn copy(which: &[(usize, usize, usize)], ins: &[*mut u8], outs: &[*mut u8
 }
 
 /// The lane of an element.
-unsafe fn number(array: *const u8, flag: bool, at: usize) -> u32 {
+unsafe fn number(array: *const u8, held: Held, at: usize) -> u64 {
     // SAFETY: the caller's array has the element.
-    unsafe { if flag { u32::from(*array.add(at)) } else { *array.cast::<u32>().add(at) } }
+    unsafe {
+        match held {
+            Held::Flag => u64::from(*array.add(at)),
+            Held::Signed => *array.cast::<i32>().add(at) as u64,
+            Held::Four => u64::from(*array.cast::<u32>().add(at)),
+            Held::Eight => *array.cast::<u64>().add(at),
+        }
+    }
 }
 
-/// Writes lanes as elements from `first` on.
-unsafe fn put(o: &Input, lanes: &[u32], array: *mut u8, first: usize) {
-    let first = if o.vector { first } else { o.element };
-    for (i, &lane) in lanes.iter().enumerate() {
-        // SAFETY: the result has the elements.
-        unsafe {
-            if o.flag {
-                *array.add(first + i) = lane as u8;
-            } else {
-                *array.cast::<u32>().add(first + i) = lane;
-            }
+/// Writes a lane as an element.
+unsafe fn put(array: *mut u8, held: Held, at: usize, lane: u64) {
+    // SAFETY: the caller's array has the element.
+    unsafe {
+        match held {
+            Held::Flag => *array.add(at) = lane as u8,
+            Held::Signed | Held::Four => *array.cast::<u32>().add(at) = lane as u32,
+            Held::Eight => *array.cast::<u64>().add(at) = lane,
         }
     }
 }

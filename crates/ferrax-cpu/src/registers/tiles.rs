@@ -9,9 +9,9 @@ use super::most_elements;
 use super::translate::{Translator, bits};
 use crate::exec::Frame;
 use crate::machine::handler::{self, Instr};
+use crate::machine::loops;
 use crate::machine::loops::assemble::{Op, PLACE, Val};
-use crate::machine::loops::families::{self, Access};
-use crate::machine::loops::{self, handlers};
+use crate::machine::loops::families::{self, Access, Width};
 use crate::machine::{self, Isa};
 use crate::order::Spread;
 use crate::plan::{NONE, Planner};
@@ -89,7 +89,7 @@ impl Planner<'_> {
         }
         let masked = n > 1 && !n.is_multiple_of(lanes);
         // The first place holds the mask.
-        let t = Translator::new(isa, true, PLACE);
+        let t = Translator::new((isa, Width::Four), true, PLACE);
         let mut m = Making { t, isa, lanes, n, known: Vec::new(), streams: Vec::new(), masked };
         let Some(made) = self.tile_nodes(&mut m, start, end) else { return false };
         let mut writes = Vec::new();
@@ -112,7 +112,7 @@ impl Planner<'_> {
         let mut made = Vec::new();
         for member in &self.order.members[start as usize..end as usize] {
             let node = &g.nodes[member.node as usize];
-            handlers::lanes(g.ty(node.first).dtype)?;
+            m.t.lanes(g.ty(node.first).dtype)?;
             let x: Vec<Val> = node.inputs.iter().map(|&v| self.tile_operand(m, v)).collect::<Option<_>>()?;
             let d = m.t.node(g, node, &x)?;
             m.known.push((node.first.0, d));
@@ -125,7 +125,7 @@ impl Planner<'_> {
     fn tile_operand(&self, m: &mut Making, v: ValueId) -> Option<Val> {
         let place = self.order.place(v);
         let ty = self.g.ty(v);
-        handlers::lanes(ty.dtype)?;
+        m.t.lanes(ty.dtype)?;
         if !matches!(place.spread, Spread::Full | Spread::Splat) {
             return None;
         }
@@ -189,7 +189,7 @@ impl Planner<'_> {
             whole: if n == 1 { 1 } else { n / m.lanes },
             rest: if n == 1 { 0 } else { n % m.lanes },
             memory,
-            constants: m.t.constants.iter().map(|c| (c.1, c.2[0])).collect(),
+            constants: m.t.constants.iter().map(|c| (c.1, c.2 as u32)).collect(),
             streams: m.streams,
             nodes: self.order.members[start as usize..end as usize].iter().map(|x| x.node).collect(),
             n,

@@ -7,9 +7,8 @@ use super::ranges::{Known, Range};
 use super::windows::{Array, Window};
 use crate::machine::Isa;
 use crate::machine::loops::assemble::{Assembler, Op, Val};
-use crate::machine::loops::families::{One, Two};
-use crate::machine::loops::handlers;
-use crate::machine::table::Lanes;
+use crate::machine::loops::families::{self, One, Two, Width};
+use crate::machine::loops::handlers::{self, Lanes};
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Division, DivisionPart, Graph, Kind, Node, UnaryOp};
@@ -20,6 +19,8 @@ const MOST: usize = 400;
 /// Translates graphs whose values are scalars, vectors of one length, and a few elements each.
 pub(super) struct Translator {
     pub asm: Assembler,
+    isa: Isa,
+    pub lane: Width,
     /// Whether there may be vectors.
     pub vectors: bool,
     /// Whether a value was taken apart.
@@ -34,8 +35,8 @@ pub(super) struct Translator {
     /// Operations on what does not change, and those of a step.
     pub once: Vec<Op>,
     pub ops: Vec<Op>,
-    /// Constants: place and lanes, by value.
-    pub constants: Vec<(Val, u32, [u32; 16])>,
+    /// Constants: place and bits of a lane, by value.
+    pub constants: Vec<(Val, u32, u64)>,
     pub arrays: Vec<Array>,
     pub windows: Vec<Window>,
     /// What must be 1 for writes to arrays to be done: inside a branch.
@@ -43,9 +44,11 @@ pub(super) struct Translator {
 }
 
 impl Translator {
-    pub fn new(isa: Isa, vectors: bool, memory: u32) -> Self {
+    pub fn new((isa, lane): (Isa, Width), vectors: bool, memory: u32) -> Self {
         Translator {
-            asm: Assembler::new(isa, memory),
+            asm: Assembler::new(isa, lane, memory),
+            isa,
+            lane,
             vectors,
             has_cells: false,
             elements: 1,
@@ -69,26 +72,57 @@ impl Translator {
         self.asm.value()
     }
 
-    /// A constant in every lane.
-    pub fn constant(&mut self, bits: u32) -> Val {
-        let lanes = [bits; 16];
-        if let Some(found) = self.constants.iter().find(|c| c.2 == lanes) {
+    /// What the lanes of a dtype are here.
+    pub fn lanes(&self, d: DType) -> Option<Lanes> {
+        handlers::lanes(d, self.lane)
+    }
+
+    /// A constant in every lane, by its bits.
+    pub fn constant(&mut self, bits: u64) -> Val {
+        let bits = self.lane.bits(bits);
+        if let Some(found) = self.constants.iter().find(|c| c.2 == bits) {
             return found.0;
         }
         let v = self.value(true, false);
         let at = self.asm.in_memory(v);
-        self.range[v as usize] = Some((i64::from(bits as i32), i64::from(bits as i32)));
-        self.constants.push((v, at, lanes));
+        let number = self.lane.signed(bits);
+        self.range[v as usize] = Some((number, number));
+        self.constants.push((v, at, bits));
         v
     }
 
+    /// An integer in every lane.
+    pub fn integer(&mut self, x: i64) -> Val {
+        self.constant(x as u64)
+    }
+
     fn float(&mut self, x: f32) -> Val {
-        self.constant(x.to_bits())
+        self.constant(match self.lane {
+            Width::Four => u64::from(x.to_bits()),
+            Width::Eight => f64::from(x).to_bits(),
+        })
+    }
+
+    /// The sign of a float.
+    fn sign(&self) -> u64 {
+        1 << (8 * self.lane.bytes() - 1)
     }
 
     /// The bits of a constant.
-    pub fn number(&self, v: Val) -> Option<u32> {
-        self.constants.iter().find(|c| c.0 == v).map(|c| c.2[0])
+    pub fn number(&self, v: Val) -> Option<u64> {
+        self.constants.iter().find(|c| c.0 == v).map(|c| c.2)
+    }
+
+    /// What lanes of 8 bytes hold of an i32, made by an operation on such lanes: the low half, extended by its sign.
+    fn extended(&mut self, d: DType, v: Val) -> Option<Val> {
+        let (low, high) = Width::Four.range();
+        let fits = self.range[v as usize].is_some_and(|r| r.0 >= low && r.1 <= high);
+        if self.lane == Width::Four || d != DType::I32 || fits {
+            return Some(v);
+        }
+        let half = self.constant(32);
+        let up = self.two(Two::ShiftLeft, v, half)?;
+        self.two(Two::ShiftRightSigned, up, half)
     }
 
     /// A value that an operation on these makes.
@@ -127,6 +161,9 @@ impl Translator {
 
     /// d = f(a, b), or what that is known to be.
     pub fn two(&mut self, op: Two, a: Val, b: Val) -> Option<Val> {
+        if !families::has(self.isa, op, self.lane) {
+            return None;
+        }
         let range = match self.known(op, a, b) {
             Some(Known::Number(bits)) => return Some(self.constant(bits)),
             Some(Known::Operand(v)) => return Some(v),
@@ -144,19 +181,19 @@ impl Translator {
     }
 
     /// Lanes that a handler need compute for a value.
-    fn lanes(&self, v: Val) -> u16 {
+    fn count(&self, v: Val) -> u16 {
         if self.vector[v as usize] { 16 } else { 1 }
     }
 
     fn call_two(&mut self, code: crate::machine::handler::Handler, a: Val, b: Val) -> Option<Val> {
         let d = self.result(&[a, b]);
-        let lanes = self.lanes(d);
+        let lanes = self.count(d);
         self.emit(Op::CallTwo { code, lanes, d, a, b }, d)
     }
 
     fn call(&mut self, code: crate::machine::handler::Handler, imm: u64, a: Val) -> Option<Val> {
         let d = self.result(&[a]);
-        let lanes = self.lanes(d);
+        let lanes = self.count(d);
         self.emit(Op::Call { code, imm, lanes, d, a }, d)
     }
 
@@ -176,11 +213,13 @@ impl Translator {
                 let low = self.binary(BinaryOp::Max, d(1), x[1], x[0])?;
                 self.binary(BinaryOp::Min, d(1), low, x[2])
             }
-            Kind::IntegerPow(n) if d(0) == DType::F32 && (1..=4).contains(&n.abs()) => self.power(*n, x[0]),
+            Kind::IntegerPow(n) if d(0).is_float() && (1..=4).contains(&n.abs()) => self.power(*n, d(0), x[0]),
             Kind::Convert => self.convert(&node.kind, d(0), out.dtype, x[0]),
-            Kind::DivideBy(division) if d(0) == DType::I32 => self.divided(&node.kind, *division, x[0]),
+            Kind::DivideBy(division) if d(0) == DType::I32 && self.lane == Width::Four => {
+                self.divided(&node.kind, *division, x[0])
+            }
             kind @ (Kind::IntegerPow(_) | Kind::DivideBy(_) | Kind::ReducePrecision { .. }) => {
-                let (code, imm) = handlers::other(kind, d(0), out.dtype)?;
+                let (code, imm) = handlers::other(kind, d(0), out.dtype, self.lane)?;
                 self.call(code, imm, x[0])
             }
             _ => None,
@@ -188,40 +227,41 @@ impl Translator {
     }
 
     fn unary(&mut self, op: UnaryOp, d: DType, x: Val) -> Option<Val> {
-        let lanes = handlers::lanes(d)?;
+        let lanes = self.lanes(d)?;
         match (op, lanes) {
             (UnaryOp::Not, _) if d.is_bool() => {
                 let one = self.constant(1);
                 self.two(Two::Xor, x, one)
             }
             _ if d.is_bool() => None,
-            (UnaryOp::Neg, Lanes::F32) => {
-                let sign = self.constant(1 << 31);
+            (UnaryOp::Neg, Lanes::Float) => {
+                let sign = self.constant(self.sign());
                 self.two(Two::Xor, x, sign)
             }
-            (UnaryOp::Abs, Lanes::F32) => {
-                let rest = self.constant(!(1 << 31));
+            (UnaryOp::Abs, Lanes::Float) => {
+                let rest = self.constant(!self.sign());
                 self.two(Two::And, x, rest)
             }
-            (UnaryOp::Floor, Lanes::F32) => self.one(One::Floor, x),
-            (UnaryOp::Ceil, Lanes::F32) => self.one(One::Ceil, x),
-            (UnaryOp::RoundEven, Lanes::F32) => self.one(One::RoundEven, x),
-            (UnaryOp::Sqrt, Lanes::F32) => self.one(One::Sqrt, x),
-            (UnaryOp::Rsqrt, Lanes::F32) => {
+            (UnaryOp::Floor, Lanes::Float) => self.one(One::Floor, x),
+            (UnaryOp::Ceil, Lanes::Float) => self.one(One::Ceil, x),
+            (UnaryOp::RoundEven, Lanes::Float) => self.one(One::RoundEven, x),
+            (UnaryOp::Sqrt, Lanes::Float) => self.one(One::Sqrt, x),
+            (UnaryOp::Rsqrt, Lanes::Float) => {
                 let root = self.one(One::Sqrt, x)?;
                 let one = self.float(1.0);
                 self.two(Two::Div, one, root)
             }
             (UnaryOp::Neg, _) => {
                 let zero = self.constant(0);
-                self.two(Two::SubInt, zero, x)
+                let negative = self.two(Two::SubInt, zero, x)?;
+                self.extended(d, negative)
             }
-            (UnaryOp::Not, Lanes::I32 | Lanes::U32) => {
+            (UnaryOp::Not, Lanes::Signed | Lanes::Unsigned) => {
                 let all = self.constant(!0);
                 self.two(Two::Xor, x, all)
             }
             _ => {
-                let code = handlers::unary(op, d)?;
+                let code = handlers::unary(op, d, self.lane)?;
                 self.call(code, 0, x)
             }
         }
@@ -229,7 +269,13 @@ impl Translator {
 
     pub fn binary(&mut self, op: BinaryOp, d: DType, x: Val, y: Val) -> Option<Val> {
         use BinaryOp::*;
-        let lanes = handlers::lanes(d)?;
+        let lanes = self.lanes(d)?;
+        let half = self.lane == Width::Eight && d == DType::I32;
+        if matches!(op, Div | Rem)
+            && let Some(by) = self.small_divisor(lanes, x, y)
+        {
+            return self.small_division(op == Rem, x, by);
+        }
         let simple = match (op, lanes) {
             _ if d.is_bool() => Some(match op {
                 Add | Max | Or => Two::Or,
@@ -237,11 +283,11 @@ impl Translator {
                 Xor | Sub => Two::Xor,
                 _ => return None,
             }),
-            (Add, Lanes::F32) => Some(Two::Add),
-            (Sub, Lanes::F32) => Some(Two::Sub),
-            (Mul, Lanes::F32) => Some(Two::Mul),
-            (Div, Lanes::F32) => Some(Two::Div),
-            (_, Lanes::F32) => None,
+            (Add, Lanes::Float) => Some(Two::Add),
+            (Sub, Lanes::Float) => Some(Two::Sub),
+            (Mul, Lanes::Float) => Some(Two::Mul),
+            (Div, Lanes::Float) => Some(Two::Div),
+            (_, Lanes::Float) => None,
             (Add, _) => Some(Two::AddInt),
             (Sub, _) => Some(Two::SubInt),
             (Mul, _) => Some(Two::MulInt),
@@ -249,19 +295,49 @@ impl Translator {
             (Or, _) => Some(Two::Or),
             (Xor, _) => Some(Two::Xor),
             (ShiftLeft, _) => Some(Two::ShiftLeft),
-            (ShiftRightLogical, _) => Some(Two::ShiftRight),
+            (ShiftRightLogical, _) if !half => Some(Two::ShiftRight),
             (ShiftRightArithmetic, _) => Some(Two::ShiftRightSigned),
-            (Max, Lanes::I32) => Some(Two::MaxInt),
-            (Min, Lanes::I32) => Some(Two::MinInt),
+            (Max, Lanes::Signed) => Some(Two::MaxInt),
+            (Min, Lanes::Signed) => Some(Two::MinInt),
             _ => None,
         };
-        match simple {
-            Some(op) => self.two(op, x, y),
+        match simple.filter(|&op| families::has(self.isa, op, self.lane)) {
+            Some(op) => {
+                let made = self.two(op, x, y)?;
+                self.extended(d, made)
+            }
             None => {
-                let code = handlers::binary(op, d)?;
+                let code = handlers::binary(op, d, self.lane)?;
                 self.call_two(code, x, y)
             }
         }
+    }
+
+    /// A constant that a number known to be in 0..2³¹ is divided by in lanes of 8 bytes.
+    fn small_divisor(&self, lanes: Lanes, x: Val, y: Val) -> Option<u64> {
+        let (low, high) = self.range[x as usize]?;
+        let small = low >= 0 && high < 1 << 31 && self.lane == Width::Eight && lanes == Lanes::Signed;
+        let by = self.number(y).filter(|&by| by > 0 && by < 1 << 31)?;
+        (small && families::has(self.isa, Two::MulInt, self.lane)).then_some(by)
+    }
+
+    /// The quotient, or the remainder, of such a division: x · ⌈2ˢ / by⌉ / 2ˢ for s = 31 + ⌈log₂ by⌉, which is exact
+    /// for x below 2³¹ (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994).
+    fn small_division(&mut self, rest: bool, x: Val, by: u64) -> Option<Val> {
+        let most = self.range[x as usize]?.1 / by as i64;
+        let shift = 31 + u64::from(by.next_power_of_two().trailing_zeros());
+        let (factor, shift) = (self.constant((1u64 << shift).div_ceil(by)), self.constant(shift));
+        let product = self.two(Two::MulInt, x, factor)?;
+        let quotient = self.two(Two::ShiftRight, product, shift)?;
+        self.range[quotient as usize] = Some((0, most));
+        if !rest {
+            return Some(quotient);
+        }
+        let by_value = self.constant(by);
+        let multiple = self.two(Two::MulInt, quotient, by_value)?;
+        let left = self.two(Two::SubInt, x, multiple)?;
+        self.range[left as usize] = Some((0, by as i64 - 1));
+        Some(left)
     }
 
     /// Part of an i32 divided by a constant.
@@ -275,10 +351,10 @@ impl Translator {
             DivisionPart::Quotient => positive.then_some(false),
         };
         if let (Some(by), Some(rest)) = (by, rest) {
-            let number = self.constant(if rest { by - 1 } else { by.trailing_zeros() });
+            let number = self.constant(u64::from(if rest { by - 1 } else { by.trailing_zeros() }));
             return self.two(if rest { Two::And } else { Two::ShiftRightSigned }, x, number);
         }
-        let (code, imm) = handlers::other(kind, DType::I32, DType::I32)?;
+        let (code, imm) = handlers::other(kind, DType::I32, DType::I32, self.lane)?;
         let d = self.call(code, imm, x)?;
         if division.part == DivisionPart::Modulo {
             self.range[d as usize] = Some((0, division.by - 1));
@@ -288,23 +364,23 @@ impl Translator {
 
     fn compare(&mut self, op: CompareOp, d: DType, x: Val, y: Val) -> Option<Val> {
         use CompareOp::*;
-        let lanes = handlers::lanes(d)?;
+        let lanes = self.lanes(d)?;
         let (op, a, b, flip) = match (op, lanes) {
-            (Eq, Lanes::F32) => (Two::Eq, x, y, false),
-            (Ne, Lanes::F32) => (Two::Ne, x, y, false),
-            (Lt, Lanes::F32) => (Two::Lt, x, y, false),
-            (Le, Lanes::F32) => (Two::Le, x, y, false),
-            (Gt, Lanes::F32) => (Two::Lt, y, x, false),
-            (Ge, Lanes::F32) => (Two::Le, y, x, false),
-            (Eq | EqTotal, Lanes::I32 | Lanes::U32) => (Two::EqInt, x, y, false),
-            (Ne, Lanes::I32 | Lanes::U32) => (Two::EqInt, x, y, true),
+            (Eq, Lanes::Float) => (Two::Eq, x, y, false),
+            (Ne, Lanes::Float) => (Two::Ne, x, y, false),
+            (Lt, Lanes::Float) => (Two::Lt, x, y, false),
+            (Le, Lanes::Float) => (Two::Le, x, y, false),
+            (Gt, Lanes::Float) => (Two::Lt, y, x, false),
+            (Ge, Lanes::Float) => (Two::Le, y, x, false),
+            (Eq | EqTotal, Lanes::Signed | Lanes::Unsigned) => (Two::EqInt, x, y, false),
+            (Ne, Lanes::Signed | Lanes::Unsigned) => (Two::EqInt, x, y, true),
             // The lanes of bool are small.
-            (Lt | LtTotal, _) if lanes == Lanes::I32 || d.is_bool() => (Two::GtInt, y, x, false),
-            (Gt, _) if lanes == Lanes::I32 || d.is_bool() => (Two::GtInt, x, y, false),
-            (Le | LeTotal, _) if lanes == Lanes::I32 || d.is_bool() => (Two::GtInt, x, y, true),
-            (Ge, _) if lanes == Lanes::I32 || d.is_bool() => (Two::GtInt, y, x, true),
+            (Lt | LtTotal, _) if lanes == Lanes::Signed || d.is_bool() => (Two::GtInt, y, x, false),
+            (Gt, _) if lanes == Lanes::Signed || d.is_bool() => (Two::GtInt, x, y, false),
+            (Le | LeTotal, _) if lanes == Lanes::Signed || d.is_bool() => (Two::GtInt, x, y, true),
+            (Ge, _) if lanes == Lanes::Signed || d.is_bool() => (Two::GtInt, y, x, true),
             _ => {
-                let code = handlers::compare(op, d)?;
+                let code = handlers::compare(op, d, self.lane)?;
                 return self.call_two(code, x, y);
             }
         };
@@ -317,7 +393,7 @@ impl Translator {
     }
 
     /// x ** n in the order of `elementwise::float_power`.
-    fn power(&mut self, n: i32, x: Val) -> Option<Val> {
+    fn power(&mut self, n: i32, d: DType, x: Val) -> Option<Val> {
         let up = match n.abs() {
             1 => x,
             2 => self.two(Two::Mul, x, x)?,
@@ -330,7 +406,7 @@ impl Translator {
                 self.two(Two::Mul, square, square)?
             }
             _ => {
-                let (code, imm) = handlers::other(&Kind::IntegerPow(n), DType::F32, DType::F32)?;
+                let (code, imm) = handlers::other(&Kind::IntegerPow(n), d, d, self.lane)?;
                 return self.call(code, imm, x);
             }
         };
@@ -342,30 +418,42 @@ impl Translator {
     }
 
     fn convert(&mut self, kind: &Kind, from: DType, to: DType, x: Val) -> Option<Val> {
-        let (a, b) = (handlers::lanes(from)?, handlers::lanes(to)?);
-        if from == to || (!to.is_bool() && a != Lanes::F32 && b != Lanes::F32) {
+        let (a, b) = (self.lanes(from)?, self.lanes(to)?);
+        if from == to {
             return Some(x);
         }
-        match (a, to) {
-            (Lanes::F32, DType::Bool) => {
+        if !to.is_bool() && a != Lanes::Float && b != Lanes::Float {
+            return self.extended(to, x);
+        }
+        match (a, b) {
+            (Lanes::Float, _) if to.is_bool() => {
                 let zero = self.float(0.0);
                 self.two(Two::Ne, x, zero)
             }
-            (_, DType::Bool) => {
+            _ if to.is_bool() => {
                 let zero = self.constant(0);
                 self.compare(CompareOp::Ne, from, x, zero)
             }
-            (_, DType::F32) if a == Lanes::I32 || from.is_bool() => self.one(One::ToFloat, x),
+            (_, Lanes::Float) if (a == Lanes::Signed || from.is_bool()) && families::converts(self.isa, self.lane) => {
+                self.one(One::ToFloat, x)
+            }
             _ => {
-                let (code, imm) = handlers::other(kind, from, to)?;
+                let (code, imm) = handlers::other(kind, from, to, self.lane)?;
                 self.call(code, imm, x)
             }
         }
     }
 }
 
-/// A number's lane.
-pub(super) fn bits(s: Scalar) -> u32 {
+/// A number's lane: signed integers are extended.
+pub(super) fn bits(s: Scalar) -> u64 {
     let bytes = s.to_bytes();
-    if s.dtype.size() == 1 { u32::from(bytes[0]) } else { u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) }
+    match s.dtype.size() {
+        1 => u64::from(bytes[0]),
+        4 => {
+            let low = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            if s.dtype.is_signed() { low as i32 as u64 } else { u64::from(low) }
+        }
+        _ => u64::from_le_bytes(std::array::from_fn(|i| bytes[i])),
+    }
 }

@@ -145,7 +145,7 @@ impl Translator {
     /// An index that counts from the end where it is below 0.
     fn wrapped(&mut self, index: &Form, extent: usize) -> Option<Form> {
         let Form::Lanes(i) = *index else { return None };
-        let (zero, extent) = (self.constant(0), self.constant(extent as u32));
+        let (zero, extent) = (self.constant(0), self.integer(extent as i64));
         let below = self.two(Two::GtInt, zero, i)?;
         let raised = self.two(Two::AddInt, i, extent)?;
         self.choose(below, i, raised).map(Form::Lanes)
@@ -189,7 +189,7 @@ impl Translator {
         for ((&axis, start), &v) in axes.iter().zip(starts).zip(types) {
             let last = shape[axis].checked_sub(extent.sizes[axis])?;
             let Form::Lanes(index) = *start else { return None };
-            if self.vector[index as usize] || !is_index(g.ty(v).dtype) {
+            if self.vector[index as usize] || !is_index(g.ty(v).dtype, self.lane) {
                 return None;
             }
             if last > 0 || extent.checked {
@@ -216,7 +216,7 @@ impl Translator {
                 let mut most = 0;
                 for s in several {
                     let clamped = self.clamped(s)?;
-                    let stride = self.constant(s.stride as u32);
+                    let stride = self.integer(s.stride as i64);
                     let scaled = if s.stride == 1 { clamped } else { self.two(Two::MulInt, clamped, stride)? };
                     most += s.last * s.stride;
                     sum = Some(sum.map_or(Some(scaled), |sum| self.two(Two::AddInt, sum, scaled))?);
@@ -228,7 +228,7 @@ impl Translator {
 
     /// Whether an index is inside; nothing where it is known to be.
     fn inside(&mut self, s: &Start) -> Option<Option<Val>> {
-        let (low, high) = (self.constant(-1i32 as u32), self.constant(s.last as u32 + 1));
+        let (low, high) = (self.integer(-1), self.integer(s.last as i64 + 1));
         let above = self.two(Two::GtInt, s.index, low)?;
         let below = self.two(Two::GtInt, high, s.index)?;
         let both = self.two(Two::And, above, below)?;
@@ -236,7 +236,7 @@ impl Translator {
     }
 
     fn clamped(&mut self, s: &Start) -> Option<Val> {
-        let (zero, last) = (self.constant(0), self.constant(s.last as u32));
+        let (zero, last) = (self.constant(0), self.integer(s.last as i64));
         let above = self.two(Two::MaxInt, s.index, zero)?;
         self.two(Two::MinInt, above, last)
     }
@@ -280,8 +280,8 @@ impl Translator {
         let (index, checked) = match inside {
             None => (at.index, false),
             Some(inside) => {
-                let (zero, last) = (self.constant(0), self.constant(at.last as u32));
-                let (mut index, outside) = (at.index, self.constant(-1i32 as u32));
+                let (zero, last) = (self.constant(0), self.integer(at.last as i64));
+                let (mut index, outside) = (at.index, self.integer(-1));
                 if at.inside.is_none() {
                     index = self.two(Two::MaxInt, index, zero)?;
                     index = self.two(Two::MinInt, index, last)?;

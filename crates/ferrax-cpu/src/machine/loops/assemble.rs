@@ -7,7 +7,7 @@
 //! Read next: `registers/plan.rs`, which drives this.
 
 use super::super::handler::{Handler, Instr};
-use super::families::{self, Access, Family, One, Two, registers};
+use super::families::{self, Access, Family, One, Two, Width, registers};
 use crate::machine::Isa;
 
 /// The number of a value.
@@ -160,6 +160,7 @@ struct Info {
 /// A loop being put together.
 pub struct Assembler {
     isa: Isa,
+    lane: Width,
     values: Vec<Info>,
     held: [Option<Val>; REGISTERS],
     /// Registers that keep their values.
@@ -174,9 +175,10 @@ pub struct Assembler {
 
 impl Assembler {
     /// An empty loop, whose memory begins with `memory` bytes in use.
-    pub fn new(isa: Isa, memory: u32) -> Self {
+    pub fn new(isa: Isa, lane: Width, memory: u32) -> Self {
         Assembler {
             isa,
+            lane,
             values: Vec::new(),
             held: [None; REGISTERS],
             pinned: [false; REGISTERS],
@@ -407,7 +409,7 @@ impl Assembler {
             Op::One { op, d, a } => {
                 let x = self.operand(ops, i, a, &[]);
                 let r = self.target(ops, i, d, &[]);
-                self.push(op.family(), &[r, x], 0, 0);
+                self.push(op.family(self.lane), &[r, x], 0, 0);
                 self.set(r, d);
             }
             Op::Choose { d, which, on_false, on_true } => self.choose(ops, i, d, (which, on_false, on_true)),
@@ -421,24 +423,24 @@ impl Assembler {
             }
             Op::Read { access, pointer, stride, d } => {
                 let r = self.target(ops, i, d, &[]);
-                self.push(families::read(access), &[r], u64::from(pointer), stride);
+                self.push(families::read(access, self.lane), &[r], u64::from(pointer), stride);
                 self.set(r, d);
             }
             Op::Write { access, pointer, stride, a } => {
                 let r = self.operand(ops, i, a, &[]);
-                self.push(families::write(access), &[r], u64::from(pointer), stride);
+                self.push(families::write(access, self.lane), &[r], u64::from(pointer), stride);
             }
             Op::Fetch { access, window, index, d } => {
                 let x = self.operand(ops, i, index, &[]);
                 let r = self.target(ops, i, d, &[]);
-                self.push(families::fetch(access), &[r, x], u64::from(window), 0);
+                self.push(families::fetch(access, self.lane), &[r, x], u64::from(window), 0);
                 self.set(r, d);
             }
             Op::Put { access, window, index, a, checked } => {
                 let held: Vec<u8> = [index, a].iter().filter_map(|&v| self.register(v)).collect();
                 let x = self.operand(ops, i, index, &held);
                 let r = self.operand(ops, i, a, &[x]);
-                self.push(families::put(access, checked), &[r, x], u64::from(window), 0);
+                self.push(families::put(access, checked, self.lane), &[r, x], u64::from(window), 0);
             }
         }
     }
@@ -447,7 +449,7 @@ impl Assembler {
         if self.register(a).is_none() && self.register(b).is_none() {
             self.operand(ops, i, a, &[]);
         }
-        let pair = op.pair();
+        let pair = op.pair(self.lane);
         let at = |s: &Self, v: Val| u64::from(s.values[v as usize].memory.unwrap_or(0));
         let (x, y) = (self.register(a), self.register(b));
         let (ma, mb) = (at(self, a), at(self, b));
@@ -474,13 +476,13 @@ impl Assembler {
                 let r = self.target(ops, i, d, &[p, t]);
                 match f {
                     Some(f) if f == r => {}
-                    Some(f) => self.push(One::Move.family(), &[r, f], 0, 0),
+                    Some(f) => self.push(One::Move.family(self.lane), &[r, f], 0, 0),
                     None => self.load(r, self.values[on_false as usize].memory.unwrap_or(0)),
                 }
                 r
             }
         };
-        self.push(families::choose(), &[r, p, t], 0, 0);
+        self.push(families::choose(self.lane), &[r, p, t], 0, 0);
         self.set(r, d);
     }
 
@@ -496,7 +498,7 @@ impl Assembler {
             && self.values[v as usize].memory.is_none()
         {
             if let Some(x) = self.spare(i) {
-                self.push(One::Move.family(), &[x, r], 0, 0);
+                self.push(One::Move.family(self.lane), &[x, r], 0, 0);
                 self.set(x, v);
                 return;
             }
@@ -524,7 +526,7 @@ impl Assembler {
     /// Copies a value to an empty register for the call that comes next.
     fn fetch(&mut self, r: u8, v: Val) {
         match self.register(v) {
-            Some(x) => self.push(One::Move.family(), &[r, x], 0, 0),
+            Some(x) => self.push(One::Move.family(self.lane), &[r, x], 0, 0),
             None => self.load(r, self.values[v as usize].memory.unwrap_or(0)),
         }
     }
@@ -561,7 +563,7 @@ impl Assembler {
 
     fn transfer(&mut self, from: Home, to: Home) {
         match (from, to) {
-            (Home::Register(x), Home::Register(r)) => self.push(One::Move.family(), &[r, x], 0, 0),
+            (Home::Register(x), Home::Register(r)) => self.push(One::Move.family(self.lane), &[r, x], 0, 0),
             (Home::Register(x), Home::Memory(at)) => self.store(x, at),
             (Home::Memory(at), Home::Register(r)) => self.load(r, at),
             (Home::Memory(x), Home::Memory(at)) => self.push(families::copy(), &[], u64::from(x), at as usize),

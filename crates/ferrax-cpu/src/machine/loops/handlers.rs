@@ -1,10 +1,11 @@
 //! Handlers of register loops for what is not one instruction: they work on register 0, with register 1 as a second
 //! operand, and leave the others as they are. Expressions are those of `elementwise.rs`, so bits are the same as in
 //! every other path. The first operand field of an instruction says how many lanes are of use. Rules for the jump at
-//! the end are those of `machine/handler.rs`.
+//! the end are those of `machine/handler.rs`. Here are those for lanes of 4 bytes; `wide.rs` has those for 8.
 
-use super::super::handler::{Handler, Lane, function, jump};
-use super::super::table::{self, Lanes};
+use super::super::handler::{Handler, Lane};
+use super::families::Width;
+use super::wide;
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
@@ -16,33 +17,33 @@ use ferrax_loops::{BinaryOp, DivisionPart, Kind, UnaryOp};
 
 /// Compiles a body over the lanes of registers 0 and 1 for every instruction set.
 macro_rules! on_registers {
-    (|$pc:ident, $x:ident, $y:ident| $body:block) => {{
+    ($L:ty, |$pc:ident, $x:ident, $y:ident| $body:block) => {{
         use $crate::machine::handler::Instr;
         #[inline(always)]
         #[allow(unused_variables, unused_unsafe, clippy::needless_range_loop)]
-        unsafe fn body<const F: bool, const N: usize>($pc: *const Instr, $x: &mut [u32; N], $y: &[u32; N]) {
+        unsafe fn body<const F: bool, const N: usize>($pc: *const Instr, $x: &mut [$L; N], $y: &[$L; N]) {
             // SAFETY: the instruction is there.
             unsafe { $body }
         }
-        $crate::machine::handler::sets!([variant] body)
+        $crate::machine::handler::sets!([$crate::machine::loops::handlers::variant] body, $L)
     }};
 }
 
 macro_rules! variant {
-    ($name:ident, $V:ty, $abi:literal, $features:literal, $body:ident) => {
-        function!($name, $V, $abi, $features, |pc, p, o, e, start, a| {
-            let mut x: [u32; size_of::<$V>() / 4] = core::mem::transmute(a[0]);
-            let y: [u32; size_of::<$V>() / 4] = core::mem::transmute(a[1]);
+    ($name:ident, $V:ty, $abi:literal, $features:literal, $body:ident, $L:ty) => {
+        $crate::machine::handler::function!($name, $V, $abi, $features, |pc, p, o, e, start, a| {
+            let mut x: [$L; size_of::<$V>() / size_of::<$L>()] = core::mem::transmute(a[0]);
+            let y: [$L; size_of::<$V>() / size_of::<$L>()] = core::mem::transmute(a[1]);
             $body::<true, _>(pc, &mut x, &y);
-            a[0] = core::mem::transmute::<[u32; size_of::<$V>() / 4], $V>(x);
-            jump!($V, pc.add(1), p, o, e, start, a)
+            a[0] = core::mem::transmute::<[$L; size_of::<$V>() / size_of::<$L>()], $V>(x);
+            $crate::machine::handler::jump!($V, pc.add(1), p, o, e, start, a)
         });
     };
 }
 
-macro_rules! map {
-    ($x:ident: $T:ty => $R:ty, $e:expr) => {
-        on_registers!(|pc, lanes, other| {
+macro_rules! map_of {
+    ($L:ty, $x:ident: $T:ty => $R:ty, $e:expr) => {
+        $crate::machine::loops::handlers::on_registers!($L, |pc, lanes, other| {
             for i in 0..N {
                 let $x: $T = Lane::get(lanes[i]);
                 let r: $R = $e;
@@ -52,9 +53,9 @@ macro_rules! map {
     };
 }
 
-macro_rules! map_imm {
-    ($imm:ident, $x:ident: $T:ty => $R:ty, $e:expr) => {
-        on_registers!(|pc, lanes, other| {
+macro_rules! map_imm_of {
+    ($L:ty, $imm:ident, $x:ident: $T:ty => $R:ty, $e:expr) => {
+        $crate::machine::loops::handlers::on_registers!($L, |pc, lanes, other| {
             let $imm = (*pc).imm;
             for i in 0..N {
                 let $x: $T = Lane::get(lanes[i]);
@@ -65,9 +66,9 @@ macro_rules! map_imm {
     };
 }
 
-macro_rules! pair {
-    ($x:ident, $y:ident: $T:ty => $R:ty, $e:expr) => {
-        on_registers!(|pc, lanes, other| {
+macro_rules! pair_of {
+    ($L:ty, $x:ident, $y:ident: $T:ty => $R:ty, $e:expr) => {
+        $crate::machine::loops::handlers::on_registers!($L, |pc, lanes, other| {
             for i in 0..N {
                 let $x: $T = Lane::get(lanes[i]);
                 let $y: $T = Lane::get(other[i]);
@@ -78,10 +79,10 @@ macro_rules! pair {
     };
 }
 
-/// As `map`, for functions that take lanes one by one: of a scalar, which all lanes hold, one is enough.
-macro_rules! plain {
-    ($x:ident: $T:ty => $R:ty, $e:expr) => {
-        on_registers!(|pc, lanes, other| {
+/// As `map_of`, for functions that take lanes one by one: of a scalar, which all lanes hold, one is enough.
+macro_rules! plain_of {
+    ($L:ty, $x:ident: $T:ty => $R:ty, $e:expr) => {
+        $crate::machine::loops::handlers::on_registers!($L, |pc, lanes, other| {
             for i in 0..((*pc).p as usize).min(N) {
                 let $x: $T = Lane::get(lanes[i]);
                 let r: $R = $e;
@@ -94,9 +95,9 @@ macro_rules! plain {
     };
 }
 
-macro_rules! plain_pair {
-    ($x:ident, $y:ident: $T:ty => $R:ty, $e:expr) => {
-        on_registers!(|pc, lanes, other| {
+macro_rules! plain_pair_of {
+    ($L:ty, $x:ident, $y:ident: $T:ty => $R:ty, $e:expr) => {
+        $crate::machine::loops::handlers::on_registers!($L, |pc, lanes, other| {
             for i in 0..((*pc).p as usize).min(N) {
                 let $x: $T = Lane::get(lanes[i]);
                 let $y: $T = Lane::get(other[i]);
@@ -111,18 +112,55 @@ macro_rules! plain_pair {
 }
 
 /// Functions of tiles.
-macro_rules! tile {
-    ($T:ident, $m:ident::$f:ident) => {
-        on_registers!(|pc, lanes, other| {
+macro_rules! tile_of {
+    ($L:ty, $T:ident, $m:ident::$f:ident) => {
+        $crate::machine::loops::handlers::on_registers!($L, |pc, lanes, other| {
             let (mut x, mut y): ([$T; N], [$T; N]) = ([0.0; N], [0.0; N]);
             for i in 0..N {
-                x[i] = f32::from_bits(lanes[i]);
+                x[i] = $T::from_bits(lanes[i]);
             }
-            $m::$f::<F, false, N>(&x, &mut y);
+            // Tables of 8-byte numbers are in registers where those have 64 bytes, which only AVX-512 has.
+            if size_of::<$T>() == 8 && N == 8 {
+                $m::$f::<F, true, N>(&x, &mut y);
+            } else {
+                $m::$f::<F, false, N>(&x, &mut y);
+            }
             for i in 0..N {
                 lanes[i] = y[i].to_bits();
             }
         })
+    };
+}
+pub(super) use {map_imm_of, map_of, on_registers, pair_of, plain_of, plain_pair_of, tile_of, variant};
+
+macro_rules! map {
+    ($($t:tt)*) => {
+        map_of!(u32, $($t)*)
+    };
+}
+macro_rules! map_imm {
+    ($($t:tt)*) => {
+        map_imm_of!(u32, $($t)*)
+    };
+}
+macro_rules! pair {
+    ($($t:tt)*) => {
+        pair_of!(u32, $($t)*)
+    };
+}
+macro_rules! plain {
+    ($($t:tt)*) => {
+        plain_of!(u32, $($t)*)
+    };
+}
+macro_rules! plain_pair {
+    ($($t:tt)*) => {
+        plain_pair_of!(u32, $($t)*)
+    };
+}
+macro_rules! tile {
+    ($($t:tt)*) => {
+        tile_of!(u32, $($t)*)
     };
 }
 
@@ -133,44 +171,63 @@ integer_unary!(unary_u32: Handler, u32, map, std::convert::identity, |x| u32::fr
 integer_binary!(binary_i32: Handler, i32, u32, i32, pair, plain_pair, pair);
 integer_binary!(binary_u32: Handler, u32, u32, i32, pair, plain_pair, pair);
 
-/// The lanes of a dtype of which the loops' registers hold an element each.
-pub fn lanes(d: DType) -> Option<Lanes> {
-    table::lanes(d).filter(|_| d.size() == 4 || d.is_bool())
+/// What the lanes of a value are, whatever their width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lanes {
+    /// f32 or f64.
+    Float,
+    /// i32 or i64.
+    Signed,
+    /// u32 or u64, and `bool`.
+    Unsigned,
+}
+
+/// The lanes of a dtype of which the registers of loops with lanes of this width hold an element each.
+pub fn lanes(d: DType, lane: Width) -> Option<Lanes> {
+    Some(match (d, lane) {
+        (DType::Bool, _) => Lanes::Unsigned,
+        (DType::F32, Width::Four) | (DType::F64, Width::Eight) => Lanes::Float,
+        (DType::I32, _) | (DType::I64, Width::Eight) => Lanes::Signed,
+        (DType::U32, Width::Four) | (DType::U64, Width::Eight) => Lanes::Unsigned,
+        _ => return None,
+    })
 }
 
 /// f(x) of register 0.
-pub fn unary(op: UnaryOp, d: DType) -> Option<Handler> {
-    match lanes(d)? {
-        _ if d.is_bool() => None,
-        Lanes::F32 => unary_f32(op),
-        Lanes::I32 => unary_i32(op),
-        Lanes::U32 => unary_u32(op),
+pub fn unary(op: UnaryOp, d: DType, lane: Width) -> Option<Handler> {
+    match d {
+        _ if lane == Width::Eight => wide::unary(op, d),
+        DType::F32 => unary_f32(op),
+        DType::I32 => unary_i32(op),
+        DType::U32 => unary_u32(op),
+        _ => None,
     }
 }
 
 /// f(x, y) of registers 0 and 1.
-pub fn binary(op: BinaryOp, d: DType) -> Option<Handler> {
-    match lanes(d)? {
-        _ if d.is_bool() => None,
-        Lanes::F32 => binary_f32(op),
-        Lanes::I32 => binary_i32(op),
-        Lanes::U32 => binary_u32(op),
+pub fn binary(op: BinaryOp, d: DType, lane: Width) -> Option<Handler> {
+    match d {
+        _ if lane == Width::Eight => wide::binary(op, d),
+        DType::F32 => binary_f32(op),
+        DType::I32 => binary_i32(op),
+        DType::U32 => binary_u32(op),
+        _ => None,
     }
 }
 
 /// A comparison of registers 0 and 1; gives 0 or 1.
-pub fn compare(op: CompareOp, d: DType) -> Option<Handler> {
-    Some(match lanes(d)? {
-        Lanes::F32 => comparisons!(pair, op, f32, a, b, single::total_key(a), single::total_key(b)),
-        Lanes::I32 => comparisons!(pair, op, i32, a, b, a, b),
-        Lanes::U32 => comparisons!(pair, op, u32, a, b, a, b),
+pub fn compare(op: CompareOp, d: DType, lane: Width) -> Option<Handler> {
+    Some(match d {
+        _ if lane == Width::Eight => return wide::compare(op, d),
+        DType::F32 => comparisons!(pair, op, f32, a, b, single::total_key(a), single::total_key(b)),
+        DType::I32 => comparisons!(pair, op, i32, a, b, a, b),
+        DType::U32 | DType::Bool => comparisons!(pair, op, u32, a, b, a, b),
+        _ => return None,
     })
 }
 
-/// A node of one operand that is neither of these, with its immediate.
-pub fn other(kind: &Kind, from: DType, to: DType) -> Option<(Handler, u64)> {
-    let of = lanes(from)?;
-    lanes(to)?;
+/// A node of one operand that is neither of these, with its immediate, in lanes of a width.
+pub fn other(kind: &Kind, from: DType, to: DType, lane: Width) -> Option<(Handler, u64)> {
     let imm = match kind {
         Kind::IntegerPow(n) if *n < 0 => u64::from(*n as u32),
         Kind::IntegerPow(n) => *n as u64,
@@ -180,15 +237,18 @@ pub fn other(kind: &Kind, from: DType, to: DType) -> Option<(Handler, u64)> {
         Kind::DivideBy(division) => divisor(from.is_signed(), division.by),
         _ => 0,
     };
-    let handler = match (kind, of) {
-        (Kind::DivideBy(division), Lanes::I32) => divisions!(i32, divide_i32, division.part, map_imm),
-        (Kind::DivideBy(division), Lanes::U32) => divisions!(u32, divide_u32, division.part, map_imm),
-        (Kind::IntegerPow(n), Lanes::F32) => float_power!(f32, *n, map, map_imm),
-        (Kind::IntegerPow(n), _) if *n < 0 || from.is_bool() => return None,
-        (Kind::IntegerPow(_), Lanes::I32) => integer_power!(i32, map_imm),
-        (Kind::IntegerPow(_), Lanes::U32) => integer_power!(u32, map_imm),
-        (Kind::ReducePrecision { .. }, Lanes::F32) => map_imm!(p, v: f32 => f32, single::reduce_precision(v, p)),
-        (Kind::Convert, _) => convert(of, to)?,
+    if lane == Width::Eight {
+        return Some((wide::other(kind, from, to)?, imm));
+    }
+    let handler = match (kind, from) {
+        (Kind::DivideBy(division), DType::I32) => divisions!(i32, divide_i32, division.part, map_imm),
+        (Kind::DivideBy(division), DType::U32) => divisions!(u32, divide_u32, division.part, map_imm),
+        (Kind::IntegerPow(n), DType::F32) => float_power!(f32, *n, map, map_imm),
+        (Kind::IntegerPow(n), _) if *n < 0 => return None,
+        (Kind::IntegerPow(_), DType::I32) => integer_power!(i32, map_imm),
+        (Kind::IntegerPow(_), DType::U32) => integer_power!(u32, map_imm),
+        (Kind::ReducePrecision { .. }, DType::F32) => map_imm!(p, v: f32 => f32, single::reduce_precision(v, p)),
+        (Kind::Convert, _) => convert(from, to)?,
         _ => return None,
     };
     Some((handler, imm))
@@ -196,7 +256,7 @@ pub fn other(kind: &Kind, from: DType, to: DType) -> Option<(Handler, u64)> {
 
 /// Conversions that change lanes.
 #[allow(clippy::unnecessary_cast)]
-fn convert(of: Lanes, to: DType) -> Option<Handler> {
+fn convert(from: DType, to: DType) -> Option<Handler> {
     macro_rules! by_target {
         ($T:ty) => {
             match to {
@@ -208,9 +268,11 @@ fn convert(of: Lanes, to: DType) -> Option<Handler> {
             }
         };
     }
-    Some(match of {
-        Lanes::F32 => by_target!(f32),
-        Lanes::I32 => by_target!(i32),
-        Lanes::U32 => by_target!(u32),
+    Some(match from {
+        DType::F32 => by_target!(f32),
+        DType::I32 => by_target!(i32),
+        // A `bool` is a lane of 0 or 1.
+        DType::U32 | DType::Bool => by_target!(u32),
+        _ => return None,
     })
 }

@@ -9,6 +9,7 @@
 pub mod assemble;
 pub mod families;
 pub mod handlers;
+mod wide;
 
 use super::handler::Instr;
 use super::{Isa, arch};

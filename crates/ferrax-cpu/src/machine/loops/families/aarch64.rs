@@ -3,8 +3,22 @@
 //! Vector registers 16 and up and `x9` to `x17` are free within a handler. `x0` is the instruction, `x1` the loop's
 //! memory, `x2` the step, `x3` the steps left and `x4` the instruction after a jump back.
 
-use super::{Access, Family, One, Pair, Two};
+use super::{Access, Family, One, Pair, Two, Width};
+use crate::machine::Isa;
 use crate::machine::handler::Code;
+
+/// Whether there are handlers for lanes of 8 bytes: loops over such run step by step here.
+pub const WIDE: bool = false;
+
+/// Whether an instruction set has an operation.
+pub fn has(_: Isa, _: Two, lane: Width) -> bool {
+    lane == Width::Four
+}
+
+/// Whether an instruction set has [`One::ToFloat`].
+pub fn converts(_: Isa, lane: Width) -> bool {
+    lane == Width::Four
+}
 
 /// A naked function that is a table: `$vars` are the loops over registers, outermost first. What is not looped over is
 /// register 16. The text is a macro because a name in it ends before `\\()`, which only one expansion sees.
@@ -84,7 +98,7 @@ macro_rules! both {
 }
 
 /// The handlers of an operation of two operands.
-pub fn pair(op: Two) -> Pair {
+pub fn pair(op: Two, _: Width) -> Pair {
     match op {
         Two::Add => both!(16, 32, lanes!("fadd")),
         Two::Sub => both!(16, 32, lanes!("fsub")),
@@ -111,7 +125,7 @@ pub fn pair(op: Two) -> Pair {
 }
 
 /// The handlers of an operation of one operand.
-pub fn one(op: One) -> Family {
+pub fn one(op: One, _: Width) -> Family {
     macro_rules! one {
         ($i:literal, $lanes:literal) => {
             family!(16, ["d" "a"], concat!($i, " v\\d\\().", $lanes, ", v\\a\\().", $lanes))
@@ -128,7 +142,7 @@ pub fn one(op: One) -> Family {
 }
 
 /// d = b where p is 1, over d, p, b.
-pub fn choose() -> Family {
+pub fn choose(_: Width) -> Family {
     family!(
         16,
         ["d" "a" "b"],
@@ -201,7 +215,7 @@ macro_rules! element {
 }
 
 /// d = this step's element of an array.
-pub fn read(access: Access) -> Family {
+pub fn read(access: Access, _: Width) -> Family {
     match access {
         Access::Whole => family!(32, ["d"], at_step!(element!(whole))),
         Access::Masked => family!(128, ["d"], at_step!(element!(masked))),
@@ -211,7 +225,7 @@ pub fn read(access: Access) -> Family {
 }
 
 /// This step's element of an array = a.
-pub fn write(access: Access) -> Family {
+pub fn write(access: Access, _: Width) -> Family {
     match access {
         Access::Whole => family!(32, ["a"], at_step!("str q\\a, [x9]")),
         Access::Masked => family!(128, ["a"], at_step!(masked!("str", "str", "st1", "a"))),
@@ -248,7 +262,7 @@ macro_rules! checked {
 }
 
 /// d = the element of an array at the index a, clamped.
-pub fn fetch(access: Access) -> Family {
+pub fn fetch(access: Access, _: Width) -> Family {
     match access {
         Access::Whole => family!(64, ["d" "a"], clamped!(element!(whole))),
         Access::Masked => family!(128, ["d" "a"], clamped!(element!(masked))),
@@ -258,7 +272,7 @@ pub fn fetch(access: Access) -> Family {
 }
 
 /// The element of an array at the index a, clamped, or nothing where it is outside and `leaves_out`, = d.
-pub fn put(access: Access, leaves_out: bool) -> Family {
+pub fn put(access: Access, leaves_out: bool, _: Width) -> Family {
     macro_rules! either {
         ($text:expr) => {
             if leaves_out {

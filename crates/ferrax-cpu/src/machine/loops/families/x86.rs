@@ -3,8 +3,12 @@
 //! Registers 8 and up, `rax`, `r9` to `r11` and the mask registers are free within a handler. `rdi` is the instruction,
 //! `rsi` the loop's memory, `rdx` the step, `rcx` the steps left and `r8` the instruction after a jump back.
 
-use super::{Access, Family, One, Pair, Two};
+use super::{Access, Family, One, Pair, Two, Width};
+use crate::machine::Isa;
 use crate::machine::handler::Code;
+
+/// Whether there are handlers for lanes of 8 bytes.
+pub const WIDE: bool = true;
 
 /// A naked function that is a table: `$vars` are the loops over registers, outermost first.
 macro_rules! rows {
@@ -75,14 +79,14 @@ macro_rules! pair {
     };
 }
 
-/// A comparison of floats by its predicate: 0 or 1 a lane.
-macro_rules! compare_floats {
-    ($predicate:literal) => {
+/// A comparison by its instruction and its predicate: 0 or 1 a lane of 4 bytes.
+macro_rules! compare {
+    ($i512:literal, $i256:literal, $predicate:literal) => {
         pair!(
             32,
             64,
-            "vcmpps k1",
-            "vcmpps ymm\\d",
+            $i512,
+            $i256,
             $predicate,
             "vpmovm2d zmm\\d, k1\nvpsrld zmm\\d, zmm\\d, 31",
             "vpsrld ymm\\d, ymm\\d, 31"
@@ -90,15 +94,68 @@ macro_rules! compare_floats {
     };
 }
 
-/// A comparison of signed integers: 0 or 1 a lane.
-macro_rules! compare_integers {
-    ($i512:literal, $i256:literal) => {
-        pair!(32, 64, $i512, $i256, "", "vpmovm2d zmm\\d, k1\nvpsrld zmm\\d, zmm\\d, 31", "vpsrld ymm\\d, ymm\\d, 31")
+/// The same for lanes of 8 bytes.
+macro_rules! compare_wide {
+    ($i512:literal, $i256:literal, $predicate:literal) => {
+        pair!(
+            32,
+            64,
+            $i512,
+            $i256,
+            $predicate,
+            "vpmovm2q zmm\\d, k1\nvpsrlq zmm\\d, zmm\\d, 63",
+            "vpsrlq ymm\\d, ymm\\d, 63"
+        )
     };
 }
 
 /// The handlers of an operation of two operands.
-pub fn pair(op: Two) -> Pair {
+pub fn pair(op: Two, lane: Width) -> Pair {
+    match lane {
+        Width::Four => pair_of_four(op),
+        Width::Eight => pair_of_eight(op),
+    }
+}
+
+/// Whether an instruction set has [`One::ToFloat`].
+pub fn converts(isa: Isa, lane: Width) -> bool {
+    lane == Width::Four || isa == Isa::Avx512
+}
+
+/// Whether an instruction set has an operation.
+pub fn has(isa: Isa, op: Two, lane: Width) -> bool {
+    let missing = matches!(op, Two::MulInt | Two::MaxInt | Two::MinInt | Two::ShiftRightSigned);
+    lane == Width::Four || isa == Isa::Avx512 || !missing
+}
+
+fn pair_of_eight(op: Two) -> Pair {
+    match op {
+        Two::Add => pair!(16, "vaddpd zmm\\d", "vaddpd ymm\\d"),
+        Two::Sub => pair!(16, "vsubpd zmm\\d", "vsubpd ymm\\d"),
+        Two::Mul => pair!(16, "vmulpd zmm\\d", "vmulpd ymm\\d"),
+        Two::Div => pair!(16, "vdivpd zmm\\d", "vdivpd ymm\\d"),
+        Two::AddInt => pair!(16, "vpaddq zmm\\d", "vpaddq ymm\\d"),
+        Two::SubInt => pair!(16, "vpsubq zmm\\d", "vpsubq ymm\\d"),
+        Two::And => pair!(16, "vpandq zmm\\d", "vpand ymm\\d"),
+        Two::Or => pair!(16, "vporq zmm\\d", "vpor ymm\\d"),
+        Two::Xor => pair!(16, "vpxorq zmm\\d", "vpxor ymm\\d"),
+        Two::Eq => compare_wide!("vcmppd k1", "vcmppd ymm\\d", ", 0"),
+        Two::Lt => compare_wide!("vcmppd k1", "vcmppd ymm\\d", ", 1"),
+        Two::Le => compare_wide!("vcmppd k1", "vcmppd ymm\\d", ", 2"),
+        Two::Ne => compare_wide!("vcmppd k1", "vcmppd ymm\\d", ", 4"),
+        Two::EqInt => compare_wide!("vpcmpeqq k1", "vpcmpeqq ymm\\d", ""),
+        Two::GtInt => compare_wide!("vpcmpgtq k1", "vpcmpgtq ymm\\d", ""),
+        Two::ShiftLeft => pair!(16, "vpsllvq zmm\\d", "vpsllvq ymm\\d"),
+        Two::ShiftRight => pair!(16, "vpsrlvq zmm\\d", "vpsrlvq ymm\\d"),
+        // Only AVX-512 has these (`has`).
+        Two::MulInt => pair!(16, "vpmullq zmm\\d", "vpmullq ymm\\d"),
+        Two::MaxInt => pair!(16, "vpmaxsq zmm\\d", "vpmaxsq ymm\\d"),
+        Two::MinInt => pair!(16, "vpminsq zmm\\d", "vpminsq ymm\\d"),
+        Two::ShiftRightSigned => pair!(16, "vpsravq zmm\\d", "vpsravq ymm\\d"),
+    }
+}
+
+fn pair_of_four(op: Two) -> Pair {
     match op {
         Two::Add => pair!(16, "vaddps zmm\\d", "vaddps ymm\\d"),
         Two::Sub => pair!(16, "vsubps zmm\\d", "vsubps ymm\\d"),
@@ -110,12 +167,12 @@ pub fn pair(op: Two) -> Pair {
         Two::And => pair!(16, "vpandd zmm\\d", "vpand ymm\\d"),
         Two::Or => pair!(16, "vpord zmm\\d", "vpor ymm\\d"),
         Two::Xor => pair!(16, "vpxord zmm\\d", "vpxor ymm\\d"),
-        Two::Eq => compare_floats!(", 0"),
-        Two::Lt => compare_floats!(", 1"),
-        Two::Le => compare_floats!(", 2"),
-        Two::Ne => compare_floats!(", 4"),
-        Two::EqInt => compare_integers!("vpcmpeqd k1", "vpcmpeqd ymm\\d"),
-        Two::GtInt => compare_integers!("vpcmpgtd k1", "vpcmpgtd ymm\\d"),
+        Two::Eq => compare!("vcmpps k1", "vcmpps ymm\\d", ", 0"),
+        Two::Lt => compare!("vcmpps k1", "vcmpps ymm\\d", ", 1"),
+        Two::Le => compare!("vcmpps k1", "vcmpps ymm\\d", ", 2"),
+        Two::Ne => compare!("vcmpps k1", "vcmpps ymm\\d", ", 4"),
+        Two::EqInt => compare!("vpcmpeqd k1", "vpcmpeqd ymm\\d", ""),
+        Two::GtInt => compare!("vpcmpgtd k1", "vpcmpgtd ymm\\d", ""),
         Two::MaxInt => pair!(16, "vpmaxsd zmm\\d", "vpmaxsd ymm\\d"),
         Two::MinInt => pair!(16, "vpminsd zmm\\d", "vpminsd ymm\\d"),
         Two::ShiftLeft => pair!(16, "vpsllvd zmm\\d", "vpsllvd ymm\\d"),
@@ -125,30 +182,44 @@ pub fn pair(op: Two) -> Pair {
 }
 
 /// The handlers of an operation of one operand.
-pub fn one(op: One) -> Family {
+pub fn one(op: One, lane: Width) -> Family {
     macro_rules! one {
         ($i512:literal, $i256:literal, $last:literal) => {
             family!(16, ["d" "a"], concat!($i512, " zmm\\d, zmm\\a", $last), concat!($i256, " ymm\\d, ymm\\a", $last))
         };
     }
-    match op {
-        One::Sqrt => one!("vsqrtps", "vsqrtps", ""),
-        One::Floor => one!("vrndscaleps", "vroundps", ", 9"),
-        One::Ceil => one!("vrndscaleps", "vroundps", ", 10"),
-        One::RoundEven => one!("vrndscaleps", "vroundps", ", 8"),
-        One::ToFloat => one!("vcvtdq2ps", "vcvtdq2ps", ""),
-        One::Move => one!("vmovaps", "vmovaps", ""),
+    match (op, lane) {
+        (One::Sqrt, Width::Four) => one!("vsqrtps", "vsqrtps", ""),
+        (One::Floor, Width::Four) => one!("vrndscaleps", "vroundps", ", 9"),
+        (One::Ceil, Width::Four) => one!("vrndscaleps", "vroundps", ", 10"),
+        (One::RoundEven, Width::Four) => one!("vrndscaleps", "vroundps", ", 8"),
+        (One::ToFloat, Width::Four) => one!("vcvtdq2ps", "vcvtdq2ps", ""),
+        (One::Sqrt, Width::Eight) => one!("vsqrtpd", "vsqrtpd", ""),
+        (One::Floor, Width::Eight) => one!("vrndscalepd", "vroundpd", ", 9"),
+        (One::Ceil, Width::Eight) => one!("vrndscalepd", "vroundpd", ", 10"),
+        (One::RoundEven, Width::Eight) => one!("vrndscalepd", "vroundpd", ", 8"),
+        // Only AVX-512 has this one (`converts`).
+        (One::ToFloat, Width::Eight) => one!("vcvtqq2pd", "vcvtqq2pd", ""),
+        (One::Move, _) => one!("vmovaps", "vmovaps", ""),
     }
 }
 
 /// d = b where p is 1, over d, p, b.
-pub fn choose() -> Family {
-    family!(
-        32,
-        ["d" "a" "b"],
-        "vptestmd k1, zmm\\a, zmm\\a\nvmovdqa32 zmm\\d{{k1}}, zmm\\b",
-        "vpslld ymm8, ymm\\a, 31\nvblendvps ymm\\d, ymm\\d, ymm\\b, ymm8"
-    )
+pub fn choose(lane: Width) -> Family {
+    match lane {
+        Width::Four => family!(
+            32,
+            ["d" "a" "b"],
+            "vptestmd k1, zmm\\a, zmm\\a\nvmovdqa32 zmm\\d{{k1}}, zmm\\b",
+            "vpslld ymm8, ymm\\a, 31\nvblendvps ymm\\d, ymm\\d, ymm\\b, ymm8"
+        ),
+        Width::Eight => family!(
+            32,
+            ["d" "a" "b"],
+            "vptestmq k1, zmm\\a, zmm\\a\nvmovdqa64 zmm\\d{{k1}}, zmm\\b",
+            "vpsllq ymm8, ymm\\a, 63\nvblendvpd ymm\\d, ymm\\d, ymm\\b, ymm8"
+        ),
+    }
 }
 
 /// d = the loop's memory at the immediate.
@@ -189,8 +260,17 @@ macro_rules! at_step {
 }
 
 /// d = this step's element of an array.
-pub fn read(access: Access) -> Family {
+pub fn read(access: Access, lane: Width) -> Family {
     match access {
+        Access::Scalar if lane == Width::Eight => {
+            family!(32, ["d"], at_step!("vbroadcastsd zmm\\d, [rax + r9]"), at_step!("vbroadcastsd ymm\\d, [rax + r9]"))
+        }
+        Access::Flag if lane == Width::Eight => family!(
+            64,
+            ["d"],
+            at_step!("movzx eax, byte ptr [rax + r9]\nvmovd xmm\\d, eax\nvpbroadcastq zmm\\d, xmm\\d"),
+            at_step!("movzx eax, byte ptr [rax + r9]\nvmovd xmm\\d, eax\nvpbroadcastq ymm\\d, xmm\\d")
+        ),
         Access::Whole => {
             family!(32, ["d"], at_step!("vmovups zmm\\d, [rax + r9]"), at_step!("vmovups ymm\\d, [rax + r9]"))
         }
@@ -213,8 +293,16 @@ pub fn read(access: Access) -> Family {
 }
 
 /// This step's element of an array = a.
-pub fn write(access: Access) -> Family {
+pub fn write(access: Access, lane: Width) -> Family {
     match access {
+        Access::Scalar if lane == Width::Eight => {
+            family!(
+                32,
+                ["a"],
+                at_step!("vmovsd qword ptr [rax + r9], xmm\\a"),
+                at_step!("vmovsd qword ptr [rax + r9], xmm\\a")
+            )
+        }
         Access::Whole => {
             family!(32, ["a"], at_step!("vmovups [rax + r9], zmm\\a"), at_step!("vmovups [rax + r9], ymm\\a"))
         }
@@ -241,12 +329,23 @@ pub fn write(access: Access) -> Family {
     }
 }
 
+/// The index in lane 0 of a as 64 bits in `r9`.
+macro_rules! index {
+    (Four) => {
+        "vmovd r9d, xmm\\a\nmovsxd r9, r9d\n"
+    };
+    (Eight) => {
+        "vmovq r9, xmm\\a\n"
+    };
+}
+
 /// `r9` = the address of the element that lane 0 of a names; text for an index outside comes in between. The window is
 /// at the immediate in the loop's memory.
 macro_rules! at_index {
-    ($outside:literal, $text:literal) => {
+    ($lane:ident, $outside:literal, $text:literal) => {
         concat!(
-            "mov rax, [rdi + 8]\nvmovd r9d, xmm\\a\nmovsxd r9, r9d\n",
+            "mov rax, [rdi + 8]\n",
+            index!($lane),
             $outside,
             "\nimul r9, [rsi + rax + 16]\nadd r9, [rsi + rax]\n",
             $text
@@ -256,8 +355,9 @@ macro_rules! at_index {
 
 /// An index outside is moved inside.
 macro_rules! clamped {
-    ($text:literal) => {
+    ($lane:ident, $text:literal) => {
         at_index!(
+            $lane,
             "xor r10d, r10d\ntest r9, r9\ncmovs r9, r10\nmov r10, [rsi + rax + 8]\ncmp r9, r10\ncmovg r9, r10",
             $text
         )
@@ -266,54 +366,95 @@ macro_rules! clamped {
 
 /// An element whose index is outside is left out.
 macro_rules! checked {
-    ($text:literal) => {
-        at_index!("cmp r9, [rsi + rax + 8]\nja 2f", $text)
+    ($lane:ident, $text:literal) => {
+        at_index!($lane, "cmp r9, [rsi + rax + 8]\nja 2f", $text)
+    };
+}
+
+/// The families of `fetch` for lanes of a width: how one element, and one `bool`, is spread over a register.
+macro_rules! fetches {
+    ($lane:ident, $access:ident, $one512:literal, $one256:literal, $flag512:literal, $flag256:literal) => {
+        match $access {
+            Access::Whole => family!(
+                64,
+                ["d" "a"],
+                clamped!($lane, "vmovups zmm\\d, [r9]"),
+                clamped!($lane, "vmovups ymm\\d, [r9]")
+            ),
+            Access::Masked => family!(
+                128,
+                ["d" "a"],
+                clamped!($lane, "vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups zmm\\d{{k1}}{{z}}, [r9]"),
+                clamped!($lane, "vmovups ymm8, [rsi]\nvmaskmovps ymm\\d, ymm8, [r9]")
+            ),
+            Access::Scalar => family!(64, ["d" "a"], clamped!($lane, $one512), clamped!($lane, $one256)),
+            Access::Flag => family!(128, ["d" "a"], clamped!($lane, $flag512), clamped!($lane, $flag256)),
+        }
     };
 }
 
 /// d = the element of an array at the index a, clamped.
-pub fn fetch(access: Access) -> Family {
-    match access {
-        Access::Whole => {
-            family!(64, ["d" "a"], clamped!("vmovups zmm\\d, [r9]"), clamped!("vmovups ymm\\d, [r9]"))
-        }
-        Access::Masked => family!(
-            128,
-            ["d" "a"],
-            clamped!("vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups zmm\\d{{k1}}{{z}}, [r9]"),
-            clamped!("vmovups ymm8, [rsi]\nvmaskmovps ymm\\d, ymm8, [r9]")
+pub fn fetch(access: Access, lane: Width) -> Family {
+    match lane {
+        Width::Four => fetches!(
+            Four,
+            access,
+            "vbroadcastss zmm\\d, [r9]",
+            "vbroadcastss ymm\\d, [r9]",
+            "movzx eax, byte ptr [r9]\nvmovd xmm\\d, eax\nvpbroadcastd zmm\\d, xmm\\d",
+            "movzx eax, byte ptr [r9]\nvmovd xmm\\d, eax\nvpbroadcastd ymm\\d, xmm\\d"
         ),
-        Access::Scalar => {
-            family!(64, ["d" "a"], clamped!("vbroadcastss zmm\\d, [r9]"), clamped!("vbroadcastss ymm\\d, [r9]"))
-        }
-        Access::Flag => family!(
-            128,
-            ["d" "a"],
-            clamped!("movzx eax, byte ptr [r9]\nvmovd xmm\\d, eax\nvpbroadcastd zmm\\d, xmm\\d"),
-            clamped!("movzx eax, byte ptr [r9]\nvmovd xmm\\d, eax\nvpbroadcastd ymm\\d, xmm\\d")
+        Width::Eight => fetches!(
+            Eight,
+            access,
+            "vbroadcastsd zmm\\d, [r9]",
+            "vbroadcastsd ymm\\d, [r9]",
+            "movzx eax, byte ptr [r9]\nvmovd xmm\\d, eax\nvpbroadcastq zmm\\d, xmm\\d",
+            "movzx eax, byte ptr [r9]\nvmovd xmm\\d, eax\nvpbroadcastq ymm\\d, xmm\\d"
         ),
     }
 }
 
-/// The element of an array at the index a, clamped, or nothing where it is outside and `leaves_out`, = d.
-pub fn put(access: Access, leaves_out: bool) -> Family {
-    macro_rules! either {
-        ($t512:literal, $t256:literal) => {
-            if leaves_out {
-                family!(128, ["d" "a"], checked!($t512), checked!($t256))
-            } else {
-                family!(128, ["d" "a"], clamped!($t512), clamped!($t256))
+/// A family of `put` by its text, which ends at `2:`.
+macro_rules! put_of {
+    ($lane:ident, $leaves_out:ident, $t512:literal, $t256:literal) => {
+        if $leaves_out {
+            family!(128, ["d" "a"], checked!($lane, $t512), checked!($lane, $t256))
+        } else {
+            family!(128, ["d" "a"], clamped!($lane, $t512), clamped!($lane, $t256))
+        }
+    };
+}
+
+/// The families of `put` for lanes of a width, by how one element is written.
+macro_rules! puts {
+    ($lane:ident, $access:ident, $leaves_out:ident, $one:literal) => {
+        match $access {
+            Access::Whole => {
+                put_of!($lane, $leaves_out, "vmovups [r9], zmm\\d\n2:", "vmovups [r9], ymm\\d\n2:")
             }
-        };
-    }
-    match access {
-        Access::Whole => either!("vmovups [r9], zmm\\d\n2:", "vmovups [r9], ymm\\d\n2:"),
-        Access::Masked => either!(
-            "vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups [r9]{{k1}}, zmm\\d\n2:",
-            "vmovups ymm8, [rsi]\nvmaskmovps [r9], ymm8, ymm\\d\n2:"
-        ),
-        Access::Scalar => either!("vmovss dword ptr [r9], xmm\\d\n2:", "vmovss dword ptr [r9], xmm\\d\n2:"),
-        Access::Flag => either!("vpextrb byte ptr [r9], xmm\\d, 0\n2:", "vpextrb byte ptr [r9], xmm\\d, 0\n2:"),
+            Access::Masked => put_of!(
+                $lane,
+                $leaves_out,
+                "vmovdqu32 zmm8, [rsi]\nvptestmd k1, zmm8, zmm8\nvmovups [r9]{{k1}}, zmm\\d\n2:",
+                "vmovups ymm8, [rsi]\nvmaskmovps [r9], ymm8, ymm\\d\n2:"
+            ),
+            Access::Scalar => put_of!($lane, $leaves_out, $one, $one),
+            Access::Flag => put_of!(
+                $lane,
+                $leaves_out,
+                "vpextrb byte ptr [r9], xmm\\d, 0\n2:",
+                "vpextrb byte ptr [r9], xmm\\d, 0\n2:"
+            ),
+        }
+    };
+}
+
+/// The element of an array at the index a, clamped, or nothing where it is outside and `leaves_out`, = d.
+pub fn put(access: Access, leaves_out: bool, lane: Width) -> Family {
+    match lane {
+        Width::Four => puts!(Four, access, leaves_out, "vmovss dword ptr [r9], xmm\\d\n2:"),
+        Width::Eight => puts!(Eight, access, leaves_out, "vmovsd qword ptr [r9], xmm\\d\n2:"),
     }
 }
 
