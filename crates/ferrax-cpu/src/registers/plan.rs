@@ -9,7 +9,6 @@ use crate::constants;
 use crate::machine::handler;
 use crate::machine::loops::assemble::{Home, Op, PLACE, Val};
 use crate::machine::loops::families::{self, Access, Two, Width};
-use crate::machine::loops::handlers;
 use crate::machine::{self, Isa};
 use ferrax_loops::{Graph, Kind, Node, Type};
 
@@ -199,9 +198,10 @@ impl<'g> Planner<'g> {
         Some((access, at))
     }
 
-    /// Whether an element in memory is as wide as a lane, or a `bool`.
+    /// Whether an element in memory is a `bool`, or a lane as it is.
     fn whole_lanes(&self, ty: &Type) -> bool {
-        ty.dtype.is_bool() || ty.dtype.size() == self.t.lane.bytes()
+        let d = ty.dtype;
+        self.t.lanes(d).is_some() && (d.is_bool() || d.size() == self.t.lane.bytes())
     }
 
     /// This step's slice of an operand.
@@ -298,9 +298,8 @@ impl<'g> Planner<'g> {
 /// Whether a parameter of graphs is an array that stays where it is: it is only read and written at an index, and
 /// leaves the first graph as these outputs.
 fn is_array(ty: &Type, uses: &[(&Graph, usize)], writes: bool, outputs: &[usize]) -> bool {
-    // Every index, and every number of an element, is a lane.
-    let fits = (2..i32::MAX as usize).contains(&ty.size())
-        && handlers::lanes(ty.dtype, Width::Eight).or(handlers::lanes(ty.dtype, Width::Four)).is_some();
+    // Every number of an element is a lane.
+    let fits = (2..i32::MAX as usize).contains(&ty.size());
     let of = |(i, &(g, param)): (usize, &(&Graph, usize))| match i {
         0 => only_indexed(g, param, writes, outputs),
         _ => only_indexed(g, param, false, &[]),

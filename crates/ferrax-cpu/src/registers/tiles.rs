@@ -5,8 +5,8 @@
 //! once, a run writes the operands' addresses. Results are written after all operands of the same elements were read,
 //! so that they may take the place of operands.
 
-use super::most_elements;
 use super::translate::{Translator, bits};
+use super::{lanes_of, most_elements};
 use crate::exec::Frame;
 use crate::machine::handler::{self, Instr};
 use crate::machine::loops;
@@ -16,8 +16,8 @@ use crate::machine::{self, Isa};
 use crate::order::Spread;
 use crate::plan::{NONE, Planner};
 use crate::program::Step;
-use ferrax_base::Scalar;
-use ferrax_loops::{Graph, Kind, ValueId};
+use ferrax_base::{DType, Scalar};
+use ferrax_loops::{Graph, Kind, Node, ValueId};
 use smallvec::SmallVec;
 use std::fmt::Write;
 
@@ -27,13 +27,15 @@ const MOST_NODES: usize = 64;
 /// A group's program.
 pub(crate) struct Tiles {
     isa: Isa,
+    lane: Width,
     code: Vec<Instr>,
     /// Steps with a whole register each, and elements after them.
     whole: usize,
     rest: usize,
     /// Where the group's memory begins in the frame's.
     pub memory: usize,
-    constants: Vec<(u32, u32)>,
+    /// Places of constants, and the bits of their lanes.
+    constants: Vec<(u32, u64)>,
     /// Places of addresses, and the slots whose addresses they are.
     streams: Vec<(u32, u32)>,
     /// For printing.
@@ -67,11 +69,12 @@ impl Making {
     }
 
     /// How an array or a number is reached, and how far its next register of elements is.
-    fn access(&self, vector: bool, flag: bool) -> Option<(Access, usize)> {
-        Some(match (vector, flag) {
+    fn access(&self, vector: bool, d: DType) -> Option<(Access, usize)> {
+        Some(match (vector, d.is_bool()) {
+            (_, false) if d.size() != self.t.lane.bytes() => return None,
             (true, true) => return None,
-            (true, false) if self.masked => (Access::Masked, self.lanes * 4),
-            (true, false) => (Access::Whole, self.lanes * 4),
+            (true, false) if self.masked => (Access::Masked, self.lanes * self.t.lane.bytes()),
+            (true, false) => (Access::Whole, self.lanes * self.t.lane.bytes()),
             (false, true) => (Access::Flag, 0),
             (false, false) => (Access::Scalar, 0),
         })
@@ -82,21 +85,23 @@ impl Planner<'_> {
     /// Appends the group `members[start..end]` of `n` elements if it can run in registers; whether it does.
     pub fn emit_tiles(&mut self, item: u32, start: u32, end: u32, n: usize) -> bool {
         let Some(isa) = machine::isa().filter(|_| self.machine) else { return false };
-        let isa = isa.holding(n);
-        let lanes = isa.width();
-        if n == 0 || n > most_elements(isa) || (end - start) as usize > MOST_NODES {
+        let lane = self.lane_of(start, end);
+        let isa = isa.holding(n * lane.bytes() / 4);
+        let lanes = lanes_of(isa, lane);
+        let most = most_elements(isa) * 4 / lane.bytes();
+        if n == 0 || n > most || (end - start) as usize > MOST_NODES || (lane == Width::Eight && !families::WIDE) {
             return false;
         }
         let masked = n > 1 && !n.is_multiple_of(lanes);
         // The first place holds the mask.
-        let t = Translator::new((isa, Width::Four), true, PLACE);
+        let t = Translator::new((isa, lane), true, PLACE);
         let mut m = Making { t, isa, lanes, n, known: Vec::new(), streams: Vec::new(), masked };
         let Some(made) = self.tile_nodes(&mut m, start, end) else { return false };
         let mut writes = Vec::new();
         for &(root, v) in &made {
             let ty = &self.g.types[root as usize];
             if self.outlives(root, item) {
-                if m.access(n > 1, ty.dtype.is_bool()).is_none() {
+                if m.access(n > 1, ty.dtype).is_none() {
                     return false;
                 }
                 writes.push((root, v));
@@ -104,6 +109,14 @@ impl Planner<'_> {
         }
         self.place_tiles(item, m, &writes, start, end);
         true
+    }
+
+    /// The lanes that hold what the nodes read and make.
+    fn lane_of(&self, start: u32, end: u32) -> Width {
+        let nodes = self.order.members[start as usize..end as usize].iter().map(|m| &self.g.nodes[m.node as usize]);
+        let size = |v: ValueId| self.g.ty(v).dtype.size();
+        let wide = |node: &Node| size(node.first) == 8 || node.inputs.iter().any(|&v| size(v) == 8);
+        if nodes.into_iter().any(wide) { Width::Eight } else { Width::Four }
     }
 
     /// Translates the nodes; gives what they make.
@@ -136,7 +149,7 @@ impl Planner<'_> {
             return Some(m.t.constant(bits(s)));
         }
         let vector = m.n > 1 && !place.is_splat() && ty.size() > 1;
-        let (access, stride) = m.access(vector, ty.dtype.is_bool())?;
+        let (access, stride) = m.access(vector, ty.dtype)?;
         let slot = self.slot[place.root as usize];
         let pointer = m.pointer(slot);
         let d = m.t.value(false, vector);
@@ -167,7 +180,7 @@ impl Planner<'_> {
             let slot = self.new_slot(item, root, n * dtype.size(), &candidates);
             let pointer = m.pointer(slot);
             // A number of a group of arrays is spread over the array.
-            if let Some((access, stride)) = m.access(n > 1, dtype.is_bool()) {
+            if let Some((access, stride)) = m.access(n > 1, dtype) {
                 ops.push(Op::Write { access, pointer, stride, a });
             }
         }
@@ -185,11 +198,12 @@ impl Planner<'_> {
         self.out.tiles_bytes += asm.memory as usize;
         let tiles = Tiles {
             isa: m.isa,
+            lane: m.t.lane,
             code: std::mem::take(&mut asm.code),
             whole: if n == 1 { 1 } else { n / m.lanes },
             rest: if n == 1 { 0 } else { n % m.lanes },
             memory,
-            constants: m.t.constants.iter().map(|c| (c.1, c.2 as u32)).collect(),
+            constants: m.t.constants.iter().map(|c| (c.1, c.2)).collect(),
             streams: m.streams,
             nodes: self.order.members[start as usize..end as usize].iter().map(|x| x.node).collect(),
             n,
@@ -222,7 +236,10 @@ impl Tiles {
         unsafe {
             base.cast::<[u32; 16]>().write([!0; 16]);
             for &(at, bits) in &self.constants {
-                base.add(at as usize).cast::<[u32; 16]>().write([bits; 16]);
+                match self.lane {
+                    Width::Four => base.add(at as usize).cast::<[u32; 16]>().write([bits as u32; 16]),
+                    Width::Eight => base.add(at as usize).cast::<[u64; 8]>().write([bits; 8]),
+                }
             }
         }
     }
@@ -252,7 +269,8 @@ impl Frame {
             }
             if tiles.rest > 0 {
                 let mask = base.cast::<[u32; 16]>();
-                mask.write(std::array::from_fn(|i| if i < tiles.rest { !0 } else { 0 }));
+                let rest = tiles.rest * tiles.lane.bytes() / 4;
+                mask.write(std::array::from_fn(|i| if i < rest { !0 } else { 0 }));
                 loops::run(tiles.isa, code, code, base, tiles.whole, 1);
                 mask.write([!0; 16]);
             }
