@@ -122,8 +122,15 @@ def rnn(jax, jnp):
 
 
 def loop_rows(libs):
-    def scalar(jax, jnp):
-        return lambda v: jax.lax.fori_loop(0, 100_000, lambda i, v: 3.7 * v * (1 - v), v), np.float32(0.3)
+    def scalar(jax, jnp, start=np.float32(0.3)):
+        return lambda v: jax.lax.fori_loop(0, 100_000, lambda i, v: 3.7 * v * (1 - v), v), start
+
+    def lorenz(jax, jnp):
+        def step(y, _):
+            change = jnp.stack([10 * (y[1] - y[0]), y[0] * (28 - y[2]) - y[1], y[0] * y[1] - 8 / 3 * y[2]])
+            return y + 0.001 * change, y
+
+        return lambda y: jax.lax.scan(step, y, None, length=10_000), np.ones(3)
 
     def wide(jax, jnp):
         def body(i, v):
@@ -137,6 +144,8 @@ def loop_rows(libs):
 
     yield row(libs, "fori of a scalar, a step", scalar, calls=100_000)
     yield row(libs, "fori of 16 lanes and 10 operations, a step", wide, calls=10_000)
+    yield row(libs, "fori of an f64 scalar, a step", partial(scalar, start=np.float64(0.3)), wide=True, calls=100_000)
+    yield row(libs, "Lorenz's equations in f64, a step", lorenz, wide=True, calls=10_000)
     yield row(libs, "RNN of 200 steps and 64 units", rnn)
     yield row(libs, "gradient of that RNN", gradient)
 
