@@ -4,7 +4,7 @@ use crate::scalar::{Field, Real};
 use faer::complex::Complex;
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::evd::{self, ComputeEigenvectors, SelfAdjointEvdParams};
+use faer::linalg::evd::{self, ComputeEigenvectors};
 use faer::linalg::svd::{self, ComputeSvdVectors, SvdParams};
 use faer::traits::RealField;
 use faer::{Auto, MatMut, MatRef, Par, Spec, c32, c64};
@@ -18,13 +18,6 @@ fn real_parts<T: Field>(values: &mut [T::R], diagonal: &[T]) {
     values.iter_mut().zip(diagonal).for_each(|(v, x)| *v = x.re());
 }
 
-/// Rows below which eigenvalues and singular values are found by iteration; larger matrices are divided. faer's own
-/// bound is 128: a lower one is faster and several times more accurate for real numbers, but complex numbers lose digits
-/// where they are divided.
-fn divided_from<T: Field>() -> usize {
-    if size_of::<T>() == size_of::<T::R>() { 32 } else { DIVIDED }
-}
-
 /// `Element::eigh`.
 pub(crate) fn eigh<T: Field>(a: &[T], n: usize, values: &mut [T::R], vectors: Option<&mut [T]>) -> bool {
     if n == 0 {
@@ -36,14 +29,13 @@ pub(crate) fn eigh<T: Field>(a: &[T], n: usize, values: &mut [T::R], vectors: Op
     }
     let matrix = MatRef::from_column_major_slice(&a[..n * n], n, n);
     let compute = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
-    let auto = <SelfAdjointEvdParams as Auto<T>>::auto();
-    let spec = Spec::from(SelfAdjointEvdParams { recursion_threshold: divided_from::<T>(), ..auto });
-    let mut memory = MemBuffer::new(evd::self_adjoint_evd_scratch::<T>(n, compute, Par::Seq, spec));
+    // Dividing smaller matrices would be quicker, but faer's conquering then loses up to three digits of some.
+    let mut memory = MemBuffer::new(evd::self_adjoint_evd_scratch::<T>(n, compute, Par::Seq, Spec::default()));
     let stack = MemStack::new(&mut memory);
     let mut diagonal = vec![T::ZERO; n];
     let u = vectors.map(|v| MatMut::from_column_major_slice_mut(&mut v[..n * n], n, n));
     let s = DiagMut::from_slice_mut(&mut diagonal);
-    let done = evd::self_adjoint_evd(matrix, s, u, Par::Seq, stack, spec).is_ok();
+    let done = evd::self_adjoint_evd(matrix, s, u, Par::Seq, stack, Spec::default()).is_ok();
     real_parts(values, &diagonal);
     done
 }
@@ -86,8 +78,10 @@ pub(crate) fn svd<T: Field>(
         Some([u, v]) => (kind(u.1, rows), kind(v.1, cols)),
         None => (ComputeSvdVectors::No, ComputeSvdVectors::No),
     };
+    // faer's own bound is 128: this one is quicker, and several times more accurate for real numbers.
+    let divided = if size_of::<T>() == size_of::<T::R>() { 32 } else { DIVIDED };
     let auto = <SvdParams as Auto<T>>::auto();
-    let spec = Spec::from(SvdParams { recursion_threshold: divided_from::<T>(), ..auto });
+    let spec = Spec::from(SvdParams { recursion_threshold: divided, ..auto });
     let mut memory = MemBuffer::new(svd::svd_scratch::<T>(rows, cols, u_kind, v_kind, Par::Seq, spec));
     let stack = MemStack::new(&mut memory);
     let mut diagonal = vec![T::ZERO; rows.min(cols)];
