@@ -190,7 +190,7 @@ macro_rules! element {
     )*};
 }
 element! {
-    f32 => spectral::eigh, spectral::eig_real, schur::schur_real;
+    f32 => spectral::eigh_f32, spectral::eig_real, schur::schur_real;
     f64 => spectral::eigh, spectral::eig_real, schur::schur_real;
     c32 => spectral::eigh_c32, spectral::eig_complex, schur::schur_complex;
     c64 => spectral::eigh, spectral::eig_complex, schur::schur_complex

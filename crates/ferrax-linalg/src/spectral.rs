@@ -1,13 +1,18 @@
 //! Eigenvalues and singular values, by faer's solvers.
 
-use crate::scalar::{Field, Real};
+use crate::scalar::{Field, Real, Scalar};
 use faer::complex::Complex;
-use faer::diag::DiagMut;
+use faer::diag::{DiagMut, DiagRef};
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::evd::{self, ComputeEigenvectors};
+use faer::linalg::evd::{self, ComputeEigenvectors, SelfAdjointEvdParams, tridiag};
+use faer::linalg::householder::{
+    apply_block_householder_sequence_on_the_left_in_place_scratch,
+    apply_block_householder_sequence_on_the_left_in_place_with_conj,
+};
+use faer::linalg::qr::no_pivoting::factor::recommended_block_size;
 use faer::linalg::svd::{self, ComputeSvdVectors, SvdParams};
 use faer::traits::RealField;
-use faer::{Auto, MatMut, MatRef, Par, Spec, c32, c64};
+use faer::{Auto, Conj, Mat, MatMut, MatRef, Par, Spec, c32};
 
 fn all_finite<T: Field>(a: &[T]) -> bool {
     a.iter().all(|x| x.finite())
@@ -29,7 +34,6 @@ pub(crate) fn eigh<T: Field>(a: &[T], n: usize, values: &mut [T::R], vectors: Op
     }
     let matrix = MatRef::from_column_major_slice(&a[..n * n], n, n);
     let compute = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
-    // Dividing smaller matrices would be quicker, but faer's conquering then loses up to three digits of some.
     let mut memory = MemBuffer::new(evd::self_adjoint_evd_scratch::<T>(n, compute, Par::Seq, Spec::default()));
     let stack = MemStack::new(&mut memory);
     let mut diagonal = vec![T::ZERO; n];
@@ -40,23 +44,141 @@ pub(crate) fn eigh<T: Field>(a: &[T], n: usize, values: &mut [T::R], vectors: Op
     done
 }
 
-/// Rows from which on complex matrices are divided, which loses three digits of numbers of two f32.
+/// Rows from which on eigenvectors are found by divide and conquer.
 const DIVIDED: usize = 128;
+/// Rows that are left to iteration there.
+const WHOLE: usize = 32;
 
-/// `Element::eigh` of complex numbers of two f32: large matrices are solved in f64.
+/// What `holds` takes for rounding errors of f32: about twice those that come up; where digits are lost it finds 7e-6 to 1e-4.
+const ROUNDING: f64 = 5e-6;
+
+/// `Element::eigh` of matrices of f32. Divide and conquer, as faer does it in f32, loses up to three digits of some: their
+/// eigenvectors are found again, by way of f64.
+pub(crate) fn eigh_f32(a: &[f32], n: usize, values: &mut [f32], vectors: Option<&mut [f32]>) -> bool {
+    let Some(vectors) = vectors else { return eigenvalues(a, n, values) };
+    if !eigh(a, n, values, Some(vectors)) {
+        return false;
+    }
+    n < DIVIDED || holds(a, n, values, vectors) || divided(a, n, values, vectors)
+}
+
+/// `Element::eigh` of complex matrices of two f32, of which faer's way loses digits whenever it divides.
 pub(crate) fn eigh_c32(a: &[c32], n: usize, values: &mut [f32], vectors: Option<&mut [c32]>) -> bool {
-    if n < DIVIDED {
-        return eigh(a, n, values, vectors);
+    match vectors {
+        Some(vectors) if n >= DIVIDED => divided(a, n, values, vectors),
+        Some(vectors) => eigh(a, n, values, Some(vectors)),
+        None => eigenvalues(a, n, values),
     }
-    let wide: Vec<c64> = a[..n * n].iter().map(|x| c64::new(f64::from(x.re), f64::from(x.im))).collect();
-    let mut wide_values = vec![0.0; n];
-    let mut wide_vectors = vectors.as_ref().map(|_| vec![c64::new(0.0, 0.0); n * n]);
-    let done = eigh(&wide, n, &mut wide_values, wide_vectors.as_deref_mut());
-    values.iter_mut().zip(&wide_values).for_each(|(v, w)| *v = *w as f32);
-    if let (Some(vectors), Some(wide)) = (vectors, wide_vectors) {
-        vectors.iter_mut().zip(&wide).for_each(|(v, w)| *v = c32::new(w.re as f32, w.im as f32));
+}
+
+/// Eigenvalues alone: iteration on the tridiagonal form takes little of the time, and is done in f64.
+fn eigenvalues<T: Field + Scalar<R = f32>>(a: &[T], n: usize, values: &mut [f32]) -> bool {
+    if n < 2 {
+        return eigh(a, n, values, None);
     }
-    done
+    let Some((form, _)) = reduced(a, n) else { return false };
+    let Some(found) = tridiagonal(&form, None) else { return false };
+    values.iter_mut().zip(&found).for_each(|(v, w)| *v = *w as f32);
+    true
+}
+
+/// Whether A V = V Λ but for rounding, as a sum of V's columns with changing signs shows.
+fn holds(a: &[f32], n: usize, values: &[f32], vectors: &[f32]) -> bool {
+    let (mut y, mut want, mut found) = (vec![0.0f64; n], vec![0.0f64; n], vec![0.0f64; n]);
+    let mut bits = 0x9e37_79b9_7f4a_7c15u64;
+    for (column, &value) in vectors.chunks_exact(n).zip(values) {
+        bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let sign = if bits >> 63 == 0 { 1.0 } else { -1.0 };
+        let value = sign * f64::from(value);
+        for ((y, want), &v) in y.iter_mut().zip(&mut want).zip(column) {
+            *y += sign * f64::from(v);
+            *want += value * f64::from(v);
+        }
+    }
+    for j in 0..n {
+        let column = &a[j * n + j..(j + 1) * n];
+        found[j] += f64::from(column[0]) * y[j];
+        let mut dot = 0.0;
+        for ((found, y_i), &x) in found[j + 1..].iter_mut().zip(&y[j + 1..]).zip(&column[1..]) {
+            *found += f64::from(x) * y[j];
+            dot += f64::from(x) * y_i;
+        }
+        found[j] += dot;
+    }
+    let distance: f64 = found.iter().zip(&want).map(|(f, w)| (f - w) * (f - w)).sum();
+    let length: f64 = y.iter().map(|y| y * y).sum();
+    let most = values.iter().fold(0.0, |m: f64, v| m.max(f64::from(v.abs())));
+    distance <= ROUNDING * ROUNDING * most * most * length
+}
+
+/// The tridiagonal form of a matrix in the lower triangle, with the reflections below its subdiagonal and their factors;
+/// nothing if an element is not finite.
+fn reduced<T: Field>(a: &[T], n: usize) -> Option<(Mat<T>, Mat<T>)> {
+    if !(0..n).all(|j| all_finite(&a[j * n + j..(j + 1) * n])) {
+        return None;
+    }
+    let mut form = Mat::<T>::zeros(n, n);
+    form.copy_from_triangular_lower(MatRef::from_column_major_slice(&a[..n * n], n, n));
+    let mut factors = Mat::<T>::zeros(recommended_block_size::<T>(n, n), n - 1);
+    let mut memory = MemBuffer::new(tridiag::tridiag_in_place_scratch::<T>(n, Par::Seq, Spec::default()));
+    let stack = MemStack::new(&mut memory);
+    tridiag::tridiag_in_place(form.as_mut(), factors.as_mut(), Par::Seq, stack, Spec::default());
+    Some((form, factors))
+}
+
+/// Eigenvalues and eigenvectors by divide and conquer of the tridiagonal form in f64.
+fn divided<T: Field + Scalar<R = f32>>(a: &[T], n: usize, values: &mut [f32], vectors: &mut [T]) -> bool {
+    let Some((form, factors)) = reduced(a, n) else { return false };
+    let mut wide = Mat::<f64>::zeros(n, n);
+    let Some(found) = tridiagonal(&form, Some(wide.as_mut())) else { return false };
+    // The form's off-diagonal elements have signs or phases, which these eigenvectors leave out.
+    let mut phase = T::ONE;
+    for i in 0..n {
+        if i > 0 {
+            let next = form[(i, i - 1)] * phase;
+            let size = next.re().with(next.im());
+            phase = if size == 0.0 { T::ONE } else { T::of_parts(next.re() / size, next.im() / size) };
+        }
+        (0..n).for_each(|j| vectors[j * n + i] = phase * T::of_real(wide[(i, j)] as f32));
+    }
+    let block = factors.nrows();
+    let scratch = apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(n - 1, block, n);
+    let mut memory = MemBuffer::new(scratch);
+    apply_block_householder_sequence_on_the_left_in_place_with_conj(
+        form.submatrix(1, 0, n - 1, n - 1),
+        factors.as_ref(),
+        Conj::No,
+        MatMut::from_column_major_slice_mut(&mut vectors[..n * n], n, n).subrows_mut(1, n - 1),
+        Par::Seq,
+        MemStack::new(&mut memory),
+    );
+    values.iter_mut().zip(&found).for_each(|(v, w)| *v = *w as f32);
+    true
+}
+
+/// Eigenvalues in f64, and eigenvectors where there is room for them, of the real tridiagonal matrix with the sizes of a
+/// form's off-diagonal elements.
+fn tridiagonal<T: Field + Scalar<R = f32>>(form: &Mat<T>, vectors: Option<MatMut<'_, f64>>) -> Option<Vec<f64>> {
+    let n = form.nrows();
+    let diagonal: Vec<f64> = (0..n).map(|i| f64::from(form[(i, i)].re())).collect();
+    let size = |x: T| f64::from(x.re()).with(f64::from(x.im()));
+    let off: Vec<f64> = (0..n - 1).map(|i| size(form[(i + 1, i)])).collect();
+    let auto = <SelfAdjointEvdParams as Auto<f64>>::auto();
+    let spec = Spec::from(SelfAdjointEvdParams { recursion_threshold: WHOLE, ..auto });
+    let wanted = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
+    let mut memory = MemBuffer::new(evd::self_adjoint_evd_scratch::<f64>(n, wanted, Par::Seq, spec));
+    let mut values = vec![0.0; n];
+    evd::tridiagonal_self_adjoint_evd(
+        DiagRef::from_slice(&diagonal),
+        DiagRef::from_slice(&off),
+        DiagMut::from_slice_mut(&mut values),
+        vectors,
+        Par::Seq,
+        MemStack::new(&mut memory),
+        spec,
+    )
+    .ok()?;
+    Some(values)
 }
 
 /// `Element::svd`.
@@ -79,7 +201,7 @@ pub(crate) fn svd<T: Field>(
         None => (ComputeSvdVectors::No, ComputeSvdVectors::No),
     };
     // faer's own bound is 128: this one is quicker, and several times more accurate for real numbers.
-    let divided = if size_of::<T>() == size_of::<T::R>() { 32 } else { DIVIDED };
+    let divided = if size_of::<T>() == size_of::<T::R>() { WHOLE } else { DIVIDED };
     let auto = <SvdParams as Auto<T>>::auto();
     let spec = Spec::from(SvdParams { recursion_threshold: divided, ..auto });
     let mut memory = MemBuffer::new(svd::svd_scratch::<T>(rows, cols, u_kind, v_kind, Par::Seq, spec));
