@@ -309,9 +309,7 @@ impl Planner<'_> {
         };
         let reach = folds && asm.places.iter().all(inside);
         let empty = asm.code.is_empty();
-        if !empty {
-            asm.finish();
-        }
+        (!empty).then(|| asm.finish());
         m.tiles = m.tiles.max(asm.tiles);
         m.staged = m.staged.max(asm.places.iter().map(Place::staged).sum());
         let r = &mut self.out.regions;

@@ -161,18 +161,33 @@ impl Translator {
 
     /// d = f(a, b), or what that is known to be.
     pub fn two(&mut self, op: Two, a: Val, b: Val) -> Option<Val> {
-        if !families::has(self.isa, op, self.lane) {
-            return None;
-        }
         let range = match self.known(op, a, b) {
             Some(Known::Number(bits)) => return Some(self.constant(bits)),
             Some(Known::Operand(v)) => return Some(v),
             Some(Known::Within(range)) => Some(range),
             None => None,
         };
+        if !families::has(self.isa, op, self.lane) {
+            return self.without(op, a, b);
+        }
         let d = self.result(&[a, b]);
         self.range[d as usize] = range;
         self.emit(Op::Two { op, d, a, b }, d)
+    }
+
+    /// d = f(a, b) for an operation that the instruction set lacks: all are on signed lanes of 8 bytes.
+    fn without(&mut self, op: Two, a: Val, b: Val) -> Option<Val> {
+        let of = match op {
+            Two::MaxInt | Two::MinInt => {
+                let more = self.two(Two::GtInt, a, b)?;
+                return if op == Two::MaxInt { self.choose(more, b, a) } else { self.choose(more, a, b) };
+            }
+            Two::MulInt => BinaryOp::Mul,
+            Two::ShiftRightSigned => BinaryOp::ShiftRightArithmetic,
+            _ => return None,
+        };
+        let code = handlers::binary(of, DType::I64, self.lane)?;
+        self.call_two(code, a, b)
     }
 
     fn one(&mut self, op: One, a: Val) -> Option<Val> {
@@ -301,7 +316,7 @@ impl Translator {
             (Min, Lanes::Signed) => Some(Two::MinInt),
             _ => None,
         };
-        match simple.filter(|&op| families::has(self.isa, op, self.lane)) {
+        match simple {
             Some(op) => {
                 let made = self.two(op, x, y)?;
                 self.extended(d, made)
