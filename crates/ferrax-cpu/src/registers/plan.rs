@@ -70,12 +70,8 @@ pub(crate) fn plan(g: &Graph, node: &Node) -> Option<RegisterLoop> {
     // With the vectors of the first length that there is, or with single elements only.
     let made = |vectors: bool| {
         let with = |isa: Isa| Planner::new(g, node, &shape, (isa, lane, vectors)).build();
-        if lane == Width::Eight {
-            // Wide registers have more operations on such lanes.
-            return with(isa);
-        }
         let narrow = with(Isa::NARROW)?;
-        let fitting = isa.holding(narrow.elements);
+        let fitting = isa.holding(narrow.elements * lane.bytes() / 4);
         if fitting == Isa::NARROW { Some(narrow) } else { with(fitting) }
     };
     let found = made(true).or_else(|| made(false))?;
