@@ -14,7 +14,7 @@ use crate::program::Step;
 use crate::reduce::LANES;
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::kind::{BinaryOp, Kind};
-use ferrax_loops::{Division, ReduceOp, UnaryOp, ValueId};
+use ferrax_loops::{Division, Node, ReduceOp, UnaryOp, ValueId};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
 
@@ -301,15 +301,11 @@ impl Planner<'_> {
         }
         let asm = &mut self.region.asm;
         let folds = asm.places.iter().any(|p| matches!(p.src, Src::State(_)));
-        // Rows of columns end where their memory does; results must not be written twice.
-        let inside = |p: &Place| match p.src {
-            Src::Scratch(_) => true,
-            Src::View(_) => false,
-            _ => p.step == 0 || (p.row != 0 && !p.written),
-        };
-        let reach = folds && asm.places.iter().all(inside);
+        let reach = folds && asm.places.iter().all(may_be_passed);
         let empty = asm.code.is_empty();
-        (!empty).then(|| asm.finish());
+        if !empty {
+            asm.finish();
+        }
         m.tiles = m.tiles.max(asm.tiles);
         m.staged = m.staged.max(asm.places.iter().map(Place::staged).sum());
         let r = &mut self.out.regions;
@@ -532,7 +528,7 @@ impl Planner<'_> {
     fn reusable_operands(&self, m: &Making, start: u32, end: u32) -> SmallVec<[u32; 4]> {
         let mut found: SmallVec<[u32; 4]> = SmallVec::new();
         for at in start..end {
-            for &v in &self.g.nodes[self.order.members[at as usize].node as usize].inputs {
+            for &v in &self.member_node(at).inputs {
                 let p = self.order.place(v);
                 let x = p.root as usize;
                 let read_whole = self.region.stamp[x] == self.region.phase
@@ -563,9 +559,14 @@ impl Planner<'_> {
         (Src::Slot(slot), before.contains(&slot))
     }
 
+    /// The node that a member is.
+    pub(super) fn member_node(&self, at: u32) -> &Node {
+        &self.g.nodes[self.order.members[at as usize].node as usize]
+    }
+
     /// What a member reduces.
     fn reduced(&self, at: u32) -> Result<Reduced> {
-        let node = &self.g.nodes[self.order.members[at as usize].node as usize];
+        let node = self.member_node(at);
         let (x, root) = (node.inputs[0], node.first.0);
         let dtype = self.g.ty(x).dtype;
         let Kind::Reduce { op, .. } = node.kind else { bail!(Internal, "a reduction that is none") };
@@ -694,6 +695,16 @@ impl Planner<'_> {
             _ => return Err(missing()),
         }
         Ok(())
+    }
+}
+
+/// Whether a tile may go on past a row's end: rows of columns end where their memory does, and results must not be written
+/// twice.
+fn may_be_passed(p: &Place) -> bool {
+    match p.src {
+        Src::Scratch(_) => true,
+        Src::View(_) => false,
+        _ => p.step == 0 || (p.row != 0 && !p.written),
     }
 }
 

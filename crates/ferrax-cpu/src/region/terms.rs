@@ -13,7 +13,7 @@ use crate::plan::Planner;
 use crate::reduce::{Itself, Monoid, SumF32, SumF64, Term};
 use ferrax_base::DType;
 use ferrax_loops::kind::{BinaryOp, Kind};
-use ferrax_loops::{Node, ReduceOp, ValueId};
+use ferrax_loops::{ReduceOp, ValueId};
 use smallvec::SmallVec;
 use std::ops::{Mul, Sub};
 
@@ -192,10 +192,6 @@ impl Planner<'_> {
         };
         let memory = memory(self.g.ty(x).dtype, form)?;
         Some(Absorbing { at, members, taken: Taken { memory, from, with } })
-    }
-
-    fn member_node(&self, at: u32) -> &Node {
-        &self.g.nodes[self.order.members[at as usize].node as usize]
     }
 
     /// The member of the phase that makes a value which one other member reads, and nothing else.

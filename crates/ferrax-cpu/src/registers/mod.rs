@@ -28,9 +28,9 @@ pub(crate) use tiles::Tiles;
 
 use crate::machine::Isa;
 use crate::machine::handler::Instr;
-use crate::machine::loops::families::Width;
+use crate::machine::loops::families::{self, Width};
 use ferrax_base::DType;
-use ferrax_loops::{Graph, Node};
+use ferrax_loops::{Graph, Node, Type};
 use std::fmt::Write;
 
 /// How a number lies in memory, whatever the lanes that hold it in the loop.
@@ -55,6 +55,11 @@ impl Held {
             _ => Held::Eight,
         }
     }
+}
+
+/// The lanes that values of these types need; nothing where there are no handlers for such.
+fn width_of<'a>(mut types: impl Iterator<Item = &'a Type>) -> Option<Width> {
+    if types.any(|ty| ty.dtype.size() == 8) { families::WIDE.then_some(Width::Eight) } else { Some(Width::Four) }
 }
 
 /// Lanes of a register.

@@ -4,7 +4,7 @@ use super::forms::{Fit, Form, passes};
 use super::ranges::{counted, counter};
 use super::translate::Translator;
 use super::windows::{Array, only_indexed};
-use super::{ArrayWindow, Counter, Held, Input, Limit, RegisterLoop, Stream, Trips, lanes_of, most_elements};
+use super::{ArrayWindow, Counter, Held, Input, Limit, RegisterLoop, Stream, Trips, lanes_of, most_elements, width_of};
 use crate::constants;
 use crate::machine::handler;
 use crate::machine::loops::assemble::{Home, Op, PLACE, Val};
@@ -62,11 +62,7 @@ pub(crate) fn plan(g: &Graph, node: &Node) -> Option<RegisterLoop> {
         },
         _ => return None,
     };
-    let all = node.inputs.iter().map(|&v| g.ty(v)).chain(&body.types);
-    let lane = if all.clone().any(|ty| ty.dtype.size() == 8) { Width::Eight } else { Width::Four };
-    if lane == Width::Eight && !families::WIDE {
-        return None;
-    }
+    let lane = width_of(node.inputs.iter().map(|&v| g.ty(v)).chain(&body.types))?;
     // With the vectors of the first length that there is, or with single elements only.
     let made = |vectors: bool| {
         let with = |isa: Isa| Planner::new(g, node, &shape, (isa, lane, vectors)).build();

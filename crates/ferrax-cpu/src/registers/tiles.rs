@@ -6,7 +6,7 @@
 //! so that they may take the place of operands.
 
 use super::translate::{Translator, bits};
-use super::{lanes_of, most_elements};
+use super::{lanes_of, most_elements, width_of};
 use crate::exec::Frame;
 use crate::machine::handler::{self, Instr};
 use crate::machine::loops;
@@ -17,7 +17,7 @@ use crate::order::Spread;
 use crate::plan::{NONE, Planner};
 use crate::program::Step;
 use ferrax_base::{DType, Scalar};
-use ferrax_loops::{Graph, Kind, Node, ValueId};
+use ferrax_loops::{Graph, Kind, ValueId};
 use smallvec::SmallVec;
 use std::fmt::Write;
 
@@ -85,11 +85,11 @@ impl Planner<'_> {
     /// Appends the group `members[start..end]` of `n` elements if it can run in registers; whether it does.
     pub fn emit_tiles(&mut self, item: u32, start: u32, end: u32, n: usize) -> bool {
         let Some(isa) = machine::isa().filter(|_| self.machine) else { return false };
-        let lane = self.lane_of(start, end);
+        let Some(lane) = self.lane_of(start, end) else { return false };
         let isa = isa.holding(n * lane.bytes() / 4);
         let lanes = lanes_of(isa, lane);
         let most = most_elements(isa) * 4 / lane.bytes();
-        if n == 0 || n > most || (end - start) as usize > MOST_NODES || (lane == Width::Eight && !families::WIDE) {
+        if n == 0 || n > most || (end - start) as usize > MOST_NODES {
             return false;
         }
         let masked = n > 1 && !n.is_multiple_of(lanes);
@@ -112,11 +112,10 @@ impl Planner<'_> {
     }
 
     /// The lanes that hold what the nodes read and make.
-    fn lane_of(&self, start: u32, end: u32) -> Width {
+    fn lane_of(&self, start: u32, end: u32) -> Option<Width> {
         let nodes = self.order.members[start as usize..end as usize].iter().map(|m| &self.g.nodes[m.node as usize]);
-        let size = |v: ValueId| self.g.ty(v).dtype.size();
-        let wide = |node: &Node| size(node.first) == 8 || node.inputs.iter().any(|&v| size(v) == 8);
-        if nodes.into_iter().any(wide) { Width::Eight } else { Width::Four }
+        let values = nodes.flat_map(|node| node.inputs.iter().copied().chain([node.first]));
+        width_of(values.map(|v| self.g.ty(v)))
     }
 
     /// Translates the nodes; gives what they make.
