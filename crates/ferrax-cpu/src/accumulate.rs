@@ -202,51 +202,52 @@ impl Accumulate {
                 Some(crate::machine::Isa::Avx2) => return several_256(out, left, right, columns),
                 None => {}
             }
-            several::<FUSED>(out, left, right, columns);
+            several::<FUSED, WIDE>(out, left, right, columns);
         }
     }
 }
 
-/// Columns that are summed together: two rows of them fit the registers.
-const WIDE: usize = if cfg!(target_arch = "aarch64") { 32 } else { 64 };
+/// Columns that are summed together: two rows of them fit the registers of 64 bytes, or those of 32 and 16.
+const WIDEST: usize = 64;
+const WIDE: usize = 32;
 
-/// Adds the products of the factors of some steps, one step after the other.
+/// Adds the products of the factors of some steps, one step after the other, W columns together.
 #[inline(always)]
-fn several<const F: bool>(out: &mut [f32], left: &[f32], right: &[f32], columns: usize) {
+fn several<const F: bool, const W: usize>(out: &mut [f32], left: &[f32], right: &[f32], columns: usize) {
     let rows = out.len() / columns;
     for i in (0..rows / 2 * 2).step_by(2) {
-        some_rows::<F, 2>(&mut out[i * columns..], (&left[i..], rows), right, columns);
+        some_rows::<F, W, 2>(&mut out[i * columns..], (&left[i..], rows), right, columns);
     }
     if rows % 2 == 1 {
-        some_rows::<F, 1>(&mut out[(rows - 1) * columns..], (&left[rows - 1..], rows), right, columns);
+        some_rows::<F, W, 1>(&mut out[(rows - 1) * columns..], (&left[rows - 1..], rows), right, columns);
     }
 }
 
 /// `several` for the first rows: their factors are `step` apart.
 #[inline(always)]
-fn some_rows<const F: bool, const R: usize>(
+fn some_rows<const F: bool, const W: usize, const R: usize>(
     out: &mut [f32],
     (left, step): (&[f32], usize),
     right: &[f32],
     columns: usize,
 ) {
-    let whole = columns / WIDE * WIDE;
-    for c in (0..whole).step_by(WIDE) {
-        let mut sums = [[0.0; WIDE]; R];
+    let whole = columns / W * W;
+    for c in (0..whole).step_by(W) {
+        let mut sums = [[0.0; W]; R];
         for (r, sum) in sums.iter_mut().enumerate() {
-            sum.copy_from_slice(&out[r * columns + c..][..WIDE]);
+            sum.copy_from_slice(&out[r * columns + c..][..W]);
         }
         for (k, y) in right.chunks_exact(columns).enumerate() {
-            let y: &[f32; WIDE] = y[c..].first_chunk().unwrap_or(&[0.0; WIDE]);
+            let y: &[f32; W] = y[c..].first_chunk().unwrap_or(&[0.0; W]);
             let x: &[f32; R] = left[k * step..].first_chunk().unwrap_or(&[0.0; R]);
             for r in 0..R {
-                for j in 0..WIDE {
+                for j in 0..W {
                     sums[r][j] += fma::<F>(x[r], y[j], 0.0);
                 }
             }
         }
         for (r, sum) in sums.iter().enumerate() {
-            out[r * columns + c..][..WIDE].copy_from_slice(sum);
+            out[r * columns + c..][..W].copy_from_slice(sum);
         }
     }
     for r in 0..R {
@@ -263,13 +264,13 @@ fn some_rows<const F: bool, const R: usize>(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vl,avx2,fma")]
 fn several_512(out: &mut [f32], left: &[f32], right: &[f32], columns: usize) {
-    several::<true>(out, left, right, columns);
+    several::<true, WIDEST>(out, left, right, columns);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 fn several_256(out: &mut [f32], left: &[f32], right: &[f32], columns: usize) {
-    several::<true>(out, left, right, columns);
+    several::<true, WIDE>(out, left, right, columns);
 }
 
 #[inline(always)]

@@ -170,6 +170,7 @@ pub unsafe fn copy_axes<T: Copy>(axes: &[Axis], src: *const T, dst: *mut T) {
             [a] => copy_row(*a, src, dst),
             [a, b] if a.src == 1 && b.dst == 1 && b.src != 0 => transposition::copy(pair(*a, *b, src, dst)),
             [a, b] if a.dst == 1 && b.src == 1 => transposition::copy(pair(*b, *a, src, dst)),
+            [a, b] if b.src == 1 && b.dst == 1 && b.n * size_of::<T>() <= SHORT => short_rows(*a, b.n, src, dst),
             [a, rest @ ..] => {
                 // Keep a transposed pair innermost: walk this axis outside unless the inner one needs it.
                 if rest.len() >= 2 && a.src == 1 && rest[rest.len() - 1].dst == 1 && rest[rest.len() - 1].src != 1 {
@@ -188,6 +189,40 @@ pub unsafe fn copy_axes<T: Copy>(axes: &[Axis], src: *const T, dst: *mut T) {
 /// Two axes where `a` is contiguous in the source and `b` in the destination.
 fn pair<T>(a: Axis, b: Axis, src: *const T, dst: *mut T) -> Pair<T> {
     Pair { src, dst, rows: a.n, dst_step: a.dst, columns: b.n, src_step: b.src }
+}
+
+/// Bytes of a row that two moves copy; a call would take longer than that.
+const SHORT: usize = 64;
+
+/// Copies `n` contiguous elements, of `SHORT` bytes at most, for every index of an axis.
+unsafe fn short_rows<T: Copy>(a: Axis, n: usize, src: *const T, dst: *mut T) {
+    let bytes = n * size_of::<T>();
+    // SAFETY: the caller's contract: rows of as many bytes.
+    unsafe {
+        match bytes {
+            32.. => both_ends::<T, [u8; 32]>(a, bytes, src, dst),
+            16.. => both_ends::<T, [u8; 16]>(a, bytes, src, dst),
+            8.. => both_ends::<T, [u8; 8]>(a, bytes, src, dst),
+            4.. => both_ends::<T, [u8; 4]>(a, bytes, src, dst),
+            2.. => both_ends::<T, [u8; 2]>(a, bytes, src, dst),
+            _ => each(a.n, src, a.src, dst, a.dst),
+        }
+    }
+}
+
+/// Copies rows of as many bytes as one or two of `H` have: by their first bytes and their last ones.
+#[inline(always)]
+unsafe fn both_ends<T, H: Copy>(a: Axis, bytes: usize, src: *const T, dst: *mut T) {
+    let last = bytes - size_of::<H>();
+    for i in 0..a.n as isize {
+        // SAFETY: the caller's contract: this row of both sides.
+        unsafe {
+            let (from, to) = (src.offset(i * a.src).cast::<u8>(), dst.offset(i * a.dst).cast::<u8>());
+            let ends = (from.cast::<H>().read_unaligned(), from.add(last).cast::<H>().read_unaligned());
+            to.cast::<H>().write_unaligned(ends.0);
+            to.add(last).cast::<H>().write_unaligned(ends.1);
+        }
+    }
 }
 
 unsafe fn copy_row<T: Copy>(a: Axis, src: *const T, dst: *mut T) {

@@ -232,7 +232,7 @@ mod wide {
     }
 }
 
-/// Blocks of 32-byte rows.
+/// Blocks of 32-byte rows, or of six and two elements, as panels of products have them.
 #[cfg(target_arch = "x86_64")]
 mod half {
     use super::{Pair, blocks, elements};
@@ -242,7 +242,11 @@ mod half {
     pub unsafe fn copy32(p: Pair<f32>) {
         // SAFETY: the caller's contract holds for every block.
         unsafe {
-            blocks(p, 8, |b| if b.rows == 8 && b.columns == 8 { block32(b) } else { elements(b) });
+            blocks(p, 8, |b| match (b.rows, b.columns) {
+                (8, 8) => block32::<8>(b),
+                (8, 6) => block32::<6>(b),
+                _ => elements(b),
+            });
         }
     }
 
@@ -250,17 +254,22 @@ mod half {
     pub unsafe fn copy64(p: Pair<f64>) {
         // SAFETY: the caller's contract holds for every block.
         unsafe {
-            blocks(p, 4, |b| if b.rows == 4 && b.columns == 4 { block64(b) } else { elements(b) });
+            blocks(p, 4, |b| match (b.rows, b.columns) {
+                (4, 4) => block64::<4>(b),
+                (4, 2) => block64::<2>(b),
+                _ => elements(b),
+            });
         }
     }
 
+    /// Eight by `C` elements, where `C` is 6 or 8.
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn block32(p: Pair<f32>) {
+    unsafe fn block32<const C: usize>(p: Pair<f32>) {
         let zero = _mm256_setzero_ps();
         let (mut r, mut a, mut b) = ([zero; 8], [zero; 8], [zero; 8]);
-        for j in 0..8 {
-            // SAFETY: a full block: eight rows of eight elements.
+        for j in 0..C {
+            // SAFETY: rows of eight elements.
             r[j] = unsafe { _mm256_loadu_ps(p.src.offset(j as isize * p.src_step)) };
         }
         for i in 0..4 {
@@ -277,21 +286,35 @@ mod half {
         for k in 0..4 {
             let low = _mm256_permute2f128_ps::<0x20>(b[k], b[k + 4]);
             let high = _mm256_permute2f128_ps::<0x31>(b[k], b[k + 4]);
-            // SAFETY: a full block: eight rows of eight elements.
+            // SAFETY: rows of `C` elements.
             unsafe {
-                _mm256_storeu_ps(p.dst.offset(k as isize * p.dst_step), low);
-                _mm256_storeu_ps(p.dst.offset((k + 4) as isize * p.dst_step), high);
+                put::<C>(p.dst.offset(k as isize * p.dst_step), low);
+                put::<C>(p.dst.offset((k + 4) as isize * p.dst_step), high);
             }
         }
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn block64(p: Pair<f64>) {
+    unsafe fn put<const C: usize>(to: *mut f32, row: __m256) {
+        // SAFETY: the caller has room for `C` elements.
+        unsafe {
+            if C == 8 {
+                return _mm256_storeu_ps(to, row);
+            }
+            _mm_storeu_ps(to, _mm256_castps256_ps128(row));
+            _mm_storel_pd(to.add(4).cast(), _mm_castps_pd(_mm256_extractf128_ps::<1>(row)));
+        }
+    }
+
+    /// Four by `C` elements, where `C` is 2 or 4.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn block64<const C: usize>(p: Pair<f64>) {
         let zero = _mm256_setzero_pd();
         let (mut r, mut a) = ([zero; 4], [zero; 4]);
-        for j in 0..4 {
-            // SAFETY: a full block: four rows of four elements.
+        for j in 0..C {
+            // SAFETY: rows of four elements.
             r[j] = unsafe { _mm256_loadu_pd(p.src.offset(j as isize * p.src_step)) };
         }
         for i in 0..2 {
@@ -299,12 +322,16 @@ mod half {
             a[2 * i + 1] = _mm256_unpackhi_pd(r[2 * i], r[2 * i + 1]);
         }
         for k in 0..2 {
-            let low = _mm256_permute2f128_pd::<0x20>(a[k], a[k + 2]);
-            let high = _mm256_permute2f128_pd::<0x31>(a[k], a[k + 2]);
-            // SAFETY: a full block: four rows of four elements.
+            let (to, further) = (k as isize * p.dst_step, (k + 2) as isize * p.dst_step);
+            // SAFETY: rows of `C` elements.
             unsafe {
-                _mm256_storeu_pd(p.dst.offset(k as isize * p.dst_step), low);
-                _mm256_storeu_pd(p.dst.offset((k + 2) as isize * p.dst_step), high);
+                if C == 4 {
+                    _mm256_storeu_pd(p.dst.offset(to), _mm256_permute2f128_pd::<0x20>(a[k], a[k + 2]));
+                    _mm256_storeu_pd(p.dst.offset(further), _mm256_permute2f128_pd::<0x31>(a[k], a[k + 2]));
+                } else {
+                    _mm_storeu_pd(p.dst.offset(to), _mm256_castpd256_pd128(a[k]));
+                    _mm_storeu_pd(p.dst.offset(further), _mm256_extractf128_pd::<1>(a[k]));
+                }
             }
         }
     }

@@ -9,6 +9,7 @@ mod reflect;
 mod spectral;
 
 use crate::kernel::{In, Out};
+use crate::movement::strided_copy;
 use crate::pool;
 use ferrax_base::{Buffer, DType, Result, bail};
 use ferrax_linalg::{ALONE, Element, Real, Scalar, Share, c32, c64, small};
@@ -129,20 +130,13 @@ impl Scratch {
     }
 }
 
-/// Tile of a transposition.
-const TILE: usize = 16;
-
 /// The transpose of a row-major rows × cols matrix; also the way from column-major back, with the sizes exchanged.
 fn transposed<T: Copy>(src: &[T], rows: usize, cols: usize, dst: &mut [T]) {
     let (src, dst) = (&src[..rows * cols], &mut dst[..rows * cols]);
-    for r0 in (0..rows).step_by(TILE) {
-        for c0 in (0..cols).step_by(TILE) {
-            for c in c0..cols.min(c0 + TILE) {
-                for r in r0..rows.min(r0 + TILE) {
-                    dst[c * rows + r] = src[r * cols + c];
-                }
-            }
-        }
+    let (across, down) = ([1, cols as isize], [rows as isize, 1]);
+    // SAFETY: both sides have the elements of the matrix.
+    unsafe {
+        strided_copy(size_of::<T>(), &[cols, rows], src.as_ptr().cast(), &across, dst.as_mut_ptr().cast(), &down);
     }
 }
 

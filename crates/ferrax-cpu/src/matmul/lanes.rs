@@ -174,6 +174,59 @@ mod x86 {
         }
     }
 
+    /// As `eight`, of narrower vectors.
+    #[inline(always)]
+    unsafe fn eight_halves<const R: usize>(x: [__m256; R]) -> [f32; R] {
+        if R != 8 {
+            // SAFETY: the caller's contract.
+            return unsafe { each(x) };
+        }
+        macro_rules! halves_of {
+            ($shuffle:ident, $low:literal, $high:literal, $a:expr, $b:expr) => {
+                _mm256_add_ps($shuffle::<$low>($a, $b), $shuffle::<$high>($a, $b))
+            };
+        }
+        // SAFETY: the caller's contract.
+        unsafe {
+            // Two vectors of 4 sums each, then four of 2.
+            let a = halves_of!(_mm256_permute2f128_ps, 0x20, 0x31, x[0], x[1]);
+            let b = halves_of!(_mm256_permute2f128_ps, 0x20, 0x31, x[2], x[3]);
+            let c = halves_of!(_mm256_permute2f128_ps, 0x20, 0x31, x[4], x[5]);
+            let d = halves_of!(_mm256_permute2f128_ps, 0x20, 0x31, x[6], x[7]);
+            let a = halves_of!(_mm256_shuffle_ps, 0x44, 0xee, a, b);
+            let c = halves_of!(_mm256_shuffle_ps, 0x44, 0xee, c, d);
+            let s = halves_of!(_mm256_shuffle_ps, 0x88, 0xdd, a, c);
+            // The lower half has the sums of vectors 0, 2, 4 and 6.
+            let mut sums = [0f32; R];
+            let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+            _mm256_storeu_ps(sums.as_mut_ptr(), _mm256_permutevar8x32_ps(s, order));
+            sums
+        }
+    }
+
+    /// As `eight_halves`, of four vectors of four.
+    #[inline(always)]
+    unsafe fn four_halves<const R: usize>(x: [__m256d; R]) -> [f64; R] {
+        if R != 4 {
+            // SAFETY: the caller's contract.
+            return unsafe { each(x) };
+        }
+        macro_rules! halves_of {
+            ($a:expr, $b:expr) => {
+                _mm256_add_pd(_mm256_permute2f128_pd::<0x20>($a, $b), _mm256_permute2f128_pd::<0x31>($a, $b))
+            };
+        }
+        // SAFETY: the caller's contract.
+        unsafe {
+            let (a, b) = (halves_of!(x[0], x[1]), halves_of!(x[2], x[3]));
+            let s = _mm256_add_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+            // The lower half has the sums of vectors 0 and 2.
+            let mut sums = [0f64; R];
+            _mm256_storeu_pd(sums.as_mut_ptr(), _mm256_permute4x64_pd::<0xd8>(s));
+            sums
+        }
+    }
+
     macro_rules! vectors {
         ($($V:ident, $T:ty, $N:literal, rows $R:literal, sums $sums:path, first |$n:ident| $mask:expr, |$q:ident, $m:ident| $part:expr,
            $put:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident;)*) => {
@@ -234,10 +287,10 @@ mod x86 {
             _mm512_mask_storeu_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps;
         __m512d, f64, 8, rows 14, sums each, first |n| ((1u32 << n) - 1) as u8, |p, m| _mm512_maskz_loadu_pd(m, p),
             _mm512_mask_storeu_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd;
-        __m256, f32, 8, rows 6, sums each, first |n| _mm256_loadu_si256(FIRST.as_ptr().add(8 - n).cast()),
+        __m256, f32, 8, rows 6, sums eight_halves, first |n| _mm256_loadu_si256(FIRST.as_ptr().add(8 - n).cast()),
             |p, m| _mm256_maskload_ps(p, m),
             _mm256_maskstore_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps, _mm256_add_ps;
-        __m256d, f64, 4, rows 6, sums each, first |n| _mm256_loadu_si256(FIRST.as_ptr().add(8 - 2 * n).cast()),
+        __m256d, f64, 4, rows 6, sums four_halves, first |n| _mm256_loadu_si256(FIRST.as_ptr().add(8 - 2 * n).cast()),
             |p, m| _mm256_maskload_pd(p, m),
             _mm256_maskstore_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd;
     }

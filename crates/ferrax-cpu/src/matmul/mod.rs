@@ -18,7 +18,7 @@ use crate::pool;
 use ferrax_base::{Buffer, Result};
 use lanes::{Lanes, Real};
 pub use pack::Matrix;
-use pack::{pack, padded, panel};
+use pack::{Panels, fill, pack};
 use smallvec::SmallVec;
 use tile::{A, DEPTH, Part};
 
@@ -40,6 +40,8 @@ const ROWS: usize = 224;
 const COLUMNS: usize = 512;
 /// Operands up to this many bytes are read where they are.
 const NEAR: usize = 64 << 10;
+/// A left operand of more bytes is packed by every block for itself.
+const LARGE_LEFT: usize = 16 << 20;
 /// Products of this many multiply-adds at most are one part where the right operand's rows are contiguous.
 const SMALL: usize = 1 << 15;
 /// Elements of a result's rows that are computed together where something is done with them next, of a row at most, and
@@ -199,8 +201,7 @@ impl<T: Kernels> Product<T> {
                 T::part(&self.part((0, 0, 0), (self.m, self.n, self.k)));
                 return Ok(());
             }
-            let b = self.right(shared)?;
-            self.blocks(&b, shared)
+            self.blocks(shared)
         }
     }
 
@@ -217,14 +218,15 @@ impl<T: Kernels> Product<T> {
     /// As for `run`.
     pub unsafe fn run_rows(&self, after: &(dyn Fn(usize, usize, usize) + Sync)) -> Result<()> {
         let (m, n, tall) = (self.m, self.n, T::height(usize::MAX));
-        // SAFETY: the caller's contract.
-        let right = unsafe { self.right(true)? };
+        let b = self.right()?;
+        // SAFETY: the panels are those of the operand.
+        unsafe { fill([None, b.as_ref()], true) };
         let rows = (ROWS_AFTER / n).clamp(2 * tall, ROWS) / tall * tall;
         pool::try_share((m * n * self.k / SPEED + m * n / 4) as u64, m.div_ceil(rows), &|worker, task| {
             let (first, end) = (task * rows, (task * rows + rows).min(m));
             for j in (0..n).step_by(COLUMNS) {
                 // SAFETY: the block lies inside the result and is this task's.
-                unsafe { self.block(&right, (first, j), (end - first, COLUMNS.min(n - j)))? };
+                unsafe { self.block((None, b.as_ref()), (first, j), (end - first, COLUMNS.min(n - j)))? };
             }
             after(worker, first, end);
             Ok(())
@@ -243,50 +245,47 @@ impl<T: Kernels> Product<T> {
         Part { m, n, k, a, b: b.ptr, b_step: b.row, b_panel: T::width(), c, c_row: self.n, more: depth > 0 }
     }
 
-    /// The right operand, packed if it has to be.
-    unsafe fn right(&self, shared: bool) -> Result<Right<T>> {
+    /// The right operand's panels, if it has to be packed.
+    fn right(&self) -> Result<Option<Panels<T>>> {
         let (n, k, width) = (self.n, self.k, T::width());
         let near = n * k * size_of::<T>() <= NEAR || self.m <= 2 * T::height(usize::MAX);
         if self.b.column == 1 && (near || n <= width) {
-            return Ok(Right { b: self.b, padded: 0, _held: None });
+            return Ok(None);
         }
-        let all = padded(n, width);
-        let mut held = Buffer::allocate(all * k * size_of::<T>())?;
-        let dst = Target(held.as_mut_ptr().cast::<T>());
-        // A task takes panels that are neighbours in memory.
-        let each = (4 * width).max(n / 16 / width * width);
-        let (groups, depths) = (n.div_ceil(each), k.div_ceil(DEPTH));
-        let work = (n * k * size_of::<T>() / 8) as u64;
-        let task = |_, task: usize| {
-            let (dst, depth, column) = (&dst, task / groups * DEPTH, task % groups * each);
-            let (rows, columns) = (DEPTH.min(k - depth), each.min(n - column));
-            let at = panel(depth, rows, column, all);
-            // SAFETY: the block lies inside the operand, and its panels are this task's.
-            unsafe {
-                let x = self.b.from(depth, column).transposed();
-                pack(x, (columns, rows), |left| left.min(width), Some(width), dst.0.add(at));
-            }
-        };
-        share(shared, work, groups * depths, &task);
-        Ok(Right {
-            b: Matrix { ptr: held.as_ptr().cast(), row: width as isize, column: 1 },
-            padded: all,
-            _held: Some(held),
-        })
+        let heights: (fn(usize) -> usize, _) = (|left| left.min(T::width()), Some(width));
+        Panels::new(self.b.transposed(), (n, k), heights).map(Some)
     }
 
-    unsafe fn blocks(&self, right: &Right<T>, shared: bool) -> Result<()> {
+    /// The left operand's panels, if blocks would pack the same rows again and again.
+    fn whole_left(&self, rows: usize, columns: usize) -> Result<Option<Panels<T>>> {
+        let (m, k) = (self.m, self.k);
+        if columns == self.n || !self.packs_rows(rows.min(m)) || m * k * size_of::<T>() > LARGE_LEFT {
+            return Ok(None);
+        }
+        Panels::new(self.a, (m, k), (T::height, None)).map(Some)
+    }
+
+    /// Whether this many rows of the left operand are better read from panels.
+    fn packs_rows(&self, rows: usize) -> bool {
+        let pages = (self.a.row.max(self.a.column) * size_of::<T>() as isize) % 4096 == 0;
+        self.n > T::width() && (pages || rows * self.k * size_of::<T>() > NEAR)
+    }
+
+    unsafe fn blocks(&self, shared: bool) -> Result<()> {
         let (m, n, k) = (self.m, self.n, self.k);
         let symmetric = self.is_symmetric();
         let work = (m * n * k / SPEED) as u64 >> u32::from(symmetric);
         let (rows, columns) = self.cut(symmetric, shared && pool::worth(work));
+        let (a, b) = (self.whole_left(rows, columns)?, self.right()?);
+        // SAFETY: the panels are those of the operands.
+        unsafe { fill([a.as_ref(), b.as_ref()], shared) };
         let all = (0..m).step_by(rows).flat_map(|i| (0..n).step_by(columns).map(move |j| (i, j)));
         let (mirrored, computed): (Blocks, Blocks) = all.partition(|&(i, j)| symmetric && j + columns <= i);
         let compute = |_, task: usize| {
             let (i, j) = computed[task];
             let (rows, columns) = (rows.min(m - i), columns.min(n - j));
             // SAFETY: the block lies inside the result and is this task's.
-            unsafe { self.block(right, (i, j), (rows, columns)) }
+            unsafe { self.block((a.as_ref(), b.as_ref()), (i, j), (rows, columns)) }
         };
         if shared {
             pool::try_share(work, computed.len(), &compute)?;
@@ -314,13 +313,16 @@ impl<T: Kernels> Product<T> {
     fn cut(&self, symmetric: bool, shared: bool) -> (usize, usize) {
         let (m, n) = (self.m, self.n);
         let finer = 1 << u32::from(symmetric);
-        let (mut rows, mut columns) = ((ROWS / finer).min(m), (COLUMNS / finer).min(n));
+        let tall = T::height(usize::MAX);
+        // Blocks of one height, about, all but the last one of whole tiles.
+        let rows = ROWS / finer / tall * tall;
+        let rows = m.div_ceil(m.div_ceil(rows)).next_multiple_of(tall);
+        let (mut rows, mut columns) = (rows.min(m), (COLUMNS / finer).min(n));
         let wanted = if shared { 4 * pool::threads() } else { 1 };
         // A panel of the right operand stays in the first-level cache for all rows of a block: columns are cut first.
         while m.div_ceil(rows) * n.div_ceil(columns) < wanted && columns > 2 * T::width() {
             columns = columns.div_ceil(2).next_multiple_of(T::width());
         }
-        let tall = T::height(usize::MAX);
         while m.div_ceil(rows) * n.div_ceil(columns) < wanted && rows > 4 * tall {
             rows = rows.div_ceil(2).next_multiple_of(tall);
         }
@@ -328,9 +330,13 @@ impl<T: Kernels> Product<T> {
     }
 
     /// A block of the result.
-    unsafe fn block(&self, right: &Right<T>, (i, j): (usize, usize), (m, n): (usize, usize)) -> Result<()> {
-        let pages = (self.a.row.max(self.a.column) * size_of::<T>() as isize) % 4096 == 0;
-        let mut held = if n > T::width() && (pages || m * self.k * size_of::<T>() > NEAR) {
+    unsafe fn block(
+        &self,
+        (left, right): (Option<&Panels<T>>, Option<&Panels<T>>),
+        (i, j): (usize, usize),
+        (m, n): (usize, usize),
+    ) -> Result<()> {
+        let mut held = if left.is_none() && self.packs_rows(m) {
             Some(Buffer::allocate(m * self.k.min(DEPTH) * size_of::<T>())?)
         } else {
             None
@@ -338,15 +344,20 @@ impl<T: Kernels> Product<T> {
         for depth in (0..self.k).step_by(DEPTH) {
             let k = DEPTH.min(self.k - depth);
             let mut a = self.left(i, depth);
-            if let Some(held) = &mut held {
+            if let Some(left) = left {
+                a = A { ptr: left.at(depth, k, i), row: 1, step: 0, packed: true };
+            } else if let Some(held) = &mut held {
                 let x = self.a.from(i, depth);
                 let dst = held.as_mut_ptr().cast();
                 // SAFETY: the block's rows lie inside the operand, and the buffer holds them.
                 unsafe { pack(x, (m, k), T::height, None, dst) };
                 a = A { ptr: dst, row: 1, step: 0, packed: true };
             }
-            let (b, b_panel) = right.part(depth, k, j);
-            let part = Part { a, b, b_step: right.b.row, b_panel, ..self.part((i, j, depth), (m, n, k)) };
+            let mut part = Part { a, ..self.part((i, j, depth), (m, n, k)) };
+            if let Some(right) = right {
+                let width = T::width();
+                part = Part { b: right.at(depth, k, j), b_step: width as isize, b_panel: width * k, ..part };
+            }
             // SAFETY: the part lies inside the operands and the result.
             unsafe { T::part(&part) };
         }
@@ -356,29 +367,4 @@ impl<T: Kernels> Product<T> {
 
 fn share(shared: bool, work: u64, tasks: usize, task: &(dyn Fn(usize, usize) + Sync)) {
     if shared { pool::share(work, tasks, task) } else { (0..tasks).for_each(|i| task(0, i)) }
-}
-
-/// Memory that threads write in disjoint parts.
-struct Target<T>(*mut T);
-// SAFETY: see the type.
-unsafe impl<T> Sync for Target<T> {}
-
-/// The right operand: as it is, or in panels.
-struct Right<T> {
-    b: Matrix<T>,
-    /// Columns with the last panel's room, where it is packed.
-    padded: usize,
-    _held: Option<Buffer>,
-}
-// SAFETY: threads only read it.
-unsafe impl<T> Sync for Right<T> {}
-
-impl<T: Kernels> Right<T> {
-    /// The address of the rows from `depth` on, k of them, from column j, and the distance between panels.
-    fn part(&self, depth: usize, k: usize, j: usize) -> (*const T, usize) {
-        if self.padded == 0 {
-            return (self.b.from(depth, j).ptr, T::width());
-        }
-        (self.b.ptr.wrapping_add(panel(depth, k, j, self.padded)), T::width() * k)
-    }
 }

@@ -1,7 +1,9 @@
 //! Operands of a product in the order in which tiles read them.
 
+use super::share;
 use super::tile::DEPTH;
 use crate::movement::{Axis, copy_axes};
+use ferrax_base::{Buffer, Result};
 use smallvec::SmallVec;
 
 /// A matrix by its strides, in elements.
@@ -49,13 +51,67 @@ pub unsafe fn pack<T: Copy>(
     }
 }
 
-/// Elements of `n` columns in panels of `width`.
-pub fn padded(n: usize, width: usize) -> usize {
-    n.next_multiple_of(width)
+/// The height of the next panel where as many rows are left, and what a step takes where that is not the height.
+type Heights = (fn(usize) -> usize, Option<usize>);
+
+/// A whole operand in panels, in blocks of `DEPTH` steps along k: n rows of k elements.
+pub struct Panels<T> {
+    x: Matrix<T>,
+    n: usize,
+    k: usize,
+    heights: Heights,
+    /// Rows with the last panel's room.
+    padded: usize,
+    /// Rows of a task, which are neighbours in memory.
+    each: usize,
+    dst: *mut T,
+    _held: Buffer,
+}
+// SAFETY: threads read the operand and write panels of their own.
+unsafe impl<T> Sync for Panels<T> {}
+
+impl<T: Copy> Panels<T> {
+    /// Room for the panels.
+    pub fn new(x: Matrix<T>, (n, k): (usize, usize), heights: Heights) -> Result<Panels<T>> {
+        let (tall, padded) = (heights.0(usize::MAX), heights.1.map_or(n, |pitch| n.next_multiple_of(pitch)));
+        let mut held = Buffer::allocate(padded * k * size_of::<T>())?;
+        let dst = held.as_mut_ptr().cast();
+        Ok(Panels { x, n, k, heights, padded, each: (4 * tall).max(n / 16 / tall * tall), dst, _held: held })
+    }
+
+    /// The address of the panel that starts with a row, in the block of `steps` steps from `depth` on.
+    pub fn at(&self, depth: usize, steps: usize, row: usize) -> *mut T {
+        debug_assert_eq!(depth % DEPTH, 0);
+        self.dst.wrapping_add(depth * self.padded + row * steps)
+    }
+
+    fn tasks(&self) -> usize {
+        self.n.div_ceil(self.each) * self.k.div_ceil(DEPTH)
+    }
+
+    /// # Safety
+    /// The operand's addresses must be valid.
+    unsafe fn fill(&self, task: usize) {
+        let groups = self.n.div_ceil(self.each);
+        let (depth, row) = (task / groups * DEPTH, task % groups * self.each);
+        let (rows, steps) = (self.each.min(self.n - row), DEPTH.min(self.k - depth));
+        let ((height, pitch), dst) = (self.heights, self.at(depth, steps, row));
+        // SAFETY: the block lies inside the operand, and its panels are this task's.
+        unsafe { pack(self.x.from(row, depth), (rows, steps), height, pitch, dst) };
+    }
 }
 
-/// Offset of a block of columns in a packed right operand: blocks of `DEPTH` rows, each with all its panels.
-pub fn panel(depth: usize, rows: usize, column: usize, padded: usize) -> usize {
-    debug_assert_eq!(depth % DEPTH, 0);
-    depth * padded + column * rows
+/// Fills the panels of both operands, where they have any.
+///
+/// # Safety
+/// The operands' addresses must be valid.
+pub unsafe fn fill<T: Copy>([a, b]: [Option<&Panels<T>>; 2], shared: bool) {
+    let tasks = |x: Option<&Panels<T>>| x.map_or(0, Panels::tasks);
+    let bytes = |x: Option<&Panels<T>>| x.map_or(0, |x| x.n * x.k * size_of::<T>());
+    let first = tasks(a);
+    share(shared, ((bytes(a) + bytes(b)) / 8) as u64, first + tasks(b), &|_, task| {
+        let (x, task) = if task < first { (a, task) } else { (b, task - first) };
+        // SAFETY: the caller's contract.
+        x.iter().for_each(|x| unsafe { x.fill(task) });
+    });
 }

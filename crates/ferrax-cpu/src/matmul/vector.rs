@@ -7,7 +7,7 @@
 use super::lanes::{Lanes, Real};
 use super::pack::{Matrix, pack};
 use super::tile::DEPTH;
-use super::{Kernels, Product, Target, share};
+use super::{Kernels, Product, share};
 use ferrax_base::{Buffer, Result};
 
 /// Results of one thread: y = w · x, or the sums of the runs of one row.
@@ -81,6 +81,11 @@ fn whole<T: Copy>(p: &Product<T>) -> (Times<T>, isize) {
     (Times { rows, k: p.k, w, x, y: p.c }, step)
 }
 
+/// Memory that threads write in disjoint parts.
+struct Target<T>(*mut T);
+// SAFETY: see the type.
+unsafe impl<T> Sync for Target<T> {}
+
 /// Operands that threads read.
 struct Shared<T>(Matrix<T>, *const T);
 // SAFETY: see the type.
@@ -126,14 +131,15 @@ pub unsafe fn times<L: Lanes>(p: &Times<L::T>) {
             let mut i = 0;
             while i < p.rows {
                 i += match p.rows - i {
-                    8.. if L::N == 16 => dots::<L, 8, 2>(p, i),
-                    4.. if L::N * size_of::<L::T>() == WIDEST => dots::<L, 4, 2>(p, i),
-                    _ if L::N * size_of::<L::T>() == WIDEST => dots::<L, 1, 2>(p, i),
-                    2.. if L::N * size_of::<L::T>() == WIDEST / 2 => dots::<L, 2, 4>(p, i),
-                    _ if L::N * size_of::<L::T>() == WIDEST / 2 => dots::<L, 1, 4>(p, i),
+                    8.. if L::N == 16 => dots::<L, 8, 2, 8>(p, i),
+                    4.. if L::N * size_of::<L::T>() == WIDEST => dots::<L, 4, 2, 4>(p, i),
+                    _ if L::N * size_of::<L::T>() == WIDEST => dots::<L, 1, 2, 1>(p, i),
+                    8.. if L::N == 8 => dots::<L, 2, 4, 8>(p, i),
+                    4.. if L::N * size_of::<L::T>() == WIDEST / 2 => dots::<L, 2, 4, 4>(p, i),
+                    _ if L::N * size_of::<L::T>() == WIDEST / 2 => dots::<L, 1, 4, 1>(p, i),
                     // Registers of 16 bytes.
-                    2.. => dots::<L, 2, 8>(p, i),
-                    _ => dots::<L, 1, 8>(p, i),
+                    2.. => dots::<L, 2, 8, 2>(p, i),
+                    _ => dots::<L, 1, 8, 1>(p, i),
                 };
             }
         } else {
@@ -142,39 +148,15 @@ pub unsafe fn times<L: Lanes>(p: &Times<L::T>) {
     }
 }
 
-/// R rows from i on, each with V vectors of running sums; gives R.
+/// ALL rows from i on, R at once, each with V vectors of running sums; gives ALL.
 #[inline(always)]
-unsafe fn dots<L: Lanes, const R: usize, const V: usize>(p: &Times<L::T>, i: usize) -> usize {
-    let zero = <L::T as Real>::ZERO;
-    // Addresses are made where they are used: those of all rows at once would not fit the registers.
-    let (first, step) = (p.w.from(i, 0).ptr, p.w.row);
-    let row = |r: usize, at: usize| first.wrapping_add(at).wrapping_offset(r as isize * step);
-    // SAFETY: the caller's contract: rows i..i + R hold k elements, as x does.
+unsafe fn dots<L: Lanes, const R: usize, const V: usize, const ALL: usize>(p: &Times<L::T>, i: usize) -> usize {
+    // SAFETY: the caller's contract: rows i..i + ALL hold k elements, as x does.
     unsafe {
         for start in (0..p.k).step_by(RUN) {
-            let (mut at, end) = (start, (start + RUN).min(p.k));
-            let mut acc = [[L::splat(zero); V]; R];
-            while at + V * L::N <= end {
-                for v in 0..V {
-                    let x = L::load(p.x.add(at + v * L::N));
-                    for r in 0..R {
-                        acc[r][v] = L::fma(L::load(row(r, at + v * L::N)), x, acc[r][v]);
-                    }
-                }
-                at += V * L::N;
-            }
-            if at < end {
-                for v in 0..V {
-                    let (from, left) = (at + v * L::N, (end - at).saturating_sub(v * L::N).min(L::N));
-                    let x = L::load_first(p.x.wrapping_add(from), left);
-                    for r in 0..R {
-                        acc[r][v] = L::fma(L::load_first(row(r, from), left), x, acc[r][v]);
-                    }
-                }
-            }
-            let mut totals = [L::splat(zero); R];
-            for r in 0..R {
-                totals[r] = added_up::<L, V>(acc[r]);
+            let mut totals = [L::splat(<L::T as Real>::ZERO); ALL];
+            for r in (0..ALL).step_by(R) {
+                totals[r..r + R].copy_from_slice(&run_of_rows::<L, R, V>(p, i + r, start));
             }
             for (r, sum) in L::sums(totals).into_iter().enumerate() {
                 let y = p.y.add(i + r);
@@ -182,7 +164,43 @@ unsafe fn dots<L: Lanes, const R: usize, const V: usize>(p: &Times<L::T>, i: usi
             }
         }
     }
-    R
+    ALL
+}
+
+/// A vector of sums for a run of each of R rows from i on.
+#[inline(always)]
+unsafe fn run_of_rows<L: Lanes, const R: usize, const V: usize>(p: &Times<L::T>, i: usize, start: usize) -> [L; R] {
+    // Addresses are made where they are used: those of all rows at once would not fit the registers.
+    let (first, step) = (p.w.from(i, 0).ptr, p.w.row);
+    let row = |r: usize, at: usize| first.wrapping_add(at).wrapping_offset(r as isize * step);
+    let (mut at, end) = (start, (start + RUN).min(p.k));
+    // SAFETY: the caller's contract: rows i..i + R hold k elements, as x does.
+    unsafe {
+        let mut acc = [[L::splat(<L::T as Real>::ZERO); V]; R];
+        while at + V * L::N <= end {
+            for v in 0..V {
+                let x = L::load(p.x.add(at + v * L::N));
+                for r in 0..R {
+                    acc[r][v] = L::fma(L::load(row(r, at + v * L::N)), x, acc[r][v]);
+                }
+            }
+            at += V * L::N;
+        }
+        if at < end {
+            for v in 0..V {
+                let (from, left) = (at + v * L::N, (end - at).saturating_sub(v * L::N).min(L::N));
+                let x = L::load_first(p.x.wrapping_add(from), left);
+                for r in 0..R {
+                    acc[r][v] = L::fma(L::load_first(row(r, from), left), x, acc[r][v]);
+                }
+            }
+        }
+        let mut totals = [acc[0][0]; R];
+        for r in 0..R {
+            totals[r] = added_up::<L, V>(acc[r]);
+        }
+        totals
+    }
 }
 
 /// The sum of vectors, half and half.

@@ -1,16 +1,23 @@
 //! Sorting: stable, along one axis, of several operands by one or more keys; and the k largest.
 //!
 //! Keys become unsigned integers that order as the values do (-0.0 equal to 0.0, NaN last), so that one radix
-//! sort serves every dtype. A single operand without ties to tell apart is sorted by itself; otherwise the
-//! stable permutation is found first and applied to each operand.
+//! sort serves every dtype. A single operand without ties to tell apart is sorted by itself (`alone.rs`); otherwise the
+//! stable permutation is found first and applied to each operand. The k largest are found in `largest.rs`.
+
+mod alone;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+mod largest;
+#[cfg(target_arch = "x86_64")]
+mod quick;
 
 use crate::convert;
 use crate::elementwise::compute_dtype;
 use crate::kernel::{In, Out, by_size};
 use crate::pool;
 use ferrax_base::{Buffer, DType, Result, bail};
+pub use largest::top_k;
 use smallvec::SmallVec;
-use std::sync::{Mutex, PoisonError};
 
 /// A key that orders as the element does. `total` tells zeros apart.
 #[inline(always)]
@@ -199,87 +206,6 @@ fn radix_sort<T: Copy, const FIRST: usize, const BYTES: usize>(
     }
 }
 
-/// Sorts contiguous rows of a single operand of a dtype whose equal keys mean equal bits; zeros of both signs
-/// and NaNs are put back in the order in which they came. Says whether the dtype is one of those.
-fn sort_alone(d: DType, x: In<'_>, out: &mut Out<'_>, rows: Rows) -> Result<bool> {
-    macro_rules! plain {
-        ($T:ty, $key:expr) => {{
-            out.bytes().copy_from_slice(x.bytes());
-            each_row(out.of::<$T>(), rows.n, |row, held| sort_row(row, held, $key))?;
-        }};
-    }
-    macro_rules! float {
-        ($B:ty, $K:ident, $sign:expr, $inf:expr) => {{
-            out.bytes().copy_from_slice(x.bytes());
-            each_row(out.of::<$B>(), rows.n, |row, held| {
-                // Elements whose key does not tell their bits keep the order in which they came.
-                let odd = row.iter().fold(false, |o, &b| o | (b == $sign) | (b & !$sign > $inf));
-                let those = |is: fn($B) -> bool| -> Vec<$B> {
-                    if odd { row.iter().copied().filter(|&b| is(b)).collect() } else { Vec::new() }
-                };
-                let (zeros, nans) = (those(|b| b & !$sign == 0), those(|b| b & !$sign > $inf));
-                row.iter_mut().for_each(|b| *b = $K(*b, false));
-                sort_row(row, held, |&k| u64::from(k))?;
-                let first_zero = if odd { row.partition_point(|&k| k < $sign) } else { 0 };
-                // The inverse of the key, where no NaN is.
-                row.iter_mut().for_each(|k| *k ^= if *k & $sign != 0 { $sign } else { !0 });
-                row[first_zero..first_zero + zeros.len()].copy_from_slice(&zeros);
-                let numbers = row.len() - nans.len();
-                row[numbers..].copy_from_slice(&nans);
-                Ok(())
-            })?;
-        }};
-    }
-    if rows.inner != 1 {
-        return Ok(false);
-    }
-    match d {
-        DType::Bool | DType::U8 => plain!(u8, |&k| u64::from(k)),
-        DType::U16 => plain!(u16, |&k| u64::from(k)),
-        DType::U32 => plain!(u32, |&k| u64::from(k)),
-        DType::U64 => plain!(u64, |&k| k),
-        DType::I8 => plain!(i8, |&k| u64::from(k as u8 ^ 0x80)),
-        DType::I16 => plain!(i16, |&k| u64::from(k as u16 ^ 0x8000)),
-        DType::I32 => plain!(i32, |&k| u64::from(k as u32 ^ 0x8000_0000)),
-        DType::I64 => plain!(i64, |&k| k as u64 ^ 1 << 63),
-        DType::F32 => float!(u32, float_key32, 1u32 << 31, 0x7f80_0000u32),
-        DType::F64 => float!(u64, float_key64, 1u64 << 63, 0x7ff0_0000_0000_0000u64),
-        _ => return Ok(false),
-    }
-    Ok(true)
-}
-
-/// Runs `f` on rows of `n` elements with a buffer that it may keep, on several threads where it is worth it.
-fn each_row<T: Send>(
-    all: &mut [T],
-    n: usize,
-    f: impl Fn(&mut [T], &mut Option<Buffer>) -> Result<()> + Sync,
-) -> Result<()> {
-    let n = n.max(1);
-    let group = (4096 / n).max(1);
-    let groups: Vec<Mutex<&mut [T]>> = all.chunks_mut(group * n).map(Mutex::new).collect();
-    shared_rows(groups.len(), 6 * (group * n) as u64, |i| {
-        let mut rows = groups[i].lock().unwrap_or_else(PoisonError::into_inner);
-        let mut held = None;
-        rows.chunks_exact_mut(n).try_for_each(|row| f(row, &mut held))
-    })
-}
-
-fn sort_row<T: Copy + Ord>(row: &mut [T], held: &mut Option<Buffer>, key: impl Fn(&T) -> u64) -> Result<()> {
-    if row.len() < RADIX_FROM {
-        row.sort_unstable();
-    } else {
-        let other = buffer_of::<T>(held, row.len())?;
-        match size_of::<T>() {
-            1 => radix_sort::<T, 0, 1>(row, other, key),
-            2 => radix_sort::<T, 0, 2>(row, other, key),
-            4 => radix_sort::<T, 0, 4>(row, other, key),
-            _ => radix_sort::<T, 0, 8>(row, other, key),
-        }
-    }
-    Ok(())
-}
-
 /// `Sort`.
 pub fn sort(axis: usize, num_keys: usize, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
     let rows = Rows::of(ins[0].shape(), axis);
@@ -289,7 +215,7 @@ pub fn sort(axis: usize, num_keys: usize, ins: &[In<'_>], outs: &mut [Out<'_>]) 
     if u32::try_from(rows.n).is_err() {
         bail!(NotImplemented, "the CPU engine sorts axes of at most 2**32 - 1 elements");
     }
-    if ins.len() == 1 && sort_alone(ins[0].ty.dtype, ins[0], &mut outs[0], rows)? {
+    if ins.len() == 1 && alone::sort(ins[0].ty.dtype, ins[0], &mut outs[0], rows)? {
         return Ok(());
     }
     let wide = ins[..num_keys]
@@ -321,115 +247,7 @@ pub fn sort(axis: usize, num_keys: usize, ins: &[In<'_>], outs: &mut [Out<'_>]) 
     Ok(())
 }
 
-/// `TopK`: the k largest along the axis, NaN first, and where they were; of equal ones the first.
-pub fn top_k(k: usize, axis: usize, x: In<'_>, outs: &mut [Out<'_>]) -> Result<()> {
-    let rows = Rows::of(x.shape(), axis);
-    if outs[0].ty.size() == 0 {
-        return Ok(());
-    }
-    let d = x.ty.dtype;
-    let wide = (compute_dtype(d) != d).then(|| convert::widened(d, x.ptr, x.ty.size())).transpose()?;
-    let ptr = wide.as_ref().map_or(x.ptr, Buffer::as_ptr);
-    let starts: Vec<usize> = rows.starts().collect();
-    let largest = Largest { k, rows, d, keys: ptr };
-    let orders: Vec<Mutex<Vec<u32>>> = starts.iter().map(|_| Mutex::default()).collect();
-    let found = &largest;
-    shared_rows(starts.len(), rows.n as u64, |row| {
-        // SAFETY: the row of the operand that starts there.
-        *orders[row].lock().unwrap_or_else(PoisonError::into_inner) = unsafe { found.row(starts[row])? };
-        Ok(())
-    })?;
-    for (row, (start, order)) in starts.into_iter().zip(orders).enumerate() {
-        let to = row / rows.inner * k * rows.inner + row % rows.inner;
-        for (r, i) in order.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().enumerate() {
-            by_size!(d.size(), T => {
-                outs[0].of::<T>()[to + r * rows.inner] = x.of::<T>()[start + i as usize * rows.inner];
-            });
-            crate::reduce::store_index(&mut outs[1], to + r * rows.inner, i64::from(i));
-        }
-    }
-    Ok(())
-}
-
 /// Runs `f` on each of `count` rows, on several threads where `nanoseconds` a row make it worth it.
 fn shared_rows(count: usize, nanoseconds: u64, f: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     pool::try_share(nanoseconds * count as u64, count, &|_, row| f(row))
-}
-
-/// What top-k reads: rows of an operand in the compute dtype.
-struct Largest {
-    k: usize,
-    rows: Rows,
-    d: DType,
-    keys: *const u8,
-}
-// SAFETY: threads only read the operand.
-unsafe impl Sync for Largest {}
-
-impl Largest {
-    /// Where the k largest of a row are, in order.
-    unsafe fn row(&self, start: usize) -> Result<Vec<u32>> {
-        if self.d == DType::F32 && self.rows.inner == 1 {
-            // SAFETY: the row's elements follow one another.
-            let row = unsafe { std::slice::from_raw_parts(self.keys.cast::<u32>().add(start), self.rows.n) };
-            return Ok(largest_floats(row, self.k));
-        }
-        let mut scratch = Scratch::new();
-        row_keys(self.d, self.keys, self.rows, start, true, &mut scratch)?;
-        let (major, minor) = (scratch.key(0), if scratch.lists > 1 { scratch.key(1) } else { &[] });
-        let mut least = Least::new(self.k);
-        for (&key, i) in major.iter().zip(0u32..) {
-            least.push((!key, minor.get(i as usize).map_or(0, |m| !m), i));
-        }
-        Ok(least.finish().into_iter().map(|item| item.2).collect())
-    }
-}
-
-/// Where the k largest floats of a row are, in order; blocks without a candidate cost a comparison.
-fn largest_floats(row: &[u32], k: usize) -> Vec<u32> {
-    const BLOCK: usize = 64;
-    let mut least = Least::new(k);
-    for (b, block) in row.chunks(BLOCK).enumerate() {
-        let mut keys = [u32::MAX; BLOCK];
-        keys.iter_mut().zip(block).for_each(|(k, &bits)| *k = !float_key32(bits, true));
-        let best = keys.iter().fold(u32::MAX, |best, &k| best.min(k));
-        if least.limit.is_some_and(|l| u64::from(best) << 32 >= l) {
-            continue;
-        }
-        for (&key, i) in keys[..block.len()].iter().zip((b * BLOCK) as u32..) {
-            least.push(u64::from(key) << 32 | u64::from(i));
-        }
-    }
-    least.finish().into_iter().map(|item| item as u32).collect()
-}
-
-/// The k least of distinct items so far, and some that may be.
-struct Least<P> {
-    k: usize,
-    kept: Vec<P>,
-    /// The k-th least when it was last looked for: items from there on are passed over.
-    limit: Option<P>,
-}
-
-impl<P: Ord + Copy> Least<P> {
-    fn new(k: usize) -> Self {
-        Least { k, kept: Vec::with_capacity(4 * k + 64), limit: None }
-    }
-
-    fn push(&mut self, item: P) {
-        if self.limit.is_some_and(|l| item >= l) {
-            return;
-        }
-        self.kept.push(item);
-        if self.kept.len() == 4 * self.k + 64 {
-            self.limit = Some(*self.kept.select_nth_unstable(self.k - 1).1);
-            self.kept.truncate(self.k);
-        }
-    }
-
-    fn finish(mut self) -> Vec<P> {
-        self.kept.sort_unstable();
-        self.kept.truncate(self.k);
-        self.kept
-    }
 }
