@@ -41,13 +41,14 @@ test-python: develop
 
 # The stable compiler ships the sanitizer's runtime for this target, but asks for a flag to switch it on. Buffers are
 # exact allocations here; handlers of the SIMD machine are no tail calls under the sanitizer, so the machine is left out.
-# The engine is optimized less than in other builds: instrumented, it takes longer to compile than to run.
+# All is optimized less than in other builds: instrumented, it takes longer to compile than to run.
 SANITIZED := x86_64-unknown-linux-gnu
 PORTABLE_TESTS := program elementwise reduce dot movement index math
 sanitize:
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg ferrax_exact_buffers" PROPTEST_CASES=32 PROPTEST_RNG_SEED=20261121 \
 	  ASAN_OPTIONS=allocator_may_return_null=1,detect_leaks=0 \
 	  cargo test --config 'profile.dev.package.ferrax-cpu.opt-level=1' \
+	  --config 'profile.dev.package.ferrax-linalg.opt-level=1' --config 'profile.dev.package."*".opt-level=1' \
 	  --target $(SANITIZED) --target-dir target/sanitize --package ferrax-base --package ferrax-cpu \
 	  --features ferrax-cpu/portable --lib $(addprefix --test ,$(PORTABLE_TESTS))
 

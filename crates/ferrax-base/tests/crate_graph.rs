@@ -99,3 +99,40 @@ fn versions_are_written_once() {
         }
     }
 }
+
+/// The Rust files of a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Libraries that are not compiled for tests, or whose examples are not, have none: they would never run.
+#[test]
+fn no_test_is_left_out() {
+    let mut lost = Vec::new();
+    for package in packages() {
+        let targets = package["targets"].as_array().expect("targets");
+        let is_library =
+            |t: &&Value| t["kind"].as_array().is_some_and(|k| k.iter().any(|k| k == "lib" || k == "cdylib"));
+        let Some(library) = targets.iter().find(is_library) else { continue };
+        let folder = Path::new(text(library, "src_path")).parent().expect("a folder").to_owned();
+        let mut files = Vec::new();
+        sources(&folder, &mut files);
+        for file in files {
+            let code = std::fs::read_to_string(&file).expect("a source file");
+            let is_example = |line: &str| matches!(line.trim_start(), "/// ```" | "//! ```");
+            if library["test"] == false && code.contains("#[test]")
+                || library["doctest"] == false && code.lines().any(is_example)
+            {
+                lost.push(file.display().to_string());
+            }
+        }
+    }
+    assert!(lost.is_empty(), "tests that `cargo test` passes over: {}", lost.join(", "));
+}

@@ -134,11 +134,10 @@ fn block_body<M: Monoid>(x: &[M::T], (stride, rows): (usize, usize), out: &mut [
 wide_variant!(block, block_body, (x: &[M::T], rows: (usize, usize), out: &mut [M::T]));
 
 /// Reduces the rows of `x`, which are as long as `out`.
-#[inline(always)]
-pub fn reduce_body<M: Monoid>(x: &[M::T], out: &mut [M::T]) {
+pub fn reduce<M: Monoid>(x: &[M::T], out: &mut [M::T]) {
     let width = out.len();
     for (k, out) in out.chunks_mut(COLUMNS).enumerate() {
-        block_body::<M>(&x[k * COLUMNS..], (width, x.len() / width), out);
+        block::<M>(&x[k * COLUMNS..], (width, x.len() / width), out);
     }
 }
 

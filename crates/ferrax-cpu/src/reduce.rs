@@ -15,6 +15,8 @@ use crate::pool;
 use ferrax_base::{Buffer, DType, Result, bail};
 use ferrax_loops::ReduceOp;
 use smallvec::SmallVec;
+use std::hint::black_box;
+use std::mem::MaybeUninit;
 use std::sync::Mutex;
 
 /// A commutative monoid over one element type.
@@ -250,6 +252,10 @@ fn reduce_few<M: Monoid, const WIDTH: usize>(x: &[M::T], term: impl Term<M::T>) 
 /// accumulators: memory is then read in one go, as prefetching wants it.
 #[inline(always)]
 pub fn reduce_run<M: Monoid, const WIDE: bool>(x: &[M::T], term: impl Term<M::T>) -> M::T {
+    // A pair of numbers is aligned as one of them.
+    if align_of::<M::T>() < size_of::<M::T>() {
+        return reduce_pairs::<M>(x, term);
+    }
     match x.len() {
         ..=32 => return reduce_few::<M, 32>(x, term),
         33..=64 => return reduce_few::<M, 64>(x, term),
@@ -265,6 +271,25 @@ pub fn reduce_run<M: Monoid, const WIDE: bool>(x: &[M::T], term: impl Term<M::T>
     collapse::<M>(&mut acc)
 }
 
+/// `reduce_run` in loops that are not unrolled: pairs of numbers would take more code than that is worth.
+#[inline(always)]
+fn reduce_pairs<M: Monoid>(x: &[M::T], term: impl Term<M::T>) -> M::T {
+    let mut acc = [M::IDENTITY; LANES];
+    for (c, chunk) in x.chunks(LANES).enumerate() {
+        let term = term.from(c * LANES);
+        for (j, (a, &b)) in acc.iter_mut().zip(chunk).enumerate() {
+            *a = M::join(*a, term.of(j, b));
+        }
+    }
+    let mut width = black_box(LANES / 2);
+    while width > 0 {
+        let (low, high) = acc.split_at_mut(width);
+        low.iter_mut().zip(high).for_each(|(a, b)| *a = M::join(*a, *b));
+        width /= 2;
+    }
+    acc[0]
+}
+
 /// Reduces a contiguous row. Runs are combined like the digits of a counter, so that each result takes part in
 /// as many joins as the logarithm of the number of runs, in an order that the length alone decides.
 #[inline(always)]
@@ -272,22 +297,25 @@ pub fn reduce_row<M: Monoid, const WIDE: bool>(x: &[M::T], term: impl Term<M::T>
     if x.len() < FEW {
         return x.iter().enumerate().fold(M::IDENTITY, |a, (i, &b)| M::join(a, term.of(i, b)));
     }
-    if x.len() <= RUN {
-        return reduce_run::<M, WIDE>(x, term);
-    }
-    let mut levels = [M::IDENTITY; LEVELS];
+    let mut levels = [MaybeUninit::<M::T>::uninit(); LEVELS];
     let mut count = 0usize;
     for (k, run) in x.chunks(RUN).enumerate() {
         let mut value = reduce_run::<M, WIDE>(run, term.from(k * RUN));
+        if x.len() <= RUN {
+            return value;
+        }
         let carries = count.trailing_ones() as usize;
         for level in &levels[..carries] {
-            value = M::join(*level, value);
+            // SAFETY: levels whose bit of the count is set hold a value.
+            value = M::join(unsafe { level.assume_init() }, value);
         }
-        levels[carries] = value;
+        levels[carries].write(value);
         count += 1;
     }
     let kept = levels.iter().enumerate().filter(|(k, _)| count >> k & 1 == 1);
-    kept.map(|(_, &level)| level).reduce(|r, level| M::join(level, r)).unwrap_or(M::IDENTITY)
+    // SAFETY: as above.
+    let kept = kept.map(|(_, level)| unsafe { level.assume_init() });
+    kept.reduce(|r, level| M::join(level, r)).unwrap_or(M::IDENTITY)
 }
 
 /// The (outer, reduced, inner) problem on this thread alone.
@@ -306,7 +334,7 @@ fn alone_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [_, n, inner]: [usize; 3]
         return;
     }
     for (x, out) in x.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner)) {
-        columns::reduce_body::<M>(x, out);
+        columns::reduce::<M>(x, out);
     }
 }
 crate::kernel::wide_variant!(alone, alone_body, (x: &[M::T], out: &mut [M::T], dims: [usize; 3]));

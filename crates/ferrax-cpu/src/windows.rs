@@ -392,14 +392,16 @@ fn one_by_one_body<M: Monoid>(
     let (inner, first) = (a.inner, windows.start);
     let start = a.whole.0.start.clamp(first, windows.end);
     let end = a.whole.0.end.clamp(start, windows.end);
-    if (end - start) * inner < ROW {
-        return cell_by_cell::<M>(a, lines, windows, last, x, out);
-    }
+    // Where those that lie inside are many they are joined row by row, and the others before and after them singly.
+    let (start, end) = if (end - start) * inner < ROW { (windows.end, windows.end) } else { (start, end) };
     let (low, high) = ((start - first) * inner, (end - first) * inner);
-    let from = (a.whole.1 + start - a.whole.0.start) * inner;
-    cell_by_cell::<M>(a, lines, first..start, last, x, &mut out[..low]);
-    join_stretch::<M>(&x[from..], a.reaches.len(), a.whole.2 * inner, last, &mut out[low..high]);
-    cell_by_cell::<M>(a, lines, end..windows.end, last, x, &mut out[high..]);
+    if start < end {
+        let from = (a.whole.1 + start - a.whole.0.start) * inner;
+        join_stretch::<M>(&x[from..], a.reaches.len(), a.whole.2 * inner, last, &mut out[low..high]);
+    }
+    for (windows, cells) in [(first..start, 0..low), (end..windows.end, high..out.len())] {
+        cell_by_cell::<M>(a, lines, windows, last, x, &mut out[cells]);
+    }
 }
 
 #[inline(always)]
