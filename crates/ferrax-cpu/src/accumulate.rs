@@ -207,8 +207,10 @@ impl Accumulate {
     }
 }
 
-/// Columns that are summed together: two rows of them fit the registers of 64 bytes, or those of 32 and 16.
+/// Columns that are summed together: two rows of them fit the registers, here those of 64 bytes.
+#[cfg(target_arch = "x86_64")]
 const WIDEST: usize = 64;
+/// The same for smaller registers.
 const WIDE: usize = 32;
 
 /// Adds the products of the factors of some steps, one step after the other, W columns together.

@@ -18,14 +18,15 @@ const SORTED: u64 = 4;
 
 /// Keys that have vectors.
 pub trait InLanes: Copy + Ord + Send {
+    /// Keys of a vector.
+    const N: usize;
+
     /// # Safety
     /// [`suits`] must say so, and both sides have room for the piece.
     unsafe fn sort(piece: Piece<Self>);
     /// # Safety
     /// As for `sort`, of a piece longer than a vector.
     unsafe fn parts(piece: &Piece<Self>) -> [Piece<Self>; 2];
-    /// Keys of a vector.
-    const N: usize;
 }
 
 macro_rules! in_lanes {
