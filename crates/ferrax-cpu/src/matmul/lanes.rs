@@ -130,12 +130,32 @@ impl<T: Real, const N: usize, const F: bool> Lanes for Plain<T, N, F> {
 }
 
 #[cfg(target_arch = "x86_64")]
+pub use x86::first_words;
+
+#[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{Lanes, halves};
     use core::arch::x86_64::*;
 
     /// Words whose first ones are set: reading from n before the middle gives a mask of n lanes.
     static FIRST: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    /// A mask of the first words, of eight.
+    ///
+    /// # Safety
+    /// The machine must have AVX, and there are eight words at most.
+    #[inline(always)]
+    pub unsafe fn first_words(words: usize) -> __m256i {
+        // SAFETY: eight words from there on are in the table.
+        unsafe { _mm256_loadu_si256(FIRST.as_ptr().add(8 - words).cast()) }
+    }
+
+    /// The sums of the halves of two vectors, side by side, which two shuffles bring there.
+    macro_rules! halves_of {
+        ($add:ident, $shuffle:ident, $low:literal, $high:literal, $a:expr, $b:expr) => {
+            $add($shuffle::<$low>($a, $b), $shuffle::<$high>($a, $b))
+        };
+    }
 
     #[inline(always)]
     unsafe fn each<L: Lanes, const R: usize>(x: [L; R]) -> [L::T; R] {
@@ -150,21 +170,16 @@ mod x86 {
             // SAFETY: the caller's contract.
             return unsafe { each(x) };
         }
-        macro_rules! halves_of {
-            ($shuffle:ident, $low:literal, $high:literal, $a:expr, $b:expr) => {
-                _mm512_add_ps($shuffle::<$low>($a, $b), $shuffle::<$high>($a, $b))
-            };
-        }
         // SAFETY: the caller's contract.
         unsafe {
             // Two vectors of 8 sums each, then four of 4.
-            let a = halves_of!(_mm512_shuffle_f32x4, 0x44, 0xee, x[0], x[1]);
-            let b = halves_of!(_mm512_shuffle_f32x4, 0x44, 0xee, x[2], x[3]);
-            let c = halves_of!(_mm512_shuffle_f32x4, 0x44, 0xee, x[4], x[5]);
-            let d = halves_of!(_mm512_shuffle_f32x4, 0x44, 0xee, x[6], x[7]);
-            let a = halves_of!(_mm512_shuffle_f32x4, 0x88, 0xdd, a, b);
-            let c = halves_of!(_mm512_shuffle_f32x4, 0x88, 0xdd, c, d);
-            let s = halves_of!(_mm512_shuffle_ps, 0x44, 0xee, a, c);
+            let a = halves_of!(_mm512_add_ps, _mm512_shuffle_f32x4, 0x44, 0xee, x[0], x[1]);
+            let b = halves_of!(_mm512_add_ps, _mm512_shuffle_f32x4, 0x44, 0xee, x[2], x[3]);
+            let c = halves_of!(_mm512_add_ps, _mm512_shuffle_f32x4, 0x44, 0xee, x[4], x[5]);
+            let d = halves_of!(_mm512_add_ps, _mm512_shuffle_f32x4, 0x44, 0xee, x[6], x[7]);
+            let a = halves_of!(_mm512_add_ps, _mm512_shuffle_f32x4, 0x88, 0xdd, a, b);
+            let c = halves_of!(_mm512_add_ps, _mm512_shuffle_f32x4, 0x88, 0xdd, c, d);
+            let s = halves_of!(_mm512_add_ps, _mm512_shuffle_ps, 0x44, 0xee, a, c);
             let s = _mm512_add_ps(s, _mm512_movehdup_ps(s));
             // Lane 4i has the sum of vector i, lane 4i + 2 that of vector 4 + i.
             let order = _mm512_setr_epi32(0, 4, 8, 12, 2, 6, 10, 14, 0, 0, 0, 0, 0, 0, 0, 0);
@@ -181,21 +196,16 @@ mod x86 {
             // SAFETY: the caller's contract.
             return unsafe { each(x) };
         }
-        macro_rules! halves_of {
-            ($shuffle:ident, $low:literal, $high:literal, $a:expr, $b:expr) => {
-                _mm256_add_ps($shuffle::<$low>($a, $b), $shuffle::<$high>($a, $b))
-            };
-        }
         // SAFETY: the caller's contract.
         unsafe {
             // Two vectors of 4 sums each, then four of 2.
-            let a = halves_of!(_mm256_permute2f128_ps, 0x20, 0x31, x[0], x[1]);
-            let b = halves_of!(_mm256_permute2f128_ps, 0x20, 0x31, x[2], x[3]);
-            let c = halves_of!(_mm256_permute2f128_ps, 0x20, 0x31, x[4], x[5]);
-            let d = halves_of!(_mm256_permute2f128_ps, 0x20, 0x31, x[6], x[7]);
-            let a = halves_of!(_mm256_shuffle_ps, 0x44, 0xee, a, b);
-            let c = halves_of!(_mm256_shuffle_ps, 0x44, 0xee, c, d);
-            let s = halves_of!(_mm256_shuffle_ps, 0x88, 0xdd, a, c);
+            let a = halves_of!(_mm256_add_ps, _mm256_permute2f128_ps, 0x20, 0x31, x[0], x[1]);
+            let b = halves_of!(_mm256_add_ps, _mm256_permute2f128_ps, 0x20, 0x31, x[2], x[3]);
+            let c = halves_of!(_mm256_add_ps, _mm256_permute2f128_ps, 0x20, 0x31, x[4], x[5]);
+            let d = halves_of!(_mm256_add_ps, _mm256_permute2f128_ps, 0x20, 0x31, x[6], x[7]);
+            let a = halves_of!(_mm256_add_ps, _mm256_shuffle_ps, 0x44, 0xee, a, b);
+            let c = halves_of!(_mm256_add_ps, _mm256_shuffle_ps, 0x44, 0xee, c, d);
+            let s = halves_of!(_mm256_add_ps, _mm256_shuffle_ps, 0x88, 0xdd, a, c);
             // The lower half has the sums of vectors 0, 2, 4 and 6.
             let mut sums = [0f32; R];
             let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -211,14 +221,10 @@ mod x86 {
             // SAFETY: the caller's contract.
             return unsafe { each(x) };
         }
-        macro_rules! halves_of {
-            ($a:expr, $b:expr) => {
-                _mm256_add_pd(_mm256_permute2f128_pd::<0x20>($a, $b), _mm256_permute2f128_pd::<0x31>($a, $b))
-            };
-        }
         // SAFETY: the caller's contract.
         unsafe {
-            let (a, b) = (halves_of!(x[0], x[1]), halves_of!(x[2], x[3]));
+            let a = halves_of!(_mm256_add_pd, _mm256_permute2f128_pd, 0x20, 0x31, x[0], x[1]);
+            let b = halves_of!(_mm256_add_pd, _mm256_permute2f128_pd, 0x20, 0x31, x[2], x[3]);
             let s = _mm256_add_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
             // The lower half has the sums of vectors 0 and 2.
             let mut sums = [0f64; R];
@@ -287,10 +293,10 @@ mod x86 {
             _mm512_mask_storeu_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps;
         __m512d, f64, 8, rows 14, sums each, first |n| ((1u32 << n) - 1) as u8, |p, m| _mm512_maskz_loadu_pd(m, p),
             _mm512_mask_storeu_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd;
-        __m256, f32, 8, rows 6, sums eight_halves, first |n| _mm256_loadu_si256(FIRST.as_ptr().add(8 - n).cast()),
+        __m256, f32, 8, rows 6, sums eight_halves, first |n| first_words(n),
             |p, m| _mm256_maskload_ps(p, m),
             _mm256_maskstore_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps, _mm256_add_ps;
-        __m256d, f64, 4, rows 6, sums four_halves, first |n| _mm256_loadu_si256(FIRST.as_ptr().add(8 - 2 * n).cast()),
+        __m256d, f64, 4, rows 6, sums four_halves, first |n| first_words(2 * n),
             |p, m| _mm256_maskload_pd(p, m),
             _mm256_maskstore_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd, _mm256_add_pd;
     }

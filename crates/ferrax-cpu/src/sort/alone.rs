@@ -7,7 +7,6 @@
 use super::quick;
 use super::{RADIX_FROM, Rows, buffer_of, float_key32, float_key64, radix_sort, shared_rows};
 use crate::kernel::{In, Kernel, Out, map1};
-use crate::pool;
 use ferrax_base::{Buffer, DType, Result};
 use std::sync::{Mutex, PoisonError};
 
@@ -17,7 +16,6 @@ const CHUNK: usize = 32 << 10;
 /// Keys that are sorted as they are: unsigned integers.
 trait Key: Copy + Ord + Send + Sync + 'static {
     const LAST: Self;
-    fn digits(self) -> u64;
     /// Sorts `row`, with room for as many keys in `other`.
     fn sort(row: &mut [Self], other: &mut [Self]);
 }
@@ -27,16 +25,12 @@ macro_rules! keys {
         $(impl Key for $K {
             const LAST: $K = $K::MAX;
 
-            fn digits(self) -> u64 {
-                u64::from(self)
-            }
-
             fn sort(row: &mut [$K], other: &mut [$K]) {
                 #[cfg(target_arch = "x86_64")]
                 if quick::suits() {
                     return quick::sort(row, other);
                 }
-                if row.len() < RADIX_FROM { row.sort_unstable() } else { radix_sort::<_, 0, $bytes>(row, other, |k| k.digits()) }
+                if row.len() < RADIX_FROM { row.sort_unstable() } else { radix_sort::<_, 0, $bytes>(row, other, |&k| u64::from(k)) }
             }
         })*
     };
@@ -119,20 +113,36 @@ fn each_row<T: Send + Sync>(
 ) -> Result<()> {
     let n = n.max(1);
     let group = (4096 / n).max(1);
-    let groups: Vec<_> = x.chunks(group * n).zip(out.chunks_mut(group * n)).map(Mutex::new).collect();
-    shared_rows(groups.len(), 6 * (group * n) as u64, |i| {
-        let (x, out) = &mut *groups[i].lock().unwrap_or_else(PoisonError::into_inner);
+    in_parts(x, out, group * n, 6 * (group * n) as u64, |x, out| {
         let mut held = None;
         x.chunks_exact(n).zip(out.chunks_exact_mut(n)).try_for_each(|(x, out)| f(x, out, &mut held))
+    })
+}
+
+/// Runs `f` on parts of `each` elements, on several threads where `nanoseconds` a part make it worth it.
+fn in_parts<T: Send + Sync>(
+    x: &[T],
+    out: &mut [T],
+    each: usize,
+    nanoseconds: u64,
+    f: impl Fn(&[T], &mut [T]) -> Result<()> + Sync,
+) -> Result<()> {
+    if x.len() <= each {
+        return f(x, out);
+    }
+    let parts: Vec<_> = x.chunks(each).zip(out.chunks_mut(each)).map(Mutex::new).collect();
+    shared_rows(parts.len(), nanoseconds, |i| {
+        let (x, out) = &mut *parts[i].lock().unwrap_or_else(PoisonError::into_inner);
+        f(x, out)
     })
 }
 
 /// Sorts a row by keys that are made of it.
 fn through_keys<K: Key>(x: &[K], out: &mut [K], held: &mut Option<Buffer>, change: &Change<K>) -> Result<()> {
     let keys = buffer_of::<K>(held, x.len())?;
-    map(change.to_keys, x, keys);
+    map(change.to_keys, x, keys)?;
     K::sort(keys, out);
-    map(change.to_values, keys, out);
+    map(change.to_values, keys, out)?;
     let Some((key, zero)) = change.ties else { return Ok(()) };
     for shared in [zero, K::LAST] {
         let first = keys.partition_point(|&k| k < shared);
@@ -146,17 +156,10 @@ fn through_keys<K: Key>(x: &[K], out: &mut [K], held: &mut Option<Buffer>, chang
 }
 
 /// Runs a kernel on a row, on several threads where it is worth it.
-fn map<K: Key>(kernel: Kernel, x: &[K], out: &mut [K]) {
-    let run = |x: &[K], out: &mut [K]| {
+fn map<K: Key>(kernel: Kernel, x: &[K], out: &mut [K]) -> Result<()> {
+    in_parts(x, out, CHUNK, CHUNK as u64 / 2, |x, out| {
         // SAFETY: the kernel is one of this type, both sides have its elements, and they are not the same.
         unsafe { kernel(&x.as_ptr().cast(), out.as_mut_ptr().cast(), x.len(), 0) };
-    };
-    if x.len() <= CHUNK {
-        return run(x, out);
-    }
-    let chunks: Vec<_> = x.chunks(CHUNK).zip(out.chunks_mut(CHUNK)).map(Mutex::new).collect();
-    pool::share(x.len() as u64 / 2, chunks.len(), &|_, i| {
-        let (x, out) = &mut *chunks[i].lock().unwrap_or_else(PoisonError::into_inner);
-        run(x, out);
-    });
+        Ok(())
+    })
 }

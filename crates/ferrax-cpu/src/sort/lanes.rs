@@ -3,14 +3,20 @@
 //! Methods are inlined into functions that enable the instruction set; calling them elsewhere is undefined. A key is an
 //! unsigned integer. Read next: `quick.rs`, which is written in these.
 
+use crate::matmul::lanes::first_words;
 use core::arch::x86_64::*;
 
 /// A vector of `N` keys.
 pub trait Keys: Copy {
     type Key: Copy + Ord;
-    const N: usize;
-    /// The key that sorts last.
+    /// Words of 4 bytes that a key has.
+    const WORDS: usize;
+    const N: usize = 8 / Self::WORDS;
+    /// The key that sorts last: all its bits are set.
     const LAST: Self::Key;
+
+    fn of(bits: __m256i) -> Self;
+    fn bits(self) -> __m256i;
 
     /// The key after another, which is not the last.
     fn after(key: Self::Key) -> Self::Key;
@@ -19,11 +25,31 @@ pub trait Keys: Copy {
     /// As for all methods here: the machine has AVX2, and addresses are valid for the keys read or written, the first
     /// `n` where the name says so.
     unsafe fn splat(key: Self::Key) -> Self;
-    unsafe fn load(p: *const Self::Key) -> Self;
+    #[inline(always)]
+    unsafe fn load(p: *const Self::Key) -> Self {
+        // SAFETY: the caller's contract.
+        unsafe { Self::of(_mm256_loadu_si256(p.cast())) }
+    }
     /// The other lanes get `LAST`.
-    unsafe fn load_first(p: *const Self::Key, n: usize) -> Self;
-    unsafe fn store(self, p: *mut Self::Key);
-    unsafe fn store_first(self, p: *mut Self::Key, n: usize);
+    #[inline(always)]
+    unsafe fn load_first(p: *const Self::Key, n: usize) -> Self {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let mask = first_words(Self::WORDS * n);
+            let last = _mm256_andnot_si256(mask, _mm256_set1_epi32(-1));
+            Self::of(_mm256_or_si256(_mm256_maskload_epi32(p.cast(), mask), last))
+        }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut Self::Key) {
+        // SAFETY: the caller's contract.
+        unsafe { _mm256_storeu_si256(p.cast(), self.bits()) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(self, p: *mut Self::Key, n: usize) {
+        // SAFETY: the caller's contract.
+        unsafe { _mm256_maskstore_epi32(p.cast(), first_words(Self::WORDS * n), self.bits()) }
+    }
     unsafe fn min(self, other: Self) -> Self;
     unsafe fn max(self, other: Self) -> Self;
     unsafe fn reversed(self) -> Self;
@@ -66,16 +92,6 @@ const fn places<const N: usize, const SETS: usize>(words: usize) -> [u64; SETS] 
     all
 }
 
-/// Words whose first ones are set: reading from n before the middle gives a mask of n words.
-static FIRST: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
-
-/// A mask of the first n words.
-#[inline(always)]
-unsafe fn first(words: usize) -> __m256i {
-    // SAFETY: eight words from there on are in the table.
-    unsafe { _mm256_loadu_si256(FIRST.as_ptr().add(8 - words).cast()) }
-}
-
 #[inline(always)]
 unsafe fn permuted(x: __m256i, places: u64) -> __m256i {
     // SAFETY: the caller has AVX2.
@@ -107,9 +123,17 @@ impl Words {
 
 impl Keys for Words {
     type Key = u32;
-    const N: usize = 8;
+    const WORDS: usize = 1;
     const LAST: u32 = u32::MAX;
 
+    #[inline(always)]
+    fn of(bits: __m256i) -> Self {
+        Words(bits)
+    }
+    #[inline(always)]
+    fn bits(self) -> __m256i {
+        self.0
+    }
     fn after(key: u32) -> u32 {
         key + 1
     }
@@ -117,30 +141,6 @@ impl Keys for Words {
     unsafe fn splat(key: u32) -> Self {
         // SAFETY: the caller's contract.
         unsafe { Words(_mm256_set1_epi32(key as i32)) }
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const u32) -> Self {
-        // SAFETY: the caller's contract.
-        unsafe { Words(_mm256_loadu_si256(p.cast())) }
-    }
-    #[inline(always)]
-    unsafe fn load_first(p: *const u32, n: usize) -> Self {
-        // SAFETY: the caller's contract.
-        unsafe {
-            let mask = first(n);
-            let last = _mm256_andnot_si256(mask, _mm256_set1_epi32(-1));
-            Words(_mm256_or_si256(_mm256_maskload_epi32(p.cast(), mask), last))
-        }
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut u32) {
-        // SAFETY: the caller's contract.
-        unsafe { _mm256_storeu_si256(p.cast(), self.0) }
-    }
-    #[inline(always)]
-    unsafe fn store_first(self, p: *mut u32, n: usize) {
-        // SAFETY: the caller's contract.
-        unsafe { _mm256_maskstore_epi32(p.cast(), first(n), self.0) }
     }
     #[inline(always)]
     unsafe fn min(self, other: Self) -> Self {
@@ -208,9 +208,17 @@ impl Longs {
 
 impl Keys for Longs {
     type Key = u64;
-    const N: usize = 4;
+    const WORDS: usize = 2;
     const LAST: u64 = u64::MAX;
 
+    #[inline(always)]
+    fn of(bits: __m256i) -> Self {
+        Longs(bits)
+    }
+    #[inline(always)]
+    fn bits(self) -> __m256i {
+        self.0
+    }
     fn after(key: u64) -> u64 {
         key + 1
     }
@@ -218,30 +226,6 @@ impl Keys for Longs {
     unsafe fn splat(key: u64) -> Self {
         // SAFETY: the caller's contract.
         unsafe { Longs(_mm256_set1_epi64x(key as i64)) }
-    }
-    #[inline(always)]
-    unsafe fn load(p: *const u64) -> Self {
-        // SAFETY: the caller's contract.
-        unsafe { Longs(_mm256_loadu_si256(p.cast())) }
-    }
-    #[inline(always)]
-    unsafe fn load_first(p: *const u64, n: usize) -> Self {
-        // SAFETY: the caller's contract.
-        unsafe {
-            let mask = first(2 * n);
-            let last = _mm256_andnot_si256(mask, _mm256_set1_epi32(-1));
-            Longs(_mm256_or_si256(_mm256_maskload_epi64(p.cast(), mask), last))
-        }
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut u64) {
-        // SAFETY: the caller's contract.
-        unsafe { _mm256_storeu_si256(p.cast(), self.0) }
-    }
-    #[inline(always)]
-    unsafe fn store_first(self, p: *mut u64, n: usize) {
-        // SAFETY: the caller's contract.
-        unsafe { _mm256_maskstore_epi64(p.cast(), first(2 * n), self.0) }
     }
     #[inline(always)]
     unsafe fn min(self, other: Self) -> Self {

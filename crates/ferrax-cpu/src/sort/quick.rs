@@ -18,45 +18,16 @@ const SORTED: u64 = 4;
 
 /// Keys that have vectors.
 pub trait InLanes: Copy + Ord + Send {
-    /// Keys of a vector.
-    const N: usize;
-
-    /// # Safety
-    /// [`suits`] must say so, and both sides have room for the piece.
-    unsafe fn sort(piece: Piece<Self>);
-    /// # Safety
-    /// As for `sort`, of a piece longer than a vector.
-    unsafe fn parts(piece: &Piece<Self>) -> [Piece<Self>; 2];
+    type Vector: Keys<Key = Self>;
 }
 
-macro_rules! in_lanes {
-    ($($K:ident, $V:ident;)*) => {
-        $(impl InLanes for $K {
-            const N: usize = $V::N;
-
-            unsafe fn sort(piece: Piece<$K>) {
-                #[target_feature(enable = "avx2,popcnt")]
-                unsafe fn sort(piece: Piece<$K>) {
-                    // SAFETY: the caller's contract.
-                    unsafe { piece.sort::<$V>(sort) }
-                }
-                // SAFETY: the caller's contract.
-                unsafe { sort(piece) }
-            }
-
-            unsafe fn parts(piece: &Piece<$K>) -> [Piece<$K>; 2] {
-                #[target_feature(enable = "avx2,popcnt")]
-                unsafe fn parts(piece: &Piece<$K>) -> [Piece<$K>; 2] {
-                    // SAFETY: the caller's contract.
-                    unsafe { piece.parts::<$V>() }
-                }
-                // SAFETY: the caller's contract.
-                unsafe { parts(piece) }
-            }
-        })*
-    };
+impl InLanes for u32 {
+    type Vector = Words;
 }
-in_lanes!(u32, Words; u64, Longs;);
+
+impl InLanes for u64 {
+    type Vector = Longs;
+}
 
 /// Whether the machine has what these vectors need.
 pub fn suits() -> bool {
@@ -71,7 +42,7 @@ pub fn sort<K: InLanes>(row: &mut [K], other: &mut [K]) {
         Piece { here: row.as_mut_ptr(), there: other.as_mut_ptr(), n, home: true, left: 2 * n.max(1).ilog2() + 8 };
     if !pool::worth(SORTED * n as u64) {
         // SAFETY: both sides have n keys.
-        return unsafe { K::sort(whole) };
+        return unsafe { whole.sort() };
     }
     let mut pieces = vec![whole];
     let work = |parted: u64| parted * n as u64;
@@ -81,14 +52,14 @@ pub fn sort<K: InLanes>(row: &mut [K], other: &mut [K]) {
         pool::share(work(PARTED), pieces.len(), &|_, i| {
             let piece = &pieces[i];
             // SAFETY: both sides have the piece's keys, which no other task has.
-            let parts = if piece.n > SHORT * K::N { unsafe { K::parts(piece) } } else { [*piece, piece.empty()] };
+            let parts = if piece.n > SHORT * K::Vector::N { unsafe { piece.parts() } } else { [*piece, piece.empty()] };
             parted.lock().unwrap_or_else(PoisonError::into_inner).extend(parts.into_iter().filter(|p| p.n > 0));
         });
         pieces = parted.into_inner().unwrap_or_else(PoisonError::into_inner);
     }
     pieces.sort_unstable_by_key(|p| std::cmp::Reverse(p.n));
     // SAFETY: both sides have the pieces' keys, which no other task has.
-    pool::share(work(SORTED), pieces.len(), &|_, i| unsafe { K::sort(pieces[i]) });
+    pool::share(work(SORTED), pieces.len(), &|_, i| unsafe { pieces[i].sort() });
 }
 
 /// A piece of a row, and where it is now.
@@ -108,7 +79,7 @@ unsafe impl<K: Send> Send for Piece<K> {}
 // SAFETY: see above; sharing one reads its addresses.
 unsafe impl<K: Send> Sync for Piece<K> {}
 
-impl<K: Copy + Ord> Piece<K> {
+impl<K: InLanes> Piece<K> {
     fn row(&self) -> *mut K {
         if self.home { self.here } else { self.there }
     }
@@ -135,17 +106,18 @@ impl<K: Copy + Ord> Piece<K> {
     ///
     /// # Safety
     /// [`suits`] must say so, and both sides have room for the piece, which must be longer than a vector.
-    #[inline(always)]
-    unsafe fn parts<V: Keys<Key = K>>(&self) -> [Self; 2] {
+    #[target_feature(enable = "avx2,popcnt")]
+    unsafe fn parts(&self) -> [Self; 2] {
         // SAFETY: the caller's contract.
         unsafe {
-            let pivot = pivot::<V>(self);
-            let below = part::<V>(self, pivot);
+            let pivot = pivot::<K::Vector>(self);
+            let below = part::<K::Vector>(self, pivot);
             if below > 0 {
                 return [self.moved(0, below), self.moved(below, self.n - below)];
             }
             // The pivot is the least key: those that equal it are done.
-            let equal = if pivot == V::LAST { self.n } else { part::<V>(self, V::after(pivot)) };
+            let equal =
+                if pivot == K::Vector::LAST { self.n } else { part::<K::Vector>(self, K::Vector::after(pivot)) };
             std::slice::from_raw_parts_mut(self.row(), equal).fill(pivot);
             [self.empty(), self.moved(equal, self.n - equal)]
         }
@@ -155,12 +127,12 @@ impl<K: Copy + Ord> Piece<K> {
     ///
     /// # Safety
     /// As for `parts`, of a piece of any length.
-    #[inline(always)]
-    unsafe fn sort<V: Keys<Key = K>>(self, again: unsafe fn(Self)) {
+    #[target_feature(enable = "avx2,popcnt")]
+    unsafe fn sort(self) {
         let mut piece = self;
         // SAFETY: the caller's contract; a piece that is parted is long.
         unsafe {
-            while piece.n > SHORT * V::N {
+            while piece.n > SHORT * K::Vector::N {
                 if piece.left == 0 {
                     let row = piece.row();
                     if !piece.home {
@@ -168,22 +140,22 @@ impl<K: Copy + Ord> Piece<K> {
                     }
                     return std::slice::from_raw_parts_mut(row, piece.n).sort_unstable();
                 }
-                let [a, b] = piece.parts::<V>();
+                let [a, b] = piece.parts();
                 let (shorter, longer) = if a.n < b.n { (a, b) } else { (b, a) };
-                again(shorter);
+                shorter.sort();
                 piece = longer;
             }
             let (from, to, n) = (piece.here, piece.row(), piece.n);
-            match n.div_ceil(V::N) {
+            match n.div_ceil(K::Vector::N) {
                 0 => {}
-                1 => network::<V, 1, 1>(from, to, n),
-                2 => network::<V, 2, 2>(from, to, n),
-                3 => network::<V, 4, 3>(from, to, n),
-                4 => network::<V, 4, 4>(from, to, n),
-                5 => network::<V, SHORT, 5>(from, to, n),
-                6 => network::<V, SHORT, 6>(from, to, n),
-                7 => network::<V, SHORT, 7>(from, to, n),
-                _ => network::<V, SHORT, SHORT>(from, to, n),
+                1 => network::<K::Vector, 1, 1>(from, to, n),
+                2 => network::<K::Vector, 2, 2>(from, to, n),
+                3 => network::<K::Vector, 4, 3>(from, to, n),
+                4 => network::<K::Vector, 4, 4>(from, to, n),
+                5 => network::<K::Vector, SHORT, 5>(from, to, n),
+                6 => network::<K::Vector, SHORT, 6>(from, to, n),
+                7 => network::<K::Vector, SHORT, 7>(from, to, n),
+                _ => network::<K::Vector, SHORT, SHORT>(from, to, n),
             }
         }
     }
@@ -291,7 +263,7 @@ mod tests {
             Some(left) => {
                 let (here, there, n) = (row.as_mut_ptr(), other.as_mut_ptr(), keys.len());
                 // SAFETY: both sides have n keys, and the caller has asked `suits`.
-                unsafe { K::sort(Piece { here, there, n, home: true, left }) };
+                unsafe { Piece { here, there, n, home: true, left }.sort() };
             }
         }
         assert_eq!(row, wanted);
