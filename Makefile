@@ -12,17 +12,21 @@ export PYO3_PYTHON := $(abspath $(PY))
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rust test-python sanitize aarch64 aarch64-tools lint format develop wheel bench stubs coverage clean
+.PHONY: help demo test test-rust test-python sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
+  stubs coverage fuzz clean
 
 help:
 	@echo "make demo     set up, build the release extension, train examples/digits.py"
 	@echo "make test     set up, cargo tests, pytest"
 	@echo "make sanitize the tests of buffers and of the engine's portable kernels under address sanitizer"
+	@echo "make unoptimized  a Rust example in a build without optimizer, as a service's own debug build is"
 	@echo "make aarch64  the engine's tests on AArch64 under emulation, and a check of every crate for it"
+	@echo "make avx512   the engine's tests on AVX-512 in an emulated machine"
 	@echo "make lint     formatting, clippy, ruff, mypy"
 	@echo "make format   format Rust and Python"
 	@echo "make develop  build the extension into python/ferrax (PROFILE=dev for a quick build)"
 	@echo "make wheel    a wheel in dist/"
+	@echo "make fuzz     random programs and odd arguments for hours (START, STOP, JOBS, OPTIONS; tests/fuzz/README.md)"
 	@echo "make bench    the benchmark rows against NumPy and JAX"
 	@echo "make stubs    write python/ferrax/_ferrax.pyi, the type stubs of the extension"
 	@echo "make coverage write docs/coverage.md, the rules each primitive has"
@@ -32,12 +36,13 @@ demo: develop
 
 test: test-rust test-python
 
-# The extension module has no Rust tests: it is tested from Python.
+# The extension module has no Rust tests: it is tested from Python. An odd number of threads, more than most machines of
+# continuous integration have: results depend on it nowhere.
 test-rust: $(STAMPS)/deps
-	PROPTEST_RNG_SEED=20261121 cargo test --workspace --exclude ferrax-python
+	FERRAX_NUM_THREADS=7 PROPTEST_RNG_SEED=20261121 cargo test --workspace --exclude ferrax-python
 
 test-python: develop
-	$(PY) -m pytest
+	$(PY) -m pytest -n auto --dist loadfile
 
 # The stable compiler ships the sanitizer's runtime for this target, but asks for a flag to switch it on. Buffers are
 # exact allocations here; handlers of the SIMD machine are no tail calls under the sanitizer, so the machine is left out.
@@ -51,6 +56,14 @@ sanitize:
 	  --config 'profile.dev.package.ferrax-linalg.opt-level=1' --config 'profile.dev.package."*".opt-level=1' \
 	  --target $(SANITIZED) --target-dir target/sanitize --package ferrax-base --package ferrax-cpu \
 	  --features ferrax-cpu/portable --lib $(addprefix --test ,$(PORTABLE_TESTS))
+
+# The engine as the debug build of somebody's service has it: profiles of this workspace do not reach there, so that nothing
+# is optimized, handlers of the SIMD machine are no tail calls, and portable kernels run.
+UNOPTIMIZED := opt-level=0 debug-assertions=true overflow-checks=true
+unoptimized:
+	cargo run --config 'profile.dev.opt-level=0' $(foreach crate,ferrax-cpu ferrax-linalg,$(foreach \
+	  setting,$(UNOPTIMIZED),--config 'profile.dev.package.$(crate).$(setting)')) \
+	  --target-dir target/unoptimized --package ferrax --example logistic
 
 # Another architecture, built here and run by an emulator: that says whether results are right, not how fast they come.
 # The extension module is left out, as it would need that architecture's Python.
@@ -77,6 +90,30 @@ aarch64-tools:
 	if [ ! -d "$$std" ]; then echo "AArch64 needs Rust's library for it: rustup target add $(EMULATED)"; missing=$(EMULATED); fi; \
 	[ -z "$$missing" ]
 
+# AVX-512 on any x86-64: the engine's test binaries, those of `make test`, one after another in one emulated machine with
+# two threads on its processor. Emulators of single programs have no AVX-512. Left out is what takes seconds on a real one.
+AVX512_SHARE ?= 32
+avx512: avx512-tools $(STAMPS)/deps
+	cargo test --package ferrax-cpu --no-run
+	FERRAX_TEST_SHARE=$(AVX512_SHARE) FERRAX_NUM_THREADS=2 PROPTEST_CASES=8 PROPTEST_RNG_SEED=20261121 \
+	  tools/avx512/run tests $$(cargo test --package ferrax-cpu --no-run 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$$/\1/p') \
+	  -- --skip long_ones --skip spans --skip matmul::tests::large
+
+avx512-tools:
+	@missing=; \
+	command -v $${BOCHS:-bochs} >/dev/null || missing="$$missing bochs"; \
+	command -v xorriso >/dev/null || missing="$$missing xorriso"; \
+	command -v cpio >/dev/null || missing="$$missing cpio"; \
+	command -v busybox >/dev/null || missing="$$missing busybox-static"; \
+	[ -e /usr/share/bochs/BIOS-bochs-latest ] || missing="$$missing bochsbios"; \
+	[ -e /usr/share/bochs/VGABIOS-lgpl-latest ] || missing="$$missing vgabios"; \
+	[ -e /usr/lib/ISOLINUX/isolinux.bin ] || missing="$$missing isolinux"; \
+	[ -e /usr/lib/syslinux/modules/bios/ldlinux.c32 ] || missing="$$missing syslinux-common"; \
+	ls /boot/vmlinuz-*-amd64 target/avx512/vmlinuz 2>/dev/null | grep -q . || apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1 || \
+	  missing="$$missing linux-image-cloud-amd64"; \
+	if [ -n "$$missing" ]; then echo "AVX-512 under emulation needs these packages of Debian:$$missing"; fi; \
+	[ -z "$$missing" ]
+
 lint: $(STAMPS)/deps
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
@@ -93,6 +130,19 @@ develop: $(STAMPS)/extension-$(PROFILE)
 
 wheel: $(STAMPS)/deps
 	$(PY) -m maturin build --release --out dist
+
+# Seeds of programs, processes at once, and options of `python -m tests.fuzz` beside them.
+START ?= 0
+STOP ?= 100000
+JOBS ?= 2
+OPTIONS ?=
+fuzz: develop
+	$(PY) -m tests.fuzz $(START) $(STOP) --jobs $(JOBS) $(OPTIONS)
+	$(PY) -m tests.fuzz $(START) $(STOP) --jobs $(JOBS) --x64 $(OPTIONS)
+	$(PY) -m tests.fuzz $(START) $$(($(START) + ($(STOP) - $(START)) / 5)) --jobs $(JOBS) --jax 1 $(OPTIONS)
+	$(PY) -m tests.fuzz.bits $(START) $$(($(START) + ($(STOP) - $(START)) / 50)) --isa portable avx2 native --threads 1 2 4
+	$(PY) -m tests.fuzz.api --seed $(START) --jobs $(JOBS)
+	$(PY) -m tests.fuzz.trials --seed $(START)
 
 bench: develop
 	$(PY) benches/dispatch.py

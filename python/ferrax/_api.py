@@ -264,7 +264,7 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(operator.index(d) for d in shape)
-        self.dtype = _ferrax.canonicalize_dtype(dtype)
+        self.dtype = _ferrax.dtype_as_written(dtype)
         self.sharding = sharding
         self.weak_type = weak_type
         self.manual_axis_type = manual_axis_type

@@ -19,6 +19,12 @@ __all__ = ["expose", "missing", "shielded"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Special methods that run user's arguments through checks.
+_CALLED_BY_USERS = frozenset(
+    f"__{name}__" for name in ("init", "call", "len", "iter", "getitem", "getattr", "setattr", "enter", "exit")
+)
+_HEAP_TYPE = 1 << 9
+
 _boundaries: dict[Any, Any] = {}
 
 
@@ -59,14 +65,21 @@ def expose(namespace: dict[str, Any]) -> None:
                 _boundaries[value] = shielded(value)
                 _boundaries[value].__module__ = module
             namespace[name] = _boundaries[value]
-        elif isinstance(value, type) and not issubclass(value, (enum.Enum, BaseException)):
-            _expose_class(value)
+        elif isinstance(value, type) and issubclass(value, (enum.Enum, BaseException)):
+            continue
+        else:
+            # a class, one with a class of its own (`jnp.uint8`), or an object that stands for functions (`jnp.r_`)
+            for cls in (value, type(value)) if isinstance(value, type) else (type(value),):
+                if cls.__module__.startswith("ferrax."):
+                    _expose_class(cls)
 
 
 def _expose_class(cls: type) -> None:
     """Shields the methods that a class of the library defines itself."""
+    if not cls.__flags__ & _HEAP_TYPE:
+        return
     for name, value in list(vars(cls).items()):
-        if isinstance(value, types.FunctionType) and (name == "__call__" or not name.startswith("_")):
+        if isinstance(value, types.FunctionType) and (name in _CALLED_BY_USERS or not name.startswith("_")):
             setattr(cls, name, shielded(value, method=True))
 
 

@@ -18,6 +18,13 @@ __all__ = ["io_callback", "pure_callback"]
 def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | None, args: Any, kwargs: Any) -> Any:
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     structs, out_tree = tree_util.tree_flatten(result)
+    announced = [_ferrax.typeof(struct).dtype for struct in structs]
+    for struct, dtype in zip(structs, announced, strict=True):
+        if getattr(struct, "dtype", dtype) != dtype:
+            raise ValueError(
+                f"result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled; {_name(callback)} "
+                f"is announced to return {struct.dtype}: announce {dtype}"
+            )
 
     def call(*values: Any) -> list[Any]:
         with _ferrax.EagerScope():
@@ -28,16 +35,27 @@ def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | No
             return []
         if got != out_tree:
             raise RuntimeError(f"the callback returned a value of structure {got}; announced was {out_tree}")
-        return [_checked(o, s) for o, s in zip(outs, structs, strict=True)]
+        return [_checked(callback, i, o, d) for i, (o, d) in enumerate(zip(outs, announced, strict=True))]
 
-    call.__name__ = getattr(callback, "__name__", "callback")
+    call.__name__ = _name(callback)
     return out_tree.unflatten(_ferrax.bind_callback(call, structs, kind, method, leaves))
 
 
-def _checked(out: Any, struct: Any) -> Any:
+def _name(callback: Callable[..., Any]) -> str:
+    return getattr(callback, "__name__", "callback")
+
+
+def _checked(callback: Callable[..., Any], i: int, out: Any, dtype: Any) -> Any:
+    """A result in the announced dtype; Python's numbers and NumPy's defaults lose their 64 bits where those are off."""
     array = np.asarray(out)
-    want = _ferrax.canonicalize_dtype(struct.dtype)
-    return array if array.dtype == want else array.astype(want)
+    got = _ferrax.canonicalize_dtype(array.dtype)
+    if got != dtype:
+        raise _ferrax.JaxRuntimeError(
+            f"Incorrect output dtype for return value #{i} of callback {_name(callback)}: Expected: {dtype}, "
+            f"Actual: {got}. It must return what result_shape_dtypes announces; convert it, as with "
+            f"np.asarray(value, np.{dtype})."
+        )
+    return array if array.dtype == got else array.astype(got)
 
 
 def pure_callback(

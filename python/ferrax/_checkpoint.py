@@ -177,6 +177,11 @@ def checkpoint(
         )
     if concrete:
         raise NotImplementedError("checkpoint with concrete=True is not supported; use static_argnums instead")
+    if policy is not None and not callable(policy):
+        raise TypeError(
+            f"checkpoint policy must be a function that says of each operation whether its results are kept, such as "
+            f"jax.checkpoint_policies.everything_saveable; got {policy!r}."
+        )
     names = frozenset([static_argnames] if isinstance(static_argnames, str) else static_argnames)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     static += _positions_of(fun, names)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._api import named_as, vmap
+from ferrax._boundary import shielded
 
 __all__ = [
     "grad",
@@ -206,7 +207,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
             )
         return in_tree.unflatten(_ferrax.transpose_jaxpr(program, leaves))
 
-    return transposed
+    return shielded(transposed)
 
 
 def _std_basis(tree: Any) -> Any:

@@ -1,8 +1,10 @@
 """``x.at[index].apply(f)``: the one update whose function is the user's."""
 
 from ferrax import lax
+from ferrax._boundary import shielded
 
 
+@shielded
 def apply_at(ref, func, indices_are_sorted, unique_indices, mode, wrap_negative_indices):
     """The array of ``ref`` with ``func`` applied to the entries at its index, once for each time it names them.
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ferrax import _ferrax, tree_util
 from ferrax._api import ShapeDtypeStruct
+from ferrax._boundary import expose as _expose
 from ferrax._boundary import shielded
 
 
@@ -179,16 +180,20 @@ class Compiled(_Stage):
         leaves, tree = tree_util.tree_flatten((args, kwargs))
         if tree != self._in_tree:
             raise TypeError(
-                f"Function compiled with input pytree does not match the input pytree it was called with: compiled for "
-                f"{self._in_tree}, called with {tree}"
+                f"Function {self._name} compiled with input pytree does not match the input pytree it was called with:"
+                + "\n  * "
+                + "\n  * ".join(_ferrax.tree_differences(self._in_tree, tree))
+                + "\n(compiled on the left; [0] are the positional arguments, [1] those by keyword)"
             )
         for i, (leaf, want) in enumerate(zip(leaves, self._program.in_avals, strict=True)):
             shape, dtype = _shape_dtype(leaf)
             if shape != want.shape or dtype != want.dtype:
+                names = self._program.argument_names()
+                name = names[i] if i < len(names) else f"number {i}"
                 raise TypeError(
-                    f"Argument types differ from the types for which this computation was compiled. The mismatch is at "
-                    f"flat argument {i}: compiled with {want.dtype.name}{list(want.shape)} and called with "
-                    f"{dtype.name}{list(shape)}"
+                    "Argument types differ from the types for which this computation was compiled. The mismatch is in "
+                    f"the call of {self._name}: argument {name} compiled with {_type_text(want.shape, want.dtype)} and "
+                    f"called with {_type_text(shape, dtype)}"
                 )
         captured = self._program.captured
         donated = [False] * len(captured) + (self._donated or [False] * len(leaves))
@@ -213,6 +218,10 @@ class Compiled(_Stage):
     def runtime_executable(self) -> Any:
         """The object that runs: the compiled function itself."""
         return self
+
+
+def _type_text(shape: Any, dtype: Any) -> str:
+    return f"{dtype.name}[{','.join(str(d) for d in shape)}]"
 
 
 def _shape_dtype(x: Any) -> tuple[tuple[int, ...], Any]:
@@ -268,3 +277,6 @@ def install() -> None:
 def _clear_cache(self: Any) -> None:
     """Forgets the programs of this function."""
     _ferrax.jit_clear_cache(self)
+
+
+_expose(globals())

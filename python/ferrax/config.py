@@ -291,9 +291,17 @@ class Config:
     def __getattr__(self, name: str) -> Any:
         if name in _NAMES:
             return self.read(name)
+        if f"jax_{name}" in _NAMES:
+            return self.read(f"jax_{name}")
         raise AttributeError(f"'Config' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if f"jax_{name}" in _NAMES:
+            # JAX takes the short name for an attribute like any other, without effect; here it means the setting.
+            self.update(f"jax_{name}", value)
+            return
+        if name not in _NAMES:
+            raise AttributeError(_unrecognized(name))
         raise AttributeError(f"use config.update({name!r}, {value!r}) to change a setting")
 
     def __dir__(self) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._api import closure_convert
 from ferrax._boundary import expose as _expose
+from ferrax._core import ShapedArray, is_tracer
 
 __all__ = ["SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp", "linear_call"]
 
@@ -139,12 +140,20 @@ class custom_jvp:
         def jvp(primals: Any, tangents: Any) -> Any:
             import ferrax.numpy as jnp
 
+            if len(jvps) != len(tangents):
+                raise ValueError(
+                    f"defjvps of {_name(self.fun)} got {len(jvps)} rules, but {_name(self.fun)} is called with "
+                    f"{len(tangents)} arguments; give one rule an argument, or None for an argument without one"
+                )
             value = self(*primals)
-            zeros = tree_util.tree_map(jnp.zeros_like, value)
             parts = [
-                zeros if rule is None else rule(t, value, *primals) for rule, t in zip(jvps, tangents, strict=True)
+                _part(self.fun, rule, rule(t, value, *primals), value)
+                for rule, t in zip(jvps, tangents, strict=True)
+                if rule is not None
             ]
-            return value, functools.reduce(lambda a, b: tree_util.tree_map(jnp.add, a, b), parts, zeros)
+            if not parts:
+                return value, tree_util.tree_map(jnp.zeros_like, value)
+            return value, functools.reduce(lambda a, b: tree_util.tree_map(jnp.add, a, b), parts)
 
         self.defjvp(jvp)
 
@@ -152,7 +161,7 @@ class custom_jvp:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        name = getattr(self.fun, "__name__", str(self.fun))
+        name = _name(self.fun)
         rule = self.jvp
         if rule is None:
             raise AttributeError(
@@ -160,11 +169,12 @@ class custom_jvp:
                 f"{name}.defjvp(rule) before it is differentiated."
             )
         split = _Split(self.nondiff_argnums, _bound_arguments(self.fun, args, kwargs))
-        trees: list[Any] = []
+        split.static = [_constant(value) for value in split.static]
+        trees = _Trees()
 
         def flat_fun(*leaves: Any) -> list[Any]:
-            out, tree = tree_util.tree_flatten(split.call(self.fun, leaves))
-            trees.append(tree)
+            out, trees.fun = tree_util.tree_flatten(split.call(self.fun, leaves))
+            trees.out = trees.fun
             return out
 
         def flat_jvp(*both: Any) -> list[Any]:
@@ -173,46 +183,104 @@ class custom_jvp:
             pair = rule(*split.static, primals, tangents)
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
-                    f"Custom JVP rule {getattr(rule, '__name__', rule)} for function {name} must produce a pair (list "
+                    f"Custom JVP rule {_name(rule)} for function {name} must produce a pair (list "
                     f"or tuple of length two) representing primal and tangent outputs, but got {pair}."
                 )
             return _paired(name, rule, trees, *pair)
 
-        flat_jvp.__name__ = getattr(rule, "__name__", str(rule))
-        outs = _ferrax.bind_custom_jvp(name, flat_fun, flat_jvp, self.symbolic_zeros, split.leaves)
-        return trees[-1].unflatten(outs)
-
-
-def _paired(name: str, rule: Any, trees: list[Any], value: Any, tangent: Any) -> list[Any]:
-    """Flat results and tangents of a rule, checked against each other."""
-    values, tree = tree_util.tree_flatten(value)
-    tangents, tangent_tree = tree_util.tree_flatten(tangent)
-    rule_name = getattr(rule, "__name__", rule)
-    if tree != tangent_tree:
-        raise TypeError(
-            f"Custom JVP rule {rule_name} for function {name} must produce primal and tangent outputs with equal "
-            f"container (pytree) structures, but got {tree} and {tangent_tree} respectively."
-        )
-    trees.append(tree)
-    out = []
-    for v, t in zip(values, tangents, strict=True):
-        if np.shape(v) != np.shape(t):
-            raise TypeError(
-                f"Custom JVP rule {rule_name} for function {name} must produce primal and tangent outputs with equal "
-                f"shapes, but got {np.shape(v)} and {np.shape(t)}."
+        def wrong_value(i: int, got: str, wanted: str) -> TypeError:
+            return TypeError(
+                f"Custom JVP rule {_name(rule)} for function {name} must produce a pair whose first element is the "
+                f"output of {name}, with leaves of the same shape and dtype, but{_place(trees.out, i)} the rule "
+                f"produced {got} while {name} has an output of type {wanted}."
             )
-        out.append(_as_tangent(t, v))
-    return [*values, *out]
+
+        def wrong_tangent(i: int, got: str, wanted: str, primal: str) -> TypeError:
+            return TypeError(
+                f"Custom JVP rule {_name(rule)} for function {name} must produce primal and tangent outputs with "
+                f"corresponding shapes and dtypes. Expected{_place(trees.out, i)} {wanted} (tangent type of {primal}) "
+                f"but got {got}."
+            )
+
+        flat_jvp.__name__ = _name(rule)
+        complaints = wrong_value, wrong_tangent
+        outs = _ferrax.bind_custom_jvp(name, flat_fun, flat_jvp, complaints, self.symbolic_zeros, split.leaves)
+        return trees.out.unflatten(outs)
 
 
-def _as_tangent(t: Any, v: Any) -> Any:
-    """A tangent in its value's dtype; integers have none, a zero stands for it."""
+class _Trees:
+    """Structures of a function's result (once it has run) and of the result that its rule gave last."""
+
+    fun: Any = None
+    out: Any = None
+
+    def check(self, kind: str, rule: Any, name: str, tree: Any) -> None:
+        """Notes the structure of a rule's value, which must be that of the function's."""
+        if self.fun is not None and tree != self.fun:
+            raise TypeError(
+                f"Custom {kind} {_name(rule)} for function {name} must produce a pair whose first element is the "
+                f"output of {name}, but it has the container (pytree) structure {tree} while the output of {name} has "
+                f"{self.fun}."
+            )
+        self.out = tree
+
+
+def _name(fun: Any) -> str:
+    return getattr(fun, "__name__", None) or str(fun)
+
+
+def _place(tree: Any, i: int) -> str:
+    """ " at output['a']" for a leaf of a tree; nothing for a single leaf."""
+    paths, _ = tree_util.tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))
+    path = tree_util.keystr(paths[i][0])
+    return f" at output{path}" if path else ""
+
+
+def _constant(value: Any) -> Any:
+    """A static argument; traced values in it count as constants of the derivative."""
+    leaves = tree_util.tree_leaves(value)
+    if not any(is_tracer(leaf) for leaf in leaves):
+        return value
+    return tree_util.tree_map(lambda leaf: _ferrax.lax.stop_gradient(leaf) if is_tracer(leaf) else leaf, value)
+
+
+def _part(fun: Any, rule: Any, tangent: Any, value: Any) -> Any:
+    """What one rule of `defjvps` returned, of the structure and types of the function's result."""
     import ferrax.numpy as jnp
 
-    dtype = jnp.result_type(v)
-    if not jnp.issubdtype(dtype, np.inexact):
-        return jnp.zeros(np.shape(v))
-    return t if jnp.result_type(t) == dtype else jnp.asarray(t, dtype)
+    tangents, got = tree_util.tree_flatten(tangent)
+    values, tree = tree_util.tree_flatten(value)
+    head = f"The rule {_name(rule)} given to defjvps of {_name(fun)} must produce a tangent of {_name(fun)}'s output"
+    if got != tree:
+        raise TypeError(f"{head}, of the structure {tree}, but its structure is {got}.")
+    for i, (t, v) in enumerate(zip(tangents, values, strict=True)):
+        dtype = jnp.result_type(v)
+        if np.shape(t) != np.shape(v) or (jnp.issubdtype(dtype, np.inexact) and jnp.result_type(t) != dtype):
+            types = (ShapedArray(np.shape(x), jnp.result_type(x)).str_short() for x in (v, t))
+            raise TypeError("{}. Expected{} {} but got {}.".format(head, _place(tree, i), *types))
+    return tangent
+
+
+def _zero(x: Any) -> Any:
+    """A leaf of a tangent, zeros for a symbolic one."""
+    if not isinstance(x, SymbolicZero):
+        return x
+    import ferrax.numpy as jnp
+
+    return jnp.zeros(x.shape, x.dtype)
+
+
+def _paired(name: str, rule: Any, trees: _Trees, value: Any, tangent: Any) -> list[Any]:
+    """Flat results and tangents of a rule; their structures are checked here, their types where they are bound."""
+    values, tree = tree_util.tree_flatten(value)
+    tangents, tangent_tree = tree_util.tree_flatten(tangent)
+    if tree != tangent_tree:
+        raise TypeError(
+            f"Custom JVP rule {_name(rule)} for function {name} must produce primal and tangent outputs with equal "
+            f"container (pytree) structures, but got {tree} and {tangent_tree} respectively."
+        )
+    trees.check("JVP rule", rule, name, tree)
+    return [*values, *map(_zero, tangents)]
 
 
 class custom_vjp:
@@ -260,7 +328,7 @@ class custom_vjp:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        name = getattr(self.fun, "__name__", str(self.fun))
+        name = _name(self.fun)
         fwd, bwd = self.fwd, self.bwd
         if fwd is None or bwd is None:
             raise AttributeError(
@@ -268,78 +336,133 @@ class custom_vjp:
                 f"{name}.defvjp(fwd, bwd) before it is differentiated."
             )
         split = _Split(self.nondiff_argnums, _bound_arguments(self.fun, args, kwargs))
-        trees: list[Any] = []
+        if any(is_tracer(leaf) for leaf in tree_util.tree_leaves(split.static)):
+            raise _ferrax.UnexpectedTracerError(_static_tracer(self.fun, name, split))
+        trees = _Trees()
         residual_trees: list[Any] = []
 
         def flat_fun(*leaves: Any) -> list[Any]:
-            out, tree = tree_util.tree_flatten(split.call(self.fun, leaves))
-            trees.append(tree)
+            out, trees.fun = tree_util.tree_flatten(split.call(self.fun, leaves))
+            trees.out = trees.fun
             return out
 
         def flat_fwd(*leaves: Any) -> tuple[list[Any], list[Any]]:
             pair = split.call(fwd, leaves)
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
-                    f"Custom VJP fwd rule {getattr(fwd, '__name__', fwd)} for function {name} must produce a pair "
+                    f"Custom VJP fwd rule {_name(fwd)} for function {name} must produce a pair "
                     f"(list or tuple of length two) where the first element represents the primal output and the "
                     f"second element represents residuals, but got {pair!r}."
                 )
             out, tree = tree_util.tree_flatten(pair[0])
-            trees.append(tree)
+            trees.check("VJP fwd rule", fwd, name, tree)
             residuals, residual_tree = tree_util.tree_flatten(pair[1])
             residual_trees.append(residual_tree)
             return out, residuals
 
         def flat_bwd(residuals: list[Any], cts: list[Any]) -> list[Any]:
             kept = residual_trees[-1].unflatten(residuals)
-            pulled = bwd(*split.static, kept, trees[-1].unflatten(cts))
-            return _cotangents(name, bwd, pulled, split)
+            pulled = bwd(*split.static, kept, trees.out.unflatten(cts))
+            return _cotangents(self.fun, bwd, pulled, split)
 
-        flat_fwd.__name__ = getattr(fwd, "__name__", str(fwd))
-        flat_bwd.__name__ = getattr(bwd, "__name__", str(bwd))
-        outs = _ferrax.bind_custom_vjp(name, flat_fun, flat_fwd, flat_bwd, self.symbolic_zeros, split.leaves)
-        return trees[-1].unflatten(outs)
+        def wrong_value(i: int, got: str, wanted: str) -> TypeError:
+            return TypeError(
+                f"Custom VJP fwd rule {_name(fwd)} for function {name} must produce a pair whose first element is the "
+                f"output of {name}, but{_place(trees.out, i)} it had the shape/dtype {got} while {name} has an output "
+                f"of type {wanted}."
+            )
 
+        def wrong_cotangent(i: int, got: str, wanted: str, primal: str) -> ValueError:
+            shapes = got[got.index("[") :] != wanted[wanted.index("[") :]
+            return ValueError(
+                f"Custom VJP bwd rule {_name(bwd)} for function {name} must produce an output with the same type as "
+                f"the args tuple of the primal function, but{_place(split.tree, i)} the bwd rule produced an output of "
+                f"type {got} corresponding to an input of type {primal}, argument {_argument(self.fun, split, i)} of "
+                f"{name}, so the {'shapes' if shapes else 'dtypes'} do not match."
+            )
 
-def _cotangents(name: str, bwd: Any, pulled: Any, split: _Split) -> list[Any]:
-    """Flat cotangents of the dynamic arguments, `None` for zero."""
-    if isinstance(pulled, list):
-        pulled = tuple(pulled)
-    arguments = split.tree.children()
-    if not isinstance(pulled, tuple) or len(pulled) != len(arguments):
-        raise TypeError(
-            f"Custom VJP bwd rule {getattr(bwd, '__name__', bwd)} for function {name} must produce a tuple of length "
-            f"equal to the primal args tuple, but got {pulled!r} for {len(arguments)} arguments."
+        flat_fwd.__name__ = _name(fwd)
+        flat_bwd.__name__ = _name(bwd)
+        complaints = wrong_value, wrong_cotangent
+        outs = _ferrax.bind_custom_vjp(
+            name, flat_fun, flat_fwd, flat_bwd, complaints, self.symbolic_zeros, split.leaves
         )
+        return trees.out.unflatten(outs)
+
+
+def _parameters(fun: Any, split: _Split) -> list[str]:
+    """Names of a function's dynamic arguments."""
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    several = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL] or ["args"]
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    count = len(split.tree.children()) + len(split.nondiff)
+    names = [*names[:count], *(f"{several[0]}[{i}]" for i in range(count - len(names)))]
+    return [name for i, name in enumerate(names) if i not in split.nondiff]
+
+
+def _argument(fun: Any, split: _Split, i: int) -> str:
+    """The name of a leaf of the dynamic arguments: "params['w']"."""
+    paths, _ = tree_util.tree_flatten_with_path(split.tree.unflatten(range(split.tree.num_leaves)))
+    position, *rest = paths[i][0]
+    return _parameters(fun, split)[position.idx] + tree_util.keystr(tuple(rest))
+
+
+def _static_tracer(fun: Any, name: str, split: _Split) -> str:
+    """The text of the error of a traced value among the static arguments."""
+    found = next(
+        (position, leaf)
+        for position, value in zip(split.nondiff, split.static, strict=True)
+        for leaf in tree_util.tree_leaves(value)
+        if is_tracer(leaf)
+    )
+    return (
+        f"The custom_vjp function {name} got a traced value, {found[1]}, for argument {found[0]}, which "
+        "nondiff_argnums marks as non-differentiable. Such arguments are functions, settings and other values that are "
+        "no arrays: take the position out of nondiff_argnums, and let the bwd rule return None for its cotangent."
+    )
+
+
+def _cotangents(fun: Any, bwd: Any, pulled: Any, split: _Split) -> list[Any]:
+    """Flat cotangents of the dynamic arguments, `None` for zero; their types are checked where they are bound."""
+    arguments = split.tree.children()
+    if not isinstance(pulled, (tuple, list)) or len(pulled) != len(arguments):
+        raise _wrong_structure(fun, bwd, pulled, split)
     out: list[Any] = []
-    for ct, tree in zip(pulled, arguments, strict=True):
+    for i, (ct, tree) in enumerate(zip(pulled, arguments, strict=True)):
         if ct is None:
             out += [None] * tree.num_leaves
             continue
-        leaves = tree_util.tree_leaves(ct, is_leaf=lambda x: x is None)
-        if len(leaves) != tree.num_leaves:
-            raise TypeError(
-                f"Custom VJP bwd rule {getattr(bwd, '__name__', bwd)} for function {name} must produce cotangents with "
-                f"the structure of the arguments: got {tree_util.tree_structure(ct)}, expected {tree}."
-            )
-        out += [None if x is None or isinstance(x, SymbolicZero) or _is_float0(x) else x for x in leaves]
-    return [_fitted(ct, primal) for ct, primal in zip(out, split.leaves, strict=True)]
+        leaves, got = tree_util.tree_flatten(ct)
+        if got != tree:
+            spread = _spread(ct, tree)
+            if spread is None:
+                place = f", at output[{i}], argument {_parameters(fun, split)[i]}"
+                raise _wrong_structure(fun, bwd, pulled, split, place)
+            leaves = spread
+        out += [None if isinstance(x, SymbolicZero) else x for x in leaves]
+    return out
 
 
-def _is_float0(x: Any) -> bool:
-    dtype = getattr(x, "dtype", None)
-    return dtype is not None and getattr(dtype, "names", None) == ("float0",)
-
-
-def _fitted(ct: Any, primal: Any) -> Any:
-    import ferrax.numpy as jnp
-
-    if ct is None:
+def _spread(ct: Any, tree: Any) -> list[Any] | None:
+    """Leaves of a cotangent whose own leaves stand for whole subtrees; `None` when it is no prefix of the structure."""
+    given, structure = tree_util.tree_flatten(ct, is_leaf=lambda x: x is None)
+    try:
+        places = structure.flatten_up_to(tree.unflatten(range(tree.num_leaves)))
+    except ValueError:
         return None
-    dtype = jnp.result_type(primal)
-    if not jnp.issubdtype(dtype, np.inexact):
-        return None
-    return ct if jnp.result_type(ct) == dtype else jnp.asarray(ct, dtype)
+    return [x for x, place in zip(given, places, strict=True) for _ in tree_util.tree_leaves(place)]
+
+
+def _wrong_structure(fun: Any, bwd: Any, pulled: Any, split: _Split, place: str = "") -> TypeError:
+    return TypeError(
+        f"Custom VJP bwd rule {_name(bwd)} for function {_name(fun)} must produce an output with the same container "
+        f"(pytree) structure as the args tuple of the primal function, a tuple of length "
+        f"{len(split.tree.children())}, but got bwd output structure {tree_util.tree_structure(pulled)} for primal "
+        f"input structure {split.tree}{place}."
+    )
 
 
 def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -361,23 +484,24 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     kept: list[Any] = []
 
-    @custom_vjp
-    def wrapped(*args: Any) -> Any:
+    def value(*args: Any) -> Any:
         return fun(*args)[0]
 
+    wrapped = custom_vjp(functools.update_wrapper(value, fun))
+
     def fwd(*args: Any) -> Any:
-        value, pullback = fun(*args)
-        converted, consts = closure_convert(pullback, value)
+        out, pullback = fun(*args)
+        converted, consts = closure_convert(pullback, out)
         kept.append(converted)
-        return value, (consts, len(args))
+        return out, (consts, len(args))
 
     def bwd(residuals: Any, ct: Any) -> Any:
         consts, count = residuals
         pulled = kept[-1](ct, *consts)
         return pulled if isinstance(pulled, tuple) and len(pulled) == count else (pulled,)
 
+    bwd.__name__ = f"of {_name(fun)}'s pullback"
     wrapped.defvjp(fwd, bwd)
-    functools.update_wrapper(wrapped, fun)
     return wrapped
 
 

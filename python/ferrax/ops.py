@@ -40,6 +40,10 @@ def _segments(name, method, identity, data, segment_ids, num_segments, indices_a
     if count < 0:
         raise ValueError("num_segments must be non-negative.")
     shape = (count, *x.shape[ids.ndim :])
+    if len(x.shape) < ids.ndim or any(n not in (1, m) for n, m in zip(ids.shape, x.shape)):
+        raise ValueError(
+            f"{name} needs one segment id for each row of data: segment_ids has shape {ids.shape}, data has {x.shape}."
+        )
     if x.shape[: ids.ndim] != ids.shape:
         ids = lax.broadcast_in_dim(ids, x.shape[: ids.ndim], tuple(range(ids.ndim)))
     fill = identity(x.dtype)

@@ -4,6 +4,7 @@ import copy
 import gc
 import pickle
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -223,3 +224,41 @@ def test_array_namespace():
     assert jnp.ones(1).__array_namespace__(api_version="2024.12") is jnp
     with pytest.raises(ValueError, match="1999"):
         jnp.ones(1).__array_namespace__(api_version="1999")
+
+
+SCALARS = [*DTYPES, *NARROW, "int64", "uint64", "float64", "complex128", "int4", "uint4", "int2"]
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("dtype", SCALARS)
+def test_scalars_of_every_dtype(dtype, x64):
+    """NumPy's scalars and those of ml_dtypes, wherever a number is taken."""
+    make = getattr(ml_dtypes, dtype, None) or getattr(np, dtype if dtype != "bool" else "bool_")
+    with ferrax.enable_x64(x64):
+        for number in (0, 1):
+            scalar = make(number)
+            zero = jnp.asarray(np.zeros((), scalar.dtype))
+            taken = {
+                "asarray": jnp.asarray(scalar), "array": jnp.array(scalar), "list": jnp.array([scalar, scalar])[1],
+                "jit": ferrax.jit(lambda x: x)(scalar), "closure": ferrax.jit(lambda: jnp.asarray(scalar))(),
+                "where": jnp.where(True, scalar, zero), "full": jnp.full(2, scalar)[0],
+                "put": ferrax.device_put(scalar), "set": jnp.zeros(2, zero.dtype).at[0].set(scalar)[0],
+                "maximum": jnp.maximum(zero, scalar),
+            }  # fmt: skip
+            for way, x in taken.items():
+                assert x.dtype == zero.dtype, way
+                np.testing.assert_array_equal(np.asarray(x).astype(np.complex128), number, err_msg=way)
+
+
+def test_truth_values_of_any_byte():
+    """What others hold for true may be any byte but 0."""
+    odd = np.array([0, 1, 2, 255, 3, 128], np.uint8).view(bool)
+    state = list(jnp.asarray([True] * 6).__reduce__())
+    state[1] = (odd.tobytes(), *state[1][1:])
+    taken = [
+        jnp.asarray(odd), jnp.asarray(odd.repeat(2)[::2]), jnp.frombuffer(odd.tobytes(), jnp.bool_),
+        jnp.from_dlpack(odd), ferrax.jit(lambda x: x)(odd), ferrax.device_put(odd), state[0](*state[1]),
+    ]  # fmt: skip
+    for x in taken:
+        np.testing.assert_array_equal(np.asarray(x).view(np.uint8), [0, 1, 1, 1, 1, 1])
+        assert int(jnp.sum(x)) == 5

@@ -86,3 +86,28 @@ def test_other_threads_run_during_long_work(kind):
     start, end = max(spans, key=lambda s: s[1] - s[0])
     middle = [t for t in ticks if start + (end - start) / 4 < t < end - (end - start) / 4]
     assert middle
+
+
+def test_what_fails_while_it_is_traced_leaves_nothing():
+    # the recorded rule of logaddexp is a function of Python's that holds values of the trace
+    def no_gradient(x, c):
+        y = jnp.logaddexp(x + c, x)
+        return (y + ferrax.lax.reduce_window(x, 1.0, ferrax.lax.mul, (2,), (1,), "SAME")).sum()
+
+    def attempt(transform):
+        with pytest.raises(NotImplementedError):
+            transform(lambda x: no_gradient(x, np.arange(6.0, dtype=np.float32)))(jnp.ones(6))
+
+    def held():
+        gc.collect()
+        ferrax.clear_caches()
+        gc.collect()
+        return len(ferrax.live_arrays())
+
+    attempt(ferrax.grad)
+    before = held()
+    for _ in range(3):
+        attempt(ferrax.grad)
+        attempt(lambda f: ferrax.jit(ferrax.grad(f)))
+        attempt(lambda f: ferrax.grad(ferrax.jit(f)))
+    assert held() == before

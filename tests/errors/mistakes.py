@@ -665,6 +665,14 @@ def cond_predicate(jax, jnp, lax):
     lax.cond(jnp.ones(3) > 0, lambda x: x, lambda x: x, 2.0)
 
 
+@mistake("fori_loop", "carry total", "float32[]", "float32[2]", "grow at", "mistakes.py")
+def fori_carry_shape(jax, jnp, lax):
+    def grow(i, total):
+        return jnp.ones(2) * total
+
+    lax.fori_loop(0, 3, grow, 1.0)
+
+
 @mistake("fori_loop", "int32 and float32")
 def fori_bounds(jax, jnp, lax):
     lax.fori_loop(0, 3.5, lambda i, x: x + 1, 0)
@@ -740,6 +748,174 @@ def choice_sizes(jax, jnp, lax):
     jax.random.choice(jax.random.key(0), 3, (5,), replace=False)
 
 
-@mistake("max", "(3,)", "(4,)")
+@mistake("clip", "(3,)", "(4,)")
 def clip_shapes(jax, jnp, lax):
     jnp.clip(jnp.ones(3), jnp.ones(4), 2.0)
+
+
+# what the library made of a call, in the words of the call
+
+
+@mistake("policy", "'all'", "checkpoint_policies")
+def checkpoint_policy_name(jax, jnp, lax):
+    jax.grad(jax.checkpoint(jnp.sin, policy="all"))(1.0)
+
+
+@mistake("most axes (3 of them) had size 3", "one axis had size 4", "argument c", "float32[4]")
+def vmap_one_size_of_four(jax, jnp, lax):
+    def total(a, b, c, d):
+        return a + b + c + d
+
+    jax.vmap(total)(jnp.ones(3), jnp.ones(3), jnp.ones(4), jnp.ones(3))
+
+
+@mistake("'4'", "data type", "zeros((3, 4))")
+def shape_in_two_arguments(jax, jnp, lax):
+    jnp.zeros(3, 4)
+
+
+@mistake("step", "params['w']", "float32[3]", "float32[4]")
+def compiled_for_another_shape(jax, jnp, lax):
+    def step(params, rate):
+        return params["w"] * rate
+
+    compiled = jax.jit(step).lower({"w": jnp.ones(3)}, 0.1).compile()
+    compiled({"w": jnp.ones(4)}, 0.1)
+
+
+@mistake("step", "pytree", "'w'", "'v'")
+def compiled_for_another_tree(jax, jnp, lax):
+    def step(params):
+        return params["w"]
+
+    jax.jit(step).lower({"w": jnp.ones(3)}).compile()({"v": jnp.ones(3)})
+
+
+@mistake("scale", "([1],)", "unhashable type: 'list'")
+def unhashable_inside_static(jax, jnp, lax):
+    @partial(jax.jit, static_argnums=1)
+    def scale(x, sizes):
+        return x * sizes[0][0]
+
+    scale(1.0, ([1],))
+
+
+@mistake("reduce", "non-scalar initial value", "(2,)")
+def reduce_from_a_vector(jax, jnp, lax):
+    lax.reduce(jnp.ones(3), jnp.ones(2), lax.add, (0,))
+
+
+@mistake("linearized function", "float32[3]", "float32[4]")
+def linearized_shape(jax, jnp, lax):
+    _, linear = jax.linearize(jnp.sin, jnp.ones(3))
+    linear(jnp.ones(4))
+
+
+@mistake("segment_sum", "(3,)", "(4,)")
+def segment_ids_of_another_size(jax, jnp, lax):
+    jax.ops.segment_sum(jnp.ones(4), jnp.array([0, 1, 2]))
+
+
+@mistake("where", "position 2", "x and y")
+def where_of_two(jax, jnp, lax):
+    jnp.where(jnp.ones(3) > 0, jnp.ones(3))
+
+
+@mistake("__delitem__", "immutable", "jnp.delete")
+def delete_item(jax, jnp, lax):
+    x = jnp.ones(3)
+    del x[0]
+
+
+@mistake("scale", "argument path is cfg['n']", "1099511627776", "int32")
+def integer_too_large_for_jit(jax, jnp, lax):
+    @jax.jit
+    def scale(x, cfg):
+        return x * cfg["n"]
+
+    scale(1.0, {"n": 2**40})
+
+
+@mistake("add", "operand 1", "1099511627776", "int32")
+def integer_too_large_for_add(jax, jnp, lax):
+    jnp.ones(3) + 2**40
+
+
+@mistake("describe at", "mistakes.py", "str", "['label'][0]")
+def string_deep_in_a_result(jax, jnp, lax):
+    @jax.jit
+    def describe(x):
+        return {"value": x, "label": ("big", x)}
+
+    describe(1.0)
+
+
+@mistake("block_until_ready", "float32[3]")
+def waiting_for_a_tracer(jax, jnp, lax):
+    jax.jit(lambda x: (x + 1).block_until_ready())(jnp.ones(3))
+
+
+@mistake("config.update", "jax_enable_x64")
+def assigned_setting(jax, jnp, lax):
+    jax.config.jax_enable_x64 = True
+
+
+@mistake("no_such_setting")
+def read_unknown_setting(jax, jnp, lax):
+    jax.config.no_such_setting
+
+
+# where library code stands between the user's lines
+
+
+@mistake("-1")
+def scalar_out_of_range(jax, jnp, lax):
+    jnp.uint8(-1)
+
+
+@mistake("no_such_method")
+def backward_rule_raises(jax, jnp, lax):
+    @jax.custom_vjp
+    def f(x):
+        return x
+
+    f.defvjp(lambda x: (x, None), lambda _, ct: (ct.no_such_method(),))
+    jax.grad(f)(1.0)
+
+
+@mistake("f_bwd", "float32[2]", "float32[]", "argument x of f")
+def backward_rule_shape(jax, jnp, lax):
+    @jax.custom_vjp
+    def f(x):
+        return x
+
+    def f_bwd(_, ct):
+        return (jnp.ones(2),)
+
+    f.defvjp(lambda x: (x, None), f_bwd)
+    jax.grad(f)(1.0)
+
+
+@mistake("nondiff_argnums", "traced")
+def traced_nondiff_argument(jax, jnp, lax):
+    f = jax.custom_vjp(lambda n, x: x * n, nondiff_argnums=(0,))
+    f.defvjp(lambda n, x: (x * n, None), lambda n, _, ct: (ct * n,))
+    jax.jit(f)(2.0, 1.0)
+
+
+@mistake("scale", "Expected: int32, Actual: float32")
+def callback_dtype(jax, jnp, lax):
+    def scale(x):
+        return 1.7
+
+    jax.jit(lambda x: jax.pure_callback(scale, jax.ShapeDtypeStruct((), np.int32), x))(1.0).block_until_ready()
+
+
+@mistake("mul", "(3,)", "(4,)")
+def rows_of_operands_under_vmap(jax, jnp, lax):
+    jax.vmap(lambda m: m * jnp.ones(4))(jnp.ones((2, 3)))
+
+
+@mistake("shapes=[(3, 4), (3,)]", "add")
+def add_a_column_as_a_row(jax, jnp, lax):
+    jnp.ones((3, 4)) + jnp.ones(3)

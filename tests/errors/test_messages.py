@@ -18,7 +18,16 @@ import ferrax
 jax = pytest.importorskip("jax")
 
 LIBRARY = str(pathlib.Path(ferrax.__file__).parent) + os.sep
-BUILTIN = (ValueError, TypeError, IndexError, AttributeError, RuntimeError, FloatingPointError, NotImplementedError)
+BUILTIN = (
+    ValueError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    RuntimeError,
+    FloatingPointError,
+    NotImplementedError,
+    OverflowError,
+)
 PARAMS = [pytest.param(m, id=m.name) for m in mistakes.MISTAKES if m.devices == 1]
 
 

@@ -130,3 +130,38 @@ def test_errors(name):
     got, want = raised(ERRORS[name], ours), raised(ERRORS[name], theirs)
     assert isinstance(got, [c for c in type(want).__mro__ if c.__module__ == "builtins"][0])
     assert str(got).strip() == str(want).strip()
+
+
+@pytest.mark.parametrize("groups", [{"feature_group_count": 0}, {"batch_group_count": 0}, {"feature_group_count": -1}])
+@pytest.mark.parametrize("mapped", ["none", "operand", "kernel", "both"])
+def test_convolutions_of_no_groups_under_vmap(groups, mapped):
+    x, w = np.zeros((1, 2, 4, 4), "float32"), np.zeros((2, 2, 3, 3), "float32")
+
+    def conv(x, w):
+        return ours.conv_general_dilated(x, w, (1, 1), "SAME", **groups)
+
+    axes = {"none": None, "operand": (0, None), "kernel": (None, 0), "both": (0, 0)}[mapped]
+    with pytest.raises((ValueError, OverflowError, TypeError)) as caught:
+        if axes is None:
+            conv(x, w)
+        else:
+            rows = [a if d is None else np.stack([a] * 3) for a, d in zip((x, w), axes, strict=True)]
+            ferrax.vmap(conv, in_axes=axes)(*rows)
+    assert not isinstance(caught.value, ferrax.errors.InternalError)
+
+
+def test_empty_updates_of_scalars():
+    with pytest.raises(ValueError, match="broadcast"):
+        ferrax.ops.index_add(1.0, Ellipsis, np.zeros(0, "float32"))
+    assert ferrax.ops.index_add(1.0, Ellipsis, 2.0) == 3.0
+
+
+def test_loops_that_only_count():
+    last = 2**31 - 1
+    assert ours.fori_loop(0, last, lambda i, x: x, 5) == 5
+    assert ours.fori_loop(0, last, lambda i, x: x + 3, 1) == (1 + 3 * last + 2**31) % 2**32 - 2**31
+    assert ferrax.jit(lambda x: ours.fori_loop(-(2**31), -1, lambda i, x: (x[0] + 1, x[1]), (x, x)))(0) == (last, 0)
+    assert ours.fori_loop(3, 3, lambda i, x: x + 1, 7) == 7
+    for loops in (ours, theirs):
+        with pytest.raises(OverflowError):
+            loops.fori_loop(-(2**31), 3, lambda i, x: x, 0)

@@ -247,3 +247,9 @@ def test_creation():
     ):
         assert_same(f(ours), f(theirs))
     assert ours.broadcast_shapes((2, 1), (1, 3), (4, 1, 1)) == (4, 2, 3)
+
+
+@pytest.mark.parametrize("reps", [2**62, 2**63 - 1])
+def test_tiles_that_cannot_be_counted(reps):
+    with pytest.raises((MemoryError, ValueError, OverflowError)):
+        ours.tile(np.arange(5), (reps,))

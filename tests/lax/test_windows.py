@@ -112,3 +112,15 @@ def test_filters_of_images(shape, kernel):
             got = ferrax.jit(lambda x, w: f(ferrax, x, w))(jnp.asarray(x), jnp.asarray(w))
             tolerance = 0.1 if dtype == "bfloat16" else 1e-4
             np.testing.assert_allclose(np.asarray(got, np.float64), want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("strides", [(0, 0), (-1, 1)])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_strides_that_are_not_positive(strides, padding):
+    x, kernel = jnp.ones((1, 1, 4, 4)), jnp.ones((1, 1, 2, 2))
+    with pytest.raises((TypeError, ValueError), match="strides"):
+        ours.conv(x, kernel, strides, padding)
+    with pytest.raises((TypeError, ValueError), match="strides"):
+        ours.reduce_window(x, 0.0, ours.add, (1, 1, 2, 2), (1, 1, *strides), padding)
+    with pytest.raises((TypeError, ValueError), match="strides"):
+        ours.reduce_window_shape_tuple((4, 4), (2, 2), strides, [(0, 0), (0, 0)])

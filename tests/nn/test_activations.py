@@ -1,5 +1,7 @@
 """Activations: values, dtypes, weak types and gradients as JAX's."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,37 @@ def test_under_jit_and_vmap():
         f = getattr(ferrax.nn, name)
         np.testing.assert_allclose(ferrax.jit(f)(x), f(jnp.asarray(x)), rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(ferrax.vmap(f)(jnp.asarray(x)), f(jnp.asarray(x)), rtol=1e-6, atol=1e-7)
+
+
+def tails(name):
+    """An activation far below 0 in 80-bit arithmetic, where its textbook formula cancels."""
+    e = np.exp
+    root = np.sqrt(2 / (4 * np.arctan(np.longdouble(1))))
+    logistic = lambda u: e(u) / (1 + e(u))
+    return {
+        "gelu": lambda x: x * logistic(2 * root * (x + np.longdouble("0.044715") * x**3)),
+        "mish": lambda x: x * (e(x) * (e(x) + 2)) / (e(x) * (e(x) + 2) + 2),
+        "silu": lambda x: x * logistic(x),
+        "sigmoid": logistic,
+        "softplus": lambda x: np.log1p(e(x)),
+    }[name]
+
+
+@pytest.mark.parametrize("name", ["gelu", "mish", "silu", "sigmoid", "softplus"])
+def test_tails_keep_their_digits(name):
+    x = np.linspace(-30 if name != "gelu" else -9, -2, 200).astype("float32")
+    wide = x.astype(np.longdouble)
+    step = np.longdouble(1e-6)
+    slope = (tails(name)(wide + step) - tails(name)(wide - step)) / (2 * step)
+    function = getattr(ferrax.nn, name)
+    for program in (function, ferrax.jit(function)):
+        np.testing.assert_allclose(np.asarray(program(jnp.asarray(x))), tails(name)(wide).astype("float64"), rtol=2e-5)
+    found = ferrax.vmap(ferrax.grad(function))(jnp.asarray(x))
+    np.testing.assert_allclose(np.asarray(found), slope.astype("float64"), rtol=1e-4)
+
+
+def test_tails_of_exact_gelu():
+    x = np.linspace(-12, -2, 50).astype("float32")
+    wanted = [0.5 * float(v) * math.erfc(-float(v) * math.sqrt(0.5)) for v in x]
+    found = ferrax.nn.gelu(jnp.asarray(x), approximate=False)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-5)

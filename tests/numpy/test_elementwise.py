@@ -1,6 +1,7 @@
 """Elementwise functions, dtype questions and functions of functions against JAX."""
 
 import numpy as np
+import pytest
 
 import ferrax.numpy as jnp
 from tests.numpy.oracle import cases, compare
@@ -178,3 +179,12 @@ def test_frexp_of_subnormal_numbers():
     x = np.array([1e-41, -1e-45, 5e-39], "float32")
     for ours, numpys in zip(jnp.frexp(jnp.asarray(x)), np.frexp(x)):
         np.testing.assert_array_equal(ours, numpys)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_parts_of_narrow_floats_are_refused_by_name(dtype):
+    x = jnp.ones(3).astype(dtype)
+    with pytest.raises(TypeError, match=f"frexp does not support {dtype}"):
+        jnp.frexp(x)
+    with pytest.raises(TypeError, match=f"ldexp does not support {dtype}"):
+        jnp.ldexp(x, 2)

@@ -162,6 +162,62 @@ def test_what_is_in_range_or_has_a_mode_passes():
     np.testing.assert_array_equal(x[9], X[1])
 
 
+@pytest.mark.parametrize("jit", [lambda f: f, ferrax.jit])
+@pytest.mark.parametrize("i", [9, -9, np.int32(9)])
+def test_modes_are_honoured(i, jit):
+    """An index with a mode means the same under the check, static or traced."""
+    for call in (
+        *[lambda x, i, m=m: x.at[i].get(mode=m) for m in ("clip", "fill", "drop")],
+        *[lambda x, i, m=m: x.at[i].set(7.0, mode=m) for m in ("drop", "clip")],
+        *[lambda x, i, m=m: jnp.take(x, i, axis=0, mode=m) for m in ("clip", "fill", "wrap")],
+        *[lambda x, i, m=m: jnp.take_along_axis(x, jnp.full((1, 3), i), 0, mode=m) for m in ("clip", "fill")],
+    ):
+        x = jnp.asarray(X)
+        for f in (lambda x, call=call: call(x, i), call):
+            args = (x,) if f is not call else (x, i)
+            want = jit(f)(*args)
+            with ferrax.check_indices():
+                np.testing.assert_array_equal(jit(f)(*args), want)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, i: x[i],
+        lambda x, i: x.at[i].get(),
+        lambda x, i: x.at[i].add(1.0),
+        lambda x, i: jnp.take(x, i, axis=0),
+        lambda x, i: jnp.take_along_axis(x, jnp.full((1, 3), i), 0),
+        lambda x, i: ferrax.lax.dynamic_slice(x, (i, 0), (1, 3)),
+        lambda x, i: ferrax.lax.dynamic_slice_in_dim(x, i, 1),
+        lambda x, i: ferrax.lax.dynamic_index_in_dim(x, i),
+        lambda x, i: ferrax.lax.dynamic_update_slice(x, x[:1], (i, 0)),
+        lambda x, i: ferrax.lax.dynamic_update_index_in_dim(x, x[0], i, 0),
+    ],
+)
+def test_every_way_to_index_is_checked(call):
+    x = jnp.asarray(X)
+    for i in (2, -3):
+        for run in (
+            lambda i=i: call(x, i),
+            lambda i=i: ferrax.jit(lambda x: call(x, i))(x),
+            lambda i=i: ferrax.jit(call)(x, i),
+        ):
+            run()  # as in JAX, clamped, dropped or filled by default
+            assert f"index {i} is out of bounds for axis 0 with size 2" in index_error(run)
+    with ferrax.check_indices():
+        for i in (0, 1, -2):
+            call(x, i), ferrax.jit(call)(x, i)
+
+
+def test_windows_that_reach_over_the_end():
+    x = jnp.arange(5)
+    with ferrax.check_indices(), pytest.raises(IndexError, match=r"index 4 \(of a slice of size 2\) is out of bounds"):
+        ferrax.lax.dynamic_slice(x, (4,), (2,))
+    with ferrax.check_indices():
+        np.testing.assert_array_equal(ferrax.lax.dynamic_slice(x, (3,), (2,)), [3, 4])
+
+
 # ---- the other settings ----------------------------------------------------------------------------------------------
 
 

@@ -9,8 +9,11 @@ import ferrax
 import ferrax.numpy as ferrax_numpy
 
 
-def same(got, wanted, rtol=1e-5):
-    reference.tree.map(lambda g, w: np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=rtol), got, wanted)
+def same(got, wanted, rtol=1e-5, atol=0.0):
+    def one(got, wanted):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=rtol, atol=atol)
+
+    reference.tree.map(one, got, wanted)
 
 
 def step(jnp, w, x):
@@ -260,5 +263,70 @@ def test_a_branch_nobody_chooses_does_not_run():
     f = ferrax.vmap(lambda x: ferrax.lax.cond(x > 0, costly, lambda x: -x, x))
     np.testing.assert_array_equal(f(np.array([-1.0, -2.0])), [1, 2])
     assert calls == []
-    np.testing.assert_array_equal(f(np.array([-1.0, 2.0])), [1, 2])
-    assert calls == [(2,)]
+    np.testing.assert_array_equal(f(np.array([-1.0, 2.0, -3.0, 4.0])), [1, 2, 3, 4])
+    assert calls == [(1,), (1,)]
+
+
+def test_only_the_rows_that_choose_a_branch_are_computed():
+    rows = []
+
+    def costly(x):
+        def note(x):
+            rows.append(float(x))
+            return np.float32(x * 10)
+
+        return ferrax.pure_callback(note, ferrax.ShapeDtypeStruct((), x.dtype), x, vmap_method="sequential")
+
+    f = ferrax.jit(ferrax.vmap(lambda x: ferrax.lax.cond(x > 0, costly, lambda x: -x, x)))
+    x = np.array([-1, 2, -3, -4, 5, -6, -7, -8], np.float32)
+    np.testing.assert_array_equal(f(x), np.where(x > 0, x * 10, -x))
+    assert rows == [2, 5]
+    rows.clear()
+    np.testing.assert_array_equal(f(-np.abs(x)), np.abs(x))
+    assert rows == []
+    np.testing.assert_array_equal(f(np.abs(x)), np.abs(x) * 10)
+    assert rows == list(np.abs(x))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7, 100])
+@pytest.mark.parametrize("chosen", ["none", "one", "some", "all"])
+def test_rows_in_steps_of_a_few(rows, chosen):
+    # a branch so costly that each step takes few rows, or one, and the last step is not full
+    rng = np.random.default_rng(rows)
+    x = rng.standard_normal((rows, 12, 12)).astype(np.float32)
+    pred = {"none": np.zeros, "all": np.ones}.get(chosen, np.zeros)(rows, bool)
+    pred[rng.permutation(rows)[: {"one": 1, "some": rows // 2 + 1}.get(chosen, 0)]] = True
+
+    def make(jax, jnp):
+        def f(p, x, w):
+            costly = lambda x: jax.lax.fori_loop(0, 5, lambda i, c: jnp.tanh(c @ w) @ x, x)
+            return jax.lax.cond(p, costly, lambda x: 2 * x, x)
+
+        def loss(x, w):
+            return jnp.sum(jax.vmap(f, (0, 0, None))(pred, x, w) ** 2)
+
+        w = jnp.eye(12) * 0.1
+        return jax.jit(jax.vmap(f, (0, 0, None)))(pred, x, w), jax.grad(loss, (0, 1))(x, w)
+
+    want = make(reference, reference_numpy) if rows == 7 else None
+    got = make(ferrax, ferrax_numpy)
+    if want is not None:
+        same(got, want, atol=1e-6)
+
+    def one(p, x, w):
+        return ferrax.lax.cond(
+            p, lambda x: ferrax.lax.fori_loop(0, 5, lambda i, c: ferrax_numpy.tanh(c @ w) @ x, x), lambda x: 2 * x, x
+        )
+
+    alone = [one(p, v, ferrax_numpy.eye(12) * 0.1) for p, v in zip(pred, x)]
+    np.testing.assert_allclose(got[0], np.stack(alone), rtol=1e-5, atol=1e-6)
+
+
+def test_rows_meet_in_a_branch():
+    def make(jax):
+        def f(x):
+            return jax.lax.cond(x > 0, lambda x: jax.lax.psum(x, "i"), lambda x: -x, x)
+
+        return jax.vmap(f, axis_name="i")(np.array([1.0, -2.0, 3.0], np.float32))
+
+    same(make(ferrax), make(reference))

@@ -415,6 +415,14 @@ def test_malformed_protocol_buffers(data):
         ours.PyTreeDef.deserialize_using_proto(ours.default_registry, data)
 
 
+def test_protocol_buffers_are_bounded():
+    leaf, chained = b"\n\x02\x10\x01", b"\n\x04\x08\x01\x10\x02"
+    with pytest.raises(ValueError, match="deep"):
+        ours.PyTreeDef.deserialize_using_proto(ours.default_registry, leaf + chained * 200_000)
+    with pytest.raises(ValueError, match="more than 262144 nodes"):
+        ours.PyTreeDef.deserialize_using_proto(ours.default_registry, leaf * 300_000)
+
+
 def test_short_names_are_the_same_functions():
     for name in jax.tree.__all__ if hasattr(jax.tree, "__all__") else dir(jax.tree):
         if name.startswith("_"):

@@ -4,11 +4,11 @@
 //! two) up to a byte bound. Counters are exact: tests compare live bytes before and after.
 //! Source: the measurements in the design notes of the CPU engine.
 
+use crate::fork::Lock;
 use crate::{Result, error};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ptr::NonNull;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Alignment of every block that ferrax allocates, in bytes.
@@ -28,7 +28,7 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static CACHED: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicUsize = AtomicUsize::new(1 << 30);
-static SHARED: Mutex<Bins> = Mutex::new(Bins::new());
+static SHARED: Lock<Bins> = Lock::new(Bins::new());
 
 /// Bytes in use and kept for reuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,6 +147,8 @@ fn allocate_block(bytes: usize) -> Option<Block> {
         return None;
     }
     let block = block_of(bytes)?;
+    // SAFETY: the block is new and has so many bytes.
+    unsafe { crate::checks::poison(block.0.as_ptr(), bytes) };
     let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
     if live > PEAK.load(Relaxed) {
         PEAK.fetch_max(live, Relaxed);
@@ -165,7 +167,7 @@ fn block_of(request: usize) -> Option<Block> {
     let reused = if local {
         LOCAL.try_with(|c| c.borrow_mut().pop(class)).ok().flatten()
     } else {
-        let block = SHARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop(class);
+        let block = SHARED.lock().pop(class);
         if block.is_some() {
             CACHED.fetch_sub(bytes, Relaxed);
         }
@@ -197,7 +199,7 @@ fn free_block(class: usize, block: Block) {
         && let Some(b) = block.take()
     {
         CACHED.fetch_add(bytes, Relaxed);
-        SHARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(class, b);
+        SHARED.lock().push(class, b);
     }
     if let Some(b) = block {
         // SAFETY: the block came from `allocate_block` with this class's layout.
@@ -314,6 +316,8 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         if let Owner::Cache(class) = self.owner {
             LIVE.fetch_sub(self.len, Relaxed);
+            // SAFETY: the buffer owns the bytes, and this is its end.
+            unsafe { crate::checks::poison(self.ptr.as_ptr(), self.len) };
             if EXACT {
                 // SAFETY: the block came from `block_of` with this layout.
                 unsafe { std::alloc::dealloc(self.ptr.as_ptr(), layout(self.len.max(1))) };

@@ -5,9 +5,12 @@
 
 pub mod aval;
 pub mod buffer;
+pub mod checks;
 pub mod config;
 pub mod dtype;
 pub mod error;
+pub mod fork;
+pub mod list;
 pub mod narrow;
 pub mod promotion;
 pub mod scalar;

@@ -6,11 +6,12 @@
 use crate::explain::{Explain, Miss, nearest};
 use crate::shard::Shard;
 use ferrax_base::Result;
+use ferrax_base::fork::Lock;
 use rustc_hash::FxBuildHasher;
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 /// Whom entries belong to: a number that its holder never uses for two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,8 +65,9 @@ pub struct CacheInfo {
 }
 
 /// A bounded cache.
-pub struct Cache<K, V> {
-    shards: Box<[Mutex<Shard<K, V>>]>,
+pub struct Cache<K: Send + Sync + 'static, V: Send + Sync + 'static> {
+    /// Never freed, so that a fork finds them (`ferrax_base::fork`): a cache lives about as long as the process.
+    shards: &'static [Lock<Shard<K, V>>],
     limit: AtomicUsize,
     bytes: AtomicUsize,
 }
@@ -78,7 +80,7 @@ pub fn hash_of<K: Hash + ?Sized>(key: &K) -> u64 {
     FxBuildHasher.hash_one(key)
 }
 
-impl<K: Hash + Eq, V> Cache<K, V> {
+impl<K: Hash + Eq + Send + Sync, V: Send + Sync> Cache<K, V> {
     /// A cache that keeps at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Cache::with_shards(limit, SHARDS)
@@ -87,15 +89,15 @@ impl<K: Hash + Eq, V> Cache<K, V> {
     /// A cache in as many separately locked parts; one is right for a cache that one thread mostly uses.
     pub fn with_shards(limit: usize, shards: usize) -> Self {
         Cache {
-            shards: (0..shards.max(1)).map(|_| Mutex::default()).collect(),
+            shards: Box::leak((0..shards.max(1)).map(|_| Lock::new(Shard::default())).collect()),
             limit: AtomicUsize::new(limit),
             bytes: AtomicUsize::new(0),
         }
     }
 
     #[inline]
-    fn shard(&self, hash: u64) -> MutexGuard<'_, Shard<K, V>> {
-        lock(&self.shards[(hash >> 48) as usize % self.shards.len()])
+    fn shard(&self, hash: u64) -> MutexGuard<'static, Shard<K, V>> {
+        self.shards[(hash >> 48) as usize % self.shards.len()].lock()
     }
 
     /// The entry of a key.
@@ -176,7 +178,7 @@ impl<K: Hash + Eq, V> Cache<K, V> {
         let mut idle = 0;
         while self.bytes.load(Relaxed) > self.limit() && idle < 2 * self.shards.len() {
             shard = (shard + 1) % self.shards.len();
-            let gone = lock(&self.shards[shard]).evict(keep);
+            let gone = self.shards[shard].lock().evict(keep);
             match gone {
                 Some(entry) => {
                     idle = 0;
@@ -189,16 +191,16 @@ impl<K: Hash + Eq, V> Cache<K, V> {
 
     /// Drops the entries of an owner.
     pub fn forget(&self, owner: OwnerId) {
-        for shard in &self.shards {
-            let gone = lock(shard).forget(owner);
+        for shard in self.shards {
+            let gone = shard.lock().forget(owner);
             self.bytes.fetch_sub(gone.iter().map(|e| e.bytes).sum(), Relaxed);
         }
     }
 
     /// Drops every entry and resets the counters.
     pub fn clear(&self) {
-        for shard in &self.shards {
-            let gone = lock(shard).clear();
+        for shard in self.shards {
+            let gone = shard.lock().clear();
             self.bytes.fetch_sub(gone.iter().flatten().map(|e| e.bytes).sum(), Relaxed);
         }
     }
@@ -216,8 +218,8 @@ impl<K: Hash + Eq, V> Cache<K, V> {
     /// The counters.
     pub fn info(&self) -> CacheInfo {
         let mut info = CacheInfo { bytes: self.bytes.load(Relaxed), ..CacheInfo::default() };
-        for shard in &self.shards {
-            let shard = lock(shard);
+        for shard in self.shards {
+            let shard = shard.lock();
             info.misses += shard.misses;
             info.entries += shard.len();
             info.hits += shard.past_hits + shard.entries().map(|e| e.hits.load(Relaxed)).sum::<u64>();
@@ -228,7 +230,7 @@ impl<K: Hash + Eq, V> Cache<K, V> {
     /// The entries, of one owner or all; the order says nothing.
     pub fn entries(&self, owner: Option<OwnerId>) -> Vec<Arc<Entry<K, V>>> {
         let wanted = |e: &&Arc<Entry<K, V>>| owner.is_none() || e.owner == owner;
-        self.shards.iter().flat_map(|s| lock(s).entries().filter(wanted).cloned().collect::<Vec<_>>()).collect()
+        self.shards.iter().flat_map(|s| s.lock().entries().filter(wanted).cloned().collect::<Vec<_>>()).collect()
     }
 
     /// Why a key is not there: its smallest difference from the keys of its owner (or all).
@@ -241,7 +243,11 @@ impl<K: Hash + Eq, V> Cache<K, V> {
     }
 }
 
-fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    // no code of others runs under a lock, so a poisoned one holds good data
-    m.lock().unwrap_or_else(PoisonError::into_inner)
+impl<K: Send + Sync + 'static, V: Send + Sync + 'static> Drop for Cache<K, V> {
+    fn drop(&mut self) {
+        for shard in self.shards {
+            let gone = shard.lock().clear();
+            drop(gone);
+        }
+    }
 }

@@ -76,7 +76,6 @@ impl Pair {
 
 /// A sum of this kind as it runs.
 pub(crate) struct Accumulate {
-    /// Slots of the product's operands, of the other operand and of the result.
     slots: [u32; 4],
     rows: usize,
     columns: usize,
@@ -142,6 +141,11 @@ impl Planner<'_> {
 }
 
 impl Accumulate {
+    /// The slots of the product's operands, of the other operand and of the result.
+    pub fn slots(&self) -> [u32; 4] {
+        self.slots
+    }
+
     /// Computes the sum, or keeps its factors: `kept` is the memory for those of sums that wait, `waiting` counts them.
     ///
     /// # Safety

@@ -7,9 +7,9 @@ use crate::control;
 use crate::kernel::{In, Out, by_size};
 use crate::plan::NONE;
 use crate::pool;
-use crate::program::{Program, SlotInit, Step};
+use crate::program::{OutputPlace, Program, SlotInit, Step};
 use crate::{leaf, movement};
-use ferrax_base::{Buffer, Result, bail};
+use ferrax_base::{Buffer, Result, bail, checks};
 use smallvec::SmallVec;
 
 /// The memory of a run.
@@ -88,10 +88,37 @@ impl Frame {
     pub unsafe fn exec(&mut self, program: &Program, ins: &[*mut u8], outs: &[*mut u8]) -> Result<()> {
         self.ptrs[..ins.len()].copy_from_slice(ins);
         self.ptrs[ins.len()..ins.len() + outs.len()].copy_from_slice(outs);
-        // SAFETY: the caller's contract; slots beyond are set by `new` and by allocation steps.
-        let result = program.steps.iter().try_for_each(|step| unsafe { self.step(program, step) });
+        let checked = checks::on();
+        if checked {
+            // SAFETY: the caller's contract; nothing of the last run is needed.
+            unsafe { self.poison(program, outs) };
+        }
+        let result = program.steps.iter().try_for_each(|step| {
+            // SAFETY: the caller's contract; slots beyond are set by `new` and by allocation steps. The scratch memory
+            // is a step's own.
+            unsafe {
+                if checked {
+                    checks::poison(self.scratch, program.scratch_bytes);
+                }
+                self.step(program, step)
+            }
+        });
         self.heap.clear();
         result
+    }
+
+    /// Fills what a run has to write before it reads it: outputs and the arena.
+    unsafe fn poison(&self, program: &Program, outs: &[*mut u8]) {
+        for ((&out, &bytes), place) in outs.iter().zip(&program.bytes.1).zip(&program.outputs) {
+            if *place == OutputPlace::Given {
+                // SAFETY: the caller's contract.
+                unsafe { checks::poison(out, bytes) };
+            }
+        }
+        // SAFETY: the frame was prepared for the program.
+        unsafe {
+            checks::poison(self.tiles.wrapping_sub(program.arena_bytes.next_multiple_of(64)), program.arena_bytes);
+        }
     }
 
     /// Does what runs have put off.
@@ -122,6 +149,7 @@ impl Frame {
                         self.heap.swap_remove(at);
                     }
                 }
+                Step::Dead { slot, bytes } => checks::poison(self.ptrs[*slot as usize], *bytes),
                 Step::Copy { src, dst, bytes } => {
                     let (src, dst) = (self.ptrs[*src as usize], self.ptrs[*dst as usize]);
                     std::ptr::copy_nonoverlapping(src, dst, *bytes);

@@ -57,6 +57,10 @@ impl Windows<'_> {
         let batch: SmallVec<[usize; 4]> = indices.shape()[..rank].iter().copied().collect();
         let plan = convert::plan(indices.ty.dtype, DType::I64)?;
         let mut wide = plan.run_whole(indices.ptr, indices.ty.size(), DType::I64)?;
+        if indices.ty.dtype == DType::U64 {
+            // What an i64 does not hold is beyond any array.
+            wide.typed_mut::<i64>().iter_mut().filter(|i| **i < 0).for_each(|i| *i = i64::MAX);
+        }
         if wrap {
             let n = operand[numbers.start_map[0]] as i64;
             // SAFETY: the buffer holds an i64 for each index.

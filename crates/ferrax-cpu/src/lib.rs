@@ -67,9 +67,12 @@ mod region;
 mod registers;
 mod scan;
 mod scatter;
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(feature = "portable")))]
+mod self_test;
 mod sort;
 mod together;
 mod transposition;
+mod verify;
 mod views;
 mod windows;
 

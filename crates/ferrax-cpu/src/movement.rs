@@ -386,7 +386,7 @@ pub fn pad(config: &[PadConfig], x: In<'_>, value: In<'_>, out: &mut Out<'_>) {
 pub fn splat(dtype: DType, value: *const u8, out: *mut u8, n: usize) {
     // SAFETY: callers pass a scalar and a result of n elements of this dtype.
     by_size!(dtype.size(), T => unsafe {
-        std::slice::from_raw_parts_mut(out.cast::<T>(), n).fill(*value.cast::<T>());
+        std::slice::from_raw_parts_mut(out.cast::<T>(), n).fill(value.cast::<T>().read_unaligned());
     });
 }
 

@@ -4,8 +4,9 @@
 //! each time. Here the planner has looked. What is larger than [`SMALL`], or in pieces, is left to `movement.rs` and
 //! `gather.rs`, which also share it out. Read next: `plan.rs`, where nodes become steps.
 
+use crate::verify::{See, Touch};
 use crate::views::Copy;
-use ferrax_base::DType;
+use ferrax_base::{DType, Result};
 use ferrax_loops::kind::{ScatterDims, ScatterOp, SliceDims};
 use ferrax_loops::{Graph, IndexMode, Kind, Node, Type};
 use smallvec::SmallVec;
@@ -60,6 +61,32 @@ impl Move {
         let (from, to, bytes) = copy.block()?;
         let (from, to) = (u32::try_from(from).ok()?, u32::try_from(to).ok()?);
         (bytes <= SMALL).then_some(Move::Block { src: (src, from), dst: (dst, to), bytes: bytes as u32 })
+    }
+
+    /// What is read and what is written, for `verify.rs`; a row put in place needs all rows to be there.
+    pub fn touches(&self, see: See<'_>) -> Result<()> {
+        let index = |row: Row| Touch::read(row.index, if row.wide { 8 } else { 4 });
+        let all = |slot: u32, row: Row| Touch::read(slot, (row.last as usize + 1) * row.step as usize);
+        match *self {
+            Move::Block { src, dst, bytes } => {
+                let at = |(slot, from): (u32, u32), write| {
+                    let from = from as isize;
+                    Touch { slot, from, end: from + bytes as isize, write }
+                };
+                see(at(src, false))?;
+                see(at(dst, true))
+            }
+            Move::RowOut { src, dst, row } => {
+                see(index(row))?;
+                see(all(src, row))?;
+                see(Touch::write(dst, row.bytes as usize))
+            }
+            Move::RowIn { update, dst, row } => {
+                see(index(row))?;
+                see(Touch::read(update, row.bytes as usize))?;
+                see(all(dst, row))
+            }
+        }
     }
 
     /// Moves.

@@ -313,6 +313,15 @@ impl<'g> Order<'g> {
         }
     }
 
+    /// Closes the group that makes a root of elements of `size` bytes in lanes of another size. What such lanes hold depends
+    /// on the dtype, so its bits are those in memory.
+    fn leave_lanes(&mut self, root: u32, size: usize) {
+        let id = self.made_in.get(root as usize).copied().unwrap_or(0);
+        if let Some(at) = self.open.iter().position(|o| o.id == id && o.lane != 0 && o.lane != size) {
+            self.close(at);
+        }
+    }
+
     fn open_group(&mut self, lane: usize, n: usize) -> usize {
         if self.open.len() == OPEN {
             self.close(0);
@@ -711,7 +720,11 @@ impl<'g> Order<'g> {
             Kind::Reshape => true,
             Kind::Bitcast => {
                 let whole = |d: DType| d.bits() == 8 * d.size() || d.is_bool();
-                from.dtype.size() == ty.dtype.size() && (whole(from.dtype) && whole(ty.dtype) || from.dtype == ty.dtype)
+                let same = from.dtype == ty.dtype;
+                if !same {
+                    self.leave_lanes(place.root, from.dtype.size());
+                }
+                same || (from.dtype.size() == ty.dtype.size() && whole(from.dtype) && whole(ty.dtype))
             }
             Kind::Convert => from.dtype == ty.dtype,
             Kind::Broadcast(dims) => one || (from.size() == ty.size() && dims.is_sorted()),
@@ -728,7 +741,10 @@ impl<'g> Order<'g> {
                 spread => spread,
             };
             self.places[out] = Place { root: place.root, spread };
-            self.dense[out] = self.dense[x.0 as usize];
+            // Of a number that stands for all there may be dense copies of several sizes.
+            if from.size() == ty.size() {
+                self.dense[out] = self.dense[x.0 as usize];
+            }
             return true;
         }
         if let Kind::Broadcast(dims) = &node.kind

@@ -14,7 +14,7 @@ use crate::elementwise;
 use crate::moves::{self, Move};
 use crate::order::{Item, Order, Role, Shape, Spread, Viewed};
 use crate::program::{Group, OutputPlace, Program, SlotInit, Step};
-use ferrax_base::{Buffer, Result, Scalar};
+use ferrax_base::{Buffer, Result, Scalar, checks, error};
 use ferrax_loops::{Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 use std::collections::HashSet;
@@ -60,10 +60,10 @@ pub(crate) const NOTHING: ValueId = ValueId(NONE);
 
 /// Compiles a graph; without the machine if so asked.
 pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> Result<Program> {
-    let graph = crate::fold::transpositions(graph);
-    let graph = if machine { crate::constants::fold(graph) } else { graph };
-    let graph = crate::hoist::loops(graph);
-    let graph = if machine { crate::recompute::cheap(graph) } else { graph };
+    let graph = checked(crate::fold::transpositions(graph))?;
+    let graph = if machine { checked(crate::constants::fold(graph))? } else { graph };
+    let graph = checked(crate::hoist::loops(graph))?;
+    let graph = if machine { checked(crate::recompute::cheap(graph))? } else { graph };
     let g = &*graph;
     let live = live_nodes(g);
     let mut order = Order::new(g, machine && crate::region::available());
@@ -74,7 +74,19 @@ pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> 
     let mut planner = Planner::new(g, donation, order, lives, machine)?;
     planner.run(&together)?;
     let Planner { out, .. } = planner;
-    Ok(Program { graph: graph.clone(), ..out })
+    let program = Program { graph: graph.clone(), ..out };
+    if checks::on() {
+        crate::verify::verify(&program)?;
+    }
+    Ok(program)
+}
+
+/// What a pass made, verified under checks.
+fn checked(graph: Arc<Graph>) -> Result<Arc<Graph>> {
+    if checks::on() {
+        graph.verify().map_err(|what| error!(Internal, "a pass of the planner broke a graph: {what}"))?;
+    }
+    Ok(graph)
 }
 
 /// Whether running a node can be seen from outside.
@@ -292,7 +304,9 @@ impl<'g> Planner<'g> {
         for (k, &v) in self.g.outputs.iter().enumerate() {
             let p = self.order.plain_place(v);
             let root = p.root as usize;
-            if !p.is_splat() && self.want[root] == NONE && self.slot[root] == NONE {
+            // An output without elements may share its root with a number.
+            let whole = !p.is_splat() && self.bytes(p.root) == self.g.ty(v).bytes();
+            if whole && self.want[root] == NONE && self.slot[root] == NONE {
                 self.want[root] = k as u32;
             }
         }
@@ -434,7 +448,11 @@ impl<'g> Planner<'g> {
                 match self.out.inits[(slot - self.first_own) as usize] {
                     SlotInit::Heap => self.out.steps.push(Step::Free { slot }),
                     SlotInit::Arena(offset) => {
-                        let size = self.bytes(root).next_multiple_of(64).max(64);
+                        let bytes = self.bytes(root);
+                        if checks::on() {
+                            self.out.steps.push(Step::Dead { slot, bytes });
+                        }
+                        let size = bytes.next_multiple_of(64).max(64);
                         match self.free_arena.iter_mut().find(|f| f.0 == size) {
                             Some(f) => f.1.push(offset),
                             None => self.free_arena.push((size, vec![offset])),
@@ -544,7 +562,7 @@ impl<'g> Planner<'g> {
         for step in self.out.steps.split_off(from) {
             match step {
                 Step::Alloc { .. } => self.out.steps.push(step),
-                Step::Free { .. } => freed.push(step),
+                Step::Free { .. } | Step::Dead { .. } => freed.push(step),
                 _ => run.push(step),
             }
         }
@@ -564,7 +582,8 @@ impl<'g> Planner<'g> {
             }
             let param = src as usize;
             let unclaimed = !self.out.outputs.contains(&OutputPlace::Param(src));
-            if param < g.params && unclaimed && self.donation.may_be_output(param, k) {
+            let whole = param < g.params && g.types[param].bytes() == ty.bytes();
+            if whole && unclaimed && self.donation.may_be_output(param, k) {
                 self.out.outputs[k] = OutputPlace::Param(src);
             } else if src != dst {
                 self.out.steps.push(Step::Copy { src, dst, bytes: ty.bytes() });

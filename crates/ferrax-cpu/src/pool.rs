@@ -9,10 +9,13 @@
 //! `FERRAX_NUM_THREADS` or the number of CPUs that the process may use bounds the threads. Results do not depend on
 //! it: what a task computes does not depend on who computes it. Source: the design notes of the CPU engine.
 
+mod gate;
+
 use ferrax_base::Result;
+use gate::Gate;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +28,18 @@ const WORTH_WAKING: u64 = 150_000;
 /// as long as it will watch in vain when the row ends.
 const WORTH_A_ROW: u64 = 300_000;
 
+/// What the gate is made of; its test has others.
+mod sync {
+    pub use std::sync::Mutex;
+    pub use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Waits a moment for other threads, longer after many turns.
+    pub fn wait(turns: &mut u32) {
+        *turns += 1;
+        if *turns < 20_000 { std::hint::spin_loop() } else { std::thread::yield_now() }
+    }
+}
+
 type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
 /// A call that is being shared out.
@@ -32,20 +47,17 @@ type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
 struct Job {
     run: *const Task<'static>,
     tasks: usize,
+    /// Workers from this number on stay away.
+    threads: usize,
 }
 // SAFETY: the closure is `Sync`, and is called only while the gate says that its caller waits.
 unsafe impl Send for Job {}
-
-/// Set in the gate while no job is open; the other bits count workers inside.
-const CLOSED: usize = 1 << (usize::BITS - 1);
 
 struct Pool {
     process: u32,
     /// Held by the caller whose job is open.
     owner: Mutex<()>,
-    job: Mutex<Option<Job>>,
-    gate: AtomicUsize,
-    next: AtomicUsize,
+    gate: Gate<Job>,
     epoch: AtomicU64,
     watching: AtomicUsize,
     failed: AtomicBool,
@@ -62,11 +74,29 @@ thread_local! {
 
 /// Threads that a call may use, the caller's included.
 pub fn threads() -> usize {
-    static THREADS: OnceLock<usize> = OnceLock::new();
-    *THREADS.get_or_init(|| {
-        let wanted = std::env::var("FERRAX_NUM_THREADS").ok().and_then(|v| v.trim().parse().ok()).filter(|&n| n > 0);
-        wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
-    })
+    #[cfg(test)]
+    if let Some(trial) = trial::now() {
+        return trial.threads;
+    }
+    most_threads()
+}
+
+/// Threads that calls may use.
+fn most_threads() -> usize {
+    /// Zero before the first call. No lock: who is forked while another thread counts would wait for it for ever.
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    match THREADS.load(Ordering::Relaxed) {
+        0 => {
+            let wanted = std::env::var("FERRAX_NUM_THREADS").ok().and_then(|v| v.trim().parse().ok());
+            #[cfg(test)]
+            let wanted = wanted.or(Some(trial::THREADS));
+            let cpus = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            let n = wanted.filter(|&n| n > 0).unwrap_or_else(cpus);
+            THREADS.store(n, Ordering::Relaxed);
+            n
+        }
+        n => n,
+    }
 }
 
 /// The pool of this process.
@@ -76,25 +106,29 @@ fn pool() -> Option<&'static Pool> {
     unsafe { at.as_ref() }.filter(|p| p.process == std::process::id())
 }
 
+/// Makes the pool of this process, unless another thread just has. No lock, as above.
 fn new_pool() -> &'static Pool {
-    static MAKING: Mutex<()> = Mutex::new(());
-    let _guard = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let old = POOL.load(Ordering::Acquire);
     if let Some(p) = pool() {
         return p;
     }
-    let pool: &'static Pool = Box::leak(Box::new(Pool {
+    let made = Box::into_raw(Box::new(Pool {
         process: std::process::id(),
         owner: Mutex::new(()),
-        job: Mutex::new(None),
-        gate: AtomicUsize::new(CLOSED),
-        next: AtomicUsize::new(0),
+        gate: Gate::new(),
         epoch: AtomicU64::new(0),
         watching: AtomicUsize::new(0),
         failed: AtomicBool::new(false),
         workers: Mutex::new(Vec::new()),
     }));
-    POOL.store(std::ptr::from_ref(pool).cast_mut(), Ordering::Release);
-    for worker in 1..threads() {
+    if POOL.compare_exchange(old, made, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        // SAFETY: it was made above, and nobody else has seen it.
+        drop(unsafe { Box::from_raw(made) });
+        return pool().unwrap_or_else(new_pool);
+    }
+    // SAFETY: pools are never freed once others see them.
+    let pool: &'static Pool = unsafe { &*made };
+    for worker in 1..most_threads() {
         let made = std::thread::Builder::new().name("ferrax".into()).spawn(move || pool.work(worker));
         let Ok(handle) = made else { break };
         pool.workers.lock().unwrap_or_else(PoisonError::into_inner).push(handle.thread().clone());
@@ -104,6 +138,10 @@ fn new_pool() -> &'static Pool {
 
 /// Whether a call estimated at this many nanoseconds would be shared out.
 pub fn worth(nanoseconds: u64) -> bool {
+    #[cfg(test)]
+    if trial::now().is_some() {
+        return threads() > 1 && !INSIDE.get();
+    }
     if nanoseconds < WORTH_WATCHING || threads() == 1 || INSIDE.get() {
         return false;
     }
@@ -151,16 +189,7 @@ struct Closing<'a>(&'a Pool);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        let pool = self.0;
-        // Nobody takes a further task.
-        pool.next.store(usize::MAX / 2, Ordering::Relaxed);
-        pool.gate.fetch_or(CLOSED, Ordering::AcqRel);
-        let mut spins = 0u32;
-        while pool.gate.load(Ordering::Acquire) != CLOSED {
-            spins += 1;
-            if spins < 20_000 { std::hint::spin_loop() } else { std::thread::yield_now() }
-        }
-        *pool.job.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.0.gate.close();
     }
 }
 
@@ -168,10 +197,8 @@ impl Pool {
     fn run(&self, tasks: usize, task: &Task<'_>) {
         // SAFETY: only the lifetime changes; the gate is closed and empty before this function returns.
         let run: &Task<'static> = unsafe { std::mem::transmute::<&Task<'_>, &Task<'static>>(task) };
-        self.next.store(0, Ordering::Relaxed);
         self.failed.store(false, Ordering::Relaxed);
-        *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(Job { run, tasks });
-        self.gate.fetch_and(!CLOSED, Ordering::AcqRel);
+        self.gate.open(Job { run, tasks, threads: threads() });
         self.epoch.fetch_add(1, Ordering::Release);
         {
             let _closing = Closing(self);
@@ -188,11 +215,9 @@ impl Pool {
     }
 
     fn take_tasks(&self, tasks: usize, worker: usize, task: &Task<'_>) {
-        loop {
-            let i = self.next.fetch_add(1, Ordering::Relaxed);
-            if i >= tasks {
-                return;
-            }
+        while let Some(i) = self.gate.next(tasks) {
+            #[cfg(test)]
+            trial::delay(i);
             task(worker, i);
         }
     }
@@ -203,18 +228,17 @@ impl Pool {
         loop {
             self.watch(seen);
             seen = self.epoch.load(Ordering::Acquire);
-            if self.gate.fetch_add(1, Ordering::AcqRel) & CLOSED == 0 {
-                let job = *self.job.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(job) = job {
-                    // SAFETY: the caller waits for this worker, which is inside the gate.
-                    let task = unsafe { &*job.run };
-                    let run = std::panic::AssertUnwindSafe(|| self.take_tasks(job.tasks, worker, task));
-                    if std::panic::catch_unwind(run).is_err() {
-                        self.failed.store(true, Ordering::Relaxed);
-                    }
+            self.gate.enter(|job| {
+                if worker >= job.threads {
+                    return;
                 }
-            }
-            self.gate.fetch_sub(1, Ordering::AcqRel);
+                // SAFETY: the caller waits for this worker, which is inside the gate.
+                let task = unsafe { &*job.run };
+                let run = std::panic::AssertUnwindSafe(|| self.take_tasks(job.tasks, worker, task));
+                if std::panic::catch_unwind(run).is_err() {
+                    self.failed.store(true, Ordering::Relaxed);
+                }
+            });
         }
     }
 
@@ -247,6 +271,66 @@ struct Inside;
 impl Drop for Inside {
     fn drop(&mut self) {
         INSIDE.set(false);
+    }
+}
+
+/// Tests that share out every call, among a number of threads of their choice, with tasks that begin late.
+#[cfg(test)]
+pub(crate) mod trial {
+    use super::{AtomicU64, Ordering};
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    /// Threads at most.
+    pub const THREADS: usize = 8;
+
+    /// What calls of a thread do during a trial.
+    #[derive(Clone, Copy)]
+    pub struct Trial {
+        pub threads: usize,
+    }
+
+    thread_local! {
+        static NOW: Cell<Option<Trial>> = const { Cell::new(None) };
+    }
+    /// Delays come from here while some thread is on trial.
+    static SEED: AtomicU64 = AtomicU64::new(0);
+
+    /// Ends a trial.
+    pub struct Ending;
+
+    impl Drop for Ending {
+        fn drop(&mut self) {
+            NOW.set(None);
+        }
+    }
+
+    impl Trial {
+        /// Begins a trial on this thread; it lasts as long as what is returned.
+        pub fn begin(threads: usize, seed: u64) -> Ending {
+            SEED.store(seed | 1, Ordering::Relaxed);
+            NOW.set(Some(Trial { threads }));
+            Ending
+        }
+    }
+
+    pub fn now() -> Option<Trial> {
+        NOW.get()
+    }
+
+    /// Lets some tasks wait before they begin.
+    pub fn delay(task: usize) {
+        let seed = SEED.load(Ordering::Relaxed);
+        if seed == 0 {
+            return;
+        }
+        let mixed = (seed ^ task as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        SEED.store(mixed | 1, Ordering::Relaxed);
+        match mixed >> 60 {
+            0 => std::thread::sleep(Duration::from_micros(mixed >> 40 & 63)),
+            1..4 => std::thread::yield_now(),
+            _ => {}
+        }
     }
 }
 

@@ -79,6 +79,11 @@ pub(crate) enum Step {
     Free {
         slot: u32,
     },
+    /// Says that a value in the arena has had its last use: under checks only.
+    Dead {
+        slot: u32,
+        bytes: usize,
+    },
     Copy {
         src: u32,
         dst: u32,
@@ -143,7 +148,7 @@ pub(crate) enum Step {
 impl Step {
     /// Whether a step only gives or takes memory.
     pub fn is_memory(&self) -> bool {
-        matches!(self, Step::Alloc { .. } | Step::Free { .. })
+        matches!(self, Step::Alloc { .. } | Step::Free { .. } | Step::Dead { .. })
     }
 
     /// What a step that only copies does.
@@ -307,7 +312,7 @@ impl Program {
                     (text, count) = control_text(g, &g.nodes[*node as usize]);
                     subs = &self.subs[*sub as usize..*sub as usize + count];
                 }
-                Step::Alloc { .. } | Step::Free { .. } => continue,
+                Step::Alloc { .. } | Step::Free { .. } | Step::Dead { .. } => continue,
                 Step::Together { steps, .. } => {
                     let _ = writeln!(out, "{:depth$}at the same time:", "");
                     self.describe(steps, out, depth + 4);

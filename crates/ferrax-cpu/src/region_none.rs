@@ -66,6 +66,10 @@ impl Frame {
 }
 
 impl Regions {
+    pub fn touches(&self, _: u32, _: crate::verify::See<'_>) -> Result<()> {
+        bail!(Internal, "a region without a machine")
+    }
+
     pub fn describe(&self, _: &Graph, _: u32, _: &mut String) -> std::fmt::Result {
         Ok(())
     }

@@ -18,6 +18,16 @@ impl Tiles {
     pub fn describe(&self, _: &Graph, _: &mut String) -> std::fmt::Result {
         match *self {}
     }
+
+    pub fn streams(&self) -> (&[Stream], &[Stream]) {
+        match *self {}
+    }
+}
+
+/// An array or a number that a group reads or writes.
+pub(crate) struct Stream {
+    pub slot: u32,
+    pub bytes: usize,
 }
 
 impl Planner<'_> {

@@ -6,7 +6,7 @@
 //! the elements side by side gets a copy (`Copy`).
 
 use crate::movement::{self, Axis, Strides};
-use ferrax_base::{Shape, shape::strides as row_major};
+use ferrax_base::{Result, Shape, shape::strides as row_major};
 use ferrax_loops::kind::SliceDims;
 use smallvec::SmallVec;
 
@@ -175,6 +175,62 @@ impl Rows {
     }
 }
 
+/// Stretches of bytes at regular distances.
+pub(crate) struct Span {
+    first: isize,
+    /// Extents and distances in bytes, outermost first.
+    axes: Vec<(usize, isize)>,
+    /// Bytes of a stretch.
+    bytes: usize,
+}
+
+impl Span {
+    /// Elements of `size` bytes along axes, those that lie in one piece as one stretch.
+    fn new(first: isize, axes: impl IntoIterator<Item = (usize, isize)>, size: usize) -> Span {
+        let mut axes: Vec<(usize, isize)> = axes.into_iter().filter(|a| a.0 != 1).collect();
+        let mut bytes = size;
+        while let Some((n, _)) = axes.pop_if(|a| a.1 == bytes as isize) {
+            bytes *= n;
+        }
+        if axes.iter().any(|a| a.0 == 0) {
+            (axes, bytes) = (Vec::new(), 0);
+        }
+        Span { first, axes, bytes }
+    }
+
+    /// How many stretches there are.
+    pub fn rows(&self) -> usize {
+        self.axes.iter().map(|a| a.0).product()
+    }
+
+    /// The first byte and the end.
+    pub fn hull(&self) -> (isize, isize) {
+        let far = self.axes.iter().map(|&(n, stride)| (n as isize - 1) * stride);
+        let (before, after) = far.fold((0, 0), |(low, high), d| (low + d.min(0), high + d.max(0)));
+        (self.first + before, self.first + after + self.bytes as isize)
+    }
+
+    /// Each stretch.
+    pub fn each(&self, see: &mut dyn FnMut(isize, isize) -> Result<()>) -> Result<()> {
+        (0..self.rows()).try_for_each(|row| {
+            let (mut at, mut left) = (self.first, row);
+            for &(n, stride) in self.axes.iter().rev() {
+                at += (left % n) as isize * stride;
+                left /= n;
+            }
+            see(at, at + self.bytes as isize)
+        })
+    }
+}
+
+impl Rows {
+    /// All rows of `inner` elements of `size` bytes; of one element where all are the same.
+    pub fn span(&self, inner: usize, size: usize) -> Span {
+        let row = (if size == 0 { 1 } else { inner }, self.step * size as isize);
+        Span::new(self.first, self.axes.iter().copied().chain([row]), size.max(1))
+    }
+}
+
 /// A copy of a view to other memory.
 pub(crate) struct Copy {
     /// The first byte on both sides.
@@ -200,6 +256,15 @@ impl Copy {
             let (src, dst) = (root.offset(self.first.0), dst.offset(self.first.1));
             movement::copy_merged(self.size, &self.axes, src, dst);
         }
+    }
+
+    /// What is read and what is written.
+    pub fn spans(&self) -> [Span; 2] {
+        let size = self.size as isize;
+        let along = |first, step: fn(&Axis) -> isize| {
+            Span::new(first, self.axes.iter().map(|a| (a.n, step(a) * size)), self.size)
+        };
+        [along(self.first.0, |a| a.src), along(self.first.1, |a| a.dst)]
     }
 
     /// The first byte on both sides and how many there are, if all elements lie in one piece.

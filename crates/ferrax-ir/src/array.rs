@@ -104,6 +104,11 @@ impl Drop for OwnedPin {
 pub struct Reservation(Array);
 
 impl Reservation {
+    /// The array that is promised.
+    pub fn array(&self) -> &Array {
+        &self.0
+    }
+
     /// The buffer, which must be there by now: the one who reserved runs after the one who computes.
     pub fn buffer(&self) -> Result<&Buffer> {
         let cell = &*self.0.0;
@@ -179,15 +184,15 @@ impl Cell {
 }
 
 impl Array {
-    /// An uncommitted array on the first device.
+    /// An uncommitted array on the first device. Panics when the buffer does not hold just its elements.
     pub fn new(aval: Aval, buffer: Buffer) -> Array {
         Array::placed(aval, buffer, DeviceId(0), false)
     }
 
-    /// An array on a device, committed to it or not.
+    /// An array on a device, committed to it or not. Panics when the buffer does not hold just its elements.
     #[inline]
     pub fn placed(aval: Aval, buffer: Buffer, device: DeviceId, committed: bool) -> Array {
-        debug_assert_eq!(aval.bytes(), buffer.len());
+        assert!(aval.bytes() == buffer.len(), "a buffer of {} bytes cannot hold {}", buffer.len(), aval.long_text());
         Array(Shared::new(|| Cell {
             aval,
             device,

@@ -7,11 +7,12 @@
 //! Invariant: a cell whose count is not zero holds a value; the count goes from zero to one only after the value is written, and
 //! to zero only before the value is dropped.
 
+use ferrax_base::fork::Lock;
 use std::cell::{RefCell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::array::Cell;
 
@@ -38,10 +39,10 @@ struct Pool {
 // itself Sync.
 unsafe impl Sync for Slot {}
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), pages: Vec::new() });
+static POOL: Lock<Pool> = Lock::new(Pool { free: Vec::new(), pages: Vec::new() });
 
 fn pool() -> MutexGuard<'static, Pool> {
-    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+    POOL.lock()
 }
 
 /// Free slots of a thread; the pool gets them when the thread ends.

@@ -6,10 +6,11 @@
 use crate::array::Array;
 use crate::op::OpRef;
 use crate::value::Lit;
-use ferrax_base::{Aval, Shape, Source};
+use ferrax_base::{Aval, Result, Shape, Source, error};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// A variable: an index into [`Jaxpr::avals`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -125,7 +126,10 @@ pub struct Jaxpr {
     pub effects: Effects,
     /// Names.
     pub debug: DebugInfo,
-    hash: OnceLock<u64>,
+    /// The structural hash, once somebody asked; zero before.
+    hash: AtomicU64,
+    /// Whether the program, shared and so fixed, was found well formed.
+    verified: AtomicBool,
 }
 
 impl Clone for Jaxpr {
@@ -139,7 +143,8 @@ impl Clone for Jaxpr {
             avals: self.avals.clone(),
             effects: self.effects,
             debug: self.debug.clone(),
-            hash: OnceLock::new(),
+            hash: AtomicU64::new(0),
+            verified: AtomicBool::new(false),
         }
     }
 }
@@ -188,26 +193,55 @@ impl Jaxpr {
 
     /// A hash of the structure, kept after the first call.
     pub fn structural_hash(&self) -> u64 {
-        *self.hash.get_or_init(|| {
-            let mut h = rustc_hash::FxHasher::default();
-            (&self.invars, &self.constvars, &self.outvars, &self.avals).hash(&mut h);
-            self.consts.iter().for_each(|c| c.id().hash(&mut h));
-            for e in &self.eqns {
-                (&e.op, &e.inputs, &e.outputs).hash(&mut h);
-            }
-            h.finish()
-        })
+        // No lock: a thread that a fork leaves behind would hold it for ever.
+        let known = self.hash.load(Relaxed);
+        if known != 0 {
+            return known;
+        }
+        let mut h = rustc_hash::FxHasher::default();
+        (&self.invars, &self.constvars, &self.outvars, &self.avals).hash(&mut h);
+        self.consts.iter().for_each(|c| c.id().hash(&mut h));
+        for e in &self.eqns {
+            (&e.op, &e.inputs, &e.outputs).hash(&mut h);
+        }
+        let hash = h.finish().max(1);
+        self.hash.store(hash, Relaxed);
+        hash
     }
 }
 
-/// A shared program: equal and hashed by structure.
+/// A shared program, which nobody can change any more: equal and hashed by structure.
 #[derive(Clone, Debug)]
-pub struct JaxprRef(pub Arc<Jaxpr>);
+pub struct JaxprRef(Arc<Jaxpr>);
 
 impl JaxprRef {
     /// A shared program.
-    pub fn new(j: Jaxpr) -> Self {
+    pub fn new(mut j: Jaxpr) -> Self {
+        // What was found out before may be of another form of it.
+        *j.hash.get_mut() = 0;
+        *j.verified.get_mut() = false;
         JaxprRef(Arc::new(j))
+    }
+
+    /// Errors unless the program is well formed (`verify.rs`), which later calls remember. Whatever runs, lowers or
+    /// binds a program that anybody may have built asks this first.
+    #[inline]
+    pub fn verify(&self) -> Result<()> {
+        if self.verified.load(Relaxed) { Ok(()) } else { self.verify_now() }
+    }
+
+    #[cold]
+    fn verify_now(&self) -> Result<()> {
+        crate::verify::verify(self).map_err(|e| {
+            let name: &str = if self.debug.name.is_empty() { "a program" } else { &self.debug.name };
+            error!(
+                Type,
+                "{name} is not a well-formed program: {e}. Build programs by tracing a function (ferrax::jit, \
+                 ferrax_transform::stage), or correct what built this one."
+            )
+        })?;
+        self.verified.store(true, Relaxed);
+        Ok(())
     }
 }
 

@@ -172,6 +172,8 @@ pub struct Def<P: 'static> {
     pub name: &'static str,
     /// One line of what it computes.
     pub doc: &'static str,
+    /// Number of operands; `None` where the shape rule says which numbers there may be.
+    pub arity: Option<usize>,
     /// Shapes and dtypes of the results.
     pub shape: ShapeRule<P>,
     /// Forward derivative.
@@ -233,6 +235,8 @@ pub trait Op: Send + Sync + 'static {
     fn kernel(&self, this: &OpRef, b: &mut Builder, args: &[ValueId], outs: &[Aval]) -> Result<SmallVec<[ValueId; 1]>>;
     fn reference(&self, args: &[RefTensor], outs: &[Aval]) -> Result<Vec<RefTensor>>;
     fn stage(&self, this: &OpRef, args: &[Value]) -> Option<Result<(OpRef, Operands)>>;
+    /// Whether there is something else to record in its place: its types may not be known before.
+    fn stages(&self) -> bool;
     fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>>;
     /// The named axes that it works across itself, programs in it aside.
     fn axes(&self) -> &[Arc<str>];
@@ -324,6 +328,14 @@ fn missing(slot: &str, name: &str, why: &str) -> ferrax_base::Error {
     error!(NotImplemented, "{slot} of the primitive '{name}' is not implemented: {why}")
 }
 
+#[cold]
+fn wrong_arity(name: &str, arity: Option<usize>, args: &[&Aval]) -> ferrax_base::Error {
+    let types: Vec<String> = args.iter().map(ToString::to_string).collect();
+    let n = arity.unwrap_or(0);
+    let s = if n == 1 { "" } else { "s" };
+    error!(Type, "{name} takes {n} operand{s}, got {}: ({})", args.len(), types.join(", "))
+}
+
 fn reason<F>(slot: &Slot<F>) -> Option<&'static str> {
     match slot {
         Slot::Rule(_) => None,
@@ -363,6 +375,9 @@ macro_rules! impl_op {
                 self.def().reasons()
             }
             fn abstract_eval(&self, args: &[&Aval]) -> Result<Avals> {
+                if self.def().arity.is_some_and(|n| n != args.len()) {
+                    return Err(wrong_arity(self.name(), self.def().arity, args));
+                }
                 let outs = (self.def().shape)(self.p(), args)?;
                 outs.iter().try_for_each(Aval::check_bytes)?;
                 Ok(outs)
@@ -397,6 +412,7 @@ macro_rules! impl_op {
             fn stage(&self, this: &OpRef, args: &[Value]) -> Option<Result<(OpRef, Operands)>> {
                 self.def().special.stage.map(|f| f(this, self.p(), args))
             }
+            fn stages(&self) -> bool { self.def().special.stage.is_some() }
             fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>> {
                 self.def().special.eager.map(|f| f(this, self.p(), args))
             }

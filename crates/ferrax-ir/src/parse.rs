@@ -60,8 +60,14 @@ impl Registry {
 
 /// The program of a text; `consts` are the values of its constants in the order in which they are printed.
 pub fn parse(text: &str, registry: &Registry, consts: &[Array]) -> Result<Jaxpr> {
-    let mut p =
-        Parser { text, at: 0, registry, consts: consts.iter().cloned().collect(), shared: FxHashMap::default() };
+    let mut p = Parser {
+        text,
+        at: 0,
+        registry,
+        consts: consts.iter().cloned().collect(),
+        shared: FxHashMap::default(),
+        depth: 0,
+    };
     while p.keyword("let") {
         let name = p.word()?;
         p.expect("=")?;
@@ -75,6 +81,7 @@ pub fn parse(text: &str, registry: &Registry, consts: &[Array]) -> Result<Jaxpr>
     if p.at < text.len() {
         return Err(p.unexpected("the end of the text"));
     }
+    crate::verify::verify(&j).map_err(|e| error!(Value, "the text is no well-formed program: {e}"))?;
     Ok(j)
 }
 
@@ -84,7 +91,12 @@ struct Parser<'a> {
     registry: &'a Registry,
     consts: VecDeque<Array>,
     shared: FxHashMap<&'a str, Shared>,
+    /// Programs around the one that is being read.
+    depth: usize,
 }
+
+/// Programs inside each other at most: each takes room on the stack.
+const DEPTH: usize = 64;
 
 /// A program printed by itself; others may use it before its place in the text.
 enum Shared {
@@ -159,6 +171,16 @@ impl<'a> Parser<'a> {
     }
 
     fn jaxpr(&mut self) -> Result<Jaxpr> {
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return Err(error!(Value, "programs are nested more than {DEPTH} deep"));
+        }
+        let j = self.jaxpr_inside();
+        self.depth -= 1;
+        j
+    }
+
+    fn jaxpr_inside(&mut self) -> Result<Jaxpr> {
         self.expect("{")?;
         if !self.keyword("lambda") {
             return Err(self.unexpected("lambda"));
@@ -169,6 +191,10 @@ impl<'a> Parser<'a> {
             let v = new_var(&mut j, &mut scope, name, aval);
             j.constvars.push(v);
             let value = self.consts.pop_front().ok_or_else(|| error!(Value, "no value for the constant {name}"))?;
+            if !value.aval().same_type(j.aval(v)) {
+                let (wanted, got) = (j.aval(v), value.aval());
+                return Err(error!(Type, "the constant {name} has type {wanted}, but its value has type {got}"));
+            }
             j.consts.push(value);
         }
         while !self.eat(".") {

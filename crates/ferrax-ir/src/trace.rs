@@ -8,12 +8,13 @@
 use crate::jaxpr::{Atom, DebugInfo, Effects};
 use crate::op::{Op, OpRef};
 use crate::value::{Value, Values};
+use ferrax_base::fork::Lock;
 use ferrax_base::{Aval, Error, ErrorKind, Result, Source, config, error};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 /// Order of creation; larger is further in. Zero is "no trace".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -229,8 +230,8 @@ type AxisEnv = Vec<(Arc<str>, usize)>;
 
 /// A number for a combination of named axes; `None` when they are used up.
 fn env_number(key: AxisEnv) -> Option<u16> {
-    static NUMBERS: Mutex<BTreeMap<AxisEnv, u16>> = Mutex::new(BTreeMap::new());
-    let mut numbers = NUMBERS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    static NUMBERS: Lock<BTreeMap<AxisEnv, u16>> = Lock::new(BTreeMap::new());
+    let mut numbers = NUMBERS.lock();
     let next = u16::try_from(numbers.len() + 1).ok().filter(|n| *n <= config::MAX_AXES);
     match numbers.get(&key) {
         Some(&n) => Some(n),

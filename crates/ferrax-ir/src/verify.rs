@@ -4,13 +4,28 @@
 //! results have exactly the avals that its primitive computes for its operands; the program's effects cover its
 //! equations'. Programs inside equations are checked too.
 
-use crate::jaxpr::{Atom, Eqn, Jaxpr, JaxprRef, Var};
+use crate::jaxpr::{Atom, Eqn, Jaxpr, Var};
 use ferrax_base::{Aval, Result, error};
-use rustc_hash::FxHashSet;
 
-/// An internal error that names the first broken invariant.
+/// An internal error that names the first broken invariant. Programs that others may have built go through
+/// [`crate::JaxprRef::verify`], whose error is the caller's.
 pub fn verify(j: &Jaxpr) -> Result<()> {
-    Verifier::default().program(j)
+    let mut defined = vec![false; j.avals.len()];
+    if j.consts.len() != j.constvars.len() {
+        return Err(error!(Internal, "{} constants for {} variables", j.consts.len(), j.constvars.len()));
+    }
+    for &v in j.constvars.iter().chain(&j.invars) {
+        define(&mut defined, v, "a parameter")?;
+    }
+    for (c, &v) in j.consts.iter().zip(&j.constvars) {
+        if !c.aval().same_type(j.aval(v)) {
+            return Err(error!(Internal, "a constant of type {} for a variable of type {}", c.aval(), j.aval(v)));
+        }
+    }
+    for (i, e) in j.eqns.iter().enumerate() {
+        eqn(j, e, &mut defined).map_err(|m| error!(Internal, "equation {i}, {}: {m}", e.op.name()))?;
+    }
+    j.outvars.iter().try_for_each(|a| used(&defined, a)).map_err(|m| error!(Internal, "result: {m}"))
 }
 
 /// [`verify`] in builds with debug assertions, naming the pass that has just run; nothing in others.
@@ -21,67 +36,36 @@ pub fn verify_after(pass: &str, j: &Jaxpr) -> Result<()> {
     verify(j).map_err(|e| error!(Internal, "after {pass}: {e}\n{j}"))
 }
 
-#[derive(Default)]
-struct Verifier {
-    /// Inner programs already found good.
-    seen: FxHashSet<*const Jaxpr>,
-}
-
-impl Verifier {
-    fn program(&mut self, j: &Jaxpr) -> Result<()> {
-        let mut defined = vec![false; j.avals.len()];
-        if j.consts.len() != j.constvars.len() {
-            return Err(error!(Internal, "{} constants for {} variables", j.consts.len(), j.constvars.len()));
-        }
-        for &v in j.constvars.iter().chain(&j.invars) {
-            define(&mut defined, v, "a parameter")?;
-        }
-        for (c, &v) in j.consts.iter().zip(&j.constvars) {
-            if !c.aval().same_type(j.aval(v)) {
-                return Err(error!(Internal, "a constant of type {} for a variable of type {}", c.aval(), j.aval(v)));
-            }
-        }
-        for (i, e) in j.eqns.iter().enumerate() {
-            self.eqn(j, e, &mut defined).map_err(|m| error!(Internal, "equation {i}, {}: {m}", e.op.name()))?;
-        }
-        j.outvars.iter().try_for_each(|a| used(&defined, a)).map_err(|m| error!(Internal, "result: {m}"))
+fn eqn(j: &Jaxpr, e: &Eqn, defined: &mut [bool]) -> Result<()> {
+    for a in &e.inputs {
+        used(defined, a)?;
     }
-
-    fn eqn(&mut self, j: &Jaxpr, e: &Eqn, defined: &mut [bool]) -> Result<()> {
-        for a in &e.inputs {
-            used(defined, a)?;
-        }
-        for sub in e.op.subjaxprs() {
-            self.inner(&sub)?;
-        }
-        let avals: Vec<Aval> = e.inputs.iter().map(|a| j.atom_aval(a)).collect();
-        let outs = e.op.abstract_eval(&avals.iter().collect::<Vec<_>>())?;
-        if outs.len() != e.outputs.len() {
-            return Err(error!(Internal, "{} results where the primitive gives {}", e.outputs.len(), outs.len()));
-        }
-        for (i, (&v, want)) in e.outputs.iter().zip(&outs).enumerate() {
-            define(defined, v, "a result")?;
-            let got = j.aval(v);
-            if got != want {
-                let weak = |a: &Aval| if a.weak { " (weak)" } else { "" };
-                return Err(error!(
-                    Internal,
-                    "result {i} has type {got}{} where the primitive gives {want}{}",
-                    weak(got),
-                    weak(want)
-                ));
-            }
-        }
-        let effects = e.op.effects();
-        if j.effects.union(effects) != j.effects {
-            return Err(error!(Internal, "effects {effects:?} that the program ({:?}) does not list", j.effects));
-        }
-        Ok(())
+    for sub in e.op.subjaxprs() {
+        sub.verify()?;
     }
-
-    fn inner(&mut self, j: &JaxprRef) -> Result<()> {
-        if self.seen.insert(&raw const **j) { self.program(j) } else { Ok(()) }
+    let avals: Vec<Aval> = e.inputs.iter().map(|a| j.atom_aval(a)).collect();
+    let outs = e.op.abstract_eval(&avals.iter().collect::<Vec<_>>())?;
+    if outs.len() != e.outputs.len() {
+        return Err(error!(Internal, "{} results where the primitive gives {}", e.outputs.len(), outs.len()));
     }
+    for (i, (&v, want)) in e.outputs.iter().zip(&outs).enumerate() {
+        define(defined, v, "a result")?;
+        let got = j.aval(v);
+        if got != want {
+            let weak = |a: &Aval| if a.weak { " (weak)" } else { "" };
+            return Err(error!(
+                Internal,
+                "result {i} has type {got}{} where the primitive gives {want}{}",
+                weak(got),
+                weak(want)
+            ));
+        }
+    }
+    let effects = e.op.effects();
+    if j.effects.union(effects) != j.effects {
+        return Err(error!(Internal, "effects {effects:?} that the program ({:?}) does not list", j.effects));
+    }
+    Ok(())
 }
 
 fn define(defined: &mut [bool], v: Var, what: &str) -> Result<()> {

@@ -17,6 +17,7 @@ const fn toy<P>(name: &'static str, shape: ferrax_ir::op::ShapeRule<P>) -> Def<P
     Def {
         name,
         doc: "A toy of the tests.",
+        arity: None,
         shape,
         jvp: Slot::None(NONE),
         transpose: Slot::None(NONE),

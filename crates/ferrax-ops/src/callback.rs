@@ -94,6 +94,7 @@ macro_rules! callback {
         pub static $static: Def<Callback> = Def {
             name: $name,
             doc: $doc,
+            arity: None,
             shape: |p, _| Ok(p.result_avals.0.clone().into()),
             jvp: Slot::Rule($jvp),
             transpose: Slot::None("not linear"),

@@ -100,6 +100,7 @@ macro_rules! across {
         pub static $NAME: Def<Across> = Def {
             name: $name,
             doc: $doc,
+            arity: Some(1),
             shape: |_, args| Ok(smallvec![args[0].clone()]),
             jvp: $jvp,
             transpose: $transpose,
@@ -162,6 +163,7 @@ macro_rules! rearrangement {
         pub static $NAME: Def<$Params> = Def {
             name: $name,
             doc: $doc,
+            arity: Some(1),
             shape: $shape,
             jvp: Slot::Rule(linear_jvp),
             transpose: Slot::Rule(|_, p, cts, _| -> Result<Tangents> {
@@ -356,6 +358,15 @@ ferrax_ir::params! {
 
 fn all_to_all_shape(p: &AllToAll, args: &[&Aval]) -> Result<Avals> {
     let mut out = args[0].clone();
+    if p.split_axis >= out.rank() || p.concat_axis >= out.rank() {
+        bail!(
+            Value,
+            "all_to_all axes {} and {} must be axes of an operand of type {}",
+            p.split_axis,
+            p.concat_axis,
+            args[0]
+        );
+    }
     let n = out.shape[p.split_axis];
     if p.tiled {
         if !n.is_multiple_of(p.axis_size) {
@@ -521,6 +532,7 @@ ferrax_ir::params! {
 pub static AXIS_INDEX: Def<AxisIndex> = Def {
     name: "axis_index",
     doc: "The row's number along a mapped axis.",
+    arity: Some(0),
     shape: |_, _| Ok(smallvec![Aval::scalar(DType::I32)]),
     jvp: Slot::None("it has no operands"),
     transpose: Slot::None(NOT_LINEAR),

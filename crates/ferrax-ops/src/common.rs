@@ -8,7 +8,7 @@
 //! Read next: `elementwise/unary.rs`.
 
 use ferrax_base::shape::Tuple;
-use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
+use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail, config};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{Avals, Lit, OpRef, Tangents, Value, Values};
@@ -190,6 +190,17 @@ pub fn nary_aval(name: &str, accept: Accept, args: &[&Aval]) -> Result<Aval> {
 #[inline]
 pub fn nary_shape(name: &str, accept: Accept, args: &[&Aval]) -> Result<Avals> {
     Ok(smallvec![nary_aval(name, accept, args)?])
+}
+
+/// The dtype in which functions of real or complex numbers are computed: integers of 64 bits become the default float, those
+/// of fewer and `bool` become float32.
+#[inline]
+pub fn float_of(d: DType) -> DType {
+    match d {
+        DType::I64 | DType::U64 => DType::F64.canonical(config::x64()),
+        _ if d.is_integer() || d.is_bool() => DType::F32,
+        _ => d,
+    }
 }
 
 /// The axis counted from the end when negative; errors when it is out of range.

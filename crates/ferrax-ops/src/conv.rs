@@ -81,6 +81,7 @@ ferrax_ir::params! {
 pub static CONV_GENERAL_DILATED: Def<ConvParams> = Def {
     name: "conv_general_dilated",
     doc: "Convolution with strides, padding, dilations and groups.",
+    arity: Some(2),
     shape: conv_shape,
     jvp: Slot::Rule(bilinear_jvp),
     transpose: Slot::Rule(conv_transpose),

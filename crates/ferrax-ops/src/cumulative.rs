@@ -78,6 +78,7 @@ macro_rules! cumulative {
         pub static $NAME: Def<Cumulative> = Def {
             name: $name,
             doc: $doc,
+            arity: Some(1),
             shape: |p, args| cumulative_shape($name, p, args),
             jvp: $jvp,
             transpose: $transpose,

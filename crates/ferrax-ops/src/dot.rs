@@ -146,6 +146,7 @@ impl Params for DotParams {
 pub static DOT_GENERAL: Def<DotParams> = Def {
     name: "dot_general",
     doc: "Contraction of two arrays over pairs of axes, batched over other pairs.",
+    arity: Some(2),
     shape: dot_shape,
     jvp: Slot::Rule(bilinear_jvp),
     transpose: Slot::Rule(dot_transpose),

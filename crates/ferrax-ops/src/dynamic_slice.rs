@@ -9,7 +9,7 @@ use crate::gather_scatter::{GatherOptions, ScatterOptions, gather, scatter};
 use crate::registry::Primitive;
 use crate::shape::{reshape, squeeze};
 use crate::slice::{concatenate, index_in_dim};
-use crate::{add, convert_element_type, lt, select};
+use crate::{add, convert_element_type, lt, max, min, select};
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
@@ -76,9 +76,10 @@ params! {
 pub static DYNAMIC_SLICE: Def<DynamicSliceParams> = Def {
     name: "dynamic_slice",
     doc: "A window of static size at a dynamic place; starts are clamped so that it lies inside.",
+    arity: None,
     shape: |p, args| {
-        let x = args[0];
-        check_starts("dynamic_slice", x, &args[1..])?;
+        let [x, starts @ ..] = args else { bail!(Type, "dynamic_slice takes an operand and start indices, got none") };
+        check_starts("dynamic_slice", x, starts)?;
         if p.slice_sizes.len() != x.rank() {
             bail!(
                 Type,
@@ -178,8 +179,15 @@ fn index_dtype(starts: &[Value]) -> DType {
 pub static DYNAMIC_UPDATE_SLICE: Def<()> = Def {
     name: "dynamic_update_slice",
     doc: "An array with a window at a dynamic place replaced; starts are clamped so that it lies inside.",
+    arity: None,
     shape: |(), args| {
-        let (x, update) = (args[0], args[1]);
+        let [x, update, starts @ ..] = args else {
+            bail!(
+                Type,
+                "dynamic_update_slice takes an operand, an update and start indices, got {} operands",
+                args.len()
+            )
+        };
         if update.rank() != x.rank() {
             bail!(
                 Type,
@@ -189,7 +197,7 @@ pub static DYNAMIC_UPDATE_SLICE: Def<()> = Def {
                 Tuple(&x.shape)
             );
         }
-        check_starts("dynamic_update_slice", x, &args[2..])?;
+        check_starts("dynamic_update_slice", x, starts)?;
         if update.shape.iter().zip(&x.shape).any(|(u, d)| u > d) {
             bail!(
                 Type,
@@ -305,19 +313,20 @@ pub fn wrap_index(start: &Value, size: usize) -> Result<Value> {
     if !dtype.is_integer() || dtype.is_unsigned() {
         return Ok(start.clone());
     }
+    // A narrow index dtype may not hold the axis's size.
+    let holds = dtype.bits() >= 64 || (size as u64) < 1 << (dtype.bits() - 1);
+    let dtype = if holds { dtype } else { DType::I32 };
     if let Some(s) = known_start(start) {
         let n = s.to_i64();
         return Ok(Value::int(dtype, if n < 0 { n + size as i64 } else { n }));
     }
-    // A narrow index dtype may not hold the axis's size.
-    let holds = dtype.bits() >= 64 || (size as u64) < 1 << (dtype.bits() - 1);
-    let start = if holds { start.clone() } else { convert_element_type(start, DType::I32)? };
+    let start = convert_element_type(start, dtype)?;
     let negative = lt(&start, &Value::int(start.dtype(), 0))?;
     let wrapped = add(&start, &Value::int(start.dtype(), size as i64))?;
     select(&negative, &wrapped, &start)
 }
 
-/// The starts in one dtype: Python integers take the dtype of the others.
+/// The starts in one dtype: Python integers take the dtype of the others, of which different ones meet in a wider one.
 fn starts_for(x: &Value, starts: &[Value], wrap: &[bool]) -> Result<Vec<Value>> {
     if starts.len() != x.rank() {
         let (n, shape) = (starts.len(), Tuple(x.shape()));
@@ -339,7 +348,36 @@ fn starts_for(x: &Value, starts: &[Value], wrap: &[bool]) -> Result<Vec<Value>> 
             if *wrap.get(d).or(wrap.last()).unwrap_or(&true) { wrap_index(&start, x.shape()[d])? } else { start };
         out.push(wrapped);
     }
+    in_one_dtype(&mut out, x.shape())?;
     Ok(out)
+}
+
+/// Converts starts of several integer dtypes to one; what is beyond the end of an axis stays there.
+fn in_one_dtype(starts: &mut [Value], shape: &[usize]) -> Result<()> {
+    let dtypes: SmallVec<[DType; 4]> = starts.iter().map(Value::dtype).collect();
+    if dtypes.windows(2).all(|d| d[0] == d[1]) || !dtypes.iter().all(|d| d.is_integer()) {
+        return Ok(());
+    }
+    let wide = if dtypes.iter().any(|d| d.bits() == 64) { DType::I64 } else { DType::I32 };
+    for (start, &size) in starts.iter_mut().zip(shape) {
+        *start = index_as(start, size, wide)?;
+    }
+    Ok(())
+}
+
+/// An index into an axis of `size` entries as i32 or i64. What the dtype does not hold stays beyond the end that it is
+/// beyond.
+pub fn index_as(index: &Value, size: usize, to: DType) -> Result<Value> {
+    let from = index.dtype();
+    let past = || Value::int(from, size as i64);
+    let held = if from.is_unsigned() && from.bits() >= to.bits() {
+        min(index, &past())?
+    } else if from.bits() > to.bits() {
+        max(&min(index, &past())?, &Value::int(from, -1))?
+    } else {
+        index.clone()
+    };
+    convert_element_type(&held, to)
 }
 
 /// The window of `sizes` that starts at `starts`. `wrap[d]` says whether negative starts of an axis count from its

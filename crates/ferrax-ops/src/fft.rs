@@ -78,6 +78,7 @@ params! {
 pub static FFT: Def<Fft> = Def {
     name: "fft",
     doc: "The Fourier transform, or its inverse, of complex or real arrays over their last axes.",
+    arity: Some(1),
     shape: fft_shape,
     jvp: Slot::Rule(linear_jvp),
     transpose: Slot::Rule(|_, p, cts, _| {

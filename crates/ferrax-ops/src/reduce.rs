@@ -121,6 +121,7 @@ macro_rules! reduction {
         pub static $NAME: Def<Reduction> = Def {
             name: $name,
             doc: $doc,
+            arity: Some(1),
             shape: |p, args| reduction_shape($name, Accept::$accept, &p.axes, args),
             jvp: $jvp,
             transpose: Slot::None(NOT_LINEAR),
@@ -244,7 +245,7 @@ ferrax_ir::params! {
 
 fn arg_shape(name: &str, p: &ArgReduction, args: &[&Aval]) -> Result<Avals> {
     check_operand(name, Accept::ORDERED.or(Accept::COMPLEX), args, 0)?;
-    let (x, axis) = (args[0], p.axes[0]);
+    let (x, Some(&axis)) = (args[0], p.axes.first()) else { bail!(Value, "{name} takes one axis") };
     if !p.index_dtype.is_integer() {
         bail!(Type, "index_dtype must be an integer type, but got {}", p.index_dtype);
     }
@@ -268,6 +269,7 @@ macro_rules! arg_reduction {
         pub static $NAME: Def<ArgReduction> = Def {
             name: $name,
             doc: $doc,
+            arity: Some(1),
             shape: |p, args| arg_shape($name, p, args),
             jvp: Slot::Rule(zero_jvp),
             transpose: Slot::None(NOT_LINEAR),
@@ -328,6 +330,7 @@ ferrax_ir::params! {
 pub static REDUCE: Def<Reduce> = Def {
     name: "reduce",
     doc: "Operands reduced together over axes with a function of scalars, from initial values.",
+    arity: None,
     shape: reduce_shape,
     jvp: Slot::Rule(|op, _, primals, tangents| {
         if tangents.iter().all(Option::is_none) {
@@ -366,8 +369,28 @@ pub fn scalar_graph(jaxpr: &JaxprRef) -> Result<Graph> {
     Ok(b.finish(&outs))
 }
 
-fn reduce_shape(p: &Reduce, args: &[&Aval]) -> Result<Avals> {
+/// The operands and initial values of a reduction by a program, which must take two scalars of each operand's dtype,
+/// accumulators first, and give one.
+pub(crate) fn reduced_operands<'a, 'b>(
+    name: &str,
+    jaxpr: &JaxprRef,
+    args: &'a [&'b Aval],
+) -> Result<(&'a [&'b Aval], &'a [&'b Aval])> {
+    if args.is_empty() || !args.len().is_multiple_of(2) {
+        bail!(Type, "{name} takes operands and as many initial values, got {} in all", args.len());
+    }
+    jaxpr.verify()?;
     let (xs, inits) = args.split_at(args.len() / 2);
+    let scalars: Vec<Aval> = xs.iter().map(|x| Aval::scalar(x.dtype)).collect();
+    let same = |a: &[Aval], b: &[Aval]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_type(b));
+    if !same(&jaxpr.in_avals(), &[&scalars[..], &scalars].concat()) || !same(&jaxpr.out_avals(), &scalars) {
+        bail!(Type, "the function of {name} must take two scalars of each operand's dtype and give one");
+    }
+    Ok((xs, inits))
+}
+
+fn reduce_shape(p: &Reduce, args: &[&Aval]) -> Result<Avals> {
+    let (xs, inits) = reduced_operands("reduce", &p.jaxpr, args)?;
     if let Some(x) = xs.iter().find(|x| x.shape != xs[0].shape) {
         bail!(Type, "reduce operands must have one shape, got {} and {}", Tuple(&xs[0].shape), Tuple(&x.shape));
     }
@@ -376,9 +399,8 @@ fn reduce_shape(p: &Reduce, args: &[&Aval]) -> Result<Avals> {
             bail!(Type, "reduce initial values must be scalars of the operands' dtypes, got {init} for {x}");
         }
     }
-    let results = p.jaxpr.out_avals();
-    if results.len() != xs.len() || results.iter().zip(xs).any(|(r, x)| r.dtype != x.dtype || r.rank() != 0) {
-        bail!(Type, "the function of reduce must give one scalar of each operand's dtype");
+    if let Some(axis) = p.dimensions.iter().find(|&&d| d >= xs[0].rank()) {
+        bail!(Value, "reduce dimension {axis} is out of bounds for {}", xs[0].long_text());
     }
     xs.iter().map(|x| Ok(reduced(x, &p.dimensions, "reduce")?.with_weak(false))).collect()
 }

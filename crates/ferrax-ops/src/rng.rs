@@ -59,6 +59,7 @@ fn at_counter(key: Scalar, n: u64) -> [u32; 2] {
 pub static THREEFRY2X32: Def<()> = Def {
     name: "threefry2x32",
     doc: "The Threefry-2x32 block cipher (20 rounds): two key words and two counter words to two words.",
+    arity: Some(4),
     shape: |(), args| {
         if args.len() != 4 || args.iter().any(|a| a.dtype != DType::U32) {
             let types: Vec<String> = args.iter().map(ToString::to_string).collect();
@@ -201,6 +202,7 @@ fn check_key(name: &str, a: &Aval) -> Result<()> {
 pub static RANDOM_SEED: Def<KeyImpl> = Def {
     name: "random_seed",
     doc: "A key from an integer seed: its high and low 32 bits.",
+    arity: Some(1),
     shape: |_, args| {
         if !args[0].dtype.is_integer() {
             bail!(Type, "PRNG key seed must be an integer; got {}", args[0]);
@@ -246,6 +248,7 @@ fn low_word(b: &mut Builder, x: ValueId) -> ValueId {
 pub static RANDOM_WRAP: Def<KeyImpl> = Def {
     name: "random_wrap",
     doc: "Keys from pairs of uint32 words along the last axis.",
+    arity: Some(1),
     shape: |_, args| {
         let x = args[0];
         if x.dtype != DType::U32 {
@@ -291,6 +294,7 @@ pub static RANDOM_WRAP: Def<KeyImpl> = Def {
 pub static RANDOM_UNWRAP: Def<()> = Def {
     name: "random_unwrap",
     doc: "The uint32 words of keys, along a new last axis.",
+    arity: Some(1),
     shape: |(), args| {
         check_key("random_unwrap", args[0])?;
         let mut shape = args[0].shape.clone();
@@ -316,6 +320,7 @@ pub static RANDOM_UNWRAP: Def<()> = Def {
 pub static RANDOM_CLONE: Def<()> = Def {
     name: "random_clone",
     doc: "The same key, counted as new by key-reuse checking.",
+    arity: Some(1),
     shape: |(), args| {
         check_key("random_clone", args[0])?;
         Ok(smallvec![args[0].clone()])
@@ -379,6 +384,7 @@ fn bits_dtype(width: usize) -> Option<DType> {
 pub static RANDOM_BITS: Def<BitsParams> = Def {
     name: "random_bits",
     doc: "Uniform random unsigned integers, an array of them for each key.",
+    arity: Some(1),
     shape: |p, args| {
         check_key("random_bits", args[0])?;
         let Some(dtype) = bits_dtype(p.bit_width) else {
@@ -422,6 +428,7 @@ pub static RANDOM_BITS: Def<BitsParams> = Def {
 pub static RANDOM_SPLIT: Def<SplitKeys> = Def {
     name: "random_split",
     doc: "New keys, an array of them for each key.",
+    arity: Some(1),
     shape: |p, args| {
         check_key("random_split", args[0])?;
         Ok(smallvec![Aval::new(DType::KeyFry, &joined(args[0], &p.shape))])
@@ -447,6 +454,7 @@ pub static RANDOM_SPLIT: Def<SplitKeys> = Def {
 pub static RANDOM_FOLD_IN: Def<()> = Def {
     name: "random_fold_in",
     doc: "Keys mixed with uint32 integers; keys and integers have one shape, or rank 0.",
+    arity: Some(2),
     shape: |(), args| {
         check_key("random_fold_in", args[0])?;
         if args[1].dtype != DType::U32 {

@@ -46,6 +46,7 @@ impl Params for Reshape {
 pub static RESHAPE: Def<Reshape> = Def {
     name: "reshape",
     doc: "The same elements in row-major order, with another shape.",
+    arity: Some(1),
     shape: |p, args| {
         if checked_size(&p.new_sizes) != Some(args[0].size()) {
             bail!(
@@ -112,6 +113,7 @@ ferrax_ir::params! {
 pub static SQUEEZE: Def<Squeeze> = Def {
     name: "squeeze",
     doc: "The array without some of its axes of size one.",
+    arity: Some(1),
     shape: |p, args| {
         let x = args[0];
         if let Some(d) = p.dimensions.iter().find(|&&d| d >= x.rank()) {
@@ -180,6 +182,7 @@ ferrax_ir::params! {
 pub static REV: Def<Rev> = Def {
     name: "rev",
     doc: "The array with the order of elements reversed along axes.",
+    arity: Some(1),
     shape: |p, args| {
         let repeated = p.dimensions.iter().enumerate().any(|(i, d)| p.dimensions[..i].contains(d));
         if repeated {
@@ -241,6 +244,7 @@ ferrax_ir::params! {
 pub static TILE: Def<Tile> = Def {
     name: "tile",
     doc: "The array repeated a number of times along each axis.",
+    arity: Some(1),
     shape: |p, args| {
         if p.reps.len() != args[0].rank() {
             bail!(
@@ -250,7 +254,8 @@ pub static TILE: Def<Tile> = Def {
                 args[0]
             );
         }
-        let shape: Shape = args[0].shape.iter().zip(&p.reps).map(|(n, r)| n * r).collect();
+        // what has more elements than can be counted does not fit memory either
+        let shape: Shape = args[0].shape.iter().zip(&p.reps).map(|(n, r)| n.saturating_mul(*r)).collect();
         Ok(smallvec![args[0].with_shape(&shape)])
     },
     jvp: Slot::Rule(linear_jvp),
@@ -307,6 +312,7 @@ ferrax_ir::params! {
 pub static STACK: Def<Stack> = Def {
     name: "stack",
     doc: "Arrays of one shape joined along a new axis.",
+    arity: None,
     shape: |p, args| {
         let Some(first) = args.first() else { bail!(Value, "stack requires at least one operand") };
         crate::common::check_same_dtypes("stack", args)?;
@@ -369,6 +375,7 @@ pub fn stack(parts: &[Value], axis: usize) -> Result<Value> {
 pub static UNSTACK: Def<Stack> = Def {
     name: "unstack",
     doc: "The slices of an array along an axis, without that axis.",
+    arity: Some(1),
     shape: unstack_shape,
     jvp: Slot::Rule(|op, _, primals, tangents| {
         let outs = bind(op, primals)?;
@@ -485,6 +492,7 @@ impl Params for Iota {
 pub static IOTA: Def<Iota> = Def {
     name: "iota",
     doc: "0, 1, 2, … along an axis.",
+    arity: Some(0),
     shape: |p, _| {
         if !p.dtype.is_number() {
             bail!(

@@ -52,6 +52,7 @@ impl SliceParams {
 pub static SLICE: Def<SliceParams> = Def {
     name: "slice",
     doc: "A static, strided window of an array.",
+    arity: Some(1),
     shape: slice_shape,
     jvp: Slot::Rule(linear_jvp),
     transpose: Slot::Rule(|_, p, cts, args| {
@@ -200,6 +201,7 @@ params! {
 pub static SPLIT: Def<SplitParams> = Def {
     name: "split",
     doc: "Consecutive parts of an array along one axis.",
+    arity: Some(1),
     shape: |p, args| {
         let x = args[0];
         if p.axis >= x.rank() {
@@ -300,6 +302,7 @@ params! {
 pub static CONCATENATE: Def<ConcatenateParams> = Def {
     name: "concatenate",
     doc: "Arrays joined along one axis.",
+    arity: None,
     shape: concatenate_shape,
     jvp: Slot::Rule(|op, _, primals, tangents| {
         let out = bind1(op, primals)?;
@@ -422,6 +425,7 @@ params! {
 pub static PAD: Def<PadParams> = Def {
     name: "pad",
     doc: "An array with low, high and interior padding on each axis; negative low or high padding crops.",
+    arity: Some(2),
     shape: pad_shape,
     jvp: Slot::Rule(|op, _, primals, tangents| {
         let out = bind1(op, primals)?;

@@ -34,6 +34,7 @@ params! {
 pub static SORT: Def<SortParams> = Def {
     name: "sort",
     doc: "Arrays sorted together along one axis by the first `num_keys` of them.",
+    arity: None,
     shape: |p, args| {
         let Some(first) = args.first() else { bail!(Type, "Sort requires at least one operand") };
         if args.iter().any(|a| a.shape != first.shape) {
@@ -157,6 +158,7 @@ params! {
 pub static TOP_K: Def<TopKParams> = Def {
     name: "top_k",
     doc: "The k largest entries along one axis, in descending order, and their indices.",
+    arity: Some(1),
     shape: top_k_shape,
     jvp: Slot::Rule(|op, p, primals, tangents| {
         let outs = bind(op, primals)?;

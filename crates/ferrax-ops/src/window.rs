@@ -9,7 +9,7 @@ use crate::common::{Accept, LATER, NO_REWRITE, NOT_LINEAR, constant_scalar, one,
 use crate::elementwise::binary::bitwise_or;
 use crate::elementwise::compare::{gt, lt, ne};
 use crate::elementwise::select::select;
-use crate::reduce::{fold_reference, scalar_graph};
+use crate::reduce::{fold_reference, reduced_operands, scalar_graph};
 use crate::slice::{PadDim, pad, slice};
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
@@ -169,6 +169,7 @@ macro_rules! window {
         pub static $NAME: Def<Window> = Def {
             name: $name,
             doc: $doc,
+            arity: Some(1),
             shape: |p, args| window_shape($name, Accept::$accept, p, args),
             jvp: $jvp,
             transpose: $transpose,
@@ -289,8 +290,9 @@ impl Params for ReduceWindow {
 pub static REDUCE_WINDOW: Def<ReduceWindow> = Def {
     name: "reduce_window",
     doc: "Operands reduced together over sliding windows with a function of scalars, from initial values.",
+    arity: None,
     shape: |p, args| {
-        let (xs, inits) = args.split_at(args.len() / 2);
+        let (xs, inits) = reduced_operands("reduce_window", &p.jaxpr, args)?;
         for (x, init) in xs.iter().zip(inits) {
             p.window.check("reduce_window", x)?;
             if x.shape != xs[0].shape || x.dtype != init.dtype || init.rank() != 0 {

@@ -15,7 +15,7 @@ use ferrax::numpy as np;
 use ferrax_base::DType;
 use ferrax_ir::{Array, Tracer, Value};
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySet, PyTuple};
 use pyo3::{ffi, intern};
@@ -79,6 +79,18 @@ impl PyArray {
 
     fn tracer(&self) -> Option<&Tracer> {
         self.value.as_tracer()
+    }
+
+    /// Errors for traced values, which methods about memory and time say nothing of.
+    fn concrete_only(&self, method: &str) -> PyResult<()> {
+        match &self.value {
+            Value::Tracer(_) => Err(PyAttributeError::new_err(format!(
+                "The '{method}' method is not available on a traced array of type {}: what is traced runs later. Call it on \
+                 what the transformed function returns.",
+                self.value.aval().long_text()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Waits until the elements are there; tracers have nothing to wait for.
@@ -257,10 +269,12 @@ impl PyArray {
     }
 
     fn block_until_ready<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        slf.get().concrete_only("block_until_ready")?;
         slf.get().wait().map(|()| slf.clone())
     }
 
     fn copy_to_host_async(&self) -> PyResult<()> {
+        self.concrete_only("copy_to_host_async")?;
         match &self.value {
             Value::Array(a) => a.reserve().py().map(drop),
             _ => Ok(()),
@@ -332,6 +346,14 @@ impl PyArray {
     fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let _ = (index, value);
         Err(indexing::immutable())
+    }
+
+    fn __delitem__(&self, index: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _ = index;
+        Err(PyAttributeError::new_err(
+            "__delitem__: arrays are immutable, and del x[i] cannot take entries out of one. Make another array with x = \
+             jnp.delete(x, i).",
+        ))
     }
 
     /// Functional updates: `x.at[index].set(values)` and its siblings.

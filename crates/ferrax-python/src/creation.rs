@@ -8,6 +8,7 @@ use crate::dtypes;
 use crate::errors::IntoPyResult;
 use crate::numpy_interop::{self, from_array};
 use crate::value::{self, python_number, to_value, value_of};
+use crate::warning;
 use ferrax::numpy::{Rule, promote};
 use ferrax_base::{DType, config};
 use ferrax_ir::{Lit, Value};
@@ -155,6 +156,15 @@ pub fn as_value(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Val
         return through_numpy(object, dtype);
     }
     if numpy_interop::is_array(object)? || numpy_interop::is_scalar(object)? {
+        let py = object.py();
+        if let Some(d) = dtype.filter(|d| !d.is_complex() && !d.is_bool())
+            && let Some(from) = dtypes::from_descr(&object.getattr(intern!(py, "dtype"))?)?
+            && warning::is_lossy(from, d)
+        {
+            // NumPy's own warning would point at whoever called NumPy.
+            warning::imaginary_parts(py)?;
+            return through_numpy(&object.getattr(intern!(py, "real"))?, dtype);
+        }
         return match dtype {
             Some(_) => through_numpy(object, dtype),
             None => to_value(object),
@@ -176,7 +186,12 @@ pub fn as_value(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Val
 
 fn converted(v: Value, dtype: Option<DType>) -> PyResult<Value> {
     match dtype {
-        Some(d) => ops::convert_element_type(&v, d).py(),
+        Some(d) => {
+            if warning::is_lossy(v.dtype(), d) {
+                Python::attach(warning::imaginary_parts)?;
+            }
+            ops::convert_element_type(&v, d).py()
+        }
         None => Ok(v),
     }
 }

@@ -5,8 +5,8 @@
 //! changes, unless the caller asks for sharing (`copy=False`).
 //! Source: the DLPack specification 1.1 and the Python specification of the array API standard.
 
-use crate::dtypes;
 use crate::errors::IntoPyResult;
+use crate::{dtypes, numpy_interop};
 use ferrax::device::Placement;
 use ferrax_base::shape::strides;
 use ferrax_base::{Aval, Buffer, DType, Shape, config};
@@ -334,6 +334,7 @@ impl<'a> Elements<'a> {
             None if bytes > 0 => unsafe { self.data.cast_const().copy_to_nonoverlapping(buffer.as_mut_ptr(), bytes) },
             None => {}
         }
+        numpy_interop::settle_truths(self.aval.dtype, buffer.bytes_mut());
         Ok(buffer)
     }
 }

@@ -6,12 +6,11 @@
 
 use ferrax_base::DType;
 use ferrax_base::config;
-use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyString, PyType};
 use pyo3::{PyTypeInfo, intern};
-use std::ffi::CString;
 
 static OBJECTS: PyOnceLock<Vec<Option<Py<PyAny>>>> = PyOnceLock::new();
 static NUMPY_DTYPE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -102,20 +101,15 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The dtype under the present width; with `asker`, warns when a 64-bit dtype was asked for by name.
+    /// The dtype under the present width; with `asker`, warns when a 64-bit dtype was asked for by name (an empty one
+    /// stands for the function that the user called).
     pub fn canonical(self, py: Python<'_>, asker: Option<&str>) -> PyResult<DType> {
         let canonical = self.dtype.canonical(config::x64());
         if canonical == self.dtype || self.python {
             return Ok(canonical);
         }
         if let Some(asker) = asker {
-            let text = format!(
-                "Explicitly requested dtype {} requested in {asker} is not available, and will be truncated to dtype \
-                 {canonical}. To enable more dtypes, set the jax_enable_x64 configuration option or the \
-                 JAX_ENABLE_X64 shell environment variable.",
-                self.dtype
-            );
-            PyErr::warn(py, &PyUserWarning::type_object(py), &CString::new(text)?, 2)?;
+            crate::warning::truncated(py, self.dtype, canonical, asker)?;
         }
         Ok(canonical)
     }
@@ -155,6 +149,12 @@ pub fn parse(object: &Bound<'_, PyAny>, asker: &str) -> PyResult<Spec> {
     if object.is_none() {
         return Err(PyTypeError::new_err(format!("a dtype is needed in {asker}; got None")));
     }
+    if object.is_instance_of::<PyInt>() {
+        return Err(PyTypeError::new_err(format!(
+            "Cannot interpret '{}' as a data type. A shape is one argument: jnp.zeros((3, 4)), not jnp.zeros(3, 4).",
+            object.str()?
+        )));
+    }
     let descr = numpy_dtype(py)?.call1((object,))?;
     match from_descr(&descr)? {
         Some(d) => strong(d),
@@ -165,13 +165,13 @@ pub fn parse(object: &Bound<'_, PyAny>, asker: &str) -> PyResult<Spec> {
     }
 }
 
-/// An argument that is a dtype in any spelling; canonical, without a warning.
+/// An argument that is a dtype in any spelling; canonical.
 pub struct DTypeArg(pub DType);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for DTypeArg {
     type Error = PyErr;
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        Ok(DTypeArg(parse(&object, "this function")?.canonical(object.py(), None)?))
+        Ok(DTypeArg(parse(&object, "this function")?.canonical(object.py(), Some(""))?))
     }
 }
 
@@ -225,6 +225,12 @@ fn dtype_object<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>>
     }
 }
 
+/// The dtype that is written, 64-bit ones as they are.
+#[pyfunction]
+fn dtype_as_written<'py>(dtype: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    to_object(dtype.py(), parse(dtype, "dtype")?.dtype)
+}
+
 /// The dtype that `dtype` means now: 64-bit ones become 32-bit unless x64 is enabled. With `asker`, warns then.
 #[pyfunction]
 #[pyo3(signature = (dtype, asker=None))]
@@ -261,5 +267,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<KeyTy>()?;
     m.add("TypePromotionError", promotion_class(m.py())?)?;
     m.add_function(wrap_pyfunction!(dtype_object, m)?)?;
+    m.add_function(wrap_pyfunction!(dtype_as_written, m)?)?;
     m.add_function(wrap_pyfunction!(canonicalize_dtype, m)?)
 }

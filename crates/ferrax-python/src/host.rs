@@ -210,7 +210,7 @@ fn _reconstruct_array<'py>(
         return Err(PyValueError::new_err(format!("a pickled {aval} has {} bytes, not {}", aval.bytes(), bytes.len())));
     }
     let place = Placement::uncommitted();
-    let a = Array::placed(aval, Buffer::from_bytes(bytes).py()?, place.device, place.committed);
+    let a = Array::placed(aval, numpy_interop::copied(dtype, bytes).py()?, place.device, place.committed);
     array::wrap_array(py, a)
 }
 

@@ -7,13 +7,13 @@ use crate::errors::IntoPyResult;
 use crate::lax::args::{fill, mode};
 use crate::numpy_interop;
 use crate::value::{PyValue, to_py, value_of};
+use crate::warning;
 use ferrax_ir::Value;
 use ferrax_ops::indexing::{Index, Indices, ReadOptions, Update, UpdateOptions, get, row, safe_to_cast, update};
 use pyo3::exceptions::{PyFutureWarning, PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
 use pyo3::{PyTypeInfo, ffi, intern};
-use std::ffi::CString;
 
 /// An index expression as parts.
 pub fn parse(object: &Bound<'_, PyAny>) -> PyResult<Indices> {
@@ -270,7 +270,8 @@ fn unsafe_cast(py: Python<'_>, x: &Value, values: &Value) -> PyResult<()> {
         values.dtype(),
         x.dtype()
     );
-    PyErr::warn(py, &py.get_type::<PyFutureWarning>(), &CString::new(text).unwrap_or_default(), 2)
+    warning::at_user(py, py.get_type::<PyFutureWarning>().as_any(), |_| text)?;
+    if warning::is_lossy(values.dtype(), x.dtype()) { warning::imaginary_parts(py) } else { Ok(()) }
 }
 
 impl IndexUpdateRef {

@@ -25,6 +25,7 @@ pub mod tracer;
 pub mod tree;
 pub mod ufunc;
 pub mod value;
+pub mod warning;
 
 /// Runs long work with the GIL given up, if this thread has it.
 fn without_gil(work: &mut dyn FnMut()) {
@@ -55,11 +56,6 @@ fn before_fork() {
     ferrax::queue::before_fork();
 }
 
-#[pyfunction]
-fn after_fork() {
-    ferrax::queue::after_fork();
-}
-
 /// Programs that still run must have ended when the process forks, and before the interpreter goes.
 fn register_queue(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
@@ -68,9 +64,6 @@ fn register_queue(m: &Bound<'_, PyModule>) -> PyResult<()> {
     if os.hasattr("register_at_fork")? {
         let handlers = pyo3::types::PyDict::new(py);
         handlers.set_item("before", wrap_pyfunction!(before_fork, m)?)?;
-        for moment in ["after_in_parent", "after_in_child"] {
-            handlers.set_item(moment, wrap_pyfunction!(after_fork, m)?)?;
-        }
         os.call_method("register_at_fork", (), Some(&handlers))?;
     }
     Ok(())
@@ -94,6 +87,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     dlpack::register(m)?;
     config::register(m)?;
     creation::register(m)?;
+    warning::register(m)?;
     ufunc::register(m)?;
     shortcut::register(m)?;
     tree::register(m)?;

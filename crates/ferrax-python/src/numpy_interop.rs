@@ -30,6 +30,21 @@ struct ArrayObject {
     flags: c_int,
 }
 
+/// The head of NumPy's dtype object, the same in NumPy 1 and 2.
+#[repr(C)]
+struct DescrObject {
+    base: ffi::PyObject,
+    scalar_type: *mut ffi::PyTypeObject,
+    kind: c_char,
+    letter: c_char,
+    byteorder: c_char,
+    flags: c_char,
+    type_num: c_int,
+}
+
+/// Type numbers from here on belong to dtypes of other packages.
+const USER_DEFINED: c_int = 256;
+
 const C_CONTIGUOUS: c_int = 1;
 const ALIGNED: c_int = 0x100;
 
@@ -129,6 +144,20 @@ fn narrowed(from: DType, to: DType, bytes: &[u8]) -> ferrax_base::Result<Option<
     Ok(Some(out))
 }
 
+/// Makes 1 of every true byte: others may hold any byte but 0 for true, and ours is 1.
+pub fn settle_truths(dtype: DType, bytes: &mut [u8]) {
+    if dtype == DType::Bool {
+        bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+    }
+}
+
+/// A copy of elements that somebody else has made.
+pub fn copied(dtype: DType, bytes: &[u8]) -> ferrax_base::Result<Buffer> {
+    let mut buffer = Buffer::from_bytes(bytes)?;
+    settle_truths(dtype, buffer.bytes_mut());
+    Ok(buffer)
+}
+
 /// A copy of a NumPy array, in the canonical dtype, on the default device.
 pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
     let py = object.py();
@@ -174,9 +203,26 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
     let bytes = unsafe { std::slice::from_raw_parts(raw.data, aval.size() * dtype.size()) };
     let buffer = match narrowed(dtype, aval.dtype, bytes).py()? {
         Some(buffer) => buffer,
-        None => Buffer::from_bytes(bytes).py()?,
+        None => copied(dtype, bytes).py()?,
     };
     Ok(placed(buffer))
+}
+
+/// The bytes of a NumPy scalar, the first ones of 16.
+fn scalar_bytes(api: &Api, object: &Bound<'_, PyAny>, descr: &Bound<'_, PyAny>, dtype: DType) -> [u8; 16] {
+    let mut bytes = [0u8; 16];
+    // SAFETY: every dtype of ours takes at most 16 bytes. Of the types of other packages (ml_dtypes) NumPy gives, instead
+    // of the number, the address of the number inside of the scalar, which is alive.
+    unsafe {
+        if (*descr.as_ptr().cast::<DescrObject>()).type_num < USER_DEFINED {
+            (api.scalar_as_ctype)(object.as_ptr(), bytes.as_mut_ptr().cast());
+        } else {
+            let mut number = std::ptr::null::<u8>();
+            (api.scalar_as_ctype)(object.as_ptr(), (&raw mut number).cast());
+            std::ptr::copy_nonoverlapping(number, bytes.as_mut_ptr(), dtype.size());
+        }
+    }
+    bytes
 }
 
 /// A NumPy scalar as a strongly typed constant.
@@ -188,10 +234,7 @@ pub fn from_scalar(object: &Bound<'_, PyAny>) -> PyResult<Lit> {
     let Some(dtype) = dtypes::from_descr(&descr)?.filter(|d| !matches!(d, DType::Float0 | DType::KeyFry)) else {
         return Err(not_numeric(object, &descr));
     };
-    let mut bytes = [0u8; 16];
-    // SAFETY: every dtype of ours takes at most 16 bytes.
-    unsafe { (api.scalar_as_ctype)(object.as_ptr(), bytes.as_mut_ptr().cast()) };
-    let scalar = Scalar::from_bytes(dtype, &bytes);
+    let scalar = Scalar::from_bytes(dtype, &scalar_bytes(api, object, &descr, dtype));
     let canonical = dtype.canonical(config::x64());
     // integers wrap, as arrays of them do
     let scalar =

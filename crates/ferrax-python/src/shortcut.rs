@@ -23,6 +23,24 @@ use pyo3::{PyTypeInfo, ffi};
 use smallvec::{SmallVec, smallvec};
 use std::ffi::CStr;
 
+/// Runs a node on whole arrays at once. Each shortcut below makes the node and the type of its result from the types of
+/// its operands, as the primitive's own shape rule does.
+fn node(kind: &Kind, args: &[&ferrax_ir::Array], out: Aval) -> ferrax_base::Result<Option<ferrax_ir::Array>> {
+    // SAFETY: callers are in this file, and give a node that takes these operands and results of type `out`.
+    unsafe { direct::node(kind, args, out) }
+}
+
+/// Arrays that are read in the shape `unit`, one behind the other along `axis`.
+fn stacked(
+    axis: usize,
+    args: &[&ferrax_ir::Array],
+    unit: &[usize],
+    out: Aval,
+) -> ferrax_base::Result<Option<ferrax_ir::Array>> {
+    // SAFETY: as in `node`; the arrays have one shape, whose size is that of `unit`.
+    unsafe { direct::node_as(&Kind::Concat(axis), args, unit, out) }
+}
+
 type Axes = SmallVec<[usize; 4]>;
 type Integers = SmallVec<[i64; 6]>;
 
@@ -182,7 +200,7 @@ fn reduced(
 ) -> PyResult<Value> {
     if let Some(a) = at_once(r.x) {
         let kind = Kind::Reduce { op, axes: r.axes.clone() };
-        if let Some(out) = direct::node(&kind, &[a], left(r.x, &r.axes, a.aval().dtype)).py()? {
+        if let Some(out) = node(&kind, &[a], left(r.x, &r.axes, a.aval().dtype)).py()? {
             return Ok(Value::Array(out));
         }
     }
@@ -300,7 +318,7 @@ fn position(args: &Args<'_, '_>, largest: bool) -> Outcome {
             && r.axes.len() == 1
         {
             let kind = Kind::ArgReduce { max: largest, axis: r.axes[0] };
-            if let Some(out) = direct::node(&kind, &[a], left(r.x, &r.axes, index)).py()? {
+            if let Some(out) = node(&kind, &[a], left(r.x, &r.axes, index)).py()? {
                 return done_array(args.py(), out);
             }
         }
@@ -392,7 +410,7 @@ pub fn transposed(py: Python<'_>, x: &Value, order: &[usize]) -> PyResult<Py<PyA
     {
         let shape: Shape = order.iter().map(|&d| x.shape()[d]).collect();
         let aval = Aval { shape, ..a.aval().clone() };
-        if let Some(out) = direct::node(&Kind::Transpose(SmallVec::from_slice(order)), &[a], aval).py()? {
+        if let Some(out) = node(&Kind::Transpose(SmallVec::from_slice(order)), &[a], aval).py()? {
             return wrap_array(py, out).map(Bound::unbind);
         }
     }
@@ -497,7 +515,7 @@ fn broadcast_to(args: &Args<'_, '_>) -> Outcome {
     }
     let dims: Axes = (lead..shape.len()).collect();
     let aval = Aval { shape, ..x.aval().clone() };
-    match direct::node(&Kind::Broadcast(dims), &[x], aval).py()? {
+    match node(&Kind::Broadcast(dims), &[x], aval).py()? {
         Some(out) => done_array(args.py(), out),
         None => Ok(None),
     }
@@ -525,7 +543,7 @@ pub fn product(x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> Outcome {
         lhs_batch: SmallVec::new(),
         rhs_batch: SmallVec::new(),
     };
-    match direct::node(&Kind::Dot(Box::new(dims)), &[a, b], Aval { shape, dtype: s.dtype, weak: false }).py()? {
+    match node(&Kind::Dot(Box::new(dims)), &[a, b], Aval { shape, dtype: s.dtype, weak: false }).py()? {
         Some(out) => done_array(x.py(), out),
         None => Ok(None),
     }
@@ -579,7 +597,7 @@ fn concatenate(args: &Args<'_, '_>) -> Outcome {
         }
         let mut shape = first.shape.clone();
         shape[axis] = arrays.iter().map(|a| a.aval().shape[axis]).sum();
-        direct::node(&Kind::Concat(axis), arrays, Aval { shape, dtype: first.dtype, weak: false }).py()
+        node(&Kind::Concat(axis), arrays, Aval { shape, dtype: first.dtype, weak: false }).py()
     })?;
     out.map_or(Ok(None), |a| done_array(args.py(), a))
 }
@@ -597,7 +615,7 @@ fn stack(args: &Args<'_, '_>) -> Outcome {
         let mut shape = unit.clone();
         shape[axis] = arrays.len();
         let out = Aval { shape, dtype: first.dtype, weak: false };
-        direct::node_as(&Kind::Concat(axis), arrays, &unit, out).py()
+        stacked(axis, arrays, &unit, out).py()
     })?;
     out.map_or(Ok(None), |a| done_array(args.py(), a))
 }
@@ -630,7 +648,7 @@ fn filled(args: &Args<'_, '_>, asker: &str, value: f64) -> Outcome {
     };
     let (Some(shape), Some(dtype)) = (shape_of(&args.at(0)), dtype) else { return Ok(None) };
     let kind = Kind::Const(Scalar::from_f64(dtype, value));
-    match direct::node(&kind, &[], Aval { shape, dtype, weak: false }).py()? {
+    match node(&kind, &[], Aval { shape, dtype, weak: false }).py()? {
         Some(out) => done_array(args.py(), out),
         None => Ok(None),
     }
@@ -651,7 +669,7 @@ fn arange(args: &Args<'_, '_>) -> Outcome {
     }
     let dtype = DType::I64.canonical(config::x64());
     let Some(n) = integer(&args.at(0)).filter(|&n| (0..i64::from(i32::MAX)).contains(&n)) else { return Ok(None) };
-    match direct::node(&Kind::Iota(0), &[], Aval { shape: smallvec![n as usize], dtype, weak: false }).py()? {
+    match node(&Kind::Iota(0), &[], Aval { shape: smallvec![n as usize], dtype, weak: false }).py()? {
         Some(out) => done_array(args.py(), out),
         None => Ok(None),
     }

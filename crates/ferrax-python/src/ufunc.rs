@@ -13,7 +13,7 @@ use ferrax::direct::{self, Operand};
 use ferrax::numpy::{self, Binary, Rule, Unary};
 use ferrax_base::{DType, promotion};
 use ferrax_ir::{Array, Lit, OpRef, Value};
-use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -76,7 +76,8 @@ fn quick_mixed(f: &Binary, a: &Array, number: &Bound<'_, PyAny>, swapped: bool) 
     if !immediate() {
         return Ok(None);
     }
-    let Some(number) = python_number(number)? else { return Ok(None) };
+    // A number that no dtype holds is the general path's to explain.
+    let Ok(Some(number)) = python_number(number) else { return Ok(None) };
     let Some(lit) = beside(a, number) else { return Ok(None) };
     let Some(op) = direct_op(f.rule, f.direct, a.aval().dtype) else { return Ok(None) };
     let (array, lit) = (Operand::Array(a), Operand::Lit(&lit));
@@ -95,10 +96,21 @@ fn wrong_operand(name: &str, object: &Bound<'_, PyAny>, position: usize) -> PyEr
 }
 
 fn operand(name: &str, object: &Bound<'_, PyAny>, position: usize) -> PyResult<Value> {
-    match value_of(object)? {
-        Some(v) => Ok(v),
-        None => Err(wrong_operand(name, object, position)),
+    named_value(name, object, position)?.ok_or_else(|| wrong_operand(name, object, position))
+}
+
+/// The value of an operand, `None` for foreign types; a number that no dtype holds is named in the error.
+#[inline]
+fn named_value(name: &str, object: &Bound<'_, PyAny>, position: usize) -> PyResult<Option<Value>> {
+    value_of(object).map_err(|e| too_large(name, object, position, e))
+}
+
+#[cold]
+fn too_large(name: &str, object: &Bound<'_, PyAny>, position: usize, e: PyErr) -> PyErr {
+    if !e.is_instance_of::<PyOverflowError>(object.py()) {
+        return e;
     }
+    PyOverflowError::new_err(format!("{name}, operand {position}: {}", e.value(object.py())))
 }
 
 /// `f(x, y)`.
@@ -130,16 +142,17 @@ pub fn operator(f: &Binary, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyRes
     if let Some(out) = quick_binary(f, x, y)? {
         return wrap_array(x.py(), out).map(Bound::unbind);
     }
-    operator_of(x, y, |a, b| wrap(x.py(), f.call(a, b).py()?).map(Bound::unbind))
+    operator_of(f.name, x, y, |a, b| wrap(x.py(), f.call(a, b).py()?).map(Bound::unbind))
 }
 
 /// As [`operator`], for functions without a short path.
 pub fn operator_of(
+    name: &str,
     x: &Bound<'_, PyAny>,
     y: &Bound<'_, PyAny>,
     f: impl FnOnce(&Value, &Value) -> PyResult<Py<PyAny>>,
 ) -> PyResult<Py<PyAny>> {
-    match (value_of(x)?, value_of(y)?) {
+    match (named_value(name, x, 0)?, named_value(name, y, 1)?) {
         (Some(a), Some(b)) => f(&a, &b),
         _ => Ok(x.py().NotImplemented()),
     }
@@ -147,12 +160,12 @@ pub fn operator_of(
 
 /// `x ** y`.
 pub fn power(x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    operator_of(x, y, |a, b| wrap(x.py(), numpy::power(a, b).py()?).map(Bound::unbind))
+    operator_of("power", x, y, |a, b| wrap(x.py(), numpy::power(a, b).py()?).map(Bound::unbind))
 }
 
 /// `divmod(x, y)`.
 pub fn divmod(x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    operator_of(x, y, |a, b| pair(x.py(), numpy::divmod(a, b).py()?))
+    operator_of("divmod", x, y, |a, b| pair(x.py(), numpy::divmod(a, b).py()?))
 }
 
 fn pair(py: Python<'_>, values: [Value; 2]) -> PyResult<Py<PyAny>> {
@@ -307,9 +320,11 @@ fn where_(py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
         ));
     }
     let (Some(x), Some(y)) = (x.filter(|x| !x.is_none()), y.filter(|y| !y.is_none())) else {
-        return Err(PyValueError::new_err(
-            "Either both or neither of the x and y arguments should be provided to where",
-        ));
+        let position = if x.is_none_or(|x| x.is_none()) { 1 } else { 2 };
+        return Err(PyTypeError::new_err(format!(
+            "where requires ndarray or scalar arguments, got <class 'NoneType'> at position {position}. Either both or \
+             neither of the x and y arguments should be provided to where: where(condition) alone finds indices."
+        )));
     };
     let (c, x, y) = (operand("where", &condition, 0)?, operand("where", &x, 1)?, operand("where", &y, 2)?);
     wrap(py, numpy::where_(&c, &x, &y).py()?).map(Bound::unbind)

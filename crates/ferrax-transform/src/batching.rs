@@ -2,7 +2,7 @@
 //! it into one operation on the whole batch.
 
 use crate::structural::{broadcast_batch, move_axis};
-use ferrax_base::{Result, bail, error};
+use ferrax_base::{Aval, Error, ErrorKind, Result, bail, error};
 use ferrax_ir::op::BatchAxis;
 use ferrax_ir::trace::{AxisGuard, works_across};
 use ferrax_ir::{DebugInfo, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind};
@@ -42,7 +42,8 @@ impl Trace for BatchTrace {
         if dims.iter().all(Option::is_none) && !named {
             return bind(op, &values);
         }
-        let (outs, dims) = op.batch(op, &self.axis, &values, &dims)?;
+        crate::eval::check_params(op, args)?;
+        let (outs, dims) = op.batch(op, &self.axis, &values, &dims).map_err(|error| of_one_example(op, args, error))?;
         if outs.len() != dims.len() {
             return Err(error!(
                 Internal,
@@ -68,6 +69,21 @@ impl Trace for BatchTrace {
             Payload::Batched { value: Value::Tracer(t), .. } => t.trace().explain(t),
             _ => None,
         }
+    }
+}
+
+/// The error of an operation that does not take the operands of one example: rules see whole batches, users do not.
+#[cold]
+fn of_one_example(op: &OpRef, args: &[Value], error: Error) -> Error {
+    let about_operands = |e: &Error| matches!(&*e.0, ErrorKind::Type(_) | ErrorKind::Value(_));
+    if !about_operands(&error) {
+        return error;
+    }
+    let avals: SmallVec<[Aval; 4]> = args.iter().map(Value::aval).collect();
+    let refs: SmallVec<[&Aval; 4]> = avals.iter().collect();
+    match op.abstract_eval(&refs) {
+        Err(own) if about_operands(&own) => own,
+        _ => error,
     }
 }
 

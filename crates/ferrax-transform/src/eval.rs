@@ -1,13 +1,13 @@
 //! Evaluating a program by binding its operations one by one: how transformations run over a Jaxpr.
 
 use ferrax_base::source::Replay;
-use ferrax_base::{Result, error};
-use ferrax_ir::{Atom, Jaxpr, Value, bind};
+use ferrax_base::{Aval, Result, error};
+use ferrax_ir::{Atom, Jaxpr, OpRef, Value, bind};
 use smallvec::SmallVec;
 
 /// Applies a program to values (its constants are bound from the program itself).
 pub fn eval_jaxpr(jaxpr: &Jaxpr, args: &[Value]) -> Result<Vec<Value>> {
-    debug_assert_eq!(jaxpr.invars.len(), args.len());
+    check_count(jaxpr, args.len())?;
     let mut env: Vec<Option<Value>> = vec![None; jaxpr.avals.len()];
     for (v, c) in jaxpr.constvars.iter().zip(&jaxpr.consts) {
         env[v.0 as usize] = Some(Value::Array(c.clone()));
@@ -28,6 +28,30 @@ pub fn eval_jaxpr(jaxpr: &Jaxpr, args: &[Value]) -> Result<Vec<Value>> {
         }
     }
     jaxpr.outvars.iter().map(|a| read(&env, a)).collect()
+}
+
+/// Errors unless a program gets one value per parameter.
+pub fn check_count(jaxpr: &Jaxpr, given: usize) -> Result<()> {
+    let takes = jaxpr.invars.len();
+    if given == takes {
+        return Ok(());
+    }
+    Err(error!(Type, "the program {} takes {takes} arguments, got {given}", jaxpr.debug.describe()))
+}
+
+/// Errors unless the parameters of an operation fit the operands, in the terms of one row: batching rules rely on it.
+pub(crate) fn check_params(op: &OpRef, args: &[Value]) -> Result<()> {
+    if matches!(op, OpRef::Static(_)) || (op.stages() && op.subjaxprs().is_empty()) {
+        return Ok(());
+    }
+    let avals: SmallVec<[Aval; 4]> = args.iter().map(Value::aval).collect();
+    op.abstract_eval(&avals.iter().collect::<SmallVec<[&Aval; 4]>>()).map(|_| ())
+}
+
+/// Errors unless the programs of a higher-order operation are well formed and fit each other and the operands: its
+/// rules rely on it.
+pub(crate) fn check_programs(op: &OpRef, args: &[Value]) -> Result<()> {
+    if op.subjaxprs().is_empty() { Ok(()) } else { check_params(op, args) }
 }
 
 /// The value of an atom.

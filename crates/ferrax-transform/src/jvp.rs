@@ -44,6 +44,7 @@ impl Trace for JvpTrace {
         if tangents.iter().all(Option::is_none) {
             return bind(op, &primals);
         }
+        crate::eval::check_programs(op, &primals)?;
         if self.check.is_some()
             && let OpRole::Calls(jaxpr) = op.role()
         {

@@ -177,6 +177,11 @@ pub fn linearize(
         tape.lock().inputs = in_vars.iter().flatten().count();
         let outs = f(&args);
         tape.live.store(outs.is_ok(), Relaxed);
+        if outs.is_err() {
+            // What was recorded may hold functions of the host that hold tracers of this tape: a circle nobody sees.
+            let recorded = std::mem::take(&mut *tape.lock());
+            drop(recorded);
+        }
         outs?
     };
     let mut primal_outs = Vec::with_capacity(outs.len());

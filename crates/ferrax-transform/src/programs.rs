@@ -21,7 +21,7 @@ use std::hash::Hash;
 use std::sync::LazyLock;
 
 /// A table from a question about a program to its answer, bounded in bytes.
-struct Memo<K, V>(Cache<K, V>);
+struct Memo<K: Send + Sync + 'static, V: Send + Sync + 'static>(Cache<K, V>);
 
 /// Bytes that each of the tables keeps at most.
 const LIMIT: usize = 64 << 20;
@@ -32,7 +32,7 @@ trait Answer: Clone {
     fn bytes(&self) -> usize;
 }
 
-impl<K: Hash + Eq, V: Answer> Memo<K, V> {
+impl<K: Hash + Eq + Send + Sync, V: Answer + Send + Sync> Memo<K, V> {
     fn new() -> Self {
         Memo(Cache::new(LIMIT))
     }
@@ -41,6 +41,14 @@ impl<K: Hash + Eq, V: Answer> Memo<K, V> {
         let make = |k: &K| make(k).map(|v| (v.clone(), v.bytes()));
         Ok(self.0.get_or_insert(key, None, make)?.value.clone())
     }
+}
+
+/// Makes the caches before their first use.
+pub fn make_caches() {
+    LazyLock::force(&JVPS);
+    LazyLock::force(&LINEARIZED);
+    LazyLock::force(&TRANSPOSED);
+    LazyLock::force(&BATCHED);
 }
 
 /// Forgets every cached transformation.

@@ -211,12 +211,15 @@ pub fn stage(
     let outs = {
         let _ending = Ending(staging.clone());
         let _base = BaseGuard::stage(trace.clone());
-        let outs = f(&args)?;
-        let mut state = staging.lock();
-        outs.iter().map(|v| staging.atom(&mut state, v)).collect::<Result<Vec<Atom>>>()?
+        f(&args).and_then(|outs| {
+            let mut state = staging.lock();
+            outs.iter().map(|v| staging.atom(&mut state, v)).collect::<Result<Vec<Atom>>>()
+        })
     };
     drop(args);
+    // Also where the function failed: operations may hold functions of the host that hold tracers, a circle nobody sees.
     let state = std::mem::take(&mut *staging.lock());
+    let outs = outs?;
     let mut jaxpr = state.jaxpr;
     jaxpr.invars.extend(state.arg_vars);
     jaxpr.outvars = outs;

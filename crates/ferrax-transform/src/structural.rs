@@ -36,6 +36,7 @@ pub fn linear_jvp<P>(op: &OpRef, _: &P, primals: &[Value], tangents: &[Option<Va
 pub static ADD_ANY: Def<()> = Def {
     name: "add_any",
     doc: "Sum of two tangents or cotangents of one type.",
+    arity: Some(2),
     shape: |(), args| {
         if !args[0].same_type(args[1]) {
             bail!(Type, "add_any got operands of types {} and {}", args[0], args[1]);
@@ -117,6 +118,7 @@ impl Params for BroadcastInDim {
 pub static BROADCAST_IN_DIM: Def<BroadcastInDim> = Def {
     name: "broadcast_in_dim",
     doc: "Duplicates an array along new axes and axes of size one.",
+    arity: Some(1),
     shape: broadcast_shape,
     jvp: Slot::Rule(linear_jvp),
     transpose: Slot::Rule(broadcast_transpose),
@@ -238,6 +240,7 @@ ferrax_ir::params! {
 pub static TRANSPOSE: Def<Transpose> = Def {
     name: "transpose",
     doc: "Permutes the axes of an array.",
+    arity: Some(1),
     shape: |p, args| {
         let x = args[0];
         let mut seen: Axes = p.permutation.clone();
@@ -356,6 +359,7 @@ impl Params for ReduceSum {
 pub static REDUCE_SUM: Def<ReduceSum> = Def {
     name: "reduce_sum",
     doc: "Sum of an array over axes.",
+    arity: Some(1),
     shape: |p, args| Ok(smallvec![reduced(args[0], &p.axes, "reduce_sum")?]),
     jvp: Slot::Rule(linear_jvp),
     transpose: Slot::Rule(|_, p, cts, args| {

@@ -6,12 +6,15 @@
 //!   hash.
 //! * [`flatten`] and [`unflatten`] are inverse; [`flatten_up_to`] follows a known structure, [`matches()`] asks whether
 //!   a value has exactly that structure (what a call cache needs).
+//! * [`postorder`] makes structures of nodes that come from outside, [`proto`] reads those that JAX writes.
 //! * [`prefix`] broadcasts prefix trees and says where two trees differ.
 //!
 //! [`rust::Tree`] is a host in plain Rust; the Python one is in `ferrax-python`. Read next: [`treedef`].
 
 pub mod flatten;
+pub mod postorder;
 pub mod prefix;
+pub mod proto;
 pub mod rust;
 pub mod treedef;
 

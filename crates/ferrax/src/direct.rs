@@ -8,7 +8,7 @@
 
 use crate::device::Placement;
 use crate::long_work;
-use ferrax_base::{Aval, Buffer, DType, Result, Shape};
+use ferrax_base::{Aval, Buffer, DType, Result, Shape, error};
 use ferrax_cpu::eager;
 use ferrax_ir::lower::lower_op;
 use ferrax_ir::{Array, Lit, OpRef, Value};
@@ -284,14 +284,21 @@ pub fn run_values(op: &OpRef, args: &[Value]) -> Result<Option<Array>> {
 }
 
 /// Runs a node that is a kernel of its own on whole arrays; `None` when committed operands disagree.
+///
+/// # Safety
+/// The node must take operands of these types, and give a result of type `out`: kernels read and write what the types
+/// say.
 #[inline]
-pub fn node(kind: &Kind, args: &[&Array], out: Aval) -> Result<Option<Array>> {
+pub unsafe fn node(kind: &Kind, args: &[&Array], out: Aval) -> Result<Option<Array>> {
     run_node(kind, args, None, out)
 }
 
 /// As [`node`], on arrays read in another shape of the same size.
+///
+/// # Safety
+/// As for [`node`].
 #[inline]
-pub fn node_as(kind: &Kind, args: &[&Array], shape: &[usize], out: Aval) -> Result<Option<Array>> {
+pub unsafe fn node_as(kind: &Kind, args: &[&Array], shape: &[usize], out: Aval) -> Result<Option<Array>> {
     run_node(kind, args, Some(shape), out)
 }
 
@@ -307,9 +314,13 @@ fn run_node(kind: &Kind, args: &[&Array], shape: Option<&[usize]>, out: Aval) ->
     Ok(Some(Array::placed(out, buffer, place.device, place.committed)))
 }
 
-/// The elements of an array in another shape of the same size.
+/// The elements of an array in another shape of the same size; errors when the size is another one.
 #[inline]
 pub fn reshape(a: &Array, shape: Shape) -> Result<Array> {
+    if ferrax_base::shape::checked_size(&shape) != Some(a.aval().size()) {
+        let new = ferrax_base::shape::Tuple(&shape);
+        return Err(error!(Type, "reshape total size must be unchanged, got {new} for {}.", a.aval().long_text()));
+    }
     let buffer = Buffer::from_bytes(a.pin()?.bytes())?;
     Ok(Array::placed(Aval { shape, ..a.aval().clone() }, buffer, a.device(), a.committed()))
 }

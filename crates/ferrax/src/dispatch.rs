@@ -154,8 +154,11 @@ pub(crate) fn placed(buffers: impl IntoIterator<Item = Buffer>, avals: &[Aval], 
     buffers.into_iter().zip(avals).map(array).collect()
 }
 
-/// A new array of these bytes on the default device.
+/// A new array of these bytes on the default device; errors when they are not just its elements.
 pub fn array_from_bytes(aval: Aval, bytes: &[u8]) -> Result<Array> {
+    if aval.bytes() != bytes.len() {
+        return Err(error!(Value, "{} bytes cannot be the elements of {}", bytes.len(), aval.long_text()));
+    }
     let place = Placement::uncommitted();
     Ok(Array::placed(aval, Buffer::from_bytes(bytes)?, place.device, place.committed))
 }
@@ -164,6 +167,11 @@ pub fn array_from_bytes(aval: Aval, bytes: &[u8]) -> Result<Array> {
 pub fn scalar_array(lit: &Lit) -> Result<Array> {
     let aval = Aval { shape: Shape::new(), dtype: lit.scalar.dtype, weak: lit.weak };
     array_from_bytes(aval, &lit.scalar.to_bytes()[..lit.scalar.dtype.size()])
+}
+
+/// Makes the cache, as [`crate::init`] does.
+pub(crate) fn make_caches() {
+    LazyLock::force(&OP_PROGRAMS);
 }
 
 /// Forgets every program of a single operation.

@@ -9,17 +9,19 @@ use crate::device::{self, Placement};
 use crate::queue::{self, Input, Pace, Work};
 use crate::{debug, dispatch, long_work};
 use ferrax_base::config::Flag;
+use ferrax_base::list::List;
 use ferrax_base::shape::size;
-use ferrax_base::{Aval, Result, bail, error};
+use ferrax_base::{Aval, DType, Error, Result, bail, error};
 use ferrax_cache::Cache;
 use ferrax_cpu::{Arg, Outputs, Program};
 use ferrax_ir::array::Pin;
 use ferrax_ir::lower::lower;
 use ferrax_ir::{Array, Atom, JaxprRef, Value, Values};
 use ferrax_loops::{Graph, Kind};
+use ferrax_transform::eval::check_count;
 use ferrax_transform::passes::optimize;
 use smallvec::SmallVec;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 /// A compiled program for one set of donated arguments.
 struct Variant {
@@ -33,6 +35,7 @@ struct Variant {
 /// A program ready to run.
 pub struct Executable {
     jaxpr: JaxprRef,
+    in_avals: Vec<Aval>,
     out_avals: Vec<Aval>,
     /// Constants of the optimized program: the leading parameters of the graph.
     consts: Vec<Array>,
@@ -42,9 +45,8 @@ pub struct Executable {
     /// Whether nobody can tell when it runs: no effects, no calls of the host.
     silent: bool,
     pace: Pace,
-    /// The variant asked for first, which nearly always is the only one.
-    first: OnceLock<Variant>,
-    others: Mutex<Vec<Arc<Variant>>>,
+    /// One for each set of donated arguments that was asked for: nearly always one.
+    variants: List<Variant>,
     /// What the message of a donated array names.
     taker: Arc<str>,
 }
@@ -63,6 +65,11 @@ pub fn executable(jaxpr: &JaxprRef) -> Result<Arc<Executable>> {
     }
     let made = Arc::new(Executable::new(jaxpr)?);
     Ok(EXECUTABLES.insert(key, made, jaxpr.bytes(), None).value.clone())
+}
+
+/// Makes the cache, as [`crate::init`] does.
+pub(crate) fn make_caches() {
+    LazyLock::force(&EXECUTABLES);
 }
 
 /// Forgets every executable; those in use live on.
@@ -84,19 +91,20 @@ impl Variant {
 }
 
 impl Executable {
-    /// Optimizes and lowers a program, past the cache.
+    /// Optimizes and lowers a program, past the cache. Errors when the program is not well formed.
     pub fn new(jaxpr: &JaxprRef) -> Result<Executable> {
+        jaxpr.verify()?;
         let optimized = optimize(jaxpr)?;
         let graph = Arc::new(lower(&optimized)?);
         Ok(Executable {
+            in_avals: jaxpr.in_avals(),
             out_avals: jaxpr.out_avals(),
             elements: elements(&graph),
             silent: jaxpr.effects.is_none() && !calls_host(&graph),
             pace: Pace::default(),
             graph,
             consts: optimized.consts.clone(),
-            first: OnceLock::new(),
-            others: Mutex::new(Vec::new()),
+            variants: List::new(),
             taker: jaxpr.debug.describe().into(),
             jaxpr: jaxpr.clone(),
         })
@@ -115,34 +123,16 @@ impl Executable {
     /// Calls `f` with the compiled program for this set of donated arguments.
     fn with<R>(&self, donate: &[bool], f: impl FnOnce(&Variant) -> Result<R>) -> Result<R> {
         let donate = if donate.contains(&true) { donate } else { &[] };
-        let consts = self.consts.len();
-        if let Some(v) = self.first.get()
-            && v.donated.as_slice() == donate
-        {
+        if let Some(v) = self.variants.find(|v| v.donated.as_slice() == donate) {
             return f(v);
         }
-        if self.first.get().is_none() {
-            let made = Variant::compile(&self.graph, consts, donate)?;
-            let kept = self.first.get_or_init(|| made);
-            if kept.donated.as_slice() == donate {
-                return f(kept);
-            }
-        }
-        let mut others = self.others.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let found = others.iter().find(|v| v.donated.as_slice() == donate).cloned();
-        let variant = match found {
-            Some(v) => v,
-            None => {
-                others.push(Arc::new(Variant::compile(&self.graph, consts, donate)?));
-                others[others.len() - 1].clone()
-            }
-        };
-        drop(others);
-        f(&variant)
+        // Two threads may both compile it; either's will do.
+        f(self.variants.push(Variant::compile(&self.graph, self.consts.len(), donate)?))
     }
 
     /// Compiles for this set of donated arguments now, and gives those whose memory no result can use.
     pub fn unusable_donations(&self, donate: &[bool]) -> Result<Vec<usize>> {
+        self.check_mask(donate)?;
         self.with(donate, |v| {
             let unused = v.donated.iter().zip(&v.reusable).enumerate().filter(|(_, (d, r))| **d && !**r);
             Ok(unused.map(|(i, _)| i).collect())
@@ -176,10 +166,11 @@ impl Executable {
         self.with(&[], |v| Ok(v.program.kernels()))
     }
 
-    /// Runs the program on one concrete value per parameter. `donate[i]` says that the memory of argument i may be
-    /// used for results; an empty mask donates nothing.
+    /// Runs the program on one concrete value per parameter, of its type. `donate[i]` says that the memory of argument i
+    /// may be used for results; an empty mask donates nothing.
     pub fn run(self: &Arc<Self>, args: &[Value], donate: &[bool]) -> Result<Values> {
-        debug_assert!(donate.is_empty() || donate.len() == args.len());
+        self.check_args(args.len(), |i| (args[i].dtype(), args[i].shape()))?;
+        self.check_mask(donate)?;
         let placement = device::place(args, |i| self.describe(i))?;
         if debug::checking() {
             return self.run_checked(args, placement);
@@ -194,6 +185,7 @@ impl Executable {
     /// As [`Self::run`] for arrays of which none is donated, which is what most calls are; results go to `each`.
     /// Gives false, and does nothing, in the debug modes.
     pub fn run_arrays(self: &Arc<Self>, args: &[&Array], mut each: impl FnMut(Array)) -> Result<bool> {
+        self.check_args(args.len(), |i| (args[i].aval().dtype, &args[i].aval().shape))?;
         if debug::checking() {
             return Ok(false);
         }
@@ -214,6 +206,50 @@ impl Executable {
             each(Array::placed(aval.clone(), buffer, place.device, place.committed));
         }
         Ok(true)
+    }
+
+    /// Errors unless there is an argument of its type, weak or not, for every parameter: kernels read as many bytes as
+    /// the program says.
+    #[inline]
+    fn check_args<'a>(&self, count: usize, arg: impl Fn(usize) -> (DType, &'a [usize])) -> Result<()> {
+        let fits = |(i, a): (usize, &Aval)| arg(i) == (a.dtype, a.shape.as_slice());
+        if count == self.in_avals.len() && self.in_avals.iter().enumerate().all(fits) {
+            return Ok(());
+        }
+        Err(self.misfit(count, &|i| Aval::new(arg(i).0, arg(i).1)))
+    }
+
+    #[cold]
+    fn misfit(&self, count: usize, arg: &dyn Fn(usize) -> Aval) -> Error {
+        let takes = self.in_avals.len();
+        if count != takes {
+            return error!(Type, "{} takes {takes} arguments, got {count}", self.jaxpr.debug.describe());
+        }
+        let Some((i, want)) = self.in_avals.iter().enumerate().find(|(i, a)| !a.same_type(&arg(*i))) else {
+            return error!(Internal, "arguments of the right types were refused");
+        };
+        error!(
+            Type,
+            "{} must have type {}, got {}. A compiled program runs on the types that it was compiled for: convert the \
+             argument, or compile the program for these types.",
+            self.describe(i),
+            want.long_text(),
+            arg(i).long_text()
+        )
+    }
+
+    /// Errors unless a mask of donated arguments is empty or has an entry for each.
+    fn check_mask(&self, donate: &[bool]) -> Result<()> {
+        let takes = self.in_avals.len();
+        if donate.is_empty() || donate.len() == takes {
+            return Ok(());
+        }
+        Err(error!(
+            Value,
+            "the mask of donated arguments of {} must have an entry for each of its {takes} arguments, got {}",
+            self.jaxpr.debug.describe(),
+            donate.len()
+        ))
     }
 
     fn run_variant(&self, variant: &Variant, args: &[Value], placement: Placement) -> Result<Values> {
@@ -400,6 +436,8 @@ fn elements(graph: &Graph) -> usize {
 
 /// Runs a program operation by operation: what `disable_jit` and the debug modes do.
 pub fn interpret(jaxpr: &JaxprRef, args: &[Value]) -> Result<Values> {
+    jaxpr.verify()?;
+    check_count(jaxpr, args.len())?;
     let mut env: Vec<Option<Value>> = vec![None; jaxpr.avals.len()];
     for (&v, c) in jaxpr.constvars.iter().zip(&jaxpr.consts) {
         env[v.0 as usize] = Some(Value::Array(c.clone()));

@@ -15,6 +15,7 @@
 //! ```
 
 use crate::executable::{Executable, executable, materialize};
+use ferrax_base::list::List;
 use ferrax_base::{Aval, Buffer, DType, Result, Scalar, bail, config, error};
 use ferrax_ir::{Array, DebugInfo, JaxprRef, Value};
 use ferrax_ops::control::jit::jit_call;
@@ -22,7 +23,7 @@ use ferrax_transform::batching::place_axis;
 use ferrax_transform::linearize::{Linearized, linearize};
 use ferrax_transform::structural::instantiate;
 use ferrax_transform::{VmapAxis, stage};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Data from Rust and back.
 pub trait Data: Sized {
@@ -65,13 +66,13 @@ impl Data for Value {
 pub struct Jit<F> {
     name: Arc<str>,
     fun: F,
-    programs: Mutex<Vec<(Vec<Aval>, u64, JaxprRef, Arc<Executable>)>>,
+    programs: List<(Vec<Aval>, u64, JaxprRef, Arc<Executable>)>,
 }
 
 /// Compiles a function; `name` is what programs and messages call it.
 pub fn jit<F: Fn(&[Value]) -> Result<Vec<Value>>>(name: &str, fun: F) -> Jit<F> {
     crate::init();
-    Jit { name: name.into(), fun, programs: Mutex::default() }
+    Jit { name: name.into(), fun, programs: List::new() }
 }
 
 impl<F: Fn(&[Value]) -> Result<Vec<Value>>> Jit<F> {
@@ -80,11 +81,8 @@ impl<F: Fn(&[Value]) -> Result<Vec<Value>>> Jit<F> {
         let avals: Vec<Aval> = args.iter().map(Value::aval).collect();
         let config = config::trace_key();
         let traced = args.iter().any(|v| v.as_tracer().is_some()) || !ferrax_ir::trace::is_eager();
-        let known = {
-            let programs = self.programs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            programs.iter().find(|(a, c, ..)| *a == avals && *c == config).map(|(_, _, j, e)| (j.clone(), e.clone()))
-        };
-        let (jaxpr, exe) = match known {
+        let known = self.programs.find(|(a, c, ..)| *a == avals && *c == config);
+        let (.., jaxpr, exe) = match known {
             Some(found) => found,
             None => {
                 let staged = stage("jit", DebugInfo::named(&self.name), &avals, &self.fun)?;
@@ -94,13 +92,11 @@ impl<F: Fn(&[Value]) -> Result<Vec<Value>>> Jit<F> {
                     return Ok(jit_call(self.name.clone(), jaxpr, false, &all)?.into_vec());
                 }
                 let exe = executable(&jaxpr)?;
-                let mut programs = self.programs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                programs.push((avals, config, jaxpr.clone(), exe.clone()));
-                (jaxpr, exe)
+                self.programs.push((avals, config, jaxpr, exe))
             }
         };
         if traced {
-            return Ok(jit_call(self.name.clone(), jaxpr, false, args)?.into_vec());
+            return Ok(jit_call(self.name.clone(), jaxpr.clone(), false, args)?.into_vec());
         }
         Ok(exe.run(args, &[])?.into_vec())
     }
@@ -137,6 +133,26 @@ pub fn grad<F: Fn(&[Value]) -> Result<Value>>(fun: F) -> impl Fn(&[Value]) -> Re
     move |args| Ok(both(args)?.1)
 }
 
+/// Errors unless there is one value of the tangent's type for each of `of`.
+fn check_types(name: &str, base: &str, of: &[Value], what: &str, given: &[Value]) -> Result<()> {
+    if of.len() != given.len() {
+        bail!(Type, "{name} takes one {what} for each {base}: got {} for {}", given.len(), of.len());
+    }
+    for (i, (v, g)) in of.iter().zip(given).enumerate() {
+        let want = v.aval().tangent();
+        if !g.aval().same_type(&want) {
+            bail!(
+                Type,
+                "{name} takes for {base} {i} of type {} a {what} of type {}, got {}",
+                v.aval().long_text(),
+                want.long_text(),
+                g.aval().long_text()
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Results of a function and their tangents along a direction.
 pub fn jvp(
     fun: impl Fn(&[Value]) -> Result<Vec<Value>>,
@@ -144,6 +160,7 @@ pub fn jvp(
     tangents: &[Value],
 ) -> Result<(Vec<Value>, Vec<Value>)> {
     crate::init();
+    check_types("jvp", "primal", primals, "tangent", tangents)?;
     let directions: Vec<Option<Value>> = tangents.iter().cloned().map(Some).collect();
     let (outs, moved) = ferrax_transform::jvp(DebugInfo::named("function"), primals, &directions, fun)?;
     let moved = moved.into_iter().zip(&outs).map(|(t, o)| instantiate(t, &o.aval().tangent()));
@@ -160,12 +177,14 @@ pub fn vjp(
     let on = vec![true; primals.len()];
     let lin = linearize("vjp", DebugInfo::named("function"), primals, &on, fun)?;
     let avals: Vec<Aval> = primals.iter().map(|v| v.aval().tangent()).collect();
-    let outs = lin.outs.clone();
+    let results = lin.outs.clone();
+    let outs = results.clone();
     let pull = move |cts: &[Value]| {
+        check_types("vjp", "result", &outs, "cotangent", cts)?;
         let cts: Vec<Option<Value>> = cts.iter().cloned().map(Some).collect();
         lin.pull_back(&cts)?.into_iter().zip(&avals).map(|(ct, a)| instantiate(ct, a)).collect()
     };
-    Ok((outs, pull))
+    Ok((results, pull))
 }
 
 /// A function over axis `in_axes[i]` of each argument (`None`: shared by all rows); results have the axis first.
@@ -175,6 +194,9 @@ pub fn vmap<F: Fn(&[Value]) -> Result<Vec<Value>>>(
 ) -> impl Fn(&[Value]) -> Result<Vec<Value>> {
     move |args| {
         crate::init();
+        if in_axes.len() != args.len() {
+            bail!(Value, "vmap in_axes must have an entry for each argument: got {} for {}", in_axes.len(), args.len());
+        }
         let mapped = in_axes.iter().zip(args).find_map(|(a, v)| a.and_then(|a| v.shape().get(a).copied()));
         let size = mapped.ok_or_else(|| error!(Value, "vmap must have at least one non-None value in in_axes"))?;
         for (i, (a, v)) in in_axes.iter().zip(args).enumerate() {

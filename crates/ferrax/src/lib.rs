@@ -29,4 +29,12 @@ pub fn init() {
     ferrax_ir::trace::set_evaluator(dispatch::evaluate);
     ferrax_ir::array::set_wait(queue::wait);
     ops::install();
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        queue::install();
+        // What is made at its first use is made now: a fork meanwhile would leave the child waiting for the maker.
+        dispatch::make_caches();
+        executable::make_caches();
+        ferrax_transform::programs::make_caches();
+    });
 }

@@ -18,6 +18,11 @@ pub fn install(f: WithoutLock) {
     let _ = WITHOUT_LOCK.set(f);
 }
 
+/// Whether there is a host.
+pub fn hosted() -> bool {
+    WITHOUT_LOCK.get().is_some()
+}
+
 /// Runs `work` on this many elements.
 #[inline]
 pub fn run<R>(elements: usize, work: impl FnOnce() -> R) -> R {

@@ -1,28 +1,31 @@
-//! Asynchronous dispatch: programs that take long run after their call has returned, one after the other.
+//! Asynchronous dispatch: programs that take long run after their call has returned.
 //!
-//! A call whose program took [`LONG`] the last time hands it to the queue and returns pending arrays. The jobs run in
-//! the order of the calls, so that whatever a job reads was computed before it. A thread of its own runs them, but
-//! waking it takes a fraction of [`LONG`]: whoever waits for a result before the thread has begun runs the jobs
-//! itself. Callers who always wait at once gain nothing by the queue, so a program whose results were waited for
-//! several times in a row runs in its calls again, but for one call now and then that asks anew ([`Pace`]).
+//! A call whose program took [`LONG`] the last time hands it to the queue and returns pending arrays. A thread of the
+//! queue's own runs the jobs in the order of the calls. Whoever waits for a result before the thread has begun its job
+//! runs that job itself, and what it reads before, whatever else runs at the time: jobs meet only where one reads what
+//! another computes. So callers who wait at once, on as many threads as they like, compute side by side. They gain
+//! nothing by the queue, and a program whose results were waited for several times in a row runs in its calls again,
+//! but for one call now and then that asks anew ([`Pace`]); so does every program while more of them run than there are
+//! CPUs.
 //!
 //! A job that fails leaves its error in its results. Effects, callbacks and the debug modes never come here. The queue
-//! is bounded; a call that finds it full waits. At a fork it is empty ([`before_fork`]).
-//! Read next: `executable.rs` for what becomes a job, `ferrax_ir::array` for pending arrays.
+//! is bounded; a call that finds it full waits. Before a fork from Python it ends what runs ([`before_fork`]); the child of
+//! any other fork finds an error in place of what another thread was computing.
+//! Read next: `executable.rs` for what becomes a job, `ferrax_ir::array` for pending arrays, `ferrax_base::fork`.
 
 use crate::device::Placement;
 use crate::long_work;
 use ferrax_base::config::Flag;
+use ferrax_base::fork::{self, Lock};
 use ferrax_base::{Aval, Buffer, Error, Result, error};
 use ferrax_cpu::{Arg, Outputs};
 use ferrax_ir::Array;
 use ferrax_ir::array::Reservation;
 use smallvec::SmallVec;
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// From this time on a program is worth a job.
@@ -48,6 +51,9 @@ impl Pace {
         if u128::from(self.micros.load(Relaxed)) < LONG.as_micros() || !Flag::AsyncDispatch.get() {
             return false;
         }
+        if BUSY.load(Relaxed) > ferrax_cpu::pool::threads() {
+            return false;
+        }
         let waits = self.waits.load(Relaxed);
         if waits < WAITS {
             return true;
@@ -59,7 +65,10 @@ impl Pace {
     /// Runs `work` and notes its time.
     fn time<R>(&self, work: impl FnOnce() -> R) -> R {
         let start = Instant::now();
-        let result = work();
+        let result = {
+            let _busy = Busy::start();
+            work()
+        };
         self.micros.store(start.elapsed().as_micros().min(u128::from(u32::MAX)) as u32, Relaxed);
         result
     }
@@ -67,6 +76,26 @@ impl Pace {
     /// Notes whether somebody waited for the results at once.
     fn waited(&self, at_once: bool) {
         self.waits.store(if at_once { self.waits.load(Relaxed) + 1 } else { 0 }, Relaxed);
+    }
+}
+
+/// Long programs that run now, in calls and in jobs.
+static BUSY: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a program while it runs, also when it panics.
+struct Busy;
+
+impl Busy {
+    fn start() -> Busy {
+        BUSY.fetch_add(1, Relaxed);
+        Busy
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        // The child of a fork counts from zero, also when the program that forked goes on in it.
+        let _ = BUSY.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1));
     }
 }
 
@@ -95,6 +124,14 @@ struct Job {
 }
 
 impl Job {
+    /// The first of its arguments that is not there yet.
+    fn pending_input(&self) -> Option<&Array> {
+        self.inputs.iter().find_map(|input| match input {
+            Input::Array(reservation, _) => Some(reservation.array()).filter(|a| a.is_pending()),
+            Input::Owned(_) => None,
+        })
+    }
+
     fn run(self) {
         let Job { work, mut inputs, outputs, .. } = self;
         let ran = catch_unwind(AssertUnwindSafe(|| Job::results(&*work, &mut inputs, outputs.len())));
@@ -131,97 +168,60 @@ impl Job {
     }
 }
 
+/// A job that somebody runs.
+struct Running {
+    outputs: SmallVec<[Array; 2]>,
+    /// When its call was, and whether somebody waited for it soon after that.
+    started: Instant,
+    waited: bool,
+}
+
+impl Running {
+    fn computes(&self, array: &Array) -> bool {
+        self.outputs.iter().any(|a| a.ptr_eq(array))
+    }
+}
+
 struct Queue {
     jobs: VecDeque<Job>,
-    /// Whether somebody runs a job, when its call was, and whether somebody waited for it soon after that.
-    running: bool,
-    started: Option<Instant>,
-    waited: bool,
+    running: Vec<Running>,
     /// The process whose thread runs jobs.
     process: u32,
 }
 
-static QUEUE: Mutex<Queue> =
-    Mutex::new(Queue { jobs: VecDeque::new(), running: false, started: None, waited: false, process: 0 });
-/// Told when there is a job for the thread.
+static QUEUE: Lock<Queue> = Lock::new(Queue { jobs: VecDeque::new(), running: Vec::new(), process: 0 });
+/// Told when there may be a job for the thread.
 static WORK: Condvar = Condvar::new();
 /// Told when a job has ended.
 static DONE: Condvar = Condvar::new();
 
-fn lock() -> MutexGuard<'static, Queue> {
-    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+type Held = MutexGuard<'static, Queue>;
 
-/// Runs the first job; nobody runs one now.
-fn run_first(mut queue: MutexGuard<'static, Queue>, waiting: bool) -> MutexGuard<'static, Queue> {
-    if let Some(job) = queue.jobs.pop_front() {
-        let pace = job.work.clone();
-        (queue.running, queue.started, queue.waited) = (true, Some(job.started), waiting);
-        drop(queue);
-        job.run();
-        queue = lock();
-        queue.running = false;
-        pace.pace().waited(queue.waited);
-        DONE.notify_all();
-    }
-    queue
-}
-
-/// Runs jobs, or waits for whoever does, until `done`.
-fn wait_until(done: impl Fn(&Queue) -> bool) {
-    long_work::run(long_work::LONG, || {
-        let mut queue = lock();
-        while !done(&queue) {
-            queue = if queue.running {
-                queue.waited |= queue.started.is_some_and(|call| call.elapsed() < LONG / 2);
-                DONE.wait(queue).unwrap_or_else(PoisonError::into_inner)
-            } else {
-                run_first(queue, true)
-            };
-        }
-        if !queue.jobs.is_empty() && !queue.running {
-            WORK.notify_one();
-        }
-    });
-}
-
-/// Waits for a pending array; what `ferrax_ir::array::set_wait` is given.
-pub(crate) fn wait(array: &Array) {
-    wait_until(|_| !array.is_pending());
-}
-
-/// Waits until every job has ended.
-pub fn drain() {
-    if lock().idle() {
-        return;
-    }
-    wait_until(Queue::idle);
-}
-
-thread_local! {
-    /// The queue during a fork: the child must not find it locked by a thread that it does not have.
-    static HELD: RefCell<Option<MutexGuard<'static, Queue>>> = const { RefCell::new(None) };
-}
-
-/// Waits until every job has ended, and lets nobody start one before [`after_fork`] on this thread.
-pub fn before_fork() {
-    loop {
-        drain();
-        let queue = lock();
-        if queue.idle() {
-            return HELD.set(Some(queue));
-        }
-    }
-}
-
-/// Opens the queue again, in the parent and in the child.
-pub fn after_fork() {
-    HELD.set(None);
+fn wait_for(told: &Condvar, queue: Held) -> Held {
+    told.wait(queue).unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Queue {
     fn idle(&self) -> bool {
-        self.jobs.is_empty() && !self.running
+        self.jobs.is_empty() && self.running.is_empty()
+    }
+
+    /// The first job whose arguments are there.
+    fn ready(&self) -> Option<usize> {
+        self.jobs.iter().position(|job| job.pending_input().is_none())
+    }
+
+    /// The job to run next for an array: the one that computes it, or one that computes what that one reads. `None` when
+    /// it runs already.
+    fn job_for(&self, array: &Array) -> Option<usize> {
+        let mut wanted = array;
+        loop {
+            let at = self.jobs.iter().position(|job| job.outputs.iter().any(|a| a.ptr_eq(wanted)))?;
+            match self.jobs[at].pending_input() {
+                None => return Some(at),
+                Some(input) => wanted = input,
+            }
+        }
     }
 
     /// Makes the thread of this process, if it has none.
@@ -231,12 +231,11 @@ impl Queue {
             return;
         }
         let made = std::thread::Builder::new().name("ferrax queue".into()).spawn(|| {
-            let mut queue = lock();
+            let mut queue = QUEUE.lock();
             loop {
-                queue = if queue.running || queue.jobs.is_empty() {
-                    WORK.wait(queue).unwrap_or_else(PoisonError::into_inner)
-                } else {
-                    run_first(queue, false)
+                queue = match queue.ready() {
+                    Some(at) => run(queue, at, false),
+                    None => wait_for(&WORK, queue),
                 };
             }
         });
@@ -244,6 +243,110 @@ impl Queue {
         if made.is_ok() {
             self.process = process;
         }
+    }
+}
+
+/// Takes a job out of the queue and runs it.
+fn run(mut queue: Held, at: usize, waiting: bool) -> Held {
+    let Some(job) = queue.jobs.remove(at) else { return queue };
+    let (work, outputs) = (job.work.clone(), job.outputs.clone());
+    queue.running.push(Running { outputs: outputs.clone(), started: job.started, waited: waiting });
+    drop(queue);
+    job.run();
+    queue = QUEUE.lock();
+    let same = |r: &Running| match (r.outputs.first(), outputs.first()) {
+        (Some(a), Some(b)) => a.ptr_eq(b),
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    let at = queue.running.iter().position(same);
+    let ended = at.map(|at| queue.running.swap_remove(at));
+    let more = !queue.jobs.is_empty();
+    // Results that nobody wants any more are freed here, which takes another lock.
+    drop(queue);
+    DONE.notify_all();
+    if more {
+        WORK.notify_one();
+    }
+    work.pace().waited(ended.is_some_and(|r| r.waited));
+    drop((outputs, work));
+    QUEUE.lock()
+}
+
+/// Waits for a pending array; what `ferrax_ir::array::set_wait` is given.
+pub(crate) fn wait(array: &Array) {
+    long_work::run(long_work::LONG, || {
+        let mut queue = QUEUE.lock();
+        while array.is_pending() {
+            queue = match queue.job_for(array) {
+                Some(at) => run(queue, at, true),
+                None => {
+                    if let Some(running) = queue.running.iter_mut().find(|r| r.computes(array)) {
+                        running.waited |= running.started.elapsed() < LONG / 2;
+                    }
+                    wait_for(&DONE, queue)
+                }
+            };
+        }
+    });
+}
+
+/// Runs jobs, or waits for those who do, until `done`.
+fn work_until(done: impl Fn(&Queue) -> bool) {
+    long_work::run(long_work::LONG, || {
+        let mut queue = QUEUE.lock();
+        while !done(&queue) {
+            queue = match queue.ready() {
+                Some(at) => run(queue, at, true),
+                None => wait_for(&DONE, queue),
+            };
+        }
+    });
+}
+
+/// Waits until every job has ended.
+pub fn drain() {
+    if QUEUE.lock().idle() {
+        return;
+    }
+    work_until(Queue::idle);
+}
+
+/// Waits until every job has ended. The host calls it before it forks, in a way that lets nobody start one meanwhile
+/// (Python: with the interpreter's lock held).
+pub fn before_fork() {
+    // Waiting gives the host's lock up, so that others may have started more.
+    while !QUEUE.lock().idle() {
+        drain();
+    }
+}
+
+/// Has forks leave the child nothing to wait for in vain.
+pub(crate) fn install() {
+    // A host has its own moment to wait: here its lock may be held, which jobs may need to end.
+    let before = || {
+        if !long_work::hosted() {
+            drain();
+        }
+    };
+    fork::at_fork(before, give_up);
+}
+
+/// In the child of a fork: what other threads were computing will not come.
+fn give_up() {
+    BUSY.store(0, Relaxed);
+    let lost = std::mem::take(&mut QUEUE.lock().running);
+    if lost.is_empty() {
+        return;
+    }
+    let error: Arc<Error> = error!(
+        Runtime,
+        "the process forked while another thread computed this array, and the child has no such thread. Wait for results \
+         (block_until_ready, or ferrax::queue::drain in Rust) before you fork, or compute them in the child."
+    )
+    .into();
+    for array in lost.iter().flat_map(|r| &r.outputs) {
+        // SAFETY: the job that made the array and would settle it runs in no thread of this process.
+        unsafe { array.settle(Err(error.clone())) };
     }
 }
 
@@ -263,16 +366,15 @@ pub(crate) fn start(
     avals: &[Aval],
     place: Placement,
 ) -> SmallVec<[Array; 2]> {
-    if lock().jobs.len() >= DEPTH {
-        wait_until(|queue| queue.jobs.len() < DEPTH);
+    if QUEUE.lock().jobs.len() >= DEPTH {
+        work_until(|queue| queue.jobs.len() < DEPTH);
     }
     let outputs: SmallVec<[Array; 2]> =
         avals.iter().map(|a| Array::pending(a.clone(), place.device, place.committed)).collect();
-    let mut queue = lock();
+    let mut queue = QUEUE.lock();
     queue.employ();
     queue.jobs.push_back(Job { work, inputs, outputs: outputs.clone(), started: Instant::now() });
-    if !queue.running {
-        WORK.notify_one();
-    }
+    drop(queue);
+    WORK.notify_one();
     outputs
 }

@@ -61,6 +61,12 @@ def carry_error(
       given: avals that go in.
       got: avals that come back.
     """
+    user_body = getattr(fun, "user_body", None)
+    if user_body is not None:
+        # The body of a fori_loop: the last part of the carry is the user's.
+        tree, out_tree = (t.children()[-1] for t in (tree, out_tree))
+        given, got = given[len(given) - tree.num_leaves :], got[len(got) - out_tree.num_leaves :]
+        name, fun, position = "fori_loop", user_body, 1
     carry = _argument_name(fun, position, "carry")
     head = f"{name} body function carry input and carry output must have equal types, but they differ:\n"
     where = f"\n\nThe body function is {function_text(fun)}. "

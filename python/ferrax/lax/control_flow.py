@@ -229,9 +229,10 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     dtype = jnp.result_type(lower, upper)
-    if not jnp.issubdtype(dtype, np.integer):
+    floats = jnp.issubdtype(dtype, np.floating) and jnp.result_type(lower) == jnp.result_type(upper)
+    if not (floats or jnp.issubdtype(dtype, np.integer)):
         given = f"{jnp.result_type(lower).name} and {jnp.result_type(upper).name}"
-        raise TypeError(f"lower and upper arguments to fori_loop must have integer types, got {given}.")
+        raise TypeError(f"lower and upper arguments to fori_loop must have equal integer types, got {given}.")
     start, stop = _concrete_int(lower), _concrete_int(upper)
     first = lower if isinstance(lower, int) else jnp.asarray(lower, dtype)
     if start is not None and stop is not None:
@@ -240,14 +241,30 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             i, value = carry
             return (i + 1, body_fun(i, value)), None
 
-        (_, value), _ = scan(step, (first, init_val), None, length=max(stop - start, 0), unroll=unroll or 1)
+        step.user_body = body_fun  # type: ignore[attr-defined]
+        step.__name__ = getattr(body_fun, "__name__", "body_fun")
+        steps = max(stop - start, 0)
+        counter = jnp.result_type(int)
+        if steps > np.iinfo(counter).max:
+            raise OverflowError(
+                f"fori_loop from {start} to {stop} takes {steps} steps, more than {counter.name} can count. Nest two "
+                "loops, or enable 64-bit types."
+            )
+        (_, value), _ = scan(step, (first, init_val), None, length=steps, unroll=unroll or 1)
         return value
     last = upper if isinstance(upper, int) else jnp.asarray(upper, dtype)
+    for bound in (first, last):
+        if np.ndim(bound) != 0:
+            raise TypeError(
+                f"lower and upper arguments to fori_loop must be scalars, got one of shape {np.shape(bound)}."
+            )
 
     def advance(carry: Any) -> Any:
         i, end, value = carry
         return i + 1, end, body_fun(i, value)
 
+    advance.user_body = body_fun  # type: ignore[attr-defined]
+    advance.__name__ = getattr(body_fun, "__name__", "body_fun")
     return while_loop(lambda carry: carry[0] < carry[1], advance, (first, last, init_val))[2]
 
 
@@ -363,7 +380,7 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
     if operand is not None:
         operands = (operand, *operands)
     if not (callable(true_fun) and callable(false_fun)):
-        if operands and callable(false_fun) is False and len(operands) == 2 and callable(operands[0]):
+        if callable(false_fun) and len(operands) == 2 and callable(operands[1]):
             # The five-argument form: cond(pred, true_operand, true_fun, false_operand, false_fun).
             return _cond_five(pred, true_fun, false_fun, *operands)
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
@@ -392,18 +409,23 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     Args:
       f: function of one row (a pytree).
       xs: pytree of arrays with one leading size.
-      batch_size: rows done at a time, with `vmap`; `None` for one.
+      batch_size: rows done at a time, with `vmap`; `None` or 0 for one.
 
     Returns:
       The results stacked on a new leading axis.
+
+    Raises:
+      ValueError: for a negative `batch_size`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
     >>> print(lax.map(lambda x: x * x, jnp.arange(4)))
     [0 1 4 9]
     """
-    if batch_size is None:
+    if not batch_size:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    if batch_size < 0:
+        raise ValueError(f"map takes a batch_size of at least 1, got {batch_size}")
     from ferrax._api import vmap
 
     leaves, tree = tree_util.tree_flatten(xs)

@@ -319,6 +319,8 @@ def reduce(
         raise ValueError(f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}")
     if not flat:
         raise ValueError("reduce requires at least one operand")
+    if any(np.shape(i) != () for i in inits):
+        raise ValueError(f"reduce found non-scalar initial value: {[np.shape(i) for i in inits if np.shape(i) != ()]}")
     inits = [_in_dtype(i, x) for i, x in zip(inits, flat)]
     name = _monoid(computation) if len(flat) == 1 else None
     if name is not None:
@@ -365,6 +367,9 @@ def padtype_to_pads(
         raise RuntimeError(f"Unrecognized padding type: expected 'VALID' or 'SAME', got {padding!r}.")
     pads = []
     for size, window, stride in zip(in_shape, window_shape, window_strides):
+        if stride < 1:  # what asks for the padding refuses the strides, in its own words
+            pads.append((0, 0))
+            continue
         total = max((-(-size // stride) - 1) * stride + window - size, 0)
         small, large = total // 2, total - total // 2
         pads.append((small, large) if word == "SAME" else (large, small))
@@ -396,10 +401,15 @@ def reduce_window_shape_tuple(
     Returns:
       A shape.
 
+    Raises:
+      TypeError: a stride is not positive.
+
     >>> from ferrax import lax
     >>> lax.reduce_window_shape_tuple((5, 6), (2, 3), (1, 2), ((0, 0), (1, 1)))
     (4, 3)
     """
+    if any(stride < 1 for stride in window_strides):
+        raise TypeError(f"window_strides must be positive, got {tuple(window_strides)}")
     ones = (1,) * len(operand_shape)
     spread = [_dilated(n, d) for n, d in zip(operand_shape, base_dilation or ones)]
     spans = [_dilated(n, d) for n, d in zip(window_dimensions, window_dilation or ones)]

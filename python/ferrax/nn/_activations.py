@@ -357,7 +357,13 @@ def gelu(x, approximate=True):
     x = to_inexact("gelu", x)
     if approximate:
         coefficient = jnp.asarray(math.sqrt(2 / math.pi), x.dtype)
-        result = x * (0.5 * (1.0 + jnp.tanh(coefficient * (x + 0.044715 * (x**3)))))
+        angle = coefficient * (x + 0.044715 * (x**3))
+        if x.dtype.itemsize < 4:
+            # narrow floats are rounded where JAX rounds them
+            result = x * (0.5 * (1.0 + jnp.tanh(angle)))
+        else:
+            # the same as (1 + tanh) / 2, of which nothing is left where tanh is near -1
+            result = x * sigmoid(2.0 * angle)
     else:
         sqrt_half = jnp.asarray(math.sqrt(0.5), x.dtype)
         result = 0.5 * x * lax.erfc(-x * sqrt_half)

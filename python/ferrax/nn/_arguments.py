@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ferrax.numpy as jnp
+from ferrax.numpy._dtype_functions import inexact_dtype
 
 
 def to_array(function: str, x, position: int = 0):
@@ -13,8 +14,8 @@ def to_array(function: str, x, position: int = 0):
 
 
 def to_inexact(function: str, x, position: int = 0):
-    """``x`` as an array of a floating or complex dtype, integers and booleans becoming the default float."""
+    """``x`` as an array of a floating or complex dtype, integers and booleans becoming floats."""
     x = to_array(function, x, position)
     if jnp.issubdtype(x.dtype, jnp.inexact):
         return x
-    return x.astype(float)
+    return x.astype(inexact_dtype(x.dtype))

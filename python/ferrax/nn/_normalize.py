@@ -13,8 +13,9 @@ from functools import partial
 
 import ferrax.numpy as jnp
 from ferrax import custom_jvp, jit, lax
-from ferrax._core import concrete_or_error
+from ferrax._core import canonicalize_dtype, concrete_or_error
 from ferrax.nn._arguments import to_array, to_inexact
+from ferrax.numpy._dtype_functions import inexact_dtype
 
 __all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
 
@@ -117,7 +118,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
     else:
         b = to_array("logsumexp", b, 1)
         dtype = jnp.result_type(a, b)
-        dtype = dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.result_type(dtype, float)
+        dtype = inexact_dtype(dtype)
         a, b = lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype)
         a = jnp.where(b != 0, a, -jnp.inf)
     axes = _axes(axis, jnp.broadcast_shapes(a.shape, jnp.shape(where)) if where is not None else a.shape)
@@ -236,7 +237,7 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
     if isinstance(axis, str):
         raise NotImplementedError("one_hot over a named axis: pass an integer axis")
     return _one_hot(
-        jnp.asarray(x), num_classes, dtype=jnp.zeros((0,), float if dtype is None else dtype).dtype, axis=axis
+        jnp.asarray(x), num_classes, dtype=canonicalize_dtype(float if dtype is None else dtype, ""), axis=axis
     )
 
 

@@ -14,6 +14,7 @@ import ferrax.numpy as jnp
 from ferrax import random
 from ferrax._boundary import expose as _expose
 from ferrax._boundary import shielded as _shielded
+from ferrax._core import canonicalize_dtype
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
@@ -42,7 +43,7 @@ class Initializer(Protocol):
 
 def _dtype(dtype):
     """``dtype`` as a canonical dtype, the default float when None."""
-    return jnp.zeros((0,), float if dtype is None else dtype).dtype
+    return canonicalize_dtype(float if dtype is None else dtype, "")
 
 
 def zeros(key, shape, dtype=None, out_sharding=None):

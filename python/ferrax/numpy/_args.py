@@ -15,6 +15,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import Array, Tracer, asarray, canonicalize_dtype, concrete_or_error, is_tracer, promote_dtypes
+from ferrax._ferrax import warn_imaginary_parts
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
 
 ArrayLike = Any
@@ -84,8 +85,21 @@ def cast(x: Any, dtype: DTypeLike) -> Any:
 
 
 def user_dtype(dtype: DTypeLike, default: DTypeLike = None) -> np.dtype:
-    """The canonical dtype that the user's `dtype` argument names, or `default`."""
-    return canonicalize_dtype(default if dtype is None else dtype)
+    """The canonical dtype that the user's `dtype` argument names (with a warning where bits are lost), or `default`."""
+    return canonicalize_dtype(default) if dtype is None else canonicalize_dtype(dtype, "")
+
+
+def warn_complex(dtype: np.dtype, target: np.dtype) -> None:
+    """Warns, as NumPy does, when a conversion between the dtypes that a user asked for gives up imaginary parts."""
+    if dtype_kind(dtype) == "c" and dtype_kind(target) not in "cb":
+        warn_imaginary_parts()
+
+
+def cast_to(x: Any, dtype: DTypeLike, default: DTypeLike = None) -> Any:
+    """`x` as the dtype that a user asked for, or `default`; warns where bits or imaginary parts are lost."""
+    x, target = asarray(x), user_dtype(dtype, default)
+    warn_complex(x.dtype, target)
+    return cast(x, target)
 
 
 def static_int(value: Any, context: str) -> int:

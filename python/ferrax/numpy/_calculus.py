@@ -193,10 +193,17 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     Array(4., dtype=float32)
     """
     if x is None:
-        values, step = promote_inexact("trapezoid", y, dx)
+        (values,) = promote_inexact("trapezoid", y)
+        step = asarray(dx)
         values = _shape.moveaxis(values, axis, -1)
     else:
         values, places = promote_inexact("trapezoid", y, x)
+        points = values.shape[normalize_axis(axis, values.ndim)] if values.ndim else 1
+        if places.ndim == 1 and places.size != points and 2 not in (places.size, points):
+            raise ValueError(
+                f"trapezoid got {places.size} places x for {points} values of y along axis {axis}: "
+                f"y.shape={values.shape}, x.shape={places.shape}"
+            )
         if places.ndim == 1:
             values, step = _shape.moveaxis(values, axis, -1), diff(places)
         else:

@@ -16,18 +16,20 @@ from ferrax._core import asarray as _asarray
 from ferrax._core import is_tracer
 from ferrax._ferrax import KeyTy
 from ferrax._rust import with_shortcut
-from ferrax.numpy._args import (
+from ferrax.numpy._args import (  # fmt: skip
     Array,
     ArrayLike,
     DTypeLike,
     broadcast_to_shape,
     cast,
+    cast_to,
     no_sharding,
     place,
     require,
     static_shape,
     user_dtype,
-)  # fmt: skip
+    warn_imaginary_parts,
+)
 from ferrax.numpy._dtype_functions import dtype_kind
 
 __all__ = [
@@ -140,7 +142,10 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
     require("astype", x)
     if isinstance(dtype, KeyTy):
         return place(lax.convert_element_type(x, dtype), device)
-    result = cast(x, user_dtype(dtype, np.float64))
+    x, target = _asarray(x), user_dtype(dtype, np.float64)
+    if dtype_kind(x.dtype) == "c" and dtype_kind(target) not in "cb":
+        warn_imaginary_parts(astype=True)
+    result = cast(x, target)
     if copy and result is x and not is_tracer(result):
         result = _core.copy_array(result)
     return place(result, device)
@@ -235,7 +240,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: 
 
 
 def _filled(shape: tuple[int, ...], fill_value: ArrayLike, dtype: DTypeLike) -> Array:
-    value = _asarray(fill_value) if dtype is None else cast(fill_value, user_dtype(dtype))
+    value = _asarray(fill_value) if dtype is None else cast_to(fill_value, dtype)
     return broadcast_to_shape(value, shape)
 
 

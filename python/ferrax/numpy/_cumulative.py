@@ -8,7 +8,19 @@ from __future__ import annotations
 import numpy as np
 
 from ferrax import lax
-from ferrax.numpy._args import Array, ArrayLike, DTypeLike, cast, no_out, normalize_axis, to_array, user_dtype
+from ferrax.numpy import _reductions
+from ferrax.numpy._args import (
+    Array,
+    ArrayLike,
+    DTypeLike,
+    cast,
+    cast_to,
+    no_out,
+    normalize_axis,
+    to_array,
+    user_dtype,
+    warn_complex,
+)
 from ferrax.numpy._dtype_functions import default_int
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
@@ -21,7 +33,7 @@ def _running(name, primitive, a, axis, dtype, out):
         x, axis = lax.reshape(x, (x.size,)), 0
     axis = normalize_axis(axis, x.ndim, f"axis argument to jnp.{name}().")
     if dtype is not None:
-        x = cast(x, user_dtype(dtype))
+        x = cast_to(x, dtype)
     elif x.dtype == np.bool_:
         x = cast(x, default_int())
     else:
@@ -69,7 +81,11 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out:
     return _running("cumprod", lax.cumprod, a, axis, dtype, out)
 
 
-def _cumulative(name, noun, running, first, x, axis, dtype, include_initial):
+def _sum_dtype(dtype: np.dtype) -> np.dtype:
+    return _reductions.sum_dtype(dtype, promote_integers=True)
+
+
+def _cumulative(name, noun, running, first, own, x, axis, dtype, include_initial):
     x = to_array(name, x)
     if x.ndim == 0:
         raise ValueError(
@@ -84,7 +100,8 @@ def _cumulative(name, noun, running, first, x, axis, dtype, include_initial):
             )
         axis = 0
     axis = normalize_axis(axis, x.ndim)
-    dtype = x.dtype if dtype is None else user_dtype(dtype)
+    dtype = own(x.dtype) if dtype is None else user_dtype(dtype)
+    warn_complex(x.dtype, dtype)
     result = running(x, axis, dtype if dtype != np.bool_ else default_int())
     if not include_initial:
         return result
@@ -109,7 +126,7 @@ def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike
     >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
     Array([0, 1, 3, 6], dtype=int32)
     """
-    return _cumulative("cumulative_sum", "sum", cumsum, 0, x, axis, dtype, include_initial)
+    return _cumulative("cumulative_sum", "sum", cumsum, 0, _sum_dtype, x, axis, dtype, include_initial)
 
 
 def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike = None,
@@ -129,4 +146,4 @@ def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLik
     >>> jnp.cumulative_prod(jnp.array([2, 3]), include_initial=True)
     Array([1, 2, 6], dtype=int32)
     """
-    return _cumulative("cumulative_prod", "product", cumprod, 1, x, axis, dtype, include_initial)
+    return _cumulative("cumulative_prod", "product", cumprod, 1, lambda d: d, x, axis, dtype, include_initial)

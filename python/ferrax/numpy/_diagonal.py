@@ -13,18 +13,19 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy import _reductions
-from ferrax.numpy._args import (
+from ferrax.numpy._args import (  # fmt: skip
     Array,
     ArrayLike,
     DTypeLike,
     cast,
+    cast_to,
     no_out,
     normalize_axis,
     require,
     static_int,
     to_array,
     user_dtype,
-)  # fmt: skip
+)
 from ferrax.numpy._dtype_functions import default_int
 
 __all__ = [
@@ -254,7 +255,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     n = min(x.shape)
     if n == 0:
         return x
-    values = cast(values, x.dtype)
+    values = cast_to(values, x.dtype)
     if values.ndim:
         from ferrax.numpy._rearrange import resize
 

@@ -29,8 +29,8 @@ from ferrax.numpy._args import (
     require,
     to_array,
 )  # fmt: skip
-from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype, is_inexact, real_dtype
-from ferrax.numpy._ufuncs import copysign, isnan, trunc
+from ferrax.numpy._dtype_functions import default_float, dtype_kind, inexact_dtype, is_inexact, real_dtype
+from ferrax.numpy._ufuncs import isnan, trunc
 from ferrax.numpy._ufuncs import where as _where
 
 __all__ = [
@@ -83,7 +83,7 @@ def _real_logaddexp(x: Array, y: Array, log1p: Any, exp: Any) -> Array:
 
 def _without_infinity(x: Array) -> Array:
     real = lax.real(x) if dtype_kind(x.dtype) == "c" else x
-    return lax.select(lax.eq(real, np.inf), lax.full_like(x, 0), x)
+    return lax.select(lax.eq(real, lax.full_like(real, np.inf)), lax.full_like(x, 0), x)
 
 
 def _share(x: Array, total: Array, exp: Any) -> Array:
@@ -173,18 +173,11 @@ def sinc(x: ArrayLike, /) -> Array:
     angle = np.pi * x
     small = lax.abs(angle) < asarray(1e-3 if real_dtype(x.dtype).itemsize >= 4 else 5e-2, real_dtype(x.dtype))
     safe = _where(small, asarray(1, angle.dtype), angle)
-    square = angle * angle
+    near = _where(small, angle, asarray(0, angle.dtype))
+    square = near * near
     # Near zero the quotient is replaced by its series, which has derivatives of every order there.
     series = 1 - square / 6 + square * square / 120
     return _where(small, series, lax.sin(safe) / safe)
-
-
-def _series(z: Array, coefficients: list[float]) -> Array:
-    """The polynomial with the given coefficients, the lowest power first."""
-    value = lax.full_like(z, coefficients[-1])
-    for c in coefficients[-2::-1]:
-        value = value * z + c
-    return value
 
 
 def i0(x: ArrayLike) -> Array:
@@ -194,8 +187,7 @@ def i0(x: ArrayLike) -> Array:
       x: real array.
 
     Returns:
-      Floating array. The power series is used for small arguments, the asymptotic one for large ones (Abramowitz and
-      Stegun, 9.6.12 and 9.7.1).
+      Floating array.
 
     Raises:
       ValueError: for complex numbers.
@@ -207,20 +199,25 @@ def i0(x: ArrayLike) -> Array:
     (x,) = promote_inexact("i0", x)
     if dtype_kind(x.dtype) == "c":
         raise ValueError(f"Unsupported input type to jnp.i0: {x.dtype}")
-    dtype = x.dtype
-    limit, near_terms, far_terms = (10.0, 26, 10) if dtype != np.float64 else (25.0, 60, 30)
-    magnitude = lax.abs(cast(x, np.float32) if dtype.itemsize < 4 else x)
-    near, far = [1.0], [1.0]
-    for k in range(1, near_terms):
-        near.append(near[-1] / (k * k))
-    for k in range(1, far_terms):
-        far.append(far[-1] * (2 * k - 1) ** 2 / (8 * k))
-    is_near = magnitude < limit
-    inner = _where(is_near, magnitude, asarray(0, magnitude.dtype))
-    outer = _where(is_near, asarray(limit, magnitude.dtype), magnitude)
-    half = lax.exp(outer / 2)
-    beyond = half * (_series(1 / outer, far) / lax.sqrt(2 * np.pi * outer)) * half
-    return cast(_where(is_near, _series(inner * inner / 4, near), beyond), dtype)
+    return cast(_i0(cast(x, np.float32) if x.dtype.itemsize < 4 else x), x.dtype)
+
+
+def _grown(x: Array, scaled: Array) -> Array:
+    """``exp(|x|)`` times a number, by two factors of which none overflows before the product does."""
+    half = lax.exp(lax.abs(x) / 2)
+    return half * scaled * half
+
+
+@custom_jvp
+def _i0(x: Array) -> Array:
+    return _grown(x, lax.bessel_i0e(x))
+
+
+@_i0.defjvp
+def _i0_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """The derivative is the function of order 1; that of the scaled function would cancel."""
+    (x,), (dx,) = primals, tangents
+    return _i0(x), dx * _grown(x, lax.bessel_i1e(x))
 
 
 def _round_even(x: Array) -> Array:
@@ -291,7 +288,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
       out: not supported.
 
     Returns:
-      Pair of floating arrays.
+      Pair of floating arrays. The fractional part of an infinity is NaN, as in JAX.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.modf(jnp.array([1.5, -2.5]))
@@ -300,7 +297,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     no_out("jnp.modf", out)
     (x,) = promote_inexact("modf", x)
     whole = trunc(x)
-    return _where(lax.abs(x) == np.inf, copysign(asarray(0, x.dtype), x), x - whole), whole
+    return x - whole, whole
 
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:
@@ -317,7 +314,9 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     >>> jnp.angle(jnp.array([1j, -1.]), deg=True)
     Array([ 90., 180.], dtype=float32)
     """
-    (z,) = promote_inexact("angle", z)
+    z = to_array("angle", z)
+    if not is_inexact(z.dtype):
+        z = cast(z, default_float())
     if dtype_kind(z.dtype) == "c":
         real, imag = lax.real(z), lax.imag(z)
     else:

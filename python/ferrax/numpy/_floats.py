@@ -5,6 +5,8 @@ Read `_elementwise.py` first.
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
@@ -37,6 +39,12 @@ _LAYOUT = {
 }
 
 
+def _layout(name: str, x: Array) -> tuple[Any, int, int]:
+    if x.dtype not in _LAYOUT:
+        raise TypeError(f"{name} does not support {x.dtype}")
+    return _LAYOUT[x.dtype]
+
+
 def _power_of_two(exponent: Array, dtype: np.dtype) -> Array:
     """2 ** exponent for exponents of normal numbers."""
     integer, significand, bias = _LAYOUT[dtype]
@@ -67,7 +75,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if dtype_kind(x.dtype) == "c" or dtype_kind(n.dtype) not in "iub":
         raise ValueError(f"ldexp not supported for input types {(x.dtype, n.dtype)}")
     x, n = broadcast_together(cast(x, inexact_dtype(x.dtype)), cast(n, np.int32))
-    _, _, bias = _LAYOUT[x.dtype]
+    _, _, bias = _layout("ldexp", x)
     # Three factors reach from the largest to the smallest number, and only the last product can round.
     largest = 3 * bias
     n = lax.clamp(asarray(-largest, n.dtype), n, asarray(largest, n.dtype))
@@ -93,7 +101,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     (x,) = promote_inexact("frexp", x)
     if dtype_kind(x.dtype) == "c":
         raise TypeError("frexp does not support complex-valued inputs")
-    integer, significand, bias = _LAYOUT[x.dtype]
+    integer, significand, bias = _layout("frexp", x)
     width = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}[x.dtype.itemsize] >> significand
 
     bits = lax.bitcast_convert_type(x, integer)

@@ -16,11 +16,12 @@ from ferrax import lax
 from ferrax._core import asarray, concrete_or_error, is_tracer, promote_dtypes
 from ferrax._rust import with_shortcut
 from ferrax.numpy import _shape
-from ferrax.numpy._args import (
+from ferrax.numpy._args import (  # fmt: skip
     Array,
     ArrayLike,
     DTypeLike,
     cast,
+    cast_to,
     is_arraylike,
     no_out,
     no_sharding,
@@ -28,8 +29,7 @@ from ferrax.numpy._args import (
     require,
     static_int,
     to_array,
-    user_dtype,
-)  # fmt: skip
+)
 from ferrax.numpy._dtype_functions import default_int
 
 __all__ = [
@@ -50,7 +50,7 @@ def _operands(name: str, arrays: Any, dtype: DTypeLike = None) -> list[Array]:
         raise ValueError(f"Need at least one array to {name}.")
     require(name, *arrays)
     if dtype is not None:
-        return [cast(x, user_dtype(dtype)) for x in arrays]
+        return [cast_to(x, dtype) for x in arrays]
     return list(promote_dtypes(*arrays))
 
 
@@ -126,7 +126,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike = None)
     no_out("jnp.stack", out)
     if is_arraylike(arrays):
         x = asarray(arrays)
-        x = x if dtype is None else cast(x, user_dtype(dtype))
+        x = x if dtype is None else cast_to(x, dtype)
         return _shape.moveaxis(x, 0, axis)
     parts = _operands("stack", arrays, dtype)
     first = parts[0].shape

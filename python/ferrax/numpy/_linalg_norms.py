@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
+from ferrax._core import asarray
 from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import Array, ArrayLike, cast, normalize_axes, normalize_axis, promote_inexact, require
-from ferrax.numpy._dtype_functions import dtype_kind
+from ferrax.numpy._dtype_functions import default_float, dtype_kind, is_inexact
 from ferrax.numpy._linalg_factors import svdvals
 
 __all__ = ["matrix_norm", "norm", "vector_norm"]
@@ -128,11 +129,13 @@ def vector_norm(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None, kee
       ord: order, as for `norm`.
 
     Returns:
-      Floating array.
+      Floating array; of integers, of the default float dtype.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.linalg.vector_norm(jnp.array([3., 4.]))
     Array(5., dtype=float32)
     """
-    (x,) = promote_inexact("jnp.linalg.vector_norm", x)
+    require("jnp.linalg.vector_norm", x)
+    x = asarray(x)
+    x = x if is_inexact(x.dtype) else cast(x, default_float())
     return _vector_norm(x, ord, normalize_axes(axis, x.ndim), keepdims)

@@ -11,6 +11,7 @@ from ferrax._core import asarray
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.numpy import _creation, _products, _reductions
 from ferrax.numpy._args import Array, ArrayLike, promote_inexact
+from ferrax.numpy._dtype_functions import default_int
 from ferrax.numpy._dtypes import finfo
 from ferrax.numpy._linalg_factors import adjoint, svd, svdvals
 from ferrax.numpy._linalg_norms import norm
@@ -73,7 +74,7 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
     if tol is None:
         rtol = max(a.shape[-2:]) * float(finfo(s.dtype).eps) if rtol is None else rtol
         tol = _reductions.max(s, -1, initial=0) * asarray(rtol)
-    return _reductions.sum(s > asarray(tol)[..., None], -1, dtype=np.int32)
+    return _reductions.sum(s > asarray(tol)[..., None], -1, dtype=default_int())
 
 
 @custom_jvp
@@ -181,12 +182,12 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     cutoff = max(m, n) * eps if rcond is None else rcond if not isinstance(rcond, (int, float)) or rcond >= 0 else eps
     if x.size == 0:
         s = _creation.zeros((0,), finfo(x.dtype).dtype)
-        rank: Any = _creation.zeros((), np.int32)
+        rank: Any = _creation.zeros((), default_int())
         solution = _creation.zeros((n, y.shape[1]), x.dtype)
     else:
         u, s, vh = svd(x, full_matrices=False)
         used = s >= asarray(cutoff, dtype=s.dtype) * s[0]
-        rank = _reductions.sum(used, dtype=np.int32)
+        rank = _reductions.sum(used, dtype=default_int())
         inverse = where(used, 1 / where(used, s, 1), 0)[:, None]
         moved = _products.matmul(adjoint(u), y)
         solution = _products.matmul(adjoint(vh), lax.convert_element_type(inverse, x.dtype) * moved)

@@ -216,7 +216,8 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
         return _pad_constant(x, widths, **kwargs)
     if mode == "empty":
         return _pad_constant(x, widths)
-    if any(n == 0 and (low or high) for n, (low, high) in zip(x.shape, widths)):
+    # The mean of nothing is NaN, as it is elsewhere.
+    if mode != "mean" and any(n == 0 and (low or high) for n, (low, high) in zip(x.shape, widths)):
         raise ValueError(f"Cannot apply '{mode}' padding to empty axis")
     if mode == "linear_ramp":
         return _pad_ramp(x, widths, **kwargs)

@@ -95,7 +95,8 @@ def _quantile(name, a, q, axis, method, keepdims, squash_nans, weights):
     if q.ndim > 1:
         raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
     axes = normalize_axes(axis, x.ndim, f"axis argument to jnp.{name}().")
-    kept = tuple(1 if i in axes else d for i, d in enumerate(x.shape))
+    # A number keeps an axis of size one, as in JAX.
+    kept = tuple(1 if i in axes else d for i, d in enumerate(x.shape)) if x.ndim else (1,)
     rows = _reduced_last(x, axes)
     batch, n = rows.shape[:-1], rows.shape[-1]
     if n == 0:

@@ -14,19 +14,20 @@ import numpy as np
 from ferrax import _core, lax
 from ferrax._core import asarray, concrete_or_error, is_tracer
 from ferrax._rust import with_shortcut
-from ferrax.numpy._args import (
+from ferrax.numpy._args import (  # fmt: skip
     Array,
     ArrayLike,
     DTypeLike,
     broadcast_to_shape,
     cast,
+    cast_to,
     no_sharding,
     normalize_axis,
     place,
     require,
     static_int,
     user_dtype,
-)  # fmt: skip
+)
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, inexact_dtype, real_dtype
 from ferrax.numpy._ufuncs import where as _where
 
@@ -133,7 +134,7 @@ def eye(N: int, M: int | None = None, k: int | ArrayLike = 0, dtype: DTypeLike =
     offset = cast(k, index) if not isinstance(k, int) else k
     i = lax.broadcasted_iota(index, (rows, columns), 0)
     j = lax.broadcasted_iota(index, (rows, columns), 1)
-    return place(cast(i + offset == j, user_dtype(dtype, np.float64)), device)
+    return place(cast_to(i + offset == j, dtype, np.float64), device)
 
 
 def _size_argument(value: Any, context: str) -> int:
@@ -253,7 +254,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
     Array([1., 2., 4., 8.], dtype=float32)
     """
     require("logspace", start, stop, base)
-    compute = inexact_dtype(np.dtype(_core.result_type(start, stop, base)))
+    compute = inexact_dtype(np.dtype(_core.result_type(start, stop)))
     exponents = linspace(cast(start, compute), cast(stop, compute), num, endpoint, dtype=compute, axis=axis)
     return cast(
         lax.pow(broadcast_to_shape(cast(base, compute), exponents.shape), exponents), user_dtype(dtype, compute)
@@ -293,4 +294,4 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool =
         values = _where(position == num - 1, lax.expand_dims(last, (0,)), values)
     order = list(range(1, values.ndim))
     order.insert(normalize_axis(axis, values.ndim), 0)
-    return cast(lax.transpose(values, order), user_dtype(dtype, compute))
+    return cast_to(lax.transpose(values, order), dtype, compute)

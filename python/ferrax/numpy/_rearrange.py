@@ -15,19 +15,20 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error, is_tracer
 from ferrax.numpy import _join, _reductions, _shape
-from ferrax.numpy._args import (
+from ferrax.numpy._args import (  # fmt: skip
     Array,
     ArrayLike,
     Axis,
     broadcast_to_shape,
     cast,
+    cast_to,
     normalize_axes,
     normalize_axis,
     require,
     static_int,
     static_shape,
     to_array,
-)  # fmt: skip
+)
 from ferrax.numpy._dtype_functions import default_int, dtype_kind
 from ferrax.numpy._ufuncs import where as _where
 
@@ -171,11 +172,10 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
         shifts = [shift]
     else:
         shifts = list(asarray(shift))
-    count = max(len(shifts), len(axes))
-    if len(shifts) not in (1, count) or len(axes) not in (1, count):
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={[(len(shifts),), (len(axes),)]}")
-    shifts, axes = shifts * (count // len(shifts)), axes * (count // len(axes))
-    for s, i in zip(shifts, axes):
+    # One shift or axis goes with each of the others, of which there may be none.
+    for s, i in zip(shifts * len(axes) if len(shifts) == 1 else shifts, axes * len(shifts) if len(axes) == 1 else axes):
         x = _roll_axis(x, s, i)
     return x
 
@@ -332,7 +332,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     if index.ndim > 1:
         raise ValueError(f"jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar; got {obj}")
     index = cast(index, default_int())
-    new = cast(new, x.dtype)
+    new = cast_to(new, x.dtype)
     new = lax.expand_dims(new, tuple(range(x.ndim - new.ndim)))
     if index.ndim == 0:
         new = _shape.moveaxis(new, 0, axis)

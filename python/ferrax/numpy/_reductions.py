@@ -15,12 +15,13 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray
 from ferrax._rust import with_shortcut
-from ferrax.numpy._args import (
+from ferrax.numpy._args import (  # fmt: skip
     Array,
     ArrayLike,
     Axis,
     DTypeLike,
     broadcast_to_shape,
+    canonicalize_dtype,
     cast,
     no_out,
     normalize_axes,
@@ -30,7 +31,8 @@ from ferrax.numpy._args import (
     require_or_none,
     to_array,
     user_dtype,
-)  # fmt: skip
+    warn_complex,
+)
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, inexact_dtype, integer_limits, real_dtype
 from ferrax.numpy._ufuncs import where as _where
 
@@ -63,7 +65,7 @@ def sum_dtype(dtype: np.dtype, promote_integers: bool) -> np.dtype:
     if kind == "b":
         return default_int()
     if promote_integers and kind in "iu":
-        wide = default_int() if kind == "i" else user_dtype(np.uint64)
+        wide = default_int() if kind == "i" else canonicalize_dtype(np.uint64)
         return wide if wide.itemsize > dtype.itemsize else dtype
     return dtype
 
@@ -83,6 +85,7 @@ def _accumulate(name, reducer, combine, identity, a, axis, dtype, out, keepdims,
     x = to_array(name, a)
     axes = normalize_axes(axis, x.ndim, f"axis argument to jnp.{name}().")
     result = sum_dtype(x.dtype, promote_integers) if dtype is None else user_dtype(dtype)
+    warn_complex(x.dtype, result)
     x = cast(_mask(name, x, where, identity), np.float32 if result in _NARROW_FLOATS else result)
     first = _initial(x, initial)
     total = reducer(x, axes) if axes else x
@@ -409,6 +412,7 @@ def axis_count(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
 def mean_dtypes(dtype: np.dtype, requested: DTypeLike) -> tuple[np.dtype, np.dtype]:
     """(dtype to compute a mean in, dtype to return it in)."""
     result = inexact_dtype(dtype) if requested is None else user_dtype(requested)
+    warn_complex(dtype, result)
     compute = np.dtype(np.float32) if result in _NARROW_FLOATS else inexact_dtype(result)
     return compute, result
 
@@ -471,7 +475,7 @@ def _variance(name, a, axis, dtype, out, ddof, keepdims, where, mean_, correctio
             "pass a complex dtype, or take the real part first."
         )
     compute, result = mean_dtypes(x.dtype, dtype)
-    if result != user_dtype(result) or dtype_kind(result) not in "fc":
+    if result != canonicalize_dtype(result) or dtype_kind(result) not in "fc":
         result = inexact_dtype(x.dtype)
     x = cast(x, compute)
     center = mean(x, axes, keepdims=True, where=where) if mean_ is None else cast(mean_, compute)

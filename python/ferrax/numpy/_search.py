@@ -127,7 +127,7 @@ def _before(x: Array, v: Array, side: str) -> Array:
     return below | (v_nan & (x == x)) if side == "left" else below | v_nan
 
 
-def _binary_search(x: Array, v: Array, side: str, unrolled: bool) -> Array:
+def _binary_search(x: Array, v: Array, side: str, unrolled: bool, dtype: np.dtype) -> Array:
     """The places by halves: each lies in `length` elements from a base on, which moves if the first half is before."""
     nan = v != v if is_inexact(x.dtype) else None
 
@@ -142,28 +142,28 @@ def _binary_search(x: Array, v: Array, side: str, unrolled: bool) -> Array:
 
     def step(_: Any, state: tuple[Array, Array]) -> tuple[Array, Array]:
         base, length = state
-        half = lax.div(length, lax.full((), 2, default_int()))
+        half = lax.div(length, lax.full((), 2, dtype))
         return advance(base, half), length - half
 
     n = x.shape[0]
-    steps, base = (n - 1).bit_length(), lax.full(v.shape, 0, default_int())
+    steps, base = (n - 1).bit_length(), lax.full(v.shape, 0, dtype)
     if unrolled:
         for _ in range(steps):
             base, n = advance(base, n // 2), n - n // 2
     elif steps:
-        base, _ = lax.fori_loop(0, steps, step, (base, lax.full((), n, default_int())))
+        base, _ = lax.fori_loop(0, steps, step, (base, lax.full((), n, dtype)))
     return advance(base, 1)
 
 
-def _sort_search(x: Array, v: Array, side: str) -> Array:
+def _sort_search(x: Array, v: Array, side: str, dtype: np.dtype) -> Array:
     """The places of `v` from one sort of both: each lies after the elements before it, less the queries before it."""
     flat = lax.reshape(v, (v.size,))
     joined = lax.concatenate([flat, x] if side == "left" else [x, flat], 0)
     total = joined.shape[0]
-    _, order = lax.sort((joined, lax.iota(default_int(), total)), num_keys=1)
-    position = lax.full((total,), 0, default_int()).at[order].set(lax.iota(default_int(), total))
-    _, own = lax.sort((flat, lax.iota(default_int(), v.size)), num_keys=1)
-    rank = lax.full((v.size,), 0, default_int()).at[own].set(lax.iota(default_int(), v.size))
+    _, order = lax.sort((joined, lax.iota(dtype, total)), num_keys=1)
+    position = lax.full((total,), 0, dtype).at[order].set(lax.iota(dtype, total))
+    _, own = lax.sort((flat, lax.iota(dtype, v.size)), num_keys=1)
+    rank = lax.full((v.size,), 0, dtype).at[own].set(lax.iota(dtype, v.size))
     mine = position[: v.size] if side == "left" else position[x.shape[0] :]
     return lax.reshape(mine - rank, v.shape)
 
@@ -180,7 +180,7 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
       method: "scan" and "scan_unrolled" search by halves, "sort" sorts both, "compare_all" compares all pairs.
 
     Returns:
-      Array of indices, of the shape of `v`.
+      Array of indices, of the shape of `v`; int32 unless `a` is longer than that counts.
 
     Raises:
       ValueError: for an `a` that is not one-dimensional, or an unknown side or method.
@@ -203,12 +203,13 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
         return lax.full(values.shape, 0, default_int())
     if dtype_kind(x.dtype) == "c" and method != "sort":
         method = "sort"
+    dtype = np.dtype(np.int32) if x.shape[0] <= np.iinfo(np.int32).max else default_int()
     if method == "compare_all":
         wide = lax.broadcast_in_dim(x, (*values.shape, x.shape[0]), (values.ndim,))
-        return _reductions.sum(_before(wide, lax.expand_dims(values, (values.ndim,)), side), axis=-1)
+        return _reductions.sum(_before(wide, lax.expand_dims(values, (values.ndim,)), side), axis=-1, dtype=dtype)
     if method == "sort":
-        return _sort_search(x, values, side)
-    return _binary_search(x, values, side, method == "scan_unrolled")
+        return _sort_search(x, values, side, dtype)
+    return _binary_search(x, values, side, method == "scan_unrolled", dtype)
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:

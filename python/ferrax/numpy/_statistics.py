@@ -12,7 +12,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy import _reductions
-from ferrax.numpy._args import Array, ArrayLike, DTypeLike, cast, promote_inexact, require, to_array, user_dtype
+from ferrax.numpy._args import Array, ArrayLike, DTypeLike, cast, cast_to, promote_inexact, require, to_array
 from ferrax.numpy._dtype_functions import dtype_kind
 from ferrax.numpy._products import matmul
 from ferrax.numpy._ufuncs import where as _where
@@ -67,7 +67,7 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
     if x.ndim > 2:
         raise ValueError("m has more than 2 dimensions")
     if dtype is not None:
-        x = cast(x, user_dtype(dtype))
+        x = cast_to(x, dtype)
     x = lax.reshape(x, (1, x.size)) if x.ndim < 2 else x
     x = lax.transpose(x, (1, 0)) if not rowvar and x.shape[0] != 1 else x
     if y is not None:

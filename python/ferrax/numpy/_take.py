@@ -14,13 +14,15 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error
-from ferrax.numpy._args import (
+from ferrax._ferrax import lax as _lax
+from ferrax.numpy._args import (  # fmt: skip
     Array,
     ArrayLike,
     DTypeLike,
     broadcast_to_shape,
     broadcast_together,
     cast,
+    cast_to,
     no_out,
     normalize_axis,
     promote,
@@ -29,7 +31,7 @@ from ferrax.numpy._args import (
     to_array,
     to_arrays,
     user_dtype,
-)  # fmt: skip
+)
 from ferrax.numpy._dtype_functions import default_int, dtype_kind
 from ferrax.numpy._ufuncs import where as _where
 
@@ -92,6 +94,8 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
         raise ValueError(f"Invalid mode '{mode}' for jnp.take: expected 'fill', 'clip' or 'wrap'.")
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
+    if mode is None:
+        _lax.check_index(index, axis, n, True)
     index = _wide_enough(index, n)
     if mode == "wrap":
         index = index % n if n else index
@@ -154,6 +158,8 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, m
         raise ValueError(f"indices and arr must have the same number of dimensions; {index.ndim} vs. {x.ndim}")
     axis = normalize_axis(axis, x.ndim)
     n = x.shape[axis]
+    if mode is None:
+        _lax.check_index(index, axis, n, wrap_negative_indices is not False)
     index = _wide_enough(index, n)
     if wrap_negative_indices is not False:
         index = _wrapped(index, n)
@@ -213,7 +219,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
         return x
     from ferrax.numpy._rearrange import resize
 
-    values = cast(resize(values, (index.size,)), x.dtype)
+    values = cast_to(resize(values, (index.size,)), x.dtype)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
     if mode not in (None, "clip", "wrap"):

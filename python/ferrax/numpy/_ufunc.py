@@ -20,11 +20,11 @@ from ferrax.numpy._args import (
     Axis,
     DTypeLike,
     cast,
+    cast_to,
     normalize_axes,
     normalize_axis,
     require,
     to_array,
-    user_dtype,
 )
 from ferrax.numpy._dtype_functions import default_int
 from ferrax.numpy._take import take
@@ -131,7 +131,7 @@ class ufunc(metaclass=_UfuncMeta):
     def _scan_reduce(self, x: Array, axis: Axis, dtype: DTypeLike, keepdims: bool, initial: Any, where: Any) -> Array:
         axes = normalize_axes(axis, x.ndim)
         if dtype is not None:
-            x = cast(x, user_dtype(dtype))
+            x = cast_to(x, dtype)
         if where is not None:
             fill = self.identity if initial is None else initial
             mask = _shape.broadcast_to(where, x.shape)
@@ -187,7 +187,7 @@ class ufunc(metaclass=_UfuncMeta):
         x = to_array(f"{self.__name__}.accumulate", a)
         if x.ndim == 0:
             raise ValueError(f"cannot accumulate on a scalar with {self.__name__}.accumulate")
-        x = x if dtype is None else cast(x, user_dtype(dtype))
+        x = x if dtype is None else cast_to(x, dtype)
         axis = normalize_axis(axis, x.ndim)
         x = _shape.moveaxis(x, axis, 0)
         if x.shape[0] == 0:
@@ -278,7 +278,7 @@ class ufunc(metaclass=_UfuncMeta):
         if out is not None:
             raise NotImplementedError(f"out argument of {self.__name__}.reduceat()")
         x = to_array(f"{self.__name__}.reduceat", a)
-        x = x if dtype is None else cast(x, user_dtype(dtype))
+        x = x if dtype is None else cast_to(x, dtype)
         starts = cast(
             asarray(np.asarray(indices)) if isinstance(indices, (list, tuple)) else asarray(indices), default_int()
         )
@@ -330,7 +330,7 @@ def _prod(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):
 
 def _extremum(reduction):
     def reduce(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):
-        x = a if dtype is None else cast(a, user_dtype(dtype))
+        x = a if dtype is None else cast_to(a, dtype)
         return reduction(x, axis, keepdims=keepdims, initial=initial, where=where)
 
     return reduce
@@ -341,7 +341,7 @@ def _truth(reduction):
         if initial is not None:
             raise ValueError("initial argument not supported in this logical reduction")
         result = reduction(a, axis, keepdims=keepdims, where=where)
-        return result if dtype is None else cast(result, user_dtype(dtype))
+        return result if dtype is None else cast_to(result, dtype)
 
     return reduce
 

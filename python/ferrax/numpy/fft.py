@@ -13,17 +13,17 @@ from ferrax import lax
 from ferrax._boundary import expose as _expose
 from ferrax._boundary import missing as _missing
 from ferrax.numpy import _rearrange
-from ferrax.numpy._args import (
+from ferrax.numpy._args import (  # fmt: skip
     Array,
     ArrayLike,
     DTypeLike,
     cast,
+    cast_to,
     normalize_axes,
     normalize_axis,
     place,
     to_array,
-    user_dtype,
-)  # fmt: skip
+)
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
 
 __all__ = [
@@ -462,7 +462,7 @@ def irfftn(
 def _frequencies(name: str, n: int, count: Any, d: ArrayLike, dtype: DTypeLike, device: Any) -> Array:
     if isinstance(n, (list, tuple)) or isinstance(d, (list, tuple)):
         raise ValueError(f"The n and d arguments of jax.numpy.fft.{name} only take numbers. Got n = {n}, d = {d}.")
-    out = cast(count, user_dtype(dtype, np.float64))
+    out = cast_to(count, dtype, np.float64)
     return place(cast(out / (d * n), out.dtype), device)
 
 

@@ -18,7 +18,6 @@ from ferrax.numpy._args import (
     Array,
     ArrayLike,
     DTypeLike,
-    promote_inexact,
     require,
     to_array,
 )  # fmt: skip
@@ -202,7 +201,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
       n: static exponent; negative ones need `inv`.
 
     Returns:
-      Array of the shape of `a`.
+      Array of the shape of `a`, and of its dtype unless integers are inverted.
 
     Raises:
       TypeError: for matrices that are not square.
@@ -212,7 +211,8 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     Array([[1., 3.],
            [0., 1.]], dtype=float32)
     """
-    (x,) = promote_inexact("jnp.linalg.matrix_power", a)
+    require("jnp.linalg.matrix_power", a)
+    x = asarray(a)
     if x.ndim < 2:
         raise TypeError(f"{x.ndim}-dimensional array given. Array must be at least two-dimensional")
     if x.shape[-1] != x.shape[-2]:

@@ -8,7 +8,7 @@ import numpy as np
 
 import ferrax.numpy as jnp
 from ferrax import lax
-from ferrax._core import is_tracer
+from ferrax._core import canonicalize_dtype, is_tracer
 from ferrax.errors import ConcretizationTypeError
 
 _KINDS = {
@@ -30,8 +30,8 @@ def int_or(dtype):
 
 
 def canonical(dtype):
-    """The dtype that an array asked for with ``dtype`` has."""
-    return jnp.zeros((0,), dtype).dtype
+    """The dtype that an array asked for with ``dtype`` has; warns where it has fewer bits."""
+    return canonicalize_dtype(dtype, "")
 
 
 def checked_dtype(function: str, dtype, kind: str = "float"):

@@ -108,7 +108,7 @@ impl<T: Element> Many<'_, T> {
         let step = (TASK / (plan.n * lanes)).max(1);
         let tasks = blocks.div_ceil(step);
         let size = (block::lines(plan) * lanes * size_of::<T>()).next_multiple_of(64);
-        let mut scratch = Buffer::allocate(size * pool::threads().min(tasks))?;
+        let mut scratch = Buffer::allocate(size * pool::threads())?;
         let room = Room(scratch.as_mut_ptr());
         pool::share(estimate(plan.n, count), tasks, &|worker, task| {
             for i in task * step..blocks.min((task + 1) * step) {

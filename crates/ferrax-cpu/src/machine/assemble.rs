@@ -117,6 +117,13 @@ impl Assembler {
         self.values.len() as Val - 1
     }
 
+    /// Whether a value's lanes are those of another value at the same place in memory: its dtype is the same, or its elements
+    /// are lanes as they are.
+    pub fn reads_as(&self, v: Val, dtype: DType) -> bool {
+        let own = self.values[v as usize].dtype;
+        own == dtype || own.size() == self.lane
+    }
+
     /// Says that a value will be used once more than said so far.
     pub fn will_use(&mut self, v: Val) {
         self.values[v as usize].uses += 1;

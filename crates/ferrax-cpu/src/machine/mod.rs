@@ -5,7 +5,7 @@
 //! registers. Other operands are arrays, tiles in the first-level cache, or scalars. Putting a program together
 //! is writing an array, well under a microsecond.
 //!
-//! Programs run on x86-64 with AVX-512, or AVX2 with FMA, and on AArch64 with NEON. Elsewhere, and where the self-test at
+//! Programs run on x86-64 with AVX-512, or AVX2 with FMA, and on AArch64 with NEON. Elsewhere, and where the test at
 //! start-up finds that tail calls use the stack, there is no machine, and groups of nodes run kernel by kernel
 //! (`group.rs`), which gives the same bits: the expressions are the same. `FERRAX_CPU_ISA` (avx512, avx2, neon, portable)
 //! chooses for tests. Source: the design notes of the CPU engine. Read next: `handler.rs`, `x86.rs` or `aarch64.rs`,
@@ -25,7 +25,8 @@ mod wide;
 
 pub use arch::{Isa, fence};
 use handler::{Code, Handler, Instr};
-use std::sync::OnceLock;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Bytes of a tile at most.
 pub const TILE: usize = 8 * Isa::ALL[0].register();
@@ -57,12 +58,46 @@ impl Isa {
 
 /// The instruction set in use; `None` where there is no machine.
 pub fn isa() -> Option<Isa> {
-    static ISA: OnceLock<Option<Isa>> = OnceLock::new();
-    *ISA.get_or_init(|| arch::choose().filter(|isa| self_test(*isa)))
+    /// One more than the set's number, or `NONE`; zero before the first call. No lock: who is forked while another thread
+    /// tests would wait for it for ever, and two tests give the same answer.
+    static ISA: AtomicUsize = AtomicUsize::new(0);
+    const NONE: usize = usize::MAX;
+    match ISA.load(Relaxed) {
+        0 => {
+            if let Some(isa) = ON_TRIAL.get() {
+                return Some(isa);
+            }
+            let widest = arch::choose();
+            let found = crate::self_test::choose(Isa::ALL.into_iter().skip_while(|isa| Some(*isa) != widest));
+            ISA.store(found.map_or(NONE, |isa| isa as usize + 1), Relaxed);
+            found
+        }
+        NONE => None,
+        n => Isa::ALL.iter().copied().find(|isa| *isa as usize + 1 == n),
+    }
+}
+
+thread_local! {
+    /// What this thread takes for the instruction set in use while that is not decided.
+    static ON_TRIAL: Cell<Option<Isa>> = const { Cell::new(None) };
+}
+
+/// Whether an instruction set leaves the stack as it was, and `is_right` says so of what this thread computes with it.
+pub fn trial(isa: Isa, is_right: fn() -> bool) -> bool {
+    struct Ending;
+    impl Drop for Ending {
+        fn drop(&mut self) {
+            ON_TRIAL.set(None);
+        }
+    }
+    let _ending = Ending;
+    ON_TRIAL.set(Some(isa));
+    // What goes wrong may as well be an assertion.
+    flat(isa) && std::panic::catch_unwind(is_right).unwrap_or(false)
 }
 
 /// Whether a long program of handlers of every kind leaves the stack as it was.
-fn self_test(isa: Isa) -> bool {
+fn flat(isa: Isa) -> bool {
     use ferrax_base::DType;
     use ferrax_loops::{BinaryOp, UnaryOp};
     let some = [
@@ -79,16 +114,23 @@ fn self_test(isa: Isa) -> bool {
     leaves_stack(isa, &some)
 }
 
-/// Whether a long program of these handlers leaves the stack as it was.
+/// Whether a long program of these handlers leaves the stack as it was. Where calls in tail position take a frame each, as
+/// in builds without an optimizer, a long program would overflow the stack: all handlers are first tried a few at a time.
 fn leaves_stack(isa: Isa, some: &[Option<Handler>]) -> bool {
+    let all: Vec<Handler> = some.iter().flatten().copied().collect();
+    let flat =
+        |handlers: &[Handler], times: usize| flat_calls(isa, handlers.iter().cycle().take(handlers.len() * times));
+    all.chunks(4).all(|few| flat(few, 1)) && flat(&all, 4) && flat(&all, 200)
+}
+
+/// Whether the stack is as deep after these handlers, each called by the one before, as at the first.
+fn flat_calls<'a>(isa: Isa, handlers: impl Iterator<Item = &'a Handler>) -> bool {
     let mut tile = [0u32; TILE / 4];
     let (mut before, mut after) = (0usize, 1usize);
     let table: [*mut u8; 3] = [tile.as_mut_ptr().cast(), (&raw mut before).cast(), (&raw mut after).cast()];
     let instr = |h: Handler, p: u16| Instr { code: isa.code(h), imm: 0, p, q: 0, ps: 0, qs: 0 };
     let mut code = vec![instr(handler::probe(), 1)];
-    for _ in 0..200 {
-        code.extend(some.iter().flatten().map(|h| instr(*h, 0)));
-    }
+    code.extend(handlers.map(|h| instr(*h, 0)));
     code.extend([instr(handler::probe(), 2), instr(handler::finish(), 0)]);
     // SAFETY: the operands are a tile and two words; the instruction set was detected.
     unsafe { run(isa, code.as_ptr(), table.as_ptr(), 0, 1) };

@@ -1,7 +1,10 @@
 //! Complex functions with the branch cuts of C99's Annex G and NumPy.
 //!
 //! Everything is computed in double precision; `complex64` is rounded at the end. Source: Kahan, "Branch cuts
-//! for complex elementary functions, or much ado about nothing's sign bit".
+//! for complex elementary functions, or much ado about nothing's sign bit". Read next: `turns.rs`, the angles of powers
+//! of 2.
+
+use super::turns::sin_cos_of_octaves;
 
 /// A complex number of f32 or f64 parts, laid out as C and NumPy do.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -15,6 +18,10 @@ pub struct Complex<T> {
 
 /// Double precision, in which all functions work.
 type Z = Complex<f64>;
+
+const ONE: Z = Z::new(1.0, 0.0);
+/// Below this size a length has lost digits.
+const TINY: f64 = 1e-290;
 
 impl<T> Complex<T> {
     /// A number from its parts.
@@ -102,7 +109,7 @@ functions! {
     /// e^z.
     exp(z) { exp64(z) }
     /// 2^z.
-    exp2(z) { exp64(Z::new(z.re * std::f64::consts::LN_2, z.im * std::f64::consts::LN_2)) }
+    exp2(z) { grown(z, f64::exp2, sin_cos_of_octaves) }
     /// e^z - 1, accurate near 0.
     expm1(z) {
         let (s, c) = z.im.sin_cos();
@@ -122,7 +129,7 @@ functions! {
     /// Principal square root; cut along the negative reals.
     sqrt(z) { sqrt64(z) }
     /// 1 / sqrt(z).
-    rsqrt(z) { div64(Z::new(1.0, 0.0), sqrt64(z)) }
+    rsqrt(z) { div64(ONE, sqrt64(z)) }
     /// Principal cube root.
     cbrt(z) {
         if z == Z::default() {
@@ -136,7 +143,15 @@ functions! {
     /// z / |z|, 0 at 0.
     sign(z) {
         let r = z.re.hypot(z.im);
-        if r == 0.0 { z } else { Z::new(z.re / r, z.im / r) }
+        if r == 0.0 {
+            z
+        } else if r < TINY {
+            let z = Z::new(z.re * two_to(600), z.im * two_to(600));
+            let r = z.re.hypot(z.im);
+            Z::new(z.re / r, z.im / r)
+        } else {
+            Z::new(z.re / r, z.im / r)
+        }
     }
     /// Sine.
     sin(z) { times_minus_i(sinh64(times_i(z))) }
@@ -167,7 +182,15 @@ functions! {
     /// Inverse hyperbolic tangent; cuts beyond ±1 on the real axis.
     atanh(z) { atanh64(z) }
     /// 1 / (1 + e^-z).
-    logistic(z) { div64(Z::new(1.0, 0.0), Z::new(1.0, 0.0) + exp64(Z::new(-z.re, -z.im))) }
+    logistic(z) {
+        // The exponential that does not overflow.
+        if z.re < 0.0 {
+            let e = exp64(z);
+            div64(e, ONE + e)
+        } else {
+            div64(ONE, ONE + exp64(Z::new(-z.re, -z.im)))
+        }
+    }
 }
 
 /// |z| without undue overflow.
@@ -190,8 +213,9 @@ pub fn abs<C: Wide>(z: C) -> C::Part {
         }
     };
     let (x, y) = (re * scale, im * scale);
+    // NaN is not outdone by infinity.
     let size = (x * x + y * y).sqrt() / scale;
-    C::part(if infinite { f64::INFINITY } else { size })
+    C::part(if infinite && !size.is_nan() { f64::INFINITY } else { size })
 }
 
 const fn two_to(n: i64) -> f64 {
@@ -208,11 +232,28 @@ pub fn pow<C: Wide>(x: C, y: C) -> C {
     let (x, y) = (x.wide(), y.wide());
     let zero = Z::default();
     C::of(match (x == zero, y == zero) {
-        (_, true) => Z::new(1.0, 0.0),
+        (_, true) => ONE,
         (true, _) if y.re > 0.0 => zero,
-        (false, _) if y.im == 0.0 && y.re.fract() == 0.0 && y.re.abs() <= 16.0 => powi64(x, y.re as i32),
+        (false, _) if y.im == 0.0 => real_power(x, y.re),
         _ => exp64(y * log64(x)),
     })
+}
+
+/// x ** y for a real y.
+fn real_power(x: Z, y: f64) -> Z {
+    let finite = x.re.is_finite() && x.im.is_finite();
+    if finite && y.fract() == 0.0 && y.abs() <= 16.0 {
+        return powi64(x, y as i32);
+    }
+    let r = x.re.hypot(x.im);
+    if finite && !(TINY..1e300).contains(&r) {
+        let log = log64(x);
+        return exp64(Z::new(y * log.re, y * log.im));
+    }
+    let (size, (s, c)) = (r.powf(y), (y * x.im.atan2(x.re)).sin_cos());
+    // An infinite number along an axis has no other part.
+    let part = |along: f64| if along == 0.0 { along } else { size * along };
+    Z::new(part(c), part(s))
 }
 
 /// z ** n by repeated multiplication.
@@ -227,22 +268,34 @@ pub fn less<T: PartialOrd + Copy>(x: Complex<T>, y: Complex<T>) -> bool {
 }
 
 fn powi64(z: Z, n: i32) -> Z {
-    let (mut base, mut acc, mut k) = (z, Z::new(1.0, 0.0), n.unsigned_abs());
-    while k > 0 {
-        if k & 1 == 1 {
-            acc = acc * base;
-        }
-        base = base * base;
-        k >>= 1;
+    let mut k = n.unsigned_abs();
+    if k == 0 {
+        return ONE;
     }
-    if n < 0 { div64(Z::new(1.0, 0.0), acc) } else { acc }
+    // 1 · z is not z where a part of z is infinite, so the product begins with the first factor.
+    let mut base = z;
+    while k & 1 == 0 {
+        (base, k) = (square64(base), k >> 1);
+    }
+    let mut product = base;
+    while k > 1 {
+        (base, k) = (square64(base), k >> 1);
+        if k & 1 == 1 {
+            product = product * base;
+        }
+    }
+    if n < 0 { div64(ONE, product) } else { product }
+}
+
+fn square64(z: Z) -> Z {
+    Z::new((z.re - z.im) * (z.re + z.im), 2.0 * (z.re * z.im))
 }
 
 fn div64(x: Z, y: Z) -> Z {
     if y.im == 0.0 {
         return Z::new(x.re / y.re, x.im / y.re);
     }
-    if y.re.abs() >= y.im.abs() {
+    let found = if y.re.abs() >= y.im.abs() {
         let r = y.im / y.re;
         let d = y.re + y.im * r;
         Z::new((x.re + x.im * r) / d, (x.im - x.re * r) / d)
@@ -250,25 +303,49 @@ fn div64(x: Z, y: Z) -> Z {
         let r = y.re / y.im;
         let d = y.re * r + y.im;
         Z::new((x.re * r + x.im) / d, (x.im * r - x.re) / d)
-    }
+    };
+    if found.re.is_nan() && found.im.is_nan() { infinite_quotient(x, y) } else { found }
+}
+
+/// x / y where one of them is infinite and the other is not: a quotient by infinity is 0, one of infinity infinite (C99, G.5.1).
+fn infinite_quotient(x: Z, y: Z) -> Z {
+    let infinite = |z: Z| z.re.is_infinite() || z.im.is_infinite();
+    let finite = |z: Z| z.re.is_finite() && z.im.is_finite();
+    let direction = |z: Z| {
+        let unit = |part: f64| if part.is_infinite() { 1f64.copysign(part) } else { 0f64.copysign(part) };
+        Z::new(unit(z.re), unit(z.im))
+    };
+    let (factor, x, y) = if infinite(y) && finite(x) {
+        (0.0, x, direction(y))
+    } else if infinite(x) && finite(y) {
+        (f64::INFINITY, direction(x), y)
+    } else {
+        (f64::NAN, x, y)
+    };
+    Z::new(factor * (x.re * y.re + x.im * y.im), factor * (x.im * y.re - x.re * y.im))
 }
 
 fn exp64(z: Z) -> Z {
-    let e = z.re.exp();
+    grown(z, f64::exp, f64::sin_cos)
+}
+
+/// A power of a positive number: its size is `grow` of the real part, sine and cosine of its angle `turn` of the imaginary one.
+fn grown(z: Z, grow: fn(f64) -> f64, turn: fn(f64) -> (f64, f64)) -> Z {
+    let e = grow(z.re);
     if z.im == 0.0 {
         return Z::new(e, z.im);
     }
     if e == 0.0 {
-        let (s, c) = if z.im.is_finite() { z.im.sin_cos() } else { (0.0, 0.0) };
+        let (s, c) = if z.im.is_finite() { turn(z.im) } else { (0.0, 0.0) };
         return Z::new(0f64.copysign(c), 0f64.copysign(s));
     }
     if z.re == f64::INFINITY && !z.im.is_finite() {
         return Z::new(z.re, f64::NAN);
     }
-    let (s, c) = z.im.sin_cos();
+    let (s, c) = turn(z.im);
     if e.is_infinite() && z.re.is_finite() {
-        // The product may be finite where the exponential alone is not.
-        let h = (0.5 * z.re).exp();
+        // The product may be finite where the power alone is not.
+        let h = grow(0.5 * z.re);
         return Z::new(h * c * h, h * s * h);
     }
     Z::new(e * c, e * s)
@@ -281,10 +358,12 @@ fn log64(z: Z) -> Z {
     Z::new(re, z.im.atan2(z.re))
 }
 
-/// ln of the hypotenuse `r` of (a, b), where it overflows too.
+/// ln of the hypotenuse `r` of (a, b), where it overflows or loses digits too.
 fn log_hypot(a: f64, b: f64, r: f64) -> f64 {
     if r.is_infinite() && a.is_finite() && b.is_finite() {
         (0.5 * a).hypot(0.5 * b).ln() + std::f64::consts::LN_2
+    } else if r > 0.0 && r < TINY {
+        (a * two_to(600)).hypot(b * two_to(600)).ln() - 600.0 * std::f64::consts::LN_2
     } else {
         r.ln()
     }

@@ -67,3 +67,4 @@ pub mod double;
 pub mod integer;
 pub mod single;
 pub mod special;
+mod turns;

@@ -83,14 +83,15 @@ unsafe fn halves<L: Lanes>(x: L) -> L::T {
     lanes[0]
 }
 
-/// Lanes as an array, for any machine; fused multiply-add where `F`.
+/// Lanes as an array, for any machine; fused multiply-add where `F`. Tiles have `R` rows: with those of an instruction
+/// set all is cut up as for it.
 #[derive(Clone, Copy)]
-pub struct Plain<T, const N: usize, const F: bool>(pub [T; N]);
+pub struct Plain<T, const N: usize, const F: bool, const R: usize = 4>(pub [T; N]);
 
-impl<T: Real, const N: usize, const F: bool> Lanes for Plain<T, N, F> {
+impl<T: Real, const N: usize, const F: bool, const R: usize> Lanes for Plain<T, N, F, R> {
     type T = T;
     const N: usize = N;
-    const ROWS: usize = 4;
+    const ROWS: usize = R;
     const VECTORS: usize = 2;
 
     #[inline(always)]

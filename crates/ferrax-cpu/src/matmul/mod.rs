@@ -6,6 +6,8 @@
 //! it depends on k alone. Products with a vector are in `vector.rs`. Source: K. Goto and R. van de Geijn, "Anatomy of
 //! high-performance matrix multiplication". Read next: `tile.rs`.
 
+#[cfg(test)]
+mod geometry;
 pub mod lanes;
 mod pack;
 #[cfg(test)]
@@ -174,7 +176,7 @@ macro_rules! kernels {
             }
 
             unsafe fn part(p: &Part<$T>) {
-                dispatch!($T, $wide, $half, tile::part, p: &Part<$T>, p.n * size_of::<$T>() <= 32);
+                dispatch!($T, $wide, $half, tile::part, p: &Part<$T>, p.suits_half());
             }
 
             unsafe fn vector(p: &vector::Times<$T>) {
@@ -236,7 +238,7 @@ impl<T: Kernels> Product<T> {
     /// The left operand from a row and a column on, as it is.
     fn left(&self, i: usize, depth: usize) -> A<T> {
         let x = self.a.from(i, depth);
-        A { ptr: x.ptr, row: x.row, step: x.column, packed: false }
+        A { ptr: x.ptr, row: x.row, step: x.column, panels: None }
     }
 
     /// A part whose operands are as they are.
@@ -341,17 +343,18 @@ impl<T: Kernels> Product<T> {
         } else {
             None
         };
+        let panels = Some(T::height(usize::MAX));
         for depth in (0..self.k).step_by(DEPTH) {
             let k = DEPTH.min(self.k - depth);
             let mut a = self.left(i, depth);
             if let Some(left) = left {
-                a = A { ptr: left.at(depth, k, i), row: 1, step: 0, packed: true };
+                a = A { ptr: left.at(depth, k, i), row: 1, step: 0, panels };
             } else if let Some(held) = &mut held {
                 let x = self.a.from(i, depth);
                 let dst = held.as_mut_ptr().cast();
                 // SAFETY: the block's rows lie inside the operand, and the buffer holds them.
                 unsafe { pack(x, (m, k), T::height, None, dst) };
-                a = A { ptr: dst, row: 1, step: 0, packed: true };
+                a = A { ptr: dst, row: 1, step: 0, panels };
             }
             let mut part = Part { a, ..self.part((i, j, depth), (m, n, k)) };
             if let Some(right) = right {

@@ -85,19 +85,34 @@ impl<T: Copy> Panels<T> {
         self.dst.wrapping_add(depth * self.padded + row * steps)
     }
 
-    fn tasks(&self) -> usize {
+    pub fn tasks(&self) -> usize {
         self.n.div_ceil(self.each) * self.k.div_ceil(DEPTH)
     }
 
     /// # Safety
     /// The operand's addresses must be valid.
-    unsafe fn fill(&self, task: usize) {
+    pub unsafe fn fill(&self, task: usize) {
         let groups = self.n.div_ceil(self.each);
         let (depth, row) = (task / groups * DEPTH, task % groups * self.each);
         let (rows, steps) = (self.each.min(self.n - row), DEPTH.min(self.k - depth));
         let ((height, pitch), dst) = (self.heights, self.at(depth, steps, row));
         // SAFETY: the block lies inside the operand, and its panels are this task's.
         unsafe { pack(self.x.from(row, depth), (rows, steps), height, pitch, dst) };
+    }
+}
+
+#[cfg(test)]
+impl<T: Copy> Panels<T> {
+    /// Sets all of the panels' memory.
+    pub fn clear(&self, to: T) {
+        // SAFETY: the memory is the panels', which nobody reads now.
+        unsafe { std::slice::from_raw_parts_mut(self.dst, self.padded * self.k) }.fill(to);
+    }
+
+    /// All of the panels' memory.
+    pub fn values(&self) -> &[T] {
+        // SAFETY: the memory is the panels', which was cleared before.
+        unsafe { std::slice::from_raw_parts(self.dst, self.padded * self.k) }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::cases::cases;
 use proptest::prelude::*;
 
 /// Any float of a generator, neither large nor small.
-fn values<T: Real>(n: usize, seed: u64, from: impl Fn(f64) -> T) -> Vec<T> {
+pub fn values<T: Real>(n: usize, seed: u64, from: impl Fn(f64) -> T) -> Vec<T> {
     let mut state = seed;
     (0..n)
         .map(|_| {
@@ -17,7 +17,7 @@ fn values<T: Real>(n: usize, seed: u64, from: impl Fn(f64) -> T) -> Vec<T> {
         .collect()
 }
 
-fn fma<T: Real>(a: T, b: T, c: T) -> T {
+pub fn fma<T: Real>(a: T, b: T, c: T) -> T {
     if cfg!(not(target_arch = "x86_64")) || crate::kernel::wide() {
         T::fma::<true>(a, b, c)
     } else {
@@ -26,13 +26,13 @@ fn fma<T: Real>(a: T, b: T, c: T) -> T {
 }
 
 /// A sum of products in blocks of `DEPTH`.
-fn in_blocks<T: Real>(k: usize, x: impl Fn(usize) -> (T, T)) -> T {
+pub fn in_blocks<T: Real>(k: usize, x: impl Fn(usize) -> (T, T)) -> T {
     let block = |start: usize| (start..k.min(start + DEPTH)).fold(T::ZERO, |sum, p| fma(x(p).0, x(p).1, sum));
     (DEPTH..k).step_by(DEPTH).fold(block(0), |sum, start| sum + block(start))
 }
 
 /// A dot product in runs of 2048 with 128 bytes of running sums.
-fn in_runs<T: Real>(k: usize, x: impl Fn(usize) -> (T, T)) -> T {
+pub fn in_runs<T: Real>(k: usize, x: impl Fn(usize) -> (T, T)) -> T {
     let lanes = 128 / size_of::<T>();
     let run = |start: usize| {
         let end = k.min(start + 2048);
@@ -48,7 +48,7 @@ fn in_runs<T: Real>(k: usize, x: impl Fn(usize) -> (T, T)) -> T {
 }
 
 /// The strides of an r×c matrix: row-major, column-major, or with gaps both ways.
-fn strides(layout: usize, r: usize, c: usize) -> (isize, isize) {
+pub fn strides(layout: usize, r: usize, c: usize) -> (isize, isize) {
     match layout {
         0 => (c as isize, 1),
         1 => (1, r as isize),
@@ -57,11 +57,11 @@ fn strides(layout: usize, r: usize, c: usize) -> (isize, isize) {
     }
 }
 
-fn check<T: Kernels + std::fmt::Debug>(
+pub fn check<T: Kernels + std::fmt::Debug>(
     (m, n, k): (usize, usize, usize),
     layouts: (usize, usize),
     seed: u64,
-    from: fn(f64) -> T,
+    from: impl Fn(f64) -> T + Copy,
 ) {
     let ((ar, ac), (br, bc)) = (strides(layouts.0, m, k), strides(layouts.1, k, n));
     let a = values(2 * (m + 1) * (k + 3), seed, from);
@@ -145,7 +145,7 @@ fn instruction_sets_agree() {
         for (m, n, k) in [(1, 1, 1), (15, 33, 20), (29, 64, 256), (6, 7, 3), (13, 50, 100)] {
             let (a, b) = (values(m * k, 1, |x| x as f32), values(k * n, 2, |x| x as f32));
             let mut c = vec![0.5f32; m * n];
-            let left = A { ptr: a.as_ptr(), row: k as isize, step: 1, packed: false };
+            let left = A { ptr: a.as_ptr(), row: k as isize, step: 1, panels: None };
             let (b_step, b_panel) = (n as isize, L::N * L::VECTORS);
             let part =
                 Part { m, n, k, a: left, b: b.as_ptr(), b_step, b_panel, c: c.as_mut_ptr(), c_row: n, more: true };

@@ -32,8 +32,9 @@ pub struct A<T> {
     pub ptr: *const T,
     pub row: isize,
     pub step: isize,
-    /// Whether panels of `heights` rows follow one another, each row by row of k; the strides do not count then.
-    pub packed: bool,
+    /// The rows of the tallest panel where panels follow one another, of the heights that `height` gives, each row by row
+    /// of k; the strides do not count then. Vectors whose tiles have another height cannot read them.
+    pub panels: Option<usize>,
 }
 
 /// Rows of the next panel where `rows` are left: the largest tile's, or a power of two.
@@ -47,6 +48,13 @@ pub fn height<L: Lanes>(rows: usize) -> usize {
     }
 }
 
+impl<T> Part<T> {
+    /// Whether half a vector holds a row of the result and half-wide tiles can read the operands.
+    pub fn suits_half(&self) -> bool {
+        self.n * size_of::<T>() <= 32 && self.a.panels.is_none()
+    }
+}
+
 /// Computes a part.
 ///
 /// # Safety
@@ -54,6 +62,7 @@ pub fn height<L: Lanes>(rows: usize) -> usize {
 #[inline(always)]
 pub unsafe fn part<L: Lanes>(p: &Part<L::T>) {
     let width = L::N * L::VECTORS;
+    assert!(p.a.panels.is_none_or(|tallest| tallest == L::ROWS), "panels of another height than the tiles'");
     let mut b = p.b;
     for j in (0..p.n).step_by(width) {
         let columns = width.min(p.n - j);
@@ -62,7 +71,7 @@ pub unsafe fn part<L: Lanes>(p: &Part<L::T>) {
             let rows = height::<L>(p.m - i);
             // SAFETY: the tile lies inside the part.
             unsafe {
-                let (a, row, step) = if p.a.packed {
+                let (a, row, step) = if p.a.panels.is_some() {
                     (p.a.ptr.add(i * p.k), 1, rows as isize)
                 } else {
                     (p.a.ptr.offset(i as isize * p.a.row), p.a.row, p.a.step)

@@ -18,6 +18,7 @@ mod print;
 mod rows;
 mod run;
 mod terms;
+mod touches;
 
 pub(crate) use plan::{SHORT, Scratch};
 

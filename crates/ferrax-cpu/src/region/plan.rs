@@ -370,16 +370,17 @@ impl Planner<'_> {
         let whole = if over_rows { m.n / m.inner } else { m.n };
         let size = self.g.ty(v).size();
         let spread = if size == 1 && whole != 1 { Spread::Splat } else { place.spread };
+        let ty = self.g.ty(v);
         if self.region.stamp[root] == self.region.phase {
-            if self.region.spread[root] == spread {
-                return Ok(self.region.val[root]);
-            }
-            let found = self.region.more.iter().find(|(r, s, _)| *r == place.root && *s == spread);
-            if let Some((_, _, val)) = found {
+            let first = (place.root, self.region.spread[root], self.region.val[root]);
+            let fits = |found: &&(u32, Spread, Val)| {
+                let &(r, s, val) = *found;
+                r == place.root && s == spread && self.region.asm.reads_as(val, ty.dtype)
+            };
+            if let Some((_, _, val)) = std::iter::once(&first).chain(&self.region.more).find(fits) {
                 return Ok(*val);
             }
         }
-        let ty = self.g.ty(v);
         let element = ty.dtype.size();
         let Some(src) = self.source(m, v) else {
             bail!(Internal, "a value of a region is read before it has memory");
@@ -431,8 +432,10 @@ impl Planner<'_> {
 
     /// Memory in which a reduction of phase `k` finds its operand's lanes without a program.
     pub(super) fn direct(&self, m: &Making, v: ValueId, k: u32) -> Option<Place> {
-        let place = self.order.place(v);
-        if self.g.ty(v).dtype.size() != m.lane || place.spread != Spread::Full || self.born_in(m, v, k) {
+        let (place, ty) = (self.order.place(v), self.g.ty(v));
+        // A number has the spread of an array, too, but no element for each of the row's.
+        let whole = place.spread == Spread::Full && ty.size() == m.n;
+        if ty.dtype.size() != m.lane || !whole || self.born_in(m, v, k) {
             return None;
         }
         Some(Place::read(self.source(m, v)?, m.inner * m.lane, m.lane))

@@ -202,7 +202,12 @@ impl Planner<'_> {
         }
         let reads = |at: &u32| self.member_node(*at).inputs.iter().any(|&v| self.order.place(v).root == place.root);
         let once = (range.0..range.1).filter(reads).count() == 1;
-        (range.0..range.1).find(|&at| once && self.member_node(at).first.0 == place.root)
+        let makes = |at: &u32| {
+            let made = self.member_node(*at).first;
+            // The same bits of another dtype are other terms.
+            made.0 == place.root && self.g.ty(made).dtype == self.g.ty(v).dtype
+        };
+        (range.0..range.1).find(|at| once && makes(at))
     }
 
     /// Where a value of the row is that was there before the phase, of the lanes' width.

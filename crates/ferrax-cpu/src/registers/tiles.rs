@@ -36,11 +36,21 @@ pub(crate) struct Tiles {
     pub memory: usize,
     /// Places of constants, and the bits of their lanes.
     constants: Vec<(u32, u64)>,
-    /// Places of addresses, and the slots whose addresses they are.
-    streams: Vec<(u32, u32)>,
+    /// The addresses that it is given, those of results last.
+    streams: Vec<Stream>,
+    writes: usize,
     /// For printing.
     nodes: Vec<u32>,
     n: usize,
+}
+
+/// An array or a number that a group reads or writes.
+#[derive(Clone, Copy)]
+pub(crate) struct Stream {
+    /// The place of its address.
+    at: u32,
+    pub slot: u32,
+    pub bytes: usize,
 }
 
 /// A group being planned.
@@ -51,20 +61,20 @@ struct Making {
     n: usize,
     /// Values of roots that were read or made.
     known: Vec<(u32, Val)>,
-    streams: Vec<(u32, u32)>,
+    streams: Vec<Stream>,
     masked: bool,
 }
 
 impl Making {
-    /// The place of a slot's address.
-    fn pointer(&mut self, slot: u32) -> u32 {
+    /// The place of the address of so many bytes in a slot.
+    fn pointer(&mut self, slot: u32, bytes: usize) -> u32 {
         let at = match self.streams.last() {
             Some(last) if !self.streams.len().is_multiple_of(PLACE as usize / size_of::<*mut u8>()) => {
-                last.0 + size_of::<*mut u8>() as u32
+                last.at + size_of::<*mut u8>() as u32
             }
             _ => self.t.asm.place(),
         };
-        self.streams.push((at, slot));
+        self.streams.push(Stream { at, slot, bytes });
         at
     }
 
@@ -145,12 +155,12 @@ impl Planner<'_> {
             return Some(found.1);
         }
         if let Some(s) = self.constant_of(place.root) {
-            return Some(m.t.constant(bits(s)));
+            return Some(m.t.constant(bits(Scalar { dtype: ty.dtype, ..s })));
         }
         let vector = m.n > 1 && !place.is_splat() && ty.size() > 1;
         let (access, stride) = m.access(vector, ty.dtype)?;
         let slot = self.slot[place.root as usize];
-        let pointer = m.pointer(slot);
+        let pointer = m.pointer(slot, ty.dtype.size() * if vector { m.n } else { 1 });
         let d = m.t.value(false, vector);
         m.t.ops.push(Op::Read { access, pointer, stride, d });
         m.known.push((place.root, d));
@@ -177,7 +187,7 @@ impl Planner<'_> {
                 .map(|(x, _)| x)
                 .collect();
             let slot = self.new_slot(item, root, n * dtype.size(), &candidates);
-            let pointer = m.pointer(slot);
+            let pointer = m.pointer(slot, n * dtype.size());
             // A number of a group of arrays is spread over the array.
             if let Some((access, stride)) = m.access(n > 1, dtype) {
                 ops.push(Op::Write { access, pointer, stride, a });
@@ -204,6 +214,7 @@ impl Planner<'_> {
             memory,
             constants: m.t.constants.iter().map(|c| (c.1, c.2)).collect(),
             streams: m.streams,
+            writes: writes.len(),
             nodes: self.order.members[start as usize..end as usize].iter().map(|x| x.node).collect(),
             n,
         };
@@ -243,6 +254,11 @@ impl Tiles {
         }
     }
 
+    /// What the group reads and what it writes.
+    pub fn streams(&self) -> (&[Stream], &[Stream]) {
+        self.streams.split_at(self.streams.len() - self.writes)
+    }
+
     /// What the group computes.
     pub fn describe(&self, g: &Graph, out: &mut String) -> std::fmt::Result {
         writeln!(out, "kernel[{}] in registers:", self.n)?;
@@ -259,7 +275,7 @@ impl Frame {
         let base = self.tiles.wrapping_add(tiles.memory);
         // SAFETY: the planner gave operands and results memory for n elements; the mask keeps the last register inside.
         unsafe {
-            for &(at, slot) in &tiles.streams {
+            for &Stream { at, slot, .. } in &tiles.streams {
                 base.add(at as usize).cast::<*mut u8>().write(self.ptrs[slot as usize]);
             }
             let code = tiles.code.as_ptr();

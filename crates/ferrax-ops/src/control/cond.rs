@@ -1,17 +1,14 @@
 //! `cond`: runs one of several programs, chosen by an index (`lax.cond`, `lax.switch`).
 
 use super::{
-    batch_first, batch_where, check_args, dims_of, eval_reference, instantiate_all, mask, or, present, split_linear,
-    spread,
+    batch_first, batch_where, check_args, check_results, dims_of, eval_reference, instantiate_all, mask, or, present,
+    split_linear, split_operands, spread,
 };
-use crate::callback::PURE_CALLBACK;
-use crate::dot::DOT_GENERAL;
-use crate::gather_scatter::{GatherOptions, take};
-use crate::sort::SORT;
-use crate::{argmax, clamp, convert_element_type, eq, iota, reduce_or, select, select_n};
+use crate::{clamp, select_n};
 use ferrax_base::{Aval, DType, Result, Scalar, bail};
-use ferrax_ir::op::{BatchAxis, BatchDims, OpRole};
-use ferrax_ir::{Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
+use ferrax_ir::op::{BatchAxis, BatchDims};
+use ferrax_ir::trace::works_across;
+use ferrax_ir::{Avals, Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
 use ferrax_loops::{Builder, CompareOp, Graph, Kind, ValueId};
 use ferrax_transform::eval_jaxpr;
 use ferrax_transform::programs::{LinearProgram, batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr};
@@ -32,15 +29,8 @@ ferrax_ir::params! {
 pub static COND: Def<Cond> = Def {
     name: "cond",
     doc: "Runs the branch that an index chooses.",
-    shape: |p, args| {
-        if args[0].rank() != 0 || args[0].dtype != DType::I32 {
-            bail!(Type, "cond's index must be a scalar int32, got {}", args[0]);
-        }
-        for b in &p.branches {
-            check_args("cond", b, &args[1..])?;
-        }
-        Ok(p.branches[0].out_avals().into())
-    },
+    arity: None,
+    shape: cond_shape,
     jvp: Slot::Rule(cond_jvp),
     transpose: Slot::Rule(cond_transpose),
     batch: Slot::Rule(cond_batch),
@@ -64,6 +54,21 @@ pub static COND: Def<Cond> = Def {
         ..Special::NONE
     },
 };
+
+fn cond_shape(p: &Cond, args: &[&Aval]) -> Result<Avals> {
+    let (index, operands) = split_operands("cond", args, 1)?;
+    if index[0].rank() != 0 || index[0].dtype != DType::I32 {
+        bail!(Type, "cond's index must be a scalar int32, got {}", index[0]);
+    }
+    let Some(first) = p.branches.first() else { bail!(Value, "cond needs at least one branch") };
+    first.verify()?;
+    let outs = first.out_avals();
+    for (i, b) in p.branches.iter().enumerate() {
+        check_args("cond", b, operands)?;
+        check_results(&format!("branch {i} of cond"), &b.out_avals(), &outs, "all must give what branch 0 gives,")?;
+    }
+    Ok(outs.into())
+}
 
 /// Operations and elements of each up to which computing a branch costs less than entering it.
 const FEW: (usize, usize) = (12, 16);
@@ -228,21 +233,21 @@ fn cond_batch(
         let outs = cond(programs.into_iter().map(|p| p.jaxpr).collect(), &args[0], &operands)?;
         return Ok((outs.into(), dims_of(&out)));
     }
+    if axis.name.as_ref().is_some_and(|name| works_across(&**op, name)) {
+        // Rows meet in the branches: all of them take part in each.
+        return every_row(p, axis, args, dims, &batched);
+    }
     if p.branches.iter().any(|b| !b.effects.is_none()) {
         // What a branch shows or does, it does for the rows that choose it.
         let outs = crate::callback::sequential(op, axis, args, dims)?;
         let batched = vec![true; outs.len()];
         return Ok((outs.into(), dims_of(&batched)));
     }
-    rows_choose(p, axis, args, dims, &batched)
+    super::rows::rows_choose(p, axis, args, dims, &batched)
 }
 
-/// Rows choose different branches: each branch is applied to the whole batch, and rows are selected.
-///
-/// A branch with loops or other costly work is applied only when some row chooses it, and rows that do not choose it
-/// are replaced by one that does: no row's values meet a branch that the row has not chosen, so a loop that ends for
-/// every row that chooses it ends.
-fn rows_choose(
+/// Each branch applied to the whole batch, and rows selected.
+fn every_row(
     p: &Cond,
     axis: &BatchAxis,
     args: &[Value],
@@ -251,56 +256,24 @@ fn rows_choose(
 ) -> Result<(Values, BatchDims)> {
     let all = vec![true; p.branches[0].outvars.len()];
     let operands = batch_where(&args[1..], &dims[1..], batched, axis)?;
+    let index = clamped_rows(p, axis, args, dims)?;
+    let results = |b: &JaxprRef| eval_jaxpr(&batch_jaxpr(b, axis, batched, &all)?.jaxpr, &operands);
+    let cases = p.branches.iter().map(results).collect::<Result<Vec<_>>>()?;
+    Ok((chosen_rows(&index, &cases)?, dims_of(&all)))
+}
+
+/// The index of each row, clamped to those of branches.
+pub(super) fn clamped_rows(p: &Cond, axis: &BatchAxis, args: &[Value], dims: &[Option<usize>]) -> Result<Value> {
     let index = batch_first(&args[..1], &dims[..1], axis.size)?.remove(0);
-    let last = Value::int(DType::I32, p.branches.len() as i64 - 1);
-    let index = clamp(&Value::int(DType::I32, 0), &index, &last)?;
-    let guard = !p.branches.iter().all(is_cheap);
-    let mut cases = Vec::new();
-    for (i, b) in p.branches.iter().enumerate() {
-        let whole = batch_jaxpr(b, axis, batched, &all)?.jaxpr;
-        cases.push(if guard {
-            let chosen = eq(&index, &Value::int(DType::I32, i as i64))?;
-            where_chosen(&whole, &chosen, &operands, batched)?
-        } else {
-            eval_jaxpr(&whole, &operands)?
-        });
-    }
-    let mut outs = Values::new();
-    for i in 0..all.len() {
-        let shape = cases[0][i].shape().to_vec();
-        let which = broadcast_in_dim(&index, &shape, &[0])?;
-        let row: Vec<Value> = cases.iter().map(|c| c[i].clone()).collect();
-        outs.push(select_n(&which, &row)?);
-    }
-    Ok((outs, dims_of(&all)))
+    clamp(&Value::int(DType::I32, 0), &index, &Value::int(DType::I32, p.branches.len() as i64 - 1))
 }
 
-/// Whether running a branch for rows that do not choose it costs little and surely ends.
-fn is_cheap(jaxpr: &JaxprRef) -> bool {
-    jaxpr.eqns.iter().all(|e| match e.op.role() {
-        OpRole::Calls(inner) => is_cheap(&inner),
-        _ => {
-            let costly = e.op.is(&DOT_GENERAL) || e.op.is(&SORT) || e.op.is(&PURE_CALLBACK);
-            e.op.subjaxprs().is_empty() && !costly
-        }
-    })
-}
-
-/// A branch on a whole batch, run when a row has chosen it; the other rows are that row again.
-fn where_chosen(branch: &JaxprRef, chosen: &Value, operands: &[Value], batched: &[bool]) -> Result<Vec<Value>> {
-    let size = chosen.shape()[0];
-    let numbers = convert_element_type(chosen, DType::I32)?;
-    let first = argmax(&numbers, 0, DType::I32)?;
-    let rows = select(chosen, &iota(DType::I32, &[size], 0)?, &broadcast_in_dim(&first, &[size], &[])?)?;
-    let avals: Vec<Aval> = std::iter::once(&rows).chain(operands).map(Value::aval).collect();
-    let run = stage_closed("vmap", branch.debug.clone(), &avals, |args| {
-        let row = |(x, &on): (&Value, &bool)| {
-            if on { take(x, &args[0], 0, GatherOptions::default()) } else { Ok(x.clone()) }
-        };
-        eval_jaxpr(branch, &args[1..].iter().zip(batched).map(row).collect::<Result<Vec<_>>>()?)
-    })?;
-    let skip = stage_closed("vmap", branch.debug.clone(), &avals, |_| branch.out_avals().iter().map(zeros).collect())?;
-    let any = convert_element_type(&reduce_or(chosen, &[0])?, DType::I32)?;
-    let args: Vec<Value> = std::iter::once(rows).chain(operands.iter().cloned()).collect();
-    cond(vec![skip, run], &any, &args)
+/// Of the results of all branches, of whole batches each, every row of the branch that it chooses.
+pub(super) fn chosen_rows(index: &Value, cases: &[Vec<Value>]) -> Result<Values> {
+    let rows = |i: usize| {
+        let which = broadcast_in_dim(index, cases[0][i].shape(), &[0])?;
+        let results: Vec<Value> = cases.iter().map(|c| c[i].clone()).collect();
+        select_n(&which, &results)
+    };
+    (0..cases[0].len()).map(rows).collect()
 }

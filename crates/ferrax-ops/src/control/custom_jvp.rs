@@ -4,7 +4,7 @@
 //! into a program first. The rule is a host function `primals…, tangents… → outs…, out tangents…`.
 
 use super::jit::inline_program;
-use super::{Callable, CallableRef, eval_reference, instantiate_all};
+use super::{Callable, CallableRef, check_args, eval_reference, instantiate_all};
 use ferrax_base::{Aval, Result, error};
 use ferrax_ir::op::{BatchAxis, BatchDims, Operands};
 use ferrax_ir::{
@@ -42,8 +42,12 @@ ferrax_ir::params! {
 pub static CUSTOM_JVP: Def<CustomJvp> = Def {
     name: "custom_jvp_call",
     doc: "Calls a function that has a jvp rule of its own.",
-    shape: |p, _| match &p.call_jaxpr {
-        Some(j) => Ok(j.out_avals().into()),
+    arity: None,
+    shape: |p, args| match &p.call_jaxpr {
+        Some(j) => {
+            check_args(&p.name, j, args)?;
+            Ok(j.out_avals().into())
+        }
         None => Err(error!(Internal, "custom_jvp_call of {} was not recorded", p.name)),
     },
     jvp: Slot::Rule(custom_jvp),

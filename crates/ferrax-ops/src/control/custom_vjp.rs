@@ -6,7 +6,7 @@
 
 use super::custom_jvp::record;
 use super::jit::inline_program;
-use super::{CallableRef, eval_reference};
+use super::{CallableRef, check_args, eval_reference};
 use ferrax_base::{Aval, Result, error};
 use ferrax_ir::op::{BatchAxis, BatchDims, Operands};
 use ferrax_ir::{DebugInfo, Def, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind};
@@ -91,7 +91,11 @@ ferrax_ir::params! {
 pub static CUSTOM_VJP: Def<CustomVjp> = Def {
     name: "custom_vjp_call",
     doc: "Calls a function that has a vjp rule of its own.",
-    shape: |p, _| Ok(recorded(p)?.out_avals().into()),
+    arity: None,
+    shape: |p, args| {
+        check_args(&p.name, recorded(p)?, args)?;
+        Ok(recorded(p)?.out_avals().into())
+    },
     jvp: Slot::Rule(|_, p, _, _| {
         Err(error!(
             Type,
@@ -201,6 +205,7 @@ ferrax_ir::params! {
 pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
     name: "custom_vjp_linear",
     doc: "The derivative of a custom_vjp function: known only by its transpose.",
+    arity: None,
     shape: |p, _| Ok(p.out_avals.0.iter().map(Aval::tangent).collect()),
     jvp: Slot::None("the function defines only a vjp rule"),
     transpose: Slot::Rule(|_, p, cts, args| {

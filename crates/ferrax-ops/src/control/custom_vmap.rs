@@ -74,6 +74,7 @@ ferrax_ir::params! {
 pub static CUSTOM_VMAP: Def<CustomVmap> = Def {
     name: "custom_vmap_call",
     doc: "Calls a function that has a batching rule of its own.",
+    arity: None,
     shape: |p, args| {
         check_args("custom_vmap", &p.call, args)?;
         Ok(p.call.out_avals().into())
@@ -120,6 +121,16 @@ fn custom_vmap_batch(
     }
     let args = batch_first(args, dims, axis.size)?;
     let (outs, batched) = p.rule.0.apply(axis.size, &mask(&dims[p.num_consts..]), &args[p.num_consts..])?;
+    let results = p.call.outvars.len();
+    if outs.len() != results || batched.len() != results {
+        bail!(
+            Value,
+            "the vmap rule of {} gave {} results and says of {} whether they are batched, where there must be {results}",
+            p.name,
+            outs.len(),
+            batched.len()
+        );
+    }
     for ((out, &on), aval) in outs.iter().zip(&batched).zip(p.call.out_avals()) {
         let row = if on { out.shape().get(1..) } else { Some(out.shape()) };
         let whole = !on || out.shape().first() == Some(&axis.size);

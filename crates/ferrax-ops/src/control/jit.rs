@@ -47,6 +47,7 @@ impl Params for Jit {
 pub static JIT: Def<Jit> = Def {
     name: "jit",
     doc: "Calls a program that is compiled as one unit.",
+    arity: None,
     shape: |p, args| {
         check_args("jit", &p.jaxpr, args)?;
         Ok(p.jaxpr.out_avals().into())

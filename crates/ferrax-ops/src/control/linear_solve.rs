@@ -8,10 +8,10 @@
 //! Source: implicit differentiation, as JAX's documentation of `lax.custom_linear_solve` describes it. Read next: `scan.rs`.
 
 use super::jit::inline_program;
-use super::{batch_where, check_args, dims_of, eval_reference, mask, present};
+use super::{batch_where, check_args, check_results, dims_of, eval_reference, mask, present, split_operands};
 use ferrax_base::{Aval, Result, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
-use ferrax_ir::{Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
+use ferrax_ir::{Avals, Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
 use ferrax_transform::eval_jaxpr;
 use ferrax_transform::programs::{batch_jaxpr, jvp_jaxpr};
 use ferrax_transform::structural::instantiate;
@@ -73,10 +73,8 @@ impl LinearSolve {
 pub static LINEAR_SOLVE: Def<LinearSolve> = Def {
     name: "custom_linear_solve",
     doc: "Solves a linear equation by a given program, with derivatives through the equation.",
-    shape: |p, args| {
-        check_args("custom_linear_solve", &p.solve, &p.solver_args(args))?;
-        Ok(p.solve.out_avals().into())
-    },
+    arity: None,
+    shape: linear_solve_shape,
     jvp: Slot::Rule(linear_solve_jvp),
     transpose: Slot::Rule(linear_solve_transpose),
     batch: Slot::Rule(linear_solve_batch),
@@ -85,11 +83,39 @@ pub static LINEAR_SOLVE: Def<LinearSolve> = Def {
     kernel: Slot::Rule(|_, p, b, args, _| inline_program(&p.solve, b, &p.solver_args(args))),
     reference: Slot::Rule(|p, args, _| eval_reference(&p.solve, &p.solver_args(args))),
     special: Special {
-        eager: Some(|_, p, args| Ok(eval_jaxpr(&p.solve, &p.solver_args(args))?.into())),
+        eager: Some(|_, p, args| {
+            let avals: Vec<Aval> = args.iter().map(Value::aval).collect();
+            linear_solve_shape(p, &avals.iter().collect::<Vec<_>>())?;
+            Ok(eval_jaxpr(&p.solve, &p.solver_args(args))?.into())
+        }),
         effects: Some(|p| p.solve.effects),
         ..Special::NONE
     },
 };
+
+fn linear_solve_shape(p: &LinearSolve, args: &[&Aval]) -> Result<Avals> {
+    let name = "custom_linear_solve";
+    if p.const_lengths.len() != 4 {
+        bail!(Value, "{name} takes the numbers of constants of four programs, got {}", p.const_lengths.len());
+    }
+    let consts = p.const_lengths.iter().fold(0, |sum: usize, n| sum.saturating_add(*n));
+    let (_, b) = split_operands(name, args, consts)?;
+    let vector: Vec<Aval> = b.iter().map(|&a| a.clone()).collect();
+    let must = "it must give vectors of the types of b,";
+    for (i, what, jaxpr) in [(0, "matvec", Some(&p.matvec)), (1, "vecmat", p.vecmat.as_ref())] {
+        let Some(jaxpr) = jaxpr else { continue };
+        check_args(&format!("{what} of {name}"), jaxpr, &[p.part(args, i), b].concat())?;
+        check_results(&format!("{what} of {name}"), &jaxpr.out_avals(), &vector, must)?;
+    }
+    for (i, what, jaxpr) in [(2, "solve", Some(&p.solve)), (3, "transpose_solve", p.transpose_solve.as_ref())] {
+        let Some(jaxpr) = jaxpr else { continue };
+        check_args(&format!("{what} of {name}"), jaxpr, &[p.part(args, i), b].concat())?;
+        let outs = jaxpr.out_avals();
+        let solution = outs.get(..vector.len()).unwrap_or(&outs);
+        check_results(&format!("{what} of {name}"), solution, &vector, must)?;
+    }
+    Ok(p.solve.out_avals().into())
+}
 
 /// Solves; `args` are the constants of the four programs, then the right-hand side.
 pub fn linear_solve(params: LinearSolve, args: &[Value]) -> Result<Values> {

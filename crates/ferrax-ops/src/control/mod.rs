@@ -12,6 +12,7 @@ pub mod custom_vmap;
 pub mod jit;
 pub mod linear_solve;
 pub mod remat;
+mod rows;
 pub mod scan;
 pub mod while_loop;
 pub mod while_reverse;
@@ -19,7 +20,7 @@ pub mod while_reverse;
 use ferrax_base::{Aval, Result, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::RefTensor;
-use ferrax_ir::{Jaxpr, TransposeArg, Value};
+use ferrax_ir::{Jaxpr, JaxprRef, TransposeArg, Value};
 use ferrax_transform::batching::place_axis;
 use ferrax_transform::structural::{broadcast_batch, instantiate};
 use smallvec::SmallVec;
@@ -141,8 +142,9 @@ pub(crate) fn or(a: &[bool], b: &[bool]) -> Vec<bool> {
     a.iter().zip(b).map(|(x, y)| x | y).collect()
 }
 
-/// Checks operands against a program's parameters (weak types aside).
-pub(crate) fn check_args(name: &str, jaxpr: &Jaxpr, args: &[&Aval]) -> Result<()> {
+/// Checks a program, and operands against its parameters (weak types aside).
+pub(crate) fn check_args(name: &str, jaxpr: &JaxprRef, args: &[&Aval]) -> Result<()> {
+    jaxpr.verify()?;
     if jaxpr.invars.len() != args.len() {
         bail!(Type, "{name} takes {} operands, got {}", jaxpr.invars.len(), args.len());
     }
@@ -152,6 +154,24 @@ pub(crate) fn check_args(name: &str, jaxpr: &Jaxpr, args: &[&Aval]) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Checks results of a program against the types that they must have (weak types aside): `what` says of whom the
+/// results are, and `must` why.
+pub(crate) fn check_results(what: &str, got: &[Aval], want: &[Aval], must: &str) -> Result<()> {
+    if got.len() == want.len() && got.iter().zip(want).all(|(g, w)| g.same_type(w)) {
+        return Ok(());
+    }
+    let list = |avals: &[Aval]| avals.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    bail!(Type, "{what} gives ({}), where {must} ({})", list(got), list(want))
+}
+
+/// The first `n` operands and the others; an error of the operation `name` when there are fewer.
+pub(crate) fn split_operands<'a, T>(name: &str, args: &'a [T], n: usize) -> Result<(&'a [T], &'a [T])> {
+    match args.split_at_checked(n) {
+        Some(parts) => Ok(parts),
+        None => bail!(Type, "{name} takes {n} operands at least, got {}", args.len()),
+    }
 }
 
 /// The reference of a program: every operation's own reference, in order.

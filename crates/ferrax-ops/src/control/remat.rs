@@ -72,6 +72,7 @@ ferrax_ir::params! {
 pub static REMAT: Def<Remat> = Def {
     name: "remat2",
     doc: "Calls a program whose intermediate values reverse mode recomputes.",
+    arity: None,
     shape: |p, args| {
         check_args("checkpoint", &p.jaxpr, args)?;
         Ok(p.jaxpr.out_avals().into())

@@ -4,16 +4,18 @@
 //! from step to step are passed once, not stacked.
 
 use super::cond::subgraph;
-use super::{batch_where, check_args, dims_of, eval_reference, mask, or, spread};
-use ferrax_base::{Aval, Result, bail};
+use super::{batch_where, check_args, check_results, dims_of, eval_reference, mask, or, split_operands, spread};
+use crate::ADD;
+use ferrax_base::{Aval, Result, Scalar, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::RefTensor;
-use ferrax_ir::{Atom, Avals, Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
-use ferrax_loops::{Kind, Type};
+use ferrax_ir::{Atom, Avals, Def, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, Var, bind};
+use ferrax_loops::{BinaryOp, Builder, Kind, Type, ValueId};
 use ferrax_transform::batching::place_axis;
 use ferrax_transform::programs::{LinearProgram, batch_jaxpr, jvp_jaxpr, linearize_jaxpr};
 use ferrax_transform::staging::stage_closed;
 use ferrax_transform::structural::{add_any, instantiate, zeros};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 ferrax_ir::params! {
@@ -43,6 +45,7 @@ ferrax_ir::params! {
 pub static SCAN: Def<Scan> = Def {
     name: "scan",
     doc: "Applies a body along the leading axis of its inputs, carrying values from step to step.",
+    arity: None,
     shape: scan_shape,
     jvp: Slot::Rule(scan_jvp),
     transpose: Slot::Rule(scan_transpose),
@@ -50,6 +53,9 @@ pub static SCAN: Def<Scan> = Def {
     simplify: Slot::None("no rewrite applies"),
     stablehlo: Slot::None("later"),
     kernel: Slot::Rule(|_, p, b, args, outs| {
+        if let Some(results) = without_steps(p, b, args) {
+            return Ok(results);
+        }
         let body = Arc::new(subgraph(&p.jaxpr)?);
         let kind = Kind::Scan { body, length: p.length, reverse: p.reverse, consts: p.num_consts, carry: p.num_carry };
         let types: Vec<Type> = outs.iter().map(Type::from).collect();
@@ -61,7 +67,7 @@ pub static SCAN: Def<Scan> = Def {
 
 impl Scan {
     fn first_xs(&self) -> usize {
-        self.num_consts + self.num_carry
+        self.num_consts.saturating_add(self.num_carry)
     }
 
     fn ys(&self) -> usize {
@@ -85,7 +91,7 @@ fn row_shape(aval: &Aval) -> Aval {
 }
 
 fn scan_shape(p: &Scan, args: &[&Aval]) -> Result<Avals> {
-    let (front, xs) = args.split_at(p.first_xs());
+    let (front, xs) = split_operands("scan", args, p.first_xs())?;
     if let Some(x) = xs.iter().find(|x| x.shape.first() != Some(&p.length)) {
         bail!(Value, "scan got an input of type {x} where the leading axis must have size {}", p.length);
     }
@@ -93,8 +99,46 @@ fn scan_shape(p: &Scan, args: &[&Aval]) -> Result<Avals> {
     let all: Vec<&Aval> = front.iter().copied().chain(&rows).collect();
     check_args("scan", &p.jaxpr, &all)?;
     let outs = p.jaxpr.out_avals();
-    let (carry, ys) = outs.split_at(p.num_carry);
+    let (carry, ys) = split_operands("the carry of scan", &outs, p.num_carry)?;
+    let started = &p.jaxpr.in_avals()[p.num_consts..p.first_xs()];
+    check_results("the body of scan", carry, started, "its carry must keep the types that it has,")?;
     Ok(carry.iter().cloned().chain(ys.iter().map(|y| stacked(y, p.length))).collect())
+}
+
+/// The results of a scan that needs no steps: every carried value stays as it is, or grows by one integer each time.
+fn without_steps(p: &Scan, b: &mut Builder, args: &[ValueId]) -> Option<SmallVec<[ValueId; 1]>> {
+    let j = &p.jaxpr;
+    if p.ys() > 0 || !j.effects.is_none() {
+        return None;
+    }
+    let step = |(out, own): (&Atom, &Var)| {
+        let Atom::Var(out) = out else { return None };
+        if out == own {
+            return Some(None);
+        }
+        let eqn = j.eqns.iter().find(|e| e.outputs.contains(out)).filter(|e| e.op.is(&ADD))?;
+        match eqn.inputs.as_slice() {
+            [Atom::Var(x), Atom::Lit(by)] | [Atom::Lit(by), Atom::Var(x)] if x == own => {
+                let dtype = by.scalar.dtype;
+                let total = by.scalar.to_i64().wrapping_mul(p.length as i64);
+                dtype.is_integer().then(|| Some(Scalar::from_i64(dtype, total)))
+            }
+            _ => None,
+        }
+    };
+    let own = &j.invars[p.num_consts..p.first_xs()];
+    let steps: Vec<Option<Scalar>> = j.outvars.iter().zip(own).map(step).collect::<Option<_>>()?;
+    let mut results = SmallVec::new();
+    for (&start, by) in args[p.num_consts..].iter().zip(steps) {
+        results.push(match by {
+            None => start,
+            Some(total) => {
+                let total = b.scalar(total);
+                b.binary(BinaryOp::Add, start, total)
+            }
+        });
+    }
+    Some(results)
 }
 
 fn scan_reference(p: &Scan, args: &[RefTensor], outs: &[Aval]) -> Result<Vec<RefTensor>> {

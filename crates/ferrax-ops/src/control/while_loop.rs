@@ -4,11 +4,13 @@
 
 use super::cond::subgraph;
 use super::while_reverse::while_linearize;
-use super::{batch_where, check_args, dims_of, eval_reference, mask, or, present, spread};
+use super::{
+    batch_where, check_args, check_results, dims_of, eval_reference, mask, or, present, split_operands, spread,
+};
 use crate::{convert_element_type, ne, reduce_sum, select};
 use ferrax_base::{Aval, DType, Result, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
-use ferrax_ir::{Def, JaxprRef, OpRef, Slot, Special, Tangents, Value, Values, bind};
+use ferrax_ir::{Avals, Def, JaxprRef, OpRef, Slot, Special, Tangents, Value, Values, bind};
 use ferrax_loops::{Kind, Type};
 use ferrax_transform::eval_jaxpr;
 use ferrax_transform::programs::{batch_jaxpr, jvp_jaxpr};
@@ -34,17 +36,8 @@ ferrax_ir::params! {
 pub static WHILE: Def<While> = Def {
     name: "while",
     doc: "Repeats a body as long as a condition holds.",
-    shape: |p, args| {
-        let (consts, carry) = args.split_at(p.cond_nconsts + p.body_nconsts);
-        let (cond_consts, body_consts) = consts.split_at(p.cond_nconsts);
-        check_args("while cond_fun", &p.cond_jaxpr, &[cond_consts, carry].concat())?;
-        check_args("while body_fun", &p.body_jaxpr, &[body_consts, carry].concat())?;
-        let test = p.cond_jaxpr.out_avals();
-        if test.len() != 1 || test[0].dtype != DType::Bool || test[0].rank() != 0 {
-            bail!(Type, "cond_fun must return a boolean scalar");
-        }
-        Ok(p.body_jaxpr.out_avals().into())
-    },
+    arity: None,
+    shape: while_shape,
     jvp: Slot::Rule(while_jvp),
     transpose: Slot::None("a loop is not linear; linearization records `while_linear`"),
     batch: Slot::Rule(while_batch),
@@ -75,6 +68,21 @@ pub static WHILE: Def<While> = Def {
         ..Special::NONE
     },
 };
+
+pub(super) fn while_shape(p: &While, args: &[&Aval]) -> Result<Avals> {
+    let (consts, carry) = split_operands("while", args, p.cond_nconsts.saturating_add(p.body_nconsts))?;
+    let (cond_consts, body_consts) = consts.split_at(p.cond_nconsts);
+    check_args("while cond_fun", &p.cond_jaxpr, &[cond_consts, carry].concat())?;
+    check_args("while body_fun", &p.body_jaxpr, &[body_consts, carry].concat())?;
+    let test = p.cond_jaxpr.out_avals();
+    if test.len() != 1 || test[0].dtype != DType::Bool || test[0].rank() != 0 {
+        bail!(Type, "cond_fun must return a boolean scalar");
+    }
+    let outs = p.body_jaxpr.out_avals();
+    let started = &p.body_jaxpr.in_avals()[p.body_nconsts..];
+    check_results("the body of while", &outs, started, "its carry must keep the types that it has,")?;
+    Ok(outs.into())
+}
 
 impl While {
     fn carry(&self) -> usize {

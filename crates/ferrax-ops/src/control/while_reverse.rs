@@ -11,8 +11,8 @@
 //! chapter 12). Read next: `while_loop.rs`.
 
 use super::jit::{JIT, Jit, inline_program};
-use super::while_loop::{WHILE, While, while_jvp, while_loop};
-use super::{eval_reference, mask, or, present, spread};
+use super::while_loop::{WHILE, While, while_jvp, while_loop, while_shape};
+use super::{check_results, eval_reference, mask, or, present, split_operands, spread};
 use crate::dynamic_slice::{dynamic_index_in_dim, dynamic_update_index_in_dim};
 use crate::{add, div, eq, ge, lt, max, min, mul, rem, select, sub};
 use ferrax_base::{Aval, DType, Result, bail};
@@ -81,7 +81,17 @@ fn pick<'a, T>(items: &'a [T], mask: &'a [bool]) -> impl Iterator<Item = &'a T> 
 pub static WHILE_LINEAR: Def<WhileLinear> = Def {
     name: "while_linear",
     doc: "The derivative of a while loop: linear in the tangents that follow the loop's operands.",
-    shape: |p, _| Ok(pick(&p.body_jaxpr.out_avals(), &p.carry_linear).map(Aval::tangent).collect()),
+    arity: None,
+    shape: |p, args| {
+        let (operands, tangents) = split_operands("while_linear", args, p.operands())?;
+        let carry = while_shape(&p.whole(), operands)?;
+        let body = p.body_jaxpr.in_avals();
+        let linear = pick(&body, &p.body_consts_linear).chain(pick(&carry, &p.carry_linear));
+        let wanted: Vec<Aval> = linear.map(Aval::tangent).collect();
+        let given: Vec<Aval> = tangents.iter().map(|&a| a.clone()).collect();
+        check_results("the caller of while_linear", &given, &wanted, "it takes tangents of types")?;
+        Ok(pick(&carry, &p.carry_linear).map(Aval::tangent).collect())
+    },
     jvp: Slot::Rule(|_, p, primals, tangents| {
         let op = OpRef::new(&JIT, p.call()?);
         op.jvp(&op, primals, tangents)

@@ -42,6 +42,7 @@ macro_rules! binary {
         pub static $NAME: ferrax_ir::Def<()> = ferrax_ir::Def {
             name: $name,
             doc: $doc,
+            arity: Some(2),
             shape: |(), args| $crate::common::nary_shape($name, $crate::common::Accept::$accept, args),
             jvp: $jvp,
             transpose: $transpose,
@@ -113,8 +114,10 @@ fn drop_neutral(
     (same_type && splat(cx, &inputs[1 - kept]).is_some_and(neutral)).then(|| smallvec![inputs[kept]])
 }
 
-fn is_one(s: Scalar) -> bool {
-    s == Scalar::one(s.dtype)
+/// x * 1 = x / 1 = x without a change of bits. A complex 1 has an imaginary part that is multiplied too: infinities times
+/// its zero are NaNs, and zeros change their signs.
+fn is_neutral_factor(s: Scalar) -> bool {
+    !s.dtype.is_complex() && s == Scalar::one(s.dtype)
 }
 
 /// x + z = x without a change of bits: an integer zero, or -0.0.
@@ -185,7 +188,7 @@ binary!(
     jvp: partials!(|g, _, _, y| mul(g, y), |g, _, x, _| mul(x, g)),
     transpose: Slot::Rule(mul_transpose),
     simplify: Slot::Rule(|_, (), cx, inputs| {
-        Ok(drop_neutral(&*cx, inputs, 0, is_one).or_else(|| drop_neutral(&*cx, inputs, 1, is_one)))
+        Ok(drop_neutral(&*cx, inputs, 0, is_neutral_factor).or_else(|| drop_neutral(&*cx, inputs, 1, is_neutral_factor)))
     }),
     reference: numbers!(int: i128::wrapping_mul, real: |x, y| x * y, complex: |x, y| x * y),
 );
@@ -213,7 +216,7 @@ binary!(
         let TransposeArg::Linear(x) = &args[0] else { return Ok(smallvec![None, None]) };
         Ok(smallvec![Some(unbroadcast(x, div(ct, args[1].known()?)?)?), None])
     }),
-    simplify: Slot::Rule(|_, (), cx, inputs| Ok(drop_neutral(&*cx, inputs, 0, is_one))),
+    simplify: Slot::Rule(|_, (), cx, inputs| Ok(drop_neutral(&*cx, inputs, 0, is_neutral_factor))),
     reference: numbers!(
         int: |x, y| if y == 0 { -1 } else { x / y },
         real: |x, y| x / y,
@@ -300,6 +303,7 @@ binary!(
 pub static POW: Def<()> = Def {
     name: "pow",
     doc: "Elementwise power; the exponent may be an integer.",
+    arity: Some(2),
     shape: |(), args| {
         check_operand("pow", Accept::INEXACT, args, 0)?;
         check_operand("pow", Accept::NUMBER, args, 1)?;
@@ -406,6 +410,7 @@ fn next_after(x: Scalar, y: Scalar) -> Scalar {
 pub static COMPLEX: Def<()> = Def {
     name: "complex",
     doc: "Elementwise complex number with this real and imaginary part.",
+    arity: Some(2),
     shape: |(), args| {
         for (i, a) in args.iter().enumerate() {
             if !matches!(a.dtype, DType::F32 | DType::F64) {
@@ -500,6 +505,7 @@ bits!(
 pub static SHIFT_RIGHT_ARITHMETIC: Def<()> = Def {
     name: "shift_right_arithmetic",
     doc: "Elementwise right shift that repeats the top bit, of unsigned integers too.",
+    arity: Some(2),
     shape: |(), args| crate::common::nary_shape("shift_right_arithmetic", Accept::INTEGER, args),
     jvp: Slot::Rule(zero_jvp),
     transpose: Slot::None(NOT_LINEAR),
@@ -570,6 +576,7 @@ bits!(
 pub static MULHI: Def<()> = Def {
     name: "mulhi",
     doc: "Elementwise high half of the double-width product of integers.",
+    arity: Some(2),
     shape: |(), args| crate::common::nary_shape("mulhi", Accept::INTEGER, args),
     jvp: Slot::Rule(zero_jvp),
     transpose: Slot::None(NOT_LINEAR),

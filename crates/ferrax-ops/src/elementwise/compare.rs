@@ -68,6 +68,7 @@ macro_rules! compare {
         pub static $NAME: Def<()> = Def {
             name: $name,
             doc: $doc,
+            arity: Some(2),
             shape: |(), args| compare_shape($name, $accept, args),
             jvp: Slot::Rule(zero_jvp),
             transpose: Slot::None(NOT_LINEAR),

@@ -29,6 +29,7 @@ ferrax_ir::params! {
 pub static CONVERT_ELEMENT_TYPE: Def<ConvertElementType> = Def {
     name: "convert_element_type",
     doc: "Elementwise conversion to another dtype.",
+    arity: Some(1),
     shape: |p, args| {
         let from = args[0].dtype;
         if (from.is_key() || p.new_dtype.is_key()) && from != p.new_dtype {
@@ -154,6 +155,7 @@ ferrax_ir::params! {
 pub static BITCAST_CONVERT_TYPE: Def<BitcastConvertType> = Def {
     name: "bitcast_convert_type",
     doc: "The bits of every element read as another dtype; a change of width adds or removes a minor axis.",
+    arity: Some(1),
     shape: bitcast_shape,
     jvp: Slot::Rule(zero_jvp),
     transpose: Slot::None(NOT_LINEAR),
@@ -238,6 +240,7 @@ ferrax_ir::params! {
 pub static REDUCE_PRECISION: Def<ReducePrecision> = Def {
     name: "reduce_precision",
     doc: "Elementwise rounding to a float format with fewer bits; the dtype stays.",
+    arity: Some(1),
     shape: |p, args| {
         if p.exponent_bits == 0 {
             bail!(Value, "reduce_precision exponent_bits must be positive, got 0");

@@ -15,6 +15,7 @@ use smallvec::{SmallVec, smallvec};
 pub static COPY: Def<()> = Def {
     name: "copy",
     doc: "A copy of an array that shares no memory with it.",
+    arity: Some(1),
     shape: |(), args| Ok(smallvec![args[0].clone()]),
     jvp: Slot::Rule(ferrax_transform::structural::linear_jvp),
     transpose: Slot::Rule(|_, (), cts, _| Ok(smallvec![cts[0].as_ref().map(copy).transpose()?])),
@@ -35,6 +36,7 @@ pub fn copy(x: &Value) -> Result<Value> {
 pub static STOP_GRADIENT: Def<()> = Def {
     name: "stop_gradient",
     doc: "The operand, treated as a constant by differentiation.",
+    arity: Some(1),
     shape: |(), args| Ok(smallvec![args[0].clone()]),
     jvp: Slot::Rule(zero_jvp),
     transpose: Slot::None(NOT_LINEAR),
@@ -58,6 +60,7 @@ pub fn stop_gradient(x: &Value) -> Result<Value> {
 pub static OPTIMIZATION_BARRIER: Def<()> = Def {
     name: "optimization_barrier",
     doc: "The operands, across which the compiler moves, merges and fuses nothing.",
+    arity: None,
     shape: |(), args| Ok(args.iter().map(|a| (*a).clone()).collect()),
     jvp: Slot::Rule(|op, (), primals, tangents| {
         let outs = bind(op, primals)?;
@@ -106,6 +109,7 @@ ferrax_ir::params! {
 pub static NAME: Def<Name> = Def {
     name: "name",
     doc: "The operand, under a name that policies of checkpoint know.",
+    arity: Some(1),
     shape: |_, args| Ok(smallvec![args[0].clone()]),
     jvp: Slot::Rule(|op, _, primals, tangents| {
         // The name is the value's: its tangent has none.

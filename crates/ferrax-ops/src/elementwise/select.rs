@@ -26,6 +26,7 @@ use smallvec::{SmallVec, smallvec};
 pub static SELECT_N: Def<()> = Def {
     name: "select_n",
     doc: "Elementwise choice among cases by a boolean (false: the first) or an integer, which is clamped.",
+    arity: None,
     shape: |(), args| select_shape(args),
     jvp: Slot::Rule(|op, (), primals, tangents| {
         let out = bind1(op, primals)?;
@@ -53,7 +54,7 @@ pub static SELECT_N: Def<()> = Def {
 };
 
 fn select_shape(args: &[&Aval]) -> Result<Avals> {
-    let (which, cases) = (args[0], &args[1..]);
+    let [which, cases @ ..] = args else { bail!(Type, "select must have at least one case") };
     if cases.is_empty() {
         bail!(Type, "select must have at least one case");
     }
@@ -136,6 +137,7 @@ pub(crate) const MARK_OPS: MarkOps = MarkOps {
 pub static CLAMP: Def<()> = Def {
     name: "clamp",
     doc: "Elementwise x moved into [min, max]; the bounds may be scalars.",
+    arity: Some(3),
     shape: |(), args| {
         for i in 0..3 {
             check_operand("clamp", Accept::ANY, args, i)?;

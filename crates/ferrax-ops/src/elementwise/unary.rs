@@ -41,6 +41,7 @@ macro_rules! unary {
         pub static $NAME: ferrax_ir::Def<()> = ferrax_ir::Def {
             name: $name,
             doc: $doc,
+            arity: Some(1),
             shape: |(), args| $crate::common::unary_shape($name, $crate::common::Accept::$accept, args),
             jvp: $jvp,
             transpose: $transpose,
@@ -114,7 +115,10 @@ unary!(
     SIGN, sign, "sign", NUMBER, Sign, "Elementwise sign: -1, 0 or 1; x/|x| for complex numbers.",
     jvp: Slot::Rule(zero_jvp),
     transpose: Slot::None(NOT_LINEAR),
-    simplify: Slot::Rule(idempotent),
+    // Complex signs have rounded parts: the sign of a sign is another number.
+    simplify: Slot::Rule(|op, p, cx, inputs| {
+        if cx.aval(&inputs[0]).dtype.is_complex() { Ok(None) } else { idempotent(op, p, cx, inputs) }
+    }),
     reference: Unary {
         int: i128::signum,
         real: |x| if x == 0.0 || x.is_nan() { x } else { x.signum() },
@@ -159,6 +163,7 @@ pub enum RoundingMethod {
 pub static ROUND: Def<Round> = Def {
     name: "round",
     doc: "Elementwise rounding to the nearest integer.",
+    arity: Some(1),
     shape: |_, args| unary_shape("round", Accept::FLOAT, args),
     jvp: Slot::Rule(zero_jvp),
     transpose: Slot::None(NOT_LINEAR),
@@ -187,6 +192,7 @@ pub fn round(x: &Value, method: RoundingMethod) -> Result<Value> {
 pub static IS_FINITE: Def<()> = Def {
     name: "is_finite",
     doc: "Elementwise test for numbers that are neither infinite nor NaN.",
+    arity: Some(1),
     shape: |(), args| Ok(smallvec![unary_aval("is_finite", Accept::FLOAT, args)?.with_dtype(DType::Bool)]),
     jvp: Slot::Rule(zero_jvp),
     transpose: Slot::None(NOT_LINEAR),
@@ -423,6 +429,7 @@ unary!(
 pub static SQUARE: Def<()> = Def {
     name: "square",
     doc: "Elementwise square: x*x.",
+    arity: Some(1),
     shape: |(), args| unary_shape("square", Accept::NUMBER, args),
     jvp: derivative!(|g, _, x| mul(g, &mul(&constant(x, 2.0), x)?)),
     transpose: Slot::None(NOT_LINEAR),
@@ -454,6 +461,7 @@ ferrax_ir::params! {
 pub static INTEGER_POW: Def<IntegerPow> = Def {
     name: "integer_pow",
     doc: "Elementwise power with a fixed integer exponent.",
+    arity: Some(1),
     shape: |p, args| {
         let out = unary_shape("integer_pow", Accept::NUMBER, args)?;
         if p.y < 0 && out[0].dtype.is_integer() {
@@ -518,6 +526,7 @@ pub fn reciprocal(x: &Value) -> Result<Value> {
 pub static ABS: Def<()> = Def {
     name: "abs",
     doc: "Elementwise absolute value; real for complex numbers.",
+    arity: Some(1),
     shape: |(), args| {
         let out = unary_aval("abs", Accept::INEXACT.or(Accept::SIGNED), args)?;
         let dtype = out.dtype.real();
@@ -560,6 +569,7 @@ macro_rules! part {
         pub static $NAME: Def<()> = Def {
             name: $name,
             doc: $doc,
+            arity: Some(1),
             shape: |(), args| {
                 let out = unary_aval($name, Accept::COMPLEX, args)?;
                 let dtype = out.dtype.real();
@@ -612,6 +622,7 @@ ferrax_ir::params! {
 pub static CONJ: Def<Conj> = Def {
     name: "conj",
     doc: "Elementwise complex conjugate; reals become complex.",
+    arity: Some(1),
     shape: |_, args| {
         let accept = Accept::COMPLEX.or(Accept::FLOAT);
         let out = unary_aval("conj", accept, args)?;
@@ -660,6 +671,7 @@ macro_rules! bits {
         pub static $NAME: Def<()> = Def {
             name: $name,
             doc: $doc,
+            arity: Some(1),
             shape: |(), args| unary_shape($name, Accept::$accept, args),
             jvp: Slot::Rule(zero_jvp),
             transpose: Slot::None(NOT_LINEAR),

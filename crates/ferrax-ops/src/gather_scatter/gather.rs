@@ -77,6 +77,7 @@ impl Default for GatherOptions {
 pub static GATHER: Def<GatherParams> = Def {
     name: "gather",
     doc: "Windows of an array, one for each index vector.",
+    arity: Some(2),
     shape: gather_shape,
     jvp: Slot::Rule(|op, p, primals, tangents| {
         let out = bind1(op, primals)?;

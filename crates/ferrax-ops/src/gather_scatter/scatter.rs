@@ -130,6 +130,7 @@ macro_rules! scatters {
         pub static $id: Def<ScatterParams> = Def {
             name: $name,
             doc: $text,
+            arity: Some(3),
             shape: scatter_shape,
             jvp: Slot::Rule($jvp),
             transpose: $transpose,

@@ -4,7 +4,8 @@
 //! A check is a debug callback in the program, so it stands under every transformation and vanishes with the setting.
 
 use crate::callback::{CallbackKind, VmapMethod, callback};
-use ferrax_base::{Aval, Buffer, Result, Scalar, Source, bail};
+use ferrax_base::config::Flag;
+use ferrax_base::{Aval, Buffer, Error, Result, Scalar, Source, error};
 use ferrax_ir::Value;
 use ferrax_loops::{HostCall, HostRef};
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 struct IndexCheck {
     axis: usize,
     size: usize,
+    /// How many entries are taken from the index on.
+    window: usize,
     /// Negative integers do not count from the end.
     raw: bool,
     source: Source,
@@ -21,12 +24,11 @@ struct IndexCheck {
 impl HostCall for IndexCheck {
     fn call(&self, args: &[(&Aval, &Buffer)], _: &[Aval]) -> Result<Vec<Buffer>> {
         let (aval, buffer) = args[0];
-        let low = if self.raw { 0 } else { -(self.size as i128) };
         for bytes in buffer.bytes().chunks_exact(aval.dtype.size()) {
             let i = crate::numbers::integer(Scalar::from_bytes(aval.dtype, bytes));
-            if i < low || i >= self.size as i128 {
+            if self.is_outside(i) {
                 let place = self.source.location().map_or_else(String::new, |l| format!(" at {l}"));
-                bail!(Index, "index {i} is out of bounds for axis {} with size {}{place}", self.axis, self.size);
+                return Err(self.error(i, &place));
             }
         }
         Ok(Vec::new())
@@ -37,10 +39,39 @@ impl HostCall for IndexCheck {
     }
 }
 
-/// Has the program check an integer array that indexes an axis.
+impl IndexCheck {
+    fn is_outside(&self, i: i128) -> bool {
+        let i = if i < 0 && !self.raw { i + self.size as i128 } else { i };
+        i < 0 || i + self.window as i128 > self.size as i128
+    }
+
+    fn error(&self, i: i128, place: &str) -> Error {
+        let Self { axis, size, window, .. } = self;
+        let slice = if *window == 1 { String::new() } else { format!(" (of a slice of size {window})") };
+        error!(Index, "index {i}{slice} is out of bounds for axis {axis} with size {size}{place}")
+    }
+}
+
+/// Under `check_indices`, checks an index of an axis that no mode excuses: one that is known at once, others when the
+/// program runs. `window` entries are taken from it on; `raw` indices do not count from the end.
+#[inline]
+pub fn check_index(index: &Value, axis: usize, size: usize, window: usize, raw: bool) -> Result<()> {
+    if Flag::CheckIndices.get() || Flag::CheckTracedIndices.get() {
+        return check(index, axis, size, window, raw);
+    }
+    Ok(())
+}
+
 #[cold]
-pub(super) fn check(index: &Value, axis: usize, size: usize, raw: bool) -> Result<()> {
-    let host = HostRef(Arc::new(IndexCheck { axis, size, raw, source: Source::here() }));
+pub(super) fn check(index: &Value, axis: usize, size: usize, window: usize, raw: bool) -> Result<()> {
+    let check = IndexCheck { axis, size, window, raw, source: Source::here() };
+    if let Some(i) = super::known_integer(index) {
+        return if check.is_outside(i.into()) { Err(check.error(i.into(), "")) } else { Ok(()) };
+    }
+    if !Flag::CheckTracedIndices.get() {
+        return Ok(());
+    }
+    let host = HostRef(Arc::new(check));
     callback(CallbackKind::Debug, host, Vec::new(), VmapMethod::Sequential, std::slice::from_ref(index))?;
     Ok(())
 }

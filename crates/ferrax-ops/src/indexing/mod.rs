@@ -11,13 +11,14 @@ mod plan;
 mod read;
 mod update;
 
+pub use check::check_index;
 pub use direct::row;
 pub use read::{ReadOptions, get, index};
 pub use update::{Update, UpdateOptions, safe_to_cast, update};
 
 use ferrax_base::config::Flag;
 use ferrax_base::shape::Tuple;
-use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, Scalar, bail};
+use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, bail};
 use ferrax_ir::trace::is_eager;
 use ferrax_ir::{Array, Tracer, Value};
 use smallvec::SmallVec;
@@ -119,13 +120,14 @@ fn too_many(rank: usize, used: usize) -> Error {
     ferrax_base::error!(Index, "Too many indices: array is {rank}-dimensional, but {used} were indexed")
 }
 
-/// An integer index that is known now: a constant, or a concrete rank-0 array.
+/// An integer index that is known now: a constant, or a concrete rank-0 array. What an i64 does not hold is beyond any axis.
 fn known_integer(v: &Value) -> Option<i64> {
-    match v {
-        Value::Lit(l) => Some(l.scalar.to_i64()),
-        Value::Array(a) if a.aval().rank() == 0 => a.item().ok().map(Scalar::to_i64),
-        _ => None,
-    }
+    let s = match v {
+        Value::Lit(l) => l.scalar,
+        Value::Array(a) if a.aval().rank() == 0 => a.item().ok()?,
+        _ => return None,
+    };
+    Some(if s.dtype.is_unsigned() { i64::try_from(s.bits as u64).unwrap_or(i64::MAX) } else { s.to_i64() })
 }
 
 /// Bounds of a slice on an axis of `size`, as Python's `slice.indices`: start, step, number of entries.
@@ -150,13 +152,13 @@ pub fn slice_bounds(
     Ok((start as usize, if len <= 1 { step.signum() } else { step } as isize, len as usize))
 }
 
-fn check_static(i: i64, axis: usize, size: usize, raw: bool) -> Result<i64> {
+fn check_static(i: i64, axis: usize, size: usize, raw: bool, strict: bool) -> Result<i64> {
     if size == 0 {
         bail!(Index, "index is out of bounds for axis {axis} with size 0");
     }
     let wrapped = if i < 0 && !raw { i.saturating_add(size as i64) } else { i };
     let checked = Flag::CheckIndices.get() || Flag::CheckTracedIndices.get();
-    if checked && !(0..size as i64).contains(&wrapped) {
+    if strict && checked && !(0..size as i64).contains(&wrapped) {
         bail!(Index, "index {i} is out of bounds for axis {axis} with size {size}");
     }
     Ok(wrapped)
@@ -207,7 +209,7 @@ fn resolve(shape: &[usize], indices: &[Index], raw: bool, strict: bool) -> Resul
     for (at, index) in indices.iter().enumerate() {
         match index {
             Index::Int(i) => {
-                out.parts.push(Part::Int(check_static(*i, axis, shape[axis], raw)?));
+                out.parts.push(Part::Int(check_static(*i, axis, shape[axis], raw, strict)?));
                 axis += 1;
             }
             Index::Slice { start, stop, step } => {
@@ -223,10 +225,10 @@ fn resolve(shape: &[usize], indices: &[Index], raw: bool, strict: bool) -> Resul
                     bail!(Type, "Indexer must have integer or boolean type, got indexer with type {}", v.dtype());
                 }
                 if strict && Flag::CheckTracedIndices.get() {
-                    check::check(v, axis, shape[axis], raw)?;
+                    check::check(v, axis, shape[axis], 1, raw)?;
                 }
                 out.parts.push(match known_integer(v) {
-                    Some(i) => Part::Int(check_static(i, axis, shape[axis], raw)?),
+                    Some(i) => Part::Int(check_static(i, axis, shape[axis], raw, strict)?),
                     None => Part::Array(v.clone()),
                 });
                 axis += 1;

@@ -5,9 +5,9 @@
 
 use super::Part;
 use crate::common::stretch;
-use crate::dynamic_slice::wrap_index;
+use crate::dynamic_slice::{index_as, wrap_index};
 use crate::slice::concatenate;
-use crate::{add, convert_element_type, iota, mul};
+use crate::{add, iota, mul};
 use ferrax_base::shape::{Tuple, broadcast, strides};
 use ferrax_base::{Aval, Buffer, DType, Result, Shape, bail, config};
 use ferrax_ir::trace::is_eager;
@@ -88,9 +88,8 @@ fn joint_shape(parts: &[Part]) -> Result<Shape> {
 /// Whether the arrays and integers stand side by side.
 fn neighbours(parts: &[Part]) -> bool {
     let advanced = |p: &Part| matches!(p, Part::Int(_) | Part::Array(_));
-    let first = parts.iter().position(advanced).unwrap_or(0);
-    let last = parts.iter().rposition(advanced).unwrap_or(0);
-    parts[first..=last].iter().all(advanced)
+    let ends = parts.iter().position(advanced).zip(parts.iter().rposition(advanced));
+    ends.is_none_or(|(first, last)| parts[first..=last].iter().all(advanced))
 }
 
 fn draft(x: &[usize], parts: &[Part], access: Access) -> Result<Draft> {
@@ -222,7 +221,7 @@ fn index_vectors(x: &[usize], d: &Draft, raw: bool) -> Result<Value> {
             }
             Component::Array(v) => {
                 let v = if raw { v.clone() } else { wrap_index(v, x[*axis])? };
-                let v = convert_element_type(&v, dtype)?;
+                let v = index_as(&v, x[*axis], dtype)?;
                 let first = d.joint_at + d.joint.len() - v.rank();
                 (v.clone(), (first..first + v.rank()).collect())
             }

@@ -139,15 +139,15 @@ fn dynamic_window(x: &Value, parts: &[Part], raw: bool) -> Result<Value> {
     let mut sizes = Shape::from_slice(x.shape());
     let mut dropped = Shape::new();
     let mut rest: SmallVec<[Part; 6]> = smallvec![];
-    let mut dtype = None;
     for (d, part) in axis_parts(parts) {
         match part {
             Part::Array(v) => {
                 if x.shape()[d] == 0 {
                     ferrax_base::bail!(Index, "index is out of bounds for axis {d} with size 0");
                 }
-                starts.push(v.clone());
-                dtype = dtype.or(Some(v.dtype()));
+                // Every i32 holds what a narrower index does.
+                let narrow = v.dtype().bits() < 32;
+                starts.push(if narrow { crate::convert_element_type(v, DType::I32)? } else { v.clone() });
             }
             Part::Int(i) => starts.push(weak((*i).clamp(0, x.shape()[d] as i64 - 1))),
             Part::Slice { start, step: 1, len } => {
@@ -162,14 +162,6 @@ fn dynamic_window(x: &Value, parts: &[Part], raw: bool) -> Result<Value> {
         }
         sizes[d] = 1;
         dropped.push(d);
-    }
-    // Index arrays of different dtypes meet in int32.
-    if starts.iter().any(|s| !s.weak() && Some(s.dtype()) != dtype) || starts.iter().any(|s| s.dtype().bits() < 32) {
-        for s in &mut starts {
-            if !matches!(s, Value::Lit(_)) {
-                *s = crate::convert_element_type(s, DType::I32)?;
-            }
-        }
     }
     let out = squeeze(&dynamic_slice(x, &starts, &sizes, &[!raw])?, &dropped)?;
     for part in parts {

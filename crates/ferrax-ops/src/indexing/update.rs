@@ -3,11 +3,11 @@
 use super::direct::Region;
 use super::plan::{Access, plan};
 use super::{Index, Part, Resolved, direct_operand, resolve};
-use crate::common::with_unit_axes;
+use crate::common::{float_of, with_unit_axes};
 use crate::gather_scatter::{ScatterOptions, scatter};
 use crate::{convert_weak, div, pow, reshape, squeeze};
 use ferrax_base::shape::Tuple;
-use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail, config, promotion};
+use ferrax_base::{Aval, Result, Scalar, Shape, bail, config, promotion};
 use ferrax_ir::{Array, Lit, Value};
 use ferrax_loops::{IndexMode, ScatterOp};
 use ferrax_transform::structural::{broadcast_in_dim, full};
@@ -53,7 +53,7 @@ pub struct UpdateOptions {
     pub raw: bool,
 }
 
-/// `x.at[indices].set(values)` and its siblings. The result has the dtype of `x`.
+/// `x.at[indices].set(values)` and its siblings. The result has the dtype of `x`, but for the quotients of integers.
 pub fn update(x: &Value, indices: &[Index], values: &Value, how: Update, options: UpdateOptions) -> Result<Value> {
     let Resolved { parts, inserted } = resolve(x.shape(), indices, options.raw, options.mode.is_none())?;
     if how == Update::Set
@@ -84,24 +84,22 @@ pub fn update(x: &Value, indices: &[Index], values: &Value, how: Update, options
     let values = convert_weak(values, common, weak && values.weak())?;
     let out = match how {
         Update::Divide | Update::Power => {
+            // The divisors or exponents have the dtype of x; integers divide to floats.
             let aval = operand.aval();
             let ones = full(&aval, Scalar::one(aval.dtype))?;
-            let factor = scattered(&ones, &parts, &values, how, options)?;
-            if how == Update::Power { power(&operand, &factor)? } else { true_divide(&operand, &factor)? }
+            let factor = convert_weak(&scattered(&ones, &parts, &values, how, options)?, x.dtype(), x.weak())?;
+            let x = with_unit_axes(x, &inserted)?;
+            if how == Update::Power { power(&x, &factor)? } else { true_divide(&x, &factor)? }
         }
-        _ => scattered(&operand, &parts, &values, how, options)?,
+        _ => convert_weak(&scattered(&operand, &parts, &values, how, options)?, x.dtype(), x.weak())?,
     };
-    let out = convert_weak(&out, x.dtype(), x.weak())?;
     if inserted.is_empty() { Ok(out) } else { squeeze(&out, &inserted) }
 }
 
 /// NumPy's division: integers divide as floats.
 fn true_divide(x: &Value, y: &Value) -> Result<Value> {
-    if x.dtype().is_inexact() {
-        return div(x, y);
-    }
-    let float = DType::F64.canonical(config::x64());
-    div(&convert_weak(x, float, false)?, &convert_weak(y, float, false)?)
+    let float = float_of(x.dtype());
+    div(&convert_weak(x, float, x.weak())?, &convert_weak(y, float, y.weak())?)
 }
 
 /// NumPy's power on operands of one dtype: integers by repeated squaring.

@@ -19,6 +19,7 @@ use smallvec::smallvec;
 pub static CHOLESKY: Def<()> = Def {
     name: "cholesky",
     doc: "The lower Cholesky factor of Hermitian positive-definite matrices, of which the lower triangle is read.",
+    arity: Some(1),
     shape: |(), args| {
         check("cholesky", args, &[2])?;
         check_square("cholesky", args[0])?;
@@ -85,6 +86,7 @@ pub fn cholesky(x: &Value) -> Result<Value> {
 pub static CHOLESKY_UPDATE: Def<()> = Def {
     name: "cholesky_update",
     doc: "The upper Cholesky factor after a real vector's product with itself was added to the matrix.",
+    arity: Some(2),
     shape: |(), args| {
         let name = "cholesky_update";
         (0..args.len()).try_for_each(|i| check_operand(name, Accept::FLOAT, args, i))?;

@@ -34,6 +34,7 @@ use smallvec::smallvec;
 pub static LU: Def<()> = Def {
     name: "lu",
     doc: "LU factors with partial pivoting, the pivots, and the permutation that they make.",
+    arity: Some(1),
     shape: |(), args| {
         check("lu", args, &[2])?;
         let x = args[0];
@@ -146,6 +147,7 @@ params! {
 pub static PIVOTS_TO_PERMUTATION: Def<PivotsToPermutation> = Def {
     name: "lu_pivots_to_permutation",
     doc: "The permutation of rows that exchanging row k with row pivots[k] one after the other makes.",
+    arity: Some(1),
     shape: |p, args| {
         let x = args[0];
         check_operand("lu_pivots_to_permutation", Accept::INTEGER, args, 0)?;
@@ -212,6 +214,7 @@ params! {
 pub static LU_SOLVE: Def<LuSolve> = Def {
     name: "lu_solve",
     doc: "The solution of linear systems, from a matrix and its LU factors.",
+    arity: Some(4),
     shape: |_, args| {
         let (a, b) = (args[0], args[3]);
         check("lu_solve", &[a, args[1], b], &[2, 2, 2])?;

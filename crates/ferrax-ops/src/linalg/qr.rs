@@ -34,6 +34,7 @@ params! {
 pub static QR: Def<Qr> = Def {
     name: "qr",
     doc: "QR factorization of matrices, with or without pivoting.",
+    arity: Some(1),
     shape: |p, args| {
         check("qr", args, &[2])?;
         let x = args[0];
@@ -176,6 +177,7 @@ fn check_reflections(name: &str, args: &[&Aval]) -> Result<()> {
 pub static HOUSEHOLDER_PRODUCT: Def<()> = Def {
     name: "householder_product",
     doc: "The first columns of a product of Householder reflections, which stand below the diagonal of a matrix.",
+    arity: Some(2),
     shape: |(), args| {
         check("householder_product", args, &[2, 1])?;
         check_reflections("householder_product", args)?;
@@ -217,6 +219,7 @@ params! {
 pub static ORMQR: Def<Ormqr> = Def {
     name: "ormqr",
     doc: "A product of Householder reflections, or its adjoint, times a matrix from the left or from the right.",
+    arity: Some(3),
     shape: |p, args| {
         check("ormqr", args, &[2, 1, 2])?;
         check_reflections("ormqr", args)?;

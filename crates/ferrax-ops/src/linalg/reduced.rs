@@ -23,6 +23,7 @@ const PACKED: &str = "not defined: the form is unique up to phases only";
 pub static HESSENBERG: Def<()> = Def {
     name: "hessenberg",
     doc: "Matrices reduced to Hessenberg form by Householder reflections, which are stored below it.",
+    arity: Some(1),
     shape: |(), args| {
         check("hessenberg", args, &[2])?;
         let x = args[0];
@@ -59,6 +60,7 @@ params! {
 pub static TRIDIAGONAL: Def<Tridiagonal> = Def {
     name: "tridiagonal",
     doc: "Hermitian matrices reduced to tridiagonal form by Householder reflections, which are stored outside it.",
+    arity: Some(1),
     shape: |_, args| {
         check("tridiagonal", args, &[2])?;
         let x = args[0];
@@ -94,6 +96,7 @@ pub fn tridiagonal(x: &Value, lower: bool) -> Result<Values> {
 pub static TRIDIAGONAL_SOLVE: Def<()> = Def {
     name: "tridiagonal_solve",
     doc: "The solution of linear systems with tridiagonal matrices, given by their diagonals.",
+    arity: Some(4),
     shape: |(), args| {
         check("tridiagonal_solve", args, &[1, 1, 1, 2])?;
         let b = args[3];

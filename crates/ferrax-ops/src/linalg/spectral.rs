@@ -72,6 +72,7 @@ params! {
 pub static EIGH: Def<Eigh> = Def {
     name: "eigh",
     doc: "Eigenvectors and eigenvalues, in ascending order, of Hermitian matrices.",
+    arity: Some(1),
     shape: |_, args| {
         check("eigh", args, &[2])?;
         let x = args[0];
@@ -125,6 +126,7 @@ params! {
 pub static SVD: Def<Svd> = Def {
     name: "svd",
     doc: "Singular values, in descending order, and singular vectors of matrices.",
+    arity: Some(1),
     shape: |p, args| {
         check("svd", args, &[2])?;
         let x = args[0];
@@ -231,6 +233,7 @@ params! {
 pub static EIG: Def<Eig> = Def {
     name: "eig",
     doc: "Eigenvalues and eigenvectors of general matrices.",
+    arity: Some(1),
     shape: |p, args| {
         check("eig", args, &[2])?;
         let x = args[0];
@@ -294,6 +297,7 @@ params! {
 pub static SCHUR: Def<Schur> = Def {
     name: "schur",
     doc: "The Schur form of general matrices: unitarily similar ones that are triangular, or nearly so if real.",
+    arity: Some(1),
     shape: |p, args| {
         check("schur", args, &[2])?;
         let x = args[0];

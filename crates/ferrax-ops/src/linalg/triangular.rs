@@ -34,6 +34,7 @@ params! {
 pub static TRIANGULAR_SOLVE: Def<TriangularSolve> = Def {
     name: "triangular_solve",
     doc: "The solution of linear systems with triangular matrices.",
+    arity: Some(2),
     shape: triangular_shape,
     jvp: Slot::Rule(triangular_jvp),
     transpose: Slot::Rule(triangular_transpose),

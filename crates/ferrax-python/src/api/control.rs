@@ -122,7 +122,14 @@ impl Policy for PyPolicy {
                 args.push(Bound::new(py, crate::aval::ShapedArray(aval.clone())).ok()?.into_any());
             }
             let args = pyo3::types::PyTuple::new(py, args).ok()?;
-            self.fun.call(py, args, Some(&params)).ok()?.extract::<bool>(py).ok()
+            match self.fun.call(py, args, Some(&params)).and_then(|keep| keep.bind(py).is_truthy()) {
+                Ok(keep) => Some(keep),
+                Err(e) => {
+                    // Asked from a pass over the program, which cannot fail: nothing is kept, and the reason is shown.
+                    e.write_unraisable(py, Some(self.fun.bind(py)));
+                    None
+                }
+            }
         })
         .unwrap_or(false)
     }

@@ -1,25 +1,83 @@
 //! Binding custom derivatives and callbacks from facade code, which hands over functions of flat lists.
+//!
+//! What a derivative rule returns is checked here against the function's operands and results, shape by shape and
+//! dtype by dtype; facade code, which knows the trees, makes the error. Types are those of one example: rules run below
+//! `vmap`, on tracers of the rows.
 
 use super::function::rust;
 use super::jaxpr::PyJaxpr;
 use crate::errors::IntoPyResult;
 use crate::value::{abstract_value, from_value, to_value};
-use ferrax_base::{Buffer, Result, error};
-use ferrax_ir::{Array, Aval, Value};
+use ferrax_base::{Buffer, DType, Result, Scalar, error};
+use ferrax_ir::{Array, Aval, Lit, Value};
 use ferrax_loops::{HostCall, HostRef};
 use ferrax_ops::callback::{CallbackKind, VmapMethod, callback};
 use ferrax_ops::control::custom_jvp::custom_jvp_call;
 use ferrax_ops::control::custom_vjp::{VjpRule, VjpRuleRef, custom_vjp_call};
 use ferrax_ops::control::custom_vmap::{CustomVmap, VmapRule, VmapRuleRef, custom_vmap_call};
 use ferrax_ops::control::{Callable, CallableRef};
+use ferrax_ops::elementwise::convert::convert_element_type;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Avals of a function's results, known once it has been traced.
+#[derive(Clone, Default)]
+struct Results(Arc<Mutex<Option<Vec<Aval>>>>);
+
+impl Results {
+    /// Remembers what a traced run returned. A concrete run says nothing of the next one: it may follow values.
+    fn note(&self, args: &[Value], outs: &[Value]) {
+        if args.iter().any(|a| matches!(a, Value::Tracer(t) if t.concrete().is_none())) {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(outs.iter().map(Value::aval).collect());
+        }
+    }
+
+    /// The first of a rule's results that is of another type, with the type that it should have.
+    fn mismatch(&self, outs: &[Value]) -> Option<(usize, Aval)> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (i, (want, _)) = known.as_ref()?.iter().zip(outs).enumerate().find(|(_, (want, got))| !fits(got, want))?;
+        Some((i, want.clone()))
+    }
+}
+
+/// Whether a value is of a type, weak types aside.
+fn fits(value: &Value, want: &Aval) -> bool {
+    value.dtype() == want.dtype && value.shape() == want.shape.as_slice()
+}
+
+/// Facade functions that make the errors of rules; each takes the position of a leaf and the texts of types.
+struct Complaints {
+    /// `(position, got, wanted)`: a rule's value is not of the function's type.
+    result: Py<PyAny>,
+    /// `(position, got, wanted, primal)`: what a rule makes of a derivative is of the wrong type.
+    derivative: Py<PyAny>,
+}
+
+impl Complaints {
+    fn new(pair: (Bound<'_, PyAny>, Bound<'_, PyAny>)) -> Complaints {
+        Complaints { result: pair.0.unbind(), derivative: pair.1.unbind() }
+    }
+
+    fn result(&self, py: Python<'_>, i: usize, got: &Value, want: &Aval) -> PyErr {
+        made(self.result.bind(py).call1((i, got.aval().long_text(), want.long_text())))
+    }
+
+    fn derivative(&self, py: Python<'_>, i: usize, got: &Value, primal: &Aval) -> PyErr {
+        let (got, want) = (got.aval().long_text(), primal.tangent().long_text());
+        made(self.derivative.bind(py).call1((i, got, want, primal.long_text())))
+    }
+}
+
+fn made(error: PyResult<Bound<'_, PyAny>>) -> PyErr {
+    error.map_or_else(|e| e, PyErr::from_value)
+}
 
 /// A Python function of flat values that returns a list of flat values.
 struct PyFlat {
     fun: Py<PyAny>,
     name: String,
+    results: Results,
 }
 
 fn tuple<'py>(py: Python<'py>, values: &[Value]) -> PyResult<Bound<'py, PyTuple>> {
@@ -38,7 +96,9 @@ fn flat_values(out: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
 
 impl Callable for PyFlat {
     fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
-        Python::attach(|py| rust((|| flat_values(&self.fun.bind(py).call1(tuple(py, args)?)?))()))
+        let outs = Python::attach(|py| rust((|| flat_values(&self.fun.bind(py).call1(tuple(py, args)?)?))()))?;
+        self.results.note(args, &outs);
+        Ok(outs)
     }
 
     fn name(&self) -> String {
@@ -46,8 +106,8 @@ impl Callable for PyFlat {
     }
 }
 
-fn flat(fun: &Bound<'_, PyAny>, name: &str) -> CallableRef {
-    CallableRef(Arc::new(PyFlat { fun: fun.clone().unbind(), name: name.to_owned() }))
+fn flat(fun: &Bound<'_, PyAny>, name: &str, results: &Results) -> CallableRef {
+    CallableRef(Arc::new(PyFlat { fun: fun.clone().unbind(), name: name.to_owned(), results: results.clone() }))
 }
 
 fn name_of(fun: &Bound<'_, PyAny>) -> String {
@@ -62,6 +122,47 @@ fn operands(args: &[Bound<'_, PyAny>]) -> PyResult<Vec<Value>> {
     args.iter().map(to_value).collect()
 }
 
+/// A Python forward-mode rule: `(*primals, *tangents) -> [*outs, *out tangents]`.
+struct PyJvp {
+    fun: Py<PyAny>,
+    name: String,
+    results: Results,
+    complaints: Complaints,
+}
+
+impl PyJvp {
+    fn checked(&self, py: Python<'_>, mut outs: Vec<Value>) -> PyResult<Vec<Value>> {
+        let n = outs.len() / 2;
+        if let Some((i, want)) = self.results.mismatch(&outs[..n]) {
+            return Err(self.complaints.result(py, i, &outs[i], &want));
+        }
+        let (values, tangents) = outs.split_at_mut(n);
+        for (i, (value, tangent)) in values.iter().zip(tangents).enumerate() {
+            if tangent.dtype() != value.dtype().tangent() || tangent.shape() != value.shape() {
+                return Err(self.complaints.derivative(py, i, tangent, &value.aval()));
+            }
+            if tangent.dtype() == DType::Float0 {
+                // Nothing reads it; operations on its way take numbers.
+                *tangent = Value::Lit(Lit { scalar: Scalar::zero(DType::F32), weak: false });
+            }
+        }
+        Ok(outs)
+    }
+}
+
+impl Callable for PyJvp {
+    fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
+        Python::attach(|py| {
+            let run = || self.checked(py, flat_values(&self.fun.bind(py).call1(tuple(py, args)?)?)?);
+            rust(run())
+        })
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+}
+
 /// Calls `fun(*flat)` with the rule `jvp(*primals, *tangents) -> [*outs, *out tangents]`.
 #[pyfunction]
 fn bind_custom_jvp(
@@ -69,11 +170,16 @@ fn bind_custom_jvp(
     name: &str,
     fun: &Bound<'_, PyAny>,
     jvp: &Bound<'_, PyAny>,
+    complaints: (Bound<'_, PyAny>, Bound<'_, PyAny>),
     symbolic_zeros: bool,
     args: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<Vec<Py<PyAny>>> {
     let args = operands(&args)?;
-    let outs = custom_jvp_call(name.into(), flat(fun, name), flat(jvp, &name_of(jvp)), symbolic_zeros, &args).py()?;
+    let results = Results::default();
+    let fun = flat(fun, name, &results);
+    let complaints = Complaints::new(complaints);
+    let rule = PyJvp { fun: jvp.clone().unbind(), name: name_of(jvp), results, complaints };
+    let outs = custom_jvp_call(name.into(), fun, CallableRef(Arc::new(rule)), symbolic_zeros, &args).py()?;
     objects(py, outs)
 }
 
@@ -83,6 +189,30 @@ struct PyRule {
     bwd: Py<PyAny>,
     name: String,
     names: (String, String),
+    /// Avals of the operands.
+    primals: Vec<Aval>,
+    results: Results,
+    complaints: Complaints,
+}
+
+impl PyRule {
+    /// A cotangent in the type of its operand; an operand that is not differentiable has none.
+    fn cotangent(&self, i: usize, ct: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+        let primal = &self.primals[i];
+        if ct.is_none() || !primal.dtype.is_inexact() {
+            return Ok(None);
+        }
+        let value = to_value(ct)?;
+        if fits(&value, primal) {
+            return Ok(Some(value));
+        }
+        // Python's numbers have no dtype of their own.
+        let number = value.aval().weak && value.dtype().category() <= primal.dtype.category();
+        if number && value.shape() == primal.shape.as_slice() {
+            return convert_element_type(&value, primal.dtype).py().map(Some);
+        }
+        Err(self.complaints.derivative(ct.py(), i, &value, primal))
+    }
 }
 
 impl VjpRule for PyRule {
@@ -90,7 +220,11 @@ impl VjpRule for PyRule {
         Python::attach(|py| {
             rust((|| {
                 let out = self.fwd.bind(py).call1(tuple(py, args)?)?;
-                Ok((flat_values(&out.get_item(0)?)?, flat_values(&out.get_item(1)?)?))
+                let outs = flat_values(&out.get_item(0)?)?;
+                match self.results.mismatch(&outs) {
+                    Some((i, want)) => Err(self.complaints.result(py, i, &outs[i], &want)),
+                    None => Ok((outs, flat_values(&out.get_item(1)?)?)),
+                }
             })())
         })
     }
@@ -99,12 +233,7 @@ impl VjpRule for PyRule {
         Python::attach(|py| {
             rust((|| {
                 let out = self.bwd.bind(py).call1((list(py, residuals)?, list(py, cts)?))?;
-                out.try_iter()?
-                    .map(|v| {
-                        let v = v?;
-                        if v.is_none() { Ok(None) } else { to_value(&v).map(Some) }
-                    })
-                    .collect()
+                out.try_iter()?.enumerate().map(|(i, ct)| self.cotangent(i, &ct?)).collect()
             })())
         })
     }
@@ -127,13 +256,23 @@ fn bind_custom_vjp(
     fun: &Bound<'_, PyAny>,
     fwd: &Bound<'_, PyAny>,
     bwd: &Bound<'_, PyAny>,
+    complaints: (Bound<'_, PyAny>, Bound<'_, PyAny>),
     symbolic_zeros: bool,
     args: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<Vec<Py<PyAny>>> {
-    let names = (name_of(fwd), name_of(bwd));
-    let rule = PyRule { fwd: fwd.clone().unbind(), bwd: bwd.clone().unbind(), name: name.to_owned(), names };
-    let rule = VjpRuleRef(Arc::new(rule));
-    let outs = custom_vjp_call(name.into(), flat(fun, name), rule, symbolic_zeros, &operands(&args)?).py()?;
+    let args = operands(&args)?;
+    let results = Results::default();
+    let fun = flat(fun, name, &results);
+    let rule = PyRule {
+        fwd: fwd.clone().unbind(),
+        bwd: bwd.clone().unbind(),
+        name: name.to_owned(),
+        names: (name_of(fwd), name_of(bwd)),
+        primals: args.iter().map(Value::aval).collect(),
+        results,
+        complaints: Complaints::new(complaints),
+    };
+    let outs = custom_vjp_call(name.into(), fun, VjpRuleRef(Arc::new(rule)), symbolic_zeros, &args).py()?;
     objects(py, outs)
 }
 

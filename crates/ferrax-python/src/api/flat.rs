@@ -40,7 +40,7 @@ fn trace_to_jaxpr(
         _ => "jit",
     };
     let debug = function.debug_for(py, &in_tree, &[]);
-    let mut call = FlatCall::new(py, &function.fun, &in_tree, &function.debug.name);
+    let mut call = FlatCall::new(py, &function.fun, &in_tree, &function.debug);
     let staged = stage(transform, debug, &avals, |values| call.call(values)).py()?;
     let out_tree = call.out_tree()?;
     Ok(PyJaxpr { jaxpr: staged.jaxpr.into(), captured: staged.captured, out_tree: Some(out_tree) })

@@ -13,7 +13,7 @@ use crate::value::{from_value, to_value};
 use ferrax_base::Result;
 use ferrax_base::config::Flag;
 use ferrax_ir::{DebugInfo, Value};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -191,27 +191,70 @@ pub fn call_user<'py>(
 }
 
 /// Takes a function's result apart into values.
-pub fn flatten_result(py: Python<'_>, out: &Bound<'_, PyAny>, name: &str) -> PyResult<(Vec<Value>, TreeDef)> {
+pub fn flatten_result(py: Python<'_>, out: &Bound<'_, PyAny>, debug: &DebugInfo) -> PyResult<(Vec<Value>, TreeDef)> {
     let mut leaves = Leaves::new();
     let tree = tree::flatten_into(out, &mut leaves)?;
     let values = leaves
         .iter()
-        .map(|l| {
-            let leaf = l.bind(py);
-            to_value(leaf).map_err(|e| {
-                if e.is_instance_of::<PyTypeError>(py) {
-                    let kind = leaf.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
-                    PyTypeError::new_err(format!(
-                        "function {name} returned a value of type {kind}, which is not a valid JAX type; it may return arrays, \
-                         numbers and trees of them"
-                    ))
-                } else {
-                    e
-                }
-            })
-        })
+        .enumerate()
+        .map(|(i, l)| to_value(l.bind(py)).map_err(|e| bad_result(py, e, out, i, l.bind(py), debug)))
         .collect::<PyResult<Vec<Value>>>()?;
     Ok((values, tree))
+}
+
+/// The error of a function that returned what is no value.
+#[cold]
+fn bad_result(
+    py: Python<'_>,
+    e: PyErr,
+    out: &Bound<'_, PyAny>,
+    i: usize,
+    leaf: &Bound<'_, PyAny>,
+    debug: &DebugInfo,
+) -> PyErr {
+    let path = || -> PyResult<String> {
+        let module = py.import("ferrax.tree_util")?;
+        let leaves = module.call_method1("tree_flatten_with_path", (out,))?.get_item(0)?;
+        module.call_method1("keystr", (leaves.get_item(i)?.get_item(0)?,))?.extract()
+    };
+    let place = match path() {
+        Ok(path) if !path.is_empty() => format!(" at output component {path}"),
+        _ => String::new(),
+    };
+    let debug = user_text(debug);
+    if e.is_instance_of::<PyTypeError>(py) {
+        let class = leaf.get_type();
+        return PyTypeError::new_err(format!(
+            "function {debug} returned a value of type {class}{place}, which is not a valid JAX type; it may return arrays, \
+             numbers and trees of them"
+        ));
+    }
+    if e.is_instance_of::<PyOverflowError>(py) {
+        return PyOverflowError::new_err(format!("function {debug} returned a number{place}: {}", e.value(py)));
+    }
+    e
+}
+
+/// Name and place of a function; only the name of one of the library's own.
+fn user_text(debug: &DebugInfo) -> String {
+    match &debug.place {
+        Some(place) if super::source::is_library_file(place) => debug.name.to_string(),
+        _ => debug.describe(),
+    }
+}
+
+/// The error of a Python integer among a function's arguments that its dtype does not hold, with the argument's name.
+#[cold]
+pub fn too_large(py: Python<'_>, e: PyErr, path: impl FnOnce() -> String, debug: &DebugInfo) -> PyErr {
+    if !e.is_instance_of::<PyOverflowError>(py) {
+        return e;
+    }
+    PyOverflowError::new_err(format!(
+        "An overflow was encountered while parsing an argument of {}, whose argument path is {}: {}",
+        user_text(debug),
+        path(),
+        e.value(py)
+    ))
 }
 
 /// Values put together as a Python tree.
@@ -220,9 +263,14 @@ pub fn build(py: Python<'_>, tree: &TreeDef, values: impl IntoIterator<Item = Va
     tree::unflatten(py, tree, leaves)
 }
 
-/// `PyResult` to the crates' `Result`, the exception untouched.
+/// `PyResult` to the crates' `Result`: the same exception, without the frames of library code that called the user's.
 pub fn rust<T>(r: PyResult<T>) -> Result<T> {
-    r.map_err(carry)
+    r.map_err(stripped)
+}
+
+#[cold]
+fn stripped(e: PyErr) -> ferrax_base::Error {
+    carry(Python::attach(|py| crate::boundary::without_frames(py, e)))
 }
 
 /// A function of flat values over a Python function of trees; keeps the structure of the result.
@@ -230,28 +278,30 @@ pub struct FlatCall<'a, 'py> {
     py: Python<'py>,
     fun: &'a Py<PyAny>,
     tree: &'a TreeDef,
-    name: &'a str,
+    debug: &'a DebugInfo,
     /// Structure of the result, once called.
     pub out_tree: Option<TreeDef>,
 }
 
 impl<'a, 'py> FlatCall<'a, 'py> {
     /// A call of `fun` with arguments of structure `tree`.
-    pub fn new(py: Python<'py>, fun: &'a Py<PyAny>, tree: &'a TreeDef, name: &'a str) -> Self {
-        FlatCall { py, fun, tree, name, out_tree: None }
+    pub fn new(py: Python<'py>, fun: &'a Py<PyAny>, tree: &'a TreeDef, debug: &'a DebugInfo) -> Self {
+        FlatCall { py, fun, tree, debug, out_tree: None }
     }
 
     /// Calls it.
     pub fn call(&mut self, values: &[Value]) -> Result<Vec<Value>> {
         let out = rust(call_values(self.py, self.fun, self.tree, values))?;
-        let (values, tree) = rust(flatten_result(self.py, &out, self.name))?;
+        let (values, tree) = rust(flatten_result(self.py, &out, self.debug))?;
         self.out_tree = Some(tree);
         Ok(values)
     }
 
     /// Structure of the result.
     pub fn out_tree(self) -> PyResult<TreeDef> {
-        self.out_tree.ok_or_else(|| ferrax_base::error!(Internal, "the function {} was not called", self.name)).py()
+        self.out_tree
+            .ok_or_else(|| ferrax_base::error!(Internal, "the function {} was not called", self.debug.name))
+            .py()
     }
 }
 

@@ -170,7 +170,7 @@ impl Grad {
             let (main, aux) = rust(self.split_aux(out))?;
             let mut flat = rust(self.scalar(&main))?;
             if let Some(aux) = aux {
-                let (values, tree) = rust(flatten_result(py, &aux, &self.function.debug.name))?;
+                let (values, tree) = rust(flatten_result(py, &aux, &self.function.debug))?;
                 aux_tree = Some(tree);
                 flat.extend(values);
             }
@@ -392,11 +392,11 @@ fn vjp(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>, has
         } else {
             (out, None)
         };
-        let (mut flat, tree) = rust(flatten_result(py, &main, &function.debug.name))?;
+        let (mut flat, tree) = rust(flatten_result(py, &main, &function.debug))?;
         out_tree = Some(tree);
         count = flat.len();
         if let Some(aux) = aux {
-            let (values, tree) = rust(flatten_result(py, &aux, &function.debug.name))?;
+            let (values, tree) = rust(flatten_result(py, &aux, &function.debug))?;
             aux_tree = Some(tree);
             flat.extend(values);
         }
@@ -450,7 +450,7 @@ impl PyLinear {
         let values = leaves
             .iter()
             .zip(&self.primals)
-            .map(|(l, aval)| tangent(l.bind(py), aval))
+            .map(|(l, aval)| tangent(l.bind(py), aval, Some("linearized function")))
             .collect::<PyResult<Vec<_>>>()?;
         let outs = self.lin.push_forward(&values).py()?;
         let outs = outs
@@ -463,7 +463,7 @@ impl PyLinear {
 }
 
 /// A tangent checked against its primal; float0 ones are zero.
-fn tangent(t: &Bound<'_, PyAny>, primal: &Aval) -> PyResult<Option<Value>> {
+fn tangent(t: &Bound<'_, PyAny>, primal: &Aval, linear: Option<&str>) -> PyResult<Option<Value>> {
     let value = to_value(t)?;
     let want = primal.tangent();
     if want.dtype == DType::Float0 {
@@ -472,6 +472,15 @@ fn tangent(t: &Bound<'_, PyAny>, primal: &Aval) -> PyResult<Option<Value>> {
         }
     } else if value.dtype() == want.dtype && value.shape() == want.shape.as_slice() {
         return Ok(Some(value));
+    }
+    if let Some(name) = linear {
+        return Err(PyValueError::new_err(format!(
+            "{name} called on tangent values inconsistent with the original primal values: got a tangent of type {} for a \
+             primal of type {}, but expected {}",
+            value.aval().long_text(),
+            primal.long_text(),
+            want.long_text()
+        )));
     }
     if value.shape() != want.shape.as_slice() {
         return Err(PyValueError::new_err(format!(
@@ -499,7 +508,7 @@ fn linearize_fun(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyT
     let mut only_args = Leaves::new();
     let in_tree = tree::flatten_into(primals.as_any(), &mut only_args)?;
     let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
-    let mut call = FlatCall::new(py, &function.fun, &call_tree, &function.debug.name);
+    let mut call = FlatCall::new(py, &function.fun, &call_tree, &function.debug);
     let on = vec![true; values.len()];
     let lin = linearize("linearize", function.debug.clone(), &values, &on, |args| call.call(args)).py()?;
     let out_tree = call.out_tree()?;
@@ -532,7 +541,7 @@ fn jvp(
         )));
     }
     let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
-    let pairs = tangent_leaves.iter().zip(&values).map(|(t, v)| tangent(t.bind(py), &v.aval()));
+    let pairs = tangent_leaves.iter().zip(&values).map(|(t, v)| tangent(t.bind(py), &v.aval(), None));
     let pairs = pairs.collect::<PyResult<Vec<_>>>()?;
     let mut aux_tree = None;
     let mut out_tree = None;
@@ -545,11 +554,11 @@ fn jvp(
         } else {
             (out, None)
         };
-        let (mut flat, tree) = rust(flatten_result(py, &main, &function.debug.name))?;
+        let (mut flat, tree) = rust(flatten_result(py, &main, &function.debug))?;
         out_tree = Some(tree);
         count = flat.len();
         if let Some(aux) = aux {
-            let (values, tree) = rust(flatten_result(py, &aux, &function.debug.name))?;
+            let (values, tree) = rust(flatten_result(py, &aux, &function.debug))?;
             aux_tree = Some(tree);
             flat.extend(values);
         }

@@ -156,6 +156,11 @@ impl PyJaxpr {
         slf
     }
 
+    /// Names of the arguments that the function was traced with, for error texts.
+    fn argument_names(&self) -> Vec<String> {
+        self.jaxpr.debug.arg_names.as_ref().map(|names| names()).unwrap_or_default()
+    }
+
     /// Operations in order.
     #[getter]
     fn eqns(&self) -> Vec<PyEqn> {

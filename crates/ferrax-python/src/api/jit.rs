@@ -3,7 +3,7 @@
 //! The hot path is: leaves to values, hash, compare, run, wrap the result. It takes no Python frame.
 
 use super::explain;
-use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, wrap_names};
+use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, too_large, wrap_names};
 use super::jaxpr::PyJaxpr;
 use super::jit_cache::{self, Kept, Options, Parts, Program, Programs, Signature, programs_of};
 use super::statics::Static;
@@ -111,12 +111,12 @@ impl Jit {
         tree: &TreeDef,
         statics: &[usize],
     ) -> PyErr {
-        if !e.is_instance_of::<PyTypeError>(py) {
-            return e;
-        }
         let debug = self.function.debug_for(py, tree, statics);
         let names = debug.arg_names.map(|f| f()).unwrap_or_default();
         let path = names.get(i).cloned().unwrap_or_else(|| format!("leaf {i}"));
+        if !e.is_instance_of::<PyTypeError>(py) {
+            return too_large(py, e, || path, &self.function.debug);
+        }
         let class = leaf.bind(py).get_type();
         PyTypeError::new_err(format!(
             "Error interpreting argument to {} as an abstract array. The problematic value is of type {class} and was \
@@ -187,7 +187,7 @@ impl Jit {
     ) -> PyResult<(Staged, TreeDef)> {
         let debug = self.function.debug_for(py, tree, positions);
         let fun = with_statics(py, &self.function.fun, statics, positions)?;
-        let mut call = FlatCall::new(py, &fun, tree, self.name());
+        let mut call = FlatCall::new(py, &fun, tree, &self.function.debug);
         let staged = stage("jit", debug, avals, |args| call.call(args)).py()?;
         let out_tree = call.out_tree()?;
         Ok((staged, out_tree))
@@ -382,7 +382,7 @@ fn warn_unusable(py: Python<'_>, entry: &Program) -> PyResult<()> {
         texts.join(", ")
     );
     let category = py.get_type::<pyo3::exceptions::PyUserWarning>();
-    PyErr::warn(py, &category, &std::ffi::CString::new(text)?, 1)
+    crate::warning::at_user(py, category.as_any(), |_| text)
 }
 
 fn debug_text(f: &Function) -> String {

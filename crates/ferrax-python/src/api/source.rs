@@ -31,6 +31,11 @@ pub fn set_library_folder(folder: String) {
     let _ = LIBRARY.set(folder);
 }
 
+/// Whether a file, or a place in one, belongs to the library.
+pub fn is_library_file(place: &str) -> bool {
+    LIBRARY.get().is_some_and(|folder| place.starts_with(folder.as_str()))
+}
+
 /// Makes Python the host of source tokens.
 pub fn install() {
     set_host(SourceHost { capture, describe });

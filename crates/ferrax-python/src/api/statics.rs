@@ -23,11 +23,12 @@ impl Static {
     /// Takes a static argument; errors when it cannot be hashed.
     pub fn new(label: String, value: &Bound<'_, PyAny>, function: &str) -> PyResult<Static> {
         let hash = value.hash().map_err(|e| {
-            let kind = value.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
+            let shown = value.repr().map_or_else(|_| "?".to_owned(), |r| r.to_string());
             let error = PyValueError::new_err(format!(
-                "Non-hashable static arguments are used in a jitted function: static argument {label} of {function} has \
-                 the unhashable type {kind}. Static arguments must be hashable and comparable: pass a tuple instead of a \
-                 list, or let the argument be traced."
+                "Non-hashable static arguments are used in a jitted function: static argument {label} of {function}, \
+                 {shown:.100}, cannot be hashed: {}. Static arguments must be hashable and comparable: pass tuples instead \
+                 of lists, or let the argument be traced.",
+                e.value(value.py())
             ));
             error.set_cause(value.py(), Some(e));
             error

@@ -1,6 +1,6 @@
 //! `vmap`: axes for the arguments by prefix tree, one batched run, axes for the results.
 
-use super::function::{FlatCall, Function, Leaves, build, wrap_names};
+use super::function::{FlatCall, Function, Leaves, build, too_large, wrap_names};
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
@@ -128,18 +128,27 @@ impl Vmap {
             "vmap got inconsistent sizes for array axes to be mapped in the call of {}:",
             self.function.debug.describe()
         );
-        let mut seen: Vec<usize> = Vec::new();
+        // Sizes with how many axes have them, and the first leaf that does; what is rare is most likely wrong.
+        let mut seen: Vec<(usize, usize, usize)> = Vec::new();
         for (i, (d, v)) in dims.iter().zip(values).enumerate() {
-            let Some(d) = d else { continue };
-            let n = v.shape()[*d];
-            if seen.contains(&n) {
-                continue;
+            let Some(n) = d.map(|d| v.shape()[d]) else { continue };
+            match seen.iter_mut().find(|s| s.0 == n) {
+                Some(s) => s.1 += 1,
+                None => seen.push((n, 1, i)),
             }
-            seen.push(n);
-            let name = self.leaf_name(py, i, tree);
-            text += &format!("\n  * one axis had size {n}: axis {d} of {name} of type {};", v.aval().long_text());
         }
-        if let Some(n) = self.axis_size.filter(|n| !seen.contains(n)) {
+        seen.sort_by_key(|s| std::cmp::Reverse(s.1));
+        let axes: usize = seen.iter().map(|s| s.1).sum();
+        for &(n, count, i) in &seen {
+            let (d, aval) = (dims[i].unwrap_or_default(), values[i].aval().long_text());
+            let place = format!("axis {d} of {} of type {aval};", self.leaf_name(py, i, tree));
+            text += &match count {
+                1 => format!("\n  * one axis had size {n}: {place}"),
+                _ if 2 * count > axes => format!("\n  * most axes ({count} of them) had size {n}, e.g. {place}"),
+                _ => format!("\n  * some axes ({count} of them) had size {n}, e.g. {place}"),
+            };
+        }
+        if let Some(n) = self.axis_size.filter(|n| !seen.iter().any(|s| s.0 == *n)) {
             text += &format!("\n  * axis_size was given as {n};");
         }
         text.pop();
@@ -159,10 +168,13 @@ impl Vmap {
         let mut leaves = Leaves::new();
         let tree = trees::flatten_call(args, &mut leaves)?;
         let axes = self.in_axes(args, &tree, leaves.len())?;
-        let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
+        let values = leaves.iter().enumerate().map(|(i, l)| {
+            to_value(l.bind(py)).map_err(|e| too_large(py, e, || self.leaf_name(py, i, &tree), &self.function.debug))
+        });
+        let values = values.collect::<PyResult<Vec<Value>>>()?;
         let (dims, size) = self.dims(py, &axes, &values, &tree)?;
         let axis = VmapAxis { size, name: self.axis_name.clone() };
-        let mut call = FlatCall::new(py, &self.function.fun, &tree, &self.function.debug.name);
+        let mut call = FlatCall::new(py, &self.function.fun, &tree, &self.function.debug);
         let outs = ferrax_transform::vmap(self.function.debug.clone(), axis, &values, &dims, |v| call.call(v)).py()?;
         let out_tree = call.out_tree()?;
         let out_axes = self.out_axes(py, &out_tree, outs.len())?;

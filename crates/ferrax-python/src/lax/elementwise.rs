@@ -5,6 +5,7 @@ use crate::dtypes::parse;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{self, Args, FastCall, Params, Signature};
 use crate::value::{PyValue, value_of};
+use crate::warning;
 use ferrax_base::{Aval, Result};
 use ferrax_ir::Value;
 use ferrax_ops as ops;
@@ -211,6 +212,9 @@ fn convert(py: Python<'_>, operand: PyValue, dtype: Option<&Bound<'_, PyAny>>, w
         Some(d) => parse(d, "convert_element_type")?.canonical(py, Some("convert_element_type"))?,
         None => operand.0.dtype(),
     };
+    if warning::is_lossy(operand.0.dtype(), dtype) {
+        warning::imaginary_parts(py)?;
+    }
     ops::convert_weak(&operand.0, dtype, weak_type).py().map(PyValue)
 }
 

@@ -71,7 +71,7 @@ fn arg_reduction(
         let text = format!("Invalid axis {at} for operand shape {}", Tuple(operand.shape()));
         return Err(PyValueError::new_err(text));
     };
-    let dtype = parse(index_dtype, "argmax")?.canonical(axis.py(), None)?;
+    let dtype = parse(index_dtype, "argmax")?.canonical(axis.py(), Some(""))?;
     f(operand, at, dtype).py().map(PyValue)
 }
 

@@ -4,6 +4,8 @@ use super::args::{integers, listed, naturals, starts, wraps};
 use crate::errors::IntoPyResult;
 use crate::value::{PyValue, canonical_axis, index};
 use ferrax_base::Shape;
+use ferrax_ir::Value;
+use ferrax_ops::indexing::check_index;
 use ferrax_ops::slice::{PadDim, PadDims};
 use ferrax_ops::{dynamic_slice as dynamic, slice as fixed};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -54,6 +56,30 @@ fn index_in_dim(operand: PyValue, index: &Bound<'_, PyAny>, axis: i64, keepdims:
     Ok(PyValue(out))
 }
 
+/// The check mode for the start of a window along one axis.
+fn check_window(operand: &PyValue, start: &Value, axis: usize, size: usize, wrap: bool) -> PyResult<()> {
+    check_index(start, axis, operand.0.shape()[axis], size, !wrap).py()
+}
+
+/// As [`check_window`], for a window of all axes; the last entry of `wrap` stands for the axes after it.
+fn check_windows(operand: &PyValue, starts: &[Value], sizes: &[usize], wrap: &[bool]) -> PyResult<()> {
+    if starts.len() != operand.0.rank() || sizes.len() != starts.len() {
+        return Ok(()); // an error that the operation itself explains
+    }
+    for (axis, (start, &size)) in starts.iter().zip(sizes).enumerate() {
+        let wrap = wrap.get(axis).or(wrap.last()).copied().unwrap_or(true);
+        check_window(operand, start, axis, size, wrap)?;
+    }
+    Ok(())
+}
+
+/// Checks integers that index an axis, under `check_indices`.
+#[pyfunction]
+#[pyo3(name = "check_index")]
+fn check_index_of(index: PyValue, axis: usize, size: usize, wrap: bool) -> PyResult<()> {
+    check_index(&index.0, axis, size, 1, !wrap).py()
+}
+
 #[pyfunction]
 fn dynamic_slice(
     operand: PyValue,
@@ -62,9 +88,9 @@ fn dynamic_slice(
     allow_negative_indices: &Bound<'_, PyAny>,
 ) -> PyResult<PyValue> {
     let sizes = naturals(slice_sizes, "slice slice_sizes")?;
-    dynamic::dynamic_slice(&operand.0, &starts(start_indices)?, &sizes, &wraps(allow_negative_indices)?)
-        .py()
-        .map(PyValue)
+    let (starts, wrap) = (starts(start_indices)?, wraps(allow_negative_indices)?);
+    check_windows(&operand, &starts, &sizes, &wrap)?;
+    dynamic::dynamic_slice(&operand.0, &starts, &sizes, &wrap).py().map(PyValue)
 }
 
 #[pyfunction]
@@ -76,6 +102,7 @@ fn dynamic_slice_in_dim(
     allow_negative_indices: bool,
 ) -> PyResult<PyValue> {
     let axis = canonical_axis(axis, operand.0.rank())?;
+    check_window(&operand, &start_index.0, axis, slice_size, allow_negative_indices)?;
     dynamic::dynamic_slice_in_dim(&operand.0, &start_index.0, slice_size, axis, allow_negative_indices)
         .py()
         .map(PyValue)
@@ -90,6 +117,7 @@ fn dynamic_index_in_dim(
     allow_negative_indices: bool,
 ) -> PyResult<PyValue> {
     let axis = canonical_axis(axis, operand.0.rank())?;
+    check_window(&operand, &index.0, axis, 1, allow_negative_indices)?;
     dynamic::dynamic_index_in_dim(&operand.0, &index.0, axis, keepdims, allow_negative_indices).py().map(PyValue)
 }
 
@@ -110,7 +138,9 @@ fn dynamic_update_slice(
 ) -> PyResult<PyValue> {
     let wrap = wraps(allow_negative_indices)?;
     let update = typed(&operand, update)?;
-    dynamic::dynamic_update_slice(&operand.0, &update.0, &starts(start_indices)?, &wrap).py().map(PyValue)
+    let starts = starts(start_indices)?;
+    check_windows(&operand, &starts, update.0.shape(), &wrap)?;
+    dynamic::dynamic_update_slice(&operand.0, &update.0, &starts, &wrap).py().map(PyValue)
 }
 
 #[pyfunction]
@@ -123,6 +153,8 @@ fn dynamic_update_slice_in_dim(
 ) -> PyResult<PyValue> {
     let axis = canonical_axis(axis, operand.0.rank())?;
     let update = typed(&operand, update)?;
+    let size = update.0.shape().get(axis).copied().unwrap_or(1);
+    check_window(&operand, &start_index.0, axis, size, allow_negative_indices)?;
     dynamic::dynamic_update_slice_in_dim(&operand.0, &update.0, &start_index.0, axis, allow_negative_indices)
         .py()
         .map(PyValue)
@@ -138,6 +170,7 @@ fn dynamic_update_index_in_dim(
 ) -> PyResult<PyValue> {
     let axis = canonical_axis(axis, operand.0.rank())?;
     let update = typed(&operand, update)?;
+    check_window(&operand, &index.0, axis, 1, allow_negative_indices)?;
     dynamic::dynamic_update_index_in_dim(&operand.0, &update.0, &index.0, axis, allow_negative_indices)
         .py()
         .map(PyValue)
@@ -193,6 +226,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(slice, m)?)?;
     m.add_function(wrap_pyfunction!(slice_in_dim, m)?)?;
     m.add_function(wrap_pyfunction!(index_in_dim, m)?)?;
+    m.add_function(wrap_pyfunction!(check_index_of, m)?)?;
     m.add_function(wrap_pyfunction!(dynamic_slice, m)?)?;
     m.add_function(wrap_pyfunction!(dynamic_slice_in_dim, m)?)?;
     m.add_function(wrap_pyfunction!(dynamic_index_in_dim, m)?)?;

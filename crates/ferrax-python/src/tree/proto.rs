@@ -1,22 +1,12 @@
-//! Structures of builtin containers as protocol buffers, in the format that JAX writes and reads.
-//!
-//! `message PyTreeDef { repeated Node nodes = 1; repeated string interned_strings = 2; }` with
-//! `Node { uint32 arity = 1; Type type = 2; Keys dict_keys = 3; }` and `Keys { repeated uint32 str_id = 1; }`.
+//! Structures of builtin containers as protocol buffers: `ferrax_tree::proto` has the format, and reads it.
 
-use ferrax_tree::{Kind, KindRef};
+use ferrax_tree::KindRef;
+use ferrax_tree::proto::{self, DICT, LEAF, LIST, NONE, TUPLE};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::host::{Object, TreeDef};
-use crate::errors::Class;
-
-/// Node types of the format.
-const LEAF: u64 = 1;
-const LIST: u64 = 2;
-const NONE: u64 = 3;
-const TUPLE: u64 = 4;
-const DICT: u64 = 5;
 
 fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -35,6 +25,13 @@ fn bytes(out: &mut Vec<u8>, field: u64, content: &[u8]) {
 
 /// The structure as bytes.
 pub fn encode(py: Python<'_>, tree: &TreeDef) -> PyResult<Vec<u8>> {
+    if tree.num_nodes() > proto::MAX_NODES {
+        let most = proto::MAX_NODES;
+        return Err(PyValueError::new_err(format!(
+            "a structure of {} nodes cannot be serialized as a protocol buffer, which may have {most}; use pickle instead.",
+            tree.num_nodes()
+        )));
+    }
     let mut out = Vec::new();
     let mut strings: Vec<String> = Vec::new();
     for (kind, arity) in tree.postorder() {
@@ -91,116 +88,7 @@ fn intern(py: Python<'_>, key: &Object, strings: &mut Vec<String>) -> PyResult<u
     } as u64)
 }
 
-/// A field as it lies in the bytes.
-enum Field<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-}
-
-/// Reads fields one by one; none when the bytes are not a message.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn varint(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let (byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            value |= u64::from(byte & 0x7F) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn field(&mut self) -> Option<(u64, Field<'a>)> {
-        let head = self.varint()?;
-        let field = match head & 7 {
-            0 => Field::Number(self.varint()?),
-            2 => {
-                let length = usize::try_from(self.varint()?).ok()?;
-                let (content, rest) = self.0.split_at_checked(length)?;
-                self.0 = rest;
-                Field::Bytes(content)
-            }
-            _ => return None,
-        };
-        Some((head >> 3, field))
-    }
-
-    fn fields(mut self) -> Option<Vec<(u64, Field<'a>)>> {
-        let mut out = Vec::new();
-        while !self.0.is_empty() {
-            out.push(self.field()?);
-        }
-        Some(out)
-    }
-}
-
-#[derive(Default)]
-struct Node {
-    arity: usize,
-    tag: u64,
-    keys: Vec<usize>,
-}
-
-fn node(content: &[u8]) -> Option<Node> {
-    let mut node = Node::default();
-    for (number, field) in Reader(content).fields()? {
-        match (number, field) {
-            (1, Field::Number(arity)) => node.arity = usize::try_from(arity).ok()?,
-            (2, Field::Number(tag)) => node.tag = tag,
-            (3, Field::Bytes(keys)) => {
-                for (_, field) in Reader(keys).fields()? {
-                    let Field::Bytes(packed) = field else { return None };
-                    let mut packed = Reader(packed);
-                    while !packed.0.is_empty() {
-                        node.keys.push(usize::try_from(packed.varint()?).ok()?);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    Some(node)
-}
-
 /// The structure from bytes.
 pub fn decode(py: Python<'_>, content: &[u8]) -> PyResult<TreeDef> {
-    let unreadable = || Class::Runtime.error(py, "Could not deserialize PyTreeDefProto.".to_owned());
-    let (mut nodes, mut strings) = (Vec::new(), Vec::new());
-    for (number, field) in Reader(content).fields().ok_or_else(unreadable)? {
-        match (number, field) {
-            (1, Field::Bytes(content)) => nodes.push(node(content).ok_or_else(unreadable)?),
-            (2, Field::Bytes(text)) => strings.push(std::str::from_utf8(text).map_err(|_| unreadable())?),
-            _ => {}
-        }
-    }
-    let malformed = |what: &str| PyValueError::new_err(format!("Malformed pytree proto ({what})"));
-    let mut stack: Vec<TreeDef> = Vec::new();
-    for node in nodes {
-        let kind = match node.tag {
-            LEAF => None,
-            LIST => Some(Kind::List),
-            NONE => Some(Kind::None),
-            TUPLE => Some(Kind::Tuple),
-            DICT if node.keys.len() == node.arity => {
-                let key = |i: &usize| {
-                    let text = strings.get(*i).ok_or_else(|| malformed("dict_key out of range"))?;
-                    Ok(Object(PyString::intern(py, text).into_any().unbind()))
-                };
-                Some(Kind::Dict(node.keys.iter().map(key).collect::<PyResult<_>>()?))
-            }
-            DICT => return Err(malformed("dict_keys and arity differ")),
-            _ => return Err(malformed("invalid node type")),
-        };
-        let start = stack.len().checked_sub(node.arity).ok_or_else(|| malformed("arity out of range"))?;
-        let children = stack.split_off(start);
-        stack.push(TreeDef::from_children(kind, &children));
-    }
-    match stack.pop() {
-        Some(tree) if stack.is_empty() => Ok(tree),
-        _ => Err(Class::Runtime.error(py, "PyTreeDef traversal did not yield a singleton.".to_owned())),
-    }
+    proto::decode(py, content, |text| Object(PyString::intern(py, text).into_any().unbind()))
 }

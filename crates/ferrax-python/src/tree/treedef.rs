@@ -1,6 +1,7 @@
 //! `PyTreeDef`, the class of structures that Python sees.
 
-use ferrax_tree::{Build, Kind, KindRef};
+use ferrax_tree::postorder::Assembler;
+use ferrax_tree::{Build, Host, Kind, KindRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -9,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple, PyType};
 use super::host::{Object, PyHost, TreeDef};
 use super::registry::{Container, is_node, lookup};
 use super::{Leaves, unflatten};
+use crate::errors::IntoPyResult;
 
 /// The structure of a tree, without its leaves.
 ///
@@ -187,21 +189,16 @@ impl PyTreeDef {
 
     #[classmethod]
     fn _from_postorder(_class: &Bound<'_, PyType>, state: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let mut stack: Vec<TreeDef> = Vec::new();
+        let mut nodes = Assembler::new(usize::MAX, PyHost::max_depth(state.py()));
         for node in state.try_iter()? {
             let node: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>, usize)> = node?.extract()?;
-            let Some((class, data, arity)) = node else {
-                stack.push(TreeDef::leaf());
-                continue;
+            let (kind, arity) = match node {
+                None => (None, 0),
+                Some((class, data, arity)) => (Some(kind_from_data(&class, &data)?), arity),
             };
-            let start = stack.len().checked_sub(arity).ok_or_else(|| PyValueError::new_err("not a structure"))?;
-            let children = stack.split_off(start);
-            stack.push(TreeDef::from_children(Some(kind_from_data(&class, &data)?), &children));
+            nodes.add(kind, arity).py()?;
         }
-        match stack.pop() {
-            Some(tree) if stack.is_empty() => Ok(PyTreeDef(tree)),
-            _ => Err(PyValueError::new_err("not a structure")),
-        }
+        nodes.finish().map(PyTreeDef).ok_or_else(|| PyValueError::new_err("not a structure"))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -200,6 +200,7 @@ binary!(
 /// Elementwise floor of x / y and the remainder.
 pub fn divmod(x: &Value, y: &Value) -> Result<[Value; 2]> {
     let [x, y] = super::promote::two("divmod", Rule::Numeric, x, y)?;
+    super::promote::compatible("divmod", &x, &y)?;
     if x.dtype().is_float() {
         return float_divmod(&x, &y);
     }

@@ -63,7 +63,10 @@ impl Binary {
         let [x, y] = promote::two(self.name, self.rule, x, y)?;
         match (self.direct)(x.dtype()) {
             Some(op) => bind1(&op, &[x, y]),
-            None => (self.general)(&x, &y),
+            None => {
+                promote::compatible(self.name, &x, &y)?;
+                (self.general)(&x, &y)
+            }
         }
     }
 }

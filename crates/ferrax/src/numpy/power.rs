@@ -25,7 +25,11 @@ pub fn power(x: &Value, y: &Value) -> Result<Value> {
     if let Some(n) = integer_exponent(y)
         && let Ok(n) = i32::try_from(n)
     {
-        let (d, weak) = result_type(&[(x.dtype(), x.weak()), (y.dtype(), y.weak())])?;
+        let (d, weak) = if x.dtype().is_bool() && y.weak() {
+            (x.dtype(), false)
+        } else {
+            result_type(&[(x.dtype(), x.weak()), (y.dtype(), y.weak())])?
+        };
         let x = ops::convert_weak(x, Rule::Numeric.target(d), weak)?;
         return ops::integer_pow(&x, n);
     }

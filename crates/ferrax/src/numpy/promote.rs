@@ -3,9 +3,9 @@
 use ferrax_base::config::{self, Flag};
 use ferrax_base::dtype::Category;
 use ferrax_base::shape::Tuple;
-use ferrax_base::{DType, Result, bail, promotion};
+use ferrax_base::{DType, Error, Result, Shape, bail, error, promotion};
 use ferrax_ir::Value;
-use ferrax_ops::common::with_unit_axes;
+use ferrax_ops::common::{float_of, with_unit_axes};
 use ferrax_ops::convert_weak;
 
 /// How operands are converted before a function.
@@ -13,9 +13,9 @@ use ferrax_ops::convert_weak;
 pub enum Rule {
     /// To their common dtype.
     Common,
-    /// To their common dtype; `bool` becomes the default integer.
+    /// To their common dtype; `bool` becomes int32.
     Numeric,
-    /// To their common dtype; `bool` and integers become the default float.
+    /// To their common dtype; `bool` and integers become floats ([`float_of`]).
     Inexact,
     /// Not at all.
     None,
@@ -26,8 +26,8 @@ impl Rule {
     #[inline]
     pub fn target(self, d: DType) -> DType {
         match self {
-            Rule::Inexact if !d.is_inexact() && (d.is_integer() || d.is_bool()) => DType::F64.canonical(config::x64()),
-            Rule::Numeric if d.is_bool() => DType::I64.canonical(config::x64()),
+            Rule::Inexact => float_of(d),
+            Rule::Numeric if d.is_bool() => DType::I32,
             _ => d,
         }
     }
@@ -115,12 +115,35 @@ pub fn ranks(name: &str, values: &mut [Value]) -> Result<()> {
     if values.iter().all(|v| v.rank() == rank || v.rank() == 0) {
         return Ok(());
     }
+    let broadcast = |shape: Option<Shape>, v: &Value| ferrax_base::shape::broadcast(&shape?, v.shape());
+    if values.iter().fold(Some(Shape::new()), broadcast).is_none() {
+        return Err(incompatible_ranks(name, values));
+    }
     if Flag::RankPromotionRaise.get() || Flag::RankPromotionWarn.get() {
         implicit_ranks(name, values)?;
     }
     for v in values.iter_mut().filter(|v| v.rank() > 0 && v.rank() < rank) {
         let new: smallvec::SmallVec<[usize; 4]> = (0..rank - v.rank()).collect();
         *v = with_unit_axes(v, &new)?;
+    }
+    Ok(())
+}
+
+#[cold]
+fn incompatible_ranks(name: &str, values: &[Value]) -> Error {
+    let shapes: Vec<String> = values.iter().map(|v| Tuple(v.shape()).to_string()).collect();
+    error!(
+        Value,
+        "Incompatible shapes for broadcasting: shapes=[{}], those of the operands of {name}",
+        shapes.join(", ")
+    )
+}
+
+/// Checks that two operands of one rank, or scalars, broadcast; the primitives that a function is made of would give
+/// their own names.
+pub fn compatible(name: &str, x: &Value, y: &Value) -> Result<()> {
+    if ferrax_base::shape::broadcast(x.shape(), y.shape()).is_none() {
+        bail!(Type, "{name} got incompatible shapes for broadcasting: {}, {}.", Tuple(x.shape()), Tuple(y.shape()));
     }
     Ok(())
 }

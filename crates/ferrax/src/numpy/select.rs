@@ -20,7 +20,7 @@ pub fn where_(condition: &Value, x: &Value, y: &Value) -> Result<Value> {
             let t = |v: &Value| ferrax_base::shape::Tuple(v.shape()).to_string();
             bail!(
                 Value,
-                "Incompatible shapes for broadcasting in where: shapes=[{}, {}, {}]",
+                "Incompatible shapes for broadcasting: shapes=[{}, {}, {}], those of the operands of where",
                 t(&condition),
                 t(&x),
                 t(&y)
@@ -52,6 +52,10 @@ pub fn clip(x: &Value, min: Option<&Value>, max: Option<&Value>) -> Result<Value
         );
     }
     let mut out = x.clone();
+    for bound in [min, max].into_iter().flatten() {
+        let [x, bound] = promote::two("clip", Rule::None, x, bound)?;
+        promote::compatible("clip", &x, &bound)?;
+    }
     if let Some(min) = min {
         out = maximum(min, &out)?;
     }

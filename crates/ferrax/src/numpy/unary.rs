@@ -1,7 +1,7 @@
 //! Functions of one operand.
 
 use super::{Rule, Unary, never1};
-use ferrax_base::{DType, Result, Scalar, bail};
+use ferrax_base::{DType, Result, Scalar, bail, config};
 use ferrax_ir::{Lit, OpRef, Value};
 use ferrax_ops as ops;
 use ferrax_ops::common::constant;
@@ -177,13 +177,13 @@ unary!(
 fn to_nearest_even(x: &Value) -> Result<Value> {
     let d = x.dtype();
     if !d.is_inexact() {
-        return ops::convert_weak(x, Rule::Inexact.target(d), x.weak());
+        return ops::convert_weak(x, DType::F64.canonical(config::x64()), x.weak());
     }
     on_parts(x, |x| ops::round(x, ops::RoundingMethod::ToNearestEven))
 }
 
 unary!(
-    /// Elementwise rounding to the nearest integer, halves to the even one; the result is a float.
+    /// Elementwise rounding to the nearest integer, halves to the even one; integers become the default float.
     rint, RINT, "rint", None, |_| None, to_nearest_even
 );
 unary!(

@@ -1,0 +1,240 @@
+"""Every public function with one argument made odd: `python -m tests.fuzz.api [options]`.
+
+The answer to an odd argument is a result or an error about that argument, soon and in little memory. Crashes, hangs,
+internal errors, and errors that speak of the library's own insides are findings. Functions run in child processes with
+bounded memory; one that dies is noted, and the next goes on.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import io
+import itertools
+import json
+import os
+import pathlib
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import warnings
+
+import ferrax
+import ferrax.numpy as jnp
+from tests.fuzz import children
+from tests.fuzz.oddities import ODD, SCOPE, USUAL
+from tests.fuzz.report import Failure, Report
+from tests.fuzz.values import words
+
+MODULES = [
+    "ferrax", "ferrax.numpy", "ferrax.lax", "ferrax.nn", "ferrax.random", "ferrax.numpy.linalg", "ferrax.numpy.fft",
+    "ferrax.lax.linalg", "ferrax.tree_util", "ferrax.tree", "ferrax.ops", "ferrax.flatten_util", "ferrax.dlpack",
+    "ferrax.nn.initializers", "ferrax.custom_batching", "ferrax.custom_derivatives", "ferrax.dtypes", "ferrax.debug",
+]  # fmt: skip
+#: Functions that change the process, that wait for someone, or whose work an argument asks for as it is.
+SKIPPED = {
+    "ferrax.clear_caches", "ferrax.numpy.set_printoptions", "ferrax.numpy.array_split", "ferrax.numpy.resize",
+    "ferrax.debug.breakpoint", "ferrax.config", "ferrax.lax.fori_loop", "ferrax.lax.while_loop",
+}  # fmt: skip
+
+#: Bytes of address space of a child, seconds that a call may take and after which it is a hang, bytes it may keep.
+MEMORY, SLOW, HANG, KEPT = 5 << 29, 5, 12, 700 << 20
+#: Ordinary calls of each function that are varied.
+TEMPLATES = 4
+#: Errors that are never about an argument.
+FAULTS = words("""InternalError SystemError PanicException AssertionError UnboundLocalError SystemExit KeyboardInterrupt
+    StopIteration error KeyError""")
+
+
+class Hang(BaseException):
+    """A call that takes too long; no library code may catch it."""
+
+
+def on_alarm(*_):
+    raise Hang
+
+
+def targets():
+    """Names and functions of the public API."""
+    found = {}
+    for name in MODULES:
+        module = importlib.import_module(name)
+        for attribute in sorted(dir(module)):
+            function = getattr(module, attribute)
+            full = f"{name}.{attribute}"
+            error = inspect.isclass(function) and issubclass(function, BaseException)
+            theirs = str(getattr(function, "__module__", "")).startswith(("numpy", "ml_dtypes"))
+            skipped = attribute.startswith("_") or full in SKIPPED or error or theirs
+            if callable(function) and not skipped:
+                found.setdefault(full, function)
+    return found
+
+
+def is_fault(error, text):
+    """Whether an error is about the library's insides instead of the argument."""
+    name, message = type(error).__name__, str(error)
+    if "of the argument" in message:
+        return False
+    if name in FAULTS:
+        return True
+    if name == "NameError":
+        return "unbound axis" not in message
+    if name == "ZeroDivisionError":
+        return "1/0" not in text
+    return name == "RecursionError" and "deep" not in text and "recursive" not in text
+
+
+def resident():
+    pages = pathlib.Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()
+
+
+def consume(result):
+    """Waits for arrays and prints small ones."""
+    for leaf in ferrax.tree_util.tree_leaves(result)[:20]:
+        if isinstance(leaf, ferrax.Array):
+            leaf.block_until_ready()
+            if leaf.size < 100:
+                repr(leaf)
+
+
+@dataclasses.dataclass
+class Caller:
+    """Calls one function with many arguments."""
+
+    report: Report
+    name: str
+    function: object
+
+    def call(self, args, keywords=None):
+        """Whether the call returned; findings go to the report."""
+        keywords = keywords or {}
+        text = f"{self.name}({', '.join([*args, *(f'{k}={v}' for k, v in keywords.items())])})"
+        self.report.begin([self.name, text])
+        self.report.count("calls")
+        before, start, returned = resident(), time.process_time(), False
+        signal.alarm(HANG)
+        try:
+            values = [eval(a, SCOPE) for a in args]
+            named = {k: eval(v, SCOPE) for k, v in keywords.items()}
+            start = time.process_time()
+            with contextlib.redirect_stdout(io.StringIO()):
+                consume(self.function(*values, **named))
+            returned = True
+        except Hang:
+            self.fault("hang", f"more than {HANG} s", text)
+        except MemoryError:
+            pass
+        except BaseException as error:
+            if is_fault(error, text):
+                self.fault(type(error).__name__, str(error)[:300], text)
+        finally:
+            signal.alarm(0)
+            values = named = None
+        if time.process_time() - start > SLOW:
+            self.fault("slow", f"{time.process_time() - start:.1f} s", text)
+        if resident() - before > KEPT:
+            self.fault("memory", f"{(resident() - before) >> 20} MiB", text)
+        return returned
+
+    def fault(self, what, why, text):
+        self.report.fail(Failure(f"argument: {what}", 0, f"{self.name} {what}", why, text))
+
+    def vary(self, rng, count):
+        """Calls with ordinary arguments, then with each of them odd, and with odd keywords."""
+        templates = itertools.islice((args for args in USUAL if self.call(args)), TEMPLATES)
+        for args in list(templates):
+            for place in range(len(args)):
+                for odd in rng.sample(ODD, min(count, len(ODD))):
+                    self.call([*args[:place], odd, *args[place + 1 :]])
+            for keyword in self.keywords()[len(args) :]:
+                for odd in rng.sample(ODD, min(count // 2, len(ODD))):
+                    self.call(args, {keyword: odd})
+        for _ in range(count):
+            self.call([rng.choice(ODD) for _ in range(rng.randrange(5))])
+
+    def keywords(self):
+        try:
+            parameters = inspect.signature(self.function).parameters.values()
+        except (TypeError, ValueError):
+            return []
+        return [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def run_child(args):
+    """The functions of one job, from `args.skip` on."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    warnings.filterwarnings("ignore")
+    signal.signal(signal.SIGALRM, on_alarm)
+    report, functions = Report(args.out), targets()
+    until = time.monotonic() + args.seconds
+    for name in chosen(args)[args.skip :]:
+        if time.monotonic() > until:
+            break
+        Caller(report, name, functions[name]).vary(random.Random(f"{args.seed} {name}"), args.arguments)
+        report.count("functions")
+        well = float(ferrax.jit(lambda x: jnp.sin(x) + 3)(jnp.float32(0.0))) == 3.0
+        assert well, f"the process computes wrongly after {name}"
+    print(json.dumps(report.counts))
+
+
+def chosen(args):
+    """The names of a job's functions: every one without a time limit, shuffled by the seed."""
+    names = [name for name in targets() if args.only in name]
+    random.Random(args.seed).shuffle(names)
+    return names[args.job :: args.jobs]
+
+
+def run(args):
+    """Runs every function, `args.jobs` at once; the counts, and the failures of each kind."""
+    until = time.monotonic() + args.seconds
+
+    def work(job, folder, counts):
+        names, skip = chosen(argparse.Namespace(**{**vars(args), "job": job})), 0
+        while skip < len(names) and time.monotonic() < until:
+            options = {"seed": args.seed, "arguments": args.arguments, "only": args.only, "job": job, "jobs": args.jobs,
+                       "skip": skip, "seconds": until - time.monotonic(), "out": folder}  # fmt: skip
+            flags = [f"--{name}={value}" for name, value in options.items()]
+            child = children.run_child("tests.fuzz.api", flags, folder, 3 * HANG)
+            if child.code == 0:
+                counts.update(child.counts())
+                return
+            name, text = child.current
+            children.note_crash(folder, child, "argument: crash", 0, name, text)
+            skip = names.index(name) + 1
+
+    return children.run_jobs(work, args.jobs, args.out or tempfile.mkdtemp(prefix="ferrax-fuzz-api-"))
+
+
+def arguments(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.api", description=__doc__.split("\n")[0])
+    parser.add_argument("--arguments", type=int, default=10, help="odd values for each argument")
+    parser.add_argument("--only", default="", help="functions whose names contain this")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) // 2))
+    parser.add_argument("--out", help="folder of the findings; a new one by default")
+    parser.add_argument("--job", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--skip", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args(argv)
+
+
+def main():
+    args = arguments()
+    if args.child:
+        run_child(args)
+        return 0
+    counts, failures = run(args)
+    for failure in failures:
+        print(f"## {failure.check}: {failure.signature}\n   {failure.why}\n   {failure.program}")
+    print(counts)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""Programs against JAX: each step alone on ferrax's own operands, so that errors do not add up.
+
+The steps of a program are one JAX program, compiled once; what differs there is compared again outside of `jit`, where
+XLA does not keep narrow floats in float32. Next: `compare.py`.
+"""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tests.fuzz.checks import signature, weighted_sum
+from tests.fuzz.compare import PRODUCTS, Operands, disagreement, same_bits, without_subnormals
+from tests.fuzz.generator import FERRAX
+from tests.fuzz.program import Tolerance, operation_names
+from tests.fuzz.values import kind
+
+JAX = {"jax": jax, "jnp": jnp, "lax": jax.lax, "np": np}
+#: Gradients beyond these magnitudes are not compared: the programs are not made to be well-conditioned.
+LEAST, LARGEST = 1e-6, 1e7
+#: How JAX refuses what it has no answer to: axes longer than an index dtype counts, a map over nothing in batches, jvp
+#: rules that are not there.
+NOT_IN_JAX = (OverflowError, ZeroDivisionError, NotImplementedError)
+#: Errors that say what is wrong with a call, whichever of them JAX raises.
+PLAIN = (TypeError, ValueError, IndexError, NotImplementedError)
+#: What ferrax says of derivatives that it does not have (docs/differences.md).
+NOT_IN_FERRAX = re.compile("igamma_grad_a|lax.reduce with a function other than")
+
+
+def run_step(namespace, step, operands):
+    """The results of a step's text, in order."""
+    scope = {**namespace, **operands}
+    exec(step.code, scope)
+    return [scope[name] for name in step.outs]
+
+
+class Oracle:
+    """Real JAX.
+
+    Args:
+        share: the share of programs that are compared.
+    """
+
+    def __init__(self, share):
+        self.share = share
+
+    def compare(self, subject):
+        """All steps of a program, and those that ferrax refused."""
+        subject.report.count("programs against JAX")
+        steps = [s for s in subject.program.steps if s.tolerance is not Tolerance.UNCOMPARED]
+        operands = [
+            {name: np.asarray(subject.env[name]) for name in step.reads if name in subject.env} for step in steps
+        ]
+        ours = [[subject.env[name] for name in step.outs] for step in steps]
+        for i, step in enumerate(steps):
+            flushed = {name: without_subnormals(value) for name, value in operands[i].items()}
+            if not all(same_bits(flushed[name], value) for name, value in operands[i].items()):
+                operands[i] = flushed
+                ours[i] = self.ours_again(subject, step, flushed)
+        theirs = self.results(subject, steps, operands)
+        for step, read, own, other in zip(steps, operands, ours, theirs):
+            if own is not None and other is not None:
+                self.compare_step(subject, step, read, own, other)
+        for refusal in [r for r in subject.refusals if not r.inner][:4]:
+            self.compare_refusal(subject, refusal)
+
+    def ours_again(self, subject, step, operands):
+        """Our results on operands without subnormal numbers."""
+        try:
+            return run_step(FERRAX, step, {name: FERRAX["jnp"].asarray(value) for name, value in operands.items()})
+        except Exception as error:
+            subject.raised("step raises without subnormals", error)
+            return None
+
+    def results(self, subject, steps, operands):
+        """JAX's results of every step; None for a step that it refuses."""
+        try:
+            return jax.jit(lambda reads: [run_step(JAX, s, read) for s, read in zip(steps, reads)])(operands)
+        except Exception:
+            return [self.result_alone(subject, step, read) for step, read in zip(steps, operands)]
+
+    def result_alone(self, subject, step, read):
+        try:
+            return run_step(JAX, step, {name: jnp.asarray(value) for name, value in read.items()})
+        except NOT_IN_JAX as error:
+            subject.report.count(f"explained: JAX has no answer ({type(error).__name__})")
+            return None
+        except Exception as error:
+            sign = f"{operation_names(step.code)} {type(error).__name__}"
+            subject.fail("JAX raises", sign, str(error)[:300], self.text(step, read))
+            return None
+
+    def text(self, step, read):
+        """A step with its operands, small ones in full."""
+        lines = [f"# {name}: {v.dtype}{list(v.shape)} {v.tolist() if v.size <= 12 else ''}" for name, v in read.items()]
+        return "\n".join([*lines, step.code]) + "\n"
+
+    def compare_step(self, subject, step, read, ours, theirs):
+        subject.report.count("steps against JAX")
+        operands = Operands(list(read.values()), step.family in PRODUCTS)
+        for i, own in enumerate(ours):
+            if disagreement(own, theirs[i], step.tolerance, operands) is None or rounded_to_integer(step, own):
+                continue
+            eager = run_step(JAX, step, {name: jnp.asarray(value) for name, value in read.items()})
+            why = disagreement(own, eager[i], step.tolerance, operands)
+            if why is None:
+                subject.report.count("explained: JAX's jit alone differs")
+                continue
+            sign = f"{operation_names(step.code)} {why.split(' ')[0]}"
+            subject.fail("JAX", sign, f"{step.outs[i]}: {why}", self.text(step, read))
+            return
+
+    def compare_refusal(self, subject, refusal):
+        """A step that ferrax refused: JAX refuses it too, with the same class of error."""
+        step = refusal.step
+        read = {name: np.asarray(subject.env[name]) for name in step.reads if name in subject.env}
+        ours = signature(refusal.error)
+        try:
+            run_step(JAX, step, {name: jnp.asarray(value) for name, value in read.items()})
+        except Exception as error:
+            subject.report.count("refused by both")
+            if not isinstance(refusal.error, PLAIN) and not same_class(refusal.error, error):
+                subject.fail("class of error", ours, f"{refusal.error}\nJAX: {signature(error)}", self.text(step, read))
+            return
+        subject.fail(
+            "refused by ferrax alone", f"{operation_names(step.code)} {ours}", str(refusal.error), self.text(step, read)
+        )
+
+    def gradient(self, subject, chosen):
+        function = subject.program.function(JAX)
+        args = [jnp.asarray(value) for value in subject.program.inputs.values()]
+        return jax.grad(weighted_sum(JAX, function), chosen)(*args)
+
+    def refused_gradient(self, subject, chosen, error):
+        """A gradient that ferrax refused in every mode."""
+        if subject.rng.random() > 2 * self.share or NOT_IN_FERRAX.search(str(error)):
+            return
+        try:
+            self.gradient(subject, chosen)
+        except Exception:
+            subject.report.count("gradient refused by both")
+            return
+        subject.fail("gradient refused by ferrax alone", signature(error), str(error))
+
+    def compare_gradients(self, subject, chosen, ours):
+        """Gradients of a whole program, of ordinary numbers, to a few digits."""
+        if subject.rng.random() > self.share / 4 or subject.program.awkward:
+            return
+        try:
+            theirs = self.gradient(subject, chosen)
+        except Exception:
+            subject.report.count("gradient refused by JAX")
+            return
+        subject.report.count("gradients against JAX")
+        narrow = "16" in subject.program.source() or any("16" in str(a.dtype) for a in subject.args)
+        sign = operation_names(subject.program.steps[-1].code)
+        for i, a, b in zip(chosen, ours, theirs):
+            a, b = (np.asarray(g).astype(np.float64) for g in (a, b))
+            finite = np.isfinite(a) & np.isfinite(b)
+            other = np.isfinite(a) != np.isfinite(b)
+            # no slope at all on one side, zero times one that is not finite on the other
+            other &= np.where(np.isfinite(a), a, b) != 0
+            if other.any():
+                subject.fail("finiteness of gradients", sign, f"argument {i}: {a[other][:3]}, not {b[other][:3]}")
+            size = max(np.abs(b[finite]).max(initial=0), LEAST)
+            far = np.abs(a[finite] - b[finite]) > (0.1 if narrow else 2e-3) * (np.abs(b[finite]) + size)
+            if size < LARGEST and finite.all() and far.any():
+                worst = a[far][:2], b[far][:2]
+                subject.fail("gradients against JAX", sign, f"argument {i}: {worst[0]}, not {worst[1]}, of {size}")
+
+
+def rounded_to_integer(step, result):
+    """Whether a loop's integers come from floats, whose rounding may decide on the next one."""
+    return step.tolerance is Tolerance.LOOP and ".astype(" in step.code and kind(result.dtype) in "biu"
+
+
+def same_class(ours, theirs):
+    """Whether an error is of JAX's class, or of one of the same name."""
+    return isinstance(ours, type(theirs)) or type(ours).__name__ == type(theirs).__name__
