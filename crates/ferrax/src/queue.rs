@@ -170,6 +170,7 @@ impl Job {
 
 /// A job that somebody runs.
 struct Running {
+    number: u64,
     outputs: SmallVec<[Array; 2]>,
     /// When its call was, and whether somebody waited for it soon after that.
     started: Instant,
@@ -185,11 +186,13 @@ impl Running {
 struct Queue {
     jobs: VecDeque<Job>,
     running: Vec<Running>,
+    /// Jobs that were begun.
+    begun: u64,
     /// The process whose thread runs jobs.
     process: u32,
 }
 
-static QUEUE: Lock<Queue> = Lock::new(Queue { jobs: VecDeque::new(), running: Vec::new(), process: 0 });
+static QUEUE: Lock<Queue> = Lock::new(Queue { jobs: VecDeque::new(), running: Vec::new(), begun: 0, process: 0 });
 /// Told when there may be a job for the thread.
 static WORK: Condvar = Condvar::new();
 /// Told when a job has ended.
@@ -246,30 +249,28 @@ impl Queue {
     }
 }
 
-/// Takes a job out of the queue and runs it.
+/// Takes a job out of the queue and runs it. It counts as running until what nobody else wants any more is freed.
 fn run(mut queue: Held, at: usize, waiting: bool) -> Held {
     let Some(job) = queue.jobs.remove(at) else { return queue };
-    let (work, outputs) = (job.work.clone(), job.outputs.clone());
-    queue.running.push(Running { outputs: outputs.clone(), started: job.started, waited: waiting });
+    let (work, number) = (job.work.clone(), queue.begun);
+    queue.begun += 1;
+    queue.running.push(Running { number, outputs: job.outputs.clone(), started: job.started, waited: waiting });
     drop(queue);
     job.run();
     queue = QUEUE.lock();
-    let same = |r: &Running| match (r.outputs.first(), outputs.first()) {
-        (Some(a), Some(b)) => a.ptr_eq(b),
-        (a, b) => a.is_none() && b.is_none(),
-    };
-    let at = queue.running.iter().position(same);
-    let ended = at.map(|at| queue.running.swap_remove(at));
-    let more = !queue.jobs.is_empty();
-    // Results that nobody wants any more are freed here, which takes another lock.
+    let entry = queue.running.iter_mut().find(|r| r.number == number);
+    let (outputs, waited) = entry.map(|r| (std::mem::take(&mut r.outputs), r.waited)).unwrap_or_default();
+    // Freeing takes another lock.
     drop(queue);
+    work.pace().waited(waited);
+    drop((outputs, work));
+    queue = QUEUE.lock();
+    queue.running.retain(|r| r.number != number);
     DONE.notify_all();
-    if more {
+    if !queue.jobs.is_empty() {
         WORK.notify_one();
     }
-    work.pace().waited(ended.is_some_and(|r| r.waited));
-    drop((outputs, work));
-    QUEUE.lock()
+    queue
 }
 
 /// Waits for a pending array; what `ferrax_ir::array::set_wait` is given.
