@@ -24,11 +24,11 @@ pub fn size(shape: &[Dim]) -> usize {
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |n, &d| n.saturating_mul(d)) }
 }
 
-/// Row-major strides, in elements.
+/// Row-major strides, in elements; the largest number where one is larger, which an array without elements may have.
 pub fn strides(shape: &[Dim]) -> Shape {
     let mut out: Shape = smallvec::smallvec![1; shape.len()];
     for i in (0..shape.len().saturating_sub(1)).rev() {
-        out[i] = out[i + 1] * shape[i + 1].max(1);
+        out[i] = out[i + 1].saturating_mul(shape[i + 1].max(1));
     }
     out
 }
@@ -69,6 +69,11 @@ pub fn broadcast(a: &[Dim], b: &[Dim]) -> Option<Shape> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn strides_of_arrays_without_elements_end_at_the_largest_number() {
+        assert_eq!(strides(&[0, usize::MAX, 2]).as_slice(), [usize::MAX, 2, 1]);
+    }
 
     #[test]
     fn tuples_print_like_python() {

@@ -6,6 +6,7 @@
 
 mod block;
 mod butterfly;
+mod kept;
 pub mod lanes;
 mod many;
 mod plan;
@@ -16,7 +17,7 @@ use crate::kernel::{In, Out};
 use crate::pool;
 use block::Way;
 use ferrax_base::{Buffer, DType, Result, bail};
-use ferrax_linalg::fft::{self, Fourier};
+use ferrax_linalg::fft;
 use ferrax_linalg::{Complex, Share};
 use ferrax_loops::fft::FftKind;
 use many::{Element, Many};
@@ -40,7 +41,7 @@ fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
     (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
 }
 
-fn transform<T: Fourier + Element>(kind: FftKind, axes: usize, x: In<'_>, out: &mut Out<'_>) -> Result<()> {
+fn transform<T: Element>(kind: FftKind, axes: usize, x: In<'_>, out: &mut Out<'_>) -> Result<()> {
     let rank = x.shape().len();
     let (shape, last) = (out.shape(), rank - 1);
     let others = rank - axes..last;
@@ -81,7 +82,7 @@ fn transform<T: Fourier + Element>(kind: FftKind, axes: usize, x: In<'_>, out: &
 }
 
 /// The complex transform along one axis of an array of shape (outer, n, inner), times `scale`: of `from`, or in place.
-fn complex<T: Fourier + Element>(
+fn complex<T: Element>(
     from: Option<&[Complex<T>]>,
     data: &mut [Complex<T>],
     (outer, n, inner): (usize, usize, usize),
@@ -90,7 +91,7 @@ fn complex<T: Fourier + Element>(
 ) -> Result<()> {
     let (way, count) = (Way::Complex { inner, inverse }, outer * inner);
     let Some(plan) = many::plan_of::<T>(way, n, count) else {
-        fft::complex(from, data, (outer, n, inner), inverse, scale, SHARE);
+        fft::complex(&T::complex_plan(n, inverse), from, data, (outer, n, inner), scale, SHARE);
         return Ok(());
     };
     assert!(
@@ -104,10 +105,10 @@ fn complex<T: Fourier + Element>(
 }
 
 /// The transforms of real rows of n elements.
-fn forward<T: Fourier + Element>(rows: &[T], n: usize, out: &mut [Complex<T>]) -> Result<()> {
+fn forward<T: Element>(rows: &[T], n: usize, out: &mut [Complex<T>]) -> Result<()> {
     let (way, count) = (Way::Forward(n), rows.len() / n);
     let Some(plan) = many::plan_of::<T>(way, n, count) else {
-        fft::forward(rows, n, out, SHARE);
+        fft::forward(&T::forward_plan(n), rows, out, SHARE);
         return Ok(());
     };
     assert!(out.len() >= count * (n / 2 + 1), "the result is too short");
@@ -118,10 +119,10 @@ fn forward<T: Fourier + Element>(rows: &[T], n: usize, out: &mut [Complex<T>]) -
 }
 
 /// The real rows of n elements that have these transforms, times n and `scale`.
-fn backward<T: Fourier + Element>(rows: &[Complex<T>], n: usize, out: &mut [T], scale: T) -> Result<()> {
+fn backward<T: Element>(rows: &[Complex<T>], n: usize, out: &mut [T], scale: T) -> Result<()> {
     let (way, count) = (Way::Backward(n), rows.len() / (n / 2 + 1));
     let Some(plan) = many::plan_of::<T>(way, n, count) else {
-        fft::backward(rows, n, out, scale, SHARE);
+        fft::backward(&T::backward_plan(n), rows, out, scale, SHARE);
         return Ok(());
     };
     assert!(out.len() >= count * n, "the result is too short");

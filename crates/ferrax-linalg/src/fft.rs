@@ -1,115 +1,78 @@
-//! Fourier transforms of rows, one by one, by rustfft and realfft. Plans are kept for each length.
+//! Fourier transforms of rows, one by one, by rustfft and realfft. Whoever calls keeps the plans.
 
 use crate::{Share, Shared};
 use faer::complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-
-/// What is kept of one length.
-enum Plan<T: FftNum> {
-    Complex(Arc<dyn Fft<T>>),
-    Forward(Arc<dyn RealToComplex<T>>),
-    Backward(Arc<dyn ComplexToReal<T>>),
-}
-
-/// Which transform a plan is for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Way {
-    Complex { inverse: bool },
-    Forward,
-    Backward,
-}
-
-type Plans<T> = Mutex<HashMap<(Way, usize), Arc<Plan<T>>>>;
-
-/// Plans beyond this number are forgotten, all at once.
-const KEPT: usize = 256;
+use std::sync::Arc;
 
 /// A real number type with transforms.
-pub trait Fourier: FftNum + crate::Real {
-    /// The complex transform of every row of `n` elements, in place.
-    fn complex_rows(rows: &mut [Complex<Self>], n: usize, inverse: bool);
-    /// The transform of every real row of `n` elements: n / 2 + 1 complex ones.
-    fn forward_rows(rows: &[Self], n: usize, out: &mut [Complex<Self>]);
-    /// The real rows of `n` elements whose transforms, of n / 2 + 1 elements, are given.
-    fn backward_rows(rows: &[Complex<Self>], n: usize, out: &mut [Self]);
+pub trait Fourier: FftNum + crate::Real {}
+
+impl Fourier for f32 {}
+impl Fourier for f64 {}
+
+/// What is computed once for complex transforms of one length.
+pub struct ComplexPlan<T>(Arc<dyn Fft<T>>);
+
+/// What is computed once for transforms of real rows of one length.
+pub struct ForwardPlan<T>(Arc<dyn RealToComplex<T>>);
+
+/// What is computed once for transforms to real rows of one length.
+pub struct BackwardPlan<T>(Arc<dyn ComplexToReal<T>>);
+
+impl<T: Fourier> ComplexPlan<T> {
+    /// The plan for rows of n elements.
+    pub fn new(n: usize, inverse: bool) -> Self {
+        let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
+        ComplexPlan(FftPlanner::new().plan_fft(n, direction))
+    }
+
+    /// The transform of every row, in place.
+    fn rows(&self, rows: &mut [Complex<T>]) {
+        let mut scratch = vec![Complex::new(T::zero(), T::zero()); self.0.get_inplace_scratch_len()];
+        self.0.process_with_scratch(rows, &mut scratch);
+    }
 }
 
-macro_rules! fourier {
-    ($($T:ty),*) => {$(
-        impl Fourier for $T {
-            fn complex_rows(rows: &mut [Complex<Self>], n: usize, inverse: bool) {
-                static PLANS: OnceLock<Plans<$T>> = OnceLock::new();
-                complex_rows(PLANS.get_or_init(Default::default), rows, n, inverse);
-            }
-            fn forward_rows(rows: &[Self], n: usize, out: &mut [Complex<Self>]) {
-                static PLANS: OnceLock<Plans<$T>> = OnceLock::new();
-                forward_rows(PLANS.get_or_init(Default::default), rows, n, out);
-            }
-            fn backward_rows(rows: &[Complex<Self>], n: usize, out: &mut [Self]) {
-                static PLANS: OnceLock<Plans<$T>> = OnceLock::new();
-                backward_rows(PLANS.get_or_init(Default::default), rows, n, out);
-            }
+impl<T: Fourier> ForwardPlan<T> {
+    /// The plan for rows of n elements.
+    pub fn new(n: usize) -> Self {
+        ForwardPlan(RealFftPlanner::new().plan_fft_forward(n))
+    }
+
+    /// The transform of every row: n / 2 + 1 complex elements.
+    fn rows(&self, rows: &[T], out: &mut [Complex<T>]) {
+        let n = self.0.len();
+        let (mut work, mut scratch) = (self.0.make_input_vec(), self.0.make_scratch_vec());
+        for (row, out) in rows.chunks_exact(n).zip(out.chunks_exact_mut(n / 2 + 1)) {
+            work.copy_from_slice(row);
+            let done = self.0.process_with_scratch(&mut work, out, &mut scratch);
+            debug_assert!(done.is_ok(), "lengths are the plan's");
         }
-    )*};
-}
-fourier!(f32, f64);
-
-fn plan<T: FftNum>(plans: &Plans<T>, way: Way, n: usize) -> Arc<Plan<T>> {
-    let lock = || plans.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = lock().get(&(way, n)) {
-        return found.clone();
     }
-    let made = Arc::new(match way {
-        Way::Complex { inverse } => {
-            let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
-            Plan::Complex(FftPlanner::new().plan_fft(n, direction))
+}
+
+impl<T: Fourier> BackwardPlan<T> {
+    /// The plan for rows of n elements.
+    pub fn new(n: usize) -> Self {
+        BackwardPlan(RealFftPlanner::new().plan_fft_inverse(n))
+    }
+
+    /// The rows whose transforms, of n / 2 + 1 elements, are given.
+    fn rows(&self, rows: &[Complex<T>], out: &mut [T]) {
+        let n = self.0.len();
+        let (mut work, mut scratch) = (self.0.make_input_vec(), self.0.make_scratch_vec());
+        for (row, out) in rows.chunks_exact(n / 2 + 1).zip(out.chunks_exact_mut(n)) {
+            work.copy_from_slice(row);
+            // The sums that stand there are real.
+            work[0].im = T::zero();
+            if n.is_multiple_of(2) {
+                work[n / 2].im = T::zero();
+            }
+            let done = self.0.process_with_scratch(&mut work, out, &mut scratch);
+            debug_assert!(done.is_ok(), "lengths are the plan's");
         }
-        Way::Forward => Plan::Forward(RealFftPlanner::new().plan_fft_forward(n)),
-        Way::Backward => Plan::Backward(RealFftPlanner::new().plan_fft_inverse(n)),
-    });
-    let mut kept = lock();
-    if kept.len() >= KEPT {
-        kept.clear();
-    }
-    kept.insert((way, n), made.clone());
-    made
-}
-
-fn complex_rows<T: FftNum>(plans: &Plans<T>, rows: &mut [Complex<T>], n: usize, inverse: bool) {
-    let plan = plan(plans, Way::Complex { inverse }, n);
-    if let Plan::Complex(fft) = &*plan {
-        let mut scratch = vec![Complex::new(T::zero(), T::zero()); fft.get_inplace_scratch_len()];
-        fft.process_with_scratch(rows, &mut scratch);
-    }
-}
-
-fn forward_rows<T: FftNum>(plans: &Plans<T>, rows: &[T], n: usize, out: &mut [Complex<T>]) {
-    let plan = plan(plans, Way::Forward, n);
-    let Plan::Forward(fft) = &*plan else { return };
-    let (mut work, mut scratch) = (fft.make_input_vec(), fft.make_scratch_vec());
-    for (row, out) in rows.chunks_exact(n).zip(out.chunks_exact_mut(n / 2 + 1)) {
-        work.copy_from_slice(row);
-        let done = fft.process_with_scratch(&mut work, out, &mut scratch);
-        debug_assert!(done.is_ok(), "lengths are the plan's");
-    }
-}
-
-fn backward_rows<T: FftNum>(plans: &Plans<T>, rows: &[Complex<T>], n: usize, out: &mut [T]) {
-    let plan = plan(plans, Way::Backward, n);
-    let Plan::Backward(fft) = &*plan else { return };
-    let (mut work, mut scratch) = (fft.make_input_vec(), fft.make_scratch_vec());
-    for (row, out) in rows.chunks_exact(n / 2 + 1).zip(out.chunks_exact_mut(n)) {
-        work.copy_from_slice(row);
-        // The sums that stand there are real.
-        work[0].im = T::zero();
-        if n.is_multiple_of(2) {
-            work[n / 2].im = T::zero();
-        }
-        let done = fft.process_with_scratch(&mut work, out, &mut scratch);
-        debug_assert!(done.is_ok(), "lengths are the plan's");
     }
 }
 
@@ -135,10 +98,10 @@ fn scaled<T: Fourier>(data: &mut [Complex<T>], scale: T) {
 
 /// The complex transform along one axis of an array of shape (outer, n, inner), times `scale`: of `from`, or in place.
 pub fn complex<T: Fourier>(
+    plan: &ComplexPlan<T>,
     from: Option<&[Complex<T>]>,
     data: &mut [Complex<T>],
     (outer, n, inner): (usize, usize, usize),
-    inverse: bool,
     scale: T,
     share: Share<'_>,
 ) {
@@ -155,7 +118,7 @@ pub fn complex<T: Fourier>(
             if let Some(from) = from {
                 rows.copy_from_slice(&from[first..last]);
             }
-            T::complex_rows(rows, n, inverse);
+            plan.rows(rows);
             scaled(rows, scale);
         });
         return;
@@ -171,7 +134,7 @@ pub fn complex<T: Fourier>(
             let row = from.map_or_else(|| unsafe { &*p.slice(at(i), width) }, |from| &from[at(i)..at(i) + width]);
             row.iter().enumerate().for_each(|(c, x)| columns[c * n + i] = *x);
         }
-        T::complex_rows(&mut columns, n, inverse);
+        plan.rows(&mut columns);
         scaled(&mut columns, scale);
         for i in 0..n {
             // SAFETY: as above.
@@ -181,20 +144,22 @@ pub fn complex<T: Fourier>(
     });
 }
 
-/// The transforms of real rows of `n` elements.
-pub fn forward<T: Fourier>(rows: &[T], n: usize, out: &mut [Complex<T>], share: Share<'_>) {
+/// The transforms of real rows.
+pub fn forward<T: Fourier>(plan: &ForwardPlan<T>, rows: &[T], out: &mut [Complex<T>], share: Share<'_>) {
+    let n = plan.0.len();
     let (count, half) = (rows.len() / n, n / 2 + 1);
     assert!(out.len() >= count * half, "the result is too short");
     let (p, step) = (Shared(out.as_mut_ptr()), chunk(count, n));
     share(estimate(rows.len(), n) / 2, count.div_ceil(step), &|t| {
         let (first, last) = (t * step, count.min((t + 1) * step));
         // SAFETY: tasks have rows of their own.
-        T::forward_rows(&rows[first * n..last * n], n, unsafe { p.slice(first * half, (last - first) * half) });
+        plan.rows(&rows[first * n..last * n], unsafe { p.slice(first * half, (last - first) * half) });
     });
 }
 
-/// The real rows of `n` elements that have these transforms, times n and `scale`.
-pub fn backward<T: Fourier>(rows: &[Complex<T>], n: usize, out: &mut [T], scale: T, share: Share<'_>) {
+/// The real rows of n elements that have these transforms, times n and `scale`.
+pub fn backward<T: Fourier>(plan: &BackwardPlan<T>, rows: &[Complex<T>], out: &mut [T], scale: T, share: Share<'_>) {
+    let n = plan.0.len();
     let half = n / 2 + 1;
     let count = rows.len() / half;
     assert!(out.len() >= count * n, "the result is too short");
@@ -203,7 +168,7 @@ pub fn backward<T: Fourier>(rows: &[Complex<T>], n: usize, out: &mut [T], scale:
         let (first, last) = (t * step, count.min((t + 1) * step));
         // SAFETY: tasks have rows of their own.
         let out = unsafe { p.slice(first * n, (last - first) * n) };
-        T::backward_rows(&rows[first * half..last * half], n, out);
+        plan.rows(&rows[first * half..last * half], out);
         out.iter_mut().for_each(|x| *x *= scale);
     });
 }

@@ -2,21 +2,27 @@
 
 use super::block::{self, Block, Way};
 use super::butterfly::Constant;
-use super::plan::{Plan, Plans, plan};
+use super::kept::Kept;
+use super::plan::Plan;
 use crate::matmul::{dispatch, with_lanes};
 use crate::pool;
 use ferrax_base::{Buffer, Result};
-use std::sync::{Arc, OnceLock};
+use ferrax_linalg::fft::{BackwardPlan, ComplexPlan, ForwardPlan, Fourier};
+use std::sync::Arc;
 
-/// A type of numbers that blocks transform.
-pub trait Element: Constant {
+/// A type of numbers that blocks and `ferrax-linalg` transform.
+pub trait Element: Constant + Fourier {
     /// Lanes of a block.
     fn lanes() -> usize;
     /// # Safety
     /// As for [`block::run`].
     unsafe fn run(b: &Block<'_, Self>);
-    /// The kept plan.
+    /// The kept plan of blocks.
     fn plan(n: usize, halves: bool) -> Option<Arc<Plan<Self>>>;
+    /// The kept plans of rows, of one kind each.
+    fn complex_plan(n: usize, inverse: bool) -> Arc<ComplexPlan<Self>>;
+    fn forward_plan(n: usize) -> Arc<ForwardPlan<Self>>;
+    fn backward_plan(n: usize) -> Arc<BackwardPlan<Self>>;
 }
 
 macro_rules! elements {
@@ -30,8 +36,20 @@ macro_rules! elements {
                 dispatch!($T, $wide, $half, block::run, b: &Block<'_, $T>, 2 * b.count <= <$T>::lanes());
             }
             fn plan(n: usize, halves: bool) -> Option<Arc<Plan<Self>>> {
-                static PLANS: OnceLock<Plans<$T>> = OnceLock::new();
-                plan(PLANS.get_or_init(Default::default), n, halves)
+                static PLANS: Kept<(usize, bool), Option<Arc<Plan<$T>>>> = Kept::new();
+                PLANS.get((n, halves), || Plan::new(n, halves).map(Arc::new))
+            }
+            fn complex_plan(n: usize, inverse: bool) -> Arc<ComplexPlan<Self>> {
+                static PLANS: Kept<(usize, bool), Arc<ComplexPlan<$T>>> = Kept::new();
+                PLANS.get((n, inverse), || Arc::new(ComplexPlan::new(n, inverse)))
+            }
+            fn forward_plan(n: usize) -> Arc<ForwardPlan<Self>> {
+                static PLANS: Kept<usize, Arc<ForwardPlan<$T>>> = Kept::new();
+                PLANS.get(n, || Arc::new(ForwardPlan::new(n)))
+            }
+            fn backward_plan(n: usize) -> Arc<BackwardPlan<Self>> {
+                static PLANS: Kept<usize, Arc<BackwardPlan<$T>>> = Kept::new();
+                PLANS.get(n, || Arc::new(BackwardPlan::new(n)))
             }
         }
     )*};

@@ -4,8 +4,6 @@
 //! Read next: `block.rs`.
 
 use super::butterfly::{Constant, RADICES};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// A pass: blocks of `radix * m` elements become blocks of m.
 #[derive(Clone, Copy)]
@@ -107,25 +105,4 @@ impl<T: Constant> Plan<T> {
         let halves = if halves { (0..=n / 2).flat_map(half).collect() } else { Vec::new() };
         Some(Plan { n, passes, turns, order, halves })
     }
-}
-
-/// Plans beyond this number are forgotten, all at once.
-const KEPT: usize = 64;
-
-/// Plans that are kept; nothing for a length that has none.
-pub type Plans<T> = Mutex<HashMap<(usize, bool), Option<Arc<Plan<T>>>>>;
-
-/// The kept plan, made where there is none.
-pub fn plan<T: Constant>(plans: &Plans<T>, n: usize, halves: bool) -> Option<Arc<Plan<T>>> {
-    let lock = || plans.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = lock().get(&(n, halves)) {
-        return found.clone();
-    }
-    let made = Plan::new(n, halves).map(Arc::new);
-    let mut kept = lock();
-    if kept.len() >= KEPT {
-        kept.clear();
-    }
-    kept.insert((n, halves), made.clone());
-    made
 }

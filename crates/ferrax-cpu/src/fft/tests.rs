@@ -24,7 +24,7 @@ fn complex_values<T: Constant>(n: usize, seed: u64) -> Vec<Complex<T>> {
 }
 
 /// A number type with all that tests ask of it.
-trait Number: Fourier + Element + Into<f64> + std::fmt::Debug {
+trait Number: Element + Into<f64> + std::fmt::Debug {
     const EPSILON: f64;
 }
 impl Number for f32 {

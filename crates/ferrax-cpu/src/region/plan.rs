@@ -16,7 +16,7 @@ use ferrax_base::{DType, Result, bail};
 use ferrax_loops::kind::{BinaryOp, Kind};
 use ferrax_loops::{Division, Node, ReduceOp, UnaryOp, ValueId};
 use smallvec::SmallVec;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Rows shorter than this, which is a tile, run together, with what is theirs spread to full size.
 pub(crate) const SHORT: usize = 128;
@@ -25,14 +25,19 @@ const BLOCK: usize = 8 << 10;
 
 /// Bytes from which on a result is written past the caches: half of the last one.
 fn streamed_from() -> usize {
-    static SIZE: OnceLock<usize> = OnceLock::new();
-    *SIZE.get_or_init(|| {
-        let size = |level| {
-            let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{level}/size")).ok()?;
-            Some(text.trim().strip_suffix('K')?.parse::<usize>().ok()? << 10)
-        };
-        size(3).or_else(|| size(2)).unwrap_or(32 << 20) / 2
-    })
+    // Zero as long as nobody has looked.
+    static SIZE: AtomicUsize = AtomicUsize::new(0);
+    let known = SIZE.load(Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let size = |level| {
+        let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{level}/size")).ok()?;
+        Some(text.trim().strip_suffix('K')?.parse::<usize>().ok()? << 10)
+    };
+    let found = (size(3).or_else(|| size(2)).unwrap_or(32 << 20) / 2).max(1);
+    SIZE.store(found, Relaxed);
+    found
 }
 
 /// Tables of the planner that regions use, indexed by root and valid where the stamp is the phase's or region's.
