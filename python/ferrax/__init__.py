@@ -65,6 +65,7 @@ from ferrax.config import allow_f16_reductions as allow_f16_reductions
 from ferrax.config import array_garbage_collection_guard as array_garbage_collection_guard
 from ferrax.config import check_tracer_leaks as check_tracer_leaks
 from ferrax.config import checking_leaks as checking_leaks
+from ferrax.config import check_captures as check_captures
 from ferrax.config import check_indices as check_indices
 from ferrax.config import check_where as check_where
 from ferrax.config import config as config

@@ -55,6 +55,7 @@ _TRACED: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     "jax_softmax_custom_jvp": (False, (True, False)),
     "jax_high_dynamic_range_gumbel": (False, (True, False)),
     "jax_random_seed_offset": (0, None),
+    "ferrax_check_captures": (False, (True, False)),
 }
 
 #: Settings kept here that change no result: value at the start. Those that steer what ferrax does not have are
@@ -391,6 +392,12 @@ _PURPOSES: dict[str, tuple[str, str, Any]] = {
         "a bool",
         True,
     ),
+    "ferrax_check_captures": (
+        "Whether a jitted function raises when a global or closure variable that it captured has changed since it was "
+        "traced",
+        "a bool",
+        True,
+    ),
     "ferrax_no_retrace": ("Whether tracing a jitted function again raises, with what changed", "a bool", False),
 }
 
@@ -475,6 +482,7 @@ strict_numerics = State("ferrax_strict_numerics", True)
 safe_where = State("ferrax_safe_where", True)
 check_where = State("ferrax_check_where", True)
 check_indices = State("ferrax_check_indices", True)
+check_captures = State("ferrax_check_captures", True)
 no_retrace = State("ferrax_no_retrace", True)
 
 

@@ -7,6 +7,9 @@ Each class subclasses the builtin exception that JAX's class of the same name do
 from __future__ import annotations
 
 from ferrax._ferrax import (
+    CaptureError as CaptureError,
+)
+from ferrax._ferrax import (
     ConcretizationTypeError as ConcretizationTypeError,
 )
 from ferrax._ferrax import (
@@ -50,6 +53,7 @@ from ferrax._ferrax import (
 )
 
 __all__ = [
+    "CaptureError",
     "ConcretizationTypeError",
     "InconclusiveDimensionOperation",
     "InternalError",
@@ -199,6 +203,17 @@ _DOCS = {
 
     >>> import ferrax
     >>> issubclass(ferrax.errors.RetraceError, RuntimeError)
+    True
+    """,
+    CaptureError: """What a jitted function captured has changed since it was traced, under ``ferrax.check_captures()``.
+
+    The text names the global, closure variable or attribute with both values.
+
+    Args:
+      message: the text.
+
+    >>> import ferrax
+    >>> issubclass(ferrax.errors.CaptureError, RuntimeError)
     True
     """,
     InconclusiveDimensionOperation: """A comparison of symbolic dimensions that holds for some sizes and not for others.

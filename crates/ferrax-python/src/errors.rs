@@ -60,6 +60,8 @@ pub enum Class {
     InconclusiveDimension,
     /// `RetraceError(RuntimeError)`
     Retrace,
+    /// `CaptureError(RuntimeError)`
+    Capture,
 }
 
 /// How a class's base is found.
@@ -69,7 +71,7 @@ enum Base {
 }
 
 /// One row per class, in the order of [`Class`]: name, base, and how its arguments become its text.
-const TABLE: [(&str, Base, Option<Text>); 14] = [
+const TABLE: [(&str, Base, Option<Text>); 15] = [
     ("JAXTypeError", Base::Builtin(builtin::<PyTypeError>), Some(Text::Message)),
     ("JAXIndexError", Base::Builtin(builtin::<PyIndexError>), Some(Text::Message)),
     ("ConcretizationTypeError", Base::Own(Class::JaxType), Some(Text::Concretization)),
@@ -84,6 +86,7 @@ const TABLE: [(&str, Base, Option<Text>); 14] = [
     ("JaxprTypeError", Base::Builtin(builtin::<PyTypeError>), None),
     ("InconclusiveDimensionOperation", Base::Builtin(builtin::<PyException>), None),
     ("RetraceError", Base::Builtin(builtin::<PyRuntimeError>), None),
+    ("CaptureError", Base::Builtin(builtin::<PyRuntimeError>), None),
 ];
 
 fn builtin<T: PyTypeInfo>(py: Python<'_>) -> Bound<'_, PyType> {

@@ -139,6 +139,14 @@ impl Explain for Key {
 }
 
 impl Key {
+    /// The parameter that a static argument is for.
+    pub fn static_name(&self, py: Python<'_>, label: &str) -> String {
+        match label.parse() {
+            Ok(position) => self.params.name(py, position),
+            Err(_) => label.to_owned(),
+        }
+    }
+
     /// Adds how the structures of the arguments differ; whether they are the same.
     fn tree_differences(&self, py: Python<'_>, known: &Key, out: &mut Vec<Difference>) -> PyResult<bool> {
         if self.tree.equals(py, &known.tree)? {
@@ -186,10 +194,7 @@ impl Key {
 
     fn static_differences(&self, py: Python<'_>, known: &Key, out: &mut Vec<Difference>) {
         let (now, then) = (&self.signature.statics, &known.signature.statics);
-        let name = |label: &str| match label.parse() {
-            Ok(position) => self.params.name(py, position),
-            Err(_) => label.to_owned(),
-        };
+        let name = |label: &str| self.static_name(py, label);
         let text = |v: &Py<PyAny>| v.bind(py).repr().map_or_else(|_| "?".to_owned(), |r| r.to_string());
         for s in now {
             match then.iter().find(|t| t.label == s.label) {

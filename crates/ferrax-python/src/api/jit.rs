@@ -4,6 +4,7 @@
 
 use super::explain;
 use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, too_large, wrap_names};
+use super::guards::Watch;
 use super::jaxpr::PyJaxpr;
 use super::jit_cache::{self, Kept, Options, Parts, Program, Programs, Signature, programs_of};
 use super::statics::Static;
@@ -70,7 +71,7 @@ impl Jit {
             let quick: Option<SmallVec<[Value; 8]>> = args.positional().map(|a| quick_value(&a)).collect();
             if let Some(values) = quick {
                 let parts = Parts { tree: None, values: &values, statics: &[], config };
-                if let Some(kept) = self.programs.find(py, &parts, self.name())? {
+                if let Some(kept) = self.programs.find(py, &parts, &self.function)? {
                     return self.finish(py, &kept.value, &values);
                 }
                 let call = Call::new(args)?;
@@ -80,7 +81,7 @@ impl Jit {
         let call = Call::new(args)?;
         let values = self.values(py, &call.leaves, &call.tree, &[])?;
         let parts = Parts { tree: Some(&call.tree), values: &values, statics: &[], config };
-        match self.programs.find(py, &parts, self.name())? {
+        match self.programs.find(py, &parts, &self.function)? {
             Some(kept) => self.finish(py, &kept.value, &values),
             None => self.miss(py, Some(call.tree.clone()), &call.tree, values, Vec::new(), &[], config),
         }
@@ -170,7 +171,7 @@ impl Jit {
         let tree = trees::flatten_args(&split.args, split.kwargs.as_ref(), &mut leaves)?;
         let values = self.values(py, &leaves, &tree, &split.positions)?;
         let parts = Parts { tree: Some(&tree), values: &values, statics: &split.statics, config };
-        match self.programs.find(py, &parts, self.name())? {
+        match self.programs.find(py, &parts, &self.function)? {
             Some(kept) => self.finish(py, &kept.value, &values),
             None => self.miss(py, Some(tree.clone()), &tree, values, split.statics, &split.positions, config),
         }
@@ -209,7 +210,12 @@ impl Jit {
         let signature = Signature { tree: key_tree, avals, statics, config };
         let key = self.programs.key(py, signature, &values, params, tree)?;
         explain::on_miss(py, &self.function, &self.options, &self.programs, &key)?;
-        let (staged, out_tree) = self.trace(py, tree, &key.signature.avals, &key.signature.statics, positions)?;
+        let fun = self.function.fun.bind(py);
+        let statics = &key.signature.statics;
+        let watch =
+            Watch::start(py, &self.function, statics, |s| key.static_name(py, &s.label), &self.programs, config)?;
+        let (staged, out_tree) = self.trace(py, tree, &key.signature.avals, statics, positions)?;
+        let guards = watch.end(fun);
         let jaxpr: JaxprRef = staged.jaxpr.into();
         if !staged.captured.is_empty() {
             // The program belongs to this call alone: it refers to values of the traces around it.
@@ -221,7 +227,7 @@ impl Jit {
             explain::on_compile(py, &self.function, &key)?;
         }
         let donate = self.donated(py, tree, positions)?;
-        let kept = self.programs.insert(key, Program::new(jaxpr, out_tree, donate));
+        let kept = self.programs.insert(py, key, Program::new(jaxpr, out_tree, donate, guards));
         let program = &kept.value;
         if program.donate.contains(&true) && !self.options.must_donate && ferrax_ir::trace::is_eager() {
             warn_unusable(py, program)?;
@@ -309,7 +315,8 @@ impl Jit {
 #[inline]
 fn quick_call(args: &Args<'_, '_>, kept: &Kept) -> PyResult<Option<Py<PyAny>>> {
     let (py, program, signature) = (args.py(), &kept.value, &kept.key.signature);
-    if !program.donate.is_empty() || !signature.statics.is_empty() || !ferrax_ir::trace::is_eager() {
+    let ask = !program.donate.is_empty() || !signature.statics.is_empty() || program.guards.ask_always();
+    if ask || !ferrax_ir::trace::is_eager() {
         return Ok(None);
     }
     let mut leaves = Leaves::new();

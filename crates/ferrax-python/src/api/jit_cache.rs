@@ -9,7 +9,8 @@
 //!
 //! Read next: [`super::explain`] for why a call had to be traced.
 
-use super::function::ParamNames;
+use super::function::{Function, ParamNames};
+use super::guards::Guards;
 use super::statics::{Static, same_statics};
 use crate::tree::TreeDef;
 use ferrax::executable::Executable;
@@ -108,13 +109,15 @@ pub struct Program {
     pub single: bool,
     /// Which leaves are donated; empty when none is.
     pub donate: Vec<bool>,
+    /// What it was made from beside its arguments.
+    pub guards: Guards,
     executable: OnceLock<Arc<Executable>>,
 }
 
 impl Program {
     /// A traced program, not compiled yet.
-    pub fn new(jaxpr: JaxprRef, out_tree: TreeDef, donate: Vec<bool>) -> Program {
-        Program { single: out_tree.is_leaf(), jaxpr, out_tree, donate, executable: OnceLock::new() }
+    pub fn new(jaxpr: JaxprRef, out_tree: TreeDef, donate: Vec<bool>, guards: Guards) -> Program {
+        Program { single: out_tree.is_leaf(), jaxpr, out_tree, donate, guards, executable: OnceLock::new() }
     }
 
     /// The compiled program.
@@ -194,8 +197,8 @@ impl Programs {
         Ok(h.finish())
     }
 
-    /// The program for a call, if there is one; errors when a static argument was mutated since.
-    pub fn find(&self, py: Python<'_>, call: &Parts<'_>, function: &str) -> PyResult<Option<Arc<Kept>>> {
+    /// The program for a call, if there is one; errors when what it was made from has changed since.
+    pub fn find(&self, py: Python<'_>, call: &Parts<'_>, function: &Function) -> PyResult<Option<Arc<Kept>>> {
         let hash = self.hash(py, call)?;
         let failed = Cell::new(None);
         let same = |key: &Key| {
@@ -210,9 +213,7 @@ impl Programs {
             return Err(e);
         }
         let Some(found) = found else { return Ok(None) };
-        for (then, now) in found.key.signature.statics.iter().zip(call.statics) {
-            then.check(now.value.bind(py), function)?;
-        }
+        found.value.guards.check(py, function, call.statics)?;
         self.hit();
         *lock(&self.last) = Arc::downgrade(&found);
         Ok(Some(found))
@@ -222,24 +223,21 @@ impl Programs {
     pub fn key(
         &self,
         py: Python<'_>,
-        mut signature: Signature,
+        signature: Signature,
         values: &[Value],
         params: ParamNames,
         call_tree: &TreeDef,
     ) -> PyResult<Key> {
         let Signature { tree, statics, config, .. } = &signature;
         let hash = self.hash(py, &Parts { tree: tree.as_ref(), values, statics, config: *config })?;
-        for s in &mut signature.statics {
-            s.keep_attributes(py)?;
-        }
         self.misses.fetch_add(1, Relaxed);
         self.traced.fetch_add(1, Relaxed);
         Ok(Key { hash, owner: self.owner, signature, params, tree: call_tree.clone() })
     }
 
     /// Keeps a program.
-    pub fn insert(&self, key: Key, program: Program) -> Arc<Kept> {
-        let bytes = size_of::<Kept>() + program.jaxpr.bytes();
+    pub fn insert(&self, py: Python<'_>, key: Key, program: Program) -> Arc<Kept> {
+        let bytes = size_of::<Kept>() + program.jaxpr.bytes() + program.guards.bytes(py);
         let kept = PROGRAMS.insert(key, program, bytes, Some(self.owner));
         *lock(&self.last) = Arc::downgrade(&kept);
         kept

@@ -13,6 +13,7 @@ pub mod explain;
 pub mod flat;
 pub mod function;
 pub mod grad;
+pub mod guards;
 pub mod jaxpr;
 pub mod jit;
 pub mod jit_cache;

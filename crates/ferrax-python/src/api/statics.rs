@@ -1,11 +1,9 @@
-//! Static arguments: compared by hash and equality, and guarded against mutation.
+//! Static arguments: compared by hash and equality.
 //!
-//! An object whose class hashes by identity is also compared attribute by attribute with what it was when the
-//! function was traced: a stale program is an error, never a result.
+//! Read next: [`super::guards`], which keeps what a trace has read of them.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 /// A static argument as it was when the function was traced.
 pub struct Static {
@@ -15,8 +13,6 @@ pub struct Static {
     pub value: Py<PyAny>,
     /// Python's hash.
     pub hash: isize,
-    /// Attributes of an object that is hashed by identity.
-    attributes: Option<Vec<(String, Py<PyAny>)>>,
 }
 
 impl Static {
@@ -33,7 +29,7 @@ impl Static {
             error.set_cause(value.py(), Some(e));
             error
         })?;
-        Ok(Static { label, hash, attributes: None, value: value.clone().unbind() })
+        Ok(Static { label, hash, value: value.clone().unbind() })
     }
 
     fn same(&self, py: Python<'_>, o: &Static) -> PyResult<bool> {
@@ -48,60 +44,6 @@ impl Static {
     pub fn equals(&self, py: Python<'_>, o: &Static) -> bool {
         self.same(py, o).unwrap_or(false)
     }
-
-    /// Keeps the attributes of an object that is hashed by identity.
-    pub fn keep_attributes(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.attributes = attributes(self.value.bind(py))?;
-        Ok(())
-    }
-
-    /// Errors when the traced object has changed since.
-    pub fn check(&self, now: &Bound<'_, PyAny>, function: &str) -> PyResult<()> {
-        let py = now.py();
-        let Some(then) = &self.attributes else { return Ok(()) };
-        let Some(current) = attributes(now)? else { return Ok(()) };
-        let fail = |what: String| {
-            Err(PyValueError::new_err(format!(
-                "static argument {} of {function} was mutated since the function was traced: {what}. A static argument \
-                 is compared by identity here, so the compiled program would be stale. Make the class a pytree, or give \
-                 it __hash__ and __eq__ and do not mutate it.",
-                self.label
-            )))
-        };
-        for (name, old) in then {
-            let Some((_, new)) = current.iter().find(|(n, _)| n == name) else {
-                return fail(format!("attribute {name} was removed"));
-            };
-            if !old.is(new) && !same(old.bind(py), new.bind(py)) {
-                let (a, b) = (old.bind(py).repr()?, new.bind(py).repr()?);
-                return fail(format!("attribute {name} changed from {a} to {b}"));
-            }
-        }
-        match current.iter().find(|(n, _)| !then.iter().any(|(m, _)| m == n)) {
-            Some((name, _)) => fail(format!("attribute {name} was added")),
-            None => Ok(()),
-        }
-    }
-}
-
-fn same(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> bool {
-    a.eq(b).unwrap_or(false)
-}
-
-/// The instance attributes of an object whose class hashes by identity.
-fn attributes(value: &Bound<'_, PyAny>) -> PyResult<Option<Vec<(String, Py<PyAny>)>>> {
-    // SAFETY: reading type slots of a live object.
-    let by_identity = unsafe {
-        let class = pyo3::ffi::Py_TYPE(value.as_ptr());
-        let object = &raw mut pyo3::ffi::PyBaseObject_Type;
-        (*class).tp_hash.map(|f| f as usize) == (*object).tp_hash.map(|f| f as usize)
-    };
-    if !by_identity {
-        return Ok(None);
-    }
-    let Some(dict) = value.getattr_opt("__dict__")? else { return Ok(None) };
-    let Ok(dict) = dict.cast::<PyDict>() else { return Ok(None) };
-    dict.iter().map(|(k, v)| Ok((k.extract()?, v.unbind()))).collect::<PyResult<Vec<_>>>().map(Some)
 }
 
 /// Whether two lists of static arguments are equal.
