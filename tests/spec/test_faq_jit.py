@@ -139,7 +139,7 @@ class TestHowToUseJitWithMethods:
         c.mul = False
         if FERRAX:
             # the page: "the subsequent method call may return an incorrect result"; here it raises
-            with pytest.raises(ValueError, match="self.mul changed from True to False"):
+            with pytest.raises(ValueError, match=r"self.mul changed from True to False"):
                 c.calc(3)
             c.mul = True
             assert c.calc(3) == 6
