@@ -96,8 +96,13 @@ def run(args):
                 counts.update(child.counts())
                 start = stop
             else:
-                children.note_crash(folder, child, "crash", child.current, "a program:", "")
-                start = child.current + 1
+                in_jax = isinstance(child.current, list)
+                seed = child.current[0] if in_jax else child.current
+                if in_jax:
+                    counts["explained: JAX crashed or hung"] += 1
+                else:
+                    children.note_crash(folder, child, "crash", seed, "a program:", "")
+                start = seed + 1
 
     return children.run_jobs(work, args.jobs, args.out or tempfile.mkdtemp(prefix="ferrax-fuzz-"))
 

@@ -87,6 +87,11 @@ class Operands:
         self.top = max((float(m.max(initial=0)) for m in found), default=0.0) if self.multiplied else 0.0
         self.size = sum(a.size for a in self.arrays)
 
+    def product(self):
+        """The largest product of some of the operands' elements."""
+        with np.errstate(over="ignore"):
+            return max((float(np.prod(np.maximum(magnitudes(a), 1.0))) for a in self.arrays), default=1.0)
+
     def eps(self, own):
         """The coarsest unit among the floating operands and the result."""
         return max([own, *(precision(a.dtype).eps for a in self.arrays if kind(a.dtype) in "fc")])
@@ -105,6 +110,8 @@ def allowance(tolerance, size, eps, tiny, operands):
     largest, total = size.max(initial=0), operands.total
     if tolerance is T.EXACT:
         return 0 * size + tiny
+    if tolerance is T.ROUNDED:
+        return 2 * eps * size + tiny
     if tolerance is T.ELEMENTWISE:
         return 200 * eps * size + 4 * tiny
     if tolerance is T.CANCELLING:
@@ -129,12 +136,17 @@ def allowance(tolerance, size, eps, tiny, operands):
 def not_finite(a, b, tolerance, operands, limits):
     """What is wrong with NaNs and infinities, and the mask of the elements to compare as numbers."""
     reached = tolerance in SUMMED and operands.reach(limits.largest**0.3)
+    reached |= tolerance is T.PRODUCT and operands.product() > limits.largest
     for name, x, y in [("nan", np.isnan(a), np.isnan(b)), ("inf", np.isinf(a), np.isinf(b))]:
         other = (x != y) | (x & y & (a != b)) if name == "inf" else x != y
         if not other.any() or reached:
             continue
         numbers = np.where(np.isinf(a), b, a)[other]
-        if tolerance is T.ELEMENTWISE and name == "inf" and (np.abs(numbers) > 0.98 * limits.largest).all():
+        if (
+            tolerance in (T.ROUNDED, T.ELEMENTWISE)
+            and name == "inf"
+            and (np.abs(numbers) > 0.98 * limits.largest).all()
+        ):
             continue  # one ulp from the end of the range
         at = tuple(int(i) for i in np.argwhere(other)[0])
         return f"{name} differs at {at}: {a[at]}, not {b[at]}", None

@@ -21,6 +21,8 @@ class Tolerance(enum.Enum):
     """How far an operation's results may be from JAX's; `compare.py` says what each allows."""
 
     EXACT = "exact"
+    #: One operation more than there has to be.
+    ROUNDED = "rounded"
     ELEMENTWISE = "elementwise"
     #: Elementwise functions that cross zero where their terms cancel.
     CANCELLING = "cancelling"

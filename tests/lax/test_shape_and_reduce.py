@@ -185,6 +185,19 @@ def test_empty_reductions():
     check(lambda lax, v: lax.cumsum(v, 0), x, 0.0)
 
 
+def test_initial_values_count_whatever_the_sizes():
+    assert ours.reduce(jnp.full((1, 2), -3), 0, ours.max, (0,)).tolist() == [0, 0]
+    assert ours.reduce(jnp.full((1,), -3), 5, ours.add, (0,)) == 2
+
+
+def test_long_running_logarithms_of_sums_do_not_gather_errors():
+    x = np.random.default_rng(0).normal(size=(30_000,)).astype(np.float32)
+    expected = np.logaddexp.accumulate(x.astype(np.float64))
+    for x, axis in ((jnp.asarray(x), 0), (jnp.stack([x, x], 1), 0)):
+        result = np.asarray(ours.cumlogsumexp(x, axis)).reshape(30_000, -1)
+        np.testing.assert_allclose(result[:, -1], expected, rtol=1.2e-7, atol=1e-7)
+
+
 def test_reduce_with_any_function():
     x = numbers("float32", (3, 4))
     cases = [

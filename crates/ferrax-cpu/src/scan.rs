@@ -16,9 +16,7 @@ pub fn cumulative(op: ReduceOp, axis: usize, reverse: bool, x: In<'_>, out: &mut
     in_compute_dtype(x, out, |d, x, out| {
         if op == ReduceOp::LogSumExp {
             match d {
-                DType::F32 => {
-                    running::<f32>(x, out, dims, reverse, |a, b| log_add_exp(f64::from(a), f64::from(b)) as f32);
-                }
+                DType::F32 => running_logsumexp(x, out, dims, reverse),
                 DType::F64 => running::<f64>(x, out, dims, reverse, log_add_exp),
                 other => bail!(NotImplemented, "the CPU engine has no cumulative logsumexp of {other}"),
             }
@@ -86,6 +84,27 @@ fn running<T: Copy>(x: *const u8, out: *mut u8, dims: [usize; 3], reverse: bool,
             let before = row(r - 1);
             for j in 0..inner {
                 out[at + j] = join(out[before + j], x[at + j]);
+            }
+        }
+    }
+}
+
+/// f32 logarithms of sums run in double precision: rounded at every step, their errors would add up.
+fn running_logsumexp(x: *const u8, out: *mut u8, dims: [usize; 3], reverse: bool) {
+    let [outer, n, inner] = dims;
+    // SAFETY: the caller passes an operand and a result of outer·n·inner floats.
+    let (x, out) = unsafe {
+        let len = outer * n * inner;
+        (std::slice::from_raw_parts(x.cast::<f32>(), len), std::slice::from_raw_parts_mut(out.cast::<f32>(), len))
+    };
+    let mut acc: SmallVec<[f64; 16]> = SmallVec::from_elem(0.0, inner);
+    for o in 0..outer {
+        for r in 0..n {
+            let at = (o * n + if reverse { n - 1 - r } else { r }) * inner;
+            for (j, a) in acc.iter_mut().enumerate() {
+                let x = f64::from(x[at + j]);
+                *a = if r == 0 { x } else { log_add_exp(*a, x) };
+                out[at + j] = *a as f32;
             }
         }
     }

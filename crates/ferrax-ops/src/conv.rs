@@ -214,9 +214,17 @@ fn conv_shape(p: &ConvParams, args: &[&Aval]) -> Result<Avals> {
     shape[d.out[1]] = w.shape[d.rhs[0]];
     for i in 0..x.rank() - 2 {
         let (lo, hi) = p.padding[i];
-        let padded = dilated(x.shape[d.lhs[i + 2]], p.lhs_dilation[i]).saturating_add(lo).saturating_add(hi);
+        let size = dilated(x.shape[d.lhs[i + 2]], p.lhs_dilation[i]);
+        let padded = size.saturating_add(lo).saturating_add(hi);
+        if padded < 0 {
+            bail!(
+                Value,
+                "conv_general_dilated crops spatial axis {i} by more than it has: its size is {size} (dilated by \
+                 lhs_dilation), its padding ({lo}, {hi})"
+            );
+        }
         let span = dilated(w.shape[d.rhs[i + 2]], p.rhs_dilation[i]);
-        let fits = padded >= span && padded >= 0;
+        let fits = padded >= span;
         shape[d.out[i + 2]] = if fits { ((padded - span) / p.window_strides[i] as i64 + 1) as usize } else { 0 };
     }
     let dtype = crate::dot::preferred(x.dtype, p.preferred_element_type)?;

@@ -53,12 +53,14 @@ EXACT_UNARY = set(
     jnp.nan_to_num jax.nn.relu6 jnp.square""")
 )
 EXACT_BINARY = set(
-    words("""jnp.add jnp.subtract jnp.multiply jnp.divide jnp.maximum jnp.minimum jnp.fmax jnp.fmin jnp.copysign
+    words("""jnp.add jnp.subtract jnp.multiply jnp.maximum jnp.minimum jnp.fmax jnp.fmin jnp.copysign
     jnp.nextafter jnp.heaviside jnp.less jnp.greater_equal jnp.equal jnp.not_equal jnp.logical_and
-    jnp.logical_or jnp.logical_xor jnp.floor_divide lax.add lax.sub lax.mul lax.div lax.rem lax.max lax.min
+    jnp.logical_or jnp.logical_xor jnp.floor_divide lax.add lax.sub lax.mul lax.rem lax.max lax.min
     lax.nextafter lax.eq lax.ne lax.lt lax.le lax.gt lax.ge jnp.fmod""")
 )
-CANCELLING = {"lax.lgamma", "lax.digamma"}
+CANCELLING = {"lax.lgamma", "lax.digamma", "jax.nn.squareplus"}
+#: XLA multiplies by reciprocals.
+ROUNDED = {"jnp.divide", "jnp.true_divide", "lax.div"}
 #: JAX does not end for the least integer.
 ENDLESS_IN_JAX = {"jnp.gcd", "jnp.lcm"}
 
@@ -84,6 +86,8 @@ def unary(g, pool):
 def binary_tolerance(name, kinds):
     if name in ENDLESS_IN_JAX:
         return T.UNCOMPARED
+    if name in ROUNDED and "c" not in kinds:
+        return T.ROUNDED
     return T.EXACT if name in EXACT_BINARY and "c" not in kinds else T.ELEMENTWISE
 
 

@@ -94,7 +94,7 @@ def lax_reduce(g, pool):
                 ("lax.bitwise_or", "0"),
                 ("lax.bitwise_xor", "0"),
                 ("lax.add", "0"),
-                ("lax.max", "0"),
+                ("lax.max", f"np.iinfo('{v.dtype}').min"),
             ]
         )
     text = f"lax.reduce({v}, np.array({init}, {v}.dtype), {name}, {axes})"
