@@ -14,19 +14,30 @@ import gc
 import os
 import sys
 import threading
+import time
 import types
 import weakref
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ferrax import _ferrax
 
-_LIBRARY = os.path.dirname(__file__) + os.sep
+#: Where code lies that is not the user's: a store there is one of the line that called it.
+_LIBRARIES = (
+    os.path.dirname(__file__) + os.sep,
+    os.path.dirname(os.__file__) + os.sep,
+    os.path.dirname(os.path.dirname(np.__file__)) + os.sep,
+    "<frozen ",
+)
 #: How often a variable of a running function counts: before 3.13 the snapshot of `f_locals` holds it once more.
 _COPIES = 2 if sys.version_info < (3, 13) else 1
 #: References to a tracer that are this module's own: a local variable and the argument of `getrefcount`.
 _OWN = 2
+#: Seconds for asking the garbage collector who holds a tracer, which takes long where there is much in memory.
+_ASKING = 0.02
 
 
 class Line(NamedTuple):
@@ -56,6 +67,7 @@ class _Watch(threading.local):
         self.frames: list[types.FrameType] = []
         self.lines: list[int | None] = []
         self.seen: list[_Seen] = []
+        self.asked = 0.0
 
 
 _watch = _Watch()
@@ -69,7 +81,7 @@ def note(tracer: Any) -> None:
 def call(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Calls a function that is being traced, following its lines."""
     if _watch.depth == 0:
-        _watch.frames, _watch.lines = [], []
+        _watch.frames, _watch.lines, _watch.asked = [], [], 0.0
         _watch.seen = [s for s in _watch.seen if s.ref() is not None]
     before = sys.gettrace()
     _watch.depth += 1
@@ -86,14 +98,27 @@ def storing_line(tracer: Any) -> Line | None:
     seen = next((s for s in _watch.seen if s.ref() is tracer), None)
     if seen is None or not seen.stores:
         return None
-    holders = {id(h) for h in gc.get_referrers(tracer)}
+    holders = _holders(tracer)
     # later stores see the holders of earlier ones, too
     first = next((s for s in seen.stores if s.holders & holders), seen.stores[-1])
     return first.line
 
 
+def _holders(tracer: Any) -> frozenset[int]:
+    """Which objects hold a tracer; none once asking has taken its time, and then the latest store counts."""
+    if _watch.asked > _ASKING:
+        return frozenset()
+    start = time.perf_counter()
+    holders = frozenset(id(h) for h in gc.get_referrers(tracer))
+    _watch.asked += time.perf_counter() - start
+    return holders
+
+
 def _on_call(frame: types.FrameType, event: str, _: Any) -> Callable[..., Any] | None:
-    if frame.f_code.co_filename.startswith(_LIBRARY):
+    file, name = frame.f_code.co_filename, frame.f_code.co_name
+    # code that dataclasses and named tuples write has no file
+    written = file == "<string>" and (name.startswith("__") or frame.f_globals.get("__name__") != "__main__")
+    if written or file.startswith(_LIBRARIES):
         return None
     _watch.frames.append(frame)
     _watch.lines.append(None)
@@ -127,9 +152,9 @@ def _variables() -> Counter[int]:
 
 
 def _current_line() -> Line | None:
-    if not _watch.frames or _watch.lines[-1] is None:
-        return None
-    return Line(_watch.frames[-1].f_code.co_filename, _watch.lines[-1])
+    """The line that runs: that of the caller where a function has only begun."""
+    running = zip(reversed(_watch.frames), reversed(_watch.lines), strict=True)
+    return next((Line(f.f_code.co_filename, n) for f, n in running if n is not None), None)
 
 
 def _count(returned: Any = None) -> None:
@@ -144,7 +169,6 @@ def _count(returned: Any = None) -> None:
         if excess < seen.excess:
             del seen.stores[max(excess, 0) :]
         elif excess > seen.excess and line is not None:
-            holders = frozenset(id(h) for h in gc.get_referrers(tracer))
-            seen.stores += [_Store(line, holders)] * (excess - max(seen.excess, len(seen.stores)))
+            seen.stores += [_Store(line, _holders(tracer))] * (excess - max(seen.excess, len(seen.stores)))
         seen.excess = excess
     _watch.seen = [s for s in _watch.seen if s.ref() is not None]

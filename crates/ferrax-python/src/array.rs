@@ -16,6 +16,7 @@ use ferrax_base::DType;
 use ferrax_ir::{Array, Tracer, Value};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySet, PyTuple};
 use pyo3::{ffi, intern};
@@ -84,11 +85,13 @@ impl PyArray {
     /// Errors for traced values, which methods about memory and time say nothing of.
     fn concrete_only(&self, method: &str) -> PyResult<()> {
         match &self.value {
-            Value::Tracer(_) => Err(PyAttributeError::new_err(format!(
-                "The '{method}' method is not available on a traced array of type {}: what is traced runs later. Call it on \
-                 what the transformed function returns.",
-                self.value.aval().long_text()
-            ))),
+            v @ Value::Tracer(_) => Err(tracer::unless_leaked(v, || {
+                PyAttributeError::new_err(format!(
+                    "The '{method}' method is not available on a traced array of type {}: what is traced runs later. \
+                     Call it on what the transformed function returns.",
+                    v.aval().long_text()
+                ))
+            })),
             _ => Ok(()),
         }
     }
@@ -329,12 +332,16 @@ impl PyArray {
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        self.value.shape().first().copied().ok_or_else(|| PyTypeError::new_err("len() of unsized object"))
+        match self.value.shape().first() {
+            Some(&n) => Ok(n),
+            None => Err(tracer::unless_leaked(&self.value, || PyTypeError::new_err("len() of unsized object"))),
+        }
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Rows>> {
         if slf.get().value.rank() == 0 {
-            return Err(PyTypeError::new_err("iteration over a 0-d array"));
+            let error = || PyTypeError::new_err("iteration over a 0-d array");
+            return Err(tracer::unless_leaked(&slf.get().value, error));
         }
         Bound::new(slf.py(), Rows { of: slf.clone().unbind(), next: std::sync::atomic::AtomicUsize::new(0) })
     }
@@ -685,6 +692,10 @@ impl Rows {
             Value::Array(a) if ferrax_ir::trace::is_eager() => wrap_array(py, host::row(a, i)?).map(Some),
             _ => of.as_any().get_item(i).map(Some),
         }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.of)
     }
 
     fn __length_hint__(&self, py: Python<'_>) -> usize {

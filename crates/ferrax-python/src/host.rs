@@ -69,6 +69,7 @@ fn check_scalar(v: &Value) -> PyResult<()> {
 }
 
 fn check_number(v: &Value) -> PyResult<()> {
+    tracer::not_leaked(v)?;
     if v.dtype().is_key() {
         return Err(PyTypeError::new_err("a random key is no number; jax.random.key_data(key) gives its bits"));
     }
@@ -120,6 +121,7 @@ pub fn complex<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>> {
 
 /// `operator.index(x)`.
 pub fn index<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>> {
+    tracer::not_leaked(v)?;
     if v.rank() != 0 || !v.dtype().is_integer() {
         return Err(PyTypeError::new_err("Only integer scalar arrays can be converted to a scalar index."));
     }
@@ -276,7 +278,8 @@ pub fn format<'py>(slf: &Bound<'py, PyArray>, spec: &Bound<'py, PyAny>) -> PyRes
     if v.as_tracer().is_some() || v.dtype().is_key() {
         if spec.is_truthy()? {
             let name = slf.get_type().name()?;
-            return Err(PyTypeError::new_err(format!("unsupported format string passed to {name}.__format__")));
+            let error = || PyTypeError::new_err(format!("unsupported format string passed to {name}.__format__"));
+            return Err(tracer::unless_leaked(v, error));
         }
         return Ok(slf.str()?.into_any());
     }

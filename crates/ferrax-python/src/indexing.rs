@@ -11,6 +11,7 @@ use crate::warning;
 use ferrax_ir::Value;
 use ferrax_ops::indexing::{Index, Indices, ReadOptions, Update, UpdateOptions, get, row, safe_to_cast, update};
 use pyo3::exceptions::{PyFutureWarning, PyIndexError, PyOverflowError, PyTypeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
 use pyo3::{PyTypeInfo, ffi, intern};
@@ -249,6 +250,10 @@ impl IndexUpdateHelper {
         IndexUpdateRef { array: self.array.clone_ref(py), index: index.unbind() }
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.array)
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(format!("_IndexUpdateHelper({})", self.array.bind(py).repr()?))
     }
@@ -303,6 +308,11 @@ macro_rules! updates {
     ($($name:ident = $how:ident, $text:literal;)*) => {
         #[pymethods]
         impl IndexUpdateRef {
+            fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+                visit.call(&self.array)?;
+                visit.call(&self.index)
+            }
+
             fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
                 Ok(format!("_IndexUpdateRef({}, {})", self.array.bind(py).repr()?, self.index.bind(py).repr()?))
             }

@@ -7,6 +7,7 @@ use crate::array::PyArray;
 use crate::errors::{Text, raise};
 use ferrax_base::config::Flag;
 use ferrax_base::{Aval, Error, ErrorKind};
+use ferrax_ir::trace::leaked;
 use ferrax_ir::{Payload, Tracer, Value};
 use pyo3::prelude::*;
 use std::fmt;
@@ -148,6 +149,38 @@ impl fmt::Display for About {
     }
 }
 
+/// The tracer of an ended trace that a tracer is, or looks through to.
+fn ended(t: &Tracer) -> Option<&Tracer> {
+    let inner = match t.payload() {
+        _ if !t.trace().is_live() => return Some(t),
+        Payload::Jvp { primal, .. } => primal,
+        Payload::Batched { value, .. } => value,
+        Payload::Staged(_) => return None,
+    };
+    inner.as_tracer().and_then(ended)
+}
+
+/// Fails where a value that is asked for belongs to a trace that has ended: no advice on tracing helps then. Values
+/// behind derivative tracers outlive the trace.
+#[inline]
+pub fn not_leaked(v: &Value) -> PyResult<()> {
+    match v.as_tracer().and_then(ended) {
+        Some(t) if t.concrete().is_none() => Err(raise(leaked(t))),
+        _ => Ok(()),
+    }
+}
+
+/// The error of what traced values do not do: the leak where the trace has ended.
+#[cold]
+pub fn unless_leaked(v: &Value, error: impl FnOnce() -> PyErr) -> PyErr {
+    v.as_tracer().and_then(ended).map_or_else(error, |t| raise(leaked(t)))
+}
+
+/// The error of needing the value of a tracer: what to write instead, or the leak where its trace has ended.
+fn refusal(t: &Tracer, advise: impl FnOnce() -> ErrorKind) -> Error {
+    ended(t).map_or_else(|| advise().into(), leaked)
+}
+
 /// The error of needing the value of a tracer, for Rust callers.
 #[cold]
 pub fn concretization_error(t: &Tracer, context: &str) -> Error {
@@ -160,7 +193,8 @@ pub fn concretization_error(t: &Tracer, context: &str) -> Error {
             Text::Concretization.advice()
         )
     };
-    ErrorKind::Concretization(Box::new(About { tracer: t.clone(), write, context: context.to_owned() })).into()
+    let about = || About { tracer: t.clone(), write, context: context.to_owned() };
+    refusal(t, || ErrorKind::Concretization(Box::new(about())))
 }
 
 /// The exception of needing the value of a tracer; `context` says what needed it.
@@ -176,8 +210,8 @@ pub fn bool_conversion(t: &Tracer) -> PyErr {
         let (what, advice) = (error_repr(t), Text::Bool.advice());
         write!(f, "Attempted boolean conversion of {what}.{}\n{advice}", origin(t))
     };
-    let about = About { tracer: t.clone(), write, context: String::new() };
-    raise(ErrorKind::BoolConversion(Box::new(about)).into())
+    let about = || About { tracer: t.clone(), write, context: String::new() };
+    raise(refusal(t, || ErrorKind::BoolConversion(Box::new(about()))))
 }
 
 /// The exception of `operator.index(tracer)`.
@@ -187,8 +221,8 @@ pub fn integer_conversion(t: &Tracer) -> PyErr {
         let (what, advice) = (error_repr(t), Text::Integer.advice());
         write!(f, "The __index__() method was called on {what}{}\n{advice}", origin(t))
     };
-    let about = About { tracer: t.clone(), write, context: String::new() };
-    raise(ErrorKind::IntegerConversion(Box::new(about)).into())
+    let about = || About { tracer: t.clone(), write, context: String::new() };
+    raise(refusal(t, || ErrorKind::IntegerConversion(Box::new(about()))))
 }
 
 /// The exception of `numpy.asarray(tracer)`.
@@ -198,8 +232,8 @@ pub fn array_conversion(t: &Tracer) -> PyErr {
         let (what, advice) = (error_repr(t), Text::Array.advice());
         write!(f, "The numpy.ndarray conversion method __array__() was called on {what}{}\n{advice}", origin(t))
     };
-    let about = About { tracer: t.clone(), write, context: String::new() };
-    raise(ErrorKind::ArrayConversion(Box::new(about)).into())
+    let about = || About { tracer: t.clone(), write, context: String::new() };
+    raise(refusal(t, || ErrorKind::ArrayConversion(Box::new(about()))))
 }
 
 /// The exception of a method or attribute that only concrete arrays have.
@@ -217,6 +251,11 @@ impl PyTracer {
     /// What an error says of this value.
     fn _error_repr(slf: &Bound<'_, Self>) -> String {
         with_tracer(slf, error_repr).unwrap_or_default()
+    }
+
+    /// Raises the leak error where the value's trace has ended.
+    fn _check_leak(slf: &Bound<'_, Self>) -> PyResult<()> {
+        not_leaked(&slf.as_super().get().value)
     }
 
     /// Where this value comes from, for an error text.

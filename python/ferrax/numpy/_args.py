@@ -160,6 +160,7 @@ def static_shape(shape: Any) -> tuple[int, ...]:
 
 
 def _traced_shape(shape: Any, dim: Any) -> TypeError:
+    dim._check_leak()
     return TypeError(
         f"Shapes must be 1D sequences of concrete values of integer type, got {shape}. A shape "
         f"cannot depend on a traced value.{dim._origin_msg()}\nIf it depends on an argument of a "

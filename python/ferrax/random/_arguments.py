@@ -46,7 +46,8 @@ def checked_dtype(function: str, dtype, kind: str = "float"):
 def checked_shape(shape, function: str = "") -> tuple[int, ...]:
     """``shape`` as a tuple of integers; a single integer stands for one axis."""
     sizes = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
-    if any(is_tracer(n) for n in sizes):
+    for traced in filter(is_tracer, sizes):
+        traced._check_leak()
         raise ConcretizationTypeError(
             f"Shapes must be 1D sequences of concrete values of integer type, got {shape}: the shape argument of "
             f"{function or 'a sampler'} is traced; mark it static (static_argnums)."

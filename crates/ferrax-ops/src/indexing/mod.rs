@@ -19,7 +19,7 @@ pub use update::{Update, UpdateOptions, safe_to_cast, update};
 use ferrax_base::config::Flag;
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, bail};
-use ferrax_ir::trace::is_eager;
+use ferrax_ir::trace::{is_eager, leaked};
 use ferrax_ir::{Array, Tracer, Value};
 use smallvec::SmallVec;
 use std::fmt;
@@ -93,6 +93,7 @@ fn concrete_mask(mask: &Value) -> Result<Array> {
     while let Value::Tracer(t) = &value {
         match t.concrete() {
             Some(v) => value = v,
+            None if !t.trace().is_live() => return Err(leaked(t)),
             None => return Err(Error::from(ErrorKind::BooleanIndex(Box::new(TracedMask(t.clone()))))),
         }
     }

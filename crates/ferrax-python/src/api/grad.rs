@@ -13,7 +13,7 @@ use crate::value::{from_value, to_value};
 use ferrax_base::{DType, Scalar};
 use ferrax_ir::{Aval, Lit, Value};
 use ferrax_transform::linearize;
-use ferrax_transform::linearize::Linearized;
+use ferrax_transform::linearize::{Linearized, TapeArg};
 use ferrax_transform::structural::instantiate;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -318,6 +318,11 @@ struct PyVjp {
 
 #[pymethods]
 impl PyVjp {
+    /// The traced values that it works around, for leak reports.
+    fn _tracers(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        tracers(py, &self.lin)
+    }
+
     fn __call__(&self, py: Python<'_>, cotangents: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let mut leaves = Leaves::new();
         let tree = tree::flatten_into(cotangents, &mut leaves)?;
@@ -343,6 +348,15 @@ impl PyVjp {
             .collect::<PyResult<Vec<Value>>>()?;
         super::function::build(py, &self.in_tree, values)
     }
+}
+
+fn tracers(py: Python<'_>, lin: &Linearized) -> PyResult<Vec<Py<PyAny>>> {
+    let args = lin.tape.eqns.iter().flat_map(|e| &e.args);
+    let known = args.filter_map(|a| match a {
+        TapeArg::Known(v @ Value::Tracer(_)) => Some(v),
+        _ => None,
+    });
+    known.map(|v| from_value(py, v.clone())).collect()
 }
 
 /// A cotangent checked against its result; float0 ones are zero.
@@ -436,6 +450,11 @@ struct PyLinear {
 
 #[pymethods]
 impl PyLinear {
+    /// The traced values that it works around, for leak reports.
+    fn _tracers(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        tracers(py, &self.lin)
+    }
+
     #[pyo3(signature = (*tangents))]
     fn __call__(&self, py: Python<'_>, tangents: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let mut leaves = Leaves::new();

@@ -1,25 +1,45 @@
 //! Leak reports: the search for who keeps a tracer runs in Python (`ferrax/_leaks.py`), only when an error is shown.
 
 use crate::array::PyArray;
-use ferrax_ir::{TraceRef, Tracer, Value};
+use ferrax_ir::{DebugInfo, TraceRef, Tracer, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::sync::Arc;
 
-fn ask(function: &str, id: u64) -> Option<String> {
+fn ask(function: &str, id: u64, traced: &DebugInfo) -> Option<String> {
     Python::attach(|py| {
-        let found = py.import("ferrax._leaks").ok()?.call_method1(function, (id,)).ok()?;
+        let place = traced.place.as_deref();
+        let found = py.import("ferrax._leaks").ok()?.call_method1(function, (id, place)).ok()?;
         found.extract::<Option<String>>().ok()?
     })
 }
 
 fn finder(t: &Tracer) -> Option<String> {
-    ask("find_tracer", t.id() as u64)
+    ask("find_tracer", t.id() as u64, t.trace().debug())
 }
 
+/// Cycles that nobody reaches are no leaks. New ones are collected first, which takes no time to speak of; old ones only
+/// where no name is found.
 fn report(trace: &TraceRef) -> Option<String> {
-    ask("find_trace", trace.id().0).map(|place| format!("It is kept in {place}"))
+    let text = |place| format!("It is kept in {place}");
+    let ask = |function| ask(function, trace.id().0, trace.debug());
+    let ended = || Arc::strong_count(trace) == 1;
+    collect("collect_young");
+    if ended() {
+        return None;
+    }
+    if let Some(place) = ask("find_trace") {
+        return Some(text(place));
+    }
+    collect("collect_all");
+    if ended() { None } else { ask("find_holder").map(text) }
+}
+
+fn collect(function: &str) {
+    // a failed collection leaves what it did not free, which is then reported
+    let _ = Python::attach(|py| py.import("ferrax._leaks")?.call_method0(function).map(drop));
 }
 
 fn tracer(object: &Bound<'_, PyAny>) -> PyResult<Tracer> {
