@@ -14,6 +14,7 @@ from typing import Any as _Any
 from ferrax._ferrax import Array as Array
 
 from ferrax._boundary import expose as _expose
+from ferrax._boundary import install as _install_finder
 from ferrax._boundary import missing as _missing
 from ferrax import errors as errors
 from ferrax import tree as tree
@@ -101,6 +102,7 @@ from ferrax.custom_derivatives import custom_jvp as custom_jvp
 from ferrax.custom_derivatives import custom_vjp as custom_vjp
 
 _install()
+_install_finder()
 
 _SUBMODULES = frozenset(
     [

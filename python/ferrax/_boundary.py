@@ -8,12 +8,13 @@ from the private modules that define the functions, and so call them directly. T
 from __future__ import annotations
 
 import enum
+import sys
 import types
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from ferrax import _ferrax
-from ferrax._planned import PLANNED, MissingName
+from ferrax._planned import find_spec, is_planned, planned
 
 __all__ = ["expose", "missing", "shielded"]
 
@@ -49,14 +50,13 @@ def shielded(function: F, *, method: bool = False) -> F:
 
 
 def expose(namespace: dict[str, Any]) -> None:
-    """Shields the public functions of a module, and the methods of its public classes.
+    """Shields the public functions of a module, and the methods of its public classes; missing names say so.
 
     Args:
       namespace: the module's `globals()`.
     """
     module, jitted = namespace["__name__"], _ferrax.jit_type()
-    if "__getattr__" in namespace:
-        namespace["__getattr__"] = shielded(namespace["__getattr__"])
+    namespace["__getattr__"] = shielded(namespace.get("__getattr__") or _without(sys.modules[module]))
     for name, value in list(namespace.items()):
         if name.startswith("_") or not getattr(value, "__module__", "").startswith("ferrax."):
             continue
@@ -74,6 +74,15 @@ def expose(namespace: dict[str, Any]) -> None:
                     _expose_class(cls)
 
 
+def _without(module: types.ModuleType) -> Callable[[str], Any]:
+    """The `__getattr__` of a module that has nothing to add."""
+
+    def __getattr__(name: str) -> Any:
+        raise missing(module, name)
+
+    return __getattr__
+
+
 def _expose_class(cls: type) -> None:
     """Shields the methods that a class of the library defines itself."""
     if not cls.__flags__ & _HEAP_TYPE:
@@ -83,11 +92,11 @@ def _expose_class(cls: type) -> None:
             setattr(cls, name, shielded(value, method=True))
 
 
-def missing(module: types.ModuleType, name: str) -> AttributeError:
+def missing(module: types.ModuleType, name: str) -> Exception:
     """The error of an attribute that a module does not have; Python adds what is spelled almost like it.
 
     Args:
-      module: the module.
+      module: the module, whose `__getattr__` asks.
       name: the attribute.
 
     Returns:
@@ -97,7 +106,17 @@ def missing(module: types.ModuleType, name: str) -> AttributeError:
     >>> str(missing(ferrax, "vmapp"))
     "module 'ferrax' has no attribute 'vmapp'"
     """
-    if name in PLANNED.get(module.__name__, ()):
-        whole = f"{module.__name__}.{name}"
-        return MissingName(f"{whole} is part of JAX's interface, and is not implemented in ferrax yet")
+    if is_planned(module.__name__, name):
+        return planned(f"{module.__name__}.{name}", sys._getframe(2))
     return AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module)
+
+
+class _Finder:
+    """The last finder of the import system, for modules that are planned."""
+
+    find_spec = staticmethod(shielded(find_spec))
+
+
+def install() -> None:
+    """Makes imports of planned modules say that they are not there yet."""
+    sys.meta_path.append(_Finder)

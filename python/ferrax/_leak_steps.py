@@ -168,13 +168,12 @@ def _sequence(obj: Any) -> Iterator[Step]:
 
 
 def _mapping(obj: Any) -> Iterator[Step]:
-    count = len(obj)
-    if count > 2 * _FIRST:
-        # the newest first; the first ones meet nothing new later
-        newest = reversed(obj.items()) if type(obj) is types.MappingProxyType else reversed(dict.items(obj))
-        for _, (key, value) in zip(range(_FIRST), newest, strict=False):
+    items: Any = obj.items() if type(obj) is types.MappingProxyType else dict.items(obj)
+    if len(obj) > 2 * _FIRST:
+        # the newest first; they are seen again later, which changes nothing
+        for _, (key, value) in zip(range(_FIRST), reversed(items), strict=False):
             yield value, item, key
-    for i, (key, value) in enumerate(obj.items() if type(obj) is types.MappingProxyType else dict.items(obj)):
+    for i, (key, value) in enumerate(items):
         yield value, item, key
         if type(key) not in PLAIN:
             yield key, element, i

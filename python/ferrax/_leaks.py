@@ -191,12 +191,11 @@ def _globals(search: _Search, names: dict[str, Any], here: dict[str, Any] | None
         search.add(_variables(names, attribute), (None, variable, module), level, _MOST_PART)
 
 
-def _file_modules(place: str | None) -> Iterator[dict[str, Any]]:
-    """The modules of the file where the traced function stands."""
-    file = place.rpartition(":")[0] if place else ""
+def _modules() -> Iterator[dict[str, Any]]:
+    """The namespaces of the modules that are imported."""
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", None)
-        if file and isinstance(names, dict) and names.get("__file__") == file:
+        if isinstance(names, dict):
             yield names
 
 
@@ -206,8 +205,10 @@ def _begin(search: _Search, place: str | None) -> None:
     origins = [_origin(f.f_globals) for f in frames]
     users = [f for f, origin in zip(frames, origins, strict=True) if origin == _USER]
     here = (users or frames or [sys._getframe(0)])[0].f_globals
-    for names in _file_modules(place):
-        _globals(search, names, here, 0)
+    file = place.rpartition(":")[0] if place else None
+    for names in _modules():
+        if file and names.get("__file__") == file:
+            _globals(search, names, here, 0)
     for frame in users:
         _globals(search, frame.f_globals, here, 0)
     for frame, origin in zip(frames, origins, strict=True):
@@ -219,14 +220,12 @@ def _begin(search: _Search, place: str | None) -> None:
                 prefix = f"{frame.f_code.co_name}'s local variable "
                 search.add(_variables(frame.f_locals, local_elsewhere, prefix), None, _OTHER_THREADS)
     levels = {_USER: _OTHER_MODULES, _INSTALLED: _INSTALLED_MODULES, _STANDARD: _STANDARD_MODULES}
-    for module in list(sys.modules.values()):
-        names = getattr(module, "__dict__", None)
-        if isinstance(names, dict):
-            origin = _origin(names)
-            if origin == _OWN:
-                search.seen.add(id(names))
-            else:
-                _globals(search, names, here, levels[origin])
+    for names in _modules():
+        origin = _origin(names)
+        if origin == _OWN:
+            search.seen.add(id(names))
+        else:
+            _globals(search, names, here, levels[origin])
 
 
 # ---- the questions --------------------------------------------------------------------------------------------------

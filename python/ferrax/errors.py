@@ -1,7 +1,8 @@
 """The exceptions that ferrax raises beyond Python's own.
 
 Each class subclasses the builtin exception that JAX's class of the same name does, and can be made from a tracer
-(as JAX makes it) or from a finished text. The classes themselves live in the extension module, which raises them.
+(as JAX makes it) or from a finished text. The classes live in the extension module, which raises them; those of missing
+names in `_planned.py`.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ from ferrax._ferrax import (
 from ferrax._ferrax import (
     UnexpectedTracerError as UnexpectedTracerError,
 )
+from ferrax._planned import MissingFeatureError as MissingFeatureError
+from ferrax._planned import MissingModuleError as MissingModuleError
+from ferrax._planned import MissingNameError as MissingNameError
 
 __all__ = [
     "CaptureError",
@@ -62,6 +66,7 @@ __all__ = [
     "JaxRuntimeError",
     "JaxprTypeError",
     "KeyReuseError",
+    "MissingFeatureError",
     "NonConcreteBooleanIndexError",
     "RetraceError",
     "TracerArrayConversionError",
