@@ -249,7 +249,15 @@ class ShapeDtypeStruct:
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("dtype", "is_ref", "manual_axis_type", "shape", "sharding", "weak_type")
+    # with the text that `help` shows
+    __slots__ = {
+        "dtype": "Type of the elements, a NumPy dtype.",
+        "is_ref": "As it was given.",
+        "manual_axis_type": "As it was given.",
+        "shape": "Sizes of the axes.",
+        "sharding": "Placement, or `None`.",
+        "weak_type": "Whether the dtype yields to others in promotion.",
+    }
 
     def __init__(
         self,

@@ -148,8 +148,39 @@ def _show(ordered: bool, unchecked: bool, to_log: bool, fmt: str, /, *args: Any,
     debug_callback(show, *[v for i, v in enumerate(leaves) if i not in static], ordered=ordered)
 
 
-#: As `print`, but the text goes to the logger `ferrax.debug` at level INFO.
-log = functools.partial(print, _use_logging=True)
+def log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
+    """Logs values of a running program: as `print`, but the text goes to the logger `ferrax.debug` at level INFO.
+
+    Args:
+      fmt: format string as of `str.format`; without it, returns a function that takes it and the values.
+      *args: values for the positional fields.
+      ordered: whether texts keep their order.
+      partitioned: accepted for compatibility.
+      skip_format_check: whether to leave out the check of `fmt` against the arguments.
+      **kwargs: values for the named fields.
+
+    Returns:
+      `None`; without `fmt`, a function `(fmt, *args, **kwargs)`.
+
+    >>> import ferrax as jax
+    >>> jax.jit(lambda x: jax.debug.log("x = {x}", x=x))(3)
+    """
+    return print(
+        fmt,
+        *args,
+        ordered=ordered,
+        partitioned=partitioned,
+        skip_format_check=skip_format_check,
+        _use_logging=True,
+        **kwargs,
+    )
 
 
 def breakpoint(

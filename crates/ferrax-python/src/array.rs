@@ -7,7 +7,7 @@
 //! Read next: `host.rs` for NumPy, buffers and numbers; `tracer.rs` for tracers.
 
 use crate::aval::ShapedArray;
-use crate::devices::{self, Device, SingleDeviceSharding};
+use crate::devices::{self, Device, Shard, SingleDeviceSharding};
 use crate::errors::IntoPyResult;
 use crate::indexing::{self, IndexUpdateHelper};
 use crate::{dlpack, dtypes, host, numpy_interop, shortcut, tracer, ufunc};
@@ -112,83 +112,69 @@ fn no_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     }
 }
 
-/// One part of an array on one device.
-#[pyclass(frozen, module = "ferrax", name = "Shard")]
-struct Shard {
-    #[pyo3(get)]
-    data: Py<PyAny>,
-}
-
-#[pymethods]
-impl Shard {
-    #[getter]
-    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.data.bind(py).getattr("device")
-    }
-
-    #[getter]
-    fn index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let rank: usize = self.data.bind(py).getattr("ndim")?.extract()?;
-        PyTuple::new(py, vec![pyo3::types::PySlice::full(py); rank])
-    }
-
-    #[getter]
-    fn replica_id(&self) -> usize {
-        0
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let (device, index) = (self.device(py)?.repr()?, self.index(py)?.repr()?);
-        Ok(format!("Shard(device={device}, index={index}, replica_id=0, data={})", self.data.bind(py).str()?))
-    }
-}
-
 #[pymethods]
 impl PyArray {
     #[classattr]
     #[allow(non_upper_case_globals)]
     const __array_priority__: i32 = 100;
 
+    /// Sizes of the axes.
+    ///
+    /// >>> import ferrax.numpy as jnp
+    /// >>> jnp.ones((2, 3)).shape
+    /// (2, 3)
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.value.shape())
     }
 
+    /// Type of the elements, a NumPy dtype.
+    ///
+    /// >>> import ferrax.numpy as jnp
+    /// >>> jnp.ones(2).dtype
+    /// dtype('float32')
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dtypes::to_object(py, self.value.dtype())
     }
 
+    /// Number of axes.
     #[getter]
     fn ndim(&self) -> usize {
         self.value.rank()
     }
 
+    /// Number of elements.
     #[getter]
     fn size(&self) -> usize {
         self.value.size()
     }
 
+    /// Bytes of one element.
     #[getter]
     fn itemsize(&self) -> usize {
         self.value.dtype().size()
     }
 
+    /// Bytes of all elements.
     #[getter]
     fn nbytes(&self) -> usize {
         self.value.size() * self.value.dtype().size()
     }
 
+    /// Whether the dtype yields to others in promotion, as that of a Python number does.
     #[getter]
     fn weak_type(&self) -> bool {
         self.value.weak()
     }
 
+    /// Shape, dtype and weak type as one object.
     #[getter]
     fn aval(&self) -> ShapedArray {
         ShapedArray(self.value.aval())
     }
 
+    /// The device that holds the elements; not there on traced arrays.
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Device>> {
         match &self.value {
@@ -200,10 +186,12 @@ impl PyArray {
         }
     }
 
+    /// The set of devices that hold the elements.
     fn devices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
         PySet::new(py, [devices::object(py, self.data("The devices() method was called on")?.device())?])
     }
 
+    /// How the elements are placed on devices; not there on traced arrays.
     #[getter]
     fn sharding(&self) -> PyResult<SingleDeviceSharding> {
         if let Some(t) = self.tracer() {
@@ -216,6 +204,7 @@ impl PyArray {
         Ok(SingleDeviceSharding { device: self.data("sharding")?.device() })
     }
 
+    /// Whether the array was put on its device on purpose, as `device_put` with a device does, and stays there.
     #[getter]
     fn committed(&self) -> PyResult<bool> {
         Ok(self.data("The 'committed' attribute is not available on")?.committed())
@@ -226,43 +215,51 @@ impl PyArray {
         self.committed()
     }
 
+    /// Whether this process can read all elements.
     #[getter]
     fn is_fully_addressable(&self) -> PyResult<bool> {
         self.data("The is_fully_addressable property was called on").map(|_| true)
     }
 
+    /// Whether each device of the array holds all elements.
     #[getter]
     fn is_fully_replicated(&self) -> PyResult<bool> {
         self.data("The is_fully_replicated property was called on").map(|_| true)
     }
 
+    /// The parts of the array that this process can read, one for each device.
     #[getter]
     fn addressable_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
         slf.get().data("The 'addressable_shards' attribute is not available on")?;
-        let shard = Bound::new(slf.py(), Shard { data: slf.clone().into_any().unbind() })?;
+        let shard = Bound::new(slf.py(), Shard::new(slf.clone().into_any().unbind()))?;
         PyList::new(slf.py(), [shard])
     }
 
+    /// The parts of the array on all devices of all processes.
     #[getter]
     fn global_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
         slf.get().data("The global_shards property was called on")?;
         Self::addressable_shards(slf)
     }
 
+    /// The part of the array that the device of this number holds.
     fn addressable_data<'py>(slf: &Bound<'py, Self>, index: isize) -> PyResult<Bound<'py, Self>> {
         let _ = index;
         slf.get().data("The addressable_data() method was called on")?;
         Ok(slf.clone())
     }
 
+    /// Whether the memory was given up: by `delete`, or by donation to a compiled function.
     fn is_deleted(&self) -> PyResult<bool> {
         Ok(self.data("The is_deleted() method was called on")?.is_deleted())
     }
 
+    /// Whether the elements are computed; does not wait.
     fn is_ready(&self) -> PyResult<bool> {
         self.data("The is_ready() method was called on").map(|a| !a.is_pending())
     }
 
+    /// Gives up the memory now; using the array afterwards is an error.
     fn delete(&self) -> PyResult<()> {
         let a = self.data("The delete() method was called on")?;
         if !a.is_deleted() {
@@ -271,11 +268,17 @@ impl PyArray {
         Ok(())
     }
 
+    /// Waits until the elements are computed; gives the array itself.
+    ///
+    /// >>> import ferrax.numpy as jnp
+    /// >>> jnp.ones(2).block_until_ready()
+    /// Array([1., 1.], dtype=float32)
     fn block_until_ready<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         slf.get().concrete_only("block_until_ready")?;
         slf.get().wait().map(|()| slf.clone())
     }
 
+    /// Begins to copy the elements to the host, without waiting; on the CPU they are there already.
     fn copy_to_host_async(&self) -> PyResult<()> {
         self.concrete_only("copy_to_host_async")?;
         match &self.value {
@@ -284,20 +287,24 @@ impl PyArray {
         }
     }
 
+    /// Bytes that the elements take on their device.
     fn on_device_size_in_bytes(&self) -> PyResult<usize> {
         Ok(self.data("The on_device_size_in_bytes() method was called on")?.aval().bytes())
     }
 
+    /// Address of the elements in memory, valid while the array is neither deleted nor freed.
     fn unsafe_buffer_pointer(&self) -> PyResult<usize> {
         Ok(self.data("The unsafe_buffer_pointer() method was called on")?.pin().py()?.as_ptr() as usize)
     }
 
+    /// Where the array was made, where that is recorded; `None` here.
     #[getter]
     fn traceback<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.data("The traceback property was called on")?;
         Ok(py.None().into_bound(py))
     }
 
+    /// Not there, as in JAX: `x.flatten()` gives the elements in one axis.
     #[getter]
     fn flat(&self) -> PyResult<()> {
         Err(PyNotImplementedError::new_err(
@@ -363,22 +370,68 @@ impl PyArray {
         ))
     }
 
-    /// Functional updates: `x.at[index].set(values)` and its siblings.
+    /// Functional updates: `x.at[index].set(values)` is `x` with other values at the index; `x` stays as it is.
+    ///
+    /// Indices are those of `x[index]`: integers, slices, arrays, masks. What each method gives is what the statement
+    /// beside it would leave in a NumPy array:
+    ///
+    ///     x.at[i].set(y)        x[i] = y
+    ///     x.at[i].add(y)        x[i] += y, once for each time that i names an entry
+    ///     x.at[i].subtract(y)   x[i] -= y
+    ///     x.at[i].multiply(y)   x[i] *= y; also `mul`
+    ///     x.at[i].divide(y)     x[i] /= y
+    ///     x.at[i].power(y)      x[i] **= y
+    ///     x.at[i].min(y)        x[i] = minimum(x[i], y)
+    ///     x.at[i].max(y)        x[i] = maximum(x[i], y)
+    ///     x.at[i].apply(f)      x[i] = f(x[i])
+    ///     x.at[i].get()         the entries x[i]
+    ///
+    /// Each takes `indices_are_sorted` and `unique_indices` (promises that make it faster), `mode` and
+    /// `wrap_negative_indices` (whether -1 is the last entry). The `mode` says what becomes of indices out of bounds:
+    ///
+    /// * `"drop"`: updates there are left out. It is what updates do where no mode is given.
+    /// * `"clip"`: the entry at the nearest end is meant. It is what `get` does where no mode is given.
+    /// * `"fill"`: `get` gives `fill_value` (NaN, or the least or greatest integer), and updates are left out.
+    /// * `"promise_in_bounds"`: there are none; anything may come out otherwise.
+    ///
+    /// Under `jit` an update of an array that is not needed afterwards takes place in its memory.
+    ///
+    /// >>> import ferrax.numpy as jnp
+    /// >>> x = jnp.arange(4)
+    /// >>> x.at[1].set(10)
+    /// Array([ 0, 10,  2,  3], dtype=int32)
+    /// >>> x.at[jnp.array([0, 0, 3])].add(1)
+    /// Array([2, 1, 2, 4], dtype=int32)
+    /// >>> x.at[9].get(mode="fill", fill_value=-1)
+    /// Array(-1, dtype=int32)
+    /// >>> x
+    /// Array([0, 1, 2, 3], dtype=int32)
     #[getter]
     fn at(slf: &Bound<'_, Self>) -> IndexUpdateHelper {
         IndexUpdateHelper::new(slf.clone())
     }
 
+    /// The only element, or the one at an index, as a Python number.
+    ///
+    /// >>> import ferrax.numpy as jnp
+    /// >>> jnp.arange(3).item(2)
+    /// 2
     #[pyo3(signature = (*args))]
     fn item<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         host::item(slf, args)
     }
 
+    /// The elements as Python numbers in nested lists.
+    ///
+    /// >>> import ferrax.numpy as jnp
+    /// >>> jnp.arange(3).tolist()
+    /// [0, 1, 2]
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let a = self.data("The tolist() method was called on")?;
         numpy_interop::to_array(py, a)?.call_method0(intern!(py, "tolist"))
     }
 
+    /// The bytes of the elements, in the order of their indices.
     #[pyo3(signature = (order=None))]
     fn tobytes<'py>(&self, py: Python<'py>, order: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         let a = self.data("The tobytes() method was called on")?;
@@ -580,16 +633,23 @@ impl PyArray {
         equal.bind(slf.py()).call_method0(intern!(slf.py(), "any"))?.is_truthy()
     }
 
+    /// The real parts of the elements.
     #[getter]
     fn real(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         ufunc::unary(&np::REAL, slf)
     }
 
+    /// The imaginary parts of the elements.
     #[getter]
     fn imag(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         ufunc::unary(&np::IMAG, slf)
     }
 
+    /// The array with its axes in reverse order.
+    ///
+    /// >>> import ferrax.numpy as jnp
+    /// >>> jnp.ones((2, 3)).T.shape
+    /// (3, 2)
     #[getter]
     #[pyo3(name = "T")]
     fn transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -597,6 +657,7 @@ impl PyArray {
         shortcut::transposed(py, &self.value, &reversed)
     }
 
+    /// The array with its last two axes exchanged.
     #[getter]
     #[pyo3(name = "mT")]
     fn matrix_transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {

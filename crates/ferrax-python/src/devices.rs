@@ -70,13 +70,13 @@ impl Device {
         self.0.0
     }
 
-    /// `"cpu"`.
+    /// What computes: `"cpu"`.
     #[getter]
     fn platform(&self) -> &'static str {
         "cpu"
     }
 
-    /// `"cpu"`.
+    /// Kind of the device: `"cpu"`.
     #[getter]
     fn device_kind(&self) -> &'static str {
         "cpu"
@@ -129,6 +129,48 @@ impl Device {
     }
 
     fn __exit__(&self, _kind: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {}
+}
+
+/// One part of an array on one device.
+#[pyclass(frozen, module = "ferrax", name = "Shard")]
+pub struct Shard {
+    /// The elements, an array on one device.
+    #[pyo3(get)]
+    data: Py<PyAny>,
+}
+
+impl Shard {
+    /// All of an array.
+    pub fn new(data: Py<PyAny>) -> Self {
+        Shard { data }
+    }
+}
+
+#[pymethods]
+impl Shard {
+    /// The device that holds the part.
+    #[getter]
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.data.bind(py).getattr("device")
+    }
+
+    /// Where the part lies in the whole array: a slice for each axis.
+    #[getter]
+    fn index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let rank: usize = self.data.bind(py).getattr("ndim")?.extract()?;
+        PyTuple::new(py, vec![pyo3::types::PySlice::full(py); rank])
+    }
+
+    /// Number of the copy, of a part that several devices hold.
+    #[getter]
+    fn replica_id(&self) -> usize {
+        0
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (device, index) = (self.device(py)?.repr()?, self.index(py)?.repr()?);
+        Ok(format!("Shard(device={device}, index={index}, replica_id=0, data={})", self.data.bind(py).str()?))
+    }
 }
 
 /// All of an array on one device.

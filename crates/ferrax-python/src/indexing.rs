@@ -230,9 +230,15 @@ pub fn immutable() -> PyErr {
     )
 }
 
-/// `x.at`: takes an index.
+/// What `x.at` is: with an index in brackets it gives `x.at[index]`, whose methods make arrays with other values
+/// there. See `help(jax.Array.at)` for all of them.
+///
+/// >>> import ferrax.numpy as jnp
+/// >>> jnp.zeros(3).at[1].set(5)
+/// Array([0., 5., 0.], dtype=float32)
 #[pyclass(frozen, module = "ferrax.numpy", name = "_IndexUpdateHelper")]
 pub struct IndexUpdateHelper {
+    /// The array that is to be updated.
     #[pyo3(get)]
     array: Py<PyArray>,
 }
@@ -259,11 +265,18 @@ impl IndexUpdateHelper {
     }
 }
 
-/// `x.at[index]`: reads and functional updates.
+/// What `x.at[index]` is: its methods `set`, `add`, `subtract`, `multiply`, `divide`, `power`, `min`, `max` and `apply`
+/// give a new array with other values at the index, and `get` the entries there. See `help(jax.Array.at)`.
+///
+/// >>> import ferrax.numpy as jnp
+/// >>> jnp.zeros(3).at[1:].add(jnp.array([1, 2]))
+/// Array([0., 1., 2.], dtype=float32)
 #[pyclass(frozen, module = "ferrax.numpy", name = "_IndexUpdateRef")]
 pub struct IndexUpdateRef {
+    /// The array that is to be updated.
     #[pyo3(get)]
     array: Py<PyArray>,
+    /// Which of its entries.
     #[pyo3(get)]
     index: Py<PyAny>,
 }
@@ -305,7 +318,7 @@ fn options(sorted: bool, unique: bool, mode_: Option<&Bound<'_, PyAny>>, wrap: b
 }
 
 macro_rules! updates {
-    ($($name:ident = $how:ident, $text:literal;)*) => {
+    ($($name:ident = $how:ident, $text:literal, $example:literal;)*) => {
         #[pymethods]
         impl IndexUpdateRef {
             fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -317,7 +330,22 @@ macro_rules! updates {
                 Ok(format!("_IndexUpdateRef({}, {})", self.array.bind(py).repr()?, self.index.bind(py).repr()?))
             }
 
-            /// The entries at the index, with the choice of what out-of-bounds ones give.
+            /// The entries at the index, with the choice of what those out of bounds give.
+            ///
+            /// Args:
+            ///   indices_are_sorted: promise that indices ascend.
+            ///   unique_indices: promise that no entry is named twice.
+            ///   mode: what indices out of bounds give: "fill", "clip" or "promise_in_bounds"; see `help(jax.Array.at)`.
+            ///   fill_value: what "fill" gives; otherwise NaN, or the least or greatest integer of the dtype.
+            ///   out_sharding: accepted for compatibility.
+            ///   wrap_negative_indices: whether negative integers count from the end.
+            ///
+            /// Returns:
+            ///   Array of the entries `x[index]`.
+            ///
+            /// >>> import ferrax.numpy as jnp
+            /// >>> jnp.arange(3).at[jnp.array([1, 7])].get(mode="fill", fill_value=-1)
+            /// Array([ 1, -1], dtype=int32)
             #[pyo3(signature = (*, indices_are_sorted=false, unique_indices=false, mode=None, fill_value=None,
                                 out_sharding=None, wrap_negative_indices=true))]
             #[allow(clippy::too_many_arguments)]
@@ -344,6 +372,20 @@ macro_rules! updates {
             }
 
             /// The array with a function applied to the entries at the index, once for each time it names them.
+            ///
+            /// Args:
+            ///   func: elementwise function of one array.
+            ///   indices_are_sorted: promise that indices ascend.
+            ///   unique_indices: promise that no entry is named twice.
+            ///   mode: what happens to entries out of bounds: "drop" (the default), "clip" or "promise_in_bounds".
+            ///   wrap_negative_indices: whether negative integers count from the end.
+            ///
+            /// Returns:
+            ///   Array of the shape and dtype of `x`.
+            ///
+            /// >>> import ferrax.numpy as jnp
+            /// >>> jnp.array([1.0, 4.0, 9.0]).at[1:].apply(jnp.sqrt)
+            /// Array([1., 2., 3.], dtype=float32)
             #[pyo3(signature = (func, *, indices_are_sorted=false, unique_indices=false, mode=None,
                                 wrap_negative_indices=true))]
             fn apply<'py>(
@@ -361,6 +403,20 @@ macro_rules! updates {
 
             $(
                 #[doc = $text]
+                ///
+                /// Args:
+                ///   values: array that broadcasts to the shape of `x[index]`; taken to the dtype of `x`.
+                ///   indices_are_sorted: promise that indices ascend.
+                ///   unique_indices: promise that no entry is named twice.
+                ///   mode: what happens to entries out of bounds: "drop" (the default), "clip" or "promise_in_bounds".
+                ///   out_sharding: accepted for compatibility.
+                ///   wrap_negative_indices: whether negative integers count from the end.
+                ///
+                /// Returns:
+                ///   Array of the shape and dtype of `x`, which stays as it is.
+                ///
+                /// >>> import ferrax.numpy as jnp
+                #[doc = $example]
                 #[pyo3(signature = (values, *, indices_are_sorted=false, unique_indices=false, mode=None,
                                     out_sharding=None, wrap_negative_indices=true))]
                 #[allow(clippy::too_many_arguments)]
@@ -384,15 +440,24 @@ macro_rules! updates {
 }
 
 updates! {
-    set = Set, "The array with the entries at the index replaced by `values`.";
-    add = Add, "The array with `values` added to the entries at the index.";
-    subtract = Subtract, "The array with `values` subtracted from the entries at the index.";
-    multiply = Multiply, "The array with the entries at the index multiplied by `values`.";
-    mul = Multiply, "As `multiply`.";
-    divide = Divide, "The array with the entries at the index divided by `values`.";
-    power = Power, "The array with the entries at the index raised to the powers `values`.";
-    min = Min, "The array with the smaller of the entries at the index and `values`.";
-    max = Max, "The array with the larger of the entries at the index and `values`.";
+    set = Set, "The array with the entries at the index replaced by `values`.",
+        ">>> jnp.array([1, 2, 3]).at[1].set(7)\nArray([1, 7, 3], dtype=int32)";
+    add = Add, "The array with `values` added to the entries at the index.",
+        ">>> jnp.array([1, 2, 3]).at[1].add(7)\nArray([1, 9, 3], dtype=int32)";
+    subtract = Subtract, "The array with `values` subtracted from the entries at the index.",
+        ">>> jnp.array([1, 2, 3]).at[1].subtract(7)\nArray([ 1, -5,  3], dtype=int32)";
+    multiply = Multiply, "The array with the entries at the index multiplied by `values`.",
+        ">>> jnp.array([1, 2, 3]).at[1].multiply(7)\nArray([ 1, 14,  3], dtype=int32)";
+    mul = Multiply, "As `multiply`: the array with the entries at the index multiplied by `values`.",
+        ">>> jnp.array([1, 2, 3]).at[1].mul(7)\nArray([ 1, 14,  3], dtype=int32)";
+    divide = Divide, "The array with the entries at the index divided by `values`.",
+        ">>> jnp.array([1.0, 2.0, 3.0]).at[1].divide(4.0)\nArray([1. , 0.5, 3. ], dtype=float32)";
+    power = Power, "The array with the entries at the index raised to the powers `values`.",
+        ">>> jnp.array([1, 2, 3]).at[1].power(3)\nArray([1, 8, 3], dtype=int32)";
+    min = Min, "The array with the smaller of the entries at the index and `values`.",
+        ">>> jnp.array([1, 2, 3]).at[1].min(0)\nArray([1, 0, 3], dtype=int32)";
+    max = Max, "The array with the larger of the entries at the index and `values`.",
+        ">>> jnp.array([1, 2, 3]).at[1].max(7)\nArray([1, 7, 3], dtype=int32)";
 }
 
 /// Adds the classes of `.at`.

@@ -94,7 +94,7 @@ impl PyEqn {
         self.atoms(self.jaxpr.eqns[self.index].inputs.iter().copied())
     }
 
-    /// Results.
+    /// Variables or literals that are the results.
     #[getter]
     fn outvars(&self) -> Vec<PyAtom> {
         self.atoms(self.jaxpr.eqns[self.index].outputs.iter().map(|&v| Atom::Var(v)))
@@ -179,7 +179,7 @@ impl PyJaxpr {
         self.jaxpr.constvars.iter().map(|&v| PyAtom { jaxpr: self.jaxpr.clone(), atom: Atom::Var(v) }).collect()
     }
 
-    /// Results.
+    /// Variables or literals that are the results.
     #[getter]
     fn outvars(&self) -> Vec<PyAtom> {
         self.jaxpr.outvars.iter().map(|&atom| PyAtom { jaxpr: self.jaxpr.clone(), atom }).collect()
@@ -243,6 +243,7 @@ impl PyJaxpr {
         outs.into_iter().map(|v| from_value(py, v)).collect()
     }
 
+    /// The program as text.
     fn pretty_print(&self) -> String {
         self.jaxpr.to_string()
     }

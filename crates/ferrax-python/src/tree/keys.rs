@@ -11,6 +11,7 @@ use pyo3::types::{PyString, PyTuple};
 /// (SequenceKey(idx=0),)
 #[pyclass(frozen, module = "ferrax.tree_util")]
 pub struct SequenceKey {
+    /// The position in the list or tuple.
     #[pyo3(get)]
     idx: isize,
 }
@@ -22,6 +23,7 @@ pub struct SequenceKey {
 /// (DictKey(key='a'),)
 #[pyclass(frozen, module = "ferrax.tree_util")]
 pub struct DictKey {
+    /// The key in the dictionary.
     #[pyo3(get)]
     key: Py<PyAny>,
 }
@@ -33,6 +35,7 @@ pub struct DictKey {
 /// '.weights'
 #[pyclass(frozen, module = "ferrax.tree_util")]
 pub struct GetAttrKey {
+    /// The name of the attribute.
     #[pyo3(get)]
     name: Py<PyString>,
 }
@@ -44,6 +47,7 @@ pub struct GetAttrKey {
 /// '[<flat index 0>]'
 #[pyclass(frozen, module = "ferrax.tree_util")]
 pub struct FlattenedIndexKey {
+    /// The number of the child.
     #[pyo3(get)]
     key: isize,
 }
