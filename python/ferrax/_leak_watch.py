@@ -36,8 +36,9 @@ _LIBRARIES = (
 _COPIES = 2 if sys.version_info < (3, 13) else 1
 #: References to a tracer that are this module's own: a local variable and the argument of `getrefcount`.
 _OWN = 2
-#: Seconds for asking the garbage collector who holds a tracer, which takes long where there is much in memory.
-_ASKING = 0.02
+#: Seconds for asking the garbage collector who holds a tracer, and how many blocks of memory there may be: it looks at
+#: all of them.
+_ASKING, _MANY_BLOCKS = 0.02, 4_000_000
 
 
 class Line(NamedTuple):
@@ -106,7 +107,7 @@ def storing_line(tracer: Any) -> Line | None:
 
 def _holders(tracer: Any) -> frozenset[int]:
     """Which objects hold a tracer; none once asking has taken its time, and then the latest store counts."""
-    if _watch.asked > _ASKING:
+    if _watch.asked > _ASKING or sys.getallocatedblocks() > _MANY_BLOCKS:
         return frozenset()
     start = time.perf_counter()
     holders = frozenset(id(h) for h in gc.get_referrers(tracer))

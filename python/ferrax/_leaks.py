@@ -23,11 +23,13 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from ferrax import _ferrax, _leak_watch
+from ferrax import _ferrax
 from ferrax._leak_steps import LAST, LATER, PLAIN, WEAK, How, Step, attribute, is_plain, stepper, type_name
 
 #: Seconds for naming the place, for naming a container after a mere variable was found, and in all.
 _SEARCH, _FURTHER, _WHOLE = 0.034, 0.015, 0.042
+#: Seconds of the processor that the search gets whatever the clock says, on a machine that is busy with other things.
+_LEAST = 0.008
 #: How many elements of a container are looked at before others of the same depth.
 _PART = 64
 _MOST_PART = 4096
@@ -73,8 +75,10 @@ class _Search:
     def __init__(self, wanted: Callable[[Any], bool], seconds: float):
         self.wanted = wanted
         self.deadline = time.perf_counter() + seconds
+        self.least = time.thread_time() + _LEAST
         self.seen: set[int] = {id(sys.modules)}
         self.levels: list[deque[tuple[Iterator[Step], Path, int]]] = []
+        self.roots: dict[int, list[tuple[Iterator[Step], Path]]] = {}
         self.steppers: dict[type, Callable[[Any], Iterator[Step]]] = {}
         self.variable: tuple[Path, Any] | None = None
 
@@ -83,16 +87,25 @@ class _Search:
             self.levels.append(deque())
         self.levels[level].append((steps, path, part))
 
+    def begin(self, steps: Iterator[Step], path: Path, level: int) -> None:
+        """Takes a place to begin with; what was begun nearer comes first in each level."""
+        self.roots.setdefault(level, []).append((steps, path))
+
     def run(self) -> tuple[Path, Any] | None:
         """The way to the tracer, and the tracer; a container's comes before that of a mere variable."""
         level = 0
-        while level < len(self.levels):
-            if not self.levels[level]:
+        while level < len(self.levels) or self.roots:
+            if level == len(self.levels):
+                self.levels.append(deque())
+            queue = self.levels[level]
+            if not queue:
+                queue.extend((steps, path, _MOST_PART) for steps, path in self.roots.pop(level, ()))
+            if not queue:
                 level += 1
                 continue
-            if time.perf_counter() > self.deadline:
+            if time.perf_counter() > self.deadline and time.thread_time() > self.least:
                 break
-            steps, path, part = self.levels[level].popleft()
+            steps, path, part = queue.popleft()
             found = self._take(steps, path, part, level + 1)
             if found is not None:
                 return found
@@ -186,9 +199,9 @@ def _globals(search: _Search, names: dict[str, Any], here: dict[str, Any] | None
     search.seen.add(id(names))
     module = names.get("__name__", "__main__")
     if names is here or module in ("__main__", "builtins"):
-        search.add(_variables(names), None, level, _MOST_PART)
+        search.begin(_variables(names), None, level)
     else:
-        search.add(_variables(names, attribute), (None, variable, module), level, _MOST_PART)
+        search.begin(_variables(names, attribute), (None, variable, module), level)
 
 
 def _modules() -> Iterator[dict[str, Any]]:
@@ -213,12 +226,12 @@ def _begin(search: _Search, place: str | None) -> None:
         _globals(search, frame.f_globals, here, 0)
     for frame, origin in zip(frames, origins, strict=True):
         if frame.f_locals is not frame.f_globals:
-            search.add(_variables(frame.f_locals), None, _LOCALS if origin == _USER else _LIBRARY_LOCALS)
+            search.begin(_variables(frame.f_locals), None, _LOCALS if origin == _USER else _LIBRARY_LOCALS)
     for ident, top in sys._current_frames().items():
         for frame in _frames(top) if ident != threading.get_ident() else ():
             if _origin(frame.f_globals) == _USER and frame.f_locals is not frame.f_globals:
                 prefix = f"{frame.f_code.co_name}'s local variable "
-                search.add(_variables(frame.f_locals, local_elsewhere, prefix), None, _OTHER_THREADS)
+                search.begin(_variables(frame.f_locals, local_elsewhere, prefix), None, _OTHER_THREADS)
     levels = {_USER: _OTHER_MODULES, _INSTALLED: _INSTALLED_MODULES, _STANDARD: _STANDARD_MODULES}
     for names in _modules():
         origin = _origin(names)
@@ -319,6 +332,8 @@ def find_holder(trace: int, place: str | None) -> str | None:
 def _with_line(found: tuple[str, Any] | None) -> str | None:
     if found is None:
         return None
+    from ferrax import _leak_watch  # no other report needs it
+
     place, tracer = found
     line = _leak_watch.storing_line(tracer)
     if line is None:

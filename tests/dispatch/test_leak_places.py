@@ -498,6 +498,7 @@ def test_the_newest_of_a_long_list_comes_first(monkeypatch):
     long = [[i] for i in range(100_000)]
     table = {i: [i] for i in range(100_000)}
     monkeypatch.setattr(_leaks, "_SEARCH", 2.0)
+    monkeypatch.setattr(_leaks, "_LEAST", 0.0)
     monkeypatch.setattr(_leaks.time, "perf_counter", clock)
     reference = leak(lambda y: long.append([y]))
     assert place(lambda: reference() + 1) == "long[100000][0]"
@@ -509,6 +510,7 @@ def test_the_newest_of_a_long_list_comes_first(monkeypatch):
 def test_the_search_ends_when_its_time_is_over(monkeypatch):
     reference = leak(lambda y: [[y]])
     monkeypatch.setattr(_leaks, "_SEARCH", 0.0)
+    monkeypatch.setattr(_leaks, "_LEAST", 0.0)
     monkeypatch.setattr(_leaks, "_WHOLE", 0.0)
     assert place(lambda: reference() + 1) is None
 

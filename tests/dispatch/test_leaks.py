@@ -7,7 +7,7 @@ import pytest
 
 import ferrax
 import ferrax.numpy as jnp
-from ferrax import errors
+from ferrax import _leaks, errors
 
 kept_global = None
 kept_list = []
@@ -148,6 +148,13 @@ def empty():
     for container in (kept_list, kept_by_thread, kept_generators, by_default.__defaults__[0], hidden):
         container.clear()
     cached.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """As much time as it takes, so that results do not depend on the machine's load."""
+    monkeypatch.setattr(_leaks, "_SEARCH", 30.0)
+    monkeypatch.setattr(_leaks, "_WHOLE", 60.0)
 
 
 TRANSFORMS = {

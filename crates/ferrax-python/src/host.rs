@@ -34,22 +34,21 @@ fn first(v: &Value) -> PyResult<Scalar> {
     }
 }
 
+/// The error of `bool(x)` for several elements, or none.
+#[cold]
+fn no_truth(size: usize) -> PyErr {
+    PyValueError::new_err(if size == 0 {
+        "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty."
+    } else {
+        "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+    })
+}
+
 /// `bool(x)`.
 pub fn truth(v: &Value) -> PyResult<bool> {
     check_number(v)?;
-    match v.size() {
-        1 => {}
-        0 => {
-            return Err(PyValueError::new_err(
-                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not \
-                 empty.",
-            ));
-        }
-        _ => {
-            return Err(PyValueError::new_err(
-                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()",
-            ));
-        }
+    if v.size() != 1 {
+        return Err(tracer::unless_leaked(v, || no_truth(v.size())));
     }
     match concrete(v) {
         Ok(c) => Ok(first(&c)?.is_nonzero()),
@@ -61,17 +60,19 @@ fn check_scalar(v: &Value) -> PyResult<()> {
     check_number(v)?;
     match v.rank() {
         0 => Ok(()),
-        rank => Err(PyTypeError::new_err(format!(
-            "Only scalar arrays can be converted to Python scalars; got arr.ndim={rank}, shape {}",
-            ferrax_base::shape::Tuple(v.shape())
-        ))),
+        rank => Err(tracer::unless_leaked(v, || {
+            PyTypeError::new_err(format!(
+                "Only scalar arrays can be converted to Python scalars; got arr.ndim={rank}, shape {}",
+                ferrax_base::shape::Tuple(v.shape())
+            ))
+        })),
     }
 }
 
 fn check_number(v: &Value) -> PyResult<()> {
-    tracer::not_leaked(v)?;
     if v.dtype().is_key() {
-        return Err(PyTypeError::new_err("a random key is no number; jax.random.key_data(key) gives its bits"));
+        let text = "a random key is no number; jax.random.key_data(key) gives its bits";
+        return Err(tracer::unless_leaked(v, || PyTypeError::new_err(text)));
     }
     Ok(())
 }
@@ -121,9 +122,9 @@ pub fn complex<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>> {
 
 /// `operator.index(x)`.
 pub fn index<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>> {
-    tracer::not_leaked(v)?;
     if v.rank() != 0 || !v.dtype().is_integer() {
-        return Err(PyTypeError::new_err("Only integer scalar arrays can be converted to a scalar index."));
+        let text = "Only integer scalar arrays can be converted to a scalar index.";
+        return Err(tracer::unless_leaked(v, || PyTypeError::new_err(text)));
     }
     match concrete(v) {
         Ok(c) => value::number(py, first(&c)?),

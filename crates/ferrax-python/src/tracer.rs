@@ -160,20 +160,15 @@ fn ended(t: &Tracer) -> Option<&Tracer> {
     inner.as_tracer().and_then(ended)
 }
 
-/// Fails where a value that is asked for belongs to a trace that has ended: no advice on tracing helps then. Values
-/// behind derivative tracers outlive the trace.
-#[inline]
-pub fn not_leaked(v: &Value) -> PyResult<()> {
-    match v.as_tracer().and_then(ended) {
-        Some(t) if t.concrete().is_none() => Err(raise(leaked(t))),
-        _ => Ok(()),
-    }
-}
-
 /// The error of what traced values do not do: the leak where the trace has ended.
 #[cold]
 pub fn unless_leaked(v: &Value, error: impl FnOnce() -> PyErr) -> PyErr {
-    v.as_tracer().and_then(ended).map_or_else(error, |t| raise(leaked(t)))
+    v.as_tracer().and_then(ended_error).unwrap_or_else(error)
+}
+
+/// The leak, of a tracer whose trace has ended.
+fn ended_error(t: &Tracer) -> Option<PyErr> {
+    ended(t).map(|t| raise(leaked(t)))
 }
 
 /// The error of needing the value of a tracer: what to write instead, or the leak where its trace has ended.
@@ -255,7 +250,7 @@ impl PyTracer {
 
     /// Raises the leak error where the value's trace has ended.
     fn _check_leak(slf: &Bound<'_, Self>) -> PyResult<()> {
-        not_leaked(&slf.as_super().get().value)
+        with_tracer(slf, ended_error).flatten().map_or(Ok(()), Err)
     }
 
     /// Where this value comes from, for an error text.
