@@ -27,7 +27,7 @@ from ferrax import _ferrax
 from ferrax._leak_steps import LAST, LATER, PLAIN, WEAK, How, Step, attribute, is_plain, stepper, type_name
 
 #: Seconds for naming the place, for naming a container after a mere variable was found, and in all.
-_SEARCH, _FURTHER, _WHOLE = 0.034, 0.015, 0.042
+_SEARCH, _FURTHER, _WHOLE = 0.030, 0.015, 0.038
 #: Seconds of the processor that the search gets whatever the clock says, on a machine that is busy with other things.
 _LEAST = 0.008
 #: How many elements of a container are looked at before others of the same depth.

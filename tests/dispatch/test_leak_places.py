@@ -447,9 +447,7 @@ def test_variables_of_other_threads():
             ready.set()
             go.wait()
 
-        thread = threading.Thread(target=work, args=([y],))
-        thread.start()
-        alive.append(thread)
+        threading.Thread(target=work, args=([y],), name="worker").start()
         ready.wait()
         return x
 
@@ -458,7 +456,7 @@ def test_variables_of_other_threads():
         assert place(lambda: references[0]() + 1) == "work's local variable values[0]"
     finally:
         go.set()
-        alive[0].join()
+        next(t for t in threading.enumerate() if t.name == "worker").join()
 
 
 def test_containers_come_before_variables():
