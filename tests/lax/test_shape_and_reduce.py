@@ -186,14 +186,14 @@ def test_empty_reductions():
 
 
 def test_initial_values_count_whatever_the_sizes():
-    assert ours.reduce(jnp.full((1, 2), -3), 0, ours.max, (0,)).tolist() == [0, 0]
-    assert ours.reduce(jnp.full((1,), -3), 5, ours.add, (0,)) == 2
+    assert ours.reduce(to_ours(np.full((1, 2), -3, np.int32)), 0, ours.max, (0,)).tolist() == [0, 0]
+    assert ours.reduce(to_ours(np.full((1,), -3, np.int32)), 5, ours.add, (0,)) == 2
 
 
 def test_long_running_logarithms_of_sums_do_not_gather_errors():
     x = np.random.default_rng(0).normal(size=(30_000,)).astype(np.float32)
     expected = np.logaddexp.accumulate(x.astype(np.float64))
-    for operand in (jnp.asarray(x), jnp.stack([x, x], 1)):
+    for operand in (to_ours(x), to_ours(np.stack([x, x], 1))):
         result = np.asarray(ours.cumlogsumexp(operand, 0)).reshape(30_000, -1)
         np.testing.assert_allclose(result[:, -1], expected, rtol=1.2e-7, atol=1e-7)
 
