@@ -19,6 +19,7 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
 from ferrax._rust import implemented_by
+from ferrax._texts import differences, short
 
 __all__ = [
     "ShapeDtypeStruct",
@@ -47,7 +48,7 @@ def _indices(value: int | Iterable[int] | None, name: str) -> list[int]:
     except TypeError:
         pass
     if not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be an int or a sequence of ints, got {value!r}")
+        raise TypeError(f"{name} must be an int or a sequence of ints, got {short(value)}")
     return [operator.index(v) for v in value]
 
 
@@ -58,7 +59,7 @@ def _names(value: str | Iterable[str] | None, name: str) -> list[str]:
         return [value]
     names = list(value)
     if not all(isinstance(v, str) for v in names):
-        raise TypeError(f"{name} must be a str or a sequence of strs, got {value!r}")
+        raise TypeError(f"{name} must be a str or a sequence of strs, got {short(value)}")
     return names
 
 
@@ -171,7 +172,7 @@ def jit(
             donate=donate,
         )
     if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r}")
+        raise TypeError(f"Expected a callable value, got {short(fun)}")
     if donate not in ("may", "must"):
         raise ValueError(f"donate must be 'may' or 'must', got {donate!r}")
     if in_shardings is not None or out_shardings is not None:
@@ -338,7 +339,7 @@ def make_jaxpr(
     { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }
     """
     if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r}")
+        raise TypeError(f"Expected a callable value, got {short(fun)}")
     if axis_env:
         raise NotImplementedError("make_jaxpr with axis_env is not implemented")
     static = _indices(static_argnums, "static_argnums")  # type: ignore[arg-type]
@@ -557,7 +558,8 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
         leaves, tree = tree_util.tree_flatten(own)
         if tree != in_tree:
             raise TypeError(
-                f"The inputs to the closure produced by closure_convert must have structure {in_tree}, got {tree}"
+                f"The inputs to the closure produced by closure_convert must have structure {short(in_tree)}, got "
+                f"{short(tree)}:{differences(in_tree, tree, 'the example arguments', 'the arguments')}"
             )
         return program.out_tree.unflatten(program.eval(*consts, *leaves))
 

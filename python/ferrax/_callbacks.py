@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
+from ferrax._texts import differences, short
 
 __all__ = ["io_callback", "pure_callback"]
 
@@ -34,7 +35,10 @@ def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | No
         if kind == "debug":
             return []
         if got != out_tree:
-            raise RuntimeError(f"the callback returned a value of structure {got}; announced was {out_tree}")
+            raise RuntimeError(
+                f"the callback returned a value of structure {short(got)}; announced was {short(out_tree)}:"
+                f"{differences(got, out_tree, 'the result', 'result_shape_dtypes')}"
+            )
         return [_checked(callback, i, o, d) for i, (o, d) in enumerate(zip(outs, announced, strict=True))]
 
     call.__name__ = _name(callback)

@@ -14,6 +14,7 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._api import named_as, vmap
 from ferrax._boundary import shielded
+from ferrax._texts import differences, short
 
 __all__ = [
     "grad",
@@ -203,7 +204,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
         leaves, tree = tree_util.tree_flatten(cotangent)
         if tree != program.out_tree:
             raise TypeError(
-                f"cotangent tree does not match function output, expected {program.out_tree} but got {tree}"
+                f"cotangent tree does not match function output, expected {short(program.out_tree)} but got "
+                f"{short(tree)}:{differences(program.out_tree, tree, 'the output', 'the cotangent')}"
             )
         return in_tree.unflatten(_ferrax.transpose_jaxpr(program, leaves))
 

@@ -14,6 +14,7 @@ from ferrax import _ferrax, tree_util
 from ferrax._api import ShapeDtypeStruct
 from ferrax._boundary import expose as _expose
 from ferrax._boundary import shielded
+from ferrax._texts import differences
 
 
 class CacheInfo(NamedTuple):
@@ -179,11 +180,10 @@ class Compiled(_Stage):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = tree_util.tree_flatten((args, kwargs))
         if tree != self._in_tree:
+            lines = differences(self._in_tree, tree, "the compiled call", "this call", "(args, kwargs)")
             raise TypeError(
                 f"Function {self._name} compiled with input pytree does not match the input pytree it was called with:"
-                + "\n  * "
-                + "\n  * ".join(_ferrax.tree_differences(self._in_tree, tree))
-                + "\n(compiled on the left; [0] are the positional arguments, [1] those by keyword)"
+                + lines.replace("(args, kwargs)[0]", "args").replace("(args, kwargs)[1]", "kwargs")
             )
         for i, (leaf, want) in enumerate(zip(leaves, self._program.in_avals, strict=True)):
             shape, dtype = _shape_dtype(leaf)

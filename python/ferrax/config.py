@@ -169,12 +169,29 @@ def _settings_number(read: Callable[[str], Any]) -> int:
 _settings_number(lambda name: _values[name])
 
 
-def _number_differences(was: int, now: int) -> list[tuple[str, str, str]]:
-    """Name, old value and new value of the traced settings that differ between two numbers."""
+def _differences(flags: list[str], new_flags: list[str], number: int, new_number: int) -> list[tuple[str, str, str]]:
+    """Name, old value and new value of the settings that differ.
+
+    Args:
+      flags: the bits of Rust that were set.
+      new_flags: those that are set now.
+      number: stands for the traced settings as they were.
+      new_number: stands for them as they are.
+    """
+
+    def values(on: list[str], key: tuple[Any, ...]) -> dict[str, Any]:
+        rank = "raise" if "rank_promotion_raise" in on else "warn" if "rank_promotion_warn" in on else "allow"
+        return {
+            **{name: flag in on for name, (flag, _) in _FLAGS.items()},
+            "jax_numpy_rank_promotion": rank,
+            "jax_numpy_dtype_promotion": "strict" if "strict_promotion" in on else "standard",
+            **dict(zip(_TRACED, key, strict=True)),
+        }
+
     with _lock:
         keys = {number: key for key, number in _numbers.items()}
-    rows = zip(_TRACED, keys[was], keys[now], strict=True)
-    return [(name, repr(old), repr(new)) for name, old, new in rows if old != new]
+    old, new = values(flags, keys[number]), values(new_flags, keys[new_number])
+    return [(name, repr(value), repr(new[name])) for name, value in old.items() if value != new[name]]
 
 
 def _boolean(name: str, value: Any) -> bool:

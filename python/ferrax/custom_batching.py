@@ -11,6 +11,7 @@ from typing import Any
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
+from ferrax._texts import differences, short
 from ferrax.custom_derivatives import _bound_arguments
 
 __all__ = ["custom_vmap", "sequential_vmap"]
@@ -68,7 +69,8 @@ class custom_vmap:
             pair = rule(axis_size, in_batched, *tree.unflatten(values))
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
-                    f"the vmap rule of {name} must return a pair (results, which of them are batched), got {pair!r}"
+                    f"the vmap rule of {name} must return a pair (results, which of them are batched), got "
+                    f"{short(pair)}"
                 )
             return _flat_results(name, program.out_tree, *pair)
 
@@ -83,7 +85,8 @@ def _flat_results(name: str, wanted: Any, out: Any, batched: Any) -> tuple[list[
     if tree != wanted:
         raise ValueError(
             f"structure of output value and output batching specification of the vmap rule of {name} must be the "
-            f"function's, {wanted}, but the results have {tree}"
+            f"function's, {short(wanted)}, but the results have {short(tree)}:"
+            f"{differences(wanted, tree, 'the result of the function', 'that of the rule', 'output')}"
         )
     flags: list[bool] = []
     try:

@@ -17,6 +17,7 @@ from ferrax import _ferrax, tree_util
 from ferrax._api import closure_convert
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray, is_tracer
+from ferrax._texts import differences, short
 
 __all__ = ["SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp", "linear_call"]
 
@@ -219,8 +220,9 @@ class _Trees:
         if self.fun is not None and tree != self.fun:
             raise TypeError(
                 f"Custom {kind} {_name(rule)} for function {name} must produce a pair whose first element is the "
-                f"output of {name}, but it has the container (pytree) structure {tree} while the output of {name} has "
-                f"{self.fun}."
+                f"output of {name}, but it has the container (pytree) structure {short(tree)} while the output of "
+                f"{name} has {short(self.fun)}:"
+                f"{differences(tree, self.fun, 'what the rule gives', f'what {name} gives', 'output')}"
             )
         self.out = tree
 
@@ -231,8 +233,7 @@ def _name(fun: Any) -> str:
 
 def _place(tree: Any, i: int) -> str:
     """ " at output['a']" for a leaf of a tree; nothing for a single leaf."""
-    paths, _ = tree_util.tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))
-    path = tree_util.keystr(paths[i][0])
+    path = _ferrax.tree_leaf_path(tree, i)
     return f" at output{path}" if path else ""
 
 
@@ -252,7 +253,8 @@ def _part(fun: Any, rule: Any, tangent: Any, value: Any) -> Any:
     values, tree = tree_util.tree_flatten(value)
     head = f"The rule {_name(rule)} given to defjvps of {_name(fun)} must produce a tangent of {_name(fun)}'s output"
     if got != tree:
-        raise TypeError(f"{head}, of the structure {tree}, but its structure is {got}.")
+        lines = differences(tree, got, "the output", "the tangent", "output")
+        raise TypeError(f"{head}, of the structure {short(tree)}, but its structure is {short(got)}:{lines}")
     for i, (t, v) in enumerate(zip(tangents, values, strict=True)):
         dtype = jnp.result_type(v)
         if np.shape(t) != np.shape(v) or (jnp.issubdtype(dtype, np.inexact) and jnp.result_type(t) != dtype):
@@ -277,7 +279,8 @@ def _paired(name: str, rule: Any, trees: _Trees, value: Any, tangent: Any) -> li
     if tree != tangent_tree:
         raise TypeError(
             f"Custom JVP rule {_name(rule)} for function {name} must produce primal and tangent outputs with equal "
-            f"container (pytree) structures, but got {tree} and {tangent_tree} respectively."
+            f"container (pytree) structures, but got {short(tree)} and {short(tangent_tree)} respectively:"
+            f"{differences(tree, tangent_tree, 'the primal output', 'the tangent output', 'output')}"
         )
     trees.check("JVP rule", rule, name, tree)
     return [*values, *map(_zero, tangents)]
@@ -352,7 +355,7 @@ class custom_vjp:
                 raise TypeError(
                     f"Custom VJP fwd rule {_name(fwd)} for function {name} must produce a pair "
                     f"(list or tuple of length two) where the first element represents the primal output and the "
-                    f"second element represents residuals, but got {pair!r}."
+                    f"second element represents residuals, but got {short(pair)}."
                 )
             out, tree = tree_util.tree_flatten(pair[0])
             trees.check("VJP fwd rule", fwd, name, tree)
@@ -439,8 +442,9 @@ def _cotangents(fun: Any, bwd: Any, pulled: Any, split: _Split) -> list[Any]:
         if got != tree:
             spread = _spread(ct, tree)
             if spread is None:
-                place = f", at output[{i}], argument {_parameters(fun, split)[i]}"
-                raise _wrong_structure(fun, bwd, pulled, split, place)
+                name = _parameters(fun, split)[i]
+                lines = differences(got, tree, f"output[{i}]", f"the argument {name}", name)
+                raise _wrong_structure(fun, bwd, pulled, split, f", at output[{i}], argument {name}:{lines}")
             leaves = spread
         out += [None if isinstance(x, SymbolicZero) else x for x in leaves]
     return out
@@ -456,12 +460,12 @@ def _spread(ct: Any, tree: Any) -> list[Any] | None:
     return [x for x, place in zip(given, places, strict=True) for _ in tree_util.tree_leaves(place)]
 
 
-def _wrong_structure(fun: Any, bwd: Any, pulled: Any, split: _Split, place: str = "") -> TypeError:
+def _wrong_structure(fun: Any, bwd: Any, pulled: Any, split: _Split, place: str = ".") -> TypeError:
     return TypeError(
         f"Custom VJP bwd rule {_name(bwd)} for function {_name(fun)} must produce an output with the same container "
         f"(pytree) structure as the args tuple of the primal function, a tuple of length "
-        f"{len(split.tree.children())}, but got bwd output structure {tree_util.tree_structure(pulled)} for primal "
-        f"input structure {split.tree}{place}."
+        f"{len(split.tree.children())}, but got bwd output structure "
+        f"{short(tree_util.tree_structure(pulled))} for primal input structure {short(split.tree)}{place}"
     )
 
 

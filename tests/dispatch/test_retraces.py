@@ -1,7 +1,11 @@
 """Why a call had to be traced: each scripted miss names exactly what changed, in argument names (promise P6)."""
 
 import functools
+import gc
+import inspect
 import logging
+import weakref
+from collections import namedtuple
 from typing import NamedTuple
 
 import numpy as np
@@ -71,22 +75,72 @@ MISSES = {
     "key of a dict": (
         *calls(({"w": f32(3)}, f32(3)), ({"v": f32(3)}, f32(3))),
         {},
-        "argument state: structure: was PyTreeDef({'w': *}), now PyTreeDef({'v': *})",
+        "argument state: key state['w'] is missing; argument state: key state['v'] was added",
     ),
     "length of a list": (
         *calls((f32(3), [f32(3)]), (f32(3), [f32(3), f32(3)])),
         {},
-        "argument batch: structure: was PyTreeDef([*]), now PyTreeDef([*, *])",
+        "argument batch: batch is a list of length 2 where it was a list of length 1",
     ),
     "tuple for a list": (
         *calls((f32(3), [f32(3)]), (f32(3), (f32(3),))),
         {},
-        "argument batch: structure: was PyTreeDef([*]), now PyTreeDef((*,))",
+        "argument batch: batch is a tuple of length 1 where it was a list of length 1",
     ),
     "None": (
         *calls((f32(3), None), (f32(3), f32(3))),
         {},
-        "argument batch: structure: was PyTreeDef(None), now PyTreeDef(*)",
+        "argument batch: batch is a leaf where it was None",
+    ),
+    "key of a large dict": (
+        *calls(({f"w{i}": 1.0 for i in range(1000)}, 1), ({f"w{i}": 1.0 for i in range(1000) if i != 7}, 1)),
+        {},
+        "argument state: key state['w7'] is missing",
+    ),
+    "many leaves": (
+        *calls((dict.fromkeys(range(100), 1.0), 1), (dict.fromkeys(range(100), 1), 1)),
+        {},
+        "; ".join(f"argument state[{i}]: dtype: was float32, now int32" for i in range(5)) + "; and 95 more",
+    ),
+    "container inside a tree": (
+        *calls(({"opt": [1.0, (2.0,)]}, 1), ({"opt": [1.0, [2.0]]}, 1)),
+        {},
+        "argument state: state['opt'][1] is a list of length 1 where it was a tuple of length 1",
+    ),
+    "structure and type at once": (
+        *calls(([1.0], 1), ([1.0, 2.0], 1.0)),
+        {},
+        "argument state: state is a list of length 2 where it was a list of length 1; "
+        "argument batch: dtype: was int32, now float32",
+    ),
+    "named tuples of one name": (
+        *calls((Pair(1.0, 2.0), 1), (namedtuple("Pair", "a c", module=__name__)(1.0, 2.0), 1)),
+        {},
+        f"argument state: state is a {__name__}.Pair with the fields ('a', 'c') where it was a {__name__}.Pair with "
+        "the fields ('a', 'b')",
+    ),
+    "keyword for position": (
+        ((f32(3), f32(3), 1), {}),
+        ((f32(3), f32(3)), {"n": 1}),
+        {},
+        "argument n: was passed by position, now by keyword",
+    ),
+    "position for keyword": (
+        ((f32(3),), {"batch": 1}),
+        ((f32(3), 1), {}),
+        {},
+        "argument batch: was passed by keyword, now by position",
+    ),
+    "static by keyword": (
+        ((f32(3), f32(3), 2), {}),
+        ((f32(3), f32(3)), {"n": 2}),
+        {"static_argnames": "n"},
+        "static argument n: was passed by position, now by keyword",
+    ),
+    "long static value": (
+        *named({"n": "a" * 1000}, {"n": tuple(range(1000))}),
+        {"static_argnames": "n"},
+        f"static argument n: was '{'a' * 80}'…, now ({', '.join(map(str, range(23)))}, … 977 more)",
     ),
     "one more argument": (*calls((f32(3), f32(3)), (f32(3), f32(3), 1)), {}, "argument n: was not given, now given"),
     "rest of the arguments": (
@@ -150,7 +204,8 @@ def test_the_nearest_of_several(caplog):
 @pytest.mark.parametrize(
     "setting, value, expected",
     [
-        ("jax_enable_x64", True, "setting x64: was false, now true"),
+        ("jax_enable_x64", True, "setting jax_enable_x64: was False, now True"),
+        ("jax_numpy_rank_promotion", "raise", "setting jax_numpy_rank_promotion: was 'allow', now 'raise'"),
         ("jax_default_matmul_precision", "highest", "setting jax_default_matmul_precision: was None, now 'highest'"),
     ],
 )
@@ -181,7 +236,84 @@ def test_new_bound_method(caplog):
     model = Model()
     ferrax.jit(model.apply)(f32(3))
     (text,) = explanation(caplog, lambda: ferrax.jit(model.apply)(f32(3)))
-    assert text.startswith("this is another bound method of the same function")
+    assert text.startswith("this is another bound method of the same function and object.")
+    other = Model()
+    (text,) = explanation(caplog, lambda: ferrax.jit(other.apply)(f32(3)))
+    assert text.startswith("this is the method of another object, <") and "Model object> as before." in text
+
+
+def scaled(factor):
+    def scale(x, offset=factor):
+        return x * factor
+
+    return ferrax.jit(scale)
+
+
+def test_what_a_function_holds(caplog):
+    class Loud:
+        def __repr__(self):
+            raise AssertionError("nobody asked")
+
+    scaled(2)(1.0)
+    (text,) = explanation(caplog, lambda: scaled(3)(1.0))
+    assert "; the closure's variable factor: was 2, now 3; the default of offset: was 2, now 3. " in text
+    (text,) = explanation(caplog, lambda: scaled(np.zeros((300, 3)))(1.0))
+    assert "the closure's variable factor: was 3, now float64[300,3];" in text
+    held = f32(3), f32(3)
+    scaled(held[0])(1.0)
+    (text,) = explanation(caplog, lambda: scaled(held[1])(1.0))
+    assert "the closure's variable factor: another object, float32[3];" in text
+    loud = ferrax.jit(lambda x, n=Loud(): x)
+    assert explanation(caplog, lambda: loud(1.0)) == ["it is called for the first time"]
+
+
+def test_what_a_partial_binds(caplog):
+    def f(x, n, m=1):
+        return x * n
+
+    ferrax.jit(functools.partial(f, n=2))(1.0)
+    (text,) = explanation(caplog, lambda: ferrax.jit(functools.partial(f, n=3))(1.0))
+    assert "; what functools.partial binds to n: was 2, now 3. " in text
+    ferrax.jit(functools.partial(f, 2))(1.0)
+    (text,) = explanation(caplog, lambda: ferrax.jit(functools.partial(f, 3))(1.0))
+    assert "; what functools.partial binds to x: was 2, now 3. " in text
+
+
+def test_what_is_noted_of_a_function_keeps_nothing_alive():
+    class Value:
+        pass
+
+    value = Value()
+    gone = weakref.ref(value)
+    f = ferrax.jit(lambda x, n=value: x)
+    f(1.0)
+    del f, value
+    gc.collect()
+    assert gone() is None
+
+
+def test_static_functions_get_a_hint(caplog):
+    f = ferrax.jit(lambda x, n: x, static_argnames="n")
+    f(1.0, n=lambda x: x)
+    (text,) = explanation(caplog, lambda: f(1.0, n=lambda x: x))
+    assert "another function object (one that is defined in a loop or a call is new each time" in text
+
+
+def test_named_axes(caplog):
+    f = ferrax.jit(lambda x: x)
+    f(jnp.float32(1.0))
+    (text,) = explanation(caplog, lambda: ferrax.vmap(f, axis_name="i")(f32(3)))
+    assert text == "the named axes (axis_name of vmap) around the call are others"
+
+
+def test_the_call_is_named(caplog):
+    f = ferrax.jit(lambda x: x)
+    f(f32(3))
+    line = inspect.currentframe().f_lineno + 2
+    with ferrax.no_retrace(), pytest.raises(ferrax.errors.RetraceError, match=rf"The call is at {__file__}:{line}\."):
+        f(f32(4))
+    explanation(caplog, lambda: f(f32(4)))
+    assert f"called at {__file__}:{line + 1}: " in caplog.text
 
 
 def test_other_options(caplog):

@@ -2,33 +2,37 @@
 
 use std::fmt;
 
-/// One thing that differs between two keys.
+/// Differences that are told; the others are counted.
+const TOLD: usize = 5;
+
+/// One thing that differs between two keys, in the user's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// What differs, in the user's terms: "argument x: dtype".
-    pub what: String,
-    /// What the known key has.
-    pub was: String,
-    /// What the new key has.
-    pub is: String,
-}
+pub struct Difference(String);
 
 impl Difference {
-    /// A difference between two values that print.
-    pub fn new(what: impl Into<String>, was: impl fmt::Display, is: impl fmt::Display) -> Self {
-        Difference { what: what.into(), was: was.to_string(), is: is.to_string() }
+    /// What differs (`argument x: dtype`), what the known key has and what the new one has.
+    pub fn new(what: impl fmt::Display, was: impl fmt::Display, is: impl fmt::Display) -> Self {
+        Difference(format!("{what}: was {was}, now {is}"))
+    }
+
+    /// A difference in words of its own.
+    pub fn told(text: String) -> Self {
+        Difference(text)
     }
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: was {}, now {}", self.what, self.was, self.is)
+        f.write_str(&self.0)
     }
 }
 
 /// Keys that can tell how they differ.
 pub trait Explain {
-    /// What differs from a known key; empty when they are equal.
+    /// How many things differ from a known key; zero when they are equal. Asked of every known key: no text is made.
+    fn distance(&self, known: &Self) -> usize;
+
+    /// What differs from a known key; asked of the nearest one.
     fn differences(&self, known: &Self) -> Vec<Difference>;
 }
 
@@ -49,10 +53,13 @@ impl fmt::Display for Miss {
             Miss::First => f.write_str("never seen before"),
             Miss::Known => f.write_str("seen before, with nothing changed"),
             Miss::Differs(all) => {
-                for (i, d) in all.iter().enumerate() {
+                for (i, d) in all.iter().take(TOLD).enumerate() {
                     write!(f, "{}{d}", if i > 0 { "; " } else { "" })?;
                 }
-                Ok(())
+                match all.len().saturating_sub(TOLD) {
+                    0 => Ok(()),
+                    more => write!(f, "; and {more} more"),
+                }
             }
         }
     }
@@ -60,15 +67,15 @@ impl fmt::Display for Miss {
 
 /// The smallest difference between a key and known ones; of equals the first.
 pub fn nearest<'a, K: Explain + 'a>(key: &K, known: impl IntoIterator<Item = &'a K>) -> Miss {
-    let mut best: Option<Vec<Difference>> = None;
+    let mut best: Option<(usize, &K)> = None;
     for k in known {
-        let found = key.differences(k);
-        if found.is_empty() {
+        let distance = key.distance(k);
+        if distance == 0 {
             return Miss::Known;
         }
-        if best.as_ref().is_none_or(|b| found.len() < b.len()) {
-            best = Some(found);
+        if best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, k));
         }
     }
-    best.map_or(Miss::First, Miss::Differs)
+    best.map_or(Miss::First, |(_, k)| Miss::Differs(key.differences(k)))
 }

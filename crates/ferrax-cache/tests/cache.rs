@@ -22,6 +22,10 @@ impl Hash for Call {
 }
 
 impl Explain for Call {
+    fn distance(&self, known: &Self) -> usize {
+        self.differences(known).len()
+    }
+
     fn differences(&self, known: &Self) -> Vec<Difference> {
         let mut out = Vec::new();
         if self.shape != known.shape {
@@ -129,6 +133,16 @@ fn misses_are_explained_by_the_smallest_difference() {
     let miss = cache.explain_miss(&call(4, "i32", 0), Some(f));
     assert_eq!(miss.to_string(), "static argument mode: was 1, now 0");
     assert_eq!(cache.explain_miss(&call(3, "f32", 0), None), Miss::Known);
+}
+
+#[test]
+fn few_of_many_differences_are_told() {
+    let differences: Vec<Difference> = (0..8).map(|i| Difference::new(format!("x[{i}]"), 0, i)).collect();
+    let text = Miss::Differs(differences).to_string();
+    assert!(
+        text.starts_with("x[0]: was 0, now 0; x[1]: was 0, now 1;") && text.ends_with("now 4; and 3 more"),
+        "{text}"
+    );
 }
 
 /// A key whose equality uses the cache, as a host's may.

@@ -6,6 +6,7 @@
 use crate::array::{PyArray, wrap};
 use crate::dtypes;
 use crate::errors::IntoPyResult;
+use crate::interpreter::attribute;
 use crate::numpy_interop::{self, from_array};
 use crate::value::{self, python_number, to_value, value_of};
 use crate::warning;
@@ -250,7 +251,7 @@ fn type_of(object: &Bound<'_, PyAny>) -> PyResult<(DType, bool)> {
     let spec = dtypes::parse(object, "result_type")?;
     let weak = spec.python && !spec.dtype.is_bool()
         || !spec.python
-            && object.getattr_opt(intern!(object.py(), "weak_type"))?.is_some_and(|w| w.is_truthy().unwrap_or(false));
+            && attribute(object, intern!(object.py(), "weak_type"))?.is_some_and(|w| w.is_truthy().unwrap_or(false));
     Ok((spec.dtype.canonical(config::x64()), weak))
 }
 

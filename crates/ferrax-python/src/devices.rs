@@ -43,7 +43,7 @@ pub fn parse(object: &Bound<'_, PyAny>) -> PyResult<Option<DeviceId>> {
         check_platform(platform)?;
         return Ok(Some(DeviceId(0)));
     }
-    Err(PyTypeError::new_err(format!("a device or a sharding is expected; got {}", object.repr()?)))
+    Err(PyTypeError::new_err(format!("a device or a sharding is expected; got {}", crate::shorten::repr(object))))
 }
 
 fn check_platform(platform: &str) -> PyResult<()> {

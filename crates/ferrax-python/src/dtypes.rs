@@ -4,6 +4,7 @@
 //! integers are those of `ml_dtypes`; `float0` is JAX's structured dtype of no bytes; typed PRNG keys have a
 //! dtype object of our own, [`KeyTy`].
 
+use crate::interpreter::attribute;
 use ferrax_base::DType;
 use ferrax_base::config;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -140,7 +141,7 @@ pub fn parse(object: &Bound<'_, PyAny>, asker: &str) -> PyResult<Spec> {
     {
         return strong(d);
     }
-    let inner = object.getattr_opt(intern!(py, "dtype"))?;
+    let inner = attribute(object, intern!(py, "dtype"))?;
     if let Some(inner) = &inner
         && let Some(d) = from_descr(inner)?
     {

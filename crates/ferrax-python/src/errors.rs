@@ -24,10 +24,11 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use pyo3::{PyTypeInfo, intern};
 
 use crate::fastcall::{self, Args, FastCall, Params, Signature};
+use crate::interpreter::attribute;
 
 /// The exception classes that ferrax defines itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,17 +209,17 @@ impl Text {
 
     /// The text for a tracer: its own description, and where it comes from.
     fn of_tracer(self, tracer: &Bound<'_, PyAny>, context: &str) -> PyResult<String> {
-        let part = |name: &str| -> PyResult<Option<String>> {
-            match tracer.getattr_opt(name)? {
+        let part = |name: &Bound<'_, PyString>| -> PyResult<Option<String>> {
+            match attribute(tracer, name)? {
                 Some(method) => Ok(Some(method.call0()?.extract()?)),
                 None => Ok(None),
             }
         };
-        let what = match part("_error_repr")? {
+        let what = match part(intern!(tracer.py(), "_error_repr"))? {
             Some(text) => text,
             None => tracer.repr()?.extract()?,
         };
-        let origin = part("_origin_msg")?.unwrap_or_default();
+        let origin = part(intern!(tracer.py(), "_origin_msg"))?.unwrap_or_default();
         let advice = self.advice();
         Ok(match self {
             Text::Message | Text::Leak | Text::Status | Text::Bug => tracer.str()?.extract()?,

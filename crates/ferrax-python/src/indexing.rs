@@ -118,7 +118,10 @@ fn of_value(value: Value) -> PyResult<Index> {
 fn other(object: &Bound<'_, PyAny>) -> PyResult<Index> {
     let py = object.py();
     if let Ok(s) = object.cast::<PyString>() {
-        return Err(PyTypeError::new_err(format!("JAX does not support string indexing; got idx={}", s.repr()?)));
+        return Err(PyTypeError::new_err(format!(
+            "JAX does not support string indexing; got idx={}",
+            crate::shorten::repr(s)
+        )));
     }
     if object.is_instance_of::<PyFloat>() && !numpy_interop::is_scalar(object)? {
         return Err(wrong_dtype("float64"));
@@ -162,7 +165,7 @@ fn is_small_integer(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 #[cold]
 fn not_an_index(object: &Bound<'_, PyAny>) -> PyResult<PyErr> {
-    let shown = object.repr()?;
+    let shown = crate::shorten::repr(object);
     Ok(PyIndexError::new_err(format!(
         "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are valid \
          indices. Got {shown}"
@@ -198,7 +201,7 @@ fn static_bound(s: &Bound<'_, PySlice>, object: &Bound<'_, PyAny>, at: usize) ->
         return Err(PyIndexError::new_err(format!(
             "Slice entries must be static integers. Got {} at position {at}{}\nTo take a window of static size at a \
              dynamic place, use lax.dynamic_slice or lax.dynamic_update_slice.",
-            s.repr()?,
+            crate::shorten::repr(s),
             crate::tracer::origin(t)
         )));
     }

@@ -18,9 +18,11 @@ pub mod errors;
 pub mod fastcall;
 pub mod host;
 pub mod indexing;
+mod interpreter;
 pub mod lax;
 pub mod numpy_interop;
 pub mod shortcut;
+pub mod shorten;
 pub mod tracer;
 pub mod tree;
 pub mod ufunc;
@@ -90,6 +92,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     warning::register(m)?;
     ufunc::register(m)?;
     shortcut::register(m)?;
+    shorten::register(m)?;
     tree::register(m)?;
     api::register(m)?;
     Ok(())

@@ -122,9 +122,13 @@ pub fn is_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 #[cold]
 fn not_numeric(object: &Bound<'_, PyAny>, descr: &Bound<'_, PyAny>) -> PyErr {
-    let text = object.str().map(|s| s.to_string()).unwrap_or_default();
+    let text = crate::shorten::text(object, crate::shorten::SENTENCE);
+    // NumPy's own text of a dtype takes Python calls
+    let objects = descr.getattr(intern!(object.py(), "hasobject")).is_ok_and(|o| o.is_truthy().unwrap_or(false));
+    let plain = descr.getattr(intern!(object.py(), "names")).is_ok_and(|n| n.is_none());
+    let dtype = if objects && plain { "object".to_owned() } else { descr.to_string() };
     PyTypeError::new_err(format!(
-        "Value '{text}' with dtype {descr} is not a valid JAX array type. Only arrays of numeric types are supported by JAX."
+        "Value '{text}' with dtype {dtype} is not a valid JAX array type. Only arrays of numeric types are supported by JAX."
     ))
 }
 

@@ -7,7 +7,9 @@
 //! Read next: `array.rs` for the classes, `ufunc.rs` for functions of values.
 
 use crate::array::{self, PyArray};
+use crate::interpreter::attribute;
 use crate::numpy_interop;
+use crate::shorten;
 use ferrax_base::{Aval, DType, Scalar, config};
 use ferrax_ir::{Array, Lit, Value};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -81,12 +83,12 @@ pub fn abstract_value(object: &Bound<'_, PyAny>) -> PyResult<Aval> {
     }
     let py = object.py();
     let is_numpy = numpy_interop::is_array(object)? || numpy_interop::is_scalar(object)?;
-    let shape = object.getattr_opt(intern!(py, "shape"))?;
-    let dtype = object.getattr_opt(intern!(py, "dtype"))?;
+    let shape = attribute(object, intern!(py, "shape"))?;
+    let dtype = attribute(object, intern!(py, "dtype"))?;
     if let (Some(shape), Some(dtype)) = (shape, dtype)
         && (is_numpy || value_of(object).ok().flatten().is_none())
     {
-        let weak = match object.getattr_opt(intern!(py, "weak_type"))? {
+        let weak = match attribute(object, intern!(py, "weak_type"))? {
             Some(w) => w.is_truthy()?,
             None => false,
         };
@@ -151,7 +153,7 @@ fn foreign(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     if numpy_interop::is_scalar(object)? {
         return Ok(Some(Value::Lit(numpy_interop::from_scalar(object)?)));
     }
-    if let Some(method) = object.getattr_opt(intern!(object.py(), "__jax_array__"))? {
+    if let Some(method) = attribute(object, intern!(object.py(), "__jax_array__"))? {
         let converted = method.call0()?;
         if let Ok(a) = converted.cast::<PyArray>() {
             return Ok(Some(a.get().value.clone()));
@@ -175,11 +177,7 @@ fn foreign(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
 #[cold]
 pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
     let class = object.get_type();
-    let text = object.repr().map(|r| r.to_string()).unwrap_or_default();
-    let mut shown: String = text.chars().take(100).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
+    let shown = shorten::repr(object);
     PyTypeError::new_err(format!("a value of type {class} is not a valid array: {shown}"))
 }
 
@@ -205,7 +203,7 @@ pub fn index(object: &Bound<'_, PyAny>, what: &str) -> PyResult<i64> {
     {
         return Err(crate::tracer::concretization(t, &format!("It was used as {what}.")));
     }
-    Err(PyTypeError::new_err(format!("{what} must be an integer; got {}", object.repr()?)))
+    Err(PyTypeError::new_err(format!("{what} must be an integer; got {}", shorten::repr(object))))
 }
 
 /// A shape argument: an integer or a sequence of integers.
@@ -220,13 +218,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ShapeArg {
                 if e.is_instance_of::<PyTypeError>(o.py()) && !o.is_instance_of::<PyArray>() {
                     return PyTypeError::new_err(format!(
                         "Shapes must be 1D sequences of concrete values of integer type, got {}.",
-                        object.repr().map(|r| r.to_string()).unwrap_or_default()
+                        shorten::repr(&object)
                     ));
                 }
                 e
             })?;
             usize::try_from(v).map_err(|_| {
-                let shown = object.repr().map(|r| r.to_string()).unwrap_or_default();
+                let shown = shorten::repr(&object);
                 PyValueError::new_err(format!("only non-negative sizes are allowed in a shape, got {shown}"))
             })
         };

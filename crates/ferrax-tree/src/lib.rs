@@ -62,14 +62,19 @@ pub trait Host: Sized + 'static {
     fn aux_eq(cx: Self::Cx<'_>, a: &Self::Aux, b: &Self::Aux) -> Result<bool, Self::Error>;
     /// Feeds auxiliary data to a hasher, as far as it can be hashed.
     fn hash_aux(cx: Self::Cx<'_>, aux: &Self::Aux, state: &mut impl Hasher) -> Result<(), Self::Error>;
-    /// A key, as the host prints it.
-    fn key_text(cx: Self::Cx<'_>, key: &Self::Key) -> Result<String, Self::Error>;
+    /// A key, as the host prints it; text much longer than `limit` bytes may be cut.
+    fn key_text(cx: Self::Cx<'_>, key: &Self::Key, limit: usize) -> Result<String, Self::Error>;
     /// The head of a named tuple, `namedtuple[P]`.
     fn class_text(cx: Self::Cx<'_>, class: &Self::Class) -> Result<String, Self::Error>;
-    /// The head of a registered container, `C[aux]`.
-    fn custom_text(cx: Self::Cx<'_>, custom: &Self::Custom, aux: &Self::Aux) -> Result<String, Self::Error>;
-    /// Path keys for the children of a node of which only the structure is known.
-    fn child_keys(cx: Self::Cx<'_>, kind: KindRef<'_, Self>, arity: usize) -> Result<Vec<Self::PathKey>, Self::Error>;
+    /// The head of a registered container, `C[aux]`; data much longer than `limit` bytes may be cut.
+    fn custom_text(
+        cx: Self::Cx<'_>,
+        custom: &Self::Custom,
+        aux: &Self::Aux,
+        limit: usize,
+    ) -> Result<String, Self::Error>;
+    /// The path key for a child of a node of which only the structure is known.
+    fn child_key(cx: Self::Cx<'_>, kind: KindRef<'_, Self>, index: usize) -> Result<Self::PathKey, Self::Error>;
     /// The error for a tree deeper than [`Host::max_depth`].
     fn too_deep() -> Self::Error {
         Self::error(ferrax_base::error!(Value, "the tree is too deep; it may contain itself"))
@@ -121,6 +126,20 @@ impl<H: Host> Clone for KindRef<'_, H> {
 }
 
 impl<H: Host> Copy for KindRef<'_, H> {}
+
+impl<H: Host> Kind<H> {
+    /// The borrowed form.
+    pub fn borrowed(&self) -> KindRef<'_, H> {
+        match self {
+            Kind::None => KindRef::None,
+            Kind::Tuple => KindRef::Tuple,
+            Kind::List => KindRef::List,
+            Kind::Dict(keys) => KindRef::Dict(keys),
+            Kind::Named(class) => KindRef::Named(class),
+            Kind::Custom(custom, aux) => KindRef::Custom(custom, aux),
+        }
+    }
+}
 
 impl<H: Host> KindRef<'_, H> {
     /// The kind with its data cloned; `None` for a leaf.
@@ -175,6 +194,11 @@ pub trait Nodes<H: Host>: Sized {
         cx: H::Cx<'_>,
         children: &mut Children<(H::PathKey, Self)>,
     ) -> Result<Option<Kind<H>>, H::Error>;
+
+    /// The path key of a child of this value, which [`Nodes::open`] found to be of that kind.
+    fn child_key(&self, cx: H::Cx<'_>, kind: &Kind<H>, index: usize) -> Result<H::PathKey, H::Error> {
+        H::child_key(cx, kind.borrowed(), index)
+    }
 
     /// Pushes the children of a value that should be such a container; `false` when it is not.
     fn open_as(

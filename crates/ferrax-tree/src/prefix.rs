@@ -2,7 +2,8 @@
 //!
 //! A tree is a prefix of another when it is the other with some subtrees replaced by leaves (`(0, None)` for
 //! `({'a': x}, y)`). [`leaf_counts`] gives how many leaves of the full structure each leaf of the prefix covers.
-//! [`mismatch`] compares two values, with the host's own path keys; [`difference`] compares two structures.
+//! [`mismatch`] compares two values, with the host's own path keys; [`difference`] and [`differences`] compare two
+//! structures.
 
 use crate::treedef::Cursor;
 use crate::{Children, Host, Kind, KindRef, Nodes, TreeDef};
@@ -62,56 +63,72 @@ pub fn difference<'a, H: Host>(
     prefix: &'a TreeDef<H>,
     full: &'a TreeDef<H>,
 ) -> Result<Option<Difference<'a, H>>, H::Error> {
-    let mut found = Vec::new();
-    compare(cx, prefix.root(), full.root(), &mut Vec::new(), Goal::Prefix, &mut found)?;
-    Ok(found.pop())
+    let mut walk = Walk { path: Vec::new(), prefix: true, found: Vec::new(), limit: 1, more: 0 };
+    walk.compare(cx, prefix.root(), full.root())?;
+    Ok(walk.found.pop())
 }
 
-/// Every place where two structures part.
+/// The first `limit` places where two structures part, and how many more there are.
 pub fn differences<'a, H: Host>(
     cx: H::Cx<'_>,
     left: &'a TreeDef<H>,
     right: &'a TreeDef<H>,
-) -> Result<Vec<Difference<'a, H>>, H::Error> {
-    let mut found = Vec::new();
-    compare(cx, left.root(), right.root(), &mut Vec::new(), Goal::Equal, &mut found)?;
-    Ok(found)
+    limit: usize,
+) -> Result<(Vec<Difference<'a, H>>, usize), H::Error> {
+    let mut walk = Walk { path: Vec::new(), prefix: false, found: Vec::new(), limit, more: 0 };
+    walk.compare(cx, left.root(), right.root())?;
+    Ok((walk.found, walk.more))
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Goal {
-    /// Leaves on the left stand for anything; stop at the first difference.
-    Prefix,
-    /// Everything has to agree; collect all differences.
-    Equal,
+/// A walk through two structures at once; path keys are made for the places that are told.
+struct Walk<'a, H: Host> {
+    /// The nodes above, each with the number of the child that is visited.
+    path: Vec<(KindRef<'a, H>, usize)>,
+    /// Leaves on the left stand for anything, and the first difference ends the walk.
+    prefix: bool,
+    found: Vec<Difference<'a, H>>,
+    limit: usize,
+    /// Differences beyond the limit.
+    more: usize,
 }
 
-fn compare<'a, H: Host>(
-    cx: H::Cx<'_>,
-    left: Cursor<'a, H>,
-    right: Cursor<'a, H>,
-    path: &mut Vec<H::PathKey>,
-    goal: Goal,
-    found: &mut Vec<Difference<'a, H>>,
-) -> Result<(), H::Error> {
-    if left.is_leaf() && (goal == Goal::Prefix || right.is_leaf()) {
-        return Ok(());
-    }
-    let (kind, arity) = (left.kind(), left.arity());
-    if arity != right.arity() || !kind.equals(cx, right.kind())? {
-        found.push(Difference { path: path.clone(), left: (kind, arity), right: (right.kind(), right.arity()) });
-        return Ok(());
-    }
-    let keys = H::child_keys(cx, kind, arity)?;
-    for ((key, left), right) in keys.into_iter().zip(left.children()).zip(right.children()) {
-        path.push(key);
-        compare(cx, left, right, path, goal, found)?;
-        path.pop();
-        if goal == Goal::Prefix && !found.is_empty() {
+impl<'a, H: Host> Walk<'a, H> {
+    fn compare(&mut self, cx: H::Cx<'_>, left: Cursor<'a, H>, right: Cursor<'a, H>) -> Result<(), H::Error> {
+        if left.is_leaf() && (self.prefix || right.is_leaf()) {
             return Ok(());
         }
+        let (kind, arity) = (left.kind(), left.arity());
+        if arity != right.arity() || !kind.equals(cx, right.kind())? {
+            return self.differ(cx, (kind, arity), (right.kind(), right.arity()));
+        }
+        if left.has_only_leaves() && (self.prefix || right.has_only_leaves()) {
+            return Ok(());
+        }
+        for (i, (left, right)) in left.children().into_iter().zip(right.children()).enumerate() {
+            self.path.push((kind, i));
+            self.compare(cx, left, right)?;
+            self.path.pop();
+            if self.prefix && !self.found.is_empty() {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn differ(
+        &mut self,
+        cx: H::Cx<'_>,
+        left: (KindRef<'a, H>, usize),
+        right: (KindRef<'a, H>, usize),
+    ) -> Result<(), H::Error> {
+        if self.found.len() == self.limit {
+            self.more += 1;
+            return Ok(());
+        }
+        let path = self.path.iter().map(|(kind, i)| H::child_key(cx, *kind, *i)).collect::<Result<_, _>>()?;
+        self.found.push(Difference { path, left, right });
+        Ok(())
+    }
 }
 
 /// How many leaves of `full` each leaf of `prefix` covers, or where `prefix` is not a prefix.
@@ -157,20 +174,32 @@ pub struct Side<H: Host, V> {
     pub value: V,
     /// What it is; none for a leaf.
     pub kind: Option<Kind<H>>,
-    /// The path keys of its children.
-    pub keys: Vec<H::PathKey>,
+    /// How many children it has.
+    pub arity: usize,
+}
+
+impl<H: Host, V> Side<H, V> {
+    /// As a node of a structure.
+    pub fn node(&self) -> (KindRef<'_, H>, usize) {
+        (self.kind.as_ref().map_or(KindRef::Leaf, Kind::borrowed), self.arity)
+    }
 }
 
 /// Where and how a value stops looking like its prefix.
 pub struct Mismatch<H: Host, V> {
     /// Path from the root.
     pub path: Vec<H::PathKey>,
-    /// What differs.
-    pub what: What,
     /// The prefix's part.
     pub prefix: Side<H, V>,
     /// The full tree's part.
     pub full: Side<H, V>,
+}
+
+impl<H: Host, V> Mismatch<H, V> {
+    /// What differs.
+    pub fn what(&self) -> What {
+        what(self.prefix.node(), self.full.node())
+    }
 }
 
 /// The first place where `full` stops looking like `prefix`, by the values themselves; none when `prefix` is a prefix.
@@ -180,50 +209,39 @@ pub fn mismatch<H: Host, V: Nodes<H>>(
     full: V,
     is_leaf: &mut dyn FnMut(&V) -> Result<bool, H::Error>,
 ) -> Result<Option<Mismatch<H, V>>, H::Error> {
-    find(cx, prefix, full, &mut Vec::new(), is_leaf)
+    let mut found = find(cx, prefix, full, is_leaf)?;
+    if let Some(found) = &mut found {
+        found.path.reverse();
+    }
+    Ok(found)
 }
 
+/// As [`mismatch`], with the path from the place up to the root.
 fn find<H: Host, V: Nodes<H>>(
     cx: H::Cx<'_>,
     prefix: V,
     full: V,
-    path: &mut Vec<H::PathKey>,
     is_leaf: &mut dyn FnMut(&V) -> Result<bool, H::Error>,
 ) -> Result<Option<Mismatch<H, V>>, H::Error> {
     if is_leaf(&prefix)? {
         return Ok(None);
     }
     let (mut ours, mut theirs) = (Children::new(), Children::new());
-    let Some(kind) = prefix.open_with_keys(cx, &mut ours)? else { return Ok(None) };
-    let other = full.open_with_keys(cx, &mut theirs)?;
-    let (left, right) = (as_ref(Some(&kind)), as_ref(other.as_ref()));
-    if ours.len() != theirs.len() || !left.equals(cx, right)? {
-        let keys = |children: Children<(H::PathKey, V)>| children.into_iter().map(|(key, _)| key).collect();
+    let Some(kind) = prefix.open(cx, &mut ours)? else { return Ok(None) };
+    let other = full.open(cx, &mut theirs)?;
+    let same = other.as_ref().is_some_and(|_| ours.len() == theirs.len());
+    if !same || !kind.borrowed().equals(cx, other.as_ref().map_or(KindRef::Leaf, Kind::borrowed))? {
         return Ok(Some(Mismatch {
-            path: std::mem::take(path),
-            what: what((left, ours.len()), (right, theirs.len())),
-            prefix: Side { value: prefix, kind: Some(kind), keys: keys(ours) },
-            full: Side { value: full, kind: other, keys: keys(theirs) },
+            path: Vec::new(),
+            prefix: Side { value: prefix, kind: Some(kind), arity: ours.len() },
+            full: Side { value: full, kind: other, arity: theirs.len() },
         }));
     }
-    for ((key, prefix), (_, full)) in ours.into_iter().zip(theirs) {
-        path.push(key);
-        if let Some(found) = find(cx, prefix, full, path, is_leaf)? {
+    for (i, (ours, theirs)) in ours.into_iter().zip(theirs).enumerate() {
+        if let Some(mut found) = find(cx, ours, theirs, is_leaf)? {
+            found.path.push(prefix.child_key(cx, &kind, i)?);
             return Ok(Some(found));
         }
-        path.pop();
     }
     Ok(None)
-}
-
-fn as_ref<H: Host>(kind: Option<&Kind<H>>) -> KindRef<'_, H> {
-    match kind {
-        None => KindRef::Leaf,
-        Some(Kind::None) => KindRef::None,
-        Some(Kind::Tuple) => KindRef::Tuple,
-        Some(Kind::List) => KindRef::List,
-        Some(Kind::Dict(keys)) => KindRef::Dict(keys),
-        Some(Kind::Named(class)) => KindRef::Named(class),
-        Some(Kind::Custom(custom, aux)) => KindRef::Custom(custom, aux),
-    }
 }

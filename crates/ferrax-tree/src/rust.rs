@@ -70,6 +70,9 @@ impl fmt::Display for Step {
     }
 }
 
+/// Bytes of a structure that an error shows, about.
+const SHOWN: usize = 200;
+
 /// The host of [`Tree`].
 pub enum RustHost {}
 
@@ -111,20 +114,20 @@ impl Host for RustHost {
         aux.hash(state);
         Ok(())
     }
-    fn key_text((): (), key: &Arc<str>) -> Result<String> {
+    fn key_text((): (), key: &Arc<str>, _limit: usize) -> Result<String> {
         Ok(key.to_string())
     }
     fn class_text((): (), class: &Class) -> Result<String> {
         Ok(class.name.to_string())
     }
-    fn custom_text((): (), custom: &Arc<str>, aux: &Arc<str>) -> Result<String> {
+    fn custom_text((): (), custom: &Arc<str>, aux: &Arc<str>, _limit: usize) -> Result<String> {
         Ok(format!("{custom}[{aux}]"))
     }
-    fn child_keys((): (), kind: KindRef<'_, Self>, arity: usize) -> Result<Vec<Step>> {
+    fn child_key((): (), kind: KindRef<'_, Self>, index: usize) -> Result<Step> {
         Ok(match kind {
-            KindRef::Dict(keys) => keys.iter().cloned().map(Step::Key).collect(),
-            KindRef::Named(class) => class.fields.iter().cloned().map(Step::Field).collect(),
-            _ => (0..arity).map(Step::Index).collect(),
+            KindRef::Dict(keys) => Step::Key(keys[index].clone()),
+            KindRef::Named(class) => Step::Field(class.fields[index].clone()),
+            _ => Step::Index(index),
         })
     }
 }
@@ -188,13 +191,10 @@ impl<T> Nodes<RustHost> for &Tree<T> {
 
     fn open_with_keys(&self, (): (), children: &mut Children<(Step, Self)>) -> Result<Option<Kind<RustHost>>> {
         let (kind, parts) = self.parts();
-        let keys = match &kind {
-            None => Vec::new(),
-            Some(Kind::Dict(keys)) => RustHost::child_keys((), KindRef::Dict(keys), parts.len())?,
-            Some(Kind::Named(class)) => RustHost::child_keys((), KindRef::Named(class), parts.len())?,
-            Some(_) => RustHost::child_keys((), KindRef::Tuple, parts.len())?,
-        };
-        children.extend(keys.into_iter().zip(parts));
+        for (i, part) in parts.into_iter().enumerate() {
+            let key = kind.as_ref().map_or(Ok(Step::Index(i)), |kind| RustHost::child_key((), kind.borrowed(), i))?;
+            children.push((key, part));
+        }
         Ok(kind)
     }
 
@@ -228,12 +228,14 @@ impl<T> Nodes<RustHost> for &Tree<T> {
 
     fn mismatch(&self, (): (), kind: KindRef<'_, RustHost>, arity: usize) -> Error {
         let expected = match kind.to_kind() {
-            Some(kind) => TreeDef::from_children(Some(kind), &vec![TreeDef::leaf(); arity]).text(()),
+            Some(kind) => TreeDef::from_children(Some(kind), &vec![TreeDef::leaf(); arity]).short_text((), SHOWN),
             None => Ok("a leaf".to_owned()),
         };
         let found = match self.parts() {
             (None, _) => Ok("a leaf".to_owned()),
-            (Some(kind), parts) => TreeDef::from_children(Some(kind), &vec![TreeDef::leaf(); parts.len()]).text(()),
+            (Some(kind), parts) => {
+                TreeDef::from_children(Some(kind), &vec![TreeDef::leaf(); parts.len()]).short_text((), SHOWN)
+            }
         };
         match (expected, found) {
             (Ok(expected), Ok(found)) => error!(Value, "expected {expected}, got {found}"),

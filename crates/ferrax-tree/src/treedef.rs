@@ -4,6 +4,7 @@
 //! structures are compared as two arrays. Keys, classes and auxiliary data lie in a table beside them. The hash is
 //! computed once.
 
+use std::fmt::Write;
 use std::hash::Hasher;
 use std::sync::{Arc, OnceLock};
 
@@ -336,18 +337,11 @@ impl<H: Host> TreeDef<H> {
 
     /// The structure as text, `{'a': *, 'b': (*, *)}`.
     pub fn text(&self, cx: H::Cx<'_>) -> Result<String, H::Error> {
-        let leaves = std::iter::repeat_n("*", self.num_leaves());
-        self.text_with(cx, leaves)
-    }
-
-    /// The structure as text with the given words for the leaves.
-    pub fn text_with<'s>(&self, cx: H::Cx<'_>, leaves: impl IntoIterator<Item = &'s str>) -> Result<String, H::Error> {
-        let mut leaves = leaves.into_iter();
         let mut stack: Vec<String> = Vec::new();
         for (kind, arity) in self.postorder() {
             let parts = stack.split_off(stack.len() - arity);
             stack.push(match kind {
-                KindRef::Leaf => leaves.next().unwrap_or("*").to_owned(),
+                KindRef::Leaf => "*".to_owned(),
                 KindRef::None => "None".to_owned(),
                 KindRef::Tuple if arity == 1 => format!("({},)", parts[0]),
                 KindRef::Tuple => format!("({})", parts.join(", ")),
@@ -355,7 +349,7 @@ impl<H: Host> TreeDef<H> {
                 KindRef::Dict(keys) => {
                     let mut items = Vec::with_capacity(arity);
                     for (key, part) in keys.iter().zip(&parts) {
-                        items.push(format!("{}: {part}", H::key_text(cx, key)?));
+                        items.push(format!("{}: {part}", H::key_text(cx, key, usize::MAX)?));
                     }
                     format!("{{{}}}", items.join(", "))
                 }
@@ -363,11 +357,38 @@ impl<H: Host> TreeDef<H> {
                     format!("CustomNode({}, [{}])", H::class_text(cx, class)?, parts.join(", "))
                 }
                 KindRef::Custom(custom, aux) => {
-                    format!("CustomNode({}, [{}])", H::custom_text(cx, custom, aux)?, parts.join(", "))
+                    format!("CustomNode({}, [{}])", H::custom_text(cx, custom, aux, usize::MAX)?, parts.join(", "))
                 }
             });
         }
         stack.pop().ok_or_else(|| H::error(error!(Internal, "an empty structure")))
+    }
+
+    /// As [`TreeDef::text`], in about `limit` bytes at most: children that do not fit are counted, `[*, *, … 98 more]`.
+    pub fn short_text(&self, cx: H::Cx<'_>, limit: usize) -> Result<String, H::Error> {
+        let mut out = String::new();
+        self.root().write(cx, limit, &mut out)?;
+        Ok(out)
+    }
+
+    /// The path to a leaf, by its number in the order of leaves.
+    pub fn path_of_leaf(&self, cx: H::Cx<'_>, leaf: usize) -> Result<Vec<H::PathKey>, H::Error> {
+        let count = self.num_leaves();
+        if leaf >= count {
+            return Err(H::error(error!(Index, "leaf {leaf} of a tree with {count} leaves")));
+        }
+        let (mut path, mut before, mut node) = (Vec::new(), 0, self.root());
+        while !node.is_leaf() {
+            for (i, child) in node.children().into_iter().enumerate() {
+                if leaf < before + child.num_leaves() {
+                    path.push(H::child_key(cx, node.kind(), i)?);
+                    node = child;
+                    break;
+                }
+                before += child.num_leaves();
+            }
+        }
+        Ok(path)
     }
 }
 
@@ -429,6 +450,58 @@ impl<'a, H: Host> Cursor<'a, H> {
         }
         out.reverse();
         out
+    }
+
+    /// Writes the structure below until `out` has about `limit` bytes.
+    fn write(&self, cx: H::Cx<'_>, limit: usize, out: &mut String) -> Result<(), H::Error> {
+        let room = limit.saturating_sub(out.len());
+        let end = match self.kind() {
+            KindRef::Leaf => {
+                out.push('*');
+                return Ok(());
+            }
+            KindRef::None => {
+                out.push_str("None");
+                return Ok(());
+            }
+            KindRef::Tuple => {
+                out.push('(');
+                if self.arity() == 1 { ",)" } else { ")" }
+            }
+            KindRef::List => {
+                out.push('[');
+                "]"
+            }
+            KindRef::Dict(_) => {
+                out.push('{');
+                "}"
+            }
+            KindRef::Named(class) => {
+                write!(out, "CustomNode({}, [", H::class_text(cx, class)?).ok();
+                "])"
+            }
+            KindRef::Custom(custom, aux) => {
+                write!(out, "CustomNode({}, [", H::custom_text(cx, custom, aux, room)?).ok();
+                "])"
+            }
+        };
+        let children = self.children();
+        for (i, child) in children.iter().enumerate() {
+            let separator = if i > 0 { ", " } else { "" };
+            if out.len() >= limit {
+                write!(out, "{separator}… {} more", children.len() - i).ok();
+                break;
+            }
+            out.push_str(separator);
+            if let KindRef::Dict(keys) = self.kind() {
+                const SHORT: usize = 24;
+                let room = limit.saturating_sub(out.len()).max(SHORT);
+                write!(out, "{}: ", H::key_text(cx, &keys[i], room)?).ok();
+            }
+            child.write(cx, limit, out)?;
+        }
+        out.push_str(end);
+        Ok(())
     }
 
     /// A structure of its own for the part below.

@@ -116,7 +116,7 @@ proptest! {
         prop_assert_eq!(leaves.len(), def(&a).num_leaves());
         let same = def(&a).equals((), &def(&b)).unwrap();
         prop_assert_eq!(matches((), &def(&a), &b, &mut |_| ()).unwrap(), same);
-        prop_assert_eq!(differences((), &def(&a), &def(&b)).unwrap().is_empty(), same);
+        prop_assert_eq!(differences((), &def(&a), &def(&b), 3).unwrap().0.is_empty(), same);
     }
 
     #[test]
@@ -131,6 +131,10 @@ proptest! {
         }, None).unwrap();
         prop_assert!(again.equals((), &treedef).unwrap());
         prop_assert_eq!(found, leaves);
+        for (i, path) in paths.iter().enumerate() {
+            prop_assert_eq!(&treedef.path_of_leaf((), i).unwrap(), path);
+        }
+        prop_assert!(treedef.path_of_leaf((), paths.len()).is_err());
         let distinct: std::collections::HashSet<_> = paths.iter().collect();
         prop_assert_eq!(distinct.len(), paths.len());
     }
@@ -148,7 +152,19 @@ fn text() {
         ("c", Tree::Struct(class("P", 1), vec![leaf()])),
         ("d", Tree::Tagged("C".into(), "x".into(), vec![])),
     ]);
-    assert_eq!(def(&tree).text(()).unwrap(), "{a: (*,), b: [*, None], c: CustomNode(P, [*]), d: CustomNode(C[x], [])}");
+    let text = "{a: (*,), b: [*, None], c: CustomNode(P, [*]), d: CustomNode(C[x], [])}";
+    assert_eq!(def(&tree).text(()).unwrap(), text);
+    assert_eq!(def(&tree).short_text((), text.len()).unwrap(), text);
+    assert_eq!(def(&tree).short_text((), 12).unwrap(), "{a: (*,), b: [… 2 more], … 2 more}");
+}
+
+#[test]
+fn differences_are_bounded() {
+    let lists = |n| def(&Tree::Tuple((0..9).map(|_| Tree::List(vec![leaf(); n])).collect()));
+    let (a, b) = (lists(1), lists(2));
+    let (found, more) = differences((), &a, &b, 2).unwrap();
+    assert_eq!(found.iter().map(|d| d.path.clone()).collect::<Vec<_>>(), [[Step::Index(0)], [Step::Index(1)]]);
+    assert_eq!(more, 7);
 }
 
 #[test]
@@ -164,8 +180,8 @@ fn differences_have_paths() {
     let a = Tree::Tuple(vec![leaf(), Tree::dict([("k", Tree::List(vec![leaf()]))])]);
     let b = Tree::Tuple(vec![leaf(), Tree::dict([("k", Tree::List(vec![leaf(), leaf()]))])]);
     let (a, b) = (def(&a), def(&b));
-    let found = differences((), &a, &b).unwrap();
-    assert_eq!(found.len(), 1);
+    let (found, more) = differences((), &a, &b, 5).unwrap();
+    assert_eq!((found.len(), more), (1, 0));
     assert_eq!(found[0].what(), What::Lengths);
     assert_eq!(found[0].path.iter().map(ToString::to_string).collect::<String>(), "[1][\"k\"]");
 }

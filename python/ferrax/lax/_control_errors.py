@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ferrax import _ferrax, tree_util
+from ferrax import _ferrax
+from ferrax._core import ShapedArray
+from ferrax._texts import differences, first_lines, short
 
 
 def type_text(aval: Any) -> str:
     """``float32[3]`` for an aval or an array."""
-    return f"{aval.dtype.name}[{','.join(str(d) for d in aval.shape)}]"
+    return ShapedArray(aval.shape, aval.dtype).str_short()
 
 
 def function_text(fun: Callable[..., Any]) -> str:
     """Name and place of a user's function: ``body at program.py:3``."""
-    fun = inspect.unwrap(fun)
+    while wrapped := getattr(fun, "__wrapped__", None):
+        fun = wrapped
     code = getattr(getattr(fun, "func", fun), "__code__", None)
     name = getattr(fun, "__name__", type(fun).__name__)
     return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
@@ -29,6 +33,9 @@ def same_type(a: Any, b: Any) -> bool:
 
 def _argument_name(fun: Callable[..., Any], position: int, default: str) -> str:
     """The name that the function gives to a positional argument."""
+    code = getattr(fun, "__code__", None)
+    if code is not None and position < code.co_argcount:
+        return str(code.co_varnames[position])
     try:
         names = list(inspect.signature(fun).parameters)
     except (TypeError, ValueError):
@@ -71,25 +78,25 @@ def carry_error(
     head = f"{name} body function carry input and carry output must have equal types, but they differ:\n"
     where = f"\n\nThe body function is {function_text(fun)}. "
     if tree != out_tree:
-        lines = [f"  * {line}" for line in _ferrax.tree_differences(tree, out_tree)]
         return TypeError(
-            f"{head}\nThe input carry {carry} has the pytree structure {tree} but the output carry has {out_tree}:\n"
-            + "\n".join(lines)
-            + f"{where}Revise it so that the carry output has the same pytree structure as the carry input."
+            f"{head}\nThe input carry {carry} has the pytree structure {short(tree)} but the output carry has "
+            f"{short(out_tree)}:{differences(tree, out_tree, 'the input carry', 'the output carry', carry)}"
+            f"{where}Revise it so that the carry output has the same pytree structure as the carry input."
         )
-    paths = [p for p, _ in tree_util.tree_flatten_with_path(tree.unflatten(list(range(tree.num_leaves))))[0]]
-    lines = [
-        f"  * the input carry {carry}{tree_util.keystr(path)} has type {type_text(a)} but the corresponding output "
-        f"carry component has type {type_text(b)}, so the {_why(a, b)} do not match"
-        for path, a, b in zip(paths, given, got, strict=True)
-        if not same_type(a, b)
-    ]
-    if not lines:
+    differ = [i for i, (a, b) in enumerate(zip(given, got, strict=True)) if not same_type(a, b)]
+    if not differ:
         return None
+
+    def line(i: int) -> str:
+        return (
+            f"the input carry {carry}{_ferrax.tree_leaf_path(tree, i)} has type {type_text(given[i])} but the "
+            f"corresponding output carry component has type {type_text(got[i])}, so the {_why(given[i], got[i])} do "
+            "not match"
+        )
+
     return TypeError(
-        f"{head}\n"
-        + "\n".join(lines)
-        + f"{where}Revise it so that all output types match the corresponding input types."
+        f"{head}{first_lines(differ, line)}{where}Revise it so that all output types match the corresponding input "
+        "types."
     )
 
 
@@ -111,24 +118,24 @@ def branches_error(
             f"{function_text(branch)}\nRevise {labels[0]} and/or {label} so that "
         )
         if other.out_tree != first.out_tree:
-            lines = [f"  * {line}" for line in _ferrax.tree_differences(first.out_tree, other.out_tree)]
+            sides = f"the output of {labels[0]}", f"the output of {label}"
             return TypeError(
                 f"{name} branch outputs must have the same pytree structure, but {labels[0]} gives "
-                f"{first.out_tree} and {label} gives {other.out_tree}:\n"
-                + "\n".join(lines)
-                + f"{where}they return the same structure."
+                f"{short(first.out_tree)} and {label} gives {short(other.out_tree)}:"
+                f"{differences(first.out_tree, other.out_tree, *sides, 'output')}{where}they return the same structure."
             )
-        paths = tree_util.tree_flatten_with_path(first.out_tree.unflatten(list(range(first.out_tree.num_leaves))))[0]
-        lines = [
-            f"  * the output{tree_util.keystr(path)} of {labels[0]} has type {type_text(a)} but the "
-            f"corresponding output of {label} has type {type_text(b)}, so the {_why(a, b)} do not match"
-            for (path, _), a, b in zip(paths, first.out_avals, other.out_avals, strict=True)
-            if not same_type(a, b)
-        ]
-        if lines:
+        given, got, tree = first.out_avals, other.out_avals, first.out_tree
+        differ = [i for i, (a, b) in enumerate(zip(given, got, strict=True)) if not same_type(a, b)]
+        if differ:
+            lines = first_lines(differ, functools.partial(_output_line, tree, given, got, labels[0], label))
             return TypeError(
-                f"{name} branches must have equal output types but they differ:\n"
-                + "\n".join(lines)
-                + f"{where}all output types match."
+                f"{name} branches must have equal output types but they differ:{lines}{where}all output types match."
             )
     return None
+
+
+def _output_line(tree: Any, given: Sequence[Any], got: Sequence[Any], first: str, label: str, i: int) -> str:
+    return (
+        f"the output{_ferrax.tree_leaf_path(tree, i)} of {first} has type {type_text(given[i])} but the corresponding "
+        f"output of {label} has type {type_text(got[i])}, so the {_why(given[i], got[i])} do not match"
+    )

@@ -14,6 +14,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._core import result_type
+from ferrax._texts import differences, listed, short
 from ferrax.lax._control_errors import branches_error, carry_error, function_text, type_text
 
 __all__ = [
@@ -58,7 +59,7 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
             children = out_tree.children()
             if len(children) != 2 or not isinstance(out_tree.unflatten([0] * out_tree.num_leaves), tuple):
                 raise TypeError(
-                    f"scan body output must be a pair (carry, y), got {out_tree} from {function_text(fun)}."
+                    f"scan body output must be a pair (carry, y), got {short(out_tree)} from {function_text(fun)}."
                 )
             out_tree = children[0]
         first = len(program.captured)
@@ -121,10 +122,11 @@ def scan(
         try:
             length = operator.index(length)
         except TypeError as e:
-            raise TypeError(f"The `length` argument to `scan` expects a concrete `int`, got {length!r}.") from e
+            raise TypeError(f"The `length` argument to `scan` expects a concrete `int`, got {short(length)}.") from e
         if any(s != length for s in sizes):
             raise ValueError(
-                f"scan got `length` argument of {length} which disagrees with leading axis sizes {sorted(sizes)}."
+                f"scan got `length` argument of {length} which disagrees with leading axis sizes "
+                f"{listed(sorted(sizes))}."
             )
     elif len(sizes) == 1:
         length = sizes.pop()
@@ -132,8 +134,8 @@ def scan(
         raise ValueError("scan got no values to scan over and `length` not provided.")
     else:
         raise ValueError(
-            f"scan got values with different leading axis sizes: {', '.join(str(s) for s in sorted(sizes))}: "
-            f"the arrays in xs have the shapes {', '.join(str(x.shape) for x in rows)}."
+            f"scan got values with different leading axis sizes: {listed(sorted(sizes))}: "
+            f"the arrays in xs have the shapes {listed(x.shape for x in rows)}."
         )
     assert length is not None
     if isinstance(unroll, bool):
@@ -185,7 +187,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     outs = test.out_avals
     if test.out_tree.num_leaves != 1 or test.out_tree.num_nodes != 1:
         raise TypeError(
-            f"while_loop: cond_fun must return a boolean scalar, but got pytree {test.out_tree} from "
+            f"while_loop: cond_fun must return a boolean scalar, but got pytree {short(test.out_tree)} from "
             f"{function_text(cond_fun)}."
         )
     if outs[0].shape != () or outs[0].dtype != np.dtype(bool):
@@ -297,7 +299,11 @@ def _promoted(programs: Sequence[Any], branches: Sequence[Callable[..., Any]]) -
 
 
 def _run_branches(
-    name: str, labels: Sequence[str], branches: Sequence[Callable[..., Any]], index: Any, operands: tuple[Any, ...]
+    name: str,
+    labels: Sequence[str],
+    branches: Sequence[Callable[..., Any]],
+    index: Callable[[], Any],
+    operands: tuple[Any, ...],
 ) -> Any:
     programs = [_ferrax.trace_to_jaxpr(b, operands, None, name) for b in branches]
     promoted = _promoted(programs, branches)
@@ -307,7 +313,7 @@ def _run_branches(
     if error is not None:
         raise error
     leaves = tree_util.tree_leaves(operands)
-    return programs[0].out_tree.unflatten(_ferrax.bind_cond(programs, index, leaves))
+    return programs[0].out_tree.unflatten(_ferrax.bind_cond(programs, index(), leaves))
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = None) -> Any:
@@ -344,9 +350,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     labels = [f"branch {i}" for i in range(len(branches))]
     chosen = _concrete_int(index)
     if chosen is not None and _ferrax.is_eager() and _plain(operands):
-        return _run_branches("switch", labels, branches, jnp.int32(min(max(chosen, 0), len(branches) - 1)), operands)
-    clamped = jnp.clip(index, 0, len(branches) - 1).astype(jnp.int32)
-    return _run_branches("switch", labels, branches, clamped, operands)
+        place = min(max(chosen, 0), len(branches) - 1)
+        return _run_branches("switch", labels, branches, lambda: jnp.int32(place), operands)
+    last = len(branches) - 1
+    return _run_branches("switch", labels, branches, lambda: jnp.clip(index, 0, last).astype(jnp.int32), operands)
 
 
 def _plain(tree: Any) -> bool:
@@ -388,15 +395,15 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
         raise TypeError("cond predicate is None: pred must be a boolean scalar.")
     if np.ndim(pred) != 0:
         raise TypeError(
-            f"Pred must be a scalar, got {pred} of shape {np.shape(pred)} in lax.cond. Reduce it "
-            "with jnp.any or jnp.all, or choose element by element with jnp.where."
+            f"Pred must be a scalar, got an array of shape {np.shape(pred)} in lax.cond. Reduce it with jnp.any or "
+            "jnp.all, or choose element by element with jnp.where."
         )
     dtype = jnp.result_type(pred)
     if not (jnp.issubdtype(dtype, np.bool_) or jnp.issubdtype(dtype, np.number)):
         raise TypeError(f"Pred type must be either boolean or number, got {dtype}.")
     flag = pred if dtype == np.dtype(bool) else jnp.asarray(pred) != 0
-    index = jnp.asarray(flag).astype(jnp.int32)
-    return _run_branches("cond", ["false_fun", "true_fun"], [false_fun, true_fun], index, operands)
+    labels, branches = ["false_fun", "true_fun"], [false_fun, true_fun]
+    return _run_branches("cond", labels, branches, lambda: jnp.asarray(flag).astype(jnp.int32), operands)
 
 
 def _cond_five(pred: Any, true_operand: Any, true_fun: Any, false_operand: Any, false_fun: Any) -> Any:
@@ -577,11 +584,14 @@ def _check_solution(what: str, program: Any, b: Any, has_aux: bool) -> None:
     if has_aux:
         children = tree.children()
         if len(children) != 2 or not isinstance(tree.unflatten([0] * tree.num_leaves), tuple):
-            raise TypeError(f"{what} must be a pair (solution, auxiliary data), got {tree}")
+            raise TypeError(f"{what} must be a pair (solution, auxiliary data), got {short(tree)}")
         tree = children[0]
     if tree != wanted:
         error = ValueError if what.startswith("matvec") else TypeError
-        raise error(f"{what} and b must have the same structure, got {tree} and {wanted}")
+        raise error(
+            f"{what} and b must have the same structure, got {short(tree)} and {short(wanted)}:"
+            f"{differences(tree, wanted, what, 'b')}"
+        )
     for got, leaf in zip(program.out_avals[: tree.num_leaves], tree_util.tree_leaves(b), strict=True):
         if got.shape != leaf.shape or got.dtype != leaf.dtype:
             raise ValueError(

@@ -14,6 +14,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import lax as _lax
+from ferrax._texts import differences, short
 
 __all__ = [
     "argmax",
@@ -244,6 +245,14 @@ _MONOIDS: dict[str, tuple[Callable[[Any, Any], Any], str | None]] = {
 }
 
 
+def _structures(tree: Any, init_tree: Any) -> ValueError:
+    """The error of operands and initial values of different structures."""
+    return ValueError(
+        f"Operands must have the same tree structure as init_values: {short(tree)} vs. {short(init_tree)}:"
+        f"{differences(tree, init_tree, 'the operands', 'init_values')}"
+    )
+
+
 def _monoid(computation: Any) -> str | None:
     """The name of the function among those that have a reduction of their own."""
     return next((name for name in _MONOIDS if computation is getattr(_lax, name)), None)
@@ -316,7 +325,7 @@ def reduce(
     flat, tree = tree_util.tree_flatten(operands)
     inits, init_tree = tree_util.tree_flatten(init_values)
     if tree != init_tree:
-        raise ValueError(f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}")
+        raise _structures(tree, init_tree)
     if not flat:
         raise ValueError("reduce requires at least one operand")
     if any(np.shape(i) != () for i in inits):
@@ -331,7 +340,10 @@ def reduce(
     shape = tree_util.tree_unflatten(tree, [_scalar(i) for i in inits])
     body = _ferrax.trace_to_jaxpr(computation, (shape, shape), None, "reduce")
     if body.out_tree != tree:
-        raise ValueError(f"the function of reduce must give the structure {tree}, not {body.out_tree}")
+        lines = differences(tree, body.out_tree, "the operands", "what it gives")
+        raise ValueError(
+            f"the function of reduce must give the structure {short(tree)}, not {short(body.out_tree)}:{lines}"
+        )
     return tree_util.tree_unflatten(tree, _lax.reduce(flat, inits, body, dimensions))
 
 
@@ -464,7 +476,7 @@ def reduce_window(
     flat, tree = tree_util.tree_flatten(operand)
     inits, init_tree = tree_util.tree_flatten(init_value)
     if tree != init_tree:
-        raise ValueError(f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}")
+        raise _structures(tree, init_tree)
     if not flat:
         raise ValueError("reduce_window requires at least one operand")
     inits = [_in_dtype(i, x) for i, x in zip(inits, flat)]

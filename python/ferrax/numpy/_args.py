@@ -16,6 +16,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import Array, Tracer, asarray, canonicalize_dtype, concrete_or_error, is_tracer, promote_dtypes
 from ferrax._ferrax import warn_imaginary_parts
+from ferrax._texts import short
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
 
 ArrayLike = Any
@@ -153,7 +154,9 @@ def static_shape(shape: Any) -> tuple[int, ...]:
         try:
             out.append(operator.index(dim))
         except TypeError:
-            raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None
+            raise TypeError(
+                f"Shapes must be 1D sequences of concrete values of integer type, got {short(shape)}."
+            ) from None
     if any(d < 0 for d in out):
         raise TypeError(f"shapes must have non-negative dimensions, got {tuple(out)}.")
     return tuple(out)
@@ -162,7 +165,7 @@ def static_shape(shape: Any) -> tuple[int, ...]:
 def _traced_shape(shape: Any, dim: Any) -> TypeError:
     dim._check_leak()
     return TypeError(
-        f"Shapes must be 1D sequences of concrete values of integer type, got {shape}. A shape "
+        f"Shapes must be 1D sequences of concrete values of integer type, got {short(shape)}. A shape "
         f"cannot depend on a traced value.{dim._origin_msg()}\nIf it depends on an argument of a "
         "jitted function, mark that argument with static_argnums or static_argnames."
     )

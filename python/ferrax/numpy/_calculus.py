@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._texts import short
 from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import (
     Array,
@@ -237,7 +238,7 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
     """
     for name, side in (("left", left), ("right", right)):
         if isinstance(side, str) and side != "extrapolate":
-            raise ValueError(f"the only valid string value of `{name}` is 'extrapolate', but got: {side!r}")
+            raise ValueError(f"the only valid string value of `{name}` is 'extrapolate', but got: {short(side)}")
     require("interp", x, xp, fp)
     if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")

@@ -49,8 +49,11 @@ def _split_term(term: str, ndim: int) -> Labels:
 
 
 def _check_letters(terms: Sequence[str]) -> None:
-    for c in "".join(terms):
-        if not (c.isalpha() or c == "."):
+    letters = "".join(terms).replace(".", "")
+    if letters.isalpha() or not letters:
+        return
+    for c in letters:
+        if not c.isalpha():
             raise ValueError(f"Character '{c}' is not a valid symbol in the subscripts of einsum.")
 
 
@@ -64,7 +67,7 @@ def _parse_text(subscripts: str, operands: Sequence[Array]) -> _Expression:
             f"Number of einsum subscripts, {len(terms)}, must be equal to the number of operands, {len(operands)}."
         )
     inputs = [_split_term(term, x.ndim) for term, x in zip(terms, operands)]
-    hidden = max((sum(isinstance(c, int) for c in labels) for labels in inputs), default=0)
+    hidden = max(sum(isinstance(c, int) for c in labels) for labels in inputs) if "..." in left else 0
     ellipsis = tuple(range(-hidden, 0))
     if not arrow:
         letters = sorted(c for c in set(left) if c.isalpha() and left.count(c) == 1)

@@ -39,17 +39,13 @@ def contract(
 ) -> Array:
     """`lax.dot_general` for the function of that name, with the canonical form of a `preferred_element_type`."""
     preferred = None if preferred_element_type is None else user_dtype(preferred_element_type)
-    try:
-        return lax.dot_general(a, b, dimension_numbers, precision=precision, preferred_element_type=preferred)
-    except TypeError:
-        for i, j in zip(*dimension_numbers[0]):
-            if a.shape[i] != b.shape[j]:
-                raise TypeError(
-                    f"{name} got operands of shapes {a.shape} and {b.shape}, whose contracting dimensions must have "
-                    f"the same size: axis {i} of the first has size {a.shape[i]}, axis {j} of the second has size "
-                    f"{b.shape[j]}."
-                ) from None
-        raise
+    for i, j in zip(*dimension_numbers[0]):
+        if a.shape[i] != b.shape[j]:
+            raise TypeError(
+                f"{name} got operands of shapes {a.shape} and {b.shape}, whose contracting dimensions must have the "
+                f"same size: axis {i} of the first has size {a.shape[i]}, axis {j} of the second has size {b.shape[j]}."
+            )
+    return lax.dot_general(a, b, dimension_numbers, precision=precision, preferred_element_type=preferred)
 
 
 def _scaled(a: Array, b: Array, preferred_element_type: DTypeLike) -> Array:

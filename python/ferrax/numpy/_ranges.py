@@ -14,6 +14,7 @@ import numpy as np
 from ferrax import _core, lax
 from ferrax._core import asarray, concrete_or_error, is_tracer
 from ferrax._rust import with_shortcut
+from ferrax._texts import short
 from ferrax.numpy._args import (  # fmt: skip
     Array,
     ArrayLike,
@@ -49,7 +50,7 @@ def _range_argument(value: Any, name: str) -> Any:
         raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {name}={value}")
     value = np.asarray(value)[()]
     if dtype_kind(value.dtype) not in "biuf":
-        raise ValueError(f"jnp.arange takes real numbers, got {name}={value!r} of dtype {value.dtype}.")
+        raise ValueError(f"jnp.arange takes real numbers, got {name}={short(value)} of dtype {value.dtype}.")
     return value
 
 
@@ -144,7 +145,7 @@ def _size_argument(value: Any, context: str) -> int:
         return operator.index(value)
     except TypeError:
         raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {(value,)}. {context}"
+            f"Shapes must be 1D sequences of concrete values of integer type, got {short((value,))}. {context}"
         ) from None
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import is_tracer
 from ferrax._rust import with_shortcut
+from ferrax._texts import short
 from ferrax.numpy._args import (
     Array,
     ArrayLike,
@@ -96,7 +97,9 @@ def _new_shape(old: tuple[int, ...], new: Any) -> tuple[int, ...]:
     try:
         dims = [operator.index(d) for d in new]
     except TypeError:
-        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {tuple(new)}.") from None
+        raise TypeError(
+            f"Shapes must be 1D sequences of concrete values of integer type, got {short(tuple(new))}."
+        ) from None
     total = math.prod(old)
     unknown = [i for i, d in enumerate(dims) if d == -1]
     if len(unknown) > 1:

@@ -9,6 +9,7 @@ import numpy as np
 import ferrax.numpy as jnp
 from ferrax import lax
 from ferrax._core import canonicalize_dtype, is_tracer
+from ferrax._texts import short
 from ferrax.errors import ConcretizationTypeError
 
 _KINDS = {
@@ -49,13 +50,15 @@ def checked_shape(shape, function: str = "") -> tuple[int, ...]:
     for traced in filter(is_tracer, sizes):
         traced._check_leak()
         raise ConcretizationTypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {shape}: the shape argument of "
-            f"{function or 'a sampler'} is traced; mark it static (static_argnums)."
+            f"Shapes must be 1D sequences of concrete values of integer type, got {short(shape)}: the shape argument "
+            f"of {function or 'a sampler'} is traced; mark it static (static_argnums)."
         )
     try:
         sizes = tuple(operator.index(n) for n in sizes)
     except TypeError:
-        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None
+        raise TypeError(
+            f"Shapes must be 1D sequences of concrete values of integer type, got {short(shape)}."
+        ) from None
     if any(n < 0 for n in sizes):
         raise ValueError(f"Shapes must be non-negative, got {shape}.")
     return sizes

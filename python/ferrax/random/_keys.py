@@ -16,6 +16,7 @@ import ferrax.numpy as jnp
 from ferrax import dtypes
 from ferrax._core import Array, is_tracer
 from ferrax._ferrax import lax as _prims
+from ferrax._texts import short
 
 __all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
 
@@ -49,7 +50,7 @@ def _wrap(data, impl: str = DEFAULT_IMPL):
     """Typed keys from their data, checked."""
     if not all(hasattr(data, name) for name in ("ndim", "shape", "dtype")):
         raise TypeError(
-            f"invalid PRNG key data: expected key_data to have ndim, shape, and dtype attributes. Got {data!r}"
+            f"invalid PRNG key data: expected key_data to have ndim, shape, and dtype attributes. Got {short(data)}"
         )
     size = _KEY_SIZES[impl]
     if data.ndim < 1 or data.shape[-1] != size:
@@ -88,7 +89,7 @@ def _seeded(function: str, seed, impl):
         raise TypeError(f"{function} accepts a scalar seed, but was given a PRNG key.")
     if not is_tracer(seed) and not isinstance(seed, Array):
         if isinstance(seed, str):
-            raise TypeError(f"PRNG key seed must be an integer; got {seed!r}")
+            raise TypeError(f"PRNG key seed must be an integer; got {short(seed)}")
         seed = np.asarray(seed)
         if np.issubdtype(seed.dtype, np.integer):
             # a seed wider than the default integer loses its high bits, as in JAX
@@ -103,7 +104,7 @@ def _seeded(function: str, seed, impl):
     if seed.dtype == np.bool_:
         seed = jnp.asarray(seed).astype(int)
     if not jnp.issubdtype(seed.dtype, jnp.integer):
-        raise TypeError(f"PRNG key seed must be an integer; got {seed!r}")
+        raise TypeError(f"PRNG key seed must be an integer; got {short(seed)}")
     return _prims.random_seed(jnp.asarray(seed))
 
 

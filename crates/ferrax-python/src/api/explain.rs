@@ -2,25 +2,34 @@
 //!
 //! The new signature is compared with those the function has programs for; the one with the fewest differences is
 //! told. A function that has none may still be known: another function object with the same code (a `lambda` or a bound
-//! method made anew for every call) or the same function under other options of `jit`.
+//! method made anew for every call) or the same function under other options of `jit`. Texts are bounded, whatever the
+//! size of the arguments.
 //!
-//! Read next: [`super::jit_cache`] for what a signature is.
+//! Read next: [`super::jit_cache`] for what a signature is, [`super::held`] for what a function holds.
 
 use super::function::Function;
+use super::held::Held;
 use super::jit_cache::{Key, Options, Programs, other_programs};
-use super::trees;
+use super::statics::Static;
+use super::trees::{self, Argument};
 use crate::errors::Class;
-use ferrax_base::Aval;
+use crate::shorten;
+use crate::tree::{Place, part};
 use ferrax_base::config::{self, Flag};
+use ferrax_base::{Aval, Source};
 use ferrax_cache::{Difference, Explain, Miss, explain::nearest};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How often functions with this name and place were traced.
-static TRACED: Mutex<Option<FxHashMap<String, u32>>> = Mutex::new(None);
+/// What the functions of a name and place held when one of them was last traced.
+static TRACED: Mutex<Option<FxHashMap<String, Held>>> = Mutex::new(None);
+
+fn traced() -> MutexGuard<'static, Option<FxHashMap<String, Held>>> {
+    TRACED.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Reports a call that must be traced, where a setting asks for it; an error under `no_retrace`.
 pub fn on_miss(
@@ -31,28 +40,31 @@ pub fn on_miss(
     key: &Key,
 ) -> PyResult<()> {
     let name = function.debug.describe();
-    let seen = {
-        let mut table = TRACED.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = table.get_or_insert_default().entry(name.clone()).or_default();
-        *count += 1;
-        *count > 1
-    };
     if Flag::NoTracing.get() {
         return Err(PyRuntimeError::new_err(format!("re-tracing function {name} for `jit`, but 'no_tracing' is set")));
     }
-    let (strict, log) = (Flag::NoRetrace.get() && seen, Flag::ExplainCacheMisses.get());
+    let now = Held::of(function.fun.bind(py));
+    let before = traced().get_or_insert_default().remove(&name);
+    let (strict, log) = (Flag::NoRetrace.get() && before.is_some(), Flag::ExplainCacheMisses.get());
+    let why =
+        if strict || log { why(py, function, options, programs, key, before.as_ref(), &now) } else { String::new() };
+    // what another thread has noted meanwhile is dropped after the lock is given back
+    let gone = traced().get_or_insert_default().insert(name.clone(), if strict { before.unwrap_or(now) } else { now });
+    drop(gone);
     if !strict && !log {
         return Ok(());
     }
-    let why = why(py, function, options, programs, key, seen);
-    if strict {
-        let text = format!(
-            "{name} is traced again under no_retrace: {why}.\nKeep what changed the same from call to call, mark what \
-             must change as traced, or leave the no_retrace block for the first call of a new kind."
-        );
-        return Err(Class::Retrace.error(py, text));
+    let place = Source::here().location().map(|at| format!("{}:{}", at.file, at.line));
+    if !strict {
+        let place = place.map(|place| format!(", called at {place}")).unwrap_or_default();
+        return log_warning(py, &format!("TRACING CACHE MISS of {name}{place}: {why}"));
     }
-    log_warning(py, &format!("TRACING CACHE MISS of {name}: {why}"))
+    let place = place.map(|place| format!("\nThe call is at {place}.")).unwrap_or_default();
+    let text = format!(
+        "{name} is traced again under no_retrace: {why}.{place}\nKeep what changed the same from call to call, mark what \
+         must change as traced, or leave the no_retrace block for the first call of a new kind."
+    );
+    Err(Class::Retrace.error(py, text))
 }
 
 /// Says on the log that a function is compiled.
@@ -73,7 +85,8 @@ fn why(
     options: &Options,
     programs: &Arc<Programs>,
     key: &Key,
-    seen: bool,
+    before: Option<&Held>,
+    now: &Held,
 ) -> String {
     let entries = programs.entries();
     match nearest(key, entries.iter().map(|e| &e.key)) {
@@ -88,17 +101,10 @@ fn why(
     if let Some((theirs, _)) = others.iter().find(|(_, p)| p.counts().entries > 0) {
         return option_differences(theirs, options);
     }
-    if !seen {
-        return "it is called for the first time".to_owned();
+    match before {
+        None => "it is called for the first time".to_owned(),
+        Some(before) => now.compared_with(py, before),
     }
-    if function.fun.bind(py).getattr_opt("__self__").ok().flatten().is_some() {
-        return "this is another bound method of the same function. Each access of `obj.method` makes a new object: jit \
-                it once and keep the result, or decorate the method in its class"
-            .to_owned();
-    }
-    "this is another function object with the same code. A function or lambda that is defined, or jitted through a new \
-     wrapper, inside a loop is new each time: define it once outside"
-        .to_owned()
 }
 
 fn option_differences(was: &Options, is: &Options) -> String {
@@ -122,15 +128,26 @@ fn donate(options: &Options) -> &'static str {
 }
 
 impl Explain for Key {
+    fn distance(&self, known: &Key) -> usize {
+        let (a, b) = (&self.signature, &known.signature);
+        let avals = a.avals.iter().zip(&b.avals).map(|(a, b)| {
+            usize::from(a.dtype != b.dtype) + usize::from(a.shape != b.shape) + usize::from(a.weak != b.weak)
+        });
+        let avals = avals.sum::<usize>() + a.avals.len().abs_diff(b.avals.len());
+        let settings = (a.config ^ b.config).count_ones() as usize;
+        Python::attach(|py| {
+            let tree = usize::from(!self.tree.equals(py, &known.tree).unwrap_or(false));
+            let new = a.statics.iter().filter(|s| !b.statics.iter().any(|t| s.label == t.label && t.equals(py, s)));
+            avals + settings + tree + new.count().max(b.statics.len().saturating_sub(a.statics.len()))
+        })
+    }
+
     fn differences(&self, known: &Key) -> Vec<Difference> {
         Python::attach(|py| {
             let mut out = Vec::new();
             self.static_differences(py, known, &mut out);
-            // without a structure in common, leaves have no counterpart
-            match self.tree_differences(py, known, &mut out) {
-                Ok(true) => self.aval_differences(py, known, &mut out),
-                Ok(false) => {}
-                Err(e) => out.push(Difference::new("structure of the arguments", "another", e)),
+            if let Err(e) = self.argument_differences(py, known, &mut out) {
+                out.push(Difference::told(format!("the arguments cannot be compared: {e}")));
             }
             setting_differences(py, known.signature.config, self.signature.config, &mut out);
             out
@@ -147,99 +164,144 @@ impl Key {
         }
     }
 
-    /// Adds how the structures of the arguments differ; whether they are the same.
-    fn tree_differences(&self, py: Python<'_>, known: &Key, out: &mut Vec<Difference>) -> PyResult<bool> {
-        if self.tree.equals(py, &known.tree)? {
-            return Ok(true);
-        }
-        let (now, then) =
-            (trees::arguments(py, &self.tree, &self.params)?, trees::arguments(py, &known.tree, &known.params)?);
-        for (name, tree) in &now {
-            match then.iter().find(|(n, _)| n == name) {
-                None => out.push(Difference::new(format!("argument {name}"), "not given", "given")),
-                Some((_, old)) if !tree.equals(py, old)? => {
-                    let what = format!("argument {name}: structure");
-                    out.push(Difference::new(what, trees::display(py, old), trees::display(py, tree)));
-                }
-                Some(_) => {}
+    /// Adds how the arguments differ: which there are, how they are passed, their structures, the types of their leaves.
+    fn argument_differences(&self, py: Python<'_>, known: &Key, out: &mut Vec<Difference>) -> PyResult<()> {
+        let now = trees::arguments(py, &self.tree, &self.params)?;
+        let then = trees::arguments(py, &known.tree, &known.params)?;
+        for argument in &now {
+            let name = &argument.name;
+            let Some(old) = then.iter().find(|a| a.name == *name) else {
+                out.push(Difference::new(format!("argument {name}"), "not given", "given"));
+                continue;
+            };
+            if old.by_keyword != argument.by_keyword {
+                out.push(passed(&format!("argument {name}"), old.by_keyword));
             }
+            if argument.tree.equals(py, &old.tree)? {
+                self.aval_differences(py, known, argument, old, out)?;
+                continue;
+            }
+            let parted = part(py, &old.tree, &argument.tree, name)?;
+            out.extend(
+                parted.lines(|place| format!("argument {name}: {}", told(place))).into_iter().map(Difference::told),
+            );
         }
-        for (name, _) in then.iter().filter(|(n, _)| !now.iter().any(|(m, _)| m == n)) {
-            out.push(Difference::new(format!("argument {name}"), "given", "not given"));
+        for old in then.iter().filter(|a| !now.iter().any(|b| a.name == b.name)) {
+            out.push(Difference::new(format!("argument {}", old.name), "given", "not given"));
         }
-        if out.is_empty() {
-            let texts = (trees::display(py, &known.tree), trees::display(py, &self.tree));
-            out.push(Difference::new("the way of passing arguments", texts.0, texts.1));
-        }
-        Ok(false)
+        Ok(())
     }
 
-    fn aval_differences(&self, py: Python<'_>, known: &Key, out: &mut Vec<Difference>) {
-        let names = trees::argument_names(py, &self.tree, &self.params).unwrap_or_default();
-        let pairs = self.signature.avals.iter().zip(&known.signature.avals);
-        for (i, (now, then)) in pairs.enumerate().filter(|(_, (a, b))| a != b) {
-            let name = names.get(i).cloned().unwrap_or_else(|| format!("leaf {i}"));
-            if now.dtype != then.dtype {
-                out.push(Difference::new(format!("argument {name}: dtype"), then.dtype, now.dtype));
+    /// Adds how the types of the leaves of an argument differ from those of one with the same structure.
+    fn aval_differences(
+        &self,
+        py: Python<'_>,
+        known: &Key,
+        now: &Argument,
+        then: &Argument,
+        out: &mut Vec<Difference>,
+    ) -> PyResult<()> {
+        let of = |key: &Key, argument: &Argument| -> Vec<Aval> {
+            key.signature.avals.iter().skip(argument.first_leaf).take(argument.tree.num_leaves()).cloned().collect()
+        };
+        for (i, (is, was)) in of(self, now).iter().zip(&of(known, then)).enumerate().filter(|(_, (a, b))| a != b) {
+            let name = format!("argument {}{}", now.name, crate::tree::leaf_text(py, &now.tree, i)?);
+            if is.dtype != was.dtype {
+                out.push(Difference::new(format!("{name}: dtype"), was.dtype, is.dtype));
             }
-            if now.shape != then.shape {
+            if is.shape != was.shape {
                 let text = |s: &[usize]| ferrax_base::shape::Tuple(s).to_string();
-                out.push(Difference::new(format!("argument {name}: shape"), text(&then.shape), text(&now.shape)));
+                out.push(Difference::new(format!("{name}: shape"), text(&was.shape), text(&is.shape)));
             }
-            if now.weak != then.weak {
-                out.push(Difference::new(format!("argument {name}: weak_type"), then.weak, now.weak));
+            if is.weak != was.weak {
+                out.push(Difference::new(format!("{name}: weak_type"), was.weak, is.weak));
             }
         }
+        Ok(())
     }
 
     fn static_differences(&self, py: Python<'_>, known: &Key, out: &mut Vec<Difference>) {
-        let (now, then) = (&self.signature.statics, &known.signature.statics);
-        let name = |label: &str| self.static_name(py, label);
-        let text = |v: &Py<PyAny>| v.bind(py).repr().map_or_else(|_| "?".to_owned(), |r| r.to_string());
-        for s in now {
-            match then.iter().find(|t| t.label == s.label) {
-                None => out.push(Difference::new(
-                    format!("static argument {}", name(&s.label)),
-                    "not given",
-                    text(&s.value),
-                )),
-                Some(t) if !t.equals(py, s) => {
-                    let what = format!("static argument {}", name(&s.label));
-                    let (was, mut is) = (text(&t.value), text(&s.value));
-                    if was == is {
-                        is += ", an object that is not equal to it (does its class define __eq__ and __hash__?)";
-                    }
-                    out.push(Difference::new(what, was, is));
-                }
-                Some(_) => {}
+        // a label is a position or a keyword; both have the parameter's name
+        let named = |key: &Key, s: &Static| match s.label.parse() {
+            Ok(position) => (key.params.name(py, position), false),
+            Err(_) => (s.label.clone(), true),
+        };
+        let text = |s: &Static| shorten::repr(s.value.bind(py));
+        let old: Vec<_> = known.signature.statics.iter().map(|t| (named(known, t), t)).collect();
+        let new: Vec<_> = self.signature.statics.iter().map(|s| (named(self, s), s)).collect();
+        for ((name, by_keyword), s) in &new {
+            let what = format!("static argument {name}");
+            let Some(((_, was_by_keyword), t)) = old.iter().find(|((n, _), _)| n == name) else {
+                out.push(Difference::new(what, "not given", text(s)));
+                continue;
+            };
+            if was_by_keyword != by_keyword {
+                out.push(passed(&what, *was_by_keyword));
+            }
+            if !t.equals(py, s) {
+                let (was, mut is) = (text(t), text(s));
+                is += hint(t.value.bind(py), s.value.bind(py), was == is);
+                out.push(Difference::new(what, was, is));
             }
         }
-        for t in then.iter().filter(|t| !now.iter().any(|s| s.label == t.label)) {
-            let what = format!("static argument {}", name(&t.label));
-            out.push(Difference::new(what, text(&t.value), "not given"));
+        for ((name, _), t) in old.iter().filter(|((n, _), _)| !new.iter().any(|((m, _), _)| n == m)) {
+            out.push(Difference::new(format!("static argument {name}"), text(t), "not given"));
         }
     }
 }
 
-fn setting_differences(py: Python<'_>, was: u64, is: u64, out: &mut Vec<Difference>) {
-    for (name, flag) in crate::config::FLAGS {
-        let bit = |bits: u64| bits >> flag as u64 & 1 == 1;
-        if bit(was) != bit(is) {
-            out.push(Difference::new(format!("setting {name}"), bit(was), bit(is)));
-        }
+/// An argument that was passed in one way and is passed in the other.
+fn passed(what: &str, was_by_keyword: bool) -> Difference {
+    let way = |by_keyword| if by_keyword { "by keyword" } else { "by position" };
+    Difference::told(format!("{what}: was passed {}, now {}", way(was_by_keyword), way(!was_by_keyword)))
+}
+
+/// Where a structure differs from the one before.
+fn told(place: &Place) -> String {
+    match place {
+        Place::Key { name, left: true } => format!("key {name} is missing"),
+        Place::Key { name, left: false } => format!("key {name} was added"),
+        Place::Node { name, left, right } => format!("{name} is {right} where it was {left}"),
     }
-    let (was, is) = (config::host_number(was), config::host_number(is));
+}
+
+/// What to do about a static value that is new although it may look as before.
+fn hint(was: &Bound<'_, PyAny>, is: &Bound<'_, PyAny>, same_text: bool) -> &'static str {
+    let py = is.py();
+    if !was.get_type().is(is.get_type()) {
+        return "";
+    }
+    let compares = is.get_type().getattr(intern!(py, "__eq__")).ok();
+    let by_identity =
+        compares.is_some_and(|f| py.get_type::<PyAny>().getattr(intern!(py, "__eq__")).is_ok_and(|o| f.is(&o)));
+    match (by_identity, is.is_callable()) {
+        (true, true) => {
+            ", another function object (one that is defined in a loop or a call is new each time: define it once outside)"
+        }
+        (true, false) => ", an object that is not equal to it (does its class define __eq__ and __hash__?)",
+        (false, _) if same_text => {
+            ", which prints alike and is not equal to it (what does its class's __eq__ compare?)"
+        }
+        (false, _) => "",
+    }
+}
+
+fn setting_differences(py: Python<'_>, was: u64, is: u64, out: &mut Vec<Difference>) {
     if was == is {
         return;
     }
+    let flags = |bits: u64| -> Vec<&str> {
+        crate::config::FLAGS.iter().filter(|(_, f)| bits >> *f as u64 & 1 == 1).map(|(name, _)| *name).collect()
+    };
+    let (numbers, before) = ((config::host_number(was), config::host_number(is)), out.len());
     let rows = py
         .import(intern!(py, "ferrax.config"))
-        .and_then(|m| m.call_method1(intern!(py, "_number_differences"), (was, is)))
+        .and_then(|m| m.call_method1(intern!(py, "_differences"), (flags(was), flags(is), numbers.0, numbers.1)))
         .and_then(|rows| rows.extract::<Vec<(String, String, String)>>());
-    match rows {
-        Ok(rows) => {
-            out.extend(rows.into_iter().map(|(name, was, is)| Difference::new(format!("setting {name}"), was, is)));
-        }
-        Err(_) => out.push(Difference::new("settings", was, is)),
+    for (name, was, is) in rows.unwrap_or_default() {
+        out.push(Difference::new(format!("setting {name}"), was, is));
+    }
+    if out.len() == before {
+        out.push(Difference::told("the named axes (axis_name of vmap) around the call are others".to_owned()));
     }
 }

@@ -7,6 +7,7 @@
 use super::trees;
 use crate::errors::{IntoPyResult, carry};
 use crate::fastcall::Args;
+use crate::interpreter::attribute;
 pub use crate::tree::Leaves;
 use crate::tree::{self, TreeDef};
 use crate::value::{from_value, to_value};
@@ -16,7 +17,8 @@ use ferrax_ir::{DebugInfo, Value};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -34,11 +36,17 @@ impl Function {
         if !fun.is_callable() {
             return Err(PyTypeError::new_err(format!(
                 "{wanted_by} requires a callable as its first argument; got {} of type {}",
-                fun.repr()?,
+                crate::shorten::repr(fun),
                 fun.get_type().name()?
             )));
         }
         Ok(Function { debug: debug_info(fun), fun: fun.clone().unbind() })
+    }
+
+    /// The name of one leaf of a call, by its number: the parameter's, with the path inside it.
+    pub fn leaf_name(&self, py: Python<'_>, tree: &TreeDef, statics: &[usize], leaf: usize) -> String {
+        let params = ParamNames::of(self.fun.bind(py), statics);
+        trees::leaf_name(py, tree, &params, leaf).unwrap_or_else(|_| format!("leaf {leaf}"))
     }
 
     /// The debug info of a call whose arguments have this structure.
@@ -64,8 +72,8 @@ impl ParamNames {
     /// Of a callable, some of whose positional arguments are static.
     pub fn of(fun: &Bound<'_, PyAny>, statics: &[usize]) -> ParamNames {
         let py = fun.py();
-        let code = unwrapped(fun).getattr_opt(intern!(py, "__code__")).ok().flatten();
-        let bound = fun.getattr_opt(intern!(py, "__self__")).ok().flatten().is_some();
+        let code = attribute(&unwrapped(fun), intern!(py, "__code__")).ok().flatten();
+        let bound = attribute(fun, intern!(py, "__self__")).ok().flatten().is_some();
         let skip = usize::from(bound && code.is_some());
         ParamNames { code: code.map(Bound::unbind), skip, statics: statics.to_vec() }
     }
@@ -104,19 +112,42 @@ impl ParamNames {
     }
 }
 
+/// What a `functools.partial` holds.
+pub struct Partial<'py> {
+    /// The function.
+    pub func: Bound<'py, PyAny>,
+    /// Positional arguments that it gives.
+    pub args: Bound<'py, PyTuple>,
+    /// Keyword arguments that it gives.
+    pub keywords: Bound<'py, PyDict>,
+}
+
+impl<'py> Partial<'py> {
+    /// Of an object, if it is one.
+    pub fn of(object: &Bound<'py, PyAny>) -> Option<Partial<'py>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let py = object.py();
+        let class = CLASS.import(py, "functools", "partial").ok()?;
+        if !object.is_instance(class).ok()? {
+            return None;
+        }
+        Some(Partial {
+            func: object.getattr(intern!(py, "func")).ok()?,
+            args: object.getattr(intern!(py, "args")).ok()?.cast_into().ok()?,
+            keywords: object.getattr(intern!(py, "keywords")).ok()?.cast_into().ok()?,
+        })
+    }
+}
+
 fn unwrapped<'py>(fun: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     let py = fun.py();
     let mut fun = fun.clone();
     for _ in 0..16 {
-        let inner = fun
-            .getattr_opt(intern!(py, "__wrapped__"))
+        let inner = attribute(&fun, intern!(py, "__wrapped__"))
             .ok()
             .flatten()
-            .or_else(|| fun.getattr_opt(intern!(py, "__func__")).ok().flatten());
-        let inner = inner.or_else(|| {
-            let partial = fun.hasattr(intern!(py, "keywords")).unwrap_or(false);
-            if partial { fun.getattr_opt(intern!(py, "func")).ok().flatten() } else { None }
-        });
+            .or_else(|| attribute(&fun, intern!(py, "__func__")).ok().flatten());
+        let inner = inner.or_else(|| Partial::of(&fun).map(|partial| partial.func));
         match inner {
             Some(f) => fun = f,
             None => break,
@@ -128,14 +159,13 @@ fn unwrapped<'py>(fun: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
 fn debug_info(fun: &Bound<'_, PyAny>) -> DebugInfo {
     let py = fun.py();
     let inner = unwrapped(fun);
-    let name = fun
-        .getattr_opt(intern!(py, "__name__"))
+    let name = attribute(fun, intern!(py, "__name__"))
         .ok()
         .flatten()
-        .or_else(|| inner.getattr_opt(intern!(py, "__name__")).ok().flatten())
+        .or_else(|| attribute(&inner, intern!(py, "__name__")).ok().flatten())
         .and_then(|n| n.extract::<String>().ok());
     let name = name.unwrap_or_else(|| fun.get_type().name().map_or_else(|_| "<unknown>".into(), |n| n.to_string()));
-    let place = inner.getattr_opt(intern!(py, "__code__")).ok().flatten().and_then(|code| {
+    let place = attribute(&inner, intern!(py, "__code__")).ok().flatten().and_then(|code| {
         let file: String = code.getattr(intern!(py, "co_filename")).ok()?.extract().ok()?;
         let line: u32 = code.getattr(intern!(py, "co_firstlineno")).ok()?.extract().ok()?;
         Some(Arc::from(format!("{file}:{line}")))

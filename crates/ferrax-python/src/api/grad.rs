@@ -8,6 +8,7 @@ use super::function::{
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
+use crate::shorten;
 use crate::tree::{self, TreeDef};
 use crate::value::{from_value, to_value};
 use ferrax_base::{DType, Scalar};
@@ -149,7 +150,7 @@ impl Grad {
                 "expected function with aux output to return a two-element tuple, but got type {} with value {}: with \
                  has_aux=True, {} must return the pair (result, aux)",
                 out.get_type(),
-                out.repr()?,
+                shorten::repr(&out),
                 self.function.debug.describe()
             ))),
         }
@@ -191,7 +192,7 @@ impl Grad {
             PyTypeError::new_err(format!(
                 "Gradient only defined for scalar-output functions. Output was: {}. Return one scalar from {}, or a pair \
                  (result, aux) with has_aux=True.",
-                out.repr().map_or_else(|_| "?".to_owned(), |r| r.to_string()),
+                shorten::repr(out),
                 self.function.debug.describe()
             ))
         })?;
@@ -332,7 +333,7 @@ impl PyVjp {
                  the function's result:\n  * {}",
                 trees::display(py, &tree),
                 trees::display(py, &self.out_tree),
-                tree::describe_differences(py, &tree, &self.out_tree)?.join("\n  * ")
+                trees::differences(py, &tree, &self.out_tree, ["the argument", "the result"])?
             )));
         }
         let cts = leaves
@@ -461,9 +462,10 @@ impl PyLinear {
         let tree = tree::flatten_into(tangents.as_any(), &mut leaves)?;
         if !trees::same(py, &tree, &self.in_tree)? {
             return Err(PyTypeError::new_err(format!(
-                "linearized function called with tangents of structure {}, but the primals have {}",
+                "linearized function called with tangents of structure {}, but the primals have {}:\n  * {}",
                 trees::display(py, &tree),
-                trees::display(py, &self.in_tree)
+                trees::display(py, &self.in_tree),
+                trees::differences(py, &tree, &self.in_tree, ["the tangents", "the primals"])?
             )));
         }
         let values = leaves
@@ -554,9 +556,10 @@ fn jvp(
     if !trees::same(py, &in_tree, &tangent_tree)? {
         return Err(PyTypeError::new_err(format!(
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure {} \
-             whereas tangents have tree structure {}.",
+             whereas tangents have tree structure {}:\n  * {}",
             trees::display(py, &in_tree),
-            trees::display(py, &tangent_tree)
+            trees::display(py, &tangent_tree),
+            trees::differences(py, &in_tree, &tangent_tree, ["primals", "tangents"])?
         )));
     }
     let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;

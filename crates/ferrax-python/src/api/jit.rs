@@ -12,6 +12,7 @@ use super::trees;
 use crate::array::{ArrayImpl, wrap_array};
 use crate::errors::IntoPyResult;
 use crate::fastcall::{self, Args, FastCall, Signature as TextSignature, Visit, new_callable};
+use crate::shorten;
 use crate::tree::{self, TreeDef};
 use crate::value::{abstract_value, from_value, quick_value, to_value};
 use ferrax_base::config::{self, Flag};
@@ -112,9 +113,7 @@ impl Jit {
         tree: &TreeDef,
         statics: &[usize],
     ) -> PyErr {
-        let debug = self.function.debug_for(py, tree, statics);
-        let names = debug.arg_names.map(|f| f()).unwrap_or_default();
-        let path = names.get(i).cloned().unwrap_or_else(|| format!("leaf {i}"));
+        let path = self.function.leaf_name(py, tree, statics, i);
         if !e.is_instance_of::<PyTypeError>(py) {
             return too_large(py, e, || path, &self.function.debug);
         }
@@ -124,7 +123,7 @@ impl Jit {
              passed to the function at path {path}: {} is not a valid JAX type.\nA jitted function takes arrays, numbers \
              and trees of them. Mark an argument of another kind with static_argnums or static_argnames.",
             debug_text(&self.function),
-            leaf.bind(py).repr().map_or_else(|_| "?".into(), |r| r.to_string()),
+            shorten::repr(leaf.bind(py)),
         ))
     }
 
@@ -274,7 +273,7 @@ impl Jit {
                 return Err(PyValueError::new_err(format!(
                     "donate_argnames of {} has the path {path}, which no argument has; the paths are {}",
                     self.function.debug.describe(),
-                    names.join(", ")
+                    shorten::list(names.len(), ", ", shorten::BLOCK, |i| Ok(names[i].clone()))?
                 )));
             }
             names.iter().zip(&mut *mask).filter(|(n, _)| below(n)).for_each(|(_, on)| *on = true);

@@ -14,6 +14,7 @@ pub mod flat;
 pub mod function;
 pub mod grad;
 pub mod guards;
+pub mod held;
 pub mod jaxpr;
 pub mod jit;
 pub mod jit_cache;

@@ -2,6 +2,7 @@
 //!
 //! Read next: [`super::guards`], which keeps what a trace has read of them.
 
+use crate::shorten;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -19,10 +20,10 @@ impl Static {
     /// Takes a static argument; errors when it cannot be hashed.
     pub fn new(label: String, value: &Bound<'_, PyAny>, function: &str) -> PyResult<Static> {
         let hash = value.hash().map_err(|e| {
-            let shown = value.repr().map_or_else(|_| "?".to_owned(), |r| r.to_string());
+            let shown = shorten::repr(value);
             let error = PyValueError::new_err(format!(
                 "Non-hashable static arguments are used in a jitted function: static argument {label} of {function}, \
-                 {shown:.100}, cannot be hashed: {}. Static arguments must be hashable and comparable: pass tuples instead \
+                 {shown}, cannot be hashed: {}. Static arguments must be hashable and comparable: pass tuples instead \
                  of lists, or let the argument be traced.",
                 e.value(value.py())
             ));

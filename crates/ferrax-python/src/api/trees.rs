@@ -2,7 +2,7 @@
 
 use super::function::ParamNames;
 use crate::fastcall::Args;
-use crate::tree::{self, Leaves, TreeDef};
+use crate::tree::{self, Leaves, Sides, TreeDef};
 use ferrax_tree::KindRef;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -76,21 +76,53 @@ pub fn leaf_counts(py: Python<'_>, tree: &TreeDef) -> PyResult<(Vec<usize>, Vec<
     Ok((positional, keyword_names(py, &kwargs)?.into_iter().zip(counts).collect()))
 }
 
-/// The arguments of a call by name, each with its structure.
-pub fn arguments(py: Python<'_>, tree: &TreeDef, params: &ParamNames) -> PyResult<Vec<(String, TreeDef)>> {
+/// An argument of a call.
+pub struct Argument {
+    /// The parameter's name.
+    pub name: String,
+    /// Whether it was passed by keyword.
+    pub by_keyword: bool,
+    /// Its structure.
+    pub tree: TreeDef,
+    /// The number of its first leaf among those of the call.
+    pub first_leaf: usize,
+}
+
+/// The arguments of a call in order.
+pub fn arguments(py: Python<'_>, tree: &TreeDef, params: &ParamNames) -> PyResult<Vec<Argument>> {
     let (args, kwargs) = parts(tree)?;
-    let args = args.children();
-    let names = params.traced(py, args.len()).into_iter().chain(keyword_names(py, &kwargs)?);
-    Ok(names.zip(args.into_iter().chain(kwargs.children())).collect())
+    let (args, count) = (args.children(), args.arity());
+    let names = params.traced(py, count).into_iter().chain(keyword_names(py, &kwargs)?);
+    let mut first_leaf = 0;
+    let make = |(i, (name, tree)): (usize, (String, TreeDef))| {
+        let first = first_leaf;
+        first_leaf += tree.num_leaves();
+        Argument { name, by_keyword: i >= count, tree, first_leaf: first }
+    };
+    Ok(names.zip(args.into_iter().chain(kwargs.children())).enumerate().map(make).collect())
 }
 
 /// A name for each leaf of a call: the parameter's, with the path inside it.
 pub fn argument_names(py: Python<'_>, tree: &TreeDef, params: &ParamNames) -> PyResult<Vec<String>> {
     let mut out = Vec::with_capacity(tree.num_leaves());
-    for (name, child) in arguments(py, tree, params)? {
-        leaf_names(py, &child, &name, &mut out)?;
+    for argument in arguments(py, tree, params)? {
+        leaf_names(py, &argument.tree, &argument.name, &mut out)?;
     }
     Ok(out)
+}
+
+/// The name of one leaf of a call, by its number.
+pub fn leaf_name(py: Python<'_>, tree: &TreeDef, params: &ParamNames, leaf: usize) -> PyResult<String> {
+    let (args, kwargs) = parts(tree)?;
+    let mut before = 0;
+    let names = params.traced(py, args.arity()).into_iter().chain(keyword_names(py, &kwargs)?);
+    for (name, child) in names.zip(args.root().children().into_iter().chain(kwargs.root().children())) {
+        if leaf < before + child.num_leaves() {
+            return Ok(format!("{name}{}", tree::leaf_text(py, &child.subtree(), leaf - before)?));
+        }
+        before += child.num_leaves();
+    }
+    Ok(format!("leaf {leaf}"))
 }
 
 /// `name`, or `name['w'][0]` for the leaves inside a container.
@@ -110,9 +142,15 @@ fn leaf_names(py: Python<'_>, tree: &TreeDef, name: &str, out: &mut Vec<String>)
     Ok(())
 }
 
-/// The text of a structure, for messages.
+/// The text of a structure, for messages: its beginning, when it is long.
 pub fn display(py: Python<'_>, tree: &TreeDef) -> String {
-    tree.text(py).map_or_else(|_| "PyTreeDef(?)".to_owned(), |t| format!("PyTreeDef({t})"))
+    let text = tree.short_text(py, crate::shorten::SENTENCE);
+    text.map_or_else(|_| "PyTreeDef(?)".to_owned(), |t| format!("PyTreeDef({t})"))
+}
+
+/// Lines for the first places where two structures differ, for messages.
+pub fn differences(py: Python<'_>, left: &TreeDef, right: &TreeDef, names: [&str; 2]) -> PyResult<String> {
+    Ok(tree::describe(py, left, right, &Sides { root: "", left: names[0], right: names[1] })?.join("\n  * "))
 }
 
 /// Whether two structures are the same.

@@ -105,8 +105,7 @@ impl Vmap {
 
     /// The name of leaf `i` in the caller's terms.
     fn leaf_name(&self, py: Python<'_>, i: usize, tree: &TreeDef) -> String {
-        let names = self.function.debug_for(py, tree, &[]).arg_names.map(|f| f()).unwrap_or_default();
-        names.get(i).map_or_else(|| format!("argument {i}"), |n| format!("argument {n}"))
+        format!("argument {}", self.function.leaf_name(py, tree, &[], i))
     }
 
     #[cold]
@@ -218,7 +217,7 @@ fn vmap(
         return Err(PyTypeError::new_err(format!(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed \
              to the function, but got {}.",
-            in_axes.repr()?
+            crate::shorten::repr(&in_axes)
         )));
     }
     let axis_name = axis_name.map(|n| n.str().map(|s| Arc::from(s.to_string()))).transpose()?;

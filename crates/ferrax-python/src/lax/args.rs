@@ -21,7 +21,7 @@ pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<i64>> {
 pub fn naturals(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Shape> {
     let values = integers(object, what)?;
     if values.iter().any(|&v| v < 0) {
-        let shown = object.repr()?;
+        let shown = crate::shorten::repr(object);
         return Err(PyTypeError::new_err(format!("{what} must be greater than or equal to zero, got {shown}")));
     }
     Ok(values.into_iter().map(|v| v as usize).collect())
@@ -69,7 +69,10 @@ pub fn fill(object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Scalar>> {
     match object.extract::<PyValue>()?.0 {
         Value::Lit(Lit { scalar, .. }) => Ok(Some(scalar)),
         Value::Array(a) if a.aval().rank() == 0 => a.item().py().map(Some),
-        _ => Err(PyTypeError::new_err(format!("fill_value must be a concrete scalar, got {}", object.repr()?))),
+        _ => Err(PyTypeError::new_err(format!(
+            "fill_value must be a concrete scalar, got {}",
+            crate::shorten::repr(object)
+        ))),
     }
 }
 

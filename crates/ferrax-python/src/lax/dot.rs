@@ -18,7 +18,7 @@ fn pair<'py>(object: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'
         (Some(a), Some(b), None) => Ok((a, b)),
         _ => Err(PyValueError::new_err(format!(
             "dot_general dimension_numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), got {}",
-            object.repr()?
+            crate::shorten::repr(object)
         ))),
     }
 }

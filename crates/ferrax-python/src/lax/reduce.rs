@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 /// Axes that are reduced, which must lie in the operand and differ.
 fn axes(object: &Bound<'_, PyAny>, x: &Value) -> PyResult<SmallVec<[usize; 4]>> {
     let given: SmallVec<[i64; 4]> = object.try_iter()?.map(|o| index(&o?, "an axis")).collect::<PyResult<_>>()?;
-    let shown = || object.str().map(|s| s.to_string()).unwrap_or_default();
+    let shown = || crate::shorten::text(object, crate::shorten::SENTENCE);
     if given.iter().enumerate().any(|(i, a)| given[..i].contains(a)) {
         return Err(PyValueError::new_err(format!("duplicate value in 'axes' of reduction: {}", shown())));
     }

@@ -40,7 +40,7 @@ fn broadcast_in_dim(operand: PyValue, shape: ShapeArg, dims: &Bound<'_, PyAny>) 
         return Err(PyTypeError::new_err(format!(
             "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; got broadcast_dimensions \
              {} for operand ndim {}.",
-            dims.str()?,
+            crate::shorten::repr(dims),
             x.rank()
         )));
     }
@@ -115,7 +115,7 @@ fn permuted(x: &Value, permutation: &Bound<'_, PyAny>, what: &str) -> PyResult<V
     if given.len() != x.rank() || sorted.iter().enumerate().any(|(i, &d)| d != i as i64) {
         return Err(PyTypeError::new_err(format!(
             "{what} isn't a permutation of operand dimensions, got permutation {} for operand shape {}.",
-            permutation.str()?,
+            crate::shorten::repr(permutation),
             Tuple(x.shape())
         )));
     }
@@ -133,7 +133,7 @@ fn squeeze(array: PyValue, dimensions: &Bound<'_, PyAny>) -> PyResult<PyValue> {
     let mut at = axes(dimensions, array.0.rank())?;
     at.sort_unstable();
     if at.windows(2).any(|w| w[0] == w[1]) {
-        return Err(PyValueError::new_err(format!("dimensions are not unique: {}", dimensions.str()?)));
+        return Err(PyValueError::new_err(format!("dimensions are not unique: {}", crate::shorten::repr(dimensions))));
     }
     ops::squeeze(&array.0, &at).py().map(PyValue)
 }
@@ -143,7 +143,10 @@ fn expand_dims(array: PyValue, dimensions: &Bound<'_, PyAny>) -> PyResult<PyValu
     let rank = array.0.rank() + dimensions.len()?;
     let at = axes(dimensions, rank)?;
     if at.iter().enumerate().any(|(i, a)| at[..i].contains(a)) {
-        return Err(PyValueError::new_err(format!("repeated axis in lax.expand_dims: {}", dimensions.str()?)));
+        return Err(PyValueError::new_err(format!(
+            "repeated axis in lax.expand_dims: {}",
+            crate::shorten::repr(dimensions)
+        )));
     }
     let at: SmallVec<[i64; 4]> = at.into_iter().map(|a| a as i64).collect();
     ops::expand_dims(&array.0, &at).py().map(PyValue)
@@ -155,7 +158,7 @@ fn rev(operand: PyValue, dimensions: &Bound<'_, PyAny>) -> PyResult<PyValue> {
     if given.iter().any(|&d| d < 0) {
         return Err(PyTypeError::new_err(format!(
             "rev dimensions must have every element be nonnegative, got {}.",
-            dimensions.str()?
+            crate::shorten::repr(dimensions)
         )));
     }
     let at: SmallVec<[usize; 4]> = given.into_iter().map(|d| d as usize).collect();
@@ -251,7 +254,7 @@ fn broadcasted_iota(dtype: &Bound<'_, PyAny>, shape: &Bound<'_, PyAny>, dimensio
     let d = parse(dtype, "iota")?.canonical(dtype.py(), Some("iota"))?;
     let sizes = integers(shape, "an element of a shape")?;
     if sizes.iter().any(|&n| n < 0) {
-        let text = format!("iota shape must have every element be nonnegative, got {}.", shape.str()?);
+        let text = format!("iota shape must have every element be nonnegative, got {}.", crate::shorten::repr(shape));
         return Err(PyTypeError::new_err(text));
     }
     let sizes: Shape = sizes.into_iter().map(|n| n as usize).collect();

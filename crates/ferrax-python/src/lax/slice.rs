@@ -200,7 +200,7 @@ fn pad(operand: PyValue, padding_value: PyValue, padding_config: &Bound<'_, PyAn
         match integers(&entry, "an entry of padding_config")?.as_slice() {
             [low, high, interior] => config.push(PadDim(*low, *high, *interior)),
             _ => {
-                let shown = entry.repr()?;
+                let shown = crate::shorten::repr(&entry);
                 return Err(PyValueError::new_err(format!(
                     "padding_config must hold (low, high, interior) for each axis, got {shown}"
                 )));

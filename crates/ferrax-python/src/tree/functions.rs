@@ -10,12 +10,13 @@ use pyo3::{Borrowed, ffi};
 use smallvec::SmallVec;
 
 use super::host::{Object, PyHost, TreeDef};
-use super::mismatch::{describe_differences, prefix_error};
+use super::mismatch::{Sides, describe, leaf_text, prefix_error};
 use super::registry::{self, Container, Fields, Functions};
 use super::treedef::{PyTreeDef, node_data};
-use super::{Leaves, flatten_into, flatten_until, keys, nodes, unflatten};
+use super::{Leaves, flatten_into, flatten_until, keys, unflatten};
 use crate::array::PyArray;
 use crate::fastcall::{Args, FastCall, Params, Signature, new_callable};
+use crate::shorten;
 
 type Arg<'a, 'py> = Option<Borrowed<'a, 'py, PyAny>>;
 type Run = for<'a, 'py> fn(&Args<'a, 'py>) -> PyResult<Bound<'py, PyAny>>;
@@ -53,10 +54,23 @@ impl FastCall for TreeFunction {
     }
 }
 
-/// One line for each place where two structures differ.
+/// A line for each of the first places where two structures differ; the names say what each is called.
 #[pyfunction]
-fn tree_differences(py: Python<'_>, left: PyRef<'_, PyTreeDef>, right: PyRef<'_, PyTreeDef>) -> PyResult<Vec<String>> {
-    describe_differences(py, &left.0, &right.0)
+fn tree_differences(
+    py: Python<'_>,
+    left: PyRef<'_, PyTreeDef>,
+    right: PyRef<'_, PyTreeDef>,
+    root: &str,
+    left_name: &str,
+    right_name: &str,
+) -> PyResult<Vec<String>> {
+    describe(py, &left.0, &right.0, &Sides { root, left: left_name, right: right_name })
+}
+
+/// `keystr` of the path to a leaf, by its number.
+#[pyfunction]
+fn tree_leaf_path(py: Python<'_>, tree: PyRef<'_, PyTreeDef>, leaf: usize) -> PyResult<String> {
+    leaf_text(py, &tree.0, leaf)
 }
 
 /// A new callable for the function of that name.
@@ -71,6 +85,7 @@ fn tree_function(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTreeRegistry>()?;
     m.add_function(wrap_pyfunction!(tree_differences, m)?)?;
+    m.add_function(wrap_pyfunction!(tree_leaf_path, m)?)?;
     m.add_function(wrap_pyfunction!(tree_function, m)?)
 }
 
@@ -98,7 +113,7 @@ fn ask(answer: Bound<'_, PyAny>) -> PyResult<bool> {
         Err(_) if answer.is_none() => Ok(false),
         Err(_) => Err(PyValueError::new_err(format!(
             "is_leaf predicate returned a non-boolean value {}; expected a boolean",
-            answer.repr()?
+            shorten::repr(&answer)
         ))),
     }
 }
@@ -352,6 +367,8 @@ fn reduce<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     Ok(result.into_bound(py))
 }
 
+const TRANSPOSED: Sides<'_> = Sides { root: "", left: "the tree", right: "the composed structure" };
+
 fn transpose<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     const P: Params = Params::new("tree_transpose", &["outer_treedef", "inner_treedef", "pytree_to_transpose"], 3, 3);
     let py = args.py();
@@ -372,9 +389,10 @@ fn transpose<'py>(args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
     if def.num_leaves() != rows * columns {
         let expected = outer.compose(&inner);
         return Err(PyTypeError::new_err(format!(
-            "Mismatch\nPyTreeDef({})\n != \nPyTreeDef({})",
-            def.text(py)?,
-            expected.text(py)?
+            "Mismatch\nPyTreeDef({})\n != \nPyTreeDef({})\n  * {}",
+            def.short_text(py, shorten::BLOCK)?,
+            expected.short_text(py, shorten::BLOCK)?,
+            describe(py, &def, &expected, &TRANSPOSED)?.join("\n  * ")
         )));
     }
     let mut parts = Leaves::with_capacity(columns);
@@ -411,7 +429,7 @@ fn level<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(Vec<(Object, Py<Py
     let mut children = ferrax_tree::Children::new();
     let kind = ferrax_tree::Nodes::<PyHost>::open_with_keys(object.as_unbound(), py, &mut children)?;
     let Some(kind) = kind else { return Ok(None) };
-    let data = match nodes::as_ref(&kind) {
+    let data = match kind.borrowed() {
         ferrax_tree::KindRef::Dict(keys) => PyTuple::new(py, keys.iter().map(|k| &k.0))?.into_any(),
         ferrax_tree::KindRef::Named(class) => class.0.bind(py).clone(),
         kind => node_data(py, kind)?.map_or_else(|| py.None().into_bound(py), |(_, data)| data.into_bound(py)),

@@ -4,13 +4,14 @@ use std::hash::Hasher;
 
 use ferrax_tree::{Host, KindRef};
 use pyo3::exceptions::{PyRecursionError, PyValueError};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple, PyType};
+use pyo3::{ffi, intern};
 
 use super::keys;
 use super::registry::{Container, Registered};
 use crate::errors::raise;
+use crate::shorten;
 
 /// A Python object that can be cloned wherever the interpreter is attached.
 pub struct Object(pub Py<PyAny>);
@@ -107,8 +108,9 @@ impl Host for PyHost {
         Ok(())
     }
 
-    fn key_text(py: Python<'_>, key: &Object) -> PyResult<String> {
-        key.0.bind(py).repr()?.extract()
+    fn key_text(py: Python<'_>, key: &Object, limit: usize) -> PyResult<String> {
+        let key = key.0.bind(py);
+        if limit == usize::MAX { key.repr()?.extract() } else { Ok(shorten::within(key, limit)) }
     }
 
     fn class_text(py: Python<'_>, class: &Object) -> PyResult<String> {
@@ -116,27 +118,26 @@ impl Host for PyHost {
         Ok(format!("namedtuple[{name}]"))
     }
 
-    fn custom_text(py: Python<'_>, custom: &&'static Registered, aux: &Object) -> PyResult<String> {
-        Ok(format!("{}[{}]", custom.class.bind(py).name()?, aux.0.bind(py).str()?))
+    fn custom_text(py: Python<'_>, custom: &&'static Registered, aux: &Object, limit: usize) -> PyResult<String> {
+        let (name, aux) = (custom.class.bind(py).name()?, aux.0.bind(py));
+        let aux = if limit == usize::MAX { aux.str()?.extract()? } else { shorten::text(aux, limit) };
+        Ok(format!("{name}[{aux}]"))
     }
 
-    fn child_keys(py: Python<'_>, kind: Kind<'_>, arity: usize) -> PyResult<Vec<Object>> {
-        let all = |objects: &Bound<'_, PyAny>, make: fn(&Bound<'_, PyAny>) -> PyResult<Py<PyAny>>| {
-            objects.try_iter()?.map(|object| Ok(Object(make(&object?)?))).collect()
-        };
-        match kind {
-            KindRef::Dict(names) => names.iter().map(|k| Ok(Object(keys::dict_key(k.0.bind(py))?))).collect(),
-            KindRef::Named(class) => all(&class.0.bind(py).getattr("_fields")?, keys::attr_key),
-            KindRef::Custom(custom, aux) => match &custom.container {
-                Container::Dataclass(fields) => all(fields.data.bind(py).as_any(), keys::attr_key),
-                Container::OrderedDict => all(aux.0.bind(py), keys::dict_key),
-                Container::DefaultDict => all(&aux.0.bind(py).get_item(1)?, keys::dict_key),
-                _ => (0..arity).map(|i| Ok(Object(keys::flat_key(py, i)?))).collect(),
-            },
-            KindRef::Leaf | KindRef::None | KindRef::Tuple | KindRef::List => {
-                (0..arity).map(|i| Ok(Object(keys::sequence_key(py, i)?))).collect()
+    fn child_key(py: Python<'_>, kind: Kind<'_>, index: usize) -> PyResult<Object> {
+        Ok(Object(match kind {
+            KindRef::Dict(names) => keys::dict_key(names[index].0.bind(py))?,
+            KindRef::Named(class) => {
+                keys::attr_key(&class.0.bind(py).getattr(intern!(py, "_fields"))?.get_item(index)?)?
             }
-        }
+            KindRef::Custom(custom, aux) => match &custom.container {
+                Container::Dataclass(fields) => keys::attr_key(fields.data.bind(py).get_item(index)?.as_any())?,
+                Container::OrderedDict => keys::dict_key(&aux.0.bind(py).get_item(index)?)?,
+                Container::DefaultDict => keys::dict_key(&aux.0.bind(py).get_item(1)?.get_item(index)?)?,
+                _ => keys::flat_key(py, index)?,
+            },
+            KindRef::Leaf | KindRef::None | KindRef::Tuple | KindRef::List => keys::sequence_key(py, index)?,
+        }))
     }
 
     fn too_deep() -> PyErr {

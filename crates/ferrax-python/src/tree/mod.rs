@@ -24,7 +24,7 @@ use pyo3::types::{PyList, PyString};
 use smallvec::SmallVec;
 
 pub use host::{Object, PyHost, TreeDef};
-pub use mismatch::{describe_differences, prefix_error};
+pub use mismatch::{Parted, Place, Sides, describe, leaf_text, part, prefix_error};
 pub use treedef::PyTreeDef;
 
 /// Leaves of a tree.
@@ -162,7 +162,7 @@ pub fn flatten_prefix(prefix: &Bound<'_, PyAny>, full: &TreeDef, none_is_leaf: b
             }
             Ok(out)
         }
-        Err(_) => Err(mismatch::spec_error(prefix, full, none_is_leaf, what)),
+        Err(found) => Err(mismatch::spec_error(py, &found, what)),
     }
 }
 

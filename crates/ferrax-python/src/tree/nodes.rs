@@ -13,6 +13,8 @@ use smallvec::SmallVec;
 use super::host::{Object, PyHost};
 use super::keys;
 use super::registry::{Container, Fields, Functions, Registered, lookup};
+use crate::interpreter::dict_of;
+use crate::shorten;
 
 type Found = Kind<PyHost>;
 
@@ -214,7 +216,7 @@ fn pair<'py>(out: Bound<'py, PyAny>, function: &str, first: &str) -> PyResult<(B
         Ok(tuple) if tuple.len() == 2 => Ok((tuple.get_item(0)?, tuple.get_item(1)?)),
         _ => Err(PyValueError::new_err(format!(
             "The {function} function for a custom PyTree node should return a ({first}, aux_data) tuple, got {}",
-            out.repr()?
+            shorten::repr(&out)
         ))),
     }
 }
@@ -223,7 +225,7 @@ fn not_iterable(error: PyErr, py: Python<'_>, function: &str, first: &str, out: 
     if !error.is_instance_of::<PyTypeError>(py) {
         return error;
     }
-    let got = out.repr().map(|r| r.to_string()).unwrap_or_default();
+    let got = shorten::repr(out);
     PyValueError::new_err(format!(
         "The {function} function for a custom PyTree node should return a ({first}, aux_data) tuple where '{first}' is \
          iterable, got {got}"
@@ -368,9 +370,22 @@ impl Nodes<PyHost> for Py<PyAny> {
         }
         let mut plain = Children::new();
         let Some(kind) = open(object, shape, &mut plain)? else { return Ok(None) };
-        let keys = PyHost::child_keys(py, as_ref(&kind), plain.len())?;
-        children.extend(keys.into_iter().zip(plain));
+        for (i, child) in plain.into_iter().enumerate() {
+            children.push((PyHost::child_key(py, kind.borrowed(), i)?, child));
+        }
         Ok(Some(kind))
+    }
+
+    /// Containers with functions of their own may have keys of their own.
+    fn child_key(&self, py: Python<'_>, kind: &Found, index: usize) -> PyResult<Object> {
+        if let Kind::Custom(Registered { container: Container::Functions(functions), .. }, _) = kind {
+            let mut children = Children::new();
+            functions.open_with_keys(self.bind(py), &mut children)?;
+            if index < children.len() {
+                return Ok(children.swap_remove(index).0);
+            }
+        }
+        PyHost::child_key(py, kind.borrowed(), index)
     }
 
     fn open_as(
@@ -443,30 +458,31 @@ fn look_up(object: &Bound<'_, PyAny>, keys: &[Object], children: &mut Children<P
     Ok(true)
 }
 
-/// The borrowed form of a kind.
-pub fn as_ref(kind: &Found) -> KindRef<'_, PyHost> {
-    match kind {
-        Kind::None => KindRef::None,
-        Kind::Tuple => KindRef::Tuple,
-        Kind::List => KindRef::List,
-        Kind::Dict(keys) => KindRef::Dict(keys),
-        Kind::Named(class) => KindRef::Named(class),
-        Kind::Custom(custom, aux) => KindRef::Custom(custom, aux),
+/// The keys of a dictionary, for a text: in order when they are few enough to be read.
+fn present_keys(dict: &Bound<'_, PyDict>) -> PyResult<Vec<Object>> {
+    const FEW: usize = 100;
+    if dict.len() > FEW {
+        return Ok(dict.iter().take(FEW).map(|(key, _)| Object(key.unbind())).collect());
     }
+    let mut keys = Vec::new();
+    push_items(dict, &mut keys, &mut Children::new())?;
+    Ok(keys)
 }
 
 /// Why a value is not a container of that kind.
 fn mismatch_text(object: &Bound<'_, PyAny>, kind: KindRef<'_, PyHost>, arity: usize) -> PyResult<String> {
     let py = object.py();
-    let got = object.repr()?;
+    let got = shorten::within(object, shorten::BLOCK);
     let shape = shape(object)?;
-    let list = |keys: &[Object]| PyList::new(py, keys.iter().map(|k| &k.0))?.repr();
+    let list = |keys: &[Object]| {
+        let keys = shorten::list(keys.len(), ", ", shorten::BLOCK, |i| Ok(shorten::repr(keys[i].0.bind(py))));
+        keys.map(|keys| format!("[{keys}]"))
+    };
     Ok(match (kind, &shape) {
         (KindRef::Tuple, Shape::Tuple) => format!("Tuple arity mismatch: {} != {arity}; tuple: {got}.", object.len()?),
         (KindRef::List, Shape::List) => format!("List arity mismatch: {} != {arity}; list: {got}.", object.len()?),
         (KindRef::Dict(keys), Shape::Dict) => {
-            let mut children = Children::new();
-            let Kind::Dict(present) = open_dict(object, &mut children)? else { return Ok(String::new()) };
+            let present = present_keys(object.cast::<PyDict>()?)?;
             format!("Dict key mismatch; expected keys: {}; present keys: {}.", list(keys)?, list(&present)?)
         }
         (KindRef::Named(_), Shape::Named) if object.len()? != arity => {
@@ -479,7 +495,8 @@ fn mismatch_text(object: &Bound<'_, PyAny>, kind: KindRef<'_, PyHost>, arity: us
             let mut children = Children::new();
             let Kind::Custom(_, own) = own.open(object, &mut children)? else { return Ok(String::new()) };
             if children.len() == arity {
-                let (aux, own) = (aux.0.bind(py).str()?, own.0.bind(py).str()?);
+                let text = |aux: &Object| shorten::text(aux.0.bind(py), shorten::BLOCK);
+                let (aux, own) = (text(aux), text(&own));
                 format!("Mismatch custom node data: {aux} != {own}; value: {got}.")
             } else {
                 format!("Custom type arity mismatch: {} != {arity}; value: {got}.", children.len())
@@ -498,41 +515,6 @@ fn mismatch_text(object: &Bound<'_, PyAny>, kind: KindRef<'_, PyHost>, arity: us
         (KindRef::Named(_), _) => format!("Expected named tuple, got {got}."),
         (KindRef::Leaf, _) => format!("Expected a leaf, got {got}."),
     })
-}
-
-/// An empty dictionary with room for that many items where the interpreter can make one: growing to 100 items in steps
-/// costs a microsecond.
-fn dict_of(py: Python<'_>, len: usize) -> PyResult<Bound<'_, PyDict>> {
-    // up to this many items fit a new dictionary
-    const SMALL: usize = 5;
-    let Some(presized) = presized().filter(|_| len > SMALL) else { return Ok(PyDict::new(py)) };
-    // SAFETY: the interpreter's own function, of this signature in every version that exports it
-    let dict = unsafe { Bound::from_owned_ptr_or_err(py, presized(len as ffi::Py_ssize_t)) }?;
-    Ok(dict.cast_into::<PyDict>()?)
-}
-
-type Presized = unsafe extern "C" fn(ffi::Py_ssize_t) -> *mut ffi::PyObject;
-
-/// `_PyDict_NewPresized`, which is private: looked up once, so that an interpreter without it works as well.
-#[cfg(unix)]
-fn presized() -> Option<Presized> {
-    use std::ffi::{c_char, c_void};
-    use std::sync::OnceLock;
-    unsafe extern "C" {
-        fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
-    }
-    static FOUND: OnceLock<Option<Presized>> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        // SAFETY: a null handle means every library of the process; the name ends in a zero
-        let found = unsafe { dlsym(std::ptr::null_mut(), c"_PyDict_NewPresized".as_ptr()) };
-        // SAFETY: the address of a function of this signature
-        (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Presized>(found) })
-    })
-}
-
-#[cfg(not(unix))]
-fn presized() -> Option<Presized> {
-    None
 }
 
 impl Build<PyHost> for Py<PyAny> {

@@ -23,15 +23,6 @@ use reads::{Recording, Row};
 use seen::Change;
 use std::sync::Arc;
 
-/// Characters of a value in a message.
-const SHOWN: usize = 100;
-
-/// A value in a message, shortened.
-fn shown(value: &Bound<'_, PyAny>) -> String {
-    let text = value.repr().map_or_else(|_| format!("an object of {}", value.get_type()), |r| r.to_string());
-    if text.chars().count() <= SHOWN { text } else { text.chars().take(SHOWN).chain("...".chars()).collect() }
-}
-
 /// Whether `ferrax.check_captures()` is in force; asked only where some setting kept in Python is not at its default.
 fn checks_captures(py: Python<'_>, config: u64) -> PyResult<bool> {
     if ferrax_base::config::host_number(config) == 0 {

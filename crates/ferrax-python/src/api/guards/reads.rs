@@ -11,6 +11,7 @@
 //! Read next: [`super::Guards`] for what a program keeps of it.
 
 use super::seen::{Change, Keep, Seen, look};
+use crate::shorten;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -79,7 +80,7 @@ impl Row {
             (_, Now::Unknown) | (None, Now::Nothing) => None,
             (Some(seen), Now::Value(now)) => seen.change(&now),
             (Some(_), Now::Nothing) => plain("was removed".to_owned()),
-            (None, Now::Value(now)) => plain(format!("was added with the value {}", super::shown(&now))),
+            (None, Now::Value(now)) => plain(format!("was added with the value {}", shorten::repr(&now))),
         }
     }
 

@@ -3,8 +3,8 @@
 //! Lists, dictionaries, sets and arrays of NumPy are copied, with what they hold, within [`LIMIT`]; any other object is
 //! compared by identity, then as a number or by its class's `==`. Read next: [`super::reads`], which keeps these.
 
-use super::shown;
 use crate::numpy_interop;
+use crate::shorten;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -51,7 +51,7 @@ pub struct Change {
 
 impl Change {
     fn of(was: &Bound<'_, PyAny>, is: &Bound<'_, PyAny>) -> Change {
-        Change { path: String::new(), what: format!("changed from {} to {}", shown(was), shown(is)) }
+        Change { path: String::new(), what: format!("changed from {} to {}", shorten::repr(was), shorten::repr(is)) }
     }
 
     fn within(mut self, step: &str) -> Change {
@@ -166,7 +166,7 @@ impl Seen {
             Seen::Weak(was, class) => match was.bind(py).upgrade() {
                 Some(was) => (!same(&was, now)).then(|| Change::of(&was, now)),
                 None => {
-                    let what = format!("changed from an object of {} to {}", class.bind(py), shown(now));
+                    let what = format!("changed from an object of {} to {}", class.bind(py), shorten::repr(now));
                     Some(Change { path: String::new(), what })
                 }
             },
@@ -191,7 +191,7 @@ impl Seen {
             Seen::Entries(entries) => format!("a dictionary of {} keys", entries.len()),
             _ => "an array".to_owned(),
         };
-        Change { path: String::new(), what: format!("changed from {was} to {}", shown(now)) }
+        Change { path: String::new(), what: format!("changed from {was} to {}", shorten::repr(now)) }
     }
 
     /// Bytes of the copies, about.
@@ -222,7 +222,12 @@ fn items_change(was: &[Seen], now: &Bound<'_, PyAny>) -> Option<Change> {
         let Ok(item) = item else { break };
         let step = || format!("[{i}]");
         match was.get(i) {
-            None => return Some(Change { path: step(), what: format!("was added with the value {}", shown(&item)) }),
+            None => {
+                return Some(Change {
+                    path: step(),
+                    what: format!("was added with the value {}", shorten::repr(&item)),
+                });
+            }
             Some(seen) => {
                 if let Some(change) = seen.change(&item) {
                     return Some(change.within(&step()));
@@ -236,7 +241,7 @@ fn items_change(was: &[Seen], now: &Bound<'_, PyAny>) -> Option<Change> {
 
 fn entries_change(was: &[(Py<PyAny>, Seen)], now: &Bound<'_, PyDict>) -> Option<Change> {
     let py = now.py();
-    let step = |key: &Bound<'_, PyAny>| format!("[{}]", shown(key));
+    let step = |key: &Bound<'_, PyAny>| format!("[{}]", shorten::repr(key));
     for (key, seen) in was {
         let key = key.bind(py);
         match now.get_item(key).ok().flatten() {
@@ -253,7 +258,7 @@ fn entries_change(was: &[(Py<PyAny>, Seen)], now: &Bound<'_, PyDict>) -> Option<
     }
     let known = |key: &Bound<'_, PyAny>| was.iter().any(|(k, _)| k.bind(py).eq(key).unwrap_or(false));
     let (key, value) = now.iter().find(|(key, _)| !known(key))?;
-    Some(Change { path: step(&key), what: format!("was added with the value {}", shown(&value)) })
+    Some(Change { path: step(&key), what: format!("was added with the value {}", shorten::repr(&value)) })
 }
 
 /// What an array of NumPy was.
@@ -282,7 +287,7 @@ impl ArraySeen {
         let py = now.py();
         let differs = |name: &str, was: &Py<PyAny>| {
             let is = now.getattr(name).ok()?;
-            let what = || format!("changed from {} to {}", shown(was.bind(py)), shown(&is));
+            let what = || format!("changed from {} to {}", shorten::repr(was.bind(py)), shorten::repr(&is));
             (!same(was.bind(py), &is)).then(|| Change { path: format!(".{name}"), what: what() })
         };
         let kind = differs("shape", &self.shape).or_else(|| differs("dtype", &self.dtype));
