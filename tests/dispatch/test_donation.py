@@ -51,7 +51,9 @@ def test_a_path_that_nothing_has():
 def test_a_donated_array_names_who_took_it():
     state, batch = arguments()
     ferrax.jit(update, donate_argnums=0)(state, batch)
-    with pytest.raises(RuntimeError, match=r"its buffer was donated to update at .*test_donation\.py:\d+"):
+    line = test_a_donated_array_names_who_took_it.__code__.co_firstlineno + 2
+    who = r"its buffer was donated to update at .*test_donation\.py:\d+ as its argument state\['w'\], in the call at "
+    with pytest.raises(RuntimeError, match=rf"{who}.*test_donation\.py:{line} \(test_a_donated_array_names"):
         _ = state["w"] + 1
 
 
@@ -124,3 +126,44 @@ def test_the_state_of_an_optimizer_is_replaced_in_place(n):
 def test_donate_is_checked():
     with pytest.raises(ValueError, match="donate must be 'may' or 'must', got 'maybe'"):
         ferrax.jit(update, donate="maybe")
+
+
+@pytest.mark.parametrize("path", ["state['w']", 'state["w"]'])
+def test_paths_have_either_quotes(path):
+    state, batch = arguments()
+    ferrax.jit(update, donate_argnames=path)(state, batch)
+    assert state["w"].is_deleted() and not state["b"].is_deleted()
+
+
+def test_paths_that_are_almost_right():
+    with pytest.raises(ValueError, match=r"path state\['ww'\].*Did you mean state\['w'\]\?"):
+        ferrax.jit(update, donate_argnames='state["ww"]')(*arguments())
+    many = {f"layer{i}": jnp.ones(1) for i in range(20)}
+    with pytest.raises(ValueError, match=r"the nearest of the 20 paths are .*Did you mean p\['layer1'\]\?"):
+        ferrax.jit(lambda p: p, donate_argnames="p['layr1']")(many)
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        (np.ones(4, np.float32), "a NumPy array keeps its memory"),
+        (np.float32(1.0), "a NumPy scalar has no memory"),
+        (True, "a Python number has no memory"),
+    ],
+)
+@pytest.mark.parametrize("options", [{"donate_argnums": 0}, {"donate_argnames": "x", "static_argnums": 1}])
+def test_must_donate_what_is_no_array(argument, reason, options):
+    f = ferrax.jit(lambda x, n=1: x + n, donate="must", **options)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"argument x of <lambda> cannot be donated: {reason}"):
+            f(argument)
+    g = ferrax.jit(lambda x: {"a": x["a"] + 1, "b": x["b"]}, donate="must", donate_argnames="x['a']")
+    with pytest.raises(ValueError, match=rf"argument x\['a'\] of <lambda> cannot be donated: {reason}"):
+        g({"a": argument, "b": jnp.ones(2)})
+
+
+def test_must_donate_nothing():
+    with pytest.raises(ValueError, match=r"update at .*donate='must', but no argument is donated"):
+        ferrax.jit(update, donate="must")
+    with pytest.raises(ValueError, match="no argument is donated"):
+        ferrax.jit(lambda *xs: xs[0], donate_argnums=3, donate="must")(jnp.ones(3))

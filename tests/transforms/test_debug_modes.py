@@ -53,7 +53,7 @@ def test_the_iteration(jit):
 
     wrap = ferrax.jit if jit else (lambda f: f)
     assert ", in iteration 2 of scan: " in text_of(lambda: wrap(scanned)(jnp.array([5.0, 4.0, 1.0, 7.0])))
-    assert ", in iteration 1 of while: " in text_of(lambda: wrap(repeated)(4.0))
+    assert ", in iteration 1 of while_loop: " in text_of(lambda: wrap(repeated)(4.0))
     assert ", in iteration 2 of scan: " in text_of(
         lambda: wrap(ferrax.value_and_grad(lambda x: scanned(x)[0]))(jnp.array([5.0, 4.0, 1.0, 7.0]))
     )
@@ -62,7 +62,140 @@ def test_the_iteration(jit):
         return ferrax.lax.map(lambda row: scanned(row)[0], xs)
 
     text = text_of(lambda: wrap(nested)(jnp.array([[5.0, 4.0], [4.0, 1.0]])))
-    assert ", in iteration 1 of scan, in iteration 1 of scan: " in text
+    assert ", in iteration 1 of scan, in iteration 1 of map: " in text
+
+
+A = np.ones((4, 3), np.float32)
+A[3, 2] = -1.0
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_the_element(jit):
+    wrap = ferrax.jit if jit else (lambda f: f)
+    text = text_of(lambda: wrap(jnp.log)(A))
+    assert ": log of -1.0 at index (3, 2) gives nan; its result has type f32[4,3]" in text
+    text = text_of(lambda: wrap(lambda x, y: x / y)(jnp.zeros(3), jnp.array([1.0, 0.0, 1.0])))
+    assert "div of 0.0 and 0.0 at index (1,) gives nan" in text
+    spoilt = jnp.array([[1.0, 2.0], [np.inf, -np.inf]])
+    text = text_of(lambda: wrap(lambda x: x.sum(axis=1))(spoilt))
+    assert "reduce_sum" in text and "is nan at index (1,), its operands are f32[2,2] = [1.0 2.0 inf -inf]" in text
+    text = text_of(lambda: wrap(lambda x, y: x @ y)(jnp.array([[1.0, np.nan]]), jnp.ones((2, 2))))
+    assert "nan at index (0, 0)" in text and "(holds nan already, first at index (0, 1))" in text
+    with ferrax.debug_infs(), pytest.raises(FloatingPointError, match=r"\(inf\).*div of 1.0 and 0.0 at index \(1,\)"):
+        wrap(lambda x: 1 / x)(jnp.array([1.0, 0.0]))
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_loops_have_their_names(jit):
+    wrap = ferrax.jit if jit else (lambda f: f)
+
+    def counted(n):
+        return ferrax.lax.fori_loop(5, n, lambda i, c: c + bad(8.5 - i), 0.0)
+
+    # the bound is static at once, and traced under jit
+    assert ", in iteration 2 of fori_loop (i = 7): " in text_of(lambda: wrap(counted)(9))
+    assert ", in iteration 2 of fori_loop (i = 7): " in text_of(lambda: wrap(lambda: counted(9))())
+    assert ", in iteration 3 of map: " in text_of(lambda: wrap(lambda x: ferrax.lax.map(lambda r: bad(r + 2), x))(A))
+
+    def nested():
+        return ferrax.lax.fori_loop(0, 4, lambda i, c: ferrax.lax.scan(lambda d, x: (bad(x - i), None), c, xs)[0], 0.0)
+
+    xs = jnp.array([6.0, 5.0, 4.5])
+    assert ", in iteration 2 of scan, in iteration 3 of fori_loop: " in text_of(lambda: wrap(nested)())
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda f: ferrax.vmap(f, axis_name="i"),
+        lambda f: ferrax.jit(ferrax.vmap(f, axis_name="i")),
+        lambda f: ferrax.vmap(ferrax.jit(f), axis_name="i"),
+        lambda f: ferrax.grad(lambda x: ferrax.vmap(f, axis_name="i")(x).sum()),
+        lambda f: ferrax.jit(ferrax.vmap(ferrax.value_and_grad(f), axis_name="i")),
+    ],
+)
+def test_the_row(wrap):
+    text = text_of(lambda: wrap(bad)(jnp.full(8, 3.0).at[5].set(1.0)))
+    assert ", in row 5 of the vmap axis 'i' of size 8: log of -1.0 gives nan; its result has type f32[]" in text
+
+
+def test_rows_of_several_axes():
+    def inner(x):
+        return ferrax.vmap(ferrax.vmap(bad, in_axes=1), axis_name="outer")(x)
+
+    x = jnp.full((2, 3, 8), 3.0).at[1, 2, 5].set(1.0)
+    for f in (inner, ferrax.jit(inner)):
+        text = text_of(lambda f=f: f(x))
+        assert ", in row 1 of the vmap axis 'outer' of size 2, in row 5 of the vmap axis of size 8: " in text
+        assert "log of -1.0 at index (2,)" in text
+    text = text_of(lambda: ferrax.vmap(lambda r: ferrax.lax.scan(lambda c, v: (bad(v), None), 0.0, r)[0])(A + 2))
+    assert ", in iteration 2 of scan, in row 3 of the vmap axis of size 4: " in text
+
+
+def root(x):
+    return jnp.where(x > 0, jnp.sqrt(x), 0.0)
+
+
+ROOT = f"{__file__}:{root.__code__.co_firstlineno + 1} (root)"
+ZEROS = np.ones(8, np.float32)
+ZEROS[5] = 0.0
+
+
+@pytest.mark.parametrize(
+    ("call", "where"),
+    [
+        (lambda: ferrax.grad(root)(0.0), ""),
+        (lambda: ferrax.jit(ferrax.grad(root))(0.0), ""),
+        (lambda: ferrax.grad(ferrax.jit(root))(0.0), ""),
+        (lambda: ferrax.vmap(ferrax.grad(root))(ZEROS), ", in row 5 of the vmap axis of size 8"),
+        (lambda: ferrax.jit(ferrax.vmap(ferrax.grad(root)))(ZEROS), ", in row 5 of the vmap axis of size 8"),
+        (lambda: ferrax.grad(lambda x: ferrax.vmap(root)(x).sum())(ZEROS), ", in row 5 of the vmap axis of size 8"),
+        (
+            lambda: ferrax.grad(lambda x: ferrax.lax.scan(lambda c, v: (c + root(v), None), 0.0, x)[0])(ZEROS),
+            ", in iteration 5 of scan",
+        ),
+        (
+            lambda: ferrax.jit(
+                ferrax.grad(lambda x: ferrax.lax.fori_loop(0, 4, lambda i, c: c + root(x * (i - 2) ** 2), 0.0))
+            )(1.0),
+            ", in iteration 2 of fori_loop",
+        ),
+        (
+            lambda: ferrax.grad(
+                lambda x: ferrax.lax.while_loop(
+                    lambda s: s[0] < 4, lambda s: (s[0] + 1, s[1] + root(x * (s[0] - 2) ** 2)), (0, 0.0)
+                )[1]
+            )(1.0),
+            ", in iteration 2 of while_loop",
+        ),
+    ],
+)
+def test_the_backward_pass(call, where):
+    text = text_of(call)
+    assert text.startswith(f"invalid value (nan) encountered in mul, in the backward pass of sqrt at {ROOT}{where}: ")
+    assert "mul of 0.0 and inf gives nan" in text or "mul of inf and 0.0 gives nan" in text
+
+
+def test_the_derivative():
+    with (
+        ferrax.debug_infs(),
+        pytest.raises(FloatingPointError, match=r"in the derivative of sqrt at .*div of 0.5 and 0.0"),
+    ):
+        ferrax.grad(jnp.sqrt)(0.0)
+
+
+def test_programs_of_one_structure_have_their_own_lines():
+    def first(x):
+        return jnp.log(x)
+
+    def second(x):
+        return jnp.log(x)
+
+    for f in (first, second, first):
+        text = text_of(
+            lambda f=f: ferrax.grad(lambda x: ferrax.lax.scan(lambda c, v: (c + f(v), None), 0.0, x)[0])(A[3])
+        )
+        assert f":{f.__code__.co_firstlineno + 1} (" in text
 
 
 def test_nan_that_was_given():

@@ -69,6 +69,12 @@ pub fn bits() -> u64 {
     (GLOBAL.load(Relaxed) & !mask) | (values & mask)
 }
 
+/// Whether results are looked at for NaN or infinities on this thread.
+#[inline]
+pub fn checks_numbers() -> bool {
+    bits() & (1 << Flag::DebugNans as u64 | 1 << Flag::DebugInfs as u64) != 0
+}
+
 /// Everything that changes what tracing produces; part of every trace cache's key.
 #[inline]
 pub fn trace_key() -> u64 {

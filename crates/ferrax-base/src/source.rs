@@ -1,10 +1,14 @@
 //! Where in the user's program an operation was asked for.
 //!
-//! A [`Source`] is a token of two words that costs nothing to copy; a host (the Python binding) says how to
+//! A [`Source`] is a token of three numbers that costs nothing to copy; a host (the Python binding) says how to
 //! take one and how to turn one into text. Text is made only when an error or a report is shown.
+//!
+//! Under the checks of numbers a token also says that differentiation made the operation, and of which one.
 
+use crate::config;
+use crate::fork::Lock;
 use std::cell::Cell;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A place in the user's program; the host knows what the numbers mean. Zero means unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -13,6 +17,29 @@ pub struct Source {
     pub unit: u32,
     /// Offset within it.
     pub offset: u32,
+    /// Which differentiation made the operation ([`Source::made_by`]); zero for what the user asked for.
+    pub made: u32,
+}
+
+/// How differentiation makes operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// As part of the derivative of an operation.
+    Derivative,
+    /// On the way back, pulling a cotangent through an operation.
+    Backward,
+}
+
+/// What differentiation has made operations of, by number less one: few, as they are names of primitives.
+static MADE: Lock<Vec<(Phase, Arc<str>)>> = Lock::new(Vec::new());
+
+fn made(phase: Phase, of: &str) -> u32 {
+    let mut all = MADE.lock();
+    let at = all.iter().position(|(p, name)| *p == phase && **name == *of).unwrap_or_else(|| {
+        all.push((phase, of.into()));
+        all.len() - 1
+    });
+    at as u32 + 1
 }
 
 /// A resolved source location.
@@ -40,28 +67,56 @@ static HOST: OnceLock<SourceHost> = OnceLock::new();
 
 thread_local! {
     /// Where the operation that is being done again was asked for.
-    static REPLAYED: Cell<Source> = const { Cell::new(Source { unit: 0, offset: 0 }) };
+    static REPLAYED: Cell<Source> = const { Cell::new(Source { unit: 0, offset: 0, made: 0 }) };
+    /// Which differentiation makes the operations that come now.
+    static MAKING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Until dropped, operations count as made by differentiating one.
+pub struct Making(u32);
+
+impl Making {
+    /// Starts making operations of this one; what is made of a made operation is made of the user's.
+    pub fn start(phase: Phase, of: &str) -> Making {
+        let outer = MAKING.get();
+        let name = by_number(outer).map(|(_, name)| name);
+        MAKING.set(made(phase, name.as_deref().unwrap_or(of)));
+        Making(outer)
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        MAKING.set(self.0);
+    }
+}
+
+fn by_number(number: u32) -> Option<(Phase, Arc<str>)> {
+    let at = number.checked_sub(1)?;
+    MADE.lock().get(at as usize).cloned()
 }
 
 /// While a recorded program is gone through, its operations' own places stand for the present one; until dropped.
-pub struct Replay(Source);
+pub struct Replay(Source, u32);
 
 impl Replay {
     /// Starts going through a program.
     pub fn start() -> Replay {
-        Replay(REPLAYED.get())
+        Replay(REPLAYED.get(), MAKING.get())
     }
 
     /// Says where the operation that comes now was asked for; an unknown place is that of the program itself.
     #[inline]
     pub fn at(&self, source: Source) {
         REPLAYED.set(if source.unit == 0 { self.0 } else { source });
+        MAKING.set(source.made);
     }
 }
 
 impl Drop for Replay {
     fn drop(&mut self) {
         REPLAYED.set(self.0);
+        MAKING.set(self.1);
     }
 }
 
@@ -75,10 +130,22 @@ impl Source {
     #[inline]
     pub fn here() -> Source {
         let replayed = REPLAYED.get();
-        if replayed.unit != 0 {
-            return replayed;
+        let place = if replayed.unit != 0 { replayed } else { HOST.get().map_or(Source::default(), |h| (h.capture)()) };
+        Source { made: MAKING.get(), ..place }
+    }
+
+    /// How differentiation made the operation, and of which one; nothing for what the user asked for.
+    pub fn made_by(self) -> Option<(Phase, Arc<str>)> {
+        by_number(self.made)
+    }
+
+    /// Where an operation on the way back through this one belongs, which is an `of` unless it was made of another.
+    pub fn on_the_way_back(self, of: &str) -> Source {
+        if !config::checks_numbers() {
+            return self;
         }
-        HOST.get().map_or(Source::default(), |h| (h.capture)())
+        let name = self.made_by().map(|(_, name)| name);
+        Source { made: made(Phase::Backward, name.as_deref().unwrap_or(of)), ..self }
     }
 
     /// File, line and function, when known.

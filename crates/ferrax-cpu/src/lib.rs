@@ -31,6 +31,7 @@ pub mod eager;
 mod elementwise;
 mod exec;
 mod fft;
+pub mod finite;
 mod fold;
 mod gather;
 mod group;

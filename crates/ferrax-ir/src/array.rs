@@ -8,7 +8,8 @@
 //! Read next: `cells.rs` for where arrays live, `ferrax::queue` for who settles pending ones.
 
 use crate::cells::{self, Shared};
-use ferrax_base::{Aval, Buffer, Error, Result, Scalar, error};
+use crate::jaxpr::DebugInfo;
+use ferrax_base::{Aval, Buffer, Error, Result, Scalar, Source, error};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -32,6 +33,28 @@ enum Content {
     Failure(Arc<Error>),
 }
 
+/// Who took the memory of a donated array: for the error of those who still use it.
+#[derive(Clone, Debug)]
+pub struct Taker {
+    /// The function that was called.
+    pub function: Arc<DebugInfo>,
+    /// Which of its flat arguments the array was.
+    pub argument: u32,
+    /// Where the call is.
+    pub call: Source,
+}
+
+impl std::fmt::Display for Taker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.function.describe())?;
+        let names = self.function.arg_names.as_ref().map(|names| names());
+        if let Some(name) = names.as_ref().and_then(|n| n.get(self.argument as usize)) {
+            write!(f, " as its argument {name}")?;
+        }
+        self.call.location().map_or(Ok(()), |at| write!(f, ", in the call at {at}"))
+    }
+}
+
 pub(crate) struct Cell {
     aval: Aval,
     device: DeviceId,
@@ -40,7 +63,7 @@ pub(crate) struct Cell {
     state: AtomicU32,
     content: UnsafeCell<Content>,
     /// Who took the buffer, for the error message.
-    taken_by: OnceLock<Arc<str>>,
+    taken_by: OnceLock<Taker>,
 }
 
 // SAFETY: `content` is read only while pinned and not pending, written by the one who settles a pending array, and taken
@@ -320,7 +343,7 @@ impl Array {
     }
 
     /// Donates an array that is not there yet to `by`; `None` when it is there.
-    pub fn reserve_donated(&self, by: &Arc<str>) -> Option<Reservation> {
+    pub fn reserve_donated(&self, by: &Taker) -> Option<Reservation> {
         let donated = |s: u32| (s & (PENDING | DELETED) == PENDING).then_some((s + 1) | DELETED);
         self.0.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, donated).ok()?;
         let _ = self.0.taken_by.set(by.clone());
@@ -353,7 +376,7 @@ impl Array {
     }
 
     /// Takes the buffer for reuse and marks the array as donated to `by`; `None` when it is shared, not there or gone.
-    pub fn donate(&self, by: &Arc<str>) -> Option<Buffer> {
+    pub fn donate(&self, by: &Taker) -> Option<Buffer> {
         if self.0.state.compare_exchange(0, DELETED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return None;
         }
@@ -442,13 +465,17 @@ mod tests {
         Array::live().iter().filter(|a| a.aval().shape.as_slice() == [n]).count()
     }
 
+    fn taker() -> Taker {
+        Taker { function: Arc::new(DebugInfo::named("f")), argument: 0, call: Source::default() }
+    }
+
     fn pending(n: usize) -> Array {
         Array::pending(Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false }, DeviceId(0), false)
     }
 
     #[test]
     fn pending_arrays_are_reserved_settled_donated_and_deleted() {
-        let taker: Arc<str> = "f".into();
+        let taker = taker();
         let a = pending(3);
         let reader = a.reserve().unwrap();
         let donated = a.reserve_donated(&taker).unwrap();
@@ -476,7 +503,7 @@ mod tests {
         for e in errors {
             assert!(matches!(*e.unwrap().0, ferrax_base::ErrorKind::Memory(_)));
         }
-        assert!(!a.is_deleted() && a.donate(&"f".into()).is_none());
+        assert!(!a.is_deleted() && a.donate(&taker()).is_none());
     }
 
     #[test]

@@ -107,6 +107,15 @@ impl DebugInfo {
     }
 }
 
+/// An axis of a variable that a `vmap` added.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Mapped {
+    /// The axis, counted among all of the variable's.
+    pub at: usize,
+    /// `vmap`'s `axis_name`.
+    pub name: Option<Arc<str>>,
+}
+
 /// A program.
 #[derive(Debug, Default)]
 pub struct Jaxpr {
@@ -126,6 +135,8 @@ pub struct Jaxpr {
     pub effects: Effects,
     /// Names.
     pub debug: DebugInfo,
+    /// Axes that `vmap` added, outer ones first; kept under the checks of numbers alone.
+    pub mapped: Vec<(Var, Mapped)>,
     /// The structural hash, once somebody asked; zero before.
     hash: AtomicU64,
     /// Whether the program, shared and so fixed, was found well formed.
@@ -143,6 +154,7 @@ impl Clone for Jaxpr {
             avals: self.avals.clone(),
             effects: self.effects,
             debug: self.debug.clone(),
+            mapped: self.mapped.clone(),
             hash: AtomicU64::new(0),
             verified: AtomicBool::new(false),
         }
@@ -189,6 +201,22 @@ impl Jaxpr {
         let constants: usize = self.consts.iter().map(|c| c.aval().bytes()).sum();
         let inner: usize = self.eqns.iter().flat_map(|e| e.op.subjaxprs()).map(|j| j.bytes()).sum();
         own + constants + inner
+    }
+
+    /// Axes of a variable that `vmap` added, outer ones first.
+    pub fn mapped_axes(&self, v: Var) -> impl Iterator<Item = &Mapped> {
+        self.mapped.iter().filter(move |(var, _)| *var == v).map(|(_, axis)| axis)
+    }
+
+    /// A hash of what reports say beside the structure: places, and axes that `vmap` added.
+    pub fn report_hash(&self) -> u64 {
+        let mut h = rustc_hash::FxHasher::default();
+        self.mapped.hash(&mut h);
+        for e in &self.eqns {
+            e.source.hash(&mut h);
+            e.op.subjaxprs().iter().for_each(|j| j.report_hash().hash(&mut h));
+        }
+        h.finish()
     }
 
     /// A hash of the structure, kept after the first call.

@@ -21,7 +21,7 @@ pub mod value;
 pub mod verify;
 
 pub use array::{Array, DeviceId};
-pub use jaxpr::{Atom, DebugInfo, Effects, Eqn, Jaxpr, JaxprRef, Var};
+pub use jaxpr::{Atom, DebugInfo, Effects, Eqn, Jaxpr, JaxprRef, Mapped, Var};
 pub use op::{Def, Op, OpRef, Prim, Slot, Special, TransposeArg};
 pub use params::{Param, ParamValue, Params};
 pub use trace::{Payload, Trace, TraceId, TraceRef, Tracer, bind};

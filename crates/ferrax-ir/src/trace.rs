@@ -5,7 +5,7 @@
 //! among its operands and the staging trace in force on this thread; with neither, the operation runs.
 //! Using a tracer whose trace has ended is the leak error.
 
-use crate::jaxpr::{Atom, DebugInfo, Effects};
+use crate::jaxpr::{Atom, DebugInfo, Effects, Jaxpr, Mapped, Var};
 use crate::op::{Op, OpRef};
 use crate::value::{Value, Values};
 use ferrax_base::fork::Lock;
@@ -44,6 +44,10 @@ pub trait Trace: Send + Sync {
     fn explain(&self, _tracer: &Tracer) -> Option<String> {
         None
     }
+    /// Shows the program that a staged value stands in, as far as it has been recorded, and the value's variable.
+    fn recorded(&self, _tracer: &Tracer, _see: &mut dyn FnMut(&Jaxpr, Var)) {}
+    /// Notes an axis of a value that a `vmap` further in has added; the checks of numbers ask for it.
+    fn note_mapped(&self, _tracer: &Tracer, _axis: &Mapped) {}
 }
 
 /// A shared trace.
@@ -128,6 +132,15 @@ impl Tracer {
             Payload::Jvp { primal: Value::Tracer(t), .. } => t.concrete(),
             Payload::Jvp { primal, .. } => Some(primal.clone()),
             _ => None,
+        }
+    }
+}
+
+impl Value {
+    /// Notes an axis that a `vmap` has added, with the trace that the value belongs to.
+    pub fn note_mapped(&self, axis: &Mapped) {
+        if let Value::Tracer(t) = self {
+            t.trace().note_mapped(t, axis);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A pure callback may be dropped or repeated; the others are effects. Under `vmap` a callback runs row by row
 //! (a scan), or once on the whole batch where its `vmap_method` says so.
 
+use crate::control::Loop;
 use crate::control::custom_vjp::AvalList;
 use crate::control::scan::{Scan, scan};
 use ferrax_base::{Result, bail};
@@ -213,8 +214,16 @@ pub(crate) fn sequential(op: &OpRef, axis: &BatchAxis, args: &[Value], dims: &[O
             dims.iter().filter_map(|d| if d.is_some() { rows.next() } else { consts.next() }).cloned().collect();
         Ok(bind(op, &operands)?.into_vec())
     })?;
-    let params =
-        Scan { jaxpr, length: axis.size, num_carry: 0, num_consts: n, reverse: false, unroll: 1, linear_carry: false };
+    let params = Scan {
+        jaxpr,
+        length: axis.size,
+        num_carry: 0,
+        num_consts: n,
+        reverse: false,
+        unroll: 1,
+        linear_carry: false,
+        of: Loop::INNER,
+    };
     consts.extend(rows);
     scan(params, &consts)
 }

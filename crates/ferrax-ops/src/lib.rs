@@ -26,11 +26,13 @@ pub mod rng;
 pub mod shape;
 pub mod slice;
 pub mod sort;
+mod where_rules;
 pub mod window;
 
 /// Gives the transformations the operations they need of this crate; later calls do nothing.
 pub fn install() {
     ferrax_transform::live::set_mark_ops(elementwise::select::MARK_OPS);
+    ferrax_transform::where_check::set_rule(where_rules::facts);
 }
 
 pub use cumulative::*;

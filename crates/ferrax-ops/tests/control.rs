@@ -4,6 +4,7 @@ use ferrax_base::{Aval, Buffer, DType, Result};
 use ferrax_ir::op::BatchAxis;
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::{Array, DebugInfo, JaxprRef, OpRef, Value, Values};
+use ferrax_ops::control::Loop;
 use ferrax_ops::control::cond::cond;
 use ferrax_ops::control::jit::jit_call;
 use ferrax_ops::control::remat::{Remat, remat};
@@ -108,7 +109,16 @@ fn scan_sum(a: &[Value], reverse: bool) -> Result<Vec<Value>> {
         let next = add(&sin(&mul(&v[1], &v[0])?)?, &v[2])?;
         Ok(vec![next, mul(&v[1], &v[2])?])
     });
-    let params = Scan { jaxpr: body, length: 4, num_carry: 1, num_consts: 1, reverse, unroll: 1, linear_carry: false };
+    let params = Scan {
+        jaxpr: body,
+        length: 4,
+        num_carry: 1,
+        num_consts: 1,
+        reverse,
+        unroll: 1,
+        linear_carry: false,
+        of: Loop::default(),
+    };
     let outs = scan(params, a)?;
     Ok(vec![add(&outs[0], &reduce_sum(&mul(&outs[1], &outs[1])?, &[0])?)?])
 }
@@ -160,7 +170,7 @@ fn jvp_of_while() {
     // doubles until at least 10: x → 16x for x = 1
     let test = program(&[f64s(&[])], |v| Ok(vec![lt(&v[0], &scalar(10.0))?]));
     let body = program(&[f64s(&[])], |v| Ok(vec![add(&v[0], &v[0])?]));
-    let params = While { body_jaxpr: body, body_nconsts: 0, cond_jaxpr: test, cond_nconsts: 0 };
+    let params = While { body_jaxpr: body, body_nconsts: 0, cond_jaxpr: test, cond_nconsts: 0, of: Loop::default() };
     let p = params.clone();
     let (outs, tangents) =
         jvp(DebugInfo::named("f"), &[scalar(1.0)], &[Some(scalar(1.0))], |a| while_loop(p, a)).unwrap();
@@ -247,6 +257,7 @@ fn constants_of_programs_in_programs_are_not_copied() {
                 reverse: false,
                 unroll: 1,
                 linear_carry: false,
+                of: Loop::default(),
             },
             std::slice::from_ref(&called),
         )?

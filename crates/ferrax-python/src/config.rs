@@ -47,17 +47,28 @@ fn flag(name: &str) -> PyResult<bool> {
     Ok(find(name)?.get())
 }
 
+/// Whoever switches `check_where` hears of every site anew.
+fn start_over(flag: Flag) {
+    if flag == Flag::CheckWhere {
+        ferrax_transform::where_check::forget();
+    }
+}
+
 /// Sets a flag for the process.
 #[pyfunction]
 fn set_flag(name: &str, value: bool) -> PyResult<()> {
-    find(name)?.set_global(value);
+    let flag = find(name)?;
+    start_over(flag);
+    flag.set_global(value);
     Ok(())
 }
 
 /// Overrides a flag on this thread.
 #[pyfunction]
 fn enter_flag(name: &str, value: bool) -> PyResult<Token> {
-    Ok(Token(find(name)?.set_local(Some(value))))
+    let flag = find(name)?;
+    start_over(flag);
+    Ok(Token(flag.set_local(Some(value))))
 }
 
 /// Sets the number that stands for the settings kept in Python, for the process.
@@ -87,7 +98,7 @@ fn warn(text: &str) -> ferrax_base::Result<()> {
 }
 
 /// Edits between two names (a byte put in, left out or replaced), if there are at most `limit`.
-fn edits(a: &[u8], b: &[u8], limit: usize) -> Option<usize> {
+pub fn edits(a: &[u8], b: &[u8], limit: usize) -> Option<usize> {
     let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[start..], &b[start..]);
     let end = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();

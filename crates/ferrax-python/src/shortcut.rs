@@ -87,13 +87,23 @@ fn own<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Value> {
     object.cast::<PyArray>().ok().map(|a| &a.get().value)
 }
 
-/// The array that an operation can run on at once, unchecked.
+/// The array that an operation can run on at once.
 #[inline]
 fn at_once(v: &Value) -> Option<&Array> {
     match v {
-        Value::Array(a) if ferrax_ir::trace::is_eager() && !ferrax::debug::checking() => Some(a),
+        Value::Array(a) if ferrax_ir::trace::is_eager() => Some(a),
         _ => None,
     }
+}
+
+/// The elements in another shape, at once; `None` where that is not possible, or a check has something to say of them.
+#[inline]
+fn reshaped_at_once(v: &Value, shape: impl FnOnce() -> Shape) -> PyResult<Option<Array>> {
+    let Some(a) = at_once(v) else { return Ok(None) };
+    if ferrax::debug::checking() && ferrax::debug::holds(a).py()? {
+        return Ok(None);
+    }
+    direct::reshape(a, shape()).py().map(Some)
 }
 
 /// A plain `int`.
@@ -341,8 +351,8 @@ fn argmin(args: &Args<'_, '_>) -> Outcome {
 
 /// The elements in another shape.
 fn reshaped(py: Python<'_>, x: &Value, shape: Shape) -> Outcome {
-    if let Some(a) = at_once(x) {
-        return done_array(py, direct::reshape(a, shape).py()?);
+    if let Some(out) = reshaped_at_once(x, || shape.clone())? {
+        return done_array(py, out);
     }
     done(py, ops::reshape(x, &shape).py()?)
 }
@@ -479,9 +489,9 @@ fn squeeze(args: &Args<'_, '_>) -> Outcome {
             .filter(|axes| axes.iter().all(|&a| x.shape()[a] == 1)),
     };
     let Some(axes) = axes else { return Ok(None) };
-    if let Some(a) = at_once(x) {
-        let shape = (0..x.rank()).filter(|d| !axes.contains(d)).map(|d| x.shape()[d]).collect();
-        return done_array(args.py(), direct::reshape(a, shape).py()?);
+    let left = || (0..x.rank()).filter(|d| !axes.contains(d)).map(|d| x.shape()[d]).collect();
+    if let Some(out) = reshaped_at_once(x, left)? {
+        return done_array(args.py(), out);
     }
     done(args.py(), ops::squeeze(x, &axes).py()?)
 }
@@ -493,10 +503,12 @@ fn expand_dims(args: &Args<'_, '_>) -> Outcome {
     let Some(given) = integers(&given) else { return Ok(None) };
     let rank = x.rank() + given.len();
     let Some(axes) = canonical_axes(&given, rank) else { return Ok(None) };
-    if let Some(a) = at_once(x) {
+    let expanded = || {
         let mut old = x.shape().iter();
-        let shape = (0..rank).map(|d| if axes.contains(&d) { 1 } else { old.next().copied().unwrap_or(1) }).collect();
-        return done_array(args.py(), direct::reshape(a, shape).py()?);
+        (0..rank).map(|d| if axes.contains(&d) { 1 } else { old.next().copied().unwrap_or(1) }).collect()
+    };
+    if let Some(out) = reshaped_at_once(x, expanded)? {
+        return done_array(args.py(), out);
     }
     done(args.py(), ops::expand_dims(x, &given).py()?)
 }

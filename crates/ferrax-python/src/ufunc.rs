@@ -19,10 +19,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::ffi::CStr;
 
-/// Whether operations run at once and unchecked on this thread, which the short path needs.
+/// Whether operations run at once on this thread, which the short path needs.
 #[inline]
 fn immediate() -> bool {
-    ferrax_ir::trace::is_eager() && !ferrax::debug::checking()
+    ferrax_ir::trace::is_eager()
 }
 
 /// The data of an array object.

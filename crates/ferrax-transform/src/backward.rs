@@ -2,13 +2,14 @@
 //!
 //! Cotangents of `None` are symbolic zeros; operations that no cotangent reaches are skipped.
 
-use crate::eval::read;
+use crate::eval::{MappedVars, read};
 use crate::linearize::{Tape, TapeArg};
 use crate::live::{self, Marks};
+use crate::mapped::Pulling;
 use crate::structural::add_any;
 use ferrax_base::source::Replay;
 use ferrax_base::{Result, error};
-use ferrax_ir::{Atom, Eqn, Jaxpr, OpRef, Tangents, TransposeArg, Value, bind};
+use ferrax_ir::{Atom, Eqn, Jaxpr, OpRef, Tangents, TransposeArg, Value, Var, bind};
 use smallvec::SmallVec;
 
 /// The cotangents that have arrived at the variables of a linear program, with their marks under `safe_where`.
@@ -70,9 +71,13 @@ impl Cotangents {
 
 /// Pulls the cotangents in `env` (by tape variable) back to the tape's inputs, in place.
 pub fn backward_tape(tape: &Tape, env: &mut Cotangents) -> Result<()> {
+    let mapped = MappedVars::of(&tape.mapped);
     let replay = Replay::start();
     for eqn in tape.eqns.iter().rev() {
-        replay.at(eqn.source);
+        replay.at(eqn.source.on_the_way_back(eqn.op.name()));
+        let linear = eqn.args.iter().filter_map(|a| if let TapeArg::Linear(v) = a { Some(*v) } else { None });
+        let results = (eqn.first..eqn.first + eqn.results).map(Var);
+        let _row = Pulling::start(&mapped, linear.chain(results.clone()), &tape.avals);
         let args = || {
             let arg = |a: &TapeArg| match a {
                 TapeArg::Linear(v) => TransposeArg::Linear(tape.avals[v.0 as usize].clone()),
@@ -84,6 +89,7 @@ pub fn backward_tape(tape: &Tape, env: &mut Cotangents) -> Result<()> {
         let Some((pulled, mut marks)) = env.pull(&eqn.op, outs, args)? else { continue };
         for (i, (a, ct)) in eqn.args.iter().zip(pulled).enumerate() {
             if let (TapeArg::Linear(v), Some(ct)) = (a, ct) {
+                Pulling::note(&mapped, *v, results.clone(), &tape.avals, &ct);
                 env.add(v.0 as usize, ct, marks.get_mut(i).and_then(Option::take))?;
             }
         }
@@ -119,9 +125,13 @@ pub(crate) fn backward_marked(
             cts.add(v.0 as usize, ct.clone(), marks.get(i).cloned().flatten())?;
         }
     }
+    let mapped = MappedVars::of(&jaxpr.mapped);
     let replay = Replay::start();
     for eqn in linear.into_iter().rev() {
-        replay.at(eqn.source);
+        replay.at(eqn.source.on_the_way_back(eqn.op.name()));
+        let inputs = eqn.inputs.iter().filter_map(|a| if let Atom::Var(v) = a { Some(*v) } else { None });
+        let results = eqn.outputs.iter().copied();
+        let _row = Pulling::start(&mapped, inputs.chain(results.clone()), &jaxpr.avals);
         let args = || {
             let arg = |a: &Atom| match a {
                 Atom::Var(v) if known[v.0 as usize].is_none() => Ok(TransposeArg::Linear(jaxpr.aval(*v).clone())),
@@ -133,6 +143,7 @@ pub(crate) fn backward_marked(
         let Some((pulled, mut marks)) = cts.pull(&eqn.op, outs, args)? else { continue };
         for (i, (a, ct)) in eqn.inputs.iter().zip(pulled).enumerate() {
             if let (Atom::Var(v), Some(ct)) = (a, ct) {
+                Pulling::note(&mapped, *v, results.clone(), &jaxpr.avals, &ct);
                 cts.add(v.0 as usize, ct, marks.get_mut(i).and_then(Option::take))?;
             }
         }
@@ -164,6 +175,7 @@ fn evaluate_known<'j>(jaxpr: &'j Jaxpr, args: &[TransposeArg]) -> Result<(Vec<Op
         Atom::Var(v) => known[v.0 as usize].is_some(),
     };
     let mut linear = Vec::new();
+    let mapped = MappedVars::of(&jaxpr.mapped);
     let replay = Replay::start();
     for eqn in &jaxpr.eqns {
         replay.at(eqn.source);
@@ -173,6 +185,7 @@ fn evaluate_known<'j>(jaxpr: &'j Jaxpr, args: &[TransposeArg]) -> Result<(Vec<Op
         }
         let inputs = eqn.inputs.iter().map(|a| read(&known, a)).collect::<Result<SmallVec<[Value; 4]>>>()?;
         for (v, out) in eqn.outputs.iter().zip(bind(&eqn.op, &inputs)?) {
+            mapped.note(*v, &out);
             known[v.0 as usize] = Some(out);
         }
     }

@@ -2,10 +2,11 @@
 //! it into one operation on the whole batch.
 
 use crate::structural::{broadcast_batch, move_axis};
+use ferrax_base::config::checks_numbers;
 use ferrax_base::{Aval, Error, ErrorKind, Result, bail, error};
 use ferrax_ir::op::BatchAxis;
 use ferrax_ir::trace::{AxisGuard, works_across};
-use ferrax_ir::{DebugInfo, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind};
+use ferrax_ir::{DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -43,7 +44,9 @@ impl Trace for BatchTrace {
             return bind(op, &values);
         }
         crate::eval::check_params(op, args)?;
+        let step = crate::mapped::batching(op, &self.axis, &values, &dims);
         let (outs, dims) = op.batch(op, &self.axis, &values, &dims).map_err(|error| of_one_example(op, args, error))?;
+        drop(step);
         if outs.len() != dims.len() {
             return Err(error!(
                 Internal,
@@ -52,6 +55,11 @@ impl Trace for BatchTrace {
                 dims.len(),
                 outs.len()
             ));
+        }
+        if checks_numbers() {
+            for (v, at) in outs.iter().zip(&dims) {
+                at.iter().for_each(|&at| v.note_mapped(&Mapped { at, name: self.axis.name.clone() }));
+            }
         }
         Ok(outs.into_iter().zip(dims).map(|(v, d)| join(this, v, d)).collect())
     }
@@ -68,6 +76,13 @@ impl Trace for BatchTrace {
         match tracer.payload() {
             Payload::Batched { value: Value::Tracer(t), .. } => t.trace().explain(t),
             _ => None,
+        }
+    }
+
+    fn note_mapped(&self, tracer: &Tracer, axis: &Mapped) {
+        if let Payload::Batched { value, axis: own } = tracer.payload() {
+            let at = axis.at + usize::from(own.is_some_and(|own| own <= axis.at));
+            value.note_mapped(&Mapped { at, name: axis.name.clone() });
         }
     }
 }

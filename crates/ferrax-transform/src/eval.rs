@@ -2,7 +2,8 @@
 
 use ferrax_base::source::Replay;
 use ferrax_base::{Aval, Result, error};
-use ferrax_ir::{Atom, Jaxpr, OpRef, Value, bind};
+use ferrax_ir::{Atom, Jaxpr, Mapped, OpRef, Value, Var, bind};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// Applies a program to values (its constants are bound from the program itself).
@@ -16,6 +17,7 @@ pub fn eval_jaxpr(jaxpr: &Jaxpr, args: &[Value]) -> Result<Vec<Value>> {
         env[v.0 as usize] = Some(a.clone());
     }
     let mut inputs: SmallVec<[Value; 4]> = SmallVec::new();
+    let mapped = MappedVars::of(&jaxpr.mapped);
     let replay = Replay::start();
     for eqn in &jaxpr.eqns {
         replay.at(eqn.source);
@@ -24,10 +26,40 @@ pub fn eval_jaxpr(jaxpr: &Jaxpr, args: &[Value]) -> Result<Vec<Value>> {
             inputs.push(read(&env, a)?);
         }
         for (v, out) in eqn.outputs.iter().zip(bind(&eqn.op, &inputs)?) {
+            mapped.note(*v, &out);
             env[v.0 as usize] = Some(out);
         }
     }
     jaxpr.outvars.iter().map(|a| read(&env, a)).collect()
+}
+
+/// The axes that `vmap` has added to variables, by variable: what is made of them anew has the same axes.
+pub(crate) struct MappedVars<'a>(FxHashMap<Var, SmallVec<[&'a Mapped; 1]>>);
+
+impl<'a> MappedVars<'a> {
+    pub(crate) fn of(all: &'a [(Var, Mapped)]) -> Self {
+        let mut table = FxHashMap::default();
+        for (v, axis) in all {
+            table.entry(*v).or_insert_with(SmallVec::new).push(axis);
+        }
+        MappedVars(table)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn get(&self, v: Var) -> &[&'a Mapped] {
+        self.0.get(&v).map_or(&[], SmallVec::as_slice)
+    }
+
+    /// Notes the axes of a variable for a value with the same axes.
+    #[inline]
+    pub(crate) fn note(&self, v: Var, value: &Value) {
+        if !self.0.is_empty() {
+            self.get(v).iter().for_each(|axis| value.note_mapped(axis));
+        }
+    }
 }
 
 /// Errors unless a program gets one value per parameter.

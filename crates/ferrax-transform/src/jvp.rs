@@ -7,9 +7,10 @@
 //! Read next: [`crate::linearize`].
 
 use crate::where_check::WhereCheck;
+use ferrax_base::config::checks_numbers;
+use ferrax_base::source::{Making, Phase};
 use ferrax_base::{Result, error};
-use ferrax_ir::op::OpRole;
-use ferrax_ir::{DebugInfo, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind};
+use ferrax_ir::{DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -45,17 +46,12 @@ impl Trace for JvpTrace {
             return bind(op, &primals);
         }
         crate::eval::check_programs(op, &primals)?;
-        if self.check.is_some()
-            && let OpRole::Calls(jaxpr) = op.role()
-        {
-            // The check sees the values inside.
-            return Ok(crate::eval_jaxpr(&jaxpr, args)?.into());
-        }
+        let _making = checks_numbers().then(|| made_of(op)).flatten();
         let (outs, tangents) =
             if self.linearizing { op.linearize(op, &primals, &tangents)? } else { op.jvp(op, &primals, &tangents)? };
         let outs: Values = outs.into_iter().zip(tangents).map(|(p, t)| join(this, p, t)).collect();
         if let Some(check) = &self.check {
-            check.note(op, args, &outs)?;
+            check.note(self.id, op, args, &outs)?;
         }
         Ok(outs)
     }
@@ -74,6 +70,20 @@ impl Trace for JvpTrace {
             _ => None,
         }
     }
+
+    fn note_mapped(&self, tracer: &Tracer, axis: &Mapped) {
+        if let Payload::Jvp { primal, tangent } = tracer.payload() {
+            primal.note_mapped(axis);
+            tangent.iter().for_each(|t| t.note_mapped(axis));
+        }
+    }
+}
+
+/// Says that what is made now is part of the derivative of an operation. What stands in its programs says itself where
+/// it belongs, and rules that users wrote are theirs.
+fn made_of(op: &OpRef) -> Option<Making> {
+    let own = op.subjaxprs().is_empty() && !op.name().starts_with("custom_");
+    own.then(|| Making::start(Phase::Derivative, op.name()))
 }
 
 impl JvpTrace {

@@ -10,11 +10,12 @@ pub mod eval;
 pub mod jvp;
 pub mod linearize;
 pub mod live;
+pub mod mapped;
 pub mod passes;
 pub mod programs;
 pub mod staging;
 pub mod structural;
-mod where_check;
+pub mod where_check;
 
 pub use backward::backward;
 pub use batching::{VmapAxis, vmap};

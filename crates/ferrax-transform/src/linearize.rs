@@ -10,7 +10,7 @@ use crate::backward::{Cotangents, backward_tape};
 use crate::jvp::{Ending, JvpTrace, join};
 use ferrax_base::source::Replay;
 use ferrax_base::{Aval, Result, Source, error};
-use ferrax_ir::{Atom, DebugInfo, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, Var, bind};
+use ferrax_ir::{Atom, DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, Var, bind};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -48,6 +48,8 @@ pub struct Tape {
     pub inputs: usize,
     /// Operations in order.
     pub eqns: Vec<TapeEqn>,
+    /// Axes that `vmap` added, as in a [`ferrax_ir::Jaxpr`].
+    pub mapped: Vec<(Var, Mapped)>,
 }
 
 /// The trace that records a tape.
@@ -100,6 +102,12 @@ impl Trace for TapeTrace {
 
     fn debug(&self) -> &DebugInfo {
         &self.debug
+    }
+
+    fn note_mapped(&self, tracer: &Tracer, axis: &Mapped) {
+        if let Payload::Staged(Atom::Var(v)) = tracer.payload() {
+            self.lock().mapped.push((*v, axis.clone()));
+        }
     }
 }
 

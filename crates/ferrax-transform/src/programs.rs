@@ -11,7 +11,7 @@ use crate::jvp::jvp;
 use crate::linearize::{Linearized, TapeArg, linearize};
 use crate::staging::stage_closed;
 use crate::structural::instantiate;
-use ferrax_base::config::trace_key;
+use ferrax_base::config::{Flag, checks_numbers, trace_key, with};
 use ferrax_base::{Aval, Result, Source};
 use ferrax_cache::Cache;
 use ferrax_ir::op::BatchAxis;
@@ -59,6 +59,11 @@ pub fn clear_caches() {
     BATCHED.0.clear();
 }
 
+/// What tells programs of one structure apart where reports are made of what is derived from them.
+fn report_key(jaxpr: &JaxprRef) -> u64 {
+    if checks_numbers() { jaxpr.report_hash() } else { 0 }
+}
+
 fn pick<T: Clone>(items: &[T], mask: &[bool]) -> Vec<T> {
     items.iter().zip(mask).filter(|&(_, &m)| m).map(|(v, _)| v.clone()).collect()
 }
@@ -91,12 +96,14 @@ impl Answer for JvpProgram {
     }
 }
 
-type JvpKey = (JaxprRef, Vec<bool>, Vec<bool>);
+/// Program, nonzero parameters, instantiated results, and the program's places where they count.
+type JvpKey = (JaxprRef, Vec<bool>, Vec<bool>, u64);
 static JVPS: LazyLock<Memo<JvpKey, JvpProgram>> = LazyLock::new(Memo::new);
 
 /// The jvp of a program for the `nonzero` parameters; results in `instantiate` get a tangent even when it is zero.
 pub fn jvp_jaxpr(jaxpr: &JaxprRef, nonzero: &[bool], instantiate_out: &[bool]) -> Result<JvpProgram> {
-    JVPS.get_or((jaxpr.clone(), nonzero.to_vec(), instantiate_out.to_vec()), |(j, nonzero, inst)| {
+    let key = (jaxpr.clone(), nonzero.to_vec(), instantiate_out.to_vec(), report_key(jaxpr));
+    JVPS.get_or(key, |(j, nonzero, inst, _)| {
         let mut avals = j.in_avals();
         let n = avals.len();
         avals.extend(tangent_avals(&avals, nonzero));
@@ -141,10 +148,14 @@ static LINEARIZED: LazyLock<Memo<JvpKey, LinearProgram>> = LazyLock::new(Memo::n
 
 /// Linearizes a program in the `nonzero` parameters; results in `instantiate` get a tangent even when it is zero.
 pub fn linearize_jaxpr(jaxpr: &JaxprRef, nonzero: &[bool], instantiate_out: &[bool]) -> Result<LinearProgram> {
-    LINEARIZED.get_or((jaxpr.clone(), nonzero.to_vec(), instantiate_out.to_vec()), |(j, nonzero, inst)| {
+    let key = (jaxpr.clone(), nonzero.to_vec(), instantiate_out.to_vec(), report_key(jaxpr));
+    LINEARIZED.get_or(key, |(j, nonzero, inst, _)| {
         let mut parts = None;
         let known = stage_closed("linearize", j.debug.clone(), &j.in_avals(), |args| {
-            let lin = linearize("linearize", j.debug.clone(), args, nonzero, |p| eval_jaxpr(j, p))?;
+            // what the program stands in has looked through it
+            let lin = with(Flag::CheckWhere, false, || {
+                linearize("linearize", j.debug.clone(), args, nonzero, |p| eval_jaxpr(j, p))
+            })?;
             let (linear, residuals, nonzero_out) = tape_to_jaxpr(&lin, nonzero, inst, &j.out_avals())?;
             let mut outs = lin.outs;
             let count = residuals.len();
@@ -193,6 +204,7 @@ fn tape_to_jaxpr(
 ) -> Result<(Jaxpr, Vec<Value>, Vec<bool>)> {
     let mut out = Jaxpr::default();
     out.avals.clone_from(&lin.tape.avals);
+    out.mapped.clone_from(&lin.tape.mapped);
     let mut known = Residuals::default();
     let live = live_eqns(lin);
     for (eqn, _) in lin.tape.eqns.iter().zip(&live).filter(|(_, live)| **live) {
@@ -285,14 +297,14 @@ impl Answer for TransposedProgram {
     }
 }
 
-/// Program, linear parameters, cotangents given, whether all are wanted, the settings in force.
-type TransposeKey = (JaxprRef, Vec<bool>, Vec<bool>, bool, u64);
+/// Program, linear parameters, cotangents given, whether all are wanted, the settings in force, the program's places.
+type TransposeKey = (JaxprRef, Vec<bool>, Vec<bool>, bool, u64, u64);
 static TRANSPOSED: LazyLock<Memo<TransposeKey, TransposedProgram>> = LazyLock::new(Memo::new);
 
 /// Transposes a program in its `linear` parameters, for the `nonzero_ct` results; `all` instantiates zero cotangents.
 pub fn transpose_jaxpr(jaxpr: &JaxprRef, linear: &[bool], nonzero_ct: &[bool], all: bool) -> Result<TransposedProgram> {
-    let key = (jaxpr.clone(), linear.to_vec(), nonzero_ct.to_vec(), all, trace_key());
-    TRANSPOSED.get_or(key, |(j, linear, nonzero_ct, all, _)| {
+    let key = (jaxpr.clone(), linear.to_vec(), nonzero_ct.to_vec(), all, trace_key(), report_key(jaxpr));
+    TRANSPOSED.get_or(key, |(j, linear, nonzero_ct, all, ..)| {
         let in_avals = j.in_avals();
         let known: Vec<bool> = linear.iter().map(|l| !l).collect();
         let mut avals = pick(&in_avals, &known);
@@ -351,13 +363,13 @@ impl Answer for BatchedProgram {
     }
 }
 
-type BatchKey = (JaxprRef, BatchAxis, Vec<bool>, Vec<bool>);
+type BatchKey = (JaxprRef, BatchAxis, Vec<bool>, Vec<bool>, u64);
 static BATCHED: LazyLock<Memo<BatchKey, BatchedProgram>> = LazyLock::new(Memo::new);
 
 /// Batches a program over axis 0 of the `batched` parameters; results in `force` are batched even when they need not be.
 pub fn batch_jaxpr(jaxpr: &JaxprRef, axis: &BatchAxis, batched: &[bool], force: &[bool]) -> Result<BatchedProgram> {
-    let key = (jaxpr.clone(), axis.clone(), batched.to_vec(), force.to_vec());
-    BATCHED.get_or(key, |(j, axis, batched, force)| {
+    let key = (jaxpr.clone(), axis.clone(), batched.to_vec(), force.to_vec(), report_key(jaxpr));
+    BATCHED.get_or(key, |(j, axis, batched, force, _)| {
         let avals: Vec<Aval> = j
             .in_avals()
             .into_iter()

@@ -9,8 +9,8 @@
 use ferrax_base::{Aval, ErrorKind, Result, Source, config, error};
 use ferrax_ir::trace::{BaseGuard, leaked};
 use ferrax_ir::{
-    Array, Atom, DebugInfo, Eqn, Jaxpr, JaxprRef, Lit, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values,
-    Var,
+    Array, Atom, DebugInfo, Eqn, Jaxpr, JaxprRef, Lit, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value,
+    Values, Var,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -115,6 +115,18 @@ impl Trace for Staging {
 
     fn debug(&self) -> &DebugInfo {
         &self.debug
+    }
+
+    fn recorded(&self, tracer: &Tracer, see: &mut dyn FnMut(&Jaxpr, Var)) {
+        if let Payload::Staged(Atom::Var(v)) = tracer.payload() {
+            see(&self.lock().jaxpr, *v);
+        }
+    }
+
+    fn note_mapped(&self, tracer: &Tracer, axis: &Mapped) {
+        if let Payload::Staged(Atom::Var(v)) = tracer.payload() {
+            self.lock().jaxpr.mapped.push((*v, axis.clone()));
+        }
     }
 
     fn explain(&self, tracer: &Tracer) -> Option<String> {

@@ -2,51 +2,57 @@
 //!
 //! A program runs as always and its results are looked at. Only when one is bad does it run again, operation by
 //! operation and loop step by loop step, to the first bad result: the report names the operation, its line, the steps
-//! of the loops around it, and its operands. What a program shows or sends out is not repeated.
+//! of the loops around it, and the element. What a program shows or sends out is not repeated.
 //!
-//! Read next: `debug.rs`.
+//! Read next: `report.rs` for what is said, `debug.rs` for who asks.
 
-use crate::debug::found;
+use crate::debug::{element, found};
 use crate::dispatch;
+use crate::report::{Report, bad_result};
 use ferrax_base::config::{Flag, with};
 use ferrax_base::source::Replay;
-use ferrax_base::{DType, Error, Result, Scalar, Source, error};
+use ferrax_base::{Error, Result, Scalar, Source, error};
 use ferrax_ir::op::OpRole;
-use ferrax_ir::{Atom, Jaxpr, OpRef, Value};
+use ferrax_ir::{Atom, Jaxpr, Mapped, OpRef, Value, Var};
 use ferrax_ops as ops;
-use ferrax_ops::control::{cond, custom_jvp, custom_vjp, scan, while_loop};
-
-/// Operands are shown up to this many elements.
-const SHOWN: usize = 6;
+use ferrax_ops::control::{Asked, Loop, Part, cond, custom_jvp, custom_vjp, scan, while_loop};
+use ferrax_transform::mapped::axes_of_result;
 
 /// The error of an operation with a bad result: about the operation inside it, where it is a program.
 #[cold]
 pub fn operation(op: &OpRef, args: &[Value], results: &[Value]) -> Error {
-    let mut walk = Walk { steps: Vec::new() };
-    match walk.operation(op, args, Source::here()) {
+    let mut walk = Walk::default();
+    match walk.operation(op, args, Source::here(), None) {
         Err(found) => found,
         // The same numbers operation by operation are good: rounding differs between the two.
-        Ok(_) => walk.report(op, args, results, Source::here()).unwrap_or_else(|e| e),
+        Ok(_) => walk.report(op, args, results, Source::here(), None).unwrap_or_else(|e| e),
     }
 }
 
 /// The error of a program with a bad result.
 #[cold]
 pub fn program(jaxpr: &Jaxpr, args: &[Value], results: &[Value]) -> Error {
-    let mut walk = Walk { steps: Vec::new() };
+    let mut walk = Walk::default();
     match walk.program(jaxpr, args) {
         Err(found) => found,
         Ok(_) => {
-            let what = results.iter().find_map(|r| found(r).ok().flatten()).unwrap_or("nan");
+            let first = results.iter().find_map(|r| crate::debug::first(r).ok().flatten());
+            let what = first.map_or("nan", |(_, what)| what);
             error!(FloatingPoint, "invalid value ({what}) encountered in a result of {}", jaxpr.debug.describe())
         }
     }
 }
 
 /// A second run, with the loop steps it is in.
+#[derive(Default)]
 struct Walk {
     steps: Vec<String>,
+    /// The iteration with which the segment begins that a loop is being taken back over.
+    segment: i64,
 }
+
+/// The variables of a program that an operation's results are for.
+type Place<'a> = Option<(&'a Jaxpr, &'a [Var])>;
 
 impl Walk {
     fn program(&mut self, jaxpr: &Jaxpr, args: &[Value]) -> Result<Vec<Value>> {
@@ -65,14 +71,15 @@ impl Walk {
         for eqn in &jaxpr.eqns {
             replay.at(eqn.source);
             let inputs = eqn.inputs.iter().map(|a| read(&env, a)).collect::<Result<Vec<Value>>>()?;
-            for (v, out) in eqn.outputs.iter().zip(self.operation(&eqn.op, &inputs, Source::here())?) {
+            let outs = self.operation(&eqn.op, &inputs, Source::here(), Some((jaxpr, &eqn.outputs)))?;
+            for (v, out) in eqn.outputs.iter().zip(outs) {
                 env[v.0 as usize] = Some(out);
             }
         }
         jaxpr.outvars.iter().map(|a| read(&env, a)).collect()
     }
 
-    fn operation(&mut self, op: &OpRef, args: &[Value], source: Source) -> Result<Vec<Value>> {
+    fn operation(&mut self, op: &OpRef, args: &[Value], source: Source, place: Place<'_>) -> Result<Vec<Value>> {
         if let OpRole::Calls(inner) = op.role() {
             return self.program(&inner, args);
         }
@@ -94,17 +101,20 @@ impl Walk {
             return Ok(Vec::new());
         }
         let results = quiet(|| dispatch::evaluate(op, args))?;
-        if results.iter().map(found).collect::<Result<Vec<_>>>()?.iter().any(Option::is_some) {
-            return Err(self.report(op, args, &results, source)?);
+        for result in &results {
+            if found(result)? {
+                return Err(self.report(op, args, &results, source, place)?);
+            }
         }
         Ok(results.into_vec())
     }
 
-    /// Runs `f` as a step of a loop.
-    fn step<T>(&mut self, number: usize, name: &str, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        self.steps.push(format!("iteration {number} of {name}"));
+    /// Runs `f` as a step of a loop: of the user's iteration that it stands for, if it does.
+    fn step<T>(&mut self, iteration: Option<String>, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let depth = self.steps.len();
+        self.steps.extend(iteration);
         let out = f(self)?;
-        self.steps.pop();
+        self.steps.truncate(depth);
         Ok(out)
     }
 
@@ -120,7 +130,9 @@ impl Walk {
             for x in xs {
                 step.push(row(x)?);
             }
-            let mut out = self.step(n, "scan", |walk| walk.program(&p.jaxpr, &step))?;
+            let number = if p.of.part == Part::Back { p.length - 1 - n } else { n };
+            let iteration = iteration(p.of, "scan", number as i64, carry.first())?;
+            let mut out = self.step(iteration, |walk| walk.program(&p.jaxpr, &step))?;
             for (ys, y) in rows.iter_mut().zip(out.split_off(p.num_carry)) {
                 ys.push(y);
             }
@@ -147,36 +159,57 @@ impl Walk {
         let (cond_consts, body_consts) = consts.split_at(p.cond_nconsts);
         let mut carry = carry.to_vec();
         for n in 0.. {
-            let test = self.step(n, "while", |walk| walk.program(&p.cond_jaxpr, &[cond_consts, &carry].concat()))?;
+            let counter = carry.first().filter(|c| c.rank() == 0 && c.dtype().is_integer());
+            let counted = counter.map(integer).transpose()?.unwrap_or_default();
+            let number = match (p.of.part, body_consts.last()) {
+                (Part::Segments, Some(length)) if length.rank() == 0 => {
+                    self.segment = counted * integer(length)?;
+                    n
+                }
+                (Part::Segment, _) => self.segment + counted,
+                _ => n,
+            };
+            let name = iteration(p.of, "while_loop", number, carry.first())?;
+            let test = [cond_consts, &carry].concat();
+            let test = self.step(name.clone(), |walk| walk.program(&p.cond_jaxpr, &test))?;
             if integer(&test[0])? == 0 {
                 break;
             }
-            carry = self.step(n, "while", |walk| walk.program(&p.body_jaxpr, &[body_consts, &carry].concat()))?;
+            let step = [body_consts, &carry].concat();
+            carry = self.step(name, |walk| walk.program(&p.body_jaxpr, &step))?;
         }
         Ok(carry)
     }
 
-    fn report(&self, op: &OpRef, args: &[Value], results: &[Value], source: Source) -> Result<Error> {
-        let mut bad = None;
-        for r in results {
-            bad = bad.or(found(r)?.map(|what| (what, r)));
-        }
-        let (what, result) = bad.unwrap_or(("nan", &results[0]));
-        let mut text = format!("invalid value ({what}) encountered in {}", op.name());
-        if let Some(at) = source.location() {
-            text.push_str(&format!(" at {at}"));
-        }
-        for step in self.steps.iter().rev() {
-            text.push_str(&format!(", in {step}"));
-        }
-        text.push_str(&format!(": its result has type {}, its operands are ", result.aval()));
-        for (i, a) in args.iter().enumerate() {
-            let note = if found(a)?.is_some() { format!(" (holds {what} already)") } else { String::new() };
-            let comma = if i > 0 { ", " } else { "" };
-            text.push_str(&format!("{comma}{} = {}{note}", a.aval(), shown(a)?));
-        }
-        Ok(error!(FloatingPoint, "{text}"))
+    fn report(&self, op: &OpRef, args: &[Value], results: &[Value], source: Source, place: Place<'_>) -> Result<Error> {
+        let at = bad_result(results)?;
+        let result = &results[at];
+        let mapped: Vec<Mapped> = match place {
+            Some((jaxpr, outputs)) => jaxpr.mapped_axes(outputs[at]).cloned().collect(),
+            None => quiet(|| Ok(axes_of_result(result.shape())))?,
+        };
+        Report { op, args, result, source, steps: &self.steps, mapped: &mapped }.error()
     }
+}
+
+/// An iteration of a user's loop, as reports name it, with the index that a `fori_loop` carries.
+fn iteration(of: Loop, primitive: &str, number: i64, carried: Option<&Value>) -> Result<Option<String>> {
+    if matches!(of.part, Part::Inner | Part::Segments) {
+        return Ok(None);
+    }
+    let name = match of.asked {
+        Asked::Itself => primitive,
+        Asked::ForiLoop => "fori_loop",
+        Asked::Map => "map",
+    };
+    let mut text = format!("iteration {number} of {name}");
+    if of.asked == Asked::ForiLoop && of.part == Part::Forward {
+        let index = carried.filter(|c| c.rank() == 0 && c.dtype().is_integer()).map(integer).transpose()?;
+        if let Some(i) = index.filter(|&i| i != number) {
+            text.push_str(&format!(" (i = {i})"));
+        }
+    }
+    Ok(Some(text))
 }
 
 /// Runs `f` without the checks.
@@ -184,30 +217,6 @@ fn quiet<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     with(Flag::DebugNans, false, || with(Flag::DebugInfs, false, f))
 }
 
-fn scalars(v: &Value, limit: usize) -> Result<(Vec<Scalar>, usize)> {
-    match v {
-        Value::Array(a) if a.aval().dtype != DType::Float0 => {
-            let (pin, dtype) = (a.pin()?, a.aval().dtype);
-            let all = pin.bytes().chunks_exact(dtype.size());
-            let count = all.len();
-            Ok((all.take(limit).map(|b| Scalar::from_bytes(dtype, b)).collect(), count))
-        }
-        Value::Lit(l) => Ok((vec![l.scalar], 1)),
-        _ => Ok((Vec::new(), 0)),
-    }
-}
-
 fn integer(v: &Value) -> Result<i64> {
-    let (first, _) = scalars(v, 1)?;
-    first.first().map(|s| s.to_i64()).ok_or_else(|| error!(Internal, "a scalar without a value"))
-}
-
-/// The first elements of a value, in row-major order.
-fn shown(v: &Value) -> Result<String> {
-    let (first, count) = scalars(v, SHOWN)?;
-    if v.rank() == 0 {
-        return Ok(first.first().map_or_else(|| "?".to_owned(), ToString::to_string));
-    }
-    let list: Vec<String> = first.iter().map(ToString::to_string).collect();
-    Ok(format!("[{}{}]", list.join(" "), if count > SHOWN { " ..." } else { "" }))
+    element(v, 0)?.map(Scalar::to_i64).ok_or_else(|| error!(Internal, "a scalar without a value"))
 }

@@ -7,7 +7,7 @@
 //! Read next: `dispatch.rs`, which tries this path first.
 
 use crate::device::Placement;
-use crate::long_work;
+use crate::{debug, long_work};
 use ferrax_base::{Aval, Buffer, DType, Result, Shape, error};
 use ferrax_cpu::eager;
 use ferrax_ir::lower::lower_op;
@@ -216,7 +216,8 @@ fn placement(args: &[Operand<'_>]) -> Option<Placement> {
     Some(found.map_or_else(Placement::uncommitted, |a| Placement { device: a.device(), committed: true }))
 }
 
-/// Runs an operation by its kernel; `None` when this path is not for it.
+/// Runs an operation by its kernel; `None` when this path is not for it, or a check finds its result bad: the slow path
+/// says so.
 #[inline]
 pub fn run(op: &OpRef, args: &[Operand<'_>]) -> Result<Option<Array>> {
     if args.is_empty() || args.len() > MAX {
@@ -226,9 +227,16 @@ pub fn run(op: &OpRef, args: &[Operand<'_>]) -> Result<Option<Array>> {
     let Some((call, dtype, weak)) = look_up(op, args) else { return Ok(None) };
     let Some(place) = placement(args) else { return Ok(None) };
     let n = ferrax_base::shape::size(shape);
-    let buffer = long_work::run(n, || invoke(call, dtype, args, n, shape.is_empty()))?;
+    let buffer = long_work::run(n, || invoke(call, dtype, args, n, shape.is_empty()).map(|b| checked(b, dtype)))?;
+    let Some(buffer) = buffer else { return Ok(None) };
     let aval = Aval { shape: Shape::from_slice(shape), dtype, weak };
     Ok(Some(Array::placed(aval, buffer, place.device, place.committed)))
+}
+
+/// The elements of a result; `None` when a check is on and finds them bad.
+#[inline]
+fn checked(out: Buffer, dtype: DType) -> Option<Buffer> {
+    if debug::checking() && debug::spoilt(&out, dtype) { None } else { Some(out) }
 }
 
 /// Calls `f` with an operand's buffer, and whether it stands for every element.
@@ -267,10 +275,10 @@ fn invoke(call: Call, out: DType, args: &[Operand<'_>], n: usize, scalar: bool) 
     }
 }
 
-/// Runs an operation on values by its kernel; `None` when this path is not for it or a check is on.
+/// Runs an operation on values by its kernel; `None` as for [`run`].
 #[inline]
 pub fn run_values(op: &OpRef, args: &[Value]) -> Result<Option<Array>> {
-    if args.len() > MAX || crate::debug::checking() {
+    if args.len() > MAX {
         return Ok(None);
     }
     let mut operands: SmallVec<[Operand<'_>; MAX]> = SmallVec::new();
@@ -283,7 +291,8 @@ pub fn run_values(op: &OpRef, args: &[Value]) -> Result<Option<Array>> {
     run(op, &operands)
 }
 
-/// Runs a node that is a kernel of its own on whole arrays; `None` when committed operands disagree.
+/// Runs a node that is a kernel of its own on whole arrays; `None` when committed operands disagree, or a check finds the
+/// result bad.
 ///
 /// # Safety
 /// The node must take operands of these types, and give a result of type `out`: kernels read and write what the types
@@ -310,7 +319,7 @@ fn run_node(kind: &Kind, args: &[&Array], shape: Option<&[usize]>, out: Aval) ->
     let pins: SmallVec<[_; 4]> = args.iter().map(|a| a.pin()).collect::<Result<_>>()?;
     let inputs: SmallVec<[(&Type, &Buffer); 4]> = types.iter().zip(&pins).map(|(t, p)| (t, &**p)).collect();
     let mut results = eager::run_node(kind, &inputs, &[Type::new(out.dtype, &out.shape)])?;
-    let Some(buffer) = results.pop() else { return Ok(None) };
+    let Some(buffer) = results.pop().and_then(|b| checked(b, out.dtype)) else { return Ok(None) };
     Ok(Some(Array::placed(out, buffer, place.device, place.committed)))
 }
 

@@ -11,12 +11,12 @@ use crate::{debug, dispatch, long_work};
 use ferrax_base::config::Flag;
 use ferrax_base::list::List;
 use ferrax_base::shape::size;
-use ferrax_base::{Aval, DType, Error, Result, bail, error};
+use ferrax_base::{Aval, DType, Error, Result, Source, bail, error};
 use ferrax_cache::Cache;
 use ferrax_cpu::{Arg, Outputs, Program};
-use ferrax_ir::array::Pin;
+use ferrax_ir::array::{Pin, Taker};
 use ferrax_ir::lower::lower;
-use ferrax_ir::{Array, Atom, JaxprRef, Value, Values};
+use ferrax_ir::{Array, Atom, DebugInfo, JaxprRef, Value, Values};
 use ferrax_loops::{Graph, Kind};
 use ferrax_transform::eval::check_count;
 use ferrax_transform::passes::optimize;
@@ -48,7 +48,7 @@ pub struct Executable {
     /// One for each set of donated arguments that was asked for: nearly always one.
     variants: List<Variant>,
     /// What the message of a donated array names.
-    taker: Arc<str>,
+    function: Arc<DebugInfo>,
 }
 
 /// Bytes of executables kept for operations that run programs eagerly (a `scan` outside `jit`).
@@ -105,7 +105,7 @@ impl Executable {
             graph,
             consts: optimized.consts.clone(),
             variants: List::new(),
-            taker: jaxpr.debug.describe().into(),
+            function: Arc::new(jaxpr.debug.clone()),
             jaxpr: jaxpr.clone(),
         })
     }
@@ -298,10 +298,12 @@ impl Executable {
     /// The buffers of donated arguments that nobody else sees.
     fn take_donations(&self, variant: &Variant, args: &[Value]) -> SmallVec<[(usize, ferrax_base::Buffer); 4]> {
         let mut taken = SmallVec::new();
-        for i in self.donations(variant, args) {
+        let donated = self.donations(variant, args);
+        let call = if donated.is_empty() { Source::default() } else { Source::here() };
+        for i in donated {
             let Value::Array(a) = &args[i] else { continue };
             a.wait();
-            if let Some(buffer) = self.donated_now(a) {
+            if let Some(buffer) = self.donated_now(a, &self.taker(i, call)) {
                 taken.push((i, buffer));
             }
         }
@@ -320,10 +322,12 @@ impl Executable {
         for c in &self.consts {
             inputs.push(Input::Array(c.reserve()?, false));
         }
-        let mut donated = self.donations(variant, args).into_iter().peekable();
+        let donated = self.donations(variant, args);
+        let call = if donated.is_empty() { Source::default() } else { Source::here() };
+        let mut donated = donated.into_iter().peekable();
         for (i, arg) in args.iter().enumerate() {
             inputs.push(match arg {
-                Value::Array(a) if donated.next_if_eq(&i).is_some() => self.donated(a)?,
+                Value::Array(a) if donated.next_if_eq(&i).is_some() => self.donated(a, &self.taker(i, call))?,
                 Value::Array(a) => Input::Array(a.reserve()?, false),
                 Value::Lit(l) => Input::Owned(Some(dispatch::constant(l)?)),
                 Value::Tracer(_) => bail!(Internal, "a traced value reached the queue"),
@@ -338,32 +342,37 @@ impl Executable {
     }
 
     /// A donated argument of a job.
-    fn donated(&self, a: &Array) -> Result<Input> {
-        if let Some(buffer) = a.donate(&self.taker) {
+    fn donated(&self, a: &Array, taker: &Taker) -> Result<Input> {
+        if let Some(buffer) = a.donate(taker) {
             return Ok(Input::Owned(Some(buffer)));
         }
-        if let Some(reservation) = a.reserve_donated(&self.taker) {
+        if let Some(reservation) = a.reserve_donated(taker) {
             return Ok(Input::Array(reservation, true));
         }
-        match self.donated_now(a) {
+        match self.donated_now(a, taker) {
             Some(buffer) => Ok(Input::Owned(Some(buffer))),
             None => Ok(Input::Array(a.reserve()?, false)),
         }
     }
 
     /// The buffer of a donated argument, if nobody else sees it. Jobs that read it, if that is what holds it, end first.
-    fn donated_now(&self, a: &Array) -> Option<ferrax_base::Buffer> {
-        a.donate(&self.taker).or_else(|| {
+    fn donated_now(&self, a: &Array, taker: &Taker) -> Option<ferrax_base::Buffer> {
+        a.donate(taker).or_else(|| {
             queue::drain();
-            a.donate(&self.taker)
+            a.donate(taker)
         })
+    }
+
+    /// What those who use a donated argument later are told.
+    fn taker(&self, argument: usize, call: Source) -> Taker {
+        Taker { function: self.function.clone(), argument: argument as u32, call }
     }
 
     /// Runs the program, keeping donated arguments for the case that a result is bad.
     fn run_checked(&self, args: &[Value], placement: Placement) -> Result<Values> {
         let results = self.with(&[], |variant| self.run_variant(variant, args, placement))?;
         for r in &results {
-            if debug::found(r)?.is_some() {
+            if debug::found(r)? {
                 return Err(crate::blame::program(&self.jaxpr, args, &results));
             }
         }

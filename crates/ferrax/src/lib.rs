@@ -16,6 +16,7 @@ pub mod function;
 pub mod long_work;
 pub mod numpy;
 pub mod queue;
+mod report;
 
 pub use executable::{Executable, executable};
 pub use ferrax_base::error;

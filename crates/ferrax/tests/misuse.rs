@@ -5,6 +5,7 @@ use ferrax::function::{Data, jit, jvp, vjp, vmap};
 use ferrax::{Aval, DType, Error, ErrorKind, Executable, JaxprRef, Result, Value, ops};
 use ferrax_ir::op::{Def, Slot, Special};
 use ferrax_ir::{Array, Atom, DebugInfo, Eqn, Jaxpr, OpRef, Values, Var, bind};
+use ferrax_ops::control::Loop;
 use ferrax_ops::control::cond::cond;
 use ferrax_ops::control::custom_vmap::{CustomVmap, VmapRule, VmapRuleRef, custom_vmap_call};
 use ferrax_ops::control::jit::jit_call;
@@ -84,6 +85,7 @@ fn carries_must_keep_their_types() {
         reverse: false,
         unroll: 1,
         linear_carry: false,
+        of: Loop::default(),
     };
     let text = refused_everywhere(&args, |v| scan(step(doubled(&f32s(&[4])), 0, 1), v));
     assert!(text.contains("the body of scan gives (f32[8])") && text.contains("f32[4]"), "{text}");
@@ -100,6 +102,7 @@ fn carries_must_keep_their_types() {
         body_nconsts: consts,
         cond_jaxpr: test,
         cond_nconsts: consts,
+        of: Loop::default(),
     };
     let text = refused_everywhere(&args, |v| while_loop(repeat(doubled(&f32s(&[4])), test.clone(), 0), v));
     assert!(text.contains("the body of while gives (f32[8])"), "{text}");

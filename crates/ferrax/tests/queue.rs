@@ -84,6 +84,7 @@ fn slow(steps: usize) -> JaxprRef {
         reverse: false,
         unroll: 1,
         linear_carry: false,
+        of: ops::control::Loop::default(),
     };
     stage_closed("jit", DebugInfo::named("slow"), &[aval], |x| ops::control::scan::scan(params.clone(), x)).unwrap()
 }

@@ -110,6 +110,19 @@ def scan(
     >>> print(total, running)
     10 [ 1  3  6 10]
     """
+    return _scan("scan", f, init, xs, length, reverse, unroll)
+
+
+def _scan(
+    asked: str,
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[Any, Any]:
+    """`scan`, for a loop that the user asked for by the name `asked`."""
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
     rows, rows_tree = tree_util.tree_flatten(xs)
@@ -144,7 +157,7 @@ def scan(
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
     row_types = rows_tree.unflatten([_row_type(x) for x in rows])
     program, carry, carry_tree = _traced_carry("scan", f, init, (row_types,), True)
-    outs = _ferrax.bind_scan(program, [*carry, *rows], length, len(carry), reverse, unroll)
+    outs = _ferrax.bind_scan(program, [*carry, *rows], length, len(carry), reverse, unroll, asked)
     y_tree = program.out_tree.children()[1]
     return carry_tree.unflatten(outs[: len(carry)]), y_tree.unflatten(outs[len(carry) :])
 
@@ -180,6 +193,11 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     >>> print(lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 3))
     192
     """
+    return _while_loop("while_loop", cond_fun, body_fun, init_val)
+
+
+def _while_loop(asked: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """`while_loop`, for a loop that the user asked for by the name `asked`."""
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     body, carry, tree = _traced_carry("while_loop", body_fun, init_val, (), False)
@@ -195,7 +213,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
             f"while_loop: cond_fun must return a boolean scalar, but got output type(s) [{type_text(outs[0])}] from "
             f"{function_text(cond_fun)}."
         )
-    return tree.unflatten(_ferrax.bind_while(test, body, carry))
+    return tree.unflatten(_ferrax.bind_while(test, body, carry, asked))
 
 
 def _concrete_int(x: Any) -> int | None:
@@ -252,7 +270,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
                 f"fori_loop from {start} to {stop} takes {steps} steps, more than {counter.name} can count. Nest two "
                 "loops, or enable 64-bit types."
             )
-        (_, value), _ = scan(step, (first, init_val), None, length=steps, unroll=unroll or 1)
+        (_, value), _ = _scan("fori_loop", step, (first, init_val), None, length=steps, unroll=unroll or 1)
         return value
     last = upper if isinstance(upper, int) else jnp.asarray(upper, dtype)
     for bound in (first, last):
@@ -267,7 +285,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
     advance.user_body = body_fun  # type: ignore[attr-defined]
     advance.__name__ = getattr(body_fun, "__name__", "body_fun")
-    return while_loop(lambda carry: carry[0] < carry[1], advance, (first, last, init_val))[2]
+    return _while_loop("fori_loop", lambda carry: carry[0] < carry[1], advance, (first, last, init_val))[2]
 
 
 def _promoted(programs: Sequence[Any], branches: Sequence[Callable[..., Any]]) -> Sequence[Callable[..., Any]]:
@@ -430,7 +448,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     [0 1 4 9]
     """
     if not batch_size:
-        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+        return _scan("map", lambda _, x: ((), f(x)), (), xs)[1]
     if batch_size < 0:
         raise ValueError(f"map takes a batch_size of at least 1, got {batch_size}")
     from ferrax._api import vmap
@@ -444,7 +462,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     rows = leaves[0].shape[0]
     full, rest = divmod(rows, batch_size)
     head = tree.unflatten([x[: full * batch_size].reshape((full, batch_size, *x.shape[1:])) for x in leaves])
-    mapped = scan(lambda _, x: ((), vmap(f)(x)), (), head, length=full)[1]
+    mapped = _scan("map", lambda _, x: ((), vmap(f)(x)), (), head, length=full)[1]
     flat = tree_util.tree_map(lambda y: y.reshape((full * batch_size, *y.shape[2:])), mapped)
     if not rest:
         return flat

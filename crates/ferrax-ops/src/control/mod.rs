@@ -43,6 +43,69 @@ pub static PRIMITIVES: &[&dyn Primitive] = &[
     &linear_solve::LINEAR_SOLVE,
 ];
 
+/// What the user wrote that a loop stands for: for reports, which count its iterations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Loop {
+    /// The function that was called.
+    pub asked: Asked,
+    /// Which part of it the loop is.
+    pub part: Part,
+}
+
+/// The function that a user called for a loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Asked {
+    /// The one that is named as the primitive: `scan` or `while_loop`.
+    #[default]
+    Itself,
+    /// `fori_loop`; the first carry of the loop forward is the index.
+    ForiLoop,
+    /// `map`.
+    Map,
+}
+
+/// What a loop does of a user's loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// All of it, from the first iteration to the last.
+    #[default]
+    Forward,
+    /// All of it, from the last iteration to the first.
+    Back,
+    /// Segments of iterations, from the last to the first: the first carry counts them, the last constant is their length.
+    Segments,
+    /// The iterations of a segment, from the last to the first: the first carry counts them.
+    Segment,
+    /// Something of which users know nothing.
+    Inner,
+}
+
+impl Loop {
+    /// A loop of which users know nothing.
+    pub const INNER: Loop = Loop { part: Part::Inner, ..Loop::named(Asked::Itself) };
+
+    /// All of a loop that was asked for by this name.
+    pub const fn named(asked: Asked) -> Loop {
+        Loop { asked, part: Part::Forward }
+    }
+
+    /// Another part of it.
+    #[must_use]
+    pub const fn part(self, part: Part) -> Loop {
+        Loop { part, ..self }
+    }
+
+    /// The same loop from the other end.
+    #[must_use]
+    pub const fn reversed(self) -> Loop {
+        match self.part {
+            Part::Forward => self.part(Part::Back),
+            Part::Back => self.part(Part::Forward),
+            _ => self,
+        }
+    }
+}
+
 /// A host function of values, compared by identity.
 pub trait Callable: Send + Sync {
     /// Applies it.

@@ -8,7 +8,7 @@
 
 use super::cond::{Cond, chosen_rows, clamped_rows, cond, subgraph};
 use super::scan::{Scan, scan};
-use super::{batch_where, dims_of};
+use super::{Loop, batch_where, dims_of};
 use crate::gather_scatter::{GatherOptions, take};
 use crate::shape::reshape;
 use crate::sort::argsort;
@@ -141,6 +141,7 @@ impl Chosen {
             reverse: false,
             unroll: 1,
             linear_carry: false,
+            of: Loop::INNER,
         };
         let in_order = |y: Value| {
             let shape: Vec<usize> = std::iter::once(steps * few).chain(y.shape()[2..].iter().copied()).collect();

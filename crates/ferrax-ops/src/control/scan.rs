@@ -4,7 +4,7 @@
 //! from step to step are passed once, not stacked.
 
 use super::cond::subgraph;
-use super::{batch_where, check_args, check_results, dims_of, eval_reference, mask, or, split_operands, spread};
+use super::{Loop, batch_where, check_args, check_results, dims_of, eval_reference, mask, or, split_operands, spread};
 use crate::ADD;
 use ferrax_base::{Aval, Result, Scalar, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
@@ -38,6 +38,8 @@ ferrax_ir::params! {
         /// The body is linear in the whole carry, and carried operands that are not tangents are zeros: set by
         /// linearization and transposition, which instantiate symbolic zeros.
         linear_carry: bool,
+        /// The user's loop.
+        of: Loop,
     }
 }
 
@@ -383,6 +385,7 @@ fn scan_transpose(_: &OpRef, p: &Scan, cts: &[Option<Value>], args: &[TransposeA
     let params = Scan {
         jaxpr: body,
         reverse: !p.reverse,
+        of: p.of.reversed(),
         num_consts: res_consts.len(),
         num_carry: ct_consts.len() + p.num_carry,
         linear_carry: true,

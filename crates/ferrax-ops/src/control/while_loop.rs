@@ -5,7 +5,7 @@
 use super::cond::subgraph;
 use super::while_reverse::while_linearize;
 use super::{
-    batch_where, check_args, check_results, dims_of, eval_reference, mask, or, present, split_operands, spread,
+    Loop, batch_where, check_args, check_results, dims_of, eval_reference, mask, or, present, split_operands, spread,
 };
 use crate::{convert_element_type, ne, reduce_sum, select};
 use ferrax_base::{Aval, DType, Result, bail};
@@ -29,6 +29,10 @@ ferrax_ir::params! {
         cond_jaxpr: JaxprRef,
         /// Number of the condition's constants.
         cond_nconsts: usize,
+    }
+    hidden {
+        /// The user's loop.
+        of: Loop,
     }
 }
 
@@ -130,6 +134,7 @@ pub(super) fn while_jvp(
         body_nconsts: p.body_nconsts + const_tangents.len(),
         cond_jaxpr: cond,
         cond_nconsts: p.cond_nconsts,
+        of: p.of,
     };
     let args: Vec<Value> = primals[..first]
         .iter()
@@ -228,5 +233,5 @@ fn per_row(p: &While, body: &JaxprRef, test: &JaxprRef) -> Result<While> {
             .map(|(new, old)| select(&broadcast_in_dim(&rows, new.shape(), &[0])?, new, old))
             .collect()
     })?;
-    Ok(While { body_jaxpr, body_nconsts: p.body_nconsts + p.cond_nconsts, cond_jaxpr, cond_nconsts: p.cond_nconsts })
+    Ok(While { body_jaxpr, body_nconsts: p.body_nconsts + p.cond_nconsts, cond_jaxpr, ..p.clone() })
 }

@@ -12,7 +12,7 @@
 
 use super::jit::{JIT, Jit, inline_program};
 use super::while_loop::{WHILE, While, while_jvp, while_loop, while_shape};
-use super::{check_results, eval_reference, mask, or, present, split_operands, spread};
+use super::{Loop, Part, check_results, eval_reference, mask, or, present, split_operands, spread};
 use crate::dynamic_slice::{dynamic_index_in_dim, dynamic_update_index_in_dim};
 use crate::{add, div, eq, ge, lt, max, min, mul, rem, select, sub};
 use ferrax_base::{Aval, DType, Result, bail};
@@ -36,6 +36,10 @@ ferrax_ir::params! {
         /// Number of the condition's constants.
         cond_nconsts: usize,
     }
+    hidden {
+        /// The user's loop.
+        of: Loop,
+    }
 }
 
 impl WhileLinear {
@@ -45,6 +49,7 @@ impl WhileLinear {
             body_nconsts: self.body_consts_linear.len(),
             cond_jaxpr: self.cond_jaxpr.clone(),
             cond_nconsts: self.cond_nconsts,
+            of: self.of,
         }
     }
 
@@ -157,6 +162,7 @@ pub(super) fn while_linearize(
         carry_linear: carry_linear.clone(),
         cond_jaxpr: without_prints(&p.cond_jaxpr),
         cond_nconsts: p.cond_nconsts,
+        of: p.of,
     };
     let out_tangents = bind(&OpRef::new(&WHILE_LINEAR, params), &args)?;
     Ok((outs.into(), spread(out_tangents, &carry_linear)))
@@ -181,6 +187,7 @@ fn int(v: i64) -> Value {
 
 /// `while test(carry): carry = body(carry)` over values that `consts` stand for inside.
 fn repeat(
+    of: Loop,
     consts: &[Value],
     init: &[Value],
     test: impl FnOnce(&[Value], &[Value]) -> Result<Value>,
@@ -191,7 +198,7 @@ fn repeat(
     let debug = || DebugInfo::named("while");
     let cond_jaxpr = stage_closed("transpose", debug(), &avals, |a| Ok(vec![test(&a[..n], &a[n..])?]))?;
     let body_jaxpr = stage_closed("transpose", debug(), &avals, |a| body(&a[..n], &a[n..]))?;
-    let params = While { body_jaxpr, body_nconsts: n, cond_jaxpr, cond_nconsts: n };
+    let params = While { body_jaxpr, body_nconsts: n, cond_jaxpr, cond_nconsts: n, of };
     while_loop(params, &[consts, consts, init].concat())
 }
 
@@ -224,6 +231,7 @@ fn pull_back(p: &WhileLinear, operands: &[Value], cts: Vec<Value>) -> Result<Vec
     state.extend(cts);
     let (n, m) = (consts.len(), starts.len());
     let mut out = repeat(
+        p.of.part(Part::Segments),
         &known,
         &state,
         |_, s| ge(&s[0], &int(0)),
@@ -254,6 +262,7 @@ impl Back<'_> {
     fn count(&self, consts: &[Value], init: &[Value]) -> Result<Value> {
         let state = [&[int(0)], init].concat();
         let out = repeat(
+            Loop::INNER,
             consts,
             &state,
             |c, s| self.holds(c, &s[1..]),
@@ -280,6 +289,7 @@ impl Back<'_> {
             state.push(broadcast_batch(x, None, self.slots as usize + 1, 0)?);
         }
         let mut out = repeat(
+            Loop::INNER,
             &known,
             &state,
             |known, s| lt(&s[0], &known[n]),
@@ -307,6 +317,7 @@ impl Back<'_> {
         let known = [consts, &kept, &[stride]].concat();
         let state = [&[sub(length, &int(1))?], cts].concat();
         let mut out = repeat(
+            self.p.of.part(Part::Segment),
             &known,
             &state,
             |_, s| ge(&s[0], &int(0)),
@@ -330,6 +341,7 @@ impl Back<'_> {
         let n = consts.len();
         let known = [consts, std::slice::from_ref(steps)].concat();
         let mut out = repeat(
+            Loop::INNER,
             &known,
             &[&[int(0)], start].concat(),
             |known, s| lt(&s[0], &known[n]),

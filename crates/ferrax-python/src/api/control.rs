@@ -12,6 +12,7 @@ use ferrax_ops::control::linear_solve::{LinearSolve, linear_solve};
 use ferrax_ops::control::remat::{Policy, PolicyRef, Remat, remat};
 use ferrax_ops::control::scan::{Scan, scan};
 use ferrax_ops::control::while_loop::{While, while_loop};
+use ferrax_ops::control::{Asked, Loop};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
@@ -23,7 +24,17 @@ fn objects(py: Python<'_>, values: Vec<Value>) -> PyResult<Vec<Py<PyAny>>> {
     values.into_iter().map(|v| from_value(py, v)).collect()
 }
 
-/// Scans a traced body over stacked inputs; `args` are the carry, then the inputs.
+/// The user's loop, by the name of the function that was called for it.
+fn loop_of(asked: &str) -> Loop {
+    Loop::named(match asked {
+        "fori_loop" => Asked::ForiLoop,
+        "map" => Asked::Map,
+        _ => Asked::Itself,
+    })
+}
+
+/// Scans a traced body over stacked inputs; `args` are the carry, then the inputs. `asked` is the user's
+/// function.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 fn bind_scan(
@@ -34,6 +45,7 @@ fn bind_scan(
     num_carry: usize,
     reverse: bool,
     unroll: usize,
+    asked: &str,
 ) -> PyResult<Vec<Py<PyAny>>> {
     let params = Scan {
         jaxpr: body.jaxpr.clone(),
@@ -43,6 +55,7 @@ fn bind_scan(
         reverse,
         unroll,
         linear_carry: false,
+        of: loop_of(asked),
     };
     let operands: Vec<Value> = body.captured.iter().cloned().chain(values(&args)?).collect();
     objects(py, scan(params, &operands).py()?)
@@ -50,12 +63,19 @@ fn bind_scan(
 
 /// Repeats a traced body while a traced condition holds; `args` are the carry.
 #[pyfunction]
-fn bind_while(py: Python<'_>, test: &PyJaxpr, body: &PyJaxpr, args: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
+fn bind_while(
+    py: Python<'_>,
+    test: &PyJaxpr,
+    body: &PyJaxpr,
+    args: Vec<Bound<'_, PyAny>>,
+    asked: &str,
+) -> PyResult<Vec<Py<PyAny>>> {
     let params = While {
         cond_jaxpr: test.jaxpr.clone(),
         cond_nconsts: test.captured.len(),
         body_jaxpr: body.jaxpr.clone(),
         body_nconsts: body.captured.len(),
+        of: loop_of(asked),
     };
     let operands: Vec<Value> = test.captured.iter().chain(&body.captured).cloned().chain(values(&args)?).collect();
     objects(py, while_loop(params, &operands).py()?)

@@ -2,6 +2,7 @@
 //!
 //! The hot path is: leaves to values, hash, compare, run, wrap the result. It takes no Python frame.
 
+use super::donation::{check_leaves, is_path, no_such_path, nothing_donated, usual_quotes, warn_unusable};
 use super::explain;
 use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, too_large, wrap_names};
 use super::guards::Watch;
@@ -9,7 +10,7 @@ use super::jaxpr::PyJaxpr;
 use super::jit_cache::{self, Kept, Options, Parts, Program, Programs, Signature, programs_of};
 use super::statics::Static;
 use super::trees;
-use crate::array::{ArrayImpl, wrap_array};
+use crate::array::{ArrayImpl, PyArray, wrap_array};
 use crate::errors::IntoPyResult;
 use crate::fastcall::{self, Args, FastCall, Signature as TextSignature, Visit, new_callable};
 use crate::shorten;
@@ -67,8 +68,9 @@ impl Jit {
             self.programs.hit();
             return Ok(result);
         }
-        // All arguments positional leaves: no tree is needed to find the program.
-        if args.kwlen() == 0 {
+        // All arguments positional leaves: no tree is needed to find the program. What must be donated is looked at as it
+        // was passed.
+        if args.kwlen() == 0 && !self.options.must_donate {
             let quick: Option<SmallVec<[Value; 8]>> = args.positional().map(|a| quick_value(&a)).collect();
             if let Some(values) = quick {
                 let parts = Parts { tree: None, values: &values, statics: &[], config };
@@ -80,6 +82,7 @@ impl Jit {
             }
         }
         let call = Call::new(args)?;
+        self.check_must(py, &call.leaves, &call.tree, &[])?;
         let values = self.values(py, &call.leaves, &call.tree, &[])?;
         let parts = Parts { tree: Some(&call.tree), values: &values, statics: &[], config };
         match self.programs.find(py, &parts, &self.function)? {
@@ -168,6 +171,7 @@ impl Jit {
         let split = self.split(args)?;
         let mut leaves = Leaves::new();
         let tree = trees::flatten_args(&split.args, split.kwargs.as_ref(), &mut leaves)?;
+        self.check_must(py, &leaves, &tree, &split.positions)?;
         let values = self.values(py, &leaves, &tree, &split.positions)?;
         let parts = Parts { tree: Some(&tree), values: &values, statics: &split.statics, config };
         match self.programs.find(py, &parts, &self.function)? {
@@ -226,12 +230,29 @@ impl Jit {
             explain::on_compile(py, &self.function, &key)?;
         }
         let donate = self.donated(py, tree, positions)?;
+        if self.options.must_donate && !donate.contains(&true) {
+            return Err(nothing_donated(&self.function.debug.describe()));
+        }
         let kept = self.programs.insert(py, key, Program::new(jaxpr, out_tree, donate, guards));
         let program = &kept.value;
         if program.donate.contains(&true) && !self.options.must_donate && ferrax_ir::trace::is_eager() {
             warn_unusable(py, program)?;
         }
         self.finish(py, program, &values)
+    }
+
+    /// Errors when what must be donated is nothing, or no array.
+    fn check_must(&self, py: Python<'_>, leaves: &Leaves, tree: &TreeDef, positions: &[usize]) -> PyResult<()> {
+        let arrays = || leaves.iter().all(|leaf| leaf.bind(py).is_instance_of::<PyArray>());
+        if !self.options.must_donate || arrays() {
+            return Ok(());
+        }
+        let donated = self.donated(py, tree, positions)?;
+        check_leaves(py, leaves, &donated, |i| {
+            let names = self.function.debug_for(py, tree, positions).arg_names.map(|names| names());
+            let name = names.and_then(|n| n.get(i).cloned()).unwrap_or_else(|| i.to_string());
+            format!("argument {name} of {}", self.name())
+        })
     }
 
     /// Which leaves are donated; empty when none is.
@@ -270,11 +291,7 @@ impl Jit {
                 name.strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
             };
             if !names.iter().any(below) {
-                return Err(PyValueError::new_err(format!(
-                    "donate_argnames of {} has the path {path}, which no argument has; the paths are {}",
-                    self.function.debug.describe(),
-                    shorten::list(names.len(), ", ", shorten::BLOCK, |i| Ok(names[i].clone()))?
-                )));
+                return Err(no_such_path(&self.function.debug.describe(), path, &names));
             }
             names.iter().zip(&mut *mask).filter(|(n, _)| below(n)).for_each(|(_, on)| *on = true);
         }
@@ -369,28 +386,6 @@ fn arrays<'a, 'py: 'a>(
     (found.len() == avals.len()).then_some(found)
 }
 
-/// Whether a donated name reaches into an argument.
-fn is_path(name: &str) -> bool {
-    name.contains(['[', '.'])
-}
-
-/// Warns of donated arguments whose memory no result can use.
-#[cold]
-fn warn_unusable(py: Python<'_>, entry: &Program) -> PyResult<()> {
-    let unusable = entry.executable().py()?.unusable_donations(&entry.donate).py()?;
-    if unusable.is_empty() {
-        return Ok(());
-    }
-    let avals = entry.jaxpr.in_avals();
-    let texts: Vec<String> = unusable.iter().map(|&i| avals[i].long_text()).collect();
-    let text = format!(
-        "Some donated buffers were not usable: {}.\nEach needs a result of the same shape and dtype that is not taken.",
-        texts.join(", ")
-    );
-    let category = py.get_type::<pyo3::exceptions::PyUserWarning>();
-    crate::warning::at_user(py, category.as_any(), |_| text)
-}
-
 fn debug_text(f: &Function) -> String {
     f.debug.describe()
 }
@@ -480,6 +475,10 @@ fn jit(
             "static_argnums={static_argnums:?} and donate_argnums={donate_argnums:?} cannot intersect"
         )));
     }
+    if must_donate && donate_argnums.is_empty() && donate_argnames.is_empty() {
+        return Err(nothing_donated(&function.debug.describe()));
+    }
+    let donate_argnames = donate_argnames.iter().map(|name| usual_quotes(name)).collect();
     let options = Options { static_argnums, static_argnames, donate_argnums, donate_argnames, must_donate, inline };
     let programs = programs_of(fun, &options)?;
     let wrapper = new_callable(py, Jit { function, options, programs }, "jit", "", TextSignature::Unknown)?;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 pub mod control;
 pub mod custom;
+mod donation;
 pub mod explain;
 pub mod flat;
 pub mod function;
