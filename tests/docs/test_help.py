@@ -120,7 +120,9 @@ EXAMPLES = {name: value for name, value in OBJECTS.items() if ">>> " in (inspect
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in EXAMPLES if n.startswith((*HELD, "ferrax.Array.")) and not n.startswith(("jit(f)", "jaxpr"))]
+    "name",
+    # in an order that does not change from process to process, as that of a class's attributes may
+    sorted(n for n in EXAMPLES if n.startswith((*HELD, "ferrax.Array.")) and not n.startswith(("jit(f)", "jaxpr"))),
 )
 def test_examples_of_attributes(name):
     report = []

@@ -131,7 +131,7 @@ VALUES = {
     "leaf of an argument": (lambda: jax.jit(lambda p: p)({**BIG, "w9": "x" * 9999}), ["p['w9']", "'…"]),
     "static list": (lambda: jax.jit(lambda p: 1, static_argnums=0)(list(range(9999))), ["[0, 1,", "more]"]),
     "asarray of a dict": (lambda: jnp.asarray(large(jnp.ones((8, 8)))), ["{'w0': float32[8,8]", "more"]),
-    "donated path": (lambda: jax.jit(lambda p: p, donate_argnames="p['q']")(BIG), ["p['q']", "more"]),
+    "donated path": (lambda: jax.jit(lambda p: p, donate_argnames="p['q']")(BIG), ["p['q']", "of the 1000 paths"]),
     "shape": (lambda: jnp.zeros(["a"] * 9999), ["['a', 'a'", "more]"]),
     "callable": (lambda: jax.jit(BIG), ["{'w0': 1.0", "more}"]),
 }

@@ -42,7 +42,7 @@ pub(super) fn no_such_path(function: &str, path: &str, names: &[String]) -> PyEr
     let distance =
         |name: &String| edits(path.as_bytes(), name.as_bytes(), path.len() + name.len()).unwrap_or(usize::MAX);
     let mut near: Vec<&String> = names.iter().collect();
-    near.sort_by_key(|name| distance(name));
+    near.sort_by_cached_key(|name| distance(name));
     let meant = near.first().filter(|name| distance(name) <= 1 + path.len() / 8);
     let meant = meant.map_or_else(String::new, |name| format!(". Did you mean {name}?"));
     let list = |names: &[&String]| names.iter().map(|n| n.as_str()).collect::<Vec<_>>().join(", ");
