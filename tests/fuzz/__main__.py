@@ -112,11 +112,7 @@ def main():
     if args.child:
         run_child(args)
         return 0
-    counts, failures = run(args)
-    for failure in failures:
-        print(f"## {failure}")
-    print(counts)
-    return 1 if failures else 0
+    return children.conclude(*run(args), str)
 
 
 if __name__ == "__main__":

@@ -229,11 +229,7 @@ def main():
     if args.child:
         run_child(args)
         return 0
-    counts, failures = run(args)
-    for failure in failures:
-        print(f"## {failure.check}: {failure.signature}\n   {failure.why}\n   {failure.program}")
-    print(counts)
-    return 1 if failures else 0
+    return children.conclude(*run(args), lambda f: f"{f.check}: {f.signature}\n   {f.why}\n   {f.program}")
 
 
 if __name__ == "__main__":

@@ -91,3 +91,11 @@ def run_jobs(work, count, folder):
     for job in jobs:
         job.join()
     return dict(sum(counts, collections.Counter())), one_of_each([f for one in folders for f in read(one)])
+
+
+def conclude(counts, failures, text):
+    """Prints the findings of a run, as `text` writes them, and its counts; the exit status."""
+    for failure in failures:
+        print(f"## {text(failure)}")
+    print(counts)
+    return 1 if failures else 0

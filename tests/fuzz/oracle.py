@@ -94,13 +94,21 @@ class Oracle:
     def within_jax(self, subject):
         """Notes that JAX runs: a crash or a hang is its own."""
         subject.report.begin([subject.seed, "JAX"])
-        yield
-        subject.report.begin(subject.seed)
+        try:
+            yield
+        finally:
+            subject.report.begin(subject.seed)
+
+    def alone(self, subject, step, read):
+        """JAX's results of one step, outside of `jit`."""
+        with self.within_jax(subject):
+            return jax.block_until_ready(
+                run_step(JAX, step, {name: jnp.asarray(value) for name, value in read.items()})
+            )
 
     def result_alone(self, subject, step, read):
         try:
-            with self.within_jax(subject):
-                return run_step(JAX, step, {name: jnp.asarray(value) for name, value in read.items()})
+            return self.alone(subject, step, read)
         except NOT_IN_JAX as error:
             subject.report.count(f"explained: JAX has no answer ({type(error).__name__})")
             return None
@@ -123,8 +131,7 @@ class Oracle:
         for i, own in enumerate(ours):
             if disagreement(own, theirs[i], step.tolerance, operands) is None or rounded_to_integer(step, own):
                 continue
-            with self.within_jax(subject):
-                eager = run_step(JAX, step, {name: jnp.asarray(value) for name, value in read.items()})
+            eager = self.alone(subject, step, read)
             why = disagreement(own, eager[i], step.tolerance, operands)
             reason = "JAX's jit alone differs" if why is None else expected(step, read, own)
             if reason is None and self.agrees_in_double(subject, step, read, i, own, operands):
@@ -142,8 +149,8 @@ class Oracle:
             return False
         wide = {n: v.astype(DOUBLE[kind(v.dtype)]) if kind(v.dtype) in "fc" else v for n, v in read.items()}
         try:
-            with jax.enable_x64(True), self.within_jax(subject):
-                result = np.asarray(run_step(JAX, step, {name: jnp.asarray(value) for name, value in wide.items()})[i])
+            with jax.enable_x64(True):
+                result = np.asarray(self.alone(subject, step, wide)[i])
         except Exception:
             return False
         return disagreement(own, result.astype(own.dtype), step.tolerance, operands) is None
@@ -154,7 +161,7 @@ class Oracle:
         read = {name: np.asarray(subject.env[name]) for name in step.reads if name in subject.env}
         ours = signature(refusal.error)
         try:
-            run_step(JAX, step, {name: jnp.asarray(value) for name, value in read.items()})
+            self.alone(subject, step, read)
         except Exception as error:
             subject.report.count("refused by both")
             if not isinstance(refusal.error, PLAIN) and not same_class(refusal.error, error):
@@ -166,8 +173,9 @@ class Oracle:
 
     def gradient(self, subject, chosen):
         function = subject.program.function(JAX)
-        args = [jnp.asarray(value) for value in subject.program.inputs.values()]
-        return jax.grad(weighted_sum(JAX, function), chosen)(*args)
+        with self.within_jax(subject):
+            args = [jnp.asarray(value) for value in subject.program.inputs.values()]
+            return jax.block_until_ready(jax.grad(weighted_sum(JAX, function), chosen)(*args))
 
     def refused_gradient(self, subject, chosen, error):
         """A gradient that ferrax refused in every mode."""

@@ -88,19 +88,9 @@ impl Report<'_> {
         let Ok(outs) = self.op.abstract_eval(&refs) else { return false };
         let Ok(graph) = lower_op(self.op, &refs, &outs) else { return false };
         graph.nodes.iter().all(|node| match &node.kind {
-            Kind::Const(_)
-            | Kind::Unary(_)
-            | Kind::Binary(_)
-            | Kind::Compare(_)
-            | Kind::Select
-            | Kind::Clamp
-            | Kind::IntegerPow(_)
-            | Kind::DivideBy(_)
-            | Kind::Convert
-            | Kind::Bitcast
-            | Kind::ReducePrecision { .. } => true,
+            Kind::Const(_) | Kind::Bitcast => true,
             Kind::Broadcast(dims) => dims.is_empty(),
-            _ => false,
+            kind => kind.is_elementwise(),
         })
     }
 

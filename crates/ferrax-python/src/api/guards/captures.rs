@@ -8,6 +8,7 @@
 
 use super::reads;
 use super::seen::{Change, Keep, Seen, look};
+use crate::api::function::Partial;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -97,8 +98,8 @@ fn enqueue<'py>(callable: &Bound<'py, PyAny>, queue: &mut VecDeque<Todo<'py>>) {
         } else if reads::is_method(&callable) {
             bound = part(intern!(py, "__self__"));
             part(intern!(py, "__func__"))
-        } else if reads::is_partial(&callable) {
-            part(intern!(py, "func"))
+        } else if let Some(partial) = Partial::of(&callable) {
+            Some(partial.func)
         } else if reads::is_of_class(&callable) {
             bound = Some(callable.clone());
             callable.get_type().getattr(intern!(py, "__call__")).ok()

@@ -11,6 +11,7 @@
 //! Read next: [`super::Guards`] for what a program keeps of it.
 
 use super::seen::{Change, Keep, Seen, look};
+use crate::api::function::Partial;
 use crate::shorten;
 use pyo3::ffi;
 use pyo3::intern;
@@ -318,8 +319,8 @@ fn watch_within(object: &Bound<'_, PyAny>, levels: usize) -> PyResult<()> {
         object.try_iter()?.take(ELEMENTS).for_each(inner);
     } else if let Ok(dict) = object.cast::<PyDict>() {
         dict.values().iter().take(ELEMENTS).for_each(|v| watch(&v, levels - 1));
-    } else if is_partial(object) {
-        ["func", "args", "keywords"].iter().for_each(|name| inner(object.getattr(*name)));
+    } else if let Some(partial) = Partial::of(object) {
+        [partial.func, partial.args.into_any(), partial.keywords.into_any()].iter().for_each(|o| watch(o, levels - 1));
     }
     if is_of_class(object) {
         watch_class(&object.get_type());
@@ -336,12 +337,6 @@ fn is_function(object: &Bound<'_, PyAny>) -> bool {
 pub(super) fn is_method(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: comparing addresses of classes.
     unsafe { std::ptr::eq(ffi::Py_TYPE(object.as_ptr()), &raw mut PyMethod_Type) }
-}
-
-/// Whether an object is a `functools.partial`.
-pub(super) fn is_partial(object: &Bound<'_, PyAny>) -> bool {
-    static PARTIAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    PARTIAL.import(object.py(), "functools", "partial").is_ok_and(|class| object.is_instance(class).unwrap_or(false))
 }
 
 /// Notes what a function has in its closure and its default arguments.
