@@ -5,8 +5,7 @@ JAX is the oracle: tests import it as `jax` and ferrax as `ferrax`; comparison h
 
 import os
 
-# Before anything imports jax: the oracle runs on the CPU, quietly.
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
+import tests.oracle_settings  # before anything imports jax
 
 import hypothesis
 import pytest

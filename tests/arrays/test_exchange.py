@@ -67,6 +67,20 @@ def test_numpy_layouts_in(order):
     np.testing.assert_array_equal(jnp.from_dlpack(a.copy(order="K")), a)
 
 
+@pytest.mark.parametrize("letter", "?bBhHiIlLqQpPefdFD")
+def test_every_c_type(letter):
+    """NumPy has several dtypes of one width: `long` and `long long`."""
+    a = np.array([[1, 0, 1], [1, 1, 0]], letter)
+    swapped = a.astype(a.dtype.newbyteorder())
+    for x64 in (False, True):
+        with ferrax.enable_x64(x64):
+            for given in (a, a.T, swapped, a[0, 0]):
+                x = jnp.asarray(given)
+                np.testing.assert_array_equal(x, given)
+                assert np.asarray(x).dtype.char in "?bBhHiIlLefdFD"
+            assert ferrax.jit(lambda x: x)(a).dtype == x.dtype
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_buffer_protocol(shape, dtype):

@@ -124,3 +124,23 @@ def test_strides_that_are_not_positive(strides, padding):
         ours.reduce_window(x, 0.0, ours.add, (1, 1, 2, 2), (1, 1, *strides), padding)
     with pytest.raises((TypeError, ValueError), match="strides"):
         ours.reduce_window_shape_tuple((4, 4), (2, 2), strides, [(0, 0), (0, 0)])
+
+
+@pytest.mark.parametrize("operation", ["add", "max", "min", "mul"])
+@pytest.mark.parametrize("shape, window", [((1, 2, 1), (2, 2, 3)), ((3, 0), (2, 1)), ((4,), (5,))])
+def test_no_window_fits(shape, window, operation):
+    """Windows larger than the operand: results are empty, slopes are zero."""
+    one = {"add": 0.0, "max": -np.inf, "min": np.inf, "mul": 1.0}[operation]
+    x = numbers(shape)
+
+    def pooled(lax):
+        return lambda x: lax.reduce_window(x, one, getattr(lax, operation), window, (1,) * len(shape), "VALID")
+
+    f = pooled(ours)
+    assert f(x).shape == ferrax.jit(f)(x).shape == ferrax.vmap(f)(x[None]).shape[1:] == pooled(theirs)(x).shape
+    if operation == "mul":  # no slopes of products, in JAX neither
+        return
+    for jitted in (lambda g: g, ferrax.jit):
+        slope = jitted(ferrax.grad(lambda x: f(x).sum()))(x)
+        assert slope.shape == shape and not slope.any()
+        assert ferrax.jacfwd(f)(x).shape == (*f(x).shape, *shape)

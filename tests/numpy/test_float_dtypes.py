@@ -91,12 +91,13 @@ def test_python_integers_are_of_64_bits():
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, "float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "hfft", "ihfft", "irfft", "fft2", "rfftn"])
-def test_transforms(name, dtype):
+@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+def test_transforms(norm, name, dtype):
     x = jnp.ones((4, 4), getattr(ml_dtypes, dtype, None) or dtype)
     double = dtype in ("int64", "uint64", "float64")
     real = name in ("hfft", "irfft")
     expected = ("float64" if double else "float32") if real else ("complex128" if double else "complex64")
-    assert str(getattr(jnp.fft, name)(x).dtype) == expected
+    assert str(getattr(jnp.fft, name)(x, norm=norm).dtype) == expected
 
 
 @pytest.mark.parametrize("method", ["scan", "scan_unrolled", "sort", "compare_all"])
@@ -105,6 +106,9 @@ def test_places_in_a_sorted_vector_are_int32(method):
         found = jnp.searchsorted(jnp.array([1, 3, 5], "int32"), jnp.array([0, 3, 9]), side=side, method=method)
         assert str(found.dtype) == "int32"
         np.testing.assert_array_equal(np.asarray(found), np.searchsorted([1, 3, 5], [0, 3, 9], side=side))
+    for n, shape in ((0, (2, 3)), (4, (0,)), (0, (0, 2))):
+        found = jnp.searchsorted(jnp.zeros(n), jnp.ones(shape), method=method)
+        assert str(found.dtype) == "int32" and found.shape == shape and not found.any()
 
 
 @pytest.mark.parametrize("dtype", INTEGERS[1:])

@@ -28,6 +28,59 @@ def same(make, *args, rtol=1e-5):
     reference.tree.map(lambda g, w: np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=rtol), got, wanted)
 
 
+# ---- rules that close over mapped values ----------------------------------------------------------------------------
+
+
+def scaled(jax, kind, n, factor):
+    """x -> n * x, whose slope is `factor` times the right one."""
+    if kind == "jvp":
+        f = jax.custom_jvp(lambda x: n * x)
+        f.defjvp(lambda primals, tangents: (f(*primals), factor * n * tangents[0]))
+        return f
+    if kind == "static jvp":
+        f = jax.custom_jvp(lambda n, x: n * x, nondiff_argnums=(0,))
+        f.defjvp(lambda n, primals, tangents: (f(n, *primals), factor * n * tangents[0]))
+        return functools.partial(f, n)
+    f = jax.custom_vjp(lambda x: n * x)
+    f.defvjp(lambda x: (n * x, n), lambda n, ct: (factor * n * ct,))
+    return f
+
+
+@pytest.mark.parametrize("kind", ["jvp", "static jvp", "vjp"])
+@pytest.mark.parametrize("in_axes", [(0, 0), (0, None), (None, 0)])
+@pytest.mark.parametrize("jit", [False, True])
+def test_rules_that_close_over_mapped_values(jit, in_axes, kind):
+    n, x = (np.arange(1, 4, dtype=np.float32) if axis == 0 else np.float32(2) for axis in in_axes)
+
+    def make(jax, jnp):
+        outer = jax.jit if jit else lambda f: f
+        value = jax.vmap(lambda n, x: scaled(jax, kind, n, 10.0)(x), in_axes)
+        slope = jax.vmap(jax.grad(lambda n, x: scaled(jax, kind, n, 10.0)(x), argnums=1), in_axes)
+        rows = jax.vmap(jax.vmap(lambda n, x: scaled(jax, kind, n, 10.0)(x), (0, None)), (None, 0))
+        return outer(lambda n, x: (value(n, x), slope(n, x), rows(jnp.atleast_1d(n), jnp.atleast_1d(x))))
+
+    same(make, n, x)
+
+
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+def test_recorded_rules_keep_their_slopes(kind):
+    """A jitted function that closes over what is mapped later: the rule still gives the slope."""
+
+    def f(n, x):
+        double = ferrax.custom_jvp(lambda x: n * x) if kind == "jvp" else ferrax.custom_vjp(lambda x: n * x)
+        if kind == "jvp":
+            double.defjvp(lambda primals, tangents: (primals[0] * 0 + 7, 100 * tangents[0]))
+        else:
+            double.defvjp(lambda x: (x * 0 + 7, None), lambda _, ct: (100 * ct,))
+        return double(x)
+
+    n, x = np.arange(1, 4, dtype=np.float32), np.float32(2)
+    rows = ferrax.vmap(ferrax.jit(f), (0, None))
+    np.testing.assert_array_equal(rows(n, x), n * x)
+    np.testing.assert_array_equal(ferrax.grad(lambda x: rows(n, x).sum())(x), 300.0)
+    np.testing.assert_array_equal(ferrax.vmap(ferrax.grad(ferrax.jit(f), argnums=1), (0, None))(n, x), [100] * 3)
+
+
 # ---- custom_vmap -----------------------------------------------------------------------------------------------------
 
 

@@ -113,13 +113,17 @@ impl Window {
         self.padding.iter().zip(&self.base_dilation).map(|(&(lo, hi), &d)| PadDim(lo, hi, d as i64 - 1)).collect()
     }
 
-    /// For every cell of a window: where its strided slice of the padded operand starts and ends.
+    /// For every cell of a window: where its strided slice of the padded operand starts and ends; nothing where there
+    /// are no windows.
     fn cells(&self, counts: &[usize]) -> Vec<(Shape, Shape)> {
+        if counts.contains(&0) {
+            return Vec::new();
+        }
         let mut index: Shape = smallvec![0; counts.len()];
         (0..self.window_dimensions.iter().product::<usize>())
             .map(|_| {
                 let start: Shape = index.iter().zip(&self.window_dilation).map(|(i, d)| i * d).collect();
-                let span = |d: usize| counts[d].checked_sub(1).map_or(0, |n| n * self.window_strides[d] + 1);
+                let span = |d: usize| (counts[d] - 1) * self.window_strides[d] + 1;
                 let limit = start.iter().enumerate().map(|(d, s)| s + span(d)).collect();
                 advance(&mut index, &self.window_dimensions);
                 (start, limit)

@@ -323,7 +323,10 @@ struct Exported {
     format: CString,
 }
 
-/// The `struct`-module format of a dtype, as JAX gives it.
+/// Whether C's `long` has 64 bits: where it has, NumPy's `int64` is that type, not `long long`.
+const LONG: bool = size_of::<std::ffi::c_long>() == 8;
+
+/// The `struct`-module format of a dtype.
 fn format_code(dtype: DType) -> Option<&'static str> {
     Some(match dtype {
         DType::Bool => "?",
@@ -333,7 +336,9 @@ fn format_code(dtype: DType) -> Option<&'static str> {
         DType::U16 => "H",
         DType::I32 => "i",
         DType::U32 => "I",
+        DType::I64 if LONG => "l",
         DType::I64 => "q",
+        DType::U64 if LONG => "L",
         DType::U64 => "Q",
         DType::F16 => "e",
         DType::F32 => "f",

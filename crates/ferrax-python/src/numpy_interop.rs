@@ -162,6 +162,13 @@ pub fn copied(dtype: DType, bytes: &[u8]) -> ferrax_base::Result<Buffer> {
     Ok(buffer)
 }
 
+/// Whether elements of a dtype object lie in this machine's byte order.
+fn is_native(descr: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: callers checked that it is a dtype object, whose head has NumPy's stable layout.
+    let order = unsafe { (*descr.as_ptr().cast::<DescrObject>()).byteorder };
+    matches!(order as u8, b'=' | b'|')
+}
+
 /// A copy of a NumPy array, in the canonical dtype, on the default device.
 pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
     let py = object.py();
@@ -173,14 +180,13 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
         Some(d) => d,
         None => match dtypes::from_descr(&descr)? {
             Some(DType::Float0) => DType::Float0,
-            // another byte order, or an equal dtype object that is not the usual one
+            // one of C's other types of this width (`long long`), or with metadata
+            Some(d) if is_native(&descr) => d,
             Some(d) => {
                 let kwargs = pyo3::types::PyDict::new(py);
                 kwargs.set_item("copy", false)?;
                 let native = dtypes::to_object(py, d)?;
-                let native = object.call_method(intern!(py, "astype"), (native,), Some(&kwargs))?;
-                let usable = native.getattr(intern!(py, "dtype"))?.as_ptr() == dtypes::to_object(py, d)?.as_ptr();
-                return if usable { from_array(&native) } else { Err(not_numeric(object, &descr)) };
+                return from_array(&object.call_method(intern!(py, "astype"), (native,), Some(&kwargs))?);
             }
             None => return Err(not_numeric(object, &descr)),
         },

@@ -8,15 +8,45 @@ use ferrax_ir::op::BatchAxis;
 use ferrax_ir::trace::{AxisGuard, works_across};
 use ferrax_ir::{DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind};
 use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The mapped axis of a `vmap`.
 pub type VmapAxis = BatchAxis;
 
+thread_local! {
+    /// The family of the trace that is batching an operation.
+    static FAMILY: Cell<Option<TraceId>> = const { Cell::new(None) };
+    /// The traces in force, innermost last.
+    static IN_FORCE: RefCell<Vec<TraceId>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The `vmap` whose trace is batching an operation, for rules that run functions of the user over the batch once more:
+/// what these functions closed over belongs to it.
+#[derive(Clone, Copy)]
+pub struct Family(Option<TraceId>);
+
+impl Family {
+    /// That of the batching rule in progress.
+    pub fn current() -> Self {
+        Self(FAMILY.get())
+    }
+}
+
+/// Puts the family of an outer rule back when dropped.
+struct Outer(Option<TraceId>);
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        FAMILY.set(self.0);
+    }
+}
+
 /// A vmap trace.
 pub struct BatchTrace {
     id: TraceId,
+    family: TraceId,
     live: AtomicBool,
     debug: DebugInfo,
     axis: BatchAxis,
@@ -25,6 +55,10 @@ pub struct BatchTrace {
 impl Trace for BatchTrace {
     fn id(&self) -> TraceId {
         self.id
+    }
+
+    fn family(&self) -> TraceId {
+        self.family
     }
 
     fn is_live(&self) -> bool {
@@ -43,7 +77,11 @@ impl Trace for BatchTrace {
         if dims.iter().all(Option::is_none) && !named {
             return bind(op, &values);
         }
+        if let Some(outs) = self.with_inner_values(op, args)? {
+            return Ok(outs);
+        }
         crate::eval::check_params(op, args)?;
+        let _outer = Outer(FAMILY.replace(Some(self.family)));
         let step = crate::mapped::batching(op, &self.axis, &values, &dims);
         let (outs, dims) = op.batch(op, &self.axis, &values, &dims).map_err(|error| of_one_example(op, args, error))?;
         drop(step);
@@ -103,9 +141,23 @@ fn of_one_example(op: &OpRef, args: &[Value], error: Error) -> Error {
 }
 
 impl BatchTrace {
+    /// Recorded, an operation whose function closes over values of a `vmap` further in, though no operand is one of them;
+    /// `None` for all others.
+    fn with_inner_values(&self, op: &OpRef, args: &[Value]) -> Result<Option<Values>> {
+        let further_in = IN_FORCE.with_borrow(|traces| traces.last().is_some_and(|&last| last > self.id));
+        let Some(staged) = (if further_in { op.stage(op, args) } else { None }) else { return Ok(None) };
+        let (op, all) = staged?;
+        let inner = all.iter().any(|v| matches!(v, Value::Tracer(t) if t.trace().id() > self.id));
+        if inner { bind(&op, &all).map(Some) } else { Ok(None) }
+    }
+
+    fn owns(&self, trace: &TraceRef) -> bool {
+        trace.id() == self.id || (trace.family() == self.family && trace.is_live())
+    }
+
     fn split(&self, v: &Value) -> (Value, Option<usize>) {
         match v {
-            Value::Tracer(t) if t.trace().id() == self.id => match t.payload() {
+            Value::Tracer(t) if self.owns(t.trace()) => match t.payload() {
                 Payload::Batched { value, axis } => (value.clone(), *axis),
                 _ => (v.clone(), None),
             },
@@ -124,8 +176,19 @@ fn join(trace: &TraceRef, value: Value, axis: Option<usize>) -> Value {
 
 struct Ending<'a>(&'a BatchTrace);
 
+impl<'a> Ending<'a> {
+    /// Puts a trace in force until dropped.
+    fn of(trace: &'a BatchTrace) -> Self {
+        IN_FORCE.with_borrow_mut(|traces| traces.push(trace.id));
+        Ending(trace)
+    }
+}
+
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
+        IN_FORCE.with_borrow_mut(|traces| {
+            traces.pop();
+        });
         self.0.live.store(false, Relaxed);
     }
 }
@@ -138,11 +201,24 @@ pub fn vmap(
     dims: &[Option<usize>],
     f: impl FnOnce(&[Value]) -> Result<Vec<Value>>,
 ) -> Result<Vec<(Value, Option<usize>)>> {
+    vmap_again(Family(None), debug, axis, args, dims, f)
+}
+
+/// The same as a continuation of the `vmap` that a batching rule works for.
+pub fn vmap_again(
+    family: Family,
+    debug: DebugInfo,
+    axis: VmapAxis,
+    args: &[Value],
+    dims: &[Option<usize>],
+    f: impl FnOnce(&[Value]) -> Result<Vec<Value>>,
+) -> Result<Vec<(Value, Option<usize>)>> {
     let name = axis.name.clone();
-    let trace = Arc::new(BatchTrace { id: TraceId::fresh(), live: AtomicBool::new(true), debug, axis });
+    let id = TraceId::fresh();
+    let trace = Arc::new(BatchTrace { id, family: family.0.unwrap_or(id), live: AtomicBool::new(true), debug, axis });
     let shared: TraceRef = trace.clone();
     let outs = {
-        let _ending = Ending(&trace);
+        let _ending = Ending::of(&trace);
         let _named = name.map(|n| AxisGuard::enter(n, trace.axis.size, shared.clone())).transpose()?;
         let mapped: Vec<Value> = args.iter().zip(dims).map(|(v, &d)| join(&shared, v.clone(), d)).collect();
         f(&mapped)?

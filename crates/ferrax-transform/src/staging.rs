@@ -10,7 +10,7 @@ use ferrax_base::{Aval, ErrorKind, Result, Source, config, error};
 use ferrax_ir::trace::{BaseGuard, leaked};
 use ferrax_ir::{
     Array, Atom, DebugInfo, Eqn, Jaxpr, JaxprRef, Lit, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value,
-    Values, Var,
+    Values, Var, bind,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -103,6 +103,10 @@ impl Trace for Staging {
         match op.stage(op, args) {
             Some(staged) => {
                 let (op, args) = staged?;
+                // what the operation's function closed over is an operand now, and may belong to a trace further in
+                if args.iter().any(|a| matches!(a, Value::Tracer(t) if t.trace().id() > self.id)) {
+                    return bind(&op, &args);
+                }
                 record(self, this, &op, &args)
             }
             None => record(self, this, op, args),

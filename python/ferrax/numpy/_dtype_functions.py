@@ -143,7 +143,8 @@ def can_cast(from_: Any, to: DTypeLike, casting: Any = "safe") -> bool:
     >>> jnp.can_cast("int32", "float64"), jnp.can_cast("float32", "int8")
     (True, False)
     """
-    return bool(np.can_cast(from_.dtype if hasattr(from_, "dtype") else from_, to, casting=casting))
+    own = getattr(from_, "dtype", None)  # of NumPy's scalar types it is a descriptor
+    return bool(np.can_cast(own if isinstance(own, np.dtype) else from_, to, casting=casting))
 
 
 _ISDTYPE_KINDS = {

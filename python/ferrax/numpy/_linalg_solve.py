@@ -178,6 +178,8 @@ def det(a: ArrayLike) -> Array:
             return _det_2x2(x)
         case 3:
             return _det_3x3(x)
+        case _ if x.dtype.itemsize <= 2:
+            return lax.convert_element_type(_det(lax.convert_element_type(x, np.float32)), x.dtype)
         case _:
             return _det(x)
 
@@ -234,7 +236,10 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         raise NotImplementedError("jnp.linalg.slogdet with method='qr' is not implemented")
     if method not in (None, "lu"):
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
-    return SlogdetResult(*_slogdet(x))
+    if x.dtype.itemsize > 2:
+        return SlogdetResult(*_slogdet(x))
+    wide = _slogdet(lax.convert_element_type(x, np.float32))
+    return SlogdetResult(*(lax.convert_element_type(part, x.dtype) for part in wide))
 
 
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:

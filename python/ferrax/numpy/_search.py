@@ -199,11 +199,11 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
     x, values = promote("searchsorted", a, v)
     if x.ndim != 1:
         raise ValueError("a should be 1-dimensional")
+    dtype = np.dtype(np.int32) if x.shape[0] <= np.iinfo(np.int32).max else default_int()
     if x.shape[0] == 0 or values.size == 0:
-        return lax.full(values.shape, 0, default_int())
+        return lax.full(values.shape, 0, dtype)
     if dtype_kind(x.dtype) == "c" and method != "sort":
         method = "sort"
-    dtype = np.dtype(np.int32) if x.shape[0] <= np.iinfo(np.int32).max else default_int()
     if method == "compare_all":
         wide = lax.broadcast_in_dim(x, (*values.shape, x.shape[0]), (values.ndim,))
         return _reductions.sum(_before(wide, lax.expand_dims(values, (values.ndim,)), side), axis=-1, dtype=dtype)

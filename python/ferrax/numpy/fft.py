@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import sys as _sys
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ def _scale(x: Array, norm: str | None, lengths: Sequence[int], inverse: bool) ->
         raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
     total = float(np.prod(lengths))
     if norm == "ortho":
-        return x * np.sqrt(total) if inverse else x / np.sqrt(total)
+        return x * math.sqrt(total) if inverse else x / math.sqrt(total)
     if norm == "forward":
         return x * total if inverse else x / total
     return x

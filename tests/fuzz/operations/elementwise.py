@@ -58,7 +58,7 @@ EXACT_BINARY = set(
     jnp.logical_or jnp.logical_xor jnp.floor_divide lax.add lax.sub lax.mul lax.rem lax.max lax.min
     lax.nextafter lax.eq lax.ne lax.lt lax.le lax.gt lax.ge jnp.fmod""")
 )
-CANCELLING = {"lax.lgamma", "lax.digamma", "jax.nn.squareplus"}
+CANCELLING = {"jax.nn.gelu", "lax.lgamma", "lax.digamma", "jax.nn.squareplus"}
 #: XLA multiplies by reciprocals.
 ROUNDED = {"jnp.divide", "jnp.true_divide", "lax.div"}
 #: JAX does not end for the least integer.

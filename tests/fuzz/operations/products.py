@@ -109,10 +109,10 @@ def layer(g, pool):
     product = rng.choice([
         f"{v} @ w{a}", f"{v} @ w{a}", f"(w{a}.T @ {v}.T).T", f"lax.dot_general({v}, w{a}, (([1], [0]), ([], [])))",
     ])  # fmt: skip
-    weights = f"jnp.sin(jnp.arange({inner * width}, dtype=jnp.float32)).reshape({inner}, {width})"
+    weights = f"jnp.array(np.sin(np.arange({inner * width}.0)).reshape({inner}, {width}))"
     code = (
         f"w{a} = {weights}.astype({v}.dtype) * 0.1\n"
-        f"b{a} = jnp.cos(jnp.arange({width}, dtype=jnp.float32)).astype({v}.dtype)\n"
+        f"b{a} = jnp.array(np.cos(np.arange({width}.0))).astype({v}.dtype)\n"
         f"{a} = ({rng.choice(ACTIVATIONS)})({product} + b{a})"
     )
     tolerance = T.UNCOMPARED if ">" in after else T.LAYER  # rounding decides on which side of a number a result is

@@ -10,7 +10,7 @@ use ferrax_ir::op::{BatchAxis, BatchDims, Operands};
 use ferrax_ir::{
     DebugInfo, Def, JaxprRef, OpRef, ParamValue, Slot, Special, Tangents, TransposeArg, Value, Values, bind,
 };
-use ferrax_transform::batching::{place_axis, vmap};
+use ferrax_transform::batching::{Family, place_axis, vmap_again};
 use ferrax_transform::{eval_jaxpr, stage};
 use std::sync::Arc;
 
@@ -139,12 +139,14 @@ pub(crate) struct Batched {
     axis: BatchAxis,
     batched: Vec<bool>,
     name: Arc<str>,
+    family: Family,
 }
 
 impl Batched {
     /// `fun` over `axis`, its operands batched on axis 0 where `batched` says so.
     pub(crate) fn wrap(fun: &CallableRef, axis: &BatchAxis, batched: Vec<bool>, name: &Arc<str>) -> CallableRef {
-        CallableRef(Arc::new(Batched { fun: fun.clone(), axis: axis.clone(), batched, name: name.clone() }))
+        let (fun, axis, name) = (fun.clone(), axis.clone(), name.clone());
+        CallableRef(Arc::new(Batched { fun, axis, batched, name, family: Family::current() }))
     }
 }
 
@@ -153,7 +155,8 @@ impl Callable for Batched {
         // Tangents follow their primals' axes, so a rule gets the mask twice.
         let dims: Vec<Option<usize>> =
             (0..args.len()).map(|i| self.batched[i % self.batched.len().max(1)].then_some(0)).collect();
-        let outs = vmap(DebugInfo::named(&self.name), self.axis.clone(), args, &dims, |a| self.fun.0.call(a))?;
+        let debug = DebugInfo::named(&self.name);
+        let outs = vmap_again(self.family, debug, self.axis.clone(), args, &dims, |a| self.fun.0.call(a))?;
         outs.iter().map(|(v, d)| place_axis(v, *d, Some(0), self.axis.size)).collect()
     }
 
@@ -170,43 +173,24 @@ fn custom_jvp_batch(
     dims: &[Option<usize>],
 ) -> Result<(Values, BatchDims)> {
     let args = super::batch_first(args, dims, axis.size)?;
-    let (consts, args) = args.split_at(p.num_consts);
     let batched = super::mask(&dims[p.num_consts..]);
-    let fun = match &p.call_jaxpr {
-        Some(j) => CallableRef(Arc::new(Closed { jaxpr: j.clone(), consts: consts.to_vec() })),
-        None => p.fun.clone(),
+    let jvp = Batched::wrap(&p.jvp, axis, batched.clone(), &p.name);
+    let outs = match &p.call_jaxpr {
+        Some(j) => {
+            let params = CustomJvp { call_jaxpr: Some(recorded_batch(j, axis, dims)?), jvp, ..p.clone() };
+            bind(&OpRef::new(&CUSTOM_JVP, params), &args)?
+        }
+        None => {
+            let fun = Batched::wrap(&p.fun, axis, batched, &p.name);
+            custom_jvp_call(p.name.clone(), fun, jvp, p.symbolic_zeros, &args)?
+        }
     };
-    if dims[..p.num_consts].iter().any(Option::is_some) {
-        let outs = super::jit::jit_call(p.name.clone(), closed_batch(p, axis, dims)?, false, &[consts, args].concat())?;
-        let n = outs.len();
-        return Ok((outs, smallvec::smallvec![Some(0); n]));
-    }
-    let fun = Batched::wrap(&fun, axis, batched.clone(), &p.name);
-    let jvp = Batched::wrap(&p.jvp, axis, batched, &p.name);
-    let outs = custom_jvp_call(p.name.clone(), fun, jvp, p.symbolic_zeros, args)?;
     let n = outs.len();
     Ok((outs, smallvec::smallvec![Some(0); n]))
 }
 
-/// The recorded function over a batch, without its rule: used when it closed over mapped values.
-fn closed_batch(p: &CustomJvp, axis: &BatchAxis, dims: &[Option<usize>]) -> Result<JaxprRef> {
-    let j = p.call_jaxpr.as_ref().ok_or_else(|| error!(Internal, "custom_jvp_call was not recorded"))?;
+/// A recorded function over a batch.
+pub(crate) fn recorded_batch(j: &JaxprRef, axis: &BatchAxis, dims: &[Option<usize>]) -> Result<JaxprRef> {
     let force = vec![true; j.outvars.len()];
     Ok(ferrax_transform::programs::batch_jaxpr(j, axis, &super::mask(dims), &force)?.jaxpr)
-}
-
-/// A program with its leading operands given.
-struct Closed {
-    jaxpr: JaxprRef,
-    consts: Vec<Value>,
-}
-
-impl Callable for Closed {
-    fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
-        eval_jaxpr(&self.jaxpr, &[&self.consts, args].concat())
-    }
-
-    fn name(&self) -> String {
-        self.jaxpr.debug.name.to_string()
-    }
 }

@@ -4,13 +4,13 @@
 //! Linearization runs the rule's forward function and records [`CUSTOM_VJP_LINEAR`] with the residuals; its
 //! transpose is the rule's backward function. Forward mode has no rule to use and says so.
 
-use super::custom_jvp::record;
+use super::custom_jvp::{Batched, record, recorded_batch};
 use super::jit::inline_program;
 use super::{CallableRef, check_args, eval_reference};
 use ferrax_base::{Aval, Result, error};
 use ferrax_ir::op::{BatchAxis, BatchDims, Operands};
 use ferrax_ir::{DebugInfo, Def, JaxprRef, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind};
-use ferrax_transform::batching::{place_axis, vmap};
+use ferrax_transform::batching::{Family, place_axis, vmap_again};
 use ferrax_transform::eval_jaxpr;
 use ferrax_transform::structural::{instantiate, reduce_sum};
 use std::sync::Arc;
@@ -242,11 +242,13 @@ struct BatchedRule {
     batched: Vec<bool>,
     /// Which residuals are batched; `None` when this rule's own `fwd` made them (all are).
     residuals: Option<Vec<bool>>,
+    family: Family,
 }
 
 impl BatchedRule {
     fn wrap(rule: &VjpRuleRef, axis: &BatchAxis, batched: Vec<bool>, residuals: Option<Vec<bool>>) -> VjpRuleRef {
-        VjpRuleRef(Arc::new(BatchedRule { rule: rule.clone(), axis: axis.clone(), batched, residuals }))
+        let (rule, axis) = (rule.clone(), axis.clone());
+        VjpRuleRef(Arc::new(BatchedRule { rule, axis, batched, residuals, family: Family::current() }))
     }
 
     fn debug(&self) -> DebugInfo {
@@ -258,7 +260,7 @@ impl VjpRule for BatchedRule {
     fn fwd(&self, args: &[Value]) -> Result<(Vec<Value>, Vec<Value>)> {
         let dims: Vec<Option<usize>> = self.batched.iter().map(|&b| b.then_some(0)).collect();
         let mut count = 0;
-        let outs = vmap(self.debug(), self.axis.clone(), args, &dims, |a| {
+        let outs = vmap_again(self.family, self.debug(), self.axis.clone(), args, &dims, |a| {
             let (mut outs, residuals) = self.rule.0.fwd(a)?;
             count = outs.len();
             outs.extend(residuals);
@@ -276,7 +278,7 @@ impl VjpRule for BatchedRule {
         let on = |i: usize| self.residuals.as_ref().is_none_or(|r| i >= n || r[i]);
         let dims: Vec<Option<usize>> = (0..args.len()).map(|i| on(i).then_some(0)).collect();
         let mut there = Vec::new();
-        let outs = vmap(self.debug(), self.axis.clone(), &args, &dims, |a| {
+        let outs = vmap_again(self.family, self.debug(), self.axis.clone(), &args, &dims, |a| {
             let pulled = self.rule.0.bwd(&a[..n], &a[n..])?;
             there = super::mask(&pulled);
             Ok(pulled.into_iter().flatten().collect())
@@ -307,17 +309,19 @@ fn custom_vjp_batch(
     args: &[Value],
     dims: &[Option<usize>],
 ) -> Result<(Values, BatchDims)> {
-    if dims[..p.num_consts].iter().any(Option::is_some) {
-        return Err(error!(
-            NotImplemented,
-            "vmap of the custom_vjp function {} that closes over a mapped value; pass it as an argument", p.name
-        ));
-    }
     let args = super::batch_first(args, dims, axis.size)?;
     let batched = super::mask(&dims[p.num_consts..]);
-    let fun = super::custom_jvp::Batched::wrap(&p.fun, axis, batched.clone(), &p.name);
-    let rule = BatchedRule::wrap(&p.rule, axis, batched, None);
-    let outs = custom_vjp_call(p.name.clone(), fun, rule, p.symbolic_zeros, &args[p.num_consts..])?;
+    let rule = BatchedRule::wrap(&p.rule, axis, batched.clone(), None);
+    let outs = match &p.call_jaxpr {
+        Some(j) => {
+            let params = CustomVjp { call_jaxpr: Some(recorded_batch(j, axis, dims)?), rule, ..p.clone() };
+            bind(&OpRef::new(&CUSTOM_VJP, params), &args)?
+        }
+        None => {
+            let fun = Batched::wrap(&p.fun, axis, batched, &p.name);
+            custom_vjp_call(p.name.clone(), fun, rule, p.symbolic_zeros, &args)?
+        }
+    };
     let n = outs.len();
     Ok((outs, smallvec::smallvec![Some(0); n]))
 }
