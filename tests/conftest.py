@@ -5,10 +5,12 @@ JAX is the oracle: tests import it as `jax` and ferrax as `ferrax`; comparison h
 
 import os
 
-import tests.oracle_settings  # before anything imports jax
-
 import hypothesis
 import pytest
+
+from tests import oracle_settings
+
+oracle_settings.apply(os.environ)
 
 hypothesis.settings.register_profile(
     "default", max_examples=25, deadline=None, derandomize=True, print_blob=True, database=None

@@ -1,10 +1,7 @@
 """How JAX runs where it is only the oracle of a test: on the CPU, and compiled quickly rather than well.
 
-Importing this module sets the environment, which JAX reads when it is imported itself. Nearly all the time that the
-oracle takes is LLVM's, for programs that run once.
+Nearly all the time that the oracle takes is LLVM's, for programs that run once.
 """
-
-import os
 
 #: No optimization, no threads: half the time, the same results to rounding.
 QUICKLY = (
@@ -12,5 +9,9 @@ QUICKLY = (
     "--xla_cpu_parallel_codegen_split_count=1"
 )
 
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("XLA_FLAGS", QUICKLY)
+
+def apply(environ):
+    """Puts the settings into an environment, before anything imports jax there; what is set already stays."""
+    environ.setdefault("JAX_PLATFORMS", "cpu")
+    environ.setdefault("XLA_FLAGS", QUICKLY)
+    return environ

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 
-import tests.oracle_settings  # sets the environment of the children
+from tests import oracle_settings
 from tests.fuzz import children
 
 #: Seeds of one child, seconds without a new program that count as a hang, and bytes of address space.
@@ -79,7 +79,7 @@ def run(args):
     until = time.monotonic() + args.seconds
     starts, lock = iter(range(args.start, args.stop, SHARE)), threading.Lock()
     isa = {"FERRAX_CPU_ISA": args.isa} if args.isa else {}
-    env = {**os.environ, **isa}
+    env = oracle_settings.apply({**os.environ, **isa})
 
     def work(job, folder, counts):
         start = stop = 0

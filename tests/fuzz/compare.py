@@ -123,7 +123,7 @@ def allowance(tolerance, size, eps, tiny, operands):
     if tolerance is T.PRODUCT:
         return 200 * eps * max(8, operands.size) * size + tiny
     if tolerance is T.SQUARES:
-        return 100 * eps * (size + total + total**2) + tiny
+        return 100 * eps * (size + total + total * total) + tiny
     if tolerance is T.FOURIER:
         return 50 * eps * (total + size)
     if tolerance is T.LINALG:

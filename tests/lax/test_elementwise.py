@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.special
 from jax import lax as theirs
 
 import ferrax
@@ -203,6 +204,13 @@ def test_special_functions():
         f = scalar_of(ours, getattr(ours, name))
         g = scalar_of(theirs, getattr(theirs, name))
         assert_same(ferrax.grad(f)(to_ours(z)), jax.grad(g)(z), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["i0e", "i1e"])
+def test_bessel_functions_of_doubles(x64, name):
+    x = np.array([-1.7e308, -1e155, -40.0, -2.0, -1e-300, 0.0, 1e-9, 0.5, 29.9, 30.1, 700.0, 1e17, 2e307, 1.797e308])
+    found = getattr(ours, f"bessel_{name}")(x)
+    np.testing.assert_allclose(found, getattr(scipy.special, name)(x), rtol=2e-14)
 
 
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, 1.5e-38, 3e38], "float32")

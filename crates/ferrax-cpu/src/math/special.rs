@@ -52,6 +52,9 @@ pub fn digamma(x: f64) -> f64 {
     shift + x.ln() - 0.5 / x - tail
 }
 
+/// 1 / √2π.
+const FRAC_1_SQRT_2PI: f64 = 0.398_942_280_401_432_7;
+
 /// e^-|x| I₀(x).
 pub fn bessel_i0e(x: f64) -> f64 {
     bessel_ie(x.abs(), 0.0)
@@ -88,7 +91,8 @@ fn bessel_ie(x: f64, n: f64) -> f64 {
         term = next;
         sum += term;
     }
-    sum / (2.0 * PI * x).sqrt()
+    // 2πx may be beyond the largest number
+    sum * FRAC_1_SQRT_2PI / x.sqrt()
 }
 
 /// Regularized lower incomplete gamma function P(a, x).
