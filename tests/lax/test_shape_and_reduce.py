@@ -196,6 +196,10 @@ def test_long_running_logarithms_of_sums_do_not_gather_errors():
     for operand in (to_ours(x), to_ours(np.stack([x, x], 1))):
         result = np.asarray(ours.cumlogsumexp(operand, 0)).reshape(30_000, -1)
         np.testing.assert_allclose(result[:, -1], expected, rtol=1.2e-7, atol=1e-7)
+    with ferrax.enable_x64(True):
+        for wide in (x.astype(np.float64), np.linspace(-900, 900, 3000), np.array([-np.inf, 3, -np.inf, np.inf, 1])):
+            expected = np.logaddexp.accumulate(wide.astype(np.longdouble)).astype(np.float64)
+            np.testing.assert_allclose(ours.cumlogsumexp(wide, 0), expected, rtol=4.5e-16)
 
 
 def test_reduce_with_any_function():

@@ -16,8 +16,8 @@ pub fn cumulative(op: ReduceOp, axis: usize, reverse: bool, x: In<'_>, out: &mut
     in_compute_dtype(x, out, |d, x, out| {
         if op == ReduceOp::LogSumExp {
             match d {
-                DType::F32 => running_logsumexp(x, out, dims, reverse),
-                DType::F64 => running::<f64>(x, out, dims, reverse, log_add_exp),
+                DType::F32 => running_logsumexp::<f32>(x, out, dims, reverse, |v| v as f32),
+                DType::F64 => running_logsumexp::<f64>(x, out, dims, reverse, |v| v),
                 other => bail!(NotImplemented, "the CPU engine has no cumulative logsumexp of {other}"),
             }
             return Ok(());
@@ -89,22 +89,28 @@ fn running<T: Copy>(x: *const u8, out: *mut u8, dims: [usize; 3], reverse: bool,
     }
 }
 
-/// f32 logarithms of sums run in double precision: rounded at every step, their errors would add up.
-fn running_logsumexp(x: *const u8, out: *mut u8, dims: [usize; 3], reverse: bool) {
+/// Logarithms of sums run in more than double precision: rounded at every step, their errors would add up.
+fn running_logsumexp<T: Copy + Into<f64>>(
+    x: *const u8,
+    out: *mut u8,
+    dims: [usize; 3],
+    reverse: bool,
+    round: impl Fn(f64) -> T,
+) {
     let [outer, n, inner] = dims;
-    // SAFETY: the caller passes an operand and a result of outer·n·inner floats.
+    // SAFETY: the caller passes an operand and a result of outer·n·inner elements of T.
     let (x, out) = unsafe {
         let len = outer * n * inner;
-        (std::slice::from_raw_parts(x.cast::<f32>(), len), std::slice::from_raw_parts_mut(out.cast::<f32>(), len))
+        (std::slice::from_raw_parts(x.cast::<T>(), len), std::slice::from_raw_parts_mut(out.cast::<T>(), len))
     };
-    let mut acc: SmallVec<[f64; 16]> = SmallVec::from_elem(0.0, inner);
+    let mut acc: SmallVec<[(f64, f64); 16]> = SmallVec::from_elem((0.0, 0.0), inner);
     for o in 0..outer {
         for r in 0..n {
             let at = (o * n + if reverse { n - 1 - r } else { r }) * inner;
             for (j, a) in acc.iter_mut().enumerate() {
-                let x = f64::from(x[at + j]);
-                *a = if r == 0 { x } else { log_add_exp(*a, x) };
-                out[at + j] = *a as f32;
+                let x = x[at + j].into();
+                *a = if r == 0 { (x, 0.0) } else { log_add_exp(*a, x) };
+                out[at + j] = round(a.0);
             }
         }
     }

@@ -3,7 +3,7 @@
 //! Sources: Abramowitz & Stegun for the series, DLMF for the continued fraction of the incomplete gamma
 //! function and the Euler-Maclaurin form of the Hurwitz zeta function, Giles for the inverse error function.
 
-use std::f64::consts::{LN_2, PI};
+use std::f64::consts::PI;
 
 /// ln |Γ(x)|; infinite at the poles.
 pub fn lgamma(x: f64) -> f64 {
@@ -318,15 +318,20 @@ pub fn nextafter16<const INF: u16>(a: u16, b: u16) -> u16 {
     if toward_zero { a - 1 } else { a + 1 }
 }
 
-/// ln(e^a + e^b), without overflow.
+/// ln(e^a + e^x), without overflow; `a` and the result are sums of a number and what its rounding left out.
 #[inline(always)]
-pub fn log_add_exp(a: f64, b: f64) -> f64 {
-    let (hi, lo) = if a > b { (a, b) } else { (b, a) };
-    if hi == lo {
-        return hi + LN_2;
+pub fn log_add_exp(a: (f64, f64), x: f64) -> (f64, f64) {
+    let gap = (x - a.0) - a.1;
+    if !gap.is_finite() {
+        return match () {
+            () if a.0.is_nan() || x.is_nan() => (f64::NAN, 0.0),
+            () if x == f64::NEG_INFINITY => a,
+            () => (a.0.max(x), 0.0),
+        };
     }
-    if hi.is_nan() || lo.is_nan() {
-        return f64::NAN;
-    }
-    hi + (lo - hi).exp().ln_1p()
+    let (high, low) = if gap <= 0.0 { a } else { (x, 0.0) };
+    let low = low + (-gap.abs()).exp().ln_1p();
+    let sum = high + low;
+    let part = sum - high;
+    (sum, (high - (sum - part)) + (low - part))
 }
