@@ -20,7 +20,7 @@ help:
 	@echo "make test     set up, cargo tests, pytest"
 	@echo "make sanitize the tests of buffers and of the engine's portable kernels under address sanitizer"
 	@echo "make unoptimized  a Rust example in a build without optimizer, as a service's own debug build is"
-	@echo "make aarch64  the engine's tests on AArch64 under emulation, and a check of every crate for it"
+	@echo "make aarch64  the engine's tests on AArch64 under emulation"
 	@echo "make avx512   the engine's tests on AVX-512 in an emulated machine"
 	@echo "make lint     formatting, clippy, ruff, mypy"
 	@echo "make format   format Rust and Python"
@@ -46,16 +46,16 @@ test-python: develop
 
 # The stable compiler ships the sanitizer's runtime for this target, but asks for a flag to switch it on. Buffers are
 # exact allocations here; handlers of the SIMD machine are no tail calls under the sanitizer, so the machine is left out.
-# All is optimized less than in other builds: instrumented, it takes longer to compile than to run.
+# All is optimized less than in other builds: instrumented, it takes longer to compile than to run; and the engine's tests
+# are one binary (`sanitized` in crates/ferrax-cpu/src/lib.rs says which).
 SANITIZED := x86_64-unknown-linux-gnu
-PORTABLE_TESTS := program elementwise reduce dot movement index math
 sanitize:
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg ferrax_exact_buffers" PROPTEST_CASES=32 PROPTEST_RNG_SEED=20261121 \
 	  ASAN_OPTIONS=allocator_may_return_null=1,detect_leaks=0 \
 	  cargo test --config 'profile.dev.package.ferrax-cpu.opt-level=1' \
 	  --config 'profile.dev.package.ferrax-linalg.opt-level=1' --config 'profile.dev.package."*".opt-level=1' \
 	  --target $(SANITIZED) --target-dir target/sanitize --package ferrax-base --package ferrax-cpu \
-	  --features ferrax-cpu/portable --lib $(addprefix --test ,$(PORTABLE_TESTS))
+	  --features ferrax-cpu/portable --lib
 
 # The engine as the debug build of somebody's service has it: profiles of this workspace do not reach there, so that nothing
 # is optimized, handlers of the SIMD machine are no tail calls, and portable kernels run.
@@ -66,7 +66,7 @@ unoptimized:
 	  --target-dir target/unoptimized --package ferrax --example logistic
 
 # Another architecture, built here and run by an emulator: that says whether results are right, not how fast they come.
-# The extension module is left out, as it would need that architecture's Python.
+# Only these crates know of architectures.
 EMULATED := aarch64-unknown-linux-gnu
 # Properties are tested with one case of this many: an emulator is slow.
 EMULATED_SHARE ?= 16
@@ -75,7 +75,6 @@ EMULATED_TESTS ?=
 aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
 aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
 aarch64: aarch64-tools
-	cargo check --target $(EMULATED) --workspace --exclude ferrax-python
 	FERRAX_TEST_SHARE=$(EMULATED_SHARE) PROPTEST_CASES=16 PROPTEST_RNG_SEED=20261121 \
 	  cargo test --target $(EMULATED) --package ferrax-base --package ferrax-loops --package ferrax-cpu \
 	  $(EMULATED_TESTS) -- --skip long_ones

@@ -3,7 +3,7 @@
     import ferrax as jax
     import ferrax.numpy as jnp
 
-Submodules are imported when first used. Read next: `_api.py` and
+Other submodules than `numpy` are imported when first used. Read next: `_api.py` and
 `_derivatives.py` for the transformations.
 """
 
@@ -104,6 +104,9 @@ from ferrax.custom_derivatives import custom_vjp as custom_vjp
 _install()
 _install_finder()
 
+# Methods of arrays are functions of `ferrax.numpy`: arrays have them from the first one on.
+from ferrax import numpy as numpy  # noqa: E402
+
 _SUBMODULES = frozenset(
     [
         "ad_checkpoint",
@@ -116,7 +119,6 @@ _SUBMODULES = frozenset(
         "flatten_util",
         "lax",
         "nn",
-        "numpy",
         "ops",
         "random",
         "stages",

@@ -3,6 +3,8 @@
 import copy
 import gc
 import pickle
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -276,3 +278,16 @@ def test_truth_values_of_any_byte():
     for x in taken:
         np.testing.assert_array_equal(np.asarray(x).view(np.uint8), [0, 1, 1, 1, 1, 1])
         assert int(jnp.sum(x)) == 5
+
+
+def test_methods_need_no_import_and_the_first_program_no_warning():
+    code = """
+import numpy as np
+import ferrax
+x = ferrax.device_put(np.ones((50, 50), "float32"))
+assert x.astype("int32").sum() == 2500
+assert ferrax.jit(lambda x: (x @ x * x).mean())(x) == 50
+"""
+    done = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "the CPU engine" not in done.stderr, "an instruction set of this machine failed its test"

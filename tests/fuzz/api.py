@@ -166,7 +166,9 @@ class Caller:
 
 
 def run_child(args):
-    """The functions of one job, from `args.skip` on."""
+    """The functions of one job, from `args.skip` on; what they write under odd names lies with the findings."""
+    args.out = os.path.abspath(args.out)
+    os.chdir(args.out)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     warnings.filterwarnings("ignore")
     signal.signal(signal.SIGALRM, on_alarm)

@@ -1,5 +1,7 @@
 """Choices, changes of dtype and values that transformations see through, against JAX."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,6 +35,27 @@ def test_floats_saturate():
     x = np.array([1e20, -1e20, np.nan, np.inf, -1.9, 300.0], "float32")
     for target in ("int32", "int8", "uint8", "uint32"):
         assert_same(ours.convert_element_type(to_ours(x), target), theirs.convert_element_type(jnp.asarray(x), target))
+
+
+@pytest.mark.parametrize("target", ["float16", "bfloat16"])
+@pytest.mark.parametrize("source", ["float64", "complex128"])
+def test_doubles_round_once_to_narrow_floats(source, target):
+    # all but the largest and those after them: their middles, and what lies next to a middle
+    every = np.arange(1, 0x7BFF if target == "float16" else 0x7F7F, 7, np.uint16)
+    low = every.view(jnp.dtype(target)).astype("float64")
+    high = (every + 1).astype(np.uint16).view(jnp.dtype(target)).astype("float64")
+    middle, even = (low + high) / 2, np.where(every % 2 == 0, low, high)
+    x = np.concatenate([np.nextafter(middle, 0), middle, np.nextafter(middle, np.inf), middle * (1 + 1e-12)])
+    want = np.concatenate([low, even, high, high])
+    with ferrax.enable_x64(True):
+        for sign in (1, -1):
+            operand = ferrax.numpy.asarray((sign * x).astype(source))
+            convert = lambda v: (v.real if source == "complex128" else v).astype(target)
+            direct = lambda v: ours.convert_element_type(v, target)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for function in (convert, direct, ferrax.jit(convert), ferrax.jit(direct)):
+                    np.testing.assert_array_equal(np.asarray(function(operand)).astype("float64"), sign * want)
 
 
 def test_complex_to_real_takes_the_real_part():

@@ -123,6 +123,18 @@ def test_tails_keep_their_digits(name):
     np.testing.assert_allclose(np.asarray(found), slope.astype("float64"), rtol=1e-4)
 
 
+@pytest.mark.parametrize("dtype, end", [("float32", 103), ("float64", 744)])
+@pytest.mark.parametrize("name", ["sigmoid", "silu"])
+def test_tails_reach_the_end_of_the_range(name, dtype, end):
+    x = np.linspace(-end, -60, 500, dtype=dtype)
+    want = tails(name)(x.astype(np.longdouble)).astype(dtype)
+    least = np.finfo(dtype).smallest_subnormal * (end if name == "silu" else 2)
+    function = getattr(ferrax.nn, name)
+    with ferrax.enable_x64(dtype == "float64"):
+        for program in (function, ferrax.jit(function)):
+            np.testing.assert_allclose(np.asarray(program(jnp.asarray(x))), want, rtol=1e-6, atol=least)
+
+
 def test_tails_of_exact_gelu():
     x = np.linspace(-12, -2, 50).astype("float32")
     wanted = [0.5 * float(v) * math.erfc(-float(v) * math.sqrt(0.5)) for v in x]

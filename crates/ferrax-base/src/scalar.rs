@@ -11,6 +11,24 @@ pub struct Scalar {
     pub bits: u128,
 }
 
+/// The float near a double that every narrower format rounds as it does the double: of the two floats around it the one
+/// with an odd last bit, where it is none.
+#[inline(always)]
+pub fn to_odd(x: f64) -> f32 {
+    let near = x as f32;
+    let back = f64::from(near);
+    let beyond = u32::from(back.abs() > x.abs());
+    f32::from_bits((near.to_bits() - beyond) | u32::from(back != x))
+}
+
+/// The double near an integer that every narrower format rounds as it does the integer, found as `to_odd` finds its float.
+fn odd_double(v: i128) -> f64 {
+    let near = v as f64;
+    let back = near as i128;
+    let beyond = u64::from(back.unsigned_abs() > v.unsigned_abs());
+    f64::from_bits((near.to_bits() - beyond) | u64::from(back != v))
+}
+
 impl Scalar {
     /// Zero of a dtype (`false`, `0`, `0.0`, `0j`).
     pub const fn zero(dtype: DType) -> Self {
@@ -26,7 +44,7 @@ impl Scalar {
     pub fn from_i64(dtype: DType, v: i64) -> Self {
         let bits = match dtype.category() {
             Category::Bool => u128::from(v != 0),
-            Category::Float | Category::Complex => return Scalar::from_f64(dtype, v as f64),
+            Category::Float | Category::Complex => return Scalar::from_integer(dtype, v.into()),
             _ => (v as u64 as u128) & mask(dtype),
         };
         Scalar { dtype, bits }
@@ -35,10 +53,16 @@ impl Scalar {
     /// An unsigned integer rounded or wrapped to the dtype.
     pub fn from_u64(dtype: DType, v: u64) -> Self {
         match dtype.category() {
-            Category::Float | Category::Complex => Scalar::from_f64(dtype, v as f64),
+            Category::Float | Category::Complex => Scalar::from_integer(dtype, v.into()),
             Category::Bool => Scalar { dtype, bits: u128::from(v != 0) },
             _ => Scalar { dtype, bits: u128::from(v) & mask(dtype) },
         }
+    }
+
+    /// An integer rounded, once, to an inexact dtype.
+    fn from_integer(dtype: DType, v: i128) -> Self {
+        let double = matches!(dtype, DType::F64 | DType::C128);
+        Scalar::from_f64(dtype, if double { v as f64 } else { odd_double(v) })
     }
 
     /// A float rounded to the dtype; integers truncate toward zero and saturate; complex gets a zero imaginary part.
@@ -46,8 +70,8 @@ impl Scalar {
         let bits = match dtype {
             DType::F32 => (v as f32).to_bits() as u128,
             DType::F64 => v.to_bits() as u128,
-            DType::F16 => half::f16::from_f64(v).to_bits() as u128,
-            DType::BF16 => half::bf16::from_f64(v).to_bits() as u128,
+            DType::F16 => half::f16::from_f32(to_odd(v)).to_bits() as u128,
+            DType::BF16 => half::bf16::from_f32(to_odd(v)).to_bits() as u128,
             DType::C64 => (v as f32).to_bits() as u128,
             DType::C128 => v.to_bits() as u128,
             DType::Bool => u128::from(v != 0.0),
@@ -56,7 +80,7 @@ impl Scalar {
                 let max = (unsigned_max(d) >> 1) as i64;
                 ((v as i64).clamp(-max - 1, max) as u64 as u128) & mask(d)
             }
-            d => crate::narrow::NarrowFloat::of(d).map_or(0, |n| n.from_f32(v as f32) as u128),
+            d => crate::narrow::NarrowFloat::of(d).map_or(0, |n| n.from_f32(to_odd(v)) as u128),
         };
         Scalar { dtype, bits }
     }
@@ -212,6 +236,16 @@ mod tests {
         assert_eq!(Scalar::from_i64(DType::I4, 9).to_i64(), -7);
         assert_eq!(Scalar::from_i64(DType::U8, -1).bits, 255);
         assert_eq!(Scalar::from_f64(DType::I32, 1e20).to_i64(), i64::from(i32::MAX));
+    }
+
+    #[test]
+    fn integers_round_once() {
+        let above = (1 << 60) + (1 << 36);
+        assert_eq!(Scalar::from_i64(DType::F32, above).to_f64(), 2f64.powi(60));
+        assert_eq!(Scalar::from_i64(DType::F32, above + 1).to_f64(), 2f64.powi(60) + 2f64.powi(37));
+        assert_eq!(Scalar::from_i64(DType::F64, above + 1).to_f64(), above as f64);
+        assert_eq!(Scalar::from_u64(DType::F32, u64::MAX).to_f64(), 2f64.powi(64));
+        assert_eq!(Scalar::from_i64(DType::BF16, -257).to_f64(), -256.0);
     }
 
     #[test]

@@ -8,9 +8,10 @@ use crate::kernel::{Kernel, map1, plain1};
 use crate::math::complex::Complex;
 use ferrax_base::list::List;
 use ferrax_base::narrow::NarrowFloat;
+use ferrax_base::scalar::to_odd;
 use ferrax_base::{DType, Result, bail};
+use half::f16;
 use half::slice::HalfFloatSliceExt;
-use half::{bf16, f16};
 
 /// How to convert elements of dtype `from` to `to`.
 pub fn plan(from: DType, to: DType) -> Result<Plan> {
@@ -29,18 +30,19 @@ pub fn plan(from: DType, to: DType) -> Result<Plan> {
     if from == to {
         return Ok(base);
     }
-    if to == DType::F16 && from == DType::F64 {
-        return Ok(Plan { kernel: plain1!(x: f64 => f16, f16::from_f64(x)), ..base });
-    }
-    if to == DType::BF16 && from == DType::F64 {
-        return Ok(Plan { kernel: plain1!(x: f64 => bf16, bf16::from_f64(x)), ..base });
-    }
     if let Some(kernel) = integer_to_half(from, to) {
         return Ok(Plan { kernel, ..base });
     }
     let (a, b) = (compute_dtype(from), compute_dtype(to));
     let narrow_integer = to.is_integer() && b != to;
-    let kernel = if narrow_integer && a.is_inexact() { saturate(a, to) } else { wide(a, b) };
+    let narrow_float = to.is_float() && b != to;
+    let kernel = match from {
+        // an odd last bit lets the narrow format round once
+        DType::F64 if narrow_float => map1!(x: f64 => f32, to_odd(x)),
+        DType::C128 if narrow_float => map1!(x: [f64; 2] => f32, to_odd(x[0])),
+        _ if narrow_integer && a.is_inexact() => saturate(a, to),
+        _ => wide(a, b),
+    };
     Ok(Plan {
         kernel,
         widen: (a != from).then(|| widen(from)),

@@ -78,3 +78,25 @@ mod views;
 mod windows;
 
 pub use program::{Arg, Outputs, Program};
+
+// Under the sanitizer the tests of the folder `tests` stand in the binary of the unit tests: the engine is compiled once.
+#[cfg(all(test, ferrax_exact_buffers))]
+extern crate self as ferrax_cpu;
+#[cfg(all(test, ferrax_exact_buffers))]
+#[path = "../tests"]
+mod sanitized {
+    #[path = "dot.rs"]
+    mod dot;
+    #[path = "elementwise.rs"]
+    mod elementwise;
+    #[path = "index.rs"]
+    mod index;
+    #[path = "math.rs"]
+    mod math;
+    #[path = "movement.rs"]
+    mod movement;
+    #[path = "program.rs"]
+    mod program;
+    #[path = "reduce.rs"]
+    mod reduce;
+}

@@ -107,16 +107,17 @@ macro_rules! with_monoid {
     ($op:expr, $d:expr, $run:ident($($arg:expr),*)) => {{
         #[allow(unused_imports)]
         use $crate::reduce::*;
+        // Only order tells signed integers from unsigned ones.
         macro_rules! integers {
-            ($T:ident) => {
+            ($T:ident, $signed:ident) => {
                 match $op {
-                    ReduceOp::Sum => $run::<IntMonoid<$T, 0>>($($arg),*),
-                    ReduceOp::Prod => $run::<IntMonoid<$T, 1>>($($arg),*),
+                    ReduceOp::Sum => $run::<IntMonoid<$signed, 0>>($($arg),*),
+                    ReduceOp::Prod => $run::<IntMonoid<$signed, 1>>($($arg),*),
                     ReduceOp::Max => $run::<IntMonoid<$T, 2>>($($arg),*),
                     ReduceOp::Min => $run::<IntMonoid<$T, 3>>($($arg),*),
-                    ReduceOp::And => $run::<IntMonoid<$T, 4>>($($arg),*),
-                    ReduceOp::Or => $run::<IntMonoid<$T, 5>>($($arg),*),
-                    ReduceOp::Xor => $run::<IntMonoid<$T, 6>>($($arg),*),
+                    ReduceOp::And => $run::<IntMonoid<$signed, 4>>($($arg),*),
+                    ReduceOp::Or => $run::<IntMonoid<$signed, 5>>($($arg),*),
+                    ReduceOp::Xor => $run::<IntMonoid<$signed, 6>>($($arg),*),
                     ReduceOp::LogSumExp => return $crate::reduce::missing($op, $d),
                 }
             };
@@ -134,17 +135,17 @@ macro_rules! with_monoid {
         }
         match ($d, $op) {
             // Bytes of 0 and 1: sum is or, product is and.
-            (DType::Bool, ReduceOp::Sum | ReduceOp::Or | ReduceOp::Max) => $run::<IntMonoid<u8, 5>>($($arg),*),
+            (DType::Bool, ReduceOp::Sum | ReduceOp::Or | ReduceOp::Max) => $run::<IntMonoid<i8, 5>>($($arg),*),
             (DType::Bool, ReduceOp::Prod | ReduceOp::And | ReduceOp::Min) => $run::<BoolAnd>($($arg),*),
-            (DType::Bool, ReduceOp::Xor) => $run::<IntMonoid<u8, 6>>($($arg),*),
-            (DType::I8, _) => integers!(i8),
-            (DType::I16, _) => integers!(i16),
-            (DType::I32, _) => integers!(i32),
-            (DType::I64, _) => integers!(i64),
-            (DType::U8, _) => integers!(u8),
-            (DType::U16, _) => integers!(u16),
-            (DType::U32, _) => integers!(u32),
-            (DType::U64, _) => integers!(u64),
+            (DType::Bool, ReduceOp::Xor) => $run::<IntMonoid<i8, 6>>($($arg),*),
+            (DType::I8, _) => integers!(i8, i8),
+            (DType::I16, _) => integers!(i16, i16),
+            (DType::I32, _) => integers!(i32, i32),
+            (DType::I64, _) => integers!(i64, i64),
+            (DType::U8, _) => integers!(u8, i8),
+            (DType::U16, _) => integers!(u16, i16),
+            (DType::U32, _) => integers!(u32, i32),
+            (DType::U64, _) => integers!(u64, i64),
             (DType::F32, _) => inexact!(SumF32, ProdF32, MaxF32, MinF32),
             (DType::F64, _) => inexact!(SumF64, ProdF64, MaxF64, MinF64),
             (DType::C64, _) => inexact!(SumC64, ProdC64, MaxC64, MinC64),

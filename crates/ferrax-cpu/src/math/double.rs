@@ -283,7 +283,7 @@ pub unsafe fn exp_all<const F: bool, const W: bool, const N: usize>(x: &[f64; N]
         }
     }
 }
-super::logistic_tile!(f64);
+super::logistic_tile!(f64, far_exp);
 
 /// Hyperbolic tangent of a tile; at most 1 in magnitude: u / (u + 1) for u = (e^2|x| - 1) / 2, which is 1 from 19.1 on.
 ///

@@ -8,9 +8,9 @@
 // Tiles are walked by the number of the lane, which the optimizer takes apart best.
 #![allow(clippy::needless_range_loop)]
 
-/// 1 / (1 + e^-x) of a tile.
+/// 1 / (1 + e^-x) of a tile; e^x where e^-x is near the end of the range, so that subnormal results are there too.
 macro_rules! logistic_tile {
-    ($T:ident) => {
+    ($T:ident, $exp:ident) => {
         /// The logistic function of a tile.
         ///
         /// # Safety
@@ -23,8 +23,16 @@ macro_rules! logistic_tile {
             }
             // SAFETY: the caller's contract.
             unsafe { exp_all::<F, W, N>(&minus, &mut e) };
+            let mut far = false;
             for i in 0..N {
                 o[i] = 1.0 / (1.0 + e[i]);
+                far |= x[i] < -NORMAL;
+            }
+            if far {
+                for i in 0..N {
+                    let small = $exp::<F>(x[i]);
+                    o[i] = if x[i] < -NORMAL { small } else { o[i] };
+                }
             }
         }
     };

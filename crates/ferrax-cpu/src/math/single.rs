@@ -79,7 +79,7 @@ pub unsafe fn exp_all<const F: bool, const W: bool, const N: usize>(x: &[f32; N]
         }
     }
 }
-super::logistic_tile!(f32);
+super::logistic_tile!(f32, exp);
 
 /// 2^x.
 #[inline(always)]

@@ -210,29 +210,30 @@ pub fn row_reducer(op: ReduceOp, d: DType) -> Option<RowReducer> {
         }
         Some(narrow)
     }
+    // Only order tells signed integers from unsigned ones.
     macro_rules! integers {
-        ($T:ident) => {
+        ($T:ident, $signed:ident) => {
             match op {
-                ReduceOp::Sum => of::<IntMonoid<$T, 0>>(),
-                ReduceOp::Prod => of::<IntMonoid<$T, 1>>(),
+                ReduceOp::Sum => of::<IntMonoid<$signed, 0>>(),
+                ReduceOp::Prod => of::<IntMonoid<$signed, 1>>(),
                 ReduceOp::Max => of::<IntMonoid<$T, 2>>(),
                 ReduceOp::Min => of::<IntMonoid<$T, 3>>(),
-                ReduceOp::And => of::<IntMonoid<$T, 4>>(),
-                ReduceOp::Or => of::<IntMonoid<$T, 5>>(),
-                ReduceOp::Xor => of::<IntMonoid<$T, 6>>(),
+                ReduceOp::And => of::<IntMonoid<$signed, 4>>(),
+                ReduceOp::Or => of::<IntMonoid<$signed, 5>>(),
+                ReduceOp::Xor => of::<IntMonoid<$signed, 6>>(),
                 ReduceOp::LogSumExp => None,
             }
         };
     }
     match (d, op) {
         // Lanes of 0 and 1.
-        (DType::Bool, ReduceOp::Sum | ReduceOp::Or | ReduceOp::Max) => of::<IntMonoid<u32, 5>>(),
-        (DType::Bool, ReduceOp::Prod | ReduceOp::And | ReduceOp::Min) => of::<IntMonoid<u32, 4>>(),
-        (DType::Bool, ReduceOp::Xor) => of::<IntMonoid<u32, 6>>(),
-        (DType::I32, _) => integers!(i32),
-        (DType::U32, _) => integers!(u32),
-        (DType::I64, _) => integers!(i64),
-        (DType::U64, _) => integers!(u64),
+        (DType::Bool, ReduceOp::Sum | ReduceOp::Or | ReduceOp::Max) => of::<IntMonoid<i32, 5>>(),
+        (DType::Bool, ReduceOp::Prod | ReduceOp::And | ReduceOp::Min) => of::<IntMonoid<i32, 4>>(),
+        (DType::Bool, ReduceOp::Xor) => of::<IntMonoid<i32, 6>>(),
+        (DType::I32, _) => integers!(i32, i32),
+        (DType::U32, _) => integers!(u32, i32),
+        (DType::I64, _) => integers!(i64, i64),
+        (DType::U64, _) => integers!(u64, i64),
         (DType::F64, ReduceOp::Sum) => of::<SumF64>(),
         (DType::F64, ReduceOp::Prod) => of::<ProdF64>(),
         (DType::F64, ReduceOp::Max) => of::<MaxF64>(),
