@@ -79,7 +79,8 @@ def run(args):
     until = time.monotonic() + args.seconds
     starts, lock = iter(range(args.start, args.stop, SHARE)), threading.Lock()
     isa = {"FERRAX_CPU_ISA": args.isa} if args.isa else {}
-    env = oracle_settings.apply({**os.environ, **isa})
+    # The engine checks itself: memory is poisoned, and work of any size is shared out.
+    env = oracle_settings.apply({"FERRAX_CHECK": "1", **os.environ, **isa})
 
     def work(job, folder, counts):
         start = stop = 0

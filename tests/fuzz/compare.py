@@ -96,6 +96,11 @@ class Operands:
         """What the magnitudes of the terms add up to: operands, and their products."""
         return self.total * (1 + self.top)
 
+    def least_product(self):
+        """The smallest product of some of the operands' elements."""
+        with np.errstate(under="ignore"):
+            return min((float(np.prod(np.minimum(magnitudes(a), 1.0))) for a in self.arrays), default=1.0)
+
     def eps(self, own):
         """The coarsest unit among the floating operands and the result."""
         return max([own, *(precision(a.dtype).eps for a in self.arrays if kind(a.dtype) in "fc")])
@@ -204,6 +209,8 @@ def disagreement(ours, theirs, tolerance, operands):
     eps = limits.eps if tolerance is T.EXACT else operands.eps(limits.eps)
     error, allowed = np.abs(a - b), allowance(tolerance, size, eps, limits.tiny, operands)
     wrong = error > allowed
+    if tolerance is T.PRODUCT and operands.least_product() < limits.tiny:
+        wrong &= (a != 0) & (b != 0)  # a product on the way is 0 in one of the orders
     if not wrong.any():
         return None
     worst = int(np.argmax(error / np.maximum(allowed, 1e-300)))

@@ -70,6 +70,8 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// When this thread's last call worth a watching worker was, and the estimated time of the row that it ends.
     static ROW: Cell<(Option<Instant>, u64)> = const { Cell::new((None, 0)) };
+    /// The last number that decided on sharing while the engine checks itself.
+    static DRAWN: Cell<u32> = const { Cell::new(1) };
 }
 
 /// Threads that a call may use, the caller's included.
@@ -136,13 +138,21 @@ fn new_pool() -> &'static Pool {
     pool
 }
 
-/// Whether a call estimated at this many nanoseconds would be shared out.
+/// Whether a call estimated at this many nanoseconds would be shared out. That depends on when it comes; while the engine
+/// checks itself three of four are, whatever their size, so that tests meet what else only some runs of a program do.
 pub fn worth(nanoseconds: u64) -> bool {
     #[cfg(test)]
     if trial::now().is_some() {
         return threads() > 1 && !INSIDE.get();
     }
-    if nanoseconds < WORTH_WATCHING || threads() == 1 || INSIDE.get() {
+    if threads() == 1 || INSIDE.get() {
+        return false;
+    }
+    if ferrax_base::checks::on() {
+        DRAWN.set(DRAWN.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+        return DRAWN.get() >> 30 != 0;
+    }
+    if nanoseconds < WORTH_WATCHING {
         return false;
     }
     nanoseconds >= WORTH_WAKING

@@ -255,6 +255,8 @@ fn same_bits(g: &Graph, a: &[Buffer], b: &[Buffer]) {
 }
 
 fn check(seed: u64, rows: usize, inner: usize, steps: usize) {
+    // Half of the programs are shared out whatever their size.
+    ferrax_base::checks::set(seed.is_multiple_of(2));
     let mut rng = Rng(seed);
     let (graph, args) = program(&mut rng, rows, inner, steps);
     let graph = Arc::new(graph);
@@ -300,6 +302,12 @@ proptest! {
 
     #[test]
     fn spans(seed: u64, rows in 1usize..3, inner in 100_000usize..400_000, steps in 1usize..8) {
+        check(seed, rows, inner, steps);
+    }
+
+    /// Rows that stay in the caches from one phase to the next, and that threads may cut all the same.
+    #[test]
+    fn spans_of_several_phases(seed: u64, rows in 1usize..4, inner in 15_000usize..36_000, steps in 4usize..12) {
         check(seed, rows, inner, steps);
     }
 }
@@ -350,7 +358,37 @@ proptest! {
     }
 }
 
+/// Exponentials about the largest of a row over their sum: three phases, of which each reads what the one before leaves.
+fn softmax(rows: usize, inner: usize, d: DType) -> Graph {
+    let shape = [rows, inner];
+    let mut b = Builder::new([Type::new(d, &shape)]);
+    let x = b.params().next().unwrap();
+    let x = b.unary(UnaryOp::Tanh, x);
+    let most = b.reduce(ReduceOp::Max, x, &[1]);
+    let most = b.broadcast(most, &shape, &[0]);
+    let distance = b.binary(BinaryOp::Sub, x, most);
+    let e = b.unary(UnaryOp::Exp, distance);
+    let sum = b.reduce(ReduceOp::Sum, e, &[1]);
+    let sum = b.broadcast(sum, &shape, &[0]);
+    let y = b.binary(BinaryOp::Div, e, sum);
+    b.finish(&[y])
+}
+
+/// Whatever is shared out, of whatever length: around the lengths of runs, of spans, and of rows that stay in the caches.
+#[test]
+fn phases_of_rows_that_threads_share() {
+    for long in [128, 4096, 8192, 16_384, 32_768, 49_152, 65_536] {
+        for (rows, inner) in [(1, long - 1), (1, long), (1, long + 1), (2, long + 37), (3, long - 64), (13, long / 4 + 1)] {
+            for d in [DType::F32, DType::F64, DType::BF16] {
+                // `same_as_plain` shares for even seeds.
+                same_as_plain(&mut Rng(2 * (rows * inner) as u64), softmax(rows, inner, d));
+            }
+        }
+    }
+}
+
 fn same_as_plain(rng: &mut Rng, graph: Graph) {
+    ferrax_base::checks::set(rng.0.is_multiple_of(2));
     let graph = Arc::new(graph);
     let args: Vec<Buffer> =
         graph.types[..graph.params].iter().map(|t| Array::random(rng, t.dtype, &t.shape).buffer()).collect();

@@ -20,6 +20,8 @@ pub(super) struct Worker<'a> {
     pub region: &'a Region,
     pub slots: &'a [*mut u8],
     pub scratch: *mut u8,
+    /// Where its arrays of scratch memory are: its own, or those of all workers on spans of one row.
+    arrays: *mut u8,
     table: SmallVec<[*mut u8; 24]>,
     /// Rows for which the columns' operands have been spread.
     spread: usize,
@@ -92,7 +94,8 @@ impl Frame {
         let isa = machine::isa().ok_or_else(|| error!(Internal, "a region without a machine"))?;
         let regions = &program.regions;
         let region = &regions.list[index as usize];
-        Ok(Worker { isa, regions, region, slots: &self.ptrs, scratch: self.scratch, table: SmallVec::new(), spread: 0 })
+        let (scratch, arrays) = (self.scratch, self.scratch.wrapping_add(region.arrays));
+        Ok(Worker { isa, regions, region, slots: &self.ptrs, scratch, arrays, table: SmallVec::new(), spread: 0 })
     }
 }
 
@@ -133,15 +136,10 @@ unsafe impl Sync for Common<'_> {}
 impl<'a> Common<'a> {
     /// The view of a worker.
     pub fn worker(&self, k: usize) -> Worker<'a> {
-        Worker {
-            isa: self.isa,
-            regions: self.regions,
-            region: self.region,
-            slots: self.slots,
-            scratch: self.scratch.at(k * self.region.scratch),
-            table: SmallVec::new(),
-            spread: 0,
-        }
+        let Common { isa, regions, region, slots, .. } = *self;
+        let scratch = self.scratch.at(k * region.scratch);
+        let arrays = scratch.wrapping_add(region.arrays);
+        Worker { isa, regions, region, slots, scratch, arrays, table: SmallVec::new(), spread: 0 }
     }
 }
 
@@ -175,6 +173,8 @@ impl<'a> Worker<'a> {
     unsafe fn share_spans(&mut self, rows: usize, time: u64) -> Result<()> {
         let (common, _memory) = self.common()?;
         let (regions, inner) = (self.regions, self.region.inner);
+        // What a phase leaves there of one span, or of the row, other workers may read in the next.
+        let arrays = Shared(self.arrays);
         for row in 0..rows {
             for phase in &regions.phases[self.region.phases.0 as usize..self.region.phases.1 as usize] {
                 if phase.over_rows {
@@ -187,7 +187,7 @@ impl<'a> Worker<'a> {
                 let mut states = vec![Running::new(); spans * reduces.len()];
                 let parts = Shared(states.as_mut_ptr());
                 pool::share(time / rows as u64, spans, &|k, span| {
-                    let mut worker = common.worker(k);
+                    let mut worker = Worker { arrays: arrays.at(0), ..common.worker(k) };
                     let (from, end) = (span * SPAN, ((span + 1) * SPAN).min(inner));
                     worker.fill(phase, row, row);
                     // SAFETY: each span has states of its own; otherwise the caller's contract.
@@ -364,7 +364,7 @@ impl Worker<'_> {
         let region = self.region;
         match place.src {
             Src::Slot(s) => self.slots[s as usize].wrapping_add(row * place.row),
-            Src::Scratch(at) => self.scratch.wrapping_add(region.arrays + at as usize + (row - r0) * place.row),
+            Src::Scratch(at) => self.arrays.wrapping_add(at as usize + (row - r0) * place.row),
             Src::View(k) => {
                 let rows = &self.regions.views[k as usize];
                 self.slots[rows.slot as usize].wrapping_offset(rows.offset(row))
