@@ -270,3 +270,27 @@ def test_creation():
 def test_tiles_that_cannot_be_counted(reps):
     with pytest.raises((MemoryError, ValueError, OverflowError)):
         ours.tile(np.arange(5), (reps,))
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("long", [16_383, 16_385, 20_000, 32_768, 32_769])
+def test_rows_that_are_read_again_after_their_reduction(long, rows):
+    # What threads share depends on when a call comes: many calls meet both ways.
+    x = np.sin(np.arange(rows * long, dtype="float32")).reshape(rows, long)
+    distances = lambda x: ferrax.nn.selu(x) - ferrax.nn.selu(x).max(axis=1, keepdims=True)
+    shares = lambda x: ferrax.nn.softmax(ferrax.nn.elu(x), axis=1)
+    for function in (distances, shares):
+        want, jitted = np.asarray(function(to_ours(x))), ferrax.jit(function)
+        for _ in range(30):
+            np.testing.assert_array_equal(np.asarray(jitted(x)), want)
+
+
+def test_nothing_padded():
+    for shape, config in [((32, 19, 5, 0), (13, 0, 0)), ((66_668, 3), (-2, 1, 1)), ((0, 4), (0, 0, 2))]:
+        x = np.zeros(shape, "float16")
+        edges = [(0, 0, 0), config] if len(shape) > 2 else [config, (-2, -1, 0)]
+        edges += [(0, 0, 0)] * (len(shape) - 2)
+        one = np.float16(1)
+        want = theirs.pad(jnp.asarray(x), one, edges)
+        assert_same(ours.pad(to_ours(x), one, edges), want)
+        assert_same(ferrax.jit(lambda v: ours.pad(v * 2, one, edges) + one)(x), want + one)

@@ -188,12 +188,12 @@ impl Span {
     /// Elements of `size` bytes along axes, those that lie in one piece as one stretch.
     fn new(first: isize, axes: impl IntoIterator<Item = (usize, isize)>, size: usize) -> Span {
         let mut axes: Vec<(usize, isize)> = axes.into_iter().filter(|a| a.0 != 1).collect();
+        if axes.iter().any(|a| a.0 == 0) {
+            return Span { first: 0, axes: Vec::new(), bytes: 0 };
+        }
         let mut bytes = size;
         while let Some((n, _)) = axes.pop_if(|a| a.1 == bytes as isize) {
             bytes *= n;
-        }
-        if axes.iter().any(|a| a.0 == 0) {
-            (axes, bytes) = (Vec::new(), 0);
         }
         Span { first, axes, bytes }
     }
