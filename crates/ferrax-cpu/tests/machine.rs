@@ -378,7 +378,9 @@ fn softmax(rows: usize, inner: usize, d: DType) -> Graph {
 #[test]
 fn phases_of_rows_that_threads_share() {
     for long in [128, 4096, 8192, 16_384, 32_768, 49_152, 65_536] {
-        for (rows, inner) in [(1, long - 1), (1, long), (1, long + 1), (2, long + 37), (3, long - 64), (13, long / 4 + 1)] {
+        for (rows, inner) in
+            [(1, long - 1), (1, long), (1, long + 1), (2, long + 37), (3, long - 64), (13, long / 4 + 1)]
+        {
             for d in [DType::F32, DType::F64, DType::BF16] {
                 // `same_as_plain` shares for even seeds.
                 same_as_plain(&mut Rng(2 * (rows * inner) as u64), softmax(rows, inner, d));
