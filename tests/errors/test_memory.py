@@ -31,6 +31,8 @@ BIG = 1 << 40
         lambda x: lax.scan(lambda c, _: (c, c), jnp.ones(1 << 20), None, length=1 << 24)[1],
         lambda x: ferrax.random.normal(ferrax.random.key(0), (4 * BIG,)),
         lambda x: ferrax.random.bits(ferrax.random.key(0), (1 << 31, 1 << 31, 4)),
+        lambda x: ferrax.random.uniform(ferrax.random.key(0), (1 << 20, 1 << 20, 1 << 20)),
+        lambda x: ferrax.jit(lambda x: jnp.broadcast_to(x[:1], (1 << 61,)) + jnp.broadcast_to(x[1:2], (1 << 61,)))(x),
     ],
 )
 def test_memory_error(ask):
@@ -51,3 +53,10 @@ def test_integers_beyond_the_dtype_have_a_type():
     assert jnp.result_type(1 << 45, jnp.float32) == jnp.float32
     with pytest.raises(OverflowError, match="35184372088832"):
         jnp.zeros(3) + (1 << 45)
+
+
+def test_parts_longer_together_than_an_array():
+    nothing = jnp.zeros(((1 << 62), 0))
+    for join in (jnp.concatenate, ferrax.jit(jnp.concatenate), jnp.vstack):
+        with pytest.raises(ValueError, match="together longer than an array can be"):
+            join([nothing, nothing, nothing])

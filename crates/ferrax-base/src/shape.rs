@@ -24,6 +24,11 @@ pub fn size(shape: &[Dim]) -> usize {
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |n, &d| n.saturating_mul(d)) }
 }
 
+/// The sum of sizes, each of an array that need not fit into memory: the largest number stands for all beyond it.
+pub fn total(sizes: impl Iterator<Item = usize>) -> usize {
+    sizes.fold(0, usize::saturating_add)
+}
+
 /// Row-major strides, in elements; the largest number where one is larger, which an array without elements may have.
 pub fn strides(shape: &[Dim]) -> Shape {
     let mut out: Shape = smallvec::smallvec![1; shape.len()];

@@ -4,6 +4,7 @@
 
 use crate::exec::Frame;
 use crate::program::{OutputPlace, Program};
+use ferrax_base::shape::total;
 use ferrax_base::{Buffer, Result, bail};
 use ferrax_loops::{Graph, Kind, Node, ValueId};
 use smallvec::SmallVec;
@@ -68,8 +69,7 @@ impl Carry {
         let g = &*body.graph;
         let bytes: SmallVec<[usize; 8]> = (0..init.len()).map(|k| g.ty(g.outputs[k]).bytes()).collect();
         let in_place = |k: usize| body.outputs[k] == OutputPlace::Param((first + k) as u32);
-        let total: usize =
-            (0..init.len()).filter(|&k| !in_place(k)).map(|k| bytes[k].next_multiple_of(64).max(64)).sum();
+        let total = total((0..init.len()).filter(|&k| !in_place(k)).map(|k| bytes[k].next_multiple_of(64).max(64)));
         let mut spare = if total > 0 { Some(Buffer::allocate(total)?) } else { None };
         let mut at = spare.as_mut().map_or(std::ptr::null_mut(), Buffer::as_mut_ptr);
         let (mut now, mut next) = (Pointers::new(), Pointers::new());

@@ -32,14 +32,14 @@ impl TraceId {
 pub trait Trace: Send + Sync {
     /// Its place among traces.
     fn id(&self) -> TraceId;
-    /// The trace whose values it takes for its own too: the `vmap` that it continues; itself otherwise.
-    fn family(&self) -> TraceId {
-        self.id()
-    }
     /// Whether it may still process operations.
     fn is_live(&self) -> bool;
     /// Processes an operation; `this` is the trace itself, for making tracers.
     fn process(&self, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values>;
+    /// The trace whose values it takes for its own too: the `vmap` that it continues; itself otherwise.
+    fn family(&self) -> TraceId {
+        self.id()
+    }
     /// The transformation's name as users know it: `jit`, `grad`, `vmap`, ….
     fn transform(&self) -> &'static str;
     /// The transformed function, for messages.

@@ -6,7 +6,7 @@
 use crate::common::{LATER, constant_int};
 use crate::registry::Primitive;
 use crate::{select, sub};
-use ferrax_base::shape::Tuple;
+use ferrax_base::shape::{Tuple, total};
 use ferrax_base::{Aval, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::params::split_tuple;
@@ -377,7 +377,10 @@ fn concatenate_shape(p: &ConcatenateParams, args: &[&Aval]) -> Result<Avals> {
         );
     }
     let mut shape = first.shape.clone();
-    shape[p.dimension] = args.iter().map(|a| a.shape[p.dimension]).sum();
+    shape[p.dimension] = total(args.iter().map(|a| a.shape[p.dimension]));
+    if isize::try_from(shape[p.dimension]).is_err() {
+        bail!(Value, "concatenate: shapes {} are together longer than an array can be.", list_shapes(args));
+    }
     Ok(smallvec![Aval { shape, dtype: first.dtype, weak: args.iter().all(|a| a.weak) }])
 }
 

@@ -608,7 +608,10 @@ fn concatenate(args: &Args<'_, '_>) -> Outcome {
             return Ok(None);
         }
         let mut shape = first.shape.clone();
-        shape[axis] = arrays.iter().map(|a| a.aval().shape[axis]).sum();
+        shape[axis] = ferrax_base::shape::total(arrays.iter().map(|a| a.aval().shape[axis]));
+        if isize::try_from(shape[axis]).is_err() {
+            return Ok(None);
+        }
         node(&Kind::Concat(axis), arrays, Aval { shape, dtype: first.dtype, weak: false }).py()
     })?;
     out.map_or(Ok(None), |a| done_array(args.py(), a))

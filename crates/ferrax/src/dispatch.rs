@@ -7,7 +7,7 @@
 
 use crate::device::{self, Placement};
 use crate::{debug, direct, long_work};
-use ferrax_base::shape::size;
+use ferrax_base::shape::{size, total};
 use ferrax_base::{Aval, Buffer, Result, Shape, error};
 use ferrax_cache::{Cache, Entry, cache::hash_of};
 use ferrax_cpu::{Arg, Program};
@@ -141,7 +141,7 @@ fn run(compiled: &OpProgram, args: &[Value], placement: Placement) -> Result<Val
         operands.push(a)?;
     }
     let mut buffers: SmallVec<[Arg<'_>; 6]> = (0..args.len()).map(|i| Arg::Borrowed(operands.get(i))).collect();
-    let elements = args.iter().map(|a| size(a.shape())).chain(compiled.outs.iter().map(Aval::size)).sum();
+    let elements = total(args.iter().map(|a| size(a.shape())).chain(compiled.outs.iter().map(Aval::size)));
     let outs = long_work::run(elements, || compiled.program.run(&mut buffers))?;
     Ok(placed(outs, &compiled.outs, placement))
 }

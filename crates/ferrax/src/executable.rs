@@ -10,7 +10,7 @@ use crate::queue::{self, Input, Pace, Work};
 use crate::{debug, dispatch, long_work};
 use ferrax_base::config::Flag;
 use ferrax_base::list::List;
-use ferrax_base::shape::size;
+use ferrax_base::shape::{size, total};
 use ferrax_base::{Aval, DType, Error, Result, Source, bail, error};
 use ferrax_cache::Cache;
 use ferrax_cpu::{Arg, Outputs, Program};
@@ -439,7 +439,7 @@ fn elements(graph: &Graph) -> usize {
         Kind::Call(callee) => elements(callee),
         _ => 0,
     };
-    let own: usize = graph.types.iter().map(|t| size(&t.shape)).sum();
+    let own = total(graph.types.iter().map(|t| size(&t.shape)));
     graph.nodes.iter().fold(own, |sum, n| sum.saturating_add(inner(&n.kind)))
 }
 

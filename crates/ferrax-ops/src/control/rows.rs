@@ -13,6 +13,7 @@ use crate::gather_scatter::{GatherOptions, take};
 use crate::shape::reshape;
 use crate::sort::argsort;
 use crate::{convert_element_type, cumsum, eq, iota, lt, max, min, mul, sub};
+use ferrax_base::shape::total;
 use ferrax_base::{Aval, DType, Result};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::{JaxprRef, Value, Values};
@@ -61,8 +62,8 @@ fn rows_at_once(branch: &JaxprRef, n: usize) -> Option<usize> {
         return Some(1);
     }
     let time = graph.time();
-    let moved: usize = graph.param_types().iter().map(ferrax_loops::Type::size).sum();
-    let dear = time.saturating_mul(n as u64) > STEP && time > 4 * moved as u64;
+    let moved = total(graph.param_types().iter().map(ferrax_loops::Type::size));
+    let dear = time.saturating_mul(n as u64) > STEP && time > (moved as u64).saturating_mul(4);
     (dear || !graph.surely_ends()).then(|| few(time))
 }
 

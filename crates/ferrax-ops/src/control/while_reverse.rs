@@ -15,6 +15,7 @@ use super::while_loop::{WHILE, While, while_jvp, while_loop, while_shape};
 use super::{Loop, Part, check_results, eval_reference, mask, or, present, split_operands, spread};
 use crate::dynamic_slice::{dynamic_index_in_dim, dynamic_update_index_in_dim};
 use crate::{add, div, eq, ge, lt, max, min, mul, rem, select, sub};
+use ferrax_base::shape::total;
 use ferrax_base::{Aval, DType, Result, bail};
 use ferrax_ir::{DebugInfo, Def, Effects, JaxprRef, OpRef, Slot, Special, Tangents, TransposeArg, Value, Values, bind};
 use ferrax_transform::programs::{LinearProgram, linearize_jaxpr};
@@ -213,7 +214,7 @@ struct Back<'a> {
 fn pull_back(p: &WhileLinear, operands: &[Value], cts: Vec<Value>) -> Result<Vec<Value>> {
     let nonzero = [&p.body_consts_linear[..], &p.carry_linear].concat();
     let step = linearize_jaxpr(&p.body_jaxpr, &nonzero, &p.carry_linear)?;
-    let carry_bytes: usize = p.body_jaxpr.out_avals().iter().map(|a| a.size() * a.dtype.size().max(1)).sum();
+    let carry_bytes = total(p.body_jaxpr.out_avals().iter().map(|a| a.size() * a.dtype.size().max(1)));
     let slots = ((256 << 10) / carry_bytes.max(1)).clamp(16, 1024) as i64;
     let back = Back { p, step, slots };
     let first = p.cond_nconsts + p.body_consts_linear.len();
