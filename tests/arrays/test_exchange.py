@@ -288,6 +288,6 @@ x = ferrax.device_put(np.ones((50, 50), "float32"))
 assert x.astype("int32").sum() == 2500
 assert ferrax.jit(lambda x: (x @ x * x).mean())(x) == 50
 """
-    done = subprocess.run([sys.executable, "-W", "always", "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-W", "always", "-c", code], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "the CPU engine" not in done.stderr, "an instruction set of this machine failed its test"
