@@ -22,7 +22,7 @@ help:
 	@echo "make unoptimized  a Rust example in a build without optimizer, as a service's own debug build is"
 	@echo "make aarch64  the engine's tests on AArch64 under emulation"
 	@echo "make avx512   the engine's tests on AVX-512 in an emulated machine"
-	@echo "make lint     formatting, clippy, ruff, mypy"
+	@echo "make lint     formatting, clippy, ruff, mypy, code lines"
 	@echo "make format   format Rust and Python"
 	@echo "make develop  build the extension into python/ferrax (PROFILE=dev for a quick build)"
 	@echo "make wheel    a wheel in dist/"
@@ -113,12 +113,15 @@ avx512-tools:
 	if [ -n "$$missing" ]; then echo "AVX-512 under emulation needs these packages of Debian:$$missing"; fi; \
 	[ -z "$$missing" ]
 
+# Code lines of all crates; the number only falls.
+MOST_LINES := 63000
 lint: $(STAMPS)/deps
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(PY) tools/code_lines.py $(MOST_LINES)
 
 format:
 	cargo fmt --all

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 from ferrax import _ferrax
 from ferrax._planned import find_spec, is_planned, planned
 
-__all__ = ["expose", "missing", "shielded"]
+__all__ = ["expose", "missing", "shield_name", "shielded"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,6 +25,7 @@ _CALLED_BY_USERS = frozenset(
     f"__{name}__" for name in ("init", "call", "len", "iter", "getitem", "getattr", "setattr", "enter", "exit")
 )
 _HEAP_TYPE = 1 << 9
+_JITTED = _ferrax.jit_type()
 
 _boundaries: dict[Any, Any] = {}
 
@@ -55,23 +56,38 @@ def expose(namespace: dict[str, Any]) -> None:
     Args:
       namespace: the module's `globals()`.
     """
-    module, jitted = namespace["__name__"], _ferrax.jit_type()
+    module = namespace["__name__"]
     namespace["__getattr__"] = shielded(namespace.get("__getattr__") or _without(sys.modules[module]))
     for name, value in list(namespace.items()):
-        if name.startswith("_") or not getattr(value, "__module__", "").startswith("ferrax."):
-            continue
-        if isinstance(value, (types.FunctionType, jitted)):
-            if value not in _boundaries:
-                _boundaries[value] = shielded(value)
-                _boundaries[value].__module__ = module
-            namespace[name] = _boundaries[value]
-        elif isinstance(value, type) and issubclass(value, (enum.Enum, BaseException)):
-            continue
-        else:
-            # a class, one with a class of its own (`jnp.uint8`), or an object that stands for functions (`jnp.r_`)
-            for cls in (value, type(value)) if isinstance(value, type) else (type(value),):
-                if cls.__module__.startswith("ferrax."):
-                    _expose_class(cls)
+        if not name.startswith("_"):
+            shield_name(namespace, name, value)
+
+
+def shield_name(namespace: dict[str, Any], name: str, value: Any) -> Any:
+    """Puts a public object of the library into a module, shielded.
+
+    Args:
+      namespace: the module's `globals()`.
+      name: the object's name there.
+      value: the object.
+
+    Returns:
+      What the module has under the name now.
+    """
+    namespace[name] = value
+    if not getattr(value, "__module__", "").startswith("ferrax."):
+        return value
+    if isinstance(value, (types.FunctionType, _JITTED)):
+        if value not in _boundaries:
+            _boundaries[value] = shielded(value)
+            _boundaries[value].__module__ = namespace["__name__"]
+        namespace[name] = _boundaries[value]
+    elif not (isinstance(value, type) and issubclass(value, (enum.Enum, BaseException))):
+        # a class, one with a class of its own (`jnp.uint8`), or an object that stands for functions (`jnp.r_`)
+        for cls in (value, type(value)) if isinstance(value, type) else (type(value),):
+            if cls.__module__.startswith("ferrax."):
+                _expose_class(cls)
+    return namespace[name]
 
 
 def _without(module: types.ModuleType) -> Callable[[str], Any]:

@@ -4,30 +4,44 @@ Nothing here promotes dtypes or broadcasts ranks; `ferrax.numpy` does. Read next
 `control_flow.py`, `parallel.py`.
 """
 
-import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from ferrax._boundary import expose as _expose
-from ferrax._boundary import missing as _missing
+from ferrax._lazy import defer as _defer
 from ferrax.lax.contraction import *
-from ferrax.lax.convolution import *
-from ferrax.lax.control_flow import *
 from ferrax.lax.conversion import *
 from ferrax.lax.elementwise import *
-from ferrax.lax.fourier import *
 from ferrax.lax.gather_scatter import *
-from ferrax.lax.other import *
-from ferrax.lax.parallel import *
 from ferrax.lax.reduce import *
 from ferrax.lax.shape import *
 from ferrax.lax.slicing import *
-from ferrax.lax.sorting import *
 
-from ferrax.lax import linalg as linalg  # isort: skip
+if _TYPE_CHECKING:
+    from ferrax.lax import linalg as linalg
+    from ferrax.lax.control_flow import *
+    from ferrax.lax.convolution import *
+    from ferrax.lax.fourier import *
+    from ferrax.lax.other import *
+    from ferrax.lax.parallel import *
+    from ferrax.lax.sorting import *
+
+    # some names come from tables of Rust
+    def __getattr__(name: str) -> _Any: ...
 
 
-def __getattr__(name: str) -> _Any:
-    raise _missing(_sys.modules[__name__], name)
+_LATER = {
+    "control_flow": "associative_scan cond custom_linear_solve custom_root fori_loop map scan switch while_loop",
+    "convolution": (
+        "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv conv_dimension_numbers conv_general_dilated "
+        "conv_general_dilated_local conv_general_dilated_patches conv_transpose conv_with_general_padding"
+    ),
+    "fourier": "FftType fft",
+    "other": "after_all composite platform_dependent rng_uniform stage with_sharding_constraint",
+    "parallel": (
+        "all_gather all_to_all axis_index axis_size pbroadcast pmax pmean pmin ppermute pshuffle psum "
+        "psum_scatter pswapaxes"
+    ),
+    "sorting": "approx_max_k approx_min_k sort sort_key_val top_k",
+}
 
-
-_expose(globals())
+_defer(globals(), _LATER, "linalg")

@@ -13,7 +13,7 @@ import numpy as np
 
 from ferrax import _ferrax, lax
 from ferrax._core import asarray
-from ferrax.numpy import _cumulative, _elementwise, _functional, _reductions, _shape, _ufuncs
+from ferrax.numpy import _cumulative, _elementwise, _reductions, _shape, _ufuncs
 from ferrax.numpy._args import (
     Array,
     ArrayLike,
@@ -317,6 +317,8 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     >>> larger.reduce(jnp.array([1, 3, 2]))
     Array(3, dtype=int32)
     """
+    from ferrax.numpy import _functional  # few programs have it loaded
+
     return ufunc(_functional.vectorize(func), nin, nout, name=getattr(func, "__name__", "f"), identity=identity)
 
 
