@@ -1,6 +1,6 @@
 """Code lines of each crate: without comments, blank lines and tests. `python tools/code_lines.py [MOST]`.
 
-Exits with 1 where all crates together have more than MOST. A test module at the end of a file, files named `tests.rs`,
+Exits with 1 where all crates together have more than MOST. Items for tests alone, files named `tests.rs`,
 and the folders `tests`, `benches` and `examples` do not count; a line counts once, however long it is.
 """
 

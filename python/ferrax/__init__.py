@@ -7,15 +7,13 @@ Other submodules than `numpy` are imported when first used. Read next: `_api.py`
 `_derivatives.py` for the transformations.
 """
 
-import importlib as _importlib
-import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from ferrax._ferrax import Array as Array
 
-from ferrax._boundary import expose as _expose
 from ferrax._boundary import install as _install_finder
-from ferrax._boundary import missing as _missing
+from ferrax._lazy import defer as _defer
 from ferrax import errors as errors
 from ferrax import tree as tree
 from ferrax import tree_util as tree_util
@@ -107,35 +105,14 @@ _install_finder()
 # Methods of arrays are functions of `ferrax.numpy`: arrays have them from the first one on.
 from ferrax import numpy as numpy  # noqa: E402
 
-_SUBMODULES = frozenset(
-    [
-        "ad_checkpoint",
-        "custom_batching",
-        "custom_derivatives",
-        "debug",
-        "dlpack",
-        "dtypes",
-        "experimental",
-        "flatten_util",
-        "lax",
-        "nn",
-        "ops",
-        "random",
-        "stages",
-        "test_util",
-        "typing",
-    ]
+if _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _Any: ...
+
+
+_SUBMODULES = (
+    "ad_checkpoint custom_batching custom_derivatives debug dlpack dtypes experimental flatten_util lax nn ops random "
+    "stages test_util typing"
 )
 
-
-def __getattr__(name: str) -> _Any:
-    if name in _SUBMODULES:
-        return _importlib.import_module(f"ferrax.{name}")
-    raise _missing(_sys.modules[__name__], name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES})
-
-
-_expose(globals())
+_defer(globals(), {}, _SUBMODULES)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 from ferrax import _ferrax
 from ferrax._planned import find_spec, is_planned, planned
 
-__all__ = ["expose", "missing", "shield_name", "shielded"]
+__all__ = ["expose", "missing", "public_form", "shielded"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,34 +60,32 @@ def expose(namespace: dict[str, Any]) -> None:
     namespace["__getattr__"] = shielded(namespace.get("__getattr__") or _without(sys.modules[module]))
     for name, value in list(namespace.items()):
         if not name.startswith("_"):
-            shield_name(namespace, name, value)
+            namespace[name] = public_form(value, module)
 
 
-def shield_name(namespace: dict[str, Any], name: str, value: Any) -> Any:
-    """Puts a public object of the library into a module, shielded.
+def public_form(value: Any, module: str) -> Any:
+    """What a public module has in the place of an object: a function of the library shielded, others themselves.
 
     Args:
-      namespace: the module's `globals()`.
-      name: the object's name there.
-      value: the object.
+      value: the object; a class of the library gets its methods shielded.
+      module: the name of the module, which the first shield of a function says that it is from.
 
     Returns:
-      What the module has under the name now.
+      The shielded function, or the object.
     """
-    namespace[name] = value
     if not getattr(value, "__module__", "").startswith("ferrax."):
         return value
     if isinstance(value, (types.FunctionType, _JITTED)):
         if value not in _boundaries:
             _boundaries[value] = shielded(value)
-            _boundaries[value].__module__ = namespace["__name__"]
-        namespace[name] = _boundaries[value]
-    elif not (isinstance(value, type) and issubclass(value, (enum.Enum, BaseException))):
+            _boundaries[value].__module__ = module
+        return _boundaries[value]
+    if not (isinstance(value, type) and issubclass(value, (enum.Enum, BaseException))):
         # a class, one with a class of its own (`jnp.uint8`), or an object that stands for functions (`jnp.r_`)
         for cls in (value, type(value)) if isinstance(value, type) else (type(value),):
             if cls.__module__.startswith("ferrax."):
                 _expose_class(cls)
-    return namespace[name]
+    return value
 
 
 def _without(module: types.ModuleType) -> Callable[[str], Any]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from ferrax._boundary import expose, missing, shield_name, shielded
+from ferrax._boundary import expose, missing, public_form
 
 __all__ = ["defer"]
 
@@ -23,17 +23,19 @@ def defer(namespace: dict[str, Any], files: Mapping[str, str], modules: str = ""
     """Shields a package's public names, of those too that are still to load.
 
     Args:
-      namespace: the `globals()` of the package's `__init__.py`; gets `__getattr__`, `__dir__` and `__all__`.
+      namespace: the `globals()` of the package's `__init__.py`; gets `__getattr__` and `__dir__`, and where names of
+        files are to load `__all__`, which brings them to `import *`.
       files: names of private files of the package, each with its public names.
       modules: names of public submodules.
     """
     package = namespace["__name__"]
     where = {name: f"{package}.{file}" for file, names in files.items() for name in names.split()}
     submodules = frozenset(modules.split())
+    namespace["__getattr__"] = _finder(namespace, where, submodules)
     expose(namespace)
-    public = [name for name, value in namespace.items() if not (name.startswith("_") or isinstance(value, ModuleType))]
-    namespace["__all__"] = sorted({*public, *where, *submodules})
-    namespace["__getattr__"] = shielded(_finder(namespace, where, submodules))
+    if files:
+        there = [name for name, v in namespace.items() if not (name.startswith("_") or isinstance(v, ModuleType))]
+        namespace["__all__"] = sorted({*there, *where, *submodules})
     namespace["__dir__"] = lambda: sorted({*namespace, *where, *submodules})
 
 
@@ -46,7 +48,7 @@ def _finder(namespace: dict[str, Any], where: Mapping[str, str], submodules: fro
             return importlib.import_module(f"{package}.{name}")
         if name in where:
             value = vars(importlib.import_module(where[name]))[name]
-            return shield_name(namespace, name, value)
+            return namespace.setdefault(name, public_form(value, package))
         raise missing(sys.modules[package], name)
 
     return __getattr__

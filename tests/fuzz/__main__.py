@@ -15,7 +15,7 @@ import time
 from tests import oracle_settings
 from tests.fuzz import children
 
-#: Seeds of one child, seconds without a new program that count as a hang, and bytes of address space.
+#: The most seeds of one child, seconds without a new program that count as a hang, and bytes of address space.
 SHARE, HANG, MEMORY = 1000, 120, 12 << 30
 
 
@@ -77,7 +77,8 @@ def run_child(args):
 def run(args):
     """Runs all seeds, `args.jobs` shares at once; the counts, and the failures of each kind."""
     until = time.monotonic() + args.seconds
-    starts, lock = iter(range(args.start, args.stop, SHARE)), threading.Lock()
+    share = min(SHARE, -(-(args.stop - args.start) // args.jobs))
+    starts, lock = iter(range(args.start, args.stop, share)), threading.Lock()
     isa = {"FERRAX_CPU_ISA": args.isa} if args.isa else {}
     # The engine checks itself: memory is poisoned, and work of any size is shared out.
     env = oracle_settings.apply({"FERRAX_CHECK": "1", **os.environ, **isa})
@@ -88,7 +89,7 @@ def run(args):
             if start >= stop:
                 with lock:
                     start = next(starts, args.stop)
-                stop = min(args.stop, start + SHARE)
+                stop = min(args.stop, start + share)
                 if start >= stop:
                     return
             options = ["--jax", args.jax, "--gradients", args.gradients, "--out", folder, *["--x64"] * args.x64]

@@ -102,6 +102,10 @@ class Subject:
             script = self.program.script()
         self.report.fail(Failure(check, self.seed, sign, why, script or ""))
 
+    def narrow(self):
+        """Whether some number may have 16 bits."""
+        return "16" in self.program.source() or any("16" in str(a.dtype) for a in self.args)
+
     def raised(self, check, error):
         self.fail(check, signature(error), str(error))
 
@@ -314,7 +318,7 @@ class Gradients:
     def forward_and_backward(self, gradient):
         """The slope along a random direction, from a jvp and from the gradient."""
         subject = self.subject
-        narrow = "16" in subject.program.source() or any("16" in str(v.dtype) for v in subject.args)
+        narrow = subject.narrow()
         found = self.slopes(self.args, gradient)
         if found is None:
             return

@@ -208,7 +208,7 @@ def disagreement(ours, theirs, tolerance, operands):
     size = np.maximum(np.abs(a), np.abs(b))
     eps = limits.eps if tolerance is T.EXACT else operands.eps(limits.eps)
     error, allowed = np.abs(a - b), allowance(tolerance, size, eps, limits.tiny, operands)
-    wrong = error > allowed
+    wrong = ~(error <= allowed)
     if tolerance is T.PRODUCT and operands.least_product() < limits.tiny:
         wrong &= (a != 0) & (b != 0)  # a product on the way is 0 in one of the orders
     if not wrong.any():

@@ -11,7 +11,7 @@
 
 mod gate;
 
-use ferrax_base::Result;
+use ferrax_base::{Result, checks};
 use gate::Gate;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -145,15 +145,13 @@ pub fn worth(nanoseconds: u64) -> bool {
     if trial::now().is_some() {
         return threads() > 1 && !INSIDE.get();
     }
-    if threads() == 1 || INSIDE.get() {
+    let checked = checks::on();
+    if (nanoseconds < WORTH_WATCHING && !checked) || threads() == 1 || INSIDE.get() {
         return false;
     }
-    if ferrax_base::checks::on() {
+    if checked {
         DRAWN.set(DRAWN.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
         return DRAWN.get() >> 30 != 0;
-    }
-    if nanoseconds < WORTH_WATCHING {
-        return false;
     }
     nanoseconds >= WORTH_WAKING
         || pool().is_some_and(|p| p.watching.load(Ordering::Relaxed) > 0)

@@ -64,7 +64,7 @@ _LATER = {
     "_grid": "c_ index_exp mgrid ogrid r_ s_",
     "_histogram": "bincount histogram histogram2d histogram_bin_edges histogramdd",
     "_io": "array_repr array_str get_printoptions load printoptions save savez set_printoptions",
-    "_nan_reductions": ("nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar"),
+    "_nan_reductions": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
     "_pad": "pad",
     "_polynomial": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
     "_quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",

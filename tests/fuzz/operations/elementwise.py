@@ -73,6 +73,11 @@ SPECIAL = [
 SPECIAL_EXACT = ["jnp.ldexp({a}, 3)", "jnp.frexp({a})[0]", "jnp.modf({a})[0]", "lax.complex({a}, {b})"]
 
 
+def numbers(v):
+    """An operand whose bits a step reads: those of a NaN, its sign too, carry no meaning, so 1 stands for NaNs."""
+    return f"jnp.where({v} == {v}, {v}, 1)" if v.kind == "f" else v
+
+
 def unary(g, pool):
     v = g.pick(pool)
     name = g.rng.choice(UNARY[v.kind])
@@ -80,7 +85,8 @@ def unary(g, pool):
     whole = v.kind in "iub" and name in ("jnp.sign", "jnp.invert")
     exact = moves or whole or (name in EXACT_UNARY and v.kind != "c")
     inexact = T.CANCELLING if name in CANCELLING or v.kind == "c" else T.ELEMENTWISE
-    return g.expression(f"{name}({v})", T.EXACT if exact else inexact)
+    operand = numbers(v) if name == "jnp.signbit" else v
+    return g.expression(f"{name}({operand})", T.EXACT if exact else inexact)
 
 
 def binary_tolerance(name, kinds):
@@ -97,7 +103,7 @@ def binary_with_number(g, v):
         return g.expression(f"{name}({v}, {v})", T.UNCOMPARED)
     shift = v.kind in "iu" and name in ("jnp.left_shift", "jnp.right_shift")
     number = str(g.rng.randrange(12)) if shift else g.literal(v)
-    args = f"{v}, {number}" if g.rng.random() < 0.7 else f"{number}, {v}"
+    args = f"{v}, {number}" if g.rng.random() < 0.7 else f"{number}, {numbers(v) if name == 'jnp.copysign' else v}"
     return g.expression(f"{name}({args})", binary_tolerance(name, v.kind))
 
 
@@ -120,7 +126,8 @@ def binary(g, pool):
     name = rng.choice(BINARY[common])
     if name in ENDLESS_IN_JAX and "b" in kinds:
         return None
-    return g.expression(f"{name}({v}, {w})", binary_tolerance(name, common))
+    sign = numbers(w) if name == "jnp.copysign" else w
+    return g.expression(f"{name}({v}, {sign})", binary_tolerance(name, common))
 
 
 def special(g, pool):
@@ -157,7 +164,7 @@ def cast(g, pool):
     """Conversions, reinterpreted bits and reduced precision."""
     rng, v, dtype = g.rng, g.pick(pool), g.dtype()
     if rng.random() < 0.25 and v.kind not in "bc" and kind(dtype) not in "bc":
-        return g.expression(f"lax.bitcast_convert_type({v}, jnp.{dtype})", T.EXACT)
+        return g.expression(f"lax.bitcast_convert_type({numbers(v)}, jnp.{dtype})", T.EXACT)
     if v.kind == "c" and kind(dtype) != "c":
         return g.expression(f"jnp.real({v}).astype(jnp.{dtype})", T.EXACT)
     if v.kind == "f" and rng.random() < 0.1:

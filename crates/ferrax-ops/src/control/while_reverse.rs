@@ -214,7 +214,7 @@ struct Back<'a> {
 fn pull_back(p: &WhileLinear, operands: &[Value], cts: Vec<Value>) -> Result<Vec<Value>> {
     let nonzero = [&p.body_consts_linear[..], &p.carry_linear].concat();
     let step = linearize_jaxpr(&p.body_jaxpr, &nonzero, &p.carry_linear)?;
-    let carry_bytes = total(p.body_jaxpr.out_avals().iter().map(|a| a.size() * a.dtype.size().max(1)));
+    let carry_bytes = total(p.body_jaxpr.out_avals().iter().map(Aval::bytes));
     let slots = ((256 << 10) / carry_bytes.max(1)).clamp(16, 1024) as i64;
     let back = Back { p, step, slots };
     let first = p.cond_nconsts + p.body_consts_linear.len();
