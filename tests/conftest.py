@@ -19,6 +19,15 @@ hypothesis.settings.register_profile("thorough", max_examples=500, deadline=None
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+def pytest_collection_modifyitems(items):
+    """With the engine for tests as the default (tests/engine), what asks for the embedded engine's own is left out."""
+    if os.environ.get("FERRAX_PLATFORMS") == "interpreter":
+        other = pytest.mark.skip(reason="of the embedded engine alone")
+        for item in items:
+            if "embedded" in item.keywords:
+                item.add_marker(other)
+
+
 @pytest.fixture
 def jax():
     """Real JAX, the oracle."""

@@ -202,7 +202,7 @@ host_id = process_index
 host_count = process_count
 
 
-def _device_id(device: Any) -> int | None:
+def _one_device(device: Any) -> Any:
     if device is None:
         return None
     if hasattr(device, "device_set"):
@@ -212,7 +212,7 @@ def _device_id(device: Any) -> int | None:
         (device,) = members
     if not hasattr(device, "id"):
         raise ValueError(f"Invalid device or sharding: {device!r}")
-    return device.id
+    return device
 
 
 def device_put(
@@ -238,10 +238,10 @@ def device_put(
     """
     alias = may_alias is not False
     if device is None or hasattr(device, "id") or hasattr(device, "device_set"):
-        target = _device_id(device)
+        target = _one_device(device)
         return tree_util.tree_map(lambda leaf: _ferrax.device_put_leaf(leaf, target, alias), x)
     targets = tree_util.tree_broadcast(device, x, is_leaf=lambda d: d is None)
     leaves, tree = tree_util.tree_flatten(x)
     places = tree_util.tree_leaves(targets, is_leaf=lambda d: d is None)
-    moved = [_ferrax.device_put_leaf(v, _device_id(d), alias) for v, d in zip(leaves, places, strict=True)]
+    moved = [_ferrax.device_put_leaf(v, _one_device(d), alias) for v, d in zip(leaves, places, strict=True)]
     return tree.unflatten(moved)

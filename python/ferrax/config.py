@@ -261,6 +261,7 @@ class Config:
         Raises:
           AttributeError: there is no such setting.
           ValueError: the setting cannot have this value.
+          RuntimeError: ``jax_platforms`` names one that is not there; the first of them computes by default.
 
         >>> import ferrax
         >>> ferrax.config.update("jax_numpy_rank_promotion", "allow")
@@ -273,6 +274,8 @@ class Config:
             return
         if name == "jax_default_device":
             _ferrax.set_default_device(value)
+        elif name in ("jax_platforms", "jax_platform_name"):
+            _ferrax.set_platforms([p.strip() for p in (value or "").split(",") if p.strip()])
         elif name == "jax_num_cpu_devices" and value != -1:
             _ferrax.set_num_cpu_devices(value)
         elif name in ("jax_numpy_rank_promotion", "jax_numpy_dtype_promotion"):

@@ -253,3 +253,10 @@ def test_no_derivative_of_maxima():
     for jax in (reference, ferrax):
         with pytest.raises(NotImplementedError):
             jax.vmap(jax.grad(lambda x, jax=jax: jax.lax.pmax(x, "i").sum()), axis_name="i")(X)
+
+
+def test_a_process_has_names_of_axes_without_end():
+    for i in range(5000):
+        name = f"axis {i}"
+        mapped = ferrax.vmap(lambda x, name=name: ferrax.lax.axis_size(name) * x, axis_name=name)(np.ones(2))
+    np.testing.assert_array_equal(mapped, [2, 2])

@@ -451,6 +451,7 @@ def test_debug_forms(caplog):
         ferrax.debug.callback(None, 3)
 
 
+@pytest.mark.embedded
 def test_platform_dependent():
     def make(jax, jnp):
         def f(x):

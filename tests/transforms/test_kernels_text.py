@@ -6,11 +6,13 @@ import ferrax as jax
 import ferrax.numpy as jnp
 
 
+@pytest.mark.embedded
 def test_a_row_kernel_is_one_kernel_with_its_phases():
     text = jax.jit(jax.nn.softmax).lower(jnp.ones((64, 300))).as_text("kernels")
     assert "Unary(Exp)" in text or "operations block by block" in text
 
 
+@pytest.mark.embedded
 def test_every_step_of_a_program_is_a_line():
     def f(x):
         return jax.lax.fori_loop(0, 3, lambda i, x: jnp.sin(x @ x), x).sum(0)

@@ -211,6 +211,7 @@ def test_counters_at_the_ends_of_their_range():
     close(make(ferrax, ferrax_numpy), make(reference, reference_numpy))
 
 
+@pytest.mark.embedded
 def test_costly_operations_leave_the_loop():
     a, b = floats(4, 4) + 5 * np.eye(4, dtype=np.float32), floats(4)
 

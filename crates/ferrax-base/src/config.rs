@@ -87,7 +87,10 @@ pub fn trace_key() -> u64 {
 }
 
 /// Where the number of the host's settings starts in the bits.
-const HOST: u32 = 32;
+const HOST: u32 = 44;
+
+/// The largest number of the host's settings.
+pub const MAX_HOST: u32 = (1 << (64 - HOST)) - 1;
 
 /// The number of the host's settings in a [`trace_key`].
 pub fn host_number(key: u64) -> u32 {
@@ -115,14 +118,14 @@ pub fn set_host_local(number: Option<u32>) -> Saved {
     Saved(old)
 }
 
-/// Where the number of the named axes in force starts in the bits; the flags end below.
+/// Where the number of the named axes in force starts in the bits, below the host's; the flags end below.
 const AXES: u32 = 20;
 
 /// The largest number of [`set_axes_local`].
-pub const MAX_AXES: u16 = 0xfff;
+pub const MAX_AXES: u32 = (1 << (HOST - AXES)) - 1;
 
 /// Sets the number that stands for the named mapped axes in force on this thread; it is part of [`trace_key`].
-pub fn set_axes_local(number: u16) -> Saved {
+pub fn set_axes_local(number: u32) -> Saved {
     const FIELD: u64 = (MAX_AXES as u64) << AXES;
     let old = LOCAL.get();
     LOCAL.set((old.0 | FIELD, (old.1 & !FIELD) | u64::from(number) << AXES));

@@ -3,6 +3,7 @@
 //! The Python binding maps [`ErrorKind`] to exception classes in one file. Context that is costly to
 //! describe is kept as [`Explain`] and turned into text only in `Display`.
 
+use crate::Source;
 use std::any::Any;
 use std::fmt;
 
@@ -69,23 +70,49 @@ pub enum ErrorKind {
 /// A boxed [`ErrorKind`].
 pub struct Error(pub Box<ErrorKind>);
 
-macro_rules! again {
-    ($error:expr; $($kind:ident)*) => {{
-        let text = $error.to_string();
+macro_rules! kind_of {
+    ($error:expr; $($kind:ident)*) => {
         match &*$error.0 {
-            $(ErrorKind::$kind(_) => ErrorKind::$kind(Box::new(text)),)*
-            ErrorKind::Host(_) => ErrorKind::Runtime(Box::new(text)),
+            $(ErrorKind::$kind(_) => ErrorKind::$kind,)*
+            ErrorKind::Host(_) => ErrorKind::Runtime,
         }
-    }};
+    };
 }
 
 impl Error {
     /// The same error once more: of its kind, with its text; an error of the host becomes one of running.
     #[cold]
     pub fn again(&self) -> Error {
-        Error::from(again!(self; Type Promotion Value Index Overflow NotImplemented Memory Attribute Key Deleted
-            Runtime FloatingPoint Concretization BoolConversion IntegerConversion ArrayConversion BooleanIndex
-            UnboundAxis UnexpectedTracer Leak Internal))
+        (self.kind())(Box::new(self.to_string())).into()
+    }
+
+    /// The same error with the place of the call that started what failed: for errors that surface at a later line.
+    #[cold]
+    pub fn started_at(self, call: Source) -> Error {
+        (self.kind())(Box::new(Started { error: self, call })).into()
+    }
+
+    /// What makes an error of the same kind; an error of the host becomes one of running.
+    fn kind(&self) -> fn(Explain) -> ErrorKind {
+        kind_of!(self; Type Promotion Value Index Overflow NotImplemented Memory Attribute Key Deleted Runtime
+            FloatingPoint Concretization BoolConversion IntegerConversion ArrayConversion BooleanIndex UnboundAxis
+            UnexpectedTracer Leak Internal)
+    }
+}
+
+/// An error with the call that started what failed.
+struct Started {
+    error: Error,
+    call: Source,
+}
+
+impl fmt::Display for Started {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)?;
+        match self.call.location() {
+            Some(at) => write!(f, "\nThe computation that failed was started at {at}."),
+            None => Ok(()),
+        }
     }
 }
 

@@ -14,6 +14,8 @@ const IR: &str = "ferrax-ir";
 const TRANSFORM: &str = "ferrax-transform";
 const OPS: &str = "ferrax-ops";
 const FERRAX: &str = "ferrax";
+/// The engine for tests, in `tests/engine`; the extension has it with the feature `test-engine` alone.
+const TEST_ENGINE: &str = "ferrax-interpreter";
 
 /// Crate → the workspace crates it may use.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -27,7 +29,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (TRANSFORM, &[BASE, CACHE, LOOPS, IR]),
     (OPS, &[BASE, LOOPS, IR, TRANSFORM]),
     (FERRAX, &[BASE, TREE, CACHE, LOOPS, CPU, IR, TRANSFORM, OPS]),
-    ("ferrax-python", &[BASE, TREE, CACHE, LOOPS, CPU, IR, TRANSFORM, OPS, FERRAX]),
+    (TEST_ENGINE, &[BASE, LOOPS, CPU, FERRAX]),
+    ("ferrax-python", &[BASE, TREE, CACHE, LOOPS, CPU, IR, TRANSFORM, OPS, FERRAX, TEST_ENGINE]),
 ];
 
 fn root() -> PathBuf {

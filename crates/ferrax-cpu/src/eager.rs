@@ -6,8 +6,8 @@ use crate::convert;
 use crate::elementwise::{self, Plan};
 use crate::kernel::{In, Out};
 use crate::leaf;
-use crate::program::{Arg, Outputs, Program};
-use ferrax_base::{Buffer, DType, Result};
+use crate::program::{Outputs, Program};
+use ferrax_base::{Arg, Buffer, DType, Result};
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Builder, Kind, Type, UnaryOp};
 use smallvec::SmallVec;
@@ -197,6 +197,6 @@ fn through_program(kind: &Kind, inputs: &[(&Type, &Buffer)], results: &[Type]) -
     let params: SmallVec<[_; 4]> = b.params().collect();
     let outs = b.push_many(kind.clone(), &params, results);
     let program = Program::compile(Arc::new(b.finish(&outs)))?;
-    let mut args: SmallVec<[Arg<'_>; 4]> = inputs.iter().map(|(_, b)| Arg::Borrowed(b)).collect();
+    let mut args: SmallVec<[Arg<'_>; 4]> = inputs.iter().map(|(_, b)| Arg::Host(b)).collect();
     program.run(&mut args)
 }

@@ -105,7 +105,8 @@ fn swapped(g: &Graph, dot: &Node, perm: &[usize]) -> Option<Dot> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{Arg, Program};
+    use crate::program::Program;
+    use ferrax_base::Arg;
     use ferrax_base::{Buffer, DType};
     use ferrax_loops::{Builder, Type};
 
@@ -171,7 +172,7 @@ mod tests {
             let last = &program.nodes[program.nodes.len() - 1];
             assert_eq!(matches!(last.kind, Kind::Dot(_)), folds);
             assert_eq!(folds, last.inputs.iter().all(|v| v.0 < 2), "operands are the parameters");
-            let mut args: SmallVec<[Arg<'_>; 4]> = params.iter().map(Arg::Borrowed).collect();
+            let mut args: SmallVec<[Arg<'_>; 4]> = params.iter().map(Arg::Host).collect();
             let got = Program::compile(Arc::new(g)).unwrap().run(&mut args).unwrap();
             assert_eq!(got[0].bytes(), want.bytes());
         }

@@ -77,7 +77,7 @@ mod verify;
 mod views;
 mod windows;
 
-pub use program::{Arg, Outputs, Program};
+pub use program::{Outputs, Program};
 
 // Under the sanitizer the tests of the folder `tests` stand in the binary of the unit tests: the engine is compiled once.
 #[cfg(all(test, ferrax_exact_buffers))]

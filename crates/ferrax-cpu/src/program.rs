@@ -8,7 +8,7 @@ use crate::exec::Frame;
 use crate::kernel::Kernel;
 use crate::moves::Move;
 use crate::plan::{self, Donation};
-use ferrax_base::{Buffer, Result, bail};
+use ferrax_base::{Arg, Buffer, Memory, Result, bail};
 use ferrax_loops::{Graph, Kind, Node};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -223,27 +223,7 @@ pub struct Program {
     pub(crate) register_loops: Vec<crate::registers::RegisterLoop>,
 }
 
-/// An argument of a run.
-pub enum Arg<'a> {
-    /// Read only.
-    Borrowed(&'a Buffer),
-    /// Donated: it may become an output, and is then replaced by [`Arg::Taken`].
-    Owned(Buffer),
-    /// A donated buffer that was used.
-    Taken,
-}
-
-impl Arg<'_> {
-    fn buffer(&self) -> Result<&Buffer> {
-        match self {
-            Arg::Borrowed(b) => Ok(b),
-            Arg::Owned(b) => Ok(b),
-            Arg::Taken => bail!(Deleted, "an argument was donated to an earlier run"),
-        }
-    }
-}
-
-/// Result buffers of a run, row-major.
+/// Result buffers of a run, row by row.
 pub type Outputs = SmallVec<[Buffer; 1]>;
 
 impl Program {
@@ -364,7 +344,7 @@ impl Program {
         let mut private: SmallVec<[(u32, Buffer); 2]> = SmallVec::new();
         let takes = self.outputs.iter().any(|o| matches!(o, OutputPlace::Param(_)));
         for (j, arg) in args.iter_mut().enumerate() {
-            let (bytes, buffer) = (self.bytes.0[j], arg.buffer()?);
+            let (bytes, buffer) = (self.bytes.0[j], arg.host()?);
             if buffer.len() < bytes {
                 bail!(Internal, "argument {j} has {} bytes instead of {bytes}", buffer.len());
             }
@@ -374,9 +354,9 @@ impl Program {
                 continue;
             }
             let mut buffer = match std::mem::replace(arg, Arg::Taken) {
-                Arg::Owned(b) if b.is_owned() && b.len() == bytes => b,
+                Arg::Owned(Memory::Host(b)) if b.is_owned() && b.len() == bytes => b,
                 other => {
-                    let copy = Buffer::from_bytes(&other.buffer()?.bytes()[..bytes])?;
+                    let copy = Buffer::from_bytes(&other.host()?.bytes()[..bytes])?;
                     *arg = other;
                     copy
                 }

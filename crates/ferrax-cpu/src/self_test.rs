@@ -7,9 +7,9 @@
 use crate::kernel::{In, Out};
 use crate::machine::{self, Isa};
 use crate::matmul::{Kernels, Matrix, Product};
-use crate::program::{Arg, Program};
+use crate::program::Program;
 use crate::sort;
-use ferrax_base::{Buffer, DType, Result, warning};
+use ferrax_base::{Arg, Buffer, DType, Result, warning};
 use ferrax_loops::{BinaryOp, Builder, Graph, ReduceOp, Type, UnaryOp};
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ fn regions(n: usize) -> Result<bool> {
     let graph = Arc::new(rows(n));
     let x: Vec<f32> = (0..3 * n).map(|i| (number(i) / 9.0) as f32).collect();
     let x = Buffer::from_slice(&x)?;
-    let run = |program: Program| program.run(&mut [Arg::Borrowed(&x)]);
+    let run = |program: Program| program.run(&mut [Arg::Host(&x)]);
     let (got, want) = (run(Program::compile(graph.clone())?)?, run(Program::compile_plain(graph)?)?);
     Ok(got.iter().zip(&want).all(|(got, want)| got.bytes() == want.bytes()))
 }

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Array, Rng, cases};
-use ferrax_base::{Buffer, DType, Scalar, Shape};
-use ferrax_cpu::{Arg, Program};
+use ferrax_base::{Arg, Buffer, DType, Scalar, Shape};
+use ferrax_cpu::Program;
 use ferrax_loops::kind::{CompareOp, PadConfig, SliceDims};
 use ferrax_loops::{
     BinaryOp, Builder, DotDims, GatherDims, Gathering, Graph, IndexMode, Kind, ScatterDims, ScatterOp, Type, UnaryOp,
@@ -359,7 +359,7 @@ fn scan(rng: &mut Rng, width: usize, steps: usize, length: usize) -> (Graph, Arc
 }
 
 fn run(p: &Program, args: &[Buffer]) -> Vec<Buffer> {
-    let mut args: Vec<Arg<'_>> = args.iter().map(Arg::Borrowed).collect();
+    let mut args: Vec<Arg<'_>> = args.iter().map(Arg::Host).collect();
     p.run(&mut args).unwrap().into_vec()
 }
 
@@ -409,7 +409,8 @@ fn check(graph: Graph, body: &Graph, args: &[Buffer]) -> Program {
     let program = Program::compile(graph.clone()).unwrap();
     same_bits(&graph, body, &run(&program, args), &want);
     let donated = Program::compile_donating(graph.clone(), &vec![true; graph.params]).unwrap();
-    let mut owned: Vec<Arg<'_>> = args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap())).collect();
+    let mut owned: Vec<Arg<'_>> =
+        args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap().into())).collect();
     same_bits(&graph, body, &donated.run(&mut owned).unwrap(), &want);
     program
 }

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Array, Rng, cases, has_machine};
-use ferrax_base::{Buffer, DType};
-use ferrax_cpu::{Arg, Program};
+use ferrax_base::{Arg, Buffer, DType};
+use ferrax_cpu::Program;
 use ferrax_loops::{BinaryOp, Builder, DotDims, Graph, Kind, ReduceOp, Type, UnaryOp, ValueId};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn check(seed: u64, (m, n, k): (usize, usize, usize), steps: usize) {
         outputs.push(y);
     }
     let graph: Arc<Graph> = Arc::new(made.b.finish(&outputs));
-    let borrowed = || args.iter().map(Arg::Borrowed).collect::<Vec<_>>();
+    let borrowed = || args.iter().map(Arg::Host).collect::<Vec<_>>();
     let plain = Program::compile_plain(graph.clone()).unwrap().run(&mut borrowed()).unwrap();
     let same = |got: &[Buffer]| {
         for (v, (got, plain)) in graph.outputs.iter().zip(got.iter().zip(&plain)) {
@@ -94,7 +94,7 @@ fn check(seed: u64, (m, n, k): (usize, usize, usize), steps: usize) {
         }
     };
     same(&Program::compile(graph.clone()).unwrap().run(&mut borrowed()).unwrap());
-    let own = |b: &Buffer| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap());
+    let own = |b: &Buffer| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap().into());
     let donated = Program::compile_donating(graph.clone(), &[true; 4]).unwrap();
     same(&donated.run(&mut args.iter().map(own).collect::<Vec<_>>()).unwrap());
 }

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Array, Rng, cases, has_machine};
-use ferrax_base::{Buffer, DType, Scalar};
-use ferrax_cpu::{Arg, Program};
+use ferrax_base::{Arg, Buffer, DType, Scalar};
+use ferrax_cpu::Program;
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Builder, DotDims, Graph, Kind, Type, UnaryOp, ValueId};
 use proptest::prelude::*;
@@ -298,7 +298,7 @@ fn while_loop(rng: &mut Rng, (n, lanes): (usize, Lanes), steps: usize, limit: us
 }
 
 fn run(p: &Program, args: &[Buffer]) -> Vec<Buffer> {
-    let mut args: Vec<Arg<'_>> = args.iter().map(Arg::Borrowed).collect();
+    let mut args: Vec<Arg<'_>> = args.iter().map(Arg::Host).collect();
     p.run(&mut args).unwrap().into_vec()
 }
 
@@ -320,7 +320,8 @@ fn check(rng: &mut Rng, graph: Graph, params: &[Type]) -> Program {
     let plain = run(&Program::compile_plain(graph.clone()).unwrap(), &args);
     same_bits(&graph, &run(&program, &args), &plain);
     let donated = Program::compile_donating(graph.clone(), &vec![true; params.len()]).unwrap();
-    let mut owned: Vec<Arg<'_>> = args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap())).collect();
+    let mut owned: Vec<Arg<'_>> =
+        args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap().into())).collect();
     same_bits(&graph, &donated.run(&mut owned).unwrap(), &plain);
     program
 }
@@ -434,7 +435,7 @@ proptest! {
         let plain = run(&Program::compile_plain(graph.clone()).unwrap(), &args);
         same_bits(&graph, &run(&Program::compile(graph.clone()).unwrap(), &args), &plain);
         let donated = Program::compile_donating(graph.clone(), &vec![true; params.len()]).unwrap();
-        let mut owned: Vec<Arg<'_>> = args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap())).collect();
+        let mut owned: Vec<Arg<'_>> = args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap().into())).collect();
         same_bits(&graph, &donated.run(&mut owned).unwrap(), &plain);
     }
 }

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Array, Rng, cases, has_machine};
-use ferrax_base::{Buffer, DType};
-use ferrax_cpu::{Arg, Program};
+use ferrax_base::{Arg, Buffer, DType};
+use ferrax_cpu::Program;
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, ReduceOp, Type, UnaryOp, ValueId};
 use proptest::prelude::*;
@@ -261,7 +261,7 @@ fn check(seed: u64, rows: usize, inner: usize, steps: usize) {
     let (graph, args) = program(&mut rng, rows, inner, steps);
     let graph = Arc::new(graph);
     let run = |p: Program| {
-        let mut args: Vec<Arg<'_>> = args.iter().map(Arg::Borrowed).collect();
+        let mut args: Vec<Arg<'_>> = args.iter().map(Arg::Host).collect();
         p.run(&mut args).unwrap()
     };
     let fused = run(Program::compile(graph.clone()).unwrap());
@@ -269,7 +269,8 @@ fn check(seed: u64, rows: usize, inner: usize, steps: usize) {
     same_bits(&graph, &fused, &plain);
     // Donated arguments are replaced in place.
     let donated = Program::compile_donating(graph.clone(), &[true; 5]).unwrap();
-    let mut owned: Vec<Arg<'_>> = args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap())).collect();
+    let mut owned: Vec<Arg<'_>> =
+        args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap().into())).collect();
     same_bits(&graph, &donated.run(&mut owned).unwrap(), &plain);
 }
 
@@ -394,7 +395,7 @@ fn same_as_plain(rng: &mut Rng, graph: Graph) {
     let graph = Arc::new(graph);
     let args: Vec<Buffer> =
         graph.types[..graph.params].iter().map(|t| Array::random(rng, t.dtype, &t.shape).buffer()).collect();
-    let run = |p: Program| p.run(&mut args.iter().map(Arg::Borrowed).collect::<Vec<_>>()).unwrap();
+    let run = |p: Program| p.run(&mut args.iter().map(Arg::Host).collect::<Vec<_>>()).unwrap();
     let fused = run(Program::compile(graph.clone()).unwrap());
     same_bits(&graph, &fused, &run(Program::compile_plain(graph.clone()).unwrap()));
 }
@@ -425,8 +426,8 @@ fn large_results_are_the_same() {
     let y = b.binary(BinaryOp::Add, p, p);
     let z = b.binary(BinaryOp::Mul, y, p);
     let graph = Arc::new(b.finish(&[z, y]));
-    let fused = Program::compile(graph.clone()).unwrap().run(&mut [Arg::Borrowed(&x)]).unwrap();
-    let plain = Program::compile_plain(graph.clone()).unwrap().run(&mut [Arg::Borrowed(&x)]).unwrap();
+    let fused = Program::compile(graph.clone()).unwrap().run(&mut [Arg::Host(&x)]).unwrap();
+    let plain = Program::compile_plain(graph.clone()).unwrap().run(&mut [Arg::Host(&x)]).unwrap();
     assert!(fused.iter().zip(&plain).all(|(a, b)| a.bytes() == b.bytes()));
 }
 

@@ -1,7 +1,7 @@
 //! Programs as wholes: grouping, memory planning, donation, control flow, host calls.
 
-use ferrax_base::{Buffer, DType, Scalar, error};
-use ferrax_cpu::{Arg, Program, eager};
+use ferrax_base::{Arg, Buffer, DType, Scalar, error};
+use ferrax_cpu::{Program, eager};
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Builder, HostCall, HostRef, Kind, ReduceOp, Type, UnaryOp};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ fn floats(v: &[f32]) -> Buffer {
 }
 
 fn run(program: &Program, args: &[&Buffer]) -> Vec<Vec<f32>> {
-    let mut args: Vec<Arg<'_>> = args.iter().map(|b| Arg::Borrowed(b)).collect();
+    let mut args: Vec<Arg<'_>> = args.iter().map(|b| Arg::Host(b)).collect();
     program.run(&mut args).unwrap().iter().map(|b| b.typed::<f32>().to_vec()).collect()
 }
 
@@ -55,7 +55,7 @@ fn narrow_floats_round_after_every_operation() {
     let p = Program::compile(Arc::new(b.finish(&[z]))).unwrap();
     let v = [1.0f32, 7.5, -100.0].map(half::bf16::from_f32);
     let x = Buffer::from_slice(&v).unwrap();
-    let out = p.run(&mut [Arg::Borrowed(&x)]).unwrap();
+    let out = p.run(&mut [Arg::Host(&x)]).unwrap();
     let third = half::bf16::from_f32(1.0 / 3.0).to_f32();
     for (o, v) in out[0].typed::<half::bf16>().iter().zip(v) {
         let y = half::bf16::from_f32(v.to_f32() * third);
@@ -101,7 +101,7 @@ fn donated_buffers_become_outputs() {
         assert_eq!(program.donations().as_slice(), &[true, false]);
         let (x, y) = (floats(&ramp(n)), floats(&vec![1.0; n]));
         let at = x.as_ptr();
-        let mut args = [Arg::Owned(x), Arg::Borrowed(&y)];
+        let mut args = [Arg::Owned(x.into()), Arg::Host(&y)];
         let out = program.run(&mut args).unwrap();
         assert_eq!(out[0].as_ptr(), at);
         assert!(matches!(args[0], Arg::Taken));
@@ -110,7 +110,7 @@ fn donated_buffers_become_outputs() {
         }
         // A borrowed argument in a donated place is left as it was.
         let x = floats(&ramp(n));
-        let out = program.run(&mut [Arg::Borrowed(&x), Arg::Borrowed(&y)]).unwrap();
+        let out = program.run(&mut [Arg::Host(&x), Arg::Host(&y)]).unwrap();
         assert_eq!(x.typed::<f32>(), ramp(n));
         assert_eq!(out[0].typed::<f32>()[1], (ramp(n)[1] + 1.0) * ramp(n)[1]);
     }
@@ -147,7 +147,7 @@ fn while_loops_update_in_place() {
         let x = floats(&vec![-1.0; 20_000]);
         let i = Buffer::from_slice(&[0i32]).unwrap();
         let started = std::time::Instant::now();
-        let out = program.run(&mut [Arg::Borrowed(&i), Arg::Borrowed(&x)]).unwrap();
+        let out = program.run(&mut [Arg::Host(&i), Arg::Host(&x)]).unwrap();
         assert!(started.elapsed().as_secs() < 2, "the loop copies its carry");
         assert_eq!(out[0].typed::<i32>(), [n as i32]);
         for (k, v) in out[1].typed::<f32>().iter().enumerate() {
@@ -252,7 +252,7 @@ fn host_calls_run_and_their_errors_come_out() {
     let program = Program::compile(Arc::new(b.finish(&[y]))).unwrap();
     assert_eq!(run(&program, &[&floats(&[-1.0, -2.0])])[0], [2.0, 4.0]);
     let bad = floats(&[1.0, 2.0]);
-    let e = program.run(&mut [Arg::Borrowed(&bad)]).unwrap_err();
+    let e = program.run(&mut [Arg::Host(&bad)]).unwrap_err();
     assert_eq!(e.to_string(), "the host refuses -1");
 }
 
@@ -263,7 +263,7 @@ fn allocation_failures_are_memory_errors() {
     let huge = b.broadcast(x, &[1 << 40, 1 << 15], &[]);
     let program = Program::compile(Arc::new(b.finish(&[huge]))).unwrap();
     let x = floats(&[1.0]);
-    let e = program.run(&mut [Arg::Borrowed(&x)]).unwrap_err();
+    let e = program.run(&mut [Arg::Host(&x)]).unwrap_err();
     assert!(matches!(*e.0, ferrax_base::ErrorKind::Memory(_)), "{e}");
 }
 

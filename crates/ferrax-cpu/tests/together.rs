@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Array, Rng, cases};
-use ferrax_base::{Buffer, DType, Scalar};
-use ferrax_cpu::{Arg, Program};
+use ferrax_base::{Arg, Buffer, DType, Scalar};
+use ferrax_cpu::Program;
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Type, ValueId};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn mixed() -> Graph {
 
 fn run(graph: &Graph, args: &[&Buffer]) -> Vec<Buffer> {
     let program = Program::compile(Arc::new(graph.clone())).unwrap();
-    program.run(&mut args.iter().map(|b| Arg::Borrowed(b)).collect::<Vec<_>>()).unwrap().into_vec()
+    program.run(&mut args.iter().map(|b| Arg::Host(b)).collect::<Vec<_>>()).unwrap().into_vec()
 }
 
 fn check(seed: u64, steps: usize) {
@@ -104,13 +104,13 @@ fn check(seed: u64, steps: usize) {
             assert!(got.bytes() == values[at[v.0 as usize]].bytes(), "{v:?} of\n{graph}");
         }
     };
-    let borrowed = || args.iter().map(Arg::Borrowed).collect::<Vec<_>>();
+    let borrowed = || args.iter().map(Arg::Host).collect::<Vec<_>>();
     same(&Program::compile(graph.clone()).unwrap().run(&mut borrowed()).unwrap());
     same(&Program::compile_plain(graph.clone()).unwrap().run(&mut borrowed()).unwrap());
     let donated: Vec<bool> = args.iter().map(|_| rng.below(2) == 0).collect();
-    let own = |b: &Buffer| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap());
+    let own = |b: &Buffer| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap().into());
     let mut given: Vec<Arg<'_>> =
-        args.iter().zip(&donated).map(|(b, &owned)| if owned { own(b) } else { Arg::Borrowed(b) }).collect();
+        args.iter().zip(&donated).map(|(b, &owned)| if owned { own(b) } else { Arg::Host(b) }).collect();
     same(&Program::compile_donating(graph.clone(), &donated).unwrap().run(&mut given).unwrap());
 }
 

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Array, Rng, cases};
-use ferrax_base::{Buffer, DType, Shape};
-use ferrax_cpu::{Arg, Program};
+use ferrax_base::{Arg, Buffer, DType, Shape};
+use ferrax_cpu::Program;
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, PadConfig, ReduceOp, SliceDims, Type, UnaryOp, ValueId};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -238,7 +238,7 @@ fn program(rng: &mut Rng, shapes: &[&[usize]], steps: usize) -> (Graph, Vec<Buff
 fn check(seed: u64, shapes: &[&[usize]], steps: usize) {
     let (graph, args) = program(&mut Rng(seed), shapes, steps);
     let graph = Arc::new(graph);
-    let run = |p: Program| p.run(&mut args.iter().map(Arg::Borrowed).collect::<Vec<_>>()).unwrap();
+    let run = |p: Program| p.run(&mut args.iter().map(Arg::Host).collect::<Vec<_>>()).unwrap();
     let same = |a: &[Buffer], b: &[Buffer]| {
         for (k, (a, b)) in a.iter().zip(b).enumerate() {
             let ty = graph.ty(graph.outputs[k]);
@@ -248,7 +248,8 @@ fn check(seed: u64, shapes: &[&[usize]], steps: usize) {
     let plain = run(Program::compile_plain(graph.clone()).unwrap());
     same(&run(Program::compile(graph.clone()).unwrap()), &plain);
     let donated = Program::compile_donating(graph.clone(), &vec![true; args.len()]).unwrap();
-    let mut owned: Vec<Arg<'_>> = args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap())).collect();
+    let mut owned: Vec<Arg<'_>> =
+        args.iter().map(|b| Arg::Owned(Buffer::from_bytes(b.bytes()).unwrap().into())).collect();
     same(&donated.run(&mut owned).unwrap(), &plain);
 }
 

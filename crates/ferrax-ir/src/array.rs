@@ -1,7 +1,8 @@
-//! Concrete arrays: an aval, a host buffer and a placement, shared by reference count.
+//! Concrete arrays: an aval, memory and a placement, shared by reference count.
 //!
-//! Deletion and donation can happen while other threads read, so readers pin: the buffer is freed by whoever
-//! lets go last. A donation succeeds only when nobody else pins it.
+//! Deletion and donation can happen while other threads read, so readers pin: the memory is freed by whoever
+//! lets go last. A donation succeeds only when nobody else pins it. Pins give the elements on the host: those in a
+//! device's memory ([`Memory::Device`]) are copied by the first pin that wants them.
 //!
 //! An array may be pending: its program has not run yet ([`Array::pending`]). Whoever pins it waits; programs that
 //! are started before it is there hold a [`Reservation`]. A program that fails leaves its error in its results.
@@ -9,14 +10,46 @@
 
 use crate::cells::{self, Shared};
 use crate::jaxpr::DebugInfo;
-use ferrax_base::{Aval, Buffer, Error, Result, Scalar, Source, error};
+use ferrax_base::{Aval, Buffer, Error, Memory, Result, Scalar, Source, error};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The number of a device in the process-wide device table of the `ferrax` crate; 0 is the first CPU device.
+/// A device of this process: the number of its platform's engine, and its number on that platform. The embedded CPU is
+/// platform 0, so that one comparison tells its devices, and `DeviceId(0)` is the first of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceId(pub u16);
+
+impl DeviceId {
+    /// Devices that a platform can have, and platforms of a process.
+    pub const MOST: usize = 1 << 13;
+    /// Platforms that a process can have.
+    pub const PLATFORMS: usize = 1 << 3;
+
+    /// A device by its platform's number and its own; both must be below their bounds.
+    pub fn new(platform: usize, index: usize) -> DeviceId {
+        debug_assert!(platform < Self::PLATFORMS && index < Self::MOST);
+        DeviceId((platform * Self::MOST + index) as u16)
+    }
+
+    /// Whether it is a device of the embedded CPU: its memory is the host's.
+    #[inline]
+    pub fn is_cpu(self) -> bool {
+        usize::from(self.0) < Self::MOST
+    }
+
+    /// The number of its platform.
+    #[inline]
+    pub fn platform(self) -> usize {
+        usize::from(self.0) / Self::MOST
+    }
+
+    /// Its number on its platform, which users see.
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0) % Self::MOST
+    }
+}
 
 /// Deleted or donated.
 const DELETED: u32 = 1 << 31;
@@ -24,13 +57,21 @@ const DELETED: u32 = 1 << 31;
 const PENDING: u32 = 1 << 30;
 /// The program that was to compute it failed.
 const FAILED: u32 = 1 << 29;
+/// The elements are in a device's memory.
+const REMOTE: u32 = 1 << 28;
 
 /// What an array holds.
 enum Content {
     /// Nothing yet, or nothing any more.
     Nothing,
-    Buffer(Buffer),
+    Memory(Memory),
     Failure(Arc<Error>),
+}
+
+/// The flag of memory's place.
+#[inline]
+fn flag(memory: &Memory) -> u32 {
+    if matches!(memory, Memory::Device(_)) { REMOTE } else { 0 }
 }
 
 /// Who took the memory of a donated array: for the error of those who still use it.
@@ -76,15 +117,34 @@ unsafe impl Send for Cell {}
 #[derive(Clone)]
 pub struct Array(Shared);
 
-/// Keeps an array's buffer alive and readable.
+/// Keeps an array's elements alive and readable on the host.
 pub struct Pin<'a>(&'a Cell);
 
 impl std::ops::Deref for Pin<'_> {
     type Target = Buffer;
     #[inline]
     fn deref(&self) -> &Buffer {
-        // SAFETY: pinned while there, so the buffer is there and nobody takes it.
-        unsafe { self.0.buffer().unwrap_unchecked() }
+        // SAFETY: pinned while there, so the memory is there, on the host too, and nobody takes it.
+        unsafe { self.0.host().unwrap_unchecked() }
+    }
+}
+
+/// Keeps an array's memory alive, wherever it is.
+pub struct MemoryPin<'a>(&'a Cell);
+
+impl std::ops::Deref for MemoryPin<'_> {
+    type Target = Memory;
+    #[inline]
+    fn deref(&self) -> &Memory {
+        // SAFETY: pinned while there, so the memory is there and nobody takes it.
+        unsafe { self.0.memory().unwrap_unchecked() }
+    }
+}
+
+impl Drop for MemoryPin<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.unpin();
     }
 }
 
@@ -102,7 +162,7 @@ impl OwnedPin {
     /// The pinned bytes.
     pub fn buffer(&self) -> &Buffer {
         // SAFETY: as in `Pin::deref`.
-        unsafe { self.0.0.buffer().unwrap_unchecked() }
+        unsafe { self.0.0.host().unwrap_unchecked() }
     }
 
     /// The array behind the pin.
@@ -132,31 +192,28 @@ impl Reservation {
         &self.0
     }
 
-    /// The buffer, which must be there by now: the one who reserved runs after the one who computes.
-    pub fn buffer(&self) -> Result<&Buffer> {
+    /// The memory, which must be there by now: the one who reserved runs after the one who computes.
+    pub fn memory(&self) -> Result<&Memory> {
         let cell = &*self.0.0;
         if cell.state.load(Ordering::Acquire) & PENDING != 0 {
             return Err(error!(Internal, "a reserved array was read before it was computed"));
         }
         // SAFETY: pinned and not pending.
         match unsafe { &*cell.content.get() } {
-            Content::Buffer(buffer) => Ok(buffer),
+            Content::Memory(memory) => Ok(memory),
             Content::Failure(error) => Err(error.again()),
             Content::Nothing => Err(self.0.deleted()),
         }
     }
 
-    /// The buffer itself, when the array was donated and nobody else reads it any more.
-    pub fn take(&self) -> Option<Buffer> {
+    /// The memory itself, when the array was donated and nobody else reads it any more.
+    pub fn take(&self) -> Option<Memory> {
         let cell = &*self.0.0;
-        if cell.state.load(Ordering::Acquire) != DELETED | 1 {
+        if cell.state.load(Ordering::Acquire) & !REMOTE != DELETED | 1 {
             return None;
         }
         // SAFETY: deleted, so that nobody can pin it, and the only pin is this one.
-        match std::mem::replace(unsafe { &mut *cell.content.get() }, Content::Nothing) {
-            Content::Buffer(buffer) => Some(buffer),
-            _ => None,
-        }
+        unsafe { cell.take() }
     }
 }
 
@@ -177,18 +234,25 @@ pub fn set_wait(f: Wait) {
 }
 
 impl Cell {
+    /// Pins unless the state has one of these flags.
     #[inline]
-    fn pin(&self) -> bool {
-        if self.state.fetch_add(1, Ordering::Acquire) & (DELETED | PENDING | FAILED) == 0 {
+    fn pin_without(&self, flags: u32) -> bool {
+        if self.state.fetch_add(1, Ordering::Acquire) & flags == 0 {
             return true;
         }
         self.unpin();
         false
     }
 
+    /// Pins elements that the host can read now.
+    #[inline]
+    fn pin(&self) -> bool {
+        self.pin_without(DELETED | PENDING | FAILED | REMOTE)
+    }
+
     #[inline]
     fn unpin(&self) {
-        if self.state.fetch_sub(1, Ordering::AcqRel) & !FAILED == DELETED | 1 {
+        if self.state.fetch_sub(1, Ordering::AcqRel) & !(FAILED | REMOTE) == DELETED | 1 {
             // SAFETY: the last pin of a deleted array: nobody reads it any more and nobody can pin it again.
             unsafe { *self.content.get() = Content::Nothing };
         }
@@ -197,10 +261,35 @@ impl Cell {
     /// # Safety
     /// The cell must be pinned and not pending, or otherwise out of others' reach.
     #[inline]
-    unsafe fn buffer(&self) -> Option<&Buffer> {
+    unsafe fn memory(&self) -> Option<&Memory> {
         // SAFETY: the caller's contract.
         match unsafe { &*self.content.get() } {
-            Content::Buffer(buffer) => Some(buffer),
+            Content::Memory(memory) => Some(memory),
+            _ => None,
+        }
+    }
+
+    /// The elements on the host, as far as they are there.
+    ///
+    /// # Safety
+    /// As for [`Cell::memory`].
+    #[inline]
+    unsafe fn host(&self) -> Option<&Buffer> {
+        // SAFETY: the caller's contract.
+        match unsafe { self.memory() }? {
+            Memory::Host(buffer) => Some(buffer),
+            Memory::Device(remote) => remote.copy(),
+        }
+    }
+
+    /// The memory, which is nobody else's any more.
+    ///
+    /// # Safety
+    /// Nobody else may touch the content, now or later.
+    unsafe fn take(&self) -> Option<Memory> {
+        // SAFETY: the caller's contract.
+        match std::mem::replace(unsafe { &mut *self.content.get() }, Content::Nothing) {
+            Content::Memory(memory) => Some(memory),
             _ => None,
         }
     }
@@ -212,16 +301,18 @@ impl Array {
         Array::placed(aval, buffer, DeviceId(0), false)
     }
 
-    /// An array on a device, committed to it or not. Panics when the buffer does not hold just its elements.
+    /// An array on a device, committed to it or not. Panics when the memory does not hold just its elements.
     #[inline]
-    pub fn placed(aval: Aval, buffer: Buffer, device: DeviceId, committed: bool) -> Array {
-        assert!(aval.bytes() == buffer.len(), "a buffer of {} bytes cannot hold {}", buffer.len(), aval.long_text());
+    pub fn placed(aval: Aval, memory: impl Into<Memory>, device: DeviceId, committed: bool) -> Array {
+        let memory = memory.into();
+        let bytes = memory.bytes();
+        assert!(aval.bytes() == bytes, "memory of {bytes} bytes cannot hold {}", aval.long_text());
         Array(Shared::new(|| Cell {
             aval,
             device,
             committed,
-            state: AtomicU32::new(0),
-            content: UnsafeCell::new(Content::Buffer(buffer)),
+            state: AtomicU32::new(flag(&memory)),
+            content: UnsafeCell::new(Content::Memory(memory)),
             taken_by: OnceLock::new(),
         }))
     }
@@ -242,25 +333,48 @@ impl Array {
     ///
     /// # Safety
     /// The array must have been made by [`Array::pending`], and be settled by nobody else.
-    pub unsafe fn settle(&self, result: std::result::Result<Buffer, Arc<Error>>) {
-        let (content, failed) = match result {
-            Ok(buffer) => (Content::Buffer(buffer), 0),
-            Err(error) => (Content::Failure(error), FAILED),
+    pub unsafe fn settle(&self, result: std::result::Result<Memory, Arc<Error>>) {
+        let (flags, content) = match result {
+            Ok(memory) => (flag(&memory), Content::Memory(memory)),
+            Err(error) => (FAILED, Content::Failure(error)),
         };
         // SAFETY: while the array is pending nobody else looks at the content.
         unsafe { *self.0.content.get() = content };
-        self.0.state.fetch_or(failed, Ordering::Relaxed);
+        self.0.state.fetch_or(flags, Ordering::Relaxed);
         // The pin of whoever computes goes with the flag.
-        if self.0.state.fetch_sub(PENDING | 1, Ordering::AcqRel) & !FAILED == DELETED | PENDING | 1 {
+        if self.0.state.fetch_sub(PENDING | 1, Ordering::AcqRel) & !(FAILED | REMOTE) == DELETED | PENDING | 1 {
             // SAFETY: as in `Cell::unpin`.
             unsafe { *self.0.content.get() = Content::Nothing };
         }
     }
 
-    /// Whether the elements are still being computed.
+    /// Whether the program that is to compute the elements has not ended; of programs that a device queues, see
+    /// [`Array::is_ready`].
     #[inline]
     pub fn is_pending(&self) -> bool {
         self.0.state.load(Ordering::Acquire) & PENDING != 0
+    }
+
+    /// Whether the elements are there, or never will be; does not wait.
+    pub fn is_ready(&self) -> bool {
+        match self.0.state.load(Ordering::Acquire) {
+            s if s & PENDING != 0 => false,
+            s if s & (REMOTE | DELETED | FAILED) == REMOTE && self.0.pin_without(DELETED) => {
+                // SAFETY: pinned and not pending.
+                let ready = match unsafe { self.0.memory() } {
+                    Some(Memory::Device(remote)) => remote.memory().ready(),
+                    _ => true,
+                };
+                self.0.unpin();
+                ready
+            }
+            _ => true,
+        }
+    }
+
+    /// Waits until the elements are there, without copying them to the host; gives the error of their program.
+    pub fn block_until_ready(&self) -> Result<()> {
+        self.pin_memory()?.block_until_ready()
     }
 
     /// A rank-0 array holding one number.
@@ -287,27 +401,39 @@ impl Array {
         self.0.committed
     }
 
-    /// Read access to the elements, once they are there; errors when the array was deleted or donated, or its program
-    /// failed.
+    /// Read access to the elements on the host, once they are there; errors when the array was deleted or donated, or
+    /// its program failed.
     #[inline]
     pub fn pin(&self) -> Result<Pin<'_>> {
-        if self.0.pin() { Ok(Pin(&self.0)) } else { self.pin_later().map(|()| Pin(&self.0)) }
+        if self.0.pin() { Ok(Pin(&self.0)) } else { self.pin_later(true).map(|()| Pin(&self.0)) }
+    }
+
+    /// As [`Array::pin`], of the memory that holds the elements, wherever it is: a device may still compute them.
+    pub fn pin_memory(&self) -> Result<MemoryPin<'_>> {
+        if !self.0.pin_without(DELETED | PENDING | FAILED) {
+            self.pin_later(false)?;
+        }
+        Ok(MemoryPin(&self.0))
     }
 
     /// As [`Array::pin`], keeping the array itself alive too.
     pub fn pin_owned(&self) -> Result<OwnedPin> {
         if !self.0.pin() {
-            self.pin_later()?;
+            self.pin_later(true)?;
         }
         Ok(OwnedPin(self.clone()))
     }
 
-    /// Pins once the array is there.
+    /// Pins once the array is there, and on the host if it is to be.
     #[cold]
-    fn pin_later(&self) -> Result<()> {
+    fn pin_later(&self, on_host: bool) -> Result<()> {
         self.wait();
-        if self.0.pin() {
-            return Ok(());
+        if self.0.pin_without(DELETED | PENDING | FAILED) {
+            // SAFETY: pinned and not pending.
+            return match unsafe { self.0.memory() } {
+                Some(Memory::Device(remote)) if on_host => remote.host().map(drop).inspect_err(|_| self.0.unpin()),
+                _ => Ok(()),
+            };
         }
         let state = self.0.state.fetch_add(1, Ordering::Acquire);
         let failure = if state & (PENDING | FAILED) == FAILED {
@@ -375,17 +501,13 @@ impl Array {
         self.0.unpin();
     }
 
-    /// Takes the buffer for reuse and marks the array as donated to `by`; `None` when it is shared, not there or gone.
-    pub fn donate(&self, by: &Taker) -> Option<Buffer> {
-        if self.0.state.compare_exchange(0, DELETED, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            return None;
-        }
+    /// Takes the memory for reuse and marks the array as donated to `by`; `None` when it is shared, not there or gone.
+    pub fn donate(&self, by: &Taker) -> Option<Memory> {
+        let idle = |s: u32| (s & !REMOTE == 0).then_some(s | DELETED);
+        self.0.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, idle).ok()?;
         let _ = self.0.taken_by.set(by.clone());
-        // SAFETY: the exchange from 0 to DELETED makes this thread the only one that may touch the content.
-        match std::mem::replace(unsafe { &mut *self.0.content.get() }, Content::Nothing) {
-            Content::Buffer(buffer) => Some(buffer),
-            _ => None,
-        }
+        // SAFETY: no pins and now DELETED: this thread is the only one that may touch the content.
+        unsafe { self.0.take() }
     }
 
     /// Why [`Array::donate`] would give nothing now; `None` when it would give the buffer.
@@ -395,11 +517,12 @@ impl Array {
         if state & DELETED != 0 {
             return Some("it was deleted or donated before");
         }
-        if state != 0 {
+        if state & !REMOTE != 0 {
             return Some("somebody else sees its memory, such as a NumPy view");
         }
-        let pin = self.pin().ok()?;
-        (!pin.is_owned()).then_some("its memory belongs to somebody else, such as a NumPy array")
+        let pin = self.pin_memory().ok()?;
+        let foreign = matches!(&*pin, Memory::Host(buffer) if !buffer.is_owned());
+        foreign.then_some("its memory belongs to somebody else, such as a NumPy array")
     }
 
     /// Whether two handles are the same array.
@@ -420,12 +543,6 @@ impl Array {
     /// Every array that is alive and not deleted.
     pub fn live() -> Vec<Array> {
         cells::live().into_iter().map(Array).filter(|a| !a.is_deleted()).collect()
-    }
-
-    /// The same data with another weak type or placement, copied.
-    pub fn copied(&self, weak: bool, device: DeviceId, committed: bool) -> Result<Array> {
-        let buffer = Buffer::from_bytes(self.pin()?.bytes())?;
-        Ok(Array::placed(self.aval().with_weak(weak), buffer, device, committed))
     }
 
     /// The one element of a size-1 array.
@@ -480,16 +597,16 @@ mod tests {
         let reader = a.reserve().unwrap();
         let donated = a.reserve_donated(&taker).unwrap();
         assert!(a.is_deleted() && a.is_pending() && a.reserve().is_err() && a.donate(&taker).is_none());
-        assert!(reader.buffer().is_err(), "it is not there yet");
+        assert!(reader.memory().is_err(), "it is not there yet");
         // SAFETY: settled once, here.
-        unsafe { a.settle(Ok(Buffer::allocate(12).unwrap())) };
-        assert!(!a.is_pending() && reader.buffer().is_ok() && donated.take().is_none(), "somebody reads it");
+        unsafe { a.settle(Ok(Buffer::allocate(12).unwrap().into())) };
+        assert!(!a.is_pending() && reader.memory().is_ok() && donated.take().is_none(), "somebody reads it");
         drop(reader);
-        assert_eq!(donated.take().map(|b| b.len()), Some(12));
+        assert_eq!(donated.take().map(|m| m.bytes()), Some(12));
         let b = pending(3);
         b.delete();
         // SAFETY: as above.
-        unsafe { b.settle(Ok(Buffer::allocate(12).unwrap())) };
+        unsafe { b.settle(Ok(Buffer::allocate(12).unwrap().into())) };
         assert!(b.pin().is_err() && b.is_deleted());
     }
 
@@ -499,7 +616,7 @@ mod tests {
         let reader = a.reserve().unwrap();
         // SAFETY: settled once, here.
         unsafe { a.settle(Err(Arc::new(error!(Memory, "no memory")))) };
-        let errors = [reader.buffer().err(), a.pin().err(), a.pin_owned().err()];
+        let errors = [reader.memory().err(), a.pin().err(), a.pin_owned().err()];
         for e in errors {
             assert!(matches!(*e.unwrap().0, ferrax_base::ErrorKind::Memory(_)));
         }

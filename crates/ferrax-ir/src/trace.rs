@@ -246,10 +246,10 @@ fn leave_axis() {
 type AxisEnv = Vec<(Arc<str>, usize)>;
 
 /// A number for a combination of named axes; `None` when they are used up.
-fn env_number(key: AxisEnv) -> Option<u16> {
-    static NUMBERS: Lock<BTreeMap<AxisEnv, u16>> = Lock::new(BTreeMap::new());
+fn env_number(key: AxisEnv) -> Option<u32> {
+    static NUMBERS: Lock<BTreeMap<AxisEnv, u32>> = Lock::new(BTreeMap::new());
     let mut numbers = NUMBERS.lock();
-    let next = u16::try_from(numbers.len() + 1).ok().filter(|n| *n <= config::MAX_AXES);
+    let next = u32::try_from(numbers.len() + 1).ok().filter(|n| *n <= config::MAX_AXES);
     match numbers.get(&key) {
         Some(&n) => Some(n),
         None => {

@@ -99,7 +99,7 @@ impl PyArray {
     /// Waits until the elements are there; tracers have nothing to wait for.
     pub fn wait(&self) -> PyResult<()> {
         match &self.value {
-            Value::Array(a) => a.pin().py().map(drop),
+            Value::Array(a) => a.block_until_ready().py(),
             _ => Ok(()),
         }
     }
@@ -256,7 +256,7 @@ impl PyArray {
 
     /// Whether the elements are computed; does not wait.
     fn is_ready(&self) -> PyResult<bool> {
-        self.data("The is_ready() method was called on").map(|a| !a.is_pending())
+        self.data("The is_ready() method was called on").map(Array::is_ready)
     }
 
     /// Gives up the memory now; using the array afterwards is an error.
@@ -294,7 +294,9 @@ impl PyArray {
 
     /// Address of the elements in memory, valid while the array is neither deleted nor freed.
     fn unsafe_buffer_pointer(&self) -> PyResult<usize> {
-        Ok(self.data("The unsafe_buffer_pointer() method was called on")?.pin().py()?.as_ptr() as usize)
+        let a = self.data("The unsafe_buffer_pointer() method was called on")?;
+        host::on_cpu(a, "unsafe_buffer_pointer()")?;
+        Ok(a.pin().py()?.as_ptr() as usize)
     }
 
     /// Where the array was made, where that is recorded; `None` here.

@@ -3,7 +3,7 @@
 use ferrax_base::config::{self, Flag, Saved};
 use ferrax_base::error;
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::PyUserWarning;
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use smallvec::SmallVec;
@@ -73,14 +73,21 @@ fn enter_flag(name: &str, value: bool) -> PyResult<Token> {
 
 /// Sets the number that stands for the settings kept in Python, for the process.
 #[pyfunction]
-fn set_settings_number(number: u32) {
-    config::set_host(number);
+fn set_settings_number(number: u32) -> PyResult<()> {
+    counted(number).map(config::set_host)
+}
+
+fn counted(number: u32) -> PyResult<u32> {
+    if number > config::MAX_HOST {
+        return Err(PyRuntimeError::new_err("too many combinations of settings in one process"));
+    }
+    Ok(number)
 }
 
 /// Overrides the number that stands for the settings kept in Python, on this thread.
 #[pyfunction]
-fn enter_settings_number(number: u32) -> Token {
-    Token(config::set_host_local(Some(number)))
+fn enter_settings_number(number: u32) -> PyResult<Token> {
+    Ok(Token(config::set_host_local(Some(counted(number)?))))
 }
 
 /// Undoes `enter_flag` or `enter_settings_number`.

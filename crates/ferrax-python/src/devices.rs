@@ -1,31 +1,35 @@
 //! Devices and single-device shardings as Python objects.
 
 use crate::errors::IntoPyResult;
-use ferrax::device;
+use ferrax::{device, engine};
 use ferrax_ir::{Array, DeviceId};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PySet, PyTuple};
 
-/// A CPU device.
-#[pyclass(frozen, eq, hash, module = "ferrax", name = "CpuDevice", from_py_object)]
+/// A device: what computes, with memory of its own.
+#[pyclass(frozen, eq, hash, module = "ferrax", name = "Device", from_py_object)]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Device(pub DeviceId);
+
+impl Device {
+    fn engine(&self) -> PyResult<&'static dyn engine::Engine> {
+        engine::of(self.0).py()
+    }
+}
 
 static OBJECTS: PyOnceLock<Vec<Py<Device>>> = PyOnceLock::new();
 
 /// The Python objects of all devices, one each.
 fn objects(py: Python<'_>) -> PyResult<&Vec<Py<Device>>> {
-    OBJECTS.get_or_try_init(py, || device::devices().iter().map(|d| Py::new(py, Device(d.id))).collect())
+    OBJECTS.get_or_try_init(py, || device::devices().iter().map(|&d| Py::new(py, Device(d))).collect())
 }
 
 /// The object of a device.
 pub fn object(py: Python<'_>, id: DeviceId) -> PyResult<Bound<'_, Device>> {
-    let all = objects(py)?;
-    let found =
-        all.get(id.0 as usize).ok_or_else(|| PyRuntimeError::new_err(format!("there is no device {}", id.0)))?;
-    Ok(found.bind(py).clone())
+    let found = objects(py)?.iter().find(|d| d.get().0 == id);
+    Ok(found.ok_or_else(|| PyRuntimeError::new_err(format!("there is no device {}", id.index())))?.bind(py).clone())
 }
 
 /// The device that an argument names: a device, a single-device sharding, or `None`.
@@ -40,46 +44,39 @@ pub fn parse(object: &Bound<'_, PyAny>) -> PyResult<Option<DeviceId>> {
         return Ok(Some(s.get().device));
     }
     if let Ok(platform) = object.extract::<&str>() {
-        check_platform(platform)?;
-        return Ok(Some(DeviceId(0)));
+        return Ok(Some(DeviceId::new(platform_number(platform)?, 0)));
     }
     Err(PyTypeError::new_err(format!("a device or a sharding is expected; got {}", crate::shorten::repr(object))))
 }
 
-fn check_platform(platform: &str) -> PyResult<()> {
-    if platform == "cpu" {
-        return Ok(());
-    }
-    Err(PyRuntimeError::new_err(format!(
-        "Unknown backend: '{platform}' requested, but no platforms that are instances of {platform} are present. \
-         Platforms present are: cpu"
-    )))
+fn platform_number(name: &str) -> PyResult<usize> {
+    engine::platform(name).ok_or_else(|| PyRuntimeError::new_err(engine::unknown(name).to_string()))
 }
 
 #[pymethods]
 impl Device {
-    /// Number of the device.
+    /// Number of the device on its platform.
     #[getter]
-    fn id(&self) -> u16 {
-        self.0.0
+    fn id(&self) -> usize {
+        self.0.index()
     }
 
     /// Number of the device in its process.
     #[getter]
-    fn local_hardware_id(&self) -> u16 {
-        self.0.0
+    fn local_hardware_id(&self) -> usize {
+        self.0.index()
     }
 
-    /// What computes: `"cpu"`.
+    /// What computes, such as `"cpu"`.
     #[getter]
-    fn platform(&self) -> &'static str {
-        "cpu"
+    fn platform(&self) -> PyResult<&'static str> {
+        Ok(self.engine()?.platform())
     }
 
-    /// Kind of the device: `"cpu"`.
+    /// Kind of the device, such as `"cpu"`.
     #[getter]
-    fn device_kind(&self) -> &'static str {
-        "cpu"
+    fn device_kind(&self) -> PyResult<&'static str> {
+        Ok(self.engine()?.device_kind())
     }
 
     /// Number of the process that has the device.
@@ -100,28 +97,29 @@ impl Device {
         0
     }
 
-    /// Bytes in use, at most and kept, over all CPU devices.
+    /// Bytes in use, at most and kept; of all CPU devices together.
     fn memory_stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         // Programs that still run hold their arguments.
         ferrax::queue::drain();
-        let stats = ferrax_base::buffer::stats();
+        let stats = self.engine()?.stats(self.0.index());
         let out = PyDict::new(py);
-        out.set_item("bytes_in_use", stats.live)?;
+        out.set_item("bytes_in_use", stats.in_use)?;
         out.set_item("peak_bytes_in_use", stats.peak)?;
-        out.set_item("pool_bytes", stats.cached)?;
+        out.set_item("pool_bytes", stats.kept)?;
         Ok(out)
     }
 
-    fn __repr__(&self) -> String {
-        format!("CpuDevice(id={})", self.0.0)
+    fn __repr__(&self) -> PyResult<String> {
+        let (first, rest) = self.platform()?.split_at(1);
+        Ok(format!("{}{rest}Device(id={})", first.to_uppercase(), self.id()))
     }
 
-    fn __str__(&self) -> String {
-        format!("cpu:{}", self.0.0)
+    fn __str__(&self) -> PyResult<String> {
+        Ok(format!("{}:{}", self.platform()?, self.id()))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (u16,))> {
-        Ok((py.import("ferrax._ferrax")?.getattr("_device")?, (self.0.0,)))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str, usize))> {
+        Ok((py.import("ferrax._ferrax")?.getattr("_device")?, (self.platform()?, self.id())))
     }
 
     fn __enter__(_slf: &Bound<'_, Self>) -> PyResult<()> {
@@ -273,8 +271,8 @@ impl SingleDeviceSharding {
         self.devices_indices_map(global_shape)
     }
 
-    fn __repr__(&self) -> String {
-        format!("SingleDeviceSharding(device=CpuDevice(id={}), memory_kind=device)", self.device.0)
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(format!("SingleDeviceSharding(device={}, memory_kind=device)", Device(self.device).__repr__()?))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, Device>,))> {
@@ -282,18 +280,25 @@ impl SingleDeviceSharding {
     }
 }
 
-/// The device of this number.
+/// The device of this platform and number.
 #[pyfunction]
-fn _device(py: Python<'_>, id: usize) -> PyResult<Bound<'_, Device>> {
-    object(py, device::get(id).py()?.id)
+fn _device<'py>(py: Python<'py>, platform: &str, id: usize) -> PyResult<Bound<'py, Device>> {
+    object(py, device::get(platform_number(platform)?, id).py()?)
 }
 
-/// Every device of a platform.
+/// Every device of a platform, or of the one that computes when nobody says where.
 #[pyfunction]
 #[pyo3(signature = (backend=None))]
 fn devices<'py>(py: Python<'py>, backend: Option<&str>) -> PyResult<Bound<'py, PyList>> {
-    check_platform(backend.unwrap_or("cpu"))?;
-    PyList::new(py, objects(py)?.iter().map(|d| d.bind(py)))
+    let number = backend.map_or_else(|| Ok(device::default_platform()), platform_number)?;
+    PyList::new(py, objects(py)?.iter().filter(|d| d.get().0.platform() == number).map(|d| d.bind(py)))
+}
+
+/// Checks that these platforms are there, and makes the first the one that computes when nobody says where; the CPU of none.
+#[pyfunction]
+fn set_platforms(names: Vec<String>) -> PyResult<()> {
+    names.iter().try_for_each(|name| platform_number(name).map(drop))?;
+    device::set_default_platform(names.first().map_or("cpu", |name| name)).py()
 }
 
 /// Sets the process-wide default device.
@@ -353,6 +358,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_device, m)?)?;
     m.add_function(wrap_pyfunction!(devices, m)?)?;
     m.add_function(wrap_pyfunction!(set_default_device, m)?)?;
+    m.add_function(wrap_pyfunction!(set_platforms, m)?)?;
     m.add_function(wrap_pyfunction!(get_default_device, m)?)?;
     m.add_function(wrap_pyfunction!(enter_default_device, m)?)?;
     m.add_function(wrap_pyfunction!(restore_default_device, m)?)?;

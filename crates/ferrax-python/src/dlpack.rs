@@ -6,8 +6,8 @@
 //! Source: the DLPack specification 1.1 and the Python specification of the array API standard.
 
 use crate::errors::IntoPyResult;
-use crate::{dtypes, numpy_interop};
-use ferrax::device::Placement;
+use crate::{dtypes, host, numpy_interop};
+use ferrax::device::{self, Placement};
 use ferrax_base::shape::strides;
 use ferrax_base::{Aval, Buffer, DType, Shape, config};
 use ferrax_ir::Array;
@@ -171,7 +171,9 @@ pub fn export<'py>(
         )));
     };
     let copied = copy == Some(true);
-    let array = if copied { array.copied(aval.weak, array.device(), array.committed()).py()? } else { array.clone() };
+    host::on_cpu(array, "__dlpack__")?;
+    let array =
+        if copied { device::copied(array, aval.weak, array.device(), array.committed()).py()? } else { array.clone() };
     let pin = array.pin_owned().py()?;
     let data = pin.buffer().as_ptr();
     let numbers = |dims: &[usize]| dims.iter().map(|&d| d as i64).collect();
@@ -354,13 +356,13 @@ fn imported(consumed: Consumed, copy: Option<bool>) -> PyResult<Array> {
             "from_dlpack with copy=False cannot share the array's memory: {why}"
         )));
     }
-    let (aval, place) = (elements.aval.clone(), Placement::uncommitted());
+    let aval = elements.aval.clone();
     let buffer = match NonNull::new(elements.data) {
         // SAFETY: the memory is valid while `consumed` lives, and constant or declared so by the caller.
         Some(data) if share => unsafe { Buffer::foreign(data, aval.bytes(), Box::new(consumed)) },
         _ => elements.copy()?,
     };
-    Ok(Array::placed(aval, buffer, place.device, place.committed))
+    Placement::uncommitted().array(aval, buffer).py()
 }
 
 /// An array of another library's memory; see `ferrax.numpy.from_dlpack`.

@@ -152,7 +152,18 @@ pub fn row(a: &Array, i: usize) -> PyResult<Array> {
     let aval = Aval { shape, dtype: a.aval().dtype, weak: a.aval().weak };
     let bytes = aval.bytes();
     let buffer = Buffer::from_bytes(&a.pin().py()?.bytes()[i * bytes..(i + 1) * bytes]).py()?;
-    Ok(Array::placed(aval, buffer, a.device(), a.committed()))
+    Placement { device: a.device(), committed: a.committed() }.array(aval, buffer).py()
+}
+
+/// Errors unless an array's memory is the host's.
+pub fn on_cpu(a: &Array, asked: &str) -> PyResult<()> {
+    if a.device().is_cpu() {
+        return Ok(());
+    }
+    let platform = ferrax::engine::of(a.device()).py()?.platform();
+    Err(PyBufferError::new_err(format!(
+        "{asked} needs memory of the CPU; the array is on platform {platform}: jax.device_put it on a CPU device first"
+    )))
 }
 
 /// `x.__array__(dtype, copy=…)`: a read-only view unless another dtype or a copy is asked for.
@@ -212,8 +223,7 @@ fn _reconstruct_array<'py>(
     if aval.bytes() != bytes.len() {
         return Err(PyValueError::new_err(format!("a pickled {aval} has {} bytes, not {}", aval.bytes(), bytes.len())));
     }
-    let place = Placement::uncommitted();
-    let a = Array::placed(aval, numpy_interop::copied(dtype, bytes).py()?, place.device, place.committed);
+    let a = Placement::uncommitted().array(aval, numpy_interop::copied(dtype, bytes).py()?).py()?;
     array::wrap_array(py, a)
 }
 

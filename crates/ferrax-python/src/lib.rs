@@ -23,6 +23,8 @@ pub mod lax;
 pub mod numpy_interop;
 pub mod shortcut;
 pub mod shorten;
+#[cfg(feature = "test-engine")]
+mod test_engine;
 pub mod tracer;
 pub mod tree;
 pub mod ufunc;
@@ -95,5 +97,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     shorten::register(m)?;
     tree::register(m)?;
     api::register(m)?;
+    #[cfg(feature = "test-engine")]
+    test_engine::register(m)?;
     Ok(())
 }

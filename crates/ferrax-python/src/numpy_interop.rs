@@ -196,10 +196,9 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
         unsafe { std::slice::from_raw_parts(if raw.nd == 0 { [].as_ptr() } else { raw.dimensions }, raw.nd as usize) };
     let shape: Shape = dims.iter().map(|&d| d as usize).collect();
     let aval = Aval { shape, dtype: dtype.canonical(config::x64()), weak: false };
-    let place = Placement::uncommitted();
-    let placed = |buffer| Array::placed(aval.clone(), buffer, place.device, place.committed);
+    let placed = |buffer| Placement::uncommitted().array(aval.clone(), buffer).py();
     if dtype == DType::Float0 {
-        return Ok(placed(Buffer::from_bytes(&vec![0; aval.size()]).py()?));
+        return placed(Buffer::from_bytes(&vec![0; aval.size()]).py()?);
     }
     let wanted = C_CONTIGUOUS | ALIGNED;
     if raw.flags & wanted != wanted {
@@ -207,7 +206,7 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
         let flat = from_array(&plain)?;
         // `ascontiguousarray` makes rank 0 rank 1
         let bytes = flat.pin().py()?;
-        return Ok(placed(Buffer::from_bytes(bytes.bytes()).py()?));
+        return placed(Buffer::from_bytes(bytes.bytes()).py()?);
     }
     // SAFETY: a contiguous array of `size` elements; it is not written while the interpreter is held.
     let bytes = unsafe { std::slice::from_raw_parts(raw.data, aval.size() * dtype.size()) };
@@ -215,7 +214,7 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
         Some(buffer) => buffer,
         None => copied(dtype, bytes).py()?,
     };
-    Ok(placed(buffer))
+    placed(buffer)
 }
 
 /// The bytes of a NumPy scalar, the first ones of 16.

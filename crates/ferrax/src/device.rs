@@ -1,41 +1,53 @@
-//! Devices and placement: the table of CPU devices, the default device, and where a computation runs.
+//! Devices and placement: which devices there are, the default one, where a computation runs, and how arrays get there.
 //!
 //! Several CPU devices are one memory and one engine under several names; they exist so that programs for many
-//! devices can be written and tested anywhere. The table is fixed when it is first looked at.
+//! devices can be written and tested anywhere. The list of devices is fixed when it is first looked at.
+//! Read next: `engine.rs` for what computes on them.
 
-use ferrax_base::{Result, bail, error};
+use crate::engine;
+use ferrax_base::{Aval, Buffer, Memory, Result, bail, error};
 use ferrax_ir::{Array, DeviceId, Value};
+use ferrax_loops::Type;
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// What is known of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Device {
-    /// Its number in the table, and the id that users see.
-    pub id: DeviceId,
-    /// `"cpu"`.
-    pub platform: &'static str,
-}
-
 /// Devices asked for by [`set_cpu_count`]; zero when nobody asked.
 static WANTED: AtomicU32 = AtomicU32::new(0);
-static TABLE: OnceLock<Box<[Device]>> = OnceLock::new();
-/// The process-wide default device plus one; zero when there is none.
+static TABLE: OnceLock<Box<[DeviceId]>> = OnceLock::new();
+/// Where what follows no device goes: twice the device, and one more when somebody chose it.
 static DEFAULT: AtomicU32 = AtomicU32::new(0);
+/// The number of the platform that computes when nobody says where.
+static PLATFORM: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     /// This thread's default device: `None` follows the process, `Some(None)` is "no default".
     static LOCAL_DEFAULT: Cell<Option<Option<DeviceId>>> = const { Cell::new(None) };
 }
 
-/// Every device.
-pub fn devices() -> &'static [Device] {
+/// Every device, platform by platform.
+pub fn devices() -> &'static [DeviceId] {
     TABLE.get_or_init(|| {
-        let wanted = WANTED.load(Relaxed) as usize;
-        let count = if wanted > 0 { wanted } else { count_from_xla_flags().unwrap_or(1) };
-        (0..count.clamp(1, 1 << 15)).map(|i| Device { id: DeviceId(i as u16), platform: "cpu" }).collect()
+        let all = (0..DeviceId::PLATFORMS).filter_map(|p| Some((p, engine::numbered(p)?.devices())));
+        all.flat_map(|(p, count)| (0..count.min(DeviceId::MOST)).map(move |i| DeviceId::new(p, i))).collect()
     })
+}
+
+/// The devices of a platform.
+pub fn of_platform(platform: usize) -> impl Iterator<Item = DeviceId> {
+    devices().iter().copied().filter(move |d| d.platform() == platform)
+}
+
+/// Whether the devices were looked at: from then on there are no others.
+pub fn in_use() -> bool {
+    TABLE.get().is_some()
+}
+
+/// How many CPU devices there are.
+pub(crate) fn cpu_count() -> usize {
+    let wanted = WANTED.load(Relaxed) as usize;
+    let count = if wanted > 0 { wanted } else { count_from_xla_flags().unwrap_or(1) };
+    count.clamp(1, DeviceId::MOST)
 }
 
 /// The count in `XLA_FLAGS=--xla_force_host_platform_device_count=N`.
@@ -47,8 +59,8 @@ fn count_from_xla_flags() -> Option<usize> {
 
 /// Asks for this many CPU devices; errors once the table is in use.
 pub fn set_cpu_count(count: usize) -> Result<()> {
-    if let Some(table) = TABLE.get() {
-        if table.len() == count {
+    if in_use() {
+        if of_platform(0).count() == count {
             return Ok(());
         }
         bail!(
@@ -61,27 +73,50 @@ pub fn set_cpu_count(count: usize) -> Result<()> {
     Ok(())
 }
 
-/// A device by its number.
-pub fn get(id: usize) -> Result<Device> {
-    let table = devices();
-    table
-        .get(id)
-        .copied()
-        .ok_or_else(|| error!(Value, "there is no device {id}: the devices are numbered 0 to {}", table.len() - 1))
+/// A device by the number of its platform and its own.
+pub fn get(platform: usize, index: usize) -> Result<DeviceId> {
+    let mut all = of_platform(platform);
+    all.find(|d| d.index() == index).ok_or_else(|| {
+        let (name, count) =
+            (engine::numbered(platform).map_or("unknown", |e| e.platform()), of_platform(platform).count());
+        error!(
+            Value,
+            "there is no device {index}: the devices of platform {name} are numbered from 0 on, {count} in all"
+        )
+    })
+}
+
+/// The number of the platform that computes when nobody says where.
+pub fn default_platform() -> usize {
+    PLATFORM.load(Relaxed) as usize
+}
+
+/// Chooses the platform that computes when nobody says where; errors when there is none of this name.
+pub fn set_default_platform(name: &str) -> Result<()> {
+    let number = engine::platform(name).ok_or_else(|| engine::unknown(name))?;
+    PLATFORM.store(number as u32, Relaxed);
+    let follow = |now: u32| (now & 1 == 0).then_some(first() << 1);
+    let _ = DEFAULT.fetch_update(Relaxed, Relaxed, follow);
+    Ok(())
+}
+
+/// The first device of the default platform.
+fn first() -> u32 {
+    u32::from(DeviceId::new(default_platform(), 0).0)
 }
 
 /// The device that uncommitted computations run on, as far as one was chosen.
 #[inline]
 pub fn default_device() -> Option<DeviceId> {
     LOCAL_DEFAULT.get().unwrap_or_else(|| match DEFAULT.load(Relaxed) {
-        0 => None,
-        n => Some(DeviceId(n as u16 - 1)),
+        n if n & 1 == 0 => None,
+        n => Some(DeviceId((n >> 1) as u16)),
     })
 }
 
 /// Chooses the process-wide default device.
 pub fn set_default(device: Option<DeviceId>) {
-    DEFAULT.store(device.map_or(0, |d| u32::from(d.0) + 1), Relaxed);
+    DEFAULT.store(device.map_or_else(|| first() << 1, |d| u32::from(d.0) << 1 | 1), Relaxed);
 }
 
 /// Overrides the default device on this thread and gives the override before; `None` follows the process.
@@ -92,6 +127,25 @@ pub fn set_local_default(device: Option<Option<DeviceId>>) -> Option<Option<Devi
 /// This thread's override of the default device.
 pub fn local_default() -> Option<Option<DeviceId>> {
     LOCAL_DEFAULT.get()
+}
+
+/// While a program calls the host, what that code computes goes to the CPU: the program's own device waits for it.
+pub struct OnCpu(Option<Option<Option<DeviceId>>>);
+
+impl OnCpu {
+    /// From now on, until dropped.
+    pub fn start() -> OnCpu {
+        let elsewhere = !Placement::uncommitted().device.is_cpu();
+        OnCpu(elsewhere.then(|| set_local_default(Some(Some(DeviceId::default())))))
+    }
+}
+
+impl Drop for OnCpu {
+    fn drop(&mut self) {
+        if let Some(before) = self.0 {
+            set_local_default(before);
+        }
+    }
 }
 
 /// Where results go.
@@ -107,8 +161,34 @@ impl Placement {
     /// The default device, uncommitted: where new arrays go.
     #[inline]
     pub fn uncommitted() -> Placement {
-        Placement { device: default_device().unwrap_or_default(), committed: false }
+        let device = match LOCAL_DEFAULT.get() {
+            None => DeviceId((DEFAULT.load(Relaxed) >> 1) as u16),
+            Some(Some(device)) => device,
+            Some(None) => DeviceId(first() as u16),
+        };
+        Placement { device, committed: false }
     }
+
+    /// An array of these elements of the host: on a CPU device it has the buffer itself, elsewhere a copy.
+    #[inline]
+    pub fn array(self, aval: Aval, elements: Buffer) -> Result<Array> {
+        let memory = if self.device.is_cpu() { elements.into() } else { upload(&aval, &elements, self.device)? };
+        Ok(Array::placed(aval, memory, self.device, self.committed))
+    }
+}
+
+/// A copy of elements of the host in the memory of a device.
+pub(crate) fn upload(aval: &Aval, elements: &Buffer, device: DeviceId) -> Result<Memory> {
+    if device.is_cpu() {
+        return Buffer::from_bytes(elements.bytes()).map(Memory::Host);
+    }
+    engine::of(device)?.upload(elements, &Type::new(aval.dtype, &aval.shape), device.index())
+}
+
+/// The same elements in another array on a device, committed to it or not.
+pub fn copied(a: &Array, weak: bool, device: DeviceId, committed: bool) -> Result<Array> {
+    let memory = upload(a.aval(), &*a.pin()?, device)?;
+    Ok(Array::placed(a.aval().with_weak(weak), memory, device, committed))
 }
 
 /// Where a computation runs: the device its committed operands agree on, else the default device. `names`
@@ -144,7 +224,11 @@ pub fn place_arrays<'a>(
 fn mixed(first_name: &str, first: &Array, second_name: &str, second: &Array) -> ferrax_base::Error {
     let describe = |name: &str, a: &Array| {
         let (dtype, shape) = (a.aval().dtype, &a.aval().shape);
-        format!("{name} with shape {dtype}{shape:?} and with device ids [{}] on platform CPU", a.device().0)
+        let platform = engine::of(a.device()).map_or("unknown", |e| e.platform()).to_uppercase();
+        format!(
+            "{name} with shape {dtype}{shape:?} and with device ids [{}] on platform {platform}",
+            a.device().index()
+        )
     };
     error!(
         Value,
@@ -162,7 +246,7 @@ mod tests {
 
     fn on(device: u16, committed: bool) -> Value {
         let one = Array::from_scalar(Scalar::zero(ferrax_base::DType::F32), false).unwrap();
-        Value::Array(one.copied(false, DeviceId(device), committed).unwrap())
+        Value::Array(copied(&one, false, DeviceId(device), committed).unwrap())
     }
 
     #[test]

@@ -6,9 +6,9 @@
 //!
 //! Read next: `dispatch.rs`, which tries this path first.
 
-use crate::device::Placement;
-use crate::{debug, long_work};
-use ferrax_base::{Aval, Buffer, DType, Result, Shape, error};
+use crate::debug;
+use crate::device::{self, Placement};
+use ferrax_base::{Aval, Buffer, DType, Result, Shape, error, long_work};
 use ferrax_cpu::eager;
 use ferrax_ir::lower::lower_op;
 use ferrax_ir::{Array, Lit, OpRef, Value};
@@ -199,7 +199,8 @@ fn common_shape<'a>(args: &[Operand<'a>]) -> Option<&'a [usize]> {
     Some(shape)
 }
 
-/// Where the result goes; `None` when committed operands disagree (the slow path says so).
+/// Where the result goes, a CPU device; `None` when that is another one, or committed operands disagree (the slow path
+/// says so).
 #[inline]
 fn placement(args: &[Operand<'_>]) -> Option<Placement> {
     let mut found: Option<&Array> = None;
@@ -213,7 +214,8 @@ fn placement(args: &[Operand<'_>]) -> Option<Placement> {
             found = Some(a);
         }
     }
-    Some(found.map_or_else(Placement::uncommitted, |a| Placement { device: a.device(), committed: true }))
+    let place = found.map_or_else(Placement::uncommitted, |a| Placement { device: a.device(), committed: true });
+    place.device.is_cpu().then_some(place)
 }
 
 /// Runs an operation by its kernel; `None` when this path is not for it, or a check finds its result bad: the slow path
@@ -330,6 +332,7 @@ pub fn reshape(a: &Array, shape: Shape) -> Result<Array> {
         let new = ferrax_base::shape::Tuple(&shape);
         return Err(error!(Type, "reshape total size must be unchanged, got {new} for {}.", a.aval().long_text()));
     }
-    let buffer = Buffer::from_bytes(a.pin()?.bytes())?;
-    Ok(Array::placed(Aval { shape, ..a.aval().clone() }, buffer, a.device(), a.committed()))
+    let aval = Aval { shape, ..a.aval().clone() };
+    let memory = device::upload(&aval, &*a.pin()?, a.device())?;
+    Ok(Array::placed(aval, memory, a.device(), a.committed()))
 }

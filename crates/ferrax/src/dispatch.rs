@@ -6,23 +6,24 @@
 //! Read next: `executable.rs` for whole programs.
 
 use crate::device::{self, Placement};
-use crate::{debug, direct, long_work};
+use crate::engine::{self, Compiled, Source};
+use crate::{debug, direct};
 use ferrax_base::shape::{size, total};
-use ferrax_base::{Aval, Buffer, Result, Shape, error};
+use ferrax_base::{Arg, Aval, Buffer, Memory, Result, Shape, error, long_work};
 use ferrax_cache::{Cache, Entry, cache::hash_of};
-use ferrax_cpu::{Arg, Program};
-use ferrax_ir::array::Pin;
+use ferrax_ir::array::MemoryPin;
 use ferrax_ir::lower::lower_op;
-use ferrax_ir::{Array, Avals, Lit, OpRef, Value, Values};
+use ferrax_ir::{Array, Avals, DeviceId, Lit, OpRef, Value, Values};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-/// An operation on operands of one list of types.
+/// An operation on operands of one list of types, on a device.
 struct OpKey {
     hash: u64,
     op: OpRef,
     args: SmallVec<[Aval; 3]>,
+    device: DeviceId,
 }
 
 impl Hash for OpKey {
@@ -33,7 +34,7 @@ impl Hash for OpKey {
 
 impl PartialEq for OpKey {
     fn eq(&self, o: &OpKey) -> bool {
-        self.op == o.op && self.args == o.args
+        self.op == o.op && self.args == o.args && self.device == o.device
     }
 }
 
@@ -42,7 +43,7 @@ impl Eq for OpKey {}
 /// The program of one operation.
 struct OpProgram {
     outs: Avals,
-    program: Program,
+    compiled: Box<dyn Compiled>,
 }
 
 /// Bytes of programs of single operations that are kept.
@@ -60,15 +61,21 @@ pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
         return results;
     }
     let placement = device::place(args, |i| format!("operand {i} of {}", op.name()))?;
-    let compiled = op_program(op, args)?;
-    let results = run(&compiled.value, args, placement)?;
+    let program = op_program(op, args, compiled_for(placement.device))?;
+    let results = run(&program.value, args, placement)?;
     if debug::checking() {
         debug::check(op, args, &results)?;
     }
     Ok(results)
 }
 
-fn op_program(op: &OpRef, args: &[Value]) -> Result<Arc<Entry<OpKey, OpProgram>>> {
+/// The device that programs for this one are compiled for: CPU devices share them.
+#[inline]
+pub(crate) fn compiled_for(device: DeviceId) -> DeviceId {
+    if device.is_cpu() { DeviceId::default() } else { device }
+}
+
+fn op_program(op: &OpRef, args: &[Value], device: DeviceId) -> Result<Arc<Entry<OpKey, OpProgram>>> {
     let mut hasher = rustc_hash::FxHasher::default();
     op.hash(&mut hasher);
     for a in args {
@@ -77,7 +84,7 @@ fn op_program(op: &OpRef, args: &[Value]) -> Result<Arc<Entry<OpKey, OpProgram>>
     let hash = hasher.finish();
     let same = |k: &OpKey| {
         let types = |(a, v): (&Aval, &Value)| a.dtype == v.dtype() && a.weak == v.weak() && *a.shape == *v.shape();
-        k.op == *op && k.args.len() == args.len() && k.args.iter().zip(args).all(types)
+        k.op == *op && k.args.len() == args.len() && k.device == device && k.args.iter().zip(args).all(types)
     };
     if let Some(found) = OP_PROGRAMS.get_hashed(hash_of(&hash), same) {
         return Ok(found);
@@ -85,45 +92,59 @@ fn op_program(op: &OpRef, args: &[Value]) -> Result<Arc<Entry<OpKey, OpProgram>>
     let avals: SmallVec<[Aval; 3]> = args.iter().map(Value::aval).collect();
     let refs: SmallVec<[&Aval; 4]> = avals.iter().collect();
     let outs = op.abstract_eval(&refs)?;
-    let program = Program::compile(Arc::new(lower_op(op, &refs, &outs)?))?;
+    let graph = Arc::new(lower_op(op, &refs, &outs)?);
+    let compiled = engine::of(device)?.compile(&Source { graph: &graph, donated: &[], device: device.index() })?;
     drop(refs);
     let inner: usize = op.subjaxprs().iter().map(|j| j.bytes()).sum();
     let bytes = size_of::<Entry<OpKey, OpProgram>>() + 2000 + inner;
-    Ok(OP_PROGRAMS.insert(OpKey { hash, op: op.clone(), args: avals }, OpProgram { outs, program }, bytes, None))
+    Ok(OP_PROGRAMS.insert(
+        OpKey { hash, op: op.clone(), args: avals, device },
+        OpProgram { outs, compiled },
+        bytes,
+        None,
+    ))
 }
 
-/// Borrows operands' buffers for a run; constants get buffers of their own.
+/// The memory of operands for a run on a device: that of arrays there is borrowed, others are copied to it.
 pub(crate) struct Operands<'a> {
-    pins: SmallVec<[Pin<'a>; 6]>,
-    constants: SmallVec<[Buffer; 4]>,
+    device: DeviceId,
+    pins: SmallVec<[MemoryPin<'a>; 6]>,
+    constants: SmallVec<[Memory; 4]>,
     /// Per operand: index into `pins`, or into `constants` from the end.
     places: SmallVec<[i32; 8]>,
 }
 
 impl<'a> Operands<'a> {
-    pub(crate) fn new() -> Self {
-        Operands { pins: SmallVec::new(), constants: SmallVec::new(), places: SmallVec::new() }
+    pub(crate) fn new(device: DeviceId) -> Self {
+        Operands { device, pins: SmallVec::new(), constants: SmallVec::new(), places: SmallVec::new() }
     }
 
     pub(crate) fn push_array(&mut self, a: &'a Array) -> Result<()> {
+        if !reachable(a, self.device) {
+            let copy = device::upload(a.aval(), &*a.pin()?, self.device)?;
+            self.push_constant(copy);
+            return Ok(());
+        }
         self.places.push(self.pins.len() as i32);
-        self.pins.push(a.pin()?);
+        self.pins.push(a.pin_memory()?);
         Ok(())
     }
 
     pub(crate) fn push(&mut self, v: &'a Value) -> Result<()> {
         match v {
-            Value::Array(a) => self.push_array(a),
-            Value::Lit(l) => {
-                self.places.push(-1 - self.constants.len() as i32);
-                self.constants.push(constant(l)?);
-                Ok(())
-            }
-            Value::Tracer(_) => Err(error!(Internal, "a traced value reached the dispatcher")),
+            Value::Array(a) => self.push_array(a)?,
+            Value::Lit(l) => self.push_constant(constant(l, self.device)?),
+            Value::Tracer(_) => return Err(error!(Internal, "a traced value reached the dispatcher")),
         }
+        Ok(())
     }
 
-    pub(crate) fn get(&self, i: usize) -> &Buffer {
+    fn push_constant(&mut self, memory: Memory) {
+        self.places.push(-1 - self.constants.len() as i32);
+        self.constants.push(memory);
+    }
+
+    pub(crate) fn get(&self, i: usize) -> &Memory {
         match self.places[i] {
             p if p >= 0 => &self.pins[p as usize],
             p => &self.constants[(-1 - p) as usize],
@@ -131,27 +152,34 @@ impl<'a> Operands<'a> {
     }
 }
 
-pub(crate) fn constant(l: &Lit) -> Result<Buffer> {
-    Buffer::from_bytes(&l.scalar.to_bytes()[..l.scalar.dtype.size()])
+/// Whether a run on a device can use an array's memory; CPU devices use the host's copy of any.
+#[inline]
+pub(crate) fn reachable(a: &Array, device: DeviceId) -> bool {
+    device.is_cpu() || a.device() == device
 }
 
-fn run(compiled: &OpProgram, args: &[Value], placement: Placement) -> Result<Values> {
-    let mut operands = Operands::new();
+pub(crate) fn constant(l: &Lit, device: DeviceId) -> Result<Memory> {
+    let buffer = Buffer::from_bytes(&l.scalar.to_bytes()[..l.scalar.dtype.size()])?;
+    if device.is_cpu() { Ok(buffer.into()) } else { device::upload(&Aval::scalar(l.scalar.dtype), &buffer, device) }
+}
+
+fn run(program: &OpProgram, args: &[Value], placement: Placement) -> Result<Values> {
+    let mut operands = Operands::new(placement.device);
     for a in args {
         operands.push(a)?;
     }
     let mut buffers: SmallVec<[Arg<'_>; 6]> = (0..args.len()).map(|i| Arg::Borrowed(operands.get(i))).collect();
-    let elements = total(args.iter().map(|a| size(a.shape())).chain(compiled.outs.iter().map(Aval::size)));
-    let outs = long_work::run(elements, || compiled.program.run(&mut buffers))?;
-    Ok(placed(outs, &compiled.outs, placement))
+    let elements = total(args.iter().map(|a| size(a.shape())).chain(program.outs.iter().map(Aval::size)));
+    let outs = long_work::run(elements, || program.compiled.run(&mut buffers, placement.device.index()))?;
+    Ok(placed(outs, &program.outs, placement))
 }
 
-/// Result arrays of buffers.
-pub(crate) fn placed(buffers: impl IntoIterator<Item = Buffer>, avals: &[Aval], placement: Placement) -> Values {
-    let array = |(buffer, aval): (Buffer, &Aval)| {
-        Value::Array(Array::placed(aval.clone(), buffer, placement.device, placement.committed))
+/// Result arrays of what a run gave.
+pub(crate) fn placed(outs: impl IntoIterator<Item = Memory>, avals: &[Aval], placement: Placement) -> Values {
+    let array = |(memory, aval): (Memory, &Aval)| {
+        Value::Array(Array::placed(aval.clone(), memory, placement.device, placement.committed))
     };
-    buffers.into_iter().zip(avals).map(array).collect()
+    outs.into_iter().zip(avals).map(array).collect()
 }
 
 /// A new array of these bytes on the default device; errors when they are not just its elements.
@@ -159,8 +187,7 @@ pub fn array_from_bytes(aval: Aval, bytes: &[u8]) -> Result<Array> {
     if aval.bytes() != bytes.len() {
         return Err(error!(Value, "{} bytes cannot be the elements of {}", bytes.len(), aval.long_text()));
     }
-    let place = Placement::uncommitted();
-    Ok(Array::placed(aval, Buffer::from_bytes(bytes)?, place.device, place.committed))
+    Placement::uncommitted().array(aval, Buffer::from_bytes(bytes)?)
 }
 
 /// A rank-0 array on the default device.

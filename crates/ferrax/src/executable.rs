@@ -6,30 +6,31 @@
 //! Programs that take long become jobs of the [`queue`], unless they have effects or call the host.
 
 use crate::device::{self, Placement};
+use crate::engine::{self, Compiled};
 use crate::queue::{self, Input, Pace, Work};
-use crate::{debug, dispatch, long_work};
+use crate::{debug, dispatch};
 use ferrax_base::config::Flag;
 use ferrax_base::list::List;
 use ferrax_base::shape::{size, total};
-use ferrax_base::{Aval, DType, Error, Result, Source, bail, error};
+use ferrax_base::{Arg, Aval, DType, Error, Memory, Outputs, Result, Source, bail, error, long_work};
 use ferrax_cache::Cache;
-use ferrax_cpu::{Arg, Outputs, Program};
-use ferrax_ir::array::{Pin, Taker};
+use ferrax_ir::array::{MemoryPin, Taker};
 use ferrax_ir::lower::lower;
-use ferrax_ir::{Array, Atom, DebugInfo, JaxprRef, Value, Values};
+use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, JaxprRef, Value, Values};
 use ferrax_loops::{Graph, Kind};
 use ferrax_transform::eval::check_count;
 use ferrax_transform::passes::optimize;
 use smallvec::SmallVec;
 use std::sync::{Arc, LazyLock};
 
-/// A compiled program for one set of donated arguments.
+/// A compiled program for one set of donated arguments, on one device (all CPU devices share it).
 struct Variant {
-    program: Program,
+    compiled: Box<dyn Compiled>,
+    device: DeviceId,
+    /// The program's constants, there.
+    consts: Vec<Array>,
     /// Arguments that may be donated; empty when none may.
     donated: SmallVec<[bool; 8]>,
-    /// Arguments whose memory the program reuses when it is donated.
-    reusable: SmallVec<[bool; 8]>,
 }
 
 /// A program ready to run.
@@ -45,7 +46,7 @@ pub struct Executable {
     /// Whether nobody can tell when it runs: no effects, no calls of the host.
     silent: bool,
     pace: Pace,
-    /// One for each set of donated arguments that was asked for: nearly always one.
+    /// One for each set of donated arguments and device that was asked for: nearly always one.
     variants: List<Variant>,
     /// What the message of a donated array names.
     function: Arc<DebugInfo>,
@@ -78,15 +79,23 @@ pub fn clear_cache() {
 }
 
 impl Variant {
-    fn compile(graph: &Arc<Graph>, consts: usize, donated: &[bool]) -> Result<Variant> {
-        let program = if donated.is_empty() {
-            Program::compile(graph.clone())?
-        } else {
-            let mask: Vec<bool> = std::iter::repeat_n(false, consts).chain(donated.iter().copied()).collect();
-            Program::compile_donating(graph.clone(), &mask)?
+    fn compile(of: &Executable, donated: &[bool], device: DeviceId) -> Result<Variant> {
+        let mask: Vec<bool> = match donated {
+            [] => Vec::new(),
+            _ => std::iter::repeat_n(false, of.consts.len()).chain(donated.iter().copied()).collect(),
         };
-        let reusable = program.donations()[consts..].iter().copied().collect();
-        Ok(Variant { program, donated: SmallVec::from_slice(donated), reusable })
+        let source = engine::Source { graph: &of.graph, donated: &mask, device: device.index() };
+        let compiled = engine::of(device)?.compile(&source)?;
+        let there = |c: &Array| {
+            if dispatch::reachable(c, device) { Ok(c.clone()) } else { device::copied(c, c.aval().weak, device, true) }
+        };
+        let consts = of.consts.iter().map(there).collect::<Result<_>>()?;
+        Ok(Variant { compiled, device, consts, donated: SmallVec::from_slice(donated) })
+    }
+
+    /// Arguments whose memory the program reuses when it is donated.
+    fn reusable(&self) -> &[bool] {
+        &self.compiled.reusable()[self.consts.len()..]
     }
 }
 
@@ -100,7 +109,7 @@ impl Executable {
             in_avals: jaxpr.in_avals(),
             out_avals: jaxpr.out_avals(),
             elements: elements(&graph),
-            silent: jaxpr.effects.is_none() && !calls_host(&graph),
+            silent: jaxpr.effects.is_none() && !graph.calls_host(),
             pace: Pace::default(),
             graph,
             consts: optimized.consts.clone(),
@@ -120,23 +129,24 @@ impl Executable {
         &self.out_avals
     }
 
-    /// Calls `f` with the compiled program for this set of donated arguments.
-    fn with<R>(&self, donate: &[bool], f: impl FnOnce(&Variant) -> Result<R>) -> Result<R> {
+    /// The compiled program for this set of donated arguments, for a device.
+    #[inline]
+    fn variant(&self, donate: &[bool], device: DeviceId) -> Result<&Variant> {
         let donate = if donate.contains(&true) { donate } else { &[] };
-        if let Some(v) = self.variants.find(|v| v.donated.as_slice() == donate) {
-            return f(v);
+        let device = dispatch::compiled_for(device);
+        if let Some(v) = self.variants.find(|v| v.donated.as_slice() == donate && v.device == device) {
+            return Ok(v);
         }
         // Two threads may both compile it; either's will do.
-        f(self.variants.push(Variant::compile(&self.graph, self.consts.len(), donate)?))
+        Ok(self.variants.push(Variant::compile(self, donate, device)?))
     }
 
     /// Compiles for this set of donated arguments now, and gives those whose memory no result can use.
     pub fn unusable_donations(&self, donate: &[bool]) -> Result<Vec<usize>> {
         self.check_mask(donate)?;
-        self.with(donate, |v| {
-            let unused = v.donated.iter().zip(&v.reusable).enumerate().filter(|(_, (d, r))| **d && !**r);
-            Ok(unused.map(|(i, _)| i).collect())
-        })
+        let v = self.variant(donate, Placement::uncommitted().device)?;
+        let unused = v.donated.iter().zip(v.reusable()).enumerate().filter(|(_, (d, r))| **d && !**r);
+        Ok(unused.map(|(i, _)| i).collect())
     }
 
     /// Errors when an argument that is to be donated cannot be: with the reason.
@@ -163,7 +173,7 @@ impl Executable {
 
     /// The kernels and calls that the program runs, as text.
     pub fn kernels(&self) -> Result<String> {
-        self.with(&[], |v| Ok(v.program.kernels()))
+        self.variant(&[], Placement::uncommitted().device)?.compiled.text()
     }
 
     /// Runs the program on one concrete value per parameter, of its type. `donate[i]` says that the memory of argument i
@@ -175,35 +185,39 @@ impl Executable {
         if debug::checking() {
             return self.run_checked(args, placement);
         }
-        if self.asynchronous() {
-            let started = self.with(donate, |variant| self.start(variant, args, placement))?;
+        let variant = self.variant(donate, placement.device)?;
+        if self.asynchronous(variant) {
+            let started = self.start(variant, args, placement)?;
             return Ok(started.into_iter().map(Value::Array).collect());
         }
-        self.with(donate, |variant| self.run_variant(variant, args, placement))
+        self.run_variant(variant, args, placement)
     }
 
     /// As [`Self::run`] for arrays of which none is donated, which is what most calls are; results go to `each`.
-    /// Gives false, and does nothing, in the debug modes.
+    /// Gives false, and does nothing, in the debug modes and where arrays are on other devices.
     pub fn run_arrays(self: &Arc<Self>, args: &[&Array], mut each: impl FnMut(Array)) -> Result<bool> {
         self.check_args(args.len(), |i| (args[i].aval().dtype, &args[i].aval().shape))?;
         if debug::checking() {
             return Ok(false);
         }
         let place = device::place_arrays(args.iter().copied().enumerate(), |i| self.describe(i))?;
-        if self.asynchronous() {
+        if !place.device.is_cpu() && args.iter().any(|a| a.device() != place.device) {
+            return Ok(false);
+        }
+        let variant = self.variant(&[], place.device)?;
+        if self.asynchronous(variant) {
             let args: SmallVec<[Value; 8]> = args.iter().map(|&a| Value::Array(a.clone())).collect();
-            self.with(&[], |variant| self.start(variant, &args, place))?.into_iter().for_each(each);
+            self.start(variant, &args, place)?.into_iter().for_each(each);
             return Ok(true);
         }
-        let mut pins: SmallVec<[Pin<'_>; 8]> = SmallVec::with_capacity(self.consts.len() + args.len());
-        for a in self.consts.iter().chain(args.iter().copied()) {
-            pins.push(a.pin()?);
+        let mut pins: SmallVec<[MemoryPin<'_>; 8]> = SmallVec::with_capacity(self.consts.len() + args.len());
+        for a in variant.consts.iter().chain(args.iter().copied()) {
+            pins.push(a.pin_memory()?);
         }
         let mut buffers: SmallVec<[Arg<'_>; 8]> = pins.iter().map(|p| Arg::Borrowed(p)).collect();
-        let run = |variant: &Variant| queue::run_now(&self.pace, self.elements, || variant.program.run(&mut buffers));
-        let outs = self.with(&[], run)?;
-        for (buffer, aval) in outs.into_iter().zip(&self.out_avals) {
-            each(Array::placed(aval.clone(), buffer, place.device, place.committed));
+        let outs = self.run_now(variant, &mut buffers, place.device)?;
+        for (memory, aval) in outs.into_iter().zip(&self.out_avals) {
+            each(Array::placed(aval.clone(), memory, place.device, place.committed));
         }
         Ok(true)
     }
@@ -253,9 +267,9 @@ impl Executable {
     }
 
     fn run_variant(&self, variant: &Variant, args: &[Value], placement: Placement) -> Result<Values> {
-        let consts = &self.consts;
-        let taken = self.take_donations(variant, args);
-        let mut operands = dispatch::Operands::new();
+        let consts = &variant.consts;
+        let taken = self.take_donations(variant, args, placement.device);
+        let mut operands = dispatch::Operands::new(placement.device);
         for c in consts {
             operands.push_array(c)?;
         }
@@ -274,37 +288,45 @@ impl Executable {
         let mut taken = taken.into_iter().peekable();
         for i in 0..args.len() {
             buffers.push(match taken.next_if(|(j, _)| *j == i) {
-                Some((_, buffer)) => Arg::Owned(buffer),
+                Some((_, memory)) => Arg::Owned(memory),
                 None => borrowed(),
             });
         }
-        let outs = queue::run_now(&self.pace, self.elements, || variant.program.run(&mut buffers))?;
+        let outs = self.run_now(variant, &mut buffers, placement.device)?;
         Ok(dispatch::placed(outs, &self.out_avals, placement))
     }
 
-    /// The donated arguments whose memory the program can use and that are passed once.
-    fn donations(&self, variant: &Variant, args: &[Value]) -> SmallVec<[usize; 4]> {
+    /// Runs a compiled program in the call.
+    #[inline]
+    fn run_now(&self, variant: &Variant, args: &mut [Arg<'_>], device: DeviceId) -> Result<Outputs> {
+        queue::run_now(&self.pace, self.elements, || variant.compiled.run(args, device.index()))
+    }
+
+    /// The donated arguments whose memory the program can use, on its device, and that are passed once.
+    fn donations(&self, variant: &Variant, args: &[Value], device: DeviceId) -> SmallVec<[usize; 4]> {
         if variant.donated.is_empty() {
             return SmallVec::new();
         }
         let arrays = args.iter().filter_map(|v| if let Value::Array(a) = v { Some(a) } else { None });
-        let mut ids: SmallVec<[usize; 16]> = arrays.chain(&self.consts).map(Array::id).collect();
+        let mut ids: SmallVec<[usize; 16]> = arrays.chain(&variant.consts).map(Array::id).collect();
         ids.sort_unstable();
         let once = |a: &Array| ids.get(ids.partition_point(|id| *id < a.id()) + 1) != Some(&a.id());
-        let usable = |i: &usize| variant.reusable[*i] && matches!(&args[*i], Value::Array(a) if once(a));
+        let mine = |a: &Array| dispatch::reachable(a, device) && once(a);
+        let reusable = variant.reusable();
+        let usable = |i: &usize| reusable[*i] && matches!(&args[*i], Value::Array(a) if mine(a));
         (0..args.len()).filter(usable).collect()
     }
 
-    /// The buffers of donated arguments that nobody else sees.
-    fn take_donations(&self, variant: &Variant, args: &[Value]) -> SmallVec<[(usize, ferrax_base::Buffer); 4]> {
+    /// The memory of donated arguments that nobody else sees.
+    fn take_donations(&self, variant: &Variant, args: &[Value], device: DeviceId) -> SmallVec<[(usize, Memory); 4]> {
         let mut taken = SmallVec::new();
-        let donated = self.donations(variant, args);
+        let donated = self.donations(variant, args, device);
         let call = if donated.is_empty() { Source::default() } else { Source::here() };
         for i in donated {
             let Value::Array(a) = &args[i] else { continue };
             a.wait();
-            if let Some(buffer) = self.donated_now(a, &self.taker(i, call)) {
-                taken.push((i, buffer));
+            if let Some(memory) = self.donated_now(a, &self.taker(i, call)) {
+                taken.push((i, memory));
             }
         }
         taken
@@ -312,51 +334,48 @@ impl Executable {
 
     /// Whether the next run is to go on while its caller does.
     #[inline]
-    fn asynchronous(&self) -> bool {
-        self.elements >= long_work::LONG && self.silent && self.pace.asynchronous()
+    fn asynchronous(&self, variant: &Variant) -> bool {
+        self.elements >= long_work::LONG && self.silent && !variant.compiled.queues_itself() && self.pace.asynchronous()
     }
 
     /// Starts the program on the queue; gives the arrays that it will compute.
     fn start(self: &Arc<Self>, variant: &Variant, args: &[Value], place: Placement) -> Result<SmallVec<[Array; 2]>> {
-        let mut inputs: SmallVec<[Input; 8]> = SmallVec::with_capacity(self.consts.len() + args.len());
-        for c in &self.consts {
+        let mut inputs: SmallVec<[Input; 8]> = SmallVec::with_capacity(variant.consts.len() + args.len());
+        for c in &variant.consts {
             inputs.push(Input::Array(c.reserve()?, false));
         }
-        let donated = self.donations(variant, args);
+        let donated = self.donations(variant, args, place.device);
         let call = if donated.is_empty() { Source::default() } else { Source::here() };
         let mut donated = donated.into_iter().peekable();
         for (i, arg) in args.iter().enumerate() {
             inputs.push(match arg {
                 Value::Array(a) if donated.next_if_eq(&i).is_some() => self.donated(a, &self.taker(i, call))?,
-                Value::Array(a) => Input::Array(a.reserve()?, false),
-                Value::Lit(l) => Input::Owned(Some(dispatch::constant(l)?)),
+                Value::Array(a) if dispatch::reachable(a, place.device) => Input::Array(a.reserve()?, false),
+                Value::Array(a) => Input::Owned(Some(device::upload(a.aval(), &*a.pin()?, place.device)?)),
+                Value::Lit(l) => Input::Owned(Some(dispatch::constant(l, place.device)?)),
                 Value::Tracer(_) => bail!(Internal, "a traced value reached the queue"),
             });
         }
-        let work: Arc<dyn Work> = if variant.donated.is_empty() {
-            self.clone()
-        } else {
-            Arc::new(Donating { executable: self.clone(), donated: variant.donated.clone() })
-        };
-        Ok(queue::start(work, inputs, &self.out_avals, place))
+        let work = Job { executable: self.clone(), donated: variant.donated.clone(), device: place.device };
+        Ok(queue::start(Arc::new(work), inputs, &self.out_avals, place))
     }
 
     /// A donated argument of a job.
     fn donated(&self, a: &Array, taker: &Taker) -> Result<Input> {
-        if let Some(buffer) = a.donate(taker) {
-            return Ok(Input::Owned(Some(buffer)));
+        if let Some(memory) = a.donate(taker) {
+            return Ok(Input::Owned(Some(memory)));
         }
         if let Some(reservation) = a.reserve_donated(taker) {
             return Ok(Input::Array(reservation, true));
         }
         match self.donated_now(a, taker) {
-            Some(buffer) => Ok(Input::Owned(Some(buffer))),
+            Some(memory) => Ok(Input::Owned(Some(memory))),
             None => Ok(Input::Array(a.reserve()?, false)),
         }
     }
 
-    /// The buffer of a donated argument, if nobody else sees it. Jobs that read it, if that is what holds it, end first.
-    fn donated_now(&self, a: &Array, taker: &Taker) -> Option<ferrax_base::Buffer> {
+    /// The memory of a donated argument, if nobody else sees it. Jobs that read it, if that is what holds it, end first.
+    fn donated_now(&self, a: &Array, taker: &Taker) -> Option<Memory> {
         a.donate(taker).or_else(|| {
             queue::drain();
             a.donate(taker)
@@ -370,7 +389,7 @@ impl Executable {
 
     /// Runs the program, keeping donated arguments for the case that a result is bad.
     fn run_checked(&self, args: &[Value], placement: Placement) -> Result<Values> {
-        let results = self.with(&[], |variant| self.run_variant(variant, args, placement))?;
+        let results = self.run_variant(self.variant(&[], placement.device)?, args, placement)?;
         for r in &results {
             if debug::found(r)? {
                 return Err(crate::blame::program(&self.jaxpr, args, &results));
@@ -390,44 +409,21 @@ impl Executable {
     }
 }
 
-impl Work for Executable {
-    fn run(&self, args: &mut [Arg<'_>]) -> Result<Outputs> {
-        self.with(&[], |variant| variant.program.run(args))
-    }
-
-    fn pace(&self) -> &Pace {
-        &self.pace
-    }
-}
-
-/// An executable with the arguments that its calls donate.
-struct Donating {
+/// An executable with the arguments that a call donates, and where it runs.
+struct Job {
     executable: Arc<Executable>,
     donated: SmallVec<[bool; 8]>,
+    device: DeviceId,
 }
 
-impl Work for Donating {
+impl Work for Job {
     fn run(&self, args: &mut [Arg<'_>]) -> Result<Outputs> {
-        self.executable.with(&self.donated, |variant| variant.program.run(args))
+        self.executable.variant(&self.donated, self.device)?.compiled.run(args, self.device.index())
     }
 
     fn pace(&self) -> &Pace {
         &self.executable.pace
     }
-}
-
-/// The graphs that a node runs.
-fn bodies(kind: &Kind) -> SmallVec<[&Arc<Graph>; 2]> {
-    match kind {
-        Kind::While { cond, body, .. } => SmallVec::from_slice(&[cond, body]),
-        Kind::Scan { body, .. } | Kind::Call(body) | Kind::ReduceWith { body, .. } => SmallVec::from_slice(&[body]),
-        Kind::Switch(branches) => branches.iter().collect(),
-        _ => SmallVec::new(),
-    }
-}
-
-fn calls_host(graph: &Graph) -> bool {
-    graph.nodes.iter().any(|n| matches!(n.kind, Kind::Host(_)) || bodies(&n.kind).into_iter().any(|b| calls_host(b)))
 }
 
 /// Elements that a run of a graph computes, about; a `while` counts as long.

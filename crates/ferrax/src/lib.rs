@@ -3,7 +3,7 @@
 //! [`init`] connects the dispatcher to `ferrax_ir::bind`; everything else in the workspace stages or transforms
 //! operations, this crate runs them. There is no Python here.
 //!
-//! Read next: [`dispatch`] for how one operation runs, [`executable`] for programs, [`queue`] for those that take long, [`device`] for placement,
+//! Read next: [`dispatch`] for how one operation runs, [`executable`] for programs, [`queue`] for those that take long, [`device`] for placement, [`engine`] for what computes,
 //! [`function`] for transformations of closures.
 
 mod blame;
@@ -11,16 +11,16 @@ pub mod debug;
 pub mod device;
 pub mod direct;
 pub mod dispatch;
+pub mod engine;
 pub mod executable;
 pub mod function;
-pub mod long_work;
 pub mod numpy;
 pub mod queue;
 mod report;
 
 pub use executable::{Executable, executable};
-pub use ferrax_base::error;
 pub use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, Scalar, Shape};
+pub use ferrax_base::{error, long_work};
 pub use ferrax_ir::{Array, DeviceId, JaxprRef, Value, Values};
 pub use ferrax_ops as ops;
 pub use function::{grad, jit, jvp, value_and_grad, vjp, vmap};

@@ -14,11 +14,10 @@
 //! Read next: `executable.rs` for what becomes a job, `ferrax_ir::array` for pending arrays, `ferrax_base::fork`.
 
 use crate::device::Placement;
-use crate::long_work;
+
 use ferrax_base::config::Flag;
 use ferrax_base::fork::{self, Lock};
-use ferrax_base::{Aval, Buffer, Error, Result, error};
-use ferrax_cpu::{Arg, Outputs};
+use ferrax_base::{Arg, Aval, Error, Memory, Outputs, Result, Source, error, long_work};
 use ferrax_ir::Array;
 use ferrax_ir::array::Reservation;
 use smallvec::SmallVec;
@@ -112,7 +111,7 @@ pub enum Input {
     /// An array that will be there by then, and whether its memory may be taken.
     Array(Reservation, bool),
     /// Memory of the job's own, until it runs.
-    Owned(Option<Buffer>),
+    Owned(Option<Memory>),
 }
 
 /// A program with its arguments, and the arrays that it is to compute.
@@ -121,6 +120,8 @@ struct Job {
     inputs: SmallVec<[Input; 8]>,
     outputs: SmallVec<[Array; 2]>,
     started: Instant,
+    /// Where the call is.
+    call: Source,
 }
 
 impl Job {
@@ -133,16 +134,16 @@ impl Job {
     }
 
     fn run(self) {
-        let Job { work, mut inputs, outputs, .. } = self;
+        let Job { work, mut inputs, outputs, call, .. } = self;
         let ran = catch_unwind(AssertUnwindSafe(|| Job::results(&*work, &mut inputs, outputs.len())));
         let results = ran.unwrap_or_else(|_| Err(error!(Internal, "a program panicked while it ran")));
         // Whoever sees the results may free or donate the arguments at once.
         drop(inputs);
         match results {
             // SAFETY: the job made its outputs, and settles each of them here and nowhere else.
-            Ok(buffers) => outputs.iter().zip(buffers).for_each(|(a, b)| unsafe { a.settle(Ok(b)) }),
+            Ok(results) => outputs.iter().zip(results).for_each(|(a, m)| unsafe { a.settle(Ok(m)) }),
             Err(error) => {
-                let error: Arc<Error> = error.into();
+                let error: Arc<Error> = error.started_at(call).into();
                 // SAFETY: as above.
                 outputs.iter().for_each(|a| unsafe { a.settle(Err(error.clone())) });
             }
@@ -154,17 +155,17 @@ impl Job {
         for input in inputs {
             args.push(match input {
                 Input::Array(reservation, donated) => match donated.then(|| reservation.take()).flatten() {
-                    Some(buffer) => Arg::Owned(buffer),
-                    None => Arg::Borrowed(reservation.buffer()?),
+                    Some(memory) => Arg::Owned(memory),
+                    None => Arg::Borrowed(reservation.memory()?),
                 },
-                Input::Owned(buffer) => buffer.take().map_or(Arg::Taken, Arg::Owned),
+                Input::Owned(memory) => memory.take().map_or(Arg::Taken, Arg::Owned),
             });
         }
-        let buffers = work.pace().time(|| work.run(&mut args))?;
-        if buffers.len() != count {
-            return Err(error!(Internal, "a program gave {} results instead of {count}", buffers.len()));
+        let results = work.pace().time(|| work.run(&mut args))?;
+        if results.len() != count {
+            return Err(error!(Internal, "a program gave {} results instead of {count}", results.len()));
         }
-        Ok(buffers)
+        Ok(results)
     }
 }
 
@@ -374,7 +375,7 @@ pub(crate) fn start(
         avals.iter().map(|a| Array::pending(a.clone(), place.device, place.committed)).collect();
     let mut queue = QUEUE.lock();
     queue.employ();
-    queue.jobs.push_back(Job { work, inputs, outputs: outputs.clone(), started: Instant::now() });
+    queue.jobs.push_back(Job { work, inputs, outputs: outputs.clone(), started: Instant::now(), call: Source::here() });
     drop(queue);
     WORK.notify_one();
     outputs

@@ -17,7 +17,6 @@ use ferrax_base::shape::total;
 use ferrax_base::{Aval, DType, Result};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::{JaxprRef, Value, Values};
-use ferrax_loops::{Graph, Kind};
 use ferrax_transform::eval_jaxpr;
 use ferrax_transform::programs::batch_jaxpr;
 use ferrax_transform::staging::stage_closed;
@@ -58,23 +57,13 @@ fn rows_at_once(branch: &JaxprRef, n: usize) -> Option<usize> {
         // Only a transformation gives it a kernel: nobody knows what it costs.
         return Some(1);
     };
-    if calls_host(&graph) {
+    if graph.calls_host() {
         return Some(1);
     }
     let time = graph.time();
     let moved = total(graph.param_types().iter().map(ferrax_loops::Type::size));
     let dear = time.saturating_mul(n as u64) > STEP && time > (moved as u64).saturating_mul(4);
     (dear || !graph.surely_ends()).then(|| few(time))
-}
-
-fn calls_host(graph: &Graph) -> bool {
-    graph.nodes.iter().any(|node| match &node.kind {
-        Kind::Host(_) => true,
-        Kind::While { cond, body, .. } => calls_host(cond) || calls_host(body),
-        Kind::Scan { body, .. } | Kind::Call(body) | Kind::ReduceWith { body, .. } => calls_host(body),
-        Kind::Switch(branches) => branches.iter().any(|b| calls_host(b)),
-        _ => false,
-    })
 }
 
 /// The rows that have chosen a branch, in steps of a few.

@@ -263,7 +263,7 @@ fn insert_bool(out: &mut Resolved, axis: usize, value: bool) -> Result<()> {
 /// The concrete array to work on directly: operations run now, and the operand is data.
 fn direct_operand(x: &Value) -> Option<&Array> {
     match x {
-        Value::Array(a) if is_eager() => Some(a),
+        Value::Array(a) if a.device().is_cpu() && is_eager() => Some(a),
         _ => None,
     }
 }

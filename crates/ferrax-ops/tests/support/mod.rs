@@ -1,8 +1,8 @@
 //! Running operations through the CPU engine, and comparing with references.
 #![allow(dead_code)]
 
-use ferrax_base::{Aval, Buffer, DType, Result, Scalar};
-use ferrax_cpu::{Arg, Program};
+use ferrax_base::{Arg, Aval, Buffer, DType, Result, Scalar};
+use ferrax_cpu::Program;
 use ferrax_ir::lower::lower_op;
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::{Array, OpRef, Value, Values};
@@ -15,7 +15,7 @@ pub fn run(op: &OpRef, args: &[RefTensor]) -> Result<Vec<RefTensor>> {
     let graph = lower_op(op, &avals, &outs)?;
     let program = Program::compile(Arc::new(graph))?;
     let buffers = args.iter().map(RefTensor::to_buffer).collect::<Result<Vec<Buffer>>>()?;
-    let mut given: Vec<Arg<'_>> = buffers.iter().map(Arg::Borrowed).collect();
+    let mut given: Vec<Arg<'_>> = buffers.iter().map(Arg::Host).collect();
     let results = program.run(&mut given)?;
     Ok(outs.iter().zip(&results).map(|(a, b)| RefTensor::from_buffer(a, b)).collect())
 }

@@ -8,6 +8,7 @@ use super::function::rust;
 use super::jaxpr::PyJaxpr;
 use crate::errors::IntoPyResult;
 use crate::value::{abstract_value, from_value, to_value};
+use ferrax::device::OnCpu;
 use ferrax_base::{Buffer, DType, Result, Scalar, error};
 use ferrax_ir::{Array, Aval, Lit, Value};
 use ferrax_loops::{HostCall, HostRef};
@@ -325,6 +326,7 @@ struct PyCallback {
 
 impl HostCall for PyCallback {
     fn call(&self, args: &[(&Aval, &Buffer)], results: &[Aval]) -> Result<Vec<Buffer>> {
+        let _there = OnCpu::start();
         Python::attach(|py| {
             let arrays = args
                 .iter()

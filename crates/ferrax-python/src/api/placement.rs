@@ -1,9 +1,10 @@
 //! `device_put`: data onto devices.
 
+use crate::devices;
 use crate::errors::IntoPyResult;
 use crate::value::{from_value, to_value};
 use ferrax::executable::materialize;
-use ferrax_ir::{DeviceId, Value};
+use ferrax_ir::Value;
 use pyo3::prelude::*;
 
 /// One leaf on a device: committed there when a device is given, where it is (or the default device) otherwise.
@@ -11,7 +12,7 @@ use pyo3::prelude::*;
 fn device_put_leaf(
     py: Python<'_>,
     x: &Bound<'_, PyAny>,
-    device: Option<usize>,
+    device: &Bound<'_, PyAny>,
     may_alias: bool,
 ) -> PyResult<Py<PyAny>> {
     let value = to_value(x)?;
@@ -19,13 +20,12 @@ fn device_put_leaf(
         return Ok(x.clone().unbind());
     }
     let array = materialize(value).py()?;
-    let Some(id) = device else { return from_value(py, Value::Array(array)) };
-    let id = DeviceId(id as u16);
+    let Some(id) = devices::parse(device)? else { return from_value(py, Value::Array(array)) };
     if may_alias && array.device() == id && array.committed() {
         return from_value(py, Value::Array(array));
     }
     let weak = array.aval().weak;
-    from_value(py, Value::Array(array.copied(weak, id, true).py()?))
+    from_value(py, Value::Array(ferrax::device::copied(&array, weak, id, true).py()?))
 }
 
 /// Adds the function.

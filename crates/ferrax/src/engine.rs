@@ -1,0 +1,131 @@
+//! Engines: what computes, each on the devices of one platform.
+//!
+//! An engine compiles kernel graphs, takes the elements of arrays into its memory and runs what it compiled. The embedded
+//! CPU ([`cpu`]) is always there and is platform 0; others are registered before the first use of a device. Whoever
+//! dispatches a computation knows engines by the two traits here and nothing else, with one exception: small eager
+//! operations on CPU devices go straight to that engine's kernels (`direct.rs`).
+//!
+//! Read next: `device.rs` for the devices and where a computation runs, `executable.rs` for who compiles and runs.
+
+mod cpu;
+
+use ferrax_base::{Arg, Buffer, Error, Memory, Outputs, Result, bail, error};
+use ferrax_ir::DeviceId;
+use ferrax_loops::{Graph, Type};
+use std::sync::{Arc, OnceLock};
+
+/// A program to compile.
+pub struct Source<'a> {
+    /// What it computes. A run that calls the host ([`Graph::calls_host`]) must have ended when it returns.
+    pub graph: &'a Arc<Graph>,
+    /// Parameters whose memory it may use for results; empty when there are none.
+    pub donated: &'a [bool],
+    /// The device that it will run on, by its number on the platform.
+    pub device: usize,
+}
+
+/// Bytes in the memory of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// In arrays that live.
+    pub in_use: usize,
+    /// The most that has been in use.
+    pub peak: usize,
+    /// Kept for reuse.
+    pub kept: usize,
+}
+
+/// What computes on the devices of a platform.
+pub trait Engine: Send + Sync {
+    /// The platform's name, in small letters: `"cpu"`.
+    fn platform(&self) -> &'static str;
+
+    /// How many devices there are; asked once.
+    fn devices(&self) -> usize;
+
+    /// What the maker calls such a device.
+    fn device_kind(&self) -> &'static str {
+        self.platform()
+    }
+
+    /// Compiles a program.
+    fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>>;
+
+    /// A copy of elements of the host, of this type, in the memory of a device.
+    fn upload(&self, elements: &Buffer, ty: &Type, device: usize) -> Result<Memory>;
+
+    /// The memory of a device.
+    fn stats(&self, device: usize) -> Stats;
+}
+
+/// A program that an engine compiled.
+pub trait Compiled: Send + Sync {
+    /// For each parameter, whether its memory is used for a result when it is donated.
+    fn reusable(&self) -> &[bool];
+
+    /// Runs on one argument per parameter, each in memory of this device.
+    fn run(&self, args: &mut [Arg<'_>], device: usize) -> Result<Outputs>;
+
+    /// Whether a run returns before its results are there. Engines that say no have long runs queued for them.
+    fn queues_itself(&self) -> bool {
+        false
+    }
+
+    /// What it runs, as text.
+    fn text(&self) -> Result<String>;
+}
+
+/// The engines by the numbers of their platforms.
+static ENGINES: [OnceLock<Box<dyn Engine>>; DeviceId::PLATFORMS] = [const { OnceLock::new() }; DeviceId::PLATFORMS];
+
+/// The engine of a platform's number.
+pub fn numbered(platform: usize) -> Option<&'static dyn Engine> {
+    if platform == 0 {
+        return Some(&cpu::Embedded);
+    }
+    ENGINES.get(platform)?.get().map(|engine| &**engine)
+}
+
+/// The engine of a device.
+pub fn of(device: DeviceId) -> Result<&'static dyn Engine> {
+    match numbered(device.platform()) {
+        Some(engine) => Ok(engine),
+        None => bail!(Internal, "no engine has device {device:?}"),
+    }
+}
+
+/// The number of the platform with this name.
+pub fn platform(name: &str) -> Option<usize> {
+    (0..DeviceId::PLATFORMS).find(|&p| numbered(p).is_some_and(|engine| engine.platform() == name))
+}
+
+/// The error for a platform that is not there.
+#[cold]
+pub fn unknown(name: &str) -> Error {
+    let there: Vec<&str> = (0..DeviceId::PLATFORMS).filter_map(numbered).map(<dyn Engine>::platform).collect();
+    error!(
+        Runtime,
+        "Unknown backend: '{name}' requested, but no platforms that are instances of {name} are present. Platforms \
+         present are: {}",
+        there.join(",")
+    )
+}
+
+/// Adds an engine; gives the number of its platform. Errors when there is one of its name, and once devices are in use.
+pub fn register(engine: Box<dyn Engine>) -> Result<usize> {
+    if crate::device::in_use() {
+        bail!(Runtime, "platform {} must be registered before any device is used", engine.platform());
+    }
+    if platform(engine.platform()).is_some() {
+        bail!(Value, "there is a platform {} already", engine.platform());
+    }
+    let mut engine = Some(engine);
+    for (number, place) in ENGINES.iter().enumerate().skip(1) {
+        let added = engine.take().map(|e| place.set(e));
+        match added {
+            Some(Err(back)) => engine = Some(back),
+            _ => return Ok(number),
+        }
+    }
+    Err(error!(Runtime, "a process can have {} platforms", DeviceId::PLATFORMS))
+}
