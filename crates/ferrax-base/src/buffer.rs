@@ -27,7 +27,8 @@ const EXACT: bool = cfg!(ferrax_exact_buffers);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static CACHED: AtomicUsize = AtomicUsize::new(0);
-static LIMIT: AtomicUsize = AtomicUsize::new(1 << 30);
+/// The shared cache keeps less than this: a process that held one huge array for a moment does not stay huge.
+const LIMIT: usize = 512 << 20;
 static SHARED: Lock<Bins> = Lock::new(Bins::new());
 
 /// Bytes in use and kept for reuse.
@@ -44,11 +45,6 @@ pub struct Stats {
 /// Current memory counters.
 pub fn stats() -> Stats {
     Stats { live: LIVE.load(Relaxed), peak: PEAK.load(Relaxed), cached: CACHED.load(Relaxed) }
-}
-
-/// Bounds the shared cache, in bytes.
-pub fn set_cache_limit(bytes: usize) {
-    LIMIT.store(bytes, Relaxed);
 }
 
 struct Block(NonNull<u8>);
@@ -195,7 +191,7 @@ fn free_block(class: usize, block: Block) {
                 bins.push(class, b);
             }
         });
-    } else if CACHED.load(Relaxed) + bytes <= LIMIT.load(Relaxed)
+    } else if CACHED.load(Relaxed) + bytes <= LIMIT
         && let Some(b) = block.take()
     {
         CACHED.fetch_add(bytes, Relaxed);
