@@ -17,67 +17,26 @@
     allow(dead_code, unused_imports)
 )]
 
-mod accumulate;
 #[cfg(test)]
 #[path = "../tests/common/cases.rs"]
 mod cases;
-mod columns;
-mod constants;
-mod control;
-mod conv;
-mod convert;
-mod dot;
-pub mod eager;
 mod elementwise;
-mod exec;
-mod fft;
-pub mod finite;
-mod fold;
-mod gather;
-mod group;
-mod hoist;
-mod kernel;
-mod leaf;
-mod linalg;
-#[cfg_attr(
-    any(not(any(target_arch = "x86_64", target_arch = "aarch64")), feature = "portable"),
-    path = "machine_none.rs"
-)]
+mod fused;
+mod library;
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(feature = "portable")))]
 mod machine;
 pub mod math;
-mod matmul;
-mod movement;
-mod moves;
-mod order;
-mod pieces;
 mod plan;
 pub mod pool;
-pub mod program;
-pub mod random;
-mod recompute;
-mod reduce;
-#[cfg_attr(
-    any(not(any(target_arch = "x86_64", target_arch = "aarch64")), feature = "portable"),
-    path = "region_none.rs"
-)]
-mod region;
-#[cfg_attr(
-    any(not(any(target_arch = "x86_64", target_arch = "aarch64")), feature = "portable"),
-    path = "registers_none.rs"
-)]
-mod registers;
-mod scan;
-mod scatter;
+mod program;
+mod run;
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(feature = "portable")))]
 mod self_test;
-mod sort;
-mod together;
-mod transposition;
-mod verify;
-mod views;
-mod windows;
+mod simd;
 
-pub use program::{Outputs, Program};
+pub use library::{finite, random};
+pub use program::Program;
+pub use run::{Outputs, eager};
 
 // Under the sanitizer the tests of the folder `tests` stand in the binary of the unit tests: the engine is compiled once.
 #[cfg(all(test, ferrax_exact_buffers))]

@@ -2,13 +2,14 @@
 //!
 //! An instruction set whose results are wrong here, or whose handlers use the stack, is not used: the next narrower one
 //! is, with a warning that names it. The trial takes a fraction of a millisecond, once in a process; what it finds would
-//! otherwise be wrong numbers. Read next: `machine/mod.rs`, which asks.
+//! otherwise be wrong numbers. Read next: `simd/isa.rs`, which asks.
 
-use crate::kernel::{In, Out};
-use crate::machine::{self, Isa};
-use crate::matmul::{Kernels, Matrix, Product};
+use crate::elementwise::kernel::{In, Out};
+use crate::library::matmul::{Kernels, Matrix, Product};
+use crate::library::sort;
+use crate::machine;
 use crate::program::Program;
-use crate::sort;
+use crate::simd::{Isa, on_trial};
 use ferrax_base::{Arg, Buffer, DType, Result, warning};
 use ferrax_loops::{BinaryOp, Builder, Graph, ReduceOp, Type, UnaryOp};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// The widest of the candidates, wider ones first, whose results are right; a warning names those that are not used.
 pub fn choose(candidates: impl Iterator<Item = Isa>) -> Option<Isa> {
     for isa in candidates {
-        if machine::trial(isa, is_right) {
+        if machine::flat(isa) && on_trial(isa, is_right) {
             return Some(isa);
         }
         // A host that makes errors of warnings learns of this one from its results' speed.

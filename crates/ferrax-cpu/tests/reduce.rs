@@ -86,7 +86,9 @@ fn check(got: &Array, want: &Array, op: ReduceOp, what: &dyn std::fmt::Debug) {
         DType::F32 | DType::C64 => 1e-4,
         _ => 1e-12,
     };
-    for (i, (g, w)) in got.data.iter().zip(&want.data).enumerate() {
+    // Which part of a complex product that overflowed is infinite and which NaN depends on the order as well.
+    let lost = |s: &Scalar| d.is_complex() && !(s.to_f64().is_finite() && s.imag().is_finite());
+    for (i, (g, w)) in got.data.iter().zip(&want.data).enumerate().filter(|(_, (g, w))| !(lost(g) && lost(w))) {
         let scale = 1.0 + w.to_f64().abs().max(w.imag().abs());
         let close = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * scale;
         assert!(close(g.to_f64(), w.to_f64()) && close(g.imag(), w.imag()), "{what:?} at {i}: {g} and {w}");

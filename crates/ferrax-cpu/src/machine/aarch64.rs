@@ -2,36 +2,10 @@
 //!
 //! As `x86.rs`, under the same names. Read next: `handler.rs`.
 
-use super::handler::Instr;
+use crate::machine::handler::Instr;
+use crate::simd::Isa;
 use core::arch::aarch64::{float32x4_t, vdupq_n_f32};
 use std::sync::atomic::Ordering;
-
-/// The instruction set that programs are made for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isa {
-    /// 128-bit registers: 32 lanes of 4 bytes a tile.
-    Neon,
-}
-
-impl Isa {
-    /// Every one.
-    pub const ALL: [Isa; 1] = [Isa::Neon];
-
-    /// Bytes of a register.
-    pub const fn register(self) -> usize {
-        match self {
-            Isa::Neon => 16,
-        }
-    }
-}
-
-/// What the machine has, as `FERRAX_CPU_ISA` allows.
-pub fn choose() -> Option<Isa> {
-    match std::env::var("FERRAX_CPU_ISA").as_deref() {
-        Ok("portable") => None,
-        _ => Some(Isa::Neon),
-    }
-}
 
 /// Code of a handler over registers `V`: next instruction, pointer table, first element, end, first instruction,
 /// accumulator.

@@ -4,9 +4,9 @@
 //! still has uses. Elements of narrow dtypes are extended by a load, so they are read into the accumulator first.
 //! Read next: `region.rs`, which drives this.
 
-use super::Isa;
-use super::handler::{self, Binary, Handler, Instr};
-use super::table::{self, Held};
+use crate::machine::handler::{self, Binary, Handler, Instr};
+use crate::machine::table::{self, Held};
+use crate::simd::Isa;
 use ferrax_base::DType;
 
 /// Where the elements of an operand are.

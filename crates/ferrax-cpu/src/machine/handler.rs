@@ -9,9 +9,9 @@
 //! no address of the frame escapes, so bodies must be inlined; [`super::self_test`] checks it at start-up.
 //! Read next: `table.rs` for which handlers there are, `assemble.rs` for how programs are put together.
 
-use super::Isa;
-pub(crate) use super::arch::{CodeOf, sets};
-use super::arch::{Register, stack_pointer};
+pub(crate) use crate::machine::arch::{CodeOf, sets};
+use crate::machine::arch::{Register, stack_pointer};
+use crate::simd::Isa;
 
 /// The address of a handler's code for one instruction set.
 #[derive(Clone, Copy, PartialEq)]

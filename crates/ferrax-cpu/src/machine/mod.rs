@@ -23,10 +23,9 @@ pub mod loops;
 pub mod table;
 mod wide;
 
-pub use arch::{Isa, fence};
+use crate::simd::Isa;
+pub use arch::fence;
 use handler::{Code, Handler, Instr};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Bytes of a tile at most.
 pub const TILE: usize = 8 * Isa::ALL[0].register();
@@ -56,48 +55,8 @@ impl Isa {
     }
 }
 
-/// The instruction set in use; `None` where there is no machine.
-pub fn isa() -> Option<Isa> {
-    /// One more than the set's number, or `NONE`; zero before the first call. No lock: who is forked while another thread
-    /// tests would wait for it for ever, and two tests give the same answer.
-    static ISA: AtomicUsize = AtomicUsize::new(0);
-    const NONE: usize = usize::MAX;
-    match ISA.load(Relaxed) {
-        0 => {
-            if let Some(isa) = ON_TRIAL.get() {
-                return Some(isa);
-            }
-            let widest = arch::choose();
-            let found = crate::self_test::choose(Isa::ALL.into_iter().skip_while(|isa| Some(*isa) != widest));
-            ISA.store(found.map_or(NONE, |isa| isa as usize + 1), Relaxed);
-            found
-        }
-        NONE => None,
-        n => Isa::ALL.iter().copied().find(|isa| *isa as usize + 1 == n),
-    }
-}
-
-thread_local! {
-    /// What this thread takes for the instruction set in use while that is not decided.
-    static ON_TRIAL: Cell<Option<Isa>> = const { Cell::new(None) };
-}
-
-/// Whether an instruction set leaves the stack as it was, and `is_right` says so of what this thread computes with it.
-pub fn trial(isa: Isa, is_right: fn() -> bool) -> bool {
-    struct Ending;
-    impl Drop for Ending {
-        fn drop(&mut self) {
-            ON_TRIAL.set(None);
-        }
-    }
-    let _ending = Ending;
-    ON_TRIAL.set(Some(isa));
-    // What goes wrong may as well be an assertion.
-    flat(isa) && std::panic::catch_unwind(is_right).unwrap_or(false)
-}
-
 /// Whether a long program of handlers of every kind leaves the stack as it was.
-fn flat(isa: Isa) -> bool {
+pub fn flat(isa: Isa) -> bool {
     use ferrax_base::DType;
     use ferrax_loops::{BinaryOp, UnaryOp};
     let some = [
@@ -151,6 +110,7 @@ pub unsafe fn run(isa: Isa, code: *const Instr, table: *const *mut u8, o: usize,
 mod tests {
     use super::*;
     use crate::math::{double, single};
+    use crate::simd::{detected, isa};
     use ferrax_base::DType;
     use ferrax_loops::UnaryOp;
 
@@ -205,7 +165,7 @@ mod tests {
     #[test]
     fn functions_leave_the_stack_as_it_was() {
         use UnaryOp::*;
-        let Some(widest) = arch::choose() else { return };
+        let Some(widest) = detected() else { return };
         assert_eq!(isa(), Some(widest));
         for isa in [Isa::NARROW, widest] {
             for op in [Exp, Exp2, Expm1, Log, Log1p, Logistic, Tanh, Sin, Cos, Erf, ErfInv, Sqrt, Floor, Tan, Cbrt] {

@@ -3,15 +3,15 @@
 //! The handlers here are for lanes of 4 bytes; `wide.rs` has those for 8. Values of `bool` and of the integers up to 16 bits take a lane each, extended;
 //! bf16 and f16 are f32 in the lanes, rounded after every operation. Expressions are those of `elementwise.rs`.
 
-use super::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store, tile};
-use super::wide;
-use crate::convert::{bf16_bits, odd_i32, odd_u32};
+use crate::elementwise::convert::{bf16_bits, odd_i32, odd_u32};
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
+use crate::library::reduce::LANES as STATE;
+use crate::machine::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store, tile};
+use crate::machine::wide;
 use crate::math::integer::divisions;
 use crate::math::{single, special};
-use crate::reduce::LANES as STATE;
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, DivisionPart, ReduceOp, UnaryOp};

@@ -4,13 +4,13 @@
 //! extended, and f32 is there as the f64 of the same value: all of them come from conversions, comparisons and
 //! memory, and go there. Functions that are computed element by element are left to `group.rs`.
 
-use super::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store, tile};
-use super::table::Held;
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
+use crate::library::reduce::LANES as STATE;
+use crate::machine::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store, tile};
+use crate::machine::table::Held;
 use crate::math::double;
-use crate::reduce::LANES as STATE;
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, ReduceOp, UnaryOp};

@@ -3,47 +3,11 @@
 //! What differs between architectures is here and in `aarch64.rs`, under the same names: the instruction sets and their
 //! registers, how handlers are called and compiled, stores past the caches. Read next: `handler.rs`.
 
-use super::handler::Instr;
+use crate::machine::handler::Instr;
+use crate::simd::Isa;
 use core::arch::x86_64::{
     __m256, __m512, _mm_sfence, _mm256_setzero_ps, _mm256_stream_ps, _mm512_setzero_ps, _mm512_stream_ps,
 };
-
-/// The instruction set that programs are made for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isa {
-    /// 512-bit registers: 128 lanes of 4 bytes a tile.
-    Avx512,
-    /// 256-bit registers: 64 lanes of 4 bytes a tile.
-    Avx2,
-}
-
-impl Isa {
-    /// Every one, those with wider registers first.
-    pub const ALL: [Isa; 2] = [Isa::Avx512, Isa::Avx2];
-
-    /// Bytes of a register.
-    pub const fn register(self) -> usize {
-        match self {
-            Isa::Avx512 => 64,
-            Isa::Avx2 => 32,
-        }
-    }
-}
-
-/// What the machine has, as `FERRAX_CPU_ISA` allows.
-pub fn choose() -> Option<Isa> {
-    let wide = std::is_x86_feature_detected!("avx512f")
-        && std::is_x86_feature_detected!("avx512bw")
-        && std::is_x86_feature_detected!("avx512dq")
-        && std::is_x86_feature_detected!("avx512vl");
-    let narrow = crate::kernel::wide() && std::is_x86_feature_detected!("f16c");
-    match std::env::var("FERRAX_CPU_ISA").as_deref() {
-        Ok("portable") => None,
-        Ok("avx2") => narrow.then_some(Isa::Avx2),
-        _ if wide && narrow => Some(Isa::Avx512),
-        _ => narrow.then_some(Isa::Avx2),
-    }
-}
 
 /// Code of a handler over registers `V`: next instruction, pointer table, first element, end, first instruction,
 /// accumulator.

@@ -4,7 +4,7 @@
 //! for complex elementary functions, or much ado about nothing's sign bit". Read next: `turns.rs`, the angles of powers
 //! of 2.
 
-use super::turns::sin_cos_of_octaves;
+use crate::math::turns::sin_cos_of_octaves;
 
 /// A complex number of f32 or f64 parts, laid out as C and NumPy do.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]

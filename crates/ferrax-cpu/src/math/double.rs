@@ -6,7 +6,7 @@
 //! polynomials; Taylor's polynomial for 2^x and e^x - 1; Cody and Waite for the reductions; FreeBSD's `e_log.c`
 //! (Sun Microsystems, 1993) for the logarithm.
 
-use crate::kernel::fma64 as fma;
+use crate::simd::fma64 as fma;
 
 /// Adding and subtracting this rounds to an integer, whose bits are then the low mantissa bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;

@@ -2,8 +2,8 @@
 //!
 //! Errors stay below 2 ulp. The rest go through double precision, which rounds correctly but for rare ties.
 
-use crate::kernel::fma;
 use crate::math::double;
+use crate::simd::fma;
 
 /// Adding and subtracting this rounds to an integer, whose bits are then the low mantissa bits.
 const ROUND: f32 = 12_582_912.0;

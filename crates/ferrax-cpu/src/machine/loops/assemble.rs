@@ -6,9 +6,9 @@
 //! never homes: handlers compiled from Rust work there.
 //! Read next: `registers/plan.rs`, which drives this.
 
-use super::super::handler::{Handler, Instr};
 use super::families::{self, Access, Family, One, Two, Width, registers};
-use crate::machine::Isa;
+use crate::machine::handler::{Handler, Instr};
+use crate::simd::Isa;
 
 /// The number of a value.
 pub type Val = u32;

@@ -13,8 +13,8 @@
 #[cfg_attr(target_arch = "aarch64", path = "families/aarch64.rs")]
 mod text;
 
-use super::super::handler::Code;
-use crate::machine::Isa;
+use crate::machine::handler::Code;
+use crate::simd::Isa;
 pub use text::{WIDE, choose, converts, copy, count_back, fetch, has, jump, load, put, read, store, test_back, write};
 
 /// Bytes of an instruction, which handlers step over.
@@ -202,7 +202,7 @@ mod tests {
     use super::super::super::handler::{Instr, finish};
     use super::super::assemble::Assembler;
     use super::*;
-    use crate::machine::{Isa, isa};
+    use crate::simd::{Isa, isa};
 
     /// A place of the loop's memory with these bits in every lane, and the bits of one lane.
     fn place(lane: Width, bits: u64) -> [u32; 16] {
@@ -241,7 +241,7 @@ mod tests {
     fn sets() -> Vec<(Isa, Width)> {
         let has = |all: &Isa| isa().is_some_and(|isa| all.width() <= isa.width());
         let widths: &[Width] = if WIDE { &[Width::Four, Width::Eight] } else { &[Width::Four] };
-        Isa::ALL.into_iter().rev().take_while(has).flat_map(|isa| widths.iter().map(move |&w| (isa, w))).collect()
+        Isa::ALL.iter().copied().rev().take_while(has).flat_map(|isa| widths.iter().map(move |&w| (isa, w))).collect()
     }
 
     const ALL: [Two; 21] = [

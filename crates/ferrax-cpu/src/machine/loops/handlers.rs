@@ -3,12 +3,12 @@
 //! every other path. The first operand field of an instruction says how many lanes are of use. Rules for the jump at
 //! the end are those of `machine/handler.rs`. Here are those for lanes of 4 bytes; `wide.rs` has those for 8.
 
-use super::super::handler::{Handler, Lane};
 use super::families::Width;
 use super::wide;
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
+use crate::machine::handler::{Handler, Lane};
 use crate::math::integer::{divisions, divisor};
 use crate::math::{single, special};
 use ferrax_base::DType;

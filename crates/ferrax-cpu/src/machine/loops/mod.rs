@@ -11,8 +11,9 @@ pub mod families;
 pub mod handlers;
 mod wide;
 
-use super::handler::Instr;
-use super::{Isa, arch};
+use crate::machine::arch;
+use crate::machine::handler::Instr;
+use crate::simd::Isa;
 
 /// Runs a loop's program.
 ///

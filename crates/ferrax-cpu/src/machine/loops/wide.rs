@@ -1,10 +1,10 @@
 //! Handlers of register loops for lanes of 8 bytes; `handlers.rs` has those for 4, and says what they are.
 
-use super::super::handler::{Handler, Lane};
 use super::handlers::{map_imm_of, map_of, pair_of, plain_of, plain_pair_of, tile_of};
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
+use crate::machine::handler::{Handler, Lane};
 use crate::math::{double, special};
 use ferrax_base::DType;
 use ferrax_loops::kind::CompareOp;

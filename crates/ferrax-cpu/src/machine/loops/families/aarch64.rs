@@ -4,8 +4,8 @@
 //! memory, `x2` the step, `x3` the steps left and `x4` the instruction after a jump back.
 
 use super::{Access, Family, One, Pair, Two, Width};
-use crate::machine::Isa;
 use crate::machine::handler::Code;
+use crate::simd::Isa;
 
 /// Whether there are handlers for lanes of 8 bytes: loops over such run step by step here.
 pub const WIDE: bool = false;

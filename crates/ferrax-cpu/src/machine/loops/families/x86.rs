@@ -4,8 +4,8 @@
 //! `rsi` the loop's memory, `rdx` the step, `rcx` the steps left and `r8` the instruction after a jump back.
 
 use super::{Access, Family, One, Pair, Two, Width};
-use crate::machine::Isa;
 use crate::machine::handler::Code;
+use crate::simd::Isa;
 
 /// Whether there are handlers for lanes of 8 bytes.
 pub const WIDE: bool = true;

@@ -1,0 +1,118 @@
+//! Sums whose terms are made as the row is read: squares, products, and squares of distances from a value of the row.
+//!
+//! A phase that ends in such a sum, as the second one of a variance does, needs no program for it: loading, the operation
+//! and the addition stay in registers, which is about twice as fast as to join the tiles of a program to
+//! accumulators in memory. The terms and their order are those of the program, so the bits are.
+//! Read next: `rows.rs` for the sums, `plan.rs` for the phases.
+
+use super::rows::{Bits, FromMemory};
+use crate::library::reduce::{Itself, Monoid, SumF32, SumF64, Term};
+use ferrax_base::DType;
+use std::ops::{Mul, Sub};
+
+/// A term that may have a second operand in memory.
+pub trait Operand<T>: Term<T> {
+    /// The term of the operand at an address.
+    ///
+    /// # Safety
+    /// The operand must be there for as long as the term is used.
+    unsafe fn new(at: *const u8) -> Self;
+}
+
+impl<T> Operand<T> for Itself {
+    #[inline(always)]
+    unsafe fn new(_: *const u8) -> Self {
+        Itself
+    }
+}
+
+/// x²
+#[derive(Clone, Copy)]
+struct Square;
+
+impl<T: Copy + Mul<Output = T>> Term<T> for Square {
+    #[inline(always)]
+    fn of(self, _: usize, x: T) -> T {
+        x * x
+    }
+    #[inline(always)]
+    fn from(self, _: usize) -> Self {
+        self
+    }
+}
+
+impl<T: Copy + Mul<Output = T>> Operand<T> for Square {
+    #[inline(always)]
+    unsafe fn new(_: *const u8) -> Self {
+        Square
+    }
+}
+
+/// (x - y)² for a y of the row.
+#[derive(Clone, Copy)]
+struct SquareAbout<T>(T);
+
+impl<T: Copy + Mul<Output = T> + Sub<Output = T>> Term<T> for SquareAbout<T> {
+    #[inline(always)]
+    fn of(self, _: usize, x: T) -> T {
+        (x - self.0) * (x - self.0)
+    }
+    #[inline(always)]
+    fn from(self, _: usize) -> Self {
+        self
+    }
+}
+
+impl<T: Copy + Mul<Output = T> + Sub<Output = T>> Operand<T> for SquareAbout<T> {
+    #[inline(always)]
+    unsafe fn new(at: *const u8) -> Self {
+        // SAFETY: the caller's contract.
+        SquareAbout(unsafe { at.cast::<T>().read_unaligned() })
+    }
+}
+
+/// x · y for the elements of another row.
+#[derive(Clone, Copy)]
+struct Times<T>(*const T);
+
+impl<T: Copy + Mul<Output = T>> Term<T> for Times<T> {
+    #[inline(always)]
+    fn of(self, i: usize, x: T) -> T {
+        // SAFETY: the other row has as many elements (`Operand::new`).
+        x * unsafe { self.0.add(i).read_unaligned() }
+    }
+    #[inline(always)]
+    fn from(self, i: usize) -> Self {
+        Times(self.0.wrapping_add(i))
+    }
+}
+
+impl<T: Copy + Mul<Output = T>> Operand<T> for Times<T> {
+    #[inline(always)]
+    unsafe fn new(at: *const u8) -> Self {
+        Times(at.cast())
+    }
+}
+
+/// What is summed up.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Form {
+    Square,
+    SquareAbout,
+    Times,
+}
+
+pub fn memory(d: DType, form: Form) -> Option<FromMemory> {
+    fn of<M: Monoid<T: Bits + Mul<Output = M::T> + Sub<Output = M::T>>>(form: Form) -> FromMemory {
+        match form {
+            Form::Square => FromMemory::of::<M, Square>(),
+            Form::SquareAbout => FromMemory::of::<M, SquareAbout<M::T>>(),
+            Form::Times => FromMemory::of::<M, Times<M::T>>(),
+        }
+    }
+    match d {
+        DType::F32 => Some(of::<SumF32>(form)),
+        DType::F64 => Some(of::<SumF64>(form)),
+        _ => None,
+    }
+}

@@ -1,0 +1,578 @@
+//! Nodes that move elements without computing: broadcast, transpose, slice, pad, reverse, concatenate, and
+//! the dynamic slices. All are one strided copy; only the element's size matters.
+
+use crate::elementwise::kernel::{In, Out, by_size};
+use crate::library::transposition::{self, Pair};
+use crate::pool;
+use ferrax_base::{DType, Result, Scalar, Shape, shape::strides};
+use ferrax_loops::PadConfig;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Signed strides, in elements.
+pub type Strides = SmallVec<[isize; 4]>;
+
+/// An axis of a strided copy: extent, and the strides of both sides in elements.
+#[derive(Clone, Copy)]
+pub struct Axis {
+    /// Number of indices.
+    pub n: usize,
+    /// Stride of the source.
+    pub src: isize,
+    /// Stride of the destination.
+    pub dst: isize,
+}
+
+/// Row-major strides as signed numbers.
+pub fn signed_strides(shape: &[usize]) -> Strides {
+    strides(shape).iter().map(|&s| s as isize).collect()
+}
+
+/// Copies `src[i·ss]` to `dst[i·ds]` for every index i of `shape`. Elements have `size` bytes.
+///
+/// # Safety
+/// Every address so reached must be valid, aligned, and the two sides must not overlap.
+pub unsafe fn strided_copy(size: usize, shape: &[usize], src: *const u8, ss: &[isize], dst: *mut u8, ds: &[isize]) {
+    if shape.contains(&0) {
+        return;
+    }
+    // SAFETY: merging keeps the set of index pairs.
+    unsafe { copy_merged(size, &merge(shape, ss, ds), src, dst) };
+}
+
+/// Copies along merged axes, with several threads where it pays. Elements have `size` bytes.
+///
+/// # Safety
+/// Every address that the axes reach must be valid and aligned, and the two sides must not overlap.
+pub unsafe fn copy_merged(size: usize, axes: &[Axis], src: *const u8, dst: *mut u8) {
+    let bytes = size * axes.iter().map(|a| a.n).product::<usize>();
+    // SAFETY: the caller's contract.
+    unsafe {
+        match Parts::of(axes, bytes) {
+            Some(parts) => parts.copy(size, axes, src, dst),
+            None => by_size!(size, T => copy_axes::<T>(axes, src.cast(), dst.cast())),
+        }
+    }
+}
+
+/// Copies rows of elements to rows side by side. Elements have `size` bytes.
+///
+/// # Safety
+/// Every address that the axes reach must be valid and aligned, and the two sides must not overlap.
+pub unsafe fn copy_rows(size: u8, rows: Axis, elements: Axis, src: *const u8, dst: *mut u8) {
+    let row = elements.n * size as usize;
+    // SAFETY: the caller's contract.
+    unsafe {
+        by_size!(size, T => {
+            if rows.src == 0 && rows.n > 1 {
+                copy_row(elements, src.cast::<T>(), dst.cast::<T>());
+                let mut done = 1;
+                while done < rows.n {
+                    let more = done.min(rows.n - done);
+                    std::ptr::copy_nonoverlapping(dst, dst.add(done * row), more * row);
+                    done += more;
+                }
+            } else if elements.src == 1 && rows.src == elements.n as isize {
+                std::ptr::copy_nonoverlapping(src, dst, rows.n * row);
+            } else if elements.n <= FEW {
+                for k in 0..rows.n as isize {
+                    let (src, dst) = (src.cast::<T>().offset(k * rows.src), dst.cast::<T>().offset(k * rows.dst));
+                    each(elements.n, src, elements.src, dst, 1);
+                }
+            } else {
+                copy_axes::<T>(&[rows, elements], src.cast(), dst.cast());
+            }
+        });
+    }
+}
+
+/// Rows up to this many elements are copied without a call.
+const FEW: usize = 16;
+
+/// Bytes that a thread moves in a nanosecond, about.
+pub const BYTES_A_NANOSECOND: usize = 8;
+/// Bytes that are worth a turn of their own.
+const PART: usize = 64 << 10;
+
+/// A copy that several threads share: ranges of one axis.
+struct Parts {
+    axis: usize,
+    /// Indices of a part along the axis.
+    step: usize,
+    nanoseconds: u64,
+}
+
+impl Parts {
+    /// How to share a copy of so many bytes; `None` when it is not worth it.
+    fn of(axes: &[Axis], bytes: usize) -> Option<Parts> {
+        let nanoseconds = (bytes / BYTES_A_NANOSECOND) as u64;
+        if bytes < 2 * PART || !pool::worth(nanoseconds) {
+            return None;
+        }
+        // The axis that takes the destination furthest, so that each thread writes pages of its own.
+        let axis =
+            (0..axes.len()).filter(|&i| axes[i].n > 1).max_by_key(|&i| axes[i].dst.unsigned_abs() * axes[i].n)?;
+        let n = axes[axis].n;
+        let count = (bytes / PART).min(8 * pool::threads());
+        // Whole blocks of a transposition, whole lines of a row.
+        let step = n.div_ceil(count).next_multiple_of(16);
+        (step < n).then_some(Parts { axis, step, nanoseconds })
+    }
+
+    unsafe fn copy(&self, size: usize, axes: &[Axis], src: *const u8, dst: *mut u8) {
+        let whole = axes[self.axis];
+        let ends = Ends(src, dst);
+        pool::share(self.nanoseconds, whole.n.div_ceil(self.step), &|_, part| {
+            let (ends, first) = (&ends, part * self.step);
+            let mut axes: SmallVec<[Axis; 6]> = SmallVec::from_slice(axes);
+            axes[self.axis].n = self.step.min(whole.n - first);
+            // SAFETY: a range of the axis; parts write places of their own.
+            by_size!(size, T => unsafe {
+                let at = first as isize;
+                copy_axes::<T>(&axes, ends.0.cast::<T>().offset(at * whole.src), ends.1.cast::<T>().offset(at * whole.dst));
+            });
+        });
+    }
+}
+
+/// Memory that threads read, and write in disjoint parts.
+pub struct Ends(pub *const u8, pub *mut u8);
+// SAFETY: see the type.
+unsafe impl Sync for Ends {}
+
+/// Drops axes of size 1 and joins neighbours that both sides walk as one.
+pub fn merge(shape: &[usize], ss: &[isize], ds: &[isize]) -> SmallVec<[Axis; 6]> {
+    let mut axes: SmallVec<[Axis; 6]> = SmallVec::new();
+    for i in 0..shape.len() {
+        let axis = Axis { n: shape[i], src: ss[i], dst: ds[i] };
+        if axis.n == 1 {
+            continue;
+        }
+        match axes.last_mut() {
+            Some(last) if last.src == axis.src * axis.n as isize && last.dst == axis.dst * axis.n as isize => {
+                *last = Axis { n: last.n * axis.n, ..axis };
+            }
+            _ => axes.push(axis),
+        }
+    }
+    axes
+}
+
+/// Copies along merged axes.
+///
+/// # Safety
+/// Every address that the axes reach must be valid and aligned, and the two sides must not overlap.
+pub unsafe fn copy_axes<T: Copy>(axes: &[Axis], src: *const T, dst: *mut T) {
+    // SAFETY: the caller's contract covers every index pair of `axes`.
+    unsafe {
+        match axes {
+            [] => *dst = *src,
+            [a] => copy_row(*a, src, dst),
+            [a, b] if a.src == 1 && b.dst == 1 && b.src != 0 => transposition::copy(pair(*a, *b, src, dst)),
+            [a, b] if a.dst == 1 && b.src == 1 => transposition::copy(pair(*b, *a, src, dst)),
+            [a, b] if b.src == 1 && b.dst == 1 && b.n * size_of::<T>() <= SHORT => short_rows(*a, b.n, src, dst),
+            [a, rest @ ..] => {
+                // Keep a transposed pair innermost: walk this axis outside unless the inner one needs it.
+                if rest.len() >= 2 && a.src == 1 && rest[rest.len() - 1].dst == 1 && rest[rest.len() - 1].src != 1 {
+                    let mut swapped: SmallVec<[Axis; 6]> = SmallVec::from_slice(axes);
+                    swapped[..axes.len() - 1].rotate_left(1);
+                    return copy_axes(&swapped, src, dst);
+                }
+                for i in 0..a.n as isize {
+                    copy_axes(rest, src.offset(i * a.src), dst.offset(i * a.dst));
+                }
+            }
+        }
+    }
+}
+
+/// Two axes where `a` is contiguous in the source and `b` in the destination.
+fn pair<T>(a: Axis, b: Axis, src: *const T, dst: *mut T) -> Pair<T> {
+    Pair { src, dst, rows: a.n, dst_step: a.dst, columns: b.n, src_step: b.src }
+}
+
+/// Bytes of a row that two moves copy; a call would take longer than that.
+const SHORT: usize = 64;
+
+/// Copies `n` contiguous elements, of `SHORT` bytes at most, for every index of an axis.
+unsafe fn short_rows<T: Copy>(a: Axis, n: usize, src: *const T, dst: *mut T) {
+    let bytes = n * size_of::<T>();
+    // SAFETY: the caller's contract: rows of as many bytes.
+    unsafe {
+        match bytes {
+            32.. => both_ends::<T, [u8; 32]>(a, bytes, src, dst),
+            16.. => both_ends::<T, [u8; 16]>(a, bytes, src, dst),
+            8.. => both_ends::<T, [u8; 8]>(a, bytes, src, dst),
+            4.. => both_ends::<T, [u8; 4]>(a, bytes, src, dst),
+            2.. => both_ends::<T, [u8; 2]>(a, bytes, src, dst),
+            _ => each(a.n, src, a.src, dst, a.dst),
+        }
+    }
+}
+
+/// Copies rows of as many bytes as one or two of `H` have: by their first bytes and their last ones.
+#[inline(always)]
+unsafe fn both_ends<T, H: Copy>(a: Axis, bytes: usize, src: *const T, dst: *mut T) {
+    let last = bytes - size_of::<H>();
+    for i in 0..a.n as isize {
+        // SAFETY: the caller's contract: this row of both sides.
+        unsafe {
+            let (from, to) = (src.offset(i * a.src).cast::<u8>(), dst.offset(i * a.dst).cast::<u8>());
+            let ends = (from.cast::<H>().read_unaligned(), from.add(last).cast::<H>().read_unaligned());
+            to.cast::<H>().write_unaligned(ends.0);
+            to.add(last).cast::<H>().write_unaligned(ends.1);
+        }
+    }
+}
+
+unsafe fn copy_row<T: Copy>(a: Axis, src: *const T, dst: *mut T) {
+    // SAFETY: the caller's contract covers the indices 0..n.
+    unsafe {
+        match (a.src, a.dst) {
+            (1, 1) => copy_block(src.cast(), dst.cast(), a.n * size_of::<T>()),
+            (0, 1) => std::slice::from_raw_parts_mut(dst, a.n).fill(*src),
+            // Steps that are known become shuffles of vectors.
+            (-1, 1) => each(a.n, src, -1, dst, 1),
+            (2, 1) => each(a.n, src, 2, dst, 1),
+            (1, 2) => each(a.n, src, 1, dst, 2),
+            (s, d) => each(a.n, src, s, dst, d),
+        }
+    }
+}
+
+/// Bytes of a page, within which the processor compares addresses of loads and stores first.
+const PAGE: usize = 4096;
+
+/// Copies bytes: from the last to the first where each load would else wait for a store that lies a little further
+/// on in its page.
+///
+/// # Safety
+/// Both must be valid for this many bytes, and not overlap.
+unsafe fn copy_block(src: *const u8, dst: *mut u8, bytes: usize) {
+    let ahead = dst.addr().wrapping_sub(src.addr()) % PAGE;
+    // SAFETY: the caller's contract.
+    unsafe {
+        if bytes < 2 * PAGE || !(1..PAGE / 4).contains(&ahead) {
+            return std::ptr::copy_nonoverlapping(src, dst, bytes);
+        }
+        let first = bytes % LINE;
+        for at in (first..bytes).step_by(LINE).rev() {
+            let line: [u8; LINE] = src.add(at).cast::<[u8; LINE]>().read();
+            dst.add(at).cast::<[u8; LINE]>().write(line);
+        }
+        std::ptr::copy_nonoverlapping(src, dst, first);
+    }
+}
+
+/// Bytes that are copied at once.
+const LINE: usize = 128;
+
+/// Copies `n` elements, one by one.
+///
+/// # Safety
+/// The addresses must be valid and aligned.
+#[inline(always)]
+unsafe fn each<T: Copy>(n: usize, src: *const T, s: isize, dst: *mut T, d: isize) {
+    for i in 0..n as isize {
+        // SAFETY: the caller's contract.
+        unsafe { *dst.offset(i * d) = *src.offset(i * s) };
+    }
+}
+
+/// The result takes `src` at these strides and offset.
+fn gather_strided(x: In<'_>, out: &mut Out<'_>, offset: isize, ss: &[isize]) {
+    let size = x.ty.dtype.size();
+    let ds = signed_strides(out.shape());
+    if out.ty.size() == 0 {
+        return;
+    }
+    // SAFETY: callers derive strides and offset from the operand's shape so that every index stays inside it.
+    unsafe {
+        let src = x.ptr.offset(offset * size as isize);
+        strided_copy(size, out.shape(), src, ss, out.ptr, &ds);
+    }
+}
+
+/// `Broadcast(dims)`.
+pub fn broadcast(dims: &[usize], x: In<'_>, out: &mut Out<'_>) {
+    let xs = signed_strides(x.shape());
+    let mut ss: Strides = SmallVec::from_elem(0, out.shape().len());
+    for (i, &d) in dims.iter().enumerate() {
+        ss[d] = if x.shape()[i] == 1 { 0 } else { xs[i] };
+    }
+    gather_strided(x, out, 0, &ss);
+}
+
+/// `Transpose(perm)`.
+pub fn transpose(perm: &[usize], x: In<'_>, out: &mut Out<'_>) {
+    let xs = signed_strides(x.shape());
+    let ss: Strides = perm.iter().map(|&p| xs[p]).collect();
+    gather_strided(x, out, 0, &ss);
+}
+
+/// `Slice`.
+pub fn slice(start: &[usize], stride: &[usize], x: In<'_>, out: &mut Out<'_>) {
+    let xs = signed_strides(x.shape());
+    let offset: isize = start.iter().zip(&xs).map(|(&s, &x)| s as isize * x).sum();
+    let ss: Strides = stride.iter().zip(&xs).map(|(&s, &x)| s as isize * x).collect();
+    gather_strided(x, out, offset, &ss);
+}
+
+/// `Rev(axes)`.
+pub fn rev(axes: &[usize], x: In<'_>, out: &mut Out<'_>) {
+    let mut ss = signed_strides(x.shape());
+    let mut offset = 0;
+    for &a in axes {
+        offset += (x.shape()[a] as isize - 1) * ss[a];
+        ss[a] = -ss[a];
+    }
+    gather_strided(x, out, offset, &ss);
+}
+
+/// `Concat(axis)`.
+pub fn concat(axis: usize, xs: &[In<'_>], out: &mut Out<'_>) {
+    let ds = signed_strides(out.shape());
+    let size = out.ty.dtype.size();
+    let mut at = 0;
+    for x in xs {
+        if x.ty.size() > 0 {
+            // SAFETY: the result's extent along the axis is the sum of the operands'.
+            unsafe {
+                let dst = out.ptr.offset(at * ds[axis] * size as isize);
+                strided_copy(size, x.shape(), x.ptr, &signed_strides(x.shape()), dst, &ds);
+            }
+        }
+        at += x.shape()[axis] as isize;
+    }
+}
+
+/// The operand's indices along an axis of `n` that a padding leaves inside the result's `extent`.
+pub fn kept(c: &PadConfig, n: usize, extent: usize) -> Range<usize> {
+    // Index k lands at low + k * step.
+    let (step, extent) = (c.interior as i64 + 1, extent as i64);
+    let first = if c.low < 0 { (-c.low + step - 1) / step } else { 0 };
+    let end = ((extent - c.low + step - 1).max(0) / step).min(n as i64);
+    first as usize..end.max(first) as usize
+}
+
+/// Where an index that a padding keeps lies in the result; the first of none lies at or behind the beginning.
+pub fn landing(c: &PadConfig, k: usize) -> usize {
+    (c.low + (k * (c.interior + 1)) as i64).max(0) as usize
+}
+
+/// `Pad`: the result is filled, then what remains of the operand is placed.
+pub fn pad(config: &[PadConfig], x: In<'_>, value: In<'_>, out: &mut Out<'_>) {
+    splat(x.ty.dtype, value.ptr, out.ptr, out.ty.size());
+    let (xs, os) = (signed_strides(x.shape()), signed_strides(out.shape()));
+    let (mut src, mut dst) = (0isize, 0isize);
+    let mut shape = Shape::new();
+    let mut ds = Strides::new();
+    for (i, c) in config.iter().enumerate() {
+        let kept = kept(c, x.shape()[i], out.shape()[i]);
+        if kept.is_empty() {
+            return;
+        }
+        src += kept.start as isize * xs[i];
+        dst += landing(c, kept.start) as isize * os[i];
+        ds.push((c.interior + 1) as isize * os[i]);
+        shape.push(kept.len());
+    }
+    let size = x.ty.dtype.size() as isize;
+    // SAFETY: first and end keep every index inside both arrays.
+    unsafe { strided_copy(size as usize, &shape, x.ptr.offset(src * size), &xs, out.ptr.offset(dst * size), &ds) };
+}
+
+/// Fills `n` elements with one.
+pub fn splat(dtype: DType, value: *const u8, out: *mut u8, n: usize) {
+    // SAFETY: callers pass a scalar and a result of n elements of this dtype.
+    by_size!(dtype.size(), T => unsafe {
+        std::slice::from_raw_parts_mut(out.cast::<T>(), n).fill(value.cast::<T>().read_unaligned());
+    });
+}
+
+/// Start indices clamped so that a window of `window` fits in `shape`.
+fn clamped_starts(shape: &[usize], window: &[usize], starts: &[In<'_>]) -> SmallVec<[isize; 4]> {
+    shape
+        .iter()
+        .zip(window)
+        .zip(starts)
+        .map(|((&n, &w), s)| s.integer().clamp(0, n as i64 - w as i64) as isize)
+        .collect()
+}
+
+/// `DynamicSlice`.
+pub fn dynamic_slice(x: In<'_>, starts: &[In<'_>], out: &mut Out<'_>) {
+    let ss = signed_strides(x.shape());
+    let at = clamped_starts(x.shape(), out.shape(), starts);
+    let offset = at.iter().zip(&ss).map(|(a, s)| a * s).sum();
+    gather_strided(x, out, offset, &ss);
+}
+
+/// `DynamicUpdateSlice`; works in place when the result is the operand.
+pub fn dynamic_update_slice(x: In<'_>, update: In<'_>, starts: &[In<'_>], out: &mut Out<'_>) {
+    // Starts are read first: they may not outlive the write.
+    let at = clamped_starts(x.shape(), update.shape(), starts);
+    copy_unless_same(x, out);
+    if update.ty.size() == 0 {
+        return;
+    }
+    let ds = signed_strides(out.shape());
+    let size = x.ty.dtype.size() as isize;
+    let offset: isize = at.iter().zip(&ds).map(|(a, s)| a * s).sum();
+    // SAFETY: the clamped window lies inside the result.
+    unsafe {
+        let dst = out.ptr.offset(offset * size);
+        strided_copy(size as usize, update.shape(), update.ptr, &signed_strides(update.shape()), dst, &ds);
+    }
+}
+
+/// Copies the operand to the result unless the node works in place.
+pub fn copy_unless_same(x: In<'_>, out: &mut Out<'_>) {
+    if !std::ptr::eq(x.ptr, out.ptr) {
+        out.bytes().copy_from_slice(x.bytes());
+    }
+}
+
+/// `Iota(axis)`.
+pub fn iota(axis: usize, out: &mut Out<'_>) -> Result<()> {
+    let dtype = out.ty.dtype;
+    let n = out.shape()[axis];
+    if out.ty.size() == 0 {
+        return Ok(());
+    }
+    let mut line = ferrax_base::Buffer::allocate(n * dtype.size())?;
+    match dtype {
+        DType::I32 | DType::U32 => line.typed_mut::<u32>().iter_mut().zip(0..).for_each(|(o, i)| *o = i),
+        DType::F32 => line.typed_mut::<f32>().iter_mut().enumerate().for_each(|(i, o)| *o = i as f32),
+        _ => {
+            for (i, bytes) in line.bytes_mut().chunks_exact_mut(dtype.size()).enumerate() {
+                bytes.copy_from_slice(&Scalar::from_i64(dtype, i as i64).to_bytes()[..dtype.size()]);
+            }
+        }
+    }
+    let mut ss: Strides = SmallVec::from_elem(0, out.shape().len());
+    ss[axis] = 1;
+    // SAFETY: the line has as many elements as the axis; the other strides are 0.
+    unsafe {
+        strided_copy(dtype.size(), out.shape(), line.as_ptr(), &ss, out.ptr, &signed_strides(out.shape()));
+    }
+    Ok(())
+}
+
+/// `Bitcast`. Sub-byte elements take a byte each, so that their bits are packed or spread, low bits first.
+pub fn bitcast(x: In<'_>, out: &mut Out<'_>) {
+    let (from, to) = (x.ty.dtype, out.ty.dtype);
+    if from.bits() == to.bits() || (from.bits() % 8 == 0 && to.bits() % 8 == 0) {
+        return same_bytes(x, out);
+    }
+    let (mut held, mut count) = (0u128, 0);
+    let mut results = out.bytes().chunks_exact_mut(to.size());
+    for element in x.bytes().chunks_exact(from.size()) {
+        let value = Scalar::from_bytes(from, element).bits & ((1 << from.bits()) - 1);
+        held |= value << count;
+        count += from.bits();
+        while count >= to.bits() {
+            let low = held & ((1 << to.bits()) - 1);
+            // Signed sub-byte elements are kept sign-extended.
+            let value = if to.is_signed() { Scalar { dtype: to, bits: low }.to_i64() as u128 } else { low };
+            if let Some(r) = results.next() {
+                r.copy_from_slice(&value.to_le_bytes()[..to.size()]);
+            }
+            held >>= to.bits();
+            count -= to.bits();
+        }
+    }
+}
+
+/// `Reshape`: the same bytes.
+pub fn same_bytes(x: In<'_>, out: &mut Out<'_>) {
+    copy_unless_same(x, out);
+}
+
+/// Each of `count` elements `times` times.
+///
+/// # Safety
+/// The source must hold `count` elements of `size` bytes and the result `count * times`; they must not overlap.
+pub unsafe fn repeat_each(size: u8, src: *const u8, dst: *mut u8, count: usize, times: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match size {
+            1 => repeat::<u8, 64>(src, dst, count, times),
+            2 => repeat::<u16, 32>(src, dst, count, times),
+            4 => repeat::<u32, 16>(src, dst, count, times),
+            8 => repeat::<u64, 8>(src, dst, count, times),
+            _ => repeat::<[u64; 2], 4>(src, dst, count, times),
+        }
+    }
+}
+
+/// As `repeat_each`; rows of at least `L` elements are written so many at a time, the last ones over those before.
+#[inline(always)]
+unsafe fn repeat_body<T: Copy, const L: usize>(src: *const T, dst: *mut T, count: usize, times: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        for k in 0..count {
+            let (row, x) = (dst.add(k * times), *src.add(k));
+            if times < L {
+                std::slice::from_raw_parts_mut(row, times).fill(x);
+                continue;
+            }
+            for at in (0..times).step_by(L) {
+                row.add(at.min(times - L)).cast::<[T; L]>().write_unaligned([x; L]);
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn repeat_fast<T: Copy, const L: usize>(src: *const T, dst: *mut T, count: usize, times: usize) {
+    // SAFETY: the caller's contract.
+    unsafe { repeat_body::<T, L>(src, dst, count, times) }
+}
+
+unsafe fn repeat<T: Copy, const L: usize>(src: *const u8, dst: *mut u8, count: usize, times: usize) {
+    let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
+    // SAFETY: the caller's contract.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if crate::simd::wide() {
+            return repeat_fast::<T, L>(src, dst, count, times);
+        }
+        repeat_body::<T, L>(src, dst, count, times);
+    }
+}
+
+/// `len` elements `times` times over.
+///
+/// # Safety
+/// The source must hold `len` elements of `size` bytes and the result `len * times`; they must not overlap.
+pub unsafe fn repeat_all(size: u8, src: *const u8, dst: *mut u8, len: usize, times: usize) {
+    let bytes = len * size as usize;
+    for k in 0..times {
+        // SAFETY: the caller's contract.
+        unsafe { std::ptr::copy_nonoverlapping(src, dst.add(k * bytes), bytes) };
+    }
+}
+
+/// Offsets of a multi-dimensional index in row-major order.
+#[derive(Default)]
+pub(crate) struct Walk {
+    pub extents: SmallVec<[usize; 4]>,
+    pub strides: SmallVec<[usize; 4]>,
+}
+
+impl Walk {
+    /// The offset of each index, in order.
+    pub fn offsets(&self) -> impl Iterator<Item = usize> + '_ {
+        let total: usize = self.extents.iter().product();
+        (0..total).map(|mut linear| {
+            let mut offset = 0;
+            for (&n, &s) in self.extents.iter().zip(&self.strides).rev() {
+                offset += linear % n * s;
+                linear /= n;
+            }
+            offset
+        })
+    }
+}

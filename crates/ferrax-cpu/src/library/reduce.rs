@@ -1,0 +1,534 @@
+//! Reductions over axes, and arg-reductions.
+//!
+//! Axes are merged and the reduced ones taken away group by group, innermost first, each as an
+//! (outer, reduced, inner) problem. Float sums are pairwise: runs of a few thousand elements go through rotating
+//! accumulators, then halves are combined, so that errors grow with the logarithm of the length and the order of
+//! additions is fixed by the shape alone. The machine's reductions (`region/rows.rs`) keep the same order.
+//! Read next: `columns.rs` for reductions over outer axes.
+
+use crate::elementwise::kernel::{In, Out};
+use crate::elementwise::{compute_dtype, convert};
+use crate::library::columns;
+use crate::math::complex::{self, Complex};
+use crate::math::{double, single};
+use crate::pool;
+use ferrax_base::{Buffer, DType, Result, bail};
+use ferrax_loops::ReduceOp;
+use smallvec::SmallVec;
+use std::hint::black_box;
+use std::mem::MaybeUninit;
+use std::sync::Mutex;
+
+/// A commutative monoid over one element type.
+pub trait Monoid {
+    /// Element type.
+    type T: Copy + Send + Sync;
+    /// The value that leaves others unchanged.
+    const IDENTITY: Self::T;
+    /// Combines two values.
+    fn join(a: Self::T, b: Self::T) -> Self::T;
+}
+
+macro_rules! monoids {
+    ($($name:ident, $T:ty, $id:expr, |$a:ident, $b:ident| $e:expr;)*) => {
+        $(
+            /// A monoid; see the table.
+            pub struct $name;
+            impl Monoid for $name {
+                type T = $T;
+                const IDENTITY: $T = $id;
+                #[inline(always)]
+                fn join($a: $T, $b: $T) -> $T {
+                    $e
+                }
+            }
+        )*
+    };
+}
+monoids! {
+    SumF32, f32, 0.0, |a, b| a + b;
+    ProdF32, f32, 1.0, |a, b| a * b;
+    MaxF32, f32, f32::NEG_INFINITY, |a, b| single::max(a, b);
+    MinF32, f32, f32::INFINITY, |a, b| single::min(a, b);
+    SumF64, f64, 0.0, |a, b| a + b;
+    ProdF64, f64, 1.0, |a, b| a * b;
+    MaxF64, f64, f64::NEG_INFINITY, |a, b| double::max(a, b);
+    MinF64, f64, f64::INFINITY, |a, b| double::min(a, b);
+    SumC64, Complex<f32>, Complex::new(0.0, 0.0), |a, b| Complex::new(a.re + b.re, a.im + b.im);
+    SumC128, Complex<f64>, Complex::new(0.0, 0.0), |a, b| Complex::new(a.re + b.re, a.im + b.im);
+    ProdC64, Complex<f32>, Complex::new(1.0, 0.0),
+        |a, b| Complex::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+    ProdC128, Complex<f64>, Complex::new(1.0, 0.0),
+        |a, b| Complex::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+    MaxC64, Complex<f32>, Complex::new(f32::NEG_INFINITY, f32::NEG_INFINITY),
+        |a, b| if complex::less(a, b) { b } else { a };
+    MaxC128, Complex<f64>, Complex::new(f64::NEG_INFINITY, f64::NEG_INFINITY),
+        |a, b| if complex::less(a, b) { b } else { a };
+    MinC64, Complex<f32>, Complex::new(f32::INFINITY, f32::INFINITY),
+        |a, b| if complex::less(b, a) { b } else { a };
+    MinC128, Complex<f64>, Complex::new(f64::INFINITY, f64::INFINITY),
+        |a, b| if complex::less(b, a) { b } else { a };
+}
+
+/// Monoids of a two's complement integer type, by operation.
+pub struct IntMonoid<T, const OP: u8>(std::marker::PhantomData<T>);
+macro_rules! integer_monoids {
+    ($($T:ident)*) => {
+        $(
+            impl<const OP: u8> Monoid for IntMonoid<$T, OP> {
+                type T = $T;
+                const IDENTITY: $T = match OP {
+                    0 | 5 | 6 => 0,
+                    1 => 1,
+                    2 => $T::MIN,
+                    3 => $T::MAX,
+                    _ => !0,
+                };
+                #[inline(always)]
+                fn join(a: $T, b: $T) -> $T {
+                    match OP {
+                        0 => a.wrapping_add(b),
+                        1 => a.wrapping_mul(b),
+                        2 => a.max(b),
+                        3 => a.min(b),
+                        4 => a & b,
+                        5 => a | b,
+                        _ => a ^ b,
+                    }
+                }
+            }
+        )*
+    };
+}
+integer_monoids!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+/// Runs `$run::<M>($args)` with the monoid of an operation over a compute dtype.
+macro_rules! with_monoid {
+    ($op:expr, $d:expr, $run:ident($($arg:expr),*)) => {{
+        #[allow(unused_imports)]
+        use $crate::library::reduce::*;
+        // Only order tells signed integers from unsigned ones.
+        macro_rules! integers {
+            ($T:ident, $signed:ident) => {
+                match $op {
+                    ReduceOp::Sum => $run::<IntMonoid<$signed, 0>>($($arg),*),
+                    ReduceOp::Prod => $run::<IntMonoid<$signed, 1>>($($arg),*),
+                    ReduceOp::Max => $run::<IntMonoid<$T, 2>>($($arg),*),
+                    ReduceOp::Min => $run::<IntMonoid<$T, 3>>($($arg),*),
+                    ReduceOp::And => $run::<IntMonoid<$signed, 4>>($($arg),*),
+                    ReduceOp::Or => $run::<IntMonoid<$signed, 5>>($($arg),*),
+                    ReduceOp::Xor => $run::<IntMonoid<$signed, 6>>($($arg),*),
+                    ReduceOp::LogSumExp => return $crate::library::reduce::missing($op, $d),
+                }
+            };
+        }
+        macro_rules! inexact {
+            ($sum:ident, $prod:ident, $max:ident, $min:ident) => {
+                match $op {
+                    ReduceOp::Sum => $run::<$sum>($($arg),*),
+                    ReduceOp::Prod => $run::<$prod>($($arg),*),
+                    ReduceOp::Max => $run::<$max>($($arg),*),
+                    ReduceOp::Min => $run::<$min>($($arg),*),
+                    _ => return $crate::library::reduce::missing($op, $d),
+                }
+            };
+        }
+        match ($d, $op) {
+            // Bytes of 0 and 1: sum is or, product is and.
+            (DType::Bool, ReduceOp::Sum | ReduceOp::Or | ReduceOp::Max) => $run::<IntMonoid<i8, 5>>($($arg),*),
+            (DType::Bool, ReduceOp::Prod | ReduceOp::And | ReduceOp::Min) => $run::<BoolAnd>($($arg),*),
+            (DType::Bool, ReduceOp::Xor) => $run::<IntMonoid<i8, 6>>($($arg),*),
+            (DType::I8, _) => integers!(i8, i8),
+            (DType::I16, _) => integers!(i16, i16),
+            (DType::I32, _) => integers!(i32, i32),
+            (DType::I64, _) => integers!(i64, i64),
+            (DType::U8, _) => integers!(u8, i8),
+            (DType::U16, _) => integers!(u16, i16),
+            (DType::U32, _) => integers!(u32, i32),
+            (DType::U64, _) => integers!(u64, i64),
+            (DType::F32, _) => inexact!(SumF32, ProdF32, MaxF32, MinF32),
+            (DType::F64, _) => inexact!(SumF64, ProdF64, MaxF64, MinF64),
+            (DType::C64, _) => inexact!(SumC64, ProdC64, MaxC64, MinC64),
+            (DType::C128, _) => inexact!(SumC128, ProdC128, MaxC128, MinC128),
+            _ => return $crate::library::reduce::missing($op, $d),
+        }
+    }};
+}
+pub(crate) use with_monoid;
+
+monoids! {
+    BoolAnd, u8, 1, |a, b| a & b;
+}
+
+#[cold]
+pub(crate) fn missing(op: ReduceOp, d: DType) -> Result<()> {
+    bail!(NotImplemented, "the CPU engine has no {op:?} reduction of {d}")
+}
+
+/// Elements that one pass of the rotating accumulators takes before results are combined pairwise.
+pub const RUN: usize = 4096;
+/// Rotating accumulators.
+pub const LANES: usize = 128;
+/// Shorter rows are reduced one by one.
+const FEW: usize = 32;
+/// Levels of pairwise combination: enough for any length.
+pub const LEVELS: usize = 48;
+
+/// What is reduced, made from the elements of a row as they are read.
+pub trait Term<T>: Copy {
+    /// What element `i`, which is `x`, becomes.
+    fn of(self, i: usize, x: T) -> T;
+    /// The same where element `i` is the first one.
+    fn from(self, i: usize) -> Self;
+}
+
+/// The elements as they are.
+#[derive(Clone, Copy)]
+pub struct Itself;
+
+impl<T> Term<T> for Itself {
+    #[inline(always)]
+    fn of(self, _: usize, x: T) -> T {
+        x
+    }
+    #[inline(always)]
+    fn from(self, _: usize) -> Self {
+        self
+    }
+}
+
+/// Joins element i to accumulator i % `LANES`, `PART` accumulators at a time, which fit the registers.
+#[inline(always)]
+fn accumulate<M: Monoid, const PART: usize>(acc: &mut [M::T; LANES], x: &[M::T], term: impl Term<M::T>) {
+    let (chunks, tail) = x.as_chunks::<LANES>();
+    for (k, part) in acc.as_chunks_mut::<PART>().0.iter_mut().enumerate() {
+        let mut a = *part;
+        for (c, chunk) in chunks.iter().enumerate() {
+            let term = term.from(c * LANES + k * PART);
+            for j in 0..PART {
+                a[j] = M::join(a[j], term.of(j, chunk[k * PART + j]));
+            }
+        }
+        *part = a;
+    }
+    let term = term.from(chunks.len() * LANES);
+    for (j, (a, &b)) in acc.iter_mut().zip(tail).enumerate() {
+        *a = M::join(*a, term.of(j, b));
+    }
+}
+
+/// The accumulators' result: their halves are joined until one is left.
+#[inline(always)]
+pub fn collapse<M: Monoid>(acc: &mut [M::T; LANES]) -> M::T {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for j in 0..width {
+            acc[j] = M::join(acc[j], acc[j + width]);
+        }
+        width /= 2;
+    }
+    acc[0]
+}
+
+/// Reduces at most `WIDTH` elements, a power of two, as accumulators that nothing else joins. Joining the neutral
+/// element at the end instead of before gives the same bits: it matters to a sum of negative zeros alone.
+#[inline(always)]
+fn reduce_few<M: Monoid, const WIDTH: usize>(x: &[M::T], term: impl Term<M::T>) -> M::T {
+    let mut acc = [M::IDENTITY; WIDTH];
+    match <&[M::T; WIDTH]>::try_from(x) {
+        Ok(all) => (0..WIDTH).for_each(|i| acc[i] = term.of(i, all[i])),
+        Err(_) => acc.iter_mut().zip(x).enumerate().for_each(|(i, (a, &b))| *a = term.of(i, b)),
+    }
+    let mut width = WIDTH / 2;
+    while width > 0 {
+        for j in 0..width {
+            acc[j] = M::join(acc[j], acc[j + width]);
+        }
+        width /= 2;
+    }
+    M::join(acc[0], M::IDENTITY)
+}
+
+/// Reduces at most `RUN` contiguous elements. `WIDE` says that there are 32 registers of 64 bytes, which hold all
+/// accumulators: memory is then read in one go, as prefetching wants it.
+#[inline(always)]
+pub fn reduce_run<M: Monoid, const WIDE: bool>(x: &[M::T], term: impl Term<M::T>) -> M::T {
+    // A pair of numbers is aligned as one of them.
+    if align_of::<M::T>() < size_of::<M::T>() {
+        return reduce_pairs::<M>(x, term);
+    }
+    match x.len() {
+        ..=32 => return reduce_few::<M, 32>(x, term),
+        33..=64 => return reduce_few::<M, 64>(x, term),
+        65..=LANES => return reduce_few::<M, LANES>(x, term),
+        _ => {}
+    }
+    let mut acc = [M::IDENTITY; LANES];
+    match (WIDE, size_of::<M::T>()) {
+        (true, ..=8) => accumulate::<M, LANES>(&mut acc, x, term),
+        (false, ..=4) => accumulate::<M, { LANES / 2 }>(&mut acc, x, term),
+        _ => accumulate::<M, { LANES / 4 }>(&mut acc, x, term),
+    }
+    collapse::<M>(&mut acc)
+}
+
+/// `reduce_run` in loops that are not unrolled: pairs of numbers would take more code than that is worth.
+#[inline(always)]
+fn reduce_pairs<M: Monoid>(x: &[M::T], term: impl Term<M::T>) -> M::T {
+    let mut acc = [M::IDENTITY; LANES];
+    for (c, chunk) in x.chunks(LANES).enumerate() {
+        let term = term.from(c * LANES);
+        for (j, (a, &b)) in acc.iter_mut().zip(chunk).enumerate() {
+            *a = M::join(*a, term.of(j, b));
+        }
+    }
+    let mut width = black_box(LANES / 2);
+    while width > 0 {
+        let (low, high) = acc.split_at_mut(width);
+        low.iter_mut().zip(high).for_each(|(a, b)| *a = M::join(*a, *b));
+        width /= 2;
+    }
+    acc[0]
+}
+
+/// Reduces a contiguous row. Runs are combined like the digits of a counter, so that each result takes part in
+/// as many joins as the logarithm of the number of runs, in an order that the length alone decides.
+#[inline(always)]
+pub fn reduce_row<M: Monoid, const WIDE: bool>(x: &[M::T], term: impl Term<M::T>) -> M::T {
+    if x.len() < FEW {
+        return x.iter().enumerate().fold(M::IDENTITY, |a, (i, &b)| M::join(a, term.of(i, b)));
+    }
+    let mut levels = [MaybeUninit::<M::T>::uninit(); LEVELS];
+    let mut count = 0usize;
+    for (k, run) in x.chunks(RUN).enumerate() {
+        let mut value = reduce_run::<M, WIDE>(run, term.from(k * RUN));
+        if x.len() <= RUN {
+            return value;
+        }
+        let carries = count.trailing_ones() as usize;
+        for level in &levels[..carries] {
+            // SAFETY: levels whose bit of the count is set hold a value.
+            value = M::join(unsafe { level.assume_init() }, value);
+        }
+        levels[carries].write(value);
+        count += 1;
+    }
+    let kept = levels.iter().enumerate().filter(|(k, _)| count >> k & 1 == 1);
+    // SAFETY: as above.
+    let kept = kept.map(|(_, level)| unsafe { level.assume_init() });
+    kept.reduce(|r, level| M::join(level, r)).unwrap_or(M::IDENTITY)
+}
+
+/// The (outer, reduced, inner) problem on this thread alone.
+#[inline(always)]
+fn alone_body<M: Monoid>(x: &[M::T], out: &mut [M::T], [_, n, inner]: [usize; 3]) {
+    if n == 1 {
+        for (o, &x) in out.iter_mut().zip(x) {
+            *o = M::join(M::IDENTITY, x);
+        }
+        return;
+    }
+    if inner == 1 {
+        for (o, row) in out.iter_mut().zip(x.chunks_exact(n)) {
+            *o = reduce_row::<M, false>(row, Itself);
+        }
+        return;
+    }
+    for (x, out) in x.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner)) {
+        columns::reduce::<M>(x, out);
+    }
+}
+crate::simd::wide_variant!(alone, alone_body, (x: &[M::T], out: &mut [M::T], dims: [usize; 3]));
+
+fn reduce_3d<M: Monoid>(x: *const u8, out: *mut u8, dims: [usize; 3]) {
+    let [outer, n, inner] = dims;
+    // SAFETY: callers pass an operand of outer·n·inner and a result of outer·inner elements of the monoid's type.
+    let (x, out) = unsafe {
+        (
+            std::slice::from_raw_parts(x.cast::<M::T>(), outer * n * inner),
+            std::slice::from_raw_parts_mut(out.cast::<M::T>(), outer * inner),
+        )
+    };
+    let time = (size_of_val(x) / 16) as u64;
+    let threads = pool::threads();
+    if outer >= 2 * threads && pool::worth(time) {
+        let per_task = outer.div_ceil(8 * threads);
+        let parts: Vec<Mutex<&mut [M::T]>> = out.chunks_mut(per_task * inner).map(Mutex::new).collect();
+        return pool::share(time, parts.len(), &|_, k| {
+            let mut out = parts[k].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let outer = out.len() / inner;
+            alone::<M>(&x[k * per_task * n * inner..][..outer * n * inner], &mut out, [outer, n, inner]);
+        });
+    }
+    if inner > 1 && pool::worth(time / outer as u64) {
+        for (x, out) in x.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner)) {
+            columns::reduce_shared::<M>(x, out, time / outer as u64);
+        }
+        return;
+    }
+    alone::<M>(x, out, dims);
+}
+
+fn run(op: ReduceOp, d: DType, x: *const u8, out: *mut u8, dims: [usize; 3]) -> Result<()> {
+    with_monoid!(op, d, reduce_3d(x, out, dims));
+    Ok(())
+}
+
+/// A merged axis: its extent and whether it is reduced.
+type Extents = SmallVec<[(usize, bool); 6]>;
+
+fn merged(shape: &[usize], axes: &[usize]) -> Extents {
+    let mut out = Extents::new();
+    for (i, &n) in shape.iter().enumerate() {
+        let reduced = axes.contains(&i);
+        match out.last_mut() {
+            _ if n == 1 => {}
+            Some(last) if last.1 == reduced => last.0 *= n,
+            _ => out.push((n, reduced)),
+        }
+    }
+    out
+}
+
+/// `Reduce`.
+pub fn reduce(op: ReduceOp, axes: &[usize], x: In<'_>, out: &mut Out<'_>) -> Result<()> {
+    let dtype = x.ty.dtype;
+    let compute = compute_dtype(dtype);
+    if x.ty.size() == 0 {
+        crate::library::movement::splat(dtype, op.identity(dtype).to_bytes().as_ptr(), out.ptr, out.ty.size());
+        return Ok(());
+    }
+    let mut extents = merged(x.shape(), axes);
+    let reduced_groups = extents.iter().filter(|e| e.1).count();
+    if dtype == compute && reduced_groups <= 1 {
+        let dims = innermost(&extents).unwrap_or([x.ty.size(), 1, 1]);
+        return run(op, compute, x.ptr, out.ptr, dims);
+    }
+    // Several groups, or a narrow dtype: intermediate results in the compute dtype.
+    let mut held = if dtype == compute { None } else { Some(convert::widened(dtype, x.ptr, x.ty.size())?) };
+    while let Some(dims) = innermost(&extents) {
+        let mut next = Buffer::allocate(dims[0] * dims[2] * compute.size())?;
+        let src = held.as_ref().map_or(x.ptr, Buffer::as_ptr);
+        run(op, compute, src, next.as_mut_ptr(), dims)?;
+        held = Some(next);
+        let at = extents.iter().rposition(|e| e.1).unwrap_or(0);
+        extents.remove(at);
+    }
+    if let Some(b) = held {
+        let n = out.ty.size();
+        if dtype == compute {
+            out.bytes().copy_from_slice(b.bytes());
+        } else {
+            convert::narrowed(dtype, &b, out.bytes(), n);
+        }
+    }
+    Ok(())
+}
+
+/// The (outer, reduced, inner) extents of the innermost reduced group.
+fn innermost(extents: &Extents) -> Option<[usize; 3]> {
+    let at = extents.iter().rposition(|e| e.1)?;
+    let product = |s: &[(usize, bool)]| s.iter().map(|e| e.0).product();
+    Some([product(&extents[..at]), extents[at].0, product(&extents[at + 1..])])
+}
+
+/// `ArgReduce`: the first largest or smallest element; NaN wins.
+pub fn arg_reduce(max: bool, axis: usize, x: In<'_>, out: &mut Out<'_>) -> Result<()> {
+    let dtype = x.ty.dtype;
+    let compute = compute_dtype(dtype);
+    let wide = if dtype == compute { None } else { Some(convert::widened(dtype, x.ptr, x.ty.size())?) };
+    let src = wide.as_ref().map_or(x.ptr, Buffer::as_ptr);
+    let shape = x.shape();
+    let dims = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];
+    if out.ty.size() == 0 {
+        return Ok(());
+    }
+    if dims[1] == 0 {
+        bail!(Value, "attempt to get {} of an empty axis", if max { "argmax" } else { "argmin" });
+    }
+    macro_rules! go {
+        ($T:ty, $nan:expr, $less:expr) => {
+            arg_3d::<$T>(src, out, dims, max, $nan, $less)
+        };
+    }
+    match compute {
+        DType::Bool | DType::U8 => go!(u8, |_| false, |a, b| a < b),
+        DType::I8 => go!(i8, |_| false, |a, b| a < b),
+        DType::I16 => go!(i16, |_| false, |a, b| a < b),
+        DType::I32 => go!(i32, |_| false, |a, b| a < b),
+        DType::I64 => go!(i64, |_| false, |a, b| a < b),
+        DType::U16 => go!(u16, |_| false, |a, b| a < b),
+        DType::U32 => go!(u32, |_| false, |a, b| a < b),
+        DType::U64 => go!(u64, |_| false, |a, b| a < b),
+        DType::F32 => go!(f32, |x: f32| x.is_nan(), |a, b| a < b),
+        DType::F64 => go!(f64, |x: f64| x.is_nan(), |a, b| a < b),
+        DType::C64 => go!(Complex<f32>, |z: Complex<f32>| z.re.is_nan() || z.im.is_nan(), complex::less),
+        DType::C128 => go!(Complex<f64>, |z: Complex<f64>| z.re.is_nan() || z.im.is_nan(), complex::less),
+        other => bail!(NotImplemented, "the CPU engine has no argmax of {other}"),
+    }
+    Ok(())
+}
+
+fn arg_3d<T: Copy>(
+    x: *const u8,
+    out: &mut Out<'_>,
+    [outer, n, inner]: [usize; 3],
+    max: bool,
+    nan: impl Fn(T) -> bool,
+    less: impl Fn(T, T) -> bool,
+) {
+    // SAFETY: the caller passes an operand of outer·n·inner elements of T.
+    let x = unsafe { std::slice::from_raw_parts(x.cast::<T>(), outer * n * inner) };
+    if inner == 1 {
+        for (o, row) in x.chunks_exact(n).enumerate() {
+            store_index(out, o, arg_row(row, max, &nan, &less) as i64);
+        }
+        return;
+    }
+    let mut best: Vec<(T, i64)> = Vec::with_capacity(inner);
+    for o in 0..outer {
+        let x = &x[o * n * inner..][..n * inner];
+        best.clear();
+        best.extend(x[..inner].iter().map(|&v| (v, 0)));
+        for (r, row) in x.chunks_exact(inner.max(1)).enumerate().skip(1) {
+            for (b, &v) in best.iter_mut().zip(row) {
+                let better = if max { less(b.0, v) } else { less(v, b.0) };
+                if (better || nan(v)) && !nan(b.0) {
+                    *b = (v, r as i64);
+                }
+            }
+        }
+        for (i, b) in best.iter().enumerate() {
+            store_index(out, o * inner + i, b.1);
+        }
+    }
+}
+
+/// The best place of a row: blocks are first compared as wholes, lane by lane, then the winner is searched.
+fn arg_row<T: Copy>(row: &[T], max: bool, nan: &impl Fn(T) -> bool, less: &impl Fn(T, T) -> bool) -> usize {
+    const LANES: usize = 16;
+    let better = |a: T, b: T| if max { less(b, a) } else { less(a, b) };
+    let mut lanes = [row[0]; LANES];
+    let mut odd = false;
+    for chunk in row.chunks(LANES) {
+        for (l, &v) in lanes.iter_mut().zip(chunk) {
+            odd |= nan(v);
+            *l = if better(v, *l) { v } else { *l };
+        }
+    }
+    if odd {
+        return row.iter().position(|&v| nan(v)).unwrap_or(0);
+    }
+    let best = lanes.iter().fold(row[0], |b, &v| if better(v, b) { v } else { b });
+    row.iter().position(|&v| !better(best, v)).unwrap_or(0)
+}
+
+/// Writes an index in the result's integer dtype.
+pub fn store_index(out: &mut Out<'_>, at: usize, index: i64) {
+    match out.ty.dtype.size() {
+        1 => out.of::<i8>()[at] = index as i8,
+        2 => out.of::<i16>()[at] = index as i16,
+        4 => out.of::<i32>()[at] = index as i32,
+        _ => out.of::<i64>()[at] = index,
+    }
+}

@@ -1,0 +1,304 @@
+//! Scatter with XLA's dimension numbers, batching dimensions and index modes.
+//!
+//! Updates are applied in row-major order of the indices, so that repeated indices give one fixed result. Threads share
+//! the work where that order does not change: windows go by where in the operand they are, single elements by parts
+//! of the indices where these are promised to be sorted (which is checked) or unique. Read next: `gather.rs`.
+
+use crate::elementwise::kernel::{In, Out, by_size};
+use crate::elementwise::{compute_dtype, convert};
+use crate::library::gather::{Axes, CHECKED, Numbers, TAKEN, Windows, inside, single_elements, window_axes};
+use crate::library::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, copy_unless_same};
+use crate::library::reduce::{Monoid, with_monoid};
+use crate::pool;
+use crate::simd::wide_variant;
+use ferrax_base::{DType, Result};
+use ferrax_loops::{IndexMode, ReduceOp, ScatterDims, ScatterOp};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What the caller promises of the indices.
+#[derive(Clone, Copy)]
+pub struct Hints {
+    pub sorted: bool,
+    pub unique: bool,
+}
+
+/// `Scatter`; works in place when the result is the operand.
+pub fn scatter(
+    op: ScatterOp,
+    dims: &ScatterDims,
+    (mode, hints): (IndexMode, Hints),
+    operand: In<'_>,
+    indices: In<'_>,
+    updates: In<'_>,
+    out: &mut Out<'_>,
+) -> Result<()> {
+    copy_unless_same(operand, out);
+    if updates.ty.size() == 0 || operand.ty.size() == 0 {
+        return Ok(());
+    }
+    let shape = operand.shape();
+    let dropped = [&dims.inserted_window_dims[..], &dims.operand_batching_dims[..]];
+    let mut window: SmallVec<[usize; 4]> = SmallVec::from_elem(1, shape.len());
+    let kept = (0..shape.len()).filter(|a| !dropped[0].contains(a) && !dropped[1].contains(a));
+    for (a, &u) in kept.zip(&dims.update_window_dims) {
+        window[a] = updates.shape()[u];
+    }
+    let numbers = Numbers {
+        start_map: &dims.scatter_dims_to_operand_dims,
+        operand_batching: &dims.operand_batching_dims,
+        index_batching: &dims.scatter_indices_batching_dims,
+        other_batch_axes: (0..updates.shape().len()).filter(|a| !dims.update_window_dims.contains(a)).collect(),
+        window: &window,
+    };
+    let dtype = operand.ty.dtype;
+    if let Some(limit) = single_elements(shape, indices, updates.shape(), &numbers) {
+        let drop = mode == IndexMode::FillOrDrop;
+        if op == ScatterOp::Set {
+            by_size!(dtype.size(), T => {
+                Elements { limit, drop, hints }.join(indices, updates, out, T::default(), |_, u| u);
+            });
+            return Ok(());
+        }
+        if op == ScatterOp::Add && compute_dtype(dtype) == dtype {
+            let elements = Elements { limit, drop, hints };
+            with_monoid!(ReduceOp::Sum, dtype, add_elements(elements, indices, updates, out));
+            return Ok(());
+        }
+    }
+    let windows = Windows::new(shape, indices, updates.shape(), &numbers, (mode, false))?;
+    // The update is the source, the operand the destination.
+    let axes: Axes = window_axes(shape, updates.shape(), dropped, &dims.update_window_dims, &window)
+        .iter()
+        .map(|a| Axis { n: a.n, src: a.dst, dst: a.src })
+        .collect();
+    if op == ScatterOp::Set {
+        by_size!(dtype.size(), T => set::<T>(&windows, &axes, (updates, out)));
+        return Ok(());
+    }
+    combine_all(op, &windows, &axes, updates, out)
+}
+
+/// Combines windows of any dtype with the operand, which the result holds.
+fn combine_all(op: ScatterOp, windows: &Windows<'_>, axes: &[Axis], updates: In<'_>, out: &mut Out<'_>) -> Result<()> {
+    let (dtype, n, count) = (out.ty.dtype, out.ty.size(), updates.ty.size());
+    let compute = compute_dtype(dtype);
+    if compute == dtype {
+        let (from, to) = (Side { ptr: updates.ptr.cast_mut(), size: count }, Side { ptr: out.ptr, size: n });
+        return combine(op, dtype, windows, axes, &from, &to);
+    }
+    let mut wide = convert::widened(dtype, out.ptr, n)?;
+    let mut update = convert::widened(dtype, updates.ptr, count)?;
+    let (from, to) = (Side { ptr: update.as_mut_ptr(), size: count }, Side { ptr: wide.as_mut_ptr(), size: n });
+    combine(op, compute, windows, axes, &from, &to)?;
+    convert::narrowed(dtype, &wide, out.bytes(), n);
+    Ok(())
+}
+
+/// Calls `f(operand offset, update offset)` for every window that is not dropped: in order, or on several threads, each of
+/// which takes the windows in its part of the operand in order.
+fn each_window(windows: &Windows<'_>, (operand, bytes): (usize, usize), f: impl Fn(isize, isize) + Sync) {
+    let count = windows.count();
+    let nanoseconds = (2 * count + 2 * bytes / BYTES_A_NANOSECOND) as u64;
+    let parts = if windows.apart && pool::worth(nanoseconds) { pool::threads() } else { 1 };
+    let span = operand.div_ceil(parts) as isize;
+    pool::share(nanoseconds, parts, &|_, part| {
+        let own = part as isize * span..(part as isize + 1) * span;
+        windows.each(0..count, |to, from| {
+            if let Some(to) = to.filter(|to| own.contains(to)) {
+                f(to, from);
+            }
+        });
+    });
+}
+
+fn set<T: Copy>(windows: &Windows<'_>, axes: &[Axis], (updates, out): (In<'_>, &Out<'_>)) {
+    let ends = Ends(updates.ptr, out.ptr);
+    each_window(windows, (out.ty.size(), updates.ty.bytes()), |to, from| {
+        let (src, dst) = {
+            let ends = &ends;
+            (ends.0.cast::<T>(), ends.1.cast::<T>())
+        };
+        // SAFETY: `each` gives offsets whose windows lie inside both arrays.
+        unsafe { copy_axes(axes, src.offset(from), dst.offset(to)) };
+    });
+}
+
+/// An array by its address and its number of elements.
+struct Side {
+    ptr: *mut u8,
+    size: usize,
+}
+
+fn combine(
+    op: ScatterOp,
+    d: DType,
+    windows: &Windows<'_>,
+    axes: &[Axis],
+    updates: &Side,
+    operand: &Side,
+) -> Result<()> {
+    let (op, negated) = match op {
+        ScatterOp::Sub => {
+            let plan = crate::elementwise::unary(ferrax_loops::UnaryOp::Neg, d, d)?;
+            (ReduceOp::Sum, Some(plan.run_whole(updates.ptr, updates.size, d)?))
+        }
+        ScatterOp::Mul => (ReduceOp::Prod, None),
+        ScatterOp::Min => (ReduceOp::Min, None),
+        ScatterOp::Max => (ReduceOp::Max, None),
+        _ => (ReduceOp::Sum, None),
+    };
+    let ptr = negated.as_ref().map_or(updates.ptr, |b| b.as_ptr().cast_mut());
+    with_monoid!(op, d, combine_with(windows, axes, (&Side { ptr, size: updates.size }, operand)));
+    Ok(())
+}
+
+fn add_elements<M: Monoid>(elements: Elements, indices: In<'_>, updates: In<'_>, out: &mut Out<'_>) {
+    elements.join(indices, updates, out, M::IDENTITY, M::join);
+}
+
+/// Updates of single elements: the largest index, whether those outside are dropped, and what is promised.
+#[derive(Clone, Copy)]
+struct Elements {
+    limit: i32,
+    drop: bool,
+    hints: Hints,
+}
+
+impl Elements {
+    /// Joins each update to the element that its index names, in order; what is dropped is joined to `spare`.
+    fn join<T: Copy + Send + Sync>(
+        self,
+        indices: In<'_>,
+        updates: In<'_>,
+        out: &mut Out<'_>,
+        spare: T,
+        join: impl Fn(T, T) -> T + Sync,
+    ) {
+        let (indices, updates, ends) = (indices.of::<i32>(), updates.of::<T>(), Ends(out.ptr, out.ptr));
+        let nanoseconds = indices.len() as u64;
+        let ends_of_parts = self.parts(indices, pool::worth(nanoseconds) && word::<T>().is_some());
+        let plain = ends_of_parts.len() == 1 || !self.hints.unique;
+        pool::share(nanoseconds, ends_of_parts.len(), &|_, k| {
+            let part = k.checked_sub(1).map_or(0, |before| ends_of_parts[before])..ends_of_parts[k];
+            let dst = {
+                let ends = &ends;
+                ends.1.cast::<T>()
+            };
+            let update = |d: *mut T, u: T| {
+                // SAFETY: an element of the result, or the spare one; see `parts` for who else uses it.
+                unsafe { if plain { *d = join(*d, u) } else { join_relaxed(d, u, &join) } }
+            };
+            self.join_part(&indices[part.clone()], &updates[part], dst, spare, update);
+        });
+    }
+
+    /// Where the parts of the updates end that threads may join at the same time: parts of sorted indices have no index
+    /// in common; of unique ones neither, if the promise holds.
+    fn parts(self, indices: &[i32], shared: bool) -> SmallVec<[usize; 1]> {
+        let n = indices.len();
+        if !shared || !(self.hints.unique || (self.hints.sorted && indices.is_sorted())) {
+            return SmallVec::from_elem(n, 1);
+        }
+        let mut ends = SmallVec::new();
+        let mut end = 0;
+        while end < n {
+            end = (end + TAKEN).min(n);
+            // Equal ones stay together; those outside may all be the nearest inside.
+            let place = |i: usize| indices[i].clamp(0, self.limit);
+            while !self.hints.unique && end < n && place(end) == place(end - 1) {
+                end += 1;
+            }
+            ends.push(end);
+        }
+        ends
+    }
+
+    fn join_part<T: Copy>(self, indices: &[i32], updates: &[T], dst: *mut T, mut spare: T, update: impl Fn(*mut T, T)) {
+        let limit = self.limit;
+        for (indices, updates) in indices.chunks(CHECKED).zip(updates.chunks(CHECKED)) {
+            if inside(limit, indices) {
+                // The indices were checked.
+                indices.iter().zip(updates).for_each(|(&i, &u)| update(dst.wrapping_add(i as usize), u));
+                continue;
+            }
+            // No branch: whether an update is dropped cannot be foreseen.
+            for (&i, &u) in indices.iter().zip(updates) {
+                let outside = self.drop && !(0..=limit).contains(&i);
+                update(if outside { &raw mut spare } else { dst.wrapping_add(i.clamp(0, limit) as usize) }, u);
+            }
+        }
+    }
+}
+
+/// The size of an element that is a word which threads may write at the same time.
+const fn word<T>() -> Option<usize> {
+    match (size_of::<T>(), align_of::<T>()) {
+        (4, 4) | (8, 8) => Some(size_of::<T>()),
+        _ => None,
+    }
+}
+
+/// Joins to an element that is a word and that another thread may write as well, if an index was promised to be there once
+/// and is not: one of the updates may be lost then, and nothing else happens.
+///
+/// # Safety
+/// The address must be valid and aligned.
+unsafe fn join_relaxed<T: Copy>(d: *mut T, u: T, join: impl Fn(T, T) -> T) {
+    macro_rules! through {
+        ($A:ty) => {{
+            // SAFETY: the caller's contract; the atomic type has the size of T, of which every bit pattern comes from one.
+            unsafe {
+                let place = <$A>::from_ptr(d.cast());
+                let before = place.load(Ordering::Relaxed);
+                let after = join(std::mem::transmute_copy(&before), u);
+                place.store(std::mem::transmute_copy(&after), Ordering::Relaxed);
+            }
+        }};
+    }
+    match const { word::<T>() } {
+        Some(4) => through!(AtomicU32),
+        Some(_) => through!(AtomicU64),
+        // Others are not shared out.
+        // SAFETY: the caller's contract.
+        None => unsafe { *d = join(*d, u) },
+    }
+}
+
+fn combine_with<M: Monoid>(windows: &Windows<'_>, axes: &[Axis], (updates, operand): (&Side, &Side)) {
+    let ends = Ends(updates.ptr.cast_const(), operand.ptr);
+    each_window(windows, (operand.size, updates.size * size_of::<M::T>()), |to, from| {
+        let (src, dst) = {
+            let ends = &ends;
+            (ends.0.cast::<M::T>(), ends.1.cast::<M::T>())
+        };
+        // SAFETY: `each` gives offsets whose windows lie inside both arrays.
+        unsafe { combine_axes::<M>(axes, src.offset(from), dst.offset(to)) };
+    });
+}
+
+/// Joins a row to another, element by element.
+#[inline(always)]
+fn join_row_body<M: Monoid>(x: &[M::T], to: &mut [M::T]) {
+    for (to, &x) in to.iter_mut().zip(x) {
+        *to = M::join(*to, x);
+    }
+}
+wide_variant!(join_row, join_row_body, (x: &[M::T], to: &mut [M::T]));
+
+unsafe fn combine_axes<M: Monoid>(axes: &[Axis], src: *const M::T, dst: *mut M::T) {
+    // SAFETY: the caller's offsets and axes lie inside both arrays.
+    unsafe {
+        match axes {
+            [] => *dst = M::join(*dst, *src),
+            [a] if a.src == 1 && a.dst == 1 => {
+                join_row::<M>(std::slice::from_raw_parts(src, a.n), std::slice::from_raw_parts_mut(dst, a.n));
+            }
+            [a, rest @ ..] => {
+                for i in 0..a.n as isize {
+                    combine_axes::<M>(rest, src.offset(i * a.src), dst.offset(i * a.dst));
+                }
+            }
+        }
+    }
+}

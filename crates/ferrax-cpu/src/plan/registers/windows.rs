@@ -1,0 +1,410 @@
+//! Arrays that a loop reads and writes at an index while they stay in memory.
+//!
+//! A window is the part of an array that a slice at an index names: its address is that of the array plus the index,
+//! clamped, times a step. A read or a write is one instruction, which finds the address, the largest index and the step
+//! in the loop's memory. Reads must see the array as the writes before them left it, and every write must be of the
+//! latest state, so that there is never more than one array; anything else does not fit.
+
+use super::forms::{Form, is_index};
+use super::translate::Translator;
+use crate::fused::registers::Window;
+use crate::machine::loops::assemble::{Op, PLACE, Val};
+use crate::machine::loops::families::{Access, Two};
+use ferrax_base::Shape;
+use ferrax_base::shape::strides;
+use ferrax_loops::kind::{Gathering, IndexMode, ScatterOp};
+use ferrax_loops::{BinaryOp, Graph, Kind, Node, Type, ValueId};
+use smallvec::SmallVec;
+
+/// An array of a loop.
+pub(super) struct Array {
+    pub ty: Type,
+    /// The operand, or for a carried one the result.
+    pub index: usize,
+    pub carried: bool,
+    /// Writes so far.
+    pub version: u32,
+    /// Whether elements other than those of the vectors' lanes are read or written.
+    pub single: bool,
+}
+
+/// 64-bit words of a window in the loop's memory: the address, the largest index, the step.
+pub(super) const WORDS: u32 = 4;
+
+/// Where the elements of a window are: an index to add to a constant place.
+struct Position {
+    index: Val,
+    last: usize,
+    step: usize,
+    /// Whether every index is inside; nothing if it does not matter.
+    inside: Option<Val>,
+}
+
+/// The start of a window along an axis.
+struct Start {
+    index: Val,
+    last: usize,
+    stride: usize,
+}
+
+/// The window that a node names, as extents on the array's axes.
+struct Extent<'a> {
+    sizes: &'a [usize],
+    /// Whether an index outside is not clamped.
+    checked: bool,
+}
+
+impl Translator {
+    /// A node that reads or writes an array; the inner option is nothing if it does not fit.
+    pub fn window(&mut self, g: &Graph, node: &Node, x: &[Form]) -> Option<Option<Form>> {
+        let &Form::Array { array, version } = x.first()? else { return None };
+        Some(self.window_node(g, node, x, array, version))
+    }
+
+    fn window_node(&mut self, g: &Graph, node: &Node, x: &[Form], array: usize, version: u32) -> Option<Form> {
+        if matches!(node.kind, Kind::Barrier) {
+            return Some(x[0].clone());
+        }
+        if self.arrays[array].version != version {
+            return None;
+        }
+        let axes: SmallVec<[usize; 4]> = (0..self.arrays[array].ty.shape.len()).collect();
+        match &node.kind {
+            Kind::DynamicSlice => {
+                let extent = Extent { sizes: &g.ty(node.first).shape, checked: false };
+                let at = self.position(g, array, &extent, (&axes, &x[1..], &node.inputs[1..]))?;
+                self.read_window(array, &extent, &at, g.ty(node.first))
+            }
+            Kind::DynamicUpdateSlice => {
+                let extent = Extent { sizes: &g.ty(node.inputs[1]).shape, checked: false };
+                let at = self.position(g, array, &extent, (&axes, &x[2..], &node.inputs[2..]))?;
+                self.write_window(array, &extent, &at, &x[1])
+            }
+            Kind::Gather(gathering) => self.gather(g, node, x, array, gathering),
+            Kind::Scatter { op, dims, mode, .. } => {
+                let ty = g.ty(node.inputs[2]);
+                let whole = dims.update_window_dims.len() == ty.shape.len()
+                    && dims.operand_batching_dims.is_empty()
+                    && dims.update_window_dims.iter().enumerate().all(|(k, &d)| k == d);
+                let sizes = spread(&ty.shape, &dims.inserted_window_dims, axes.len());
+                let extent = Extent { sizes: &sizes, checked: *mode == IndexMode::FillOrDrop };
+                let starts = whole.then(|| vector_of(&x[1], dims.scatter_dims_to_operand_dims.len()))??;
+                let types = SmallVec::<[ValueId; 4]>::from_elem(node.inputs[1], starts.len());
+                let at = self.position(g, array, &extent, (&dims.scatter_dims_to_operand_dims, &starts, &types))?;
+                let update = self.combined(*op, array, (&extent, &at), (&x[2], ty))?;
+                self.write_window(array, &extent, &at, &update)
+            }
+            Kind::Slice(dims) if dims.stride.iter().all(|&s| s == 1) => {
+                let extent = Extent { sizes: &g.ty(node.first).shape, checked: false };
+                let zero = self.constant(0);
+                let at = Position { index: zero, last: 0, step: 0, inside: None };
+                let first = offset_of(&self.arrays[array].ty, &dims.start);
+                self.read_at(array, &extent, &at, (first, g.ty(node.first)))
+            }
+            _ => None,
+        }
+    }
+
+    fn gather(&mut self, g: &Graph, node: &Node, x: &[Form], array: usize, gathering: &Gathering) -> Option<Form> {
+        let (dims, out) = (&gathering.dims, g.ty(node.first));
+        let whole = dims.offset_dims.len() == out.shape.len()
+            && dims.operand_batching_dims.is_empty()
+            && dims.offset_dims.iter().enumerate().all(|(k, &d)| k == d);
+        let extent = Extent { sizes: &gathering.slice_sizes, checked: gathering.mode == IndexMode::FillOrDrop };
+        let mut starts = whole.then(|| vector_of(&x[1], dims.start_index_map.len()))??;
+        if gathering.wrap {
+            let n = self.arrays[array].ty.shape[dims.start_index_map[0]];
+            starts[0] = self.wrapped(&starts[0], n)?;
+        }
+        let types = SmallVec::<[ValueId; 4]>::from_elem(node.inputs[1], starts.len());
+        let at = self.position(g, array, &extent, (&dims.start_index_map, &starts, &types))?;
+        let found = self.read_window(array, &extent, &at, out)?;
+        let Some(inside) = at.inside else { return Some(found) };
+        let fill = self.constant(super::translate::bits(gathering.fill));
+        let mut either = |v: Val| self.choose(inside, fill, v);
+        Some(match found {
+            Form::Lanes(v) => Form::Lanes(either(v)?),
+            Form::Cells(all) => Form::Cells(all.iter().map(|&v| either(v)).collect::<Option<_>>()?),
+            other => other,
+        })
+    }
+
+    /// An index that counts from the end where it is below 0.
+    fn wrapped(&mut self, index: &Form, extent: usize) -> Option<Form> {
+        let Form::Lanes(i) = *index else { return None };
+        let (zero, extent) = (self.constant(0), self.integer(extent as i64));
+        let below = self.two(Two::GtInt, zero, i)?;
+        let raised = self.two(Two::AddInt, i, extent)?;
+        self.choose(below, i, raised).map(Form::Lanes)
+    }
+
+    /// What a scatter writes: the update, or what it makes of the elements that are there.
+    fn combined(
+        &mut self,
+        op: ScatterOp,
+        array: usize,
+        (extent, at): (&Extent<'_>, &Position),
+        (update, ty): (&Form, &Type),
+    ) -> Option<Form> {
+        let op = match op {
+            ScatterOp::Set => return Some(update.clone()),
+            ScatterOp::Add => BinaryOp::Add,
+            ScatterOp::Sub => BinaryOp::Sub,
+            ScatterOp::Mul => BinaryOp::Mul,
+            ScatterOp::Min => BinaryOp::Min,
+            ScatterOp::Max => BinaryOp::Max,
+        };
+        let old = self.read_window(array, extent, at, ty)?;
+        let mut join = |i: usize| self.binary(op, ty.dtype, old.cell(i)?, update.cell(i)?);
+        Some(match &old {
+            Form::Cells(all) => Form::Cells((0..all.len()).map(join).collect::<Option<_>>()?),
+            _ => Form::Lanes(join(0)?),
+        })
+    }
+
+    /// Where a window starts: an index along each of some axes.
+    fn position(
+        &mut self,
+        g: &Graph,
+        array: usize,
+        extent: &Extent<'_>,
+        (axes, starts, types): (&[usize], &[Form], &[ValueId]),
+    ) -> Option<Position> {
+        let shape: Shape = self.arrays[array].ty.shape.clone();
+        let steps = strides(&shape);
+        let mut live: SmallVec<[Start; 4]> = SmallVec::new();
+        for ((&axis, start), &v) in axes.iter().zip(starts).zip(types) {
+            let last = shape[axis].checked_sub(extent.sizes[axis])?;
+            let Form::Lanes(index) = *start else { return None };
+            if self.vector[index as usize] || !is_index(g.ty(v).dtype, self.lane) {
+                return None;
+            }
+            if last > 0 || extent.checked {
+                live.push(Start { index, last, stride: steps[axis] });
+            }
+        }
+        let size = self.arrays[array].ty.dtype.size();
+        let mut inside = None;
+        if extent.checked {
+            for s in &live {
+                let found = self.inside(s)?;
+                inside = match (inside, found) {
+                    (Some(a), Some(b)) => Some(self.two(Two::And, a, b)?),
+                    (a, b) => a.or(b),
+                };
+            }
+        }
+        live.retain(|s| s.last > 0);
+        Some(match &live[..] {
+            [] => Position { index: self.constant(0), last: 0, step: 0, inside },
+            [only] => Position { index: only.index, last: only.last, step: only.stride * size, inside },
+            several => {
+                let mut sum = None;
+                let mut most = 0;
+                for s in several {
+                    let clamped = self.clamped(s)?;
+                    let stride = self.integer(s.stride as i64);
+                    let scaled = if s.stride == 1 { clamped } else { self.two(Two::MulInt, clamped, stride)? };
+                    most += s.last * s.stride;
+                    sum = Some(sum.map_or(Some(scaled), |sum| self.two(Two::AddInt, sum, scaled))?);
+                }
+                Position { index: sum?, last: most, step: size, inside }
+            }
+        })
+    }
+
+    /// Whether an index is inside; nothing where it is known to be.
+    fn inside(&mut self, s: &Start) -> Option<Option<Val>> {
+        let (low, high) = (self.integer(-1), self.integer(s.last as i64 + 1));
+        let above = self.two(Two::GtInt, s.index, low)?;
+        let below = self.two(Two::GtInt, high, s.index)?;
+        let both = self.two(Two::And, above, below)?;
+        Some((self.number(both) != Some(1)).then_some(both))
+    }
+
+    fn clamped(&mut self, s: &Start) -> Option<Val> {
+        let (zero, last) = (self.constant(0), self.integer(s.last as i64));
+        let above = self.two(Two::MaxInt, s.index, zero)?;
+        self.two(Two::MinInt, above, last)
+    }
+
+    fn read_window(&mut self, array: usize, extent: &Extent<'_>, at: &Position, out: &Type) -> Option<Form> {
+        self.read_at(array, extent, at, (0, out))
+    }
+
+    fn read_at(
+        &mut self,
+        array: usize,
+        extent: &Extent<'_>,
+        at: &Position,
+        (first, out): (usize, &Type),
+    ) -> Option<Form> {
+        let places = self.elements_of(array, extent, out.size())?;
+        let flag = out.dtype.is_bool();
+        let fixed = !self.arrays[array].carried && self.fixed[at.index as usize];
+        let one = |s: &mut Self, offset: usize, vector: bool| {
+            let (access, window) = s.make_window(array, at, first + offset, (vector, flag))?;
+            let d = s.value(fixed, vector);
+            s.emit(Op::Fetch { access, window, index: at.index, d }, d)
+        };
+        Some(match places {
+            Places::Vector => Form::Lanes(one(self, 0, true)?),
+            Places::Each(all) if all.len() == 1 => Form::Lanes(one(self, all[0], false)?),
+            Places::Each(all) => Form::Cells(all.iter().map(|&o| one(self, o, false)).collect::<Option<_>>()?),
+        })
+    }
+
+    fn write_window(&mut self, array: usize, extent: &Extent<'_>, at: &Position, update: &Form) -> Option<Form> {
+        let count: usize = extent.sizes.iter().product();
+        let ty = self.arrays[array].ty.clone();
+        let flag = ty.dtype.is_bool();
+        let places = self.elements_of(array, extent, count)?;
+        let inside = match (at.inside, self.guard) {
+            (Some(a), Some(b)) => Some(self.two(Two::And, a, b)?),
+            (a, b) => a.or(b),
+        };
+        // An index outside is not written.
+        let (index, checked) = match inside {
+            None => (at.index, false),
+            Some(inside) => {
+                let (zero, last) = (self.constant(0), self.integer(at.last as i64));
+                let (mut index, outside) = (at.index, self.integer(-1));
+                if at.inside.is_none() {
+                    index = self.two(Two::MaxInt, index, zero)?;
+                    index = self.two(Two::MinInt, index, last)?;
+                }
+                (self.choose(inside, outside, index)?, true)
+            }
+        };
+        let all: SmallVec<[usize; 8]> = match &places {
+            Places::Vector => SmallVec::from_slice(&[0]),
+            Places::Each(all) => all.clone(),
+        };
+        for (i, offset) in all.into_iter().enumerate() {
+            let (a, vector) = (update.cell(i)?, matches!(places, Places::Vector));
+            if self.vector[a as usize] && !vector {
+                return None;
+            }
+            let (access, window) = self.make_window(array, at, offset, (vector, flag))?;
+            self.write(Op::Put { access, window, index, a, checked })?;
+        }
+        self.arrays[array].version += 1;
+        Some(Form::Array { array, version: self.arrays[array].version })
+    }
+
+    /// Where the elements of a window are, in bytes from its start.
+    fn elements_of(&mut self, array: usize, extent: &Extent<'_>, count: usize) -> Option<Places> {
+        let ty = self.arrays[array].ty.clone();
+        let window = Type { dtype: ty.dtype, shape: extent.sizes.into() };
+        match self.fit(&window)? {
+            super::forms::Fit::Vector => in_one_piece(&ty.shape, extent.sizes).then_some(Places::Vector),
+            _ => {
+                let (st, inner) = (strides(&ty.shape), strides(extent.sizes));
+                let place = |i: usize| {
+                    let axes = inner.iter().zip(extent.sizes).zip(&st);
+                    axes.map(|((&s, &n), &step)| i / s.max(1) % n.max(1) * step).sum::<usize>() * ty.dtype.size()
+                };
+                Some(Places::Each((0..count).map(place).collect()))
+            }
+        }
+    }
+
+    fn make_window(
+        &mut self,
+        array: usize,
+        at: &Position,
+        offset: usize,
+        (vector, flag): (bool, bool),
+    ) -> Option<(Access, u32)> {
+        let access = match (vector, flag) {
+            (true, true) => return None,
+            (true, false) => Access::Masked,
+            (false, true) => Access::Flag,
+            (false, false) => Access::Scalar,
+        };
+        self.arrays[array].single |= !vector;
+        let found = Window { at: 0, array, offset, last: at.last, step: at.step, vector };
+        if let Some(same) = self.windows.iter().find(|w| Window { at: 0, ..**w } == found) {
+            return Some((access, same.at));
+        }
+        let per_place = PLACE as usize / (8 * WORDS as usize);
+        let place = match self.windows.last() {
+            Some(last) if !self.windows.len().is_multiple_of(per_place) => last.at + 8 * WORDS,
+            _ => self.asm.place(),
+        };
+        self.windows.push(Window { at: place, ..found });
+        Some((access, place))
+    }
+}
+
+/// Where the elements of a window are.
+enum Places {
+    /// Those of the vectors, one after the other.
+    Vector,
+    /// Bytes from the window's start.
+    Each(SmallVec<[usize; 8]>),
+}
+
+/// The bytes before an index.
+fn offset_of(ty: &Type, start: &[usize]) -> usize {
+    start.iter().zip(&strides(&ty.shape)).map(|(&i, &s)| i * s).sum::<usize>() * ty.dtype.size()
+}
+
+/// A window's extents on all axes, of which those that the other array does not have are 1.
+fn spread(shape: &[usize], left_out: &[usize], rank: usize) -> Shape {
+    let mut rest = shape.iter();
+    (0..rank).map(|a| if left_out.contains(&a) { 1 } else { rest.next().copied().unwrap_or(1) }).collect()
+}
+
+/// Whether the elements of a window lie one after the other.
+fn in_one_piece(shape: &[usize], sizes: &[usize]) -> bool {
+    let partial = sizes.iter().position(|&n| n != 1).unwrap_or(sizes.len());
+    (partial + 1..sizes.len()).all(|a| sizes[a] == shape[a])
+}
+
+/// The numbers of an index vector.
+fn vector_of(indices: &Form, count: usize) -> Option<SmallVec<[Form; 4]>> {
+    match indices {
+        Form::Lanes(_) if count == 1 => Some(SmallVec::from_elem(indices.clone(), 1)),
+        Form::Cells(all) if all.len() == count => Some(all.iter().map(|&v| Form::Lanes(v)).collect()),
+        _ => None,
+    }
+}
+
+/// Whether an array that enters a graph is only read at an index there, and where it may be written too, and leaves as
+/// these outputs.
+pub(super) fn only_indexed(g: &Graph, param: usize, writes: bool, outputs: &[usize]) -> bool {
+    let Some(states) = states(g, param, writes) else { return false };
+    let leaves = g.outputs.iter().enumerate().filter(|(_, v)| states.contains(v));
+    leaves.map(|(k, _)| k).eq(outputs.iter().copied())
+}
+
+/// The values that are states of an array.
+fn states(g: &Graph, param: usize, writes: bool) -> Option<Vec<ValueId>> {
+    let mut states = vec![ValueId(param as u32)];
+    for node in &g.nodes {
+        let uses: SmallVec<[usize; 4]> = (0..node.inputs.len()).filter(|&i| states.contains(&node.inputs[i])).collect();
+        if uses.is_empty() {
+            continue;
+        }
+        let inner = |graph: &Graph, skip: usize, states: &mut Vec<ValueId>| -> Option<()> {
+            for &i in &uses {
+                let found = self::states(graph, i.checked_sub(skip)?, writes)?;
+                let leaves = graph.outputs.iter().zip(node.outputs()).filter(|(v, _)| found.contains(v));
+                states.extend(leaves.map(|(_, result)| result));
+            }
+            Some(())
+        };
+        match &node.kind {
+            Kind::Call(graph) => inner(graph, 0, &mut states)?,
+            Kind::Switch(branches) => branches.iter().try_for_each(|b| inner(b, 1, &mut states))?,
+            _ if uses[..] != [0] => return None,
+            Kind::Barrier if node.results == 1 => states.push(node.first),
+            Kind::DynamicSlice | Kind::Gather(_) => {}
+            Kind::Slice(dims) if dims.stride.iter().all(|&s| s == 1) => {}
+            Kind::DynamicUpdateSlice | Kind::Scatter { .. } if writes => states.push(node.first),
+            _ => return None,
+        }
+    }
+    Some(states)
+}

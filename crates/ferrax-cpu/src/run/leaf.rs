@@ -1,0 +1,75 @@
+//! One call per node kind that is a kernel of its own.
+
+use crate::elementwise::kernel::{In, Out};
+use crate::library::{conv, dot, fft, gather, linalg, movement, random, reduce, scan, scatter, sort, windows};
+use ferrax_base::{Aval, Buffer, Result, bail};
+use ferrax_loops::{HostRef, Kind};
+
+/// Computes a node that is neither elementwise nor has subgraphs.
+pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
+    match kind {
+        Kind::Host(host) => return call_host(host, ins, outs),
+        Kind::Sort { axis, num_keys, .. } => return sort::sort(*axis, *num_keys, ins, outs),
+        Kind::TopK { k, axis } => return sort::top_k(*k, *axis, ins[0], outs),
+        Kind::Linalg(op) => return linalg::run(*op, ins, outs),
+        Kind::Threefry2x32 => {
+            random::threefry2x32(ins, outs);
+            return Ok(());
+        }
+        Kind::Barrier => {
+            ins.iter().zip(outs).for_each(|(x, out)| movement::same_bytes(*x, out));
+            return Ok(());
+        }
+        _ => {}
+    }
+    let out = &mut outs[0];
+    match kind {
+        Kind::Fft { kind, axes } => return fft::run(*kind, *axes, ins[0], out),
+        Kind::Iota(axis) => return movement::iota(*axis, out),
+        Kind::Const(s) => movement::splat(s.dtype, s.to_bytes().as_ptr(), out.ptr, out.ty.size()),
+        Kind::Dense(bytes) => out.bytes().copy_from_slice(bytes),
+        Kind::Broadcast(dims) => movement::broadcast(dims, ins[0], out),
+        Kind::Reshape => movement::same_bytes(ins[0], out),
+        Kind::Bitcast => movement::bitcast(ins[0], out),
+        Kind::Transpose(perm) => movement::transpose(perm, ins[0], out),
+        Kind::Slice(dims) => movement::slice(&dims.start, &dims.stride, ins[0], out),
+        Kind::Pad(config) => movement::pad(config, ins[0], ins[1], out),
+        Kind::Rev(axes) => movement::rev(axes, ins[0], out),
+        Kind::Concat(axis) => movement::concat(*axis, ins, out),
+        Kind::DynamicSlice => movement::dynamic_slice(ins[0], &ins[1..], out),
+        Kind::DynamicUpdateSlice => movement::dynamic_update_slice(ins[0], ins[1], &ins[2..], out),
+        Kind::Reduce { op, axes } => return reduce::reduce(*op, axes, ins[0], out),
+        Kind::ArgReduce { max, axis } => return reduce::arg_reduce(*max, *axis, ins[0], out),
+        Kind::Cumulative { op, axis, reverse } => return scan::cumulative(*op, *axis, *reverse, ins[0], out),
+        Kind::ReduceWindow { op, window } => return windows::reduce_window(*op, window, ins[0], ins[1], out),
+        Kind::Dot(dims) => return dot::dot(dims, ins[0], ins[1], out),
+        Kind::Conv(dims) => return conv::conv(dims, ins[0], ins[1], out),
+        Kind::Gather(g) => return gather::gather(g, ins[0], ins[1], out),
+        Kind::Scatter { op, dims, mode, sorted, unique } => {
+            let hints = scatter::Hints { sorted: *sorted, unique: *unique };
+            return scatter::scatter(*op, dims, (*mode, hints), ins[0], ins[1], ins[2], out);
+        }
+        other => bail!(NotImplemented, "the CPU engine has no {other:?}"),
+    }
+    Ok(())
+}
+
+/// Hands copies of the operands to the host and takes its results.
+fn call_host(host: &HostRef, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
+    let aval = |ty: &ferrax_loops::Type| Aval::new(ty.dtype, &ty.shape);
+    let buffers = ins.iter().map(|x| Buffer::from_bytes(x.bytes())).collect::<Result<Vec<_>>>()?;
+    let avals: Vec<Aval> = ins.iter().map(|x| aval(x.ty)).collect();
+    let args: Vec<(&Aval, &Buffer)> = avals.iter().zip(&buffers).collect();
+    let wanted: Vec<Aval> = outs.iter().map(|o| aval(o.ty)).collect();
+    let results = host.0.call(&args, &wanted)?;
+    if results.len() != outs.len() {
+        bail!(Value, "{} gave {} results instead of {}", host.0.name(), results.len(), outs.len());
+    }
+    for ((out, result), aval) in outs.iter_mut().zip(&results).zip(&wanted) {
+        if result.len() != out.ty.bytes() {
+            bail!(Value, "{} gave {} bytes for a result of type {aval}", host.0.name(), result.len());
+        }
+        out.bytes().copy_from_slice(result.bytes());
+    }
+    Ok(())
+}
