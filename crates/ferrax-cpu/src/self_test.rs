@@ -87,7 +87,7 @@ fn regions(n: usize) -> Result<bool> {
 /// Of three rows: exponentials, their sums and greatest elements, the sums of columns, and sin(sum) of each row.
 fn rows(n: usize) -> Graph {
     let mut b = Builder::new([Type::new(DType::F32, &[3, n])]);
-    let x = b.params().next().unwrap_or(crate::plan::NOTHING);
+    let x = b.params().next().unwrap_or(ferrax_loops::passes::NOTHING);
     let e = b.unary(UnaryOp::Exp, x);
     let y = b.binary(BinaryOp::Mul, e, x);
     let sums = b.reduce(ReduceOp::Sum, y, &[1]);

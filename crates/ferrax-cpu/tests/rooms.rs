@@ -76,7 +76,9 @@ fn uses(path: &Path) -> BTreeSet<String> {
         depth -= 1;
     }
     let mut found = names_after(&code, "crate::");
-    found.extend(names_after(&code, &"super::".repeat(depth)));
+    // In a module inside a file `super` is the file.
+    let is_room = |name: &String| ROOMS.contains(&&**name) || BESIDE.contains(&&**name);
+    found.extend(names_after(&code, &"super::".repeat(depth)).into_iter().filter(is_room));
     found
 }
 
@@ -111,7 +113,7 @@ fn rooms_use_only_those_before_them() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    assert!(all.len() > 100 && edges > 300, "{} files, {edges} edges", all.len());
+    assert!(all.len() > 100 && edges > 150, "{} files, {edges} edges", all.len());
 }
 
 #[test]

@@ -199,6 +199,22 @@ pub struct PadConfig {
     pub interior: usize,
 }
 
+impl PadConfig {
+    /// The operand's indices along an axis of `n` that the padding leaves inside the result's `extent`.
+    pub fn kept(&self, n: usize, extent: usize) -> std::ops::Range<usize> {
+        // Index k lands at low + k * step.
+        let (step, extent) = (self.interior as i64 + 1, extent as i64);
+        let first = if self.low < 0 { (-self.low + step - 1) / step } else { 0 };
+        let end = ((extent - self.low + step - 1).max(0) / step).min(n as i64);
+        first as usize..end.max(first) as usize
+    }
+
+    /// Where an index that the padding keeps lies in the result; the first of none lies at or behind the beginning.
+    pub fn landing(&self, k: usize) -> usize {
+        (self.low + (k * (self.interior + 1)) as i64).max(0) as usize
+    }
+}
+
 /// What gather and scatter do with indices outside the operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IndexMode {

@@ -12,6 +12,7 @@ pub mod graph;
 pub mod host;
 pub mod kind;
 pub mod linalg;
+pub mod passes;
 pub mod print;
 
 pub use graph::{Builder, Graph, Node, Type, ValueId};

@@ -16,8 +16,7 @@ pub mod region;
 )]
 pub mod registers;
 
-/// Stands for a number that names nothing.
-pub(crate) const NONE: u32 = u32::MAX;
+pub(crate) use ferrax_loops::passes::NONE;
 
 /// The memory of a run, as steps see it.
 #[derive(Clone, Copy)]

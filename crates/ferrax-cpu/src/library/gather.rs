@@ -6,9 +6,10 @@
 
 use crate::elementwise::convert;
 use crate::elementwise::kernel::{In, Out, by_size};
-use crate::library::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, merge, signed_strides, splat};
+use crate::library::movement::{Axis, BYTES_A_NANOSECOND, Ends, copy_axes, merge, splat};
 use crate::pool;
 use ferrax_base::{Buffer, DType, Result};
+use ferrax_loops::passes::view::signed_strides;
 use ferrax_loops::{Gathering, IndexMode};
 use smallvec::SmallVec;
 use std::ops::Range;

@@ -4,13 +4,10 @@
 use crate::elementwise::kernel::{In, Out, by_size};
 use crate::library::transposition::{self, Pair};
 use crate::pool;
-use ferrax_base::{DType, Result, Scalar, Shape, shape::strides};
+use ferrax_base::{DType, Result, Scalar, Shape};
 use ferrax_loops::PadConfig;
+use ferrax_loops::passes::view::{Strides, signed_strides};
 use smallvec::SmallVec;
-use std::ops::Range;
-
-/// Signed strides, in elements.
-pub type Strides = SmallVec<[isize; 4]>;
 
 /// An axis of a strided copy: extent, and the strides of both sides in elements.
 #[derive(Clone, Copy)]
@@ -21,11 +18,6 @@ pub struct Axis {
     pub src: isize,
     /// Stride of the destination.
     pub dst: isize,
-}
-
-/// Row-major strides as signed numbers.
-pub fn signed_strides(shape: &[usize]) -> Strides {
-    strides(shape).iter().map(|&s| s as isize).collect()
 }
 
 /// Copies `src[i·ss]` to `dst[i·ds]` for every index i of `shape`. Elements have `size` bytes.
@@ -346,20 +338,6 @@ pub fn concat(axis: usize, xs: &[In<'_>], out: &mut Out<'_>) {
     }
 }
 
-/// The operand's indices along an axis of `n` that a padding leaves inside the result's `extent`.
-pub fn kept(c: &PadConfig, n: usize, extent: usize) -> Range<usize> {
-    // Index k lands at low + k * step.
-    let (step, extent) = (c.interior as i64 + 1, extent as i64);
-    let first = if c.low < 0 { (-c.low + step - 1) / step } else { 0 };
-    let end = ((extent - c.low + step - 1).max(0) / step).min(n as i64);
-    first as usize..end.max(first) as usize
-}
-
-/// Where an index that a padding keeps lies in the result; the first of none lies at or behind the beginning.
-pub fn landing(c: &PadConfig, k: usize) -> usize {
-    (c.low + (k * (c.interior + 1)) as i64).max(0) as usize
-}
-
 /// `Pad`: the result is filled, then what remains of the operand is placed.
 pub fn pad(config: &[PadConfig], x: In<'_>, value: In<'_>, out: &mut Out<'_>) {
     splat(x.ty.dtype, value.ptr, out.ptr, out.ty.size());
@@ -368,12 +346,12 @@ pub fn pad(config: &[PadConfig], x: In<'_>, value: In<'_>, out: &mut Out<'_>) {
     let mut shape = Shape::new();
     let mut ds = Strides::new();
     for (i, c) in config.iter().enumerate() {
-        let kept = kept(c, x.shape()[i], out.shape()[i]);
+        let kept = c.kept(x.shape()[i], out.shape()[i]);
         if kept.is_empty() {
             return;
         }
         src += kept.start as isize * xs[i];
-        dst += landing(c, kept.start) as isize * os[i];
+        dst += c.landing(kept.start) as isize * os[i];
         ds.push((c.interior + 1) as isize * os[i]);
         shape.push(kept.len());
     }

@@ -1,134 +1,11 @@
-//! Views: values whose elements lie in another value's memory at regular distances.
+//! How views are read: row by row (`Rows`), or put side by side (`Copy`).
 //!
-//! Slices, reversals, broadcasts and transpositions that keep whole rows together move nothing: they are read where
-//! the elements are. A view knows its elements in order, as few axes of an extent and a distance; what shape the value
-//! has does not matter until it is cut again. `order.rs` makes views, regions read them row by row, and whoever needs
-//! the elements side by side gets a copy (`Copy`).
+//! What a view is, `ferrax_loops::passes::view` says.
 
-use crate::library::movement::{self, Axis, Strides};
+use crate::library::movement::{self, Axis};
 use ferrax_base::{Result, Shape, shape::strides as row_major};
-use ferrax_loops::kind::SliceDims;
+use ferrax_loops::passes::view::{Axes, View};
 use smallvec::SmallVec;
-
-/// Axes of a view, outermost first: extent, and distance in elements.
-pub(crate) type Axes = SmallVec<[(usize, isize); 4]>;
-
-/// The elements of a value, counted in elements of its root.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct View {
-    /// The first one.
-    pub first: isize,
-    /// The others; never more axes than it takes.
-    pub axes: Axes,
-}
-
-impl View {
-    /// Elements of an array of this shape at these distances.
-    pub fn new(first: isize, shape: &[usize], strides: &[isize]) -> View {
-        let mut axes = Axes::new();
-        for (&n, &stride) in shape.iter().zip(strides) {
-            if n == 1 {
-                continue;
-            }
-            match axes.last_mut() {
-                Some(last) if last.1 == stride * n as isize => *last = (last.0 * n, stride),
-                _ => axes.push((n, stride)),
-            }
-        }
-        View { first, axes }
-    }
-
-    /// All of `n` elements in `axes`.
-    pub fn of(axes: &[(usize, isize)]) -> View {
-        View { first: 0, axes: axes.iter().copied().filter(|a| a.0 != 1).collect() }
-    }
-
-    /// The distances along the axes of a shape; `None` if an axis of it covers parts of several.
-    pub fn strides(&self, shape: &[usize]) -> Option<Strides> {
-        let mut out: Strides = SmallVec::from_elem(0, shape.len());
-        if shape.contains(&0) {
-            return Some(out);
-        }
-        let (mut at, mut taken) = (self.axes.len(), 1);
-        for (k, &n) in shape.iter().enumerate().rev().filter(|a| *a.1 != 1) {
-            let (extent, stride) = *self.axes.get(at.checked_sub(1)?)?;
-            if extent % (taken * n) != 0 {
-                return None;
-            }
-            out[k] = stride * taken as isize;
-            taken *= n;
-            if taken == extent {
-                (at, taken) = (at - 1, 1);
-            }
-        }
-        Some(out)
-    }
-
-    /// What a slice takes of the value of this shape.
-    pub fn slice(&self, dims: &SliceDims, shape: &[usize], to: &[usize]) -> Option<View> {
-        let strides = self.strides(shape)?;
-        let first = self.first + dims.start.iter().zip(&strides).map(|(&s, &x)| s as isize * x).sum::<isize>();
-        let strides: Strides = dims.stride.iter().zip(&strides).map(|(&s, &x)| s as isize * x).collect();
-        Some(View::new(first, to, &strides))
-    }
-
-    /// The value of this shape with some axes turned round.
-    pub fn rev(&self, axes: &[usize], shape: &[usize]) -> Option<View> {
-        let (mut strides, mut first) = (self.strides(shape)?, self.first);
-        for &a in axes {
-            first += (shape[a] as isize - 1) * strides[a];
-            strides[a] = -strides[a];
-        }
-        Some(View::new(first, shape, &strides))
-    }
-
-    /// The value with its axes at `dims` of a larger shape.
-    pub fn broadcast(&self, dims: &[usize], shape: &[usize], to: &[usize]) -> Option<View> {
-        let strides = self.strides(shape)?;
-        let mut all: Strides = SmallVec::from_elem(0, to.len());
-        for (k, &d) in dims.iter().enumerate().filter(|(k, _)| shape[*k] != 1) {
-            all[d] = strides[k];
-        }
-        Some(View::new(self.first, to, &all))
-    }
-
-    /// The value with its axes in another order.
-    pub fn transpose(&self, perm: &[usize], shape: &[usize], to: &[usize]) -> Option<View> {
-        let strides = self.strides(shape)?;
-        let strides: Strides = perm.iter().map(|&p| strides[p]).collect();
-        Some(View::new(self.first, to, &strides))
-    }
-
-    /// Extent and distance of the innermost axis.
-    pub fn innermost(&self) -> (usize, isize) {
-        self.axes.last().copied().unwrap_or((1, 0))
-    }
-
-    /// Whether the elements have one distance all along.
-    pub fn is_line(&self) -> bool {
-        self.axes.len() < 2
-    }
-
-    /// Where rows of `inner` elements of `size` bytes begin in a slot; `inner` divides the innermost extent.
-    pub fn rows(&self, slot: u32, inner: usize, size: usize) -> Rows {
-        let bytes = |elements: isize| elements * size as isize;
-        let mut axes: Axes = self.axes.iter().map(|&(n, stride)| (n, bytes(stride))).collect();
-        if let Some((n, stride)) = axes.pop()
-            && n != inner
-        {
-            axes.push((n / inner, stride * inner as isize));
-        }
-        Rows { slot, first: bytes(self.first), axes, step: self.innermost().1 }
-    }
-
-    /// The copy that puts the elements side by side.
-    pub fn copy(&self, size: usize) -> Copy {
-        let shape: Shape = self.axes.iter().map(|a| a.0).collect();
-        let axes = self.axes.iter().zip(row_major(&shape));
-        let axes = axes.map(|(&(n, src), dst)| Axis { n, src, dst: dst as isize }).collect();
-        Copy::new((self.first, 0), axes, size)
-    }
-}
 
 /// The rows of a view, distances in bytes.
 #[derive(Clone, Debug)]
@@ -141,6 +18,18 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
+    /// Where rows of `inner` elements of `size` bytes of a view begin in a slot; `inner` divides the innermost extent.
+    pub fn of(view: &View, slot: u32, inner: usize, size: usize) -> Rows {
+        let bytes = |elements: isize| elements * size as isize;
+        let mut axes: Axes = view.axes.iter().map(|&(n, stride)| (n, bytes(stride))).collect();
+        if let Some((n, stride)) = axes.pop()
+            && n != inner
+        {
+            axes.push((n / inner, stride * inner as isize));
+        }
+        Rows { slot, first: bytes(view.first), axes, step: view.innermost().1 }
+    }
+
     /// How far a row is from the root's beginning.
     #[inline]
     pub fn offset(&self, row: usize) -> isize {
@@ -244,6 +133,14 @@ impl Copy {
     pub fn new(first: (isize, isize), axes: SmallVec<[Axis; 6]>, size: usize) -> Copy {
         let bytes = |elements| elements * size as isize;
         Copy { first: (bytes(first.0), bytes(first.1)), axes, size }
+    }
+
+    /// The copy that puts the elements of a view side by side.
+    pub fn of(view: &View, size: usize) -> Copy {
+        let shape: Shape = view.axes.iter().map(|a| a.0).collect();
+        let axes = view.axes.iter().zip(row_major(&shape));
+        let axes = axes.map(|(&(n, src), dst)| Axis { n, src, dst: dst as isize }).collect();
+        Copy::new((view.first, 0), axes, size)
     }
 
     /// Copies.

@@ -1,21 +1,17 @@
 //! The planner: from a graph to steps and slots, in a few linear passes.
 //!
-//! 1. Transpositions become part of products (`fold.rs`), operations on constants are done (`constants.rs`), what does not
-//!    change leaves loops (`hoist.rs`), what is cheap is computed again where it is read late (`recompute.rs`), and dead
+//! 1. The passes of `ferrax-loops` that every engine shares: transpositions become part of products, what does not change
+//!    leaves loops, what is cheap is computed again where it is read late. Operations on constants are done (`constants.rs`), dead
 //!    nodes are found backwards.
 //! 2. Every value gets a place: the root value whose memory it shares, and how it is spread there. Constants and
-//!    broadcasts of scalars, rows and columns cost nothing where a group reads them (`order.rs`).
+//!    broadcasts of scalars, rows and columns cost nothing where a group reads them (`ferrax_loops::passes::order`).
 //! 3. Nodes are ordered into items: groups of elementwise nodes and reductions over rows, and single nodes.
 //! 4. Lifetimes are taken over items, then slots are given: outputs to the caller's memory, dying operands and
 //!    donated parameters to results that can be computed in place, the rest to the arena or the heap.
 
 mod constants;
-mod fold;
 mod group;
-mod hoist;
-mod order;
 mod pieces;
-mod recompute;
 #[cfg_attr(
     any(not(any(target_arch = "x86_64", target_arch = "aarch64")), feature = "portable"),
     path = "region_none.rs"
@@ -35,10 +31,12 @@ pub(crate) use crate::fused::NONE;
 use crate::fused::blocks::{Blocks, Group};
 use crate::library::dot::planned::Planned;
 use crate::library::moves::{self, Move};
+use crate::library::views::Copy;
 use crate::program::{OutputPlace, Program, SlotInit, Step};
 use ferrax_base::{Buffer, Result, Scalar, checks, error};
-use ferrax_loops::{Graph, Kind, Node, Type, ValueId};
-use order::{Item, Order, Role, Shape, Spread, Viewed};
+use ferrax_loops::passes::order::{Item, Order, Role, Shape, Spread, Viewed};
+use ferrax_loops::passes::{self, in_place_pairs, live_nodes};
+use ferrax_loops::{Graph, Kind, Node, Type};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -77,8 +75,6 @@ impl Donation<'_> {
 const ARENA_LIMIT: usize = 32 << 10;
 /// Bytes of a group's register.
 const REGISTER: usize = 4096;
-/// Stands for a value that nothing reads, or that has not been made yet.
-pub(crate) const NOTHING: ValueId = ValueId(NONE);
 
 impl Program {
     /// Compiles a graph; no parameter is donated.
@@ -99,16 +95,16 @@ impl Program {
 
 /// Compiles a graph; without the machine if so asked.
 pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> Result<Program> {
-    let graph = checked(crate::plan::fold::transpositions(graph))?;
+    let graph = checked(passes::fold_transpositions(graph))?;
     let graph = if machine { checked(crate::plan::constants::fold(graph))? } else { graph };
-    let graph = checked(crate::plan::hoist::loops(graph))?;
-    let graph = if machine { checked(crate::plan::recompute::cheap(graph))? } else { graph };
+    let graph = checked(passes::hoist(graph))?;
+    let graph = if machine { checked(passes::recompute(graph))? } else { graph };
     let g = &*graph;
     let live = live_nodes(g);
-    let mut order = Order::new(g, machine && crate::plan::region::available());
-    order.run(&live);
-    order.delay_products();
-    let together = order.gather();
+    let mut order = Order::new(g, if machine { region::target() } else { None });
+    order.run(&live)?;
+    together::delay_products(&mut order);
+    let together = together::gather(&mut order);
     let lives = Lifetimes::of(g, &order);
     let mut planner = Planner::new(g, donation, order, lives, machine)?;
     planner.run(&together)?;
@@ -126,36 +122,6 @@ fn checked(graph: Arc<Graph>) -> Result<Arc<Graph>> {
         graph.verify().map_err(|what| error!(Internal, "a pass of the planner broke a graph: {what}"))?;
     }
     Ok(graph)
-}
-
-/// Whether running a node can be seen from outside.
-pub(crate) fn effectful(kind: &Kind) -> bool {
-    let any = |g: &Graph| g.nodes.iter().any(|n| effectful(&n.kind));
-    match kind {
-        Kind::Host(_) => true,
-        Kind::While { cond, body, .. } => any(cond) || any(body),
-        Kind::Scan { body, .. } | Kind::Call(body) => any(body),
-        Kind::Switch(branches) => branches.iter().any(|b| any(b)),
-        _ => false,
-    }
-}
-
-/// Nodes whose results are needed, or whose running can be seen.
-pub(crate) fn live_nodes(g: &Graph) -> Vec<bool> {
-    let mut needed = vec![false; g.types.len()];
-    for v in &g.outputs {
-        needed[v.0 as usize] = true;
-    }
-    let mut live = vec![false; g.nodes.len()];
-    for (i, node) in g.nodes.iter().enumerate().rev() {
-        live[i] = node.outputs().any(|v| needed[v.0 as usize]) || effectful(&node.kind);
-        if live[i] {
-            for v in &node.inputs {
-                needed[v.0 as usize] = true;
-            }
-        }
-    }
-    live
 }
 
 /// Pass 4a: where each root is defined and last used, as item numbers.
@@ -286,7 +252,7 @@ impl<'g> Planner<'g> {
                         Spread::Col(len) => Step::Repeat { src, dst, size, n, len: len as usize },
                         Spread::View(view) => {
                             let Viewed { view, node, .. } = &self.order.views[view as usize];
-                            let copy = view.copy(size as usize);
+                            let copy = Copy::of(view, size as usize);
                             match Move::of(&copy, src, dst) {
                                 Some(moved) => Step::Move { moved, node: *node },
                                 None => Step::View { src, dst, copy: Box::new(copy), node: *node },
@@ -579,7 +545,7 @@ impl<'g> Planner<'g> {
 
     /// The program of a loop whose state fits the machine's registers.
     fn register_loop(&self, node: &Node) -> Option<crate::fused::registers::RegisterLoop> {
-        (self.machine && crate::plan::region::available()).then(|| crate::plan::registers::plan(self.g, node))?
+        self.machine.then(|| crate::plan::registers::plan(self.g, node))?
     }
 
     /// Compiles a subgraph without donation; the same graph is compiled once.
@@ -644,19 +610,6 @@ impl<'g> Planner<'g> {
         let dtype = |i: usize| self.g.ty(node.inputs[i]).dtype;
         let x = if matches!(node.kind, Kind::Select) { dtype(1) } else { dtype(0) };
         elementwise::resolve(&node.kind, node.inputs.len(), dtype(0), x, self.g.ty(node.first).dtype)
-    }
-}
-
-/// (operand, result) pairs of a node that can work in the operand's memory.
-pub(crate) fn in_place_pairs(node: &Node) -> SmallVec<[(usize, usize); 4]> {
-    match &node.kind {
-        Kind::DynamicUpdateSlice | Kind::Scatter { .. } => SmallVec::from_slice(&[(0, 0)]),
-        Kind::While { cond_consts, body_consts, .. } => {
-            let first = cond_consts + body_consts;
-            (0..node.inputs.len() - first).map(|k| (first + k, k)).collect()
-        }
-        Kind::Scan { consts, carry, .. } => (0..*carry).map(|k| (consts + k, k)).collect(),
-        _ => SmallVec::new(),
     }
 }
 

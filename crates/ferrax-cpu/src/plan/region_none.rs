@@ -1,9 +1,9 @@
 //! Where the machine is not: groups run kernel by kernel, and reductions are nodes of their own.
 
 use super::Planner;
-use super::order::Shape;
-use ferrax_base::{DType, Result, bail};
-use ferrax_loops::{Graph, Node, ReduceOp};
+use ferrax_base::{Result, bail};
+use ferrax_loops::passes::Target;
+use ferrax_loops::passes::order::Shape;
 
 /// No tables.
 pub(crate) struct Scratch;
@@ -14,27 +14,7 @@ impl Scratch {
     }
 }
 
-pub(crate) fn available() -> bool {
-    false
-}
-
-pub(crate) fn holds(_: DType) -> bool {
-    false
-}
-
-pub(crate) const SHORT: usize = 128;
-
-pub(crate) const WIDTHS: [usize; 2] = [4, 8];
-
-pub(crate) fn takes(_: &Graph, _: &Node, _: usize) -> bool {
-    false
-}
-
-pub(crate) fn takes_columns(_: usize, _: usize) -> bool {
-    false
-}
-
-pub(crate) fn reduces(_: ReduceOp, _: DType) -> Option<usize> {
+pub(crate) fn target() -> Option<&'static dyn Target> {
     None
 }
 

@@ -6,9 +6,10 @@
 //! computes what it computes alone, so no bit depends on it. Read next: `order.rs`, `plan.rs`, `pool.rs`.
 
 use crate::library::dot::planned::Planned;
-use crate::plan::order::{Item, Order};
-use crate::plan::{NONE, Planner, effectful};
+use crate::plan::{NONE, Planner};
 use crate::program::{SlotInit, Step};
+use ferrax_loops::passes::effectful;
+use ferrax_loops::passes::order::{Item, Order};
 use ferrax_loops::{Graph, Kind, Node};
 use smallvec::SmallVec;
 
@@ -16,117 +17,95 @@ use smallvec::SmallVec;
 const LONG: u64 = 20_000;
 /// An operation in a loop that takes longer is shared out among threads itself.
 const SHARED: u64 = 20_000;
-/// Steps that a loop is taken to have where nothing says how many.
-const ROUNDS: u64 = 64;
-
 /// A guess of the time that a node takes on the one thread that runs it, in nanoseconds; `None` where several may.
 fn alone(g: &Graph, node: &Node) -> Option<u64> {
-    let size = |k: usize| g.ty(node.inputs[k]).size() as u64;
-    let last = |k: usize| g.ty(node.inputs[k]).shape.last().map_or(1, |&n| n as u64);
-    let time = match &node.kind {
-        Kind::Scan { body, length, .. } => *length as u64 * round(body)?,
-        Kind::While { cond, body, .. } => ROUNDS.saturating_mul(round(body)? + round(cond)?),
-        Kind::Sort { .. } | Kind::TopK { .. } if size(0) == last(0) => 5 * size(0),
-        Kind::Linalg(_) if size(0) <= 1 << 16 && size(0) == last(0).pow(2) => last(0).pow(3) / 4,
-        _ => return None,
+    let size = |k: usize| g.ty(node.inputs[k]).size();
+    let last = |k: usize| g.ty(node.inputs[k]).shape.last().copied().unwrap_or(1);
+    let one_thread = match &node.kind {
+        Kind::Scan { body, .. } => is_alone(body),
+        Kind::While { cond, body, .. } => is_alone(body) && is_alone(cond),
+        Kind::Sort { .. } | Kind::TopK { .. } => size(0) == last(0),
+        Kind::Linalg(_) => size(0) <= 1 << 16 && size(0) == last(0).pow(2),
+        _ => false,
     };
-    (!effectful(&node.kind)).then_some(time)
+    (one_thread && !effectful(&node.kind)).then(|| g.time_of(node))
 }
 
-/// A guess of the time of a loop's step, if nothing in it is shared out.
-fn round(body: &Graph) -> Option<u64> {
-    let mut all = 0u64;
-    for node in &body.nodes {
-        let size = |k: usize| body.ty(node.inputs[k]).size() as u64;
-        let out = node.outputs().map(|v| body.ty(v).size() as u64).sum::<u64>();
-        let time = match &node.kind {
-            Kind::Const(_) | Kind::Reshape | Kind::Broadcast(_) => 0,
-            Kind::Dot(dims) => {
-                let k: usize = dims.lhs_contract.iter().map(|&k| body.ty(node.inputs[0]).shape[k]).product();
-                50 + out * k as u64 / 50
-            }
-            Kind::While { .. } | Kind::Scan { .. } => alone(body, node)?,
-            Kind::Switch(_) | Kind::Call(_) | Kind::ReduceWith { .. } => return None,
-            Kind::Linalg(_) | Kind::Conv(_) | Kind::Fft { .. } => 200 + 20 * size(0),
-            _ => 20 + out.max(node.inputs.first().map_or(0, |_| size(0))) / 4,
-        };
-        let shared = time > SHARED && !matches!(node.kind, Kind::While { .. } | Kind::Scan { .. });
-        if shared {
-            return None;
-        }
-        all = all.saturating_add(time);
-    }
-    Some(all)
+/// Whether nothing in a loop's step is shared out.
+fn is_alone(body: &Graph) -> bool {
+    body.nodes.iter().all(|node| match &node.kind {
+        Kind::While { .. } | Kind::Scan { .. } => alone(body, node).is_some(),
+        Kind::Switch(_) | Kind::Call(_) | Kind::ReduceWith { .. } => false,
+        _ => body.time_of(node) <= SHARED,
+    })
 }
 
-impl Order<'_> {
-    /// Puts products that a region can take in by rows right before the region that reads them first.
-    pub fn delay_products(&mut self) {
-        for at in (0..self.items.len()).rev() {
-            let Item::Node(i) = self.items[at] else { continue };
-            let node = &self.g.nodes[i as usize];
-            if !Planned::of(self.g, node).is_some_and(|product| product.suits_rows()) {
-                continue;
-            }
-            let reads = |item: &Item| {
-                let mut found = false;
-                self.accesses(*item, |root| found |= root == node.first.0);
-                found
-            };
-            if let Some(ahead) = self.items[at + 1..].iter().position(reads)
-                && matches!(self.items[at + 1 + ahead], Item::Region { .. })
-            {
-                self.items[at..=at + ahead].rotate_left(1);
-            }
+/// Puts products that a region can take in by rows right before the region that reads them first.
+pub fn delay_products(order: &mut Order<'_>) {
+    for at in (0..order.items.len()).rev() {
+        let Item::Node(i) = order.items[at] else { continue };
+        let node = &order.g.nodes[i as usize];
+        if !Planned::of(order.g, node).is_some_and(|product| product.suits_rows()) {
+            continue;
+        }
+        let reads = |item: &Item| {
+            let mut found = false;
+            order.accesses(*item, |root| found |= root == node.first.0);
+            found
+        };
+        if let Some(ahead) = order.items[at + 1..].iter().position(reads)
+            && matches!(order.items[at + 1 + ahead], Item::Region { .. })
+        {
+            order.items[at..=at + ahead].rotate_left(1);
         }
     }
+}
 
-    /// Brings long nodes of one thread next to each other where nothing between them needs an earlier one; gives the
-    /// ranges of items that are together.
-    pub fn gather(&mut self) -> Vec<(u32, u32)> {
-        if crate::pool::threads() == 1 {
-            return Vec::new();
-        }
-        let is_long = |item: &Item| match item {
-            Item::Node(i) => alone(self.g, &self.g.nodes[*i as usize]).is_some_and(|time| time >= LONG),
-            _ => false,
-        };
-        let long: Vec<usize> = (0..self.items.len()).filter(|&at| is_long(&self.items[at])).collect();
-        if long.len() < 2 {
-            return Vec::new();
-        }
-        let (mut items, mut ranges) = (Vec::with_capacity(self.items.len()), Vec::new());
-        let mut waiting: Vec<Item> = Vec::new();
-        // Whether what waits makes a root.
-        let mut made = vec![false; self.g.types.len() + self.extra_roots.len()];
-        let mut flush = |items: &mut Vec<Item>, waiting: &mut Vec<Item>, made: &mut Vec<bool>| {
-            let from = items.len() as u32;
-            if waiting.len() > 1 {
-                ranges.push((from, from + waiting.len() as u32));
-            }
-            items.append(waiting);
-            made.fill(false);
-        };
-        for (at, &item) in self.items.iter().enumerate() {
-            let mut reads: SmallVec<[u32; 8]> = SmallVec::new();
-            self.accesses(item, |root| reads.push(root));
-            if reads.iter().any(|&root| made[root as usize]) {
-                flush(&mut items, &mut waiting, &mut made);
-            }
-            match item {
-                Item::Node(i) if long.binary_search(&at).is_ok() => {
-                    self.g.nodes[i as usize].outputs().for_each(|v| made[v.0 as usize] = true);
-                    waiting.push(item);
-                }
-                _ => items.push(item),
-            }
-        }
-        flush(&mut items, &mut waiting, &mut made);
-        if !ranges.is_empty() {
-            self.items = items;
-        }
-        ranges
+/// Brings long nodes of one thread next to each other where nothing between them needs an earlier one; gives the
+/// ranges of items that are together.
+pub fn gather(order: &mut Order<'_>) -> Vec<(u32, u32)> {
+    if crate::pool::threads() == 1 {
+        return Vec::new();
     }
+    let is_long = |item: &Item| match item {
+        Item::Node(i) => alone(order.g, &order.g.nodes[*i as usize]).is_some_and(|time| time >= LONG),
+        _ => false,
+    };
+    let long: Vec<usize> = (0..order.items.len()).filter(|&at| is_long(&order.items[at])).collect();
+    if long.len() < 2 {
+        return Vec::new();
+    }
+    let (mut items, mut ranges) = (Vec::with_capacity(order.items.len()), Vec::new());
+    let mut waiting: Vec<Item> = Vec::new();
+    // Whether what waits makes a root.
+    let mut made = vec![false; order.g.types.len() + order.extra_roots.len()];
+    let mut flush = |items: &mut Vec<Item>, waiting: &mut Vec<Item>, made: &mut Vec<bool>| {
+        let from = items.len() as u32;
+        if waiting.len() > 1 {
+            ranges.push((from, from + waiting.len() as u32));
+        }
+        items.append(waiting);
+        made.fill(false);
+    };
+    for (at, &item) in order.items.iter().enumerate() {
+        let mut reads: SmallVec<[u32; 8]> = SmallVec::new();
+        order.accesses(item, |root| reads.push(root));
+        if reads.iter().any(|&root| made[root as usize]) {
+            flush(&mut items, &mut waiting, &mut made);
+        }
+        match item {
+            Item::Node(i) if long.binary_search(&at).is_ok() => {
+                order.g.nodes[i as usize].outputs().for_each(|v| made[v.0 as usize] = true);
+                waiting.push(item);
+            }
+            _ => items.push(item),
+        }
+    }
+    flush(&mut items, &mut waiting, &mut made);
+    if !ranges.is_empty() {
+        order.items = items;
+    }
+    ranges
 }
 
 impl Planner<'_> {

@@ -6,18 +6,21 @@ pub mod terms;
 use crate::fused::region::columns::Column;
 use crate::fused::region::rows::{RowReducer, row_reducer};
 use crate::fused::region::{Expand, Note, Phase, Reduce, Region};
-use crate::library::columns::ROWS;
+use crate::library::columns::{COLUMNS, ROWS};
+use crate::library::dot::planned::Planned;
 use crate::library::reduce::LANES;
+use crate::library::views::Rows;
 use crate::machine::assemble::{Assembler, Place, Src, Val};
 use crate::machine::{TILE, table};
 use crate::math::integer::divisor;
-use crate::plan::order::{Member, Role, Shape, Spread};
 use crate::plan::{NONE, Planner};
 use crate::program::Step;
 use crate::simd::{self, Isa};
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::kind::{BinaryOp, Kind};
-use ferrax_loops::{Division, Graph, Node, ReduceOp, UnaryOp, ValueId};
+use ferrax_loops::passes::Target;
+use ferrax_loops::passes::order::{Member, Role, Shape, Spread};
+use ferrax_loops::{Division, Graph, Node, ReduceOp, ValueId};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use terms::{Absorbing, Taken};
@@ -27,54 +30,69 @@ const COLUMNS_FROM: usize = 16;
 /// Fewer elements are reduced by a step of their own as quickly.
 const FUSED_FROM: usize = 1024;
 
-/// Whether there is a machine.
-pub(crate) fn available() -> bool {
-    simd::isa().is_some()
-}
-
-/// Whether lanes of some width hold a dtype.
-pub(crate) fn holds(d: DType) -> bool {
-    WIDTHS.iter().any(|&lane| table::holds(lane, d))
-}
-
 /// The widths of lanes, in bytes; the one that is preferred first.
-pub(crate) const WIDTHS: [usize; 2] = [4, 8];
+const WIDTHS: [usize; 2] = [4, 8];
+/// Elements of a matrix at most that a product of a column and a row is added to in one step: threads may share larger ones.
+const SUMMED: usize = 1 << 16;
 
-/// Whether the machine has what an elementwise node computes, in lanes of `lane` bytes.
-pub(crate) fn takes(g: &Graph, node: &Node, lane: usize) -> bool {
-    let d = |i: usize| g.ty(node.inputs[i]).dtype;
-    let out = g.ty(node.first).dtype;
-    let all = || node.inputs.iter().map(|&v| g.ty(v).dtype).chain([out]);
-    if !all().all(|d| table::holds(lane, d)) {
-        return false;
-    }
-    match &node.kind {
-        Kind::Unary(op) => table::unary(lane, *op, d(0)).is_some(),
-        Kind::Binary(op) => table::binary(lane, *op, d(0)).is_some(),
-        Kind::Compare(op) => table::compare(lane, *op, d(0)).is_some(),
-        Kind::Select => node.inputs.len() == 3 && d(0).is_bool(),
-        Kind::Clamp => table::binary(lane, BinaryOp::Max, d(1)).is_some(),
-        Kind::IntegerPow(n) => table::integer_pow(lane, *n, d(0)).is_some(),
-        Kind::DivideBy(division) => table::divide_by(lane, division.part, d(0)).is_some(),
-        Kind::Convert => table::convert(lane, d(0), out).is_some(),
-        Kind::ReducePrecision { .. } => table::reduce_precision(lane, d(0)).is_some(),
-        _ => false,
-    }
+/// What regions take, for the passes over graphs.
+struct Machine;
+
+/// The machine, where there is one.
+pub(crate) fn target() -> Option<&'static dyn Target> {
+    simd::isa().map(|_| &Machine as &dyn Target)
 }
 
-/// Whether columns are reduced in a region: `inner` of them, of `n` elements.
-pub(crate) fn takes_columns(inner: usize, n: usize) -> bool {
-    (COLUMNS_FROM..=crate::library::columns::COLUMNS).contains(&inner) && n >= FUSED_FROM
-}
+impl Target for Machine {
+    fn widths(&self) -> &'static [usize] {
+        &WIDTHS
+    }
 
-/// The width of lanes in which rows of a dtype can be reduced.
-pub(crate) fn reduces(op: ReduceOp, d: DType) -> Option<usize> {
-    row_reducer(op, d)?;
-    Some(if d.size() == 8 { 8 } else { 4 })
+    fn short(&self) -> usize {
+        SHORT
+    }
+
+    fn adds_outer(&self, g: &Graph, dot: &Node) -> bool {
+        Planned::of(g, dot).is_some_and(|p| p.is_outer()) && g.ty(dot.first).size() <= SUMMED
+    }
+
+    fn holds(&self, d: DType) -> bool {
+        WIDTHS.iter().any(|&lane| table::holds(lane, d))
+    }
+
+    fn takes(&self, g: &Graph, node: &Node, lane: usize) -> bool {
+        let d = |i: usize| g.ty(node.inputs[i]).dtype;
+        let out = g.ty(node.first).dtype;
+        let all = || node.inputs.iter().map(|&v| g.ty(v).dtype).chain([out]);
+        if !all().all(|d| table::holds(lane, d)) {
+            return false;
+        }
+        match &node.kind {
+            Kind::Unary(op) => table::unary(lane, *op, d(0)).is_some(),
+            Kind::Binary(op) => table::binary(lane, *op, d(0)).is_some(),
+            Kind::Compare(op) => table::compare(lane, *op, d(0)).is_some(),
+            Kind::Select => node.inputs.len() == 3 && d(0).is_bool(),
+            Kind::Clamp => table::binary(lane, BinaryOp::Max, d(1)).is_some(),
+            Kind::IntegerPow(n) => table::integer_pow(lane, *n, d(0)).is_some(),
+            Kind::DivideBy(division) => table::divide_by(lane, division.part, d(0)).is_some(),
+            Kind::Convert => table::convert(lane, d(0), out).is_some(),
+            Kind::ReducePrecision { .. } => table::reduce_precision(lane, d(0)).is_some(),
+            _ => false,
+        }
+    }
+
+    fn takes_columns(&self, inner: usize, n: usize) -> bool {
+        (COLUMNS_FROM..=COLUMNS).contains(&inner) && n >= FUSED_FROM
+    }
+
+    fn reduces(&self, op: ReduceOp, d: DType) -> Option<usize> {
+        row_reducer(op, d)?;
+        Some(if d.size() == 8 { 8 } else { 4 })
+    }
 }
 
 /// Rows shorter than this, which is a tile, run together, with what is theirs spread to full size.
-pub(crate) const SHORT: usize = 128;
+const SHORT: usize = 128;
 /// Elements of a block of rows, about.
 const BLOCK: usize = 8 << 10;
 
@@ -479,7 +497,7 @@ impl Planner<'_> {
         let view = self.order.as_view(v);
         let element = self.g.ty(v).dtype.size();
         let views = &mut self.out.regions.views;
-        views.push(view.rows(slot, m.inner, element));
+        views.push(Rows::of(&view, slot, m.inner, element));
         let place = Src::View(views.len() as u32 - 1);
         Ok(match view.innermost().1 {
             0 => Place::read(place, 0, 0),
@@ -579,7 +597,7 @@ impl Planner<'_> {
         if m.short && !line {
             return None;
         }
-        let mut rows = inside.view.rows(NONE, m.inner, self.g.types[root as usize].dtype.size());
+        let mut rows = Rows::of(&inside.view, NONE, m.inner, self.g.types[root as usize].dtype.size());
         rows.slot = self.piece_root(m.item, result);
         self.made_inside.insert((result, operand));
         let views = &mut self.out.regions.views;
@@ -713,7 +731,7 @@ impl Planner<'_> {
             x.push(self.region_operand(m, v, over_rows)?);
         }
         let dtype = |i: usize| g.ty(node.inputs[i]).dtype;
-        m.cost += cost(&node.kind) * m.lane as u32 / 4;
+        m.cost += node.kind.cost() as u32 * m.lane as u32 / 4;
         let asm = &mut self.region.asm;
         let missing = || ferrax_base::error!(Internal, "the machine has no {:?}", node.kind);
         match &node.kind {
@@ -768,21 +786,5 @@ fn may_be_passed(p: &Place) -> bool {
         Src::Scratch(_) => true,
         Src::View(_) => false,
         _ => p.step == 0 || (p.row != 0 && !p.written),
-    }
-}
-
-/// About how long an operation takes a lane of 4 bytes, in picoseconds: what decides whether threads pay.
-fn cost(kind: &Kind) -> u32 {
-    match kind {
-        Kind::Unary(op) => match op {
-            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Sign => 40,
-            UnaryOp::Sqrt | UnaryOp::Rsqrt | UnaryOp::Exp | UnaryOp::Exp2 => 200,
-            UnaryOp::Log | UnaryOp::Tanh | UnaryOp::Logistic | UnaryOp::Expm1 | UnaryOp::Log1p => 400,
-            UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Erf | UnaryOp::ErfInv => 800,
-            _ => 5000,
-        },
-        Kind::Binary(BinaryOp::Div) => 120,
-        Kind::Binary(BinaryOp::Pow | BinaryOp::Atan2 | BinaryOp::Rem) => 8000,
-        _ => 40,
     }
 }

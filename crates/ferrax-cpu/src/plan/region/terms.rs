@@ -5,8 +5,8 @@ use crate::fused::region::rows::FromMemory;
 use crate::fused::region::terms::{Form, memory};
 use crate::machine::assemble::Place;
 use crate::plan::Planner;
-use crate::plan::order::{Role, Spread};
 use ferrax_loops::kind::{BinaryOp, Kind};
+use ferrax_loops::passes::order::{Role, Spread};
 use ferrax_loops::{ReduceOp, ValueId};
 use smallvec::SmallVec;
 

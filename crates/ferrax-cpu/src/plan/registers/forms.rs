@@ -78,7 +78,7 @@ impl Translator {
     /// Translates a graph with its parameters bound to `args`; gives its outputs, or nothing if it does not fit.
     pub fn graph(&mut self, g: &Graph, args: &[Form]) -> Option<Vec<Form>> {
         let mut map: Vec<Form> = args.to_vec();
-        let live = crate::plan::live_nodes(g);
+        let live = ferrax_loops::passes::live_nodes(g);
         for (node, live) in g.nodes.iter().zip(live) {
             if !live {
                 map.extend(node.outputs().map(|_| Form::Dead));

@@ -318,7 +318,7 @@ fn most_cells(g: &Graph) -> f64 {
         kind if kind.is_elementwise() => 1.5,
         _ => 10.0,
     };
-    let live = crate::plan::live_nodes(g);
+    let live = ferrax_loops::passes::live_nodes(g);
     15.0 + g.nodes.iter().zip(live).filter(|(_, live)| *live).map(|(n, _)| of(&n.kind)).sum::<f64>()
 }
 

@@ -8,11 +8,11 @@ use crate::fused::registers::{lanes_of, most_elements, width_of};
 use crate::machine::handler;
 use crate::machine::loops::assemble::{Op, PLACE, Val};
 use crate::machine::loops::families::{self, Access, Width};
-use crate::plan::order::Spread;
 use crate::plan::{NONE, Planner};
 use crate::program::Step;
 use crate::simd::{self, Isa};
 use ferrax_base::{DType, Scalar};
+use ferrax_loops::passes::order::Spread;
 use ferrax_loops::{Kind, ValueId};
 use smallvec::SmallVec;
 

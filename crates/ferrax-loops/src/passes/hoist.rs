@@ -4,10 +4,10 @@
 //! loop; they become constants of it. Stacked results that nothing reads are not made, those that are the same are
 //! made once, and those that are a stepped array unchanged are that array. Nodes compute the same from the same
 //! operands wherever they stand, so no bit of a result changes. Nodes that could be seen to run stay where they are.
-//! Read next: `plan.rs`.
+//! Read next: `order.rs`.
 
-use crate::plan::{NOTHING, effectful, live_nodes};
-use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Node, Type, UnaryOp, ValueId};
+use super::{NOTHING, effectful, live_nodes};
+use crate::{Builder, Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ enum Became {
 }
 
 /// The graph with its loops bettered; itself where there is nothing to do.
-pub(crate) fn loops(graph: Arc<Graph>) -> Arc<Graph> {
+pub fn hoist(graph: Arc<Graph>) -> Arc<Graph> {
     let g = &*graph;
     let is_loop = |n: &Node| matches!(n.kind, Kind::While { .. } | Kind::Scan { .. });
     if !g.nodes.iter().any(is_loop) {
@@ -186,7 +186,7 @@ impl Moved {
             .nodes
             .iter()
             .zip(live)
-            .map(|(n, live)| live && is_costly(&n.kind) && n.outputs().all(|v| fixed[v.0 as usize]))
+            .map(|(n, live)| live && n.kind.is_costly() && n.outputs().all(|v| fixed[v.0 as usize]))
             .collect();
         if !goes.contains(&true) {
             return None;
@@ -244,33 +244,4 @@ fn append(b: &mut Builder, g: &Graph, node: &Node, map: &mut [ValueId]) {
     let types: SmallVec<[Type; 4]> = node.outputs().map(|v| g.ty(v).clone()).collect();
     let outs = b.push_many(node.kind.clone(), &inputs, &types);
     node.outputs().zip(outs).for_each(|(v, now)| map[v.0 as usize] = now);
-}
-
-/// Whether a node costs more than reading its result.
-fn is_costly(kind: &Kind) -> bool {
-    match kind {
-        Kind::Unary(op) => {
-            use UnaryOp::*;
-            !matches!(op, Neg | Abs | Not | Real | Imag | Conj | Sign | Floor | Ceil | RoundAway | RoundEven | IsFinite)
-        }
-        Kind::Binary(op) => {
-            use BinaryOp::*;
-            matches!(op, Pow | Rem | Atan2 | Igamma | Igammac | Zeta | Polygamma)
-        }
-        Kind::Reduce { .. }
-        | Kind::ArgReduce { .. }
-        | Kind::ReduceWith { .. }
-        | Kind::Cumulative { .. }
-        | Kind::ReduceWindow { .. }
-        | Kind::Dot(_)
-        | Kind::Conv(_)
-        | Kind::Sort { .. }
-        | Kind::TopK { .. }
-        | Kind::Fft { .. }
-        | Kind::Linalg(_)
-        | Kind::Threefry2x32
-        | Kind::While { .. }
-        | Kind::Scan { .. } => true,
-        _ => false,
-    }
 }

@@ -6,9 +6,9 @@
 //! twice instead. Nodes compute the same from the same operands wherever they stand: no bit of a result changes.
 //! Read next: `order.rs`, which makes the regions.
 
-use crate::plan::order::reduced_rows;
-use crate::plan::{NOTHING, live_nodes};
-use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Node, Type, UnaryOp, ValueId};
+use super::order::reduced_rows;
+use super::{NOTHING, live_nodes};
+use crate::{Builder, Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ struct Known<'g> {
 }
 
 /// The graph with cheap values computed again; itself where there are none.
-pub(crate) fn cheap(graph: Arc<Graph>) -> Arc<Graph> {
+pub fn recompute(graph: Arc<Graph>) -> Arc<Graph> {
     let g = &*graph;
     if !g.types.iter().any(|t| t.size() >= LARGE) {
         return graph;
@@ -116,7 +116,7 @@ impl<'g> Known<'g> {
     /// Whether a value is a few cheap operations away from one large array in memory.
     fn is_cheap(&self, v: ValueId, reads: &mut Option<ValueId>, operations: &mut usize) -> bool {
         let (g, bytes) = (self.g, self.g.ty(v).bytes());
-        let Some(node) = g.maker(v).filter(|n| *operations > 0 && is_cheap(&n.kind)) else { return false };
+        let Some(node) = g.maker(v).filter(|n| *operations > 0 && n.kind.is_cheap()) else { return false };
         *operations -= 1;
         node.inputs.iter().all(|&x| {
             if g.ty(x).bytes() > bytes {
@@ -142,7 +142,7 @@ impl<'g> Known<'g> {
     ) -> ValueId {
         let made_again = |x: ValueId| {
             let whole = self.g.ty(x).size() == self.g.ty(v).size() && !self.kept[x.0 as usize];
-            whole && self.g.maker(x).is_some_and(|m| is_cheap(&m.kind))
+            whole && self.g.maker(x).is_some_and(|m| m.kind.is_cheap())
         };
         if let Some(&copy) = copies.get(&(v, stage)) {
             return copy;
@@ -155,17 +155,5 @@ impl<'g> Known<'g> {
         let copy = b.push(node.kind.clone(), &inputs, self.g.ty(v).clone());
         copies.insert((v, stage), copy);
         copy
-    }
-}
-
-/// Whether an operation takes no longer than reading its operands.
-fn is_cheap(kind: &Kind) -> bool {
-    use BinaryOp::{Add, And, Max, Min, Mul, Or, Sub};
-    match kind {
-        Kind::Unary(op) => matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not),
-        Kind::Binary(op) => matches!(op, Add | Sub | Mul | Max | Min | And | Or),
-        Kind::IntegerPow(n) => *n == 2,
-        Kind::Compare(_) | Kind::Select | Kind::Convert => true,
-        _ => false,
     }
 }

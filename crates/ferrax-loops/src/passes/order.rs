@@ -1,22 +1,23 @@
-//! Passes 2 and 3 of the planner: where every value's elements are, and which nodes run together.
+//! Fusion order: where every value's elements are, and which nodes run together.
 //!
-//! Elementwise nodes join one of a few open groups. A group of the machine (`region.rs`) has `n` elements in rows
+//! Elementwise nodes join one of a few open groups. A group of rows has `n` elements in rows
 //! of `inner`: it takes elementwise nodes over all elements, reductions over the rows, elementwise nodes over the
-//! results of those, and reads values that are broadcast along rows or columns in place. A block group (`group.rs`)
+//! results of those, and reads values that are broadcast along rows or columns in place. A block group
 //! has elementwise nodes of one size. No open group depends on another: a node that needs two closes all but the
 //! one it joins, and groups run in the order in which they close.
 
-use crate::library::views::View;
-use crate::plan::NONE;
-use crate::plan::pieces::Piece;
-use ferrax_base::DType;
-use ferrax_loops::{Graph, Kind, Node, ValueId};
+use super::pieces::{Piece, pieces};
+use super::sums::{self, Pair};
+use super::view::View;
+use super::{NONE, Target, in_place_pairs};
+use crate::{Graph, Kind, Node, ValueId};
+use ferrax_base::{DType, Result, error};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
 /// How the elements of a value lie in its root's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spread {
+pub enum Spread {
     /// One after the other.
     Full,
     /// One stands for all.
@@ -31,12 +32,15 @@ pub(crate) enum Spread {
 
 /// Where a value's elements are: in its root's memory, spread in some way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub struct Place {
+    /// The value whose memory it is, or a root beyond the values (`Order::extra_roots`).
     pub root: u32,
+    /// How.
     pub spread: Spread,
 }
 
 impl Place {
+    /// Whether one element stands for all.
     pub fn is_splat(self) -> bool {
         self.spread == Spread::Splat
     }
@@ -44,7 +48,7 @@ impl Place {
 
 /// What a node of a region does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Role {
+pub enum Role {
     /// Elementwise over one value a row.
     Row,
     /// Elementwise over all elements.
@@ -57,15 +61,18 @@ pub(crate) enum Role {
 
 /// A node of a group. `level` counts the reductions that must be done before.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Member {
+pub struct Member {
+    /// The node.
     pub node: u32,
+    /// Reductions before it.
     pub level: u16,
+    /// What it does.
     pub role: Role,
 }
 
 /// The elements of a region.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub struct Shape {
     /// How many there are.
     pub n: usize,
     /// How many a row has.
@@ -75,33 +82,38 @@ pub(crate) struct Shape {
 }
 
 /// A value that is a view, and the node that says so.
-pub(crate) struct Viewed {
+pub struct Viewed {
+    /// The elements, in the root.
     pub view: View,
     value: u32,
+    /// The node that makes the value.
     pub node: u32,
 }
 
 /// A value that is a piece of a result and nothing else.
-pub(crate) struct Inside {
-    /// The result's root, which operand of it the value is, and where it lies.
+pub struct Inside {
+    /// The result's root.
     pub result: u32,
+    /// Which operand of the result the value is.
     pub operand: u32,
+    /// Where it lies.
     pub view: View,
 }
 
-/// A unit of execution, before it becomes steps.
+/// A unit of execution, before it becomes steps. Groups are ranges of `Order::members`.
 #[derive(Clone, Copy)]
-pub(crate) enum Item {
+#[allow(missing_docs)]
+pub enum Item {
     /// `members[start..end]` of `n` elements, kernel by kernel.
     Group { start: u32, end: u32, n: usize },
-    /// `members[start..end]`, by the machine.
+    /// `members[start..end]`, by kernels of rows.
     Region { start: u32, end: u32, shape: Shape },
     /// One node.
     Node(u32),
     /// A node whose result is put together of pieces.
     Pieces(u32),
     /// A product and the sum that takes it in.
-    Accumulate(crate::plan::sums::Pair),
+    Accumulate(Pair),
     /// A value that is spread in its root's memory made dense in a root of its own.
     Dense { value: u32, root: u32 },
 }
@@ -109,7 +121,7 @@ pub(crate) enum Item {
 /// A group that nodes may still join.
 struct Open {
     id: u32,
-    /// Bytes of the machine's lanes; 0 for a block group.
+    /// Bytes of the kernel's lanes; 0 for a block group.
     lane: usize,
     n: usize,
     /// Elements of a row; 0 while nothing decides it.
@@ -121,7 +133,7 @@ struct Open {
 
 /// Groups open at once.
 const OPEN: usize = 6;
-/// The machine takes groups of at least this many elements.
+/// Kernels of rows take groups of at least this many elements.
 const SMALL: usize = 32;
 /// Rows up to this many elements are kept between the passes over them.
 const KEPT_ROW: usize = 32 << 10;
@@ -132,10 +144,15 @@ const STEPS: usize = 8;
 
 type Widths = SmallVec<[usize; 2]>;
 
-pub(crate) struct Order<'g> {
+/// Which nodes of a graph run together, and where its values are.
+pub struct Order<'g> {
+    /// The graph.
     pub g: &'g Graph,
+    /// Where each value's elements are.
     pub places: Vec<Place>,
+    /// What runs, in order.
     pub items: Vec<Item>,
+    /// The nodes of groups.
     pub members: Vec<Member>,
     /// For each value, the root that holds it densely, where one was made.
     dense: Vec<u32>,
@@ -156,11 +173,13 @@ pub(crate) struct Order<'g> {
     reads: Vec<(u32, u32)>,
     /// Roots that regions may write into results of pieces.
     pub inside: HashMap<u32, Inside>,
-    machine: bool,
+    /// Whose kernels groups of rows are for; without one there are block groups alone.
+    target: Option<&'g dyn Target>,
 }
 
 impl<'g> Order<'g> {
-    pub fn new(g: &'g Graph, machine: bool) -> Self {
+    /// No node is in order yet: see `run`.
+    pub fn new(g: &'g Graph, target: Option<&'g dyn Target>) -> Self {
         let n = g.types.len();
         Order {
             g,
@@ -179,10 +198,11 @@ impl<'g> Order<'g> {
             views: Vec::new(),
             reads: Vec::new(),
             inside: HashMap::new(),
-            machine,
+            target,
         }
     }
 
+    /// Where a value's elements are.
     pub fn place(&self, v: ValueId) -> Place {
         self.places[v.0 as usize]
     }
@@ -207,9 +227,15 @@ impl<'g> Order<'g> {
         }
     }
 
-    pub fn run(&mut self, live: &[bool]) {
+    /// Whether the target holds a dtype.
+    fn holds(&self, d: DType) -> bool {
+        self.target.is_some_and(|target| target.holds(d))
+    }
+
+    /// Puts the live nodes in order.
+    pub fn run(&mut self, live: &[bool]) -> Result<()> {
         let g = self.g;
-        let pairs = if self.machine { crate::plan::sums::find(g, live) } else { Vec::new() };
+        let pairs = self.target.map_or_else(Vec::new, |target| sums::find(g, live, target));
         for (i, node) in g.nodes.iter().enumerate() {
             if !live[i] || pairs.iter().any(|p| p.dot as usize == i) {
                 continue;
@@ -222,9 +248,9 @@ impl<'g> Order<'g> {
                 continue;
             }
             if node.kind.is_elementwise() {
-                self.elementwise(i as u32, node);
-            } else if !self.reduction(i as u32, node) {
-                if self.machine && self.put_together(i as u32, node) {
+                self.elementwise(i as u32, node)?;
+            } else if !self.reduction(i as u32, node)? {
+                if self.target.is_some() && self.put_together(i as u32, node) {
                     continue;
                 }
                 self.keep_views(i as u32, node);
@@ -236,6 +262,7 @@ impl<'g> Order<'g> {
             self.close(0);
         }
         g.outputs.iter().for_each(|&v| self.densify(v));
+        Ok(())
     }
 
     /// The roots that an item reads and writes.
@@ -322,6 +349,11 @@ impl<'g> Order<'g> {
         }
     }
 
+    /// The position in `open` of a group that is not closed.
+    fn at(&self, id: u32) -> Result<usize> {
+        self.open.iter().position(|o| o.id == id).ok_or_else(|| error!(Internal, "a node joins a group that is closed"))
+    }
+
     fn open_group(&mut self, lane: usize, n: usize) -> usize {
         if self.open.len() == OPEN {
             self.close(0);
@@ -342,33 +374,35 @@ impl<'g> Order<'g> {
         open.members.push(Member { node: i, level, role });
     }
 
-    fn elementwise(&mut self, i: u32, node: &Node) {
+    fn elementwise(&mut self, i: u32, node: &Node) -> Result<()> {
         let one = node.inputs.iter().all(|&v| self.is_one(v));
         let size = self.g.ty(node.first).size();
         let n = if one { size.min(1) } else { size };
         if one && size > 1 {
             self.places[node.first.0 as usize].spread = Spread::Splat;
         }
-        let in_lanes = |&lane: &usize| self.machine && !one && crate::plan::region::takes(self.g, node, lane);
-        let widths: Widths = crate::plan::region::WIDTHS.into_iter().filter(in_lanes).collect();
-        if !widths.is_empty() && self.elementwise_in_region(i, node, n, &widths) {
-            return;
+        let widths: Widths = self.target.filter(|_| !one).map_or_else(Widths::new, |target| {
+            target.widths().iter().copied().filter(|&lane| target.takes(self.g, node, lane)).collect()
+        });
+        if !widths.is_empty() && self.elementwise_in_region(i, node, n, &widths)? {
+            return Ok(());
         }
         node.inputs.iter().for_each(|&v| self.densify(v));
-        self.join_block(i, node, n);
+        self.join_block(i, node, n)
     }
 
-    fn join_block(&mut self, i: u32, node: &Node, n: usize) {
+    fn join_block(&mut self, i: u32, node: &Node, n: usize) -> Result<()> {
         let fits = |o: &Open| o.lane == 0 && o.n == n;
         let sources = self.sources(node);
         let chosen = sources.iter().rev().copied().find(|&at| fits(&self.open[at]));
         let chosen = chosen.or_else(|| self.open.iter().position(fits)).map(|at| self.open[at].id);
         self.close_sources(node, chosen);
         let at = match chosen {
-            Some(id) => self.open.iter().position(|o| o.id == id).unwrap_or(0),
+            Some(id) => self.at(id)?,
             None => self.open_group(0, n),
         };
         self.join(at, i, node, Role::Full, 0);
+        Ok(())
     }
 
     /// The level of a node in an open group.
@@ -418,7 +452,7 @@ impl<'g> Order<'g> {
         Some(inner)
     }
 
-    fn elementwise_in_region(&mut self, i: u32, node: &Node, n: usize, widths: &Widths) -> bool {
+    fn elementwise_in_region(&mut self, i: u32, node: &Node, n: usize, widths: &Widths) -> Result<bool> {
         let sources = self.sources(node);
         // One value a row of a group that the node reads from.
         let rows = sources.iter().rev().copied().find(|&at| {
@@ -439,13 +473,13 @@ impl<'g> Order<'g> {
         if let Some(at) = rows {
             let id = self.open[at].id;
             self.close_sources(node, Some(id));
-            let at = self.open.iter().position(|o| o.id == id).unwrap_or(0);
+            let at = self.at(id)?;
             let level = self.level_in(node, id);
             self.join(at, i, node, Role::Row, level);
-            return true;
+            return Ok(true);
         }
         if n < SMALL {
-            return false;
+            return Ok(false);
         }
         let fits = |at: usize| {
             let o = &self.open[at];
@@ -456,34 +490,35 @@ impl<'g> Order<'g> {
         let chosen = chosen.or_else(|| (0..self.open.len()).find(|&at| fits(at))).map(|at| self.open[at].id);
         self.close_sources(node, chosen);
         let at = match chosen {
-            Some(id) => self.open.iter().position(|o| o.id == id).unwrap_or(0),
+            Some(id) => self.at(id)?,
             None => self.open_group(widths[0], n),
         };
         let Some(inner) = self.inner_with(node, &self.open[at]) else {
             // Its operands need rows of two lengths.
             self.open.pop();
-            return false;
+            return Ok(false);
         };
         self.open[at].inner = inner;
         let level = self.level_in(node, self.open[at].id);
         self.join(at, i, node, Role::Full, level);
-        true
+        Ok(true)
     }
 
     /// A reduction over rows or columns joins a region; whether this was one.
-    fn reduction(&mut self, i: u32, node: &Node) -> bool {
-        let Kind::Reduce { op, axes } = &node.kind else { return false };
+    fn reduction(&mut self, i: u32, node: &Node) -> Result<bool> {
+        let Kind::Reduce { op, axes } = &node.kind else { return Ok(false) };
         let x = node.inputs[0];
         let (ty, kept) = (self.g.ty(x), self.g.ty(node.first).size());
         let n = ty.size();
-        let Some(lane) = crate::plan::region::reduces(*op, ty.dtype).filter(|_| self.machine) else { return false };
+        let Some(target) = self.target else { return Ok(false) };
+        let Some(lane) = target.reduces(*op, ty.dtype) else { return Ok(false) };
         if n < SMALL || kept == 0 || kept == n || self.place(x).spread != Spread::Full {
-            return false;
+            return Ok(false);
         }
-        let Some(role) = reduced_side(&ty.shape, axes) else { return false };
+        let Some(role) = reduced_side(&ty.shape, axes) else { return Ok(false) };
         let inner = if role == Role::Reduce { n / kept } else { kept };
-        if role == Role::Columns && !(crate::plan::region::takes_columns(inner, n) && ty.dtype.size() == lane) {
-            return false;
+        if role == Role::Columns && !(target.takes_columns(inner, n) && ty.dtype.size() == lane) {
+            return Ok(false);
         }
         let sources = self.sources(node);
         let fits = |at: usize| {
@@ -496,13 +531,13 @@ impl<'g> Order<'g> {
         let chosen = chosen.or_else(|| (0..self.open.len()).find(|&at| fits(at))).map(|at| self.open[at].id);
         self.close_sources(node, chosen);
         let at = match chosen {
-            Some(id) => self.open.iter().position(|o| o.id == id).unwrap_or(0),
+            Some(id) => self.at(id)?,
             None => self.open_group(lane, n),
         };
         self.open[at].inner = inner;
         let level = self.level_in(node, self.open[at].id);
         self.join(at, i, node, role, level);
-        true
+        Ok(true)
     }
 
     /// Gives a value that is broadcast along rows or columns, or a view, a root where it is dense.
@@ -539,7 +574,7 @@ impl<'g> Order<'g> {
 
     /// Puts a result together of pieces, of which open regions may write some in place; whether the node has some.
     fn put_together(&mut self, i: u32, node: &Node) -> bool {
-        let Some(pieces) = crate::plan::pieces::pieces(self.g, node) else { return false };
+        let Some(pieces) = pieces(self.g, node) else { return false };
         self.count_reads();
         for piece in &pieces {
             self.write_inside(node, piece);
@@ -571,7 +606,8 @@ impl<'g> Order<'g> {
         let inner = if view.is_line() {
             Some(open.inner)
         } else {
-            rows_of(open.inner, view.innermost().0, open.fixed).filter(|&inner| inner >= crate::plan::region::SHORT)
+            rows_of(open.inner, view.innermost().0, open.fixed)
+                .filter(|&inner| Some(inner) >= self.target.map(Target::short))
         };
         if let Some(inner) = inner.filter(|_| view.innermost().1 == 1 && view.axes.len() <= 4) {
             self.open[at].inner = inner;
@@ -612,7 +648,7 @@ impl<'g> Order<'g> {
 
     /// Copies the views that are read later of what a node may overwrite, so that it can.
     fn keep_views(&mut self, i: u32, node: &Node) {
-        let pairs = crate::plan::in_place_pairs(node);
+        let pairs = in_place_pairs(node);
         if self.views.is_empty() || pairs.is_empty() {
             return;
         }
@@ -626,6 +662,28 @@ impl<'g> Order<'g> {
                 }
             }
         }
+    }
+
+    /// Whether a piece can be copied from where the value is: strides along its axes say which elements it has.
+    pub fn in_strides(&self, v: ValueId) -> bool {
+        self.g.ty(v).size() == 1 || self.as_view(v).strides(&self.g.ty(v).shape).is_some()
+    }
+
+    /// The root from which a value is copied, and which elements it has there.
+    pub fn elements(&self, v: ValueId) -> (u32, View) {
+        if self.in_strides(v) {
+            (self.place(v).root, self.as_view(v))
+        } else {
+            (self.dense_root(v), View::of(&[(self.g.ty(v).size(), 1)]))
+        }
+    }
+
+    /// Makes a sum that takes in a product an item.
+    fn accumulate(&mut self, pair: Pair) {
+        let g = self.g;
+        self.other(&g.nodes[pair.dot as usize]);
+        self.other(&g.nodes[pair.add as usize]);
+        self.items.push(Item::Accumulate(pair));
     }
 
     /// The elements of a value as a view of its root.
@@ -646,7 +704,7 @@ impl<'g> Order<'g> {
         let (x, out) = (node.inputs[0], node.first);
         let (from, to) = (g.ty(x), g.ty(out));
         let fits = to.size() > COPIED && u32::try_from(to.size()).is_ok() && u32::try_from(from.size()).is_ok();
-        if !self.machine || !fits || !crate::plan::region::holds(to.dtype) {
+        if !fits || !self.holds(to.dtype) {
             return false;
         }
         let view = match &node.kind {
@@ -673,7 +731,7 @@ impl<'g> Order<'g> {
         let (from, to) = (self.g.ty(x), self.g.ty(node.first));
         let dense = self.place(x).spread == Spread::Full;
         let fits = u32::try_from(to.size()).is_ok() && to.size() >= SMALL;
-        if !self.machine || !dense || !fits || !dims.is_sorted() || !crate::plan::region::holds(to.dtype) {
+        if !dense || !fits || !dims.is_sorted() || !self.holds(to.dtype) {
             return None;
         }
         let mapped = |k: usize| dims.iter().zip(&from.shape).any(|(&d, &size)| d == k && size != 1);
@@ -758,7 +816,7 @@ impl<'g> Order<'g> {
 }
 
 /// Whether a reduction is of rows that regions keep between passes.
-pub(crate) fn reduced_rows(shape: &[usize], axes: &[usize]) -> bool {
+pub fn reduced_rows(shape: &[usize], axes: &[usize]) -> bool {
     let row: usize = axes.iter().map(|&k| shape[k]).product();
     row <= KEPT_ROW && reduced_side(shape, axes) == Some(Role::Reduce)
 }

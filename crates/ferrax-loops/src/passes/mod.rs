@@ -1,0 +1,89 @@
+//! Passes over the kernel graph that every engine with kernels of its own needs.
+//!
+//! Three rewrite a graph: [`fold_transpositions`], [`hoist`], [`recompute`]. [`order`] finds which nodes run together and where
+//! each value's elements are; what an engine's kernels take, it asks a [`Target`]. No pass changes a bit of a result:
+//! nodes compute the same from the same operands wherever they stand.
+//!
+//! Read next: [`order`], [`view`], then the planner of an engine (`ferrax-cpu/src/plan`).
+
+pub mod hoist;
+pub mod order;
+pub mod pieces;
+pub mod recompute;
+pub mod sums;
+pub mod transpositions;
+pub mod view;
+
+pub use hoist::hoist;
+pub use recompute::recompute;
+pub use transpositions::fold_transpositions;
+
+use crate::{Graph, Kind, Node, ReduceOp, ValueId};
+use ferrax_base::DType;
+use smallvec::SmallVec;
+
+/// What the kernels of an engine that fuses nodes take.
+pub trait Target {
+    /// The widths of lanes, in bytes; the one that is preferred first.
+    fn widths(&self) -> &'static [usize];
+    /// Rows of fewer elements run together, with what is theirs spread to full size.
+    fn short(&self) -> usize;
+    /// Whether lanes of some width hold a dtype.
+    fn holds(&self, d: DType) -> bool;
+    /// Whether there is what an elementwise node computes, in lanes of `lane` bytes.
+    fn takes(&self, g: &Graph, node: &Node, lane: usize) -> bool;
+    /// Whether columns are reduced: `inner` of them, of `n` elements.
+    fn takes_columns(&self, inner: usize, n: usize) -> bool;
+    /// The width of lanes in which rows of a dtype can be reduced.
+    fn reduces(&self, op: ReduceOp, d: DType) -> Option<usize>;
+    /// Whether a product of a column and a row can be added to a matrix in one step.
+    fn adds_outer(&self, g: &Graph, dot: &Node) -> bool;
+}
+
+/// Stands for a number that names nothing.
+pub const NONE: u32 = u32::MAX;
+/// Stands for a value that nothing reads, or that has not been made yet.
+pub const NOTHING: ValueId = ValueId(NONE);
+
+/// Whether running a node can be seen from outside.
+pub fn effectful(kind: &Kind) -> bool {
+    let any = |g: &Graph| g.nodes.iter().any(|n| effectful(&n.kind));
+    match kind {
+        Kind::Host(_) => true,
+        Kind::While { cond, body, .. } => any(cond) || any(body),
+        Kind::Scan { body, .. } | Kind::Call(body) => any(body),
+        Kind::Switch(branches) => branches.iter().any(|b| any(b)),
+        _ => false,
+    }
+}
+
+/// Nodes whose results are needed, or whose running can be seen.
+pub fn live_nodes(g: &Graph) -> Vec<bool> {
+    let mut needed = vec![false; g.types.len()];
+    for v in &g.outputs {
+        needed[v.0 as usize] = true;
+    }
+    let mut live = vec![false; g.nodes.len()];
+    for (i, node) in g.nodes.iter().enumerate().rev() {
+        live[i] = node.outputs().any(|v| needed[v.0 as usize]) || effectful(&node.kind);
+        if live[i] {
+            for v in &node.inputs {
+                needed[v.0 as usize] = true;
+            }
+        }
+    }
+    live
+}
+
+/// (operand, result) pairs of a node that can work in the operand's memory.
+pub fn in_place_pairs(node: &Node) -> SmallVec<[(usize, usize); 4]> {
+    match &node.kind {
+        Kind::DynamicUpdateSlice | Kind::Scatter { .. } => SmallVec::from_slice(&[(0, 0)]),
+        Kind::While { cond_consts, body_consts, .. } => {
+            let first = cond_consts + body_consts;
+            (0..node.inputs.len() - first).map(|k| (first + k, k)).collect()
+        }
+        Kind::Scan { consts, carry, .. } => (0..*carry).map(|k| (consts + k, k)).collect(),
+        _ => SmallVec::new(),
+    }
+}
