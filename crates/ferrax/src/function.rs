@@ -17,13 +17,15 @@
 use crate::executable::{Executable, executable, materialize};
 use ferrax_base::list::List;
 use ferrax_base::{Aval, Buffer, DType, Result, Scalar, bail, config, error};
+use ferrax_cache::{Cache, OwnerId};
 use ferrax_ir::{Array, DebugInfo, JaxprRef, Value};
 use ferrax_ops::control::jit::jit_call;
 use ferrax_transform::batching::place_axis;
 use ferrax_transform::linearize::{Linearized, linearize};
 use ferrax_transform::structural::instantiate;
 use ferrax_transform::{VmapAxis, stage};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock};
 
 /// Data from Rust and back.
 pub trait Data: Sized {
@@ -62,17 +64,40 @@ impl Data for Value {
     }
 }
 
+/// A program of a jitted function: the types of its arguments and the settings it is for, and what runs.
+type Known = (Vec<Aval>, u64, JaxprRef, Arc<Executable>);
+
+/// Signatures that a function keeps as long as it lives, and finds without a lock.
+const FIRST: usize = 32;
+/// Bytes of all functions' further programs that are kept, those used last.
+const LIMIT: usize = 64 << 20;
+
+/// Of the functions with more than `FIRST` signatures the further programs, by function, types and settings.
+static FURTHER: LazyLock<Cache<(u64, Vec<Aval>, u64), (JaxprRef, Arc<Executable>)>> =
+    LazyLock::new(|| Cache::new(LIMIT));
+
 /// A compiled function: traced once per signature of its arguments.
 pub struct Jit<F> {
     name: Arc<str>,
     fun: F,
-    programs: List<(Vec<Aval>, u64, JaxprRef, Arc<Executable>)>,
+    owner: OwnerId,
+    first: List<Known>,
+    /// How many these are.
+    count: AtomicUsize,
 }
 
 /// Compiles a function; `name` is what programs and messages call it.
 pub fn jit<F: Fn(&[Value]) -> Result<Vec<Value>>>(name: &str, fun: F) -> Jit<F> {
     crate::init();
-    Jit { name: name.into(), fun, programs: List::new() }
+    Jit { name: name.into(), fun, owner: OwnerId::fresh(), first: List::new(), count: AtomicUsize::new(0) }
+}
+
+impl<F> Drop for Jit<F> {
+    fn drop(&mut self) {
+        if *self.count.get_mut() > FIRST {
+            FURTHER.forget(self.owner);
+        }
+    }
 }
 
 impl<F: Fn(&[Value]) -> Result<Vec<Value>>> Jit<F> {
@@ -80,22 +105,33 @@ impl<F: Fn(&[Value]) -> Result<Vec<Value>>> Jit<F> {
     pub fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
         let avals: Vec<Aval> = args.iter().map(Value::aval).collect();
         let config = config::trace_key();
-        let traced = args.iter().any(|v| v.as_tracer().is_some()) || !ferrax_ir::trace::is_eager();
-        let known = self.programs.find(|(a, c, ..)| *a == avals && *c == config);
-        let (.., jaxpr, exe) = match known {
-            Some(found) => found,
-            None => {
-                let staged = stage("jit", DebugInfo::named(&self.name), &avals, &self.fun)?;
-                let jaxpr: JaxprRef = staged.jaxpr.into();
-                if !staged.captured.is_empty() {
-                    let all: Vec<Value> = staged.captured.into_iter().chain(args.iter().cloned()).collect();
-                    return Ok(jit_call(self.name.clone(), jaxpr, false, &all)?.into_vec());
-                }
-                let exe = executable(&jaxpr)?;
-                self.programs.push((avals, config, jaxpr, exe))
-            }
-        };
-        if traced {
+        if let Some((.., jaxpr, exe)) = self.first.find(|(a, c, ..)| *a == avals && *c == config) {
+            return self.run(jaxpr, exe, args);
+        }
+        let key = (self.owner.0, avals, config);
+        if self.count.load(Relaxed) > FIRST
+            && let Some(found) = FURTHER.get(&key)
+        {
+            return self.run(&found.value.0, &found.value.1, args);
+        }
+        let staged = stage("jit", DebugInfo::named(&self.name), &key.1, &self.fun)?;
+        let jaxpr: JaxprRef = staged.jaxpr.into();
+        if !staged.captured.is_empty() {
+            let all: Vec<Value> = staged.captured.into_iter().chain(args.iter().cloned()).collect();
+            return Ok(jit_call(self.name.clone(), jaxpr, false, &all)?.into_vec());
+        }
+        let exe = executable(&jaxpr)?;
+        if self.count.fetch_add(1, Relaxed) < FIRST {
+            let (.., jaxpr, exe) = self.first.push((key.1, config, jaxpr, exe));
+            return self.run(jaxpr, exe, args);
+        }
+        let bytes = 2000 + 2 * jaxpr.bytes();
+        let known = FURTHER.insert(key, (jaxpr, exe), bytes, Some(self.owner));
+        self.run(&known.value.0, &known.value.1, args)
+    }
+
+    fn run(&self, jaxpr: &JaxprRef, exe: &Arc<Executable>, args: &[Value]) -> Result<Vec<Value>> {
+        if args.iter().any(|v| v.as_tracer().is_some()) || !ferrax_ir::trace::is_eager() {
             return Ok(jit_call(self.name.clone(), jaxpr.clone(), false, args)?.into_vec());
         }
         Ok(exe.run(args, &[])?.into_vec())
@@ -207,5 +243,28 @@ pub fn vmap<F: Fn(&[Value]) -> Result<Vec<Value>>>(
         let axis = VmapAxis { size, name: None };
         let outs = ferrax_transform::vmap(DebugInfo::named("function"), axis, args, &in_axes, &fun)?;
         outs.iter().map(|(v, d)| place_axis(v, *d, Some(0), size)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_without_end_are_kept_within_bounds() {
+        let double = jit("double", |v: &[Value]| Ok(vec![crate::numpy::add(&v[0], &v[0])?]));
+        let owner = double.owner;
+        for _ in 0..2 {
+            for n in 1..=3 * FIRST {
+                let x = vec![n as f32; n];
+                let out = double.call(&[Value::vector(&x).unwrap()]).unwrap();
+                assert_eq!(out[0].to_vec().unwrap(), vec![2.0 * n as f32; n]);
+            }
+        }
+        // Each signature was traced once.
+        assert_eq!(double.count.load(Relaxed), 3 * FIRST);
+        assert_eq!(FURTHER.entries(Some(owner)).len(), 2 * FIRST);
+        drop(double);
+        assert!(FURTHER.entries(Some(owner)).is_empty());
     }
 }

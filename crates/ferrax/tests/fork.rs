@@ -15,6 +15,9 @@ unsafe extern "C" {
     fn alarm(seconds: u32) -> u32;
 }
 
+/// Threads that compute while the process forks.
+const THREADS: usize = 8;
+
 type Program = Jit<fn(&[Value]) -> Result<Vec<Value>>>;
 
 fn wave(v: &[Value]) -> Result<Vec<Value>> {
@@ -43,13 +46,13 @@ fn children_compute_while_threads_of_the_parent_do() {
     let shared: Program = jit("wave", wave);
     let stop = AtomicBool::new(false);
     std::thread::scope(|s| {
-        for t in 0..3 {
+        for t in 0..THREADS {
             let (shared, stop) = (&shared, &stop);
             s.spawn(move || {
                 let mut round = t;
                 while !stop.load(Relaxed) {
                     assert!(compute(shared, round).unwrap().is_finite());
-                    round += 3;
+                    round += THREADS;
                 }
             });
         }

@@ -27,6 +27,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What the functions of a name and place held when one of them was last traced.
 static TRACED: Mutex<Option<FxHashMap<String, Held>>> = Mutex::new(None);
 
+/// Names of which that is known: a program that makes functions without end loses what was known of others.
+const MOST: usize = 1 << 12;
+
 fn traced() -> MutexGuard<'static, Option<FxHashMap<String, Held>>> {
     TRACED.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -49,7 +52,8 @@ pub fn on_miss(
     let why =
         if strict || log { why(py, function, options, programs, key, before.as_ref(), &now) } else { String::new() };
     // what another thread has noted meanwhile is dropped after the lock is given back
-    let gone = traced().get_or_insert_default().insert(name.clone(), if strict { before.unwrap_or(now) } else { now });
+    let noted = if strict { before.unwrap_or(now) } else { now };
+    let gone = note(traced().get_or_insert_default(), name.clone(), noted);
     drop(gone);
     if !strict && !log {
         return Ok(());
@@ -65,6 +69,12 @@ pub fn on_miss(
          must change as traced, or leave the no_retrace block for the first call of a new kind."
     );
     Err(Class::Retrace.error(py, text))
+}
+
+/// Notes what a function held; gives what must be dropped.
+fn note(known: &mut FxHashMap<String, Held>, name: String, held: Held) -> [Option<Held>; 2] {
+    let other = if known.len() < MOST { None } else { known.keys().next().cloned() };
+    [other.and_then(|other| known.remove(&other)), known.insert(name, held)]
 }
 
 /// Says on the log that a function is compiled.

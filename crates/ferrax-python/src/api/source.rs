@@ -1,7 +1,8 @@
 //! Source tokens from Python frames: a number for the code object and the instruction offset.
 //!
-//! Code objects are numbered the first time they are seen and kept alive from then on; whether one belongs to
-//! the library itself is found out once. Text is made only when an error is shown.
+//! Code objects are numbered the first time they are seen; whether one belongs to the library itself is found out once.
+//! The last [`MOST`] of them are kept alive: a program that makes functions without end loses the lines of the oldest.
+//! Text is made only when an error is shown.
 
 use ferrax_base::Source;
 use ferrax_base::source::{Location, SourceHost, set_host};
@@ -9,6 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCode;
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::sync::{Mutex, OnceLock};
 
 struct Unit {
@@ -16,10 +18,34 @@ struct Unit {
     library: bool,
 }
 
+/// Code objects that are kept.
+const MOST: usize = 1 << 16;
+
 #[derive(Default)]
 struct Units {
     numbers: FxHashMap<usize, u32>,
-    units: Vec<Unit>,
+    /// The number of the oldest that is kept; others follow it.
+    oldest: u32,
+    units: VecDeque<Unit>,
+}
+
+impl Units {
+    fn get(&self, number: u32) -> Option<&Unit> {
+        self.units.get(number.checked_sub(self.oldest)? as usize)
+    }
+
+    /// Numbers a code object that has none, and gives up the oldest where there are too many.
+    fn add(&mut self, unit: Unit) -> (u32, Option<Unit>) {
+        let n = self.oldest + self.units.len() as u32;
+        self.numbers.insert(unit.code.as_ptr() as usize, n);
+        self.units.push_back(unit);
+        let gone = if self.units.len() > MOST { self.units.pop_front() } else { None };
+        if let Some(gone) = &gone {
+            self.oldest += 1;
+            self.numbers.remove(&(gone.code.as_ptr() as usize));
+        }
+        (n, gone)
+    }
 }
 
 static UNITS: Mutex<Option<Units>> = Mutex::new(None);
@@ -45,15 +71,16 @@ fn number(py: Python<'_>, code: *mut ffi::PyObject) -> (u32, bool) {
     let mut guard = UNITS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let table = guard.get_or_insert_default();
     if let Some(&n) = table.numbers.get(&(code as usize)) {
-        return (n, table.units[n as usize].library);
+        return (n, table.get(n).is_some_and(|unit| unit.library));
     }
     // SAFETY: `code` is a live code object: the caller holds a reference.
     let code: Py<PyAny> = unsafe { Bound::from_borrowed_ptr(py, code) }.unbind();
     let file: String = code.getattr(py, "co_filename").and_then(|f| f.extract(py)).unwrap_or_default();
     let library = LIBRARY.get().is_some_and(|folder| file.starts_with(folder.as_str()));
-    let n = table.units.len() as u32;
-    table.numbers.insert(code.as_ptr() as usize, n);
-    table.units.push(Unit { code, library });
+    let (n, gone) = table.add(Unit { code, library });
+    // a code object that goes may run code of users: not under the lock
+    drop(guard);
+    drop(gone);
     (n, library)
 }
 
@@ -97,7 +124,7 @@ fn describe(source: Source) -> Option<Location> {
     Python::attach(|py| {
         let code = {
             let guard = UNITS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            guard.as_ref()?.units.get(source.unit as usize - 1)?.code.clone_ref(py)
+            guard.as_ref()?.get(source.unit.checked_sub(1)?)?.code.clone_ref(py)
         };
         let code = code.bind(py).cast::<PyCode>().ok()?.clone();
         let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
