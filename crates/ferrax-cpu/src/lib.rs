@@ -1,15 +1,27 @@
 //! The embedded CPU engine: runs graphs of the kernel IR, and single operations on buffers.
 //!
 //! [`Program`] plans a graph once (order, groups of nodes, memory) and runs it many times; [`eager`] calls one kernel
-//! with no graph. Groups of elementwise nodes and reductions over rows run on the threaded SIMD machine (`machine`,
-//! `region`), and so do loops whose state fits its registers (`registers`), once what does not change has left them
-//! (`hoist`). Small groups and other dtypes run kernel by
-//! kernel (`group.rs`): plain loops over slices, compiled for the baseline and, on x86-64, for AVX2. All are made of the same
-//! expressions, so results are the same eagerly and in a program, on every instruction set with fused multiply-add,
-//! and on any number of threads ([`pool`]).
+//! with no graph. Groups of elementwise nodes and reductions over rows run on the threaded SIMD machine, and so do loops
+//! whose state fits its registers. Small groups and other dtypes run kernel by kernel: plain loops over slices, compiled
+//! for the baseline and, on x86-64, for AVX2. All are made of the same expressions, so results are the same eagerly and in
+//! a program, on every instruction set with fused multiply-add, and on any number of threads ([`pool`]).
 //!
-//! Read next: [`program`], `plan.rs`, `order.rs` and `exec.rs` for programs; `machine` and `region` for fused kernels;
-//! [`elementwise`], `movement.rs`, `reduce.rs` and their neighbours for single ones; [`math`] for the functions.
+//! The rooms stand one on the other, and each uses only those before it (`tests/rooms.rs`):
+//!
+//! | room | holds |
+//! |---|---|
+//! | `simd` | instruction sets: the one in use, variants of functions, vectors |
+//! | [`math`] | functions of numbers and of tiles |
+//! | [`pool`] | threads |
+//! | `elementwise` | kernels of elementwise nodes, operands and results |
+//! | `library` | kernels of other nodes: movement, reductions, products, sorts, transforms, … |
+//! | `machine` | handlers of the threaded machine, and how programs of them are put together |
+//! | `fused` | groups of nodes that run together: by blocks, by rows, in registers |
+//! | `program` | a plan as data, and its printed form |
+//! | `plan` | from a graph to a plan |
+//! | `run` | frames, control flow, single operations |
+//!
+//! `plan` and `run` never meet. Beside the rooms stands `self_test`, the trial of an instruction set before its use.
 
 // What only the machine uses has no use without it.
 #![cfg_attr(

@@ -4,7 +4,7 @@
 //! not compile, and a rule that cannot exist is `Slot::None("reason")`. An operation (`OpRef`) is a primitive
 //! with its parameters: parameterless ones are the static itself, so binding them allocates nothing.
 //!
-//! Read next: `ferrax-ops/src/elementwise.rs` for many examples.
+//! Read next: `ferrax-ops/src/elementwise/mod.rs` for many examples.
 
 use crate::jaxpr::{Atom, Effects, JaxprRef, Var};
 use crate::params::{Param, Params};

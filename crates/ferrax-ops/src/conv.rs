@@ -6,7 +6,7 @@
 //! axis of each operand is which is said by [`ConvSpecs`].
 //!
 //! Both transposes are convolutions again: in x, of the cotangent dilated by s with the flipped kernel; in w, of x with
-//! the cotangent as the kernel, the batch taking the part of the features. Read next: `crates/ferrax-cpu/src/conv.rs`.
+//! the cotangent as the kernel, the batch taking the part of the features. Read next: `crates/ferrax-cpu/src/library/conv/mod.rs`.
 
 use crate::common::{LATER, NO_REWRITE, bilinear_jvp};
 use crate::convert_element_type;

@@ -3,7 +3,7 @@
 //! The transform of a real array is Hermitian, so that only half of it along the last axis is kept; entries between the
 //! ends of that half stand for two. With m = 1 at the ends and 2 between, and N the number of elements transformed:
 //! irfft(z) = Re Σ m z e^{iθ} / N, so that its transpose is conj(m rfft(t)) / N, and that of rfft is N irfft(conj(t) / m).
-//! Inverse transforms divide by N. Read next: `ferrax-cpu/src/fft.rs`.
+//! Inverse transforms divide by N. Read next: `ferrax-cpu/src/library/fft/mod.rs`.
 
 use crate::common::{Accept, constant};
 use crate::common::{LATER, NO_REWRITE, unary_aval};

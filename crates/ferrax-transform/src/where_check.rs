@@ -9,7 +9,7 @@
 //! what it is where the condition picks the other case ([`Guard`]), and an edge that is none there needs no report from a
 //! selection by the same condition. Equal computations have equal numbers ([`Fact::id`]), so a condition may be written twice.
 //!
-//! Read next: `ferrax-ops/src/where_rules.rs`, what each operation makes of the facts of its operands.
+//! Read next: `ferrax-ops/src/where_rules/mod.rs`, what each operation makes of the facts of its operands.
 
 use ferrax_base::config::Flag;
 use ferrax_base::warning::warn;

@@ -3,7 +3,7 @@
 //! There are kernels for `bool`, the 8 to 64-bit integers, f32, f64, c64 and c128. The narrow formats
 //! (bf16, f16, float8, int4, …) are computed in f32 or an 8-bit integer between two conversions, which
 //! [`resolve`] plans. Semantics are said at each operation in `ferrax_loops::kind`.
-//! Read next: `math` for the functions, `group.rs` for how kernels are run block by block.
+//! Read next: `math` for the functions, `fused/blocks.rs` for how kernels are run block by block.
 
 pub mod convert;
 pub mod kernel;

@@ -2,7 +2,7 @@
 //!
 //! In the body of a loop a call of the general kernels costs more than what it moves: they look at shapes and strides
 //! each time. Here the planner has looked. What is larger than [`SMALL`], or in pieces, is left to `movement.rs` and
-//! `gather.rs`, which also share it out. Read next: `plan.rs`, where nodes become steps.
+//! `gather.rs`, which also share it out. Read next: `plan/mod.rs`, where nodes become steps.
 
 use crate::library::touch::{See, Touch};
 use crate::library::views::Copy;
@@ -63,7 +63,7 @@ impl Move {
         (bytes <= SMALL).then_some(Move::Block { src: (src, from), dst: (dst, to), bytes: bytes as u32 })
     }
 
-    /// What is read and what is written, for `verify.rs`; a row put in place needs all rows to be there.
+    /// What is read and what is written, for `plan/verify.rs`; a row put in place needs all rows to be there.
     pub fn touches(&self, see: See<'_>) -> Result<()> {
         let index = |row: Row| Touch::read(row.index, if row.wide { 8 } else { 4 });
         let all = |slot: u32, row: Row| Touch::read(slot, (row.last as usize + 1) * row.step as usize);

@@ -2,7 +2,7 @@
 //!
 //! The value in the accumulator is stored to a tile only when something else is about to take its place while it
 //! still has uses. Elements of narrow dtypes are extended by a load, so they are read into the accumulator first.
-//! Read next: `region.rs`, which drives this.
+//! Read next: `plan/region/mod.rs`, which drives this.
 
 use crate::machine::handler::{self, Binary, Handler, Instr};
 use crate::machine::table::{self, Held};

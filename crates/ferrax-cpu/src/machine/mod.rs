@@ -7,7 +7,7 @@
 //!
 //! Programs run on x86-64 with AVX-512, or AVX2 with FMA, and on AArch64 with NEON. Elsewhere, and where the test at
 //! start-up finds that tail calls use the stack, there is no machine, and groups of nodes run kernel by kernel
-//! (`group.rs`), which gives the same bits: the expressions are the same. `FERRAX_CPU_ISA` (avx512, avx2, neon, portable)
+//! (`fused/blocks.rs`), which gives the same bits: the expressions are the same. `FERRAX_CPU_ISA` (avx512, avx2, neon, portable)
 //! chooses for tests. Source: the design notes of the CPU engine. Read next: `handler.rs`, `x86.rs` or `aarch64.rs`,
 //! `table.rs` and `wide.rs`, `assemble.rs`; `loops` for programs that loop in registers.
 

@@ -1,7 +1,7 @@
 //! Which handler an operation of the kernel IR is.
 //!
 //! The handlers here are for lanes of 4 bytes; `wide.rs` has those for 8. Values of `bool` and of the integers up to 16 bits take a lane each, extended;
-//! bf16 and f16 are f32 in the lanes, rounded after every operation. Expressions are those of `elementwise.rs`.
+//! bf16 and f16 are f32 in the lanes, rounded after every operation. Expressions are those of `elementwise/mod.rs`.
 
 use crate::elementwise::convert::{bf16_bits, odd_i32, odd_u32};
 use crate::elementwise::{

@@ -2,7 +2,7 @@
 //!
 //! Programs of such lanes compute f64 and the 64-bit integers. Narrower integers and `bool` take a lane each,
 //! extended, and f32 is there as the f64 of the same value: all of them come from conversions, comparisons and
-//! memory, and go there. Functions that are computed element by element are left to `group.rs`.
+//! memory, and go there. Functions that are computed element by element are left to `fused/blocks.rs`.
 
 use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,

@@ -4,7 +4,7 @@
 //! Floor division and the modulo of the divisor's sign reach the engine as a division, comparisons and a select; with a
 //! positive constant divisor they are one node. Indices below 0 count from the end by operations on the indices, which a
 //! gather does as well. Constants are computed by the kernels that a program would run, so no bit
-//! depends on it. What is no longer needed stays as dead nodes. Read next: `fold.rs`, `plan.rs`.
+//! depends on it. What is no longer needed stays as dead nodes. Read next: `mod.rs`.
 
 use crate::elementwise;
 use ferrax_base::{DType, Scalar};

@@ -3,7 +3,7 @@
 //! Loops, factorizations of one matrix and sorts of one row keep one thread busy, however many there are. Where two of
 //! them are long and neither needs the other, as the two directions of a recurrent network, `gather` brings them next to
 //! each other in the order, and the planner makes one step of them if no memory that one writes is in use by another. Each
-//! computes what it computes alone, so no bit depends on it. Read next: `order.rs`, `plan.rs`, `pool.rs`.
+//! computes what it computes alone, so no bit depends on it. Read next: `mod.rs`, `pool/mod.rs`.
 
 use crate::library::dot::planned::Planned;
 use crate::plan::{NONE, Planner};

@@ -1,6 +1,6 @@
 //! What transforms ask of vectors beyond what products do, and complex numbers of them.
 //!
-//! As in `matmul/lanes.rs`, methods are inlined into functions that enable the instruction set. Every operation works on
+//! As in `lanes.rs`, methods are inlined into functions that enable the instruction set. Every operation works on
 //! lanes alone, fused multiply-add included, so that all instruction sets give the same bits.
 
 use super::lanes::{Lanes, Plain, Real};

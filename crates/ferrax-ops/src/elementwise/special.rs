@@ -1,6 +1,6 @@
 //! Special functions, with the plain definitions that their references use.
 //!
-//! Sources: Abramowitz and Stegun, chapters 6, 7, 9 and 23. Read next: `../reduce.rs`.
+//! Sources: Abramowitz and Stegun, chapters 6, 7, 9 and 23. Read next: `ferrax-ops/src/reduce.rs`.
 
 use crate::common::{NO_REWRITE, NOT_LINEAR, constant, full_like};
 use crate::elementwise::binary::{add, binary, mul, numbers, partials, sub};

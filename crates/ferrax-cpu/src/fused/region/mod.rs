@@ -9,7 +9,7 @@
 //! the region (`columns.rs`).
 //!
 //! The order of a reduction depends on the row's length alone, so results do not depend on blocks or threads.
-//! Read next: `plan.rs` here for how regions are made, `run.rs` for how they run, `machine` for the programs.
+//! Read next: `plan/region/mod.rs` for how regions are made, `run.rs` for how they run, `machine` for the programs.
 
 pub mod columns;
 mod print;

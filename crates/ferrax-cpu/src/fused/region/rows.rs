@@ -1,4 +1,4 @@
-//! Reductions of rows that come tile by tile or piece by piece, in the order that `reduce.rs` keeps for a whole row.
+//! Reductions of rows that come tile by tile or piece by piece, in the order that `library/reduce.rs` keeps for a whole row.
 //!
 //! The accumulators of a run are a place in a program: a handler joins each tile to them. At the end of a run their
 //! result joins those of the runs before. States that cover whole runs can be put together, which is how spans of

@@ -3,7 +3,7 @@
 //! A phase that ends in such a sum, as the second one of a variance does, needs no program for it: loading, the operation
 //! and the addition stay in registers, which is about twice as fast as to join the tiles of a program to
 //! accumulators in memory. The terms and their order are those of the program, so the bits are.
-//! Read next: `rows.rs` for the sums, `plan.rs` for the phases.
+//! Read next: `rows.rs` for the sums, `plan/region/terms.rs` for where they are found.
 
 use super::rows::{Bits, FromMemory};
 use crate::library::reduce::{Itself, Monoid, SumF32, SumF64, Term};

@@ -1,4 +1,4 @@
-//! The memory that a region reads and writes, for `verify.rs`.
+//! The memory that a region reads and writes, for `plan/verify.rs`.
 
 use super::{Phase, Region, Regions};
 use crate::library::touch::{See, Touch, read_span, write_span};

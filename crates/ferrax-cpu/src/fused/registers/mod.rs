@@ -4,7 +4,7 @@
 //! elements, each of which is a scalar of its own. Elements of vectors never mix, so a loop over longer vectors runs
 //! whole for one register of elements after the other. Arrays that are only read and written at an index stay in
 //! memory; both sides of a condition are computed. Loops that are something else (matrices, sorts, …) run their body's
-//! steps one by one (`control.rs`), and so do those for which that is estimated to be quicker.
+//! steps one by one (`run/control.rs`), and so do those for which that is estimated to be quicker.
 //!
 //! The trip count is that of the scan, or what a condition `i < limit` with `i' = i + 1` says, or the condition
 //! decides at each step. Integer carries that only count are not computed; what does not change is read from memory.
@@ -12,7 +12,7 @@
 //! are extended by their sign (`Translator::extended`).
 //! Results have the bits of the kernel-by-kernel path: handlers compute the same expressions.
 //! Small groups of elementwise nodes run there too, a register of elements a step (`tiles.rs`).
-//! Read next: `plan.rs`, `forms.rs`, `run.rs`, then `machine/loops`.
+//! Read next: `run.rs`, `plan/registers/mod.rs` and `forms.rs` there, then `machine/loops`.
 
 mod run;
 pub mod tiles;

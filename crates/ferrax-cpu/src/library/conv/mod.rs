@@ -4,7 +4,7 @@
 //! runs: with one group and cells side by side, one for each row of the kernel. A block of windows stays in the
 //! second-level cache. Kernels of a single cell need no copy: they are a matrix product. Groups of one feature
 //! (depthwise) are summed directly, a vector of features at a time, and so are stretches of windows where there is one
-//! feature at all (`single.rs`). Blocks are shared among threads, and are cut by shape alone. Read next: `dot.rs`.
+//! feature at all (`single.rs`). Blocks are shared among threads, and are cut by shape alone. Read next: `dot/mod.rs`.
 
 mod single;
 

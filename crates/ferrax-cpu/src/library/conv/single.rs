@@ -2,7 +2,7 @@
 //!
 //! There is no matrix to speak of: outputs that lie side by side are summed in vectors, each tap of the kernel times a
 //! stretch of the operand. An output's taps are added in their order, in runs whose sums are added in their order, so
-//! the bits do not depend on vectors or threads. Read next: `matmul/lanes.rs` for the vectors.
+//! the bits do not depend on vectors or threads. Read next: `simd/lanes.rs` for the vectors.
 
 use super::Sizes;
 use crate::elementwise::kernel::{In, Out};

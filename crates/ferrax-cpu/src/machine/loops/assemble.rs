@@ -4,7 +4,7 @@
 //! when registers run out, the value whose next use is farthest goes to memory. Carried values have a home, a
 //! register or a place, where each step finds them and the end of a step puts the next ones. Registers 0 and 1 are
 //! never homes: handlers compiled from Rust work there.
-//! Read next: `registers/plan.rs`, which drives this.
+//! Read next: `plan/registers/mod.rs`, which drives this.
 
 use super::families::{self, Access, Family, One, Two, Width, registers};
 use crate::machine::handler::{Handler, Instr};

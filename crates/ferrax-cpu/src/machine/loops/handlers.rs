@@ -1,5 +1,5 @@
 //! Handlers of register loops for what is not one instruction: they work on register 0, with register 1 as a second
-//! operand, and leave the others as they are. Expressions are those of `elementwise.rs`, so bits are the same as in
+//! operand, and leave the others as they are. Expressions are those of `elementwise/mod.rs`, so bits are the same as in
 //! every other path. The first operand field of an instruction says how many lanes are of use. Rules for the jump at
 //! the end are those of `machine/handler.rs`. Here are those for lanes of 4 bytes; `wide.rs` has those for 8.
 

@@ -1,5 +1,5 @@
 //! Regions that run on the rows of a product as these are made, so that a bias, an activation or a softmax finds them in
-//! the caches. Read next: `matmul/mod.rs` for products by rows, `run.rs` for how the region takes them in.
+//! the caches. Read next: `matmul/mod.rs` for products by rows, `fused/region/run.rs` for how the region takes them in.
 
 use crate::fused::region::{Phase, Region};
 use crate::machine::assemble::{Place, Src};
