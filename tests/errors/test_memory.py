@@ -1,5 +1,8 @@
 """What does not fit memory raises `MemoryError`, at once, and the process lives on (JAX's ends in some of these)."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -60,3 +63,34 @@ def test_parts_longer_together_than_an_array():
     for join in (jnp.concatenate, ferrax.jit(jnp.concatenate), jnp.vstack):
         with pytest.raises(ValueError, match="together longer than an array can be"):
             join([nothing, nothing, nothing])
+
+
+FACTORIZATIONS = """
+import resource
+
+import ferrax
+import ferrax.numpy as jnp
+
+n = 3000
+a = jnp.ones((n, n)) + jnp.eye(n)
+jnp.linalg.eigvalsh(a[:200, :200]).block_until_ready()
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (3 * n * n << 2)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+for factor in (jnp.linalg.eigh, jnp.linalg.svd, jnp.linalg.eig, ferrax.jit(jnp.linalg.eigh)):
+    try:
+        ferrax.block_until_ready(factor(a))
+    except MemoryError as error:
+        assert "memory" in str(error), error
+    else:
+        raise AssertionError("there was memory enough")
+print(float((jnp.ones(3) + 1).sum()))
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
+def test_factorizations_without_memory_for_their_work():
+    done = subprocess.run(
+        [sys.executable, "-c", FACTORIZATIONS], check=False, capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "6.0"), done.stderr

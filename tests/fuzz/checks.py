@@ -366,7 +366,7 @@ class Gradients:
         return float(slope), other, size
 
     def cancel(self, difference):
-        """Whether a difference of slopes is rounding: in 32 bits the loss adds up slopes of outputs, which are far larger."""
+        """Whether a difference of slopes is rounding: the loss adds up slopes of outputs, often large, in 32 bits."""
         outputs, _ = self.along(self.subject.function, self.args)
         sizes = (np.abs(np.asarray(t)).astype(np.float64) for t in outputs if jnp.issubdtype(t.dtype, jnp.inexact))
         return abs(difference) < 2.0**-20 * sum(float(size.sum()) for size in sizes)

@@ -21,12 +21,37 @@ pub mod small;
 mod spectral;
 mod triangular;
 
+use faer::dyn_stack::{MemBuffer, StackReq};
+
 pub use faer::complex::Complex;
 pub use faer::{c32, c64};
 pub use householder::Side;
 pub use rotations::cholesky_update;
 pub use scalar::{Field, Real, Scalar};
 pub use triangular::Triangle;
+
+/// Memory that a function needs for itself cannot be had; what it was given is anything then.
+#[derive(Clone, Copy, Debug)]
+pub struct OutOfMemory {
+    /// How much was asked for.
+    pub bytes: usize,
+}
+
+/// `n` copies of a value.
+///
+/// # Errors
+/// There is no such memory.
+pub fn filled<T: Copy>(value: T, n: usize) -> Result<Vec<T>, OutOfMemory> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(n).map_err(|_| OutOfMemory { bytes: n.saturating_mul(size_of::<T>()) })?;
+    all.resize(n, value);
+    Ok(all)
+}
+
+/// Scratch memory of faer's functions.
+fn scratch(needed: StackReq) -> Result<MemBuffer, OutOfMemory> {
+    MemBuffer::try_new(needed).map_err(|_| OutOfMemory { bytes: needed.size_bytes() })
+}
 
 /// Runs `task(index)` for every index below a count, on several threads if the estimated nanoseconds are worth it.
 pub type Share<'a> = &'a (dyn Fn(u64, usize, &(dyn Fn(usize) + Sync)) + Sync);
@@ -95,7 +120,7 @@ pub trait Element: Field {
 
     /// Eigenvalues in ascending order, and eigenvectors in `vectors` (n × n), of the Hermitian matrix whose lower
     /// triangle is given. Says whether the iteration converged.
-    fn eigh(a: &[Self], n: usize, values: &mut [Self::R], vectors: Option<&mut [Self]>) -> bool;
+    fn eigh(a: &[Self], n: usize, values: &mut [Self::R], vectors: Option<&mut [Self]>) -> Result<bool, OutOfMemory>;
 
     /// Singular values in descending order with U (rows × `u.1`) and V (cols × `v.1`, not its adjoint). Says whether
     /// the iteration converged.
@@ -104,7 +129,7 @@ pub trait Element: Field {
         shape: (usize, usize),
         values: &mut [Self::R],
         vectors: Option<[(&mut [Self], usize); 2]>,
-    ) -> bool;
+    ) -> Result<bool, OutOfMemory>;
 
     /// Eigenvalues with left and right eigenvectors, as (real, imaginary) pairs, each vector of norm one with a real
     /// largest component. Says whether the iteration converged.
@@ -114,7 +139,7 @@ pub trait Element: Field {
         values: &mut [[Self::R; 2]],
         left: Option<&mut [[Self::R; 2]]>,
         right: Option<&mut [[Self::R; 2]]>,
-    ) -> bool;
+    ) -> Result<bool, OutOfMemory>;
 
     /// Hessenberg form Qᴴ A Q in place, with the reflections below the first subdiagonal.
     fn hessenberg(a: &mut [Self], n: usize, taus: &mut [Self]);
@@ -122,7 +147,7 @@ pub trait Element: Field {
     /// Schur form A = Z T Zᴴ in place of `a`, with Z (n × n) in `vectors`: T is upper triangular, of real matrices with
     /// blocks of two rows for pairs of conjugate eigenvalues. Says whether the matrix is finite and the iteration
     /// converged; if not, both are anything.
-    fn schur(a: &mut [Self], n: usize, vectors: Option<&mut [Self]>) -> bool;
+    fn schur(a: &mut [Self], n: usize, vectors: Option<&mut [Self]>) -> Result<bool, OutOfMemory>;
 
     /// Tridiagonal form of the Hermitian matrix in one triangle: its diagonal, its off-diagonal, and the reflections.
     fn tridiagonal(a: &mut [Self], n: usize, lower: bool, d: &mut [Self::R], e: &mut [Self::R], taus: &mut [Self]);
@@ -157,7 +182,7 @@ macro_rules! element {
             ) {
                 householder::reflect(v, taus, c, shape, side, adjoint, share);
             }
-            fn eigh(a: &[Self], n: usize, values: &mut [Self::R], vectors: Option<&mut [Self]>) -> bool {
+            fn eigh(a: &[Self], n: usize, values: &mut [Self::R], vectors: Option<&mut [Self]>) -> Result<bool, OutOfMemory> {
                 $eigh(a, n, values, vectors)
             }
             fn svd(
@@ -165,7 +190,7 @@ macro_rules! element {
                 shape: (usize, usize),
                 values: &mut [Self::R],
                 vectors: Option<[(&mut [Self], usize); 2]>,
-            ) -> bool {
+            ) -> Result<bool, OutOfMemory> {
                 spectral::svd(a, shape, values, vectors)
             }
             fn eig(
@@ -174,13 +199,13 @@ macro_rules! element {
                 values: &mut [[Self::R; 2]],
                 left: Option<&mut [[Self::R; 2]]>,
                 right: Option<&mut [[Self::R; 2]]>,
-            ) -> bool {
+            ) -> Result<bool, OutOfMemory> {
                 $eig(a, n, values, left, right)
             }
             fn hessenberg(a: &mut [Self], n: usize, taus: &mut [Self]) {
                 householder::hessenberg(a, n, taus);
             }
-            fn schur(a: &mut [Self], n: usize, vectors: Option<&mut [Self]>) -> bool {
+            fn schur(a: &mut [Self], n: usize, vectors: Option<&mut [Self]>) -> Result<bool, OutOfMemory> {
                 $schur(a, n, vectors)
             }
             fn tridiagonal(a: &mut [Self], n: usize, lower: bool, d: &mut [Self::R], e: &mut [Self::R], taus: &mut [Self]) {

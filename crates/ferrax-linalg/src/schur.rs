@@ -9,10 +9,10 @@
 //! Sources: Golub and Van Loan, "Matrix Computations" (4th edition), 7.4 and 7.5; Bai and Demmel, "On swapping diagonal
 //! blocks in real Schur form" (1993), for the standard form of blocks. Read next: `rotations.rs`, `householder.rs`.
 
-use crate::ALONE;
 use crate::householder::{self, Side};
 use crate::rotations::{rotation, times};
 use crate::scalar::{Field, Real, Scalar};
+use crate::{ALONE, OutOfMemory, filled};
 
 /// Steps without a deflation after which the shift is another one.
 const PATIENCE: usize = 10;
@@ -107,35 +107,39 @@ fn iterate<T: Field>(form: &mut Form<'_, T>, kind: &Kind<T>) -> bool {
 }
 
 /// `Element::schur` of real matrices.
-pub(crate) fn schur_real<T: Field + Real<R = T>>(a: &mut [T], n: usize, vectors: Option<&mut [T]>) -> bool {
+pub(crate) fn schur_real<T: Field + Real<R = T>>(
+    a: &mut [T],
+    n: usize,
+    vectors: Option<&mut [T]>,
+) -> Result<bool, OutOfMemory> {
     schur(a, n, vectors, &Kind { whole: 2, step: francis, pair: finish })
 }
 
 /// `Element::schur` of complex matrices.
-pub(crate) fn schur_complex<T: Field>(a: &mut [T], n: usize, vectors: Option<&mut [T]>) -> bool {
+pub(crate) fn schur_complex<T: Field>(a: &mut [T], n: usize, vectors: Option<&mut [T]>) -> Result<bool, OutOfMemory> {
     schur(a, n, vectors, &Kind { whole: 1, step: single, pair: |_, _| {} })
 }
 
-fn schur<T: Field>(a: &mut [T], n: usize, mut vectors: Option<&mut [T]>, kind: &Kind<T>) -> bool {
+fn schur<T: Field>(a: &mut [T], n: usize, mut vectors: Option<&mut [T]>, kind: &Kind<T>) -> Result<bool, OutOfMemory> {
     let t = &mut a[..n * n];
     if !t.iter().all(|x| x.finite()) {
-        return false;
+        return Ok(false);
     }
     let factor = scale(t);
     t.iter_mut().for_each(|x| *x = times(*x, factor));
     let mut taus = vec![T::ZERO; n.saturating_sub(1)];
     householder::hessenberg(t, n, &mut taus);
     if let Some(z) = vectors.as_deref_mut() {
-        basis(t, n, &taus, z);
+        basis(t, n, &taus, z)?;
     }
     (0..n).for_each(|j| t[j * n + (j + 2).min(n)..(j + 1) * n].fill(T::ZERO));
     let least = T::R::TINY * T::R::of_f64(n as f64) / T::R::EPSILON;
     if !iterate(&mut Form { t: &mut *t, z: vectors, n, least }, kind) {
-        return false;
+        return Ok(false);
     }
     let back = T::R::ONE / factor;
     t.iter_mut().for_each(|x| *x = times(*x, back));
-    true
+    Ok(true)
 }
 
 /// A power of two that brings the largest entry between a half and one, as far as it has an inverse.
@@ -158,24 +162,27 @@ fn scale<T: Field>(a: &[T]) -> T::R {
 }
 
 /// The product of the reflections that a Hessenberg form was made by.
-fn basis<T: Field>(packed: &[T], n: usize, taus: &[T], z: &mut [T]) {
+fn basis<T: Field>(packed: &[T], n: usize, taus: &[T], z: &mut [T]) -> Result<(), OutOfMemory> {
     let unit = |m: usize, to: &mut [T]| {
         to.fill(T::ZERO);
         (0..m).for_each(|k| to[k * m + k] = T::ONE);
     };
     unit(n, z);
     if n < 2 {
-        return;
+        return Ok(());
     }
     // The first row and column are the identity's.
     let m = n - 1;
-    let v: Vec<T> = (0..m).flat_map(|j| &packed[j * n + 1..(j + 1) * n]).copied().collect();
-    let mut q = vec![T::ZERO; m * m];
+    let (mut v, mut q) = (filled(T::ZERO, m * m)?, filled(T::ZERO, m * m)?);
+    for (v, column) in v.chunks_exact_mut(m).zip(packed.chunks_exact(n)) {
+        v.copy_from_slice(&column[1..]);
+    }
     unit(m, &mut q);
     householder::reflect(&v, taus, &mut q, (m, m), Side::Left, false, ALONE);
     for (j, column) in q.chunks_exact(m).enumerate() {
         z[(j + 1) * n + 1..(j + 2) * n].copy_from_slice(column);
     }
+    Ok(())
 }
 
 // ---- complex matrices ----------------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 //! Eigenvalues and singular values, by faer's solvers.
 
 use crate::scalar::{Field, Real, Scalar};
+use crate::{OutOfMemory, filled, scratch};
 use faer::complex::Complex;
 use faer::diag::{DiagMut, DiagRef};
-use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::dyn_stack::MemStack;
 use faer::linalg::evd::{self, ComputeEigenvectors, SelfAdjointEvdParams, tridiag};
 use faer::linalg::householder::{
     apply_block_householder_sequence_on_the_left_in_place_scratch,
@@ -24,24 +25,29 @@ fn real_parts<T: Field>(values: &mut [T::R], diagonal: &[T]) {
 }
 
 /// `Element::eigh`.
-pub(crate) fn eigh<T: Field>(a: &[T], n: usize, values: &mut [T::R], vectors: Option<&mut [T]>) -> bool {
+pub(crate) fn eigh<T: Field>(
+    a: &[T],
+    n: usize,
+    values: &mut [T::R],
+    vectors: Option<&mut [T]>,
+) -> Result<bool, OutOfMemory> {
     if n == 0 {
-        return true;
+        return Ok(true);
     }
     let lower = |j: usize| &a[j * n + j..(j + 1) * n];
     if !(0..n).all(|j| all_finite(lower(j))) {
-        return false;
+        return Ok(false);
     }
     let matrix = MatRef::from_column_major_slice(&a[..n * n], n, n);
     let compute = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
-    let mut memory = MemBuffer::new(evd::self_adjoint_evd_scratch::<T>(n, compute, Par::Seq, Spec::default()));
+    let mut memory = scratch(evd::self_adjoint_evd_scratch::<T>(n, compute, Par::Seq, Spec::default()))?;
     let stack = MemStack::new(&mut memory);
     let mut diagonal = vec![T::ZERO; n];
     let u = vectors.map(|v| MatMut::from_column_major_slice_mut(&mut v[..n * n], n, n));
     let s = DiagMut::from_slice_mut(&mut diagonal);
     let done = evd::self_adjoint_evd(matrix, s, u, Par::Seq, stack, Spec::default()).is_ok();
     real_parts(values, &diagonal);
-    done
+    Ok(done)
 }
 
 /// Rows from which on eigenvectors are found by divide and conquer.
@@ -54,16 +60,26 @@ const ROUNDING: f64 = 5e-6;
 
 /// `Element::eigh` of matrices of f32. Divide and conquer, as faer does it in f32, loses up to three digits of some: their
 /// eigenvectors are found again, by way of f64.
-pub(crate) fn eigh_f32(a: &[f32], n: usize, values: &mut [f32], vectors: Option<&mut [f32]>) -> bool {
+pub(crate) fn eigh_f32(
+    a: &[f32],
+    n: usize,
+    values: &mut [f32],
+    vectors: Option<&mut [f32]>,
+) -> Result<bool, OutOfMemory> {
     let Some(vectors) = vectors else { return eigenvalues(a, n, values) };
-    if !eigh(a, n, values, Some(vectors)) {
-        return false;
+    if !eigh(a, n, values, Some(vectors))? {
+        return Ok(false);
     }
-    n < DIVIDED || holds(a, n, values, vectors) || divided(a, n, values, vectors)
+    if n < DIVIDED || holds(a, n, values, vectors) { Ok(true) } else { divided(a, n, values, vectors) }
 }
 
 /// `Element::eigh` of complex matrices of two f32, of which faer's way loses digits whenever it divides.
-pub(crate) fn eigh_c32(a: &[c32], n: usize, values: &mut [f32], vectors: Option<&mut [c32]>) -> bool {
+pub(crate) fn eigh_c32(
+    a: &[c32],
+    n: usize,
+    values: &mut [f32],
+    vectors: Option<&mut [c32]>,
+) -> Result<bool, OutOfMemory> {
     match vectors {
         Some(vectors) if n >= DIVIDED => divided(a, n, values, vectors),
         Some(vectors) => eigh(a, n, values, Some(vectors)),
@@ -72,14 +88,14 @@ pub(crate) fn eigh_c32(a: &[c32], n: usize, values: &mut [f32], vectors: Option<
 }
 
 /// Eigenvalues alone: iteration on the tridiagonal form takes little of the time, and is done in f64.
-fn eigenvalues<T: Field + Scalar<R = f32>>(a: &[T], n: usize, values: &mut [f32]) -> bool {
+fn eigenvalues<T: Field + Scalar<R = f32>>(a: &[T], n: usize, values: &mut [f32]) -> Result<bool, OutOfMemory> {
     if n < 2 {
         return eigh(a, n, values, None);
     }
-    let Some((form, _)) = reduced(a, n) else { return false };
-    let Some(found) = tridiagonal(&form, None) else { return false };
+    let Some((form, _)) = reduced(a, n)? else { return Ok(false) };
+    let Some(found) = tridiagonal(&form, None)? else { return Ok(false) };
     values.iter_mut().zip(&found).for_each(|(v, w)| *v = *w as f32);
-    true
+    Ok(true)
 }
 
 /// Whether A V = V Λ but for rounding, as a sum of V's columns with changing signs shows.
@@ -113,24 +129,29 @@ fn holds(a: &[f32], n: usize, values: &[f32], vectors: &[f32]) -> bool {
 
 /// The tridiagonal form of a matrix in the lower triangle, with the reflections below its subdiagonal and their factors;
 /// nothing if an element is not finite.
-fn reduced<T: Field>(a: &[T], n: usize) -> Option<(Mat<T>, Mat<T>)> {
+fn reduced<T: Field>(a: &[T], n: usize) -> Result<Option<(Mat<T>, Mat<T>)>, OutOfMemory> {
     if !(0..n).all(|j| all_finite(&a[j * n + j..(j + 1) * n])) {
-        return None;
+        return Ok(None);
     }
     let mut form = Mat::<T>::zeros(n, n);
     form.copy_from_triangular_lower(MatRef::from_column_major_slice(&a[..n * n], n, n));
     let mut factors = Mat::<T>::zeros(recommended_block_size::<T>(n, n), n - 1);
-    let mut memory = MemBuffer::new(tridiag::tridiag_in_place_scratch::<T>(n, Par::Seq, Spec::default()));
+    let mut memory = scratch(tridiag::tridiag_in_place_scratch::<T>(n, Par::Seq, Spec::default()))?;
     let stack = MemStack::new(&mut memory);
     tridiag::tridiag_in_place(form.as_mut(), factors.as_mut(), Par::Seq, stack, Spec::default());
-    Some((form, factors))
+    Ok(Some((form, factors)))
 }
 
 /// Eigenvalues and eigenvectors by divide and conquer of the tridiagonal form in f64.
-fn divided<T: Field + Scalar<R = f32>>(a: &[T], n: usize, values: &mut [f32], vectors: &mut [T]) -> bool {
-    let Some((form, factors)) = reduced(a, n) else { return false };
+fn divided<T: Field + Scalar<R = f32>>(
+    a: &[T],
+    n: usize,
+    values: &mut [f32],
+    vectors: &mut [T],
+) -> Result<bool, OutOfMemory> {
+    let Some((form, factors)) = reduced(a, n)? else { return Ok(false) };
     let mut wide = Mat::<f64>::zeros(n, n);
-    let Some(found) = tridiagonal(&form, Some(wide.as_mut())) else { return false };
+    let Some(found) = tridiagonal(&form, Some(wide.as_mut()))? else { return Ok(false) };
     // The form's off-diagonal elements have signs or phases, which these eigenvectors leave out.
     let mut phase = T::ONE;
     for i in 0..n {
@@ -142,8 +163,8 @@ fn divided<T: Field + Scalar<R = f32>>(a: &[T], n: usize, values: &mut [f32], ve
         (0..n).for_each(|j| vectors[j * n + i] = phase * T::of_real(wide[(i, j)] as f32));
     }
     let block = factors.nrows();
-    let scratch = apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(n - 1, block, n);
-    let mut memory = MemBuffer::new(scratch);
+    let needed = apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(n - 1, block, n);
+    let mut memory = scratch(needed)?;
     apply_block_householder_sequence_on_the_left_in_place_with_conj(
         form.submatrix(1, 0, n - 1, n - 1),
         factors.as_ref(),
@@ -153,12 +174,15 @@ fn divided<T: Field + Scalar<R = f32>>(a: &[T], n: usize, values: &mut [f32], ve
         MemStack::new(&mut memory),
     );
     values.iter_mut().zip(&found).for_each(|(v, w)| *v = *w as f32);
-    true
+    Ok(true)
 }
 
 /// Eigenvalues in f64, and eigenvectors where there is room for them, of the real tridiagonal matrix with the sizes of a
 /// form's off-diagonal elements.
-fn tridiagonal<T: Field + Scalar<R = f32>>(form: &Mat<T>, vectors: Option<MatMut<'_, f64>>) -> Option<Vec<f64>> {
+fn tridiagonal<T: Field + Scalar<R = f32>>(
+    form: &Mat<T>,
+    vectors: Option<MatMut<'_, f64>>,
+) -> Result<Option<Vec<f64>>, OutOfMemory> {
     let n = form.nrows();
     let diagonal: Vec<f64> = (0..n).map(|i| f64::from(form[(i, i)].re())).collect();
     let size = |x: T| f64::from(x.re()).with(f64::from(x.im()));
@@ -166,9 +190,9 @@ fn tridiagonal<T: Field + Scalar<R = f32>>(form: &Mat<T>, vectors: Option<MatMut
     let auto = <SelfAdjointEvdParams as Auto<f64>>::auto();
     let spec = Spec::from(SelfAdjointEvdParams { recursion_threshold: WHOLE, ..auto });
     let wanted = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
-    let mut memory = MemBuffer::new(evd::self_adjoint_evd_scratch::<f64>(n, wanted, Par::Seq, spec));
+    let mut memory = scratch(evd::self_adjoint_evd_scratch::<f64>(n, wanted, Par::Seq, spec))?;
     let mut values = vec![0.0; n];
-    evd::tridiagonal_self_adjoint_evd(
+    let done = evd::tridiagonal_self_adjoint_evd(
         DiagRef::from_slice(&diagonal),
         DiagRef::from_slice(&off),
         DiagMut::from_slice_mut(&mut values),
@@ -176,9 +200,8 @@ fn tridiagonal<T: Field + Scalar<R = f32>>(form: &Mat<T>, vectors: Option<MatMut
         Par::Seq,
         MemStack::new(&mut memory),
         spec,
-    )
-    .ok()?;
-    Some(values)
+    );
+    Ok(done.is_ok().then_some(values))
 }
 
 /// `Element::svd`.
@@ -187,9 +210,9 @@ pub(crate) fn svd<T: Field>(
     (rows, cols): (usize, usize),
     values: &mut [T::R],
     vectors: Option<[(&mut [T], usize); 2]>,
-) -> bool {
+) -> Result<bool, OutOfMemory> {
     if !all_finite(&a[..rows * cols]) {
-        return false;
+        return Ok(false);
     }
     let matrix = MatRef::from_column_major_slice(&a[..rows * cols], rows, cols);
     let kind = |columns: usize, all: usize| match columns {
@@ -204,7 +227,7 @@ pub(crate) fn svd<T: Field>(
     let divided = if size_of::<T>() == size_of::<T::R>() { WHOLE } else { DIVIDED };
     let auto = <SvdParams as Auto<T>>::auto();
     let spec = Spec::from(SvdParams { recursion_threshold: divided, ..auto });
-    let mut memory = MemBuffer::new(svd::svd_scratch::<T>(rows, cols, u_kind, v_kind, Par::Seq, spec));
+    let mut memory = scratch(svd::svd_scratch::<T>(rows, cols, u_kind, v_kind, Par::Seq, spec))?;
     let stack = MemStack::new(&mut memory);
     let mut diagonal = vec![T::ZERO; rows.min(cols)];
     let (u, v) = match vectors {
@@ -220,7 +243,7 @@ pub(crate) fn svd<T: Field>(
     let s = DiagMut::from_slice_mut(&mut diagonal);
     let done = svd::svd(matrix, s, u, v, Par::Seq, stack, spec).is_ok();
     real_parts(values, &diagonal);
-    done
+    Ok(done)
 }
 
 /// Scales a vector to norm one, its largest component to a real number.
@@ -252,13 +275,13 @@ pub(crate) fn eig_real<R: Real + RealField>(
     values: &mut [[R; 2]],
     left: Option<&mut [[R; 2]]>,
     right: Option<&mut [[R; 2]]>,
-) -> bool {
+) -> Result<bool, OutOfMemory> {
     let matrix = MatRef::from_column_major_slice(&a[..n * n], n, n);
     let (wl, wr) = (wanted(left.as_ref()), wanted(right.as_ref()));
-    let mut memory = MemBuffer::new(evd::evd_scratch::<R>(n, wl, wr, Par::Seq, Spec::default()));
+    let mut memory = scratch(evd::evd_scratch::<R>(n, wl, wr, Par::Seq, Spec::default()))?;
     let (mut re, mut im) = (vec![R::ZERO; n], vec![R::ZERO; n]);
-    let room = |on: bool| vec![R::ZERO; if on { n * n } else { 0 }];
-    let (mut l, mut r) = (room(left.is_some()), room(right.is_some()));
+    let room = |on: bool| filled(R::ZERO, if on { n * n } else { 0 });
+    let (mut l, mut r) = (room(left.is_some())?, room(right.is_some())?);
     let done = evd::evd_real(
         matrix,
         DiagMut::from_slice_mut(&mut re),
@@ -290,7 +313,7 @@ pub(crate) fn eig_real<R: Real + RealField>(
             j += 2;
         }
     }
-    done
+    Ok(done)
 }
 
 /// `Element::eig` of a complex matrix.
@@ -300,14 +323,14 @@ pub(crate) fn eig_complex<R: Real + RealField>(
     values: &mut [[R; 2]],
     left: Option<&mut [[R; 2]]>,
     right: Option<&mut [[R; 2]]>,
-) -> bool {
+) -> Result<bool, OutOfMemory> {
     let matrix = MatRef::from_column_major_slice(&a[..n * n], n, n);
     let (wl, wr) = (wanted(left.as_ref()), wanted(right.as_ref()));
-    let mut memory = MemBuffer::new(evd::evd_scratch::<Complex<R>>(n, wl, wr, Par::Seq, Spec::default()));
+    let mut memory = scratch(evd::evd_scratch::<Complex<R>>(n, wl, wr, Par::Seq, Spec::default()))?;
     let zero = Complex { re: R::ZERO, im: R::ZERO };
     let mut s = vec![zero; n];
-    let room = |on: bool| vec![zero; if on { n * n } else { 0 }];
-    let (mut l, mut r) = (room(left.is_some()), room(right.is_some()));
+    let room = |on: bool| filled(zero, if on { n * n } else { 0 });
+    let (mut l, mut r) = (room(left.is_some())?, room(right.is_some())?);
     let done = evd::evd_cplx(
         matrix,
         DiagMut::from_slice_mut(&mut s),
@@ -324,5 +347,5 @@ pub(crate) fn eig_complex<R: Real + RealField>(
         out.iter_mut().zip(&given).for_each(|(o, x)| *o = [x.re, x.im]);
         out.chunks_exact_mut(n.max(1)).for_each(normalize);
     }
-    done
+    Ok(done)
 }

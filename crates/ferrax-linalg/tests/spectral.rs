@@ -25,7 +25,7 @@ macro_rules! checks {
             let n = a.nrows();
             let flat: Vec<$T> = (0..n).flat_map(|j| (0..n).map(move |i| a[(i, j)])).collect();
             let (mut values, mut vectors) = (vec![0.0f32; n], flat.clone());
-            assert!(<$T>::eigh(&flat, n, &mut values, Some(&mut vectors)));
+            assert!(<$T>::eigh(&flat, n, &mut values, Some(&mut vectors)).unwrap());
             assert!(values.is_sorted());
             let v = Mat::<$T>::from_fn(n, n, |i, j| vectors[j * n + i]);
             let scaled = Mat::<$T>::from_fn(n, n, |i, j| v[(i, j)] * values[j]);
@@ -57,8 +57,11 @@ fn values_are_those_of_f64() {
         let wide: Vec<f64> = flat.iter().map(|&x| f64::from(x)).collect();
         let (mut alone, mut with, mut vectors) = (vec![0.0; n], vec![0.0; n], flat.clone());
         let mut want = vec![0.0; n];
-        assert!(f32::eigh(&flat, n, &mut alone, None) && f32::eigh(&flat, n, &mut with, Some(&mut vectors)));
-        assert!(f64::eigh(&wide, n, &mut want, None));
+        assert!(
+            f32::eigh(&flat, n, &mut alone, None).unwrap()
+                && f32::eigh(&flat, n, &mut with, Some(&mut vectors)).unwrap()
+        );
+        assert!(f64::eigh(&wide, n, &mut want, None).unwrap());
         let error = |found: &[f32]| {
             let distance = found.iter().zip(&want).map(|(f, w)| (f64::from(*f) - w).abs());
             distance.fold(0.0, f64::max) / want[n - 1]
@@ -74,9 +77,9 @@ fn what_is_not_finite_has_none() {
     let mut a = vec![1.0f32; n * n];
     a[5 * n + 7] = f32::NAN;
     let mut vectors = a.clone();
-    assert!(!f32::eigh(&a, n, &mut vec![0.0; n], Some(&mut vectors)));
+    assert!(!f32::eigh(&a, n, &mut vec![0.0; n], Some(&mut vectors)).unwrap());
     // Only the lower triangle is read.
     a[5 * n + 7] = 1.0;
     a[7 * n + 5] = f32::NAN;
-    assert!(f32::eigh(&a, n, &mut vec![0.0; n], Some(&mut vectors)));
+    assert!(f32::eigh(&a, n, &mut vec![0.0; n], Some(&mut vectors)).unwrap());
 }

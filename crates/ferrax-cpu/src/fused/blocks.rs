@@ -6,7 +6,7 @@
 
 use super::Memory;
 use crate::elementwise::kernel::{Kernel, by_size};
-use crate::pool;
+use crate::pool::{self, Disjoint};
 use ferrax_base::{Buffer, Result};
 use smallvec::SmallVec;
 
@@ -85,15 +85,15 @@ impl Blocks {
         }
         let bytes = memory.bytes.next_multiple_of(64);
         let mut held = Buffer::allocate(bytes * pool::threads())?;
-        let scratch = Scratch(held.as_mut_ptr());
+        let scratch = Disjoint(held.as_mut_ptr());
         for worker in 0..pool::threads() {
             // SAFETY: each thread has memory for the registers of every group.
-            unsafe { run.fill(scratch.of(worker, bytes)) };
+            unsafe { run.fill(scratch.at(worker * bytes)) };
         }
-        let (run, scratch) = (&run, &scratch);
+        let run = &run;
         pool::share(time, group.n.div_ceil(each), &|worker, task| {
             // SAFETY: as above; no two tasks run at once under one number.
-            unsafe { run.blocks(scratch.of(worker, bytes), task * each, (task * each + each).min(group.n)) };
+            unsafe { run.blocks(scratch.at(worker * bytes), task * each, (task * each + each).min(group.n)) };
         });
         Ok(())
     }
@@ -107,17 +107,6 @@ struct Run<'a> {
 }
 // SAFETY: blocks read what nobody writes and write disjoint parts of the results.
 unsafe impl Sync for Run<'_> {}
-
-/// The scratch memory of all threads.
-struct Scratch(*mut u8);
-// SAFETY: threads have parts of their own.
-unsafe impl Sync for Scratch {}
-
-impl Scratch {
-    fn of(&self, worker: usize, bytes: usize) -> *mut u8 {
-        self.0.wrapping_add(worker * bytes)
-    }
-}
 
 impl Run<'_> {
     fn register(&self, scratch: *mut u8, r: u32) -> *mut u8 {

@@ -64,6 +64,22 @@ struct Pool {
     workers: Mutex<Vec<Thread>>,
 }
 
+/// An address that threads share: each reads and writes elements behind it that no other thread writes.
+#[derive(Clone, Copy)]
+pub(crate) struct Disjoint<T>(pub *mut T);
+// SAFETY: see the type; whoever goes through the address says which elements are a thread's own.
+unsafe impl<T> Send for Disjoint<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Disjoint<T> {}
+
+impl<T> Disjoint<T> {
+    /// The address of an element.
+    #[inline(always)]
+    pub fn at(self, i: usize) -> *mut T {
+        self.0.wrapping_add(i)
+    }
+}
+
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 
 thread_local! {

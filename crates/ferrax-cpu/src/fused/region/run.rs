@@ -7,7 +7,7 @@ use crate::library::movement;
 use crate::library::reduce::{LANES, RUN};
 use crate::machine::assemble::{Place, Src};
 use crate::machine::{self, TILE, table};
-use crate::pool;
+use crate::pool::{self, Disjoint};
 use crate::simd::{self, Isa};
 use ferrax_base::{Buffer, DType, Result, error};
 use smallvec::SmallVec;
@@ -96,20 +96,6 @@ impl Regions {
 /// What is called where rows are done: by which worker, the first of them and their end.
 type After<'a> = &'a (dyn Fn(usize, usize, usize) + Sync);
 
-/// A pointer that workers may hold: they use disjoint parts of what is behind it.
-#[derive(Clone, Copy)]
-struct Shared<T>(*mut T);
-// SAFETY: see the type.
-unsafe impl<T> Send for Shared<T> {}
-// SAFETY: see the type.
-unsafe impl<T> Sync for Shared<T> {}
-
-impl<T> Shared<T> {
-    fn at(self, i: usize) -> *mut T {
-        self.0.wrapping_add(i)
-    }
-}
-
 impl Region {
     /// Makes what was written past the caches visible to other threads before anything that is written later.
     pub fn fence(&self) {
@@ -125,7 +111,7 @@ pub(super) struct Common<'a> {
     regions: &'a Regions,
     pub region: &'a Region,
     slots: &'a [*mut u8],
-    scratch: Shared<u8>,
+    scratch: Disjoint<u8>,
 }
 // SAFETY: workers write disjoint parts of the memory behind the slots.
 unsafe impl Sync for Common<'_> {}
@@ -144,7 +130,7 @@ impl<'a> Worker<'a> {
     /// What other workers share, with scratch memory for all in the buffer.
     pub fn common(&self) -> Result<(Common<'a>, Buffer)> {
         let mut memory = Buffer::allocate(self.region.scratch * pool::threads())?;
-        let scratch = Shared(memory.as_mut_ptr());
+        let scratch = Disjoint(memory.as_mut_ptr());
         let Worker { isa, regions, region, slots, .. } = *self;
         Ok((Common { isa, regions, region, slots, scratch }, memory))
     }
@@ -171,7 +157,7 @@ impl<'a> Worker<'a> {
         let (common, _memory) = self.common()?;
         let (regions, inner) = (self.regions, self.region.inner);
         // What a phase leaves there of one span, or of the row, other workers may read in the next.
-        let arrays = Shared(self.arrays);
+        let arrays = Disjoint(self.arrays);
         for row in 0..rows {
             for phase in &regions.phases[self.region.phases.0 as usize..self.region.phases.1 as usize] {
                 if phase.over_rows {
@@ -182,7 +168,7 @@ impl<'a> Worker<'a> {
                 let reduces = &regions.reduces[phase.reduces.0 as usize..phase.reduces.1 as usize];
                 let spans = inner.div_ceil(SPAN);
                 let mut states = vec![Running::new(); spans * reduces.len()];
-                let parts = Shared(states.as_mut_ptr());
+                let parts = Disjoint(states.as_mut_ptr());
                 pool::share(time / rows as u64, spans, &|k, span| {
                     let mut worker = Worker { arrays: arrays.at(0), ..common.worker(k) };
                     let (from, end) = (span * SPAN, ((span + 1) * SPAN).min(inner));

@@ -11,7 +11,7 @@ mod single;
 use crate::elementwise::kernel::{In, Out, by_size};
 use crate::library::dot;
 use crate::library::movement::Walk;
-use crate::pool;
+use crate::pool::{self, Disjoint};
 use ferrax_base::shape::strides;
 use ferrax_base::{Buffer, DType, Result};
 use ferrax_loops::ConvDims;
@@ -203,7 +203,7 @@ impl Float for f64 {
 /// Each feature with a kernel of its own: the kernel is (cells, features).
 fn depthwise<T: Float>(s: &Sizes, images: usize, x: In<'_>, w: In<'_>, out: &mut Out<'_>) -> Result<()> {
     let (features, places) = (s.groups, s.starts.len());
-    let (x, w, y) = (x.of::<T>(), w.of::<T>(), Rows(out.of::<T>().as_mut_ptr()));
+    let (x, w, y) = (x.of::<T>(), w.of::<T>(), Disjoint(out.of::<T>().as_mut_ptr()));
     let rows = (BLOCK / (features * size_of::<T>())).clamp(1, 1024).min(places);
     let blocks = places.div_ceil(rows);
     pool::share((images * places * features * s.runs.len() / 8) as u64, images * blocks, &|_, task| {
@@ -218,17 +218,6 @@ fn depthwise<T: Float>(s: &Sizes, images: usize, x: In<'_>, w: In<'_>, out: &mut
         }
     });
     Ok(())
-}
-
-/// The result's memory, which threads write in disjoint rows.
-struct Rows<T>(*mut T);
-// SAFETY: see the type.
-unsafe impl<T: Send> Sync for Rows<T> {}
-
-impl<T> Rows<T> {
-    fn at(&self, i: usize) -> *mut T {
-        self.0.wrapping_add(i)
-    }
 }
 
 /// The cells of a window, a vector of features each.

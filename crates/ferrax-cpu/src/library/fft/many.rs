@@ -4,7 +4,7 @@ use super::block::{self, Block, Way};
 use super::butterfly::Constant;
 use super::kept::Kept;
 use super::plan::Plan;
-use crate::pool;
+use crate::pool::{self, Disjoint};
 use crate::simd::{dispatch, with_lanes};
 use ferrax_base::{Buffer, Result};
 use ferrax_linalg::fft::{BackwardPlan, ComplexPlan, ForwardPlan, Fourier};
@@ -89,17 +89,6 @@ pub struct Many<'a, T> {
 // SAFETY: tasks read the source, and write disjoint parts of the result.
 unsafe impl<T: Sync> Sync for Many<'_, T> {}
 
-/// Scratch memory that workers share out.
-struct Room(*mut u8);
-// SAFETY: each worker has a part of its own.
-unsafe impl Sync for Room {}
-
-impl Room {
-    fn part<T>(&self, worker: usize, size: usize) -> *mut T {
-        self.0.wrapping_add(worker * size).cast()
-    }
-}
-
 impl<T: Element> Many<'_, T> {
     /// Runs the transforms, on several threads where worth it.
     ///
@@ -127,12 +116,12 @@ impl<T: Element> Many<'_, T> {
         let tasks = blocks.div_ceil(step);
         let size = (block::lines(plan) * lanes * size_of::<T>()).next_multiple_of(64);
         let mut scratch = Buffer::allocate(size * pool::threads())?;
-        let room = Room(scratch.as_mut_ptr());
+        let room = Disjoint(scratch.as_mut_ptr());
         pool::share(estimate(plan.n, count), tasks, &|worker, task| {
             for i in task * step..blocks.min((task + 1) * step) {
                 let within = i % per_group * lanes;
                 let (first, count) = (i / per_group * group + within, lanes.min(group - within));
-                let scratch = room.part(worker, size);
+                let scratch = room.at(worker * size).cast();
                 // SAFETY: the caller's contract; each worker has scratch of its own, and blocks are disjoint.
                 unsafe {
                     run(&Block { plan, way, src: self.src, dst: self.dst, scale, first, count, columns, scratch });

@@ -18,7 +18,7 @@ pub fn cholesky<T: Element>(x: In<'_>, out: &mut Out<'_>) -> Result<()> {
             l.copy_from_slice(a);
             small::cholesky(l, n)
         } else {
-            let mut scratch = Scratch::new::<T>(n * n);
+            let mut scratch = Scratch::new::<T>(n * n)?;
             let work = scratch.of::<T>();
             transposed(a, n, n, work);
             let done = T::cholesky(work, n, share);
@@ -31,8 +31,8 @@ pub fn cholesky<T: Element>(x: In<'_>, out: &mut Out<'_>) -> Result<()> {
             }
             row[r + 1..].fill(T::ZERO);
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `LinalgOp::CholeskyUpdate`.
@@ -42,10 +42,9 @@ pub fn cholesky_update(ins: &[In<'_>], out: &mut Out<'_>) -> Result<()> {
         DType::F64 => update::<f64>(ins, out),
         other => bail!(NotImplemented, "the CPU engine has no updates of Cholesky factors of {other}"),
     }
-    Ok(())
 }
 
-fn update<T: Element + Real>(ins: &[In<'_>], out: &mut Out<'_>) {
+fn update<T: Element + Real>(ins: &[In<'_>], out: &mut Out<'_>) -> Result<()> {
     let (n, _) = matrix(out.shape());
     let count = batch(out.shape(), 2);
     let results = Items::<T>::of(out, count);
@@ -53,11 +52,12 @@ fn update<T: Element + Real>(ins: &[In<'_>], out: &mut Out<'_>) {
         // SAFETY: each task has a matrix of its own.
         let r = unsafe { results.item(i) };
         r.copy_from_slice(nth(ins[0], count, i));
-        let mut scratch = Scratch::new::<T>(n);
+        let mut scratch = Scratch::new::<T>(n)?;
         let w = &mut scratch.of::<T>()[..n];
         w.copy_from_slice(nth(ins[1], count, i));
         ferrax_linalg::cholesky_update(r, w);
-    });
+        Ok(())
+    })
 }
 
 /// Solves with the matrix `a` (row-major) in place of row-major `b`, of `rows` × `cols`.
@@ -68,24 +68,28 @@ fn solve_in_place<T: Element>(
     left: bool,
     how: Triangle,
     share: ferrax_linalg::Share<'_>,
-) {
+) -> Result<()> {
     // Row-major matrices are the columns of their transposes.
     let seen = Triangle { lower: !how.lower, transpose: !how.transpose, ..how };
     if !left {
         // x op(a) = b, so op(a)ᵀ xᵀ = bᵀ, and the rows of b are the columns of bᵀ.
-        return T::triangular_solve(a, cols, b, rows, Triangle { transpose: how.transpose, ..seen }, share);
+        T::triangular_solve(a, cols, b, rows, Triangle { transpose: how.transpose, ..seen }, share);
+        return Ok(());
     }
     if rows <= small::SMALL && cols <= small::SMALL {
-        return small::triangular_solve(a, rows, b, cols, how);
+        small::triangular_solve(a, rows, b, cols, how);
+        return Ok(());
     }
     if cols == 1 {
-        return T::triangular_solve(a, rows, b, 1, seen, share);
+        T::triangular_solve(a, rows, b, 1, seen, share);
+        return Ok(());
     }
-    let mut scratch = Scratch::new::<T>(rows * cols);
+    let mut scratch = Scratch::new::<T>(rows * cols)?;
     let work = scratch.of::<T>();
     transposed(b, rows, cols, work);
     T::triangular_solve(a, rows, work, cols, seen, share);
     transposed(work, cols, rows, b);
+    Ok(())
 }
 
 /// `LinalgOp::TriangularSolve`.
@@ -98,9 +102,9 @@ pub fn triangular_solve<T: Element>(a: In<'_>, b: In<'_>, left: bool, how: Trian
         // SAFETY: each task has a matrix of its own.
         let x = unsafe { results.item(i) };
         x.copy_from_slice(nth(b, count, i));
-        solve_in_place(nth::<T>(a, count, i), x, shape, left, how, share);
-    });
-    Ok(())
+        solve_in_place(nth::<T>(a, count, i), x, shape, left, how, share)?;
+        Ok(())
+    })
 }
 
 /// `LinalgOp::Lu`.
@@ -119,15 +123,15 @@ pub fn lu<T: Element>(x: In<'_>, outs: &mut [Out<'_>]) -> Result<()> {
             lu.copy_from_slice(a);
             small::lu(lu, rows, cols, pivots);
         } else {
-            let mut scratch = Scratch::new::<T>(rows * cols);
+            let mut scratch = Scratch::new::<T>(rows * cols)?;
             let work = scratch.of::<T>();
             transposed(a, rows, cols, work);
             T::lu(work, rows, cols, pivots, share);
             transposed(work, cols, rows, lu);
         }
         exchange(pivots, order);
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// The permutation that exchanges make; rows that a program made up stay inside.
@@ -161,24 +165,24 @@ pub fn lu_solve<T: Element>(ins: &[In<'_>], (transpose, conjugate): (bool, bool)
             for k in 0..n {
                 x[k * columns..(k + 1) * columns].copy_from_slice(&b[row(k)..row(k) + columns]);
             }
-            solve_in_place(lu, x, (n, columns), true, how(true), share);
-            solve_in_place(lu, x, (n, columns), true, how(false), share);
-            return;
+            solve_in_place(lu, x, (n, columns), true, how(true), share)?;
+            solve_in_place(lu, x, (n, columns), true, how(false), share)?;
+            return Ok(());
         }
         let mut small_copy = [T::ZERO; small::SMALL * small::SMALL];
         let mut held = None;
         let y: &mut [T] = match n * columns {
             size if size <= small_copy.len() => &mut small_copy[..size],
-            size => &mut held.insert(Scratch::new::<T>(size)).of::<T>()[..size],
+            size => &mut held.insert(Scratch::new::<T>(size)?).of::<T>()[..size],
         };
         y.copy_from_slice(b);
-        solve_in_place(lu, y, (n, columns), true, how(false), share);
-        solve_in_place(lu, y, (n, columns), true, how(true), share);
+        solve_in_place(lu, y, (n, columns), true, how(false), share)?;
+        solve_in_place(lu, y, (n, columns), true, how(true), share)?;
         for k in 0..n {
             x[row(k)..row(k) + columns].copy_from_slice(&y[k * columns..(k + 1) * columns]);
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `LinalgOp::TridiagonalSolve`: Gaussian elimination with exchanges of neighbouring rows (LAPACK's `gtsv`).
@@ -194,8 +198,8 @@ pub fn tridiagonal_solve<T: Element>(ins: &[In<'_>], out: &mut Out<'_>) -> Resul
         if n > 0 {
             eliminate(line(0), line(1), line(2), x, columns);
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// The first of `dl` and the last of `du` are outside the matrix.

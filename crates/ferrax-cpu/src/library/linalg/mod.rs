@@ -11,8 +11,8 @@ mod spectral;
 use crate::elementwise::kernel::{In, Out};
 use crate::library::movement::strided_copy;
 use crate::pool;
-use ferrax_base::{Buffer, DType, Result, bail};
-use ferrax_linalg::{ALONE, Element, Real, Scalar, Share, c32, c64, small};
+use ferrax_base::{Buffer, DType, Result, bail, error};
+use ferrax_linalg::{ALONE, Element, OutOfMemory, Real, Scalar, Share, c32, c64, small};
 use ferrax_loops::linalg::LinalgOp;
 
 /// `Linalg`.
@@ -103,26 +103,27 @@ fn nth<T: Copy>(x: In<'_>, count: usize, i: usize) -> &[T] {
 }
 
 /// Runs a task for every matrix, estimated at some nanoseconds each; a single one may share out its blocks.
-fn each(count: usize, nanoseconds: u64, task: &(dyn Fn(usize, Share<'_>) + Sync)) {
+fn each(count: usize, nanoseconds: u64, task: &(dyn Fn(usize, Share<'_>) -> Result<()> + Sync)) -> Result<()> {
     if count == 1 {
         return task(0, &|ns, tasks, run| pool::share(ns, tasks, &|_, i| run(i)));
     }
     let chunk = (20_000 / nanoseconds.max(1)).clamp(1, 4096) as usize;
-    pool::share(nanoseconds.saturating_mul(count as u64), count.div_ceil(chunk), &|_, c| {
-        (c * chunk..count.min((c + 1) * chunk)).for_each(|i| task(i, ALONE));
-    });
+    pool::try_share(nanoseconds.saturating_mul(count as u64), count.div_ceil(chunk), &|_, c| {
+        (c * chunk..count.min((c + 1) * chunk)).try_for_each(|i| task(i, ALONE))
+    })
+}
+
+/// What is said where the memory of a factorization cannot be had.
+fn no_memory(asked: OutOfMemory) -> ferrax_base::Error {
+    error!(Memory, "out of memory: allocating {} bytes for a factorization failed", asked.bytes)
 }
 
 /// Memory for `n` elements, whatever is in it.
 struct Scratch(Buffer);
 
 impl Scratch {
-    fn new<T>(n: usize) -> Scratch {
-        match Buffer::allocate(n * size_of::<T>()) {
-            Ok(b) => Scratch(b),
-            // A panic is caught where the engine is entered, and reported.
-            Err(e) => panic!("no memory for a matrix of {n} elements: {e}"),
-        }
+    fn new<T>(n: usize) -> Result<Scratch> {
+        Buffer::allocate(n * size_of::<T>()).map(Scratch)
     }
 
     fn of<T: Copy>(&mut self) -> &mut [T] {

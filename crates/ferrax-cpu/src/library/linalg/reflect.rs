@@ -18,7 +18,7 @@ pub fn qr<T: Element>(x: In<'_>, pivoted: bool, outs: &mut [Out<'_>]) -> Result<
     each(count, (rows * cols * rows.min(cols) / 4 + 50 * cols) as u64, &|i, share| {
         // SAFETY: each task has a matrix of its own.
         let (packed, taus) = unsafe { (packed.item(i), taus.item(i)) };
-        let mut scratch = Scratch::new::<T>(rows * cols);
+        let mut scratch = Scratch::new::<T>(rows * cols)?;
         let work = scratch.of::<T>();
         transposed(nth(x, count, i), rows, cols, work);
         match &order {
@@ -27,8 +27,8 @@ pub fn qr<T: Element>(x: In<'_>, pivoted: bool, outs: &mut [Out<'_>]) -> Result<
             Some(order) => T::qr_pivoted(work, rows, cols, unsafe { order.item(i) }, taus),
         }
         transposed(work, cols, rows, packed);
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `LinalgOp::HouseholderProduct`.
@@ -40,15 +40,15 @@ pub fn product<T: Element>(v: In<'_>, taus: In<'_>, out: &mut Out<'_>) -> Result
     each(count, (rows * cols * width / 4 + 50 * cols) as u64, &|i, share| {
         // SAFETY: each task has a matrix of its own.
         let q = unsafe { results.item(i) };
-        let mut scratch = Scratch::new::<T>(rows * (cols + width));
+        let mut scratch = Scratch::new::<T>(rows * (cols + width))?;
         let (work, basis) = scratch.of::<T>().split_at_mut(rows * cols);
         transposed(nth(v, count, i), rows, width, basis);
         work.fill(T::ZERO);
         (0..rows.min(cols)).for_each(|k| work[k * rows + k] = T::ONE);
         T::reflect(basis, nth(taus, count, i), work, (rows, cols), Side::Left, false, share);
         transposed(work, cols, rows, q);
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `LinalgOp::Reflect`.
@@ -60,15 +60,15 @@ pub fn reflect<T: Element>(ins: &[In<'_>], left: bool, adjoint: bool, out: &mut 
     each(count, (rows * cols * width / 4 + 50 * cols) as u64, &|i, share| {
         // SAFETY: each task has a matrix of its own.
         let c = unsafe { results.item(i) };
-        let mut scratch = Scratch::new::<T>(rows * cols + height * width);
+        let mut scratch = Scratch::new::<T>(rows * cols + height * width)?;
         let (work, basis) = scratch.of::<T>().split_at_mut(rows * cols);
         transposed(nth(ins[0], count, i), height, width, basis);
         transposed(nth(ins[2], count, i), rows, cols, work);
         let side = if left { Side::Left } else { Side::Right };
         T::reflect(basis, nth(ins[1], count, i), work, (rows, cols), side, adjoint, share);
         transposed(work, cols, rows, c);
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `LinalgOp::Hessenberg`.
@@ -80,13 +80,13 @@ pub fn hessenberg<T: Element>(x: In<'_>, outs: &mut [Out<'_>]) -> Result<()> {
     each(count, (n * n * n * 2 + 50 * n) as u64, &|i, _| {
         // SAFETY: each task has a matrix of its own.
         let (packed, taus) = unsafe { (packed.item(i), taus.item(i)) };
-        let mut scratch = Scratch::new::<T>(n * n);
+        let mut scratch = Scratch::new::<T>(n * n)?;
         let work = scratch.of::<T>();
         transposed(nth(x, count, i), n, n, work);
         T::hessenberg(work, n, taus);
         transposed(work, n, n, packed);
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `LinalgOp::Tridiagonal`.
@@ -99,11 +99,11 @@ pub fn tridiagonal<T: Element>(x: In<'_>, lower: bool, outs: &mut [Out<'_>]) -> 
     each(count, (n * n * n * 2 + 50 * n) as u64, &|i, _| {
         // SAFETY: each task has a matrix of its own.
         let (packed, d, e, taus) = unsafe { (packed.item(i), d.item(i), e.item(i), taus.item(i)) };
-        let mut scratch = Scratch::new::<T>(n * n);
+        let mut scratch = Scratch::new::<T>(n * n)?;
         let work = scratch.of::<T>();
         transposed(nth(x, count, i), n, n, work);
         T::tridiagonal(work, n, lower, d, e, taus);
         transposed(work, n, n, packed);
-    });
-    Ok(())
+        Ok(())
+    })
 }

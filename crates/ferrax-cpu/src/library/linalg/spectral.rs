@@ -1,9 +1,9 @@
 //! Eigenvalues and singular values.
 
-use super::{Items, Scratch, batch, each, matrix, not_a_number, nth, transposed};
+use super::{Items, Scratch, batch, each, matrix, no_memory, not_a_number, nth, transposed};
 use crate::elementwise::kernel::{In, Out};
 use ferrax_base::{Result, bail};
-use ferrax_linalg::{Element, Real};
+use ferrax_linalg::{Element, Real, filled};
 
 /// `LinalgOp::Eigh`.
 pub fn eigh<T: Element>(x: In<'_>, lower: bool, outs: &mut [Out<'_>]) -> Result<()> {
@@ -15,7 +15,7 @@ pub fn eigh<T: Element>(x: In<'_>, lower: bool, outs: &mut [Out<'_>]) -> Result<
         // SAFETY: each task has a matrix of its own.
         let (vectors, values) = unsafe { (vectors.item(i), values.item(i)) };
         let a = nth::<T>(x, count, i);
-        let mut scratch = Scratch::new::<T>(2 * n * n);
+        let mut scratch = Scratch::new::<T>(2 * n * n)?;
         let (work, v) = scratch.of::<T>()[..2 * n * n].split_at_mut(n * n);
         if lower {
             transposed(a, n, n, work);
@@ -23,14 +23,14 @@ pub fn eigh<T: Element>(x: In<'_>, lower: bool, outs: &mut [Out<'_>]) -> Result<
             // The upper triangle by rows is the lower one by columns, conjugated.
             work.iter_mut().zip(a).for_each(|(w, x)| *w = x.conjugate());
         }
-        if T::eigh(work, n, values, Some(v)) {
+        if T::eigh(work, n, values, Some(v)).map_err(no_memory)? {
             transposed(v, n, n, vectors);
         } else {
             vectors.fill(not_a_number());
             values.fill(<T::R as Real>::NAN);
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `LinalgOp::Svd`. The matrix by rows is its transpose by columns, whose vectors are the conjugates of those wanted,
@@ -53,16 +53,17 @@ pub fn svd<T: Element>(x: In<'_>, with_vectors: bool, outs: &mut [Out<'_>]) -> R
         let s = unsafe { values.item(i) };
         let a = nth::<T>(x, count, i);
         let Some((us, vts, (u_width, v_width))) = &vectors else {
-            if !T::svd(a, (cols, rows), s, None) {
+            if !T::svd(a, (cols, rows), s, None).map_err(no_memory)? {
                 s.fill(<T::R as Real>::NAN);
             }
-            return;
+            return Ok(());
         };
         // SAFETY: as above.
         let (u, vt) = unsafe { (us.item(i), vts.item(i)) };
-        let mut scratch = Scratch::new::<T>(rows * u_width);
+        let mut scratch = Scratch::new::<T>(rows * u_width)?;
         let work = &mut scratch.of::<T>()[..rows * u_width];
-        if T::svd(a, (cols, rows), s, Some([(&mut *vt, *v_width), (&mut *work, *u_width)])) {
+        let both = Some([(&mut *vt, *v_width), (&mut *work, *u_width)]);
+        if T::svd(a, (cols, rows), s, both).map_err(no_memory)? {
             work.iter_mut().for_each(|x| *x = x.conjugate());
             transposed(work, *u_width, rows, u);
         } else {
@@ -70,8 +71,8 @@ pub fn svd<T: Element>(x: In<'_>, with_vectors: bool, outs: &mut [Out<'_>]) -> R
             u.fill(not_a_number());
             vt.fill(not_a_number());
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `LinalgOp::Schur`.
@@ -87,10 +88,10 @@ pub fn schur<T: Element>(x: In<'_>, with_vectors: bool, outs: &mut [Out<'_>]) ->
     each(count, (n * n * n * 10 + 500 * n) as u64, &|i, _| {
         // SAFETY: each task has a matrix of its own.
         let (form, vectors) = unsafe { (forms.item(i), vectors.as_ref().map(|v| v.item(i))) };
-        let mut scratch = Scratch::new::<T>(2 * n * n);
+        let mut scratch = Scratch::new::<T>(2 * n * n)?;
         let (t, z) = scratch.of::<T>()[..2 * n * n].split_at_mut(n * n);
         transposed(nth(x, count, i), n, n, t);
-        if !T::schur(t, n, vectors.is_some().then_some(&mut *z)) {
+        if !T::schur(t, n, vectors.is_some().then_some(&mut *z)).map_err(no_memory)? {
             t.fill(not_a_number());
             z.fill(not_a_number());
         }
@@ -98,8 +99,8 @@ pub fn schur<T: Element>(x: In<'_>, with_vectors: bool, outs: &mut [Out<'_>]) ->
         if let Some(out) = vectors {
             transposed(z, n, n, out);
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `LinalgOp::Eig`.
@@ -116,12 +117,13 @@ pub fn eig<T: Element>(x: In<'_>, left: bool, right: bool, outs: &mut [Out<'_>])
         // SAFETY: each task has a matrix of its own.
         let (values, left, right) =
             unsafe { (values.item(i), lefts.as_ref().map(|l| l.item(i)), rights.as_ref().map(|r| r.item(i))) };
-        let mut scratch = Scratch::new::<T>(n * n);
+        let mut scratch = Scratch::new::<T>(n * n)?;
         let work = &mut scratch.of::<T>()[..n * n];
         transposed(nth(x, count, i), n, n, work);
-        let mut room = [left.is_some(), right.is_some()].map(|on| on.then(|| vec![[<T::R as Real>::NAN; 2]; n * n]));
+        let room = |on: bool| if on { filled([<T::R as Real>::NAN; 2], n * n).map(Some) } else { Ok(None) };
+        let mut room = [room(left.is_some()).map_err(no_memory)?, room(right.is_some()).map_err(no_memory)?];
         let [l, r] = &mut room;
-        if !T::eig(work, n, values, l.as_deref_mut(), r.as_deref_mut()) {
+        if !T::eig(work, n, values, l.as_deref_mut(), r.as_deref_mut()).map_err(no_memory)? {
             values.fill([<T::R as Real>::NAN; 2]);
             room.iter_mut().flatten().for_each(|v| v.fill([<T::R as Real>::NAN; 2]));
         }
@@ -130,6 +132,6 @@ pub fn eig<T: Element>(x: In<'_>, left: bool, right: bool, outs: &mut [Out<'_>])
                 transposed(v, n, n, out);
             }
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }

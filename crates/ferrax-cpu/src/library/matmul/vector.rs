@@ -7,6 +7,7 @@
 use super::pack::{Matrix, pack};
 use super::tile::DEPTH;
 use super::{Kernels, Product, share};
+use crate::pool::Disjoint;
 use crate::simd::lanes::{Lanes, Real};
 use ferrax_base::{Buffer, Result};
 
@@ -63,7 +64,7 @@ pub unsafe fn run<T: Kernels>(p: &Product<T>, shared: bool) -> Result<()> {
     } else {
         CHUNK.min(count.div_ceil(8)).next_multiple_of(64)
     };
-    let (y, w) = (Target(p.c), Shared(w, x));
+    let (y, w) = (Disjoint(p.c), Shared(w, x));
     share(shared, work, count.div_ceil(each), &|_, task| {
         let (y, w, first) = (&y, &w, task * each);
         let rows = each.min(count - first);
@@ -80,11 +81,6 @@ fn whole<T: Copy>(p: &Product<T>) -> (Times<T>, isize) {
         if p.n == 1 { (p.m, p.a, p.b.ptr, p.b.row) } else { (p.n, p.b.transposed(), p.a.ptr, p.a.column) };
     (Times { rows, k: p.k, w, x, y: p.c }, step)
 }
-
-/// Memory that threads write in disjoint parts.
-struct Target<T>(*mut T);
-// SAFETY: see the type.
-unsafe impl<T> Sync for Target<T> {}
 
 /// Operands that threads read.
 struct Shared<T>(Matrix<T>, *const T);
@@ -104,7 +100,7 @@ fn contiguous<T: Kernels>(x: Matrix<T>, rows: usize, k: usize) -> Result<Buffer>
 unsafe fn long_dot<T: Kernels>(p: &Times<T>, work: u64, shared: bool) -> Result<()> {
     let (all, runs) = (p.k, p.k.div_ceil(RUN));
     let mut held = Buffer::allocate(runs * size_of::<T>())?;
-    let (sums, w, each) = (Target(held.as_mut_ptr().cast::<T>()), Shared(p.w, p.x), 16);
+    let (sums, w, each) = (Disjoint(held.as_mut_ptr().cast::<T>()), Shared(p.w, p.x), 16);
     share(shared, work, runs.div_ceil(each), &|_, task| {
         let (sums, w) = (&sums, &w);
         for run in task * each..((task + 1) * each).min(runs) {
