@@ -1,8 +1,9 @@
-"""Writes `python/ferrax/_ferrax.pyi`, the type stubs of the extension module, from what the module itself says.
+"""Writes the type stubs of what is Rust, from what the built module itself says.
 
-Names, bases and signatures are the built module's; types that a signature cannot tell come from the tables below, and
-are `Any` where these are silent. `make stubs` runs it, and `tests/docs/test_stubs.py` checks that its output is
-current.
+`python/ferrax/_ferrax.pyi` has the extension module; `numpy/_ufuncs.pyi` and `lax/elementwise.pyi` have the
+elementwise functions, which get their docstrings from tables there. Names, bases and signatures are the built module's;
+types that a signature cannot tell come from the tables below, and are `Any` where these are silent. `make stubs` runs
+it, and `tests/docs/test_stubs.py` checks that its output is current.
 """
 
 import inspect
@@ -11,6 +12,8 @@ import types
 from typing import Any
 
 PATH = pathlib.Path(__file__).parents[1] / "python" / "ferrax" / "_ferrax.pyi"
+UFUNCS = PATH.parent / "numpy" / "_ufuncs.pyi"
+ELEMENTWISE = PATH.parent / "lax" / "elementwise.pyi"
 
 HEADER = '''"""Type stubs of the extension module; written by `tools/stubs.py`, not by hand."""
 
@@ -36,10 +39,22 @@ RETURNS = {
     "__contains__": "bool", "__iter__": "Iterator[Any]", "__array__": "np.ndarray[Any, Any]", "tolist": "Any",
     "__setitem__": "NoReturn", "__delitem__": "NoReturn", "delete": "None", "is_deleted": "bool", "is_ready": "bool",
     "tobytes": "bytes", "is_tracer": "bool", "is_arraylike": "bool", "is_eager": "bool", "shape": "tuple[int, ...]",
-    "tree_differences": "list[str]", "devices": "Any", "item": "Any", "__init__": "None", "__enter__": "Any",
+    "tree_differences": "list[str]", "devices": "set[Device]", "item": "Any", "__init__": "None", "__enter__": "Any",
     "__exit__": "Any", "__reduce__": "tuple[Any, ...]", "__divmod__": "tuple[Array, Array]",
     "__rdivmod__": "tuple[Array, Array]", "_panic_for_tests": "NoReturn",
+    "__reversed__": "Iterator[Array]", "__round__": "Array",
 }  # fmt: skip
+
+#: Methods of arrays that give an array, and those that give something else.
+ARRAYS = {
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "byteswap", "choose", "clip", "compress",
+    "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "flatten", "max", "mean", "min", "prod",
+    "ptp", "ravel", "repeat", "reshape", "round", "searchsorted", "sort", "squeeze", "std", "sum", "swapaxes",
+    "take", "trace", "transpose", "var", "view", "to_device", "block_until_ready", "addressable_data",
+}  # fmt: skip
+OTHERS = {"nonzero": "tuple[Array, ...]", "on_device_size_in_bytes": "int", "copy_to_host_async": "None"}
+#: Types of parameters of arrays' methods, by name.
+PARAMETERS = {"keepdims": "bool", "promote_integers": "bool", "out": "None", "ndigits": "int | None", "decimals": "int"}
 
 #: Special methods whose slots take a parameter.
 OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "matmul", "and", "or", "xor", "lshift", "rshift"]
@@ -63,14 +78,16 @@ def parameters(signature: inspect.Signature, method: bool) -> str:
         if p.kind is p.VAR_POSITIONAL:
             starred = True
         mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-        text = name if method and i == 0 else f"{mark}{name}: Any"
+        text = name if method and i == 0 else f"{mark}{name}: {PARAMETERS.get(name, 'Any') if method else 'Any'}"
         out.append(text if p.default is p.empty else f"{text} = ...")
     return ", ".join([*out, "/"] if positional_only else out)
 
 
-def function(name: str, value: Any, method: bool = False) -> str:
+def function(name: str, value: Any, method: bool = False, array: bool = False) -> str:
     """The stub of a function or method."""
     returns = RETURNS.get(name, "Any")
+    if array:
+        returns = "Array" if name in ARRAYS else OTHERS.get(name, returns)
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
@@ -99,6 +116,9 @@ def member(name: str, value: Any, array: bool) -> list[str]:
     """The lines of a class's member; none for what needs no stub."""
     if name in SKIPPED:
         return []
+    if array and name in ("__setitem__", "__delitem__"):
+        # they are there for their advice
+        return []
     text = special(name, array)
     if text is not None:
         return [text]
@@ -109,7 +129,7 @@ def member(name: str, value: Any, array: bool) -> list[str]:
         first = "" if kind == "static" else "cls, "
         return [f"@{kind}method", f"def {name}({first}*args: Any, **kwargs: Any) -> Any: ..."]
     if callable(value):
-        return [function(name, value, method=True)]
+        return [function(name, value, method=True, array=array)]
     return [] if name.startswith("__") else [f"{name}: ClassVar[Any]"]
 
 
@@ -174,5 +194,79 @@ def stubs() -> str:
     return "\n".join(out) + "\n"
 
 
+UFUNCS_HEADER = '''"""Type stubs of the elementwise functions that are Rust; written by `tools/stubs.py`."""
+
+from typing import Any, overload
+
+from ferrax._ferrax import Array
+from ferrax.numpy._ufunc import ufunc
+from ferrax.typing import ArrayLike
+
+class _Unary(ufunc):
+    def __call__(self, x: ArrayLike, /, *, out: None = ..., where: None = ...) -> Array: ...  # type: ignore[override]
+
+class _Binary(ufunc):
+    def __call__(  # type: ignore[override]
+        self, x: ArrayLike, y: ArrayLike, /, *, out: None = ..., where: None = ...
+    ) -> Array: ...
+'''
+
+ELEMENTWISE_HEADER = '''"""Type stubs of the elementwise functions that are Rust; written by `tools/stubs.py`."""
+
+from typing import Any
+
+from ferrax._ferrax import Array
+from ferrax.typing import ArrayLike
+'''
+
+#: Functions of the tables whose stubs are not like the others.
+WHERE = [
+    "@overload",
+    "def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...",
+    "@overload",
+    "def where(condition: ArrayLike, /, *, size: int | None = ..., fill_value: Any = ...) -> tuple[Array, ...]: ...",
+]
+OPTIONS = {"accuracy": "Any", "out_dtype": "Any", "arr": "ArrayLike | None", "min": "ArrayLike | None",
+           "max": "ArrayLike | None"}  # fmt: skip
+
+
+def elementwise(name: str, value: Any) -> list[str]:
+    """The stub of a function of a table, with its docstring."""
+    if name == "where":
+        return WHERE
+    if type(value).__name__ == "ufunc":
+        return [f"{name}: {'_Unary' if value.nin == 1 else '_Binary'}"]
+    out, starred = [], False
+    every = list(inspect.signature(value).parameters.values())
+    for i, p in enumerate(every):
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            out.append("*")
+            starred = True
+        optional = p.default is not p.empty
+        out.append(f"{p.name}: {OPTIONS.get(p.name, 'Any') if optional else 'ArrayLike'}{' = ...' if optional else ''}")
+        if p.kind is p.POSITIONAL_ONLY and (i + 1 == len(every) or every[i + 1].kind is not p.POSITIONAL_ONLY):
+            out.append("/")
+    text = value.__doc__.rstrip().replace("\\", "\\\\")
+    return [f"def {name}({', '.join(out)}) -> Array:", f'    """{text}', '    """', ""]
+
+
+def table(header: str, module: types.ModuleType) -> str:
+    """The text of the stub file of a module of such functions."""
+    lines = [header]
+    for name in module.__all__:
+        lines += elementwise(name, getattr(module, name))
+    names = ", ".join(f'"{name}"' for name in module.__all__)
+    return "\n".join([*lines, f"__all__ = [{names}]", ""])
+
+
+def files() -> dict[pathlib.Path, str]:
+    """The stub files and what they should hold."""
+    import ferrax.lax.elementwise as lax
+    import ferrax.numpy._ufuncs as ufuncs
+
+    return {PATH: stubs(), UFUNCS: table(UFUNCS_HEADER, ufuncs), ELEMENTWISE: table(ELEMENTWISE_HEADER, lax)}
+
+
 if __name__ == "__main__":
-    PATH.write_text(stubs())
+    for path, text in files().items():
+        path.write_text(text)

@@ -8,7 +8,6 @@ Other submodules than `numpy` are imported when first used. Read next: `_api.py`
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
 
 from ferrax._ferrax import Array as Array
 
@@ -106,8 +105,21 @@ _install_finder()
 from ferrax import numpy as numpy  # noqa: E402
 
 if _TYPE_CHECKING:
-
-    def __getattr__(name: str) -> _Any: ...
+    from ferrax import ad_checkpoint as ad_checkpoint
+    from ferrax import custom_batching as custom_batching
+    from ferrax import custom_derivatives as custom_derivatives
+    from ferrax import debug as debug
+    from ferrax import dlpack as dlpack
+    from ferrax import dtypes as dtypes
+    from ferrax import experimental as experimental
+    from ferrax import flatten_util as flatten_util
+    from ferrax import lax as lax
+    from ferrax import nn as nn
+    from ferrax import ops as ops
+    from ferrax import random as random
+    from ferrax import stages as stages
+    from ferrax import test_util as test_util
+    from ferrax import typing as typing
 
 
 _SUBMODULES = (

@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
+from ferrax._typed import P, R
 
 __all__ = ["checkpoint", "checkpoint_policies", "remat"]
 
@@ -140,6 +141,26 @@ def _positions_of(fun: Callable[..., Any], names: frozenset[str]) -> tuple[int, 
     return tuple(i for i, name in enumerate(parameters) if name in names)
 
 
+@overload
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    prevent_cse: bool = ...,
+    policy: Policy | None = ...,
+    static_argnums: int | Sequence[int] = ...,
+    static_argnames: str | Iterable[str] = ...,
+    concrete: bool = ...,
+) -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    fun: None = ...,
+    *,
+    prevent_cse: bool = ...,
+    policy: Policy | None = ...,
+    static_argnums: int | Sequence[int] = ...,
+    static_argnames: str | Iterable[str] = ...,
+    concrete: bool = ...,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,

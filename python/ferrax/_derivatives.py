@@ -15,6 +15,7 @@ from ferrax import _ferrax, tree_util
 from ferrax._api import named_as, vmap
 from ferrax._boundary import shielded
 from ferrax._texts import differences, short
+from ferrax._typed import P, R
 
 __all__ = [
     "grad",
@@ -31,13 +32,13 @@ __all__ = [
 
 
 def grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[str] = (),
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Gradient of a scalar function, by reverse mode.
 
     Outside `jit` the function sees concrete values, so Python control flow on them works.
@@ -67,13 +68,13 @@ def grad(
 
 
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[str] = (),
-) -> Callable[..., Any]:
+) -> Callable[P, tuple[R, Any]]:
     """Value and gradient of a scalar function in one run.
 
     Args:
@@ -267,8 +268,8 @@ def _check_real(tree: Any, what: str, holomorphic: bool) -> None:
 
 
 def jacfwd(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """Jacobian by forward mode: one pass a column, all at once.
 
     Args:
@@ -307,12 +308,12 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """Jacobian by reverse mode: one pass a row, all at once.
 
     Args:
@@ -351,8 +352,8 @@ jacobian = jacrev
 
 
 def hessian(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """Hessian of a function: forward mode over reverse mode.
 
     Args:

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
 from ferrax._texts import differences, short
+from ferrax._typed import P, R
 from ferrax.custom_derivatives import _bound_arguments
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 
 
-class custom_vmap:
+class custom_vmap(Generic[P, R]):
     """A function whose batching is given by a rule.
 
     Args:
@@ -42,7 +43,7 @@ class custom_vmap:
     [10 11 12]
     """
 
-    def __init__(self, fun: Callable[..., Any]):
+    def __init__(self, fun: Callable[P, R]):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
@@ -55,14 +56,14 @@ class custom_vmap:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = getattr(self.fun, "__name__", str(self.fun))
         rule = self.vmap_rule
         if rule is None:
             raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap")
-        args = _bound_arguments(self.fun, args, kwargs)
-        leaves, tree = tree_util.tree_flatten(args)
-        program = _ferrax.trace_to_jaxpr(self.fun, args, None, "custom_vmap")
+        bound = _bound_arguments(self.fun, args, kwargs)
+        leaves, tree = tree_util.tree_flatten(bound)
+        program = _ferrax.trace_to_jaxpr(self.fun, bound, None, "custom_vmap")
 
         def flat_rule(axis_size: int, batched: list[bool], values: list[Any]) -> tuple[list[Any], list[bool]]:
             in_batched = list(tree.unflatten(batched))
@@ -101,7 +102,7 @@ def _flat_results(name: str, wanted: Any, out: Any, batched: Any) -> tuple[list[
     return leaves, flags
 
 
-def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
     """A function that `vmap` applies row by row, in a loop.
 
     Args:
@@ -132,7 +133,8 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
 
         def one(row: list[Any]) -> Any:
             given = iter(row)
-            return f(*tree.unflatten([next(given) if on else x for x, on in zip(leaves, flags, strict=True)]))
+            values = tree.unflatten([next(given) if on else x for x, on in zip(leaves, flags, strict=True)])
+            return f(*values)  # type: ignore[call-arg]
 
         out = lax_map(one, rows)
         return out, tree_util.tree_map(lambda _: True, out)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ferrax._api import closure_convert
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray, is_tracer
 from ferrax._texts import differences, short
+from ferrax._typed import P, R
 
 __all__ = ["SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp", "linear_call"]
 
@@ -97,7 +98,7 @@ def _static_positions(fun: Callable[..., Any], nums: Sequence[int], names: Seque
     return frozenset(positions)
 
 
-class custom_jvp:
+class custom_jvp(Generic[P, R]):
     """A function whose forward derivative is given by a rule.
 
     Args:
@@ -118,9 +119,7 @@ class custom_jvp:
     10.0
     """
 
-    def __init__(
-        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
-    ):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.nondiff_argnums = _static_positions(fun, nondiff_argnums, nondiff_argnames)
@@ -146,7 +145,7 @@ class custom_jvp:
                     f"defjvps of {_name(self.fun)} got {len(jvps)} rules, but {_name(self.fun)} is called with "
                     f"{len(tangents)} arguments; give one rule an argument, or None for an argument without one"
                 )
-            value = self(*primals)
+            value = self(*primals)  # type: ignore[call-arg]
             parts = [
                 _part(self.fun, rule, rule(t, value, *primals), value)
                 for rule, t in zip(jvps, tangents, strict=True)
@@ -161,7 +160,7 @@ class custom_jvp:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = _name(self.fun)
         rule = self.jvp
         if rule is None:
@@ -286,7 +285,7 @@ def _paired(name: str, rule: Any, trees: _Trees, value: Any, tangent: Any) -> li
     return [*values, *map(_zero, tangents)]
 
 
-class custom_vjp:
+class custom_vjp(Generic[P, R]):
     """A function whose reverse derivative is given by a pair of functions.
 
     Args:
@@ -306,9 +305,7 @@ class custom_vjp:
     10.0
     """
 
-    def __init__(
-        self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
-    ):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.nondiff_argnums = _static_positions(fun, nondiff_argnums, nondiff_argnames)
@@ -330,7 +327,7 @@ class custom_vjp:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = _name(self.fun)
         fwd, bwd = self.fwd, self.bwd
         if fwd is None or bwd is None:
@@ -469,7 +466,7 @@ def _wrong_structure(fun: Any, bwd: Any, pulled: Any, split: _Split, place: str 
     )
 
 
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient(fun: Callable[P, Any]) -> Callable[P, Any]:
     """A function that returns its value and its pullback, made differentiable.
 
     Args:
@@ -489,12 +486,12 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
     kept: list[Any] = []
 
     def value(*args: Any) -> Any:
-        return fun(*args)[0]
+        return fun(*args)[0]  # type: ignore[call-arg]
 
-    wrapped = custom_vjp(functools.update_wrapper(value, fun))
+    wrapped: custom_vjp[P, Any] = custom_vjp(cast(Any, functools.update_wrapper(value, fun)))
 
     def fwd(*args: Any) -> Any:
-        out, pullback = fun(*args)
+        out, pullback = fun(*args)  # type: ignore[call-arg]
         converted, consts = closure_convert(pullback, out)
         kept.append(converted)
         return out, (consts, len(args))

@@ -5,7 +5,6 @@ Nothing here promotes dtypes or broadcasts ranks; `ferrax.numpy` does. Read next
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
 
 from ferrax._lazy import defer as _defer
 from ferrax.lax.contraction import *
@@ -24,9 +23,6 @@ if _TYPE_CHECKING:
     from ferrax.lax.other import *
     from ferrax.lax.parallel import *
     from ferrax.lax.sorting import *
-
-    # some names come from tables of Rust
-    def __getattr__(name: str) -> _Any: ...
 
 
 _LATER = {

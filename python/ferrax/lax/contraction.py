@@ -1,10 +1,14 @@
 """Dot products and what chooses their precision."""
 
+from __future__ import annotations
+
 import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
+from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "DotAlgorithm",
@@ -123,14 +127,14 @@ PrecisionLike = (
 
 
 def dot(
-    lhs,
-    rhs,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: PrecisionLike = None,
-    preferred_element_type=None,
-    out_sharding=None,
-):
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: None = None,
+) -> Array:
     """Product of vectors and matrices, or any contraction given by dimension numbers.
 
     Args:
@@ -160,14 +164,14 @@ def dot(
 
 
 def dot_general(
-    lhs,
-    rhs,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: DotDimensionNumbers,
     precision: PrecisionLike = None,
-    preferred_element_type=None,
+    preferred_element_type: DTypeLike | None = None,
     *,
-    out_sharding=None,
-):
+    out_sharding: None = None,
+) -> Array:
     """Contraction of two arrays over pairs of axes, batched over other pairs.
 
     Args:
@@ -195,7 +199,7 @@ def dot_general(
     return _lax.dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
 
-def batch_matmul(lhs, rhs, precision: PrecisionLike = None):
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """Products of the matrices in the last two axes, over equal leading axes.
 
     Args:

@@ -10,7 +10,9 @@ import operator
 from typing import Any
 
 from ferrax import tree_util
+from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
+from ferrax.typing import ArrayLike
 
 __all__ = [
     "AccuracyMode",
@@ -81,7 +83,7 @@ class Tolerance:
         self.ulps = ulps
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """Rounds each element to an integer.
 
     Args:
@@ -102,7 +104,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return _lax.round(x, int(RoundingMethod(rounding_method)))
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """x to a fixed integer power, by repeated multiplication.
 
     Args:
@@ -123,7 +125,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return _lax.integer_pow(x, operator.index(y))
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """Takes elements of one array where a condition holds, and of another elsewhere.
 
     Args:
@@ -145,7 +147,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     return _lax.select(pred, on_true, on_false)
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: Any) -> Array:
     """Takes each element from the case that an index names.
 
     Args:
@@ -168,7 +170,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return _lax.select_n(which, *cases)
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """Moves each element into [min, max].
 
     Args:
@@ -190,7 +192,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     return _lax.clamp(min, x, max)
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """Converts each element to a dtype.
 
     Floats go to integers by truncation toward zero, saturating; complex numbers to real ones by their real part; any
@@ -213,7 +215,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     return _lax.convert(operand, new_dtype)
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """Reads the bits of each element as another dtype.
 
     Args:
@@ -235,7 +237,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     return _lax.bitcast_convert_type(operand, new_dtype)
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Rounds each element to a float format with fewer bits; the dtype stays.
 
     Args:

@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
 from ferrax.lax.contraction import dot_general
 from ferrax.lax.conversion import convert_element_type
 from ferrax.lax.reduce import _dilated, padtype_to_pads
 from ferrax.lax.shape import reshape, rev, transpose
+from ferrax.typing import ArrayLike
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -134,8 +136,8 @@ def _pads(
 
 
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: Any,
     lhs_dilation: Sequence[int] | None = None,
@@ -146,7 +148,7 @@ def conv_general_dilated(
     precision: Any = None,
     preferred_element_type: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Convolution over any number of spatial axes, with strides, padding, dilations and groups.
 
     The kernel is not flipped: ``out[n, o, t] = sum(lhs[n, c, t * stride + k * rhs_dilation] * rhs[o, c, k])`` over
@@ -201,13 +203,13 @@ def _shape(x: Any) -> tuple[int, ...]:
 
 
 def conv(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """Convolution with batch and features, or outputs and inputs, before the spatial axes.
 
     Args:
@@ -232,15 +234,15 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: Any,
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """`conv` with explicit padding and dilations.
 
     Args:
@@ -276,8 +278,8 @@ def _transposed_pad(span: int, stride: int, padding: str) -> tuple[int, int]:
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     strides: Sequence[int],
     padding: Any,
     rhs_dilation: Sequence[int] | None = None,
@@ -286,7 +288,7 @@ def conv_transpose(
     precision: Any = None,
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """Transposed convolution: the left operand dilated by the strides, convolved with the kernel.
 
     Args:
@@ -337,7 +339,7 @@ def conv_transpose(
 
 
 def conv_general_dilated_patches(
-    lhs: Any,
+    lhs: ArrayLike,
     filter_shape: Sequence[int],
     window_strides: Sequence[int],
     padding: Any,
@@ -346,7 +348,7 @@ def conv_general_dilated_patches(
     dimension_numbers: Any = None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """The windows that a convolution would see, as features.
 
     Args:
@@ -381,8 +383,8 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: Any,
     filter_shape: Sequence[int],
@@ -390,7 +392,7 @@ def conv_general_dilated_local(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """Convolution with a kernel of its own for each place of the result.
 
     Args:

@@ -213,8 +213,3 @@ def _take_over(name: str) -> Any:
 __all__ = [*_ONE, *_TWO]  # noqa: PLE0604
 
 globals().update({name: _take_over(name) for name in (*_ONE, *_TWO)})
-
-
-def __getattr__(name: str) -> Any:
-    """For type checkers: the names of the tables are made above."""
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,12 +1,16 @@
 """Fourier transforms."""
 
+from __future__ import annotations
+
 import enum
 from collections.abc import Sequence
 from typing import Any
 
 from ferrax._core import asarray as _asarray
+from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
 from ferrax.lax.conversion import convert_element_type as _convert_element_type
+from ferrax.typing import ArrayLike
 
 __all__ = ["FftType", "fft"]
 
@@ -36,7 +40,7 @@ def _kind(fft_type: Any) -> FftType:
     raise TypeError(f"Unknown FFT type value '{fft_type}'")
 
 
-def fft(x, fft_type: FftType | str, fft_lengths: Sequence[int]):
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """The Fourier transform, or its inverse, over the last axes of an array.
 
     Inverse transforms divide by the number of elements transformed. Of the transform of a real array the first half

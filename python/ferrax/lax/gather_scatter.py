@@ -1,11 +1,15 @@
 """Gather and the scatters, with XLA's dimension numbers."""
 
+from __future__ import annotations
+
 import enum
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ferrax._core import asarray
+from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
+from ferrax.typing import ArrayLike
 
 __all__ = [
     "GatherDimensionNumbers",
@@ -87,7 +91,7 @@ class GatherScatterMode(enum.Enum):
         return f"GatherScatterMode.{self.name}"
 
     @staticmethod
-    def from_any(s: "str | GatherScatterMode | None") -> "GatherScatterMode":
+    def from_any(s: str | GatherScatterMode | None) -> GatherScatterMode:
         """The mode named by a string; None is ``FILL_OR_DROP``.
 
         Args:
@@ -118,16 +122,16 @@ class GatherScatterMode(enum.Enum):
 
 
 def gather(
-    operand,
-    start_indices,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: str | GatherScatterMode | None = None,
-    fill_value=None,
-):
+    fill_value: Any = None,
+) -> Array:
     """Windows of an array, one for each index vector along the last axis of the indices.
 
     Args:
@@ -225,8 +229,8 @@ scatter_max = _scatter(
 
 
 def scatter_apply(
-    operand,
-    scatter_indices,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers,
     *,
@@ -234,7 +238,7 @@ def scatter_apply(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-):
+) -> Array:
     """The operand with a function applied at dynamic places, once for each time they are named.
 
     Args:
@@ -273,7 +277,7 @@ def scatter_apply(
     return _indexing.apply_counted(operand, counts, func, unique_indices)
 
 
-def index_take(src, idxs, axes: Sequence[int]):
+def index_take(src: ArrayLike, idxs: Any, axes: Sequence[int]) -> Array:
     """Entries of an array at index vectors given one component at a time.
 
     Args:

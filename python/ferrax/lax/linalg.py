@@ -4,15 +4,17 @@ A factorization that fails gives NaN. Dtypes are float32, float64, complex64 and
 Read next: `ferrax/numpy/linalg.py`, which is made of these.
 """
 
+from __future__ import annotations
+
 import enum
-import sys as _sys
 from typing import Any
 
 from ferrax._boundary import expose as _expose
-from ferrax._boundary import missing as _missing
 from ferrax._core import asarray as _asarray
+from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
 from ferrax.lax.shape import broadcasted_iota as _broadcasted_iota
+from ferrax.typing import ArrayLike
 
 __all__ = [
     "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_update", "eig", "eigh",
@@ -82,7 +84,7 @@ def _hermitian_part(x):
     return (x + _adjoint(x)) / 2
 
 
-def cholesky(x, *, symmetrize_input: bool = True):
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower Cholesky factor of Hermitian positive-definite matrices: x = L Lᴴ.
 
     Args:
@@ -106,7 +108,7 @@ def cholesky(x, *, symmetrize_input: bool = True):
     return _lax.cholesky(_hermitian_part(x) if symmetrize_input else x)
 
 
-def cholesky_update(r_matrix, w_vector):
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper Cholesky factor of rᵀ r + w wᵀ, from r in O(n²).
 
     Args:
@@ -131,8 +133,9 @@ def cholesky_update(r_matrix, w_vector):
     return _lax.cholesky_update(r_matrix, w_vector)
 
 
-def triangular_solve(a, b, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
-                     conjugate_a: bool = False, unit_diagonal: bool = False):  # fmt: skip
+def triangular_solve(a: ArrayLike, b: ArrayLike, *, left_side: bool = False, lower: bool = False,
+                     transpose_a: bool = False, conjugate_a: bool = False,
+                     unit_diagonal: bool = False) -> Array:  # fmt: skip
     """The solution of linear systems with triangular matrices.
 
     Args:
@@ -167,7 +170,7 @@ def triangular_solve(a, b, *, left_side: bool = False, lower: bool = False, tran
     return x.squeeze(-1 if left_side else -2) if vector else x
 
 
-def lu(x):
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """LU factors with partial pivoting: x[..., permutation, :] = L U.
 
     Args:
@@ -191,7 +194,7 @@ def lu(x):
     return _lax.lu(x)
 
 
-def lu_pivots_to_permutation(pivots, permutation_size: int):
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The permutation that successive exchanges of rows make.
 
     Args:
@@ -214,7 +217,9 @@ def lu_pivots_to_permutation(pivots, permutation_size: int):
     return _lax.lu_pivots_to_permutation(pivots, permutation_size)
 
 
-def qr(x, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None):
+def qr(
+    x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> tuple[Array, ...]:
     """QR factorization: x = Q R with orthonormal columns of Q and an upper triangular R.
 
     Args:
@@ -240,7 +245,7 @@ def qr(x, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool
     return tuple(_lax.qr(x, full_matrices, pivoting))
 
 
-def householder_product(a, taus):
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The first columns of a product of Householder reflections.
 
     Reflection k is I - taus[k] v vᴴ, where v is 0 above k, 1 at k, and below it what stands below the diagonal of `a`.
@@ -266,7 +271,7 @@ def householder_product(a, taus):
     return _lax.householder_product(a, taus)
 
 
-def ormqr(a, taus, c, *, left: bool = True, transpose: bool = False):
+def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
     """A product Q of Householder reflections times matrices, without forming it.
 
     Args:
@@ -298,8 +303,9 @@ def _no_subset(name: str, subset_by_index) -> None:
         raise NotImplementedError(f"lax.linalg.{name} with subset_by_index is not implemented on CPUs")
 
 
-def eigh(x, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
-         subset_by_index: tuple[int, int] | None = None, implementation=None):  # fmt: skip
+def eigh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
+         subset_by_index: tuple[int, int] | None = None,
+         implementation: Any = None) -> tuple[Array, Array]:  # fmt: skip
     """Eigenvectors and eigenvalues of Hermitian matrices: x v[..., i] = w[i] v[..., i].
 
     Args:
@@ -330,8 +336,8 @@ def eigh(x, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalu
     return v, w
 
 
-def svd(x, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index: tuple[int, int] | None = None,
-        algorithm: SvdAlgorithm | None = None):  # fmt: skip
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
+        subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None) -> Any:  # fmt: skip
     """Singular value decomposition: x = U diag(s) Vᴴ.
 
     Args:
@@ -362,9 +368,9 @@ def svd(x, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_ind
     return (vectors[0], s, vectors[1]) if compute_uv else s
 
 
-def eig(x, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
+def eig(x: ArrayLike, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
         enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None,
-        use_magma: bool | None = None):  # fmt: skip
+        use_magma: bool | None = None) -> list[Array]:  # fmt: skip
     """Eigenvalues and eigenvectors of general matrices: x v = v diag(w), and uᴴ x = diag(w) uᴴ.
 
     Args:
@@ -396,7 +402,9 @@ def eig(x, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors
     return _lax.eig(x, compute_left_eigenvectors, compute_right_eigenvectors)
 
 
-def schur(x, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable=None):
+def schur(
+    x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable: Any = None
+) -> tuple[Array, Array]:
     """Schur form of general matrices: x = Z T Zᴴ with a unitary Z.
 
     Args:
@@ -428,7 +436,7 @@ def schur(x, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
     return _lax.schur(x, compute_schur_vectors)
 
 
-def hessenberg(a):
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """Hessenberg form: a = Q H Qᴴ with zeros in H below the first subdiagonal.
 
     Args:
@@ -452,7 +460,7 @@ def hessenberg(a):
     return h, taus
 
 
-def tridiagonal(a, *, lower: bool = True):
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """Tridiagonal form of Hermitian matrices: a = Q T Qᴴ.
 
     Args:
@@ -478,7 +486,9 @@ def tridiagonal(a, *, lower: bool = True):
     return packed, d, e, taus
 
 
-def tridiagonal_solve(dl, d, du, b, *, perturb_singular: bool = False):
+def tridiagonal_solve(
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
+) -> Array:
     """The solution of systems with tridiagonal matrices.
 
     Args:
@@ -509,7 +519,9 @@ def tridiagonal_solve(dl, d, du, b, *, perturb_singular: bool = False):
     return _lax.tridiagonal_solve(dl, d, du, b)
 
 
-def symmetric_product(a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False):
+def symmetric_product(
+    a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+) -> Array:
     """alpha a aᵀ + beta c, for symmetric c.
 
     Args:
@@ -540,10 +552,6 @@ def symmetric_product(a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0
     rows, columns = (_broadcasted_iota("int32", out.shape, out.ndim - k) for k in (2, 1))
     order = (*range(out.ndim - 2), out.ndim - 1, out.ndim - 2)
     return _lax.select(rows >= columns, out, _lax.transpose(out, order))
-
-
-def __getattr__(name: str) -> Any:
-    raise _missing(_sys.modules[__name__], name)
 
 
 _expose(globals())

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from ferrax import tree_util
+from ferrax._ferrax import Array
+from ferrax.typing import ArrayLike
 
 __all__ = [
     "after_all",
@@ -161,7 +163,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     return x
 
 
-def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     """Uniform random numbers from the process's own generator, which no key steers.
 
     Args:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import tree_util
+from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
 
 __all__ = [
@@ -208,7 +209,7 @@ def axis_size(axis_name: Any) -> int:
     return math.prod(_lax.axis_size(str(n)) for n in _names(axis_name))
 
 
-def axis_index(axis_name: Any) -> Any:
+def axis_index(axis_name: Any) -> Array:
     """The number of the row along mapped axes.
 
     Args:

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
+from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
 from ferrax._texts import differences, short
+from ferrax.typing import ArrayLike
 
 __all__ = [
     "argmax",
@@ -38,7 +40,7 @@ __all__ = [
 ]
 
 
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Sum over axes.
 
     Args:
@@ -62,7 +64,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return _lax.reduce_sum(operand, axes)
 
 
-def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Product over axes.
 
     Args:
@@ -83,7 +85,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
     return _lax.reduce_prod(operand, axes)
 
 
-def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Maximum over axes; NaN wins.
 
     Args:
@@ -104,7 +106,7 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
     return _lax.reduce_max(operand, axes)
 
 
-def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Minimum over axes; NaN wins.
 
     Args:
@@ -125,7 +127,7 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
     return _lax.reduce_min(operand, axes)
 
 
-def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Bitwise and over axes; for bool, whether all are true.
 
     Args:
@@ -146,7 +148,7 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
     return _lax.reduce_and(operand, axes)
 
 
-def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Bitwise or over axes; for bool, whether any is true.
 
     Args:
@@ -167,7 +169,7 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
     return _lax.reduce_or(operand, axes)
 
 
-def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Bitwise exclusive or over axes; for bool, whether an odd number is true.
 
     Args:
@@ -188,7 +190,7 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
     return _lax.reduce_xor(operand, axes)
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
     """Index of the first maximum along an axis; NaN counts as the maximum.
 
     Args:
@@ -210,7 +212,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     return _lax.argmax(operand, axis, index_dtype)
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
     """Index of the first minimum along an axis; NaN counts as the minimum.
 
     Args:
@@ -508,7 +510,7 @@ def reduce_window(
 # ---- running reductions ----------------------------------------------------------------------------------------------
 
 
-def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running sum along an axis.
 
     Args:
@@ -530,7 +532,7 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _lax.cumsum(operand, axis, bool(reverse))
 
 
-def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running product along an axis.
 
     Args:
@@ -552,7 +554,7 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _lax.cumprod(operand, axis, bool(reverse))
 
 
-def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running maximum along an axis.
 
     Args:
@@ -574,7 +576,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _lax.cummax(operand, axis, bool(reverse))
 
 
-def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running minimum along an axis.
 
     Args:
@@ -596,7 +598,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return _lax.cummin(operand, axis, bool(reverse))
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running logarithm of the sum of exponentials along an axis.
 
     Args:

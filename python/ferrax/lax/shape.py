@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
+from ferrax.typing import ArrayLike
 
 __all__ = [
     "broadcast",
@@ -39,7 +41,7 @@ def _no_sharding(name: str, sharding: Any) -> None:
         raise NotImplementedError(f"lax.{name}: sharding arguments are not implemented")
 
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Repeats an array along new leading axes.
 
     Args:
@@ -60,8 +62,8 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
 
 def broadcast_in_dim(
-    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
-) -> Any:
+    operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
+) -> Array:
     """Repeats an array along new axes and along axes of size one.
 
     Args:
@@ -86,7 +88,7 @@ def broadcast_in_dim(
     return _lax.broadcast_in_dim(operand, shape, broadcast_dimensions)
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: Any, like_arr: Any) -> Array:
     """Repeats an array along new leading axes up to the shape of another.
 
     Args:
@@ -127,7 +129,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     return _lax.broadcast_shapes(*shapes)
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """Adds leading axes of size one up to a rank.
 
     Args:
@@ -148,8 +150,8 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 
 def reshape(
-    operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
-) -> Any:
+    operand: ArrayLike, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
+) -> Array:
     """Gives the elements, in row-major order, another shape.
 
     Args:
@@ -174,7 +176,7 @@ def reshape(
     return _lax.reshape(operand, new_sizes, dimensions)
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Permutes the axes of an array.
 
     Args:
@@ -195,7 +197,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     return _lax.transpose(operand, permutation)
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
     """Drops axes of size one.
 
     Args:
@@ -216,7 +218,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     return _lax.squeeze(array, dimensions)
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
     """Adds axes of size one.
 
     Args:
@@ -237,7 +239,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     return _lax.expand_dims(array, tuple(dimensions))
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Reverses the order of elements along axes.
 
     Args:
@@ -258,7 +260,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     return _lax.rev(operand, dimensions)
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Merges neighbouring axes into one.
 
     Args:
@@ -280,7 +282,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     return _lax.collapse(operand, start_dimension, stop_dimension)
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """Repeats an array along its axes.
 
     Args:
@@ -301,7 +303,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     return _lax.tile(operand, reps)
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     """Joins arrays along a new axis.
 
     Args:
@@ -340,7 +342,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     return _lax.unstack(x, axis)
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(shape: Sequence[int], fill_value: ArrayLike, dtype: Any = None, *, sharding: Any = None) -> Array:
     """An array with one number in every place.
 
     Args:
@@ -363,7 +365,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     return _lax.full(shape, fill_value, dtype)
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Any:
+def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Any = None, sharding: Any = None) -> Array:
     """As `full`, with the shape and dtype of another array where they are not given.
 
     Args:
@@ -385,7 +387,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sha
     return _lax.full_like(x, fill_value, dtype, shape)
 
 
-def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
+def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Array:
     """An array whose content does not matter; it holds zeros.
 
     Args:
@@ -404,7 +406,7 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
     return _lax.full(shape, 0, dtype)
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: Any, size: int) -> Array:
     """The numbers 0, 1, ..., size - 1.
 
     Args:
@@ -421,7 +423,7 @@ def iota(dtype: Any, size: int) -> Any:
     return _lax.broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Array:
     """The index of every element along one axis.
 
     Args:
@@ -445,7 +447,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
     return _lax.broadcasted_iota(dtype, shape, dimension)
 
 
-def shape_as_value(shape: Sequence[int]) -> Any:
+def shape_as_value(shape: Sequence[int]) -> Array:
     """A shape as an array.
 
     Args:

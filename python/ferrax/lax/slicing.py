@@ -1,9 +1,13 @@
 """Static and dynamic slices, joining, splitting and padding."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
+from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
+from ferrax.typing import ArrayLike
 
 __all__ = [
     "concatenate",
@@ -21,7 +25,9 @@ __all__ = [
 ]
 
 
-def slice(operand, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None):
+def slice(
+    operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+) -> Array:
     """The window ``operand[start:limit:stride]`` on every axis.
 
     Args:
@@ -46,7 +52,9 @@ def slice(operand, start_indices: Sequence[int], limit_indices: Sequence[int], s
     return _lax.slice(operand, start_indices, limit_indices, strides)
 
 
-def slice_in_dim(operand, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0):
+def slice_in_dim(
+    operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Array:
     """A slice along one axis, bounds as Python's slices take them.
 
     Args:
@@ -68,7 +76,7 @@ def slice_in_dim(operand, start_index: int | None, limit_index: int | None, stri
     return _lax.slice_in_dim(operand, start_index, limit_index, stride, axis)
 
 
-def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True):
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """One entry along an axis, at a static place.
 
     Args:
@@ -93,12 +101,12 @@ def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True):
 
 
 def dynamic_slice(
-    operand,
-    start_indices,
+    operand: ArrayLike,
+    start_indices: Any,
     slice_sizes: Sequence[int],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-):
+) -> Array:
     """A window of static size that starts at a place known at run time.
 
     Starts beyond the operand are clamped so that the window lies inside it.
@@ -122,7 +130,9 @@ def dynamic_slice(
     return _lax.dynamic_slice(operand, start_indices, slice_sizes, allow_negative_indices)
 
 
-def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True):
+def dynamic_slice_in_dim(
+    operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Array:
     """``slice_size`` entries along one axis from a start known at run time.
 
     Args:
@@ -144,7 +154,9 @@ def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *
     return _lax.dynamic_slice_in_dim(operand, start_index, slice_size, axis, allow_negative_indices)
 
 
-def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True):
+def dynamic_index_in_dim(
+    operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Array:
     """One entry along an axis at a place known at run time.
 
     Args:
@@ -166,7 +178,9 @@ def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *
     return _lax.dynamic_index_in_dim(operand, index, axis, keepdims, allow_negative_indices)
 
 
-def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices: bool | Sequence[bool] = True):
+def dynamic_update_slice(
+    operand: ArrayLike, update: ArrayLike, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Array:
     """The operand with the window that starts at a place known at run time replaced.
 
     Args:
@@ -187,7 +201,9 @@ def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indic
     return _lax.dynamic_update_slice(operand, update, start_indices, allow_negative_indices)
 
 
-def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *, allow_negative_indices: bool = True):
+def dynamic_update_slice_in_dim(
+    operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """The operand with consecutive entries of one axis replaced, from a start known at run time.
 
     Args:
@@ -209,7 +225,9 @@ def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *, allo
     return _lax.dynamic_update_slice_in_dim(operand, update, start_index, axis, allow_negative_indices)
 
 
-def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_negative_indices: bool = True):
+def dynamic_update_index_in_dim(
+    operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """The operand with one entry of an axis replaced, at a place known at run time.
 
     Args:
@@ -231,7 +249,7 @@ def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_nega
     return _lax.dynamic_update_index_in_dim(operand, update, index, axis, allow_negative_indices)
 
 
-def concatenate(operands, dimension: int):
+def concatenate(operands: Any, dimension: int) -> Array:
     """Arrays joined along one axis.
 
     Args:
@@ -253,7 +271,7 @@ def concatenate(operands, dimension: int):
     return _lax.concatenate(list(operands), dimension)
 
 
-def pad(operand, padding_value, padding_config: Sequence[tuple[int, int, int]]):
+def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """The operand with low, high and interior padding on each axis.
 
     Args:

@@ -1,11 +1,17 @@
 """Sorting and selection of the largest entries."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
+from ferrax.typing import ArrayLike
 
 __all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "top_k"]
 
 
-def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1):
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """Arrays sorted along one axis by the first of them.
 
     NaN comes last, and -0.0 equals 0.0. Complex numbers compare by real, then by imaginary part.
@@ -30,7 +36,9 @@ def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
     return _lax.sort([operand], dimension, is_stable, num_keys)[0]
 
 
-def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True):
+def sort_key_val(
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
     """Keys sorted along one axis, and values moved along with them.
 
     Args:
@@ -52,7 +60,7 @@ def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True):
     return k, v
 
 
-def top_k(operand, k: int, *, axis: int = -1):
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     """The largest entries along one axis, in descending order, and where they are.
 
     Of equal entries the one with the lower index comes first.
@@ -78,13 +86,13 @@ def top_k(operand, k: int, *, axis: int = -1):
 
 
 def approx_max_k(
-    operand,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-):
+) -> tuple[Array, Array]:
     """The largest entries along one axis; exact on the CPU.
 
     Args:
@@ -110,13 +118,13 @@ def approx_max_k(
 
 
 def approx_min_k(
-    operand,
+    operand: ArrayLike,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-):
+) -> tuple[Array, Array]:
     """The smallest entries along one axis; exact on the CPU.
 
     Args:

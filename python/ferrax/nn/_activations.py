@@ -7,10 +7,13 @@ derivative, so that the gradient at the kink is 0 as in JAX. Read next: ``_norma
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import ferrax.numpy as jnp
 from ferrax import custom_jvp, jit, lax
+from ferrax._ferrax import Array
 from ferrax.nn._arguments import to_array, to_inexact
+from ferrax.typing import ArrayLike
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
@@ -23,7 +26,7 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 
 @jit
-def identity(x):
+def identity(x: ArrayLike) -> Array:
     """The input itself.
 
     Args:
@@ -46,7 +49,7 @@ def _select_zero(pred, x):
 
 @custom_jvp
 @jit
-def relu(x):
+def relu(x: ArrayLike) -> Array:
     """Rectified linear unit: ``max(x, 0)``, with derivative 0 at 0.
 
     Args:
@@ -67,7 +70,7 @@ relu.defjvps(lambda t, ans, x: _select_zero(x > 0, t))
 
 @custom_jvp
 @jit
-def relu6(x):
+def relu6(x: ArrayLike) -> Array:
     """Rectified linear unit capped at 6: ``min(max(x, 0), 6)``, with derivative 0 at both kinks.
 
     Args:
@@ -87,7 +90,7 @@ relu6.defjvps(lambda t, ans, x: _select_zero((x > 0) & (x < 6), t))
 
 
 @jit
-def squareplus(x, b=4):
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """Smooth approximation of ``relu`` without exponentials: ``(x + sqrt(x**2 + b)) / 2``.
 
     Args:
@@ -107,7 +110,7 @@ def squareplus(x, b=4):
 
 
 @jit
-def softplus(x):
+def softplus(x: ArrayLike) -> Array:
     """Smooth approximation of ``relu``: ``log(1 + exp(x))``, without overflow.
 
     Args:
@@ -124,7 +127,7 @@ def softplus(x):
 
 
 @jit
-def sparse_plus(x):
+def sparse_plus(x: ArrayLike) -> Array:
     """Twice differentiable relative of ``softplus`` that is 0 below -1 and ``x`` above 1.
 
     Args:
@@ -142,7 +145,7 @@ def sparse_plus(x):
 
 
 @jit
-def soft_sign(x):
+def soft_sign(x: ArrayLike) -> Array:
     """``x / (1 + |x|)``, a sigmoid in (-1, 1) with polynomial tails.
 
     Args:
@@ -159,7 +162,7 @@ def soft_sign(x):
     return x / (jnp.abs(x) + 1)
 
 
-def sigmoid(x):
+def sigmoid(x: ArrayLike) -> Array:
     """Logistic sigmoid: ``1 / (1 + exp(-x))``.
 
     Args:
@@ -176,7 +179,7 @@ def sigmoid(x):
 
 
 @jit
-def sparse_sigmoid(x):
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """Piecewise linear sigmoid, the derivative of ``sparse_plus``: ``clip(x + 1, 0, 2) / 2``.
 
     Args:
@@ -193,7 +196,7 @@ def sparse_sigmoid(x):
 
 
 @jit
-def silu(x):
+def silu(x: ArrayLike) -> Array:
     """Sigmoid-weighted linear unit: ``x * sigmoid(x)`` (also called swish).
 
     Args:
@@ -214,7 +217,7 @@ swish = silu
 
 
 @jit
-def mish(x):
+def mish(x: ArrayLike) -> Array:
     """``x * tanh(softplus(x))``.
 
     Args:
@@ -232,7 +235,7 @@ def mish(x):
 
 
 @jit
-def log_sigmoid(x):
+def log_sigmoid(x: ArrayLike) -> Array:
     """Logarithm of the logistic sigmoid, without underflow: ``-softplus(-x)``.
 
     Args:
@@ -249,7 +252,7 @@ def log_sigmoid(x):
 
 
 @jit
-def elu(x, alpha=1.0):
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """Exponential linear unit: ``x`` where positive, else ``alpha * (exp(x) - 1)``.
 
     Args:
@@ -269,7 +272,7 @@ def elu(x, alpha=1.0):
 
 
 @jit
-def leaky_relu(x, negative_slope=1e-2):
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """``x`` where non-negative, else ``negative_slope * x``.
 
     Args:
@@ -288,7 +291,7 @@ def leaky_relu(x, negative_slope=1e-2):
 
 
 @jit
-def hard_tanh(x):
+def hard_tanh(x: ArrayLike) -> Array:
     """``x`` clipped to [-1, 1], with derivative 0 outside.
 
     Args:
@@ -306,7 +309,7 @@ def hard_tanh(x):
 
 
 @jit
-def celu(x, alpha=1.0):
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """Continuously differentiable exponential linear unit.
 
     Args:
@@ -324,7 +327,7 @@ def celu(x, alpha=1.0):
 
 
 @jit
-def selu(x):
+def selu(x: ArrayLike) -> Array:
     """Scaled exponential linear unit, whose fixed point has mean 0 and variance 1.
 
     Args:
@@ -340,7 +343,7 @@ def selu(x):
     return _SELU_SCALE * elu(x, _SELU_ALPHA)
 
 
-def gelu(x, approximate=True):
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """Gaussian error linear unit: ``x`` times the normal distribution function at ``x``.
 
     Args:
@@ -371,7 +374,7 @@ def gelu(x, approximate=True):
 
 
 @jit(static_argnames=("axis",))
-def glu(x, axis=-1):
+def glu(x: ArrayLike, axis: Any = -1) -> Array:
     """Gated linear unit: the first half along an axis times the sigmoid of the second.
 
     Args:
@@ -397,7 +400,7 @@ def glu(x, axis=-1):
 
 
 @jit
-def hard_sigmoid(x):
+def hard_sigmoid(x: ArrayLike) -> Array:
     """Piecewise linear sigmoid: ``relu6(x + 3) / 6``.
 
     Args:
@@ -414,7 +417,7 @@ def hard_sigmoid(x):
 
 
 @jit
-def hard_silu(x):
+def hard_silu(x: ArrayLike) -> Array:
     """``x * hard_sigmoid(x)`` (also called hard swish).
 
     Args:

@@ -7,30 +7,32 @@ query positions, S key positions, N query heads, K key heads, G = N / K heads of
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import ferrax.numpy as jnp
 from ferrax import lax
 from ferrax.nn._arguments import to_array
 from ferrax.nn._normalize import logsumexp, softmax
+from ferrax.typing import ArrayLike
 
 __all__ = ["dot_product_attention"]
 
 
 def dot_product_attention(
-    query,
-    key,
-    value,
-    bias=None,
-    mask=None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
-    scale=None,
-    is_causal=False,
-    query_seq_lengths=None,
-    key_value_seq_lengths=None,
-    local_window_size=None,
-    implementation=None,
-    return_residual=False,
-):
+    scale: ArrayLike | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
+    local_window_size: Any = None,
+    implementation: Any = None,
+    return_residual: bool = False,
+) -> Any:
     """``softmax(query @ key.T * scale + bias) @ value``, per head.
 
     Args:

@@ -10,19 +10,22 @@ from __future__ import annotations
 import math
 import operator
 from functools import partial
+from typing import Any
 
 import ferrax.numpy as jnp
 from ferrax import custom_jvp, jit, lax
 from ferrax._core import canonicalize_dtype, concrete_or_error
+from ferrax._ferrax import Array
 from ferrax.nn._arguments import to_array, to_inexact
 from ferrax.numpy._dtype_functions import inexact_dtype
+from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
 
 
 @custom_jvp
 @jit
-def log1mexp(x):
+def log1mexp(x: ArrayLike) -> Array:
     """``log(1 - exp(-x))`` for positive ``x``, accurate for small and for large ones.
 
     Args:
@@ -46,7 +49,7 @@ log1mexp.defjvps(lambda t, ans, x: t / jnp.expm1(x))
 
 
 @partial(jit, static_argnames=("axis",))
-def log_softmax(x, axis=-1, where=None):
+def log_softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Array:
     """Logarithm of softmax: ``x - logsumexp(x)`` along an axis.
 
     Args:
@@ -70,7 +73,7 @@ def log_softmax(x, axis=-1, where=None):
     return result if where is None else jnp.where(where, result, -jnp.inf)
 
 
-def softmax(x, axis=-1, where=None):
+def softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Array:
     """``exp(x)`` scaled so that it sums to 1 along an axis.
 
     Args:
@@ -92,7 +95,14 @@ def softmax(x, axis=-1, where=None):
     return result if where is None else jnp.where(where, result, 0)
 
 
-def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
+def logsumexp(
+    a: ArrayLike,
+    axis: Any = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
+) -> Any:
     """``log(sum(b * exp(a)))`` without overflow.
 
     Args:
@@ -142,7 +152,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
 
 
 @partial(jit, static_argnames=("axis", "keepdims"))
-def logmeanexp(x, axis=None, where=None, keepdims=False):
+def logmeanexp(x: ArrayLike, axis: Any = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """``log(mean(exp(x)))`` without overflow.
 
     Args:
@@ -163,7 +173,16 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
 
 
 @partial(jit, static_argnames=("axis", "algorithm"))
-def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm="fast"):
+def standardize(
+    x: ArrayLike,
+    axis: Any = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
+    *,
+    algorithm: str = "fast",
+) -> Array:
     """Shifts and scales to mean 0 and variance 1 along an axis.
 
     Args:
@@ -213,7 +232,7 @@ def _one_hot(x, num_classes, *, dtype, axis):
     return (x == classes).astype(dtype)
 
 
-def one_hot(x, num_classes, *, dtype=None, axis=-1):
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: Any = -1) -> Array:
     """Encodes class indices as vectors with a single 1; an index out of range gives zeros.
 
     Args:

@@ -6,13 +6,23 @@ contracted axis shares one scale.
 
 from __future__ import annotations
 
+from typing import Any
+
 import ferrax.numpy as jnp
 from ferrax import lax
+from ferrax._ferrax import Array
+from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = ["get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul"]
 
 
-def scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, preferred_element_type=jnp.float32):
+def scaled_matmul(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    lhs_scales: ArrayLike,
+    rhs_scales: ArrayLike,
+    preferred_element_type: DTypeLike = jnp.float32,
+) -> Array:
     """Batched product of two block-scaled matrices, contracted over their last axes.
 
     Args:
@@ -48,8 +58,13 @@ def scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, preferred_element_type=jnp.f
 
 
 def scaled_dot_general(
-    lhs, rhs, dimension_numbers, preferred_element_type=jnp.float32, configs=None, implementation=None
-):
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    dimension_numbers: Any,
+    preferred_element_type: DTypeLike = jnp.float32,
+    configs: Any = None,
+    implementation: Any = None,
+) -> Array:
     """``lax.dot_general`` with its operands quantized in scaled blocks.
 
     Args:
@@ -76,7 +91,7 @@ def scaled_dot_general(
     return lax.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred_element_type)
 
 
-def get_scaled_dot_general_config(mode, global_scale=None):
+def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> Any:
     """The quantization of a named block-scaled format.
 
     Args:

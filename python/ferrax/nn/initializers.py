@@ -15,6 +15,8 @@ from ferrax import random
 from ferrax._boundary import expose as _expose
 from ferrax._boundary import shielded as _shielded
 from ferrax._core import canonicalize_dtype
+from ferrax._ferrax import Array
+from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
@@ -46,7 +48,7 @@ def _dtype(dtype):
     return canonicalize_dtype(float if dtype is None else dtype, "")
 
 
-def zeros(key, shape, dtype=None, out_sharding=None):
+def zeros(key: Array, shape: Any, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
     """An array of zeros; the key is not used.
 
     Args:
@@ -65,7 +67,7 @@ def zeros(key, shape, dtype=None, out_sharding=None):
     return jnp.zeros(shape, _dtype(dtype))
 
 
-def ones(key, shape, dtype=None, out_sharding=None):
+def ones(key: Array, shape: Any, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
     """An array of ones; the key is not used.
 
     Args:
@@ -84,7 +86,7 @@ def ones(key, shape, dtype=None, out_sharding=None):
     return jnp.ones(shape, _dtype(dtype))
 
 
-def constant(value, dtype=None):
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Initializer that fills with a value.
 
     Args:
@@ -105,7 +107,7 @@ def constant(value, dtype=None):
     return _shielded(init)
 
 
-def uniform(scale=1e-2, dtype=None):
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Initializer of independent uniform values in [0, scale).
 
     Args:
@@ -127,7 +129,7 @@ def uniform(scale=1e-2, dtype=None):
     return _shielded(init)
 
 
-def normal(stddev=1e-2, dtype=None):
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Initializer of independent normal values.
 
     Args:
@@ -149,7 +151,9 @@ def normal(stddev=1e-2, dtype=None):
     return _shielded(init)
 
 
-def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
+def truncated_normal(
+    stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None, lower: ArrayLike = -2.0, upper: ArrayLike = 2.0
+) -> Initializer:
     """Initializer of independent values of a normal distribution cut off at both sides.
 
     Args:
@@ -209,7 +213,15 @@ def _complex_truncated_normal(key, upper, shape, dtype):
     return radius * jnp.exp(1j * angle)
 
 
-def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
+def variance_scaling(
+    scale: ArrayLike,
+    mode: Any,
+    distribution: Any,
+    in_axis: Any = -2,
+    out_axis: Any = -1,
+    batch_axis: Any = (),
+    dtype: DTypeLike | None = None,
+) -> Initializer:
     """Initializer whose variance is ``scale`` over the number of inputs, outputs, or a mean of both.
 
     Args:
@@ -268,7 +280,9 @@ def _scaled(key, shape, dtype, distribution, variance):
     raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
 
 
-def glorot_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
+def glorot_uniform(
+    in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: DTypeLike | None = None
+) -> Initializer:
     """Glorot (Xavier) uniform: variance 1 over the mean of inputs and outputs.
 
     Args:
@@ -290,7 +304,9 @@ def glorot_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
 xavier_uniform = glorot_uniform
 
 
-def glorot_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
+def glorot_normal(
+    in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: DTypeLike | None = None
+) -> Initializer:
     """Glorot (Xavier) truncated normal: variance 1 over the mean of inputs and outputs.
 
     Args:
@@ -312,7 +328,9 @@ def glorot_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
 xavier_normal = glorot_normal
 
 
-def lecun_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
+def lecun_uniform(
+    in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: DTypeLike | None = None
+) -> Initializer:
     """LeCun uniform: variance 1 over the number of inputs.
 
     Args:
@@ -331,7 +349,9 @@ def lecun_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
     return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
-def lecun_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
+def lecun_normal(
+    in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: DTypeLike | None = None
+) -> Initializer:
     """LeCun truncated normal: variance 1 over the number of inputs.
 
     Args:
@@ -350,7 +370,9 @@ def lecun_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
     return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
-def he_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
+def he_uniform(
+    in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: DTypeLike | None = None
+) -> Initializer:
     """He (Kaiming) uniform: variance 2 over the number of inputs.
 
     Args:
@@ -372,7 +394,9 @@ def he_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
 kaiming_uniform = he_uniform
 
 
-def he_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
+def he_normal(
+    in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: DTypeLike | None = None
+) -> Initializer:
     """He (Kaiming) truncated normal: variance 2 over the number of inputs.
 
     Args:
@@ -394,7 +418,7 @@ def he_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
 kaiming_normal = he_normal
 
 
-def orthogonal(scale=1.0, column_axis=-1, dtype=None):
+def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """Initializer of uniformly distributed orthogonal matrices (of matrices with orthogonal columns or rows).
 
     Args:
@@ -427,7 +451,7 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
     return _shielded(init)
 
 
-def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
+def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """Initializer of convolution kernels that act as an orthogonal matrix at their centre and are 0 elsewhere.
 
     Args:

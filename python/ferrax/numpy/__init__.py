@@ -5,7 +5,6 @@ The functions work under every transformation. Elementwise functions and indexin
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
 
 from ferrax._lazy import defer as _defer
 from ferrax._core import Array as ndarray
@@ -51,9 +50,6 @@ if _TYPE_CHECKING:
     from ferrax.numpy._sets import *
     from ferrax.numpy._statistics import *
     from ferrax.numpy._windows import *
-
-    # some names come from tables of Rust
-    def __getattr__(name: str) -> _Any: ...
 
 
 _LATER = {

@@ -18,9 +18,11 @@ from ferrax._core import Array, Tracer, asarray, canonicalize_dtype, concrete_or
 from ferrax._ferrax import warn_imaginary_parts
 from ferrax._texts import short
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
+from ferrax.typing import ArrayLike as ArrayLike
+from ferrax.typing import DTypeLike as _DTypeLike
 
-ArrayLike = Any
-DTypeLike = Any
+#: Most functions have a dtype of their own where none is given.
+DTypeLike = _DTypeLike | None
 Axis = int | Sequence[int] | None
 
 _ARRAY_TYPES = (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)

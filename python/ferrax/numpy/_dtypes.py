@@ -6,29 +6,21 @@ A scalar type of ferrax is a class that stands for a dtype wherever NumPy's woul
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
 from ferrax.numpy._creation import array
 
-_NARROW = [
-    name
-    for name in (
-        "bfloat16", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
-        "float8_e4m3b11fnuz",
-        "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int2", "int4",
-        "uint1", "uint2", "uint4",
-    )
-    if hasattr(ml_dtypes, name)
-]  # fmt: skip
-
-__all__ = [  # noqa: PLE0604
+__all__ = [
     "bool", "bool_", "cdouble", "character", "complex128", "complex64", "complex_", "complexfloating", "ComplexWarning",
     "csingle", "double", "dtype", "finfo", "flexible", "float16", "float32", "float64", "float_", "floating", "generic",
     "iinfo", "inexact", "int16", "int32", "int64", "int8", "int_", "integer", "number", "object_", "signedinteger",
-    "single", "uint", "uint16", "uint32", "uint64", "uint8", "unsignedinteger", *_NARROW,
+    "single", "uint", "uint16", "uint32", "uint64", "uint8", "unsignedinteger", "bfloat16", "float4_e2m1fn",
+    "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int2", "int4", "uint1", "uint2",
+    "uint4",
 ]  # fmt: skip
 
 
@@ -78,7 +70,19 @@ float16, float32, float64 = (_scalar_type(t) for t in (np.float16, np.float32, n
 complex64, complex128 = (_scalar_type(t) for t in (np.complex64, np.complex128))
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
-globals().update({name: _scalar_type(getattr(ml_dtypes, name)) for name in _NARROW})
+bfloat16, float4_e2m1fn = _scalar_type(ml_dtypes.bfloat16), _scalar_type(ml_dtypes.float4_e2m1fn)
+float6_e2m3fn, float6_e3m2fn = _scalar_type(ml_dtypes.float6_e2m3fn), _scalar_type(ml_dtypes.float6_e3m2fn)
+float8_e3m4, float8_e4m3 = _scalar_type(ml_dtypes.float8_e3m4), _scalar_type(ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz, float8_e4m3fn = _scalar_type(ml_dtypes.float8_e4m3b11fnuz), _scalar_type(ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz, float8_e5m2 = _scalar_type(ml_dtypes.float8_e4m3fnuz), _scalar_type(ml_dtypes.float8_e5m2)
+float8_e5m2fnuz, float8_e8m0fnu = _scalar_type(ml_dtypes.float8_e5m2fnuz), _scalar_type(ml_dtypes.float8_e8m0fnu)
+int2, int4, uint2, uint4 = (_scalar_type(t) for t in (ml_dtypes.int2, ml_dtypes.int4, ml_dtypes.uint2, ml_dtypes.uint4))
+if TYPE_CHECKING or hasattr(ml_dtypes, "int1"):
+    int1, uint1 = _scalar_type(ml_dtypes.int1), _scalar_type(ml_dtypes.uint1)
+else:
+    # ml_dtypes has them from 0.6 on
+    __all__.remove("int1")
+    __all__.remove("uint1")
 
 dtype = np.dtype
 generic, number, inexact, object_ = np.generic, np.number, np.inexact, np.object_

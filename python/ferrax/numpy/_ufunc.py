@@ -372,10 +372,10 @@ _TABLE: dict[str, dict[str, Any]] = {
     "add": dict(identity=0, _reduce=_sum, _accumulate=_adds, _at=_updates("add")),
     "multiply": dict(identity=1, _reduce=_prod, _accumulate=_multiplies, _at=_updates("multiply")),
     "subtract": dict(_at=_subtract_at),
-    "maximum": dict(_reduce=_extremum(_reductions.max), _at=_updates("max")),
-    "minimum": dict(_reduce=_extremum(_reductions.min), _at=_updates("min")),
-    "logical_and": dict(identity=True, _reduce=_truth(_reductions.all)),
-    "logical_or": dict(identity=False, _reduce=_truth(_reductions.any)),
+    "maximum": dict(_reduce=_extremum(_reductions.max), _at=_updates("max")),  # type: ignore[has-type]
+    "minimum": dict(_reduce=_extremum(_reductions.min), _at=_updates("min")),  # type: ignore[has-type]
+    "logical_and": dict(identity=True, _reduce=_truth(_reductions.all)),  # type: ignore[has-type]
+    "logical_or": dict(identity=False, _reduce=_truth(_reductions.any)),  # type: ignore[has-type]
     "logical_xor": dict(identity=False),
     "bitwise_and": dict(identity=-1),
     "bitwise_or": dict(identity=0),

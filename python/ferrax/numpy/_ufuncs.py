@@ -6,8 +6,7 @@ that are Python.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferrax import _ferrax
 
@@ -168,19 +167,6 @@ def _take_over(name: str, doc: str) -> Any:
 
 __all__ = [*_ONE, *_TWO, *_ALIASES, "clip", "where"]  # noqa: PLE0604
 
-if TYPE_CHECKING:
-    # the ones that the façade itself uses
-    copysign: Callable[..., Any]
-    isnan: Callable[..., Any]
-    logical_and: Callable[..., Any]
-    logical_not: Callable[..., Any]
-    trunc: Callable[..., Any]
-
 globals().update({name: _take_over(name, _doc(name)) for name in (*_ONE, *_TWO, *_ALIASES)})
 where = _take_over("where", _WHERE)
 clip = _take_over("clip", _CLIP)
-
-
-def __getattr__(name: str) -> Any:
-    """For type checkers: the names of the tables are made above."""
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import sys as _sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,6 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._boundary import expose as _expose
-from ferrax._boundary import missing as _missing
 from ferrax.numpy import _rearrange
 from ferrax.numpy._args import (  # fmt: skip
     Array,
@@ -552,10 +550,6 @@ def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     a = to_array("jnp.fft.ifftshift", x)
     places = _shift_axes(a, axes)
     return _rearrange.roll(a, [-(a.shape[i] // 2) for i in places], places)
-
-
-def __getattr__(name: str) -> Any:
-    raise _missing(_sys.modules[__name__], name)
 
 
 _expose(globals())

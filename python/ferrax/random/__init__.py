@@ -11,20 +11,12 @@ Array(0.00729382, dtype=float32)
 Read next: ``_keys.py``.
 """
 
-import sys as _sys
-from typing import Any as _Any
-
 from ferrax._boundary import expose as _expose
-from ferrax._boundary import missing as _missing
 from ferrax.random._bits import *
 from ferrax.random._continuous import *
 from ferrax.random._discrete import *
 from ferrax.random._gamma import *
 from ferrax.random._keys import *
-
-
-def __getattr__(name: str) -> _Any:
-    raise _missing(_sys.modules[__name__], name)
 
 
 _expose(globals())

@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 import ferrax.numpy as jnp
 from ferrax import jit, lax
+from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _prims
 from ferrax.random import _arguments as args
 from ferrax.random._keys import checked_key, split_keys
+from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = ["bernoulli", "bits", "randint", "rademacher", "uniform"]
 
 
-def random_words(key, width: int, shape):
+def random_words(key: Array, width: int, shape: Any) -> Array:
     """Random words of 8, 16, 32 or 64 bits; one array of ``shape`` for each of an array of keys."""
     return _prims.random_bits(key, width, tuple(shape))
 
 
-def bits(key, shape=(), dtype=None, *, out_sharding=None):
+def bits(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Uniformly distributed bits, as unsigned integers.
 
     Args:
@@ -49,7 +52,15 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
     return random_words(key, dtype.itemsize * 8, args.checked_shape(shape))
 
 
-def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):
+def uniform(
+    key: Array,
+    shape: Any = (),
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Uniformly distributed values in [minval, maxval).
 
     Args:
@@ -82,7 +93,7 @@ def _uniform(key, shape, dtype, minval, maxval):
     return scaled_uniform(unit_uniform(key, shape, dtype), minval, maxval)
 
 
-def unit_uniform(key, shape, dtype):
+def unit_uniform(key: Array, shape: Any, dtype: DTypeLike) -> Array:
     """Uniform values in [0, 1) for one key, or of shape ``key.shape + shape`` for several."""
     info = jnp.finfo(dtype)
     # a word has at least 8 bits, and enough of them for the fraction
@@ -96,12 +107,14 @@ def unit_uniform(key, shape, dtype):
     return lax.bitcast_convert_type(lax.bitwise_or(fraction, one), dtype) - np.ones((), dtype)
 
 
-def scaled_uniform(unit, minval, maxval):
+def scaled_uniform(unit: ArrayLike, minval: ArrayLike, maxval: ArrayLike) -> Array:
     """Values in [0, 1) moved to [minval, maxval); rounding never goes below."""
     return lax.max(*jnp.broadcast_arrays(minval, unit * (maxval - minval) + minval))
 
 
-def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
+def bernoulli(
+    key: Array, p: ArrayLike = 0.5, shape: Any = None, mode: Any = "low", *, out_sharding: None = None
+) -> Array:
     """Booleans that are True with a given probability.
 
     Args:
@@ -140,7 +153,7 @@ def _bernoulli(key, p, shape, mode):
     return high * args.as_dtype(jnp.finfo(dtype).eps, dtype) < p - low
 
 
-def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
+def rademacher(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """-1 or 1, with equal probability.
 
     Args:
@@ -166,7 +179,15 @@ def _rademacher(key, shape, dtype):
     return (2 * heads - 1).astype(dtype)
 
 
-def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
+def randint(
+    key: Array,
+    shape: Any,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Uniformly distributed integers in [minval, maxval).
 
     Args:
@@ -238,12 +259,12 @@ def _randint(key, shape, minval, maxval, dtype):
     return minval + lax.convert_element_type(offset, dtype)
 
 
-def tiny(dtype):
+def tiny(dtype: DTypeLike) -> Any:
     """The smallest normal number of a dtype, of that dtype."""
     return np.array(jnp.finfo(dtype).tiny, dtype)
 
 
-def below_one(dtype):
+def below_one(dtype: DTypeLike) -> Any:
     """The number next to -1 on the side of 0, of that dtype."""
     return np.array(-1 + float(jnp.finfo(dtype).epsneg), dtype)
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 import ferrax.numpy as jnp
 from ferrax import jit, lax
+from ferrax._ferrax import Array
 from ferrax.random import _arguments as args
 from ferrax.random._bits import SQRT2, below_one, rademacher, tiny, uniform
 from ferrax.random._keys import checked_key, split_keys
+from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = [
     "cauchy", "double_sided_maxwell", "exponential", "gumbel", "laplace", "logistic", "lognormal", "maxwell",
@@ -23,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def normal(key, shape=(), dtype=None, *, out_sharding=None):
+def normal(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Standard normal values.
 
     Args:
@@ -64,7 +67,15 @@ def _normal_real(key, shape, dtype):
     return np.array(SQRT2, dtype) * lax.erf_inv(unit)
 
 
-def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None):
+def truncated_normal(
+    key: Array,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Values of a standard normal distribution cut off to [lower, upper].
 
     Args:
@@ -109,7 +120,7 @@ def _float_sampler(name, key, shape, dtype):
     return key, args.checked_shape(shape), args.checked_dtype(name, args.float_or(dtype))
 
 
-def exponential(key, shape=(), dtype=None, *, out_sharding=None):
+def exponential(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Values with density ``exp(-x)``, ``x >= 0``.
 
     Args:
@@ -134,7 +145,9 @@ def _exponential(key, shape, dtype):
     return lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype))))
 
 
-def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
+def gumbel(
+    key: Array, shape: Any = (), dtype: DTypeLike | None = None, mode: Any = None, *, out_sharding: None = None
+) -> Array:
     """Values of the standard Gumbel distribution, of density ``exp(-(x + exp(-x)))``.
 
     Args:
@@ -169,7 +182,7 @@ def _gumbel(key, shape, dtype, mode):
     return -jnp.log(-jnp.log1p(-unit))
 
 
-def laplace(key, shape=(), dtype=None, *, out_sharding=None):
+def laplace(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Values with density ``exp(-|x|) / 2``.
 
     Args:
@@ -194,7 +207,7 @@ def _laplace(key, shape, dtype):
     return lax.mul(lax.sign(unit), lax.log1p(lax.neg(lax.abs(unit))))
 
 
-def logistic(key, shape=(), dtype=None, *, out_sharding=None):
+def logistic(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Values of the standard logistic distribution.
 
     Args:
@@ -219,7 +232,7 @@ def _logistic(key, shape, dtype):
     return lax.sub(lax.log(unit), lax.log1p(lax.neg(unit)))
 
 
-def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
+def cauchy(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Values of the standard Cauchy distribution.
 
     Args:
@@ -244,7 +257,9 @@ def _cauchy(key, shape, dtype):
     return lax.tan(np.array(math.pi, dtype) * (unit - np.array(0.5, dtype)))
 
 
-def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
+def pareto(
+    key: Array, b: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Values with density ``b / x**(b + 1)``, ``x >= 1``.
 
     Args:
@@ -272,7 +287,9 @@ def _pareto(key, b, shape, dtype):
     return lax.exp(exponential(key, shape, dtype) / args.as_dtype(b, dtype))
 
 
-def weibull_min(key, scale, concentration, shape=(), dtype=None):
+def weibull_min(
+    key: Array, scale: ArrayLike, concentration: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None
+) -> Array:
     """Values of the Weibull distribution.
 
     Args:
@@ -299,7 +316,9 @@ def _weibull_min(key, scale, concentration, shape, dtype):
     return jnp.power(-jnp.log1p(-unit), 1.0 / concentration) * scale
 
 
-def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
+def rayleigh(
+    key: Array, scale: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Values with density ``x / scale**2 * exp(-x**2 / (2 * scale**2))``, ``x >= 0``.
 
     Args:
@@ -329,7 +348,7 @@ def _rayleigh(key, scale, shape, dtype):
     return lax.mul(scale, lax.sqrt(lax.log(unit) * np.array(-2, dtype)))
 
 
-def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
+def maxwell(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Lengths of standard normal vectors of three components.
 
     Args:
@@ -354,7 +373,9 @@ def _maxwell(key, shape, dtype):
     return jnp.sqrt(jnp.sum(vectors * vectors, axis=-1))
 
 
-def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
+def double_sided_maxwell(
+    key: Array, loc: ArrayLike, scale: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None
+) -> Array:
     """Maxwell-distributed values with a random sign, scaled and moved.
 
     Args:
@@ -383,7 +404,14 @@ def _double_sided_maxwell(key, loc, scale, shape, dtype):
     return signs * maxwell(maxwell_key, shape, dtype) * scale + loc
 
 
-def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_sharding=None):
+def lognormal(
+    key: Array,
+    sigma: ArrayLike = np.float32(1.0),
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """``exp`` of normal values.
 
     Args:
@@ -406,7 +434,16 @@ def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_shardin
     return jnp.exp(normal(key, shape, dtype) * jnp.asarray(sigma, dtype))
 
 
-def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
+def triangular(
+    key: Array,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Values whose density rises linearly from ``left`` to ``mode`` and falls linearly to ``right``.
 
     Args:
@@ -436,7 +473,9 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
     return lax.select(unit < at_mode, rising, falling)
 
 
-def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
+def wald(
+    key: Array, mean: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Values of the inverse Gaussian distribution with shape parameter 1.
 
     Args:
@@ -474,7 +513,16 @@ def _wald(key, mean, shape, dtype):
     return lax.select(unit <= mean / (mean + smaller), smaller, mean_square / smaller)
 
 
-def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky", *, out_sharding=None):
+def multivariate_normal(
+    key: Array,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Normal vectors with a given mean and covariance.
 
     Args:
@@ -529,7 +577,15 @@ def _multivariate_normal(key, mean, cov, shape, dtype, method):
     return mean + jnp.einsum("...ij,...j->...i", factor, deviates)
 
 
-def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
+def orthogonal(
+    key: Array,
+    n: int,
+    shape: Any = (),
+    dtype: DTypeLike | None = None,
+    m: int | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Uniformly (Haar) distributed orthogonal or unitary matrices.
 
     Args:

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 import ferrax.numpy as jnp
 from ferrax import jit, lax
+from ferrax._ferrax import Array
 from ferrax.random import _arguments as args
 from ferrax.random._bits import randint, random_words, uniform
 from ferrax.random._continuous import gumbel
 from ferrax.random._keys import checked_key, is_key, split_keys
+from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = ["binomial", "categorical", "choice", "geometric", "multinomial", "permutation", "poisson"]
 
@@ -30,7 +33,9 @@ def _population(function, x):
     return x if is_key(x) else jnp.asarray(x)
 
 
-def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
+def permutation(
+    key: Array, x: ArrayLike, axis: Any = 0, independent: bool = False, *, out_sharding: None = None
+) -> Array:
     """A random permutation of an array along an axis, or of ``arange(x)``.
 
     Args:
@@ -81,7 +86,15 @@ def _shuffle(key, x, axis):
     return x
 
 
-def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
+def choice(
+    key: Array,
+    a: ArrayLike,
+    shape: Any = (),
+    replace: bool = True,
+    p: ArrayLike | None = None,
+    axis: Any = 0,
+    mode: Any = None,
+) -> Array:
     """Random entries of an array, or random numbers below an integer.
 
     Args:
@@ -147,7 +160,16 @@ def _weighted(key, count, shape, replace, p, mode):
     return lax.top_k(perturbed, math.prod(shape))[1].reshape(shape).astype(int)
 
 
-def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, out_sharding=None):
+def categorical(
+    key: Array,
+    logits: ArrayLike,
+    axis: Any = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: Any = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Random categories, given the logarithms of their (unnormalized) probabilities.
 
     Args:
@@ -191,7 +213,9 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
     return jnp.moveaxis(indices, -1, 0).reshape(shape)
 
 
-def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
+def geometric(
+    key: Array, p: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Numbers of trials up to the first success.
 
     Args:
@@ -223,7 +247,9 @@ def _geometric(key, p, shape, dtype):
     return (jnp.floor(lax.log(unit) / jnp.broadcast_to(lax.log1p(-p), shape)) + 1).astype(dtype)
 
 
-def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
+def poisson(
+    key: Array, lam: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Counts of the Poisson distribution.
 
     Args:
@@ -307,7 +333,7 @@ def _poisson_rejection(key, lam, shape, dtype):
     return lax.while_loop(open_, body, start)[1].astype(dtype)
 
 
-def binomial(key, n, p, shape=None, dtype=None):
+def binomial(key: Array, n: ArrayLike, p: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None) -> Array:
     """Numbers of successes in ``n`` trials.
 
     Args:
@@ -430,7 +456,9 @@ def _btrs(key, n, p, shape, dtype):
     return lax.while_loop(open_, body, start)[1]
 
 
-def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
+def multinomial(
+    key: Array, n: ArrayLike, p: ArrayLike, *, shape: Any = None, dtype: DTypeLike | None = None, unroll: Any = 1
+) -> Array:
     """Numbers of each outcome in ``n`` trials.
 
     Args:

@@ -8,20 +8,25 @@ rejected changes no other. Read next: ``_discrete.py``.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 import ferrax.numpy as jnp
 from ferrax import custom_jvp, jit, lax
+from ferrax._ferrax import Array
 from ferrax.random import _arguments as args
 from ferrax.random._bits import SQRT2, below_one, rademacher, scaled_uniform, unit_uniform
 from ferrax.random._continuous import exponential, normal
 from ferrax.random._keys import checked_key, split_keys
+from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = ["ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "t"]
 
 
-def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
+def gamma(
+    key: Array, a: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Values with density proportional to ``x**(a - 1) * exp(-x)``, ``x > 0``.
 
     Args:
@@ -43,7 +48,9 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     return _gamma(key, a, args.broadcast_shape(shape, a), dtype)
 
 
-def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
+def loggamma(
+    key: Array, a: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Logarithms of gamma values, accurate where these underflow.
 
     Args:
@@ -91,7 +98,7 @@ def _random_gamma_jvp(log_space, primals, tangents):
     return sample, tangents[1] * (slope / lax.exp(sample) if log_space else slope)
 
 
-def split_keys_array(key, num: int):
+def split_keys_array(key: Array, num: int) -> Array:
     """An array of ``num`` keys from one."""
     from ferrax._ferrax import lax as _prims
 
@@ -178,7 +185,9 @@ def _parametric(function, key, dtype, shape, *params):
     return key, args.broadcast_shape(shape, *params), args.checked_dtype(function, args.float_or(dtype))
 
 
-def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
+def chisquare(
+    key: Array, df: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Values of the chi-square distribution.
 
     Args:
@@ -205,7 +214,15 @@ def _chisquare(key, df, shape, dtype):
     return lax.exp(loggamma(key, half, shape=shape, dtype=dtype)) * np.array(2, dtype)
 
 
-def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
+def f(
+    key: Array,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Values of the F distribution: a ratio of chi-square values, each over its degrees of freedom.
 
     Args:
@@ -236,7 +253,9 @@ def _f(key, dfnum, dfden, shape, dtype):
     return numerator / (chisquare(dfden_key, dfden, shape=shape, dtype=dtype) / dfden)
 
 
-def t(key, df, shape=(), dtype=None, *, out_sharding=None):
+def t(
+    key: Array, df: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Values of Student's t distribution.
 
     Args:
@@ -266,7 +285,15 @@ def _t(key, df, shape, dtype):
     return deviate * lax.sqrt(half / gamma(gamma_key, half, shape, dtype))
 
 
-def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
+def beta(
+    key: Array,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Values with density proportional to ``x**(a - 1) * (1 - x)**(b - 1)``, between 0 and 1.
 
     Args:
@@ -298,7 +325,9 @@ def _beta(key, a, b, shape, dtype):
     return scaled_a / (scaled_a + scaled_b)
 
 
-def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
+def dirichlet(
+    key: Array, alpha: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Vectors of the Dirichlet distribution: non-negative, with sum 1.
 
     Args:
@@ -336,7 +365,9 @@ def _dirichlet(key, alpha, shape, dtype):
     return unnormalized / jnp.sum(unnormalized, axis=-1, keepdims=True)
 
 
-def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
+def generalized_normal(
+    key: Array, p: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Values with density proportional to ``exp(-|x|**p)``.
 
     Args:
@@ -364,7 +395,9 @@ def _generalized_normal(key, p, shape, dtype):
     return rademacher(sign_key, shape, dtype) * size ** (1 / p)
 
 
-def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
+def ball(
+    key: Array, d: int, p: ArrayLike = 2, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Points uniformly distributed in the unit ball of the p-norm.
 
     Args:

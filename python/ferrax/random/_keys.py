@@ -9,6 +9,7 @@ Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). Rea
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ferrax import dtypes
 from ferrax._core import Array, is_tracer
 from ferrax._ferrax import lax as _prims
 from ferrax._texts import short
+from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
 
@@ -63,7 +65,7 @@ def _wrap(data, impl: str = DEFAULT_IMPL):
     return _prims.random_wrap(jnp.asarray(data))
 
 
-def typed_keys(x):
+def typed_keys(x: ArrayLike) -> tuple[Any, bool]:
     """``(typed keys, whether x was raw)``."""
     if is_key(x):
         return x, False
@@ -72,7 +74,7 @@ def typed_keys(x):
     return _wrap(x), True
 
 
-def checked_key(function: str, x):
+def checked_key(function: str, x: ArrayLike) -> tuple[Any, bool]:
     """The single typed key that ``x`` is, and whether it came raw."""
     keys, raw = typed_keys(x)
     if keys.ndim:
@@ -108,7 +110,7 @@ def _seeded(function: str, seed, impl):
     return _prims.random_seed(jnp.asarray(seed))
 
 
-def key(seed, *, impl=None, dtype=None):
+def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array:
     """A typed random key from an integer.
 
     Args:
@@ -132,7 +134,7 @@ def key(seed, *, impl=None, dtype=None):
     return _seeded("key", seed, _impl_name(dtype if impl is None else impl))
 
 
-def PRNGKey(seed, *, impl=None):
+def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     """A random key in the older form, a ``uint32`` array, from an integer.
 
     Args:
@@ -149,7 +151,7 @@ def PRNGKey(seed, *, impl=None):
     return _prims.random_unwrap(_seeded("PRNGKey", seed, _impl_name(impl)))
 
 
-def key_dtype(impl_spec=None):
+def key_dtype(impl_spec: Any = None) -> Any:
     """The dtype of the keys of a generator.
 
     Args:
@@ -165,7 +167,7 @@ def key_dtype(impl_spec=None):
     return key(0, impl=_impl_name(impl_spec)).dtype
 
 
-def key_data(keys):
+def key_data(keys: Array) -> Array:
     """The bits of keys.
 
     Args:
@@ -182,7 +184,7 @@ def key_data(keys):
     return _prims.random_unwrap(keys)
 
 
-def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array:
     """Typed keys from their bits.
 
     Args:
@@ -205,7 +207,7 @@ def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
     return _wrap(key_bits_array, _impl_name(dtype if impl is None else impl))
 
 
-def key_impl(keys):
+def key_impl(keys: Any) -> Any:
     """The name of the generator that keys belong to.
 
     Args:
@@ -222,7 +224,7 @@ def key_impl(keys):
     return _impl_name(keys.dtype)
 
 
-def split(key, num=2):
+def split(key: Array, num: Any = 2) -> Array:
     """New keys from one key; the one given must not be used again.
 
     Args:
@@ -248,13 +250,13 @@ def split(key, num=2):
     return _prims.random_unwrap(keys) if raw else keys
 
 
-def split_keys(key, num: int):
+def split_keys(key: Array, num: int) -> list[Array]:
     """``num`` keys, one by one, from each of an array of typed keys."""
     keys = _prims.random_split(key, (num,))
     return [keys[..., i] for i in range(num)]
 
 
-def fold_in(key, data):
+def fold_in(key: Array, data: ArrayLike) -> Array:
     """A new key from a key and an integer: different for each integer.
 
     Args:
@@ -285,7 +287,7 @@ def fold_in(key, data):
     return _prims.random_unwrap(folded) if raw else folded
 
 
-def clone(key):
+def clone(key: Array) -> Array:
     """The same key, marked as fit to be used again.
 
     Args:
