@@ -225,7 +225,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ShapeArg {
             })?;
             usize::try_from(v).map_err(|_| {
                 let shown = shorten::repr(&object);
-                PyValueError::new_err(format!("only non-negative sizes are allowed in a shape, got {shown}"))
+                PyTypeError::new_err(format!("shapes must have non-negative dimensions, got {shown}."))
             })
         };
         let is_sequence = object.cast::<pyo3::types::PyTuple>().is_ok() || object.cast::<pyo3::types::PyList>().is_ok();

@@ -136,6 +136,8 @@ def _scan(
             length = operator.index(length)
         except TypeError as e:
             raise TypeError(f"The `length` argument to `scan` expects a concrete `int`, got {short(length)}.") from e
+        if length < 0:
+            raise ValueError(f"scan takes no negative number of steps, got `length` {length}.")
         if any(s != length for s in sizes):
             raise ValueError(
                 f"scan got `length` argument of {length} which disagrees with leading axis sizes "
