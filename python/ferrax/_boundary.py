@@ -8,6 +8,7 @@ from the private modules that define the functions, and so call them directly. T
 from __future__ import annotations
 
 import enum
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -28,6 +29,9 @@ _HEAP_TYPE = 1 << 9
 _JITTED = _ferrax.jit_type()
 
 _boundaries: dict[Any, Any] = {}
+
+# before anything is shielded: what is met earlier counts as a user's
+_ferrax.set_library_folder(os.path.dirname(__file__) + os.sep)
 
 
 def shielded(function: F, *, method: bool = False) -> F:

@@ -6,7 +6,6 @@ Read next: `_api.py`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -255,8 +254,7 @@ def _cache_info(self: Any) -> CacheInfo:
 
 
 def install() -> None:
-    """Adds the methods of jitted functions, and says which frames are the library's own."""
-    _ferrax.set_library_folder(os.path.dirname(__file__) + os.sep)
+    """Adds the methods of jitted functions."""
     methods: dict[str, Callable[..., Any]] = {
         "trace": _trace,
         "lower": _lower,

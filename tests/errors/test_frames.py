@@ -112,6 +112,9 @@ OBJECTS = [
     lambda: jax.nn.initializers.glorot_uniform()(jax.random.key(0), (3,)),
     lambda: jax.random.key("a"),
     lambda: jax.devices("foo"),
+    lambda: jax.debug.printt,
+    lambda: jax.nn.relus,
+    lambda: jax.experimental.nothing,
 ]
 
 
