@@ -202,3 +202,9 @@ def test_missing_derivatives_say_so():
         ferrax.jvp(jnp.linalg.eig, (x,), (x,))
     with pytest.raises(NotImplementedError, match="full_matrices=False"):
         ferrax.jvp(jnp.linalg.svd, (x[:2],), (x[:2],))
+
+
+@pytest.mark.parametrize("shape, axes", [((), (0,)), ((2, 2), (2,)), ((2, 2), (-3,))])
+def test_axes_that_tensorsolve_cannot_move(shape, axes):
+    with pytest.raises(ValueError, match="out of bounds"):
+        jnp.linalg.tensorsolve(jnp.zeros(shape), jnp.ones(2), axes)

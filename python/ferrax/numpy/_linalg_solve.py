@@ -13,7 +13,7 @@ from ferrax._ferrax import lax as _lax
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.lax import linalg as _lax_linalg
 from ferrax.numpy import _creation, _cumulative, _diagonal, _ranges, _reductions, _take
-from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, common_shape, promote_inexact
+from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, common_shape, normalize_axis, promote_inexact
 from ferrax.numpy._dtype_functions import dtype_kind
 from ferrax.numpy._linalg_factors import check_square
 from ferrax.numpy._ufuncs import where
@@ -287,7 +287,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
     """
     x, y = promote_inexact("jnp.linalg.tensorsolve", a, b)
     if axes is not None:
-        moved = [operator.index(i) % x.ndim for i in axes]
+        moved = [normalize_axis(i, x.ndim) for i in axes]
         x = lax.transpose(x, [i for i in range(x.ndim) if i not in moved] + moved)
     shape = x.shape[y.ndim :]
     size = int(np.prod(shape))
