@@ -4,7 +4,7 @@
 //! loop; they become constants of it. Stacked results that nothing reads are not made, those that are the same are
 //! made once, and those that are a stepped array unchanged are that array. Nodes compute the same from the same
 //! operands wherever they stand, so no bit of a result changes. Nodes that could be seen to run stay where they are.
-//! Read next: `order.rs`.
+//! Read next: `order/mod.rs`.
 
 use super::{NOTHING, effectful, live_nodes};
 use crate::{Builder, Graph, Kind, Node, Type, ValueId};

@@ -4,7 +4,7 @@
 //! over columns is known after the region, and the division by it is another. Writing such a value costs as much as
 //! reading what it is made of, so a few cheap operations on one large array that is in memory anyway are done
 //! twice instead. Nodes compute the same from the same operands wherever they stand: no bit of a result changes.
-//! Read next: `order.rs`, which makes the regions.
+//! Read next: `order/mod.rs`, which makes the regions.
 
 use super::order::reduced_rows;
 use super::{NOTHING, live_nodes};

@@ -2,7 +2,7 @@
 //!
 //! Slices, reversals, broadcasts and transpositions that keep whole rows together move nothing: they are read where
 //! the elements are. A view knows its elements in order, as few axes of an extent and a distance; what shape the value
-//! has does not matter until it is cut again. `order.rs` makes views.
+//! has does not matter until it is cut again. `order/places.rs` makes views.
 
 use crate::kind::SliceDims;
 use ferrax_base::shape::strides;
