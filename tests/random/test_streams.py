@@ -227,3 +227,11 @@ def test_gradients(name, args):
 
     slope = (total(1.0 + 1e-2) - total(1.0 - 1e-2)) / 2e-2
     np.testing.assert_allclose(ferrax.grad(total)(1.0), slope, rtol=1e-2)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.3, 1.0])
+def test_endless_trials_end(p):
+    key = ferrax.random.key(0)
+    assert ferrax.random.binomial(key, np.inf, p) == np.inf
+    assert np.isnan(ferrax.random.binomial(key, np.inf, 2.0 + p))
+    assert ferrax.random.multinomial(key, np.inf, np.array([p, 0.0]))[0] == np.inf

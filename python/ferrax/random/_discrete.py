@@ -365,8 +365,9 @@ def _binomial(key, n, p, shape, dtype):
     n_bad, q_nan, q_negative = jnp.isnan(n) | (n < 0.0), jnp.isnan(q), q < 0.0
     n_infinite = jnp.isinf(n)
     q = jnp.where(q_nan | q_negative, 0.01, q)
-    inversion = n_bad | (n * q <= 10.0)
-    trials = lax.floor(n)
+    # an endless number of trials is not drawn: some probabilities would never be done
+    inversion = n_bad | n_infinite | (n * q <= 10.0)
+    trials = lax.floor(jnp.where(n_infinite, 0.0, n))
     by_gaps = _binomial_gaps(key, jnp.where(inversion, trials, 0.0), q, shape, dtype)
     by_rejection = _btrs(key, jnp.where(inversion, 10_000.0, trials), jnp.where(inversion, 0.5, q), shape, dtype)
     count = jnp.where(inversion, by_gaps, by_rejection)
