@@ -1,14 +1,16 @@
-"""Writes the type stubs of what is Rust, from what the built module itself says.
+"""Writes what Python has of Rust, from what the built module itself says: type stubs and the elementwise functions.
 
-`python/ferrax/_ferrax.pyi` has the extension module; `numpy/_ufuncs.pyi` and `lax/elementwise.pyi` have the
-elementwise functions, which get their docstrings from tables there. Names, bases and signatures are the built module's;
-types that a signature cannot tell come from the tables below, and are `Any` where these are silent. `make stubs` runs
-it, and `tests/docs/test_stubs.py` checks that its output is current.
+`python/ferrax/_ferrax.pyi` has the extension module; `numpy/_ufuncs.py` and `lax/elementwise.py` export the elementwise
+functions, and the `.pyi` beside each has their types and docstrings. Names, bases, signatures and docstrings are the
+built module's; types that a signature cannot tell come from the tables below, and are `Any` where these are silent.
+`make stubs` runs it, and `tests/docs/test_stubs.py` checks that its output is current.
 """
 
 import inspect
 import pathlib
+import textwrap
 import types
+from collections.abc import Iterable
 from typing import Any
 
 PATH = pathlib.Path(__file__).parents[1] / "python" / "ferrax" / "_ferrax.pyi"
@@ -250,21 +252,67 @@ def elementwise(name: str, value: Any) -> list[str]:
     return [f"def {name}({', '.join(out)}) -> Array:", f'    """{text}', '    """', ""]
 
 
-def table(header: str, module: types.ModuleType) -> str:
+def functions(module: types.ModuleType, named: str) -> dict[str, Any]:
+    """The elementwise functions of a submodule of the extension module, which say that they are of `named`."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == named and not isinstance(value, type) and value.__doc__
+    }
+
+
+def listed(names: Iterable[str]) -> str:
+    """`__all__`, in lines that are not too long."""
+    text = ", ".join(f'"{name}"' for name in names)
+    lines = textwrap.wrap(text, 112, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(["__all__ = [", *(f"    {line}" for line in lines), "]  # fmt: skip", ""])
+
+
+def table(header: str, of: dict[str, Any]) -> str:
     """The text of the stub file of a module of such functions."""
     lines = [header]
-    for name in module.__all__:
-        lines += elementwise(name, getattr(module, name))
-    names = ", ".join(f'"{name}"' for name in module.__all__)
-    return "\n".join([*lines, f"__all__ = [{names}]", ""])
+    for name, value in of.items():
+        lines += elementwise(name, value)
+    return "\n".join([*lines, listed(of)])
+
+
+def exports(header: str, of: dict[str, Any]) -> str:
+    """The text of a module of such functions."""
+    return "\n".join([header, *(f"{name} = _rust.{name}" for name in of), "", listed(of)])
+
+
+LAX_MODULE = '''"""Elementwise functions of one and two operands, which are Rust callables; written by `tools/stubs.py`.
+
+Operands are not promoted: those of one call have one dtype, and equal shapes, axes of size one, or rank 0. What they
+are stands beside their blocks in `crates/ferrax-ops/src/elementwise`. Read next: `conversion.py` for `select`, `clamp`
+and changes of dtype, `ferrax.numpy` for the functions that promote.
+"""
+
+from ferrax._ferrax import lax as _rust
+'''
+
+UFUNCS_MODULE = '''"""The elementwise functions that are Rust: one primitive, or a few, with NumPy's promotion.
+
+Written by `tools/stubs.py`; what they are stands in `crates/ferrax/src/numpy`. Read `_elementwise.py` for the functions
+that are Python.
+"""
+
+from ferrax._ferrax import numpy as _rust
+'''
 
 
 def files() -> dict[pathlib.Path, str]:
-    """The stub files and what they should hold."""
-    import ferrax.lax.elementwise as lax
-    import ferrax.numpy._ufuncs as ufuncs
+    """The files and what they should hold."""
+    from ferrax import _ferrax
 
-    return {PATH: stubs(), UFUNCS: table(UFUNCS_HEADER, ufuncs), ELEMENTWISE: table(ELEMENTWISE_HEADER, lax)}
+    lax, ufuncs = functions(_ferrax.lax, "ferrax.lax"), functions(_ferrax.numpy, "ferrax.numpy")
+    return {
+        PATH: stubs(),
+        UFUNCS: table(UFUNCS_HEADER, ufuncs),
+        ELEMENTWISE: table(ELEMENTWISE_HEADER, lax),
+        UFUNCS.with_suffix(".py"): exports(UFUNCS_MODULE, ufuncs),
+        ELEMENTWISE.with_suffix(".py"): exports(LAX_MODULE, lax),
+    }
 
 
 if __name__ == "__main__":

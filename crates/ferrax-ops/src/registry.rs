@@ -8,7 +8,7 @@ use ferrax_ir::parse::Registry;
 /// Every primitive, family by family.
 pub fn all() -> Vec<&'static dyn Primitive> {
     let mut out: Vec<&'static dyn Primitive> = Vec::new();
-    out.extend(crate::elementwise::PRIMITIVES);
+    out.extend(crate::elementwise::primitives());
     out.extend(crate::shape::PRIMITIVES);
     out.extend(crate::reduce::PRIMITIVES);
     out.extend(crate::cumulative::PRIMITIVES);

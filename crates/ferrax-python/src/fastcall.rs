@@ -58,11 +58,11 @@ pub trait FastCall: Send + Sync + Sized + 'static {
 }
 
 /// What `inspect.signature` shows.
-pub enum Signature {
+pub enum Signature<'a> {
     /// Nothing known.
     Unknown,
     /// As in a `def`, `"(x, /, *, axis=None)"`, default values being literals; made when asked for.
-    Text(&'static str),
+    Text(&'a str),
     /// An `inspect.Signature`.
     Object(Py<PyAny>),
 }
@@ -84,7 +84,7 @@ pub fn new_callable<T: FastCall>(
     value: T,
     name: &str,
     doc: &str,
-    signature: Signature,
+    signature: Signature<'_>,
 ) -> PyResult<Py<PyAny>> {
     let object = new_bare(py, value)?;
     let bound = object.bind(py);

@@ -368,12 +368,79 @@ const UFUNCS: [&str; 12] = [
     "subtract",
 ];
 
-fn add(m: &Bound<'_, PyModule>, name: &str, kind: Kind, signature: &'static str) -> PyResult<()> {
+const WHERE: &str =
+    "Elements of x where a condition holds, of y elsewhere; with the condition alone, the indices where it holds.
+
+    Args:
+      condition: array; nonzero counts as true.
+      x: array, broadcast with the others.
+      y: array, broadcast with the others.
+      size: with the condition alone, the number of indices, for use under jit.
+      fill_value: with size, what fills the places beyond the indices found.
+
+    Returns:
+      Array of the common dtype of x and y; with the condition alone, a tuple of index arrays.
+
+    Raises:
+      ValueError: only one of x and y is given.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.where(jnp.array([True, False]), 1, 2))
+    [1 2]
+    ";
+
+const CLIP: &str = "x limited to at least ``min`` and at most ``max``.
+
+    Args:
+      arr: real array.
+      min: lower limit, broadcast with the array; none when left out.
+      max: upper limit, broadcast with the array; none when left out.
+
+    Returns:
+      Array of the common dtype of the array and its limits.
+
+    Raises:
+      ValueError: an operand is complex.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.clip(jnp.array([0, 5, 9]), 2, 7))
+    [2 5 7]
+    ";
+
+impl Kind {
+    /// The parameters as Python writes them.
+    fn signature(&self) -> &'static str {
+        match self {
+            Kind::Unary(_) => "(x, /)",
+            Kind::Clip => "(arr=None, /, min=None, max=None)",
+            Kind::Where => "(condition, x=None, y=None, /, *, size=None, fill_value=None)",
+            _ => "(x, y, /)",
+        }
+    }
+
+    /// The docstring of the function under a name; `divmod` has its own in Python.
+    fn documentation(&self, name: &str) -> String {
+        match self {
+            Kind::Unary(f) => f.documentation(),
+            Kind::Binary(f) => f.documentation(),
+            Kind::Power if name == "power" => numpy::power::POWER.documentation(name, None, 2),
+            Kind::Power => numpy::power::POWER.documentation(name, Some("power"), 2),
+            Kind::FloatPower => numpy::power::FLOAT_POWER.documentation(name, None, 2),
+            Kind::Divmod => String::new(),
+            Kind::Clip => CLIP.to_owned(),
+            Kind::Where => WHERE.to_owned(),
+        }
+    }
+}
+
+fn add(m: &Bound<'_, PyModule>, name: &str, kind: Kind) -> PyResult<()> {
     let py = m.py();
+    let doc = kind.documentation(name);
     let function = if UFUNCS.contains(&name) {
-        fastcall::new_callable(py, Ufunc(kind), name, "", Signature::Text("(*args, out=None, where=None)"))?
+        fastcall::new_callable(py, Ufunc(kind), name, &doc, Signature::Text("(*args, out=None, where=None)"))?
     } else {
-        fastcall::new_callable(py, Function(kind), name, "", Signature::Text(signature))?
+        let signature = Signature::Text(kind.signature());
+        fastcall::new_callable(py, Function(kind), name, &doc, signature)?
     };
     function.bind(py).setattr(intern!(py, "__module__"), "ferrax.numpy")?;
     m.add(name, function)
@@ -382,18 +449,18 @@ fn add(m: &Bound<'_, PyModule>, name: &str, kind: Kind, signature: &'static str)
 /// Adds the functions as the submodule `_ferrax.numpy`.
 pub fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
     let m = PyModule::new(parent.py(), "ferrax._ferrax.numpy")?;
-    for f in numpy::ALL_UNARY {
-        add(&m, f.name, Kind::Unary(f), "(x, /)")?;
+    for f in numpy::ALL_PRIMITIVES.iter().chain(numpy::ALL_UNARY) {
+        add(&m, f.name, Kind::Unary(f))?;
     }
     for f in numpy::ALL_BINARY {
-        add(&m, f.name, Kind::Binary(f), "(x, y, /)")?;
+        add(&m, f.name, Kind::Binary(f))?;
     }
-    add(&m, "power", Kind::Power, "(x, y, /)")?;
-    add(&m, "pow", Kind::Power, "(x, y, /)")?;
-    add(&m, "float_power", Kind::FloatPower, "(x, y, /)")?;
-    add(&m, "divmod", Kind::Divmod, "(x, y, /)")?;
-    add(&m, "clip", Kind::Clip, "(arr=None, /, min=None, max=None)")?;
-    add(&m, "where", Kind::Where, "(condition, x=None, y=None, /, *, size=None, fill_value=None)")?;
+    add(&m, "power", Kind::Power)?;
+    add(&m, "pow", Kind::Power)?;
+    add(&m, "float_power", Kind::FloatPower)?;
+    add(&m, "divmod", Kind::Divmod)?;
+    add(&m, "clip", Kind::Clip)?;
+    add(&m, "where", Kind::Where)?;
     m.add("ufunc", fastcall::type_of::<Ufunc>(m.py())?)?;
     parent.add("numpy", m)
 }

@@ -718,146 +718,6 @@ def clz(x: ArrayLike) -> Array:
     [31 29]
     """
 
-def erf(x: ArrayLike) -> Array:
-    """Error function.
-
-    Works on each element.
-
-    Args:
-      x: array of floating dtype.
-
-    Returns:
-      Array, of the dtype of the operands.
-
-    Raises:
-      TypeError: the dtype is not accepted.
-
-    >>> import ferrax.numpy as jnp
-    >>> from ferrax import lax
-    >>> print(lax.erf(jnp.array([0.])))
-    [0.]
-    """
-
-def erfc(x: ArrayLike) -> Array:
-    """Complementary error function, 1 - erf(x).
-
-    Works on each element.
-
-    Args:
-      x: array of floating dtype.
-
-    Returns:
-      Array, of the dtype of the operands.
-
-    Raises:
-      TypeError: the dtype is not accepted.
-
-    >>> import ferrax.numpy as jnp
-    >>> from ferrax import lax
-    >>> print(lax.erfc(jnp.array([0.])))
-    [1.]
-    """
-
-def erf_inv(x: ArrayLike) -> Array:
-    """Inverse of the error function.
-
-    Works on each element.
-
-    Args:
-      x: array of floating dtype.
-
-    Returns:
-      Array, of the dtype of the operands.
-
-    Raises:
-      TypeError: the dtype is not accepted.
-
-    >>> import ferrax.numpy as jnp
-    >>> from ferrax import lax
-    >>> print(lax.erf_inv(jnp.array([0.])))
-    [0.]
-    """
-
-def lgamma(x: ArrayLike) -> Array:
-    """log of the absolute value of the gamma function.
-
-    Works on each element.
-
-    Args:
-      x: array of floating dtype.
-
-    Returns:
-      Array, of the dtype of the operands.
-
-    Raises:
-      TypeError: the dtype is not accepted.
-
-    >>> import ferrax.numpy as jnp
-    >>> from ferrax import lax
-    >>> print(lax.lgamma(jnp.array([1.])))
-    [0.]
-    """
-
-def digamma(x: ArrayLike) -> Array:
-    """Digamma function, the derivative of lgamma.
-
-    Works on each element.
-
-    Args:
-      x: array of floating dtype.
-
-    Returns:
-      Array, of the dtype of the operands.
-
-    Raises:
-      TypeError: the dtype is not accepted.
-
-    >>> import ferrax.numpy as jnp
-    >>> from ferrax import lax
-    >>> print(lax.digamma(jnp.array([1.])).round(3))
-    [-0.577]
-    """
-
-def bessel_i0e(x: ArrayLike) -> Array:
-    """Exponentially scaled modified Bessel function of order 0, exp(-\\|x\\|) I0(x).
-
-    Works on each element.
-
-    Args:
-      x: array of floating dtype.
-
-    Returns:
-      Array, of the dtype of the operands.
-
-    Raises:
-      TypeError: the dtype is not accepted.
-
-    >>> import ferrax.numpy as jnp
-    >>> from ferrax import lax
-    >>> print(lax.bessel_i0e(jnp.array([0.])))
-    [1.]
-    """
-
-def bessel_i1e(x: ArrayLike) -> Array:
-    """Exponentially scaled modified Bessel function of order 1, exp(-\\|x\\|) I1(x).
-
-    Works on each element.
-
-    Args:
-      x: array of floating dtype.
-
-    Returns:
-      Array, of the dtype of the operands.
-
-    Raises:
-      TypeError: the dtype is not accepted.
-
-    >>> import ferrax.numpy as jnp
-    >>> from ferrax import lax
-    >>> print(lax.bessel_i1e(jnp.array([0.])))
-    [0.]
-    """
-
 def add(x: ArrayLike, y: ArrayLike) -> Array:
     """Sum, x + y.
 
@@ -1363,8 +1223,148 @@ def ge(x: ArrayLike, y: ArrayLike) -> Array:
     [False  True]
     """
 
+def erf(x: ArrayLike) -> Array:
+    """Error function.
+
+    Works on each element.
+
+    Args:
+      x: array of floating dtype.
+
+    Returns:
+      Array, of the dtype of the operands.
+
+    Raises:
+      TypeError: the dtype is not accepted.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.erf(jnp.array([0.])))
+    [0.]
+    """
+
+def erfc(x: ArrayLike) -> Array:
+    """Complementary error function, 1 - erf(x), accurate for large x.
+
+    Works on each element.
+
+    Args:
+      x: array of floating dtype.
+
+    Returns:
+      Array, of the dtype of the operands.
+
+    Raises:
+      TypeError: the dtype is not accepted.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.erfc(jnp.array([0.])))
+    [1.]
+    """
+
+def erf_inv(x: ArrayLike) -> Array:
+    """Inverse of the error function.
+
+    Works on each element.
+
+    Args:
+      x: array of floating dtype.
+
+    Returns:
+      Array, of the dtype of the operands.
+
+    Raises:
+      TypeError: the dtype is not accepted.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.erf_inv(jnp.array([0.])))
+    [0.]
+    """
+
+def lgamma(x: ArrayLike) -> Array:
+    """Logarithm of the absolute value of the gamma function.
+
+    Works on each element.
+
+    Args:
+      x: array of floating dtype.
+
+    Returns:
+      Array, of the dtype of the operands.
+
+    Raises:
+      TypeError: the dtype is not accepted.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.lgamma(jnp.array([1.])))
+    [0.]
+    """
+
+def digamma(x: ArrayLike) -> Array:
+    """Digamma function, the derivative of lgamma.
+
+    Works on each element.
+
+    Args:
+      x: array of floating dtype.
+
+    Returns:
+      Array, of the dtype of the operands.
+
+    Raises:
+      TypeError: the dtype is not accepted.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.digamma(jnp.array([1.])).round(3))
+    [-0.577]
+    """
+
+def bessel_i0e(x: ArrayLike) -> Array:
+    """Exponentially scaled modified Bessel function of order 0, exp(-|x|) I0(x).
+
+    Works on each element.
+
+    Args:
+      x: array of floating dtype.
+
+    Returns:
+      Array, of the dtype of the operands.
+
+    Raises:
+      TypeError: the dtype is not accepted.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.bessel_i0e(jnp.array([0.])))
+    [1.]
+    """
+
+def bessel_i1e(x: ArrayLike) -> Array:
+    """Exponentially scaled modified Bessel function of order 1, exp(-|x|) I1(x).
+
+    Works on each element.
+
+    Args:
+      x: array of floating dtype.
+
+    Returns:
+      Array, of the dtype of the operands.
+
+    Raises:
+      TypeError: the dtype is not accepted.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.bessel_i1e(jnp.array([0.])))
+    [0.]
+    """
+
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
-    """Regularized lower incomplete gamma function.
+    """Regularized lower incomplete gamma function, P(a, x).
 
     Works on each element.
 
@@ -1385,7 +1385,7 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
-    """Regularized upper incomplete gamma function.
+    """Regularized upper incomplete gamma function, Q(a, x).
 
     Works on each element.
 
@@ -1406,7 +1406,7 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
-    """Hurwitz zeta function.
+    """Hurwitz zeta function, the sum of 1/(k + q)**x over k.
 
     Works on each element.
 
@@ -1447,4 +1447,12 @@ def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     [1.645]
     """
 
-__all__ = ["neg", "sign", "floor", "ceil", "is_finite", "exp", "exp2", "log", "expm1", "log1p", "tanh", "logistic", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "sqrt", "rsqrt", "cbrt", "square", "reciprocal", "abs", "real", "imag", "conj", "bitwise_not", "population_count", "clz", "erf", "erfc", "erf_inv", "lgamma", "digamma", "bessel_i0e", "bessel_i1e", "add", "sub", "mul", "div", "rem", "max", "min", "pow", "atan2", "nextafter", "complex", "bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right_arithmetic", "shift_right_logical", "mulhi", "eq", "ne", "lt", "le", "gt", "ge", "igamma", "igammac", "zeta", "polygamma"]
+__all__ = [
+    "neg", "sign", "floor", "ceil", "is_finite", "exp", "exp2", "log", "expm1", "log1p", "tanh", "logistic", "sin",
+    "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "sqrt", "rsqrt", "cbrt",
+    "square", "reciprocal", "abs", "real", "imag", "conj", "bitwise_not", "population_count", "clz", "add", "sub",
+    "mul", "div", "rem", "max", "min", "pow", "atan2", "nextafter", "complex", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "shift_left", "shift_right_arithmetic", "shift_right_logical", "mulhi", "eq", "ne", "lt", "le",
+    "gt", "ge", "erf", "erfc", "erf_inv", "lgamma", "digamma", "bessel_i0e", "bessel_i1e", "igamma", "igammac",
+    "zeta", "polygamma"
+]  # fmt: skip

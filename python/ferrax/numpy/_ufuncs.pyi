@@ -15,7 +15,7 @@ class _Binary(ufunc):
     ) -> Array: ...
 
 def exp(x: ArrayLike, /) -> Array:
-    """Exponential function e**x.
+    """Exponential function.
 
     Works on each element.
 
@@ -26,8 +26,8 @@ def exp(x: ArrayLike, /) -> Array:
       Array, floating or complex.
 
     >>> import ferrax.numpy as jnp
-    >>> print(jnp.exp(jnp.array([0., 1.])))
-    [1.        2.7182817]
+    >>> print(jnp.exp(jnp.array([0.])))
+    [1.]
     """
 
 def exp2(x: ArrayLike, /) -> Array:
@@ -42,24 +42,8 @@ def exp2(x: ArrayLike, /) -> Array:
       Array, floating or complex.
 
     >>> import ferrax.numpy as jnp
-    >>> print(jnp.exp2(jnp.array([0., 3.])))
-    [1. 8.]
-    """
-
-def expm1(x: ArrayLike, /) -> Array:
-    """exp(x) - 1, accurate near zero.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, floating or complex.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.expm1(jnp.array([0.])))
-    [0.]
+    >>> print(jnp.exp2(jnp.array([3.])))
+    [8.]
     """
 
 def log(x: ArrayLike, /) -> Array:
@@ -78,8 +62,8 @@ def log(x: ArrayLike, /) -> Array:
     [0.]
     """
 
-def log2(x: ArrayLike, /) -> Array:
-    """Logarithm to base 2.
+def expm1(x: ArrayLike, /) -> Array:
+    """exp(x) - 1, accurate near zero.
 
     Works on each element.
 
@@ -90,24 +74,8 @@ def log2(x: ArrayLike, /) -> Array:
       Array, floating or complex.
 
     >>> import ferrax.numpy as jnp
-    >>> print(jnp.log2(jnp.array([1., 8.])))
-    [0. 3.]
-    """
-
-def log10(x: ArrayLike, /) -> Array:
-    """Logarithm to base 10.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, floating or complex.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.log10(jnp.array([1., 10.])))
-    [0. 1.]
+    >>> print(jnp.expm1(jnp.array([0.])))
+    [0.]
     """
 
 def log1p(x: ArrayLike, /) -> Array:
@@ -126,8 +94,8 @@ def log1p(x: ArrayLike, /) -> Array:
     [0.]
     """
 
-def sqrt(x: ArrayLike, /) -> Array:
-    """Square root.
+def tanh(x: ArrayLike, /) -> Array:
+    """Hyperbolic tangent.
 
     Works on each element.
 
@@ -138,24 +106,8 @@ def sqrt(x: ArrayLike, /) -> Array:
       Array, floating or complex.
 
     >>> import ferrax.numpy as jnp
-    >>> print(jnp.sqrt(jnp.array([4, 9])))
-    [2. 3.]
-    """
-
-def cbrt(x: ArrayLike, /) -> Array:
-    """Cube root.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, floating.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.cbrt(jnp.array([0., 1.])))
-    [0. 1.]
+    >>> print(jnp.tanh(jnp.array([0.])))
+    [0.]
     """
 
 def sin(x: ArrayLike, /) -> Array:
@@ -207,7 +159,7 @@ def tan(x: ArrayLike, /) -> Array:
     """
 
 def arcsin(x: ArrayLike, /) -> Array:
-    """Inverse sine, in radians.
+    """Arc sine, in radians.
 
     Works on each element.
 
@@ -222,8 +174,24 @@ def arcsin(x: ArrayLike, /) -> Array:
     [0.]
     """
 
+def asin(x: ArrayLike, /) -> Array:
+    """Arc sine, in radians. Another name of ``arcsin``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, floating or complex.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.asin(jnp.array([0.])))
+    [0.]
+    """
+
 def arccos(x: ArrayLike, /) -> Array:
-    """Inverse cosine, in radians.
+    """Arc cosine, in radians.
 
     Works on each element.
 
@@ -238,8 +206,24 @@ def arccos(x: ArrayLike, /) -> Array:
     [0.]
     """
 
+def acos(x: ArrayLike, /) -> Array:
+    """Arc cosine, in radians. Another name of ``arccos``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, floating or complex.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.acos(jnp.array([1.])))
+    [0.]
+    """
+
 def arctan(x: ArrayLike, /) -> Array:
-    """Inverse tangent, in radians.
+    """Arc tangent, in radians.
 
     Works on each element.
 
@@ -251,6 +235,22 @@ def arctan(x: ArrayLike, /) -> Array:
 
     >>> import ferrax.numpy as jnp
     >>> print(jnp.arctan(jnp.array([0.])))
+    [0.]
+    """
+
+def atan(x: ArrayLike, /) -> Array:
+    """Arc tangent, in radians. Another name of ``arctan``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, floating or complex.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.atan(jnp.array([0.])))
     [0.]
     """
 
@@ -286,22 +286,6 @@ def cosh(x: ArrayLike, /) -> Array:
     [1.]
     """
 
-def tanh(x: ArrayLike, /) -> Array:
-    """Hyperbolic tangent.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, floating or complex.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.tanh(jnp.array([0.])))
-    [0.]
-    """
-
 def arcsinh(x: ArrayLike, /) -> Array:
     """Inverse hyperbolic sine.
 
@@ -316,6 +300,86 @@ def arcsinh(x: ArrayLike, /) -> Array:
     >>> import ferrax.numpy as jnp
     >>> print(jnp.arcsinh(jnp.array([0.])))
     [0.]
+    """
+
+def asinh(x: ArrayLike, /) -> Array:
+    """Inverse hyperbolic sine. Another name of ``arcsinh``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, floating or complex.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.asinh(jnp.array([0.])))
+    [0.]
+    """
+
+def arctanh(x: ArrayLike, /) -> Array:
+    """Inverse hyperbolic tangent.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, floating or complex.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.arctanh(jnp.array([0.])))
+    [0.]
+    """
+
+def atanh(x: ArrayLike, /) -> Array:
+    """Inverse hyperbolic tangent. Another name of ``arctanh``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, floating or complex.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.atanh(jnp.array([0.])))
+    [0.]
+    """
+
+def sqrt(x: ArrayLike, /) -> Array:
+    """Square root.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, floating or complex.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.sqrt(jnp.array([9.])))
+    [3.]
+    """
+
+def cbrt(x: ArrayLike, /) -> Array:
+    """Cube root.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, floating.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.cbrt(jnp.array([1.])))
+    [1.]
     """
 
 def arccosh(x: ArrayLike, /) -> Array:
@@ -334,8 +398,8 @@ def arccosh(x: ArrayLike, /) -> Array:
     [0.]
     """
 
-def arctanh(x: ArrayLike, /) -> Array:
-    """Inverse hyperbolic tangent.
+def acosh(x: ArrayLike, /) -> Array:
+    """Inverse hyperbolic cosine. Another name of ``arccosh``.
 
     Works on each element.
 
@@ -346,8 +410,40 @@ def arctanh(x: ArrayLike, /) -> Array:
       Array, floating or complex.
 
     >>> import ferrax.numpy as jnp
-    >>> print(jnp.arctanh(jnp.array([0.])))
+    >>> print(jnp.acosh(jnp.array([1.])))
     [0.]
+    """
+
+def log2(x: ArrayLike, /) -> Array:
+    """Logarithm to base 2.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, floating or complex.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.log2(jnp.array([1., 8.])))
+    [0. 3.]
+    """
+
+def log10(x: ArrayLike, /) -> Array:
+    """Logarithm to base 10.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, floating or complex.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.log10(jnp.array([1., 10.])))
+    [0. 1.]
     """
 
 def reciprocal(x: ArrayLike, /) -> Array:
@@ -382,6 +478,22 @@ def deg2rad(x: ArrayLike, /) -> Array:
     [0.]
     """
 
+def radians(x: ArrayLike, /) -> Array:
+    """Degrees to radians. Another name of ``deg2rad``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, floating.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.radians(jnp.array([0.])))
+    [0.]
+    """
+
 def rad2deg(x: ArrayLike, /) -> Array:
     """Radians to degrees.
 
@@ -395,6 +507,22 @@ def rad2deg(x: ArrayLike, /) -> Array:
 
     >>> import ferrax.numpy as jnp
     >>> print(jnp.rad2deg(jnp.array([0.])))
+    [0.]
+    """
+
+def degrees(x: ArrayLike, /) -> Array:
+    """Radians to degrees. Another name of ``rad2deg``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, floating.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.degrees(jnp.array([0.])))
     [0.]
     """
 
@@ -413,6 +541,22 @@ def positive(x: ArrayLike, /) -> Array:
     >>> import ferrax.numpy as jnp
     >>> print(jnp.positive(jnp.array([1, -2])))
     [ 1 -2]
+    """
+
+def abs(x: ArrayLike, /) -> Array:
+    """Absolute value. Another name of ``absolute``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, of the real dtype of x.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.abs(jnp.array([1, -2])))
+    [1 2]
     """
 
 def absolute(x: ArrayLike, /) -> Array:
@@ -543,6 +687,22 @@ def square(x: ArrayLike, /) -> Array:
     [4 9]
     """
 
+def conj(x: ArrayLike, /) -> Array:
+    """Complex conjugate. Another name of ``conjugate``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, of the dtype of x.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.conj(jnp.array([1 + 2j])))
+    [1.-2.j]
+    """
+
 def conjugate(x: ArrayLike, /) -> Array:
     """Complex conjugate.
 
@@ -671,38 +831,6 @@ def isneginf(x: ArrayLike, /) -> Array:
     [ True False]
     """
 
-def iscomplex(x: ArrayLike, /) -> Array:
-    """Test for a nonzero imaginary part.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, bool.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.iscomplex(jnp.array([1j, 1])))
-    [ True False]
-    """
-
-def isreal(x: ArrayLike, /) -> Array:
-    """Test for a zero imaginary part.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, bool.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.isreal(jnp.array([1j, 1])))
-    [False  True]
-    """
-
 def signbit(x: ArrayLike, /) -> Array:
     """Test of the sign bit.
 
@@ -751,6 +879,38 @@ def bitwise_not(x: ArrayLike, /) -> Array:
     [-1 -2]
     """
 
+def bitwise_invert(x: ArrayLike, /) -> Array:
+    """Every bit flipped; logical not for bool. Another name of ``bitwise_not``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, of the dtype of x.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.bitwise_invert(jnp.array([0, 1])))
+    [-1 -2]
+    """
+
+def invert(x: ArrayLike, /) -> Array:
+    """Every bit flipped; logical not for bool. Another name of ``bitwise_not``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, of the dtype of x.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.invert(jnp.array([0, 1])))
+    [-1 -2]
+    """
+
 def bitwise_count(x: ArrayLike, /) -> Array:
     """Number of one bits of |x|.
 
@@ -765,6 +925,38 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     >>> import ferrax.numpy as jnp
     >>> print(jnp.bitwise_count(jnp.array([3, 8])))
     [2 1]
+    """
+
+def iscomplex(x: ArrayLike, /) -> Array:
+    """Test for a nonzero imaginary part.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, bool.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.iscomplex(jnp.array([1j, 1])))
+    [ True False]
+    """
+
+def isreal(x: ArrayLike, /) -> Array:
+    """Test for a zero imaginary part.
+
+    Works on each element.
+
+    Args:
+      x: array.
+
+    Returns:
+      Array, bool.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.isreal(jnp.array([1j, 1])))
+    [False  True]
     """
 
 add: _Binary
@@ -784,6 +976,23 @@ def divide(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     >>> import ferrax.numpy as jnp
     >>> print(jnp.divide(jnp.array([1, 2]), 2))
+    [0.5 1. ]
+    """
+
+def true_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x / y, as a float. Another name of ``divide``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+      y: array, broadcast with x.
+
+    Returns:
+      Array, floating or complex.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.true_divide(jnp.array([1, 2]), 2))
     [0.5 1. ]
     """
 
@@ -821,6 +1030,23 @@ def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
     [1 1]
     """
 
+def mod(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Remainder of x / y, with the sign of y. Another name of ``remainder``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+      y: array, broadcast with x.
+
+    Returns:
+      Array, of the common dtype.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.mod(jnp.array([-3, 3]), 2))
+    [1 1]
+    """
+
 def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Remainder of x / y, with the sign of x.
 
@@ -836,40 +1062,6 @@ def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> import ferrax.numpy as jnp
     >>> print(jnp.fmod(jnp.array([-3, 3]), 2))
     [-1  1]
-    """
-
-def power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x ** y.
-
-    Works on each element.
-
-    Args:
-      x: array.
-      y: array, broadcast with x.
-
-    Returns:
-      Array, of the common dtype.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.power(jnp.array([2, 3]), 2))
-    [4 9]
-    """
-
-def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x ** y as floats.
-
-    Works on each element.
-
-    Args:
-      x: array.
-      y: array, broadcast with x.
-
-    Returns:
-      Array, floating or complex.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.float_power(jnp.array([2, 3]), 2))
-    [4. 9.]
     """
 
 maximum: _Binary
@@ -1033,6 +1225,23 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     [ 4 12]
     """
 
+def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x shifted left by y bits. Another name of ``left_shift``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+      y: array, broadcast with x.
+
+    Returns:
+      Array, of the common dtype.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.bitwise_left_shift(jnp.array([1, 3]), 2))
+    [ 4 12]
+    """
+
 def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x shifted right by y bits; the sign is kept.
 
@@ -1050,6 +1259,23 @@ def right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     [ 2 -2]
     """
 
+def bitwise_right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x shifted right by y bits; the sign is kept. Another name of ``right_shift``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+      y: array, broadcast with x.
+
+    Returns:
+      Array, of the common dtype.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.bitwise_right_shift(jnp.array([4, -4]), 1))
+    [ 2 -2]
+    """
+
 def arctan2(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Angle of the point (y, x), in radians.
 
@@ -1064,6 +1290,40 @@ def arctan2(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     >>> import ferrax.numpy as jnp
     >>> print(jnp.arctan2(jnp.array([0.]), 1.))
+    [0.]
+    """
+
+def atan2(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """Angle of the point (y, x), in radians. Another name of ``arctan2``.
+
+    Works on each element.
+
+    Args:
+      x: array.
+      y: array, broadcast with x.
+
+    Returns:
+      Array, floating.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.atan2(jnp.array([0.]), 1.))
+    [0.]
+    """
+
+def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """The float after x on the way to y.
+
+    Works on each element.
+
+    Args:
+      x: array.
+      y: array, broadcast with x.
+
+    Returns:
+      Array, floating.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(jnp.nextafter(jnp.array([0.]), 0.))
     [0.]
     """
 
@@ -1101,23 +1361,6 @@ def copysign(x: ArrayLike, y: ArrayLike, /) -> Array:
     [-1. -2.]
     """
 
-def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The float after x on the way to y.
-
-    Works on each element.
-
-    Args:
-      x: array.
-      y: array, broadcast with x.
-
-    Returns:
-      Array, floating.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.nextafter(jnp.array([0.]), 0.))
-    [0.]
-    """
-
 def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
     """0 below zero, 1 above, y at zero.
 
@@ -1135,234 +1378,8 @@ def heaviside(x: ArrayLike, y: ArrayLike, /) -> Array:
     [0.  0.5 1. ]
     """
 
-def asin(x: ArrayLike, /) -> Array:
-    """Inverse sine, in radians. Another name of ``arcsin``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, floating or complex.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.arcsin(jnp.array([0.])))
-    [0.]
-    """
-
-def acos(x: ArrayLike, /) -> Array:
-    """Inverse cosine, in radians. Another name of ``arccos``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, floating or complex.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.arccos(jnp.array([1.])))
-    [0.]
-    """
-
-def atan(x: ArrayLike, /) -> Array:
-    """Inverse tangent, in radians. Another name of ``arctan``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, floating or complex.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.arctan(jnp.array([0.])))
-    [0.]
-    """
-
-def asinh(x: ArrayLike, /) -> Array:
-    """Inverse hyperbolic sine. Another name of ``arcsinh``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, floating or complex.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.arcsinh(jnp.array([0.])))
-    [0.]
-    """
-
-def acosh(x: ArrayLike, /) -> Array:
-    """Inverse hyperbolic cosine. Another name of ``arccosh``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, floating or complex.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.arccosh(jnp.array([1.])))
-    [0.]
-    """
-
-def atanh(x: ArrayLike, /) -> Array:
-    """Inverse hyperbolic tangent. Another name of ``arctanh``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, floating or complex.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.arctanh(jnp.array([0.])))
-    [0.]
-    """
-
-def radians(x: ArrayLike, /) -> Array:
-    """Degrees to radians. Another name of ``deg2rad``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, floating.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.deg2rad(jnp.array([0.])))
-    [0.]
-    """
-
-def degrees(x: ArrayLike, /) -> Array:
-    """Radians to degrees. Another name of ``rad2deg``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, floating.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.rad2deg(jnp.array([0.])))
-    [0.]
-    """
-
-def abs(x: ArrayLike, /) -> Array:
-    """Absolute value. Another name of ``absolute``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, of the real dtype of x.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.absolute(jnp.array([1, -2])))
-    [1 2]
-    """
-
-def conj(x: ArrayLike, /) -> Array:
-    """Complex conjugate. Another name of ``conjugate``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, of the dtype of x.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.conjugate(jnp.array([1 + 2j])))
-    [1.-2.j]
-    """
-
-def invert(x: ArrayLike, /) -> Array:
-    """Every bit flipped; logical not for bool. Another name of ``bitwise_not``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, of the dtype of x.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.bitwise_not(jnp.array([0, 1])))
-    [-1 -2]
-    """
-
-def bitwise_invert(x: ArrayLike, /) -> Array:
-    """Every bit flipped; logical not for bool. Another name of ``bitwise_not``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-
-    Returns:
-      Array, of the dtype of x.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.bitwise_not(jnp.array([0, 1])))
-    [-1 -2]
-    """
-
-def true_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x / y, as a float. Another name of ``divide``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-      y: array, broadcast with x.
-
-    Returns:
-      Array, floating or complex.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.divide(jnp.array([1, 2]), 2))
-    [0.5 1. ]
-    """
-
-def mod(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Remainder of x / y, with the sign of y. Another name of ``remainder``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-      y: array, broadcast with x.
-
-    Returns:
-      Array, of the common dtype.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.remainder(jnp.array([-3, 3]), 2))
-    [1 1]
-    """
-
-def pow(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x ** y. Another name of ``power``.
+def power(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x ** y.
 
     Works on each element.
 
@@ -1378,25 +1395,8 @@ def pow(x: ArrayLike, y: ArrayLike, /) -> Array:
     [4 9]
     """
 
-def atan2(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Angle of the point (y, x), in radians. Another name of ``arctan2``.
-
-    Works on each element.
-
-    Args:
-      x: array.
-      y: array, broadcast with x.
-
-    Returns:
-      Array, floating.
-
-    >>> import ferrax.numpy as jnp
-    >>> print(jnp.arctan2(jnp.array([0.]), 1.))
-    [0.]
-    """
-
-def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x shifted left by y bits. Another name of ``left_shift``.
+def pow(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x ** y. Another name of ``power``.
 
     Works on each element.
 
@@ -1408,12 +1408,12 @@ def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
       Array, of the common dtype.
 
     >>> import ferrax.numpy as jnp
-    >>> print(jnp.left_shift(jnp.array([1, 3]), 2))
-    [ 4 12]
+    >>> print(jnp.pow(jnp.array([2, 3]), 2))
+    [4 9]
     """
 
-def bitwise_right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x shifted right by y bits; the sign is kept. Another name of ``right_shift``.
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x ** y as floats.
 
     Works on each element.
 
@@ -1422,11 +1422,11 @@ def bitwise_right_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
       y: array, broadcast with x.
 
     Returns:
-      Array, of the common dtype.
+      Array, floating or complex.
 
     >>> import ferrax.numpy as jnp
-    >>> print(jnp.right_shift(jnp.array([4, -4]), 1))
-    [ 2 -2]
+    >>> print(jnp.float_power(jnp.array([2, 3]), 2))
+    [4. 9.]
     """
 
 def clip(arr: ArrayLike | None = ..., /, min: ArrayLike | None = ..., max: ArrayLike | None = ...) -> Array:
@@ -1452,4 +1452,16 @@ def clip(arr: ArrayLike | None = ..., /, min: ArrayLike | None = ..., max: Array
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
 @overload
 def where(condition: ArrayLike, /, *, size: int | None = ..., fill_value: Any = ...) -> tuple[Array, ...]: ...
-__all__ = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "reciprocal", "deg2rad", "rad2deg", "negative", "positive", "absolute", "fabs", "sign", "floor", "ceil", "trunc", "rint", "square", "conjugate", "real", "imag", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "iscomplex", "isreal", "signbit", "logical_not", "bitwise_not", "bitwise_count", "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power", "float_power", "maximum", "minimum", "fmax", "fmin", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "arctan2", "hypot", "copysign", "nextafter", "heaviside", "asin", "acos", "atan", "asinh", "acosh", "atanh", "radians", "degrees", "abs", "conj", "invert", "bitwise_invert", "true_divide", "mod", "pow", "atan2", "bitwise_left_shift", "bitwise_right_shift", "clip", "where"]
+__all__ = [
+    "exp", "exp2", "log", "expm1", "log1p", "tanh", "sin", "cos", "tan", "arcsin", "asin", "arccos", "acos",
+    "arctan", "atan", "sinh", "cosh", "arcsinh", "asinh", "arctanh", "atanh", "sqrt", "cbrt", "arccosh", "acosh",
+    "log2", "log10", "reciprocal", "deg2rad", "radians", "rad2deg", "degrees", "negative", "positive", "abs",
+    "absolute", "fabs", "sign", "floor", "ceil", "trunc", "rint", "square", "conj", "conjugate", "real", "imag",
+    "isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit", "logical_not", "bitwise_not", "bitwise_invert",
+    "invert", "bitwise_count", "iscomplex", "isreal", "add", "subtract", "multiply", "divide", "true_divide",
+    "floor_divide", "remainder", "mod", "fmod", "maximum", "minimum", "fmax", "fmin", "equal", "not_equal", "less",
+    "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor", "bitwise_and",
+    "bitwise_or", "bitwise_xor", "left_shift", "bitwise_left_shift", "right_shift", "bitwise_right_shift",
+    "arctan2", "atan2", "nextafter", "hypot", "copysign", "heaviside", "power", "pow", "float_power", "clip",
+    "where"
+]  # fmt: skip

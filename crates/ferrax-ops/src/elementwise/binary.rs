@@ -11,6 +11,7 @@ use crate::common::{
 };
 use crate::elementwise::compare::eq;
 use crate::elementwise::convert::convert_element_type;
+use crate::elementwise::functions::{ANY, BITS, FLOATING, Function, INEXACT, INTEGER, NUMBER, REAL};
 use crate::elementwise::select::select;
 use crate::elementwise::unary::{abs, floor, imag, integer_pow, log, neg, real, replace_zero, sign};
 use crate::numbers::{Binary, Complex, complex as z};
@@ -140,7 +141,7 @@ fn is_neutral_subtrahend(s: Scalar) -> bool {
 // ---- arithmetic ----------------------------------------------------------------------------------------------------
 
 binary!(
-    ADD, add, "add", NUMBER, Add, "Elementwise sum.",
+    ADD, add, "add", NUMBER, Add, "Sum, x + y.",
     jvp: Slot::Rule(|op, (), primals, tangents| {
         let out = bind1(op, primals)?;
         let tangent = match (&tangents[0], &tangents[1]) {
@@ -162,7 +163,7 @@ binary!(
 );
 
 binary!(
-    SUB, sub, "sub", NUMBER, Sub, "Elementwise difference.",
+    SUB, sub, "sub", NUMBER, Sub, "Difference, x - y.",
     jvp: Slot::Rule(|op, (), primals, tangents| {
         let out = bind1(op, primals)?;
         let tangent = match (&tangents[0], &tangents[1]) {
@@ -184,7 +185,7 @@ binary!(
 );
 
 binary!(
-    MUL, mul, "mul", NUMBER, Mul, "Elementwise product.",
+    MUL, mul, "mul", NUMBER, Mul, "Product, x * y.",
     jvp: partials!(|g, _, _, y| mul(g, y), |g, _, x, _| mul(x, g)),
     transpose: Slot::Rule(mul_transpose),
     simplify: Slot::Rule(|_, (), cx, inputs| {
@@ -206,7 +207,7 @@ fn mul_transpose(_: &ferrax_ir::OpRef, (): &(), cts: &[Option<Value>], args: &[T
 }
 
 binary!(
-    DIV, div, "div", NUMBER, Div, "Elementwise quotient; integers truncate toward zero.",
+    DIV, div, "div", NUMBER, Div, "Quotient, x / y; integers truncate toward zero, and x / 0 is -1.",
     jvp: partials!(
         |g, _, _, y| div(g, y),
         |g, _, x, y| mul(&mul(&neg(g)?, x)?, &integer_pow(y, -2)?)
@@ -226,7 +227,7 @@ binary!(
 );
 
 binary!(
-    REM, rem, "rem", REAL, Rem, "Elementwise remainder with the sign of the dividend.",
+    REM, rem, "rem", REAL, Rem, "Remainder, with the sign of x.",
     jvp: partials!(
         |g, out, _, _| stretch(g, out.shape()),
         |g, _, x, y| {
@@ -274,7 +275,7 @@ pub(crate) fn precedes(x: Complex, y: Complex) -> bool {
 }
 
 binary!(
-    MAX, max, "max", ANY, Max, "Elementwise maximum; NaN wins, complex numbers compare lexicographically.",
+    MAX, max, "max", ANY, Max, "Maximum; NaN wins.",
     jvp: Slot::Rule(chooser_jvp),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -286,7 +287,7 @@ binary!(
 );
 
 binary!(
-    MIN, min, "min", ANY, Min, "Elementwise minimum; NaN wins, complex numbers compare lexicographically.",
+    MIN, min, "min", ANY, Min, "Minimum; NaN wins.",
     jvp: Slot::Rule(chooser_jvp),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -302,7 +303,7 @@ binary!(
 /// x to the power y.
 pub static POW: Def<()> = Def {
     name: "pow",
-    doc: "Elementwise power; the exponent may be an integer.",
+    doc: "Power, x ** y; an integer y may go with any x.",
     arity: Some(2),
     shape: |(), args| {
         check_operand("pow", Accept::INEXACT, args, 0)?;
@@ -350,13 +351,13 @@ fn pow_by_base(g: &Value, out: &Value, x: &Value, y: &Value) -> Result<Value> {
     mul(g, &select(&eq(&y, &constant(&y, 0.0))?, &zeros_like(&slope)?, &slope)?)
 }
 
-/// Elementwise power; the exponent may be an integer.
+/// Power, x ** y; an integer y may go with any x.
 pub fn pow(x: &Value, y: &Value) -> Result<Value> {
     bind1(&POW.op(), &[x.clone(), y.clone()])
 }
 
 binary!(
-    ATAN2, atan2, "atan2", INEXACT, Atan2, "Elementwise angle of the point (y, x): atan(x/y) in the right quadrant.",
+    ATAN2, atan2, "atan2", INEXACT, Atan2, "Angle of the point (y, x), atan(x / y) in the right quadrant.",
     jvp: partials!(
         |g, _, x, y| mul(g, &div(y, &squared_norm(x, y)?)?),
         |g, _, x, y| mul(g, &div(&neg(x)?, &squared_norm(x, y)?)?)
@@ -378,7 +379,7 @@ fn squared_norm(x: &Value, y: &Value) -> Result<Value> {
 }
 
 binary!(
-    NEXTAFTER, nextafter, "nextafter", FLOAT, Nextafter, "The next number after x in the direction of y, elementwise.",
+    NEXTAFTER, nextafter, "nextafter", FLOAT, Nextafter, "The next number after x1 toward x2.",
     jvp: Slot::None("nextafter is not differentiable"),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -409,7 +410,7 @@ fn next_after(x: Scalar, y: Scalar) -> Scalar {
 /// A complex number from its parts.
 pub static COMPLEX: Def<()> = Def {
     name: "complex",
-    doc: "Elementwise complex number with this real and imaginary part.",
+    doc: "Complex number x + iy.",
     arity: Some(2),
     shape: |(), args| {
         for (i, a) in args.iter().enumerate() {
@@ -459,7 +460,7 @@ pub static COMPLEX: Def<()> = Def {
     special: Special::ELEMENTWISE,
 };
 
-/// Elementwise complex number with this real and imaginary part.
+/// Complex number x + iy.
 pub fn complex(re: &Value, im: &Value) -> Result<Value> {
     bind1(&COMPLEX.op(), &[re.clone(), im.clone()])
 }
@@ -487,24 +488,22 @@ macro_rules! bits {
     };
 }
 
-bits!(AND, bitwise_and, "and", BITS, And, "Elementwise bitwise and; logical for `bool`.", |x, y, _| x.bits as u64 & y);
-bits!(OR, bitwise_or, "or", BITS, Or, "Elementwise bitwise or; logical for `bool`.", |x, y, _| x.bits as u64 | y);
-bits!(XOR, bitwise_xor, "xor", BITS, Xor, "Elementwise bitwise exclusive or; logical for `bool`.", |x, y, _| {
-    x.bits as u64 ^ y
-});
+bits!(AND, bitwise_and, "and", BITS, And, "Bitwise and; logical for bool.", |x, y, _| x.bits as u64 & y);
+bits!(OR, bitwise_or, "or", BITS, Or, "Bitwise or; logical for bool.", |x, y, _| x.bits as u64 | y);
+bits!(XOR, bitwise_xor, "xor", BITS, Xor, "Bitwise exclusive or; logical for bool.", |x, y, _| { x.bits as u64 ^ y });
 bits!(
     SHIFT_LEFT,
     shift_left,
     "shift_left",
     INTEGER,
     ShiftLeft,
-    "Elementwise left shift; shifts by the width or more give 0.",
+    "Left shift; by the width or more gives 0.",
     |x, y, width| if y >= width { 0 } else { (x.bits as u64) << y }
 );
 /// Right shift that repeats the sign bit.
 pub static SHIFT_RIGHT_ARITHMETIC: Def<()> = Def {
     name: "shift_right_arithmetic",
-    doc: "Elementwise right shift that repeats the top bit, of unsigned integers too.",
+    doc: "Right shift that repeats the top bit.",
     arity: Some(2),
     shape: |(), args| crate::common::nary_shape("shift_right_arithmetic", Accept::INTEGER, args),
     jvp: Slot::Rule(zero_jvp),
@@ -554,7 +553,7 @@ fn signed_of(dtype: DType) -> DType {
     }
 }
 
-/// Elementwise right shift that repeats the top bit, of unsigned integers too.
+/// Right shift that repeats the top bit.
 pub fn shift_right_arithmetic(x: &Value, y: &Value) -> Result<Value> {
     bind1(&SHIFT_RIGHT_ARITHMETIC.op(), &[x.clone(), y.clone()])
 }
@@ -565,7 +564,7 @@ bits!(
     "shift_right_logical",
     INTEGER,
     ShiftRightLogical,
-    "Elementwise right shift that fills with zeros; shifts by the width or more give 0.",
+    "Right shift that fills with zeros.",
     |x, y, width| {
         let bits = x.bits as u64 & (u64::MAX >> (64 - width));
         if y >= width { 0 } else { bits >> y }
@@ -575,7 +574,7 @@ bits!(
 /// The high half of a product.
 pub static MULHI: Def<()> = Def {
     name: "mulhi",
-    doc: "Elementwise high half of the double-width product of integers.",
+    doc: "High half of the double-width product.",
     arity: Some(2),
     shape: |(), args| crate::common::nary_shape("mulhi", Accept::INTEGER, args),
     jvp: Slot::Rule(zero_jvp),
@@ -647,7 +646,43 @@ fn mulhi_kernel(
     Ok(smallvec![sum])
 }
 
-/// Elementwise high half of the double-width product of integers.
+/// High half of the double-width product.
 pub fn mulhi(x: &Value, y: &Value) -> Result<Value> {
     bind1(&MULHI.op(), &[x.clone(), y.clone()])
 }
+
+// ---- the functions as host languages have them ----------------------------------------------------------------------
+
+/// The functions of this file, with their words.
+pub(crate) static FUNCTIONS: &[Function] = &[
+    Function::two("add", add, &ADD, NUMBER, ["{f}(jnp.array([1, 2]), 3)", "[4 5]"]),
+    Function::two("sub", sub, &SUB, NUMBER, ["{f}(jnp.array([1, 2]), 3)", "[-2 -1]"]),
+    Function::two("mul", mul, &MUL, NUMBER, ["{f}(jnp.array([1, 2]), 3)", "[3 6]"]).with_out_dtype(),
+    Function::two("div", div, &DIV, NUMBER, ["{f}(jnp.array([7, -7]), 2)", "[ 3 -3]"]),
+    Function::two("rem", rem, &REM, REAL, ["{f}(jnp.array([7, -7]), 3)", "[ 1 -1]"]),
+    Function::two("max", max, &MAX, ANY, ["{f}(jnp.array([1., 5.]), 3.)", "[3. 5.]"]),
+    Function::two("min", min, &MIN, ANY, ["{f}(jnp.array([1., 5.]), 3.)", "[1. 3.]"]),
+    Function::two("pow", pow, &POW, INEXACT, ["{f}(jnp.array([2., 3.]), 2)", "[4. 9.]"]),
+    Function::two("atan2", atan2, &ATAN2, INEXACT, ["{f}(0., 1.)", "0.0"]),
+    Function::two("nextafter", nextafter, &NEXTAFTER, FLOATING, ["{f}(0., 1.) > 0", "True"]).operands(&["x1", "x2"]),
+    Function::two("complex", complex, &COMPLEX, "float32 or float64", ["{f}(1., 2.)", "(1+2j)"]).gives("complex"),
+    Function::two("bitwise_and", bitwise_and, &AND, BITS, ["{f}(jnp.array([6, 3]), 2)", "[2 2]"]),
+    Function::two("bitwise_or", bitwise_or, &OR, BITS, ["{f}(jnp.array([4, 3]), 2)", "[6 3]"]),
+    Function::two("bitwise_xor", bitwise_xor, &XOR, BITS, ["{f}(jnp.array([6, 3]), 2)", "[4 1]"]),
+    Function::two("shift_left", shift_left, &SHIFT_LEFT, INTEGER, ["{f}(jnp.array([1, 3]), 2)", "[ 4 12]"]),
+    Function::two(
+        "shift_right_arithmetic",
+        shift_right_arithmetic,
+        &SHIFT_RIGHT_ARITHMETIC,
+        INTEGER,
+        ["{f}(jnp.array([-8, 8]), 1)", "[-4  4]"],
+    ),
+    Function::two(
+        "shift_right_logical",
+        shift_right_logical,
+        &SHIFT_RIGHT_LOGICAL,
+        INTEGER,
+        ["{f}(jnp.array([8, 5]), 1)", "[4 2]"],
+    ),
+    Function::two("mulhi", mulhi, &MULHI, INTEGER, ["{f}(jnp.int32(1 << 30), jnp.int32(8))", "2"]).positional_only(),
+];

@@ -5,7 +5,9 @@
 use crate::common::{
     Accept, LATER, NO_REWRITE, NOT_LINEAR, aligned, aligned_reference, nary_aval, nary_batch, zero_jvp,
 };
+use crate::elementwise::functions::{ANY, Function, ORDERED};
 use crate::numbers::{integer, to_complex};
+use crate::registry::Primitive;
 use ferrax_base::{Aval, DType, Result, Scalar};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
@@ -97,9 +99,9 @@ macro_rules! compare {
 
 const EQUALITY: Accept = Accept::ANY.or(Accept::KEY);
 
-compare!(EQ, eq, "eq", EQUALITY, |_| CompareOp::Eq, order, |o| o == Some(Ordering::Equal), "Elementwise x == y.");
-compare!(NE, ne, "ne", EQUALITY, |_| CompareOp::Ne, order, |o| o != Some(Ordering::Equal), "Elementwise x != y.");
-compare!(LT, lt, "lt", Accept::ORDERED, |_| CompareOp::Lt, order, |o| o == Some(Ordering::Less), "Elementwise x < y.");
+compare!(EQ, eq, "eq", EQUALITY, |_| CompareOp::Eq, order, |o| o == Some(Ordering::Equal), "Test for x == y.");
+compare!(NE, ne, "ne", EQUALITY, |_| CompareOp::Ne, order, |o| o != Some(Ordering::Equal), "Test for x != y.");
+compare!(LT, lt, "lt", Accept::ORDERED, |_| CompareOp::Lt, order, |o| o == Some(Ordering::Less), "Test for x < y.");
 compare!(
     LE,
     le,
@@ -108,18 +110,9 @@ compare!(
     |_| CompareOp::Le,
     order,
     |o| o.is_some_and(Ordering::is_le),
-    "Elementwise x <= y."
+    "Test for x <= y."
 );
-compare!(
-    GT,
-    gt,
-    "gt",
-    Accept::ORDERED,
-    |_| CompareOp::Gt,
-    order,
-    |o| o == Some(Ordering::Greater),
-    "Elementwise x > y."
-);
+compare!(GT, gt, "gt", Accept::ORDERED, |_| CompareOp::Gt, order, |o| o == Some(Ordering::Greater), "Test for x > y.");
 compare!(
     GE,
     ge,
@@ -128,7 +121,7 @@ compare!(
     |_| CompareOp::Ge,
     order,
     |o| o.is_some_and(Ordering::is_ge),
-    "Elementwise x >= y."
+    "Test for x >= y."
 );
 compare!(
     EQ_TO,
@@ -160,3 +153,18 @@ compare!(
     |o| o.is_some_and(Ordering::is_le),
     "Elementwise x <= y in IEEE total order."
 );
+
+// ---- the functions as host languages have them ----------------------------------------------------------------------
+
+/// The functions of this file, with their words.
+pub(crate) static FUNCTIONS: &[Function] = &[
+    Function::two("eq", eq, &EQ, ANY, ["{f}(jnp.array([1, 2]), 2)", "[False  True]"]).gives("bool"),
+    Function::two("ne", ne, &NE, ANY, ["{f}(jnp.array([1, 2]), 2)", "[ True False]"]).gives("bool"),
+    Function::two("lt", lt, &LT, ORDERED, ["{f}(jnp.array([1, 2]), 2)", "[ True False]"]).gives("bool"),
+    Function::two("le", le, &LE, ORDERED, ["{f}(jnp.array([1, 3]), 2)", "[ True False]"]).gives("bool"),
+    Function::two("gt", gt, &GT, ORDERED, ["{f}(jnp.array([1, 3]), 2)", "[False  True]"]).gives("bool"),
+    Function::two("ge", ge, &GE, ORDERED, ["{f}(jnp.array([1, 2]), 2)", "[False  True]"]).gives("bool"),
+];
+
+/// The primitives of this file that are no function of `lax`.
+pub(super) static OTHERS: &[&dyn Primitive] = &[&EQ_TO, &LT_TO, &LE_TO];

@@ -4,6 +4,7 @@
 
 use crate::common::{Accept, LATER, NO_REWRITE, NOT_LINEAR, one, unary_batch, unary_shape, zero_jvp};
 use crate::elementwise::unary::real;
+use crate::registry::Primitive;
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::Rewriter;
@@ -306,3 +307,6 @@ pub fn reduce_precision(x: &Value, exponent_bits: u32, mantissa_bits: u32) -> Re
     let params = ReducePrecision { exponent_bits, mantissa_bits };
     bind1(&OpRef::new(&REDUCE_PRECISION, params), std::slice::from_ref(x))
 }
+
+/// The primitives of this file.
+pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&CONVERT_ELEMENT_TYPE, &BITCAST_CONVERT_TYPE, &REDUCE_PRECISION];

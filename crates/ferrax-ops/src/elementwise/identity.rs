@@ -4,6 +4,7 @@
 //! Read next: `special.rs`.
 
 use crate::common::{LATER, NO_REWRITE, NOT_LINEAR, unary_batch, zero_jvp};
+use crate::registry::Primitive;
 use ferrax_base::Result;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{Def, OpRef, Slot, Special, Tangents, Value, Values, bind};
@@ -129,3 +130,6 @@ pub static NAME: Def<Name> = Def {
 pub fn name(x: &Value, name: &str) -> Result<Value> {
     bind1(&OpRef::new(&NAME, Name { name: name.into() }), std::slice::from_ref(x))
 }
+
+/// The primitives of this file.
+pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&COPY, &STOP_GRADIENT, &OPTIMIZATION_BARRIER, &NAME];

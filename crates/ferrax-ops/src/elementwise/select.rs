@@ -9,6 +9,7 @@ use crate::common::{
 use crate::elementwise::binary::{MAX, MIN, bitwise_and, bitwise_or};
 use crate::elementwise::compare::{eq, gt, lt, ne};
 use crate::elementwise::convert::convert_element_type;
+use crate::registry::Primitive;
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, Result, Scalar, bail};
 use ferrax_ir::op::{Rewriter, Role};
@@ -196,3 +197,6 @@ fn clamp_jvp(op: &OpRef, (): &(), primals: &[Value], tangents: &[Option<Value>])
 pub fn clamp(min: &Value, x: &Value, max: &Value) -> Result<Value> {
     bind1(&CLAMP.op(), &[min.clone(), x.clone(), max.clone()])
 }
+
+/// The primitives of this file.
+pub(super) static PRIMITIVES: &[&dyn Primitive] = &[&SELECT_N, &CLAMP];

@@ -5,6 +5,7 @@
 use crate::common::{NO_REWRITE, NOT_LINEAR, constant, full_like};
 use crate::elementwise::binary::{add, binary, mul, numbers, partials, sub};
 use crate::elementwise::compare::gt;
+use crate::elementwise::functions::{FLOATING, Function};
 use crate::elementwise::select::select;
 use crate::elementwise::unary::{abs, derivative, exp, log, neg, reals, reciprocal, sign, square, unary};
 use ferrax_base::{DType, Result, bail};
@@ -19,7 +20,7 @@ fn gaussian(g: &Value, x: &Value, factor: f64) -> Result<Value> {
 }
 
 unary!(
-    ERF, erf, "erf", FLOAT, Erf, "Elementwise error function.",
+    ERF, erf, "erf", FLOAT, Erf, "Error function.",
     jvp: derivative!(|g, _, x| gaussian(g, x, FRAC_2_SQRT_PI)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -27,7 +28,7 @@ unary!(
 );
 
 unary!(
-    ERFC, erfc, "erfc", FLOAT, Erfc, "Elementwise complementary error function: 1 - erf(x), accurate for large x.",
+    ERFC, erfc, "erfc", FLOAT, Erfc, "Complementary error function, 1 - erf(x), accurate for large x.",
     jvp: derivative!(|g, _, x| gaussian(g, x, -FRAC_2_SQRT_PI)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -35,7 +36,7 @@ unary!(
 );
 
 unary!(
-    ERF_INV, erf_inv, "erf_inv", FLOAT, ErfInv, "Elementwise inverse of the error function.",
+    ERF_INV, erf_inv, "erf_inv", FLOAT, ErfInv, "Inverse of the error function.",
     jvp: derivative!(|g, y, x| {
         mul(&constant(x, 1.0 / FRAC_2_SQRT_PI), &mul(g, &exp(&square(y)?)?)?)
     }),
@@ -64,7 +65,7 @@ fn erf_inv_of(x: f64) -> f64 {
 // ---- gamma functions -----------------------------------------------------------------------------------------------
 
 unary!(
-    LGAMMA, lgamma, "lgamma", FLOAT, Lgamma, "Elementwise logarithm of the absolute value of the gamma function.",
+    LGAMMA, lgamma, "lgamma", FLOAT, Lgamma, "Logarithm of the absolute value of the gamma function.",
     jvp: derivative!(|g, _, x| mul(g, &digamma(x)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -73,7 +74,7 @@ unary!(
 );
 
 unary!(
-    DIGAMMA, digamma, "digamma", FLOAT, Digamma, "Elementwise digamma function: the derivative of lgamma.",
+    DIGAMMA, digamma, "digamma", FLOAT, Digamma, "Digamma function, the derivative of lgamma.",
     jvp: derivative!(|g, _, x| mul(g, &polygamma(&constant(x, 1.0), x)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -97,7 +98,7 @@ fn digamma_of(x: f64) -> f64 {
 }
 
 binary!(
-    IGAMMA, igamma, "igamma", FLOAT, Igamma, "Elementwise regularized lower incomplete gamma function P(a, x).",
+    IGAMMA, igamma, "igamma", FLOAT, Igamma, "Regularized lower incomplete gamma function, P(a, x).",
     jvp: partials!(
         |_, _, _, _| bail!(NotImplemented, "the derivative of igamma by its first argument (igamma_grad_a)"),
         |g, _, a, x| mul(g, &gamma_density(a, x)?)
@@ -108,7 +109,7 @@ binary!(
 );
 
 binary!(
-    IGAMMAC, igammac, "igammac", FLOAT, Igammac, "Elementwise regularized upper incomplete gamma function Q(a, x).",
+    IGAMMAC, igammac, "igammac", FLOAT, Igammac, "Regularized upper incomplete gamma function, Q(a, x).",
     jvp: partials!(
         |_, _, _, _| bail!(NotImplemented, "the derivative of igammac by its first argument (igamma_grad_a)"),
         |g, _, a, x| mul(g, &neg(&gamma_density(a, x)?)?)
@@ -165,7 +166,7 @@ fn igamma_of(a: f64, x: f64) -> (f64, f64) {
 }
 
 binary!(
-    ZETA, zeta, "zeta", FLOAT, Zeta, "Elementwise Hurwitz zeta function: the sum of 1/(k + q)**x over k.",
+    ZETA, zeta, "zeta", FLOAT, Zeta, "Hurwitz zeta function, the sum of 1/(k + q)**x over k.",
     jvp: Slot::None("the derivative of zeta is not implemented in JAX either"),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -207,7 +208,7 @@ fn zeta_of(x: f64, q: f64) -> f64 {
 }
 
 binary!(
-    POLYGAMMA, polygamma, "polygamma", FLOAT, Polygamma, "Elementwise m-th derivative of the digamma function.",
+    POLYGAMMA, polygamma, "polygamma", FLOAT, Polygamma, "The m-th derivative of the digamma function.",
     jvp: partials!(
         |_, _, _, _| bail!(Value, "polygamma gradient with respect to m is not supported"),
         |g, _, m, x| mul(g, &polygamma(&add(m, &constant(m, 1.0))?, x)?)
@@ -230,7 +231,7 @@ binary!(
 
 unary!(
     BESSEL_I0E, bessel_i0e, "bessel_i0e", FLOAT, BesselI0e,
-    "Elementwise exponentially scaled modified Bessel function of order 0: exp(-|x|) I0(x).",
+    "Exponentially scaled modified Bessel function of order 0, exp(-|x|) I0(x).",
     jvp: derivative!(|g, y, x| mul(g, &sub(&bessel_i1e(x)?, &mul(&sign(x)?, y)?)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -239,7 +240,7 @@ unary!(
 
 unary!(
     BESSEL_I1E, bessel_i1e, "bessel_i1e", FLOAT, BesselI1e,
-    "Elementwise exponentially scaled modified Bessel function of order 1: exp(-|x|) I1(x).",
+    "Exponentially scaled modified Bessel function of order 1, exp(-|x|) I1(x).",
     jvp: derivative!(|g, y, x| {
         // I1e(x)/x tends to 1/2 at zero.
         let eps = epsilon(x.dtype());
@@ -275,3 +276,24 @@ pub fn epsilon(dtype: DType) -> f64 {
         _ => 0.0,
     }
 }
+
+// ---- the functions as host languages have them ----------------------------------------------------------------------
+
+/// The functions of this file, with their words.
+pub(crate) static FUNCTIONS: &[Function] = &[
+    Function::one("erf", erf, &ERF, FLOATING, ["{f}(jnp.array([0.]))", "[0.]"]),
+    Function::one("erfc", erfc, &ERFC, FLOATING, ["{f}(jnp.array([0.]))", "[1.]"]),
+    Function::one("erf_inv", erf_inv, &ERF_INV, FLOATING, ["{f}(jnp.array([0.]))", "[0.]"]),
+    Function::one("lgamma", lgamma, &LGAMMA, FLOATING, ["{f}(jnp.array([1.]))", "[0.]"]),
+    Function::one("digamma", digamma, &DIGAMMA, FLOATING, ["{f}(jnp.array([1.])).round(3)", "[-0.577]"]),
+    Function::one("bessel_i0e", bessel_i0e, &BESSEL_I0E, FLOATING, ["{f}(jnp.array([0.]))", "[1.]"]),
+    Function::one("bessel_i1e", bessel_i1e, &BESSEL_I1E, FLOATING, ["{f}(jnp.array([0.]))", "[0.]"]),
+    Function::two("igamma", igamma, &IGAMMA, FLOATING, ["{f}(1., jnp.array([2.])).round(3)", "[0.865]"])
+        .operands(&["a", "x"]),
+    Function::two("igammac", igammac, &IGAMMAC, FLOATING, ["{f}(1., jnp.array([2.])).round(3)", "[0.135]"])
+        .operands(&["a", "x"]),
+    Function::two("zeta", zeta, &ZETA, FLOATING, ["{f}(2., jnp.array([1.])).round(3)", "[1.645]"])
+        .operands(&["x", "q"]),
+    Function::two("polygamma", polygamma, &POLYGAMMA, FLOATING, ["{f}(1., jnp.array([1.])).round(3)", "[1.645]"])
+        .operands(&["m", "x"]),
+];

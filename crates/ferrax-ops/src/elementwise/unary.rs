@@ -12,8 +12,10 @@ use crate::common::{
 use crate::elementwise::binary::{add, div, mul, sub};
 use crate::elementwise::compare::{eq, ge};
 use crate::elementwise::convert::convert_element_type;
+use crate::elementwise::functions::{BITS, FLOATING, Function, INEXACT, INTEGER, NUMBER};
 use crate::elementwise::select::select;
 use crate::numbers::{Complex, Unary, complex as z};
+use crate::registry::Primitive;
 use ferrax_base::{DType, Result, Scalar, bail};
 use ferrax_ir::op::Rewriter;
 use ferrax_ir::reference::RefTensor;
@@ -104,7 +106,7 @@ fn idempotent<P>(op: &OpRef, _: &P, cx: &mut dyn Rewriter, inputs: &[Atom]) -> S
 // ---- sign and rounding ---------------------------------------------------------------------------------------------
 
 unary!(
-    NEG, neg, "neg", NUMBER, Neg, "Elementwise negation: -x.",
+    NEG, neg, "neg", NUMBER, Neg, "Negation, -x.",
     jvp: Slot::Rule(ferrax_transform::structural::linear_jvp),
     transpose: Slot::Rule(|_, (), cts, _| Ok(smallvec![cts[0].as_ref().map(neg).transpose()?])),
     simplify: Slot::Rule(involution),
@@ -112,7 +114,7 @@ unary!(
 );
 
 unary!(
-    SIGN, sign, "sign", NUMBER, Sign, "Elementwise sign: -1, 0 or 1; x/|x| for complex numbers.",
+    SIGN, sign, "sign", NUMBER, Sign, "Sign: -1, 0 or 1; x/|x| for complex numbers.",
     jvp: Slot::Rule(zero_jvp),
     transpose: Slot::None(NOT_LINEAR),
     // Complex signs have rounded parts: the sign of a sign is another number.
@@ -127,7 +129,7 @@ unary!(
 );
 
 unary!(
-    FLOOR, floor, "floor", FLOAT, Floor, "Elementwise floor: the largest integer that is not above x.",
+    FLOOR, floor, "floor", FLOAT, Floor, "Largest integer not above x.",
     jvp: Slot::Rule(zero_jvp),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::Rule(idempotent),
@@ -135,7 +137,7 @@ unary!(
 );
 
 unary!(
-    CEIL, ceil, "ceil", FLOAT, Ceil, "Elementwise ceiling: the smallest integer that is not below x.",
+    CEIL, ceil, "ceil", FLOAT, Ceil, "Smallest integer not below x.",
     jvp: Slot::Rule(zero_jvp),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::Rule(idempotent),
@@ -191,7 +193,7 @@ pub fn round(x: &Value, method: RoundingMethod) -> Result<Value> {
 /// Tells finite numbers.
 pub static IS_FINITE: Def<()> = Def {
     name: "is_finite",
-    doc: "Elementwise test for numbers that are neither infinite nor NaN.",
+    doc: "Test for numbers that are neither infinite nor NaN.",
     arity: Some(1),
     shape: |(), args| Ok(smallvec![unary_aval("is_finite", Accept::FLOAT, args)?.with_dtype(DType::Bool)]),
     jvp: Slot::Rule(zero_jvp),
@@ -206,7 +208,7 @@ pub static IS_FINITE: Def<()> = Def {
     special: Special::NONE,
 };
 
-/// Elementwise test for numbers that are neither infinite nor NaN.
+/// Test for numbers that are neither infinite nor NaN.
 pub fn is_finite(x: &Value) -> Result<Value> {
     bind1(&IS_FINITE.op(), std::slice::from_ref(x))
 }
@@ -214,7 +216,7 @@ pub fn is_finite(x: &Value) -> Result<Value> {
 // ---- exponentials and logarithms -----------------------------------------------------------------------------------
 
 unary!(
-    EXP, exp, "exp", INEXACT, Exp, "Elementwise exponential.",
+    EXP, exp, "exp", INEXACT, Exp, "Exponential function.",
     jvp: derivative!(|g, y, _| mul(g, y)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -222,7 +224,7 @@ unary!(
 );
 
 unary!(
-    EXP2, exp2, "exp2", INEXACT, Exp2, "Elementwise power of two: 2**x.",
+    EXP2, exp2, "exp2", INEXACT, Exp2, "Power of two, 2**x.",
     jvp: derivative!(|g, y, x| mul(&constant(x, std::f64::consts::LN_2), &mul(g, y)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -230,7 +232,7 @@ unary!(
 );
 
 unary!(
-    LOG, log, "log", INEXACT, Log, "Elementwise natural logarithm.",
+    LOG, log, "log", INEXACT, Log, "Natural logarithm.",
     jvp: derivative!(|g, _, x| div(g, x)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::Rule(log_simplify),
@@ -257,7 +259,7 @@ fn log_simplify(_: &OpRef, (): &(), cx: &mut dyn Rewriter, inputs: &[Atom]) -> S
 }
 
 unary!(
-    EXPM1, expm1, "expm1", INEXACT, Expm1, "Elementwise exp(x) - 1, accurate near zero.",
+    EXPM1, expm1, "expm1", INEXACT, Expm1, "exp(x) - 1, accurate near zero.",
     jvp: derivative!(|g, y, _| mul(g, &add(y, &constant(y, 1.0))?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -268,7 +270,7 @@ unary!(
 );
 
 unary!(
-    LOG1P, log1p, "log1p", INEXACT, Log1p, "Elementwise log(1 + x), accurate near zero.",
+    LOG1P, log1p, "log1p", INEXACT, Log1p, "log(1 + x), accurate near zero.",
     jvp: derivative!(|g, _, x| div(g, &add(x, &constant(x, 1.0))?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -279,7 +281,7 @@ unary!(
 );
 
 unary!(
-    TANH, tanh, "tanh", INEXACT, Tanh, "Elementwise hyperbolic tangent.",
+    TANH, tanh, "tanh", INEXACT, Tanh, "Hyperbolic tangent.",
     jvp: derivative!(|g, y, x| mul(&add(g, &mul(g, y)?)?, &sub(&constant(x, 1.0), y)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -287,7 +289,7 @@ unary!(
 );
 
 unary!(
-    LOGISTIC, logistic, "logistic", INEXACT, Logistic, "Elementwise sigmoid: 1 / (1 + exp(-x)).",
+    LOGISTIC, logistic, "logistic", INEXACT, Logistic, "Sigmoid, 1 / (1 + exp(-x)).",
     jvp: derivative!(|g, y, _| mul(g, &mul(y, &sub(&constant(y, 1.0), y)?)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -297,7 +299,7 @@ unary!(
 // ---- trigonometric and hyperbolic functions ------------------------------------------------------------------------
 
 unary!(
-    SIN, sin, "sin", INEXACT, Sin, "Elementwise sine.",
+    SIN, sin, "sin", INEXACT, Sin, "Sine of an angle in radians.",
     jvp: derivative!(|g, _, x| mul(g, &cos(x)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -305,7 +307,7 @@ unary!(
 );
 
 unary!(
-    COS, cos, "cos", INEXACT, Cos, "Elementwise cosine.",
+    COS, cos, "cos", INEXACT, Cos, "Cosine of an angle in radians.",
     jvp: derivative!(|g, _, x| neg(&mul(g, &sin(x)?)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -313,7 +315,7 @@ unary!(
 );
 
 unary!(
-    TAN, tan, "tan", INEXACT, Tan, "Elementwise tangent.",
+    TAN, tan, "tan", INEXACT, Tan, "Tangent of an angle in radians.",
     jvp: derivative!(|g, y, x| mul(g, &add(&constant(x, 1.0), &square(y)?)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -326,7 +328,7 @@ fn one_minus_square(x: &Value) -> Result<Value> {
 }
 
 unary!(
-    ASIN, asin, "asin", INEXACT, Asin, "Elementwise arc sine.",
+    ASIN, asin, "asin", INEXACT, Asin, "Arc sine, in radians.",
     jvp: derivative!(|g, _, x| mul(g, &rsqrt(&one_minus_square(x)?)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -335,7 +337,7 @@ unary!(
 );
 
 unary!(
-    ACOS, acos, "acos", INEXACT, Acos, "Elementwise arc cosine.",
+    ACOS, acos, "acos", INEXACT, Acos, "Arc cosine, in radians.",
     jvp: derivative!(|g, _, x| mul(g, &neg(&rsqrt(&one_minus_square(x)?)?)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -344,7 +346,7 @@ unary!(
 );
 
 unary!(
-    ATAN, atan, "atan", INEXACT, Atan, "Elementwise arc tangent.",
+    ATAN, atan, "atan", INEXACT, Atan, "Arc tangent, in radians.",
     jvp: derivative!(|g, _, x| div(g, &add(&constant(x, 1.0), &square(x)?)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -352,7 +354,7 @@ unary!(
 );
 
 unary!(
-    SINH, sinh, "sinh", INEXACT, Sinh, "Elementwise hyperbolic sine.",
+    SINH, sinh, "sinh", INEXACT, Sinh, "Hyperbolic sine.",
     jvp: derivative!(|g, _, x| mul(g, &cosh(x)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -360,7 +362,7 @@ unary!(
 );
 
 unary!(
-    COSH, cosh, "cosh", INEXACT, Cosh, "Elementwise hyperbolic cosine.",
+    COSH, cosh, "cosh", INEXACT, Cosh, "Hyperbolic cosine.",
     jvp: derivative!(|g, _, x| mul(g, &sinh(x)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -368,7 +370,7 @@ unary!(
 );
 
 unary!(
-    ASINH, asinh, "asinh", INEXACT, Asinh, "Elementwise inverse hyperbolic sine.",
+    ASINH, asinh, "asinh", INEXACT, Asinh, "Inverse hyperbolic sine.",
     jvp: derivative!(|g, _, x| mul(g, &rsqrt(&add(&square(x)?, &constant(x, 1.0))?)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -376,7 +378,7 @@ unary!(
 );
 
 unary!(
-    ACOSH, acosh, "acosh", INEXACT, Acosh, "Elementwise inverse hyperbolic cosine.",
+    ACOSH, acosh, "acosh", INEXACT, Acosh, "Inverse hyperbolic cosine.",
     jvp: derivative!(|g, _, x| mul(g, &rsqrt(&sub(&square(x)?, &constant(x, 1.0))?)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -385,7 +387,7 @@ unary!(
 );
 
 unary!(
-    ATANH, atanh, "atanh", INEXACT, Atanh, "Elementwise inverse hyperbolic tangent.",
+    ATANH, atanh, "atanh", INEXACT, Atanh, "Inverse hyperbolic tangent.",
     jvp: derivative!(|g, _, x| {
         let one = constant(x, 1.0);
         mul(&reciprocal(&add(&one, x)?)?, &div(g, &sub(&one, x)?)?)
@@ -399,7 +401,7 @@ unary!(
 // ---- roots and powers ----------------------------------------------------------------------------------------------
 
 unary!(
-    SQRT, sqrt, "sqrt", INEXACT, Sqrt, "Elementwise square root.",
+    SQRT, sqrt, "sqrt", INEXACT, Sqrt, "Square root.",
     jvp: derivative!(|g, y, x| mul(g, &div(&constant(x, 0.5), y)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -408,7 +410,7 @@ unary!(
 );
 
 unary!(
-    RSQRT, rsqrt, "rsqrt", INEXACT, Rsqrt, "Elementwise reciprocal square root: 1/sqrt(x).",
+    RSQRT, rsqrt, "rsqrt", INEXACT, Rsqrt, "Reciprocal square root, 1 / sqrt(x).",
     jvp: derivative!(|g, y, x| mul(g, &mul(&constant(x, -0.5), &div(y, x)?)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -417,7 +419,7 @@ unary!(
 );
 
 unary!(
-    CBRT, cbrt, "cbrt", FLOAT, Cbrt, "Elementwise cube root.",
+    CBRT, cbrt, "cbrt", FLOAT, Cbrt, "Cube root.",
     jvp: derivative!(|g, y, x| mul(g, &mul(&constant(x, 1.0 / 3.0), &integer_pow(y, -2)?)?)),
     transpose: Slot::None(NOT_LINEAR),
     simplify: Slot::None(NO_REWRITE),
@@ -428,7 +430,7 @@ unary!(
 /// x * x.
 pub static SQUARE: Def<()> = Def {
     name: "square",
-    doc: "Elementwise square: x*x.",
+    doc: "Square, x * x.",
     arity: Some(1),
     shape: |(), args| unary_shape("square", Accept::NUMBER, args),
     jvp: derivative!(|g, _, x| mul(g, &mul(&constant(x, 2.0), x)?)),
@@ -444,7 +446,7 @@ pub static SQUARE: Def<()> = Def {
     special: Special::NONE,
 };
 
-/// Elementwise square: x*x.
+/// Square, x * x.
 pub fn square(x: &Value) -> Result<Value> {
     bind1(&SQUARE.op(), std::slice::from_ref(x))
 }
@@ -525,7 +527,7 @@ pub fn reciprocal(x: &Value) -> Result<Value> {
 /// Absolute value.
 pub static ABS: Def<()> = Def {
     name: "abs",
-    doc: "Elementwise absolute value; real for complex numbers.",
+    doc: "Absolute value; real for complex numbers.",
     arity: Some(1),
     shape: |(), args| {
         let out = unary_aval("abs", Accept::INEXACT.or(Accept::SIGNED), args)?;
@@ -552,7 +554,7 @@ pub static ABS: Def<()> = Def {
     special: Special::NONE,
 };
 
-/// Elementwise absolute value; real for complex numbers.
+/// Absolute value; real for complex numbers.
 pub fn abs(x: &Value) -> Result<Value> {
     bind1(&ABS.op(), std::slice::from_ref(x))
 }
@@ -599,13 +601,13 @@ macro_rules! part {
 }
 
 part!(
-    REAL, real, "real", Real, "Elementwise real part of a complex array.",
+    REAL, real, "real", Real, "Real part of complex numbers.",
     transpose: |ct: &Value| crate::elementwise::binary::complex(ct, &constant(ct, 0.0)),
     reference: Scalar::to_f64
 );
 
 part!(
-    IMAG, imag, "imag", Imag, "Elementwise imaginary part of a complex array.",
+    IMAG, imag, "imag", Imag, "Imaginary part of complex numbers.",
     transpose: |ct: &Value| crate::elementwise::binary::complex(&constant(ct, 0.0), &neg(ct)?),
     reference: Scalar::imag
 );
@@ -621,7 +623,7 @@ ferrax_ir::params! {
 /// Complex conjugate.
 pub static CONJ: Def<Conj> = Def {
     name: "conj",
-    doc: "Elementwise complex conjugate; reals become complex.",
+    doc: "Complex conjugate; real numbers become complex.",
     arity: Some(1),
     shape: |_, args| {
         let accept = Accept::COMPLEX.or(Accept::FLOAT);
@@ -657,7 +659,7 @@ pub static CONJ: Def<Conj> = Def {
     special: Special::ELEMENTWISE,
 };
 
-/// Elementwise complex conjugate; reals become complex.
+/// Complex conjugate; real numbers become complex.
 pub fn conj(x: &Value) -> Result<Value> {
     bind1(&OpRef::new(&CONJ, Conj { input_dtype: x.dtype() }), std::slice::from_ref(x))
 }
@@ -700,16 +702,70 @@ macro_rules! bits {
 }
 
 bits!(
-    NOT, bitwise_not, "not", BITS, Not, "Elementwise bitwise complement; logical for `bool`.",
+    NOT, bitwise_not, "not", BITS, Not, "Bitwise complement; logical for bool.",
     simplify: Slot::Rule(involution), reference: |x, _| !x
 );
 
 bits!(
-    POPULATION_COUNT, population_count, "population_count", INTEGER, PopulationCount, "Elementwise number of set bits.",
+    POPULATION_COUNT, population_count, "population_count", INTEGER, PopulationCount, "Number of set bits.",
     simplify: Slot::None(NO_REWRITE), reference: |x, _| u64::from(x.count_ones())
 );
 
 bits!(
-    CLZ, clz, "clz", INTEGER, CountLeadingZeros, "Elementwise number of leading zero bits.",
+    CLZ, clz, "clz", INTEGER, CountLeadingZeros, "Number of leading zero bits.",
     simplify: Slot::None(NO_REWRITE), reference: |x, d| u64::from(x.leading_zeros()) + d.bits() as u64 - 64
 );
+
+// ---- the functions as host languages have them ----------------------------------------------------------------------
+
+/// The functions of this file, with their words.
+pub(crate) static FUNCTIONS: &[Function] = &[
+    Function::one("neg", neg, &NEG, NUMBER, ["{f}(jnp.array([1., -2.]))", "[-1.  2.]"]),
+    Function::one("sign", sign, &SIGN, NUMBER, ["{f}(jnp.array([-3., 0.]))", "[-1.  0.]"]),
+    Function::one("floor", floor, &FLOOR, FLOATING, ["{f}(jnp.array([1.5, -1.5]))", "[ 1. -2.]"]),
+    Function::one("ceil", ceil, &CEIL, FLOATING, ["{f}(jnp.array([1.5, -1.5]))", "[ 2. -1.]"]),
+    Function::one("is_finite", is_finite, &IS_FINITE, FLOATING, ["{f}(jnp.array([1., jnp.inf]))", "[ True False]"])
+        .gives("bool"),
+    Function::one("exp", exp, &EXP, INEXACT, ["{f}(jnp.array([0.]))", "[1.]"]).approximate().numpy(&["exp"]),
+    Function::one("exp2", exp2, &EXP2, INEXACT, ["{f}(jnp.array([3.]))", "[8.]"]).approximate().numpy(&["exp2"]),
+    Function::one("log", log, &LOG, INEXACT, ["{f}(jnp.array([1.]))", "[0.]"]).approximate().numpy(&["log"]),
+    Function::one("expm1", expm1, &EXPM1, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["expm1"]),
+    Function::one("log1p", log1p, &LOG1P, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["log1p"]),
+    Function::one("tanh", tanh, &TANH, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["tanh"]),
+    Function::one("logistic", logistic, &LOGISTIC, INEXACT, ["{f}(jnp.array([0.]))", "[0.5]"]).approximate(),
+    Function::one("sin", sin, &SIN, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["sin"]),
+    Function::one("cos", cos, &COS, INEXACT, ["{f}(jnp.array([0.]))", "[1.]"]).approximate().numpy(&["cos"]),
+    Function::one("tan", tan, &TAN, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["tan"]),
+    Function::one("asin", asin, &ASIN, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["arcsin", "asin"]),
+    Function::one("acos", acos, &ACOS, INEXACT, ["{f}(jnp.array([1.]))", "[0.]"]).numpy(&["arccos", "acos"]),
+    Function::one("atan", atan, &ATAN, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["arctan", "atan"]),
+    Function::one("sinh", sinh, &SINH, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["sinh"]),
+    Function::one("cosh", cosh, &COSH, INEXACT, ["{f}(jnp.array([0.]))", "[1.]"]).numpy(&["cosh"]),
+    Function::one("asinh", asinh, &ASINH, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["arcsinh", "asinh"]),
+    Function::one("acosh", acosh, &ACOSH, INEXACT, ["{f}(jnp.array([1.]))", "[0.]"]),
+    Function::one("atanh", atanh, &ATANH, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["arctanh", "atanh"]),
+    Function::one("sqrt", sqrt, &SQRT, INEXACT, ["{f}(jnp.array([9.]))", "[3.]"]).approximate().numpy(&["sqrt"]),
+    Function::one("rsqrt", rsqrt, &RSQRT, INEXACT, ["{f}(jnp.array([4.]))", "[0.5]"]).approximate(),
+    Function::one("cbrt", cbrt, &CBRT, FLOATING, ["{f}(jnp.array([1.]))", "[1.]"]).approximate().numpy(&["cbrt"]),
+    Function::one("square", square, &SQUARE, NUMBER, ["{f}(jnp.array([3, -2]))", "[9 4]"]),
+    Function::one("reciprocal", reciprocal, &INTEGER_POW, INEXACT, ["{f}(jnp.array([4.]))", "[0.25]"])
+        .described("Reciprocal, 1 / x."),
+    Function::one("abs", abs, &ABS, "signed, floating or complex", ["{f}(jnp.array([-2]))", "[2]"])
+        .gives("of the real dtype of x"),
+    Function::one("real", real, &REAL, "complex", ["{f}(jnp.array([1 + 2j]))", "[1.]"]).gives("of the real dtype of x"),
+    Function::one("imag", imag, &IMAG, "complex", ["{f}(jnp.array([1 + 2j]))", "[2.]"]).gives("of the real dtype of x"),
+    Function::one("conj", conj, &CONJ, "complex, float32 or float64", ["{f}(jnp.array([1 + 2j]))", "[1.-2.j]"])
+        .gives("complex"),
+    Function::one("bitwise_not", bitwise_not, &NOT, BITS, ["{f}(jnp.array([0, 1]))", "[-1 -2]"]),
+    Function::one(
+        "population_count",
+        population_count,
+        &POPULATION_COUNT,
+        INTEGER,
+        ["{f}(jnp.array([7, 8]))", "[3 1]"],
+    ),
+    Function::one("clz", clz, &CLZ, INTEGER, ["{f}(jnp.array([1, 4]))", "[31 29]"]),
+];
+
+/// The primitives of this file that are no function of `lax`.
+pub(super) static OTHERS: &[&dyn Primitive] = &[&ROUND];

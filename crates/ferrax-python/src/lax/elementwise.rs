@@ -9,7 +9,9 @@ use crate::warning;
 use ferrax_base::{Aval, Result};
 use ferrax_ir::Value;
 use ferrax_ops as ops;
+use ferrax_ops::elementwise::functions::{self, Call, Function};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 
 /// The error of an argument that no operation takes.
@@ -31,12 +33,9 @@ pub fn operand(name: &str, object: &Bound<'_, PyAny>, position: usize) -> PyResu
     }
 }
 
-type One = fn(&Value) -> Result<Value>;
-type Two = fn(&Value, &Value) -> Result<Value>;
-
 /// A function of one operand.
 struct Unary {
-    f: One,
+    f: fn(&Value) -> Result<Value>,
     params: Params,
     name: &'static str,
 }
@@ -70,7 +69,7 @@ fn check_accuracy(accuracy: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// A function of two operands.
 struct Binary {
-    f: Two,
+    f: fn(&Value, &Value) -> Result<Value>,
     params: Params,
     name: &'static str,
 }
@@ -89,88 +88,6 @@ impl FastCall for Binary {
         crate::array::wrap(py, (self.f)(&x, &y).py()?).map(Bound::unbind)
     }
 }
-
-const UNARY: &[(&str, One)] = &[
-    ("neg", ops::neg),
-    ("sign", ops::sign),
-    ("floor", ops::floor),
-    ("ceil", ops::ceil),
-    ("is_finite", ops::is_finite),
-    ("sinh", ops::sinh),
-    ("cosh", ops::cosh),
-    ("asin", ops::asin),
-    ("acos", ops::acos),
-    ("atan", ops::atan),
-    ("asinh", ops::asinh),
-    ("acosh", ops::acosh),
-    ("atanh", ops::atanh),
-    ("square", ops::square),
-    ("reciprocal", ops::reciprocal),
-    ("abs", ops::abs),
-    ("real", ops::real),
-    ("imag", ops::imag),
-    ("conj", ops::conj),
-    ("bitwise_not", ops::bitwise_not),
-    ("population_count", ops::population_count),
-    ("clz", ops::clz),
-    ("erf", ops::erf),
-    ("erfc", ops::erfc),
-    ("erf_inv", ops::erf_inv),
-    ("lgamma", ops::lgamma),
-    ("digamma", ops::digamma),
-    ("bessel_i0e", ops::bessel_i0e),
-    ("bessel_i1e", ops::bessel_i1e),
-    ("copy", ops::copy),
-];
-
-/// Functions with an `accuracy` argument.
-const APPROXIMATE: &[(&str, One)] = &[
-    ("exp", ops::exp),
-    ("exp2", ops::exp2),
-    ("log", ops::log),
-    ("expm1", ops::expm1),
-    ("log1p", ops::log1p),
-    ("tanh", ops::tanh),
-    ("logistic", ops::logistic),
-    ("sin", ops::sin),
-    ("cos", ops::cos),
-    ("tan", ops::tan),
-    ("sqrt", ops::sqrt),
-    ("rsqrt", ops::rsqrt),
-    ("cbrt", ops::cbrt),
-];
-
-const XY: &[&str] = &["x", "y"];
-
-const BINARY: &[(&str, Two, &[&str])] = &[
-    ("add", ops::add, XY),
-    ("sub", ops::sub, XY),
-    ("div", ops::div, XY),
-    ("rem", ops::rem, XY),
-    ("max", ops::max, XY),
-    ("min", ops::min, XY),
-    ("pow", ops::pow, XY),
-    ("atan2", ops::atan2, XY),
-    ("nextafter", ops::nextafter, &["x1", "x2"]),
-    ("complex", ops::complex, XY),
-    ("bitwise_and", ops::bitwise_and, XY),
-    ("bitwise_or", ops::bitwise_or, XY),
-    ("bitwise_xor", ops::bitwise_xor, XY),
-    ("shift_left", ops::shift_left, XY),
-    ("shift_right_arithmetic", ops::shift_right_arithmetic, XY),
-    ("shift_right_logical", ops::shift_right_logical, XY),
-    ("mulhi", ops::mulhi, XY),
-    ("eq", ops::eq, XY),
-    ("ne", ops::ne, XY),
-    ("lt", ops::lt, XY),
-    ("le", ops::le, XY),
-    ("gt", ops::gt, XY),
-    ("ge", ops::ge, XY),
-    ("igamma", ops::igamma, &["a", "x"]),
-    ("igammac", ops::igammac, &["a", "x"]),
-    ("zeta", ops::zeta, &["x", "q"]),
-    ("polygamma", ops::polygamma, &["m", "x"]),
-];
 
 /// `x * y`, both converted to `out_dtype` first when that is given.
 struct Mul;
@@ -287,34 +204,36 @@ fn checkpoint_name(x: PyValue, name: &str) -> PyResult<PyValue> {
     ops::name(&x.0, name).py().map(PyValue)
 }
 
+/// The callable of a function.
+fn callable(py: Python<'_>, function: &'static Function) -> PyResult<Py<PyAny>> {
+    let name = function.name;
+    let (doc, signature) = (function.documentation(), function.signature());
+    let signature = Signature::Text(&signature);
+    match function.call {
+        Call::One(f) => {
+            let names = if function.approximate { &["x", "accuracy"][..] } else { function.operands };
+            let params = Params::new(name, names, 1, 1);
+            fastcall::new_callable(py, Unary { f, params, name }, name, &doc, signature)
+        }
+        Call::Two(_) if function.out_dtype => fastcall::new_callable(py, Mul, name, &doc, signature),
+        Call::Two(f) => {
+            let params = Params::new(name, function.operands, 2, 2);
+            let params = if function.positional_only { params.positional_only(2) } else { params };
+            fastcall::new_callable(py, Binary { f, params, name }, name, &doc, signature)
+        }
+    }
+}
+
 /// Adds the functions of this family.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
-    for &(name, f) in UNARY {
-        let params = Params::new(name, &["x"], 1, 1);
-        let signature = Signature::Text("(x)");
-        m.add(name, fastcall::new_callable(py, Unary { f, params, name }, name, "", signature)?)?;
+    for function in functions::all() {
+        let callable = callable(py, function)?;
+        callable.bind(py).setattr(intern!(py, "__module__"), "ferrax.lax")?;
+        m.add(function.name, callable)?;
     }
-    for &(name, f) in APPROXIMATE {
-        let params = Params::new(name, &["x", "accuracy"], 1, 1);
-        let signature = Signature::Text("(x, *, accuracy=None)");
-        m.add(name, fastcall::new_callable(py, Unary { f, params, name }, name, "", signature)?)?;
-    }
-    for &(name, f, names) in BINARY {
-        let params = Params::new(name, names, 2, 2);
-        let params = if name == "mulhi" { params.positional_only(2) } else { params };
-        let signature = Signature::Text(match names[..] {
-            _ if name == "mulhi" => "(x, y, /)",
-            ["x1", _] => "(x1, x2)",
-            ["a", _] => "(a, x)",
-            ["x", "q"] => "(x, q)",
-            ["m", _] => "(m, x)",
-            _ => "(x, y)",
-        });
-        m.add(name, fastcall::new_callable(py, Binary { f, params, name }, name, "", signature)?)?;
-    }
-    let signature = Signature::Text("(x, y, *, out_dtype=None)");
-    m.add("mul", fastcall::new_callable(py, Mul, "mul", "", signature)?)?;
+    let copy = Unary { f: ops::copy, params: Params::new("copy", &["x"], 1, 1), name: "copy" };
+    m.add("copy", fastcall::new_callable(py, copy, "copy", "", Signature::Text("(x)"))?)?;
     m.add_function(wrap_pyfunction!(round, m)?)?;
     m.add_function(wrap_pyfunction!(integer_pow, m)?)?;
     m.add_function(wrap_pyfunction!(convert, m)?)?;

@@ -1,48 +1,42 @@
 //! Functions of two operands.
 
 use super::unary::{abs, signbit, to_bool};
-use super::{Binary, Rule, never2};
+use super::{Binary, Rule, binary, binary_aliases, never2};
 use ferrax_base::{DType, Result, bail};
 use ferrax_ir::{OpRef, Value};
 use ferrax_ops as ops;
 use ferrax_ops::common::{constant, full_like, stretch};
 
-/// Writes the row of a function, and the function.
-macro_rules! binary {
-    ($(#[$doc:meta])* $fun:ident, $NAME:ident, $name:literal, $rule:ident, $direct:expr, $general:expr) => {
-        $(#[$doc])*
-        pub static $NAME: Binary = Binary { name: $name, rule: Rule::$rule, direct: $direct, general: $general };
-
-        $(#[$doc])*
-        pub fn $fun(x: &Value, y: &Value) -> Result<Value> {
-            $NAME.call(x, y)
-        }
-    };
-}
-
 /// Functions that are one primitive whatever the dtype; the primitive says which dtypes it takes.
 macro_rules! one_primitive {
-    ($($fun:ident $NAME:ident $name:literal $rule:ident $OP:ident $doc:literal;)*) => {$(
-        binary!(#[doc = $doc] $fun, $NAME, $name, $rule, |_| Some(ops::$OP.op()), never2);
+    ($($fun:ident $NAME:ident $name:literal $rule:ident $OP:ident $words:tt;)*) => {$(
+        binary!($fun, $NAME, $name, $words, $rule, |_| Some(ops::$OP.op()), never2);
     )*};
 }
 
 one_primitive! {
-    subtract SUBTRACT "subtract" Common SUB "Elementwise x - y.";
-    divide DIVIDE "divide" Inexact DIV "Elementwise x / y, as a float.";
-    true_divide TRUE_DIVIDE "true_divide" Inexact DIV "Elementwise x / y, as a float.";
-    maximum MAXIMUM "maximum" Common MAX "Elementwise larger of x and y; NaN wins.";
-    minimum MINIMUM "minimum" Common MIN "Elementwise smaller of x and y; NaN wins.";
-    equal EQUAL "equal" Common EQ "Elementwise x == y.";
-    not_equal NOT_EQUAL "not_equal" Common NE "Elementwise x != y.";
-    bitwise_and BITWISE_AND "bitwise_and" Common AND "Elementwise bits of both.";
-    bitwise_or BITWISE_OR "bitwise_or" Common OR "Elementwise bits of either.";
-    bitwise_xor BITWISE_XOR "bitwise_xor" Common XOR "Elementwise bits of one of the two.";
-    left_shift LEFT_SHIFT "left_shift" Numeric SHIFT_LEFT "Elementwise x shifted left by y bits.";
-    bitwise_left_shift BITWISE_LEFT_SHIFT "bitwise_left_shift" Numeric SHIFT_LEFT "Elementwise x shifted left by y bits.";
-    arctan2 ARCTAN2 "arctan2" Inexact ATAN2 "Elementwise angle of the point (y, x).";
-    atan2 ATAN2 "atan2" Inexact ATAN2 "Elementwise angle of the point (y, x).";
-    nextafter NEXTAFTER "nextafter" Inexact NEXTAFTER "Elementwise next float after x toward y.";
+    subtract SUBTRACT "subtract" Common SUB ["x - y.", "of the common dtype", "{f}(jnp.array([1, 2]), 3)", "[-2 -1]"];
+    divide DIVIDE "divide" Inexact DIV
+        ["x / y, as a float.", "floating or complex", "{f}(jnp.array([1, 2]), 2)", "[0.5 1. ]"];
+    maximum MAXIMUM "maximum" Common MAX
+        ["The larger of x and y; NaN wins.", "of the common dtype", "{f}(jnp.array([1, 5]), 3)", "[3 5]"];
+    minimum MINIMUM "minimum" Common MIN
+        ["The smaller of x and y; NaN wins.", "of the common dtype", "{f}(jnp.array([1, 5]), 3)", "[1 3]"];
+    equal EQUAL "equal" Common EQ ["Truth of x == y.", "bool", "{f}(jnp.array([1, 2]), 2)", "[False  True]"];
+    not_equal NOT_EQUAL "not_equal" Common NE
+        ["Truth of x != y.", "bool", "{f}(jnp.array([1, 2]), 2)", "[ True False]"];
+    bitwise_and BITWISE_AND "bitwise_and" Common AND
+        ["Bits that are set in both.", "of the common dtype", "{f}(jnp.array([1, 3]), 2)", "[0 2]"];
+    bitwise_or BITWISE_OR "bitwise_or" Common OR
+        ["Bits that are set in either.", "of the common dtype", "{f}(jnp.array([1, 3]), 2)", "[3 3]"];
+    bitwise_xor BITWISE_XOR "bitwise_xor" Common XOR
+        ["Bits that are set in exactly one.", "of the common dtype", "{f}(jnp.array([1, 3]), 2)", "[3 1]"];
+    left_shift LEFT_SHIFT "left_shift" Numeric SHIFT_LEFT
+        ["x shifted left by y bits.", "of the common dtype", "{f}(jnp.array([1, 3]), 2)", "[ 4 12]"];
+    arctan2 ARCTAN2 "arctan2" Inexact ATAN2
+        ["Angle of the point (y, x), in radians.", "floating", "{f}(jnp.array([0.]), 1.)", "[0.]"];
+    nextafter NEXTAFTER "nextafter" Inexact NEXTAFTER
+        ["The float after x on the way to y.", "floating", "{f}(jnp.array([0.]), 0.)", "[0.]"];
 }
 
 fn or_logical(d: DType, logical: OpRef, op: OpRef) -> Option<OpRef> {
@@ -50,12 +44,22 @@ fn or_logical(d: DType, logical: OpRef, op: OpRef) -> Option<OpRef> {
 }
 
 binary!(
-    /// Elementwise x + y; logical or for `bool`.
-    add, ADD, "add", Common, |d| or_logical(d, ops::OR.op(), ops::ADD.op()), never2
+    add,
+    ADD,
+    "add",
+    ["x + y.", "of the common dtype", "{f}(jnp.array([1, 2]), 3)", "[4 5]"],
+    Common,
+    |d| or_logical(d, ops::OR.op(), ops::ADD.op()),
+    never2
 );
 binary!(
-    /// Elementwise x * y; logical and for `bool`.
-    multiply, MULTIPLY, "multiply", Common, |d| or_logical(d, ops::AND.op(), ops::MUL.op()), never2
+    multiply,
+    MULTIPLY,
+    "multiply",
+    ["x * y.", "of the common dtype", "{f}(jnp.array([1, 2]), 3)", "[3 6]"],
+    Common,
+    |d| or_logical(d, ops::AND.op(), ops::MUL.op()),
+    never2
 );
 
 /// Complex numbers in lexicographic order: by real part, then by imaginary part.
@@ -67,34 +71,36 @@ fn lexicographic(x: &Value, y: &Value, compare: fn(&Value, &Value) -> Result<Val
 
 /// Writes the row of an order comparison.
 macro_rules! order {
-    ($($fun:ident $NAME:ident $name:literal $OP:ident $op:ident $doc:literal;)*) => {$(
+    ($($fun:ident $NAME:ident $name:literal $OP:ident $op:ident $words:tt;)*) => {$(
         binary!(
-            #[doc = $doc]
-            $fun, $NAME, $name, Common, |d| (!d.is_complex()).then(|| ops::$OP.op()),
+            $fun, $NAME, $name, $words, Common, |d| (!d.is_complex()).then(|| ops::$OP.op()),
             |x, y| lexicographic(x, y, ops::$op)
         );
     )*};
 }
 order! {
-    less LESS "less" LT lt "Elementwise x < y.";
-    less_equal LESS_EQUAL "less_equal" LE le "Elementwise x <= y.";
-    greater GREATER "greater" GT gt "Elementwise x > y.";
-    greater_equal GREATER_EQUAL "greater_equal" GE ge "Elementwise x >= y.";
+    less LESS "less" LT lt ["Truth of x < y.", "bool", "{f}(jnp.array([1, 2]), 2)", "[ True False]"];
+    less_equal LESS_EQUAL "less_equal" LE le ["Truth of x <= y.", "bool", "{f}(jnp.array([1, 2]), 2)", "[ True  True]"];
+    greater GREATER "greater" GT gt ["Truth of x > y.", "bool", "{f}(jnp.array([1, 2]), 1)", "[False  True]"];
+    greater_equal GREATER_EQUAL "greater_equal" GE ge
+        ["Truth of x >= y.", "bool", "{f}(jnp.array([1, 2]), 2)", "[False  True]"];
 }
 
 /// Writes the row of a logical function: `bool` operands go to the primitive, others are tested first.
 macro_rules! logical {
-    ($($fun:ident $NAME:ident $name:literal $OP:ident $op:ident $doc:literal;)*) => {$(
+    ($($fun:ident $NAME:ident $name:literal $OP:ident $op:ident $words:tt;)*) => {$(
         binary!(
-            #[doc = $doc]
-            $fun, $NAME, $name, None, |_| None, |x, y| ops::$op(&to_bool(x)?, &to_bool(y)?)
+            $fun, $NAME, $name, $words, None, |_| None, |x, y| ops::$op(&to_bool(x)?, &to_bool(y)?)
         );
     )*};
 }
 logical! {
-    logical_and LOGICAL_AND "logical_and" AND bitwise_and "Elementwise truth of `x and y`.";
-    logical_or LOGICAL_OR "logical_or" OR bitwise_or "Elementwise truth of `x or y`.";
-    logical_xor LOGICAL_XOR "logical_xor" XOR bitwise_xor "Elementwise truth of exactly one.";
+    logical_and LOGICAL_AND "logical_and" AND bitwise_and
+        ["Truth of `x and y`.", "bool", "{f}(jnp.array([0, 3]), True)", "[False  True]"];
+    logical_or LOGICAL_OR "logical_or" OR bitwise_or
+        ["Truth of `x or y`.", "bool", "{f}(jnp.array([0, 3]), False)", "[False  True]"];
+    logical_xor LOGICAL_XOR "logical_xor" XOR bitwise_xor
+        ["Truth of exactly one of x and y.", "bool", "{f}(jnp.array([0, 3]), True)", "[ True False]"];
 }
 
 fn right_shift_op(d: DType) -> Option<OpRef> {
@@ -102,12 +108,13 @@ fn right_shift_op(d: DType) -> Option<OpRef> {
 }
 
 binary!(
-    /// Elementwise x shifted right by y bits; the sign is kept.
-    right_shift, RIGHT_SHIFT, "right_shift", Numeric, right_shift_op, never2
-);
-binary!(
-    /// Elementwise x shifted right by y bits; the sign is kept.
-    bitwise_right_shift, BITWISE_RIGHT_SHIFT, "bitwise_right_shift", Numeric, right_shift_op, never2
+    right_shift,
+    RIGHT_SHIFT,
+    "right_shift",
+    ["x shifted right by y bits; the sign is kept.", "of the common dtype", "{f}(jnp.array([4, -4]), 1)", "[ 2 -2]"],
+    Numeric,
+    right_shift_op,
+    never2
 );
 
 /// The shape of two operands combined; errors as the primitive `name` does.
@@ -181,20 +188,31 @@ fn floor_remainder(x: &Value, y: &Value) -> Result<Value> {
 }
 
 binary!(
-    /// Elementwise floor of x / y.
-    floor_divide, FLOOR_DIVIDE, "floor_divide", Numeric, |d| d.is_unsigned().then(|| ops::DIV.op()), floor_quotient
+    floor_divide,
+    FLOOR_DIVIDE,
+    "floor_divide",
+    ["Floor of x / y.", "of the common dtype", "{f}(jnp.array([-3, 3]), 2)", "[-2  1]"],
+    Numeric,
+    |d| d.is_unsigned().then(|| ops::DIV.op()),
+    floor_quotient
 );
 binary!(
-    /// Elementwise remainder with the sign of the divisor.
-    remainder, REMAINDER, "remainder", Numeric, |_| None, floor_remainder
+    remainder,
+    REMAINDER,
+    "remainder",
+    ["Remainder of x / y, with the sign of y.", "of the common dtype", "{f}(jnp.array([-3, 3]), 2)", "[1 1]"],
+    Numeric,
+    |_| None,
+    floor_remainder
 );
 binary!(
-    /// Elementwise remainder with the sign of the divisor.
-    mod_, MOD, "mod", Numeric, |_| None, floor_remainder
-);
-binary!(
-    /// Elementwise remainder with the sign of the dividend.
-    fmod, FMOD, "fmod", Numeric, |d| d.is_float().then(|| ops::REM.op()), |x, y| ops::rem(x, &nonzero_divisor(y)?)
+    fmod,
+    FMOD,
+    "fmod",
+    ["Remainder of x / y, with the sign of x.", "of the common dtype", "{f}(jnp.array([-3, 3]), 2)", "[-1  1]"],
+    Numeric,
+    |d| d.is_float().then(|| ops::REM.op()),
+    |x, y| ops::rem(x, &nonzero_divisor(y)?)
 );
 
 /// Elementwise floor of x / y and the remainder.
@@ -208,13 +226,31 @@ pub fn divmod(x: &Value, y: &Value) -> Result<[Value; 2]> {
 }
 
 binary!(
-    /// Elementwise larger of x and y; a number wins over NaN.
-    fmax, FMAX, "fmax", Common, |_| None,
+    fmax,
+    FMAX,
+    "fmax",
+    [
+        "The larger of x and y; a number wins over NaN.",
+        "of the common dtype",
+        "{f}(jnp.array([jnp.nan, 5.]), 3.)",
+        "[3. 5.]"
+    ],
+    Common,
+    |_| None,
     |x, y| choose(&ops::bitwise_or(&greater(x, y)?, &ops::ne(y, y)?)?, x, y)
 );
 binary!(
-    /// Elementwise smaller of x and y; a number wins over NaN.
-    fmin, FMIN, "fmin", Common, |_| None,
+    fmin,
+    FMIN,
+    "fmin",
+    [
+        "The smaller of x and y; a number wins over NaN.",
+        "of the common dtype",
+        "{f}(jnp.array([jnp.nan, 5.]), 3.)",
+        "[3. 3.]"
+    ],
+    Common,
+    |_| None,
     |x, y| choose(&ops::bitwise_or(&less(x, y)?, &ops::ne(y, y)?)?, x, y)
 );
 
@@ -239,8 +275,13 @@ fn magnitude(x: &Value, y: &Value) -> Result<Value> {
 }
 
 binary!(
-    /// Elementwise sqrt(x*x + y*y), without overflow on the way.
-    hypot, HYPOT, "hypot", Inexact, |_| None, magnitude
+    hypot,
+    HYPOT,
+    "hypot",
+    ["sqrt(x*x + y*y), without overflow on the way.", "floating", "{f}(jnp.array([3.]), 4.)", "[5.]"],
+    Inexact,
+    |_| None,
+    magnitude
 );
 
 fn with_sign(x: &Value, y: &Value) -> Result<Value> {
@@ -252,8 +293,13 @@ fn with_sign(x: &Value, y: &Value) -> Result<Value> {
 }
 
 binary!(
-    /// Elementwise |x| with the sign of y.
-    copysign, COPYSIGN, "copysign", Inexact, |_| None, with_sign
+    copysign,
+    COPYSIGN,
+    "copysign",
+    ["|x| with the sign of y.", "floating", "{f}(jnp.array([1., -2.]), -1.)", "[-1. -2.]"],
+    Inexact,
+    |_| None,
+    with_sign
 );
 
 fn step(x: &Value, y: &Value) -> Result<Value> {
@@ -265,9 +311,22 @@ fn step(x: &Value, y: &Value) -> Result<Value> {
 }
 
 binary!(
-    /// Elementwise 0 below zero, 1 above, y at zero.
-    heaviside, HEAVISIDE, "heaviside", Inexact, |_| None, step
+    heaviside,
+    HEAVISIDE,
+    "heaviside",
+    ["0 below zero, 1 above, y at zero.", "floating", "{f}(jnp.array([-1., 0., 2.]), 0.5)", "[0.  0.5 1. ]"],
+    Inexact,
+    |_| None,
+    step
 );
+
+binary_aliases! {
+    bitwise_right_shift BITWISE_RIGHT_SHIFT "bitwise_right_shift" of RIGHT_SHIFT;
+    mod_ MOD "mod" of REMAINDER;
+    true_divide TRUE_DIVIDE "true_divide" of DIVIDE;
+    bitwise_left_shift BITWISE_LEFT_SHIFT "bitwise_left_shift" of LEFT_SHIFT;
+    atan2 ATAN2 "atan2" of ARCTAN2;
+}
 
 /// Every function of this file that gives one result.
 pub static ALL_BINARY: &[&Binary] = &[

@@ -1,5 +1,6 @@
 //! Powers: by a fixed integer, of integers, of floats.
 
+use super::Words;
 use super::promote::{self, Rule, result_type};
 use ferrax_base::{Result, Scalar, bail};
 use ferrax_ir::Value;
@@ -19,6 +20,13 @@ pub fn integer_exponent(y: &Value) -> Option<i64> {
         _ => None,
     }
 }
+
+/// What [`power`] computes.
+pub static POWER: Words = Words::new(["x ** y.", "of the common dtype", "{f}(jnp.array([2, 3]), 2)", "[4 9]"]);
+
+/// What [`float_power`] computes.
+pub static FLOAT_POWER: Words =
+    Words::new(["x ** y as floats.", "floating or complex", "{f}(jnp.array([2, 3]), 2)", "[4. 9.]"]);
 
 /// Elementwise x ** y.
 pub fn power(x: &Value, y: &Value) -> Result<Value> {

@@ -1,56 +1,10 @@
-//! Functions of one operand.
+//! Functions of one operand, but for those of `primitives.rs`.
 
-use super::{Rule, Unary, never1};
+use super::{Unary, never1, unary, unary_aliases};
 use ferrax_base::{DType, Result, Scalar, bail, config};
 use ferrax_ir::{Lit, OpRef, Value};
 use ferrax_ops as ops;
 use ferrax_ops::common::constant;
-
-/// Writes the row of a function, and the function.
-macro_rules! unary {
-    ($(#[$doc:meta])* $fun:ident, $NAME:ident, $name:literal, $rule:ident, $direct:expr, $general:expr) => {
-        $(#[$doc])*
-        pub static $NAME: Unary = Unary { name: $name, rule: Rule::$rule, direct: $direct, general: $general };
-
-        $(#[$doc])*
-        pub fn $fun(x: &Value) -> Result<Value> {
-            $NAME.call(x)
-        }
-    };
-}
-
-/// Functions that are one primitive on floats, with one name here and there.
-macro_rules! inexact {
-    ($($fun:ident $NAME:ident $name:literal $OP:ident $doc:literal;)*) => {$(
-        unary!(#[doc = $doc] $fun, $NAME, $name, Inexact, |_| Some(ops::$OP.op()), never1);
-    )*};
-}
-
-inexact! {
-    exp EXP "exp" EXP "Elementwise exponential.";
-    exp2 EXP2 "exp2" EXP2 "Elementwise 2**x.";
-    expm1 EXPM1 "expm1" EXPM1 "Elementwise exp(x) - 1.";
-    log LOG "log" LOG "Elementwise natural logarithm.";
-    log1p LOG1P "log1p" LOG1P "Elementwise log(1 + x).";
-    sqrt SQRT "sqrt" SQRT "Elementwise square root.";
-    cbrt CBRT "cbrt" CBRT "Elementwise cube root.";
-    sin SIN "sin" SIN "Elementwise sine.";
-    cos COS "cos" COS "Elementwise cosine.";
-    tan TAN "tan" TAN "Elementwise tangent.";
-    arcsin ARCSIN "arcsin" ASIN "Elementwise inverse sine.";
-    arccos ARCCOS "arccos" ACOS "Elementwise inverse cosine.";
-    arctan ARCTAN "arctan" ATAN "Elementwise inverse tangent.";
-    asin ASIN "asin" ASIN "Elementwise inverse sine.";
-    acos ACOS "acos" ACOS "Elementwise inverse cosine.";
-    atan ATAN "atan" ATAN "Elementwise inverse tangent.";
-    sinh SINH "sinh" SINH "Elementwise hyperbolic sine.";
-    cosh COSH "cosh" COSH "Elementwise hyperbolic cosine.";
-    tanh TANH "tanh" TANH "Elementwise hyperbolic tangent.";
-    arcsinh ARCSINH "arcsinh" ASINH "Elementwise inverse hyperbolic sine.";
-    arctanh ARCTANH "arctanh" ATANH "Elementwise inverse hyperbolic tangent.";
-    asinh ASINH "asinh" ASINH "Elementwise inverse hyperbolic sine.";
-    atanh ATANH "atanh" ATANH "Elementwise inverse hyperbolic tangent.";
-}
 
 fn real_only(d: DType, op: OpRef) -> Option<OpRef> {
     (!d.is_complex()).then_some(op)
@@ -64,12 +18,13 @@ fn complex_acosh(x: &Value) -> Result<Value> {
 }
 
 unary!(
-    /// Elementwise inverse hyperbolic cosine.
-    arccosh, ARCCOSH, "arccosh", Inexact, |d| real_only(d, ops::ACOSH.op()), complex_acosh
-);
-unary!(
-    /// Elementwise inverse hyperbolic cosine.
-    acosh, ACOSH, "acosh", Inexact, |d| real_only(d, ops::ACOSH.op()), complex_acosh
+    arccosh,
+    ARCCOSH,
+    "arccosh",
+    ["Inverse hyperbolic cosine.", "floating or complex", "{f}(jnp.array([1.]))", "[0.]"],
+    Inexact,
+    |d| real_only(d, ops::ACOSH.op()),
+    complex_acosh
 );
 
 /// A float constant that `f` combines with a real operand, or with both parts of a complex one.
@@ -81,31 +36,44 @@ fn on_parts(x: &Value, f: impl Fn(&Value) -> Result<Value>) -> Result<Value> {
 }
 
 unary!(
-    /// Elementwise logarithm to base 2.
-    log2, LOG2, "log2", Inexact, |_| None,
+    log2,
+    LOG2,
+    "log2",
+    ["Logarithm to base 2.", "floating or complex", "{f}(jnp.array([1., 8.]))", "[0. 3.]"],
+    Inexact,
+    |_| None,
     |x| on_parts(&ops::log(x)?, |y| ops::div(y, &ops::log(&constant(y, 2.0))?))
 );
 unary!(
-    /// Elementwise logarithm to base 10.
-    log10, LOG10, "log10", Inexact, |_| None,
+    log10,
+    LOG10,
+    "log10",
+    ["Logarithm to base 10.", "floating or complex", "{f}(jnp.array([1., 10.]))", "[0. 1.]"],
+    Inexact,
+    |_| None,
     |x| on_parts(&ops::log(x)?, |y| ops::mul(y, &constant(y, std::f64::consts::LOG10_E)))
 );
 unary!(
-    /// Elementwise 1/x.
-    reciprocal, RECIPROCAL, "reciprocal", Inexact, |_| None, ops::reciprocal
+    reciprocal,
+    RECIPROCAL,
+    "reciprocal",
+    ["1 / x.", "floating or complex", "{f}(jnp.array([2., 4.]))", "[0.5  0.25]"],
+    Inexact,
+    |_| None,
+    ops::reciprocal
 );
 
 /// Writes the rows of a product with a constant, under two names.
 macro_rules! scaled {
-    ($($fun:ident $NAME:ident $name:literal $by:expr, $doc:literal;)*) => {$(
-        unary!(#[doc = $doc] $fun, $NAME, $name, Inexact, |_| None, |x| ops::mul(x, &constant(x, $by)));
+    ($($fun:ident $NAME:ident $name:literal $by:expr, $words:tt;)*) => {$(
+        unary!($fun, $NAME, $name, $words, Inexact, |_| None, |x| ops::mul(x, &constant(x, $by)));
     )*};
 }
 scaled! {
-    deg2rad DEG2RAD "deg2rad" std::f64::consts::PI / 180.0, "Elementwise degrees to radians.";
-    radians RADIANS "radians" std::f64::consts::PI / 180.0, "Elementwise degrees to radians.";
-    rad2deg RAD2DEG "rad2deg" 180.0 / std::f64::consts::PI, "Elementwise radians to degrees.";
-    degrees DEGREES "degrees" 180.0 / std::f64::consts::PI, "Elementwise radians to degrees.";
+    deg2rad DEG2RAD "deg2rad" std::f64::consts::PI / 180.0,
+        ["Degrees to radians.", "floating", "{f}(jnp.array([0.]))", "[0.]"];
+    rad2deg RAD2DEG "rad2deg" 180.0 / std::f64::consts::PI,
+        ["Radians to degrees.", "floating", "{f}(jnp.array([0.]))", "[0.]"];
 }
 
 #[allow(clippy::unnecessary_wraps)]
@@ -118,12 +86,22 @@ fn constant_array(x: &Value, s: Scalar) -> Result<Value> {
 }
 
 unary!(
-    /// Elementwise -x.
-    negative, NEGATIVE, "negative", None, |_| Some(ops::NEG.op()), never1
+    negative,
+    NEGATIVE,
+    "negative",
+    ["-x.", "of the dtype of x", "{f}(jnp.array([1, -2]))", "[-1  2]"],
+    None,
+    |_| Some(ops::NEG.op()),
+    never1
 );
 unary!(
-    /// The operand itself.
-    positive, POSITIVE, "positive", None, |_| None, same
+    positive,
+    POSITIVE,
+    "positive",
+    ["x itself.", "of the dtype of x", "{f}(jnp.array([1, -2]))", "[ 1 -2]"],
+    None,
+    |_| None,
+    same
 );
 
 fn abs_op(d: DType) -> Option<OpRef> {
@@ -131,21 +109,31 @@ fn abs_op(d: DType) -> Option<OpRef> {
 }
 
 unary!(
-    /// Elementwise absolute value.
-    abs, ABS, "abs", None, abs_op, same
+    absolute,
+    ABSOLUTE,
+    "absolute",
+    ["Absolute value.", "of the real dtype of x", "{f}(jnp.array([1, -2]))", "[1 2]"],
+    None,
+    abs_op,
+    same
 );
 unary!(
-    /// Elementwise absolute value.
-    absolute, ABSOLUTE, "absolute", None, abs_op, same
-);
-unary!(
-    /// Elementwise absolute value as a float.
-    fabs, FABS, "fabs", Inexact, |d| real_only(d, ops::ABS.op()),
+    fabs,
+    FABS,
+    "fabs",
+    ["Absolute value as a float.", "floating", "{f}(jnp.array([1, -2]))", "[1. 2.]"],
+    Inexact,
+    |d| real_only(d, ops::ABS.op()),
     |_| bail!(Type, "ufunc 'fabs' does not support complex dtypes")
 );
 unary!(
-    /// Elementwise sign: -1, 0 or 1; x/|x| for complex numbers.
-    sign, SIGN, "sign", None, |_| Some(ops::SIGN.op()), never1
+    sign,
+    SIGN,
+    "sign",
+    ["Sign: -1, 0 or 1; x / |x| for complex numbers.", "of the dtype of x", "{f}(jnp.array([-5, 0]))", "[-1  0]"],
+    None,
+    |_| Some(ops::SIGN.op()),
+    never1
 );
 
 fn fractional(d: DType, op: OpRef) -> Option<OpRef> {
@@ -153,12 +141,22 @@ fn fractional(d: DType, op: OpRef) -> Option<OpRef> {
 }
 
 unary!(
-    /// Elementwise largest integer not above x.
-    floor, FLOOR, "floor", None, |d| fractional(d, ops::FLOOR.op()), same
+    floor,
+    FLOOR,
+    "floor",
+    ["Largest integer not above x.", "of the dtype of x", "{f}(jnp.array([1.5, -1.5]))", "[ 1. -2.]"],
+    None,
+    |d| fractional(d, ops::FLOOR.op()),
+    same
 );
 unary!(
-    /// Elementwise smallest integer not below x.
-    ceil, CEIL, "ceil", None, |d| fractional(d, ops::CEIL.op()), same
+    ceil,
+    CEIL,
+    "ceil",
+    ["Smallest integer not below x.", "of the dtype of x", "{f}(jnp.array([1.5, -1.5]))", "[ 2. -1.]"],
+    None,
+    |d| fractional(d, ops::CEIL.op()),
+    same
 );
 
 fn toward_zero(x: &Value) -> Result<Value> {
@@ -170,8 +168,13 @@ fn toward_zero(x: &Value) -> Result<Value> {
 }
 
 unary!(
-    /// Elementwise rounding toward zero.
-    trunc, TRUNC, "trunc", None, |_| None, toward_zero
+    trunc,
+    TRUNC,
+    "trunc",
+    ["x rounded toward zero.", "of the dtype of x", "{f}(jnp.array([1.5, -1.5]))", "[ 1. -1.]"],
+    None,
+    |_| None,
+    toward_zero
 );
 
 fn to_nearest_even(x: &Value) -> Result<Value> {
@@ -183,12 +186,27 @@ fn to_nearest_even(x: &Value) -> Result<Value> {
 }
 
 unary!(
-    /// Elementwise rounding to the nearest integer, halves to the even one; integers become the default float.
-    rint, RINT, "rint", None, |_| None, to_nearest_even
+    rint,
+    RINT,
+    "rint",
+    [
+        "x rounded to the nearest integer, halves to the even one.",
+        "floating or complex",
+        "{f}(jnp.array([0.5, 1.5]))",
+        "[0. 2.]"
+    ],
+    None,
+    |_| None,
+    to_nearest_even
 );
 unary!(
-    /// Elementwise x*x.
-    square, SQUARE, "square", Numeric, |_| Some(ops::SQUARE.op()), never1
+    square,
+    SQUARE,
+    "square",
+    ["x * x.", "of the dtype of x", "{f}(jnp.array([2, 3]))", "[4 9]"],
+    Numeric,
+    |_| Some(ops::SQUARE.op()),
+    never1
 );
 
 fn conjugated(x: &Value) -> Result<Value> {
@@ -196,12 +214,13 @@ fn conjugated(x: &Value) -> Result<Value> {
 }
 
 unary!(
-    /// Elementwise complex conjugate.
-    conj, CONJ, "conj", None, |_| None, conjugated
-);
-unary!(
-    /// Elementwise complex conjugate.
-    conjugate, CONJUGATE, "conjugate", None, |_| None, conjugated
+    conjugate,
+    CONJUGATE,
+    "conjugate",
+    ["Complex conjugate.", "of the dtype of x", "{f}(jnp.array([1 + 2j]))", "[1.-2.j]"],
+    None,
+    |_| None,
+    conjugated
 );
 
 fn complex_only(d: DType, op: OpRef) -> Option<OpRef> {
@@ -209,16 +228,31 @@ fn complex_only(d: DType, op: OpRef) -> Option<OpRef> {
 }
 
 unary!(
-    /// Elementwise real part.
-    real, REAL, "real", None, |d| complex_only(d, ops::REAL.op()), same
+    real,
+    REAL,
+    "real",
+    ["Real part.", "of the real dtype of x", "{f}(jnp.array([1 + 2j]))", "[1.]"],
+    None,
+    |d| complex_only(d, ops::REAL.op()),
+    same
 );
 unary!(
-    /// Elementwise imaginary part; zeros for real operands.
-    imag, IMAG, "imag", None, |d| complex_only(d, ops::IMAG.op()), |x| ops::zeros(&x.aval())
+    imag,
+    IMAG,
+    "imag",
+    ["Imaginary part; zeros for real x.", "of the real dtype of x", "{f}(jnp.array([1 + 2j]))", "[2.]"],
+    None,
+    |d| complex_only(d, ops::IMAG.op()),
+    |x| ops::zeros(&x.aval())
 );
 unary!(
-    /// Elementwise test for NaN.
-    isnan, ISNAN, "isnan", None, |_| None, |x| ops::ne(x, x)
+    isnan,
+    ISNAN,
+    "isnan",
+    ["Test for NaN.", "bool", "{f}(jnp.array([1., jnp.nan]))", "[False  True]"],
+    None,
+    |_| None,
+    |x| ops::ne(x, x)
 );
 
 fn infinity(x: &Value, v: f64) -> Value {
@@ -253,20 +287,40 @@ fn signed_infinity(x: &Value, v: f64) -> Result<Value> {
 }
 
 unary!(
-    /// Elementwise test for infinities.
-    isinf, ISINF, "isinf", None, |_| None, infinite
+    isinf,
+    ISINF,
+    "isinf",
+    ["Test for infinities.", "bool", "{f}(jnp.array([1., -jnp.inf]))", "[False  True]"],
+    None,
+    |_| None,
+    infinite
 );
 unary!(
-    /// Elementwise test for numbers that are neither infinite nor NaN.
-    isfinite, ISFINITE, "isfinite", None, |d| d.is_float().then(|| ops::IS_FINITE.op()), finite
+    isfinite,
+    ISFINITE,
+    "isfinite",
+    ["Test for numbers that are neither infinite nor NaN.", "bool", "{f}(jnp.array([1., jnp.inf]))", "[ True False]"],
+    None,
+    |d| d.is_float().then(|| ops::IS_FINITE.op()),
+    finite
 );
 unary!(
-    /// Elementwise test for positive infinity.
-    isposinf, ISPOSINF, "isposinf", None, |_| None, |x| signed_infinity(x, f64::INFINITY)
+    isposinf,
+    ISPOSINF,
+    "isposinf",
+    ["Test for positive infinity.", "bool", "{f}(jnp.array([-jnp.inf, jnp.inf]))", "[False  True]"],
+    None,
+    |_| None,
+    |x| signed_infinity(x, f64::INFINITY)
 );
 unary!(
-    /// Elementwise test for negative infinity.
-    isneginf, ISNEGINF, "isneginf", None, |_| None, |x| signed_infinity(x, f64::NEG_INFINITY)
+    isneginf,
+    ISNEGINF,
+    "isneginf",
+    ["Test for negative infinity.", "bool", "{f}(jnp.array([-jnp.inf, jnp.inf]))", "[ True False]"],
+    None,
+    |_| None,
+    |x| signed_infinity(x, f64::NEG_INFINITY)
 );
 
 /// The integer dtype of a float's bits.
@@ -296,8 +350,13 @@ fn sign_bit(x: &Value) -> Result<Value> {
 }
 
 unary!(
-    /// Elementwise test of the sign bit.
-    signbit, SIGNBIT, "signbit", None, |_| None, sign_bit
+    signbit,
+    SIGNBIT,
+    "signbit",
+    ["Test of the sign bit.", "bool", "{f}(jnp.array([-0., 0.]))", "[ True False]"],
+    None,
+    |_| None,
+    sign_bit
 );
 
 /// Whether elements are nonzero, as `bool`.
@@ -306,68 +365,75 @@ pub fn to_bool(x: &Value) -> Result<Value> {
 }
 
 unary!(
-    /// Elementwise truth of `not x`.
-    logical_not, LOGICAL_NOT, "logical_not", None, |d| d.is_bool().then(|| ops::NOT.op()),
+    logical_not,
+    LOGICAL_NOT,
+    "logical_not",
+    ["Truth of `not x`.", "bool", "{f}(jnp.array([0, 3]))", "[ True False]"],
+    None,
+    |d| d.is_bool().then(|| ops::NOT.op()),
     |x| ops::bitwise_not(&to_bool(x)?)
 );
 
-/// Writes the rows of one primitive under several names.
-macro_rules! inversions {
-    ($($fun:ident $NAME:ident $name:literal;)*) => {$(
-        unary!(
-            /// Elementwise bits of x flipped; logical not for `bool`.
-            $fun, $NAME, $name, None, |_| Some(ops::NOT.op()), never1
-        );
-    )*};
-}
-inversions! {
-    bitwise_not BITWISE_NOT "bitwise_not";
-    bitwise_invert BITWISE_INVERT "bitwise_invert";
-    invert INVERT "invert";
-}
+unary!(
+    bitwise_not,
+    BITWISE_NOT,
+    "bitwise_not",
+    ["Every bit flipped; logical not for bool.", "of the dtype of x", "{f}(jnp.array([0, 1]))", "[-1 -2]"],
+    None,
+    |_| Some(ops::NOT.op()),
+    never1
+);
 
 fn count_bits(x: &Value) -> Result<Value> {
     ops::convert_element_type(&ops::population_count(&abs(x)?)?, DType::U8)
 }
 
 unary!(
-    /// Elementwise number of one bits of |x|, as `uint8`.
-    bitwise_count, BITWISE_COUNT, "bitwise_count", Numeric, |_| None, count_bits
+    bitwise_count,
+    BITWISE_COUNT,
+    "bitwise_count",
+    ["Number of one bits of |x|.", "uint8", "{f}(jnp.array([3, 8]))", "[2 1]"],
+    Numeric,
+    |_| None,
+    count_bits
 );
 unary!(
-    /// Elementwise test for a nonzero imaginary part.
-    iscomplex, ISCOMPLEX, "iscomplex", None, |_| None, |x| { let im = imag(x)?; ops::ne(&im, &constant(&im, 0.0)) }
+    iscomplex,
+    ISCOMPLEX,
+    "iscomplex",
+    ["Test for a nonzero imaginary part.", "bool", "{f}(jnp.array([1j, 1]))", "[ True False]"],
+    None,
+    |_| None,
+    |x| {
+        let im = imag(x)?;
+        ops::ne(&im, &constant(&im, 0.0))
+    }
 );
 unary!(
-    /// Elementwise test for a zero imaginary part.
-    isreal, ISREAL, "isreal", None, |_| None, |x| { let im = imag(x)?; ops::eq(&im, &constant(&im, 0.0)) }
+    isreal,
+    ISREAL,
+    "isreal",
+    ["Test for a zero imaginary part.", "bool", "{f}(jnp.array([1j, 1]))", "[False  True]"],
+    None,
+    |_| None,
+    |x| {
+        let im = imag(x)?;
+        ops::eq(&im, &constant(&im, 0.0))
+    }
 );
+
+unary_aliases! {
+    acosh ACOSH "acosh" of ARCCOSH;
+    abs ABS "abs" of ABSOLUTE;
+    conj CONJ "conj" of CONJUGATE;
+    radians RADIANS "radians" of DEG2RAD;
+    degrees DEGREES "degrees" of RAD2DEG;
+    bitwise_invert BITWISE_INVERT "bitwise_invert" of BITWISE_NOT;
+    invert INVERT "invert" of BITWISE_NOT;
+}
 
 /// Every function of this file.
 pub static ALL_UNARY: &[&Unary] = &[
-    &EXP,
-    &EXP2,
-    &EXPM1,
-    &LOG,
-    &LOG1P,
-    &SQRT,
-    &CBRT,
-    &SIN,
-    &COS,
-    &TAN,
-    &ARCSIN,
-    &ARCCOS,
-    &ARCTAN,
-    &ASIN,
-    &ACOS,
-    &ATAN,
-    &SINH,
-    &COSH,
-    &TANH,
-    &ARCSINH,
-    &ARCTANH,
-    &ASINH,
-    &ATANH,
     &ARCCOSH,
     &ACOSH,
     &LOG2,

@@ -1,0 +1,189 @@
+//! What a function is: a row with its names and words, how its operands are converted, and the primitive that does it.
+//!
+//! Read next: `unary.rs`.
+
+use super::promote::{self, Rule};
+use ferrax_base::{DType, Result};
+use ferrax_ir::trace::bind1;
+use ferrax_ir::{OpRef, Value};
+
+/// What a function computes, in words for its documentation.
+#[derive(Clone, Copy)]
+pub struct Words {
+    what: &'static str,
+    result: &'static str,
+    example: &'static str,
+    printed: &'static str,
+}
+
+impl Words {
+    /// A sentence, the dtype of the result, an expression with the function as `{f}`, and what it prints.
+    pub(super) const fn new([what, result, example, printed]: [&'static str; 4]) -> Words {
+        Words { what, result, example, printed }
+    }
+
+    /// The docstring of `jax.numpy`'s function of this name with `operands` operands.
+    pub fn documentation(&self, name: &str, same_as: Option<&str>, operands: usize) -> String {
+        let what = match same_as {
+            Some(other) => format!("{} Another name of ``{other}``.", self.what),
+            None => self.what.to_owned(),
+        };
+        let y = if operands == 2 { "      y: array, broadcast with x.\n" } else { "" };
+        let example = self.example.replace("{f}", &format!("jnp.{name}"));
+        format!(
+            "{what}\n\n    Works on each element.\n\n    Args:\n      x: array.\n{y}\n    Returns:\n      Array, {}.\n\n    \
+             >>> import ferrax.numpy as jnp\n    >>> print({example})\n    {}\n    ",
+            self.result, self.printed
+        )
+    }
+}
+
+/// A function of one operand.
+#[derive(Clone, Copy)]
+pub struct Unary {
+    /// `jax.numpy`'s name.
+    pub name: &'static str,
+    /// The function that this is another name of.
+    pub same_as: Option<&'static str>,
+    /// What it computes.
+    pub words: Words,
+    /// How the operand is converted.
+    pub rule: Rule,
+    /// The primitive that computes the function of an operand of this dtype, where it is a single one.
+    pub direct: fn(DType) -> Option<OpRef>,
+    /// The function of a converted operand, for the other dtypes.
+    pub general: fn(&Value) -> Result<Value>,
+}
+
+/// A function of two operands.
+#[derive(Clone, Copy)]
+pub struct Binary {
+    /// `jax.numpy`'s name.
+    pub name: &'static str,
+    /// The function that this is another name of.
+    pub same_as: Option<&'static str>,
+    /// What it computes.
+    pub words: Words,
+    /// How the operands are converted.
+    pub rule: Rule,
+    /// The primitive that computes the function of operands of this dtype, where it is a single one.
+    pub direct: fn(DType) -> Option<OpRef>,
+    /// The function of converted operands of one rank, for the other dtypes.
+    pub general: fn(&Value, &Value) -> Result<Value>,
+}
+
+impl Unary {
+    /// Applies the function.
+    pub fn call(&self, x: &Value) -> Result<Value> {
+        let x = promote::one(self.rule, x)?;
+        match (self.direct)(x.dtype()) {
+            Some(op) => bind1(&op, std::slice::from_ref(&x)),
+            None => (self.general)(&x),
+        }
+    }
+
+    /// The docstring.
+    pub fn documentation(&self) -> String {
+        self.words.documentation(self.name, self.same_as, 1)
+    }
+}
+
+impl Binary {
+    /// Applies the function.
+    pub fn call(&self, x: &Value, y: &Value) -> Result<Value> {
+        let [x, y] = promote::two(self.name, self.rule, x, y)?;
+        match (self.direct)(x.dtype()) {
+            Some(op) => bind1(&op, &[x, y]),
+            None => {
+                promote::compatible(self.name, &x, &y)?;
+                (self.general)(&x, &y)
+            }
+        }
+    }
+
+    /// The docstring.
+    pub fn documentation(&self) -> String {
+        self.words.documentation(self.name, self.same_as, 2)
+    }
+}
+
+/// The general rule of a function that its primitive covers for every dtype; the primitive says what it takes.
+pub(super) fn never1(_: &Value) -> Result<Value> {
+    Err(ferrax_base::error!(Internal, "a function of one primitive was asked for its general rule"))
+}
+
+/// As [`never1`], for two operands.
+pub(super) fn never2(_: &Value, _: &Value) -> Result<Value> {
+    never1(&Value::float(DType::F32, 0.0))
+}
+
+/// Writes the row of a function of one or two operands, and the function.
+macro_rules! row {
+    (
+        $Row:ident($($x:ident),*), $fun:ident, $NAME:ident, $name:literal,
+        [$what:literal, $($words:literal),*], $rule:ident, $direct:expr, $general:expr
+    ) => {
+        #[doc = $what]
+        pub static $NAME: $crate::numpy::$Row = $crate::numpy::$Row {
+            name: $name,
+            same_as: None,
+            words: $crate::numpy::Words::new([$what, $($words),*]),
+            rule: $crate::numpy::Rule::$rule,
+            direct: $direct,
+            general: $general,
+        };
+
+        #[doc = $what]
+        pub fn $fun($($x: &ferrax_ir::Value),*) -> ferrax_base::Result<ferrax_ir::Value> {
+            $NAME.call($($x),*)
+        }
+    };
+}
+pub(super) use row;
+
+/// Writes a [`row!`] of one operand.
+macro_rules! unary {
+    ($($row:tt)*) => { $crate::numpy::rows::row!(Unary(x), $($row)*); };
+}
+pub(super) use unary;
+
+/// Writes a [`row!`] of two operands.
+macro_rules! binary {
+    ($($row:tt)*) => { $crate::numpy::rows::row!(Binary(x, y), $($row)*); };
+}
+pub(super) use binary;
+
+/// Writes other names of functions.
+macro_rules! aliases {
+    ($Row:ident $x:tt $($fun:ident $NAME:ident $name:literal of $OF:ident;)*) => {$(
+        $crate::numpy::rows::alias!($Row $x $fun $NAME $name of $OF);
+    )*};
+}
+pub(super) use aliases;
+
+/// Writes one of the [`aliases!`].
+macro_rules! alias {
+    ($Row:ident ($($x:ident),*) $fun:ident $NAME:ident $name:literal of $OF:ident) => {
+        #[doc = concat!("Another name of [`", stringify!($OF), "`].")]
+        pub static $NAME: $crate::numpy::$Row =
+            $crate::numpy::$Row { name: $name, same_as: Some($OF.name), ..$OF };
+
+        #[doc = concat!("Another name of [`", stringify!($OF), "`].")]
+        pub fn $fun($($x: &ferrax_ir::Value),*) -> ferrax_base::Result<ferrax_ir::Value> {
+            $NAME.call($($x),*)
+        }
+    };
+}
+pub(super) use alias;
+
+/// Other names of functions of one operand.
+macro_rules! unary_aliases {
+    ($($row:tt)*) => { $crate::numpy::rows::aliases!(Unary (x) $($row)*); };
+}
+pub(super) use unary_aliases;
+
+/// Other names of functions of two operands.
+macro_rules! binary_aliases {
+    ($($row:tt)*) => { $crate::numpy::rows::aliases!(Binary (x, y) $($row)*); };
+}
+pub(super) use binary_aliases;

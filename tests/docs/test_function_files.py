@@ -1,0 +1,46 @@
+"""An elementwise function is written by hand in few files: its block, its kernel, its row of tests."""
+
+import re
+
+import pytest
+from documents import ROOT
+
+from ferrax.lax import elementwise
+from tests.lax.test_elementwise import BINARY, UNARY
+
+# Files that know of every function, and those of the blocks.
+KERNELS = {"crates/ferrax-loops/src/kind.rs", "crates/ferrax-cpu/src/elementwise/mod.rs"}
+BLOCKS = re.compile(r"crates/ferrax-ops/src/elementwise/(unary|special)\.rs")
+# What some functions have beside: an implementation where the processor has none, a definition that tests kernels,
+# what is known of their range, and a weight that differs from other functions'.
+OPTIONAL = re.compile(
+    r"crates/(ferrax-cpu/src/math/\w+|ferrax-ops/src/(numbers|where_rules/\w+)|ferrax-loops/src/cost)\.rs"
+)
+
+
+def by_hand(name):
+    """The sources that name a function and were not written by a tool."""
+    variant = "".join(part.title() for part in name.split("_"))
+    word = re.compile(rf"\b({name}|{variant})\b")
+    for folder in ("crates", "python"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".rs", ".py", ".pyi") and "tests" not in path.parts and "examples" not in path.parts:
+                text = path.read_text()
+                if word.search(text) and "written by `" not in text[:400].lower():
+                    yield str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("name", ["acos", "acosh", "asin", "asinh", "atanh", "cosh"])
+def test_a_function_is_written_in_few_files(name):
+    files = {f for f in by_hand(name) if not OPTIONAL.fullmatch(f)}
+    blocks = {f for f in files if BLOCKS.fullmatch(f)}
+    # NumPy's acosh has another branch than the primitive, and says so in a row of its own.
+    own = {"crates/ferrax/src/numpy/unary.rs"} if name == "acosh" else set()
+    assert len(blocks) == 1
+    assert files == KERNELS | blocks | own
+
+
+def test_every_function_has_its_row_of_tests():
+    rows = {name for name, *_ in UNARY + BINARY}
+    elsewhere = {"bessel_i0e", "bessel_i1e", "igamma", "igammac", "zeta", "polygamma", "mul"}
+    assert set(elementwise.__all__) - rows <= elsewhere
