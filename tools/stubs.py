@@ -253,7 +253,7 @@ def elementwise(name: str, value: Any) -> list[str]:
 
 
 def functions(module: types.ModuleType, named: str) -> dict[str, Any]:
-    """The elementwise functions of a submodule of the extension module, which say that they are of `named`."""
+    """The elementwise functions of a submodule of Rust: those that say they are of `named`, and what they do."""
     return {
         name: value
         for name, value in vars(module).items()

@@ -65,7 +65,7 @@ fn numpy_rows() -> String {
         let Some((&name, others)) = f.numpy.split_first() else { continue };
         let [example, printed] = f.example("{f}");
         let (row, block) = (name.to_uppercase(), f.name.to_uppercase());
-        let words = [f.what(), f.dtypes(), &example, &printed].map(|w| format!("{w:?}")).join(", ");
+        let words = [f.what(), f.dtypes, &example, &printed].map(|w| format!("{w:?}")).join(", ");
         writeln!(out, "\nunary!(\n    {name}, {row}, \"{name}\", [{words}],").unwrap();
         writeln!(out, "    Inexact, |_| Some(ops::{block}.op()), never1\n);").unwrap();
         writeln!(list, "    &{row},").unwrap();

@@ -11,7 +11,7 @@ use crate::common::{
 };
 use crate::elementwise::compare::eq;
 use crate::elementwise::convert::convert_element_type;
-use crate::elementwise::functions::{ANY, BITS, FLOATING, Function, INEXACT, INTEGER, NUMBER, REAL};
+use crate::elementwise::functions::{ANY, BITS, Call::Two, FLOATING, Function, INEXACT, INTEGER, NUMBER, REAL};
 use crate::elementwise::select::select;
 use crate::elementwise::unary::{abs, floor, imag, integer_pow, log, neg, real, replace_zero, sign};
 use crate::numbers::{Binary, Complex, complex as z};
@@ -654,35 +654,37 @@ pub fn mulhi(x: &Value, y: &Value) -> Result<Value> {
 // ---- the functions as host languages have them ----------------------------------------------------------------------
 
 /// The functions of this file, with their words.
-pub(crate) static FUNCTIONS: &[Function] = &[
-    Function::two("add", add, &ADD, NUMBER, ["{f}(jnp.array([1, 2]), 3)", "[4 5]"]),
-    Function::two("sub", sub, &SUB, NUMBER, ["{f}(jnp.array([1, 2]), 3)", "[-2 -1]"]),
-    Function::two("mul", mul, &MUL, NUMBER, ["{f}(jnp.array([1, 2]), 3)", "[3 6]"]).with_out_dtype(),
-    Function::two("div", div, &DIV, NUMBER, ["{f}(jnp.array([7, -7]), 2)", "[ 3 -3]"]),
-    Function::two("rem", rem, &REM, REAL, ["{f}(jnp.array([7, -7]), 3)", "[ 1 -1]"]),
-    Function::two("max", max, &MAX, ANY, ["{f}(jnp.array([1., 5.]), 3.)", "[3. 5.]"]),
-    Function::two("min", min, &MIN, ANY, ["{f}(jnp.array([1., 5.]), 3.)", "[1. 3.]"]),
-    Function::two("pow", pow, &POW, INEXACT, ["{f}(jnp.array([2., 3.]), 2)", "[4. 9.]"]),
-    Function::two("atan2", atan2, &ATAN2, INEXACT, ["{f}(0., 1.)", "0.0"]),
-    Function::two("nextafter", nextafter, &NEXTAFTER, FLOATING, ["{f}(0., 1.) > 0", "True"]).operands(&["x1", "x2"]),
-    Function::two("complex", complex, &COMPLEX, "float32 or float64", ["{f}(1., 2.)", "(1+2j)"]).gives("complex"),
-    Function::two("bitwise_and", bitwise_and, &AND, BITS, ["{f}(jnp.array([6, 3]), 2)", "[2 2]"]),
-    Function::two("bitwise_or", bitwise_or, &OR, BITS, ["{f}(jnp.array([4, 3]), 2)", "[6 3]"]),
-    Function::two("bitwise_xor", bitwise_xor, &XOR, BITS, ["{f}(jnp.array([6, 3]), 2)", "[4 1]"]),
-    Function::two("shift_left", shift_left, &SHIFT_LEFT, INTEGER, ["{f}(jnp.array([1, 3]), 2)", "[ 4 12]"]),
-    Function::two(
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::new("add", Two(add), &ADD, NUMBER, ["{f}(jnp.array([1, 2]), 3)", "[4 5]"]),
+    Function::new("sub", Two(sub), &SUB, NUMBER, ["{f}(jnp.array([1, 2]), 3)", "[-2 -1]"]),
+    Function::new("mul", Two(mul), &MUL, NUMBER, ["{f}(jnp.array([1, 2]), 3)", "[3 6]"]).with_out_dtype(),
+    Function::new("div", Two(div), &DIV, NUMBER, ["{f}(jnp.array([7, -7]), 2)", "[ 3 -3]"]),
+    Function::new("rem", Two(rem), &REM, REAL, ["{f}(jnp.array([7, -7]), 3)", "[ 1 -1]"]),
+    Function::new("max", Two(max), &MAX, ANY, ["{f}(jnp.array([1., 5.]), 3.)", "[3. 5.]"]),
+    Function::new("min", Two(min), &MIN, ANY, ["{f}(jnp.array([1., 5.]), 3.)", "[1. 3.]"]),
+    Function::new("pow", Two(pow), &POW, INEXACT, ["{f}(jnp.array([2., 3.]), 2)", "[4. 9.]"]),
+    Function::new("atan2", Two(atan2), &ATAN2, INEXACT, ["{f}(0., 1.)", "0.0"]),
+    Function::new("nextafter", Two(nextafter), &NEXTAFTER, FLOATING, ["{f}(0., 1.) > 0", "True"])
+        .operands(&["x1", "x2"]),
+    Function::new("complex", Two(complex), &COMPLEX, "float32 or float64", ["{f}(1., 2.)", "(1+2j)"]).gives("complex"),
+    Function::new("bitwise_and", Two(bitwise_and), &AND, BITS, ["{f}(jnp.array([6, 3]), 2)", "[2 2]"]),
+    Function::new("bitwise_or", Two(bitwise_or), &OR, BITS, ["{f}(jnp.array([4, 3]), 2)", "[6 3]"]),
+    Function::new("bitwise_xor", Two(bitwise_xor), &XOR, BITS, ["{f}(jnp.array([6, 3]), 2)", "[4 1]"]),
+    Function::new("shift_left", Two(shift_left), &SHIFT_LEFT, INTEGER, ["{f}(jnp.array([1, 3]), 2)", "[ 4 12]"]),
+    Function::new(
         "shift_right_arithmetic",
-        shift_right_arithmetic,
+        Two(shift_right_arithmetic),
         &SHIFT_RIGHT_ARITHMETIC,
         INTEGER,
         ["{f}(jnp.array([-8, 8]), 1)", "[-4  4]"],
     ),
-    Function::two(
+    Function::new(
         "shift_right_logical",
-        shift_right_logical,
+        Two(shift_right_logical),
         &SHIFT_RIGHT_LOGICAL,
         INTEGER,
         ["{f}(jnp.array([8, 5]), 1)", "[4 2]"],
     ),
-    Function::two("mulhi", mulhi, &MULHI, INTEGER, ["{f}(jnp.int32(1 << 30), jnp.int32(8))", "2"]).positional_only(),
+    Function::new("mulhi", Two(mulhi), &MULHI, INTEGER, ["{f}(jnp.int32(1 << 30), jnp.int32(8))", "2"])
+        .positional_only(),
 ];

@@ -5,7 +5,7 @@
 use crate::common::{
     Accept, LATER, NO_REWRITE, NOT_LINEAR, aligned, aligned_reference, nary_aval, nary_batch, zero_jvp,
 };
-use crate::elementwise::functions::{ANY, Function, ORDERED};
+use crate::elementwise::functions::{ANY, Call::Two, Function, ORDERED};
 use crate::numbers::{integer, to_complex};
 use crate::registry::Primitive;
 use ferrax_base::{Aval, DType, Result, Scalar};
@@ -157,13 +157,13 @@ compare!(
 // ---- the functions as host languages have them ----------------------------------------------------------------------
 
 /// The functions of this file, with their words.
-pub(crate) static FUNCTIONS: &[Function] = &[
-    Function::two("eq", eq, &EQ, ANY, ["{f}(jnp.array([1, 2]), 2)", "[False  True]"]).gives("bool"),
-    Function::two("ne", ne, &NE, ANY, ["{f}(jnp.array([1, 2]), 2)", "[ True False]"]).gives("bool"),
-    Function::two("lt", lt, &LT, ORDERED, ["{f}(jnp.array([1, 2]), 2)", "[ True False]"]).gives("bool"),
-    Function::two("le", le, &LE, ORDERED, ["{f}(jnp.array([1, 3]), 2)", "[ True False]"]).gives("bool"),
-    Function::two("gt", gt, &GT, ORDERED, ["{f}(jnp.array([1, 3]), 2)", "[False  True]"]).gives("bool"),
-    Function::two("ge", ge, &GE, ORDERED, ["{f}(jnp.array([1, 2]), 2)", "[False  True]"]).gives("bool"),
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::new("eq", Two(eq), &EQ, ANY, ["{f}(jnp.array([1, 2]), 2)", "[False  True]"]).gives("bool"),
+    Function::new("ne", Two(ne), &NE, ANY, ["{f}(jnp.array([1, 2]), 2)", "[ True False]"]).gives("bool"),
+    Function::new("lt", Two(lt), &LT, ORDERED, ["{f}(jnp.array([1, 2]), 2)", "[ True False]"]).gives("bool"),
+    Function::new("le", Two(le), &LE, ORDERED, ["{f}(jnp.array([1, 3]), 2)", "[ True False]"]).gives("bool"),
+    Function::new("gt", Two(gt), &GT, ORDERED, ["{f}(jnp.array([1, 3]), 2)", "[False  True]"]).gives("bool"),
+    Function::new("ge", Two(ge), &GE, ORDERED, ["{f}(jnp.array([1, 2]), 2)", "[False  True]"]).gives("bool"),
 ];
 
 /// The primitives of this file that are no function of `lax`.

@@ -46,16 +46,26 @@ pub struct Function {
     pub out_dtype: bool,
     /// Names of `jax.numpy` for the same function with operands that are converted to floats.
     pub numpy: &'static [&'static str],
-    block: &'static dyn Primitive,
+    /// Its block.
+    pub block: &'static dyn Primitive,
+    /// The dtypes that operands may have, in words.
+    pub dtypes: &'static str,
     what: Option<&'static str>,
-    dtypes: &'static str,
     result: &'static str,
     example: &'static str,
     printed: &'static str,
 }
 
 impl Function {
-    const fn new(name: &'static str, call: Call, block: &'static dyn Primitive, dtypes: &'static str) -> Function {
+    /// A function of operands of these dtypes; the example is an expression with the function as `{f}`, and what it
+    /// prints.
+    pub(super) const fn new(
+        name: &'static str,
+        call: Call,
+        block: &'static dyn Primitive,
+        dtypes: &'static str,
+        [example, printed]: [&'static str; 2],
+    ) -> Function {
         Function {
             name,
             call,
@@ -71,33 +81,9 @@ impl Function {
             what: None,
             dtypes,
             result: "of the dtype of the operands",
-            example: "",
-            printed: "",
+            example,
+            printed,
         }
-    }
-
-    /// A function of one operand of these dtypes; `example` is an expression with the function as `{f}`, and what it prints.
-    pub(super) const fn one(
-        name: &'static str,
-        f: fn(&Value) -> Result<Value>,
-        block: &'static dyn Primitive,
-        dtypes: &'static str,
-        example: [&'static str; 2],
-    ) -> Function {
-        let [example, printed] = example;
-        Function { example, printed, ..Function::new(name, Call::One(f), block, dtypes) }
-    }
-
-    /// As [`Function::one`], for two operands of one dtype.
-    pub(super) const fn two(
-        name: &'static str,
-        f: fn(&Value, &Value) -> Result<Value>,
-        block: &'static dyn Primitive,
-        dtypes: &'static str,
-        example: [&'static str; 2],
-    ) -> Function {
-        let [example, printed] = example;
-        Function { example, printed, ..Function::new(name, Call::Two(f), block, dtypes) }
     }
 
     /// What it computes, where its block says another thing.
@@ -138,16 +124,6 @@ impl Function {
     /// One sentence that says what it computes.
     pub fn what(&self) -> &'static str {
         self.what.unwrap_or_else(|| self.block.doc())
-    }
-
-    /// Its block.
-    pub fn primitive(&self) -> &'static dyn Primitive {
-        self.block
-    }
-
-    /// The dtypes that operands may have, in words.
-    pub fn dtypes(&self) -> &'static str {
-        self.dtypes
     }
 
     /// An expression that calls it as `path`, and what it prints.

@@ -19,5 +19,5 @@ use crate::registry::Primitive;
 /// The primitives of this family: those of the functions, and every file's others.
 pub(crate) fn primitives() -> impl Iterator<Item = &'static dyn Primitive> {
     let others = [unary::OTHERS, compare::OTHERS, select::PRIMITIVES, convert::PRIMITIVES, identity::PRIMITIVES];
-    functions::all().map(functions::Function::primitive).chain(others.into_iter().flatten().copied())
+    functions::all().map(|f| f.block).chain(others.into_iter().flatten().copied())
 }

@@ -5,7 +5,10 @@
 use crate::common::{NO_REWRITE, NOT_LINEAR, constant, full_like};
 use crate::elementwise::binary::{add, binary, mul, numbers, partials, sub};
 use crate::elementwise::compare::gt;
-use crate::elementwise::functions::{FLOATING, Function};
+use crate::elementwise::functions::{
+    Call::{One, Two},
+    FLOATING, Function,
+};
 use crate::elementwise::select::select;
 use crate::elementwise::unary::{abs, derivative, exp, log, neg, reals, reciprocal, sign, square, unary};
 use ferrax_base::{DType, Result, bail};
@@ -280,20 +283,20 @@ pub fn epsilon(dtype: DType) -> f64 {
 // ---- the functions as host languages have them ----------------------------------------------------------------------
 
 /// The functions of this file, with their words.
-pub(crate) static FUNCTIONS: &[Function] = &[
-    Function::one("erf", erf, &ERF, FLOATING, ["{f}(jnp.array([0.]))", "[0.]"]),
-    Function::one("erfc", erfc, &ERFC, FLOATING, ["{f}(jnp.array([0.]))", "[1.]"]),
-    Function::one("erf_inv", erf_inv, &ERF_INV, FLOATING, ["{f}(jnp.array([0.]))", "[0.]"]),
-    Function::one("lgamma", lgamma, &LGAMMA, FLOATING, ["{f}(jnp.array([1.]))", "[0.]"]),
-    Function::one("digamma", digamma, &DIGAMMA, FLOATING, ["{f}(jnp.array([1.])).round(3)", "[-0.577]"]),
-    Function::one("bessel_i0e", bessel_i0e, &BESSEL_I0E, FLOATING, ["{f}(jnp.array([0.]))", "[1.]"]),
-    Function::one("bessel_i1e", bessel_i1e, &BESSEL_I1E, FLOATING, ["{f}(jnp.array([0.]))", "[0.]"]),
-    Function::two("igamma", igamma, &IGAMMA, FLOATING, ["{f}(1., jnp.array([2.])).round(3)", "[0.865]"])
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::new("erf", One(erf), &ERF, FLOATING, ["{f}(jnp.array([0.]))", "[0.]"]),
+    Function::new("erfc", One(erfc), &ERFC, FLOATING, ["{f}(jnp.array([0.]))", "[1.]"]),
+    Function::new("erf_inv", One(erf_inv), &ERF_INV, FLOATING, ["{f}(jnp.array([0.]))", "[0.]"]),
+    Function::new("lgamma", One(lgamma), &LGAMMA, FLOATING, ["{f}(jnp.array([1.]))", "[0.]"]),
+    Function::new("digamma", One(digamma), &DIGAMMA, FLOATING, ["{f}(jnp.array([1.])).round(3)", "[-0.577]"]),
+    Function::new("bessel_i0e", One(bessel_i0e), &BESSEL_I0E, FLOATING, ["{f}(jnp.array([0.]))", "[1.]"]),
+    Function::new("bessel_i1e", One(bessel_i1e), &BESSEL_I1E, FLOATING, ["{f}(jnp.array([0.]))", "[0.]"]),
+    Function::new("igamma", Two(igamma), &IGAMMA, FLOATING, ["{f}(1., jnp.array([2.])).round(3)", "[0.865]"])
         .operands(&["a", "x"]),
-    Function::two("igammac", igammac, &IGAMMAC, FLOATING, ["{f}(1., jnp.array([2.])).round(3)", "[0.135]"])
+    Function::new("igammac", Two(igammac), &IGAMMAC, FLOATING, ["{f}(1., jnp.array([2.])).round(3)", "[0.135]"])
         .operands(&["a", "x"]),
-    Function::two("zeta", zeta, &ZETA, FLOATING, ["{f}(2., jnp.array([1.])).round(3)", "[1.645]"])
+    Function::new("zeta", Two(zeta), &ZETA, FLOATING, ["{f}(2., jnp.array([1.])).round(3)", "[1.645]"])
         .operands(&["x", "q"]),
-    Function::two("polygamma", polygamma, &POLYGAMMA, FLOATING, ["{f}(1., jnp.array([1.])).round(3)", "[1.645]"])
+    Function::new("polygamma", Two(polygamma), &POLYGAMMA, FLOATING, ["{f}(1., jnp.array([1.])).round(3)", "[1.645]"])
         .operands(&["m", "x"]),
 ];

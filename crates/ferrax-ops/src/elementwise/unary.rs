@@ -12,7 +12,7 @@ use crate::common::{
 use crate::elementwise::binary::{add, div, mul, sub};
 use crate::elementwise::compare::{eq, ge};
 use crate::elementwise::convert::convert_element_type;
-use crate::elementwise::functions::{BITS, FLOATING, Function, INEXACT, INTEGER, NUMBER};
+use crate::elementwise::functions::{BITS, Call::One, FLOATING, Function, INEXACT, INTEGER, NUMBER};
 use crate::elementwise::select::select;
 use crate::numbers::{Complex, Unary, complex as z};
 use crate::registry::Primitive;
@@ -719,52 +719,64 @@ bits!(
 // ---- the functions as host languages have them ----------------------------------------------------------------------
 
 /// The functions of this file, with their words.
-pub(crate) static FUNCTIONS: &[Function] = &[
-    Function::one("neg", neg, &NEG, NUMBER, ["{f}(jnp.array([1., -2.]))", "[-1.  2.]"]),
-    Function::one("sign", sign, &SIGN, NUMBER, ["{f}(jnp.array([-3., 0.]))", "[-1.  0.]"]),
-    Function::one("floor", floor, &FLOOR, FLOATING, ["{f}(jnp.array([1.5, -1.5]))", "[ 1. -2.]"]),
-    Function::one("ceil", ceil, &CEIL, FLOATING, ["{f}(jnp.array([1.5, -1.5]))", "[ 2. -1.]"]),
-    Function::one("is_finite", is_finite, &IS_FINITE, FLOATING, ["{f}(jnp.array([1., jnp.inf]))", "[ True False]"])
-        .gives("bool"),
-    Function::one("exp", exp, &EXP, INEXACT, ["{f}(jnp.array([0.]))", "[1.]"]).approximate().numpy(&["exp"]),
-    Function::one("exp2", exp2, &EXP2, INEXACT, ["{f}(jnp.array([3.]))", "[8.]"]).approximate().numpy(&["exp2"]),
-    Function::one("log", log, &LOG, INEXACT, ["{f}(jnp.array([1.]))", "[0.]"]).approximate().numpy(&["log"]),
-    Function::one("expm1", expm1, &EXPM1, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["expm1"]),
-    Function::one("log1p", log1p, &LOG1P, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["log1p"]),
-    Function::one("tanh", tanh, &TANH, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["tanh"]),
-    Function::one("logistic", logistic, &LOGISTIC, INEXACT, ["{f}(jnp.array([0.]))", "[0.5]"]).approximate(),
-    Function::one("sin", sin, &SIN, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["sin"]),
-    Function::one("cos", cos, &COS, INEXACT, ["{f}(jnp.array([0.]))", "[1.]"]).approximate().numpy(&["cos"]),
-    Function::one("tan", tan, &TAN, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["tan"]),
-    Function::one("asin", asin, &ASIN, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["arcsin", "asin"]),
-    Function::one("acos", acos, &ACOS, INEXACT, ["{f}(jnp.array([1.]))", "[0.]"]).numpy(&["arccos", "acos"]),
-    Function::one("atan", atan, &ATAN, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["arctan", "atan"]),
-    Function::one("sinh", sinh, &SINH, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["sinh"]),
-    Function::one("cosh", cosh, &COSH, INEXACT, ["{f}(jnp.array([0.]))", "[1.]"]).numpy(&["cosh"]),
-    Function::one("asinh", asinh, &ASINH, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["arcsinh", "asinh"]),
-    Function::one("acosh", acosh, &ACOSH, INEXACT, ["{f}(jnp.array([1.]))", "[0.]"]),
-    Function::one("atanh", atanh, &ATANH, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["arctanh", "atanh"]),
-    Function::one("sqrt", sqrt, &SQRT, INEXACT, ["{f}(jnp.array([9.]))", "[3.]"]).approximate().numpy(&["sqrt"]),
-    Function::one("rsqrt", rsqrt, &RSQRT, INEXACT, ["{f}(jnp.array([4.]))", "[0.5]"]).approximate(),
-    Function::one("cbrt", cbrt, &CBRT, FLOATING, ["{f}(jnp.array([1.]))", "[1.]"]).approximate().numpy(&["cbrt"]),
-    Function::one("square", square, &SQUARE, NUMBER, ["{f}(jnp.array([3, -2]))", "[9 4]"]),
-    Function::one("reciprocal", reciprocal, &INTEGER_POW, INEXACT, ["{f}(jnp.array([4.]))", "[0.25]"])
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::new("neg", One(neg), &NEG, NUMBER, ["{f}(jnp.array([1., -2.]))", "[-1.  2.]"]),
+    Function::new("sign", One(sign), &SIGN, NUMBER, ["{f}(jnp.array([-3., 0.]))", "[-1.  0.]"]),
+    Function::new("floor", One(floor), &FLOOR, FLOATING, ["{f}(jnp.array([1.5, -1.5]))", "[ 1. -2.]"]),
+    Function::new("ceil", One(ceil), &CEIL, FLOATING, ["{f}(jnp.array([1.5, -1.5]))", "[ 2. -1.]"]),
+    Function::new(
+        "is_finite",
+        One(is_finite),
+        &IS_FINITE,
+        FLOATING,
+        ["{f}(jnp.array([1., jnp.inf]))", "[ True False]"],
+    )
+    .gives("bool"),
+    Function::new("exp", One(exp), &EXP, INEXACT, ["{f}(jnp.array([0.]))", "[1.]"]).approximate().numpy(&["exp"]),
+    Function::new("exp2", One(exp2), &EXP2, INEXACT, ["{f}(jnp.array([3.]))", "[8.]"]).approximate().numpy(&["exp2"]),
+    Function::new("log", One(log), &LOG, INEXACT, ["{f}(jnp.array([1.]))", "[0.]"]).approximate().numpy(&["log"]),
+    Function::new("expm1", One(expm1), &EXPM1, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"])
+        .approximate()
+        .numpy(&["expm1"]),
+    Function::new("log1p", One(log1p), &LOG1P, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"])
+        .approximate()
+        .numpy(&["log1p"]),
+    Function::new("tanh", One(tanh), &TANH, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["tanh"]),
+    Function::new("logistic", One(logistic), &LOGISTIC, INEXACT, ["{f}(jnp.array([0.]))", "[0.5]"]).approximate(),
+    Function::new("sin", One(sin), &SIN, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["sin"]),
+    Function::new("cos", One(cos), &COS, INEXACT, ["{f}(jnp.array([0.]))", "[1.]"]).approximate().numpy(&["cos"]),
+    Function::new("tan", One(tan), &TAN, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).approximate().numpy(&["tan"]),
+    Function::new("asin", One(asin), &ASIN, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["arcsin", "asin"]),
+    Function::new("acos", One(acos), &ACOS, INEXACT, ["{f}(jnp.array([1.]))", "[0.]"]).numpy(&["arccos", "acos"]),
+    Function::new("atan", One(atan), &ATAN, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["arctan", "atan"]),
+    Function::new("sinh", One(sinh), &SINH, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["sinh"]),
+    Function::new("cosh", One(cosh), &COSH, INEXACT, ["{f}(jnp.array([0.]))", "[1.]"]).numpy(&["cosh"]),
+    Function::new("asinh", One(asinh), &ASINH, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["arcsinh", "asinh"]),
+    Function::new("acosh", One(acosh), &ACOSH, INEXACT, ["{f}(jnp.array([1.]))", "[0.]"]),
+    Function::new("atanh", One(atanh), &ATANH, INEXACT, ["{f}(jnp.array([0.]))", "[0.]"]).numpy(&["arctanh", "atanh"]),
+    Function::new("sqrt", One(sqrt), &SQRT, INEXACT, ["{f}(jnp.array([9.]))", "[3.]"]).approximate().numpy(&["sqrt"]),
+    Function::new("rsqrt", One(rsqrt), &RSQRT, INEXACT, ["{f}(jnp.array([4.]))", "[0.5]"]).approximate(),
+    Function::new("cbrt", One(cbrt), &CBRT, FLOATING, ["{f}(jnp.array([1.]))", "[1.]"]).approximate().numpy(&["cbrt"]),
+    Function::new("square", One(square), &SQUARE, NUMBER, ["{f}(jnp.array([3, -2]))", "[9 4]"]),
+    Function::new("reciprocal", One(reciprocal), &INTEGER_POW, INEXACT, ["{f}(jnp.array([4.]))", "[0.25]"])
         .described("Reciprocal, 1 / x."),
-    Function::one("abs", abs, &ABS, "signed, floating or complex", ["{f}(jnp.array([-2]))", "[2]"])
+    Function::new("abs", One(abs), &ABS, "signed, floating or complex", ["{f}(jnp.array([-2]))", "[2]"])
         .gives("of the real dtype of x"),
-    Function::one("real", real, &REAL, "complex", ["{f}(jnp.array([1 + 2j]))", "[1.]"]).gives("of the real dtype of x"),
-    Function::one("imag", imag, &IMAG, "complex", ["{f}(jnp.array([1 + 2j]))", "[2.]"]).gives("of the real dtype of x"),
-    Function::one("conj", conj, &CONJ, "complex, float32 or float64", ["{f}(jnp.array([1 + 2j]))", "[1.-2.j]"])
+    Function::new("real", One(real), &REAL, "complex", ["{f}(jnp.array([1 + 2j]))", "[1.]"])
+        .gives("of the real dtype of x"),
+    Function::new("imag", One(imag), &IMAG, "complex", ["{f}(jnp.array([1 + 2j]))", "[2.]"])
+        .gives("of the real dtype of x"),
+    Function::new("conj", One(conj), &CONJ, "complex, float32 or float64", ["{f}(jnp.array([1 + 2j]))", "[1.-2.j]"])
         .gives("complex"),
-    Function::one("bitwise_not", bitwise_not, &NOT, BITS, ["{f}(jnp.array([0, 1]))", "[-1 -2]"]),
-    Function::one(
+    Function::new("bitwise_not", One(bitwise_not), &NOT, BITS, ["{f}(jnp.array([0, 1]))", "[-1 -2]"]),
+    Function::new(
         "population_count",
-        population_count,
+        One(population_count),
         &POPULATION_COUNT,
         INTEGER,
         ["{f}(jnp.array([7, 8]))", "[3 1]"],
     ),
-    Function::one("clz", clz, &CLZ, INTEGER, ["{f}(jnp.array([1, 4]))", "[31 29]"]),
+    Function::new("clz", One(clz), &CLZ, INTEGER, ["{f}(jnp.array([1, 4]))", "[31 29]"]),
 ];
 
 /// The primitives of this file that are no function of `lax`.

@@ -153,17 +153,9 @@ macro_rules! binary {
 }
 pub(super) use binary;
 
-/// Writes other names of functions.
-macro_rules! aliases {
-    ($Row:ident $x:tt $($fun:ident $NAME:ident $name:literal of $OF:ident;)*) => {$(
-        $crate::numpy::rows::alias!($Row $x $fun $NAME $name of $OF);
-    )*};
-}
-pub(super) use aliases;
-
-/// Writes one of the [`aliases!`].
+/// Writes another name of a function.
 macro_rules! alias {
-    ($Row:ident ($($x:ident),*) $fun:ident $NAME:ident $name:literal of $OF:ident) => {
+    ($Row:ident($($x:ident),*), $fun:ident, $NAME:ident, $name:literal, $OF:ident) => {
         #[doc = concat!("Another name of [`", stringify!($OF), "`].")]
         pub static $NAME: $crate::numpy::$Row =
             $crate::numpy::$Row { name: $name, same_as: Some($OF.name), ..$OF };
@@ -178,12 +170,16 @@ pub(super) use alias;
 
 /// Other names of functions of one operand.
 macro_rules! unary_aliases {
-    ($($row:tt)*) => { $crate::numpy::rows::aliases!(Unary (x) $($row)*); };
+    ($($fun:ident $NAME:ident $name:literal of $OF:ident;)*) => {
+        $($crate::numpy::rows::alias!(Unary(x), $fun, $NAME, $name, $OF);)*
+    };
 }
 pub(super) use unary_aliases;
 
 /// Other names of functions of two operands.
 macro_rules! binary_aliases {
-    ($($row:tt)*) => { $crate::numpy::rows::aliases!(Binary (x, y) $($row)*); };
+    ($($fun:ident $NAME:ident $name:literal of $OF:ident;)*) => {
+        $($crate::numpy::rows::alias!(Binary(x, y), $fun, $NAME, $name, $OF);)*
+    };
 }
 pub(super) use binary_aliases;
