@@ -92,6 +92,7 @@ class Subject:
     def __init__(self, checks, program, generator):
         self.checks, self.report, self.program = checks, checks.report, program
         self.seed, self.env, self.refusals = program.seed, generator.env, generator.refusals
+        self.weak = {name for name, value in self.env.items() if getattr(value, "weak_type", False)}
         self.rng = random.Random(f"checks {program.seed}")
         self.function = program.function(FERRAX)
         self.args = [jnp.asarray(value) for value in program.inputs.values()]

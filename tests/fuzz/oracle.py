@@ -11,7 +11,9 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src.lax.lax import _convert_element_type
 
+from ferrax._core import with_weak_type
 from tests.fuzz.checks import signature, weighted_sum
 from tests.fuzz.compare import PRODUCTS, Operands, disagreement, same_bits, without_subnormals
 from tests.fuzz.generator import FERRAX
@@ -49,6 +51,12 @@ def run_step(namespace, step, operands):
     return [scope[name] for name in step.outs]
 
 
+def in_jax(subject, read):
+    """Operands as JAX's arrays, weakly typed where ours are: that decides on the dtypes of results."""
+    values = {name: jnp.asarray(value) for name, value in read.items()}
+    return {name: _convert_element_type(v, weak_type=name in subject.weak) for name, v in values.items()}
+
+
 class Oracle:
     """Real JAX.
 
@@ -81,7 +89,8 @@ class Oracle:
     def ours_again(self, subject, step, operands):
         """Our results on operands without subnormal numbers."""
         try:
-            return run_step(FERRAX, step, {name: FERRAX["jnp"].asarray(value) for name, value in operands.items()})
+            own = {name: FERRAX["jnp"].asarray(value) for name, value in operands.items()}
+            return run_step(FERRAX, step, {name: with_weak_type(v, name in subject.weak) for name, v in own.items()})
         except Exception as error:
             subject.raised("step raises without subnormals", error)
             return None
@@ -90,8 +99,8 @@ class Oracle:
         """JAX's results of every step; None for a step that it refuses."""
         try:
             with self.within_jax(subject):
-                both = jax.jit(lambda reads: [run_step(JAX, s, read) for s, read in zip(steps, reads)])(operands)
-                return jax.block_until_ready(both)
+                run = lambda reads: [run_step(JAX, s, in_jax(subject, read)) for s, read in zip(steps, reads)]
+                return jax.block_until_ready(jax.jit(run)(operands))
         except Exception:
             return [self.result_alone(subject, step, read) for step, read in zip(steps, operands)]
 
@@ -107,9 +116,7 @@ class Oracle:
     def alone(self, subject, step, read):
         """JAX's results of one step, outside of `jit`."""
         with self.within_jax(subject):
-            return jax.block_until_ready(
-                run_step(JAX, step, {name: jnp.asarray(value) for name, value in read.items()})
-            )
+            return jax.block_until_ready(run_step(JAX, step, in_jax(subject, read)))
 
     def result_alone(self, subject, step, read):
         try:
@@ -125,12 +132,16 @@ class Oracle:
                 subject.report.count("explained: starts of several dtypes")
                 return None
             sign = f"{operation_names(step.code)} {type(error).__name__}"
-            subject.fail("JAX raises", sign, str(error)[:300], self.text(step, read))
+            subject.fail("JAX raises", sign, str(error)[:300], self.text(subject, step, read))
             return None
 
-    def text(self, step, read):
+    def text(self, subject, step, read):
         """A step with its operands, small ones in full."""
-        lines = [f"# {name}: {v.dtype}{list(v.shape)} {v.tolist() if v.size <= 12 else ''}" for name, v in read.items()]
+        lines = [
+            f"# {name}: {'weak ' if name in subject.weak else ''}{v.dtype}{list(v.shape)} "
+            f"{v.tolist() if v.size <= 12 else ''}"
+            for name, v in read.items()
+        ]
         return "\n".join([*lines, step.code]) + "\n"
 
     def compare_step(self, subject, step, read, ours, theirs):
@@ -148,7 +159,7 @@ class Oracle:
                 subject.report.count(f"explained: {reason}")
                 continue
             sign = f"{operation_names(step.code)} {why.split(' ')[0]}"
-            subject.fail("JAX", sign, f"{step.outs[i]}: {why}", self.text(step, read))
+            subject.fail("JAX", sign, f"{step.outs[i]}: {why}", self.text(subject, step, read))
             return
 
     def agrees_in_double(self, subject, step, read, i, own, operands):
@@ -173,13 +184,18 @@ class Oracle:
         except Exception as error:
             subject.report.count("refused by both")
             if not isinstance(refusal.error, PLAIN) and not same_class(refusal.error, error):
-                subject.fail("class of error", ours, f"{refusal.error}\nJAX: {signature(error)}", self.text(step, read))
+                subject.fail(
+                    "class of error", ours, f"{refusal.error}\nJAX: {signature(error)}", self.text(subject, step, read)
+                )
             return
         if NOT_IN_FERRAX.search(str(refusal.error)):
             subject.report.count("explained: a derivative that is not there yet")
             return
         subject.fail(
-            "refused by ferrax alone", f"{operation_names(step.code)} {ours}", str(refusal.error), self.text(step, read)
+            "refused by ferrax alone",
+            f"{operation_names(step.code)} {ours}",
+            str(refusal.error),
+            self.text(subject, step, read),
         )
 
     def gradient(self, subject, chosen, convert=lambda value: value):
