@@ -10,6 +10,8 @@ Other submodules than `numpy` are imported when first used. Read next: `_api.py`
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ferrax._ferrax import Array as Array
+from ferrax._ferrax import Device as Device
+from ferrax._ferrax import dtype_object as _dtype_object
 
 from ferrax._boundary import install as _install_finder
 from ferrax._lazy import defer as _defer
@@ -58,6 +60,7 @@ from ferrax._devices import local_devices as local_devices
 from ferrax._devices import process_count as process_count
 from ferrax._devices import process_index as process_index
 from ferrax._devices import process_indices as process_indices
+from ferrax._environment import print_environment_info as print_environment_info
 from ferrax._stages import install as _install
 from ferrax.config import allow_f16_reductions as allow_f16_reductions
 from ferrax.config import array_garbage_collection_guard as array_garbage_collection_guard
@@ -98,6 +101,12 @@ from ferrax.custom_derivatives import custom_gradient as custom_gradient
 from ferrax.custom_derivatives import custom_jvp as custom_jvp
 from ferrax.custom_derivatives import custom_vjp as custom_vjp
 
+from ferrax.version import __version__ as __version__
+from ferrax.version import __version_info__ as __version_info__
+
+#: The dtype of tangents of integers: it holds no information.
+float0 = _dtype_object("float0")
+
 _install()
 _install_finder()
 
@@ -112,19 +121,42 @@ if _TYPE_CHECKING:
     from ferrax import dlpack as dlpack
     from ferrax import dtypes as dtypes
     from ferrax import experimental as experimental
+    from ferrax import extend as extend
     from ferrax import flatten_util as flatten_util
     from ferrax import lax as lax
+    from ferrax import monitoring as monitoring
     from ferrax import nn as nn
     from ferrax import ops as ops
+    from ferrax import profiler as profiler
     from ferrax import random as random
+    from ferrax import scipy as scipy
     from ferrax import stages as stages
     from ferrax import test_util as test_util
     from ferrax import typing as typing
+    from ferrax import version as version
 
 
-_SUBMODULES = (
-    "ad_checkpoint custom_batching custom_derivatives debug dlpack dtypes experimental flatten_util lax nn ops random "
-    "stages test_util typing"
-)
+_SUBMODULES = """
+ad_checkpoint
+custom_batching
+custom_derivatives
+debug
+dlpack
+dtypes
+experimental
+extend
+flatten_util
+lax
+monitoring
+nn
+ops
+profiler
+random
+scipy
+stages
+test_util
+typing
+version
+"""
 
 _defer(globals(), {}, _SUBMODULES)

@@ -341,6 +341,13 @@ class ShapeDtypeStruct:
     def __hash__(self) -> int:
         return hash(self._key())
 
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The shape, dtype and weak type of an array or number, and its placement if it is committed."""
+        aval = typeof(x)
+        placed = not _ferrax.is_tracer(x) and getattr(x, "committed", False)
+        return cls(aval.shape, aval.dtype, sharding=x.sharding if placed else None, weak_type=aval.weak_type)
+
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """A copy with some fields changed."""
         fields = {name: getattr(self, name) for name in self.__slots__}

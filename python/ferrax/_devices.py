@@ -25,6 +25,14 @@ __all__ = [
     "process_indices",
 ]
 
+# the class is the extension module's, which knows nothing of `ferrax.devices`
+_ferrax.Device.__doc__ = """A device: what computes, with memory of its own.
+
+>>> import ferrax as jax
+>>> isinstance(jax.devices()[0], jax.Device)
+True
+"""
+
 
 def devices(backend: str | None = None) -> list[Any]:
     """Every device of a platform.

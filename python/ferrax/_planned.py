@@ -15,47 +15,193 @@ from typing import Any
 PLANNED: dict[str, frozenset[str]] = {
     "ferrax": frozenset(
         [
-            "Device", "NamedSharding", "P", "Ref", "Shard", "ad", "auto_pcast", "ds", "empty_ref", "float0", "free_ref",
-            "freeze", "fwd_and_bwd", "host_ids", "jax2tf_associative_scan_reductions", "make_array_from_callback",
-            "make_array_from_process_local_data", "make_array_from_single_device_arrays", "make_mesh",
-            "make_user_context", "memory", "new_ref", "pmap", "print_environment_info",
-            "remove_size_one_mesh_axis_from_type", "reshard", "set_mesh", "shard_map", "smap",
+            "NamedSharding",
+            "P",
+            "Ref",
+            "Shard",
+            "ad",
+            "auto_pcast",
+            "ds",
+            "empty_ref",
+            "free_ref",
+            "freeze",
+            "fwd_and_bwd",
+            "host_ids",
+            "jax2tf_associative_scan_reductions",
+            "make_array_from_callback",
+            "make_array_from_process_local_data",
+            "make_array_from_single_device_arrays",
+            "make_mesh",
+            "make_user_context",
+            "memory",
+            "new_ref",
+            "pmap",
+            "remove_size_one_mesh_axis_from_type",
+            "reshard",
+            "set_mesh",
+            "shard_map",
+            "smap",
         ]
     ),
-    "ferrax.ad_checkpoint": frozenset(["Offloadable", "Recompute", "Saveable", "print_saved_residuals"]),
-    "ferrax.custom_derivatives": frozenset(["CustomVJPPrimal", "custom_vjp_primal_tree_values", "zero_from_primal"]),
+    "ferrax.ad_checkpoint": frozenset(
+        [
+            "Offloadable",
+            "Recompute",
+            "Saveable",
+            "print_saved_residuals",
+        ]
+    ),
+    "ferrax.custom_derivatives": frozenset(
+        [
+            "CustomVJPPrimal",
+            "custom_vjp_primal_tree_values",
+            "zero_from_primal",
+        ]
+    ),
     "ferrax.debug": frozenset(
         [
-            "DebugEffect", "OrderedDebugEffect", "inspect_array_sharding", "visualize_array_sharding",
+            "DebugEffect",
+            "OrderedDebugEffect",
+            "inspect_array_sharding",
+            "visualize_array_sharding",
             "visualize_sharding",
         ]
     ),
-    "ferrax.experimental": frozenset(["EArray", "cur_qdd", "primal_tangent_dtype"]),
-    "ferrax.lax": frozenset(
+    "ferrax.experimental": frozenset(
         [
-            "RaggedDotDimensionNumbers", "RandomAlgorithm", "betainc", "conv_general_permutations",
-            "conv_general_shape_tuple", "conv_shape_tuple", "conv_transpose_shape_tuple", "create_token", "dce_sink",
-            "igamma_grad_a", "pcast", "precv", "psend", "ragged_all_to_all", "ragged_dot", "ragged_dot_general",
-            "random_gamma_grad", "rng_bit_generator", "scaled_dot",
+            "EArray",
+            "cur_qdd",
+            "primal_tangent_dtype",
         ]
     ),
-    "ferrax.lax.linalg": frozenset(["qdwh"]),
-    "ferrax.stages": frozenset(["CompilerOptions"]),
-}  # fmt: skip
+    "ferrax.extend.core": frozenset(
+        [
+            "AbstractToken",
+            "CallPrimitive",
+            "DebugInfo",
+            "DropVar",
+            "Effect",
+            "Effects",
+            "Literal",
+            "Token",
+            "TraceTag",
+            "call_impl",
+            "check_jaxpr",
+            "find_top_trace",
+            "gensym",
+            "get_opaque_trace_state",
+            "new_jaxpr_eqn",
+            "nonempty_axis_env_DO_NOT_USE",
+            "primitives",
+            "set_current_trace",
+            "take_current_trace",
+            "unsafe_am_i_under_a_jit_DO_NOT_USE",
+            "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+            "unsafe_get_axis_names_DO_NOT_USE",
+        ]
+    ),
+    "ferrax.extend.random": frozenset(
+        [
+            "define_prng_impl",
+            "random_seed",
+            "rbg_prng_impl",
+            "seed_with_impl",
+            "threefry2x32_p",
+            "threefry_prng_impl",
+            "unsafe_rbg_prng_impl",
+        ]
+    ),
+    "ferrax.lax": frozenset(
+        [
+            "betainc",
+            "conv_general_permutations",
+            "conv_general_shape_tuple",
+            "conv_shape_tuple",
+            "conv_transpose_shape_tuple",
+            "create_token",
+            "dce_sink",
+            "igamma_grad_a",
+            "pcast",
+            "precv",
+            "psend",
+            "ragged_all_to_all",
+            "random_gamma_grad",
+        ]
+    ),
+    "ferrax.stages": frozenset(
+        [
+            "CompilerOptions",
+        ]
+    ),
+}
 
-_EXPERIMENTAL = (
-    "array_serialization buffer_callback checkify colocated_python compilation_cache compute_on control_deps "
-    "custom_partitioning fused hijax jax2tf jet key_reuse layout mesh_utils mosaic multihost_utils ode pallas pjit "
-    "profiler random rnn roofline scheduling_groups serialize_executable shard_alike shard_map source_mapper sparse "
-    "topologies transfer xla_metadata"
-)
-_TOP = (
-    "api_util cloud_tpu_init collect_profile core distributed example_libraries export extend ffi image interpreters "
-    "lib monitoring profiler ref scipy sharding tools version"
-)
 #: Modules, each with whatever is in it.
 MODULES = frozenset(
-    [f"ferrax.{name}" for name in _TOP.split()] + [f"ferrax.experimental.{name}" for name in _EXPERIMENTAL.split()]
+    [
+        "ferrax.api_util",
+        "ferrax.cloud_tpu_init",
+        "ferrax.collect_profile",
+        "ferrax.core",
+        "ferrax.distributed",
+        "ferrax.example_libraries",
+        "ferrax.export",
+        "ferrax.ffi",
+        "ferrax.image",
+        "ferrax.interpreters",
+        "ferrax.lib",
+        "ferrax.ref",
+        "ferrax.sharding",
+        "ferrax.tools",
+        "ferrax.experimental.array_serialization",
+        "ferrax.experimental.buffer_callback",
+        "ferrax.experimental.checkify",
+        "ferrax.experimental.colocated_python",
+        "ferrax.experimental.compilation_cache",
+        "ferrax.experimental.compute_on",
+        "ferrax.experimental.control_deps",
+        "ferrax.experimental.custom_partitioning",
+        "ferrax.experimental.fused",
+        "ferrax.experimental.hijax",
+        "ferrax.experimental.jax2tf",
+        "ferrax.experimental.jet",
+        "ferrax.experimental.key_reuse",
+        "ferrax.experimental.layout",
+        "ferrax.experimental.mesh_utils",
+        "ferrax.experimental.mosaic",
+        "ferrax.experimental.multihost_utils",
+        "ferrax.experimental.ode",
+        "ferrax.experimental.pallas",
+        "ferrax.experimental.pjit",
+        "ferrax.experimental.profiler",
+        "ferrax.experimental.random",
+        "ferrax.experimental.rnn",
+        "ferrax.experimental.roofline",
+        "ferrax.experimental.scheduling_groups",
+        "ferrax.experimental.serialize_executable",
+        "ferrax.experimental.shard_alike",
+        "ferrax.experimental.shard_map",
+        "ferrax.experimental.source_mapper",
+        "ferrax.experimental.sparse",
+        "ferrax.experimental.topologies",
+        "ferrax.experimental.transfer",
+        "ferrax.experimental.xla_metadata",
+        "ferrax.extend.backend",
+        "ferrax.extend.ifrt_programs",
+        "ferrax.extend.linear_util",
+        "ferrax.extend.lowering",
+        "ferrax.extend.mlir",
+        "ferrax.extend.sharding",
+        "ferrax.extend.source_info_util",
+        "ferrax.extend.xla",
+        "ferrax.scipy.cluster",
+        "ferrax.scipy.fft",
+        "ferrax.scipy.integrate",
+        "ferrax.scipy.interpolate",
+        "ferrax.scipy.ndimage",
+        "ferrax.scipy.signal",
+        "ferrax.scipy.special",
+        "ferrax.scipy.stats",
+    ]
 )
 
 

@@ -123,13 +123,16 @@ class custom_jvp(Generic[P, R]):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.nondiff_argnums = _static_positions(fun, nondiff_argnums, nondiff_argnames)
-        self.jvp: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
+        self._rule: Callable[..., Any] | None = None
+        self._symbolic_zeros = False
+
+    jvp = property(lambda self: self._rule, doc="The rule; `None` until `defjvp` sets it.")
+    symbolic_zeros = property(lambda self: self._symbolic_zeros, doc="Whether the rule takes `SymbolicZero`s.")
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Sets the rule: `(*static, primals, tangents) -> (value, tangent)`; returns it."""
-        self.jvp = jvp
-        self.symbolic_zeros = symbolic_zeros
+        self._rule = jvp
+        self._symbolic_zeros = symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:

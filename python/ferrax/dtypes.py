@@ -56,11 +56,12 @@ _FLOATS = tuple(
     getattr(ml_dtypes, name)
     for name in (
         "bfloat16", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-        "float8_e3m4", "float8_e4m3", "float8_e8m0fnu", "float4_e2m1fn",
+        "float8_e3m4", "float8_e4m3", "float8_e8m0fnu", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn",
     )
 )  # fmt: skip
-_SIGNED = (ml_dtypes.int2, ml_dtypes.int4)
-_UNSIGNED = (ml_dtypes.uint2, ml_dtypes.uint4)
+# older versions of ml_dtypes have no integers of one bit
+_SIGNED = tuple(getattr(ml_dtypes, n) for n in ("int1", "int2", "int4") if hasattr(ml_dtypes, n))
+_UNSIGNED = tuple(getattr(ml_dtypes, n) for n in ("uint1", "uint2", "uint4") if hasattr(ml_dtypes, n))
 
 
 def _scalar_class(dtype: Any) -> type:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Union, runtime_checkable
 
 import numpy as np
 
@@ -22,6 +22,6 @@ class SupportsDType(Protocol):
 
 
 #: What can be converted to an array without a copy of a container: arrays, NumPy arrays and scalars, Python numbers.
-ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
+ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]  # noqa: UP007
 #: What names a dtype.
-DTypeLike = str | type[Any] | np.dtype | SupportsDType
+DTypeLike = Union[str, type[Any], np.dtype, SupportsDType]  # noqa: UP007

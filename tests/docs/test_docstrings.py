@@ -11,11 +11,36 @@ import pytest
 import ferrax
 
 MODULES = [
-    "ferrax", "ferrax.config", "ferrax.custom_derivatives", "ferrax.debug", "ferrax.dtypes", "ferrax.errors",
-    "ferrax.experimental", "ferrax.lax", "ferrax.lax.linalg", "ferrax.nn", "ferrax.nn.initializers", "ferrax.numpy",
-    "ferrax.numpy.fft", "ferrax.numpy.linalg", "ferrax.dlpack", "ferrax.ops", "ferrax.random", "ferrax.stages",
-    "ferrax.tree", "ferrax.tree_util", "ferrax.typing",
-]  # fmt: skip
+    "ferrax",
+    "ferrax.config",
+    "ferrax.custom_derivatives",
+    "ferrax.debug",
+    "ferrax.dlpack",
+    "ferrax.dtypes",
+    "ferrax.errors",
+    "ferrax.experimental",
+    "ferrax.extend.core",
+    "ferrax.extend.random",
+    "ferrax.lax",
+    "ferrax.lax.linalg",
+    "ferrax.monitoring",
+    "ferrax.nn",
+    "ferrax.nn.initializers",
+    "ferrax.numpy",
+    "ferrax.numpy.fft",
+    "ferrax.numpy.linalg",
+    "ferrax.ops",
+    "ferrax.profiler",
+    "ferrax.random",
+    "ferrax.scipy.linalg",
+    "ferrax.scipy.optimize",
+    "ferrax.scipy.sparse.linalg",
+    "ferrax.scipy.spatial.transform",
+    "ferrax.stages",
+    "ferrax.tree",
+    "ferrax.tree_util",
+    "ferrax.typing",
+]
 
 
 def public_names(module):

@@ -22,6 +22,8 @@ if _TYPE_CHECKING:
     from ferrax.lax.fourier import *
     from ferrax.lax.other import *
     from ferrax.lax.parallel import *
+    from ferrax.lax.ragged import *
+    from ferrax.lax.random_bits import *
     from ferrax.lax.sorting import *
 
 
@@ -37,6 +39,8 @@ _LATER = {
         "all_gather all_to_all axis_index axis_size pbroadcast pmax pmean pmin ppermute pshuffle psum "
         "psum_scatter pswapaxes"
     ),
+    "ragged": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general scaled_dot",
+    "random_bits": "RandomAlgorithm rng_bit_generator",
     "sorting": "approx_max_k approx_min_k sort sort_key_val top_k",
 }
 

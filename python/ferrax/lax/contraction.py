@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 
 from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
@@ -121,9 +121,9 @@ class DotAlgorithmPreset(enum.Enum):
 
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
-PrecisionLike = (
-    str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset | None
-)
+PrecisionLike = Union[  # noqa: UP007
+    str, Precision, tuple[str, str], tuple[Precision, Precision], DotAlgorithm, DotAlgorithmPreset, None
+]
 
 
 def dot(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, Union
 
 from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
@@ -45,7 +45,7 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Sequence[int]
 
 
-ConvGeneralDilatedDimensionNumbers: TypeAlias = tuple[str, str, str] | ConvDimensionNumbers | None
+ConvGeneralDilatedDimensionNumbers: TypeAlias = Union[tuple[str, str, str], ConvDimensionNumbers, None]  # noqa: UP007
 
 
 def conv_dimension_numbers(

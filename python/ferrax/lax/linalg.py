@@ -18,7 +18,7 @@ from ferrax.typing import ArrayLike
 
 __all__ = [
     "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_update", "eig", "eigh",
-    "hessenberg", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qr", "schur", "svd",
+    "hessenberg", "householder_product", "lu", "lu_pivots_to_permutation", "ormqr", "qdwh", "qr", "schur", "svd",
     "symmetric_product", "triangular_solve", "tridiagonal", "tridiagonal_solve",
 ]  # fmt: skip
 
@@ -553,5 +553,8 @@ def symmetric_product(
     order = (*range(out.ndim - 2), out.ndim - 1, out.ndim - 2)
     return _lax.select(rows >= columns, out, _lax.transpose(out, order))
 
+
+# the file needs the functions above
+from ferrax.lax._qdwh import qdwh  # noqa: E402
 
 _expose(globals())

@@ -77,12 +77,14 @@ def promote_inexact(name: str, *args: Any) -> list[Any]:
 
 
 def cast(x: Any, dtype: DTypeLike) -> Any:
-    """`x` as an array of `dtype`; a complex array loses its imaginary part when `dtype` is real."""
+    """`x` as an array of `dtype`; a complex array loses its imaginary part when `dtype` is real, but not bool."""
     x = asarray(x)
     dtype = np.dtype(dtype)
     if x.dtype == dtype:
         return lax.convert_element_type(x, dtype)
-    if dtype_kind(x.dtype) == "c" and dtype_kind(dtype) not in "cb":
+    if dtype_kind(x.dtype) == "c" and dtype_kind(dtype) == "b":
+        return lax.ne(x, lax.full_like(x, 0))
+    if dtype_kind(x.dtype) == "c" and dtype_kind(dtype) != "c":
         x = lax.real(x)
     return lax.convert_element_type(x, dtype)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ferrax import _core
 from ferrax.config import enable_x64
-from ferrax.dtypes import issubdtype as issubdtype
+from ferrax.dtypes import issubdtype as _issubdtype
 
 DTypeLike = Any
 
@@ -145,6 +145,26 @@ def can_cast(from_: Any, to: DTypeLike, casting: Any = "safe") -> bool:
     """
     own = getattr(from_, "dtype", None)  # of NumPy's scalar types it is a descriptor
     return bool(np.can_cast(own if isinstance(own, np.dtype) else from_, to, casting=casting))
+
+
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
+    """Whether a dtype belongs to a kind of dtypes.
+
+    Args:
+      arg1: a dtype or an abstract scalar type.
+      arg2: a dtype or an abstract scalar type, such as `jnp.floating`.
+
+    Returns:
+      A Python bool.
+
+    Raises:
+      TypeError: an argument says no dtype.
+
+    >>> import ferrax.numpy as jnp
+    >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype("int8", jnp.unsignedinteger)
+    (True, False)
+    """
+    return _issubdtype(arg1, arg2)
 
 
 _ISDTYPE_KINDS = {

@@ -58,7 +58,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
             np.asarray, values, "The error occurred because of argument 'x' of jnp.bincount. "
             "To avoid this error, pass a static `length` argument.",
         ))  # fmt: skip
-        length = max(minlength, int(host.max(initial=-1)) + 1)
+        length = max(minlength, int(host.max()) + 1 if host.size else 0)
     else:
         length = static_int(length, "The error occurred because of argument 'length' of jnp.bincount.")
     if weights is None:
@@ -69,7 +69,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         if count.shape != values.shape:
             raise ValueError("shape of weights must match shape of x.")
         total = lax.full((length,), 0, count.dtype)
-    index = _where(values < 0, asarray(0, values.dtype), values)
+    index = _where(values < 0, asarray(0, values.dtype), values) if dtype_kind(values.dtype) == "i" else values
     return total.at[index].add(count, mode="drop")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._boundary import shielded
 from ferrax._core import Array, Tracer, concrete_or_error, is_tracer
+from ferrax._devices import device_put
 from ferrax._rust import with_shortcut
 from ferrax.numpy import (
     _creation,
@@ -187,6 +188,13 @@ def _conjugate(self: Any) -> Any:
     return _ufuncs.conjugate(self)
 
 
+def _to_device(self: Any, device: Any, *, stream: None = None) -> Any:
+    """The array on a device or sharding, committed to it; see `ferrax.device_put`."""
+    if stream is not None:
+        raise NotImplementedError("stream argument of array.to_device()")
+    return device_put(self, device)
+
+
 _PLAIN = {
     _reductions: ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "ptp", "sum"),
     _cumulative: ("cumprod", "cumsum"),
@@ -205,7 +213,7 @@ _METHODS: dict[str, Any] = {
     "argsort": _argsort, "astype": _astype, "byteswap": _byteswap, "clip": _clip, "compress": _compress,
     "conj": _conjugate, "conjugate": _conjugate, "copy": _copy,
     "dot": _dot, "flatten": _flatten, "item": _item, "nonzero": _nonzero, "reshape": _reshape, "std": _std,
-    "transpose": _transpose, "var": _var, "view": _view,
+    "to_device": _to_device, "transpose": _transpose, "var": _var, "view": _view,
 }  # fmt: skip
 
 _PROPERTIES = {"T": _transpose, "mT": _matrix_transpose}

@@ -13,7 +13,7 @@ from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import Array, ArrayLike, DTypeLike, cast, cast_to, promote_inexact, require, to_array
-from ferrax.numpy._dtype_functions import dtype_kind
+from ferrax.numpy._dtype_functions import default_float, dtype_kind
 from ferrax.numpy._products import matmul
 from ferrax.numpy._ufuncs import where as _where
 
@@ -68,8 +68,11 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
         raise ValueError("m has more than 2 dimensions")
     if dtype is not None:
         x = cast_to(x, dtype)
+    dimensions = x.ndim
     x = lax.reshape(x, (1, x.size)) if x.ndim < 2 else x
-    x = lax.transpose(x, (1, 0)) if not rowvar and x.shape[0] != 1 else x
+    x = lax.transpose(x, (1, 0)) if not rowvar and dimensions != 1 else x
+    if x.shape[0] == 0:
+        return lax.full((0, 0), 0, default_float())
     if y is not None:
         other = lax.reshape(cast(other, x.dtype), (1, other.size)) if other.ndim < 2 else cast(other, x.dtype)
         other = lax.transpose(other, (1, 0)) if not rowvar and other.shape[0] != 1 else other
@@ -77,8 +80,8 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
     if ddof is None:
         ddof = 0 if bias else 1
     n = x.shape[1]
-    if x.shape[0] == 0 or n == 0:
-        return lax.full((x.shape[0], x.shape[0]) if x.shape[0] else (0, 0), np.nan, x.dtype)
+    if n == 0:
+        return lax.full(() if x.shape[0] == 1 else (x.shape[0], x.shape[0]), np.nan, x.dtype)
     w = None
     if fweights is not None:
         w = _weights("fweights", fweights, n, True)

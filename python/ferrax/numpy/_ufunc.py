@@ -65,12 +65,17 @@ class ufunc(metaclass=_UfuncMeta):
                  nargs: int | None = None, identity: Any = None, call: Callable[..., Any] | None = None,
                  reduce: Callable[..., Any] | None = None, accumulate: Callable[..., Any] | None = None,
                  at: Callable[..., Any] | None = None, reduceat: Callable[..., Any] | None = None):  # fmt: skip
-        self.nin, self.nout, self.identity = nin, nout, identity
-        self.nargs = nin if nargs is None else nargs
+        self._nin, self._nout, self._identity = nin, nout, identity
+        self._nargs = nin if nargs is None else nargs
         self.__name__ = name or func.__name__
         self.__doc__ = func.__doc__ or type(self).__doc__
         self._func, self._call = func, func if call is None else call
         self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat
+
+    nin = property(lambda self: self._nin, doc="Number of inputs.")
+    nout = property(lambda self: self._nout, doc="Number of outputs.")
+    nargs = property(lambda self: self._nargs, doc="Number of arguments.")
+    identity = property(lambda self: self._identity, doc="Identity element of a binary function, or None.")
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc '{self.__name__}'>"

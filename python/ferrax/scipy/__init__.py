@@ -1,0 +1,23 @@
+"""SciPy's functions on arrays, with JAX's interface: `ferrax.scipy.linalg`, `optimize` and others.
+
+Each submodule loads when it is asked for. Read next: `linalg/__init__.py`.
+"""
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from ferrax._lazy import defer as _defer
+
+if _TYPE_CHECKING:
+    from ferrax.scipy import linalg as linalg
+    from ferrax.scipy import optimize as optimize
+    from ferrax.scipy import sparse as sparse
+    from ferrax.scipy import spatial as spatial
+
+_SUBMODULES = """
+linalg
+optimize
+sparse
+spatial
+"""
+
+_defer(globals(), {}, _SUBMODULES)

@@ -1,0 +1,177 @@
+"""Traces, memory profiles and listeners of events."""
+
+import gzip
+import json
+import logging
+
+import pytest
+
+import ferrax
+import ferrax.numpy as jnp
+from ferrax import monitoring, profiler
+
+
+def events(folder, pattern="*.trace.json.gz"):
+    (path,) = folder.glob(f"plugins/profile/*/{pattern}")
+    return json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+
+
+def test_spans_and_their_metadata(tmp_path):
+    with profiler.trace(tmp_path):
+        assert profiler.TraceAnnotation.is_enabled()
+        with profiler.TraceAnnotation("outer", size=3) as outer:
+            with profiler.StepTraceAnnotation("train", step_num=7):
+                jnp.ones(3).block_until_ready()
+            outer.set_metadata(more="x")
+    assert not profiler.TraceAnnotation.is_enabled()
+    spans = {e["name"]: e for e in events(tmp_path) if e["ph"] == "X"}
+    assert set(spans) == {"outer", "train 7"}
+    assert spans["outer"]["args"] == {"size": "3", "more": "x"}
+    inner, outer = spans["train 7"], spans["outer"]
+    assert 0 <= outer["ts"] <= inner["ts"] and inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"]
+    assert inner["tid"] == outer["tid"]
+
+
+def test_functions(tmp_path):
+    @profiler.annotate_function
+    def double(x):
+        "Doubles."
+        return 2 * x
+
+    named = profiler.annotate_function(double, name="other", kind="test")
+    assert double(2) == 4 and double.__doc__ == "Doubles."
+    with profiler.trace(str(tmp_path)):
+        assert named(3) == 6
+    names = [e["name"] for e in events(tmp_path) if e["ph"] == "X"]
+    assert names[0].endswith("double") and names[1] == "other"
+
+
+def test_compilations_are_in_the_trace_and_not_in_the_log(tmp_path, caplog):
+    f = ferrax.jit(lambda x: x + 41)
+    with caplog.at_level(logging.WARNING), profiler.trace(tmp_path):
+        f(jnp.ones(41))
+    assert any(e["ph"] == "i" and "Compiling" in e["name"] and "float32[41]" in e["name"] for e in events(tmp_path))
+    assert "Compiling" not in caplog.text and ferrax.config.jax_log_compiles is False
+
+
+def test_memory_in_the_trace(tmp_path):
+    with profiler.trace(tmp_path, create_perfetto_trace=True):
+        x = jnp.ones(100_000)
+        with profiler.TraceAnnotation("held"):
+            pass
+        del x
+    for pattern in ("*.trace.json.gz", "perfetto_trace.json.gz"):
+        used = [e["args"]["bytes_in_use"] for e in events(tmp_path, pattern) if e["ph"] == "C"]
+        assert used[1] - used[0] >= 400_000 > used[2] - used[0]
+
+
+def test_one_trace_at_a_time(tmp_path):
+    with pytest.raises(RuntimeError, match="No profile started"):
+        profiler.stop_trace()
+    profiler.start_trace(tmp_path)
+    with pytest.raises(RuntimeError, match="already been started"):
+        profiler.start_trace(tmp_path)
+    profiler.stop_trace()
+    with pytest.raises(ValueError, match="inside"), profiler.trace(tmp_path):
+        raise ValueError("inside")
+    assert not profiler.TraceAnnotation.is_enabled()
+    assert len(list(tmp_path.glob("plugins/profile/*"))) == 2
+
+
+def test_spans_over_the_borders_of_a_trace_are_left_out(tmp_path):
+    with profiler.TraceAnnotation("before"):
+        profiler.start_trace(tmp_path)
+    with profiler.TraceAnnotation("after"):
+        profiler.stop_trace()
+    assert not [e for e in events(tmp_path) if e["ph"] == "X"]
+
+
+def test_what_there_is_not(tmp_path):
+    for call in (
+        lambda: profiler.start_server(9999),
+        lambda: profiler.register_subprocess(1, 2),
+        lambda: profiler.start_trace(tmp_path, create_perfetto_link=True),
+        lambda: profiler.start_trace(tmp_path, profiler_options={}),
+    ):
+        with pytest.raises(NotImplementedError):
+            call()
+    assert not profiler.TraceAnnotation.is_enabled()
+
+
+def fields(data):
+    """(field number, value) pairs of a protocol buffer."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        key = varint()
+        value = varint()
+        if key & 7 == 2:
+            value, at = data[at : at + value], at + value
+        yield key >> 3, value
+
+
+def test_memory_profile(tmp_path):
+    kept = [jnp.ones((3, 1701)), jnp.zeros((3, 1701))]
+    profiler.save_device_memory_profile(tmp_path / "memory.prof")
+    profile = list(fields(gzip.decompress((tmp_path / "memory.prof").read_bytes())))
+    strings = [value.decode() for key, value in profile if key == 6]
+    assert strings[0] == "" and {"allocations", "count", "space", "bytes", "buffer"} <= set(strings)
+    functions = {dict(fields(v))[1]: strings[dict(fields(v))[2]] for k, v in profile if k == 5}
+    samples = {}
+    for key, value in profile:
+        if key == 2:
+            parts = dict(fields(value))
+            samples[functions[parts[1][0]]] = list(varints(parts[2]))
+    assert samples["float32[3,1701]"] == [2, 2 * 3 * 1701 * 4]
+    assert len(kept) == 2
+    with pytest.raises(RuntimeError):
+        profiler.device_memory_profile("nowhere")
+
+
+def varints(data):
+    value = shift = 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            yield value
+            value = shift = 0
+
+
+def test_listeners():
+    seen = []
+    kinds = {
+        "event": ((), "event", "event"),
+        "event_duration_secs": ((1.5,), "event_duration_secs", "event_duration"),
+        "event_time_span": ((1.0, 2.0), "event_time_span", "event_time_span"),
+        "scalar": ((3,), "scalar", "scalar"),
+    }
+    for record, (values, add, remove) in kinds.items():
+
+        def listen(*args, record=record, **kwargs):
+            seen.append((record, args, kwargs))
+
+        getattr(monitoring, f"register_{add}_listener")(listen)
+        getattr(monitoring, f"record_{record}")("name", *values, key=1)
+        assert seen.pop() == (record, ("name", *values), {"key": 1})
+        getattr(monitoring, f"unregister_{remove}_listener")(listen)
+        getattr(monitoring, f"record_{record}")("name", *values)
+        assert not seen
+        with pytest.raises(AssertionError):
+            getattr(monitoring, f"unregister_{remove}_listener")(listen)
+        getattr(monitoring, f"register_{add}_listener")(listen)
+    monitoring.clear_event_listeners()
+    for record, (values, *_) in kinds.items():
+        getattr(monitoring, f"record_{record}")("name", *values)
+    assert not seen
