@@ -115,6 +115,8 @@ from ferrax import numpy as numpy  # noqa: E402
 
 if _TYPE_CHECKING:
     from ferrax import ad_checkpoint as ad_checkpoint
+    from ferrax import api_util as api_util
+    from ferrax import core as core
     from ferrax import custom_batching as custom_batching
     from ferrax import custom_derivatives as custom_derivatives
     from ferrax import debug as debug
@@ -123,7 +125,9 @@ if _TYPE_CHECKING:
     from ferrax import experimental as experimental
     from ferrax import extend as extend
     from ferrax import flatten_util as flatten_util
+    from ferrax import interpreters as interpreters
     from ferrax import lax as lax
+    from ferrax import lib as lib
     from ferrax import monitoring as monitoring
     from ferrax import nn as nn
     from ferrax import ops as ops
@@ -138,6 +142,8 @@ if _TYPE_CHECKING:
 
 _SUBMODULES = """
 ad_checkpoint
+api_util
+core
 custom_batching
 custom_derivatives
 debug
@@ -146,7 +152,9 @@ dtypes
 experimental
 extend
 flatten_util
+interpreters
 lax
+lib
 monitoring
 nn
 ops

@@ -1,9 +1,13 @@
 """Experimental functions of JAX's: `io_callback`, `enable_x64`."""
 
-from ferrax._boundary import expose as _expose
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from ferrax._callbacks import io_callback as io_callback
+from ferrax._lazy import defer as _defer
 
-__all__ = ["io_callback"]
+if _TYPE_CHECKING:
+    from ferrax.experimental import hijax as hijax
 
+_SUBMODULES = "hijax"
 
-_expose(globals())
+_defer(globals(), {}, _SUBMODULES)
