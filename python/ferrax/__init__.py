@@ -115,6 +115,7 @@ from ferrax import numpy as numpy  # noqa: E402
 
 if _TYPE_CHECKING:
     from ferrax import ad_checkpoint as ad_checkpoint
+    from ferrax import ad as ad
     from ferrax import custom_batching as custom_batching
     from ferrax import custom_derivatives as custom_derivatives
     from ferrax import debug as debug
@@ -129,6 +130,12 @@ if _TYPE_CHECKING:
     from ferrax import ops as ops
     from ferrax import profiler as profiler
     from ferrax import random as random
+    from ferrax import ref as ref
+    from ferrax.ref import Ref as Ref
+    from ferrax.ref import empty_ref as empty_ref
+    from ferrax.ref import free_ref as free_ref
+    from ferrax.ref import freeze as freeze
+    from ferrax.ref import new_ref as new_ref
     from ferrax import scipy as scipy
     from ferrax import stages as stages
     from ferrax import test_util as test_util
@@ -137,6 +144,7 @@ if _TYPE_CHECKING:
 
 
 _SUBMODULES = """
+ad
 ad_checkpoint
 custom_batching
 custom_derivatives
@@ -152,6 +160,7 @@ nn
 ops
 profiler
 random
+ref
 scipy
 stages
 test_util
@@ -159,4 +168,4 @@ typing
 version
 """
 
-_defer(globals(), {}, _SUBMODULES)
+_defer(globals(), {"ref": "Ref empty_ref free_ref freeze new_ref"}, _SUBMODULES)

@@ -12,6 +12,7 @@ import ferrax
 
 MODULES = [
     "ferrax",
+    "ferrax.ad",
     "ferrax.config",
     "ferrax.custom_derivatives",
     "ferrax.debug",
@@ -32,6 +33,7 @@ MODULES = [
     "ferrax.ops",
     "ferrax.profiler",
     "ferrax.random",
+    "ferrax.ref",
     "ferrax.scipy.linalg",
     "ferrax.scipy.optimize",
     "ferrax.scipy.sparse.linalg",
