@@ -1,9 +1,9 @@
 """References: arrays that are read and written in place, `ferrax.new_ref`.
 
 Programs stay pure. A `Ref` is a Python object that holds a value. A function that uses one which is older than the
-trace it runs in is traced again as a function that takes the reference's value and gives its new one; whoever calls it
-writes that back, which is itself a use of the reference in the trace around, and so on outwards. What a first trace reads and
-writes meanwhile lies in cells of its own and is dropped with it.
+trace it runs in is traced again as a function that takes the reference's value and gives its new one; whoever calls
+it writes that back, which is itself a use of the reference in the trace around, and so on outwards. What a first
+trace reads and writes meanwhile lies in cells of its own and is dropped with it.
 
 `jit` and `vmap` find references in Rust (`crates/ferrax-python/src/api/references.rs`) and hand the call to `ImpureJit`
 and `mapped` here; loops and branches ask `found_since` after tracing a body (`lax/control_flow.py`).
