@@ -192,7 +192,6 @@ MODULES = frozenset(
         "ferrax.scipy.interpolate",
         "ferrax.scipy.ndimage",
         "ferrax.scipy.signal",
-        "ferrax.scipy.special",
         "ferrax.scipy.stats",
     ]
 )

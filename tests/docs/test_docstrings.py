@@ -38,6 +38,7 @@ MODULES = [
     "ferrax.scipy.optimize",
     "ferrax.scipy.sparse.linalg",
     "ferrax.scipy.spatial.transform",
+    "ferrax.scipy.special",
     "ferrax.stages",
     "ferrax.tree",
     "ferrax.tree_util",
