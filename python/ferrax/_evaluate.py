@@ -19,7 +19,7 @@ from ferrax._ferrax import ClosedJaxpr, JaxprEqn
 from ferrax._ferrax import lax as _lax
 from ferrax._named_functions import named_function
 
-__all__ = ["Rule", "bind", "evaluate", "traced"]
+__all__ = ["Rule", "bind", "evaluate", "parameters", "traced"]
 
 #: What takes the place of an equation: gets it and the values of its operands, and gives its results, or None to have
 #: the equation as it is.
@@ -161,8 +161,26 @@ def _node(tree: ast.AST, text: str) -> Any:
     return tree.value if isinstance(tree, ast.Constant) else text
 
 
+def parameters(equation: JaxprEqn, *keys: str) -> list[Any]:
+    """Parameters of an equation as Python's values: enums, dimension numbers as objects with their names.
+
+    Args:
+      equation: the equation.
+      *keys: names of parameters.
+
+    Returns:
+      The list of values; None for a name that the equation does not have.
+
+    >>> import ferrax as jax
+    >>> (equation,) = jax.make_jaxpr(lambda x: jax.lax.reduce_sum(x, (0,)))(jax.numpy.ones(3)).eqns
+    >>> parameters(equation, "axes")
+    [(0,)]
+    """
+    return [_parsed(equation.params.get(key)) for key in keys]
+
+
 def _get(*keys: str) -> Callable[[JaxprEqn], list[Any]]:
-    return lambda equation: [_parsed(equation.params.get(key)) for key in keys]
+    return lambda equation: parameters(equation, *keys)
 
 
 def _with(function: Callable[..., Any], *keys: str) -> Callable[..., Any]:
