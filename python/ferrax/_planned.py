@@ -147,7 +147,6 @@ MODULES = frozenset(
         "ferrax.tools",
         "ferrax.experimental.array_serialization",
         "ferrax.experimental.buffer_callback",
-        "ferrax.experimental.checkify",
         "ferrax.experimental.colocated_python",
         "ferrax.experimental.compilation_cache",
         "ferrax.experimental.compute_on",

@@ -20,6 +20,7 @@ MODULES = [
     "ferrax.dtypes",
     "ferrax.errors",
     "ferrax.experimental",
+    "ferrax.experimental.checkify",
     "ferrax.extend.core",
     "ferrax.extend.random",
     "ferrax.lax",
