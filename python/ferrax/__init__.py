@@ -130,11 +130,20 @@ if _TYPE_CHECKING:
     from ferrax import profiler as profiler
     from ferrax import random as random
     from ferrax import scipy as scipy
+    from ferrax import sharding as sharding
     from ferrax import stages as stages
     from ferrax import test_util as test_util
     from ferrax import typing as typing
     from ferrax import version as version
+    from ferrax._sharded import make_mesh as make_mesh
+    from ferrax.sharding import NamedSharding as NamedSharding
+    from ferrax.sharding import PartitionSpec as P
+    from ferrax.sharding import set_mesh as set_mesh
 
+
+_DEFERRED = {
+    "_sharded": "NamedSharding P make_mesh set_mesh",
+}
 
 _SUBMODULES = """
 ad_checkpoint
@@ -153,10 +162,11 @@ ops
 profiler
 random
 scipy
+sharding
 stages
 test_util
 typing
 version
 """
 
-_defer(globals(), {}, _SUBMODULES)
+_defer(globals(), _DEFERRED, _SUBMODULES)
