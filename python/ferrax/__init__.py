@@ -137,11 +137,21 @@ if _TYPE_CHECKING:
     from ferrax.ref import freeze as freeze
     from ferrax.ref import new_ref as new_ref
     from ferrax import scipy as scipy
+    from ferrax import sharding as sharding
     from ferrax import stages as stages
     from ferrax import test_util as test_util
     from ferrax import typing as typing
     from ferrax import version as version
+    from ferrax._sharded import make_mesh as make_mesh
+    from ferrax.sharding import NamedSharding as NamedSharding
+    from ferrax.sharding import PartitionSpec as P
+    from ferrax.sharding import set_mesh as set_mesh
 
+
+_DEFERRED = {
+    "_sharded": "NamedSharding P make_mesh set_mesh",
+    "ref": "Ref empty_ref free_ref freeze new_ref",
+}
 
 _SUBMODULES = """
 ad
@@ -162,10 +172,11 @@ profiler
 random
 ref
 scipy
+sharding
 stages
 test_util
 typing
 version
 """
 
-_defer(globals(), {"ref": "Ref empty_ref free_ref freeze new_ref"}, _SUBMODULES)
+_defer(globals(), _DEFERRED, _SUBMODULES)

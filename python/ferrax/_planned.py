@@ -15,8 +15,6 @@ from typing import Any
 PLANNED: dict[str, frozenset[str]] = {
     "ferrax": frozenset(
         [
-            "NamedSharding",
-            "P",
             "Shard",
             "auto_pcast",
             "ds",
@@ -26,13 +24,11 @@ PLANNED: dict[str, frozenset[str]] = {
             "make_array_from_callback",
             "make_array_from_process_local_data",
             "make_array_from_single_device_arrays",
-            "make_mesh",
             "make_user_context",
             "memory",
             "pmap",
             "remove_size_one_mesh_axis_from_type",
             "reshard",
-            "set_mesh",
             "shard_map",
             "smap",
         ]
@@ -122,6 +118,14 @@ PLANNED: dict[str, frozenset[str]] = {
             "random_gamma_grad",
         ]
     ),
+    "ferrax.sharding": frozenset(
+        [
+            "ManualAxisType",
+            "auto_axes",
+            "explicit_axes",
+            "reshard",
+        ]
+    ),
     "ferrax.stages": frozenset(
         [
             "CompilerOptions",
@@ -143,7 +147,6 @@ MODULES = frozenset(
         "ferrax.image",
         "ferrax.interpreters",
         "ferrax.lib",
-        "ferrax.sharding",
         "ferrax.tools",
         "ferrax.experimental.array_serialization",
         "ferrax.experimental.buffer_callback",
@@ -199,21 +202,21 @@ MODULES = frozenset(
 class MissingFeatureError(NotImplementedError):
     """A name or a module of JAX's interface was asked for that ferrax does not have yet.
 
-    As an attribute (``ferrax.pmap``) it is missing for ``hasattr`` and ``getattr`` with a default: the exception is an
-    ``AttributeError``, too. In an import statement (``import ferrax.sharding``, ``from ferrax import pmap``) it is a
+    As an attribute (``ferrax.Ref``) it is missing for ``hasattr`` and ``getattr`` with a default: the exception is an
+    ``AttributeError``, too. In an import statement (``import ferrax.export``, ``from ferrax import Ref``) it is a
     ``ModuleNotFoundError``, so that ``except ImportError`` and ``pytest.importorskip`` take it as any missing module.
 
     Args:
       message: the text.
 
     >>> import ferrax
-    >>> hasattr(ferrax, "pmap")
+    >>> hasattr(ferrax, "Ref")
     False
     >>> try:
-    ...     import ferrax.sharding
+    ...     import ferrax.export
     ... except ferrax.errors.MissingFeatureError as error:
     ...     print(isinstance(error, ImportError), str(error).splitlines()[0])
-    True ferrax.sharding is part of JAX's interface, and is not implemented in ferrax yet
+    True ferrax.export is part of JAX's interface, and is not implemented in ferrax yet
     """
 
 

@@ -109,15 +109,15 @@ def test_optional_features_fall_back():
         pallas = None
     assert pallas is None
     try:
-        from ferrax import shard_map
+        from ferrax import new_ref
     except ImportError:
-        shard_map = None
-    assert shard_map is None
+        new_ref = None
+    assert new_ref is None
 
 
 def test_the_text_points_to_the_class():
     with pytest.raises(errors.MissingFeatureError) as caught:
-        _ = ferrax.sharding
+        _ = ferrax.ref
     assert str(caught.value).endswith("See help(ferrax.errors.MissingFeatureError).")
     for name in ("MissingFeatureError", "MissingNameError", "MissingModuleError"):
         error = getattr(errors, name)("text")
