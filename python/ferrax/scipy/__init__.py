@@ -12,12 +12,14 @@ if _TYPE_CHECKING:
     from ferrax.scipy import optimize as optimize
     from ferrax.scipy import sparse as sparse
     from ferrax.scipy import spatial as spatial
+    from ferrax.scipy import special as special
 
 _SUBMODULES = """
 linalg
 optimize
 sparse
 spatial
+special
 """
 
 _defer(globals(), {}, _SUBMODULES)

@@ -23,6 +23,7 @@ pub mod jit_cache;
 pub mod leaks;
 pub mod placement;
 pub mod primitive;
+pub mod references;
 pub mod source;
 pub mod statics;
 pub mod trees;
@@ -33,6 +34,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     source::install();
     leaks::register(m)?;
     placement::register(m)?;
+    references::register(m)?;
     jaxpr::register(m)?;
     jaxpr_build::register(m)?;
     primitive::register(m)?;
