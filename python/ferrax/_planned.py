@@ -193,13 +193,9 @@ MODULES = frozenset(
         "ferrax.extend.sharding",
         "ferrax.extend.source_info_util",
         "ferrax.extend.xla",
-        "ferrax.scipy.cluster",
         "ferrax.scipy.fft",
-        "ferrax.scipy.integrate",
-        "ferrax.scipy.interpolate",
         "ferrax.scipy.ndimage",
         "ferrax.scipy.signal",
-        "ferrax.scipy.stats",
     ]
 )
 
