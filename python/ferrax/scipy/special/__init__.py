@@ -16,7 +16,7 @@ if _TYPE_CHECKING:
 
 _LATER = {
     "_elementary": "boxcox boxcox1p entr expit kl_div logit rel_entr xlog1py xlogy",
-    "_normal": "erf erfc erfinv",
+    "_normal": "erf erfc erfinv log_ndtr ndtr ndtri",
     "_sums": "log_softmax logsumexp softmax",
 }
 
