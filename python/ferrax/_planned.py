@@ -41,13 +41,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "print_saved_residuals",
         ]
     ),
-    "ferrax.custom_derivatives": frozenset(
-        [
-            "CustomVJPPrimal",
-            "custom_vjp_primal_tree_values",
-            "zero_from_primal",
-        ]
-    ),
     "ferrax.debug": frozenset(
         [
             "DebugEffect",
@@ -125,7 +118,6 @@ MODULES = frozenset(
         "ferrax.experimental.fused",
         "ferrax.experimental.jax2tf",
         "ferrax.experimental.key_reuse",
-        "ferrax.experimental.layout",
         "ferrax.experimental.mesh_utils",
         "ferrax.experimental.mosaic",
         "ferrax.experimental.multihost_utils",

@@ -193,20 +193,22 @@ impl Drop for CurrentGuard {
 }
 
 /// Puts a staging trace in force on this thread until dropped.
-pub struct BaseGuard(CurrentGuard);
+pub struct BaseGuard {
+    _current: CurrentGuard,
+}
 
 impl BaseGuard {
     /// Stages every operation into `trace`, those on plain arrays too.
     pub fn stage(trace: TraceRef) -> BaseGuard {
         let id = trace.id();
         BASE.with_borrow_mut(|b| b.push((id, Some(trace))));
-        BaseGuard(CurrentGuard::enter(id))
+        BaseGuard { _current: CurrentGuard::enter(id) }
     }
 
     /// Runs operations on plain arrays at once, even while a function is being staged.
     pub fn eager() -> BaseGuard {
         BASE.with_borrow_mut(|b| b.push((TraceId(0), None)));
-        BaseGuard(CurrentGuard::enter(TraceId(0)))
+        BaseGuard { _current: CurrentGuard::enter(TraceId(0)) }
     }
 }
 

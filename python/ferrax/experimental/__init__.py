@@ -9,8 +9,9 @@ if _TYPE_CHECKING:
     from ferrax.experimental import checkify as checkify
     from ferrax.experimental import hijax as hijax
     from ferrax.experimental import jet as jet
+    from ferrax.experimental import layout as layout
     from ferrax.experimental import ode as ode
 
-_SUBMODULES = "checkify hijax jet ode"
+_SUBMODULES = "checkify hijax jet layout ode"
 
 _defer(globals(), {}, _SUBMODULES)
