@@ -202,9 +202,10 @@ MODULES = frozenset(
 class MissingFeatureError(NotImplementedError):
     """A name or a module of JAX's interface was asked for that ferrax does not have yet.
 
-    As an attribute (``ferrax.fwd_and_bwd``) it is missing for ``hasattr`` and ``getattr`` with a default: the exception is an
-    ``AttributeError``, too. In an import statement (``import ferrax.cloud_tpu_init``, ``from ferrax import fwd_and_bwd``) it is a
-    ``ModuleNotFoundError``, so that ``except ImportError`` and ``pytest.importorskip`` take it as any missing module.
+    As an attribute (``ferrax.fwd_and_bwd``) it is missing for ``hasattr`` and ``getattr`` with a default: the
+    exception is an ``AttributeError``, too. In an import statement (``import ferrax.cloud_tpu_init``, ``from ferrax
+    import fwd_and_bwd``) it is a ``ModuleNotFoundError``, so that ``except ImportError`` and ``pytest.importorskip``
+    take it as any missing module.
 
     Args:
       message: the text.
