@@ -15,30 +15,20 @@ from typing import Any
 PLANNED: dict[str, frozenset[str]] = {
     "ferrax": frozenset(
         [
-            "NamedSharding",
-            "P",
-            "Ref",
             "Shard",
-            "ad",
             "auto_pcast",
             "ds",
-            "empty_ref",
-            "free_ref",
-            "freeze",
             "fwd_and_bwd",
             "host_ids",
             "jax2tf_associative_scan_reductions",
             "make_array_from_callback",
             "make_array_from_process_local_data",
             "make_array_from_single_device_arrays",
-            "make_mesh",
             "make_user_context",
             "memory",
-            "new_ref",
             "pmap",
             "remove_size_one_mesh_axis_from_type",
             "reshard",
-            "set_mesh",
             "shard_map",
             "smap",
         ]
@@ -128,6 +118,14 @@ PLANNED: dict[str, frozenset[str]] = {
             "random_gamma_grad",
         ]
     ),
+    "ferrax.sharding": frozenset(
+        [
+            "ManualAxisType",
+            "auto_axes",
+            "explicit_axes",
+            "reshard",
+        ]
+    ),
     "ferrax.stages": frozenset(
         [
             "CompilerOptions",
@@ -148,12 +146,9 @@ MODULES = frozenset(
         "ferrax.ffi",
         "ferrax.interpreters",
         "ferrax.lib",
-        "ferrax.ref",
-        "ferrax.sharding",
         "ferrax.tools",
         "ferrax.experimental.array_serialization",
         "ferrax.experimental.buffer_callback",
-        "ferrax.experimental.checkify",
         "ferrax.experimental.colocated_python",
         "ferrax.experimental.compilation_cache",
         "ferrax.experimental.compute_on",
@@ -195,7 +190,6 @@ MODULES = frozenset(
         "ferrax.scipy.cluster",
         "ferrax.scipy.integrate",
         "ferrax.scipy.interpolate",
-        "ferrax.scipy.special",
         "ferrax.scipy.stats",
     ]
 )
@@ -204,21 +198,21 @@ MODULES = frozenset(
 class MissingFeatureError(NotImplementedError):
     """A name or a module of JAX's interface was asked for that ferrax does not have yet.
 
-    As an attribute (``ferrax.pmap``) it is missing for ``hasattr`` and ``getattr`` with a default: the exception is an
-    ``AttributeError``, too. In an import statement (``import ferrax.sharding``, ``from ferrax import pmap``) it is a
+    As an attribute (``ferrax.Ref``) it is missing for ``hasattr`` and ``getattr`` with a default: the exception is an
+    ``AttributeError``, too. In an import statement (``import ferrax.export``, ``from ferrax import Ref``) it is a
     ``ModuleNotFoundError``, so that ``except ImportError`` and ``pytest.importorskip`` take it as any missing module.
 
     Args:
       message: the text.
 
     >>> import ferrax
-    >>> hasattr(ferrax, "pmap")
+    >>> hasattr(ferrax, "Ref")
     False
     >>> try:
-    ...     import ferrax.sharding
+    ...     import ferrax.export
     ... except ferrax.errors.MissingFeatureError as error:
     ...     print(isinstance(error, ImportError), str(error).splitlines()[0])
-    True ferrax.sharding is part of JAX's interface, and is not implemented in ferrax yet
+    True ferrax.export is part of JAX's interface, and is not implemented in ferrax yet
     """
 
 

@@ -12,6 +12,7 @@ import ferrax
 
 MODULES = [
     "ferrax",
+    "ferrax.ad",
     "ferrax.config",
     "ferrax.custom_derivatives",
     "ferrax.debug",
@@ -19,6 +20,7 @@ MODULES = [
     "ferrax.dtypes",
     "ferrax.errors",
     "ferrax.experimental",
+    "ferrax.experimental.checkify",
     "ferrax.extend.core",
     "ferrax.extend.random",
     "ferrax.image",
@@ -33,6 +35,7 @@ MODULES = [
     "ferrax.ops",
     "ferrax.profiler",
     "ferrax.random",
+    "ferrax.ref",
     "ferrax.scipy.fft",
     "ferrax.scipy.linalg",
     "ferrax.scipy.ndimage",
@@ -40,6 +43,7 @@ MODULES = [
     "ferrax.scipy.signal",
     "ferrax.scipy.sparse.linalg",
     "ferrax.scipy.spatial.transform",
+    "ferrax.scipy.special",
     "ferrax.stages",
     "ferrax.tree",
     "ferrax.tree_util",

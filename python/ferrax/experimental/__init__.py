@@ -1,9 +1,14 @@
-"""Experimental functions of JAX's: `io_callback`, `enable_x64`."""
+"""Experimental functions of JAX's: `io_callback`, `enable_x64`, and the modules beside this file."""
 
-from ferrax._boundary import expose as _expose
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from ferrax._callbacks import io_callback as io_callback
+from ferrax._lazy import defer as _defer
+from ferrax.config import enable_x64 as enable_x64
 
-__all__ = ["io_callback"]
+if _TYPE_CHECKING:
+    from ferrax.experimental import checkify as checkify
 
+_SUBMODULES = "checkify"
 
-_expose(globals())
+_defer(globals(), {}, _SUBMODULES)

@@ -6,6 +6,7 @@ A `Jaxpr` carries its constants, so that it is the same class as `ClosedJaxpr`; 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -114,24 +115,30 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
     return _concrete_or_error(force, val, context)
 
 
-def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> list[Any]:
-    """The results of a program.
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]]:
+    """The function that a program computes.
 
     Args:
       closed_jaxpr: the program.
-      *args: an array or number for each of its arguments; traced ones are taken, too.
+      *args: the first of its arguments, which the function then takes no more.
 
     Returns:
-      A list of arrays.
+      A function of the program's arguments, arrays or numbers, also traced ones, that gives a list of arrays.
 
     Raises:
-      TypeError: the arguments are not the program's.
+      TypeError: `closed_jaxpr` is no program; the function: its arguments are not the program's.
 
     >>> import ferrax as jax
-    >>> jax.extend.core.jaxpr_as_fun(jax.make_jaxpr(lambda x: 2 * x)(1.0), 3.0)
+    >>> jax.extend.core.jaxpr_as_fun(jax.make_jaxpr(lambda x: 2 * x)(1.0))(3.0)
     [Array(6., dtype=float32, weak_type=True)]
     """
-    return list(closed_jaxpr.eval(*args))
+    if not isinstance(closed_jaxpr, ClosedJaxpr):
+        raise TypeError(f"jaxpr_as_fun takes a ClosedJaxpr, got {type(closed_jaxpr).__name__}")
+    return partial(_eval, closed_jaxpr, *args)
+
+
+def _eval(program: ClosedJaxpr, *args: Any) -> list[Any]:
+    return list(program.eval(*args))
 
 
 def jaxprs_in_params(params: Mapping[str, Any]) -> Iterator[ClosedJaxpr]:
@@ -230,6 +237,8 @@ def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:
     """
     if axis is None:
         return aval
+    if not hasattr(aval, "shape"):
+        raise TypeError(f"mapped_aval takes the type of an array, got {type(aval).__name__}")
     if aval.shape[axis] != size:
         raise ValueError(f"axis {axis} of {aval} has no size {size}")
     shape = list(aval.shape)

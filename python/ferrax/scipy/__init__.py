@@ -15,6 +15,7 @@ if _TYPE_CHECKING:
     from ferrax.scipy import signal as signal
     from ferrax.scipy import sparse as sparse
     from ferrax.scipy import spatial as spatial
+    from ferrax.scipy import special as special
 
 _SUBMODULES = """
 fft
@@ -24,6 +25,7 @@ optimize
 signal
 sparse
 spatial
+special
 """
 
 _defer(globals(), {}, _SUBMODULES)
