@@ -124,6 +124,7 @@ if _TYPE_CHECKING:
     from ferrax import experimental as experimental
     from ferrax import extend as extend
     from ferrax import flatten_util as flatten_util
+    from ferrax import image as image
     from ferrax import lax as lax
     from ferrax import monitoring as monitoring
     from ferrax import nn as nn
@@ -164,6 +165,7 @@ dtypes
 experimental
 extend
 flatten_util
+image
 lax
 monitoring
 nn

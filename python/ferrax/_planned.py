@@ -141,7 +141,6 @@ MODULES = frozenset(
         "ferrax.example_libraries",
         "ferrax.export",
         "ferrax.ffi",
-        "ferrax.image",
         "ferrax.interpreters",
         "ferrax.lib",
         "ferrax.tools",
@@ -186,11 +185,8 @@ MODULES = frozenset(
         "ferrax.extend.source_info_util",
         "ferrax.extend.xla",
         "ferrax.scipy.cluster",
-        "ferrax.scipy.fft",
         "ferrax.scipy.integrate",
         "ferrax.scipy.interpolate",
-        "ferrax.scipy.ndimage",
-        "ferrax.scipy.signal",
         "ferrax.scipy.stats",
     ]
 )
