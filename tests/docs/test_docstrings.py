@@ -21,6 +21,8 @@ MODULES = [
     "ferrax.errors",
     "ferrax.experimental",
     "ferrax.experimental.checkify",
+    "ferrax.experimental.jet",
+    "ferrax.experimental.ode",
     "ferrax.extend.core",
     "ferrax.extend.random",
     "ferrax.image",

@@ -1,14 +1,15 @@
-"""Experimental functions of JAX's: `io_callback`, `enable_x64`, and the modules beside this file."""
+"""Experimental functions of JAX's: `io_callback`, and the modules beside this file."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ferrax._callbacks import io_callback as io_callback
 from ferrax._lazy import defer as _defer
-from ferrax.config import enable_x64 as enable_x64
 
 if _TYPE_CHECKING:
     from ferrax.experimental import checkify as checkify
+    from ferrax.experimental import jet as jet
+    from ferrax.experimental import ode as ode
 
-_SUBMODULES = "checkify"
+_SUBMODULES = "checkify jet ode"
 
 _defer(globals(), {}, _SUBMODULES)
