@@ -182,10 +182,6 @@ MODULES = frozenset(
         "ferrax.extend.sharding",
         "ferrax.extend.source_info_util",
         "ferrax.extend.xla",
-        "ferrax.scipy.cluster",
-        "ferrax.scipy.integrate",
-        "ferrax.scipy.interpolate",
-        "ferrax.scipy.stats",
     ]
 )
 
