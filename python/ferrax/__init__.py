@@ -124,8 +124,10 @@ if _TYPE_CHECKING:
     from ferrax import dlpack as dlpack
     from ferrax import dtypes as dtypes
     from ferrax import experimental as experimental
+    from ferrax import export as export
     from ferrax import extend as extend
     from ferrax import flatten_util as flatten_util
+    from ferrax import image as image
     from ferrax import interpreters as interpreters
     from ferrax import lax as lax
     from ferrax import lib as lib
@@ -168,8 +170,10 @@ debug
 dlpack
 dtypes
 experimental
+export
 extend
 flatten_util
+image
 interpreters
 lax
 lib

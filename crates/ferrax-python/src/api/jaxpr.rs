@@ -333,6 +333,22 @@ impl PyEqn {
         effect_names(self.op.effects().0)
     }
 
+    /// The results of the operation on other values, a list.
+    #[pyo3(signature = (*values))]
+    fn apply(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
+        let wanted = match &self.parts {
+            Parts::Of(shown, i) => shown.jaxpr.eqns[*i].inputs.len(),
+            Parts::Given(invars, _) => invars.bind(py).len(),
+        };
+        if values.len() != wanted {
+            let (name, got) = (self.op.name(), values.len());
+            return Err(PyTypeError::new_err(format!("{name} takes {wanted} operands here, got {got}")));
+        }
+        let values = values.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
+        let outs = ferrax_ir::bind(&self.op, &values).py()?;
+        outs.into_iter().map(|v| from_value(py, v)).collect()
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         match &self.parts {
             Parts::Of(shown, i) => Ok(shown.jaxpr.eqn_text(*i)),
