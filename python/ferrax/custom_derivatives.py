@@ -55,6 +55,7 @@ class SymbolicZero:
         return f"SymbolicZero({self.aval})"
 
 
+_float0 = _ferrax.dtype_object("float0")
 _PLAIN_NUMBERS = (bool, int, float, complex)
 
 
@@ -101,18 +102,27 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent of a value.
+    """The zero tangents of a tree of values.
 
     Args:
-      val: an array or number.
-      symbolic_zeros: give a `SymbolicZero` in place of an array.
+      val: a pytree of arrays and numbers.
+      symbolic_zeros: give `SymbolicZero`s in place of arrays.
+
+    Returns:
+      A pytree of the same structure; the zeros of integers have the dtype `float0`.
 
     >>> import ferrax
     >>> print(ferrax.custom_derivatives.zero_from_primal(2.0))
     0.0
     """
-    aval = _ferrax.typeof(val).to_tangent_aval()
-    return SymbolicZero(aval) if symbolic_zeros else _zeros_of(aval)
+
+    def zero(leaf: Any) -> Any:
+        aval = _ferrax.typeof(leaf).to_tangent_aval()
+        if symbolic_zeros:
+            return SymbolicZero(aval)
+        return np.zeros(aval.shape, aval.dtype) if aval.dtype == _float0 else _zeros_of(aval)
+
+    return tree_util.tree_map(zero, val)
 
 
 def _bound_arguments(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -167,6 +167,23 @@ thread_local! {
 }
 
 thread_local! {
+    /// Numbers that were made arrays for the host while a function is being staged on this thread, by address.
+    static MADE: RefCell<rustc_hash::FxHashSet<usize>> = RefCell::default();
+}
+
+/// Notes that a function being staged has made an array of a number.
+pub fn note_made(a: &crate::array::Array) {
+    if a.aval().rank() == 0 && !is_eager() {
+        MADE.with_borrow_mut(|made| made.insert(a.id()));
+    }
+}
+
+/// Whether a function being staged has made the array itself: one that it closes over was there before.
+pub fn was_made(a: &crate::array::Array) -> bool {
+    MADE.with_borrow(|made| made.contains(&a.id()))
+}
+
+thread_local! {
     /// The transformation whose function runs on this thread.
     static CURRENT: Cell<TraceId> = const { Cell::new(TraceId(0)) };
 }
@@ -214,9 +231,13 @@ impl BaseGuard {
 
 impl Drop for BaseGuard {
     fn drop(&mut self) {
-        BASE.with_borrow_mut(|b| {
+        let outermost = BASE.with_borrow_mut(|b| {
             b.pop();
+            b.is_empty()
         });
+        if outermost {
+            MADE.with_borrow_mut(rustc_hash::FxHashSet::clear);
+        }
     }
 }
 

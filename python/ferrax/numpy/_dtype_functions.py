@@ -224,7 +224,8 @@ def iscomplexobj(x: Any) -> bool:
     if x is None:
         return False
     dtype = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
-    return dtype_kind(np.dtype(dtype)) == "c"
+    # dtypes of keys are none of NumPy's
+    return isinstance(dtype, (np.dtype, type)) and dtype_kind(np.dtype(dtype)) == "c"
 
 
 def isrealobj(x: Any) -> bool:
