@@ -123,6 +123,7 @@ if _TYPE_CHECKING:
     from ferrax import debug as debug
     from ferrax import dlpack as dlpack
     from ferrax import dtypes as dtypes
+    from ferrax import example_libraries as example_libraries
     from ferrax import experimental as experimental
     from ferrax import export as export
     from ferrax import extend as extend
@@ -169,6 +170,7 @@ custom_derivatives
 debug
 dlpack
 dtypes
+example_libraries
 experimental
 export
 extend

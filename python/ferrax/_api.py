@@ -468,8 +468,12 @@ def vmap_with_objects(
         from ferrax.api_util import flatten_axes
 
         leaves, tree = tree_util.tree_flatten((args, kwargs))
-        axes = flatten_axes("vmap in_axes", tree, (in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), 0))
-        mapped = [i for i, (x, at) in enumerate(zip(leaves, axes, strict=True)) if at is not None or _ferrax.is_arraylike(x)]
+        axes = flatten_axes(
+            "vmap in_axes", tree, (in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), 0)
+        )
+        mapped = [
+            i for i, (x, at) in enumerate(zip(leaves, axes, strict=True)) if at is not None or _ferrax.is_arraylike(x)
+        ]
 
         def flat(*given: Any) -> Any:
             values = dict(zip(mapped, given, strict=True))

@@ -112,7 +112,6 @@ MODULES = frozenset(
         "ferrax.cloud_tpu_init",
         "ferrax.collect_profile",
         "ferrax.distributed",
-        "ferrax.example_libraries",
         "ferrax.ffi",
         "ferrax.tools",
         "ferrax.experimental.array_serialization",

@@ -370,10 +370,7 @@ class BuiltIn(Primitive):
 
 
 _MULTIPLE = frozenset(
-    "approx_top_k call closed_call cond custom_jvp_call custom_lin custom_linear_solve custom_vjp_call custom_vjp_linear "
-    "custom_vmap_call dce_sink debug_callback device_put eig eigh hessenberg io_callback jit lu optimization_barrier "
-    "pure_callback qr reduce reduce_window remat2 rng_bit_generator scan schur sort split svd threefry2x32 top_k "
-    "tridiagonal unstack while while_linear".split()
+    ["approx_top_k", "call", "closed_call", "cond", "custom_jvp_call", "custom_lin", "custom_linear_solve", "custom_vjp_call", "custom_vjp_linear", "custom_vmap_call", "dce_sink", "debug_callback", "device_put", "eig", "eigh", "hessenberg", "io_callback", "jit", "lu", "optimization_barrier", "pure_callback", "qr", "reduce", "reduce_window", "remat2", "rng_bit_generator", "scan", "schur", "sort", "split", "svd", "threefry2x32", "top_k", "tridiagonal", "unstack", "while", "while_linear"]
 )
 
 _table: dict[str, BuiltIn] = {}

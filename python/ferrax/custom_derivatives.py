@@ -17,13 +17,23 @@ from ferrax import _ferrax, tree_util
 from ferrax._api import closure_convert
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray, is_tracer
+from ferrax._named_functions import name_function
 from ferrax._primitives import built_in as _built_in
 from ferrax._primitives import zeros_of as _zeros_of
-from ferrax._named_functions import name_function
 from ferrax._texts import differences, short
 from ferrax._typed import P, R
 
-__all__ = ["CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp", "custom_vjp_primal_tree_values", "linear_call", "zero_from_primal"]
+__all__ = [
+    "CustomVJPPrimal",
+    "SymbolicZero",
+    "closure_convert",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+    "custom_vjp_primal_tree_values",
+    "linear_call",
+    "zero_from_primal",
+]
 
 
 class SymbolicZero:

@@ -137,7 +137,9 @@ def customs():
     def g_jvp(primals, tangents, *, scale):
         return scale * primals[0], 5.0 * tangents[0]
 
-    return eqx.filter_grad(lambda x: f(x, 3.0))(jnp.array(2.0)), eqx.filter_grad(lambda x: g(x, scale=2.0))(jnp.array(1.0))
+    return eqx.filter_grad(lambda x: f(x, 3.0))(jnp.array(2.0)), eqx.filter_grad(lambda x: g(x, scale=2.0))(
+        jnp.array(1.0)
+    )
 
 
 def checkpointed():

@@ -5,7 +5,6 @@ import os
 import ferrax
 from ferrax.extend.source_info_util import register_exclusion as register_exclusion
 
-
 _FOLDER = os.path.dirname(ferrax.__file__) + os.sep
 
 

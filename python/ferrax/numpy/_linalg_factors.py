@@ -130,7 +130,8 @@ def _raw_qr(x: Array) -> QRResult:
         packed = where(columns > i, moved, where(columns == i, done[..., :, None], packed))
         return packed, where(lax.iota(np.int32, k) == i, tau[..., None], taus)
 
-    packed, taus = lax.fori_loop(0, k, step, (x, lax.full((*x.shape[:-2], k), 0, x.dtype)))
+    start = x, lax.full((*x.shape[:-2], k), 0, x.dtype)
+    packed, taus = lax.fori_loop(0, k, step, start) if k > 0 else start
     return QRResult(matrix_transpose(packed), taus)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from ferrax import jit, lax
 from ferrax._boundary import expose as _expose
-from ferrax.scipy.special import _elementary
 from ferrax.numpy import _polynomial
+from ferrax.scipy.special import _elementary
 from ferrax.scipy.stats import _common
 from ferrax.scipy.stats._common import Array, ArrayLike
 
@@ -18,9 +18,7 @@ __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
 def _log_mass(k: Array, mu: Array) -> Array:
     """Logarithm of the probability of `k`, for k >= 0."""
-    return _common.in_double(
-        lambda k, mu: _elementary.xlogy(k, mu) - mu - lax.lgamma(k + 1), k, mu
-    )
+    return _common.in_double(lambda k, mu: _elementary.xlogy(k, mu) - mu - lax.lgamma(k + 1), k, mu)
 
 
 #: Mean from which on the series below has every bit of a double, and numbers up to which all the mass is for a smaller.
