@@ -210,34 +210,67 @@ host_id = process_index
 host_count = process_count
 
 
-def _one_device(device: Any) -> Any:
-    if device is None:
-        return None
-    if hasattr(device, "device_set"):
-        members = device.device_set
-        if len(members) != 1:
-            raise NotImplementedError("device_put with a sharding over several devices is not implemented yet")
-        (device,) = members
-    if not hasattr(device, "id"):
-        raise ValueError(f"Invalid device or sharding: {device!r}")
-    return device
+def _is_place(x: Any) -> bool:
+    return x is None or isinstance(x, _ferrax.Device) or hasattr(x, "device_set") or hasattr(x, "partitions") or _is_space(x)
+
+
+def _is_space(x: Any) -> bool:
+    return type(x).__module__ == "ferrax._memory"
+
+
+def _put(x: Any, device: Any, donate: Any, alias: bool) -> Any:
+    """One leaf on a device or with a sharding."""
+    if device is None or isinstance(device, (_ferrax.Device, _ferrax.SingleDeviceSharding)):
+        if isinstance(device, _ferrax.SingleDeviceSharding) and device.memory_kind != "device":
+            return _with_sharding(x, device, donate, alias)
+        return _given_up(x, _ferrax.device_put_leaf(x, device, alias), donate)
+    if not _is_place(device):
+        raise ValueError(
+            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or "
+            f"a pytree of these values. Received invalid value: {device}"
+        )
+    return _with_sharding(x, device, donate, alias)
+
+
+def _with_sharding(x: Any, sharding: Any, donate: Any, alias: bool) -> Any:
+    from ferrax.sharding import _placement
+
+    if _is_space(sharding):
+        have = getattr(x, "sharding", None) if not _ferrax.is_tracer(x) else None
+        have = _ferrax.SingleDeviceSharding(devices()[0]) if have is None else have
+        sharding = have.with_memory_kind({"Host": "pinned_host"}.get(sharding.name, "device"))
+        if _ferrax.is_tracer(x):
+            return x
+    sharding = _placement.with_mesh(sharding, "device_put")
+    return _given_up(x, _placement.put(x, sharding, alias), donate)
+
+
+def _given_up(x: Any, put: Any, donate: Any) -> Any:
+    """What was put somewhere; frees what it was copied from when that is donated."""
+    if donate and put is not x and isinstance(x, _ferrax.ArrayImpl) and not _ferrax.is_tracer(put):
+        put.block_until_ready()
+        x.delete()
+    return put
 
 
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: bool | None = None
 ) -> Any:
-    """Puts a pytree of arrays on a device.
+    """Puts a pytree of arrays on a device, or on several by a sharding.
 
     Args:
       x: pytree of arrays, NumPy arrays or Python numbers.
-      device: a device, a sharding on one, or a pytree prefix of such; with `None`, data that is on a device stays
-        where it is and other data goes to the default device, uncommitted.
+      device: a device, a sharding, a `PartitionSpec` of the mesh in use, or a pytree prefix of such; with `None`, data
+        that is on a device stays where it is and other data goes to the default device, uncommitted.
       src: accepted for compatibility.
-      donate: accepted for compatibility.
+      donate: whether arrays that are copied are freed; a bool, or a pytree prefix of such.
       may_alias: whether the result may share memory with an array that is already there (default: yes).
 
     Returns:
       The pytree with arrays on the device, committed to it if one was given.
+
+    Raises:
+      ValueError: it is no device or sharding, or an array cannot be divided so.
 
     >>> import ferrax as jax
     >>> x = jax.device_put(1.0, jax.devices()[0])
@@ -245,11 +278,21 @@ def device_put(
     True
     """
     alias = may_alias is not False
-    if device is None or hasattr(device, "id") or hasattr(device, "device_set"):
-        target = _one_device(device)
-        return tree_util.tree_map(lambda leaf: _ferrax.device_put_leaf(leaf, target, alias), x)
-    targets = tree_util.tree_broadcast(device, x, is_leaf=lambda d: d is None)
+    if _is_place(device) and isinstance(donate, bool):
+        return tree_util.tree_map(lambda leaf: _put(leaf, device, donate, alias), x)
     leaves, tree = tree_util.tree_flatten(x)
-    places = tree_util.tree_leaves(targets, is_leaf=lambda d: d is None)
-    moved = [_ferrax.device_put_leaf(v, _one_device(d), alias) for v, d in zip(leaves, places, strict=True)]
-    return tree.unflatten(moved)
+    places = _prefix("device", device, x, _is_place)
+    given_up = _prefix("donate", donate, x, None)
+    return tree.unflatten([_put(v, d, g, alias) for v, d, g in zip(leaves, places, given_up, strict=True)])
+
+
+def _prefix(what: str, prefix: Any, tree: Any, is_leaf: Any) -> list[Any]:
+    try:
+        full = tree_util.tree_broadcast(prefix, tree, is_leaf=is_leaf)
+    except ValueError as error:
+        # a leaf that is no place says so itself
+        if what == "device" and tree_util.all_leaves([prefix]):
+            return [prefix] * len(tree_util.tree_leaves(tree))
+        text = f"device_put {what} specification must be a tree prefix of the corresponding value; {error}"
+        raise ValueError(text) from None
+    return tree_util.tree_leaves(full, is_leaf=is_leaf)

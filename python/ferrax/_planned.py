@@ -16,7 +16,6 @@ PLANNED: dict[str, frozenset[str]] = {
     "ferrax": frozenset(
         [
             "Ref",
-            "Shard",
             "ad",
             "auto_pcast",
             "ds",
@@ -26,17 +25,9 @@ PLANNED: dict[str, frozenset[str]] = {
             "fwd_and_bwd",
             "host_ids",
             "jax2tf_associative_scan_reductions",
-            "make_array_from_callback",
-            "make_array_from_process_local_data",
-            "make_array_from_single_device_arrays",
             "make_user_context",
-            "memory",
             "new_ref",
-            "pmap",
             "remove_size_one_mesh_axis_from_type",
-            "reshard",
-            "shard_map",
-            "smap",
         ]
     ),
     "ferrax.ad_checkpoint": frozenset(
@@ -58,9 +49,6 @@ PLANNED: dict[str, frozenset[str]] = {
         [
             "DebugEffect",
             "OrderedDebugEffect",
-            "inspect_array_sharding",
-            "visualize_array_sharding",
-            "visualize_sharding",
         ]
     ),
     "ferrax.experimental": frozenset(
@@ -117,10 +105,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "create_token",
             "dce_sink",
             "igamma_grad_a",
-            "pcast",
-            "precv",
-            "psend",
-            "ragged_all_to_all",
             "random_gamma_grad",
         ]
     ),
@@ -129,7 +113,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "ManualAxisType",
             "auto_axes",
             "explicit_axes",
-            "reshard",
         ]
     ),
     "ferrax.stages": frozenset(
@@ -146,7 +129,6 @@ MODULES = frozenset(
         "ferrax.cloud_tpu_init",
         "ferrax.collect_profile",
         "ferrax.core",
-        "ferrax.distributed",
         "ferrax.example_libraries",
         "ferrax.export",
         "ferrax.ffi",
@@ -169,12 +151,9 @@ MODULES = frozenset(
         "ferrax.experimental.jet",
         "ferrax.experimental.key_reuse",
         "ferrax.experimental.layout",
-        "ferrax.experimental.mesh_utils",
         "ferrax.experimental.mosaic",
-        "ferrax.experimental.multihost_utils",
         "ferrax.experimental.ode",
         "ferrax.experimental.pallas",
-        "ferrax.experimental.pjit",
         "ferrax.experimental.profiler",
         "ferrax.experimental.random",
         "ferrax.experimental.rnn",
@@ -182,7 +161,6 @@ MODULES = frozenset(
         "ferrax.experimental.scheduling_groups",
         "ferrax.experimental.serialize_executable",
         "ferrax.experimental.shard_alike",
-        "ferrax.experimental.shard_map",
         "ferrax.experimental.source_mapper",
         "ferrax.experimental.sparse",
         "ferrax.experimental.topologies",

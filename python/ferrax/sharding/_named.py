@@ -384,6 +384,11 @@ def make_single_device_sharding(device: Any, *, memory_kind: str | None = None) 
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
+def on_device(device: Any, kind: str) -> SingleDeviceSharding:
+    """What a pickled sharding on one device is made by."""
+    return SingleDeviceSharding(device, memory_kind=kind)
+
+
 def assignment(sharding: Any) -> Sequence[Any]:
     """The devices of a sharding, in order."""
     if isinstance(sharding, SingleDeviceSharding):

@@ -104,7 +104,12 @@ impl PyEqn {
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (name, value) in self.jaxpr.eqns[self.index].op.print_params() {
+        let op = &self.jaxpr.eqns[self.index].op;
+        if let Some(p) = op.of(&ferrax_ops::placed::SHARDING_CONSTRAINT) {
+            dict.set_item("sharding", crate::sharded::any_object(py, p.sharding.0)?)?;
+            return Ok(dict);
+        }
+        for (name, value) in op.print_params() {
             match value {
                 ferrax_ir::Param::Jaxpr(j) => dict.set_item(name, Py::new(py, PyJaxpr::new(j))?)?,
                 ferrax_ir::Param::Tuple(items) => {
