@@ -100,6 +100,17 @@ def _resolve(fun: Callable[..., Any], nums: list[int], names: list[str], what: s
     return nums, names
 
 
+def _sharding_of_type(aval: Any) -> Any:
+    from ferrax.sharding._named import of_type
+
+    return of_type(aval)
+
+
+_ferrax.ShapedArray.sharding = property(  # type: ignore[attr-defined]
+    _sharding_of_type, doc="How such values are spread over the mesh in use, as far as types say it."
+)
+
+
 def _unspecified(shardings: Any) -> bool:
     return shardings is None or type(shardings).__name__ == "_Unspecified"
 

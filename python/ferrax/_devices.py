@@ -34,6 +34,96 @@ True
 """
 
 
+class _Memory:
+    """A memory that a device can address."""
+
+    def __init__(self, device: Any, kind: str, number: int) -> None:
+        self.device_kind, self.platform, self.kind = device.device_kind, device.platform, kind
+        self.process_index, self._device = device.process_index, device
+        self._text = f"{'CPU_DEVICE' if kind == 'device' else kind.upper()}_{number}"
+
+    def addressable_by_devices(self) -> list[Any]:
+        """The devices that can address it."""
+        return [self._device]
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Memory) and (self._device, self.kind) == (other._device, other.kind)
+
+    def __hash__(self) -> int:
+        return hash((self._device, self.kind))
+
+
+class _Client:
+    """What the devices of a platform belong to."""
+
+    runtime_type = "ferrax"
+
+    def __init__(self, platform: str) -> None:
+        self.platform = platform
+        self.platform_version = platform
+        self.process_index = 0
+
+    def devices(self) -> list[Any]:
+        """The platform's devices."""
+        return list(_ferrax.devices(self.platform))
+
+    local_devices = devices
+
+    def device_count(self) -> int:
+        """Number of the platform's devices."""
+        return len(self.devices())
+
+    local_device_count = device_count
+
+    def live_arrays(self) -> list[Any]:
+        """Every array that is alive."""
+        return list(_ferrax.live_arrays())
+
+    def __repr__(self) -> str:
+        return f"<client of platform {self.platform}>"
+
+
+_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+def _addressable_memories(self: Any) -> list[_Memory]:
+    """The memories that the device can address, its own first."""
+    return [_Memory(self, kind, len(_KINDS) * self.id + i) for i, kind in enumerate(_KINDS)]
+
+
+def _default_memory(self: Any) -> _Memory:
+    """The device's own memory."""
+    return _addressable_memories(self)[0]
+
+
+def _memory(self: Any, kind: str) -> _Memory:
+    """The memory of a kind that the device can address."""
+    for memory in _addressable_memories(self):
+        if memory.kind == kind:
+            return memory
+    raise ValueError(
+        f"Could not find memory addressable by device {self.device_kind}. Device {self.device_kind} can address the "
+        f"following memory kinds: {', '.join(_KINDS)}. Got memory kind: {kind}"
+    )
+
+
+_clients: dict[str, _Client] = {}
+
+
+def _client(self: Any) -> _Client:
+    """What the devices of the platform belong to."""
+    return _clients.setdefault(self.platform, _Client(self.platform))
+
+
+_ferrax.Device.addressable_memories = _addressable_memories  # type: ignore[attr-defined]
+_ferrax.Device.default_memory = _default_memory  # type: ignore[attr-defined]
+_ferrax.Device.memory = _memory  # type: ignore[attr-defined]
+_ferrax.Device.client = property(_client)  # type: ignore[attr-defined]
+
+
 def devices(backend: str | None = None) -> list[Any]:
     """Every device of a platform.
 
@@ -211,7 +301,13 @@ host_count = process_count
 
 
 def _is_place(x: Any) -> bool:
-    return x is None or isinstance(x, _ferrax.Device) or hasattr(x, "device_set") or hasattr(x, "partitions") or _is_space(x)
+    return (
+        x is None
+        or isinstance(x, _ferrax.Device)
+        or hasattr(x, "device_set")
+        or hasattr(x, "partitions")
+        or _is_space(x)
+    )
 
 
 def _is_space(x: Any) -> bool:

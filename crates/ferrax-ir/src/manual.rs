@@ -61,16 +61,20 @@ pub fn set_widen(f: Widen) {
 pub(crate) fn widened(op: &OpRef, args: &[Value]) -> Result<Option<SmallVec<[Value; 4]>>> {
     let all = args.iter().fold(0, |bits, v| bits | of(v));
     let Some(Vary { operands, .. }) = op.vary(all) else { return Ok(None) };
-    let lacks = |v: &Value| if matches!(v, Value::Tracer(_)) { operands & !of(v) } else { 0 };
-    if args.iter().all(|v| lacks(v) == 0) {
+    let lacks = |v: &&Value| matches!(v, Value::Tracer(_)) && operands & !of(v) != 0;
+    if !args.iter().any(|v| lacks(&v)) {
         return Ok(None);
     }
-    let Some(widen) = WIDEN.get() else { return Err(error!(Internal, "nothing makes values vary: call ferrax::init()")) };
-    let one = |v: &Value| match lacks(v) {
-        0 => Ok(v.clone()),
-        bits => widen(v, bits),
-    };
-    args.iter().map(one).collect::<Result<_>>().map(Some)
+    args.iter().map(|v| if lacks(&v) { widen(v, operands) } else { Ok(v.clone()) }).collect::<Result<_>>().map(Some)
+}
+
+/// The value, varying over axes.
+pub fn widen(v: &Value, bits: u32) -> Result<Value> {
+    match (bits & !of(v), WIDEN.get()) {
+        (0, _) => Ok(v.clone()),
+        (missing, Some(widen)) => widen(v, missing),
+        (_, None) => Err(error!(Internal, "nothing makes values vary: call ferrax::init()")),
+    }
 }
 
 /// The axes that a value varies over.

@@ -157,6 +157,12 @@ pub fn row(a: &Array, i: usize) -> PyResult<Array> {
 
 /// Errors unless an array's memory is the host's.
 pub fn on_cpu(a: &Array, asked: &str) -> PyResult<()> {
+    let devices = a.device().devices().len();
+    if devices > 1 {
+        return Err(PyBufferError::new_err(format!(
+            "{asked} needs an array on a single device; the array has a Sharding over {devices} devices"
+        )));
+    }
     if a.device().on_cpu() {
         return Ok(());
     }

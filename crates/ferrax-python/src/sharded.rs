@@ -125,6 +125,12 @@ fn place_of(x: PyValue) -> Option<PyPlace> {
     }
 }
 
+/// The sharding of a number.
+#[pyfunction]
+fn sharding_of<'py>(py: Python<'py>, place: PyPlace) -> PyResult<Bound<'py, PyAny>> {
+    any_object(py, place.0)
+}
+
 /// Makes a place the default of this thread's new arrays, `None` for none; gives the token for `restore_default_device`.
 #[pyfunction]
 fn enter_default_place(place: Option<PyPlace>) -> i64 {
@@ -180,6 +186,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(put, m)?)?;
     m.add_function(wrap_pyfunction!(alias, m)?)?;
     m.add_function(wrap_pyfunction!(place_of, m)?)?;
+    m.add_function(wrap_pyfunction!(sharding_of, m)?)?;
     m.add_function(wrap_pyfunction!(enter_default_place, m)?)?;
     m.add_function(wrap_pyfunction!(pvary, m)?)?;
     m.add_function(wrap_pyfunction!(checked_axes, m)?)?;

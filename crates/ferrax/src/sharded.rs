@@ -10,6 +10,7 @@ use crate::device::Placement;
 use ferrax_base::list::List;
 use ferrax_base::{Aval, Result};
 use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, Eqn, Jaxpr, JaxprRef, OpRef, Value};
+use ferrax_ops::elementwise::identity::NAME;
 use ferrax_ops::placed::SHARDING_CONSTRAINT;
 use smallvec::SmallVec;
 use std::sync::OnceLock;
@@ -32,9 +33,13 @@ pub type Places = SmallVec<[Placement; 2]>;
 #[derive(Default)]
 pub struct Known(List<(SmallVec<[Option<DeviceId>; 8]>, Places)>);
 
-/// Whether a program, or one inside of it, says how values are sharded.
+/// The start of the names of values whose shardings the host is to be told.
+const ASKED: &str = "the sharding is asked for by ";
+
+/// Whether a program, or one inside of it, says or asks how values are sharded.
 pub fn says_where(jaxpr: &Jaxpr) -> bool {
-    jaxpr.eqns.iter().any(|e| e.op.is(&SHARDING_CONSTRAINT) || e.op.subjaxprs().iter().any(|j| says_where(j)))
+    let asks = |op: &OpRef| op.of(&NAME).is_some_and(|p| p.name.starts_with(ASKED));
+    jaxpr.eqns.iter().any(|e| e.op.is(&SHARDING_CONSTRAINT) || asks(&e.op) || e.op.subjaxprs().iter().any(|j| says_where(j)))
 }
 
 /// The sharding or device of each operand that is committed.

@@ -129,7 +129,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
     >>> multihost_utils.host_local_array_to_global_array(np.ones(2), mesh, jax.P("x")).sharding.spec
     P('x',)
     """
-    is_spec = lambda s: isinstance(s, PartitionSpec)  # noqa: E731
+    is_spec = lambda s: isinstance(s, PartitionSpec)
     specs = tree_util.tree_leaves(tree_util.tree_broadcast(pspecs, local_inputs, is_leaf=is_spec), is_leaf=is_spec)
     leaves, tree = tree_util.tree_flatten(local_inputs)
     made = [

@@ -430,7 +430,9 @@ def _whole_number(size: int, rows: int, function: str, exactly: bool) -> None:
     """Raises unless an axis can be divided among rows."""
     if size % rows or (exactly and size != rows):
         must = "equal" if exactly else "be a multiple of"
-        raise ValueError(f"{function}: the size of the axis that is divided, {size}, must {must} the rows' number, {rows}")
+        raise ValueError(
+            f"{function}: the size of the axis that is divided, {size}, must {must} the rows' number, {rows}"
+        )
 
 
 def _exchanged(x: Array, axis_name: Any, groups: Any, split: int, concat: int, tiled: bool) -> Array:
@@ -612,9 +614,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     [1. 1.]
     """
     if to not in ("varying", "reduced", "unreduced"):
-        raise ValueError(
-            "Got unexpected `to` value. Allowed `to` values are: {'reduced', 'unreduced', 'varying'}"
-        )
+        raise ValueError("Got unexpected `to` value. Allowed `to` values are: {'reduced', 'unreduced', 'varying'}")
     if to != "varying":
         raise NotImplementedError(f"lax.pcast to {to!r} is not implemented yet: it needs unreduced values")
     names = [str(n) for n in _names(axis_name)]

@@ -169,7 +169,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     """
     leaves, tree = tree_util.tree_flatten(local_data)
     shardings = tree_util.tree_leaves(tree_util.tree_broadcast(sharding, local_data))
-    is_shape = lambda s: s is None or isinstance(s, tuple) and all(n is None or isinstance(n, int) for n in s)  # noqa: E731
+    is_shape = lambda s: s is None or (isinstance(s, tuple) and all(n is None or isinstance(n, int) for n in s))
     shapes = [None] * len(leaves) if global_shape is None else tree_util.tree_leaves(global_shape, is_leaf=is_shape)
     if len(shapes) == 1:
         shapes = shapes * len(leaves)

@@ -190,7 +190,7 @@ def with_arguments(compiled: Any, in_shardings: Any, static_argnums: list[int]) 
 
 
 def _argument(sharding: Any, x: Any) -> Any:
-    if sharding is None or not hasattr(x, "shape") and not isinstance(x, (int, float, complex, bool)):
+    if sharding is None or (not hasattr(x, "shape") and not isinstance(x, (int, float, complex, bool))):
         return x
     leaf = x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x)
     check_fits(sharding, leaf.shape, "pjit arguments")

@@ -367,6 +367,17 @@ class NamedSharding(Sharding):
         return tuple(i for i, entry in enumerate(self._spec) if entry is UNCONSTRAINED)
 
 
+def of_type(aval: Any) -> NamedSharding:
+    """The sharding in a type: undivided, on the mesh in use; types do not say more yet.
+
+    Args:
+      aval: a `ShapedArray`.
+    """
+    from ferrax.sharding._context import get_abstract_mesh
+
+    return NamedSharding(get_abstract_mesh(), PartitionSpec(*(None,) * len(aval.shape)))
+
+
 def make_single_device_sharding(device: Any, *, memory_kind: str | None = None) -> SingleDeviceSharding:
     """All of an array on one device.
 

@@ -14,7 +14,7 @@ from ferrax._ferrax import Device, SingleDeviceSharding
 from ferrax.sharding._context import concrete_mesh, context_mesh
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._named import NamedSharding, Sharding
-from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec
+from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
 
 __all__ = ["check_fits", "constrain", "place", "put", "with_mesh"]
 
@@ -234,7 +234,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     def one(sharding: Any, part: Any) -> Any:
         return tree_util.tree_map(lambda leaf: _resharded(leaf, sharding), part)
 
-    is_leaf = lambda s: s is None or isinstance(s, (PartitionSpec, Sharding))  # noqa: E731
+    is_leaf = lambda s: s is None or isinstance(s, (PartitionSpec, Sharding))
     return tree_util.tree_map(one, out_shardings, xs, is_leaf=is_leaf)
 
 
@@ -242,12 +242,23 @@ def _resharded(x: Any, sharding: Any) -> Any:
     if sharding is None:
         return x
     sharding = with_mesh(sharding, "reshard")
-    kinds = sharding.mesh._name_to_type
-    for entry in sharding.spec:
-        for name in entry if isinstance(entry, tuple) else (entry,):
-            if name is not None and kinds.get(name) is not AxisType.Explicit:
-                raise ValueError(
-                    "PartitionSpec passed to reshard cannot contain axis names that are of type Auto or Manual. Got "
-                    f"PartitionSpec: {sharding.spec} with axis name: {name} of type: {kinds.get(name)}."
-                )
+    check_explicit(sharding, "reshard")
     return put(x, sharding)
+
+
+def check_explicit(sharding: Any, function: str) -> None:
+    """Raises `ValueError` when a named sharding divides by an axis that is not explicit.
+
+    Args:
+      sharding: the sharding.
+      function: who asks, for the error.
+    """
+    if not isinstance(sharding, NamedSharding):
+        return
+    kinds = sharding.mesh._name_to_type
+    for name in (n for entry in sharding.spec for n in entry_names(entry)):
+        if kinds[name] is not AxisType.Explicit:
+            raise ValueError(
+                f"PartitionSpec passed to {function} cannot contain axis names that are of type Auto or Manual. Got "
+                f"PartitionSpec: {sharding.spec} with axis name: {name} of type: {kinds[name]}."
+            )

@@ -200,7 +200,9 @@ def _result(x: Any, at: int | None, to: int | None, size: int, name: Any, mesh: 
     else:
         rank = x.ndim + (at is None)
         if not -rank <= to < rank:
-            raise ValueError(f"pmap out_axes {to} is out of bounds for a result of rank {rank}, the mapped axis included")
+            raise ValueError(
+                f"pmap out_axes {to} is out of bounds for a result of rank {rank}, the mapped axis included"
+            )
         to %= rank
         if at is None:
             x = lax.broadcast_in_dim(x, (size, *x.shape), tuple(range(1, rank)))

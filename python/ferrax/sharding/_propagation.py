@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ferrax._ferrax import Device
+from ferrax import _ferrax
+from ferrax._ferrax import Device, Place, SingleDeviceSharding, devices
 from ferrax.sharding._mesh import Mesh
 from ferrax.sharding._named import NamedSharding
 from ferrax.sharding._placement import place
@@ -27,11 +28,35 @@ Spec = tuple[tuple[Any, ...], ...]
 _CALLS = ("jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat", "custom_vjp_call_jaxpr")
 #: Their result axes are their operand axes.
 _SAME = frozenset(
-    "cumsum cumprod cummax cummin cumlogsumexp sort copy stop_gradient reduce_precision optimization_barrier name "
-    "clamp select_n rev".split()
+    [
+        "cumsum",
+        "cumprod",
+        "cummax",
+        "cummin",
+        "cumlogsumexp",
+        "sort",
+        "copy",
+        "stop_gradient",
+        "reduce_precision",
+        "optimization_barrier",
+        "name",
+        "clamp",
+        "select_n",
+        "rev",
+    ]
 )
 _REDUCTIONS = frozenset(
-    "reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or reduce_xor argmax argmin".split()
+    [
+        "reduce_sum",
+        "reduce_prod",
+        "reduce_max",
+        "reduce_min",
+        "reduce_and",
+        "reduce_or",
+        "reduce_xor",
+        "argmax",
+        "argmin",
+    ]
 )
 
 
@@ -51,6 +76,25 @@ def places(program: Any, operands: Sequence[Any]) -> list[Any]:
     walk = _Walk()
     specs = [walk.known(s, len(a.shape)) for s, a in zip(operands, program.in_avals, strict=True)]
     return [walk.place(found, aval) for found, aval in zip(walk.run(program, specs), program.out_avals, strict=True)]
+
+
+#: Functions that want to know shardings, by number.
+_inspectors: list[Callable[[Any], None]] = []
+#: The start of the names of values whose shardings are wanted; `crates/ferrax/src/sharded.rs` looks for it.
+_INSPECTED = "the sharding is asked for by "
+
+
+def inspect(x: Any, callback: Callable[[Any], None]) -> None:
+    """Hands the sharding of a traced value to a function, when the program first runs with operands of some shardings.
+
+    Args:
+      x: the value.
+      callback: function of the sharding.
+    """
+    from ferrax.ad_checkpoint import checkpoint_name
+
+    _inspectors.append(callback)
+    checkpoint_name(x, f"{_INSPECTED}{len(_inspectors) - 1}")
 
 
 def batched(sharding: Any, axis: int) -> Any:
@@ -130,6 +174,10 @@ class _Walk:
         name = eqn.primitive.name
         if name == "sharding_constraint":
             return [self.known(eqn.params["sharding"], len(eqn.outvars[0].aval.shape))]
+        if name == "name" and str(eqn.params["name"]).startswith(_INSPECTED):
+            place_of = self.place(known[0], eqn.outvars[0].aval)
+            _inspectors[int(eqn.params["name"].removeprefix(_INSPECTED))](_object(place_of))
+            return known
         if all(s is None for s in known):
             return self.inside(eqn, known)
         if any(s is not None and not isinstance(s, tuple) for s in known):
@@ -164,6 +212,14 @@ class _Walk:
         outs = self.run(program, [*known[:first], *carry, *rows])
         stacked = [((), *s) if isinstance(s, tuple) else None for s in outs[carried:]]
         return [*carry, *stacked]
+
+
+def _object(found: Any) -> Any:
+    """The sharding of a place."""
+    if isinstance(found, Place):
+        return _ferrax.sharding_of(found)
+    (first, *_) = devices()
+    return SingleDeviceSharding(found if isinstance(found, Device) else first)
 
 
 def _programs(eqn: Any) -> list[Any]:

@@ -118,9 +118,7 @@ def _mesh_and_names(mesh: Any, axis_names: frozenset[Any]) -> tuple[Any, frozens
         # `with mesh:` is not asked: it is a context of older functions
         mesh = get_abstract_mesh()
         if mesh.empty:
-            raise ValueError(
-                "The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context"
-            )
+            raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
         found = context_mesh()
         mesh = found if isinstance(found, Mesh) else mesh
     if not isinstance(mesh, (Mesh, AbstractMesh)):
@@ -159,9 +157,7 @@ def _whole(x: Any, mesh: Any) -> Any:
 class _Run:
     """One call: the function mapped over the axes, one inside the other."""
 
-    def __init__(
-        self, f: Callable[..., Any], tree: Any, out_specs: Any, sizes: dict[Any, int], mesh: Any, check: bool
-    ):
+    def __init__(self, f: Callable[..., Any], tree: Any, out_specs: Any, sizes: dict[Any, int], mesh: Any, check: bool):
         self.f, self.tree, self.out_specs, self.mesh, self.check = f, tree, out_specs, mesh, check
         self.sizes = sizes
         self.names = list(sizes)
@@ -171,7 +167,7 @@ class _Run:
         self.stacked: dict[Any, list[bool]] = {}
 
     def __call__(self, blocks: Sequence[Any], in_specs: Sequence[PartitionSpec]) -> list[Any]:
-        types = {n: AxisType.Manual for n in self.names}
+        types = dict.fromkeys(self.names, AxisType.Manual)
         before = get_abstract_mesh()
         around = before if not before.empty and set(self.names) <= set(before.axis_names) else self.mesh.abstract_mesh
         with manual(tuple(self.names)), use_abstract_mesh(around.update_axis_types(types)):
@@ -184,7 +180,7 @@ class _Run:
             return self._innermost(blocks)
         name = self.names[depth]
         axes = [0 if name in names else None for names in cut_by]
-        inner = lambda values: self._map(depth + 1, values, cut_by)  # noqa: E731
+        inner = lambda values: self._map(depth + 1, values, cut_by)
         pairs = _ferrax.map_flat(inner, blocks, axes, self.sizes[name], str(name), self.check)
         self.stacked[name] = [at is not None for _, at in pairs]
         return [_in_front(x, at) for x, at in pairs]
@@ -218,9 +214,7 @@ def _in_front(x: Any, at: int | None) -> Any:
     return lax.transpose(x, (at, *(d for d in range(x.ndim) if d != at)))
 
 
-def smap(
-    f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
-) -> Any:
+def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any) -> Any:
     """Maps a function over one axis of the mesh in use, by numbers of axes as `vmap` has them.
 
     Args:

@@ -64,9 +64,7 @@ class Shard:
         return self._data
 
     def __repr__(self) -> str:
-        return (
-            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data!s})"
-        )
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data!s})"
 
 
 def _key(index: Sequence[slice]) -> tuple[Any, ...]:

@@ -120,7 +120,12 @@ def _describe(f: Callable[..., Any], args: tuple[Any, ...], at: int) -> str:
 
 
 def check_arguments(
-    f: Any, args: tuple[Any, ...], values: Sequence[Any], specs: Sequence[PartitionSpec], sizes: dict[Any, int], mesh: Any
+    f: Any,
+    args: tuple[Any, ...],
+    values: Sequence[Any],
+    specs: Sequence[PartitionSpec],
+    sizes: dict[Any, int],
+    mesh: Any,
 ) -> None:
     """Raises unless every array can be cut by its spec."""
     for at, (x, spec) in enumerate(zip(values, specs, strict=True)):
