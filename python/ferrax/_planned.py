@@ -15,22 +15,13 @@ from typing import Any
 PLANNED: dict[str, frozenset[str]] = {
     "ferrax": frozenset(
         [
-            "Shard",
             "auto_pcast",
             "ds",
             "fwd_and_bwd",
             "host_ids",
             "jax2tf_associative_scan_reductions",
-            "make_array_from_callback",
-            "make_array_from_process_local_data",
-            "make_array_from_single_device_arrays",
             "make_user_context",
-            "memory",
-            "pmap",
             "remove_size_one_mesh_axis_from_type",
-            "reshard",
-            "shard_map",
-            "smap",
         ]
     ),
     "ferrax.ad_checkpoint": frozenset(
@@ -52,9 +43,6 @@ PLANNED: dict[str, frozenset[str]] = {
         [
             "DebugEffect",
             "OrderedDebugEffect",
-            "inspect_array_sharding",
-            "visualize_array_sharding",
-            "visualize_sharding",
         ]
     ),
     "ferrax.experimental": frozenset(
@@ -92,10 +80,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "conv_transpose_shape_tuple",
             "create_token",
             "dce_sink",
-            "pcast",
-            "precv",
-            "psend",
-            "ragged_all_to_all",
         ]
     ),
     "ferrax.sharding": frozenset(
@@ -103,7 +87,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "ManualAxisType",
             "auto_axes",
             "explicit_axes",
-            "reshard",
         ]
     ),
     "ferrax.stages": frozenset(
@@ -118,7 +101,6 @@ MODULES = frozenset(
     [
         "ferrax.cloud_tpu_init",
         "ferrax.collect_profile",
-        "ferrax.distributed",
         "ferrax.example_libraries",
         "ferrax.ffi",
         "ferrax.tools",
@@ -133,11 +115,8 @@ MODULES = frozenset(
         "ferrax.experimental.jax2tf",
         "ferrax.experimental.key_reuse",
         "ferrax.experimental.layout",
-        "ferrax.experimental.mesh_utils",
         "ferrax.experimental.mosaic",
-        "ferrax.experimental.multihost_utils",
         "ferrax.experimental.pallas",
-        "ferrax.experimental.pjit",
         "ferrax.experimental.profiler",
         "ferrax.experimental.random",
         "ferrax.experimental.rnn",
@@ -145,7 +124,6 @@ MODULES = frozenset(
         "ferrax.experimental.scheduling_groups",
         "ferrax.experimental.serialize_executable",
         "ferrax.experimental.shard_alike",
-        "ferrax.experimental.shard_map",
         "ferrax.experimental.source_mapper",
         "ferrax.experimental.sparse",
         "ferrax.experimental.topologies",

@@ -37,8 +37,8 @@ _LATER = {
     "fourier": "FftType fft",
     "other": "after_all composite platform_dependent rng_uniform stage with_sharding_constraint",
     "parallel": (
-        "all_gather all_to_all axis_index axis_size pbroadcast pmax pmean pmin ppermute pshuffle psum "
-        "psum_scatter pswapaxes"
+        "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute precv psend pshuffle psum "
+        "psum_scatter pswapaxes ragged_all_to_all"
     ),
     "ragged": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general scaled_dot",
     "random_bits": "RandomAlgorithm rng_bit_generator",
