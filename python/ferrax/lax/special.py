@@ -7,6 +7,7 @@ reparameterization gradients" (2018). Read next: `_tails.py`, which has the inte
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,8 @@ from ferrax.lax._double import in_double, smooth
 from ferrax.lax._tails import beta_tail, exact_product, exact_sum, gamma_tail, log_excess, stirling, where
 from ferrax.lax.elementwise import digamma, exp, expm1, is_finite, lgamma, log, log1p, neg, pow, sqrt
 from ferrax.lax.reduce import cumprod, reduce_sum
-from ferrax.lax.shape import broadcast_in_dim, expand_dims, full_like
+from ferrax.lax.shape import expand_dims, full_like
+from ferrax.numpy._args import broadcast_together
 from ferrax.typing import ArrayLike
 
 __all__ = ["betainc", "igamma", "igamma_grad_a", "igammac", "random_gamma_grad", "zeta"]
@@ -37,11 +39,10 @@ def _operands(name: str, *args: ArrayLike) -> list[Array]:
                 f"{position} are subtypes of floating."
             )
     arrays = list(promote_dtypes(*arrays))
-    shapes = {x.shape for x in arrays if x.ndim}
-    if len(shapes) > 1:
-        raise TypeError(f"{name} got incompatible shapes for broadcasting: {', '.join(str(x.shape) for x in arrays)}.")
-    shape = shapes.pop() if shapes else ()
-    return [x if x.shape == shape else broadcast_in_dim(x, shape, ()) for x in arrays]
+    if len({x.ndim for x in arrays if x.ndim}) < 2:
+        with contextlib.suppress(ValueError):
+            return broadcast_together(*arrays)
+    raise TypeError(f"{name} got incompatible shapes for broadcasting: {', '.join(str(x.shape) for x in arrays)}.")
 
 
 def _with_slopes(function: Callable[..., Array], *slopes: Callable[..., Array]) -> Callable[..., Array]:

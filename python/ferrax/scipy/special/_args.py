@@ -22,7 +22,12 @@ __all__ = ["double_program", "in_double", "in_single", "inexact", "real", "smoot
 
 def inexact(name: str, *args: ArrayLike) -> list[Any]:
     """The operands as floating or complex arrays of one dtype and one shape."""
-    return broadcast_together(*promote_ranks(name, *promote_inexact(name, *args)))
+    arrays = promote_ranks(name, *promote_inexact(name, *args))
+    try:
+        return broadcast_together(*arrays)
+    except ValueError:
+        shapes = ", ".join(str(x.shape) for x in arrays)
+        raise TypeError(f"{name} got incompatible shapes for broadcasting: {shapes}.") from None
 
 
 def real(name: str, *args: ArrayLike, error: type[Exception] = TypeError) -> list[Any]:

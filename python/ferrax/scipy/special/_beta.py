@@ -77,7 +77,7 @@ def _comb(n: Array, k: Array) -> Array:
     value = 1 / ((safe_n + 1) * _beta(safe_n - safe_k + 1, safe_k + 1))
     whole = (safe_n == lax.floor(safe_n)) & (safe_k == lax.floor(safe_k)) & (value < 2.0**50)
     value = where(whole, lax.round(value, lax.RoundingMethod.TO_NEAREST_EVEN), value)
-    return where(inside, value, where((n != n) | (k != k), float("nan"), 0.0))
+    return where(inside, value, 0.0)
 
 
 def _multisets(n: Array, k: Array) -> Array:

@@ -298,7 +298,7 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     dtype = asarray(n).dtype
     if dtype_kind(dtype) not in "iu":
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {dtype}.")
-    return lax.polygamma(*real("polygamma", n, x))
+    return lax.polygamma(*real("polygamma", n, x, error=ValueError))
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
