@@ -157,13 +157,15 @@ def _residue(x: Array, y: Array, turn: Array, shifted: Array) -> tuple[Array, Ar
 def _twice_gaussian(x: Array, y: Array) -> tuple[Array, Array]:
     """2 exp(-(x - iy)²): its phase 2xy is summed in two parts, and its size may be infinite."""
     size = 2 * exp_difference(y, x)
+    on_axis = (x == 0) | (y == 0)
     p, e = product(2 * x, y)
+    p = lax.select(on_axis, constant(x, 0), p)
     e = lax.select(lax.abs(p) < 1e300, e, constant(e, 0))
+    e = lax.select(on_axis, constant(x, 0), e)
     gone = size == 0
     c, s = (lax.select(gone, constant(x, 0), f(p)) for f in (lax.cos, lax.sin))
     size = lax.select(gone, constant(x, 0), size)
-    real_axis = y == 0
-    return size * (c - s * e), lax.select(real_axis, constant(x, 0), size * (s + c * e))
+    return size * (c - s * e), lax.select(on_axis, constant(x, 0), size * (s + c * e))
 
 
 def _by_quadrant(z: Array) -> tuple[Array, Array, Array]:
