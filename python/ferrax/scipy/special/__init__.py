@@ -11,9 +11,11 @@ from ferrax._lazy import defer as _defer
 
 if _TYPE_CHECKING:
     from ferrax.scipy.special._bessel import *
+    from ferrax.scipy.special._beta import *
     from ferrax.scipy.special._elementary import *
     from ferrax.scipy.special._error_functions import *
     from ferrax.scipy.special._exponential_integrals import *
+    from ferrax.scipy.special._gamma import *
     from ferrax.scipy.special._harmonics import *
     from ferrax.scipy.special._hypergeometric import *
     from ferrax.scipy.special._normal import *
@@ -22,12 +24,14 @@ if _TYPE_CHECKING:
 
 _LATER = {
     "_bessel": "bessel_jn",
+    "_beta": "beta betainc betaln comb",
     "_elementary": "boxcox boxcox1p entr expit kl_div logit rel_entr xlog1py xlogy",
     "_error_functions": "dawsn erfcx wofz",
     "_exponential_integrals": "exp1 expi expn fresnel sici spence",
+    "_gamma": ("digamma factorial gamma gammainc gammaincc gammaln gammasgn loggamma multigammaln polygamma zeta"),
     "_harmonics": "lpmn lpmn_values sph_harm_y",
     "_hypergeometric": "hyp1f1 hyp2f1",
-    "_normal": "erf erfc erfinv",
+    "_normal": "erf erfc erfinv log_ndtr ndtr ndtri",
     "_owens_t": "owens_t",
     "_sums": "log_softmax logsumexp softmax",
 }

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ferrax import lax
 from ferrax._api import jit
-from ferrax._core import asarray
 from ferrax.custom_derivatives import SymbolicZero, custom_jvp
 from ferrax.numpy._args import Array, ArrayLike
 from ferrax.numpy._dtype_functions import dtype_kind
@@ -183,7 +184,7 @@ def _rel_entr(p: Array, q: Array) -> Array:
 def _log_quotient(p: Array, q: Array) -> Array:
     """log(p / q) of positive numbers, with all digits where they are nearly equal."""
     gap = p - q
-    near = lax.abs(gap) <= 0.5 * q
+    near = lax.abs(gap) <= lax.min(0.5 * q, lax.full_like(q, np.finfo(np.float32).max))
     return where(near, lax.log1p(where(near, gap, lax.full_like(gap, 0)) / q), lax.log(p) - lax.log(q))
 
 
@@ -239,19 +240,15 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 
 @jit
 def _boxcox(log_x: Array, lmbda: Array) -> Array:
-    """The transform of a number whose logarithm is given: expm1(lmbda log_x) / lmbda."""
-    return log_x * _relative_expm1(lmbda * log_x)
-
-
-def _relative_expm1(t: Array) -> Array:
-    """expm1(t) / t, 1 at zero; by its series where it is nearly that, for the derivatives' sake."""
-    small = lax.abs(t) < asarray(1e-2, t.dtype) if dtype_kind(t.dtype) != "c" else lax.abs(t) < 1e-2
-    near = where(small, t, lax.full_like(t, 0))
-    series = lax.full_like(t, 1)
+    """The transform of a number whose logarithm is given: expm1(lmbda log_x) / lmbda, the series of it near 0."""
+    one, zero = lax.full_like(log_x, 1), lax.full_like(log_x, 0)
+    t = where(lmbda == 0, zero, lmbda * where(lmbda == 0, one, log_x))
+    small = (lax.abs(t) < 1e-2) & (lax.abs(lmbda) < 1)
+    near = where(small, lmbda, zero) * where(small & (log_x - log_x == 0), log_x, one)
+    series = one
     for k in range(8, 1, -1):
         series = 1 + series * near / k
-    safe = where(small, lax.full_like(t, 1), t)
-    return where(small, series, lax.expm1(safe) / safe)
+    return where(small, log_x * series, lax.expm1(where(small, one, t)) / where(small, one, lmbda))
 
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
