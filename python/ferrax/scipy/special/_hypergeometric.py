@@ -68,6 +68,11 @@ def _unsummable(c: Array, *numerators: Array) -> Array:
     return _terminates(c) & ~ends
 
 
+def _divisor(c: Array) -> Array:
+    """`c`, or 1 for 0: there the term is 0 already (`_unsummable`)."""
+    return lax.select(c == 0, constant(c, 1), c)
+
+
 def _sign_of_gamma(x: Array) -> Array:
     below = lax.floor(x)
     odd = below - 2 * lax.floor(0.5 * below) == 1
@@ -91,7 +96,7 @@ def _series_1f1(a: Array, b: Array, x: Array, first: Array, least: Array) -> Arr
     """`first` times the power series, of `least` terms or more."""
 
     def factor(k: Array) -> Array:
-        return (a + k) * x / ((b + k) * (k + 1))
+        return (a + k) * x / (_divisor(b + k) * (k + 1))
 
     def going(k: Array, term: Array, total: Array) -> Array:
         small = (lax.abs(term) <= _PRECISION * lax.abs(total)) & (lax.abs(factor(k)) < 0.5)
@@ -215,15 +220,15 @@ def _series_2f1(a: Array, b: Array, c: Array, z: Array, least: Array) -> tuple[A
     """The power series and its derivative, of `least` terms or more."""
 
     def going(k: Array, term: Array, total: Array, slope: Array) -> Array:
-        ratio = (a + k) * (b + k) / ((c + k) * (k + 1)) * z
+        ratio = (a + k) * (b + k) / (_divisor(c + k) * (k + 1)) * z
         # The derivative's terms are the larger ones.
-        growth = lax.abs((a + k) * (b + k) / (c + k))
+        growth = lax.abs((a + k) * (b + k) / _divisor(c + k))
         small = lax.abs(term) <= _PRECISION * lax.abs(total)
         small = small & (growth * lax.abs(term) <= _PRECISION * lax.abs(slope)) & (lax.abs(ratio) < 0.95)
         return ((k < least) | ((term != 0) & ~small)) & (k < _MOST_TERMS) & (lax.abs(total) < np.inf)
 
     def step(k: Array, term: Array, total: Array, slope: Array) -> tuple[Array, ...]:
-        rising = term * ((a + k) * (b + k) / (c + k))
+        rising = term * ((a + k) * (b + k) / _divisor(c + k))
         term = rising * z / (k + 1)
         return k + 1, term, total + term, slope + rising
 
