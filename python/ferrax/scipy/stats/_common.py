@@ -11,19 +11,24 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ferrax import custom_jvp, lax
+import numpy as np
+
+from ferrax import custom_jvp, jvp, lax
 from ferrax._core import Array as Array
 from ferrax._core import promote_dtypes, promote_ranks, weak_type, with_weak_type
+from ferrax.config import enable_x64
+from ferrax.custom_derivatives import SymbolicZero
+from ferrax.lax import _double
+from ferrax.lax.special import log_beta as log_beta
 from ferrax.nn import _normalize
 from ferrax.numpy import _ufuncs
 from ferrax.numpy._args import broadcast_together, require
 from ferrax.numpy._dtype_functions import inexact_dtype
-from ferrax.scipy.special import _args
 from ferrax.typing import ArrayLike as ArrayLike
 
 __all__ = [
-    "HALF_LOG_2PI", "clipped", "igamma", "igammac", "in_double", "log1mexp", "log_probability", "one_minus_exp", "parameters",
-    "probability", "where",
+    "HALF_LOG_2PI", "betainc", "clipped", "igamma", "igammac", "in_double", "log1mexp", "log_beta",
+    "log_probability", "one_minus_exp", "parameters", "probability", "where",
 ]  # fmt: skip
 
 HALF_LOG_2PI = math.log(2 * math.pi) / 2
@@ -32,7 +37,7 @@ where = _ufuncs.where
 
 
 def parameters(name: str, *args: ArrayLike) -> list[Any]:
-    """The arguments of a function as arrays of their common float dtype and rank, weak when Python's numbers are all."""
+    """The arguments of a function as arrays of their common float dtype and rank, weak when all of them are."""
     require(name, *args)
     arrays = promote_dtypes(*args)
     target = inexact_dtype(arrays[0].dtype)
@@ -74,8 +79,26 @@ def log_probability(p: Array, complement: Array) -> Array:
 
 
 def in_double(function: Callable[..., Array], *args: Array) -> Array:
-    """`function` of the arguments broadcast, in float64 and rounded once: differences of large logarithms lose none."""
-    return _args.in_double(function, *broadcast_together(*args))
+    """`function` of the arguments broadcast, in float64 and rounded once: differences of large logarithms lose none.
+
+    What it calls may have derivatives of its own; they are asked for where float64 is there, too.
+    """
+    if args[0].dtype == np.float64:
+        return function(*broadcast_together(*args))
+    wide = custom_jvp(function)
+
+    def rule(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
+        moving = [i for i, t in enumerate(tangents) if not isinstance(t, SymbolicZero)]
+
+        def of_moving(*values: Array) -> Array:
+            places = dict(zip(moving, values, strict=True))
+            return function(*(places.get(i, x) for i, x in enumerate(primals)))
+
+        with enable_x64(True):
+            return jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
+
+    wide.defjvp(rule, symbolic_zeros=True)
+    return _double.in_double(wide, *broadcast_together(*args))
 
 
 def igamma(a: Array, x: Array) -> Array:
@@ -86,3 +109,8 @@ def igamma(a: Array, x: Array) -> Array:
 def igammac(a: Array, x: Array) -> Array:
     """Regularized upper incomplete gamma function of arguments that broadcast."""
     return lax.igammac(*broadcast_together(a, x))
+
+
+def betainc(a: Array, b: Array, x: Array) -> Array:
+    """Regularized incomplete beta function of arguments that broadcast."""
+    return lax.betainc(*broadcast_together(a, b, x))

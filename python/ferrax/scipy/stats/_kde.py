@@ -65,7 +65,7 @@ class gaussian_kde:
             raise NotImplementedError("gaussian_kde does not support complex data.")
         if points.size < 2:
             raise ValueError("gaussian_kde: the dataset must have several elements.")
-        d, n = points.shape
+        n = points.shape[1]
         if weights is None:
             parts = lax.full((n,), 1 / n, points.dtype)
         else:

@@ -42,7 +42,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     """
     k, n, p, loc = _common.parameters("binom.logpmf", k, n, p, loc)
     k = k - loc
-    outside = (k < 0) | (k > n)
+    outside = (k < 0) | (k >= n + 1)
     logs = _log_mass(_common.where(outside, 0.0, k), _common.where(outside, 0.0, n), p)
     return _common.where(outside, -math.inf, logs)
 

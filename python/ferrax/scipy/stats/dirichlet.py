@@ -67,7 +67,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
 
 @jit
 def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: proportions, shape (k, ...): positive numbers that add up to 1; or (k - 1, ...) without the last.

@@ -18,6 +18,12 @@ def _log_density(z: Array, a: Array) -> Array:
     return _common.in_double(lambda z, a: _elementary.xlogy(a - 1, z) - z - lax.lgamma(a), z, a)
 
 
+def _distance(x: Array, loc: Array, scale: Array) -> Array:
+    """Distance from the end of the support, where the density may be infinite: there, too, a constant."""
+    z = (x - loc) / scale
+    return _common.where(z <= 0, 0.0, z)
+
+
 def _log_below(a: Array, z: Array) -> Array:
     """Logarithm of the probability of values up to `z`."""
     return _common.log_probability(_common.igamma(a, z), _common.igammac(a, z))
@@ -53,7 +59,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
 
 @jit
 def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: where, of any shape; it broadcasts against the other arguments.
@@ -89,7 +95,7 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     0.6321205496788025
     """
     x, a, loc, scale = _common.parameters("gamma.cdf", x, a, loc, scale)
-    return _common.igamma(a, _common.clipped((x - loc) / scale))
+    return _common.igamma(a, _distance(x, loc, scale))
 
 
 @jit
@@ -110,7 +116,7 @@ def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     -0.4586751461029053
     """
     x, a, loc, scale = _common.parameters("gamma.logcdf", x, a, loc, scale)
-    return _common.in_double(_log_below, a, _common.clipped((x - loc) / scale))
+    return _common.in_double(_log_below, a, _distance(x, loc, scale))
 
 
 @jit
@@ -131,7 +137,7 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
     0.3678794503211975
     """
     x, a, loc, scale = _common.parameters("gamma.sf", x, a, loc, scale)
-    return _common.igammac(a, _common.clipped((x - loc) / scale))
+    return _common.igammac(a, _distance(x, loc, scale))
 
 
 @jit
@@ -152,7 +158,7 @@ def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) 
     -1.0
     """
     x, a, loc, scale = _common.parameters("gamma.logsf", x, a, loc, scale)
-    return _common.in_double(_log_above, a, _common.clipped((x - loc) / scale))
+    return _common.in_double(_log_above, a, _distance(x, loc, scale))
 
 
 _expose(globals())

@@ -24,7 +24,7 @@ def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
       beta: exponent, positive: 1 for the Laplace, 2 for a normal distribution.
 
     Returns:
-      Array of the arguments' common shape and float dtype; -inf outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import gennorm
     >>> float(gennorm.logpdf(0.0, 2.0))
@@ -36,14 +36,14 @@ def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
 
 @jit
 def pdf(x: ArrayLike, beta: ArrayLike) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: where, of any shape; it broadcasts against the other arguments.
       beta: exponent, positive: 1 for the Laplace, 2 for a normal distribution.
 
     Returns:
-      Array of the arguments' common shape and float dtype; 0 outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import gennorm
     >>> float(gennorm.pdf(0.0, 2.0))

@@ -80,7 +80,7 @@ def _whitened(root: Array, away: Array) -> Array:
 
 @jit
 def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: where, shape (..., n); any shape when `mean` is a number.

@@ -8,8 +8,8 @@ import numpy as np
 
 from ferrax import jit, lax
 from ferrax._boundary import expose as _expose
-from ferrax.scipy.special import _elementary
 from ferrax.numpy import _polynomial
+from ferrax.scipy.special import _elementary
 from ferrax.scipy.stats import _common
 from ferrax.scipy.stats._common import Array, ArrayLike
 
@@ -18,12 +18,10 @@ __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
 def _log_mass(k: Array, mu: Array) -> Array:
     """Logarithm of the probability of `k`, for k >= 0."""
-    return _common.in_double(
-        lambda k, mu: _elementary.xlogy(k, mu) - mu - lax.lgamma(k + 1), k, mu
-    )
+    return _common.in_double(lambda k, mu: _elementary.xlogy(k, mu) - mu - lax.lgamma(k + 1), k, mu)
 
 
-#: Mean from which on the series below has every bit of a double, and numbers up to which all the mass is for a smaller.
+#: Mean from which on the series below has every bit of a double; for a smaller one all the mass is below the other.
 _FAR, _ALL = 100.0, 220
 # entropy - log(2 pi e mu) / 2 in powers of 1 / mu (Evans, Boersma, Blachman, Jagers, SIAM Review 30, 1988)
 _SERIES = (-1 / 12, -1 / 24, -19 / 360, -9 / 80, -863 / 2520, -1375 / 1008, -33953 / 5040, -57281 / 1440)
