@@ -205,7 +205,7 @@ def ndtr(x: ArrayLike) -> Array:
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special
     >>> ferrax.scipy.special.ndtr(jnp.array([-1., 0., 1.]))
-    Array([0.15865526, 0.5       , 0.8413447 ], dtype=float32)
+    Array([0.15865526, 0.5       , 0.8413448 ], dtype=float32)
     """
     return _ndtr_program(_checked("ndtr", x))
 
@@ -253,6 +253,6 @@ def ndtri(p: ArrayLike) -> Array:
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special
     >>> ferrax.scipy.special.ndtri(jnp.array([0., 0.5, 0.975]))
-    Array([    -inf, 0.      , 1.959964], dtype=float32)
+    Array([     -inf, 0.       , 1.9599644], dtype=float32)
     """
     return _ndtri_program(_checked("ndtri", p))
