@@ -78,6 +78,27 @@ def test_values_in_double(distribution, name, x64):
         np.testing.assert_allclose(mine(x, *p), wanted, rtol=2e-11, atol=1e-300, err_msg=f"{distribution}.{name}{p}")
 
 
+@every
+def test_derivatives_in_single(distribution, name):
+    """First and second derivatives of float32 are those of float64, where functions compute in float64 inside, too."""
+    if (distribution, name) == ("bernoulli", "ppf"):
+        pytest.skip("a step function")
+    _, mine = functions(distribution, name)
+    p = max(places(distribution, name)[1], key=len)
+    x = 0.3 if name in ("ppf", "isf") else 1.0 if distribution == "bernoulli" else 3.0
+
+    def slopes(dtype):
+        arguments = [dtype(v) for v in (x, *p)]
+        first = ferrax.jacfwd(mine, tuple(range(len(arguments))))(*arguments)
+        chosen = 0 if distribution not in CONTINUOUS else CONTINUOUS[distribution][0]
+        return [float(v) for v in (*first, ferrax.grad(ferrax.grad(mine, chosen), chosen)(*arguments))]
+
+    got = slopes(np.float32)
+    with ferrax.enable_x64(True):
+        wanted = slopes(np.float64)
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=2e-6 * np.abs(wanted).max())
+
+
 # single precision: the error of the arguments' rounding, magnified by logarithms and exponentials
 LOOSE = {
     "gumbel_l": 2e-5,
@@ -163,7 +184,8 @@ def test_edges_of_supports(distribution, name, x64):
     theirs, mine = functions(distribution, name)
     x, p = EDGES[distribution]
     with np.errstate(all="ignore"):
-        wanted = np.nan_to_num(theirs(x, *p), nan=-inf if name == "logpdf" else 0)  # SciPy has NaN at infinity
+        wanted = theirs(x, *p)
+    wanted[np.isnan(wanted)] = -inf if name == "logpdf" else 0  # SciPy's densities at infinity
     np.testing.assert_allclose(mine(np.array(x), *p), wanted, rtol=1e-12, atol=1e-15)
     # what `where` leaves out has no part in derivatives
     off = np.array([v for v in x if np.isfinite(v) and v not in (0, 1, -1, 2)])
@@ -178,7 +200,7 @@ def test_edges_of_supports(distribution, name, x64):
 def test_nan_goes_through(distribution, name):
     _, mine = functions(distribution, name)
     parameters = max(places(distribution, name)[1], key=len)
-    start = 0.3 if name in ("ppf", "isf") else 2.0
+    start = 0.3 if name in ("ppf", "isf") else 1.0 if distribution == "bernoulli" else 3.0
     for i in range(1 + len(parameters)):
         arguments = [start, *parameters]
         arguments[i] = nan
@@ -225,8 +247,9 @@ def test_dtypes(distribution):
                 continue  # norm.ppf takes no integers in JAX
             got = kind(ferrax, getattr(getattr(stats, distribution), name), signature)
             assert got[:2] == wanted[:2], f"{name}{signature}"
-            if n == 0 or all(isinstance(a, tuple) and "float" in a[1] for a in signature):
-                assert got[2] == wanted[2] or (distribution, name) == ("uniform", "cdf"), f"{name}{signature}"
+            if name != "entropy" and (distribution, name) != ("uniform", "cdf") and distribution != "truncnorm":
+                mixed = len({isinstance(a, tuple) for a in signature}) == 2 or "int" in str(signature)
+                assert mixed or got[2] == wanted[2], f"{name}{signature}"
         if n:
             with pytest.raises(TypeError, match=f"{name}|requires ndarray"):
                 getattr(getattr(stats, distribution), name)([1.0, 2.0], *[0.5] * n)
@@ -245,7 +268,7 @@ def test_small_dtypes(distribution, name):
         return
     got, wanted = mine(x, *p), np.asarray(mine(x.astype(np.float32), *(np.float32(v) for v in p)))
     assert got.dtype == np.float16
-    normal = np.abs(wanted) > 1e-4
+    normal = (np.abs(wanted) > 1e-4) & (np.abs(wanted) < 6e4)
     np.testing.assert_allclose(np.asarray(got, np.float32)[normal], wanted[normal], rtol=4e-2)
 
 
@@ -298,7 +321,8 @@ def test_tails(got, wanted, x64):
 
 
 def mass(a, b):
-    return mpmath.ncdf(b) - mpmath.ncdf(a)
+    a, b = (a, b) if a > 0 else (-b, -a)
+    return (mpmath.erfc(a / mpmath.sqrt(2)) - mpmath.erfc(b / mpmath.sqrt(2))) / 2
 
 
 def truncated_log_density(z, a, b):
@@ -391,7 +415,7 @@ def test_entropy_of_poisson(x64):
     got = stats.poisson.entropy(mu)
     with mpmath.workdps(40):
         wanted = [float(poisson_entropy(m)) for m in mu[:-1]] + [np.log(2 * np.pi * np.e * 1e6) / 2 - 1e-6 / 12]
-    np.testing.assert_allclose(got, wanted, rtol=1e-13)
+    np.testing.assert_allclose(got, wanted, rtol=3e-13)
     np.testing.assert_array_equal(stats.poisson.entropy(np.array([-1.0, inf, nan])), [nan, inf, nan])
     step = 1e-5
     slope = (got_at(5.0 + step) - got_at(5.0 - step)) / (2 * step)

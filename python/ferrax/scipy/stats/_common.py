@@ -11,13 +11,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ferrax import custom_jvp, jvp, lax
+from ferrax import custom_jvp, lax
 from ferrax._core import Array as Array
 from ferrax._core import promote_dtypes, promote_ranks, weak_type, with_weak_type
-from ferrax.config import enable_x64
-from ferrax.custom_derivatives import SymbolicZero
 from ferrax.lax import _double
 from ferrax.lax.special import log_beta as log_beta
 from ferrax.nn import _normalize
@@ -79,26 +75,8 @@ def log_probability(p: Array, complement: Array) -> Array:
 
 
 def in_double(function: Callable[..., Array], *args: Array) -> Array:
-    """`function` of the arguments broadcast, in float64 and rounded once: differences of large logarithms lose none.
-
-    What it calls may have derivatives of its own; they are asked for where float64 is there, too.
-    """
-    if args[0].dtype == np.float64:
-        return function(*broadcast_together(*args))
-    wide = custom_jvp(function)
-
-    def rule(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
-        moving = [i for i, t in enumerate(tangents) if not isinstance(t, SymbolicZero)]
-
-        def of_moving(*values: Array) -> Array:
-            places = dict(zip(moving, values, strict=True))
-            return function(*(places.get(i, x) for i, x in enumerate(primals)))
-
-        with enable_x64(True):
-            return jvp(of_moving, [primals[i] for i in moving], [tangents[i] for i in moving])
-
-    wide.defjvp(rule, symbolic_zeros=True)
-    return _double.in_double(wide, *broadcast_together(*args))
+    """`function` of the arguments broadcast, in float64 and rounded once: differences of large logarithms lose none."""
+    return _double.in_double(function, *broadcast_together(*args))
 
 
 def igamma(a: Array, x: Array) -> Array:

@@ -29,8 +29,9 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     -0.0
     """
     x, loc, scale = _common.parameters("uniform.logpdf", x, loc, scale)
-    inside = _common.where((x >= loc) & (x <= loc + scale), -lax.log(scale), -math.inf)
-    return _common.where(x != x, x, inside)
+    z = (x - loc) / scale
+    inside = _common.where(z != z, z, -lax.log(scale))
+    return _common.where((x < loc) | (x > loc + scale), -math.inf, inside)
 
 
 @jit
