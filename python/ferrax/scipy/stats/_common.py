@@ -75,8 +75,8 @@ def log_probability(p: Array, complement: Array) -> Array:
 
 
 def in_double(function: Callable[..., Array], *args: Array) -> Array:
-    """`function` of the arguments broadcast, in float64 and rounded once: differences of large logarithms lose none."""
-    return _double.in_double(function, *broadcast_together(*args))
+    """`function` of the arguments in float64, rounded once: the difference of large logarithms loses nothing."""
+    return _double.in_double(function, *args)
 
 
 def igamma(a: Array, x: Array) -> Array:

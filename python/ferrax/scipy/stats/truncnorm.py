@@ -1,6 +1,6 @@
 """The normal distribution cut off to a <= z <= b, for z = (x - loc) / scale.
 
-The mass between two points is taken from the tail in which both are, by logarithms, so that cuts far out are exact.
+The mass between two points is a difference in the tail in which both are, of logarithms: it is exact far out, too.
 """
 
 from __future__ import annotations
@@ -19,18 +19,13 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 def _log_mass(a: Array, b: Array) -> Array:
     """Logarithm of the probability that a standard normal variable is in [a, b], for a < b."""
+    # in the lower tail, or in the upper one seen from the other side
     upper = a > 0
     low, high = _common.where(upper, -b, a), _common.where(upper, -a, b)
-    tail = high <= 0
-    # both in the lower tail: the mass below `high`, less that below `low`
-    end = _common.where(tail, high, -1.0)
-    from_end = low == -math.inf
-    start = _common.where(tail & ~from_end, low, end - 1)
-    above, below = _normal.log_ndtr(end), _normal.log_ndtr(start)
-    in_tail = above + _common.where(from_end, 0.0, _common.log1mexp(above - below))
-    # on both sides of zero: all, less both tails
-    around = lax.log1p(-_normal.ndtr(_common.where(tail, -1.0, low)) - _normal.ndtr(_common.where(tail, -1.0, -high)))
-    return _common.where(tail, in_tail, around)
+    all_below = low == -math.inf
+    below_low = _normal.log_ndtr(_common.where(all_below, high - 1, low))
+    below_high = _normal.log_ndtr(high)
+    return below_high + _common.where(all_below, 0.0, _common.log1mexp(below_high - below_low))
 
 
 def _cut(a: Array, b: Array, *pieces: Any) -> Array:
