@@ -2,21 +2,21 @@
 
 A value off the support is taken out before a formula sees it, for the derivative of what `where` throws away is
 multiplied by zero, and an infinity would become NaN. NaN is neither on nor off a support, and so goes through.
+Logarithms of gamma and beta functions, whose differences are small, are taken `in_double`.
 Read next: `norm.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from ferrax import custom_jvp, lax
 from ferrax._core import Array as Array
 from ferrax._core import promote_dtypes, promote_ranks, weak_type, with_weak_type
-from ferrax.lax import _double
+from ferrax.lax._double import in_double as in_double
 from ferrax.lax.special import log_beta as log_beta
-from ferrax.nn import _normalize
+from ferrax.nn._normalize import log1mexp as log1mexp
 from ferrax.numpy import _ufuncs
 from ferrax.numpy._args import broadcast_together, require
 from ferrax.numpy._dtype_functions import inexact_dtype
@@ -52,11 +52,6 @@ def probability(q: Array) -> Array:
     return where((q >= 0) & (q <= 1), q, math.nan)
 
 
-def log1mexp(z: Array) -> Array:
-    """`log(1 - exp(-z))`, for z >= 0."""
-    return _normalize.log1mexp(z)
-
-
 @custom_jvp
 def one_minus_exp(z: Array) -> Array:
     """`1 - exp(-z)`, with the derivative exp(-z) where the value is 1 to the last bit, too."""
@@ -72,11 +67,6 @@ def log_probability(p: Array, complement: Array) -> Array:
     low = lax.log(where(zero | ~small, 1.0, p))
     high = lax.log1p(-where(small, 0.0, complement))
     return where(zero, -math.inf, where(small, low, high))
-
-
-def in_double(function: Callable[..., Array], *args: Array) -> Array:
-    """`function` of the arguments in float64, rounded once: the difference of large logarithms loses nothing."""
-    return _double.in_double(function, *args)
 
 
 def igamma(a: Array, x: Array) -> Array:

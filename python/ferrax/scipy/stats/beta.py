@@ -14,13 +14,8 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
 def _log_density(z: Array, a: Array, b: Array) -> Array:
-    """Logarithm of the standard density inside the support."""
-    return _common.in_double(
-        lambda z, a, b: _elementary.xlogy(a - 1, z) + _elementary.xlog1py(b - 1, -z) - _common.log_beta(a, b),
-        z,
-        a,
-        b,
-    )
+    """Logarithm of the standard density inside the support, in float64."""
+    return _elementary.xlogy(a - 1, z) + _elementary.xlog1py(b - 1, -z) - _common.log_beta(a, b)
 
 
 def _fraction(x: Array, loc: Array, scale: Array) -> Array:
@@ -65,7 +60,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
     x, a, b, loc, scale = _common.parameters("beta.logpdf", x, a, b, loc, scale)
     z = (x - loc) / scale
     outside = (z < 0) | (z > 1)
-    logs = _log_density(_common.where(outside, 0.5, z), a, b) - lax.log(scale)
+    logs = _common.in_double(_log_density, _common.where(outside, 0.5, z), a, b) - lax.log(scale)
     return _common.where((a > 0) & (b > 0) & (scale > 0), _common.where(outside, -math.inf, logs), math.nan)
 
 

@@ -13,13 +13,9 @@ __all__ = ["logpmf", "pmf"]
 
 
 def _log_mass(k: Array, n: Array, a: Array, b: Array) -> Array:
-    """Logarithm of the probability of `k`, for 0 <= k <= n."""
-
-    def mass(k: Array, n: Array, a: Array, b: Array) -> Array:
-        ways = -lax.log1p(n) - _common.log_beta(n - k + 1, k + 1)
-        return ways + _common.log_beta(k + a, n - k + b) - _common.log_beta(a, b)
-
-    return _common.in_double(mass, k, n, a, b)
+    """Logarithm of the probability of `k`, for 0 <= k <= n, in float64."""
+    ways = -lax.log1p(n) - _common.log_beta(n - k + 1, k + 1)
+    return ways + _common.log_beta(k + a, n - k + b) - _common.log_beta(a, b)
 
 
 @jit
@@ -43,7 +39,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLik
     k, n, a, b, loc = _common.parameters("betabinom.logpmf", k, n, a, b, loc)
     k = lax.floor(k) - loc
     outside = (k < 0) | (k > n)
-    logs = _log_mass(_common.where(outside, 0.0, k), _common.where(outside, 0.0, n), a, b)
+    logs = _common.in_double(_log_mass, _common.where(outside, 0.0, k), _common.where(outside, 0.0, n), a, b)
     return _common.where((a > 0) & (b > 0) & (n >= 0), _common.where(outside, -math.inf, logs), math.nan)
 
 

@@ -14,8 +14,8 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
 def _log_density(z: Array, a: Array) -> Array:
-    """Logarithm of the standard density inside the support."""
-    return _common.in_double(lambda z, a: _elementary.xlogy(a - 1, z) - z - lax.lgamma(a), z, a)
+    """Logarithm of the standard density inside the support, in float64."""
+    return _elementary.xlogy(a - 1, z) - z - lax.lgamma(a)
 
 
 def _distance(x: Array, loc: Array, scale: Array) -> Array:
@@ -54,7 +54,8 @@ def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     x, a, loc, scale = _common.parameters("gamma.logpdf", x, a, loc, scale)
     z = (x - loc) / scale
     outside = (z < 0) | (z == math.inf)
-    return _common.where(outside, -math.inf, _log_density(_common.where(outside, 1.0, z), a) - lax.log(scale))
+    logs = _common.in_double(_log_density, _common.where(outside, 1.0, z), a) - lax.log(scale)
+    return _common.where(outside, -math.inf, logs)
 
 
 @jit

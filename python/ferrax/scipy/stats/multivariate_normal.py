@@ -16,10 +16,6 @@ __all__ = ["logpdf", "pdf"]
 def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool | None = None) -> Array:
     """Logarithm of the density.
 
-    Raises:
-    NotImplementedError: `allow_singular` is not None.
-    ValueError: the shapes do not fit.
-
     Args:
       x: where, shape (..., n); any shape when `mean` is a number.
       mean: mean, shape (..., n); or a number, for independent values of one variance.

@@ -22,11 +22,8 @@ _FAR = 16.0
 
 
 def _log_peak(df: Array) -> Array:
-    """Logarithm of the density at the median."""
-    return _common.in_double(_log_peak_of_half, df / 2)
-
-
-def _log_peak_of_half(h: Array) -> Array:
+    """Logarithm of the density at the median, in float64."""
+    h = df / 2
     far = h > _FAR
     inverse = 1 / _common.where(far, h, _FAR)
     series = inverse * _polynomial.polyval(np.array(_SERIES[::-1]), inverse * inverse)
@@ -58,7 +55,7 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
     normal = df == math.inf
     degrees = _common.where(normal, 1.0, df)
     tail = _common.where(normal, square, (degrees + 1) * lax.log1p(square / degrees))
-    return _log_peak(df) - tail / 2 - lax.log(lax.abs(scale))
+    return _common.in_double(_log_peak, df) - tail / 2 - lax.log(lax.abs(scale))
 
 
 @jit
