@@ -365,6 +365,7 @@ def test_second_derivatives_where_branches_meet(x64):
         else:
             np.testing.assert_allclose(ferrax.hessian(function)(0.0), second, rtol=1e-12)
     assert float(ferrax.grad(stats.laplace.cdf)(0.0)) == 0.5
+    np.testing.assert_allclose(ferrax.grad(stats.gennorm.cdf)(0.0, 1.5), stats.gennorm.pdf(0.0, 1.5), rtol=1e-12)
     np.testing.assert_allclose(ferrax.grad(stats.cauchy.logcdf)(0.0), 2 / np.pi)
 
 
