@@ -24,7 +24,7 @@ from ferrax.typing import ArrayLike as ArrayLike
 
 __all__ = [
     "HALF_LOG_2PI", "betainc", "clipped", "igamma", "igammac", "in_double", "log1mexp", "log_beta",
-    "log_probability", "one_minus_exp", "parameters", "probability", "where",
+    "log_probability", "one_minus_exp", "parameters", "probability", "strong", "where",
 ]  # fmt: skip
 
 HALF_LOG_2PI = math.log(2 * math.pi) / 2
@@ -40,6 +40,11 @@ def parameters(name: str, *args: ArrayLike) -> list[Any]:
     if target != arrays[0].dtype:
         arrays = [with_weak_type(lax.convert_element_type(x, target), weak_type(x)) for x in arrays]
     return promote_ranks(name, *arrays)
+
+
+def strong(x: Array) -> Array:
+    """`x` of full type: some of JAX's functions give Python's numbers one."""
+    return with_weak_type(x, False)
 
 
 def clipped(z: Array) -> Array:

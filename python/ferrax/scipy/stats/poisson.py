@@ -129,7 +129,7 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     mu, loc = _common.parameters("poisson.entropy", mu, loc)
     valid = mu >= 0
     value = _common.in_double(_entropy, _common.where(valid, mu, 1.0))
-    return _common.where(valid, value, lax.full_like(loc, math.nan))
+    return _common.strong(_common.where(valid, value, lax.full_like(loc, math.nan)))
 
 
 _expose(globals())

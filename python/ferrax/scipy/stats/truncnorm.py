@@ -68,7 +68,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
     x, a, b, loc, scale = _common.parameters("truncnorm.logpdf", x, a, b, loc, scale)
     z = (x - loc) / scale
     logs = -(z * z) / 2 - (lax.log(scale) + _common.HALF_LOG_2PI) - _common.in_double(_log_mass, a, b)
-    return _cut(a, b, z < a, -math.inf, z > b, -math.inf, logs)
+    return _common.strong(_cut(a, b, z < a, -math.inf, z > b, -math.inf, logs))
 
 
 @jit
@@ -111,7 +111,7 @@ def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
     -0.6931471824645996
     """
     x, a, b, loc, scale = _common.parameters("truncnorm.logcdf", x, a, b, loc, scale)
-    return _common.in_double(_log_below, (x - loc) / scale, a, b)
+    return _common.strong(_common.in_double(_log_below, (x - loc) / scale, a, b))
 
 
 @jit
@@ -154,7 +154,7 @@ def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: A
     -0.6931471824645996
     """
     x, a, b, loc, scale = _common.parameters("truncnorm.logsf", x, a, b, loc, scale)
-    return _common.in_double(_log_below, (loc - x) / scale, -b, -a)
+    return _common.strong(_common.in_double(_log_below, (loc - x) / scale, -b, -a))
 
 
 @jit

@@ -70,7 +70,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     0.25
     """
     x, loc, scale = _common.parameters("uniform.cdf", x, loc, scale)
-    return _common.where(x < loc, 0.0, _common.where(x > loc + scale, 1.0, (x - loc) / scale))
+    return _common.strong(_common.where(x < loc, 0.0, _common.where(x > loc + scale, 1.0, (x - loc) / scale)))
 
 
 @jit
