@@ -124,6 +124,7 @@ if _TYPE_CHECKING:
     from ferrax import dlpack as dlpack
     from ferrax import dtypes as dtypes
     from ferrax import experimental as experimental
+    from ferrax import export as export
     from ferrax import extend as extend
     from ferrax import flatten_util as flatten_util
     from ferrax import image as image
@@ -169,6 +170,7 @@ debug
 dlpack
 dtypes
 experimental
+export
 extend
 flatten_util
 image

@@ -75,6 +75,15 @@ PLANNED: dict[str, frozenset[str]] = {
             "unsafe_rbg_prng_impl",
         ]
     ),
+    "ferrax.export": frozenset(
+        [
+            "SymbolicScope",
+            "is_symbolic_dim",
+            "shape_poly",
+            "symbolic_args_specs",
+            "symbolic_shape",
+        ]
+    ),
     "ferrax.lax": frozenset(
         [
             "conv_general_permutations",
@@ -111,7 +120,6 @@ MODULES = frozenset(
         "ferrax.collect_profile",
         "ferrax.distributed",
         "ferrax.example_libraries",
-        "ferrax.export",
         "ferrax.ffi",
         "ferrax.tools",
         "ferrax.experimental.array_serialization",

@@ -23,6 +23,7 @@ MODULES = [
     "ferrax.experimental.checkify",
     "ferrax.experimental.jet",
     "ferrax.experimental.ode",
+    "ferrax.export",
     "ferrax.extend.core",
     "ferrax.extend.random",
     "ferrax.image",
