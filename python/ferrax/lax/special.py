@@ -7,6 +7,8 @@ reparameterization gradients" (2018). Read next: `_tails.py`, which has the inte
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,12 +16,15 @@ import numpy as np
 
 from ferrax._core import Array, asarray, promote_dtypes
 from ferrax._ferrax import lax as _rust
-from ferrax.custom_derivatives import SymbolicZero, custom_jvp
-from ferrax.lax._double import in_double, smooth
+from ferrax.config import enable_x64
+from ferrax.custom_derivatives import custom_jvp
+from ferrax.lax._double import double_program, weighted_sum
 from ferrax.lax._tails import beta_tail, exact_product, exact_sum, gamma_tail, log_excess, stirling, where
+from ferrax.lax.control_flow import cond
 from ferrax.lax.elementwise import digamma, exp, expm1, is_finite, lgamma, log, log1p, neg, pow, sqrt
-from ferrax.lax.reduce import cumprod, reduce_sum
-from ferrax.lax.shape import broadcast_in_dim, expand_dims, full_like
+from ferrax.lax.reduce import cumprod, reduce_or, reduce_sum
+from ferrax.lax.shape import expand_dims, full_like
+from ferrax.numpy._args import broadcast_together
 from ferrax.typing import ArrayLike
 
 __all__ = ["betainc", "igamma", "igamma_grad_a", "igammac", "random_gamma_grad", "zeta"]
@@ -37,11 +42,10 @@ def _operands(name: str, *args: ArrayLike) -> list[Array]:
                 f"{position} are subtypes of floating."
             )
     arrays = list(promote_dtypes(*arrays))
-    shapes = {x.shape for x in arrays if x.ndim}
-    if len(shapes) > 1:
-        raise TypeError(f"{name} got incompatible shapes for broadcasting: {', '.join(str(x.shape) for x in arrays)}.")
-    shape = shapes.pop() if shapes else ()
-    return [x if x.shape == shape else broadcast_in_dim(x, shape, ()) for x in arrays]
+    if len({x.ndim for x in arrays if x.ndim}) < 2:
+        with contextlib.suppress(ValueError):
+            return broadcast_together(*arrays)
+    raise TypeError(f"{name} got incompatible shapes for broadcasting: {', '.join(str(x.shape) for x in arrays)}.")
 
 
 def _with_slopes(function: Callable[..., Array], *slopes: Callable[..., Array]) -> Callable[..., Array]:
@@ -50,12 +54,7 @@ def _with_slopes(function: Callable[..., Array], *slopes: Callable[..., Array]) 
 
     def rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
         value = differentiable(*primals)
-        operands = _operands(function.__name__, *primals)
-        total = full_like(value, 0)
-        for slope, tangent in zip(slopes, tangents, strict=True):
-            if not isinstance(tangent, SymbolicZero):
-                total = total + tangent * slope(*operands)
-        return value, total
+        return value, weighted_sum(slopes, tangents, value, *_operands(function.__name__, *primals))
 
     differentiable.defjvp(rule, symbolic_zeros=True)
     return differentiable
@@ -95,6 +94,22 @@ def _gamma_slope(a: Array, x: Array) -> Array:
     return where(inside, slope, where((a > 0) & (a < _INF) & ((x == 0) | (x == _INF)), 0.0, _NAN))
 
 
+def _sample_slope(a: Array, x: Array) -> Array:
+    inside = (a > 0) & (x > 0) & is_finite(a) & is_finite(x)
+    safe_a, safe_x = where(inside, a, 1.0), where(inside, x, 1.0)
+    return where(inside, -safe_x * gamma_tail(safe_a, safe_x, log(safe_x)), where((a > 0) & (x == 0), 0.0, _NAN))
+
+
+def _log_slope(a: Array, log_x: Array) -> Array:
+    inside = (a > 0) & is_finite(a) & is_finite(log_x)
+    safe_a, safe_log = where(inside, a, 1.0), where(inside, log_x, 0.0)
+    return where(inside, -gamma_tail(safe_a, exp(safe_log), safe_log), _NAN)
+
+
+_gamma_slope_program, _sample_slope_program = double_program(_gamma_slope), double_program(_sample_slope)
+_log_slope_program, _density = double_program(_log_slope), double_program(_gamma_density)
+
+
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """Elementwise derivative of the regularized lower incomplete gamma function by its first argument.
 
@@ -110,7 +125,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     >>> print(lax.igamma_grad_a(1., jnp.array([2.])).round(3))
     [-0.221]
     """
-    return in_double(_gamma_slope, *_operands("igamma_grad_a", a, x))
+    return _gamma_slope_program(*_operands("igamma_grad_a", a, x))
 
 
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
@@ -131,23 +146,12 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     [1.632]
     """
 
-    def slope(a: Array, x: Array) -> Array:
-        inside = (a > 0) & (x > 0) & is_finite(a) & is_finite(x)
-        safe_a, safe_x = where(inside, a, 1.0), where(inside, x, 1.0)
-        return where(inside, -safe_x * gamma_tail(safe_a, safe_x, log(safe_x)), where((a > 0) & (x == 0), 0.0, _NAN))
-
-    return in_double(slope, *_operands("random_gamma_grad", a, x))
+    return _sample_slope_program(*_operands("random_gamma_grad", a, x))
 
 
 def log_gamma_grad(a: Array, log_x: Array) -> Array:
     """The derivative of logarithms of gamma samples by the parameter; the samples themselves may underflow."""
-
-    def slope(a: Array, log_x: Array) -> Array:
-        inside = (a > 0) & is_finite(a) & is_finite(log_x)
-        safe_a, safe_log = where(inside, a, 1.0), where(inside, log_x, 0.0)
-        return where(inside, -gamma_tail(safe_a, exp(safe_log), safe_log), _NAN)
-
-    return in_double(slope, a, log_x)
+    return _log_slope_program(a, log_x)
 
 
 def _igamma(a: ArrayLike, x: ArrayLike) -> Array:
@@ -158,7 +162,6 @@ def _igammac(a: ArrayLike, x: ArrayLike) -> Array:
     return _rust.igammac(a, x)
 
 
-_density = lambda a, x: in_double(_gamma_density, a, x)
 _igamma = _with_slopes(_igamma, igamma_grad_a, _density)
 _igammac = _with_slopes(_igammac, lambda a, x: neg(igamma_grad_a(a, x)), lambda a, x: neg(_density(a, x)))
 
@@ -258,7 +261,7 @@ def _beta_head(a: Array, b: Array, x: Array, log_x: Array, log_y: Array, offset:
     return where(both, from_mode, direct * (b / total) / (total + 1))
 
 
-_ROOTS, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_ROOTS, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
 def _plateau(a: Array, b: Array, y: Array, log_y: Array) -> Array:
@@ -305,22 +308,32 @@ def _beta_density(a: Array, b: Array, x: Array) -> Array:
     return where(inside, value, edge)
 
 
-@smooth(
-    lambda value, a, b, x: _betainc_slopes(a, b, x)[0],
-    lambda value, a, b, x: _betainc_slopes(a, b, x)[1],
-    lambda value, a, b, x: _beta_density(a, b, x),
-)
+@custom_jvp
 def _betainc(a: Array, b: Array, x: Array) -> Array:
     inside, safe_a, safe_b, safe_x = _beta_inside(a, b, x)
     swap, flat, p, q, near, far, log_near, log_far, offset = _beta_sides(safe_a, safe_b, safe_x)
     integral, _, _ = beta_tail(p, where(flat, 1.0, q), near, far, where(flat, 1.0, offset))
     tail = _beta_head(p, q, near, log_near, log_far, offset) * (1 + near * (p + q) * integral)
-    tail = where(flat, _plateau(where(flat, p, 1.0), where(flat, q, 0.5), where(flat, far, 0.25), log_far), tail)
+    operands = where(flat, p, 1.0), where(flat, q, 0.5), where(flat, far, 0.25), log_far
+    plateau = cond(reduce_or(flat, tuple(range(flat.ndim))), _plateau, lambda p, *_: full_like(p, 0), *operands)
+    tail = where(flat, plateau, tail)
     value = where(swap, 1 - tail, tail)
     # at the ends of the interval, and in the limits of the parameters, all of the mass is on one side
     valid = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & ~((a == 0) & (b == 0)) & ~((a == _INF) & (b == _INF))
     full = (x == 1) | (((a == 0) | (b == _INF)) & (x > 0))
     return where(inside, value, where(valid, where(full, 1.0, 0.0), _NAN))
+
+
+def _betainc_rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    with enable_x64(True):
+        value = _betainc(*primals)
+        both = functools.cache(lambda: _betainc_slopes(*primals))
+        slopes = (lambda: both()[0], lambda: both()[1], lambda: _beta_density(*primals))
+        return value, weighted_sum(slopes, tangents, value)
+
+
+_betainc.defjvp(_betainc_rule, symbolic_zeros=True)
+_betainc_program = double_program(_betainc)
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
@@ -339,7 +352,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> print(lax.betainc(1., 2., jnp.array([0.3])).round(3))
     [0.51]
     """
-    return in_double(_betainc, *_operands("betainc", a, b, x))
+    return _betainc_program(*_operands("betainc", a, b, x))
 
 
 # ---- the zeta function ----------------------------------------------------------------------------------------------
@@ -381,7 +394,7 @@ def _zeta(x: ArrayLike, q: ArrayLike) -> Array:
     return _rust.zeta(x, q)
 
 
-_zeta = _with_slopes(_zeta, lambda x, q: in_double(_zeta_slope, x, q), lambda x, q: -x * zeta(x + 1, q))
+_zeta = _with_slopes(_zeta, double_program(_zeta_slope), lambda x, q: -x * zeta(x + 1, q))
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:

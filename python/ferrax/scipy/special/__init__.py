@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from ferrax._lazy import defer as _defer
 
 if _TYPE_CHECKING:
+    from ferrax.scipy.special._bernoulli import *
     from ferrax.scipy.special._beta import *
     from ferrax.scipy.special._elementary import *
     from ferrax.scipy.special._gamma import *
+    from ferrax.scipy.special._modified_bessel import *
     from ferrax.scipy.special._normal import *
     from ferrax.scipy.special._sums import *
 
 _LATER = {
-    "_beta": "beta betainc betaln comb",
+    "_bernoulli": "bernoulli",
+    "_beta": "beta betainc betaln comb poch",
     "_elementary": "boxcox boxcox1p entr expit kl_div logit rel_entr xlog1py xlogy",
     "_gamma": ("digamma factorial gamma gammainc gammaincc gammaln gammasgn loggamma multigammaln polygamma zeta"),
+    "_modified_bessel": "i0 i0e i1 i1e",
     "_normal": "erf erfc erfinv log_ndtr ndtr ndtri",
     "_sums": "log_softmax logsumexp softmax",
 }

@@ -56,8 +56,8 @@ def _gamma(x: Array) -> Array:
     size = where((x == 0) | ~lax.is_finite(x), 1.0, lax.abs(x))
     one, other = _gamma_factors(size)
     value = one * other
-    # factorials below 2**53 are whole
-    value = where((whole == x) & (value < 2.0**53), _nearest(value), value)
+    # factorials are whole; up to here the error is below 1/2
+    value = where((whole == x) & (value < 2.0**50), _nearest(value), value)
     turn = where(negative & ~pole, x - whole, 0.5)
     parity = 1 - 2 * lax.abs(lax.rem(where(lax.is_finite(whole), whole, 0.0), lax.full_like(x, 2)))
     reflected = np.pi / (size * lax.sin(np.pi * turn) * parity) / one / other
@@ -298,7 +298,7 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     dtype = asarray(n).dtype
     if dtype_kind(dtype) not in "iu":
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {dtype}.")
-    return lax.polygamma(*real("polygamma", n, x))
+    return lax.polygamma(*real("polygamma", n, x, error=ValueError))
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:

@@ -14,7 +14,7 @@ from ferrax import lax
 from ferrax._api import jit
 from ferrax._core import asarray, with_weak_type
 from ferrax.lax._tails import exact_product, where
-from ferrax.numpy._args import Array, ArrayLike, require
+from ferrax.numpy._args import Array, ArrayLike
 from ferrax.scipy.special._args import double_program, in_double, inexact, real, smooth
 
 __all__ = ["erf", "erfc", "erfinv", "log_ndtr", "ndtr", "ndtri"]
@@ -77,7 +77,6 @@ _erfinv = double_program(lax.erf_inv)
 
 def _checked(name: str, x: ArrayLike) -> Array:
     """A float32 or float64 array of full type; nothing else is taken, as in JAX."""
-    require(name, x)
     array = asarray(x)
     if array.dtype not in _DTYPES:
         raise TypeError(f"{name}: x.dtype={array.dtype} is not supported; convert to float32 or float64.")
