@@ -10,11 +10,11 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import with_weak_type
+from ferrax.lax._gamma import gamma_function
 from ferrax.lax._tails import exact_product, exact_sum, stirling, where
 from ferrax.lax.special import log_beta
 from ferrax.numpy._args import Array, ArrayLike
 from ferrax.scipy.special._args import double_program, real, smooth
-from ferrax.scipy.special._gamma import _gamma
 
 __all__ = ["beta", "betainc", "betaln", "comb", "poch"]
 
@@ -55,12 +55,12 @@ def _beta(a: Array, b: Array) -> Array:
     total, lost = exact_sum(little, big_high)
     step = little - (big_high - 0.5) * lax.log1p(little / big_high)
     scale = lax.pow(total, -little) * (1 - little * lost / total)
-    uneven = _gamma(little) * scale * lax.exp(step + stirling(big_high) - stirling(total))
+    uneven = gamma_function(little) * scale * lax.exp(step + stirling(big_high) - stirling(total))
     # none of them, or a negative one
     near_low, near_high = where(both | one, 1.0, low), where(both | one, 1.0, high)
     total, lost = exact_sum(near_low, near_high)
     finite = (lost != 0) & (lax.abs(total) < 1e3)
-    plain = _gamma(near_low) * (_gamma(near_high) / _gamma(total))
+    plain = gamma_function(near_low) * (gamma_function(near_high) / gamma_function(total))
     plain = plain * (1 - where(finite, lost * lax.digamma(where(finite, total, 1.0)), 0.0))
     return where(both, large, where(one, uneven, plain))
 
@@ -98,7 +98,7 @@ def _gamma_quotient(z: Array, m: Array) -> Array:
     power = lax.pow(quotient, big - 0.5) * lax.exp((big - 0.5) * left + step * rest / over)
     from_far = power * lax.pow(over, step) * lax.exp(-step) * lax.exp(stirling(over) - stirling(big))
     near = ~large & (lost != 0) & (lax.abs(total) < 1e3)
-    plain = _gamma(where(large, 1.0, total)) / _gamma(where(large, 1.0, z))
+    plain = gamma_function(where(large, 1.0, total)) / gamma_function(where(large, 1.0, z))
     plain = plain * (1 + where(near, lost * lax.digamma(where(near, total, 1.0)), 0.0))
     return where(large, from_far, plain)
 
