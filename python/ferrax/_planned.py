@@ -104,12 +104,6 @@ PLANNED: dict[str, frozenset[str]] = {
     "ferrax.lax": frozenset(
         [
             "betainc",
-            "conv_general_permutations",
-            "conv_general_shape_tuple",
-            "conv_shape_tuple",
-            "conv_transpose_shape_tuple",
-            "create_token",
-            "dce_sink",
             "igamma_grad_a",
             "pcast",
             "precv",
