@@ -74,12 +74,6 @@ PLANNED: dict[str, frozenset[str]] = {
     ),
     "ferrax.lax": frozenset(
         [
-            "conv_general_permutations",
-            "conv_general_shape_tuple",
-            "conv_shape_tuple",
-            "conv_transpose_shape_tuple",
-            "create_token",
-            "dce_sink",
         ]
     ),
     "ferrax.sharding": frozenset(
