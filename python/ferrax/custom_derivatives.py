@@ -17,6 +17,7 @@ from ferrax import _ferrax, tree_util
 from ferrax._api import closure_convert
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray, is_tracer
+from ferrax._named_functions import name_function
 from ferrax._texts import differences, short
 from ferrax._typed import P, R
 
@@ -205,8 +206,8 @@ class custom_jvp(Generic[P, R]):
                 f"but got {got}."
             )
 
-        flat_jvp.__name__ = _name(rule)
         complaints = wrong_value, wrong_tangent
+        name_function(flat_jvp, _name(rule), complaints=complaints, arity=len(split.leaves))
         outs = _ferrax.bind_custom_jvp(name, flat_fun, flat_jvp, complaints, self.symbolic_zeros, split.leaves)
         return trees.out.unflatten(outs)
 
@@ -384,9 +385,9 @@ class custom_vjp(Generic[P, R]):
                 f"{name}, so the {'shapes' if shapes else 'dtypes'} do not match."
             )
 
-        flat_fwd.__name__ = _name(fwd)
-        flat_bwd.__name__ = _name(bwd)
         complaints = wrong_value, wrong_cotangent
+        name_function(flat_fwd, _name(fwd), complaints=complaints, arity=len(split.leaves))
+        name_function(flat_bwd, _name(bwd))
         outs = _ferrax.bind_custom_vjp(
             name, flat_fun, flat_fwd, flat_bwd, complaints, self.symbolic_zeros, split.leaves
         )
