@@ -181,7 +181,6 @@ MODULES = frozenset(
         "ferrax.experimental.shard_alike",
         "ferrax.experimental.shard_map",
         "ferrax.experimental.source_mapper",
-        "ferrax.experimental.sparse",
         "ferrax.experimental.topologies",
         "ferrax.experimental.transfer",
         "ferrax.experimental.xla_metadata",
