@@ -20,11 +20,17 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TraceId(pub u64);
 
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
 impl TraceId {
     /// A fresh id, larger than all before it.
     pub fn fresh() -> TraceId {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         TraceId(NEXT.fetch_add(1, Relaxed))
+    }
+
+    /// The largest id so far.
+    pub fn latest() -> TraceId {
+        TraceId(NEXT.load(Relaxed) - 1)
     }
 }
 
@@ -188,6 +194,11 @@ impl Drop for BaseGuard {
 /// The staging trace in force on this thread.
 pub fn base() -> Option<TraceRef> {
     BASE.with_borrow(|b| b.last().and_then(|(_, t)| t.clone()))
+}
+
+/// The id of the staging trace in force on this thread; zero when there is none.
+pub fn base_id() -> TraceId {
+    BASE.with_borrow(|b| b.last().map_or(TraceId(0), |(id, _)| *id))
 }
 
 /// Whether operations on plain arrays run at once on this thread.

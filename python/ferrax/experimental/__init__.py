@@ -1,9 +1,15 @@
-"""Experimental functions of JAX's: `io_callback`, `enable_x64`."""
+"""Experimental functions of JAX's: `io_callback`, and the modules beside this file."""
 
-from ferrax._boundary import expose as _expose
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from ferrax._callbacks import io_callback as io_callback
+from ferrax._lazy import defer as _defer
 
-__all__ = ["io_callback"]
+if _TYPE_CHECKING:
+    from ferrax.experimental import checkify as checkify
+    from ferrax.experimental import jet as jet
+    from ferrax.experimental import ode as ode
 
+_SUBMODULES = "checkify jet ode"
 
-_expose(globals())
+_defer(globals(), {}, _SUBMODULES)

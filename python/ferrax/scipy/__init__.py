@@ -8,16 +8,24 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from ferrax._lazy import defer as _defer
 
 if _TYPE_CHECKING:
+    from ferrax.scipy import fft as fft
     from ferrax.scipy import linalg as linalg
+    from ferrax.scipy import ndimage as ndimage
     from ferrax.scipy import optimize as optimize
+    from ferrax.scipy import signal as signal
     from ferrax.scipy import sparse as sparse
     from ferrax.scipy import spatial as spatial
+    from ferrax.scipy import special as special
 
 _SUBMODULES = """
+fft
 linalg
+ndimage
 optimize
+signal
 sparse
 spatial
+special
 """
 
 _defer(globals(), {}, _SUBMODULES)

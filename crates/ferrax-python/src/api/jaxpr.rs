@@ -100,6 +100,23 @@ impl PyEqn {
         self.atoms(self.jaxpr.eqns[self.index].outputs.iter().map(|&v| Atom::Var(v)))
     }
 
+    /// The results of the operation on other values, a list.
+    #[pyo3(signature = (*values))]
+    fn bind(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
+        let eqn = &self.jaxpr.eqns[self.index];
+        if values.len() != eqn.inputs.len() {
+            return Err(pyo3::exceptions::PyTypeError::new_err(format!(
+                "{} takes {} operands here, got {}",
+                eqn.op.name(),
+                eqn.inputs.len(),
+                values.len()
+            )));
+        }
+        let values = values.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
+        let outs = ferrax_ir::bind(&eqn.op, &values).py()?;
+        outs.into_iter().map(|v| from_value(py, v)).collect()
+    }
+
     /// Parameters by name: programs as `ClosedJaxpr`, the others as printed.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -21,6 +21,7 @@ pub mod jit;
 pub mod jit_cache;
 pub mod leaks;
 pub mod placement;
+pub mod references;
 pub mod source;
 pub mod statics;
 pub mod trees;
@@ -31,6 +32,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     source::install();
     leaks::register(m)?;
     placement::register(m)?;
+    references::register(m)?;
     jaxpr::register(m)?;
     jit::register(m)?;
     grad::register(m)?;
