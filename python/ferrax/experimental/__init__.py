@@ -7,9 +7,10 @@ from ferrax._lazy import defer as _defer
 
 if _TYPE_CHECKING:
     from ferrax.experimental import checkify as checkify
+    from ferrax.experimental import sparse as sparse
     from ferrax.experimental import jet as jet
     from ferrax.experimental import ode as ode
 
-_SUBMODULES = "checkify jet ode"
+_SUBMODULES = "checkify jet ode sparse"
 
 _defer(globals(), {}, _SUBMODULES)

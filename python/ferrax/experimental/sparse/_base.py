@@ -6,14 +6,15 @@ padding, and take part in nothing. Read next: `_bcoo.py`, the format that has th
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from ferrax import lax
-from ferrax._api import vmap
+from ferrax._api import jit, vmap
 from ferrax._boundary import shielded
 from ferrax._core import Array, Tracer, asarray, is_tracer
 from ferrax._texts import short
@@ -28,6 +29,7 @@ __all__ = [
     "SparseEfficiencyWarning",
     "SparseInfo",
     "columns",
+    "compiled",
     "in_range",
     "is_sparse",
     "over_batch",
@@ -37,6 +39,9 @@ __all__ = [
     "wide",
     "wrapped",
 ]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SparseEfficiencyError(ValueError):
@@ -274,6 +279,11 @@ def register_sparse(cls: type) -> type:
     return cls
 
 
+def compiled(*static: str) -> Callable[[F], F]:
+    """Decorator of functions that run as one program; `static` are their arguments that are no arrays."""
+    return cast("Callable[[F], F]", functools.partial(jit, static_argnames=static, inline=True))
+
+
 def is_sparse(x: Any) -> bool:
     """Whether a value is a sparse array.
 
@@ -353,7 +363,9 @@ def masked(data: Any, mask: Any) -> Any:
 def masked_indices(indices: Any, mask: Any, shape: Sequence[int]) -> Any:
     """The indices (…, nse, n_sparse) with padding where the mask (…, nse) is false."""
     mask = lax.broadcast_in_dim(mask, indices.shape, tuple(range(mask.ndim)))
-    return lax.select(mask, indices, lax.broadcast_in_dim(sizes(shape, indices.dtype), indices.shape, (indices.ndim - 1,)))
+    return lax.select(
+        mask, indices, lax.broadcast_in_dim(sizes(shape, indices.dtype), indices.shape, (indices.ndim - 1,))
+    )
 
 
 def sizes(shape: Sequence[int], dtype: Any) -> Any:
@@ -385,13 +397,13 @@ def over_batch(fun: Callable[..., Any], batch: Sequence[int], *arrays: Any) -> A
     return tree_map(lambda x: lax.reshape(x, (*batch, *x.shape[1:])), out)
 
 
-def mapped_shape(name: str, shape: tuple[int, ...], arrays: Sequence[Any], n_batch: int, ndim: int) -> tuple[int, ...]:
+def mapped_shape(name: str, shape: tuple[int, ...], shapes: Sequence[Any], n_batch: int, ndim: int) -> tuple[int, ...]:
     """The shape of a sparse array that `vmap` gave or took batch axes.
 
     Args:
       name: the format.
       shape: the static shape that it had.
-      arrays: its arrays, which have changed.
+      shapes: the shapes of its arrays, which have changed.
       n_batch: the number of batch axes that they have now; negative where there is none to take.
       ndim: the number of axes that they make.
     """
@@ -401,7 +413,7 @@ def mapped_shape(name: str, shape: tuple[int, ...], arrays: Sequence[Any], n_bat
             "correspond to a batch dimension."
         )
     rest = shape[len(shape) - (ndim - n_batch) :] if ndim > n_batch else ()
-    batches = [x.shape[:n_batch] for x in arrays]
+    batches = [x[:n_batch] for x in shapes]
     return (*(max(b[i] for b in batches) for i in range(n_batch)), *rest)
 
 

@@ -259,9 +259,7 @@ class BCOO(JAXSparse):
         rows = np.arange(max(0, -k), min(N, M - k))
         if n_batch == n_dense == 0:
             indices = asarray(np.stack([rows, rows + k], axis=1).astype(index_dtype))
-            return cls(
-                (jnp.ones(len(rows), dtype), indices), shape=(N, M), indices_sorted=True, unique_indices=True
-            )
+            return cls((jnp.ones(len(rows), dtype), indices), shape=(N, M), indices_sorted=True, unique_indices=True)
         dense = jnp.eye(N, M, k, dtype)
         nse = 1 if n_batch else max(len(rows), 0)
         if n_batch + n_dense == 2:
@@ -379,7 +377,7 @@ class BCOO(JAXSparse):
         >>> sparse.eye(2).reshape(4)
         BCOO(float32[4], nse=2)
         """
-        return sparsified("reshape")(self, *args, **kwargs)
+        return _sparsify(lambda x: x.reshape(*args, **kwargs))(self)
 
     def astype(self, *args: Any, **kwargs: Any) -> BCOO:
         """The array with elements of another type.
@@ -395,7 +393,7 @@ class BCOO(JAXSparse):
         >>> sparse.eye(2).astype("int32")
         BCOO(int32[2, 2], nse=2)
         """
-        return sparsified("astype")(self, *args, **kwargs)
+        return _sparsify(lambda x: x.astype(*args, **kwargs))(self)
 
     def sum(self, *args: Any, **kwargs: Any) -> Any:
         """The sum over axes, as `jnp.sum` has it.
@@ -411,7 +409,7 @@ class BCOO(JAXSparse):
         >>> print(sparse.eye(3).sum())
         3.0
         """
-        return sparsified("sum")(self, *args, **kwargs)
+        return _sparsify(lambda x: x.sum(*args, **kwargs))(self)
 
     def __iter__(self) -> Iterator[BCOO]:
         return over_rows(self)
@@ -425,28 +423,30 @@ def _functions() -> Any:
 
 
 def sparsified(name: str) -> Callable[..., Any]:
-    """A method or function of dense arrays for sparse ones."""
+    """An operator of dense arrays for sparse ones."""
+    return _sparsify(getattr(operator, name))
+
+
+def _sparsify(function: Callable[..., Any]) -> Callable[..., Any]:
     from ferrax.experimental.sparse._transform import sparsify
 
-    return sparsify(_DENSE[name])
+    return sparsify(function)
 
 
-# functions of one identity, which the transformation's caches find again
-_DENSE: dict[str, Callable[..., Any]] = {
-    "reshape": lambda x, *args, **kwargs: x.reshape(*args, **kwargs),
-    "astype": lambda x, *args, **kwargs: x.astype(*args, **kwargs),
-    "sum": lambda x, *args, **kwargs: x.sum(*args, **kwargs),
-    "abs": operator.abs,
-    **{f"{n}": getattr(operator, n) for n in "neg pos matmul mul truediv add sub pow lt le gt ge eq ne".split()},
-}
+_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
 
 
 def _binary(name: str, reflected: bool) -> Callable[..., Any]:
+    function = getattr(operator, name)
+
     def method(self: BCOO, other: Any) -> Any:
-        left, right = (other, self) if reflected else (self, other)
         if not (is_sparse(other) or isinstance(other, _OPERANDS) or hasattr(other, "__jax_array__")):
             return NotImplemented
-        return sparsified(name)(left, right)
+        if isinstance(other, (bool, int, float, complex)):
+            # a static exponent is another operation than a traced one
+            return _sparsify(lambda x: function(other, x) if reflected else function(x, other))(self)
+        left, right = (other, self) if reflected else (self, other)
+        return _sparsify(function)(left, right)
 
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
     method.__qualname__ = f"BCOO.{method.__name__}"
@@ -462,15 +462,12 @@ def _unary(name: str) -> Callable[..., Any]:
     return method
 
 
-_OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
-
-
 def _matmul(left: Any, right: Any) -> Any:
     """The matrix product; of matrices and vectors without a detour over a program."""
-    for position, x in enumerate((left, right)):
-        if jnp.ndim(x) == 0 if not is_sparse(x) else x.ndim == 0:
-            raise ValueError(f"matmul input operand {position} must have ndim at least 1, but it has ndim 0")
     left, right = (x if is_sparse(x) else asarray(x) for x in (left, right))
+    for position, x in enumerate((left, right)):
+        if x.ndim == 0:
+            raise ValueError(f"matmul input operand {position} must have ndim at least 1, but it has ndim 0")
     if left.ndim > 2 or right.ndim > 2:
         return sparsified("matmul")(left, right)
     from ferrax.experimental.sparse._bcoo_dot import bcoo_dot_general
@@ -480,9 +477,7 @@ def _matmul(left: Any, right: Any) -> Any:
 
 
 def _getitem(self: BCOO, index: Any) -> Any:
-    from ferrax.experimental.sparse._transform import sparsify
-
-    return sparsify(lambda x: x[index])(self)
+    return _sparsify(lambda x: x[index])(self)
 
 
 def _define_operators() -> None:

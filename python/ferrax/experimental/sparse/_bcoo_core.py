@@ -6,16 +6,17 @@ Read next: `_bcoo_layout.py`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ferrax import lax
 from ferrax import numpy as jnp
-from ferrax._core import Array, asarray, concrete_or_error, is_tracer
+from ferrax._core import Array, asarray, canonicalize_dtype, concrete_or_error, is_tracer
 from ferrax.experimental.sparse._base import (
     columns,
+    compiled,
     in_range,
     masked,
     masked_indices,
@@ -23,6 +24,7 @@ from ferrax.experimental.sparse._base import (
     require_sparse,
     sizes,
     wide,
+    wrapped,
 )
 from ferrax.experimental.sparse._bcoo import BCOO, parts, split_shape, with_shape
 from ferrax.typing import ArrayLike, DTypeLike
@@ -74,16 +76,31 @@ def bcoo_fromdense(
     mat = asarray(mat)
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
         raise ValueError(f"Invalid {n_batch=}, {n_dense=} for shape={mat.shape}")
-    batch, inner, dense = split_shape(mat.shape, n_batch, n_dense)
-    mask = lax.ne(mat, lax.full_like(mat, 0))
-    mask = jnp.any(mask, axis=tuple(range(mat.ndim - n_dense, mat.ndim)))
     if nse is None:
-        count = jnp.max(jnp.sum(mask, axis=tuple(range(n_batch, mask.ndim)), dtype=np.int32), initial=0)
-        nse = concrete_or_error(operator.index, count, _NSE_TEXT)
+        nse = concrete_or_error(operator.index, _most(mat, n_batch, n_dense), _NSE_TEXT)
     nse = concrete_or_error(operator.index, nse, _NSE_TEXT)
     if nse < 0:
         raise ValueError(f"nse must be non-negative, got {nse}")
-    dtype = np.dtype(index_dtype)
+    data, indices = _from_dense(mat, nse, n_batch, n_dense, canonicalize_dtype(index_dtype))
+    return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
+
+
+def _filled(mat: Any, n_dense: int) -> Any:
+    """Which elements are not zero: a mask (batch axes, sparse axes)."""
+    mask = lax.ne(mat, lax.full_like(mat, 0))
+    return jnp.any(mask, axis=tuple(range(mat.ndim - n_dense, mat.ndim)))
+
+
+@compiled("n_batch", "n_dense")
+def _most(mat: Any, n_batch: int, n_dense: int) -> Any:
+    """The largest number of elements of a batch."""
+    mask = _filled(mat, n_dense)
+    return jnp.max(jnp.sum(mask, axis=tuple(range(n_batch, mask.ndim)), dtype=np.int32), initial=0)
+
+
+@compiled("nse", "n_batch", "n_dense", "dtype")
+def _from_dense(mat: Any, nse: int, n_batch: int, n_dense: int, dtype: Any) -> tuple[Any, Any]:
+    batch, inner, dense = split_shape(mat.shape, n_batch, n_dense)
 
     def one(mask: Any, mat: Any) -> tuple[Any, Any]:
         if not inner:
@@ -96,8 +113,7 @@ def bcoo_fromdense(
         indices = jnp.stack([lax.convert_element_type(x, np.int32) for x in found], axis=1)
         return _extract(indices, mat), lax.convert_element_type(indices, dtype)
 
-    data, indices = over_batch(one, batch, mask, mat)
-    return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
+    return over_batch(one, batch, _filled(mat, n_dense), mat)
 
 
 _NSE_TEXT = (
@@ -121,6 +137,11 @@ def bcoo_todense(mat: BCOO) -> Array:
      [0. 1.]]
     """
     require_sparse("bcoo_todense", mat, BCOO)
+    return _to_dense(mat)
+
+
+@compiled()
+def _to_dense(mat: BCOO) -> Any:
     batch, inner, dense = parts(mat)
     shape = (*inner, *dense)
     return over_batch(lambda data, indices: scattered(data, indices, shape), batch, mat.data, mat.indices)
@@ -169,13 +190,17 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
         raise ValueError(f"shape mismatch: sparr.shape={sparr.shape} a.shape={a.shape}")
     unique = sparr.unique_indices if assume_unique is None else assume_unique
     batch, inner, _ = parts(sparr)
+    data = _extracted(sparr.indices, a, batch, inner, unique)
+    return with_shape((data, sparr.indices), sparr.shape, like=sparr)
 
+
+@compiled("batch", "inner", "unique")
+def _extracted(indices: Any, a: Any, batch: tuple[int, ...], inner: tuple[int, ...], unique: bool) -> Any:
     def one(indices: Any, a: Any) -> Any:
         values = _extract(indices, a)
         return values if unique else masked(values, _first_of_each(indices, inner))
 
-    data = over_batch(one, batch, sparr.indices, a)
-    return with_shape((data, sparr.indices), sparr.shape, like=sparr)
+    return over_batch(one, batch, indices, a)
 
 
 # --- order of indices
@@ -195,9 +220,7 @@ def _starts(indices: Any) -> Any:
     nse = indices.shape[0]
     if not nse:
         return jnp.zeros(0, np.bool_)
-    different = lax.ne(
-        lax.slice_in_dim(indices, 1, nse, axis=0), lax.slice_in_dim(indices, 0, nse - 1, axis=0)
-    )
+    different = lax.ne(lax.slice_in_dim(indices, 1, nse, axis=0), lax.slice_in_dim(indices, 0, nse - 1, axis=0))
     return lax.concatenate([jnp.ones(1, np.bool_), jnp.any(different, axis=1)], 0)
 
 
@@ -224,7 +247,11 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
      [1 2]]
     """
     require_sparse("bcoo_sort_indices", mat, BCOO)
+    return _sorted(mat)
 
+
+@compiled()
+def _sorted(mat: BCOO) -> BCOO:
     def one(data: Any, indices: Any) -> tuple[Any, Any]:
         order, indices = _order(indices)
         return data.at[order].get(mode="promise_in_bounds", unique_indices=True), indices
@@ -280,29 +307,40 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
 
 def _sum_duplicates(mat: BCOO, nse: int | None, remove_zeros: bool) -> BCOO:
     require_sparse("bcoo_sum_duplicates", mat, BCOO)
+    if nse is None:
+        if is_tracer(mat.indices) or (remove_zeros and is_tracer(mat.data)):
+            raise ValueError(
+                "bcoo_sum_duplicates: nse must be specified when using the function within jit, vmap, and other "
+                "transformations requiring abstract evaluation."
+            )
+        nse = int(_different(mat if remove_zeros else _without_data(mat), remove_zeros))
+    return _summed(mat, operator.index(nse), remove_zeros)
+
+
+def _without_data(mat: BCOO) -> BCOO:
+    """The array with zeros for data, which may be traced where the indices are not."""
+    return BCOO((jnp.zeros(mat.data.shape, np.int32), mat.indices), shape=mat.shape)
+
+
+def _grouped(data: Any, indices: Any, inner: Sequence[int], remove_zeros: bool) -> tuple[Any, Any, Any]:
+    """The mask of elements that stay, the order that sorts the elements, and the sorted indices, padding at the end."""
+    mask = in_range(indices, inner)
+    if remove_zeros:
+        filled = lax.ne(data, lax.full_like(data, 0))
+        mask = lax.bitwise_and(mask, jnp.any(filled, axis=tuple(range(1, data.ndim))))
+    return mask, *_order(masked_indices(wrapped(indices, inner), mask, inner))
+
+
+@compiled("nse", "remove_zeros")
+def _summed(mat: BCOO, nse: int, remove_zeros: bool) -> BCOO:
     batch, inner, dense = parts(mat)
 
-    def kept(data: Any, indices: Any) -> Any:
-        mask = in_range(indices, inner)
-        if remove_zeros:
-            axes = tuple(range(1, 1 + len(dense)))
-            mask = lax.bitwise_and(mask, jnp.any(lax.ne(data, lax.full_like(data, 0)), axis=axes))
-        return mask
-
-    def grouped(data: Any, indices: Any) -> tuple[Any, Any, Any, Any]:
-        """Sorted indices without padding, the number of the group of each, and the order of the elements."""
-        mask = kept(data, indices)
-        order, ordered = _order(masked_indices(wide(indices), mask, inner))
-        return mask, order, ordered, lax.cumsum(lax.convert_element_type(_starts(ordered), np.int32))
-
-    if nse is None:
-        nse = _count(mat, grouped, inner, remove_zeros)
-
     def one(data: Any, indices: Any) -> tuple[Any, Any]:
-        mask, order, ordered, groups = grouped(data, indices)
+        mask, order, ordered = _grouped(data, indices, inner, remove_zeros)
+        groups = lax.cumsum(lax.convert_element_type(_starts(ordered), np.int32))
         groups = lax.sub(groups, lax.full_like(groups, 1))
-        data = masked(data, mask)
-        out = scattered(data.at[order].get(mode="promise_in_bounds"), lax.expand_dims(groups, (1,)), (nse, *dense))
+        data = masked(data, mask).at[order].get(mode="promise_in_bounds", unique_indices=True)
+        out = scattered(data, lax.expand_dims(groups, (1,)), (nse, *dense))
         padding = jnp.broadcast_to(sizes(inner, ordered.dtype), (nse, len(inner)))
         ordered = padding.at[groups].set(ordered, mode="drop")
         return out, lax.convert_element_type(ordered, indices.dtype)
@@ -311,23 +349,18 @@ def _sum_duplicates(mat: BCOO, nse: int | None, remove_zeros: bool) -> BCOO:
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 
-def _count(mat: BCOO, grouped: Callable[..., Any], inner: Sequence[int], remove_zeros: bool) -> int:
+@compiled("remove_zeros")
+def _different(mat: BCOO, remove_zeros: bool) -> Any:
     """The largest number of different indices of a batch."""
-    if is_tracer(mat.indices) or (remove_zeros and is_tracer(mat.data)):
-        raise ValueError(
-            "bcoo_sum_duplicates: nse must be specified when using the function within jit, vmap, and other "
-            "transformations requiring abstract evaluation."
-        )
+    batch, inner, _ = parts(mat)
     if not inner:
-        return min(1, mat.nse)
+        return np.int32(min(1, mat.nse))
 
     def one(data: Any, indices: Any) -> Any:
-        _, _, ordered, _ = grouped(data, indices)
-        new = lax.bitwise_and(_starts(ordered), in_range(ordered, inner))
-        return jnp.sum(new, dtype=np.int32)
+        _, _, ordered = _grouped(data, indices, inner, remove_zeros)
+        return jnp.sum(lax.bitwise_and(_starts(ordered), in_range(ordered, inner)), dtype=np.int32)
 
-    data = lax.stop_gradient(mat.data) if remove_zeros else jnp.zeros(mat.data.shape, np.int32)
-    return int(jnp.max(over_batch(one, parts(mat)[0], data, mat.indices), initial=0))
+    return jnp.max(over_batch(one, batch, mat.data, mat.indices), initial=0)
 
 
 # --- transpose

@@ -19,6 +19,7 @@ from ferrax._api import ShapeDtypeStruct, eval_shape, vmap
 from ferrax._core import Array, asarray, promote_dtypes
 from ferrax.experimental.sparse._base import (
     columns,
+    compiled,
     in_range,
     is_sparse,
     masked,
@@ -121,6 +122,7 @@ def _with_dtype(x: Any, dtype: Any) -> Any:
     return lax.convert_element_type(x, dtype)
 
 
+@compiled("numbers")
 def _sparse_dense(lhs: BCOO, rhs: Any, numbers: Any) -> Any:
     """The contraction with a dense array: axes of both, then free ones of `lhs`, then free ones of `rhs`."""
     (lc, rc), (lb, rb) = numbers
@@ -191,9 +193,7 @@ def _one_batch(inner: Sequence[int], contracted: Sequence[int], n_dense: int, n_
     return product
 
 
-def bcoo_dot_general_sampled(
-    A: Array, B: Array, indices: Array, *, dimension_numbers: DotDimensionNumbers
-) -> Array:
+def bcoo_dot_general_sampled(A: Array, B: Array, indices: Array, *, dimension_numbers: DotDimensionNumbers) -> Array:
     """The elements of a contraction of dense arrays at sparse indices.
 
     Args:
@@ -217,6 +217,11 @@ def bcoo_dot_general_sampled(
     shape = dot_shape(A, B, numbers)
     dtype = jnp.promote_types(A.dtype, B.dtype)
     A, B = lax.convert_element_type(A, dtype), lax.convert_element_type(B, dtype)
+    return _sampled(A, B, indices, numbers, shape)
+
+
+@compiled("numbers", "shape")
+def _sampled(A: Any, B: Any, indices: Any, numbers: Any, shape: tuple[int, ...]) -> Any:
     n, n_sparse = indices.ndim - 2, indices.shape[-1]
     (ac, bc), (ab, bb) = numbers
     a_free = [d for d in range(A.ndim) if d not in (*ac, *ab)]
@@ -243,7 +248,7 @@ def bcoo_dot_general_sampled(
     from ferrax.experimental.sparse._bcoo_core import bcoo_extract
 
     n_dense = len(shape) - n - n_sparse
-    data = jnp.zeros((*indices.shape[:-1], *shape[len(shape) - n_dense :]), dtype)
+    data = jnp.zeros((*indices.shape[:-1], *shape[len(shape) - n_dense :]), A.dtype)
     where = BCOO((data, indices), shape=shape)
     return bcoo_extract(where, lax.dot_general(A, B, numbers), assume_unique=True).data
 
@@ -251,6 +256,7 @@ def bcoo_dot_general_sampled(
 # --- two sparse arrays
 
 
+@compiled("numbers")
 def _sparse_sparse(lhs: BCOO, rhs: BCOO, numbers: Any) -> BCOO:
     (lc, rc), (lb, rb) = numbers
     if lhs.n_dense or rhs.n_dense:
@@ -265,9 +271,7 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, numbers: Any) -> BCOO:
     left_batch = [d for d in range(lhs.n_batch) if d not in lb]
     right_batch = [d for d in range(rhs.n_batch) if d not in rb]
     if right_batch and lhs.n_sparse > len(lc):
-        raise ValueError(
-            "bcoo_spdot_general: cannot have unused batch dims on rhs with unused sparse dims on lhs."
-        )
+        raise ValueError("bcoo_spdot_general: cannot have unused batch dims on rhs with unused sparse dims on lhs.")
     left = _batch_first(lhs, [*lb, *left_batch])
     right = _batch_first(rhs, [*rb, *right_batch])
     both = [lhs.shape[d] for d in lb]
@@ -360,6 +364,13 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     n_batch, n_dense = min(lhs.n_batch, rhs.n_batch), min(lhs.n_dense, rhs.n_dense)
     lhs, rhs = (bcoo_update_layout(x, n_batch=n_batch, n_dense=n_dense) for x in (lhs, rhs))
     left, right = promote_dtypes(lhs.data, rhs.data)
+    lhs, rhs = (with_shape((data, x.indices), x.shape) for data, x in ((left, lhs), (right, rhs)))
+    return _multiplied(lhs, rhs, shape)
+
+
+@compiled("shape")
+def _multiplied(lhs: BCOO, rhs: BCOO, shape: tuple[int, ...]) -> BCOO:
+    n_batch, n_dense = lhs.n_batch, lhs.n_dense
     end = len(shape) - n_dense
     inner, dense = shape[n_batch:end], shape[end:]
     left_inner, right_inner = parts(lhs)[1], parts(rhs)[1]
@@ -389,7 +400,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
             return data, jnp.zeros((count, 0), dtype)
         return data, lax.reshape(masked_indices(jnp.stack(where, axis=-1), keep, inner), (count, len(inner)))
 
-    data, indices = over_batch(one, shape[:n_batch], left, lhs.indices, right, rhs.indices)
+    data, indices = over_batch(one, shape[:n_batch], lhs.data, lhs.indices, rhs.data, rhs.indices)
     return BCOO((data, indices), shape=shape)
 
 
@@ -426,6 +437,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Array) -> Array:
     return times(*aligned(sp_mat, data, v))
 
 
+@compiled()
 def aligned(mat: BCOO, data: Any, v: Any) -> tuple[Any, Any]:
     """The data, and the values of a dense array at its indices, both of one shape; padding meets ones."""
     batch, inner, dense = parts(mat)

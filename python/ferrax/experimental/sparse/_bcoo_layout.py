@@ -19,6 +19,7 @@ from ferrax.experimental.sparse._base import (
     SparseEfficiencyError,
     SparseEfficiencyWarning,
     columns,
+    compiled,
     in_range,
     masked,
     masked_indices,
@@ -114,6 +115,7 @@ def _positions(shape: Sequence[int], dtype: Any) -> Any:
     return jnp.asarray(grid.astype(dtype))
 
 
+@compiled("n_batch")
 def _batch_to_sparse(mat: BCOO, n_batch: int) -> BCOO:
     """Batch axes from `n_batch` on become sparse."""
     batch, inner, dense = parts(mat)
@@ -128,6 +130,7 @@ def _batch_to_sparse(mat: BCOO, n_batch: int) -> BCOO:
     return with_shape((data, indices), mat.shape)
 
 
+@compiled("n_dense")
 def _dense_to_sparse(mat: BCOO, n_dense: int) -> BCOO:
     """Dense axes but for the last `n_dense` become sparse."""
     _, inner, dense = parts(mat)
@@ -144,6 +147,7 @@ def _dense_to_sparse(mat: BCOO, n_dense: int) -> BCOO:
     return with_shape((data, indices), mat.shape)
 
 
+@compiled("n_batch")
 def _sparse_to_batch(mat: BCOO, n_batch: int) -> BCOO:
     """The first sparse axes become batch axes, until there are `n_batch`."""
     batch, inner, dense = parts(mat)
@@ -166,6 +170,7 @@ def _sparse_to_batch(mat: BCOO, n_batch: int) -> BCOO:
     return with_shape((data, indices), mat.shape)
 
 
+@compiled("n_dense")
 def _sparse_to_dense(mat: BCOO, n_dense: int) -> BCOO:
     """The last sparse axes become dense, until there are `n_dense`."""
     batch, inner, dense = parts(mat)
@@ -245,8 +250,6 @@ def bcoo_broadcast_in_dim(
     return with_shape((data, indices), shape)
 
 
-
-
 def _check_broadcast(mat: BCOO, shape: Sequence[int], dims: Sequence[int]) -> None:
     if len(dims) != mat.ndim:
         raise TypeError(
@@ -283,12 +286,21 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     BCOO(float32[3], nse=1)
     """
     require_sparse("bcoo_squeeze", arr, BCOO)
-    dims = {operator.index(d) % max(arr.ndim, 1) if -arr.ndim <= d < arr.ndim else _out_of_range(d, arr) for d in dimensions}
+    dims = {
+        operator.index(d) % max(arr.ndim, 1) if -arr.ndim <= d < arr.ndim else _out_of_range(d, arr) for d in dimensions
+    }
+    if not dims:
+        return arr
     if any(arr.shape[d] != 1 for d in dims):
         raise ValueError(
             "cannot select an axis to squeeze out which has size not equal to one, got "
             f"shape={arr.shape} and dimensions={tuple(dimensions)}"
         )
+    return _squeezed(arr, tuple(sorted(dims)))
+
+
+@compiled("dims")
+def _squeezed(arr: BCOO, dims: tuple[int, ...]) -> BCOO:
     n_batch, end = arr.n_batch, arr.n_batch + arr.n_sparse
     batch = tuple(d for d in dims if d < n_batch)
     inner = [d for d in range(n_batch, end) if d not in dims]

@@ -19,6 +19,7 @@ from ferrax._api import ShapeDtypeStruct, eval_shape, vmap
 from ferrax._core import Array, asarray
 from ferrax.experimental.sparse._base import (
     columns,
+    compiled,
     in_range,
     is_sparse,
     masked,
@@ -90,9 +91,14 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     for kind in ("batch", "dense"):
         if any(getattr(op, f"n_{kind}") != getattr(first, f"n_{kind}") for op in operands):
             raise ValueError(f"bcoo_concatenate requires inputs to have matching {kind} dimensions.")
-    n_batch, n_sparse = first.n_batch, first.n_sparse
-    if dimension >= n_batch + n_sparse:
+    if dimension >= first.n_batch + first.n_sparse:
         raise NotImplementedError("Concatenation along dense dimensions.")
+    return _concatenated(operands, dimension, shape)
+
+
+@compiled("dimension", "shape")
+def _concatenated(operands: list[BCOO], dimension: int, shape: tuple[int, ...]) -> BCOO:
+    n_batch, n_sparse = operands[0].n_batch, operands[0].n_sparse
     index_dtype = np.result_type(*(op.indices.dtype for op in operands))
     datas, indices = [], []
     along = dimension - n_batch
@@ -101,9 +107,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         for op in operands:
             batch, inner, dense = parts(op)
             pad = (*batch, nse - op.nse)
-            datas.append(
-                lax.concatenate([spread(op.data, batch), jnp.zeros((*pad, *dense), op.dtype)], n_batch)
-            )
+            datas.append(lax.concatenate([spread(op.data, batch), jnp.zeros((*pad, *dense), op.dtype)], n_batch))
             index = lax.convert_element_type(op.indices, index_dtype)
             padding = jnp.broadcast_to(jnp.asarray(np.array(inner, index_dtype)), (*pad, len(inner)))
             indices.append(lax.concatenate([spread(index, batch), padding], n_batch))
@@ -137,7 +141,11 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
      [1. 0.]]
     """
     require_sparse("bcoo_rev", operand, BCOO)
-    dims = normalize_axes(tuple(dimensions), operand.ndim, "the dimensions argument of bcoo_rev")
+    return _reversed(operand, normalize_axes(tuple(dimensions), operand.ndim, "the dimensions argument of bcoo_rev"))
+
+
+@compiled("dims")
+def _reversed(operand: BCOO, dims: tuple[int, ...]) -> BCOO:
     n_batch, end = operand.n_batch, operand.n_batch + operand.n_sparse
     batch = tuple(d for d in dims if d < n_batch)
     dense = tuple(d - operand.n_sparse + 1 for d in dims if d >= end)
@@ -183,9 +191,13 @@ def bcoo_slice(
     limits = [operator.index(i) for i in limit_indices]
     steps = [1] * len(starts) if strides is None else [operator.index(i) for i in strides]
     shape = dense_shape(lambda x: lax.slice(x, starts, limits, steps), mat)
+    return _sliced(mat, shape, tuple(zip(starts, limits, steps)))
+
+
+@compiled("shape", "windows")
+def _sliced(mat: BCOO, shape: tuple[int, ...], windows: tuple[tuple[int, int, int], ...]) -> BCOO:
     batch, inner, _ = parts(mat)
     n, end = len(batch), len(batch) + len(inner)
-    windows = list(zip(starts, limits, steps))
 
     def outer(x: Any, rest: Sequence[tuple[int, int, int]]) -> Any:
         """The array cut along its batch axes (unless they are one for all) and the axes at its end."""
@@ -247,6 +259,11 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     takes = [operator.index(s) for s in slice_sizes]
     starts = [asarray(i) for i in start_indices]
     shape = dense_shape(lambda x, *i: lax.dynamic_slice(x, i, takes), mat, *starts)
+    return _dynamically_sliced(mat, starts, tuple(takes), shape)
+
+
+@compiled("takes", "shape")
+def _dynamically_sliced(mat: BCOO, starts: list[Any], takes: tuple[int, ...], shape: tuple[int, ...]) -> BCOO:
     starts = [_clamped(i, size, take) for i, size, take in zip(starts, mat.shape, takes)]
     batch, inner, _ = parts(mat)
     n, end = len(batch), len(batch) + len(inner)
@@ -399,6 +416,7 @@ def _prefix(shape: Sequence[int], size: int) -> int | None:
     return len(shape) if product == size else None
 
 
+@compiled("old", "new")
 def _reshaped_indices(indices: Any, old: Sequence[int], new: Sequence[int]) -> Any:
     """Indices of positions in another shape; padding stays padding."""
     if tuple(old) == tuple(new):
@@ -468,6 +486,11 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     """
     require_sparse("bcoo_reduce_sum", mat, BCOO)
     dims = set(normalize_axes(tuple(set(axes)), mat.ndim, "the axes argument of bcoo_reduce_sum"))
+    return _reduced(mat, tuple(sorted(dims)))
+
+
+@compiled("dims")
+def _reduced(mat: BCOO, dims: tuple[int, ...]) -> BCOO:
     batch, inner, _ = parts(mat)
     n, end = len(batch), len(batch) + len(inner)
     data, indices = mat.data, mat.indices

@@ -13,7 +13,7 @@ import numpy as np
 from ferrax import lax
 from ferrax import numpy as jnp
 from ferrax._core import Array, asarray
-from ferrax.experimental.sparse._base import over_batch, require_sparse, spread
+from ferrax.experimental.sparse._base import compiled, over_batch, require_sparse, spread
 from ferrax.experimental.sparse._bcoo import BCOO, parts, split_shape
 from ferrax.experimental.sparse._bcoo_core import (
     bcoo_eliminate_zeros,
@@ -55,6 +55,7 @@ def indptr_of(rows: Any, count: int) -> Any:
     return lax.cumsum(counts.add(lax.full_like(rows, 1), mode="drop"))
 
 
+@compiled()
 def to_bcoo(mat: BCSR) -> BCOO:
     """The array in coordinate format."""
     batch = mat.shape[: mat.n_batch]
@@ -77,7 +78,11 @@ def from_bcoo(arr: BCOO) -> BCSR:
     require_sparse("BCSR.from_bcoo", arr, BCOO)
     if arr.n_sparse != 2:
         raise NotImplementedError(f"BSCR.from_bcoo requires n_sparse=2; got arr.n_sparse={arr.n_sparse}")
-    arr = arr if arr.indices_sorted else bcoo_sort_indices(arr)
+    return _compressed(arr if arr.indices_sorted else bcoo_sort_indices(arr))
+
+
+@compiled()
+def _compressed(arr: BCOO) -> BCSR:
     batch, (rows, _), _ = parts(arr)
 
     def one(indices: Any) -> tuple[Any, Any]:
@@ -277,9 +282,7 @@ def bcsr_broadcast_in_dim(
     BCSR(float32[2, 3, 3], nse=3, n_batch=1)
     """
     require_sparse("bcsr_broadcast_in_dim", mat, BCSR)
-    out = bcoo_broadcast_in_dim(
-        to_bcoo(mat), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
-    )
+    out = bcoo_broadcast_in_dim(to_bcoo(mat), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding)
     return from_bcoo(out)
 
 

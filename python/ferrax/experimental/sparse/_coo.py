@@ -10,8 +10,16 @@ import numpy as np
 
 from ferrax import lax
 from ferrax import numpy as jnp
-from ferrax._core import Array, asarray, concrete_or_error
-from ferrax.experimental.sparse._base import JAXSparse, arrays_of, is_sparse, register_sparse, require_sparse, wide
+from ferrax._core import Array, asarray, canonicalize_dtype, concrete_or_error
+from ferrax.experimental.sparse._base import (
+    JAXSparse,
+    arrays_of,
+    compiled,
+    is_sparse,
+    register_sparse,
+    require_sparse,
+    wide,
+)
 from ferrax.experimental.sparse._bcoo_core import scattered
 from ferrax.numpy._args import promote
 from ferrax.typing import DTypeLike
@@ -213,6 +221,7 @@ def coo_product(mat: COO, x: Any, transpose: bool) -> Any:
     return product(mat.data, mat.row, mat.col, mat.shape, x, transpose)
 
 
+@compiled("shape", "transpose")
 def product(data: Any, row: Any, col: Any, shape: Sequence[int], x: Any, transpose: bool) -> Any:
     """The product of the matrix of elements, or of its transpose, with a vector or matrix."""
     rows, cols = shape
@@ -260,7 +269,11 @@ def coo_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike 
 def from_dense(mat: Any, nse: Any, index_dtype: Any, name: str) -> tuple[Any, Any, Any]:
     """Data, rows and columns of the elements of a matrix that are not zero."""
     assert mat.ndim == 2, f"{name} takes a matrix, got an array of shape {mat.shape}"
-    nse = counted(mat, nse, name)
+    return _found(mat, counted(mat, nse, name), canonicalize_dtype(index_dtype))
+
+
+@compiled("nse", "index_dtype")
+def _found(mat: Any, nse: int, index_dtype: Any) -> tuple[Any, Any, Any]:
     if not mat.size:
         return jnp.zeros(nse, mat.dtype), jnp.zeros(nse, index_dtype), jnp.zeros(nse, index_dtype)
     mask = lax.ne(mat, lax.full_like(mat, 0))

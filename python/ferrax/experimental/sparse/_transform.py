@@ -15,7 +15,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._api import eval_shape
 from ferrax._core import ShapedArray, asarray, typeof
-from ferrax._evaluate import _get, bind, evaluate, traced
+from ferrax._evaluate import bind, evaluate, parameters, traced
 from ferrax._ferrax import ClosedJaxpr, JaxprEqn
 from ferrax.experimental.sparse import _bcoo_core, _bcoo_dot, _bcoo_layout, _bcoo_shape, _bcsr, _bcsr_functions
 from ferrax.experimental.sparse._base import is_sparse, spread
@@ -269,9 +269,7 @@ def _dot_general(equation: JaxprEqn, x: Any, y: Any) -> Any:
     out = equation.outvars[0].aval.dtype
     common = np.result_type(*(a.dtype for a in (x, y))) if x.dtype == y.dtype else None
     preferred = None if out == common else out
-    return function(
-        x, y, dimension_numbers=equation.params["dimension_numbers"], preferred_element_type=preferred
-    )
+    return function(x, y, dimension_numbers=equation.params["dimension_numbers"], preferred_element_type=preferred)
 
 
 def _reduce_sum(equation: JaxprEqn, x: Any) -> Any:
@@ -324,7 +322,7 @@ def _rev(equation: JaxprEqn, x: Any) -> Any:
 def _gather(equation: JaxprEqn, x: Any, starts: Any) -> Any:
     if not is_sparse(x):
         raise _missing("gather with sparse indices")
-    numbers, sizes = _get("dimension_numbers", "slice_sizes")(equation)
+    numbers, sizes = parameters(equation, "dimension_numbers", "slice_sizes")
     return _bcoo_shape.bcoo_gather(x, starts, numbers, sizes)
 
 
@@ -332,7 +330,7 @@ def _conv(equation: JaxprEqn, x: Any, y: Any) -> Any:
     keys = (
         "window_strides padding lhs_dilation rhs_dilation dimension_numbers feature_group_count batch_group_count"
     ).split()
-    return _bcoo_shape.bcoo_conv_general_dilated(x, y, **dict(zip(keys, _get(*keys)(equation))))
+    return _bcoo_shape.bcoo_conv_general_dilated(x, y, **dict(zip(keys, parameters(equation, *keys))))
 
 
 # --- programs inside of programs
@@ -414,7 +412,10 @@ def _scan(equation: JaxprEqn, *values: Any) -> list[Any]:
         out = evaluate_sparse(p["jaxpr"], [*consts, *carry, *x])
         return out[:n], out[n:]
 
-    slices = [lax.index_in_dim(asarray(x), 0, keepdims=False) if np.shape(x)[0] else lax.full(x.shape[1:], 0, x.dtype) for x in xs]
+    slices = [
+        lax.index_in_dim(asarray(x), 0, keepdims=False) if np.shape(x)[0] else lax.full(x.shape[1:], 0, x.dtype)
+        for x in xs
+    ]
     start = _carried(carry, lambda *carry: step(carry, slices)[0])
 
     def matched(carry: Sequence[Any], x: Sequence[Any]) -> tuple[list[Any], list[Any]]:

@@ -195,9 +195,20 @@ def _orthonormal(Y: Any, X: Any) -> Any:
             Y = lax.sub(Y, _dot(X, _gram(X, Y)))
         lengths = _norms(Y)
         zero = lax.full_like(lengths, 0)
-        Y = _columns_scaled(Y, jnp.where(lax.gt(lengths, zero), lax.div(lax.full_like(lengths, 1), jnp.where(lax.gt(lengths, zero), lengths, lax.full_like(lengths, 1))), zero))
+        Y = _columns_scaled(
+            Y,
+            jnp.where(
+                lax.gt(lengths, zero),
+                lax.div(
+                    lax.full_like(lengths, 1), jnp.where(lax.gt(lengths, zero), lengths, lax.full_like(lengths, 1))
+                ),
+                zero,
+            ),
+        )
         values, vectors = jnp.linalg.eigh(_gram(Y, Y))
-        keep = lax.gt(values, jnp.broadcast_to(lax.mul(jnp.max(values), eps * np.array(10 * Y.shape[1], real)), values.shape))
+        keep = lax.gt(
+            values, jnp.broadcast_to(lax.mul(jnp.max(values), eps * np.array(10 * Y.shape[1], real)), values.shape)
+        )
         scale = jnp.where(keep, lax.rsqrt(jnp.where(keep, values, lax.full_like(values, 1))), lax.full_like(values, 0))
         Y = _columns_scaled(_dot(Y, vectors), scale)
     return Y
