@@ -6,6 +6,7 @@ padding, and take part in nothing. Read next: `_bcoo.py`, the format that has th
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -415,6 +416,42 @@ def mapped_shape(name: str, shape: tuple[int, ...], shapes: Sequence[Any], n_bat
     rest = shape[len(shape) - (ndim - n_batch) :] if ndim > n_batch else ()
     batches = [x[:n_batch] for x in shapes]
     return (*(max(b[i] for b in batches) for i in range(n_batch)), *rest)
+
+
+def _axes_of(axes: Any, values: Any) -> Iterator[tuple[int, Any]]:
+    """The sparse arrays with batch axes among mapped values, each with its mapped axis."""
+    pairs = []
+
+    def visit(axis: Any, value: Any) -> None:
+        found = tree_leaves(value, is_leaf=is_sparse)
+        pairs.extend((axis, x) for x in found if hasattr(x, "n_batch") and isinstance(axis, int))
+
+    # what is no prefix is the mapped function's to refuse
+    with contextlib.suppress(ValueError, TypeError):
+        tree_map(visit, axes, values, is_leaf=lambda x: x is None)
+    return iter(pairs)
+
+
+def check_mapped(axes: tuple[Any, ...], args: tuple[Any, ...]) -> None:
+    """Raises ValueError where `vmap` maps an axis of a sparse argument that is no batch axis."""
+    for axis, x in _axes_of(axes, args):
+        if not 0 <= axis < x.n_batch:
+            name = type(x).__name__
+            raise ValueError(
+                f"Cannot map in_axis={axis} for {name} array with n_batch={x.n_batch}. in_axes for batched {name} "
+                "operations must correspond to a batch dimension."
+            )
+
+
+def check_mapped_out(axes: Any, out: Any) -> None:
+    """Raises ValueError where `vmap` put an axis among others than the batch axes of a sparse result."""
+    for axis, x in _axes_of(axes, out):
+        if not 0 <= axis < x.n_batch:
+            name = type(x).__name__
+            raise ValueError(
+                f"{name}: cannot add out_axis={axis} for {name} array with n_batch={x.n_batch - 1}. {name} batch axes "
+                "must be a contiguous block of leading dimensions."
+            )
 
 
 def over_rows(sparse: Any) -> Iterator[Any]:

@@ -145,7 +145,7 @@ class BCOO(JAXSparse):
             raise ValueError(f"BCOO.tree_unflatten: invalid {aux_data=}")
         vars(new).update(aux_data)
         data, indices = (getattr(x, "shape", None) for x in children)
-        if isinstance(data, tuple) and isinstance(indices, tuple) and data and indices:
+        if isinstance(data, tuple) and isinstance(indices, tuple) and indices:
             n_batch = len(indices) - 2
             n_dense = len(data) - 1 - n_batch
             ndim = n_batch + indices[-1] + n_dense if isinstance(indices[-1], int) else len(new.shape)

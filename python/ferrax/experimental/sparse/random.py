@@ -12,6 +12,7 @@ import numpy as np
 from ferrax import lax
 from ferrax import numpy as jnp
 from ferrax import random as _random
+from ferrax._api import vmap
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array, canonicalize_dtype
 from ferrax.experimental.sparse._base import static_shape_of
@@ -74,25 +75,25 @@ def random_bcoo(
     if not 0 <= nse <= count:
         raise ValueError(f"got {nse=}, expected to be between 0 and {count}")
     index_dtype = canonicalize_dtype(np.int64) if indices_dtype is None else canonicalize_dtype(indices_dtype)
-    data_key, index_key = _random.split(key)
-    data = generator(data_key, shape=(*batch, nse, *dense), dtype=canonicalize_dtype(dtype, "random_bcoo"), **kwds)
-    if not inner:
-        indices = jnp.zeros((*batch, nse, 0), index_dtype)
-    else:
-        if unique_indices:
-            all_places = jnp.broadcast_to(jnp.arange(count, dtype=np.int32), (*batch, count))
-            places = _random.permutation(index_key, all_places, axis=len(batch), independent=True)
-            places = lax.slice_in_dim(places, 0, nse, axis=len(batch))
-        else:
-            places = _random.randint(index_key, (*batch, nse), 0, max(count, 1))
+    # the keys of the batches follow that of the data
+    keys = _random.split(key, 1 + math.prod(batch))
+    data = generator(keys[0], shape=(*batch, nse, *dense), dtype=canonicalize_dtype(dtype, "random_bcoo"), **kwds)
+    if inner and math.prod(batch):
+
+        def draw(key: Any) -> Any:
+            return _random.choice(key, count, shape=(nse,), replace=not unique_indices)
+
+        places = lax.reshape(vmap(draw)(keys[1:]), (*batch, nse)) if nse else jnp.zeros((*batch, nse), np.int32)
         parts = []
         for i in range(len(inner)):
             step = max(math.prod(inner[i + 1 :]), 1)
             part = lax.div(places, lax.full_like(places, step))
             parts.append(lax.rem(part, lax.full_like(part, max(inner[i], 1))))
         indices = lax.convert_element_type(jnp.stack(parts, axis=-1), index_dtype)
+    else:
+        indices = jnp.zeros((*batch, nse, len(inner)), index_dtype)
     out = BCOO((data, indices), shape=shape, unique_indices=unique_indices)
-    return bcoo_sort_indices(out) if sorted_indices else BCOO((data, indices), shape=shape)
+    return bcoo_sort_indices(out) if sorted_indices else out
 
 
 _expose(globals())
