@@ -398,6 +398,10 @@ def over_batch(fun: Callable[..., Any], batch: Sequence[int], *arrays: Any) -> A
     return tree_map(lambda x: lax.reshape(x, (*batch, *x.shape[1:])), out)
 
 
+# JAX's errors of the two formats differ
+_WORD = {"BCSR": "batched"}
+
+
 def mapped_shape(name: str, shape: tuple[int, ...], shapes: Sequence[Any], n_batch: int, ndim: int) -> tuple[int, ...]:
     """The shape of a sparse array that `vmap` gave or took batch axes.
 
@@ -411,7 +415,7 @@ def mapped_shape(name: str, shape: tuple[int, ...], shapes: Sequence[Any], n_bat
     if n_batch < 0:
         raise ValueError(
             f"Cannot map in_axis=0 for {name} array with n_batch=0. in_axes for batched {name} operations must "
-            "correspond to a batch dimension."
+            f"correspond to a {_WORD.get(name, 'batch')} dimension."
         )
     rest = shape[len(shape) - (ndim - n_batch) :] if ndim > n_batch else ()
     batches = [x[:n_batch] for x in shapes]
@@ -439,7 +443,7 @@ def check_mapped(axes: tuple[Any, ...], args: tuple[Any, ...]) -> None:
             name = type(x).__name__
             raise ValueError(
                 f"Cannot map in_axis={axis} for {name} array with n_batch={x.n_batch}. in_axes for batched {name} "
-                "operations must correspond to a batch dimension."
+                f"operations must correspond to a {_WORD.get(name, 'batch')} dimension."
             )
 
 
