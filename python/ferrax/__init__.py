@@ -116,6 +116,8 @@ from ferrax import numpy as numpy  # noqa: E402
 if _TYPE_CHECKING:
     from ferrax import ad_checkpoint as ad_checkpoint
     from ferrax import ad as ad
+    from ferrax import api_util as api_util
+    from ferrax import core as core
     from ferrax import custom_batching as custom_batching
     from ferrax import custom_derivatives as custom_derivatives
     from ferrax import debug as debug
@@ -125,7 +127,9 @@ if _TYPE_CHECKING:
     from ferrax import extend as extend
     from ferrax import flatten_util as flatten_util
     from ferrax import image as image
+    from ferrax import interpreters as interpreters
     from ferrax import lax as lax
+    from ferrax import lib as lib
     from ferrax import monitoring as monitoring
     from ferrax import nn as nn
     from ferrax import ops as ops
@@ -157,6 +161,8 @@ _DEFERRED = {
 _SUBMODULES = """
 ad
 ad_checkpoint
+api_util
+core
 custom_batching
 custom_derivatives
 debug
@@ -166,7 +172,9 @@ experimental
 extend
 flatten_util
 image
+interpreters
 lax
+lib
 monitoring
 nn
 ops

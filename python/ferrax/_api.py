@@ -643,6 +643,6 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
                 f"The inputs to the closure produced by closure_convert must have structure {short(in_tree)}, got "
                 f"{short(tree)}:{differences(in_tree, tree, 'the example arguments', 'the arguments')}"
             )
-        return program.out_tree.unflatten(program.eval(*consts, *leaves))
+        return program.out_tree.unflatten(program.eval_captured(list(consts), leaves))
 
     return shielded(converted), captured

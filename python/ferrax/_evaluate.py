@@ -54,16 +54,17 @@ def evaluate(program: ClosedJaxpr, args: Sequence[Any], rule: Rule | None = None
     >>> evaluate(program, [0.0], lambda equation, values: values if equation.primitive.name == "sin" else None)
     [Array(0., dtype=float32, weak_type=True)]
     """
+    first = len(program.captured)
     if rule is None:
-        return list(program.eval(*args))
-    if len(args) != len(program.invars):
-        raise TypeError(f"the program takes {len(program.invars)} arguments, got {len(args)}")
-    values: dict[Any, Any] = dict(zip(program.constvars, program.consts, strict=True))
-    values.update(zip(program.invars, args, strict=True))
+        return list(program.eval_captured(list(args[:first]), list(args[first:])))
+    parameters = [*program.constvars[:first], *program.invars]
+    if len(args) != len(parameters):
+        raise TypeError(f"the program takes {len(parameters)} arguments, got {len(args)}")
+    values: dict[Any, Any] = dict(zip(program.constvars[first:], program.consts[first:], strict=True))
+    values.update(zip(parameters, args, strict=True))
 
     def read(atom: Any) -> Any:
-        literal = atom.val
-        return values[atom] if literal is None else literal
+        return atom.val if isinstance(atom, _ferrax.Literal) else values[atom]
 
     for equation in program.eqns:
         operands = [read(atom) for atom in equation.invars]
@@ -115,7 +116,7 @@ def bind(equation: JaxprEqn, values: Sequence[Any], rule: Rule | None = None) ->
     """
     name = equation.primitive.name
     if rule is None or name not in _WITH_PROGRAMS:
-        return equation.bind(*values)
+        return equation.apply(*values)
     return list(_WITH_PROGRAMS[name](equation, list(values), rule))
 
 
@@ -228,7 +229,7 @@ def _remat(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any:
     body = _again(p["jaxpr"], (), rule, "checkpoint")
     policy = None if p["policy"] is None else _policy(_found(equation, "policy").policy)
     if p["differentiated"]:
-        return body.eval(*body.captured, *values)
+        return body.eval(*values)
     return _ferrax.bind_remat(body, values, p["prevent_cse"], policy)
 
 

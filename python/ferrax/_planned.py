@@ -64,32 +64,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "primal_tangent_dtype",
         ]
     ),
-    "ferrax.extend.core": frozenset(
-        [
-            "AbstractToken",
-            "CallPrimitive",
-            "DebugInfo",
-            "DropVar",
-            "Effect",
-            "Effects",
-            "Literal",
-            "Token",
-            "TraceTag",
-            "call_impl",
-            "check_jaxpr",
-            "find_top_trace",
-            "gensym",
-            "get_opaque_trace_state",
-            "new_jaxpr_eqn",
-            "nonempty_axis_env_DO_NOT_USE",
-            "primitives",
-            "set_current_trace",
-            "take_current_trace",
-            "unsafe_am_i_under_a_jit_DO_NOT_USE",
-            "unsafe_am_i_under_a_vmap_DO_NOT_USE",
-            "unsafe_get_axis_names_DO_NOT_USE",
-        ]
-    ),
     "ferrax.extend.random": frozenset(
         [
             "define_prng_impl",
@@ -133,16 +107,12 @@ PLANNED: dict[str, frozenset[str]] = {
 #: Modules, each with whatever is in it.
 MODULES = frozenset(
     [
-        "ferrax.api_util",
         "ferrax.cloud_tpu_init",
         "ferrax.collect_profile",
-        "ferrax.core",
         "ferrax.distributed",
         "ferrax.example_libraries",
         "ferrax.export",
         "ferrax.ffi",
-        "ferrax.interpreters",
-        "ferrax.lib",
         "ferrax.tools",
         "ferrax.experimental.array_serialization",
         "ferrax.experimental.buffer_callback",
@@ -152,7 +122,6 @@ MODULES = frozenset(
         "ferrax.experimental.control_deps",
         "ferrax.experimental.custom_partitioning",
         "ferrax.experimental.fused",
-        "ferrax.experimental.hijax",
         "ferrax.experimental.jax2tf",
         "ferrax.experimental.key_reuse",
         "ferrax.experimental.layout",
@@ -173,18 +142,11 @@ MODULES = frozenset(
         "ferrax.experimental.topologies",
         "ferrax.experimental.transfer",
         "ferrax.experimental.xla_metadata",
-        "ferrax.extend.backend",
         "ferrax.extend.ifrt_programs",
-        "ferrax.extend.linear_util",
         "ferrax.extend.lowering",
         "ferrax.extend.mlir",
         "ferrax.extend.sharding",
-        "ferrax.extend.source_info_util",
         "ferrax.extend.xla",
-        "ferrax.scipy.cluster",
-        "ferrax.scipy.integrate",
-        "ferrax.scipy.interpolate",
-        "ferrax.scipy.stats",
     ]
 )
 

@@ -7,10 +7,11 @@ from ferrax._lazy import defer as _defer
 
 if _TYPE_CHECKING:
     from ferrax.experimental import checkify as checkify
-    from ferrax.experimental import sparse as sparse
+    from ferrax.experimental import hijax as hijax
     from ferrax.experimental import jet as jet
     from ferrax.experimental import ode as ode
+    from ferrax.experimental import sparse as sparse
 
-_SUBMODULES = "checkify jet ode sparse"
+_SUBMODULES = "checkify hijax jet ode sparse"
 
 _defer(globals(), {}, _SUBMODULES)

@@ -62,8 +62,7 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
                     f"scan body output must be a pair (carry, y), got {short(out_tree)} from {function_text(fun)}."
                 )
             out_tree = children[0]
-        first = len(program.captured)
-        given = program.in_avals[first : first + len(leaves)]
+        given = program.in_avals[: len(leaves)]
         got = program.out_avals[: out_tree.num_leaves]
         if tree == out_tree:
             stronger = _strengthen(leaves, got, given)
