@@ -49,7 +49,7 @@ def test_duplicates_and_padding(shape, n_batch, n_dense):
         summed = mat.sum_duplicates(remove_zeros=remove_zeros)
         assert summed.unique_indices and summed.nse <= mat.nse
         close(summed, dense)
-        close(jax.jit(lambda m: m.sum_duplicates(nse=mat.nse, remove_zeros=remove_zeros))(mat), dense)  # noqa: B023
+        close(jax.jit(lambda m: m.sum_duplicates(nse=mat.nse, remove_zeros=remove_zeros))(mat), dense)
 
 
 def test_number_of_elements():
@@ -172,7 +172,9 @@ def test_trees():
     assert str(tree) == (
         "PyTreeDef(CustomNode(BCOO[{'shape': (3, 3), 'indices_sorted': True, 'unique_indices': True}], [*, *]))"
     )
-    assert hash(tree) == hash(jax.tree.structure(mat)) and repr(jax.tree.unflatten(tree, [None, None])).startswith("BCOO")
+    assert hash(tree) == hash(jax.tree.structure(mat)) and repr(jax.tree.unflatten(tree, [None, None])).startswith(
+        "BCOO"
+    )
     assert repr(mat) == "BCOO(float32[3, 3], nse=1, n_batch=1)"
     assert repr(sparse.BCOO.fromdense(jnp.ones((2, 3)), n_dense=1)) == "BCOO(float32[2, 3], nse=2, n_dense=1)"
     shown = []

@@ -91,7 +91,18 @@ class SparseInfo(NamedTuple):
 
 
 class Properties(NamedTuple):
-    """How the axes of a BCOO array divide, and the number of elements of each batch."""
+    """How the axes of a BCOO array divide, and the number of elements of each batch.
+
+    Args:
+      n_batch: number of batch axes.
+      n_sparse: number of sparse axes.
+      n_dense: number of dense axes.
+      nse: number of elements.
+
+    >>> from ferrax.experimental import sparse
+    >>> sparse.bcoo.BCOOProperties(1, 2, 0, nse=5).n_sparse
+    2
+    """
 
     n_batch: int
     n_sparse: int
@@ -258,7 +269,7 @@ def _refusing(name: str) -> Callable[..., Any]:
     return shielded(method, method=True)
 
 
-for _name in "neg pos matmul rmatmul mul rmul add radd sub rsub getitem".split():
+for _name in ["neg", "pos", "matmul", "rmatmul", "mul", "rmul", "add", "radd", "sub", "rsub", "getitem"]:
     setattr(JAXSparse, f"__{_name}__", _refusing(f"__{_name}__"))
 
 
@@ -424,7 +435,7 @@ def mapped_shape(name: str, shape: tuple[int, ...], shapes: Sequence[Any], n_bat
 
 def _axes_of(axes: Any, values: Any) -> Iterator[tuple[int, Any]]:
     """The sparse arrays with batch axes among mapped values, each with its mapped axis."""
-    pairs = []
+    pairs: list[tuple[int, Any]] = []
 
     def visit(axis: Any, value: Any) -> None:
         found = tree_leaves(value, is_leaf=is_sparse)

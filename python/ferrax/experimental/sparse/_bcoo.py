@@ -2,8 +2,8 @@
 
 An array of shape (batch axes, sparse axes, dense axes) has data (batch axes, nse, dense axes) and indices (batch axes,
 nse, number of sparse axes). Batch axes of data and indices may have size 1 where the array's are larger. Elements of
-the same index add up. Read next: `_bcoo_core.py` for the first functions, `_bcoo_layout.py` for conversions between layouts, `_bcoo_dot.py` for products,
-`_bcoo_shape.py` for slices and shapes.
+the same index add up. Read next: `_bcoo_core.py` for the first functions, `_bcoo_layout.py` for
+conversions between layouts, `_bcoo_dot.py` for products, `_bcoo_shape.py` for slices and shapes.
 """
 
 from __future__ import annotations
@@ -488,9 +488,9 @@ def _define_operators() -> None:
         setattr(BCOO, f"__r{name}__", _binary(name, True))
     for name in ("lt", "le", "gt", "ge", "eq", "ne"):
         setattr(BCOO, f"__{name}__", _binary(name, False))
-    BCOO.__matmul__ = lambda self, other: _matmul(self, other)  # type: ignore[attr-defined]
+    BCOO.__matmul__ = _matmul  # type: ignore[attr-defined]
     BCOO.__rmatmul__ = lambda self, other: _matmul(other, self)  # type: ignore[attr-defined]
-    BCOO.__getitem__ = _getitem  # type: ignore[attr-defined]
+    BCOO.__getitem__ = _getitem  # type: ignore[attr-defined, misc]
     BCOO.__hash__ = None  # type: ignore[assignment]
 
 

@@ -26,7 +26,6 @@ from ferrax.experimental.sparse._base import (
     masked_indices,
     over_batch,
     require_sparse,
-    sizes,
     spread,
     wide,
     wrapped,
@@ -241,7 +240,7 @@ def _sampled(A: Any, B: Any, indices: Any, numbers: Any, shape: tuple[int, ...])
                 for x, at in ((a, first), (b, second))
             ]
             axes = tuple(range(1, rows[0].ndim))
-            out = lax.dot_general(*rows, ((axes, axes), ((0,), (0,))))
+            out = lax.dot_general(rows[0], rows[1], ((axes, axes), ((0,), (0,))))
             return masked(out, in_range(index, shape[n:]))
 
         return over_batch(one, shape[:n], A, B, indices)

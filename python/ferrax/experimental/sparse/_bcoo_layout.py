@@ -5,6 +5,7 @@ Read next: `_bcoo_shape.py`.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import warnings
@@ -256,7 +257,7 @@ def _check_broadcast(mat: BCOO, shape: Sequence[int], dims: Sequence[int]) -> No
             f"broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; got "
             f"broadcast_dimensions {tuple(dims)} for operand ndim {mat.ndim}."
         )
-    if any(a >= b for a, b in zip(dims, dims[1:])) or any(not 0 <= d < len(shape) for d in dims):
+    if any(a >= b for a, b in itertools.pairwise(dims)) or any(not 0 <= d < len(shape) for d in dims):
         raise TypeError(
             f"broadcast_in_dim broadcast_dimensions must be strictly increasing axes of the result; got {tuple(dims)}."
         )

@@ -16,7 +16,8 @@ import numpy as np
 from ferrax import lax
 from ferrax import numpy as jnp
 from ferrax._api import ShapeDtypeStruct, eval_shape, vmap
-from ferrax._core import Array, asarray
+from ferrax._core import Array, asarray, is_tracer
+from ferrax.config import config
 from ferrax.experimental.sparse._base import (
     columns,
     compiled,
@@ -24,7 +25,6 @@ from ferrax.experimental.sparse._base import (
     is_sparse,
     masked,
     masked_indices,
-    over_batch,
     require_sparse,
     spread,
     wide,
@@ -34,7 +34,6 @@ from ferrax.experimental.sparse._bcoo import BCOO, parts, with_shape
 from ferrax.experimental.sparse._bcoo_core import bcoo_fromdense, bcoo_sum_duplicates, bcoo_transpose
 from ferrax.experimental.sparse._bcoo_layout import bcoo_squeeze, bcoo_update_layout
 from ferrax.numpy._args import no_sharding, normalize_axes
-from ferrax.config import config
 from ferrax.typing import DTypeLike
 
 __all__ = [
@@ -279,8 +278,9 @@ def _dynamically_sliced(mat: BCOO, starts: list[Any], takes: tuple[int, ...], sh
         data, indices = spread(data, batch), outer(spread(indices, batch), 0)
     if n or end < mat.ndim:
         data = outer(data, mat.ndim - end)
-    windows = [(start, None, 1) for start in starts[n:end]]
-    data, indices = _window(data, indices, inner, shape[n:end], windows)
+    if inner:
+        windows = [(start, None, 1) for start in starts[n:end]]
+        data, indices = _window(data, indices, inner, shape[n:end], windows)
     out = BCOO((data, indices), shape=shape)
     return _at_most(out, math.prod(shape[n:end])) if inner else out
 
@@ -569,7 +569,7 @@ def bcoo_conv_general_dilated(
     no_sharding("bcoo_conv_general_dilated", out_sharding)
     if feature_group_count != 1 or batch_group_count != 1:
         raise NotImplementedError("bcoo convolution with feature_group_count or batch_group_count.")
-    lhs, rhs = (bcoo_fromdense(x) if not is_sparse(x) else _flat_layout(x) for x in (lhs, rhs))
+    lhs, rhs = (_flat_layout(x) for x in (lhs, rhs))
     dtype = jnp.promote_types(lhs.dtype, rhs.dtype)
     spatial = lhs.ndim - 2
     ones = (1,) * spatial
@@ -599,6 +599,10 @@ def bcoo_conv_general_dilated(
 
 
 def _flat_layout(x: Any) -> BCOO:
+    """An operand of a convolution with sparse axes alone; of a traced dense one, all elements are stored."""
+    if not is_sparse(x):
+        x = asarray(x)
+        return bcoo_fromdense(x, nse=x.size if is_tracer(x) else None)
     require_sparse("bcoo_conv_general_dilated", x, BCOO)
     return bcoo_update_layout(x, n_batch=0, n_dense=0)
 

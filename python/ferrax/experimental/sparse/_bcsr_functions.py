@@ -1,4 +1,4 @@
-"""Functions of BCSR arrays, most of them by way of the coordinate format: the row of each element is found by bisection.
+"""Functions of BCSR arrays, by way of the coordinate format: the row of each element is found by bisection.
 
 Read next: `_bcoo_core.py`.
 """

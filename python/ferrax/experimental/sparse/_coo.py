@@ -140,7 +140,7 @@ class COO(JAXSparse):
         """
         return coo_todense(self)
 
-    def transpose(self, axes: tuple[int, ...] | None = None) -> COO:
+    def transpose(self, axes: Sequence[int] | None = None) -> COO:
         """The transpose, of the same elements.
 
         Args:

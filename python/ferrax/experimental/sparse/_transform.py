@@ -17,7 +17,7 @@ from ferrax._api import eval_shape
 from ferrax._core import ShapedArray, asarray, typeof
 from ferrax._evaluate import bind, evaluate, parameters, traced
 from ferrax._ferrax import ClosedJaxpr, JaxprEqn
-from ferrax.experimental.sparse import _bcoo_core, _bcoo_dot, _bcoo_layout, _bcoo_shape, _bcsr, _bcsr_functions
+from ferrax.experimental.sparse import _bcoo_core, _bcoo_dot, _bcoo_layout, _bcoo_shape, _bcsr_functions
 from ferrax.experimental.sparse._base import is_sparse, spread
 from ferrax.experimental.sparse._bcoo import BCOO, parts, with_shape
 from ferrax.experimental.sparse._bcsr import BCSR
@@ -29,16 +29,64 @@ __all__ = ["TODENSE", "evaluate_sparse", "sparsify"]
 TODENSE = "sparse.todense"
 
 #: Functions f with f(0) = 0, of which f(x + y) = f(x) + f(y) holds.
-_LINEAR = frozenset("add_any conj copy copy_p imag name neg real".split())
+_LINEAR = frozenset(["add_any", "conj", "copy", "copy_p", "imag", "name", "neg", "real"])
 #: Others with f(0) = 0: elements of the same index have to be added up before.
 _ZERO_AT_ZERO = frozenset(
-    "abs asin asinh atan atanh bessel_i1e cbrt ceil convert_element_type erf erf_inv expm1 floor integer_pow log1p "
-    "reduce_precision round sign sin sinh sqrt square tan tanh".split()
+    [
+        "abs",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "bessel_i1e",
+        "cbrt",
+        "ceil",
+        "convert_element_type",
+        "erf",
+        "erf_inv",
+        "expm1",
+        "floor",
+        "integer_pow",
+        "log1p",
+        "reduce_precision",
+        "round",
+        "sign",
+        "sin",
+        "sinh",
+        "sqrt",
+        "square",
+        "tan",
+        "tanh",
+    ]
 )
 #: Functions whose result at zero is not zero.
 _DENSE = frozenset(
-    "acos acosh bessel_i0e clamp cos cosh digamma eq erfc exp exp2 ge gt igamma igammac is_finite le lgamma log "
-    "logistic lt ne not rsqrt".split()
+    [
+        "acos",
+        "acosh",
+        "bessel_i0e",
+        "clamp",
+        "cos",
+        "cosh",
+        "digamma",
+        "eq",
+        "erfc",
+        "exp",
+        "exp2",
+        "ge",
+        "gt",
+        "igamma",
+        "igammac",
+        "is_finite",
+        "le",
+        "lgamma",
+        "log",
+        "logistic",
+        "lt",
+        "ne",
+        "not",
+        "rsqrt",
+    ]
 )
 
 
@@ -116,7 +164,7 @@ def _rule(equation: JaxprEqn, values: list[Any]) -> Sequence[Any] | None:
     name = equation.primitive.name
     if not any(is_sparse(x) for x in values):
         # programs inside are run as they are, without a look at their equations
-        return list(equation.params["jaxpr"].eval(*values)) if name == "jit" else bind(equation, values)
+        return evaluate(equation.params["jaxpr"], values) if name == "jit" else bind(equation, values)
     if name in _RULES:
         out = _RULES[name](equation, *values)
         return out if isinstance(out, list) else [out]
@@ -327,9 +375,15 @@ def _gather(equation: JaxprEqn, x: Any, starts: Any) -> Any:
 
 
 def _conv(equation: JaxprEqn, x: Any, y: Any) -> Any:
-    keys = (
-        "window_strides padding lhs_dilation rhs_dilation dimension_numbers feature_group_count batch_group_count"
-    ).split()
+    keys = [
+        "window_strides",
+        "padding",
+        "lhs_dilation",
+        "rhs_dilation",
+        "dimension_numbers",
+        "feature_group_count",
+        "batch_group_count",
+    ]
     return _bcoo_shape.bcoo_conv_general_dilated(x, y, **dict(zip(keys, parameters(equation, *keys))))
 
 

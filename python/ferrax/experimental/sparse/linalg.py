@@ -94,7 +94,8 @@ def lobpcg_standard(
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.experimental import sparse
-    >>> values, vectors, steps = sparse.linalg.lobpcg_standard(jnp.diag(jnp.arange(12.0)), jnp.eye(12)[:, 9:11] + 0.1)
+    >>> start = jnp.sin(jnp.arange(24.0)).reshape(12, 2)
+    >>> values, vectors, steps = sparse.linalg.lobpcg_standard(jnp.diag(jnp.arange(12.0)), start)
     >>> print(jnp.round(values, 3))
     [11. 10.]
     """
