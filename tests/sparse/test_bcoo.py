@@ -307,3 +307,26 @@ def test_strict_settings():
         close(sparse.BCSR.fromdense(dense[0]) @ jnp.ones(4), dense[0].sum(-1))
         close(sparse.CSR.fromdense(dense[0]) @ jnp.ones(4), dense[0].sum(-1))
         close(sparse.random_bcoo(jax.random.key(0), (3, 3), dtype="float32", nse=0), np.zeros((3, 3)))
+
+
+def test_narrow_indices():
+    """Where a size does not fit them, they widen or are refused."""
+    for make in (sparse.BCOO.fromdense, sparse.BCSR.fromdense, sparse.CSR.fromdense, sparse.COO.fromdense):
+        with pytest.raises(ValueError, match="cannot count to 128"):
+            make(jnp.eye(128), index_dtype="int8")
+        close(make(jnp.eye(127, 3), index_dtype="int8", nse=5), np.eye(127, 3))
+    mat, dense = sparse.BCOO.fromdense(jnp.eye(100, 2), index_dtype="int8", nse=4), np.eye(100, 2)
+    assert mat.indices.dtype == np.int8
+    close(sparse.bcoo_concatenate([mat, mat], dimension=0), np.concatenate([dense, dense]))
+    close(sparse.bcoo_concatenate([mat, mat], dimension=1), np.concatenate([dense, dense], 1))
+    close(mat.reshape(200), dense.ravel())
+    close(mat.reshape(50, 4), dense.reshape(50, 4))
+    batch = sparse.BCOO.fromdense(jnp.eye(200, 2), index_dtype="int8", n_batch=1)
+    close(batch.update_layout(n_batch=0), np.eye(200, 2))
+    wide = sparse.BCOO.fromdense(jnp.eye(2, 200), index_dtype="int8", n_dense=1)
+    close(wide.update_layout(n_dense=0), np.eye(2, 200))
+    close(wide.update_layout(n_batch=1, on_inefficient=None), np.eye(2, 200))
+    full = sparse.BCSR.fromdense(jnp.ones((20, 20)), index_dtype="int8")
+    close(full, np.ones((20, 20)))
+    close(full @ jnp.ones(20), np.full(20, 20.0))
+    close(sparse.CSR.fromdense(jnp.ones((20, 20)), index_dtype="int8"), np.ones((20, 20)))

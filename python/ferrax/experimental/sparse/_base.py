@@ -17,7 +17,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._api import jit, vmap
 from ferrax._boundary import shielded
-from ferrax._core import Array, Tracer, asarray, is_tracer
+from ferrax._core import Array, Tracer, asarray, canonicalize_dtype, is_tracer
 from ferrax._texts import short
 from ferrax.numpy._args import broadcast_to_shape, static_int
 from ferrax.tree_util import register_pytree_node, tree_leaves, tree_map
@@ -341,6 +341,22 @@ def wide(indices: Any) -> Any:
     if indices.dtype.itemsize < 4:
         return lax.convert_element_type(indices, np.int32)
     return indices
+
+
+def fitting(dtype: Any, sizes: Sequence[int]) -> Any:
+    """A dtype of indices up to these sizes: the given one, unless it is too narrow."""
+    largest = max(sizes, default=0)
+    if largest <= np.iinfo(dtype).max:
+        return np.dtype(dtype)
+    return np.dtype(np.int32) if largest <= np.iinfo(np.int32).max else canonicalize_dtype(np.int64)
+
+
+def user_index_dtype(dtype: Any, sizes: Sequence[int]) -> Any:
+    """The dtype that a user asks of indices; ValueError where it cannot count to these sizes."""
+    dtype = canonicalize_dtype(dtype)
+    if max(sizes, default=0) > np.iinfo(dtype).max:
+        raise ValueError(f"indices of {dtype} cannot count to {max(sizes)}")
+    return dtype
 
 
 def in_range(indices: Any, shape: Sequence[int]) -> Any:

@@ -27,6 +27,7 @@ from ferrax.experimental.sparse._base import (
     register_sparse,
     sizes,
     static_shape_of,
+    user_index_dtype,
 )
 from ferrax.typing import ArrayLike, DTypeLike
 
@@ -237,7 +238,7 @@ class BCOO(JAXSparse):
             raise ValueError(f"Invalid inputs: {shape=}, {n_dense=}, {n_batch=}, {nse=}")
         batch, inner, dense = split_shape(shape, n_batch, n_dense)
         data = jnp.zeros((*batch, nse, *dense), dtype)
-        indices = jnp.broadcast_to(sizes(inner, np.dtype(index_dtype)), (*batch, nse, n_sparse))
+        indices = jnp.broadcast_to(sizes(inner, user_index_dtype(index_dtype, inner)), (*batch, nse, n_sparse))
         return cls((data, indices), shape=shape, indices_sorted=True, unique_indices=True)
 
     @classmethod
@@ -257,6 +258,7 @@ class BCOO(JAXSparse):
         if n_sparse < 0 or n_dense < 0 or n_batch < 0:
             raise ValueError(f"Invalid inputs: shape={(N, M)}, {n_dense=}, {n_batch=}")
         rows = np.arange(max(0, -k), min(N, M - k))
+        index_dtype = user_index_dtype(index_dtype, split_shape((N, M), n_batch, n_dense)[1])
         if n_batch == n_dense == 0:
             indices = asarray(np.stack([rows, rows + k], axis=1).astype(index_dtype))
             return cls((jnp.ones(len(rows), dtype), indices), shape=(N, M), indices_sorted=True, unique_indices=True)

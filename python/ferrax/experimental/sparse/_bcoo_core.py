@@ -13,7 +13,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax import numpy as jnp
-from ferrax._core import Array, asarray, canonicalize_dtype, concrete_or_error, is_tracer
+from ferrax._core import Array, asarray, concrete_or_error, is_tracer
 from ferrax.experimental.sparse._base import (
     columns,
     compiled,
@@ -23,6 +23,7 @@ from ferrax.experimental.sparse._base import (
     over_batch,
     require_sparse,
     sizes,
+    user_index_dtype,
     wide,
     wrapped,
 )
@@ -81,7 +82,8 @@ def bcoo_fromdense(
     nse = concrete_or_error(operator.index, nse, _NSE_TEXT)
     if nse < 0:
         raise ValueError(f"nse must be non-negative, got {nse}")
-    data, indices = _from_dense(mat, nse, n_batch, n_dense, canonicalize_dtype(index_dtype))
+    dtype = user_index_dtype(index_dtype, split_shape(mat.shape, n_batch, n_dense)[1])
+    data, indices = _from_dense(mat, nse, n_batch, n_dense, dtype)
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 

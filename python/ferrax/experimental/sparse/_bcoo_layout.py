@@ -21,6 +21,7 @@ from ferrax.experimental.sparse._base import (
     SparseEfficiencyWarning,
     columns,
     compiled,
+    fitting,
     in_range,
     masked,
     masked_indices,
@@ -124,7 +125,9 @@ def _batch_to_sparse(mat: BCOO, n_batch: int) -> BCOO:
     count = math.prod(moved)
     data = lax.reshape(spread(mat.data, batch), (*kept, count * nse, *dense))
     indices = lax.reshape(spread(mat.indices, batch), (*kept, count, nse, len(inner)))
-    places = _positions(moved, mat.indices.dtype)
+    dtype = fitting(mat.indices.dtype, moved)
+    indices = lax.convert_element_type(indices, dtype)
+    places = _positions(moved, dtype)
     places = lax.broadcast_in_dim(places, (*kept, count, nse, len(moved)), (len(kept), len(kept) + 2))
     indices = lax.concatenate([places, indices], len(kept) + 2)
     indices = lax.reshape(indices, (*kept, count * nse, len(moved) + len(inner)))
@@ -138,11 +141,12 @@ def _dense_to_sparse(mat: BCOO, n_dense: int) -> BCOO:
     moved, kept, nse, n = dense[: len(dense) - n_dense], dense[len(dense) - n_dense :], mat.nse, mat.n_batch
     count = math.prod(moved)
     data = lax.reshape(mat.data, (*mat.data.shape[:n], nse * count, *kept))
-    places = _positions(moved, mat.indices.dtype)
+    dtype = fitting(mat.indices.dtype, moved)
+    places = _positions(moved, dtype)
     lead = mat.indices.shape[:n]
     places = lax.broadcast_in_dim(places, (*lead, nse, count, len(moved)), (n + 1, n + 2))
     shape = (*lead, nse, count, len(inner))
-    indices = lax.broadcast_in_dim(mat.indices, shape, (*range(n + 1), n + 2))
+    indices = lax.broadcast_in_dim(lax.convert_element_type(mat.indices, dtype), shape, (*range(n + 1), n + 2))
     indices = lax.concatenate([indices, places], n + 2)
     indices = lax.reshape(indices, (*lead, nse * count, len(inner) + len(moved)))
     return with_shape((data, indices), mat.shape)
@@ -153,11 +157,11 @@ def _sparse_to_batch(mat: BCOO, n_batch: int) -> BCOO:
     """The first sparse axes become batch axes, until there are `n_batch`."""
     batch, inner, dense = parts(mat)
     moved = inner[: n_batch - mat.n_batch]
-    places = wide(_positions(moved, mat.indices.dtype))
+    places = wide(_positions(moved, fitting(mat.indices.dtype, moved)))
 
     def one(data: Any, indices: Any) -> tuple[Any, Any]:
         nse = data.shape[0]
-        head = lax.slice_in_dim(wide(indices), 0, len(moved), axis=1)
+        head = lax.convert_element_type(lax.slice_in_dim(indices, 0, len(moved), axis=1), places.dtype)
         rest = lax.slice_in_dim(indices, len(moved), len(inner), axis=1)
         shape = (places.shape[0], nse, len(moved))
         here = lax.eq(lax.broadcast_in_dim(places, shape, (0, 2)), lax.broadcast_in_dim(head, shape, (1, 2)))

@@ -21,6 +21,7 @@ from ferrax.config import config
 from ferrax.experimental.sparse._base import (
     columns,
     compiled,
+    fitting,
     in_range,
     is_sparse,
     masked,
@@ -98,7 +99,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
 @compiled("dimension", "shape")
 def _concatenated(operands: list[BCOO], dimension: int, shape: tuple[int, ...]) -> BCOO:
     n_batch, n_sparse = operands[0].n_batch, operands[0].n_sparse
-    index_dtype = np.result_type(*(op.indices.dtype for op in operands))
+    index_dtype = fitting(np.result_type(*(op.indices.dtype for op in operands)), shape[n_batch : n_batch + n_sparse])
     datas, indices = [], []
     along = dimension - n_batch
     if along < 0:
@@ -434,7 +435,7 @@ def _reshaped_indices(indices: Any, old: Sequence[int], new: Sequence[int]) -> A
             out.append(lax.rem(place, lax.full_like(place, max(block_new[k], 1))))
     if not out:
         return jnp.zeros((*indices.shape[:-1], 0), indices.dtype)
-    stacked = lax.convert_element_type(jnp.stack(out, axis=-1), indices.dtype)
+    stacked = lax.convert_element_type(jnp.stack(out, axis=-1), fitting(indices.dtype, new))
     return masked_indices(stacked, in_range(indices, old), new)
 
 

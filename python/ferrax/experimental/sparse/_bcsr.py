@@ -17,6 +17,7 @@ from ferrax.experimental.sparse._base import (
     mapped_shape,
     register_sparse,
     static_shape_of,
+    user_index_dtype,
 )
 from ferrax.experimental.sparse._bcoo import BCOO, sparsified, split_shape
 from ferrax.typing import ArrayLike, DTypeLike
@@ -177,7 +178,7 @@ class BCSR(JAXSparse):
         if len(shape) != n_batch + 2 + n_dense:
             raise ValueError("BCSR sparse.empty: must have 2 sparse dimensions.")
         batch, (rows, cols), dense = split_shape(shape, n_batch, n_dense)
-        index_dtype = np.dtype(index_dtype)
+        index_dtype = user_index_dtype(index_dtype, (rows, cols, nse))
         data = jnp.zeros((*batch, nse, *dense), dtype)
         indices = jnp.full((*batch, nse), cols, index_dtype)
         return cls((data, indices, jnp.zeros((*batch, rows + 1), index_dtype)), shape=shape)

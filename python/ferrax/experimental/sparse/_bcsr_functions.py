@@ -1,4 +1,4 @@
-"""Functions of BCSR arrays, by way of the coordinate format: the row of each element is found by bisection.
+"""Functions of BCSR arrays, by way of the coordinate format: rows are running sums of their ends.
 
 Read next: `_bcoo_core.py`.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from ferrax import lax
 from ferrax import numpy as jnp
 from ferrax._core import Array, asarray
-from ferrax.experimental.sparse._base import compiled, over_batch, require_sparse, spread
+from ferrax.experimental.sparse._base import compiled, fitting, over_batch, require_sparse, spread, wide
 from ferrax.experimental.sparse._bcoo import BCOO, parts, split_shape
 from ferrax.experimental.sparse._bcoo_core import (
     bcoo_eliminate_zeros,
@@ -44,13 +44,15 @@ __all__ = [
 
 def rows_of(indptr: Any, nse: int) -> Any:
     """The row (nse,) of each element, out of range for those after the last row's end."""
-    places = lax.iota(indptr.dtype, nse)
-    found = jnp.searchsorted(indptr, places, side="right")
-    return lax.convert_element_type(lax.sub(found, lax.full_like(found, 1)), indptr.dtype)
+    ends = wide(lax.slice_in_dim(indptr, 1, indptr.shape[0]))
+    # how many rows end at each place; their running sum is the number of rows before it
+    counts = jnp.zeros(nse, ends.dtype).at[ends].add(lax.full_like(ends, 1), mode="drop", indices_are_sorted=True)
+    return lax.cumsum(counts)
 
 
 def indptr_of(rows: Any, count: int) -> Any:
     """Where each row's elements start, for sorted rows (nse,)."""
+    rows = lax.convert_element_type(rows, fitting(rows.dtype, (count + 1, rows.shape[0])))
     counts = jnp.zeros(count + 1, rows.dtype).at[lax.add(rows, lax.full_like(rows, 1))]
     return lax.cumsum(counts.add(lax.full_like(rows, 1), mode="drop"))
 
@@ -59,10 +61,11 @@ def indptr_of(rows: Any, count: int) -> Any:
 def to_bcoo(mat: BCSR) -> BCOO:
     """The array in coordinate format."""
     batch = mat.shape[: mat.n_batch]
+    dtype = fitting(mat.indices.dtype, mat._sparse_shape)
 
     def one(indices: Any, indptr: Any) -> Any:
-        rows = lax.convert_element_type(rows_of(indptr, mat.nse), indices.dtype)
-        return jnp.stack([rows, indices], axis=1)
+        rows = lax.convert_element_type(rows_of(indptr, mat.nse), dtype)
+        return jnp.stack([rows, lax.convert_element_type(indices, dtype)], axis=1)
 
     indices = over_batch(one, batch, mat.indices, mat.indptr)
     return BCOO(

@@ -10,7 +10,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax import numpy as jnp
-from ferrax._core import Array, asarray, canonicalize_dtype, concrete_or_error
+from ferrax._core import Array, asarray, concrete_or_error
 from ferrax.experimental.sparse._base import (
     JAXSparse,
     arrays_of,
@@ -18,6 +18,7 @@ from ferrax.experimental.sparse._base import (
     is_sparse,
     register_sparse,
     require_sparse,
+    user_index_dtype,
     wide,
 )
 from ferrax.experimental.sparse._bcoo_core import scattered
@@ -117,13 +118,14 @@ class COO(JAXSparse):
         shape = tuple(shape)
         if len(shape) != 2:
             raise ValueError(f"COO must have ndim=2; got shape={shape}")
-        index = jnp.zeros(0, index_dtype)
+        index = jnp.zeros(0, user_index_dtype(index_dtype, shape))
         return cls((jnp.zeros(0, dtype), index, index), shape=shape, rows_sorted=True, cols_sorted=True)
 
     @classmethod
     def _eye(cls, N: int, M: int, k: int, *, dtype: Any = None, index_dtype: DTypeLike = "int32") -> COO:
         """Ones on a diagonal."""
         rows = np.arange(max(0, -k), min(N, M - k))
+        index_dtype = user_index_dtype(index_dtype, (N, M))
         row, col = (asarray(x.astype(index_dtype)) for x in (rows, rows + k))
         return cls((jnp.ones(len(rows), dtype), row, col), shape=(N, M), rows_sorted=True, cols_sorted=True)
 
@@ -269,7 +271,7 @@ def coo_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike 
 def from_dense(mat: Any, nse: Any, index_dtype: Any, name: str) -> tuple[Any, Any, Any]:
     """Data, rows and columns of the elements of a matrix that are not zero."""
     assert mat.ndim == 2, f"{name} takes a matrix, got an array of shape {mat.shape}"
-    return _found(mat, counted(mat, nse, name), canonicalize_dtype(index_dtype))
+    return _found(mat, counted(mat, nse, name), user_index_dtype(index_dtype, mat.shape))
 
 
 @compiled("nse", "index_dtype")
@@ -300,7 +302,13 @@ def coo_todense(mat: COO) -> Array:
      [0. 1.]]
     """
     require_sparse("coo_todense", mat, COO)
-    return scattered(mat.data, jnp.stack([mat.row, mat.col], axis=1), mat.shape)
+    return _to_dense(mat)
+
+
+@compiled()
+def _to_dense(mat: COO) -> Any:
+    index = [lax.convert_element_type(x, np.result_type(mat.row.dtype, mat.col.dtype)) for x in (mat.row, mat.col)]
+    return scattered(mat.data, jnp.stack(index, axis=1), mat.shape)
 
 
 def coo_matvec(mat: COO, v: Array, transpose: bool = False) -> Array:

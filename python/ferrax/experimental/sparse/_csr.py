@@ -10,7 +10,15 @@ import numpy as np
 from ferrax import lax
 from ferrax import numpy as jnp
 from ferrax._core import Array, asarray
-from ferrax.experimental.sparse._base import JAXSparse, arrays_of, register_sparse, require_sparse
+from ferrax.experimental.sparse._base import (
+    JAXSparse,
+    arrays_of,
+    compiled,
+    fitting,
+    register_sparse,
+    require_sparse,
+    user_index_dtype,
+)
 from ferrax.experimental.sparse._bcoo_core import scattered
 from ferrax.experimental.sparse._bcsr_functions import indptr_of, rows_of
 from ferrax.experimental.sparse._coo import counted, from_dense, matmul, product
@@ -237,12 +245,14 @@ def _empty(shape: Sequence[int], axis: int, dtype: Any, index_dtype: Any, name: 
     shape = tuple(shape)
     if len(shape) != 2:
         raise ValueError(f"{name} must have ndim=2; got shape={shape}")
+    index_dtype = user_index_dtype(index_dtype, shape)
     return jnp.zeros(0, dtype), jnp.zeros(0, index_dtype), jnp.zeros(shape[axis] + 1, index_dtype)
 
 
 def _eye(N: int, M: int, k: int, dtype: Any, index_dtype: Any) -> tuple[Any, Any, Any]:
     """Data, columns and starts of rows of ones on a diagonal."""
     rows = np.arange(max(0, -k), min(N, M - k))
+    index_dtype = user_index_dtype(index_dtype, (N, M))
     indptr = np.searchsorted(rows, np.arange(N + 1))
     columns, indptr = (asarray(x.astype(index_dtype)) for x in (rows + k, indptr))
     return jnp.ones(len(rows), dtype), columns, indptr
@@ -252,6 +262,7 @@ def _rows(mat: CSR) -> Any:
     return rows_of(mat.indptr, mat.nse)
 
 
+@compiled("transpose")
 def _product(mat: CSR, x: Any, transpose: bool) -> Any:
     """The product of a matrix, or of its transpose, with a vector or matrix of its dtype."""
     return product(mat.data, _rows(mat), mat.indices, mat.shape, x, transpose)
@@ -302,8 +313,14 @@ def csr_todense(mat: CSR) -> Array:
      [0. 1.]]
     """
     require_sparse("csr_todense", mat, CSR)
-    rows = lax.convert_element_type(_rows(mat), mat.indices.dtype)
-    return scattered(mat.data, jnp.stack([rows, mat.indices], axis=1), mat.shape)
+    return _to_dense(mat)
+
+
+@compiled()
+def _to_dense(mat: CSR) -> Any:
+    dtype = fitting(mat.indices.dtype, mat.shape)
+    index = [lax.convert_element_type(x, dtype) for x in (_rows(mat), mat.indices)]
+    return scattered(mat.data, jnp.stack(index, axis=1), mat.shape)
 
 
 def csr_matvec(mat: CSR, v: Array, transpose: bool = False) -> Array:

@@ -15,7 +15,7 @@ from ferrax import random as _random
 from ferrax._api import vmap
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array, canonicalize_dtype
-from ferrax.experimental.sparse._base import static_shape_of
+from ferrax.experimental.sparse._base import static_shape_of, user_index_dtype
 from ferrax.experimental.sparse._bcoo import BCOO, split_shape
 from ferrax.experimental.sparse._bcoo_core import bcoo_sort_indices
 from ferrax.typing import DTypeLike
@@ -74,7 +74,7 @@ def random_bcoo(
         nse = math.ceil(nse * count)
     if not 0 <= nse <= count:
         raise ValueError(f"got {nse=}, expected to be between 0 and {count}")
-    index_dtype = canonicalize_dtype(np.int64) if indices_dtype is None else canonicalize_dtype(indices_dtype)
+    index_dtype = user_index_dtype(canonicalize_dtype(np.int64) if indices_dtype is None else indices_dtype, inner)
     # the keys of the batches follow that of the data
     keys = _random.split(key, 1 + math.prod(batch))
     data = generator(keys[0], shape=(*batch, nse, *dense), dtype=canonicalize_dtype(dtype, "random_bcoo"), **kwds)
