@@ -8,8 +8,10 @@ ahead-of-time compilation, `lax/control_flow.py` for loops.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, overload
@@ -283,7 +285,31 @@ def vmap(
     """
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    return _ferrax.vmap(fun, in_axes, out_axes, axis_name, axis_size)
+    mapped = _ferrax.vmap(fun, in_axes, out_axes, axis_name, axis_size)
+    if _all_first(in_axes) and _all_first(out_axes):
+        return mapped
+    return _with_batch_axes(mapped, in_axes, out_axes)
+
+
+def _all_first(axes: Any) -> bool:
+    """Whether all of `vmap`'s axes are the first ones."""
+    return axes is None or axes == 0 or all(a is None or a == 0 for a in tree_util.tree_leaves(axes))
+
+
+def _with_batch_axes(mapped: Any, in_axes: Any, out_axes: Any) -> Any:
+    """The mapped function, which checks that axes of sparse arrays are batch axes."""
+
+    @functools.wraps(mapped)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        sparse = sys.modules.get("ferrax.experimental.sparse._base")
+        if sparse is None:
+            return mapped(*args, **kwargs)
+        sparse.check_mapped(in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), args)
+        out = mapped(*args, **kwargs)
+        sparse.check_mapped_out(out_axes, out)
+        return out
+
+    return checked
 
 
 def named_as(wrapper: Any, fun: Any, what: str) -> Any:

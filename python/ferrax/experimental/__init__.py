@@ -14,6 +14,7 @@ if _TYPE_CHECKING:
     from ferrax.experimental import ode as ode
     from ferrax.experimental import pjit as pjit
     from ferrax.experimental import shard_map as shard_map
+    from ferrax.experimental import sparse as sparse
 
 _SUBMODULES = """
 checkify
@@ -24,6 +25,7 @@ multihost_utils
 ode
 pjit
 shard_map
+sparse
 """
 
 _defer(globals(), {}, _SUBMODULES)
