@@ -120,6 +120,7 @@ if _TYPE_CHECKING:
     from ferrax import debug as debug
     from ferrax import dlpack as dlpack
     from ferrax import dtypes as dtypes
+    from ferrax import example_libraries as example_libraries
     from ferrax import experimental as experimental
     from ferrax import extend as extend
     from ferrax import flatten_util as flatten_util
@@ -143,6 +144,7 @@ custom_derivatives
 debug
 dlpack
 dtypes
+example_libraries
 experimental
 extend
 flatten_util

@@ -9,7 +9,8 @@ if _TYPE_CHECKING:
     from ferrax.experimental import checkify as checkify
     from ferrax.experimental import jet as jet
     from ferrax.experimental import ode as ode
+    from ferrax.experimental import rnn as rnn
 
-_SUBMODULES = "checkify jet ode"
+_SUBMODULES = "checkify jet ode rnn"
 
 _defer(globals(), {}, _SUBMODULES)
