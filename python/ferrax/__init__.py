@@ -115,6 +115,9 @@ from ferrax import numpy as numpy  # noqa: E402
 
 if _TYPE_CHECKING:
     from ferrax import ad_checkpoint as ad_checkpoint
+    from ferrax import ad as ad
+    from ferrax import api_util as api_util
+    from ferrax import core as core
     from ferrax import custom_batching as custom_batching
     from ferrax import custom_derivatives as custom_derivatives
     from ferrax import debug as debug
@@ -124,21 +127,43 @@ if _TYPE_CHECKING:
     from ferrax import experimental as experimental
     from ferrax import extend as extend
     from ferrax import flatten_util as flatten_util
+    from ferrax import image as image
+    from ferrax import interpreters as interpreters
     from ferrax import lax as lax
+    from ferrax import lib as lib
     from ferrax import monitoring as monitoring
     from ferrax import nn as nn
     from ferrax import ops as ops
     from ferrax import profiler as profiler
     from ferrax import random as random
+    from ferrax import ref as ref
+    from ferrax.ref import Ref as Ref
+    from ferrax.ref import empty_ref as empty_ref
+    from ferrax.ref import free_ref as free_ref
+    from ferrax.ref import freeze as freeze
+    from ferrax.ref import new_ref as new_ref
     from ferrax import scipy as scipy
+    from ferrax import sharding as sharding
     from ferrax import stages as stages
     from ferrax import test_util as test_util
     from ferrax import typing as typing
     from ferrax import version as version
+    from ferrax._sharded import make_mesh as make_mesh
+    from ferrax.sharding import NamedSharding as NamedSharding
+    from ferrax.sharding import PartitionSpec as P
+    from ferrax.sharding import set_mesh as set_mesh
 
+
+_DEFERRED = {
+    "_sharded": "NamedSharding P make_mesh set_mesh",
+    "ref": "Ref empty_ref free_ref freeze new_ref",
+}
 
 _SUBMODULES = """
+ad
 ad_checkpoint
+api_util
+core
 custom_batching
 custom_derivatives
 debug
@@ -148,17 +173,22 @@ example_libraries
 experimental
 extend
 flatten_util
+image
+interpreters
 lax
+lib
 monitoring
 nn
 ops
 profiler
 random
+ref
 scipy
+sharding
 stages
 test_util
 typing
 version
 """
 
-_defer(globals(), {}, _SUBMODULES)
+_defer(globals(), _DEFERRED, _SUBMODULES)

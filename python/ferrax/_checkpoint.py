@@ -224,7 +224,13 @@ def checkpoint(
             rest = iter(values)
             return target(*(args[i] if i in places else next(rest) for i in range(len(args))), **named, **fixed)
 
+        clock = _ferrax.trace_clock()
         program = _ferrax.trace_to_jaxpr(call if places or fixed else target, dynamic, kwargs, "checkpoint")
+        if _ferrax.references_since(clock):
+            raise NotImplementedError(
+                "Effects not supported in partial-eval of `checkpoint`/`remat`: the function uses references, and "
+                "would do so again when it is run again"
+            )
         leaves = tree_util.tree_leaves((dynamic, kwargs))
         rule = None if policy is None else _policy(policy)
         return program.out_tree.unflatten(_ferrax.bind_remat(program, leaves, prevent_cse, rule))

@@ -149,10 +149,12 @@ _lock = threading.Lock()
 
 
 class _Overrides(threading.local):
-    """The settings that ``with`` blocks of this thread override."""
+    """The settings that ``with`` blocks of this thread override, and the mesh it has in use."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
+        self.mesh: Any = None
+        self.has_number = False
 
 
 _overrides = _Overrides()
@@ -165,13 +167,24 @@ def _current(name: str) -> Any:
 
 
 def _settings_number(read: Callable[[str], Any]) -> int:
-    """A number for the present combination of the traced settings; 0 at the start."""
-    key = tuple(read(name) for name in _KEYED)
+    """A number for the present combination of the traced settings and the mesh in use; 0 at the start."""
+    key = (*(read(name) for name in _KEYED), _overrides.mesh)
     with _lock:
         return _numbers.setdefault(key, len(_numbers))
 
 
 _settings_number(lambda name: _values[name])
+
+
+def set_context_mesh(mesh: Any) -> None:
+    """Says what mesh this thread has in use: what is traced depends on it.
+
+    Args:
+      mesh: anything that can be hashed; `None` for none.
+    """
+    _overrides.mesh = mesh
+    _overrides.has_number = True
+    _ferrax.enter_settings_number(_settings_number(_current))
 
 
 def _differences(flags: list[str], new_flags: list[str], number: int, new_number: int) -> list[tuple[str, str, str]]:
@@ -190,7 +203,7 @@ def _differences(flags: list[str], new_flags: list[str], number: int, new_number
             **{name: flag in on for name, (flag, _) in _FLAGS.items()},
             "jax_numpy_rank_promotion": rank,
             "jax_numpy_dtype_promotion": "strict" if "strict_promotion" in on else "standard",
-            **dict(zip(_KEYED, key, strict=True)),
+            **dict(zip((*_KEYED, "the mesh in use"), key, strict=True)),
         }
 
     with _lock:
@@ -291,6 +304,8 @@ class Config:
         _values[name] = value
         if name in _TRACED:
             _ferrax.set_settings_number(_settings_number(lambda n: _values[n]))
+            if _overrides.has_number:
+                _ferrax.enter_settings_number(_settings_number(_current))
 
     def read(self, name: str) -> Any:
         """The value of a setting on this thread.

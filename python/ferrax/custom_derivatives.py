@@ -328,6 +328,13 @@ class custom_vjp(Generic[P, R]):
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros = symbolic_zeros
 
+    def _like(self, fun: Callable[..., Any], fwd: Callable[..., Any], bwd: Callable[..., Any]) -> custom_vjp[Any, Any]:
+        """Another function with a rule, and with this one's settings."""
+        other: custom_vjp[Any, Any] = custom_vjp(fun)
+        other.nondiff_argnums = self.nondiff_argnums
+        other.defvjp(fwd, bwd, self.symbolic_zeros)
+        return other
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -339,7 +346,12 @@ class custom_vjp(Generic[P, R]):
                 f"No VJP defined for custom_vjp function {name} using defvjp: call "
                 f"{name}.defvjp(fwd, bwd) before it is differentiated."
             )
-        split = _Split(self.nondiff_argnums, _bound_arguments(self.fun, args, kwargs))
+        arguments = _bound_arguments(self.fun, args, kwargs)
+        split = _Split(self.nondiff_argnums, arguments)
+        if any(map(_ferrax.is_reference, split.leaves)):
+            from ferrax._refs_calls import with_rule
+
+            return with_rule(self._like, self.fun, fwd, bwd, arguments)
         if any(is_tracer(leaf) for leaf in tree_util.tree_leaves(split.static)):
             raise _ferrax.UnexpectedTracerError(_static_tracer(self.fun, name, split))
         trees = _Trees()

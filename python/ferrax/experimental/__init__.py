@@ -7,10 +7,12 @@ from ferrax._lazy import defer as _defer
 
 if _TYPE_CHECKING:
     from ferrax.experimental import checkify as checkify
+    from ferrax.experimental import hijax as hijax
     from ferrax.experimental import jet as jet
     from ferrax.experimental import ode as ode
+    from ferrax.experimental import pjit as pjit
     from ferrax.experimental import rnn as rnn
 
-_SUBMODULES = "checkify jet ode rnn"
+_SUBMODULES = "checkify hijax jet ode pjit rnn"
 
 _defer(globals(), {}, _SUBMODULES)

@@ -25,6 +25,7 @@ if _TYPE_CHECKING:
     from ferrax.lax.ragged import *
     from ferrax.lax.random_bits import *
     from ferrax.lax.sorting import *
+    from ferrax.lax.special import *
 
 
 _LATER = {
@@ -42,6 +43,10 @@ _LATER = {
     "ragged": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general scaled_dot",
     "random_bits": "RandomAlgorithm rng_bit_generator",
     "sorting": "approx_max_k approx_min_k sort sort_key_val top_k",
+    "special": "betainc igamma igamma_grad_a igammac random_gamma_grad zeta",
 }
+
+# of these the primitives lack derivatives, which their functions in special.py have
+del igamma, igammac, zeta  # noqa: F821
 
 _defer(globals(), _LATER, "linalg")
