@@ -124,6 +124,7 @@ if _TYPE_CHECKING:
     from ferrax import distributed as distributed
     from ferrax import dlpack as dlpack
     from ferrax import dtypes as dtypes
+    from ferrax import example_libraries as example_libraries
     from ferrax import experimental as experimental
     from ferrax import export as export
     from ferrax import extend as extend
@@ -183,6 +184,7 @@ debug
 distributed
 dlpack
 dtypes
+example_libraries
 experimental
 export
 extend

@@ -123,7 +123,6 @@ MODULES = frozenset(
     [
         "ferrax.cloud_tpu_init",
         "ferrax.collect_profile",
-        "ferrax.example_libraries",
         "ferrax.ffi",
         "ferrax.tools",
         "ferrax.experimental.array_serialization",
@@ -141,7 +140,6 @@ MODULES = frozenset(
         "ferrax.experimental.pallas",
         "ferrax.experimental.profiler",
         "ferrax.experimental.random",
-        "ferrax.experimental.rnn",
         "ferrax.experimental.roofline",
         "ferrax.experimental.scheduling_groups",
         "ferrax.experimental.serialize_executable",
