@@ -34,7 +34,7 @@ impl ShapedArray {
         // a type says nothing of places
         let _ = (sharding, manual_axis_type, memory_space);
         let dtype = dtypes::parse(dtype, "ShapedArray")?.dtype;
-        Ok(ShapedArray(Aval { shape: shape.0, dtype, weak: weak_type }))
+        Ok(ShapedArray(Aval { shape: shape.0, dtype, weak: weak_type, vary: 0 }))
     }
 
     /// Sizes of the axes.
@@ -79,10 +79,14 @@ impl ShapedArray {
         self.0.bytes()
     }
 
-    /// Mesh axes the value varies over; always empty on one device.
+    /// Manual mesh axes over which the value varies; of traced values under `shard_map` alone.
     #[getter]
     fn vma<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyFrozenSet>> {
-        pyo3::types::PyFrozenSet::empty(py)
+        if self.0.vary == 0 {
+            return pyo3::types::PyFrozenSet::empty(py);
+        }
+        let names = ferrax_ir::manual::names(self.0.vary);
+        pyo3::types::PyFrozenSet::new(py, names.iter().map(|n| &**n))
     }
 
     /// `float32[3]`, or `f32[3]` with `short_dtypes`.
@@ -124,6 +128,7 @@ impl ShapedArray {
             shape: shape.map_or_else(|| self.0.shape.clone(), |s| s.0),
             dtype: dtype.map_or(self.0.dtype, |d| d.dtype),
             weak: weak_type.unwrap_or(self.0.weak),
+            vary: self.0.vary,
         }))
     }
 

@@ -1,4 +1,4 @@
-"""Small optimizers and layers, as JAX's examples use them: `optimizers` and `stax`."""
+"""Small libraries that examples use: layers (`stax`) and optimizers (`optimizers`)."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -1,7 +1,6 @@
-"""Optimizers as triples of functions: of the parameters, of a step with its gradients, and of the state.
+"""Optimizers of examples: each is three functions, which make a state, take a step, and read the parameters.
 
-An optimizer of one array is a triple of functions; `optimizer` makes one of trees of it. The rules are those of the papers
-that the functions name.
+The functions of one array are written down; `optimizer` makes them functions of trees. Step sizes may be schedules.
 """
 
 from __future__ import annotations
@@ -10,8 +9,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ferrax import lax, tree_util
+import numpy as np
+
 from ferrax import numpy as jnp
+from ferrax import tree_util
 from ferrax._boundary import expose as _expose
 
 __all__ = [
@@ -41,14 +42,17 @@ __all__ = [
 ]
 
 Schedule = Callable[[Any], Any]
+_Triple = tuple[Callable[[Any], Any], Callable[[Any, Any, Any], Any], Callable[[Any], Any]]
 
 
 class OptimizerState(NamedTuple):
-    """The state of an optimizer of a tree: a tuple of arrays for each array of parameters, and the structures.
+    """The state of an optimizer of trees: the states of leaves as flat tuples, and the structures.
 
+    >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
-    >>> len(optimizers.sgd(0.1).init_fn({"w": 1.0}).packed_state)
-    1
+    >>> state = optimizers.sgd(0.1).init_fn({"w": jnp.ones(2)})
+    >>> state.tree_def
+    PyTreeDef({'w': *})
     """
 
     packed_state: Any
@@ -59,106 +63,124 @@ class OptimizerState(NamedTuple):
 tree_util.register_pytree_node(
     OptimizerState,
     lambda state: ((state.packed_state,), (state.tree_def, state.subtree_defs)),
-    lambda structures, children: OptimizerState(children[0], *structures),
+    lambda facts, states: OptimizerState(*states, *facts),
 )
 
 
 class Optimizer(NamedTuple):
-    """The functions of an optimizer.
+    """The three functions of an optimizer.
 
+    >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
     >>> init, update, params = optimizers.sgd(0.5)
-    >>> print(params(update(0, 1.0, init(2.0))))
-    1.5
+    >>> print(params(update(0, jnp.array(2.0), init(jnp.array(1.0)))))
+    0.0
     """
 
-    init_fn: Any
-    update_fn: Any
-    params_fn: Any
+    init_fn: Callable[[Any], OptimizerState]
+    update_fn: Callable[[Any, Any, OptimizerState], OptimizerState]
+    params_fn: Callable[[OptimizerState], Any]
 
 
-def optimizer(opt_maker: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., Optimizer]:
-    """An optimizer of trees, of one of arrays.
+def optimizer(opt_maker: Callable[..., _Triple]) -> Callable[..., Optimizer]:
+    """Makes an optimizer of one array one of trees.
 
     Args:
-      opt_maker: function that gives `init(x)`, `update(step, gradient, state)` and `params(state)` for one array.
+      opt_maker: function that gives three functions: from an array to a state (an array or a tree of arrays), from a
+        step's number, a gradient and a state to the next state, and from a state to the array.
 
     Returns:
-      The function that gives the `Optimizer`.
+      A function of the same arguments that gives an `Optimizer`.
 
+    >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
     >>> @optimizers.optimizer
-    ... def plain():
-    ...     return lambda x: x, lambda i, g, x: x - g, lambda x: x
-    >>> opt = plain()
-    >>> opt.params_fn(opt.update_fn(0, {"a": 1.0}, opt.init_fn({"a": 3.0})))
-    {'a': 2.0}
+    ... def halving(rate):
+    ...     return lambda x: x, lambda i, g, x: x - g * rate / 2**i, lambda x: x
+    >>> init, update, params = halving(1.0)
+    >>> params(update(1, {"a": jnp.array(2.0)}, init({"a": jnp.array(1.0)})))
+    {'a': Array(0., dtype=float32, weak_type=True)}
     """
 
     @functools.wraps(opt_maker)
-    def made(*args: Any, **kwargs: Any) -> Optimizer:
-        init, update, params = opt_maker(*args, **kwargs)
+    def make(*args: Any, **kwargs: Any) -> Optimizer:
+        init_one, update_one, params_one = opt_maker(*args, **kwargs)
 
-        def init_tree(x: Any) -> OptimizerState:
-            leaves, tree = tree_util.tree_flatten(x)
-            states, structures = (
-                zip(*map(tree_util.tree_flatten, map(init, leaves)), strict=True) if leaves else ((), ())
-            )
-            return OptimizerState([tuple(s) for s in states], tree, structures)
+        def init(x0_tree: Any) -> OptimizerState:
+            leaves, tree = tree_util.tree_flatten(x0_tree)
+            return _packed([init_one(leaf) for leaf in leaves], tree)
 
-        def update_tree(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
-            leaves, tree = tree_util.tree_flatten(grads)
-            if tree != state.tree_def:
+        def update(i: Any, grad_tree: Any, opt_state: OptimizerState) -> OptimizerState:
+            gradients, given = tree_util.tree_flatten(grad_tree)
+            if given != opt_state.tree_def:
                 raise TypeError(
-                    "optimizer update function was passed a gradient tree that did not match the parameter tree structure "
-                    f"with which it was initialized: parameter tree {state.tree_def} and grad tree {tree}."
+                    "optimizer update function was passed a gradient tree that did not match the parameter tree "
+                    f"structure with which it was initialized: parameter tree {opt_state.tree_def} and grad tree "
+                    f"{given}."
                 )
-            states = [t.unflatten(s) for t, s in zip(state.subtree_defs, state.packed_state, strict=True)]
-            after = [tree_util.tree_flatten(update(i, g, s)) for g, s in zip(leaves, states, strict=True)]
-            for (_, new), old in zip(after, state.subtree_defs, strict=True):
-                if new != old:
+            steps = zip(gradients, _states(opt_state), strict=True)
+            state = _packed([update_one(i, g, s) for g, s in steps], opt_state.tree_def)
+            for old, new in zip(opt_state.subtree_defs, state.subtree_defs, strict=True):
+                if old != new:
                     raise TypeError(
-                        f"optimizer update function produced an output structure that differs: {old} and {new}."
+                        "optimizer update function produced an output structure that did not match its input "
+                        f"structure: input {old} and output {new}."
                     )
-            return OptimizerState([tuple(s) for s, _ in after], tree, state.subtree_defs)
+            return state
 
-        def params_tree(state: OptimizerState) -> Any:
-            states = [t.unflatten(s) for t, s in zip(state.subtree_defs, state.packed_state, strict=True)]
-            return state.tree_def.unflatten(map(params, states))
+        def get_params(opt_state: OptimizerState) -> Any:
+            return opt_state.tree_def.unflatten([params_one(s) for s in _states(opt_state)])
 
-        return Optimizer(init_tree, update_tree, params_tree)
+        return Optimizer(init, update, get_params)
 
-    return made
+    return make
+
+
+def _packed(states: Sequence[Any], tree: Any) -> OptimizerState:
+    flat = [tree_util.tree_flatten(state) for state in states]
+    return OptimizerState(tuple(leaves for leaves, _ in flat), tree, tuple(sub for _, sub in flat))
+
+
+def _states(state: OptimizerState) -> list[Any]:
+    return [sub.unflatten(leaves) for sub, leaves in zip(state.subtree_defs, state.packed_state, strict=True)]
 
 
 @optimizer
-def sgd(step_size: Any) -> Any:
-    """Steps along the gradient.
+def sgd(step_size: Any) -> _Triple:
+    """Gradient descent.
 
     Args:
-      step_size: a number, or a function of the step.
+      step_size: a number, or a schedule.
 
+    Returns:
+      An `Optimizer`.
+
+    >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
-    >>> opt = optimizers.sgd(0.5)
-    >>> print(opt.params_fn(opt.update_fn(0, 1.0, opt.init_fn(2.0))))
-    1.5
+    >>> init, update, params = optimizers.sgd(0.1)
+    >>> print(params(update(0, jnp.array(1.0), init(jnp.array(1.0)))))
+    0.9
     """
     rate = make_schedule(step_size)
-    return (lambda x: x), (lambda i, g, x: x - rate(i) * g), (lambda x: x)
+    return lambda x: x, lambda i, g, x: x - rate(i) * g, lambda x: x
 
 
 @optimizer
-def momentum(step_size: Any, mass: float) -> Any:
-    """Steps along a decaying sum of gradients (Polyak 1964).
+def momentum(step_size: Any, mass: float) -> _Triple:
+    """Gradient descent with a velocity.
 
     Args:
-      step_size: a number, or a function of the step.
-      mass: how much of the sum stays.
+      step_size: a number, or a schedule.
+      mass: the part of a velocity that stays from step to step.
 
+    Returns:
+      An `Optimizer`.
+
+    >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
-    >>> opt = optimizers.momentum(0.5, 0.9)
-    >>> print(opt.params_fn(opt.update_fn(0, 1.0, opt.init_fn(2.0))))
-    1.5
+    >>> init, update, params = optimizers.momentum(0.1, 0.9)
+    >>> print(params(update(0, jnp.array(1.0), init(jnp.array(1.0)))))
+    0.9
     """
     rate = make_schedule(step_size)
 
@@ -167,21 +189,25 @@ def momentum(step_size: Any, mass: float) -> Any:
         velocity = mass * velocity + g
         return x - rate(i) * velocity, velocity
 
-    return (lambda x: (x, jnp.zeros_like(x))), update, (lambda state: state[0])
+    return lambda x: (x, jnp.zeros_like(x)), update, lambda state: state[0]
 
 
 @optimizer
-def nesterov(step_size: Any, mass: float) -> Any:
-    """Momentum that looks ahead (Nesterov 1983).
+def nesterov(step_size: Any, mass: float) -> _Triple:
+    """Gradient descent with a velocity that looks one step ahead.
 
     Args:
-      step_size: a number, or a function of the step.
-      mass: how much of the sum stays.
+      step_size: a number, or a schedule.
+      mass: the part of a velocity that stays from step to step.
 
+    Returns:
+      An `Optimizer`.
+
+    >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
-    >>> opt = optimizers.nesterov(0.5, 0.5)
-    >>> print(opt.params_fn(opt.update_fn(0, 1.0, opt.init_fn(2.0))))
-    1.25
+    >>> init, update, params = optimizers.nesterov(0.1, 0.9)
+    >>> print(params(update(0, jnp.array(1.0), init(jnp.array(1.0)))))
+    0.81
     """
     rate = make_schedule(step_size)
 
@@ -190,47 +216,60 @@ def nesterov(step_size: Any, mass: float) -> Any:
         velocity = mass * velocity + g
         return x - rate(i) * (mass * velocity + g), velocity
 
-    return (lambda x: (x, jnp.zeros_like(x))), update, (lambda state: state[0])
+    return lambda x: (x, jnp.zeros_like(x)), update, lambda state: state[0]
+
+
+def _inverse_root(x: Any) -> Any:
+    """1 / sqrt(x), and 0 where x is not positive."""
+    positive = x > 0
+    return jnp.where(positive, 1.0 / jnp.sqrt(jnp.where(positive, x, jnp.ones_like(x))), 0.0)
 
 
 @optimizer
-def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
-    """Steps divided by the root of the sum of squared gradients (Duchi, Hazan and Singer 2011), with momentum.
+def adagrad(step_size: Any, momentum: float = 0.9) -> _Triple:
+    """Steps scaled by the root of the sum of all squared gradients (Duchi, Hazan, Singer, 2011).
 
     Args:
-      step_size: a number, or a function of the step.
-      momentum: how much of the last step stays.
+      step_size: a number, or a schedule.
+      momentum: the part of a step that stays for the next one.
 
+    Returns:
+      An `Optimizer`.
+
+    >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
-    >>> opt = optimizers.adagrad(0.5, 0.0)
-    >>> print(opt.params_fn(opt.update_fn(0, 4.0, opt.init_fn(2.0))))
-    1.5
+    >>> init, update, params = optimizers.adagrad(0.1)
+    >>> print(params(update(0, jnp.array(3.0), init(jnp.array(1.0)))))
+    0.99
     """
     rate = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
-        x, squares, moving = state
+        x, squares, mean = state
         squares = squares + jnp.square(g)
-        scaled = jnp.where(squares > 0, g / jnp.sqrt(jnp.where(squares > 0, squares, 1)), 0.0)
-        moving = (1.0 - momentum) * scaled + momentum * moving
-        return x - rate(i) * moving, squares, moving
+        mean = (1.0 - momentum) * (g * _inverse_root(squares)) + momentum * mean
+        return x - rate(i) * mean, squares, mean
 
-    return (lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x))), update, (lambda state: state[0])
+    return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, lambda state: state[0]
 
 
 @optimizer
-def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
-    """Steps divided by the root of a moving mean of squared gradients (Tieleman and Hinton 2012).
+def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> _Triple:
+    """Steps scaled by the root of a running mean of squared gradients (Tieleman and Hinton, 2012).
 
     Args:
-      step_size: a number, or a function of the step.
-      gamma: how much of the mean stays.
-      eps: added under the root.
+      step_size: a number, or a schedule.
+      gamma: the part of the mean that stays from step to step.
+      eps: added to the mean.
 
+    Returns:
+      An `Optimizer`.
+
+    >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
-    >>> opt = optimizers.rmsprop(0.5, 0.0)
-    >>> print(opt.params_fn(opt.update_fn(0, 4.0, opt.init_fn(2.0))))
-    1.5
+    >>> init, update, params = optimizers.rmsprop(0.1, gamma=0.0)
+    >>> print(params(update(0, jnp.array(3.0), init(jnp.array(1.0)))))
+    0.9
     """
     rate = make_schedule(step_size)
 
@@ -239,129 +278,150 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
         mean = mean * gamma + jnp.square(g) * (1.0 - gamma)
         return x - rate(i) * g / jnp.sqrt(mean + eps), mean
 
-    return (lambda x: (x, jnp.zeros_like(x))), update, (lambda state: state[0])
+    return lambda x: (x, jnp.zeros_like(x)), update, lambda state: state[0]
 
 
 @optimizer
-def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9) -> Any:
-    """`rmsprop` with momentum.
+def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9) -> _Triple:
+    """`rmsprop` whose steps have a velocity.
 
     Args:
-      step_size: a number, or a function of the step.
-      gamma: how much of the mean stays.
-      eps: added under the root.
-      momentum: how much of the last step stays.
+      step_size: a number, or a schedule.
+      gamma: the part of the mean that stays from step to step.
+      eps: added to the mean.
+      momentum: the part of a step that stays for the next one.
 
-    >>> from ferrax.example_libraries import optimizers
-    >>> opt = optimizers.rmsprop_momentum(0.5, 0.0)
-    >>> print(opt.params_fn(opt.update_fn(0, 4.0, opt.init_fn(2.0))))
-    1.5
-    """
-    rate = make_schedule(step_size)
-
-    def update(i: Any, g: Any, state: Any) -> Any:
-        x, mean, moving = state
-        mean = mean * gamma + jnp.square(g) * (1.0 - gamma)
-        moving = momentum * moving + rate(i) * g / jnp.sqrt(mean + eps)
-        return x - moving, mean, moving
-
-    return (lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x))), update, (lambda state: state[0])
-
-
-@optimizer
-def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
-    """Moving means of gradients and of their squares, without the bias of their start (Kingma and Ba 2014).
-
-    Args:
-      step_size: a number, or a function of the step.
-      b1: how much of the mean of gradients stays.
-      b2: how much of the mean of squares stays.
-      eps: added to the root.
-
-    >>> from ferrax.example_libraries import optimizers
-    >>> opt = optimizers.adam(0.5)
-    >>> print(opt.params_fn(opt.update_fn(0, 4.0, opt.init_fn(2.0))))
-    1.5
-    """
-    rate = make_schedule(step_size)
-
-    def update(i: Any, g: Any, state: Any) -> Any:
-        x, m, v = state
-        m = (1 - b1) * g + b1 * m
-        v = (1 - b2) * jnp.square(g) + b2 * v
-        step = jnp.asarray(i, jnp.result_type(m)) + 1
-        return x - rate(i) * (m / (1 - b1**step)) / (jnp.sqrt(v / (1 - b2**step)) + eps), m, v
-
-    return (lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x))), update, (lambda state: state[0])
-
-
-@optimizer
-def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
-    """`adam` with the largest gradient in the place of the mean of squares.
-
-    Args:
-      step_size: a number, or a function of the step.
-      b1: how much of the mean of gradients stays.
-      b2: how much of the largest gradient stays.
-      eps: added to it.
-
-    >>> from ferrax.example_libraries import optimizers
-    >>> opt = optimizers.adamax(0.5)
-    >>> print(opt.params_fn(opt.update_fn(0, 4.0, opt.init_fn(2.0))))
-    1.5
-    """
-    rate = make_schedule(step_size)
-
-    def update(i: Any, g: Any, state: Any) -> Any:
-        x, m, u = state
-        m = (1 - b1) * g + b1 * m
-        u = jnp.maximum(b2 * u, jnp.abs(g))
-        step = jnp.asarray(i, jnp.result_type(m)) + 1
-        return x - rate(i) / (1 - b1**step) * m / (u + eps), m, u
-
-    return (lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x))), update, (lambda state: state[0])
-
-
-@optimizer
-def sm3(step_size: Any, momentum: float = 0.9) -> Any:
-    """`adagrad` with one sum a row of each axis (Anil, Gupta, Koren and Singer 2019).
-
-    Args:
-      step_size: a number, or a function of the step.
-      momentum: how much of the last step stays.
+    Returns:
+      An `Optimizer`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
-    >>> opt = optimizers.sm3(0.5, 0.0)
-    >>> print(opt.params_fn(opt.update_fn(0, jnp.ones(2), opt.init_fn(jnp.ones(2)))))
-    [0.5 0.5]
+    >>> init, update, params = optimizers.rmsprop_momentum(0.1, gamma=0.0)
+    >>> print(params(update(0, jnp.array(3.0), init(jnp.array(1.0)))))
+    0.9
     """
     rate = make_schedule(step_size)
 
-    def init(x: Any) -> Any:
-        x = jnp.asarray(x)
-        return x, jnp.zeros_like(x), [jnp.zeros(n, x.dtype) for n in x.shape]
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean, step = state
+        mean = mean * gamma + jnp.square(g) * (1.0 - gamma)
+        step = momentum * step + rate(i) * g / jnp.sqrt(mean + eps)
+        return x - step, mean, step
 
-    def along(v: Any, axis: int, rank: int) -> Any:
-        return lax.expand_dims(v, [i for i in range(rank) if i != axis])
+    return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, lambda state: state[0]
+
+
+@optimizer
+def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _Triple:
+    """Steps from running means of gradients and of their squares (Kingma and Ba, 2015).
+
+    Args:
+      step_size: a number, or a schedule.
+      b1: the part of the first mean that stays from step to step.
+      b2: the part of the second mean that stays.
+      eps: added to the root of the second mean.
+
+    Returns:
+      An `Optimizer`.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.example_libraries import optimizers
+    >>> init, update, params = optimizers.adam(0.1)
+    >>> print(params(update(0, jnp.array(3.0), init(jnp.array(1.0)))).round(4))
+    0.9
+    """
+    rate = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
-        x, moving, sums = state
-        smallest = functools.reduce(jnp.minimum, [along(v, axis, x.ndim) for axis, v in enumerate(sums)])
-        squares = smallest + jnp.square(g)
-        scaled = jnp.where(squares > 0, g / jnp.sqrt(jnp.where(squares > 0, squares, 1)), 0.0)
-        moving = (1.0 - momentum) * scaled + momentum * moving
-        sums = [squares.max([i for i in range(x.ndim) if i != axis]) for axis in range(x.ndim)]
-        return x - rate(i) * moving, moving, sums
+        x, first, second = state
+        first = (1 - b1) * g + b1 * first
+        second = (1 - b2) * jnp.square(g) + b2 * second
+        count = jnp.asarray(i + 1, first.dtype)
+        whole, squares = first / (1 - b1**count), second / (1 - b2**count)
+        return x - rate(i) * whole / (jnp.sqrt(squares) + eps), first, second
 
-    return init, update, (lambda state: state[0])
+    return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, lambda state: state[0]
+
+
+@optimizer
+def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _Triple:
+    """`adam` with the largest gradient in place of the root of mean squares (Kingma and Ba, 2015).
+
+    Args:
+      step_size: a number, or a schedule.
+      b1: the part of the mean that stays from step to step.
+      b2: the part of the largest gradient that stays.
+      eps: added to the largest gradient.
+
+    Returns:
+      An `Optimizer`.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.example_libraries import optimizers
+    >>> init, update, params = optimizers.adamax(0.1)
+    >>> print(params(update(0, jnp.array(3.0), init(jnp.array(1.0)))).round(4))
+    0.9
+    """
+    rate = make_schedule(step_size)
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean, largest = state
+        mean = (1 - b1) * g + b1 * mean
+        largest = jnp.maximum(b2 * largest, jnp.abs(g))
+        count = jnp.asarray(i + 1, mean.dtype)
+        return x - (rate(i) / (1 - b1**count)) * mean / (largest + eps), mean, largest
+
+    return lambda x: (x, jnp.zeros_like(x), jnp.zeros_like(x)), update, lambda state: state[0]
+
+
+@optimizer
+def sm3(step_size: Any, momentum: float = 0.9) -> _Triple:
+    """`adagrad` with one accumulator for each row of each axis (Anil, Gupta, Koren, Singer, 2019).
+
+    Args:
+      step_size: a number, or a schedule.
+      momentum: the part of a step that stays for the next one.
+
+    Returns:
+      An `Optimizer`.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.example_libraries import optimizers
+    >>> init, update, params = optimizers.sm3(0.1)
+    >>> print(params(update(0, jnp.full((2, 2), 3.0), init(jnp.ones((2, 2))))).round(4))
+    [[0.99 0.99]
+     [0.99 0.99]]
+    """
+    rate = make_schedule(step_size)
+
+    def init(x0: Any) -> Any:
+        sizes = jnp.shape(x0) or (1,)
+        return x0, jnp.zeros_like(x0), [jnp.zeros(size, jnp.result_type(x0)) for size in sizes]
+
+    def update(i: Any, g: Any, state: Any) -> Any:
+        x, mean, rows = state
+        shape = jnp.shape(x) or (1,)
+        spread = [
+            jnp.broadcast_to(row.reshape([size if k == axis else 1 for k in range(len(shape))]), shape)
+            for axis, (row, size) in enumerate(zip(rows, shape, strict=True))
+        ]
+        squares = functools.reduce(jnp.minimum, spread) + jnp.square(jnp.reshape(g, shape))
+        scale = jnp.reshape(_inverse_root(squares), jnp.shape(x))
+        mean = (1.0 - momentum) * (g * scale) + momentum * mean
+        others = [tuple(k for k in range(len(shape)) if k != axis) for axis in range(len(shape))]
+        return x - rate(i) * mean, mean, [squares.max(axes) for axes in others]
+
+    return init, update, lambda state: state[0]
 
 
 def constant(step_size: Any) -> Schedule:
-    """Always the same step size.
+    """The schedule of one step size.
 
     Args:
-      step_size: a number.
+      step_size: the step size.
+
+    Returns:
+      A function of a step's number.
 
     >>> from ferrax.example_libraries import optimizers
     >>> optimizers.constant(0.1)(7)
@@ -371,28 +431,34 @@ def constant(step_size: Any) -> Schedule:
 
 
 def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """A step size that shrinks by a factor every so many steps, smoothly.
+    """The schedule `step_size * decay_rate ** (i / decay_steps)`.
 
     Args:
-      step_size: the first one.
-      decay_steps: number of steps.
+      step_size: the first step size.
+      decay_steps: number of steps for the rate to act once.
       decay_rate: the factor.
 
+    Returns:
+      A function of a step's number.
+
     >>> from ferrax.example_libraries import optimizers
-    >>> optimizers.exponential_decay(1.0, 10, 0.25)(5)
-    0.5
+    >>> optimizers.exponential_decay(1.0, 10, 0.5)(20)
+    0.25
     """
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
 def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False) -> Schedule:
-    """A step size divided by a linear function of the step.
+    """The schedule `step_size / (1 + decay_rate * i / decay_steps)`.
 
     Args:
-      step_size: the first one.
-      decay_steps: number of steps after which the divisor has grown by `decay_rate`.
-      decay_rate: growth of the divisor.
-      staircase: whether it grows only every `decay_steps` steps.
+      step_size: the first step size.
+      decay_steps: number of steps for the rate to act once.
+      decay_rate: the rate.
+      staircase: whether it acts all at once, at the ends of these steps.
+
+    Returns:
+      A function of a step's number.
 
     >>> from ferrax.example_libraries import optimizers
     >>> optimizers.inverse_time_decay(1.0, 10, 1.0)(10)
@@ -404,42 +470,48 @@ def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, stairc
 
 
 def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0) -> Schedule:
-    """A step size that goes to another one by a power of the steps that are left.
+    """The schedule that goes from one step size to another as a power of the steps that are left.
 
     Args:
-      step_size: the first one.
+      step_size: the first step size.
       decay_steps: number of steps.
-      final_step_size: the last one.
-      power: the power.
+      final_step_size: the step size from then on.
+      power: the power; 1 is a straight line.
+
+    Returns:
+      A function of a step's number.
 
     >>> from ferrax.example_libraries import optimizers
     >>> print(optimizers.polynomial_decay(1.0, 10, 0.0)(5))
     0.5
     """
 
-    def schedule(step: Any) -> Any:
-        left = 1 - jnp.minimum(step, decay_steps) / decay_steps
+    def schedule(i: Any) -> Any:
+        left = 1 - jnp.minimum(i, decay_steps) / decay_steps
         return left**power * (step_size - final_step_size) + final_step_size
 
     return schedule
 
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """Step sizes by intervals of steps.
+    """The schedule that changes at given steps.
 
     Args:
-      boundaries: the last steps of all intervals but the last, growing.
-      values: a step size for each interval.
+      boundaries: increasing numbers of steps, of shape (n,).
+      values: step sizes before, between and after them, of shape (n + 1,).
+
+    Returns:
+      A function of a step's number.
 
     Raises:
-      ValueError: there are not as many values as intervals, or arrays are not of one axis.
+      ValueError: the shapes do not fit.
 
     >>> from ferrax.example_libraries import optimizers
-    >>> print(optimizers.piecewise_constant([10], [1.0, 0.5])(11))
+    >>> print(optimizers.piecewise_constant([5, 10], [1.0, 0.5, 0.25])(7))
     0.5
     """
-    edges, sizes = jnp.asarray(boundaries), jnp.asarray(values)
-    if edges.ndim != 1 or sizes.ndim != 1:
+    edges, sizes = jnp.array(boundaries), jnp.array(values)
+    if not edges.ndim == sizes.ndim == 1:
         raise ValueError("boundaries and values must be sequences")
     if edges.shape[0] != sizes.shape[0] - 1:
         raise ValueError("boundaries length must be one shorter than values length")
@@ -447,66 +519,82 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """A function of the step, of one or of a number.
+    """A schedule, of a number the constant one.
 
     Args:
-      scalar_or_schedule: a number or a function.
+      scalar_or_schedule: a number, or a function of a step's number.
+
+    Returns:
+      A function of a step's number.
 
     Raises:
       TypeError: it is neither.
 
     >>> from ferrax.example_libraries import optimizers
-    >>> optimizers.make_schedule(0.1)(3)
-    0.1
+    >>> optimizers.make_schedule(0.5)(3)
+    0.5
     """
     if callable(scalar_or_schedule):
         return scalar_or_schedule
-    if jnp.ndim(scalar_or_schedule) == 0:
+    if np.ndim(scalar_or_schedule) == 0 and not isinstance(scalar_or_schedule, (str, bytes)):
         return constant(scalar_or_schedule)
-    raise TypeError(type(scalar_or_schedule))
+    raise TypeError(f"a step size is a number or a function of a step's number, got {type(scalar_or_schedule)}")
 
 
 def l2_norm(tree: Any) -> Any:
-    """The Euclidean norm of a tree of arrays.
+    """The root of the sum of all squares in a tree.
 
     Args:
-      tree: a pytree.
+      tree: pytree of arrays.
 
+    Returns:
+      A scalar.
+
+    >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
-    >>> print(optimizers.l2_norm({"a": 3.0, "b": 4.0}))
+    >>> print(optimizers.l2_norm({"a": jnp.array([3.0]), "b": jnp.array(4.0)}))
     5.0
     """
-    leaves, _ = tree_util.tree_flatten(tree)
+    leaves = tree_util.tree_leaves(tree)
     return jnp.sqrt(sum(jnp.vdot(x, x) for x in leaves))
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """Gradients scaled so that their norm is bounded.
+    """Gradients scaled so that their norm is no larger than a bound.
 
     Args:
-      grad_tree: a pytree.
+      grad_tree: pytree of arrays.
       max_norm: the bound.
 
+    Returns:
+      A pytree like it.
+
+    >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
-    >>> print(optimizers.clip_grads([3.0, 4.0], 1.0)[0])
-    0.6
+    >>> print(optimizers.clip_grads(jnp.array([3.0, 4.0]), 1.0).round(4))
+    [0.6 0.8]
     """
     norm = l2_norm(grad_tree)
-    return tree_util.tree_map(lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
+    inside = norm < max_norm
+
+    def clipped(g: Any) -> Any:
+        return jnp.where(inside, g, g * (max_norm / jnp.where(inside, 1.0, norm)).astype(g.dtype))
+
+    return tree_util.tree_map(clipped, grad_tree)
 
 
 class JoinPoint:
-    """Marks where the tree of parameters ends in a tree of states, for saving.
+    """Marks where the state of a leaf begins in a tree of states: a leaf itself.
 
     Args:
-      subtree: the state of one array.
+      subtree: the state.
 
     >>> from ferrax.example_libraries import optimizers
-    >>> list(optimizers.JoinPoint(3))
-    [3]
+    >>> optimizers.JoinPoint((1, 2)).subtree
+    (1, 2)
     """
 
-    def __init__(self, subtree: Any):
+    def __init__(self, subtree: Any) -> None:
         self.subtree = subtree
 
     def __iter__(self) -> Any:
@@ -514,35 +602,43 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
-    """A state as a tree like the parameters, with a `JoinPoint` for each array.
+    """A state as a tree like the parameters', with a `JoinPoint` of each leaf's state; for serialization.
 
     Args:
       opt_state: the state.
 
+    Returns:
+      A pytree.
+
+    >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
-    >>> tree = optimizers.unpack_optimizer_state(optimizers.sgd(0.1).init_fn({"w": 1.0}))
-    >>> tree["w"].subtree
-    1.0
+    >>> state = optimizers.sgd(0.1).init_fn({"a": jnp.array(1.0)})
+    >>> optimizers.unpack_optimizer_state(state)["a"].subtree
+    Array(1., dtype=float32, weak_type=True)
     """
-    states = [t.unflatten(s) for t, s in zip(opt_state.subtree_defs, opt_state.packed_state, strict=True)]
-    return opt_state.tree_def.unflatten(map(JoinPoint, states))
+    return opt_state.tree_def.unflatten([JoinPoint(state) for state in _states(opt_state)])
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     """The converse of `unpack_optimizer_state`.
 
     Args:
-      marked_pytree: a tree with `JoinPoint`s.
+      marked_pytree: a pytree whose leaves are `JoinPoint`s.
 
+    Returns:
+      The state.
+
+    >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
-    >>> optimizers.pack_optimizer_state({"w": optimizers.JoinPoint(1.0)}).packed_state
-    [(1.0,)]
+    >>> init, update, params = optimizers.sgd(0.1)
+    >>> tree = optimizers.unpack_optimizer_state(init({"a": jnp.array(1.0)}))
+    >>> params(optimizers.pack_optimizer_state(tree))
+    {'a': Array(1., dtype=float32, weak_type=True)}
     """
-    marks, tree = tree_util.tree_flatten(marked_pytree)
-    if not all(isinstance(m, JoinPoint) for m in marks):
-        raise ValueError("every leaf of the tree must be a JoinPoint")
-    pairs: Sequence[Any] = [tree_util.tree_flatten(m.subtree) for m in marks]
-    return OptimizerState([tuple(s) for s, _ in pairs], tree, tuple(t for _, t in pairs))
+    points, tree = tree_util.tree_flatten(marked_pytree)
+    if not all(isinstance(x, JoinPoint) for x in points):
+        raise TypeError("pack_optimizer_state takes a tree whose leaves are JoinPoints")
+    return _packed([point.subtree for point in points], tree)
 
 
 _expose(globals())

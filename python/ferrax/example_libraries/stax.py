@@ -1,17 +1,34 @@
-"""Layers as pairs of functions: one of a random key and a shape that makes parameters, one that applies them.
+"""Neural networks of examples: a layer is a pair of functions, which make its parameters and apply it.
 
-Parameters are tuples; `serial` and `parallel` combine layers.
+`init_fun(rng, input_shape)` gives `(output_shape, params)`, and `apply_fun(params, inputs, **kwargs)` the outputs;
+`rng=` is passed on to layers that draw.
 """
 
 from __future__ import annotations
 
 import functools
+import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ferrax import lax, nn, random
+import numpy as np
+
+from ferrax import lax, random
 from ferrax import numpy as jnp
 from ferrax._boundary import expose as _expose
+from ferrax.nn import (
+    elu,
+    gelu,
+    leaky_relu,
+    log_softmax,
+    relu,
+    selu,
+    sigmoid,
+    softmax,
+    softplus,
+    standardize,
+)
 from ferrax.nn.initializers import glorot_normal, normal, ones, zeros
 
 __all__ = [
@@ -43,119 +60,179 @@ __all__ = [
     "SumPool",
     "Tanh",
     "elementwise",
+    "elu",
+    "gelu",
+    "glorot",
+    "glorot_normal",
+    "leaky_relu",
+    "log_softmax",
+    "logsoftmax",
+    "normal",
+    "ones",
     "parallel",
+    "randn",
+    "relu",
+    "selu",
     "serial",
     "shape_dependent",
+    "sigmoid",
+    "softmax",
+    "softplus",
+    "standardize",
+    "zeros",
 ]
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
+glorot = glorot_normal
+randn = normal
+logsoftmax = log_softmax
+
 
 def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -> Layer:
-    """A product with a matrix and a sum.
+    """A layer that multiplies by a matrix and adds a bias.
 
     Args:
-      out_dim: length of the last axis of results.
+      out_dim: size of the last axis of its outputs.
       W_init: initializer of the matrix.
-      b_init: initializer of the vector.
+      b_init: initializer of the bias.
+
+    Returns:
+      A layer.
 
     >>> import ferrax as jax
-    >>> init, apply = jax.example_libraries.stax.Dense(2)
-    >>> shape, (w, b) = init(jax.random.key(0), (5, 3))
-    >>> shape, w.shape, b.shape
-    ((5, 2), (3, 2), (2,))
+    >>> from ferrax.example_libraries import stax
+    >>> init, apply = stax.Dense(3)
+    >>> shape, (W, b) = init(jax.random.key(0), (-1, 4))
+    >>> shape, W.shape, b.shape
+    ((-1, 3), (4, 3), (3,))
     """
 
-    def init(rng: Any, input_shape: Sequence[int]) -> Any:
-        k1, k2 = random.split(rng)
-        return (*input_shape[:-1], out_dim), (W_init(k1, (input_shape[-1], out_dim)), b_init(k2, (out_dim,)))
+    def init_fun(rng: Any, input_shape: Sequence[int]) -> tuple[Any, Any]:
+        first, second = random.split(rng)
+        return (*input_shape[:-1], out_dim), (W_init(first, (input_shape[-1], out_dim)), b_init(second, (out_dim,)))
 
-    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         W, b = params
-        return jnp.dot(inputs, W) + b
+        out = jnp.dot(inputs, W)
+        return out + jnp.broadcast_to(b, out.shape)
 
-    return init, apply
+    return init_fun, apply_fun
 
 
-def _filters(
-    specs: tuple[str, str, str], out_chan: int, filter_shape: Sequence[int], input_shape: Sequence[int]
-) -> tuple[int, ...]:
-    lhs, rhs, _ = specs
+def _kernel_shape(spec: str, filter_shape: Sequence[int], in_chan: int, out_chan: int) -> tuple[int, ...]:
     sizes = iter(filter_shape)
-    return tuple(out_chan if c == "O" else input_shape[lhs.index("C")] if c == "I" else next(sizes) for c in rhs)
+    return tuple(out_chan if c == "O" else in_chan if c == "I" else next(sizes) for c in spec)
 
 
-def _convolution(transposed: bool, specs: Any, out_chan: int, filter_shape: Any, rest: tuple[Any, ...]) -> Layer:
-    strides, padding, W_init, b_init = rest
-    lhs, rhs, out = specs
-    steps = tuple(strides or (1,) * len(filter_shape))
-    W_init = W_init or glorot_normal(rhs.index("I"), rhs.index("O"))
-    convolve = lax.conv_transpose if transposed else lax.conv_general_dilated
-
-    def product(x: Any, W: Any) -> Any:
-        return convolve(x, W, steps, padding, dimension_numbers=specs)
-
-    def init(rng: Any, input_shape: Sequence[int]) -> Any:
-        from ferrax._api import ShapeDtypeStruct, eval_shape
-
-        k1, k2 = random.split(rng)
-        W = W_init(k1, _filters(specs, out_chan, filter_shape, input_shape))
-        b = b_init(k2, tuple(out_chan if c == "C" else 1 for c in out))
-        known = tuple(n if n > 0 else 1 for n in input_shape)
-        shape = eval_shape(product, ShapeDtypeStruct(known, W.dtype), W).shape
-        return tuple(n if n > 0 else n_in for n, n_in in zip(shape, input_shape, strict=True)), (W, b)
-
-    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
-        W, b = params
-        return product(inputs, W) + b
-
-    return init, apply
+def _bias_shape(spec: str, out_chan: int) -> tuple[int, ...]:
+    return tuple(out_chan if c == "C" else 1 for c in spec)
 
 
 def GeneralConv(
-    dimension_numbers: Any, out_chan: int, filter_shape: Any, strides: Any = None, padding: Any = "VALID",
-    W_init: Any = None, b_init: Any = normal(1e-6),
-) -> Layer:  # fmt: skip
-    """A convolution and a sum.
+    dimension_numbers: tuple[str, str, str],
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    W_init: Any = None,
+    b_init: Any = normal(1e-6),
+) -> Layer:
+    """A layer that convolves.
 
     Args:
-      dimension_numbers: names of the axes of inputs, filters and results, as ("NHWC", "HWIO", "NHWC").
-      out_chan: number of channels of results.
-      filter_shape: sizes of the window.
-      strides: steps of the window; 1 by default.
-      padding: "SAME", "VALID" or pairs.
-      W_init: initializer of the filters.
-      b_init: initializer of the vector.
+      dimension_numbers: letters of the axes of inputs, kernels and outputs, such as `("NHWC", "HWIO", "NHWC")`.
+      out_chan: number of channels of its outputs.
+      filter_shape: sizes of the kernel.
+      strides: steps between outputs; ones by default.
+      padding: `"VALID"`, `"SAME"`, or pairs.
+      W_init: initializer of the kernel.
+      b_init: initializer of the bias.
+
+    Returns:
+      A layer.
 
     >>> import ferrax as jax
-    >>> init, apply = jax.example_libraries.stax.Conv(4, (3, 3))
-    >>> init(jax.random.key(0), (2, 8, 8, 3))[0]
-    (2, 6, 6, 4)
+    >>> from ferrax.example_libraries import stax
+    >>> init, apply = stax.GeneralConv(("NHWC", "HWIO", "NHWC"), 2, (3, 3))
+    >>> init(jax.random.key(0), (1, 5, 5, 3))[0]
+    (1, 3, 3, 2)
     """
-    return _convolution(False, dimension_numbers, out_chan, filter_shape, (strides, padding, W_init, b_init))
+    lhs, rhs, out = dimension_numbers
+    steps = strides or (1,) * len(filter_shape)
+    kernel_init = W_init or glorot_normal(rhs.index("I"), rhs.index("O"))
+
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        W, b = params
+        y = lax.conv_general_dilated(inputs, W, steps, padding, None, None, dimension_numbers=dimension_numbers)
+        return y + jnp.broadcast_to(b, y.shape)
+
+    def init_fun(rng: Any, input_shape: Sequence[int]) -> tuple[Any, Any]:
+        kernel = _kernel_shape(rhs, filter_shape, input_shape[lhs.index("C")], out_chan)
+        first, second = random.split(rng)
+        params = kernel_init(first, kernel), b_init(second, _bias_shape(out, out_chan))
+        return _output_shape(apply_fun, params, input_shape, lhs.index("N"), out.index("N")), params
+
+    return init_fun, apply_fun
+
+
+def _output_shape(apply_fun: Any, params: Any, shape: Sequence[int], batch: int, out_batch: int) -> tuple[int, ...]:
+    """The shape of a layer's outputs; a batch of any size may be -1."""
+    from ferrax._api import ShapeDtypeStruct, eval_shape
+
+    size = shape[batch]
+    given = [1 if k == batch and size < 0 else n for k, n in enumerate(shape)]
+    found = list(eval_shape(apply_fun, params, ShapeDtypeStruct(tuple(given), np.float32)).shape)
+    if size < 0:
+        found[out_batch] = size
+    return tuple(found)
 
 
 def GeneralConvTranspose(
-    dimension_numbers: Any, out_chan: int, filter_shape: Any, strides: Any = None, padding: Any = "VALID",
-    W_init: Any = None, b_init: Any = normal(1e-6),
-) -> Layer:  # fmt: skip
-    """A transposed convolution and a sum.
+    dimension_numbers: tuple[str, str, str],
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    W_init: Any = None,
+    b_init: Any = normal(1e-6),
+) -> Layer:
+    """A layer that convolves in the transposed direction, from coarse to fine.
 
     Args:
-      dimension_numbers: names of the axes of inputs, filters and results.
-      out_chan: number of channels of results.
-      filter_shape: sizes of the window.
-      strides: steps of the window; 1 by default.
-      padding: "SAME", "VALID" or pairs.
-      W_init: initializer of the filters.
-      b_init: initializer of the vector.
+      dimension_numbers: letters of the axes of inputs, kernels and outputs.
+      out_chan: number of channels of its outputs.
+      filter_shape: sizes of the kernel.
+      strides: steps between inputs; ones by default.
+      padding: `"VALID"`, `"SAME"`, or pairs.
+      W_init: initializer of the kernel.
+      b_init: initializer of the bias.
+
+    Returns:
+      A layer.
 
     >>> import ferrax as jax
-    >>> init, apply = jax.example_libraries.stax.ConvTranspose(4, (3, 3))
-    >>> init(jax.random.key(0), (2, 8, 8, 3))[0]
-    (2, 10, 10, 4)
+    >>> from ferrax.example_libraries import stax
+    >>> init, apply = stax.GeneralConvTranspose(("NHC", "HIO", "NHC"), 2, (3,), strides=(2,))
+    >>> init(jax.random.key(0), (1, 5, 3))[0]
+    (1, 11, 2)
     """
-    return _convolution(True, dimension_numbers, out_chan, filter_shape, (strides, padding, W_init, b_init))
+    lhs, rhs, out = dimension_numbers
+    steps = strides or (1,) * len(filter_shape)
+    kernel_init = W_init or glorot_normal(rhs.index("I"), rhs.index("O"))
+
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        W, b = params
+        y = lax.conv_transpose(inputs, W, steps, padding, dimension_numbers=dimension_numbers)
+        return y + jnp.broadcast_to(b, y.shape)
+
+    def init_fun(rng: Any, input_shape: Sequence[int]) -> tuple[Any, Any]:
+        kernel = _kernel_shape(rhs, filter_shape, input_shape[lhs.index("C")], out_chan)
+        first, second = random.split(rng)
+        params = kernel_init(first, kernel), b_init(second, _bias_shape(out, out_chan))
+        return _output_shape(apply_fun, params, input_shape, lhs.index("N"), out.index("N")), params
+
+    return init_fun, apply_fun
 
 
 Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
@@ -164,301 +241,364 @@ ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC")
 
 
 def BatchNorm(
-    axis: Any = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True,
-    beta_init: Any = zeros, gamma_init: Any = ones,
-) -> Layer:  # fmt: skip
-    """Mean zero and variance one along axes, then a scale and a shift.
+    axis: int | Sequence[int] = (0, 1, 2),
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+    beta_init: Any = zeros,
+    gamma_init: Any = ones,
+) -> Layer:
+    """A layer that gives its inputs mean 0 and variance 1 along axes, then a scale and a shift.
 
     Args:
       axis: the axes.
-      epsilon: added to variances.
+      epsilon: added to the variance.
       center: whether there is a shift.
       scale: whether there is a scale.
-      beta_init: initializer of shifts.
-      gamma_init: initializer of scales.
+      beta_init: initializer of the shift.
+      gamma_init: initializer of the scale.
 
-    >>> import ferrax as jax
-    >>> init, apply = jax.example_libraries.stax.BatchNorm(axis=0)
-    >>> shape, params = init(jax.random.key(0), (4, 3))
-    >>> print(apply(params, jax.numpy.ones((4, 3))).sum())
-    0.0
+    Returns:
+      A layer.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> from ferrax.example_libraries import stax
+    >>> init, apply = stax.BatchNorm(axis=(0,))
+    >>> _, params = init(jax.random.key(0), (2, 1))
+    >>> print(apply(params, jnp.array([[1.0], [3.0]])).round(3))
+    [[-1.]
+     [ 1.]]
     """
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
-    def init(rng: Any, input_shape: Sequence[int]) -> Any:
-        shape = tuple(n for i, n in enumerate(input_shape) if i not in axes)
-        k1, k2 = random.split(rng)
-        return tuple(input_shape), (beta_init(k1, shape) if center else (), gamma_init(k2, shape) if scale else ())
+    def init_fun(rng: Any, input_shape: Sequence[int]) -> tuple[Any, Any]:
+        shape = tuple(n for k, n in enumerate(input_shape) if k not in axes)
+        first, second = random.split(rng)
+        beta = beta_init(first, shape) if center else ()
+        gamma = gamma_init(second, shape) if scale else ()
+        return tuple(input_shape), (beta, gamma)
 
-    def apply(params: Any, x: Any, **kwargs: Any) -> Any:
+    def apply_fun(params: Any, x: Any, **kwargs: Any) -> Any:
         beta, gamma = params
-        spread = tuple(None if i in axes else slice(None) for i in range(jnp.ndim(x)))
-        z = nn.standardize(x, axes, epsilon=epsilon)
-        if scale:
-            z = gamma[spread] * z
-        return z + beta[spread] if center else z
+        z = standardize(x, axes, epsilon=epsilon)
 
-    return init, apply
+        def spread(p: Any) -> Any:
+            return jnp.broadcast_to(jnp.expand_dims(p, [k for k in range(z.ndim) if k in axes]), z.shape)
+
+        if scale:
+            z = spread(gamma) * z
+        return z + spread(beta) if center else z
+
+    return init_fun, apply_fun
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
-    """A layer without parameters that applies a function.
+    """A layer without parameters that applies a function to each element.
 
     Args:
-      fun: function of an array.
+      fun: the function.
       **fun_kwargs: its keyword arguments.
 
-    >>> import ferrax as jax
-    >>> init, apply = jax.example_libraries.stax.elementwise(jax.numpy.exp)
-    >>> print(apply((), 0.0))
-    1.0
+    Returns:
+      A layer.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.example_libraries import stax
+    >>> init, apply = stax.elementwise(jnp.clip, max=1.0)
+    >>> print(apply((), jnp.array([0.5, 2.0])))
+    [0.5 1. ]
     """
-    return (lambda rng, input_shape: (input_shape, ())), (lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs))
+    return lambda rng, input_shape: (input_shape, ()), lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
 
 
 Tanh = elementwise(jnp.tanh)
-Relu = elementwise(nn.relu)
+Relu = elementwise(relu)
 Exp = elementwise(jnp.exp)
-LogSoftmax = elementwise(nn.log_softmax, axis=-1)
-Softmax = elementwise(nn.softmax, axis=-1)
-Softplus = elementwise(nn.softplus)
-Sigmoid = elementwise(nn.sigmoid)
-Elu = elementwise(nn.elu)
-LeakyRelu = elementwise(nn.leaky_relu)
-Selu = elementwise(nn.selu)
-Gelu = elementwise(nn.gelu)
-Identity: Layer = (lambda rng, input_shape: (input_shape, ())), (lambda params, inputs, **kwargs: inputs)
+LogSoftmax = elementwise(log_softmax, axis=-1)
+Softmax = elementwise(softmax, axis=-1)
+Softplus = elementwise(softplus)
+Sigmoid = elementwise(sigmoid)
+Elu = elementwise(elu)
+LeakyRelu = elementwise(leaky_relu)
+Selu = elementwise(selu)
+Gelu = elementwise(gelu)
 
 
-def _pool(reducer: Any, start: Any, average: bool, window_shape: Any, strides: Any, padding: Any, spec: Any) -> Layer:
+def _pooling(
+    reducer: Any,
+    start: float,
+    finish: Callable[..., Any] | None,
+    window_shape: Sequence[int],
+    strides: Sequence[int] | None,
+    padding: str,
+    spec: str | None,
+) -> Layer:
+    """A layer that reduces windows; the axes of batches and channels have windows of one element."""
     steps = tuple(strides or (1,) * len(window_shape))
-    places = spec or "N" + "HWD"[: len(window_shape)] + "C" if len(window_shape) < 4 else spec
-    inner = [i for i, c in enumerate(places) if c not in "NC"]
+    letters = spec or "NHWC"
+    window, moves = list(window_shape), list(steps)
+    for at in sorted((letters.index("N"), letters.index("C"))):
+        window.insert(at, 1)
+        moves.insert(at, 1)
 
-    def full(sizes: Sequence[int]) -> tuple[int, ...]:
-        given = dict(zip(inner, sizes, strict=True))
-        return tuple(given.get(i, 1) for i in range(len(places)))
+    def init_fun(rng: Any, input_shape: Sequence[int]) -> tuple[Any, Any]:
+        batch = letters.index("N")
+        return _output_shape(apply_fun, (), input_shape, batch, batch), ()
 
-    def pool(x: Any) -> Any:
-        out = lax.reduce_window(x, start, reducer, full(window_shape), full(steps), padding)
-        if not average:
-            return out
-        return out / lax.reduce_window(jnp.ones_like(x), start, reducer, full(window_shape), full(steps), padding)
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        out = lax.reduce_window(inputs, start, reducer, window, moves, padding)
+        return finish(out, inputs, window, moves, padding) if finish else out
 
-    def init(rng: Any, input_shape: Sequence[int]) -> Any:
-        from ferrax._api import ShapeDtypeStruct, eval_shape
-
-        known = tuple(n if n > 0 else 1 for n in input_shape)
-        shape = eval_shape(pool, ShapeDtypeStruct(known, jnp.float32)).shape
-        return tuple(n if given > 0 else given for n, given in zip(shape, input_shape, strict=True)), ()
-
-    return init, lambda params, inputs, **kwargs: pool(inputs)
+    return init_fun, apply_fun
 
 
-def MaxPool(window_shape: Any, strides: Any = None, padding: Any = "VALID", spec: Any = None) -> Layer:
-    """The maxima of windows.
-
-    Args:
-      window_shape: sizes of the window.
-      strides: steps of the window; 1 by default.
-      padding: "SAME", "VALID" or pairs.
-      spec: names of the axes, "NHWC" by default.
-
-    >>> import ferrax as jax
-    >>> init, apply = jax.example_libraries.stax.MaxPool((2, 2), (2, 2))
-    >>> init(None, (1, 4, 4, 3))[0]
-    (1, 2, 2, 3)
-    """
-    return _pool(lax.max, -jnp.inf, False, window_shape, strides, padding, spec)
+def _mean(out: Any, inputs: Any, window: Any, strides: Any, padding: str) -> Any:
+    """Sums divided by how many elements of each window are there."""
+    there = jnp.ones(inputs.shape, inputs.dtype)
+    return out / lax.reduce_window(there, 0.0, lax.add, window, strides, padding)
 
 
-def SumPool(window_shape: Any, strides: Any = None, padding: Any = "VALID", spec: Any = None) -> Layer:
-    """The sums of windows.
+def MaxPool(
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: str = "VALID", spec: str | None = None
+) -> Layer:
+    """A layer that takes the largest element of each window.
 
     Args:
       window_shape: sizes of the window.
-      strides: steps of the window; 1 by default.
-      padding: "SAME", "VALID" or pairs.
-      spec: names of the axes, "NHWC" by default.
+      strides: steps between windows; ones by default.
+      padding: `"VALID"` or `"SAME"`.
+      spec: letters of the axes; `"NHWC"` by default.
+
+    Returns:
+      A layer.
 
     >>> import ferrax as jax
-    >>> init, apply = jax.example_libraries.stax.SumPool((2, 2))
-    >>> print(apply((), jax.numpy.ones((1, 2, 2, 1))).item())
-    4.0
+    >>> from ferrax.example_libraries import stax
+    >>> stax.MaxPool((2, 2), strides=(2, 2))[0](jax.random.key(0), (-1, 4, 4, 3))
+    ((-1, 2, 2, 3), ())
     """
-    return _pool(lax.add, 0.0, False, window_shape, strides, padding, spec)
+    return _pooling(lax.max, -math.inf, None, window_shape, strides, padding, spec)
 
 
-def AvgPool(window_shape: Any, strides: Any = None, padding: Any = "VALID", spec: Any = None) -> Layer:
-    """The means of windows, of the elements that are not padding.
+def SumPool(
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: str = "VALID", spec: str | None = None
+) -> Layer:
+    """A layer that adds the elements of each window.
 
     Args:
       window_shape: sizes of the window.
-      strides: steps of the window; 1 by default.
-      padding: "SAME", "VALID" or pairs.
-      spec: names of the axes, "NHWC" by default.
+      strides: steps between windows; ones by default.
+      padding: `"VALID"` or `"SAME"`.
+      spec: letters of the axes; `"NHWC"` by default.
 
-    >>> import ferrax as jax
-    >>> init, apply = jax.example_libraries.stax.AvgPool((2, 2), padding="SAME")
-    >>> print(apply((), jax.numpy.ones((1, 2, 2, 1))).sum())
-    4.0
+    Returns:
+      A layer.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.example_libraries import stax
+    >>> print(stax.SumPool((2, 2))[1]((), jnp.ones((1, 2, 2, 1))))
+    [[[[4.]]]]
     """
-    return _pool(lax.add, 0.0, True, window_shape, strides, padding, spec)
+    return _pooling(lax.add, 0.0, None, window_shape, strides, padding, spec)
 
 
-def _flat_shape(input_shape: Sequence[int]) -> tuple[int, int]:
-    size = functools.reduce(lambda a, b: a * b, input_shape[1:], 1)
-    return input_shape[0], size
+def AvgPool(
+    window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: str = "VALID", spec: str | None = None
+) -> Layer:
+    """A layer that takes the mean of each window, of the elements that are there.
+
+    Args:
+      window_shape: sizes of the window.
+      strides: steps between windows; ones by default.
+      padding: `"VALID"` or `"SAME"`.
+      spec: letters of the axes; `"NHWC"` by default.
+
+    Returns:
+      A layer.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.example_libraries import stax
+    >>> print(stax.AvgPool((2, 2))[1]((), jnp.ones((1, 2, 2, 1))))
+    [[[[1.]]]]
+    """
+    return _pooling(lax.add, 0.0, _mean, window_shape, strides, padding, spec)
 
 
-#: All axes but the first as one.
-Flatten: Layer = (
-    (lambda rng, input_shape: (_flat_shape(input_shape), ())),
-    (lambda params, inputs, **kwargs: jnp.reshape(inputs, (inputs.shape[0], -1))),
-)
+def _flatten(rng: Any, input_shape: Sequence[int]) -> tuple[Any, Any]:
+    return (input_shape[0], functools.reduce(operator.mul, input_shape[1:], 1)), ()
+
+
+Flatten: Layer = (_flatten, lambda params, inputs, **kwargs: jnp.reshape(inputs, (inputs.shape[0], -1)))
+Identity: Layer = (lambda rng, input_shape: (input_shape, ()), lambda params, inputs, **kwargs: inputs)
 
 
 def FanOut(num: int) -> Layer:
-    """Copies of the input, for `parallel`.
+    """A layer that gives its input several times.
 
     Args:
-      num: number of copies.
+      num: how many times.
 
-    >>> import ferrax as jax
-    >>> jax.example_libraries.stax.FanOut(2)[1]((), 3)
-    [3, 3]
+    Returns:
+      A layer.
+
+    >>> from ferrax.example_libraries import stax
+    >>> stax.FanOut(2)[1]((), "x")
+    ['x', 'x']
     """
-    return (lambda rng, input_shape: ([input_shape] * num, ())), (lambda params, inputs, **kwargs: [inputs] * num)
+    return (
+        lambda rng, input_shape: ([input_shape] * num, ()),
+        lambda params, inputs, **kwargs: [inputs] * num,
+    )
 
 
-#: The sum of several inputs.
 FanInSum: Layer = (
-    (lambda rng, input_shape: (input_shape[0], ())),
-    (lambda params, inputs, **kwargs: functools.reduce(jnp.add, inputs)),
+    lambda rng, input_shape: (input_shape[0], ()),
+    lambda params, inputs, **kwargs: functools.reduce(operator.add, inputs),
 )
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """Several inputs one after the other.
+    """A layer that joins its inputs along an axis.
 
     Args:
-      axis: along which axis.
+      axis: the axis.
+
+    Returns:
+      A layer.
 
     >>> import ferrax as jax
-    >>> jax.example_libraries.stax.FanInConcat()[0](None, [(2, 3), (2, 4)])[0]
-    (2, 7)
+    >>> from ferrax.example_libraries import stax
+    >>> stax.FanInConcat()[0](jax.random.key(0), [(1, 2), (1, 3)])
+    ((1, 5), ())
     """
 
-    def init(rng: Any, input_shape: Sequence[Sequence[int]]) -> Any:
-        first = list(input_shape[0])
-        first[axis] = sum(shape[axis] for shape in input_shape)
-        return tuple(first), ()
+    def init_fun(rng: Any, input_shape: Sequence[Any]) -> tuple[Any, Any]:
+        first = input_shape[0]
+        at = axis % len(first)
+        total = sum(shape[at] for shape in input_shape)
+        return (*first[:at], total, *first[at + 1 :]), ()
 
-    return init, lambda params, inputs, **kwargs: jnp.concatenate(inputs, axis)
+    return init_fun, lambda params, inputs, **kwargs: jnp.concatenate(inputs, axis)
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Elements left out at random, the others divided by the rate.
+    """A layer that keeps each element with a probability, scaled up, and sets the others to zero.
 
     Args:
-      rate: the probability that an element STAYS.
-      mode: "train"; otherwise inputs pass.
+      rate: the probability.
+      mode: `"train"`; otherwise everything is kept.
 
-    >>> import ferrax as jax
-    >>> init, apply = jax.example_libraries.stax.Dropout(0.5, mode="test")
-    >>> print(apply((), jax.numpy.ones(2)))
+    Returns:
+      A layer, which is applied with `rng=`.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> from ferrax.example_libraries import stax
+    >>> print(stax.Dropout(0.5, mode="test")[1]((), jnp.ones(2), rng=jax.random.key(0)))
     [1. 1.]
     """
 
-    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         rng = kwargs.get("rng")
         if rng is None:
             raise ValueError(
-                "Dropout layer requires apply_fun to be called with a PRNG key argument: apply_fun(params, inputs, rng=key)"
+                "Dropout layer requires apply_fun to be called with a PRNG key argument. That is, instead of "
+                "`apply_fun(params, inputs)`, call it like `apply_fun(params, inputs, rng)` where `rng` is a PRNG key "
+                "(e.g. from `jax.random.key`)."
             )
+        if mode != "train":
+            return inputs
         keep = random.bernoulli(rng, rate, inputs.shape)
         return jnp.where(keep, inputs / rate, 0)
 
-    same = Identity[1]
-    return Identity[0], apply if mode == "train" else same
-
-
-def _keys(rng: Any, count: int) -> Any:
-    return [None] * count if rng is None else random.split(rng, count)
+    return lambda rng, input_shape: (input_shape, ()), apply_fun
 
 
 def serial(*layers: Layer) -> Layer:
     """Layers one after the other.
 
     Args:
-      *layers: pairs of functions.
+      *layers: the layers.
+
+    Returns:
+      A layer, whose parameters are a list.
 
     >>> import ferrax as jax
-    >>> stax = jax.example_libraries.stax
-    >>> init, apply = stax.serial(stax.Dense(4), stax.Relu, stax.Dense(2))
-    >>> init(jax.random.key(0), (5, 3))[0]
-    (5, 2)
+    >>> from ferrax.example_libraries import stax
+    >>> init, apply = stax.serial(stax.Dense(8), stax.Relu, stax.Dense(2), stax.LogSoftmax)
+    >>> init(jax.random.key(0), (-1, 4))[0]
+    (-1, 2)
     """
-    inits, applies = zip(*layers, strict=True)
 
-    def init(rng: Any, input_shape: Any) -> Any:
+    def init_fun(rng: Any, input_shape: Any) -> tuple[Any, Any]:
         params = []
-        for each in inits:
-            rng, key = random.split(rng)
-            input_shape, made = each(key, input_shape)
-            params.append(made)
+        for init, _ in layers:
+            rng, own = random.split(rng)
+            input_shape, param = init(own, input_shape)
+            params.append(param)
         return input_shape, params
 
-    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
-        keys = _keys(kwargs.pop("rng", None), len(layers))
-        for each, own, key in zip(applies, params, keys, strict=True):
-            inputs = each(own, inputs, rng=key, **kwargs)
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        rngs = _keys(kwargs.pop("rng", None), len(layers))
+        for (_, apply), param, rng in zip(layers, params, rngs, strict=True):
+            inputs = apply(param, inputs, rng=rng, **kwargs)
         return inputs
 
-    return init, apply
+    return init_fun, apply_fun
+
+
+def _keys(rng: Any, count: int) -> Any:
+    return (None,) * count if rng is None else random.split(rng, count)
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Layers side by side, each with an input of its own.
+    """Layers beside each other, each with an input of its own.
 
     Args:
-      *layers: pairs of functions.
+      *layers: the layers.
+
+    Returns:
+      A layer that takes a list and gives a list, whose parameters are a tuple.
 
     >>> import ferrax as jax
-    >>> stax = jax.example_libraries.stax
-    >>> init, apply = stax.serial(stax.FanOut(2), stax.parallel(stax.Dense(4), stax.Identity), stax.FanInConcat())
-    >>> init(jax.random.key(0), (5, 3))[0]
-    (5, 7)
+    >>> from ferrax.example_libraries import stax
+    >>> init, apply = stax.parallel(stax.Dense(2), stax.Identity)
+    >>> init(jax.random.key(0), [(1, 3), (1, 4)])[0]
+    ((1, 2), (1, 4))
     """
-    inits, applies = zip(*layers, strict=True)
 
-    def init(rng: Any, input_shape: Any) -> Any:
-        made = [f(key, s) for f, key, s in zip(inits, random.split(rng, len(layers)), input_shape, strict=True)]
-        return [shape for shape, _ in made], [params for _, params in made]
+    def init_fun(rng: Any, input_shape: Any) -> tuple[Any, Any]:
+        keys = random.split(rng, len(layers))
+        made = [init(key, shape) for (init, _), key, shape in zip(layers, keys, input_shape, strict=True)]
+        return tuple(shape for shape, _ in made), tuple(params for _, params in made)
 
-    def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:
-        keys = _keys(kwargs.pop("rng", None), len(layers))
-        return [f(p, x, rng=k, **kwargs) for f, p, x, k in zip(applies, params, inputs, keys, strict=True)]
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        rngs = _keys(kwargs.pop("rng", None), len(layers))
+        rows = zip(layers, params, inputs, rngs, strict=True)
+        return [apply(param, x, rng=rng, **kwargs) for (_, apply), param, x, rng in rows]
 
-    return init, apply
+    return init_fun, apply_fun
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """A layer made for the shape of its input.
+    """A layer that is made when the shape of its inputs is known.
 
     Args:
-      make_layer: function of a shape that gives a layer.
+      make_layer: function from a shape to a layer.
+
+    Returns:
+      A layer.
 
     >>> import ferrax as jax
-    >>> stax = jax.example_libraries.stax
+    >>> from ferrax.example_libraries import stax
     >>> init, apply = stax.shape_dependent(lambda shape: stax.Dense(shape[-1]))
-    >>> init(jax.random.key(0), (5, 3))[0]
-    (5, 3)
+    >>> init(jax.random.key(0), (1, 3))[0]
+    (1, 3)
     """
-    return (
-        lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape),
-        lambda params, inputs, **kwargs: make_layer(inputs.shape)[1](params, inputs, **kwargs),
-    )
+
+    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+        return make_layer(inputs.shape)[1](params, inputs, **kwargs)
+
+    return lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape), apply_fun
 
 
 _expose(globals())

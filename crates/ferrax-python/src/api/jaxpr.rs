@@ -318,6 +318,11 @@ impl PyEqn {
         if let Some((_, params)) = primitive::defined_parts(py, &self.op) {
             return params.bind(py).copy();
         }
+        let dict = PyDict::new(py);
+        if let Some(p) = self.op.of(&ferrax_ops::placed::SHARDING_CONSTRAINT) {
+            dict.set_item("sharding", crate::sharded::any_object(py, p.sharding.0)?)?;
+            return Ok(dict);
+        }
         let mut printed = self.op.print_params();
         let mut told = primitive::told(&self.op, &printed);
         if let (false, Parts::Of(shown, i)) = (told, &self.parts)
@@ -331,7 +336,6 @@ impl PyEqn {
                 printed.pop();
             }
         }
-        let dict = PyDict::new(py);
         for (name, value) in printed {
             dict.set_item(name, self.param(py, value, told)?)?;
         }
