@@ -249,3 +249,26 @@ def test_gradients_under_vmap():
     for i in range(2):
         one = sparse.BCOO((mats.data[i], mats.indices[i]), shape=(4, 3))
         close(out.data[i], sparse.grad(lambda m: jnp.sin(m @ V).sum())(one).data)
+
+
+# --- values in an environment
+
+
+def test_values_in_an_environment():
+    from ferrax.experimental.sparse import transform
+
+    env = transform.SparsifyEnv()
+    arrays = (sparse.eye(3), jnp.ones(3), 2.0, sparse.BCSR.fromdense(jnp.eye(2)))
+    values = transform.arrays_to_spvalues(env, arrays)
+    refs = [(v.data_ref, v.indices_ref, v.indptr_ref) for v in values]
+    assert refs == [(0, 1, None), (2, None, None), (3, None, None), (4, 5, 6)]
+    assert [v.is_bcoo() for v in values] == [True, False, False, False] and values[3].is_bcsr()
+    back = transform.spvalues_to_arrays(env, values)
+    assert back[0].indices is arrays[0].indices and back[0]._info == arrays[0]._info
+    assert [str(a) for a in transform.spvalues_to_avals(env, values)][:2] == ["float32[3,3]", "float32[3]"]
+    out, tree = transform.sparsify_raw(lambda x, y: {"a": x @ y, "b": x * 2})(env, *values[:2])
+    assert str(tree) == "PyTreeDef({'a': *, 'b': *})" and out[1].indices_ref == 1 and out[0].is_dense()
+    with pytest.raises(RuntimeError, match="no indices"):
+        env.indices(values[1])
+    with pytest.raises(ValueError, match="one of data and data_ref"):
+        env.sparse((3,), indices=jnp.zeros((1, 1), int))

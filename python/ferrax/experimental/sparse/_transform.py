@@ -23,7 +23,7 @@ from ferrax.experimental.sparse._bcoo import BCOO, parts, with_shape
 from ferrax.experimental.sparse._bcsr import BCSR
 from ferrax.tree_util import tree_flatten, tree_unflatten
 
-__all__ = ["TODENSE", "evaluate_sparse", "sparsify"]
+__all__ = ["TODENSE", "evaluate_sparse", "sparsify", "sparsify_flat"]
 
 #: The name under which a program shows what `todense` gave.
 TODENSE = "sparse.todense"
@@ -115,21 +115,26 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
     @functools.wraps(f)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = tree_flatten((args, kwargs), is_leaf=_is_value)
-        leaves = [x if _is_value(x) else asarray_weak(x) for x in leaves]
-        out_tree: Any = None
-
-        def flat(*values: Any) -> Sequence[Any]:
-            nonlocal out_tree
-            positional, named = tree_unflatten(tree, values)
-            outs, out_tree = tree_flatten(f(*positional, **named))
-            return outs
-
-        program = traced(flat, [aval_of(x) for x in leaves], "sparsify")
-        outs = evaluate_sparse(program, [*program.captured, *leaves])
-        return tree_unflatten(out_tree, outs)
+        outs, tree = sparsify_flat(f, args, kwargs)
+        return tree_unflatten(tree, outs)
 
     return wrapped
+
+
+def sparsify_flat(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[list[Any], Any]:
+    """The leaves that a function gives for dense and sparse arrays, and its result's structure."""
+    leaves, tree = tree_flatten((args, kwargs), is_leaf=_is_value)
+    leaves = [x if _is_value(x) else asarray_weak(x) for x in leaves]
+    out_tree: Any = None
+
+    def flat(*values: Any) -> Sequence[Any]:
+        nonlocal out_tree
+        positional, named = tree_unflatten(tree, values)
+        outs, out_tree = tree_flatten(f(*positional, **named))
+        return outs
+
+    program = traced(flat, [aval_of(x) for x in leaves], "sparsify")
+    return evaluate_sparse(program, [*program.captured, *leaves]), out_tree
 
 
 def _is_value(x: Any) -> bool:
