@@ -511,7 +511,7 @@ def _zeros_for(leaf: Any) -> Any:
 def vmap_with_objects(
     fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any, axis_size: int | None
 ) -> Callable[..., Any]:
-    """`vmap` of a function that gets other things than arrays, too, where `in_axes` is None: it sees them as they are."""
+    """`vmap` of a function that gets other things than arrays, too, where `in_axes` is None, as they are."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         from ferrax.api_util import flatten_axes

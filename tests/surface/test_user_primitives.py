@@ -194,7 +194,7 @@ def test_missing_lowering_and_transpose():
         jax.jit(p.bind)(1.0)
     p.def_impl(lambda x: x)
     ad.primitive_jvps[p] = lambda primals, tangents: (p.bind(*primals), p.bind(*tangents))
-    with pytest.raises(NotImplementedError, match="Transpose rule .* for 'new' not implemented"):
+    with pytest.raises(NotImplementedError, match=r"Transpose rule .* for 'new' not implemented"):
         jax.grad(p.bind)(1.0)
 
 

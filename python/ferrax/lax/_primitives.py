@@ -7,6 +7,6 @@ from typing import Any
 from ferrax.extend.core import primitives as _primitives
 from ferrax.lax._primitive_names import NAMES
 
-__all__: Any = NAMES.split()
+__all__: Any = NAMES.split()  # noqa: PLE0605
 
 globals().update({name: getattr(_primitives, name) for name in NAMES.split()})

@@ -113,8 +113,10 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 
 @jit
 def _raw_qr(x: Array) -> QRResult:
-    """Householder reflections I - tau v vᴴ, packed as LAPACK's geqrf does and transposed, and the taus (Golub and Van Loan,
-    section 5.2)."""
+    """Householder reflections I - tau v vᴴ, packed as LAPACK's geqrf does and transposed, and the taus.
+
+    Golub and Van Loan, Matrix Computations, section 5.2.
+    """
     m, n = x.shape[-2:]
     k = min(m, n)
     rows, columns = lax.iota(np.int32, m), lax.iota(np.int32, n)

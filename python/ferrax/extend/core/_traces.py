@@ -97,6 +97,9 @@ def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
     Args:
       convention: accepted for compatibility.
 
+    Returns:
+      An object that is equal to the one of another time when the transformation is the same.
+
     >>> import ferrax as jax
     >>> outside = jax.extend.core.get_opaque_trace_state()
     >>> jax.vmap(lambda x: print(jax.extend.core.get_opaque_trace_state() == outside))(jax.numpy.ones(2))
@@ -110,6 +113,9 @@ def find_top_trace(_: Any) -> Trace:
 
     Args:
       _: values, which do not matter.
+
+    Returns:
+      The transformation.
 
     >>> import ferrax as jax
     >>> jax.extend.core.find_top_trace(())
@@ -137,6 +143,9 @@ def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[None]:
     Args:
       trace: the transformation.
       check_leaks: accepted for compatibility.
+
+    Returns:
+      A context manager.
 
     Raises:
       NotImplementedError: it is not the one at work: which operation goes where is decided by the values' traces.

@@ -25,7 +25,33 @@ _RENAMED = {
 }
 # JAX's primitives that equal operations of ferrax's under another name, or that ferrax's programs never have.
 _OTHERS = frozenset(
-    ["after_all", "approx_top_k", "call", "closed_call", "create_token", "custom_lin", "dce_sink", "device_put", "empty2", "get", "igamma_grad_a", "optimization_barrier", "ragged_all_to_all", "random_gamma", "regularized_incomplete_beta", "remat_opt", "rng_bit_generator", "rng_uniform", "select_and_gather_add", "select_and_scatter", "select_and_scatter_add", "sharding_constraint", "stage", "swap", "symmetric_product"]
+    [
+        "after_all",
+        "approx_top_k",
+        "call",
+        "closed_call",
+        "create_token",
+        "custom_lin",
+        "dce_sink",
+        "device_put",
+        "empty2",
+        "get",
+        "igamma_grad_a",
+        "optimization_barrier",
+        "ragged_all_to_all",
+        "random_gamma",
+        "regularized_incomplete_beta",
+        "remat_opt",
+        "rng_bit_generator",
+        "rng_uniform",
+        "select_and_gather_add",
+        "select_and_scatter",
+        "select_and_scatter_add",
+        "sharding_constraint",
+        "stage",
+        "swap",
+        "symmetric_product",
+    ]
 )
 _NAMES = frozenset(_ferrax.primitive_names()) | _RENAMED.keys() | _OTHERS
 
@@ -43,4 +69,4 @@ def __dir__() -> list[str]:
     return sorted(f"{name}_p" for name in _NAMES)
 
 
-__all__: Any = __dir__()
+__all__: Any = __dir__()  # noqa: PLE0605
