@@ -323,8 +323,8 @@ def _raw_2f1(a: Array, b: Array, c: Array, x: Array, by: int | None = None) -> A
     free = ~_terminates(c)
     general = _inside_2f1(a, b, lax.select(free, c, one), lax.select(inside, x, zero), least)
     summed = direct & ~impossible
-    ended = [lax.select(summed, u, v) for u, v in ((a, zero), (b, one), (c, one), (x, zero))]
-    polynomial = _series_2f1(*ended, zero)[0]
+    p, q, r, z = (lax.select(summed, u, v) for u, v in ((a, zero), (b, one), (c, one), (x, zero)))
+    polynomial = _series_2f1(p, q, r, z, zero)[0]
     by_ended = (x != x) if by not in (0, 1) else _terminates((a, b)[by]) & (x >= 1)
     constant_one = (x == 0) if by in (0, 1) else (a == 0) | (b == 0) | (x == 0)
     return pick(
