@@ -168,20 +168,22 @@ thread_local! {
 }
 
 thread_local! {
-    /// Numbers that were made arrays for the host while a function is being staged on this thread, by address.
-    static MADE: RefCell<rustc_hash::FxHashSet<usize>> = RefCell::default();
+    /// Numbers that were made arrays for the host while functions are being staged on this thread: the innermost
+    /// staging trace of then, by address.
+    static MADE: RefCell<rustc_hash::FxHashMap<usize, TraceId>> = RefCell::default();
 }
 
 /// Notes that a function being staged has made an array of a number.
 pub fn note_made(a: &crate::array::Array) {
     if a.aval().rank() == 0 && !is_eager() {
-        MADE.with_borrow_mut(|made| made.insert(a.id()));
+        let staging = BASE.with_borrow(|b| b.last().map_or(TraceId(0), |(id, _)| *id));
+        MADE.with_borrow_mut(|made| made.insert(a.id(), staging));
     }
 }
 
-/// Whether a function being staged has made the array itself: one that it closes over was there before.
-pub fn was_made(a: &crate::array::Array) -> bool {
-    MADE.with_borrow(|made| made.contains(&a.id()))
+/// Whether the function that a staging trace records has made the array itself: one that it closes over was there before.
+pub fn was_made(a: &crate::array::Array, staging: TraceId) -> bool {
+    MADE.with_borrow(|made| made.get(&a.id()) == Some(&staging))
 }
 
 thread_local! {
@@ -237,7 +239,7 @@ impl Drop for BaseGuard {
             b.is_empty()
         });
         if outermost {
-            MADE.with_borrow_mut(rustc_hash::FxHashSet::clear);
+            MADE.with_borrow_mut(rustc_hash::FxHashMap::clear);
         }
     }
 }

@@ -24,8 +24,8 @@ struct Recording {
     consts: FxHashMap<usize, Var>,
     captured_vars: FxHashMap<usize, Var>,
     captured: Vec<Value>,
-    /// Whether numbers that the function closes over stay constants: `make_jaxpr` shows them as such.
-    shows_constants: bool,
+    /// The trace, where numbers that the function closes over stay constants: `make_jaxpr` shows them as such.
+    shows_constants: Option<TraceId>,
 }
 
 /// A staging trace.
@@ -67,7 +67,7 @@ impl Staging {
 impl Recording {
     fn constant(&mut self, a: &Array) -> Result<Atom> {
         let aval = a.aval();
-        if aval.rank() == 0 && !aval.dtype.is_key() && (!self.shows_constants || was_made(a)) {
+        if aval.rank() == 0 && !aval.dtype.is_key() && self.shows_constants.is_none_or(|own| was_made(a, own)) {
             return Ok(Atom::Lit(Lit { scalar: a.item()?, weak: aval.weak }));
         }
         if let Some(&v) = self.consts.get(&a.id()) {
@@ -225,7 +225,7 @@ pub fn stage(
     let args: Vec<Value> = {
         let mut state = staging.lock();
         state.jaxpr.debug = debug;
-        state.shows_constants = transform == "make_jaxpr";
+        state.shows_constants = (transform == "make_jaxpr").then_some(staging.id);
         state.arg_vars = avals.iter().map(|a| state.jaxpr.new_var(a.clone())).collect();
         let tracer = |(a, v): (&Aval, &Var)| {
             Value::Tracer(Tracer::new(trace.clone(), a.clone(), Payload::Staged(Atom::Var(*v))))
