@@ -48,6 +48,27 @@ class AbstractValue(abc.ABC):  # noqa: B024  (a class to be registered with)
 
 AbstractValue.register(ShapedArray)
 
+ShapedArray.__doc__ = """Shape, dtype and weak type of an array.
+
+Args:
+  shape: the dimensions.
+  dtype: the element type.
+  weak_type: whether the dtype yields to others in promotion.
+  sharding: accepted for compatibility: a type says nothing of places.
+  manual_axis_type: accepted for compatibility.
+  memory_space: accepted for compatibility.
+
+>>> import ferrax as jax
+>>> jax.core.ShapedArray((2,), "float32")
+ShapedArray(float32[2])
+"""
+Tracer.__doc__ = """A traced value, whatever transformation traces it.
+
+>>> import ferrax as jax
+>>> _ = jax.vmap(lambda x: print(isinstance(x, jax.core.Tracer)) or x)(jax.numpy.ones(2))
+True
+"""
+
 Atom = _Var | _Literal
 ParamDict = dict[str, Any]
 Value = Any

@@ -98,6 +98,9 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     Args:
       tree: a pytree whose leaves are `CustomVJPPrimal`.
 
+    Returns:
+      A pytree of the same structure.
+
     >>> import ferrax
     >>> primal = ferrax.custom_derivatives.CustomVJPPrimal(1.0, True)
     >>> ferrax.custom_derivatives.custom_vjp_primal_tree_values([primal])

@@ -40,6 +40,13 @@ __all__ = [
     "zeros_like_aval",
 ]
 
+JVPTracer.__doc__ = """A value with its tangent.
+
+>>> import ferrax as jax
+>>> _ = jax.jvp(lambda x: print(isinstance(x, jax.interpreters.ad.JVPTracer)) or x, (1.0,), (1.0,))
+True
+"""
+
 #: The sum of two cotangents of one value.
 add_jaxvals_p = built_in("add_any")
 

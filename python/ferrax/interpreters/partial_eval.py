@@ -75,7 +75,7 @@ def trace_to_jaxpr_nounits(
     >>> args = [pe.PartialVal.known(2), pe.PartialVal.unknown(jax.typeof(1))]
     >>> _, (first, second), _ = pe.trace_to_jaxpr_nounits(f, args)
     >>> print(first.get_known(), second.get_aval())
-    3 int32[]
+    3 ~int32[]
     """
     unknown = [p.get_aval() for p in pvals if not p.is_known()]
 
@@ -99,6 +99,13 @@ def trace_to_jaxpr_nounits(
 
 
 _UNKNOWN = object()
+
+DynamicJaxprTracer.__doc__ = """A value in a program being recorded (`jit`, `make_jaxpr`, control flow).
+
+>>> import ferrax as jax
+>>> _ = jax.make_jaxpr(lambda x: print(isinstance(x, jax.interpreters.partial_eval.DynamicJaxprTracer)) or x)(1.0)
+True
+"""
 
 
 def _read(known: dict[Any, Any], v: Any) -> Any:

@@ -39,6 +39,10 @@ class Trace:
 
     Args:
       number: its number; 0 is none.
+
+    >>> import ferrax as jax
+    >>> jax.core.Trace(0)
+    EvalTrace
     """
 
     __slots__ = ("__weakref__", "number")
