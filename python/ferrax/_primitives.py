@@ -82,9 +82,13 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({_long_text(self.aval)})"
 
 
-for _class in (Zero, UndefinedPrimal):
-    tree_util.register_pytree_node(_class, lambda z: ((), z.aval), lambda aval, _, cls=_class: cls(aval))
-del _class
+def _as_nodes(cls: Any) -> None:
+    """Makes instances trees without leaves."""
+    tree_util.register_pytree_node(cls, lambda z: ((), z.aval), lambda aval, _: cls(aval))
+
+
+_as_nodes(Zero)
+_as_nodes(UndefinedPrimal)
 
 
 def _long_text(aval: Any) -> str:

@@ -73,7 +73,7 @@ impl PyOp {
     }
 }
 
-fn list<'py>(py: Python<'py>, items: impl IntoIterator<Item = PyResult<Py<PyAny>>>) -> PyResult<Py<PyAny>> {
+fn list(py: Python<'_>, items: impl IntoIterator<Item = PyResult<Py<PyAny>>>) -> PyResult<Py<PyAny>> {
     Ok(PyList::new(py, items.into_iter().collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
 }
 
@@ -252,7 +252,7 @@ fn printed(params: &Bound<'_, PyDict>) -> Vec<(&'static str, Param)> {
         .map(|(name, value)| {
             let param = match jaxpr_of(&value) {
                 Some(jaxpr) => Param::Jaxpr(jaxpr),
-                None => Param::Text(crate::shorten::repr(&value).to_string()),
+                None => Param::Text(crate::shorten::repr(&value)),
             };
             (interned(&name.to_string()), param)
         })
@@ -460,7 +460,7 @@ fn trace_of(x: &Bound<'_, PyAny>) -> PyResult<Option<(u64, &'static str)>> {
 /// The names of the built-in primitives.
 #[pyfunction]
 fn primitive_names() -> Vec<&'static str> {
-    ferrax_ops::registry::all().into_iter().map(|p| p.name()).collect()
+    ferrax_ops::registry::all().into_iter().map(ferrax_ir::parse::Primitive::name).collect()
 }
 
 /// Adds the functions.
