@@ -167,7 +167,9 @@ def _build(data: Any, depth: int) -> PyTreeDef:
     if head == "none" and not rest:
         return tree_util.tree_structure(None)
     keys = rest[0] if head == "dict" and rest else None
-    if isinstance(keys, list) and all(type(k) in (str, int) for k in keys) and len(set(keys)) == len(children):
+    if isinstance(keys, list) and all(type(k) in (str, int) for k in keys) and len({*keys}) == len(keys):
+        if len(keys) != len(children):
+            raise ValueError("a structure in the file is malformed: a dictionary has other numbers of keys and values")
         return _node(dict, keys, children)
     if head == "node" and len(rest) >= 2:
         return _of_class(rest[0], rest[1], children)
