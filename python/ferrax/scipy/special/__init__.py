@@ -31,7 +31,7 @@ _LATER = {
     "_elementary": "boxcox boxcox1p entr expit kl_div logit rel_entr xlog1py xlogy",
     "_error_functions": "dawsn erfcx wofz",
     "_exponential_integrals": "exp1 expi expn fresnel sici spence",
-    "_gamma": ("digamma factorial gamma gammainc gammaincc gammaln gammasgn loggamma multigammaln polygamma zeta"),
+    "_gamma": "digamma factorial gamma gammainc gammaincc gammaln gammasgn loggamma multigammaln polygamma zeta",
     "_harmonics": "lpmn lpmn_values sph_harm_y",
     "_hypergeometric": "hyp1f1 hyp2f1",
     "_modified_bessel": "i0 i0e i1 i1e",
