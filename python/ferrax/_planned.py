@@ -100,7 +100,10 @@ PLANNED: dict[str, frozenset[str]] = {
             "symbolic_shape",
         ]
     ),
-    "ferrax.lax": frozenset([]),
+    "ferrax.lax": frozenset(
+        [
+        ]
+    ),
     "ferrax.sharding": frozenset(
         [
             "ManualAxisType",
