@@ -152,7 +152,7 @@ def _expn_rule(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> t
 def _expn(n: Array, x: Array) -> Array:
     tail = lax.exp(-x)
     result = pick(
-        n == 0, tail / x,
+        n == 0, tail / lax.abs(x),
         x == 0, lax.select(n == 1, constant(x, np.inf), 1 / (n - 1)),
         x == np.inf, constant(x, 0),
         n == np.inf, constant(x, 0),
