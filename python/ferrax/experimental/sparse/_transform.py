@@ -16,11 +16,12 @@ from ferrax import lax
 from ferrax._api import eval_shape
 from ferrax._core import ShapedArray, asarray, typeof
 from ferrax._evaluate import bind, evaluate, parameters, traced
-from ferrax._ferrax import ClosedJaxpr, JaxprEqn
+from ferrax._ferrax import ClosedJaxpr, EagerScope, JaxprEqn
 from ferrax.experimental.sparse import _bcoo_core, _bcoo_dot, _bcoo_layout, _bcoo_shape, _bcsr_functions
 from ferrax.experimental.sparse._base import is_sparse, spread
 from ferrax.experimental.sparse._bcoo import BCOO, parts, with_shape
 from ferrax.experimental.sparse._bcsr import BCSR
+from ferrax.lax import elementwise
 from ferrax.tree_util import tree_flatten, tree_unflatten
 
 __all__ = ["TODENSE", "evaluate_sparse", "sparsify", "sparsify_flat"]
@@ -28,66 +29,11 @@ __all__ = ["TODENSE", "evaluate_sparse", "sparsify", "sparsify_flat"]
 #: The name under which a program shows what `todense` gave.
 TODENSE = "sparse.todense"
 
-#: Functions f with f(0) = 0, of which f(x + y) = f(x) + f(y) holds.
-_LINEAR = frozenset(["add_any", "conj", "copy", "copy_p", "imag", "name", "neg", "real"])
-#: Others with f(0) = 0: elements of the same index have to be added up before.
-_ZERO_AT_ZERO = frozenset(
-    [
-        "abs",
-        "asin",
-        "asinh",
-        "atan",
-        "atanh",
-        "bessel_i1e",
-        "cbrt",
-        "ceil",
-        "convert_element_type",
-        "erf",
-        "erf_inv",
-        "expm1",
-        "floor",
-        "integer_pow",
-        "log1p",
-        "reduce_precision",
-        "round",
-        "sign",
-        "sin",
-        "sinh",
-        "sqrt",
-        "square",
-        "tan",
-        "tanh",
-    ]
-)
-#: Functions whose result at zero is not zero.
-_DENSE = frozenset(
-    [
-        "acos",
-        "acosh",
-        "bessel_i0e",
-        "clamp",
-        "cos",
-        "cosh",
-        "digamma",
-        "eq",
-        "erfc",
-        "exp",
-        "exp2",
-        "ge",
-        "gt",
-        "igamma",
-        "igammac",
-        "is_finite",
-        "le",
-        "lgamma",
-        "log",
-        "logistic",
-        "lt",
-        "ne",
-        "not",
-        "rsqrt",
-    ]
-)
+#: Operations f of one array, element by element, of which f(x + y) = f(x) + f(y) holds.
+_LINEAR = frozenset(["conj", "copy", "copy_p", "imag", "name", "neg", "real"])
+#: Others, besides the functions of `lax/elementwise.py`, that apply to each element.
+_OTHERS = frozenset(["convert_element_type", "integer_pow", "reduce_precision", "round"])
+_COMPARISONS = frozenset(["eq", "ge", "gt", "le", "lt", "ne"])
 
 
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
@@ -173,14 +119,29 @@ def _rule(equation: JaxprEqn, values: list[Any]) -> Sequence[Any] | None:
     if name in _RULES:
         out = _RULES[name](equation, *values)
         return out if isinstance(out, list) else [out]
-    if name in _LINEAR or name in _ZERO_AT_ZERO:
+    unary = len(values) == 1 and (name in elementwise.__all__ or name in _LINEAR or name in _OTHERS)
+    if unary and (name in _LINEAR or _zero_at_zero(equation)):
         return [_elementwise(equation, *values)]
-    if name in _DENSE:
+    if unary or name in _COMPARISONS:
         raise NotImplementedError(
             f"sparse rule for {name} is not implemented because it would result in dense output. If this is your "
             "intent, use sparse.todense() to convert your arguments to dense matrices."
         )
     raise _missing(name)
+
+
+_at_zero: dict[Any, bool] = {}
+
+
+def _zero_at_zero(equation: JaxprEqn) -> bool:
+    """Whether an operation of one element gives zero for zero."""
+    dtype = equation.invars[0].aval.dtype
+    key = (equation.primitive.name, dtype, str(equation.params))
+    if key not in _at_zero:
+        with EagerScope():
+            (out,) = bind(equation, [asarray(np.zeros((), dtype))])
+            _at_zero[key] = bool(out == 0)
+    return _at_zero[key]
 
 
 def _missing(name: str) -> NotImplementedError:
@@ -202,8 +163,6 @@ def _elementwise(equation: JaxprEqn, x: Any) -> Any:
     name, params = equation.primitive.name, equation.params
     if name == "name" and str(params["name"]) == TODENSE:
         return x.todense()
-    if name == "integer_pow" and int(params["y"]) <= 0:
-        raise _missing("integer_pow with non-positive exponent")
     linear = name in _LINEAR
     if name == "convert_element_type":
         linear = np.issubdtype(x.dtype, np.inexact) == np.issubdtype(equation.outvars[0].aval.dtype, np.inexact)
