@@ -74,7 +74,6 @@ def halved(x):
 
 halved.defvjp(lambda x: (x / 2, None), lambda _, ct: (ct / 2,))
 FUNCTIONS["custom jvp"] = doubled
-FUNCTIONS["custom vjp"] = halved
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -111,6 +110,7 @@ def test_what_is_sparse():
         (lambda m: m**-1, "integer_pow is not implemented because it would result in dense output"),
         (lambda m: lax.scan(lambda c, x: (c, x), 0.0, m), "sparse rule for scan with x values"),
         (lambda m: m + 1, "Addition between a sparse array"),
+        (halved, "sparse rule for custom_vjp_call is not implemented"),
     ],
 )
 def test_what_is_not_there(function, text):
@@ -203,6 +203,32 @@ def test_derivatives_from_and_of_dense():
         atol=1e-2,
         rtol=1e-2,
     )
+
+
+def test_derivatives_of_custom_rules():
+    """The rule's, not those of the function."""
+    mat = sparse.BCOO.fromdense(jnp.array([[0.0, 1.0], [2.0, 0.0]]))
+
+    @jax.custom_jvp
+    def times(x, v):
+        return x * 2 + x * v
+
+    times.defjvp(lambda primals, tangents: (times(*primals), 20 * tangents[0] + primals[0] * tangents[1]))
+    for transform in (lambda f: f, jax.jit):
+        function = transform(sparse.grad(lambda m, v: sparse.sparsify(times)(m, v).todense().sum(), (0, 1)))
+        by_mat, by_v = function(mat, jnp.array([3.0, 4.0]))
+        assert by_mat.data.tolist() == [20, 20] and by_v.tolist() == [2, 1]
+    product = jax.custom_jvp(lambda x, v: x @ v)
+    product.defjvps(lambda t, _, x, v: 20 * (t @ v), lambda t, _, x, v: 30 * (x @ t))
+    by_mat, by_v = sparse.grad(lambda m, v: sparse.sparsify(product)(m, v).sum(), (0, 1))(mat, jnp.array([3.0, 4.0]))
+    assert by_mat.data.tolist() == [80, 60] and by_v.tolist() == [60, 30]
+    through = jax.custom_jvp(lambda x: x)
+    through.defjvps(lambda t, _, x: 5 * t)
+    assert sparse.grad(lambda m: sparse.sparsify(through)(m).todense().sum())(mat).data.tolist() == [5, 5]
+    relu = jax.custom_jvp(jnp.sin)
+    relu.defjvps(lambda t, _, x: t * jnp.cos(x))
+    with pytest.raises(NotImplementedError, match="sparse rule for cos"):
+        sparse.grad(lambda m: sparse.sparsify(relu)(m).todense().sum())(mat)
 
 
 @pytest.mark.parametrize("jacobian", ["jacfwd", "jacrev", "jacobian"])

@@ -17,6 +17,9 @@ from ferrax._api import eval_shape
 from ferrax._core import ShapedArray, asarray, typeof
 from ferrax._evaluate import bind, evaluate, parameters, traced
 from ferrax._ferrax import ClosedJaxpr, EagerScope, JaxprEqn
+from ferrax._named_functions import named_function
+from ferrax.custom_derivatives import custom_jvp
+from ferrax.dtypes import float0
 from ferrax.experimental.sparse import _bcoo_core, _bcoo_dot, _bcoo_layout, _bcoo_shape, _bcsr_functions
 from ferrax.experimental.sparse._base import is_sparse, spread
 from ferrax.experimental.sparse._bcoo import BCOO, parts, with_shape
@@ -361,6 +364,52 @@ def _inside(key: str) -> Callable[..., Any]:
     return rule
 
 
+def _custom_jvp(equation: JaxprEqn, *values: Any) -> list[Any]:
+    """A function with a derivative of its own, which is taken of sparse arrays' data."""
+    p, jvp = equation.params, named_function(str(equation.params["jvp"]))
+    if jvp is None:
+        raise _missing("custom_jvp_call")
+    consts, operands = values[: len(values) - jvp.arity], values[len(values) - jvp.arity :]
+    leaves, tree = tree_flatten(list(operands))
+    out_tree: Any = None
+    same: list[int | None] = []
+
+    def flattened(outs: list[Any], leaves: Sequence[Any]) -> list[Any]:
+        """The parts of results; notes their structure, and which are an operand's indices."""
+        nonlocal out_tree, same
+        parts, out_tree = tree_flatten(outs)
+        same = [next((i for i, y in enumerate(leaves) if y is x and not _differs(x)), None) for x in parts]
+        return parts
+
+    @custom_jvp
+    def call(*leaves: Any) -> list[Any]:
+        return flattened(evaluate_sparse(p["call_jaxpr"], [*consts, *tree_unflatten(tree, leaves)]), leaves)
+
+    @call.defjvp
+    def _(primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+        xs, directions = tree_unflatten(tree, primals), tree_unflatten(tree, tangents)
+        ts = [_with_data(x, t.data) if is_sparse(x) else t for x, t in zip(xs, directions)]
+        program = traced(jvp, [aval_of(x) for x in (*xs, *ts)], "sparsify")
+        both = evaluate_sparse(program, [*program.captured, *xs, *ts])
+        n = len(both) // 2
+        for out, tangent in zip(both[:n], both[n:]):
+            if is_sparse(out) != is_sparse(tangent) or (is_sparse(out) and not _same_indices(out, tangent)):
+                raise NotImplementedError(f"the derivative of {p['name']} has other indices than its value")
+        outs, slopes = flattened(both[:n], primals), tree_flatten(both[n:])[0]
+        # indices have no direction
+        return outs, [t if _differs(x) else np.zeros(t.shape, float0) for x, t in zip(outs, slopes)]
+
+    outs = call(*leaves)
+    # indices that are an operand's stay the same object, by which other rules know them
+    outs = [x if i is None else leaves[i] for x, i in zip(outs, same)]
+    return tree_unflatten(out_tree, outs)
+
+
+def _differs(x: Any) -> bool:
+    """Whether an array has derivatives."""
+    return np.issubdtype(x.dtype, np.inexact)
+
+
 def _like(value: Any, model: Any) -> Any:
     """A value in the format that another has: dense, or sparse with no more said of the indices."""
     if not is_sparse(value):
@@ -466,8 +515,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "conv_general_dilated": _bcoo_only(_conv),
     "jit": _inside("jaxpr"),
     "remat2": _inside("jaxpr"),
-    "custom_jvp_call": _inside("call_jaxpr"),
-    "custom_vjp_call": _inside("call_jaxpr"),
+    "custom_jvp_call": _custom_jvp,
     "cond": _cond,
     "while": _while,
     "scan": _scan,
