@@ -15,22 +15,13 @@ from typing import Any
 PLANNED: dict[str, frozenset[str]] = {
     "ferrax": frozenset(
         [
-            "Shard",
             "auto_pcast",
             "ds",
             "fwd_and_bwd",
             "host_ids",
             "jax2tf_associative_scan_reductions",
-            "make_array_from_callback",
-            "make_array_from_process_local_data",
-            "make_array_from_single_device_arrays",
             "make_user_context",
-            "memory",
-            "pmap",
             "remove_size_one_mesh_axis_from_type",
-            "reshard",
-            "shard_map",
-            "smap",
         ]
     ),
     "ferrax.ad_checkpoint": frozenset(
@@ -52,9 +43,6 @@ PLANNED: dict[str, frozenset[str]] = {
         [
             "DebugEffect",
             "OrderedDebugEffect",
-            "inspect_array_sharding",
-            "visualize_array_sharding",
-            "visualize_sharding",
         ]
     ),
     "ferrax.experimental": frozenset(
@@ -103,18 +91,17 @@ PLANNED: dict[str, frozenset[str]] = {
             "unsafe_rbg_prng_impl",
         ]
     ),
+    "ferrax.export": frozenset(
+        [
+            "SymbolicScope",
+            "is_symbolic_dim",
+            "shape_poly",
+            "symbolic_args_specs",
+            "symbolic_shape",
+        ]
+    ),
     "ferrax.lax": frozenset(
         [
-            "conv_general_permutations",
-            "conv_general_shape_tuple",
-            "conv_shape_tuple",
-            "conv_transpose_shape_tuple",
-            "create_token",
-            "dce_sink",
-            "pcast",
-            "precv",
-            "psend",
-            "ragged_all_to_all",
         ]
     ),
     "ferrax.sharding": frozenset(
@@ -122,7 +109,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "ManualAxisType",
             "auto_axes",
             "explicit_axes",
-            "reshard",
         ]
     ),
     "ferrax.stages": frozenset(
@@ -137,9 +123,6 @@ MODULES = frozenset(
     [
         "ferrax.cloud_tpu_init",
         "ferrax.collect_profile",
-        "ferrax.distributed",
-        "ferrax.example_libraries",
-        "ferrax.export",
         "ferrax.ffi",
         "ferrax.tools",
         "ferrax.experimental.array_serialization",
@@ -153,19 +136,14 @@ MODULES = frozenset(
         "ferrax.experimental.jax2tf",
         "ferrax.experimental.key_reuse",
         "ferrax.experimental.layout",
-        "ferrax.experimental.mesh_utils",
         "ferrax.experimental.mosaic",
-        "ferrax.experimental.multihost_utils",
         "ferrax.experimental.pallas",
-        "ferrax.experimental.pjit",
         "ferrax.experimental.profiler",
         "ferrax.experimental.random",
-        "ferrax.experimental.rnn",
         "ferrax.experimental.roofline",
         "ferrax.experimental.scheduling_groups",
         "ferrax.experimental.serialize_executable",
         "ferrax.experimental.shard_alike",
-        "ferrax.experimental.shard_map",
         "ferrax.experimental.source_mapper",
         "ferrax.experimental.topologies",
         "ferrax.experimental.transfer",
