@@ -277,6 +277,26 @@ def test_gradients_under_vmap():
         close(out.data[i], sparse.grad(lambda m: jnp.sin(m @ V).sum())(one).data)
 
 
+def test_conversions_of_duplicates():
+    """Elements of one index are added up before a conversion that is not additive."""
+    indices = jnp.array([[1], [1], [0]])
+    for data, dtype, wanted in [
+        (jnp.array([0.5, 0.5, 0.25]), "int32", [0, 1, 0]),
+        (jnp.array([1, -1, 2]), bool, [True, False, False]),
+        (jnp.array([True, True, True]), "int32", [1, 1, 0]),
+        (jnp.array([1, 2, 3]), "float32", [3, 3, 0]),
+        (jnp.array([1 + 2j, 3, 1j]), "complex64", [1j, 4 + 2j, 0]),
+    ]:
+        mat = sparse.BCOO((data, indices), shape=(3,))
+        out = mat.astype(dtype)
+        assert out.todense().tolist() == wanted
+    assert sparse.BCOO((jnp.array([1, 2, 3]), indices), shape=(3,)).astype("float32").indices is indices
+    half = sparse.BCOO.fromdense(jnp.ones(2, "bfloat16"))
+    through = jax.custom_jvp(lambda x: x)
+    through.defjvps(lambda t, _, x: 5 * t)
+    assert sparse.grad(lambda m: sparse.sparsify(through)(m).todense().sum())(half).data.tolist() == [5, 5]
+
+
 # --- values in an environment
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
+from ferrax import numpy as jnp
 from ferrax._api import eval_shape
 from ferrax._core import ShapedArray, asarray, typeof
 from ferrax._evaluate import bind, evaluate, parameters, traced
@@ -168,8 +169,8 @@ def _elementwise(equation: JaxprEqn, x: Any) -> Any:
         return x.todense()
     linear = name in _LINEAR
     if name == "convert_element_type":
-        linear = np.issubdtype(x.dtype, np.inexact) == np.issubdtype(equation.outvars[0].aval.dtype, np.inexact)
-        linear = linear and equation.outvars[0].aval.dtype != np.bool_
+        old, new = x.dtype, equation.outvars[0].aval.dtype
+        linear = np.bool_ not in (old, new) and (_inexact(new) or not _inexact(old))
     if not linear and not x.unique_indices:
         x = _without_duplicates(x)
     return _with_data(x, bind(equation, [x.data])[0])
@@ -407,7 +408,11 @@ def _custom_jvp(equation: JaxprEqn, *values: Any) -> list[Any]:
 
 def _differs(x: Any) -> bool:
     """Whether an array has derivatives."""
-    return np.issubdtype(x.dtype, np.inexact)
+    return _inexact(x.dtype)
+
+
+def _inexact(dtype: Any) -> bool:
+    return jnp.issubdtype(dtype, np.inexact)
 
 
 def _like(value: Any, model: Any) -> Any:
