@@ -58,9 +58,9 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     >>> from ferrax.experimental import sparse
     >>> @sparse.sparsify
     ... def f(mat, v):
-    ...     return jnp.dot(jnp.sin(mat.T), v)
-    >>> print(f(sparse.eye(2) * 0.0, jnp.ones(2)))
-    [0. 0.]
+    ...     return 2 * jnp.dot(mat.T, v)
+    >>> print(f(sparse.eye(2, 3, k=1), jnp.array([1.0, 2.0])))
+    [0. 2. 4.]
     """
 
     @functools.wraps(f)
@@ -74,7 +74,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 def sparsify_flat(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[list[Any], Any]:
     """The leaves that a function gives for dense and sparse arrays, and its result's structure."""
     leaves, tree = tree_flatten((args, kwargs), is_leaf=_is_value)
-    leaves = [x if _is_value(x) else asarray_weak(x) for x in leaves]
+    leaves = [x if _is_value(x) else _operand(x) for x in leaves]
     out_tree: Any = None
 
     def flat(*values: Any) -> Sequence[Any]:
@@ -91,8 +91,8 @@ def _is_value(x: Any) -> bool:
     return isinstance(x, (BCOO, BCSR))
 
 
-def asarray_weak(x: Any) -> Any:
-    """An operand as an array of its own weak type."""
+def _operand(x: Any) -> Any:
+    """A dense operand as an array; TypeError where it is none."""
     typeof(x)
     return asarray(x)
 
