@@ -15,32 +15,13 @@ from typing import Any
 PLANNED: dict[str, frozenset[str]] = {
     "ferrax": frozenset(
         [
-            "NamedSharding",
-            "P",
-            "Ref",
-            "Shard",
-            "ad",
             "auto_pcast",
             "ds",
-            "empty_ref",
-            "free_ref",
-            "freeze",
             "fwd_and_bwd",
             "host_ids",
             "jax2tf_associative_scan_reductions",
-            "make_array_from_callback",
-            "make_array_from_process_local_data",
-            "make_array_from_single_device_arrays",
-            "make_mesh",
             "make_user_context",
-            "memory",
-            "new_ref",
-            "pmap",
             "remove_size_one_mesh_axis_from_type",
-            "reshard",
-            "set_mesh",
-            "shard_map",
-            "smap",
         ]
     ),
     "ferrax.ad_checkpoint": frozenset(
@@ -62,9 +43,6 @@ PLANNED: dict[str, frozenset[str]] = {
         [
             "DebugEffect",
             "OrderedDebugEffect",
-            "inspect_array_sharding",
-            "visualize_array_sharding",
-            "visualize_sharding",
         ]
     ),
     "ferrax.experimental": frozenset(
@@ -74,32 +52,34 @@ PLANNED: dict[str, frozenset[str]] = {
             "primal_tangent_dtype",
         ]
     ),
-    "ferrax.extend.core": frozenset(
+    "ferrax.experimental.sparse": frozenset(
         [
-            "AbstractToken",
-            "CallPrimitive",
-            "DebugInfo",
-            "DropVar",
-            "Effect",
-            "Effects",
-            "Literal",
-            "Token",
-            "TraceTag",
-            "call_impl",
-            "check_jaxpr",
-            "find_top_trace",
-            "gensym",
-            "get_opaque_trace_state",
-            "new_jaxpr_eqn",
-            "nonempty_axis_env_DO_NOT_USE",
-            "primitives",
-            "set_current_trace",
-            "take_current_trace",
-            "unsafe_am_i_under_a_jit_DO_NOT_USE",
-            "unsafe_am_i_under_a_vmap_DO_NOT_USE",
-            "unsafe_get_axis_names_DO_NOT_USE",
+            "SparseTracer",
+            "bcoo_dot_general_p",
+            "bcoo_dot_general_sampled_p",
+            "bcoo_extract_p",
+            "bcoo_fromdense_p",
+            "bcoo_sort_indices_p",
+            "bcoo_spdot_general_p",
+            "bcoo_sum_duplicates_p",
+            "bcoo_todense_p",
+            "bcoo_transpose_p",
+            "bcsr_dot_general_p",
+            "bcsr_extract_p",
+            "bcsr_fromdense_p",
+            "bcsr_todense_p",
+            "coo_fromdense_p",
+            "coo_matmat_p",
+            "coo_matvec_p",
+            "coo_todense_p",
+            "csr_fromdense_p",
+            "csr_matmat_p",
+            "csr_matvec_p",
+            "csr_todense_p",
+            "todense_p",
         ]
     ),
+    "ferrax.experimental.sparse.linalg": frozenset(["spsolve_p"]),
     "ferrax.extend.random": frozenset(
         [
             "define_prng_impl",
@@ -111,18 +91,24 @@ PLANNED: dict[str, frozenset[str]] = {
             "unsafe_rbg_prng_impl",
         ]
     ),
+    "ferrax.export": frozenset(
+        [
+            "SymbolicScope",
+            "is_symbolic_dim",
+            "shape_poly",
+            "symbolic_args_specs",
+            "symbolic_shape",
+        ]
+    ),
     "ferrax.lax": frozenset(
         [
-            "conv_general_permutations",
-            "conv_general_shape_tuple",
-            "conv_shape_tuple",
-            "conv_transpose_shape_tuple",
-            "create_token",
-            "dce_sink",
-            "pcast",
-            "precv",
-            "psend",
-            "ragged_all_to_all",
+        ]
+    ),
+    "ferrax.sharding": frozenset(
+        [
+            "ManualAxisType",
+            "auto_axes",
+            "explicit_axes",
         ]
     ),
     "ferrax.stages": frozenset(
@@ -135,68 +121,38 @@ PLANNED: dict[str, frozenset[str]] = {
 #: Modules, each with whatever is in it.
 MODULES = frozenset(
     [
-        "ferrax.api_util",
         "ferrax.cloud_tpu_init",
         "ferrax.collect_profile",
-        "ferrax.core",
-        "ferrax.distributed",
-        "ferrax.example_libraries",
-        "ferrax.export",
         "ferrax.ffi",
-        "ferrax.image",
-        "ferrax.interpreters",
-        "ferrax.lib",
-        "ferrax.ref",
-        "ferrax.sharding",
         "ferrax.tools",
         "ferrax.experimental.array_serialization",
         "ferrax.experimental.buffer_callback",
-        "ferrax.experimental.checkify",
         "ferrax.experimental.colocated_python",
         "ferrax.experimental.compilation_cache",
         "ferrax.experimental.compute_on",
         "ferrax.experimental.control_deps",
         "ferrax.experimental.custom_partitioning",
         "ferrax.experimental.fused",
-        "ferrax.experimental.hijax",
         "ferrax.experimental.jax2tf",
-        "ferrax.experimental.jet",
         "ferrax.experimental.key_reuse",
         "ferrax.experimental.layout",
-        "ferrax.experimental.mesh_utils",
         "ferrax.experimental.mosaic",
-        "ferrax.experimental.multihost_utils",
-        "ferrax.experimental.ode",
         "ferrax.experimental.pallas",
-        "ferrax.experimental.pjit",
         "ferrax.experimental.profiler",
         "ferrax.experimental.random",
-        "ferrax.experimental.rnn",
         "ferrax.experimental.roofline",
         "ferrax.experimental.scheduling_groups",
         "ferrax.experimental.serialize_executable",
         "ferrax.experimental.shard_alike",
-        "ferrax.experimental.shard_map",
         "ferrax.experimental.source_mapper",
-        "ferrax.experimental.sparse",
         "ferrax.experimental.topologies",
         "ferrax.experimental.transfer",
         "ferrax.experimental.xla_metadata",
-        "ferrax.extend.backend",
         "ferrax.extend.ifrt_programs",
-        "ferrax.extend.linear_util",
         "ferrax.extend.lowering",
         "ferrax.extend.mlir",
         "ferrax.extend.sharding",
-        "ferrax.extend.source_info_util",
         "ferrax.extend.xla",
-        "ferrax.scipy.cluster",
-        "ferrax.scipy.fft",
-        "ferrax.scipy.integrate",
-        "ferrax.scipy.interpolate",
-        "ferrax.scipy.ndimage",
-        "ferrax.scipy.signal",
-        "ferrax.scipy.stats",
     ]
 )
 
@@ -204,21 +160,22 @@ MODULES = frozenset(
 class MissingFeatureError(NotImplementedError):
     """A name or a module of JAX's interface was asked for that ferrax does not have yet.
 
-    As an attribute (``ferrax.pmap``) it is missing for ``hasattr`` and ``getattr`` with a default: the exception is an
-    ``AttributeError``, too. In an import statement (``import ferrax.sharding``, ``from ferrax import pmap``) it is a
-    ``ModuleNotFoundError``, so that ``except ImportError`` and ``pytest.importorskip`` take it as any missing module.
+    As an attribute (``ferrax.fwd_and_bwd``) it is missing for ``hasattr`` and ``getattr`` with a default: the
+    exception is an ``AttributeError``, too. In an import statement (``import ferrax.cloud_tpu_init``, ``from ferrax
+    import fwd_and_bwd``) it is a ``ModuleNotFoundError``, so that ``except ImportError`` and ``pytest.importorskip``
+    take it as any missing module.
 
     Args:
       message: the text.
 
     >>> import ferrax
-    >>> hasattr(ferrax, "pmap")
+    >>> hasattr(ferrax, "fwd_and_bwd")
     False
     >>> try:
-    ...     import ferrax.sharding
+    ...     import ferrax.cloud_tpu_init
     ... except ferrax.errors.MissingFeatureError as error:
     ...     print(isinstance(error, ImportError), str(error).splitlines()[0])
-    True ferrax.sharding is part of JAX's interface, and is not implemented in ferrax yet
+    True ferrax.cloud_tpu_init is part of JAX's interface, and is not implemented in ferrax yet
     """
 
 

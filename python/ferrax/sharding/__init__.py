@@ -1,0 +1,39 @@
+"""Arrays on many devices: meshes, which axes of a mesh divide an array, and the mesh in use.
+
+Read next: `_mesh.py`, `_spec.py` and `_named.py` for the classes.
+"""
+
+from ferrax._boundary import expose as _expose
+from ferrax._ferrax import SingleDeviceSharding as SingleDeviceSharding
+from ferrax.sharding._context import get_abstract_mesh as get_abstract_mesh
+from ferrax.sharding._context import get_mesh as get_mesh
+from ferrax.sharding._context import set_mesh as set_mesh
+from ferrax.sharding._context import use_abstract_mesh as use_abstract_mesh
+from ferrax.sharding._mesh import AbstractDevice as AbstractDevice
+from ferrax.sharding._mesh import AbstractMesh as AbstractMesh
+from ferrax.sharding._mesh import AxisType as AxisType
+from ferrax.sharding._mesh import Mesh as Mesh
+from ferrax.sharding._named import NamedSharding as NamedSharding
+from ferrax.sharding._named import Sharding as Sharding
+from ferrax.sharding._named import make_single_device_sharding as make_single_device_sharding
+from ferrax.sharding._placement import reshard as reshard
+from ferrax.sharding._spec import PartitionSpec as PartitionSpec
+
+__all__ = [
+    "AbstractDevice",
+    "AbstractMesh",
+    "AxisType",
+    "Mesh",
+    "NamedSharding",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
+    "get_abstract_mesh",
+    "get_mesh",
+    "make_single_device_sharding",
+    "reshard",
+    "set_mesh",
+    "use_abstract_mesh",
+]
+
+_expose(globals())
