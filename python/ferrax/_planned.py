@@ -64,17 +64,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "primal_tangent_dtype",
         ]
     ),
-    "ferrax.extend.random": frozenset(
-        [
-            "define_prng_impl",
-            "random_seed",
-            "rbg_prng_impl",
-            "seed_with_impl",
-            "threefry2x32_p",
-            "threefry_prng_impl",
-            "unsafe_rbg_prng_impl",
-        ]
-    ),
     "ferrax.lax": frozenset(
         [
             "conv_general_permutations",
@@ -129,7 +118,6 @@ MODULES = frozenset(
         "ferrax.experimental.multihost_utils",
         "ferrax.experimental.pallas",
         "ferrax.experimental.profiler",
-        "ferrax.experimental.random",
         "ferrax.experimental.roofline",
         "ferrax.experimental.scheduling_groups",
         "ferrax.experimental.serialize_executable",

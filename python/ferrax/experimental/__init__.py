@@ -11,8 +11,9 @@ if _TYPE_CHECKING:
     from ferrax.experimental import jet as jet
     from ferrax.experimental import ode as ode
     from ferrax.experimental import pjit as pjit
+    from ferrax.experimental import random as random
     from ferrax.experimental import rnn as rnn
 
-_SUBMODULES = "checkify hijax jet ode pjit rnn"
+_SUBMODULES = "checkify hijax jet ode pjit random rnn"
 
 _defer(globals(), {}, _SUBMODULES)
