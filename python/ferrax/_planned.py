@@ -15,22 +15,13 @@ from typing import Any
 PLANNED: dict[str, frozenset[str]] = {
     "ferrax": frozenset(
         [
-            "Shard",
             "auto_pcast",
             "ds",
             "fwd_and_bwd",
             "host_ids",
             "jax2tf_associative_scan_reductions",
-            "make_array_from_callback",
-            "make_array_from_process_local_data",
-            "make_array_from_single_device_arrays",
             "make_user_context",
-            "memory",
-            "pmap",
             "remove_size_one_mesh_axis_from_type",
-            "reshard",
-            "shard_map",
-            "smap",
         ]
     ),
     "ferrax.ad_checkpoint": frozenset(
@@ -52,9 +43,6 @@ PLANNED: dict[str, frozenset[str]] = {
         [
             "DebugEffect",
             "OrderedDebugEffect",
-            "inspect_array_sharding",
-            "visualize_array_sharding",
-            "visualize_sharding",
         ]
     ),
     "ferrax.experimental": frozenset(
@@ -64,18 +52,45 @@ PLANNED: dict[str, frozenset[str]] = {
             "primal_tangent_dtype",
         ]
     ),
+    "ferrax.experimental.sparse": frozenset(
+        [
+            "SparseTracer",
+            "bcoo_dot_general_p",
+            "bcoo_dot_general_sampled_p",
+            "bcoo_extract_p",
+            "bcoo_fromdense_p",
+            "bcoo_sort_indices_p",
+            "bcoo_spdot_general_p",
+            "bcoo_sum_duplicates_p",
+            "bcoo_todense_p",
+            "bcoo_transpose_p",
+            "bcsr_dot_general_p",
+            "bcsr_extract_p",
+            "bcsr_fromdense_p",
+            "bcsr_todense_p",
+            "coo_fromdense_p",
+            "coo_matmat_p",
+            "coo_matvec_p",
+            "coo_todense_p",
+            "csr_fromdense_p",
+            "csr_matmat_p",
+            "csr_matvec_p",
+            "csr_todense_p",
+            "todense_p",
+        ]
+    ),
+    "ferrax.experimental.sparse.linalg": frozenset(["spsolve_p"]),
+    "ferrax.export": frozenset(
+        [
+            "SymbolicScope",
+            "is_symbolic_dim",
+            "shape_poly",
+            "symbolic_args_specs",
+            "symbolic_shape",
+        ]
+    ),
     "ferrax.lax": frozenset(
         [
-            "conv_general_permutations",
-            "conv_general_shape_tuple",
-            "conv_shape_tuple",
-            "conv_transpose_shape_tuple",
-            "create_token",
-            "dce_sink",
-            "pcast",
-            "precv",
-            "psend",
-            "ragged_all_to_all",
         ]
     ),
     "ferrax.sharding": frozenset(
@@ -83,7 +98,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "ManualAxisType",
             "auto_axes",
             "explicit_axes",
-            "reshard",
         ]
     ),
     "ferrax.stages": frozenset(
@@ -98,8 +112,6 @@ MODULES = frozenset(
     [
         "ferrax.cloud_tpu_init",
         "ferrax.collect_profile",
-        "ferrax.distributed",
-        "ferrax.export",
         "ferrax.ffi",
         "ferrax.tools",
         "ferrax.experimental.array_serialization",
@@ -113,18 +125,14 @@ MODULES = frozenset(
         "ferrax.experimental.jax2tf",
         "ferrax.experimental.key_reuse",
         "ferrax.experimental.layout",
-        "ferrax.experimental.mesh_utils",
         "ferrax.experimental.mosaic",
-        "ferrax.experimental.multihost_utils",
         "ferrax.experimental.pallas",
         "ferrax.experimental.profiler",
         "ferrax.experimental.roofline",
         "ferrax.experimental.scheduling_groups",
         "ferrax.experimental.serialize_executable",
         "ferrax.experimental.shard_alike",
-        "ferrax.experimental.shard_map",
         "ferrax.experimental.source_mapper",
-        "ferrax.experimental.sparse",
         "ferrax.experimental.topologies",
         "ferrax.experimental.transfer",
         "ferrax.experimental.xla_metadata",

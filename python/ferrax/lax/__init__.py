@@ -32,13 +32,14 @@ _LATER = {
     "control_flow": "associative_scan cond custom_linear_solve custom_root fori_loop map scan switch while_loop",
     "convolution": (
         "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv conv_dimension_numbers conv_general_dilated "
-        "conv_general_dilated_local conv_general_dilated_patches conv_transpose conv_with_general_padding"
+        "conv_general_dilated_local conv_general_dilated_patches conv_general_permutations conv_general_shape_tuple "
+        "conv_shape_tuple conv_transpose conv_transpose_shape_tuple conv_with_general_padding"
     ),
     "fourier": "FftType fft",
-    "other": "after_all composite platform_dependent rng_uniform stage with_sharding_constraint",
+    "other": "after_all composite create_token dce_sink platform_dependent rng_uniform stage with_sharding_constraint",
     "parallel": (
-        "all_gather all_to_all axis_index axis_size pbroadcast pmax pmean pmin ppermute pshuffle psum "
-        "psum_scatter pswapaxes"
+        "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute precv psend pshuffle psum "
+        "psum_scatter pswapaxes ragged_all_to_all"
     ),
     "ragged": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general scaled_dot",
     "random_bits": "RandomAlgorithm rng_bit_generator",

@@ -18,6 +18,8 @@ from ferrax.typing import ArrayLike
 __all__ = [
     "after_all",
     "composite",
+    "create_token",
+    "dce_sink",
     "platform_dependent",
     "rng_uniform",
     "stage",
@@ -140,27 +142,82 @@ def after_all(*operands: Any) -> Any:
     return jnp.zeros((0,), np.bool_)
 
 
+def create_token(_: Any = None) -> Any:
+    """A token that nothing comes before: effects keep their order in programs without tokens.
+
+    Args:
+      _: is not used.
+
+    Returns:
+      A token: an array without elements.
+
+    >>> from ferrax import lax
+    >>> lax.create_token().shape
+    (0,)
+    """
+    return after_all()
+
+
+def _forget(*values: Any) -> None:
+    """What is done with values that a program must make."""
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Lets a program compute values that nothing else in it needs.
+
+    Args:
+      val: pytree of arrays.
+      prevent_mlir_dce: has no effect: the values are computed in any case.
+
+    >>> import ferrax
+    >>> from ferrax import lax
+    >>> def f(x):
+    ...     lax.dce_sink(x * 2)
+    ...     return x
+    >>> "mul" in str(ferrax.make_jaxpr(f)(1.0))
+    True
+    """
+    from ferrax._callbacks import debug_callback
+    from ferrax._core import is_tracer
+
+    traced = [x for x in tree_util.tree_leaves(val) if is_tracer(x)]
+    if traced:
+        debug_callback(_forget, *traced)
+
+
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Asks for a value to be laid out over several devices; one device holds all of every array here.
+    """Asks for values to be spread over devices in a way, inside a program or out of it.
 
     Args:
       x: pytree of arrays.
-      shardings: `None`, which asks for nothing.
+      shardings: a sharding, a `PartitionSpec` of the mesh in use, `None`, which asks for nothing, or a pytree prefix of
+        such.
 
     Returns:
-      `x`.
+      The arrays with the shardings.
 
     Raises:
-      NotImplementedError: `shardings` asks for anything.
+      RuntimeError: a bare `PartitionSpec` without a mesh in use.
+      ValueError: an array has too few axes, or cannot be divided so.
+      AssertionError: the mesh's axes are explicit, and the array has another sharding.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
     >>> print(lax.with_sharding_constraint(jnp.ones(2), None))
     [1. 1.]
     """
-    if any(s is not None for s in tree_util.tree_leaves(shardings)):
-        raise NotImplementedError("with_sharding_constraint over several devices is not implemented yet")
-    return x
+    if shardings is None:
+        return x
+    from ferrax.sharding._named import Sharding
+    from ferrax.sharding._placement import constrain
+    from ferrax.sharding._spec import PartitionSpec
+
+    def is_leaf(s: Any) -> bool:
+        return s is None or isinstance(s, (Sharding, PartitionSpec))
+
+    full = tree_util.tree_leaves(tree_util.tree_broadcast(shardings, x, is_leaf=is_leaf), is_leaf=is_leaf)
+    leaves, tree = tree_util.tree_flatten(x)
+    return tree.unflatten([v if s is None else constrain(v, s) for v, s in zip(leaves, full, strict=True)])
 
 
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:

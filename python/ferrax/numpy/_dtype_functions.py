@@ -186,6 +186,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
 
     Raises:
       ValueError: for a kind that the standard does not name.
+      TypeError: for anything else, classes of dtypes as `jnp.integer` among them.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.isdtype(jnp.float32, "real floating"), jnp.isdtype(jnp.int8, ("bool", jnp.float32))
@@ -203,6 +204,8 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
             if np.dtype(option) == target:
                 return True
         except TypeError:
+            if not isinstance(option, str):
+                raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={option!r}") from None
             known = ", ".join(repr(k) for k in _ISDTYPE_KINDS)
             raise ValueError(f"Unrecognized kind={option!r}: expected one of {known}, or a dtype.") from None
     return False

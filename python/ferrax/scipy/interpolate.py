@@ -140,7 +140,9 @@ def _interpolate(grid: tuple[Array, ...], values: Array, fill_value: Array | Non
             for upper, (_, share) in zip(corner, cells, strict=True):
                 factor = share if upper else 1 - share
                 weight = factor if weight is None else weight * factor
-            index = tuple(_clipped(i + upper, places) for upper, (i, _), places in zip(corner, cells, axes, strict=True))
+            index = tuple(
+                _clipped(i + upper, places) for upper, (i, _), places in zip(corner, cells, axes, strict=True)
+            )
             term = values[index] * like_values(weight)
             result = term if result is None else result + term
     dtype = result.dtype

@@ -318,9 +318,13 @@ impl PyEqn {
         if let Some((_, params)) = primitive::defined_parts(py, &self.op) {
             return params.bind(py).copy();
         }
+        let dict = PyDict::new(py);
+        if let Some(p) = self.op.of(&ferrax_ops::placed::SHARDING_CONSTRAINT) {
+            dict.set_item("sharding", crate::sharded::any_object(py, p.sharding.0)?)?;
+            return Ok(dict);
+        }
         let printed = self.op.print_params();
         let told = primitive::told(&self.op, &printed);
-        let dict = PyDict::new(py);
         for (name, value) in printed {
             dict.set_item(name, self.param(py, value, told)?)?;
         }

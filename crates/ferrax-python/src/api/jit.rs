@@ -18,7 +18,7 @@ use crate::shorten;
 use crate::tree::{self, TreeDef};
 use crate::value::{abstract_value, from_value, quick_value, to_value};
 use ferrax_base::config::{self, Flag};
-use ferrax_ir::{Array, Aval, JaxprRef, Value};
+use ferrax_ir::{Array, Aval, Effects, JaxprRef, Value};
 use ferrax_ops::control::jit::jit_call;
 use ferrax_transform::{Staged, eval_jaxpr, stage};
 use pyo3::Borrowed;
@@ -333,8 +333,9 @@ impl Jit {
 
     #[inline]
     fn finish(&self, py: Python<'_>, program: &Program, values: &[Value]) -> PyResult<Py<PyAny>> {
+        let across = program.jaxpr.effects.contains(Effects::NAMED_AXIS);
         let traced = values.iter().any(|v| matches!(v, Value::Tracer(_))) || !ferrax_ir::trace::is_eager();
-        if traced {
+        if traced || across {
             let outs = self.bind(program.jaxpr.clone(), values)?;
             return build(py, &program.out_tree, outs);
         }
@@ -358,7 +359,8 @@ impl Jit {
 fn quick_call(args: &Args<'_, '_>, kept: &Kept) -> PyResult<Option<Py<PyAny>>> {
     let (py, program, signature) = (args.py(), &kept.value, &kept.key.signature);
     let ask = !program.donate.is_empty() || !signature.statics.is_empty() || program.guards.ask_always();
-    if ask || !ferrax_ir::trace::is_eager() {
+    let across = program.jaxpr.effects.contains(Effects::NAMED_AXIS);
+    if ask || across || !ferrax_ir::trace::is_eager() {
         return Ok(None);
     }
     let mut leaves = Leaves::new();
@@ -582,7 +584,7 @@ fn run_jaxpr(
 ) -> PyResult<Vec<Py<PyAny>>> {
     let values = args.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
     let traced = values.iter().any(|v| matches!(v, Value::Tracer(_))) || !ferrax_ir::trace::is_eager();
-    let outs = if traced {
+    let outs = if traced || jaxpr.jaxpr().effects.contains(Effects::NAMED_AXIS) {
         jit_call(jaxpr.jaxpr().debug.name.clone(), jaxpr.jaxpr().clone(), false, &values).py()?
     } else {
         ferrax::executable::executable(jaxpr.jaxpr()).py()?.run(&values, &donate).py()?

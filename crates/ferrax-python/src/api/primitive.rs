@@ -12,6 +12,7 @@ use crate::aval::ShapedArray;
 use crate::errors::IntoPyResult;
 use crate::value::{from_value, to_value};
 use ferrax_base::fork::Lock;
+use ferrax_ir::manual::Vary;
 use ferrax_ir::op::{BatchAxis, BatchDims, OpRole, Operands, Rewriter};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::{
@@ -186,6 +187,9 @@ impl Op for PyOp {
             })())
         })
     }
+    fn vary(&self, operands: u32) -> Option<Vary> {
+        Some(Vary { operands, results: operands })
+    }
     fn simplify(&self, _: &OpRef, _: &mut dyn Rewriter, _: &[Atom]) -> Result<Option<SmallVec<[Atom; 1]>>> {
         Ok(None)
     }
@@ -194,7 +198,7 @@ impl Op for PyOp {
             .iter()
             .map(|&a| {
                 let ty = b.ty(a);
-                Aval { shape: ty.shape.iter().copied().collect(), dtype: ty.dtype, weak: false }
+                Aval { shape: ty.shape.iter().copied().collect(), dtype: ty.dtype, weak: false, vary: 0 }
             })
             .collect();
         let jaxpr = self.lowered(&avals)?;

@@ -122,9 +122,7 @@ def _mode(x: Array, axis: int | None, keepdims: bool) -> tuple[Array, Array]:
     return found, count
 
 
-def rankdata(
-    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
-) -> Array:
+def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
     """Ranks from 1 on, in ascending order.
 
     Args:
