@@ -57,6 +57,8 @@ def rng_bit_generator(
 ) -> tuple[Array, Array]:
     """Random bits from a state, and the state for the next ones; `ferrax.random` is what most programs want.
 
+    Under `vmap` over states the first one draws for all rows, as in JAX.
+
     Args:
       key: uint32 array of shape (4,) or uint64 array of shape (2,): a key and a counter.
       shape: shape of the bits.
