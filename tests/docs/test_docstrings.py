@@ -25,6 +25,7 @@ MODULES = [
     "ferrax.experimental.checkify",
     "ferrax.experimental.jet",
     "ferrax.experimental.ode",
+    "ferrax.experimental.random",
     "ferrax.experimental.rnn",
     "ferrax.experimental.sparse",
     "ferrax.experimental.sparse.ad",

@@ -120,7 +120,7 @@ def _effects(equation: JaxprEqn, wanted: _Wanted) -> frozenset[ErrorEffect]:
     return frozenset(found)
 
 
-def _effects_of(program: ClosedJaxpr, wanted: _Wanted) -> frozenset[ErrorEffect]:
+def _effects_of(program: Any, wanted: _Wanted) -> frozenset[ErrorEffect]:
     return frozenset().union(*(_effects(equation, wanted) for equation in program.eqns))
 
 
