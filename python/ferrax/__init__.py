@@ -116,16 +116,23 @@ from ferrax import numpy as numpy  # noqa: E402
 if _TYPE_CHECKING:
     from ferrax import ad_checkpoint as ad_checkpoint
     from ferrax import ad as ad
+    from ferrax import api_util as api_util
+    from ferrax import core as core
     from ferrax import custom_batching as custom_batching
     from ferrax import custom_derivatives as custom_derivatives
     from ferrax import debug as debug
+    from ferrax import distributed as distributed
     from ferrax import dlpack as dlpack
     from ferrax import dtypes as dtypes
+    from ferrax import example_libraries as example_libraries
     from ferrax import experimental as experimental
+    from ferrax import export as export
     from ferrax import extend as extend
     from ferrax import flatten_util as flatten_util
     from ferrax import image as image
+    from ferrax import interpreters as interpreters
     from ferrax import lax as lax
+    from ferrax import lib as lib
     from ferrax import monitoring as monitoring
     from ferrax import nn as nn
     from ferrax import ops as ops
@@ -143,30 +150,49 @@ if _TYPE_CHECKING:
     from ferrax import test_util as test_util
     from ferrax import typing as typing
     from ferrax import version as version
+    from ferrax._sharded import NamedSharding as NamedSharding
+    from ferrax._sharded import P as P
+    from ferrax._sharded import Shard as Shard
+    from ferrax._sharded import make_array_from_callback as make_array_from_callback
+    from ferrax._sharded import make_array_from_process_local_data as make_array_from_process_local_data
+    from ferrax._sharded import make_array_from_single_device_arrays as make_array_from_single_device_arrays
     from ferrax._sharded import make_mesh as make_mesh
-    from ferrax.sharding import NamedSharding as NamedSharding
-    from ferrax.sharding import PartitionSpec as P
-    from ferrax.sharding import set_mesh as set_mesh
+    from ferrax._sharded import memory as memory
+    from ferrax._sharded import pmap as pmap
+    from ferrax._sharded import reshard as reshard
+    from ferrax._sharded import set_mesh as set_mesh
+    from ferrax._sharded import shard_map as shard_map
+    from ferrax._sharded import smap as smap
 
 
 _DEFERRED = {
-    "_sharded": "NamedSharding P make_mesh set_mesh",
+    "_sharded": (
+        "NamedSharding P Shard make_array_from_callback make_array_from_process_local_data "
+        "make_array_from_single_device_arrays make_mesh memory pmap reshard set_mesh shard_map smap"
+    ),
     "ref": "Ref empty_ref free_ref freeze new_ref",
 }
 
 _SUBMODULES = """
 ad
 ad_checkpoint
+api_util
+core
 custom_batching
 custom_derivatives
 debug
+distributed
 dlpack
 dtypes
+example_libraries
 experimental
+export
 extend
 flatten_util
 image
+interpreters
 lax
+lib
 monitoring
 nn
 ops

@@ -8,8 +8,10 @@ ahead-of-time compilation, `lax/control_flow.py` for loops.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, overload
@@ -100,6 +102,21 @@ def _resolve(fun: Callable[..., Any], nums: list[int], names: list[str], what: s
     return nums, names
 
 
+def _sharding_of_type(aval: Any) -> Any:
+    from ferrax.sharding._named import of_type
+
+    return of_type(aval)
+
+
+_ferrax.ShapedArray.sharding = property(  # type: ignore[attr-defined]
+    _sharding_of_type, doc="How such values are spread over the mesh in use, as far as types say it."
+)
+
+
+def _unspecified(shardings: Any) -> bool:
+    return shardings is None or type(shardings).__name__ == "_Unspecified"
+
+
 @overload
 def jit(
     fun: Callable[P, R],
@@ -162,16 +179,17 @@ def jit(
 
     Args:
       fun: function of arrays, or of pytrees of arrays, that is free of side effects.
-      in_shardings: placement of the arguments; only `None` (follow the data) so far.
-      out_shardings: placement of the results; only `None` so far.
+      in_shardings: where the arguments are: a pytree prefix of the tuple of positional arguments, of shardings and, with
+        a mesh in use, `PartitionSpec`s. `None` follows the data. Uncommitted arguments are put there.
+      out_shardings: where the results go, a pytree prefix of the result.
       static_argnums: positions of arguments that are compile-time constants. They must be hashable.
       static_argnames: names of such arguments. Numbers and names complete each other through the signature.
       donate_argnums: positions of arguments whose memory the results may take over.
       donate_argnames: names of such arguments; they are donated when passed by keyword, too. A path such as
         ``"state['params']"`` or ``"state.opt[0]"`` donates what lies at and below it.
       keep_unused: accepted for compatibility: unused arguments cost nothing.
-      device: accepted for compatibility; computation follows the data.
-      backend: accepted for compatibility.
+      device: deprecated: the device that uncommitted arguments are put on.
+      backend: deprecated: the platform whose first device they are put on.
       inline: whether the program is copied into programs that call it.
       compiler_options: accepted for compatibility.
       donate: ``"may"`` warns once of donated arguments whose memory no result can use; ``"must"`` makes each call
@@ -212,8 +230,6 @@ def jit(
         raise TypeError(f"Expected a callable value, got {short(fun)}")
     if donate not in ("may", "must"):
         raise ValueError(f"donate must be 'may' or 'must', got {donate!r}")
-    if in_shardings is not None or out_shardings is not None:
-        raise NotImplementedError("jit with in_shardings or out_shardings is not implemented yet")
     if inspect.isgeneratorfunction(fun):
         raise TypeError(f"Expected a function, got a generator function: {fun!r}")
     statics = _resolve(
@@ -223,7 +239,17 @@ def jit(
     paths = [n for n in names if not n.isidentifier()]
     names = [n for n in names if n.isidentifier()]
     numbers, names = _resolve(fun, _indices(donate_argnums, "donate_argnums"), names, "donate")
-    return _ferrax.jit(fun, *statics, numbers, names + paths, donate == "must", inline)
+    given = not (_unspecified(in_shardings) and _unspecified(out_shardings))
+    if not given and device is None and backend is None:
+        return _ferrax.jit(fun, *statics, numbers, names + paths, donate == "must", inline)
+    from ferrax.sharding import _jit
+
+    if device is not None or backend is not None:
+        in_shardings = _jit.of_device(device, backend, given)
+    if not _unspecified(out_shardings):
+        fun = _jit.constrained(fun, out_shardings)
+    compiled = _ferrax.jit(fun, *statics, numbers, names + paths, donate == "must", inline)
+    return compiled if _unspecified(in_shardings) else _jit.with_arguments(compiled, in_shardings, statics[0])
 
 
 def vmap(
@@ -259,7 +285,31 @@ def vmap(
     """
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    return _ferrax.vmap(fun, in_axes, out_axes, axis_name, axis_size)
+    mapped = _ferrax.vmap(fun, in_axes, out_axes, axis_name, axis_size)
+    if _all_first(in_axes) and _all_first(out_axes):
+        return mapped
+    return _with_batch_axes(mapped, in_axes, out_axes)
+
+
+def _all_first(axes: Any) -> bool:
+    """Whether all of `vmap`'s axes are the first ones."""
+    return axes is None or axes == 0 or all(a is None or a == 0 for a in tree_util.tree_leaves(axes))
+
+
+def _with_batch_axes(mapped: Any, in_axes: Any, out_axes: Any) -> Any:
+    """The mapped function, which checks that axes of sparse arrays are batch axes."""
+
+    @functools.wraps(mapped)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        sparse = sys.modules.get("ferrax.experimental.sparse._base")
+        if sparse is None:
+            return mapped(*args, **kwargs)
+        sparse.check_mapped(in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), args)
+        out = mapped(*args, **kwargs)
+        sparse.check_mapped_out(out_axes, out)
+        return out
+
+    return checked
 
 
 def named_as(wrapper: Any, fun: Any, what: str) -> Any:
@@ -617,6 +667,6 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
                 f"The inputs to the closure produced by closure_convert must have structure {short(in_tree)}, got "
                 f"{short(tree)}:{differences(in_tree, tree, 'the example arguments', 'the arguments')}"
             )
-        return program.out_tree.unflatten(program.eval(*consts, *leaves))
+        return program.out_tree.unflatten(program.eval_captured(list(consts), leaves))
 
     return shielded(converted), captured

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
-from ferrax._named_functions import name_function
 from ferrax._texts import differences, short
 
 __all__ = ["io_callback", "pure_callback"]
@@ -42,7 +41,7 @@ def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | No
             )
         return [_checked(callback, i, o, d) for i, (o, d) in enumerate(zip(outs, announced, strict=True))]
 
-    name_function(call, _name(callback))
+    call.__name__ = _name(callback)
     return out_tree.unflatten(_ferrax.bind_callback(call, structs, kind, method, leaves))
 
 

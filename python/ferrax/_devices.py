@@ -34,6 +34,96 @@ True
 """
 
 
+class _Memory:
+    """A memory that a device can address."""
+
+    def __init__(self, device: Any, kind: str, number: int) -> None:
+        self.device_kind, self.platform, self.kind = device.device_kind, device.platform, kind
+        self.process_index, self._device = device.process_index, device
+        self._text = f"{'CPU_DEVICE' if kind == 'device' else kind.upper()}_{number}"
+
+    def addressable_by_devices(self) -> list[Any]:
+        """The devices that can address it."""
+        return [self._device]
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Memory) and (self._device, self.kind) == (other._device, other.kind)
+
+    def __hash__(self) -> int:
+        return hash((self._device, self.kind))
+
+
+class _Client:
+    """What the devices of a platform belong to."""
+
+    runtime_type = "ferrax"
+
+    def __init__(self, platform: str) -> None:
+        self.platform = platform
+        self.platform_version = platform
+        self.process_index = 0
+
+    def devices(self) -> list[Any]:
+        """The platform's devices."""
+        return list(_ferrax.devices(self.platform))
+
+    local_devices = devices
+
+    def device_count(self) -> int:
+        """Number of the platform's devices."""
+        return len(self.devices())
+
+    local_device_count = device_count
+
+    def live_arrays(self) -> list[Any]:
+        """Every array that is alive."""
+        return list(_ferrax.live_arrays())
+
+    def __repr__(self) -> str:
+        return f"<client of platform {self.platform}>"
+
+
+_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+def _addressable_memories(self: Any) -> list[_Memory]:
+    """The memories that the device can address, its own first."""
+    return [_Memory(self, kind, len(_KINDS) * self.id + i) for i, kind in enumerate(_KINDS)]
+
+
+def _default_memory(self: Any) -> _Memory:
+    """The device's own memory."""
+    return _addressable_memories(self)[0]
+
+
+def _memory(self: Any, kind: str) -> _Memory:
+    """The memory of a kind that the device can address."""
+    for memory in _addressable_memories(self):
+        if memory.kind == kind:
+            return memory
+    raise ValueError(
+        f"Could not find memory addressable by device {self.device_kind}. Device {self.device_kind} can address the "
+        f"following memory kinds: {', '.join(_KINDS)}. Got memory kind: {kind}"
+    )
+
+
+_clients: dict[str, _Client] = {}
+
+
+def _client(self: Any) -> _Client:
+    """What the devices of the platform belong to."""
+    return _clients.setdefault(self.platform, _Client(self.platform))
+
+
+_ferrax.Device.addressable_memories = _addressable_memories  # type: ignore[attr-defined]
+_ferrax.Device.default_memory = _default_memory  # type: ignore[attr-defined]
+_ferrax.Device.memory = _memory  # type: ignore[attr-defined]
+_ferrax.Device.client = property(_client)  # type: ignore[attr-defined]
+
+
 def devices(backend: str | None = None) -> list[Any]:
     """Every device of a platform.
 
@@ -210,34 +300,73 @@ host_id = process_index
 host_count = process_count
 
 
-def _one_device(device: Any) -> Any:
-    if device is None:
-        return None
-    if hasattr(device, "device_set"):
-        members = device.device_set
-        if len(members) != 1:
-            raise NotImplementedError("device_put with a sharding over several devices is not implemented yet")
-        (device,) = members
-    if not hasattr(device, "id"):
-        raise ValueError(f"Invalid device or sharding: {device!r}")
-    return device
+def _is_place(x: Any) -> bool:
+    return (
+        x is None
+        or isinstance(x, _ferrax.Device)
+        or hasattr(x, "device_set")
+        or hasattr(x, "partitions")
+        or _is_space(x)
+    )
+
+
+def _is_space(x: Any) -> bool:
+    return type(x).__module__ == "ferrax._memory"
+
+
+def _put(x: Any, device: Any, donate: Any, alias: bool) -> Any:
+    """One leaf on a device or with a sharding."""
+    if device is None or isinstance(device, (_ferrax.Device, _ferrax.SingleDeviceSharding)):
+        if isinstance(device, _ferrax.SingleDeviceSharding) and device.memory_kind != "device":
+            return _with_sharding(x, device, donate, alias)
+        return _given_up(x, _ferrax.device_put_leaf(x, device, alias), donate)
+    if not _is_place(device):
+        raise ValueError(
+            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or "
+            f"a pytree of these values. Received invalid value: {device}"
+        )
+    return _with_sharding(x, device, donate, alias)
+
+
+def _with_sharding(x: Any, sharding: Any, donate: Any, alias: bool) -> Any:
+    from ferrax.sharding import _placement
+
+    if _is_space(sharding):
+        have = getattr(x, "sharding", None) if not _ferrax.is_tracer(x) else None
+        have = _ferrax.SingleDeviceSharding(devices()[0]) if have is None else have
+        sharding = have.with_memory_kind({"Host": "pinned_host"}.get(sharding.name, "device"))
+        if _ferrax.is_tracer(x):
+            return x
+    sharding = _placement.with_mesh(sharding, "device_put")
+    return _given_up(x, _placement.put(x, sharding, alias), donate)
+
+
+def _given_up(x: Any, put: Any, donate: Any) -> Any:
+    """What was put somewhere; frees what it was copied from when that is donated."""
+    if donate and put is not x and isinstance(x, _ferrax.ArrayImpl) and not _ferrax.is_tracer(put):
+        put.block_until_ready()
+        x.delete()
+    return put
 
 
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: bool | None = None
 ) -> Any:
-    """Puts a pytree of arrays on a device.
+    """Puts a pytree of arrays on a device, or on several by a sharding.
 
     Args:
       x: pytree of arrays, NumPy arrays or Python numbers.
-      device: a device, a sharding on one, or a pytree prefix of such; with `None`, data that is on a device stays
-        where it is and other data goes to the default device, uncommitted.
+      device: a device, a sharding, a `PartitionSpec` of the mesh in use, or a pytree prefix of such; with `None`, data
+        that is on a device stays where it is and other data goes to the default device, uncommitted.
       src: accepted for compatibility.
-      donate: accepted for compatibility.
+      donate: whether arrays that are copied are freed; a bool, or a pytree prefix of such.
       may_alias: whether the result may share memory with an array that is already there (default: yes).
 
     Returns:
       The pytree with arrays on the device, committed to it if one was given.
+
+    Raises:
+      ValueError: it is no device or sharding, or an array cannot be divided so.
 
     >>> import ferrax as jax
     >>> x = jax.device_put(1.0, jax.devices()[0])
@@ -245,11 +374,21 @@ def device_put(
     True
     """
     alias = may_alias is not False
-    if device is None or hasattr(device, "id") or hasattr(device, "device_set"):
-        target = _one_device(device)
-        return tree_util.tree_map(lambda leaf: _ferrax.device_put_leaf(leaf, target, alias), x)
-    targets = tree_util.tree_broadcast(device, x, is_leaf=lambda d: d is None)
+    if _is_place(device) and isinstance(donate, bool):
+        return tree_util.tree_map(lambda leaf: _put(leaf, device, donate, alias), x)
     leaves, tree = tree_util.tree_flatten(x)
-    places = tree_util.tree_leaves(targets, is_leaf=lambda d: d is None)
-    moved = [_ferrax.device_put_leaf(v, _one_device(d), alias) for v, d in zip(leaves, places, strict=True)]
-    return tree.unflatten(moved)
+    places = _prefix("device", device, x, _is_place)
+    given_up = _prefix("donate", donate, x, None)
+    return tree.unflatten([_put(v, d, g, alias) for v, d, g in zip(leaves, places, given_up, strict=True)])
+
+
+def _prefix(what: str, prefix: Any, tree: Any, is_leaf: Any) -> list[Any]:
+    try:
+        full = tree_util.tree_broadcast(prefix, tree, is_leaf=is_leaf)
+    except ValueError as error:
+        # a leaf that is no place says so itself
+        if what == "device" and tree_util.all_leaves([prefix]):
+            return [prefix] * len(tree_util.tree_leaves(tree))
+        text = f"device_put {what} specification must be a tree prefix of the corresponding value; {error}"
+        raise ValueError(text) from None
+    return tree_util.tree_leaves(full, is_leaf=is_leaf)

@@ -1,6 +1,6 @@
 """Functions that operations have as parameters, by the names that equations show.
 
-Read next: `_evaluate.py`, which finds a derivative rule or a callback by the printed form of an equation.
+Read next: `_evaluate.py`, which finds a derivative rule by the printed form of an equation.
 """
 
 from __future__ import annotations

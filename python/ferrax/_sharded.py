@@ -1,4 +1,4 @@
-"""What `ferrax` itself has for arrays on many devices: meshes of this process's devices.
+"""What `ferrax` itself has for arrays on many devices: meshes of this process's devices, and names of `sharding`.
 
 Read next: `sharding/_mesh.py` for what a mesh is.
 """
@@ -12,12 +12,36 @@ from typing import Any
 import numpy as np
 
 from ferrax import _devices
+from ferrax._memory import memory
+from ferrax.sharding._arrays import (
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
 from ferrax.sharding._context import set_mesh
 from ferrax.sharding._mesh import AxisType, Mesh
 from ferrax.sharding._named import NamedSharding
+from ferrax.sharding._placement import reshard
+from ferrax.sharding._pmap import pmap
+from ferrax.sharding._shard_map import shard_map, smap
+from ferrax.sharding._shards import Shard
 from ferrax.sharding._spec import PartitionSpec
 
-__all__ = ["NamedSharding", "P", "make_mesh", "set_mesh"]
+__all__ = [
+    "NamedSharding",
+    "P",
+    "Shard",
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
+    "make_mesh",
+    "memory",
+    "pmap",
+    "reshard",
+    "set_mesh",
+    "shard_map",
+    "smap",
+]
 
 P = PartitionSpec
 

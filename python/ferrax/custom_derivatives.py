@@ -20,6 +20,7 @@ from ferrax._core import ShapedArray, is_tracer
 from ferrax._named_functions import name_function
 from ferrax._texts import differences, short
 from ferrax._typed import P, R
+from ferrax.config import enable_x64
 
 __all__ = ["SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp", "linear_call"]
 
@@ -181,10 +182,17 @@ class custom_jvp(Generic[P, R]):
             trees.out = trees.fun
             return out
 
+        wide = _ferrax.flag("x64")
+
         def flat_jvp(*both: Any) -> list[Any]:
             n = len(both) // 2
             primals, tangents = split.tree.unflatten(both[:n]), split.tree.unflatten(both[n:])
-            pair = rule(*split.static, primals, tangents)
+            if _ferrax.flag("x64") == wide:
+                pair = rule(*split.static, primals, tangents)
+            else:
+                # a derivative is asked for where float64 is not allowed any more, as it was at the call
+                with enable_x64(wide):
+                    pair = rule(*split.static, primals, tangents)
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
                     f"Custom JVP rule {_name(rule)} for function {name} must produce a pair (list "

@@ -1,4 +1,4 @@
-"""Looking inside programs as they run: `print`, `log`, `callback`, `breakpoint`.
+"""Looking inside programs as they run: `print`, `log`, `callback`, `breakpoint`, shardings.
 
 Read next: `_callbacks.py`.
 """
@@ -17,8 +17,19 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
 from ferrax._callbacks import debug_callback
+from ferrax.sharding._draw import inspect_array_sharding as inspect_array_sharding
+from ferrax.sharding._draw import visualize_array_sharding as visualize_array_sharding
+from ferrax.sharding._draw import visualize_sharding as visualize_sharding
 
-__all__ = ["breakpoint", "callback", "log", "print"]
+__all__ = [
+    "breakpoint",
+    "callback",
+    "inspect_array_sharding",
+    "log",
+    "print",
+    "visualize_array_sharding",
+    "visualize_sharding",
+]
 
 _logger = logging.getLogger("ferrax.debug")
 

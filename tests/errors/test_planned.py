@@ -109,15 +109,15 @@ def test_optional_features_fall_back():
         pallas = None
     assert pallas is None
     try:
-        from ferrax import new_ref
+        from ferrax import fwd_and_bwd
     except ImportError:
-        new_ref = None
-    assert new_ref is None
+        fwd_and_bwd = None
+    assert fwd_and_bwd is None
 
 
 def test_the_text_points_to_the_class():
     with pytest.raises(errors.MissingFeatureError) as caught:
-        _ = ferrax.ref
+        _ = ferrax.cloud_tpu_init
     assert str(caught.value).endswith("See help(ferrax.errors.MissingFeatureError).")
     for name in ("MissingFeatureError", "MissingNameError", "MissingModuleError"):
         error = getattr(errors, name)("text")

@@ -13,20 +13,23 @@ pub struct Aval {
     pub dtype: DType,
     /// Whether the dtype came from a Python scalar and yields to others in promotion.
     pub weak: bool,
+    /// The manual mesh axes along which devices hold different values, one bit each (`ferrax_ir::manual`); of traced
+    /// values under `shard_map` alone.
+    pub vary: u32,
 }
 
 impl Clone for Aval {
     // every result of every operation has one: `SmallVec`'s own clone goes element by element
     #[inline]
     fn clone(&self) -> Aval {
-        Aval { shape: Shape::from_slice(&self.shape), dtype: self.dtype, weak: self.weak }
+        Aval { shape: Shape::from_slice(&self.shape), dtype: self.dtype, weak: self.weak, vary: self.vary }
     }
 }
 
 impl Aval {
     /// A strongly typed aval.
     pub fn new(dtype: DType, dims: &[Dim]) -> Self {
-        Aval { shape: Shape::from_slice(dims), dtype, weak: false }
+        Aval { shape: Shape::from_slice(dims), dtype, weak: false, vary: 0 }
     }
 
     /// A strongly typed scalar.
@@ -37,19 +40,19 @@ impl Aval {
     /// The same aval with another dtype.
     #[must_use]
     pub fn with_dtype(&self, dtype: DType) -> Self {
-        Aval { shape: self.shape.clone(), dtype, weak: self.weak }
+        Aval { shape: self.shape.clone(), dtype, weak: self.weak, vary: self.vary }
     }
 
     /// The same aval with another shape.
     #[must_use]
     pub fn with_shape(&self, dims: &[Dim]) -> Self {
-        Aval { shape: Shape::from_slice(dims), dtype: self.dtype, weak: self.weak }
+        Aval { shape: Shape::from_slice(dims), dtype: self.dtype, weak: self.weak, vary: self.vary }
     }
 
     /// The same aval with another weak type.
     #[must_use]
     pub fn with_weak(&self, weak: bool) -> Self {
-        Aval { shape: self.shape.clone(), dtype: self.dtype, weak }
+        Aval { shape: self.shape.clone(), dtype: self.dtype, weak, vary: self.vary }
     }
 
     /// Number of axes.

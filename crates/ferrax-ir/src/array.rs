@@ -9,47 +9,12 @@
 //! Read next: `cells.rs` for where arrays live, `ferrax::queue` for who settles pending ones.
 
 use crate::cells::{self, Shared};
+use crate::device::DeviceId;
 use crate::jaxpr::DebugInfo;
 use ferrax_base::{Aval, Buffer, Error, Memory, Result, Scalar, Source, error};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// A device of this process: the number of its platform's engine, and its number on that platform. The embedded CPU is
-/// platform 0, so that one comparison tells its devices, and `DeviceId(0)` is the first of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DeviceId(pub u16);
-
-impl DeviceId {
-    /// Devices that a platform can have, and platforms of a process.
-    pub const MOST: usize = 1 << 13;
-    /// Platforms that a process can have.
-    pub const PLATFORMS: usize = 1 << 3;
-
-    /// A device by its platform's number and its own; both must be below their bounds.
-    pub fn new(platform: usize, index: usize) -> DeviceId {
-        debug_assert!(platform < Self::PLATFORMS && index < Self::MOST);
-        DeviceId((platform * Self::MOST + index) as u16)
-    }
-
-    /// Whether it is a device of the embedded CPU: its memory is the host's.
-    #[inline]
-    pub fn is_cpu(self) -> bool {
-        usize::from(self.0) < Self::MOST
-    }
-
-    /// The number of its platform.
-    #[inline]
-    pub fn platform(self) -> usize {
-        usize::from(self.0) / Self::MOST
-    }
-
-    /// Its number on its platform, which users see.
-    #[inline]
-    pub fn index(self) -> usize {
-        usize::from(self.0) % Self::MOST
-    }
-}
 
 /// Deleted or donated.
 const DELETED: u32 = 1 << 31;
@@ -570,7 +535,7 @@ mod tests {
     use ferrax_base::DType;
 
     fn array(n: usize) -> Array {
-        let aval = Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false };
+        let aval = Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0 };
         Array::new(aval, Buffer::allocate(4 * n).unwrap())
     }
 
@@ -587,7 +552,7 @@ mod tests {
     }
 
     fn pending(n: usize) -> Array {
-        Array::pending(Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false }, DeviceId(0), false)
+        Array::pending(Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0 }, DeviceId(0), false)
     }
 
     #[test]

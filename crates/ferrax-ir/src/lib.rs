@@ -8,9 +8,11 @@
 
 pub mod array;
 mod cells;
+pub mod device;
 pub mod jaxpr;
 pub mod layout;
 pub mod lower;
+pub mod manual;
 pub mod op;
 pub mod params;
 pub mod parse;
@@ -20,7 +22,8 @@ pub mod trace;
 pub mod value;
 pub mod verify;
 
-pub use array::{Array, DeviceId};
+pub use array::Array;
+pub use device::DeviceId;
 pub use jaxpr::{Atom, DebugInfo, Effects, Eqn, Jaxpr, JaxprRef, Mapped, Var};
 pub use op::{Def, Op, OpRef, Prim, Slot, Special, TransposeArg};
 pub use params::{Param, ParamValue, Params};

@@ -7,6 +7,7 @@
 //! Read next: `ferrax-ops/src/elementwise/mod.rs` for many examples.
 
 use crate::jaxpr::{Atom, Effects, JaxprRef, Var};
+use crate::manual::{self, Vary};
 use crate::params::{Param, Params};
 use crate::reference::RefTensor;
 use crate::value::{Avals, Tangents, Value, Values};
@@ -65,6 +66,15 @@ pub struct BatchAxis {
     pub size: usize,
     /// `vmap`'s `axis_name`.
     pub name: Option<Arc<str>>,
+    /// The bit of a manual axis whose values are checked for what varies over it; zero of all others.
+    pub manual: u32,
+}
+
+impl BatchAxis {
+    /// An axis of this many rows that `vmap` adds.
+    pub fn new(size: usize, name: Option<Arc<str>>) -> Self {
+        BatchAxis { size, name, manual: 0 }
+    }
 }
 
 /// Batch axes of results; `None` is unbatched.
@@ -115,6 +125,9 @@ pub struct Special<P: 'static> {
     pub effects: Option<fn(&P) -> Effects>,
     /// The named axes that it works across, for operations with [`Effects::NAMED_AXIS`].
     pub axes: Option<fn(&P) -> &[Arc<str>]>,
+    /// What it says of the manual axes that its operands vary over, given those that any does; by default they must all
+    /// vary over the same, and results do, too.
+    pub vary: Option<fn(&P, u32) -> Vary>,
     /// What reverse mode may conclude from elements of its cotangents that cannot matter.
     pub role: Role<P>,
     /// Whether its derivative is infinite or NaN somewhere on the border of its domain.
@@ -155,6 +168,7 @@ impl<P> Special<P> {
         eager: None,
         effects: None,
         axes: None,
+        vary: None,
         role: Role::Opaque,
         edge: false,
     };
@@ -240,6 +254,9 @@ pub trait Op: Send + Sync + 'static {
     fn eager(&self, this: &OpRef, args: &[Value]) -> Option<Result<Values>>;
     /// The named axes that it works across itself, programs in it aside.
     fn axes(&self) -> &[Arc<str>];
+    /// What it says of the manual axes that its operands vary over, given those that any does; `None` when its programs
+    /// say it.
+    fn vary(&self, operands: u32) -> Option<Vary>;
     fn role(&self) -> OpRole;
     fn edge(&self) -> bool;
 }
@@ -378,7 +395,8 @@ macro_rules! impl_op {
                 if self.def().arity.is_some_and(|n| n != args.len()) {
                     return Err(wrong_arity(self.name(), self.def().arity, args));
                 }
-                let outs = (self.def().shape)(self.p(), args)?;
+                let mut outs = (self.def().shape)(self.p(), args)?;
+                manual::note(self, args, &mut outs);
                 outs.iter().try_for_each(Aval::check_bytes)?;
                 Ok(outs)
             }
@@ -417,6 +435,14 @@ macro_rules! impl_op {
                 self.def().special.eager.map(|f| f(this, self.p(), args))
             }
             fn axes(&self) -> &[Arc<str>] { self.def().special.axes.map_or(&[], |f| f(self.p())) }
+            #[inline]
+            fn vary(&self, operands: u32) -> Option<Vary> {
+                match self.def().special.vary {
+                    Some(f) => Some(f(self.p(), operands)),
+                    None if !Params::subjaxprs(self.p()).is_empty() => None,
+                    None => Some(Vary { operands, results: operands }),
+                }
+            }
             fn role(&self) -> OpRole {
                 match &self.def().special.role {
                     Role::Opaque => OpRole::Opaque,

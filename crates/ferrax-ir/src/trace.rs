@@ -6,6 +6,7 @@
 //! Using a tracer whose trace has ended is the leak error.
 
 use crate::jaxpr::{Atom, DebugInfo, Effects, Jaxpr, Mapped, Var};
+use crate::manual;
 use crate::op::{Op, OpRef};
 use crate::value::{Value, Values};
 use ferrax_base::fork::Lock;
@@ -166,20 +167,49 @@ thread_local! {
     static BASE: RefCell<Vec<(TraceId, Option<TraceRef>)>> = const { RefCell::new(Vec::new()) };
 }
 
+thread_local! {
+    /// The transformation whose function runs on this thread.
+    static CURRENT: Cell<TraceId> = const { Cell::new(TraceId(0)) };
+}
+
+/// The transformation whose function runs on this thread, zero for none: hosts ask where their objects were made.
+pub fn current() -> TraceId {
+    CURRENT.get()
+}
+
+/// Makes a transformation the [`current`] one until dropped.
+pub struct CurrentGuard(TraceId);
+
+impl CurrentGuard {
+    /// Enters the function of a transformation.
+    pub fn enter(id: TraceId) -> CurrentGuard {
+        CurrentGuard(CURRENT.replace(id))
+    }
+}
+
+impl Drop for CurrentGuard {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
 /// Puts a staging trace in force on this thread until dropped.
-pub struct BaseGuard(());
+pub struct BaseGuard {
+    _current: CurrentGuard,
+}
 
 impl BaseGuard {
     /// Stages every operation into `trace`, those on plain arrays too.
     pub fn stage(trace: TraceRef) -> BaseGuard {
-        BASE.with_borrow_mut(|b| b.push((trace.id(), Some(trace))));
-        BaseGuard(())
+        let id = trace.id();
+        BASE.with_borrow_mut(|b| b.push((id, Some(trace))));
+        BaseGuard { _current: CurrentGuard::enter(id) }
     }
 
     /// Runs operations on plain arrays at once, even while a function is being staged.
     pub fn eager() -> BaseGuard {
         BASE.with_borrow_mut(|b| b.push((TraceId(0), None)));
-        BaseGuard(())
+        BaseGuard { _current: CurrentGuard::enter(TraceId(0)) }
     }
 }
 
@@ -211,12 +241,16 @@ struct NamedAxis {
     name: Arc<str>,
     size: usize,
     trace: TraceRef,
+    /// The bit of a manual axis.
+    manual: u32,
 }
 
 thread_local! {
     /// The named mapped axes in force on this thread, innermost last.
     static AXES: RefCell<Vec<NamedAxis>> = const { RefCell::new(Vec::new()) };
     static AXES_DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// The bits of the manual axes among them.
+    static MANUAL: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Keeps a named axis in force on this thread until dropped.
@@ -224,12 +258,13 @@ pub struct AxisGuard(config::Saved);
 
 impl AxisGuard {
     /// Puts a named axis in force: operations across it go to `trace`, and what is traced depends on it.
-    pub fn enter(name: Arc<str>, size: usize, trace: TraceRef) -> Result<AxisGuard> {
+    pub fn enter(name: Arc<str>, size: usize, manual: u32, trace: TraceRef) -> Result<AxisGuard> {
         let key: AxisEnv = AXES.with_borrow_mut(|axes| {
-            axes.push(NamedAxis { name, size, trace });
-            axes.iter().map(|a| (a.name.clone(), a.size)).collect()
+            axes.push(NamedAxis { name, size, trace, manual });
+            axes.iter().map(|a| (a.name.clone(), a.size, a.manual)).collect()
         });
         AXES_DEPTH.set(AXES_DEPTH.get() + 1);
+        MANUAL.set(MANUAL.get() | manual);
         match env_number(key) {
             Some(number) => Ok(AxisGuard(config::set_axes_local(number))),
             None => {
@@ -248,13 +283,15 @@ impl Drop for AxisGuard {
 }
 
 fn leave_axis() {
-    AXES.with_borrow_mut(|axes| {
+    let manual = AXES.with_borrow_mut(|axes| {
         axes.pop();
+        axes.iter().fold(0, |bits, a| bits | a.manual)
     });
+    MANUAL.set(manual);
     AXES_DEPTH.set(AXES_DEPTH.get() - 1);
 }
 
-type AxisEnv = Vec<(Arc<str>, usize)>;
+type AxisEnv = Vec<(Arc<str>, usize, u32)>;
 
 /// A number for a combination of named axes; `None` when they are used up.
 fn env_number(key: AxisEnv) -> Option<u32> {
@@ -274,6 +311,27 @@ fn env_number(key: AxisEnv) -> Option<u32> {
 /// Size of the innermost mapped axis of this name on this thread.
 pub fn named_axis(name: &str) -> Option<usize> {
     AXES.with_borrow(|axes| axes.iter().rev().find(|a| &*a.name == name).map(|a| a.size))
+}
+
+/// The named mapped axes in force on this thread with their sizes, innermost last.
+pub fn named_axes() -> Vec<(Arc<str>, usize)> {
+    AXES.with_borrow(|axes| axes.iter().map(|a| (a.name.clone(), a.size)).collect())
+}
+
+/// The bit of the innermost mapped axis of this name on this thread; zero when it is none whose values are checked.
+pub fn manual_bit(name: &str) -> u32 {
+    if MANUAL.get() == 0 {
+        return 0;
+    }
+    AXES.with_borrow(|axes| axes.iter().rev().find(|a| &*a.name == name).map_or(0, |a| a.manual))
+}
+
+/// The bits of the manual axes in force that are further out than a trace: what its values may vary over.
+pub fn manual_outside(id: TraceId) -> u32 {
+    if MANUAL.get() == 0 {
+        return 0;
+    }
+    AXES.with_borrow(|axes| axes.iter().filter(|a| a.trace.id() < id).fold(0, |bits, a| bits | a.manual))
 }
 
 /// Whether an operation, or a program in it, works across the axis of this name.
@@ -328,6 +386,11 @@ pub fn bind(op: &OpRef, args: &[Value]) -> Result<Values> {
         }
     }
     let floor = innermost.map_or(TraceId(0), |t| t.id());
+    if MANUAL.get() != 0
+        && let Some(args) = manual::widened(op, args)?
+    {
+        return bind(op, &args);
+    }
     if AXES_DEPTH.get() > 0
         && op.effects().contains(Effects::NAMED_AXIS)
         && let Some(trace) = axis_trace(op, floor)

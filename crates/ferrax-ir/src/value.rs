@@ -53,7 +53,7 @@ impl Value {
         match self {
             Value::Array(a) => a.aval().clone(),
             Value::Tracer(t) => t.aval().clone(),
-            Value::Lit(l) => Aval { shape: Shape::new(), dtype: l.scalar.dtype, weak: l.weak },
+            Value::Lit(l) => Aval { shape: Shape::new(), dtype: l.scalar.dtype, weak: l.weak, vary: 0 },
         }
     }
 

@@ -51,7 +51,7 @@ fn eqn(j: &Jaxpr, e: &Eqn, defined: &mut [bool]) -> Result<()> {
     for (i, (&v, want)) in e.outputs.iter().zip(&outs).enumerate() {
         define(defined, v, "a result")?;
         let got = j.aval(v);
-        if got != want {
+        if !got.same_type(want) || got.weak != want.weak {
             let weak = |a: &Aval| if a.weak { " (weak)" } else { "" };
             return Err(error!(
                 Internal,

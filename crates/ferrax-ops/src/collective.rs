@@ -14,17 +14,29 @@ use crate::reduce::{reduce_max, reduce_min};
 use crate::shape::{iota, reshape};
 use crate::slice::index_in_dim;
 use ferrax_base::{Aval, DType, Result, Shape, bail, error};
+use ferrax_ir::manual::Vary;
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::params::split_tuple;
-use ferrax_ir::trace::bind1;
+use ferrax_ir::trace::{bind1, manual_bit};
 use ferrax_ir::{Avals, Def, Effects, OpRef, Param, ParamValue, Slot, Special, Tangents, Value, Values, bind};
 use ferrax_transform::structural::{broadcast_batch, linear_jvp, move_axis, reduce_sum, transpose};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// The collectives.
-pub static PRIMITIVES: &[&dyn crate::registry::Primitive] =
-    &[&PSUM, &PMAX, &PMIN, &ALL_GATHER, &REDUCE_SCATTER, &ALL_TO_ALL, &PPERMUTE, &PBROADCAST, &AXIS_INDEX];
+pub static PRIMITIVES: &[&dyn crate::registry::Primitive] = &[
+    &PSUM,
+    &PSUM_INVARIANT,
+    &PMAX,
+    &PMIN,
+    &PVARY,
+    &ALL_GATHER,
+    &REDUCE_SCATTER,
+    &ALL_TO_ALL,
+    &PPERMUTE,
+    &PBROADCAST,
+    &AXIS_INDEX,
+];
 
 const BOUND_BY_VMAP: &str = "the vmap that names the axis resolves it";
 
@@ -52,6 +64,23 @@ impl AxisNames {
         rest.remove(at);
         Some(AxisNames(rest))
     }
+}
+
+/// The bits of those of the axes that are manual and whose values are checked.
+fn bits(names: &[Arc<str>]) -> u32 {
+    names.iter().fold(0, |all, n| all | manual_bit(n))
+}
+
+/// Works on what varies over the axes, and gives what does.
+fn varying(names: &[Arc<str>], operands: u32) -> Vary {
+    let all = operands | bits(names);
+    Vary { operands: all, results: all }
+}
+
+/// Works on what varies over the axes, and gives what is the same all over them.
+fn invariant(names: &[Arc<str>], operands: u32) -> Vary {
+    let bits = bits(names);
+    Vary { operands: operands | bits, results: operands & !bits }
 }
 
 /// JAX prints a parameter that `vmap` has no use for.
@@ -95,7 +124,7 @@ ferrax_ir::params! {
 }
 
 macro_rules! across {
-    ($NAME:ident, $fun:ident, $name:literal, $doc:literal, jvp: $jvp:expr, transpose: $transpose:expr, batch: $reduce:expr) => {
+    ($NAME:ident, $fun:ident, $name:literal, $doc:literal, vary: $vary:expr, jvp: $jvp:expr, transpose: $transpose:expr, batch: $reduce:expr) => {
         #[doc = $doc]
         pub static $NAME: Def<Across> = Def {
             name: $name,
@@ -118,6 +147,7 @@ macro_rules! across {
                 eager: Some(|_, p, _| Err(unbound(&p.axes.0[0]))),
                 effects: Some(|_| Effects::NAMED_AXIS),
                 axes: Some(|p| &p.axes.0),
+                vary: Some(|p, operands| ($vary)(&p.axes.0, operands)),
                 ..Special::NONE
             },
         };
@@ -133,7 +163,8 @@ macro_rules! across {
 }
 
 across!(
-    PSUM, psum, "psum", "Sum over the rows of mapped axes.",
+    PSUM, plain_psum, "psum", "Sum over the rows of mapped axes.",
+    vary: varying,
     jvp: Slot::Rule(linear_jvp),
     transpose: Slot::Rule(|op, _, cts, _| {
         Ok(smallvec![cts[0].as_ref().map(|ct| bind1(op, std::slice::from_ref(ct))).transpose()?])
@@ -144,15 +175,75 @@ across!(
     }
 );
 across!(
+    PSUM_INVARIANT, psum_invariant, "psum_invariant", "Sum over manual axes, the same all over them.",
+    vary: invariant,
+    jvp: Slot::Rule(linear_jvp),
+    transpose: Slot::Rule(|_, p, cts, _| {
+        Ok(smallvec![cts[0].as_ref().map(|ct| pvary(ct, p.axes.clone())).transpose()?])
+    }),
+    batch: |x, dim, size| match dim {
+        Some(d) => reduce_sum(x, &[d]),
+        None => mul(x, &constant(x, size as f64)),
+    }
+);
+across!(
     PMAX, pmax, "pmax", "Maximum over the rows of mapped axes.",
+    vary: invariant,
     jvp: Slot::None("JAX has none"), transpose: Slot::None(NOT_LINEAR),
     batch: |x, dim, _| dim.map_or_else(|| Ok(x.clone()), |d| reduce_max(x, &[d]))
 );
 across!(
     PMIN, pmin, "pmin", "Minimum over the rows of mapped axes.",
+    vary: invariant,
     jvp: Slot::None("JAX has none"), transpose: Slot::None(NOT_LINEAR),
     batch: |x, dim, _| dim.map_or_else(|| Ok(x.clone()), |d| reduce_min(x, &[d]))
 );
+
+/// Sum over the rows of mapped axes; over manual axes whose values are checked, one that is the same all over them.
+pub fn psum(x: &Value, axes: AxisNames) -> Result<Value> {
+    let (checked, plain): (SmallVec<[_; 1]>, SmallVec<[_; 1]>) = axes.0.into_iter().partition(|n| manual_bit(n) != 0);
+    psum_invariant(&plain_psum(x, AxisNames(plain))?, AxisNames(checked))
+}
+
+/// The operand, which counts as varying over manual axes from now on.
+pub static PVARY: Def<Across> = Def {
+    name: "pvary",
+    doc: "The operand, which counts as varying over manual axes from now on.",
+    arity: Some(1),
+    shape: |_, args| Ok(smallvec![args[0].clone()]),
+    jvp: Slot::Rule(linear_jvp),
+    transpose: Slot::Rule(|_, p, cts, _| {
+        Ok(smallvec![cts[0].as_ref().map(|ct| psum_invariant(ct, p.axes.clone())).transpose()?])
+    }),
+    batch: Slot::Rule(|op, p, axis, args, dims| {
+        let Some(rest) = p.axes.without(axis) else { return pass(op, args, dims) };
+        Ok((smallvec![pvary(&args[0], rest)?], smallvec![dims[0]]))
+    }),
+    simplify: Slot::None(NO_REWRITE),
+    stablehlo: Slot::None(LATER),
+    kernel: Slot::None(BOUND_BY_VMAP),
+    reference: Slot::None(BOUND_BY_VMAP),
+    special: Special {
+        eager: Some(|_, p, _| Err(unbound(&p.axes.0[0]))),
+        effects: Some(|_| Effects::NAMED_AXIS),
+        axes: Some(|p| &p.axes.0),
+        vary: Some(|p, operands| Vary { operands: 0, results: operands | bits(&p.axes.0) }),
+        ..Special::NONE
+    },
+};
+
+/// The operand, which counts as varying over manual axes from now on.
+pub fn pvary(x: &Value, axes: AxisNames) -> Result<Value> {
+    if axes.0.is_empty() {
+        return Ok(x.clone());
+    }
+    bind1(&OpRef::new(&PVARY, Across { axes }), std::slice::from_ref(x))
+}
+
+/// As [`pvary`], over the axes of these bits.
+pub(crate) fn widen(x: &Value, bits: u32) -> Result<Value> {
+    pvary(x, AxisNames(ferrax_ir::manual::names(bits).into()))
+}
 
 // ---- gathering and scattering --------------------------------------------------------------------------------------
 
@@ -179,6 +270,7 @@ macro_rules! rearrangement {
                 eager: Some(|_, p, _| Err(unbound(&p.axis_name.0[0]))),
                 effects: Some(|_| Effects::NAMED_AXIS),
                 axes: Some(|p| &p.axis_name.0),
+                vary: Some(|p, operands| varying(&p.axis_name.0, operands)),
                 ..Special::NONE
             },
         };
@@ -550,6 +642,7 @@ pub static AXIS_INDEX: Def<AxisIndex> = Def {
         eager: Some(|_, p, _| Err(unbound(&p.axis_name.0[0]))),
         effects: Some(|_| Effects::NAMED_AXIS),
         axes: Some(|p| &p.axis_name.0),
+        vary: Some(|p, operands| varying(&p.axis_name.0, operands)),
         ..Special::NONE
     },
 };

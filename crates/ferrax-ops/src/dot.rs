@@ -239,7 +239,7 @@ fn dot_shape(p: &DotParams, args: &[&Aval]) -> Result<Avals> {
     shape.extend(sizes(y, &free(y.rank(), &d.rhs_contract, &d.rhs_batch)));
     let dtype = result_dtype(x.dtype, y.dtype);
     let weak = x.weak && y.weak && p.preferred_element_type.is_none();
-    Ok(smallvec![Aval { shape, dtype: preferred(dtype, p.preferred_element_type)?, weak }])
+    Ok(smallvec![Aval { shape, dtype: preferred(dtype, p.preferred_element_type)?, weak, vary: 0 }])
 }
 
 /// The wider of two dtypes: complex over float over integer over bool, then by size, then the first.
@@ -354,7 +354,7 @@ fn dot_batch(
             return ferrax_transform::structural::unbatched(
                 &OpRef::new(&DOT_GENERAL, q),
                 args,
-                &BatchAxis { size: 0, name: None },
+                &BatchAxis::new(0, None),
             );
         }
     };

@@ -20,6 +20,7 @@ pub mod gather_scatter;
 pub mod indexing;
 pub mod linalg;
 pub mod numbers;
+pub mod placed;
 pub mod reduce;
 pub mod registry;
 pub mod rng;
@@ -31,6 +32,7 @@ pub mod window;
 
 /// Gives the transformations the operations they need of this crate; later calls do nothing.
 pub fn install() {
+    ferrax_ir::manual::set_widen(collective::widen);
     ferrax_transform::live::set_mark_ops(elementwise::select::MARK_OPS);
     ferrax_transform::where_check::set_rule(where_rules::facts);
 }

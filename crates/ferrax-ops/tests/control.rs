@@ -176,7 +176,7 @@ fn jvp_of_while() {
         jvp(DebugInfo::named("f"), &[scalar(1.0)], &[Some(scalar(1.0))], |a| while_loop(p, a)).unwrap();
     assert_eq!(floats(&outs[0]), [16.0]);
     assert_eq!(floats(tangents[0].as_ref().unwrap()), [16.0]);
-    let axis = BatchAxis { size: 3, name: None };
+    let axis = BatchAxis::new(3, None);
     let rows = vmap(DebugInfo::named("f"), axis, &[vector(&[1.0, 3.0, 20.0])], &[Some(0)], |a| while_loop(params, a));
     let rows = rows.unwrap();
     assert_eq!(rows[0].1, Some(0));
@@ -197,7 +197,7 @@ fn remat_has_the_same_gradient() {
 #[test]
 fn vmap_of_scan_is_a_loop_over_rows() {
     setup();
-    let axis = BatchAxis { size: 4, name: None };
+    let axis = BatchAxis::new(4, None);
     let xs: Vec<f64> = (0..16).map(|i| f64::from(i) * 0.1 - 0.7).collect();
     let whole = Value::Array(Array::new(f64s(&[4, 4]), Buffer::from_slice(&xs).unwrap()));
     let args = [scalar(0.8), vector(&[0.1, 0.2, 0.3, 0.4]), whole];
@@ -218,7 +218,7 @@ fn vmap_of_cond_selects_rows() {
     setup();
     let yes = program(&[f64s(&[])], |v| Ok(vec![mul(&v[0], &scalar(2.0))?]));
     let no = program(&[f64s(&[])], |v| Ok(vec![mul(&v[0], &scalar(-1.0))?]));
-    let axis = BatchAxis { size: 3, name: None };
+    let axis = BatchAxis::new(3, None);
     let out = vmap(DebugInfo::named("f"), axis, &[vector(&[1.0, -2.0, 3.0])], &[Some(0)], |a| {
         let index = ferrax_ops::convert_element_type(&lt(&a[0], &scalar(0.0))?, DType::I32)?;
         cond(vec![yes, no], &index, a)

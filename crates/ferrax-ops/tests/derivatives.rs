@@ -87,7 +87,7 @@ fn check_batching(what: &str, f: &Fun<'_>, args: &[Value], batched: &[bool]) {
             full.push(if batched[i] { stack(&column, place).unwrap() } else { x.clone() });
             dims.push(batched[i].then_some(place));
         }
-        let axis = VmapAxis { size: ROWS, name: None };
+        let axis = VmapAxis::new(ROWS, None);
         let (got, dim) =
             vmap(name(), axis, &full, &dims, |a| Ok(vec![f(a)?])).unwrap_or_else(|e| panic!("{what}: {e}")).remove(0);
         let got = ferrax_transform::batching::place_axis(&got, dim, Some(0), ROWS).unwrap();

@@ -7,10 +7,10 @@
 //! Read next: `host.rs` for NumPy, buffers and numbers; `tracer.rs` for tracers.
 
 use crate::aval::ShapedArray;
-use crate::devices::{self, Device, Shard, SingleDeviceSharding};
+use crate::devices::{self, SingleDeviceSharding};
 use crate::errors::IntoPyResult;
 use crate::indexing::{self, IndexUpdateHelper};
-use crate::{dlpack, dtypes, host, numpy_interop, shortcut, tracer, ufunc};
+use crate::{dlpack, dtypes, host, numpy_interop, sharded, shortcut, tracer, ufunc};
 use ferrax::numpy as np;
 use ferrax_base::DType;
 use ferrax_ir::{Array, Tracer, Value};
@@ -18,7 +18,7 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PySet, PyTuple};
+use pyo3::types::{PySet, PyTuple};
 use pyo3::{ffi, intern};
 use std::ffi::c_int;
 
@@ -174,26 +174,28 @@ impl PyArray {
         ShapedArray(self.value.aval())
     }
 
-    /// The device that holds the elements; not there on traced arrays.
+    /// The device that holds the elements, the sharding where several do; not there on traced arrays.
     #[getter]
-    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Device>> {
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.value {
             Value::Tracer(t) => {
                 let name = tracer::class(t).name();
                 Err(pyo3::exceptions::PyAttributeError::new_err(format!("{name} has no attribute device")))
             }
-            _ => devices::object(py, self.data("device")?.device()),
+            _ => sharded::any_object(py, self.data("device")?.device()),
         }
     }
 
     /// The set of devices that hold the elements.
     fn devices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
-        PySet::new(py, [devices::object(py, self.data("The devices() method was called on")?.device())?])
+        let id = self.data("The devices() method was called on")?.device();
+        let all = id.devices().iter().map(|&d| devices::object(py, d)).collect::<PyResult<Vec<_>>>()?;
+        PySet::new(py, all)
     }
 
     /// How the elements are placed on devices; not there on traced arrays.
     #[getter]
-    fn sharding(&self) -> PyResult<SingleDeviceSharding> {
+    fn sharding<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(t) = self.tracer() {
             return Err(pyo3::exceptions::PyAttributeError::new_err(format!(
                 "The 'sharding' attribute is not available on {}. To query sharding information on tracers, use \
@@ -201,7 +203,11 @@ impl PyArray {
                 tracer::error_repr(t)
             )));
         }
-        Ok(SingleDeviceSharding { device: self.data("sharding")?.device() })
+        let device = self.data("sharding")?.device();
+        match sharded::object(py, device)? {
+            Some(object) => Ok(object),
+            None => Ok(Bound::new(py, SingleDeviceSharding { device, memory: devices::Memory::default() })?.into_any()),
+        }
     }
 
     /// Whether the array was put on its device on purpose, as `device_put` with a device does, and stays there.
@@ -223,30 +229,32 @@ impl PyArray {
 
     /// Whether each device of the array holds all elements.
     #[getter]
-    fn is_fully_replicated(&self) -> PyResult<bool> {
-        self.data("The is_fully_replicated property was called on").map(|_| true)
+    fn is_fully_replicated(&self, py: Python<'_>) -> PyResult<bool> {
+        let device = self.data("The is_fully_replicated property was called on")?.device();
+        match sharded::object(py, device)? {
+            Some(object) => object.getattr(intern!(py, "is_fully_replicated"))?.extract(),
+            None => Ok(true),
+        }
     }
 
     /// The parts of the array that this process can read, one for each device.
     #[getter]
-    fn addressable_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
+    fn addressable_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.get().data("The 'addressable_shards' attribute is not available on")?;
-        let shard = Bound::new(slf.py(), Shard::new(slf.clone().into_any().unbind()))?;
-        PyList::new(slf.py(), [shard])
+        slf.py().import("ferrax.sharding._shards")?.call_method1("shards", (slf,))
     }
 
     /// The parts of the array on all devices of all processes.
     #[getter]
-    fn global_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
+    fn global_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.get().data("The global_shards property was called on")?;
         Self::addressable_shards(slf)
     }
 
     /// The part of the array that the device of this number holds.
-    fn addressable_data<'py>(slf: &Bound<'py, Self>, index: isize) -> PyResult<Bound<'py, Self>> {
-        let _ = index;
+    fn addressable_data<'py>(slf: &Bound<'py, Self>, index: isize) -> PyResult<Bound<'py, PyAny>> {
         slf.get().data("The addressable_data() method was called on")?;
-        Ok(slf.clone())
+        Self::addressable_shards(slf)?.get_item(index)?.getattr("data")
     }
 
     /// Whether the memory was given up: by `delete`, or by donation to a compiled function.
@@ -778,6 +786,5 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyArray>()?;
     m.add_class::<ArrayImpl>()?;
     m.add_class::<KeyArray>()?;
-    m.add_class::<Shard>()?;
     m.add_function(wrap_pyfunction!(set_array_method, m)?)
 }

@@ -25,7 +25,7 @@ impl ShapedArray {
     #[pyo3(signature = (shape, dtype, weak_type=false))]
     fn new(shape: ShapeArg, dtype: &Bound<'_, PyAny>, weak_type: bool) -> PyResult<Self> {
         let dtype = dtypes::parse(dtype, "ShapedArray")?.dtype;
-        Ok(ShapedArray(Aval { shape: shape.0, dtype, weak: weak_type }))
+        Ok(ShapedArray(Aval { shape: shape.0, dtype, weak: weak_type, vary: 0 }))
     }
 
     /// Sizes of the axes.
@@ -70,10 +70,14 @@ impl ShapedArray {
         self.0.bytes()
     }
 
-    /// Mesh axes the value varies over; always empty on one device.
+    /// Manual mesh axes over which the value varies; of traced values under `shard_map` alone.
     #[getter]
     fn vma<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyFrozenSet>> {
-        pyo3::types::PyFrozenSet::empty(py)
+        if self.0.vary == 0 {
+            return pyo3::types::PyFrozenSet::empty(py);
+        }
+        let names = ferrax_ir::manual::names(self.0.vary);
+        pyo3::types::PyFrozenSet::new(py, names.iter().map(|n| &**n))
     }
 
     /// `float32[3]`, or `f32[3]` with `short_dtypes`.
@@ -115,6 +119,7 @@ impl ShapedArray {
             shape: shape.map_or_else(|| self.0.shape.clone(), |s| s.0),
             dtype: dtype.map_or(self.0.dtype, |d| d.dtype),
             weak: weak_type.unwrap_or(self.0.weak),
+            vary: self.0.vary,
         }))
     }
 

@@ -1,6 +1,7 @@
 //! Devices and single-device shardings as Python objects.
 
 use crate::errors::IntoPyResult;
+use crate::sharded::PyPlace;
 use ferrax::{device, engine};
 use ferrax_ir::{Array, DeviceId};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
@@ -28,7 +29,7 @@ fn objects(py: Python<'_>) -> PyResult<&Vec<Py<Device>>> {
 
 /// The object of a device.
 pub fn object(py: Python<'_>, id: DeviceId) -> PyResult<Bound<'_, Device>> {
-    let found = objects(py)?.iter().find(|d| d.get().0 == id);
+    let found = objects(py)?.iter().find(|d| d.get().0 == id.single());
     Ok(found.ok_or_else(|| PyRuntimeError::new_err(format!("there is no device {}", id.index())))?.bind(py).clone())
 }
 
@@ -42,6 +43,9 @@ pub fn parse(object: &Bound<'_, PyAny>) -> PyResult<Option<DeviceId>> {
     }
     if let Ok(s) = object.cast::<SingleDeviceSharding>() {
         return Ok(Some(s.get().device));
+    }
+    if let Ok(place) = object.cast::<PyPlace>() {
+        return Ok(Some(place.get().0));
     }
     if let Ok(platform) = object.extract::<&str>() {
         return Ok(Some(DeviceId::new(platform_number(platform)?, 0)));
@@ -129,54 +133,46 @@ impl Device {
     fn __exit__(&self, _kind: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>, _trace: &Bound<'_, PyAny>) {}
 }
 
-/// One part of an array on one device.
-#[pyclass(frozen, module = "ferrax", name = "Shard")]
-pub struct Shard {
-    /// The elements, an array on one device.
-    #[pyo3(get)]
-    data: Py<PyAny>,
-}
-
-impl Shard {
-    /// All of an array.
-    pub fn new(data: Py<PyAny>) -> Self {
-        Shard { data }
-    }
-}
-
-#[pymethods]
-impl Shard {
-    /// The device that holds the part.
-    #[getter]
-    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.data.bind(py).getattr("device")
-    }
-
-    /// Where the part lies in the whole array: a slice for each axis.
-    #[getter]
-    fn index<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let rank: usize = self.data.bind(py).getattr("ndim")?.extract()?;
-        PyTuple::new(py, vec![pyo3::types::PySlice::full(py); rank])
-    }
-
-    /// Number of the copy, of a part that several devices hold.
-    #[getter]
-    fn replica_id(&self) -> usize {
-        0
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let (device, index) = (self.device(py)?.repr()?, self.index(py)?.repr()?);
-        Ok(format!("Shard(device={device}, index={index}, replica_id=0, data={})", self.data.bind(py).str()?))
-    }
-}
-
 /// All of an array on one device.
 #[pyclass(frozen, eq, hash, module = "ferrax.sharding", name = "SingleDeviceSharding", from_py_object)]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SingleDeviceSharding {
     /// The device.
     pub device: DeviceId,
+    /// The kind of memory, as users asked for it: a device of the CPU has one memory.
+    pub memory: Memory,
+}
+
+/// Kinds of memory.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Memory {
+    #[default]
+    Device,
+    PinnedHost,
+    UnpinnedHost,
+}
+
+impl Memory {
+    fn name(self) -> &'static str {
+        match self {
+            Memory::Device => "device",
+            Memory::PinnedHost => "pinned_host",
+            Memory::UnpinnedHost => "unpinned_host",
+        }
+    }
+
+    fn parse(device: DeviceId, kind: &str) -> PyResult<Self> {
+        let all = [Memory::Device, Memory::PinnedHost, Memory::UnpinnedHost];
+        let found = all.into_iter().find(|m| m.name() == kind);
+        found.ok_or_else(|| {
+            let name = engine::of(device).map_or("unknown", |e| e.device_kind());
+            PyValueError::new_err(format!(
+                "Could not find memory addressable by device {name}. Device {name} can address the following memory \
+                 kinds: device, pinned_host, unpinned_host. Got memory kind: {kind}"
+            ))
+        })
+    }
 }
 
 #[pymethods]
@@ -184,14 +180,12 @@ impl SingleDeviceSharding {
     #[new]
     #[pyo3(signature = (device, *, memory_kind=None))]
     fn new(device: &Bound<'_, PyAny>, memory_kind: Option<&str>) -> PyResult<Self> {
-        if let Some(kind) = memory_kind.filter(|k| !matches!(*k, "device" | "unpinned_host" | "pinned_host")) {
-            return Err(PyValueError::new_err(format!(
-                "Could not find memory addressable by device cpu. Got memory kind: {kind}"
-            )));
-        }
         match parse(device)? {
-            Some(device) => Ok(SingleDeviceSharding { device }),
-            None => Err(PyTypeError::new_err("SingleDeviceSharding needs a device; got None")),
+            Some(device) if !device.is_sharded() => {
+                let memory = memory_kind.map(|kind| Memory::parse(device, kind)).transpose()?.unwrap_or_default();
+                Ok(SingleDeviceSharding { device, memory })
+            }
+            _ => Err(PyTypeError::new_err("SingleDeviceSharding needs a device")),
         }
     }
 
@@ -221,7 +215,7 @@ impl SingleDeviceSharding {
     /// The kind of memory.
     #[getter]
     fn memory_kind(&self) -> &'static str {
-        "device"
+        self.memory.name()
     }
 
     /// Whether each device holds all of the array.
@@ -243,9 +237,18 @@ impl SingleDeviceSharding {
     }
 
     /// The same sharding in another kind of memory.
-    fn with_memory_kind(&self, _kind: &str) -> Self {
-        self.clone()
+    fn with_memory_kind(&self, kind: &str) -> PyResult<Self> {
+        Ok(SingleDeviceSharding { device: self.device, memory: Memory::parse(self.device, kind)? })
     }
+
+    /// The devices, in order.
+    #[getter]
+    fn _device_assignment<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, Device>,)> {
+        Ok((object(py, self.device)?,))
+    }
+
+    /// Errors where arrays of a shape cannot have this sharding: never.
+    fn check_compatible_aval(&self, _aval_shape: &Bound<'_, PyAny>) {}
 
     /// Shape of the part on a device: all of it.
     fn shard_shape<'py>(&self, global_shape: &Bound<'py, PyTuple>) -> Bound<'py, PyTuple> {
@@ -272,11 +275,13 @@ impl SingleDeviceSharding {
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        Ok(format!("SingleDeviceSharding(device={}, memory_kind=device)", Device(self.device).__repr__()?))
+        let (device, memory) = (Device(self.device).__repr__()?, self.memory.name());
+        Ok(format!("SingleDeviceSharding(device={device}, memory_kind={memory})"))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, Device>,))> {
-        Ok((py.get_type::<Self>().into_any(), (object(py, self.device)?,)))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, Device>, &'static str))> {
+        let make = py.import("ferrax.sharding._named")?.getattr("on_device")?;
+        Ok((make, (object(py, self.device)?, self.memory.name())))
     }
 }
 
@@ -311,7 +316,7 @@ fn set_default_device(device: &Bound<'_, PyAny>) -> PyResult<()> {
 /// The device that new arrays go to, as far as one was chosen.
 #[pyfunction]
 fn get_default_device(py: Python<'_>) -> PyResult<Option<Bound<'_, Device>>> {
-    device::default_device().map(|d| object(py, d)).transpose()
+    device::default_device().filter(|d| !d.is_sharded()).map(|d| object(py, d)).transpose()
 }
 
 /// Overrides the default device on this thread; gives a token for `restore_default_device`.
@@ -326,11 +331,12 @@ fn restore_default_device(token: i64) {
     device::set_local_default(match token {
         -2 => None,
         -1 => Some(None),
-        n => Some(Some(DeviceId(n as u16))),
+        n => Some(Some(DeviceId(n as u32))),
     });
 }
 
-fn encode(local: Option<Option<DeviceId>>) -> i64 {
+/// A thread's override of the default device as the token of `restore_default_device`.
+pub fn encode(local: Option<Option<DeviceId>>) -> i64 {
     match local {
         None => -2,
         Some(None) => -1,

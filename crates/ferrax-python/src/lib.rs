@@ -21,6 +21,7 @@ pub mod indexing;
 mod interpreter;
 pub mod lax;
 pub mod numpy_interop;
+pub mod sharded;
 pub mod shortcut;
 pub mod shorten;
 #[cfg(feature = "test-engine")]
@@ -88,6 +89,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     lax::register(m)?;
     tracer::register(m)?;
     devices::register(m)?;
+    sharded::register(m)?;
     dlpack::register(m)?;
     config::register(m)?;
     creation::register(m)?;

@@ -91,7 +91,7 @@ fn own<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Value> {
 #[inline]
 fn at_once(v: &Value) -> Option<&Array> {
     match v {
-        Value::Array(a) if ferrax_ir::trace::is_eager() => Some(a),
+        Value::Array(a) if ferrax_ir::trace::is_eager() && !a.device().is_sharded() => Some(a),
         _ => None,
     }
 }
@@ -199,7 +199,7 @@ fn done_array(py: Python<'_>, a: Array) -> Outcome {
 /// The type that a reduction leaves.
 fn left(x: &Value, axes: &[usize], dtype: DType) -> Aval {
     let shape: Shape = (0..x.rank()).filter(|d| !axes.contains(d)).map(|d| x.shape()[d]).collect();
-    Aval { shape, dtype, weak: false }
+    Aval { shape, dtype, weak: false, vary: 0 }
 }
 
 /// A reduction's value, by its kernel where it can run at once.
@@ -555,7 +555,7 @@ pub fn product(x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> Outcome {
         lhs_batch: SmallVec::new(),
         rhs_batch: SmallVec::new(),
     };
-    match node(&Kind::Dot(Box::new(dims)), &[a, b], Aval { shape, dtype: s.dtype, weak: false }).py()? {
+    match node(&Kind::Dot(Box::new(dims)), &[a, b], Aval { shape, dtype: s.dtype, weak: false, vary: 0 }).py()? {
         Some(out) => done_array(x.py(), out),
         None => Ok(None),
     }
@@ -612,7 +612,7 @@ fn concatenate(args: &Args<'_, '_>) -> Outcome {
         if isize::try_from(shape[axis]).is_err() {
             return Ok(None);
         }
-        node(&Kind::Concat(axis), arrays, Aval { shape, dtype: first.dtype, weak: false }).py()
+        node(&Kind::Concat(axis), arrays, Aval { shape, dtype: first.dtype, weak: false, vary: 0 }).py()
     })?;
     out.map_or(Ok(None), |a| done_array(args.py(), a))
 }
@@ -629,7 +629,7 @@ fn stack(args: &Args<'_, '_>) -> Outcome {
         unit.insert(axis, 1);
         let mut shape = unit.clone();
         shape[axis] = arrays.len();
-        let out = Aval { shape, dtype: first.dtype, weak: false };
+        let out = Aval { shape, dtype: first.dtype, weak: false, vary: 0 };
         stacked(axis, arrays, &unit, out).py()
     })?;
     out.map_or(Ok(None), |a| done_array(args.py(), a))
@@ -663,7 +663,7 @@ fn filled(args: &Args<'_, '_>, asker: &str, value: f64) -> Outcome {
     };
     let (Some(shape), Some(dtype)) = (shape_of(&args.at(0)), dtype) else { return Ok(None) };
     let kind = Kind::Const(Scalar::from_f64(dtype, value));
-    match node(&kind, &[], Aval { shape, dtype, weak: false }).py()? {
+    match node(&kind, &[], Aval { shape, dtype, weak: false, vary: 0 }).py()? {
         Some(out) => done_array(args.py(), out),
         None => Ok(None),
     }
@@ -684,7 +684,7 @@ fn arange(args: &Args<'_, '_>) -> Outcome {
     }
     let dtype = DType::I64.canonical(config::x64());
     let Some(n) = integer(&args.at(0)).filter(|&n| (0..i64::from(i32::MAX)).contains(&n)) else { return Ok(None) };
-    match node(&Kind::Iota(0), &[], Aval { shape: smallvec![n as usize], dtype, weak: false }).py()? {
+    match node(&Kind::Iota(0), &[], Aval { shape: smallvec![n as usize], dtype, weak: false, vary: 0 }).py()? {
         Some(out) => done_array(args.py(), out),
         None => Ok(None),
     }

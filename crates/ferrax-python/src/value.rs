@@ -97,7 +97,7 @@ pub fn abstract_value(object: &Bound<'_, PyAny>) -> PyResult<Aval> {
             None => false,
         };
         let dtype = crate::dtypes::parse(&dtype, "an abstract value")?.canonical(py, None)?;
-        return Ok(Aval { shape: shape.extract::<ShapeArg>()?.0, dtype, weak });
+        return Ok(Aval { shape: shape.extract::<ShapeArg>()?.0, dtype, weak, vary: 0 });
     }
     to_value(object).map(|v| v.aval())
 }

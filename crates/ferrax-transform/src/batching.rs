@@ -5,8 +5,8 @@ use crate::structural::{broadcast_batch, move_axis};
 use ferrax_base::config::checks_numbers;
 use ferrax_base::{Aval, Error, ErrorKind, Result, bail, error};
 use ferrax_ir::op::BatchAxis;
-use ferrax_ir::trace::{AxisGuard, works_across};
-use ferrax_ir::{DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind};
+use ferrax_ir::trace::{AxisGuard, CurrentGuard, works_across};
+use ferrax_ir::{DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind, manual};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -74,8 +74,10 @@ impl Trace for BatchTrace {
             dims.push(d);
         }
         let named = self.axis.name.as_ref().is_some_and(|n| works_across(&**op, n));
+        let vary = self.varying(op, args);
         if dims.iter().all(Option::is_none) && !named {
-            return bind(op, &values);
+            let outs = bind(op, &values)?;
+            return Ok(outs.into_iter().enumerate().map(|(i, v)| join(this, v, None, vary(i))).collect());
         }
         if let Some(outs) = self.with_inner_values(op, args)? {
             return Ok(outs);
@@ -99,7 +101,7 @@ impl Trace for BatchTrace {
                 at.iter().for_each(|&at| v.note_mapped(&Mapped { at, name: self.axis.name.clone() }));
             }
         }
-        Ok(outs.into_iter().zip(dims).map(|(v, d)| join(this, v, d)).collect())
+        Ok(outs.into_iter().zip(dims).enumerate().map(|(i, (v, d))| join(this, v, d, vary(i))).collect())
     }
 
     fn transform(&self) -> &'static str {
@@ -151,6 +153,25 @@ impl BatchTrace {
         if inner { bind(&op, &all).map(Some) } else { Ok(None) }
     }
 
+    /// For each result of an operation the bit of the axis, when it is a manual one and the result varies over it.
+    fn varying(&self, op: &OpRef, args: &[Value]) -> impl Fn(usize) -> u32 + use<> {
+        let own = self.axis.manual;
+        let any = args.iter().fold(0, |bits, v| bits | manual::of(v));
+        let outs = match op.vary(any) {
+            _ if own == 0 => None,
+            Some(vary) => Some(Err(vary.results)),
+            None => {
+                let avals: SmallVec<[Aval; 4]> = args.iter().map(Value::aval).collect();
+                op.abstract_eval(&avals.iter().collect::<SmallVec<[&Aval; 4]>>()).ok().map(Ok)
+            }
+        };
+        move |i| match &outs {
+            None => 0,
+            Some(Err(all)) => all & own,
+            Some(Ok(avals)) => avals.get(i).map_or(any, |a| a.vary) & own,
+        }
+    }
+
     fn owns(&self, trace: &TraceRef) -> bool {
         trace.id() == self.id || (trace.family() == self.family && trace.is_live())
     }
@@ -166,11 +187,17 @@ impl BatchTrace {
     }
 }
 
-/// A value with its batch axis as a tracer; the value itself where it is unbatched.
-fn join(trace: &TraceRef, value: Value, axis: Option<usize>) -> Value {
-    let Some(at) = axis else { return value };
+/// A value with its batch axis as a tracer; the value itself where it is unbatched, unless it counts as varying over the
+/// axis, whose bit is `vary`, though every row has the same.
+fn join(trace: &TraceRef, value: Value, axis: Option<usize>, vary: u32) -> Value {
+    if axis.is_none() && vary == 0 {
+        return value;
+    }
     let mut aval = value.aval();
-    aval.shape.remove(at);
+    if let Some(at) = axis {
+        aval.shape.remove(at);
+    }
+    aval.vary |= vary;
     Value::Tracer(Tracer::new(trace.clone(), aval, Payload::Batched { value, axis }))
 }
 
@@ -219,8 +246,12 @@ pub fn vmap_again(
     let shared: TraceRef = trace.clone();
     let outs = {
         let _ending = Ending::of(&trace);
-        let _named = name.map(|n| AxisGuard::enter(n, trace.axis.size, shared.clone())).transpose()?;
-        let mapped: Vec<Value> = args.iter().zip(dims).map(|(v, &d)| join(&shared, v.clone(), d)).collect();
+        let _current = CurrentGuard::enter(id);
+        let manual = trace.axis.manual;
+        let _named = name.map(|n| AxisGuard::enter(n, trace.axis.size, manual, shared.clone())).transpose()?;
+        let bits = |d: Option<usize>| if d.is_some() { manual } else { 0 };
+        let mapped = args.iter().zip(dims).map(|(v, &d)| join(&shared, v.clone(), d, bits(d)));
+        let mapped: Vec<Value> = mapped.collect();
         f(&mapped)?
     };
     let split = outs.iter().map(|v| trace.split(v)).collect();

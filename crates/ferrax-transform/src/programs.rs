@@ -15,7 +15,7 @@ use ferrax_base::config::{Flag, checks_numbers, trace_key, with};
 use ferrax_base::{Aval, Result, Source};
 use ferrax_cache::Cache;
 use ferrax_ir::op::BatchAxis;
-use ferrax_ir::{Atom, Eqn, Jaxpr, JaxprRef, TransposeArg, Value, Var};
+use ferrax_ir::{Atom, Eqn, Jaxpr, JaxprRef, TransposeArg, Value, Var, manual};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::LazyLock;
@@ -378,13 +378,22 @@ pub fn batch_jaxpr(jaxpr: &JaxprRef, axis: &BatchAxis, batched: &[bool], force: 
                 if b {
                     a.shape.insert(0, axis.size);
                 }
+                // outside of the axis nothing varies over it
+                a.vary &= !axis.manual;
                 a
             })
             .collect();
         let dims: Vec<Option<usize>> = batched.iter().map(|&b| b.then_some(0)).collect();
         let mut batched_out = Vec::new();
         let jaxpr = stage_closed("vmap", j.debug.clone(), &avals, |args| {
-            let outs = vmap(j.debug.clone(), axis.clone(), args, &dims, |p| eval_jaxpr(j, p))?;
+            let varying = |p: &[Value]| {
+                let vary = j.in_avals().into_iter().map(|a| a.vary & axis.manual);
+                p.iter().zip(vary).map(|(v, bits)| manual::widen(v, bits)).collect::<Result<Vec<Value>>>()
+            };
+            let outs = vmap(j.debug.clone(), axis.clone(), args, &dims, |p| match axis.manual {
+                0 => eval_jaxpr(j, p),
+                _ => eval_jaxpr(j, &varying(p)?),
+            })?;
             batched_out = outs.iter().zip(force).map(|((_, d), &f)| d.is_some() || f).collect();
             outs.iter()
                 .zip(&batched_out)

@@ -166,7 +166,12 @@ impl Trace for Staging {
 fn record(s: &Staging, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values> {
     let avals: SmallVec<[Aval; 3]> = args.iter().map(Value::aval).collect();
     let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
-    let outs = op.abstract_eval(&refs)?;
+    let mut outs = op.abstract_eval(&refs)?;
+    if outs.iter().any(|a| a.vary != 0) {
+        // what a program inside says of axes that are not around this one
+        let may = ferrax_ir::trace::manual_outside(s.id);
+        outs.iter_mut().for_each(|a| a.vary &= may);
+    }
     let source = Source::here();
     let mut state = s.lock();
     let mut inputs = SmallVec::with_capacity(args.len());

@@ -102,7 +102,7 @@ pub fn set_default_platform(name: &str) -> Result<()> {
 
 /// The first device of the default platform.
 fn first() -> u32 {
-    u32::from(DeviceId::new(default_platform(), 0).0)
+    DeviceId::new(default_platform(), 0).0
 }
 
 /// The device that uncommitted computations run on, as far as one was chosen.
@@ -110,13 +110,13 @@ fn first() -> u32 {
 pub fn default_device() -> Option<DeviceId> {
     LOCAL_DEFAULT.get().unwrap_or_else(|| match DEFAULT.load(Relaxed) {
         n if n & 1 == 0 => None,
-        n => Some(DeviceId((n >> 1) as u16)),
+        n => Some(DeviceId(n >> 1)),
     })
 }
 
 /// Chooses the process-wide default device.
 pub fn set_default(device: Option<DeviceId>) {
-    DEFAULT.store(device.map_or_else(|| first() << 1, |d| u32::from(d.0) << 1 | 1), Relaxed);
+    DEFAULT.store(device.map_or_else(|| first() << 1, |d| d.single().0 << 1 | 1), Relaxed);
 }
 
 /// Overrides the default device on this thread and gives the override before; `None` follows the process.
@@ -135,7 +135,7 @@ pub struct OnCpu(Option<Option<Option<DeviceId>>>);
 impl OnCpu {
     /// From now on, until dropped.
     pub fn start() -> OnCpu {
-        let elsewhere = !Placement::uncommitted().device.is_cpu();
+        let elsewhere = !Placement::uncommitted().device.on_cpu();
         OnCpu(elsewhere.then(|| set_local_default(Some(Some(DeviceId::default())))))
     }
 }
@@ -162,24 +162,32 @@ impl Placement {
     #[inline]
     pub fn uncommitted() -> Placement {
         let device = match LOCAL_DEFAULT.get() {
-            None => DeviceId((DEFAULT.load(Relaxed) >> 1) as u16),
+            None => DeviceId(DEFAULT.load(Relaxed) >> 1),
             Some(Some(device)) => device,
-            Some(None) => DeviceId(first() as u16),
+            Some(None) => DeviceId(first()),
         };
         Placement { device, committed: false }
     }
 
-    /// An array of these elements of the host: on a CPU device it has the buffer itself, elsewhere a copy.
+    /// An array of these elements of the host: on a CPU device it has the buffer itself, elsewhere a copy. Several devices
+    /// hold all of it each.
     #[inline]
     pub fn array(self, aval: Aval, elements: Buffer) -> Result<Array> {
-        let memory = if self.device.is_cpu() { elements.into() } else { upload(&aval, &elements, self.device)? };
+        if self.device.is_sharded() {
+            return Placement { device: self.device.replicated(), ..self }.put(aval, elements);
+        }
+        self.put(aval, elements)
+    }
+
+    fn put(self, aval: Aval, elements: Buffer) -> Result<Array> {
+        let memory = if self.device.on_cpu() { elements.into() } else { upload(&aval, &elements, self.device)? };
         Ok(Array::placed(aval, memory, self.device, self.committed))
     }
 }
 
 /// A copy of elements of the host in the memory of a device.
 pub(crate) fn upload(aval: &Aval, elements: &Buffer, device: DeviceId) -> Result<Memory> {
-    if device.is_cpu() {
+    if device.on_cpu() {
         return Buffer::from_bytes(elements.bytes()).map(Memory::Host);
     }
     engine::of(device)?.upload(elements, &Type::new(aval.dtype, &aval.shape), device.index())
@@ -209,7 +217,11 @@ pub fn place_arrays<'a>(
     for (i, a) in arrays.filter(|(_, a)| a.committed()) {
         match found {
             None => found = Some((i, a)),
-            Some((j, first)) if first.device() != a.device() => return Err(mixed(&names(j), first, &names(i), a)),
+            Some((j, first)) if first.device() != a.device() => {
+                if !same_devices(first.device(), a.device()) {
+                    return Err(mixed(&names(j), first, &names(i), a));
+                }
+            }
             Some(_) => {}
         }
     }
@@ -219,6 +231,12 @@ pub fn place_arrays<'a>(
     })
 }
 
+/// Whether two shardings are over the same devices, in one order.
+#[cold]
+fn same_devices(a: DeviceId, b: DeviceId) -> bool {
+    (a.is_sharded() || b.is_sharded()) && a.devices() == b.devices()
+}
+
 /// The error of committed operands on two devices.
 #[cold]
 fn mixed(first_name: &str, first: &Array, second_name: &str, second: &Array) -> ferrax_base::Error {
@@ -226,8 +244,8 @@ fn mixed(first_name: &str, first: &Array, second_name: &str, second: &Array) -> 
         let (dtype, shape) = (a.aval().dtype, &a.aval().shape);
         let platform = engine::of(a.device()).map_or("unknown", |e| e.platform()).to_uppercase();
         format!(
-            "{name} with shape {dtype}{shape:?} and with device ids [{}] on platform {platform}",
-            a.device().index()
+            "{name} with shape {dtype}{shape:?} and with device ids {:?} on platform {platform}",
+            a.device().devices().iter().map(|d| d.index()).collect::<Vec<_>>()
         )
     };
     error!(
@@ -244,7 +262,7 @@ mod tests {
     use super::*;
     use ferrax_base::Scalar;
 
-    fn on(device: u16, committed: bool) -> Value {
+    fn on(device: u32, committed: bool) -> Value {
         let one = Array::from_scalar(Scalar::zero(ferrax_base::DType::F32), false).unwrap();
         Value::Array(copied(&one, false, DeviceId(device), committed).unwrap())
     }

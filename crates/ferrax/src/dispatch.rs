@@ -7,12 +7,13 @@
 
 use crate::device::{self, Placement};
 use crate::engine::{self, Compiled, Source};
-use crate::{debug, direct};
+use crate::{debug, direct, sharded};
 use ferrax_base::shape::{size, total};
 use ferrax_base::{Arg, Aval, Buffer, Memory, Result, Shape, error, long_work};
 use ferrax_cache::{Cache, Entry, cache::hash_of};
 use ferrax_ir::array::MemoryPin;
 use ferrax_ir::lower::lower_op;
+use ferrax_ops::placed::SHARDING_CONSTRAINT;
 use ferrax_ir::{Array, Avals, DeviceId, Lit, OpRef, Value, Values};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
@@ -60,9 +61,13 @@ pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
     if let Some(results) = op.eager(op, args) {
         return results;
     }
+    if let Some(p) = op.of(&SHARDING_CONSTRAINT) {
+        let array = crate::executable::materialize(args[0].clone())?;
+        return Ok(smallvec::smallvec![Value::Array(device::copied(&array, array.aval().weak, p.sharding.0, true)?)]);
+    }
     let placement = device::place(args, |i| format!("operand {i} of {}", op.name()))?;
     let program = op_program(op, args, compiled_for(placement.device))?;
-    let results = run(&program.value, args, placement)?;
+    let results = run(&program.value, op, args, placement)?;
     if debug::checking() {
         debug::check(op, args, &results)?;
     }
@@ -72,7 +77,7 @@ pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
 /// The device that programs for this one are compiled for: CPU devices share them.
 #[inline]
 pub(crate) fn compiled_for(device: DeviceId) -> DeviceId {
-    if device.is_cpu() { DeviceId::default() } else { device }
+    if device.on_cpu() { DeviceId::default() } else { device.single() }
 }
 
 fn op_program(op: &OpRef, args: &[Value], device: DeviceId) -> Result<Arc<Entry<OpKey, OpProgram>>> {
@@ -155,15 +160,15 @@ impl<'a> Operands<'a> {
 /// Whether a run on a device can use an array's memory; CPU devices use the host's copy of any.
 #[inline]
 pub(crate) fn reachable(a: &Array, device: DeviceId) -> bool {
-    device.is_cpu() || a.device() == device
+    device.on_cpu() || a.device().single() == device.single()
 }
 
 pub(crate) fn constant(l: &Lit, device: DeviceId) -> Result<Memory> {
     let buffer = Buffer::from_bytes(&l.scalar.to_bytes()[..l.scalar.dtype.size()])?;
-    if device.is_cpu() { Ok(buffer.into()) } else { device::upload(&Aval::scalar(l.scalar.dtype), &buffer, device) }
+    if device.on_cpu() { Ok(buffer.into()) } else { device::upload(&Aval::scalar(l.scalar.dtype), &buffer, device) }
 }
 
-fn run(program: &OpProgram, args: &[Value], placement: Placement) -> Result<Values> {
+fn run(program: &OpProgram, op: &OpRef, args: &[Value], placement: Placement) -> Result<Values> {
     let mut operands = Operands::new(placement.device);
     for a in args {
         operands.push(a)?;
@@ -171,6 +176,10 @@ fn run(program: &OpProgram, args: &[Value], placement: Placement) -> Result<Valu
     let mut buffers: SmallVec<[Arg<'_>; 6]> = (0..args.len()).map(|i| Arg::Borrowed(operands.get(i))).collect();
     let elements = total(args.iter().map(|a| size(a.shape())).chain(program.outs.iter().map(Aval::size)));
     let outs = long_work::run(elements, || program.compiled.run(&mut buffers, placement.device.index()))?;
+    if placement.device.is_sharded() {
+        let places = sharded::of_operation(op, args, &program.outs, placement)?;
+        return Ok(placed_each(outs, &program.outs, &places));
+    }
     Ok(placed(outs, &program.outs, placement))
 }
 
@@ -180,6 +189,14 @@ pub(crate) fn placed(outs: impl IntoIterator<Item = Memory>, avals: &[Aval], pla
         Value::Array(Array::placed(aval.clone(), memory, placement.device, placement.committed))
     };
     outs.into_iter().zip(avals).map(array).collect()
+}
+
+/// As [`placed`], each where it goes.
+pub(crate) fn placed_each(outs: impl IntoIterator<Item = Memory>, avals: &[Aval], places: &[Placement]) -> Values {
+    let array = |((memory, aval), to): ((Memory, &Aval), &Placement)| {
+        Value::Array(Array::placed(aval.clone(), memory, to.device, to.committed))
+    };
+    outs.into_iter().zip(avals).zip(places).map(array).collect()
 }
 
 /// A new array of these bytes on the default device; errors when they are not just its elements.
@@ -192,7 +209,7 @@ pub fn array_from_bytes(aval: Aval, bytes: &[u8]) -> Result<Array> {
 
 /// A rank-0 array on the default device.
 pub fn scalar_array(lit: &Lit) -> Result<Array> {
-    let aval = Aval { shape: Shape::new(), dtype: lit.scalar.dtype, weak: lit.weak };
+    let aval = Aval { shape: Shape::new(), dtype: lit.scalar.dtype, weak: lit.weak, vary: 0 };
     array_from_bytes(aval, &lit.scalar.to_bytes()[..lit.scalar.dtype.size()])
 }
 

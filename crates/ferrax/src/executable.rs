@@ -8,7 +8,7 @@
 use crate::device::{self, Placement};
 use crate::engine::{self, Compiled};
 use crate::queue::{self, Input, Pace, Work};
-use crate::{debug, dispatch};
+use crate::{debug, dispatch, sharded};
 use ferrax_base::config::Flag;
 use ferrax_base::list::List;
 use ferrax_base::shape::{size, total};
@@ -50,6 +50,10 @@ pub struct Executable {
     variants: List<Variant>,
     /// What the message of a donated array names.
     function: Arc<DebugInfo>,
+    /// Whether the program says how values are sharded.
+    says_where: bool,
+    /// Where results went, by the shardings of the arguments.
+    places: sharded::Known,
 }
 
 /// Bytes of executables kept for operations that run programs eagerly (a `scan` outside `jit`).
@@ -115,6 +119,8 @@ impl Executable {
             consts: optimized.consts.clone(),
             variants: List::new(),
             function: Arc::new(jaxpr.debug.clone()),
+            says_where: sharded::says_where(jaxpr),
+            places: sharded::Known::default(),
             jaxpr: jaxpr.clone(),
         })
     }
@@ -186,11 +192,20 @@ impl Executable {
             return self.run_checked(args, placement);
         }
         let variant = self.variant(donate, placement.device)?;
+        if placement.device.is_sharded() || self.says_where {
+            let places = sharded::of_program(&self.places, &self.jaxpr, args, placement)?;
+            if self.asynchronous(variant) {
+                let started = self.start(variant, args, placement, Some(&places))?;
+                return Ok(started.into_iter().map(Value::Array).collect());
+            }
+            let outs = self.run_variant(variant, args, placement)?;
+            return Ok(dispatch::placed_each(outs, &self.out_avals, &places));
+        }
         if self.asynchronous(variant) {
-            let started = self.start(variant, args, placement)?;
+            let started = self.start(variant, args, placement, None)?;
             return Ok(started.into_iter().map(Value::Array).collect());
         }
-        self.run_variant(variant, args, placement)
+        Ok(dispatch::placed(self.run_variant(variant, args, placement)?, &self.out_avals, placement))
     }
 
     /// As [`Self::run`] for arrays of which none is donated, which is what most calls are; results go to `each`.
@@ -201,13 +216,14 @@ impl Executable {
             return Ok(false);
         }
         let place = device::place_arrays(args.iter().copied().enumerate(), |i| self.describe(i))?;
-        if !place.device.is_cpu() && args.iter().any(|a| a.device() != place.device) {
+        let elsewhere = !place.device.is_cpu() && args.iter().any(|a| a.device() != place.device);
+        if elsewhere || place.device.is_sharded() || self.says_where {
             return Ok(false);
         }
         let variant = self.variant(&[], place.device)?;
         if self.asynchronous(variant) {
             let args: SmallVec<[Value; 8]> = args.iter().map(|&a| Value::Array(a.clone())).collect();
-            self.start(variant, &args, place)?.into_iter().for_each(each);
+            self.start(variant, &args, place, None)?.into_iter().for_each(each);
             return Ok(true);
         }
         let mut pins: SmallVec<[MemoryPin<'_>; 8]> = SmallVec::with_capacity(self.consts.len() + args.len());
@@ -266,7 +282,7 @@ impl Executable {
         ))
     }
 
-    fn run_variant(&self, variant: &Variant, args: &[Value], placement: Placement) -> Result<Values> {
+    fn run_variant(&self, variant: &Variant, args: &[Value], placement: Placement) -> Result<Outputs> {
         let consts = &variant.consts;
         let taken = self.take_donations(variant, args, placement.device);
         let mut operands = dispatch::Operands::new(placement.device);
@@ -292,8 +308,7 @@ impl Executable {
                 None => borrowed(),
             });
         }
-        let outs = self.run_now(variant, &mut buffers, placement.device)?;
-        Ok(dispatch::placed(outs, &self.out_avals, placement))
+        self.run_now(variant, &mut buffers, placement.device)
     }
 
     /// Runs a compiled program in the call.
@@ -339,7 +354,13 @@ impl Executable {
     }
 
     /// Starts the program on the queue; gives the arrays that it will compute.
-    fn start(self: &Arc<Self>, variant: &Variant, args: &[Value], place: Placement) -> Result<SmallVec<[Array; 2]>> {
+    fn start(
+        self: &Arc<Self>,
+        variant: &Variant,
+        args: &[Value],
+        place: Placement,
+        places: Option<&[Placement]>,
+    ) -> Result<SmallVec<[Array; 2]>> {
         let mut inputs: SmallVec<[Input; 8]> = SmallVec::with_capacity(variant.consts.len() + args.len());
         for c in &variant.consts {
             inputs.push(Input::Array(c.reserve()?, false));
@@ -357,7 +378,7 @@ impl Executable {
             });
         }
         let work = Job { executable: self.clone(), donated: variant.donated.clone(), device: place.device };
-        Ok(queue::start(Arc::new(work), inputs, &self.out_avals, place))
+        Ok(queue::start(Arc::new(work), inputs, &self.out_avals, |i| places.map_or(place, |all| all[i])))
     }
 
     /// A donated argument of a job.
@@ -389,7 +410,13 @@ impl Executable {
 
     /// Runs the program, keeping donated arguments for the case that a result is bad.
     fn run_checked(&self, args: &[Value], placement: Placement) -> Result<Values> {
-        let results = self.run_variant(self.variant(&[], placement.device)?, args, placement)?;
+        let outs = self.run_variant(self.variant(&[], placement.device)?, args, placement)?;
+        let results = if placement.device.is_sharded() || self.says_where {
+            let places = sharded::of_program(&self.places, &self.jaxpr, args, placement)?;
+            dispatch::placed_each(outs, &self.out_avals, &places)
+        } else {
+            dispatch::placed(outs, &self.out_avals, placement)
+        };
         for r in &results {
             if debug::found(r)? {
                 return Err(crate::blame::program(&self.jaxpr, args, &results));

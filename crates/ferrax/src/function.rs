@@ -240,7 +240,7 @@ pub fn vmap<F: Fn(&[Value]) -> Result<Vec<Value>>>(
                 bail!(Value, "vmap argument {i} of type {} has no axis {a:?} of size {size}", v.aval());
             }
         }
-        let axis = VmapAxis { size, name: None };
+        let axis = VmapAxis::new(size, None);
         let outs = ferrax_transform::vmap(DebugInfo::named("function"), axis, args, &in_axes, &fun)?;
         outs.iter().map(|(v, d)| place_axis(v, *d, Some(0), size)).collect()
     }

@@ -17,6 +17,7 @@ pub mod function;
 pub mod numpy;
 pub mod queue;
 mod report;
+pub mod sharded;
 
 pub use executable::{Executable, executable};
 pub use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, Scalar, Shape};

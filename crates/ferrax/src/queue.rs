@@ -366,13 +366,16 @@ pub(crate) fn start(
     work: Arc<dyn Work>,
     inputs: SmallVec<[Input; 8]>,
     avals: &[Aval],
-    place: Placement,
+    place: impl Fn(usize) -> Placement,
 ) -> SmallVec<[Array; 2]> {
     if QUEUE.lock().jobs.len() >= DEPTH {
         work_until(|queue| queue.jobs.len() < DEPTH);
     }
-    let outputs: SmallVec<[Array; 2]> =
-        avals.iter().map(|a| Array::pending(a.clone(), place.device, place.committed)).collect();
+    let pending = |(i, aval): (usize, &Aval)| {
+        let to = place(i);
+        Array::pending(aval.clone(), to.device, to.committed)
+    };
+    let outputs: SmallVec<[Array; 2]> = avals.iter().enumerate().map(pending).collect();
     let mut queue = QUEUE.lock();
     queue.employ();
     queue.jobs.push_back(Job { work, inputs, outputs: outputs.clone(), started: Instant::now(), call: Source::here() });

@@ -1,14 +1,33 @@
-"""Experimental functions of JAX's: `io_callback`, `enable_x64`, and the modules beside this file."""
+"""Experimental functions of JAX's: `io_callback`, and the modules beside this file."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ferrax._callbacks import io_callback as io_callback
 from ferrax._lazy import defer as _defer
-from ferrax.config import enable_x64 as enable_x64
 
 if _TYPE_CHECKING:
     from ferrax.experimental import checkify as checkify
+    from ferrax.experimental import hijax as hijax
+    from ferrax.experimental import jet as jet
+    from ferrax.experimental import mesh_utils as mesh_utils
+    from ferrax.experimental import multihost_utils as multihost_utils
+    from ferrax.experimental import ode as ode
+    from ferrax.experimental import pjit as pjit
+    from ferrax.experimental import rnn as rnn
+    from ferrax.experimental import shard_map as shard_map
+    from ferrax.experimental import sparse as sparse
 
-_SUBMODULES = "checkify"
+_SUBMODULES = """
+checkify
+hijax
+jet
+mesh_utils
+multihost_utils
+ode
+pjit
+rnn
+shard_map
+sparse
+"""
 
 _defer(globals(), {}, _SUBMODULES)

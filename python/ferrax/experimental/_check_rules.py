@@ -27,17 +27,19 @@ from ferrax.experimental._check_errors import (
     padded,
 )
 from ferrax.extend.core import jaxprs_in_params
+from ferrax.lax import elementwise
 
 __all__ = ["run"]
 
 _Wanted = frozenset[Any]
 
-# operations that are checked for NaN; the others only move values, or are made of these
-_NAN_TEXT = """acos acosh add add_any asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt conv_general_dilated cos
-cosh cumlogsumexp cummax cummin cumprod cumsum digamma div dot_general erf erf_inv erfc exp expm1 fft igamma igammac
-integer_pow lgamma log log1p logistic mul pad pow psum reduce_prod reduce_sum reduce_window_sum rem rsqrt scatter
-scatter-add scatter-max scatter-min scatter-mul scatter-sub sin sinh sqrt sub tan tanh"""
-_NAN = frozenset(_NAN_TEXT.split())
+# operations that are checked for NaN: functions of numbers except those that only keep a NaN they get, and others
+_QUIET = """abs bitwise_and bitwise_not bitwise_or bitwise_xor ceil clz complex conj eq exp2 floor ge gt imag is_finite
+le lt max min mulhi ne neg nextafter polygamma population_count real reciprocal shift_left shift_right_arithmetic
+shift_right_logical sign square zeta"""
+_OTHERS = """add_any conv_general_dilated cumlogsumexp cummax cummin cumprod cumsum dot_general fft integer_pow pad psum
+reduce_prod reduce_sum reduce_window_sum scatter scatter-add scatter-max scatter-min scatter-mul scatter-sub"""
+_NAN = frozenset(elementwise.__all__).difference(_QUIET.split()).union(_OTHERS.split())
 _INDEXED = frozenset(["gather", "dynamic_slice", "dynamic_update_slice"])
 _OOB = ErrorEffect(OOBError, (((3,), "int32"),))
 

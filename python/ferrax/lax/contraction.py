@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Union
 
 from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
+from ferrax._out_sharding import with_out_sharding
 from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -157,7 +158,18 @@ def dot(
       >>> lax.dot(jnp.arange(3.0), jnp.arange(3.0))
       Array(5., dtype=float32)
     """
-    _no_sharding("dot", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(
+            dot(
+                lhs,
+                rhs,
+                dimension_numbers=dimension_numbers,
+                precision=precision,
+                preferred_element_type=preferred_element_type,
+            ),
+            out_sharding,
+            "dot",
+        )
     if dimension_numbers is not None:
         return _lax.dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
     return _lax.dot(lhs, rhs, precision, preferred_element_type)
@@ -195,7 +207,10 @@ def dot_general(
       >>> lax.dot_general(x, x, (((1,), (1,)), ((0,), (0,))))
       Array([ 5., 50.], dtype=float32)
     """
-    _no_sharding("dot_general", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(
+            dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type), out_sharding, "dot_general"
+        )
     return _lax.dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
 
@@ -217,8 +232,3 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
       (2, 3, 5)
     """
     return _lax.batch_matmul(lhs, rhs, precision)
-
-
-def _no_sharding(name: str, out_sharding) -> None:
-    if out_sharding is not None:
-        raise NotImplementedError(f"the out_sharding argument of {name} is not implemented")

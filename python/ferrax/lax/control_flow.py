@@ -6,8 +6,10 @@ one primitive of the Rust core. Read next: `ferrax._ferrax.bind_scan` and its ki
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -49,10 +51,32 @@ def _strengthen(leaves: Sequence[Any], wanted: Sequence[Any], given: Sequence[An
     return out if changed else None
 
 
+def _widened(leaves: Sequence[Any], wanted: Sequence[Any], given: Sequence[Any]) -> list[Any] | None:
+    """Leaves that vary over the manual axes that the body's results do; `None` when they do."""
+    missing = [sorted(want.vma - have.vma) for want, have in zip(wanted, given, strict=True)]
+    if not any(missing):
+        return None
+    return [_ferrax.pvary(x, names) if names else x for x, names in zip(leaves, missing, strict=True)]
+
+
+def _giving(fun: Callable[..., Any], wanted: Sequence[Any], position: int | None) -> Callable[..., Any]:
+    """A function whose results (the part at `position`) vary over the manual axes that these types say."""
+
+    @functools.wraps(fun)
+    def varying(*args: Any) -> Any:
+        result = fun(*args)
+        leaves, tree = tree_util.tree_flatten(result if position is None else result[position])
+        given = [_ferrax.typeof(x) for x in leaves]
+        part = tree.unflatten(_widened([_ferrax.asarray(x) for x in leaves], wanted, given) or leaves)
+        return part if position is None else (part, *result[1:])
+
+    return varying
+
+
 def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence[Any], split: bool) -> Any:
     """Traces a loop body until its carry types agree; gives the program and the carry's leaves and structure."""
     leaves, tree = tree_util.tree_flatten(carry)
-    for _ in range(3):
+    for _ in range(5):
         program = _ferrax.trace_to_jaxpr(fun, (tree.unflatten(leaves), *rest), None, name)
         out_tree = program.out_tree
         if split:
@@ -62,13 +86,17 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
                     f"scan body output must be a pair (carry, y), got {short(out_tree)} from {function_text(fun)}."
                 )
             out_tree = children[0]
-        first = len(program.captured)
-        given = program.in_avals[first : first + len(leaves)]
+        given = program.in_avals[: len(leaves)]
         got = program.out_avals[: out_tree.num_leaves]
         if tree == out_tree:
             stronger = _strengthen(leaves, got, given)
             if stronger is not None:
                 leaves = stronger
+                continue
+            if any(a.vma != b.vma for a, b in zip(given, got, strict=True)):
+                # what varies over manual axes must go in so, and come back so
+                leaves = _widened(leaves, got, given) or leaves
+                fun = _giving(fun, [_ferrax.typeof(x) for x in leaves], 0 if split else None)
                 continue
         error = carry_error(name, fun, 0, tree, out_tree, given, got)
         if error is not None:
@@ -184,6 +212,8 @@ def _array(x: Any) -> Any:
 
 
 def _row_type(x: Any) -> Any:
+    if _ferrax.is_tracer(x):
+        return _ferrax.typeof(x).update(shape=x.shape[1:])
     return _ferrax.ShapedArray(x.shape[1:], x.dtype, weak_type=getattr(x, "weak_type", False))
 
 
@@ -363,7 +393,18 @@ def _run_branches(
     if error is not None:
         raise error
     leaves = tree_util.tree_leaves(operands)
-    return programs[0].out_tree.unflatten(_ferrax.bind_cond(programs, index(), leaves))
+    at = index()
+    axes = [frozenset().union(_ferrax.typeof(at).vma, *(a.vma for a in t)) for t in _columns(programs)]
+    if any(a.vma != names for p in programs for a, names in zip(p.out_avals, axes, strict=True)):
+        # what varies over manual axes in one branch does in all
+        wanted = [SimpleNamespace(vma=names) for names in axes]
+        programs = [_ferrax.trace_to_jaxpr(_giving(b, wanted, None), operands, None, name) for b in promoted]
+    return programs[0].out_tree.unflatten(_ferrax.bind_cond(programs, at, leaves))
+
+
+def _columns(programs: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """For each result its types in all programs."""
+    return list(zip(*(p.out_avals for p in programs), strict=True))
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = None) -> Any:

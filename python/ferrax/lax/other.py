@@ -186,26 +186,38 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Asks for a value to be laid out over several devices; one device holds all of every array here.
+    """Asks for values to be spread over devices in a way, inside a program or out of it.
 
     Args:
       x: pytree of arrays.
-      shardings: `None`, which asks for nothing.
+      shardings: a sharding, a `PartitionSpec` of the mesh in use, `None`, which asks for nothing, or a pytree prefix of
+        such.
 
     Returns:
-      `x`.
+      The arrays with the shardings.
 
     Raises:
-      NotImplementedError: `shardings` asks for anything.
+      RuntimeError: a bare `PartitionSpec` without a mesh in use.
+      ValueError: an array has too few axes, or cannot be divided so.
+      AssertionError: the mesh's axes are explicit, and the array has another sharding.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
     >>> print(lax.with_sharding_constraint(jnp.ones(2), None))
     [1. 1.]
     """
-    if any(s is not None for s in tree_util.tree_leaves(shardings)):
-        raise NotImplementedError("with_sharding_constraint over several devices is not implemented yet")
-    return x
+    if shardings is None:
+        return x
+    from ferrax.sharding._named import Sharding
+    from ferrax.sharding._placement import constrain
+    from ferrax.sharding._spec import PartitionSpec
+
+    def is_leaf(s: Any) -> bool:
+        return s is None or isinstance(s, (Sharding, PartitionSpec))
+
+    full = tree_util.tree_leaves(tree_util.tree_broadcast(shardings, x, is_leaf=is_leaf), is_leaf=is_leaf)
+    leaves, tree = tree_util.tree_flatten(x)
+    return tree.unflatten([v if s is None else constrain(v, s) for v, s in zip(leaves, full, strict=True)])
 
 
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import tree_util
+from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
+from ferrax.sharding._manual import names_in_force
 
 __all__ = [
     "all_gather",
@@ -23,14 +24,18 @@ __all__ = [
     "axis_index",
     "axis_size",
     "pbroadcast",
+    "pcast",
     "pmax",
     "pmean",
     "pmin",
     "ppermute",
+    "precv",
+    "psend",
     "pshuffle",
     "psum",
     "psum_scatter",
     "pswapaxes",
+    "ragged_all_to_all",
 ]
 
 
@@ -45,19 +50,47 @@ def _split(axis_name: Any) -> tuple[list[str], list[int]]:
     return [str(n) for n in names if not isinstance(n, int)], [n for n in names if isinstance(n, int)]
 
 
-def _one(function: str, axis_name: Any) -> str:
-    """The one axis that an operation works across."""
-    names = _names(axis_name)
-    if len(names) != 1:
-        raise NotImplementedError(f"{function} over several named axes at once is not implemented: {axis_name!r}")
-    return str(names[0])
-
-
-def _no_groups(axis_index_groups: Any) -> None:
-    if axis_index_groups is not None:
+def _groups(function: str, axis_name: Any, axis_index_groups: Any) -> tuple[tuple[int, ...], ...] | None:
+    """Groups of rows that an operation works in, checked; `None` for all rows together."""
+    if axis_index_groups is None:
+        return None
+    groups = tuple(tuple(operator.index(row) for row in group) for group in axis_index_groups)
+    names = [str(n) for n in _names(axis_name)]
+    if not set(names) <= {str(n) for n in names_in_force()}:
         raise NotImplementedError(
             "axis_index_groups has no meaning under vmap, which binds the named axes: split the axis in two instead"
         )
+    if _ferrax.checked_axes(names):
+        raise NotImplementedError(f"{function} with axis_index_groups is not implemented under shard_map's check_vma")
+    rows = sorted(row for group in groups for row in group)
+    if rows != list(range(axis_size(axis_name))):
+        raise ValueError(f"axis_index_groups must cover all indices exactly once, got {axis_index_groups}")
+    return groups
+
+
+def _gathered(x: Array, axis_name: Any) -> Array:
+    """All rows of mapped axes, the last varying fastest, on a new first axis."""
+    gathered: Array = all_gather(x, axis_name, axis=0)
+    return gathered
+
+
+def _members(x: Array, axis_name: Any, groups: tuple[tuple[int, ...], ...]) -> Array:
+    """The rows of one's own group, of groups of one size, on a new first axis."""
+    import ferrax.numpy as jnp
+
+    if len({len(group) for group in groups}) > 1:
+        raise ValueError("axis_index_groups must all be the same size")
+    own = {row: group for group in groups for row in group}
+    table = np.array([own[row] for row in range(len(own))], dtype=np.int32)
+    return jnp.take(_gathered(x, axis_name), jnp.asarray(table)[axis_index(axis_name)], axis=0)
+
+
+def _place_in_group(axis_name: Any, groups: tuple[tuple[int, ...], ...]) -> Array:
+    """Where the row stands in its group."""
+    import ferrax.numpy as jnp
+
+    place = {row: i for group in groups for i, row in enumerate(group)}
+    return jnp.asarray(np.array([place[row] for row in range(len(place))], dtype=np.int32))[axis_index(axis_name)]
 
 
 def _axis(axis: int, rank: int, function: str) -> int:
@@ -74,7 +107,7 @@ def _is_constant(x: Any) -> bool:
 
 
 def _reduce(name: str, x: Any, axis_name: Any, axis_index_groups: Any, local: Callable[[Any, Any], Any]) -> Any:
-    _no_groups(axis_index_groups)
+    groups = _groups(name, axis_name, axis_index_groups)
     names, positions = _split(axis_name)
     for n in names:
         _lax.axis_size(n)
@@ -85,6 +118,8 @@ def _reduce(name: str, x: Any, axis_name: Any, axis_index_groups: Any, local: Ca
         leaf = jnp.asarray(leaf)
         if positions:
             leaf = local(leaf, tuple(positions))
+        if groups is not None:
+            return local(_members(leaf, axis_name, groups), (0,))
         return _lax.reduce_across(name, leaf, names) if names else leaf
 
     return tree_util.tree_map(one, x)
@@ -97,7 +132,8 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
       x: array or pytree of arrays. A Python number is taken as one in every row: its sum is it times the axes' sizes,
         a Python number again.
       axis_name: name of a mapped axis, or a tuple of names; integers stand for axes of `x` itself.
-      axis_index_groups: not available under `vmap`.
+      axis_index_groups: lists of rows that the operation works in apart from each other; under `pmap`, not under
+        `vmap`.
 
     Returns:
       The sums, the same in every row.
@@ -111,10 +147,10 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """
     leaves = tree_util.tree_leaves(x)
     if leaves and all(_is_constant(leaf) for leaf in leaves):
-        _no_groups(axis_index_groups)
+        groups = _groups("psum", axis_name, axis_index_groups)
         names, positions = _split(axis_name)
         if not positions:
-            size = math.prod(_lax.axis_size(n) for n in names)
+            size = math.prod(_lax.axis_size(n) for n in names) if groups is None else len(groups[0])
             return tree_util.tree_map(lambda leaf: size * leaf, x)
     from ferrax.lax.reduce import reduce_sum
 
@@ -127,7 +163,8 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Args:
       x: array or pytree of arrays.
       axis_name: name of a mapped axis, or a tuple of names.
-      axis_index_groups: not available under `vmap`.
+      axis_index_groups: lists of rows that the operation works in apart from each other; under `pmap`, not under
+        `vmap`.
 
     Returns:
       The means, the same in every row.
@@ -150,7 +187,8 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Args:
       x: array or pytree of arrays.
       axis_name: name of a mapped axis, or a tuple of names; integers stand for axes of `x` itself.
-      axis_index_groups: not available under `vmap`.
+      axis_index_groups: lists of rows that the operation works in apart from each other; under `pmap`, not under
+        `vmap`.
 
     Returns:
       The maxima, the same in every row. They have no derivative.
@@ -173,7 +211,8 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Args:
       x: array or pytree of arrays.
       axis_name: name of a mapped axis, or a tuple of names; integers stand for axes of `x` itself.
-      axis_index_groups: not available under `vmap`.
+      axis_index_groups: lists of rows that the operation works in apart from each other; under `pmap`, not under
+        `vmap`.
 
     Returns:
       The minima, the same in every row. They have no derivative.
@@ -244,7 +283,8 @@ def all_gather(
     Args:
       x: array or pytree of arrays.
       axis_name: name of the mapped axis, or a tuple of names, the last varying fastest.
-      axis_index_groups: not available under `vmap`.
+      axis_index_groups: lists of rows that the operation works in apart from each other; under `pmap`, not under
+        `vmap`.
       axis: where the rows go in the results.
       tiled: whether rows are joined along `axis` instead of stacked on a new axis there.
       to: accepted for compatibility; under `vmap` results are the same in every row.
@@ -260,7 +300,11 @@ def all_gather(
     [[1. 3.]
      [1. 3.]]
     """
-    _no_groups(axis_index_groups)
+    if to not in ("varying", "reduced", "invariant"):
+        raise ValueError(f"Got unexpected `to` value {to!r}. Allowed `to` values are: 'varying', 'reduced'")
+    if to != "varying" and _ferrax.checked_axes([str(n) for n in _names(axis_name)]):
+        raise NotImplementedError(f"all_gather with to={to!r} is not implemented yet")
+    groups = _groups("all_gather", axis_name, axis_index_groups)
     names = [str(n) for n in _names(axis_name)]
 
     def one(leaf: Any) -> Any:
@@ -268,12 +312,26 @@ def all_gather(
 
         leaf = jnp.asarray(leaf)
         at = _axis(axis, leaf.ndim + (not tiled), "all_gather")
+        if groups is not None:
+            stacked = jnp.moveaxis(_members(leaf, axis_name, groups), 0, at)
+            return _merged(stacked, at) if tiled else stacked
         for i, name in enumerate(reversed(names)):
             # The axes named before the last one are joined in front of what has been gathered.
             leaf = _lax.all_gather(leaf, name, at, tiled or i > 0)
         return leaf
 
     return tree_util.tree_map(one, x)
+
+
+def _merged(x: Array, axis: int) -> Array:
+    """An array with an axis and the next joined."""
+    shape = x.shape
+    return x.reshape(*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+
+
+def _parted(x: Array, axis: int, *sizes: int) -> Array:
+    """An array with an axis divided."""
+    return x.reshape(*x.shape[:axis], *sizes, *x.shape[axis + 1 :])
 
 
 def psum_scatter(
@@ -285,7 +343,8 @@ def psum_scatter(
       x: array or pytree of arrays.
       axis_name: name of the mapped axis.
       scatter_dimension: the axis of `x` that is divided among the rows.
-      axis_index_groups: not available under `vmap`.
+      axis_index_groups: lists of rows that the operation works in apart from each other; under `pmap`, not under
+        `vmap`.
       tiled: whether a row keeps an equal part of the axis (which must be a multiple of the number of rows) instead of
         one entry (of as many as there are rows).
 
@@ -300,14 +359,26 @@ def psum_scatter(
     >>> print(jax.vmap(lambda x: jax.lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1.0, 2.0], [3.0, 4.0]])))
     [4. 6.]
     """
-    _no_groups(axis_index_groups)
-    name = _one("psum_scatter", axis_name)
+    groups = _groups("psum_scatter", axis_name, axis_index_groups)
+    names = [str(n) for n in _names(axis_name)]
 
     def one(leaf: Any) -> Any:
         import ferrax.numpy as jnp
 
         leaf = jnp.asarray(leaf)
-        return _lax.reduce_scatter(leaf, name, _axis(scatter_dimension, leaf.ndim, "psum_scatter"), tiled)
+        at = _axis(scatter_dimension, leaf.ndim, "psum_scatter")
+        if groups is not None:
+            total = _members(leaf, axis_name, groups).sum(0)
+            place, count = _place_in_group(axis_name, groups), len(groups[0])
+            if tiled:
+                return jnp.take(_parted(total, at, count, total.shape[at] // count), place, axis=at)
+            return jnp.take(total, place, axis=at)
+        if len(names) > 1 and not tiled:
+            _whole_number(leaf.shape[at], axis_size(axis_name), "psum_scatter", exactly=True)
+            leaf = _parted(leaf, at, *(_lax.axis_size(n) for n in names))
+        for name in names:
+            leaf = _lax.reduce_scatter(leaf, name, at, tiled)
+        return leaf
 
     return tree_util.tree_map(one, x)
 
@@ -322,7 +393,8 @@ def all_to_all(
       axis_name: name of the mapped axis.
       split_axis: the axis of `x` that is divided among the rows.
       concat_axis: where the parts that a row gets go in the result.
-      axis_index_groups: not available under `vmap`.
+      axis_index_groups: lists of rows that the operation works in apart from each other; under `pmap`, not under
+        `vmap`.
       tiled: whether parts are joined along `concat_axis` instead of stacked on a new axis there; without it,
         `split_axis` has one entry a row and disappears.
 
@@ -338,8 +410,8 @@ def all_to_all(
     [[1 3]
      [2 4]]
     """
-    _no_groups(axis_index_groups)
-    name = _one("all_to_all", axis_name)
+    groups = _groups("all_to_all", axis_name, axis_index_groups)
+    names = [str(n) for n in _names(axis_name)]
 
     def one(leaf: Any) -> Any:
         import ferrax.numpy as jnp
@@ -347,9 +419,43 @@ def all_to_all(
         leaf = jnp.asarray(leaf)
         split = _axis(split_axis, leaf.ndim, "all_to_all")
         concat = _axis(concat_axis, leaf.ndim, "all_to_all")
-        return _lax.all_to_all(leaf, name, split, concat, tiled)
+        if len(names) == 1 and groups is None:
+            return _lax.all_to_all(leaf, names[0], split, concat, tiled)
+        return _exchanged(leaf, axis_name, groups, split, concat, tiled)
 
     return tree_util.tree_map(one, x)
+
+
+def _whole_number(size: int, rows: int, function: str, exactly: bool) -> None:
+    """Raises unless an axis can be divided among rows."""
+    if size % rows or (exactly and size != rows):
+        must = "equal" if exactly else "be a multiple of"
+        raise ValueError(
+            f"{function}: the size of the axis that is divided, {size}, must {must} the rows' number, {rows}"
+        )
+
+
+def _exchanged(x: Array, axis_name: Any, groups: Any, split: int, concat: int, tiled: bool) -> Array:
+    """`all_to_all` over several axes, or in groups of rows."""
+    import ferrax.numpy as jnp
+
+    names = [str(n) for n in _names(axis_name)]
+    rows = axis_size(axis_name) if groups is None else len(groups[0])
+    _whole_number(x.shape[split], rows, "all_to_all", exactly=not tiled)
+    # [.., rows that get a part, part, ..] with tiles, else [.., rows, ..]
+    x = _parted(x, split, rows, x.shape[split] // rows) if tiled else x
+    if groups is None:
+        sizes = [_lax.axis_size(n) for n in names]
+        x = _parted(x, split, *sizes)
+        for i, name in enumerate(names):
+            x = _lax.all_to_all(x, name, split + i, split + i, False)
+        for _ in names[1:]:
+            x = _merged(x, split)
+    else:
+        x = jnp.take(_members(x, axis_name, groups), _place_in_group(axis_name, groups), axis=split + 1)
+        x = jnp.moveaxis(x, 0, split)
+    x = jnp.moveaxis(x, split, concat)
+    return _merged(x, concat) if tiled else x
 
 
 def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
@@ -371,19 +477,26 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     >>> print(jax.vmap(lambda x: jax.lax.ppermute(x, "i", [(0, 1), (1, 2)]), axis_name="i")(jnp.arange(3) + 1))
     [0 1 2]
     """
-    name = _one("ppermute", axis_name)
     pairs = [(operator.index(source), operator.index(target)) for source, target in perm]
-    size = _lax.axis_size(name)
+    size = axis_size(axis_name)
+    names = [str(n) for n in _names(axis_name)]
     sources, targets = [p[0] for p in pairs], [p[1] for p in pairs]
     if len(set(sources)) != len(pairs) or len(set(targets)) != len(pairs):
         raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
     if any(not 0 <= row < size for row in sources + targets):
-        raise ValueError(f"ppermute got a row outside the axis {name!r} of size {size}: {perm}.")
+        raise ValueError(f"ppermute got a row outside the axis {axis_name!r} of size {size}: {perm}.")
 
     def one(leaf: Any) -> Any:
         import ferrax.numpy as jnp
 
-        return _lax.ppermute(jnp.asarray(leaf), name, pairs)
+        leaf = jnp.asarray(leaf)
+        if len(names) == 1:
+            return _lax.ppermute(leaf, names[0], pairs)
+        source = np.full(size, -1, dtype=np.int32)
+        source[targets] = sources
+        mine = jnp.asarray(source)[axis_index(axis_name)]
+        got = jnp.take(_gathered(leaf, axis_name), jnp.maximum(mine, jnp.int32(0)), axis=0)
+        return jnp.where(mine >= jnp.int32(0), got, jnp.zeros_like(got))
 
     return tree_util.tree_map(one, x)
 
@@ -419,7 +532,8 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
       x: array or pytree of arrays whose `axis` is as long as the mapped axis.
       axis_name: name of the mapped axis.
       axis: the axis of `x`.
-      axis_index_groups: not available under `vmap`.
+      axis_index_groups: lists of rows that the operation works in apart from each other; under `pmap`, not under
+        `vmap`.
 
     Returns:
       The exchanged arrays.
@@ -455,14 +569,198 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     >>> print(jax.vmap(lambda x: jax.lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.arange(3)))
     [1 1 1]
     """
-    name = _one("pbroadcast", axis_name)
-    size = _lax.axis_size(name)
+    size = axis_size(axis_name)
+    names = [str(n) for n in _names(axis_name)]
     if not 0 <= source < size:
-        raise ValueError(f"pbroadcast source {source} is no row of the axis {name!r} of size {size}.")
+        raise ValueError(f"pbroadcast source {source} is no row of the axis {axis_name!r} of size {size}.")
 
     def one(leaf: Any) -> Any:
         import ferrax.numpy as jnp
 
-        return _lax.pbroadcast(jnp.asarray(leaf), name, operator.index(source))
+        leaf = jnp.asarray(leaf)
+        if len(names) == 1:
+            return _lax.pbroadcast(leaf, names[0], operator.index(source))
+        return _gathered(leaf, axis_name)[source]
 
     return tree_util.tree_map(one, x)
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """The value, which counts as varying over manual axes from now on.
+
+    Under `shard_map` with `check_vma` the type of a value says over which axes it varies between devices; one that is the
+    same everywhere is made to vary by this. Its transpose is the sum over the axes. It is done where a value that does
+    not vary meets one that does; loops whose carry begins as a constant need not ask for it either.
+
+    Args:
+      x: array or pytree of arrays.
+      axis_name: name of the axis, or a tuple of names.
+      to: `"varying"`.
+
+    Returns:
+      The values.
+
+    Raises:
+      ValueError: `to` is none of `"varying"`, `"reduced"`, `"unreduced"`.
+      NotImplementedError: `to` is `"reduced"` or `"unreduced"`.
+      NameError: nothing binds the name.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> f = lambda x: jax.typeof(jax.lax.pcast(x, "x", to="varying")).vma
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> g = lambda x: (print(*f(x)), x)[1]
+    >>> print(jax.shard_map(g, mesh=mesh, in_specs=jax.P(), out_specs=jax.P())(jnp.ones(2)))
+    x
+    [1. 1.]
+    """
+    if to not in ("varying", "reduced", "unreduced"):
+        raise ValueError("Got unexpected `to` value. Allowed `to` values are: {'reduced', 'unreduced', 'varying'}")
+    if to != "varying":
+        raise NotImplementedError(f"lax.pcast to {to!r} is not implemented yet: it needs unreduced values")
+    names = [str(n) for n in _names(axis_name)]
+    for n in names:
+        _lax.axis_size(n)
+    checked = _ferrax.checked_axes(names)
+
+    def one(leaf: Any) -> Any:
+        import ferrax.numpy as jnp
+
+        leaf = jnp.asarray(leaf)
+        missing = [n for n in checked if n not in _ferrax.typeof(leaf).vma]
+        return _ferrax.pvary(leaf, missing) if missing else leaf
+
+    return tree_util.tree_map(one, x)
+
+
+@tree_util.register_pytree_node_class
+class _Sent:
+    """What `psend` has sent, for `precv`."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def tree_flatten(self) -> tuple[tuple[Any], None]:
+        return (self.value,), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: tuple[Any]) -> _Sent:
+        return cls(*children)
+
+
+def psend(x: Any, axis_name: Any, perm: Any) -> Any:
+    """Begins to send rows of a mapped axis to other rows; `precv` gets them.
+
+    Args:
+      x: an array.
+      axis_name: name of the mapped axis.
+      perm: pairs `(source, destination)`.
+
+    Returns:
+      A token for `precv`.
+
+    Raises:
+      NameError: nothing binds the name.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> def shift(x):
+    ...     token = jax.lax.psend(x, "i", [(0, 1)])
+    ...     return jax.lax.precv(token, jax.typeof(x), "i", [(0, 1)])
+    >>> print(jax.vmap(shift, axis_name="i")(jnp.array([1.0, 3.0])))
+    [0. 1.]
+    """
+    axis_size(axis_name)
+    return _Sent(x)
+
+
+def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Array:
+    """Gets what `psend` sent.
+
+    Args:
+      token: the token of `psend`.
+      out_shape: what the value is like: anything with a shape and a dtype.
+      axis_name: name of the mapped axis.
+      perm: the pairs that `psend` got.
+
+    Returns:
+      What each row gets, zeros where nothing was sent.
+
+    Raises:
+      TypeError: `token` is no token of `psend`, or what was sent is not of the type.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> def swap(x):
+    ...     perm = [(0, 1), (1, 0)]
+    ...     return jax.lax.precv(jax.lax.psend(x, "i", perm), jax.typeof(x), "i", perm)
+    >>> print(jax.vmap(swap, axis_name="i")(jnp.array([1.0, 3.0])))
+    [3. 1.]
+    """
+    if not isinstance(token, _Sent):
+        raise TypeError(f"precv needs the token of a psend, got {token!r}")
+    got: Array = ppermute(token.value, axis_name, perm)
+    if (tuple(out_shape.shape), np.dtype(out_shape.dtype)) != (got.shape, got.dtype):
+        raise TypeError(f"precv expects {out_shape}, but what was sent is {_ferrax.typeof(got)}")
+    return got
+
+
+def ragged_all_to_all(
+    operand: Any,
+    output: Any,
+    input_offsets: Any,
+    send_sizes: Any,
+    output_offsets: Any,
+    recv_sizes: Any,
+    *,
+    axis_name: Any,
+    axis_index_groups: Any = None,
+) -> Array:
+    """Exchanges slices of different sizes along the first axis among the rows of a mapped axis.
+
+    Args:
+      operand: array whose slices are sent.
+      output: array that what arrives is written into.
+      input_offsets: int array (rows,): where the slice for each row begins in `operand`.
+      send_sizes: int array (rows,): how long it is.
+      output_offsets: int array (rows,): where it begins in the receiving row's `output`.
+      recv_sizes: int array (rows,): how long the slice from each row is.
+      axis_name: name of the mapped axis.
+      axis_index_groups: must be None.
+
+    Returns:
+      `output` with the slices that arrived.
+
+    Raises:
+      ValueError: the dtypes of `operand` and `output` differ, or an integer array has the wrong shape.
+      NotImplementedError: `axis_index_groups` is given.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> send = lambda x, o, k: jax.lax.ragged_all_to_all(
+    ...     x, jnp.zeros(3), jnp.array([0, 1]), jnp.array([1, 1]), jnp.array([o, o]), k, axis_name="i")
+    >>> x = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> print(jax.vmap(send, axis_name="i", in_axes=(0, 0, None))(x, jnp.arange(2), jnp.ones(2, int)))
+    [[1. 3. 0.]
+     [2. 4. 0.]]
+    """
+    import ferrax.numpy as jnp
+
+    if axis_index_groups is not None:
+        raise NotImplementedError("ragged_all_to_all with axis_index_groups is not implemented yet")
+    operand, output = jnp.asarray(operand), jnp.asarray(output)
+    rows = axis_size(axis_name)
+    if operand.dtype != output.dtype or operand.shape[1:] != output.shape[1:]:
+        raise ValueError(
+            f"ragged_all_to_all: operand and output must agree in dtype and in all axes but the first; got "
+            f"{_ferrax.typeof(operand)} and {_ferrax.typeof(output)}"
+        )
+    numbers = [jnp.asarray(x) for x in (input_offsets, send_sizes, output_offsets, recv_sizes)]
+    for x in numbers:
+        if x.shape != (rows,) or not jnp.issubdtype(x.dtype, jnp.integer):
+            raise ValueError(f"ragged_all_to_all: offsets and sizes must be integers, one for each row; got {x.shape}")
+    me = axis_index(axis_name)
+    first, size, target = (jnp.take(_gathered(x.astype(jnp.int32), axis_name), me, axis=1) for x in numbers[:3])
+    at = jnp.arange(output.shape[0], dtype=jnp.int32)
+    inside = (target[:, None] <= at) & (at < (target + size)[:, None])
+    sender = jnp.argmax(inside, axis=0).astype(jnp.int32)
+    place = jnp.clip(first[sender] + at - target[sender], 0, max(operand.shape[0] - 1, 0))
+    got = _gathered(operand, axis_name)[sender, place]
+    here = inside.any(0).reshape(-1, *(1,) * (output.ndim - 1))
+    return jnp.where(here, got, output)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
+from ferrax._out_sharding import with_out_sharding
 from ferrax.typing import ArrayLike
 
 __all__ = [
@@ -36,18 +37,13 @@ __all__ = [
 ]
 
 
-def _no_sharding(name: str, sharding: Any) -> None:
-    if sharding is not None:
-        raise NotImplementedError(f"lax.{name}: sharding arguments are not implemented")
-
-
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """Repeats an array along new leading axes.
 
     Args:
       operand: array.
       sizes: sizes of the new axes.
-      out_sharding: must be None.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of shape ``(*sizes, *operand.shape)``.
@@ -57,7 +53,8 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
     >>> lax.broadcast(jnp.ones(3), (2,)).shape
     (2, 3)
     """
-    _no_sharding("broadcast", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(broadcast(operand, sizes), out_sharding, "broadcast")
     return _lax.broadcast_front(operand, sizes)
 
 
@@ -70,7 +67,7 @@ def broadcast_in_dim(
       operand: array of rank n.
       shape: the result's shape.
       broadcast_dimensions: n increasing axes of the result, one for each axis of the operand.
-      out_sharding: must be None.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of that shape.
@@ -84,7 +81,10 @@ def broadcast_in_dim(
     [[1 1 1]
      [2 2 2]]
     """
-    _no_sharding("broadcast_in_dim", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(
+            broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding, "broadcast_in_dim"
+        )
     return _lax.broadcast_in_dim(operand, shape, broadcast_dimensions)
 
 
@@ -158,7 +158,7 @@ def reshape(
       operand: array.
       new_sizes: the shape; its size is the operand's.
       dimensions: an order of the operand's axes to take the elements in, instead of row-major order.
-      out_sharding: must be None.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of that shape.
@@ -172,7 +172,8 @@ def reshape(
     [[0 1 2]
      [3 4 5]]
     """
-    _no_sharding("reshape", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(reshape(operand, new_sizes, dimensions), out_sharding, "reshape")
     return _lax.reshape(operand, new_sizes, dimensions)
 
 
@@ -349,7 +350,7 @@ def full(shape: Sequence[int], fill_value: ArrayLike, dtype: Any = None, *, shar
       shape: the shape.
       fill_value: scalar.
       dtype: dtype of the result; that of the scalar when None.
-      sharding: must be None.
+      sharding: how the result is spread over devices.
 
     Returns:
       Array of that shape.
@@ -361,7 +362,8 @@ def full(shape: Sequence[int], fill_value: ArrayLike, dtype: Any = None, *, shar
     >>> print(lax.full((2,), 7))
     [7 7]
     """
-    _no_sharding("full", sharding)
+    if sharding is not None:
+        return with_out_sharding(full(shape, fill_value, dtype), sharding, "full")
     return _lax.full(shape, fill_value, dtype)
 
 
@@ -373,7 +375,7 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Any
       fill_value: scalar.
       dtype: dtype of the result.
       shape: shape of the result.
-      sharding: must be None.
+      sharding: how the result is spread over devices.
 
     Returns:
       Array.
@@ -383,7 +385,8 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Any
     >>> print(lax.full_like(jnp.arange(2.0), 7))
     [7. 7.]
     """
-    _no_sharding("full_like", sharding)
+    if sharding is not None:
+        return with_out_sharding(full_like(x, fill_value, dtype, shape), sharding, "full_like")
     return _lax.full_like(x, fill_value, dtype, shape)
 
 
@@ -402,7 +405,8 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Arra
     >>> lax.empty((2, 3), "float32").shape
     (2, 3)
     """
-    _no_sharding("empty", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(empty(shape, dtype), out_sharding, "empty")
     return _lax.full(shape, 0, dtype)
 
 
@@ -443,7 +447,8 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
     [[0 1]
      [0 1]]
     """
-    _no_sharding("broadcasted_iota", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(broadcasted_iota(dtype, shape, dimension), out_sharding, "broadcasted_iota")
     return _lax.broadcasted_iota(dtype, shape, dimension)
 
 

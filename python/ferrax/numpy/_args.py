@@ -25,6 +25,7 @@ from ferrax._core import (  # fmt: skip
     with_weak_type,
 )
 from ferrax._ferrax import warn_imaginary_parts
+from ferrax._out_sharding import with_out_sharding as with_out_sharding
 from ferrax._texts import short
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
 from ferrax.typing import ArrayLike as ArrayLike
@@ -196,8 +197,12 @@ def no_sharding(name: str, out_sharding: Any) -> None:
         raise NotImplementedError(f"The 'out_sharding' argument to {name} is not supported.")
 
 
-def place(x: Any, device: Any) -> Any:
-    """`x` on `device`; `x` itself when `device` is None."""
+def place(x: Any, device: Any, out_sharding: Any = None, name: str = "") -> Any:
+    """`x` on `device`, or with an `out_sharding` of the function `name`; `x` itself when both are None."""
+    if out_sharding is not None:
+        if device is not None:
+            raise ValueError(f"{name}: only one of device and out_sharding can be given")
+        return with_out_sharding(x, out_sharding, name)
     if device is None:
         return x
     from ferrax import device_put

@@ -23,7 +23,6 @@ from ferrax.numpy._args import (  # fmt: skip
     broadcast_to_shape,
     cast,
     cast_to,
-    no_sharding,
     place,
     require,
     static_shape,
@@ -52,7 +51,7 @@ def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True, o
       order: only "K", "A", "C" or None.
       ndmin: least number of axes; axes of length 1 are put first.
       device: where to place the array.
-      out_sharding: not supported.
+      out_sharding: how it is spread over explicit axes of the mesh in use.
 
     Returns:
       Array. A Python scalar gives a weakly typed one.
@@ -70,11 +69,10 @@ def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True, o
         raise TypeError(f"array() takes 2 positional arguments but {2 + len(args)} were given")
     if order is not None and order not in ("K", "A", "C"):
         raise NotImplementedError("Only implemented for order='K'")
-    no_sharding("jnp.array", out_sharding)
     result = _asarray(object, dtype, copy, "array")
     if ndmin > result.ndim:
         result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
-    return place(result, device)
+    return place(result, device, out_sharding, "array")
 
 
 @with_shortcut("asarray")
@@ -88,7 +86,7 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: 
       order: only "K", "A", "C" or None.
       copy: True for a copy, None or False where none is needed.
       device: where to place the array.
-      out_sharding: not supported.
+      out_sharding: how it is spread over explicit axes of the mesh in use.
 
     Returns:
       Array.
@@ -99,9 +97,8 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *, copy: 
     """
     if order is not None and order not in ("K", "A", "C"):
         raise NotImplementedError("Only implemented for order='K'")
-    no_sharding("jnp.asarray", out_sharding)
     result = _asarray(a, dtype, bool(copy))
-    return result if device is None else place(result, device)
+    return result if device is None and out_sharding is None else place(result, device, out_sharding, "asarray")
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -152,8 +149,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
 
 
 def _fill(name: str, shape: Any, value: Any, dtype: DTypeLike, device: Any, out_sharding: None) -> Array:
-    no_sharding(f"jnp.{name}", out_sharding)
-    return place(lax.full(static_shape(shape), value, user_dtype(dtype, np.float64)), device)
+    return place(lax.full(static_shape(shape), value, user_dtype(dtype, np.float64)), device, out_sharding, name)
 
 
 @with_shortcut("zeros")
@@ -164,7 +160,7 @@ def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_shardi
       shape: integer or sequence of integers.
       dtype: dtype; by default the default float.
       device: where to place the array.
-      out_sharding: not supported.
+      out_sharding: how it is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of `shape` and `dtype`.
@@ -184,7 +180,7 @@ def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_shardin
       shape: integer or sequence of integers.
       dtype: dtype; by default the default float.
       device: where to place the array.
-      out_sharding: not supported.
+      out_sharding: how it is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of `shape` and `dtype`.
@@ -203,7 +199,7 @@ def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_shardi
       shape: integer or sequence of integers.
       dtype: dtype; by default the default float.
       device: where to place the array.
-      out_sharding: not supported.
+      out_sharding: how it is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of `shape` and `dtype`.
@@ -224,7 +220,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: 
       fill_value: scalar, or an array that broadcasts to `shape`.
       dtype: dtype; by default that of `fill_value`.
       device: where to place the array.
-      out_sharding: not supported.
+      out_sharding: how it is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of `shape`.
@@ -235,8 +231,7 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: 
            [7, 7]], dtype=int32, weak_type=True)
     """
     require("full", fill_value)
-    no_sharding("jnp.full", out_sharding)
-    return place(_filled(static_shape(shape), fill_value, dtype), device)
+    return place(_filled(static_shape(shape), fill_value, dtype), device, out_sharding, "full")
 
 
 def _filled(shape: tuple[int, ...], fill_value: ArrayLike, dtype: DTypeLike) -> Array:
@@ -245,17 +240,18 @@ def _filled(shape: tuple[int, ...], fill_value: ArrayLike, dtype: DTypeLike) -> 
 
 
 def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: Any, out_sharding: None) -> Array:
-    no_sharding(f"jnp.{name}", out_sharding)
     if not (hasattr(a, "shape") and hasattr(a, "dtype")):
         require(name, a)
         a = _asarray(a)
+    if device is None and out_sharding is None and shape is None and isinstance(a, _core.ArrayImpl):
+        device = _ferrax.place_of(a)  # as the array it is like
     shape = a.shape if shape is None else static_shape(shape)
     if dtype is None and isinstance(value, int) and _core.weak_type(a):
         python_type = {"i": int, "f": float, "c": complex}[dtype_kind(a.dtype)]
-        return place(broadcast_to_shape(_asarray(python_type(value)), shape), device)
+        return place(broadcast_to_shape(_asarray(python_type(value)), shape), device, out_sharding, name)
     if dtype is None and isinstance(a.dtype, KeyTy):
-        return place(lax.full_like(a, value, shape=shape), device)
-    return place(_filled(shape, value, a.dtype if dtype is None else dtype), device)
+        return place(lax.full_like(a, value, shape=shape), device, out_sharding, name)
+    return place(_filled(shape, value, a.dtype if dtype is None else dtype), device, out_sharding, name)
 
 
 def zeros_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None,
@@ -267,7 +263,7 @@ def zeros_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *, devi
       dtype: dtype to use instead.
       shape: shape to use instead.
       device: where to place the array.
-      out_sharding: not supported.
+      out_sharding: how it is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of zeros.
@@ -288,7 +284,7 @@ def ones_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *, devic
       dtype: dtype to use instead.
       shape: shape to use instead.
       device: where to place the array.
-      out_sharding: not supported.
+      out_sharding: how it is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of ones.
@@ -329,7 +325,7 @@ def full_like(a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shap
       dtype: dtype to use instead.
       shape: shape to use instead.
       device: where to place the array.
-      out_sharding: not supported.
+      out_sharding: how it is spread over explicit axes of the mesh in use.
 
     Returns:
       Array.

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ferrax import lax
 from ferrax._core import asarray, promote_dtypes
-from ferrax.numpy._args import Array, DTypeLike, no_out, no_sharding, require, user_dtype
+from ferrax.numpy._args import Array, DTypeLike, no_out, require, user_dtype, with_out_sharding
 from ferrax.numpy._diagonal import diagonal
 from ferrax.numpy._reductions import sum as _sum
 
@@ -292,7 +292,7 @@ def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any =
       optimize: "auto", "optimal", "greedy", True or False, or a path from `einsum_path`.
       precision: as for `lax.dot_general`.
       preferred_element_type: dtype in which to accumulate and return.
-      out_sharding: not supported.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array.
@@ -305,7 +305,20 @@ def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any =
     Array([21, 43], dtype=int32)
     """
     no_out("jnp.einsum", out)
-    no_sharding("jnp.einsum", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(
+            einsum(
+                subscripts,
+                *operands,
+                out=out,
+                optimize=optimize,
+                precision=precision,
+                preferred_element_type=preferred_element_type,
+                _dot_general=_dot_general,
+            ),
+            out_sharding,
+            "einsum",
+        )
     expression, arrays = _parse(subscripts, operands)
     require("einsum", *arrays)
     sizes = _sizes(expression, arrays)

@@ -14,7 +14,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error
 from ferrax.numpy import _reductions
-from ferrax.numpy._args import Array, ArrayLike, cast, no_sharding, promote_inexact, require, static_int, to_array
+from ferrax.numpy._args import Array, ArrayLike, cast, promote_inexact, require, static_int, to_array, with_out_sharding
 from ferrax.numpy._calculus import diff
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, inexact_dtype
 from ferrax.numpy._ranges import linspace
@@ -33,7 +33,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
       weights: vector of what each element counts.
       minlength: least length of the result.
       length: static length of the result, for use under `jit`; larger integers are left out.
-      out_sharding: not supported.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Vector of counts.
@@ -45,7 +45,8 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     >>> jnp.bincount(jnp.array([1, 1, 3]))
     Array([0, 2, 0, 1], dtype=int32)
     """
-    no_sharding("jnp.bincount", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(bincount(x, weights, minlength, length=length), out_sharding, "bincount")
     values = to_array("bincount", x)
     if dtype_kind(values.dtype) not in "biu":
         raise TypeError(f"x argument to bincount must have an integer type; got {values.dtype}")

@@ -24,11 +24,11 @@ from ferrax.numpy._args import (  # fmt: skip
     cast_to,
     is_arraylike,
     no_out,
-    no_sharding,
     normalize_axis,
     require,
     static_int,
     to_array,
+    with_out_sharding,
 )
 from ferrax.numpy._dtype_functions import default_int
 
@@ -439,7 +439,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
       axis: axis to repeat along; None for the flattened array.
       total_repeat_length: length of the result along `axis`; needed under `jit` when `repeats` is traced. A shorter
         sum of `repeats` is filled with the last element, a longer one is cut.
-      out_sharding: not supported.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array.
@@ -451,7 +451,10 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([3, 1]))
     Array([1, 1, 1, 2], dtype=int32)
     """
-    no_sharding("jnp.repeat", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(
+            repeat(a, repeats, axis, total_repeat_length=total_repeat_length), out_sharding, "repeat"
+        )
     x = to_array("repeat", a)
     require("repeat", repeats)
     if axis is None:

@@ -21,11 +21,11 @@ from ferrax.numpy._args import (
     DTypeLike,
     broadcast_to_shape,
     no_out,
-    no_sharding,
     normalize_axis,
     promote,
     to_arrays,
     user_dtype,
+    with_out_sharding,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import dtype_kind
 
@@ -69,7 +69,7 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_
       b: array of shape (..., k, n) or (k,), or a scalar.
       precision: as for `lax.dot_general`.
       preferred_element_type: dtype in which to accumulate and return.
-      out_sharding: not supported.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array with the other axes of `a`, then those of `b`.
@@ -81,7 +81,10 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_
     >>> jnp.dot(jnp.array([1, 2, 3]), jnp.array([4, 5, 6]))
     Array(32, dtype=int32)
     """
-    no_sharding("jnp.dot", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(
+            dot(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding, "dot"
+        )
     x, y = promote("dot", a, b)
     if x.ndim == 0 or y.ndim == 0:
         return _scaled(x, y, preferred_element_type)
@@ -122,7 +125,7 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_eleme
       b: array of shape (..., k, n) or (k,).
       precision: as for `lax.dot_general`.
       preferred_element_type: dtype in which to accumulate and return.
-      out_sharding: not supported.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of shape (..., m, n), without the axes that a vector operand lacks.
@@ -136,7 +139,10 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_eleme
     Array([[21],
            [43]], dtype=int32)
     """
-    no_sharding("jnp.matmul", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(
+            matmul(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding, "matmul"
+        )
     x, y = promote("matmul", a, b)
     for i, operand in enumerate((x, y)):
         if operand.ndim == 0:
@@ -280,7 +286,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, prec
       axes: how many axes, the last of `a` and the first of `b`; or the pair (axes of `a`, axes of `b`).
       precision: as for `lax.dot_general`.
       preferred_element_type: dtype in which to accumulate and return.
-      out_sharding: not supported.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array with the other axes of `a`, then those of `b`.
@@ -292,7 +298,12 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, prec
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
     (2, 4)
     """
-    no_sharding("jnp.tensordot", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(
+            tensordot(a, b, axes, precision=precision, preferred_element_type=preferred_element_type),
+            out_sharding,
+            "tensordot",
+        )
     x, y = promote("tensordot", a, b)
     if isinstance(axes, (int, np.integer)):
         n = operator.index(axes)

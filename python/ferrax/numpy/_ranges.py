@@ -22,12 +22,12 @@ from ferrax.numpy._args import (  # fmt: skip
     broadcast_to_shape,
     cast,
     cast_to,
-    no_sharding,
     normalize_axis,
     place,
     require,
     static_int,
     user_dtype,
+    with_out_sharding,
 )
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, inexact_dtype, real_dtype
 from ferrax.numpy._ufuncs import where as _where
@@ -65,7 +65,7 @@ def arange(start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike | No
       step: spacing, by default 1.
       dtype: dtype of the result; by default that of the arguments.
       device: where to place the array.
-      out_sharding: not supported.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       One-dimensional array of `ceil((stop - start) / step)` numbers.
@@ -77,7 +77,8 @@ def arange(start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike | No
     >>> jnp.arange(1, 7, 2)
     Array([1, 3, 5], dtype=int32)
     """
-    no_sharding("jnp.arange", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(arange(start, stop, step, dtype, device=device), out_sharding, "arange")
     if start is None:
         raise TypeError("jnp.arange must be called with a number, got None.")
     given = [x for x in (start, stop, step) if x is not None]

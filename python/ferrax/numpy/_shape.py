@@ -22,13 +22,13 @@ from ferrax.numpy._args import (
     ArrayLike,
     broadcast_to_shape,
     common_shape,
-    no_sharding,
     normalize_axes,
     normalize_axis,
     require,
     static_shape,
     to_array,
     to_arrays,
+    with_out_sharding,
 )  # fmt: skip
 
 __all__ = [
@@ -132,7 +132,7 @@ def reshape(
       shape: integer or sequence of integers; one of them may be -1 and is worked out.
       order: "C" for rows first, "F" for columns first.
       copy: False is refused, for a view is not promised.
-      out_sharding: not supported.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of `shape` and the dtype of `a`.
@@ -145,7 +145,8 @@ def reshape(
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
-    no_sharding("jnp.reshape", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(reshape(a, shape, order, copy=copy), out_sharding, "reshape")
     x = to_array("reshape", a)
     if copy is False:
         raise NotImplementedError("jnp.reshape: copy=False is not supported, for a view cannot be promised.")
@@ -167,7 +168,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: None = None) -> Array
     Args:
       a: array or scalar.
       order: "C" for rows first, "F" for columns first.
-      out_sharding: not supported.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       One-dimensional array.
@@ -387,7 +388,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: None = None) -> 
     Args:
       array: array or scalar.
       shape: integer or sequence of integers.
-      out_sharding: not supported.
+      out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of `shape`.
@@ -400,7 +401,8 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: None = None) -> 
     Array([[0, 1],
            [0, 1]], dtype=int32)
     """
-    no_sharding("jnp.broadcast_to", out_sharding)
+    if out_sharding is not None:
+        return with_out_sharding(broadcast_to(array, shape), out_sharding, "broadcast_to")
     return broadcast_to_shape(to_array("broadcast_to", array), static_shape(shape))
 
 

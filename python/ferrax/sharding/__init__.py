@@ -16,6 +16,7 @@ from ferrax.sharding._mesh import Mesh as Mesh
 from ferrax.sharding._named import NamedSharding as NamedSharding
 from ferrax.sharding._named import Sharding as Sharding
 from ferrax.sharding._named import make_single_device_sharding as make_single_device_sharding
+from ferrax.sharding._placement import reshard as reshard
 from ferrax.sharding._spec import PartitionSpec as PartitionSpec
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "get_abstract_mesh",
     "get_mesh",
     "make_single_device_sharding",
+    "reshard",
     "set_mesh",
     "use_abstract_mesh",
 ]

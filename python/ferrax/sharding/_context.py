@@ -100,6 +100,18 @@ def concrete_mesh() -> Mesh | None:
     return _state.mesh
 
 
+def _place_new_arrays(mesh: Mesh | None) -> None:
+    """Puts new arrays of this thread on the devices of a mesh, all of them on each; `None` puts an end to it."""
+    from ferrax.sharding._named import NamedSharding
+    from ferrax.sharding._placement import place
+    from ferrax.sharding._spec import PartitionSpec
+
+    if mesh is None or mesh.empty or any(d.platform != "cpu" for d in mesh.devices.flat):
+        _ferrax.enter_default_place(None)
+    else:
+        _ferrax.enter_default_place(place(NamedSharding(mesh, PartitionSpec())))
+
+
 class set_mesh:
     """Makes a mesh the one in use: from now on, or as a context manager for the block.
 
@@ -131,6 +143,7 @@ class set_mesh:
     def _set(self, mesh: Any, abstract: Any) -> None:
         _state.mesh, _state.abstract = mesh, abstract
         _changed()
+        _place_new_arrays(mesh)
 
     def __enter__(self) -> None:
         return None

@@ -367,6 +367,17 @@ class NamedSharding(Sharding):
         return tuple(i for i, entry in enumerate(self._spec) if entry is UNCONSTRAINED)
 
 
+def of_type(aval: Any) -> NamedSharding:
+    """The sharding in a type: undivided, on the mesh in use; types do not say more yet.
+
+    Args:
+      aval: a `ShapedArray`.
+    """
+    from ferrax.sharding._context import get_abstract_mesh
+
+    return NamedSharding(get_abstract_mesh(), PartitionSpec(*(None,) * len(aval.shape)))
+
+
 def make_single_device_sharding(device: Any, *, memory_kind: str | None = None) -> SingleDeviceSharding:
     """All of an array on one device.
 
@@ -382,6 +393,11 @@ def make_single_device_sharding(device: Any, *, memory_kind: str | None = None) 
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
     """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+def on_device(device: Any, kind: str) -> SingleDeviceSharding:
+    """What a pickled sharding on one device is made by."""
+    return SingleDeviceSharding(device, memory_kind=kind)
 
 
 def assignment(sharding: Any) -> Sequence[Any]:

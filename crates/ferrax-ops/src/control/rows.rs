@@ -100,7 +100,7 @@ impl Chosen {
     fn results(&self, branch: &JaxprRef, axis: &BatchAxis, operands: &[Value], batched: &[bool]) -> Result<Vec<Value>> {
         let Chosen { few, steps, .. } = *self;
         let all = vec![true; branch.outvars.len()];
-        let step_axis = BatchAxis { size: few, name: axis.name.clone() };
+        let step_axis = BatchAxis { size: few, ..axis.clone() };
         let run = batch_jaxpr(branch, &step_axis, batched, &all)?.jaxpr;
         let outs = run.out_avals();
         let skip = stage_closed("vmap", branch.debug.clone(), &run.in_avals(), |_| outs.iter().map(zeros).collect())?;

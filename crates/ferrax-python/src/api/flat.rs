@@ -1,12 +1,12 @@
 //! Tracing for facade code: a function of trees to a program, and linear transposition.
 
 use super::function::{FlatCall, Function, Leaves, build};
-use super::jaxpr::PyJaxpr;
+use super::jaxpr::PyClosed;
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::tree::PyTreeDef;
 use crate::value::{abstract_value, from_value, to_value};
-use ferrax_ir::{Aval, TransposeArg, Value};
+use ferrax_ir::{Aval, JaxprRef, TransposeArg, Value};
 use ferrax_transform::stage;
 use ferrax_transform::structural::instantiate;
 use pyo3::exceptions::PyTypeError;
@@ -22,7 +22,7 @@ fn trace_to_jaxpr(
     args: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
     transform: &str,
-) -> PyResult<PyJaxpr> {
+) -> PyResult<PyClosed> {
     let function = Function::new(fun, transform)?;
     let mut leaves = Leaves::new();
     let in_tree = trees::flatten_args(args, kwargs, &mut leaves)?;
@@ -43,14 +43,14 @@ fn trace_to_jaxpr(
     let mut call = FlatCall::new(py, &function.fun, &in_tree, &function.debug);
     let staged = stage(transform, debug, &avals, |values| call.call(values)).py()?;
     let out_tree = call.out_tree()?;
-    Ok(PyJaxpr { jaxpr: staged.jaxpr.into(), captured: staged.captured, out_tree: Some(out_tree) })
+    Ok(PyClosed::traced(staged.jaxpr.into(), staged.captured, out_tree))
 }
 
 /// Cotangents of the parameters of a linear program.
 #[pyfunction]
-fn transpose_jaxpr(py: Python<'_>, jaxpr: &PyJaxpr, cotangents: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
+fn transpose_jaxpr(py: Python<'_>, jaxpr: &PyClosed, cotangents: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
     let n = jaxpr.captured.len();
-    let avals = jaxpr.jaxpr.in_avals();
+    let avals = jaxpr.jaxpr().in_avals();
     let args: Vec<TransposeArg> = jaxpr
         .captured
         .iter()
@@ -58,8 +58,29 @@ fn transpose_jaxpr(py: Python<'_>, jaxpr: &PyJaxpr, cotangents: Vec<Bound<'_, Py
         .chain(avals[n..].iter().map(|a| TransposeArg::Linear(a.clone())))
         .collect();
     let cts = cotangents.iter().map(|c| to_value(c).map(Some)).collect::<PyResult<Vec<_>>>()?;
-    let pulled = ferrax_transform::backward(&jaxpr.jaxpr, &args, &cts).py()?;
+    let pulled = ferrax_transform::backward(jaxpr.jaxpr(), &args, &cts).py()?;
     pulled.into_iter().zip(&avals).skip(n).map(|(ct, a)| from_value(py, instantiate(ct, &a.tangent()).py()?)).collect()
+}
+
+/// The text of a program that `read_program` reads back, and the arrays that it refers to.
+#[pyfunction]
+fn write_program(py: Python<'_>, jaxpr: &PyClosed) -> PyResult<(String, Vec<Py<PyAny>>)> {
+    let text = format!("{:#}", &**jaxpr.jaxpr());
+    let consts = jaxpr.jaxpr().consts.iter().map(|c| from_value(py, Value::Array(c.clone())));
+    Ok((text, consts.collect::<PyResult<_>>()?))
+}
+
+/// The program of a text, checked as one that a stranger has written.
+#[pyfunction]
+fn read_program(text: &str, consts: Vec<Bound<'_, PyAny>>) -> PyResult<PyClosed> {
+    let array = |c: &Bound<'_, PyAny>| match to_value(c)? {
+        Value::Array(a) => Ok(a),
+        _ => Err(PyTypeError::new_err("a constant of a program is an array")),
+    };
+    let consts = consts.iter().map(array).collect::<PyResult<Vec<_>>>()?;
+    let jaxpr: JaxprRef = ferrax_ir::parse::parse(text, &ferrax_ops::registry::parser(), &consts).py()?.into();
+    jaxpr.verify().py()?;
+    Ok(PyClosed::new(jaxpr))
 }
 
 /// Puts flat values together as a tree.
@@ -123,6 +144,8 @@ fn clear_caches() {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(trace_to_jaxpr, m)?)?;
     m.add_function(wrap_pyfunction!(transpose_jaxpr, m)?)?;
+    m.add_function(wrap_pyfunction!(write_program, m)?)?;
+    m.add_function(wrap_pyfunction!(read_program, m)?)?;
     m.add_function(wrap_pyfunction!(build_tree, m)?)?;
     m.add_function(wrap_pyfunction!(is_eager, m)?)?;
     m.add_function(wrap_pyfunction!(run_eagerly, m)?)?;

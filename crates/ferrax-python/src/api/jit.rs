@@ -6,7 +6,7 @@ use super::donation::{check_leaves, is_path, no_such_path, nothing_donated, usua
 use super::explain;
 use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, too_large, wrap_names};
 use super::guards::Watch;
-use super::jaxpr::PyJaxpr;
+use super::jaxpr::PyClosed;
 use super::jit_cache::{self, Kept, Options, Parts, Program, Programs, Signature, programs_of};
 use super::references;
 use super::statics::Static;
@@ -18,7 +18,7 @@ use crate::shorten;
 use crate::tree::{self, TreeDef};
 use crate::value::{abstract_value, from_value, quick_value, to_value};
 use ferrax_base::config::{self, Flag};
-use ferrax_ir::{Array, Aval, JaxprRef, Value};
+use ferrax_ir::{Array, Aval, Effects, JaxprRef, Value};
 use ferrax_ops::control::jit::jit_call;
 use ferrax_transform::{Staged, eval_jaxpr, stage};
 use pyo3::Borrowed;
@@ -333,8 +333,9 @@ impl Jit {
 
     #[inline]
     fn finish(&self, py: Python<'_>, program: &Program, values: &[Value]) -> PyResult<Py<PyAny>> {
+        let across = program.jaxpr.effects.contains(Effects::NAMED_AXIS);
         let traced = values.iter().any(|v| matches!(v, Value::Tracer(_))) || !ferrax_ir::trace::is_eager();
-        if traced {
+        if traced || across {
             let outs = self.bind(program.jaxpr.clone(), values)?;
             return build(py, &program.out_tree, outs);
         }
@@ -358,7 +359,8 @@ impl Jit {
 fn quick_call(args: &Args<'_, '_>, kept: &Kept) -> PyResult<Option<Py<PyAny>>> {
     let (py, program, signature) = (args.py(), &kept.value, &kept.key.signature);
     let ask = !program.donate.is_empty() || !signature.statics.is_empty() || program.guards.ask_always();
-    if ask || !ferrax_ir::trace::is_eager() {
+    let across = program.jaxpr.effects.contains(Effects::NAMED_AXIS);
+    if ask || across || !ferrax_ir::trace::is_eager() {
         return Ok(None);
     }
     let mut leaves = Leaves::new();
@@ -530,7 +532,7 @@ fn jit_trace(
     wrapper: &Bound<'_, PyAny>,
     args: &Bound<'_, PyTuple>,
     kwargs: &Bound<'_, PyDict>,
-) -> PyResult<(PyJaxpr, tree::PyTreeDef, tree::PyTreeDef, Vec<bool>)> {
+) -> PyResult<(PyClosed, tree::PyTreeDef, tree::PyTreeDef, Vec<bool>)> {
     let jit = of(wrapper)?;
     let n = args.len() as i64;
     let positions: Vec<usize> = (0..n)
@@ -568,7 +570,7 @@ fn jit_trace(
         )));
     }
     let donate = jit.donated(py, &tree, &positions)?;
-    let jaxpr = PyJaxpr { jaxpr: staged.jaxpr.into(), captured: staged.captured, out_tree: Some(out_tree.clone()) };
+    let jaxpr = PyClosed::traced(staged.jaxpr.into(), staged.captured, out_tree.clone());
     Ok((jaxpr, tree::PyTreeDef(tree), tree::PyTreeDef(out_tree), donate))
 }
 
@@ -576,24 +578,24 @@ fn jit_trace(
 #[pyfunction]
 fn run_jaxpr(
     py: Python<'_>,
-    jaxpr: &PyJaxpr,
+    jaxpr: &PyClosed,
     args: Vec<Bound<'_, PyAny>>,
     donate: Vec<bool>,
 ) -> PyResult<Vec<Py<PyAny>>> {
     let values = args.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
     let traced = values.iter().any(|v| matches!(v, Value::Tracer(_))) || !ferrax_ir::trace::is_eager();
-    let outs = if traced {
-        jit_call(jaxpr.jaxpr.debug.name.clone(), jaxpr.jaxpr.clone(), false, &values).py()?
+    let outs = if traced || jaxpr.jaxpr().effects.contains(Effects::NAMED_AXIS) {
+        jit_call(jaxpr.jaxpr().debug.name.clone(), jaxpr.jaxpr().clone(), false, &values).py()?
     } else {
-        ferrax::executable::executable(&jaxpr.jaxpr).py()?.run(&values, &donate).py()?
+        ferrax::executable::executable(jaxpr.jaxpr()).py()?.run(&values, &donate).py()?
     };
     outs.into_iter().map(|v| from_value(py, v)).collect()
 }
 
 /// The kernels that a program runs as, in text.
 #[pyfunction]
-fn kernels_text(jaxpr: &PyJaxpr) -> PyResult<String> {
-    ferrax::executable::executable(&jaxpr.jaxpr).py()?.kernels().py()
+fn kernels_text(jaxpr: &PyClosed) -> PyResult<String> {
+    ferrax::executable::executable(jaxpr.jaxpr()).py()?.kernels().py()
 }
 
 /// (hits, misses, entries, bytes) of a jitted function's programs.

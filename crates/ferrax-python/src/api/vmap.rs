@@ -176,7 +176,7 @@ impl Vmap {
         });
         let values = values.collect::<PyResult<Vec<Value>>>()?;
         let (dims, size) = self.dims(py, &axes, &values, &tree)?;
-        let axis = VmapAxis { size, name: self.axis_name.clone() };
+        let axis = VmapAxis::new(size, self.axis_name.clone());
         let mut call = FlatCall::new(py, &self.function.fun, &tree, &self.function.debug);
         let outs = ferrax_transform::vmap(self.function.debug.clone(), axis, &values, &dims, |v| call.call(v)).py()?;
         let out_tree = call.out_tree()?;

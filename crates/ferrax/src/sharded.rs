@@ -1,0 +1,90 @@
+//! How results are sharded of what runs on arrays over several CPU devices.
+//!
+//! Such devices share one memory and one engine: a program over sharded arrays is the program over whole ones, and its
+//! results have their bits. What they get is a sharding, which says what part each device has. The host knows the rules
+//! ([`set_rules`]); without it, results are replicated over the operands' devices.
+//!
+//! Read next: `device.rs` for where a computation runs.
+
+use crate::device::Placement;
+use ferrax_base::list::List;
+use ferrax_base::{Aval, Result};
+use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, Eqn, Jaxpr, JaxprRef, OpRef, Value};
+use ferrax_ops::elementwise::identity::NAME;
+use ferrax_ops::placed::SHARDING_CONSTRAINT;
+use smallvec::SmallVec;
+use std::sync::OnceLock;
+
+/// One sharding or device for every operand, `None` for those that follow; gives one for each result, `None` for those
+/// that are where the program runs.
+pub type Rules = fn(&JaxprRef, &[Option<DeviceId>]) -> Result<Vec<Option<DeviceId>>>;
+
+static RULES: OnceLock<Rules> = OnceLock::new();
+
+/// Installs the host's rules; the first call counts.
+pub fn set_rules(f: Rules) {
+    let _ = RULES.set(f);
+}
+
+/// Where each result of a program goes.
+pub type Places = SmallVec<[Placement; 2]>;
+
+/// Where the results of a program went for operands with these shardings.
+#[derive(Default)]
+pub struct Known(List<(SmallVec<[Option<DeviceId>; 8]>, Places)>);
+
+/// The start of the names of values whose shardings the host is to be told.
+const ASKED: &str = "the sharding is asked for by ";
+
+/// Whether a program, or one inside of it, says or asks how values are sharded.
+pub fn says_where(jaxpr: &Jaxpr) -> bool {
+    let asks = |op: &OpRef| op.of(&NAME).is_some_and(|p| p.name.starts_with(ASKED));
+    jaxpr.eqns.iter().any(|e| e.op.is(&SHARDING_CONSTRAINT) || asks(&e.op) || e.op.subjaxprs().iter().any(|j| says_where(j)))
+}
+
+/// The sharding or device of each operand that is committed.
+fn shardings(args: &[Value]) -> SmallVec<[Option<DeviceId>; 8]> {
+    let committed = |a: &Array| (a.committed() || a.device().is_sharded()).then(|| a.device());
+    args.iter().map(|v| if let Value::Array(a) = v { committed(a) } else { None }).collect()
+}
+
+/// Where the results of a program go that runs at `place` on these operands.
+pub fn of_program(known: &Known, jaxpr: &JaxprRef, args: &[Value], place: Placement) -> Result<Places> {
+    let operands = shardings(args);
+    let same = |(key, places): &(SmallVec<[Option<DeviceId>; 8]>, Places)| {
+        *key == operands && places.first().is_none_or(|p| p.device.replicated() == place.device.replicated())
+    };
+    if let Some((_, found)) = known.0.find(same) {
+        return Ok(found.clone());
+    }
+    let places = apply(jaxpr, &operands, place)?;
+    known.0.push((operands, places.clone()));
+    Ok(places)
+}
+
+/// As [`of_program`], of one operation.
+pub fn of_operation(op: &OpRef, args: &[Value], outs: &[Aval], place: Placement) -> Result<Places> {
+    let mut jaxpr = Jaxpr::default();
+    jaxpr.debug = DebugInfo::named(op.name());
+    jaxpr.effects = op.effects();
+    let mut inputs = SmallVec::new();
+    for a in args {
+        inputs.push(match a {
+            Value::Lit(l) => Atom::Lit(*l),
+            other => Atom::Var(jaxpr.new_var(other.aval())),
+        });
+    }
+    jaxpr.invars = inputs.iter().filter_map(|a| if let Atom::Var(v) = a { Some(*v) } else { None }).collect();
+    let outputs: SmallVec<[_; 1]> = outs.iter().map(|a| jaxpr.new_var(a.clone())).collect();
+    jaxpr.outvars = outputs.iter().map(|v| Atom::Var(*v)).collect();
+    jaxpr.eqns.push(Eqn { op: op.clone(), inputs, outputs, source: ferrax_base::Source::default() });
+    let operands: SmallVec<[Value; 4]> = args.iter().filter(|a| !matches!(a, Value::Lit(_))).cloned().collect();
+    apply(&jaxpr.into(), &shardings(&operands), place)
+}
+
+fn apply(jaxpr: &JaxprRef, operands: &[Option<DeviceId>], place: Placement) -> Result<Places> {
+    let other = Placement { device: place.device.replicated(), committed: place.committed };
+    let Some(rules) = RULES.get() else { return Ok(jaxpr.outvars.iter().map(|_| other).collect()) };
+    let found = rules(jaxpr, operands)?;
+    Ok(found.into_iter().map(|d| d.map_or(other, |device| Placement { device, committed: true })).collect())
+}

@@ -1,0 +1,29 @@
+"""`out_sharding` of functions that make or combine arrays: the result, with a sharding over explicit axes of a mesh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["with_out_sharding"]
+
+
+def with_out_sharding(x: Any, sharding: Any, function: str) -> Any:
+    """A result with the sharding that was asked for.
+
+    Args:
+      x: the result.
+      sharding: a `PartitionSpec` of the mesh in use, or a sharding.
+      function: who was asked.
+
+    Returns:
+      The result, over the devices of the mesh.
+
+    Raises:
+      ValueError: no mesh is in use for a bare spec, or it names an axis that is not explicit.
+    """
+    from ferrax.sharding import _placement
+
+    sharding = _placement.with_mesh(sharding, function)
+    if function not in ("full", "full_like"):
+        _placement.check_explicit(sharding, function)
+    return _placement.put(x, sharding)

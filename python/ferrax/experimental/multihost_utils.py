@@ -1,0 +1,161 @@
+"""What programs of many processes share, in a process that is the only one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ferrax import _ferrax, tree_util
+from ferrax._boundary import expose as _expose
+from ferrax.sharding._arrays import make_array_from_process_local_data
+from ferrax.sharding._named import NamedSharding
+from ferrax.sharding._spec import PartitionSpec
+
+__all__ = [
+    "assert_equal",
+    "broadcast_one_to_all",
+    "global_array_to_host_local_array",
+    "host_local_array_to_global_array",
+    "process_allgather",
+    "reached_preemption_sync_point",
+    "sync_global_devices",
+]
+
+
+def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+    """The first process's data, for all processes.
+
+    Args:
+      in_tree: pytree of arrays.
+      is_source: whether this process has the data; process 0 by default.
+
+    Returns:
+      The pytree as NumPy arrays.
+
+    >>> from ferrax.experimental import multihost_utils
+    >>> multihost_utils.broadcast_one_to_all(3)
+    array(3, dtype=int32)
+    """
+    return tree_util.tree_map(lambda x: np.asarray(_ferrax.asarray(x)), in_tree)
+
+
+def sync_global_devices(name: str) -> None:
+    """Waits until all processes are here.
+
+    Args:
+      name: of the place, the same in all processes.
+
+    >>> from ferrax.experimental import multihost_utils
+    >>> multihost_utils.sync_global_devices("here")
+    """
+    _ferrax.drain()
+
+
+def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+    """All processes' data.
+
+    Args:
+      in_tree: pytree of arrays.
+      tiled: whether data are joined along the first axis, instead of stacked on a new one.
+
+    Returns:
+      The pytree as NumPy arrays.
+
+    >>> from ferrax.experimental import multihost_utils
+    >>> multihost_utils.process_allgather([1, 2], tiled=True)
+    [array(1, dtype=int32), array(2, dtype=int32)]
+    """
+
+    def one(x: Any) -> Any:
+        data = np.asarray(_ferrax.asarray(x))
+        return data if tiled or isinstance(getattr(x, "sharding", None), NamedSharding) else data[None]
+
+    return tree_util.tree_map(one, in_tree)
+
+
+def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+    """Raises unless all processes have the same data.
+
+    Args:
+      in_tree: pytree of arrays.
+      fail_message: text of the error.
+
+    Raises:
+      AssertionError: they have not.
+
+    >>> from ferrax.experimental import multihost_utils
+    >>> multihost_utils.assert_equal([1, 2])
+    """
+    tree_util.tree_map(np.asarray, in_tree)
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether all processes are to save their state now: nothing tells a single process to.
+
+    Args:
+      step_id: the step of the program.
+
+    Returns:
+      False.
+
+    Raises:
+      RuntimeError: the processes are not connected.
+
+    >>> from ferrax.experimental import multihost_utils
+    >>> try:
+    ...     multihost_utils.reached_preemption_sync_point(1)
+    ... except RuntimeError as error:
+    ...     print(error)
+    Preemption sync manager has not been initialized.
+    """
+    raise RuntimeError("Preemption sync manager has not been initialized.")
+
+
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+    """Arrays over a mesh of what each process has of them.
+
+    Args:
+      local_inputs: pytree of arrays.
+      global_mesh: the mesh.
+      pspecs: a `PartitionSpec` for each, a pytree prefix.
+
+    Returns:
+      The pytree with arrays over the mesh.
+
+    >>> import ferrax as jax, numpy as np
+    >>> from ferrax.experimental import multihost_utils
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> multihost_utils.host_local_array_to_global_array(np.ones(2), mesh, jax.P("x")).sharding.spec
+    P('x',)
+    """
+    is_spec = lambda s: isinstance(s, PartitionSpec)
+    specs = tree_util.tree_leaves(tree_util.tree_broadcast(pspecs, local_inputs, is_leaf=is_spec), is_leaf=is_spec)
+    leaves, tree = tree_util.tree_flatten(local_inputs)
+    made = [
+        make_array_from_process_local_data(NamedSharding(global_mesh, s), x) for s, x in zip(specs, leaves, strict=True)
+    ]
+    return tree.unflatten(made)
+
+
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+    """What this process has of arrays over a mesh: all of them, since it is the only one.
+
+    Args:
+      global_inputs: pytree of arrays.
+      global_mesh: the mesh.
+      pspecs: a `PartitionSpec` for each, a pytree prefix.
+
+    Returns:
+      The pytree with arrays over the part of the mesh that this process has.
+
+    >>> import ferrax as jax, numpy as np
+    >>> from ferrax.experimental import multihost_utils
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> multihost_utils.global_array_to_host_local_array(np.ones(2), mesh, jax.P("x")).shape
+    (2,)
+    """
+    return host_local_array_to_global_array(global_inputs, global_mesh.local_mesh, pspecs)
+
+
+_expose(globals())

@@ -1,0 +1,190 @@
+"""Arrays from their parts: by a callback, from arrays on single devices, from what this process has.
+
+Read next: `_placement.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ferrax import _ferrax, tree_util
+from ferrax.sharding._placement import check_fits, place
+
+__all__ = [
+    "make_array_from_callback",
+    "make_array_from_process_local_data",
+    "make_array_from_single_device_arrays",
+]
+
+
+def _kind(dtype: Any, shape: tuple[int, ...]) -> str:
+    return f"{np.dtype(dtype).name}[{','.join(map(str, shape))}]"
+
+
+def _check_part(part: Any, want: tuple[int, ...], whole: tuple[int, ...], sharding: Any) -> None:
+    if tuple(part.shape) != want:
+        raise ValueError(
+            f"Expected shard shape {want} doesn't match the single device array shape {tuple(part.shape)}. Shape of Array "
+            f"is {_kind(part.dtype, whole)} with sharding {sharding}"
+        )
+
+
+def make_array_from_callback(
+    shape: Any, sharding: Any, data_callback: Callable[[Any], Any], dtype: Any = None
+) -> _ferrax.Array:
+    """An array whose parts a callback gives.
+
+    Args:
+      shape: the array's shape.
+      sharding: its sharding.
+      data_callback: function from a part's index, a tuple of slices, to the part.
+      dtype: dtype of the array, needed where the callback is asked for no part.
+
+    Returns:
+      The array.
+
+    Raises:
+      ValueError: the callback gives a part of another shape.
+
+    >>> import ferrax as jax, numpy as np
+    >>> sharding = jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))
+    >>> print(jax.make_array_from_callback((4,), sharding, lambda index: np.arange(4)[index]))
+    [0 1 2 3]
+    """
+    shape = tuple(shape)
+    want = tuple(sharding.shard_shape(shape))
+    parts: dict[Any, tuple[Any, Any]] = {}
+    for index in sharding.addressable_devices_indices_map(shape).values():
+        key = tuple((s.start, s.stop) for s in index)
+        if key not in parts:
+            part = data_callback(index)
+            part = part if isinstance(part, _ferrax.Array) else np.asarray(part, dtype=dtype)
+            _check_part(part, want, shape, sharding)
+            parts[key] = (index, part)
+    return _assembled(shape, sharding, list(parts.values()))
+
+
+def _assembled(shape: tuple[int, ...], sharding: Any, parts: list[tuple[Any, Any]]) -> _ferrax.Array:
+    """An array of parts and their indices."""
+    from ferrax import dtypes, random
+
+    first = parts[0][1]
+    if dtypes.issubdtype(first.dtype, dtypes.prng_key):
+        data = [(i, random.key_data(p)) for i, p in parts]
+        words = data[0][1].shape[first.ndim :]
+        whole = np.empty((*shape, *words), dtype=np.uint32)
+        for index, part in data:
+            whole[index] = np.asarray(part)
+        result: Any = random.wrap_key_data(_ferrax.asarray(whole))
+    else:
+        result = np.empty(shape, dtype=first.dtype)
+        for index, part in parts:
+            result[index] = np.asarray(part)
+        result = _ferrax.asarray(result)
+    return _ferrax.device_put_leaf(result, place(sharding), True)
+
+
+def make_array_from_single_device_arrays(
+    shape: Any, sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
+) -> _ferrax.Array:
+    """An array whose parts are arrays on single devices.
+
+    Args:
+      shape: the array's shape.
+      sharding: its sharding.
+      arrays: a part for every device, in any order.
+      dtype: dtype of the array, needed where there are no parts.
+
+    Returns:
+      The array.
+
+    Raises:
+      TypeError: `arrays` is no list or tuple, or its arrays differ in dtype.
+      ValueError: there is not one part of the right shape for every device.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> sharding = jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))
+    >>> part = jax.device_put(jnp.arange(3), jax.devices()[0])
+    >>> print(jax.make_array_from_single_device_arrays((3,), sharding, [part]))
+    [0 1 2]
+    """
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(
+            f"jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got {type(arrays)}."
+        )
+    shape = tuple(shape)
+    parts = dict(sharding.addressable_devices_indices_map(shape))
+    if len(arrays) != len(parts):
+        raise ValueError(
+            f"Expected {len(parts)} per-device arrays (this is how many devices are addressable by the sharding), but got "
+            f"{len(arrays)}"
+        )
+    if len({np.dtype(a.dtype) if not _is_key(a) else a.dtype for a in arrays}) > 1:
+        raise TypeError(f"Input buffers to `Array` must have matching dtypes. Got {[a.dtype for a in arrays]}")
+    want = tuple(sharding.shard_shape(shape))
+    found = []
+    for x in arrays:
+        devices = set(x.devices())
+        if len(devices) != 1:
+            raise ValueError(f"sharding is not fully addressable: a part is on {len(devices)} devices")
+        (device,) = devices
+        if device not in parts:
+            raise ValueError(
+                f"Addressable devices and per-device arrays devices do not match. Sharding contains devices {set(parts)} "
+                f"that are not present in per-device arrays. Per-device arrays contain devices { {device} } that are not "
+                "present in the sharding."
+            )
+        _check_part(x, want, shape, sharding)
+        found.append((parts.pop(device), x))
+    return _assembled(shape, sharding, found)
+
+
+def _is_key(x: Any) -> bool:
+    from ferrax import dtypes
+
+    return dtypes.issubdtype(x.dtype, dtypes.prng_key)
+
+
+def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
+    """An array of what this process has of it: all of it, since it is the only one.
+
+    Args:
+      sharding: the sharding, or a pytree prefix of such.
+      local_data: an array, or a pytree of arrays.
+      global_shape: shape of the array, or a pytree of such; that of `local_data` by default.
+
+    Returns:
+      The array.
+
+    Raises:
+      ValueError: the shapes do not fit together.
+
+    >>> import ferrax as jax, numpy as np
+    >>> sharding = jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P("x"))
+    >>> jax.make_array_from_process_local_data(sharding, np.zeros((4, 2))).shape
+    (4, 2)
+    """
+    leaves, tree = tree_util.tree_flatten(local_data)
+    shardings = tree_util.tree_leaves(tree_util.tree_broadcast(sharding, local_data))
+    is_shape = lambda s: s is None or (isinstance(s, tuple) and all(n is None or isinstance(n, int) for n in s))
+    shapes = [None] * len(leaves) if global_shape is None else tree_util.tree_leaves(global_shape, is_leaf=is_shape)
+    if len(shapes) == 1:
+        shapes = shapes * len(leaves)
+    return tree.unflatten([_local(x, s, want) for x, s, want in zip(leaves, shardings, shapes, strict=True)])
+
+
+def _local(data: Any, sharding: Any, want: Any) -> _ferrax.Array:
+    data = data if isinstance(data, _ferrax.Array) else np.asarray(data)
+    shape = tuple(data.shape)
+    if want is None:
+        want = shape
+    want = tuple(n if w is None else w for n, w in zip(shape, want, strict=True))
+    if want != shape:
+        if any(n != w and (n == 0 or w % n) for n, w in zip(shape, want, strict=True)):
+            raise ValueError(f"Invalid host data, each dimension should match either global or local shape: {shape}")
+        raise ValueError(f"global_shape {want} is not the shape of the data {shape}, which the only process has all of")
+    check_fits(sharding, shape, "make_array_from_process_local_data arguments")
+    return _ferrax.device_put_leaf(_ferrax.asarray(data), place(sharding), True)

@@ -1,0 +1,264 @@
+"""Putting arrays where a sharding says: numbers of shardings, checks, bare specs, constraints in programs.
+
+Devices of the embedded CPU share one memory, so an array over several of them is one buffer with a sharding. Read next:
+`_propagation.py` for the shardings of results, `_shards.py` for the parts.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ferrax import _ferrax, tree_util
+from ferrax._ferrax import Device, SingleDeviceSharding
+from ferrax.sharding._context import concrete_mesh, context_mesh
+from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
+from ferrax.sharding._named import NamedSharding, Sharding
+from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
+
+__all__ = ["check_fits", "constrain", "place", "put", "with_mesh"]
+
+_places: dict[Any, Any] = {}
+_lock = threading.Lock()
+
+
+def place(sharding: Any) -> Any:
+    """What Rust knows a sharding by: the device of a sharding on one, a number for all others.
+
+    Args:
+      sharding: a `Sharding` of devices, or a device.
+
+    Raises:
+      NotImplementedError: it is over several devices of a platform other than the CPU.
+      ValueError: it is over an `AbstractMesh`.
+    """
+    if isinstance(sharding, Device):
+        return sharding
+    if isinstance(sharding, SingleDeviceSharding) and sharding.memory_kind == "device":
+        return sharding
+    found = _places.get(sharding)
+    if found is not None:
+        return found
+    devices = list(sharding._device_assignment)
+    if len(devices) > 1 and any(d.platform != "cpu" for d in devices):
+        raise NotImplementedError(
+            f"arrays over several devices of platform {devices[0].platform} are not implemented yet: they need XLA's "
+            "partitioner"
+        )
+    whole = _replicated(sharding)
+    replicated = None if whole is None else place(whole)
+    with _lock:
+        if sharding not in _places:
+            _places[sharding] = _ferrax.intern_sharding(sharding, devices, replicated, repr(sharding))
+    return _places[sharding]
+
+
+def _replicated(sharding: Any) -> Any:
+    """The sharding by which each of its devices holds everything; `None` when it is that."""
+    if not isinstance(sharding, NamedSharding) or sharding.spec == PartitionSpec():
+        return None
+    return NamedSharding(sharding.mesh, PartitionSpec(), memory_kind=sharding.memory_kind)
+
+
+def with_mesh(spec: Any, function: str) -> Any:
+    """The sharding that a bare `PartitionSpec` means; other shardings as they are.
+
+    Args:
+      spec: a `PartitionSpec` or a sharding.
+      function: who asks, for the error.
+
+    Raises:
+      ValueError: no mesh is in use.
+    """
+    if not isinstance(spec, PartitionSpec):
+        return spec
+    mesh = context_mesh()
+    if mesh is None:
+        raise ValueError(f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to {function}")
+    return NamedSharding(mesh, spec)
+
+
+def concrete(sharding: Any) -> Any:
+    """A sharding over an abstract mesh with the devices of the mesh in use, where that is the same mesh."""
+    mesh = concrete_mesh()
+    if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh) and mesh is not None:
+        if mesh.shape_tuple == sharding.mesh.shape_tuple:
+            return NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
+    return sharding
+
+
+def check_fits(sharding: Any, shape: tuple[int, ...], what: str) -> None:
+    """Raises unless arrays of a shape can have a sharding.
+
+    Args:
+      sharding: the sharding.
+      shape: the shape.
+      what: where the array is from, for the error.
+
+    Raises:
+      ValueError: the shape has too few axes.
+      IndivisibleError: parts would differ in size.
+    """
+    if not isinstance(sharding, Sharding) or isinstance(sharding, SingleDeviceSharding):
+        return
+    try:
+        sharding.check_compatible_aval(shape)  # type: ignore[attr-defined]
+    except ValueError as error:
+        text = f"One of {what} is incompatible with its sharding annotation {sharding}: {error}"
+        raise ValueError(text) from None
+    sharding.shard_shape(shape)
+
+
+def put(x: Any, sharding: Any, alias: bool = True) -> Any:
+    """A leaf of `device_put` with a sharding over several devices.
+
+    Args:
+      x: array, number or traced value.
+      sharding: the sharding; its mesh may be abstract if it is the one in use.
+      alias: whether the result may be `x` itself.
+
+    Returns:
+      An array with the sharding; of a traced value, one that the program puts there.
+    """
+    sharding = concrete(sharding)
+    leaf = x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x)
+    check_fits(sharding, leaf.shape, "device_put args")
+    if _ferrax.is_tracer(leaf) or not _ferrax.is_eager():
+        return _constrained(leaf, sharding)
+    return _ferrax.device_put_leaf(leaf, place(sharding), alias)
+
+
+def _constrained(x: Any, sharding: Any) -> Any:
+    """A traced value with a sharding, where that means devices; others as they are."""
+    if isinstance(sharding, SingleDeviceSharding):
+        return x
+    if isinstance(sharding, NamedSharding):
+        if isinstance(sharding.mesh, AbstractMesh):
+            return x
+        manual = _manual(sharding.mesh)
+        if manual:
+            # Inside `shard_map` a value is one device's part along its axes.
+            sharding = NamedSharding(sharding.mesh, sharding.spec.without(manual), memory_kind=sharding.memory_kind)
+            if sharding.is_fully_replicated:
+                return x
+        if any(entry is UNCONSTRAINED for entry in sharding.spec):
+            entries = (None if e is UNCONSTRAINED else e for e in sharding.spec)
+            sharding = sharding.update(spec=PartitionSpec(*entries))
+    return _ferrax.sharding_constraint(x, place(sharding))
+
+
+def _manual(mesh: Any) -> list[str]:
+    """The axes of a mesh over which a function is being mapped."""
+    from ferrax.sharding._manual import names_in_force
+
+    return [n for n in mesh.axis_names if n in names_in_force()]
+
+
+def constrain(x: Any, sharding: Any) -> Any:
+    """A leaf of `with_sharding_constraint`.
+
+    Args:
+      x: array, number or traced value.
+      sharding: a sharding, or a `PartitionSpec` of the mesh in use.
+
+    Returns:
+      The value with the sharding.
+
+    Raises:
+      RuntimeError: a bare spec without a mesh in use.
+      AssertionError: the mesh's axes are explicit, and the value has another sharding.
+    """
+    if isinstance(sharding, PartitionSpec) and context_mesh() is None:
+        raise RuntimeError(
+            "with_sharding_constraint requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
+            "with_sharding_constraint. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide "
+            "`Sharding`s to with_sharding_constraint and then the mesh context manager is not required."
+        )
+    bare = isinstance(sharding, PartitionSpec)
+    sharding = with_mesh(sharding, "with_sharding_constraint")
+    leaf = x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x)
+    check_fits(sharding, leaf.shape, "with_sharding_constraint arguments")
+    traced = _ferrax.is_tracer(leaf) or not _ferrax.is_eager()
+    if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit and not traced:
+        _assert_explicit(leaf, sharding)
+        return leaf
+    if bare and not traced and not isinstance(leaf.sharding, NamedSharding) and concrete_mesh() is not None:
+        raise TypeError(
+            "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in it. "
+            f"Got sharding type {type(leaf.sharding)} for shape {leaf.dtype.name}{list(leaf.shape)}"
+        )
+    sharding = concrete(sharding)
+    if traced:
+        return _constrained(leaf, sharding)
+    if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh):
+        mesh = getattr(leaf.sharding, "mesh", None)
+        if not isinstance(mesh, Mesh):
+            raise TypeError(
+                "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in "
+                f"it. Got sharding type {type(leaf.sharding)} for shape {leaf.dtype.name}{list(leaf.shape)}"
+            )
+        sharding = NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
+    return _ferrax.device_put_leaf(leaf, place(sharding), True)
+
+
+def _assert_explicit(x: Any, sharding: NamedSharding) -> None:
+    have = x.sharding
+    spec = have.spec if isinstance(have, NamedSharding) else PartitionSpec(*(None,) * x.ndim)
+    if not NamedSharding(sharding.mesh, spec).is_equivalent_to(sharding, x.ndim):
+        raise AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
+            f"sharding: {spec} did not match the sharding provided: {sharding.spec}. Please use "
+            "`jax.sharding.reshard` to shard your input to the sharding you want."
+        )
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """Arrays with other shardings over explicit axes of a mesh.
+
+    Args:
+      xs: pytree of arrays.
+      out_shardings: a `PartitionSpec` of the mesh in use, a `NamedSharding`, or a pytree prefix of such.
+
+    Returns:
+      The pytree with the new shardings.
+
+    Raises:
+      ValueError: no mesh is in use, or a spec names an axis that is not explicit.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))):
+    ...     print(jax.reshard(jnp.arange(4), jax.P("x")).sharding.spec)
+    P('x',)
+    """
+
+    def one(sharding: Any, part: Any) -> Any:
+        return tree_util.tree_map(lambda leaf: _resharded(leaf, sharding), part)
+
+    is_leaf = lambda s: s is None or isinstance(s, (PartitionSpec, Sharding))
+    return tree_util.tree_map(one, out_shardings, xs, is_leaf=is_leaf)
+
+
+def _resharded(x: Any, sharding: Any) -> Any:
+    if sharding is None:
+        return x
+    sharding = with_mesh(sharding, "reshard")
+    check_explicit(sharding, "reshard")
+    return put(x, sharding)
+
+
+def check_explicit(sharding: Any, function: str) -> None:
+    """Raises `ValueError` when a named sharding divides by an axis that is not explicit.
+
+    Args:
+      sharding: the sharding.
+      function: who asks, for the error.
+    """
+    if not isinstance(sharding, NamedSharding):
+        return
+    kinds = sharding.mesh._name_to_type
+    for name in (n for entry in sharding.spec for n in entry_names(entry)):
+        if kinds[name] is not AxisType.Explicit:
+            raise ValueError(
+                f"PartitionSpec passed to {function} cannot contain axis names that are of type Auto or Manual. Got "
+                f"PartitionSpec: {sharding.spec} with axis name: {name} of type: {kinds[name]}."
+            )

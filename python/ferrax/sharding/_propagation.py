@@ -1,0 +1,359 @@
+"""Which shardings the results of a program get: rules for each primitive, applied to a program from its operands on.
+
+On the embedded CPU a sharding moves nothing, so the rules need not be XLA's: they keep an axis of a mesh with the axis of
+the array that it divides for as long as that axis is there whole, and leave it out otherwise. `sharding_constraint` says
+what it says. Programs that are called are gone through; results of loops are replicated.
+
+Read next: `_placement.py`, which numbers shardings; `crates/ferrax/src/sharded.rs`, which asks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ferrax import _ferrax
+from ferrax._ferrax import Device, Place, SingleDeviceSharding, devices
+from ferrax.sharding._mesh import Mesh
+from ferrax.sharding._named import NamedSharding
+from ferrax.sharding._placement import place
+from ferrax.sharding._spec import PartitionSpec, entry_names
+
+__all__ = ["batched", "places"]
+
+#: For every axis of an array the mesh axes that divide it; `None` when nothing is known of the array.
+Spec = tuple[tuple[Any, ...], ...]
+
+_CALLS = ("jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat", "custom_vjp_call_jaxpr")
+#: Their result axes are their operand axes.
+_SAME = frozenset(
+    [
+        "cumsum",
+        "cumprod",
+        "cummax",
+        "cummin",
+        "cumlogsumexp",
+        "sort",
+        "copy",
+        "stop_gradient",
+        "reduce_precision",
+        "optimization_barrier",
+        "name",
+        "clamp",
+        "select_n",
+        "rev",
+    ]
+)
+_REDUCTIONS = frozenset(
+    [
+        "reduce_sum",
+        "reduce_prod",
+        "reduce_max",
+        "reduce_min",
+        "reduce_and",
+        "reduce_or",
+        "reduce_xor",
+        "argmax",
+        "argmin",
+    ]
+)
+
+
+def places(program: Any, operands: Sequence[Any]) -> list[Any]:
+    """The place of each result of a program.
+
+    Args:
+      program: the program.
+      operands: the sharding or device of each operand; `None` for those that follow.
+
+    Returns:
+      For each result a place, or `None` where it is replicated over the operands' devices.
+
+    Raises:
+      ValueError: shardings are over different devices.
+    """
+    walk = _Walk()
+    specs = [walk.known(s, len(a.shape)) for s, a in zip(operands, program.in_avals, strict=True)]
+    return [walk.place(found, aval) for found, aval in zip(walk.run(program, specs), program.out_avals, strict=True)]
+
+
+#: Functions that want to know shardings, by number.
+_inspectors: list[Callable[[Any], None]] = []
+#: The start of the names of values whose shardings are wanted; `crates/ferrax/src/sharded.rs` looks for it.
+_INSPECTED = "the sharding is asked for by "
+
+
+def inspect(x: Any, callback: Callable[[Any], None]) -> None:
+    """Hands the sharding of a traced value to a function, when the program first runs with operands of some shardings.
+
+    Args:
+      x: the value.
+      callback: function of the sharding.
+    """
+    from ferrax.ad_checkpoint import checkpoint_name
+
+    _inspectors.append(callback)
+    checkpoint_name(x, f"{_INSPECTED}{len(_inspectors) - 1}")
+
+
+def batched(sharding: Any, axis: int) -> Any:
+    """The place of what has one more axis, undivided, than what has a sharding.
+
+    Args:
+      sharding: the sharding.
+      axis: where the axis is.
+    """
+    if not isinstance(sharding, NamedSharding):
+        return place(sharding)
+    entries = list(sharding.spec)
+    if axis <= len(entries):
+        entries.insert(axis, None)
+    return place(sharding.update(spec=sharding.spec.update(partitions=entries)))
+
+
+class _Walk:
+    """One program, on one mesh: the first that is met."""
+
+    def __init__(self) -> None:
+        self.mesh: Mesh | None = None
+        self.memory: str | None = None
+        self.device: Device | None = None
+
+    def known(self, sharding: Any, rank: int) -> Any:
+        """The spec of an operand; of other shardings than named ones, the sharding itself."""
+        if sharding is None:
+            return None
+        if isinstance(sharding, Device):
+            self.device = sharding
+            return None
+        if not isinstance(sharding, NamedSharding):
+            return sharding
+        if self.mesh is None:
+            self.mesh, self.memory = sharding.mesh, sharding.memory_kind
+        if sharding.mesh is not self.mesh:
+            if tuple(sharding.mesh.devices.flat) != tuple(self.mesh.devices.flat):
+                raise ValueError(
+                    f"Received incompatible devices for jitted computation: a value is on {sharding.mesh}, another on "
+                    f"{self.mesh}"
+                )
+            return sharding
+        return _of(sharding.spec, rank)
+
+    def place(self, found: Any, aval: Any) -> Any:
+        """The place of a result."""
+        if found is None:
+            if self.mesh is not None:
+                return place(NamedSharding(self.mesh, PartitionSpec(), memory_kind=self.memory))
+            return self.device
+        if not isinstance(found, tuple):
+            return place(found)
+        assert self.mesh is not None
+        sizes = self.mesh.shape
+        entries = []
+        for size, names in zip(aval.shape, found, strict=True):
+            entries.append(names if names and size % math.prod(sizes[n] for n in names) == 0 else None)
+        while entries and entries[-1] is None:
+            entries.pop()
+        return place(NamedSharding(self.mesh, PartitionSpec(*entries), memory_kind=self.memory))
+
+    def run(self, program: Any, operands: Sequence[Any]) -> list[Any]:
+        """What is known of the results, from what is known of the operands."""
+        env: dict[Any, Any] = {}
+        for v, found in zip(program.invars, operands, strict=True):
+            env[v] = found
+        for eqn in program.eqns:
+            known = [env.get(v) if v.val is None else None for v in eqn.invars]
+            outs = self.equation(eqn, known)
+            for v, found in zip(eqn.outvars, outs, strict=True):
+                env[v] = found
+        return [env.get(v) if v.val is None else None for v in program.outvars]
+
+    def equation(self, eqn: Any, known: list[Any]) -> list[Any]:
+        """What is known of an equation's results."""
+        name = eqn.primitive.name
+        if name == "sharding_constraint":
+            return [self.known(eqn.params["sharding"], len(eqn.outvars[0].aval.shape))]
+        if name == "name" and str(eqn.params["name"]).startswith(_INSPECTED):
+            place_of = self.place(known[0], eqn.outvars[0].aval)
+            _inspectors[int(eqn.params["name"].removeprefix(_INSPECTED))](_object(place_of))
+            return known
+        if all(s is None for s in known):
+            return self.inside(eqn, known)
+        if any(s is not None and not isinstance(s, tuple) for s in known):
+            # a sharding of another kind is for values of its shape
+            shapes = {tuple(v.aval.shape): s for v, s in zip(eqn.invars, known, strict=True) if s is not None}
+            return [shapes.get(tuple(v.aval.shape)) for v in eqn.outvars]
+        rule = _RULES.get(name)
+        outs = eqn.outvars
+        if rule is not None:
+            return [rule(eqn, known)] * len(outs)
+        if name in _CALLS or _programs(eqn):
+            return self.inside(eqn, known)
+        return [_like_operands(eqn, known, v.aval.shape) for v in outs]
+
+    def inside(self, eqn: Any, known: list[Any]) -> list[Any]:
+        """What the program of a call says of its results; nothing of those of loops."""
+        programs = _programs(eqn)
+        if len(programs) == 1 and eqn.primitive.name not in ("scan", "while"):
+            (program,) = programs
+            if len(program.in_avals) == len(known) and len(program.out_avals) == len(eqn.outvars):
+                return self.run(program, known)
+        if eqn.primitive.name == "scan":
+            return self.scan(eqn, known)
+        return [None] * len(eqn.outvars)
+
+    def scan(self, eqn: Any, known: list[Any]) -> list[Any]:
+        """A carry keeps what it begins with; stacked results have an undivided axis in front."""
+        params, (program,) = eqn.params, _programs(eqn)
+        first, carried = params["num_consts"], params["num_carry"]
+        carry = known[first : first + carried]
+        rows = [s[1:] if isinstance(s, tuple) else None for s in known[first + carried :]]
+        outs = self.run(program, [*known[:first], *carry, *rows])
+        stacked = [((), *s) if isinstance(s, tuple) else None for s in outs[carried:]]
+        return [*carry, *stacked]
+
+
+def _object(found: Any) -> Any:
+    """The sharding of a place."""
+    if isinstance(found, Place):
+        return _ferrax.sharding_of(found)
+    (first, *_) = devices()
+    return SingleDeviceSharding(found if isinstance(found, Device) else first)
+
+
+def _programs(eqn: Any) -> list[Any]:
+    from ferrax.extend.core import jaxprs_in_params
+
+    return list(jaxprs_in_params(eqn.params))
+
+
+def _of(spec: PartitionSpec, rank: int) -> Spec:
+    entries = [entry_names(e) for e in spec]
+    return (*entries, *((),) * (rank - len(entries)))
+
+
+def _free(entries: Sequence[tuple[Any, ...]]) -> Spec:
+    """Entries without the mesh axes that an earlier one has."""
+    seen: set[Any] = set()
+    out = []
+    for names in entries:
+        kept = tuple(n for n in names if n not in seen)
+        kept = names if kept == names else ()
+        seen.update(kept)
+        out.append(kept)
+    return tuple(out)
+
+
+def _like_operands(eqn: Any, known: Sequence[Any], shape: Sequence[int]) -> Spec | None:
+    """Axis by axis what the operands of the result's shape have, the most divided first."""
+    fitting = [
+        s for v, s in zip(eqn.invars, known, strict=True) if s is not None and tuple(v.aval.shape) == tuple(shape)
+    ]
+    if not fitting:
+        return None
+    return _free([max((s[i] for s in fitting), key=len) for i in range(len(shape))])
+
+
+def _same(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    return _like_operands(eqn, known, eqn.outvars[0].aval.shape)
+
+
+def _transpose(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    return tuple(known[0][i] for i in eqn.params["permutation"])
+
+
+def _reduce(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    axes = eqn.params["axes"]
+    return tuple(names for i, names in enumerate(known[0]) if i not in axes)
+
+
+def _broadcast(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    shape, operand = eqn.outvars[0].aval.shape, eqn.invars[0].aval.shape
+    out: list[tuple[Any, ...]] = [()] * len(shape)
+    for i, at in enumerate(eqn.params.get("broadcast_dimensions", ())):
+        if operand[i] == shape[at]:
+            out[at] = known[0][i]
+    return tuple(out)
+
+
+def _reshape(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    """An axis keeps its division while as many elements stand in front of it, and it is whole or begins a merged one."""
+    old, new = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
+    starts: dict[int, int] = {}
+    before = 1
+    for i, size in enumerate(old):
+        if size != 1:
+            starts.setdefault(before, i)
+        before *= size
+    out: list[tuple[Any, ...]] = []
+    before = 1
+    for size in new:
+        i = starts.get(before)
+        out.append(known[0][i] if size != 1 and i is not None else ())
+        before *= size
+    return _free(out)
+
+
+def _dot(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    (contract_x, contract_y), (batch_x, batch_y) = eqn.params["dimension_numbers"]
+    x = known[0] or ((),) * len(eqn.invars[0].aval.shape)
+    y = known[1] or ((),) * len(eqn.invars[1].aval.shape)
+    batch = [x[i] or y[j] for i, j in zip(batch_x, batch_y, strict=True)]
+    rows = [names for i, names in enumerate(x) if i not in contract_x and i not in batch_x]
+    columns = [names for i, names in enumerate(y) if i not in contract_y and i not in batch_y]
+    return _free([*batch, *rows, *columns])
+
+
+def _slice(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    old, new = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
+    if len(old) != len(new):
+        return None
+    return tuple(names if a == b else () for names, a, b in zip(known[0] or ((),) * len(old), old, new, strict=True))
+
+
+def _gather(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    """Axes of the operand that are taken whole, in order; the result's others are not divided."""
+    old, new = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
+    if known[0] is None:
+        return None
+    out: list[tuple[Any, ...]] = []
+    rest = [(size, names) for size, names in zip(old, known[0], strict=True) if names]
+    for size in new:
+        match = next((k for k, (n, _) in enumerate(rest) if n == size), None)
+        out.append(rest.pop(match)[1] if match is not None else ())
+    return tuple(out)
+
+
+def _squeeze(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    gone = eqn.params["dimensions"]
+    return tuple(names for i, names in enumerate(known[0]) if i not in gone)
+
+
+def _expand(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    new = eqn.params["dimensions"]
+    rest = iter(known[0])
+    return tuple(() if i in new else next(rest) for i in range(len(eqn.outvars[0].aval.shape)))
+
+
+def _concatenate(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    at = eqn.params["dimension"]
+    fitting = [s for s in known if s is not None]
+    return _free([() if i == at else max((s[i] for s in fitting), key=len) for i in range(len(fitting[0]))])
+
+
+_RULES: dict[str, Callable[[Any, Sequence[Any]], Spec | None]] = {
+    **dict.fromkeys(_SAME, _same),
+    **dict.fromkeys(_REDUCTIONS, _reduce),
+    "transpose": _transpose,
+    "broadcast_in_dim": _broadcast,
+    "reshape": _reshape,
+    "dot_general": _dot,
+    "slice": _slice,
+    "dynamic_slice": _slice,
+    "pad": _slice,
+    "gather": _gather,
+    "squeeze": _squeeze,
+    "expand_dims": _expand,
+    "concatenate": _concatenate,
+}

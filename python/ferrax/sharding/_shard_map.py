@@ -1,0 +1,248 @@
+"""`shard_map`: a function written for one device, run on the parts of arrays over a mesh.
+
+Each array is cut into the blocks that its spec says, with a leading axis for every mesh axis; the function is mapped over
+these axes, which have the mesh axes' names, so that collectives find them; the results are put together again. All of it
+is ordinary array code, so `jit`, `grad` and `vmap` of it need nothing of their own. What is the same on all devices of an
+axis is tracked by its type (`crates/ferrax-ir/src/manual.rs`).
+
+Read next: `_blocks.py` for the cutting, `_specs.py` for the checks.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ferrax import _ferrax, tree_util
+from ferrax._ferrax import SingleDeviceSharding
+from ferrax.sharding import _specs
+from ferrax.sharding._blocks import cut, joined
+from ferrax.sharding._context import context_mesh, get_abstract_mesh, use_abstract_mesh
+from ferrax.sharding._manual import manual, names_in_force
+from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
+from ferrax.sharding._named import NamedSharding
+from ferrax.sharding._placement import _constrained, place
+from ferrax.sharding._spec import PartitionSpec
+
+__all__ = ["Infer", "shard_map", "smap"]
+
+
+class _Infer:
+    """Stands for specs that follow from the arguments; there is one."""
+
+    def __repr__(self) -> str:
+        return "jax.sharding.Infer"
+
+
+Infer = _Infer()
+
+
+def shard_map(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Any = None,
+    axis_names: Any = frozenset(),
+    check_vma: bool = True,
+) -> Any:
+    """Maps a function over the parts of arrays on a mesh: it is written for one device, and sees that device's parts.
+
+    Inside, `lax.psum` and the other collectives work across the mesh's axes by their names. The types of values say over
+    which axes they vary; where a value that does not meets one that does, it is made to (`lax.pcast`), and so gradients
+    of what all devices share are summed over them.
+
+    Args:
+      f: function of arrays, or pytrees of arrays, and so are its results. Without it, returns a decorator.
+      out_specs: pytree prefix of the result: a `PartitionSpec` for each array says how the parts are put together. Mesh
+        axes that it does not name hold the same everywhere.
+      in_specs: pytree prefix of the tuple of arguments: how each array is cut. Taken from the arguments' shardings by
+        default.
+      mesh: the `Mesh`, or an `AbstractMesh`; the mesh in use by default.
+      axis_names: the mesh axes to map over; all by default.
+      check_vma: whether to check that what `out_specs` takes for the same everywhere is so. Without the check, the first
+        device's counts, and the transpose of `lax.psum` is `lax.psum`.
+
+    Returns:
+      A function of whole arrays.
+
+    Raises:
+      ValueError: an array cannot be cut so, a spec names no axis of the mesh, or a result is not the same everywhere.
+      TypeError: specs are no `PartitionSpec`s, or `mesh` is no mesh.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> mesh = jax.make_mesh((1,), ("x",))
+    >>> total = jax.shard_map(lambda x: jax.lax.psum(x.sum(), "x"), mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P())
+    >>> print(total(jnp.arange(4)))
+    6
+    """
+    options = {"out_specs": out_specs, "in_specs": in_specs, "mesh": mesh, "check_vma": check_vma}
+    if f is None:
+        return functools.partial(shard_map, axis_names=axis_names, **options)
+    if not callable(f):
+        raise TypeError(f"Expected a callable value, got {f!r}")
+    return _wrapped(f, axis_names=frozenset(axis_names), **options)
+
+
+def _wrapped(
+    f: Callable[..., Any], out_specs: Any, in_specs: Any, mesh: Any, axis_names: frozenset[Any], check_vma: bool
+) -> Callable[..., Any]:
+    if mesh is not None:
+        mesh, names = _mesh_and_names(mesh, axis_names)
+        _specs.check(in_specs, names, "in_specs", Infer)
+        _specs.check(out_specs, names, "out_specs", Infer)
+
+    @functools.wraps(f)
+    def mapped(*args: Any) -> Any:
+        over, names = _mesh_and_names(mesh, axis_names)
+        _specs.check(in_specs, names, "in_specs", Infer)
+        _specs.check(out_specs, names, "out_specs", Infer)
+        leaves, tree = tree_util.tree_flatten(args)
+        specs = _specs.of_arguments(f, in_specs, args, over, Infer)
+        sizes = {n: over.shape[n] for n in over.axis_names if n in names}
+        values = [_ferrax.asarray(x) if not isinstance(x, _ferrax.Array) else x for x in leaves]
+        _specs.check_arguments(f, args, values, specs, sizes, over)
+        values = [_whole(x, over) for x in values]
+        run = _Run(f, tree, out_specs, sizes, over, check_vma)
+        outs = run([cut(x, spec, sizes) for x, spec in zip(values, specs, strict=True)], specs)
+        return run.out_tree.unflatten(outs)
+
+    return mapped
+
+
+def _mesh_and_names(mesh: Any, axis_names: frozenset[Any]) -> tuple[Any, frozenset[Any]]:
+    """The mesh to map over, and those of its axes that the function is mapped over."""
+    if mesh is None:
+        # `with mesh:` is not asked: it is a context of older functions
+        mesh = get_abstract_mesh()
+        if mesh.empty:
+            raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
+        found = context_mesh()
+        mesh = found if isinstance(found, Mesh) else mesh
+    if not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise TypeError(
+            "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its second "
+            f"argument, but got {mesh} of type {type(mesh)}."
+        )
+    if not axis_names:
+        taken = names_in_force()
+        axis_names = frozenset(n for n in mesh.axis_names if n not in taken)
+    if not axis_names <= frozenset(mesh.axis_names):
+        raise ValueError(
+            f"jax.shard_map requires axis_names={axis_names} to be a subset of "
+            f"mesh.axis_names={frozenset(mesh.axis_names)}"
+        )
+    return mesh, axis_names
+
+
+def _whole(x: Any, mesh: Any) -> Any:
+    """An argument as one array that is nowhere in particular; errors where it must stay on other devices."""
+    if _ferrax.is_tracer(x) or isinstance(mesh, AbstractMesh):
+        return x
+    have, committed = x.sharding, x.committed
+    if isinstance(have, SingleDeviceSharding) and not committed:
+        return x
+    if committed and set(have.device_set) != set(mesh.devices.flat):
+        ids = [d.id for d in have._device_assignment]
+        raise ValueError(
+            f"Received incompatible devices for jitted computation. Got argument of shard_map with shape "
+            f"{x.dtype.name}{list(x.shape)} and with device ids {ids} on platform CPU and a mesh with device ids "
+            f"{[d.id for d in mesh.devices.flat]}"
+        )
+    return _ferrax.alias(x)
+
+
+class _Run:
+    """One call: the function mapped over the axes, one inside the other."""
+
+    def __init__(self, f: Callable[..., Any], tree: Any, out_specs: Any, sizes: dict[Any, int], mesh: Any, check: bool):
+        self.f, self.tree, self.out_specs, self.mesh, self.check = f, tree, out_specs, mesh, check
+        self.sizes = sizes
+        self.names = list(sizes)
+        self.specs: list[PartitionSpec] = []
+        self.out_tree: Any = None
+        #: for every axis, which results have a leading axis of it
+        self.stacked: dict[Any, list[bool]] = {}
+
+    def __call__(self, blocks: Sequence[Any], in_specs: Sequence[PartitionSpec]) -> list[Any]:
+        types = dict.fromkeys(self.names, AxisType.Manual)
+        before = get_abstract_mesh()
+        around = before if not before.empty and set(self.names) <= set(before.axis_names) else self.mesh.abstract_mesh
+        with manual(tuple(self.names)), use_abstract_mesh(around.update_axis_types(types)):
+            outs = self._map(0, list(blocks), [_specs.names_of(s) for s in in_specs])
+        return [self._put_together(k, x) for k, x in enumerate(outs)]
+
+    def _map(self, depth: int, blocks: list[Any], cut_by: list[set[Any]]) -> list[Any]:
+        """Maps over the axes from one on; the blocks have leading axes for those that cut them."""
+        if depth == len(self.names):
+            return self._innermost(blocks)
+        name = self.names[depth]
+        axes = [0 if name in names else None for names in cut_by]
+        inner = lambda values: self._map(depth + 1, values, cut_by)
+        pairs = _ferrax.map_flat(inner, blocks, axes, self.sizes[name], str(name), self.check)
+        self.stacked[name] = [at is not None for _, at in pairs]
+        return [_in_front(x, at) for x, at in pairs]
+
+    def _innermost(self, blocks: list[Any]) -> list[Any]:
+        result = self.f(*self.tree.unflatten(blocks))
+        outs, self.out_tree = tree_util.tree_flatten(result)
+        outs = [x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x) for x in outs]
+        self.specs = _specs.of_results(self.f, self.out_specs, result, outs)
+        if self.check:
+            _specs.check_replication(self.f, self.mesh, self.names, self.specs, outs)
+        return outs
+
+    def _put_together(self, k: int, x: Any) -> Any:
+        """A whole result from its blocks, with its sharding."""
+        spec = self.specs[k]
+        x = joined(x, spec, self.sizes, [n for n in self.names if self.stacked[n][k]])
+        if names_in_force() or isinstance(self.mesh, AbstractMesh):
+            return x
+        sharding = NamedSharding(self.mesh, spec)
+        if _ferrax.is_tracer(x) or not _ferrax.is_eager():
+            return _constrained(x, sharding)
+        return _ferrax.device_put_leaf(x, place(sharding), True)
+
+
+def _in_front(x: Any, at: int | None) -> Any:
+    from ferrax import lax
+
+    if not at:
+        return x
+    return lax.transpose(x, (at, *(d for d in range(x.ndim) if d != at)))
+
+
+def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any) -> Any:
+    """Maps a function over one axis of the mesh in use, by numbers of axes as `vmap` has them.
+
+    Args:
+      f: function of arrays; without it, returns a decorator.
+      in_axes: for each argument the axis that the mesh axis cuts, `None` for what all devices get; a pytree prefix.
+      out_axes: for each result the axis along which parts are put together, `None` for what is the same everywhere.
+      axis_name: name of the mesh axis.
+
+    Returns:
+      A function of whole arrays.
+
+    Raises:
+      ValueError: no mesh is in use, or an array cannot be cut so.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))):
+    ...     print(jax.smap(lambda x: 2 * x, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(3)))
+    [0 2 4]
+    """
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+
+    def spec(axis: Any) -> PartitionSpec:
+        return PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, axis_name)
+
+    def specs(axes: Any) -> Any:
+        if axes is Infer:
+            return Infer
+        return tree_util.tree_map(spec, axes, is_leaf=lambda a: a is None)
+
+    return shard_map(f, in_specs=specs(in_axes), out_specs=specs(out_axes), axis_names=frozenset([axis_name]))

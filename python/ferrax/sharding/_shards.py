@@ -1,0 +1,96 @@
+"""The parts of an array: one for each device, cut out of its one buffer when somebody asks for the data.
+
+Read next: `_named.py` for which part is whose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ferrax import _ferrax
+
+__all__ = ["Shard", "shards"]
+
+
+class Shard:
+    """One part of an array on one device.
+
+    Args:
+      device: the device.
+      sharding: the array's sharding.
+      global_shape: the array's shape.
+      data: the part, an array on the device, or `None`.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> jnp.arange(3).addressable_shards[0].device == jax.devices()[0]
+    True
+    """
+
+    def __init__(self, device: Any, sharding: Any, global_shape: tuple[int, ...], data: Any = None):
+        self._device = device
+        self._sharding = sharding
+        self._global_shape = tuple(global_shape)
+        self._data = data
+        self._whole: Any = None
+
+    @property
+    def index(self) -> tuple[slice, ...]:
+        """Where the part lies in the whole array: a slice for each axis."""
+        found: tuple[slice, ...] = self._sharding.devices_indices_map(self._global_shape)[self._device]
+        return found
+
+    @property
+    def replica_id(self) -> int:
+        """Number of the copy, of a part that several devices hold."""
+        parts = self._sharding.devices_indices_map(self._global_shape)
+        own = _key(parts[self._device])
+        before = [d for d, index in parts.items() if _key(index) == own]
+        return before.index(self._device)
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the part."""
+        return self._device
+
+    @property
+    def data(self) -> Any:
+        """The elements, an array on the device."""
+        if self._data is None and self._whole is not None:
+            self._data = _part(self._whole, self.index, self._device)
+            self._whole = None
+        return self._data
+
+    def __repr__(self) -> str:
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data!s})"
+
+
+def _key(index: Sequence[slice]) -> tuple[Any, ...]:
+    return tuple((s.start, s.stop) for s in index)
+
+
+def _part(x: Any, index: tuple[slice, ...], device: Any) -> Any:
+    """A part of an array, on a device."""
+    from ferrax import dtypes, random
+
+    if dtypes.issubdtype(x.dtype, dtypes.prng_key):
+        return random.wrap_key_data(_part(random.key_data(x), index, device))
+    return _ferrax.device_put_leaf(np.asarray(x)[index], device, False)
+
+
+def shards(x: Any) -> list[Shard]:
+    """The parts of an array, in order of its sharding's devices.
+
+    Args:
+      x: an array.
+    """
+    sharding = x.sharding
+    devices = sharding._device_assignment
+    if len(devices) == 1 and not hasattr(sharding, "mesh"):
+        return [Shard(devices[0], sharding, x.shape, x)]
+    out = [Shard(d, sharding, x.shape) for d in devices]
+    for shard in out:
+        shard._whole = x
+    return out

@@ -1,0 +1,176 @@
+"""The checks of `shard_map`: that specs are specs, that arrays can be cut by them, that results can be put together.
+
+Read next: `_shard_map.py`, which asks for them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ferrax import _ferrax, tree_util
+from ferrax.sharding._mesh import AxisType
+from ferrax.sharding._named import NamedSharding, _check_spec
+from ferrax.sharding._spec import PartitionSpec, entry_names
+
+__all__ = ["check", "check_arguments", "check_replication", "names_of", "of_arguments", "of_results"]
+
+
+def _is_spec(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
+def names_of(spec: PartitionSpec) -> set[Any]:
+    """The mesh axes that a spec names."""
+    return {n for entry in spec for n in entry_names(entry)}
+
+
+def _name(f: Any) -> str:
+    return getattr(f, "__name__", str(f))
+
+
+def check(specs: Any, names: frozenset[Any], what: str, infer: Any) -> None:
+    """Raises unless the leaves are specs of manual axes.
+
+    Args:
+      specs: the pytree.
+      names: the mesh axes that are mapped over.
+      what: `"in_specs"` or `"out_specs"`.
+      infer: stands for specs that follow from the arguments.
+    """
+    if specs is infer:
+        return
+    leaves = tree_util.tree_leaves(specs, is_leaf=_is_spec)
+    bad = [s for s in leaves if not _is_spec(s)]
+    if bad:
+        listed = "\n".join(f"  {what} is {s} of type {type(s).__name__}, " for s in bad)
+        raise TypeError(
+            f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but:\n\n{listed}\n\n"
+            f"Check the {what} values passed to shard_map."
+        )
+    for spec in leaves:
+        if spec is None:
+            continue
+        if spec.unreduced or spec.reduced:
+            raise NotImplementedError("shard_map with unreduced or reduced axes in its specs is not implemented yet")
+        other = [n for entry in spec for n in entry_names(entry) if n not in names]
+        if other:
+            listed = "\n".join(f"  {what} refers to {n!r}" for n in other)
+            raise ValueError(
+                f"shard_map {what} argument must refer to an axis marked as manual ({names}), but:\n\n{listed}\n\n"
+                f"Check the {what} values passed to shard_map."
+            )
+
+
+def of_arguments(f: Any, in_specs: Any, args: tuple[Any, ...], mesh: Any, infer: Any) -> list[PartitionSpec]:
+    """A spec for every leaf of the arguments."""
+    if in_specs is infer:
+        if any(t is not AxisType.Explicit for t in mesh.axis_types):
+            raise TypeError(
+                "shard_map in_specs argument must be given: it follows from the arguments when all axes of the mesh are "
+                f"of type Explicit, and the mesh is {mesh}"
+            )
+        leaves = tree_util.tree_leaves(args)
+        if any(_ferrax.is_tracer(x) for x in leaves):
+            raise NotImplementedError("shard_map without in_specs on traced values is not implemented yet: give them")
+        return [x.sharding.spec if isinstance(x.sharding, NamedSharding) else PartitionSpec() for x in leaves]
+    if isinstance(in_specs, list):
+        in_specs = tuple(in_specs)
+    specs = _spread(in_specs, args, "in_specs", _is_spec)
+    return [s if s is not None else PartitionSpec() for s in specs]
+
+
+def _spread(specs: Any, tree: Any, what: str, is_leaf: Callable[[Any], bool]) -> list[Any]:
+    """A spec for every leaf of a tree, of which specs must be a prefix."""
+    try:
+        full = tree_util.tree_broadcast(specs, tree, is_leaf=is_leaf)
+    except ValueError as error:
+        raise ValueError(f"pytree structure error: shard_map {what} must be a prefix of its tree: {error}") from None
+    return tree_util.tree_leaves(full, is_leaf=is_leaf)
+
+
+def of_results(f: Any, out_specs: Any, result: Any, outs: Sequence[Any]) -> list[PartitionSpec]:
+    """A spec for every leaf of a result, which must have enough axes for it."""
+    specs = _spread(out_specs, result, "out_specs", lambda x: isinstance(x, PartitionSpec))
+    for spec, out in zip(specs, outs, strict=True):
+        if len(spec) > out.ndim:
+            raise ValueError(
+                f"shard_map applied to the function '{_name(f)}' was given an out_specs entry which is too long to be "
+                f"compatible with the corresponding output value from the function:\n\nout_specs is {spec} which has "
+                f"length {len(spec)}, but {_name(f)}(*args) has shape {out.dtype.name}{list(out.shape)}, which has rank "
+                f"{out.ndim} (and {out.ndim} < {len(spec)})\n\nEntries in out_specs must be of length no greater than the "
+                "number of axes in the corresponding output value.\n\nFor scalar values (rank 0), consider using an "
+                "out_specs entry of `P()`; scalars that differ between devices need an axis of size one."
+            )
+    return specs
+
+
+def _describe(f: Callable[..., Any], args: tuple[Any, ...], at: int) -> str:
+    """Where a leaf is in the arguments: `args[0]`, with the name of the parameter."""
+    paths = tree_util.tree_flatten_with_path(args)[0]
+    path = paths[at][0]
+    text = f"args{tree_util.keystr(path)}"
+    try:
+        parameters = list(inspect.signature(f).parameters)
+        return f"{text}, where args[{path[0].idx}] is bound to {_name(f)}'s parameter '{parameters[path[0].idx]}',"
+    except (TypeError, ValueError, IndexError):
+        return text
+
+
+def check_arguments(
+    f: Any,
+    args: tuple[Any, ...],
+    values: Sequence[Any],
+    specs: Sequence[PartitionSpec],
+    sizes: dict[Any, int],
+    mesh: Any,
+) -> None:
+    """Raises unless every array can be cut by its spec."""
+    for at, (x, spec) in enumerate(zip(values, specs, strict=True)):
+        kind = f"{x.dtype.name}[{','.join(map(str, x.shape))}]"
+        if len(spec) > x.ndim:
+            raise ValueError(
+                f"shard_map applied to the function '{_name(f)}' was given an in_specs entry which is too long to be "
+                f"compatible with the corresponding input value from the function:\n\nin_specs is {spec} which has length "
+                f"{len(spec)}, but the passed {_describe(f, args, at)} has shape {kind}, which has rank {x.ndim} (and "
+                f"{x.ndim} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the number of axes in "
+                "the corresponding input value."
+            )
+        _check_spec(mesh, spec)
+        for axis, entry in enumerate(spec):
+            names = entry_names(entry)
+            count = math.prod(sizes[n] for n in names)
+            if x.shape[axis] % count:
+                axes = f"mesh axis {names[0]!r}" if len(names) == 1 else f"mesh axes {names}"
+                total = f"of size {count}" if len(names) == 1 else f"of total size {count}"
+                raise ValueError(
+                    f"shard_map applied to the function '{_name(f)}' was given argument arrays with axis sizes that are "
+                    "not evenly divisible by the corresponding mesh axis sizes:\n\nThe mesh given has shape "
+                    f"{mesh.axis_sizes} with corresponding axis names {mesh.axis_names}.\n\nthe passed "
+                    f"{_describe(f, args, at)} of shape {kind} corresponds to in_specs of value {spec}, which maps array "
+                    f"axis {axis} (of size {x.shape[axis]}) to {axes} ({total}), but {count} does not evenly divide "
+                    f"{x.shape[axis]}"
+                )
+
+
+def check_replication(
+    f: Any, mesh: Any, names: Sequence[Any], specs: Sequence[PartitionSpec], outs: Sequence[Any]
+) -> None:
+    """Raises when a result varies over an axis that its spec does not name."""
+    for spec, out in zip(specs, outs, strict=True):
+        varies = [n for n in names if str(n) in _ferrax.typeof(out).vma and n not in names_of(spec)]
+        if varies:
+            axes = f"mesh axis {varies[0]!r}" if len(varies) == 1 else "mesh axes " + ", ".join(map(repr, varies))
+            same = [n for n in names if n not in varies and n not in names_of(spec)]
+            over = "over any axes" if not same else f"over {', '.join(map(repr, same))} only"
+            raise ValueError(
+                f"shard_map applied to the function '{_name(f)}' was given out_specs which require replication which "
+                f"can't be statically inferred given the mesh:\n\nThe mesh given has shape {mesh.axis_sizes} with "
+                f"corresponding axis names {mesh.axis_names}.\n\nout_specs is {spec} which implies that the corresponding "
+                f"output value is replicated across {axes}, but could not infer replication {over}\n\nCheck if these "
+                "output values are meant to be replicated over those mesh axes. If not, consider revising the "
+                "corresponding out_specs entries. If so, consider disabling the check by passing the check_vma=False "
+                "argument to `jax.shard_map`."
+            )
