@@ -115,6 +115,9 @@ from ferrax import numpy as numpy  # noqa: E402
 
 if _TYPE_CHECKING:
     from ferrax import ad_checkpoint as ad_checkpoint
+    from ferrax import ad as ad
+    from ferrax import api_util as api_util
+    from ferrax import core as core
     from ferrax import custom_batching as custom_batching
     from ferrax import custom_derivatives as custom_derivatives
     from ferrax import debug as debug
@@ -124,12 +127,21 @@ if _TYPE_CHECKING:
     from ferrax import experimental as experimental
     from ferrax import extend as extend
     from ferrax import flatten_util as flatten_util
+    from ferrax import image as image
+    from ferrax import interpreters as interpreters
     from ferrax import lax as lax
+    from ferrax import lib as lib
     from ferrax import monitoring as monitoring
     from ferrax import nn as nn
     from ferrax import ops as ops
     from ferrax import profiler as profiler
     from ferrax import random as random
+    from ferrax import ref as ref
+    from ferrax.ref import Ref as Ref
+    from ferrax.ref import empty_ref as empty_ref
+    from ferrax.ref import free_ref as free_ref
+    from ferrax.ref import freeze as freeze
+    from ferrax.ref import new_ref as new_ref
     from ferrax import scipy as scipy
     from ferrax import sharding as sharding
     from ferrax import stages as stages
@@ -156,10 +168,14 @@ _DEFERRED = {
         "NamedSharding P Shard make_array_from_callback make_array_from_process_local_data "
         "make_array_from_single_device_arrays make_mesh memory pmap reshard set_mesh shard_map smap"
     ),
+    "ref": "Ref empty_ref free_ref freeze new_ref",
 }
 
 _SUBMODULES = """
+ad
 ad_checkpoint
+api_util
+core
 custom_batching
 custom_derivatives
 debug
@@ -169,12 +185,16 @@ dtypes
 experimental
 extend
 flatten_util
+image
+interpreters
 lax
+lib
 monitoring
 nn
 ops
 profiler
 random
+ref
 scipy
 sharding
 stages

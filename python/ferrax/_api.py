@@ -177,8 +177,8 @@ def jit(
 
     Args:
       fun: function of arrays, or of pytrees of arrays, that is free of side effects.
-      in_shardings: where the arguments are: a pytree prefix of the tuple of positional arguments, of shardings and, with
-        a mesh in use, `PartitionSpec`s. `None` follows the data. Uncommitted arguments are put there.
+      in_shardings: where the arguments are: a pytree prefix of the tuple of positional arguments, of shardings and,
+        with a mesh in use, `PartitionSpec`s. `None` follows the data. Uncommitted arguments are put there.
       out_shardings: where the results go, a pytree prefix of the result.
       static_argnums: positions of arguments that are compile-time constants. They must be hashable.
       static_argnames: names of such arguments. Numbers and names complete each other through the signature.
@@ -421,7 +421,10 @@ def make_jaxpr(
             return fun(*(args[i] if i in places else next(rest) for i in range(len(args))), **named)
 
         target = call if places else fun
+        clock = _ferrax.trace_clock()
         program = _ferrax.trace_to_jaxpr(target, dynamic, kwargs, "make_jaxpr")
+        if _ferrax.references_since(clock):
+            raise NotImplementedError("make_jaxpr of a function that uses references is not implemented")
         if not return_shape:
             return program
         return program, program.out_tree.unflatten([_struct(a) for a in program.out_avals])
@@ -444,7 +447,13 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> jax.eval_shape(lambda x: x @ x.T, jax.ShapeDtypeStruct((2, 3), jnp.float32))
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
-    program = _ferrax.trace_to_jaxpr(fun, args, kwargs, "eval_shape")
+    try:
+        program = _ferrax.trace_to_jaxpr(fun, args, kwargs, "eval_shape")
+    except _ferrax.ReferenceUsed:
+        from ferrax._refs_calls import of_places
+
+        fun, args, kwargs = of_places(fun, args, kwargs)
+        program = _ferrax.trace_to_jaxpr(fun, args, kwargs, "eval_shape")
     return program.out_tree.unflatten([_struct(a) for a in program.out_avals])
 
 
@@ -464,7 +473,10 @@ def typeof(x: Any) -> Any:
     >>> print(jax.typeof(jnp.ones(3)).shape)
     (3,)
     """
-    return _ferrax.trace_to_jaxpr(lambda v: v, (x,), None, "eval_shape").in_avals[0]
+    try:
+        return _ferrax.trace_to_jaxpr(lambda v: v, (x,), None, "eval_shape").in_avals[0]
+    except _ferrax.ReferenceUsed:
+        return x.aval
 
 
 @implemented_by(_ferrax.tree_function("block_until_ready"))
@@ -629,6 +641,6 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
                 f"The inputs to the closure produced by closure_convert must have structure {short(in_tree)}, got "
                 f"{short(tree)}:{differences(in_tree, tree, 'the example arguments', 'the arguments')}"
             )
-        return program.out_tree.unflatten(program.eval(*consts, *leaves))
+        return program.out_tree.unflatten(program.eval_captured(list(consts), leaves))
 
     return shielded(converted), captured

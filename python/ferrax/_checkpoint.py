@@ -13,6 +13,7 @@ from typing import Any, overload
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
+from ferrax._named_functions import name_function
 from ferrax._typed import P, R
 
 __all__ = ["checkpoint", "checkpoint_policies", "remat"]
@@ -127,7 +128,11 @@ class checkpoint_policies:
 @functools.lru_cache(maxsize=256)
 def _policy(fun: Policy) -> Any:
     """The Rust object of a policy: one a function, so that equal calls share their programs."""
-    return _ferrax.CheckpointPolicy(fun)
+
+    def asked(*args: Any, **params: Any) -> bool:
+        return fun(*args, **params)
+
+    return _ferrax.CheckpointPolicy(name_function(asked, getattr(fun, "__name__", "policy"), policy=fun))
 
 
 def _positions_of(fun: Callable[..., Any], names: frozenset[str]) -> tuple[int, ...]:
@@ -219,7 +224,13 @@ def checkpoint(
             rest = iter(values)
             return target(*(args[i] if i in places else next(rest) for i in range(len(args))), **named, **fixed)
 
+        clock = _ferrax.trace_clock()
         program = _ferrax.trace_to_jaxpr(call if places or fixed else target, dynamic, kwargs, "checkpoint")
+        if _ferrax.references_since(clock):
+            raise NotImplementedError(
+                "Effects not supported in partial-eval of `checkpoint`/`remat`: the function uses references, and "
+                "would do so again when it is run again"
+            )
         leaves = tree_util.tree_leaves((dynamic, kwargs))
         rule = None if policy is None else _policy(policy)
         return program.out_tree.unflatten(_ferrax.bind_remat(program, leaves, prevent_cse, rule))

@@ -148,7 +148,12 @@ def vjp(
     """
     if reduce_axes:
         raise NotImplementedError("vjp with reduce_axes is not implemented")
-    return _ferrax.vjp(fun, primals, has_aux)
+    try:
+        return _ferrax.vjp(fun, primals, has_aux)
+    except _ferrax.ReferenceUsed:
+        from ferrax._refs_calls import vjp_of_references
+
+        return vjp_of_references(fun, primals, has_aux)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:

@@ -322,7 +322,8 @@ def _put(x: Any, device: Any, donate: Any, alias: bool) -> Any:
         return _given_up(x, _ferrax.device_put_leaf(x, device, alias), donate)
     if not _is_place(device):
         raise ValueError(
-            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or "
+            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
+            "`jax.memory.Space` or "
             f"a pytree of these values. Received invalid value: {device}"
         )
     return _with_sharding(x, device, donate, alias)
@@ -389,6 +390,7 @@ def _prefix(what: str, prefix: Any, tree: Any, is_leaf: Any) -> list[Any]:
         # a leaf that is no place says so itself
         if what == "device" and tree_util.all_leaves([prefix]):
             return [prefix] * len(tree_util.tree_leaves(tree))
-        text = f"device_put {what} specification must be a tree prefix of the corresponding value; {error}"
+        text = str(error).replace("broadcast_prefix prefix_tree", f"device_put {what}")
+        text = f"device_put {what} specification must be a tree prefix of the corresponding value; {text}"
         raise ValueError(text) from None
     return tree_util.tree_leaves(full, is_leaf=is_leaf)

@@ -58,6 +58,10 @@ _TRACED: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     "ferrax_check_captures": (False, (True, False)),
 }
 
+#: What traces depend on besides: whether checks become values, inside of `checkify`.
+_CHECKS = "checks become values"
+_KEYED = (*_TRACED, _CHECKS)
+
 #: Settings kept here that change no result: value at the start. Those that steer what ferrax does not have are
 #: here so that programs that set them run.
 _PLAIN: dict[str, Any] = {
@@ -133,6 +137,7 @@ _NAMES = frozenset(
 
 _values: dict[str, Any] = {
     **{name: start for name, (start, _) in _TRACED.items()},
+    _CHECKS: False,
     **_PLAIN,
     "jax_numpy_rank_promotion": "allow",
     "jax_numpy_dtype_promotion": "standard",
@@ -163,7 +168,7 @@ def _current(name: str) -> Any:
 
 def _settings_number(read: Callable[[str], Any]) -> int:
     """A number for the present combination of the traced settings and the mesh in use; 0 at the start."""
-    key = (*(read(name) for name in _TRACED), _overrides.mesh)
+    key = (*(read(name) for name in _KEYED), _overrides.mesh)
     with _lock:
         return _numbers.setdefault(key, len(_numbers))
 
@@ -198,7 +203,7 @@ def _differences(flags: list[str], new_flags: list[str], number: int, new_number
             **{name: flag in on for name, (flag, _) in _FLAGS.items()},
             "jax_numpy_rank_promotion": rank,
             "jax_numpy_dtype_promotion": "strict" if "strict_promotion" in on else "standard",
-            **dict(zip((*_TRACED, "the mesh in use"), key, strict=True)),
+            **dict(zip((*_KEYED, "the mesh in use"), key, strict=True)),
         }
 
     with _lock:
@@ -387,6 +392,40 @@ def _override(name: str, value: Any) -> Iterator[None]:
         _overrides.values = saved
         for step in reversed(undo):
             step()
+
+
+@contextlib.contextmanager
+def checks_become_values(on: bool = True) -> Iterator[None]:
+    """Traces in a ``with`` block keep their checks for `checkify`, and share no programs with other traces.
+
+    Args:
+      on: whether they do.
+
+    Yields:
+      None.
+
+    >>> with checks_become_values():
+    ...     print(have_checks_become_values(), end=", ")
+    >>> print(have_checks_become_values())
+    True, False
+    """
+    saved = dict(_overrides.values)
+    _overrides.values = {**saved, _CHECKS: on}
+    token = _ferrax.enter_settings_number(_settings_number(_current))
+    try:
+        yield
+    finally:
+        _overrides.values = saved
+        _ferrax.leave(token)
+
+
+def have_checks_become_values() -> bool:
+    """Whether the trace on this thread keeps its checks for `checkify`.
+
+    Returns:
+      A bool.
+    """
+    return bool(_current(_CHECKS))
 
 
 _UNSET = object()

@@ -11,6 +11,7 @@ from typing import Any, Generic
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
+from ferrax._named_functions import name_function
 from ferrax._texts import differences, short
 from ferrax._typed import P, R
 from ferrax.custom_derivatives import _bound_arguments
@@ -75,7 +76,7 @@ class custom_vmap(Generic[P, R]):
                 )
             return _flat_results(name, program.out_tree, *pair)
 
-        flat_rule.__name__ = getattr(rule, "__name__", str(rule))
+        name_function(flat_rule, getattr(rule, "__name__", str(rule)), arity=len(leaves))
         outs = _ferrax.bind_custom_vmap(program, name, flat_rule, leaves)
         return program.out_tree.unflatten(outs)
 

@@ -17,6 +17,7 @@ from ferrax import _ferrax, tree_util
 from ferrax._api import closure_convert
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray, is_tracer
+from ferrax._named_functions import name_function
 from ferrax._texts import differences, short
 from ferrax._typed import P, R
 
@@ -205,8 +206,8 @@ class custom_jvp(Generic[P, R]):
                 f"but got {got}."
             )
 
-        flat_jvp.__name__ = _name(rule)
         complaints = wrong_value, wrong_tangent
+        name_function(flat_jvp, _name(rule), complaints=complaints, arity=len(split.leaves))
         outs = _ferrax.bind_custom_jvp(name, flat_fun, flat_jvp, complaints, self.symbolic_zeros, split.leaves)
         return trees.out.unflatten(outs)
 
@@ -327,6 +328,13 @@ class custom_vjp(Generic[P, R]):
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros = symbolic_zeros
 
+    def _like(self, fun: Callable[..., Any], fwd: Callable[..., Any], bwd: Callable[..., Any]) -> custom_vjp[Any, Any]:
+        """Another function with a rule, and with this one's settings."""
+        other: custom_vjp[Any, Any] = custom_vjp(fun)
+        other.nondiff_argnums = self.nondiff_argnums
+        other.defvjp(fwd, bwd, self.symbolic_zeros)
+        return other
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -338,7 +346,12 @@ class custom_vjp(Generic[P, R]):
                 f"No VJP defined for custom_vjp function {name} using defvjp: call "
                 f"{name}.defvjp(fwd, bwd) before it is differentiated."
             )
-        split = _Split(self.nondiff_argnums, _bound_arguments(self.fun, args, kwargs))
+        arguments = _bound_arguments(self.fun, args, kwargs)
+        split = _Split(self.nondiff_argnums, arguments)
+        if any(map(_ferrax.is_reference, split.leaves)):
+            from ferrax._refs_calls import with_rule
+
+            return with_rule(self._like, self.fun, fwd, bwd, arguments)
         if any(is_tracer(leaf) for leaf in tree_util.tree_leaves(split.static)):
             raise _ferrax.UnexpectedTracerError(_static_tracer(self.fun, name, split))
         trees = _Trees()
@@ -384,9 +397,9 @@ class custom_vjp(Generic[P, R]):
                 f"{name}, so the {'shapes' if shapes else 'dtypes'} do not match."
             )
 
-        flat_fwd.__name__ = _name(fwd)
-        flat_bwd.__name__ = _name(bwd)
         complaints = wrong_value, wrong_cotangent
+        name_function(flat_fwd, _name(fwd), complaints=complaints, arity=len(split.leaves))
+        name_function(flat_bwd, _name(bwd))
         outs = _ferrax.bind_custom_vjp(
             name, flat_fun, flat_fwd, flat_bwd, complaints, self.symbolic_zeros, split.leaves
         )

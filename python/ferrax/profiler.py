@@ -267,6 +267,9 @@ def annotate_function(func: F, name: str | None = None, **decorator_kwargs: Any)
     Returns:
       A function with the arguments and results of `func`.
 
+    Raises:
+      TypeError: `func` cannot be called.
+
     >>> import ferrax as jax
     >>> @jax.profiler.annotate_function
     ... def double(x):
@@ -274,7 +277,9 @@ def annotate_function(func: F, name: str | None = None, **decorator_kwargs: Any)
     >>> double(4)
     8
     """
-    label = name or getattr(func, "__qualname__", None) or func.__name__
+    if not callable(func):
+        raise TypeError(f"annotate_function takes a function, got {type(func).__name__}")
+    label = name or getattr(func, "__qualname__", None) or type(func).__name__
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:

@@ -130,8 +130,17 @@ def nonsensical_calls():
     """The public functions that need arguments, with how many they need."""
     from test_docstrings import OBJECTS
 
-    # these look at no argument before they are used, or stop the program
-    harmless = ("breakpoint", "register_", "debug.", "disable_jit", "named_", "_guard")
+    # these look at no argument before they are used, stop the program, or begin what lasts
+    harmless = (
+        "breakpoint",
+        "register_",
+        "debug.",
+        "disable_jit",
+        "named_",
+        "_guard",
+        "profiler.start_",
+        "profiler.trace",
+    )
     for name, function in OBJECTS.items():
         if isinstance(function, (type, type(ferrax.enable_x64))) or any(word in name for word in harmless):
             continue

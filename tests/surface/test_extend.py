@@ -32,11 +32,12 @@ def test_programs_inside_of_programs():
 
 def test_programs_as_functions():
     p = program()
-    assert core.jaxpr_as_fun(p, 2.0)[0] == jnp.sin(1.0)
-    slope = ferrax.grad(lambda x: core.jaxpr_as_fun(p, x)[0])(2.0)
+    assert core.jaxpr_as_fun(p)(2.0)[0] == jnp.sin(1.0)
+    slope = ferrax.grad(lambda x: core.jaxpr_as_fun(p)(x)[0])(2.0)
     np.testing.assert_allclose(slope, np.cos(1.0) / 2, rtol=1e-6)
+    assert core.jaxpr_as_fun(p, 2.0)()[0] == jnp.sin(1.0)
     with pytest.raises(TypeError):
-        core.jaxpr_as_fun(p, 1.0, 2.0)
+        core.jaxpr_as_fun(p, 1.0)(2.0)
 
 
 def test_values_and_types_like_jax():

@@ -21,11 +21,17 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TraceId(pub u64);
 
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
 impl TraceId {
     /// A fresh id, larger than all before it.
     pub fn fresh() -> TraceId {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         TraceId(NEXT.fetch_add(1, Relaxed))
+    }
+
+    /// The largest id so far.
+    pub fn latest() -> TraceId {
+        TraceId(NEXT.load(Relaxed) - 1)
     }
 }
 
@@ -161,20 +167,47 @@ thread_local! {
     static BASE: RefCell<Vec<(TraceId, Option<TraceRef>)>> = const { RefCell::new(Vec::new()) };
 }
 
+thread_local! {
+    /// The transformation whose function runs on this thread.
+    static CURRENT: Cell<TraceId> = const { Cell::new(TraceId(0)) };
+}
+
+/// The transformation whose function runs on this thread, zero for none: hosts ask where their objects were made.
+pub fn current() -> TraceId {
+    CURRENT.get()
+}
+
+/// Makes a transformation the [`current`] one until dropped.
+pub struct CurrentGuard(TraceId);
+
+impl CurrentGuard {
+    /// Enters the function of a transformation.
+    pub fn enter(id: TraceId) -> CurrentGuard {
+        CurrentGuard(CURRENT.replace(id))
+    }
+}
+
+impl Drop for CurrentGuard {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
 /// Puts a staging trace in force on this thread until dropped.
-pub struct BaseGuard(());
+pub struct BaseGuard(CurrentGuard);
 
 impl BaseGuard {
     /// Stages every operation into `trace`, those on plain arrays too.
     pub fn stage(trace: TraceRef) -> BaseGuard {
-        BASE.with_borrow_mut(|b| b.push((trace.id(), Some(trace))));
-        BaseGuard(())
+        let id = trace.id();
+        BASE.with_borrow_mut(|b| b.push((id, Some(trace))));
+        BaseGuard(CurrentGuard::enter(id))
     }
 
     /// Runs operations on plain arrays at once, even while a function is being staged.
     pub fn eager() -> BaseGuard {
         BASE.with_borrow_mut(|b| b.push((TraceId(0), None)));
-        BaseGuard(())
+        BaseGuard(CurrentGuard::enter(TraceId(0)))
     }
 }
 
@@ -189,6 +222,11 @@ impl Drop for BaseGuard {
 /// The staging trace in force on this thread.
 pub fn base() -> Option<TraceRef> {
     BASE.with_borrow(|b| b.last().and_then(|(_, t)| t.clone()))
+}
+
+/// The id of the staging trace in force on this thread; zero when there is none.
+pub fn base_id() -> TraceId {
+    BASE.with_borrow(|b| b.last().map_or(TraceId(0), |(id, _)| *id))
 }
 
 /// Whether operations on plain arrays run at once on this thread.
@@ -287,6 +325,11 @@ pub fn manual_outside(id: TraceId) -> u32 {
         return 0;
     }
     AXES.with_borrow(|axes| axes.iter().filter(|a| a.trace.id() < id).fold(0, |bits, a| bits | a.manual))
+}
+
+/// The named mapped axes in force on this thread with their sizes, innermost last.
+pub fn named_axes() -> Vec<(Arc<str>, usize)> {
+    AXES.with_borrow(|axes| axes.iter().map(|a| (a.name.clone(), a.size)).collect())
 }
 
 /// Whether an operation, or a program in it, works across the axis of this name.

@@ -67,7 +67,7 @@ pub fn any_object(py: Python<'_>, id: DeviceId) -> PyResult<Bound<'_, PyAny>> {
 fn rules(jaxpr: &JaxprRef, operands: &[Option<DeviceId>]) -> Result<Vec<Option<DeviceId>>> {
     Python::attach(|py| {
         let operands = operands.iter().map(|d| d.map(|d| any_object(py, d)).transpose()).collect::<PyResult<Vec<_>>>()?;
-        let program = Py::new(py, crate::api::jaxpr::PyJaxpr::new(jaxpr.clone()))?;
+        let program = Py::new(py, crate::api::jaxpr::PyClosed::new(jaxpr.clone()))?;
         let module = py.import("ferrax.sharding._propagation")?;
         let found = module.call_method1("places", (program, PyList::new(py, operands)?))?;
         found.try_iter()?.map(|p| devices::parse(&p?)).collect::<PyResult<Vec<_>>>()

@@ -6,6 +6,7 @@
 //!
 //! Read next: `array.rs` for the classes, `ufunc.rs` for functions of values.
 
+use crate::api::references;
 use crate::array::{self, PyArray};
 use crate::interpreter::attribute;
 use crate::numpy_interop;
@@ -82,6 +83,9 @@ pub fn abstract_value(object: &Bound<'_, PyAny>) -> PyResult<Aval> {
         return Ok(aval.get().0.clone());
     }
     let py = object.py();
+    if references::is_reference(object) {
+        return Err(references::used());
+    }
     let is_numpy = numpy_interop::is_array(object)? || numpy_interop::is_scalar(object)?;
     let shape = attribute(object, intern!(py, "shape"))?;
     let dtype = attribute(object, intern!(py, "dtype"))?;
@@ -176,6 +180,9 @@ fn foreign(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
 /// The error of an argument that is no array.
 #[cold]
 pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
+    if references::is_reference(object) {
+        return references::used();
+    }
     let class = object.get_type();
     let shown = shorten::repr(object);
     PyTypeError::new_err(format!("a value of type {class} is not a valid array: {shown}"))

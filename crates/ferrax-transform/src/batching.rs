@@ -5,7 +5,7 @@ use crate::structural::{broadcast_batch, move_axis};
 use ferrax_base::config::checks_numbers;
 use ferrax_base::{Aval, Error, ErrorKind, Result, bail, error};
 use ferrax_ir::op::BatchAxis;
-use ferrax_ir::trace::{AxisGuard, works_across};
+use ferrax_ir::trace::{AxisGuard, CurrentGuard, works_across};
 use ferrax_ir::{DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind, manual};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -246,6 +246,7 @@ pub fn vmap_again(
     let shared: TraceRef = trace.clone();
     let outs = {
         let _ending = Ending::of(&trace);
+        let _current = CurrentGuard::enter(id);
         let _named = name.map(|n| AxisGuard::enter(n, trace.axis.size, trace.axis.manual, shared.clone())).transpose()?;
         let mapped = args.iter().zip(dims).map(|(v, &d)| join(&shared, v.clone(), d, if d.is_some() { trace.axis.manual } else { 0 }));
         let mapped: Vec<Value> = mapped.collect();

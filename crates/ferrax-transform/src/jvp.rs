@@ -10,6 +10,7 @@ use crate::where_check::WhereCheck;
 use ferrax_base::config::checks_numbers;
 use ferrax_base::source::{Making, Phase};
 use ferrax_base::{Result, error};
+use ferrax_ir::trace::CurrentGuard;
 use ferrax_ir::{DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -147,6 +148,7 @@ pub fn jvp(
     let shared: TraceRef = trace.clone();
     let outs = {
         let _ending = Ending(trace.clone());
+        let _current = CurrentGuard::enter(trace.id);
         let args: Vec<Value> = primals.iter().zip(tangents).map(|(p, t)| join(&shared, p.clone(), t.clone())).collect();
         f(&args)?
     };

@@ -10,6 +10,7 @@ use crate::backward::{Cotangents, backward_tape};
 use crate::jvp::{Ending, JvpTrace, join};
 use ferrax_base::source::Replay;
 use ferrax_base::{Aval, Result, Source, error};
+use ferrax_ir::trace::CurrentGuard;
 use ferrax_ir::{Atom, DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, Var, bind};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -183,7 +184,10 @@ pub fn linearize(
             args.push(join(&shared, p.clone(), Some(tangent)));
         }
         tape.lock().inputs = in_vars.iter().flatten().count();
-        let outs = f(&args);
+        let outs = {
+            let _current = CurrentGuard::enter(shared.id());
+            f(&args)
+        };
         tape.live.store(outs.is_ok(), Relaxed);
         if outs.is_err() {
             // What was recorded may hold functions of the host that hold tracers of this tape: a circle nobody sees.

@@ -25,6 +25,7 @@ if _TYPE_CHECKING:
     from ferrax.lax.ragged import *
     from ferrax.lax.random_bits import *
     from ferrax.lax.sorting import *
+    from ferrax.lax.special import *
 
 
 _LATER = {
@@ -36,12 +37,17 @@ _LATER = {
     "fourier": "FftType fft",
     "other": "after_all composite platform_dependent rng_uniform stage with_sharding_constraint",
     "parallel": (
-        "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute precv psend pshuffle psum "
+        "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute precv psend pshuffle "
+        "psum "
         "psum_scatter pswapaxes ragged_all_to_all"
     ),
     "ragged": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general scaled_dot",
     "random_bits": "RandomAlgorithm rng_bit_generator",
     "sorting": "approx_max_k approx_min_k sort sort_key_val top_k",
+    "special": "betainc igamma igamma_grad_a igammac random_gamma_grad zeta",
 }
+
+# of these the primitives lack derivatives, which their functions in special.py have
+del igamma, igammac, zeta  # noqa: F821
 
 _defer(globals(), _LATER, "linalg")

@@ -86,8 +86,7 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
                     f"scan body output must be a pair (carry, y), got {short(out_tree)} from {function_text(fun)}."
                 )
             out_tree = children[0]
-        first = len(program.captured)
-        given = program.in_avals[first : first + len(leaves)]
+        given = program.in_avals[: len(leaves)]
         got = program.out_avals[: out_tree.num_leaves]
         if tree == out_tree:
             stronger = _strengthen(leaves, got, given)
@@ -187,10 +186,23 @@ def _scan(
     elif unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
     row_types = rows_tree.unflatten([_row_type(x) for x in rows])
+    clock = _ferrax.trace_clock()
     program, carry, carry_tree = _traced_carry("scan", f, init, (row_types,), True)
+    if _ferrax.references_since(clock) and (refs := _found(clock)):
+        from ferrax._refs_calls import scan as scan_with
+
+        loop = lambda step, first: _scan(asked, step, first, xs, length, reverse, unroll)
+        return scan_with(refs, loop, f, init)
     outs = _ferrax.bind_scan(program, [*carry, *rows], length, len(carry), reverse, unroll, asked)
     y_tree = program.out_tree.children()[1]
     return carry_tree.unflatten(outs[: len(carry)]), y_tree.unflatten(outs[len(carry) :])
+
+
+def _found(clock: int) -> list[Any]:
+    """The references that bodies traced after `clock` use and that are older."""
+    from ferrax._refs import found_since
+
+    return found_since(clock)
 
 
 def _array(x: Any) -> Any:
@@ -233,8 +245,13 @@ def _while_loop(asked: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[
     """`while_loop`, for a loop that the user asked for by the name `asked`."""
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    clock = _ferrax.trace_clock()
     body, carry, tree = _traced_carry("while_loop", body_fun, init_val, (), False)
     test = _ferrax.trace_to_jaxpr(cond_fun, (tree.unflatten(carry),), None, "while_loop")
+    if _ferrax.references_since(clock) and (refs := _found(clock)):
+        from ferrax._refs_calls import while_loop as while_with
+
+        return while_with(refs, lambda *loop: _while_loop(asked, *loop), cond_fun, body_fun, init_val)
     outs = test.out_avals
     if test.out_tree.num_leaves != 1 or test.out_tree.num_nodes != 1:
         raise TypeError(
@@ -356,7 +373,19 @@ def _run_branches(
     index: Callable[[], Any],
     operands: tuple[Any, ...],
 ) -> Any:
-    programs = [_ferrax.trace_to_jaxpr(b, operands, None, name) for b in branches]
+    clock = _ferrax.trace_clock()
+    try:
+        programs = [_ferrax.trace_to_jaxpr(b, operands, None, name) for b in branches]
+    except _ferrax.ReferenceUsed:
+        from ferrax._refs_calls import closed_over
+
+        return _run_branches(name, labels, *closed_over(branches, index, operands))
+    if _ferrax.references_since(clock) and (refs := _found(clock)):
+        from ferrax._refs_calls import branches as branches_with
+
+        return branches_with(
+            refs, lambda each, args: _run_branches(name, labels, each, index, args), branches, operands
+        )
     promoted = _promoted(programs, branches)
     if promoted is not branches:
         programs = [_ferrax.trace_to_jaxpr(b, operands, None, name) for b in promoted]

@@ -449,7 +449,7 @@ def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = N
         require("mean", where)
         mask = broadcast_to_shape(asarray(where), x.shape)
         count = cast(sum(mask, axes, keepdims=keepdims), real_dtype(compute))
-    return cast(total / count, result)
+    return cast(total / cast(count, total.dtype), result)
 
 
 def _squared_deviation(x: Array, center: Array) -> Array:

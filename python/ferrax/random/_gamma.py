@@ -15,6 +15,7 @@ import numpy as np
 import ferrax.numpy as jnp
 from ferrax import custom_jvp, jit, lax
 from ferrax._ferrax import Array
+from ferrax.lax.special import log_gamma_grad
 from ferrax.random import _arguments as args
 from ferrax.random._bits import SQRT2, below_one, rademacher, scaled_uniform, unit_uniform
 from ferrax.random._continuous import exponential, normal
@@ -89,13 +90,9 @@ def _random_gamma(key, alpha, log_space):
 def _random_gamma_jvp(log_space, primals, tangents):
     key, alpha = primals
     sample = _random_gamma(key, alpha, log_space)
-    if not hasattr(lax, "random_gamma_grad"):
-        raise NotImplementedError(
-            "The derivative of random.gamma by its parameter needs lax.random_gamma_grad, which does not exist yet; "
-            "stop_gradient(a) leaves it out."
-        )
-    slope = lax.random_gamma_grad(alpha, lax.exp(sample) if log_space else sample)
-    return sample, tangents[1] * (slope / lax.exp(sample) if log_space else slope)
+    # a logarithm has the slope of its own: the value itself may underflow
+    slope = log_gamma_grad if log_space else lax.random_gamma_grad
+    return sample, tangents[1] * slope(alpha, sample)
 
 
 def split_keys_array(key: Array, num: int) -> Array:

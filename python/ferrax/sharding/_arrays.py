@@ -27,7 +27,8 @@ def _kind(dtype: Any, shape: tuple[int, ...]) -> str:
 def _check_part(part: Any, want: tuple[int, ...], whole: tuple[int, ...], sharding: Any) -> None:
     if tuple(part.shape) != want:
         raise ValueError(
-            f"Expected shard shape {want} doesn't match the single device array shape {tuple(part.shape)}. Shape of Array "
+            f"Expected shard shape {want} doesn't match the single device array shape {tuple(part.shape)}. Shape of "
+            "Array "
             f"is {_kind(part.dtype, whole)} with sharding {sharding}"
         )
 
@@ -113,13 +114,15 @@ def make_array_from_single_device_arrays(
     """
     if not isinstance(arrays, (list, tuple)):
         raise TypeError(
-            f"jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got {type(arrays)}."
+            "jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
+            f"{type(arrays)}."
         )
     shape = tuple(shape)
     parts = dict(sharding.addressable_devices_indices_map(shape))
     if len(arrays) != len(parts):
         raise ValueError(
-            f"Expected {len(parts)} per-device arrays (this is how many devices are addressable by the sharding), but got "
+            f"Expected {len(parts)} per-device arrays (this is how many devices are addressable by the sharding), "
+            "but got "
             f"{len(arrays)}"
         )
     if len({np.dtype(a.dtype) if not _is_key(a) else a.dtype for a in arrays}) > 1:
@@ -133,8 +136,10 @@ def make_array_from_single_device_arrays(
         (device,) = devices
         if device not in parts:
             raise ValueError(
-                f"Addressable devices and per-device arrays devices do not match. Sharding contains devices {set(parts)} "
-                f"that are not present in per-device arrays. Per-device arrays contain devices { {device} } that are not "
+                "Addressable devices and per-device arrays devices do not match. Sharding contains devices "
+                f"{set(parts)} "
+                f"that are not present in per-device arrays. Per-device arrays contain devices { {device} } that are "
+                "not "
                 "present in the sharding."
             )
         _check_part(x, want, shape, sharding)

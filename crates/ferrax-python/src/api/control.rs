@@ -3,7 +3,7 @@
 //! Values that a traced function closed over are its program's leading parameters; they are passed here, so
 //! facade code never sees them.
 
-use super::jaxpr::PyJaxpr;
+use super::jaxpr::PyClosed;
 use crate::errors::IntoPyResult;
 use crate::value::{from_value, to_value};
 use ferrax_ir::{JaxprRef, OpRef, Value};
@@ -39,7 +39,7 @@ fn loop_of(asked: &str) -> Loop {
 #[allow(clippy::too_many_arguments)]
 fn bind_scan(
     py: Python<'_>,
-    body: &PyJaxpr,
+    body: &PyClosed,
     args: Vec<Bound<'_, PyAny>>,
     length: usize,
     num_carry: usize,
@@ -48,7 +48,7 @@ fn bind_scan(
     asked: &str,
 ) -> PyResult<Vec<Py<PyAny>>> {
     let params = Scan {
-        jaxpr: body.jaxpr.clone(),
+        jaxpr: body.jaxpr().clone(),
         length,
         num_carry,
         num_consts: body.captured.len(),
@@ -65,15 +65,15 @@ fn bind_scan(
 #[pyfunction]
 fn bind_while(
     py: Python<'_>,
-    test: &PyJaxpr,
-    body: &PyJaxpr,
+    test: &PyClosed,
+    body: &PyClosed,
     args: Vec<Bound<'_, PyAny>>,
     asked: &str,
 ) -> PyResult<Vec<Py<PyAny>>> {
     let params = While {
-        cond_jaxpr: test.jaxpr.clone(),
+        cond_jaxpr: test.jaxpr().clone(),
         cond_nconsts: test.captured.len(),
-        body_jaxpr: body.jaxpr.clone(),
+        body_jaxpr: body.jaxpr().clone(),
         body_nconsts: body.captured.len(),
         of: loop_of(asked),
     };
@@ -85,7 +85,7 @@ fn bind_while(
 #[pyfunction]
 fn bind_cond(
     py: Python<'_>,
-    branches: Vec<Bound<'_, PyJaxpr>>,
+    branches: Vec<Bound<'_, PyClosed>>,
     index: &Bound<'_, PyAny>,
     args: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<Vec<Py<PyAny>>> {
@@ -102,7 +102,7 @@ fn bind_cond(
     let programs = branches
         .iter()
         .zip(firsts)
-        .map(|(b, first)| widen(&b.get().jaxpr, b.get().captured.len(), first, &captured))
+        .map(|(b, first)| widen(b.get().jaxpr(), b.get().captured.len(), first, &captured))
         .collect();
     let operands: Vec<Value> = captured.iter().cloned().chain(values(&args)?).collect();
     objects(py, cond(programs, &index, &operands).py()?)
@@ -177,13 +177,13 @@ impl PyPolicyRef {
 #[pyfunction]
 fn bind_remat(
     py: Python<'_>,
-    body: &PyJaxpr,
+    body: &PyClosed,
     args: Vec<Bound<'_, PyAny>>,
     prevent_cse: bool,
     policy: Option<&PyPolicyRef>,
 ) -> PyResult<Vec<Py<PyAny>>> {
     let policy = policy.map(|p| p.0.clone());
-    let params = Remat { differentiated: false, jaxpr: body.jaxpr.clone(), policy, prevent_cse };
+    let params = Remat { differentiated: false, jaxpr: body.jaxpr().clone(), policy, prevent_cse };
     let operands: Vec<Value> = body.captured.iter().cloned().chain(values(&args)?).collect();
     objects(py, remat(params, &operands).py()?)
 }
@@ -192,18 +192,18 @@ fn bind_remat(
 #[pyfunction]
 fn bind_linear_solve(
     py: Python<'_>,
-    matvec: &PyJaxpr,
-    vecmat: Option<&PyJaxpr>,
-    solve: &PyJaxpr,
-    transpose_solve: Option<&PyJaxpr>,
+    matvec: &PyClosed,
+    vecmat: Option<&PyClosed>,
+    solve: &PyClosed,
+    transpose_solve: Option<&PyClosed>,
     args: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<Vec<Py<PyAny>>> {
     let programs = [Some(matvec), vecmat, Some(solve), transpose_solve];
     let params = LinearSolve {
-        matvec: matvec.jaxpr.clone(),
-        solve: solve.jaxpr.clone(),
-        vecmat: vecmat.map(|p| p.jaxpr.clone()),
-        transpose_solve: transpose_solve.map(|p| p.jaxpr.clone()),
+        matvec: matvec.jaxpr().clone(),
+        solve: solve.jaxpr().clone(),
+        vecmat: vecmat.map(|p| p.jaxpr().clone()),
+        transpose_solve: transpose_solve.map(|p| p.jaxpr().clone()),
         const_lengths: programs.iter().map(|p| p.map_or(0, |p| p.captured.len())).collect(),
     };
     let captured = programs.iter().flatten().flat_map(|p| p.captured.iter().cloned());

@@ -5,7 +5,7 @@
 //! `vmap`, on tracers of the rows.
 
 use super::function::rust;
-use super::jaxpr::PyJaxpr;
+use super::jaxpr::PyClosed;
 use crate::errors::IntoPyResult;
 use crate::value::{abstract_value, from_value, to_value};
 use ferrax::device::OnCpu;
@@ -302,14 +302,14 @@ impl VmapRule for PyVmapRule {
 #[pyfunction]
 fn bind_custom_vmap(
     py: Python<'_>,
-    call: &PyJaxpr,
+    call: &PyClosed,
     name: &str,
     rule: &Bound<'_, PyAny>,
     args: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<Vec<Py<PyAny>>> {
     let rule = PyVmapRule { name: name_of(rule), fun: rule.clone().unbind() };
     let params = CustomVmap {
-        call: call.jaxpr.clone(),
+        call: call.jaxpr().clone(),
         name: name.into(),
         num_consts: call.captured.len(),
         rule: VmapRuleRef(Arc::new(rule)),

@@ -1,7 +1,7 @@
 //! Tracing for facade code: a function of trees to a program, and linear transposition.
 
 use super::function::{FlatCall, Function, Leaves, build};
-use super::jaxpr::PyJaxpr;
+use super::jaxpr::PyClosed;
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::tree::PyTreeDef;
@@ -22,7 +22,7 @@ fn trace_to_jaxpr(
     args: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
     transform: &str,
-) -> PyResult<PyJaxpr> {
+) -> PyResult<PyClosed> {
     let function = Function::new(fun, transform)?;
     let mut leaves = Leaves::new();
     let in_tree = trees::flatten_args(args, kwargs, &mut leaves)?;
@@ -43,14 +43,14 @@ fn trace_to_jaxpr(
     let mut call = FlatCall::new(py, &function.fun, &in_tree, &function.debug);
     let staged = stage(transform, debug, &avals, |values| call.call(values)).py()?;
     let out_tree = call.out_tree()?;
-    Ok(PyJaxpr { jaxpr: staged.jaxpr.into(), captured: staged.captured, out_tree: Some(out_tree) })
+    Ok(PyClosed::traced(staged.jaxpr.into(), staged.captured, out_tree))
 }
 
 /// Cotangents of the parameters of a linear program.
 #[pyfunction]
-fn transpose_jaxpr(py: Python<'_>, jaxpr: &PyJaxpr, cotangents: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
+fn transpose_jaxpr(py: Python<'_>, jaxpr: &PyClosed, cotangents: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
     let n = jaxpr.captured.len();
-    let avals = jaxpr.jaxpr.in_avals();
+    let avals = jaxpr.jaxpr().in_avals();
     let args: Vec<TransposeArg> = jaxpr
         .captured
         .iter()
@@ -58,7 +58,7 @@ fn transpose_jaxpr(py: Python<'_>, jaxpr: &PyJaxpr, cotangents: Vec<Bound<'_, Py
         .chain(avals[n..].iter().map(|a| TransposeArg::Linear(a.clone())))
         .collect();
     let cts = cotangents.iter().map(|c| to_value(c).map(Some)).collect::<PyResult<Vec<_>>>()?;
-    let pulled = ferrax_transform::backward(&jaxpr.jaxpr, &args, &cts).py()?;
+    let pulled = ferrax_transform::backward(jaxpr.jaxpr(), &args, &cts).py()?;
     pulled.into_iter().zip(&avals).skip(n).map(|(ct, a)| from_value(py, instantiate(ct, &a.tangent()).py()?)).collect()
 }
 

@@ -14,7 +14,7 @@ use crate::value::{from_value, to_value};
 use ferrax_base::Result;
 use ferrax_base::config::Flag;
 use ferrax_ir::{DebugInfo, Value};
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -252,6 +252,11 @@ fn bad_result(
         _ => String::new(),
     };
     let debug = user_text(debug);
+    if super::references::is_reference(leaf) {
+        return PyValueError::new_err(format!(
+            "function {debug} returned a mutable array reference{place}, but mutable array references cannot be returned."
+        ));
+    }
     if e.is_instance_of::<PyTypeError>(py) {
         let class = leaf.get_type();
         return PyTypeError::new_err(format!(

@@ -324,6 +324,13 @@ impl PyVjp {
         tracers(py, &self.lin)
     }
 
+    /// A pullback that adds cotangents to references. One entry an argument: a reference, `jax.ad.GradValue()` (the
+    /// cotangent as a value) or `jax.ad.DontWant()`.
+    #[pyo3(signature = (*wanted))]
+    fn with_refs<'py>(slf: Bound<'py, Self>, wanted: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("ferrax._refs_calls")?.getattr("with_refs")?.call1((slf, wanted))
+    }
+
     fn __call__(&self, py: Python<'_>, cotangents: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let mut leaves = Leaves::new();
         let tree = tree::flatten_into(cotangents, &mut leaves)?;

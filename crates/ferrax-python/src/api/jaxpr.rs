@@ -1,211 +1,626 @@
-//! Programs as Python objects: `ClosedJaxpr`, its equations and variables, for inspection and printing.
+//! Programs as Python objects, for inspection, printing, evaluation and rebuilding.
+//!
+//! A `Jaxpr` is a program whose leading parameters, its `constvars`, stand for values that it does not carry; a
+//! `ClosedJaxpr` carries them. Inside, a program carries the arrays it uses itself, and only what it closed over from
+//! enclosing traces are parameters: [`Shown`] presents one as the other. Variables are equal when they are the same
+//! variable of the same program, or the same one that Python made.
+//!
+//! Read next: `primitive.rs` for operations by name and parameters, `jaxpr_build.rs` for programs made from Python.
 
+use super::primitive;
 use crate::aval::ShapedArray;
 use crate::errors::IntoPyResult;
 use crate::tree::PyTreeDef;
 use crate::value::{from_value, to_value};
-use ferrax_ir::{Atom, JaxprRef, Value};
+use ferrax_ir::{Atom, Aval, Jaxpr, JaxprRef, Lit, OpRef, Source, Value, Var};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
 
-/// A variable or literal of a program.
-#[pyclass(frozen, name = "Var", module = "ferrax.core")]
-pub struct PyAtom {
+/// A program as Python sees it.
+pub struct Shown {
     jaxpr: JaxprRef,
-    atom: Atom,
+    /// Leading parameters that are shown as constants.
+    leading: usize,
+    /// The same with all constants as leading parameters.
+    whole: OnceLock<JaxprRef>,
+    /// Which variables something reads.
+    used: OnceLock<Vec<bool>>,
+}
+
+impl Shown {
+    /// A program whose first parameters are shown as constants.
+    pub fn new(jaxpr: JaxprRef, leading: usize) -> Arc<Shown> {
+        Arc::new(Shown { jaxpr, leading, whole: OnceLock::new(), used: OnceLock::new() })
+    }
+
+    /// The program with all that is shown as constants as leading parameters.
+    pub fn whole(&self) -> &JaxprRef {
+        if self.jaxpr.consts.is_empty() {
+            return &self.jaxpr;
+        }
+        self.whole.get_or_init(|| {
+            let mut jaxpr = Jaxpr::clone(&self.jaxpr);
+            let at = self.leading;
+            let constvars = std::mem::take(&mut jaxpr.constvars);
+            jaxpr.consts.clear();
+            jaxpr.invars.splice(at..at, constvars);
+            JaxprRef::new(jaxpr)
+        })
+    }
+
+    fn constvars(self: &Arc<Self>) -> impl Iterator<Item = Home> + '_ {
+        let leading = self.jaxpr.invars[..self.leading].iter();
+        leading.chain(&self.jaxpr.constvars).map(|&v| Home::Program(self.jaxpr.clone(), v))
+    }
+
+    fn invars(self: &Arc<Self>) -> impl Iterator<Item = Home> + '_ {
+        self.jaxpr.invars[self.leading..].iter().map(|&v| Home::Program(self.jaxpr.clone(), v))
+    }
+
+    fn is_used(&self, v: Var) -> bool {
+        let used = self.used.get_or_init(|| {
+            let mut used = vec![false; self.jaxpr.avals.len()];
+            let read = self.jaxpr.eqns.iter().flat_map(|e| &e.inputs).chain(&self.jaxpr.outvars);
+            read.for_each(|a| {
+                if let Atom::Var(v) = a {
+                    used[v.0 as usize] = true;
+                }
+            });
+            used
+        });
+        used[v.0 as usize]
+    }
+
+    fn atom(&self, py: Python<'_>, atom: Atom) -> PyResult<Py<PyAny>> {
+        match atom {
+            Atom::Var(v) => var(py, Home::Program(self.jaxpr.clone(), v)),
+            Atom::Lit(l) => literal(py, l),
+        }
+    }
+
+    fn binder(&self, py: Python<'_>, v: Var) -> PyResult<Py<PyAny>> {
+        let home = Home::Program(self.jaxpr.clone(), v);
+        if self.is_used(v) { var(py, home) } else { dropped(py, home) }
+    }
+}
+
+/// Whose variable it is.
+#[derive(Clone)]
+pub enum Home {
+    /// A program's.
+    Program(JaxprRef, Var),
+    /// One that Python made.
+    Own(Arc<Aval>),
+}
+
+impl Home {
+    fn aval(&self) -> &Aval {
+        match self {
+            Home::Program(j, v) => j.aval(*v),
+            Home::Own(aval) => aval,
+        }
+    }
+
+    /// What identifies it while it lives.
+    pub fn key(&self) -> (usize, u32) {
+        match self {
+            Home::Program(j, v) => (std::ptr::from_ref::<Jaxpr>(j) as usize, v.0),
+            Home::Own(aval) => (Arc::as_ptr(aval) as usize, 0),
+        }
+    }
+}
+
+/// A variable or a literal.
+#[pyclass(frozen, subclass, name = "Atom", module = "ferrax.core")]
+pub struct PyAtom;
+
+/// A variable of a program.
+#[pyclass(frozen, subclass, extends = PyAtom, name = "Var", module = "ferrax.extend.core")]
+pub struct PyVar(pub Home);
+
+/// A variable that nothing reads.
+#[pyclass(frozen, extends = PyVar, name = "DropVar", module = "ferrax.extend.core")]
+pub struct PyDropVar;
+
+/// A number in a program.
+#[pyclass(frozen, extends = PyAtom, name = "Literal", module = "ferrax.extend.core")]
+pub struct PyLiteral(pub Lit);
+
+fn var(py: Python<'_>, home: Home) -> PyResult<Py<PyAny>> {
+    Ok(Py::new(py, PyClassInitializer::from(PyAtom).add_subclass(PyVar(home)))?.into_any())
+}
+
+fn dropped(py: Python<'_>, home: Home) -> PyResult<Py<PyAny>> {
+    let class = PyClassInitializer::from(PyAtom).add_subclass(PyVar(home)).add_subclass(PyDropVar);
+    Ok(Py::new(py, class)?.into_any())
+}
+
+fn literal(py: Python<'_>, l: Lit) -> PyResult<Py<PyAny>> {
+    Ok(Py::new(py, PyClassInitializer::from(PyAtom).add_subclass(PyLiteral(l)))?.into_any())
 }
 
 #[pymethods]
-impl PyAtom {
+impl PyVar {
+    #[new]
+    fn new(aval: &Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
+        let aval = crate::value::abstract_value(aval)?;
+        Ok(PyClassInitializer::from(PyAtom).add_subclass(PyVar(Home::Own(Arc::new(aval)))))
+    }
+
     /// Shape, dtype and weak type.
     #[getter]
     fn aval(&self) -> ShapedArray {
-        ShapedArray(self.jaxpr.atom_aval(&self.atom))
+        ShapedArray(self.0.aval().clone())
     }
 
-    /// The number of a literal; `None` for variables.
+    /// Its number in its program.
     #[getter]
-    fn val(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        match self.atom {
-            Atom::Lit(l) => from_value(py, Value::Lit(l)).map(Some),
-            Atom::Var(_) => Ok(None),
+    fn count(&self) -> usize {
+        match self.0.key() {
+            (_, n) if matches!(self.0, Home::Program(..)) => n as usize,
+            (address, _) => address,
         }
     }
 
     fn __repr__(&self) -> String {
-        match &self.atom {
-            Atom::Lit(l) => format!("{}:{}", l.scalar, self.jaxpr.atom_aval(&self.atom)),
-            Atom::Var(v) => format!("{}:{}", ferrax_ir::print::var_name(v.0 as usize), self.jaxpr.aval(*v)),
+        match &self.0 {
+            Home::Program(j, v) => format!("{}:{}", ferrax_ir::print::var_name(v.0 as usize), j.aval(*v)),
+            Home::Own(aval) => format!("Var:{aval}"),
         }
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyAtom>().is_ok_and(|o| o.get().atom == self.atom)
+        other.cast::<PyVar>().is_ok_and(|o| o.get().0.key() == self.0.key())
     }
 
     fn __hash__(&self) -> u64 {
-        match &self.atom {
-            Atom::Var(v) => u64::from(v.0),
-            Atom::Lit(l) => l.scalar.bits as u64,
-        }
+        let mut h = rustc_hash::FxHasher::default();
+        self.0.key().hash(&mut h);
+        h.finish()
     }
 }
 
-/// A primitive, by name.
-#[pyclass(frozen, name = "Primitive", module = "ferrax.core", eq, hash)]
-#[derive(PartialEq, Eq, Hash)]
-pub struct PyPrimitive {
-    /// JAX's name.
-    #[pyo3(get)]
-    name: String,
+#[pymethods]
+impl PyDropVar {
+    #[new]
+    fn new(aval: &Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
+        Ok(PyVar::new(aval)?.add_subclass(PyDropVar))
+    }
+
+    #[allow(clippy::unused_self)]
+    fn __repr__(&self) -> &'static str {
+        "_"
+    }
 }
 
 #[pymethods]
-impl PyPrimitive {
+impl PyLiteral {
+    #[new]
+    #[pyo3(signature = (val, aval=None))]
+    fn new(val: &Bound<'_, PyAny>, aval: Option<&Bound<'_, PyAny>>) -> PyResult<PyClassInitializer<Self>> {
+        let value = to_value(val)?;
+        let lit = match &value {
+            Value::Lit(l) => *l,
+            Value::Array(a) if value.rank() == 0 => Lit { scalar: a.item().py()?, weak: a.aval().weak },
+            _ => return Err(PyTypeError::new_err("a literal is a number; arrays are constants of the program")),
+        };
+        let weak = aval.map(crate::value::abstract_value).transpose()?.map_or(lit.weak, |a| a.weak);
+        Ok(PyClassInitializer::from(PyAtom).add_subclass(PyLiteral(Lit { weak, ..lit })))
+    }
+
+    /// The number.
+    #[getter]
+    fn val(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        from_value(py, Value::Lit(self.0))
+    }
+
+    /// Shape, dtype and weak type.
+    #[getter]
+    fn aval(&self) -> ShapedArray {
+        ShapedArray(Value::Lit(self.0).aval())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{}:{}", self.0.scalar, Value::Lit(self.0).aval())
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<PyLiteral>().is_ok_and(|o| o.get().0 == self.0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.0.scalar.bits as u64
+    }
+}
+
+/// A parameter that text cannot tell: a function, shown by its name.
+#[pyclass(frozen, name = "OpaqueParameter", module = "ferrax.extend.core")]
+pub struct PyOpaque {
+    /// The operation that has it.
+    pub op: OpRef,
+    text: String,
+}
+
+#[pymethods]
+impl PyOpaque {
     fn __repr__(&self) -> &str {
-        &self.name
+        &self.text
     }
 }
 
 /// One operation of a program.
-#[pyclass(frozen, name = "JaxprEqn", module = "ferrax.core")]
+#[pyclass(frozen, name = "JaxprEqn", module = "ferrax.extend.core")]
 pub struct PyEqn {
-    jaxpr: JaxprRef,
-    index: usize,
+    /// The operation.
+    pub op: OpRef,
+    /// Where the user asked for it.
+    pub source: Source,
+    parts: Parts,
+}
+
+enum Parts {
+    /// An equation of a program.
+    Of(Arc<Shown>, usize),
+    /// Operands and results as Python gave them.
+    Given(Py<PyList>, Py<PyList>),
 }
 
 impl PyEqn {
-    fn atoms(&self, atoms: impl Iterator<Item = Atom>) -> Vec<PyAtom> {
-        atoms.map(|atom| PyAtom { jaxpr: self.jaxpr.clone(), atom }).collect()
+    /// An equation with operands and results that Python gave.
+    pub fn given(op: OpRef, invars: Py<PyList>, outvars: Py<PyList>, source: Source) -> PyEqn {
+        PyEqn { op, source, parts: Parts::Given(invars, outvars) }
     }
 }
 
 #[pymethods]
 impl PyEqn {
-    /// The operation.
+    /// The primitive.
     #[getter]
-    fn primitive(&self) -> PyPrimitive {
-        PyPrimitive { name: self.jaxpr.eqns[self.index].op.name().into() }
+    fn primitive(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if let Some((primitive, _)) = primitive::defined_parts(py, &self.op) {
+            return Ok(primitive);
+        }
+        static BUILT_IN: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+        let table = crate::dtypes::imported(&BUILT_IN, py, "ferrax._primitives", "built_in")?;
+        Ok(table.call1((self.op.name(),))?.unbind())
     }
 
     /// Operands.
     #[getter]
-    fn invars(&self) -> Vec<PyAtom> {
-        self.atoms(self.jaxpr.eqns[self.index].inputs.iter().copied())
+    pub fn invars(&self, py: Python<'_>) -> PyResult<Py<PyList>> {
+        match &self.parts {
+            Parts::Of(shown, i) => {
+                let atoms = shown.jaxpr.eqns[*i].inputs.iter().map(|&a| shown.atom(py, a));
+                Ok(PyList::new(py, atoms.collect::<PyResult<Vec<_>>>()?)?.unbind())
+            }
+            Parts::Given(invars, _) => Ok(invars.clone_ref(py)),
+        }
+    }
+
+    /// Variables that are the results.
+    #[getter]
+    pub fn outvars(&self, py: Python<'_>) -> PyResult<Py<PyList>> {
+        match &self.parts {
+            Parts::Of(shown, i) => {
+                let atoms = shown.jaxpr.eqns[*i].outputs.iter().map(|&v| shown.binder(py, v));
+                Ok(PyList::new(py, atoms.collect::<PyResult<Vec<_>>>()?)?.unbind())
+            }
+            Parts::Given(_, outvars) => Ok(outvars.clone_ref(py)),
+        }
+    }
+
+    /// Parameters by name: programs as `ClosedJaxpr`, functions by their names, the others as Python values.
+    #[getter]
+    pub fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        if let Some((_, params)) = primitive::defined_parts(py, &self.op) {
+            return params.bind(py).copy();
+        }
+        if let Some(p) = self.op.of(&ferrax_ops::placed::SHARDING_CONSTRAINT) {
+            let dict = PyDict::new(py);
+            dict.set_item("sharding", crate::sharded::any_object(py, p.sharding.0)?)?;
+            return Ok(dict);
+        }
+        let printed = self.op.print_params();
+        let told = primitive::told(&self.op, &printed);
+        let dict = PyDict::new(py);
+        for (name, value) in printed {
+            dict.set_item(name, self.param(py, value, told)?)?;
+        }
+        Ok(dict)
+    }
+
+    /// Effects, as text.
+    #[getter]
+    fn effects(&self) -> Vec<&'static str> {
+        effect_names(self.op.effects().0)
+    }
+
+    /// The results of the operation on other values, a list.
+    #[pyo3(signature = (*values))]
+    fn apply(&self, py: Python<'_>, values: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
+        let wanted = match &self.parts {
+            Parts::Of(shown, i) => shown.jaxpr.eqns[*i].inputs.len(),
+            Parts::Given(invars, _) => invars.bind(py).len(),
+        };
+        if values.len() != wanted {
+            let (name, got) = (self.op.name(), values.len());
+            return Err(PyTypeError::new_err(format!("{name} takes {wanted} operands here, got {got}")));
+        }
+        let values = values.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
+        let outs = ferrax_ir::bind(&self.op, &values).py()?;
+        outs.into_iter().map(|v| from_value(py, v)).collect()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        match &self.parts {
+            Parts::Of(shown, i) => Ok(shown.jaxpr.eqn_text(*i)),
+            Parts::Given(invars, outvars) => {
+                Ok(format!("{} = {} {}", outvars.bind(py).repr()?, self.op.name(), invars.bind(py).repr()?))
+            }
+        }
+    }
+}
+
+impl PyEqn {
+    /// A parameter as a Python object; `told` says that text tells all of them.
+    fn param<'py>(&self, py: Python<'py>, value: ferrax_ir::Param, told: bool) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match value {
+            ferrax_ir::Param::Jaxpr(j) => Py::new(py, PyClosed::new(j))?.into_bound(py).into_any(),
+            ferrax_ir::Param::Tuple(items) => {
+                let items = items.into_iter().map(|i| self.param(py, i, told)).collect::<PyResult<Vec<_>>>()?;
+                pyo3::types::PyTuple::new(py, items)?.into_any()
+            }
+            ferrax_ir::Param::Text(text) => match spelled(py, &text) {
+                Some(value) => value,
+                None if told => pyo3::types::PyString::new(py, &text).into_any(),
+                None => Py::new(py, PyOpaque { op: self.op.clone(), text })?.into_bound(py).into_any(),
+            },
+        })
+    }
+}
+
+/// The Python literal that a text spells.
+fn spelled<'py>(py: Python<'py>, text: &str) -> Option<Bound<'py, PyAny>> {
+    py.import("ast").and_then(|ast| ast.call_method1("literal_eval", (text,))).ok()
+}
+
+fn effect_names(effects: u8) -> Vec<&'static str> {
+    [(1, "IO"), (2, "Ordered"), (4, "Debug")].iter().filter(|(b, _)| effects & b != 0).map(|(_, n)| *n).collect()
+}
+
+fn vars(py: Python<'_>, homes: impl Iterator<Item = Home>) -> PyResult<Vec<Py<PyAny>>> {
+    homes.map(|h| var(py, h)).collect()
+}
+
+/// A program without the values of its constants.
+#[pyclass(frozen, name = "Jaxpr", module = "ferrax.extend.core")]
+pub struct PyOpen(pub Arc<Shown>);
+
+#[pymethods]
+impl PyOpen {
+    #[new]
+    #[pyo3(signature = (constvars, invars, outvars, eqns, effects=None, debug_info=None, is_high=false))]
+    fn new(
+        constvars: Vec<Bound<'_, PyAny>>,
+        invars: Vec<Bound<'_, PyAny>>,
+        outvars: Vec<Bound<'_, PyAny>>,
+        eqns: Vec<Bound<'_, PyEqn>>,
+        effects: Option<&Bound<'_, PyAny>>,
+        debug_info: Option<&Bound<'_, PyAny>>,
+        is_high: bool,
+    ) -> PyResult<PyOpen> {
+        // effects are those of the equations
+        let _ = (effects, debug_info, is_high);
+        let leading = constvars.len();
+        let jaxpr = super::jaxpr_build::assemble(&constvars, &invars, &outvars, &eqns)?;
+        Ok(PyOpen(Shown::new(jaxpr, leading)))
+    }
+
+    /// Variables that stand for constants.
+    #[getter]
+    fn constvars(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        vars(py, self.0.constvars())
+    }
+
+    /// Parameters.
+    #[getter]
+    fn invars(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        vars(py, self.0.invars())
     }
 
     /// Variables or literals that are the results.
     #[getter]
-    fn outvars(&self) -> Vec<PyAtom> {
-        self.atoms(self.jaxpr.eqns[self.index].outputs.iter().map(|&v| Atom::Var(v)))
-    }
-
-    /// Parameters by name: programs as `ClosedJaxpr`, the others as printed.
-    #[getter]
-    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        let op = &self.jaxpr.eqns[self.index].op;
-        if let Some(p) = op.of(&ferrax_ops::placed::SHARDING_CONSTRAINT) {
-            dict.set_item("sharding", crate::sharded::any_object(py, p.sharding.0)?)?;
-            return Ok(dict);
-        }
-        for (name, value) in op.print_params() {
-            match value {
-                ferrax_ir::Param::Jaxpr(j) => dict.set_item(name, Py::new(py, PyJaxpr::new(j))?)?,
-                ferrax_ir::Param::Tuple(items) => {
-                    let list = pyo3::types::PyList::empty(py);
-                    for item in items {
-                        match item {
-                            ferrax_ir::Param::Jaxpr(j) => list.append(Py::new(py, PyJaxpr::new(j))?)?,
-                            other => list.append(other.to_string())?,
-                        }
-                    }
-                    dict.set_item(name, list.to_tuple())?;
-                }
-                ferrax_ir::Param::Text(t) => dict.set_item(name, literal(py, &t))?,
-            }
-        }
-        Ok(dict)
-    }
-}
-
-/// Text as the Python literal it spells, or as itself.
-fn literal<'py>(py: Python<'py>, text: &str) -> Bound<'py, PyAny> {
-    let parsed = py.import("ast").and_then(|ast| ast.call_method1("literal_eval", (text,)));
-    parsed.unwrap_or_else(|_| pyo3::types::PyString::new(py, text).into_any())
-}
-
-/// A program with its constants.
-#[pyclass(frozen, name = "ClosedJaxpr", module = "ferrax.core")]
-pub struct PyJaxpr {
-    /// The program.
-    pub jaxpr: JaxprRef,
-    /// Values of enclosing traces that stand for its leading parameters.
-    pub captured: Vec<Value>,
-    /// Structure of the result of the function it was traced from.
-    pub out_tree: Option<crate::tree::TreeDef>,
-}
-
-impl PyJaxpr {
-    /// A program by itself.
-    pub fn new(jaxpr: JaxprRef) -> Self {
-        PyJaxpr { jaxpr, captured: Vec::new(), out_tree: None }
-    }
-}
-
-#[pymethods]
-impl PyJaxpr {
-    /// The program itself (one class carries both).
-    #[getter]
-    fn jaxpr(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    /// Names of the arguments that the function was traced with, for error texts.
-    fn argument_names(&self) -> Vec<String> {
-        self.jaxpr.debug.arg_names.as_ref().map(|names| names()).unwrap_or_default()
+    fn outvars(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        self.0.jaxpr.outvars.iter().map(|&atom| self.0.atom(py, atom)).collect()
     }
 
     /// Operations in order.
     #[getter]
     fn eqns(&self) -> Vec<PyEqn> {
-        (0..self.jaxpr.eqns.len()).map(|index| PyEqn { jaxpr: self.jaxpr.clone(), index }).collect()
-    }
-
-    /// Parameters.
-    #[getter]
-    fn invars(&self) -> Vec<PyAtom> {
-        self.jaxpr.invars.iter().map(|&v| PyAtom { jaxpr: self.jaxpr.clone(), atom: Atom::Var(v) }).collect()
-    }
-
-    /// Variables bound to the constants.
-    #[getter]
-    fn constvars(&self) -> Vec<PyAtom> {
-        self.jaxpr.constvars.iter().map(|&v| PyAtom { jaxpr: self.jaxpr.clone(), atom: Atom::Var(v) }).collect()
-    }
-
-    /// Variables or literals that are the results.
-    #[getter]
-    fn outvars(&self) -> Vec<PyAtom> {
-        self.jaxpr.outvars.iter().map(|&atom| PyAtom { jaxpr: self.jaxpr.clone(), atom }).collect()
+        let eqn = |(i, e): (usize, &ferrax_ir::Eqn)| PyEqn {
+            op: e.op.clone(),
+            source: e.source,
+            parts: Parts::Of(self.0.clone(), i),
+        };
+        self.0.jaxpr.eqns.iter().enumerate().map(eqn).collect()
     }
 
     /// The parameters' avals.
     #[getter]
     fn in_avals(&self) -> Vec<ShapedArray> {
-        self.jaxpr.in_avals().into_iter().map(ShapedArray).collect()
+        self.0.jaxpr.in_avals().split_off(self.0.leading).into_iter().map(ShapedArray).collect()
     }
 
     /// The results' avals.
     #[getter]
     fn out_avals(&self) -> Vec<ShapedArray> {
-        self.jaxpr.out_avals().into_iter().map(ShapedArray).collect()
+        self.0.jaxpr.out_avals().into_iter().map(ShapedArray).collect()
+    }
+
+    /// Effects, as text.
+    #[getter]
+    fn effects(&self) -> Vec<&'static str> {
+        effect_names(self.0.jaxpr.effects.0)
+    }
+
+    /// Name and place of the traced function.
+    #[getter]
+    fn function_name(&self) -> String {
+        self.0.jaxpr.debug.describe()
+    }
+
+    /// Names of the arguments that the function was traced with.
+    fn argument_names(&self) -> Vec<String> {
+        self.0.jaxpr.debug.arg_names.as_ref().map(|names| names()).unwrap_or_default()
+    }
+
+    /// The results of the program for values of its constants and parameters.
+    fn eval(
+        &self,
+        py: Python<'_>,
+        consts: Vec<Bound<'_, PyAny>>,
+        args: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<Py<PyAny>>> {
+        let whole = self.0.whole();
+        if consts.len() + args.len() != whole.invars.len() {
+            let n = self.0.leading + self.0.jaxpr.constvars.len();
+            return Err(PyTypeError::new_err(format!(
+                "the program takes {n} constants and {} arguments, got {} and {}",
+                whole.invars.len() - n,
+                consts.len(),
+                args.len()
+            )));
+        }
+        let values = consts.iter().chain(&args).map(to_value).collect::<PyResult<Vec<Value>>>()?;
+        let outs = ferrax_transform::eval_jaxpr(whole, &values).py()?;
+        outs.into_iter().map(|v| from_value(py, v)).collect()
+    }
+
+    /// The program as text.
+    fn pretty_print(&self) -> String {
+        self.0.jaxpr.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        self.0.jaxpr.to_string()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<PyOpen>().is_ok_and(|o| o.get().0.jaxpr == self.0.jaxpr && o.get().0.leading == self.0.leading)
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.0.jaxpr.structural_hash()
+    }
+}
+
+/// A program with its constants.
+#[pyclass(frozen, name = "ClosedJaxpr", module = "ferrax.extend.core")]
+pub struct PyClosed {
+    shown: Arc<Shown>,
+    /// Values that stand for its leading parameters: of enclosing traces, or what Python gave.
+    pub captured: Vec<Value>,
+    /// Structure of the result of the function it was traced from.
+    pub out_tree: Option<crate::tree::TreeDef>,
+}
+
+impl PyClosed {
+    /// A program by itself.
+    pub fn new(jaxpr: JaxprRef) -> Self {
+        PyClosed { shown: Shown::new(jaxpr, 0), captured: Vec::new(), out_tree: None }
+    }
+
+    /// A traced function, with what it captured.
+    pub fn traced(jaxpr: JaxprRef, captured: Vec<Value>, out_tree: crate::tree::TreeDef) -> Self {
+        PyClosed { shown: Shown::new(jaxpr, captured.len()), captured, out_tree: Some(out_tree) }
+    }
+
+    /// The program; its first parameters stand for what was captured.
+    pub fn jaxpr(&self) -> &JaxprRef {
+        &self.shown.jaxpr
+    }
+
+    fn open(&self) -> PyOpen {
+        PyOpen(self.shown.clone())
+    }
+
+    fn all_consts(&self) -> impl Iterator<Item = Value> + '_ {
+        self.captured.iter().cloned().chain(self.shown.jaxpr.consts.iter().cloned().map(Value::Array))
+    }
+}
+
+#[pymethods]
+impl PyClosed {
+    #[new]
+    fn from_parts(jaxpr: &PyOpen, consts: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
+        let n = jaxpr.0.leading + jaxpr.0.jaxpr.constvars.len();
+        if consts.len() != n {
+            return Err(PyValueError::new_err(format!("the program has {n} constants, got {}", consts.len())));
+        }
+        let values = consts.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
+        let own = values[jaxpr.0.leading..].iter().zip(&jaxpr.0.jaxpr.consts);
+        let same = own.into_iter().all(|(v, c)| matches!(v, Value::Array(a) if a.ptr_eq(c)));
+        if same {
+            let captured = values[..jaxpr.0.leading].to_vec();
+            return Ok(PyClosed { shown: jaxpr.0.clone(), captured, out_tree: None });
+        }
+        Ok(PyClosed { shown: Shown::new(jaxpr.0.whole().clone(), n), captured: values, out_tree: None })
+    }
+
+    /// The program without the values of its constants.
+    #[getter(jaxpr)]
+    fn opened(&self) -> PyOpen {
+        self.open()
+    }
+
+    /// Names of the arguments that the function was traced with, for error texts.
+    fn argument_names(&self) -> Vec<String> {
+        self.open().argument_names()
+    }
+
+    /// Operations in order.
+    #[getter]
+    fn eqns(&self) -> Vec<PyEqn> {
+        self.open().eqns()
+    }
+
+    /// Parameters.
+    #[getter]
+    fn invars(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        self.open().invars(py)
+    }
+
+    /// Variables bound to the constants.
+    #[getter]
+    fn constvars(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        self.open().constvars(py)
+    }
+
+    /// Variables or literals that are the results.
+    #[getter]
+    fn outvars(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        self.open().outvars(py)
+    }
+
+    /// The parameters' avals.
+    #[getter]
+    fn in_avals(&self) -> Vec<ShapedArray> {
+        self.open().in_avals()
+    }
+
+    /// The results' avals.
+    #[getter]
+    fn out_avals(&self) -> Vec<ShapedArray> {
+        self.open().out_avals()
     }
 
     /// Values of the constants.
     #[getter]
     fn consts(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        self.jaxpr.consts.iter().map(|c| from_value(py, Value::Array(c.clone()))).collect()
+        self.all_consts().map(|v| from_value(py, v)).collect()
     }
 
     /// Alias of `consts`.
@@ -217,8 +632,7 @@ impl PyJaxpr {
     /// Effects, as text.
     #[getter]
     fn effects(&self) -> Vec<&'static str> {
-        let e = self.jaxpr.effects.0;
-        [(1, "IO"), (2, "Ordered"), (4, "Debug")].iter().filter(|(b, _)| e & b != 0).map(|(_, n)| *n).collect()
+        self.open().effects()
     }
 
     /// Structure of the traced function's result.
@@ -233,44 +647,75 @@ impl PyJaxpr {
         self.captured.iter().map(|v| from_value(py, v.clone())).collect()
     }
 
+    /// Avals of all parameters, of those too that stand for captured values.
+    #[getter]
+    fn whole_in_avals(&self) -> Vec<ShapedArray> {
+        self.shown.jaxpr.in_avals().into_iter().map(ShapedArray).collect()
+    }
+
     /// Applies the program to flat values.
     #[pyo3(signature = (*args))]
     fn eval(&self, py: Python<'_>, args: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
-        let values = args.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
-        if values.len() != self.jaxpr.invars.len() {
-            return Err(pyo3::exceptions::PyTypeError::new_err(format!(
-                "the program takes {} arguments, got {}",
-                self.jaxpr.invars.len(),
-                values.len()
-            )));
-        }
-        let outs = ferrax_transform::eval_jaxpr(&self.jaxpr, &values).py()?;
-        outs.into_iter().map(|v| from_value(py, v)).collect()
+        self.eval_with(py, self.captured.clone(), args)
+    }
+
+    /// As `eval`, with other values in place of the captured ones.
+    fn eval_captured(
+        &self,
+        py: Python<'_>,
+        captured: Vec<Bound<'_, PyAny>>,
+        args: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<Py<PyAny>>> {
+        self.eval_with(py, captured.iter().map(to_value).collect::<PyResult<_>>()?, args)
     }
 
     /// The program as text.
     fn pretty_print(&self) -> String {
-        self.jaxpr.to_string()
+        self.shown.jaxpr.to_string()
     }
 
     fn __repr__(&self) -> String {
-        self.jaxpr.to_string()
+        self.shown.jaxpr.to_string()
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyJaxpr>().is_ok_and(|o| o.get().jaxpr == self.jaxpr)
+        other.cast::<PyClosed>().is_ok_and(|o| o.get().shown.jaxpr == self.shown.jaxpr)
     }
 
     fn __hash__(&self) -> u64 {
-        self.jaxpr.structural_hash()
+        self.shown.jaxpr.structural_hash()
+    }
+}
+
+impl PyClosed {
+    fn eval_with(
+        &self,
+        py: Python<'_>,
+        mut values: Vec<Value>,
+        args: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<Py<PyAny>>> {
+        let takes = self.shown.jaxpr.invars.len() - self.shown.leading;
+        if args.len() != takes || values.len() != self.shown.leading {
+            let got = args.len();
+            return Err(PyTypeError::new_err(format!("the program takes {takes} arguments, got {got}")));
+        }
+        for a in &args {
+            values.push(to_value(a)?);
+        }
+        let outs = ferrax_transform::eval_jaxpr(&self.shown.jaxpr, &values).py()?;
+        outs.into_iter().map(|v| from_value(py, v)).collect()
     }
 }
 
 /// Adds the classes.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyJaxpr>()?;
+    m.add_class::<PyOpen>()?;
+    m.add_class::<PyClosed>()?;
     m.add_class::<PyEqn>()?;
     m.add_class::<PyAtom>()?;
-    m.add_class::<PyPrimitive>()?;
+    m.add_class::<PyVar>()?;
+    m.add_class::<PyDropVar>()?;
+    m.add_class::<PyLiteral>()?;
+    m.add_class::<PyOpaque>()?;
     m.add_function(wrap_pyfunction!(super::source::set_library_folder, m)?)
 }

@@ -6,8 +6,9 @@ use super::donation::{check_leaves, is_path, no_such_path, nothing_donated, usua
 use super::explain;
 use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, too_large, wrap_names};
 use super::guards::Watch;
-use super::jaxpr::PyJaxpr;
+use super::jaxpr::PyClosed;
 use super::jit_cache::{self, Kept, Options, Parts, Program, Programs, Signature, programs_of};
+use super::references;
 use super::statics::Static;
 use super::trees;
 use crate::array::{ArrayImpl, PyArray, wrap_array};
@@ -21,17 +22,19 @@ use ferrax_ir::{Array, Aval, Effects, JaxprRef, Value};
 use ferrax_ops::control::jit::jit_call;
 use ferrax_transform::{Staged, eval_jaxpr, stage};
 use pyo3::Borrowed;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A jitted function.
 pub struct Jit {
     function: Function,
     options: Options,
     programs: Arc<Programs>,
+    /// What makes the calls, once one has used references.
+    impure: OnceLock<Py<PyAny>>,
 }
 
 /// A call taken apart: static arguments aside.
@@ -116,6 +119,9 @@ impl Jit {
         tree: &TreeDef,
         statics: &[usize],
     ) -> PyErr {
+        if references::is_reference(leaf.bind(py)) {
+            return references::used();
+        }
         let path = self.function.leaf_name(py, tree, statics, i);
         if !e.is_instance_of::<PyTypeError>(py) {
             return too_large(py, e, || path, &self.function.debug);
@@ -128,6 +134,18 @@ impl Jit {
             debug_text(&self.function),
             shorten::repr(leaf.bind(py)),
         ))
+    }
+
+    /// What makes the calls of a function that uses references; `clock` is when the trace began that found them.
+    fn make_impure(&self, py: Python<'_>, clock: u64) -> PyResult<Py<PyAny>> {
+        if self.impure.get().is_none() {
+            let o = &self.options;
+            let names = (&o.static_argnums, &o.static_argnames, &o.donate_argnums, &o.donate_argnames);
+            let made = references::jitted(py)?.call1((&self.function.fun, names, o.inline, clock))?;
+            // another thread may have been here first: either will do
+            let _ = self.impure.set(made.unbind());
+        }
+        self.impure.get().map(|f| f.clone_ref(py)).ok_or_else(references::used)
     }
 
     fn split<'py>(&self, args: &Args<'_, 'py>) -> PyResult<Split<'py>> {
@@ -208,6 +226,9 @@ impl Jit {
         positions: &[usize],
         config: u64,
     ) -> PyResult<Py<PyAny>> {
+        if self.impure.get().is_some() {
+            return Err(references::used());
+        }
         let avals: SmallVec<[Aval; 4]> = values.iter().map(Value::aval).collect();
         let params = ParamNames::of(self.function.fun.bind(py), positions);
         let signature = Signature { tree: key_tree, avals, statics, config };
@@ -217,8 +238,13 @@ impl Jit {
         let statics = &key.signature.statics;
         let watch =
             Watch::start(py, &self.function, statics, |s| key.static_name(py, &s.label), &self.programs, config)?;
+        let clock = references::clock();
         let (staged, out_tree) = self.trace(py, tree, &key.signature.avals, statics, positions)?;
         let guards = watch.end(fun);
+        if references::used_since(clock) {
+            self.make_impure(py, clock)?;
+            return Err(references::used());
+        }
         let jaxpr: JaxprRef = staged.jaxpr.into();
         if !staged.captured.is_empty() {
             // The program belongs to this call alone: it refers to values of the traces around it.
@@ -445,12 +471,19 @@ impl FastCall for Jit {
     const METHOD: bool = true;
 
     #[inline]
-    fn call<'py>(&self, _py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
-        self.run(&args)
+    fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
+        match self.run(&args) {
+            Err(e) if references::asks(py, &e) => {
+                let impure = self.make_impure(py, references::clock())?;
+                args.forward(impure.bind(py)).map(Bound::unbind)
+            }
+            result => result,
+        }
     }
 
     fn traverse(&self, visit: &mut Visit) {
         visit.object(&self.function.fun);
+        self.impure.get().into_iter().for_each(|f| visit.object(f));
     }
 
     fn repr(&self, _slf: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -483,7 +516,7 @@ fn jit(
     let donate_argnames = donate_argnames.iter().map(|name| usual_quotes(name)).collect();
     let options = Options { static_argnums, static_argnames, donate_argnums, donate_argnames, must_donate, inline };
     let programs = programs_of(fun, &options)?;
-    let wrapper = new_callable(py, Jit { function, options, programs }, "jit", "", TextSignature::Unknown)?;
+    let wrapper = new_callable(py, Jit { function, options, programs, impure: OnceLock::new() }, "jit", "", TextSignature::Unknown)?;
     wrap_names(wrapper.bind(py), fun)?;
     Ok(wrapper)
 }
@@ -499,7 +532,7 @@ fn jit_trace(
     wrapper: &Bound<'_, PyAny>,
     args: &Bound<'_, PyTuple>,
     kwargs: &Bound<'_, PyDict>,
-) -> PyResult<(PyJaxpr, tree::PyTreeDef, tree::PyTreeDef, Vec<bool>)> {
+) -> PyResult<(PyClosed, tree::PyTreeDef, tree::PyTreeDef, Vec<bool>)> {
     let jit = of(wrapper)?;
     let n = args.len() as i64;
     let positions: Vec<usize> = (0..n)
@@ -528,9 +561,16 @@ fn jit_trace(
     let dynamic = PyTuple::new(py, dynamic)?;
     let tree = trees::flatten_args(&dynamic, Some(&rest), &mut leaves)?;
     let avals = leaves.iter().map(|l| abstract_value(l.bind(py))).collect::<PyResult<Vec<Aval>>>()?;
+    let clock = references::clock();
     let (staged, out_tree) = jit.trace(py, &tree, &avals, &statics, &positions)?;
+    if references::used_since(clock) {
+        return Err(PyNotImplementedError::new_err(format!(
+            "tracing or lowering of {} ahead of time is not implemented: it uses a reference",
+            debug_text(&jit.function)
+        )));
+    }
     let donate = jit.donated(py, &tree, &positions)?;
-    let jaxpr = PyJaxpr { jaxpr: staged.jaxpr.into(), captured: staged.captured, out_tree: Some(out_tree.clone()) };
+    let jaxpr = PyClosed::traced(staged.jaxpr.into(), staged.captured, out_tree.clone());
     Ok((jaxpr, tree::PyTreeDef(tree), tree::PyTreeDef(out_tree), donate))
 }
 
@@ -538,24 +578,24 @@ fn jit_trace(
 #[pyfunction]
 fn run_jaxpr(
     py: Python<'_>,
-    jaxpr: &PyJaxpr,
+    jaxpr: &PyClosed,
     args: Vec<Bound<'_, PyAny>>,
     donate: Vec<bool>,
 ) -> PyResult<Vec<Py<PyAny>>> {
     let values = args.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
     let traced = values.iter().any(|v| matches!(v, Value::Tracer(_))) || !ferrax_ir::trace::is_eager();
-    let outs = if traced || jaxpr.jaxpr.effects.contains(Effects::NAMED_AXIS) {
-        jit_call(jaxpr.jaxpr.debug.name.clone(), jaxpr.jaxpr.clone(), false, &values).py()?
+    let outs = if traced || jaxpr.jaxpr().effects.contains(Effects::NAMED_AXIS) {
+        jit_call(jaxpr.jaxpr().debug.name.clone(), jaxpr.jaxpr().clone(), false, &values).py()?
     } else {
-        ferrax::executable::executable(&jaxpr.jaxpr).py()?.run(&values, &donate).py()?
+        ferrax::executable::executable(jaxpr.jaxpr()).py()?.run(&values, &donate).py()?
     };
     outs.into_iter().map(|v| from_value(py, v)).collect()
 }
 
 /// The kernels that a program runs as, in text.
 #[pyfunction]
-fn kernels_text(jaxpr: &PyJaxpr) -> PyResult<String> {
-    ferrax::executable::executable(&jaxpr.jaxpr).py()?.kernels().py()
+fn kernels_text(jaxpr: &PyClosed) -> PyResult<String> {
+    ferrax::executable::executable(jaxpr.jaxpr()).py()?.kernels().py()
 }
 
 /// (hits, misses, entries, bytes) of a jitted function's programs.

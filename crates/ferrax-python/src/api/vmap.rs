@@ -1,6 +1,7 @@
 //! `vmap`: axes for the arguments by prefix tree, one batched run, axes for the results.
 
 use super::function::{FlatCall, Function, Leaves, build, too_large, wrap_names};
+use super::references;
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
@@ -168,7 +169,10 @@ impl Vmap {
         let tree = trees::flatten_call(args, &mut leaves)?;
         let axes = self.in_axes(args, &tree, leaves.len())?;
         let values = leaves.iter().enumerate().map(|(i, l)| {
-            to_value(l.bind(py)).map_err(|e| too_large(py, e, || self.leaf_name(py, i, &tree), &self.function.debug))
+            to_value(l.bind(py)).map_err(|e| match references::is_reference(l.bind(py)) {
+                true => references::used(),
+                false => too_large(py, e, || self.leaf_name(py, i, &tree), &self.function.debug),
+            })
         });
         let values = values.collect::<PyResult<Vec<Value>>>()?;
         let (dims, size) = self.dims(py, &axes, &values, &tree)?;
@@ -190,8 +194,15 @@ impl FastCall for Vmap {
     const TYPE_NAME: &'static std::ffi::CStr = c"ferrax.VmapFunction";
     const METHOD: bool = true;
 
-    fn call<'py>(&self, _py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
-        self.run(&args)
+    fn call<'py>(&self, py: Python<'py>, args: Args<'_, 'py>) -> PyResult<Py<PyAny>> {
+        match self.run(&args) {
+            Err(e) if references::asks(py, &e) => {
+                let axes = (&self.in_axes, &self.out_axes, self.axis_name.as_deref(), self.axis_size);
+                let call = references::vmapped(py)?.call1((&self.function.fun, axes))?;
+                args.forward(&call).map(Bound::unbind)
+            }
+            result => result,
+        }
     }
 
     fn traverse(&self, visit: &mut Visit) {

@@ -1,6 +1,6 @@
 //! Reductions, running reductions and reductions over windows. Read next: `ferrax-ops/src/reduce.rs`.
 
-use crate::api::jaxpr::PyJaxpr;
+use crate::api::jaxpr::PyClosed;
 use crate::dtypes::parse;
 use crate::errors::IntoPyResult;
 use crate::value::{PyValue, ShapeArg, index};
@@ -90,7 +90,7 @@ fn argmin(operand: PyValue, axis: &Bound<'_, PyAny>, index_dtype: &Bound<'_, PyA
 fn reduce(
     operands: Vec<PyValue>,
     init_values: Vec<PyValue>,
-    body: &PyJaxpr,
+    body: &PyClosed,
     dimensions: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<PyValue>> {
     if !body.captured.is_empty() {
@@ -102,7 +102,7 @@ fn reduce(
     };
     let axes = self::axes(dimensions, &first.0)?;
     let strip = |vs: Vec<PyValue>| vs.into_iter().map(|v| v.0).collect::<Vec<Value>>();
-    let outs = ops::reduce(&strip(operands), &strip(init_values), body.jaxpr.clone(), &axes).py()?;
+    let outs = ops::reduce(&strip(operands), &strip(init_values), body.jaxpr().clone(), &axes).py()?;
     Ok(outs.into_iter().map(PyValue).collect())
 }
 
@@ -165,7 +165,7 @@ fn reduce_window_monoid(
 fn reduce_window(
     operands: Vec<PyValue>,
     init_values: Vec<PyValue>,
-    body: &PyJaxpr,
+    body: &PyClosed,
     dimensions: ShapeArg,
     strides: ShapeArg,
     padding: Vec<(i64, i64)>,
@@ -178,7 +178,7 @@ fn reduce_window(
     }
     let w = window(dimensions, strides, padding, base_dilation, window_dilation);
     let strip = |vs: Vec<PyValue>| vs.into_iter().map(|v| v.0).collect::<Vec<Value>>();
-    let outs = ops::reduce_window(&strip(operands), &strip(init_values), body.jaxpr.clone(), w).py()?;
+    let outs = ops::reduce_window(&strip(operands), &strip(init_values), body.jaxpr().clone(), w).py()?;
     Ok(outs.into_iter().map(PyValue).collect())
 }
 

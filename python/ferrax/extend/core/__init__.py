@@ -1,48 +1,97 @@
 """Programs seen from Python: their classes, the programs inside of them, running them, types of mapped values.
 
-A `Jaxpr` carries its constants, so that it is the same class as `ClosedJaxpr`; literals are `Var`s with a value.
+A `Jaxpr` is a program whose constants are variables, a `ClosedJaxpr` one with their values. Read next: `_programs.py`
+for making programs, `_traces.py` for what transformation is at work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
 from ferrax import _ferrax, dtypes
-from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray
 from ferrax._core import concrete_or_error as _concrete_or_error
 from ferrax._ferrax import ClosedJaxpr as ClosedJaxpr
+from ferrax._ferrax import DropVar as DropVar
 from ferrax._ferrax import InconclusiveDimensionOperation as InconclusiveDimensionOperation
+from ferrax._ferrax import Jaxpr as Jaxpr
 from ferrax._ferrax import JaxprEqn as JaxprEqn
 from ferrax._ferrax import JaxprTypeError as JaxprTypeError
-from ferrax._ferrax import Primitive as Primitive
+from ferrax._ferrax import Literal as Literal
 from ferrax._ferrax import Var as Var
+from ferrax._lazy import defer as _defer
+from ferrax._primitives import Primitive as Primitive
+from ferrax.extend.core._programs import AbstractToken as AbstractToken
+from ferrax.extend.core._programs import CallPrimitive as CallPrimitive
+from ferrax.extend.core._programs import Effect as Effect
+from ferrax.extend.core._programs import Effects as Effects
+from ferrax.extend.core._programs import Token as Token
+from ferrax.extend.core._programs import call_impl as call_impl
+from ferrax.extend.core._programs import check_jaxpr as check_jaxpr
+from ferrax.extend.core._programs import gensym as gensym
+from ferrax.extend.core._programs import new_jaxpr_eqn as new_jaxpr_eqn
+from ferrax.extend.core._traces import TraceTag as TraceTag
+from ferrax.extend.core._traces import find_top_trace as find_top_trace
+from ferrax.extend.core._traces import get_opaque_trace_state as get_opaque_trace_state
+from ferrax.extend.core._traces import nonempty_axis_env_DO_NOT_USE as nonempty_axis_env_DO_NOT_USE
+from ferrax.extend.core._traces import set_current_trace as set_current_trace
+from ferrax.extend.core._traces import take_current_trace as take_current_trace
+from ferrax.extend.core._traces import unsafe_am_i_under_a_jit_DO_NOT_USE as unsafe_am_i_under_a_jit_DO_NOT_USE
+from ferrax.extend.core._traces import unsafe_am_i_under_a_vmap_DO_NOT_USE as unsafe_am_i_under_a_vmap_DO_NOT_USE
+from ferrax.extend.core._traces import unsafe_get_axis_names_DO_NOT_USE as unsafe_get_axis_names_DO_NOT_USE
+from ferrax.extend.linear_util import DebugInfo as DebugInfo
+
+if TYPE_CHECKING:
+    from ferrax.extend.core import primitives as primitives
 
 __all__ = [
+    "AbstractToken",
+    "CallPrimitive",
     "ClosedJaxpr",
+    "DebugInfo",
+    "DropVar",
+    "Effect",
+    "Effects",
     "InconclusiveDimensionOperation",
     "Jaxpr",
     "JaxprEqn",
     "JaxprTypeError",
+    "Literal",
     "Primitive",
+    "Token",
+    "TraceTag",
     "Var",
     "array_types",
+    "call_impl",
+    "check_jaxpr",
     "concrete_or_error",
+    "find_top_trace",
+    "gensym",
+    "get_opaque_trace_state",
     "jaxpr_as_fun",
     "jaxprs_in_params",
     "mapped_aval",
+    "new_jaxpr_eqn",
     "no_effects",
+    "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype",
+    "primitives",
+    "set_current_trace",
     "subjaxprs",
+    "take_current_trace",
     "unmapped_aval",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE",
     "valid_jaxtype",
 ]
 
-Jaxpr = ClosedJaxpr
+_SUBMODULES = "primitives"
 
 #: The effects of a program that has none.
 no_effects: frozenset[Any] = frozenset()
@@ -56,41 +105,6 @@ _NARROW = [
 _NUMBERS = [np.dtype(code).type for code in "?bhilqBHILefdFD"]
 #: The types of values that count as arrays besides arrays themselves: NumPy's arrays and scalars.
 array_types: set[type] = {np.ndarray, *_NUMBERS, *_NARROW}
-
-_EXAMPLES = {
-    ClosedJaxpr: """A program: its arguments, equations and results, and the constants that it uses.
-
->>> import ferrax as jax
->>> type(jax.make_jaxpr(lambda x: x + 1)(2)) is jax.extend.core.ClosedJaxpr
-True
-""",
-    JaxprEqn: """An equation of a program: a primitive with its parameters, the values it takes and the ones it gives.
-
->>> import ferrax as jax
->>> (equation,) = jax.make_jaxpr(lambda x: x + 1)(2).eqns
->>> equation.primitive.name, len(equation.invars), len(equation.outvars)
-('add', 2, 1)
-""",
-    Primitive: """A primitive, by name.
-
->>> import ferrax as jax
->>> (equation,) = jax.make_jaxpr(lambda x: -x)(2).eqns
->>> isinstance(equation.primitive, jax.extend.core.Primitive), equation.primitive.name
-(True, 'neg')
-""",
-    Var: """A variable or literal of a program; `val` of a variable is `None`.
-
->>> import ferrax as jax
->>> (equation,) = jax.make_jaxpr(lambda x: x + 1)(2).eqns
->>> [v.val for v in equation.invars]
-[None, Array(1, dtype=int32, weak_type=True)]
-""",
-}
-# the classes are the extension module's; examples of them are run as tests
-for _class, _text in _EXAMPLES.items():
-    _class.__doc__ = _text
-_operands = property(vars(JaxprEqn)["invars"].__get__, doc="The values that the equation takes.")
-JaxprEqn.invars = _operands  # type: ignore[method-assign, misc, assignment]
 
 
 def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
@@ -114,27 +128,33 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
     return _concrete_or_error(force, val, context)
 
 
-def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> list[Any]:
-    """The results of a program.
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]]:
+    """The function that a program computes.
 
     Args:
       closed_jaxpr: the program.
-      *args: an array or number for each of its arguments; traced ones are taken, too.
+      *args: the first of its arguments, which the function then takes no more.
 
     Returns:
-      A list of arrays.
+      A function of the program's arguments, arrays or numbers, also traced ones, that gives a list of arrays.
 
     Raises:
-      TypeError: the arguments are not the program's.
+      TypeError: `closed_jaxpr` is no program; the function: its arguments are not the program's.
 
     >>> import ferrax as jax
-    >>> jax.extend.core.jaxpr_as_fun(jax.make_jaxpr(lambda x: 2 * x)(1.0), 3.0)
+    >>> jax.extend.core.jaxpr_as_fun(jax.make_jaxpr(lambda x: 2 * x)(1.0))(3.0)
     [Array(6., dtype=float32, weak_type=True)]
     """
-    return list(closed_jaxpr.eval(*args))
+    if not isinstance(closed_jaxpr, ClosedJaxpr):
+        raise TypeError(f"jaxpr_as_fun takes a ClosedJaxpr, got {type(closed_jaxpr).__name__}")
+    return partial(_eval, closed_jaxpr, *args)
 
 
-def jaxprs_in_params(params: Mapping[str, Any]) -> Iterator[ClosedJaxpr]:
+def _eval(program: ClosedJaxpr, *args: Any) -> list[Any]:
+    return list(program.eval(*args))
+
+
+def jaxprs_in_params(params: Mapping[str, Any]) -> Iterator[Jaxpr]:
     """The programs among the parameters of an equation, such as the branches of a `cond`.
 
     Args:
@@ -151,10 +171,12 @@ def jaxprs_in_params(params: Mapping[str, Any]) -> Iterator[ClosedJaxpr]:
     for value in params.values():
         for part in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(part, ClosedJaxpr):
+                yield part.jaxpr
+            elif isinstance(part, Jaxpr):
                 yield part
 
 
-def subjaxprs(jaxpr: ClosedJaxpr) -> Iterator[ClosedJaxpr]:
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     """The programs among the parameters of a program's equations.
 
     Args:
@@ -165,7 +187,7 @@ def subjaxprs(jaxpr: ClosedJaxpr) -> Iterator[ClosedJaxpr]:
 
     >>> import ferrax as jax
     >>> program = jax.make_jaxpr(lambda n: jax.lax.fori_loop(0, n, lambda i, x: x + i, 0))(4)
-    >>> len(list(jax.extend.core.subjaxprs(program)))
+    >>> len(list(jax.extend.core.subjaxprs(program.jaxpr)))
     2
     """
     for equation in jaxpr.eqns:
@@ -230,6 +252,8 @@ def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:
     """
     if axis is None:
         return aval
+    if not hasattr(aval, "shape"):
+        raise TypeError(f"mapped_aval takes the type of an array, got {type(aval).__name__}")
     if aval.shape[axis] != size:
         raise ValueError(f"axis {axis} of {aval} has no size {size}")
     shape = list(aval.shape)
@@ -264,4 +288,4 @@ def unmapped_aval(size: int, axis: int | None, aval: Any, explicit_mesh_axis: No
     return ShapedArray((*aval.shape[:place], size, *aval.shape[place:]), aval.dtype, aval.weak_type)
 
 
-_expose(globals())
+_defer(globals(), {}, _SUBMODULES)

@@ -1,0 +1,42 @@
+"""Functions that operations have as parameters, by the names that equations show.
+
+Read next: `_evaluate.py`, which finds a derivative rule by the printed form of an equation.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+__all__ = ["name_function", "named_function"]
+
+_functions: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+
+
+def name_function(function: Any, name: str, **facts: Any) -> Any:
+    """Gives a function the name by which equations show it, which no other has while it lives.
+
+    Args:
+      function: a function that an operation has as a parameter.
+      name: the name of the user's function.
+      **facts: attributes that the function gets.
+
+    Returns:
+      The function.
+
+    >>> name_function(lambda x: x, "rule").__name__.startswith("rule at 0x")
+    True
+    """
+    function.__name__ = f"{name} at {id(function):#x}"
+    vars(function).update(facts)
+    _functions[function.__name__] = function
+    return function
+
+
+def named_function(name: str) -> Any:
+    """The function with a name that `name_function` gave it, or None when there is none any more.
+
+    >>> named_function("nothing") is None
+    True
+    """
+    return _functions.get(name)

@@ -1,0 +1,422 @@
+"""Primitives: the built-in ones by name, and what users define with rules of their own.
+
+The tables of rules have JAX's form: `primitive_jvps[p](primals, tangents, **params)` and so on. The core asks a
+primitive that a user defines for its rules by the methods that start with an underscore, on flat lists; they look the
+rules up, and turn what JAX's rules take and give (zeros, undefined primals, single results) into lists and `None`.
+Read next: `crates/ferrax-python/src/api/primitive.rs`, and `interpreters/ad.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ferrax import _ferrax, tree_util
+from ferrax._core import ShapedArray
+from ferrax.dtypes import issubdtype
+
+__all__ = [
+    "Lowering",
+    "Primitive",
+    "UndefinedPrimal",
+    "Zero",
+    "axis_primitive_batchers",
+    "built_in",
+    "fancy_primitive_batchers",
+    "primitive_batchers",
+    "primitive_jvps",
+    "primitive_lowerings",
+    "primitive_transposes",
+]
+
+
+class Zero:
+    """A tangent or cotangent that is zero, in rules.
+
+    Args:
+      aval: its type.
+
+    >>> import ferrax as jax
+    >>> jax.interpreters.ad.Zero(jax.core.ShapedArray((2,), "float32"))
+    Zero(float32[2])
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Zero({_long_text(self.aval)})"
+
+    @staticmethod
+    def from_primal_value(val: Any) -> Zero:
+        """The zero tangent of a value."""
+        return Zero(_ferrax.typeof(val).to_tangent_aval())
+
+    def instantiate(self) -> Any:
+        """An array of zeros."""
+        return zeros_of(self.aval)
+
+
+class UndefinedPrimal:
+    """An operand of a linear operation that a transpose rule is asked the cotangent of.
+
+    Args:
+      aval: its type.
+
+    >>> import ferrax as jax
+    >>> jax.interpreters.ad.UndefinedPrimal(jax.core.ShapedArray((2,), "float32"))
+    UndefinedPrimal(float32[2])
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: Any):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"UndefinedPrimal({_long_text(self.aval)})"
+
+
+for _class in (Zero, UndefinedPrimal):
+    tree_util.register_pytree_node(_class, lambda z: ((), z.aval), lambda aval, _, cls=_class: cls(aval))
+del _class
+
+
+def _long_text(aval: Any) -> str:
+    return aval.str_short() if hasattr(aval, "str_short") else str(aval)
+
+
+def zeros_of(aval: Any) -> Any:
+    """Zeros of a type."""
+    from ferrax.lax import full
+
+    return full(aval.shape, 0, aval.dtype)
+
+
+primitive_jvps: dict[Any, Callable[..., Any]] = {}
+primitive_transposes: dict[Any, Callable[..., Any]] = {}
+primitive_batchers: dict[Any, Callable[..., Any]] = {}
+axis_primitive_batchers: dict[Any, Callable[..., Any]] = {}
+fancy_primitive_batchers: dict[Any, Callable[..., Any]] = {}
+#: Rules by primitive, then by platform; `None` for every platform.
+primitive_lowerings: dict[Any, dict[str | None, Callable[..., Any]]] = {}
+
+
+class Lowering:
+    """A lowering given as a function that can be traced: what `ferrax.interpreters.mlir.lower_fun` makes.
+
+    Args:
+      fun: function of the operands and the parameters.
+      multiple_results: whether it returns a sequence of results.
+    """
+
+    def __init__(self, fun: Callable[..., Any], multiple_results: bool = True):
+        self.fun = fun
+        self.multiple_results = multiple_results
+
+    def __call__(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
+        out = self.fun(*args, **params)
+        return list(out) if self.multiple_results else [out]
+
+
+class AxisData:
+    """What a batching rule is told of the mapped axis.
+
+    Args:
+      name: the axis name of `vmap`, or None.
+      size: number of rows.
+    """
+
+    def __init__(self, name: Any, size: int):
+        self.name = name
+        self.size = size
+        self.spmd_name = None
+        self.explicit_mesh_axis = None
+
+
+def missing_rule(what: str, name: str) -> NotImplementedError:
+    """The error of a rule that nobody has defined."""
+    return NotImplementedError(f"{what} for '{name}' not implemented")
+
+
+class Primitive:
+    """An operation that transformations know by its rules.
+
+    Args:
+      name: its name, as programs print it.
+
+    Rules are set with `def_impl`, `def_abstract_eval`, `ferrax.interpreters.ad.primitive_jvps`,
+    `ferrax.interpreters.ad.primitive_transposes`, `ferrax.interpreters.batching.primitive_batchers` and
+    `ferrax.interpreters.mlir.register_lowering`. Set `multiple_results` to True where results are a list.
+
+    >>> import ferrax as jax
+    >>> double_p = jax.extend.core.Primitive("double")
+    >>> _ = double_p.def_impl(lambda x: 2 * x)
+    >>> _ = double_p.def_abstract_eval(lambda x: x)
+    >>> print(double_p.bind(3.0))
+    6.0
+    >>> jax.make_jaxpr(double_p.bind)(3.0)
+    { lambda ; a:f32[]. let b:f32[] = double a in (b,) }
+    """
+
+    multiple_results = False
+    call_primitive = False
+    map_primitive = False
+    ref_primitive = False
+    skip_canonicalization = False
+    is_effectful: Callable[..., bool] | None = None
+    _built_in = False
+
+    def __init__(self, name: str):
+        self.name = name
+        self._abstract_rule: Callable[..., Any] | None = None
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Applies the operation: runs it, or hands it to the transformation that the operands belong to."""
+        outs = _ferrax.bind_primitive(self, args, params)
+        return outs if self.multiple_results else outs[0]
+
+    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
+        """Sets the function that runs the operation on arrays.
+
+        Args:
+          impl: function of the operands and the parameters.
+
+        Returns:
+          `impl`.
+        """
+        self.impl = impl  # type: ignore[method-assign]
+        return impl
+
+    def def_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
+        """Sets the function that gives types of results for types of operands.
+
+        Args:
+          abstract_eval: function of types (`ShapedArray`) and the parameters.
+
+        Returns:
+          `abstract_eval`.
+        """
+        self._abstract_rule = lambda *args, **params: (abstract_eval(*args, **params), _NO_EFFECTS)
+        return abstract_eval
+
+    def def_effectful_abstract_eval(self, effectful_abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
+        """As `def_abstract_eval`, for a function that returns the types and the set of effects.
+
+        Args:
+          effectful_abstract_eval: function of types and the parameters.
+
+        Returns:
+          `effectful_abstract_eval`.
+        """
+        self._abstract_rule = effectful_abstract_eval
+        return effectful_abstract_eval
+
+    def def_bind_with_trace(self, bind_with_trace: Callable[..., Any]) -> Callable[..., Any]:
+        """Not supported: there is no trace that a primitive could be handed to."""
+        raise NotImplementedError("def_bind_with_trace is not implemented in ferrax: override bind")
+
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of an equation as `bind` takes them."""
+        return dict(params)
+
+    def impl(self, *args: Any, **params: Any) -> Any:
+        """Runs the operation on arrays, when `def_impl` has set how."""
+        raise missing_rule("Evaluation rule", self.name)
+
+    def abstract_eval(self, *args: Any, **params: Any) -> tuple[Any, Any]:
+        """Types of the results for types of the operands, and the effects."""
+        if self._abstract_rule is None:
+            raise missing_rule("Abstract evaluation", self.name)
+        out: tuple[Any, Any] = self._abstract_rule(*args, **params)
+        return out
+
+    # what the core asks for
+
+    def _key(self, params: dict[str, Any]) -> Any:
+        """What makes two operations equal, `None` where that cannot be told."""
+        key = tuple((k, type(v), v) for k, v in sorted(params.items()))
+        try:
+            hash(key)
+        except TypeError:
+            return None
+        return key
+
+    def _listed(self, out: Any) -> list[Any]:
+        return list(out) if self.multiple_results else [out]
+
+    def _abstract(self, avals: list[Any], params: dict[str, Any]) -> tuple[list[Any], bool]:
+        out, effects = self.abstract_eval(*avals, **params)
+        return self._listed(out), bool(effects)
+
+    def _run(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
+        return self._listed(self.impl(*args, **params))
+
+    def _jvp(self, primals: list[Any], tangents: list[Any], params: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+        rule = primitive_jvps.get(self)
+        if rule is None:
+            raise missing_rule("Differentiation rule", self.name)
+        dots = [_zero_for(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+        outs, out_dots = rule(tuple(primals), tuple(dots), **params)
+        values = self._listed(outs)
+        inexact = [issubdtype(_ferrax.typeof(v).dtype, np.inexact) for v in values]
+        listed = [none_for_zero(t) for t in self._listed(out_dots)]
+        return values, [t if on else None for t, on in zip(listed, inexact, strict=True)]
+
+    def _transpose(self, cts: list[Any], args: list[Any], linear: list[bool], params: dict[str, Any]) -> list[Any]:
+        rule = primitive_transposes.get(self)
+        if rule is None:
+            raise missing_rule("Transpose rule (for reverse-mode differentiation)", self.name)
+        operands = [UndefinedPrimal(a) if on else a for a, on in zip(args, linear, strict=True)]
+        if any(ct is None for ct in cts):
+            types = [_ferrax.typeof(a) if not on else a for a, on in zip(args, linear, strict=True)]
+            outs = self._abstract(types, params)[0]
+            cts = [Zero(a.to_tangent_aval()) if ct is None else ct for ct, a in zip(cts, outs, strict=True)]
+        given = rule(cts if self.multiple_results else cts[0], *operands, **params)
+        if given is None or type(given) is Zero:
+            return [None] * len(args)
+        pulled = [none_for_zero(ct) for ct in given]
+        if len(pulled) != len(args):
+            raise ValueError(
+                f"the transpose rule of {self.name} gave {len(pulled)} cotangents for {len(args)} operands"
+            )
+        return [ct if on else None for ct, on in zip(pulled, linear, strict=True)]
+
+    def _batch(
+        self, size: int, name: Any, args: list[Any], dims: list[int | None], params: dict[str, Any]
+    ) -> tuple[list[Any], list[int | None]]:
+        if self in fancy_primitive_batchers:
+            rule = functools.partial(fancy_primitive_batchers[self], AxisData(name, size))
+        elif self in axis_primitive_batchers:
+            rule = functools.partial(axis_primitive_batchers[self], size, name, None)
+        elif self in primitive_batchers:
+            rule = functools.partial(primitive_batchers[self])
+        else:
+            raise missing_rule("Batching rule", self.name)
+        outs, out_dims = rule(tuple(args), tuple(dims), **params)
+        listed = self._listed(outs)
+        places = list(out_dims) if self.multiple_results else [out_dims]
+        return listed, [
+            d if d is None else d % max(len(_ferrax.shape(v)), 1) for v, d in zip(listed, places, strict=True)
+        ]
+
+    def _lower(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
+        rules = primitive_lowerings.get(self, {})
+        rule = rules.get("cpu", rules.get(None))
+        if isinstance(rule, Lowering):
+            return rule(None, *args, **params)
+        if rule is None:
+            raise NotImplementedError(f"MLIR translation rule for primitive '{self.name}' not found for platform cpu")
+        if "impl" not in vars(self):
+            raise NotImplementedError(
+                f"the lowering of the primitive '{self.name}' is written for MLIR, which ferrax does not use: give it as a "
+                "function with ferrax.interpreters.mlir.lower_fun, or define the primitive's implementation (def_impl)"
+            )
+        return self._called_back(args, params)
+
+    def _called_back(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
+        """The implementation called from the program, where the lowering is none that can be traced."""
+        from ferrax._api import ShapeDtypeStruct
+        from ferrax._callbacks import pure_callback
+
+        avals = self._abstract([_ferrax.typeof(a) for a in args], params)[0]
+        structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
+        return list(pure_callback(lambda *values: self._run(list(values), params), structs, *args))
+
+
+_NO_EFFECTS: frozenset[Any] = frozenset()
+
+
+def _zero_for(primal: Any) -> Zero:
+    return Zero(_ferrax.typeof(primal).to_tangent_aval())
+
+
+def none_for_zero(value: Any) -> Any:
+    """A tangent or cotangent as the core takes it: `None` for zeros."""
+    return None if type(value) is Zero or value is None else value
+
+
+class BuiltIn(Primitive):
+    """A primitive of ferrax's own, by name.
+
+    Args:
+      name: its name.
+      multiple_results: whether its results are a list.
+    """
+
+    _built_in = True
+
+    def __init__(self, name: str, multiple_results: bool):
+        super().__init__(name)
+        self.multiple_results = multiple_results
+
+    def impl(self, *args: Any, **params: Any) -> Any:
+        """Runs the operation on arrays."""
+        return self.bind(*args, **params)
+
+    def abstract_eval(self, *args: Any, **params: Any) -> tuple[Any, Any]:
+        """Types of the results for types of the operands, and the effects."""
+        program = _ferrax.trace_to_jaxpr(functools.partial(self.bind, **params), args, None, "eval_shape")
+        outs = [ShapedArray(a.shape, a.dtype, a.weak_type) for a in program.out_avals]
+        return outs if self.multiple_results else outs[0], _NO_EFFECTS
+
+
+_MULTIPLE = frozenset(
+    [
+        "jit",
+        "cond",
+        "while",
+        "while_linear",
+        "scan",
+        "custom_jvp_call",
+        "custom_vjp_call",
+        "custom_vjp_linear",
+        "custom_vmap_call",
+        "remat2",
+        "linear_solve",
+        "custom_linear_solve",
+        "sort",
+        "top_k",
+        "approx_top_k",
+        "eig",
+        "eigh",
+        "svd",
+        "qr",
+        "lu",
+        "schur",
+        "reduce",
+        "reduce_window",
+        "pure_callback",
+        "io_callback",
+        "debug_callback",
+        "geqrf",
+        "rng_bit_generator",
+        "optimization_barrier",
+        "psum",
+        "pmax",
+        "pmin",
+    ]
+)
+
+_table: dict[str, BuiltIn] = {}
+
+
+def built_in(name: str) -> BuiltIn:
+    """The primitive of this name."""
+    known = _table.get(name)
+    if known is None:
+        known = _table.setdefault(name, BuiltIn(name, name in _MULTIPLE))
+    return known
+
+
+def sequence_of(value: Any) -> Sequence[Any]:
+    """A list or tuple itself, anything else as the one element of a list."""
+    return value if isinstance(value, (list, tuple)) else [value]

@@ -1,0 +1,303 @@
+"""References: arrays that are read and written in place, `ferrax.new_ref`.
+
+Programs stay pure. A `Ref` is a Python object that holds a value. A function that uses one which is older than the
+trace it runs in is traced again as a function that takes the reference's value and gives its new one; whoever calls
+it writes that back, which is itself a use of the reference in the trace around, and so on outwards. What a first
+trace reads and writes meanwhile lies in cells of its own and is dropped with it.
+
+`jit` and `vmap` find references in Rust (`crates/ferrax-python/src/api/references.rs`) and hand the call to `ImpureJit`
+and `mapped` here; loops and branches ask `found_since` after tracing a body (`lax/control_flow.py`).
+Read next: `ref.py`, the public functions; `_refs_calls.py`, the functions that are traced again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ferrax import _ferrax
+from ferrax._core import ShapedArray, asarray, is_arraylike, typeof, with_weak_type
+
+__all__ = ["AbstractRef", "Ref", "bound", "found_since", "is_ref", "lent", "read", "update", "write"]
+
+
+class AbstractRef:
+    """The type of a reference: that of the array it holds.
+
+    Args:
+      inner_aval: shape, dtype and weak type of the array.
+      memory_space: accepted as None.
+      kind: accepted as None or `"no_grad_no_remat"`.
+
+    >>> import ferrax as jax
+    >>> jax.ref.AbstractRef(jax.typeof(jax.numpy.ones(2)))
+    Ref{float32[2]}
+    """
+
+    __slots__ = ("_inner", "_kind", "_space")
+
+    def __init__(self, inner_aval: Any, memory_space: Any = None, kind: Any = None):
+        self._inner, self._space, self._kind = inner_aval, memory_space, kind
+
+    inner_aval = property(lambda self: self._inner, doc="Shape, dtype and weak type of the array.")
+    memory_space = property(lambda self: self._space, doc="None: where arrays are by default.")
+    kind = property(lambda self: self._kind, doc='None or `"no_grad_no_remat"`.')
+    shape = property(lambda self: self.inner_aval.shape, doc="Shape of the array.")
+    dtype = property(lambda self: self.inner_aval.dtype, doc="Dtype of the array.")
+    ndim = property(lambda self: len(self.inner_aval.shape), doc="Number of axes of the array.")
+    size = property(lambda self: self.inner_aval.size, doc="Number of elements of the array.")
+    weak_type = property(lambda self: self.inner_aval.weak_type, doc="Whether the array is weakly typed.")
+
+    def __repr__(self) -> str:
+        return f"Ref{{{self.inner_aval.strip_weak_type().str_short()}}}"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, AbstractRef) and self.inner_aval == other.inner_aval
+
+    def __hash__(self) -> int:
+        return hash((AbstractRef, self.inner_aval))
+
+
+class _Cell:
+    """A value of a reference, and where it counts.
+
+    Attributes:
+      value: an array or tracer; None when the reference has been frozen.
+      scope: the staging trace in which it was made; 0 where operations run at once.
+      born: number of the newest trace at that time. Values of later transformations are not to be kept.
+    """
+
+    __slots__ = ("born", "scope", "value")
+
+    def __init__(self, value: Any):
+        self.value = value
+        self.scope, self.born = _ferrax.staging_trace(), _ferrax.trace_clock()
+
+
+class _Local(threading.local):
+    """What the traces of a thread know of references."""
+
+    def __init__(self) -> None:
+        #: of references whose function is traced for their values: the cells that count now
+        self.bound: dict[Ref, _Cell] = {}
+        #: by trace: of older references, cells that are dropped with the trace
+        self.found: dict[int, dict[Ref, _Cell]] = {}
+
+
+_local = _Local()
+
+
+class Ref:
+    """An array that is read and written in place, by indexing. `new_ref` makes one.
+
+    Reading takes the indices of arrays; writing wants a value of the shape and dtype that reading gives. It is no
+    array: functions of arrays take `ref[...]`.
+
+    Args:
+      aval: the reference's type.
+      value: the array that it holds.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> ref = jax.new_ref(jnp.zeros(3))
+    >>> @jax.jit
+    ... def step():
+    ...     ref[1] += 1.0
+    >>> step(); step()
+    >>> ref
+    Ref([0., 2., 0.], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_aval", "_home")
+    __array_priority__ = 1000
+
+    def __init__(self, aval: AbstractRef, value: Any):
+        self._aval, self._home = aval, _Cell(value)
+
+    aval = property(lambda self: self._aval, doc="The type: an `AbstractRef`.")
+    shape = property(lambda self: self._aval.shape, doc="Shape of the array.")
+    dtype = property(lambda self: self._aval.dtype, doc="Dtype of the array.")
+    ndim = property(lambda self: len(self._aval.shape), doc="Number of axes of the array.")
+    size = property(lambda self: self._aval.size, doc="Number of elements of the array.")
+    weak_type = property(lambda self: self._aval.weak_type, doc="Whether the array is weakly typed.")
+    sharding = property(lambda self: read(self).sharding, doc="Where the array is.")
+    committed = property(lambda self: read(self).committed, doc="Whether the array stays where it is.")
+
+    def __getitem__(self, idx: Any) -> Any:
+        value = read(self)
+        return value if idx is Ellipsis else value[idx]
+
+    def __setitem__(self, idx: Any, value: Any) -> None:
+        swap(self, idx, value)
+
+    @property
+    def at(self) -> Any:
+        """Not implemented: index the reference itself."""
+        raise NotImplementedError("Ref.at is not implemented: index the reference itself, or use ferrax.ref.addupdate")
+
+    def addupdate(self, x: Any, idx: Any = ...) -> None:
+        """Adds to the elements at an index.
+
+        Args:
+          x: array of the shape and dtype of `self[idx]`.
+          idx: index; all of the array by default.
+        """
+        update(self, idx, x, "addupdate", lambda at, v: at.add(v))
+
+    def unsafe_buffer_pointer(self) -> int:
+        """Address of the array's memory."""
+        return read(self).unsafe_buffer_pointer()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(read(self))
+
+    def __repr__(self) -> str:
+        cell = _cell(self)
+        return f"Ref<frozen, {self._aval}>" if cell.value is None else f"Ref{_text(cell.value)}"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise TypeError(f"a reference of type {self._aval} is no array: read it by ref[...] first")
+
+    def __reduce__(self) -> Any:
+        return _restore, (np.asarray(read(self)), self.weak_type)
+
+
+def _text(value: Any) -> str:
+    text = repr(value)
+    return text.removeprefix("Array") if text.startswith("Array(") else f"({text})"
+
+
+def _restore(value: Any, weak: bool) -> Ref:
+    array = asarray(value)
+    return make(with_weak_type(array, True) if weak else array)
+
+
+def make(value: Any, kind: Any = None) -> Ref:
+    """A reference that holds an array."""
+    return Ref(AbstractRef(typeof(value), None, kind), value)
+
+
+def is_ref(x: Any) -> bool:
+    """Whether an object is a reference."""
+    return isinstance(x, Ref)
+
+
+def _cell(ref: Ref) -> _Cell:
+    """The cell that counts in the trace in force; notes the use of a reference that is older than the trace."""
+    cell = _local.bound.get(ref, ref._home)
+    scope = _ferrax.staging_trace()
+    if cell.scope == scope:
+        return cell
+    _ferrax.note_reference()
+    cells = _local.found.setdefault(scope, {})
+    if ref not in cells:
+        cells[ref] = _Cell(cell.value)
+    return cells[ref]
+
+
+def read(ref: Ref) -> Any:
+    """The array that a reference holds."""
+    value = _cell(ref).value
+    if value is None:
+        raise ValueError(f"a reference of type {ref._aval} was used after it had been frozen")
+    return value
+
+
+def write(ref: Ref, value: Any) -> None:
+    """Lets a reference hold another array of its type."""
+    cell = _cell(ref)
+    try:
+        cell.value = _ferrax.value_for_reference(value, cell.born)
+    except ValueError as error:
+        what, of = {
+            "vmapped": ("vmapped value on an unbatched", "vmapped"),
+            "differentiated": ("a differentiated value on a non-differentiated", "differentiated"),
+        }[str(error)]
+        raise ValueError(
+            f"performing a set/swap operation with {what} array reference of type {ref._aval}. Move the array "
+            f"reference to be an argument to the {of} function?"
+        ) from None
+
+
+def _fitting(ref: Ref, name: str, value: Any, shape: Any) -> Any:
+    """A value to be written, of the reference's dtype."""
+    if is_ref(value) or not is_arraylike(value):
+        raise TypeError(f"`{name}` writes arrays and numbers, got {type(value).__name__}")
+    value = asarray(value)
+    if value.shape != shape:
+        raise ValueError(
+            f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: {shape}. Value shape: {value.shape}. "
+            "Transforms: ()."
+        )
+    if value.dtype != ref.dtype:
+        strong = ShapedArray((), ref.dtype)
+        if not (value.weak_type and _ferrax.result_type(value, strong) == ref.dtype):
+            raise ValueError(f"Invalid dtype for `{name}`. Ref dtype: {ref.dtype}. Value dtype: {value.dtype}. ")
+        value = _ferrax.lax.convert(value, ref.dtype)
+    return value
+
+
+def _typed(ref: Ref, value: Any) -> Any:
+    return value if value.weak_type == ref.weak_type else with_weak_type(value, ref.weak_type)
+
+
+def swap(ref: Ref, idx: Any, value: Any, name: str = "swap") -> Any:
+    """Writes to an index; gives what was there."""
+    whole = read(ref)
+    if idx is Ellipsis or (isinstance(idx, tuple) and not idx):
+        old, new = whole, _fitting(ref, name, value, ref.shape)
+    else:
+        old = whole[idx]
+        new = whole.at[idx].set(_fitting(ref, name, value, old.shape))
+    write(ref, _typed(ref, new))
+    return old
+
+
+def update(ref: Ref, idx: Any, value: Any, name: str, change: Any) -> None:
+    """Changes the elements at an index by a value of their shape."""
+    whole = read(ref)
+    shape = ref.shape if idx is Ellipsis else whole[idx].shape
+    write(ref, _typed(ref, change(whole.at[idx], _fitting(ref, name, value, shape))))
+
+
+def freeze(ref: Ref) -> Any:
+    """The last value of a reference, which nobody can use then; in the trace that made it alone."""
+    value = read(ref)
+    if ref in _local.bound or ref._home.scope != _ferrax.staging_trace():
+        raise ValueError(f"a reference of type {ref._aval} can only be frozen where it was made")
+    ref._home.value = None
+    return value
+
+
+def lent(values: Sequence[Any]) -> list[Ref]:
+    """References for a function that gets some as arguments; they hold values where they are `bound`."""
+    return [Ref(AbstractRef(typeof(value)), None) for value in values]
+
+
+@contextmanager
+def bound(refs: Sequence[Ref], values: Sequence[Any]) -> Iterator[None]:
+    """Lets references hold these values in the trace in force, until the end of the block."""
+    before = dict(_local.bound)
+    try:
+        _local.bound.update((ref, _Cell(value)) for ref, value in zip(refs, values, strict=True))
+        yield
+    finally:
+        _local.bound = before
+
+
+def found_since(clock: int) -> list[Ref]:
+    """The references that traces after `clock` used and that are older than these, in the order of their first use."""
+    if not _ferrax.references_since(clock):
+        return []
+    new = [scope for scope in _local.found if scope > clock]
+    refs = [ref for scope in sorted(new) for ref in _local.found.pop(scope)]
+    _ferrax.references_settled(max(_local.found, default=0))
+    return list(dict.fromkeys(refs))

@@ -1,0 +1,388 @@
+"""Calls of functions that use references: the function is traced as one of their values, which gives the new ones.
+
+Arguments that are references give way to `_Slot`s, which have no leaves, so that the structure of a call stays; the
+traced function gets references of its own in their place. What a function closes over is known once it has been traced.
+Read next: `_refs.py` for references themselves.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ferrax import _ferrax, tree_util
+from ferrax._refs import AbstractRef, Ref, bound, found_since, is_ref, lent, read, write
+from ferrax.ad import DidntWant, DontWant, GradRef, GradValue
+
+__all__ = ["branches", "closed_over", "of_places", "scan", "vjp_of_references", "while_loop", "with_refs", "with_rule"]
+
+
+class _Slot:
+    """The place of a reference among the arguments of a call."""
+
+    __slots__ = ("aval", "index")
+
+    def __init__(self, index: int, aval: AbstractRef):
+        self.index, self.aval = index, aval
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, _Slot) and (self.index, self.aval) == (other.index, other.aval)
+
+    def __hash__(self) -> int:
+        return hash((self.index, self.aval))
+
+
+tree_util.register_pytree_node(_Slot, lambda s: ((), (s.index, s.aval)), lambda data, _: _Slot(*data))
+
+
+class _MoreFound(Exception):
+    """A function that is traced for the values of some references uses others, too."""
+
+    def __init__(self, refs: list[Ref]):
+        super().__init__("a function uses more references than were known")
+        self.refs = refs
+
+
+def take(tree: Any) -> tuple[Any, list[Ref]]:
+    """A tree with slots for its references, and these."""
+    leaves, structure = tree_util.tree_flatten(tree)
+    refs = [leaf for leaf in leaves if is_ref(leaf)]
+    if not refs:
+        return tree, refs
+    index = iter(range(len(refs)))
+    return structure.unflatten([_Slot(next(index), x.aval) if is_ref(x) else x for x in leaves]), refs
+
+
+def fill(tree: Any, refs: Sequence[Ref]) -> Any:
+    """A tree with references in its slots."""
+    leaves, structure = tree_util.tree_flatten(tree, is_leaf=lambda x: isinstance(x, _Slot))
+    return structure.unflatten([refs[x.index] if isinstance(x, _Slot) else x for x in leaves])
+
+
+def _described(fun: Any) -> str:
+    code = getattr(inspect.unwrap(fun), "__code__", None) if callable(fun) else None
+    name = getattr(fun, "__name__", None) or repr(fun)
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
+
+
+def _argument_names(fun: Any, args: Any, kwargs: Any) -> list[str]:
+    """The names of the references among the arguments, as the function's author calls them."""
+    try:
+        arguments = dict(inspect.signature(fun).bind(*args, **kwargs).arguments)
+    except (TypeError, ValueError):
+        arguments = {**{str(i): a for i, a in enumerate(args)}, **kwargs}
+    names = []
+    for argument, value in arguments.items():
+        for path, leaf in tree_util.tree_flatten_with_path(value)[0]:
+            if is_ref(leaf):
+                names.append(argument + tree_util.keystr(path))
+    return names
+
+
+def _check_once(fun: Any, transform: str, args: Any, kwargs: Any, given: list[Ref], closed: Sequence[Ref]) -> None:
+    """Raises where two names of a function stand for one reference."""
+    if len({*given, *closed}) == len(given) + len(closed):
+        return
+    names = _argument_names(fun, args, kwargs)
+    for i, ref in enumerate(given):
+        if ref in given[:i]:
+            raise ValueError(
+                "only one reference to a mutable array may be passed as an argument to a function, but when tracing "
+                f"{_described(fun)} for {transform} the mutable array reference of type {ref.aval} appeared at both "
+                f"{names[given.index(ref)]} and {names[i]}."
+            )
+        if ref in closed:
+            raise ValueError(
+                f"when tracing {_described(fun)} for {transform}, a mutable array reference of type {ref.aval} was "
+                f"both closed over and passed as the argument {names[i]}"
+            )
+
+
+def _check_result(fun: Any, transform: str, out: Any) -> None:
+    for path, leaf in tree_util.tree_flatten_with_path(out)[0]:
+        if is_ref(leaf):
+            where = f" at output tree path result{tree_util.keystr(path)}" if path else ""
+            raise ValueError(
+                f"function {_described(fun)} traced for {transform} returned a mutable array reference of type "
+                f"{leaf.aval}{where}, but mutable array references cannot be returned."
+            )
+
+
+class ImpureJit:
+    """Calls of a jitted function that uses references; what `jit` makes of it takes and gives their values.
+
+    Args:
+      fun: the function.
+      numbers: static positions and names, donated positions and names.
+      inline: as `jit`'s.
+      clock: when the trace began that found the references it closes over.
+    """
+
+    def __init__(self, fun: Callable[..., Any], numbers: Sequence[Any], inline: bool, clock: int):
+        static, static_names, donated, donated_names = numbers
+        self.fun, self.closed, self.lock = fun, found_since(clock), threading.RLock()
+        self.known: tuple[Ref, ...] = ()
+        later = lambda places: [n + 1 if n >= 0 else n for n in places]
+        self.jitted = _ferrax.jit(self.pure, later(static), static_names, later(donated), donated_names, False, inline)
+
+    def pure(self, values: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        """The function, of the values of the references it closes over and of those it is given; gives the new ones."""
+        n = len(self.known)
+        own = lent(values[n:])
+        with bound([*self.known, *own], values):
+            args, kwargs = fill((args, kwargs), own)
+            out = self.fun(*args, **kwargs)
+            _check_result(self.fun, "jit", out)
+            more = found_since(_ferrax.staging_trace() - 1)
+            if more:
+                raise _MoreFound(more)
+            return out, [read(ref) for ref in (*self.known, *own)]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        (places, names), given = take((args, kwargs))
+        with self.lock:
+            while True:
+                self.known = tuple(self.closed)
+                _check_once(self.fun, "jit", args, kwargs, given, self.known)
+                refs = [*self.known, *given]
+                try:
+                    out, values = self.jitted([read(ref) for ref in refs], *places, **names)
+                except _MoreFound as found:
+                    self.closed += [ref for ref in found.refs if ref not in self.closed]
+                    continue
+                _write_all(refs, values)
+                return out
+
+
+def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
+    """A vectorized function whose arguments are references: each is mapped over its axis, and its rows are written."""
+    in_axes, out_axes, name, size = axes
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        (places, names), given = take((args, kwargs))
+        _check_once(fun, "vmap", args, kwargs, given, ())
+        prefix = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+        at = [a for (a,), x in zip(_leaf_axes(prefix, args), tree_util.tree_leaves(args), strict=True) if is_ref(x)]
+        at += [0] * (len(given) - len(at))
+
+        def pure(values: Sequence[Any], args: Any, kwargs: Any) -> Any:
+            own = lent(values)
+            with bound(own, values):
+                args, kwargs = fill((args, kwargs), own)
+                out = fun(*args, **kwargs)
+                _check_result(fun, "vmap", out)
+                return out, [read(ref) for ref in own]
+
+        vectorized = _ferrax.vmap(pure, (at, prefix, 0), (out_axes, at), name, size)
+        out, values = vectorized([read(ref) for ref in given], places, names)
+        _write_all(given, values)
+        return out
+
+    return call
+
+
+def _leaf_axes(prefix: Any, tree: Any) -> list[Any]:
+    """An axis for each leaf of a tree, of a prefix of it."""
+    return tree_util.tree_leaves(
+        tree_util.tree_map(
+            lambda axis, part: tree_util.tree_map(lambda _: (axis,), part),
+            prefix,
+            tree,
+            is_leaf=lambda x: x is None,
+        ),
+        is_leaf=lambda x: isinstance(x, tuple) and len(x) == 1 and (x[0] is None or isinstance(x[0], int)),
+    )
+
+
+def _pure(fun: Callable[..., Any], refs: Sequence[Ref], transform: str) -> Callable[..., Any]:
+    """`(values, *args) -> (result, new values)` of a function that uses references."""
+
+    def pure(values: Sequence[Any], *args: Any) -> Any:
+        with bound(refs, values):
+            out = fun(*args)
+            _check_result(fun, transform, out)
+            return out, [read(ref) for ref in refs]
+
+    pure.__name__ = getattr(fun, "__name__", transform)
+    pure.user_body = getattr(fun, "user_body", fun)  # type: ignore[attr-defined]
+    return pure
+
+
+def _write_all(refs: Sequence[Ref], values: Sequence[Any]) -> None:
+    for ref, value in zip(refs, values, strict=True):
+        write(ref, value)
+
+
+def scan(refs: list[Ref], loop: Callable[..., Any], f: Callable[..., Any], init: Any) -> Any:
+    """A scan whose body uses references; `loop` is the scan of a body from a first carry."""
+    pure = _pure(f, refs, "scan")
+
+    def step(carry: Any, x: Any) -> Any:
+        values, own = carry
+        (own, y), values = pure(values, own, x)
+        return (values, own), y
+
+    step.user_body, step.__name__ = pure.user_body, pure.__name__  # type: ignore[attr-defined]
+    (values, carry), ys = loop(step, ([read(ref) for ref in refs], init))
+    _write_all(refs, values)
+    return carry, ys
+
+
+def while_loop(refs: list[Ref], loop: Callable[..., Any], cond: Any, body: Any, init: Any) -> Any:
+    """A loop whose condition or body uses references; `loop` is the loop of both from a first value."""
+    pure = _pure(body, refs, "while_loop")
+
+    def test(carry: Any) -> Any:
+        with bound(refs, carry[0]):
+            return cond(carry[1])
+
+    def step(carry: Any) -> Any:
+        out, values = pure(*carry)
+        return values, out
+
+    step.user_body, step.__name__ = pure.user_body, pure.__name__  # type: ignore[attr-defined]
+    test.__name__ = getattr(cond, "__name__", "cond_fun")
+    values, out = loop(test, step, ([read(ref) for ref in refs], init))
+    _write_all(refs, values)
+    return out
+
+
+def branches(refs: list[Ref], run: Callable[..., Any], each: Sequence[Callable[..., Any]], operands: Any) -> Any:
+    """A choice among functions that use references; `run` is the choice among functions of operands."""
+    out, values = run([_pure(b, refs, "cond") for b in each], ([read(ref) for ref in refs], *operands))
+    _write_all(refs, values)
+    return out
+
+
+def closed_over(each: Sequence[Callable[..., Any]], index: Any, operands: Any) -> Any:
+    """Functions that close over the references among their operands; `index` and the other operands."""
+    places, refs = take(operands)
+
+    def of(fun: Callable[..., Any]) -> Callable[..., Any]:
+        closed = lambda *args: fun(*fill(args, refs))
+        closed.__name__ = getattr(fun, "__name__", "branch")
+        return closed
+
+    return [of(fun) for fun in each], index, places
+
+
+def with_rule(make: Callable[..., Any], fun: Any, fwd: Any, bwd: Any, args: Any) -> Any:
+    """A call of a function with its own backward rule that takes references: they are not differentiated.
+
+    Args:
+      make: gives the function with a rule, of a function, its forward and its backward part.
+      fun: the function.
+      fwd: its forward part; references that it returns among the residuals come from its arguments.
+      bwd: its backward part; its cotangents for references are None.
+      args: the arguments.
+    """
+    places, given = take(args)
+
+    def forward(*args: Any) -> Any:
+        out, residuals = fwd(*fill(args, given))
+        kept, refs = take(residuals)
+        if any(ref not in given for ref in refs):
+            raise ValueError(
+                f"the forward rule {_described(fwd)} returned a mutable array reference that is none of its arguments"
+            )
+        return out, _renumbered(kept, [given.index(ref) for ref in refs])
+
+    def backward(residuals: Any, cotangent: Any) -> Any:
+        return bwd(fill(residuals, given), cotangent)
+
+    forward.__name__, backward.__name__ = (getattr(f, "__name__", "rule") for f in (fwd, bwd))
+    called = lambda *args: fun(*fill(args, given))
+    called.__name__ = getattr(fun, "__name__", "fun")
+    return make(called, forward, backward)(*places)
+
+
+def _renumbered(tree: Any, numbers: Sequence[int]) -> Any:
+    leaves, structure = tree_util.tree_flatten(tree, is_leaf=lambda x: isinstance(x, _Slot))
+    return structure.unflatten([_Slot(numbers[x.index], x.aval) if isinstance(x, _Slot) else x for x in leaves])
+
+
+def of_places(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Callable[..., Any], Any, Any]:
+    """A function that closes over the references among its arguments, and its other arguments."""
+    (args, kwargs), refs = take((args, kwargs))
+
+    def closed(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = fill((args, kwargs), refs)
+        return fun(*args, **kwargs)
+
+    return closed, args, kwargs
+
+
+def vjp_of_references(fun: Callable[..., Any], primals: Any, has_aux: bool) -> tuple[Any, ...]:
+    """`vjp` of a function that takes references, with respect to the values that they have when it is called."""
+    places, given = take(primals)
+    _check_once(fun, "vjp", primals, {}, given, ())
+
+    def pure(values: Sequence[Any], args: Any) -> Any:
+        own = lent(values)
+        with bound(own, values):
+            out = fun(*fill(args, own))
+            out, aux = out if has_aux else (out, None)
+            _check_result(fun, "vjp", out)
+            return (out, [read(ref) for ref in own]), aux
+
+    (out, values), pullback, aux = _ferrax.vjp(pure, ([read(ref) for ref in given], places), True)
+    _write_all(given, values)
+    pull = _Pullback(pullback, values, given)
+    return (out, pull, aux) if has_aux else (out, pull)
+
+
+class _Pullback:
+    """The pullback of a function that takes references: the cotangents of these are added to others."""
+
+    def __init__(self, pullback: Callable[..., Any], values: Sequence[Any], given: Sequence[Ref]):
+        self.pullback, self.values, self.given = pullback, values, given
+
+    def __call__(self, cotangent: Any) -> Any:
+        raise ValueError(
+            f"the gradient of an argument of type {self.given[0].aval} must be accumulated into a ref: bind one with "
+            "the `with_refs` method of the function that `vjp` gives"
+        )
+
+    def cotangents(self, cotangent: Any) -> Any:
+        """One cotangent an argument, those of references as values."""
+        zeros = [_ferrax.lax.full_like(v, 0) for v in self.values]
+        of_values, of_places = self.pullback((cotangent, zeros))
+        return fill(of_places, of_values)
+
+    def with_refs(self, *wanted: Any) -> Callable[..., Any]:
+        """A pullback that adds cotangents to references; one entry an argument, see `ferrax.vjp`."""
+        return with_refs(self.cotangents, wanted)
+
+
+def with_refs(pullback: Callable[..., Any], wanted: Sequence[Any]) -> Callable[..., Any]:
+    """A pullback that adds cotangents to references, as `wanted` says of each argument."""
+    marks = (GradValue, DontWant)
+    stop = lambda x: is_ref(x) or isinstance(x, marks)
+    for entry in tree_util.tree_leaves(wanted, is_leaf=stop):
+        if not stop(entry):
+            raise TypeError(
+                f"with_refs takes references, jax.ad.GradValue() and jax.ad.DontWant(), got {type(entry).__name__}"
+            )
+
+    def one(entry: Any, cotangent: Any) -> Any:
+        if isinstance(entry, GradValue):
+            return cotangent
+        if isinstance(entry, DontWant):
+            return DidntWant()
+        entry.addupdate(cotangent)
+        return GradRef()
+
+    def pull(cotangent: Any) -> Any:
+        cotangents = pullback(cotangent)
+        if len(cotangents) != len(wanted):
+            raise ValueError(f"with_refs takes one entry an argument, {len(cotangents)} in all, got {len(wanted)}")
+        return tuple(
+            tree_util.tree_map(one, entry, ct, is_leaf=stop) for entry, ct in zip(wanted, cotangents, strict=True)
+        )
+
+    return pull
+
+
+_ferrax.set_reference_hooks(Ref, ImpureJit, mapped)

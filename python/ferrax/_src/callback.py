@@ -1,0 +1,3 @@
+"""Callbacks."""
+
+from ferrax._callbacks import pure_callback as pure_callback

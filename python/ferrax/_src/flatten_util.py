@@ -1,0 +1,3 @@
+"""Trees as vectors."""
+
+from ferrax.flatten_util import ravel_pytree as ravel_pytree

@@ -1,0 +1,1 @@
+"""References, under JAX's path."""

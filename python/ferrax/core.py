@@ -1,0 +1,172 @@
+"""What programs that inspect traced ones use of JAX's core: types, tracers, `eval_jaxpr`.
+
+Most of it is in `ferrax.extend.core`; names that JAX moved there are found here too, with a warning.
+"""
+
+from __future__ import annotations
+
+import abc
+import warnings
+from collections.abc import Sequence
+from typing import Any, Union
+
+from ferrax import _ferrax
+from ferrax._api import ensure_compile_time_eval as ensure_compile_time_eval
+from ferrax._boundary import expose as _expose
+from ferrax._core import ShapedArray as ShapedArray
+from ferrax._core import Tracer as Tracer
+from ferrax._ferrax import ClosedJaxpr as _ClosedJaxpr
+from ferrax._ferrax import Jaxpr as _Jaxpr
+from ferrax.extend.core import Literal as _Literal
+from ferrax.extend.core import Var as _Var
+from ferrax.extend.core._traces import Trace as Trace
+
+__all__ = [
+    "AbstractValue",
+    "Atom",
+    "ParamDict",
+    "ShapedArray",
+    "Trace",
+    "Tracer",
+    "Value",
+    "ensure_compile_time_eval",
+    "eval_context",
+    "eval_jaxpr",
+    "max_dim",
+    "min_dim",
+]
+
+
+class AbstractValue(abc.ABC):
+    """A type of values: `ShapedArray` is one.
+
+    >>> import ferrax as jax
+    >>> isinstance(jax.typeof(1.0), jax.core.AbstractValue)
+    True
+    """
+
+
+AbstractValue.register(ShapedArray)
+
+Atom = Union[_Var, _Literal]
+ParamDict = dict[str, Any]
+Value = Any
+
+
+def eval_jaxpr(jaxpr: _Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True) -> list[Any]:
+    """The results of a program.
+
+    Args:
+      jaxpr: the program, such as `make_jaxpr(f)(x).jaxpr`.
+      consts: a value for each of its constants.
+      *args: an array or number for each of its arguments; traced ones are taken, too.
+      propagate_source_info: accepted for compatibility: errors name the lines of the traced function.
+
+    Returns:
+      A list of arrays.
+
+    Raises:
+      TypeError: the arguments are not the program's.
+
+    >>> import ferrax as jax
+    >>> program = jax.make_jaxpr(lambda x: 2 * x)(1.0)
+    >>> jax.core.eval_jaxpr(program.jaxpr, program.consts, 3.0)
+    [Array(6., dtype=float32, weak_type=True)]
+    """
+    program = jaxpr.jaxpr if isinstance(jaxpr, _ClosedJaxpr) else jaxpr
+    return list(program.eval(list(consts), list(args)))
+
+
+def eval_context() -> Any:
+    """A context in which operations on plain arrays run at once, even while a function is being traced.
+
+    >>> import ferrax as jax
+    >>> with jax.core.eval_context():
+    ...     print(jax.numpy.ones(()))
+    1.0
+    """
+    return _ferrax.EagerScope()
+
+
+def max_dim(d1: int, d2: int) -> int:
+    """The larger of two dimensions.
+
+    Args:
+      d1: a dimension.
+      d2: another one.
+
+    >>> import ferrax as jax
+    >>> jax.core.max_dim(2, 3)
+    3
+    """
+    return max(d1, d2)
+
+
+def min_dim(d1: int, d2: int) -> int:
+    """The smaller of two dimensions.
+
+    Args:
+      d1: a dimension.
+      d2: another one.
+
+    >>> import ferrax as jax
+    >>> jax.core.min_dim(2, 3)
+    2
+    """
+    return min(d1, d2)
+
+
+_MOVED = frozenset(
+    [
+        "CallPrimitive",
+        "DebugInfo",
+        "DropVar",
+        "Effect",
+        "Effects",
+        "InconclusiveDimensionOperation",
+        "JaxprTypeError",
+        "check_jaxpr",
+        "concrete_or_error",
+        "find_top_trace",
+        "gensym",
+        "get_opaque_trace_state",
+        "jaxprs_in_params",
+        "new_jaxpr_eqn",
+        "no_effects",
+        "nonempty_axis_env_DO_NOT_USE",
+        "primal_dtype_to_tangent_dtype",
+        "unsafe_am_i_under_a_jit_DO_NOT_USE",
+        "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+        "unsafe_get_axis_names_DO_NOT_USE",
+        "valid_jaxtype",
+    ]
+)
+_REMOVED = {
+    "get_aval": "use jax.typeof instead",
+    "mapped_aval": "Use jax.extend.core.mapped_aval",
+    "unmapped_aval": "Use jax.extend.core.unmapped_aval",
+    "set_current_trace": "Use jax.extend.core.set_current_trace",
+    "take_current_trace": "Use jax.extend.core.take_current_trace",
+    "TraceTag": "Use jax.extend.core.TraceTag",
+    "call_impl": "Use jax.extend.core.call_impl",
+    "subjaxprs": "Use jax.extend.core.subjaxprs",
+    "AbstractToken": "Use jax.extend.core.AbstractToken",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MOVED:
+        from ferrax.extend import core
+
+        warnings.warn(f"jax.core.{name} is deprecated. Use jax.extend.core.{name}.", DeprecationWarning, stacklevel=2)
+        return getattr(core, name)
+    if name in _REMOVED:
+        raise AttributeError(f"jax.core.{name} was removed in JAX v0.10.0. {_REMOVED[name]}.")
+    import sys
+
+    from ferrax._boundary import missing
+
+    raise missing(sys.modules[__name__], name)
+
+
+_expose(globals())

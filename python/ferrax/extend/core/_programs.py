@@ -1,0 +1,293 @@
+"""Making and checking programs from Python: variables, equations, and their methods `replace`.
+
+Read next: `crates/ferrax-python/src/api/jaxpr_build.rs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ferrax import _ferrax
+from ferrax._ferrax import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from ferrax._primitives import Primitive
+
+__all__ = [
+    "AbstractToken",
+    "CallPrimitive",
+    "Effect",
+    "Effects",
+    "Token",
+    "call_impl",
+    "check_jaxpr",
+    "gensym",
+    "new_jaxpr_eqn",
+]
+
+
+class Effect:
+    """What an operation does besides computing: libraries make classes of it for primitives of their own.
+
+    >>> import ferrax as jax
+    >>> class Logs(jax.extend.core.Effect):
+    ...     pass
+    >>> isinstance(Logs(), jax.extend.core.Effect)
+    True
+    """
+
+
+#: A set of effects.
+Effects = frozenset[Effect]
+
+
+class Token:
+    """Orders operations with effects; ferrax orders them itself, so a token holds nothing.
+
+    Args:
+      buf: accepted for compatibility.
+
+    >>> import ferrax as jax
+    >>> jax.extend.core.Token(None).block_until_ready()
+    """
+
+    def __init__(self, buf: Any):
+        self._buf = buf
+
+    def block_until_ready(self) -> None:
+        """Waits for nothing."""
+
+
+class AbstractToken:
+    """The type of a `Token`.
+
+    >>> import ferrax as jax
+    >>> jax.extend.core.AbstractToken().str_short()
+    'Tok'
+    """
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        """The type as text."""
+        return "Tok"
+
+
+class CallPrimitive(Primitive):
+    """A primitive that calls a function.
+
+    Args:
+      name: its name.
+
+    >>> import ferrax as jax
+    >>> jax.extend.core.CallPrimitive("call").call_primitive
+    True
+    """
+
+    multiple_results = True
+    call_primitive = True
+
+    def bind(self, f: Any, *args: Any, **params: Any) -> Any:
+        """Calls the function."""
+        return call_impl(f, *args, **params)
+
+
+def call_impl(f: Any, *args: Any, **params: Any) -> Any:
+    """Calls a function wrapped by `ferrax.extend.linear_util.wrap_init`.
+
+    Args:
+      f: the function.
+      *args: its arguments.
+      **params: parameters of the call, which do not matter.
+
+    >>> import ferrax as jax
+    >>> jax.extend.core.call_impl(jax.extend.linear_util.wrap_init(lambda x: [x + 1]), 1)
+    [2]
+    """
+    return f.call_wrapped(*args)
+
+
+def gensym() -> Callable[[Any], Var]:
+    """A function that makes new variables.
+
+    Returns:
+      A function of a type that gives a variable.
+
+    >>> import ferrax as jax
+    >>> new = jax.extend.core.gensym()
+    >>> new(jax.typeof(1.0)) == new(jax.typeof(1.0))
+    False
+    """
+    return Var
+
+
+def new_jaxpr_eqn(
+    invars: Sequence[Any],
+    outvars: Sequence[Any],
+    primitive: Primitive,
+    params: dict[str, Any],
+    effects: Any = frozenset(),
+    source_info: Any = None,
+    ctx: Any = None,
+) -> JaxprEqn:
+    """An equation.
+
+    Args:
+      invars: variables and literals that it takes.
+      outvars: variables that are its results.
+      primitive: what is done.
+      params: its parameters, as equations show them.
+      effects: accepted for compatibility: the primitive knows its effects.
+      source_info: accepted for compatibility.
+      ctx: accepted for compatibility.
+
+    >>> import ferrax as jax
+    >>> core = jax.extend.core
+    >>> x, y = core.Var(jax.typeof(1.0)), core.Var(jax.typeof(1.0))
+    >>> equation = core.new_jaxpr_eqn([x], [y], core.primitives.neg_p, {})
+    >>> core.Jaxpr([], [x], [y], [equation])
+    { lambda ; a:f32[]. let b:f32[] = neg a in (b,) }
+    """
+    return _ferrax.new_equation(list(invars), list(outvars), primitive, params)
+
+
+def check_jaxpr(jaxpr: Jaxpr) -> None:
+    """Checks a program: every variable is defined once before it is used, and types fit.
+
+    Args:
+      jaxpr: the program.
+
+    Raises:
+      JaxprTypeError: it is not well formed.
+
+    >>> import ferrax as jax
+    >>> jax.extend.core.check_jaxpr(jax.make_jaxpr(lambda x: 2 * x)(1.0).jaxpr)
+    """
+    if not isinstance(jaxpr, Jaxpr):
+        raise TypeError(f"check_jaxpr takes a Jaxpr, got {type(jaxpr)}")
+    Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.outvars, jaxpr.eqns)
+
+
+def _replace_jaxpr(self: Jaxpr, **kwargs: Any) -> Jaxpr:
+    """The program with other parts: `constvars`, `invars`, `outvars`, `eqns`."""
+    parts = {name: kwargs.pop(name, getattr(self, name)) for name in ("constvars", "invars", "outvars", "eqns")}
+    for name in ("effects", "debug_info", "is_high"):
+        kwargs.pop(name, None)
+    if kwargs:
+        raise ValueError(f"Unknown keyword arguments: {list(kwargs)}")
+    return Jaxpr(**parts)
+
+
+def _replace_closed(self: ClosedJaxpr, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> Any:
+    """The program with another `jaxpr`, or other `consts`."""
+    return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else list(consts))
+
+
+def _map_jaxpr(self: ClosedJaxpr, f: Callable[[Jaxpr], Jaxpr]) -> ClosedJaxpr:
+    """The program with `f` applied to its `jaxpr`."""
+    return ClosedJaxpr(f(self.jaxpr), self.consts)
+
+
+def _replace_eqn(self: JaxprEqn, **kwargs: Any) -> JaxprEqn:
+    """The equation with other parts: `invars`, `outvars`, `primitive`, `params`."""
+    names = ("invars", "outvars", "primitive", "params")
+    parts = [kwargs.pop(name, getattr(self, name)) for name in names]
+    for name in ("effects", "source_info", "ctx"):
+        kwargs.pop(name, None)
+    if kwargs:
+        raise ValueError(f"Unknown keyword arguments: {list(kwargs)}")
+    return new_jaxpr_eqn(*parts)
+
+
+def _source_info(self: JaxprEqn) -> Any:
+    """Where the user asked for it."""
+    from ferrax.extend.source_info_util import new_source_info
+
+    return new_source_info()
+
+
+def _debug_info(self: Jaxpr | ClosedJaxpr) -> Any:
+    """Names of the traced function and its arguments."""
+    from ferrax.extend.linear_util import DebugInfo
+
+    open_jaxpr = self.jaxpr if isinstance(self, ClosedJaxpr) else self
+    return DebugInfo("jit", open_jaxpr.function_name, tuple(self.argument_names()), None)
+
+
+_METHODS: list[tuple[type, str, Any]] = [
+    (Jaxpr, "replace", _replace_jaxpr),
+    (Jaxpr, "debug_info", property(_debug_info)),
+    (Jaxpr, "is_high", property(lambda self: False, doc="Whether values of other types than arrays are in it.")),
+    (ClosedJaxpr, "replace", _replace_closed),
+    (ClosedJaxpr, "map_jaxpr", _map_jaxpr),
+    (ClosedJaxpr, "debug_info", property(_debug_info)),
+    (ClosedJaxpr, "is_high", property(lambda self: False, doc="Whether values of other types than arrays are in it.")),
+    (JaxprEqn, "replace", _replace_eqn),
+    (JaxprEqn, "source_info", property(_source_info)),
+    (JaxprEqn, "ctx", property(lambda self: None, doc="Nothing: settings are part of the operation.")),
+]
+for _class, _name, _method in _METHODS:
+    setattr(_class, _name, _method)
+
+_EXAMPLES = {
+    Jaxpr: """A program: its arguments, equations and results; its constants are variables.
+
+Args:
+  constvars: variables that stand for constants.
+  invars: variables that are its arguments.
+  outvars: variables and literals that are its results.
+  eqns: equations in order.
+  effects: accepted for compatibility: the equations' effects are known.
+  debug_info: accepted for compatibility.
+  is_high: accepted for compatibility.
+
+>>> import ferrax as jax
+>>> type(jax.make_jaxpr(lambda x: x + 1)(2).jaxpr) is jax.extend.core.Jaxpr
+True
+""",
+    ClosedJaxpr: """A program with the values of its constants.
+
+Args:
+  jaxpr: the program.
+  consts: a value for each of its `constvars`.
+
+>>> import ferrax as jax
+>>> type(jax.make_jaxpr(lambda x: x + 1)(2)) is jax.extend.core.ClosedJaxpr
+True
+""",
+    JaxprEqn: """An equation of a program: a primitive with its parameters, the values it takes and the ones it gives.
+
+>>> import ferrax as jax
+>>> (equation,) = jax.make_jaxpr(lambda x: x + 1)(2).eqns
+>>> equation.primitive.name, len(equation.invars), len(equation.outvars)
+('add', 2, 1)
+""",
+    Var: """A variable of a program.
+
+Args:
+  aval: its type.
+
+>>> import ferrax as jax
+>>> jax.make_jaxpr(lambda x: x + 1)(2).eqns[0].invars[0].aval
+ShapedArray(int32[], weak_type=True)
+""",
+    DropVar: """A result of an equation that nothing reads.
+
+Args:
+  aval: its type.
+
+>>> import ferrax as jax
+>>> jax.extend.core.DropVar(jax.typeof(1.0))
+_
+""",
+    Literal: """A number in a program.
+
+Args:
+  val: the number.
+  aval: its type.
+
+>>> import ferrax as jax
+>>> jax.make_jaxpr(lambda x: x + 1)(2).eqns[0].invars[1].val
+Array(1, dtype=int32, weak_type=True)
+""",
+}
+# the classes are the extension module's; examples of them are run as tests
+for _class, _text in _EXAMPLES.items():
+    _class.__doc__ = _text

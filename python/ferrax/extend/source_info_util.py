@@ -1,0 +1,231 @@
+"""Where operations were asked for, as libraries see it: names of scopes, and files that error texts leave out.
+
+ferrax keeps the place of every operation itself and leaves its own frames out of errors; scopes are names only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from ferrax._boundary import expose as _expose
+
+__all__ = [
+    "NameStack",
+    "SourceInfo",
+    "current",
+    "current_name_stack",
+    "extend_name_stack",
+    "new_name_stack",
+    "new_source_info",
+    "register_exclusion",
+    "reset_name_stack",
+    "set_name_stack",
+    "summarize",
+    "transform_name_stack",
+    "user_context",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class NameStack:
+    """Names of scopes, outer ones first.
+
+    Args:
+      stack: the names.
+
+    >>> import ferrax as jax
+    >>> str(jax.extend.source_info_util.new_name_stack("layer").extend("norm"))
+    'layer/norm'
+    """
+
+    stack: tuple[str, ...] = ()
+
+    def extend(self, name: str) -> NameStack:
+        """With one more scope inside."""
+        return NameStack((*self.stack, name))
+
+    def transform(self, name: str) -> NameStack:
+        """With a transformation around it."""
+        return NameStack((*self.stack, f"{name}()"))
+
+    def __add__(self, other: NameStack) -> NameStack:
+        return NameStack(self.stack + other.stack)
+
+    def __str__(self) -> str:
+        return "/".join(self.stack)
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceInfo:
+    """Where an operation was asked for.
+
+    Args:
+      traceback: None.
+      name_stack: the scopes.
+
+    >>> import ferrax as jax
+    >>> jax.extend.source_info_util.new_source_info().name_stack
+    NameStack(stack=())
+    """
+
+    traceback: Any
+    name_stack: NameStack
+
+    def replace(self, **changes: Any) -> SourceInfo:
+        """With other parts."""
+        return dataclasses.replace(self, **changes)
+
+
+_stack: list[NameStack] = [NameStack()]
+
+
+def current_name_stack() -> NameStack:
+    """The scopes in force.
+
+    >>> import ferrax as jax
+    >>> jax.extend.source_info_util.current_name_stack()
+    NameStack(stack=())
+    """
+    return _stack[-1]
+
+
+def current() -> SourceInfo:
+    """The place that is being traced.
+
+    >>> import ferrax as jax
+    >>> jax.extend.source_info_util.current().name_stack
+    NameStack(stack=())
+    """
+    return SourceInfo(None, current_name_stack())
+
+
+def new_source_info() -> SourceInfo:
+    """An unknown place.
+
+    >>> import ferrax as jax
+    >>> jax.extend.source_info_util.new_source_info().traceback
+    """
+    return SourceInfo(None, NameStack())
+
+
+def new_name_stack(name: str = "") -> NameStack:
+    """Scopes with one name, or none.
+
+    Args:
+      name: the name.
+
+    >>> import ferrax as jax
+    >>> str(jax.extend.source_info_util.new_name_stack("a"))
+    'a'
+    """
+    return NameStack((name,) if name else ())
+
+
+@contextlib.contextmanager
+def set_name_stack(name_stack: NameStack) -> Iterator[None]:
+    """A context with other scopes.
+
+    Args:
+      name_stack: the scopes.
+
+    >>> import ferrax as jax
+    >>> util = jax.extend.source_info_util
+    >>> with util.set_name_stack(util.new_name_stack("a")):
+    ...     print(util.current_name_stack())
+    a
+    """
+    _stack.append(name_stack)
+    try:
+        yield
+    finally:
+        _stack.pop()
+
+
+def reset_name_stack() -> Any:
+    """A context without scopes.
+
+    >>> import ferrax as jax
+    >>> with jax.extend.source_info_util.reset_name_stack():
+    ...     pass
+    """
+    return set_name_stack(NameStack())
+
+
+@contextlib.contextmanager
+def extend_name_stack(name: str) -> Iterator[NameStack]:
+    """A context with one more scope inside.
+
+    Args:
+      name: its name.
+
+    >>> import ferrax as jax
+    >>> with jax.extend.source_info_util.extend_name_stack("a") as stack:
+    ...     print(stack)
+    a
+    """
+    with set_name_stack(current_name_stack().extend(name)):
+        yield current_name_stack()
+
+
+@contextlib.contextmanager
+def transform_name_stack(name: str) -> Iterator[None]:
+    """A context for a transformation.
+
+    Args:
+      name: its name.
+
+    >>> import ferrax as jax
+    >>> with jax.extend.source_info_util.transform_name_stack("vmap"):
+    ...     print(jax.extend.source_info_util.current_name_stack())
+    vmap()
+    """
+    with set_name_stack(current_name_stack().transform(name)):
+        yield
+
+
+@contextlib.contextmanager
+def user_context(traceback: Any, *, name_stack: NameStack | None = None) -> Iterator[None]:
+    """A context in which operations count as asked for at another place; ferrax keeps their own.
+
+    Args:
+      traceback: accepted for compatibility.
+      name_stack: the scopes.
+
+    >>> import ferrax as jax
+    >>> with jax.extend.source_info_util.user_context(None):
+    ...     pass
+    """
+    with set_name_stack(current_name_stack() if name_stack is None else name_stack):
+        yield
+
+
+def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
+    """A place as text.
+
+    Args:
+      source_info: the place.
+      num_frames: accepted for compatibility.
+
+    >>> import ferrax as jax
+    >>> util = jax.extend.source_info_util
+    >>> util.summarize(util.new_source_info())
+    'unknown'
+    """
+    return str(source_info.name_stack) or "unknown"
+
+
+def register_exclusion(path: str) -> None:
+    """Asks for a file's frames to be left out of errors. ferrax leaves its own out, and keeps those of libraries.
+
+    Args:
+      path: the file.
+
+    >>> import ferrax as jax
+    >>> jax.extend.source_info_util.register_exclusion("library.py")
+    """
+
+
+_expose(globals())

@@ -1,0 +1,68 @@
+"""Lowerings of primitives that users define: functions that can be traced.
+
+ferrax has no MLIR: a lowering is a function of arrays (`lower_fun`), traced into the program that is compiled. A rule
+that builds MLIR is never called; the primitive's implementation (`def_impl`) runs in its place, called back from the
+program. Read next: `ferrax/_primitives.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ferrax._boundary import expose as _expose
+from ferrax._primitives import Lowering, Primitive, primitive_lowerings
+
+__all__ = ["lower_fun", "register_lowering"]
+
+
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callable[..., Any]:
+    """A lowering given by a function of arrays.
+
+    Args:
+      fun: function of the operands and the parameters.
+      multiple_results: whether it returns a sequence of results.
+
+    Returns:
+      A rule for `register_lowering`.
+
+    >>> import ferrax as jax
+    >>> rule = jax.interpreters.mlir.lower_fun(lambda x: 2 * x, multiple_results=False)
+    >>> callable(rule)
+    True
+    """
+    return Lowering(fun, multiple_results)
+
+
+def register_lowering(
+    prim: Primitive,
+    rule: Callable[..., Any],
+    platform: str | None = None,
+    inline: bool = True,
+    cacheable: bool = True,
+) -> Callable[..., Any]:
+    """Sets how a primitive is compiled.
+
+    Args:
+      prim: the primitive.
+      rule: what `lower_fun` gives; of another rule, the primitive's implementation is called from the program.
+      platform: the platform that the rule is for; None for all.
+      inline: accepted for compatibility.
+      cacheable: accepted for compatibility.
+
+    Returns:
+      The rule.
+
+    >>> import ferrax as jax
+    >>> twice_p = jax.extend.core.Primitive("twice")
+    >>> _ = twice_p.def_abstract_eval(lambda x: x)
+    >>> rule = jax.interpreters.mlir.lower_fun(lambda x: 2 * x, multiple_results=False)
+    >>> _ = jax.interpreters.mlir.register_lowering(twice_p, rule)
+    >>> print(jax.jit(twice_p.bind)(3.0))
+    6.0
+    """
+    primitive_lowerings.setdefault(prim, {})[platform] = rule
+    return rule
+
+
+_expose(globals())

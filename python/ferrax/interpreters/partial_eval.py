@@ -1,0 +1,186 @@
+"""Functions of values some of which are known: what can be computed is, the rest becomes a program.
+
+Read next: `ferrax/extend/core/_programs.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ferrax import _ferrax
+from ferrax._boundary import expose as _expose
+from ferrax._ferrax import DynamicJaxprTracer as DynamicJaxprTracer
+from ferrax._ferrax import Jaxpr, JaxprEqn, Literal
+
+__all__ = [
+    "DynamicJaxprTracer",
+    "PartialVal",
+    "dce_jaxpr",
+    "trace_to_jaxpr_dynamic",
+    "trace_to_jaxpr_nounits",
+]
+
+
+class PartialVal(tuple[Any, Any]):
+    """A value that is known, or the type of one that is not: `(None, value)` or `(type, None)`.
+
+    >>> import ferrax as jax
+    >>> PartialVal = jax.interpreters.partial_eval.PartialVal
+    >>> PartialVal.known(3).is_known(), PartialVal.unknown(jax.typeof(3)).is_known()
+    (True, False)
+    """
+
+    @classmethod
+    def known(cls, const: Any) -> PartialVal:
+        """A known value."""
+        return PartialVal((None, const))
+
+    @classmethod
+    def unknown(cls, aval: Any) -> PartialVal:
+        """A value of which only the type is known."""
+        return PartialVal((aval, None))
+
+    def is_known(self) -> bool:
+        """Whether the value is known."""
+        return self[0] is None
+
+    def get_known(self) -> Any:
+        """The value; None where it is not known."""
+        return self[1] if self[0] is None else None
+
+    def get_aval(self) -> Any:
+        """The type."""
+        return _ferrax.typeof(self[1]) if self[0] is None else self[0]
+
+
+def trace_to_jaxpr_nounits(
+    fun: Any, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
+    """Traces a function of values some of which are known.
+
+    Args:
+      fun: function of flat values, wrapped by `ferrax.extend.linear_util.wrap_init`, that returns a sequence.
+      pvals: its arguments.
+      instantiate: whether results that are known become results of the program too; one for all, or one each.
+
+    Returns:
+      `(jaxpr, results, consts)`: a program of the unknown arguments for the unknown results, all results as
+      `PartialVal`, and the program's constants.
+
+    >>> import ferrax as jax
+    >>> from ferrax.extend import linear_util as lu
+    >>> pe = jax.interpreters.partial_eval
+    >>> f = lu.wrap_init(lambda x, y: [x + 1, x * y])
+    >>> _, (first, second), _ = pe.trace_to_jaxpr_nounits(f, [pe.PartialVal.known(2), pe.PartialVal.unknown(jax.typeof(1))])
+    >>> print(first.get_known(), second.get_aval())
+    3 int32[]
+    """
+    unknown = [p.get_aval() for p in pvals if not p.is_known()]
+
+    def call(*values: Any) -> Any:
+        rest = iter(values)
+        return list(fun.call_wrapped(*[p.get_known() if p.is_known() else next(rest) for p in pvals]))
+
+    closed = _ferrax.trace_to_jaxpr(call, tuple(unknown), None, "jit")
+    jaxpr, consts = closed.jaxpr, closed.consts
+    known = _known_values(jaxpr, consts)
+    wanted = [instantiate] * len(jaxpr.outvars) if isinstance(instantiate, bool) else list(instantiate)
+    results, rest = [], []
+    for v, aval, force in zip(jaxpr.outvars, jaxpr.out_avals, wanted, strict=True):
+        value = _read(known, v)
+        if value is _UNKNOWN or force:
+            rest.append(v)
+            results.append(PartialVal.unknown(aval))
+        else:
+            results.append(PartialVal.known(value))
+    return jaxpr.replace(outvars=rest), results, consts
+
+
+_UNKNOWN = object()
+
+
+def _read(known: dict[Any, Any], v: Any) -> Any:
+    return v.val if isinstance(v, Literal) else known.get(v, _UNKNOWN)
+
+
+def _known_values(jaxpr: Jaxpr, consts: Sequence[Any]) -> dict[Any, Any]:
+    """The values of the variables that depend on constants alone."""
+    known = dict(zip(jaxpr.constvars, consts, strict=True))
+    for eqn in jaxpr.eqns:
+        args = [_read(known, v) for v in eqn.invars]
+        if eqn.effects or any(a is _UNKNOWN for a in args):
+            continue
+        outs = eqn.primitive.bind(*args, **eqn.primitive.get_bind_params(eqn.params))
+        listed = outs if eqn.primitive.multiple_results else [outs]
+        known.update(zip(eqn.outvars, listed, strict=True))
+    return known
+
+
+def trace_to_jaxpr_dynamic(
+    fun: Any,
+    in_avals: Sequence[Any],
+    *,
+    keep_inputs: list[bool] | None = None,
+    lower: bool = False,
+    auto_dce: bool = False,
+) -> tuple[Jaxpr, list[Any], list[Any]]:
+    """Traces a function of flat values.
+
+    Args:
+      fun: function wrapped by `ferrax.extend.linear_util.wrap_init` that returns a sequence.
+      in_avals: types of its arguments.
+      keep_inputs: not supported.
+      lower: accepted for compatibility.
+      auto_dce: accepted for compatibility.
+
+    Returns:
+      `(jaxpr, types of the results, constants)`.
+
+    Raises:
+      NotImplementedError: some inputs are not to be kept.
+
+    >>> import ferrax as jax
+    >>> from ferrax.extend import linear_util as lu
+    >>> jax.interpreters.partial_eval.trace_to_jaxpr_dynamic(lu.wrap_init(lambda x: [2 * x]), [jax.typeof(1.0)])[0]
+    { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
+    """
+    if keep_inputs is not None and not all(keep_inputs):
+        raise NotImplementedError("the keep_inputs argument of trace_to_jaxpr_dynamic is not implemented")
+    closed = _ferrax.trace_to_jaxpr(lambda *args: list(fun.call_wrapped(*args)), tuple(in_avals), None, "jit")
+    return closed.jaxpr, list(closed.out_avals), list(closed.consts)
+
+
+def dce_jaxpr(
+    jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool]]:
+    """A program without what some of its results do not need.
+
+    Args:
+      jaxpr: the program.
+      used_outputs: which results are wanted; one for all, or one each.
+      instantiate: which arguments stay though nothing needs them; one for all, or one each.
+
+    Returns:
+      `(jaxpr, which arguments it takes)`.
+
+    >>> import ferrax as jax
+    >>> program = jax.make_jaxpr(lambda x, y: (x + 1, y * 2))(1, 1).jaxpr
+    >>> jax.interpreters.partial_eval.dce_jaxpr(program, [True, False])
+    ({ lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) }, [True, False])
+    """
+    wanted = [used_outputs] * len(jaxpr.outvars) if isinstance(used_outputs, bool) else list(used_outputs)
+    outvars = [v for v, on in zip(jaxpr.outvars, wanted, strict=True) if on]
+    needed = {v for v in outvars if not isinstance(v, Literal)}
+    eqns: list[JaxprEqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or any(v in needed for v in eqn.outvars):
+            eqns.append(eqn)
+            needed.update(v for v in eqn.invars if not isinstance(v, Literal))
+    forced = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
+    used = [v in needed or force for v, force in zip(jaxpr.invars, forced, strict=True)]
+    invars = [v for v, on in zip(jaxpr.invars, used, strict=True) if on]
+    return jaxpr.replace(invars=invars, outvars=outvars, eqns=eqns[::-1]), used
+
+
+_expose(globals())

@@ -1,0 +1,402 @@
+"""Incomplete gamma and beta functions and the zeta function, with derivatives by all of their operands.
+
+Values of the incomplete gamma functions and of zeta are primitives; the rest is computed in float64 and rounded once.
+Sources: DLMF 8.17 (incomplete beta function), 25.11 (zeta function); Figurnov, Mohamed, Mnih, "Implicit
+reparameterization gradients" (2018). Read next: `_tails.py`, which has the integrals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ferrax._core import Array, asarray, promote_dtypes
+from ferrax._ferrax import lax as _rust
+from ferrax.custom_derivatives import SymbolicZero, custom_jvp
+from ferrax.lax._double import in_double, smooth
+from ferrax.lax._tails import beta_tail, exact_product, exact_sum, gamma_tail, log_excess, stirling, where
+from ferrax.lax.elementwise import digamma, exp, expm1, is_finite, lgamma, log, log1p, neg, pow, sqrt
+from ferrax.lax.reduce import cumprod, reduce_sum
+from ferrax.lax.shape import broadcast_in_dim, expand_dims, full_like
+from ferrax.typing import ArrayLike
+
+__all__ = ["betainc", "igamma", "igamma_grad_a", "igammac", "random_gamma_grad", "zeta"]
+
+_INF, _NAN = float("inf"), float("nan")
+
+
+def _operands(name: str, *args: ArrayLike) -> list[Array]:
+    """The operands as floats of one dtype and shape, by the rules of elementwise primitives."""
+    arrays = [asarray(x) for x in args]
+    for position, x in enumerate(arrays):
+        if not (x.dtype.kind == "f" or x.dtype.name == "bfloat16"):
+            raise TypeError(
+                f"{name} does not accept dtype {x.dtype} at position {position}. Accepted dtypes at position "
+                f"{position} are subtypes of floating."
+            )
+    arrays = list(promote_dtypes(*arrays))
+    shapes = {x.shape for x in arrays if x.ndim}
+    if len(shapes) > 1:
+        raise TypeError(f"{name} got incompatible shapes for broadcasting: {', '.join(str(x.shape) for x in arrays)}.")
+    shape = shapes.pop() if shapes else ()
+    return [x if x.shape == shape else broadcast_in_dim(x, shape, ()) for x in arrays]
+
+
+def _with_slopes(function: Callable[..., Array], *slopes: Callable[..., Array]) -> Callable[..., Array]:
+    """A primitive with derivatives by its operands, which compute in the dtype of these."""
+    differentiable = custom_jvp(function)
+
+    def rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        value = differentiable(*primals)
+        operands = _operands(function.__name__, *primals)
+        total = full_like(value, 0)
+        for slope, tangent in zip(slopes, tangents, strict=True):
+            if not isinstance(tangent, SymbolicZero):
+                total = total + tangent * slope(*operands)
+        return value, total
+
+    differentiable.defjvp(rule, symbolic_zeros=True)
+    return differentiable
+
+
+# ---- the incomplete gamma function ----------------------------------------------------------------------------------
+
+
+def _excess(d: Array, ratio: Array) -> Array:
+    """d - log(1 + d), of which 1 + d is given too."""
+    close = (d > -0.5) & (d < 1)
+    return where(close, log_excess(where(close, d, 0.0), 18), d - log(where(close, 1.0, ratio)))
+
+
+def _gamma_density(a: Array, x: Array) -> Array:
+    """x^(a-1) e^-x / Γ(a)."""
+    inside = (a > 0) & (x > 0) & is_finite(a) & is_finite(x)
+    large = inside & (a >= 10)
+    # Stirling's formula about x = a, where large logarithms would cancel
+    big, near_x = where(large, a, 20.0), where(large, x, 20.0)
+    excess = _excess((near_x - big) / big, near_x / big)
+    from_mode = sqrt(big / (2 * np.pi)) / near_x * exp(-(big * excess + stirling(big)))
+    small = inside & (a < 10)
+    low, small_x = where(small, a, 1.0), where(small, x, 1.0)
+    direct = exp((low - 1) * log(small_x) - small_x - lgamma(low))
+    edge = where(a < 1, _INF, where(a == 1, 1.0, 0.0))
+    outside = where((x == 0) & (a > 0), edge, where((x == _INF) & (a > 0) & (a < _INF), 0.0, _NAN))
+    return where(large, from_mode, where(small, direct, outside))
+
+
+def _gamma_slope(a: Array, x: Array) -> Array:
+    """The derivative of P(a, x) by a."""
+    inside = (a > 0) & (x > 0) & is_finite(a) & is_finite(x)
+    safe_a, safe_x = where(inside, a, 1.0), where(inside, x, 1.0)
+    # a density that underflows is no reason for 0 · ∞
+    slope = safe_x * _gamma_density(safe_a, safe_x) * gamma_tail(safe_a, safe_x, log(safe_x))
+    return where(inside, slope, where((a > 0) & (a < _INF) & ((x == 0) | (x == _INF)), 0.0, _NAN))
+
+
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
+    """Elementwise derivative of the regularized lower incomplete gamma function by its first argument.
+
+    Args:
+      a: the function's parameter, positive.
+      x: where it ends, not negative, of the same floating dtype.
+
+    Returns:
+      Array of their shape.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.igamma_grad_a(1., jnp.array([2.])).round(3))
+    [-0.221]
+    """
+    return in_double(_gamma_slope, *_operands("igamma_grad_a", a, x))
+
+
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
+    """Elementwise derivative of samples of the gamma distribution by its parameter.
+
+    A sample moves so that its probability P(a, x) stays.
+
+    Args:
+      a: the distribution's parameter, positive.
+      x: the samples, of the same floating dtype.
+
+    Returns:
+      Array of their shape.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.random_gamma_grad(jnp.array(1.), jnp.array([2.])).round(3))
+    [1.632]
+    """
+
+    def slope(a: Array, x: Array) -> Array:
+        inside = (a > 0) & (x > 0) & is_finite(a) & is_finite(x)
+        safe_a, safe_x = where(inside, a, 1.0), where(inside, x, 1.0)
+        return where(inside, -safe_x * gamma_tail(safe_a, safe_x, log(safe_x)), where((a > 0) & (x == 0), 0.0, _NAN))
+
+    return in_double(slope, *_operands("random_gamma_grad", a, x))
+
+
+def log_gamma_grad(a: Array, log_x: Array) -> Array:
+    """The derivative of logarithms of gamma samples by the parameter; the samples themselves may underflow."""
+
+    def slope(a: Array, log_x: Array) -> Array:
+        inside = (a > 0) & is_finite(a) & is_finite(log_x)
+        safe_a, safe_log = where(inside, a, 1.0), where(inside, log_x, 0.0)
+        return where(inside, -gamma_tail(safe_a, exp(safe_log), safe_log), _NAN)
+
+    return in_double(slope, a, log_x)
+
+
+def _igamma(a: ArrayLike, x: ArrayLike) -> Array:
+    return _rust.igamma(a, x)
+
+
+def _igammac(a: ArrayLike, x: ArrayLike) -> Array:
+    return _rust.igammac(a, x)
+
+
+_density = lambda a, x: in_double(_gamma_density, a, x)
+_igamma = _with_slopes(_igamma, igamma_grad_a, _density)
+_igammac = _with_slopes(_igammac, lambda a, x: neg(igamma_grad_a(a, x)), lambda a, x: neg(_density(a, x)))
+
+
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
+    """Elementwise regularized lower incomplete gamma function, P(a, x).
+
+    Args:
+      a: the parameter, positive.
+      x: where the integral ends, not negative, of the same floating dtype.
+
+    Returns:
+      Array of their shape; it has derivatives by both.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.igamma(1., jnp.array([2.])).round(3))
+    [0.865]
+    """
+    return _igamma(a, x)
+
+
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
+    """Elementwise regularized upper incomplete gamma function, Q(a, x).
+
+    Args:
+      a: the parameter, positive.
+      x: where the integral begins, not negative, of the same floating dtype.
+
+    Returns:
+      Array of their shape; it has derivatives by both.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.igammac(1., jnp.array([2.])).round(3))
+    [0.135]
+    """
+    return _igammac(a, x)
+
+
+# ---- the incomplete beta function -----------------------------------------------------------------------------------
+
+
+def log_beta(a: Array, b: Array) -> Array:
+    """log B(a, b) of positive numbers in float64, without the difference of large log Γ."""
+    a, b = where(a < b, a, b), where(a < b, b, a)
+    moderate, both = b < 10, a >= 10
+    low_a, low_b = where(moderate, a, 1.0), where(moderate, b, 1.0)
+    high_b, total = where(moderate, 20.0, b), where(moderate, 40.0, a + b)
+    high_a = where(both, a, 20.0)
+    # log Γ(b) - log Γ(a + b) by Stirling's formula, less a log(a + b)
+    rest = stirling(high_b) - stirling(total) - (high_b - 0.5) * log1p(a / high_b)
+    little = where(both | moderate, 1.0, a)
+    one = lgamma(little) + little - little * log(total) + rest
+    two = (high_a - 0.5) * -log1p(high_b / high_a) - 0.5 * log(total / (2 * np.pi)) + stirling(high_a) + rest
+    return where(moderate, lgamma(low_a) + lgamma(low_b) - lgamma(low_a + low_b), where(both, two, one))
+
+
+def _beta_sides(a: Array, b: Array, x: Array, on_plateau: bool = True) -> tuple[Any, ...]:
+    """The operands, or those of the complement I_y(b, a) = 1 - I_x(a, b) where y = 1 - x is the tail rather than x.
+
+    Args:
+      on_plateau: what `_plateau` serves is on its side, rather than on the other one.
+
+    Returns:
+      Whether the sides are exchanged, whether `_plateau` serves the function, the two parameters, x, 1 - x, their
+      logarithms, and a - (a + b) x.
+    """
+    y = 1 - x
+    total, lost = exact_sum(a, b)
+    first = (b < 1) & (x > 0.5) & (y * total < 2)
+    above = x * total > a
+    second = above & (a < 1) & (y > 0.5) & (x * total < 2)
+    swap = above & ~first if on_plateau else first | (above & ~second)
+    log_x, log_y = where(x < 0.5, log(x), log1p(-y)), where(x < 0.5, log1p(-x), log(y))
+    pick = lambda one, other: (where(swap, other, one), where(swap, one, other))
+    (a, b), (x, y), (log_x, log_y) = pick(a, b), pick(x, y), pick(log_x, log_y)
+    smaller = where(x <= 0.5, x, y)  # has no rounding error
+    product, rest = exact_product(total, smaller)
+    offset = (where(x <= 0.5, a, b) - product) - rest - lost * smaller
+    return swap, first | second, a, b, x, y, log_x, log_y, where(x <= 0.5, offset, -offset)
+
+
+def _beta_head(a: Array, b: Array, x: Array, log_x: Array, log_y: Array, offset: Array) -> Array:
+    """x^a (1 - x)^b / (a B(a, b))."""
+    total = a + b
+    both = (a >= 10) & (b >= 10)
+    big_a, big_b, big_offset = where(both, a, 20.0), where(both, b, 20.0), where(both, offset, 0.0)
+
+    big_total = big_a + big_b
+    ratio_x, ratio_y = where(both, x, 0.5) * big_total / big_a, where(both, exp(log_y), 0.5) * big_total / big_b
+    exponent = big_a * _excess(-big_offset / big_a, ratio_x) + big_b * _excess(big_offset / big_b, ratio_y)
+    correction = stirling(big_total) - stirling(big_a) - stirling(big_b)
+    from_mode = sqrt(big_b / (2 * np.pi * big_a * big_total)) * exp(correction - exponent)
+    low_a, low_b = where(both, 1.0, a), where(both, 1.0, b)
+    direct = exp(low_a * log_x + low_b * log_y - log_beta(low_a + 1, low_b + 1))
+    return where(both, from_mode, direct * (b / total) / (total + 1))
+
+
+_ROOTS, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+
+def _plateau(a: Array, b: Array, y: Array, log_y: Array) -> Array:
+    """I_x(a, b) for b below 1 and x near 1, where it is 1 less a number near 1: by the series of the complement."""
+    shape = (1,) * a.ndim + (-1,)
+    outer = lambda v: expand_dims(v, (a.ndim,))
+    steps = outer(b) * ((_ROOTS + 1) / 2).reshape(shape)
+    rise = digamma(outer(a + 1) + steps) - digamma(1 + steps)
+    ratio = b * reduce_sum(rise * (_WEIGHTS / 2).reshape(shape), (a.ndim,)) - log1p(b / a)
+    n = np.arange(1.0, 57.0).reshape(shape)
+    terms = cumprod((n - outer(a)) / n * outer(y), a.ndim) / (outer(b) + n)
+    return -expm1(b * log_y + ratio + log1p(b * reduce_sum(terms, (a.ndim,))))
+
+
+def _beta_inside(a: Array, b: Array, x: Array) -> tuple[Array, ...]:
+    """Where the function is neither 0 nor 1 nor NaN, and operands that are safe elsewhere."""
+    inside = (a > 0) & (b > 0) & is_finite(a + b) & (x > 0) & (x < 1)
+    return inside, where(inside, a, 1.0), where(inside, b, 1.0), where(inside, x, 0.25)
+
+
+def _betainc_slopes(a: Array, b: Array, x: Array) -> tuple[Array, Array]:
+    """The derivatives by both parameters."""
+    inside, a, b, x = _beta_inside(a, b, x)
+    swap, _, p, q, near, far, log_near, log_far, offset = _beta_sides(a, b, x, on_plateau=False)
+    integral, by_p, by_q = beta_tail(p, q, near, far, offset)
+    head = _beta_head(p, q, near, log_near, log_far, offset)
+    total = p + q
+    weight = near * total
+    level_p, level_q = log_near - digamma(p + 1), log_far - digamma(q)
+    slope_p = head * (level_p + digamma(total) + weight * (by_p + (level_p + digamma(total + 1)) * integral))
+    slope_q = head * (level_q + digamma(total) + weight * (by_q + (level_q + digamma(total + 1)) * integral))
+    by_a, by_b = where(swap, -slope_q, slope_p), where(swap, -slope_p, slope_q)
+    return where(inside, by_a, 0.0), where(inside, by_b, 0.0)
+
+
+def _beta_density(a: Array, b: Array, x: Array) -> Array:
+    inside, safe_a, safe_b, safe_x = _beta_inside(a, b, x)
+    _, _, p, q, near, far, log_near, log_far, offset = _beta_sides(safe_a, safe_b, safe_x)
+    value = _beta_head(p, q, near, log_near, log_far, offset) * p / near / far
+    valid = (a > 0) & (b > 0)
+    first = where(a < 1, _INF, where(a == 1, b, 0.0))
+    last = where(b < 1, _INF, where(b == 1, a, 0.0))
+    edge = where(valid & (x == 0), first, where(valid & (x == 1), last, _NAN))
+    return where(inside, value, edge)
+
+
+@smooth(
+    lambda value, a, b, x: _betainc_slopes(a, b, x)[0],
+    lambda value, a, b, x: _betainc_slopes(a, b, x)[1],
+    lambda value, a, b, x: _beta_density(a, b, x),
+)
+def _betainc(a: Array, b: Array, x: Array) -> Array:
+    inside, safe_a, safe_b, safe_x = _beta_inside(a, b, x)
+    swap, flat, p, q, near, far, log_near, log_far, offset = _beta_sides(safe_a, safe_b, safe_x)
+    integral, _, _ = beta_tail(p, where(flat, 1.0, q), near, far, where(flat, 1.0, offset))
+    tail = _beta_head(p, q, near, log_near, log_far, offset) * (1 + near * (p + q) * integral)
+    tail = where(flat, _plateau(where(flat, p, 1.0), where(flat, q, 0.5), where(flat, far, 0.25), log_far), tail)
+    value = where(swap, 1 - tail, tail)
+    # at the ends of the interval, and in the limits of the parameters, all of the mass is on one side
+    valid = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & ~((a == 0) & (b == 0)) & ~((a == _INF) & (b == _INF))
+    full = (x == 1) | (((a == 0) | (b == _INF)) & (x > 0))
+    return where(inside, value, where(valid, where(full, 1.0, 0.0), _NAN))
+
+
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Elementwise regularized incomplete beta function, I_x(a, b).
+
+    Args:
+      a: the first parameter, positive.
+      b: the second parameter, positive.
+      x: where the integral ends, in [0, 1]; all are of one floating dtype.
+
+    Returns:
+      Array of their shape; it has derivatives by all of them.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.betainc(1., 2., jnp.array([0.3])).round(3))
+    [0.51]
+    """
+    return in_double(_betainc, *_operands("betainc", a, b, x))
+
+
+# ---- the zeta function ----------------------------------------------------------------------------------------------
+
+#: Bernoulli's numbers B(2k) over (2k)!, k from 1.
+_BERNOULLI = tuple(
+    float(x)
+    for x in (
+        1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600,
+        -3617 / 10670622842880000, 43867 / 5109094217170944000, -174611 / 802857662698291200000,
+    )
+)  # fmt: skip
+
+
+def zeta_sum(x: Array, q: Array) -> Array:
+    """ζ(x, q) for q > 0 and x > -15 by Euler and Maclaurin's formula (DLMF 25.11.5), in float64; differentiable."""
+    outer = lambda v: expand_dims(v, (x.ndim,))
+    k = np.arange(16.0).reshape((1,) * x.ndim + (-1,))
+    direct = reduce_sum(pow(outer(q) + k, -outer(x) + 0 * k), (x.ndim,))
+    w = q + 16
+    first = pow(w, -x)
+    series = full_like(x, 0)
+    for j in range(len(_BERNOULLI) - 1, -1, -1):
+        # the coefficient of B(2j + 2) is that of the one before times (x + 2j - 1) (x + 2j) / w²
+        series = (_BERNOULLI[j] + series) * (x if j == 0 else (x + (2 * j - 1)) * (x + 2 * j) / (w * w))
+    return direct + first * (w / (x - 1) + 0.5 + series / w)
+
+
+def _zeta_slope(x: Array, q: Array) -> Array:
+    from ferrax._derivatives import jvp
+
+    inside = (x > 1) & (q > 0) & is_finite(x) & is_finite(q)
+    safe_x, safe_q = where(inside, x, 2.0), where(inside, q, 1.0)
+    slope = jvp(lambda x: zeta_sum(x, safe_q), (safe_x,), (full_like(safe_x, 1),))[1]
+    return where(inside, slope, _NAN)
+
+
+def _zeta(x: ArrayLike, q: ArrayLike) -> Array:
+    return _rust.zeta(x, q)
+
+
+_zeta = _with_slopes(_zeta, lambda x, q: in_double(_zeta_slope, x, q), lambda x, q: -x * zeta(x + 1, q))
+
+
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
+    """Elementwise Hurwitz zeta function, the sum of 1/(k + q)**x over k.
+
+    Args:
+      x: the exponent, above 1.
+      q: the first base, of the same floating dtype; below 0 only whole `x` have a value.
+
+    Returns:
+      Array of their shape; it has derivatives by both.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax import lax
+    >>> print(lax.zeta(2., jnp.array([1.])).round(3))
+    [1.645]
+    """
+    return _zeta(x, q)

@@ -1,0 +1,46 @@
+"""What the special functions share: operands made floats of one shape.
+
+Read next: `lax/_double.py`, `_elementary.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ferrax import lax
+from ferrax._api import jit
+from ferrax._core import promote_ranks
+from ferrax.lax._double import in_double, smooth
+from ferrax.numpy._args import Array, ArrayLike, broadcast_together, promote_inexact
+from ferrax.numpy._dtype_functions import dtype_kind
+
+__all__ = ["double_program", "in_double", "in_single", "inexact", "real", "smooth"]
+
+
+def inexact(name: str, *args: ArrayLike) -> list[Any]:
+    """The operands as floating or complex arrays of one dtype and one shape."""
+    return broadcast_together(*promote_ranks(name, *promote_inexact(name, *args)))
+
+
+def real(name: str, *args: ArrayLike, error: type[Exception] = TypeError) -> list[Any]:
+    """As `inexact`; complex operands raise `error`."""
+    arrays = inexact(name, *args)
+    if dtype_kind(arrays[0].dtype) == "c":
+        raise error(f"{name} does not support complex-valued inputs, got {arrays[0].dtype}.")
+    return arrays
+
+
+def in_single(function: Callable[..., Array], *args: Array) -> Array:
+    """`function` of the operands, those of 16 bits as float32 with one rounding at the end."""
+    dtype = args[0].dtype
+    if dtype.itemsize > 2:
+        return function(*args)
+    return lax.convert_element_type(function(*(lax.convert_element_type(x, np.float32) for x in args)), dtype)
+
+
+def double_program(function: Callable[..., Array]) -> Callable[..., Array]:
+    """`in_double` of a function as one program."""
+    return jit(lambda *args: in_double(function, *args))

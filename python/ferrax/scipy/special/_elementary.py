@@ -1,0 +1,290 @@
+"""Logistic functions, entropies and power transforms: a few operations each, with derivatives that stay finite.
+
+Read next: `_normal.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ferrax import lax
+from ferrax._api import jit
+from ferrax._core import asarray
+from ferrax.custom_derivatives import SymbolicZero, custom_jvp
+from ferrax.numpy._args import Array, ArrayLike
+from ferrax.numpy._dtype_functions import dtype_kind
+from ferrax.numpy._ufuncs import where
+from ferrax.scipy.special._args import in_single, inexact, real
+
+__all__ = ["boxcox", "boxcox1p", "entr", "expit", "kl_div", "logit", "rel_entr", "xlog1py", "xlogy"]
+
+
+def expit(x: ArrayLike) -> Array:
+    """The logistic function, 1 / (1 + exp(-x)).
+
+    Args:
+      x: real or complex array.
+
+    Returns:
+      Array of the shape of `x`.
+
+    >>> import ferrax.numpy as jnp
+    >>> import ferrax.scipy.special
+    >>> ferrax.scipy.special.expit(jnp.array([0., 1.]))
+    Array([0.5      , 0.7310586], dtype=float32)
+    """
+    return lax.logistic(*inexact("expit", x))
+
+
+def logit(x: ArrayLike) -> Array:
+    """The inverse of the logistic function, log(x / (1 - x)).
+
+    Args:
+      x: real or complex array.
+
+    Returns:
+      Array of the shape of `x`; NaN for real numbers outside of [0, 1].
+
+    >>> import ferrax.numpy as jnp
+    >>> import ferrax.scipy.special
+    >>> ferrax.scipy.special.logit(jnp.array([0., 0.5, 1.]))
+    Array([-inf,   0.,  inf], dtype=float32)
+    """
+    return in_single(_logit, *inexact("logit", x))
+
+
+@custom_jvp
+@jit
+def _logit(x: Array) -> Array:
+    odds = x / (1 - x)
+    if dtype_kind(x.dtype) == "c":
+        return lax.log(odds)
+    # near 1/2 the odds are near 1: what they exceed it by keeps its digits
+    middle = (x > 0.3) & (x < 0.7)
+    excess = where(middle, (2 * x - 1) / (1 - x), lax.full_like(x, 0))
+    return where(middle, lax.log1p(excess), lax.log(odds))
+
+
+_logit.defjvps(lambda t, ans, x: t / (x * (1 - x)))
+
+
+def _product_rule(function: Any, log: Any, argument: Any) -> Any:
+    """The derivative of x log(argument(y)), with 0 for a multiple of x = 0 whatever y is."""
+
+    def rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        (x, y), (dx, dy) = primals, tangents
+        total = lax.full_like(x, 0)
+        if not isinstance(dx, SymbolicZero):
+            total = total + dx * log(y)
+        if not isinstance(dy, SymbolicZero):
+            below = argument(y)
+            zero = (x == 0) & (below == 0)
+            total = total + dy * (x / where(zero, lax.full_like(below, 1), below))
+        return function(x, y), total
+
+    return rule
+
+
+def _times_log(x: Array, y: Array, log: Any) -> Array:
+    # NaN stays, all else that a zero multiplies is 0
+    zero = (x == 0) & (y == y)
+    return where(zero, lax.full_like(x, 0), x * log(where(zero, lax.full_like(y, 1), y)))
+
+
+@custom_jvp
+@jit
+def _xlogy(x: Array, y: Array) -> Array:
+    return _times_log(x, y, lax.log)
+
+
+@custom_jvp
+@jit
+def _xlog1py(x: Array, y: Array) -> Array:
+    return _times_log(x, y, lax.log1p)
+
+
+_xlogy.defjvp(_product_rule(_xlogy, lax.log, lambda y: y), symbolic_zeros=True)
+_xlog1py.defjvp(_product_rule(_xlog1py, lax.log1p, lambda y: 1 + y), symbolic_zeros=True)
+
+
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """x log(y), which is 0 where x is.
+
+    Args:
+      x: real or complex array.
+      y: real or complex array.
+
+    Returns:
+      Array of the shape that the operands broadcast to. Its derivative by `y` is 0 where `x` is.
+
+    >>> import ferrax.numpy as jnp
+    >>> import ferrax.scipy.special
+    >>> ferrax.scipy.special.xlogy(jnp.array([0., 2.]), jnp.array([0., 1.]))
+    Array([0., 0.], dtype=float32)
+    """
+    return in_single(_xlogy, *inexact("xlogy", x, y))
+
+
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+    """x log(1 + y), which is 0 where x is.
+
+    Args:
+      x: real or complex array.
+      y: real or complex array.
+
+    Returns:
+      Array of the shape that the operands broadcast to. Its derivative by `y` is 0 where `x` is.
+
+    >>> import ferrax.numpy as jnp
+    >>> import ferrax.scipy.special
+    >>> ferrax.scipy.special.xlog1py(jnp.array([0., 2.]), jnp.array([-1., 0.]))
+    Array([0., 0.], dtype=float32)
+    """
+    return in_single(_xlog1py, *inexact("xlog1py", x, y))
+
+
+def entr(x: ArrayLike) -> Array:
+    """The entropy term -x log(x): 0 at zero, -inf for negative numbers.
+
+    Args:
+      x: real array.
+
+    Returns:
+      Array of the shape of `x`.
+
+    Raises:
+      ValueError: for complex numbers.
+
+    >>> import ferrax.numpy as jnp
+    >>> import ferrax.scipy.special
+    >>> ferrax.scipy.special.entr(jnp.array([-1., 0., 1.]))
+    Array([-inf,   0.,   0.], dtype=float32)
+    """
+    return in_single(_entr, *real("entr", x, error=ValueError))
+
+
+@jit
+def _entr(x: Array) -> Array:
+    return where(x < 0, lax.full_like(x, -float("inf")), 0 - _xlogy(x, x))
+
+
+@jit
+def _rel_entr(p: Array, q: Array) -> Array:
+    zero, one = lax.full_like(p, 0), lax.full_like(p, 1)
+    both = (p > 0) & (q > 0)
+    none = (p == 0) & (q >= 0)
+    safe_p, safe_q = where(both, p, one), where(both, q, one)
+    value = safe_p * _log_quotient(safe_p, safe_q)
+    outside = where((p == p) & (q == q), lax.full_like(p, float("inf")), p + q)
+    return where(both, value, where(none, zero, outside))
+
+
+@custom_jvp
+def _log_quotient(p: Array, q: Array) -> Array:
+    """log(p / q) of positive numbers, with all digits where they are nearly equal."""
+    gap = p - q
+    near = lax.abs(gap) <= 0.5 * q
+    return where(near, lax.log1p(where(near, gap, lax.full_like(gap, 0)) / q), lax.log(p) - lax.log(q))
+
+
+_log_quotient.defjvps(lambda t, ans, p, q: t / p, lambda t, ans, p, q: -t / q)
+
+
+@jit
+def _kl_div(p: Array, q: Array) -> Array:
+    return _rel_entr(p, q) - p + q
+
+
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+    """The relative entropy p log(p / q): 0 where p is 0 and q is not negative, inf outside of the domain.
+
+    Args:
+      p: real array.
+      q: real array.
+
+    Returns:
+      Array of the shape that the operands broadcast to.
+
+    Raises:
+      ValueError: for complex numbers.
+
+    >>> import ferrax.numpy as jnp
+    >>> import ferrax.scipy.special
+    >>> ferrax.scipy.special.rel_entr(jnp.array([0., 1., 1.]), jnp.array([1., 1., 0.]))
+    Array([ 0.,  0., inf], dtype=float32)
+    """
+    return in_single(_rel_entr, *real("rel_entr", p, q, error=ValueError))
+
+
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+    """The term p log(p / q) - p + q of the Kullback-Leibler divergence, inf outside of the domain.
+
+    Args:
+      p: real array.
+      q: real array.
+
+    Returns:
+      Array of the shape that the operands broadcast to.
+
+    Raises:
+      ValueError: for complex numbers.
+
+    >>> import ferrax.numpy as jnp
+    >>> import ferrax.scipy.special
+    >>> ferrax.scipy.special.kl_div(jnp.array([0., 1., 1.]), jnp.array([1., 1., 0.]))
+    Array([ 1.,  0., inf], dtype=float32)
+    """
+    return in_single(_kl_div, *real("kl_div", p, q, error=ValueError))
+
+
+@jit
+def _boxcox(log_x: Array, lmbda: Array) -> Array:
+    """The transform of a number whose logarithm is given: expm1(lmbda log_x) / lmbda."""
+    return log_x * _relative_expm1(lmbda * log_x)
+
+
+def _relative_expm1(t: Array) -> Array:
+    """expm1(t) / t, 1 at zero; by its series where it is nearly that, for the derivatives' sake."""
+    small = lax.abs(t) < asarray(1e-2, t.dtype) if dtype_kind(t.dtype) != "c" else lax.abs(t) < 1e-2
+    near = where(small, t, lax.full_like(t, 0))
+    series = lax.full_like(t, 1)
+    for k in range(8, 1, -1):
+        series = 1 + series * near / k
+    safe = where(small, lax.full_like(t, 1), t)
+    return where(small, series, lax.expm1(safe) / safe)
+
+
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """The power transform (x**lmbda - 1) / lmbda, whose limit at lmbda = 0 is log(x).
+
+    Args:
+      x: real or complex array.
+      lmbda: the exponent.
+
+    Returns:
+      Array of the shape that the operands broadcast to; NaN for negative `x`.
+
+    >>> import ferrax.numpy as jnp
+    >>> import ferrax.scipy.special
+    >>> ferrax.scipy.special.boxcox(jnp.array([1., 3.]), 2.)
+    Array([0., 4.], dtype=float32)
+    """
+    return in_single(lambda x, lmbda: _boxcox(lax.log(x), lmbda), *inexact("boxcox", x, lmbda))
+
+
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """The power transform ((1 + x)**lmbda - 1) / lmbda, whose limit at lmbda = 0 is log(1 + x).
+
+    Args:
+      x: real or complex array.
+      lmbda: the exponent.
+
+    Returns:
+      Array of the shape that the operands broadcast to; NaN for `x` below -1.
+
+    >>> import ferrax.numpy as jnp
+    >>> import ferrax.scipy.special
+    >>> ferrax.scipy.special.boxcox1p(jnp.array([0., 2.]), 2.)
+    Array([0., 4.], dtype=float32)
+    """
+    return in_single(lambda x, lmbda: _boxcox(lax.log1p(x), lmbda), *inexact("boxcox1p", x, lmbda))

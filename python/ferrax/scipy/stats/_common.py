@@ -1,0 +1,88 @@
+"""What the distributions share: arguments, supports, and logarithms that keep their accuracy and their derivatives.
+
+A value off the support is taken out before a formula sees it, for the derivative of what `where` throws away is
+multiplied by zero, and an infinity would become NaN. NaN is neither on nor off a support, and so goes through.
+Read next: `norm.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ferrax import custom_jvp, lax
+from ferrax._core import Array as Array
+from ferrax._core import promote_dtypes, promote_ranks, weak_type, with_weak_type
+from ferrax.nn import _normalize
+from ferrax.numpy import _ufuncs
+from ferrax.numpy._args import broadcast_together, require
+from ferrax.numpy._dtype_functions import inexact_dtype
+from ferrax.scipy.special import _args
+from ferrax.typing import ArrayLike as ArrayLike
+
+__all__ = [
+    "HALF_LOG_2PI", "clipped", "igamma", "igammac", "in_double", "log1mexp", "log_probability", "one_minus_exp", "parameters",
+    "probability", "where",
+]  # fmt: skip
+
+HALF_LOG_2PI = math.log(2 * math.pi) / 2
+
+where = _ufuncs.where
+
+
+def parameters(name: str, *args: ArrayLike) -> list[Any]:
+    """The arguments of a function as arrays of their common float dtype and rank, weak when Python's numbers are all."""
+    require(name, *args)
+    arrays = promote_dtypes(*args)
+    target = inexact_dtype(arrays[0].dtype)
+    if target != arrays[0].dtype:
+        arrays = [with_weak_type(lax.convert_element_type(x, target), weak_type(x)) for x in arrays]
+    return promote_ranks(name, *arrays)
+
+
+def clipped(z: Array) -> Array:
+    """`z`, or 0 where it is negative; with the derivative of `z` at 0."""
+    return where(z < 0, 0.0, z)
+
+
+def probability(q: Array) -> Array:
+    """`q`, or NaN where it is not in [0, 1]."""
+    return where((q >= 0) & (q <= 1), q, math.nan)
+
+
+def log1mexp(z: Array) -> Array:
+    """`log(1 - exp(-z))`, for z >= 0."""
+    return _normalize.log1mexp(z)
+
+
+@custom_jvp
+def one_minus_exp(z: Array) -> Array:
+    """`1 - exp(-z)`, with the derivative exp(-z) where the value is 1 to the last bit, too."""
+    return -lax.expm1(-z)
+
+
+one_minus_exp.defjvps(lambda t, ans, z: t * lax.exp(-z))
+
+
+def log_probability(p: Array, complement: Array) -> Array:
+    """`log(p)`, accurate where `p` is close to 1 and `complement`, which is `1 - p`, is small."""
+    zero, small = p <= 0, p < 0.5
+    low = lax.log(where(zero | ~small, 1.0, p))
+    high = lax.log1p(-where(small, 0.0, complement))
+    return where(zero, -math.inf, where(small, low, high))
+
+
+def in_double(function: Callable[..., Array], *args: Array) -> Array:
+    """`function` of the arguments broadcast, in float64 and rounded once: differences of large logarithms lose none."""
+    return _args.in_double(function, *broadcast_together(*args))
+
+
+def igamma(a: Array, x: Array) -> Array:
+    """Regularized lower incomplete gamma function of arguments that broadcast."""
+    return lax.igamma(*broadcast_together(a, x))
+
+
+def igammac(a: Array, x: Array) -> Array:
+    """Regularized upper incomplete gamma function of arguments that broadcast."""
+    return lax.igammac(*broadcast_together(a, x))

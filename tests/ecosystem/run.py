@@ -1,0 +1,97 @@
+"""Runs a library's programs on ferrax or on JAX, and prints their results as JSON.
+
+    python tests/ecosystem/run.py ferrax optax
+
+Libraries import `jax`: on ferrax, every `jax.x` is `ferrax.x`. The programs are in `programs_<library>.py`, in the table
+`PROGRAMS` of functions that return a tree of arrays. Read next: `test_libraries.py`, which compares the two.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import json
+import sys
+import traceback
+import warnings
+
+VERSION = "0.10.2"  # what libraries are told that JAX is
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, real):
+        self.real = real
+
+    def create_module(self, spec):
+        self.module = importlib.import_module(self.real)
+        self.spec = self.module.__spec__
+        return self.module
+
+    def exec_module(self, module):
+        module.__spec__ = self.spec  # the import machinery has replaced it
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, fullname, path=None, target=None):
+        if not fullname.startswith("jax."):
+            return None
+        real = "ferrax" + fullname[3:]
+        if real not in sys.modules:
+            try:
+                if importlib.util.find_spec(real) is None:
+                    return None
+            except ImportError:
+                return None
+        return importlib.machinery.ModuleSpec(fullname, _Loader(real), is_package=True)
+
+
+def stand_in():
+    """Makes `import jax` give ferrax."""
+    import ferrax
+
+    sys.modules["jax"] = ferrax
+    for name, module in list(sys.modules.items()):
+        if name.startswith("ferrax."):
+            sys.modules["jax" + name[len("ferrax") :]] = module
+    sys.meta_path.insert(0, _Finder())
+    ferrax.__version__ = VERSION
+    ferrax.__version_info__ = tuple(int(x) for x in VERSION.split("."))
+    version = importlib.metadata.version
+    importlib.metadata.version = lambda name: VERSION if name in ("jax", "jaxlib") else version(name)
+
+
+def result(program):
+    """What a program gives: its leaves with dtypes, or its error."""
+    import jax
+    import numpy as np
+
+    try:
+        leaves = jax.tree_util.tree_leaves(program())
+        arrays = [np.asarray(x) for x in leaves]
+        return [
+            [str(a.dtype), list(a.shape), np.asarray(a, "complex128" if a.dtype.kind == "c" else "float64")]
+            for a in arrays
+        ]
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}", "where": traceback.format_exc()}
+
+
+def as_json(value):
+    """Arrays as lists; complex numbers as pairs."""
+    if value.dtype.kind == "c":
+        return [value.real.tolist(), value.imag.tolist()]
+    return value.tolist()
+
+
+def main(target, library, *only):
+    if target == "ferrax":
+        stand_in()
+    warnings.simplefilter("ignore")
+    programs = importlib.import_module(f"programs_{library}").PROGRAMS
+    out = {name: result(p) for name, p in programs.items() if not only or name in only}
+    print("RESULTS" + json.dumps(out, default=as_json))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
