@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
+from ferrax.sharding._named import Sharding
 from ferrax.sharding._placement import check_fits, place
 
 __all__ = [
@@ -22,6 +23,11 @@ __all__ = [
 
 def _kind(dtype: Any, shape: tuple[int, ...]) -> str:
     return f"{np.dtype(dtype).name}[{','.join(map(str, shape))}]"
+
+
+def _require_sharding(sharding: Any, function: str) -> None:
+    if not isinstance(sharding, Sharding):
+        raise TypeError(f"jax.{function} needs a sharding, got {sharding!r} of type {type(sharding).__name__}")
 
 
 def _check_part(part: Any, want: tuple[int, ...], whole: tuple[int, ...], sharding: Any) -> None:
@@ -55,6 +61,7 @@ def make_array_from_callback(
     >>> print(jax.make_array_from_callback((4,), sharding, lambda index: np.arange(4)[index]))
     [0 1 2 3]
     """
+    _require_sharding(sharding, "make_array_from_callback")
     shape = tuple(shape)
     want = tuple(sharding.shard_shape(shape))
     parts: dict[Any, tuple[Any, Any]] = {}
@@ -117,6 +124,7 @@ def make_array_from_single_device_arrays(
             "jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
             f"{type(arrays)}."
         )
+    _require_sharding(sharding, "make_array_from_single_device_arrays")
     shape = tuple(shape)
     parts = dict(sharding.addressable_devices_indices_map(shape))
     if len(arrays) != len(parts):
@@ -182,6 +190,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
 
 
 def _local(data: Any, sharding: Any, want: Any) -> _ferrax.Array:
+    _require_sharding(sharding, "make_array_from_process_local_data")
     data = data if isinstance(data, _ferrax.Array) else np.asarray(data)
     shape = tuple(data.shape)
     if want is None:

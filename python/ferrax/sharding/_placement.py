@@ -247,6 +247,10 @@ def _resharded(x: Any, sharding: Any) -> Any:
     if sharding is None:
         return x
     sharding = with_mesh(sharding, "reshard")
+    if not isinstance(sharding, Sharding):
+        raise TypeError(
+            f"reshard needs a `PartitionSpec` or a sharding, got {sharding!r} of type {type(sharding).__name__}"
+        )
     check_explicit(sharding, "reshard")
     return put(x, _whole_spec(sharding, x))
 

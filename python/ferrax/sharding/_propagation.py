@@ -292,8 +292,8 @@ def _reshape(eqn: Any, known: Sequence[Any]) -> Spec | None:
     out: list[tuple[Any, ...]] = []
     before = 1
     for size in new:
-        i = starts.get(before)
-        out.append(known[0][i] if size != 1 and i is not None else ())
+        begins = starts.get(before)
+        out.append(known[0][begins] if size != 1 and begins is not None else ())
         before *= size
     return _free(out)
 

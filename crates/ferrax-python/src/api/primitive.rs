@@ -11,6 +11,7 @@ use super::jaxpr::{PyClosed, PyOpaque, PyOpen};
 use crate::aval::ShapedArray;
 use crate::errors::IntoPyResult;
 use crate::value::{from_value, to_value};
+use ferrax_base::error;
 use ferrax_base::fork::Lock;
 use ferrax_ir::op::{BatchAxis, BatchDims, OpRole, Operands, Rewriter};
 use ferrax_ir::reference::RefTensor;
@@ -18,7 +19,6 @@ use ferrax_ir::{
     Atom, Aval, Avals, DebugInfo, Effects, JaxprRef, Op, OpRef, Param, Result, Tangents, TransposeArg, Value, Values,
     bind,
 };
-use ferrax_base::error;
 use ferrax_loops::{Builder, ValueId};
 use ferrax_ops::control::custom_jvp::{CUSTOM_JVP, CustomJvp};
 use ferrax_ops::control::custom_vjp::{CUSTOM_VJP, CustomVjp};
@@ -54,7 +54,12 @@ static DEFINED: u8 = 0;
 const NO_RULE: &str = "a primitive that a user defines";
 
 impl PyOp {
-    fn ask<'py>(&self, py: Python<'py>, rule: &str, args: impl IntoIterator<Item = Py<PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        rule: &str,
+        args: impl IntoIterator<Item = Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let args = args.into_iter().chain([self.0.params.clone_ref(py).into_any()]);
         self.0.primitive.bind(py).call_method1(rule, PyTuple::new(py, args.collect::<Vec<_>>())?)
     }
