@@ -106,9 +106,8 @@ def _sharding_of_type(aval: Any) -> Any:
     return of_type(aval)
 
 
-_ferrax.ShapedArray.sharding = property(  # type: ignore[attr-defined]
-    _sharding_of_type, doc="How such values are spread over the mesh in use, as far as types say it."
-)
+_in_types = property(_sharding_of_type, doc="How such values are spread over the mesh in use, as far as types say it.")
+setattr(_ferrax.ShapedArray, "sharding", _in_types)  # noqa: B010
 
 
 def _unspecified(shardings: Any) -> bool:

@@ -118,10 +118,14 @@ def _client(self: Any) -> _Client:
     return _clients.setdefault(self.platform, _Client(self.platform))
 
 
-_ferrax.Device.addressable_memories = _addressable_memories  # type: ignore[attr-defined]
-_ferrax.Device.default_memory = _default_memory  # type: ignore[attr-defined]
-_ferrax.Device.memory = _memory  # type: ignore[attr-defined]
-_ferrax.Device.client = property(_client)  # type: ignore[attr-defined]
+_MEMBERS = {
+    "addressable_memories": _addressable_memories,
+    "client": property(_client),
+    "default_memory": _default_memory,
+    "memory": _memory,
+}
+for _name, _member in _MEMBERS.items():
+    setattr(_ferrax.Device, _name, _member)
 
 
 def devices(backend: str | None = None) -> list[Any]:

@@ -186,7 +186,7 @@ sm(lambda w, v: jax.jit(jax.grad(loss))(w, v), (P(), P('x')), P())(w, x)
 jax.jit(sm(lambda w, v: jax.grad(loss)(w, v), (P(), P('x')), P()))(w, x)
 sm(lambda w, v: lax.scan(lambda a, r: (a + jax.grad(loss)(w, r[None]), None), 0 * w, v)[0], (P(), P('x')), P())(w, x)
 sm(lambda w, v: jax.grad(lambda w: looped(w, v))(w), (P(), P('x')), P())(w, x)
-sm(lambda w, v: jax.grad(lambda w: lax.cond(v[0, 0] > 1, loss, lambda w, v: loss(2 * w, v), w, v))(w), (P(), P('x')), P())(w, x)
+sm(lambda w, v: jax.grad(lambda w: lax.cond(v[0, 0] > 1, loss, twice, w, v))(w), (P(), P('x')), P())(w, x)
 sm(lambda w, v: jax.jvp(lambda w: jax.grad(loss)(w, v), (w,), (w,))[1], (P(), P('x')), P())(w, x)
 sm(lambda w, v: jax.grad(loss, argnums=1)(w, v), (P(), P('x')), P('x'))(w, x)
 sm(lambda w, v: jax.grad(jax.checkpoint(loss))(w, v), (P(), P('x')), P())(w, x)
@@ -300,6 +300,9 @@ def _namespace(library: str) -> dict:
     def loss(w, v):
         return (jnp.tanh(v @ w) ** 2).sum()
 
+    def twice(w, v):
+        return loss(2 * w, v)
+
     def looped(w, v):
         first = lax.pcast(jnp.float32(0), "x", to="varying")
         return lax.scan(lambda a, r: (a + loss(w, r[None]), None), first, v)[0]
@@ -327,6 +330,7 @@ def _namespace(library: str) -> dict:
         "am": m.abstract_mesh,
         "me": jax.make_mesh((4, 2), ("x", "y")),
         "place": place,
+        "twice": twice,
         "under": under,
         "sm": sm,
         "loss": loss,

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax, tree_util
+from ferrax import tree_util
+from ferrax._api import effects_barrier
 from ferrax._boundary import expose as _expose
 from ferrax.sharding._arrays import make_array_from_process_local_data
 from ferrax.sharding._named import NamedSharding
@@ -49,7 +50,7 @@ def sync_global_devices(name: str) -> None:
     >>> from ferrax.experimental import multihost_utils
     >>> multihost_utils.sync_global_devices("here")
     """
-    _ferrax.drain()
+    effects_barrier()
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
