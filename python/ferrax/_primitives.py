@@ -370,7 +370,40 @@ class BuiltIn(Primitive):
 
 
 _MULTIPLE = frozenset(
-    ["jit", "cond", "while", "while_linear", "scan", "custom_jvp_call", "custom_vjp_call", "custom_vjp_linear", "custom_vmap_call", "remat2", "linear_solve", "custom_linear_solve", "sort", "top_k", "approx_top_k", "eig", "eigh", "svd", "qr", "lu", "schur", "reduce", "reduce_window", "pure_callback", "io_callback", "debug_callback", "geqrf", "rng_bit_generator", "optimization_barrier", "psum", "pmax", "pmin"]
+    [
+        "jit",
+        "cond",
+        "while",
+        "while_linear",
+        "scan",
+        "custom_jvp_call",
+        "custom_vjp_call",
+        "custom_vjp_linear",
+        "custom_vmap_call",
+        "remat2",
+        "linear_solve",
+        "custom_linear_solve",
+        "sort",
+        "top_k",
+        "approx_top_k",
+        "eig",
+        "eigh",
+        "svd",
+        "qr",
+        "lu",
+        "schur",
+        "reduce",
+        "reduce_window",
+        "pure_callback",
+        "io_callback",
+        "debug_callback",
+        "geqrf",
+        "rng_bit_generator",
+        "optimization_barrier",
+        "psum",
+        "pmax",
+        "pmin",
+    ]
 )
 
 _table: dict[str, BuiltIn] = {}

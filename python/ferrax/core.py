@@ -117,7 +117,29 @@ def min_dim(d1: int, d2: int) -> int:
 
 
 _MOVED = frozenset(
-    ["CallPrimitive", "DebugInfo", "DropVar", "Effect", "Effects", "InconclusiveDimensionOperation", "JaxprTypeError", "check_jaxpr", "concrete_or_error", "find_top_trace", "gensym", "get_opaque_trace_state", "jaxprs_in_params", "new_jaxpr_eqn", "no_effects", "nonempty_axis_env_DO_NOT_USE", "primal_dtype_to_tangent_dtype", "unsafe_am_i_under_a_jit_DO_NOT_USE", "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype"]
+    [
+        "CallPrimitive",
+        "DebugInfo",
+        "DropVar",
+        "Effect",
+        "Effects",
+        "InconclusiveDimensionOperation",
+        "JaxprTypeError",
+        "check_jaxpr",
+        "concrete_or_error",
+        "find_top_trace",
+        "gensym",
+        "get_opaque_trace_state",
+        "jaxprs_in_params",
+        "new_jaxpr_eqn",
+        "no_effects",
+        "nonempty_axis_env_DO_NOT_USE",
+        "primal_dtype_to_tangent_dtype",
+        "unsafe_am_i_under_a_jit_DO_NOT_USE",
+        "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+        "unsafe_get_axis_names_DO_NOT_USE",
+        "valid_jaxtype",
+    ]
 )
 _REMOVED = {
     "get_aval": "use jax.typeof instead",

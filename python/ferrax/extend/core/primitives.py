@@ -21,7 +21,49 @@ _RENAMED = {
 }
 # JAX's primitives that equal operations of ferrax's under another name, or that ferrax's programs never have.
 _OTHERS = frozenset(
-    ["after_all", "approx_top_k", "call", "clz", "closed_call", "copy", "create_token", "custom_lin", "device_put", "empty2", "eq_to", "get", "hessenberg", "householder_product", "igamma", "igamma_grad_a", "igammac", "le_to", "lt_to", "name", "polygamma", "ragged_all_to_all", "random_fold_in", "random_gamma", "random_seed", "random_split", "reduce_precision", "regularized_incomplete_beta", "rng_uniform", "schur", "select_and_gather_add", "select_and_scatter", "select_and_scatter_add", "sharding_constraint", "square", "stop_gradient", "swap", "threefry2x32", "tridiagonal", "tridiagonal_solve", "zeta"]
+    [
+        "after_all",
+        "approx_top_k",
+        "call",
+        "clz",
+        "closed_call",
+        "copy",
+        "create_token",
+        "custom_lin",
+        "device_put",
+        "empty2",
+        "eq_to",
+        "get",
+        "hessenberg",
+        "householder_product",
+        "igamma",
+        "igamma_grad_a",
+        "igammac",
+        "le_to",
+        "lt_to",
+        "name",
+        "polygamma",
+        "ragged_all_to_all",
+        "random_fold_in",
+        "random_gamma",
+        "random_seed",
+        "random_split",
+        "reduce_precision",
+        "regularized_incomplete_beta",
+        "rng_uniform",
+        "schur",
+        "select_and_gather_add",
+        "select_and_scatter",
+        "select_and_scatter_add",
+        "sharding_constraint",
+        "square",
+        "stop_gradient",
+        "swap",
+        "threefry2x32",
+        "tridiagonal",
+        "tridiagonal_solve",
+        "zeta",
+    ]
 )
 _NAMES = frozenset(_ferrax.primitive_names()) | _RENAMED.keys() | _OTHERS
 
