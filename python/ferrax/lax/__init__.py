@@ -7,6 +7,7 @@ Nothing here promotes dtypes or broadcasts ranks; `ferrax.numpy` does. Read next
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ferrax._lazy import defer as _defer
+from ferrax.lax._primitive_names import NAMES as _PRIMITIVES
 from ferrax.lax.contraction import *
 from ferrax.lax.conversion import *
 from ferrax.lax.elementwise import *
@@ -17,6 +18,7 @@ from ferrax.lax.slicing import *
 
 if _TYPE_CHECKING:
     from ferrax.lax import linalg as linalg
+    from ferrax.lax._primitives import *
     from ferrax.lax.control_flow import *
     from ferrax.lax.convolution import *
     from ferrax.lax.fourier import *
@@ -29,6 +31,7 @@ if _TYPE_CHECKING:
 
 
 _LATER = {
+    "_primitives": _PRIMITIVES,
     "control_flow": "associative_scan cond custom_linear_solve custom_root fori_loop map scan switch while_loop",
     "convolution": (
         "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv conv_dimension_numbers conv_general_dilated "
