@@ -41,7 +41,14 @@ __all__ = [
     "unpack_optimizer_state",
 ]
 
-Schedule = Callable[[Any], Any]
+Params = Any
+State = Any
+Updates = Any
+Step = int
+InitFn = Callable[[Params], "OptimizerState"]
+UpdateFn = Callable[[Step, Updates, "OptimizerState"], "OptimizerState"]
+ParamsFn = Callable[["OptimizerState"], Params]
+Schedule = Callable[[Step], Any]
 _Triple = tuple[Callable[[Any], Any], Callable[[Any, Any, Any], Any], Callable[[Any], Any]]
 
 
