@@ -623,6 +623,8 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
     >>> optimizers.unpack_optimizer_state(state)["a"].subtree
     Array(1., dtype=float32, weak_type=True)
     """
+    if not isinstance(opt_state, OptimizerState):
+        raise TypeError(f"unpack_optimizer_state takes an OptimizerState, got {opt_state!r}")
     return opt_state.tree_def.unflatten([JoinPoint(state) for state in _states(opt_state)])
 
 
