@@ -108,9 +108,8 @@ def _sharding_of_type(aval: Any) -> Any:
     return of_type(aval)
 
 
-_ferrax.ShapedArray.sharding = property(  # type: ignore[attr-defined]
-    _sharding_of_type, doc="How such values are spread over the mesh in use, as far as types say it."
-)
+_in_types = property(_sharding_of_type, doc="How such values are spread over the mesh in use, as far as types say it.")
+setattr(_ferrax.ShapedArray, "sharding", _in_types)  # noqa: B010
 
 
 def _unspecified(shardings: Any) -> bool:
@@ -179,8 +178,8 @@ def jit(
 
     Args:
       fun: function of arrays, or of pytrees of arrays, that is free of side effects.
-      in_shardings: where the arguments are: a pytree prefix of the tuple of positional arguments, of shardings and, with
-        a mesh in use, `PartitionSpec`s. `None` follows the data. Uncommitted arguments are put there.
+      in_shardings: where the arguments are: a pytree prefix of the tuple of positional arguments, of shardings and,
+        with a mesh in use, `PartitionSpec`s. `None` follows the data. Uncommitted arguments are put there.
       out_shardings: where the results go, a pytree prefix of the result.
       static_argnums: positions of arguments that are compile-time constants. They must be hashable.
       static_argnames: names of such arguments. Numbers and names complete each other through the signature.
@@ -474,13 +473,65 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     try:
-        program = _ferrax.trace_to_jaxpr(fun, args, kwargs, "eval_shape")
+        program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape")
     except _ferrax.ReferenceUsed:
         from ferrax._refs_calls import of_places
 
         fun, args, kwargs = of_places(fun, args, kwargs)
-        program = _ferrax.trace_to_jaxpr(fun, args, kwargs, "eval_shape")
+        program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape")
     return program.out_tree.unflatten([_struct(a) for a in program.out_avals])
+
+
+def _of_values(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with zeros in the place of the `ShapeDtypeStruct`s that it returns."""
+    if not callable(fun):
+        return fun
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        out = fun(*args, **kwargs)
+        if not any(isinstance(leaf, ShapeDtypeStruct) for leaf in tree_util.tree_leaves(out)):
+            return out
+        return tree_util.tree_map(_zeros_for, out)
+
+    with contextlib.suppress(AttributeError, TypeError):
+        functools.update_wrapper(call, fun)
+    return call
+
+
+def _zeros_for(leaf: Any) -> Any:
+    if not isinstance(leaf, ShapeDtypeStruct):
+        return leaf
+    from ferrax.lax import full
+
+    zeros = full(leaf.shape, 0, leaf.dtype)
+    return _ferrax.with_weak_type(zeros, True) if leaf.weak_type else zeros
+
+
+def vmap_with_objects(
+    fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any, axis_size: int | None
+) -> Callable[..., Any]:
+    """`vmap` of a function that gets other things than arrays, too, where `in_axes` is None, as they are."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        from ferrax.api_util import flatten_axes
+
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        axes = flatten_axes(
+            "vmap in_axes", tree, (in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), 0)
+        )
+        mapped = [
+            i for i, (x, at) in enumerate(zip(leaves, axes, strict=True)) if at is not None or _ferrax.is_arraylike(x)
+        ]
+
+        def flat(*given: Any) -> Any:
+            values = dict(zip(mapped, given, strict=True))
+            own, named = tree.unflatten([values.get(i, x) for i, x in enumerate(leaves)])
+            return fun(*own, **named)
+
+        flat_axes = tuple(axes[i] for i in mapped)
+        return vmap(flat, flat_axes, out_axes, axis_name=axis_name, axis_size=axis_size)(*[leaves[i] for i in mapped])
+
+    return call
 
 
 def typeof(x: Any) -> Any:

@@ -32,13 +32,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "print_saved_residuals",
         ]
     ),
-    "ferrax.custom_derivatives": frozenset(
-        [
-            "CustomVJPPrimal",
-            "custom_vjp_primal_tree_values",
-            "zero_from_primal",
-        ]
-    ),
     "ferrax.debug": frozenset(
         [
             "DebugEffect",
@@ -89,10 +82,7 @@ PLANNED: dict[str, frozenset[str]] = {
             "symbolic_shape",
         ]
     ),
-    "ferrax.lax": frozenset(
-        [
-        ]
-    ),
+    "ferrax.lax": frozenset([]),
     "ferrax.sharding": frozenset(
         [
             "ManualAxisType",
@@ -124,7 +114,6 @@ MODULES = frozenset(
         "ferrax.experimental.fused",
         "ferrax.experimental.jax2tf",
         "ferrax.experimental.key_reuse",
-        "ferrax.experimental.layout",
         "ferrax.experimental.mosaic",
         "ferrax.experimental.pallas",
         "ferrax.experimental.profiler",

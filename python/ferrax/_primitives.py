@@ -130,6 +130,10 @@ class AxisData:
     Args:
       name: the axis name of `vmap`, or None.
       size: number of rows.
+
+    >>> import ferrax as jax
+    >>> jax.interpreters.batching.AxisData("i", 3).size
+    3
     """
 
     def __init__(self, name: Any, size: int):
@@ -317,8 +321,9 @@ class Primitive:
             raise NotImplementedError(f"MLIR translation rule for primitive '{self.name}' not found for platform cpu")
         if "impl" not in vars(self):
             raise NotImplementedError(
-                f"the lowering of the primitive '{self.name}' is written for MLIR, which ferrax does not use: give it as a "
-                "function with ferrax.interpreters.mlir.lower_fun, or define the primitive's implementation (def_impl)"
+                f"the lowering of the primitive '{self.name}' is written for MLIR, which ferrax does not use: give it "
+                "as a function with ferrax.interpreters.mlir.lower_fun, or define the primitive's implementation "
+                "(def_impl)"
             )
         return self._called_back(args, params)
 
@@ -370,7 +375,45 @@ class BuiltIn(Primitive):
 
 
 _MULTIPLE = frozenset(
-    ["jit", "cond", "while", "while_linear", "scan", "custom_jvp_call", "custom_vjp_call", "custom_vjp_linear", "custom_vmap_call", "remat2", "linear_solve", "custom_linear_solve", "sort", "top_k", "approx_top_k", "eig", "eigh", "svd", "qr", "lu", "schur", "reduce", "reduce_window", "pure_callback", "io_callback", "debug_callback", "geqrf", "rng_bit_generator", "optimization_barrier", "psum", "pmax", "pmin"]
+    [
+        "approx_top_k",
+        "call",
+        "closed_call",
+        "cond",
+        "custom_jvp_call",
+        "custom_lin",
+        "custom_linear_solve",
+        "custom_vjp_call",
+        "custom_vjp_linear",
+        "custom_vmap_call",
+        "dce_sink",
+        "debug_callback",
+        "device_put",
+        "eig",
+        "eigh",
+        "hessenberg",
+        "io_callback",
+        "jit",
+        "lu",
+        "optimization_barrier",
+        "pure_callback",
+        "qr",
+        "reduce",
+        "reduce_window",
+        "remat2",
+        "rng_bit_generator",
+        "scan",
+        "schur",
+        "sort",
+        "split",
+        "svd",
+        "threefry2x32",
+        "top_k",
+        "tridiagonal",
+        "unstack",
+        "while",
+        "while_linear",
+    ]
 )
 
 _table: dict[str, BuiltIn] = {}

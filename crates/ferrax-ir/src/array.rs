@@ -552,7 +552,11 @@ mod tests {
     }
 
     fn pending(n: usize) -> Array {
-        Array::pending(Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0 }, DeviceId(0), false)
+        Array::pending(
+            Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0 },
+            DeviceId(0),
+            false,
+        )
     }
 
     #[test]

@@ -168,6 +168,25 @@ thread_local! {
 }
 
 thread_local! {
+    /// Numbers that were made arrays for the host while functions are being staged on this thread: the innermost
+    /// staging trace of then, by address.
+    static MADE: RefCell<rustc_hash::FxHashMap<usize, TraceId>> = RefCell::default();
+}
+
+/// Notes that a function being staged has made an array of a number.
+pub fn note_made(a: &crate::array::Array) {
+    if a.aval().rank() == 0 && !is_eager() {
+        let staging = BASE.with_borrow(|b| b.last().map_or(TraceId(0), |(id, _)| *id));
+        MADE.with_borrow_mut(|made| made.insert(a.id(), staging));
+    }
+}
+
+/// Whether the function that a staging trace records has made the array itself: one that it closes over was there before.
+pub fn was_made(a: &crate::array::Array, staging: TraceId) -> bool {
+    MADE.with_borrow(|made| made.get(&a.id()) == Some(&staging))
+}
+
+thread_local! {
     /// The transformation whose function runs on this thread.
     static CURRENT: Cell<TraceId> = const { Cell::new(TraceId(0)) };
 }
@@ -215,9 +234,13 @@ impl BaseGuard {
 
 impl Drop for BaseGuard {
     fn drop(&mut self) {
-        BASE.with_borrow_mut(|b| {
+        let outermost = BASE.with_borrow_mut(|b| {
             b.pop();
+            b.is_empty()
         });
+        if outermost {
+            MADE.with_borrow_mut(rustc_hash::FxHashMap::clear);
+        }
     }
 }
 
@@ -313,11 +336,6 @@ pub fn named_axis(name: &str) -> Option<usize> {
     AXES.with_borrow(|axes| axes.iter().rev().find(|a| &*a.name == name).map(|a| a.size))
 }
 
-/// The named mapped axes in force on this thread with their sizes, innermost last.
-pub fn named_axes() -> Vec<(Arc<str>, usize)> {
-    AXES.with_borrow(|axes| axes.iter().map(|a| (a.name.clone(), a.size)).collect())
-}
-
 /// The bit of the innermost mapped axis of this name on this thread; zero when it is none whose values are checked.
 pub fn manual_bit(name: &str) -> u32 {
     if MANUAL.get() == 0 {
@@ -332,6 +350,11 @@ pub fn manual_outside(id: TraceId) -> u32 {
         return 0;
     }
     AXES.with_borrow(|axes| axes.iter().filter(|a| a.trace.id() < id).fold(0, |bits, a| bits | a.manual))
+}
+
+/// The named mapped axes in force on this thread with their sizes, innermost last.
+pub fn named_axes() -> Vec<(Arc<str>, usize)> {
+    AXES.with_borrow(|axes| axes.iter().map(|a| (a.name.clone(), a.size)).collect())
 }
 
 /// Whether an operation, or a program in it, works across the axis of this name.

@@ -66,7 +66,8 @@ pub fn any_object(py: Python<'_>, id: DeviceId) -> PyResult<Bound<'_, PyAny>> {
 /// Asks `ferrax.sharding._propagation` how the results of a program are sharded.
 fn rules(jaxpr: &JaxprRef, operands: &[Option<DeviceId>]) -> Result<Vec<Option<DeviceId>>> {
     Python::attach(|py| {
-        let operands = operands.iter().map(|d| d.map(|d| any_object(py, d)).transpose()).collect::<PyResult<Vec<_>>>()?;
+        let operands =
+            operands.iter().map(|d| d.map(|d| any_object(py, d)).transpose()).collect::<PyResult<Vec<_>>>()?;
         let program = Py::new(py, crate::api::jaxpr::PyClosed::new(jaxpr.clone()))?;
         let module = py.import("ferrax.sharding._propagation")?;
         let found = module.call_method1("places", (program, PyList::new(py, operands)?))?;
@@ -168,7 +169,10 @@ fn map_flat<'py>(
     let call = |mapped: &[Value]| {
         let run = || {
             let objects = mapped.iter().map(|v| from_value(py, v.clone())).collect::<PyResult<Vec<_>>>()?;
-            fun.call1((PyList::new(py, objects)?,))?.try_iter()?.map(|v| to_value(&v?)).collect::<PyResult<Vec<Value>>>()
+            fun.call1((PyList::new(py, objects)?,))?
+                .try_iter()?
+                .map(|v| to_value(&v?))
+                .collect::<PyResult<Vec<Value>>>()
         };
         run().map_err(carry)
     };

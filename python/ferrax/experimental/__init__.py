@@ -9,6 +9,7 @@ if _TYPE_CHECKING:
     from ferrax.experimental import checkify as checkify
     from ferrax.experimental import hijax as hijax
     from ferrax.experimental import jet as jet
+    from ferrax.experimental import layout as layout
     from ferrax.experimental import mesh_utils as mesh_utils
     from ferrax.experimental import multihost_utils as multihost_utils
     from ferrax.experimental import ode as ode
@@ -22,6 +23,7 @@ _SUBMODULES = """
 checkify
 hijax
 jet
+layout
 mesh_utils
 multihost_utils
 ode

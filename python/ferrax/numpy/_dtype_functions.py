@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ferrax import _core
+from ferrax import _core, _ferrax
 from ferrax.config import enable_x64
 from ferrax.dtypes import issubdtype as _issubdtype
 
@@ -105,7 +105,9 @@ def result_type(*args: Any) -> np.dtype:
     """
     if not args:
         raise ValueError("at least one array or dtype is required")
-    return np.dtype(_core.result_type(*args))
+    found = _core.result_type(*args)
+    # dtypes of keys are none of NumPy's
+    return found if isinstance(found, _ferrax.KeyTy) else np.dtype(found)
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
@@ -227,7 +229,8 @@ def iscomplexobj(x: Any) -> bool:
     if x is None:
         return False
     dtype = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
-    return dtype_kind(np.dtype(dtype)) == "c"
+    # dtypes of keys are none of NumPy's
+    return isinstance(dtype, (np.dtype, type)) and dtype_kind(np.dtype(dtype)) == "c"
 
 
 def isrealobj(x: Any) -> bool:

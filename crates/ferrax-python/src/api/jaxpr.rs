@@ -323,8 +323,19 @@ impl PyEqn {
             dict.set_item("sharding", crate::sharded::any_object(py, p.sharding.0)?)?;
             return Ok(dict);
         }
-        let printed = self.op.print_params();
-        let told = primitive::told(&self.op, &printed);
+        let mut printed = self.op.print_params();
+        let mut told = primitive::told(&self.op, &printed);
+        if let (false, Parts::Of(shown, i)) = (told, &self.parts)
+            && let Some(&out) = shown.jaxpr.eqns[*i].outputs.first()
+        {
+            // as programs are read: the result's type tells the shape
+            let shape = ferrax_base::shape::Tuple(&shown.jaxpr.aval(out).shape).to_string();
+            printed.push(("shape", ferrax_ir::Param::Text(shape)));
+            told = primitive::told(&self.op, &printed);
+            if !told {
+                printed.pop();
+            }
+        }
         for (name, value) in printed {
             dict.set_item(name, self.param(py, value, told)?)?;
         }

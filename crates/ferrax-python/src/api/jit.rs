@@ -516,7 +516,13 @@ fn jit(
     let donate_argnames = donate_argnames.iter().map(|name| usual_quotes(name)).collect();
     let options = Options { static_argnums, static_argnames, donate_argnums, donate_argnames, must_donate, inline };
     let programs = programs_of(fun, &options)?;
-    let wrapper = new_callable(py, Jit { function, options, programs, impure: OnceLock::new() }, "jit", "", TextSignature::Unknown)?;
+    let wrapper = new_callable(
+        py,
+        Jit { function, options, programs, impure: OnceLock::new() },
+        "jit",
+        "",
+        TextSignature::Unknown,
+    )?;
     wrap_names(wrapper.bind(py), fun)?;
     Ok(wrapper)
 }

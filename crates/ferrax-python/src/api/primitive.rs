@@ -11,6 +11,7 @@ use super::jaxpr::{PyClosed, PyOpaque, PyOpen};
 use crate::aval::ShapedArray;
 use crate::errors::IntoPyResult;
 use crate::value::{from_value, to_value};
+use ferrax_base::error;
 use ferrax_base::fork::Lock;
 use ferrax_ir::manual::Vary;
 use ferrax_ir::op::{BatchAxis, BatchDims, OpRole, Operands, Rewriter};
@@ -19,7 +20,6 @@ use ferrax_ir::{
     Atom, Aval, Avals, DebugInfo, Effects, JaxprRef, Op, OpRef, Param, Result, Tangents, TransposeArg, Value, Values,
     bind,
 };
-use ferrax_base::error;
 use ferrax_loops::{Builder, ValueId};
 use ferrax_ops::control::custom_jvp::{CUSTOM_JVP, CustomJvp};
 use ferrax_ops::control::custom_vjp::{CUSTOM_VJP, CustomVjp};
@@ -55,7 +55,12 @@ static DEFINED: u8 = 0;
 const NO_RULE: &str = "a primitive that a user defines";
 
 impl PyOp {
-    fn ask<'py>(&self, py: Python<'py>, rule: &str, args: impl IntoIterator<Item = Py<PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        rule: &str,
+        args: impl IntoIterator<Item = Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let args = args.into_iter().chain([self.0.params.clone_ref(py).into_any()]);
         self.0.primitive.bind(py).call_method1(rule, PyTuple::new(py, args.collect::<Vec<_>>())?)
     }
@@ -127,6 +132,9 @@ impl Op for PyOp {
     fn effects(&self) -> Effects {
         Effects(self.0.effects.load(Relaxed))
     }
+    fn vary(&self, operands: u32) -> Option<ferrax_ir::manual::Vary> {
+        Some(ferrax_ir::manual::Vary { operands, results: operands })
+    }
     fn coverage(&self) -> [Option<&'static str>; 7] {
         [None, None, None, Some(NO_RULE), Some(NO_RULE), None, Some(NO_RULE)]
     }
@@ -138,7 +146,11 @@ impl Op for PyOp {
                 if out.get_item(1)?.is_truthy()? {
                     self.0.effects.store(Effects::IO.0, Relaxed);
                 }
-                out.get_item(0)?.try_iter()?.map(|a| crate::value::abstract_value(&a?)).collect()
+                let all = args.iter().fold(0, |bits, a| bits | a.vary);
+                let of = |a: PyResult<Bound<'_, PyAny>>| {
+                    crate::value::abstract_value(&a?).map(|aval| Aval { vary: all, ..aval })
+                };
+                out.get_item(0)?.try_iter()?.map(of).collect()
             })())
         })
     }
