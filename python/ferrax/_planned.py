@@ -73,13 +73,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "dce_sink",
         ]
     ),
-    "ferrax.sharding": frozenset(
-        [
-            "ManualAxisType",
-            "auto_axes",
-            "explicit_axes",
-        ]
-    ),
     "ferrax.stages": frozenset(
         [
             "CompilerOptions",
