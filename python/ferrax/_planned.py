@@ -82,14 +82,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "symbolic_shape",
         ]
     ),
-    "ferrax.lax": frozenset([]),
-    "ferrax.sharding": frozenset(
-        [
-            "ManualAxisType",
-            "auto_axes",
-            "explicit_axes",
-        ]
-    ),
     "ferrax.stages": frozenset(
         [
             "CompilerOptions",

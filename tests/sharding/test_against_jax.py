@@ -1,6 +1,6 @@
 """Arrays over eight devices, as JAX has them: objects, placements, mapped functions, errors.
 
-Both libraries evaluate the expressions of `programs.py`, each in a process of its own with eight CPU devices.
+Both libraries evaluate the expressions of `expressions.py`, each in a process of its own with eight CPU devices.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-import programs
+import expressions
 
 #: What ferrax gives where it differs from JAX on purpose: see docs/differences.md.
 OWN = {
@@ -36,7 +36,7 @@ OTHER_SHARDING = {
 
 def evaluated(library: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, programs.__file__, library], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, expressions.__file__, library], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
@@ -68,7 +68,7 @@ def shown(line: str) -> str:
     return line[:100]
 
 
-@pytest.mark.parametrize("line", [*programs.OBJECTS, *programs.ARRAYS, *programs.MAPPED], ids=shown)
+@pytest.mark.parametrize("line", [*expressions.OBJECTS, *expressions.ARRAYS, *expressions.MAPPED], ids=shown)
 def test_values(line, answers):
     want, got = answers[0][line], answers[1][line]
     if line in OWN:
@@ -78,7 +78,7 @@ def test_values(line, answers):
     assert agree(want, got, placed=line not in OTHER_SHARDING), f"\n{want}\n{got}"
 
 
-@pytest.mark.parametrize("line", programs.ERRORS, ids=shown)
+@pytest.mark.parametrize("line", expressions.ERRORS, ids=shown)
 def test_errors(line, answers):
     want, got = answers[0][line], answers[1][line]
     assert "error" in want and "error" in got, (want, got)

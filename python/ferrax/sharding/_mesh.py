@@ -38,7 +38,7 @@ class AxisType(enum.Enum):
         return self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AbstractDevice:
     """What is known of a mesh's devices without having them.
 

@@ -78,6 +78,11 @@ def places(program: Any, operands: Sequence[Any]) -> list[Any]:
     return [walk.place(found, aval) for found, aval in zip(walk.run(program, specs), program.out_avals, strict=True)]
 
 
+def shardings(program: Any, operands: Sequence[Any]) -> list[Any]:
+    """The sharding of each result of a program, from those of its operands; `None` for operands that follow."""
+    return [_object(p) for p in places(program, [s if hasattr(s, "mesh") else None for s in operands])]
+
+
 #: Functions that want to know shardings, by number.
 _inspectors: list[Callable[[Any], None]] = []
 #: The start of the names of values whose shardings are wanted; `crates/ferrax/src/sharded.rs` looks for it.

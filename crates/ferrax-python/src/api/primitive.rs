@@ -13,7 +13,6 @@ use crate::errors::IntoPyResult;
 use crate::value::{from_value, to_value};
 use ferrax_base::error;
 use ferrax_base::fork::Lock;
-use ferrax_ir::manual::Vary;
 use ferrax_ir::op::{BatchAxis, BatchDims, OpRole, Operands, Rewriter};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::{
@@ -198,9 +197,6 @@ impl Op for PyOp {
                 Ok((values_of(&out.get_item(0)?)?.into(), dims.into()))
             })())
         })
-    }
-    fn vary(&self, operands: u32) -> Option<Vary> {
-        Some(Vary { operands, results: operands })
     }
     fn simplify(&self, _: &OpRef, _: &mut dyn Rewriter, _: &[Atom]) -> Result<Option<SmallVec<[Atom; 1]>>> {
         Ok(None)

@@ -1,6 +1,6 @@
 """Expressions about arrays over eight devices, evaluated by ferrax or JAX in a process of its own.
 
-`python programs.py ferrax` prints a JSON object: for each expression its value as text, or its error. The names of
+`python expressions.py ferrax` prints a JSON object: for each expression its value as text, or its error. The names of
 classes and texts that are to agree are in the values. Read next: `test_against_jax.py`.
 """
 
@@ -71,6 +71,9 @@ SingleDeviceSharding(devs[1]).devices_indices_map((2,))
 jax.make_mesh((2, 4), ('i', 'j')).device_ids.tolist()
 mesh_utils.create_device_mesh((2, 4)).shape
 AxisType.Auto
+ManualAxisType(varying={'x'})
+ManualAxisType().empty
+under(m, lambda: sharding.explicit_axes(lambda v: v + 1, in_sharding=P('x'))(x).sharding.spec)
 devs[0].default_memory().kind
 [k.kind for k in devs[0].addressable_memories()]
 jax.memory.Space.Host
@@ -135,6 +138,8 @@ jax.make_array_from_process_local_data(s('x'), np.ones((8, 4)))
 single([jax.device_put(jnp.ones(1) * i, d) for i, d in enumerate(devs)])
 pickle.loads(pickle.dumps(place(x, 'x')))
 np.asarray(place(x, 'x'))
+jax.jit(lambda v: v + 1).lower(jax.ShapeDtypeStruct((8, 4), jnp.float32, sharding=s('x'))).compile().input_shardings
+jax.jit(lambda v: v + 1).lower(place(x, 'x')).compile().output_shardings
 jax.Shard(devs[0], s('x'), (8, 4))
 inspected(lambda x, f: jax.debug.inspect_array_sharding(x, callback=f), place(x, 'x'))
 inspected(lambda x, f: jax.jit(lambda x: jax.debug.inspect_array_sharding(x, callback=f))(x), place(x, 'x'))
@@ -325,6 +330,7 @@ def _namespace(library: str) -> dict:
         "P": P,
         "devs": devs,
         "m": m,
+        "sharding": sharding,
         "mesh_utils": importlib.import_module(f"{library}.experimental.mesh_utils"),
         "multihost_utils": importlib.import_module(f"{library}.experimental.multihost_utils"),
         "am": m.abstract_mesh,
