@@ -82,9 +82,8 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({_long_text(self.aval)})"
 
 
-for _class in (Zero, UndefinedPrimal):
-    tree_util.register_pytree_node(_class, lambda z: ((), z.aval), lambda aval, _, cls=_class: cls(aval))
-del _class
+tree_util.register_pytree_node(Zero, lambda z: ((), z.aval), lambda aval, _: Zero(aval))
+tree_util.register_pytree_node(UndefinedPrimal, lambda z: ((), z.aval), lambda aval, _: UndefinedPrimal(aval))
 
 
 def _long_text(aval: Any) -> str:

@@ -181,7 +181,7 @@ def dce_jaxpr(
     forced = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
     used = [v in needed or force for v, force in zip(jaxpr.invars, forced, strict=True)]
     invars = [v for v, on in zip(jaxpr.invars, used, strict=True) if on]
-    return jaxpr.replace(invars=invars, outvars=outvars, eqns=eqns[::-1]), used
+    return jaxpr.replace(invars=invars, outvars=outvars, eqns=eqns[::-1]), used  # type: ignore[attr-defined]
 
 
 _expose(globals())
