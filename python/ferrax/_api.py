@@ -108,9 +108,8 @@ def _sharding_of_type(aval: Any) -> Any:
     return of_type(aval)
 
 
-_ferrax.ShapedArray.sharding = property(  # type: ignore[attr-defined]
-    _sharding_of_type, doc="How such values are spread over the mesh in use, as far as types say it."
-)
+_in_types = property(_sharding_of_type, doc="How such values are spread over the mesh in use, as far as types say it.")
+setattr(_ferrax.ShapedArray, "sharding", _in_types)  # noqa: B010
 
 
 def _unspecified(shardings: Any) -> bool:
@@ -179,8 +178,8 @@ def jit(
 
     Args:
       fun: function of arrays, or of pytrees of arrays, that is free of side effects.
-      in_shardings: where the arguments are: a pytree prefix of the tuple of positional arguments, of shardings and, with
-        a mesh in use, `PartitionSpec`s. `None` follows the data. Uncommitted arguments are put there.
+      in_shardings: where the arguments are: a pytree prefix of the tuple of positional arguments, of shardings and,
+        with a mesh in use, `PartitionSpec`s. `None` follows the data. Uncommitted arguments are put there.
       out_shardings: where the results go, a pytree prefix of the result.
       static_argnums: positions of arguments that are compile-time constants. They must be hashable.
       static_argnames: names of such arguments. Numbers and names complete each other through the signature.

@@ -87,4 +87,4 @@ def _sharding_of_type(self: ShapedArray) -> object:
     return NamedSharding(empty_abstract_mesh, PartitionSpec(*[None] * self.ndim))
 
 
-ShapedArray.sharding = property(_sharding_of_type)  # type: ignore[attr-defined]
+ShapedArray.sharding = property(_sharding_of_type)  # type: ignore[method-assign, assignment]

@@ -118,10 +118,14 @@ def _client(self: Any) -> _Client:
     return _clients.setdefault(self.platform, _Client(self.platform))
 
 
-_ferrax.Device.addressable_memories = _addressable_memories  # type: ignore[attr-defined]
-_ferrax.Device.default_memory = _default_memory  # type: ignore[attr-defined]
-_ferrax.Device.memory = _memory  # type: ignore[attr-defined]
-_ferrax.Device.client = property(_client)  # type: ignore[attr-defined]
+_MEMBERS = {
+    "addressable_memories": _addressable_memories,
+    "client": property(_client),
+    "default_memory": _default_memory,
+    "memory": _memory,
+}
+for _name, _member in _MEMBERS.items():
+    setattr(_ferrax.Device, _name, _member)
 
 
 def devices(backend: str | None = None) -> list[Any]:
@@ -322,7 +326,8 @@ def _put(x: Any, device: Any, donate: Any, alias: bool) -> Any:
         return _given_up(x, _ferrax.device_put_leaf(x, device, alias), donate)
     if not _is_place(device):
         raise ValueError(
-            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or "
+            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
+            "`jax.memory.Space` or "
             f"a pytree of these values. Received invalid value: {device}"
         )
     return _with_sharding(x, device, donate, alias)
@@ -389,6 +394,7 @@ def _prefix(what: str, prefix: Any, tree: Any, is_leaf: Any) -> list[Any]:
         # a leaf that is no place says so itself
         if what == "device" and tree_util.all_leaves([prefix]):
             return [prefix] * len(tree_util.tree_leaves(tree))
-        text = f"device_put {what} specification must be a tree prefix of the corresponding value; {error}"
+        text = str(error).replace("broadcast_prefix prefix_tree", f"device_put {what}")
+        text = f"device_put {what} specification must be a tree prefix of the corresponding value; {text}"
         raise ValueError(text) from None
     return tree_util.tree_leaves(full, is_leaf=is_leaf)

@@ -73,17 +73,6 @@ PLANNED: dict[str, frozenset[str]] = {
         ]
     ),
     "ferrax.experimental.sparse.linalg": frozenset(["spsolve_p"]),
-    "ferrax.extend.random": frozenset(
-        [
-            "define_prng_impl",
-            "random_seed",
-            "rbg_prng_impl",
-            "seed_with_impl",
-            "threefry2x32_p",
-            "threefry_prng_impl",
-            "unsafe_rbg_prng_impl",
-        ]
-    ),
     "ferrax.export": frozenset(
         [
             "SymbolicScope",
@@ -91,14 +80,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "shape_poly",
             "symbolic_args_specs",
             "symbolic_shape",
-        ]
-    ),
-    "ferrax.lax": frozenset([]),
-    "ferrax.sharding": frozenset(
-        [
-            "ManualAxisType",
-            "auto_axes",
-            "explicit_axes",
         ]
     ),
     "ferrax.stages": frozenset(
@@ -128,7 +109,6 @@ MODULES = frozenset(
         "ferrax.experimental.mosaic",
         "ferrax.experimental.pallas",
         "ferrax.experimental.profiler",
-        "ferrax.experimental.random",
         "ferrax.experimental.roofline",
         "ferrax.experimental.scheduling_groups",
         "ferrax.experimental.serialize_executable",

@@ -82,13 +82,8 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({_long_text(self.aval)})"
 
 
-def _as_nodes(cls: Any) -> None:
-    """Makes instances trees without leaves."""
-    tree_util.register_pytree_node(cls, lambda z: ((), z.aval), lambda aval, _: cls(aval))
-
-
-_as_nodes(Zero)
-_as_nodes(UndefinedPrimal)
+tree_util.register_pytree_node(Zero, lambda z: ((), z.aval), lambda aval, _: Zero(aval))
+tree_util.register_pytree_node(UndefinedPrimal, lambda z: ((), z.aval), lambda aval, _: UndefinedPrimal(aval))
 
 
 def _long_text(aval: Any) -> str:

@@ -64,7 +64,8 @@ class ArgInfo(NamedTuple):
 class _Stage:
     """What every stage knows of the function."""
 
-    def __init__(self, name: str, program: Any, in_tree: Any, out_tree: Any, donated: list[bool]):
+    def __init__(self, name: str, program: Any, in_tree: Any, out_tree: Any, donated: list[bool], shardings: list[Any]):
+        self._shardings = shardings
         self._name = name
         self._program = program
         self._in_tree = in_tree
@@ -130,7 +131,7 @@ class Traced(_Stage):
 
     def lower(self, *, lowering_platforms: Any = None, _private_parameters: Any = None) -> Lowered:
         """The function lowered for this machine."""
-        return Lowered(self._name, self._program, self._in_tree, self._out_tree, self._donated)
+        return Lowered(self._name, self._program, self._in_tree, self._out_tree, self._donated, self._shardings)
 
 
 class Lowered(_Stage):
@@ -165,7 +166,7 @@ class Lowered(_Stage):
 
     def compile(self, compiler_options: Any = None, *, device_assignment: Any = None) -> Compiled:
         """The function compiled for this machine."""
-        return Compiled(self._name, self._program, self._in_tree, self._out_tree, self._donated)
+        return Compiled(self._name, self._program, self._in_tree, self._out_tree, self._donated, self._shardings)
 
 
 class Compiled(_Stage):
@@ -215,6 +216,21 @@ class Compiled(_Stage):
         """Estimates of the program's memory; `None` while there are none."""
         return None
 
+    @property
+    def input_shardings(self) -> Any:
+        """Where the arguments are that the program was lowered for, as a tree."""
+        (first, *_) = _ferrax.devices(None)
+        one = _ferrax.SingleDeviceSharding(first)
+        return self._in_tree.unflatten([one if s is None else s for s in self._shardings])
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the results of such arguments go, as a tree."""
+        from ferrax.sharding._propagation import shardings
+
+        captured = [None] * len(self._program.captured)
+        return self._out_tree.unflatten(shardings(self._program, [*captured, *self._shardings]))
+
     def runtime_executable(self) -> Any:
         """The object that runs: the compiled function itself."""
         return self
@@ -233,10 +249,21 @@ def _shape_dtype(x: Any) -> tuple[tuple[int, ...], Any]:
     return aval.shape, aval.dtype
 
 
+def _sharding(x: Any) -> Any:
+    """The sharding of an argument that is committed, or of an abstract one that has one."""
+    if _ferrax.is_tracer(x) or not getattr(x, "committed", True):
+        return None
+    return getattr(x, "sharding", None)
+
+
 def _trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
     """Traces the function for arguments of these types, without running it."""
     program, in_tree, out_tree, donated = _ferrax.jit_trace(self, args, kwargs)
-    return Traced(getattr(self, "__name__", "<unknown>"), program, in_tree, out_tree, donated)
+    leaves = tree_util.tree_leaves((args, kwargs))
+    # static arguments are no leaves of the program
+    known = len(leaves) == in_tree.num_leaves
+    shardings = [_sharding(x) if known else None for x in (leaves if known else range(in_tree.num_leaves))]
+    return Traced(getattr(self, "__name__", "<unknown>"), program, in_tree, out_tree, donated, shardings)
 
 
 def _lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:

@@ -63,7 +63,8 @@ def initialize(
         raise ValueError("The process id of the current process must be defined.")
     if num_processes != 1:
         raise NotImplementedError(
-            f"jax.distributed.initialize with {num_processes} processes is not implemented yet: it needs a platform whose "
+            f"jax.distributed.initialize with {num_processes} processes is not implemented yet: it needs a platform "
+            "whose "
             "plugin connects them"
         )
     if process_id != 0:

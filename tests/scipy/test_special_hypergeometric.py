@@ -52,7 +52,8 @@ def test_gaussian(region, dtype):
 
 @pytest.mark.parametrize(
     "operands",
-    [(0.5, 1.5, 2.0), (1.2, 2.5, -3.0), (-1.5, 2.0, 4.0), (2.3, 3.0, -100.0), (1.0, 1.0, 0.5), (-2.0, 3.0, 0.7)],
+    [(0.5, 1.5, 2.0), (1.2, 2.5, -3.0), (-1.5, 2.0, 4.0), (2.3, 3.0, -100.0), (1.0, 1.0, 0.5), (-2.0, 3.0, 0.7)]
+    + [(1.0, 1.0, -60.0), (2.0, 1.0, -100.0), (-2.0, 3.0, 60.0)],
 )
 def test_confluent_slopes(operands):
     for position in range(3):
@@ -77,6 +78,15 @@ def test_slope_of_a_polynomial_beyond_1(x64):
     """There the function exists for that one parameter only."""
     assert np.isnan(ferrax.grad(special.hyp2f1)(-2.0, 1.3, 2.0, 3.0))
     np.testing.assert_allclose(ferrax.grad(special.hyp2f1, 3)(-2.0, 1.3, 2.0, 3.0), 1.69, rtol=1e-14)
+
+
+def test_slopes_at_isolated_and_infinite_values(x64):
+    assert np.isnan(ferrax.grad(special.hyp1f1)(-1.0, -3.0, 0.5))
+    assert np.isnan(ferrax.grad(special.hyp2f1)(-1.0, 2.0, -3.0, 0.5))
+    assert np.isnan(ferrax.grad(special.hyp2f1)(1.0, 1.0, 2.0, 1.0))
+    assert ferrax.grad(special.hyp1f1, 2)(0.0, 0.0, 0.5) == 0
+    mixed = ferrax.grad(ferrax.grad(special.hyp1f1, 2))(0.0, 2.0, 0.7)
+    np.testing.assert_allclose(mixed, special.hyp1f1(1.0, 3.0, 0.7) / 2, rtol=1e-14)
 
 
 def test_confluent_edges(x64):

@@ -126,7 +126,10 @@ def test_transforms():
     for function in (special.expi, special.exp1, special.sici, special.fresnel, special.spence):
         assert_transforms(function, x)
     assert_transforms(special.expn, jnp.array([1.0, 2.0, 0.0, 5.0]), x)
-    assert_transforms(special.owens_t, jnp.array([1.0, -2.0, 0.0, 0.5]), x)
+    h = jnp.array([1.0, -2.0, 0.0, 0.5])
+    np.testing.assert_array_equal(ferrax.vmap(special.owens_t)(h, x), special.owens_t(h, x))
+    assert special.owens_t(jnp.bfloat16(1), jnp.float16(1)).dtype == np.float32
+    assert special.owens_t(jnp.bfloat16(1), jnp.bfloat16(1)).dtype == np.float32
 
 
 @pytest.mark.parametrize("name", ["expi", "exp1", "sici", "fresnel", "spence", "dawsn"])

@@ -157,3 +157,26 @@ def test_nfold_vmap():
     out = sparse.util.nfold_vmap(jnp.dot, 2)(jnp.ones((2, 1, 4)), jnp.ones((1, 3, 4)))
     close(out, np.full((2, 3), 4.0))
     assert sparse.util.nfold_vmap(jnp.sum, 1, broadcasted=False)(jnp.ones((2, 3))).shape == (2,)
+
+
+class TestCase(sparse.test_util.SparseTestCase):
+    """The test case's own checks find what is right and what is wrong."""
+
+    def make(self):
+        rng = self.rng()
+        mats = [sparse.test_util.rand_bcoo(rng, nse=0.5)((4, 3), "float32") for _ in range(1)]
+        return [*mats, jnp.asarray(rng.standard_normal(3), "float32")]
+
+    def test_right(self):
+        checks = [self._CheckAgainstDense, self._CheckGradsSparse, self._CheckBatchingSparse]
+        for check in checks:
+            check(lambda m, v: m @ v, lambda m, v: m @ v, self.make)
+
+    def test_wrong(self):
+        checks = [self._CheckAgainstDense, self._CheckGradsSparse, self._CheckBatchingSparse]
+        for check in checks:
+            with self.assertRaises(AssertionError):
+                check(lambda m, v: m @ v, lambda m, v: 2 * (m @ v), self.make)
+        for other in (2 * sparse.eye(3), sparse.eye(3, n_batch=1), sparse.BCSR.from_bcoo(sparse.eye(3)), jnp.eye(3)):
+            with self.assertRaises(AssertionError):
+                self.assertSparseArraysEquivalent(sparse.eye(3), other)

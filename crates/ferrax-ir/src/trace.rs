@@ -336,11 +336,6 @@ pub fn named_axis(name: &str) -> Option<usize> {
     AXES.with_borrow(|axes| axes.iter().rev().find(|a| &*a.name == name).map(|a| a.size))
 }
 
-/// The named mapped axes in force on this thread with their sizes, innermost last.
-pub fn named_axes() -> Vec<(Arc<str>, usize)> {
-    AXES.with_borrow(|axes| axes.iter().map(|a| (a.name.clone(), a.size)).collect())
-}
-
 /// The bit of the innermost mapped axis of this name on this thread; zero when it is none whose values are checked.
 pub fn manual_bit(name: &str) -> u32 {
     if MANUAL.get() == 0 {
@@ -355,6 +350,11 @@ pub fn manual_outside(id: TraceId) -> u32 {
         return 0;
     }
     AXES.with_borrow(|axes| axes.iter().filter(|a| a.trace.id() < id).fold(0, |bits, a| bits | a.manual))
+}
+
+/// The named mapped axes in force on this thread with their sizes, innermost last.
+pub fn named_axes() -> Vec<(Arc<str>, usize)> {
+    AXES.with_borrow(|axes| axes.iter().map(|a| (a.name.clone(), a.size)).collect())
 }
 
 /// Whether an operation, or a program in it, works across the axis of this name.

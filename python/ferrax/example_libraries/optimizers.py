@@ -41,7 +41,14 @@ __all__ = [
     "unpack_optimizer_state",
 ]
 
-Schedule = Callable[[Any], Any]
+Params = Any
+State = Any
+Updates = Any
+Step = int
+InitFn = Callable[[Params], "OptimizerState"]
+UpdateFn = Callable[[Step, Updates, "OptimizerState"], "OptimizerState"]
+ParamsFn = Callable[["OptimizerState"], Params]
+Schedule = Callable[[Step], Any]
 _Triple = tuple[Callable[[Any], Any], Callable[[Any, Any, Any], Any], Callable[[Any], Any]]
 
 
@@ -616,6 +623,8 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
     >>> optimizers.unpack_optimizer_state(state)["a"].subtree
     Array(1., dtype=float32, weak_type=True)
     """
+    if not isinstance(opt_state, OptimizerState):
+        raise TypeError(f"unpack_optimizer_state takes an OptimizerState, got {opt_state!r}")
     return opt_state.tree_def.unflatten([JoinPoint(state) for state in _states(opt_state)])
 
 

@@ -182,7 +182,8 @@ def _output_shape(apply_fun: Any, params: Any, shape: Sequence[int], batch: int,
 
     size = shape[batch]
     given = [1 if k == batch and size < 0 else n for k, n in enumerate(shape)]
-    found = list(eval_shape(apply_fun, params, ShapeDtypeStruct(tuple(given), np.float32)).shape)
+    dtype = params[0].dtype if params else np.float32
+    found = list(eval_shape(apply_fun, params, ShapeDtypeStruct(tuple(given), dtype)).shape)
     if size < 0:
         found[out_batch] = size
     return tuple(found)

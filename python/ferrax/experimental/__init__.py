@@ -14,6 +14,7 @@ if _TYPE_CHECKING:
     from ferrax.experimental import multihost_utils as multihost_utils
     from ferrax.experimental import ode as ode
     from ferrax.experimental import pjit as pjit
+    from ferrax.experimental import random as random
     from ferrax.experimental import rnn as rnn
     from ferrax.experimental import shard_map as shard_map
     from ferrax.experimental import sparse as sparse
@@ -27,6 +28,7 @@ mesh_utils
 multihost_utils
 ode
 pjit
+random
 rnn
 shard_map
 sparse

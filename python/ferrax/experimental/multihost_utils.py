@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax, tree_util
+from ferrax import tree_util
+from ferrax._api import effects_barrier
 from ferrax._boundary import expose as _expose
 from ferrax.sharding._arrays import make_array_from_process_local_data
 from ferrax.sharding._named import NamedSharding
@@ -35,9 +36,9 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
     >>> from ferrax.experimental import multihost_utils
     >>> multihost_utils.broadcast_one_to_all(3)
-    array(3, dtype=int32)
+    array(3)
     """
-    return tree_util.tree_map(lambda x: np.asarray(_ferrax.asarray(x)), in_tree)
+    return tree_util.tree_map(np.asarray, in_tree)
 
 
 def sync_global_devices(name: str) -> None:
@@ -49,7 +50,7 @@ def sync_global_devices(name: str) -> None:
     >>> from ferrax.experimental import multihost_utils
     >>> multihost_utils.sync_global_devices("here")
     """
-    _ferrax.drain()
+    effects_barrier()
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
@@ -64,11 +65,11 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
     >>> from ferrax.experimental import multihost_utils
     >>> multihost_utils.process_allgather([1, 2], tiled=True)
-    [array(1, dtype=int32), array(2, dtype=int32)]
+    [array(1), array(2)]
     """
 
     def one(x: Any) -> Any:
-        data = np.asarray(_ferrax.asarray(x))
+        data = np.asarray(x)
         return data if tiled or isinstance(getattr(x, "sharding", None), NamedSharding) else data[None]
 
     return tree_util.tree_map(one, in_tree)

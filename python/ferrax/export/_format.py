@@ -7,11 +7,12 @@
     header               JSON in UTF-8
     arrays               each from a multiple of 64 bytes after the header's end, in C order
 
-Integers are little endian and unsigned. Of each array, the header's `arrays` has the shape, the dtype and the offset. Two
-kinds of header stand in such files: that of a program has its text in the exact form that ferrax prints and reads, which
-refers to the arrays; that of a function has the fields of `Exported`, and its arrays of bytes are files themselves, the
-program's and, where it can be differentiated, its pullback's. A reader checks every length before it uses it, and a
-program as one that a stranger has written; reading runs no code of the file. Read next: `_exported.py`.
+Integers are little endian and unsigned. Of each array, the header's `arrays` has the shape, the dtype and the offset.
+Two kinds of header stand in such files: that of a program has its text in the exact form that ferrax prints and
+reads, which refers to the arrays; that of a function has the fields of `Exported`, and its arrays of bytes are files
+themselves, the program's and, where it can be differentiated, its pullback's. A reader checks every length before it
+uses it, and a program as one that a stranger has written; reading runs no code of the file. Read next:
+`_exported.py`.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ _LATER = {
     "fourier": "FftType fft",
     "other": "after_all composite create_token dce_sink platform_dependent rng_uniform stage with_sharding_constraint",
     "parallel": (
-        "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute precv psend pshuffle psum "
+        "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute precv psend pshuffle "
+        "psum "
         "psum_scatter pswapaxes ragged_all_to_all"
     ),
     "ragged": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general scaled_dot",

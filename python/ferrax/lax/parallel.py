@@ -588,9 +588,9 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """The value, which counts as varying over manual axes from now on.
 
-    Under `shard_map` with `check_vma` the type of a value says over which axes it varies between devices; one that is the
-    same everywhere is made to vary by this. Its transpose is the sum over the axes. It is done where a value that does
-    not vary meets one that does; loops whose carry begins as a constant need not ask for it either.
+    Under `shard_map` with `check_vma` the type of a value says over which axes it varies between devices; one that is
+    the same everywhere is made to vary by this. Its transpose is the sum over the axes. It is done where a value that
+    does not vary meets one that does; loops whose carry begins as a constant need not ask for it either.
 
     Args:
       x: array or pytree of arrays.

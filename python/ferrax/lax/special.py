@@ -246,9 +246,9 @@ def _beta_sides(a: Array, b: Array, x: Array, on_plateau: bool = True) -> _Side:
     """
     y = 1 - x
     total, lost = exact_sum(a, b)
-    first = (b < 1) & (x > 0.5) & (y * total < 2)
+    first = (b < 1) & (x > 0.5) & (y * total < 1)
     above = x * total > a
-    second = above & (a < 1) & (y > 0.5) & (x * total < 2)
+    second = above & (a < 1) & (y > 0.5) & (x * total < 1)
     swap = above & ~first if on_plateau else first | (above & ~second)
     log_x, log_y = where(x < 0.5, log(x), log1p(-y)), where(x < 0.5, log1p(-x), log(y))
     pick = lambda one, other: (where(swap, other, one), where(swap, one, other))

@@ -244,7 +244,8 @@ def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: A
         require(name, a)
         a = _asarray(a)
     if device is None and out_sharding is None and shape is None and isinstance(a, _core.ArrayImpl):
-        device = _ferrax.place_of(a)  # as the array it is like
+        found = _ferrax.place_of(a)
+        device = None if found is None else _ferrax.sharding_of(found)  # as the array it is like
     shape = a.shape if shape is None else static_shape(shape)
     if dtype is None and isinstance(value, int) and _core.weak_type(a):
         python_type = {"i": int, "f": float, "c": complex}[dtype_kind(a.dtype)]

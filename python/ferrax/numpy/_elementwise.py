@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from ferrax import _ferrax, lax
-from ferrax._core import asarray, weak_type, with_weak_type
+from ferrax._core import asarray, with_weak_type
 from ferrax._rust import implemented_by
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.numpy import _reductions
@@ -538,7 +538,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     Array([4, 2], dtype=int32)
     """
     x, y = _integers("gcd", x1, x2)
-    weak = weak_type(x)
+    weak = _all_weak(x1, x2)
 
     def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
         a, b = pair
@@ -574,4 +574,4 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
         x, y = lax.abs(x), lax.abs(y)
     divisor = gcd(x, y)
     none = divisor == 0
-    return _where(none, 0, x * (y // _where(none, 1, divisor)))
+    return with_weak_type(_where(none, 0, x * (y // _where(none, 1, divisor))), _all_weak(x1, x2))

@@ -5,6 +5,9 @@ Read next: `_mesh.py`, `_spec.py` and `_named.py` for the classes.
 
 from ferrax._boundary import expose as _expose
 from ferrax._ferrax import SingleDeviceSharding as SingleDeviceSharding
+from ferrax.sharding._axis_types import ManualAxisType as ManualAxisType
+from ferrax.sharding._axis_types import auto_axes as auto_axes
+from ferrax.sharding._axis_types import explicit_axes as explicit_axes
 from ferrax.sharding._context import get_abstract_mesh as get_abstract_mesh
 from ferrax.sharding._context import get_mesh as get_mesh
 from ferrax.sharding._context import set_mesh as set_mesh
@@ -23,11 +26,14 @@ __all__ = [
     "AbstractDevice",
     "AbstractMesh",
     "AxisType",
+    "ManualAxisType",
     "Mesh",
     "NamedSharding",
     "PartitionSpec",
     "Sharding",
     "SingleDeviceSharding",
+    "auto_axes",
+    "explicit_axes",
     "get_abstract_mesh",
     "get_mesh",
     "make_single_device_sharding",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
+from ferrax.sharding._named import Sharding
 from ferrax.sharding._placement import check_fits, place
 
 __all__ = [
@@ -24,10 +25,16 @@ def _kind(dtype: Any, shape: tuple[int, ...]) -> str:
     return f"{np.dtype(dtype).name}[{','.join(map(str, shape))}]"
 
 
+def _require_sharding(sharding: Any, function: str) -> None:
+    if not isinstance(sharding, Sharding):
+        raise TypeError(f"jax.{function} needs a sharding, got {sharding!r} of type {type(sharding).__name__}")
+
+
 def _check_part(part: Any, want: tuple[int, ...], whole: tuple[int, ...], sharding: Any) -> None:
     if tuple(part.shape) != want:
         raise ValueError(
-            f"Expected shard shape {want} doesn't match the single device array shape {tuple(part.shape)}. Shape of Array "
+            f"Expected shard shape {want} doesn't match the single device array shape {tuple(part.shape)}. Shape of "
+            "Array "
             f"is {_kind(part.dtype, whole)} with sharding {sharding}"
         )
 
@@ -54,6 +61,7 @@ def make_array_from_callback(
     >>> print(jax.make_array_from_callback((4,), sharding, lambda index: np.arange(4)[index]))
     [0 1 2 3]
     """
+    _require_sharding(sharding, "make_array_from_callback")
     shape = tuple(shape)
     want = tuple(sharding.shard_shape(shape))
     parts: dict[Any, tuple[Any, Any]] = {}
@@ -113,13 +121,16 @@ def make_array_from_single_device_arrays(
     """
     if not isinstance(arrays, (list, tuple)):
         raise TypeError(
-            f"jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got {type(arrays)}."
+            "jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
+            f"{type(arrays)}."
         )
+    _require_sharding(sharding, "make_array_from_single_device_arrays")
     shape = tuple(shape)
     parts = dict(sharding.addressable_devices_indices_map(shape))
     if len(arrays) != len(parts):
         raise ValueError(
-            f"Expected {len(parts)} per-device arrays (this is how many devices are addressable by the sharding), but got "
+            f"Expected {len(parts)} per-device arrays (this is how many devices are addressable by the sharding), "
+            "but got "
             f"{len(arrays)}"
         )
     if len({np.dtype(a.dtype) if not _is_key(a) else a.dtype for a in arrays}) > 1:
@@ -133,8 +144,10 @@ def make_array_from_single_device_arrays(
         (device,) = devices
         if device not in parts:
             raise ValueError(
-                f"Addressable devices and per-device arrays devices do not match. Sharding contains devices {set(parts)} "
-                f"that are not present in per-device arrays. Per-device arrays contain devices { {device} } that are not "
+                "Addressable devices and per-device arrays devices do not match. Sharding contains devices "
+                f"{set(parts)} "
+                f"that are not present in per-device arrays. Per-device arrays contain devices { {device} } that are "
+                "not "
                 "present in the sharding."
             )
         _check_part(x, want, shape, sharding)
@@ -177,6 +190,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
 
 
 def _local(data: Any, sharding: Any, want: Any) -> _ferrax.Array:
+    _require_sharding(sharding, "make_array_from_process_local_data")
     data = data if isinstance(data, _ferrax.Array) else np.asarray(data)
     shape = tuple(data.shape)
     if want is None:

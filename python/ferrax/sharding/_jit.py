@@ -130,7 +130,7 @@ def _over(shardings: Any, tree: Any, f: Callable[[Any, Any], Any], what: str) ->
     try:
         full = tree_util.tree_broadcast(shardings, tree, is_leaf=_is_leaf)
     except ValueError as error:
-        raise ValueError(f"pytree structure error: {what} must be a prefix of its tree: {error}") from None
+        raise ValueError(str(error).replace("broadcast_prefix prefix_tree", what)) from None
     places = tree_util.tree_leaves(full, is_leaf=_is_leaf)
     leaves, structure = tree_util.tree_flatten(tree)
     return structure.unflatten([f(s, x) for s, x in zip(places, leaves, strict=True)])
@@ -182,9 +182,7 @@ def with_arguments(compiled: Any, in_shardings: Any, static_argnums: list[int]) 
     def call(*args: Any, **kwargs: Any) -> Any:
         return compiled(*moved(args, kwargs))
 
-    call.lower = lambda *args, **kwargs: compiled.lower(*args, **kwargs)  # type: ignore[attr-defined]
-    call.trace = lambda *args, **kwargs: compiled.trace(*args, **kwargs)  # type: ignore[attr-defined]
-    for name in ("eval_shape", "cache_info", "clear_cache"):
+    for name in ("lower", "trace", "eval_shape", "cache_info", "clear_cache"):
         setattr(call, name, getattr(compiled, name))
     return call
 

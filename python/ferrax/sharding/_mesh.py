@@ -38,7 +38,7 @@ class AxisType(enum.Enum):
         return self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AbstractDevice:
     """What is known of a mesh's devices without having them.
 
@@ -239,11 +239,10 @@ class Mesh(_Axes):
         _context.push_physical(self)
         return self
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> bool:
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         from ferrax.sharding import _context
 
         _context.pop_physical()
-        return False
 
     @property
     def axis_sizes(self) -> tuple[int, ...]:

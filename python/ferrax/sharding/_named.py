@@ -174,6 +174,17 @@ class Sharding(abc.ABC):
 
 
 Sharding.register(SingleDeviceSharding)
+# the class is the extension module's
+SingleDeviceSharding.__doc__ = """All of an array on one device.
+
+Args:
+  device: the device.
+  memory_kind: kind of memory, `None` for the device's own.
+
+>>> import ferrax as jax
+>>> jax.sharding.SingleDeviceSharding(jax.devices()[0])
+SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
+"""
 
 
 def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import numpy as np
+
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Device, SingleDeviceSharding
 from ferrax.sharding._context import concrete_mesh, context_mesh
@@ -81,10 +83,11 @@ def with_mesh(spec: Any, function: str) -> Any:
 def concrete(sharding: Any) -> Any:
     """A sharding over an abstract mesh with the devices of the mesh in use, where that is the same mesh."""
     mesh = concrete_mesh()
-    if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh) and mesh is not None:
-        if mesh.shape_tuple == sharding.mesh.shape_tuple:
-            return NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
-    return sharding
+    if mesh is None or not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, AbstractMesh):
+        return sharding
+    if mesh.shape_tuple != sharding.mesh.shape_tuple:
+        return sharding
+    return NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
 
 
 def check_fits(sharding: Any, shape: tuple[int, ...], what: str) -> None:
@@ -184,7 +187,8 @@ def constrain(x: Any, sharding: Any) -> Any:
         return leaf
     if bare and not traced and not isinstance(leaf.sharding, NamedSharding) and concrete_mesh() is not None:
         raise TypeError(
-            "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in it. "
+            "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in "
+            "it. "
             f"Got sharding type {type(leaf.sharding)} for shape {leaf.dtype.name}{list(leaf.shape)}"
         )
     sharding = concrete(sharding)
@@ -194,7 +198,8 @@ def constrain(x: Any, sharding: Any) -> Any:
         mesh = getattr(leaf.sharding, "mesh", None)
         if not isinstance(mesh, Mesh):
             raise TypeError(
-                "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in "
+                "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` "
+                "in "
                 f"it. Got sharding type {type(leaf.sharding)} for shape {leaf.dtype.name}{list(leaf.shape)}"
             )
         sharding = NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
@@ -242,8 +247,20 @@ def _resharded(x: Any, sharding: Any) -> Any:
     if sharding is None:
         return x
     sharding = with_mesh(sharding, "reshard")
+    if not isinstance(sharding, Sharding):
+        raise TypeError(
+            f"reshard needs a `PartitionSpec` or a sharding, got {sharding!r} of type {type(sharding).__name__}"
+        )
     check_explicit(sharding, "reshard")
-    return put(x, sharding)
+    return put(x, _whole_spec(sharding, x))
+
+
+def _whole_spec(sharding: Any, x: Any) -> Any:
+    """A sharding over explicit axes says something of every axis of an array."""
+    missing = np.ndim(x) - len(sharding.spec)
+    if missing <= 0:
+        return sharding
+    return sharding.update(spec=sharding.spec.update(partitions=(*sharding.spec, *(None,) * missing)))
 
 
 def check_explicit(sharding: Any, function: str) -> None:

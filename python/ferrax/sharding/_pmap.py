@@ -169,7 +169,7 @@ def _mesh(name: Any, size: int, devices: Sequence[Any] | None, backend: str | No
     """The devices of the rows; `None` inside another mapped function, which has them."""
     if names_in_force():
         return None
-    found = _ferrax.devices(backend) if devices is None else list(devices)
+    found: list[Any] = list(_ferrax.devices(backend) if devices is None else devices)
     if len(found) < size:
         raise IndivisibleError(
             f"compiling computation that requires {size} logical devices, but only {len(found)} XLA devices are "

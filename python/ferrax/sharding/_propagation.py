@@ -1,8 +1,8 @@
 """Which shardings the results of a program get: rules for each primitive, applied to a program from its operands on.
 
-On the embedded CPU a sharding moves nothing, so the rules need not be XLA's: they keep an axis of a mesh with the axis of
-the array that it divides for as long as that axis is there whole, and leave it out otherwise. `sharding_constraint` says
-what it says. Programs that are called are gone through; results of loops are replicated.
+On the embedded CPU a sharding moves nothing, so the rules need not be XLA's: they keep an axis of a mesh with the axis
+of the array that it divides for as long as that axis is there whole, and leave it out otherwise. `sharding_constraint`
+says what it says. Programs that are called are gone through; what `while` carries is replicated.
 
 Read next: `_placement.py`, which numbers shardings; `crates/ferrax/src/sharded.rs`, which asks.
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax
-from ferrax._ferrax import Device, Place, SingleDeviceSharding, devices
+from ferrax._ferrax import Device, Literal, Place, SingleDeviceSharding, devices
 from ferrax.sharding._mesh import Mesh
 from ferrax.sharding._named import NamedSharding
 from ferrax.sharding._placement import place
@@ -76,6 +76,11 @@ def places(program: Any, operands: Sequence[Any]) -> list[Any]:
     walk = _Walk()
     specs = [walk.known(s, len(a.shape)) for s, a in zip(operands, program.in_avals, strict=True)]
     return [walk.place(found, aval) for found, aval in zip(walk.run(program, specs), program.out_avals, strict=True)]
+
+
+def shardings(program: Any, operands: Sequence[Any]) -> list[Any]:
+    """The sharding of each result of a program, from those of its operands; `None` for operands that follow."""
+    return [_object(p) for p in places(program, [s if hasattr(s, "mesh") else None for s in operands])]
 
 
 #: Functions that want to know shardings, by number.
@@ -153,21 +158,22 @@ class _Walk:
         entries = []
         for size, names in zip(aval.shape, found, strict=True):
             entries.append(names if names and size % math.prod(sizes[n] for n in names) == 0 else None)
-        while entries and entries[-1] is None:
+        while entries and entries[-1] is None and not self.mesh.are_all_axes_explicit:
             entries.pop()
         return place(NamedSharding(self.mesh, PartitionSpec(*entries), memory_kind=self.memory))
 
     def run(self, program: Any, operands: Sequence[Any]) -> list[Any]:
         """What is known of the results, from what is known of the operands."""
         env: dict[Any, Any] = {}
+        program = getattr(program, "jaxpr", program)
         for v, found in zip(program.invars, operands, strict=True):
             env[v] = found
         for eqn in program.eqns:
-            known = [env.get(v) if v.val is None else None for v in eqn.invars]
+            known = [None if isinstance(v, Literal) else env.get(v) for v in eqn.invars]
             outs = self.equation(eqn, known)
             for v, found in zip(eqn.outvars, outs, strict=True):
                 env[v] = found
-        return [env.get(v) if v.val is None else None for v in program.outvars]
+        return [None if isinstance(v, Literal) else env.get(v) for v in program.outvars]
 
     def equation(self, eqn: Any, known: list[Any]) -> list[Any]:
         """What is known of an equation's results."""
@@ -197,7 +203,8 @@ class _Walk:
         programs = _programs(eqn)
         if len(programs) == 1 and eqn.primitive.name not in ("scan", "while"):
             (program,) = programs
-            if len(program.in_avals) == len(known) and len(program.out_avals) == len(eqn.outvars):
+            inner = getattr(program, "jaxpr", program)
+            if len(inner.invars) == len(known) and len(inner.outvars) == len(eqn.outvars):
                 return self.run(program, known)
         if eqn.primitive.name == "scan":
             return self.scan(eqn, known)
@@ -278,7 +285,8 @@ def _broadcast(eqn: Any, known: Sequence[Any]) -> Spec | None:
 
 
 def _reshape(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    """An axis keeps its division while as many elements stand in front of it, and it is whole or begins a merged one."""
+    """An axis keeps its division while as many elements stand in front of it, and it is whole or begins a merged "
+    "one."""
     old, new = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
     starts: dict[int, int] = {}
     before = 1
@@ -289,8 +297,8 @@ def _reshape(eqn: Any, known: Sequence[Any]) -> Spec | None:
     out: list[tuple[Any, ...]] = []
     before = 1
     for size in new:
-        i = starts.get(before)
-        out.append(known[0][i] if size != 1 and i is not None else ())
+        begins = starts.get(before)
+        out.append(known[0][begins] if size != 1 and begins is not None else ())
         before *= size
     return _free(out)
 

@@ -1,9 +1,9 @@
 """`shard_map`: a function written for one device, run on the parts of arrays over a mesh.
 
-Each array is cut into the blocks that its spec says, with a leading axis for every mesh axis; the function is mapped over
-these axes, which have the mesh axes' names, so that collectives find them; the results are put together again. All of it
-is ordinary array code, so `jit`, `grad` and `vmap` of it need nothing of their own. What is the same on all devices of an
-axis is tracked by its type (`crates/ferrax-ir/src/manual.rs`).
+Each array is cut into the blocks that its spec says, with a leading axis for every mesh axis; the function is mapped
+over these axes, which have the mesh axes' names, so that collectives find them; the results are put together again. All
+of it is ordinary array code, so `jit`, `grad` and `vmap` of it need nothing of their own. What is the same on all
+devices of an axis is tracked by its type (`crates/ferrax-ir/src/manual.rs`).
 
 Read next: `_blocks.py` for the cutting, `_specs.py` for the checks.
 """
@@ -50,9 +50,9 @@ def shard_map(
 ) -> Any:
     """Maps a function over the parts of arrays on a mesh: it is written for one device, and sees that device's parts.
 
-    Inside, `lax.psum` and the other collectives work across the mesh's axes by their names. The types of values say over
-    which axes they vary; where a value that does not meets one that does, it is made to (`lax.pcast`), and so gradients
-    of what all devices share are summed over them.
+    Inside, `lax.psum` and the other collectives work across the mesh's axes by their names. The types of values say
+    over which axes they vary; where a value that does not meets one that does, it is made to (`lax.pcast`), and so
+    gradients of what all devices share are summed over them.
 
     Args:
       f: function of arrays, or pytrees of arrays, and so are its results. Without it, returns a decorator.
@@ -62,8 +62,8 @@ def shard_map(
         default.
       mesh: the `Mesh`, or an `AbstractMesh`; the mesh in use by default.
       axis_names: the mesh axes to map over; all by default.
-      check_vma: whether to check that what `out_specs` takes for the same everywhere is so. Without the check, the first
-        device's counts, and the transpose of `lax.psum` is `lax.psum`.
+      check_vma: whether to check that what `out_specs` takes for the same everywhere is so. Without the check, the
+        first device's counts, and the transpose of `lax.psum` is `lax.psum`.
 
     Returns:
       A function of whole arrays.

@@ -47,7 +47,8 @@ def check(specs: Any, names: frozenset[Any], what: str, infer: Any) -> None:
     if bad:
         listed = "\n".join(f"  {what} is {s} of type {type(s).__name__}, " for s in bad)
         raise TypeError(
-            f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but:\n\n{listed}\n\n"
+            f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, "
+            f"but:\n\n{listed}\n\n"
             f"Check the {what} values passed to shard_map."
         )
     for spec in leaves:
@@ -69,7 +70,8 @@ def of_arguments(f: Any, in_specs: Any, args: tuple[Any, ...], mesh: Any, infer:
     if in_specs is infer:
         if any(t is not AxisType.Explicit for t in mesh.axis_types):
             raise TypeError(
-                "shard_map in_specs argument must be given: it follows from the arguments when all axes of the mesh are "
+                "shard_map in_specs argument must be given: it follows from the arguments when all axes of the mesh "
+                "are "
                 f"of type Explicit, and the mesh is {mesh}"
             )
         leaves = tree_util.tree_leaves(args)
@@ -87,7 +89,7 @@ def _spread(specs: Any, tree: Any, what: str, is_leaf: Callable[[Any], bool]) ->
     try:
         full = tree_util.tree_broadcast(specs, tree, is_leaf=is_leaf)
     except ValueError as error:
-        raise ValueError(f"pytree structure error: shard_map {what} must be a prefix of its tree: {error}") from None
+        raise ValueError(str(error).replace("broadcast_prefix prefix_tree", f"shard_map {what}")) from None
     return tree_util.tree_leaves(full, is_leaf=is_leaf)
 
 
@@ -99,8 +101,10 @@ def of_results(f: Any, out_specs: Any, result: Any, outs: Sequence[Any]) -> list
             raise ValueError(
                 f"shard_map applied to the function '{_name(f)}' was given an out_specs entry which is too long to be "
                 f"compatible with the corresponding output value from the function:\n\nout_specs is {spec} which has "
-                f"length {len(spec)}, but {_name(f)}(*args) has shape {out.dtype.name}{list(out.shape)}, which has rank "
-                f"{out.ndim} (and {out.ndim} < {len(spec)})\n\nEntries in out_specs must be of length no greater than the "
+                f"length {len(spec)}, but {_name(f)}(*args) has shape {out.dtype.name}{list(out.shape)}, which has "
+                "rank "
+                f"{out.ndim} (and {out.ndim} < {len(spec)})\n\nEntries in out_specs must be of length no greater "
+                "than the "
                 "number of axes in the corresponding output value.\n\nFor scalar values (rank 0), consider using an "
                 "out_specs entry of `P()`; scalars that differ between devices need an axis of size one."
             )
@@ -133,9 +137,11 @@ def check_arguments(
         if len(spec) > x.ndim:
             raise ValueError(
                 f"shard_map applied to the function '{_name(f)}' was given an in_specs entry which is too long to be "
-                f"compatible with the corresponding input value from the function:\n\nin_specs is {spec} which has length "
+                f"compatible with the corresponding input value from the function:\n\nin_specs is {spec} which has "
+                "length "
                 f"{len(spec)}, but the passed {_describe(f, args, at)} has shape {kind}, which has rank {x.ndim} (and "
-                f"{x.ndim} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the number of axes in "
+                f"{x.ndim} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the number of "
+                "axes in "
                 "the corresponding input value."
             )
         _check_spec(mesh, spec)
@@ -146,10 +152,12 @@ def check_arguments(
                 axes = f"mesh axis {names[0]!r}" if len(names) == 1 else f"mesh axes {names}"
                 total = f"of size {count}" if len(names) == 1 else f"of total size {count}"
                 raise ValueError(
-                    f"shard_map applied to the function '{_name(f)}' was given argument arrays with axis sizes that are "
+                    f"shard_map applied to the function '{_name(f)}' was given argument arrays with axis sizes that "
+                    "are "
                     "not evenly divisible by the corresponding mesh axis sizes:\n\nThe mesh given has shape "
                     f"{mesh.axis_sizes} with corresponding axis names {mesh.axis_names}.\n\nthe passed "
-                    f"{_describe(f, args, at)} of shape {kind} corresponds to in_specs of value {spec}, which maps array "
+                    f"{_describe(f, args, at)} of shape {kind} corresponds to in_specs of value {spec}, which maps "
+                    "array "
                     f"axis {axis} (of size {x.shape[axis]}) to {axes} ({total}), but {count} does not evenly divide "
                     f"{x.shape[axis]}"
                 )
@@ -168,7 +176,8 @@ def check_replication(
             raise ValueError(
                 f"shard_map applied to the function '{_name(f)}' was given out_specs which require replication which "
                 f"can't be statically inferred given the mesh:\n\nThe mesh given has shape {mesh.axis_sizes} with "
-                f"corresponding axis names {mesh.axis_names}.\n\nout_specs is {spec} which implies that the corresponding "
+                f"corresponding axis names {mesh.axis_names}.\n\nout_specs is {spec} which implies that the "
+                "corresponding "
                 f"output value is replicated across {axes}, but could not infer replication {over}\n\nCheck if these "
                 "output values are meant to be replicated over those mesh axes. If not, consider revising the "
                 "corresponding out_specs entries. If so, consider disabling the check by passing the check_vma=False "

@@ -235,26 +235,34 @@ fn gamma_prefactor(a: f64, x: f64) -> f64 {
     let stirling = (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z / 1188.0)))) / a;
     let scale = (-stirling).exp() / (2.0 * PI * a).sqrt();
     let quotient = x / a;
-    if (a * quotient.ln()).abs() > 2_800.0 {
-        let d = (x - a) / a;
-        let exponent = if d.abs() < 0.5 { a * log_excess(d) } else { x - a - a * quotient.ln() };
-        return (-exponent).exp() * scale;
+    let (size, d) = ((a * quotient.ln()).abs(), (x - a) / a);
+    if size > 11_200.0 {
+        return scale * if d.abs() < 0.5 { from_mode(a, x) } else { (a - x + a * quotient.ln()).exp() };
     }
-    // (x/a)^a e^(a-x) by its fourth root, which is in range, and what quotient and difference left out
+    // (x/a)^a e^(a-x) by its fourth or sixteenth root, which is in range, and what quotient and difference left out
     let gap = a - x;
     let lost = if a > x { (a - gap) - x } else { a - (x + gap) };
-    let root = quotient.powf(0.25 * a) * (0.25 * gap).exp();
-    let square = root * root;
+    let (part, squarings) = if size > 2_800.0 { (0.0625, 4) } else { (0.25, 2) };
+    let root = quotient.powf(part * a) * (part * gap).exp();
+    let power = (0..squarings).fold(root, |power, _| power * power);
     let rest = a * (-quotient).mul_add(a, x) / x + lost;
-    square * square * rest.exp() * scale
+    power * rest.exp() * scale
 }
 
-/// d - ln(1 + d) for |d| < 1/2, with all digits.
-fn log_excess(d: f64) -> f64 {
+/// (x/a)^a e^(a-x) for x near a: exp(-a (d - ln(1 + d))) with d = (x - a)/a, whose term a d²/2 is exact.
+fn from_mode(a: f64, x: f64) -> f64 {
+    let gap = x - a;
+    let lost = if x > a { (x - gap) - a } else { x - (a + gap) };
+    let square = gap * gap;
+    let rest = gap.mul_add(gap, -square) + 2.0 * gap * lost;
+    let lead = square / (2.0 * a);
+    let low = ((-lead).mul_add(2.0 * a, square) + rest) / (2.0 * a);
+    let d = gap / a;
     let r = d / (2.0 + d);
     let q = r * r;
     let series = (1..19).rev().fold(0.0, |sum, k| sum * q + 1.0 / f64::from(2 * k + 1));
-    r * (d - 2.0 * q * series)
+    let higher = a * r * (0.5 * d * d + 2.0 * q * series);
+    (-lead).exp() * (higher - low).exp()
 }
 
 fn gamma_series(a: f64, x: f64) -> f64 {

@@ -13,7 +13,6 @@ use crate::errors::IntoPyResult;
 use crate::value::{from_value, to_value};
 use ferrax_base::error;
 use ferrax_base::fork::Lock;
-use ferrax_ir::manual::Vary;
 use ferrax_ir::op::{BatchAxis, BatchDims, OpRole, Operands, Rewriter};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::{
@@ -132,6 +131,9 @@ impl Op for PyOp {
     fn effects(&self) -> Effects {
         Effects(self.0.effects.load(Relaxed))
     }
+    fn vary(&self, operands: u32) -> Option<ferrax_ir::manual::Vary> {
+        Some(ferrax_ir::manual::Vary { operands, results: operands })
+    }
     fn coverage(&self) -> [Option<&'static str>; 7] {
         [None, None, None, Some(NO_RULE), Some(NO_RULE), None, Some(NO_RULE)]
     }
@@ -143,7 +145,11 @@ impl Op for PyOp {
                 if out.get_item(1)?.is_truthy()? {
                     self.0.effects.store(Effects::IO.0, Relaxed);
                 }
-                out.get_item(0)?.try_iter()?.map(|a| crate::value::abstract_value(&a?)).collect()
+                let all = args.iter().fold(0, |bits, a| bits | a.vary);
+                let of = |a: PyResult<Bound<'_, PyAny>>| {
+                    crate::value::abstract_value(&a?).map(|aval| Aval { vary: all, ..aval })
+                };
+                out.get_item(0)?.try_iter()?.map(of).collect()
             })())
         })
     }
@@ -191,9 +197,6 @@ impl Op for PyOp {
                 Ok((values_of(&out.get_item(0)?)?.into(), dims.into()))
             })())
         })
-    }
-    fn vary(&self, operands: u32) -> Option<Vary> {
-        Some(Vary { operands, results: operands })
     }
     fn simplify(&self, _: &OpRef, _: &mut dyn Rewriter, _: &[Atom]) -> Result<Option<SmallVec<[Atom; 1]>>> {
         Ok(None)

@@ -226,13 +226,10 @@ def bcoo_broadcast_in_dim(
     _check_broadcast(mat, shape, dims)
     n_batch, n_sparse, n_dense = mat.n_batch, mat.n_sparse, mat.n_dense
     # where the sparse block starts and ends in the result
-    end = len(shape)
     if n_sparse:
         first, last = dims[n_batch], dims[n_batch + n_sparse - 1] + 1
     else:
-        first = last = dims[n_batch - 1] + 1 if n_batch else (dims[0] if n_dense else end)
-    if n_dense:
-        last = max(last, first)
+        first = last = dims[n_batch - 1] + 1 if n_batch else (dims[0] if n_dense else len(shape))
     batch, inner, dense = shape[:first], shape[first:last], shape[last:]
     for i, size in enumerate(inner):
         old = mat.shape[dims.index(first + i)] if first + i in dims else 1

@@ -13,14 +13,19 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
+from ferrax import numpy as jnp
 from ferrax._api import eval_shape
 from ferrax._core import ShapedArray, asarray, typeof
 from ferrax._evaluate import bind, evaluate, parameters, traced
-from ferrax._ferrax import ClosedJaxpr, JaxprEqn
+from ferrax._ferrax import ClosedJaxpr, EagerScope, JaxprEqn
+from ferrax._named_functions import named_function
+from ferrax.custom_derivatives import custom_jvp
+from ferrax.dtypes import float0
 from ferrax.experimental.sparse import _bcoo_core, _bcoo_dot, _bcoo_layout, _bcoo_shape, _bcsr_functions
 from ferrax.experimental.sparse._base import is_sparse, spread
 from ferrax.experimental.sparse._bcoo import BCOO, parts, with_shape
 from ferrax.experimental.sparse._bcsr import BCSR
+from ferrax.lax import elementwise
 from ferrax.tree_util import tree_flatten, tree_unflatten
 
 __all__ = ["TODENSE", "evaluate_sparse", "sparsify", "sparsify_flat"]
@@ -28,66 +33,11 @@ __all__ = ["TODENSE", "evaluate_sparse", "sparsify", "sparsify_flat"]
 #: The name under which a program shows what `todense` gave.
 TODENSE = "sparse.todense"
 
-#: Functions f with f(0) = 0, of which f(x + y) = f(x) + f(y) holds.
-_LINEAR = frozenset(["add_any", "conj", "copy", "copy_p", "imag", "name", "neg", "real"])
-#: Others with f(0) = 0: elements of the same index have to be added up before.
-_ZERO_AT_ZERO = frozenset(
-    [
-        "abs",
-        "asin",
-        "asinh",
-        "atan",
-        "atanh",
-        "bessel_i1e",
-        "cbrt",
-        "ceil",
-        "convert_element_type",
-        "erf",
-        "erf_inv",
-        "expm1",
-        "floor",
-        "integer_pow",
-        "log1p",
-        "reduce_precision",
-        "round",
-        "sign",
-        "sin",
-        "sinh",
-        "sqrt",
-        "square",
-        "tan",
-        "tanh",
-    ]
-)
-#: Functions whose result at zero is not zero.
-_DENSE = frozenset(
-    [
-        "acos",
-        "acosh",
-        "bessel_i0e",
-        "clamp",
-        "cos",
-        "cosh",
-        "digamma",
-        "eq",
-        "erfc",
-        "exp",
-        "exp2",
-        "ge",
-        "gt",
-        "igamma",
-        "igammac",
-        "is_finite",
-        "le",
-        "lgamma",
-        "log",
-        "logistic",
-        "lt",
-        "ne",
-        "not",
-        "rsqrt",
-    ]
-)
+#: Operations f of one array, element by element, of which f(x + y) = f(x) + f(y) holds.
+_LINEAR = frozenset(["conj", "copy", "copy_p", "imag", "name", "neg", "real"])
+#: Others, besides the functions of `lax/elementwise.py`, that apply to each element.
+_OTHERS = frozenset(["convert_element_type", "integer_pow", "reduce_precision", "round"])
+_COMPARISONS = frozenset(["eq", "ge", "gt", "le", "lt", "ne"])
 
 
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
@@ -108,9 +58,9 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     >>> from ferrax.experimental import sparse
     >>> @sparse.sparsify
     ... def f(mat, v):
-    ...     return jnp.dot(jnp.sin(mat.T), v)
-    >>> print(f(sparse.eye(2) * 0.0, jnp.ones(2)))
-    [0. 0.]
+    ...     return 2 * jnp.dot(mat.T, v)
+    >>> print(f(sparse.eye(2, 3, k=1), jnp.array([1.0, 2.0])))
+    [0. 2. 4.]
     """
 
     @functools.wraps(f)
@@ -124,7 +74,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 def sparsify_flat(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[list[Any], Any]:
     """The leaves that a function gives for dense and sparse arrays, and its result's structure."""
     leaves, tree = tree_flatten((args, kwargs), is_leaf=_is_value)
-    leaves = [x if _is_value(x) else asarray_weak(x) for x in leaves]
+    leaves = [x if _is_value(x) else _operand(x) for x in leaves]
     out_tree: Any = None
 
     def flat(*values: Any) -> Sequence[Any]:
@@ -141,8 +91,8 @@ def _is_value(x: Any) -> bool:
     return isinstance(x, (BCOO, BCSR))
 
 
-def asarray_weak(x: Any) -> Any:
-    """An operand as an array of its own weak type."""
+def _operand(x: Any) -> Any:
+    """A dense operand as an array; TypeError where it is none."""
     typeof(x)
     return asarray(x)
 
@@ -173,14 +123,29 @@ def _rule(equation: JaxprEqn, values: list[Any]) -> Sequence[Any] | None:
     if name in _RULES:
         out = _RULES[name](equation, *values)
         return out if isinstance(out, list) else [out]
-    if name in _LINEAR or name in _ZERO_AT_ZERO:
+    unary = len(values) == 1 and (name in elementwise.__all__ or name in _LINEAR or name in _OTHERS)
+    if unary and (name in _LINEAR or _zero_at_zero(equation)):
         return [_elementwise(equation, *values)]
-    if name in _DENSE:
+    if unary or name in _COMPARISONS:
         raise NotImplementedError(
             f"sparse rule for {name} is not implemented because it would result in dense output. If this is your "
             "intent, use sparse.todense() to convert your arguments to dense matrices."
         )
     raise _missing(name)
+
+
+_at_zero: dict[Any, bool] = {}
+
+
+def _zero_at_zero(equation: JaxprEqn) -> bool:
+    """Whether an operation of one element gives zero for zero."""
+    dtype = equation.invars[0].aval.dtype
+    key = (equation.primitive.name, dtype, str(equation.params))
+    if key not in _at_zero:
+        with EagerScope():
+            (out,) = bind(equation, [asarray(np.zeros((), dtype))])
+            _at_zero[key] = bool(out == 0)
+    return _at_zero[key]
 
 
 def _missing(name: str) -> NotImplementedError:
@@ -202,12 +167,10 @@ def _elementwise(equation: JaxprEqn, x: Any) -> Any:
     name, params = equation.primitive.name, equation.params
     if name == "name" and str(params["name"]) == TODENSE:
         return x.todense()
-    if name == "integer_pow" and int(params["y"]) <= 0:
-        raise _missing("integer_pow with non-positive exponent")
     linear = name in _LINEAR
     if name == "convert_element_type":
-        linear = np.issubdtype(x.dtype, np.inexact) == np.issubdtype(equation.outvars[0].aval.dtype, np.inexact)
-        linear = linear and equation.outvars[0].aval.dtype != np.bool_
+        old, new = x.dtype, equation.outvars[0].aval.dtype
+        linear = np.bool_ not in (old, new) and (_inexact(new) or not _inexact(old))
     if not linear and not x.unique_indices:
         x = _without_duplicates(x)
     return _with_data(x, bind(equation, [x.data])[0])
@@ -402,6 +365,56 @@ def _inside(key: str) -> Callable[..., Any]:
     return rule
 
 
+def _custom_jvp(equation: JaxprEqn, *values: Any) -> list[Any]:
+    """A function with a derivative of its own, which is taken of sparse arrays' data."""
+    p, jvp = equation.params, named_function(str(equation.params["jvp"]))
+    if jvp is None:
+        raise _missing("custom_jvp_call")
+    consts, operands = values[: len(values) - jvp.arity], values[len(values) - jvp.arity :]
+    leaves, tree = tree_flatten(list(operands))
+    out_tree: Any = None
+    same: list[int | None] = []
+
+    def flattened(outs: list[Any], leaves: Sequence[Any]) -> list[Any]:
+        """The parts of results; notes their structure, and which are an operand's indices."""
+        nonlocal out_tree, same
+        parts, out_tree = tree_flatten(outs)
+        same = [next((i for i, y in enumerate(leaves) if y is x and not _differs(x)), None) for x in parts]
+        return parts
+
+    @custom_jvp
+    def call(*leaves: Any) -> list[Any]:
+        return flattened(evaluate_sparse(p["call_jaxpr"], [*consts, *tree_unflatten(tree, leaves)]), leaves)
+
+    @call.defjvp
+    def _(primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+        xs, directions = tree_unflatten(tree, primals), tree_unflatten(tree, tangents)
+        ts = [_with_data(x, t.data) if is_sparse(x) else t for x, t in zip(xs, directions)]
+        program = traced(jvp, [aval_of(x) for x in (*xs, *ts)], "sparsify")
+        both = evaluate_sparse(program, [*program.captured, *xs, *ts])
+        n = len(both) // 2
+        for out, tangent in zip(both[:n], both[n:]):
+            if is_sparse(out) != is_sparse(tangent) or (is_sparse(out) and not _same_indices(out, tangent)):
+                raise NotImplementedError(f"the derivative of {p['name']} has other indices than its value")
+        outs, slopes = flattened(both[:n], primals), tree_flatten(both[n:])[0]
+        # indices have no direction
+        return outs, [t if _differs(x) else np.zeros(t.shape, float0) for x, t in zip(outs, slopes)]
+
+    outs = call(*leaves)
+    # indices that are an operand's stay the same object, by which other rules know them
+    outs = [x if i is None else leaves[i] for x, i in zip(outs, same)]
+    return tree_unflatten(out_tree, outs)
+
+
+def _differs(x: Any) -> bool:
+    """Whether an array has derivatives."""
+    return _inexact(x.dtype)
+
+
+def _inexact(dtype: Any) -> bool:
+    return jnp.issubdtype(dtype, np.inexact)
+
+
 def _like(value: Any, model: Any) -> Any:
     """A value in the format that another has: dense, or sparse with no more said of the indices."""
     if not is_sparse(value):
@@ -507,8 +520,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "conv_general_dilated": _bcoo_only(_conv),
     "jit": _inside("jaxpr"),
     "remat2": _inside("jaxpr"),
-    "custom_jvp_call": _inside("call_jaxpr"),
-    "custom_vjp_call": _inside("call_jaxpr"),
+    "custom_jvp_call": _custom_jvp,
     "cond": _cond,
     "while": _while,
     "scan": _scan,

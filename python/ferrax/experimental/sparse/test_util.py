@@ -16,9 +16,13 @@ from ferrax.experimental.sparse._bcoo import BCOO
 from ferrax.experimental.sparse._bcoo_core import bcoo_fromdense
 from ferrax.experimental.sparse._bcsr import BCSR
 from ferrax.experimental.sparse._bcsr_functions import bcsr_fromdense
+from ferrax.experimental.sparse._test_case import MATMUL_TOL, SparseTestCase
 
 __all__ = [
+    "MATMUL_TOL",
+    "BatchedDotGeneralProperties",
     "SparseLayout",
+    "SparseTestCase",
     "is_sparse",
     "iter_bcsr_layouts",
     "iter_sparse_layouts",
@@ -44,6 +48,28 @@ class SparseLayout(NamedTuple):
     n_batch: int
     n_dense: int
     n_sparse: int
+
+
+class BatchedDotGeneralProperties(NamedTuple):
+    """Shapes and layout for a test of a contraction.
+
+    Args:
+      lhs_shape: shape of the first operand.
+      rhs_shape: shape of the second operand.
+      n_batch: number of batch axes.
+      n_dense: number of dense axes.
+      dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``.
+
+    >>> from ferrax.experimental.sparse import test_util
+    >>> test_util.BatchedDotGeneralProperties((2,), (2,), 0, 0, (((0,), (0,)), ((), ()))).n_batch
+    0
+    """
+
+    lhs_shape: tuple[int, ...]
+    rhs_shape: tuple[int, ...]
+    n_batch: int
+    n_dense: int
+    dimension_numbers: Any
 
 
 def iter_subsets(s: Sequence[Any]) -> Iterable[tuple[Any, ...]]:

@@ -253,7 +253,7 @@ class SparsifyEnv:
             if (array is not None and ref is not None) or (array is None and ref is None and name != "indptr"):
                 raise ValueError(f"one of {name} and {name}_ref must be given")
             refs.append(ref if array is None else self._push(array))
-        return SparsifyValue(tuple(shape), *refs, indices_sorted, unique_indices)
+        return SparsifyValue(tuple(shape), refs[0], refs[1], refs[2], indices_sorted, unique_indices)
 
 
 def _is_array(x: Any) -> bool:

@@ -130,7 +130,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     >>> ferrax.scipy.special.bessel_jn(jnp.array([0., 1.]), v=2)
     Array([[1.        , 0.7651977 ],
            [0.        , 0.44005057],
-           [0.        , 0.1149035 ]], dtype=float32)
+           [0.        , 0.11490349]], dtype=float32)
     """
     del n_iter
     (z,) = real("bessel_jn", z)

@@ -16,7 +16,7 @@ from ferrax.lax._tails import log_excess
 from ferrax.numpy._args import Array, ArrayLike
 from ferrax.numpy._dtype_functions import dtype_kind
 from ferrax.numpy._ufuncs import where
-from ferrax.scipy.special._args import double_program, in_single, inexact, real
+from ferrax.scipy.special._args import double_program, in_single, inexact, real, smooth
 
 __all__ = ["boxcox", "boxcox1p", "entr", "expit", "kl_div", "logit", "rel_entr", "xlog1py", "xlogy"]
 
@@ -170,7 +170,6 @@ def _entr(x: Array) -> Array:
     return where(x < 0, lax.full_like(x, -float("inf")), 0 - _xlogy(x, x))
 
 
-@jit
 def _rel_entr(p: Array, q: Array) -> Array:
     zero, one = lax.full_like(p, 0), lax.full_like(p, 1)
     both = (p > 0) & (q > 0)
@@ -181,7 +180,7 @@ def _rel_entr(p: Array, q: Array) -> Array:
     return where(both, value, where(none, zero, outside))
 
 
-@custom_jvp
+@smooth(lambda value, p, q: 1 / p, lambda value, p, q: -1 / q)
 def _log_quotient(p: Array, q: Array) -> Array:
     """log(p / q) of positive numbers, with all digits where they are nearly equal."""
     gap = p - q
@@ -189,10 +188,7 @@ def _log_quotient(p: Array, q: Array) -> Array:
     return where(near, lax.log1p(where(near, gap, lax.full_like(gap, 0)) / q), lax.log(p) - lax.log(q))
 
 
-_log_quotient.defjvps(lambda t, ans, p, q: t / p, lambda t, ans, p, q: -t / q)
-
-
-@custom_jvp
+@smooth(lambda value, p, q: _log_quotient(p, q), lambda value, p, q: (q - p) / q)
 def _divergence(p: Array, q: Array) -> Array:
     """p log(p / q) - p + q of positive numbers: p (d - log(1 + d)) with 1 + d = q / p, which has all digits."""
     d = (q - p) / p
@@ -200,14 +196,13 @@ def _divergence(p: Array, q: Array) -> Array:
     return where(near, p * log_excess(where(near, d, lax.full_like(d, 0)), 18), p * _log_quotient(p, q) - p + q)
 
 
-_divergence.defjvps(lambda t, ans, p, q: t * _log_quotient(p, q), lambda t, ans, p, q: t * ((q - p) / q))
-
-
-@jit
 def _kl_div(p: Array, q: Array) -> Array:
     both, one = (p > 0) & (q > 0), lax.full_like(p, 1)
     inside = _divergence(where(both, p, one), where(both, q, one))
     return where(both, inside, _rel_entr(where(both, -one, p), q) - p + q)
+
+
+_rel_entr_program, _kl_div_program = double_program(_rel_entr), double_program(_kl_div)
 
 
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
@@ -228,7 +223,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     >>> ferrax.scipy.special.rel_entr(jnp.array([0., 1., 1.]), jnp.array([1., 1., 0.]))
     Array([ 0.,  0., inf], dtype=float32)
     """
-    return in_single(_rel_entr, *real("rel_entr", p, q, error=ValueError))
+    return _rel_entr_program(*real("rel_entr", p, q, error=ValueError))
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
@@ -249,7 +244,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     >>> ferrax.scipy.special.kl_div(jnp.array([0., 1., 1.]), jnp.array([1., 1., 0.]))
     Array([ 1.,  0., inf], dtype=float32)
     """
-    return in_single(_kl_div, *real("kl_div", p, q, error=ValueError))
+    return _kl_div_program(*real("kl_div", p, q, error=ValueError))
 
 
 def _boxcox(log_x: Array, lmbda: Array) -> Array:

@@ -163,13 +163,13 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.scipy.special import lpmn
-    >>> values, slopes = lpmn(1, 1, jnp.array([0.6]))
+    >>> values, slopes = lpmn(1, 1, jnp.array([0.5]))
     >>> values[:, :, 0]
-    Array([[ 1. ,  0.6],
-           [ 0. , -0.8]], dtype=float32)
+    Array([[ 1.       ,  0.5      ],
+           [ 0.       , -0.8660254]], dtype=float32)
     >>> slopes[:, :, 0]
-    Array([[0.  , 1.  ],
-           [0.  , 0.75]], dtype=float32)
+    Array([[0.        , 1.        ],
+           [0.        , 0.57735026]], dtype=float32)
     """
     top, points = _orders_of("lpmn", m, n, z)
     return _lpmn_values(points, top, False), _lpmn_slopes(points, top)
@@ -194,9 +194,9 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.scipy.special import lpmn_values
-    >>> lpmn_values(1, 1, jnp.array([0.6]), False)[:, :, 0]
-    Array([[ 1. ,  0.6],
-           [ 0. , -0.8]], dtype=float32)
+    >>> lpmn_values(1, 1, jnp.array([0.5]), False)[:, :, 0]
+    Array([[ 1.       ,  0.5      ],
+           [ 0.       , -0.8660254]], dtype=float32)
     """
     top, points = _orders_of("lpmn_values", m, n, z)
     return _lpmn_values(points, top, bool(is_normalized))
@@ -249,7 +249,7 @@ def sph_harm_y(
     >>> import ferrax.numpy as jnp
     >>> from ferrax.scipy.special import sph_harm_y
     >>> sph_harm_y(jnp.array([1]), jnp.array([0, 1]), jnp.array([0.5]), jnp.array([0.25]))
-    Array([ 0.42878917+0.j        , -0.16048834-0.04097969j], dtype=complex64)
+    Array([ 0.42878905+0.j        , -0.16048941-0.04097968j], dtype=complex64)
     """
     if diff_n is not None:
         raise NotImplementedError("The 'diff_n' argument to sph_harm_y is not supported.")

@@ -152,8 +152,11 @@ def _raw_1f1(a: Array, b: Array, x: Array, by: int | None = None) -> Array:
     series = _series_1f1(alpha, b, near, lax.exp(-deep), least) * lax.exp(-rest)
     result = lax.select(far, asymptotic, series)
     constant_one = x == 0 if by == 0 else (a == 0) | (x == 0)
+    # Any other `a` gives infinity where b ends the series.
+    isolated = _terminates(a) & _terminates(b) if by == 0 else x != x
     return pick(
         (a != a) | (b != b) | (x != x), constant(x, np.nan),
+        isolated, np.nan * a,
         constant_one, constant(x, 1),
         impossible, constant(x, np.inf),
         ~finite, _infinite_1f1(a, b, x),
@@ -172,21 +175,25 @@ def _infinite_1f1(a: Array, b: Array, x: Array) -> Array:
 
 
 def _along(function: Callable[..., Array], position: int) -> Callable[..., Array]:
-    """The derivative of a function by one operand, by forward differentiation of its loops."""
+    """The derivative of a function by one operand, by forward differentiation of its loops; NaN at infinite values."""
 
     def slope(value: Array, *operands: Array) -> Array:
-        del value
-
         def of_one(x: Array) -> Array:
             return function(*operands[:position], x, *operands[position + 1 :], by=position)
 
         x = operands[position]
-        return jvp(of_one, (x,), (constant(x, 1),))[1]
+        tangent = jvp(of_one, (x,), (constant(x, 1),))[1]
+        return lax.select(lax.abs(value) < np.inf, tangent, constant(x, np.nan))
 
     return slope
 
 
-@smooth(_along(_raw_1f1, 0), _along(_raw_1f1, 1), lambda value, a, b, x: a / b * _hyp1f1(a + 1, b + 1, x))
+def _first_term(above: Array, c: Array) -> Array:
+    """The derivative's factor: `above` / c, and 0 for 0 / 0, where the function is 1."""
+    return above / lax.select((above == 0) & (c == 0), constant(c, 1), c)
+
+
+@smooth(_along(_raw_1f1, 0), _along(_raw_1f1, 1), lambda value, a, b, x: _first_term(a, b) * _hyp1f1(a + 1, b + 1, x))
 def _hyp1f1(a: Array, b: Array, x: Array) -> Array:
     return _raw_1f1(a, b, x)
 
@@ -325,14 +332,17 @@ def _raw_2f1(a: Array, b: Array, c: Array, x: Array, by: int | None = None) -> A
     summed = direct & ~impossible
     p, q, r, z = (lax.select(summed, u, v) for u, v in ((a, zero), (b, one), (c, one), (x, zero)))
     polynomial = _series_2f1(p, q, r, z, zero)[0]
-    by_ended = (x != x) if by not in (0, 1) else _terminates((a, b)[by]) & (x >= 1)
+    # Where any other value of the parameter gives infinity.
+    isolated = x != x
+    if by in (0, 1):
+        ended, other = (a, b) if by == 0 else (b, a)
+        isolated = _terminates(ended) & ~_terminates(other) & ((x >= 1) | _terminates(c))
     constant_one = (x == 0) if by in (0, 1) else (a == 0) | (b == 0) | (x == 0)
     return pick(
         (a != a) | (b != b) | (c != c) | (x != x), nan,
         constant_one, one,
         impossible, infinity,
-        # There the function of any other parameter is infinite.
-        by_ended, nan * (a + b),
+        isolated, nan * (a + b),
         direct, polynomial,
         x == -np.inf, lax.select(lax.min(a, b) > 0, zero, nan),
         x == 1, _at_one_2f1(a, b, c),
@@ -343,7 +353,7 @@ def _raw_2f1(a: Array, b: Array, c: Array, x: Array, by: int | None = None) -> A
 
 @smooth(
     _along(_raw_2f1, 0), _along(_raw_2f1, 1), _along(_raw_2f1, 2),
-    lambda value, a, b, c, x: a * b / c * _hyp2f1(a + 1, b + 1, c + 1, x),
+    lambda value, a, b, c, x: _first_term(a * b, c) * _hyp2f1(a + 1, b + 1, c + 1, x),
 )  # fmt: skip
 def _hyp2f1(a: Array, b: Array, c: Array, x: Array) -> Array:
     return _raw_2f1(a, b, c, x)

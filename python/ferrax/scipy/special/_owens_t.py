@@ -87,7 +87,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
       a: real array.
 
     Returns:
-      Array of the broadcast shape.
+      Array of the broadcast shape; float32 for 16-bit operands, as in JAX.
 
     Raises:
       ValueError: an operand is complex.
@@ -97,4 +97,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     >>> ferrax.scipy.special.owens_t(jnp.array([0., 1.]), 1.)
     Array([0.125     , 0.06674188], dtype=float32)
     """
-    return _owens_t_double(*real("owens_t", h, a, error=ValueError))
+    operands = real("owens_t", h, a, error=ValueError)
+    if operands[0].dtype.itemsize < 4:
+        operands = [lax.convert_element_type(x, np.float32) for x in operands]
+    return _owens_t_double(*operands)

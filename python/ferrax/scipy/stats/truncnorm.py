@@ -6,7 +6,6 @@ The mass between two points is a difference in the tail in which both are, of lo
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ferrax import jit, lax
 from ferrax._boundary import expose as _expose
@@ -17,34 +16,54 @@ from ferrax.scipy.stats._common import Array, ArrayLike
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
+def _log_below_normal(x: Array) -> Array:
+    """Logarithm of the probability that a standard normal variable is below `x`, with the slope 0 at -inf."""
+    none = x == -math.inf
+    return _common.where(none, -math.inf, _normal.log_ndtr(_common.where(none, 0.0, x)))
+
+
+def _tails(x: Array) -> tuple[Array, Array]:
+    """Logarithms of the probabilities of being below and above `x`."""
+    return _log_below_normal(x), _log_below_normal(-x)
+
+
+def _log_between(a: Array, tails_a: tuple[Array, Array], tails_b: tuple[Array, Array]) -> Array:
+    """Logarithm of the probability of being between `a` and a larger b: below b, less below a, or from above."""
+    upper = a > 0
+    more, less = _common.where(upper, tails_a[1], tails_b[0]), _common.where(upper, tails_b[1], tails_a[0])
+    return more + _common.log1mexp(more - less)
+
+
 def _log_mass(a: Array, b: Array) -> Array:
     """Logarithm of the probability that a standard normal variable is in [a, b], for a < b."""
-    # in the lower tail, or in the upper one seen from the other side
-    upper = a > 0
-    low, high = _common.where(upper, -b, a), _common.where(upper, -a, b)
-    all_below = low == -math.inf
-    below_low = _normal.log_ndtr(_common.where(all_below, high - 1, low))
-    below_high = _normal.log_ndtr(high)
-    return below_high + _common.where(all_below, 0.0, _common.log1mexp(below_high - below_low))
+    return _log_between(a, _tails(a), _tails(b))
 
 
-def _cut(a: Array, b: Array, *pieces: Any) -> Array:
-    """Masks and values in turn, the last without a mask; NaN where the bounds are in the wrong order."""
-    below, low, above, high, inside = pieces
-    return _common.where(a < b, _common.where(below, low, _common.where(above, high, inside)), math.nan)
+def _between(a: Array, b: Array) -> Array:
+    """A number between two, which may be infinite."""
+    low, high = a == -math.inf, b == math.inf
+    ends = _common.where(low, -1.0, a), _common.where(high, 1.0, b)
+    middle = _common.where(low, ends[1] - 1, _common.where(high, ends[0] + 1, (ends[0] + ends[1]) / 2))
+    return _common.where(low & high, 0.0, middle)
 
 
 def _log_below(z: Array, a: Array, b: Array) -> Array:
-    """Logarithm of the probability of values below `z`."""
+    """Logarithm of the probability of values below `z`, in float64."""
     below, above = z <= a, z >= b
-    outside = below | above
-    low, middle, high = (_common.where(outside, v, x) for v, x in ((-1.0, a), (0.0, z), (1.0, b)))
-    total = _log_mass(low, high)
-    logs = _log_mass(low, middle) - total
-    # near 0 by the other side
+    middle = _common.where(below | above, _between(a, b), z)
+    tails_a, tails, tails_b = _tails(a), _tails(middle), _tails(b)
+    total = _log_between(a, tails_a, tails_b)
+    logs = _log_between(a, tails_a, tails) - total
+    # near 0 from the other side
     near = logs > -0.1
-    rest = _common.where(near, _log_mass(middle, high) - total, -1.0)
-    return _cut(a, b, below, -math.inf, above, 0.0, _common.where(near, lax.log1p(-lax.exp(rest)), logs))
+    rest = _common.where(near, _log_between(middle, tails, tails_b) - total, -1.0)
+    inside = _common.where(near, lax.log1p(-lax.exp(rest)), logs)
+    return _ordered(a, b, _common.where(below, -math.inf, _common.where(above, 0.0, inside)))
+
+
+def _ordered(a: Array, b: Array, value: Array) -> Array:
+    """NaN where the bounds are in the wrong order."""
+    return _common.where(a < b, value, math.nan)
 
 
 @jit
@@ -68,7 +87,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
     x, a, b, loc, scale = _common.parameters("truncnorm.logpdf", x, a, b, loc, scale)
     z = (x - loc) / scale
     logs = -(z * z) / 2 - (lax.log(scale) + _common.HALF_LOG_2PI) - _common.in_double(_log_mass, a, b)
-    return _common.strong(_cut(a, b, z < a, -math.inf, z > b, -math.inf, logs))
+    return _common.strong(_ordered(a, b, _common.where((z < a) | (z > b), -math.inf, logs)))
 
 
 @jit

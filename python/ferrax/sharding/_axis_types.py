@@ -1,0 +1,164 @@
+"""Functions that see axes of the mesh in use as of another type, and what a type says of manual axes.
+
+Read next: `_context.py` for the mesh in use.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ferrax import tree_util
+from ferrax.sharding._context import get_abstract_mesh, use_abstract_mesh
+from ferrax.sharding._mesh import AxisType
+from ferrax.sharding._named import Sharding
+from ferrax.sharding._placement import put, with_mesh
+from ferrax.sharding._spec import PartitionSpec
+
+__all__ = ["ManualAxisType", "auto_axes", "explicit_axes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManualAxisType:
+    """What the type of a value says of the manual axes of a mesh.
+
+    Args:
+      varying: axes over which it varies.
+      unreduced: axes over which a sum is still due.
+      reduced: axes whose gradient is unreduced.
+
+    >>> from ferrax.sharding import ManualAxisType
+    >>> ManualAxisType(varying={"x"}).varying
+    frozenset({'x'})
+    """
+
+    varying: frozenset[Any] = field(default_factory=frozenset)
+    unreduced: frozenset[Any] = field(default_factory=frozenset)
+    reduced: frozenset[Any] = field(default_factory=frozenset)
+
+    def __post_init__(self) -> None:
+        for name in ("varying", "unreduced", "reduced"):
+            object.__setattr__(self, name, frozenset(getattr(self, name)))
+
+    @property
+    def empty(self) -> bool:
+        """Whether it says nothing of any axis."""
+        return not self.vur
+
+    @property
+    def vur(self) -> frozenset[Any]:
+        """All axes that it says something of."""
+        return self.varying | self.unreduced | self.reduced
+
+    def invarying(self, mesh: Any) -> frozenset[Any]:
+        """The axes of a mesh that it says nothing of.
+
+        Args:
+          mesh: the mesh.
+        """
+        return frozenset(mesh.axis_names) - self.vur
+
+    def to_ct_mat(self) -> ManualAxisType:
+        """What the type of a cotangent says: sums that are due here were done there, and the other way round."""
+        return replace(self, unreduced=self.reduced, reduced=self.unreduced)
+
+    def update(self, **kwargs: Any) -> ManualAxisType:
+        """A copy with some parts changed.
+
+        Args:
+          **kwargs: `varying`, `unreduced`, `reduced`.
+        """
+        return replace(self, **kwargs)
+
+
+def _is_sharding(x: Any) -> bool:
+    return x is None or isinstance(x, (PartitionSpec, Sharding))
+
+
+def _placed(tree: Any, shardings: Any, function: str) -> Any:
+    """A tree of arrays with shardings, a prefix of it."""
+    if shardings is None:
+        return tree
+    full = tree_util.tree_broadcast(shardings, tree, is_leaf=_is_sharding)
+    leaves, structure = tree_util.tree_flatten(tree)
+    places = tree_util.tree_leaves(full, is_leaf=_is_sharding)
+    return structure.unflatten(
+        [x if s is None else put(x, with_mesh(s, function)) for x, s in zip(leaves, places, strict=True)]
+    )
+
+
+def _with_axes(axes: Any, kind: AxisType) -> use_abstract_mesh:
+    """The mesh in use, with some axes (all by default) of another type."""
+    mesh = get_abstract_mesh()
+    if mesh.empty:
+        raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
+    names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
+    return use_abstract_mesh(mesh.update_axis_types(dict.fromkeys(names, kind)))
+
+
+def auto_axes(f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None) -> Any:
+    """A function that sees axes of the mesh in use as of type `Auto`.
+
+    Args:
+      f: the function; without it, returns a decorator.
+      axes: names of the axes; all by default.
+      out_sharding: shardings of the results, a pytree prefix; may be given to each call, too.
+
+    Returns:
+      A function with `f`'s arguments, and `out_sharding`.
+
+    Raises:
+      ValueError: no mesh is in use.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> f = jax.sharding.auto_axes(jnp.sin, out_sharding=jax.P("x"))
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))):
+    ...     print(f(jnp.zeros(2)).sharding.spec)
+    P('x',)
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+    given = out_sharding
+
+    @functools.wraps(f)
+    def automatic(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        with _with_axes(axes, AxisType.Auto):
+            result = f(*args, **kwargs)
+        return _placed(result, given if out_sharding is None else out_sharding, "auto_axes")
+
+    return automatic
+
+
+def explicit_axes(f: Callable[..., Any] | None = None, /, *, axes: Any = None, in_sharding: Any = None) -> Any:
+    """A function that sees axes of the mesh in use as of type `Explicit`.
+
+    Args:
+      f: the function; without it, returns a decorator.
+      axes: names of the axes; all by default.
+      in_sharding: shardings of the arguments, a pytree prefix of their tuple; may be given to each call, too.
+
+    Returns:
+      A function with `f`'s arguments, and `in_sharding`.
+
+    Raises:
+      ValueError: no mesh is in use.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> f = jax.sharding.explicit_axes(lambda x: x + 1, in_sharding=jax.P("x"))
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))):
+    ...     print(f(jnp.zeros(2)).sharding.spec)
+    P('x',)
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+    given = in_sharding
+
+    @functools.wraps(f)
+    def explicit(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
+        with _with_axes(axes, AxisType.Explicit):
+            placed = _placed(args, given if in_sharding is None else in_sharding, "explicit_axes")
+            return f(*placed, **kwargs)
+
+    return explicit

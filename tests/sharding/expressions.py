@@ -1,0 +1,384 @@
+"""Expressions about arrays over eight devices, evaluated by ferrax or JAX in a process of its own.
+
+`python expressions.py ferrax` prints a JSON object: for each expression its value as text, or its error. The names of
+classes and texts that are to agree are in the values. Read next: `test_against_jax.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+#: Meshes, specs and shardings as objects.
+OBJECTS = """
+m
+str(m)
+am
+me
+m.shape
+m.shape_tuple
+m.axis_types
+m.size
+m.device_ids.tolist()
+m.empty
+m.is_scalar
+me.explicit_axes
+Mesh(devs, 'i')
+Mesh(devs, 'i') is Mesh(np.array(devs), ('i',))
+Mesh(devs, 'i', axis_types=AxisType.Explicit)
+Mesh(devs[0], ())
+m == me
+m.update(axis_types=(AxisType.Explicit,) * 2)
+am.update_axis_types({'x': AxisType.Manual})
+am.update(axis_sizes=(2, 4))
+am == AbstractMesh((4, 2), ('x', 'y'))
+AbstractMesh((2, 4), ('x', 'y'))
+P('x', None)
+P()
+P(('x',), None)
+P('x', ('y', 'z'))
+P(P.UNCONSTRAINED)
+P('x', unreduced={'y'})
+P('x') == P('x', None)
+P('x') == P(('x',))
+P('x') == ('x',)
+P('x') + P('y')
+('y',) + P('x')
+P(())
+P('x').update(partitions=('y',))
+P('x', 'y')[0:1]
+pickle.loads(pickle.dumps(P('x', unreduced={'y'})))
+pickle.loads(pickle.dumps(m)) is m
+pickle.loads(pickle.dumps(s('x'))) == s('x')
+s('x')
+s('x').shard_shape((8, 4))
+s(None, ('x', 'y')).devices_indices_map((2, 8))
+s('y').addressable_devices_indices_map((2,))
+s('x', None).is_equivalent_to(s('x'), 2)
+s('x').is_equivalent_to(s('y'), 2)
+s().is_equivalent_to(SingleDeviceSharding(devs[0]), 2)
+s('x').is_fully_replicated, s().is_fully_replicated
+sorted(s('x').replicated_axes)
+s('x').num_devices
+sorted(d.id for d in s('x').device_set)
+s('x').update(spec=P('y'))
+s('x').with_memory_kind('pinned_host')
+NamedSharding(am, P('x', None)).shard_shape((8, 4))
+SingleDeviceSharding(devs[1])
+SingleDeviceSharding(devs[1], memory_kind='pinned_host')
+SingleDeviceSharding(devs[1]).devices_indices_map((2,))
+jax.make_mesh((2, 4), ('i', 'j')).device_ids.tolist()
+mesh_utils.create_device_mesh((2, 4)).shape
+AxisType.Auto
+ManualAxisType(varying={'x'})
+ManualAxisType().empty
+under(m, lambda: sharding.explicit_axes(lambda v: v + 1, in_sharding=P('x'))(x).sharding.spec)
+devs[0].default_memory().kind
+[k.kind for k in devs[0].addressable_memories()]
+jax.memory.Space.Host
+get_abstract_mesh()
+get_mesh()
+jax.typeof(jnp.ones(3)).sharding
+""".strip().splitlines()
+
+#: Arrays, and the shardings of results.
+ARRAYS = """
+place(x, 'x', 'y')
+place(x, 'x', 'y').addressable_shards[3]
+[k.replica_id for k in place(x, 'x').addressable_shards]
+place(x, 'x').addressable_data(2)
+place(x, 'x').addressable_data(2).sharding
+place(x, 'x').is_fully_replicated, place(x).is_fully_replicated
+place(x, 'x').committed, x.committed
+place(x, 'x').device
+len(place(x, 'x').devices())
+place(x, 'x', 'y') + 1
+place(x, 'x', 'y') + jnp.ones(4)
+place(x, 'x', 'y').sum(0)
+place(x, 'x', 'y').sum()
+place(x, 'x', 'y').T
+place(x, 'x', 'y') @ x.T
+place(x, 'x', 'y')[0]
+place(x, 'x', 'y')[0:4]
+place(x, 'x', 'y').reshape(-1)
+jnp.sin(place(x, 'x', 'y'))[None]
+place(x, 'x', 'y').astype(int)
+place(x, 'x').at[0].set(1.0)
+place(x, 'x').copy()
+jnp.zeros_like(place(x, 'x'))
+jnp.zeros((8, 4), device=s('x'))
+jnp.arange(8, device=s('x'))
+jnp.asarray(np.ones((8, 4)), device=s('x'))
+jax.device_put({'a': x, 'b': x}, s('x'))['b']
+jax.device_put(place(x, 'x'), devs[1])
+jax.device_put(x, s('x', memory_kind='pinned_host'))
+jax.device_put(jax.random.split(jax.random.key(0), 8), s('x')).sharding
+jax.jit(lambda x: (x, 2 * x, x.sum(), jnp.zeros(3)))(place(x, 'x'))
+jax.jit(lambda x: jnp.sin(x) @ x.T)(place(x, 'x'))
+jax.jit(lambda x: lax.with_sharding_constraint(x, s('x')))(x)
+jax.jit(lambda x: lax.with_sharding_constraint(x * 2, s('x')) + 1)(x)
+jax.jit(lambda x: 2 * x, in_shardings=s('x'))(x)
+jax.jit(lambda x: 2 * x, in_shardings=s(None, 'y'), out_shardings=s('y'))(x)
+jax.jit(lambda x: (x, x), out_shardings=(s('x'), s('y')))(x)
+jax.jit(lambda x: 2 * x, out_shardings=SingleDeviceSharding(devs[2]))(x)
+jax.jit(lambda x: 2 * x, in_shardings=SingleDeviceSharding(devs[2]))(x)
+jax.jit(lambda x, y: x, in_shardings=[s('x'), None])(x, x)
+jax.jit(lambda x, n: x * n, in_shardings=s('x'), static_argnums=1)(x, 3)
+jax.jit(lambda x: x, donate_argnums=0)(place(x + 0, 'x'))
+jax.grad(lambda x: (jnp.sin(place(x, 'x')) ** 2).sum())(x)
+jax.vmap(lambda v: v * 2)(place(x, 'x'))
+lax.scan(lambda c, v: (c + v, c), place(x, None, 'y')[0] * 0, place(x, None, 'y'))
+under(m, lambda: (get_mesh(), get_abstract_mesh(), jnp.ones(8), x + 1, jax.device_put(x, P('x'))))
+under(m, lambda: jax.jit(lambda x: lax.with_sharding_constraint(x, P('y')))(x))
+under(m, lambda: jax.jit(lambda x: x, in_shardings=P('x'), out_shardings=P('y'))(x))
+under(me, lambda: (jax.reshard(x, P('x')), jnp.zeros((8,), out_sharding=P('x'))))
+jax.make_array_from_callback((8, 4), s('x'), lambda i: np.asarray(x)[i])
+jax.make_array_from_process_local_data(s('x'), np.ones((8, 4)))
+single([jax.device_put(jnp.ones(1) * i, d) for i, d in enumerate(devs)])
+pickle.loads(pickle.dumps(place(x, 'x')))
+np.asarray(place(x, 'x'))
+jax.jit(lambda v: v + 1).lower(jax.ShapeDtypeStruct((8, 4), jnp.float32, sharding=s('x'))).compile().input_shardings
+jax.jit(lambda v: v + 1).lower(place(x, 'x')).compile().output_shardings
+jax.Shard(devs[0], s('x'), (8, 4))
+inspected(lambda x, f: jax.debug.inspect_array_sharding(x, callback=f), place(x, 'x'))
+inspected(lambda x, f: jax.jit(lambda x: jax.debug.inspect_array_sharding(x, callback=f))(x), place(x, 'x'))
+multihost_utils.process_allgather(np.arange(3), tiled=True)
+multihost_utils.broadcast_one_to_all(np.arange(3))
+""".strip().splitlines()
+
+#: Functions mapped over meshes: values, and gradients of what devices share.
+MAPPED = """
+sm(lambda v: v * 2, P('x'), P('x'))(x)
+sm(lambda v: v * 2, P('x', 'y'), P('x', 'y'))(x)
+sm(lambda v: v, P(('x', 'y')), P(('x', 'y')))(x)
+sm(lambda v: v, P(('y', 'x')), P(('y', 'x')))(x)
+sm(lambda v: v, P('x'), P(None, 'x'))(x)
+sm(lambda v: lax.psum(v, 'x'), P('x'), P())(x)
+sm(lambda v: lax.psum(v, ('x', 'y')), P('x', 'y'), P())(x)
+sm(lambda v: v, P('x'), P(), check_vma=False)(x)
+sm(lambda v: lax.axis_index(('x', 'y')) + v, P(), P(('x', 'y')))(jnp.arange(2))
+sm(lambda: lax.axis_index('x')[None], (), P('x'))()
+sm(lambda v: lax.pmax(v, ('x', 'y')), P(('x', 'y')), P())(x)
+sm(lambda v: lax.psum(1, 'x'), P('x'), P())(x)
+sm(lambda v: lax.ppermute(v, 'x', [(0, 1), (1, 2)]), P('x'), P('x'))(x)
+sm(lambda v: lax.ppermute(v, ('x', 'y'), [(k, (k + 3) % 8) for k in range(8)]), P(('x', 'y')), P(('x', 'y')))(x)
+sm(lambda v: lax.all_to_all(v, 'x', 1, 0, tiled=True), P('x'), P(None, 'x'))(x)
+sm(lambda v: lax.all_to_all(v, ('x', 'y'), 0, 0, tiled=True), P(None, 'x'), P(('x', 'y')))(sq)
+sm(lambda v: lax.all_to_all(v, ('x', 'y'), 0, 1, tiled=True), P(None, ('x', 'y')), P(('x', 'y')))(sq)
+sm(lambda v: lax.all_gather(v, 'x', tiled=True), P('x'), P('x'))(x)
+sm(lambda v: lax.psum_scatter(v, ('x', 'y'), tiled=True), P(None, ('x', 'y')), P(('x', 'y')))(sq)
+sm(lambda v: lax.pcast(v, 'x', to='varying'), P(), P('x'))(jnp.arange(2))
+sm(lambda v: lax.cond(v[0, 0] > 10, lambda: v, lambda: -v), P('x'), P('x'))(x)
+sm(lambda v: jnp.zeros(2), P('x'), P())(x)
+sm(lambda v: jnp.zeros(2), P('x'), P('x'))(x)
+sm(lambda d: {'s': d['a'] + 1, 't': lax.psum(d['a'], 'x')}, P('x'), {'s': P('x'), 't': P()})({'a': x})
+sm(lambda v: None, P('x'), None)(x)
+jax.jit(sm(lambda v: lax.psum(v, 'x'), P('x'), P()))(x)
+jax.vmap(sm(lambda v: lax.psum(v, 'x'), P('x'), P()))(x.reshape(2, 4, 4))
+sm(jax.vmap(lambda v: lax.psum(v, 'x')), P(None, 'x'), P())(x.T)
+jax.jit(jax.shard_map(lambda v: lax.psum(v, 'x'), mesh=m, in_specs=P('x'), out_specs=P(), axis_names={'x'}))(x)
+under(m, lambda: jax.smap(lambda v: lax.psum(v, 'x'), in_axes=0, out_axes=None, axis_name='x')(x))
+under(m, lambda: jax.shard_map(lambda v: 2 * v, in_specs=P('x'), out_specs=P('x'))(x))
+sm(lambda w, v: jax.grad(loss)(w, v), (P(), P('x')), P())(w, x)
+sm(lambda w, v: jax.grad(lambda w, v: lax.psum(loss(w, v), 'x'))(w, v), (P(), P('x')), P())(w, x)
+sm(lambda w, v: jax.grad(lambda w, v: lax.pmean(loss(w, v), 'x'))(w, v), (P(), P('x')), P())(w, x)
+sm(lambda w, v: lax.pmean(jax.grad(loss)(w, v), 'x'), (P(), P('x')), P())(w, x)
+sm(lambda w, v: jax.value_and_grad(loss)(w, v)[1], (P(), P(('x', 'y'))), P())(w, x)
+sm(lambda w, v: lax.psum(jax.grad(loss)(w, v), 'x'), (P(), P('x')), P(), check_vma=False)(w, x)
+sm(lambda w, v: jax.grad(lambda w, v: lax.psum(loss(w, v), 'x'))(w, v), (P(), P('x')), P(), check_vma=False)(w, x)
+sm(lambda w, v: jax.jit(jax.grad(loss))(w, v), (P(), P('x')), P())(w, x)
+jax.jit(sm(lambda w, v: jax.grad(loss)(w, v), (P(), P('x')), P()))(w, x)
+sm(lambda w, v: lax.scan(lambda a, r: (a + jax.grad(loss)(w, r[None]), None), 0 * w, v)[0], (P(), P('x')), P())(w, x)
+sm(lambda w, v: jax.grad(lambda w: looped(w, v))(w), (P(), P('x')), P())(w, x)
+sm(lambda w, v: jax.grad(lambda w: lax.cond(v[0, 0] > 1, loss, twice, w, v))(w), (P(), P('x')), P())(w, x)
+sm(lambda w, v: jax.jvp(lambda w: jax.grad(loss)(w, v), (w,), (w,))[1], (P(), P('x')), P())(w, x)
+sm(lambda w, v: jax.grad(loss, argnums=1)(w, v), (P(), P('x')), P('x'))(w, x)
+sm(lambda w, v: jax.grad(jax.checkpoint(loss))(w, v), (P(), P('x')), P())(w, x)
+sm(lambda w, v: lax.fori_loop(0, 3, lambda k, w: w - 0.1 * jax.grad(loss)(w, v), w), (P(), P('x')), P())(w, x)
+sm(lambda w, v: jax.grad(lambda w: (lax.all_gather(v, 'x', tiled=True) @ w).sum())(w), (P(), P('x')), P())(w, x)
+jax.grad(lambda w: sm(lambda w, v: lax.psum(loss(w, v), 'x'), (P(), P('x')), P())(w, x))(w)
+jax.grad(lambda w: sm(lambda w, v: lax.psum(loss(w, v), 'x'), (P(), P('x')), P(), check_vma=False)(w, x))(w)
+jax.grad(lambda v: (sm(lambda v: lax.ppermute(v, 'x', [(0, 1), (1, 2)]), P('x'), P('x'))(v) * v).sum())(x)
+jax.pmap(lambda v: v - lax.pmean(v, 'p'), axis_name='p')(jnp.arange(8.0))
+jax.pmap(lambda v: v, out_axes=None)(jnp.arange(8))
+jax.pmap(lambda v: lax.psum(v, 'p'), axis_name='p', out_axes=None)(jnp.arange(8))
+jax.pmap(lambda v: (v, v.sum()), in_axes=1, out_axes=(1, 0))(jnp.arange(16).reshape(2, 8))
+jax.pmap(lambda d: d['a'] + d['b'], in_axes=({'a': 0, 'b': None},))({'a': jnp.arange(8), 'b': 1})
+jax.pmap(lambda v, n: v * n, static_broadcasted_argnums=1)(jnp.arange(8), 3)
+jax.pmap(lambda v, *, k: v + k)(jnp.arange(8), k=jnp.arange(8))
+jax.pmap(lambda v: jnp.float32(3))(jnp.ones((4, 2)))
+jax.pmap(jax.grad(lambda w, v: lax.psum((w * v).sum(), 'p')), axis_name='p', in_axes=(None, 0))(2.0, jnp.arange(8.0))
+jax.pmap(lambda v: lax.psum(v, 'p', axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 7]]), axis_name='p')(jnp.arange(8))
+jax.pmap(lambda v: lax.all_gather(v, 'p', axis_index_groups=[[0, 2, 4, 6], [1, 3, 5, 7]]), axis_name='p')(jnp.arange(8))
+jax.pmap(lambda v: lax.psum_scatter(v, 'p'), axis_name='p')(sq)
+jax.pmap(lambda v: lax.pswapaxes(v, 'p', 0), axis_name='p')(sq)
+jax.pmap(lambda v: 2 * v, devices=devs[:4])(jnp.arange(4))
+jax.grad(lambda w: jax.pmap(lambda v: lax.psum((w * v).sum(), 'p'), axis_name='p')(jnp.arange(8.0)).sum())(2.0)
+""".strip().splitlines()
+
+#: What raises: the class and the beginning of the text agree.
+ERRORS = """
+Mesh(np.array(devs), ('i', 'j'))
+Mesh(devs, ('i',), axis_types=('a',))
+Mesh(devs, 'i', axis_types=(AxisType.Explicit,) * 2)
+Mesh(np.array(devs), (None,))
+P('x', 'y', unreduced={'y'})
+P('x', unreduced={None})
+P('x', unreduced='y')
+NamedSharding(m, P('z'))
+NamedSharding(m, P(('x', 'y'), 'x'))
+NamedSharding(m, P('x', unreduced={'y'}))
+NamedSharding(m, P('x'), memory_kind='foo')
+s('x').shard_shape((7, 4))
+NamedSharding(am, P('x')).device_set
+am.devices
+jax.make_mesh((16,), ('i',))
+mesh_utils.create_device_mesh((3,))
+jax.set_mesh(am)
+under(m, lambda: jax.jit(lambda x: (get_mesh(), x)[1])(x))
+under(m, lambda: jax.jit(lambda x: (jax.set_mesh(m), x)[1])(x))
+jax.device_put(jnp.ones(7), s('x'))
+jax.device_put(jnp.ones(8), s('x', 'y'))
+jax.device_put(x, P('y'))
+jax.device_put(x, 'cpu')
+place(x, 'x') + jax.device_put(1.0, devs[0])
+lax.with_sharding_constraint(x, P('x'))
+under(me, lambda: lax.with_sharding_constraint(x, P('x')))
+under(m, lambda: jax.reshard(x, P('x')))
+jax.jit(lambda x: x, in_shardings=P('x'))(x)
+jax.jit(lambda x: x, in_shardings='x')(x)
+jax.jit(lambda x: x, in_shardings=s('x'))(place(x, 'y'))
+jax.jit(lambda x: x, in_shardings=s('x'))(x[:3])
+jax.jit(lambda x: x[:3], out_shardings=s('x'))(x)
+jax.jit(lambda x: x, in_shardings=(s('x'),) * 2)(x)
+jax.jit(lambda x, y=1: x, in_shardings=s('x'))(x, y=1)
+jax.make_array_from_callback((8, 4), s('x'), lambda i: np.ones((1, 4)))
+single([jnp.ones(1)])
+sm(lambda v: v, P('x'), P())(x)
+sm(lambda v: lax.all_gather(v, 'x'), P('x'), P())(x)
+sm(lambda v: v.sum(), P('x'), P('x'))(x)
+sm(lambda v: v, P('z'), P('x'))(x)
+sm(lambda v: v, P('x'), P('z'))(x)
+sm(lambda v: v, P('x'), P('x'))(x[:7])
+sm(lambda v: v, P('x', None, 'y'), P('x'))(x)
+sm(lambda v: v, 'x', P('x'))(x)
+sm(lambda v: v, P('x'), 'x')(x)
+sm(lambda v: v, (P('x'), P('x')), P('x'))(x)
+sm(lambda v: v, P('x'), (P('x'), P('x')))(x)
+jax.shard_map(lambda v: v, mesh=m, in_specs=P('x'), out_specs=P('x'), axis_names={'z'})(x)
+jax.shard_map(lambda v: v, mesh='foo', in_specs=P('x'), out_specs=P('x'))(x)
+jax.shard_map(lambda v: v, in_specs=P('x'), out_specs=P('x'))(x)
+sm(lambda v: lax.pcast(v, 'x', to='foo'), P(), P())(x)
+jax.pmap(lambda v: v, in_axes=None)(jnp.arange(8))
+jax.pmap(lambda v: v)(1.0)
+jax.pmap(lambda v: v, axis_size=4)(jnp.arange(8))
+jax.pmap(lambda v: v)(jnp.arange(9))
+""".strip().splitlines()
+
+
+def _namespace(library: str) -> dict:
+    """What the expressions name."""
+    import importlib
+    import pickle
+
+    import numpy as np
+
+    jax = importlib.import_module(library)
+    sharding = importlib.import_module(f"{library}.sharding")
+    jnp, lax = importlib.import_module(f"{library}.numpy"), importlib.import_module(f"{library}.lax")
+    names = {n: getattr(sharding, n) for n in sharding.__dict__ if not n.startswith("_")}
+    P, NamedSharding, Mesh = sharding.PartitionSpec, sharding.NamedSharding, sharding.Mesh
+    devs = jax.devices()
+    m = Mesh(np.array(devs).reshape(4, 2), ("x", "y"))
+
+    def place(x, *entries):
+        return jax.device_put(x, NamedSharding(m, P(*entries)))
+
+    def under(mesh, f):
+        with jax.set_mesh(mesh):
+            return f()
+
+    def sm(f, in_specs, out_specs, **options):
+        return jax.shard_map(f, mesh=m, in_specs=in_specs, out_specs=out_specs, **options)
+
+    def loss(w, v):
+        return (jnp.tanh(v @ w) ** 2).sum()
+
+    def twice(w, v):
+        return loss(2 * w, v)
+
+    def looped(w, v):
+        first = lax.pcast(jnp.float32(0), "x", to="varying")
+        return lax.scan(lambda a, r: (a + loss(w, r[None]), None), first, v)[0]
+
+    def inspected(f, x):
+        found = []
+        f(x, found.append)
+        return found
+
+    def single(parts):
+        return jax.make_array_from_single_device_arrays((8,), NamedSharding(Mesh(devs, "i"), P("i")), parts)
+
+    return {
+        **names,
+        "jax": jax,
+        "jnp": jnp,
+        "lax": lax,
+        "np": np,
+        "pickle": pickle,
+        "P": P,
+        "devs": devs,
+        "m": m,
+        "sharding": sharding,
+        "mesh_utils": importlib.import_module(f"{library}.experimental.mesh_utils"),
+        "multihost_utils": importlib.import_module(f"{library}.experimental.multihost_utils"),
+        "am": m.abstract_mesh,
+        "me": jax.make_mesh((4, 2), ("x", "y")),
+        "place": place,
+        "twice": twice,
+        "under": under,
+        "sm": sm,
+        "loss": loss,
+        "looped": looped,
+        "inspected": inspected,
+        "single": single,
+        "s": lambda *entries, **options: NamedSharding(m, P(*entries), **options),
+        "x": jnp.arange(32.0).reshape(8, 4) / 8,
+        "w": jnp.arange(12.0).reshape(4, 3) / 7,
+        "sq": jnp.arange(64.0).reshape(8, 8),
+    }
+
+
+def _shown(value, jax) -> object:
+    """A value as JSON: arrays by dtype, shape, sharding and rounded elements."""
+    import numpy as np
+
+    if isinstance(value, jax.Array):
+        elements = np.asarray(value, dtype=float).round(4).tolist()
+        return [str(value.dtype), list(value.shape), repr(value.sharding), elements]
+    if isinstance(value, dict):
+        return {str(k): _shown(v, jax) for k, v in value.items()}
+    if type(value) in (tuple, list):
+        return [_shown(v, jax) for v in value]
+    return repr(value)
+
+
+def main(library: str) -> None:
+    """Evaluates all expressions and prints what they give."""
+    import warnings
+
+    names = _namespace(library)
+    found = {}
+    warnings.simplefilter("ignore")
+    for line in [*OBJECTS, *ARRAYS, *MAPPED, *ERRORS]:
+        try:
+            found[line] = _shown(eval(line, names), names["jax"])
+        except Exception as error:
+            found[line] = {"error": type(error).__name__, "text": str(error)}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+    main(sys.argv[1])

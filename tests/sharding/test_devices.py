@@ -1,0 +1,188 @@
+"""What one cannot compare with JAX: bits, donation, caches, threads and memory of arrays over eight devices.
+
+The cases run in one process of their own with eight CPU devices; each prints `ok` or what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+SETUP = """
+import copy, json, threading, traceback
+import numpy as np
+import ferrax as jax, ferrax.numpy as jnp
+from ferrax import lax
+from ferrax.sharding import *
+P = PartitionSpec
+devs = jax.devices()
+m = Mesh(np.array(devs).reshape(4, 2), ("x", "y"))
+s = lambda *e: NamedSharding(m, P(*e))
+x = jax.random.normal(jax.random.key(0), (64, 48))
+w = jax.random.normal(jax.random.key(1), (48, 32))
+"""
+
+CASES = {
+    "the count of devices is the environment's": "assert len(devs) == 8 == jax.device_count()",
+    "a sharded program has the unsharded bits": """
+        def f(x, w):
+            y = jnp.tanh(x @ w)
+            return (y / y.sum(1, keepdims=True)).mean(0), jnp.linalg.norm(y)
+        want = jax.jit(f)(x, w)
+        for spec in [P("x"), P("x", "y"), P(None, "y"), P(("x", "y"))]:
+            got = jax.jit(f)(jax.device_put(x, NamedSharding(m, spec)), jax.device_put(w, s()))
+            assert all(np.array_equal(a, b) for a, b in zip(want, got))
+        got = jax.device_put(x, s("x")) @ w
+        assert np.array_equal(got, x @ w) and got.sharding.spec == P("x")
+    """,
+    "gradients of a sharded loss have the unsharded bits": """
+        loss = lambda w, x: (jnp.tanh(x @ w) ** 2).sum()
+        want = jax.jit(jax.grad(loss))(w, x)
+        got = jax.jit(jax.grad(loss))(jax.device_put(w, s(None, "y")), jax.device_put(x, s("x")))
+        assert np.array_equal(want, got) and got.sharding.spec == P(None, "y"), got.sharding
+    """,
+    "data parallel by shard_map is the whole gradient": """
+        loss = lambda w, x: (jnp.tanh(x @ w) ** 2).sum()
+        step = jax.shard_map(jax.grad(loss), mesh=m, in_specs=(P(), P(("x", "y"))), out_specs=P())
+        np.testing.assert_allclose(jax.jit(step)(w, x), jax.grad(loss)(w, x), rtol=2e-5, atol=2e-5)
+    """,
+    "one program serves all shardings": """
+        f = jax.jit(lambda x: x * 2 + 1)
+        for y in [x, jax.device_put(x, s("x")), jax.device_put(x, s("y")), jax.device_put(x, s())]:
+            f(y)
+        assert f.cache_info().misses == 1
+    """,
+    "the mesh in use is part of the signature": """
+        f = jax.jit(lambda x: lax.with_sharding_constraint(x, P("a")))
+        for size in (2, 4):
+            mesh = Mesh(np.array(devs[:size]), "a", axis_types=AxisType.Auto)
+            with jax.set_mesh(mesh):
+                assert f(x).sharding == NamedSharding(mesh, P("a"))
+        assert f.cache_info().misses == 2
+    """,
+    "a mesh in use belongs to its thread": """
+        seen = []
+        with jax.set_mesh(m):
+            thread = threading.Thread(target=lambda: seen.append((get_mesh().empty, jnp.ones(2).sharding)))
+            thread.start(); thread.join()
+            assert jnp.ones(2).sharding == s()
+        assert seen == [(True, SingleDeviceSharding(devs[0]))]
+        assert jnp.ones(2).sharding == SingleDeviceSharding(devs[0])
+    """,
+    "donated sharded arguments give their memory": """
+        y = jax.device_put(jnp.ones((256, 256)), s("x"))
+        out = jax.jit(lambda y: y + 1, donate_argnums=0, out_shardings=s("x"))(y)
+        assert y.is_deleted() and out.sharding == s("x") and float(out[0, 0]) == 2
+        z = jnp.ones((4, 4))
+        put = jax.device_put(z, s("x"), donate=True)
+        assert z.is_deleted() and not put.is_deleted()
+        rows = jnp.ones((8, 64, 64))
+        jax.pmap(lambda v: v * 2, donate_argnums=0)(rows)
+        assert rows.is_deleted()
+    """,
+    "a callback of the user sees one device's part": """
+        seen = []
+        def f(v):
+            jax.debug.callback(lambda part: seen.append(part.shape), v)
+            return v
+        out = jax.shard_map(f, mesh=m, in_specs=P("x"), out_specs=P("x"))(x)
+        jax.effects_barrier()
+        assert set(seen) == {(16, 48)} and np.array_equal(out, x)
+    """,
+    "shards are the parts": """
+        y = jax.device_put(x, s("y", "x"))
+        for shard in y.addressable_shards:
+            assert np.array_equal(shard.data, np.asarray(x)[shard.index]) and shard.data.devices() == {shard.device}
+        assert [k.replica_id for k in jax.device_put(x, s("y")).addressable_shards] == [0, 0, 1, 1, 2, 2, 3, 3]
+        keys = jax.device_put(jax.random.split(jax.random.key(0), 8), s("x"))
+        assert keys.addressable_shards[1].data.shape == (2,)
+    """,
+    "asynchronous programs keep shardings": """
+        big = jax.device_put(jnp.ones((2048, 2048)), s("x"))
+        f = jax.jit(lambda v: (jnp.sin(v) + 1, v.sum()))
+        for _ in range(5):
+            a, b = f(big)
+        assert a.sharding.spec == P("x") and b.sharding.spec == P() and float(b) == 2048 * 2048
+    """,
+    "errors of operations name both placements": """
+        other = Mesh(np.array(devs[:2]), "z")
+        try:
+            jax.device_put(x, s("x")) + jax.device_put(x, NamedSharding(other, P("z")))
+        except ValueError as error:
+            assert "[0, 1, 2, 3, 4, 5, 6, 7]" in str(error) and "[0, 1]" in str(error)
+        else:
+            raise AssertionError
+    """,
+    "a gradient that varies is summed in loops": """
+        loss = lambda w, v: jnp.sin(v * w).sum()
+        def steps(w, v):
+            return lax.fori_loop(0, 3, lambda _, w: w - 0.1 * jax.grad(loss)(w, v), w)
+        v = jnp.arange(8.0)
+        got = jax.shard_map(steps, mesh=m, in_specs=(P(), P(("x", "y"))), out_specs=P())(0.5, v)
+        np.testing.assert_allclose(got, steps(0.5, v), rtol=1e-4)
+    """,
+    "custom rules whose cotangents vary": """
+        @jax.custom_vjp
+        def f(w, v):
+            return (w * v).sum()
+        f.defvjp(lambda w, v: (f(w, v), (w, v)), lambda r, g: (g * r[1].sum(), g * r[0] * jnp.ones_like(r[1])))
+        got = jax.shard_map(lambda w, v: jax.grad(f)(w, v), mesh=m, in_specs=(P(), P("x")), out_specs=P())(
+            jnp.float32(2), jnp.arange(8.0))
+        assert float(got) == 28, got
+    """,
+    "ragged exchange": """
+        send = lambda v, o, n: lax.ragged_all_to_all(v, jnp.zeros(4), jnp.array([0, 1]), jnp.array([1, 2]),
+                                                     jnp.array([o, 2 * o]), n, axis_name="i")
+        mesh = Mesh(np.array(devs[:2]), "i")
+        v = jnp.array([1.0, 2, 3, 4, 5, 6])
+        got = jax.shard_map(lambda v: send(v, lax.axis_index("i"), jnp.array([1, 1])), mesh=mesh, in_specs=P("i"),
+                            out_specs=P("i"))(v)
+        assert got.tolist() == [1, 4, 0, 0, 2, 3, 5, 6], got
+    """,
+    "old interfaces": """
+        from ferrax.experimental.shard_map import shard_map
+        from ferrax.experimental.pjit import pjit
+        assert np.array_equal(shard_map(lambda v: 2 * v, m, P("x"), P("x"), check_rep=False)(x), 2 * x)
+        assert pjit(lambda v: v, out_shardings=s("x"))(x).sharding == s("x")
+    """,
+}
+
+RUN = """
+cases = json.load(open(0))
+found = {}
+for name, text in cases.items():
+    try:
+        exec(compile(text, name, "exec"), {**globals()})
+        found[name] = "ok"
+    except BaseException:
+        found[name] = traceback.format_exc()
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="session")
+def results() -> dict[str, str]:
+    cases = {name: textwrap.dedent(text) for name, text in CASES.items()}
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    process = subprocess.run(
+        [sys.executable, "-c", SETUP + RUN],
+        check=False,
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=600,
+    )
+    assert process.returncode == 0, process.stderr
+    found: dict[str, str] = json.loads(process.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name, results):
+    assert results[name] == "ok", results[name]
