@@ -124,7 +124,9 @@ if _TYPE_CHECKING:
     from ferrax import distributed as distributed
     from ferrax import dlpack as dlpack
     from ferrax import dtypes as dtypes
+    from ferrax import example_libraries as example_libraries
     from ferrax import experimental as experimental
+    from ferrax import export as export
     from ferrax import extend as extend
     from ferrax import flatten_util as flatten_util
     from ferrax import image as image
@@ -182,7 +184,9 @@ debug
 distributed
 dlpack
 dtypes
+example_libraries
 experimental
+export
 extend
 flatten_util
 image

@@ -8,8 +8,10 @@ ahead-of-time compilation, `lax/control_flow.py` for loops.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, overload
@@ -282,7 +284,31 @@ def vmap(
     """
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    return _ferrax.vmap(fun, in_axes, out_axes, axis_name, axis_size)
+    mapped = _ferrax.vmap(fun, in_axes, out_axes, axis_name, axis_size)
+    if _all_first(in_axes) and _all_first(out_axes):
+        return mapped
+    return _with_batch_axes(mapped, in_axes, out_axes)
+
+
+def _all_first(axes: Any) -> bool:
+    """Whether all of `vmap`'s axes are the first ones."""
+    return axes is None or axes == 0 or all(a is None or a == 0 for a in tree_util.tree_leaves(axes))
+
+
+def _with_batch_axes(mapped: Any, in_axes: Any, out_axes: Any) -> Any:
+    """The mapped function, which checks that axes of sparse arrays are batch axes."""
+
+    @functools.wraps(mapped)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        sparse = sys.modules.get("ferrax.experimental.sparse._base")
+        if sparse is None:
+            return mapped(*args, **kwargs)
+        sparse.check_mapped(in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), args)
+        out = mapped(*args, **kwargs)
+        sparse.check_mapped_out(out_axes, out)
+        return out
+
+    return checked
 
 
 def named_as(wrapper: Any, fun: Any, what: str) -> Any:
@@ -447,13 +473,65 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     try:
-        program = _ferrax.trace_to_jaxpr(fun, args, kwargs, "eval_shape")
+        program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape")
     except _ferrax.ReferenceUsed:
         from ferrax._refs_calls import of_places
 
         fun, args, kwargs = of_places(fun, args, kwargs)
-        program = _ferrax.trace_to_jaxpr(fun, args, kwargs, "eval_shape")
+        program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape")
     return program.out_tree.unflatten([_struct(a) for a in program.out_avals])
+
+
+def _of_values(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with zeros in the place of the `ShapeDtypeStruct`s that it returns."""
+    if not callable(fun):
+        return fun
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        out = fun(*args, **kwargs)
+        if not any(isinstance(leaf, ShapeDtypeStruct) for leaf in tree_util.tree_leaves(out)):
+            return out
+        return tree_util.tree_map(_zeros_for, out)
+
+    with contextlib.suppress(AttributeError, TypeError):
+        functools.update_wrapper(call, fun)
+    return call
+
+
+def _zeros_for(leaf: Any) -> Any:
+    if not isinstance(leaf, ShapeDtypeStruct):
+        return leaf
+    from ferrax.lax import full
+
+    zeros = full(leaf.shape, 0, leaf.dtype)
+    return _ferrax.with_weak_type(zeros, True) if leaf.weak_type else zeros
+
+
+def vmap_with_objects(
+    fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any, axis_size: int | None
+) -> Callable[..., Any]:
+    """`vmap` of a function that gets other things than arrays, too, where `in_axes` is None, as they are."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        from ferrax.api_util import flatten_axes
+
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        axes = flatten_axes(
+            "vmap in_axes", tree, (in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), 0)
+        )
+        mapped = [
+            i for i, (x, at) in enumerate(zip(leaves, axes, strict=True)) if at is not None or _ferrax.is_arraylike(x)
+        ]
+
+        def flat(*given: Any) -> Any:
+            values = dict(zip(mapped, given, strict=True))
+            own, named = tree.unflatten([values.get(i, x) for i, x in enumerate(leaves)])
+            return fun(*own, **named)
+
+        flat_axes = tuple(axes[i] for i in mapped)
+        return vmap(flat, flat_axes, out_axes, axis_name=axis_name, axis_size=axis_size)(*[leaves[i] for i in mapped])
+
+    return call
 
 
 def typeof(x: Any) -> Any:

@@ -272,6 +272,20 @@ def _check_real(tree: Any, what: str, holomorphic: bool) -> None:
             )
 
 
+def _check_outputs(leaves: Sequence[Any], what: str, holomorphic: bool) -> None:
+    import ferrax.numpy as jnp
+
+    for leaf in leaves:
+        dtype = jnp.result_type(leaf)
+        if holomorphic and not jnp.issubdtype(dtype, np.complexfloating):
+            raise TypeError(f"{what} with holomorphic=True requires outputs with complex dtype, but got {dtype.name}.")
+        if not holomorphic and not jnp.issubdtype(dtype, np.floating):
+            raise TypeError(
+                f"{what} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
+                f"{dtype.name}. For differentiation of functions with integer outputs, use ferrax.vjp directly."
+            )
+
+
 def jacfwd(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]:
@@ -343,6 +357,7 @@ def jacrev(
             _check_real(active, "jacrev", holomorphic)
         value, pullback, *aux = vjp(of_active, *active, has_aux=has_aux)
         leaves, structure = tree_util.tree_flatten(value)
+        _check_outputs(leaves, "jacrev", holomorphic)
         rows = vmap(pullback)(_std_basis(value))
         chosen = rows[0] if isinstance(argnums, int) else rows
         example = active[0] if isinstance(argnums, int) else active

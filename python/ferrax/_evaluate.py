@@ -132,6 +132,9 @@ class _Numbers:
 
 def _parsed(value: Any) -> Any:
     """A parameter from its printed form: enums by name, dimension numbers as objects."""
+    if isinstance(value, _ferrax.OpaqueParameter):
+        # the text does not tell the operation, but it tells this parameter
+        value = str(value)
     if not isinstance(value, str):
         return value
     try:

@@ -32,13 +32,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "print_saved_residuals",
         ]
     ),
-    "ferrax.custom_derivatives": frozenset(
-        [
-            "CustomVJPPrimal",
-            "custom_vjp_primal_tree_values",
-            "zero_from_primal",
-        ]
-    ),
     "ferrax.debug": frozenset(
         [
             "DebugEffect",
@@ -52,25 +45,41 @@ PLANNED: dict[str, frozenset[str]] = {
             "primal_tangent_dtype",
         ]
     ),
-    "ferrax.extend.random": frozenset(
+    "ferrax.experimental.sparse": frozenset(
         [
-            "define_prng_impl",
-            "random_seed",
-            "rbg_prng_impl",
-            "seed_with_impl",
-            "threefry2x32_p",
-            "threefry_prng_impl",
-            "unsafe_rbg_prng_impl",
+            "SparseTracer",
+            "bcoo_dot_general_p",
+            "bcoo_dot_general_sampled_p",
+            "bcoo_extract_p",
+            "bcoo_fromdense_p",
+            "bcoo_sort_indices_p",
+            "bcoo_spdot_general_p",
+            "bcoo_sum_duplicates_p",
+            "bcoo_todense_p",
+            "bcoo_transpose_p",
+            "bcsr_dot_general_p",
+            "bcsr_extract_p",
+            "bcsr_fromdense_p",
+            "bcsr_todense_p",
+            "coo_fromdense_p",
+            "coo_matmat_p",
+            "coo_matvec_p",
+            "coo_todense_p",
+            "csr_fromdense_p",
+            "csr_matmat_p",
+            "csr_matvec_p",
+            "csr_todense_p",
+            "todense_p",
         ]
     ),
-    "ferrax.lax": frozenset(
+    "ferrax.experimental.sparse.linalg": frozenset(["spsolve_p"]),
+    "ferrax.export": frozenset(
         [
-            "conv_general_permutations",
-            "conv_general_shape_tuple",
-            "conv_shape_tuple",
-            "conv_transpose_shape_tuple",
-            "create_token",
-            "dce_sink",
+            "SymbolicScope",
+            "is_symbolic_dim",
+            "shape_poly",
+            "symbolic_args_specs",
+            "symbolic_shape",
         ]
     ),
     "ferrax.stages": frozenset(
@@ -85,8 +94,6 @@ MODULES = frozenset(
     [
         "ferrax.cloud_tpu_init",
         "ferrax.collect_profile",
-        "ferrax.example_libraries",
-        "ferrax.export",
         "ferrax.ffi",
         "ferrax.tools",
         "ferrax.experimental.array_serialization",
@@ -99,18 +106,14 @@ MODULES = frozenset(
         "ferrax.experimental.fused",
         "ferrax.experimental.jax2tf",
         "ferrax.experimental.key_reuse",
-        "ferrax.experimental.layout",
         "ferrax.experimental.mosaic",
         "ferrax.experimental.pallas",
         "ferrax.experimental.profiler",
-        "ferrax.experimental.random",
-        "ferrax.experimental.rnn",
         "ferrax.experimental.roofline",
         "ferrax.experimental.scheduling_groups",
         "ferrax.experimental.serialize_executable",
         "ferrax.experimental.shard_alike",
         "ferrax.experimental.source_mapper",
-        "ferrax.experimental.sparse",
         "ferrax.experimental.topologies",
         "ferrax.experimental.transfer",
         "ferrax.experimental.xla_metadata",

@@ -82,9 +82,8 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({_long_text(self.aval)})"
 
 
-for _class in (Zero, UndefinedPrimal):
-    tree_util.register_pytree_node(_class, lambda z: ((), z.aval), lambda aval, _, cls=_class: cls(aval))
-del _class
+tree_util.register_pytree_node(Zero, lambda z: ((), z.aval), lambda aval, _: Zero(aval))
+tree_util.register_pytree_node(UndefinedPrimal, lambda z: ((), z.aval), lambda aval, _: UndefinedPrimal(aval))
 
 
 def _long_text(aval: Any) -> str:
@@ -130,6 +129,10 @@ class AxisData:
     Args:
       name: the axis name of `vmap`, or None.
       size: number of rows.
+
+    >>> import ferrax as jax
+    >>> jax.interpreters.batching.AxisData("i", 3).size
+    3
     """
 
     def __init__(self, name: Any, size: int):
@@ -317,8 +320,9 @@ class Primitive:
             raise NotImplementedError(f"MLIR translation rule for primitive '{self.name}' not found for platform cpu")
         if "impl" not in vars(self):
             raise NotImplementedError(
-                f"the lowering of the primitive '{self.name}' is written for MLIR, which ferrax does not use: give it as a "
-                "function with ferrax.interpreters.mlir.lower_fun, or define the primitive's implementation (def_impl)"
+                f"the lowering of the primitive '{self.name}' is written for MLIR, which ferrax does not use: give it "
+                "as a function with ferrax.interpreters.mlir.lower_fun, or define the primitive's implementation "
+                "(def_impl)"
             )
         return self._called_back(args, params)
 
@@ -371,38 +375,43 @@ class BuiltIn(Primitive):
 
 _MULTIPLE = frozenset(
     [
-        "jit",
+        "approx_top_k",
+        "call",
+        "closed_call",
         "cond",
-        "while",
-        "while_linear",
-        "scan",
         "custom_jvp_call",
+        "custom_lin",
+        "custom_linear_solve",
         "custom_vjp_call",
         "custom_vjp_linear",
         "custom_vmap_call",
-        "remat2",
-        "linear_solve",
-        "custom_linear_solve",
-        "sort",
-        "top_k",
-        "approx_top_k",
+        "dce_sink",
+        "debug_callback",
+        "device_put",
         "eig",
         "eigh",
-        "svd",
-        "qr",
+        "hessenberg",
+        "io_callback",
+        "jit",
         "lu",
-        "schur",
+        "optimization_barrier",
+        "pure_callback",
+        "qr",
         "reduce",
         "reduce_window",
-        "pure_callback",
-        "io_callback",
-        "debug_callback",
-        "geqrf",
+        "remat2",
         "rng_bit_generator",
-        "optimization_barrier",
-        "psum",
-        "pmax",
-        "pmin",
+        "scan",
+        "schur",
+        "sort",
+        "split",
+        "svd",
+        "threefry2x32",
+        "top_k",
+        "tridiagonal",
+        "unstack",
+        "while",
+        "while_linear",
     ]
 )
 

@@ -6,6 +6,7 @@ Read next: `_api.py`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -297,6 +298,8 @@ def install() -> None:
     """
     for name, method in methods.items():
         setattr(_ferrax.jit_type(), name, shielded(method, method=True))
+    # for those who do not look through wrappers
+    _ferrax.jit_type().__signature__ = property(lambda self: inspect.signature(self.__wrapped__))
 
 
 def _clear_cache(self: Any) -> None:

@@ -53,6 +53,9 @@ def debug_info(
       sourceinfo: text that says what and where the function is.
       signature: the function's signature, when it is known.
 
+    Returns:
+      A `DebugInfo`.
+
     >>> import ferrax as jax
     >>> info = jax.api_util.debug_info("jit", lambda x, y: x, (1.0, {"a": 2.0}), {})
     >>> info.arg_names
@@ -99,6 +102,9 @@ def flatten_fun(f: Callable[..., Any], store: Any, in_tree: Any, *args_flat: Any
       in_tree: structure of `(args, kwargs)`.
       *args_flat: leaves.
 
+    Returns:
+      The flat results.
+
     >>> import ferrax as jax
     >>> from ferrax.extend import linear_util as lu
     >>> leaves, tree = jax.tree.flatten(((1.0,), {"y": 2.0}))
@@ -121,6 +127,9 @@ def flatten_fun_nokwargs(f: Callable[..., Any], store: Any, in_tree: Any, *args_
       store: given by the wrapper.
       in_tree: structure of the arguments.
       *args_flat: leaves.
+
+    Returns:
+      The flat results.
 
     >>> import ferrax as jax
     >>> from ferrax.extend import linear_util as lu
@@ -187,6 +196,9 @@ def donation_vector(donate_argnums: Any, donate_argnames: Any, in_tree: Any, kws
       in_tree: structure of `(args, kwargs)`, of `args` where `kws` is False.
       kws: whether the structure has keyword arguments.
 
+    Returns:
+      A tuple, one bool a leaf.
+
     >>> import ferrax as jax
     >>> jax.api_util.donation_vector((0,), (), jax.tree.structure((([1, 2], 3), {})))
     (True, True, False)
@@ -208,6 +220,9 @@ def rebase_donate_argnums(donate_argnums: Sequence[int], static_argnums: Sequenc
     Args:
       donate_argnums: positions of donated arguments.
       static_argnums: positions of static arguments.
+
+    Returns:
+      The positions.
 
     Raises:
       ValueError: an argument is both.
@@ -288,6 +303,9 @@ def shaped_abstractify(x: Any) -> ShapedArray:
 
     Args:
       x: an array, a number, or anything with a shape and a dtype.
+
+    Returns:
+      A `ShapedArray`.
 
     >>> import ferrax as jax
     >>> jax.api_util.shaped_abstractify(jax.ShapeDtypeStruct((2,), "float32"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import abc
 import warnings
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
 from ferrax import _ferrax
 from ferrax._api import ensure_compile_time_eval as ensure_compile_time_eval
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-class AbstractValue(abc.ABC):
+class AbstractValue(abc.ABC):  # noqa: B024  (a class to be registered with)
     """A type of values: `ShapedArray` is one.
 
     >>> import ferrax as jax
@@ -48,7 +48,7 @@ class AbstractValue(abc.ABC):
 
 AbstractValue.register(ShapedArray)
 
-Atom = Union[_Var, _Literal]
+Atom = _Var | _Literal
 ParamDict = dict[str, Any]
 Value = Any
 
@@ -95,6 +95,9 @@ def max_dim(d1: int, d2: int) -> int:
       d1: a dimension.
       d2: another one.
 
+    Returns:
+      The dimension.
+
     >>> import ferrax as jax
     >>> jax.core.max_dim(2, 3)
     3
@@ -108,6 +111,9 @@ def min_dim(d1: int, d2: int) -> int:
     Args:
       d1: a dimension.
       d2: another one.
+
+    Returns:
+      The dimension.
 
     >>> import ferrax as jax
     >>> jax.core.min_dim(2, 3)

@@ -18,10 +18,23 @@ from ferrax._api import closure_convert
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray, is_tracer
 from ferrax._named_functions import name_function
+from ferrax._primitives import built_in as _built_in
+from ferrax._primitives import zeros_of as _zeros_of
 from ferrax._texts import differences, short
 from ferrax._typed import P, R
+from ferrax.config import enable_x64
 
-__all__ = ["SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp", "linear_call"]
+__all__ = [
+    "CustomVJPPrimal",
+    "SymbolicZero",
+    "closure_convert",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+    "custom_vjp_primal_tree_values",
+    "linear_call",
+    "zero_from_primal",
+]
 
 
 class SymbolicZero:
@@ -51,6 +64,76 @@ class SymbolicZero:
 
     def __repr__(self) -> str:
         return f"SymbolicZero({self.aval})"
+
+
+_float0 = _ferrax.dtype_object("float0")
+_PLAIN_NUMBERS = (bool, int, float, complex)
+
+
+class CustomVJPPrimal:
+    """An argument as the forward function of a rule with `symbolic_zeros=True` gets it.
+
+    Args:
+      value: the argument.
+      perturbed: whether the function is being differentiated with respect to it.
+
+    >>> import ferrax
+    >>> ferrax.custom_derivatives.CustomVJPPrimal(1.0, True).perturbed
+    True
+    """
+
+    __slots__ = ("perturbed", "value")
+
+    def __init__(self, value: Any, perturbed: bool):
+        self.value = value
+        self.perturbed = perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """A tree with the values of the `CustomVJPPrimal`s in it.
+
+    Args:
+      tree: a pytree whose leaves are `CustomVJPPrimal`.
+
+    >>> import ferrax
+    >>> primal = ferrax.custom_derivatives.CustomVJPPrimal(1.0, True)
+    >>> ferrax.custom_derivatives.custom_vjp_primal_tree_values([primal])
+    [1.0]
+    """
+
+    def value(leaf: Any) -> Any:
+        if type(leaf) is not CustomVJPPrimal:
+            raise TypeError(f"unexpected leaf of type {type(leaf)}")
+        return leaf.value
+
+    return tree_util.tree_map(value, tree)
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangents of a tree of values.
+
+    Args:
+      val: a pytree of arrays and numbers.
+      symbolic_zeros: give `SymbolicZero`s in place of arrays.
+
+    Returns:
+      A pytree of the same structure; the zeros of integers have the dtype `float0`.
+
+    >>> import ferrax
+    >>> print(ferrax.custom_derivatives.zero_from_primal(2.0))
+    0.0
+    """
+
+    def zero(leaf: Any) -> Any:
+        aval = _ferrax.typeof(leaf).to_tangent_aval()
+        if symbolic_zeros:
+            return SymbolicZero(aval)
+        return np.zeros(aval.shape, aval.dtype) if aval.dtype == _float0 else _zeros_of(aval)
+
+    return tree_util.tree_map(zero, val)
 
 
 def _bound_arguments(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -181,10 +264,17 @@ class custom_jvp(Generic[P, R]):
             trees.out = trees.fun
             return out
 
+        wide = _ferrax.flag("x64")
+
         def flat_jvp(*both: Any) -> list[Any]:
             n = len(both) // 2
             primals, tangents = split.tree.unflatten(both[:n]), split.tree.unflatten(both[n:])
-            pair = rule(*split.static, primals, tangents)
+            if _ferrax.flag("x64") == wide:
+                pair = rule(*split.static, primals, tangents)
+            else:
+                # a derivative is asked for where float64 is not allowed any more, as it was at the call
+                with enable_x64(wide):
+                    pair = rule(*split.static, primals, tangents)
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
                     f"Custom JVP rule {_name(rule)} for function {name} must produce a pair (list "
@@ -362,8 +452,11 @@ class custom_vjp(Generic[P, R]):
             trees.out = trees.fun
             return out
 
-        def flat_fwd(*leaves: Any) -> tuple[list[Any], list[Any]]:
-            pair = split.call(fwd, leaves)
+        def flat_fwd(perturbed: list[bool], *leaves: Any) -> tuple[list[Any], list[Any]]:
+            given: Sequence[Any] = leaves
+            if self.symbolic_zeros:
+                given = [CustomVJPPrimal(x, on) for x, on in zip(leaves, perturbed, strict=True)]
+            pair = split.call(fwd, given)
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
                     f"Custom VJP fwd rule {_name(fwd)} for function {name} must produce a pair "
@@ -373,11 +466,14 @@ class custom_vjp(Generic[P, R]):
             out, tree = tree_util.tree_flatten(pair[0])
             trees.check("VJP fwd rule", fwd, name, tree)
             residuals, residual_tree = tree_util.tree_flatten(pair[1])
-            residual_trees.append(residual_tree)
-            return out, residuals
+            # Python's numbers reach the backward function as they are
+            residual_trees.append((residual_tree, [x if type(x) in _PLAIN_NUMBERS else None for x in residuals]))
+            return out, [x for x in residuals if type(x) not in _PLAIN_NUMBERS]
 
         def flat_bwd(residuals: list[Any], cts: list[Any]) -> list[Any]:
-            kept = residual_trees[-1].unflatten(residuals)
+            residual_tree, numbers = residual_trees[-1]
+            arrays = iter(residuals)
+            kept = residual_tree.unflatten([next(arrays) if x is None else x for x in numbers])
             pulled = bwd(*split.static, kept, trees.out.unflatten(cts))
             return _cotangents(self.fun, bwd, pulled, split)
 
@@ -554,5 +650,8 @@ def linear_call(
     call.defvjp(fwd, bwd)
     return call(residual_args, linear_args)
 
+
+custom_jvp_call_p = _built_in("custom_jvp_call")
+custom_vjp_call_p = _built_in("custom_vjp_call")
 
 _expose(globals())

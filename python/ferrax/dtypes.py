@@ -66,7 +66,7 @@ _UNSIGNED = tuple(getattr(ml_dtypes, n) for n in ("uint1", "uint2", "uint4") if 
 
 def _scalar_class(dtype: Any) -> type:
     """The scalar type behind anything that says a dtype."""
-    if isinstance(dtype, _ferrax.KeyTy):
+    if isinstance(dtype, _ferrax.KeyTy) or getattr(dtype, "type", None) is prng_key:
         return prng_key
     if isinstance(dtype, type) and issubclass(dtype, np.generic):
         return dtype

@@ -17,7 +17,7 @@ def run(code):
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", [*PACKAGES, "ferrax.scipy.special"])
 def test_tables_have_the_names_of_their_files(package):
     module = importlib.import_module(package)
     for file, names in module._LATER.items():

@@ -29,7 +29,7 @@ def assertions():
     chex.assert_rank([x, x], 2)
     chex.assert_type(x, float)
     chex.assert_equal_shape([x, x])
-    chex.assert_tree_all_close({"a": x}, {"a": x + 1e-9}, rtol=1e-5)
+    chex.assert_trees_all_close({"a": x}, {"a": x + 1e-9}, rtol=1e-5)
     chex.assert_trees_all_equal_shapes({"a": x}, {"a": 2 * x})
     chex.assert_tree_all_finite({"a": x})
     chex.assert_scalar_positive(3.0)
@@ -80,7 +80,9 @@ def fake():
 def numeric():
     x = jnp.linspace(0.1, 0.9, 3)
     chex.assert_numerical_grads(lambda x: jnp.sum(jnp.sin(x)), (x,), order=1, rtol=1e-2, atol=1e-2)
-    return chex.Dimensions(B=2, N=3)["BN"][0], jnp.asarray(np.array(chex.params_product((1, 2), (3,)), dtype=int))
+    return chex.Dimensions(B=2, N=3)["BN"][0], jnp.asarray(
+        np.array(chex.params_product(((1,), (2,)), ((3,),)), dtype=int)
+    )
 
 
 PROGRAMS = {f.__name__: f for f in (dataclasses, assertions, traces, fake, numeric)}

@@ -137,7 +137,9 @@ def customs():
     def g_jvp(primals, tangents, *, scale):
         return scale * primals[0], 5.0 * tangents[0]
 
-    return eqx.filter_grad(lambda x: f(x, 3.0))(2.0), eqx.filter_grad(lambda x: g(x, scale=2.0))(1.0)
+    return eqx.filter_grad(lambda x: f(x, 3.0))(jnp.array(2.0)), eqx.filter_grad(lambda x: g(x, scale=2.0))(
+        jnp.array(1.0)
+    )
 
 
 def checkpointed():
@@ -193,8 +195,6 @@ def primitives():
         jax.vmap(lambda p: eqxi.unvmap_any(p))(pred),
         jax.jit(jax.vmap(eqxi.unvmap_max))(x),
         jax.jit(lambda x: eqxi.nonbatchable(x))(x),
-        jax.grad(lambda x: (eqxi.noinline(lambda y: jnp.sin(y))(x) * 2).sum())(x),
-        jax.jit(eqxi.noinline(lambda y: jnp.sin(y)))(x),
     )
 
 
@@ -206,7 +206,7 @@ def loops():
     return (
         eqxi.scan(body, 0.0, x, kind="lax"),
         jax.grad(lambda x: eqxi.scan(body, 0.0, x, kind="checkpointed", checkpoints=3)[0])(x),
-        jax.grad(lambda x: eqxi.fori_loop(0, 3, lambda i, c: c * x, 1.0, kind="checkpointed"))(1.5),
+        jax.hessian(lambda x: eqxi.scan(lambda c, _: (c * x, None), 1.0, None, length=3, kind="lax")[0])(1.5),
     )
 
 

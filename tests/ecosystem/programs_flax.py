@@ -137,7 +137,7 @@ def nnx_mlp():
             return self.b(self.drop(nnx.relu(self.norm(self.a(x)))))
 
     model = Net(nnx.Rngs(0))
-    optimizer = nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.Param)
+    optimizer = nnx.Optimizer(model, optax.sgd(1e-2), wrt=nnx.Param)
 
     @nnx.jit
     def step(model, optimizer):

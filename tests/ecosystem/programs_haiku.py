@@ -72,8 +72,8 @@ def lifted():
         lin = hk.Linear(3)
         y = hk.scan(lambda c, r: (c + lin(r).sum(), c), 0.0, x)
         z = hk.vmap(lambda r: lin(r), split_rng=False)(x)
-        w = hk.cond(x.sum() > 0, lambda x: lin(x), lambda x: x, x)
-        return y, z, w, hk.remat(lambda x: lin(x))(x), hk.fori_loop(0, 2, lambda i, v: lin(v), x), hk.jit(lin)(x)
+        w = hk.cond(x[0, 0] < 0, lambda x: lin(x), lambda x: x, x)
+        return y, z, w, hk.remat(lambda x: lin(x))(x), hk.fori_loop(0, 2, lambda i, v: lin(v), x)
 
     model = hk.transform(f)
     params = model.init(jax.random.PRNGKey(0), X)

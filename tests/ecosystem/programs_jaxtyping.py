@@ -42,7 +42,7 @@ def consistent():
 
     @jaxtyped(typechecker=None)
     @checker
-    def dot(x: Float[Array, "n"], y: Float[Array, "n"]):
+    def dot(x: Float[Array, "n"], y: Float[Array, "n"]):  # noqa: F821
         return jnp.sum(x * y)
 
     try:

@@ -2,8 +2,8 @@
 
     python tests/ecosystem/run.py ferrax optax
 
-Libraries import `jax`: on ferrax, every `jax.x` is `ferrax.x`. The programs are in `programs_<library>.py`, in the table
-`PROGRAMS` of functions that return a tree of arrays. Read next: `test_libraries.py`, which compares the two.
+Libraries import `jax`: on ferrax, every `jax.x` is `ferrax.x`. The programs are in `programs_<library>.py`, in the
+table `PROGRAMS` of functions that return a tree of arrays. Read next: `test_libraries.py`, which compares the two.
 """
 
 import importlib

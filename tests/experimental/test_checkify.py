@@ -293,3 +293,21 @@ def test_arguments_are_seen_as_they_are():
         return jnp.ones(n) if n > 2 else x
 
     assert checkify.checkify(f, errors=checkify.all_checks)(X, n=4)[1].shape == (4,)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_under_strict_promotion(x64):
+    def f(x, i):
+        x = x.at[i].add(jnp.ones(i.shape, x.dtype))
+        checkify.check(jnp.all(x < 9), "{x}", x=x)
+        return lax.scan(lambda c, v: (c, v / c), x[i[0]], x)
+
+    strict = ferrax.numpy_rank_promotion("raise"), ferrax.numpy_dtype_promotion("strict"), ferrax.enable_x64(x64)
+    with strict[0], strict[1], strict[2]:
+        x = jnp.arange(3.0)
+        for dtype in ("int8", "int32"):
+            assert found(f, x, jnp.array([1, 5], dtype)) == OUT.format((3,), 5, 0, 3)
+        # unsigned indices beyond the end are moved to it before anything sees them
+        assert found(f, x, jnp.array([1, 5], "uint32")) == OUT.format((3,), 3, 0, 3)
+        assert found(f, x - 1, jnp.array([0, 0])) is None
+        assert found(f, x - 2, jnp.array([0, 0])) == "division by zero"

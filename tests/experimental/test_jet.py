@@ -10,7 +10,7 @@ from jax.experimental.jet import jet as oracle
 import ferrax
 import ferrax.numpy as jnp
 from ferrax import lax
-from ferrax.experimental.jet import jet
+from ferrax.experimental.jet import fact, jet, zero_series
 
 ORDER = 4
 RNG = np.random.default_rng(0)
@@ -116,6 +116,13 @@ def test_results_without_slope():
     value, series = jet(lambda x: (x > 1, jnp.floor(x), 3.0), (2.5,), ((1.0, 0.0),))
     assert value[0] and value[1:] == (2.0, 3.0)
     assert [[float(t) for t in terms] for terms in series] == [[0.0, 0.0]] * 3
+
+
+def test_arguments_that_do_not_move():
+    x, y = jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])
+    _, series = jet(lambda x, y: x * y * y, (x, y), ([jnp.ones(2), jnp.zeros(2)], zero_series))
+    np.testing.assert_array_equal(series, [y * y, [0.0, 0.0]])
+    np.testing.assert_allclose(fact(np.arange(5.0)), [1, 1, 2, 6, 24], rtol=1e-5)
 
 
 def test_no_terms():

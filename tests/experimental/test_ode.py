@@ -19,7 +19,7 @@ def pendulum(np_, y, t, m, g, extra):
 
 
 Y0 = {"angle": np.array([1.0, -0.5]), "speed": np.array([0.1, 0.3])}
-ARGS = (0.3, np.array([9.8, 4.0]), (np.array(0.5), np.array(2)))
+ARGS = (0.3, np.array([9.8, 4.0]), (np.array(0.5), np.array(2.0)))
 
 
 def test_decay_has_its_closed_form():

@@ -41,7 +41,7 @@ DECOMPOSED = re.compile(r"linalg\.(svd|eig)")
 #: Updates whose slope goes to the extreme of several equal numbers: JAX shares it wrongly where indices repeat.
 EXTREMES = re.compile(r"\.at\[.*\]\.(max|min)\(|scatter_(max|min)")
 #: What ferrax says of derivatives that it does not have (docs/differences.md).
-NOT_IN_FERRAX = re.compile("igamma_grad_a|lax.reduce(_window)? with a function other than|nextafter")
+NOT_IN_FERRAX = re.compile("lax.reduce(_window)? with a function other than|nextafter")
 
 
 def run_step(namespace, step, operands):

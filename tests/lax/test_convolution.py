@@ -154,3 +154,36 @@ X, W = np.ones((1, 2, 5, 5), np.float32), np.ones((3, 2, 3, 3), np.float32)
 def test_mistakes(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID", "SAME_LOWER", [(1, 2), (0, 3)], [(-1, 0), (0, 0)]])
+def test_shapes_of_results(padding):
+    """The functions that say a convolution's shape say what it has, and what JAX's say."""
+    layout = ("NHWC", "HWIO", "NWHC")
+    lhs, rhs, strides = (2, 9, 8, 3), (3, 2, 3, 5), (2, 1)
+    want = jax.lax.conv_general_shape_tuple(lhs, rhs, strides, padding, layout)
+    assert lax.conv_general_shape_tuple(lhs, rhs, strides, padding, layout) == tuple(map(int, want))
+    out = lax.conv_general_dilated(jnp.ones(lhs), jnp.ones(rhs), strides, padding, dimension_numbers=layout)
+    assert out.shape == want
+    shape = lax.conv_shape_tuple((4, 3, 9, 8), (6, 3, 3, 2), strides, padding, 2)
+    assert shape == jax.lax.conv_shape_tuple((4, 3, 9, 8), (6, 3, 3, 2), strides, padding, 2)
+    if padding == "SAME_LOWER":
+        with pytest.raises(ValueError, match="SAME"):
+            lax.conv_transpose_shape_tuple(lhs, rhs, (2, 3), padding, layout)
+        return
+    want = jax.lax.conv_transpose_shape_tuple(lhs, rhs, (2, 3), padding, layout)
+    assert lax.conv_transpose_shape_tuple(lhs, rhs, (2, 3), padding, layout) == tuple(map(int, want))
+    out = lax.conv_transpose(jnp.ones(lhs), jnp.ones(rhs), (2, 3), padding, dimension_numbers=layout)
+    assert out.shape == want
+
+
+def test_permutations():
+    for numbers in (("NHWC", "HWIO", "NCWH"), ("NCHW", "OIHW", "NCHW")):
+        assert lax.conv_general_permutations(numbers) == jax.lax.conv_general_permutations(numbers)
+    for wrong in (("NHW", "HWIO", "NHWC"), ("NHHC", "HWIO", "NHWC"), ("NHWC", "HWXIO", "NHWC"), ("NHWC",), None):
+        with pytest.raises(TypeError, match="convolution dimension_numbers"):
+            lax.conv_general_permutations(wrong)
+    with pytest.raises(TypeError, match="explicit pads"):
+        lax.conv_shape_tuple((4, 3, 9, 8), (6, 3, 3, 2), (2, 1), [(1, 1)])
+    with pytest.raises(ValueError, match="groups"):
+        lax.conv_shape_tuple((4, 3, 9, 8), (6, 3, 3, 2), (2, 1), "SAME", 3)

@@ -138,8 +138,6 @@ def test_no_window_fits(shape, window, operation):
 
     f = pooled(ours)
     assert f(x).shape == ferrax.jit(f)(x).shape == ferrax.vmap(f)(x[None]).shape[1:] == pooled(theirs)(x).shape
-    if operation == "mul":  # no slopes of products, in JAX neither
-        return
     for jitted in (lambda g: g, ferrax.jit):
         slope = jitted(ferrax.grad(lambda x: f(x).sum()))(x)
         assert slope.shape == shape and not slope.any()

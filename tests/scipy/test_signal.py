@@ -273,6 +273,13 @@ def test_transforms_of_spectra():
         np.testing.assert_allclose((slopes[0] * x[1]).sum() + (slopes[1] * w).sum(), along, rtol=1e-3, atol=1e-4)
 
 
+def test_windows_of_small_integers():
+    """Their squares are taken as floats."""
+    x, w = numbers(64, dtype=np.float32), np.full(8, 200, np.uint8)
+    for window in (w, jnp.asarray(w), w.tolist()):
+        close(ours.welch(x, window=window), ours.welch(x, window=w.astype(np.float32)), 1e-6)
+
+
 def test_under_strict_settings():
     with ferrax.numpy_rank_promotion("raise"), ferrax.numpy_dtype_promotion("strict"):
         x = jnp.ones((2, 32), "bfloat16")
@@ -369,9 +376,10 @@ def test_errors(error, match, call):
 
 
 def test_warnings():
-    with pytest.warns(UserWarning, match="greater than input_length") as record:
-        ours.stft(X)
-    assert record[0].filename == __file__
+    for f in (lambda: ours.stft(X), lambda: ours.welch(X, nperseg=17), lambda: ours.csd(X, X, nperseg=17)):
+        with pytest.warns(UserWarning, match="greater than input_length") as record:
+            f()
+        assert record[0].filename == __file__
     with pytest.warns(UserWarning, match="switching to return_onesided=False"):
         ours.stft(X * 1j, nperseg=4)
     with warnings.catch_warnings():

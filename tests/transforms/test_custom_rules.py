@@ -477,3 +477,29 @@ def test_other_functions_of_lax():
         assert drawn.dtype == np.float32
         assert (drawn >= 2).all() and (drawn < 3).all()
         assert len(set(drawn.tolist())) > 40
+
+
+def test_rules_run_in_the_precision_of_the_call():
+    """A function that computes in float64 inside has derivatives, of second order too, where float64 is off."""
+
+    @ferrax.custom_jvp
+    def cube(x):
+        return x * x * x
+
+    cube.defjvps(lambda t, ans, x: 3 * t * square(x))
+
+    @ferrax.custom_jvp
+    def square(x):
+        return x * x
+
+    square.defjvps(lambda t, ans, x: 2 * t * x)
+
+    def f(x):
+        with ferrax.enable_x64(True):
+            return cube(x.astype("float64") / 3).astype("float32")
+
+    for function in (f, ferrax.jit(f)):
+        x = ferrax_numpy.float32(2)
+        np.testing.assert_allclose(ferrax.grad(function)(x), 4 / 9, rtol=1e-6)
+        np.testing.assert_allclose(ferrax.grad(ferrax.grad(function))(x), 4 / 9, rtol=1e-6)
+        np.testing.assert_allclose(ferrax.jit(ferrax.hessian(function))(x), 4 / 9, rtol=1e-6)

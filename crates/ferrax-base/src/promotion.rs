@@ -1,7 +1,7 @@
 //! JAX's type promotion: a lattice over dtypes and the three weak types.
 //!
 //! The join of two nodes is their least common upper bound. Nodes with no path to a common bound
-//! (float8 with anything but itself and weak floats) do not combine. Source: JAX's "Type promotion
+//! (float8 with any other float, int4 with anything but itself and weak integers) do not combine. Source: JAX's "Type promotion
 //! semantics" page.
 
 use crate::dtype::{Category, DType};
@@ -83,7 +83,7 @@ fn join_nodes(x: Node, y: Node) -> Option<Node> {
         },
         (WeakInt, WeakFloat) | (WeakFloat, WeakInt) => WeakFloat,
         (WeakComplex, WeakInt | WeakFloat) | (WeakInt | WeakFloat, WeakComplex) => WeakComplex,
-        (Strong(a), Strong(b)) => return join_strong(a, b).map(Strong),
+        (Strong(a), Strong(b)) => return join_strong(a, b),
         (weak, Strong(d)) | (Strong(d), weak) => return join_weak(weak, d),
         _ => return None,
     })
@@ -93,7 +93,7 @@ fn join_weak(weak: Node, d: DType) -> Option<Node> {
     Some(match (weak, d.category()) {
         (Node::WeakInt, Category::Signed | Category::Unsigned) => Node::Strong(d),
         (Node::WeakInt | Node::WeakFloat, Category::Float) => Node::Strong(d),
-        (Node::WeakFloat | Node::WeakComplex, Category::Signed | Category::Unsigned) => weak,
+        (Node::WeakFloat | Node::WeakComplex, Category::Signed | Category::Unsigned) if d.bits() >= 8 => weak,
         (Node::WeakComplex, Category::Float) => match d {
             DType::F64 => Node::Strong(DType::C128),
             DType::F32 | DType::F16 | DType::BF16 => Node::Strong(DType::C64),
@@ -104,41 +104,59 @@ fn join_weak(weak: Node, d: DType) -> Option<Node> {
     })
 }
 
-fn join_strong(a: DType, b: DType) -> Option<DType> {
-    let narrow = |d: DType| d.is_float() && d.size() == 1 || d.is_integer() && d.bits() < 8;
-    if narrow(a) || narrow(b) {
+fn join_strong(a: DType, b: DType) -> Option<Node> {
+    if [a, b].into_iter().any(|d| d.is_integer() && d.bits() < 8) {
         return None;
     }
-    match (a.category(), b.category()) {
-        (Category::Signed | Category::Unsigned, Category::Signed | Category::Unsigned) => Some(join_integers(a, b)),
-        (Category::Signed | Category::Unsigned, Category::Float | Category::Complex) => Some(b),
-        (Category::Float | Category::Complex, Category::Signed | Category::Unsigned) => Some(a),
-        (Category::Float, Category::Float) => Some(match (a, b) {
+    let narrow = |d: DType| d.is_float() && d.size() == 1;
+    if narrow(a) || narrow(b) {
+        let (float, other) = if narrow(a) { (a, b) } else { (b, a) };
+        return other.is_integer().then_some(Node::Strong(float));
+    }
+    Some(Node::Strong(match (a.category(), b.category()) {
+        (Category::Signed | Category::Unsigned, Category::Signed | Category::Unsigned) => {
+            return Some(join_integers(a, b));
+        }
+        (Category::Signed | Category::Unsigned, Category::Float | Category::Complex) => b,
+        (Category::Float | Category::Complex, Category::Signed | Category::Unsigned) => a,
+        (Category::Float, Category::Float) => match (a, b) {
             (DType::BF16, DType::F16) | (DType::F16, DType::BF16) => DType::F32,
             _ if a.size() > b.size() => a,
             _ => b,
-        }),
-        (Category::Complex, Category::Complex) => Some(DType::C128),
-        (Category::Complex, Category::Float) => Some(if b == DType::F64 { DType::C128 } else { a }),
-        (Category::Float, Category::Complex) => Some(if a == DType::F64 { DType::C128 } else { b }),
-        _ => None,
-    }
+        },
+        (Category::Complex, Category::Complex) => DType::C128,
+        (Category::Complex, Category::Float) => {
+            if b == DType::F64 {
+                DType::C128
+            } else {
+                a
+            }
+        }
+        (Category::Float, Category::Complex) => {
+            if a == DType::F64 {
+                DType::C128
+            } else {
+                b
+            }
+        }
+        _ => return None,
+    }))
 }
 
-fn join_integers(a: DType, b: DType) -> DType {
+fn join_integers(a: DType, b: DType) -> Node {
     if a.category() == b.category() {
-        return if a.size() > b.size() { a } else { b };
+        return Node::Strong(if a.size() > b.size() { a } else { b });
     }
     let (signed, unsigned) = if a.is_signed() { (a, b) } else { (b, a) };
     if signed.size() > unsigned.size() {
-        return signed;
+        return Node::Strong(signed);
     }
     match unsigned {
-        DType::U8 => DType::I16,
-        DType::U16 => DType::I32,
-        DType::U32 => DType::I64,
-        // No integer holds both: JAX goes to the weak float.
-        _ => DType::F32,
+        DType::U8 => Node::Strong(DType::I16),
+        DType::U16 => Node::Strong(DType::I32),
+        DType::U32 => Node::Strong(DType::I64),
+        // no integer holds both
+        _ => Node::WeakFloat,
     }
 }
 

@@ -163,6 +163,11 @@ impl<'a> Parser<'a> {
         self.take_while("a name", is_name)
     }
 
+    /// The name of a primitive, such as `scatter-add`.
+    fn primitive(&mut self) -> Result<&'a str> {
+        self.take_while("a name", |c| is_name(c) || c == '-')
+    }
+
     /// Column of a byte, and whether only spaces stand before it on its line.
     fn position(&self, at: usize) -> (usize, bool) {
         let line = self.text[..at].rfind('\n').map_or(0, |i| i + 1);
@@ -266,7 +271,7 @@ impl<'a> Parser<'a> {
         if !outs.is_empty() {
             self.expect("=")?;
         }
-        let name = self.word()?;
+        let name = self.primitive()?;
         let mut fields = if self.rest().starts_with('[') { self.params()? } else { BTreeMap::new() };
         if let Some((_, aval)) = outs.first() {
             let shape = || Param::Text(shape::Tuple(&aval.shape).to_string());

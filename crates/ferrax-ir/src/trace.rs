@@ -168,6 +168,25 @@ thread_local! {
 }
 
 thread_local! {
+    /// Numbers that were made arrays for the host while functions are being staged on this thread: the innermost
+    /// staging trace of then, by address.
+    static MADE: RefCell<rustc_hash::FxHashMap<usize, TraceId>> = RefCell::default();
+}
+
+/// Notes that a function being staged has made an array of a number.
+pub fn note_made(a: &crate::array::Array) {
+    if a.aval().rank() == 0 && !is_eager() {
+        let staging = BASE.with_borrow(|b| b.last().map_or(TraceId(0), |(id, _)| *id));
+        MADE.with_borrow_mut(|made| made.insert(a.id(), staging));
+    }
+}
+
+/// Whether the function that a staging trace records has made the array itself: one that it closes over was there before.
+pub fn was_made(a: &crate::array::Array, staging: TraceId) -> bool {
+    MADE.with_borrow(|made| made.get(&a.id()) == Some(&staging))
+}
+
+thread_local! {
     /// The transformation whose function runs on this thread.
     static CURRENT: Cell<TraceId> = const { Cell::new(TraceId(0)) };
 }
@@ -194,28 +213,34 @@ impl Drop for CurrentGuard {
 }
 
 /// Puts a staging trace in force on this thread until dropped.
-pub struct BaseGuard(CurrentGuard);
+pub struct BaseGuard {
+    _current: CurrentGuard,
+}
 
 impl BaseGuard {
     /// Stages every operation into `trace`, those on plain arrays too.
     pub fn stage(trace: TraceRef) -> BaseGuard {
         let id = trace.id();
         BASE.with_borrow_mut(|b| b.push((id, Some(trace))));
-        BaseGuard(CurrentGuard::enter(id))
+        BaseGuard { _current: CurrentGuard::enter(id) }
     }
 
     /// Runs operations on plain arrays at once, even while a function is being staged.
     pub fn eager() -> BaseGuard {
         BASE.with_borrow_mut(|b| b.push((TraceId(0), None)));
-        BaseGuard(CurrentGuard::enter(TraceId(0)))
+        BaseGuard { _current: CurrentGuard::enter(TraceId(0)) }
     }
 }
 
 impl Drop for BaseGuard {
     fn drop(&mut self) {
-        BASE.with_borrow_mut(|b| {
+        let outermost = BASE.with_borrow_mut(|b| {
             b.pop();
+            b.is_empty()
         });
+        if outermost {
+            MADE.with_borrow_mut(rustc_hash::FxHashMap::clear);
+        }
     }
 }
 

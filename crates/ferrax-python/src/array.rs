@@ -61,6 +61,7 @@ pub fn wrap_array(py: Python<'_>, a: Array) -> PyResult<Bound<'_, PyAny>> {
     if dtype == DType::Float0 {
         return numpy_interop::float0_zeros(py, &a.aval().shape);
     }
+    ferrax_ir::trace::note_made(&a);
     let base = PyClassInitializer::from(PyArray { value: Value::Array(a) });
     Ok(match dtype {
         DType::KeyFry => Bound::new(py, base.add_subclass(KeyArray))?.into_any(),

@@ -22,8 +22,17 @@ impl Hash for ShapedArray {
 #[pymethods]
 impl ShapedArray {
     #[new]
-    #[pyo3(signature = (shape, dtype, weak_type=false))]
-    fn new(shape: ShapeArg, dtype: &Bound<'_, PyAny>, weak_type: bool) -> PyResult<Self> {
+    #[pyo3(signature = (shape, dtype, weak_type=false, *, sharding=None, manual_axis_type=None, memory_space=None))]
+    fn new(
+        shape: ShapeArg,
+        dtype: &Bound<'_, PyAny>,
+        weak_type: bool,
+        sharding: Option<&Bound<'_, PyAny>>,
+        manual_axis_type: Option<&Bound<'_, PyAny>>,
+        memory_space: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        // a type says nothing of places
+        let _ = (sharding, manual_axis_type, memory_space);
         let dtype = dtypes::parse(dtype, "ShapedArray")?.dtype;
         Ok(ShapedArray(Aval { shape: shape.0, dtype, weak: weak_type, vary: 0 }))
     }

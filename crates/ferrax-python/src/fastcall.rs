@@ -612,6 +612,11 @@ impl Params {
         self
     }
 
+    /// The names in order.
+    pub const fn names(&self) -> &'static [&'static str] {
+        self.names
+    }
+
     /// One entry per name (`None`: not given). `N` is at least the number of names.
     #[inline]
     pub fn parse<'a, 'py, const N: usize>(

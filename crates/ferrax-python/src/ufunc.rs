@@ -205,14 +205,18 @@ impl Kind {
             Kind::Unary(f) if args.len() == 1 && args.kwlen() == 0 => unary(f, &args.at(0)),
             Kind::Binary(f) if args.len() == 2 && args.kwlen() == 0 => binary(f, &args.at(0), &args.at(1)),
             Kind::Unary(f) => {
-                let [x] = one(f.name).parse::<1>(&args)?;
+                let [x, out] = self.parameters().parse::<2>(&args)?;
+                if out.is_some_and(|out| !out.is_none()) {
+                    let text = format!("The 'out' argument to jnp.{} is not supported.", f.name);
+                    return Err(PyNotImplementedError::new_err(text));
+                }
                 x.map_or_else(|| Ok(py.None()), |x| unary(f, &x))
             }
             Kind::Clip => clip(py, args),
             Kind::Where => where_(py, args),
             other => {
                 let name = other.name();
-                let [x, y] = two(name).parse::<2>(&args)?;
+                let [x, y] = other.parameters().parse::<2>(&args)?;
                 let (Some(x), Some(y)) = (x, y) else { return Ok(py.None()) };
                 if let Kind::Binary(f) = other {
                     return binary(f, &x, &y);
@@ -228,12 +232,19 @@ impl Kind {
     }
 }
 
-const fn one(name: &'static str) -> Params {
-    Params::new(name, &["x"], 1, 1).positional_only(1)
-}
-
-const fn two(name: &'static str) -> Params {
-    Params::new(name, &["x", "y"], 2, 2).positional_only(2)
+impl Kind {
+    /// The parameters of a function of one or two operands, `signature` in other words: by position alone, but for
+    /// those that JAX lets be named.
+    fn parameters(&self) -> Params {
+        let name = self.name();
+        match (self, name) {
+            (Kind::Unary(_), "iscomplex" | "isreal" | "trunc") => Params::new(name, &["x"], 1, 1),
+            (Kind::Unary(_), "isneginf" | "isposinf") => Params::new(name, &["x", "out"], 1, 2).positional_only(1),
+            (Kind::Unary(_), _) => Params::new(name, &["x"], 1, 1).positional_only(1),
+            (_, "fmax" | "fmin") => Params::new(name, &["x1", "x2"], 2, 2),
+            _ => Params::new(name, &["x", "y"], 2, 2).positional_only(2),
+        }
+    }
 }
 
 impl FastCall for Function {
@@ -410,10 +421,13 @@ const CLIP: &str = "x limited to at least ``min`` and at most ``max``.
 impl Kind {
     /// The parameters as Python writes them.
     fn signature(&self) -> &'static str {
-        match self {
-            Kind::Unary(_) => "(x, /)",
-            Kind::Clip => "(arr=None, /, min=None, max=None)",
-            Kind::Where => "(condition, x=None, y=None, /, *, size=None, fill_value=None)",
+        match (self, self.name()) {
+            (Kind::Clip, _) => "(arr=None, /, min=None, max=None)",
+            (Kind::Where, _) => "(condition, x=None, y=None, /, *, size=None, fill_value=None)",
+            (Kind::Unary(_), "iscomplex" | "isreal" | "trunc") => "(x)",
+            (Kind::Unary(_), "isneginf" | "isposinf") => "(x, /, out=None)",
+            (Kind::Unary(_), _) => "(x, /)",
+            (_, "fmax" | "fmin") => "(x1, x2)",
             _ => "(x, y, /)",
         }
     }
@@ -421,11 +435,11 @@ impl Kind {
     /// The docstring of the function under a name; `divmod` has its own in Python.
     fn documentation(&self, name: &str) -> String {
         match self {
-            Kind::Unary(f) => f.documentation(),
-            Kind::Binary(f) => f.documentation(),
-            Kind::Power if name == "power" => numpy::power::POWER.documentation(name, None, 2),
-            Kind::Power => numpy::power::POWER.documentation(name, Some("power"), 2),
-            Kind::FloatPower => numpy::power::FLOAT_POWER.documentation(name, None, 2),
+            Kind::Unary(f) => f.documentation(self.parameters().names()),
+            Kind::Binary(f) => f.documentation(self.parameters().names()),
+            Kind::Power if name == "power" => numpy::power::POWER.documentation(name, None, &["x", "y"]),
+            Kind::Power => numpy::power::POWER.documentation(name, Some("power"), &["x", "y"]),
+            Kind::FloatPower => numpy::power::FLOAT_POWER.documentation(name, None, &["x", "y"]),
             Kind::Divmod => String::new(),
             Kind::Clip => CLIP.to_owned(),
             Kind::Where => WHERE.to_owned(),

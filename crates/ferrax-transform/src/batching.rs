@@ -246,12 +246,10 @@ pub fn vmap_again(
     let outs = {
         let _ending = Ending::of(&trace);
         let _current = CurrentGuard::enter(id);
-        let _named =
-            name.map(|n| AxisGuard::enter(n, trace.axis.size, trace.axis.manual, shared.clone())).transpose()?;
-        let mapped = args
-            .iter()
-            .zip(dims)
-            .map(|(v, &d)| join(&shared, v.clone(), d, if d.is_some() { trace.axis.manual } else { 0 }));
+        let manual = trace.axis.manual;
+        let _named = name.map(|n| AxisGuard::enter(n, trace.axis.size, manual, shared.clone())).transpose()?;
+        let bits = |d: Option<usize>| if d.is_some() { manual } else { 0 };
+        let mapped = args.iter().zip(dims).map(|(v, &d)| join(&shared, v.clone(), d, bits(d)));
         let mapped: Vec<Value> = mapped.collect();
         f(&mapped)?
     };

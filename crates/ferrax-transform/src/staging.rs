@@ -7,7 +7,7 @@
 //! Read next: [`crate::programs`] for transformations of finished programs.
 
 use ferrax_base::{Aval, ErrorKind, Result, Source, config, error};
-use ferrax_ir::trace::{BaseGuard, leaked};
+use ferrax_ir::trace::{BaseGuard, leaked, was_made};
 use ferrax_ir::{
     Array, Atom, DebugInfo, Eqn, Jaxpr, JaxprRef, Lit, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value,
     Values, Var, bind,
@@ -24,6 +24,8 @@ struct Recording {
     consts: FxHashMap<usize, Var>,
     captured_vars: FxHashMap<usize, Var>,
     captured: Vec<Value>,
+    /// The trace, where numbers that the function closes over stay constants: `make_jaxpr` shows them as such.
+    shows_constants: Option<TraceId>,
 }
 
 /// A staging trace.
@@ -65,7 +67,7 @@ impl Staging {
 impl Recording {
     fn constant(&mut self, a: &Array) -> Result<Atom> {
         let aval = a.aval();
-        if aval.rank() == 0 && !aval.dtype.is_key() {
+        if aval.rank() == 0 && !aval.dtype.is_key() && self.shows_constants.is_none_or(|own| was_made(a, own)) {
             return Ok(Atom::Lit(Lit { scalar: a.item()?, weak: aval.weak }));
         }
         if let Some(&v) = self.consts.get(&a.id()) {
@@ -223,6 +225,7 @@ pub fn stage(
     let args: Vec<Value> = {
         let mut state = staging.lock();
         state.jaxpr.debug = debug;
+        state.shows_constants = (transform == "make_jaxpr").then_some(staging.id);
         state.arg_vars = avals.iter().map(|a| state.jaxpr.new_var(a.clone())).collect();
         let tracer = |(a, v): (&Aval, &Var)| {
             Value::Tracer(Tracer::new(trace.clone(), a.clone(), Payload::Staged(Atom::Var(*v))))

@@ -9,12 +9,29 @@ if _TYPE_CHECKING:
     from ferrax.experimental import checkify as checkify
     from ferrax.experimental import hijax as hijax
     from ferrax.experimental import jet as jet
+    from ferrax.experimental import layout as layout
     from ferrax.experimental import mesh_utils as mesh_utils
     from ferrax.experimental import multihost_utils as multihost_utils
     from ferrax.experimental import ode as ode
     from ferrax.experimental import pjit as pjit
+    from ferrax.experimental import random as random
+    from ferrax.experimental import rnn as rnn
     from ferrax.experimental import shard_map as shard_map
+    from ferrax.experimental import sparse as sparse
 
-_SUBMODULES = "checkify hijax jet mesh_utils multihost_utils ode pjit shard_map"
+_SUBMODULES = """
+checkify
+hijax
+jet
+layout
+mesh_utils
+multihost_utils
+ode
+pjit
+random
+rnn
+shard_map
+sparse
+"""
 
 _defer(globals(), {}, _SUBMODULES)

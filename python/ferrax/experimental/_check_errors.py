@@ -222,7 +222,16 @@ class Error:
     def __str__(self) -> str:
         return f"Error({self.get()})"
 
-    # internal helper methods
+    def tree_flatten(self) -> tuple[Any, Any]:
+        """The values, and the kinds of errors with what codes mean."""
+        leaves, effects = self._leaves()
+        return leaves, (effects, tuple(self._metadata.items()))
+
+    @classmethod
+    def tree_unflatten(cls, facts: Any, leaves: Any) -> Error:
+        """The error again."""
+        effects, metadata = facts
+        return cls._of_leaves(tuple(leaves), effects, dict(metadata))
 
     def _at(self, place: tuple[int, ...]) -> JaxException | None:
         """The exception of a row."""
@@ -277,17 +286,7 @@ def _spread(flag: Any, like: Any) -> Any:
     return lax.broadcast_in_dim(flag, like.shape, ()) if like.shape else flag
 
 
-def _flatten(error: Error) -> tuple[Any, Any]:
-    leaves, effects = error._leaves()
-    return leaves, (effects, tuple(error._metadata.items()))
-
-
-def _unflatten(facts: Any, leaves: Any) -> Error:
-    effects, metadata = facts
-    return Error._of_leaves(tuple(leaves), effects, dict(metadata))
-
-
-tree_util.register_pytree_node(Error, _flatten, _unflatten)
+tree_util.register_pytree_node_class(Error)
 
 #: No error.
 init_error = Error({}, {}, {}, {})

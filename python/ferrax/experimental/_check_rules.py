@@ -120,7 +120,7 @@ def _effects(equation: JaxprEqn, wanted: _Wanted) -> frozenset[ErrorEffect]:
     return frozenset(found)
 
 
-def _effects_of(program: ClosedJaxpr, wanted: _Wanted) -> frozenset[ErrorEffect]:
+def _effects_of(program: Any, wanted: _Wanted) -> frozenset[ErrorEffect]:
     return frozenset().union(*(_effects(equation, wanted) for equation in program.eqns))
 
 
@@ -263,7 +263,7 @@ def _remat(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wanted)
     p, carried = equation.params, _Carried(error)
     body = carried.traced(p["jaxpr"], wanted, "checkpoint")
     if p["differentiated"]:
-        return carried.split(body.eval(*body.captured, *carried.leaves, *values))
+        return carried.split(body.eval(*carried.leaves, *values))
     policy = None if p["policy"] is None else _policy(named_function(p["policy"]).policy)
     return carried.split(_ferrax.bind_remat(body, [*carried.leaves, *values], p["prevent_cse"], policy))
 
@@ -315,11 +315,11 @@ def _custom_vjp(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wa
     n = len(values) - fwd.arity
     body = carried.body(p["call_jaxpr"], wanted, values[:n])
 
-    def forward(*flat: Any) -> tuple[list[Any], list[Any]]:
+    def forward(perturbed: list[bool], *flat: Any) -> tuple[list[Any], list[Any]]:
         found, counts = carried.error(body(*flat)[: carried.count]), []
 
         def both(*args: Any) -> list[Any]:
-            outs, residuals = fwd(*args)
+            outs, residuals = fwd(perturbed[carried.count :], *args)
             counts.append(len(outs))
             return [*outs, *residuals]
 

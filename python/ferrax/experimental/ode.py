@@ -193,7 +193,7 @@ def _integrated(func: _Function, y0: Array, times: Array, options: tuple[float, 
             y, f, t, last, quartic = (jnp.where(ratio <= 1.0, a, b) for a, b in zip(accepted, kept, strict=True))
             return steps + 1, (y, f, t, jnp.clip(_next_step(dt, ratio), 0.0, hmax).astype(dt.dtype), last, quartic)
 
-        _, carry = lax.while_loop(short, step, (0.0, carry))
+        _, carry = lax.while_loop(short, step, (jnp.zeros((), times.dtype), carry))
         _, _, t, _, last, quartic = carry
         place = ((target - last) / (t - last)).astype(quartic.dtype)
         return carry, jnp.polyval(quartic, place)

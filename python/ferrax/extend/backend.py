@@ -78,6 +78,9 @@ def get_backend(platform: Any = None) -> Backend:
     Args:
       platform: its name, a backend, or None for the default one.
 
+    Returns:
+      The backend.
+
     Raises:
       RuntimeError: there is none.
 

@@ -131,6 +131,9 @@ def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = No
       params: keyword arguments for every call, a dict.
       debug_info: its names, of `ferrax.api_util.debug_info`.
 
+    Returns:
+      A `WrappedFun`.
+
     >>> import ferrax as jax
     >>> jax.extend.linear_util.wrap_init(lambda x, k: x + k, {"k": 3}).call_wrapped(1)
     4
@@ -145,6 +148,9 @@ def transformation2(gen: Callable[..., Any], fun: WrappedFun | None = None, *sta
       gen: function `(f, *static, *args)` that calls `f`.
       fun: a wrapped function; None to get the transformation itself, as a decorator does.
       *static: leading arguments of `gen`.
+
+    Returns:
+      The wrapped function.
 
     >>> import ferrax as jax
     >>> from ferrax.extend import linear_util as lu
@@ -203,6 +209,9 @@ def transformation(gen: Callable[..., Any], fun: WrappedFun | None = None, *stat
       gen: generator function `(*static, *args)`.
       fun: a wrapped function; None to get the transformation itself.
       *static: leading arguments of `gen`.
+
+    Returns:
+      The wrapped function.
 
     >>> import ferrax as jax
     >>> from ferrax.extend import linear_util as lu

@@ -117,6 +117,9 @@ def new_name_stack(name: str = "") -> NameStack:
     Args:
       name: the name.
 
+    Returns:
+      The scopes.
+
     >>> import ferrax as jax
     >>> str(jax.extend.source_info_util.new_name_stack("a"))
     'a'
@@ -130,6 +133,9 @@ def set_name_stack(name_stack: NameStack) -> Iterator[None]:
 
     Args:
       name_stack: the scopes.
+
+    Returns:
+      A context manager.
 
     >>> import ferrax as jax
     >>> util = jax.extend.source_info_util
@@ -161,6 +167,9 @@ def extend_name_stack(name: str) -> Iterator[NameStack]:
     Args:
       name: its name.
 
+    Returns:
+      A context manager that gives the scopes.
+
     >>> import ferrax as jax
     >>> with jax.extend.source_info_util.extend_name_stack("a") as stack:
     ...     print(stack)
@@ -176,6 +185,9 @@ def transform_name_stack(name: str) -> Iterator[None]:
 
     Args:
       name: its name.
+
+    Returns:
+      A context manager.
 
     >>> import ferrax as jax
     >>> with jax.extend.source_info_util.transform_name_stack("vmap"):
@@ -194,6 +206,9 @@ def user_context(traceback: Any, *, name_stack: NameStack | None = None) -> Iter
       traceback: accepted for compatibility.
       name_stack: the scopes.
 
+    Returns:
+      A context manager.
+
     >>> import ferrax as jax
     >>> with jax.extend.source_info_util.user_context(None):
     ...     pass
@@ -208,6 +223,9 @@ def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
     Args:
       source_info: the place.
       num_frames: accepted for compatibility.
+
+    Returns:
+      A string.
 
     >>> import ferrax as jax
     >>> util = jax.extend.source_info_util

@@ -50,6 +50,9 @@ def is_undefined_primal(x: Any) -> bool:
     Args:
       x: an operand that the rule got.
 
+    Returns:
+      A Python bool.
+
     >>> import ferrax as jax
     >>> jax.interpreters.ad.is_undefined_primal(1.0)
     False
@@ -62,6 +65,9 @@ def zeros_like_aval(aval: Any) -> Any:
 
     Args:
       aval: shape and dtype.
+
+    Returns:
+      The array.
 
     >>> import ferrax as jax
     >>> print(jax.interpreters.ad.zeros_like_aval(jax.typeof(1.0)))
@@ -94,6 +100,9 @@ def add_jaxvals(x: Any, y: Any) -> Any:
       x: array.
       y: array of the same type.
 
+    Returns:
+      The array.
+
     >>> import ferrax as jax
     >>> print(jax.interpreters.ad.add_jaxvals(1.0, 2.0))
     3.0
@@ -107,6 +116,9 @@ def add_tangents(x: Any, y: Any) -> Any:
     Args:
       x: array or `Zero`.
       y: array or `Zero` of the same type.
+
+    Returns:
+      An array, or a `Zero` where both are.
 
     >>> import ferrax as jax
     >>> ad = jax.interpreters.ad
@@ -260,6 +272,9 @@ def get_primitive_transpose(p: Primitive) -> Callable[..., Any]:
 
     Args:
       p: a primitive that a user defined.
+
+    Returns:
+      The rule.
 
     Raises:
       NotImplementedError: it has none.

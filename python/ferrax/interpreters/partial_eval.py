@@ -72,7 +72,8 @@ def trace_to_jaxpr_nounits(
     >>> from ferrax.extend import linear_util as lu
     >>> pe = jax.interpreters.partial_eval
     >>> f = lu.wrap_init(lambda x, y: [x + 1, x * y])
-    >>> _, (first, second), _ = pe.trace_to_jaxpr_nounits(f, [pe.PartialVal.known(2), pe.PartialVal.unknown(jax.typeof(1))])
+    >>> args = [pe.PartialVal.known(2), pe.PartialVal.unknown(jax.typeof(1))]
+    >>> _, (first, second), _ = pe.trace_to_jaxpr_nounits(f, args)
     >>> print(first.get_known(), second.get_aval())
     3 int32[]
     """
@@ -180,7 +181,7 @@ def dce_jaxpr(
     forced = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
     used = [v in needed or force for v, force in zip(jaxpr.invars, forced, strict=True)]
     invars = [v for v, on in zip(jaxpr.invars, used, strict=True) if on]
-    return jaxpr.replace(invars=invars, outvars=outvars, eqns=eqns[::-1]), used
+    return jaxpr.replace(invars=invars, outvars=outvars, eqns=eqns[::-1]), used  # type: ignore[attr-defined]
 
 
 _expose(globals())

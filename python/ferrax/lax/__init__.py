@@ -7,6 +7,7 @@ Nothing here promotes dtypes or broadcasts ranks; `ferrax.numpy` does. Read next
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ferrax._lazy import defer as _defer
+from ferrax.lax._primitive_names import NAMES as _PRIMITIVES
 from ferrax.lax.contraction import *
 from ferrax.lax.conversion import *
 from ferrax.lax.elementwise import *
@@ -17,6 +18,7 @@ from ferrax.lax.slicing import *
 
 if _TYPE_CHECKING:
     from ferrax.lax import linalg as linalg
+    from ferrax.lax._primitives import *
     from ferrax.lax.control_flow import *
     from ferrax.lax.convolution import *
     from ferrax.lax.fourier import *
@@ -29,13 +31,15 @@ if _TYPE_CHECKING:
 
 
 _LATER = {
+    "_primitives": _PRIMITIVES,
     "control_flow": "associative_scan cond custom_linear_solve custom_root fori_loop map scan switch while_loop",
     "convolution": (
         "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv conv_dimension_numbers conv_general_dilated "
-        "conv_general_dilated_local conv_general_dilated_patches conv_transpose conv_with_general_padding"
+        "conv_general_dilated_local conv_general_dilated_patches conv_general_permutations conv_general_shape_tuple "
+        "conv_shape_tuple conv_transpose conv_transpose_shape_tuple conv_with_general_padding"
     ),
     "fourier": "FftType fft",
-    "other": "after_all composite platform_dependent rng_uniform stage with_sharding_constraint",
+    "other": "after_all composite create_token dce_sink platform_dependent rng_uniform stage with_sharding_constraint",
     "parallel": (
         "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute precv psend pshuffle "
         "psum "

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from ferrax._api import jit
 from ferrax._core import Array, weak_type, with_weak_type
 from ferrax.config import enable_x64
 from ferrax.custom_derivatives import SymbolicZero, custom_jvp
 from ferrax.lax.conversion import convert_element_type
 from ferrax.lax.shape import full_like
 
-__all__ = ["in_double", "smooth"]
+__all__ = ["double_program", "in_double", "smooth", "weighted_sum"]
 
 
 def _wide(dtype: np.dtype) -> np.dtype:
@@ -47,6 +48,20 @@ def in_double(function: Callable[..., Array], *args: Array) -> Array:
         return with_weak_type(convert_element_type(out, dtype), weak)
 
 
+def double_program(function: Callable[..., Array]) -> Callable[..., Array]:
+    """`in_double` of a function, as one program."""
+    return jit(lambda *args: in_double(function, *args))
+
+
+def weighted_sum(slopes: Any, tangents: Any, value: Array, *args: Any) -> Array:
+    """The sum of tangents times slopes, each of which is called with `args`, or None; of those that are not zero."""
+    total = full_like(value, 0)
+    for slope, tangent in zip(slopes, tangents, strict=True):
+        if slope is not None and not isinstance(tangent, SymbolicZero):
+            total = total + tangent * slope(*args)
+    return total
+
+
 def smooth(*slopes: Callable[..., Array] | None) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
     """Gives a function of float64 operands its partial derivatives.
 
@@ -68,11 +83,7 @@ def smooth(*slopes: Callable[..., Array] | None) -> Callable[[Callable[..., Arra
         def rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
             with enable_x64(True):
                 value = primitive(*primals)
-                total = full_like(value, 0)
-                for slope, tangent in zip(slopes, tangents, strict=True):
-                    if slope is not None and not isinstance(tangent, SymbolicZero):
-                        total = total + tangent * slope(value, *primals)
-                return value, total
+                return value, weighted_sum(slopes, tangents, value, value, *primals)
 
         primitive.defjvp(rule, symbolic_zeros=True)
         return functools.wraps(function)(primitive)

@@ -38,15 +38,16 @@ _WEIGHTS = _WEIGHTS * (_ROOTS + 1) / 2
 def exact_sum(a: Array, b: Array) -> tuple[Array, Array]:
     """a + b as a float64 and what its rounding left out (Knuth)."""
     total = a + b
-    part = total - a
-    return total, (a - (total - part)) + (b - part)
+    a, b, rounded = map(stop_gradient, (a, b, total))  # the derivative is that of the sum
+    part = rounded - a
+    return total, (a - (rounded - part)) + (b - part)
 
 
 def exact_product(a: Array, b: Array) -> tuple[Array, Array]:
     """a b as a float64 and what its rounding left out (Dekker and Veltkamp)."""
-    (a1, a2), (b1, b2) = _halves(a), _halves(b)
     product = a * b
-    return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
+    (a1, a2), (b1, b2) = _halves(stop_gradient(a)), _halves(stop_gradient(b))
+    return product, ((a1 * b1 - stop_gradient(product)) + a1 * b2 + a2 * b1) + a2 * b2
 
 
 def _halves(a: Array) -> tuple[Array, Array]:

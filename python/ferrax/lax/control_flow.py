@@ -407,7 +407,17 @@ def _columns(programs: Sequence[Any]) -> list[tuple[Any, ...]]:
     return list(zip(*(p.out_avals for p in programs), strict=True))
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = None) -> Any:
+class _NoOperand:
+    """Stands for the operand that a call does not give: None is one."""
+
+    def __repr__(self) -> str:
+        return "<no operand>"
+
+
+_NO_OPERAND = _NoOperand()
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NO_OPERAND) -> Any:
     """Applies one of several functions, chosen by an index.
 
     Args:
@@ -427,7 +437,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
 
     if not all(callable(b) for b in branches):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
-    if operand is not None:
+    if operand is not _NO_OPERAND:
         operands = (operand, *operands)
     if np.ndim(index) != 0:
         raise TypeError(f"Branch index must be scalar, got {index} of shape {np.shape(index)}.")
@@ -451,7 +461,7 @@ def _plain(tree: Any) -> bool:
     return not any(isinstance(x, _ferrax.Tracer) for x in tree_util.tree_leaves(tree))
 
 
-def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = None, **linear: Any) -> Any:
+def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = _NO_OPERAND, **linear: Any) -> Any:
     """Applies `true_fun` if `pred` holds, else `false_fun`.
 
     Args:
@@ -475,7 +485,7 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
     unknown = set(linear) - {"linear"}
     if unknown:
         raise TypeError(f"cond() got an unexpected keyword argument {sorted(unknown)[0]!r}")
-    if operand is not None:
+    if operand is not _NO_OPERAND:
         operands = (operand, *operands)
     if not (callable(true_fun) and callable(false_fun)):
         if callable(false_fun) and len(operands) == 2 and callable(operands[1]):

@@ -10,7 +10,7 @@ from ferrax._ferrax import Array
 from ferrax._ferrax import lax as _lax
 from ferrax.lax.contraction import dot_general
 from ferrax.lax.conversion import convert_element_type
-from ferrax.lax.reduce import _dilated, padtype_to_pads
+from ferrax.lax.reduce import _dilated, padtype_to_pads, reduce_window_shape_tuple
 from ferrax.lax.shape import reshape, rev, transpose
 from ferrax.typing import ArrayLike
 
@@ -22,7 +22,11 @@ __all__ = [
     "conv_general_dilated",
     "conv_general_dilated_local",
     "conv_general_dilated_patches",
+    "conv_general_permutations",
+    "conv_general_shape_tuple",
+    "conv_shape_tuple",
     "conv_transpose",
+    "conv_transpose_shape_tuple",
     "conv_with_general_padding",
 ]
 
@@ -426,3 +430,131 @@ def conv_general_dilated_local(
     where = {specs.out_spec[0]: spatial, specs.out_spec[1]: spatial + 1}
     where.update({a: i for i, a in enumerate(specs.out_spec[2:])})
     return transpose(out, [where[a] for a in range(spatial + 2)])
+
+
+# ---- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Sequence[int], ...]:
+    """The axes of three arrays of a convolution in the order that has the spatial axes last.
+
+    Args:
+      dimension_numbers: three strings of letters, as for `conv_dimension_numbers`.
+
+    Returns:
+      Batch, feature and spatial axes of the left operand, output feature, input feature and spatial axes of the
+      kernel, batch, feature and spatial axes of the result.
+
+    Raises:
+      TypeError: letters and axes do not match.
+
+    >>> from ferrax import lax
+    >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+    ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+    """
+    if not isinstance(dimension_numbers, (list, tuple)) or not dimension_numbers:
+        raise TypeError(f"convolution dimension_numbers must be three strings, got {dimension_numbers!r}.")
+    axes = range(len(dimension_numbers[0]))
+    return tuple(conv_dimension_numbers(axes, axes, dimension_numbers))
+
+
+def conv_shape_tuple(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any, batch_group_count: int = 1
+) -> tuple[int, ...]:
+    """The shape of a convolution's result, where batch and features come before the spatial axes.
+
+    Args:
+      lhs_shape: batch, features and spatial sizes of the left operand, dilated.
+      rhs_shape: output features, input features and spatial sizes of the kernel, dilated.
+      strides: steps of the window, one a spatial axis.
+      pads: a word of `padtype_to_pads`, or (low, high) for each spatial axis.
+      batch_group_count: groups of the batch.
+
+    Returns:
+      A shape.
+
+    Raises:
+      TypeError: there is not one padding for each spatial axis.
+      ValueError: the batch does not have that many groups.
+
+    >>> from ferrax import lax
+    >>> lax.conv_shape_tuple((4, 3, 9, 8), (6, 3, 3, 2), (2, 1), "VALID")
+    (4, 6, 4, 7)
+    """
+    sizes, spans = lhs_shape[2:], rhs_shape[2:]
+    pads = padtype_to_pads(sizes, spans, strides, pads) if isinstance(pads, str) else pads
+    if len(pads) != len(sizes):
+        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(sizes)}, got {len(pads)}.")
+    if lhs_shape[0] % batch_group_count:
+        raise ValueError(f"a batch of {lhs_shape[0]} does not have {batch_group_count} groups of one size")
+    spatial = reduce_window_shape_tuple(sizes, spans, strides, pads)
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
+
+
+def _ordered(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(shape[a] for a in axes)
+
+
+def _placed(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    """A shape whose entries go to these axes."""
+    return tuple(size for _, size in sorted(zip(axes, shape)))
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
+    dimension_numbers: Any,
+) -> tuple[int, ...]:  # fmt: skip
+    """The shape of the result of `conv_general_dilated` without dilation and groups.
+
+    Args:
+      lhs_shape: shape of the left operand.
+      rhs_shape: shape of the kernel.
+      window_strides: steps of the window, one a spatial axis.
+      padding: a word of `padtype_to_pads`, or (low, high) for each spatial axis.
+      dimension_numbers: which axis is which; see `conv_dimension_numbers`.
+
+    Returns:
+      A shape.
+
+    Raises:
+      TypeError: ranks differ, letters and axes do not match, or there is not one padding for each spatial axis.
+
+    >>> from ferrax import lax
+    >>> lax.conv_general_shape_tuple((2, 9, 8, 3), (3, 2, 3, 5), (2, 1), "SAME", ("NHWC", "HWIO", "NHWC"))
+    (2, 5, 8, 5)
+    """
+    specs = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    lhs, rhs = _ordered(lhs_shape, specs.lhs_spec), _ordered(rhs_shape, specs.rhs_spec)
+    return _placed(conv_shape_tuple(lhs, rhs, window_strides, padding), specs.out_spec)
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
+    dimension_numbers: Any,
+) -> tuple[int, ...]:  # fmt: skip
+    """The shape of the result of `conv_transpose` without dilation of the kernel.
+
+    Args:
+      lhs_shape: shape of the left operand.
+      rhs_shape: shape of the kernel.
+      window_strides: spacing of the left operand's elements.
+      padding: ``"SAME"``, ``"VALID"``, or (low, high) for each spatial axis of the dilated operand.
+      dimension_numbers: which axis is which; see `conv_dimension_numbers`.
+
+    Returns:
+      A shape.
+
+    Raises:
+      TypeError: ranks differ, or letters and axes do not match.
+      ValueError: the padding is another word.
+
+    >>> from ferrax import lax
+    >>> lax.conv_transpose_shape_tuple((2, 9, 8, 3), (3, 2, 3, 5), (2, 3), "SAME", ("NHWC", "HWIO", "NHWC"))
+    (2, 18, 24, 5)
+    """
+    specs = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    lhs, rhs = _ordered(lhs_shape, specs.lhs_spec), _ordered(rhs_shape, specs.rhs_spec)
+    if isinstance(padding, str):
+        padding = [_transposed_pad(n, s, padding) for n, s in zip(rhs[2:], window_strides)]
+    dilated = (*lhs[:2], *(_dilated(n, s) for n, s in zip(lhs[2:], window_strides)))
+    return _placed(conv_shape_tuple(dilated, rhs, (1,) * len(lhs[2:]), padding), specs.out_spec)

@@ -18,6 +18,8 @@ from ferrax.typing import ArrayLike
 __all__ = [
     "after_all",
     "composite",
+    "create_token",
+    "dce_sink",
     "platform_dependent",
     "rng_uniform",
     "stage",
@@ -138,6 +140,49 @@ def after_all(*operands: Any) -> Any:
     import ferrax.numpy as jnp
 
     return jnp.zeros((0,), np.bool_)
+
+
+def create_token(_: Any = None) -> Any:
+    """A token that nothing comes before: effects keep their order in programs without tokens.
+
+    Args:
+      _: is not used.
+
+    Returns:
+      A token: an array without elements.
+
+    >>> from ferrax import lax
+    >>> lax.create_token().shape
+    (0,)
+    """
+    return after_all()
+
+
+def _forget(*values: Any) -> None:
+    """What is done with values that a program must make."""
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Lets a program compute values that nothing else in it needs.
+
+    Args:
+      val: pytree of arrays.
+      prevent_mlir_dce: has no effect: the values are computed in any case.
+
+    >>> import ferrax
+    >>> from ferrax import lax
+    >>> def f(x):
+    ...     lax.dce_sink(x * 2)
+    ...     return x
+    >>> "mul" in str(ferrax.make_jaxpr(f)(1.0))
+    True
+    """
+    from ferrax._callbacks import debug_callback
+    from ferrax._core import is_tracer
+
+    traced = [x for x in tree_util.tree_leaves(val) if is_tracer(x)]
+    if traced:
+        debug_callback(_forget, *traced)
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:

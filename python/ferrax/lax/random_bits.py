@@ -57,6 +57,8 @@ def rng_bit_generator(
 ) -> tuple[Array, Array]:
     """Random bits from a state, and the state for the next ones; `ferrax.random` is what most programs want.
 
+    Under `vmap` over states the first one draws for all rows, as in JAX.
+
     Args:
       key: uint32 array of shape (4,) or uint64 array of shape (2,): a key and a counter.
       shape: shape of the bits.
@@ -88,7 +90,42 @@ def rng_bit_generator(
         raise TypeError(
             f"rng_bit_generator takes a state of uint32[4] or uint64[2], got {state.dtype}{list(state.shape)}"
         )
-    return _generated(state, tuple(operator.index(n) for n in shape), dtype, RandomAlgorithm(algorithm))
+    return _drawn(state, tuple(operator.index(n) for n in shape), dtype, RandomAlgorithm(algorithm))
+
+
+def _drawn(state: Array, shape: tuple[int, ...], dtype: Any, algorithm: RandomAlgorithm) -> tuple[Array, Array]:
+    """The words, and the next state.
+
+    Under `vmap` over states the first one draws for all rows, and is the only one that moves on, as JAX has it.
+    """
+    from ferrax.custom_batching import custom_vmap
+
+    drawn = custom_vmap(lambda state: _generated(state, shape, dtype, algorithm))
+
+    @drawn.def_vmap
+    def rule(size: int, batched: Any, states: Array) -> tuple[tuple[Array, Array], tuple[bool, bool]]:
+        after, bits = _drawn(states[0], (size, *shape), dtype, algorithm)
+        return (states.at[0].set(after), bits), (True, True)
+
+    return drawn(state)
+
+
+def philox_words(state: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Words that Philox draws from a state, as `rng_bit_generator` does for one.
+
+    Args:
+      state: uint32 array of shape (4,).
+      shape: shape of the words.
+      dtype: an unsigned integer dtype.
+
+    Returns:
+      Array of that shape and dtype.
+
+    >>> import ferrax.numpy as jnp
+    >>> print(philox_words(jnp.zeros(4, "uint32"), (2,), jnp.dtype("uint32")))
+    [1713891541 3781805453]
+    """
+    return _generated(state, shape, dtype, RandomAlgorithm.RNG_PHILOX)[1]
 
 
 @partial(jit, static_argnums=(1, 2, 3))

@@ -295,6 +295,12 @@ def _in_dtype(init: Any, operand: Any) -> Any:
     return init
 
 
+def _may_be_differentiated(flat: Sequence[Any], inits: Sequence[Any]) -> bool:
+    """Whether a reduction by a function of the caller's needs rules: of traced numbers that are no integers."""
+    inexact = any(np.dtype(_ferrax.dtype_of(x)).kind not in "iub" for x in flat)
+    return inexact and any(isinstance(x, _ferrax.Tracer) for x in (*flat, *inits))
+
+
 def reduce(
     operands: Any,
     init_values: Any,
@@ -346,7 +352,12 @@ def reduce(
         raise ValueError(
             f"the function of reduce must give the structure {short(tree)}, not {short(body.out_tree)}:{lines}"
         )
-    return tree_util.tree_unflatten(tree, _lax.reduce(flat, inits, body, dimensions))
+    run = lambda flat, inits: _lax.reduce(flat, inits, body, dimensions)
+    if _may_be_differentiated(flat, inits):
+        from ferrax.lax._reduce_rules import differentiable, of_axes
+
+        run = differentiable(run, of_axes(computation, tree, dimensions))
+    return tree_util.tree_unflatten(tree, run(flat, inits))
 
 
 # ---- over sliding windows --------------------------------------------------------------------------------------------
@@ -504,7 +515,12 @@ def reduce_window(
         return tree_util.tree_unflatten(tree, [_lax.reduce_window_monoid(flat[0], word, *where)])
     scalars = tree_util.tree_unflatten(tree, [_scalar(i) for i in inits])
     body = _ferrax.trace_to_jaxpr(computation, (scalars, scalars), None, "reduce_window")
-    return tree_util.tree_unflatten(tree, _lax.reduce_window(flat, inits, body, *where))
+    run = lambda flat, inits: _lax.reduce_window(flat, inits, body, *where)
+    if _may_be_differentiated(flat, inits):
+        from ferrax.lax._reduce_rules import differentiable, of_windows
+
+        run = differentiable(run, of_windows(computation, tree, *where))
+    return tree_util.tree_unflatten(tree, run(flat, inits))
 
 
 # ---- running reductions ----------------------------------------------------------------------------------------------

@@ -7,19 +7,26 @@ reparameterization gradients" (2018). Read next: `_tails.py`, which has the inte
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ferrax._core import Array, asarray, promote_dtypes
 from ferrax._ferrax import lax as _rust
-from ferrax.custom_derivatives import SymbolicZero, custom_jvp
-from ferrax.lax._double import in_double, smooth
+from ferrax.config import enable_x64
+from ferrax.custom_derivatives import custom_jvp
+from ferrax.lax._double import double_program, weighted_sum
+from ferrax.lax._gamma import gamma_function
 from ferrax.lax._tails import beta_tail, exact_product, exact_sum, gamma_tail, log_excess, stirling, where
-from ferrax.lax.elementwise import digamma, exp, expm1, is_finite, lgamma, log, log1p, neg, pow, sqrt
-from ferrax.lax.reduce import cumprod, reduce_sum
-from ferrax.lax.shape import broadcast_in_dim, expand_dims, full_like
+from ferrax.lax.control_flow import cond
+from ferrax.lax.conversion import stop_gradient
+from ferrax.lax.elementwise import abs, digamma, exp, expm1, is_finite, lgamma, log, log1p, neg, pow, sqrt
+from ferrax.lax.reduce import cumprod, reduce_or, reduce_sum
+from ferrax.lax.shape import expand_dims, full_like
+from ferrax.numpy._args import broadcast_together
 from ferrax.typing import ArrayLike
 
 __all__ = ["betainc", "igamma", "igamma_grad_a", "igammac", "random_gamma_grad", "zeta"]
@@ -37,11 +44,10 @@ def _operands(name: str, *args: ArrayLike) -> list[Array]:
                 f"{position} are subtypes of floating."
             )
     arrays = list(promote_dtypes(*arrays))
-    shapes = {x.shape for x in arrays if x.ndim}
-    if len(shapes) > 1:
-        raise TypeError(f"{name} got incompatible shapes for broadcasting: {', '.join(str(x.shape) for x in arrays)}.")
-    shape = shapes.pop() if shapes else ()
-    return [x if x.shape == shape else broadcast_in_dim(x, shape, ()) for x in arrays]
+    if len({x.ndim for x in arrays if x.ndim}) < 2:
+        with contextlib.suppress(ValueError):
+            return broadcast_together(*arrays)
+    raise TypeError(f"{name} got incompatible shapes for broadcasting: {', '.join(str(x.shape) for x in arrays)}.")
 
 
 def _with_slopes(function: Callable[..., Array], *slopes: Callable[..., Array]) -> Callable[..., Array]:
@@ -50,12 +56,7 @@ def _with_slopes(function: Callable[..., Array], *slopes: Callable[..., Array]) 
 
     def rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
         value = differentiable(*primals)
-        operands = _operands(function.__name__, *primals)
-        total = full_like(value, 0)
-        for slope, tangent in zip(slopes, tangents, strict=True):
-            if not isinstance(tangent, SymbolicZero):
-                total = total + tangent * slope(*operands)
-        return value, total
+        return value, weighted_sum(slopes, tangents, value, *_operands(function.__name__, *primals))
 
     differentiable.defjvp(rule, symbolic_zeros=True)
     return differentiable
@@ -95,6 +96,22 @@ def _gamma_slope(a: Array, x: Array) -> Array:
     return where(inside, slope, where((a > 0) & (a < _INF) & ((x == 0) | (x == _INF)), 0.0, _NAN))
 
 
+def _sample_slope(a: Array, x: Array) -> Array:
+    inside = (a > 0) & (x > 0) & is_finite(a) & is_finite(x)
+    safe_a, safe_x = where(inside, a, 1.0), where(inside, x, 1.0)
+    return where(inside, -safe_x * gamma_tail(safe_a, safe_x, log(safe_x)), where((a > 0) & (x == 0), 0.0, _NAN))
+
+
+def _log_slope(a: Array, log_x: Array) -> Array:
+    inside = (a > 0) & is_finite(a) & is_finite(log_x)
+    safe_a, safe_log = where(inside, a, 1.0), where(inside, log_x, 0.0)
+    return where(inside, -gamma_tail(safe_a, exp(safe_log), safe_log), _NAN)
+
+
+_gamma_slope_program, _sample_slope_program = double_program(_gamma_slope), double_program(_sample_slope)
+_log_slope_program, _density = double_program(_log_slope), double_program(_gamma_density)
+
+
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """Elementwise derivative of the regularized lower incomplete gamma function by its first argument.
 
@@ -110,7 +127,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     >>> print(lax.igamma_grad_a(1., jnp.array([2.])).round(3))
     [-0.221]
     """
-    return in_double(_gamma_slope, *_operands("igamma_grad_a", a, x))
+    return _gamma_slope_program(*_operands("igamma_grad_a", a, x))
 
 
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
@@ -131,23 +148,12 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     [1.632]
     """
 
-    def slope(a: Array, x: Array) -> Array:
-        inside = (a > 0) & (x > 0) & is_finite(a) & is_finite(x)
-        safe_a, safe_x = where(inside, a, 1.0), where(inside, x, 1.0)
-        return where(inside, -safe_x * gamma_tail(safe_a, safe_x, log(safe_x)), where((a > 0) & (x == 0), 0.0, _NAN))
-
-    return in_double(slope, *_operands("random_gamma_grad", a, x))
+    return _sample_slope_program(*_operands("random_gamma_grad", a, x))
 
 
 def log_gamma_grad(a: Array, log_x: Array) -> Array:
     """The derivative of logarithms of gamma samples by the parameter; the samples themselves may underflow."""
-
-    def slope(a: Array, log_x: Array) -> Array:
-        inside = (a > 0) & is_finite(a) & is_finite(log_x)
-        safe_a, safe_log = where(inside, a, 1.0), where(inside, log_x, 0.0)
-        return where(inside, -gamma_tail(safe_a, exp(safe_log), safe_log), _NAN)
-
-    return in_double(slope, a, log_x)
+    return _log_slope_program(a, log_x)
 
 
 def _igamma(a: ArrayLike, x: ArrayLike) -> Array:
@@ -158,7 +164,6 @@ def _igammac(a: ArrayLike, x: ArrayLike) -> Array:
     return _rust.igammac(a, x)
 
 
-_density = lambda a, x: in_double(_gamma_density, a, x)
 _igamma = _with_slopes(_igamma, igamma_grad_a, _density)
 _igammac = _with_slopes(_igammac, lambda a, x: neg(igamma_grad_a(a, x)), lambda a, x: neg(_density(a, x)))
 
@@ -217,48 +222,91 @@ def log_beta(a: Array, b: Array) -> Array:
     return where(moderate, lgamma(low_a) + lgamma(low_b) - lgamma(low_a + low_b), where(both, two, one))
 
 
-def _beta_sides(a: Array, b: Array, x: Array, on_plateau: bool = True) -> tuple[Any, ...]:
+class _Side(NamedTuple):
+    """The operands of the incomplete beta function, seen from the side whose tail is computed."""
+
+    swapped: Array  # whether that is the side of 1 - x
+    flat: Array  # whether `_plateau` serves it
+    a: Array
+    b: Array
+    x: Array
+    y: Array  # 1 - x
+    log_x: Array
+    log_y: Array
+    scaled_x: tuple[Array, Array]  # (a + b) x, as a sum
+    scaled_y: tuple[Array, Array]
+    offset: Array  # a - (a + b) x
+
+
+def _beta_sides(a: Array, b: Array, x: Array, on_plateau: bool = True) -> _Side:
     """The operands, or those of the complement I_y(b, a) = 1 - I_x(a, b) where y = 1 - x is the tail rather than x.
 
     Args:
       on_plateau: what `_plateau` serves is on its side, rather than on the other one.
-
-    Returns:
-      Whether the sides are exchanged, whether `_plateau` serves the function, the two parameters, x, 1 - x, their
-      logarithms, and a - (a + b) x.
     """
     y = 1 - x
     total, lost = exact_sum(a, b)
-    first = (b < 1) & (x > 0.5) & (y * total < 2)
+    first = (b < 1) & (x > 0.5) & (y * total < 1)
     above = x * total > a
-    second = above & (a < 1) & (y > 0.5) & (x * total < 2)
+    second = above & (a < 1) & (y > 0.5) & (x * total < 1)
     swap = above & ~first if on_plateau else first | (above & ~second)
     log_x, log_y = where(x < 0.5, log(x), log1p(-y)), where(x < 0.5, log1p(-x), log(y))
     pick = lambda one, other: (where(swap, other, one), where(swap, one, other))
     (a, b), (x, y), (log_x, log_y) = pick(a, b), pick(x, y), pick(log_x, log_y)
-    smaller = where(x <= 0.5, x, y)  # has no rounding error
+    # x (a + b) and y (a + b), as sums of two numbers: of x and y the smaller one is exact
+    low = x <= 0.5
+    smaller = where(low, x, y)
     product, rest = exact_product(total, smaller)
-    offset = (where(x <= 0.5, a, b) - product) - rest - lost * smaller
-    return swap, first | second, a, b, x, y, log_x, log_y, where(x <= 0.5, offset, -offset)
+    rest = rest + lost * smaller
+    other, gap = exact_sum(total, -product)
+    gap = gap + lost - rest
+    scaled = (where(low, product, other), where(low, rest, gap)), (where(low, other, product), where(low, gap, rest))
+    offset = where(low, (a - product) - rest, (product - b) + rest)
+    return _Side(swap, first | second, a, b, x, y, log_x, log_y, *scaled, offset)
 
 
-def _beta_head(a: Array, b: Array, x: Array, log_x: Array, log_y: Array, offset: Array) -> Array:
-    """x^a (1 - x)^b / (a B(a, b))."""
+def _quotient(number: tuple[Array, Array], divisor: Array) -> tuple[Array, Array]:
+    """A sum of two numbers over a third one, and what that leaves out, relative to it."""
+    quotient = number[0] / divisor
+    product, rest = exact_product(quotient, divisor)
+    return quotient, stop_gradient(((number[0] - product) - rest + number[1]) / number[0])
+
+
+def _beta_head(side: _Side) -> Array:
+    """x^a (1 - x)^b / (a B(a, b)).
+
+    The factors n^n e^-n of gamma functions join the powers of x and 1 - x, so that these are near 1. Where even fourth
+    roots of the powers leave the range, both parameters are large and x is near a / (a + b), and the logarithm is taken
+    about that.
+    """
+    a, b, x, y = side.a, side.b, side.x, side.y
     total = a + b
-    both = (a >= 10) & (b >= 10)
-    big_a, big_b, big_offset = where(both, a, 20.0), where(both, b, 20.0), where(both, offset, 0.0)
+    large_a, large_b = a >= 10, b >= 10
+    one = large_a | large_b
+    raised = where(large_a, a, 20.0), where(large_b, b, 20.0), where(one, total, 40.0)
+    lost_x, lost_y = where(x <= 0.5, 0.0, (1 - x) - y), where(x <= 0.5, (1 - y) - x, 0.0)
+    base_x = where(one, side.scaled_x[0], x), where(one, side.scaled_x[1], lost_x)
+    base_y = where(one, side.scaled_y[0], y), where(one, side.scaled_y[1], lost_y)
+    quotient_x, rest_x = _quotient(base_x, where(large_a, a, 1.0))
+    quotient_y, rest_y = _quotient(base_y, where(large_b, b, 1.0))
+    root = pow(quotient_x, 0.25 * a) * pow(quotient_y, 0.25 * b)
+    root = root * root
+    powers = root * root * exp(a * rest_x + b * rest_y)
+    near = large_a & large_b & ((abs(a * log(quotient_x)) > 2800) | (abs(b * log(quotient_y)) > 2800))
+    offset = where(near, side.offset, 0.0)
+    exponent = raised[0] * _excess(-offset / raised[0], where(near, quotient_x, 1.0))
+    exponent = exponent + raised[1] * _excess(offset / raised[1], where(near, quotient_y, 1.0))
+    powers = where(near, exp(-exponent), powers)
+    series = where(one, stirling(raised[2]), 0.0)
+    series = series - where(large_a, stirling(raised[0]), 0.0) - where(large_b, stirling(raised[1]), 0.0)
+    scale = exp(series - where(one, where(large_a, 0.0, a) + where(large_b, 0.0, b), 0.0))
+    scale = scale * where(large_a, 1 / sqrt(2 * np.pi * raised[0]), 1 / gamma_function(where(large_a, 1.0, a) + 1))
+    scale = scale * where(large_b, sqrt(raised[1] / (2 * np.pi)), 1 / gamma_function(where(large_b, 1.0, b)))
+    scale = scale * where(one, sqrt(2 * np.pi / raised[2]), gamma_function(where(one, 1.0, total)))
+    return where(powers == 0, 0.0, powers * scale)
 
-    big_total = big_a + big_b
-    ratio_x, ratio_y = where(both, x, 0.5) * big_total / big_a, where(both, exp(log_y), 0.5) * big_total / big_b
-    exponent = big_a * _excess(-big_offset / big_a, ratio_x) + big_b * _excess(big_offset / big_b, ratio_y)
-    correction = stirling(big_total) - stirling(big_a) - stirling(big_b)
-    from_mode = sqrt(big_b / (2 * np.pi * big_a * big_total)) * exp(correction - exponent)
-    low_a, low_b = where(both, 1.0, a), where(both, 1.0, b)
-    direct = exp(low_a * log_x + low_b * log_y - log_beta(low_a + 1, low_b + 1))
-    return where(both, from_mode, direct * (b / total) / (total + 1))
 
-
-_ROOTS, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_ROOTS, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
 def _plateau(a: Array, b: Array, y: Array, log_y: Array) -> Array:
@@ -282,22 +330,23 @@ def _beta_inside(a: Array, b: Array, x: Array) -> tuple[Array, ...]:
 def _betainc_slopes(a: Array, b: Array, x: Array) -> tuple[Array, Array]:
     """The derivatives by both parameters."""
     inside, a, b, x = _beta_inside(a, b, x)
-    swap, _, p, q, near, far, log_near, log_far, offset = _beta_sides(a, b, x, on_plateau=False)
-    integral, by_p, by_q = beta_tail(p, q, near, far, offset)
-    head = _beta_head(p, q, near, log_near, log_far, offset)
+    side = _beta_sides(a, b, x, on_plateau=False)
+    p, q = side.a, side.b
+    integral, by_p, by_q = beta_tail(p, q, side.x, side.y, side.offset)
+    head = _beta_head(side)
     total = p + q
-    weight = near * total
-    level_p, level_q = log_near - digamma(p + 1), log_far - digamma(q)
+    weight = side.x * total
+    level_p, level_q = side.log_x - digamma(p + 1), side.log_y - digamma(q)
     slope_p = head * (level_p + digamma(total) + weight * (by_p + (level_p + digamma(total + 1)) * integral))
     slope_q = head * (level_q + digamma(total) + weight * (by_q + (level_q + digamma(total + 1)) * integral))
-    by_a, by_b = where(swap, -slope_q, slope_p), where(swap, -slope_p, slope_q)
+    by_a, by_b = where(side.swapped, -slope_q, slope_p), where(side.swapped, -slope_p, slope_q)
     return where(inside, by_a, 0.0), where(inside, by_b, 0.0)
 
 
 def _beta_density(a: Array, b: Array, x: Array) -> Array:
     inside, safe_a, safe_b, safe_x = _beta_inside(a, b, x)
-    _, _, p, q, near, far, log_near, log_far, offset = _beta_sides(safe_a, safe_b, safe_x)
-    value = _beta_head(p, q, near, log_near, log_far, offset) * p / near / far
+    side = _beta_sides(safe_a, safe_b, safe_x)
+    value = _beta_head(side) * side.a / side.x / side.y
     valid = (a > 0) & (b > 0)
     first = where(a < 1, _INF, where(a == 1, b, 0.0))
     last = where(b < 1, _INF, where(b == 1, a, 0.0))
@@ -305,22 +354,33 @@ def _beta_density(a: Array, b: Array, x: Array) -> Array:
     return where(inside, value, edge)
 
 
-@smooth(
-    lambda value, a, b, x: _betainc_slopes(a, b, x)[0],
-    lambda value, a, b, x: _betainc_slopes(a, b, x)[1],
-    lambda value, a, b, x: _beta_density(a, b, x),
-)
+@custom_jvp
 def _betainc(a: Array, b: Array, x: Array) -> Array:
     inside, safe_a, safe_b, safe_x = _beta_inside(a, b, x)
-    swap, flat, p, q, near, far, log_near, log_far, offset = _beta_sides(safe_a, safe_b, safe_x)
-    integral, _, _ = beta_tail(p, where(flat, 1.0, q), near, far, where(flat, 1.0, offset))
-    tail = _beta_head(p, q, near, log_near, log_far, offset) * (1 + near * (p + q) * integral)
-    tail = where(flat, _plateau(where(flat, p, 1.0), where(flat, q, 0.5), where(flat, far, 0.25), log_far), tail)
-    value = where(swap, 1 - tail, tail)
+    side = _beta_sides(safe_a, safe_b, safe_x)
+    flat, p, q = side.flat, side.a, side.b
+    integral, _, _ = beta_tail(p, where(flat, 1.0, q), side.x, side.y, where(flat, 1.0, side.offset))
+    tail = _beta_head(side) * (1 + side.x * (p + q) * integral)
+    operands = where(flat, p, 1.0), where(flat, q, 0.5), where(flat, side.y, 0.25), side.log_y
+    plateau = cond(reduce_or(flat, tuple(range(flat.ndim))), _plateau, lambda p, *_: full_like(p, 0), *operands)
+    tail = where(flat, plateau, tail)
+    value = where(side.swapped, 1 - tail, tail)
     # at the ends of the interval, and in the limits of the parameters, all of the mass is on one side
     valid = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & ~((a == 0) & (b == 0)) & ~((a == _INF) & (b == _INF))
     full = (x == 1) | (((a == 0) | (b == _INF)) & (x > 0))
     return where(inside, value, where(valid, where(full, 1.0, 0.0), _NAN))
+
+
+def _betainc_rule(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    with enable_x64(True):
+        value = _betainc(*primals)
+        both = functools.cache(lambda: _betainc_slopes(*primals))
+        slopes = (lambda: both()[0], lambda: both()[1], lambda: _beta_density(*primals))
+        return value, weighted_sum(slopes, tangents, value)
+
+
+_betainc.defjvp(_betainc_rule, symbolic_zeros=True)
+_betainc_program = double_program(_betainc)
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
@@ -339,7 +399,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> print(lax.betainc(1., 2., jnp.array([0.3])).round(3))
     [0.51]
     """
-    return in_double(_betainc, *_operands("betainc", a, b, x))
+    return _betainc_program(*_operands("betainc", a, b, x))
 
 
 # ---- the zeta function ----------------------------------------------------------------------------------------------
@@ -381,7 +441,7 @@ def _zeta(x: ArrayLike, q: ArrayLike) -> Array:
     return _rust.zeta(x, q)
 
 
-_zeta = _with_slopes(_zeta, lambda x, q: in_double(_zeta_slope, x, q), lambda x, q: -x * zeta(x + 1, q))
+_zeta = _with_slopes(_zeta, double_program(_zeta_slope), lambda x, q: -x * zeta(x + 1, q))
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:

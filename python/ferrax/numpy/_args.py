@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
-from ferrax._core import Array, Tracer, asarray, canonicalize_dtype, concrete_or_error, is_tracer, promote_dtypes
+from ferrax._core import (  # fmt: skip
+    Array,
+    Tracer,
+    asarray,
+    canonicalize_dtype,
+    concrete_or_error,
+    is_tracer,
+    promote_dtypes,
+    with_weak_type,
+)
 from ferrax._ferrax import warn_imaginary_parts
 from ferrax._out_sharding import with_out_sharding as with_out_sharding
 from ferrax._texts import short
@@ -84,7 +93,7 @@ def cast(x: Any, dtype: DTypeLike) -> Any:
     if x.dtype == dtype:
         return lax.convert_element_type(x, dtype)
     if dtype_kind(x.dtype) == "c" and dtype_kind(dtype) == "b":
-        return lax.ne(x, lax.full_like(x, 0))
+        return with_weak_type(lax.ne(x, lax.full_like(x, 0)), False)
     if dtype_kind(x.dtype) == "c" and dtype_kind(dtype) != "c":
         x = lax.real(x)
     return lax.convert_element_type(x, dtype)

@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ferrax import _core
+from ferrax import _core, _ferrax
 from ferrax.config import enable_x64
 from ferrax.dtypes import issubdtype as _issubdtype
 
@@ -105,7 +105,9 @@ def result_type(*args: Any) -> np.dtype:
     """
     if not args:
         raise ValueError("at least one array or dtype is required")
-    return np.dtype(_core.result_type(*args))
+    found = _core.result_type(*args)
+    # dtypes of keys are none of NumPy's
+    return found if isinstance(found, _ferrax.KeyTy) else np.dtype(found)
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
@@ -186,6 +188,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
 
     Raises:
       ValueError: for a kind that the standard does not name.
+      TypeError: for anything else, classes of dtypes as `jnp.integer` among them.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.isdtype(jnp.float32, "real floating"), jnp.isdtype(jnp.int8, ("bool", jnp.float32))
@@ -203,6 +206,8 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
             if np.dtype(option) == target:
                 return True
         except TypeError:
+            if not isinstance(option, str):
+                raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={option!r}") from None
             known = ", ".join(repr(k) for k in _ISDTYPE_KINDS)
             raise ValueError(f"Unrecognized kind={option!r}: expected one of {known}, or a dtype.") from None
     return False
@@ -224,7 +229,8 @@ def iscomplexobj(x: Any) -> bool:
     if x is None:
         return False
     dtype = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
-    return dtype_kind(np.dtype(dtype)) == "c"
+    # dtypes of keys are none of NumPy's
+    return isinstance(dtype, (np.dtype, type)) and dtype_kind(np.dtype(dtype)) == "c"
 
 
 def isrealobj(x: Any) -> bool:

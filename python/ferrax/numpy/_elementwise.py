@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from ferrax import _ferrax, lax
-from ferrax._core import asarray, weak_type
+from ferrax._core import asarray, with_weak_type
 from ferrax._rust import implemented_by
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.numpy import _reductions
@@ -46,7 +46,18 @@ def _pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
 
 def _inexact_pair(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
     """Two operands of one floating or complex dtype and one shape."""
-    return broadcast_together(*promote_inexact(name, x, y))
+    return broadcast_together(*_weak_inexact(name, x, y))
+
+
+def _weak_inexact(name: str, *args: ArrayLike) -> list[Array]:
+    """The arguments as floating or complex arrays of one dtype, weakly typed where their promotion is."""
+    arrays = promote(name, *args)
+    return [with_weak_type(x, v.weak_type) for x, v in zip(promote_inexact(name, *arrays), arrays)]
+
+
+def _all_weak(*args: ArrayLike) -> bool:
+    """Whether every argument is a Python number or weakly typed."""
+    return all(isinstance(x, (int, float, complex)) or getattr(x, "weak_type", False) for x in args)
 
 
 @implemented_by(_ferrax.numpy.divmod)
@@ -136,7 +147,9 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.logaddexp(jnp.array([0., -jnp.inf]), -jnp.inf)
     Array([  0., -inf], dtype=float32)
     """
-    return _logaddexp(*_inexact_pair("logaddexp", x1, x2))
+    x, y = _inexact_pair("logaddexp", x1, x2)
+    out = _logaddexp(x, y)
+    return with_weak_type(out, _all_weak(x1, x2)) if dtype_kind(out.dtype) == "c" else out
 
 
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -153,7 +166,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.logaddexp2(jnp.array([1., 2.]), -jnp.inf)
     Array([1., 2.], dtype=float32)
     """
-    return _logaddexp2(*_inexact_pair("logaddexp2", x1, x2))
+    return with_weak_type(_logaddexp2(*_inexact_pair("logaddexp2", x1, x2)), _all_weak(x1, x2))
 
 
 def sinc(x: ArrayLike, /) -> Array:
@@ -169,7 +182,8 @@ def sinc(x: ArrayLike, /) -> Array:
     >>> jnp.sinc(jnp.array([0., 0.5]))
     Array([1.        , 0.63661975], dtype=float32)
     """
-    (x,) = promote_inexact("sinc", x)
+    (x,) = _weak_inexact("sinc", x)
+    weak = x.weak_type
     angle = np.pi * x
     small = lax.abs(angle) < asarray(1e-3 if real_dtype(x.dtype).itemsize >= 4 else 5e-2, real_dtype(x.dtype))
     safe = _where(small, asarray(1, angle.dtype), angle)
@@ -177,7 +191,7 @@ def sinc(x: ArrayLike, /) -> Array:
     square = near * near
     # Near zero the quotient is replaced by its series, which has derivatives of every order there.
     series = 1 - square / 6 + square * square / 120
-    return _where(small, series, lax.sin(safe) / safe)
+    return with_weak_type(_where(small, series, lax.sin(safe) / safe), weak)
 
 
 def i0(x: ArrayLike) -> Array:
@@ -196,10 +210,10 @@ def i0(x: ArrayLike) -> Array:
     >>> jnp.i0(jnp.array([0.]))
     Array([1.], dtype=float32)
     """
-    (x,) = promote_inexact("i0", x)
+    (x,) = _weak_inexact("i0", x)
     if dtype_kind(x.dtype) == "c":
         raise ValueError(f"Unsupported input type to jnp.i0: {x.dtype}")
-    return cast(_i0(cast(x, np.float32) if x.dtype.itemsize < 4 else x), x.dtype)
+    return with_weak_type(cast(_i0(cast(x, np.float32) if x.dtype.itemsize < 4 else x), x.dtype), x.weak_type)
 
 
 def _grown(x: Array, scaled: Array) -> Array:
@@ -295,7 +309,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     (Array([ 0.5, -0.5], dtype=float32), Array([ 1., -2.], dtype=float32))
     """
     no_out("jnp.modf", out)
-    (x,) = promote_inexact("modf", x)
+    (x,) = _weak_inexact("modf", x)
     whole = trunc(x)
     return x - whole, whole
 
@@ -320,7 +334,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     if dtype_kind(z.dtype) == "c":
         real, imag = lax.real(z), lax.imag(z)
     else:
-        real, imag = z, lax.full_like(z, 0)
+        real, imag = with_weak_type(z, False), lax.full_like(z, 0)
     result = lax.atan2(imag, real)
     return result * asarray(180 / np.pi, result.dtype) if deg else result
 
@@ -524,7 +538,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     Array([4, 2], dtype=int32)
     """
     x, y = _integers("gcd", x1, x2)
-    weak = weak_type(x)
+    weak = _all_weak(x1, x2)
 
     def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
         a, b = pair
@@ -535,7 +549,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
         x, y = lax.abs(x), lax.abs(y)
     x, y = cast(x, x.dtype), cast(y, y.dtype)
     result = lax.while_loop(lambda pair: _reductions.any(pair[1] != 0), step, (x, y))[0]
-    return lax.convert_element_type(result, int) if weak else result
+    return with_weak_type(result, weak)
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
@@ -560,4 +574,4 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
         x, y = lax.abs(x), lax.abs(y)
     divisor = gcd(x, y)
     none = divisor == 0
-    return _where(none, asarray(0, x.dtype), x * (y // _where(none, asarray(1, x.dtype), divisor)))
+    return with_weak_type(_where(none, 0, x * (y // _where(none, 1, divisor))), _all_weak(x1, x2))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ferrax import lax
+from ferrax._api import jit
 from ferrax.lax import linalg as _lax_linalg
 from ferrax.numpy import _sort, _take
 from ferrax.numpy._args import Array, ArrayLike, promote_inexact
@@ -84,15 +87,15 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     Args:
       a: array of shape (..., m, n).
       mode: "reduced" for Q of shape (..., m, k) and R of shape (..., k, n) with k = min(m, n); "complete" (or "full")
-        for Q of shape (..., m, m) and R of shape (..., m, n); "r" for R alone.
+        for Q of shape (..., m, m) and R of shape (..., m, n); "r" for R alone; "raw" for the reflections that Q is
+        the product of, of shape (..., n, m), and their factors tau, of shape (..., k).
 
     Returns:
-      `Q` and `R`, or R.
+      `Q` and `R`, or R, or the reflections and their factors.
 
     Raises:
       TypeError: fewer than two axes.
       ValueError: there is no such mode.
-      NotImplementedError: the mode is "raw".
 
     >>> import ferrax.numpy as jnp
     >>> jnp.linalg.qr(jnp.array([[0., 1.], [2., 3.]])).R
@@ -101,11 +104,51 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """
     (x,) = promote_inexact("jnp.linalg.qr", a)
     if mode == "raw":
-        raise NotImplementedError("jnp.linalg.qr with mode='raw' is not implemented")
+        return _raw_qr(x)
     if mode not in ("reduced", "r", "complete", "full"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     q, r = _lax_linalg.qr(x, full_matrices=mode in ("complete", "full"))
     return r if mode == "r" else QRResult(q, r)
+
+
+@jit
+def _raw_qr(x: Array) -> QRResult:
+    """Householder reflections I - tau v vᴴ, packed as LAPACK's geqrf does and transposed, and the taus.
+
+    Golub and Van Loan, Matrix Computations, section 5.2.
+    """
+    m, n = x.shape[-2:]
+    k = min(m, n)
+    rows, columns = lax.iota(np.int32, m), lax.iota(np.int32, n)
+
+    def step(i: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        packed, taus = carry
+        column = lax.dynamic_index_in_dim(packed, i, axis=-1, keepdims=False)
+        alpha = lax.dynamic_index_in_dim(column, i, axis=-1, keepdims=False)
+        beta, tau, v = _reflection(alpha, where(rows > i, column, 0))
+        v = where(rows == i, 1, v)
+        moved = packed - tau.conj()[..., None, None] * v[..., :, None] * (v.conj()[..., None, :] @ packed)
+        done = where(rows > i, v, where(rows == i, beta[..., None], column))
+        packed = where(columns > i, moved, where(columns == i, done[..., :, None], packed))
+        return packed, where(lax.iota(np.int32, k) == i, tau[..., None], taus)
+
+    start = x, lax.full((*x.shape[:-2], k), 0, x.dtype)
+    packed, taus = lax.fori_loop(0, k, step, start) if k > 0 else start
+    return QRResult(matrix_transpose(packed), taus)
+
+
+def _reflection(alpha: Array, below: Array) -> tuple[Array, Array, Array]:
+    """The reflection that takes (alpha, below) to (beta, 0), beta real: beta, tau, and v after its first element 1."""
+    largest = lax.max(lax.abs(alpha), lax.abs(below).max(-1))
+    scale = where(largest == 0, 1, largest)
+    squares = (lax.abs(below / scale[..., None]) ** 2).sum(-1) + lax.abs(alpha / scale) ** 2
+    size = scale * lax.sqrt(squares)
+    beta = where(alpha.real < 0, size, -size)
+    same = (lax.abs(below).max(-1) == 0) & (alpha.imag == 0)
+    beta = where(same, alpha.real, beta).astype(alpha.dtype)
+    nonzero = where(same, 1, beta)
+    tau = where(same, 0, (beta - alpha) / nonzero)
+    return beta, tau, below / where(same, 1, alpha - beta)[..., None]
 
 
 def _svd_of_hermitian(x: Array) -> SVDResult:

@@ -6,6 +6,7 @@ depends on the values, so under `jit` they take a static `size`. Read `_search.p
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +60,9 @@ def _sorted_rows(rows: Array) -> tuple[Array, Array]:
     """Rows (n, m) in lexical order and the permutation that brings them there."""
     n, m = rows.shape
     columns = [rows[:, i] for i in range(m)]
-    *ordered, order = lax.sort((*columns, lax.iota(default_int(), n)), num_keys=max(m, 1))
+    if not columns:  # rows without elements are all alike
+        return rows, lax.iota(default_int(), n)
+    *ordered, order = lax.sort((*columns, lax.iota(default_int(), n)), num_keys=m)
     return lax.concatenate([lax.expand_dims(c, (1,)) for c in ordered], 1), order
 
 
@@ -138,7 +141,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
         axis = normalize_axis(axis, x.ndim)
         moved = _shape.moveaxis(x, axis, 0)
         shape = (x.shape[axis],)
-        rows = lax.reshape(moved, (x.shape[axis], x.size // max(x.shape[axis], 1)))
+        rows = lax.reshape(moved, (x.shape[axis], math.prod(moved.shape[1:])))
     if rows.shape[0] == 0:
         result = _unique_of_nothing(rows, size, fill_value)
     else:

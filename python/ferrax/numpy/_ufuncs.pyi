@@ -639,7 +639,7 @@ def ceil(x: ArrayLike, /) -> Array:
     [ 2. -1.]
     """
 
-def trunc(x: ArrayLike, /) -> Array:
+def trunc(x: ArrayLike) -> Array:
     """x rounded toward zero.
 
     Works on each element.
@@ -799,13 +799,14 @@ def isfinite(x: ArrayLike, /) -> Array:
     [ True False]
     """
 
-def isposinf(x: ArrayLike, /) -> Array:
+def isposinf(x: ArrayLike, /, out: Any = ...) -> Array:
     """Test for positive infinity.
 
     Works on each element.
 
     Args:
       x: array.
+      out: must be None.
 
     Returns:
       Array, bool.
@@ -815,13 +816,14 @@ def isposinf(x: ArrayLike, /) -> Array:
     [False  True]
     """
 
-def isneginf(x: ArrayLike, /) -> Array:
+def isneginf(x: ArrayLike, /, out: Any = ...) -> Array:
     """Test for negative infinity.
 
     Works on each element.
 
     Args:
       x: array.
+      out: must be None.
 
     Returns:
       Array, bool.
@@ -927,7 +929,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     [2 1]
     """
 
-def iscomplex(x: ArrayLike, /) -> Array:
+def iscomplex(x: ArrayLike) -> Array:
     """Test for a nonzero imaginary part.
 
     Works on each element.
@@ -943,7 +945,7 @@ def iscomplex(x: ArrayLike, /) -> Array:
     [ True False]
     """
 
-def isreal(x: ArrayLike, /) -> Array:
+def isreal(x: ArrayLike) -> Array:
     """Test for a zero imaginary part.
 
     Works on each element.
@@ -1066,14 +1068,14 @@ def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 maximum: _Binary
 minimum: _Binary
-def fmax(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The larger of x and y; a number wins over NaN.
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The larger of two numbers; a number wins over NaN.
 
     Works on each element.
 
     Args:
-      x: array.
-      y: array, broadcast with x.
+      x1: array.
+      x2: array, broadcast with x1.
 
     Returns:
       Array, of the common dtype.
@@ -1083,14 +1085,14 @@ def fmax(x: ArrayLike, y: ArrayLike, /) -> Array:
     [3. 5.]
     """
 
-def fmin(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The smaller of x and y; a number wins over NaN.
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The smaller of two numbers; a number wins over NaN.
 
     Works on each element.
 
     Args:
-      x: array.
-      y: array, broadcast with x.
+      x1: array.
+      x2: array, broadcast with x1.
 
     Returns:
       Array, of the common dtype.
@@ -1286,7 +1288,7 @@ def arctan2(x: ArrayLike, y: ArrayLike, /) -> Array:
       y: array, broadcast with x.
 
     Returns:
-      Array, floating.
+      Array, floating or complex.
 
     >>> import ferrax.numpy as jnp
     >>> print(jnp.arctan2(jnp.array([0.]), 1.))
@@ -1303,7 +1305,7 @@ def atan2(x: ArrayLike, y: ArrayLike, /) -> Array:
       y: array, broadcast with x.
 
     Returns:
-      Array, floating.
+      Array, floating or complex.
 
     >>> import ferrax.numpy as jnp
     >>> print(jnp.atan2(jnp.array([0.]), 1.))

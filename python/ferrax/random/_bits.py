@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 import ferrax.numpy as jnp
-from ferrax import jit, lax
+from ferrax import dtypes, jit, lax
 from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _prims
 from ferrax.random import _arguments as args
+from ferrax.random._generators import native_bits
+from ferrax.random._key_arrays import KeyArray
 from ferrax.random._keys import checked_key, split_keys
 from ferrax.typing import ArrayLike, DTypeLike
 
@@ -25,7 +26,9 @@ __all__ = ["bernoulli", "bits", "randint", "rademacher", "uniform"]
 
 def random_words(key: Array, width: int, shape: Any) -> Array:
     """Random words of 8, 16, 32 or 64 bits; one array of ``shape`` for each of an array of keys."""
-    return _prims.random_bits(key, width, tuple(shape))
+    if isinstance(key, KeyArray):
+        return key._impl.over(key._impl.random_bits, key._base_array, width, tuple(shape))
+    return native_bits(key, width, tuple(shape))
 
 
 def bits(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
@@ -48,7 +51,8 @@ def bits(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sha
     Array([4070199207, 4202968722], dtype=uint32)
     """
     key, _ = checked_key("bits", key)
-    dtype = args.checked_dtype("bits", jnp.uint if dtype is None else dtype, "unsigned int")
+    default = dtypes.canonicalize_dtype(np.uint64)
+    dtype = args.checked_dtype("bits", default if dtype is None else dtype, "unsigned int")
     return random_words(key, dtype.itemsize * 8, args.checked_shape(shape))
 
 

@@ -20,7 +20,7 @@ from ferrax._ferrax import Array
 from ferrax.random import _arguments as args
 from ferrax.random._bits import randint, random_words, uniform
 from ferrax.random._continuous import gumbel
-from ferrax.random._keys import checked_key, is_key, split_keys
+from ferrax.random._keys import checked_key, is_key, split_each, split_keys
 from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = ["binomial", "categorical", "choice", "geometric", "multinomial", "permutation", "poisson"]
@@ -487,9 +487,7 @@ def multinomial(
     # an outcome is a binomial count among the trials that earlier outcomes left
     remaining = lax.cumsum(p, axis=p.ndim - 1, reverse=True)
     ratios = jnp.moveaxis(p / jnp.where(remaining == 0, 1, remaining), -1, 0)
-    from ferrax._ferrax import lax as _prims
-
-    keys = _prims.random_split(key, (ratios.shape[0],))
+    keys = split_each(key, (ratios.shape[0],))
 
     def step(left, item):
         ratio, outcome_key = item

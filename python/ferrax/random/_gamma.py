@@ -19,7 +19,8 @@ from ferrax.lax.special import log_gamma_grad
 from ferrax.random import _arguments as args
 from ferrax.random._bits import SQRT2, below_one, rademacher, scaled_uniform, unit_uniform
 from ferrax.random._continuous import exponential, normal
-from ferrax.random._keys import checked_key, split_keys
+from ferrax.random._key_arrays import KeyArray
+from ferrax.random._keys import checked_key, chosen_keys, split_each, split_keys
 from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = ["ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "t"]
@@ -97,9 +98,8 @@ def _random_gamma_jvp(log_space, primals, tangents):
 
 def split_keys_array(key: Array, num: int) -> Array:
     """An array of ``num`` keys from one."""
-    from ferrax._ferrax import lax as _prims
 
-    return _prims.random_split(key, (num,))
+    return split_each(key, (num,))
 
 
 def _draw(keys, dtype, low=None):
@@ -116,7 +116,7 @@ def _draw_normal(keys, dtype):
 
 def _pick(mask, new, old):
     """Elementwise choice that also takes arrays of keys."""
-    return jnp.where(mask, new, old)
+    return chosen_keys(mask, new, old) if isinstance(new, KeyArray) else jnp.where(mask, new, old)
 
 
 def _marsaglia_tsang(keys, alpha, log_space):

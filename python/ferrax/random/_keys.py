@@ -18,13 +18,12 @@ from ferrax import dtypes
 from ferrax._core import Array, is_tracer
 from ferrax._ferrax import lax as _prims
 from ferrax._texts import short
+from ferrax.config import config
+from ferrax.random._generators import IMPLS, THREEFRY, PRNGImpl, native_split
+from ferrax.random._key_arrays import KeyArray, KeyDType
 from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"]
-
-DEFAULT_IMPL = "threefry2x32"
-_KEY_SIZES = {"threefry2x32": 2}
-_TAGS = {"fry": "threefry2x32"}
 
 
 def is_key(x) -> bool:
@@ -33,36 +32,62 @@ def is_key(x) -> bool:
     return dtype is not None and dtypes.issubdtype(dtype, dtypes.prng_key)
 
 
-def _impl_name(impl) -> str:
-    """The name of a key implementation, given by name or by key dtype."""
-    if impl is None:
-        return DEFAULT_IMPL
-    if not isinstance(impl, str):
-        name = _TAGS.get(str(impl).removeprefix("key<").removesuffix(">"))
-        if name is None:
-            raise TypeError(f"unrecognized type {type(impl)} for specifying PRNG implementation.")
-        return name
-    if impl not in _KEY_SIZES:
-        known = ", ".join(f'"{name}"' for name in _KEY_SIZES)
-        raise ValueError(f'unrecognized PRNG implementation "{impl}". Available: {known}')
-    return impl
+def impl_of(spec: Any) -> PRNGImpl:
+    """The generator that a name, a key dtype or the generator itself says; None says the one of the settings."""
+    if spec is None:
+        spec = config.read("jax_default_prng_impl")
+    if isinstance(spec, PRNGImpl):
+        return spec
+    if isinstance(spec, KeyDType):
+        return spec.impl
+    if str(spec) == "key<fry>":
+        return THREEFRY
+    if not isinstance(spec, str):
+        raise TypeError(f"unrecognized type {type(spec)} for specifying PRNG implementation.")
+    if spec not in IMPLS:
+        known = ", ".join(f'"{name}"' for name in sorted(IMPLS))
+        raise ValueError(f'unrecognized PRNG implementation "{spec}". Did you mean one of: {known}?')
+    return IMPLS[spec]
 
 
-def _wrap(data, impl: str = DEFAULT_IMPL):
+def _wrap(data, impl: PRNGImpl):
     """Typed keys from their data, checked."""
     if not all(hasattr(data, name) for name in ("ndim", "shape", "dtype")):
         raise TypeError(
             f"invalid PRNG key data: expected key_data to have ndim, shape, and dtype attributes. Got {short(data)}"
         )
-    size = _KEY_SIZES[impl]
-    if data.ndim < 1 or data.shape[-1] != size:
+    size = impl.key_shape
+    if data.ndim < 1 or tuple(data.shape[data.ndim - len(size) :]) != size:
         raise TypeError(
-            f"invalid PRNG key data: expected key_data.shape to end with ({size},); got "
-            f"shape={data.shape}. Make keys with jax.random.key(seed)."
+            f"invalid PRNG key data: expected key_data.shape to end with {size}; got "
+            f"shape={data.shape} for impl={impl.name}. Make keys with jax.random.key(seed)."
         )
     if data.dtype != np.uint32:
         raise TypeError(f"invalid PRNG key data: expected key_data.dtype = uint32; got dtype={data.dtype}")
-    return _prims.random_wrap(jnp.asarray(data))
+    return wrapped(jnp.asarray(data), impl)
+
+
+def wrapped(data: Array, impl: PRNGImpl) -> Any:
+    """Typed keys from their data: arrays of the core for the default generator."""
+    return _prims.random_wrap(data) if impl is THREEFRY else KeyArray(impl, data)
+
+
+def unwrapped(keys: Any) -> Array:
+    """The data of typed keys."""
+    return keys._base_array if isinstance(keys, KeyArray) else _prims.random_unwrap(keys)
+
+
+def split_each(keys: Any, shape: tuple[int, ...]) -> Any:
+    """Keys from each of an array of typed keys, with the shape behind the array's."""
+    if isinstance(keys, KeyArray):
+        return KeyArray(keys._impl, keys._impl.over(keys._impl.split, keys._base_array, shape))
+    return native_split(keys, shape)
+
+
+def chosen_keys(mask: Array, new: KeyArray, old: KeyArray) -> KeyArray:
+    """An elementwise choice between arrays of keys."""
+    axes = tuple(range(mask.ndim, mask.ndim + len(new._impl.key_shape)))
+    return KeyArray(new._impl, jnp.where(jnp.expand_dims(mask, axes), new._base_array, old._base_array))
 
 
 def typed_keys(x: ArrayLike) -> tuple[Any, bool]:
@@ -71,7 +96,7 @@ def typed_keys(x: ArrayLike) -> tuple[Any, bool]:
         return x, False
     if x is None:
         raise TypeError(f"unexpected PRNG key type {type(x)}")
-    return _wrap(x), True
+    return _wrap(x, impl_of(None)), True
 
 
 def checked_key(function: str, x: ArrayLike) -> tuple[Any, bool]:
@@ -85,7 +110,7 @@ def checked_key(function: str, x: ArrayLike) -> tuple[Any, bool]:
     return keys, raw
 
 
-def _seeded(function: str, seed, impl):
+def _seeded(function: str, seed, impl: PRNGImpl):
     """A typed key from an integer."""
     if is_key(seed):
         raise TypeError(f"{function} accepts a scalar seed, but was given a PRNG key.")
@@ -107,7 +132,12 @@ def _seeded(function: str, seed, impl):
         seed = jnp.asarray(seed).astype(int)
     if not jnp.issubdtype(seed.dtype, jnp.integer):
         raise TypeError(f"PRNG key seed must be an integer; got {short(seed)}")
-    return _prims.random_seed(jnp.asarray(seed))
+    return seeded(jnp.asarray(seed), impl)
+
+
+def seeded(seeds: Array, impl: PRNGImpl) -> Any:
+    """Typed keys from an array of integers."""
+    return _prims.random_seed(seeds) if impl is THREEFRY else KeyArray(impl, impl.over_seeds(seeds))
 
 
 def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array:
@@ -115,11 +145,12 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) ->
 
     Args:
       seed: integer scalar; all its bits count with 64-bit types enabled, else the low 32.
-      impl: name of the generator; only ``"threefry2x32"`` exists.
+      impl: name of the generator, that of ``jax_default_prng_impl`` by default: ``"threefry2x32"``, ``"rbg"``,
+        ``"unsafe_rbg"``, ``"philox2x32"``, ``"philox4x32"`` or ``"threefry4x32"``.
       dtype: a key dtype, in place of ``impl``.
 
     Returns:
-      Scalar array of dtype ``key<fry>``.
+      Scalar array of dtype ``key<fry>``, or of another generator's.
 
     Raises:
       TypeError: the seed is not an integer scalar.
@@ -131,7 +162,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) ->
     """
     if impl is not None and dtype is not None:
         raise ValueError("Only specify one of `impl` or `dtype`; got both.")
-    return _seeded("key", seed, _impl_name(dtype if impl is None else impl))
+    return _seeded("key", seed, impl_of(dtype if impl is None else impl))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
@@ -139,16 +170,17 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
 
     Args:
       seed: integer scalar.
-      impl: name of the generator; only ``"threefry2x32"`` exists.
+      impl: name of the generator, that of ``jax_default_prng_impl`` by default: ``"threefry2x32"``, ``"rbg"``,
+        ``"unsafe_rbg"``, ``"philox2x32"``, ``"philox4x32"`` or ``"threefry4x32"``.
 
     Returns:
-      Array of shape (2,) and dtype uint32.
+      uint32 array: of shape (2,) for the default generator.
 
     >>> import ferrax
     >>> ferrax.random.PRNGKey(7)
     Array([0, 7], dtype=uint32)
     """
-    return _prims.random_unwrap(_seeded("PRNGKey", seed, _impl_name(impl)))
+    return unwrapped(_seeded("PRNGKey", seed, impl_of(impl)))
 
 
 def key_dtype(impl_spec: Any = None) -> Any:
@@ -164,7 +196,7 @@ def key_dtype(impl_spec: Any = None) -> Any:
     >>> ferrax.random.key_dtype()
     key<fry>
     """
-    return key(0, impl=_impl_name(impl_spec)).dtype
+    return key(0, impl=impl_of(impl_spec)).dtype
 
 
 def key_data(keys: Array) -> Array:
@@ -174,21 +206,21 @@ def key_data(keys: Array) -> Array:
       keys: array of typed keys, or raw keys.
 
     Returns:
-      uint32 array with a last axis of size 2.
+      uint32 array; keys of the default generator have two words, along the last axis.
 
     >>> import ferrax
     >>> ferrax.random.key_data(ferrax.random.key(7))
     Array([0, 7], dtype=uint32)
     """
     keys, _ = typed_keys(keys)
-    return _prims.random_unwrap(keys)
+    return unwrapped(keys)
 
 
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array:
     """Typed keys from their bits.
 
     Args:
-      key_bits_array: uint32 array with a last axis of size 2.
+      key_bits_array: uint32 array whose last axes are a key's data: two words for the default generator.
       impl: name of the generator.
       dtype: a key dtype, in place of ``impl``.
 
@@ -204,7 +236,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: DTypeLike | N
     """
     if impl is not None and dtype is not None:
         raise ValueError("Only specify one of `impl` or `dtype`; got both.")
-    return _wrap(key_bits_array, _impl_name(dtype if impl is None else impl))
+    return _wrap(key_bits_array, impl_of(dtype if impl is None else impl))
 
 
 def key_impl(keys: Any) -> Any:
@@ -221,7 +253,8 @@ def key_impl(keys: Any) -> Any:
     'threefry2x32'
     """
     keys, _ = typed_keys(keys)
-    return _impl_name(keys.dtype)
+    impl = impl_of(keys.dtype)
+    return impl.name if IMPLS.get(impl.name) is impl else impl
 
 
 def split(key: Array, num: Any = 2) -> Array:
@@ -246,13 +279,13 @@ def split(key: Array, num: Any = 2) -> Array:
     shape = tuple(map(operator.index, num)) if isinstance(num, (tuple, list)) else (operator.index(num),)
     if any(n < 0 for n in shape):
         raise ValueError(f"split makes a non-negative number of keys, got num={num}")
-    keys = _prims.random_split(typed, shape)
-    return _prims.random_unwrap(keys) if raw else keys
+    keys = split_each(typed, shape)
+    return unwrapped(keys) if raw else keys
 
 
 def split_keys(key: Array, num: int) -> list[Array]:
     """``num`` keys, one by one, from each of an array of typed keys."""
-    keys = _prims.random_split(key, (num,))
+    keys = split_each(key, (num,))
     return [keys[..., i] for i in range(num)]
 
 
@@ -283,8 +316,11 @@ def fold_in(key: Array, data: ArrayLike) -> Array:
     if isinstance(data, int) and not 0 <= data < 2**32:
         raise OverflowError(f"Python integer {data} out of bounds for uint32")
     data = np.uint32(data) if isinstance(data, int) else jnp.asarray(data).astype(jnp.uint32)
-    folded = _prims.random_fold_in(typed, jnp.asarray(data))
-    return _prims.random_unwrap(folded) if raw else folded
+    if isinstance(typed, KeyArray):
+        folded = KeyArray(typed._impl, typed._impl.fold_in(typed._base_array, jnp.asarray(data)))
+    else:
+        folded = _prims.random_fold_in(typed, jnp.asarray(data))
+    return unwrapped(folded) if raw else folded
 
 
 def clone(key: Array) -> Array:
@@ -302,5 +338,5 @@ def clone(key: Array) -> Array:
     Array([0, 7], dtype=uint32)
     """
     typed, raw = typed_keys(key)
-    cloned = _prims.random_clone(typed)
+    cloned = typed.copy() if isinstance(typed, KeyArray) else _prims.random_clone(typed)
     return key_data(cloned) if raw else cloned

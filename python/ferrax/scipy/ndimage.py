@@ -16,6 +16,7 @@ from ferrax._core import asarray
 from ferrax.numpy import _ufuncs
 from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, broadcast_together
 from ferrax.numpy._dtype_functions import dtype_kind, real_dtype
+from ferrax.numpy._take import take
 from ferrax.numpy.fft import _single_or_double
 
 __all__ = ["map_coordinates"]
@@ -68,6 +69,16 @@ def _neighbours(place: Array, order: int, dtype: np.dtype | None) -> list[tuple[
     return [(index, 1 - upper), (index + 1, upper)]
 
 
+def _elements(x: Array, index: Sequence[Array]) -> Array:
+    """The elements at indices within bounds, one array for each axis."""
+    if x.size > np.iinfo(np.int32).max:
+        return x.at[tuple(index)].get(mode="clip")
+    flat = lax.convert_element_type(index[0], np.int32)
+    for i, n in zip(index[1:], x.shape[1:]):
+        flat = flat * n + lax.convert_element_type(i, np.int32)
+    return take(lax.reshape(x, (x.size,)), flat, mode="clip")
+
+
 @partial(jit, static_argnames=("order", "mode"))
 def _looked_up(x: Array, places: Sequence[Array], cval: Array, order: int, mode: str) -> Array:
     places = broadcast_together(*places)
@@ -87,7 +98,7 @@ def _looked_up(x: Array, places: Sequence[Array], cval: Array, order: int, mode:
                 within = (i >= 0) & (i < n)
                 inside = within if inside is None else inside & within
             index.append(_MODES[mode](i, n))
-        value = x.at[tuple(index)].get(mode="clip")
+        value = _elements(x, index)
         if inside is not None:
             value = _ufuncs.where(inside, value, broadcast_to_shape(cval, shape))
         value = lax.convert_element_type(value, dtype)

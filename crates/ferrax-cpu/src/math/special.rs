@@ -39,6 +39,9 @@ pub fn digamma(x: f64) -> f64 {
         let r = x - x.round();
         return digamma(1.0 - x) - PI / (PI * r).tan();
     }
+    if (x - DIGAMMA_ROOT.0).abs() < 0.25 {
+        return digamma_near_root(x);
+    }
     let (mut x, mut shift) = (x, 0.0);
     while x < 10.0 {
         shift -= 1.0 / x;
@@ -50,6 +53,34 @@ pub fn digamma(x: f64) -> f64 {
         tail += b / (2.0 * (k as f64 + 1.0)) * power;
     }
     shift + x.ln() - 0.5 / x - tail
+}
+
+/// The positive zero of digamma, and what its rounding left out.
+const DIGAMMA_ROOT: (f64, f64) = (1.461_632_144_968_362_3, 9.549_995_429_965_697e-17);
+
+/// Taylor's series of ψ(x + 1) at the zero of ψ(x), which has no pole near, and 1/x taken off.
+fn digamma_near_root(x: f64) -> f64 {
+    const SERIES: [f64; 16] = [
+        -2.241_523_416_103_308_1e-7,
+        5.524_792_977_920_754_4e-7,
+        -1.362_439_571_795_908_0e-6,
+        3.362_359_445_843_888_2e-6,
+        -8.306_859_775_003_972_6e-6,
+        2.055_414_125_395_239_0e-5,
+        -5.097_190_255_450_742_3e-5,
+        0.000_126_816_728_196_557_91,
+        -0.000_317_036_824_401_694_29,
+        0.000_798_310_958_829_019_78,
+        -0.002_032_481_822_549_172_6,
+        0.005_265_591_872_117_550_2,
+        -0.014_039_965_293_930_433,
+        0.039_397_097_335_798_850,
+        -0.122_515_672_788_626_02,
+        0.499_588_210_663_425_44,
+    ];
+    let t = (x - DIGAMMA_ROOT.0) - DIGAMMA_ROOT.1;
+    let rest = SERIES.iter().fold(0.0, |sum, c| sum * t + c);
+    t * (rest + 1.0 / (DIGAMMA_ROOT.0 * x))
 }
 
 /// 1 / √2π.
@@ -99,8 +130,8 @@ fn bessel_ie(x: f64, n: f64) -> f64 {
 pub fn igamma(a: f64, x: f64) -> f64 {
     match igamma_edge(a, x) {
         Some(p) => p,
-        None if x > 1.0 && x > a => 1.0 - gamma_fraction(a, x),
-        None => gamma_series(a, x),
+        None if x > 1.0 && x > a => 1.0 - upper(a, x),
+        None => lower(a, x),
     }
 }
 
@@ -108,9 +139,72 @@ pub fn igamma(a: f64, x: f64) -> f64 {
 pub fn igammac(a: f64, x: f64) -> f64 {
     match igamma_edge(a, x) {
         Some(p) => 1.0 - p,
-        None if x < 1.0 || x < a => 1.0 - gamma_series(a, x),
-        None => gamma_fraction(a, x),
+        None if a < 1.0 && x < 1.0 => upper_of_small(a, x),
+        None if x < 1.0 || x < a => 1.0 - lower(a, x),
+        None => upper(a, x),
     }
+}
+
+fn lower(a: f64, x: f64) -> f64 {
+    if near_mode(a, x) { gamma_integral(a, x, -1.0) } else { gamma_series(a, x) }
+}
+
+fn upper(a: f64, x: f64) -> f64 {
+    if near_mode(a, x) { gamma_integral(a, x, 1.0) } else { gamma_fraction(a, x) }
+}
+
+/// Whether the series and the fraction converge slowly.
+fn near_mode(a: f64, x: f64) -> bool {
+    a > 200.0 && (x - a).abs() < 0.3 * a
+}
+
+/// Positive nodes of Gauss and Legendre's rule with 28 nodes, and their weights.
+const LEGENDRE: [(f64, f64); 14] = [
+    (0.055_079_289_884_034_270, 0.110_047_013_016_475_20),
+    (0.164_569_282_133_380_77, 0.108_711_192_258_294_14),
+    (0.272_061_627_635_178_08, 0.106_055_765_922_846_42),
+    (0.376_251_516_089_078_71, 0.102_112_967_578_060_77),
+    (0.475_874_224_955_118_26, 0.096_930_657_997_929_916),
+    (0.569_720_471_811_401_72, 0.090_571_744_393_032_841),
+    (0.656_651_094_038_864_96, 0.083_113_417_228_901_218),
+    (0.735_610_878_013_631_77, 0.074_646_214_234_568_779),
+    (0.805_641_370_917_179_17, 0.065_272_923_966_999_596),
+    (0.865_892_522_574_395_05, 0.055_107_345_675_716_745),
+    (0.915_633_026_392_132_07, 0.044_272_934_759_004_228),
+    (0.954_259_280_628_938_20, 0.032_901_427_782_304_380),
+    (0.981_303_165_370_872_75, 0.021_132_112_592_771_260),
+    (0.996_442_497_573_954_45, 0.009_124_282_593_094_517_7),
+];
+
+/// The tail of the gamma distribution on one side of x, with t = x e^(±u): x^a e^-x / Γ(a) times the integral over
+/// u > 0 of exp(-|x - a| u - x (e^(±u) - 1 ∓ u)).
+fn gamma_integral(a: f64, x: f64, side: f64) -> f64 {
+    let linear = (x - a).abs();
+    // beyond `end` the integrand is below the rounding of the integral; the lower side's falls more slowly
+    let end = 80.0 / (linear + (linear * linear + 80.0 * x).sqrt()) * if side < 0.0 { 1.25 } else { 1.0 };
+    let at = |node: f64| {
+        let u = 0.5 * end * (1.0 + node);
+        let z = side * u;
+        // e^z - 1 - z
+        let excess = (2..20).rev().fold(0.0, |sum, k| (sum + 1.0) * z / f64::from(k)) * z;
+        (-(linear * u + x * excess)).exp()
+    };
+    let sum: f64 = LEGENDRE.iter().map(|&(node, weight)| weight * (at(node) + at(-node))).sum();
+    0.5 * end * sum * a * gamma_prefactor(a, x)
+}
+
+/// Q(a, x) below 1, where P(a, x) is near 1 for small a: by the series of x^-a P(a, x) Γ(a + 1).
+fn upper_of_small(a: f64, x: f64) -> f64 {
+    let (mut term, mut sum, mut n) = (1.0, 0.0, 0.0);
+    while n < 30.0 {
+        n += 1.0;
+        term *= -x / n;
+        sum += term / (a + n);
+    }
+    // log Γ(1 + a), and what the rounding of 1 + a left out
+    let next = 1.0 + a;
+    let lost = (next - 1.0) - a;
+    -(a * x.ln() + (a * sum).ln_1p() - (lgamma(next) - lost * digamma(next))).exp_m1()
 }
 
 fn igamma_edge(a: f64, x: f64) -> Option<f64> {
@@ -132,14 +226,43 @@ fn igamma_edge(a: f64, x: f64) -> Option<f64> {
 /// x^a e^-x / Γ(a + 1), without the cancellation between large logarithms near x = a.
 fn gamma_prefactor(a: f64, x: f64) -> f64 {
     if a < 20.0 {
-        return (a * x.ln() - x - lgamma(a + 1.0)).exp();
+        let half = (-0.5 * x).exp();
+        let factorial = if a < 1.0 { libm::tgamma(a + 1.0) } else { a * libm::tgamma(a) };
+        return x.powf(a) * half / factorial * half;
     }
     // Stirling: Γ(a+1) = sqrt(2πa) (a/e)^a e^{s(a)}.
     let z = 1.0 / (a * a);
-    let stirling = (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z / 1680.0))) / a;
-    let d = (x - a) / a;
-    let exponent = if d.abs() < 0.5 { -a * (d - d.ln_1p()) } else { a * (x / a).ln() + (a - x) };
-    (exponent - stirling).exp() / (2.0 * PI * a).sqrt()
+    let stirling = (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z * (1.0 / 1680.0 - z / 1188.0)))) / a;
+    let scale = (-stirling).exp() / (2.0 * PI * a).sqrt();
+    let quotient = x / a;
+    let (size, d) = ((a * quotient.ln()).abs(), (x - a) / a);
+    if size > 11_200.0 {
+        return scale * if d.abs() < 0.5 { from_mode(a, x) } else { (a - x + a * quotient.ln()).exp() };
+    }
+    // (x/a)^a e^(a-x) by its fourth or sixteenth root, which is in range, and what quotient and difference left out
+    let gap = a - x;
+    let lost = if a > x { (a - gap) - x } else { a - (x + gap) };
+    let (part, squarings) = if size > 2_800.0 { (0.0625, 4) } else { (0.25, 2) };
+    let root = quotient.powf(part * a) * (part * gap).exp();
+    let power = (0..squarings).fold(root, |power, _| power * power);
+    let rest = a * (-quotient).mul_add(a, x) / x + lost;
+    power * rest.exp() * scale
+}
+
+/// (x/a)^a e^(a-x) for x near a: exp(-a (d - ln(1 + d))) with d = (x - a)/a, whose term a d²/2 is exact.
+fn from_mode(a: f64, x: f64) -> f64 {
+    let gap = x - a;
+    let lost = if x > a { (x - gap) - a } else { x - (a + gap) };
+    let square = gap * gap;
+    let rest = gap.mul_add(gap, -square) + 2.0 * gap * lost;
+    let lead = square / (2.0 * a);
+    let low = ((-lead).mul_add(2.0 * a, square) + rest) / (2.0 * a);
+    let d = gap / a;
+    let r = d / (2.0 + d);
+    let q = r * r;
+    let series = (1..19).rev().fold(0.0, |sum, k| sum * q + 1.0 / f64::from(2 * k + 1));
+    let higher = a * r * (0.5 * d * d + 2.0 * q * series);
+    (-lead).exp() * (higher - low).exp()
 }
 
 fn gamma_series(a: f64, x: f64) -> f64 {

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 /// A reverse-mode rule.
 pub trait VjpRule: Send + Sync {
-    /// operands → results, residuals.
-    fn fwd(&self, args: &[Value]) -> Result<(Vec<Value>, Vec<Value>)>;
+    /// operands, which of them are differentiated → results, residuals.
+    fn fwd(&self, args: &[Value], perturbed: &[bool]) -> Result<(Vec<Value>, Vec<Value>)>;
     /// residuals, cotangents of the results → cotangents of the operands; `None` is zero.
     fn bwd(&self, residuals: &[Value], cts: &[Value]) -> Result<Vec<Option<Value>>>;
     /// The function's name.
@@ -162,7 +162,7 @@ fn custom_vjp_linearize(
     }
     let primals = &primals[p.num_consts..];
     let tangents = &tangents[p.num_consts..];
-    let (outs, residuals) = p.rule.0.fwd(primals)?;
+    let (outs, residuals) = p.rule.0.fwd(primals, &super::mask(tangents))?;
     let out_avals: Vec<Aval> = outs.iter().map(Value::aval).collect();
     let num_res = residuals.len();
     let mut args = residuals;
@@ -257,11 +257,11 @@ impl BatchedRule {
 }
 
 impl VjpRule for BatchedRule {
-    fn fwd(&self, args: &[Value]) -> Result<(Vec<Value>, Vec<Value>)> {
+    fn fwd(&self, args: &[Value], perturbed: &[bool]) -> Result<(Vec<Value>, Vec<Value>)> {
         let dims: Vec<Option<usize>> = self.batched.iter().map(|&b| b.then_some(0)).collect();
         let mut count = 0;
         let outs = vmap_again(self.family, self.debug(), self.axis.clone(), args, &dims, |a| {
-            let (mut outs, residuals) = self.rule.0.fwd(a)?;
+            let (mut outs, residuals) = self.rule.0.fwd(a, perturbed)?;
             count = outs.len();
             outs.extend(residuals);
             Ok(outs)

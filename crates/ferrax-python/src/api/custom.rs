@@ -184,7 +184,7 @@ fn bind_custom_jvp(
     objects(py, outs)
 }
 
-/// A Python reverse-mode rule: `fwd(*flat) -> (outs, residuals)`, `bwd(residuals, cotangents) -> cotangents`.
+/// A Python reverse-mode rule: `fwd(perturbed, *flat) -> (outs, residuals)`, `bwd(residuals, cotangents) -> cotangents`.
 struct PyRule {
     fwd: Py<PyAny>,
     bwd: Py<PyAny>,
@@ -217,10 +217,13 @@ impl PyRule {
 }
 
 impl VjpRule for PyRule {
-    fn fwd(&self, args: &[Value]) -> Result<(Vec<Value>, Vec<Value>)> {
+    fn fwd(&self, args: &[Value], perturbed: &[bool]) -> Result<(Vec<Value>, Vec<Value>)> {
         Python::attach(|py| {
             rust((|| {
-                let out = self.fwd.bind(py).call1(tuple(py, args)?)?;
+                let perturbed = PyList::new(py, perturbed)?.into_any().unbind();
+                let values = args.iter().map(|v| from_value(py, v.clone()));
+                let given = std::iter::once(Ok(perturbed)).chain(values).collect::<PyResult<Vec<_>>>()?;
+                let out = self.fwd.bind(py).call1(PyTuple::new(py, given)?)?;
                 let outs = flat_values(&out.get_item(0)?)?;
                 match self.results.mismatch(&outs) {
                     Some((i, want)) => Err(self.complaints.result(py, i, &outs[i], &want)),

@@ -6,7 +6,7 @@ use super::trees;
 use crate::errors::IntoPyResult;
 use crate::tree::PyTreeDef;
 use crate::value::{abstract_value, from_value, to_value};
-use ferrax_ir::{Aval, TransposeArg, Value};
+use ferrax_ir::{Aval, JaxprRef, TransposeArg, Value};
 use ferrax_transform::stage;
 use ferrax_transform::structural::instantiate;
 use pyo3::exceptions::PyTypeError;
@@ -60,6 +60,27 @@ fn transpose_jaxpr(py: Python<'_>, jaxpr: &PyClosed, cotangents: Vec<Bound<'_, P
     let cts = cotangents.iter().map(|c| to_value(c).map(Some)).collect::<PyResult<Vec<_>>>()?;
     let pulled = ferrax_transform::backward(jaxpr.jaxpr(), &args, &cts).py()?;
     pulled.into_iter().zip(&avals).skip(n).map(|(ct, a)| from_value(py, instantiate(ct, &a.tangent()).py()?)).collect()
+}
+
+/// The text of a program that `read_program` reads back, and the arrays that it refers to.
+#[pyfunction]
+fn write_program(py: Python<'_>, jaxpr: &PyClosed) -> PyResult<(String, Vec<Py<PyAny>>)> {
+    let text = format!("{:#}", &**jaxpr.jaxpr());
+    let consts = jaxpr.jaxpr().consts.iter().map(|c| from_value(py, Value::Array(c.clone())));
+    Ok((text, consts.collect::<PyResult<_>>()?))
+}
+
+/// The program of a text, checked as one that a stranger has written.
+#[pyfunction]
+fn read_program(text: &str, consts: Vec<Bound<'_, PyAny>>) -> PyResult<PyClosed> {
+    let array = |c: &Bound<'_, PyAny>| match to_value(c)? {
+        Value::Array(a) => Ok(a),
+        _ => Err(PyTypeError::new_err("a constant of a program is an array")),
+    };
+    let consts = consts.iter().map(array).collect::<PyResult<Vec<_>>>()?;
+    let jaxpr: JaxprRef = ferrax_ir::parse::parse(text, &ferrax_ops::registry::parser(), &consts).py()?.into();
+    jaxpr.verify().py()?;
+    Ok(PyClosed::new(jaxpr))
 }
 
 /// Puts flat values together as a tree.
@@ -123,6 +144,8 @@ fn clear_caches() {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(trace_to_jaxpr, m)?)?;
     m.add_function(wrap_pyfunction!(transpose_jaxpr, m)?)?;
+    m.add_function(wrap_pyfunction!(write_program, m)?)?;
+    m.add_function(wrap_pyfunction!(read_program, m)?)?;
     m.add_function(wrap_pyfunction!(build_tree, m)?)?;
     m.add_function(wrap_pyfunction!(is_eager, m)?)?;
     m.add_function(wrap_pyfunction!(run_eagerly, m)?)?;

@@ -318,14 +318,24 @@ impl PyEqn {
         if let Some((_, params)) = primitive::defined_parts(py, &self.op) {
             return params.bind(py).copy();
         }
+        let dict = PyDict::new(py);
         if let Some(p) = self.op.of(&ferrax_ops::placed::SHARDING_CONSTRAINT) {
-            let dict = PyDict::new(py);
             dict.set_item("sharding", crate::sharded::any_object(py, p.sharding.0)?)?;
             return Ok(dict);
         }
-        let printed = self.op.print_params();
-        let told = primitive::told(&self.op, &printed);
-        let dict = PyDict::new(py);
+        let mut printed = self.op.print_params();
+        let mut told = primitive::told(&self.op, &printed);
+        if let (false, Parts::Of(shown, i)) = (told, &self.parts)
+            && let Some(&out) = shown.jaxpr.eqns[*i].outputs.first()
+        {
+            // as programs are read: the result's type tells the shape
+            let shape = ferrax_base::shape::Tuple(&shown.jaxpr.aval(out).shape).to_string();
+            printed.push(("shape", ferrax_ir::Param::Text(shape)));
+            told = primitive::told(&self.op, &printed);
+            if !told {
+                printed.pop();
+            }
+        }
         for (name, value) in printed {
             dict.set_item(name, self.param(py, value, told)?)?;
         }

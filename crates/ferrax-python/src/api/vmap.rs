@@ -163,11 +163,26 @@ impl Vmap {
         flat.iter().map(|a| axis(a.bind(py), "out_axes")).collect()
     }
 
+    /// The call where a leaf that is not mapped is no array: the function sees it as it is.
+    fn with_objects(&self, args: &Args<'_, '_>, axes: &[Option<i64>], leaves: &Leaves) -> PyResult<Option<Py<PyAny>>> {
+        let py = args.py();
+        let other = |(a, l): (&Option<i64>, &Py<PyAny>)| a.is_none() && is_no_array(l.bind(py));
+        if !axes.iter().zip(leaves).any(other) {
+            return Ok(None);
+        }
+        let settings = (&self.function.fun, &self.in_axes, &self.out_axes, self.axis_name.as_deref(), self.axis_size);
+        let call = py.import("ferrax._api")?.getattr("vmap_with_objects")?.call1(settings)?;
+        args.forward(&call).map(|out| Some(out.unbind()))
+    }
+
     fn run(&self, args: &Args<'_, '_>) -> PyResult<Py<PyAny>> {
         let py = args.py();
         let mut leaves = Leaves::new();
         let tree = trees::flatten_call(args, &mut leaves)?;
         let axes = self.in_axes(args, &tree, leaves.len())?;
+        if let Some(out) = self.with_objects(args, &axes, &leaves)? {
+            return Ok(out);
+        }
         let values = leaves.iter().enumerate().map(|(i, l)| {
             to_value(l.bind(py)).map_err(|e| match references::is_reference(l.bind(py)) {
                 true => references::used(),
@@ -188,6 +203,13 @@ impl Vmap {
             .collect::<PyResult<Vec<Value>>>()?;
         build(py, &out_tree, placed)
     }
+}
+
+/// Whether an object is nothing that operations take, nor a reference.
+fn is_no_array(object: &Bound<'_, PyAny>) -> bool {
+    crate::value::quick_value(object).is_none()
+        && crate::value::value_of(object).is_ok_and(|v| v.is_none())
+        && !references::is_reference(object)
 }
 
 impl FastCall for Vmap {

@@ -33,11 +33,27 @@ one_primitive! {
         ["Bits that are set in exactly one.", "of the common dtype", "{f}(jnp.array([1, 3]), 2)", "[3 1]"];
     left_shift LEFT_SHIFT "left_shift" Numeric SHIFT_LEFT
         ["x shifted left by y bits.", "of the common dtype", "{f}(jnp.array([1, 3]), 2)", "[ 4 12]"];
-    arctan2 ARCTAN2 "arctan2" Inexact ATAN2
-        ["Angle of the point (y, x), in radians.", "floating", "{f}(jnp.array([0.]), 1.)", "[0.]"];
     nextafter NEXTAFTER "nextafter" Inexact NEXTAFTER
         ["The float after x on the way to y.", "floating", "{f}(jnp.array([0.]), 0.)", "[0.]"];
 }
+
+/// The angle of a pair of complex numbers, by the logarithm of the point on the circle.
+fn complex_angle(y: &Value, x: &Value) -> Result<Value> {
+    let turned = ops::complex(&ops::neg(&ops::imag(y)?)?, &ops::real(y)?)?;
+    let size = ops::sqrt(&ops::add(&ops::square(x)?, &ops::square(y)?)?)?;
+    let log = ops::log(&ops::div(&ops::add(x, &turned)?, &size)?)?;
+    ops::complex(&ops::imag(&log)?, &ops::neg(&ops::real(&log)?)?)
+}
+
+binary!(
+    arctan2,
+    ARCTAN2,
+    "arctan2",
+    ["Angle of the point (y, x), in radians.", "floating or complex", "{f}(jnp.array([0.]), 1.)", "[0.]"],
+    Inexact,
+    |d| (!d.is_complex()).then(|| ops::ATAN2.op()),
+    complex_angle
+);
 
 fn or_logical(d: DType, logical: OpRef, op: OpRef) -> Option<OpRef> {
     Some(if d.is_bool() { logical } else { op })
@@ -230,7 +246,7 @@ binary!(
     FMAX,
     "fmax",
     [
-        "The larger of x and y; a number wins over NaN.",
+        "The larger of two numbers; a number wins over NaN.",
         "of the common dtype",
         "{f}(jnp.array([jnp.nan, 5.]), 3.)",
         "[3. 5.]"
@@ -244,7 +260,7 @@ binary!(
     FMIN,
     "fmin",
     [
-        "The smaller of x and y; a number wins over NaN.",
+        "The smaller of two numbers; a number wins over NaN.",
         "of the common dtype",
         "{f}(jnp.array([jnp.nan, 5.]), 3.)",
         "[3. 3.]"

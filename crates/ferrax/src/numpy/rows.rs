@@ -22,16 +22,21 @@ impl Words {
         Words { what, result, example, printed }
     }
 
-    /// The docstring of `jax.numpy`'s function of this name with `operands` operands.
-    pub fn documentation(&self, name: &str, same_as: Option<&str>, operands: usize) -> String {
+    /// The docstring of `jax.numpy`'s function of this name with these parameters: operands, and `out` at the end.
+    pub fn documentation(&self, name: &str, same_as: Option<&str>, parameters: &[&str]) -> String {
         let what = match same_as {
             Some(other) => format!("{} Another name of ``{other}``.", self.what),
             None => self.what.to_owned(),
         };
-        let y = if operands == 2 { "      y: array, broadcast with x.\n" } else { "" };
+        let line = |(i, parameter): (usize, &&str)| match *parameter {
+            "out" => "      out: must be None.\n".to_owned(),
+            x if i == 0 => format!("      {x}: array.\n"),
+            y => format!("      {y}: array, broadcast with {}.\n", parameters[0]),
+        };
+        let arguments: String = parameters.iter().enumerate().map(line).collect();
         let example = self.example.replace("{f}", &format!("jnp.{name}"));
         format!(
-            "{what}\n\n    Works on each element.\n\n    Args:\n      x: array.\n{y}\n    Returns:\n      Array, {}.\n\n    \
+            "{what}\n\n    Works on each element.\n\n    Args:\n{arguments}\n    Returns:\n      Array, {}.\n\n    \
              >>> import ferrax.numpy as jnp\n    >>> print({example})\n    {}\n    ",
             self.result, self.printed
         )
@@ -82,9 +87,9 @@ impl Unary {
         }
     }
 
-    /// The docstring.
-    pub fn documentation(&self) -> String {
-        self.words.documentation(self.name, self.same_as, 1)
+    /// The docstring of the function with these parameters.
+    pub fn documentation(&self, parameters: &[&str]) -> String {
+        self.words.documentation(self.name, self.same_as, parameters)
     }
 }
 
@@ -101,9 +106,9 @@ impl Binary {
         }
     }
 
-    /// The docstring.
-    pub fn documentation(&self) -> String {
-        self.words.documentation(self.name, self.same_as, 2)
+    /// The docstring of the function with these parameters.
+    pub fn documentation(&self, parameters: &[&str]) -> String {
+        self.words.documentation(self.name, self.same_as, parameters)
     }
 }
 

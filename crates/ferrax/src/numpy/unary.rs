@@ -27,6 +27,11 @@ unary!(
     complex_acosh
 );
 
+/// A result that is not weakly typed, whatever the operand.
+pub(super) fn strong(x: &Value) -> Result<Value> {
+    if x.weak() { ops::convert_weak(x, x.dtype(), false) } else { same(x) }
+}
+
 /// A float constant that `f` combines with a real operand, or with both parts of a complex one.
 fn on_parts(x: &Value, f: impl Fn(&Value) -> Result<Value>) -> Result<Value> {
     if !x.dtype().is_complex() {
@@ -42,7 +47,7 @@ unary!(
     ["Logarithm to base 2.", "floating or complex", "{f}(jnp.array([1., 8.]))", "[0. 3.]"],
     Inexact,
     |_| None,
-    |x| on_parts(&ops::log(x)?, |y| ops::div(y, &ops::log(&constant(y, 2.0))?))
+    |x| strong(&on_parts(&ops::log(x)?, |y| ops::div(y, &ops::log(&constant(y, 2.0))?))?)
 );
 unary!(
     log10,
@@ -51,7 +56,7 @@ unary!(
     ["Logarithm to base 10.", "floating or complex", "{f}(jnp.array([1., 10.]))", "[0. 1.]"],
     Inexact,
     |_| None,
-    |x| on_parts(&ops::log(x)?, |y| ops::mul(y, &constant(y, std::f64::consts::LOG10_E)))
+    |x| strong(&on_parts(&ops::log(x)?, |y| ops::mul(y, &constant(y, std::f64::consts::LOG10_E)))?)
 );
 unary!(
     reciprocal,
@@ -180,7 +185,7 @@ unary!(
 fn to_nearest_even(x: &Value) -> Result<Value> {
     let d = x.dtype();
     if !d.is_inexact() {
-        return ops::convert_weak(x, DType::F64.canonical(config::x64()), x.weak());
+        return ops::convert_weak(x, DType::F64.canonical(config::x64()), false);
     }
     on_parts(x, |x| ops::round(x, ops::RoundingMethod::ToNearestEven))
 }
@@ -266,7 +271,7 @@ fn infinite(x: &Value) -> Result<Value> {
     if !x.dtype().is_float() {
         return constant_array(x, Scalar::from_bool(false));
     }
-    ops::eq(&ops::abs(x)?, &infinity(x, f64::INFINITY))
+    strong(&ops::eq(&ops::abs(x)?, &infinity(x, f64::INFINITY))?)
 }
 
 fn finite(x: &Value) -> Result<Value> {
@@ -283,7 +288,7 @@ fn signed_infinity(x: &Value, v: f64) -> Result<Value> {
     if !x.dtype().is_float() {
         return constant_array(x, Scalar::from_bool(false));
     }
-    ops::eq(x, &infinity(x, v))
+    strong(&ops::eq(x, &infinity(x, v))?)
 }
 
 unary!(
@@ -342,7 +347,7 @@ fn sign_bit(x: &Value) -> Result<Value> {
         return constant_array(x, Scalar::from_bool(false));
     }
     if d.is_signed() {
-        return ops::lt(x, &constant(x, 0.0));
+        return strong(&ops::lt(x, &constant(x, 0.0))?);
     }
     let bits = ops::bitcast_convert_type(x, bits_dtype(d))?;
     let shift = constant(&bits, (d.size() * 8 - 1) as f64);

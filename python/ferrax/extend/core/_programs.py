@@ -97,6 +97,9 @@ def call_impl(f: Any, *args: Any, **params: Any) -> Any:
       *args: its arguments.
       **params: parameters of the call, which do not matter.
 
+    Returns:
+      What it returns.
+
     >>> import ferrax as jax
     >>> jax.extend.core.call_impl(jax.extend.linear_util.wrap_init(lambda x: [x + 1]), 1)
     [2]
@@ -137,6 +140,9 @@ def new_jaxpr_eqn(
       effects: accepted for compatibility: the primitive knows its effects.
       source_info: accepted for compatibility.
       ctx: accepted for compatibility.
+
+    Returns:
+      The equation.
 
     >>> import ferrax as jax
     >>> core = jax.extend.core

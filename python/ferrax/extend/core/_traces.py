@@ -6,6 +6,7 @@ Transformations are numbered; the number of the one whose function runs is 0 out
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,25 +35,41 @@ class TraceTag:
 
 
 class Trace:
-    """A transformation at work.
+    """A transformation at work: one object for each while somebody holds it.
 
     Args:
       number: its number; 0 is none.
     """
 
-    __slots__ = ("number",)
+    __slots__ = ("__weakref__", "number")
 
     def __init__(self, number: int):
         self.number = number
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Trace) and other.number == self.number
-
-    def __hash__(self) -> int:
-        return hash(("ferrax.Trace", self.number))
+    @property
+    def main(self) -> Trace:
+        """What marks the transformation's values: itself."""
+        return self
 
     def __repr__(self) -> str:
         return f"Trace({self.number})" if self.number else "EvalTrace"
+
+
+_traces: weakref.WeakValueDictionary[int, Trace] = weakref.WeakValueDictionary()
+
+
+def trace_numbered(number: int) -> Trace:
+    """The transformation of a number."""
+    known = _traces.get(number)
+    return _traces.setdefault(number, Trace(number)) if known is None else known
+
+
+def _trace_of_tracer(self: Any) -> Trace:
+    """The transformation that the value belongs to."""
+    return trace_numbered(_ferrax.trace_of(self)[0])
+
+
+_ferrax.Tracer._trace = property(_trace_of_tracer)
 
 
 class OpaqueTraceState:
@@ -68,7 +85,7 @@ class OpaqueTraceState:
         self._trace = trace
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, OpaqueTraceState) and other._trace == self._trace
+        return isinstance(other, OpaqueTraceState) and other._trace is self._trace
 
     def __hash__(self) -> int:
         return hash(self._trace)
@@ -80,12 +97,15 @@ def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
     Args:
       convention: accepted for compatibility.
 
+    Returns:
+      An object that is equal to the one of another time when the transformation is the same.
+
     >>> import ferrax as jax
     >>> outside = jax.extend.core.get_opaque_trace_state()
     >>> jax.vmap(lambda x: print(jax.extend.core.get_opaque_trace_state() == outside))(jax.numpy.ones(2))
     False
     """
-    return OpaqueTraceState(Trace(_ferrax.current_trace()))
+    return OpaqueTraceState(trace_numbered(_ferrax.current_trace()))
 
 
 def find_top_trace(_: Any) -> Trace:
@@ -94,11 +114,14 @@ def find_top_trace(_: Any) -> Trace:
     Args:
       _: values, which do not matter.
 
+    Returns:
+      The transformation.
+
     >>> import ferrax as jax
     >>> jax.extend.core.find_top_trace(())
     EvalTrace
     """
-    return Trace(_ferrax.current_trace())
+    return trace_numbered(_ferrax.current_trace())
 
 
 @contextlib.contextmanager
@@ -110,7 +133,7 @@ def take_current_trace() -> Iterator[Trace]:
     ...     print(trace)
     EvalTrace
     """
-    yield Trace(_ferrax.current_trace())
+    yield trace_numbered(_ferrax.current_trace())
 
 
 @contextlib.contextmanager
@@ -120,6 +143,9 @@ def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[None]:
     Args:
       trace: the transformation.
       check_leaks: accepted for compatibility.
+
+    Returns:
+      A context manager.
 
     Raises:
       NotImplementedError: it is not the one at work: which operation goes where is decided by the values' traces.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -238,6 +239,14 @@ def _average(x: Array, how: str) -> Array:
 # ---- arguments -------------------------------------------------------------------------------------------------------
 
 
+def _warn(text: str) -> None:
+    """Warns at the line of the first caller outside the library."""
+    depth, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("ferrax."):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(text, stacklevel=depth)
+
+
 def _static(value: Any, name: str) -> int:
     return int(concrete_or_error(int, value, f"{name} of windowed-FFT"))
 
@@ -248,10 +257,13 @@ def _window(window: Any, nperseg: int | None, n: int) -> tuple[Any, int]:
         points = 256 if nperseg is None else nperseg
         if points > n:
             if nperseg is not None:
-                warnings.warn(f"nperseg={points} is greater than input_length={n}, using nperseg={n}", stacklevel=4)
+                _warn(f"nperseg={points} is greater than input_length={n}, using nperseg={n}")
             points = n
         return periodic(window, points), points
-    w = window if isinstance(window, np.ndarray) else asarray(window)
+    if isinstance(window, np.ndarray):
+        w = window.astype(np.float64) if window.dtype.kind in "biu" else window
+    else:
+        (w,) = promote_inexact("window", asarray(window))
     if w.ndim != 1:
         raise ValueError("window must be 1-D")
     if w.shape[0] > n:
@@ -302,7 +314,7 @@ def _prepared(name: str, signals: Sequence[Any], fs: Any, window: Any, nperseg: 
         raise ValueError("nperseg must be a positive integer")
     w, points = _window(window, nperseg, n)
     if complex_ and onesided:
-        warnings.warn("Input data is complex, switching to return_onesided=False", stacklevel=4)
+        _warn("Input data is complex, switching to return_onesided=False")
     plan = _plan(points, noverlap, nfft, detrend, bool(onesided) and not complex_, boundary, padded)
     real = real_dtype(wide)
     fs = lax.convert_element_type(asarray(fs), real)

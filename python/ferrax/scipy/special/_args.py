@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
-from ferrax._api import jit
 from ferrax._core import promote_ranks
-from ferrax.lax._double import in_double, smooth
+from ferrax.lax._double import double_program, in_double, smooth
 from ferrax.numpy._args import Array, ArrayLike, broadcast_together, promote_inexact
 from ferrax.numpy._dtype_functions import dtype_kind
 
@@ -22,7 +21,12 @@ __all__ = ["double_program", "in_double", "in_single", "inexact", "real", "smoot
 
 def inexact(name: str, *args: ArrayLike) -> list[Any]:
     """The operands as floating or complex arrays of one dtype and one shape."""
-    return broadcast_together(*promote_ranks(name, *promote_inexact(name, *args)))
+    arrays = promote_ranks(name, *promote_inexact(name, *args))
+    try:
+        return broadcast_together(*arrays)
+    except ValueError:
+        shapes = ", ".join(str(x.shape) for x in arrays)
+        raise TypeError(f"{name} got incompatible shapes for broadcasting: {shapes}.") from None
 
 
 def real(name: str, *args: ArrayLike, error: type[Exception] = TypeError) -> list[Any]:
@@ -39,8 +43,3 @@ def in_single(function: Callable[..., Array], *args: Array) -> Array:
     if dtype.itemsize > 2:
         return function(*args)
     return lax.convert_element_type(function(*(lax.convert_element_type(x, np.float32) for x in args)), dtype)
-
-
-def double_program(function: Callable[..., Array]) -> Callable[..., Array]:
-    """`in_double` of a function as one program."""
-    return jit(lambda *args: in_double(function, *args))

@@ -10,13 +10,13 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import with_weak_type
+from ferrax.lax._gamma import gamma_function
 from ferrax.lax._tails import exact_product, exact_sum, stirling, where
 from ferrax.lax.special import log_beta
 from ferrax.numpy._args import Array, ArrayLike
 from ferrax.scipy.special._args import double_program, real, smooth
-from ferrax.scipy.special._gamma import _gamma
 
-__all__ = ["beta", "betainc", "betaln", "comb"]
+__all__ = ["beta", "betainc", "betaln", "comb", "poch"]
 
 
 def _log_slope(a: Array, b: Array) -> Array:
@@ -55,12 +55,12 @@ def _beta(a: Array, b: Array) -> Array:
     total, lost = exact_sum(little, big_high)
     step = little - (big_high - 0.5) * lax.log1p(little / big_high)
     scale = lax.pow(total, -little) * (1 - little * lost / total)
-    uneven = _gamma(little) * scale * lax.exp(step + stirling(big_high) - stirling(total))
+    uneven = gamma_function(little) * scale * lax.exp(step + stirling(big_high) - stirling(total))
     # none of them, or a negative one
     near_low, near_high = where(both | one, 1.0, low), where(both | one, 1.0, high)
     total, lost = exact_sum(near_low, near_high)
     finite = (lost != 0) & (lax.abs(total) < 1e3)
-    plain = _gamma(near_low) * (_gamma(near_high) / _gamma(total))
+    plain = gamma_function(near_low) * (gamma_function(near_high) / gamma_function(total))
     plain = plain * (1 - where(finite, lost * lax.digamma(where(finite, total, 1.0)), 0.0))
     return where(both, large, where(one, uneven, plain))
 
@@ -77,7 +77,7 @@ def _comb(n: Array, k: Array) -> Array:
     value = 1 / ((safe_n + 1) * _beta(safe_n - safe_k + 1, safe_k + 1))
     whole = (safe_n == lax.floor(safe_n)) & (safe_k == lax.floor(safe_k)) & (value < 2.0**50)
     value = where(whole, lax.round(value, lax.RoundingMethod.TO_NEAREST_EVEN), value)
-    return where(inside, value, where((n != n) | (k != k), float("nan"), 0.0))
+    return where(inside, value, 0.0)
 
 
 def _multisets(n: Array, k: Array) -> Array:
@@ -85,6 +85,42 @@ def _multisets(n: Array, k: Array) -> Array:
     return where(one, 1.0, _comb(where(one, 1.0, n) + where(one, 1.0, k) - 1, k))
 
 
+def _gamma_quotient(z: Array, m: Array) -> Array:
+    """Γ(z + m) / Γ(z)."""
+    total, lost = exact_sum(z, m)
+    large = (z >= 10) & (total >= 10)
+    big, over, rest = where(large, z, 20.0), where(large, total, 40.0), where(large, lost, 0.0)
+    step = where(large, m, 20.0)
+    # (total/z)^(z - 1/2) total^m e^-m, and Stirling's corrections
+    quotient = over / big
+    product, low = exact_product(quotient, big)
+    left = ((over - product) - low + rest) / over
+    power = lax.pow(quotient, big - 0.5) * lax.exp((big - 0.5) * left + step * rest / over)
+    from_far = power * lax.pow(over, step) * lax.exp(-step) * lax.exp(stirling(over) - stirling(big))
+    near = ~large & (lost != 0) & (lax.abs(total) < 1e3)
+    plain = gamma_function(where(large, 1.0, total)) / gamma_function(where(large, 1.0, z))
+    plain = plain * (1 + where(near, lost * lax.digamma(where(near, total, 1.0)), 0.0))
+    return where(large, from_far, plain)
+
+
+@smooth(
+    lambda value, z, m: value * (lax.digamma(z + m) - lax.digamma(z)), lambda value, z, m: value * lax.digamma(z + m)
+)
+def _poch(z: Array, m: Array) -> Array:
+    # at a pole of Γ(z) a whole m has a limit, that of the reflected quotient
+    pole = (z <= 0) & (z == lax.floor(z))
+    whole = m == lax.floor(m)
+    mirrored = pole & whole
+    start = where(mirrored, 1 - z - m, z)
+    missing = mirrored & (start <= 0)  # the product has the factor 0
+    beyond = ~mirrored & (z + m <= 0) & (z + m == lax.floor(z + m))
+    value = _gamma_quotient(where(missing | beyond | (pole & ~whole), 1.0, start), m)
+    sign = where(mirrored & (lax.rem(m, lax.full_like(m, 2)) != 0), -1.0, 1.0)
+    value = where(missing | (pole & ~whole), 0.0, where(beyond, float("inf"), sign * value))
+    return where(m == 0, 1.0, where((z != z) | (m != m), float("nan"), value))
+
+
+_poch_program = double_program(_poch)
 _beta_program, _betaln_program = double_program(_beta), double_program(_betaln)
 _comb_program, _multiset_program = double_program(_comb), double_program(_multisets)
 
@@ -167,3 +203,24 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     Array([ 1., 10.,  0.], dtype=float32)
     """
     return (_multiset_program if repetition else _comb_program)(*real("comb", N, k))
+
+
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
+    """Pochhammer's symbol, Γ(z + m) / Γ(z): the product z (z + 1) … (z + m - 1) for whole m.
+
+    Args:
+      z: real array.
+      m: real array.
+
+    Returns:
+      Array of the shape that the operands broadcast to.
+
+    Raises:
+      ValueError: for complex numbers.
+
+    >>> import ferrax.numpy as jnp
+    >>> import ferrax.scipy.special
+    >>> ferrax.scipy.special.poch(2., jnp.array([0., 1., 3.]))
+    Array([ 1.,  2., 24.], dtype=float32)
+    """
+    return with_weak_type(_poch_program(*real("poch", z, m, error=ValueError)), False)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ferrax import lax
 from ferrax._api import jit
-from ferrax._core import asarray
 from ferrax.custom_derivatives import SymbolicZero, custom_jvp
+from ferrax.lax._tails import log_excess
 from ferrax.numpy._args import Array, ArrayLike
 from ferrax.numpy._dtype_functions import dtype_kind
 from ferrax.numpy._ufuncs import where
-from ferrax.scipy.special._args import in_single, inexact, real
+from ferrax.scipy.special._args import double_program, in_single, inexact, real, smooth
 
 __all__ = ["boxcox", "boxcox1p", "entr", "expit", "kl_div", "logit", "rel_entr", "xlog1py", "xlogy"]
 
@@ -168,7 +170,6 @@ def _entr(x: Array) -> Array:
     return where(x < 0, lax.full_like(x, -float("inf")), 0 - _xlogy(x, x))
 
 
-@jit
 def _rel_entr(p: Array, q: Array) -> Array:
     zero, one = lax.full_like(p, 0), lax.full_like(p, 1)
     both = (p > 0) & (q > 0)
@@ -179,20 +180,29 @@ def _rel_entr(p: Array, q: Array) -> Array:
     return where(both, value, where(none, zero, outside))
 
 
-@custom_jvp
+@smooth(lambda value, p, q: 1 / p, lambda value, p, q: -1 / q)
 def _log_quotient(p: Array, q: Array) -> Array:
     """log(p / q) of positive numbers, with all digits where they are nearly equal."""
     gap = p - q
-    near = lax.abs(gap) <= 0.5 * q
+    near = lax.abs(gap) <= lax.min(0.5 * q, lax.full_like(q, np.finfo(np.float32).max))
     return where(near, lax.log1p(where(near, gap, lax.full_like(gap, 0)) / q), lax.log(p) - lax.log(q))
 
 
-_log_quotient.defjvps(lambda t, ans, p, q: t / p, lambda t, ans, p, q: -t / q)
+@smooth(lambda value, p, q: _log_quotient(p, q), lambda value, p, q: (q - p) / q)
+def _divergence(p: Array, q: Array) -> Array:
+    """p log(p / q) - p + q of positive numbers: p (d - log(1 + d)) with 1 + d = q / p, which has all digits."""
+    d = (q - p) / p
+    near = (d > -0.5) & (d < 1)
+    return where(near, p * log_excess(where(near, d, lax.full_like(d, 0)), 18), p * _log_quotient(p, q) - p + q)
 
 
-@jit
 def _kl_div(p: Array, q: Array) -> Array:
-    return _rel_entr(p, q) - p + q
+    both, one = (p > 0) & (q > 0), lax.full_like(p, 1)
+    inside = _divergence(where(both, p, one), where(both, q, one))
+    return where(both, inside, _rel_entr(where(both, -one, p), q) - p + q)
+
+
+_rel_entr_program, _kl_div_program = double_program(_rel_entr), double_program(_kl_div)
 
 
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
@@ -213,7 +223,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     >>> ferrax.scipy.special.rel_entr(jnp.array([0., 1., 1.]), jnp.array([1., 1., 0.]))
     Array([ 0.,  0., inf], dtype=float32)
     """
-    return in_single(_rel_entr, *real("rel_entr", p, q, error=ValueError))
+    return _rel_entr_program(*real("rel_entr", p, q, error=ValueError))
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
@@ -234,24 +244,23 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     >>> ferrax.scipy.special.kl_div(jnp.array([0., 1., 1.]), jnp.array([1., 1., 0.]))
     Array([ 1.,  0., inf], dtype=float32)
     """
-    return in_single(_kl_div, *real("kl_div", p, q, error=ValueError))
+    return _kl_div_program(*real("kl_div", p, q, error=ValueError))
 
 
-@jit
 def _boxcox(log_x: Array, lmbda: Array) -> Array:
-    """The transform of a number whose logarithm is given: expm1(lmbda log_x) / lmbda."""
-    return log_x * _relative_expm1(lmbda * log_x)
-
-
-def _relative_expm1(t: Array) -> Array:
-    """expm1(t) / t, 1 at zero; by its series where it is nearly that, for the derivatives' sake."""
-    small = lax.abs(t) < asarray(1e-2, t.dtype) if dtype_kind(t.dtype) != "c" else lax.abs(t) < 1e-2
-    near = where(small, t, lax.full_like(t, 0))
-    series = lax.full_like(t, 1)
+    """The transform of a number whose logarithm is given: expm1(lmbda log_x) / lmbda, the series of it near 0."""
+    one, zero = lax.full_like(log_x, 1), lax.full_like(log_x, 0)
+    t = where(lmbda == 0, zero, lmbda * where(lmbda == 0, one, log_x))
+    small = (lax.abs(t) < 1e-2) & (lax.abs(lmbda) < 1)
+    near = where(small, lmbda, zero) * where(small & (log_x - log_x == 0), log_x, one)
+    series = one
     for k in range(8, 1, -1):
         series = 1 + series * near / k
-    safe = where(small, lax.full_like(t, 1), t)
-    return where(small, series, lax.expm1(safe) / safe)
+    return where(small, log_x * series, lax.expm1(where(small, one, t)) / where(small, one, lmbda))
+
+
+_boxcox_program = double_program(lambda x, lmbda: _boxcox(lax.log(x), lmbda))
+_boxcox1p_program = double_program(lambda x, lmbda: _boxcox(lax.log1p(x), lmbda))
 
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
@@ -269,7 +278,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     >>> ferrax.scipy.special.boxcox(jnp.array([1., 3.]), 2.)
     Array([0., 4.], dtype=float32)
     """
-    return in_single(lambda x, lmbda: _boxcox(lax.log(x), lmbda), *inexact("boxcox", x, lmbda))
+    return _boxcox_program(*inexact("boxcox", x, lmbda))
 
 
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
@@ -287,4 +296,4 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     >>> ferrax.scipy.special.boxcox1p(jnp.array([0., 2.]), 2.)
     Array([0., 4.], dtype=float32)
     """
-    return in_single(lambda x, lmbda: _boxcox(lax.log1p(x), lmbda), *inexact("boxcox1p", x, lmbda))
+    return _boxcox1p_program(*inexact("boxcox1p", x, lmbda))

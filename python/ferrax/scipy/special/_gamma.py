@@ -15,6 +15,7 @@ from ferrax import lax
 from ferrax._api import jit
 from ferrax._core import asarray, with_weak_type
 from ferrax.custom_derivatives import custom_jvp
+from ferrax.lax._gamma import gamma_factors, gamma_function, nearest
 from ferrax.lax._tails import stirling, where
 from ferrax.lax.special import zeta_sum
 from ferrax.numpy._args import Array, ArrayLike, concrete_or_error, require
@@ -25,44 +26,6 @@ __all__ = ["digamma", "factorial", "gamma", "gammainc", "gammaincc", "gammaln", 
            "polygamma", "zeta"]  # fmt: skip
 
 _INF, _NAN = float("inf"), float("nan")
-
-
-# ---- the gamma function, in float64 ---------------------------------------------------------------------------------
-
-
-def _nearest(x: Array) -> Array:
-    return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
-
-
-def _gamma_factors(x: Array) -> tuple[Array, Array]:
-    """Two numbers whose product is Γ(x), for x > 0: it may be beyond the range where its inverse is not yet 0."""
-    low = x < 10
-    raised = x + 10
-    lost = where(low, x - (raised - 10), 0.0)
-    y = lax.min(where(low, raised, x), lax.full_like(x, 200))  # Γ(200) is infinite
-    half = lax.pow(y, 0.5 * y - 0.25)
-    scale = np.sqrt(2 * np.pi) * lax.exp(-y) * lax.exp(stirling(y))
-    below = x
-    for k in range(1, 10):
-        below = below * (x + k)
-    # the slope of log Γ times what the rounding of x + 10 left out
-    return half, half * scale * where(low, (1 + lost * (lax.log(y) - 0.5 / y)) / where(low, below, 1.0), 1.0)
-
-
-@smooth(lambda value, x: value * lax.digamma(x))
-def _gamma(x: Array) -> Array:
-    whole = _nearest(x)
-    negative, pole = x < 0, (x <= 0) & (whole == x)
-    size = where((x == 0) | ~lax.is_finite(x), 1.0, lax.abs(x))
-    one, other = _gamma_factors(size)
-    value = one * other
-    # factorials below 2**53 are whole
-    value = where((whole == x) & (value < 2.0**53), _nearest(value), value)
-    turn = where(negative & ~pole, x - whole, 0.5)
-    parity = 1 - 2 * lax.abs(lax.rem(where(lax.is_finite(whole), whole, 0.0), lax.full_like(x, 2)))
-    reflected = np.pi / (size * lax.sin(np.pi * turn) * parity) / one / other
-    edge = where(x == 0, 1 / x, where(x == _INF, x, _NAN))
-    return where((x == 0) | ~lax.is_finite(x) | pole, edge, where(negative, reflected, value))
 
 
 def _raised_log_gamma(z: Array) -> Array:
@@ -83,7 +46,7 @@ def _complex_log_gamma(z: Array) -> Array:
     value = _raised_log_gamma(where(left, 1 - upper, upper))
     # log sin πz on the upper half plane, where exp(2πiz) is small: whole turns of it are taken off first
     safe = where(left, upper, lax.full_like(z, -0.5))
-    turn = 2 * np.pi * (lax.real(safe) - _nearest(lax.real(safe)))
+    turn = 2 * np.pi * (lax.real(safe) - nearest(lax.real(safe)))
     size = lax.exp(-2 * np.pi * lax.imag(safe))
     rest = lax.log(lax.complex(1 - size * lax.cos(turn), -size * lax.sin(turn)))
     log_sine = rest + lax.complex(np.pi * lax.imag(safe) - np.log(2), np.pi / 2 - np.pi * lax.real(safe))
@@ -107,7 +70,7 @@ def _gamma_sign(x: Array) -> Array:
 
 _gamma_sign.defjvps(lambda t, ans, x: lax.full_like(x, 0))
 
-_gamma_program = double_program(_gamma)
+_gamma_program = double_program(gamma_function)
 _complex_program = double_program(_complex_log_gamma)
 _complex_gamma = double_program(lambda z: lax.exp(_complex_log_gamma(z)))
 
@@ -194,7 +157,7 @@ def gamma(x: ArrayLike) -> Array:
 def _gamma_of_next(n: Array) -> Array:
     """Γ(n + 1), without the rounding of n + 1; 0 for negative numbers."""
     large = n >= 1
-    value = _gamma(where(large, n, where(n < 0, 0.0, n) + 1))
+    value = gamma_function(where(large, n, where(n < 0, 0.0, n) + 1))
     return where(n < 0, 0.0, where(large, n * value, value))
 
 
@@ -298,7 +261,7 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     dtype = asarray(n).dtype
     if dtype_kind(dtype) not in "iu":
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {dtype}.")
-    return lax.polygamma(*real("polygamma", n, x))
+    return lax.polygamma(*real("polygamma", n, x, error=ValueError))
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
@@ -346,11 +309,11 @@ def _riemann(x: Array) -> Array:
     right = zeta_sum(where(x == 1, 2.0, where(left, 1 - x, where(x > 80, 80.0, x))), lax.full_like(x, 1))
     # Γ(1 - x) is -x Γ(-x), whose argument is not rounded
     large = x < -1
-    one, other = _gamma_factors(where(large, -x, where(left, 1 - x, 1.0)))
+    one, other = gamma_factors(where(large, -x, where(left, 1 - x, 1.0)))
     other = where(large, -x * other, other)
     half = lax.pow(lax.full_like(x, 2 * np.pi), 0.5 * where(left, x, 0.0))
     # sin πx/2, of which whole half turns are taken off first
-    turns = where(left, _nearest(x / 2), 0.0)
+    turns = where(left, nearest(x / 2), 0.0)
     sine = lax.sin(np.pi / 2 * where(left, x - 2 * turns, 1.0)) * (1 - 2 * lax.abs(lax.rem(turns, lax.full_like(x, 2))))
     reflected = sine / np.pi * (one * half) * (other * half) * right
     return where(x == 1, _INF, where(x == -_INF, _NAN, where(left, reflected, right)))

@@ -2,28 +2,29 @@
 
 A value off the support is taken out before a formula sees it, for the derivative of what `where` throws away is
 multiplied by zero, and an infinity would become NaN. NaN is neither on nor off a support, and so goes through.
+Logarithms of gamma and beta functions, whose differences are small, are taken `in_double`.
 Read next: `norm.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from ferrax import custom_jvp, lax
 from ferrax._core import Array as Array
 from ferrax._core import promote_dtypes, promote_ranks, weak_type, with_weak_type
-from ferrax.nn import _normalize
+from ferrax.lax._double import in_double as in_double
+from ferrax.lax.special import log_beta as log_beta
+from ferrax.nn._normalize import log1mexp as log1mexp
 from ferrax.numpy import _ufuncs
 from ferrax.numpy._args import broadcast_together, require
 from ferrax.numpy._dtype_functions import inexact_dtype
-from ferrax.scipy.special import _args
 from ferrax.typing import ArrayLike as ArrayLike
 
 __all__ = [
-    "HALF_LOG_2PI", "clipped", "igamma", "igammac", "in_double", "log1mexp", "log_probability", "one_minus_exp", "parameters",
-    "probability", "where",
+    "HALF_LOG_2PI", "betainc", "clipped", "igamma", "igammac", "in_double", "log1mexp", "log_beta",
+    "log_probability", "one_minus_exp", "parameters", "probability", "strong", "where",
 ]  # fmt: skip
 
 HALF_LOG_2PI = math.log(2 * math.pi) / 2
@@ -32,13 +33,18 @@ where = _ufuncs.where
 
 
 def parameters(name: str, *args: ArrayLike) -> list[Any]:
-    """The arguments of a function as arrays of their common float dtype and rank, weak when Python's numbers are all."""
+    """The arguments of a function as arrays of their common float dtype and rank, weak when all of them are."""
     require(name, *args)
     arrays = promote_dtypes(*args)
     target = inexact_dtype(arrays[0].dtype)
     if target != arrays[0].dtype:
         arrays = [with_weak_type(lax.convert_element_type(x, target), weak_type(x)) for x in arrays]
     return promote_ranks(name, *arrays)
+
+
+def strong(x: Array) -> Array:
+    """`x` of full type: some of JAX's functions give Python's numbers one."""
+    return with_weak_type(x, False)
 
 
 def clipped(z: Array) -> Array:
@@ -49,11 +55,6 @@ def clipped(z: Array) -> Array:
 def probability(q: Array) -> Array:
     """`q`, or NaN where it is not in [0, 1]."""
     return where((q >= 0) & (q <= 1), q, math.nan)
-
-
-def log1mexp(z: Array) -> Array:
-    """`log(1 - exp(-z))`, for z >= 0."""
-    return _normalize.log1mexp(z)
 
 
 @custom_jvp
@@ -73,11 +74,6 @@ def log_probability(p: Array, complement: Array) -> Array:
     return where(zero, -math.inf, where(small, low, high))
 
 
-def in_double(function: Callable[..., Array], *args: Array) -> Array:
-    """`function` of the arguments broadcast, in float64 and rounded once: differences of large logarithms lose none."""
-    return _args.in_double(function, *broadcast_together(*args))
-
-
 def igamma(a: Array, x: Array) -> Array:
     """Regularized lower incomplete gamma function of arguments that broadcast."""
     return lax.igamma(*broadcast_together(a, x))
@@ -86,3 +82,8 @@ def igamma(a: Array, x: Array) -> Array:
 def igammac(a: Array, x: Array) -> Array:
     """Regularized upper incomplete gamma function of arguments that broadcast."""
     return lax.igammac(*broadcast_together(a, x))
+
+
+def betainc(a: Array, b: Array, x: Array) -> Array:
+    """Regularized incomplete beta function of arguments that broadcast."""
+    return lax.betainc(*broadcast_together(a, b, x))

@@ -27,7 +27,6 @@ from ferrax.typing import ArrayLike
 __all__ = ["gaussian_kde"]
 
 Bandwidth = None | str | ArrayLike | Callable[[Any], Any]
-_FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov")
 
 
 @register_pytree_node_class
@@ -52,6 +51,15 @@ class gaussian_kde:
     (1, 3, (2,))
     """
 
+    # with texts for `help`
+    __slots__ = {
+        "neff": "Effective number of points: the square of the sum of weights over the sum of their squares.",
+        "dataset": "The points, shape (d, n).",
+        "weights": "Their weights, which add up to 1, shape (n,).",
+        "covariance": "Covariance of the kernel, shape (d, d).",
+        "inv_cov": "Its inverse.",
+    }
+
     neff: Any
     dataset: Any
     weights: Any
@@ -65,7 +73,7 @@ class gaussian_kde:
             raise NotImplementedError("gaussian_kde does not support complex data.")
         if points.size < 2:
             raise ValueError("gaussian_kde: the dataset must have several elements.")
-        d, n = points.shape
+        n = points.shape[1]
         if weights is None:
             parts = lax.full((n,), 1 / n, points.dtype)
         else:
@@ -91,7 +99,7 @@ class gaussian_kde:
         >>> len(gaussian_kde(jnp.array([0.0, 1.0])).tree_flatten()[0])
         5
         """
-        return tuple(getattr(self, name) for name in _FIELDS), None
+        return tuple(getattr(self, name) for name in self.__slots__), None
 
     @classmethod
     def tree_unflatten(cls, aux_data: None, children: Any) -> gaussian_kde:
@@ -112,7 +120,7 @@ class gaussian_kde:
         """
         del aux_data
         made = object.__new__(cls)
-        for name, value in zip(_FIELDS, children, strict=True):
+        for name, value in zip(cls.__slots__, children, strict=True):
             object.__setattr__(made, name, value)
         return made
 

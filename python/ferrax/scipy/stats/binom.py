@@ -14,13 +14,9 @@ __all__ = ["logpmf", "pmf"]
 
 
 def _log_mass(k: Array, n: Array, p: Array) -> Array:
-    """Logarithm of the probability of `k`, for 0 <= k <= n."""
-
-    def mass(k: Array, n: Array, p: Array) -> Array:
-        ways = lax.lgamma(n + 1) - (lax.lgamma(k + 1) + lax.lgamma(n - k + 1))
-        return ways + _elementary.xlogy(k, p) + _elementary.xlog1py(n - k, -p)
-
-    return _common.in_double(mass, k, n, p)
+    """Logarithm of the probability of `k`, for 0 <= k <= n, in float64."""
+    ways = lax.lgamma(n + 1) - (lax.lgamma(k + 1) + lax.lgamma(n - k + 1))
+    return ways + _elementary.xlogy(k, p) + _elementary.xlog1py(n - k, -p)
 
 
 @jit
@@ -42,8 +38,8 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     """
     k, n, p, loc = _common.parameters("binom.logpmf", k, n, p, loc)
     k = k - loc
-    outside = (k < 0) | (k > n)
-    logs = _log_mass(_common.where(outside, 0.0, k), _common.where(outside, 0.0, n), p)
+    outside = (k < 0) | (k >= n + 1)
+    logs = _common.in_double(_log_mass, _common.where(outside, 0.0, k), _common.where(outside, 0.0, n), p)
     return _common.where(outside, -math.inf, logs)
 
 

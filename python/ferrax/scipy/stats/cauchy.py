@@ -36,7 +36,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
       scale: half width at half maximum.
 
     Returns:
-      Array of the arguments' common shape and float dtype; -inf outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import cauchy
     >>> float(cauchy.logpdf(0.0))
@@ -49,7 +49,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 @jit
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: where, of any shape; it broadcasts against the other arguments.
@@ -57,7 +57,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
       scale: half width at half maximum.
 
     Returns:
-      Array of the arguments' common shape and float dtype; 0 outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import cauchy
     >>> float(cauchy.pdf(0.0))

@@ -35,6 +35,12 @@ def _whole(x: Array, alpha: Array) -> Array:
     return _join.concatenate([x, 1 - _reductions.sum(x, axis=0, keepdims=True)])
 
 
+def _log_density(x: Array, alpha: Array) -> Array:
+    """Logarithm of the density inside the simplex, in float64."""
+    total = lax.lgamma(_reductions.sum(alpha, axis=0)) - _reductions.sum(lax.lgamma(alpha), axis=0)
+    return total + _reductions.sum(_elementary.xlogy(alpha - 1, x), axis=0)
+
+
 @jit
 def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """Logarithm of the density.
@@ -56,18 +62,13 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     x = _whole(x, alpha)
     valid = (x > 0).all(0) & (abs(_reductions.sum(x, axis=0) - 1) < _ROUNDING)
     alpha = lax.expand_dims(alpha, tuple(range(1, x.ndim)))
-
-    def density(x: Array, alpha: Array) -> Array:
-        total = lax.lgamma(_reductions.sum(alpha, axis=0)) - _reductions.sum(lax.lgamma(alpha), axis=0)
-        return total + _reductions.sum(_elementary.xlogy(alpha - 1, x), axis=0)
-
-    logs = _common.in_double(density, _common.where(x > 0, x, 1.0), alpha)
+    logs = _common.in_double(_log_density, _common.where(x > 0, x, 1.0), alpha)
     return _common.where(valid, logs, -math.inf)
 
 
 @jit
 def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: proportions, shape (k, ...): positive numbers that add up to 1; or (k - 1, ...) without the last.

@@ -14,8 +14,14 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
 
 def _log_density(z: Array, a: Array) -> Array:
-    """Logarithm of the standard density inside the support."""
-    return _common.in_double(lambda z, a: _elementary.xlogy(a - 1, z) - z - lax.lgamma(a), z, a)
+    """Logarithm of the standard density inside the support, in float64."""
+    return _elementary.xlogy(a - 1, z) - z - lax.lgamma(a)
+
+
+def _distance(x: Array, loc: Array, scale: Array) -> Array:
+    """Distance from the end of the support, where the density may be infinite: there, too, a constant."""
+    z = (x - loc) / scale
+    return _common.where(z <= 0, 0.0, z)
 
 
 def _log_below(a: Array, z: Array) -> Array:
@@ -48,12 +54,13 @@ def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     x, a, loc, scale = _common.parameters("gamma.logpdf", x, a, loc, scale)
     z = (x - loc) / scale
     outside = (z < 0) | (z == math.inf)
-    return _common.where(outside, -math.inf, _log_density(_common.where(outside, 1.0, z), a) - lax.log(scale))
+    logs = _common.in_double(_log_density, _common.where(outside, 1.0, z), a) - lax.log(scale)
+    return _common.where(outside, -math.inf, logs)
 
 
 @jit
 def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: where, of any shape; it broadcasts against the other arguments.
@@ -89,7 +96,7 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     0.6321205496788025
     """
     x, a, loc, scale = _common.parameters("gamma.cdf", x, a, loc, scale)
-    return _common.igamma(a, _common.clipped((x - loc) / scale))
+    return _common.igamma(a, _distance(x, loc, scale))
 
 
 @jit
@@ -110,7 +117,7 @@ def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     -0.4586751461029053
     """
     x, a, loc, scale = _common.parameters("gamma.logcdf", x, a, loc, scale)
-    return _common.in_double(_log_below, a, _common.clipped((x - loc) / scale))
+    return _common.in_double(_log_below, a, _distance(x, loc, scale))
 
 
 @jit
@@ -131,7 +138,7 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
     0.3678794503211975
     """
     x, a, loc, scale = _common.parameters("gamma.sf", x, a, loc, scale)
-    return _common.igammac(a, _common.clipped((x - loc) / scale))
+    return _common.igammac(a, _distance(x, loc, scale))
 
 
 @jit
@@ -152,7 +159,7 @@ def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) 
     -1.0
     """
     x, a, loc, scale = _common.parameters("gamma.logsf", x, a, loc, scale)
-    return _common.in_double(_log_above, a, _common.clipped((x - loc) / scale))
+    return _common.in_double(_log_above, a, _distance(x, loc, scale))
 
 
 _expose(globals())

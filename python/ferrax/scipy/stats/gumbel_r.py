@@ -23,7 +23,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
       scale: `pi * scale / sqrt(6)` is the standard deviation.
 
     Returns:
-      Array of the arguments' common shape and float dtype; -inf outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import gumbel_r
     >>> float(gumbel_r.logpdf(0.0))
@@ -35,7 +35,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 @jit
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: where, of any shape; it broadcasts against the other arguments.
@@ -43,7 +43,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
       scale: `pi * scale / sqrt(6)` is the standard deviation.
 
     Returns:
-      Array of the arguments' common shape and float dtype; 0 outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import gumbel_r
     >>> float(gumbel_r.pdf(0.0))

@@ -20,7 +20,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
       scale: mean distance from the median.
 
     Returns:
-      Array of the arguments' common shape and float dtype; -inf outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import laplace
     >>> float(laplace.logpdf(0.0))
@@ -32,7 +32,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 @jit
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: where, of any shape; it broadcasts against the other arguments.
@@ -40,7 +40,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
       scale: mean distance from the median.
 
     Returns:
-      Array of the arguments' common shape and float dtype; 0 outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import laplace
     >>> float(laplace.pdf(0.0))

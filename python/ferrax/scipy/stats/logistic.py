@@ -22,7 +22,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
       scale: sqrt(3) / pi times the standard deviation.
 
     Returns:
-      Array of the arguments' common shape and float dtype; -inf outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import logistic
     >>> float(logistic.logpdf(0.0))
@@ -36,7 +36,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 @jit
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: where, of any shape; it broadcasts against the other arguments.
@@ -44,7 +44,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
       scale: sqrt(3) / pi times the standard deviation.
 
     Returns:
-      Array of the arguments' common shape and float dtype; 0 outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import logistic
     >>> float(logistic.pdf(0.0))

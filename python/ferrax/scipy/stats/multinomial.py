@@ -17,12 +17,15 @@ from ferrax.scipy.stats._common import Array, ArrayLike
 __all__ = ["logpmf", "pmf"]
 
 
+def _log_mass(p: Array, x: Array, n: Array) -> Array:
+    """Logarithm of the probability of counts `x` that add up to `n`, in float64."""
+    parts = _elementary.xlogy(x, p) - lax.lgamma(x + 1)
+    return lax.lgamma(n[..., 0] + 1) + _reductions.sum(parts, axis=-1)
+
+
 @jit
 def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Logarithm of the probability of `x`.
-
-    Raises:
-    ValueError: `x` or `n` are not integers.
 
     Args:
       x: counts, integers of shape (..., k).
@@ -31,6 +34,9 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
     Returns:
       Array of the leading axes' shape; -inf where the counts are negative or do not add up to `n`.
+
+    Raises:
+      ValueError: `x` or `n` are not integers.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.scipy.stats import multinomial
@@ -44,12 +50,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         raise ValueError(f"multinomial: x and n must be integers, got {x.dtype} and {n.dtype}.")
     x, p, n = promote_ranks("multinomial.logpmf", x, p, lax.expand_dims(n, (n.ndim,)))
     valid = (_reductions.sum(x, axis=-1) == lax.squeeze(n, (n.ndim - 1,))) & (x >= 0).all(-1)
-
-    def mass(p: Array, x: Array, n: Array) -> Array:
-        parts = _elementary.xlogy(x, p) - lax.lgamma(x + 1)
-        return lax.lgamma(n[..., 0] + 1) + _reductions.sum(parts, axis=-1)
-
-    logs = _common.in_double(mass, p, _common.where(x > 0, x, 0), n)
+    logs = _common.in_double(_log_mass, p, _common.where(x > 0, x, 0), n)
     return _common.where(valid, logs, -math.inf)
 
 

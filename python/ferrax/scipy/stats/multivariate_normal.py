@@ -6,7 +6,7 @@ from ferrax import jit, lax
 from ferrax._boundary import expose as _expose
 from ferrax.lax import linalg as _lax_linalg
 from ferrax.numpy import _diagonal, _reductions
-from ferrax.numpy._args import broadcast_to_shape, common_shape, promote_inexact
+from ferrax.numpy._args import broadcast_to_shape, broadcast_together, common_shape, promote_inexact
 from ferrax.scipy.stats import _common
 from ferrax.scipy.stats._common import Array, ArrayLike
 
@@ -15,10 +15,6 @@ __all__ = ["logpdf", "pdf"]
 
 def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: bool | None = None) -> Array:
     """Logarithm of the density.
-
-    Raises:
-    NotImplementedError: `allow_singular` is not None.
-    ValueError: the shapes do not fit.
 
     Args:
       x: where, shape (..., n); any shape when `mean` is a number.
@@ -62,6 +58,7 @@ def _logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
         root = _lax_linalg.cholesky(cov)
         square = _reductions.sum(lax.square(_whitened(root, away)), axis=-1)
         log_volume = _reductions.sum(lax.log(_diagonal.diagonal(root, axis1=-2, axis2=-1)), axis=-1)
+    square, log_volume = broadcast_together(square, log_volume)
     return -square / 2 - (log_volume + n * _common.HALF_LOG_2PI)
 
 
@@ -80,7 +77,7 @@ def _whitened(root: Array, away: Array) -> Array:
 
 @jit
 def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: where, shape (..., n); any shape when `mean` is a number.

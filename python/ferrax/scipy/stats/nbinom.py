@@ -14,13 +14,9 @@ __all__ = ["logpmf", "pmf"]
 
 
 def _log_mass(k: Array, n: Array, p: Array) -> Array:
-    """Logarithm of the probability of `k`, for k >= 0."""
-
-    def mass(k: Array, n: Array, p: Array) -> Array:
-        ways = lax.lgamma(k + n) - lax.lgamma(n) - lax.lgamma(k + 1)
-        return ways + n * lax.log(p) + _elementary.xlog1py(k, -p)
-
-    return _common.in_double(mass, k, n, p)
+    """Logarithm of the probability of `k`, for k >= 0, in float64."""
+    ways = lax.lgamma(k + n) - lax.lgamma(n) - lax.lgamma(k + 1)
+    return ways + n * lax.log(p) + _elementary.xlog1py(k, -p)
 
 
 @jit
@@ -44,7 +40,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     k = k - loc
     outside = (k < 0) | (k == math.inf)
     k, p = _common.where(outside, 0.0, k), _common.where(outside, 0.5, p)
-    return _common.where(outside, -math.inf, _log_mass(k, n, p))
+    return _common.where(outside, -math.inf, _common.in_double(_log_mass, k, n, p))
 
 
 @jit

@@ -43,7 +43,7 @@ def logpdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
 
 @jit
 def pdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: where, of any shape; it broadcasts against the other arguments.
@@ -100,8 +100,10 @@ def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     -0.28768205642700195
     """
     x, b, loc, scale = _common.parameters("pareto.logcdf", x, b, loc, scale)
-    below, log_z = _log_ratio(x, loc, scale)
-    return _common.where(below, -math.inf, _common.log1mexp(b * log_z))
+    log_z = _log_ratio(x, loc, scale)[1]
+    # at the end of the support, too, where the slope is infinite
+    none = log_z <= 0
+    return _common.where(none, -math.inf, _common.log1mexp(_common.where(none, 1.0, b * log_z)))
 
 
 @jit

@@ -8,8 +8,8 @@ import numpy as np
 
 from ferrax import jit, lax
 from ferrax._boundary import expose as _expose
-from ferrax.scipy.special import _elementary
 from ferrax.numpy import _polynomial
+from ferrax.scipy.special import _elementary
 from ferrax.scipy.stats import _common
 from ferrax.scipy.stats._common import Array, ArrayLike
 
@@ -17,18 +17,18 @@ __all__ = ["cdf", "entropy", "logpmf", "pmf"]
 
 
 def _log_mass(k: Array, mu: Array) -> Array:
-    """Logarithm of the probability of `k`, for k >= 0."""
-    return _common.in_double(lambda k, mu: _elementary.xlogy(k, mu) - mu - lax.lgamma(k + 1), k, mu)
+    """Logarithm of the probability of `k`, for k >= 0, in float64."""
+    return _elementary.xlogy(k, mu) - mu - lax.lgamma(k + 1)
 
 
-#: Mean from which on the series below has every bit of a double, and numbers up to which all the mass is for a smaller.
+#: Mean from which on the series below has every bit of a double; for a smaller one all the mass is below the other.
 _FAR, _ALL = 100.0, 220
 # entropy - log(2 pi e mu) / 2 in powers of 1 / mu (Evans, Boersma, Blachman, Jagers, SIAM Review 30, 1988)
 _SERIES = (-1 / 12, -1 / 24, -19 / 360, -9 / 80, -863 / 2520, -1375 / 1008, -33953 / 5040, -57281 / 1440)
 
 
 def _entropy(mu: Array) -> Array:
-    """Entropy, for mu >= 0."""
+    """Entropy, for mu >= 0, in float64."""
     far = mu > _FAR
     large, small = _common.where(far, mu, _FAR), _common.where(far, 1.0, mu)
     inverse = 1 / large
@@ -65,7 +65,8 @@ def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     k, mu, loc = _common.parameters("poisson.logpmf", k, mu, loc)
     k = k - loc
     outside = (k < 0) | (k == math.inf) | (k != lax.floor(k)) & (k == k)
-    return _common.where(outside, -math.inf, _log_mass(_common.where(outside, 0.0, k), mu))
+    logs = _common.in_double(_log_mass, _common.where(outside, 0.0, k), mu)
+    return _common.where(outside, -math.inf, logs)
 
 
 @jit
@@ -128,7 +129,7 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     mu, loc = _common.parameters("poisson.entropy", mu, loc)
     valid = mu >= 0
     value = _common.in_double(_entropy, _common.where(valid, mu, 1.0))
-    return _common.where(valid, value, lax.full_like(loc, math.nan))
+    return _common.strong(_common.where(valid, value, lax.full_like(loc, math.nan)))
 
 
 _expose(globals())

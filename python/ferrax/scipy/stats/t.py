@@ -22,11 +22,8 @@ _FAR = 16.0
 
 
 def _log_peak(df: Array) -> Array:
-    """Logarithm of the density at the median."""
-    return _common.in_double(_log_peak_of_half, df / 2)
-
-
-def _log_peak_of_half(h: Array) -> Array:
+    """Logarithm of the density at the median, in float64."""
+    h = df / 2
     far = h > _FAR
     inverse = 1 / _common.where(far, h, _FAR)
     series = inverse * _polynomial.polyval(np.array(_SERIES[::-1]), inverse * inverse)
@@ -46,7 +43,7 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
       scale: scale, positive.
 
     Returns:
-      Array of the arguments' common shape and float dtype; -inf outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import t
     >>> float(t.logpdf(0.0, 1.0))
@@ -58,12 +55,12 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
     normal = df == math.inf
     degrees = _common.where(normal, 1.0, df)
     tail = _common.where(normal, square, (degrees + 1) * lax.log1p(square / degrees))
-    return _log_peak(df) - tail / 2 - lax.log(lax.abs(scale))
+    return _common.in_double(_log_peak, df) - tail / 2 - lax.log(lax.abs(scale))
 
 
 @jit
 def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: where, of any shape; it broadcasts against the other arguments.
@@ -72,7 +69,7 @@ def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
       scale: scale, positive.
 
     Returns:
-      Array of the arguments' common shape and float dtype; 0 outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import t
     >>> float(t.pdf(0.0, 1.0))

@@ -29,13 +29,14 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     -0.0
     """
     x, loc, scale = _common.parameters("uniform.logpdf", x, loc, scale)
-    inside = _common.where((x >= loc) & (x <= loc + scale), -lax.log(scale), -math.inf)
-    return _common.where(x != x, x, inside)
+    z = (x - loc) / scale
+    inside = _common.where(z != z, z, -lax.log(scale))
+    return _common.where((x < loc) | (x > loc + scale), -math.inf, inside)
 
 
 @jit
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: where, of any shape; it broadcasts against the other arguments.
@@ -69,7 +70,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     0.25
     """
     x, loc, scale = _common.parameters("uniform.cdf", x, loc, scale)
-    return _common.where(x < loc, 0.0, _common.where(x > loc + scale, 1.0, (x - loc) / scale))
+    return _common.strong(_common.where(x < loc, 0.0, _common.where(x > loc + scale, 1.0, (x - loc) / scale)))
 
 
 @jit

@@ -21,7 +21,7 @@ def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
       kappa: concentration, not negative.
 
     Returns:
-      Array of the arguments' common shape and float dtype; -inf outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import vonmises
     >>> float(vonmises.logpdf(0.0, 1.0))
@@ -35,14 +35,14 @@ def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
 
 @jit
 def pdf(x: ArrayLike, kappa: ArrayLike) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: angle, of any shape; it broadcasts against `kappa`.
       kappa: concentration, not negative.
 
     Returns:
-      Array of the arguments' common shape and float dtype; 0 outside the support.
+      Array of the arguments' common shape and float dtype.
 
     >>> from ferrax.scipy.stats import vonmises
     >>> float(vonmises.pdf(0.0, 1.0))

@@ -37,7 +37,7 @@ def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
 
 @jit
 def pdf(x: ArrayLike, c: ArrayLike) -> Array:
-    """Density.
+    """The density.
 
     Args:
       x: angle from 0 to 2 pi, of any shape; it broadcasts against `c`.

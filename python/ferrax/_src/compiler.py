@@ -1,0 +1,1 @@
+"""Compilation is the core's; there is nothing here to patch."""

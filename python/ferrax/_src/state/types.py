@@ -1,0 +1,3 @@
+"""The type of references."""
+
+from ferrax.ref import AbstractRef as AbstractRef

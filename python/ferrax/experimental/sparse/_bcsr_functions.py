@@ -1,0 +1,315 @@
+"""Functions of BCSR arrays, by way of the coordinate format: rows are running sums of their ends.
+
+Read next: `_bcoo_core.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ferrax import lax
+from ferrax import numpy as jnp
+from ferrax._core import Array, asarray
+from ferrax.experimental.sparse._base import compiled, fitting, over_batch, require_sparse, spread, wide
+from ferrax.experimental.sparse._bcoo import BCOO, parts, split_shape
+from ferrax.experimental.sparse._bcoo_core import (
+    bcoo_eliminate_zeros,
+    bcoo_extract,
+    bcoo_fromdense,
+    bcoo_sort_indices,
+    bcoo_sum_duplicates,
+    bcoo_todense,
+)
+from ferrax.experimental.sparse._bcoo_dot import DotDimensionNumbers, bcoo_dot_general
+from ferrax.experimental.sparse._bcoo_layout import bcoo_broadcast_in_dim
+from ferrax.experimental.sparse._bcoo_shape import bcoo_concatenate
+from ferrax.experimental.sparse._bcsr import BCSR
+from ferrax.numpy._args import no_sharding
+from ferrax.typing import ArrayLike, DTypeLike
+
+__all__ = [
+    "bcsr_broadcast_in_dim",
+    "bcsr_concatenate",
+    "bcsr_dot_general",
+    "bcsr_eliminate_zeros",
+    "bcsr_extract",
+    "bcsr_fromdense",
+    "bcsr_sum_duplicates",
+    "bcsr_todense",
+]
+
+
+def rows_of(indptr: Any, nse: int) -> Any:
+    """The row (nse,) of each element, out of range for those after the last row's end."""
+    ends = wide(lax.slice_in_dim(indptr, 1, indptr.shape[0]))
+    # how many rows end at each place; their running sum is the number of rows before it
+    counts = jnp.zeros(nse, ends.dtype).at[ends].add(lax.full_like(ends, 1), mode="drop", indices_are_sorted=True)
+    return lax.cumsum(counts)
+
+
+def indptr_of(rows: Any, count: int) -> Any:
+    """Where each row's elements start, for sorted rows (nse,)."""
+    rows = lax.convert_element_type(rows, fitting(rows.dtype, (count + 1, rows.shape[0])))
+    counts = jnp.zeros(count + 1, rows.dtype).at[lax.add(rows, lax.full_like(rows, 1))]
+    return lax.cumsum(counts.add(lax.full_like(rows, 1), mode="drop"))
+
+
+@compiled()
+def to_bcoo(mat: BCSR) -> BCOO:
+    """The array in coordinate format."""
+    batch = mat.shape[: mat.n_batch]
+    dtype = fitting(mat.indices.dtype, mat._sparse_shape)
+
+    def one(indices: Any, indptr: Any) -> Any:
+        rows = lax.convert_element_type(rows_of(indptr, mat.nse), dtype)
+        return jnp.stack([rows, lax.convert_element_type(indices, dtype)], axis=1)
+
+    indices = over_batch(one, batch, mat.indices, mat.indptr)
+    return BCOO(
+        (mat.data, indices),
+        shape=mat.shape,
+        indices_sorted=mat.indices_sorted,
+        unique_indices=mat.unique_indices,
+    )
+
+
+def from_bcoo(arr: BCOO) -> BCSR:
+    """The array in compressed row format."""
+    require_sparse("BCSR.from_bcoo", arr, BCOO)
+    if arr.n_sparse != 2:
+        raise NotImplementedError(f"BSCR.from_bcoo requires n_sparse=2; got arr.n_sparse={arr.n_sparse}")
+    return _compressed(arr if arr.indices_sorted else bcoo_sort_indices(arr))
+
+
+@compiled()
+def _compressed(arr: BCOO) -> BCSR:
+    batch, (rows, _), _ = parts(arr)
+
+    def one(indices: Any) -> tuple[Any, Any]:
+        first, second = (lax.index_in_dim(indices, i, 1, keepdims=False) for i in range(2))
+        return second, indptr_of(first, rows)
+
+    indices, indptr = over_batch(one, batch, arr.indices)
+    return BCSR((spread(arr.data, batch), indices, indptr), shape=arr.shape)
+
+
+def bcsr_fromdense(
+    mat: ArrayLike,
+    *,
+    nse: int | None = None,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    index_dtype: DTypeLike = jnp.int32,
+) -> BCSR:
+    """The elements of a dense array that are not zero.
+
+    Args:
+      mat: the array.
+      nse: number of elements of each batch, as of `bcoo_fromdense`.
+      n_batch: number of batch axes.
+      n_dense: number of dense axes.
+      index_dtype: type of the indices.
+
+    Returns:
+      A BCSR array.
+
+    Raises:
+      ValueError: there are not two sparse axes.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental import sparse
+    >>> print(sparse.bcsr_fromdense(jnp.array([[0.0, 5.0], [0.0, 0.0]])).indptr)
+    [0 1 1]
+    """
+    mat = asarray(mat)
+    if mat.ndim - n_batch - n_dense != 2:
+        raise ValueError("bcsr_fromdense: must have 2 sparse dimensions.")
+    return from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
+
+
+def bcsr_todense(mat: BCSR) -> Array:
+    """The dense array of a sparse one.
+
+    Args:
+      mat: a BCSR array.
+
+    Returns:
+      An array of the same shape and dtype.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental import sparse
+    >>> print(sparse.bcsr_todense(sparse.bcsr_fromdense(jnp.eye(2))))
+    [[1. 0.]
+     [0. 1.]]
+    """
+    require_sparse("bcsr_todense", mat, BCSR)
+    return bcoo_todense(to_bcoo(mat))
+
+
+def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
+    """The values of a dense array at sparse indices.
+
+    Args:
+      indices: column indices (batch axes, nse).
+      indptr: where rows start (batch axes, rows + 1).
+      mat: a dense array (batch axes, rows, columns, dense axes).
+
+    Returns:
+      The data of BCSR: an array (batch axes, nse, dense axes), zero for padding.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental import sparse
+    >>> print(sparse.bcsr_extract(jnp.array([1, 0]), jnp.array([0, 1, 2]), jnp.array([[1.0, 2.0], [3.0, 4.0]])))
+    [2. 3.]
+    """
+    indices, indptr, mat = asarray(indices), asarray(indptr), asarray(mat)
+    n_batch = indices.ndim - 1
+    dense = split_shape(mat.shape, n_batch, mat.ndim - n_batch - 2)[2]
+    data = jnp.zeros((*indices.shape, *dense), mat.dtype)
+    where = to_bcoo(BCSR((data, indices, indptr), shape=mat.shape))
+    return bcoo_extract(where, mat, assume_unique=True).data
+
+
+def bcsr_dot_general(
+    lhs: BCSR | Array,
+    rhs: Array,
+    *,
+    dimension_numbers: DotDimensionNumbers,
+    precision: None = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """A contraction, as `lax.dot_general` has it.
+
+    Args:
+      lhs: a BCSR array.
+      rhs: a dense array.
+      dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``.
+      precision: no matter.
+      preferred_element_type: dtype of the result; the operands' common one where none is given.
+      out_sharding: not supported.
+
+    Returns:
+      A dense array.
+
+    Raises:
+      NotImplementedError: `rhs` is sparse, or the contraction is none that `bcoo_dot_general` has.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental import sparse
+    >>> mat = sparse.BCSR.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
+    >>> print(sparse.bcsr_dot_general(mat, jnp.array([1.0, 10.0]), dimension_numbers=(([1], [0]), ([], []))))
+    [20.  3.]
+    """
+    no_sharding("bcsr_dot_general", out_sharding)
+    if not isinstance(rhs, (Array, np.ndarray)) or not isinstance(lhs, (BCSR, Array, np.ndarray)):
+        raise NotImplementedError("bcsr_dot_general currently implemented for BCSR lhs and ndarray rhs.")
+    return bcoo_dot_general(
+        to_bcoo(lhs) if isinstance(lhs, BCSR) else lhs,
+        rhs,
+        dimension_numbers=dimension_numbers,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
+    """The array with sorted indices, each there once; padding is gone or at the end.
+
+    Args:
+      mat: a BCSR array.
+      nse: number of elements of the result, as of `bcoo_sum_duplicates`.
+
+    Returns:
+      A BCSR array.
+
+    Raises:
+      ValueError: the indices are traced and no `nse` is given.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental import sparse
+    >>> mat = sparse.BCSR((jnp.ones(3), jnp.array([1, 1, 0]), jnp.array([0, 2, 3])), shape=(2, 2))
+    >>> print(sparse.bcsr_sum_duplicates(mat).data)
+    [2. 1.]
+    """
+    require_sparse("bcsr_sum_duplicates", mat, BCSR)
+    return from_bcoo(bcoo_sum_duplicates(to_bcoo(mat), nse=nse))
+
+
+def bcsr_eliminate_zeros(mat: BCSR, nse: int | None = None) -> BCSR:
+    """The array with sorted indices, each there once, without the elements that are zero.
+
+    Args:
+      mat: a BCSR array.
+      nse: number of elements of the result, as of `bcoo_sum_duplicates`.
+
+    Returns:
+      A BCSR array.
+
+    Raises:
+      ValueError: the array is traced and no `nse` is given.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental import sparse
+    >>> mat = sparse.BCSR((jnp.array([0.0, 1.0]), jnp.array([1, 0]), jnp.array([0, 1, 2])), shape=(2, 2))
+    >>> sparse.bcsr.bcsr_eliminate_zeros(mat)
+    BCSR(float32[2, 2], nse=1)
+    """
+    require_sparse("bcsr_eliminate_zeros", mat, BCSR)
+    return from_bcoo(bcoo_eliminate_zeros(to_bcoo(mat), nse=nse))
+
+
+def bcsr_broadcast_in_dim(
+    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+) -> BCSR:
+    """The array repeated along new batch or dense axes, as `lax.broadcast_in_dim` has it.
+
+    Args:
+      mat: a BCSR array.
+      shape: the sizes of the result.
+      broadcast_dimensions: which axis of the result each axis of `mat` is.
+      sharding: not supported.
+
+    Returns:
+      A BCSR array.
+
+    Raises:
+      NotImplementedError: a sparse axis would come in or repeat.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental import sparse
+    >>> mat = sparse.BCSR.fromdense(jnp.eye(3))
+    >>> sparse.bcsr_broadcast_in_dim(mat, shape=(2, 3, 3), broadcast_dimensions=(1, 2))
+    BCSR(float32[2, 3, 3], nse=3, n_batch=1)
+    """
+    require_sparse("bcsr_broadcast_in_dim", mat, BCSR)
+    out = bcoo_broadcast_in_dim(to_bcoo(mat), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding)
+    return from_bcoo(out)
+
+
+def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
+    """Arrays one after the other, as `lax.concatenate` has it.
+
+    Args:
+      operands: BCSR arrays of the same layout, whose shapes differ along the axis alone.
+      dimension: the axis, a batch or sparse one.
+
+    Returns:
+      A BCSR array.
+
+    Raises:
+      NotImplementedError: the axis is dense.
+      ValueError: the layouts differ.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental import sparse
+    >>> mat = sparse.BCSR.fromdense(jnp.eye(2))
+    >>> sparse.bcsr_concatenate([mat, mat], dimension=1)
+    BCSR(float32[2, 4], nse=4)
+    """
+    operands = list(operands)
+    for mat in operands:
+        require_sparse("bcsr_concatenate", mat, BCSR)
+    return from_bcoo(bcoo_concatenate([to_bcoo(mat) for mat in operands], dimension=dimension))

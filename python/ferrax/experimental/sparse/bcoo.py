@@ -1,0 +1,60 @@
+"""JAX's module of the batched coordinate format: the names are those of `_bcoo.py` and the files that it names."""
+
+from ferrax._boundary import expose as _expose
+from ferrax.experimental.sparse._base import Properties as BCOOProperties
+from ferrax.experimental.sparse._bcoo import BCOO
+from ferrax.experimental.sparse._bcoo_core import (
+    bcoo_eliminate_zeros,
+    bcoo_extract,
+    bcoo_fromdense,
+    bcoo_sort_indices,
+    bcoo_sum_duplicates,
+    bcoo_todense,
+    bcoo_transpose,
+)
+from ferrax.experimental.sparse._bcoo_dot import (
+    bcoo_dot_general,
+    bcoo_dot_general_sampled,
+    bcoo_multiply_dense,
+    bcoo_multiply_sparse,
+)
+from ferrax.experimental.sparse._bcoo_layout import bcoo_broadcast_in_dim, bcoo_squeeze, bcoo_update_layout
+from ferrax.experimental.sparse._bcoo_shape import (
+    bcoo_concatenate,
+    bcoo_conv_general_dilated,
+    bcoo_dynamic_slice,
+    bcoo_gather,
+    bcoo_reduce_sum,
+    bcoo_reshape,
+    bcoo_rev,
+    bcoo_slice,
+)
+
+__all__ = [
+    "BCOO",
+    "BCOOProperties",
+    "bcoo_broadcast_in_dim",
+    "bcoo_concatenate",
+    "bcoo_conv_general_dilated",
+    "bcoo_dot_general",
+    "bcoo_dot_general_sampled",
+    "bcoo_dynamic_slice",
+    "bcoo_eliminate_zeros",
+    "bcoo_extract",
+    "bcoo_fromdense",
+    "bcoo_gather",
+    "bcoo_multiply_dense",
+    "bcoo_multiply_sparse",
+    "bcoo_reduce_sum",
+    "bcoo_reshape",
+    "bcoo_rev",
+    "bcoo_slice",
+    "bcoo_sort_indices",
+    "bcoo_squeeze",
+    "bcoo_sum_duplicates",
+    "bcoo_todense",
+    "bcoo_transpose",
+    "bcoo_update_layout",
+]
+
+_expose(globals())

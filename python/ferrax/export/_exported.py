@@ -1,0 +1,487 @@
+"""`export`, `Exported`, `deserialize`.
+
+An exported function is its program, traced for given types, with the rules for derivatives and for saving memory left
+out, in the text that ferrax prints and reads. Its pullback is a program of its own, made when it is first asked for.
+Read next: `_format.py` for the bytes, `_trees.py` for structures.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ferrax import _ferrax, tree_util
+from ferrax._api import ShapeDtypeStruct, jit
+from ferrax._core import ShapedArray, asarray
+from ferrax._derivatives import vjp
+from ferrax._evaluate import evaluate, traced
+from ferrax._texts import differences, short
+from ferrax.custom_derivatives import custom_vjp
+from ferrax.dtypes import issubdtype
+from ferrax.export._format import pack, unpack
+from ferrax.export._trees import read_tree, write_tree
+
+__all__ = [
+    "DisabledSafetyCheck",
+    "Exported",
+    "default_export_platform",
+    "deserialize",
+    "export",
+    "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version",
+]
+
+minimum_supported_calling_convention_version = 9
+maximum_supported_calling_convention_version = 10
+
+# operations that carry functions of Python's, and the parameter with the program that they stand for
+_RULES = {
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vmap_call": "call",
+    "remat2": "jaxpr",
+    "checkpoint": "jaxpr",
+}
+_CALLBACKS = frozenset(["debug_callback", "io_callback", "pure_callback"])
+
+
+@dataclass(frozen=True)
+class DisabledSafetyCheck:
+    """A check that exporting and calling leave out.
+
+    >>> import ferrax as jax
+    >>> jax.export.DisabledSafetyCheck.platform()
+    DisabledSafetyCheck.platform()
+    """
+
+    _impl: str
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """Lets a function run on platforms that it was not exported for."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """Lets a function be exported that calls a target by name; programs of ferrax have no such calls."""
+        return cls(f"custom_call:{target_name}")
+
+    def is_custom_call(self) -> str | None:
+        """The target of a `custom_call` check; None for others."""
+        return self._impl.removeprefix("custom_call:") if self._impl.startswith("custom_call:") else None
+
+    def __str__(self) -> str:
+        target = self.is_custom_call()
+        return f"DisabledSafetyCheck.custom_call({target})" if target else f"DisabledSafetyCheck.{self._impl}()"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A function's program for arguments of certain types; `export` and `deserialize` make it.
+
+    Attributes:
+      fun_name: the function's name.
+      in_tree: structure of `(args, kwargs)`.
+      in_avals: types of the arguments, flat.
+      out_tree: structure of the result.
+      out_avals: types of the results, flat.
+      nr_devices: 1.
+      platforms: names of the platforms it is for.
+      ordered_effects, unordered_effects: empty: functions that call Python are not exported.
+      disabled_safety_checks: as given to `export`.
+      mlir_module_serialized: the program in ferrax's own form (`export/_format.py`); StableHLO is not there yet.
+      calling_convention_version: of JAX's, for compatibility.
+      module_kept_var_idx: numbers of all arguments.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> exported = jax.export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct((2,), jnp.float32))
+    >>> print(jax.export.deserialize(exported.serialize()).call(jnp.zeros(2)))
+    [0. 0.]
+    """
+
+    fun_name: str
+    in_tree: Any
+    in_avals: tuple[Any, ...]
+    out_tree: Any
+    out_avals: tuple[Any, ...]
+    _has_named_shardings: bool
+    _in_named_shardings: tuple[Any, ...]
+    _out_named_shardings: tuple[Any, ...]
+    in_shardings_hlo: tuple[Any, ...]
+    out_shardings_hlo: tuple[Any, ...]
+    nr_devices: int
+    platforms: tuple[str, ...]
+    ordered_effects: tuple[Any, ...]
+    unordered_effects: tuple[Any, ...]
+    disabled_safety_checks: Sequence[DisabledSafetyCheck]
+    mlir_module_serialized: bytes = field(repr=False)
+    calling_convention_version: int
+    module_kept_var_idx: tuple[int, ...]
+    uses_global_constants: bool
+    _get_vjp: Callable[[Exported], Exported] | None = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"Exported(fun_name={self.fun_name}, ...)"
+
+    def mlir_module(self) -> str:
+        """Not implemented: the program as StableHLO."""
+        raise NotImplementedError("Exported.mlir_module: StableHLO text is not implemented in ferrax yet")
+
+    def in_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
+        """Shardings of the arguments on a mesh: None, since they are on one device."""
+        return (None,) * len(self.in_avals)
+
+    def out_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
+        """Shardings of the results on a mesh: None, since they are on one device."""
+        return (None,) * len(self.out_avals)
+
+    def has_vjp(self) -> bool:
+        """Whether the function can be differentiated."""
+        return self._get_vjp is not None
+
+    def vjp(self) -> Exported:
+        """The pullback: of the flat arguments and the results' cotangents, gives the arguments' cotangents.
+
+        Those of arguments without derivatives are arrays of `False`.
+
+        Raises:
+          ValueError: the file has no pullback.
+        """
+        if self._get_vjp is None:
+            raise ValueError("No VJP is available")
+        return self._get_vjp(self)
+
+    def serialize(self, vjp_order: int = 0) -> bytearray:
+        """The bytes of a file.
+
+        Args:
+          vjp_order: how often the function that is read from it can be differentiated in reverse mode.
+
+        Raises:
+          ValueError: the order is negative, or larger than this function has.
+        """
+        if vjp_order < 0:
+            raise ValueError(f"vjp_order must be at least 0, got {vjp_order}")
+        parts = [np.frombuffer(self.mlir_module_serialized, np.uint8)]
+        if vjp_order:
+            parts.append(np.frombuffer(self.vjp().serialize(vjp_order - 1), np.uint8))
+        return pack({"function": _fields(self)}, parts)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result; works under transformations.
+
+        Raises:
+          ValueError: the arguments do not have the structure or the types that it was exported for, or the platform is
+            none of its own.
+        """
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise ValueError(self._wrong_tree(tree))
+        values = [asarray(x) for x in leaves]
+        self._check(values)
+        outs = _called(self)(*values)
+        return self.out_tree.unflatten(outs)
+
+    @functools.cached_property
+    def _program(self) -> Any:
+        header, consts = unpack(self.mlir_module_serialized)
+        text = header.get("program")
+        if not isinstance(text, str):
+            raise ValueError("the file is malformed: it has no program")
+        program = _ferrax.read_program(text, [asarray(c) for c in consts])
+        for what, want, got in (
+            ("arguments", self.in_avals, program.in_avals),
+            ("results", self.out_avals, program.out_avals),
+        ):
+            if [(a.shape, a.dtype) for a in want] != [(a.shape, a.dtype) for a in got]:
+                raise ValueError(f"the file is malformed: the program has {what} of other types than it says")
+        return program
+
+    def _wrong_tree(self, tree: Any) -> str:
+        lines = differences(self.in_tree, tree, "the exported function", "the invocation", "(args, kwargs)")
+        return (
+            f"The invocation args and kwargs must have the same pytree structure as when the function "
+            f"'{self.fun_name}' was exported, but they have the following structural differences:"
+            + lines.replace("(args, kwargs)[0]", "args").replace("(args, kwargs)[1]", "kwargs")
+        )
+
+    def _check(self, values: Sequence[Any]) -> None:
+        paths = tree_util.tree_flatten_with_path(self.in_tree.unflatten(self.in_avals))[0]
+        for (path, want), x in zip(paths, values, strict=True):
+            if x.ndim != len(want.shape):
+                raise ValueError(f"Rank mismatch for {_name(path)}: expected {want.shape} and called with {x.shape}")
+            for i, (n, m) in enumerate(zip(want.shape, x.shape, strict=True)):
+                if n != m:
+                    raise ValueError(
+                        f"Shape mismatch for {_name(path)}.shape[{i}] (expected same constant): expected {want.shape} "
+                        f"and called with {x.shape}"
+                    )
+            if x.dtype != want.dtype:
+                raise ValueError(f"Dtype mismatch for {_name(path)}: expected {want.dtype} and called with {x.dtype}")
+        here = default_export_platform()
+        if here not in self.platforms and DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
+            raise ValueError(
+                f"Function '{self.fun_name}' was exported for platforms '{self.platforms}' but it is used on "
+                f"'({here!r},)'"
+            )
+
+
+def _name(path: Any) -> str:
+    """`args[0]['k']` or `kwargs['n']` of a path in `(args, kwargs)`."""
+    return ("args", "kwargs")[path[0].idx] + tree_util.keystr(path[1:]) if path else "(args, kwargs)"
+
+
+def _called(exported: Exported) -> Callable[..., list[Any]]:
+    """A function of flat values, whose derivative is the exported pullback."""
+
+    def run(*values: Any) -> list[Any]:
+        return list(_ferrax.run_jaxpr(exported._program, list(values), [False] * len(values)))
+
+    run.__name__ = exported.fun_name
+    called = custom_vjp(run)
+
+    def backward(values: Any, cotangents: Any) -> Any:
+        pullback = exported.vjp()
+        given = [ct if _differs(a) else np.zeros(a.shape, bool) for a, ct in zip(exported.out_avals, cotangents)]
+        pulled = _called(pullback)(*values, *map(asarray, given))
+        return tuple(ct if _differs(a) else None for a, ct in zip(exported.in_avals, pulled, strict=True))
+
+    called.defvjp(lambda *values: (run(*values), values), backward)
+    return called
+
+
+def _differs(aval: Any) -> bool:
+    return bool(issubdtype(aval.dtype, np.inexact))
+
+
+def default_export_platform() -> str:
+    """The platform that `export` is for when nothing is said: that of the default device.
+
+    >>> import ferrax as jax
+    >>> jax.export.default_export_platform()
+    'cpu'
+    """
+    from ferrax._devices import default_backend
+
+    return default_backend()
+
+
+def export(
+    fun_jit: Any,
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    _override_lowering_rules: Any = None,
+) -> Callable[..., Exported]:
+    """Exports a jitted function.
+
+    Args:
+      fun_jit: a jitted function.
+      platforms: names of the platforms that it may be called on; None for the default one.
+      disabled_checks: checks to leave out.
+      _override_lowering_rules: must be None.
+
+    Returns:
+      A function of arguments (arrays, or `ShapeDtypeStruct`s of their types) that gives an `Exported`.
+
+    Raises:
+      ValueError: the function is not jitted.
+      NotImplementedError: it calls Python, or uses symbolic shapes.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> exported = jax.export.export(jax.jit(lambda x: 2 * x))(1.0)
+    >>> print(exported.call(4.0), jax.grad(exported.call)(4.0))
+    8.0 2.0
+    """
+    if not isinstance(fun_jit, _ferrax.jit_type()):
+        raise ValueError(f"Function to be exported must be the result of `jit` but is: {short(fun_jit)}")
+    if _override_lowering_rules:
+        raise NotImplementedError("export with _override_lowering_rules is not implemented")
+    if isinstance(platforms, str):
+        raise ValueError(f"platforms must be a sequence of names, got the string {platforms!r}")
+    wanted = tuple(platforms) if platforms is not None else (default_export_platform(),)
+
+    def exporter(*args: Any, **kwargs: Any) -> Exported:
+        stage = fun_jit.trace(*args, **kwargs)
+        program = stage.jaxpr
+        if program.captured:
+            raise ValueError("a function that closes over traced values cannot be exported")
+        return _exported(stage.fun_name, program, stage.in_tree, stage.out_tree, wanted, tuple(disabled_checks))
+
+    return exporter
+
+
+def _without_rules(program: Any) -> Any:
+    """A program without functions of Python's."""
+
+    def rule(equation: Any, values: list[Any]) -> Any:
+        name = equation.primitive.name
+        if name in _CALLBACKS:
+            raise NotImplementedError(f"serialization of host_callbacks is not yet implemented: the program has {name}")
+        inner = _RULES.get(name)
+        return evaluate(equation.params[inner], values, rule) if inner else None
+
+    return traced(lambda *args: evaluate(program, args, rule), program.in_avals)
+
+
+def _exported(
+    name: str, program: Any, in_tree: Any, out_tree: Any, platforms: tuple[str, ...], disabled: tuple[Any, ...]
+) -> Exported:
+    text, consts = _ferrax.write_program(_without_rules(program))
+    in_avals, out_avals = tuple(program.in_avals), tuple(program.out_avals)
+    exported = Exported(
+        fun_name=name,
+        in_tree=in_tree,
+        in_avals=in_avals,
+        out_tree=out_tree,
+        out_avals=out_avals,
+        **_one_device(len(in_avals), len(out_avals)),
+        platforms=platforms,
+        ordered_effects=(),
+        unordered_effects=(),
+        disabled_safety_checks=disabled,
+        mlir_module_serialized=bytes(pack({"program": text}, [np.asarray(c) for c in consts])),
+        calling_convention_version=maximum_supported_calling_convention_version,
+        module_kept_var_idx=tuple(range(len(in_avals))),
+        uses_global_constants=False,
+        _get_vjp=lambda exported: _pullback(exported, program),
+    )
+    # what cannot be read back is no export
+    _ = exported._program
+    return exported
+
+
+def _one_device(arguments: int, results: int) -> dict[str, Any]:
+    return {
+        "_has_named_shardings": True,
+        "_in_named_shardings": (None,) * arguments,
+        "_out_named_shardings": (None,) * results,
+        "in_shardings_hlo": (None,) * arguments,
+        "out_shardings_hlo": (None,) * results,
+        "nr_devices": 1,
+    }
+
+
+def _pullback(exported: Exported, program: Any) -> Exported:
+    """The pullback of a program, from before its rules were left out."""
+    n = len(exported.in_avals)
+
+    def pulled(*args: Any) -> tuple[Any, ...]:
+        primals, cotangents = args[:n], args[n:]
+        on = [i for i, a in enumerate(exported.in_avals) if _differs(a)]
+        of = [i for i, a in enumerate(exported.out_avals) if _differs(a)]
+
+        def fun(*active: Any) -> list[Any]:
+            values = list(primals)
+            for i, x in zip(on, active, strict=True):
+                values[i] = x
+            outs = program.eval(*values)
+            return [outs[i] for i in of]
+
+        _, pull = vjp(fun, *(primals[i] for i in on))
+        of_active = iter(pull([cotangents[i] for i in of]))
+        return tuple(next(of_active) if _differs(a) else np.zeros(a.shape, bool) for a in exported.in_avals)
+
+    pulled.__name__ = f"{exported.fun_name}_vjp"
+    types = [*exported.in_avals, *(a if _differs(a) else ShapedArray(a.shape, bool) for a in exported.out_avals)]
+    structs = [ShapeDtypeStruct(a.shape, a.dtype) for a in types]
+    whole: Any = export(jit(pulled), platforms=exported.platforms, disabled_checks=exported.disabled_safety_checks)
+    result: Exported = whole(*structs)
+    return result
+
+
+def _fields(e: Exported) -> dict[str, Any]:
+    """The fields of a function that a file has, as JSON."""
+    types = lambda avals: [[list(a.shape), str(a.dtype), bool(a.weak_type)] for a in avals]
+    return {
+        "fun_name": e.fun_name,
+        "in_tree": write_tree(e.in_tree),
+        "in_avals": types(e.in_avals),
+        "out_tree": write_tree(e.out_tree),
+        "out_avals": types(e.out_avals),
+        "platforms": list(e.platforms),
+        "disabled_safety_checks": [c._impl for c in e.disabled_safety_checks],
+        "calling_convention_version": e.calling_convention_version,
+    }
+
+
+def deserialize(blob: bytes | bytearray) -> Exported:
+    """Reads an exported function.
+
+    Args:
+      blob: bytes that `Exported.serialize` gave. Reading them runs no code of theirs.
+
+    Returns:
+      The function.
+
+    Raises:
+      ValueError: the bytes are damaged or no exported function, or name classes that are not registered here.
+
+    >>> import ferrax as jax
+    >>> try:
+    ...     jax.export.deserialize(b"something else")
+    ... except ValueError as error:
+    ...     print(error)
+    the bytes are no function that ferrax exported
+    """
+    header, parts = unpack(blob)
+    try:
+        e = _read(header["function"], parts)
+    except (KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        raise ValueError(f"the file is malformed: {type(error).__name__}: {error}") from None
+    _ = e._program
+    return e
+
+
+def _read(fields: dict[str, Any], parts: list[Any]) -> Exported:
+    if len(parts) not in (1, 2) or not all(p.dtype == np.uint8 and p.ndim == 1 for p in parts):
+        raise ValueError("the file is malformed: it does not hold one program, or one and its pullback")
+    in_tree, out_tree = read_tree(fields["in_tree"]), read_tree(fields["out_tree"])
+    in_avals, out_avals = (tuple(_type(t) for t in fields[key]) for key in ("in_avals", "out_avals"))
+    if (in_tree.num_leaves, out_tree.num_leaves) != (len(in_avals), len(out_avals)):
+        raise ValueError("the file is malformed: structures have other numbers of leaves than there are types")
+    pullback = deserialize(parts[1].tobytes()) if len(parts) == 2 else None
+    return Exported(
+        fun_name=str(fields["fun_name"]),
+        in_tree=in_tree,
+        in_avals=in_avals,
+        out_tree=out_tree,
+        out_avals=out_avals,
+        **_one_device(len(in_avals), len(out_avals)),
+        platforms=tuple(map(str, fields["platforms"])),
+        ordered_effects=(),
+        unordered_effects=(),
+        disabled_safety_checks=tuple(DisabledSafetyCheck(str(c)) for c in fields["disabled_safety_checks"]),
+        mlir_module_serialized=parts[0].tobytes(),
+        calling_convention_version=int(fields["calling_convention_version"]),
+        module_kept_var_idx=tuple(range(len(in_avals))),
+        uses_global_constants=False,
+        _get_vjp=None if pullback is None else lambda _: pullback,
+    )
+
+
+def _type(data: Any) -> Any:
+    shape, name, weak = data
+    if not all(type(n) is int and 0 <= n < 2**48 for n in shape):
+        raise ValueError(f"the file is malformed: a shape {shape}")
+    if str(name).startswith("key<"):
+        dtype = _key_dtype(str(name))
+    else:
+        dtype = np.dtype(getattr(ml_dtypes, str(name), None) or str(name))
+    return ShapedArray(tuple(shape), dtype, bool(weak))
+
+
+def _key_dtype(name: str) -> Any:
+    from ferrax.random import key
+
+    dtype = key(0).dtype
+    if str(dtype) != name:
+        raise ValueError(f"the file has random keys of a kind that is not known here: {name}")
+    return dtype

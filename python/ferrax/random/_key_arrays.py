@@ -1,0 +1,185 @@
+"""Arrays of typed keys of other generators than the default one: pytrees of their data.
+
+Read next: `_generators.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import ferrax.numpy as jnp
+from ferrax import dtypes, tree_util
+from ferrax._core import typeof
+from ferrax._ferrax import Array
+from ferrax.random._generators import PRNGImpl
+
+__all__ = ["KeyArray", "KeyDType"]
+
+
+class KeyDType:
+    """The dtype of keys of a generator.
+
+    Args:
+      impl: the generator.
+
+    >>> import ferrax
+    >>> ferrax.random.key(0, impl="rbg").dtype
+    key<rbg>
+    """
+
+    type = dtypes.prng_key
+
+    def __init__(self, impl: PRNGImpl) -> None:
+        self.impl = impl
+
+    @property
+    def name(self) -> str:
+        """The name, such as `key<rbg>`."""
+        return f"key<{self.impl.tag}>"
+
+    @property
+    def itemsize(self) -> int:
+        """The size of a key in bytes."""
+        return math.prod(self.impl.key_shape) * 4
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeyDType) and other.impl is self.impl
+
+    def __hash__(self) -> int:
+        return hash(("KeyDType", self.impl))
+
+
+class KeyArray:
+    """An array of keys of a generator.
+
+    Args:
+      impl: the generator.
+      data: uint32 array, the data of a key along its last axes.
+
+    >>> import ferrax
+    >>> keys = ferrax.random.split(ferrax.random.key(0, impl="rbg"), 3)
+    >>> keys.shape, keys[0].shape, len(keys)
+    ((3,), (), 3)
+    """
+
+    def __init__(self, impl: PRNGImpl, data: Any) -> None:
+        self._impl = impl
+        self._base_array = data
+
+    def _with(self, data: Array) -> KeyArray:
+        return KeyArray(self._impl, data)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, without the axes of keys' data."""
+        base = jnp.shape(self._base_array)
+        return base[: len(base) - len(self._impl.key_shape)]
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of keys."""
+        return math.prod(self.shape)
+
+    @property
+    def dtype(self) -> KeyDType:
+        """The dtype, which names the generator."""
+        return KeyDType(self._impl)
+
+    @property
+    def itemsize(self) -> int:
+        """The size of a key in bytes."""
+        return self.dtype.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[KeyArray]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> KeyArray:
+        whole = (slice(None),) * len(self._impl.key_shape)
+        places = index if isinstance(index, tuple) else (index,)
+        if not any(place is Ellipsis for place in places):
+            places = (*places, Ellipsis)
+        return self._with(self._base_array[(*places, *whole)])
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, KeyArray) or other._impl is not self._impl:
+            return NotImplemented
+        axes = tuple(range(-len(self._impl.key_shape), 0))
+        return jnp.all(jnp.equal(self._base_array, other._base_array), axis=axes)
+
+    def __ne__(self, other: object) -> Any:
+        same = self.__eq__(other)
+        return same if same is NotImplemented else jnp.logical_not(same)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def reshape(self, *shape: Any) -> KeyArray:
+        """The keys in another shape."""
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        places = np.empty(self.shape, np.bool_).reshape(sizes).shape
+        return self._with(self._base_array.reshape(*places, *self._impl.key_shape))
+
+    def ravel(self) -> KeyArray:
+        """The keys along one axis."""
+        return self.reshape(-1)
+
+    flatten = ravel
+
+    def squeeze(self, axis: Any = None) -> KeyArray:
+        """The keys without axes of size one."""
+        places = np.empty(self.shape, np.bool_).squeeze(axis).shape
+        return self.reshape(places)
+
+    def transpose(self, *axes: Any) -> KeyArray:
+        """The keys with their axes in another order."""
+        order = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
+        order = [a % self.ndim for a in order] if order else range(self.ndim)[::-1]
+        rest = range(self.ndim, self.ndim + len(self._impl.key_shape))
+        return self._with(jnp.transpose(self._base_array, (*order, *rest)))
+
+    @property
+    def T(self) -> KeyArray:
+        """The keys with their axes reversed."""
+        return self.transpose()
+
+    def copy(self) -> KeyArray:
+        """A copy."""
+        return self._with(jnp.array(self._base_array))
+
+    def block_until_ready(self) -> KeyArray:
+        """Waits for the keys to be computed."""
+        self._base_array.block_until_ready()
+        return self
+
+    def __repr__(self) -> str:
+        if isinstance(self._base_array, Array):
+            return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self._base_array}"
+        return f"KeyArray({self._impl.name}, {self._base_array!r})"
+
+    @property
+    def aval(self) -> Any:
+        """The type of the keys' data."""
+        return typeof(self._base_array)
+
+
+tree_util.register_pytree_node(
+    KeyArray, lambda keys: ((keys._base_array,), keys._impl), lambda impl, data: KeyArray(impl, *data)
+)

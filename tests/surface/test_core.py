@@ -1,0 +1,208 @@
+"""Programs seen and made from Python: `core`, `extend.core`, rebinding of equations, states of traces."""
+
+import numpy as np
+import pytest
+
+import ferrax as jax
+import ferrax.numpy as jnp
+from ferrax import lax
+from ferrax.extend import core
+from ferrax.extend.core import primitives
+
+
+def run(jaxpr, consts, *args):
+    """An interpreter as libraries write it."""
+    env = {}
+
+    def read(v):
+        return v.val if isinstance(v, core.Literal) else env[v]
+
+    env.update(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    for eqn in jaxpr.eqns:
+        outs = eqn.primitive.bind(*map(read, eqn.invars), **eqn.primitive.get_bind_params(eqn.params))
+        env.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs], strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+W = jnp.arange(6.0).reshape(2, 3)
+
+
+@jax.custom_jvp
+def custom(x):
+    return x**2
+
+
+custom.defjvp(lambda p, t: (p[0] ** 2, 10.0 * t[0]))
+
+
+@jax.custom_vjp
+def custom_back(x):
+    return x**2
+
+
+custom_back.defvjp(lambda x: (x**2, x), lambda x, ct: (7.0 * ct,))
+
+PROGRAMS = {
+    "dot": lambda x: W @ x,
+    "reductions": lambda x: (x.sum(), x.max(), jnp.argmax(x), jnp.cumsum(x)),
+    "shapes": lambda x: (x.reshape(3, 1).T, x[::-1], jnp.concatenate([x, x]), jnp.pad(x, 1), x[1:]),
+    "gather": lambda x: (x[jnp.array([0, 2])], x.at[1].add(2.0), lax.dynamic_slice(x, (1,), (2,))),
+    "sort": lambda x: (jnp.sort(-x), lax.top_k(x, 2)),
+    "control": lambda x: (
+        lax.scan(lambda c, v: (c + v, c * v), 1.0, x),
+        lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * x.sum()), (0, 1.0)),
+        lax.cond(x[0] > 0, lambda x: x, lambda x: -x, x),
+        lax.fori_loop(0, 3, lambda i, c: c + i, x),
+    ),
+    "jit": lambda x: jax.jit(lambda y: y * 2 + W[0])(x),
+    "custom": lambda x: (custom(x), custom_back(x)),
+    "checkpoint": lambda x: jax.checkpoint(jnp.sin)(x),
+    "random": lambda x: jax.random.normal(jax.random.key(0), (3,)) + x,
+    "linalg": lambda x: (jnp.linalg.solve(jnp.outer(x, x) + jnp.eye(3), x), jnp.linalg.eigh(jnp.outer(x, x))[0]),
+    "convolution": lambda x: jnp.convolve(x, x),
+    "fft": lambda x: jnp.fft.rfft(x),
+    "conversions": lambda x: (x.astype(jnp.int32), x.astype(jnp.bfloat16), lax.bitcast_convert_type(x, jnp.int32)),
+    "callback": lambda x: jax.pure_callback(lambda v: np.sin(v), jax.ShapeDtypeStruct((3,), jnp.float32), x),
+    "selects": lambda x: (jnp.where(x > 0, x, 0.0), jnp.clip(x, -1, 1), lax.select_n(x > 0, x, 2 * x)),
+}
+X = jnp.array([0.5, -1.0, 2.0])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_equations_are_bound_again(name):
+    program = jax.make_jaxpr(PROGRAMS[name])(X)
+    wanted = jax.tree.leaves(PROGRAMS[name](X))
+    for got in (
+        run(program.jaxpr, program.consts, X),
+        jax.jit(lambda x: run(program.jaxpr, program.consts, x))(X),
+        jax.core.eval_jaxpr(program.jaxpr, program.consts, X),
+        core.jaxpr_as_fun(program)(X),
+    ):
+        for a, b in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(a, "complex64"), np.asarray(b, "complex64"), rtol=1e-5, atol=1e-6)
+
+
+def test_custom_rules_survive():
+    program = jax.make_jaxpr(lambda x: custom(x) + custom_back(x))(1.0)
+    assert jax.grad(lambda x: run(program.jaxpr, program.consts, x)[0])(1.0) == 17.0
+
+
+def test_programs_inside_can_be_replaced():
+    program = jax.make_jaxpr(lambda x: jax.jit(lambda y: jnp.sin(y) + 1)(x))(1.0)
+    (eqn,) = program.eqns
+    other = jax.make_jaxpr(lambda y: y * 3)(1.0)
+    [out] = eqn.primitive.bind(2.0, **(eqn.params | {"jaxpr": other}))
+    assert out == 6.0
+
+
+def test_closed_and_open():
+    program = jax.make_jaxpr(lambda x: x @ W.T)(X)
+    assert isinstance(program, core.ClosedJaxpr) and isinstance(program.jaxpr, core.Jaxpr)
+    assert not isinstance(program, core.Jaxpr)
+    assert len(program.jaxpr.constvars) == len(program.consts) == 1
+    other = core.ClosedJaxpr(program.jaxpr, [2 * W])
+    np.testing.assert_allclose(core.jaxpr_as_fun(other)(X)[0], X @ (2 * W).T)
+    np.testing.assert_allclose(jax.core.eval_jaxpr(program.jaxpr, [3 * W], X)[0], X @ (3 * W).T)
+    with pytest.raises(ValueError, match="has 1 constants, got 0"):
+        core.ClosedJaxpr(program.jaxpr, [])
+    with pytest.raises(TypeError, match="1 constants and 1 arguments"):
+        jax.core.eval_jaxpr(program.jaxpr, [], X)
+
+
+def test_traced_values_that_a_program_captured_are_constants():
+    def f(a):
+        program = jax.make_jaxpr(lambda x: a * x)(1.0)
+        assert len(program.jaxpr.constvars) == len(program.consts) == 1
+        assert len(program.jaxpr.invars) == 1
+        return jax.core.eval_jaxpr(program.jaxpr, program.consts, 5.0)[0]
+
+    assert jax.grad(f)(2.0) == 5.0
+    assert jax.jit(f)(2.0) == 10.0
+
+
+def test_numbers_that_a_function_closes_over_are_constants():
+    c = jnp.array(2.0)
+    program = jax.make_jaxpr(lambda x: x + c)(1.0)
+    assert [float(v) for v in program.consts] == [2.0]
+    assert jax.make_jaxpr(lambda x: x + jnp.array(2.0))(1.0).consts == []
+
+
+def test_programs_made_from_parts():
+    x, y, z = (core.Var(jax.typeof(1.0)) for _ in range(3))
+    two = core.Literal(2.0, jax.typeof(2.0))
+    eqns = [
+        core.new_jaxpr_eqn([x, two], [y], primitives.mul_p, {}),
+        core.new_jaxpr_eqn([y], [z], primitives.sin_p, {"accuracy": None}),
+    ]
+    jaxpr = core.Jaxpr([], [x], [z], eqns)
+    core.check_jaxpr(jaxpr)
+    np.testing.assert_allclose(jax.core.eval_jaxpr(jaxpr, [], 0.5)[0], np.sin(1.0), rtol=1e-6)
+    closed = core.ClosedJaxpr(jaxpr, [])
+    np.testing.assert_allclose(jax.grad(lambda v: core.jaxpr_as_fun(closed)(v)[0])(0.5), 2 * np.cos(1.0), rtol=1e-6)
+    with pytest.raises(ValueError, match="not defined by the program"):
+        core.Jaxpr([], [x], [z], eqns[:1])
+
+
+def test_parts_can_be_replaced():
+    program = jax.make_jaxpr(lambda x: (jnp.sin(x), jnp.cos(x)))(0.5)
+    first = program.jaxpr.replace(outvars=program.jaxpr.outvars[:1])
+    assert len(jax.core.eval_jaxpr(first, [], 0.5)) == 1
+    negated = [e.replace(primitive=primitives.neg_p, params={}) for e in program.eqns]
+    assert jax.core.eval_jaxpr(program.jaxpr.replace(eqns=negated), [], 0.5) == [-0.5, -0.5]
+    assert program.map_jaxpr(lambda j: first).out_avals == first.out_avals
+    with pytest.raises(ValueError, match="Unknown keyword"):
+        program.jaxpr.replace(other=1)
+
+
+def test_variables():
+    (eqn,) = jax.make_jaxpr(lambda x: x + 1)(1).eqns
+    x, one = eqn.invars
+    assert isinstance(x, core.Var) and isinstance(one, core.Literal) and not hasattr(x, "val")
+    assert one.val == 1 and one.aval.dtype == jnp.int32
+    other = jax.make_jaxpr(lambda x: x + 1)(1).jaxpr.invars[0]
+    assert x != other
+    (sort,) = jax.make_jaxpr(lambda x: lax.sort_key_val(x, x)[1])(X).eqns
+    assert [isinstance(v, core.DropVar) for v in sort.outvars] == [True, False]
+
+
+def test_built_in_primitives_by_name():
+    (eqn,) = jax.make_jaxpr(jnp.exp)(1.0).eqns
+    assert eqn.primitive is lax.exp_p is primitives.exp_p
+    assert lax.add_p.bind(1.0, 2.0) == 3.0
+    (jit,) = jax.make_jaxpr(jax.jit(lambda x: x + 1))(1.0).eqns
+    assert jit.primitive is primitives.jit_p
+    with pytest.raises(AttributeError):
+        primitives.nothing_p
+    with pytest.raises(TypeError, match="cannot be bound"):
+        primitives.reduce_sum_p.bind(X)
+
+
+def test_states_of_traces():
+    outside = core.get_opaque_trace_state()
+    assert outside == core.get_opaque_trace_state()
+    seen = []
+    f = lambda x: seen.append(core.get_opaque_trace_state() == outside) or x
+    jax.jit(f)(1.0), jax.grad(f)(1.0), jax.vmap(f)(X), jax.jvp(f, (1.0,), (1.0,))
+    assert seen == [False] * 4
+    assert core.get_opaque_trace_state() == outside
+    under = []
+    jax.jit(lambda x: under.append(core.unsafe_am_i_under_a_jit_DO_NOT_USE()) or x)(1.0)
+    assert under == [True] and not core.unsafe_am_i_under_a_jit_DO_NOT_USE()
+    jax.vmap(lambda x: under.append(core.unsafe_get_axis_names_DO_NOT_USE()) or x, axis_name="i")(X)
+    assert under[-1] == ["i"]
+
+
+def test_a_tracer_knows_its_trace():
+    def f(x):
+        assert x._trace is core.find_top_trace((x,)) and x._trace.main is core.find_top_trace(()).main
+        return x
+
+    jax.jvp(f, (1.0,), (1.0,)), jax.vmap(f)(X), jax.jit(f)(1.0)
+
+
+def test_moved_and_removed_names():
+    with pytest.warns(DeprecationWarning, match="Use jax.extend.core.gensym"):
+        assert jax.core.gensym is core.gensym
+    with pytest.raises(AttributeError, match="removed"):
+        jax.core.get_aval
