@@ -156,7 +156,11 @@ def test_nonsense(value, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where "seven" may be the name of a file
     wrong = []
     usual = (TypeError, ValueError, IndexError, NotImplementedError, NameError, FileNotFoundError)
-    also = {"ferrax.numpy.from_dlpack": AttributeError, "ferrax.lax.padtype_to_pads": RuntimeError}
+    also = {
+        "ferrax.experimental.multihost_utils.reached_preemption_sync_point": RuntimeError,
+        "ferrax.lax.padtype_to_pads": RuntimeError,
+        "ferrax.numpy.from_dlpack": AttributeError,
+    }
     for name, function, count in nonsensical_calls():
         try:
             function(*[value] * count)

@@ -20,6 +20,9 @@ ONLY_RUST = {
     "lt_to": "crates/ferrax-ops/tests/kernels.rs",
     "while_linear": "the row of while: only the tape of a derivative holds it",
     "custom_vjp_linear": "the row of custom_vjp_call: only the tape of a derivative holds it",
+    "psum_invariant": "tests/sharding: it needs a mesh",
+    "pvary": "tests/sharding: it needs a mesh",
+    "sharding_constraint": "tests/sharding: it needs a mesh",
 }
 
 #: No derivatives, no batches: they are compared as they are.

@@ -156,15 +156,14 @@ impl BatchTrace {
     /// For each result of an operation the bit of the axis, when it is a manual one and the result varies over it.
     fn varying(&self, op: &OpRef, args: &[Value]) -> impl Fn(usize) -> u32 + use<> {
         let own = self.axis.manual;
-        let any = args.iter().fold(0, |bits, v| bits | manual::of(v));
-        let outs = match op.vary(any) {
-            _ if own == 0 => None,
-            Some(vary) => Some(Err(vary.results)),
+        let any = if own == 0 { 0 } else { args.iter().fold(0, |bits, v| bits | manual::of(v)) };
+        let outs = (own != 0).then(|| match op.vary(any) {
+            Some(vary) => Err(vary.results),
             None => {
                 let avals: SmallVec<[Aval; 4]> = args.iter().map(Value::aval).collect();
-                op.abstract_eval(&avals.iter().collect::<SmallVec<[&Aval; 4]>>()).ok().map(Ok)
+                op.abstract_eval(&avals.iter().collect::<SmallVec<[&Aval; 4]>>()).map_err(|_| any)
             }
-        };
+        });
         move |i| match &outs {
             None => 0,
             Some(Err(all)) => all & own,

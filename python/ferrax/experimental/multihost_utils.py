@@ -10,6 +10,7 @@ from ferrax import tree_util
 from ferrax._api import effects_barrier
 from ferrax._boundary import expose as _expose
 from ferrax.sharding._arrays import make_array_from_process_local_data
+from ferrax.sharding._mesh import Mesh
 from ferrax.sharding._named import NamedSharding
 from ferrax.sharding._spec import PartitionSpec
 
@@ -113,6 +114,11 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     raise RuntimeError("Preemption sync manager has not been initialized.")
 
 
+def _require_mesh(mesh: Any) -> None:
+    if not isinstance(mesh, Mesh):
+        raise TypeError(f"global_mesh must be a `jax.sharding.Mesh`, got {mesh!r} of type {type(mesh).__name__}")
+
+
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
     """Arrays over a mesh of what each process has of them.
 
@@ -130,6 +136,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
     >>> multihost_utils.host_local_array_to_global_array(np.ones(2), mesh, jax.P("x")).sharding.spec
     P('x',)
     """
+    _require_mesh(global_mesh)
     is_spec = lambda s: isinstance(s, PartitionSpec)
     specs = tree_util.tree_leaves(tree_util.tree_broadcast(pspecs, local_inputs, is_leaf=is_spec), is_leaf=is_spec)
     leaves, tree = tree_util.tree_flatten(local_inputs)
@@ -156,6 +163,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
     >>> multihost_utils.global_array_to_host_local_array(np.ones(2), mesh, jax.P("x")).shape
     (2,)
     """
+    _require_mesh(global_mesh)
     return host_local_array_to_global_array(global_inputs, global_mesh.local_mesh, pspecs)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ferrax._boundary import expose as _expose
+from ferrax.sharding._mesh import AbstractMesh, Mesh
 from ferrax.sharding._shard_map import shard_map as _shard_map
 
 __all__ = ["shard_map"]
@@ -38,6 +39,10 @@ def shard_map(
     >>> print(shard_map(lambda x: 2 * x, mesh, jax.P("x"), jax.P("x"))(jnp.arange(3)))
     [0 2 4]
     """
+    if not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise TypeError(
+            f"shard_map requires a mesh for its second argument, got {mesh!r} of type {type(mesh).__name__}"
+        )
     names = frozenset(mesh.axis_names) - frozenset(auto)
     mapped: Callable[..., Any] = _shard_map(
         f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep, axis_names=names
