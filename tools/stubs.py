@@ -16,6 +16,12 @@ from typing import Any
 PATH = pathlib.Path(__file__).parents[1] / "python" / "ferrax" / "_ferrax.pyi"
 UFUNCS = PATH.parent / "numpy" / "_ufuncs.pyi"
 ELEMENTWISE = PATH.parent / "lax" / "elementwise.pyi"
+PRIMITIVES = PATH.parent / "lax" / "_primitives.pyi"
+
+PRIMITIVES_HEADER = '''"""Type stubs of the primitives' objects; written by `tools/stubs.py`, not by hand."""
+
+from ferrax._primitives import Primitive
+'''
 
 HEADER = '''"""Type stubs of the extension module; written by `tools/stubs.py`, not by hand."""
 
@@ -303,6 +309,9 @@ from ferrax._ferrax import numpy as _rust
 
 def files() -> dict[pathlib.Path, str]:
     """The files and what they should hold."""
+    # with what modules add to the extension's classes
+    import ferrax.extend.core  # noqa: F401
+    import ferrax.sharding  # noqa: F401
     from ferrax import _ferrax
 
     lax, ufuncs = functions(_ferrax.lax, "ferrax.lax"), functions(_ferrax.numpy, "ferrax.numpy")
@@ -312,7 +321,17 @@ def files() -> dict[pathlib.Path, str]:
         ELEMENTWISE: table(ELEMENTWISE_HEADER, lax),
         UFUNCS.with_suffix(".py"): exports(UFUNCS_MODULE, ufuncs),
         ELEMENTWISE.with_suffix(".py"): exports(LAX_MODULE, lax),
+        PRIMITIVES: primitives(),
     }
+
+
+def primitives() -> str:
+    """The stub of the primitives' objects, whose module makes them by name."""
+    from ferrax.lax import _primitives
+
+    names = sorted(_primitives.__all__)
+    rows = [PRIMITIVES_HEADER, "__all__ = [", *(f'    "{name}",' for name in names), "]", ""]
+    return "\n".join([*rows, *(f"{name}: Primitive" for name in names), ""])
 
 
 if __name__ == "__main__":

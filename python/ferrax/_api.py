@@ -308,7 +308,7 @@ def _with_batch_axes(mapped: Any, in_axes: Any, out_axes: Any) -> Any:
         sparse.check_mapped_out(out_axes, out)
         return out
 
-    return checked
+    return shielded(checked)
 
 
 def named_as(wrapper: Any, fun: Any, what: str) -> Any:

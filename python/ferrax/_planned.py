@@ -77,7 +77,6 @@ PLANNED: dict[str, frozenset[str]] = {
         [
             "SymbolicScope",
             "is_symbolic_dim",
-            "shape_poly",
             "symbolic_args_specs",
             "symbolic_shape",
         ]

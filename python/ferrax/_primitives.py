@@ -153,6 +153,9 @@ class Primitive:
     Args:
       name: its name, as programs print it.
 
+    Attributes:
+      is_effectful: a function that says of parameters whether the operation has effects; None for none.
+
     Rules are set with `def_impl`, `def_abstract_eval`, `ferrax.interpreters.ad.primitive_jvps`,
     `ferrax.interpreters.ad.primitive_transposes`, `ferrax.interpreters.batching.primitive_batchers` and
     `ferrax.interpreters.mlir.register_lowering`. Set `multiple_results` to True where results are a list.

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import pydoc
+import re
 import types
 import typing
 
@@ -39,12 +40,18 @@ def is_ours(value):
     return str(getattr(value, "__module__", "")).partition(".")[0] == "ferrax"
 
 
+def is_field(cls, name, value):
+    """Whether an attribute is a slot or the default of one, which its class says something of."""
+    plain = isinstance(value, types.MemberDescriptorType) or not hasattr(type(value), "__get__")
+    return plain and re.search(rf"^ +([a-z_]+, )*{name}(, [a-z_]+)*: ", cls.__doc__ or "", re.M) is not None
+
+
 def members(name, cls):
     """Public attributes of a class that ferrax's classes define."""
     for base in cls.__mro__:
         if is_ours(base):
-            for attribute in vars(base):
-                if not attribute.startswith("_"):
+            for attribute, value in vars(base).items():
+                if not (attribute.startswith("_") or is_field(base, attribute, value)):
                     yield f"{name}.{attribute}", getattr(cls, attribute)
 
 

@@ -442,12 +442,13 @@ def deleted_array(jax, jnp, lax):
     x + 1
 
 
-@mistake("deleted", "float32[3]", "update", "donated", "result")
+@mistake("deleted", "float32[5,1,7]", "update", "donated", "result")
 def donated_array(jax, jnp, lax):
     def update(x):
         return x + 1
 
-    x = jnp.ones(3)
+    # of a shape that nothing was added to before: then JAX raises another error
+    x = jnp.ones((5, 1, 7))
     jax.jit(update, donate_argnums=0)(x)
     x + 1
 

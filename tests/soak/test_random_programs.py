@@ -20,6 +20,8 @@ PROGRAMS = int(os.environ.get("FERRAX_SOAK", "5000"))
 def held():
     gc.collect()
     ferrax.clear_caches()
+    # rules that programs had, which are functions of Python's, may refer to themselves
+    gc.collect()
     return ferrax.devices()[0].memory_stats()["bytes_in_use"], len(ferrax.live_arrays())
 
 

@@ -128,7 +128,7 @@ fn place_of(x: PyValue) -> Option<PyPlace> {
 
 /// The sharding of a number.
 #[pyfunction]
-fn sharding_of<'py>(py: Python<'py>, place: PyPlace) -> PyResult<Bound<'py, PyAny>> {
+fn sharding_of(py: Python<'_>, place: PyPlace) -> PyResult<Bound<'_, PyAny>> {
     any_object(py, place.0)
 }
 

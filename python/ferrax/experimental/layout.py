@@ -19,6 +19,9 @@ class Layout:
       major_to_minor: axes, the one with the largest steps first.
       tiling: sizes of tiles; None for none.
 
+    Attributes:
+      AUTO: None, the layout that is chosen for an array.
+
     >>> import ferrax as jax
     >>> jax.experimental.layout.Layout((0, 1)) == jax.experimental.layout.Layout((0, 1))
     True

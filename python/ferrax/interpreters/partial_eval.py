@@ -50,7 +50,7 @@ class PartialVal(tuple[Any, Any]):
         return self[1] if self[0] is None else None
 
     def get_aval(self) -> Any:
-        """The type."""
+        """The type of the value."""
         return _ferrax.typeof(self[1]) if self[0] is None else self[0]
 
 

@@ -120,6 +120,9 @@ class set_mesh:
     Args:
       mesh: the `Mesh`; `None` for none.
 
+    Attributes:
+      prev_mesh, prev_abstract_mesh: those that were in use before.
+
     Raises:
       ValueError: it is no `Mesh`, or a program is being traced.
 
@@ -157,6 +160,9 @@ class use_abstract_mesh:
 
     Args:
       mesh: the `AbstractMesh`.
+
+    Attributes:
+      prev: the one that was in use before the block.
 
     Raises:
       ValueError: it is no `AbstractMesh`.

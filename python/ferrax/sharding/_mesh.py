@@ -360,7 +360,7 @@ class AbstractMesh(_Axes):
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
-        """Itself."""
+        """The mesh itself."""
         return self
 
     def __eq__(self, other: object) -> bool:

@@ -245,7 +245,7 @@ class NamedSharding(Sharding):
         self._logical_device_ids = _logical_device_ids
         self._hash = hash((mesh, spec, self._memory_kind))
 
-    mesh = property(lambda self: self._mesh, doc="The mesh.")
+    mesh = property(lambda self: self._mesh, doc="The mesh whose devices have the array.")
     spec = property(lambda self: self._spec, doc="The `PartitionSpec`.")
     memory_kind = property(lambda self: self._memory_kind, doc="The kind of memory.")
 

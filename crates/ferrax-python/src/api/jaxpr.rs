@@ -288,7 +288,7 @@ impl PyEqn {
         Ok(table.call1((self.op.name(),))?.unbind())
     }
 
-    /// Operands.
+    /// The values that it takes.
     #[getter]
     pub fn invars(&self, py: Python<'_>) -> PyResult<Py<PyList>> {
         match &self.parts {

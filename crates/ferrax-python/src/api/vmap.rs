@@ -184,9 +184,11 @@ impl Vmap {
             return Ok(out);
         }
         let values = leaves.iter().enumerate().map(|(i, l)| {
-            to_value(l.bind(py)).map_err(|e| match references::is_reference(l.bind(py)) {
-                true => references::used(),
-                false => too_large(py, e, || self.leaf_name(py, i, &tree), &self.function.debug),
+            to_value(l.bind(py)).map_err(|e| {
+                if references::is_reference(l.bind(py)) {
+                    return references::used();
+                }
+                too_large(py, e, || self.leaf_name(py, i, &tree), &self.function.debug)
             })
         });
         let values = values.collect::<PyResult<Vec<Value>>>()?;

@@ -73,7 +73,7 @@ def _trace_of_tracer(self: Any) -> Trace:
     return trace_numbered(_ferrax.trace_of(self)[0])
 
 
-_ferrax.Tracer._trace = property(_trace_of_tracer)  # type: ignore[attr-defined]
+_ferrax.Tracer._trace = property(_trace_of_tracer)  # type: ignore[method-assign, assignment]
 
 
 class OpaqueTraceState:
