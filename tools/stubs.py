@@ -310,7 +310,7 @@ from ferrax._ferrax import numpy as _rust
 def files() -> dict[pathlib.Path, str]:
     """The files and what they should hold."""
     # with what modules add to the extension's classes
-    import ferrax.extend.core  # noqa: F401
+    import ferrax.extend.core
     import ferrax.sharding  # noqa: F401
     from ferrax import _ferrax
 

@@ -42,7 +42,8 @@ def is_ours(value):
 
 def is_field(cls, name, value):
     """Whether an attribute is a slot or the default of one, which its class says something of."""
-    plain = isinstance(value, types.MemberDescriptorType) or not hasattr(type(value), "__get__")
+    slot = isinstance(value, types.MemberDescriptorType) and not inspect.getdoc(value)
+    plain = slot or not hasattr(type(value), "__get__")
     return plain and re.search(rf"^ +([a-z_]+, )*{name}(, [a-z_]+)*: ", cls.__doc__ or "", re.M) is not None
 
 
