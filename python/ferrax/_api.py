@@ -449,6 +449,9 @@ def make_jaxpr(
         clock = _ferrax.trace_clock()
         program = _ferrax.trace_to_jaxpr(target, dynamic, kwargs, "make_jaxpr")
         if _ferrax.references_since(clock):
+            from ferrax._refs import found_since
+
+            found_since(clock)  # which the trace does not keep
             raise NotImplementedError("make_jaxpr of a function that uses references is not implemented")
         if not return_shape:
             return program

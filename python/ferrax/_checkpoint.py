@@ -227,6 +227,9 @@ def checkpoint(
         clock = _ferrax.trace_clock()
         program = _ferrax.trace_to_jaxpr(call if places or fixed else target, dynamic, kwargs, "checkpoint")
         if _ferrax.references_since(clock):
+            from ferrax._refs import found_since
+
+            found_since(clock)  # which the trace does not keep
             raise NotImplementedError(
                 "Effects not supported in partial-eval of `checkpoint`/`remat`: the function uses references, and "
                 "would do so again when it is run again"

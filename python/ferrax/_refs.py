@@ -180,8 +180,16 @@ def _restore(value: Any, weak: bool) -> Ref:
     return make(with_weak_type(array, True) if weak else array)
 
 
+def _forget() -> None:
+    """Drops what traces that have failed leave: none is at work."""
+    _local.found.clear()
+    _ferrax.references_settled(0)
+
+
 def make(value: Any, kind: Any = None) -> Ref:
     """A reference that holds an array."""
+    if _local.found and not _ferrax.staging_trace():
+        _forget()
     return Ref(AbstractRef(typeof(value), None, kind), value)
 
 
@@ -195,6 +203,8 @@ def _cell(ref: Ref) -> _Cell:
     cell = _local.bound.get(ref, ref._home)
     scope = _ferrax.staging_trace()
     if cell.scope == scope:
+        if not scope and _local.found:
+            _forget()
         return cell
     _ferrax.note_reference()
     cells = _local.found.setdefault(scope, {})

@@ -437,6 +437,32 @@ def test_functions_and_references_are_freed():
     assert alive() is None
 
 
+def test_what_fails_keeps_no_references():
+    """Those that a failed trace has used are forgotten when one is made or used outside of traces."""
+
+    def used(attempt):
+        ref = ferrax.new_ref(jnp.zeros(3))
+        with pytest.raises((KeyError, NotImplementedError)):
+            attempt(ref)
+        return weakref.ref(ref)
+
+    def fails(ref):
+        ref[0] += 1.0
+        raise KeyError("mine")
+
+    attempts = [
+        lambda ref: ferrax.jit(lambda: fails(ref))(),
+        lambda ref: lax.fori_loop(0, 2, lambda i, _: fails(ref), None),
+        lambda ref: ferrax.make_jaxpr(lambda x: ref[...] + x)(1.0),
+        lambda ref: ferrax.checkpoint(lambda x: ref[...] + x)(1.0),
+    ]
+    for attempt in attempts:
+        alive = used(attempt)
+        ferrax.new_ref(1.0)
+        gc.collect()
+        assert alive() is None
+
+
 def test_disable_jit():
     ref = ferrax.new_ref(0.0)
     f = ferrax.jit(lambda: ref.addupdate(1.0))
