@@ -288,7 +288,9 @@ def amin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fal
 
 def _truth(name, reducer, identity, a, axis, out, keepdims, where):
     no_out(f"jnp.{name}", out)
-    x = cast(to_array(name, a), np.bool_)
+    x = to_array(name, a)
+    # as JAX has it: of complex numbers, the real parts are looked at
+    x = cast(lax.real(x) if dtype_kind(x.dtype) == "c" else x, np.bool_)
     axes = normalize_axes(axis, x.ndim, f"axis argument to jnp.{name}().")
     x = _mask(name, x, where, identity)
     result = reducer(x, axes) if axes else x
