@@ -10,6 +10,7 @@ const CACHE: &str = "ferrax-cache";
 const LOOPS: &str = "ferrax-loops";
 const LINALG: &str = "ferrax-linalg";
 const CPU: &str = "ferrax-cpu";
+const PJRT: &str = "ferrax-pjrt";
 const IR: &str = "ferrax-ir";
 const TRANSFORM: &str = "ferrax-transform";
 const OPS: &str = "ferrax-ops";
@@ -25,10 +26,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (LOOPS, &[BASE]),
     (LINALG, &[]),
     (CPU, &[BASE, LOOPS, LINALG]),
+    (PJRT, &[BASE, LOOPS]),
     (IR, &[BASE, LOOPS]),
     (TRANSFORM, &[BASE, CACHE, LOOPS, IR]),
     (OPS, &[BASE, LOOPS, IR, TRANSFORM]),
-    (FERRAX, &[BASE, TREE, CACHE, LOOPS, CPU, IR, TRANSFORM, OPS]),
+    (FERRAX, &[BASE, TREE, CACHE, LOOPS, CPU, PJRT, IR, TRANSFORM, OPS]),
     (TEST_ENGINE, &[BASE, LOOPS, CPU, FERRAX]),
     ("ferrax-python", &[BASE, TREE, CACHE, LOOPS, CPU, IR, TRANSFORM, OPS, FERRAX, TEST_ENGINE]),
 ];

@@ -1,0 +1,197 @@
+//! The vocabulary that families print with: values with their types, operations, regions, scalars of other shapes.
+
+use super::types::{constant, tensor};
+use super::{Module, node};
+use ferrax_base::{DType, Result, Scalar, error};
+use ferrax_loops::{Graph, Type};
+use std::fmt::{self, Display, Write};
+use std::sync::Arc;
+
+/// A value's name in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    /// A parameter of the function.
+    Argument(u32),
+    /// The result of an operation, or a parameter of a region.
+    Local(u32),
+    /// One of several results of an operation.
+    Part(u32, u32),
+}
+
+impl Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Name::Argument(i) => write!(f, "%arg{i}"),
+            Name::Local(i) => write!(f, "%{i}"),
+            Name::Part(i, part) => write!(f, "%{i}#{part}"),
+        }
+    }
+}
+
+/// A value: its name and its type in the kernel graph.
+#[derive(Clone, Debug)]
+pub(crate) struct Val {
+    pub(crate) name: Name,
+    pub(crate) ty: Type,
+}
+
+impl Val {
+    pub(crate) fn argument(i: usize, ty: &Type) -> Val {
+        Val { name: Name::Argument(i as u32), ty: ty.clone() }
+    }
+
+    pub(crate) fn dtype(&self) -> DType {
+        self.ty.dtype
+    }
+
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.ty.shape
+    }
+}
+
+/// The operations of one function, or of one region of it: names count on through all regions of a function.
+pub(crate) struct Body<'m, 'a> {
+    pub(crate) module: &'m mut Module<'a>,
+    text: String,
+    indent: usize,
+    next: u32,
+}
+
+impl<'m, 'a> Body<'m, 'a> {
+    pub(crate) fn new(module: &'m mut Module<'a>, level: usize) -> Self {
+        Body { module, text: String::new(), indent: 2 * level, next: 0 }
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+
+    fn fresh(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn line(&mut self, line: impl Display) {
+        let _ = writeln!(self.text, "{:indent$}{line}", "", indent = self.indent);
+    }
+
+    /// An operation with one result. `rest` is what stands between the operands and the types: attributes in braces, and
+    /// regions in parentheses before them; empty when there is nothing.
+    pub(crate) fn op(&mut self, name: &str, operands: &[&Val], rest: &str, result: &Type) -> Val {
+        let id = self.fresh();
+        self.write(&format!("%{id} = "), name, operands, rest, std::slice::from_ref(result));
+        Val { name: Name::Local(id), ty: result.clone() }
+    }
+
+    /// An operation with any number of results.
+    pub(crate) fn ops(&mut self, name: &str, operands: &[&Val], rest: &str, results: &[Type]) -> Vec<Val> {
+        match results {
+            [] => {
+                self.write("", name, operands, rest, results);
+                Vec::new()
+            }
+            [one] => vec![self.op(name, operands, rest, one)],
+            many => {
+                let id = self.fresh();
+                self.write(&format!("%{id}:{} = ", many.len()), name, operands, rest, results);
+                let parts = many.iter().enumerate();
+                parts.map(|(i, ty)| Val { name: Name::Part(id, i as u32), ty: ty.clone() }).collect()
+            }
+        }
+    }
+
+    fn write(&mut self, given: &str, name: &str, operands: &[&Val], rest: &str, results: &[Type]) {
+        let names: Vec<String> = operands.iter().map(|v| v.name.to_string()).collect();
+        let takes: Vec<String> = operands.iter().map(|v| tensor(&v.ty)).collect();
+        let gives: Vec<String> = results.iter().map(tensor).collect();
+        let gap = if rest.is_empty() { "" } else { " " };
+        let (names, takes, gives) = (names.join(", "), takes.join(", "), gives.join(", "));
+        self.line(format_args!("{given}\"{name}\"({names}){gap}{rest} : ({takes}) -> ({gives})"));
+    }
+
+    /// The operation that ends a function or region.
+    pub(crate) fn finish(&mut self, name: &str, results: &[Val]) {
+        self.write("", name, &results.iter().collect::<Vec<_>>(), "", &[]);
+    }
+
+    /// A region with these parameters, as text `{ ... }` to stand in parentheses in an operation's `rest`.
+    pub(crate) fn region(
+        &mut self,
+        params: &[Type],
+        fill: impl FnOnce(&mut Body<'_, 'a>, &[Val]) -> Result<Vec<Val>>,
+    ) -> Result<String> {
+        let args: Vec<Val> = params.iter().map(|ty| Val { name: Name::Local(self.fresh()), ty: ty.clone() }).collect();
+        let mut inner =
+            Body { module: &mut *self.module, text: String::new(), indent: self.indent + 2, next: self.next };
+        let results = fill(&mut inner, &args)?;
+        inner.finish("stablehlo.return", &results);
+        let (text, next) = (inner.text, inner.next);
+        self.next = next;
+        let listed: Vec<String> = args.iter().map(|a| format!("{}: {}", a.name, tensor(&a.ty))).collect();
+        let head = if args.is_empty() {
+            String::new()
+        } else {
+            format!("{:w$}^bb0({}):\n", "", listed.join(", "), w = self.indent)
+        };
+        Ok(format!("{{\n{head}{text}{:w$}}}", "", w = self.indent))
+    }
+
+    /// The nodes of a graph with its parameters bound to `args`; gives its results.
+    pub(crate) fn inline(&mut self, graph: &Graph, args: &[Val]) -> Result<Vec<Val>> {
+        let mut values: Vec<Val> = args.to_vec();
+        for n in &graph.nodes {
+            let inputs: Vec<Val> = n.inputs.iter().map(|v| values[v.0 as usize].clone()).collect();
+            let results = node(self, graph, n, &inputs)?;
+            if results.len() != n.results as usize {
+                return Err(error!(Internal, "{:?} printed {} results of {}", n.kind, results.len(), n.results));
+            }
+            values.extend(results);
+        }
+        Ok(graph.outputs.iter().map(|v| values[v.0 as usize].clone()).collect())
+    }
+
+    /// A call of the function that a nested graph becomes, printed once in the module.
+    pub(crate) fn call(&mut self, graph: &Arc<Graph>, args: &[Val]) -> Result<Vec<Val>> {
+        let name = self.module.function_of(graph)?;
+        let results: Vec<Type> = graph.outputs.iter().map(|&v| graph.ty(v).clone()).collect();
+        let operands: Vec<&Val> = args.iter().collect();
+        Ok(self.ops("func.call", &operands, &format!("{{callee = {name}}}"), &results))
+    }
+
+    /// A scalar in every place of a shape.
+    pub(crate) fn splat(&mut self, scalar: Scalar, shape: &[usize]) -> Val {
+        let ty = Type::new(scalar.dtype, shape);
+        let value = constant(scalar, &ty);
+        self.op("stablehlo.constant", &[], &format!("{{value = {value}}}"), &ty)
+    }
+
+    /// A rank-0 value in every place of a shape; one of that shape itself.
+    pub(crate) fn spread(&mut self, x: &Val, shape: &[usize]) -> Val {
+        if x.shape() == shape {
+            return x.clone();
+        }
+        self.broadcast(x, shape, &[])
+    }
+
+    /// `stablehlo.broadcast_in_dim`: axis i of x becomes axis `dims[i]`.
+    pub(crate) fn broadcast(&mut self, x: &Val, shape: &[usize], dims: &[usize]) -> Val {
+        let rest = format!("{{broadcast_dimensions = {}}}", super::types::array(dims));
+        self.op("stablehlo.broadcast_in_dim", &[x], &rest, &Type::new(x.dtype(), shape))
+    }
+
+    /// x as another dtype, by `stablehlo.convert`.
+    pub(crate) fn convert(&mut self, x: &Val, dtype: DType) -> Val {
+        if x.dtype() == dtype {
+            return x.clone();
+        }
+        self.op("stablehlo.convert", &[x], "", &Type::new(dtype, x.shape()))
+    }
+
+    /// The same elements in another shape.
+    pub(crate) fn reshape(&mut self, x: &Val, shape: &[usize]) -> Val {
+        if x.shape() == shape {
+            return x.clone();
+        }
+        self.op("stablehlo.reshape", &[x], "", &Type::new(x.dtype(), shape))
+    }
+}

@@ -1,0 +1,119 @@
+//! Kernel graphs as StableHLO text.
+//!
+//! [`module`] prints a graph as a module with one public function. [`Module`] holds what a whole module shares (functions
+//! of nested graphs, each printed once), [`Body`] prints the operations of one function or region, and [`node`] hands each
+//! node to the file of its family. Every operation is printed in MLIR's generic form, which all versions of the dialect
+//! read. Scalars (rank 0) that stand for every element in the kernel graph are broadcast here, since StableHLO asks for
+//! equal shapes.
+//!
+//! Read next: `body.rs` for the vocabulary that families use, `types.rs` for types and constants.
+
+mod body;
+mod control;
+mod dot;
+mod elementwise;
+mod index;
+mod reduce;
+mod shape;
+mod types;
+
+use body::{Body, Val};
+use ferrax_base::{Result, bail};
+use ferrax_loops::{Graph, Kind, Node};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use types::tensor;
+
+/// What a program is printed for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// The name that the plugin calls its platform by: `"cpu"`, `"cuda"`, `"tpu"`.
+    pub platform: String,
+    /// The newest version of StableHLO that the plugin reads.
+    pub version: (u32, u32, u32),
+}
+
+/// What a module shares: nested graphs by their address, printed as private functions.
+pub(crate) struct Module<'a> {
+    pub(crate) target: &'a Target,
+    functions: String,
+    names: FxHashMap<*const Graph, String>,
+    /// The graphs behind the addresses, which stay theirs as long as they live.
+    kept: Vec<Arc<Graph>>,
+}
+
+/// A graph as a module whose public function `main` takes the graph's parameters and gives its results. `donated` says
+/// which parameters' memory may be used for results; empty when none may.
+pub fn module(graph: &Graph, donated: &[bool], target: &Target) -> Result<String> {
+    let mut shared = Module { target, functions: String::new(), names: FxHashMap::default(), kept: Vec::new() };
+    let main = shared.function(graph, "public @main", donated)?;
+    Ok(format!("module @jit {{\n{main}{}}}\n", shared.functions))
+}
+
+impl Module<'_> {
+    /// A whole function, as text.
+    fn function(&mut self, graph: &Graph, name: &str, donated: &[bool]) -> Result<String> {
+        let mut body = Body::new(self, 2);
+        let args: Vec<Val> = graph.param_types().iter().enumerate().map(|(i, ty)| Val::argument(i, ty)).collect();
+        let results = body.inline(graph, &args)?;
+        body.finish("func.return", &results);
+        let text = body.into_text();
+        let listed = args.iter().enumerate().map(|(i, a)| {
+            let donor = if donated.get(i) == Some(&true) { " {jax.buffer_donor = true}" } else { "" };
+            format!("{}: {}{donor}", a.name, tensor(&a.ty))
+        });
+        let given: Vec<String> = results.iter().map(|r| tensor(&r.ty)).collect();
+        let (listed, given) = (listed.collect::<Vec<_>>().join(", "), given.join(", "));
+        Ok(format!("  func.func {name}({listed}) -> ({given}) {{\n{text}  }}\n"))
+    }
+
+    /// The name of the private function of a nested graph.
+    pub(crate) fn function_of(&mut self, graph: &Arc<Graph>) -> Result<String> {
+        if let Some(name) = self.names.get(&Arc::as_ptr(graph)) {
+            return Ok(name.clone());
+        }
+        let name = format!("@f{}", self.names.len());
+        self.names.insert(Arc::as_ptr(graph), name.clone());
+        self.kept.push(graph.clone());
+        let text = self.function(graph, &format!("private {name}"), &[])?;
+        self.functions.push_str(&text);
+        Ok(name)
+    }
+}
+
+/// Prints one node with these operands; gives its results.
+fn node(body: &mut Body<'_, '_>, graph: &Graph, node: &Node, inputs: &[Val]) -> Result<Vec<Val>> {
+    let types: Vec<_> = node.outputs().map(|v| graph.ty(v).clone()).collect();
+    match &node.kind {
+        Kind::Const(_) | Kind::Dense(_) | Kind::Iota(_) => shape::source(body, &node.kind, &types[0]).map(|v| vec![v]),
+        Kind::Unary(_)
+        | Kind::Binary(_)
+        | Kind::Compare(_)
+        | Kind::Select
+        | Kind::Clamp
+        | Kind::IntegerPow(_)
+        | Kind::DivideBy(_)
+        | Kind::Convert
+        | Kind::Bitcast
+        | Kind::ReducePrecision { .. } => elementwise::node(body, &node.kind, inputs, &types[0]).map(|v| vec![v]),
+        Kind::Broadcast(_)
+        | Kind::Reshape
+        | Kind::Transpose(_)
+        | Kind::Slice(_)
+        | Kind::Pad(_)
+        | Kind::Rev(_)
+        | Kind::Concat(_)
+        | Kind::Barrier => shape::node(body, &node.kind, inputs, &types),
+        Kind::DynamicSlice | Kind::DynamicUpdateSlice | Kind::Gather(_) | Kind::Scatter { .. } => {
+            index::node(body, &node.kind, inputs, &types[0]).map(|v| vec![v])
+        }
+        Kind::Reduce { .. } | Kind::ArgReduce { .. } | Kind::ReduceWith { .. } => {
+            reduce::node(body, &node.kind, inputs, &types)
+        }
+        Kind::Dot(dims) => dot::node(body, dims, inputs, &types[0]).map(|v| vec![v]),
+        Kind::While { .. } | Kind::Scan { .. } | Kind::Switch(_) | Kind::Call(_) => {
+            control::node(body, &node.kind, inputs, &types)
+        }
+        kind => bail!(NotImplemented, "{kind:?} is not printed as StableHLO yet"),
+    }
+}

@@ -1,0 +1,17 @@
+//! Placeholder of a family: filled by its author.
+
+use super::body::{Body, Val};
+use ferrax_base::{Result, bail};
+use ferrax_loops::{Kind, Type};
+
+pub(super) fn node(_: &mut Body<'_, '_>, kind: &Kind, _: &[Val], _: &[Type]) -> Result<Vec<Val>> {
+    bail!(NotImplemented, "{kind:?} is not printed as StableHLO yet")
+}
+
+/// Nodes without operands.
+pub(super) fn source(body: &mut Body<'_, '_>, kind: &Kind, ty: &Type) -> Result<Val> {
+    match kind {
+        Kind::Const(scalar) => Ok(body.splat(*scalar, &ty.shape)),
+        _ => bail!(NotImplemented, "{kind:?} is not printed as StableHLO yet"),
+    }
+}
