@@ -61,6 +61,8 @@ from ferrax._devices import process_count as process_count
 from ferrax._devices import process_index as process_index
 from ferrax._devices import process_indices as process_indices
 from ferrax._environment import print_environment_info as print_environment_info
+from ferrax._plugins import install as _install_plugins
+from ferrax._plugins import register_plugin as register_plugin
 from ferrax._stages import install as _install
 from ferrax.config import allow_f16_reductions as allow_f16_reductions
 from ferrax.config import array_garbage_collection_guard as array_garbage_collection_guard
@@ -107,6 +109,7 @@ from ferrax.version import __version_info__ as __version_info__
 #: The dtype of tangents of integers: it holds no information.
 float0 = _dtype_object("float0")
 
+_install_plugins()
 _install()
 _install_finder()
 
@@ -123,6 +126,7 @@ if _TYPE_CHECKING:
     from ferrax import debug as debug
     from ferrax import distributed as distributed
     from ferrax import dlpack as dlpack
+    from ferrax import doctor as doctor
     from ferrax import dtypes as dtypes
     from ferrax import example_libraries as example_libraries
     from ferrax import experimental as experimental
@@ -183,6 +187,7 @@ custom_derivatives
 debug
 distributed
 dlpack
+doctor
 dtypes
 example_libraries
 experimental

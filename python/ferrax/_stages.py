@@ -134,35 +134,103 @@ class Traced(_Stage):
         return Lowered(self._name, self._program, self._in_tree, self._out_tree, self._donated, self._shardings)
 
 
+class StableHLO:
+    """A program in the dialect StableHLO.
+
+    Args:
+      text: the module.
+
+    >>> import ferrax as jax
+    >>> str(jax.jit(lambda x: x + 1).lower(1).compiler_ir()).startswith("module")
+    True
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<StableHLO module of {len(self._text.splitlines())} lines>"
+
+
+class MemoryStats(NamedTuple):
+    """Bytes that a run of a compiled program takes.
+
+    Args:
+      generated_code_size_in_bytes: 0: the embedded engine makes no machine code.
+      argument_size_in_bytes: in the arguments.
+      output_size_in_bytes: in the results.
+      alias_size_in_bytes: of the results', what donated arguments give.
+      temp_size_in_bytes: beside these, at most; 0 where the engine does not know.
+      peak_memory_in_bytes: all of it at one time, at most.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> jax.jit(lambda x: x + 1).lower(jnp.ones(8)).compile().memory_analysis().output_size_in_bytes
+    32
+    """
+
+    generated_code_size_in_bytes: int
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    alias_size_in_bytes: int
+    temp_size_in_bytes: int
+    peak_memory_in_bytes: int
+
+
+def _cost(program: Any) -> dict[str, float]:
+    flops, transcendentals, moved = _ferrax.work(program)
+    return {"flops": flops, "transcendentals": transcendentals, "bytes accessed": moved}
+
+
 class Lowered(_Stage):
     """A function lowered for a platform, not yet compiled.
 
     >>> import ferrax as jax
     >>> lowered = jax.jit(lambda x: x + 1).lower(1)
-    >>> print(lowered.as_text())
+    >>> print(lowered.as_text("jaxpr"))
     { lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) }
+    >>> "stablehlo.add" in lowered.as_text()
+    True
     """
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program as text: `dialect` is `None`, `"jaxpr"`, or `"kernels"` for what runs on the CPU."""
+        """The program as text.
+
+        Args:
+          dialect: `"stablehlo"` (also `None`) for what plugins of XLA compile, `"jaxpr"` for the traced program,
+            `"kernels"` for what runs on the default device.
+          debug_info: accepted for compatibility; StableHLO is printed without locations.
+
+        Returns:
+          A text of several lines.
+
+        Raises:
+          NotImplementedError: the dialect is another one, `"hlo"` for instance, which is XLA's own.
+        """
         if dialect == "kernels":
-            text: str = _ferrax.kernels_text(self._program)
-            return text
-        if dialect not in (None, "jaxpr"):
+            return str(_ferrax.kernels_text(self._program))
+        if dialect == "jaxpr":
+            return str(self._program)
+        if dialect not in (None, "stablehlo"):
             raise NotImplementedError(
-                f"text in the dialect {dialect!r} is not implemented yet; use 'jaxpr' or 'kernels'"
+                f"text in the dialect {dialect!r} is not implemented; use 'stablehlo', 'jaxpr' or 'kernels'"
             )
-        return str(self._program)
+        return str(self.compiler_ir())
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The program as an object: `dialect` is `None` or `"jaxpr"`."""
-        if dialect not in (None, "jaxpr"):
-            raise NotImplementedError(f"the dialect {dialect!r} is not implemented yet; use 'jaxpr'")
-        return self._program
+        """The program as an object, whose `str` is its text: `dialect` is `"stablehlo"` (also `None`) or `"jaxpr"`."""
+        if dialect == "jaxpr":
+            return self._program
+        if dialect not in (None, "stablehlo"):
+            raise NotImplementedError(f"the dialect {dialect!r} is not implemented; use 'stablehlo' or 'jaxpr'")
+        captured = [False] * len(self._program.captured)
+        return StableHLO(_ferrax.stablehlo_text(self._program, [*captured, *self._donated] if self._donated else []))
 
-    def cost_analysis(self) -> Any:
-        """Estimates of the program's cost; `None` while there are none."""
-        return None
+    def cost_analysis(self) -> dict[str, float]:
+        """Counts of what the program computes: see `Compiled.cost_analysis`."""
+        return _cost(self._program)
 
     def compile(self, compiler_options: Any = None, *, device_assignment: Any = None) -> Compiled:
         """The function compiled for this machine."""
@@ -205,16 +273,29 @@ class Compiled(_Stage):
         return self(*args, **kwargs)
 
     def as_text(self) -> str:
-        """The program as text."""
-        return str(self._program)
+        """What runs on the default device, as text: kernels of the embedded engine, XLA's program of a plugin."""
+        return str(_ferrax.kernels_text(self._program))
 
-    def cost_analysis(self) -> Any:
-        """Estimates of the program's cost; `None` while there are none."""
-        return None
+    def cost_analysis(self) -> dict[str, float]:
+        """Counts of what the program computes, before any engine fuses it.
 
-    def memory_analysis(self) -> Any:
-        """Estimates of the program's memory; `None` while there are none."""
-        return None
+        Returns:
+          A dictionary: `flops` (additions, multiplications and the like of elements), `transcendentals` (exponentials,
+          sines, powers) and `bytes accessed` by all operations.
+
+        >>> import ferrax as jax, ferrax.numpy as jnp
+        >>> jax.jit(jnp.dot).lower(jnp.ones((2, 3)), jnp.ones((3, 4))).compile().cost_analysis()["flops"]
+        48.0
+        """
+        return _cost(self._program)
+
+    def memory_analysis(self) -> MemoryStats:
+        """Bytes that a run takes, as `MemoryStats`."""
+        captured = [False] * len(self._program.captured)
+        donated = [*captured, *self._donated] if self._donated else []
+        arguments, results, given, temporary = _ferrax.memory_use(self._program, donated)
+        temporary = temporary or 0
+        return MemoryStats(0, arguments, results, given, temporary, arguments + results - given + temporary)
 
     @property
     def input_shardings(self) -> Any:

@@ -620,6 +620,11 @@ def _read_environment() -> None:
             value = float(found)
         elif found == "" and start is None:
             continue
+        if name in ("jax_platforms", "jax_platform_name"):
+            # whoever asks for a platform that is not there learns it when it is used, not on import
+            _ferrax.set_platforms([p.strip() for p in found.split(",") if p.strip()], later=True)
+            _values[name] = value
+            continue
         config.update(name, value)
 
 

@@ -50,6 +50,11 @@ pub use library::{finite, random};
 pub use program::Program;
 pub use run::{Outputs, eager};
 
+/// The instruction set that kernels are chosen for on this machine, for reports.
+pub fn instruction_set() -> &'static str {
+    simd::isa_name()
+}
+
 // Under the sanitizer the tests of the folder `tests` stand in the binary of the unit tests: the engine is compiled once.
 #[cfg(all(test, ferrax_exact_buffers))]
 extern crate self as ferrax_cpu;

@@ -14,6 +14,7 @@ pub mod kind;
 pub mod linalg;
 pub mod passes;
 pub mod print;
+pub mod work;
 
 pub use graph::{Builder, Graph, Node, Type, ValueId};
 pub use host::{HostCall, HostRef};
@@ -21,3 +22,4 @@ pub use kind::{
     BinaryOp, Bytes, CompareOp, ConvDims, Division, DivisionPart, DotDims, GatherDims, Gathering, IndexMode, Kind,
     PadConfig, ReduceOp, ScatterDims, ScatterOp, SliceDims, UnaryOp, WindowDims,
 };
+pub use work::Work;

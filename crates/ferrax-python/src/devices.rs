@@ -2,12 +2,14 @@
 
 use crate::errors::IntoPyResult;
 use crate::sharded::PyPlace;
+use ferrax::engine::xla::OptionValue;
 use ferrax::{device, engine};
 use ferrax_ir::{Array, DeviceId};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PySet, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyList, PySet, PyTuple};
+use std::path::PathBuf;
 
 /// A device: what computes, with memory of its own.
 #[pyclass(frozen, eq, hash, module = "ferrax", name = "Device", from_py_object)]
@@ -20,16 +22,18 @@ impl Device {
     }
 }
 
-static OBJECTS: PyOnceLock<Vec<Py<Device>>> = PyOnceLock::new();
+/// The objects of the platforms' devices.
+static OBJECTS: [PyOnceLock<Vec<Py<Device>>>; DeviceId::PLATFORMS] = [const { PyOnceLock::new() }; DeviceId::PLATFORMS];
 
-/// The Python objects of all devices, one each.
-fn objects(py: Python<'_>) -> PyResult<&Vec<Py<Device>>> {
-    OBJECTS.get_or_try_init(py, || device::devices().iter().map(|&d| Py::new(py, Device(d))).collect())
+/// The Python objects of a platform's devices, one each.
+fn objects(py: Python<'_>, platform: usize) -> PyResult<&Vec<Py<Device>>> {
+    OBJECTS[platform]
+        .get_or_try_init(py, || device::of_platform(platform).py()?.map(|d| Py::new(py, Device(d))).collect())
 }
 
 /// The object of a device.
 pub fn object(py: Python<'_>, id: DeviceId) -> PyResult<Bound<'_, Device>> {
-    let found = objects(py)?.iter().find(|d| d.get().0 == id.single());
+    let found = objects(py, id.platform())?.get(id.index());
     Ok(found.ok_or_else(|| PyRuntimeError::new_err(format!("there is no device {}", id.index())))?.bind(py).clone())
 }
 
@@ -79,8 +83,8 @@ impl Device {
 
     /// Kind of the device, such as `"cpu"`.
     #[getter]
-    fn device_kind(&self) -> PyResult<&'static str> {
-        Ok(self.engine()?.device_kind())
+    fn device_kind(&self) -> PyResult<String> {
+        Ok(self.engine()?.device_kind(self.0.index()))
     }
 
     /// Number of the process that has the device.
@@ -166,7 +170,7 @@ impl Memory {
         let all = [Memory::Device, Memory::PinnedHost, Memory::UnpinnedHost];
         let found = all.into_iter().find(|m| m.name() == kind);
         found.ok_or_else(|| {
-            let name = engine::of(device).map_or("unknown", |e| e.device_kind());
+            let name = engine::of(device).map_or_else(|_| "unknown".to_owned(), |e| e.device_kind(device.index()));
             PyValueError::new_err(format!(
                 "Could not find memory addressable by device {name}. Device {name} can address the following memory \
                  kinds: device, pinned_host, unpinned_host. Got memory kind: {kind}"
@@ -296,14 +300,70 @@ fn _device<'py>(py: Python<'py>, platform: &str, id: usize) -> PyResult<Bound<'p
 #[pyo3(signature = (backend=None))]
 fn devices<'py>(py: Python<'py>, backend: Option<&str>) -> PyResult<Bound<'py, PyList>> {
     let number = backend.map_or_else(|| Ok(device::default_platform()), platform_number)?;
-    PyList::new(py, objects(py)?.iter().filter(|d| d.get().0.platform() == number).map(|d| d.bind(py)))
+    PyList::new(py, objects(py, number)?)
 }
 
-/// Checks that these platforms are there, and makes the first the one that computes when nobody says where; the CPU of none.
+/// Makes the first of these platforms the one that computes when nobody says where; the CPU of none. They must be there,
+/// unless they may come later: then their first use says that they are not.
 #[pyfunction]
-fn set_platforms(names: Vec<String>) -> PyResult<()> {
-    names.iter().try_for_each(|name| platform_number(name).map(drop))?;
-    device::set_default_platform(names.first().map_or("cpu", |name| name)).py()
+#[pyo3(signature = (names, later=false))]
+fn set_platforms(names: Vec<String>, later: bool) -> PyResult<()> {
+    let number = |name: &String| match engine::platform(name) {
+        None if later => engine::xla::expect(name).py(),
+        _ => platform_number(name),
+    };
+    let numbers = names.iter().map(number).collect::<PyResult<Vec<usize>>>()?;
+    device::set_default_platform(numbers.first().copied().unwrap_or(0));
+    Ok(())
+}
+
+/// The names of all platforms.
+#[pyfunction]
+fn platforms() -> Vec<&'static str> {
+    engine::platforms()
+}
+
+/// What stands behind a platform, as names and texts; starts it.
+#[pyfunction]
+fn about_platform(py: Python<'_>, name: &str) -> PyResult<Vec<(&'static str, String)>> {
+    let number = platform_number(name)?;
+    let Some(engine) = engine::numbered(number) else { return Ok(Vec::new()) };
+    py.detach(|| engine.about()).py()
+}
+
+/// The instruction set that kernels of the embedded CPU use, and on how many threads.
+#[pyfunction]
+fn cpu_kernels() -> (&'static str, usize) {
+    (ferrax_cpu::instruction_set(), ferrax_cpu::pool::threads())
+}
+
+/// Adds a plugin of the PJRT C API as a platform; it is loaded when its devices are asked for.
+#[pyfunction]
+fn register_plugin(name: &str, path: PathBuf, options: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<()> {
+    let options = options.into_iter().map(|(key, value)| Ok((key, option(&value)?))).collect::<PyResult<_>>()?;
+    engine::xla::register(name, path, options).map(drop).py()
+}
+
+fn option(value: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
+    if let Ok(b) = value.cast::<PyBool>() {
+        return Ok(OptionValue::Bool(b.is_true()));
+    }
+    if let Ok(text) = value.extract::<String>() {
+        return Ok(OptionValue::Text(text));
+    }
+    if let Ok(i) = value.extract::<i64>() {
+        return Ok(OptionValue::Int(i));
+    }
+    if let Ok(x) = value.extract::<f32>() {
+        return Ok(OptionValue::Float(x));
+    }
+    match value.extract::<Vec<i64>>() {
+        Ok(all) => Ok(OptionValue::Ints(all)),
+        Err(_) => Err(PyTypeError::new_err(format!(
+            "an option of a plugin is a bool, an integer, a float, a text or a list of integers; got {}",
+            crate::shorten::repr(value)
+        ))),
+    }
 }
 
 /// Sets the process-wide default device.
@@ -363,6 +423,10 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<SingleDeviceSharding>()?;
     m.add_function(wrap_pyfunction!(_device, m)?)?;
     m.add_function(wrap_pyfunction!(devices, m)?)?;
+    m.add_function(wrap_pyfunction!(platforms, m)?)?;
+    m.add_function(wrap_pyfunction!(about_platform, m)?)?;
+    m.add_function(wrap_pyfunction!(register_plugin, m)?)?;
+    m.add_function(wrap_pyfunction!(cpu_kernels, m)?)?;
     m.add_function(wrap_pyfunction!(set_default_device, m)?)?;
     m.add_function(wrap_pyfunction!(set_platforms, m)?)?;
     m.add_function(wrap_pyfunction!(get_default_device, m)?)?;

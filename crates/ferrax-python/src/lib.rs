@@ -88,6 +88,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     indexing::register(m)?;
     lax::register(m)?;
     tracer::register(m)?;
+    errors::IntoPyResult::py(ferrax::engine::xla::register_from_environment())?;
     devices::register(m)?;
     sharded::register(m)?;
     dlpack::register(m)?;

@@ -1,7 +1,8 @@
 //! Devices and placement: which devices there are, the default one, where a computation runs, and how arrays get there.
 //!
 //! Several CPU devices are one memory and one engine under several names; they exist so that programs for many
-//! devices can be written and tested anywhere. The list of devices is fixed when it is first looked at.
+//! devices can be written and tested anywhere. How many devices a platform has is fixed when it is first asked, and its
+//! engine starts then: nothing starts what nobody asked for.
 //! Read next: `engine.rs` for what computes on them.
 
 use crate::engine;
@@ -14,7 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Devices asked for by [`set_cpu_count`]; zero when nobody asked.
 static WANTED: AtomicU32 = AtomicU32::new(0);
-static TABLE: OnceLock<Box<[DeviceId]>> = OnceLock::new();
+/// How many devices the platforms have, as far as they were asked.
+static COUNTS: [OnceLock<usize>; DeviceId::PLATFORMS] = [const { OnceLock::new() }; DeviceId::PLATFORMS];
 /// Where what follows no device goes: twice the device, and one more when somebody chose it.
 static DEFAULT: AtomicU32 = AtomicU32::new(0);
 /// The number of the platform that computes when nobody says where.
@@ -25,22 +27,21 @@ thread_local! {
     static LOCAL_DEFAULT: Cell<Option<Option<DeviceId>>> = const { Cell::new(None) };
 }
 
-/// Every device, platform by platform.
-pub fn devices() -> &'static [DeviceId] {
-    TABLE.get_or_init(|| {
-        let all = (0..DeviceId::PLATFORMS).filter_map(|p| Some((p, engine::numbered(p)?.devices())));
-        all.flat_map(|(p, count)| (0..count.min(DeviceId::MOST)).map(move |i| DeviceId::new(p, i))).collect()
-    })
+/// How many devices a platform has. Starts its engine; errors when that fails, and may be asked again.
+pub fn count(platform: usize) -> Result<usize> {
+    let Some((engine, known)) = engine::numbered(platform).zip(COUNTS.get(platform)) else {
+        bail!(Internal, "no engine has the number {platform}");
+    };
+    if let Some(&count) = known.get() {
+        return Ok(count);
+    }
+    let count = engine.devices()?.min(DeviceId::MOST);
+    Ok(*known.get_or_init(|| count))
 }
 
 /// The devices of a platform.
-pub fn of_platform(platform: usize) -> impl Iterator<Item = DeviceId> {
-    devices().iter().copied().filter(move |d| d.platform() == platform)
-}
-
-/// Whether the devices were looked at: from then on there are no others.
-pub fn in_use() -> bool {
-    TABLE.get().is_some()
+pub fn of_platform(platform: usize) -> Result<impl Iterator<Item = DeviceId>> {
+    Ok((0..count(platform)?).map(move |i| DeviceId::new(platform, i)))
 }
 
 /// How many CPU devices there are.
@@ -57,10 +58,10 @@ fn count_from_xla_flags() -> Option<usize> {
     value?.parse().ok()
 }
 
-/// Asks for this many CPU devices; errors once the table is in use.
+/// Asks for this many CPU devices; errors once they were looked at.
 pub fn set_cpu_count(count: usize) -> Result<()> {
-    if in_use() {
-        if of_platform(0).count() == count {
+    if let Some(&now) = COUNTS[0].get() {
+        if now == count {
             return Ok(());
         }
         bail!(
@@ -75,15 +76,15 @@ pub fn set_cpu_count(count: usize) -> Result<()> {
 
 /// A device by the number of its platform and its own.
 pub fn get(platform: usize, index: usize) -> Result<DeviceId> {
-    let mut all = of_platform(platform);
-    all.find(|d| d.index() == index).ok_or_else(|| {
-        let (name, count) =
-            (engine::numbered(platform).map_or("unknown", |e| e.platform()), of_platform(platform).count());
-        error!(
-            Value,
-            "there is no device {index}: the devices of platform {name} are numbered from 0 on, {count} in all"
-        )
-    })
+    let count = count(platform)?;
+    if index < count {
+        return Ok(DeviceId::new(platform, index));
+    }
+    let name = engine::numbered(platform).map_or("unknown", |e| e.platform());
+    Err(error!(
+        Value,
+        "there is no device {index}: the devices of platform {name} are numbered from 0 on, {count} in all"
+    ))
 }
 
 /// The number of the platform that computes when nobody says where.
@@ -91,13 +92,11 @@ pub fn default_platform() -> usize {
     PLATFORM.load(Relaxed) as usize
 }
 
-/// Chooses the platform that computes when nobody says where; errors when there is none of this name.
-pub fn set_default_platform(name: &str) -> Result<()> {
-    let number = engine::platform(name).ok_or_else(|| engine::unknown(name))?;
+/// Chooses the platform that computes when nobody says where, by its number.
+pub fn set_default_platform(number: usize) {
     PLATFORM.store(number as u32, Relaxed);
     let follow = |now: u32| (now & 1 == 0).then_some(first() << 1);
     let _ = DEFAULT.fetch_update(Relaxed, Relaxed, follow);
-    Ok(())
 }
 
 /// The first device of the default platform.

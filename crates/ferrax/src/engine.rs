@@ -8,6 +8,7 @@
 //! Read next: `device.rs` for the devices and where a computation runs, `executable.rs` for who compiles and runs.
 
 mod cpu;
+pub mod xla;
 
 use ferrax_base::{Arg, Buffer, Error, Memory, Outputs, Result, bail, error};
 use ferrax_ir::DeviceId;
@@ -40,12 +41,22 @@ pub trait Engine: Send + Sync {
     /// The platform's name, in small letters: `"cpu"`.
     fn platform(&self) -> &'static str;
 
-    /// How many devices there are; asked once.
-    fn devices(&self) -> usize;
+    /// Whether there is such an engine, or only its name.
+    fn present(&self) -> bool {
+        true
+    }
 
-    /// What the maker calls such a device.
-    fn device_kind(&self) -> &'static str {
-        self.platform()
+    /// How many devices there are. Whoever asks first starts what the engine stands on.
+    fn devices(&self) -> Result<usize>;
+
+    /// What the maker calls a device.
+    fn device_kind(&self, _device: usize) -> String {
+        self.platform().to_owned()
+    }
+
+    /// What stands behind the engine, as names and texts: where it was found, its versions. Starts it.
+    fn about(&self) -> Result<Vec<(&'static str, String)>> {
+        Ok(Vec::new())
     }
 
     /// Compiles a program.
@@ -73,6 +84,11 @@ pub trait Compiled: Send + Sync {
 
     /// What it runs, as text.
     fn text(&self) -> Result<String>;
+
+    /// Bytes that a run takes beside its arguments and results, where that is known.
+    fn temporary_bytes(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// The engines by the numbers of their platforms.
@@ -94,29 +110,39 @@ pub fn of(device: DeviceId) -> Result<&'static dyn Engine> {
     }
 }
 
-/// The number of the platform with this name.
+/// Names of platforms that are GPUs; `"gpu"` means the first of them.
+const GPUS: [&str; 4] = ["cuda", "xla_cuda", "rocm", "xla_rocm"];
+
+/// The number of the platform with this name; `"gpu"` is a platform of GPUs, whoever's they are.
 pub fn platform(name: &str) -> Option<usize> {
+    let present = |name: &str| numbered_as(name).filter(|&p| numbered(p).is_some_and(Engine::present));
+    present(name).or_else(|| GPUS.iter().filter(|_| name == "gpu").find_map(|&gpu| present(gpu)))
+}
+
+/// The number of the platform with this name, whether its engine is present or not.
+fn numbered_as(name: &str) -> Option<usize> {
     (0..DeviceId::PLATFORMS).find(|&p| numbered(p).is_some_and(|engine| engine.platform() == name))
+}
+
+/// The names of all platforms, in order of their numbers.
+pub fn platforms() -> Vec<&'static str> {
+    (0..DeviceId::PLATFORMS).filter_map(numbered).filter(|e| e.present()).map(<dyn Engine>::platform).collect()
 }
 
 /// The error for a platform that is not there.
 #[cold]
 pub fn unknown(name: &str) -> Error {
-    let there: Vec<&str> = (0..DeviceId::PLATFORMS).filter_map(numbered).map(<dyn Engine>::platform).collect();
     error!(
         Runtime,
         "Unknown backend: '{name}' requested, but no platforms that are instances of {name} are present. Platforms \
          present are: {}",
-        there.join(",")
+        platforms().join(",")
     )
 }
 
-/// Adds an engine; gives the number of its platform. Errors when there is one of its name, and once devices are in use.
+/// Adds an engine; gives the number of its platform. Errors when there is one of its name.
 pub fn register(engine: Box<dyn Engine>) -> Result<usize> {
-    if crate::device::in_use() {
-        bail!(Runtime, "platform {} must be registered before any device is used", engine.platform());
-    }
-    if platform(engine.platform()).is_some() {
+    if numbered_as(engine.platform()).is_some() {
         bail!(Value, "there is a platform {} already", engine.platform());
     }
     let mut engine = Some(engine);

@@ -17,7 +17,8 @@ use ferrax_cache::Cache;
 use ferrax_ir::array::{MemoryPin, Taker};
 use ferrax_ir::lower::lower;
 use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, JaxprRef, Value, Values};
-use ferrax_loops::{Graph, Kind};
+use ferrax_loops::{Graph, Kind, work};
+use ferrax_pjrt::stablehlo;
 use ferrax_transform::eval::check_count;
 use ferrax_transform::passes::optimize;
 use smallvec::SmallVec;
@@ -54,6 +55,19 @@ pub struct Executable {
     says_where: bool,
     /// Where results went, by the shardings of the arguments.
     places: sharded::Known,
+}
+
+/// Bytes that a run of a program takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// In its arguments.
+    pub arguments: usize,
+    /// In its results.
+    pub results: usize,
+    /// Of the results', what donated arguments give.
+    pub donated: usize,
+    /// Beside these, where the engine knows it.
+    pub temporary: Option<usize>,
 }
 
 /// Bytes of executables kept for operations that run programs eagerly (a `scan` outside `jit`).
@@ -180,6 +194,33 @@ impl Executable {
     /// The kernels and calls that the program runs, as text.
     pub fn kernels(&self) -> Result<String> {
         self.variant(&[], Placement::uncommitted().device)?.compiled.text()
+    }
+
+    /// The program as StableHLO, as plugins of the PJRT C API are given it; `donate` as for a run.
+    pub fn stablehlo(&self, donate: &[bool]) -> Result<String> {
+        self.check_mask(donate)?;
+        let mask: Vec<bool> = std::iter::repeat_n(false, self.consts.len()).chain(donate.iter().copied()).collect();
+        stablehlo::module(&self.graph, &mask, &stablehlo::Target::newest())
+    }
+
+    /// What the program computes, counted before any engine fuses it.
+    pub fn work(&self) -> work::Work {
+        self.graph.work()
+    }
+
+    /// Bytes that a run takes: arguments, results, those of them that donated arguments give, and what is temporary where
+    /// the engine knows it. `donate` as for a run.
+    pub fn memory(&self, donate: &[bool]) -> Result<MemoryUse> {
+        self.check_mask(donate)?;
+        let v = self.variant(donate, Placement::uncommitted().device)?;
+        let bytes = |avals: &[Aval]| avals.iter().map(Aval::bytes).sum();
+        let given = v.donated.iter().zip(v.reusable()).zip(&self.in_avals).filter(|((d, r), _)| **d && **r);
+        Ok(MemoryUse {
+            arguments: bytes(&self.in_avals),
+            results: bytes(&self.out_avals),
+            donated: given.map(|(_, a)| a.bytes()).sum(),
+            temporary: v.compiled.temporary_bytes(),
+        })
     }
 
     /// Runs the program on one concrete value per parameter, of its type. `donate[i]` says that the memory of argument i

@@ -52,12 +52,12 @@ impl Engine for Interpreter {
         PLATFORM
     }
 
-    fn devices(&self) -> usize {
-        DEVICES
+    fn devices(&self) -> Result<usize> {
+        Ok(DEVICES)
     }
 
-    fn device_kind(&self) -> &'static str {
-        "interpreter for tests"
+    fn device_kind(&self, _: usize) -> String {
+        "interpreter for tests".into()
     }
 
     fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {

@@ -5,6 +5,7 @@
 //! that only renames another (reshape, barrier, …) shares its slot. Read next: `plan/mod.rs`
 //! for how it is made, `run/frame.rs` for how it runs.
 
+mod memory;
 mod print;
 
 use crate::fused::blocks::{Blocks, Group};

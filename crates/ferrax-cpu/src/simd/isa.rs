@@ -116,3 +116,16 @@ pub fn on_trial(isa: Isa, is_right: fn() -> bool) -> bool {
     // What goes wrong may as well be an assertion.
     std::panic::catch_unwind(is_right).unwrap_or(false)
 }
+
+/// The name of the instruction set in use, for reports.
+pub fn isa_name() -> &'static str {
+    match isa() {
+        #[cfg(target_arch = "x86_64")]
+        Some(Isa::Avx512) => "AVX-512",
+        #[cfg(target_arch = "x86_64")]
+        Some(Isa::Avx2) => "AVX2",
+        #[cfg(target_arch = "aarch64")]
+        Some(Isa::Neon) => "NEON",
+        _ => "portable",
+    }
+}

@@ -598,12 +598,6 @@ fn run_jaxpr(
     outs.into_iter().map(|v| from_value(py, v)).collect()
 }
 
-/// The kernels that a program runs as, in text.
-#[pyfunction]
-fn kernels_text(jaxpr: &PyClosed) -> PyResult<String> {
-    ferrax::executable::executable(jaxpr.jaxpr()).py()?.kernels().py()
-}
-
 /// (hits, misses, entries, bytes) of a jitted function's programs.
 #[pyfunction]
 fn jit_cache_info(wrapper: &Bound<'_, PyAny>) -> PyResult<(usize, usize, usize, usize)> {
@@ -641,7 +635,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(jit, m)?)?;
     m.add_function(wrap_pyfunction!(jit_trace, m)?)?;
     m.add_function(wrap_pyfunction!(run_jaxpr, m)?)?;
-    m.add_function(wrap_pyfunction!(kernels_text, m)?)?;
     m.add_function(wrap_pyfunction!(jit_cache_info, m)?)?;
     m.add_function(wrap_pyfunction!(jit_clear_cache, m)?)?;
     m.add_function(wrap_pyfunction!(jit_cache_totals, m)?)?;

@@ -7,6 +7,7 @@
 
 use pyo3::prelude::*;
 
+pub mod analysis;
 pub mod control;
 pub mod custom;
 mod donation;
@@ -39,6 +40,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     jaxpr_build::register(m)?;
     primitive::register(m)?;
     jit::register(m)?;
+    analysis::register(m)?;
     grad::register(m)?;
     vmap::register(m)?;
     flat::register(m)?;

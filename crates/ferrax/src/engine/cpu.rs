@@ -20,8 +20,8 @@ impl Engine for Embedded {
         "cpu"
     }
 
-    fn devices(&self) -> usize {
-        crate::device::cpu_count()
+    fn devices(&self) -> Result<usize> {
+        Ok(crate::device::cpu_count())
     }
 
     fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
@@ -56,5 +56,9 @@ impl Compiled for Planned {
 
     fn text(&self) -> Result<String> {
         Ok(self.program.kernels())
+    }
+
+    fn temporary_bytes(&self) -> Option<usize> {
+        Some(self.program.temporary_bytes())
     }
 }

@@ -1,0 +1,282 @@
+//! XLA behind the seam: a plugin of the PJRT C API, with its devices, memory and programs.
+//!
+//! A plugin is registered by name and path, and loaded when somebody first asks for its devices: a process that uses
+//! none of them starts nothing. A name may also be asked for before anybody says where its plugin is. Programs are printed as StableHLO, compiled by the plugin and run asynchronously by it;
+//! an error of a run surfaces where its results are used.
+//!
+//! Read next: `ferrax_pjrt::stablehlo` for the printing, `ferrax_pjrt::safe` for the plugin's objects.
+
+use super::{Compiled, Engine, Source, Stats};
+use ferrax_base::memory::DeviceMemory;
+use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, bail, error};
+use ferrax_loops::Type;
+pub use ferrax_pjrt::safe::OptionValue;
+use ferrax_pjrt::safe::{self, Client, CompileOptions, Executable, Plugin};
+use ferrax_pjrt::stablehlo::{self, Target};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// A plugin as an engine.
+struct Xla {
+    name: &'static str,
+    place: OnceLock<Place>,
+    started: OnceLock<Started>,
+    /// Held by whoever starts the plugin.
+    starting: Mutex<()>,
+}
+
+/// Where a plugin is, and what its client is made with.
+struct Place {
+    path: PathBuf,
+    options: Vec<(String, OptionValue)>,
+}
+
+/// Every plugin that was registered or asked for.
+static ALL: Mutex<Vec<&'static Xla>> = Mutex::new(Vec::new());
+
+/// A plugin that runs.
+struct Started {
+    client: Arc<Client>,
+    target: Target,
+    counts: Arc<[Counts]>,
+}
+
+/// Bytes of arrays on a device.
+#[derive(Default)]
+struct Counts {
+    in_use: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+/// Registers a plugin under a name, which becomes its platform's; gives the platform's number. Nothing is loaded yet.
+pub fn register(name: &str, path: PathBuf, options: Vec<(String, OptionValue)>) -> Result<usize> {
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        bail!(Value, "a platform's name has letters, digits and '_'; got '{name}'");
+    }
+    let (number, plugin) = named(&name.to_ascii_lowercase())?;
+    match plugin.place.set(Place { path, options }) {
+        Ok(()) => Ok(number),
+        Err(_) => bail!(Value, "there is a platform {name} already"),
+    }
+}
+
+/// The number of a platform whose plugin may be registered later; using its devices before that is an error.
+pub fn expect(name: &str) -> Result<usize> {
+    Ok(named(name)?.0)
+}
+
+/// The plugin of a name, and the number of its platform; made if there is none.
+fn named(name: &str) -> Result<(usize, &'static Xla)> {
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((plugin, number)) = all.iter().find(|x| x.name == name).zip(super::numbered_as(name)) {
+        return Ok((number, plugin));
+    }
+    // as long as the process: engines never go
+    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    let plugin =
+        Box::leak(Box::new(Xla { name, place: OnceLock::new(), started: OnceLock::new(), starting: Mutex::new(()) }));
+    let number = super::register(Box::new(&*plugin))?;
+    all.push(plugin);
+    Ok((number, plugin))
+}
+
+/// Registers the plugins that the environment names: `FERRAX_PJRT_PLUGIN` is a list of `name:path` with commas between.
+pub fn register_from_environment() -> Result<()> {
+    let Some(list) = std::env::var_os("FERRAX_PJRT_PLUGIN") else { return Ok(()) };
+    let list = list.to_string_lossy();
+    for entry in list.split(',').map(str::trim).filter(|e| !e.is_empty()) {
+        let Some((name, path)) = entry.split_once(':') else {
+            bail!(Value, "FERRAX_PJRT_PLUGIN is a list of name:path with commas between; got '{entry}'");
+        };
+        register(name, path.into(), Vec::new())?;
+    }
+    Ok(())
+}
+
+impl Xla {
+    fn started(&self) -> Result<&Started> {
+        if let Some(started) = self.started.get() {
+            return Ok(started);
+        }
+        let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(started) = self.started.get() {
+            return Ok(started);
+        }
+        let Some(Place { path, options }) = self.place.get() else { return Err(super::unknown(self.name)) };
+        let plugin = Plugin::load(self.name, path)?;
+        let version = plugin.stablehlo_version().unwrap_or(stablehlo::OLDEST);
+        let client = Client::new(&plugin, options)?;
+        let count = client.addressable_devices();
+        if count == 0 {
+            bail!(Runtime, "platform {}: the plugin {} found no device", self.name, path.display());
+        }
+        let target = Target { platform: client.platform_name().to_ascii_lowercase(), version };
+        let counts = (0..count).map(|_| Counts::default()).collect();
+        Ok(self.started.get_or_init(|| Started { client, target, counts }))
+    }
+}
+
+impl Engine for &'static Xla {
+    fn platform(&self) -> &'static str {
+        self.name
+    }
+
+    fn present(&self) -> bool {
+        self.place.get().is_some()
+    }
+
+    fn devices(&self) -> Result<usize> {
+        Ok(self.started()?.client.addressable_devices())
+    }
+
+    fn device_kind(&self, device: usize) -> String {
+        self.started().map_or_else(
+            |_| self.name.to_owned(),
+            |_| {
+                let _ = device;
+                self.name.to_owned()
+            },
+        )
+    }
+
+    fn about(&self) -> Result<Vec<(&'static str, String)>> {
+        let Started { client, target, .. } = self.started()?;
+        let (major, minor) = client.plugin().api_version();
+        let [a, b, c] = target.version;
+        let path = self.place.get().map(|p| p.path.display().to_string()).unwrap_or_default();
+        Ok(vec![
+            ("path", path),
+            ("platform", format!("{} {}", client.platform_name(), client.platform_version()?)),
+            ("PJRT C API", format!("{major}.{minor}")),
+            ("StableHLO", format!("{a}.{b}.{c}")),
+        ])
+    }
+
+    fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
+        let Started { client, target, counts } = self.started()?;
+        let text = stablehlo::module(source.graph, source.donated, target)?;
+        let options = CompileOptions::on(client.device_id(source.device)?);
+        let executable = client.compile(text, &options)?;
+        let aliases = stablehlo::aliases(source.graph, source.donated);
+        let results = source.graph.outputs.iter().map(|v| source.graph.ty(*v).bytes()).collect();
+        Ok(Box::new(Program {
+            executable,
+            reusable: aliases.iter().map(Option::is_some).collect(),
+            results,
+            device: source.device,
+            counts: counts.clone(),
+        }))
+    }
+
+    fn upload(&self, elements: &Buffer, ty: &Type, device: usize) -> Result<Memory> {
+        let Started { client, counts, .. } = self.started()?;
+        let buffer = client.upload(elements.bytes(), ty.dtype, &ty.shape, device)?;
+        Ok(Memory::device(Held::new(buffer, ty.bytes(), device, counts)))
+    }
+
+    fn stats(&self, device: usize) -> Stats {
+        let none = Stats { in_use: 0, peak: 0, kept: 0 };
+        let Some(counts) = self.started.get().and_then(|s| s.counts.get(device)) else { return none };
+        Stats { in_use: counts.in_use.load(Relaxed), peak: counts.peak.load(Relaxed), kept: 0 }
+    }
+}
+
+/// What an array holds of a device's memory.
+struct Held {
+    buffer: safe::Buffer,
+    bytes: usize,
+    device: usize,
+    counts: Arc<[Counts]>,
+}
+
+impl Held {
+    fn new(buffer: safe::Buffer, bytes: usize, device: usize, counts: &Arc<[Counts]>) -> Held {
+        let Counts { in_use, peak } = &counts[device];
+        peak.fetch_max(in_use.fetch_add(bytes, Relaxed) + bytes, Relaxed);
+        Held { buffer, bytes, device, counts: counts.clone() }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.counts[self.device].in_use.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+impl DeviceMemory for Held {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn ready(&self) -> bool {
+        // what cannot be asked for has failed, as a wait will say
+        self.buffer.ready().unwrap_or(true)
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.buffer.wait()
+    }
+
+    fn to_host(&self) -> Result<Buffer> {
+        self.buffer.to_host()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// A compiled program.
+struct Program {
+    executable: Executable,
+    reusable: Vec<bool>,
+    /// Bytes of the results.
+    results: SmallVec<[usize; 4]>,
+    device: usize,
+    counts: Arc<[Counts]>,
+}
+
+impl Compiled for Program {
+    fn reusable(&self) -> &[bool] {
+        &self.reusable
+    }
+
+    fn run(&self, args: &mut [Arg<'_>], device: usize) -> Result<Outputs> {
+        if device != self.device {
+            bail!(Internal, "a program for device {} was run on device {device}", self.device);
+        }
+        let mut buffers: SmallVec<[&safe::Buffer; 8]> = SmallVec::with_capacity(args.len());
+        let mut kept: SmallVec<[i64; 8]> = SmallVec::new();
+        for (i, arg) in args.iter().enumerate() {
+            let held =
+                arg.device::<Held>().ok_or_else(|| error!(Internal, "an argument is not in the plugin's memory"))?;
+            if held.device != device {
+                bail!(Internal, "an argument of device {device} is on device {}", held.device);
+            }
+            buffers.push(&held.buffer);
+            if self.reusable[i] && !matches!(arg, Arg::Owned(_)) {
+                kept.push(i as i64);
+            }
+        }
+        let results = self.executable.execute(&buffers, &kept, None)?;
+        drop(buffers);
+        for (arg, reused) in args.iter_mut().zip(&self.reusable) {
+            if *reused && matches!(arg, Arg::Owned(_)) {
+                *arg = Arg::Taken;
+            }
+        }
+        let held = |(buffer, &bytes)| Memory::device(Held::new(buffer, bytes, device, &self.counts));
+        Ok(results.into_iter().zip(&self.results).map(held).collect())
+    }
+
+    fn queues_itself(&self) -> bool {
+        true
+    }
+
+    fn text(&self) -> Result<String> {
+        bail!(NotImplemented, "text")
+    }
+}

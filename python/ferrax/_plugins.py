@@ -1,0 +1,122 @@
+"""Plugins of the PJRT C API: how platforms beside the embedded CPU are found and added.
+
+A plugin comes from three places: `register_plugin`, the environment (`FERRAX_PJRT_PLUGIN=name:path`), and wheels that are
+installed under `jax_plugins` (`jax-cuda13-plugin`, say) or as `libtpu`. None is loaded before its devices are asked for.
+The Rust side is `crates/ferrax/src/engine/xla.rs`; `python -m ferrax.doctor` says what was found. Read next: `doctor.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ferrax import _ferrax
+
+__all__ = ["register_plugin"]
+
+#: Platforms whose plugins take the options of GPUs.
+_GPUS = ("cuda", "rocm")
+
+
+class Found(NamedTuple):
+    """A plugin of an installed wheel.
+
+    Args:
+      name: the platform.
+      path: the shared library.
+    """
+
+    name: str
+    path: str
+
+
+def register_plugin(name: str, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
+    """Adds a plugin of the PJRT C API as a platform.
+
+    The plugin is loaded when somebody first asks for its devices (`jax.devices(name)`).
+
+    Args:
+      name: what the platform is called from now on: letters, digits and `_`.
+      path: the plugin's shared library.
+      options: what its client is made with, by name: bools, integers, floats, texts or lists of integers. GPUs get
+        `preallocate=False` unless the environment (`XLA_PYTHON_CLIENT_PREALLOCATE`) or this says otherwise.
+
+    Raises:
+      ValueError: there is a platform of this name already, or it cannot be a name.
+      TypeError: an option has another type.
+
+    >>> import ferrax as jax
+    >>> jax.register_plugin("nowhere", "/no/such/plugin.so")
+    >>> jax.devices("nowhere")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    RuntimeError: platform nowhere: the plugin /no/such/plugin.so ...
+    """
+    given = {**_gpu_options(), **(options or {})} if name.lower() in _GPUS else dict(options or {})
+    _ferrax.register_plugin(name, os.fspath(path), list(given.items()))
+
+
+def _gpu_options() -> dict[str, Any]:
+    """What clients of GPUs are made with: memory is taken when it is needed, unless the environment asks for more."""
+    options: dict[str, Any] = {"preallocate": False}
+    preallocate = os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE", "").lower()
+    if preallocate:
+        options["preallocate"] = preallocate not in ("false", "0", "f")
+    fraction = os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION") or os.environ.get("XLA_CLIENT_MEM_FRACTION")
+    if fraction:
+        options["memory_fraction"] = float(fraction)
+    allocator = os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "").lower()
+    if allocator:
+        options["allocator"] = allocator
+    return options
+
+
+def installed() -> Iterator[Found]:
+    """The plugins of installed wheels, in the order of the import path.
+
+    Only folders are looked at: nothing is imported, since the modules of these wheels want `jax`.
+    """
+    for place in sys.path:
+        plugins = os.path.join(place, "jax_plugins")
+        if os.path.isdir(plugins):
+            for folder in sorted(os.listdir(plugins)):
+                path = _library(os.path.join(plugins, folder))
+                if path:
+                    yield Found(_platform(folder), path)
+        tpu = os.path.join(place, "libtpu", "libtpu.so")
+        if os.path.exists(tpu):
+            yield Found("tpu", tpu)
+
+
+def _library(folder: str) -> str | None:
+    """The shared library of a plugin's folder."""
+    if not os.path.isdir(folder):
+        return None
+    names = sorted(n for n in os.listdir(folder) if n.endswith(".so") and "plugin" in n)
+    return os.path.join(folder, names[0]) if names else None
+
+
+def _platform(folder: str) -> str:
+    """The platform of a plugin's folder: `xla_cuda13` is `cuda`."""
+    for gpu in _GPUS:
+        if gpu in folder:
+            return gpu
+    return folder.removeprefix("xla_")
+
+
+def install() -> None:
+    """Adds the plugins of installed wheels; the first GPU that is there computes when nobody says where."""
+    chosen = any(f"{prefix}_PLATFORM{end}" in os.environ for prefix in ("FERRAX", "JAX") for end in ("S", "_NAME"))
+    for name, path in installed():
+        if name in _ferrax.platforms():
+            continue
+        register_plugin(name, path)
+        if not chosen and _present(name):
+            _ferrax.set_platforms([name])
+            chosen = True
+
+
+def _present(platform: str) -> bool:
+    """Whether the machine has a device of the platform, as far as its files say."""
+    return os.path.exists({"cuda": "/dev/nvidiactl", "rocm": "/dev/kfd"}.get(platform, os.devnull + "/"))
