@@ -1,6 +1,7 @@
 //! The vocabulary that families print with: values with their types, operations, regions, scalars of other shapes.
 
-use super::types::{constant, tensor};
+use super::types::{array, constant, tensor};
+use super::verify::{Region, check};
 use super::{Module, node};
 use ferrax_base::{DType, Result, Scalar, error};
 use ferrax_loops::{Graph, Type};
@@ -55,11 +56,13 @@ pub(crate) struct Body<'m, 'a> {
     text: String,
     indent: usize,
     next: u32,
+    /// The regions of the next operation that has some.
+    regions: Vec<Region>,
 }
 
 impl<'m, 'a> Body<'m, 'a> {
     pub(crate) fn new(module: &'m mut Module<'a>, level: usize) -> Self {
-        Body { module, text: String::new(), indent: 2 * level, next: 0 }
+        Body { module, text: String::new(), indent: 2 * level, next: 0, regions: Vec::new() }
     }
 
     pub(crate) fn into_text(self) -> String {
@@ -101,6 +104,11 @@ impl<'m, 'a> Body<'m, 'a> {
     }
 
     fn write(&mut self, given: &str, name: &str, operands: &[&Val], rest: &str, results: &[Type]) {
+        let regions = if rest.starts_with('(') { std::mem::take(&mut self.regions) } else { Vec::new() };
+        let types: Vec<&Type> = operands.iter().map(|v| &v.ty).collect();
+        if let Err(fault) = check(name, &types, rest, results, &regions, &self.module.signatures) {
+            self.module.fault.get_or_insert(fault);
+        }
         let names: Vec<String> = operands.iter().map(|v| v.name.to_string()).collect();
         let takes: Vec<String> = operands.iter().map(|v| tensor(&v.ty)).collect();
         let gives: Vec<String> = results.iter().map(tensor).collect();
@@ -121,12 +129,13 @@ impl<'m, 'a> Body<'m, 'a> {
         fill: impl FnOnce(&mut Body<'_, 'a>, &[Val]) -> Result<Vec<Val>>,
     ) -> Result<String> {
         let args: Vec<Val> = params.iter().map(|ty| Val { name: Name::Local(self.fresh()), ty: ty.clone() }).collect();
-        let mut inner =
-            Body { module: &mut *self.module, text: String::new(), indent: self.indent + 2, next: self.next };
+        let (indent, next) = (self.indent + 2, self.next);
+        let mut inner = Body { module: &mut *self.module, text: String::new(), indent, next, regions: Vec::new() };
         let results = fill(&mut inner, &args)?;
         inner.finish("stablehlo.return", &results);
         let (text, next) = (inner.text, inner.next);
         self.next = next;
+        self.regions.push(Region { params: params.to_vec(), results: results.into_iter().map(|r| r.ty).collect() });
         let listed: Vec<String> = args.iter().map(|a| format!("{}: {}", a.name, tensor(&a.ty))).collect();
         let head = if args.is_empty() {
             String::new()
@@ -142,8 +151,13 @@ impl<'m, 'a> Body<'m, 'a> {
         for n in &graph.nodes {
             let inputs: Vec<Val> = n.inputs.iter().map(|v| values[v.0 as usize].clone()).collect();
             let results = node(self, graph, n, &inputs)?;
-            if results.len() != n.results as usize {
-                return Err(error!(Internal, "{:?} printed {} results of {}", n.kind, results.len(), n.results));
+            if let Some(fault) = self.module.fault.take() {
+                return Err(error!(Internal, "{:?} is printed as an ill-typed program: {fault}", n.kind));
+            }
+            let given: Vec<&Type> = results.iter().map(|r| &r.ty).collect();
+            let wanted: Vec<&Type> = n.outputs().map(|v| graph.ty(v)).collect();
+            if given != wanted {
+                return Err(error!(Internal, "{:?} is printed with results {given:?}, not {wanted:?}", n.kind));
             }
             values.extend(results);
         }
@@ -175,11 +189,91 @@ impl<'m, 'a> Body<'m, 'a> {
 
     /// `stablehlo.broadcast_in_dim`: axis i of x becomes axis `dims[i]`.
     pub(crate) fn broadcast(&mut self, x: &Val, shape: &[usize], dims: &[usize]) -> Val {
-        let rest = format!("{{broadcast_dimensions = {}}}", super::types::array(dims));
+        let rest = format!("{{broadcast_dimensions = {}}}", array(dims));
         self.op("stablehlo.broadcast_in_dim", &[x], &rest, &Type::new(x.dtype(), shape))
     }
 
-    /// x as another dtype, by `stablehlo.convert`.
+    /// An operation of one operand whose result has the operand's type.
+    pub(crate) fn un(&mut self, name: &str, x: &Val) -> Val {
+        self.op(name, &[x], "", &x.ty)
+    }
+
+    /// An operation of two operands whose result has the first one's type.
+    pub(crate) fn bin(&mut self, name: &str, x: &Val, y: &Val) -> Val {
+        self.op(name, &[x, y], "", &x.ty)
+    }
+
+    /// A number in every place of x's shape, as x's dtype.
+    pub(crate) fn like(&mut self, x: &Val, value: f64) -> Val {
+        self.splat(Scalar::from_f64(x.dtype(), value), x.shape())
+    }
+
+    /// x compared with y: `EQ`, `NE`, `LT`, `LE`, `GT` or `GE`; complex numbers by `EQ` and `NE` alone.
+    pub(crate) fn compare(&mut self, direction: &str, x: &Val, y: &Val) -> Val {
+        let kind = match x.dtype() {
+            d if d.is_float() || d.is_complex() => "FLOAT",
+            d if d.is_signed() => "SIGNED",
+            _ => "UNSIGNED",
+        };
+        self.compare_as(kind, direction, x, y)
+    }
+
+    /// x compared with y in the sense of a comparison type of the dialect.
+    pub(crate) fn compare_as(&mut self, kind: &str, direction: &str, x: &Val, y: &Val) -> Val {
+        let rest = format!(
+            "{{comparison_direction = #stablehlo<comparison_direction {direction}>, \
+             compare_type = #stablehlo<comparison_type {kind}>}}"
+        );
+        self.op("stablehlo.compare", &[x, y], &rest, &Type::new(DType::Bool, x.shape()))
+    }
+
+    /// `on_true` where `pred`, which may be of rank 0, else `on_false`.
+    pub(crate) fn select(&mut self, pred: &Val, on_true: &Val, on_false: &Val) -> Val {
+        self.op("stablehlo.select", &[pred, on_true, on_false], "", &on_true.ty)
+    }
+
+    /// The bits of x as another dtype of the same width.
+    pub(crate) fn bits(&mut self, x: &Val, dtype: DType) -> Val {
+        self.op("stablehlo.bitcast_convert", &[x], "", &Type::new(dtype, x.shape()))
+    }
+
+    /// The real part of complex numbers.
+    pub(crate) fn real(&mut self, x: &Val) -> Val {
+        self.op("stablehlo.real", &[x], "", &Type::new(x.dtype().real(), x.shape()))
+    }
+
+    /// The imaginary part of complex numbers.
+    pub(crate) fn imag(&mut self, x: &Val) -> Val {
+        self.op("stablehlo.imag", &[x], "", &Type::new(x.dtype().real(), x.shape()))
+    }
+
+    /// Complex numbers of their parts.
+    pub(crate) fn complex(&mut self, re: &Val, im: &Val) -> Val {
+        self.op("stablehlo.complex", &[re, im], "", &Type::new(re.dtype().to_complex(), re.shape()))
+    }
+
+    /// x from `start` on, as much of it as `shape` says.
+    pub(crate) fn slice(&mut self, x: &Val, start: &[usize], shape: &[usize]) -> Val {
+        let limit: Vec<usize> = start.iter().zip(shape).map(|(s, n)| s + n).collect();
+        let (start, limit, strides) = (array(start), array(&limit), array(&vec![1; shape.len()]));
+        let rest = format!("{{start_indices = {start}, limit_indices = {limit}, strides = {strides}}}");
+        self.op("stablehlo.slice", &[x], &rest, &Type::new(x.dtype(), shape))
+    }
+
+    /// Arrays joined along an axis.
+    pub(crate) fn concat(&mut self, parts: &[&Val], axis: usize) -> Val {
+        let mut ty = parts[0].ty.clone();
+        ty.shape[axis] = parts.iter().map(|p| p.shape()[axis]).sum();
+        self.op("stablehlo.concatenate", parts, &format!("{{dimension = {axis} : i64}}"), &ty)
+    }
+
+    /// The index along an axis.
+    pub(crate) fn iota(&mut self, dtype: DType, shape: &[usize], axis: usize) -> Val {
+        let rest = format!("{{iota_dimension = {axis} : i64}}");
+        self.op("stablehlo.iota", &[], &rest, &Type::new(dtype, shape))
+    }
+
+    /// x as another dtype, by `stablehlo.convert`, whose values the two dtypes have in common: see `convert.rs` for others.
     pub(crate) fn convert(&mut self, x: &Val, dtype: DType) -> Val {
         if x.dtype() == dtype {
             return x.clone();

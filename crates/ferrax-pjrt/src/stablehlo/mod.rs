@@ -9,13 +9,17 @@
 //! Read next: `body.rs` for the vocabulary that families use, `types.rs` for types and constants.
 
 mod body;
+mod complex;
 mod control;
+mod convert;
 mod dot;
 mod elementwise;
 mod index;
 mod reduce;
 mod shape;
+mod special;
 mod types;
+mod verify;
 
 use body::{Body, Val};
 use ferrax_base::{Result, bail};
@@ -23,6 +27,7 @@ use ferrax_loops::{Graph, Kind, Node};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use types::tensor;
+use verify::Region;
 
 /// What a program is printed for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,33 +43,67 @@ pub(crate) struct Module<'a> {
     pub(crate) target: &'a Target,
     functions: String,
     names: FxHashMap<*const Graph, String>,
+    /// Names by the text of the function: graphs that print alike are one function.
+    texts: FxHashMap<String, String>,
+    /// The types of functions, by name.
+    signatures: FxHashMap<String, Region>,
     /// The graphs behind the addresses, which stay theirs as long as they live.
     kept: Vec<Arc<Graph>>,
+    /// What is wrong with the types of the first ill-typed operation since this was last looked at.
+    fault: Option<String>,
 }
 
 /// A graph as a module whose public function `main` takes the graph's parameters and gives its results. `donated` says
-/// which parameters' memory may be used for results; empty when none may.
+/// which parameters' memory may be used for results; empty when none may. Those that [`aliases`] gives a result are
+/// printed with it, the others as memory that the compiler may find a use for.
 pub fn module(graph: &Graph, donated: &[bool], target: &Target) -> Result<String> {
-    let mut shared = Module { target, functions: String::new(), names: FxHashMap::default(), kept: Vec::new() };
-    let main = shared.function(graph, "public @main", donated)?;
-    Ok(format!("module @jit {{\n{main}{}}}\n", shared.functions))
+    let mut shared = Module {
+        target,
+        functions: String::new(),
+        names: FxHashMap::default(),
+        texts: FxHashMap::default(),
+        signatures: FxHashMap::default(),
+        kept: Vec::new(),
+        fault: None,
+    };
+    let main = shared.function(graph, donated)?;
+    Ok(format!("module @jit {{\n  func.func public @main{main}{}}}\n", shared.functions))
+}
+
+/// Which result takes each parameter's memory: every result, in order, that of the first donated parameter of its type
+/// that no result before it took. A donated parameter without a result is not usable.
+pub fn aliases(graph: &Graph, donated: &[bool]) -> Vec<Option<usize>> {
+    let mut taken = vec![None; graph.params];
+    for (k, &out) in graph.outputs.iter().enumerate() {
+        let free = |&i: &usize| donated.get(i) == Some(&true) && taken[i].is_none();
+        let found = (0..graph.params).filter(free).find(|&i| graph.types[i] == *graph.ty(out));
+        if let Some(i) = found {
+            taken[i] = Some(k);
+        }
+    }
+    taken
 }
 
 impl Module<'_> {
-    /// A whole function, as text.
-    fn function(&mut self, graph: &Graph, name: &str, donated: &[bool]) -> Result<String> {
+    /// A whole function behind its name, as text.
+    fn function(&mut self, graph: &Graph, donated: &[bool]) -> Result<String> {
+        let aliases = aliases(graph, donated);
         let mut body = Body::new(self, 2);
         let args: Vec<Val> = graph.param_types().iter().enumerate().map(|(i, ty)| Val::argument(i, ty)).collect();
         let results = body.inline(graph, &args)?;
         body.finish("func.return", &results);
         let text = body.into_text();
         let listed = args.iter().enumerate().map(|(i, a)| {
-            let donor = if donated.get(i) == Some(&true) { " {jax.buffer_donor = true}" } else { "" };
+            let donor = match aliases[i] {
+                Some(k) => format!(" {{tf.aliasing_output = {k} : i32}}"),
+                None if donated.get(i) == Some(&true) => " {jax.buffer_donor = true}".into(),
+                None => String::new(),
+            };
             format!("{}: {}{donor}", a.name, tensor(&a.ty))
         });
         let given: Vec<String> = results.iter().map(|r| tensor(&r.ty)).collect();
         let (listed, given) = (listed.collect::<Vec<_>>().join(", "), given.join(", "));
-        Ok(format!("  func.func {name}({listed}) -> ({given}) {{\n{text}  }}\n"))
+        Ok(format!("({listed}) -> ({given}) {{\n{text}  }}\n"))
     }
 
     /// The name of the private function of a nested graph.
@@ -72,11 +111,22 @@ impl Module<'_> {
         if let Some(name) = self.names.get(&Arc::as_ptr(graph)) {
             return Ok(name.clone());
         }
-        let name = format!("@f{}", self.names.len());
+        let text = self.function(graph, &[])?;
+        let name = match self.texts.get(&text) {
+            Some(name) => name.clone(),
+            None => {
+                let name = format!("@f{}", self.texts.len());
+                self.functions.push_str("  func.func private ");
+                self.functions.push_str(&name);
+                self.functions.push_str(&text);
+                self.texts.insert(text, name.clone());
+                let results = graph.outputs.iter().map(|&v| graph.ty(v).clone()).collect();
+                self.signatures.insert(name.clone(), Region { params: graph.param_types().to_vec(), results });
+                name
+            }
+        };
         self.names.insert(Arc::as_ptr(graph), name.clone());
         self.kept.push(graph.clone());
-        let text = self.function(graph, &format!("private {name}"), &[])?;
-        self.functions.push_str(&text);
         Ok(name)
     }
 }

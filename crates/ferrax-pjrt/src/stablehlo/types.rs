@@ -69,6 +69,28 @@ pub(crate) fn constant(scalar: Scalar, ty: &Type) -> String {
     format!("dense<{}> : {}", number(scalar), tensor(ty))
 }
 
+/// Elements of a one-dimensional type, as an attribute: their bytes where the dialect has them as we do, else a list.
+pub(crate) fn dense(bytes: &[u8], ty: &Type) -> String {
+    let d = ty.dtype;
+    let mut text = String::from("dense<");
+    if bytes.is_empty() {
+    } else if matches!(d, DType::Bool | DType::Float0) || d.bits() < 8 {
+        let numbers = bytes.chunks_exact(d.size()).map(|b| number(Scalar::from_bytes(d, b)));
+        let _ = write!(text, "[{}]", numbers.collect::<Vec<_>>().join(", "));
+    } else {
+        text.push_str("\"0x");
+        text.reserve(2 * bytes.len());
+        for b in bytes {
+            for half in [b >> 4, b & 15] {
+                text.push(char::from(b"0123456789ABCDEF"[usize::from(half)]));
+            }
+        }
+        text.push('"');
+    }
+    let _ = write!(text, "> : {}", tensor(ty));
+    text
+}
+
 /// One element of a `dense` attribute.
 pub(crate) fn number(scalar: Scalar) -> String {
     let dtype = scalar.dtype;

@@ -1,0 +1,160 @@
+//! Functions of complex numbers.
+//!
+//! Those that the dialect has are left to it; max, min and comparisons order lexicographically, real parts first.
+
+use super::body::{Body, Val};
+use super::convert;
+use super::elementwise;
+use ferrax_base::{DType, Result, bail};
+use ferrax_loops::kind::CompareOp;
+use ferrax_loops::{BinaryOp, Type, UnaryOp};
+
+pub(super) fn unary(body: &mut Body<'_, '_>, op: UnaryOp, x: &Val) -> Result<Val> {
+    use UnaryOp::*;
+    let name = match op {
+        Neg => "stablehlo.negate",
+        Exp => "stablehlo.exponential",
+        Expm1 => "stablehlo.exponential_minus_one",
+        Log => "stablehlo.log",
+        Log1p => "stablehlo.log_plus_one",
+        Sqrt => "stablehlo.sqrt",
+        Rsqrt => "stablehlo.rsqrt",
+        Sin => "stablehlo.sine",
+        Cos => "stablehlo.cosine",
+        Tan => "stablehlo.tan",
+        Tanh => "stablehlo.tanh",
+        Asin => "chlo.asin",
+        Acos => "chlo.acos",
+        Atan => "chlo.atan",
+        Sinh => "chlo.sinh",
+        Cosh => "chlo.cosh",
+        Asinh => "chlo.asinh",
+        Acosh => "chlo.acosh",
+        Atanh => "chlo.atanh",
+        Logistic => "stablehlo.logistic",
+        Abs => return Ok(body.op("stablehlo.abs", &[x], "", &Type::new(x.dtype().real(), x.shape()))),
+        Sign => return Ok(sign(body, x)),
+        Cbrt => return Ok(cbrt(body, x)),
+        Exp2 => return exp2(body, x),
+        Real => return Ok(body.real(x)),
+        Imag => return Ok(body.imag(x)),
+        Conj => {
+            let (re, im) = (body.real(x), body.imag(x));
+            let im = body.un("stablehlo.negate", &im);
+            return Ok(body.complex(&re, &im));
+        }
+        IsFinite => {
+            let (re, im) = (body.real(x), body.imag(x));
+            let re = elementwise::unary(body, op, &re)?;
+            let im = elementwise::unary(body, op, &im)?;
+            return Ok(body.bin("stablehlo.and", &re, &im));
+        }
+        _ => bail!(NotImplemented, "the XLA engine has no {op:?} for {}", x.dtype()),
+    };
+    Ok(body.un(name, x))
+}
+
+pub(super) fn binary(body: &mut Body<'_, '_>, op: BinaryOp, x: &Val, y: &Val) -> Result<Val> {
+    use BinaryOp::*;
+    let name = match op {
+        Add => "stablehlo.add",
+        Sub => "stablehlo.subtract",
+        Mul => "stablehlo.multiply",
+        Div => "stablehlo.divide",
+        Pow => "stablehlo.power",
+        Max => {
+            let below = less(body, x, y);
+            return Ok(body.select(&below, y, x));
+        }
+        Min => {
+            let below = less(body, y, x);
+            return Ok(body.select(&below, y, x));
+        }
+        _ => bail!(NotImplemented, "the XLA engine has no {op:?} for {}", x.dtype()),
+    };
+    Ok(body.bin(name, x, y))
+}
+
+pub(super) fn compare(body: &mut Body<'_, '_>, op: CompareOp, x: &Val, y: &Val) -> Val {
+    use CompareOp::*;
+    match op {
+        Eq | EqTotal => body.compare("EQ", x, y),
+        Ne => body.compare("NE", x, y),
+        Lt | LtTotal => less(body, x, y),
+        Gt => less(body, y, x),
+        Le | LeTotal => {
+            let beyond = less(body, y, x);
+            body.un("stablehlo.not", &beyond)
+        }
+        Ge => {
+            let below = less(body, x, y);
+            body.un("stablehlo.not", &below)
+        }
+    }
+}
+
+/// Whether x comes before y.
+pub(super) fn less(body: &mut Body<'_, '_>, x: &Val, y: &Val) -> Val {
+    let (xr, yr) = (body.real(x), body.real(y));
+    let (xi, yi) = (body.imag(x), body.imag(y));
+    let first = body.compare("LT", &xr, &yr);
+    let same = body.compare("EQ", &xr, &yr);
+    let second = body.compare("LT", &xi, &yi);
+    let second = body.bin("stablehlo.and", &same, &second);
+    body.bin("stablehlo.or", &first, &second)
+}
+
+/// x / |x|, and x where that is 0. Parts are brought near 1 first, so that nothing overflows or vanishes.
+fn sign(body: &mut Body<'_, '_>, x: &Val) -> Val {
+    let (re, im) = (body.real(x), body.imag(x));
+    let (a, b) = (body.un("stablehlo.abs", &re), body.un("stablehlo.abs", &im));
+    let most = body.bin("stablehlo.maximum", &a, &b);
+    let (zero, one, infinity) = (body.like(&re, 0.0), body.like(&re, 1.0), body.like(&re, f64::INFINITY));
+    let some = body.compare("GT", &most, &zero);
+    let finite = body.compare("LT", &most, &infinity);
+    let usable = body.bin("stablehlo.and", &some, &finite);
+    let scale = body.select(&usable, &most, &one);
+    let (re, im) = (body.bin("stablehlo.divide", &re, &scale), body.bin("stablehlo.divide", &im, &scale));
+    let z = body.complex(&re, &im);
+    let size = body.op("stablehlo.abs", &[&z], "", &re.ty);
+    let (re, im) = (body.bin("stablehlo.divide", &re, &size), body.bin("stablehlo.divide", &im, &size));
+    let turned = body.complex(&re, &im);
+    let none = body.compare("EQ", &most, &zero);
+    body.select(&none, x, &turned)
+}
+
+/// The number with this size and angle.
+fn polar(body: &mut Body<'_, '_>, size: &Val, angle: &Val) -> Val {
+    let (cos, sin) = (body.un("stablehlo.cosine", angle), body.un("stablehlo.sine", angle));
+    let (re, im) = (body.bin("stablehlo.multiply", size, &cos), body.bin("stablehlo.multiply", size, &sin));
+    body.complex(&re, &im)
+}
+
+/// The principal cube root.
+fn cbrt(body: &mut Body<'_, '_>, x: &Val) -> Val {
+    let (re, im) = (body.real(x), body.imag(x));
+    let size = body.op("stablehlo.abs", &[x], "", &re.ty);
+    let size = body.un("stablehlo.cbrt", &size);
+    let angle = body.bin("stablehlo.atan2", &im, &re);
+    let three = body.like(&re, 3.0);
+    let angle = body.bin("stablehlo.divide", &angle, &three);
+    let root = polar(body, &size, &angle);
+    let zero = body.like(&size, 0.0);
+    let none = body.compare("EQ", &size, &zero);
+    body.select(&none, x, &root)
+}
+
+/// 2^x; that of single precision in double precision, whose angle is right for large imaginary parts too.
+fn exp2(body: &mut Body<'_, '_>, x: &Val) -> Result<Val> {
+    let wide = convert::convert(body, x, DType::C128)?;
+    let (re, im) = (body.real(&wide), body.imag(&wide));
+    let size = elementwise::exp2(body, &re);
+    let log2 = body.like(&im, std::f64::consts::LN_2);
+    let angle = body.bin("stablehlo.multiply", &im, &log2);
+    let turned = polar(body, &size, &angle);
+    let zero = body.like(&im, 0.0);
+    let real = body.compare("EQ", &im, &zero);
+    let straight = body.complex(&size, &im);
+    let power = body.select(&real, &straight, &turned);
+    convert::convert(body, &power, x.dtype())
+}

@@ -1,0 +1,77 @@
+//! Running reductions as a doubling scan: after k steps every element holds the join of the last 2^k, so a logarithm of
+//! the axis' length of pads and joins does it.
+//!
+//! Narrow floats and f32 sums run in a wider dtype. A running log-sum-exp carries pairs (greatest, sum of exponentials
+//! over it) in double precision, so that errors of rounded logarithms do not add up.
+
+use super::code::{Code, X};
+use ferrax_base::{DType, Result, Scalar, bail};
+use ferrax_loops::{BinaryOp, ReduceOp};
+
+/// `Cumulative`.
+pub(super) fn cumulative<'c>(op: ReduceOp, axis: usize, reverse: bool, x: X<'c>) -> Result<X<'c>> {
+    let d = x.dtype();
+    if op == ReduceOp::LogSumExp {
+        if !d.is_float() {
+            bail!(NotImplemented, "a cumulative logsumexp of {d} is not printed as StableHLO");
+        }
+        let wide = x.to(DType::F64);
+        return Ok(logsumexp(axis, reverse, wide).to(d));
+    }
+    let wide = match (op, d) {
+        (ReduceOp::Sum | ReduceOp::Prod, DType::F16 | DType::BF16) => DType::F32,
+        (ReduceOp::Sum, DType::F32) => DType::F64,
+        _ => d,
+    };
+    let join = binary_of(op);
+    let scanned = doubling(axis, reverse, [(x.to(wide), op.identity(wide))], |[a], [b]| [a.bin(join, b)]);
+    Ok(scanned[0].to(d))
+}
+
+/// The operation that joins two elements.
+pub(in super::super) fn binary_of(op: ReduceOp) -> BinaryOp {
+    match op {
+        ReduceOp::Sum => BinaryOp::Add,
+        ReduceOp::Prod => BinaryOp::Mul,
+        ReduceOp::Max | ReduceOp::LogSumExp => BinaryOp::Max,
+        ReduceOp::Min => BinaryOp::Min,
+        ReduceOp::And => BinaryOp::And,
+        ReduceOp::Or => BinaryOp::Or,
+        ReduceOp::Xor => BinaryOp::Xor,
+    }
+}
+
+/// The running join of tuples, given with what stands before the first of them; `join(earlier, later)`.
+fn doubling<'c, const N: usize>(
+    axis: usize,
+    reverse: bool,
+    parts: [(X<'c>, Scalar); N],
+    join: impl Fn([X<'c>; N], [X<'c>; N]) -> [X<'c>; N],
+) -> [X<'c>; N] {
+    let n = parts[0].0.shape()[axis];
+    let mut values = parts.map(|p| p.0);
+    let mut step = 1;
+    while step < n {
+        let shift = step as i64;
+        let (low, high) = if reverse { (-shift, shift) } else { (shift, -shift) };
+        let earlier = std::array::from_fn(|i| values[i].pad(axis, low, high, parts[i].1));
+        values = join(earlier, values);
+        step *= 2;
+    }
+    values
+}
+
+/// The running log of the sum of exponentials, in double precision.
+fn logsumexp<'c>(axis: usize, reverse: bool, x: X<'c>) -> X<'c> {
+    let code: &Code = x.code;
+    let one = code.full(DType::F64, &x.shape(), 1.0);
+    let (nothing, zero) = (Scalar::from_f64(DType::F64, f64::NEG_INFINITY), Scalar::zero(DType::F64));
+    let [top, sum] = doubling(axis, reverse, [(x, nothing), (one, zero)], |[a, s], [b, t]| {
+        let top = a.max(b);
+        // Infinities differ from themselves by nothing.
+        let scaled = |v: X<'c>, sum: X<'c>| v.eq(top).pick(sum, sum * (v - top).exp());
+        [top, scaled(a, s) + scaled(b, t)]
+    });
+    let endless = top.eq(f64::INFINITY) | top.eq(f64::NEG_INFINITY);
+    endless.pick(top, top + sum.ln())
+}
