@@ -105,7 +105,7 @@ impl Vectors {
 }
 
 /// The first version of the dialect whose gather and scatter have batching dimensions.
-const BATCHING: (u32, u32, u32) = (1, 1, 0);
+const BATCHING: [i64; 3] = [1, 1, 0];
 
 /// A limit a component of index vectors: the largest start that keeps the window inside.
 fn limits(shape: &[usize], map: &[usize], window: &[usize]) -> Vec<i64> {

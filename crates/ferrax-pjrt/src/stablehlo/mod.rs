@@ -35,7 +35,17 @@ pub struct Target {
     /// The name that the plugin calls its platform by: `"cpu"`, `"cuda"`, `"tpu"`.
     pub platform: String,
     /// The newest version of StableHLO that the plugin reads.
-    pub version: (u32, u32, u32),
+    pub version: [i64; 3],
+}
+
+/// The version that is printed for plugins that do not say which they read.
+pub const OLDEST: [i64; 3] = [0, 9, 0];
+
+impl Target {
+    /// Any platform, and the newest version that this crate prints.
+    pub fn newest() -> Target {
+        Target { platform: String::new(), version: [1, 13, 0] }
+    }
 }
 
 /// What a module shares: nested graphs by their address, printed as private functions.
