@@ -12,13 +12,14 @@ export PYO3_PYTHON := $(abspath $(PY))
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rust test-python test-engine sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
+.PHONY: help demo test test-rust test-python test-engine test-xla sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
   stubs generated fuzz clean bench-crates
 
 help:
 	@echo "make demo     set up, build the release extension, train examples/digits.py"
 	@echo "make test     set up, cargo tests, pytest"
 	@echo "make test-engine  tests of transformations and primitives on the interpreter of tests/engine"
+	@echo "make test-xla the tests of PJRT, and programs on a CPU client of XLA"
 	@echo "make sanitize the tests of buffers and of the engine's portable kernels under address sanitizer"
 	@echo "make unoptimized  a Rust example in a build without optimizer, as a service's own debug build is"
 	@echo "make aarch64  the engine's tests on AArch64 under emulation"
@@ -51,6 +52,15 @@ test-python: develop
 test-engine: develop
 	FERRAX_TEST_ENGINE=async FERRAX_PLATFORMS=interpreter $(PY) -m pytest -n auto --dist loadfile tests/transforms tests/lax/test_shape_and_reduce.py \
 	  tests/lax/test_windows.py tests/lax/test_bit_casts.py tests/lax/test_conversion.py
+
+# Programs on XLA: a real CPU client of XLA behind the PJRT C API, built from a wheel of another project's (tests/xla), takes
+# what the embedded engine takes. The share that fits a test run is the whole of these folders.
+XLA_CACHE := target/xla
+XLA_TESTS ?= tests/xla
+test-xla: develop
+	plugin=$$(tests/xla/plugin/build.sh $(abspath $(XLA_CACHE)) | tail -n 1) && \
+	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin cargo test --package ferrax-pjrt -- --include-ignored && \
+	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin FERRAX_PLATFORMS=xla_cpu $(PY) -m pytest -n auto --dist loadfile $(XLA_TESTS)
 
 # The stable compiler ships the sanitizer's runtime for this target, but asks for a flag to switch it on. Buffers are
 # exact allocations here; handlers of the SIMD machine are no tail calls under the sanitizer, so the machine is left out.

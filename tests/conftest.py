@@ -20,8 +20,8 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 
 
 def pytest_collection_modifyitems(items):
-    """With the engine for tests as the default (tests/engine), what asks for the embedded engine's own is left out."""
-    if os.environ.get("FERRAX_PLATFORMS") == "interpreter":
+    """With another engine as the default (tests/engine, tests/xla), what asks for the embedded engine's own is left out."""
+    if os.environ.get("FERRAX_PLATFORMS", "cpu") != "cpu":
         other = pytest.mark.skip(reason="of the embedded engine alone")
         for item in items:
             if "embedded" in item.keywords:
