@@ -18,7 +18,7 @@ macro_rules! calls {
             #[inline]
             pub unsafe fn $name(api: &PJRT_Api, $($arg: $ty),*) -> Result<$out> {
                 #[allow(unused_mut, reason = "not every call has arguments")]
-                let mut args = arguments(&api.$call);
+                let mut args = arguments(api.$call);
                 $(args.$arg = $arg;)*
                 // SAFETY: the caller's promise.
                 unsafe { call(api, api.$call, stringify!($call), &mut args)? };
