@@ -1,0 +1,207 @@
+//! A client: devices of a plugin, and everything that is made on them.
+
+use super::{Buffer, CompileOptions, Event, Executable, Plugin, dtype};
+use crate::result::{self as r, OptionValue};
+use crate::sys::*;
+use ferrax_base::{DType, Result, bail, shape};
+use smallvec::SmallVec;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Devices of a plugin.
+pub struct Client {
+    plugin: Arc<Plugin>,
+    raw: NonNull<PJRT_Client>,
+    /// Those that this process can use.
+    pub(crate) addressable: Vec<*mut PJRT_Device>,
+    ids: Vec<i32>,
+    platform_name: String,
+    /// Buffers that are alive.
+    pub(crate) live: AtomicUsize,
+}
+
+// SAFETY: the functions on clients may be called from any thread, several at once; devices live as long as the client.
+unsafe impl Send for Client {}
+// SAFETY: as above.
+unsafe impl Sync for Client {}
+
+impl Client {
+    /// Makes a client. Which options there are is up to the plugin, which refuses those that it does not know.
+    pub fn new(plugin: &Arc<Plugin>, options: &[(String, OptionValue)]) -> Result<Arc<Client>> {
+        // SAFETY: a `Plugin` was prepared.
+        let raw = unsafe { r::client_create(plugin.api, options)? };
+        let Some(raw) = NonNull::new(raw) else {
+            bail!(Runtime, "the PJRT plugin {:?} gave no client and no error", plugin.name())
+        };
+        // from here on the client is destroyed when something fails
+        let mut client = Client {
+            plugin: plugin.clone(),
+            raw,
+            addressable: Vec::new(),
+            ids: Vec::new(),
+            platform_name: String::new(),
+            live: AtomicUsize::new(0),
+        };
+        let api = client.api();
+        // SAFETY: the client is alive.
+        unsafe {
+            client.platform_name = r::client_platform_name(api, raw.as_ptr())?;
+            client.addressable = r::client_addressable_devices(api, raw.as_ptr())?;
+            for &device in &client.addressable {
+                client.ids.push(r::description_id(api, r::device_description(api, device)?)?);
+            }
+        }
+        Ok(Arc::new(client))
+    }
+
+    pub(crate) fn api(&self) -> &'static PJRT_Api {
+        self.plugin.api
+    }
+
+    pub(crate) fn raw(&self) -> *mut PJRT_Client {
+        self.raw.as_ptr()
+    }
+
+    /// The plugin.
+    pub fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+
+    /// The platform: `"cpu"`, `"cuda"`.
+    pub fn platform_name(&self) -> &str {
+        &self.platform_name
+    }
+
+    /// Versions of what the platform is made of, as text.
+    pub fn platform_version(&self) -> Result<String> {
+        // SAFETY: the client is alive.
+        unsafe { r::client_platform_version(self.api(), self.raw()) }
+    }
+
+    /// How many devices this process can use; a device's place among them is its name in this module.
+    pub fn addressable_devices(&self) -> usize {
+        self.addressable.len()
+    }
+
+    /// The handle of a device by its place.
+    pub(crate) fn device_at(&self, device: usize) -> Result<*mut PJRT_Device> {
+        match self.addressable.get(device) {
+            Some(raw) => Ok(*raw),
+            None => bail!(Value, "there is no device {device}: the client has {}", self.addressable.len()),
+        }
+    }
+
+    /// The number that programs know a device by.
+    pub fn device_id(&self, device: usize) -> Result<i32> {
+        self.device_at(device)?;
+        Ok(self.ids[device])
+    }
+
+    /// How many buffers of this client are alive.
+    pub fn live_buffers(&self) -> usize {
+        self.live.load(Relaxed)
+    }
+
+    /// Compiles a StableHLO program, as text or as bytecode.
+    pub fn compile(self: &Arc<Self>, program: impl AsRef<[u8]>, options: &CompileOptions) -> Result<Executable> {
+        let options = options.encoded();
+        // SAFETY: the client is alive.
+        let raw = unsafe { r::client_compile(self.api(), self.raw(), program.as_ref(), "mlir", &options)? };
+        // SAFETY: the executable is this client's, and was given to us.
+        unsafe { Executable::own(self, raw) }
+    }
+
+    /// Loads an executable that [`Executable::serialize`] wrote with the same version of the same plugin.
+    pub fn load(self: &Arc<Self>, bytes: &[u8], options: Option<&CompileOptions>) -> Result<Executable> {
+        let options = options.map(CompileOptions::encoded);
+        // SAFETY: the client is alive.
+        let raw = unsafe { r::deserialize_and_load(self.api(), self.raw(), bytes, options.as_deref())? };
+        // SAFETY: the executable is this client's, and was given to us.
+        unsafe { Executable::own(self, raw) }
+    }
+
+    /// Copies elements, row by row, to a device. The bytes are the plugin's no longer when the call returns.
+    pub fn upload(self: &Arc<Self>, bytes: &[u8], dtype: DType, dims: &[usize], device: usize) -> Result<Buffer> {
+        let how = PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
+        // SAFETY: the bytes are borrowed for longer than the plugin reads them.
+        let (buffer, done) = unsafe { self.from_host(bytes, dtype, dims, device, how)? };
+        drop(done);
+        Ok(buffer)
+    }
+
+    /// Brings elements, row by row, to a device; where it can read the host's memory, without a copy.
+    ///
+    /// `keep` is dropped as soon as the plugin no longer reads the bytes, on whichever thread finds that out; if the
+    /// call fails, at once.
+    ///
+    /// # Safety
+    /// The bytes stay valid and do not change until `keep` is dropped.
+    pub unsafe fn upload_kept(
+        self: &Arc<Self>,
+        bytes: &[u8],
+        dtype: DType,
+        dims: &[usize],
+        device: usize,
+        keep: impl Send + 'static,
+    ) -> Result<Buffer> {
+        let how = PJRT_HostBufferSemantics_kImmutableZeroCopy;
+        // SAFETY: the caller's promise.
+        let (buffer, done) = unsafe { self.from_host(bytes, dtype, dims, device, how)? };
+        if let Some(done) = done {
+            // a plugin that copied is done already
+            if !done.ready()? {
+                done.on_ready(move |_| drop(keep))?;
+            }
+        }
+        Ok(buffer)
+    }
+
+    /// # Safety
+    /// The bytes are valid for as long as `how` says.
+    unsafe fn from_host(
+        self: &Arc<Self>,
+        bytes: &[u8],
+        dtype: DType,
+        dims: &[usize],
+        device: usize,
+        how: PJRT_HostBufferSemantics,
+    ) -> Result<(Buffer, Option<Event>)> {
+        let want = shape::size(dims).saturating_mul(dtype.size());
+        if bytes.len() != want {
+            bail!(Value, "an array {dtype}{} has {want} bytes, and {} were given", shape::Tuple(dims), bytes.len());
+        }
+        let sizes: SmallVec<[i64; 6]> = dims.iter().map(|&d| d as i64).collect();
+        let mut args = PJRT_Client_BufferFromHostBuffer_Args {
+            client: self.raw(),
+            data: bytes.as_ptr().cast(),
+            r#type: dtype::raw(dtype),
+            dims: sizes.as_ptr(),
+            num_dims: sizes.len(),
+            host_buffer_semantics: how,
+            device: self.device_at(device)?,
+            ..Args::new()
+        };
+        let api = self.api();
+        // SAFETY: the caller's promise; dimensions outlive the call.
+        unsafe {
+            r::call(api, api.PJRT_Client_BufferFromHostBuffer, "PJRT_Client_BufferFromHostBuffer", &mut args)?;
+            let done = Event::own(api, args.done_with_host_buffer);
+            Ok((Buffer::own(self, args.buffer, dtype, dims.into())?, done))
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // SAFETY: everything that the client made keeps it alive, so there is nothing left. There is nobody to tell of
+        // an error.
+        let _ = unsafe { r::client_destroy(self.api(), self.raw()) };
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Client({} of {:?}, {} devices)", self.platform_name, self.plugin, self.addressable.len())
+    }
+}
