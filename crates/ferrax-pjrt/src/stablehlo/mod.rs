@@ -14,15 +14,19 @@ mod control;
 mod convert;
 mod dot;
 mod elementwise;
+mod expand;
 mod index;
+mod library;
 mod reduce;
 mod shape;
 mod special;
 mod types;
 mod verify;
+mod window;
 
 use body::{Body, Val};
-use ferrax_base::{Result, bail};
+pub use expand::expansion;
+use ferrax_base::Result;
 use ferrax_loops::{Graph, Kind, Node};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -174,6 +178,16 @@ fn node(body: &mut Body<'_, '_>, graph: &Graph, node: &Node, inputs: &[Val]) -> 
         Kind::While { .. } | Kind::Scan { .. } | Kind::Switch(_) | Kind::Call(_) => {
             control::node(body, &node.kind, inputs, &types)
         }
-        kind => bail!(NotImplemented, "{kind:?} is not printed as StableHLO yet"),
+        Kind::ReduceWindow { op, window: w } => {
+            window::reduce_window(body, (graph, node), (*op, w), inputs, &types[0]).map(|v| vec![v])
+        }
+        Kind::Cumulative { .. }
+        | Kind::Conv(_)
+        | Kind::Sort { .. }
+        | Kind::TopK { .. }
+        | Kind::Fft { .. }
+        | Kind::Linalg(_)
+        | Kind::Threefry2x32
+        | Kind::Host(_) => library::node(body, &node.kind, inputs, &types),
     }
 }

@@ -4,7 +4,7 @@
 //! the ranks are equal (axes of size 1 stretch) or where one is a scalar; plain numbers take the other operand's dtype.
 //! Loops take and give arrays of values. Read next: a user, `cumulative.rs`.
 
-use ferrax_base::{DType, Scalar, Shape};
+use ferrax_base::{DType, Result, Scalar, Shape};
 use ferrax_loops::{BinaryOp, Builder, CompareOp, GatherDims, Gathering, Graph, IndexMode, Kind, PadConfig, ReduceOp};
 use ferrax_loops::{DotDims, SliceDims, Type, UnaryOp, ValueId};
 use smallvec::smallvec;
@@ -25,12 +25,19 @@ pub(crate) struct X<'c> {
 }
 
 /// A graph with these parameters that gives what the function makes of them.
-pub(crate) fn graph(params: &[Type], f: impl for<'c> FnOnce(&'c Code, &[X<'c>]) -> Vec<X<'c>>) -> Graph {
+pub(crate) fn graph(params: &[Type], f: impl for<'c> FnOnce(&[X<'c>]) -> Result<Vec<X<'c>>>) -> Result<Graph> {
     let code = Code { builder: RefCell::new(Builder::new(params.iter().cloned())) };
-    let ids: Vec<ValueId> = code.builder.borrow().params().collect();
-    let args: Vec<X<'_>> = ids.into_iter().map(|id| X { code: &code, id }).collect();
-    let outputs: Vec<ValueId> = f(&code, &args).iter().map(|x| x.id).collect();
-    code.builder.into_inner().finish(&outputs)
+    let outputs = {
+        let ids: Vec<ValueId> = code.builder.borrow().params().collect();
+        let args: Vec<X<'_>> = ids.into_iter().map(|id| X { code: &code, id }).collect();
+        f(&args)?.iter().map(|x| x.id).collect::<Vec<ValueId>>()
+    };
+    Ok(code.builder.into_inner().finish(&outputs))
+}
+
+/// A graph that is made without fail.
+fn part_of(params: &[Type], f: impl for<'c> FnOnce(&[X<'c>]) -> Vec<X<'c>>) -> Arc<Graph> {
+    Arc::new(graph(params, |args| Ok(f(args))).unwrap_or_default())
 }
 
 /// What stands beside a value in a formula: another one, or a number.
@@ -110,15 +117,15 @@ impl Code {
             debug_assert_eq!(args.len(), M + N);
             (std::array::from_fn(|i| i), std::array::from_fn(|i| M + i))
         };
-        let cond = graph(&params, |_, args| {
+        let cond = part_of(&params, |args| {
             let (c, s) = split(args);
             vec![cond(c.map(|i| args[i]), s.map(|i| args[i]))]
         });
-        let body = graph(&params, |_, args| {
+        let body = part_of(&params, |args| {
             let (c, s) = split(args);
             body(c.map(|i| args[i]), s.map(|i| args[i])).to_vec()
         });
-        let kind = Kind::While { cond: Arc::new(cond), body: Arc::new(body), cond_consts: M, body_consts: M };
+        let kind = Kind::While { cond, body, cond_consts: M, body_consts: M };
         let inputs: Vec<X<'c>> = constants.iter().chain(&constants).chain(&state).copied().collect();
         let types: Vec<Type> = state.iter().map(|x| x.ty()).collect();
         let results = self.nodes(kind, &inputs, &types);
@@ -137,25 +144,19 @@ impl Code {
         if count == 0 {
             return state;
         }
-        let params: Vec<Type> = std::iter::once(Type::new(DType::I32, &[]))
-            .chain(constants.iter().chain(&state).map(|x| x.ty()))
-            .collect();
-        let cond = graph(&[Type::new(DType::I32, &[])].iter().chain(&params[1 + M..]).cloned().collect::<Vec<_>>(), |_, args| {
-            vec![args[0].lt(count as i64)]
-        });
         // The counter comes between the constants and the state.
-        let order: Vec<Type> = params[1..=M].iter().chain(&params[..1]).chain(&params[1 + M..]).cloned().collect();
-        let body = graph(&order, |_, args| {
+        let zero = self.number(DType::I32, 0.0);
+        let inputs: Vec<X<'c>> = constants.iter().chain([&zero]).chain(&state).copied().collect();
+        let params: Vec<Type> = inputs.iter().map(|x| x.ty()).collect();
+        let cond = part_of(&params[M..], |args| vec![args[0].lt(count as i64)]);
+        let body = part_of(&params, |args| {
             let i = args[M];
             let k = if downward { (-i) + (count as i64 - 1) } else { i };
             let next = body(std::array::from_fn(|j| args[j]), k, std::array::from_fn(|j| args[M + 1 + j]));
             std::iter::once(i + 1i64).chain(next).collect()
         });
-        let kind = Kind::While { cond: Arc::new(cond), body: Arc::new(body), cond_consts: 0, body_consts: M };
-        let zero = self.number(DType::I32, 0.0);
-        let inputs: Vec<X<'c>> = constants.iter().chain([&zero]).chain(&state).copied().collect();
-        let types: Vec<Type> = inputs[M..].iter().map(|x| x.ty()).collect();
-        let results = self.nodes(kind, &inputs, &types);
+        let kind = Kind::While { cond, body, cond_consts: 0, body_consts: M };
+        let results = self.nodes(kind, &inputs, &params[M..]);
         std::array::from_fn(|i| results[1 + i])
     }
 }

@@ -1,0 +1,128 @@
+//! Reductions over windows, and convolutions.
+//!
+//! A window's padding holds the initial value, which counts once more at the start; compilers pass over the padding. The
+//! two agree for an initial value that changes nothing; where it may, the padding is made before.
+
+use super::body::{Body, Val};
+use super::elementwise::{self, compute_dtype};
+use super::types::{array, list};
+use super::{convert, reduce};
+use ferrax_base::{DType, Result, Scalar};
+use ferrax_loops::{ConvDims, Graph, Kind, Node, ReduceOp, Type, WindowDims};
+
+/// `ReduceWindow` of a node of a graph.
+pub(super) fn reduce_window(
+    body: &mut Body<'_, '_>,
+    (graph, node): (&Graph, &Node),
+    (op, w): (ReduceOp, &WindowDims),
+    inputs: &[Val],
+    ty: &Type,
+) -> Result<Val> {
+    let d = ty.dtype;
+    let join = reduce::joining(op)?;
+    let compute = compute_dtype(d);
+    let start = convert::convert(body, &inputs[1], compute)?;
+    let x = convert::convert(body, &inputs[0], compute)?;
+    if x.ty.size() == 0 {
+        let all = body.spread(&inputs[1], &ty.shape);
+        return Ok(all);
+    }
+    if ty.shape.is_empty() {
+        let y = elementwise::binary(body, join, &x, &start)?;
+        return convert::convert(body, &y, d);
+    }
+    // Joining it twice is joining it once.
+    let repeats = matches!(op, ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Xor);
+    let known = graph.maker(node.inputs[1]).is_some_and(|n| matches!(n.kind, Kind::Const(c) if c == op.identity(d)));
+    let plain = w.padding.iter().all(|&(low, high)| low >= 0 && high >= 0);
+    let (x, w) = if plain && (known || !repeats) { (x, w.clone()) } else { padded(body, &x, &start, w) };
+    let cell = Type::new(compute, &[]);
+    let region = body.region(&[cell.clone(), cell], |body, cells| {
+        Ok(vec![elementwise::binary(body, join, &cells[0], &cells[1])?])
+    })?;
+    let rest = format!(
+        "({region}) {{window_dimensions = {}, window_strides = {}, base_dilations = {}, window_dilations = {}, \
+         padding = {}}}",
+        array(&w.window),
+        array(&w.strides),
+        array(&w.base_dilation),
+        array(&w.window_dilation),
+        padding(&w.padding)
+    );
+    let y = body.op("stablehlo.reduce_window", &[&x, &start], &rest, &Type::new(compute, &ty.shape));
+    convert::convert(body, &y, d)
+}
+
+/// Amounts before and after along each axis, as an attribute.
+fn padding(amounts: &[(i64, i64)]) -> String {
+    let rows: Vec<String> = amounts.iter().map(|(low, high)| format!("[{low}, {high}]")).collect();
+    format!("dense<[{}]> : tensor<{}x2xi64>", rows.join(", "), amounts.len())
+}
+
+/// The operand with its padding and holes in it, and the windows that are left.
+fn padded(body: &mut Body<'_, '_>, x: &Val, value: &Val, w: &WindowDims) -> (Val, WindowDims) {
+    let holes: Vec<usize> = w.base_dilation.iter().map(|d| d - 1).collect();
+    let sides = |high: bool| w.padding.iter().map(|p| if high { p.1 } else { p.0 }).collect::<Vec<i64>>();
+    let extent = |i: usize| {
+        let n = x.shape()[i];
+        (n + n.saturating_sub(1) * holes[i]) as i64 + w.padding[i].0 + w.padding[i].1
+    };
+    let shape: Vec<usize> = (0..x.shape().len()).map(|i| extent(i).max(0) as usize).collect();
+    let rest = format!(
+        "{{edge_padding_low = {}, edge_padding_high = {}, interior_padding = {}}}",
+        array(&sides(false)),
+        array(&sides(true)),
+        array(&holes)
+    );
+    let y = body.op("stablehlo.pad", &[x, value], &rest, &Type::new(x.dtype(), &shape));
+    let mut left = w.clone();
+    left.padding.iter_mut().for_each(|p| *p = (0, 0));
+    left.base_dilation.iter_mut().for_each(|d| *d = 1);
+    (y, left)
+}
+
+/// `Conv`, at full precision; floats below 32 bits are summed in f32, truth values as numbers.
+pub(super) fn conv(body: &mut Body<'_, '_>, dims: &ConvDims, inputs: &[Val], ty: &Type) -> Result<Val> {
+    let (x, kernel) = (&inputs[0], &inputs[1]);
+    if ty.size() == 0 || x.ty.size() == 0 || kernel.ty.size() == 0 {
+        return Ok(body.splat(Scalar::zero(ty.dtype), &ty.shape));
+    }
+    let compute = if ty.dtype.is_bool() { DType::F32 } else { compute_dtype(ty.dtype) };
+    let (x, kernel) = (convert::convert(body, x, compute)?, convert::convert(body, kernel, compute)?);
+    let spatial: Vec<usize> = (0..dims.strides.len()).collect();
+    let axes = |first: &str, last: &str| {
+        let mut all = vec![first.to_owned()];
+        all.extend(spatial.iter().map(usize::to_string));
+        all.push(last.to_owned());
+        all
+    };
+    let mut kernel_axes: Vec<String> = spatial.iter().map(usize::to_string).collect();
+    kernel_axes.extend(["i".to_owned(), "o".to_owned()]);
+    let (data, kernel_axes) = (list(&axes("b", "f")), list(&kernel_axes));
+    let ones = vec![1; spatial.len()];
+    let none = match spatial.len() {
+        0 => "dense<> : tensor<0x2xi64>".to_owned(),
+        n => format!("dense<0> : tensor<{n}x2xi64>"),
+    };
+    let rest = format!(
+        "{{window_strides = {}, padding = {none}, lhs_dilation = {}, rhs_dilation = {}, \
+         window_reversal = {}, dimension_numbers = #stablehlo.conv<[{data}]x[{kernel_axes}]->[{data}]>, \
+         feature_group_count = {} : i64, batch_group_count = 1 : i64, \
+         precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}}",
+        array(&dims.strides),
+        array(&ones),
+        array(&dims.rhs_dilation),
+        reversal(spatial.len()),
+        dims.groups
+    );
+    let y = body.op("stablehlo.convolution", &[&x, &kernel], &rest, &Type::new(compute, &ty.shape));
+    convert::convert(body, &y, ty.dtype)
+}
+
+/// No axis is reversed.
+fn reversal(axes: usize) -> String {
+    match axes {
+        0 => "array<i1>".to_owned(),
+        n => format!("array<i1: {}>", list(&vec!["false"; n])),
+    }
+}
