@@ -24,6 +24,8 @@ OUR_FAULT = (SystemError, RuntimeError, AssertionError, MemoryError, NameError, 
 REFUSALS = (TypeError, ValueError, NotImplementedError)
 #: Texts of the operations of which a vmap may differ from its rows in the last bits (docs/numerics.md).
 BATCHED_OTHERWISE = re.compile(r"@|matmul|dot|fft|einsum|tensordot|outer|kron|linalg|convol|conv_general")
+#: Loops that stack their bodies' results: under vmap these have the mapped axis second, and sums of them another order.
+STACKED = re.compile(r"lax\.(scan|map)\(")
 #: The rewrites of docs/rewrites.md that may change bits meet this.
 REWRITTEN = re.compile(r"log")
 #: Operations with kinks or jumps, at which a jvp and a vjp may choose other slopes, and a rounding of the slopes.
@@ -213,7 +215,8 @@ class Subject:
 
     def batched_otherwise(self, axes):
         """Whether rows may be computed in another order: products, and sums when the mapped axis is not the first."""
-        return -1 in axes or any(BATCHED_OTHERWISE.search(step.code) for step in self.program.steps)
+        steps = self.program.steps
+        return -1 in axes or any(BATCHED_OTHERWISE.search(s.code) or STACKED.search(s.code) for s in steps)
 
     def steps_agree(self):
         """Each step alone on two equal rows of its operands: the eager bits, or close where products are batched."""
