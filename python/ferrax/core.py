@@ -129,12 +129,7 @@ def max_dim(d1: int, d2: int) -> int:
 def min_dim(d1: int, d2: int) -> int:
     """The smaller of two dimensions.
 
-    Args:
-      d1: a dimension.
-      d2: another one.
-
-    Returns:
-      The dimension.
+    Args, Returns: as in `max_dim`.
 
     >>> import ferrax as jax
     >>> jax.core.min_dim(2, 3)

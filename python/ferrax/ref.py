@@ -97,11 +97,7 @@ def freeze(ref: Ref) -> Any:
 def free_ref(ref: Ref) -> None:
     """Ends the use of a reference, whose value nobody needs.
 
-    Args:
-      ref: a reference that was made in the same function.
-
-    Raises:
-      ValueError: the reference was made elsewhere, or is frozen.
+    Args, Raises: as in `freeze`.
 
     >>> import ferrax as jax
     >>> jax.free_ref(jax.new_ref(1.0))

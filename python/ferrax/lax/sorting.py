@@ -127,13 +127,7 @@ def approx_min_k(
 ) -> tuple[Array, Array]:
     """The smallest entries along one axis; exact on the CPU.
 
-    Args:
-      operand: array of a floating dtype.
-      k: how many entries.
-      reduction_dimension: the axis to select along.
-      recall_target: the share of true results wanted, met by the exact answer.
-      reduction_input_size_override: size of the whole problem when this is a part of it; not needed here.
-      aggregate_to_topk: reduce the result to ``k`` entries.
+    Args: as in `approx_max_k`.
 
     Returns:
       A tuple of the entries in ascending order and their int32 indices.

@@ -406,12 +406,7 @@ def allclose(
 ) -> Array:
     """Whether two arrays agree within tolerances everywhere.
 
-    Args:
-      a: array.
-      b: array.
-      rtol: tolerance relative to `b`.
-      atol: absolute tolerance.
-      equal_nan: count NaN as equal to NaN.
+    Args: as in `isclose`.
 
     Returns:
       Bool scalar.
@@ -555,15 +550,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple.
 
-    Args:
-      x1: integers.
-      x2: integers.
-
-    Returns:
-      Array of integers, not negative.
-
-    Raises:
-      ValueError: for numbers that are not integers.
+    Args, Returns, Raises: as in `gcd`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.lcm(jnp.array([4, 6]), 10)

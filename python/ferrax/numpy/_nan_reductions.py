@@ -66,15 +66,11 @@ def nanmin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = F
     """Smallest element over axes, NaN left out.
 
     Args:
-      a: array of any dtype.
-      axis: the axis or axes to reduce; None for all.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
+      a, axis, out, keepdims: as in `nanmax`.
       initial: scalar above which the result does not rise.
       where: bool array: which elements to include; needs `initial`.
 
-    Returns:
-      Array of the dtype of `a`; NaN where every element is NaN.
+    Returns: as in `nanmax`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.nanmin(jnp.array([1., jnp.nan, 3.]))
@@ -142,10 +138,7 @@ def nanmean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None 
     Args:
       a: array of any dtype.
       axis: the axis or axes to average; None for all.
-      dtype: dtype of the result.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
-      where: bool array: which elements to include.
+      dtype, out, keepdims, where: as in `nansum`.
 
     Returns:
       Array of the means; NaN where every element is NaN.
@@ -214,18 +207,7 @@ def nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None =
            keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None) -> Array:  # fmt: skip
     """Standard deviation over axes of the elements that are not NaN.
 
-    Args:
-      a: array of any dtype.
-      axis: the axis or axes to reduce; None for all.
-      dtype: dtype in which to compute.
-      out: not supported.
-      ddof: the sum of squares is divided by `count - ddof`.
-      keepdims: keep reduced axes with length 1.
-      where: bool array: which elements to include.
-      mean: the means, if known, of a shape that broadcasts with `a`.
-
-    Returns:
-      Real array; NaN where `count - ddof` is not positive.
+    Args, Returns: as in `nanvar`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.nanstd(jnp.array([1., jnp.nan, 5.]))
@@ -267,14 +249,7 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Index of the first smallest element along an axis, NaN left out.
 
-    Args:
-      a: real array.
-      axis: axis to search; None to search the flattened array.
-      out: not supported.
-      keepdims: keep the reduced axis with length 1.
-
-    Returns:
-      Array of the default integer dtype; -1 where every element is NaN.
+    Args, Returns: as in `nanargmax`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.nanargmin(jnp.array([jnp.nan, 2., 3.]))

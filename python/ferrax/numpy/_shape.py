@@ -485,11 +485,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Arrays with at least two axes; new ones come first.
 
-    Args:
-      *arys: arrays or scalars.
-
-    Returns:
-      Array, or a list of arrays for several arguments.
+    Args, Returns: as in `atleast_1d`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.atleast_2d(jnp.arange(3)).shape
@@ -501,11 +497,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
 def atleast_3d(*arys: ArrayLike) -> Any:
     """Arrays with at least three axes; a vector becomes (1, n, 1), a matrix (m, n, 1).
 
-    Args:
-      *arys: arrays or scalars.
-
-    Returns:
-      Array, or a list of arrays for several arguments.
+    Args, Returns: as in `atleast_1d`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.atleast_3d(jnp.arange(3)).shape

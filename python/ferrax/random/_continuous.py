@@ -151,14 +151,11 @@ def gumbel(
     """Values of the standard Gumbel distribution, of density ``exp(-(x + exp(-x)))``.
 
     Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
+      key, shape, dtype: as in `exponential`.
       mode: ``"low"`` (as None) or ``"high"``, which draws twice the bits, for an accurate upper tail.
       out_sharding: ignored.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     Raises:
       ValueError: ``mode`` is neither.
@@ -185,14 +182,7 @@ def _gumbel(key, shape, dtype, mode):
 def laplace(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Values with density ``exp(-|x|) / 2``.
 
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape and dtype.
+    Args, Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.laplace(ferrax.random.key(0), (2,)).shape
@@ -210,14 +200,7 @@ def _laplace(key, shape, dtype):
 def logistic(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Values of the standard logistic distribution.
 
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape and dtype.
+    Args, Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.logistic(ferrax.random.key(0), (2,)).shape
@@ -235,14 +218,7 @@ def _logistic(key, shape, dtype):
 def cauchy(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Values of the standard Cauchy distribution.
 
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape and dtype.
+    Args, Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.cauchy(ferrax.random.key(0), (2,)).shape
@@ -351,14 +327,7 @@ def _rayleigh(key, scale, shape, dtype):
 def maxwell(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Lengths of standard normal vectors of three components.
 
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape and dtype.
+    Args, Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.maxwell(ferrax.random.key(0), (2,)).shape

@@ -55,15 +55,7 @@ def loggamma(
 ) -> Array:
     """Logarithms of gamma values, accurate where these underflow.
 
-    Args:
-      key: a key.
-      a: the shape parameter, positive.
-      shape: shape of the result; that of ``a`` when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape and dtype.
+    Args, Returns: as in `gamma`.
 
     >>> import ferrax
     >>> ferrax.random.loggamma(ferrax.random.key(0), 2.0, (2,)).shape
@@ -255,15 +247,7 @@ def t(
 ) -> Array:
     """Values of Student's t distribution.
 
-    Args:
-      key: a key.
-      df: degrees of freedom, positive.
-      shape: shape of the result; that of ``df`` when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape and dtype.
+    Args, Returns: as in `chisquare`.
 
     >>> import ferrax
     >>> ferrax.random.t(ferrax.random.key(0), 3.0, (2,)).shape
@@ -297,12 +281,9 @@ def beta(
       key: a key.
       a: the first parameter, positive.
       b: the second parameter, positive.
-      shape: shape of the result; what the parameters broadcast to when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      shape, dtype, out_sharding: as in `f`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `f`.
 
     >>> import ferrax
     >>> ferrax.random.beta(ferrax.random.key(0), 2.0, 3.0, (2,)).shape

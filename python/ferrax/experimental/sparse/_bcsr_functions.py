@@ -241,12 +241,7 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
 def bcsr_eliminate_zeros(mat: BCSR, nse: int | None = None) -> BCSR:
     """The array with sorted indices, each there once, without the elements that are zero.
 
-    Args:
-      mat: a BCSR array.
-      nse: number of elements of the result, as of `bcoo_sum_duplicates`.
-
-    Returns:
-      A BCSR array.
+    Args, Returns: as in `bcsr_sum_duplicates`.
 
     Raises:
       ValueError: the array is traced and no `nse` is given.
