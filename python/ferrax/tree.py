@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrax import tree_util
 from ferrax._boundary import expose as _expose
-from ferrax._ferrax import PyTreeDef
-from ferrax._ferrax import tree_function as _tree_function
+from ferrax._ferrax import PyTreeDef, tree_function as _tree_function
 from ferrax._rust import implemented_by
 from ferrax.tree_util import Unspecified, _unspecified
 

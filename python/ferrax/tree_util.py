@@ -18,23 +18,11 @@ from typing import Any, TypeVar
 from ferrax._boundary import expose as _expose
 from ferrax._ferrax import (
     DictKey as DictKey,
-)
-from ferrax._ferrax import (
     FlattenedIndexKey as FlattenedIndexKey,
-)
-from ferrax._ferrax import (
     GetAttrKey as GetAttrKey,
-)
-from ferrax._ferrax import (
     PyTreeDef as PyTreeDef,
-)
-from ferrax._ferrax import (
     PyTreeRegistry as _PyTreeRegistry,
-)
-from ferrax._ferrax import (
     SequenceKey as SequenceKey,
-)
-from ferrax._ferrax import (
     tree_function as _tree_function,
 )
 from ferrax._rust import implemented_by

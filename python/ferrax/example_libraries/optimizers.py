@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ferrax import numpy as jnp
-from ferrax import tree_util
+from ferrax import numpy as jnp, tree_util
 from ferrax._boundary import expose as _expose
 
 __all__ = [

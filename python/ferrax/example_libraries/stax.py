@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax, random
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp, random
 from ferrax._boundary import expose as _expose
 from ferrax.nn import (
     elu,

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import numpy as jnp
-from ferrax import random, tree_util
+from ferrax import numpy as jnp, random, tree_util
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array
 from ferrax.ref import new_ref

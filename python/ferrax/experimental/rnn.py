@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax, nn, random
-from ferrax import numpy as jnp
+from ferrax import lax, nn, numpy as jnp, random
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array
 

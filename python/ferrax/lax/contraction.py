@@ -6,8 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Union
 
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import Array, lax as _lax
 from ferrax._out_sharding import with_out_sharding
 from ferrax.typing import ArrayLike, DTypeLike
 

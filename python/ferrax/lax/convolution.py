@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias, Union
 
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import Array, lax as _lax
 from ferrax.lax.contraction import dot_general
 from ferrax.lax.conversion import convert_element_type
 from ferrax.lax.reduce import _dilated, padtype_to_pads, reduce_window_shape_tuple

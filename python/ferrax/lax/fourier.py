@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ferrax._core import asarray as _asarray
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import Array, lax as _lax
 from ferrax.lax.conversion import convert_element_type as _convert_element_type
 from ferrax.typing import ArrayLike
 

@@ -12,8 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import ferrax.numpy as jnp
 from ferrax import random
-from ferrax._boundary import expose as _expose
-from ferrax._boundary import shielded as _shielded
+from ferrax._boundary import expose as _expose, shielded as _shielded
 from ferrax._core import canonicalize_dtype
 from ferrax._ferrax import Array
 from ferrax.typing import ArrayLike, DTypeLike

@@ -28,8 +28,7 @@ from ferrax._ferrax import warn_imaginary_parts
 from ferrax._out_sharding import with_out_sharding as with_out_sharding
 from ferrax._texts import short
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
-from ferrax.typing import ArrayLike as ArrayLike
-from ferrax.typing import DTypeLike as _DTypeLike
+from ferrax.typing import ArrayLike as ArrayLike, DTypeLike as _DTypeLike
 
 #: Most functions have a dtype of their own where none is given.
 DTypeLike = _DTypeLike | None

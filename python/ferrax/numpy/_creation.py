@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _core, _ferrax, lax
-from ferrax._core import asarray as _asarray
-from ferrax._core import is_tracer
+from ferrax._core import asarray as _asarray, is_tracer
 from ferrax._ferrax import KeyTy
 from ferrax._rust import with_shortcut
 from ferrax.numpy._args import (  # fmt: skip

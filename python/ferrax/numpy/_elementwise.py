@@ -30,8 +30,7 @@ from ferrax.numpy._args import (
     to_array,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import default_float, dtype_kind, inexact_dtype, is_inexact, real_dtype
-from ferrax.numpy._ufuncs import isnan, trunc
-from ferrax.numpy._ufuncs import where as _where
+from ferrax.numpy._ufuncs import isnan, trunc, where as _where
 
 __all__ = [
     "allclose", "angle", "around", "array_equal", "array_equiv", "divmod", "gcd", "i0", "isclose", "isscalar",

@@ -15,8 +15,7 @@ from ferrax._core import asarray
 from ferrax.numpy import _cumulative, _reductions
 from ferrax.numpy._args import Array, ArrayLike, Axis, DTypeLike, cast, no_out, normalize_axes, require, to_array
 from ferrax.numpy._dtype_functions import dtype_kind, is_inexact, real_dtype
-from ferrax.numpy._ufuncs import isnan, logical_and, logical_not
-from ferrax.numpy._ufuncs import where as _where
+from ferrax.numpy._ufuncs import isnan, logical_and, logical_not, where as _where
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",

@@ -23,8 +23,7 @@ from ferrax.numpy._args import (
     require,
 )
 from ferrax.numpy._dtype_functions import default_int, dtype_kind
-from ferrax.numpy._ufuncs import isnan
-from ferrax.numpy._ufuncs import where as _where
+from ferrax.numpy._ufuncs import isnan, where as _where
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp
 from ferrax._core import Array, asarray
 from ferrax.experimental.sparse._base import compiled, fitting, over_batch, require_sparse, spread, wide
 from ferrax.experimental.sparse._bcoo import BCOO, parts, split_shape

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
-from ferrax import numpy as jnp
-from ferrax import random as _random
+from ferrax import lax, numpy as jnp, random as _random
 from ferrax._api import vmap
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array, canonicalize_dtype
