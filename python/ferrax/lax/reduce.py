@@ -14,6 +14,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Array, lax as _lax
+from ferrax._out_sharding import no_sharding
 from ferrax._texts import differences, short
 from ferrax.typing import ArrayLike
 
@@ -58,8 +59,7 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     >>> print(lax.reduce_sum(jnp.ones((2, 3)), (0,)))
     [2. 2. 2.]
     """
-    if out_sharding is not None:
-        raise NotImplementedError("lax.reduce_sum: sharding arguments are not implemented")
+    no_sharding("lax.reduce_sum", out_sharding)
     return _lax.reduce_sum(operand, axes)
 
 
@@ -289,8 +289,7 @@ def reduce(
     >>> print(lax.reduce(jnp.arange(5), 0, lax.add, (0,)))
     10
     """
-    if out_sharding is not None:
-        raise NotImplementedError("lax.reduce: sharding arguments are not implemented")
+    no_sharding("lax.reduce", out_sharding)
     flat, tree = tree_util.tree_flatten(operands)
     inits, init_tree = tree_util.tree_flatten(init_values)
     if tree != init_tree:

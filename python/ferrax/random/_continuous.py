@@ -14,6 +14,7 @@ import numpy as np
 import ferrax.numpy as jnp
 from ferrax import jit, lax
 from ferrax._ferrax import Array
+from ferrax._shapes import static_shape
 from ferrax.random import _arguments as args
 from ferrax.random._bits import SQRT2, below_one, rademacher, tiny, uniform
 from ferrax.random._keys import checked_key, split_keys
@@ -47,7 +48,7 @@ def normal(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_s
     """
     key, _ = checked_key("normal", key)
     dtype = args.checked_dtype("normal", args.float_or(dtype), "float or complex")
-    return _normal(key, args.checked_shape(shape), dtype)
+    return _normal(key, static_shape(shape), dtype)
 
 
 @partial(jit, static_argnums=(1, 2))
@@ -117,7 +118,7 @@ def _truncated_normal(key, lower, upper, shape, dtype):
 def _float_sampler(name, key, shape, dtype):
     """What the samplers without parameters are called with: a checked key, shape and dtype."""
     key, _ = checked_key(name, key)
-    return key, args.checked_shape(shape), args.checked_dtype(name, args.float_or(dtype))
+    return key, static_shape(shape), args.checked_dtype(name, args.float_or(dtype))
 
 
 def exponential(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
@@ -576,7 +577,7 @@ def orthogonal(
     """
     key, _ = checked_key("orthogonal", key)
     dtype = args.checked_dtype("orthogonal", args.float_or(dtype), "float or complex")
-    return _orthogonal(key, n, n if m is None else m, args.checked_shape(shape), dtype)
+    return _orthogonal(key, n, n if m is None else m, static_shape(shape), dtype)
 
 
 @partial(jit, static_argnums=(1, 2, 3, 4))
