@@ -8,6 +8,7 @@ import ferrax.numpy as jnp
 from ferrax import lax
 from ferrax._core import canonicalize_dtype
 from ferrax._shapes import static_shape
+from ferrax.random._keys import checked_key
 
 _KINDS = {
     "float": (jnp.floating,),
@@ -54,6 +55,13 @@ def broadcast_shape(shape, *params) -> tuple[int, ...]:
     if not fits:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={[shape, *shapes]}")
     return shape
+
+
+def sampler(name: str, key, shape, dtype, *params, kind: str = "float"):
+    """What a sampler works with: a key, the shape that is asked for, which parameters fit, and a dtype of a kind."""
+    key, _ = checked_key(name, key)
+    dtype = checked_dtype(name, float_or(dtype), kind)
+    return key, broadcast_shape(shape, *params) if params else static_shape(shape), dtype
 
 
 def as_dtype(x, dtype):

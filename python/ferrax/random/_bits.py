@@ -86,9 +86,7 @@ def uniform(
     >>> ferrax.random.uniform(ferrax.random.key(0), (3,))
     Array([0.947667  , 0.9785799 , 0.33229148], dtype=float32)
     """
-    key, _ = checked_key("uniform", key)
-    dtype = args.checked_dtype("uniform", args.float_or(dtype))
-    return _uniform(key, static_shape(shape), dtype, minval, maxval)
+    return _uniform(*args.sampler("uniform", key, shape, dtype), minval, maxval)
 
 
 @partial(jit, static_argnums=(1, 2))
