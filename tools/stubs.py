@@ -1,13 +1,15 @@
 """Writes what Python has of Rust, from what the built module itself says: type stubs and the elementwise functions.
 
 `python/ferrax/_ferrax.pyi` has the extension module; `numpy/_ufuncs.py` and `lax/elementwise.py` export the elementwise
-functions, and the `.pyi` beside each has their types and docstrings. Names, bases, signatures and docstrings are the
-built module's; types that a signature cannot tell come from the tables below, and are `Any` where these are silent.
+functions, and the `.pyi` beside each has their types and docstrings; `lax/_primitive_names.py` lists the primitives
+that `lax` has as objects. Names, bases, signatures and docstrings are the built module's; types that a signature cannot
+tell come from the tables below, and are `Any` where these are silent.
 `make stubs` runs it, and `tests/docs/test_stubs.py` checks that its output is current.
 """
 
 import inspect
 import pathlib
+import re
 import textwrap
 import types
 from collections.abc import Iterable
@@ -17,6 +19,19 @@ PATH = pathlib.Path(__file__).parents[1] / "python" / "ferrax" / "_ferrax.pyi"
 UFUNCS = PATH.parent / "numpy" / "_ufuncs.pyi"
 ELEMENTWISE = PATH.parent / "lax" / "elementwise.pyi"
 PRIMITIVES = PATH.parent / "lax" / "_primitives.pyi"
+
+NAMES = PRIMITIVES.with_name("_primitive_names.py")
+
+NAMES_HEADER = '''"""The names of `_primitives.py`, which loads when one is asked for; written by `tools/stubs.py`."""
+'''
+
+#: Primitives that JAX's `lax` does not have: of random keys, of functions with rules or programs of their own, of the
+#: host; those of `lax.linalg` it has there.
+OUTSIDE_LAX = re.compile(r"random_.*|custom_.*|remat.*|.*_callback|.*-.*|.*call|(lu|tridiagonal)_solve")
+OUTSIDE_LAX_BY_NAME = {
+    "add_any", "add_jaxvals", "empty2", "get", "jit", "name", "pbroadcast", "psum_invariant", "pvary",
+    "reduce_scatter", "swap", "threefry2x32", "while_linear",
+}  # fmt: skip
 
 PRIMITIVES_HEADER = '''"""Type stubs of the primitives' objects; written by `tools/stubs.py`, not by hand."""
 
@@ -321,15 +336,30 @@ def files() -> dict[pathlib.Path, str]:
         ELEMENTWISE: table(ELEMENTWISE_HEADER, lax),
         UFUNCS.with_suffix(".py"): exports(UFUNCS_MODULE, ufuncs),
         ELEMENTWISE.with_suffix(".py"): exports(LAX_MODULE, lax),
+        NAMES: names_of_primitives(),
         PRIMITIVES: primitives(),
     }
 
 
+def primitive_names() -> list[str]:
+    """The names under which `lax` has primitives, of all that the registry has."""
+    from ferrax.extend.core import primitives
+    from ferrax.lax import linalg
+
+    stems = (name.removesuffix("_p") for name in primitives.__all__)
+    outside = OUTSIDE_LAX_BY_NAME | set(linalg.__all__)
+    return [f"{stem}_p" for stem in stems if stem not in outside and not OUTSIDE_LAX.fullmatch(stem)]
+
+
+def names_of_primitives() -> str:
+    """The text of the module that lists the primitives of `lax`."""
+    lines = textwrap.wrap(" ".join(primitive_names()), 112)
+    return "\n".join([NAMES_HEADER, "NAMES = (", *(f'    "{line} "' for line in lines), ").strip()", ""])
+
+
 def primitives() -> str:
     """The stub of the primitives' objects, whose module makes them by name."""
-    from ferrax.lax import _primitives
-
-    names = sorted(_primitives.__all__)
+    names = primitive_names()
     rows = [PRIMITIVES_HEADER, "__all__ = [", *(f'    "{name}",' for name in names), "]", ""]
     return "\n".join([*rows, *(f"{name}: Primitive" for name in names), ""])
 

@@ -592,11 +592,7 @@ def effects_barrier() -> None:
 def copy_to_host_async(x: Any) -> Any:
     """Starts copying every array in a pytree to the host; on the CPU nothing needs to be done.
 
-    Args:
-      x: a pytree.
-
-    Returns:
-      `x` itself.
+    Args, Returns: as in `block_until_ready`.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> print(jax.copy_to_host_async(jnp.ones(2)))

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from ferrax import _ferrax
+from ferrax._documentation import completed
 from ferrax._planned import find_spec, is_planned, planned
 
 __all__ = ["expose", "missing", "public_form", "shielded"]
@@ -81,6 +82,7 @@ def public_form(value: Any, module: str) -> Any:
         return value
     if isinstance(value, (types.FunctionType, _JITTED)):
         if value not in _boundaries:
+            value.__doc__ = completed(value.__doc__, sys.modules[value.__module__])
             _boundaries[value] = shielded(value)
             _boundaries[value].__module__ = module
         return _boundaries[value]

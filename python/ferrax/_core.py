@@ -4,56 +4,22 @@ from __future__ import annotations
 
 from ferrax._ferrax import (
     Array as Array,
-)
-from ferrax._ferrax import (
     ArrayImpl as ArrayImpl,
-)
-from ferrax._ferrax import (
     ShapedArray as ShapedArray,
-)
-from ferrax._ferrax import (
     Tracer as Tracer,
-)
-from ferrax._ferrax import (
     asarray as asarray,
-)
-from ferrax._ferrax import (
     canonicalize_dtype as canonicalize_dtype,
-)
-from ferrax._ferrax import (
     concrete_or_error as concrete_or_error,
-)
-from ferrax._ferrax import (
     copy_array as copy_array,
-)
-from ferrax._ferrax import (
     dtype_of as dtype_of,
-)
-from ferrax._ferrax import (
     is_arraylike as is_arraylike,
-)
-from ferrax._ferrax import (
     is_tracer as is_tracer,
-)
-from ferrax._ferrax import (
     promote_dtypes as promote_dtypes,
-)
-from ferrax._ferrax import (
     promote_ranks as promote_ranks,
-)
-from ferrax._ferrax import (
     result_type as result_type,
-)
-from ferrax._ferrax import (
     shape as shape,
-)
-from ferrax._ferrax import (
     typeof as typeof,
-)
-from ferrax._ferrax import (
     weak_type as weak_type,
-)
-from ferrax._ferrax import (
     with_weak_type as with_weak_type,
 )
 

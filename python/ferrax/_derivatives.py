@@ -336,14 +336,10 @@ def jacrev(
     """Jacobian by reverse mode: one pass a row, all at once.
 
     Args:
-      fun: function of arrays or pytrees.
-      argnums: position, or positions, of the arguments to differentiate.
-      has_aux: whether `fun` returns `(value, auxiliary data)`.
-      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      fun, argnums, has_aux, holomorphic: as in `jacfwd`.
       allow_int: whether integer arguments are taken.
 
-    Returns:
-      A function that returns the Jacobian: result axes, then argument axes.
+    Returns: as in `jacfwd`.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> print(jax.jacrev(lambda x: x**2)(jnp.array([1.0, 2.0])))

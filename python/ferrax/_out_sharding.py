@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["with_out_sharding"]
+__all__ = ["no_sharding", "with_out_sharding"]
+
+
+def no_sharding(name: str, out_sharding: Any) -> None:
+    """Raises NotImplementedError when an `out_sharding` argument is given to a function that cannot have one."""
+    if out_sharding is not None:
+        raise NotImplementedError(f"The 'out_sharding' argument to {name} is not supported.")
 
 
 def with_out_sharding(x: Any, sharding: Any, function: str) -> Any:

@@ -22,7 +22,7 @@ import numpy as np
 from ferrax import _ferrax
 from ferrax._core import ShapedArray, asarray, is_arraylike, typeof, with_weak_type
 
-__all__ = ["AbstractRef", "Ref", "bound", "found_since", "is_ref", "lent", "read", "update", "write"]
+__all__ = ["AbstractRef", "Ref", "bound", "found_since", "lent", "read", "update", "write"]
 
 
 class AbstractRef:
@@ -193,11 +193,6 @@ def make(value: Any, kind: Any = None) -> Ref:
     return Ref(AbstractRef(typeof(value), None, kind), value)
 
 
-def is_ref(x: Any) -> bool:
-    """Whether an object is a reference."""
-    return isinstance(x, Ref)
-
-
 def _cell(ref: Ref) -> _Cell:
     """The cell that counts in the trace in force; notes the use of a reference that is older than the trace."""
     cell = _local.bound.get(ref, ref._home)
@@ -239,7 +234,7 @@ def write(ref: Ref, value: Any) -> None:
 
 def _fitting(ref: Ref, name: str, value: Any, shape: Any) -> Any:
     """A value to be written, of the reference's dtype."""
-    if is_ref(value) or not is_arraylike(value):
+    if _ferrax.is_reference(value) or not is_arraylike(value):
         raise TypeError(f"`{name}` writes arrays and numbers, got {type(value).__name__}")
     value = asarray(value)
     if value.shape != shape:

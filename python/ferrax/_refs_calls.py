@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
-from ferrax._refs import AbstractRef, Ref, bound, found_since, is_ref, lent, read, write
+from ferrax._refs import AbstractRef, Ref, bound, found_since, lent, read, write
 from ferrax.ad import DidntWant, DontWant, GradRef, GradValue
 
 __all__ = ["branches", "closed_over", "of_places", "scan", "vjp_of_references", "while_loop", "with_refs", "with_rule"]
@@ -48,11 +48,11 @@ class _MoreFound(Exception):
 def take(tree: Any) -> tuple[Any, list[Ref]]:
     """A tree with slots for its references, and these."""
     leaves, structure = tree_util.tree_flatten(tree)
-    refs = [leaf for leaf in leaves if is_ref(leaf)]
+    refs = [leaf for leaf in leaves if _ferrax.is_reference(leaf)]
     if not refs:
         return tree, refs
     index = iter(range(len(refs)))
-    return structure.unflatten([_Slot(next(index), x.aval) if is_ref(x) else x for x in leaves]), refs
+    return structure.unflatten([_Slot(next(index), x.aval) if _ferrax.is_reference(x) else x for x in leaves]), refs
 
 
 def fill(tree: Any, refs: Sequence[Ref]) -> Any:
@@ -76,7 +76,7 @@ def _argument_names(fun: Any, args: Any, kwargs: Any) -> list[str]:
     names = []
     for argument, value in arguments.items():
         for path, leaf in tree_util.tree_flatten_with_path(value)[0]:
-            if is_ref(leaf):
+            if _ferrax.is_reference(leaf):
                 names.append(argument + tree_util.keystr(path))
     return names
 
@@ -102,7 +102,7 @@ def _check_once(fun: Any, transform: str, args: Any, kwargs: Any, given: list[Re
 
 def _check_result(fun: Any, transform: str, out: Any) -> None:
     for path, leaf in tree_util.tree_flatten_with_path(out)[0]:
-        if is_ref(leaf):
+        if _ferrax.is_reference(leaf):
             where = f" at output tree path result{tree_util.keystr(path)}" if path else ""
             raise ValueError(
                 f"function {_described(fun)} traced for {transform} returned a mutable array reference of type "
@@ -164,7 +164,8 @@ def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
         (places, names), given = take((args, kwargs))
         _check_once(fun, "vmap", args, kwargs, given, ())
         prefix = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
-        at = [a for (a,), x in zip(_leaf_axes(prefix, args), tree_util.tree_leaves(args), strict=True) if is_ref(x)]
+        axes_of_leaves = zip(_leaf_axes(prefix, args), tree_util.tree_leaves(args), strict=True)
+        at = [a for (a,), x in axes_of_leaves if _ferrax.is_reference(x)]
         at += [0] * (len(given) - len(at))
 
         def pure(values: Sequence[Any], args: Any, kwargs: Any) -> Any:
@@ -359,7 +360,7 @@ class _Pullback:
 def with_refs(pullback: Callable[..., Any], wanted: Sequence[Any]) -> Callable[..., Any]:
     """A pullback that adds cotangents to references, as `wanted` says of each argument."""
     marks = (GradValue, DontWant)
-    stop = lambda x: is_ref(x) or isinstance(x, marks)
+    stop = lambda x: _ferrax.is_reference(x) or isinstance(x, marks)
     for entry in tree_util.tree_leaves(wanted, is_leaf=stop):
         if not stop(entry):
             raise TypeError(

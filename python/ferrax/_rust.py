@@ -6,10 +6,12 @@ to the Rust callable, without a Python frame.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from ferrax import _ferrax
+from ferrax._documentation import completed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,7 +38,7 @@ def implemented_by(callable_: Any, *, module: str | None = None) -> Callable[[F]
         callable_.__name__ = definition.__name__
         callable_.__qualname__ = definition.__qualname__
         callable_.__module__ = module or definition.__module__
-        callable_.__doc__ = definition.__doc__
+        callable_.__doc__ = completed(definition.__doc__, sys.modules[definition.__module__])
         callable_.__definition__ = definition
         return cast(F, callable_)
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from ferrax import _ferrax, tree_util
 from ferrax._api import ShapeDtypeStruct
-from ferrax._boundary import expose as _expose
-from ferrax._boundary import shielded
+from ferrax._boundary import expose as _expose, shielded
 from ferrax._texts import differences
 
 

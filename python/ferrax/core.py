@@ -13,12 +13,9 @@ from typing import Any
 from ferrax import _ferrax
 from ferrax._api import ensure_compile_time_eval as ensure_compile_time_eval
 from ferrax._boundary import expose as _expose
-from ferrax._core import ShapedArray as ShapedArray
-from ferrax._core import Tracer as Tracer
-from ferrax._ferrax import ClosedJaxpr as _ClosedJaxpr
-from ferrax._ferrax import Jaxpr as _Jaxpr
-from ferrax.extend.core import Literal as _Literal
-from ferrax.extend.core import Var as _Var
+from ferrax._core import ShapedArray as ShapedArray, Tracer as Tracer
+from ferrax._ferrax import ClosedJaxpr as _ClosedJaxpr, Jaxpr as _Jaxpr
+from ferrax.extend.core import Literal as _Literal, Var as _Var
 from ferrax.extend.core._traces import Trace as Trace
 
 __all__ = [
@@ -129,12 +126,7 @@ def max_dim(d1: int, d2: int) -> int:
 def min_dim(d1: int, d2: int) -> int:
     """The smaller of two dimensions.
 
-    Args:
-      d1: a dimension.
-      d2: another one.
-
-    Returns:
-      The dimension.
+    Args, Returns: as in `max_dim`.
 
     >>> import ferrax as jax
     >>> jax.core.min_dim(2, 3)

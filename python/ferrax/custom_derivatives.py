@@ -18,8 +18,7 @@ from ferrax._api import closure_convert
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray, is_tracer
 from ferrax._named_functions import name_function
-from ferrax._primitives import built_in as _built_in
-from ferrax._primitives import zeros_of as _zeros_of
+from ferrax._primitives import built_in as _built_in, zeros_of as _zeros_of
 from ferrax._texts import differences, short
 from ferrax._typed import P, R
 from ferrax.config import enable_x64

@@ -17,9 +17,11 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
 from ferrax._callbacks import debug_callback
-from ferrax.sharding._draw import inspect_array_sharding as inspect_array_sharding
-from ferrax.sharding._draw import visualize_array_sharding as visualize_array_sharding
-from ferrax.sharding._draw import visualize_sharding as visualize_sharding
+from ferrax.sharding._draw import (
+    inspect_array_sharding as inspect_array_sharding,
+    visualize_array_sharding as visualize_array_sharding,
+    visualize_sharding as visualize_sharding,
+)
 
 __all__ = [
     "breakpoint",

@@ -9,52 +9,26 @@ from __future__ import annotations
 
 from ferrax._ferrax import (
     CaptureError as CaptureError,
-)
-from ferrax._ferrax import (
     ConcretizationTypeError as ConcretizationTypeError,
-)
-from ferrax._ferrax import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
-)
-from ferrax._ferrax import (
     InternalError as InternalError,
-)
-from ferrax._ferrax import (
     JAXIndexError as JAXIndexError,
-)
-from ferrax._ferrax import (
     JaxprTypeError as JaxprTypeError,
-)
-from ferrax._ferrax import (
     JaxRuntimeError as JaxRuntimeError,
-)
-from ferrax._ferrax import (
     JAXTypeError as JAXTypeError,
-)
-from ferrax._ferrax import (
     KeyReuseError as KeyReuseError,
-)
-from ferrax._ferrax import (
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
-)
-from ferrax._ferrax import (
     RetraceError as RetraceError,
-)
-from ferrax._ferrax import (
     TracerArrayConversionError as TracerArrayConversionError,
-)
-from ferrax._ferrax import (
     TracerBoolConversionError as TracerBoolConversionError,
-)
-from ferrax._ferrax import (
     TracerIntegerConversionError as TracerIntegerConversionError,
-)
-from ferrax._ferrax import (
     UnexpectedTracerError as UnexpectedTracerError,
 )
-from ferrax._planned import MissingFeatureError as MissingFeatureError
-from ferrax._planned import MissingModuleError as MissingModuleError
-from ferrax._planned import MissingNameError as MissingNameError
+from ferrax._planned import (
+    MissingFeatureError as MissingFeatureError,
+    MissingModuleError as MissingModuleError,
+    MissingNameError as MissingNameError,
+)
 
 __all__ = [
     "CaptureError",

@@ -197,11 +197,7 @@ def unregister_event_listener(callback: _Listener) -> None:
 def unregister_event_duration_listener(callback: _Listener) -> None:
     """Takes a listener of durations off.
 
-    Args:
-      callback: the function that was registered.
-
-    Raises:
-      AssertionError: it is not registered.
+    Args, Raises: as in `unregister_event_listener`.
 
     >>> import ferrax.monitoring as monitoring
     >>> monitoring.register_event_duration_secs_listener(print)
@@ -213,11 +209,7 @@ def unregister_event_duration_listener(callback: _Listener) -> None:
 def unregister_event_time_span_listener(callback: _Listener) -> None:
     """Takes a listener of time spans off.
 
-    Args:
-      callback: the function that was registered.
-
-    Raises:
-      AssertionError: it is not registered.
+    Args, Raises: as in `unregister_event_listener`.
 
     >>> import ferrax.monitoring as monitoring
     >>> monitoring.register_event_time_span_listener(print)
@@ -229,11 +221,7 @@ def unregister_event_time_span_listener(callback: _Listener) -> None:
 def unregister_scalar_listener(callback: _Listener) -> None:
     """Takes a listener of scalars off.
 
-    Args:
-      callback: the function that was registered.
-
-    Raises:
-      AssertionError: it is not registered.
+    Args, Raises: as in `unregister_event_listener`.
 
     >>> import ferrax.monitoring as monitoring
     >>> monitoring.register_scalar_listener(print)

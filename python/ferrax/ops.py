@@ -97,12 +97,9 @@ def segment_prod(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | No
     Args:
       data: array.
       segment_ids: integers: the segment of each row of `data`.
-      num_segments: static number of segments, by default the largest id plus one.
-      indices_are_sorted: promise that the ids ascend.
-      unique_indices: promise that no id occurs twice.
+      num_segments, indices_are_sorted, unique_indices: as in `segment_sum`.
       bucket_size: multiply buckets of this many rows separately.
-      mode: as for `.at[...]`.
-      out_sharding: not supported.
+      mode, out_sharding: as in `segment_sum`.
 
     Returns:
       Array of shape (num_segments, *data.shape[1:]); 1 for empty segments.
@@ -124,12 +121,9 @@ def segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
     Args:
       data: array.
       segment_ids: integers: the segment of each row of `data`.
-      num_segments: static number of segments, by default the largest id plus one.
-      indices_are_sorted: promise that the ids ascend.
-      unique_indices: promise that no id occurs twice.
+      num_segments, indices_are_sorted, unique_indices: as in `segment_sum`.
       bucket_size: reduce buckets of this many rows separately.
-      mode: as for `.at[...]`.
-      out_sharding: not supported.
+      mode, out_sharding: as in `segment_sum`.
 
     Returns:
       Array of shape (num_segments, *data.shape[1:]); the smallest value of the dtype for empty segments.
@@ -151,12 +145,9 @@ def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
     Args:
       data: array.
       segment_ids: integers: the segment of each row of `data`.
-      num_segments: static number of segments, by default the largest id plus one.
-      indices_are_sorted: promise that the ids ascend.
-      unique_indices: promise that no id occurs twice.
+      num_segments, indices_are_sorted, unique_indices: as in `segment_sum`.
       bucket_size: reduce buckets of this many rows separately.
-      mode: as for `.at[...]`.
-      out_sharding: not supported.
+      mode, out_sharding: as in `segment_sum`.
 
     Returns:
       Array of shape (num_segments, *data.shape[1:]); the largest value of the dtype for empty segments.
@@ -206,12 +197,9 @@ def index_add(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = F
     Args:
       x: array.
       idx: what stands in brackets.
-      y: values.
-      indices_are_sorted: promise that the indices ascend.
-      unique_indices: promise that no index occurs twice.
+      y, indices_are_sorted, unique_indices: as in `index_update`.
 
-    Returns:
-      Array of the shape of `x`.
+    Returns: as in `index_update`.
 
     >>> import ferrax, ferrax.numpy as jnp
     >>> ferrax.ops.index_add(jnp.ones(3), ferrax.ops.index[1:], 7.)
@@ -227,12 +215,9 @@ def index_mul(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = F
     Args:
       x: array.
       idx: what stands in brackets.
-      y: values.
-      indices_are_sorted: promise that the indices ascend.
-      unique_indices: promise that no index occurs twice.
+      y, indices_are_sorted, unique_indices: as in `index_update`.
 
-    Returns:
-      Array of the shape of `x`.
+    Returns: as in `index_update`.
 
     >>> import ferrax, ferrax.numpy as jnp
     >>> ferrax.ops.index_mul(jnp.ones(3), ferrax.ops.index[1:], 7.)
@@ -248,12 +233,9 @@ def index_min(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = F
     Args:
       x: array.
       idx: what stands in brackets.
-      y: values.
-      indices_are_sorted: promise that the indices ascend.
-      unique_indices: promise that no index occurs twice.
+      y, indices_are_sorted, unique_indices: as in `index_update`.
 
-    Returns:
-      Array of the shape of `x`.
+    Returns: as in `index_update`.
 
     >>> import ferrax, ferrax.numpy as jnp
     >>> ferrax.ops.index_min(jnp.ones(3), ferrax.ops.index[1:], 0.)
@@ -269,12 +251,9 @@ def index_max(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = F
     Args:
       x: array.
       idx: what stands in brackets.
-      y: values.
-      indices_are_sorted: promise that the indices ascend.
-      unique_indices: promise that no index occurs twice.
+      y, indices_are_sorted, unique_indices: as in `index_update`.
 
-    Returns:
-      Array of the shape of `x`.
+    Returns: as in `index_update`.
 
     >>> import ferrax, ferrax.numpy as jnp
     >>> ferrax.ops.index_max(jnp.ones(3), ferrax.ops.index[1:], 7.)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ferrax import _refs
-from ferrax import _refs_calls as _refs_calls  # what `jit` and `vmap` need once there is a reference
+from ferrax import (
+    _refs,
+    _refs_calls as _refs_calls,  # what `jit` and `vmap` need once there is a reference
+)
 from ferrax._boundary import expose as _expose
-from ferrax._core import asarray as _asarray
-from ferrax._core import is_arraylike as _is_arraylike
+from ferrax._core import asarray as _asarray, is_arraylike as _is_arraylike
 from ferrax._refs import AbstractRef, Ref
 
 __all__ = ["AbstractRef", "Ref", "addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "set", "swap"]
@@ -97,11 +98,7 @@ def freeze(ref: Ref) -> Any:
 def free_ref(ref: Ref) -> None:
     """Ends the use of a reference, whose value nobody needs.
 
-    Args:
-      ref: a reference that was made in the same function.
-
-    Raises:
-      ValueError: the reference was made elsewhere, or is frozen.
+    Args, Raises: as in `freeze`.
 
     >>> import ferrax as jax
     >>> jax.free_ref(jax.new_ref(1.0))

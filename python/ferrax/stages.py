@@ -2,10 +2,7 @@
 
 from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
-from ferrax._stages import ArgInfo as ArgInfo
-from ferrax._stages import Compiled as Compiled
-from ferrax._stages import Lowered as Lowered
-from ferrax._stages import Traced as Traced
+from ferrax._stages import ArgInfo as ArgInfo, Compiled as Compiled, Lowered as Lowered, Traced as Traced
 
 Wrapped = _ferrax.jit_type()
 

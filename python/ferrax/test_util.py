@@ -134,14 +134,9 @@ def check_vjp(
     Args:
       f: the function.
       f_vjp: `(*args) -> (value, pullback)`.
-      args: where to check.
-      atol: absolute tolerance; by default one that suits the dtypes.
-      rtol: relative tolerance, likewise.
-      eps: half the distance of the two points of a difference.
-      err_msg: text in front of an assertion's message.
+      args, atol, rtol, eps, err_msg: as in `check_jvp`.
 
-    Raises:
-      AssertionError: the two differ.
+    Raises: as in `check_jvp`.
 
     >>> import functools, ferrax as jax, ferrax.numpy as jnp
     >>> from ferrax.test_util import check_vjp
@@ -175,13 +170,10 @@ def check_grads(
     """Asserts that derivatives up to an order agree with finite differences.
 
     Args:
-      f: the function.
-      args: where to check.
+      f, args: as in `check_jvp`.
       order: the highest derivative.
       modes: `"fwd"`, `"rev"` or both.
-      atol: absolute tolerance; by default one that suits the dtypes.
-      rtol: relative tolerance, likewise.
-      eps: half the distance of the two points of a difference.
+      atol, rtol, eps: as in `check_jvp`.
 
     Raises:
       AssertionError: a derivative differs.

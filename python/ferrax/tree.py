@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrax import tree_util
 from ferrax._boundary import expose as _expose
-from ferrax._ferrax import PyTreeDef
-from ferrax._ferrax import tree_function as _tree_function
+from ferrax._ferrax import PyTreeDef, tree_function as _tree_function
 from ferrax._rust import implemented_by
 from ferrax.tree_util import Unspecified, _unspecified
 
@@ -43,12 +42,7 @@ T = TypeVar("T")
 def all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether all leaves are true.
 
-    Args:
-      tree: any pytree.
-      is_leaf: asked at each container; where it returns True the container is a leaf.
-
-    Returns:
-      True when there is no false leaf.
+    Args, Returns: as in `tree_util.tree_all`.
 
     >>> import ferrax
     >>> ferrax.tree.all([True, {"a": 1}]), ferrax.tree.all([True, {"a": 0}])
@@ -60,16 +54,7 @@ def all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
 def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """Spreads the leaves of a prefix over a full tree.
 
-    Args:
-      prefix_tree: a tree that ``full_tree`` extends at its leaves.
-      full_tree: the tree whose structure the result has.
-      is_leaf: asked at each container of the prefix; where it returns True the container is a leaf.
-
-    Returns:
-      A tree like ``full_tree`` with the leaves of the prefix.
-
-    Raises:
-      ValueError: when it is not a prefix, with the path where the trees differ.
+    Args, Returns, Raises: as in `tree_util.tree_broadcast`.
 
     >>> import ferrax
     >>> ferrax.tree.broadcast((1, 2), ({"a": 0, "b": 0}, [0]))
@@ -81,12 +66,7 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] |
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
     """Takes a tree apart into its leaves and its structure.
 
-    Args:
-      tree: any pytree.
-      is_leaf: asked at each container; where it returns True the container is a leaf.
-
-    Returns:
-      The list of leaves and a ``PyTreeDef``.
+    Args, Returns: as in `tree_util.tree_flatten`.
 
     >>> import ferrax
     >>> ferrax.tree.flatten({"b": 1, "a": (2, 3)})
@@ -119,12 +99,7 @@ def flatten_with_path(
 def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """The leaves of a tree.
 
-    Args:
-      tree: any pytree.
-      is_leaf: asked at each container; where it returns True the container is a leaf.
-
-    Returns:
-      The list of leaves.
+    Args, Returns: as in `tree_util.tree_leaves`.
 
     >>> import ferrax
     >>> ferrax.tree.leaves([1, (2, None), {"k": 3}])
@@ -138,10 +113,7 @@ def leaves_with_path(
 ) -> list[tuple[tree_util.KeyPath, Any]]:
     """The leaves of a tree with their key paths.
 
-    Args:
-      tree: any pytree.
-      is_leaf: asked at each container; where it returns True the container is a leaf.
-      is_leaf_takes_path: whether ``is_leaf`` is called with the key path before the value.
+    Args: as in `flatten_with_path`.
 
     Returns:
       A list of (path, leaf) pairs.
@@ -186,13 +158,10 @@ def map_with_path(
 
     Args:
       f: called with the key path, the leaf, and what each tree of ``rest`` has at that place.
-      tree: the tree whose structure the result has.
-      rest: trees that ``tree`` is a prefix of.
-      is_leaf: asked at each container of ``tree``; where it returns True the container is a leaf.
+      tree, rest, is_leaf: as in `map`.
       is_leaf_takes_path: whether ``is_leaf`` is called with the key path before the value.
 
-    Returns:
-      A tree of the results.
+    Returns: as in `map`.
 
     >>> import ferrax
     >>> ferrax.tree.map_with_path(lambda path, x: f"{ferrax.tree_util.keystr(path)}={x}", {"a": [1]})
@@ -209,17 +178,7 @@ def reduce(
 ) -> T:
     """Combines the leaves from left to right.
 
-    Args:
-      function: called with what has been combined so far and the next leaf.
-      tree: any pytree.
-      initializer: what to start with, by default the first leaf.
-      is_leaf: asked at each container; where it returns True the container is a leaf.
-
-    Returns:
-      The combined value.
-
-    Raises:
-      TypeError: when there are no leaves and no initializer.
+    Args, Returns, Raises: as in `tree_util.tree_reduce`.
 
     >>> import ferrax
     >>> ferrax.tree.reduce(lambda total, x: total + x, [1, (2, 3)])
@@ -236,17 +195,7 @@ def reduce_associative(
 ) -> T:
     """Combines the leaves pairwise, as a balanced tree.
 
-    Args:
-      operation: an associative function of two values.
-      tree: any pytree.
-      identity: the result when there are no leaves.
-      is_leaf: asked at each container; where it returns True the container is a leaf.
-
-    Returns:
-      The combined value.
-
-    Raises:
-      TypeError: when there are no leaves and no identity.
+    Args, Returns, Raises: as in `tree_util.tree_reduce_associative`.
 
     >>> import ferrax
     >>> ferrax.tree.reduce_associative(lambda a, b: f"({a}{b})", list("abcd"))
@@ -259,12 +208,7 @@ def reduce_associative(
 def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
     """The structure of a tree.
 
-    Args:
-      tree: any pytree.
-      is_leaf: asked at each container; where it returns True the container is a leaf.
-
-    Returns:
-      A ``PyTreeDef``, which can be compared, hashed and pickled.
+    Args, Returns: as in `tree_util.tree_structure`.
 
     >>> import ferrax
     >>> ferrax.tree.structure([1, (2, None)])
@@ -276,16 +220,7 @@ def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTree
 def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
     """Turns a tree of trees inside out.
 
-    Args:
-      outer_treedef: structure of the outer tree.
-      inner_treedef: structure of each inner tree; ``None`` takes that of the first one.
-      pytree_to_transpose: a tree of the composed structure.
-
-    Returns:
-      A tree of the inner structure whose leaves are trees of the outer one.
-
-    Raises:
-      TypeError: when the number of leaves is not that of the composed structure.
+    Args, Returns, Raises: as in `tree_util.tree_transpose`.
 
     >>> import ferrax
     >>> ferrax.tree.transpose(ferrax.tree.structure([0, 0, 0]), None, [(1, 2), (3, 4), (5, 6)])
@@ -297,15 +232,7 @@ def transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """Builds a tree from its structure and leaves.
 
-    Args:
-      treedef: the structure.
-      leaves: as many leaves as the structure has.
-
-    Returns:
-      The tree.
-
-    Raises:
-      ValueError: when there are too few or too many leaves.
+    Args, Returns, Raises: as in `tree_util.tree_unflatten`.
 
     >>> import ferrax
     >>> ferrax.tree.unflatten(ferrax.tree.structure((0, {"a": 0})), [1, 2])

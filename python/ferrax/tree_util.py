@@ -18,23 +18,11 @@ from typing import Any, TypeVar
 from ferrax._boundary import expose as _expose
 from ferrax._ferrax import (
     DictKey as DictKey,
-)
-from ferrax._ferrax import (
     FlattenedIndexKey as FlattenedIndexKey,
-)
-from ferrax._ferrax import (
     GetAttrKey as GetAttrKey,
-)
-from ferrax._ferrax import (
     PyTreeDef as PyTreeDef,
-)
-from ferrax._ferrax import (
     PyTreeRegistry as _PyTreeRegistry,
-)
-from ferrax._ferrax import (
     SequenceKey as SequenceKey,
-)
-from ferrax._ferrax import (
     tree_function as _tree_function,
 )
 from ferrax._rust import implemented_by
@@ -307,10 +295,7 @@ def tree_leaves_with_path(
 ) -> list[tuple[KeyPath, Any]]:
     """The leaves of a tree with their key paths; same as :func:`ferrax.tree.leaves_with_path`.
 
-    Args:
-      tree: any pytree.
-      is_leaf: asked at each container; where it returns True the container is a leaf.
-      is_leaf_takes_path: whether ``is_leaf`` is called with the key path before the value.
+    Args: as in `tree_flatten_with_path`.
 
     Returns:
       A list of (path, leaf) pairs.
@@ -333,13 +318,10 @@ def tree_map_with_path(
 
     Args:
       f: called with the key path, the leaf, and what each tree of ``rest`` has at that place.
-      tree: the tree whose structure the result has.
-      rest: trees that ``tree`` is a prefix of.
-      is_leaf: asked at each container of ``tree``; where it returns True the container is a leaf.
+      tree, rest, is_leaf: as in `tree_map`.
       is_leaf_takes_path: whether ``is_leaf`` is called with the key path before the value.
 
-    Returns:
-      A tree of the results.
+    Returns: as in `tree_map`.
 
     >>> import ferrax
     >>> ferrax.tree_util.tree_map_with_path(lambda path, x: f"{ferrax.tree_util.keystr(path)}={x}", {"a": [1]})

@@ -174,11 +174,23 @@ def test_parts(name):
     text = inspect.getdoc(value) or ""
     assert text.splitlines() and text.splitlines()[0].endswith((".", ":")), "no line that says what it is"
     assert ">>> " in text, "no example"
+    assert ": as in `" not in text, "a reference to another docstring that nothing completes"
     if isinstance(value, type):
         return
     takes, gives = signature(value)
     assert not takes or "Args:" in text, "no Args"
     assert not (takes and gives) or "Returns:" in text or "Yields:" in text, "no Returns"
+
+
+def test_shared_text():
+    """What a docstring refers to stands in it: single arguments in their order, and whole sections."""
+    lines = inspect.getdoc(ferrax.numpy.prod).splitlines()
+    own, shared = [next(i for i, line in enumerate(lines) if line.startswith(f"  {n}: ")) for n in ("a", "keepdims")]
+    assert lines[0] == "Product of elements over axes." and own < shared
+    assert "  keepdims: keep reduced axes with length 1." in lines
+    std, var = (inspect.getdoc(f).split("\n\n") for f in (ferrax.numpy.std, ferrax.numpy.var))
+    assert [part.split("\n")[0] for part in std[1:4]] == ["Args:", "Returns:", "Raises:"]
+    assert std[1:4] == var[1:4] and std[0] != var[0]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ import pytest
 
 import ferrax
 import ferrax.numpy as jnp
+import ferrax.scipy.linalg
 from ferrax import lax
+from ferrax.experimental import sparse
 
 KEY = ferrax.random.key(0)
 ASK = {
@@ -30,6 +32,18 @@ ASK = {
     "bits": lambda: ferrax.random.bits(KEY, (-1,)),
     "gamma": lambda: ferrax.random.gamma(KEY, 1.0, (-1,)),
     "choice": lambda: ferrax.random.choice(KEY, 3, (-1,)),
+    "tril_indices": lambda: jnp.tril_indices(-1),
+    "triu_indices": lambda: jnp.triu_indices(2, m=-1),
+    "lax.fft": lambda: lax.fft(jnp.ones(3), "FFT", (-1,)),
+    "rng_bit_generator": lambda: lax.rng_bit_generator(jnp.zeros(4, "uint32"), (-1,)),
+    "split": lambda: ferrax.random.split(KEY, -1),
+    "split of several axes": lambda: ferrax.random.split(KEY, (2, -1)),
+    "pascal": lambda: ferrax.scipy.linalg.pascal(-1),
+    "invpascal": lambda: ferrax.scipy.linalg.invpascal(-1),
+    "sparse.empty": lambda: sparse.empty((-1, 2)),
+    "sparse.eye": lambda: sparse.eye(-1),
+    "sparse.CSR": lambda: sparse.empty((2, -1), sparse_format="csr"),
+    "sparse.COO": lambda: sparse.empty((2, -1), sparse_format="coo"),
     "multinomial": lambda: ferrax.random.multinomial(KEY, 3, jnp.ones(2) / 2, shape=(-1, 2)),
 }
 

@@ -3,8 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from jax.example_libraries import optimizers as jax_optimizers
-from jax.example_libraries import stax as jax_stax
+from jax.example_libraries import optimizers as jax_optimizers, stax as jax_stax
 from jax.experimental import rnn as jax_rnn
 
 import ferrax

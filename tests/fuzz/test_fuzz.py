@@ -10,8 +10,7 @@ import random
 
 import pytest
 
-from tests.fuzz import __main__ as programs
-from tests.fuzz import api, bits, trials
+from tests.fuzz import __main__ as programs, api, bits, trials
 from tests.fuzz.program import SEEDS
 
 SEED = int(os.environ.get("FERRAX_FUZZ_SEED", random.randrange(SEEDS)))

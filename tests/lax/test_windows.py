@@ -3,8 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from jax import lax as theirs
-from jax import numpy as theirnp
+from jax import lax as theirs, numpy as theirnp
 
 import ferrax
 import ferrax.numpy as jnp

@@ -1,8 +1,7 @@
 """ferrax.numpy against NumPy over random shapes, axes and indices."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import ferrax.numpy as jnp

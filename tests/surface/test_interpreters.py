@@ -7,8 +7,7 @@ import ferrax as jax
 import ferrax.numpy as jnp
 from ferrax import api_util
 from ferrax.extend import linear_util as lu
-from ferrax.interpreters import ad, batching
-from ferrax.interpreters import partial_eval as pe
+from ferrax.interpreters import ad, batching, partial_eval as pe
 
 X = jnp.array([0.5, -1.0, 2.0])
 

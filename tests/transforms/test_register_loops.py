@@ -4,8 +4,7 @@ import jax as reference
 import jax.numpy as reference_numpy
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import ferrax
 import ferrax.numpy as ferrax_numpy

@@ -5,8 +5,7 @@ import pickle
 
 import jax.tree_util as theirs
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import ferrax.tree_util as ours
 from tests.tree.nodes import BOTH, Failure, outcome, trees, without_difference

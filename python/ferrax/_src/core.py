@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ferrax import _ferrax
-from ferrax import core as _core
+from ferrax import _ferrax, core as _core
 from ferrax.extend import core as _extend_core
 
 

@@ -2,10 +2,7 @@
 
 from typing import Any
 
-from ferrax.test_util import _assert_close
-from ferrax.test_util import check_grads as check_grads
-from ferrax.test_util import check_jvp as check_jvp
-from ferrax.test_util import check_vjp as check_vjp
+from ferrax.test_util import _assert_close, check_grads as check_grads, check_jvp as check_jvp, check_vjp as check_vjp
 
 
 def check_close(xs: Any, ys: Any, atol: float | None = None, rtol: float | None = None, err_msg: str = "") -> None:

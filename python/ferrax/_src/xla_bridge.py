@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ferrax.extend.backend import backends as backends
-from ferrax.extend.backend import get_backend as get_backend
+from ferrax.extend.backend import backends as backends, get_backend as get_backend
 
 #: Clients of XLA that have been made: none.
 _backends: dict[str, Any] = {}

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ferrax import numpy as jnp
-from ferrax import tree_util
+from ferrax import numpy as jnp, tree_util
 from ferrax._boundary import expose as _expose
 
 __all__ = [
@@ -203,12 +202,7 @@ def momentum(step_size: Any, mass: float) -> _Triple:
 def nesterov(step_size: Any, mass: float) -> _Triple:
     """Gradient descent with a velocity that looks one step ahead.
 
-    Args:
-      step_size: a number, or a schedule.
-      mass: the part of a velocity that stays from step to step.
-
-    Returns:
-      An `Optimizer`.
+    Args, Returns: as in `momentum`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
@@ -293,13 +287,10 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, mome
     """`rmsprop` whose steps have a velocity.
 
     Args:
-      step_size: a number, or a schedule.
-      gamma: the part of the mean that stays from step to step.
-      eps: added to the mean.
+      step_size, gamma, eps: as in `rmsprop`.
       momentum: the part of a step that stays for the next one.
 
-    Returns:
-      An `Optimizer`.
+    Returns: as in `rmsprop`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers
@@ -385,12 +376,7 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 def sm3(step_size: Any, momentum: float = 0.9) -> _Triple:
     """`adagrad` with one accumulator for each row of each axis (Anil, Gupta, Koren, Singer, 2019).
 
-    Args:
-      step_size: a number, or a schedule.
-      momentum: the part of a step that stays for the next one.
-
-    Returns:
-      An `Optimizer`.
+    Args, Returns: as in `adagrad`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import optimizers

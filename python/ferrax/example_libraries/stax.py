@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax, random
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp, random
 from ferrax._boundary import expose as _expose
 from ferrax.nn import (
     elu,
@@ -202,15 +201,11 @@ def GeneralConvTranspose(
 
     Args:
       dimension_numbers: letters of the axes of inputs, kernels and outputs.
-      out_chan: number of channels of its outputs.
-      filter_shape: sizes of the kernel.
+      out_chan, filter_shape: as in `GeneralConv`.
       strides: steps between inputs; ones by default.
-      padding: `"VALID"`, `"SAME"`, or pairs.
-      W_init: initializer of the kernel.
-      b_init: initializer of the bias.
+      padding, W_init, b_init: as in `GeneralConv`.
 
-    Returns:
-      A layer.
+    Returns: as in `GeneralConv`.
 
     >>> import ferrax as jax
     >>> from ferrax.example_libraries import stax
@@ -386,14 +381,7 @@ def SumPool(
 ) -> Layer:
     """A layer that adds the elements of each window.
 
-    Args:
-      window_shape: sizes of the window.
-      strides: steps between windows; ones by default.
-      padding: `"VALID"` or `"SAME"`.
-      spec: letters of the axes; `"NHWC"` by default.
-
-    Returns:
-      A layer.
+    Args, Returns: as in `MaxPool`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import stax
@@ -408,14 +396,7 @@ def AvgPool(
 ) -> Layer:
     """A layer that takes the mean of each window, of the elements that are there.
 
-    Args:
-      window_shape: sizes of the window.
-      strides: steps between windows; ones by default.
-      padding: `"VALID"` or `"SAME"`.
-      spec: letters of the axes; `"NHWC"` by default.
-
-    Returns:
-      A layer.
+    Args, Returns: as in `MaxPool`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.example_libraries import stax

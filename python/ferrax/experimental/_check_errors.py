@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax, tree_util
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp, tree_util
 from ferrax._core import Array, with_weak_type
 
 __all__ = [

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax, dtypes, lax
-from ferrax import numpy as jnp
+from ferrax import _ferrax, dtypes, lax, numpy as jnp
 from ferrax._evaluate import bind, evaluate, parameters, traced
 from ferrax._ferrax import ClosedJaxpr, JaxprEqn
 from ferrax._named_functions import name_function, named_function

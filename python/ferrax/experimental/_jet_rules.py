@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax, dtypes, lax
-from ferrax import numpy as jnp
+from ferrax import _ferrax, dtypes, lax, numpy as jnp
 from ferrax._evaluate import bind, evaluate, parameters, traced
-from ferrax._ferrax import ClosedJaxpr, JaxprEqn
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import ClosedJaxpr, JaxprEqn, lax as _lax
 from ferrax.experimental import _series as series
 from ferrax.experimental._series import Series
 

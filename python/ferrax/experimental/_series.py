@@ -13,8 +13,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ferrax import lax
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp
 
 __all__ = [
     "add",

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ferrax import _ferrax, lax, tree_util
-from ferrax import numpy as jnp
+from ferrax import _ferrax, lax, numpy as jnp, tree_util
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array, is_tracer, typeof
 from ferrax._named_functions import name_function

@@ -11,8 +11,7 @@ from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray as ShapedArray
 from ferrax._primitives import Primitive, Zero
 from ferrax.core import AbstractValue as AbstractValue
-from ferrax.interpreters.ad import instantiate_zeros as instantiate_zeros
-from ferrax.interpreters.ad import is_undefined_primal as is_undefined_primal
+from ferrax.interpreters.ad import instantiate_zeros as instantiate_zeros, is_undefined_primal as is_undefined_primal
 
 __all__ = [
     "AbstractValue",

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ferrax import lax, tree_util
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp, tree_util
 from ferrax._boundary import expose as _expose
 from ferrax._core import typeof
 from ferrax._evaluate import traced

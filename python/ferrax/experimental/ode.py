@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import dtypes, lax, tree_util
-from ferrax import numpy as jnp
+from ferrax import dtypes, lax, numpy as jnp, tree_util
 from ferrax._api import closure_convert, jit, vmap
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array

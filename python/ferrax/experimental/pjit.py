@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ferrax._boundary import expose as _expose
-from ferrax._boundary import missing as _missing
+from ferrax._boundary import expose as _expose, missing as _missing
 
 __all__: list[str] = []
 

@@ -6,16 +6,15 @@ Read next: `ferrax/random`, whose functions take a key that does not change.
 from __future__ import annotations
 
 import dataclasses
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ferrax import numpy as jnp
-from ferrax import random, tree_util
+from ferrax import numpy as jnp, random, tree_util
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array
+from ferrax._shapes import static_shape
 from ferrax.ref import new_ref
 from ferrax.typing import ArrayLike, DTypeLike
 
@@ -28,7 +27,7 @@ def _shape(size: _Size, *args: ArrayLike) -> tuple[int, ...]:
     """A shape that is given, or that of the parameters together."""
     if size is None:
         return tuple(np.broadcast_shapes(*(np.shape(x) for x in args)))
-    return tuple(map(operator.index, size)) if isinstance(size, Sequence) else (operator.index(size),)
+    return static_shape(size)
 
 
 @dataclasses.dataclass(frozen=True)

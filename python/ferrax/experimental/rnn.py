@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax, nn, random
-from ferrax import numpy as jnp
+from ferrax import lax, nn, numpy as jnp, random
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array
 
@@ -86,10 +85,7 @@ def unpack_lstm_weights(
 
     Args:
       weights: array of shape (number of weights,).
-      input_size: size of an input.
-      hidden_size: size of a state.
-      num_layers: number of layers.
-      bidirectional: whether layers have both directions.
+      input_size, hidden_size, num_layers, bidirectional: as in `init_lstm_weight`.
 
     Returns:
       Four dictionaries by the number of the layer times that of directions, plus the direction's: matrices of inputs,
@@ -117,10 +113,7 @@ def swap_lstm_gates(weights: Any, input_size: int, hidden_size: int, num_layers:
 
     Args:
       weights: array of shape (number of weights,).
-      input_size: size of an input.
-      hidden_size: size of a state.
-      num_layers: number of layers.
-      bidirectional: whether layers have both directions.
+      input_size, hidden_size, num_layers, bidirectional: as in `init_lstm_weight`.
 
     Returns:
       Array of that shape.
@@ -204,25 +197,18 @@ def lstm_ref(
     """`lstm` of unpacked weights.
 
     Args:
-      x: inputs, of shape (batch, longest sequence, input size).
-      h_0: first states, of shape (layers times directions, batch, hidden size).
-      c_0: first cells, likewise.
+      x, h_0, c_0: as in `lstm`.
       W_ih: matrices of inputs, see `unpack_lstm_weights`.
       W_hh: matrices of states.
       b_ih: biases of inputs.
       b_hh: biases of states.
       seq_lengths: int array of shape (batch,).
-      input_size: size of an input.
-      hidden_size: size of a state.
-      num_layers: number of layers.
-      dropout: must be 0.
-      bidirectional: whether layers have both directions.
+      input_size, hidden_size, num_layers, dropout, bidirectional: as in `lstm`.
 
     Returns:
       `(y, h_n, c_n)`, as `lstm`.
 
-    Raises:
-      NotImplementedError: `dropout` is not 0.
+    Raises: as in `lstm`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.experimental import rnn

@@ -9,10 +9,12 @@ from typing import Any
 
 from ferrax._api import clear_caches as _clear_caches
 from ferrax._boundary import expose as _expose
-from ferrax._devices import default_backend as _default_backend
-from ferrax._devices import devices as _devices
-from ferrax._devices import local_devices as _local_devices
-from ferrax._devices import process_index as _process_index
+from ferrax._devices import (
+    default_backend as _default_backend,
+    devices as _devices,
+    local_devices as _local_devices,
+    process_index as _process_index,
+)
 
 __all__ = [
     "Backend",

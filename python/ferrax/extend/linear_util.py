@@ -242,10 +242,7 @@ def _run_generator(steps: Any, inner: WrappedFun) -> Any:
 def transformation_with_aux(gen: Callable[..., Any], fun: WrappedFun | None = None, *static: Any) -> Any:
     """As `transformation`, of a generator that yields its results and a value that it leaves behind.
 
-    Args:
-      gen: generator function `(*static, *args)`.
-      fun: a wrapped function; None to get the transformation itself.
-      *static: leading arguments of `gen`.
+    Args: as in `transformation`.
 
     Returns:
       The wrapped function, and a function that gives the value of the last call.

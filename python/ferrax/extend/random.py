@@ -10,8 +10,7 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
-from ferrax import lax
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp
 from ferrax._api import jit
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array, dtype_of

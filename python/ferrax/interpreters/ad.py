@@ -10,13 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax._boundary import expose as _expose
-from ferrax._derivatives import jvp as _jvp
-from ferrax._derivatives import linearize as _linearize
+from ferrax._derivatives import jvp as _jvp, linearize as _linearize
 from ferrax._ferrax import JVPTracer as JVPTracer
-from ferrax._primitives import Primitive, UndefinedPrimal, Zero, built_in, missing_rule
-from ferrax._primitives import primitive_jvps as primitive_jvps
-from ferrax._primitives import primitive_transposes as primitive_transposes
-from ferrax._primitives import zeros_of as _zeros_of
+from ferrax._primitives import (
+    Primitive,
+    UndefinedPrimal,
+    Zero,
+    built_in,
+    missing_rule,
+    primitive_jvps as primitive_jvps,
+    primitive_transposes as primitive_transposes,
+    zeros_of as _zeros_of,
+)
 
 __all__ = [
     "JVPTracer",

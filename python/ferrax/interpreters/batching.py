@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ferrax import lax
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp
 from ferrax._boundary import expose as _expose
 from ferrax._core import shape as _shape
-from ferrax._primitives import AxisData as AxisData
-from ferrax._primitives import Primitive
-from ferrax._primitives import axis_primitive_batchers as axis_primitive_batchers
-from ferrax._primitives import fancy_primitive_batchers as fancy_primitive_batchers
-from ferrax._primitives import primitive_batchers as primitive_batchers
+from ferrax._primitives import (
+    AxisData as AxisData,
+    Primitive,
+    axis_primitive_batchers as axis_primitive_batchers,
+    fancy_primitive_batchers as fancy_primitive_batchers,
+    primitive_batchers as primitive_batchers,
+)
 
 __all__ = [
     "AxisData",

@@ -10,8 +10,7 @@ from typing import Any
 
 from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
-from ferrax._ferrax import DynamicJaxprTracer as DynamicJaxprTracer
-from ferrax._ferrax import Jaxpr, JaxprEqn, Literal
+from ferrax._ferrax import DynamicJaxprTracer as DynamicJaxprTracer, Jaxpr, JaxprEqn, Literal
 
 __all__ = [
     "DynamicJaxprTracer",

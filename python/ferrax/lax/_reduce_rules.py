@@ -16,8 +16,7 @@ import numpy as np
 from ferrax import tree_util
 from ferrax._ferrax import Array, shape
 from ferrax.lax.shape import broadcast_in_dim, reshape, transpose
-from ferrax.lax.slicing import concatenate, pad
-from ferrax.lax.slicing import slice as _slice
+from ferrax.lax.slicing import concatenate, pad, slice as _slice
 
 __all__ = ["differentiable", "of_axes", "of_windows"]
 

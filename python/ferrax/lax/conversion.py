@@ -10,8 +10,7 @@ import operator
 from typing import Any
 
 from ferrax import tree_util
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import Array, lax as _lax
 from ferrax.typing import ArrayLike
 
 __all__ = [

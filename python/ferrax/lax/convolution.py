@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias, Union
 
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import Array, lax as _lax
+from ferrax._out_sharding import no_sharding
 from ferrax.lax.contraction import dot_general
 from ferrax.lax.conversion import convert_element_type
 from ferrax.lax.reduce import _dilated, padtype_to_pads, reduce_window_shape_tuple
@@ -186,8 +186,7 @@ def conv_general_dilated(
     Array([[[[45., 54.],
              [81., 90.]]]], dtype=float32)
     """
-    if out_sharding is not None:
-        raise NotImplementedError("conv_general_dilated with out_sharding is not implemented")
+    no_sharding("lax.conv_general_dilated", out_sharding)
     lhs_shape, rhs_shape = _shape(lhs), _shape(rhs)
     specs = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     rank = len(specs.lhs_spec) - 2

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ferrax._core import asarray as _asarray
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import Array, lax as _lax
+from ferrax._shapes import static_shape as _static_shape
 from ferrax.lax.conversion import convert_element_type as _convert_element_type
 from ferrax.typing import ArrayLike
 
@@ -72,5 +72,5 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
             x = _convert_element_type(x, "float32")
     elif x.dtype.kind != "c":
         x = _convert_element_type(x, "complex128" if x.dtype.itemsize == 8 else "complex64")
-    lengths = tuple(int(n) for n in fft_lengths)
+    lengths = _static_shape(fft_lengths)
     return _lax.fft(x, kind.value, lengths) if lengths else x

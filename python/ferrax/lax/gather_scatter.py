@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ferrax._core import asarray
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import Array, lax as _lax
 from ferrax.typing import ArrayLike
 
 __all__ = [

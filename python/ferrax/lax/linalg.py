@@ -11,8 +11,7 @@ from typing import Any
 
 from ferrax._boundary import expose as _expose
 from ferrax._core import asarray as _asarray
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import Array, lax as _lax
 from ferrax.lax.shape import broadcasted_iota as _broadcasted_iota
 from ferrax.typing import ArrayLike
 

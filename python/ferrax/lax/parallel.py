@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import Array, lax as _lax
 from ferrax.sharding._manual import names_in_force
 
 __all__ = [
@@ -186,15 +185,12 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
     Args:
       x: array or pytree of arrays.
-      axis_name: name of a mapped axis, or a tuple of names; integers stand for axes of `x` itself.
-      axis_index_groups: lists of rows that the operation works in apart from each other; under `pmap`, not under
-        `vmap`.
+      axis_name, axis_index_groups: as in `psum`.
 
     Returns:
       The maxima, the same in every row. They have no derivative.
 
-    Raises:
-      NameError: no `vmap` binds the name.
+    Raises: as in `psum`.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> print(jax.vmap(lambda x: jax.lax.pmax(x, "i"), axis_name="i")(jnp.array([1.0, 3.0])))
@@ -210,15 +206,12 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
     Args:
       x: array or pytree of arrays.
-      axis_name: name of a mapped axis, or a tuple of names; integers stand for axes of `x` itself.
-      axis_index_groups: lists of rows that the operation works in apart from each other; under `pmap`, not under
-        `vmap`.
+      axis_name, axis_index_groups: as in `psum`.
 
     Returns:
       The minima, the same in every row. They have no derivative.
 
-    Raises:
-      NameError: no `vmap` binds the name.
+    Raises: as in `psum`.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> print(jax.vmap(lambda x: jax.lax.pmin(x, "i"), axis_name="i")(jnp.array([1.0, 3.0])))
@@ -389,21 +382,17 @@ def all_to_all(
     """Divides every row along an axis and exchanges the parts: row i gets the i-th part of every row.
 
     Args:
-      x: array or pytree of arrays.
-      axis_name: name of the mapped axis.
+      x, axis_name: as in `psum_scatter`.
       split_axis: the axis of `x` that is divided among the rows.
       concat_axis: where the parts that a row gets go in the result.
-      axis_index_groups: lists of rows that the operation works in apart from each other; under `pmap`, not under
-        `vmap`.
+      axis_index_groups: as in `psum_scatter`.
       tiled: whether parts are joined along `concat_axis` instead of stacked on a new axis there; without it,
         `split_axis` has one entry a row and disappears.
 
     Returns:
       The parts that each row gets.
 
-    Raises:
-      NameError: no `vmap` binds the name.
-      ValueError: the axis cannot be divided so.
+    Raises: as in `psum_scatter`.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> print(jax.vmap(lambda x: jax.lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.array([[1, 2], [3, 4]])))

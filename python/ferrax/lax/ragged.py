@@ -117,10 +117,7 @@ def ragged_dot_general(
       group_sizes: integers of shape (g,), or of shape (*outer, g) with the sizes of the batch axes and of the axes of
         the ragged one's kind that stand before it.
       ragged_dot_dimension_numbers: which axes are what.
-      precision: a precision, a pair of them, or an algorithm.
-      preferred_element_type: dtype to accumulate in and to give.
-      group_offset: not supported.
-      out_sharding: placement of the result; None.
+      precision, preferred_element_type, group_offset, out_sharding: as in `ragged_dot`.
 
     Returns:
       Array whose axes are: the groups if the ragged axis is contracted, batch axes, free axes of ``lhs``, free axes of

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import math
-import operator
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -19,6 +18,8 @@ import numpy as np
 from ferrax._api import jit
 from ferrax._core import asarray, canonicalize_dtype
 from ferrax._ferrax import Array
+from ferrax._out_sharding import no_sharding
+from ferrax._shapes import static_shape
 from ferrax.lax.conversion import bitcast_convert_type, convert_element_type
 from ferrax.lax.elementwise import mulhi
 from ferrax.lax.shape import broadcast_in_dim, iota, reshape
@@ -80,8 +81,7 @@ def rng_bit_generator(
       >>> state, bits.shape
       (Array([0, 1, 4, 3], dtype=uint32), (2, 3))
     """
-    if out_sharding is not None:
-        raise NotImplementedError("the out_sharding argument of rng_bit_generator is not implemented")
+    no_sharding("lax.rng_bit_generator", out_sharding)
     dtype = np.dtype(canonicalize_dtype(dtype, ""))
     if dtype not in (np.uint8, np.uint16, np.uint32, np.uint64):
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtype}")
@@ -90,7 +90,7 @@ def rng_bit_generator(
         raise TypeError(
             f"rng_bit_generator takes a state of uint32[4] or uint64[2], got {state.dtype}{list(state.shape)}"
         )
-    return _drawn(state, tuple(operator.index(n) for n in shape), dtype, RandomAlgorithm(algorithm))
+    return _drawn(state, static_shape(shape), dtype, RandomAlgorithm(algorithm))
 
 
 def _drawn(state: Array, shape: tuple[int, ...], dtype: Any, algorithm: RandomAlgorithm) -> tuple[Array, Array]:

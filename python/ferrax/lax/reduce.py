@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import Array, lax as _lax
+from ferrax._out_sharding import no_sharding
 from ferrax._texts import differences, short
 from ferrax.typing import ArrayLike
 
@@ -59,8 +59,7 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     >>> print(lax.reduce_sum(jnp.ones((2, 3)), (0,)))
     [2. 2. 2.]
     """
-    if out_sharding is not None:
-        raise NotImplementedError("lax.reduce_sum: sharding arguments are not implemented")
+    no_sharding("lax.reduce_sum", out_sharding)
     return _lax.reduce_sum(operand, axes)
 
 
@@ -68,14 +67,9 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Product over axes.
 
     Args:
-      operand: array of a number dtype.
-      axes: the axes, which go away.
+      operand, axes: as in `reduce_sum`.
 
-    Returns:
-      Array of the operand's dtype.
-
-    Raises:
-      ValueError: an axis does not exist or is given twice.
+    Returns, Raises: as in `reduce_sum`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
@@ -92,11 +86,7 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
       operand: array.
       axes: the axes, which go away; over none of size zero, the result is the lowest number.
 
-    Returns:
-      Array of the operand's dtype.
-
-    Raises:
-      ValueError: an axis does not exist or is given twice.
+    Returns, Raises: as in `reduce_sum`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
@@ -113,11 +103,7 @@ def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
       operand: array.
       axes: the axes, which go away; over none of size zero, the result is the highest number.
 
-    Returns:
-      Array of the operand's dtype.
-
-    Raises:
-      ValueError: an axis does not exist or is given twice.
+    Returns, Raises: as in `reduce_sum`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
@@ -151,15 +137,7 @@ def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
 def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Bitwise or over axes; for bool, whether any is true.
 
-    Args:
-      operand: array of integer dtype or bool.
-      axes: the axes, which go away.
-
-    Returns:
-      Array of the operand's dtype.
-
-    Raises:
-      TypeError: the dtype is another.
+    Args, Returns, Raises: as in `reduce_and`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
@@ -172,15 +150,7 @@ def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Bitwise exclusive or over axes; for bool, whether an odd number is true.
 
-    Args:
-      operand: array of integer dtype or bool.
-      axes: the axes, which go away.
-
-    Returns:
-      Array of the operand's dtype.
-
-    Raises:
-      TypeError: the dtype is another.
+    Args, Returns, Raises: as in `reduce_and`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
@@ -215,16 +185,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
 def argmin(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
     """Index of the first minimum along an axis; NaN counts as the minimum.
 
-    Args:
-      operand: array.
-      axis: the axis, which goes away.
-      index_dtype: an integer dtype.
-
-    Returns:
-      Array of index_dtype.
-
-    Raises:
-      ValueError: the axis does not exist or has size zero.
+    Args, Returns, Raises: as in `argmax`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
@@ -328,8 +289,7 @@ def reduce(
     >>> print(lax.reduce(jnp.arange(5), 0, lax.add, (0,)))
     10
     """
-    if out_sharding is not None:
-        raise NotImplementedError("lax.reduce: sharding arguments are not implemented")
+    no_sharding("lax.reduce", out_sharding)
     flat, tree = tree_util.tree_flatten(operands)
     inits, init_tree = tree_util.tree_flatten(init_values)
     if tree != init_tree:
@@ -551,16 +511,7 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running product along an axis.
 
-    Args:
-      operand: array of a number dtype.
-      axis: the axis, not negative.
-      reverse: start at the end.
-
-    Returns:
-      Array of the operand's shape and dtype.
-
-    Raises:
-      ValueError: the axis does not exist.
+    Args, Returns, Raises: as in `cumsum`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
@@ -573,16 +524,7 @@ def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running maximum along an axis.
 
-    Args:
-      operand: array of a number dtype.
-      axis: the axis, not negative.
-      reverse: start at the end.
-
-    Returns:
-      Array of the operand's shape and dtype.
-
-    Raises:
-      ValueError: the axis does not exist.
+    Args, Returns, Raises: as in `cumsum`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
@@ -595,16 +537,7 @@ def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running minimum along an axis.
 
-    Args:
-      operand: array of a number dtype.
-      axis: the axis, not negative.
-      reverse: start at the end.
-
-    Returns:
-      Array of the operand's shape and dtype.
-
-    Raises:
-      ValueError: the axis does not exist.
+    Args, Returns, Raises: as in `cumsum`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
@@ -617,16 +550,7 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     """Running logarithm of the sum of exponentials along an axis.
 
-    Args:
-      operand: array of a number dtype.
-      axis: the axis, not negative.
-      reverse: start at the end.
-
-    Returns:
-      Array of the operand's shape and dtype.
-
-    Raises:
-      ValueError: the axis does not exist.
+    Args, Returns, Raises: as in `cumsum`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import Array, lax as _lax
 from ferrax.typing import ArrayLike
 
 __all__ = [

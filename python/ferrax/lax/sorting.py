@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _lax
+from ferrax._ferrax import Array, lax as _lax
 from ferrax.typing import ArrayLike
 
 __all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "top_k"]
@@ -127,13 +126,7 @@ def approx_min_k(
 ) -> tuple[Array, Array]:
     """The smallest entries along one axis; exact on the CPU.
 
-    Args:
-      operand: array of a floating dtype.
-      k: how many entries.
-      reduction_dimension: the axis to select along.
-      recall_target: the share of true results wanted, met by the exact answer.
-      reduction_input_size_override: size of the whole problem when this is a part of it; not needed here.
-      aggregate_to_topk: reduce the result to ``k`` entries.
+    Args: as in `approx_max_k`.
 
     Returns:
       A tuple of the entries in ascending order and their int32 indices.

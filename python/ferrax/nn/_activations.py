@@ -182,11 +182,7 @@ def sigmoid(x: ArrayLike) -> Array:
 def sparse_sigmoid(x: ArrayLike) -> Array:
     """Piecewise linear sigmoid, the derivative of ``sparse_plus``: ``clip(x + 1, 0, 2) / 2``.
 
-    Args:
-      x: real array of any shape.
-
-    Returns:
-      Array of the shape of ``x``.
+    Args, Returns: as in `soft_sign`.
 
     >>> import ferrax.nn, ferrax.numpy as jnp
     >>> ferrax.nn.sparse_sigmoid(jnp.array([-2.0, 0.5, 2.0]))
@@ -199,11 +195,7 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 def silu(x: ArrayLike) -> Array:
     """Sigmoid-weighted linear unit: ``x * sigmoid(x)`` (also called swish).
 
-    Args:
-      x: array of any shape.
-
-    Returns:
-      Array of the shape of ``x``.
+    Args, Returns: as in `softplus`.
 
     >>> import ferrax.nn, ferrax.numpy as jnp
     >>> ferrax.nn.silu(jnp.array([0.0, 1.0]))
@@ -220,11 +212,7 @@ swish = silu
 def mish(x: ArrayLike) -> Array:
     """``x * tanh(softplus(x))``.
 
-    Args:
-      x: array of any shape.
-
-    Returns:
-      Array of the shape of ``x``.
+    Args, Returns: as in `softplus`.
 
     >>> import ferrax.nn
     >>> ferrax.nn.mish(0.0)
@@ -238,11 +226,7 @@ def mish(x: ArrayLike) -> Array:
 def log_sigmoid(x: ArrayLike) -> Array:
     """Logarithm of the logistic sigmoid, without underflow: ``-softplus(-x)``.
 
-    Args:
-      x: array of any shape.
-
-    Returns:
-      Array of the shape of ``x``.
+    Args, Returns: as in `softplus`.
 
     >>> import ferrax.nn
     >>> ferrax.nn.log_sigmoid(-1000.0)
@@ -294,11 +278,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 def hard_tanh(x: ArrayLike) -> Array:
     """``x`` clipped to [-1, 1], with derivative 0 outside.
 
-    Args:
-      x: real array of any shape.
-
-    Returns:
-      Array of the shape of ``x``.
+    Args, Returns: as in `soft_sign`.
 
     >>> import ferrax.nn, ferrax.numpy as jnp
     >>> ferrax.nn.hard_tanh(jnp.array([-2.0, 0.5, 2.0]))
@@ -330,11 +310,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 def selu(x: ArrayLike) -> Array:
     """Scaled exponential linear unit, whose fixed point has mean 0 and variance 1.
 
-    Args:
-      x: real array of any shape.
-
-    Returns:
-      Array of the shape of ``x``.
+    Args, Returns: as in `soft_sign`.
 
     >>> import ferrax.nn
     >>> ferrax.nn.selu(1.0)
@@ -403,11 +379,7 @@ def glu(x: ArrayLike, axis: Any = -1) -> Array:
 def hard_sigmoid(x: ArrayLike) -> Array:
     """Piecewise linear sigmoid: ``relu6(x + 3) / 6``.
 
-    Args:
-      x: real array of any shape.
-
-    Returns:
-      Array of the shape of ``x``.
+    Args, Returns: as in `soft_sign`.
 
     >>> import ferrax.nn, ferrax.numpy as jnp
     >>> ferrax.nn.hard_sigmoid(jnp.array([-4.0, 0.0, 4.0]))
@@ -420,11 +392,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 def hard_silu(x: ArrayLike) -> Array:
     """``x * hard_sigmoid(x)`` (also called hard swish).
 
-    Args:
-      x: real array of any shape.
-
-    Returns:
-      Array of the shape of ``x``.
+    Args, Returns: as in `soft_sign`.
 
     >>> import ferrax.nn, ferrax.numpy as jnp
     >>> ferrax.nn.hard_silu(jnp.array([-4.0, 0.0, 4.0]))

@@ -12,8 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import ferrax.numpy as jnp
 from ferrax import random
-from ferrax._boundary import expose as _expose
-from ferrax._boundary import shielded as _shielded
+from ferrax._boundary import expose as _expose, shielded as _shielded
 from ferrax._core import canonicalize_dtype
 from ferrax._ferrax import Array
 from ferrax.typing import ArrayLike, DTypeLike
@@ -70,14 +69,7 @@ def zeros(key: Array, shape: Any, dtype: DTypeLike | None = None, out_sharding: 
 def ones(key: Array, shape: Any, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
     """An array of ones; the key is not used.
 
-    Args:
-      key: ignored.
-      shape: the shape.
-      dtype: the dtype; the default float when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape.
+    Args, Returns: as in `zeros`.
 
     >>> import ferrax.nn
     >>> ferrax.nn.initializers.ones(None, (2,))
@@ -286,13 +278,9 @@ def glorot_uniform(
     """Glorot (Xavier) uniform: variance 1 over the mean of inputs and outputs.
 
     Args:
-      in_axis: axis or axes of the inputs.
-      out_axis: axis or axes of the outputs.
-      batch_axis: axis or axes that number independent weights.
-      dtype: default dtype of the results.
+      in_axis, out_axis, batch_axis, dtype: as in `variance_scaling`.
 
-    Returns:
-      Initializer.
+    Returns: as in `variance_scaling`.
 
     >>> import ferrax
     >>> ferrax.nn.initializers.glorot_uniform()(ferrax.random.key(0), (3, 4)).shape
@@ -310,13 +298,9 @@ def glorot_normal(
     """Glorot (Xavier) truncated normal: variance 1 over the mean of inputs and outputs.
 
     Args:
-      in_axis: axis or axes of the inputs.
-      out_axis: axis or axes of the outputs.
-      batch_axis: axis or axes that number independent weights.
-      dtype: default dtype of the results.
+      in_axis, out_axis, batch_axis, dtype: as in `variance_scaling`.
 
-    Returns:
-      Initializer.
+    Returns: as in `variance_scaling`.
 
     >>> import ferrax
     >>> ferrax.nn.initializers.glorot_normal()(ferrax.random.key(0), (3, 4)).shape
@@ -334,13 +318,9 @@ def lecun_uniform(
     """LeCun uniform: variance 1 over the number of inputs.
 
     Args:
-      in_axis: axis or axes of the inputs.
-      out_axis: axis or axes of the outputs.
-      batch_axis: axis or axes that number independent weights.
-      dtype: default dtype of the results.
+      in_axis, out_axis, batch_axis, dtype: as in `variance_scaling`.
 
-    Returns:
-      Initializer.
+    Returns: as in `variance_scaling`.
 
     >>> import ferrax
     >>> ferrax.nn.initializers.lecun_uniform()(ferrax.random.key(0), (3, 4)).shape
@@ -355,13 +335,9 @@ def lecun_normal(
     """LeCun truncated normal: variance 1 over the number of inputs.
 
     Args:
-      in_axis: axis or axes of the inputs.
-      out_axis: axis or axes of the outputs.
-      batch_axis: axis or axes that number independent weights.
-      dtype: default dtype of the results.
+      in_axis, out_axis, batch_axis, dtype: as in `variance_scaling`.
 
-    Returns:
-      Initializer.
+    Returns: as in `variance_scaling`.
 
     >>> import ferrax
     >>> ferrax.nn.initializers.lecun_normal()(ferrax.random.key(0), (3, 4)).shape
@@ -376,13 +352,9 @@ def he_uniform(
     """He (Kaiming) uniform: variance 2 over the number of inputs.
 
     Args:
-      in_axis: axis or axes of the inputs.
-      out_axis: axis or axes of the outputs.
-      batch_axis: axis or axes that number independent weights.
-      dtype: default dtype of the results.
+      in_axis, out_axis, batch_axis, dtype: as in `variance_scaling`.
 
-    Returns:
-      Initializer.
+    Returns: as in `variance_scaling`.
 
     >>> import ferrax
     >>> ferrax.nn.initializers.he_uniform()(ferrax.random.key(0), (3, 4)).shape
@@ -400,13 +372,9 @@ def he_normal(
     """He (Kaiming) truncated normal: variance 2 over the number of inputs.
 
     Args:
-      in_axis: axis or axes of the inputs.
-      out_axis: axis or axes of the outputs.
-      batch_axis: axis or axes that number independent weights.
-      dtype: default dtype of the results.
+      in_axis, out_axis, batch_axis, dtype: as in `variance_scaling`.
 
-    Returns:
-      Initializer.
+    Returns: as in `variance_scaling`.
 
     >>> import ferrax
     >>> ferrax.nn.initializers.he_normal()(ferrax.random.key(0), (3, 4)).shape

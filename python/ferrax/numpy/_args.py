@@ -25,11 +25,10 @@ from ferrax._core import (  # fmt: skip
     with_weak_type,
 )
 from ferrax._ferrax import warn_imaginary_parts
-from ferrax._out_sharding import with_out_sharding as with_out_sharding
-from ferrax._texts import short
+from ferrax._out_sharding import no_sharding as no_sharding, with_out_sharding as with_out_sharding
+from ferrax._shapes import static_shape as static_shape, static_sizes as static_sizes
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
-from ferrax.typing import ArrayLike as ArrayLike
-from ferrax.typing import DTypeLike as _DTypeLike
+from ferrax.typing import ArrayLike as ArrayLike, DTypeLike as _DTypeLike
 
 #: Most functions have a dtype of their own where none is given.
 DTypeLike = _DTypeLike | None
@@ -151,50 +150,10 @@ def normalize_axes(axis: Any, ndim: int, context: str = "the axis argument") -> 
     return axes
 
 
-def static_shape(shape: Any) -> tuple[int, ...]:
-    """`shape` (an integer or a sequence) as a tuple of non-negative integers."""
-    if isinstance(shape, int) or (
-        not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0 and not is_tracer(shape)
-    ):
-        dims = (shape,)
-    elif is_tracer(shape):
-        raise _traced_shape(shape, shape)
-    else:
-        dims = tuple(shape)
-    out = []
-    for dim in dims:
-        if is_tracer(dim):
-            raise _traced_shape(shape, dim)
-        try:
-            out.append(operator.index(dim))
-        except TypeError:
-            raise TypeError(
-                f"Shapes must be 1D sequences of concrete values of integer type, got {short(shape)}."
-            ) from None
-    if any(d < 0 for d in out):
-        raise TypeError(f"shapes must have non-negative dimensions, got {tuple(out)}.")
-    return tuple(out)
-
-
-def _traced_shape(shape: Any, dim: Any) -> TypeError:
-    dim._check_leak()
-    return TypeError(
-        f"Shapes must be 1D sequences of concrete values of integer type, got {short(shape)}. A shape "
-        f"cannot depend on a traced value.{dim._origin_msg()}\nIf it depends on an argument of a "
-        "jitted function, mark that argument with static_argnums or static_argnames."
-    )
-
-
 def no_out(name: str, out: Any) -> None:
     """Raises NotImplementedError when an `out` argument is given: arrays are immutable."""
     if out is not None:
         raise NotImplementedError(f"The 'out' argument to {name} is not supported.")
-
-
-def no_sharding(name: str, out_sharding: Any) -> None:
-    """Raises NotImplementedError when an `out_sharding` argument is given."""
-    if out_sharding is not None:
-        raise NotImplementedError(f"The 'out_sharding' argument to {name} is not supported.")
 
 
 def place(x: Any, device: Any, out_sharding: Any = None, name: str = "") -> Any:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _core, _ferrax, lax
-from ferrax._core import asarray as _asarray
-from ferrax._core import is_tracer
+from ferrax._core import asarray as _asarray, is_tracer
 from ferrax._ferrax import KeyTy
 from ferrax._rust import with_shortcut
 from ferrax.numpy._args import (  # fmt: skip
@@ -176,14 +175,7 @@ def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_shardi
 def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_sharding: None = None) -> Array:
     """An array of ones.
 
-    Args:
-      shape: integer or sequence of integers.
-      dtype: dtype; by default the default float.
-      device: where to place the array.
-      out_sharding: how it is spread over explicit axes of the mesh in use.
-
-    Returns:
-      Array of `shape` and `dtype`.
+    Args, Returns: as in `zeros`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.ones(2, dtype=int)
@@ -195,14 +187,7 @@ def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_shardin
 def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None, out_sharding: None = None) -> Array:
     """An array whose values do not matter; it holds zeros.
 
-    Args:
-      shape: integer or sequence of integers.
-      dtype: dtype; by default the default float.
-      device: where to place the array.
-      out_sharding: how it is spread over explicit axes of the mesh in use.
-
-    Returns:
-      Array of `shape` and `dtype`.
+    Args, Returns: as in `zeros`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.empty((2, 0)).shape
@@ -280,12 +265,7 @@ def ones_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *, devic
               out_sharding: None = None) -> Array:  # fmt: skip
     """An array of ones with the shape and dtype of another.
 
-    Args:
-      a: array, scalar, or object with `shape` and `dtype`.
-      dtype: dtype to use instead.
-      shape: shape to use instead.
-      device: where to place the array.
-      out_sharding: how it is spread over explicit axes of the mesh in use.
+    Args: as in `zeros_like`.
 
     Returns:
       Array of ones.
@@ -302,12 +282,9 @@ def empty_like(prototype: ArrayLike, dtype: DTypeLike = None, shape: Any = None,
 
     Args:
       prototype: array, scalar, or object with `shape` and `dtype`.
-      dtype: dtype to use instead.
-      shape: shape to use instead.
-      device: where to place the array.
+      dtype, shape, device: as in `zeros_like`.
 
-    Returns:
-      Array of zeros.
+    Returns: as in `zeros_like`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.empty_like(jnp.ones((2, 3))).shape
@@ -323,10 +300,7 @@ def full_like(a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shap
     Args:
       a: array, scalar, or object with `shape` and `dtype`.
       fill_value: scalar, or an array that broadcasts to the shape.
-      dtype: dtype to use instead.
-      shape: shape to use instead.
-      device: where to place the array.
-      out_sharding: how it is spread over explicit axes of the mesh in use.
+      dtype, shape, device, out_sharding: as in `zeros_like`.
 
     Returns:
       Array.

@@ -23,6 +23,7 @@ from ferrax.numpy._args import (  # fmt: skip
     normalize_axis,
     require,
     static_int,
+    static_shape,
     to_array,
     user_dtype,
 )
@@ -299,6 +300,13 @@ def _host_indices(arrays: tuple[np.ndarray, ...]) -> tuple[Array, ...]:
     return tuple(asarray(x.astype(default_int())) for x in arrays)
 
 
+def _triangle_indices(name: str, indices: Callable[..., Any], n: int, k: int, m: int | None) -> tuple[Array, Array]:
+    """The indices of a triangle of an n by m matrix."""
+    n, k = static_int(n, f"n argument of jnp.{name}()"), static_int(k, f"k argument of jnp.{name}()")
+    rows, columns = static_shape((n, n if m is None else m))
+    return _host_indices(indices(rows, k, columns))  # type: ignore[return-value]
+
+
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of a lower triangle.
 
@@ -314,8 +322,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    n, k = static_int(n, "n argument of jnp.tril_indices()"), static_int(k, "k argument of jnp.tril_indices()")
-    return _host_indices(np.tril_indices(n, k, m))  # type: ignore[return-value]
+    return _triangle_indices("tril_indices", np.tril_indices, n, k, m)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
@@ -333,8 +340,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    n, k = static_int(n, "n argument of jnp.triu_indices()"), static_int(k, "k argument of jnp.triu_indices()")
-    return _host_indices(np.triu_indices(n, k, m))  # type: ignore[return-value]
+    return _triangle_indices("triu_indices", np.triu_indices, n, k, m)
 
 
 def _matrix_shape(name: str, arr: ArrayLike) -> tuple[int, int]:

@@ -236,11 +236,7 @@ def iscomplexobj(x: Any) -> bool:
 def isrealobj(x: Any) -> bool:
     """Whether an array or scalar has a dtype that is not complex.
 
-    Args:
-      x: array or scalar.
-
-    Returns:
-      A Python bool.
+    Args, Returns: as in `iscomplexobj`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.isrealobj(jnp.zeros(2))

@@ -30,8 +30,7 @@ from ferrax.numpy._args import (
     to_array,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import default_float, dtype_kind, inexact_dtype, is_inexact, real_dtype
-from ferrax.numpy._ufuncs import isnan, trunc
-from ferrax.numpy._ufuncs import where as _where
+from ferrax.numpy._ufuncs import isnan, trunc, where as _where
 
 __all__ = [
     "allclose", "angle", "around", "array_equal", "array_equiv", "divmod", "gcd", "i0", "isclose", "isscalar",
@@ -406,12 +405,7 @@ def allclose(
 ) -> Array:
     """Whether two arrays agree within tolerances everywhere.
 
-    Args:
-      a: array.
-      b: array.
-      rtol: tolerance relative to `b`.
-      atol: absolute tolerance.
-      equal_nan: count NaN as equal to NaN.
+    Args: as in `isclose`.
 
     Returns:
       Bool scalar.
@@ -555,15 +549,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple.
 
-    Args:
-      x1: integers.
-      x2: integers.
-
-    Returns:
-      Array of integers, not negative.
-
-    Raises:
-      ValueError: for numbers that are not integers.
+    Args, Returns, Raises: as in `gcd`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.lcm(jnp.array([4, 6]), 10)

@@ -25,8 +25,7 @@ from ferrax.numpy._args import (
     to_array,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
-from ferrax.numpy._ufuncs import copysign
-from ferrax.numpy._ufuncs import where as _where
+from ferrax.numpy._ufuncs import copysign, where as _where
 
 __all__ = ["frexp", "ldexp", "packbits", "spacing", "unpackbits"]
 

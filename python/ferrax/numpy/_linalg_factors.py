@@ -287,15 +287,12 @@ def eig(a: ArrayLike) -> EigResult:
 def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of general matrices, in no particular order.
 
-    Args:
-      a: array of shape (..., n, n).
+    Args: as in `eig`.
 
     Returns:
       Complex array of shape (..., n).
 
-    Raises:
-      TypeError: fewer than two axes.
-      ValueError: the matrices are not square.
+    Raises: as in `eig`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.linalg.eigvals(jnp.array([[3., 1.], [0., 3.]]))

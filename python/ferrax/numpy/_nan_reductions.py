@@ -15,8 +15,7 @@ from ferrax._core import asarray
 from ferrax.numpy import _cumulative, _reductions
 from ferrax.numpy._args import Array, ArrayLike, Axis, DTypeLike, cast, no_out, normalize_axes, require, to_array
 from ferrax.numpy._dtype_functions import dtype_kind, is_inexact, real_dtype
-from ferrax.numpy._ufuncs import isnan, logical_and, logical_not
-from ferrax.numpy._ufuncs import where as _where
+from ferrax.numpy._ufuncs import isnan, logical_and, logical_not, where as _where
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
@@ -26,6 +25,12 @@ __all__ = [
 
 def _replace(x: Array, value: Any) -> Array:
     return _where(isnan(x), asarray(value, x.dtype), x)
+
+
+def _without_nan(name: str, a: ArrayLike, value: Any) -> Array:
+    """An argument as an array, with a number in the place of NaN."""
+    x = to_array(name, a)
+    return _replace(x, value) if is_inexact(x.dtype) else x
 
 
 def _nan_extremum(name, plain, identity, a, axis, out, keepdims, initial, where):
@@ -66,15 +71,11 @@ def nanmin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = F
     """Smallest element over axes, NaN left out.
 
     Args:
-      a: array of any dtype.
-      axis: the axis or axes to reduce; None for all.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
+      a, axis, out, keepdims: as in `nanmax`.
       initial: scalar above which the result does not rise.
       where: bool array: which elements to include; needs `initial`.
 
-    Returns:
-      Array of the dtype of `a`; NaN where every element is NaN.
+    Returns: as in `nanmax`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.nanmin(jnp.array([1., jnp.nan, 3.]))
@@ -104,9 +105,7 @@ def nansum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None =
     Array(4., dtype=float32)
     """
     no_out("jnp.nansum", out)
-    x = to_array("nansum", a)
-    x = _replace(x, 0) if is_inexact(x.dtype) else x
-    return _reductions.sum(x, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    return _reductions.sum(_without_nan("nansum", a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 def nanprod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
@@ -130,9 +129,7 @@ def nanprod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None 
     Array(6., dtype=float32)
     """
     no_out("jnp.nanprod", out)
-    x = to_array("nanprod", a)
-    x = _replace(x, 1) if is_inexact(x.dtype) else x
-    return _reductions.prod(x, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    return _reductions.prod(_without_nan("nanprod", a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 def nanmean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
@@ -142,10 +139,7 @@ def nanmean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None 
     Args:
       a: array of any dtype.
       axis: the axis or axes to average; None for all.
-      dtype: dtype of the result.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
-      where: bool array: which elements to include.
+      dtype, out, keepdims, where: as in `nansum`.
 
     Returns:
       Array of the means; NaN where every element is NaN.
@@ -214,18 +208,7 @@ def nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None =
            keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None) -> Array:  # fmt: skip
     """Standard deviation over axes of the elements that are not NaN.
 
-    Args:
-      a: array of any dtype.
-      axis: the axis or axes to reduce; None for all.
-      dtype: dtype in which to compute.
-      out: not supported.
-      ddof: the sum of squares is divided by `count - ddof`.
-      keepdims: keep reduced axes with length 1.
-      where: bool array: which elements to include.
-      mean: the means, if known, of a shape that broadcasts with `a`.
-
-    Returns:
-      Real array; NaN where `count - ddof` is not positive.
+    Args, Returns: as in `nanvar`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.nanstd(jnp.array([1., jnp.nan, 5.]))
@@ -267,14 +250,7 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Index of the first smallest element along an axis, NaN left out.
 
-    Args:
-      a: real array.
-      axis: axis to search; None to search the flattened array.
-      out: not supported.
-      keepdims: keep the reduced axis with length 1.
-
-    Returns:
-      Array of the default integer dtype; -1 where every element is NaN.
+    Args, Returns: as in `nanargmax`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.nanargmin(jnp.array([jnp.nan, 2., 3.]))
@@ -299,8 +275,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, ou
     >>> jnp.nancumsum(jnp.array([1., jnp.nan, 3.]))
     Array([1., 1., 4.], dtype=float32)
     """
-    x = to_array("nancumsum", a)
-    return _cumulative.cumsum(_replace(x, 0) if is_inexact(x.dtype) else x, axis, dtype, out)
+    return _cumulative.cumsum(_without_nan("nancumsum", a, 0), axis, dtype, out)
 
 
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
@@ -319,5 +294,4 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, o
     >>> jnp.nancumprod(jnp.array([2., jnp.nan, 3.]))
     Array([2., 2., 6.], dtype=float32)
     """
-    x = to_array("nancumprod", a)
-    return _cumulative.cumprod(_replace(x, 1) if is_inexact(x.dtype) else x, axis, dtype, out)
+    return _cumulative.cumprod(_without_nan("nancumprod", a, 1), axis, dtype, out)

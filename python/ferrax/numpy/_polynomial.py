@@ -98,12 +98,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials.
 
-    Args:
-      a1: vector of coefficients.
-      a2: vector of coefficients.
-
-    Returns:
-      Vector of coefficients.
+    Args, Returns: as in `polyadd`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.polysub(jnp.array([1, 2]), jnp.array([5, 0, 0]))

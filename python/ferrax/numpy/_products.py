@@ -284,12 +284,9 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, prec
       a: array.
       b: array.
       axes: how many axes, the last of `a` and the first of `b`; or the pair (axes of `a`, axes of `b`).
-      precision: as for `lax.dot_general`.
-      preferred_element_type: dtype in which to accumulate and return.
-      out_sharding: how the result is spread over explicit axes of the mesh in use.
+      precision, preferred_element_type, out_sharding: as in `dot`.
 
-    Returns:
-      Array with the other axes of `a`, then those of `b`.
+    Returns: as in `dot`.
 
     Raises:
       TypeError: when the axes do not fit.

@@ -23,8 +23,7 @@ from ferrax.numpy._args import (
     require,
 )
 from ferrax.numpy._dtype_functions import default_int, dtype_kind
-from ferrax.numpy._ufuncs import isnan
-from ferrax.numpy._ufuncs import where as _where
+from ferrax.numpy._ufuncs import isnan, where as _where
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
@@ -184,11 +183,7 @@ def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None,
     """Quantiles over axes of the elements that are not NaN.
 
     Args:
-      a: real array.
-      q: scalar or one-dimensional array of shares in [0, 1].
-      axis: the axis or axes to reduce; None for all.
-      out: not supported.
-      overwrite_input: not supported.
+      a, q, axis, out, overwrite_input: as in `quantile`.
       method: as for `quantile`.
       keepdims: keep reduced axes with length 1.
       weights: as for `quantile`.
@@ -238,14 +233,7 @@ def nanpercentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = Non
     """Percentiles over axes of the elements that are not NaN.
 
     Args:
-      a: real array.
-      q: scalar or one-dimensional array of percentages.
-      axis: the axis or axes to reduce; None for all.
-      out: not supported.
-      overwrite_input: not supported.
-      method: as for `quantile`.
-      keepdims: keep reduced axes with length 1.
-      weights: as for `quantile`.
+      a, q, axis, out, overwrite_input, method, keepdims, weights: as in `percentile`.
 
     Returns:
       Floating array; NaN where every element is NaN.
@@ -263,11 +251,7 @@ def median(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: b
     """Median over axes.
 
     Args:
-      a: real array.
-      axis: the axis or axes to reduce; None for all.
-      out: not supported.
-      overwrite_input: not supported.
-      keepdims: keep reduced axes with length 1.
+      a, axis, out, overwrite_input, keepdims: as in `quantile`.
 
     Returns:
       Floating array; NaN where any element is NaN.
@@ -285,11 +269,7 @@ def nanmedian(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input
     """Median over axes of the elements that are not NaN.
 
     Args:
-      a: real array.
-      axis: the axis or axes to reduce; None for all.
-      out: not supported.
-      overwrite_input: not supported.
-      keepdims: keep reduced axes with length 1.
+      a, axis, out, overwrite_input, keepdims: as in `quantile`.
 
     Returns:
       Floating array; NaN where every element is NaN.

@@ -132,12 +132,9 @@ def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = N
     Args:
       a: array of any dtype.
       axis: the axis or axes to multiply over; None for all.
-      dtype: dtype of the result; by default that of `a`, narrow integers widened to the default integer.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
+      dtype, out, keepdims: as in `sum`.
       initial: scalar to multiply the product with.
-      where: bool array that broadcasts with `a`: which elements to include.
-      promote_integers: widen narrow integers.
+      where, promote_integers: as in `sum`.
 
     Returns:
       Array of the products.
@@ -222,18 +219,11 @@ def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     """Smallest element over axes; NaN where any element is NaN.
 
     Args:
-      a: array of any dtype; complex numbers compare by real part, then imaginary part.
-      axis: the axis or axes to reduce; None for all.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
+      a, axis, out, keepdims: as in `max`.
       initial: scalar above which the result does not rise; required with `where` and for empty axes.
       where: bool array that broadcasts with `a`: which elements to include.
 
-    Returns:
-      Array of the dtype of `a`.
-
-    Raises:
-      ValueError: for an empty axis without `initial`.
+    Returns, Raises: as in `max`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.min(jnp.array([[1, 5], [3, 2]]), axis=1)
@@ -248,14 +238,11 @@ def amax(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fal
 
     Args:
       a: array of any dtype.
-      axis: the axis or axes to reduce; None for all.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
+      axis, out, keepdims: as in `max`.
       initial: scalar below which the result does not fall.
       where: bool array: which elements to include.
 
-    Returns:
-      Array of the dtype of `a`.
+    Returns: as in `max`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.amax(jnp.array([1, 5, 3]))
@@ -270,14 +257,11 @@ def amin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fal
 
     Args:
       a: array of any dtype.
-      axis: the axis or axes to reduce; None for all.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
+      axis, out, keepdims: as in `max`.
       initial: scalar above which the result does not rise.
       where: bool array: which elements to include.
 
-    Returns:
-      Array of the dtype of `a`.
+    Returns: as in `max`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.amin(jnp.array([1, 5, 3]))
@@ -304,10 +288,7 @@ def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
     Args:
       a: array of any dtype.
-      axis: the axis or axes to reduce; None for all.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
-      where: bool array that broadcasts with `a`: which elements to include.
+      axis, out, keepdims, where: as in `max`.
 
     Returns:
       Bool array.
@@ -326,10 +307,7 @@ def any(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
     Args:
       a: array of any dtype.
-      axis: the axis or axes to reduce; None for all.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
-      where: bool array that broadcasts with `a`: which elements to include.
+      axis, out, keepdims, where: as in `max`.
 
     Returns:
       Bool array.
@@ -384,17 +362,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Index of the first smallest element along an axis; that of the first NaN where there is one.
 
-    Args:
-      a: real or bool array.
-      axis: axis to search; None to search the flattened array.
-      out: not supported.
-      keepdims: keep the reduced axis with length 1.
-
-    Returns:
-      Array of the default integer dtype.
-
-    Raises:
-      ValueError: when the axis is empty.
+    Args, Returns, Raises: as in `argmax`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.argmin(jnp.array([4, 1, 3, 1]))
@@ -527,22 +495,7 @@ def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = No
         correction: int | float | None = None) -> Array:  # fmt: skip
     """Standard deviation over axes: the square root of the variance.
 
-    Args:
-      a: array of any dtype.
-      axis: the axis or axes to reduce; None for all.
-      dtype: dtype in which to compute.
-      out: not supported.
-      ddof: the sum of squares is divided by `count - ddof`.
-      keepdims: keep reduced axes with length 1.
-      where: bool array that broadcasts with `a`: which elements to include.
-      mean: the means, if known, of a shape that broadcasts with `a`.
-      correction: another name of `ddof`.
-
-    Returns:
-      Real array; NaN where `count - ddof` is not positive.
-
-    Raises:
-      ValueError: when both `ddof` and `correction` are given.
+    Args, Returns, Raises: as in `var`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.std(jnp.array([1., 1., 5., 5.]))
@@ -557,12 +510,9 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
     Args:
       a: numeric array.
-      axis: the axis or axes to reduce; None for all.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
+      axis, out, keepdims: as in `max`.
 
-    Returns:
-      Array of the dtype of `a`.
+    Returns: as in `max`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.ptp(jnp.array([4, 9, 2]))

@@ -193,10 +193,7 @@ def unique_counts(
 ) -> _UniqueCountsResult:
     """The distinct elements of an array and how often each occurs.
 
-    Args:
-      x: array.
-      size: static number of values in the result.
-      fill_value: fills the result up to `size`.
+    Args: as in `unique_all`.
 
     Returns:
       Named tuple (values, counts).
@@ -214,10 +211,7 @@ def unique_inverse(
 ) -> _UniqueInverseResult:
     """The distinct elements of an array and, for each element, the index of its value.
 
-    Args:
-      x: array.
-      size: static number of values in the result.
-      fill_value: fills the result up to `size`.
+    Args: as in `unique_all`.
 
     Returns:
       Named tuple (values, inverse_indices).
@@ -233,10 +227,7 @@ def unique_inverse(
 def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The distinct elements of an array.
 
-    Args:
-      x: array.
-      size: static number of values in the result.
-      fill_value: fills the result up to `size`.
+    Args: as in `unique_all`.
 
     Returns:
       Vector.

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
-from ferrax._core import is_tracer
 from ferrax._rust import with_shortcut
-from ferrax._texts import short
 from ferrax.numpy._args import (
     Array,
     ArrayLike,
@@ -26,6 +24,7 @@ from ferrax.numpy._args import (
     normalize_axis,
     require,
     static_shape,
+    static_sizes,
     to_array,
     to_arrays,
     with_out_sharding,
@@ -90,16 +89,7 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
 
 def _new_shape(old: tuple[int, ...], new: Any) -> tuple[int, ...]:
     """`new` with its -1 worked out; TypeError when the sizes differ."""
-    if isinstance(new, int) or (not isinstance(new, (tuple, list)) and np.ndim(new) == 0):
-        new = (new,)
-    if any(is_tracer(d) for d in new):
-        return static_shape(tuple(new))
-    try:
-        dims = [operator.index(d) for d in new]
-    except TypeError:
-        raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {short(tuple(new))}."
-        ) from None
+    dims = list(static_sizes(new))
     total = math.prod(old)
     unknown = [i for i, d in enumerate(dims) if d == -1]
     if len(unknown) > 1:
@@ -485,11 +475,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Arrays with at least two axes; new ones come first.
 
-    Args:
-      *arys: arrays or scalars.
-
-    Returns:
-      Array, or a list of arrays for several arguments.
+    Args, Returns: as in `atleast_1d`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.atleast_2d(jnp.arange(3)).shape
@@ -501,11 +487,7 @@ def atleast_2d(*arys: ArrayLike) -> Any:
 def atleast_3d(*arys: ArrayLike) -> Any:
     """Arrays with at least three axes; a vector becomes (1, n, 1), a matrix (m, n, 1).
 
-    Args:
-      *arys: arrays or scalars.
-
-    Returns:
-      Array, or a list of arrays for several arguments.
+    Args, Returns: as in `atleast_1d`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.atleast_3d(jnp.arange(3)).shape

@@ -71,11 +71,7 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: No
 
     Args:
       a: array.
-      axis: axis to sort along; None for the flattened array.
-      kind: not supported.
-      order: not supported.
-      stable: keep the order of equal elements.
-      descending: largest first.
+      axis, kind, order, stable, descending: as in `sort`.
       dtype: dtype of the indices, by default the default integer.
 
     Returns:
@@ -163,10 +159,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices that partition an array about its kth smallest element along an axis.
 
-    Args:
-      a: real array.
-      kth: static integer.
-      axis: axis to work along.
+    Args: as in `partition`.
 
     Returns:
       Array of indices.

@@ -110,12 +110,9 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
 
     Args:
       x: array of shape (variables, observations), or one variable.
-      y: more variables.
-      rowvar: whether rows are variables; otherwise columns are.
-      dtype: dtype of the result.
+      y, rowvar, dtype: as in `cov`.
 
-    Returns:
-      Array of shape (variables, variables), a scalar for one variable.
+    Returns: as in `cov`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.corrcoef(jnp.array([[1., 2., 3.], [3., 2., 1.]]))
@@ -192,17 +189,11 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any
     """The cross-correlation of two vectors, the second one conjugated.
 
     Args:
-      a: vector.
-      v: vector.
+      a, v: as in `convolve`.
       mode: as for `convolve`.
-      precision: as for `lax.dot_general`.
-      preferred_element_type: dtype in which to accumulate and return.
+      precision, preferred_element_type: as in `convolve`.
 
-    Returns:
-      Floating vector.
-
-    Raises:
-      ValueError: for operands that are empty or not vectors.
+    Returns, Raises: as in `convolve`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.correlate(jnp.array([1., 2., 3.]), jnp.array([1., 10.]))

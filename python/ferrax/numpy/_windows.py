@@ -50,11 +50,7 @@ def _cosines(name: str, M: int, *weights: float) -> Array:
 def hamming(M: int) -> Array:
     """The Hamming window.
 
-    Args:
-      M: number of points.
-
-    Returns:
-      Vector.
+    Args, Returns: as in `bartlett`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.hamming(3)
@@ -66,11 +62,7 @@ def hamming(M: int) -> Array:
 def hanning(M: int) -> Array:
     """The Hann window.
 
-    Args:
-      M: number of points.
-
-    Returns:
-      Vector.
+    Args, Returns: as in `bartlett`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.hanning(3)
@@ -82,11 +74,7 @@ def hanning(M: int) -> Array:
 def blackman(M: int) -> Array:
     """The Blackman window.
 
-    Args:
-      M: number of points.
-
-    Returns:
-      Vector.
+    Args, Returns: as in `bartlett`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.blackman(3).shape

@@ -138,18 +138,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse Fourier transform along an axis.
 
-    Args:
-      a: array.
-      n: size along the axis, which is cut or padded with zeros to it; None for the array's.
-      axis: the axis.
-      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
-        both by its root.
-
-    Returns:
-      Complex array.
-
-    Raises:
-      ValueError: for an axis or a `norm` that there is not.
+    Args, Returns, Raises: as in `fft`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.fft.ifft(jnp.array([3., -1.]))
@@ -163,13 +152,9 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Args:
       a: real array.
-      n: size along the axis, which is cut or padded with zeros to it; None for the array's.
-      axis: the axis.
-      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
-        both by its root.
+      n, axis, norm: as in `fft`.
 
-    Returns:
-      Complex array.
+    Returns: as in `fft`.
 
     Raises:
       ValueError: for an axis or a `norm` that there is not, or a complex array.
@@ -187,15 +172,12 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     Args:
       a: array of m = n // 2 + 1 entries along the axis.
       n: size of the result along the axis; None for 2 (m - 1), where the axis has m entries.
-      axis: the axis.
-      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
-        both by its root.
+      axis, norm: as in `fft`.
 
     Returns:
       Real array.
 
-    Raises:
-      ValueError: for an axis or a `norm` that there is not.
+    Raises: as in `fft`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.fft.irfft(jnp.array([3., -1.]))
@@ -210,15 +192,12 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     Args:
       a: array with the first half along the axis.
       n: size of the result along the axis; None for 2 (m - 1), where the axis has m entries.
-      axis: the axis.
-      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
-        both by its root.
+      axis, norm: as in `fft`.
 
     Returns:
       Real array.
 
-    Raises:
-      ValueError: for an axis or a `norm` that there is not.
+    Raises: as in `fft`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.fft.hfft(jnp.array([1., 2.]))
@@ -232,13 +211,9 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Args:
       a: real array.
-      n: size along the axis, which is cut or padded with zeros to it; None for the array's.
-      axis: the axis.
-      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
-        both by its root.
+      n, axis, norm: as in `fft`.
 
-    Returns:
-      Complex array.
+    Returns: as in `fft`.
 
     Raises:
       ValueError: for an axis or a `norm` that there is not, or a complex array.
@@ -282,17 +257,11 @@ def fftn(
     """The Fourier transform over axes.
 
     Args:
-      a: array.
-      s: sizes along the axes, which are cut or padded with zeros to them; None for the array's.
+      a, s: as in `fft2`.
       axes: the axes; None for all, or for the last ones if `s` is given.
-      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
-        both by its root.
+      norm: as in `fft2`.
 
-    Returns:
-      Complex array.
-
-    Raises:
-      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes.
+    Returns, Raises: as in `fft2`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.fft.fftn(jnp.eye(2))
@@ -307,18 +276,7 @@ def ifft2(
 ) -> Array:
     """The inverse Fourier transform over two axes.
 
-    Args:
-      a: array.
-      s: sizes along the axes, which are cut or padded with zeros to them; None for the array's.
-      axes: the axes.
-      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
-        both by its root.
-
-    Returns:
-      Complex array.
-
-    Raises:
-      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes.
+    Args, Returns, Raises: as in `fft2`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.fft.ifft2(2 * jnp.eye(2))
@@ -334,17 +292,11 @@ def ifftn(
     """The inverse Fourier transform over axes.
 
     Args:
-      a: array.
-      s: sizes along the axes, which are cut or padded with zeros to them; None for the array's.
+      a, s: as in `fft2`.
       axes: the axes; None for all, or for the last ones if `s` is given.
-      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
-        both by its root.
+      norm: as in `fft2`.
 
-    Returns:
-      Complex array.
-
-    Raises:
-      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes.
+    Returns, Raises: as in `fft2`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.fft.ifftn(2 * jnp.eye(2))
@@ -361,10 +313,7 @@ def rfft2(
 
     Args:
       a: real array.
-      s: sizes along the axes, which are cut or padded with zeros to them; None for the array's.
-      axes: the axes.
-      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
-        both by its root.
+      s, axes, norm: as in `fft2`.
 
     Returns:
       Complex array, with the first half along the last of the axes.
@@ -414,15 +363,12 @@ def irfft2(
     Args:
       a: array with the first half along the last of the axes.
       s: sizes of the result along the axes; None for the array's, and 2 (m - 1) along the last, which has m entries.
-      axes: the axes.
-      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
-        both by its root.
+      axes, norm: as in `fft2`.
 
     Returns:
       Real array.
 
-    Raises:
-      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes.
+    Raises: as in `fft2`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.fft.irfft2(2 * jnp.eye(2))
@@ -493,15 +439,12 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike = None, device: Any
 
     Args:
       n: number of samples.
-      d: distance of the samples.
-      dtype: floating dtype; None for the default one.
-      device: device of the result.
+      d, dtype, device: as in `fftfreq`.
 
     Returns:
       Array of shape (n // 2 + 1,): 0, 1, … divided by n d.
 
-    Raises:
-      ValueError: the arguments are sequences.
+    Raises: as in `fftfreq`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.fft.rfftfreq(4)
@@ -536,12 +479,7 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
 def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of `fftshift`.
 
-    Args:
-      x: array.
-      axes: the axis or axes; None for all.
-
-    Returns:
-      Array of the shape of `x`.
+    Args, Returns: as in `fftshift`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.fft.ifftshift(jnp.array([3, 4, 0, 1, 2]))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 
 import ferrax.numpy as jnp
 from ferrax import lax
-from ferrax._core import canonicalize_dtype, is_tracer
-from ferrax._texts import short
-from ferrax.errors import ConcretizationTypeError
+from ferrax._core import canonicalize_dtype
+from ferrax._shapes import static_shape
+from ferrax.random._keys import checked_key
 
 _KINDS = {
     "float": (jnp.floating,),
@@ -44,32 +42,12 @@ def checked_dtype(function: str, dtype, kind: str = "float"):
     return dtype
 
 
-def checked_shape(shape, function: str = "") -> tuple[int, ...]:
-    """``shape`` as a tuple of integers; a single integer stands for one axis."""
-    sizes = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
-    for traced in filter(is_tracer, sizes):
-        traced._check_leak()
-        raise ConcretizationTypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {short(shape)}: the shape argument "
-            f"of {function or 'a sampler'} is traced; mark it static (static_argnums)."
-        )
-    try:
-        sizes = tuple(operator.index(n) for n in sizes)
-    except TypeError:
-        raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {short(shape)}."
-        ) from None
-    if any(n < 0 for n in sizes):
-        raise TypeError(f"shapes must have non-negative dimensions, got {sizes}.")
-    return sizes
-
-
 def broadcast_shape(shape, *params) -> tuple[int, ...]:
     """The shape asked for, checked against the parameters' shapes, or what these broadcast to when None."""
     shapes = [np.shape(p) for p in params]
     if shape is None:
         return tuple(np.broadcast_shapes(*shapes))
-    shape = checked_shape(shape)
+    shape = static_shape(shape)
     try:
         fits = np.broadcast_shapes(shape, *shapes) == shape
     except ValueError:
@@ -77,6 +55,13 @@ def broadcast_shape(shape, *params) -> tuple[int, ...]:
     if not fits:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={[shape, *shapes]}")
     return shape
+
+
+def sampler(name: str, key, shape, dtype, *params, kind: str = "float"):
+    """What a sampler works with: a key, the shape that is asked for, which parameters fit, and a dtype of a kind."""
+    key, _ = checked_key(name, key)
+    dtype = checked_dtype(name, float_or(dtype), kind)
+    return key, broadcast_shape(shape, *params) if params else static_shape(shape), dtype
 
 
 def as_dtype(x, dtype):

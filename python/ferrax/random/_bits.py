@@ -15,6 +15,7 @@ import numpy as np
 import ferrax.numpy as jnp
 from ferrax import dtypes, jit, lax
 from ferrax._ferrax import Array
+from ferrax._shapes import static_shape
 from ferrax.random import _arguments as args
 from ferrax.random._generators import native_bits
 from ferrax.random._key_arrays import KeyArray
@@ -53,7 +54,7 @@ def bits(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sha
     key, _ = checked_key("bits", key)
     default = dtypes.canonicalize_dtype(np.uint64)
     dtype = args.checked_dtype("bits", default if dtype is None else dtype, "unsigned int")
-    return random_words(key, dtype.itemsize * 8, args.checked_shape(shape))
+    return random_words(key, dtype.itemsize * 8, static_shape(shape))
 
 
 def uniform(
@@ -85,9 +86,7 @@ def uniform(
     >>> ferrax.random.uniform(ferrax.random.key(0), (3,))
     Array([0.947667  , 0.9785799 , 0.33229148], dtype=float32)
     """
-    key, _ = checked_key("uniform", key)
-    dtype = args.checked_dtype("uniform", args.float_or(dtype))
-    return _uniform(key, args.checked_shape(shape), dtype, minval, maxval)
+    return _uniform(*args.sampler("uniform", key, shape, dtype), minval, maxval)
 
 
 @partial(jit, static_argnums=(1, 2))
@@ -174,7 +173,7 @@ def rademacher(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, o
     Array([-1, -1,  1], dtype=int32)
     """
     key, _ = checked_key("rademacher", key)
-    return _rademacher(key, args.checked_shape(shape), args.int_or(dtype))
+    return _rademacher(key, static_shape(shape), args.int_or(dtype))
 
 
 @partial(jit, static_argnums=(1, 2))
@@ -216,7 +215,7 @@ def randint(
     dtype = args.int_or(dtype)
     if not jnp.issubdtype(dtype, jnp.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
-    shape = args.checked_shape(shape)
+    shape = static_shape(shape)
     drawn = dtype
     if dtype.itemsize < 4:
         # narrow integers are drawn as int32: their interval may end just above the largest of them

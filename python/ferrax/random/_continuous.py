@@ -45,9 +45,8 @@ def normal(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_s
     >>> ferrax.random.normal(ferrax.random.key(0), (3,))
     Array([ 1.6226422 ,  2.0252647 , -0.43359444], dtype=float32)
     """
-    key, _ = checked_key("normal", key)
-    dtype = args.checked_dtype("normal", args.float_or(dtype), "float or complex")
-    return _normal(key, args.checked_shape(shape), dtype)
+    key, shape, dtype = args.sampler("normal", key, shape, dtype, kind="float or complex")
+    return _normal(key, shape, dtype)
 
 
 @partial(jit, static_argnums=(1, 2))
@@ -94,9 +93,8 @@ def truncated_normal(
     >>> bool((abs(x) < 1).all())
     True
     """
-    key, _ = checked_key("truncated_normal", key)
-    dtype = args.checked_dtype("truncated_normal", args.float_or(dtype))
-    return _truncated_normal(key, lower, upper, args.broadcast_shape(shape, lower, upper), dtype)
+    key, shape, dtype = args.sampler("truncated_normal", key, shape, dtype, lower, upper)
+    return _truncated_normal(key, lower, upper, shape, dtype)
 
 
 @partial(jit, static_argnums=(3, 4))
@@ -112,12 +110,6 @@ def _truncated_normal(key, lower, upper, shape, dtype):
         jnp.nextafter(lax.stop_gradient(lower), np.array(np.inf, dtype)),
         jnp.nextafter(lax.stop_gradient(upper), np.array(-np.inf, dtype)),
     )
-
-
-def _float_sampler(name, key, shape, dtype):
-    """What the samplers without parameters are called with: a checked key, shape and dtype."""
-    key, _ = checked_key(name, key)
-    return key, args.checked_shape(shape), args.checked_dtype(name, args.float_or(dtype))
 
 
 def exponential(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
@@ -136,7 +128,7 @@ def exponential(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, 
     >>> ferrax.random.exponential(ferrax.random.key(0), (2,)).shape
     (2,)
     """
-    return _exponential(*_float_sampler("exponential", key, shape, dtype))
+    return _exponential(*args.sampler("exponential", key, shape, dtype))
 
 
 @partial(jit, static_argnums=(1, 2))
@@ -151,14 +143,11 @@ def gumbel(
     """Values of the standard Gumbel distribution, of density ``exp(-(x + exp(-x)))``.
 
     Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
+      key, shape, dtype: as in `exponential`.
       mode: ``"low"`` (as None) or ``"high"``, which draws twice the bits, for an accurate upper tail.
       out_sharding: ignored.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     Raises:
       ValueError: ``mode`` is neither.
@@ -169,7 +158,7 @@ def gumbel(
     """
     if mode not in (None, "high", "low"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
-    return _gumbel(*_float_sampler("gumbel", key, shape, dtype), mode or "low")
+    return _gumbel(*args.sampler("gumbel", key, shape, dtype), mode or "low")
 
 
 @partial(jit, static_argnums=(1, 2, 3))
@@ -185,20 +174,13 @@ def _gumbel(key, shape, dtype, mode):
 def laplace(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Values with density ``exp(-|x|) / 2``.
 
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape and dtype.
+    Args, Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.laplace(ferrax.random.key(0), (2,)).shape
     (2,)
     """
-    return _laplace(*_float_sampler("laplace", key, shape, dtype))
+    return _laplace(*args.sampler("laplace", key, shape, dtype))
 
 
 @partial(jit, static_argnums=(1, 2))
@@ -210,20 +192,13 @@ def _laplace(key, shape, dtype):
 def logistic(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Values of the standard logistic distribution.
 
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape and dtype.
+    Args, Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.logistic(ferrax.random.key(0), (2,)).shape
     (2,)
     """
-    return _logistic(*_float_sampler("logistic", key, shape, dtype))
+    return _logistic(*args.sampler("logistic", key, shape, dtype))
 
 
 @partial(jit, static_argnums=(1, 2))
@@ -235,20 +210,13 @@ def _logistic(key, shape, dtype):
 def cauchy(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Values of the standard Cauchy distribution.
 
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape and dtype.
+    Args, Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.cauchy(ferrax.random.key(0), (2,)).shape
     (2,)
     """
-    return _cauchy(*_float_sampler("cauchy", key, shape, dtype))
+    return _cauchy(*args.sampler("cauchy", key, shape, dtype))
 
 
 @partial(jit, static_argnums=(1, 2))
@@ -276,9 +244,8 @@ def pareto(
     >>> ferrax.random.pareto(ferrax.random.key(0), 3.0, (2,)).shape
     (2,)
     """
-    key, _ = checked_key("pareto", key)
-    dtype = args.checked_dtype("pareto", args.float_or(dtype))
-    return _pareto(key, b, args.broadcast_shape(shape, b), dtype)
+    key, shape, dtype = args.sampler("pareto", key, shape, dtype, b)
+    return _pareto(key, b, shape, dtype)
 
 
 @partial(jit, static_argnums=(2, 3))
@@ -306,7 +273,7 @@ def weibull_min(
     >>> ferrax.random.weibull_min(ferrax.random.key(0), 2.0, 3.0, (2,)).shape
     (2,)
     """
-    key, shape, dtype = _float_sampler("weibull_min", key, shape, dtype)
+    key, shape, dtype = args.sampler("weibull_min", key, shape, dtype)
     return _weibull_min(key, scale, concentration, shape, dtype)
 
 
@@ -335,9 +302,8 @@ def rayleigh(
     >>> ferrax.random.rayleigh(ferrax.random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    key, _ = checked_key("rayleigh", key)
-    dtype = args.checked_dtype("rayleigh", args.float_or(dtype))
-    return _rayleigh(key, scale, args.broadcast_shape(shape, scale), dtype)
+    key, shape, dtype = args.sampler("rayleigh", key, shape, dtype, scale)
+    return _rayleigh(key, scale, shape, dtype)
 
 
 @partial(jit, static_argnums=(2, 3))
@@ -351,20 +317,13 @@ def _rayleigh(key, scale, shape, dtype):
 def maxwell(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """Lengths of standard normal vectors of three components.
 
-    Args:
-      key: a key.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape and dtype.
+    Args, Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.maxwell(ferrax.random.key(0), (2,)).shape
     (2,)
     """
-    return _maxwell(*_float_sampler("maxwell", key, shape, dtype))
+    return _maxwell(*args.sampler("maxwell", key, shape, dtype))
 
 
 @partial(jit, static_argnums=(1, 2))
@@ -392,7 +351,7 @@ def double_sided_maxwell(
     >>> ferrax.random.double_sided_maxwell(ferrax.random.key(0), 0.0, 1.0, (2,)).shape
     (2,)
     """
-    key, shape, dtype = _float_sampler("double_sided_maxwell", key, shape, dtype)
+    key, shape, dtype = args.sampler("double_sided_maxwell", key, shape, dtype)
     return _double_sided_maxwell(key, loc, scale, shape, dtype)
 
 
@@ -428,9 +387,7 @@ def lognormal(
     >>> ferrax.random.lognormal(ferrax.random.key(0), 0.5, (2,)).shape
     (2,)
     """
-    key, _ = checked_key("lognormal", key)
-    dtype = args.checked_dtype("lognormal", args.float_or(dtype))
-    shape = args.broadcast_shape(shape, sigma)
+    key, shape, dtype = args.sampler("lognormal", key, shape, dtype, sigma)
     return jnp.exp(normal(key, shape, dtype) * jnp.asarray(sigma, dtype))
 
 
@@ -462,9 +419,7 @@ def triangular(
     >>> ferrax.random.triangular(ferrax.random.key(0), 0.0, 1.0, 2.0, (2,)).shape
     (2,)
     """
-    key, _ = checked_key("triangular", key)
-    dtype = args.checked_dtype("triangular", args.float_or(dtype))
-    shape = args.broadcast_shape(shape, left, mode, right)
+    key, shape, dtype = args.sampler("triangular", key, shape, dtype, left, mode, right)
     left, mode, right = (jnp.broadcast_to(jnp.asarray(x, dtype), shape) for x in (left, mode, right))
     at_mode = (mode - left) / (right - left)
     unit = uniform(key, shape, dtype)
@@ -494,9 +449,8 @@ def wald(
     >>> ferrax.random.wald(ferrax.random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    key, _ = checked_key("wald", key)
-    dtype = args.checked_dtype("wald", args.float_or(dtype))
-    return _wald(key, mean, args.broadcast_shape(shape, mean), dtype)
+    key, shape, dtype = args.sampler("wald", key, shape, dtype, mean)
+    return _wald(key, mean, shape, dtype)
 
 
 @partial(jit, static_argnums=(2, 3))
@@ -605,9 +559,8 @@ def orthogonal(
     >>> callable(ferrax.random.orthogonal)
     True
     """
-    key, _ = checked_key("orthogonal", key)
-    dtype = args.checked_dtype("orthogonal", args.float_or(dtype), "float or complex")
-    return _orthogonal(key, n, n if m is None else m, args.checked_shape(shape), dtype)
+    key, shape, dtype = args.sampler("orthogonal", key, shape, dtype, kind="float or complex")
+    return _orthogonal(key, n, n if m is None else m, shape, dtype)
 
 
 @partial(jit, static_argnums=(1, 2, 3, 4))

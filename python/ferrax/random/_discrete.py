@@ -17,6 +17,7 @@ import numpy as np
 import ferrax.numpy as jnp
 from ferrax import jit, lax
 from ferrax._ferrax import Array
+from ferrax._shapes import static_shape
 from ferrax.random import _arguments as args
 from ferrax.random._bits import randint, random_words, uniform
 from ferrax.random._continuous import gumbel
@@ -117,7 +118,7 @@ def choice(
     (4,)
     """
     key, _ = checked_key("choice", key)
-    shape = args.checked_shape(shape)
+    shape = static_shape(shape)
     population = _population("choice", a)
     scalar = population.ndim == 0
     count = int(a) if scalar else population.shape[_axis(axis, population.ndim)]

@@ -45,9 +45,8 @@ def gamma(
     >>> ferrax.random.gamma(ferrax.random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    key, _ = checked_key("gamma", key)
-    dtype = args.checked_dtype("gamma", args.float_or(dtype))
-    return _gamma(key, a, args.broadcast_shape(shape, a), dtype)
+    key, shape, dtype = args.sampler("gamma", key, shape, dtype, a)
+    return _gamma(key, a, shape, dtype)
 
 
 def loggamma(
@@ -55,23 +54,14 @@ def loggamma(
 ) -> Array:
     """Logarithms of gamma values, accurate where these underflow.
 
-    Args:
-      key: a key.
-      a: the shape parameter, positive.
-      shape: shape of the result; that of ``a`` when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape and dtype.
+    Args, Returns: as in `gamma`.
 
     >>> import ferrax
     >>> ferrax.random.loggamma(ferrax.random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    key, _ = checked_key("loggamma", key)
-    dtype = args.checked_dtype("gamma", args.float_or(dtype))
-    return _gamma(key, a, args.broadcast_shape(shape, a), dtype, True)
+    key, shape, dtype = args.sampler("loggamma", key, shape, dtype, a)
+    return _gamma(key, a, shape, dtype, True)
 
 
 @partial(jit, static_argnums=(2, 3, 4))
@@ -176,12 +166,6 @@ def _positive(keys, c):
     return x, v
 
 
-def _parametric(function, key, dtype, shape, *params):
-    """What the samplers with parameters are called with: a checked key, shape and dtype."""
-    key, _ = checked_key(function, key)
-    return key, args.broadcast_shape(shape, *params), args.checked_dtype(function, args.float_or(dtype))
-
-
 def chisquare(
     key: Array, df: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
 ) -> Array:
@@ -201,7 +185,7 @@ def chisquare(
     >>> ferrax.random.chisquare(ferrax.random.key(0), 3.0, (2,)).shape
     (2,)
     """
-    key, shape, dtype = _parametric("chisquare", key, dtype, shape, df)
+    key, shape, dtype = args.sampler("chisquare", key, shape, dtype, df)
     return _chisquare(key, df, shape, dtype)
 
 
@@ -237,7 +221,7 @@ def f(
     >>> ferrax.random.f(ferrax.random.key(0), 3.0, 4.0, (2,)).shape
     (2,)
     """
-    key, shape, dtype = _parametric("f", key, dtype, shape, dfnum, dfden)
+    key, shape, dtype = args.sampler("f", key, shape, dtype, dfnum, dfden)
     return _f(key, dfnum, dfden, shape, dtype)
 
 
@@ -255,21 +239,13 @@ def t(
 ) -> Array:
     """Values of Student's t distribution.
 
-    Args:
-      key: a key.
-      df: degrees of freedom, positive.
-      shape: shape of the result; that of ``df`` when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
-
-    Returns:
-      Array of that shape and dtype.
+    Args, Returns: as in `chisquare`.
 
     >>> import ferrax
     >>> ferrax.random.t(ferrax.random.key(0), 3.0, (2,)).shape
     (2,)
     """
-    key, shape, dtype = _parametric("t", key, dtype, shape, df)
+    key, shape, dtype = args.sampler("t", key, shape, dtype, df)
     return _t(key, df, shape, dtype)
 
 
@@ -297,18 +273,15 @@ def beta(
       key: a key.
       a: the first parameter, positive.
       b: the second parameter, positive.
-      shape: shape of the result; what the parameters broadcast to when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      shape, dtype, out_sharding: as in `f`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `f`.
 
     >>> import ferrax
     >>> ferrax.random.beta(ferrax.random.key(0), 2.0, 3.0, (2,)).shape
     (2,)
     """
-    key, shape, dtype = _parametric("beta", key, dtype, shape, a, b)
+    key, shape, dtype = args.sampler("beta", key, shape, dtype, a, b)
     return _beta(key, a, b, shape, dtype)
 
 
@@ -381,7 +354,7 @@ def generalized_normal(
     >>> ferrax.random.generalized_normal(ferrax.random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    key, shape, dtype = _parametric("generalized_normal", key, dtype, shape)
+    key, shape, dtype = args.sampler("generalized_normal", key, shape, dtype)
     return _generalized_normal(key, p, shape, dtype)
 
 
@@ -414,7 +387,7 @@ def ball(
     >>> ferrax.random.ball(ferrax.random.key(0), 3, shape=(2,)).shape
     (2, 3)
     """
-    key, shape, dtype = _parametric("ball", key, dtype, shape)
+    key, shape, dtype = args.sampler("ball", key, shape, dtype)
     return _ball(key, int(d), p, shape, dtype)
 
 

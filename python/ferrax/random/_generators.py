@@ -18,8 +18,7 @@ import numpy as np
 import ferrax.numpy as jnp
 from ferrax import lax
 from ferrax._api import jit, vmap
-from ferrax._ferrax import Array
-from ferrax._ferrax import lax as _prims
+from ferrax._ferrax import Array, lax as _prims
 from ferrax.config import config
 from ferrax.custom_batching import custom_vmap
 from ferrax.lax.random_bits import philox_words, threefry

@@ -8,7 +8,6 @@ Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). Rea
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import ferrax.numpy as jnp
 from ferrax import dtypes
 from ferrax._core import Array, is_tracer
 from ferrax._ferrax import lax as _prims
+from ferrax._shapes import static_shape
 from ferrax._texts import short
 from ferrax.config import config
 from ferrax.random._generators import IMPLS, THREEFRY, PRNGImpl, native_split
@@ -276,10 +276,7 @@ def split(key: Array, num: Any = 2) -> Array:
     Array([1797259609, 2579123966], dtype=uint32)
     """
     typed, raw = checked_key("split", key)
-    shape = tuple(map(operator.index, num)) if isinstance(num, (tuple, list)) else (operator.index(num),)
-    if any(n < 0 for n in shape):
-        raise ValueError(f"split makes a non-negative number of keys, got num={num}")
-    keys = split_each(typed, shape)
+    keys = split_each(typed, static_shape(num))
     return unwrapped(keys) if raw else keys
 
 

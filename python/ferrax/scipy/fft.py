@@ -214,16 +214,10 @@ def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm
     Args:
       x: array; of a complex one, real and imaginary part are transformed.
       type: the type, 1 to 4, of the transform that is undone.
-      n: size along the axis, which is cut or padded with zeros to it; None for the array's.
-      axis: the axis.
+      n, axis: as in `dct`.
       norm: the `norm` of the transform that is undone.
 
-    Returns:
-      Array of float32 or float64, or complex.
-
-    Raises:
-      NotImplementedError: for a type that there is not.
-      ValueError: for an axis or a `norm` that there is not, or an axis that is too short.
+    Returns, Raises: as in `dct`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.scipy import fft
@@ -268,17 +262,10 @@ def idctn(x: ArrayLike, type: int = 2, s: Sequence[int] | None = None, axes: Seq
     Args:
       x: array; of a complex one, real and imaginary part are transformed.
       type: the type, 1 to 4, of the transform that is undone.
-      s: sizes along the axes, which are cut or padded with zeros to them; None for the array's.
-      axes: the axes; None for all, or for the last ones if `s` is given.
+      s, axes: as in `dctn`.
       norm: the `norm` of the transform that is undone.
 
-    Returns:
-      Array of float32 or float64, or complex.
-
-    Raises:
-      NotImplementedError: for a type that there is not.
-      ValueError: for axes or a `norm` that there are not, sizes that do not fit the axes, or an axis that is too
-        short.
+    Returns, Raises: as in `dctn`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.scipy import fft

@@ -18,8 +18,9 @@ from ferrax import lax
 from ferrax._api import jit, vmap
 from ferrax._boundary import shielded
 from ferrax._core import Array, Tracer, asarray, canonicalize_dtype, is_tracer
+from ferrax._shapes import static_shape
 from ferrax._texts import short
-from ferrax.numpy._args import broadcast_to_shape, static_int
+from ferrax.numpy._args import broadcast_to_shape
 from ferrax.tree_util import register_pytree_node, tree_leaves, tree_map
 
 __all__ = [
@@ -36,7 +37,6 @@ __all__ = [
     "over_batch",
     "register_sparse",
     "spread",
-    "static_shape_of",
     "wide",
     "wrapped",
 ]
@@ -133,7 +133,7 @@ class JAXSparse:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, args: tuple[Array, ...], *, shape: Sequence[int]):
-        self.shape = static_shape_of(shape)
+        self.shape = static_shape(shape)
 
     size = property(lambda self: math.prod(self.shape), doc="Number of elements of the dense array.")
     ndim = property(lambda self: len(self.shape), doc="Number of axes.")
@@ -310,11 +310,6 @@ def is_sparse(x: Any) -> bool:
     (True, False)
     """
     return isinstance(x, JAXSparse)
-
-
-def static_shape_of(shape: Any) -> tuple[int, ...]:
-    """A shape as a tuple of ints."""
-    return tuple(static_int(d, "the shape of a sparse array") for d in shape)
 
 
 def arrays_of(args: Any) -> list[Any]:

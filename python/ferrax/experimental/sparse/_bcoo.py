@@ -16,6 +16,7 @@ import numpy as np
 
 from ferrax import numpy as jnp
 from ferrax._core import Array, asarray, is_tracer
+from ferrax._shapes import static_shape
 from ferrax.experimental.sparse._base import (
     JAXSparse,
     Properties,
@@ -26,7 +27,6 @@ from ferrax.experimental.sparse._base import (
     over_rows,
     register_sparse,
     sizes,
-    static_shape_of,
     user_index_dtype,
 )
 from ferrax.typing import ArrayLike, DTypeLike
@@ -232,7 +232,7 @@ class BCOO(JAXSparse):
         nse: int = 0,
     ) -> BCOO:
         """An array without elements other than padding."""
-        shape = static_shape_of(shape)
+        shape = static_shape(shape)
         n_sparse = len(shape) - n_dense - n_batch
         if n_sparse < 0 or n_dense < 0 or n_batch < 0 or nse < 0:
             raise ValueError(f"Invalid inputs: {shape=}, {n_dense=}, {n_batch=}, {nse=}")

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp
 from ferrax._core import Array, asarray, concrete_or_error, is_tracer
 from ferrax.experimental.sparse._base import (
     columns,

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp
 from ferrax._api import ShapeDtypeStruct, eval_shape, vmap
 from ferrax._core import Array, asarray, promote_dtypes
 from ferrax.experimental.sparse._base import (

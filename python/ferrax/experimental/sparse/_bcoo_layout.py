@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp
 from ferrax.experimental.sparse._base import (
     SparseEfficiencyError,
     SparseEfficiencyWarning,

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp
 from ferrax._api import ShapeDtypeStruct, eval_shape, vmap
 from ferrax._core import Array, asarray, is_tracer
 from ferrax.config import config

@@ -9,6 +9,7 @@ import numpy as np
 
 from ferrax import numpy as jnp
 from ferrax._core import Array, asarray, is_tracer
+from ferrax._shapes import static_shape
 from ferrax.experimental.sparse._base import (
     JAXSparse,
     SparseInfo,
@@ -16,7 +17,6 @@ from ferrax.experimental.sparse._base import (
     is_sparse,
     mapped_shape,
     register_sparse,
-    static_shape_of,
     user_index_dtype,
 )
 from ferrax.experimental.sparse._bcoo import BCOO, sparsified, split_shape
@@ -172,7 +172,7 @@ class BCSR(JAXSparse):
         nse: int = 0,
     ) -> BCSR:
         """An array without elements other than padding."""
-        shape = static_shape_of(shape)
+        shape = static_shape(shape)
         if n_dense < 0 or n_batch < 0 or nse < 0:
             raise ValueError(f"Invalid inputs: {shape=}, {n_dense=}, {n_batch=}, {nse=}")
         if len(shape) != n_batch + 2 + n_dense:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp
 from ferrax._core import Array, asarray
 from ferrax.experimental.sparse._base import compiled, fitting, over_batch, require_sparse, spread, wide
 from ferrax.experimental.sparse._bcoo import BCOO, parts, split_shape
@@ -241,12 +240,7 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
 def bcsr_eliminate_zeros(mat: BCSR, nse: int | None = None) -> BCSR:
     """The array with sorted indices, each there once, without the elements that are zero.
 
-    Args:
-      mat: a BCSR array.
-      nse: number of elements of the result, as of `bcoo_sum_duplicates`.
-
-    Returns:
-      A BCSR array.
+    Args, Returns: as in `bcsr_sum_duplicates`.
 
     Raises:
       ValueError: the array is traced and no `nse` is given.

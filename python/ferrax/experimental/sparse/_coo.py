@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ferrax import lax
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp
 from ferrax._core import Array, asarray, concrete_or_error
 from ferrax.experimental.sparse._base import (
     JAXSparse,

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _derivatives, tree_util
-from ferrax import numpy as jnp
+from ferrax import _derivatives, numpy as jnp, tree_util
 from ferrax._api import jit, vmap
 from ferrax.experimental.sparse import ad
 from ferrax.experimental.sparse._base import is_sparse

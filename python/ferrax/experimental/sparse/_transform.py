@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp
 from ferrax._api import eval_shape
 from ferrax._core import ShapedArray, asarray, typeof
 from ferrax._evaluate import bind, evaluate, parameters, traced

@@ -186,13 +186,10 @@ def jacrev(
     """`ferrax.jacrev`, of functions of sparse arrays as well, whose value is dense.
 
     Args:
-      fun: function of arrays.
-      argnums: position, or positions, of the arguments to differentiate.
-      has_aux: whether `fun` returns `(value, auxiliary data)`.
+      fun, argnums, has_aux: as in `jacfwd`.
       **kwargs: other arguments of `ferrax.jacrev`.
 
-    Returns:
-      A function that gives the Jacobian; that of a sparse array has the value's axes as batch axes.
+    Returns: as in `jacfwd`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.experimental import sparse

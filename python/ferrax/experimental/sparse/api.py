@@ -90,16 +90,13 @@ def eye(
       N: number of rows.
       M: number of columns; `N` where none is given.
       k: the diagonal: 0 is the main one, positive ones lie above.
-      dtype: type of the elements; float where none is given.
-      index_dtype: type of the indices.
-      sparse_format: ``"bcoo"``, ``"bcsr"``, ``"coo"``, ``"csr"`` or ``"csc"``.
+      dtype, index_dtype, sparse_format: as in `empty`.
       **kwds: `n_batch` and `n_dense`, for the batched formats.
 
     Returns:
       A sparse matrix.
 
-    Raises:
-      ValueError: there is no such format.
+    Raises: as in `empty`.
 
     >>> from ferrax.experimental import sparse
     >>> print(sparse.eye(2, 3, k=1).todense())

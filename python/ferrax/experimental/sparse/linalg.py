@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
-from ferrax import numpy as jnp
+from ferrax import lax, numpy as jnp
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array, asarray
 from ferrax.experimental.sparse._base import is_sparse

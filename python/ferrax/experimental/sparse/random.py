@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
-from ferrax import numpy as jnp
-from ferrax import random as _random
+from ferrax import lax, numpy as jnp, random as _random
 from ferrax._api import vmap
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array, canonicalize_dtype
-from ferrax.experimental.sparse._base import static_shape_of, user_index_dtype
+from ferrax._shapes import static_shape
+from ferrax.experimental.sparse._base import user_index_dtype
 from ferrax.experimental.sparse._bcoo import BCOO, split_shape
 from ferrax.experimental.sparse._bcoo_core import bcoo_sort_indices
 from ferrax.typing import DTypeLike
@@ -63,7 +62,7 @@ def random_bcoo(
     >>> sparse.random_bcoo(jax.random.key(0), (4, 5), nse=3, dtype="float32")
     BCOO(float32[4, 5], nse=3)
     """
-    shape = static_shape_of(shape)
+    shape = static_shape(shape)
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > len(shape):
         raise ValueError(f"Invalid {n_batch=}, {n_dense=} for {shape=}")
     batch, inner, dense = split_shape(shape, n_batch, n_dense)

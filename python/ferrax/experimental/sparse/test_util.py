@@ -199,12 +199,9 @@ def rand_bcsr(
     Args:
       rng: a `numpy.random.RandomState`.
       rand_method: as of `rand_bcoo`.
-      nse: number of elements of each batch, or, below 1, the fraction of the sparse axes' positions.
-      n_batch: number of batch axes.
-      n_dense: number of dense axes.
+      nse, n_batch, n_dense: as in `rand_bcoo`.
 
-    Returns:
-      A function of a shape and a dtype.
+    Returns: as in `rand_bcoo`.
 
     >>> import numpy as np
     >>> from ferrax.experimental.sparse import test_util

@@ -9,8 +9,7 @@ from typing import Any
 
 from ferrax import _ferrax
 from ferrax._boundary import missing as _missing
-from ferrax._primitives import Primitive as _Primitive
-from ferrax._primitives import built_in as _built_in
+from ferrax._primitives import Primitive as _Primitive, built_in as _built_in
 
 # JAX's names of primitives that ferrax calls otherwise.
 _RENAMED = {

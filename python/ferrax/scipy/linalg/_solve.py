@@ -129,11 +129,7 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bo
       debug: accepted, and means nothing.
       check_finite: accepted, and means nothing.
 
-    Returns:
-      Array of shape (..., n) or (..., n, k).
-
-    Raises:
-      ValueError: the shapes do not fit, or there is no such `trans`.
+    Returns, Raises: as in `lu_solve`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.linalg
@@ -224,16 +220,12 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of matrices.
 
-    Args:
-      a: array of shape (..., n, n).
-      overwrite_a: accepted, and means nothing.
-      check_finite: accepted, and means nothing.
+    Args: as in `det`.
 
     Returns:
       Floating array of the shape of `a`; infinities and NaN where it is singular.
 
-    Raises:
-      ValueError: the matrices are not square.
+    Raises: as in `det`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.linalg

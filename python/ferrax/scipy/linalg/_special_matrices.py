@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._shapes import static_shape
 from ferrax.numpy import _join, _ufuncs
 from ferrax.numpy._args import (
     Array,
@@ -390,7 +391,7 @@ def invhilbert(n: int) -> Array:
 
 def _binomials(n: int) -> np.ndarray:
     """Pascal's triangle: n rows, doubles."""
-    out = np.zeros((n, n))
+    out = np.zeros(static_shape((n, n)))
     out[:, :1] = 1
     for i in range(1, n):
         out[i, 1:] = out[i - 1, 1:] + out[i - 1, :-1]
@@ -426,7 +427,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
     if kind != "symmetric":
         lower = _binomials(n)
         return _host_matrix(lower if kind == "lower" else lower.T, np.float32)
-    out = np.ones((n, n))
+    out = np.ones(static_shape((n, n)))
     for i in range(1, n):
         out[i] = np.cumsum(out[i - 1])
     return _host_matrix(out, np.float32)

@@ -111,19 +111,7 @@ def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "
 def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """The cross-correlation of two arrays, the second one conjugated.
 
-    Args:
-      in1: array.
-      in2: array of the same rank.
-      mode: ``"full"``, ``"same"`` (the middle, of in1's shape) or ``"valid"`` (full overlaps).
-      method: ``"direct"`` (``"auto"`` too) or ``"fft"``.
-      precision: see `lax.Precision`; for the direct method.
-
-    Returns:
-      Floating or complex array.
-
-    Raises:
-      ValueError: ranks differ, an operand is empty, no operand fits into the other (valid), or a word is none of
-        these.
+    Args, Returns, Raises: as in `convolve`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.scipy import signal
@@ -176,15 +164,11 @@ def correlate2d(in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: st
     Where a valid one has the larger matrix second, the first one is conjugated, as in SciPy and JAX.
 
     Args:
-      in1: matrix.
-      in2: matrix.
+      in1, in2: as in `convolve2d`.
       mode: as for `correlate`.
-      boundary: must be ``"fill"``.
-      fillvalue: must be 0.
-      precision: see `lax.Precision`.
+      boundary, fillvalue, precision: as in `convolve2d`.
 
-    Returns:
-      Floating or complex matrix.
+    Returns: as in `convolve2d`.
 
     Raises:
       NotImplementedError: `boundary` or `fillvalue` is another.

@@ -418,12 +418,9 @@ def csd(
     Args:
       x: array, a signal along `axis`.
       y: array of the same rank, or None for the spectral density of `x`; the shorter one is padded with zeros.
-      fs: sampling frequency.
-      window: name of a window, tuple of one and its parameters, or vector.
+      fs, window: as in `stft`.
       nperseg: points of a segment, by default 256 or all that there are.
-      noverlap: points that neighbours share, by default half of a segment.
-      nfft: points of a transform, by default those of a segment.
-      detrend: False, ``"constant"``, ``"linear"``, or a function of segments (along the last axis).
+      noverlap, nfft, detrend: as in `stft`.
       return_onesided: whether the negative frequencies of real signals are added to the positive ones.
       scaling: ``"density"`` or ``"spectrum"``.
       axis: the axis.
@@ -432,8 +429,7 @@ def csd(
     Returns:
       Frequencies, and the density along `axis`; real where y is None, else complex.
 
-    Raises:
-      ValueError: arguments do not fit together, or words are none of these.
+    Raises: as in `stft`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.scipy import signal

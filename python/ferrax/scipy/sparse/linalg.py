@@ -358,21 +358,7 @@ def bicgstab(A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0
              M: Any = None) -> tuple[Any, None]:  # fmt: skip
     """The solution of A x = b with any A, by the stabilized method of biconjugate gradients.
 
-    Args:
-      A: a square matrix, something with a product ``A @ x``, or a linear function on trees like `b`.
-      b: a tree of arrays of any shapes, which together are one vector.
-      x0: where to start, a tree like `b`; None for zeros.
-      tol: the residual may be as large as ``tol * norm(b)``
-      atol: or this, whichever is larger.
-      maxiter: the largest number of steps; None for ten times the number of elements.
-      M: an approximate inverse of `A`, given as `A` is.
-
-    Returns:
-      The solution, a tree like `b` of one floating dtype, and None. Derivatives are those of the exact solution.
-
-    Raises:
-      ValueError: the matrix is not square, or `x0` is not like `b`.
-      TypeError: `A` is no operator.
+    Args, Returns, Raises: as in `cg`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.sparse.linalg
@@ -388,11 +374,7 @@ def gmres(A: Any, b: Any, x0: Any = None, *, tol: Any = 1e-5, atol: Any = 0.0, r
     """The solution of A x = b with any A, by generalized minimal residuals.
 
     Args:
-      A: a square matrix, something with a product ``A @ x``, or a linear function on trees like `b`.
-      b: a tree of arrays of any shapes, which together are one vector.
-      x0: where to start, a tree like `b`; None for zeros.
-      tol: the residual may be as large as ``tol * norm(b)``
-      atol: or this, whichever is larger.
+      A, b, x0, tol, atol: as in `cg`.
       restart: static; the number of vectors that are kept, after which the method starts again.
       maxiter: the largest number of such cycles; None for ten times the number of elements.
       M: an approximate inverse of `A`, given as `A` is; residuals are those of the system times `M`.

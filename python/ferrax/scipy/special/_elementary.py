@@ -130,12 +130,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """x log(1 + y), which is 0 where x is.
 
-    Args:
-      x: real or complex array.
-      y: real or complex array.
-
-    Returns:
-      Array of the shape that the operands broadcast to. Its derivative by `y` is 0 where `x` is.
+    Args, Returns: as in `xlogy`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special
@@ -229,15 +224,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """The term p log(p / q) - p + q of the Kullback-Leibler divergence, inf outside of the domain.
 
-    Args:
-      p: real array.
-      q: real array.
-
-    Returns:
-      Array of the shape that the operands broadcast to.
-
-    Raises:
-      ValueError: for complex numbers.
+    Args, Returns, Raises: as in `rel_entr`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special

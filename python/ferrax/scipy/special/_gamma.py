@@ -285,12 +285,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized upper incomplete gamma function: the integral of t^(a-1) exp(-t) from x on, over Γ(a).
 
-    Args:
-      a: real array, positive.
-      x: real array, not negative.
-
-    Returns:
-      Array of the shape that the operands broadcast to.
+    Args, Returns: as in `gammainc`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special

@@ -179,18 +179,13 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """The associated Legendre functions of the first kind Pₙᵐ(z) of all orders and degrees.
 
     Args:
-      m: the highest order, a static integer.
-      n: the highest degree, which must be `m`.
-      z: float array of shape (k,), in [-1, 1].
+      m, n, z: as in `lpmn`.
       is_normalized: scale them so that the spherical harmonics made of them are orthonormal.
 
     Returns:
       Array of shape (m + 1, n + 1, k), 0 where the order is above the degree.
 
-    Raises:
-      TypeError: `z` is not floating.
-      ValueError: `z` is not one-dimensional.
-      NotImplementedError: `m` and `n` differ.
+    Raises: as in `lpmn`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.scipy.special import lpmn_values

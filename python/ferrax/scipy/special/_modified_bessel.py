@@ -59,11 +59,7 @@ def i0(x: ArrayLike) -> Array:
 def i0e(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 0, times exp(-|x|).
 
-    Args:
-      x: real array.
-
-    Returns:
-      Array of its shape.
+    Args, Returns: as in `i0`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special
@@ -76,11 +72,7 @@ def i0e(x: ArrayLike) -> Array:
 def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 1.
 
-    Args:
-      x: real array.
-
-    Returns:
-      Array of its shape.
+    Args, Returns: as in `i0`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special
@@ -93,11 +85,7 @@ def i1(x: ArrayLike) -> Array:
 def i1e(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 1, times exp(-|x|).
 
-    Args:
-      x: real array.
-
-    Returns:
-      Array of its shape.
+    Args, Returns: as in `i0`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special

@@ -40,11 +40,7 @@ def erf(x: ArrayLike) -> Array:
 def erfc(x: ArrayLike) -> Array:
     """The complement of the error function, 1 - erf(x), accurate for large x.
 
-    Args:
-      x: real array.
-
-    Returns:
-      Array of the shape of `x`.
+    Args, Returns: as in `erf`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special
@@ -57,11 +53,7 @@ def erfc(x: ArrayLike) -> Array:
 def erfinv(x: ArrayLike) -> Array:
     """The inverse of the error function: ±inf at ±1, NaN beyond.
 
-    Args:
-      x: real array.
-
-    Returns:
-      Array of the shape of `x`.
+    Args, Returns: as in `erf`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special

@@ -12,8 +12,7 @@ import math
 from typing import Any
 
 from ferrax import custom_jvp, lax
-from ferrax._core import Array as Array
-from ferrax._core import promote_dtypes, promote_ranks, weak_type, with_weak_type
+from ferrax._core import Array as Array, promote_dtypes, promote_ranks, weak_type, with_weak_type
 from ferrax.lax._double import in_double as in_double
 from ferrax.lax.special import log_beta as log_beta
 from ferrax.nn._normalize import log1mexp as log1mexp

@@ -40,10 +40,7 @@ def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
 def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """Probability of `k`.
 
-    Args:
-      k: 0 or 1, of any shape; it broadcasts against the other arguments.
-      p: probability of 1.
-      loc: what 0 is moved to.
+    Args: as in `logpmf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; 0 outside the support.

@@ -68,12 +68,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
 def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: exponent of z plus 1, positive.
-      b: exponent of 1 - z plus 1, positive.
-      loc: lower end of the support.
-      scale: length of the support, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; 0 outside the support.
@@ -89,12 +84,7 @@ def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
 def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: exponent of z plus 1, positive.
-      b: exponent of 1 - z plus 1, positive.
-      loc: lower end of the support.
-      scale: length of the support, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -111,12 +101,7 @@ def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
 def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: exponent of z plus 1, positive.
-      b: exponent of 1 - z plus 1, positive.
-      loc: lower end of the support.
-      scale: length of the support, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -133,12 +118,7 @@ def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
 def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: exponent of z plus 1, positive.
-      b: exponent of 1 - z plus 1, positive.
-      loc: lower end of the support.
-      scale: length of the support, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -155,12 +135,7 @@ def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arra
 def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: exponent of z plus 1, positive.
-      b: exponent of 1 - z plus 1, positive.
-      loc: lower end of the support.
-      scale: length of the support, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.

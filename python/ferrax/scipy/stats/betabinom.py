@@ -47,12 +47,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLik
 def pmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
     """Probability of `k`.
 
-    Args:
-      k: a number of successes, of any shape; it broadcasts against the other arguments.
-      n: number of trials.
-      a: first shape of the beta distribution, positive.
-      b: its second shape, positive.
-      loc: what 0 is moved to.
+    Args: as in `logpmf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; 0 outside the support.

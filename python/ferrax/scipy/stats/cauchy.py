@@ -51,13 +51,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: median.
-      scale: half width at half maximum.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import cauchy
     >>> float(cauchy.pdf(0.0))
@@ -70,13 +64,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: median.
-      scale: half width at half maximum.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import cauchy
     >>> float(cauchy.cdf(1.0))
@@ -90,13 +78,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: median.
-      scale: half width at half maximum.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import cauchy
     >>> float(cauchy.logcdf(-1e6))
@@ -111,13 +93,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: median.
-      scale: half width at half maximum.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import cauchy
     >>> float(cauchy.sf(1.0))
@@ -131,13 +107,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: median.
-      scale: half width at half maximum.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import cauchy
     >>> float(cauchy.logsf(1e6))
@@ -172,13 +142,7 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Where `sf` is `q`.
 
-    Args:
-      q: probability, of any shape.
-      loc: median.
-      scale: half width at half maximum.
-
-    Returns:
-      Array of the arguments' common shape and float dtype; NaN unless 0 <= q <= 1.
+    Args, Returns: as in `ppf`.
 
     >>> from ferrax.scipy.stats import cauchy
     >>> float(cauchy.isf(0.5))

@@ -35,11 +35,7 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      df: degrees of freedom, positive.
-      loc: lower end of the support.
-      scale: scale, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; 0 outside the support.
@@ -56,11 +52,7 @@ def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
 def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      df: degrees of freedom, positive.
-      loc: lower end of the support.
-      scale: scale, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -77,11 +69,7 @@ def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
 def logcdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      df: degrees of freedom, positive.
-      loc: lower end of the support.
-      scale: scale, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -98,11 +86,7 @@ def logcdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      df: degrees of freedom, positive.
-      loc: lower end of the support.
-      scale: scale, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -119,11 +103,7 @@ def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
 def logsf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      df: degrees of freedom, positive.
-      loc: lower end of the support.
-      scale: scale, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.

@@ -62,11 +62,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
 def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: shape, positive.
-      loc: lower end of the support.
-      scale: scale, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; 0 outside the support.
@@ -82,11 +78,7 @@ def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
 def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: shape, positive.
-      loc: lower end of the support.
-      scale: scale, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -103,11 +95,7 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
 def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: shape, positive.
-      loc: lower end of the support.
-      scale: scale, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -124,11 +112,7 @@ def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
 def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: shape, positive.
-      loc: lower end of the support.
-      scale: scale, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -145,11 +129,7 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
 def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: shape, positive.
-      loc: lower end of the support.
-      scale: scale, positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.

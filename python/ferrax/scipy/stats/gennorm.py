@@ -37,12 +37,7 @@ def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
 def pdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """The density.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      beta: exponent, positive: 1 for the Laplace, 2 for a normal distribution.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import gennorm
     >>> float(gennorm.pdf(0.0, 2.0))
@@ -55,12 +50,7 @@ def pdf(x: ArrayLike, beta: ArrayLike) -> Array:
 def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """Probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      beta: exponent, positive: 1 for the Laplace, 2 for a normal distribution.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import gennorm
     >>> float(gennorm.cdf(0.0, 2.0))

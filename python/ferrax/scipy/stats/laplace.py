@@ -34,13 +34,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: median.
-      scale: mean distance from the median.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import laplace
     >>> float(laplace.pdf(0.0))
@@ -53,13 +47,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: median.
-      scale: mean distance from the median.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import laplace
     >>> float(laplace.cdf(0.0))

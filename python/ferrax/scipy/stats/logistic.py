@@ -38,13 +38,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: mean.
-      scale: sqrt(3) / pi times the standard deviation.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import logistic
     >>> float(logistic.pdf(0.0))
@@ -57,13 +51,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: mean.
-      scale: sqrt(3) / pi times the standard deviation.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import logistic
     >>> float(logistic.cdf(0.0))
@@ -77,13 +65,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: mean.
-      scale: sqrt(3) / pi times the standard deviation.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import logistic
     >>> float(logistic.sf(0.0))
@@ -97,10 +79,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def ppf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Quantile: where `cdf` is `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: mean.
-      scale: sqrt(3) / pi times the standard deviation.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; NaN unless 0 <= x <= 1.
@@ -117,10 +96,7 @@ def ppf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def isf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Where `sf` is `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: mean.
-      scale: sqrt(3) / pi times the standard deviation.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; NaN unless 0 <= x <= 1.

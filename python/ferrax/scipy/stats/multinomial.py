@@ -58,10 +58,7 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """Probability of `x`.
 
-    Args:
-      x: counts, integers of shape (..., k).
-      n: number of trials, integers that broadcast against the leading axes of `x`.
-      p: probabilities, shape (..., k).
+    Args: as in `logpmf`.
 
     Returns:
       Array of the leading axes' shape; 0 where the counts are negative or do not add up to `n`.

@@ -80,13 +80,9 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     """The density.
 
     Args:
-      x: where, shape (..., n); any shape when `mean` is a number.
-      mean: mean, shape (..., n); or a number, for independent values of one variance.
-      cov: covariance, shape (..., n, n); or a number, the variance along every axis.
+      x, mean, cov: as in `logpdf`.
 
-    Returns:
-      Array of the leading axes' shape; of all of `x` when `mean` is a number. NaN where the covariance is not
-      positive definite.
+    Returns: as in `logpdf`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.scipy.stats import multivariate_normal

@@ -47,11 +47,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
 def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """Probability of `k`.
 
-    Args:
-      k: a number of events, of any shape; it broadcasts against the other arguments.
-      n: number of successes, positive.
-      p: probability of success of each trial.
-      loc: what 0 is moved to.
+    Args: as in `logpmf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; 0 outside the support.

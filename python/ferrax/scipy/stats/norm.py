@@ -38,13 +38,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: mean.
-      scale: standard deviation.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import norm
     >>> float(norm.pdf(0.0))
@@ -57,13 +51,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: mean.
-      scale: standard deviation.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import norm
     >>> float(norm.cdf(0.0))
@@ -77,13 +65,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: mean.
-      scale: standard deviation.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import norm
     >>> float(norm.logcdf(-40.0))
@@ -97,13 +79,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: mean.
-      scale: standard deviation.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import norm
     >>> float(norm.sf(10.0))
@@ -117,13 +93,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: mean.
-      scale: standard deviation.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import norm
     >>> float(norm.logsf(40.0))
@@ -157,13 +127,7 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Where `sf` is `q`.
 
-    Args:
-      q: probability, of any shape.
-      loc: mean.
-      scale: standard deviation.
-
-    Returns:
-      Array of the arguments' common shape and float dtype; NaN unless 0 <= q <= 1.
+    Args, Returns: as in `ppf`.
 
     >>> from ferrax.scipy.stats import norm
     >>> float(norm.isf(1e-10))

@@ -45,11 +45,7 @@ def logpdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
 def pdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      b: exponent of the tail, positive.
-      loc: origin.
-      scale: distance from the origin to the lower end of the support.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; 0 outside the support.
@@ -65,11 +61,7 @@ def pdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
 def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      b: exponent of the tail, positive.
-      loc: origin.
-      scale: distance from the origin to the lower end of the support.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -86,11 +78,7 @@ def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
 def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      b: exponent of the tail, positive.
-      loc: origin.
-      scale: distance from the origin to the lower end of the support.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -110,11 +98,7 @@ def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
 def sf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      b: exponent of the tail, positive.
-      loc: origin.
-      scale: distance from the origin to the lower end of the support.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -130,11 +114,7 @@ def sf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
 def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      b: exponent of the tail, positive.
-      loc: origin.
-      scale: distance from the origin to the lower end of the support.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.

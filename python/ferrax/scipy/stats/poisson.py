@@ -73,10 +73,7 @@ def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
 def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """Probability of `k`.
 
-    Args:
-      k: a number of events, of any shape; it broadcasts against the other arguments.
-      mu: mean, not negative.
-      loc: what 0 is moved to.
+    Args: as in `logpmf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; 0 outside the support.
@@ -92,10 +89,7 @@ def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
 def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """Probability of values up to `x`.
 
-    Args:
-      k: a number of events, of any shape; it broadcasts against the other arguments.
-      mu: mean, not negative.
-      loc: what 0 is moved to.
+    Args: as in `logpmf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.

@@ -62,14 +62,7 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      df: degrees of freedom, positive; infinity is the normal distribution.
-      loc: median.
-      scale: scale, positive.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import t
     >>> float(t.pdf(0.0, 1.0))

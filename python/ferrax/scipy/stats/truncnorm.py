@@ -94,12 +94,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
 def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: lower bound of z = (x - loc) / scale.
-      b: upper bound of z.
-      loc: mean of the normal distribution that is cut.
-      scale: its standard deviation.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; 0 outside the support.
@@ -115,12 +110,7 @@ def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
 def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: lower bound of z = (x - loc) / scale.
-      b: upper bound of z.
-      loc: mean of the normal distribution that is cut.
-      scale: its standard deviation.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -137,12 +127,7 @@ def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
 def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: lower bound of z = (x - loc) / scale.
-      b: upper bound of z.
-      loc: mean of the normal distribution that is cut.
-      scale: its standard deviation.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -158,12 +143,7 @@ def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
 def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Logarithm of the probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: lower bound of z = (x - loc) / scale.
-      b: upper bound of z.
-      loc: mean of the normal distribution that is cut.
-      scale: its standard deviation.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.
@@ -180,12 +160,7 @@ def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: A
 def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values above `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      a: lower bound of z = (x - loc) / scale.
-      b: upper bound of z.
-      loc: mean of the normal distribution that is cut.
-      scale: its standard deviation.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.

@@ -38,10 +38,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: lower end of the support.
-      scale: length of the support.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; 0 outside the support.
@@ -57,10 +54,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """Probability of values up to `x`.
 
-    Args:
-      x: where, of any shape; it broadcasts against the other arguments.
-      loc: lower end of the support.
-      scale: length of the support.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype.

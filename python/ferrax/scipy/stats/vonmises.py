@@ -37,12 +37,7 @@ def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
 def pdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     """The density.
 
-    Args:
-      x: angle, of any shape; it broadcasts against `kappa`.
-      kappa: concentration, not negative.
-
-    Returns:
-      Array of the arguments' common shape and float dtype.
+    Args, Returns: as in `logpdf`.
 
     >>> from ferrax.scipy.stats import vonmises
     >>> float(vonmises.pdf(0.0, 1.0))
