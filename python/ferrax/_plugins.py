@@ -105,8 +105,21 @@ def _platform(folder: str) -> str:
     return folder.removeprefix("xla_")
 
 
+#: Seconds that a plugin has to load in a process of its own.
+_PATIENCE = 120.0
+_PROBE = "import sys; from ferrax import _ferrax; _ferrax.answer_probe(*sys.argv[1:])"
+
+
+def _cache() -> str:
+    """The folder where plugins that load are remembered."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.environ.get("FERRAX_CACHE_DIR") or os.path.join(home, "ferrax")
+
+
 def install() -> None:
     """Adds the plugins of installed wheels; the first GPU that is there computes when nobody says where."""
+    if sys.executable:
+        _ferrax.try_plugins_by([sys.executable, "-c", _PROBE], os.path.join(_cache(), "plugins"), _PATIENCE)
     chosen = any(f"{prefix}_PLATFORM{end}" in os.environ for prefix in ("FERRAX", "JAX") for end in ("S", "_NAME"))
     for name, path in installed():
         if name in _ferrax.platforms():

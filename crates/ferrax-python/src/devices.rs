@@ -2,14 +2,16 @@
 
 use crate::errors::IntoPyResult;
 use crate::sharded::PyPlace;
-use ferrax::engine::xla::OptionValue;
+use ferrax::engine::xla::{OptionValue, Probe};
 use ferrax::{device, engine};
 use ferrax_ir::{Array, DeviceId};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyList, PySet, PyTuple};
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A device: what computes, with memory of its own.
 #[pyclass(frozen, eq, hash, module = "ferrax", name = "Device", from_py_object)]
@@ -114,6 +116,9 @@ impl Device {
         out.set_item("bytes_in_use", stats.in_use)?;
         out.set_item("peak_bytes_in_use", stats.peak)?;
         out.set_item("pool_bytes", stats.kept)?;
+        if let Some(limit) = stats.limit {
+            out.set_item("bytes_limit", limit)?;
+        }
         Ok(out)
     }
 
@@ -331,6 +336,19 @@ fn about_platform(py: Python<'_>, name: &str) -> PyResult<Vec<(&'static str, Str
     py.detach(|| engine.about()).py()
 }
 
+/// Has plugins tried by a command before they are loaded here, and remembered in a folder.
+#[pyfunction]
+fn try_plugins_by(command: Vec<OsString>, cache: Option<PathBuf>, seconds: f64) {
+    let patience = Duration::from_secs_f64(seconds);
+    engine::xla::try_plugins_by(Probe { command, cache, patience });
+}
+
+/// Loads a plugin and prints what came of it, for whoever tries it in this process.
+#[pyfunction]
+fn answer_probe(name: &str, path: PathBuf) -> PyResult<()> {
+    Ok(engine::xla::answer(name, &path, &mut std::io::stdout())?)
+}
+
 /// The instruction set that kernels of the embedded CPU use, and on how many threads.
 #[pyfunction]
 fn cpu_kernels() -> (&'static str, usize) {
@@ -427,6 +445,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(about_platform, m)?)?;
     m.add_function(wrap_pyfunction!(register_plugin, m)?)?;
     m.add_function(wrap_pyfunction!(cpu_kernels, m)?)?;
+    m.add_function(wrap_pyfunction!(try_plugins_by, m)?)?;
+    m.add_function(wrap_pyfunction!(answer_probe, m)?)?;
     m.add_function(wrap_pyfunction!(set_default_device, m)?)?;
     m.add_function(wrap_pyfunction!(set_platforms, m)?)?;
     m.add_function(wrap_pyfunction!(get_default_device, m)?)?;

@@ -34,6 +34,8 @@ pub struct Stats {
     pub peak: usize,
     /// Kept for reuse.
     pub kept: usize,
+    /// That there can be, where the device says so.
+    pub limit: Option<usize>,
 }
 
 /// What computes on the devices of a platform.

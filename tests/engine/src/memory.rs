@@ -17,7 +17,7 @@ static PEAK: [AtomicUsize; DEVICES] = [const { AtomicUsize::new(0) }; DEVICES];
 
 /// Bytes in a device's memory.
 pub(crate) fn stats(device: usize) -> Stats {
-    Stats { in_use: IN_USE[device].load(SeqCst), peak: PEAK[device].load(SeqCst), kept: 0 }
+    Stats { in_use: IN_USE[device].load(SeqCst), peak: PEAK[device].load(SeqCst), kept: 0, limit: None }
 }
 
 /// Bytes in the memory of all devices.

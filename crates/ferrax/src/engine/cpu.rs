@@ -40,7 +40,7 @@ impl Engine for Embedded {
 
     fn stats(&self, _: usize) -> Stats {
         let buffer::Stats { live, peak, cached } = buffer::stats();
-        Stats { in_use: live, peak, kept: cached }
+        Stats { in_use: live, peak, kept: cached, limit: None }
     }
 }
 

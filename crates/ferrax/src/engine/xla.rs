@@ -9,9 +9,9 @@
 use super::{Compiled, Engine, Source, Stats};
 use ferrax_base::memory::DeviceMemory;
 use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, bail, error};
-use ferrax_loops::Type;
-pub use ferrax_pjrt::safe::OptionValue;
+use ferrax_loops::{Graph, Type};
 use ferrax_pjrt::safe::{self, Client, CompileOptions, Executable, Plugin};
+pub use ferrax_pjrt::safe::{OptionValue, Probe, answer};
 use ferrax_pjrt::stablehlo::{self, Target};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -36,6 +36,14 @@ struct Place {
 
 /// Every plugin that was registered or asked for.
 static ALL: Mutex<Vec<&'static Xla>> = Mutex::new(Vec::new());
+
+/// How plugins are tried in another process before they are loaded here; not at all where nobody said how.
+static PROBE: OnceLock<Probe> = OnceLock::new();
+
+/// Has plugins tried in another process before they are loaded in this one, which they might end; the first call counts.
+pub fn try_plugins_by(probe: Probe) {
+    let _ = PROBE.set(probe);
+}
 
 /// A plugin that runs.
 struct Started {
@@ -106,6 +114,9 @@ impl Xla {
             return Ok(started);
         }
         let Some(Place { path, options }) = self.place.get() else { return Err(super::unknown(self.name)) };
+        if let Some(probe) = PROBE.get() {
+            probe.try_plugin(self.name, path)?.usable(self.name, path)?;
+        }
         let plugin = Plugin::load(self.name, path)?;
         let version = plugin.stablehlo_version().unwrap_or(stablehlo::OLDEST);
         let client = Client::new(&plugin, options)?;
@@ -133,13 +144,8 @@ impl Engine for &'static Xla {
     }
 
     fn device_kind(&self, device: usize) -> String {
-        self.started().map_or_else(
-            |_| self.name.to_owned(),
-            |_| {
-                let _ = device;
-                self.name.to_owned()
-            },
-        )
+        let kind = self.started().and_then(|s| s.client.device_kind(device));
+        kind.unwrap_or_else(|_| self.name.to_owned())
     }
 
     fn about(&self) -> Result<Vec<(&'static str, String)>> {
@@ -164,6 +170,9 @@ impl Engine for &'static Xla {
         let results = source.graph.outputs.iter().map(|v| source.graph.ty(*v).bytes()).collect();
         Ok(Box::new(Program {
             executable,
+            graph: source.graph.clone(),
+            donated: source.donated.into(),
+            target: target.clone(),
             reusable: aliases.iter().map(Option::is_some).collect(),
             results,
             device: source.device,
@@ -178,9 +187,12 @@ impl Engine for &'static Xla {
     }
 
     fn stats(&self, device: usize) -> Stats {
-        let none = Stats { in_use: 0, peak: 0, kept: 0 };
-        let Some(counts) = self.started.get().and_then(|s| s.counts.get(device)) else { return none };
-        Stats { in_use: counts.in_use.load(Relaxed), peak: counts.peak.load(Relaxed), kept: 0 }
+        let none = Stats { in_use: 0, peak: 0, kept: 0, limit: None };
+        let Some(started) = self.started.get() else { return none };
+        let Some(counts) = started.counts.get(device) else { return none };
+        let limit = started.client.memory_stats(device).ok().flatten().and_then(|s| s.bytes_limit);
+        let limit = limit.and_then(|bytes| usize::try_from(bytes).ok());
+        Stats { in_use: counts.in_use.load(Relaxed), peak: counts.peak.load(Relaxed), kept: 0, limit }
     }
 }
 
@@ -232,6 +244,10 @@ impl DeviceMemory for Held {
 /// A compiled program.
 struct Program {
     executable: Executable,
+    /// What its text is printed of.
+    graph: Arc<Graph>,
+    donated: Box<[bool]>,
+    target: Target,
     reusable: Vec<bool>,
     /// Bytes of the results.
     results: SmallVec<[usize; 4]>,
@@ -277,6 +293,11 @@ impl Compiled for Program {
     }
 
     fn text(&self) -> Result<String> {
-        bail!(NotImplemented, "text")
+        stablehlo::module(&self.graph, &self.donated, &self.target)
+    }
+
+    fn temporary_bytes(&self) -> Option<usize> {
+        let memory = self.executable.about().memory().ok().flatten()?;
+        usize::try_from(memory.temporary).ok()
     }
 }

@@ -432,7 +432,11 @@ impl<'c> X<'c> {
 
     /// The imaginary part; of real numbers zero.
     pub(crate) fn im(self) -> X<'c> {
-        if self.dtype().is_complex() { self.un(UnaryOp::Imag) } else { self.code.full(self.dtype(), &self.shape(), 0.0) }
+        if self.dtype().is_complex() {
+            self.un(UnaryOp::Imag)
+        } else {
+            self.code.full(self.dtype(), &self.shape(), 0.0)
+        }
     }
 
     /// A complex number with this real part.
