@@ -27,6 +27,12 @@ def _replace(x: Array, value: Any) -> Array:
     return _where(isnan(x), asarray(value, x.dtype), x)
 
 
+def _without_nan(name: str, a: ArrayLike, value: Any) -> Array:
+    """An argument as an array, with a number in the place of NaN."""
+    x = to_array(name, a)
+    return _replace(x, value) if is_inexact(x.dtype) else x
+
+
 def _nan_extremum(name, plain, identity, a, axis, out, keepdims, initial, where):
     no_out(f"jnp.{name}", out)
     x = to_array(name, a)
@@ -99,9 +105,7 @@ def nansum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None =
     Array(4., dtype=float32)
     """
     no_out("jnp.nansum", out)
-    x = to_array("nansum", a)
-    x = _replace(x, 0) if is_inexact(x.dtype) else x
-    return _reductions.sum(x, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    return _reductions.sum(_without_nan("nansum", a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 def nanprod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
@@ -125,9 +129,7 @@ def nanprod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None 
     Array(6., dtype=float32)
     """
     no_out("jnp.nanprod", out)
-    x = to_array("nanprod", a)
-    x = _replace(x, 1) if is_inexact(x.dtype) else x
-    return _reductions.prod(x, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    return _reductions.prod(_without_nan("nanprod", a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 def nanmean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = None, keepdims: bool = False,
@@ -273,8 +275,7 @@ def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, ou
     >>> jnp.nancumsum(jnp.array([1., jnp.nan, 3.]))
     Array([1., 1., 4.], dtype=float32)
     """
-    x = to_array("nancumsum", a)
-    return _cumulative.cumsum(_replace(x, 0) if is_inexact(x.dtype) else x, axis, dtype, out)
+    return _cumulative.cumsum(_without_nan("nancumsum", a, 0), axis, dtype, out)
 
 
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None) -> Array:
@@ -293,5 +294,4 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, o
     >>> jnp.nancumprod(jnp.array([2., jnp.nan, 3.]))
     Array([2., 2., 6.], dtype=float32)
     """
-    x = to_array("nancumprod", a)
-    return _cumulative.cumprod(_replace(x, 1) if is_inexact(x.dtype) else x, axis, dtype, out)
+    return _cumulative.cumprod(_without_nan("nancumprod", a, 1), axis, dtype, out)
