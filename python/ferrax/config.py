@@ -17,15 +17,14 @@ from typing import Any
 
 from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
+from ferrax._precisions import DotAlgorithmPreset as _DotAlgorithmPreset
 
 __all__ = ["Config", "State", "config"]
 
 _PRECISIONS = (
-    "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "ANY_F8_ANY_F8_F32",
-    "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32",
-    "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "TF32_TF32_F32",
-    "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64",
-)  # fmt: skip
+    *("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
+    *(name for name in _DotAlgorithmPreset.__members__ if name != "DEFAULT"),
+)
 
 #: Settings that are one bit in Rust: name, bit, value at the start.
 _FLAGS: dict[str, tuple[str, bool]] = {
