@@ -49,7 +49,7 @@ def completed(text: str | None, module: ModuleType) -> str | None:
         return text
     lines = []
     for line in text.split("\n"):
-        found = _REFERENCE.fullmatch(line)
+        found = _REFERENCE.fullmatch(line) if _MARK in line else None
         lines += [line] if found is None else _referred(found[1], found[2], found[3], module)
     return "\n".join(lines)
 
@@ -57,8 +57,7 @@ def completed(text: str | None, module: ModuleType) -> str | None:
 def _referred(indent: str, names: str, function: str, module: ModuleType) -> list[str]:
     """The lines that a reference stands for: sections with blank lines between them, or arguments."""
     other: Any = functools.reduce(getattr, function.split("."), module)
-    sections = _parts(_plain(other.__doc__), lambda line: line[:-1] if line[:-1] in _SECTIONS else None)
-    arguments = _parts(sections["Args"][1:], lambda line: line[2 : line.index(":")] if line[2:3] != " " else None)
+    sections, arguments = _described(other.__doc__)
     out: list[str] = []
     for name in names.split(", "):
         if name in _SECTIONS:
@@ -67,6 +66,13 @@ def _referred(indent: str, names: str, function: str, module: ModuleType) -> lis
             # an argument stands two columns further in than its section
             out += [line[2:] for line in arguments[name]]
     return [indent + line if line else line for line in out]
+
+
+@functools.lru_cache(maxsize=16)  # functions that refer to the same one stand together
+def _described(text: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The sections of a docstring, and its arguments."""
+    sections = _parts(_plain(text), lambda line: line[:-1] if line[:-1] in _SECTIONS else None)
+    return sections, _parts(sections["Args"][1:], lambda line: line[2 : line.index(":")] if line[2:3] != " " else None)
 
 
 def _plain(text: str) -> list[str]:

@@ -45,13 +45,12 @@ def static_sizes(shape: Any) -> tuple[int, ...]:
     >>> static_sizes((2, -1))
     (2, -1)
     """
-    if is_tracer(shape) or isinstance(shape, int) or (not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0):
-        shape = (shape,)
-    sizes = tuple(shape)
+    one = is_tracer(shape) or isinstance(shape, int) or (not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0)
+    sizes = (shape,) if one else tuple(shape)
     for size in filter(is_tracer, sizes):
         size._check_leak()
         raise ConcretizationTypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {short(sizes)}. A shape "
+            f"Shapes must be 1D sequences of concrete values of integer type, got {short(shape)}. A shape "
             f"cannot depend on a traced value.{size._origin_msg()}\nIf it depends on an argument of a "
             "jitted function, mark that argument with static_argnums or static_argnames."
         )
@@ -59,5 +58,5 @@ def static_sizes(shape: Any) -> tuple[int, ...]:
         return tuple(operator.index(n) for n in sizes)
     except TypeError:
         raise TypeError(
-            f"Shapes must be 1D sequences of concrete values of integer type, got {short(sizes)}."
+            f"Shapes must be 1D sequences of concrete values of integer type, got {short(shape)}."
         ) from None
