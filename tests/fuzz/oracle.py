@@ -51,7 +51,7 @@ NARROWED = re.compile(r"\.astype\(jnp\.b?float16\)")
 RUNNING_PRODUCT = re.compile(r"lax\.cumprod\(([vx]\d+), axis=(\d+), reverse=(True|False)\)")
 #: Decompositions whose slopes divide by differences of singular values or eigenvalues.
 DECOMPOSED = re.compile(r"linalg\.(svd|eig)")
-#: Where JAX shares the slopes of equal numbers wrongly: extremes at indices that repeat, and `partition`, which may take
+#: Where JAX shares slopes of equal numbers wrongly: extremes at indices that repeat, and `partition`, which may take
 #: one of them into both halves and leave another one out.
 EQUAL_NUMBERS = re.compile(r"\.at\[.*\]\.(max|min)\(|scatter_(max|min)|jnp\.partition")
 #: What ferrax says of derivatives that it does not have (docs/differences.md).
