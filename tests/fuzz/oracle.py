@@ -51,8 +51,9 @@ NARROWED = re.compile(r"\.astype\(jnp\.b?float16\)")
 RUNNING_PRODUCT = re.compile(r"lax\.cumprod\(([vx]\d+), axis=(\d+), reverse=(True|False)\)")
 #: Decompositions whose slopes divide by differences of singular values or eigenvalues.
 DECOMPOSED = re.compile(r"linalg\.(svd|eig)")
-#: Updates whose slope goes to the extreme of several equal numbers: JAX shares it wrongly where indices repeat.
-EXTREMES = re.compile(r"\.at\[.*\]\.(max|min)\(|scatter_(max|min)")
+#: Where JAX shares slopes of equal numbers wrongly: extremes at indices that repeat, and `partition`, which may take
+#: one of them into both halves and leave another one out.
+EQUAL_NUMBERS = re.compile(r"\.at\[.*\]\.(max|min)\(|scatter_(max|min)|jnp\.partition")
 #: What ferrax says of derivatives that it does not have (docs/differences.md).
 NOT_IN_FERRAX = re.compile("lax.reduce(_window)? with a function other than|nextafter")
 
@@ -265,8 +266,8 @@ class Oracle:
             subject.report.count("explained: a decomposition with equal values")
         elif check == "finiteness of gradients" and any(has_subnormals(v) for v in subject.env.values()):
             subject.report.count("explained: XLA takes a subnormal number on the way for zero")
-        elif check == "gradients against JAX" and EXTREMES.search(subject.program.source()):
-            subject.report.count("explained: extremes at indices that repeat")
+        elif check == "gradients against JAX" and EQUAL_NUMBERS.search(subject.program.source()):
+            subject.report.count("explained: slopes of equal numbers")
         elif reason := self.nearer_gradient(subject, chosen, ours, theirs):
             subject.report.count(f"explained: {reason}")
         else:

@@ -3,9 +3,10 @@
 //! Both follow XLA's dimension numbers with batching dimensions; the index vector is the last axis of the
 //! indices. A gather reads, for each index vector, one window of the operand; a scatter writes or combines one.
 //! Each is the other's transpose. Source: XLA's operation semantics.
-//! Read next: [`gather`](mod@gather), then [`scatter`](mod@scatter); `take.rs` for the everyday forms.
+//! Read next: [`gather`](mod@gather), then [`scatter`](mod@scatter); `multiply.rs` for the slopes of products, `take.rs` for the everyday forms.
 
 mod gather;
+mod multiply;
 mod scatter;
 mod take;
 

@@ -4,6 +4,7 @@
 //! trusted: such windows are dropped too, as XLA does. Of several writes to one element the last counts.
 
 use super::gather::{GatherOptions, gather};
+use super::multiply::{mul_jvp, mul_transpose};
 use super::{Mode, ScatterNumbers, Windows, remaining};
 use crate::common::{LATER, NO_REWRITE, NOT_LINEAR};
 use crate::shape::iota;
@@ -266,7 +267,7 @@ fn inverse(d: &ScatterDims) -> GatherDims {
 }
 
 /// `x` at the windows of a scatter with updates of this shape; zeros outside.
-fn read_windows(p: &ScatterParams, x: &Value, indices: &Value, updates: &[usize]) -> Result<Value> {
+pub(super) fn read_windows(p: &ScatterParams, x: &Value, indices: &Value, updates: &[usize]) -> Result<Value> {
     let d = &p.dimension_numbers.0;
     let mode = match p.mode.0 {
         IndexMode::Clip => IndexMode::Clip,
@@ -285,7 +286,7 @@ fn read_windows(p: &ScatterParams, x: &Value, indices: &Value, updates: &[usize]
     gather(x, indices, &inverse(d), &sizes, options)
 }
 
-fn again(p: &ScatterParams, op: ScatterOp, x: &Value, indices: &Value, updates: &Value) -> Result<Value> {
+pub(super) fn again(p: &ScatterParams, op: ScatterOp, x: &Value, indices: &Value, updates: &Value) -> Result<Value> {
     scatter(op, x, indices, updates, &p.dimension_numbers.0, p.options())
 }
 
@@ -360,37 +361,6 @@ fn add_transpose(_: &OpRef, p: &ScatterParams, cts: &[Option<Value>], args: &[Tr
         None
     };
     Ok(smallvec![args[0].is_linear().then(|| ct.clone()), None, updates])
-}
-
-const NEEDS_UNIQUE: &str = "scatter_mul gradients are only implemented if `unique_indices=True`";
-
-fn mul_jvp(op: &OpRef, p: &ScatterParams, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
-    let out = bind1(op, primals)?;
-    let [x, indices, updates] = primals else { bail!(Internal, "scatter takes three operands") };
-    let by_x = match &tangents[0] {
-        Some(g) => Some(again(p, ScatterOp::Mul, g, indices, updates)?),
-        None => None,
-    };
-    let by_updates = match &tangents[2] {
-        Some(_) if !p.unique_indices => bail!(NotImplemented, "{NEEDS_UNIQUE}"),
-        Some(g) => Some(mul(x, &again(p, ScatterOp::Add, &zeros(&x.aval())?, indices, g)?)?),
-        None => None,
-    };
-    let tangent = crate::common::sum_tangents(by_x, by_updates)?;
-    Ok((smallvec![out], smallvec![tangent]))
-}
-
-fn mul_transpose(_: &OpRef, p: &ScatterParams, cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {
-    let Some(ct) = &cts[0] else { return Ok(smallvec![None, None, None]) };
-    let indices = args[1].known()?;
-    if args[0].is_linear() {
-        return Ok(smallvec![Some(again(p, ScatterOp::Mul, ct, indices, args[2].known()?)?), None, None]);
-    }
-    if !p.unique_indices {
-        bail!(NotImplemented, "{NEEDS_UNIQUE}");
-    }
-    let read = read_windows(p, &mul(ct, args[0].known()?)?, indices, &args[2].aval().shape)?;
-    Ok(smallvec![None, None, Some(read)])
 }
 
 /// The derivative is shared equally by all operands that reach the extremum.
