@@ -53,7 +53,7 @@ test-live: develop
 	FERRAX_LIVE=1 $(PY) -m pytest -n auto --dist loadfile
 
 # The files of tests that ask for recorded results. A worker records whole files.
-ASKING = $(shell grep -lE '(recorded|oracle)' tests/*/test_*.py)
+ASKING = $(shell grep -lE '^from tests.*(recorded|numpy.oracle|scipy_oracle)' tests/*/test_*.py)
 record: develop
 	rm -rf tests/recordings
 	FERRAX_RECORD=1 $(PY) -m pytest -n auto --dist loadfile $(ASKING)

@@ -221,7 +221,7 @@ def ask(compute, args, wide):
     assert jax.__version__ == pinned(), f"JAX {jax.__version__} is installed, pyproject.toml names {pinned()}"
     try:
         with jax.enable_x64(wide):
-            answer = compute(jax, *args)
+            answer = jax.block_until_ready(compute(jax, *args))
     except Exception as error:
         return encode_error(error)
     return encode(answer)

@@ -164,6 +164,7 @@ def test_recording_twice_gives_the_same_bytes(shelf, monkeypatch):
     assert shelf.read_bytes() == first
 
 
+@pytest.mark.skipif(recorded.RECORD, reason="they are being written")
 def test_recordings_are_of_tests_that_are_there():
     files = sorted(recorded.FOLDER.rglob("*.xz"))
     for path in files:
