@@ -66,6 +66,8 @@ def encode(value):
         return ["named", type(value).__name__, list(value._fields), *map(encode, value)]
     if isinstance(value, (list, tuple)):
         return [type(value).__name__, *map(encode, value)]
+    if isinstance(value, slice):
+        return ["slice", *map(encode, (value.start, value.stop, value.step))]
     if isinstance(value, dict):
         return ["dict", *([encode(k), encode(v)] for k, v in value.items())]
     if isinstance(value, (np.dtype, type)):
@@ -87,6 +89,8 @@ def decode(code):
         return complex(*parts)
     if kind == "named":
         return collections.namedtuple(parts[0], parts[1])(*map(decode, parts[2:]))
+    if kind == "slice":
+        return slice(*map(decode, parts))
     if kind in ("list", "tuple"):
         return {"list": list, "tuple": tuple}[kind](map(decode, parts))
     if kind == "dict":

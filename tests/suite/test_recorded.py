@@ -81,6 +81,7 @@ def test_answers_come_back():
         "text",
         1 + 2j,
         (1, [2, {"a": (), 3: "b"}]),
+        slice(1, None),
         np.float32(1.5),
         np.dtype("int8"),
     ]
