@@ -151,7 +151,7 @@ def check_differences(f, args):
 def test_row(name):
     row = ROWS[name]
     for example in range(EXAMPLES):
-        draw = draws.drawing(f"{name} {example}")
+        draw = draws.drawing(f"{name} {row.seed + example}")
         dtype = row.dtypes[example % len(row.dtypes)]
         program, args = row.case(draw, dtype)
         f = lambda *xs: program(ferrax, *xs)
