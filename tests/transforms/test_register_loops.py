@@ -1,11 +1,13 @@
 """Loops of random bodies against JAX: dtypes, trip counts, conditions, nesting, stacked inputs and outputs."""
 
+import jax as reference
+import jax.numpy as reference_numpy
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import ferrax
 import ferrax.numpy as ferrax_numpy
-from tests import draws, recorded
 
 OPERATIONS = [
     lambda jnp, x, y: x + y,
@@ -21,7 +23,9 @@ OPERATIONS = [
 
 def both(f, *args):
     """The function of (library, numpy) jitted in both libraries: the same structure, nearly the same numbers."""
-    got, want = recorded.both(lambda lib: lib.tree.leaves(lib.jit(lambda *a: f(lib, lib.numpy, *a))(*args)))
+    got = ferrax.jit(lambda *a: f(ferrax, ferrax_numpy, *a))(*args)
+    want = reference.jit(lambda *a: f(reference, reference_numpy, *a))(*args)
+    got, want = ferrax.tree.leaves(got), reference.tree.leaves(want)
     assert len(got) == len(want)
     for g, w in zip(got, want, strict=True):
         assert g.dtype == w.dtype
@@ -29,10 +33,9 @@ def both(f, *args):
         np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=2e-4, atol=2e-5)
 
 
-def drawn_body(draw):
-    """One to six steps: each an operation and the places of its operands."""
-    step = draws.tuples(draws.integers(0, len(OPERATIONS) - 1), draws.integers(0, 2), draws.integers(0, 2))
-    return [draw(step) for _ in range(draw(draws.integers(1, 6)))]
+bodies = st.lists(
+    st.tuples(st.integers(0, len(OPERATIONS) - 1), st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=6
+)
 
 
 def apply(body, jnp, values):
@@ -42,11 +45,11 @@ def apply(body, jnp, values):
     return values
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_scans_give_what_jax_gives(seed):
-    draw = draws.drawing(seed)
-    body, n = drawn_body(draw), draw(draws.sampled_from([None, 1, 3, 8, 16, 21]))
-    trips, up = draw(draws.sampled_from([0, 1, 2, 7, 50])), draw(draws.booleans())
+@settings(max_examples=60, deadline=None)
+@given(
+    body=bodies, n=st.sampled_from([None, 1, 3, 8, 16, 21]), trips=st.sampled_from([0, 1, 2, 7, 50]), up=st.booleans()
+)
+def test_scans_give_what_jax_gives(body, n, trips, up):
     rng = np.random.default_rng(trips)
     shape = () if n is None else (n,)
     x, y = (rng.normal(size=shape).astype(np.float32) for _ in range(2))
@@ -63,11 +66,9 @@ def test_scans_give_what_jax_gives(seed):
     both(f, x, y, xs)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_whiles_give_what_jax_gives(seed):
-    draw = draws.drawing(seed)
-    body, n = drawn_body(draw), draw(draws.sampled_from([None, 3, 16]))
-    limit, traced = draw(draws.integers(-2, 40)), draw(draws.booleans())
+@settings(max_examples=60, deadline=None)
+@given(body=bodies, n=st.sampled_from([None, 3, 16]), limit=st.integers(-2, 40), traced=st.booleans())
+def test_whiles_give_what_jax_gives(body, n, limit, traced):
     rng = np.random.default_rng(7)
     x, y = (rng.normal(size=() if n is None else (n,)).astype(np.float32) for _ in range(2))
 
