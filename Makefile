@@ -12,12 +12,14 @@ export PYO3_PYTHON := $(abspath $(PY))
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rust test-python test-engine test-xla sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
+.PHONY: help demo test test-rust test-python test-live record test-engine test-xla sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
   stubs generated fuzz clean bench-crates
 
 help:
 	@echo "make demo     set up, build the release extension, train examples/digits.py"
 	@echo "make test     set up, cargo tests, pytest"
+	@echo "make test-live  pytest against JAX itself, not what is recorded of it"
+	@echo "make record   ask JAX again and write tests/recordings"
 	@echo "make test-engine  tests of transformations and primitives on the interpreter of tests/engine"
 	@echo "make test-xla the tests of PJRT, and programs on a CPU client of XLA"
 	@echo "make sanitize the tests of buffers and of the engine's portable kernels under address sanitizer"
@@ -46,6 +48,16 @@ test-rust: $(STAMPS)/deps
 
 test-python: develop
 	$(PY) -m pytest -n auto --dist loadfile
+
+# Most tests compare with results of JAX that are recorded (tests/recorded.py): its compiler takes minutes and gigabytes.
+test-live: develop
+	FERRAX_LIVE=1 $(PY) -m pytest -n auto --dist loadfile
+
+# The files of tests that ask for recorded results. A worker records whole files.
+ASKING = $(shell grep -lE '^from tests.*(recorded|numpy.oracle|scipy_oracle)' tests/*/test_*.py)
+record: develop
+	rm -rf tests/recordings
+	FERRAX_RECORD=1 $(PY) -m pytest -n auto --dist loadfile $(ASKING)
 
 # Transformations and primitives on an engine that is not the embedded one (tests/engine), which holds arrays in memory of
 # its own and computes them later: what only the embedded engine can do would show.

@@ -1,14 +1,17 @@
 """Fixtures and settings that every test shares.
 
-JAX is the oracle: tests import it as `jax` and ferrax as `ferrax`; comparison helpers are in `tests/support.py`.
+JAX is the oracle: its answers are recorded (`tests/recorded.py`), or a test imports it as `jax` where they differ from
+run to run; comparison helpers are in `tests/support.py`.
 """
 
+import contextlib
 import os
+import sys
 
 import hypothesis
 import pytest
 
-from tests import oracle_settings
+from tests import oracle_settings, recorded
 
 oracle_settings.apply(os.environ)
 
@@ -28,6 +31,10 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(other)
 
 
+def pytest_sessionfinish():
+    recorded.save()
+
+
 @pytest.fixture
 def jax():
     """Real JAX, the oracle."""
@@ -35,9 +42,10 @@ def jax():
 
 
 @pytest.fixture
-def x64(jax):
-    """Runs the test with 64-bit dtypes enabled in ferrax and in JAX."""
+def x64():
+    """Runs the test with 64-bit dtypes enabled in ferrax, and in JAX where a test asks it directly."""
     import ferrax
 
-    with ferrax.enable_x64(True), jax.enable_x64(True):
+    jax = sys.modules.get("jax")
+    with ferrax.enable_x64(True), jax.enable_x64(True) if jax else contextlib.nullcontext():
         yield

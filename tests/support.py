@@ -43,7 +43,7 @@ def assert_same(ours, theirs, rtol=0.0, atol=0.0, weak=True):
 
     Args:
         ours: a ferrax array.
-        theirs: JAX's array.
+        theirs: JAX's array, or a recorded one.
         rtol: relative tolerance; 0 asks for equal bits (NaNs equal each other).
         atol: absolute tolerance.
         weak: whether weak types are compared too.
@@ -61,11 +61,9 @@ def assert_same(ours, theirs, rtol=0.0, atol=0.0, weak=True):
 
 def assert_trees_same(ours, theirs, **kwargs):
     """`assert_same` leaf by leaf; the two trees flatten to as many leaves."""
-    import jax
-
     import ferrax
 
-    a, b = ferrax.tree.leaves(ours), jax.tree.leaves(theirs)
+    a, b = ferrax.tree.leaves(ours), ferrax.tree.leaves(theirs)
     assert len(a) == len(b), f"{len(a)} leaves, not {len(b)}"
     for x, y in zip(a, b):
         assert_same(x, y, **kwargs)

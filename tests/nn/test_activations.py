@@ -7,9 +7,8 @@ import pytest
 
 import ferrax
 import ferrax.numpy as jnp
+from tests import recorded
 from tests.support import as_numpy, assert_same
-
-jax = pytest.importorskip("jax")
 
 NAMES = [
     "celu", "elu", "gelu", "hard_sigmoid", "hard_silu", "hard_tanh", "identity", "leaky_relu", "log_sigmoid", "mish",
@@ -21,7 +20,7 @@ RTOL = {"float32": 3e-6, "bfloat16": 2e-2, "float16": 4e-3}
 
 
 def both(name, x, **kwargs):
-    return [getattr(m.nn, name)(m.numpy.asarray(x), **kwargs) for m in (ferrax, jax)]
+    return recorded.both(lambda m: getattr(m.nn, name)(m.numpy.asarray(x), **kwargs))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -34,7 +33,7 @@ def test_values(name, dtype):
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients(name):
     points = POINTS[np.isfinite(POINTS)]
-    slopes = [m.vmap(m.grad(getattr(m.nn, name)))(m.numpy.asarray(points)) for m in (ferrax, jax)]
+    slopes = recorded.both(lambda m: m.vmap(m.grad(getattr(m.nn, name)))(m.numpy.asarray(points)))
     # Slopes of tanh are 1 - tanh**2: an error of tanh's last bits stays, however small the slope is.
     atol = 4e-7 if name in ("tanh", "gelu") else 1e-7
     np.testing.assert_allclose(as_numpy(slopes[0]), as_numpy(slopes[1]), rtol=3e-6, atol=atol)
@@ -42,7 +41,7 @@ def test_gradients(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_scalars_keep_weak_types(name):
-    ours, theirs = (getattr(m.nn, name)(0.75) for m in (ferrax, jax))
+    ours, theirs = recorded.both(lambda m: getattr(m.nn, name)(0.75))
     assert_same(ours, theirs, rtol=1e-6)
 
 

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 
 import ferrax
+from tests import recorded
 from tests.support import assert_same
-
-jax = pytest.importorskip("jax")
 
 PLAIN = ["uniform", "normal", "truncated_normal", "glorot_uniform", "glorot_normal", "lecun_uniform", "lecun_normal",
          "he_uniform", "he_normal"]  # fmt: skip
 
 
 def both(make, shape, *args):
-    return [make(m.nn.initializers)(m.random.key(3), shape, *args) for m in (ferrax, jax)]
+    return recorded.both(lambda m: make(m.nn.initializers)(m.random.key(3), shape, *args))
 
 
 def assert_close(ours, theirs):

@@ -1,19 +1,17 @@
 """Comparison of ferrax.numpy with jax.numpy, expression by expression.
 
 A case is the text of an expression over the names of a numpy module and over named operands, such as "sum(x, axis=0)".
-It is evaluated once with ferrax's functions and arrays and once with JAX's; results must agree in structure, shape,
-dtype, weak type and values, and errors in their class.
+It is evaluated once with ferrax's functions and arrays and once with JAX's, whose results are recorded
+(`tests/recorded.py`); results must agree in structure, shape, dtype, weak type and values, and errors in their class.
 """
 
 import warnings
 
-import jax
-import jax.numpy as jax_numpy
 import numpy as np
 import pytest
 
 import ferrax
-import ferrax.numpy as ferrax_numpy
+from tests.recorded import Answer, expected
 
 OPERANDS = {
     "x": np.array([[0.5, -1.5, 2.0], [3.25, 0.0, -4.5]], np.float32),
@@ -40,23 +38,29 @@ OPERANDS = {
 }
 
 
-def namespace(module, package, operands):
+def namespace(package, operands):
+    module = package.numpy
     names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     names.update(jnp=module, np=np, lax=package.lax, **operands)
     return names
 
 
-def evaluate(text, module, package, jitted=False, x64=False):
-    """("value", result) or ("error", exception) of an expression."""
+def result(package, text, jitted=False):
+    """The value of an expression with the functions of `ferrax` or `jax`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        operands = {k: module.asarray(a) for k, a in OPERANDS.items()}
+        operands = {k: package.numpy.asarray(a) for k, a in OPERANDS.items()}
         code = compile(text, "<case>", "eval")
-        function = lambda arrays: eval(code, namespace(module, package, arrays))
-        try:
-            return "value", package.jit(function)(operands) if jitted else function(operands)
-        except Exception as error:
-            return "error", error
+        function = lambda arrays: eval(code, namespace(package, arrays))
+        return package.jit(function)(operands) if jitted else function(operands)
+
+
+def outcome(call, *args):
+    """("value", result) or ("error", exception) of a call."""
+    try:
+        return "value", call(*args)
+    except Exception as error:
+        return "error", error
 
 
 def leaves(value):
@@ -81,7 +85,7 @@ def assert_same_leaf(mine, theirs, text, rtol, weak):
     got, want = np.asarray(mine), np.asarray(theirs)
     assert got.shape == want.shape, f"{text}: shape {got.shape} instead of {want.shape}"
     assert got.dtype == want.dtype, f"{text}: dtype {got.dtype} instead of {want.dtype}"
-    if weak and isinstance(theirs, jax.Array):
+    if weak and isinstance(theirs, Answer):
         assert bool(mine.weak_type) == bool(theirs.weak_type), f"{text}: weak type {mine.weak_type}"
     if want.dtype.kind in "biu":
         assert np.array_equal(got, want), f"{text}:\n{got}\ninstead of\n{want}"
@@ -102,8 +106,8 @@ def assert_same(mine, theirs, text, rtol=3e-6, weak=False):
 
 def compare(text, jitted=False, rtol=3e-6, weak=False):
     """Holds ferrax's value or error of an expression against JAX's."""
-    kind, theirs = evaluate(text, jax_numpy, jax, jitted)
-    mine_kind, mine = evaluate(text, ferrax_numpy, ferrax, jitted)
+    kind, theirs = outcome(expected, result, text, jitted)
+    mine_kind, mine = outcome(result, ferrax, text, jitted)
     if kind == "error":
         assert mine_kind == "error", f"{text}: {mine!r} instead of {type(theirs).__name__}: {theirs}"
         wanted = {c.__name__ for c in type(theirs).__mro__}

@@ -1,12 +1,11 @@
 """ferrax.numpy under jit, grad and vmap against JAX."""
 
-import jax
-import jax.numpy as jax_numpy
 import numpy as np
 
 import ferrax
 import ferrax.numpy as ferrax_numpy
-from tests.numpy.oracle import OPERANDS, assert_same, cases, evaluate, namespace
+from tests.numpy.oracle import OPERANDS, assert_same, cases, namespace, outcome, result
+from tests.recorded import expected
 
 JITTED = """
 sum(x, axis=0), prod(x), max(x, axis=1), min(x), all(b), any(b, axis=0), argmax(x, axis=1), argmin(x)
@@ -133,32 +132,30 @@ r.at[argmin(r)].set(9.)
 """
 
 
-def run(text, module, package, function):
+def run(package, text, function):
     code = compile(text, "<case>", "eval")
-    operands = {k: module.asarray(a) for k, a in OPERANDS.items()}
-    return function(
-        package, lambda **names: eval(code, namespace(module, package, {**operands, **names})), operands["x"]
-    )
+    operands = {k: package.numpy.asarray(a) for k, a in OPERANDS.items()}
+    return function(package, lambda **names: eval(code, namespace(package, {**operands, **names})), operands["x"])
 
 
 @cases(JITTED)
 def test_jit(text):
-    kind, mine = evaluate(text, ferrax_numpy, ferrax, jitted=True)
+    kind, mine = outcome(result, ferrax, text, True)
     if kind == "error":
         raise mine
-    assert_same(mine, evaluate(text, jax_numpy, jax)[1], text, rtol=1e-5)
+    assert_same(mine, outcome(expected, result, text)[1], text, rtol=1e-5)
 
 
 @cases(STATIC)
 def test_static_arguments_are_asked_for(text):
-    kind, error = evaluate(text, ferrax_numpy, ferrax, jitted=True)
+    kind, error = outcome(result, ferrax, text, True)
     assert kind == "error" and isinstance(error, TypeError), f"{text}: {error!r}"
 
 
 @cases(GRADIENTS)
 def test_gradients(text):
     gradient = lambda package, f, x: package.grad(lambda x: f(x=x))(x)
-    mine, theirs = run(text, ferrax_numpy, ferrax, gradient), run(text, jax_numpy, jax, gradient)
+    mine, theirs = run(ferrax, text, gradient), expected(run, text, gradient)
     assert_same(mine, theirs, text, rtol=3e-5)
 
 
@@ -168,13 +165,13 @@ def test_gradients_under_jit(text):
         return
     value = lambda package, f, x: package.jit(package.value_and_grad(lambda x: f(x=x)))(x)
     plain = lambda package, f, x: package.value_and_grad(lambda x: f(x=x))(x)
-    assert_same(run(text, ferrax_numpy, ferrax, value), run(text, ferrax_numpy, ferrax, plain), text, rtol=3e-5)
+    assert_same(run(ferrax, text, value), run(ferrax, text, plain), text, rtol=3e-5)
 
 
 @cases(BATCHED)
 def test_vmap(text):
     mapped = lambda package, f, x: package.vmap(lambda r: f(r=r))(x)
-    mine, theirs = run(text, ferrax_numpy, ferrax, mapped), run(text, jax_numpy, jax, mapped)
+    mine, theirs = run(ferrax, text, mapped), expected(run, text, mapped)
     assert_same(mine, theirs, text, rtol=1e-5)
 
 

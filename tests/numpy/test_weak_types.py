@@ -5,13 +5,12 @@ JAX's side is abstract evaluation of all functions of one dtype in one trace.
 
 import warnings
 
-import jax
 import numpy as np
 import pytest
-from jax import numpy as theirs
 
 import ferrax
 import ferrax.numpy as ours
+from tests.recorded import expected
 
 UNARY = """
 abs acos acosh angle arccos arcsin arcsinh arctan arctanh bitwise_count bitwise_not cbrt ceil conj cos cosh deg2rad
@@ -48,8 +47,11 @@ def outcome(f, *args):
         return "error"
 
 
-def abstract(f, *args):
-    return jax.eval_shape(lambda: f(*args))
+def abstract(jax, names, operands):
+    """JAX's outcomes of functions of operands of these dtypes, by their names."""
+    theirs = jax.numpy
+    args = [operand(theirs, d) for d in operands]
+    return {name: outcome(lambda f: jax.eval_shape(lambda: f(*args)), getattr(theirs, name)) for name in names.split()}
 
 
 def compared(names, operands):
@@ -57,10 +59,9 @@ def compared(names, operands):
     out = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs_of, ours_of = ([operand(lib, d) for d in operands] for lib in (theirs, ours))
-        for name in names.split():
-            want = outcome(lambda name=name: abstract(getattr(theirs, name), *theirs_of))
-            got = outcome(getattr(ours, name), *ours_of)
+        args = [operand(ours, d) for d in operands]
+        for name, want in expected(abstract, names, operands).items():
+            got = outcome(getattr(ours, name), *args)
             if got != want:
                 out.append((name, got, want))
     return out
@@ -69,7 +70,7 @@ def compared(names, operands):
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("dtype", [*DTYPES.split(), *NUMBERS])
 def test_one_operand(dtype, wide):
-    with ferrax.enable_x64(wide), jax.enable_x64(wide):
+    with ferrax.enable_x64(wide):
         assert compared(UNARY, [dtype]) == []
 
 
@@ -86,7 +87,7 @@ PAIRS = [
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("pair", PAIRS)
 def test_two_operands(pair, wide):
-    with ferrax.enable_x64(wide), jax.enable_x64(wide):
+    with ferrax.enable_x64(wide):
         # powers of numbers by bool arrays have weak types of their own
         names = BINARY.replace(" power", "") if pair[1] == "bool" else BINARY
         assert compared(names, pair) == []
@@ -97,7 +98,9 @@ def test_signed_beside_the_widest_unsigned_integers(x64):
     x = ours.array([2**53 + 1], "int64") + ours.array([0], "uint64")
     assert x.dtype == np.float64 and x.weak_type
     for others in (("float16",), ("float32",), ("bfloat16", "float16"), ("complex64",)):
-        assert ours.result_type("int64", "uint64", *others) == theirs.result_type("int64", "uint64", *others)
+        assert ours.result_type("int64", "uint64", *others) == expected(
+            lambda jax: jax.numpy.result_type("int64", "uint64", *others)
+        )
 
 
 NARROW = ["int4", "uint4", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"]
@@ -106,23 +109,26 @@ NARROW = ["int4", "uint4", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"]
 @pytest.mark.parametrize("narrow", NARROW)
 def test_narrow_dtypes(narrow):
     for other in [*DTYPES.split(), *NARROW]:
-        promoted = outcome_of_promotion(theirs, narrow, other), outcome_of_promotion(ours, narrow, other)
+        promoted = expected(outcome_of_promotion, narrow, other), outcome_of_promotion(ferrax, narrow, other)
         assert promoted[0] == promoted[1], other
     for number in NUMBERS.values():
-        x = [lib.zeros(2, narrow) for lib in (theirs, ours)]
-        want, got = (outcome(lambda lib=lib, v=v: lib.add(v, number)) for lib, v in zip((theirs, ours), x, strict=True))
-        assert got == want, number
+        assert outcome_of_addition(ferrax, narrow, number) == expected(outcome_of_addition, narrow, number), number
     kinds = "integer signedinteger unsignedinteger floating inexact number complexfloating generic"
     for kind in kinds.split():
-        assert ours.issubdtype(narrow, getattr(ours, kind)) == theirs.issubdtype(narrow, getattr(theirs, kind))
+        want = expected(lambda jax: jax.numpy.issubdtype(narrow, getattr(jax.numpy, kind)))
+        assert ours.issubdtype(narrow, getattr(ours, kind)) == want
     for kind in ("signed integer", "unsigned integer", "integral", "real floating", "numeric", "bool"):
-        dtype = theirs.dtype(narrow)
-        assert ours.isdtype(dtype, kind) == theirs.isdtype(dtype, kind)
+        dtype = ours.dtype(narrow)
+        assert ours.isdtype(dtype, kind) == expected(lambda jax: jax.numpy.isdtype(dtype, kind))
 
 
-def outcome_of_promotion(lib, a, b):
+def outcome_of_addition(jax, dtype, number):
+    return outcome(jax.numpy.add, jax.numpy.zeros(2, dtype), number)
+
+
+def outcome_of_promotion(jax, a, b):
     try:
-        return str(lib.promote_types(a, b))
+        return str(jax.numpy.promote_types(a, b))
     except Exception as error:
         return type(error).__name__
 
@@ -157,7 +163,9 @@ def test_operand_by_name():
 
 def test_angle_of_complex_pairs(x64):
     x, y = np.array([1 + 2j, 3 - 1j, 0.5]), np.array([2j, 1, 1 + 0.25j])
-    np.testing.assert_allclose(ours.arctan2(x, y), theirs.arctan2(x, y), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        ours.arctan2(x, y), expected(lambda jax: jax.numpy.arctan2(x, y)), rtol=1e-12, atol=1e-12
+    )
     real = np.array([0.5, -2.0, 3.0])
     np.testing.assert_allclose(ours.arctan2(real, real + 0j + 1), np.arctan2(real, real + 1), rtol=1e-12, atol=1e-12)
 
@@ -165,13 +173,13 @@ def test_angle_of_complex_pairs(x64):
 @pytest.mark.parametrize("shape, axis", [((0, 3), 1), ((3, 0), 0), ((0, 3), 0), ((3, 0), 1), ((0,), 0), ((2, 0, 2), 2)])
 def test_distinct_rows_without_elements(shape, axis):
     x = np.zeros(shape, np.float32)
-    want = theirs.unique(x, axis=axis, return_index=True, return_inverse=True, return_counts=True)
-    got = ours.unique(x, axis=axis, return_index=True, return_inverse=True, return_counts=True)
+    distinct = lambda jax: jax.numpy.unique(x, True, True, True, axis=axis)
+    want, got = expected(distinct), distinct(ferrax)
     for g, w in zip(got, want, strict=True):
         assert g.dtype == w.dtype and g.shape == w.shape
         np.testing.assert_array_equal(g, w)
     filled = ours.unique(x, axis=axis, size=4, fill_value=7)
-    np.testing.assert_array_equal(filled, theirs.unique(x, axis=axis, size=4, fill_value=7))
+    np.testing.assert_array_equal(filled, expected(lambda jax: jax.numpy.unique(x, axis=axis, size=4, fill_value=7)))
 
 
 def test_distinct_numbers_that_are_none():
@@ -179,6 +187,6 @@ def test_distinct_numbers_that_are_none():
     rows = np.array([[1, np.nan], [1, np.nan], [0, 2]], np.float32)
     for equal in (True, False):
         for v, axis in ((x, None), (x, 0), (rows, 0), (rows, 1), (rows, None)):
-            want = theirs.unique(v, True, True, True, axis=axis, equal_nan=equal)
-            for g, w in zip(ours.unique(v, True, True, True, axis=axis, equal_nan=equal), want, strict=True):
+            distinct = lambda jax: jax.numpy.unique(v, True, True, True, axis=axis, equal_nan=equal)
+            for g, w in zip(distinct(ferrax), expected(distinct), strict=True):
                 np.testing.assert_array_equal(g, w)

@@ -3,17 +3,17 @@
 import importlib
 import warnings
 
-import jax
 import numpy as np
 
 import ferrax
 from tests.numpy import oracle
+from tests.recorded import expected
 
 cases = oracle.cases
 
 
-def evaluate(text, package, submodule, operands):
-    """("value", result) or ("error", exception) of an expression over `sp`, the submodule, and named operands."""
+def result(package, text, submodule, operands):
+    """The value of an expression over `sp`, the submodule, and named operands."""
     module = importlib.import_module(f"{package.__name__}.scipy.{submodule}")
     names = {
         "sp": module, "jnp": package.numpy, "lax": package.lax, "np": np, "jit": package.jit, "vmap": package.vmap,
@@ -22,16 +22,13 @@ def evaluate(text, package, submodule, operands):
     names.update({name: package.numpy.asarray(x) for name, x in operands.items()})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            return "value", eval(text, names)
-        except Exception as error:
-            return "error", error
+        return eval(text, names)
 
 
 def compare(text, submodule, operands, rtol=2e-5):
     """Holds ferrax's value or error of an expression against JAX's."""
-    kind, theirs = evaluate(text, jax, submodule, operands)
-    mine_kind, mine = evaluate(text, ferrax, submodule, operands)
+    kind, theirs = oracle.outcome(expected, result, text, submodule, operands)
+    mine_kind, mine = oracle.outcome(result, ferrax, text, submodule, operands)
     if kind == "error":
         assert mine_kind == "error", f"{text}: {mine!r} instead of {type(theirs).__name__}: {theirs}"
         wanted = {c.__name__ for c in type(theirs).__mro__}

@@ -1,19 +1,18 @@
 """Reverse mode of `while_loop`, and `vmap` of `cond`, against JAX's scan and select."""
 
-import jax as reference
-import jax.numpy as reference_numpy
 import numpy as np
 import pytest
 
 import ferrax
 import ferrax.numpy as ferrax_numpy
+from tests.recorded import expected
 
 
 def same(got, wanted, rtol=1e-5, atol=0.0):
     def one(got, wanted):
         np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=rtol, atol=atol)
 
-    reference.tree.map(one, got, wanted)
+    ferrax.tree.map(one, got, wanted)
 
 
 def step(jnp, w, x):
@@ -27,9 +26,13 @@ def by_while(n, w, x):
     return jnp.sum(out[1])
 
 
-def by_scan(n, w, x):
-    jnp = reference_numpy
-    return jnp.sum(reference.lax.scan(lambda c, _: (step(jnp, w, c), None), x, None, length=n)[0])
+def by_scan(jax, n, w, x):
+    jnp = jax.numpy
+    return jnp.sum(jax.lax.scan(lambda c, _: (step(jnp, w, c), None), x, None, length=n)[0])
+
+
+def gradient_by_scan(jax, n, w, x):
+    return jax.grad(lambda w, x: by_scan(jax, n, w, x), (0, 1))(w, x)
 
 
 X = np.array([0.3, -0.7, 1.1], np.float32)
@@ -38,7 +41,7 @@ W = np.array([0.9, 1.3, -0.4], np.float32)
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 100, 3000])
 def test_gradient_is_that_of_scan(n):
-    wanted = reference.grad(by_scan, (1, 2))(n, W, X)
+    wanted = expected(gradient_by_scan, n, W, X)
     same(ferrax.grad(by_while, (1, 2))(n, W, X), wanted, rtol=2e-4)
     same(ferrax.jit(ferrax.grad(by_while, (1, 2)))(n, W, X), wanted, rtol=2e-4)
     same(ferrax.grad(ferrax.jit(by_while), (1, 2))(n, W, X), wanted, rtol=2e-4)
@@ -47,7 +50,7 @@ def test_gradient_is_that_of_scan(n):
 def test_longer_than_the_square_of_the_buffer():
     # A carry of 64 KiB leaves 16 slots: beyond 256 steps the second buffer has a stride.
     x = np.linspace(0, 1, 16384, dtype=np.float32)
-    wanted = reference.grad(by_scan, (1, 2))(700, np.float32(0.9), x)
+    wanted = expected(gradient_by_scan, 700, np.float32(0.9), x)
     same(ferrax.grad(by_while, (1, 2))(700, np.float32(0.9), x), wanted, rtol=5e-4)
 
 
@@ -59,7 +62,7 @@ def test_rows_of_different_lengths(jit):
 
     n = np.array([0, 3, 7])
     x = np.stack([X, -X, X / 2])
-    wanted = [reference.grad(by_scan, (1, 2))(int(k), W, r) for k, r in zip(n, x, strict=True)]
+    wanted = [expected(gradient_by_scan, int(k), W, r) for k, r in zip(n, x, strict=True)]
     same(rows(n, W, x), tuple(np.stack(g) for g in zip(*wanted, strict=True)))
     both = ferrax.grad(lambda w: ferrax.vmap(by_while, in_axes=(0, None, 0))(n, w, x).sum())(W)
     same(both, sum(g[0] for g in wanted))
@@ -69,19 +72,19 @@ def test_second_derivatives_and_jacobians():
     def one(n, x):
         return by_while(n, 0.9, x)
 
-    def other(n, x):
-        return by_scan(n, 0.9, x)
+    def other(jax, n):
+        return lambda x: by_scan(jax, n, 0.9, x)
 
-    wanted = reference.grad(reference.grad(lambda x: other(4, x)))(0.3)
+    wanted = expected(lambda jax: jax.grad(jax.grad(other(jax, 4)))(0.3))
     same(ferrax.grad(ferrax.grad(lambda x: one(4, x)))(0.3), wanted)
     same(ferrax.grad(ferrax.jit(ferrax.grad(lambda x: one(4, x))))(0.3), wanted)
-    same(ferrax.hessian(lambda x: one(4, x))(X), reference.hessian(lambda x: other(4, x))(X))
+    same(ferrax.hessian(lambda x: one(4, x))(X), expected(lambda jax: jax.hessian(other(jax, 4))(X)))
     same(ferrax.jvp(ferrax.grad(lambda x: one(4, x)), (0.3,), (2.0,))[1], 2 * wanted)
     push = ferrax.linearize(lambda x: one(4, x), X)[1]
-    same(push(W), reference.jvp(lambda x: other(4, x), (X,), (W,))[1])
+    same(push(W), expected(lambda jax: jax.jvp(other(jax, 4), (X,), (W,))[1]))
     jacobians = (f(lambda x: step(ferrax_numpy, one(3, x), x))(X) for f in (ferrax.jacrev, ferrax.jacfwd))
     for jacobian in jacobians:
-        same(jacobian, reference.jacfwd(lambda x: step(reference_numpy, other(3, x), x))(X))
+        same(jacobian, expected(lambda jax: jax.jacfwd(lambda x: step(jax.numpy, other(jax, 3)(x), x))(X)))
 
 
 def test_a_loop_that_ends_by_value():
@@ -180,12 +183,12 @@ def branching(jax, x):
 
 def test_loops_that_end_for_the_rows_that_choose_them():
     x = np.array([0.5, -2.0, 3.0, -0.1], np.float32)
-    wanted = np.array([branching(reference, v) for v in x])
+    wanted = np.array([expected(branching, v) for v in x])
     np.testing.assert_array_equal(ferrax.vmap(lambda x: branching(ferrax, x))(x), wanted)
     np.testing.assert_array_equal(ferrax.jit(ferrax.vmap(lambda x: branching(ferrax, x)))(x), wanted)
     for rows in (x[x > 0], x[x < 0]):
         got = ferrax.vmap(lambda x: branching(ferrax, x))(rows)
-        np.testing.assert_array_equal(got, [branching(reference, v) for v in rows])
+        np.testing.assert_array_equal(got, [expected(branching, v) for v in rows])
     slope = ferrax.vmap(ferrax.grad(lambda x: branching(ferrax, x)))(x)
     np.testing.assert_allclose(slope, wanted / x, rtol=1e-4)
 
@@ -225,7 +228,7 @@ def test_switch_over_rows(case, in_axes):
         inner = jax.vmap(jax.grad(lambda i, x, y: f(i, x, y).sum(), (1, 2)), in_axes)
         return jax.vmap(f, in_axes)(*args), jax.grad(loss, (0, 1))(*args[1:]), inner(*args)
 
-    same(make(ferrax, ferrax_numpy), make(reference, reference_numpy))
+    same(make(ferrax, ferrax_numpy), expected(lambda jax: make(jax, jax.numpy)))
 
 
 def test_nested_maps():
@@ -238,7 +241,7 @@ def test_nested_maps():
 
         return jax.vmap(jax.vmap(f))(pred, x), jax.jit(jax.vmap(jax.vmap(jax.grad(f, 1))))(pred, x)
 
-    same(make(ferrax), make(reference))
+    same(make(ferrax), expected(make))
 
 
 def test_what_a_branch_shows_is_shown_for_its_rows(capsys):
@@ -308,7 +311,7 @@ def test_rows_in_steps_of_a_few(rows, chosen):
         w = jnp.eye(12) * 0.1
         return jax.jit(jax.vmap(f, (0, 0, None)))(pred, x, w), jax.grad(loss, (0, 1))(x, w)
 
-    want = make(reference, reference_numpy) if rows == 7 else None
+    want = expected(lambda jax: make(jax, jax.numpy)) if rows == 7 else None
     got = make(ferrax, ferrax_numpy)
     if want is not None:
         same(got, want, atol=1e-6)
@@ -329,4 +332,4 @@ def test_rows_meet_in_a_branch():
 
         return jax.vmap(f, axis_name="i")(np.array([1.0, -2.0, 3.0], np.float32))
 
-    same(make(ferrax), make(reference))
+    same(make(ferrax), expected(make))

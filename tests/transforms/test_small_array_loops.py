@@ -1,14 +1,11 @@
 """Loops over small arrays and over arrays read and written at an index: one by one, jitted and in JAX."""
 
-import jax as reference
-import jax.numpy as reference_numpy
 import numpy as np
 import pytest
 
 import ferrax
 import ferrax.numpy as ferrax_numpy
-
-LIBRARIES = (ferrax, ferrax_numpy), (reference, reference_numpy)
+from tests.recorded import expected
 
 
 def floats(*shape, seed=0):
@@ -36,7 +33,7 @@ def bits(a, b):
 
 
 def close(a, b):
-    for x, y in zip(ferrax.tree.leaves(a), reference.tree.leaves(b), strict=True):
+    for x, y in zip(ferrax.tree.leaves(a), ferrax.tree.leaves(b), strict=True):
         assert x.dtype == y.dtype
         np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-4, atol=1e-5)
 
@@ -62,7 +59,7 @@ def test_states_of_a_few_elements(step, n, length, reverse):
         return jax.jit(lambda y, xs: jax.lax.scan(lambda y, x: step(jnp, y, x), y, xs, reverse=reverse))
 
     got = make(ferrax, ferrax_numpy)(y, xs)
-    close(got, make(reference, reference_numpy)(y, xs))
+    close(got, expected(lambda jax: make(jax, jax.numpy)(y, xs)))
     if length > 0:
         bits(got, one_by_one(step, ferrax_numpy.asarray(y), ferrax_numpy.asarray(xs), reverse))
 
@@ -79,7 +76,7 @@ def test_their_gradients_and_maps(step):
         gradient = jax.grad(loss, (0, 1))
         return jax.jit(gradient)(y, xs), jax.jit(jax.vmap(gradient, (0, None)))(many, xs)
 
-    close(make(ferrax, ferrax_numpy), make(reference, reference_numpy))
+    close(make(ferrax, ferrax_numpy), expected(lambda jax: make(jax, jax.numpy)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "uint32", "bool", "float16", "int8"])
@@ -95,8 +92,9 @@ def test_arrays_written_at_an_index(dtype):
 
         return lax(3, 25, step, x), lax(0, 0, step, x)
 
-    got, want = (jax.jit(lambda x, jax=jax, jnp=jnp: f(jnp, jax.lax.fori_loop, x))(x) for jax, jnp in LIBRARIES)
-    close(got, want)
+    jitted = lambda jax: jax.jit(lambda x: f(jax.numpy, jax.lax.fori_loop, x))(x)
+    got = jitted(ferrax)
+    close(got, expected(jitted))
 
     def fori(lower, upper, step, b):
         for i in range(lower, upper):
@@ -122,7 +120,7 @@ def test_indices_outside(mode, op):
 
         return jax.jit(lambda b: jax.lax.scan(step, b, indices))(x)
 
-    close(make(ferrax, ferrax_numpy), make(reference, reference_numpy))
+    close(make(ferrax, ferrax_numpy), expected(lambda jax: make(jax, jax.numpy)))
 
 
 def test_windows_updates_and_exchanges():
@@ -138,7 +136,7 @@ def test_windows_updates_and_exchanges():
 
         return jax.jit(lambda b, n: jax.lax.fori_loop(0, n, step, (b, b[:, 0])))(x, start + 8)
 
-    close(make(ferrax, ferrax_numpy), make(reference, reference_numpy))
+    close(make(ferrax, ferrax_numpy), expected(lambda jax: make(jax, jax.numpy)))
 
 
 def test_sieve_and_branches_that_write():
@@ -179,7 +177,7 @@ def test_sieve_and_branches_that_write():
             jax.jit(jax.vmap(sort))(floats(3, 10)),
         )
 
-    close(make(ferrax, ferrax_numpy), make(reference, reference_numpy))
+    close(make(ferrax, ferrax_numpy), expected(lambda jax: make(jax, jax.numpy)))
 
 
 def test_gradients_through_writes():
@@ -192,7 +190,7 @@ def test_gradients_through_writes():
 
         return jax.jit(jax.grad(loss))(x), jax.jit(jax.vmap(jax.grad(loss)))(floats(3, 12))
 
-    close(make(ferrax, ferrax_numpy), make(reference, reference_numpy))
+    close(make(ferrax, ferrax_numpy), expected(lambda jax: make(jax, jax.numpy)))
 
 
 def test_counters_at_the_ends_of_their_range():
@@ -208,7 +206,7 @@ def test_counters_at_the_ends_of_their_range():
         wrapped = jax.lax.fori_loop(0, 5, lambda i, s: s + (last - 1 + i) % 8, 0)
         return jax.jit(up)(last - 4), jax.jit(down)(floats(4)), wrapped
 
-    close(make(ferrax, ferrax_numpy), make(reference, reference_numpy))
+    close(make(ferrax, ferrax_numpy), expected(lambda jax: make(jax, jax.numpy)))
 
 
 @pytest.mark.embedded
@@ -218,7 +216,10 @@ def test_costly_operations_leave_the_loop():
     def solve(jax, jnp):
         return jax.lax.scan(lambda b, _: (jnp.linalg.solve(a, b), b), b, None, length=7)
 
-    close(ferrax.jit(lambda: solve(ferrax, ferrax_numpy))(), reference.jit(lambda: solve(reference, reference_numpy))())
+    close(
+        ferrax.jit(lambda: solve(ferrax, ferrax_numpy))(),
+        expected(lambda jax: jax.jit(lambda: solve(jax, jax.numpy))()),
+    )
     text = ferrax.jit(lambda b: solve(ferrax, ferrax_numpy)).lower(b).as_text("kernels")
     before, inside = text.split("part 0:")
     assert "Lu)" in before
