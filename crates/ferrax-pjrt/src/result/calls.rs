@@ -1,6 +1,6 @@
 //! The calls, in the header's order.
 //!
-//! [`calls!`] writes them: the named arguments are put into the function's struct, the function is called, and the value
+//! The macro `calls` writes them: the named arguments are put into the function's struct, the function is called, and the value
 //! after the arrow is made of the struct. All are unsafe for the same reason, which each says.
 
 use super::{NamedValues, OptionValue, arguments, call, list, named_values, text};
