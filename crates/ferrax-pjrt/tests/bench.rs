@@ -11,15 +11,18 @@ use std::io::Write;
 use std::time::Instant;
 use support::{add, client, floats, on};
 
-/// The shortest of some rounds of a call, in nanoseconds for each call.
-fn time(mut call: impl FnMut()) -> f64 {
-    const CALLS: u32 = 2000;
-    let round = |_| {
-        let start = Instant::now();
-        (0..CALLS).for_each(|_| call());
-        start.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS)
-    };
-    (0..40).map(round).fold(f64::INFINITY, f64::min)
+/// The shortest rounds of several calls that take turns, in nanoseconds for each call: others use the machine too.
+fn times<const N: usize>(mut calls: [&mut dyn FnMut(); N]) -> [f64; N] {
+    const CALLS: u32 = 200;
+    let mut shortest = [f64::INFINITY; N];
+    for _ in 0..300 {
+        for (call, shortest) in calls.iter_mut().zip(&mut shortest) {
+            let start = Instant::now();
+            (0..CALLS).for_each(|_| call());
+            *shortest = shortest.min(start.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS));
+        }
+    }
+    shortest
 }
 
 /// The same add by the bare C API: handles and structs made once, nothing checked but null errors.
@@ -92,9 +95,10 @@ fn a_run_of_ten_elements() {
     let bare = unsafe { Bare::new(client.plugin().path()).unwrap() };
     let mut out = std::io::stdout();
     for _ in 0..3 {
-        let theirs = time(|| bare.run());
-        let ours = time(|| drop(program.execute(&[&x, &x], &[], None).unwrap()));
-        let copied = time(|| drop(program.execute(&[&x, &x], &[], None).unwrap()[0].to_host().unwrap()));
+        let [theirs, ours, copied] =
+            times([&mut || bare.run(), &mut || drop(program.execute(&[&x, &x], &[], None).unwrap()), &mut || {
+                drop(program.execute(&[&x, &x], &[], None).unwrap()[0].to_host().unwrap())
+            }]);
         writeln!(
             out,
             "add of 10 elements, run and freed: bare C API {theirs:.0} ns, here {ours:.0} ns ({:+.0} ns); with its copy \

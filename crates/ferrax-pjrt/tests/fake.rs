@@ -66,6 +66,8 @@ fn everything(plugin: &Arc<Plugin>) -> Result<()> {
     let kept = unsafe { client.upload_kept(bytes(&ONES), DType::F32, &[3], 1, Keep(Arc::default()))? };
     let out = program.execute(&[&x, &kept], &[0], Some(1))?;
     let all = program.execute_all(&[&[&x], &[&kept]], &[])?;
+    let (_, end) = program.execute_with_end(&[&x], &[0], None)?;
+    end.expect("an event").wait()?;
     assert_eq!(all.len(), 2);
     out[0].wait()?;
     assert!(x.ready()?);

@@ -354,6 +354,8 @@ fn programs_and_plugins_say_what_they_are() {
     let (format, bytes) = about.optimized().unwrap();
     assert_eq!(format, "hlo_with_config");
     assert!(!bytes.is_empty() && !about.name().unwrap().is_empty());
+    let text = about.text().unwrap();
+    assert!(text.contains("ENTRY %main") && text.contains("f32[1000]{0} add("), "{text}");
     // the allocator of XLA's CPU client does not count
     let stats = client.memory_stats(0);
     assert!(matches!(stats, Ok(None)) || stats.is_ok_and(|s| s.is_some_and(|s| s.bytes_in_use >= 0)));
@@ -388,6 +390,20 @@ fn options_reach_the_compiler() {
     with("xla_backend_optimization_level", 1.into()).unwrap();
     let error = with("xla_no_such_flag", true.into()).unwrap_err();
     assert!(error.to_string().contains("xla_no_such_flag"), "{error}");
+}
+
+#[test]
+#[ignore = "needs a plugin: make test-xla"]
+fn runs_have_an_end() {
+    let client = client();
+    let text = "func.func @main(%x: tensor<2xf32>) {\n  return\n}\n";
+    let x = floats(&client, &[1.0, 2.0]);
+    let (results, end) = compiled(&client, text).execute_with_end(&[&x], &[], None).unwrap();
+    assert_eq!(results.len(), 0);
+    end.expect("an event").wait().unwrap();
+    let (results, end) = compiled(&client, add(2)).execute_with_end(&[&x, &x], &[], Some(0)).unwrap();
+    end.expect("an event").wait().unwrap();
+    assert_eq!(only(&results), [2.0, 4.0]);
 }
 
 #[test]

@@ -161,7 +161,7 @@ impl Client {
         unsafe { Executable::own(self, raw) }
     }
 
-    /// Loads an executable that [`Executable::serialize`] wrote with the same version of the same plugin.
+    /// Loads an executable that [`super::Compiled::serialize`] wrote with the same version of the same plugin.
     pub fn load(self: &Arc<Self>, bytes: &[u8], options: Option<&CompileOptions>) -> Result<Executable> {
         let options = options.map(CompileOptions::encoded);
         // SAFETY: the client is alive.

@@ -1,6 +1,6 @@
 //! What a compiled program is, loaded or not: its results, its costs, its code.
 
-use super::{dtype, offered};
+use super::{dtype, hlo, offered};
 use crate::result::{self as r, OptionValue};
 use crate::sys::*;
 use ferrax_base::{DType, Result, Shape, bail};
@@ -117,6 +117,12 @@ impl Compiled {
     pub fn optimized(&self) -> Result<(String, Vec<u8>)> {
         // SAFETY: as above.
         unsafe { r::executable_program(self.api, self.raw()) }
+    }
+
+    /// The program as the compiler left it, as text for people: instructions with their shapes and operands.
+    pub fn text(&self) -> Result<String> {
+        let (format, bytes) = self.optimized()?;
+        hlo::text(&format, &bytes)
     }
 
     /// The program as bytes, for [`super::Client::load`].

@@ -3,7 +3,7 @@
 //! [`Executable::execute`] is the hot path: what does not change from run to run is made once, lists of handles live on
 //! the stack, and a result is a handle with the type that the program gives it.
 
-use super::{Buffer, Client, Compiled};
+use super::{Buffer, Client, Compiled, Event};
 use crate::result as r;
 use crate::sys::*;
 use ferrax_base::{DType, Error, Result, Shape, bail};
@@ -101,16 +101,40 @@ impl Executable {
     /// `device` is the place of the client's device to run on, where the executable leaves it open or has several.
     #[inline]
     pub fn execute(&self, args: &[&Buffer], keep: &[i64], device: Option<usize>) -> Result<Results> {
+        self.execute_on(args, keep, device, std::ptr::null_mut())
+    }
+
+    /// [`Executable::execute`] with the event of its end, by which a run without results tells of its errors.
+    pub fn execute_with_end(
+        &self,
+        args: &[&Buffer],
+        keep: &[i64],
+        device: Option<usize>,
+    ) -> Result<(Results, Option<Event>)> {
+        let mut end = std::ptr::null_mut();
+        let results = self.execute_on(args, keep, device, &raw mut end)?;
+        // SAFETY: the run succeeded, so the plugin gave its event.
+        Ok((results, unsafe { Event::own(&self.client, end) }))
+    }
+
+    #[inline]
+    fn execute_on(
+        &self,
+        args: &[&Buffer],
+        keep: &[i64],
+        device: Option<usize>,
+        end: *mut *mut PJRT_Event,
+    ) -> Result<Results> {
         let handles = self.handles(args)?;
         let mut results: Handles = smallvec![std::ptr::null_mut(); self.outputs.len()];
         let execute_device = match device {
             Some(device) => self.client.device_at(device)?,
             None => std::ptr::null_mut(),
         };
+        let how = PJRT_LoadedExecutable_Execute_Args { execute_device, device_complete_events: end, ..self.args };
         let (arguments, outputs) = (handles.as_ptr(), results.as_mut_ptr());
-        // SAFETY: one list of handles that are alive, one of as many places as there are results.
-        unsafe { self.run(&[arguments], args.len(), &[outputs], keep, execute_device) }
-            .map_err(|e| blame(args.iter(), e))?;
+        // SAFETY: one list of handles that are alive, one of as many places as there are results, one of one event.
+        unsafe { self.run(&[arguments], args.len(), &[outputs], keep, how) }.map_err(|e| blame(args.iter(), e))?;
         // SAFETY: the run succeeded, so the plugin has written its results.
         unsafe { self.results(&results) }
     }
@@ -129,7 +153,7 @@ impl Executable {
         let arguments: SmallVec<[_; 8]> = handles.iter().map(SmallVec::as_ptr).collect();
         let outputs: SmallVec<[_; 8]> = results.iter_mut().map(SmallVec::as_mut_ptr).collect();
         // SAFETY: as in `execute`, a list of each for every device.
-        unsafe { self.run(&arguments, count, &outputs, keep, std::ptr::null_mut()) }
+        unsafe { self.run(&arguments, count, &outputs, keep, self.args) }
             .map_err(|e| blame(args.iter().flat_map(|a| a.iter()), e))?;
         // SAFETY: the run succeeded, so the plugin has written its results.
         results.iter().map(|r| unsafe { self.results(r) }).collect()
@@ -151,7 +175,7 @@ impl Executable {
         count: usize,
         outputs: &[*mut *mut PJRT_Buffer],
         keep: &[i64],
-        execute_device: *mut PJRT_Device,
+        how: PJRT_LoadedExecutable_Execute_Args,
     ) -> Result<()> {
         let mut options = PJRT_ExecuteOptions {
             non_donatable_input_indices: keep.as_ptr(),
@@ -164,8 +188,7 @@ impl Executable {
             num_devices: arguments.len(),
             num_args: count,
             output_lists: outputs.as_ptr(),
-            execute_device,
-            ..self.args
+            ..how
         };
         let api = self.api();
         // SAFETY: the caller's promise; everything outlives the call.

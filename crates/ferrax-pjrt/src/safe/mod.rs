@@ -11,9 +11,11 @@ mod device;
 mod dtype;
 mod event;
 mod executable;
+mod hlo;
 mod options;
 mod plugin;
 mod probe;
+mod proto;
 mod topology;
 
 pub use crate::result::OptionValue;

@@ -112,6 +112,12 @@ static Object *buffer_like(const void *data, size_t size) {
   memcpy(b->data, data, size < sizeof b->data ? size : sizeof b->data);
   return b;
 }
+static Object *ending(Object *b) {
+  Object *e = event();
+  e->code = b->code;
+  strcpy(e->message, b->message);
+  return e;
+}
 static void free_bytes(void *bytes) { end(bytes, BYTES); }
 
 #define ACT(name) static void *act_##name(char *a)
@@ -253,6 +259,7 @@ ACT(PJRT_LoadedExecutable_Execute) {
   void ***out = AT(a, PJRT_LoadedExecutable_Execute_Args, output_lists, void *);
   char *options = AT(a, PJRT_LoadedExecutable_Execute_Args, options, void *);
   int64_t *keep = AT(options, PJRT_ExecuteOptions, non_donatable_input_indices, void *);
+  void **ends = AT(a, PJRT_LoadedExecutable_Execute_Args, device_complete_events, void *);
   size_t kept = AT(options, PJRT_ExecuteOptions, num_non_donatable_input_indices, size_t);
   for (size_t d = 0; d < AT(a, PJRT_LoadedExecutable_Execute_Args, num_devices, size_t); d++) {
     Object *first = use(in[d][0], BUFFER);
@@ -261,6 +268,7 @@ ACT(PJRT_LoadedExecutable_Execute) {
     result->code = poison_code;
     strcpy(result->message, "the run failed");
     out[d][0] = result;
+    if (ends) ends[d] = ending(result);
     if (donate && !(kept == 1 && keep[0] == 0)) first->deleted = true;
   }
   return NULL;
@@ -285,12 +293,6 @@ NUMBER(PJRT_Buffer_IsDeleted, is_deleted, bool, use(AT(a, PJRT_Buffer_IsDeleted_
 static void *copied(void *from) { Object *b = use(from, BUFFER); return b ? buffer_like(b->data, 12) : NULL; }
 NUMBER(PJRT_Buffer_CopyToDevice, dst_buffer, void *, copied(AT(a, PJRT_Buffer_CopyToDevice_Args, buffer, void *)))
 NUMBER(PJRT_Buffer_CopyToMemory, dst_buffer, void *, copied(AT(a, PJRT_Buffer_CopyToMemory_Args, buffer, void *)))
-static Object *ending(Object *b) {
-  Object *e = event();
-  e->code = b->code;
-  strcpy(e->message, b->message);
-  return e;
-}
 ACT(PJRT_Buffer_ToHostBuffer) {
   Object *b = use(AT(a, PJRT_Buffer_ToHostBuffer_Args, src, void *), BUFFER);
   memcpy(AT(a, PJRT_Buffer_ToHostBuffer_Args, dst, void *), b->alias ? b->alias : b->data, 12);

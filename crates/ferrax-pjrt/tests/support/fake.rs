@@ -42,7 +42,7 @@ fn layout(code: &str) -> String {
 
 /// Compiles a variant; each name is a library of its own, with counts of its own.
 pub fn build(name: &str, defines: &[&str]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-{name}-{}", std::process::id()));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(concat!("fake-", env!("CARGO_CRATE_NAME"))).join(name);
     std::fs::create_dir_all(&folder).expect("a folder");
     let code = include_str!("../fake/plugin.c");
     std::fs::write(folder.join("layout.h"), layout(code)).expect("a header");
