@@ -17,22 +17,19 @@ pub(super) fn unary(body: &mut Body<'_, '_>, op: UnaryOp, x: &Val) -> Result<Val
         Expm1 => "stablehlo.exponential_minus_one",
         Log => "stablehlo.log",
         Log1p => "stablehlo.log_plus_one",
-        Sqrt => "stablehlo.sqrt",
         Rsqrt => "stablehlo.rsqrt",
-        Sin => "stablehlo.sine",
-        Cos => "stablehlo.cosine",
         Tan => "stablehlo.tan",
         Tanh => "stablehlo.tanh",
-        Asin => "chlo.asin",
-        Acos => "chlo.acos",
-        Atan => "chlo.atan",
-        Sinh => "chlo.sinh",
-        Cosh => "chlo.cosh",
-        Asinh => "chlo.asinh",
-        Acosh => "chlo.acosh",
-        Atanh => "chlo.atanh",
         Logistic => "stablehlo.logistic",
         Abs => return Ok(body.op("stablehlo.abs", &[x], "", &Type::new(x.dtype().real(), x.shape()))),
+        Sqrt => return Ok(signed(body, "stablehlo.sqrt", x, Signs::Imaginary)),
+        Asin => return Ok(signed(body, "chlo.asin", x, Signs::Imaginary)),
+        Acos => return Ok(signed(body, "chlo.acos", x, Signs::MinusImaginary)),
+        Atan => return Ok(signed(body, "chlo.atan", x, Signs::Real)),
+        Asinh => return Ok(signed(body, "chlo.asinh", x, Signs::Real)),
+        Acosh => return Ok(signed(body, "chlo.acosh", x, Signs::Imaginary)),
+        Atanh => return Ok(signed(body, "chlo.atanh", x, Signs::Imaginary)),
+        Sin | Cos | Sinh | Cosh => return Ok(waves(body, op, x)),
         Sign => return Ok(sign(body, x)),
         Cbrt => return Ok(cbrt(body, x)),
         Exp2 => return exp2(body, x),
@@ -104,6 +101,65 @@ pub(super) fn less(body: &mut Body<'_, '_>, x: &Val, y: &Val) -> Val {
     body.bin("stablehlo.or", &first, &second)
 }
 
+/// Which part of a function's result has the sign of which part of its argument: on a branch cut the sign of zero tells
+/// its sides apart, and compilers do not look at it.
+enum Signs {
+    Real,
+    Imaginary,
+    MinusImaginary,
+}
+
+fn signed(body: &mut Body<'_, '_>, name: &str, x: &Val, signs: Signs) -> Val {
+    let y = body.un(name, x);
+    let (re, im) = (body.real(&y), body.imag(&y));
+    if let Signs::Real = signs {
+        let sign = body.real(x);
+        let re = elementwise::copysign(body, &re, &sign);
+        return body.complex(&re, &im);
+    }
+    let mut sign = body.imag(x);
+    if let Signs::MinusImaginary = signs {
+        sign = body.un("stablehlo.negate", &sign);
+    }
+    let im = elementwise::copysign(body, &im, &sign);
+    body.complex(&re, &im)
+}
+
+/// Sine and cosine of x + iy from those of x and the hyperbolic ones of y; the hyperbolic ones the other way round. A factor
+/// that is 0 with its argument stays 0 where the other is infinite.
+fn waves(body: &mut Body<'_, '_>, op: UnaryOp, x: &Val) -> Val {
+    let (re, im) = (body.real(x), body.imag(x));
+    let hyperbolic = matches!(op, UnaryOp::Sinh | UnaryOp::Cosh);
+    let (turn, grow) = if hyperbolic { (&im, &re) } else { (&re, &im) };
+    let (sin, cos) = (body.un("stablehlo.sine", turn), body.un("stablehlo.cosine", turn));
+    let (sinh, cosh) = (elementwise::sinh(body, grow), elementwise::cosh(body, grow));
+    let zero = body.like(turn, 0.0);
+    let straight = body.compare("EQ", turn, &zero);
+    let mut times = |wave: &Val, growth: &Val, odd: bool| {
+        let product = body.bin("stablehlo.multiply", wave, growth);
+        if odd { body.select(&straight, wave, &product) } else { product }
+    };
+    match op {
+        UnaryOp::Sin => {
+            let (re, im) = (times(&sin, &cosh, true), times(&cos, &sinh, false));
+            body.complex(&re, &im)
+        }
+        UnaryOp::Sinh => {
+            let (re, im) = (times(&cos, &sinh, false), times(&sin, &cosh, true));
+            body.complex(&re, &im)
+        }
+        UnaryOp::Cosh => {
+            let (re, im) = (times(&cos, &cosh, false), times(&sin, &sinh, true));
+            body.complex(&re, &im)
+        }
+        _ => {
+            let (re, im) = (times(&cos, &cosh, false), times(&sin, &sinh, true));
+            let im = body.un("stablehlo.negate", &im);
+            body.complex(&re, &im)
+        }
+    }
+}
+
 /// x / |x|, and x where that is 0. Parts are brought near 1 first, so that nothing overflows or vanishes.
 fn sign(body: &mut Body<'_, '_>, x: &Val) -> Val {
     let (re, im) = (body.real(x), body.imag(x));
@@ -134,7 +190,7 @@ fn polar(body: &mut Body<'_, '_>, size: &Val, angle: &Val) -> Val {
 fn cbrt(body: &mut Body<'_, '_>, x: &Val) -> Val {
     let (re, im) = (body.real(x), body.imag(x));
     let size = body.op("stablehlo.abs", &[x], "", &re.ty);
-    let size = body.un("stablehlo.cbrt", &size);
+    let size = elementwise::cbrt(body, &size);
     let angle = body.bin("stablehlo.atan2", &im, &re);
     let three = body.like(&re, 3.0);
     let angle = body.bin("stablehlo.divide", &angle, &three);
