@@ -9,7 +9,7 @@
 use super::{Compiled, Engine, Source, Stats};
 use ferrax_base::memory::DeviceMemory;
 use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, bail, error};
-use ferrax_loops::{Graph, Type};
+use ferrax_loops::Type;
 use ferrax_pjrt::safe::{self, Client, CompileOptions, Executable, Plugin};
 pub use ferrax_pjrt::safe::{OptionValue, Probe, answer};
 use ferrax_pjrt::stablehlo::{self, Target};
@@ -170,9 +170,6 @@ impl Engine for &'static Xla {
         let results = source.graph.outputs.iter().map(|v| source.graph.ty(*v).bytes()).collect();
         Ok(Box::new(Program {
             executable,
-            graph: source.graph.clone(),
-            donated: source.donated.into(),
-            target: target.clone(),
             reusable: aliases.iter().map(Option::is_some).collect(),
             results,
             device: source.device,
@@ -244,10 +241,6 @@ impl DeviceMemory for Held {
 /// A compiled program.
 struct Program {
     executable: Executable,
-    /// What its text is printed of.
-    graph: Arc<Graph>,
-    donated: Box<[bool]>,
-    target: Target,
     reusable: Vec<bool>,
     /// Bytes of the results.
     results: SmallVec<[usize; 4]>,
@@ -293,7 +286,7 @@ impl Compiled for Program {
     }
 
     fn text(&self) -> Result<String> {
-        stablehlo::module(&self.graph, &self.donated, &self.target)
+        self.executable.about().text()
     }
 
     fn temporary_bytes(&self) -> Option<usize> {
