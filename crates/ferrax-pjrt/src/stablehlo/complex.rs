@@ -16,7 +16,6 @@ pub(super) fn unary(body: &mut Body<'_, '_>, op: UnaryOp, x: &Val) -> Result<Val
         Exp => "stablehlo.exponential",
         Expm1 => "stablehlo.exponential_minus_one",
         Log => "stablehlo.log",
-        Log1p => "stablehlo.log_plus_one",
         Rsqrt => "stablehlo.rsqrt",
         Tan => "stablehlo.tan",
         Tanh => "stablehlo.tanh",
@@ -30,6 +29,7 @@ pub(super) fn unary(body: &mut Body<'_, '_>, op: UnaryOp, x: &Val) -> Result<Val
         Acosh => return Ok(signed(body, "chlo.acosh", x, Signs::Imaginary)),
         Atanh => return Ok(signed(body, "chlo.atanh", x, Signs::Imaginary)),
         Sin | Cos | Sinh | Cosh => return Ok(waves(body, op, x)),
+        Log1p => return Ok(log1p(body, x)),
         Sign => return Ok(sign(body, x)),
         Cbrt => return Ok(cbrt(body, x)),
         Exp2 => return exp2(body, x),
@@ -58,7 +58,7 @@ pub(super) fn binary(body: &mut Body<'_, '_>, op: BinaryOp, x: &Val, y: &Val) ->
         Sub => "stablehlo.subtract",
         Mul => "stablehlo.multiply",
         Div => "stablehlo.divide",
-        Pow => "stablehlo.power",
+        Pow => return Ok(pow(body, x, y)),
         Max => {
             let below = less(body, x, y);
             return Ok(body.select(&below, y, x));
@@ -177,6 +177,40 @@ fn sign(body: &mut Body<'_, '_>, x: &Val) -> Val {
     let turned = body.complex(&re, &im);
     let none = body.compare("EQ", &most, &zero);
     body.select(&none, x, &turned)
+}
+
+/// log(1 + x), near 0 by the square of |1 + x|, less 1, which loses no digits.
+fn log1p(body: &mut Body<'_, '_>, x: &Val) -> Val {
+    let far = body.un("stablehlo.log_plus_one", x);
+    let (re, im) = (body.real(x), body.imag(x));
+    let two = body.like(&re, 2.0);
+    let more = body.bin("stablehlo.add", &two, &re);
+    let (a, b) = (body.bin("stablehlo.multiply", &re, &more), body.bin("stablehlo.multiply", &im, &im));
+    let square = body.bin("stablehlo.add", &a, &b);
+    let log = body.un("stablehlo.log_plus_one", &square);
+    let half = body.like(&re, 0.5);
+    let near = body.bin("stablehlo.multiply", &half, &log);
+    let mut small = |part: &Val| {
+        let size = body.un("stablehlo.abs", part);
+        body.compare("LT", &size, &half)
+    };
+    let (small_re, small_im) = (small(&re), small(&im));
+    let small = body.bin("stablehlo.and", &small_re, &small_im);
+    let (far_re, far_im) = (body.real(&far), body.imag(&far));
+    let log = body.select(&small, &near, &far_re);
+    body.complex(&log, &far_im)
+}
+
+/// x ** y, where 0 to a power with a positive real part is 0.
+fn pow(body: &mut Body<'_, '_>, x: &Val, y: &Val) -> Val {
+    let power = body.bin("stablehlo.power", x, y);
+    let zero = body.like(x, 0.0);
+    let none = body.compare("EQ", x, &zero);
+    let exponent = body.real(y);
+    let low = body.like(&exponent, 0.0);
+    let positive = body.compare("GT", &exponent, &low);
+    let vanishes = body.bin("stablehlo.and", &none, &positive);
+    body.select(&vanishes, &zero, &power)
 }
 
 /// The number with this size and angle.

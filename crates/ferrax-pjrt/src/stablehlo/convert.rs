@@ -65,15 +65,7 @@ fn float(body: &mut Body<'_, '_>, x: &Val, to: DType) -> Val {
 
 /// f32 to a narrower float.
 fn narrowed(body: &mut Body<'_, '_>, x: &Val, to: DType) -> Val {
-    let near = body.convert(x, to);
-    if to != DType::F8E8M0FNU {
-        return near;
-    }
-    // The format has no zero: its least number is the nearest.
-    let zero = body.like(x, 0.0);
-    let none = body.compare("EQ", x, &zero);
-    let least = body.splat(Scalar { dtype: to, bits: 0 }, x.shape());
-    body.select(&none, &least, &near)
+    body.convert(x, to)
 }
 
 /// The f32 near an f64 that every narrower format rounds as it does the f64: of the two around it the one with an odd last

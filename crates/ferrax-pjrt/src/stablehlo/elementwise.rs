@@ -111,12 +111,12 @@ fn float_unary(body: &mut Body<'_, '_>, op: UnaryOp, x: &Val) -> Result<Val> {
         Tanh => "stablehlo.tanh",
         Asinh => "chlo.asinh",
         Acosh => "chlo.acosh",
-        Atanh => "chlo.atanh",
         Logistic => "stablehlo.logistic",
         IsFinite => return Ok(body.op("stablehlo.is_finite", &[x], "", &Type::new(DType::Bool, x.shape()))),
         Exp2 => return Ok(exp2(body, x)),
         Cbrt => return Ok(cbrt(body, x)),
         Sinh => return Ok(sinh(body, x)),
+        Atanh => return Ok(atanh(body, x)),
         Cosh => return Ok(cosh(body, x)),
         Imag => {
             let zero = body.like(x, 0.0);
@@ -161,11 +161,10 @@ pub(super) fn exp2(body: &mut Body<'_, '_>, x: &Val) -> Val {
 pub(super) fn cbrt(body: &mut Body<'_, '_>, x: &Val) -> Val {
     let y = body.un("stablehlo.cbrt", x);
     let square = body.bin("stablehlo.multiply", &y, &y);
-    let cube = body.bin("stablehlo.multiply", &square, &y);
-    let off = body.bin("stablehlo.subtract", &cube, x);
+    let other = body.bin("stablehlo.divide", x, &square);
+    let off = body.bin("stablehlo.subtract", &y, &other);
     let three = body.like(x, 3.0);
-    let slope = body.bin("stablehlo.multiply", &three, &square);
-    let step = body.bin("stablehlo.divide", &off, &slope);
+    let step = body.bin("stablehlo.divide", &off, &three);
     let better = body.bin("stablehlo.subtract", &y, &step);
     // Zeros and infinities are roots of themselves.
     let numbers = body.compare("EQ", &better, &better);
@@ -206,6 +205,18 @@ pub(super) fn sinh(body: &mut Body<'_, '_>, x: &Val) -> Val {
     let half = body.like(x, 0.5);
     let sum = body.bin("stablehlo.multiply", &half, &sum);
     let positive = body.select(&far, &grown, &sum);
+    copysign(body, &positive, x)
+}
+
+/// log(1 + 2|x| / (1 - |x|)) / 2, and x's sign.
+fn atanh(body: &mut Body<'_, '_>, x: &Val) -> Val {
+    let size = body.un("stablehlo.abs", x);
+    let one = body.like(x, 1.0);
+    let (twice, left) = (body.bin("stablehlo.add", &size, &size), body.bin("stablehlo.subtract", &one, &size));
+    let ratio = body.bin("stablehlo.divide", &twice, &left);
+    let log = body.un("stablehlo.log_plus_one", &ratio);
+    let half = body.like(x, 0.5);
+    let positive = body.bin("stablehlo.multiply", &half, &log);
     copysign(body, &positive, x)
 }
 
