@@ -53,7 +53,9 @@ fn sources() {
         let same = [array(&mut rng, d, &[]).data[0]; 6];
         let same = Array::new(d, &[6], same.to_vec()).buffer().bytes().to_vec();
         cases.push(case(Kind::Dense(Bytes::of(same)), &[], Type::new(d, &[6])));
-        if (d.is_number() && (d.is_unsigned() || d.bits() >= 8)) || d.is_bool() {
+        // The engines round to powers of two in different ways, and keep signed sub-byte integers so.
+        let counts = d.is_number() && d != DType::F8E8M0FNU && (d.is_unsigned() || d.bits() >= 8);
+        if counts || d.is_bool() {
             for (axis, shape) in [(0, vec![300, 2]), (1, vec![2, 300]), (1, vec![3, 0]), (0, vec![1])] {
                 cases.push(case(Kind::Iota(axis), &[], Type::new(d, &shape)));
             }
