@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 fn numbers() -> impl Iterator<Item = DType> {
-    DType::ALL.iter().copied().filter(|d| d.is_number() || d.is_bool())
+    // The least power of two is a subnormal f32, which plugins may take for 0, and 0 is NaN in that format.
+    DType::ALL.iter().copied().filter(|d| (d.is_number() && *d != DType::F8E8M0FNU) || d.is_bool())
 }
 
 fn case(kind: Kind, inputs: &[usize], result: Type, near: Near) -> Case {
