@@ -137,19 +137,22 @@ pub(super) fn tridiagonal_solve<'c>(dl: X<'c>, d: X<'c>, du: X<'c>, b: X<'c>) ->
         let factor = stays.pick(low / here, here / low);
         // the last row has nothing right of its neighbour
         let far = next.lt(n as i64 - 1).pick(u_below, 0.0);
-        let main = main.put(1, k, stays.pick(here, low)).put(1, next, stays.pick(below - factor * u, u - factor * below));
+        let main =
+            main.put(1, k, stays.pick(here, low)).put(1, next, stays.pick(below - factor * u, u - factor * below));
         let up = up.put(1, k, stays.pick(u, below));
         let up = up.put(1, next, stays.pick(u_below, next.lt(n as i64 - 1).pick(-(factor * far), u_below)));
         let second = second.put(1, k, (!stays).pick(far, 0.0));
-        let x = x.put(1, k, stays.pick(top, under)).put(1, next, stays.pick(under - factor * top, top - factor * under));
+        let x =
+            x.put(1, k, stays.pick(top, under)).put(1, next, stays.pick(under - factor * top, top - factor * under));
         [main, up, second, x]
     });
     let after = code.full(b.dtype(), &b.part(1, 0, 1).shape(), 0.0);
-    let [x, ..] = code.repeat(n, true, [main, up, second], [x, after, after], |[main, up, second], k, [x, one, two]| {
-        let (u, s) = (up.at(1, k), second.at(1, k));
-        let u = k.lt(n as i64 - 1).pick(u, 0.0);
-        let y = (x.at(1, k) - u * one - s * two) / main.at(1, k);
-        [x.put(1, k, y), y, one]
-    });
+    let [x, ..] =
+        code.repeat(n, true, [main, up, second], [x, after, after], |[main, up, second], k, [x, one, two]| {
+            let (u, s) = (up.at(1, k), second.at(1, k));
+            let u = k.lt(n as i64 - 1).pick(u, 0.0);
+            let y = (x.at(1, k) - u * one - s * two) / main.at(1, k);
+            [x.put(1, k, y), y, one]
+        });
     x
 }

@@ -55,15 +55,26 @@ pub(super) fn sort<'c>(axis: usize, num_keys: usize, stable: bool, operands: &[X
     let types: Vec<_> = all.iter().map(|x| x.ty()).collect();
     let sorted = operands[0].code.nodes(Kind::Sort { axis, num_keys: count, stable }, &all, &types);
     let (mut key, mut other) = (0, count);
-    Ok(operands.iter().zip(own).enumerate().map(|(i, (x, own))| {
-        let here = key;
-        key += if i >= num_keys { 0 } else if x.dtype().is_complex() { 2 } else { 1 };
-        if own {
-            return sorted[here];
-        }
-        other += 1;
-        sorted[other - 1]
-    }).collect())
+    Ok(operands
+        .iter()
+        .zip(own)
+        .enumerate()
+        .map(|(i, (x, own))| {
+            let here = key;
+            key += if i >= num_keys {
+                0
+            } else if x.dtype().is_complex() {
+                2
+            } else {
+                1
+            };
+            if own {
+                return sorted[here];
+            }
+            other += 1;
+            sorted[other - 1]
+        })
+        .collect())
 }
 
 /// Whether elements are compared as they are.
