@@ -16,23 +16,20 @@ pub(super) fn unary(body: &mut Body<'_, '_>, op: UnaryOp, x: &Val) -> Result<Val
         Exp => "stablehlo.exponential",
         Expm1 => "stablehlo.exponential_minus_one",
         Log => "stablehlo.log",
-        Log1p => "stablehlo.log_plus_one",
-        Sqrt => "stablehlo.sqrt",
         Rsqrt => "stablehlo.rsqrt",
-        Sin => "stablehlo.sine",
-        Cos => "stablehlo.cosine",
         Tan => "stablehlo.tan",
         Tanh => "stablehlo.tanh",
-        Asin => "chlo.asin",
-        Acos => "chlo.acos",
-        Atan => "chlo.atan",
-        Sinh => "chlo.sinh",
-        Cosh => "chlo.cosh",
-        Asinh => "chlo.asinh",
-        Acosh => "chlo.acosh",
-        Atanh => "chlo.atanh",
         Logistic => "stablehlo.logistic",
         Abs => return Ok(body.op("stablehlo.abs", &[x], "", &Type::new(x.dtype().real(), x.shape()))),
+        Sqrt => return Ok(signed(body, "stablehlo.sqrt", x, Signs::Imaginary)),
+        Asin => return Ok(signed(body, "chlo.asin", x, Signs::Imaginary)),
+        Acos => return Ok(signed(body, "chlo.acos", x, Signs::MinusImaginary)),
+        Atan => return Ok(signed(body, "chlo.atan", x, Signs::Real)),
+        Asinh => return Ok(signed(body, "chlo.asinh", x, Signs::Real)),
+        Acosh => return Ok(signed(body, "chlo.acosh", x, Signs::Imaginary)),
+        Atanh => return Ok(signed(body, "chlo.atanh", x, Signs::Imaginary)),
+        Sin | Cos | Sinh | Cosh => return Ok(waves(body, op, x)),
+        Log1p => return Ok(log1p(body, x)),
         Sign => return Ok(sign(body, x)),
         Cbrt => return Ok(cbrt(body, x)),
         Exp2 => return exp2(body, x),
@@ -61,7 +58,7 @@ pub(super) fn binary(body: &mut Body<'_, '_>, op: BinaryOp, x: &Val, y: &Val) ->
         Sub => "stablehlo.subtract",
         Mul => "stablehlo.multiply",
         Div => "stablehlo.divide",
-        Pow => "stablehlo.power",
+        Pow => return Ok(pow(body, x, y)),
         Max => {
             let below = less(body, x, y);
             return Ok(body.select(&below, y, x));
@@ -104,6 +101,65 @@ pub(super) fn less(body: &mut Body<'_, '_>, x: &Val, y: &Val) -> Val {
     body.bin("stablehlo.or", &first, &second)
 }
 
+/// Which part of a function's result has the sign of which part of its argument: on a branch cut the sign of zero tells
+/// its sides apart, and compilers do not look at it.
+enum Signs {
+    Real,
+    Imaginary,
+    MinusImaginary,
+}
+
+fn signed(body: &mut Body<'_, '_>, name: &str, x: &Val, signs: Signs) -> Val {
+    let y = body.un(name, x);
+    let (re, im) = (body.real(&y), body.imag(&y));
+    if let Signs::Real = signs {
+        let sign = body.real(x);
+        let re = elementwise::copysign(body, &re, &sign);
+        return body.complex(&re, &im);
+    }
+    let mut sign = body.imag(x);
+    if let Signs::MinusImaginary = signs {
+        sign = body.un("stablehlo.negate", &sign);
+    }
+    let im = elementwise::copysign(body, &im, &sign);
+    body.complex(&re, &im)
+}
+
+/// Sine and cosine of x + iy from those of x and the hyperbolic ones of y; the hyperbolic ones the other way round. A factor
+/// that is 0 with its argument stays 0 where the other is infinite.
+fn waves(body: &mut Body<'_, '_>, op: UnaryOp, x: &Val) -> Val {
+    let (re, im) = (body.real(x), body.imag(x));
+    let hyperbolic = matches!(op, UnaryOp::Sinh | UnaryOp::Cosh);
+    let (turn, grow) = if hyperbolic { (&im, &re) } else { (&re, &im) };
+    let (sin, cos) = (body.un("stablehlo.sine", turn), body.un("stablehlo.cosine", turn));
+    let (sinh, cosh) = (elementwise::sinh(body, grow), elementwise::cosh(body, grow));
+    let zero = body.like(turn, 0.0);
+    let straight = body.compare("EQ", turn, &zero);
+    let mut times = |wave: &Val, growth: &Val, odd: bool| {
+        let product = body.bin("stablehlo.multiply", wave, growth);
+        if odd { body.select(&straight, wave, &product) } else { product }
+    };
+    match op {
+        UnaryOp::Sin => {
+            let (re, im) = (times(&sin, &cosh, true), times(&cos, &sinh, false));
+            body.complex(&re, &im)
+        }
+        UnaryOp::Sinh => {
+            let (re, im) = (times(&cos, &sinh, false), times(&sin, &cosh, true));
+            body.complex(&re, &im)
+        }
+        UnaryOp::Cosh => {
+            let (re, im) = (times(&cos, &cosh, false), times(&sin, &sinh, true));
+            body.complex(&re, &im)
+        }
+        _ => {
+            let (re, im) = (times(&cos, &cosh, false), times(&sin, &sinh, true));
+            let im = body.un("stablehlo.negate", &im);
+            body.complex(&re, &im)
+        }
+    }
+}
+
 /// x / |x|, and x where that is 0. Parts are brought near 1 first, so that nothing overflows or vanishes.
 fn sign(body: &mut Body<'_, '_>, x: &Val) -> Val {
     let (re, im) = (body.real(x), body.imag(x));
@@ -123,6 +179,40 @@ fn sign(body: &mut Body<'_, '_>, x: &Val) -> Val {
     body.select(&none, x, &turned)
 }
 
+/// log(1 + x), near 0 by the square of |1 + x|, less 1, which loses no digits.
+fn log1p(body: &mut Body<'_, '_>, x: &Val) -> Val {
+    let far = body.un("stablehlo.log_plus_one", x);
+    let (re, im) = (body.real(x), body.imag(x));
+    let two = body.like(&re, 2.0);
+    let more = body.bin("stablehlo.add", &two, &re);
+    let (a, b) = (body.bin("stablehlo.multiply", &re, &more), body.bin("stablehlo.multiply", &im, &im));
+    let square = body.bin("stablehlo.add", &a, &b);
+    let log = body.un("stablehlo.log_plus_one", &square);
+    let half = body.like(&re, 0.5);
+    let near = body.bin("stablehlo.multiply", &half, &log);
+    let mut small = |part: &Val| {
+        let size = body.un("stablehlo.abs", part);
+        body.compare("LT", &size, &half)
+    };
+    let (small_re, small_im) = (small(&re), small(&im));
+    let small = body.bin("stablehlo.and", &small_re, &small_im);
+    let (far_re, far_im) = (body.real(&far), body.imag(&far));
+    let log = body.select(&small, &near, &far_re);
+    body.complex(&log, &far_im)
+}
+
+/// x ** y, where 0 to a power with a positive real part is 0.
+fn pow(body: &mut Body<'_, '_>, x: &Val, y: &Val) -> Val {
+    let power = body.bin("stablehlo.power", x, y);
+    let zero = body.like(x, 0.0);
+    let none = body.compare("EQ", x, &zero);
+    let exponent = body.real(y);
+    let low = body.like(&exponent, 0.0);
+    let positive = body.compare("GT", &exponent, &low);
+    let vanishes = body.bin("stablehlo.and", &none, &positive);
+    body.select(&vanishes, &zero, &power)
+}
+
 /// The number with this size and angle.
 fn polar(body: &mut Body<'_, '_>, size: &Val, angle: &Val) -> Val {
     let (cos, sin) = (body.un("stablehlo.cosine", angle), body.un("stablehlo.sine", angle));
@@ -134,7 +224,7 @@ fn polar(body: &mut Body<'_, '_>, size: &Val, angle: &Val) -> Val {
 fn cbrt(body: &mut Body<'_, '_>, x: &Val) -> Val {
     let (re, im) = (body.real(x), body.imag(x));
     let size = body.op("stablehlo.abs", &[x], "", &re.ty);
-    let size = body.un("stablehlo.cbrt", &size);
+    let size = elementwise::cbrt(body, &size);
     let angle = body.bin("stablehlo.atan2", &im, &re);
     let three = body.like(&re, 3.0);
     let angle = body.bin("stablehlo.divide", &angle, &three);

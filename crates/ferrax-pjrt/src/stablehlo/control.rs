@@ -38,7 +38,7 @@ fn switch(body: &mut Body<'_, '_>, branches: &[Arc<Graph>], inputs: &[Val], type
 }
 
 /// A loop over carried values; those that `step` does not give are handed on.
-fn loop_over(
+pub(super) fn loop_over(
     body: &mut Body<'_, '_>,
     carried: &[Val],
     cond: impl FnOnce(&mut Body<'_, '_>, &[Val]) -> Result<Val>,

@@ -6,10 +6,10 @@
 //! functions.
 
 use super::body::{Body, Val};
-use super::{complex, convert, special};
+use super::{complex, control, convert, reduce, special};
 use ferrax_base::{DType, Result, Scalar, bail};
 use ferrax_loops::kind::CompareOp;
-use ferrax_loops::{BinaryOp, Division, DivisionPart, Kind, Type, UnaryOp};
+use ferrax_loops::{BinaryOp, Division, DivisionPart, Kind, ReduceOp, Type, UnaryOp};
 use std::fmt::Debug;
 
 pub(super) fn node(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], ty: &Type) -> Result<Val> {
@@ -102,22 +102,22 @@ fn float_unary(body: &mut Body<'_, '_>, op: UnaryOp, x: &Val) -> Result<Val> {
         Log1p => "stablehlo.log_plus_one",
         Sqrt => "stablehlo.sqrt",
         Rsqrt => "stablehlo.rsqrt",
-        Cbrt => "stablehlo.cbrt",
         Sin => "stablehlo.sine",
         Cos => "stablehlo.cosine",
         Tan => "stablehlo.tan",
         Asin => "chlo.asin",
         Acos => "chlo.acos",
         Atan => "chlo.atan",
-        Sinh => "chlo.sinh",
-        Cosh => "chlo.cosh",
         Tanh => "stablehlo.tanh",
         Asinh => "chlo.asinh",
         Acosh => "chlo.acosh",
-        Atanh => "chlo.atanh",
         Logistic => "stablehlo.logistic",
         IsFinite => return Ok(body.op("stablehlo.is_finite", &[x], "", &Type::new(DType::Bool, x.shape()))),
         Exp2 => return Ok(exp2(body, x)),
+        Cbrt => return Ok(cbrt(body, x)),
+        Sinh => return Ok(sinh(body, x)),
+        Atanh => return Ok(atanh(body, x)),
+        Cosh => return Ok(cosh(body, x)),
         Imag => {
             let zero = body.like(x, 0.0);
             return Ok(body.bin("stablehlo.multiply", &zero, x));
@@ -155,6 +155,83 @@ pub(super) fn exp2(body: &mut Body<'_, '_>, x: &Val) -> Val {
     let (half, rest) = (power(&half), power(&rest));
     let scaled = body.bin("stablehlo.multiply", &p, &half);
     body.bin("stablehlo.multiply", &scaled, &rest)
+}
+
+/// The cube root: what the dialect gives, and a step of Newton's method.
+pub(super) fn cbrt(body: &mut Body<'_, '_>, x: &Val) -> Val {
+    let y = body.un("stablehlo.cbrt", x);
+    let square = body.bin("stablehlo.multiply", &y, &y);
+    let other = body.bin("stablehlo.divide", x, &square);
+    let off = body.bin("stablehlo.subtract", &y, &other);
+    let three = body.like(x, 3.0);
+    let step = body.bin("stablehlo.divide", &off, &three);
+    let better = body.bin("stablehlo.subtract", &y, &step);
+    // Zeros and infinities are roots of themselves.
+    let numbers = body.compare("EQ", &better, &better);
+    body.select(&numbers, &better, &y)
+}
+
+/// |x|, and half of e^|x|, in two factors where the power alone overflows.
+fn half_exp(body: &mut Body<'_, '_>, x: &Val) -> (Val, Val, Val) {
+    let size = body.un("stablehlo.abs", x);
+    let half = body.like(x, 0.5);
+    let halved = body.bin("stablehlo.multiply", &size, &half);
+    let root = body.un("stablehlo.exponential", &halved);
+    let part = body.bin("stablehlo.multiply", &half, &root);
+    let grown = body.bin("stablehlo.multiply", &part, &root);
+    let limit = body.like(x, if x.dtype() == DType::F64 { 700.0 } else { 80.0 });
+    let far = body.compare("GT", &size, &limit);
+    (size, grown, far)
+}
+
+/// (e^|x| + e^-|x|) / 2.
+pub(super) fn cosh(body: &mut Body<'_, '_>, x: &Val) -> Val {
+    let (size, grown, far) = half_exp(body, x);
+    let e = body.un("stablehlo.exponential", &size);
+    let half = body.like(x, 0.5);
+    let (up, down) = (body.bin("stablehlo.multiply", &half, &e), body.bin("stablehlo.divide", &half, &e));
+    let sum = body.bin("stablehlo.add", &up, &down);
+    body.select(&far, &grown, &sum)
+}
+
+/// (t + t / (t + 1)) / 2 with t = e^|x| - 1, and x's sign.
+pub(super) fn sinh(body: &mut Body<'_, '_>, x: &Val) -> Val {
+    let (size, grown, far) = half_exp(body, x);
+    let t = body.un("stablehlo.exponential_minus_one", &size);
+    let one = body.like(x, 1.0);
+    let next = body.bin("stablehlo.add", &t, &one);
+    let part = body.bin("stablehlo.divide", &t, &next);
+    let sum = body.bin("stablehlo.add", &t, &part);
+    let half = body.like(x, 0.5);
+    let sum = body.bin("stablehlo.multiply", &half, &sum);
+    let positive = body.select(&far, &grown, &sum);
+    copysign(body, &positive, x)
+}
+
+/// log(1 + 2|x| / (1 - |x|)) / 2, and x's sign.
+fn atanh(body: &mut Body<'_, '_>, x: &Val) -> Val {
+    let size = body.un("stablehlo.abs", x);
+    let one = body.like(x, 1.0);
+    let (twice, left) = (body.bin("stablehlo.add", &size, &size), body.bin("stablehlo.subtract", &one, &size));
+    let ratio = body.bin("stablehlo.divide", &twice, &left);
+    let log = body.un("stablehlo.log_plus_one", &ratio);
+    let half = body.like(x, 0.5);
+    let positive = body.bin("stablehlo.multiply", &half, &log);
+    copysign(body, &positive, x)
+}
+
+/// x with the sign of another number.
+pub(super) fn copysign(body: &mut Body<'_, '_>, x: &Val, sign: &Val) -> Val {
+    let (word, top) = match x.dtype() {
+        DType::F64 => (DType::U64, 1u64 << 63),
+        _ => (DType::U32, 1 << 31),
+    };
+    let high = body.splat(Scalar::from_u64(word, top), x.shape());
+    let low = body.splat(Scalar::from_u64(word, top - 1), x.shape());
+    let (x_bits, sign) = (body.bits(x, word), body.bits(sign, word));
+    let (size, sign) = (body.bin("stablehlo.and", &x_bits, &low), body.bin("stablehlo.and", &sign, &high));
+    let joined = body.bin("stablehlo.or", &size, &sign);
+    body.bits(&joined, x.dtype())
 }
 
 fn integer_unary(body: &mut Body<'_, '_>, op: UnaryOp, x: &Val) -> Result<Val> {
@@ -267,7 +344,7 @@ fn integer_binary(body: &mut Body<'_, '_>, op: BinaryOp, x: &Val, y: &Val) -> Re
         Mul => "stablehlo.multiply",
         Div => "stablehlo.divide",
         Rem => "stablehlo.remainder",
-        Pow => "stablehlo.power",
+        Pow => return integer_power(body, x, y),
         Max => "stablehlo.maximum",
         Min => "stablehlo.minimum",
         And => "stablehlo.and",
@@ -279,6 +356,48 @@ fn integer_binary(body: &mut Body<'_, '_>, op: BinaryOp, x: &Val, y: &Val) -> Re
         _ => return missing(&op, d),
     };
     Ok(body.bin(name, x, y))
+}
+
+/// x to the power y by repeated squaring, wrapping; compilers differ on large and on negative exponents. A negative power
+/// is 1 / x**|y|, truncated, where 1 / 0 has all bits set.
+fn integer_power(body: &mut Body<'_, '_>, x: &Val, y: &Val) -> Result<Val> {
+    let d = x.dtype();
+    let (zero, one) = (body.like(x, 0.0), body.like(x, 1.0));
+    let results = control::loop_over(
+        body,
+        &[y.clone(), x.clone(), one.clone()],
+        |body, now| {
+            let zero = body.like(&now[0], 0.0);
+            let left = body.compare("NE", &now[0], &zero);
+            let axes: Vec<usize> = (0..left.shape().len()).collect();
+            reduce::reduce(body, ReduceOp::Or, &left, &axes)
+        },
+        |body, now| {
+            let [left, base, product] = [0, 1, 2].map(|i| &now[i]);
+            let one = body.like(left, 1.0);
+            let bit = body.bin("stablehlo.and", left, &one);
+            let odd = body.compare("EQ", &bit, &one);
+            let next = body.bin("stablehlo.multiply", product, base);
+            let product = body.select(&odd, &next, product);
+            let left = body.bin("stablehlo.shift_right_logical", left, &one);
+            Ok(vec![left, body.bin("stablehlo.multiply", base, base), product])
+        },
+    )?;
+    let power = &results[2];
+    if d.is_unsigned() {
+        return Ok(power.clone());
+    }
+    let ones = body.splat(Scalar::from_i64(d, -1), x.shape());
+    let bit = body.bin("stablehlo.and", y, &one);
+    let even = body.compare("EQ", &bit, &zero);
+    let (is_one, is_minus_one, is_zero) =
+        (body.compare("EQ", x, &one), body.compare("EQ", x, &ones), body.compare("EQ", x, &zero));
+    let other = body.select(&is_zero, &ones, &zero);
+    let turned = body.select(&even, &one, &ones);
+    let other = body.select(&is_minus_one, &turned, &other);
+    let inverse = body.select(&is_one, &one, &other);
+    let negative = body.compare("LT", y, &zero);
+    Ok(body.select(&negative, &inverse, power))
 }
 
 /// x compared with y, which has its shape.
@@ -301,6 +420,16 @@ pub(super) fn compare(body: &mut Body<'_, '_>, op: CompareOp, x: &Val, y: &Val) 
         LeTotal => ("LE", true),
         EqTotal => ("EQ", true),
     };
+    if total && matches!(d, DType::F8E4M3B11FNUZ | DType::F8E4M3FNUZ | DType::F8E5M2FNUZ) {
+        // The NaN of these formats is what would be -0, and so comes before all numbers.
+        let first = |body: &mut Body<'_, '_>, x: &Val| {
+            let none = body.compare("NE", x, x);
+            let minus = body.like(x, -f64::NAN);
+            body.select(&none, &minus, x)
+        };
+        let (x, y) = (first(body, &x), first(body, &y));
+        return Ok(body.compare_as("TOTALORDER", direction, &x, &y));
+    }
     Ok(if total && d.is_float() {
         body.compare_as("TOTALORDER", direction, &x, &y)
     } else {

@@ -189,8 +189,18 @@ impl Scatter<'_> {
         if operand.ty.size() == 0 || updates.ty.size() == 0 {
             return Ok(operand.clone());
         }
-        let (d, map) = (operand.dtype(), &self.dims.scatter_dims_to_operand_dims[..]);
         let window = self.window(operand.shape(), updates.shape());
+        let free = (0..window.len()).find(|a| !self.dims.operand_batching_dims.contains(a));
+        if let (true, Some(axis)) = (self.dims.scatter_dims_to_operand_dims.is_empty(), free) {
+            // Windows that all begin at the origin: XLA's compilers want an index that says so.
+            let mut shape = indices.shape().to_vec();
+            shape[indices.shape().len() - 1] = 1;
+            let origin = body.splat(Scalar::zero(DType::I32), &shape);
+            let mut dims = self.dims.clone();
+            dims.scatter_dims_to_operand_dims.push(axis);
+            return Scatter { dims: &dims, ..*self }.print(body, operand, &origin, updates);
+        }
+        let (d, map) = (operand.dtype(), &self.dims.scatter_dims_to_operand_dims[..]);
         let limits = limits(operand.shape(), map, &window);
         if limits.iter().any(|&l| l < 0) {
             return Ok(operand.clone());

@@ -42,6 +42,14 @@ pub struct Target {
     pub version: (u32, u32, u32),
 }
 
+/// What a compiler has to be told with every program, by the names of XLA's options: that narrow floats are rounded where
+/// the program says so, and that NaN and signed zeros count.
+pub const OPTIONS: [(&str, bool); 3] = [
+    ("xla_allow_excess_precision", false),
+    ("xla_cpu_enable_fast_math", false),
+    ("xla_cpu_enable_fast_min_max", false),
+];
+
 /// What a module shares: nested graphs by their address, printed as private functions.
 pub(crate) struct Module<'a> {
     pub(crate) target: &'a Target,

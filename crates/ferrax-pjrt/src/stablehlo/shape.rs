@@ -44,7 +44,28 @@ pub(super) fn node(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], types: 
     one(body, kind, inputs, &types[0]).map(|v| vec![v])
 }
 
+/// The dtype that elements below a byte move as: plugins may end the process on some movements of such elements.
+fn carrier(d: DType) -> DType {
+    match d {
+        DType::I2 | DType::I4 => DType::I8,
+        DType::U2 | DType::U4 => DType::U8,
+        // It has all of that format's numbers, -0 too.
+        DType::F4E2M1FN => DType::F8E4M3FN,
+        d => d,
+    }
+}
+
 fn one(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], ty: &Type) -> Result<Val> {
+    let carrier = carrier(ty.dtype);
+    if carrier == ty.dtype {
+        return moved(body, kind, inputs, ty);
+    }
+    let wide: Vec<Val> = inputs.iter().map(|x| body.convert(x, carrier)).collect();
+    let result = moved(body, kind, &wide, &Type::new(carrier, &ty.shape))?;
+    Ok(body.convert(&result, ty.dtype))
+}
+
+fn moved(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], ty: &Type) -> Result<Val> {
     let x = &inputs[0];
     Ok(match kind {
         Kind::Broadcast(dims) => body.broadcast(x, &ty.shape, dims),
