@@ -1,7 +1,7 @@
 //! The calls, in the header's order.
 //!
-//! [`calls!`] writes them: the named arguments are put into the function's struct, the function is called, and the value
-//! after the arrow is made of the struct. All are unsafe for the same reason, which each says.
+//! The macro `calls` writes them: the named arguments are put into the function's struct, the function is called, and
+//! the value after its name is made of the struct. All are unsafe for the same reason, which each says.
 
 use super::{NamedValues, OptionValue, arguments, call, list, named_values, text};
 use crate::sys::*;
@@ -9,7 +9,10 @@ use ferrax_base::Result;
 use std::ffi::{c_char, c_int, c_void};
 
 macro_rules! calls {
-    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $out:ty = $call:ident($args:pat) { $($value:tt)* })*) => {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $out:ty = $call:ident($args:pat) { $($value:tt)* }
+    )*) => {
         $(
             $(#[$doc])*
             ///
@@ -18,7 +21,7 @@ macro_rules! calls {
             #[inline]
             pub unsafe fn $name(api: &PJRT_Api, $($arg: $ty),*) -> Result<$out> {
                 #[allow(unused_mut, reason = "not every call has arguments")]
-                let mut args = arguments(&api.$call);
+                let mut args = arguments(api.$call);
                 $(args.$arg = $arg;)*
                 // SAFETY: the caller's promise.
                 unsafe { call(api, api.$call, stringify!($call), &mut args)? };
@@ -76,7 +79,8 @@ calls! {
         list(a.addressable_devices, a.num_addressable_devices).to_vec()
     }
     /// The memories that this process can use.
-    client_addressable_memories(client: *mut PJRT_Client) -> Vec<*mut PJRT_Memory> = PJRT_Client_AddressableMemories(a) {
+    client_addressable_memories(client: *mut PJRT_Client) -> Vec<*mut PJRT_Memory>
+        = PJRT_Client_AddressableMemories(a) {
         list(a.addressable_memories, a.num_addressable_memories).to_vec()
     }
     /// Shows a plugin memory of its device that somebody else owns, as a buffer.
@@ -136,7 +140,8 @@ calls! {
         text(a.debug_string, a.debug_string_size)
     }
     /// A memory for people.
-    memory_to_string(memory: *mut PJRT_Memory) -> String = PJRT_Memory_ToString(a) { text(a.to_string, a.to_string_size) }
+    memory_to_string(memory: *mut PJRT_Memory) -> String
+        = PJRT_Memory_ToString(a) { text(a.to_string, a.to_string_size) }
     /// The devices that can use a memory.
     memory_devices(memory: *mut PJRT_Memory) -> Vec<*mut PJRT_Device> = PJRT_Memory_AddressableByDevices(a) {
         list(a.devices, a.num_devices).to_vec()
@@ -149,7 +154,8 @@ calls! {
         text(a.executable_name, a.executable_name_size)
     }
     /// How many replicas it runs.
-    executable_num_replicas(executable: *mut PJRT_Executable) -> usize = PJRT_Executable_NumReplicas(a) { a.num_replicas }
+    executable_num_replicas(executable: *mut PJRT_Executable) -> usize
+        = PJRT_Executable_NumReplicas(a) { a.num_replicas }
     /// How many partitions it runs.
     executable_num_partitions(executable: *mut PJRT_Executable) -> usize = PJRT_Executable_NumPartitions(a) {
         a.num_partitions
@@ -161,11 +167,13 @@ calls! {
         a.size_in_bytes
     }
     /// What it costs, by the platform's names.
-    executable_costs(executable: *mut PJRT_Executable) -> Vec<(String, OptionValue)> = PJRT_Executable_GetCostAnalysis(a) {
+    executable_costs(executable: *mut PJRT_Executable) -> Vec<(String, OptionValue)>
+        = PJRT_Executable_GetCostAnalysis(a) {
         named_values(a.properties, a.num_properties)
     }
     /// Kinds of the memories of its results.
-    executable_output_memory_kinds(executable: *mut PJRT_Executable) -> Vec<String> = PJRT_Executable_OutputMemoryKinds(a) {
+    executable_output_memory_kinds(executable: *mut PJRT_Executable) -> Vec<String>
+        = PJRT_Executable_OutputMemoryKinds(a) {
         let sizes = list(a.memory_kind_sizes, a.num_outputs);
         list(a.memory_kinds, a.num_outputs).iter().zip(sizes).map(|(k, n)| text(*k, *n)).collect()
     }
@@ -204,7 +212,8 @@ calls! {
     /// Lets go of what an executable holds.
     loaded_delete(executable: *mut PJRT_LoadedExecutable) -> () = PJRT_LoadedExecutable_Delete(_) { () }
     /// Whether that was done.
-    loaded_is_deleted(executable: *mut PJRT_LoadedExecutable) -> bool = PJRT_LoadedExecutable_IsDeleted(a) { a.is_deleted }
+    loaded_is_deleted(executable: *mut PJRT_LoadedExecutable) -> bool
+        = PJRT_LoadedExecutable_IsDeleted(a) { a.is_deleted }
 
     /// Frees a buffer.
     buffer_destroy(buffer: *mut PJRT_Buffer) -> () = PJRT_Buffer_Destroy(_) { () }
@@ -251,7 +260,8 @@ calls! {
     /// Frees a topology.
     topology_destroy(topology: *mut PJRT_TopologyDescription) -> () = PJRT_TopologyDescription_Destroy(_) { () }
     /// The platform of a topology.
-    topology_platform_name(topology: *const PJRT_TopologyDescription) -> String = PJRT_TopologyDescription_PlatformName(a) {
+    topology_platform_name(topology: *const PJRT_TopologyDescription) -> String
+        = PJRT_TopologyDescription_PlatformName(a) {
         text(a.platform_name, a.platform_name_size)
     }
     /// Versions of what the platform is made of, as text.

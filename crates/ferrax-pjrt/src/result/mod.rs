@@ -46,7 +46,7 @@ fn missing(api: &PJRT_Api, name: &str) -> ferrax_base::Error {
 
 /// Empty arguments of the type that a function takes.
 #[inline]
-fn arguments<A: Args>(_: &Call<A>) -> A {
+fn arguments<A: Args>(_: Call<A>) -> A {
     A::new()
 }
 

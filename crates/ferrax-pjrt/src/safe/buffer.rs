@@ -1,6 +1,6 @@
 //! Elements on a device: uploaded, computed or still to come.
 
-use super::{Client, Event};
+use super::{Client, Event, Memory};
 use crate::result as r;
 use crate::sys::*;
 use ferrax_base::{DType, Error, ErrorKind, Result, Shape, bail, shape};
@@ -70,6 +70,71 @@ impl Buffer {
         unsafe { r::buffer_is_deleted(self.api(), self.raw()) }
     }
 
+    /// Frees the elements, and keeps the object; whatever uses them ends before.
+    pub fn delete(&self) -> Result<()> {
+        // SAFETY: the buffer is alive.
+        unsafe { r::buffer_delete(self.api(), self.raw()) }
+    }
+
+    /// Bytes that the elements take on the device.
+    pub fn on_device_bytes(&self) -> Result<usize> {
+        // SAFETY: the buffer is alive.
+        unsafe { r::buffer_on_device_size(self.api(), self.raw()) }.map_err(|e| self.blame(e))
+    }
+
+    /// The dimensions as the plugin has them now.
+    pub fn logical_dims(&self) -> Result<Shape> {
+        // SAFETY: the buffer is alive.
+        let dims = unsafe { r::buffer_logical_dims(self.api(), self.raw()) }.map_err(|e| self.blame(e))?;
+        Ok(dims.into_iter().map(|d| d as usize).collect())
+    }
+
+    /// The place of its device among those of the client; `None` where that belongs to another process.
+    pub fn device(&self) -> Result<Option<usize>> {
+        // SAFETY: the buffer is alive.
+        let raw = unsafe { r::buffer_device(self.api(), self.raw())? };
+        Ok(self.client.addressable.iter().position(|d| *d == raw))
+    }
+
+    /// The memory that it is in.
+    pub fn memory(&self) -> Result<Memory> {
+        // SAFETY: the buffer is alive, and its memory lives as long as the client.
+        unsafe { Ok(Memory::new(&self.client, r::buffer_memory(self.api(), self.raw())?)) }
+    }
+
+    /// Whether the host can read the elements at [`Held::address`].
+    pub fn is_on_cpu(&self) -> Result<bool> {
+        // SAFETY: the buffer is alive.
+        unsafe { r::buffer_is_on_cpu(self.api(), self.raw()) }
+    }
+
+    /// A copy on another device of the client, which starts when the elements are there.
+    pub fn copy_to(&self, device: usize) -> Result<Buffer> {
+        let device = self.client.device_at(device)?;
+        // SAFETY: the buffer is alive, and the copy is ours.
+        unsafe {
+            let copy = r::buffer_copy_to_device(self.api(), self.raw(), device).map_err(|e| self.blame(e))?;
+            Buffer::own(&self.client, copy, self.dtype, self.dims.clone())
+        }
+    }
+
+    /// A copy in another memory of the client.
+    pub fn copy_to_memory(&self, memory: &Memory) -> Result<Buffer> {
+        let memory = memory.raw_of(&self.client)?;
+        // SAFETY: the buffer is alive, and the copy is ours.
+        unsafe {
+            let copy = r::buffer_copy_to_memory(self.api(), self.raw(), memory).map_err(|e| self.blame(e))?;
+            Buffer::own(&self.client, copy, self.dtype, self.dims.clone())
+        }
+    }
+
+    /// Keeps the elements where they are, neither freed nor donated, for as long as the guard lives.
+    pub fn hold(self: &Arc<Self>) -> Result<Held> {
+        // SAFETY: the buffer is alive.
+        unsafe { r::buffer_hold(self.api(), self.raw()) }.map_err(|e| self.blame(e))?;
+        Ok(Held { buffer: self.clone() })
+    }
+
     /// An error of this buffer's use: one of deletion if the elements are gone.
     #[cold]
     pub(crate) fn blame(&self, error: Error) -> Error {
@@ -83,9 +148,8 @@ impl Buffer {
 
     /// The event of the elements being there.
     pub fn ready_event(&self) -> Result<Option<Event>> {
-        let api = self.api();
         // SAFETY: the buffer is alive, and the event is ours.
-        let event = unsafe { r::buffer_ready_event(api, self.raw()).map(|e| Event::own(api, e)) };
+        let event = unsafe { r::buffer_ready_event(self.api(), self.raw()).map(|e| Event::own(&self.client, e)) };
         event.map_err(|e| self.blame(e))
     }
 
@@ -111,6 +175,10 @@ impl Buffer {
 
     /// Starts to copy the elements, row by row, to the host.
     pub fn copy_to_host(&self) -> Result<HostCopy> {
+        if self.is_deleted()? {
+            // XLA would tell when the copy ends, as an error of value
+            bail!(Deleted, "{self:?} was deleted or donated to an earlier run");
+        }
         let mut host = ferrax_base::Buffer::allocate(self.bytes())?;
         let order: SmallVec<[i64; 6]> = (0..self.dims.len() as i64).rev().collect();
         let tiled = PJRT_Buffer_MemoryLayout_Tiled {
@@ -125,9 +193,9 @@ impl Buffer {
         // layout outlives the call.
         let event = unsafe {
             r::buffer_to_host(api, self.raw(), &raw mut layout, host.as_mut_ptr().cast(), size)
-                .map(|e| Event::own(api, e))
+                .map(|e| Event::own(&self.client, e))
         };
-        Ok(HostCopy { event: event.map_err(|e| self.blame(e))?, host: Some(host) })
+        Ok(HostCopy { event: event.map_err(|e| self.blame(e))?, host: Some(host), dtype: self.dtype })
     }
 
     /// The elements, row by row, in the host's memory; waits for them.
@@ -150,10 +218,36 @@ impl std::fmt::Debug for Buffer {
     }
 }
 
+/// Elements that stay where they are.
+pub struct Held {
+    buffer: Arc<Buffer>,
+}
+
+impl Held {
+    /// The buffer.
+    pub fn buffer(&self) -> &Arc<Buffer> {
+        &self.buffer
+    }
+
+    /// The address of the elements on the device, as soon as they are there ([`Buffer::wait`]).
+    pub fn address(&self) -> Result<usize> {
+        // SAFETY: the buffer is alive.
+        unsafe { r::buffer_unsafe_pointer(self.buffer.api(), self.buffer.raw()) }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: the buffer is alive, and was held once for this. There is nobody to tell of an error.
+        let _ = unsafe { r::buffer_release(self.buffer.api(), self.buffer.raw()) };
+    }
+}
+
 /// A copy to the host that is under way. Dropping it waits, since the plugin writes into its memory.
 pub struct HostCopy {
     event: Option<Event>,
     host: Option<ferrax_base::Buffer>,
+    dtype: DType,
 }
 
 impl HostCopy {
@@ -166,7 +260,10 @@ impl HostCopy {
     pub fn wait(mut self) -> Result<ferrax_base::Buffer> {
         self.settle()?;
         match self.host.take() {
-            Some(host) => Ok(host),
+            Some(mut host) => {
+                widen(self.dtype, &mut host);
+                Ok(host)
+            }
             None => bail!(Internal, "a copy to the host was taken twice"),
         }
     }
@@ -181,5 +278,16 @@ impl Drop for HostCopy {
     fn drop(&mut self) {
         // whether the copy failed no longer matters
         let _ = self.settle();
+    }
+}
+
+/// Makes bytes of elements narrower than a byte what the host has: plugins leave the bits above them as they like.
+fn widen(dtype: DType, host: &mut ferrax_base::Buffer) {
+    let above = 8usize.saturating_sub(dtype.bits());
+    if above == 0 {
+        return;
+    }
+    for byte in host.bytes_mut() {
+        *byte = if dtype.is_signed() { ((*byte << above) as i8 >> above) as u8 } else { *byte << above >> above };
     }
 }

@@ -1,10 +1,14 @@
 //! A client: devices of a plugin, and everything that is made on them.
 
-use super::{Buffer, CompileOptions, Event, Executable, Plugin, dtype};
+use super::{Buffer, CompileOptions, Device, Event, Executable, Memory, MemoryStats, Plugin, dtype};
 use crate::result::{self as r, OptionValue};
 use crate::sys::*;
 use ferrax_base::{DType, Result, bail, shape};
 use smallvec::SmallVec;
+use std::any::Any;
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -98,6 +102,51 @@ impl Client {
         Ok(self.ids[device])
     }
 
+    /// One of the devices that this process can use.
+    pub fn device(self: &Arc<Self>, device: usize) -> Result<Device> {
+        // SAFETY: the device is the client's.
+        Ok(unsafe { Device::new(self, self.device_at(device)?) })
+    }
+
+    /// All devices, those of other processes included.
+    pub fn devices(self: &Arc<Self>) -> Result<Vec<Device>> {
+        // SAFETY: the client is alive, and the devices are its.
+        let all = unsafe { r::client_devices(self.api(), self.raw())? };
+        // SAFETY: as above.
+        Ok(all.into_iter().map(|raw| unsafe { Device::new(self, raw) }).collect())
+    }
+
+    /// The memories that this process can use.
+    pub fn memories(self: &Arc<Self>) -> Result<Vec<Memory>> {
+        // SAFETY: the client is alive, and the memories are its.
+        let all = unsafe { r::client_addressable_memories(self.api(), self.raw())? };
+        // SAFETY: as above.
+        Ok(all.into_iter().map(|raw| unsafe { Memory::new(self, raw) }).collect())
+    }
+
+    /// The model of a device.
+    pub fn device_kind(self: &Arc<Self>, device: usize) -> Result<String> {
+        self.device(device)?.description()?.kind()
+    }
+
+    /// What the allocator of a device has counted; `None` where the plugin does not count.
+    pub fn memory_stats(self: &Arc<Self>, device: usize) -> Result<Option<MemoryStats>> {
+        self.device(device)?.memory_stats()
+    }
+
+    /// The number of this process among those of the client.
+    pub fn process_index(&self) -> Result<i32> {
+        // SAFETY: the client is alive.
+        unsafe { r::client_process_index(self.api(), self.raw()) }
+    }
+
+    /// Numbers of the devices that so many replicas and partitions get where nobody chooses: a row for each replica.
+    pub fn default_devices(&self, replicas: usize, partitions: usize) -> Result<Vec<Vec<i32>>> {
+        // SAFETY: the client is alive.
+        let all = unsafe { r::client_default_assignment(self.api(), self.raw(), replicas, partitions)? };
+        Ok(all.chunks(partitions.max(1)).map(<[i32]>::to_vec).collect())
+    }
+
     /// How many buffers of this client are alive.
     pub fn live_buffers(&self) -> usize {
         self.live.load(Relaxed)
@@ -112,7 +161,7 @@ impl Client {
         unsafe { Executable::own(self, raw) }
     }
 
-    /// Loads an executable that [`Executable::serialize`] wrote with the same version of the same plugin.
+    /// Loads an executable that [`super::Compiled::serialize`] wrote with the same version of the same plugin.
     pub fn load(self: &Arc<Self>, bytes: &[u8], options: Option<&CompileOptions>) -> Result<Executable> {
         let options = options.map(CompileOptions::encoded);
         // SAFETY: the client is alive.
@@ -148,13 +197,41 @@ impl Client {
         let how = PJRT_HostBufferSemantics_kImmutableZeroCopy;
         // SAFETY: the caller's promise.
         let (buffer, done) = unsafe { self.from_host(bytes, dtype, dims, device, how)? };
-        if let Some(done) = done {
-            // a plugin that copied is done already
-            if !done.ready()? {
-                done.on_ready(move |_| drop(keep))?;
-            }
-        }
+        // the owner stays for ever where nobody can say when the bytes are free
+        let keep = ManuallyDrop::new(keep);
+        let Some(done) = done else { bail!(Runtime, "the PJRT plugin gave no event for the end of an upload") };
+        done.on_ready(move |_| drop(ManuallyDrop::into_inner(keep)))?;
         Ok(buffer)
+    }
+
+    /// Shows elements in a device's memory that somebody else owns as a buffer; `keep` is dropped with it.
+    ///
+    /// # Safety
+    /// The address is one of this device, has the elements row by row, and stays valid and unchanged until `keep` is
+    /// dropped, which may be on any thread.
+    pub unsafe fn view(
+        self: &Arc<Self>,
+        address: *mut c_void,
+        dtype: DType,
+        dims: &[usize],
+        device: usize,
+        keep: impl Send + 'static,
+    ) -> Result<Buffer> {
+        let sizes = dims_of(dims);
+        let place = self.device_at(device)?;
+        let keep: *mut Box<dyn Any + Send> = Box::into_raw(Box::new(Box::new(keep)));
+        // SAFETY: the caller's promise; dimensions outlive the call.
+        let made = unsafe {
+            let ty = dtype::raw(dtype);
+            let (api, raw) = (self.api(), self.raw());
+            r::client_create_view(api, raw, address, sizes.as_ptr(), sizes.len(), ty, place, Some(unseen), keep.cast())
+        };
+        if made.is_err() {
+            // SAFETY: a plugin that refuses does not call back.
+            drop(unsafe { Box::from_raw(keep) });
+        }
+        // SAFETY: the buffer is this client's, and was given to us.
+        unsafe { Buffer::own(self, made?, dtype, dims.into()) }
     }
 
     /// # Safety
@@ -171,7 +248,7 @@ impl Client {
         if bytes.len() != want {
             bail!(Value, "an array {dtype}{} has {want} bytes, and {} were given", shape::Tuple(dims), bytes.len());
         }
-        let sizes: SmallVec<[i64; 6]> = dims.iter().map(|&d| d as i64).collect();
+        let sizes = dims_of(dims);
         let mut args = PJRT_Client_BufferFromHostBuffer_Args {
             client: self.raw(),
             data: bytes.as_ptr().cast(),
@@ -186,10 +263,23 @@ impl Client {
         // SAFETY: the caller's promise; dimensions outlive the call.
         unsafe {
             r::call(api, api.PJRT_Client_BufferFromHostBuffer, "PJRT_Client_BufferFromHostBuffer", &mut args)?;
-            let done = Event::own(api, args.done_with_host_buffer);
+            let done = Event::own(self, args.done_with_host_buffer);
             Ok((Buffer::own(self, args.buffer, dtype, dims.into())?, done))
         }
     }
+}
+
+/// Dimensions as the C API has them.
+fn dims_of(dims: &[usize]) -> SmallVec<[i64; 6]> {
+    dims.iter().map(|&d| d as i64).collect()
+}
+
+/// What plugins call when a buffer of [`Client::view`] is gone.
+unsafe extern "C" fn unseen(_: *mut c_void, keep: *mut c_void) {
+    // SAFETY: `view` made it, for this one call.
+    let keep = unsafe { Box::from_raw(keep.cast::<Box<dyn Any + Send>>()) };
+    // a panic may not pass through the plugin; the hook has told of it
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(keep)));
 }
 
 impl Drop for Client {

@@ -3,10 +3,10 @@
 //! [`Executable::execute`] is the hot path: what does not change from run to run is made once, lists of handles live on
 //! the stack, and a result is a handle with the type that the program gives it.
 
-use super::{Buffer, Client, dtype};
+use super::{Buffer, Client, Compiled, Event};
 use crate::result as r;
 use crate::sys::*;
-use ferrax_base::{DType, Error, Result, Shape, bail, error};
+use ferrax_base::{DType, Error, Result, Shape, bail};
 use smallvec::{SmallVec, smallvec};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ type Handles = SmallVec<[*mut PJRT_Buffer; 16]>;
 pub struct Executable {
     client: Arc<Client>,
     raw: NonNull<PJRT_LoadedExecutable>,
-    /// What describes it.
-    about: NonNull<PJRT_Executable>,
+    /// `None` only while it is being made.
+    about: Option<Compiled>,
     /// Dtype and dimensions of each result.
     outputs: Vec<(DType, Shape)>,
     devices: Vec<*mut PJRT_Device>,
@@ -44,33 +44,23 @@ impl Executable {
     pub(crate) unsafe fn own(client: &Arc<Client>, raw: *mut PJRT_LoadedExecutable) -> Result<Executable> {
         let api = client.api();
         let Some(raw) = NonNull::new(raw) else { bail!(Runtime, "the PJRT plugin gave no executable and no error") };
-        // SAFETY: the caller's promise.
-        let about = unsafe { r::loaded_executable(api, raw.as_ptr()) };
-        let about = about.and_then(|about| {
-            NonNull::new(about).ok_or_else(|| error!(Runtime, "the PJRT plugin describes an executable by nothing"))
-        });
-        let about = match about {
-            Ok(about) => about,
-            Err(error) => {
-                // SAFETY: the caller owned it, and nobody uses it after this.
-                let _ = unsafe { r::loaded_destroy(api, raw.as_ptr()) };
-                return Err(error);
-            }
-        };
+        // from here on it is destroyed when something fails
         let mut executable = Executable {
             client: client.clone(),
             raw,
-            about,
+            about: None,
             outputs: Vec::new(),
             devices: Vec::new(),
             options: Args::new(),
             args: PJRT_LoadedExecutable_Execute_Args { executable: raw.as_ptr(), ..Args::new() },
         };
-        // SAFETY: both handles are alive.
-        unsafe {
+        // SAFETY: the executable is alive, and its description given to us.
+        let about = unsafe {
             executable.devices = r::loaded_devices(api, raw.as_ptr())?;
-            executable.outputs = outputs(api, about.as_ptr())?;
-        }
+            Compiled::own(api, r::loaded_executable(api, raw.as_ptr())?, client.clone())?
+        };
+        executable.outputs = about.outputs()?;
+        executable.about = Some(about);
         Ok(executable)
     }
 
@@ -88,6 +78,18 @@ impl Executable {
         &self.outputs
     }
 
+    /// Lets go of the machine code; runs that have started end, and others fail.
+    pub fn delete(&self) -> Result<()> {
+        // SAFETY: the executable is alive.
+        unsafe { r::loaded_delete(self.api(), self.raw.as_ptr()) }
+    }
+
+    /// Whether [`Executable::delete`] was called.
+    pub fn is_deleted(&self) -> Result<bool> {
+        // SAFETY: the executable is alive.
+        unsafe { r::loaded_is_deleted(self.api(), self.raw.as_ptr()) }
+    }
+
     /// How many devices of this process it runs on; none for an executable that runs on any.
     pub fn devices(&self) -> usize {
         self.devices.len()
@@ -99,16 +101,40 @@ impl Executable {
     /// `device` is the place of the client's device to run on, where the executable leaves it open or has several.
     #[inline]
     pub fn execute(&self, args: &[&Buffer], keep: &[i64], device: Option<usize>) -> Result<Results> {
+        self.execute_on(args, keep, device, std::ptr::null_mut())
+    }
+
+    /// [`Executable::execute`] with the event of its end, by which a run without results tells of its errors.
+    pub fn execute_with_end(
+        &self,
+        args: &[&Buffer],
+        keep: &[i64],
+        device: Option<usize>,
+    ) -> Result<(Results, Option<Event>)> {
+        let mut end = std::ptr::null_mut();
+        let results = self.execute_on(args, keep, device, &raw mut end)?;
+        // SAFETY: the run succeeded, so the plugin gave its event.
+        Ok((results, unsafe { Event::own(&self.client, end) }))
+    }
+
+    #[inline]
+    fn execute_on(
+        &self,
+        args: &[&Buffer],
+        keep: &[i64],
+        device: Option<usize>,
+        end: *mut *mut PJRT_Event,
+    ) -> Result<Results> {
         let handles = self.handles(args)?;
         let mut results: Handles = smallvec![std::ptr::null_mut(); self.outputs.len()];
         let execute_device = match device {
             Some(device) => self.client.device_at(device)?,
             None => std::ptr::null_mut(),
         };
+        let how = PJRT_LoadedExecutable_Execute_Args { execute_device, device_complete_events: end, ..self.args };
         let (arguments, outputs) = (handles.as_ptr(), results.as_mut_ptr());
-        // SAFETY: one list of handles that are alive, one of as many places as there are results.
-        unsafe { self.run(&[arguments], args.len(), &[outputs], keep, execute_device) }
-            .map_err(|e| blame(args.iter(), e))?;
+        // SAFETY: one list of handles that are alive, one of as many places as there are results, one of one event.
+        unsafe { self.run(&[arguments], args.len(), &[outputs], keep, how) }.map_err(|e| blame(args.iter(), e))?;
         // SAFETY: the run succeeded, so the plugin has written its results.
         unsafe { self.results(&results) }
     }
@@ -127,7 +153,7 @@ impl Executable {
         let arguments: SmallVec<[_; 8]> = handles.iter().map(SmallVec::as_ptr).collect();
         let outputs: SmallVec<[_; 8]> = results.iter_mut().map(SmallVec::as_mut_ptr).collect();
         // SAFETY: as in `execute`, a list of each for every device.
-        unsafe { self.run(&arguments, count, &outputs, keep, std::ptr::null_mut()) }
+        unsafe { self.run(&arguments, count, &outputs, keep, self.args) }
             .map_err(|e| blame(args.iter().flat_map(|a| a.iter()), e))?;
         // SAFETY: the run succeeded, so the plugin has written its results.
         results.iter().map(|r| unsafe { self.results(r) }).collect()
@@ -149,7 +175,7 @@ impl Executable {
         count: usize,
         outputs: &[*mut *mut PJRT_Buffer],
         keep: &[i64],
-        execute_device: *mut PJRT_Device,
+        how: PJRT_LoadedExecutable_Execute_Args,
     ) -> Result<()> {
         let mut options = PJRT_ExecuteOptions {
             non_donatable_input_indices: keep.as_ptr(),
@@ -162,8 +188,7 @@ impl Executable {
             num_devices: arguments.len(),
             num_args: count,
             output_lists: outputs.as_ptr(),
-            execute_device,
-            ..self.args
+            ..how
         };
         let api = self.api();
         // SAFETY: the caller's promise; everything outlives the call.
@@ -181,10 +206,9 @@ impl Executable {
         handles.iter().zip(&self.outputs).map(own).collect()
     }
 
-    /// The executable as bytes, for [`Client::load`].
-    pub fn serialize(&self) -> Result<Vec<u8>> {
-        // SAFETY: the description is alive.
-        unsafe { r::executable_serialize(self.api(), self.about.as_ptr()) }
+    /// What it is: its costs, its code, its serialized form.
+    pub fn about(&self) -> &Compiled {
+        self.about.as_ref().expect("every finished executable has a description")
     }
 }
 
@@ -194,32 +218,12 @@ fn blame<'a>(args: impl Iterator<Item = &'a &'a Buffer>, error: Error) -> Error 
     args.fold(error, |error, arg| arg.blame(error))
 }
 
-/// Dtypes and dimensions of a program's results.
-///
-/// # Safety
-/// The executable is alive and the plugin's.
-unsafe fn outputs(api: &PJRT_Api, about: *mut PJRT_Executable) -> Result<Vec<(DType, Shape)>> {
-    // SAFETY: the caller's promise.
-    let (count, types, dims) = unsafe {
-        let count = r::executable_num_outputs(api, about)?;
-        (count, r::executable_output_types(api, about)?, r::executable_output_dims(api, about)?)
-    };
-    if types.len() != count || dims.len() != count {
-        bail!(Runtime, "the PJRT plugin gives {} types and {} shapes of {count} results", types.len(), dims.len());
-    }
-    let output = |(ty, dims): (&PJRT_Buffer_Type, Vec<i64>)| {
-        Ok((dtype::dtype(*ty)?, dims.into_iter().map(|d| d as usize).collect()))
-    };
-    types.iter().zip(dims).map(output).collect()
-}
-
 impl Drop for Executable {
     fn drop(&mut self) {
-        // SAFETY: nobody uses either handle after this. There is nobody to tell of an error.
-        unsafe {
-            let _ = r::executable_destroy(self.api(), self.about.as_ptr());
-            let _ = r::loaded_destroy(self.api(), self.raw.as_ptr());
-        }
+        // the description first, as its code belongs to the executable
+        self.about = None;
+        // SAFETY: nobody uses the executable after this. There is nobody to tell of an error.
+        let _ = unsafe { r::loaded_destroy(self.api(), self.raw.as_ptr()) };
     }
 }
 

@@ -1,8 +1,9 @@
 //! Options of the compiler, as the protocol buffer that plugins read.
 //!
-//! A protocol buffer is a list of fields, each a number with a kind and its content; fields that have their type's zero
-//! are left out. Only what ferrax sets is written. Source: the numbers of `compile_options.proto` and `xla_data.proto`.
+//! Only what ferrax sets is written. Source: the numbers of `compile_options.proto` and `xla_data.proto`.
+//! Read next: `proto.rs`.
 
+use super::proto::Proto;
 use crate::result::OptionValue;
 
 /// How a program is compiled, and for which devices.
@@ -108,61 +109,6 @@ fn override_value(value: &OptionValue) -> Proto {
         }
     }
     proto
-}
-
-/// A message that is being written.
-#[derive(Default)]
-struct Proto(Vec<u8>);
-
-impl Proto {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn key(&mut self, field: u64, kind: u64) {
-        self.varint(field << 3 | kind);
-    }
-
-    /// An integer, zero too.
-    fn present(&mut self, field: u64, value: u64) {
-        self.key(field, 0);
-        self.varint(value);
-    }
-
-    /// An integer; zero is what a missing one means.
-    fn int(&mut self, field: u64, value: i64) {
-        if value != 0 {
-            self.present(field, value as u64);
-        }
-    }
-
-    fn double(&mut self, field: u64, value: f64) {
-        self.key(field, 1);
-        self.0.extend(value.to_le_bytes());
-    }
-
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.key(field, 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend(bytes);
-    }
-
-    fn message(&mut self, field: u64, message: &Proto) {
-        self.bytes(field, &message.0);
-    }
-
-    /// A list of integers.
-    fn packed(&mut self, field: u64, values: impl Iterator<Item = u64>) {
-        let mut list = Proto::default();
-        values.for_each(|v| list.varint(v));
-        if !list.0.is_empty() {
-            self.message(field, &list);
-        }
-    }
 }
 
 #[cfg(test)]

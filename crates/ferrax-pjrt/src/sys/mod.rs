@@ -1,8 +1,8 @@
 //! Declarations of the PJRT C API, as its header gives them (version 0.90); nothing here does anything.
 //!
 //! Names are the header's, so that both can be read side by side. Every argument struct starts with its size, by which
-//! a plugin knows how much of it the caller has: [`structs!`] computes it as the header's `PJRT_STRUCT_SIZE` does, up
-//! to the end of the last field. `tests/layout.rs` compares all sizes and offsets with the header's.
+//! a plugin knows how much of it the caller has: the macro `structs` computes it as the header's `PJRT_STRUCT_SIZE`
+//! does, up to the end of the last field. `tests/layout.rs` compares all sizes and offsets with the header's.
 //! The table of functions is only ever read as far as the plugin's own `struct_size` says ([`PJRT_Api::read`]).
 //! Read next: `args.rs`, then [`crate::result`].
 

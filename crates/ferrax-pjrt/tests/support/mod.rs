@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "every test binary uses a part")]
 
 use ferrax_base::DType;
-use ferrax_pjrt::safe::{Buffer, Client, CompileOptions, OptionValue, Plugin};
+use ferrax_pjrt::safe::{Buffer, Client, CompileOptions, Executable, OptionValue, Plugin, Results};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,4 +43,24 @@ pub fn floats(client: &Arc<Client>, values: &[f32]) -> Buffer {
 pub fn bytes<T: Copy>(values: &[T]) -> &[u8] {
     // SAFETY: tests pass plain numbers.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
+/// Adds one to a donated vector.
+pub fn increment(n: usize) -> String {
+    let t = format!("tensor<{n}xf32>");
+    format!(
+        "func.func @main(%x: {t} {{tf.aliasing_output = 0 : i32}}) -> {t} {{\n\
+         %1 = stablehlo.constant dense<1.0> : {t}\n  %2 = stablehlo.add %x, %1 : {t}\n  return %2 : {t}\n}}\n"
+    )
+}
+
+/// A program for the first device.
+pub fn compiled(client: &Arc<Client>, text: impl AsRef<[u8]>) -> Executable {
+    client.compile(text, &on(client, 0)).expect("a program that compiles")
+}
+
+/// The elements of the only result.
+pub fn only(results: &Results) -> Vec<f32> {
+    assert_eq!(results.len(), 1);
+    results[0].to_host().expect("a result").typed().to_vec()
 }
