@@ -1,7 +1,7 @@
 //! Reductions over windows, and convolutions.
 //!
 //! A window's padding holds the initial value, which counts once more at the start; compilers pass over the padding. The
-//! two agree for an initial value that changes nothing; where it may, the padding is made before.
+//! two agree for an initial value that changes nothing; where it may, the padding is made before, and the value joined after.
 
 use super::body::{Body, Val};
 use super::elementwise::{self, compute_dtype};
@@ -35,7 +35,10 @@ pub(super) fn reduce_window(
     let repeats = matches!(op, ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Xor);
     let known = graph.maker(node.inputs[1]).is_some_and(|n| matches!(n.kind, Kind::Const(c) if c == op.identity(d)));
     let plain = w.padding.iter().all(|&(low, high)| low >= 0 && high >= 0);
-    let (x, w) = if plain && (known || !repeats) { (x, w.clone()) } else { padded(body, &x, &start, w) };
+    let simple = plain && (known || !repeats);
+    let (x, w) = if simple { (x, w.clone()) } else { padded(body, &x, &start, w) };
+    // Compilers take padding of the value that windows start from for none.
+    let from = if simple { start.clone() } else { body.splat(reduce::start(op, compute), &[]) };
     let cell = Type::new(compute, &[]);
     let region = body.region(&[cell.clone(), cell], |body, cells| {
         Ok(vec![elementwise::binary(body, join, &cells[0], &cells[1])?])
@@ -49,7 +52,11 @@ pub(super) fn reduce_window(
         array(&w.window_dilation),
         padding(&w.padding)
     );
-    let y = body.op("stablehlo.reduce_window", &[&x, &start], &rest, &Type::new(compute, &ty.shape));
+    let mut y = body.op("stablehlo.reduce_window", &[&x, &from], &rest, &Type::new(compute, &ty.shape));
+    if !simple {
+        let start = body.spread(&start, &ty.shape);
+        y = elementwise::binary(body, join, &y, &start)?;
+    }
     convert::convert(body, &y, d)
 }
 

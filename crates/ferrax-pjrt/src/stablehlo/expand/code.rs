@@ -313,10 +313,6 @@ impl<'c> X<'c> {
         self.code.node(Kind::Pad(config.into()), &[self, value], Type { dtype: self.dtype(), shape })
     }
 
-    pub(crate) fn reverse(self, axis: usize) -> X<'c> {
-        self.code.node(Kind::Rev(smallvec![axis]), &[self], self.ty())
-    }
-
     /// Reduced along an axis, which stays with size 1.
     pub(crate) fn reduce(self, op: ReduceOp, axis: usize) -> X<'c> {
         let id = self.code.builder.borrow_mut().reduce(op, self.id, &[axis]);
@@ -465,8 +461,9 @@ impl<'c> X<'c> {
         self.un(UnaryOp::Log)
     }
 
+    /// ln(1 + x), by a logarithm away from zero: XLA's own function loses two digits near -0.4.
     pub(crate) fn ln_1p(self) -> X<'c> {
-        self.un(UnaryOp::Log1p)
+        self.abs().lt(0.25).pick(self.un(UnaryOp::Log1p), (self + 1.0).ln())
     }
 
     pub(crate) fn floor(self) -> X<'c> {

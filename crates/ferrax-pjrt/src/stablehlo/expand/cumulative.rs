@@ -4,9 +4,10 @@
 //! Narrow floats and f32 sums run in a wider dtype. A running log-sum-exp carries pairs (greatest, sum of exponentials
 //! over it) in double precision, so that errors of rounded logarithms do not add up.
 
+use super::super::reduce;
 use super::code::{Code, X};
 use ferrax_base::{DType, Result, Scalar, bail};
-use ferrax_loops::{BinaryOp, ReduceOp};
+use ferrax_loops::ReduceOp;
 
 /// `Cumulative`.
 pub(super) fn cumulative<'c>(op: ReduceOp, axis: usize, reverse: bool, x: X<'c>) -> Result<X<'c>> {
@@ -19,26 +20,13 @@ pub(super) fn cumulative<'c>(op: ReduceOp, axis: usize, reverse: bool, x: X<'c>)
         return Ok(logsumexp(axis, reverse, wide).to(d));
     }
     let wide = match (op, d) {
-        (ReduceOp::Sum | ReduceOp::Prod, DType::F16 | DType::BF16) => DType::F32,
+        (ReduceOp::Sum | ReduceOp::Prod, d) if d.is_float() && d.size() < 4 => DType::F32,
         (ReduceOp::Sum, DType::F32) => DType::F64,
         _ => d,
     };
-    let join = binary_of(op);
-    let scanned = doubling(axis, reverse, [(x.to(wide), op.identity(wide))], |[a], [b]| [a.bin(join, b)]);
+    let join = reduce::joining(op)?;
+    let scanned = doubling(axis, reverse, [(x.to(wide), reduce::start(op, wide))], |[a], [b]| [a.bin(join, b)]);
     Ok(scanned[0].to(d))
-}
-
-/// The operation that joins two elements.
-pub(in super::super) fn binary_of(op: ReduceOp) -> BinaryOp {
-    match op {
-        ReduceOp::Sum => BinaryOp::Add,
-        ReduceOp::Prod => BinaryOp::Mul,
-        ReduceOp::Max | ReduceOp::LogSumExp => BinaryOp::Max,
-        ReduceOp::Min => BinaryOp::Min,
-        ReduceOp::And => BinaryOp::And,
-        ReduceOp::Or => BinaryOp::Or,
-        ReduceOp::Xor => BinaryOp::Xor,
-    }
 }
 
 /// The running join of tuples, given with what stands before the first of them; `join(earlier, later)`.

@@ -102,7 +102,7 @@ fn positive_lgamma<'c>(x: X<'c>) -> X<'c> {
     // below 3/2, ln Γ(x) = ln Γ(x + 1) - ln x
     let low = small.lt(1.5);
     let t = low.pick(small - 1.0, t);
-    let near = series(t) + low.pick(-(low.pick(t, 0.0)).ln_1p(), product.ln());
+    let near = series(t) + low.pick(-small.ln(), product.ln());
     let large = x.max(10.0);
     let far = (large - 0.5) * (large.ln() - 1.0) + 0.418_938_533_204_672_74 + stirling(large);
     x.lt(10.0).pick(near, far)
@@ -370,5 +370,7 @@ fn from_mode<'c>(a: X<'c>, x: X<'c>) -> X<'c> {
     let q = r * r;
     let coefficients: Vec<f64> = (1..19).rev().map(|k| 1.0 / f64::from(2 * k + 1)).collect();
     let higher = a * r * (d * d * 0.5 + q * 2.0 * q.polynomial(&coefficients));
-    (-lead).exp() * (higher - low).exp()
+    // Compilers would make one exponential of two that are multiplied.
+    let main = (-lead).exp();
+    main + main * (higher - low).un(UnaryOp::Expm1)
 }

@@ -6,12 +6,15 @@
 mod bessel;
 mod code;
 mod cumulative;
+mod eig;
 mod erf;
 mod factor;
+mod francis;
 mod gamma;
 mod jacobi;
 mod order;
 mod reflect;
+mod schur;
 mod threefry;
 mod zeta;
 
@@ -135,7 +138,8 @@ fn linalg<'c>(op: LinalgOp, x: &[X<'c>], results: &[Type]) -> Result<Vec<X<'c>>>
             let rows = results[2].shape[results[2].shape.len() - 2];
             jacobi::svd(m(0), width(1), rows).to_vec()
         }
-        LinalgOp::Eig { .. } | LinalgOp::Schur { .. } => bail!(NotImplemented, "the XLA engine has no {op:?}"),
+        LinalgOp::Eig { left, right } => eig::eig(m(0), left, right),
+        LinalgOp::Schur { vectors } => schur::schur(m(0), vectors),
         LinalgOp::Cholesky | LinalgOp::TriangularSolve { .. } => bail!(Internal, "{op:?} has no expansion"),
     };
     Ok(found.into_iter().zip(results).map(|(y, ty)| y.reshape(&ty.shape)).collect())

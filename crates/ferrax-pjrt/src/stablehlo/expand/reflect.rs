@@ -37,16 +37,16 @@ pub(super) fn norms<'c>(x: X<'c>, axis: usize) -> X<'c> {
 }
 
 /// A reflection of columns (batch, rows, 1).
-struct Reflection<'c> {
+pub(super) struct Reflection<'c> {
     /// What the head becomes.
     beta: X<'c>,
-    tau: X<'c>,
+    pub(super) tau: X<'c>,
     /// The vector, zero outside head and tail.
-    v: X<'c>,
+    pub(super) v: X<'c>,
 }
 
 /// The reflection that takes a column's tail to zero.
-fn reflection<'c>(column: X<'c>, head: X<'c>, tail: X<'c>) -> Reflection<'c> {
+pub(super) fn reflection<'c>(column: X<'c>, head: X<'c>, tail: X<'c>) -> Reflection<'c> {
     let d = column.dtype();
     let alpha = head.pick(column, 0.0).sum(1);
     let rest = tail.pick(column, 0.0);
