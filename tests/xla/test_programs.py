@@ -131,7 +131,22 @@ def test_transforms_and_convolutions(xla, cpu):
 
 
 @pytest.mark.parametrize(
-    "dtype", "bool int8 int16 int32 uint8 uint16 uint32 float16 bfloat16 float32 complex64 int4 float8_e4m3fn".split()
+    "dtype",
+    [
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "uint8",
+        "uint16",
+        "uint32",
+        "float16",
+        "bfloat16",
+        "float32",
+        "complex64",
+        "int4",
+        "float8_e4m3fn",
+    ],
 )
 def test_elements_go_there_and_back(xla, cpu, dtype):
     x = jnp.arange(12).reshape(3, 4).astype(dtype)
@@ -143,7 +158,8 @@ def test_elements_go_there_and_back(xla, cpu, dtype):
 
 def test_eager_operations_stay_on_the_device(xla):
     x = jax.device_put(jnp.arange(6.0), xla)
-    results = [x + 1, x[2], x[1:3], x.reshape(2, 3), x.sum(), jnp.where(x > 2, x, 0), jax.grad(lambda x: (x * x).sum())(x)]
+    slope = jax.grad(lambda x: (x * x).sum())(x)
+    results = [x + 1, x[2], x[1:3], x.reshape(2, 3), x.sum(), jnp.where(x > 2, x, 0), slope]
     assert {r.device for r in results} == {xla}
     assert float(results[4]) == 15.0
 
@@ -170,7 +186,9 @@ def test_callbacks_name_the_platform(xla):
     def program(x):
         return jax.pure_callback(np.sin, jax.ShapeDtypeStruct((3,), jnp.float32), x)
 
-    with pytest.raises(NotImplementedError, match="cannot call back into the host from a compiled program, which sin does"):
+    with pytest.raises(
+        NotImplementedError, match="cannot call back into the host from a compiled program, which sin does"
+    ):
         jax.jit(program)(jax.device_put(jnp.ones(3), xla))
 
 
@@ -244,8 +262,7 @@ except ValueError as e:
 
 
 def test_the_doctor_knows_the_plugin():
-    done = subprocess.run(
-        [sys.executable, "-m", "ferrax.doctor"], capture_output=True, text=True, env=os.environ | {"JAX_PLATFORMS": "xla_cpu"}
-    )
+    env = os.environ | {"JAX_PLATFORMS": "xla_cpu"}
+    done = subprocess.run([sys.executable, "-m", "ferrax.doctor"], check=False, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Platform xla_cpu: works" in done.stdout and "PJRT C API  0." in done.stdout

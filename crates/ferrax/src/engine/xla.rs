@@ -164,7 +164,8 @@ impl Engine for &'static Xla {
     fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
         let Started { client, target, counts } = self.started()?;
         let text = stablehlo::module(source.graph, source.donated, target)?;
-        let options = CompileOptions::on(client.device_id(source.device)?);
+        let mut options = CompileOptions::on(client.device_id(source.device)?);
+        options.overrides = stablehlo::OPTIONS.map(|(name, on)| (name.to_owned(), OptionValue::Bool(on))).into();
         let executable = client.compile(text, &options)?;
         let aliases = stablehlo::aliases(source.graph, source.donated);
         let results = source.graph.outputs.iter().map(|v| source.graph.ty(*v).bytes()).collect();
