@@ -14,6 +14,7 @@ from ferrax import _ferrax, tree_util
 from ferrax._api import ShapeDtypeStruct
 from ferrax._boundary import expose as _expose
 from ferrax._boundary import shielded
+from ferrax._costs import costs
 from ferrax._texts import differences
 
 
@@ -161,8 +162,8 @@ class Lowered(_Stage):
         return self._program
 
     def cost_analysis(self) -> Any:
-        """Estimates of the program's cost; `None` while there are none."""
-        return None
+        """Estimates of the program's cost: `flops`, `transcendentals` and `bytes accessed`, those that are not zero."""
+        return costs(self._program)
 
     def compile(self, compiler_options: Any = None, *, device_assignment: Any = None) -> Compiled:
         """The function compiled for this machine."""
@@ -183,8 +184,15 @@ class Compiled(_Stage):
         if tree != self._in_tree:
             lines = differences(self._in_tree, tree, "the compiled call", "this call", "(args, kwargs)")
             raise TypeError(
-                f"Function {self._name} compiled with input pytree does not match the input pytree it was called with:"
-                + lines.replace("(args, kwargs)[0]", "args").replace("(args, kwargs)[1]", "kwargs")
+                "Function compiled with input pytree does not match the input pytree it was called with. The "
+                "function is "
+                f"{self._name}:" + lines.replace("(args, kwargs)[0]", "args").replace("(args, kwargs)[1]", "kwargs")
+            )
+        tracer = next((x for x in leaves if _ferrax.is_tracer(x)), None)
+        if tracer is not None:
+            raise TypeError(
+                "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
+                f"Detected argument of Tracer type {type(tracer)}."
             )
         for i, (leaf, want) in enumerate(zip(leaves, self._program.in_avals, strict=True)):
             shape, dtype = _shape_dtype(leaf)
@@ -192,9 +200,10 @@ class Compiled(_Stage):
                 names = self._program.argument_names()
                 name = names[i] if i < len(names) else f"number {i}"
                 raise TypeError(
-                    "Argument types differ from the types for which this computation was compiled. The mismatch is in "
-                    f"the call of {self._name}: argument {name} compiled with {_type_text(want.shape, want.dtype)} and "
-                    f"called with {_type_text(shape, dtype)}"
+                    "Argument types differ from the types for which this computation was compiled. The mismatches "
+                    "are:\n"
+                    f"Argument {name!r} compiled with {_type_text(want.shape, want.dtype)} and called with "
+                    f"{_type_text(shape, dtype)}, in the call of {self._name}"
                 )
         captured = self._program.captured
         donated = [False] * len(captured) + (self._donated or [False] * len(leaves))
@@ -209,8 +218,8 @@ class Compiled(_Stage):
         return str(self._program)
 
     def cost_analysis(self) -> Any:
-        """Estimates of the program's cost; `None` while there are none."""
-        return None
+        """Estimates of the program's cost: `flops`, `transcendentals` and `bytes accessed`, those that are not zero."""
+        return costs(self._program)
 
     def memory_analysis(self) -> Any:
         """Estimates of the program's memory; `None` while there are none."""
@@ -276,6 +285,11 @@ def _eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
     return _trace(self, *args, **kwargs).out_info
 
 
+def _cache_size(self: Any) -> int:
+    """Number of programs kept."""
+    return _cache_info(self).currsize
+
+
 def _cache_info(self: Any) -> CacheInfo:
     """Counters: calls that found their program, calls that traced, programs kept and their bytes."""
     return CacheInfo(*_ferrax.jit_cache_info(self))
@@ -287,6 +301,7 @@ def install() -> None:
         "trace": _trace,
         "lower": _lower,
         "eval_shape": _eval_shape,
+        "_cache_size": _cache_size,
         "cache_info": _cache_info,
         "clear_cache": _clear_cache,
     }

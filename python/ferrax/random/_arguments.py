@@ -60,7 +60,7 @@ def checked_shape(shape, function: str = "") -> tuple[int, ...]:
             f"Shapes must be 1D sequences of concrete values of integer type, got {short(shape)}."
         ) from None
     if any(n < 0 for n in sizes):
-        raise TypeError(f"shapes must have non-negative dimensions, got {sizes}.")
+        raise TypeError(f"shape must have every element be nonnegative, got {sizes}.")
     return sizes
 
 
