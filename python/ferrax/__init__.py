@@ -43,6 +43,7 @@ from ferrax._api import typeof as typeof
 from ferrax._derivatives import value_and_grad as value_and_grad
 from ferrax._derivatives import vjp as vjp
 from ferrax._api import vmap as vmap
+from ferrax._linearized import fwd_and_bwd as fwd_and_bwd
 from ferrax._callbacks import pure_callback as pure_callback
 from ferrax._checkpoint import checkpoint as checkpoint
 from ferrax._checkpoint import checkpoint_policies as checkpoint_policies

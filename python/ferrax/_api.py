@@ -85,14 +85,15 @@ def _resolve(fun: Callable[..., Any], nums: list[int], names: list[str], what: s
     for n in nums:
         if not variadic and not -len(positional) <= n < len(positional):
             raise ValueError(
-                f"jitted function has invalid argnums {{{n}}} in {what}_argnums. Function {name} only has "
-                f"{len(positional)} positional arguments: {', '.join(positional)}."
+                f"Jitted function has {what}_argnums={tuple(nums)}, but only accepts {len(positional)} positional "
+                f"arguments. Function {name} has no argument {n}; its positional arguments are {', '.join(positional)}."
             )
     for key in names:
         if key not in parameters and not keywords:
             raise ValueError(
-                f"jitted function has invalid argnames {{{key!r}}} in {what}_argnames. Function {name} "
-                f"does not take these args; its arguments are {', '.join(parameters)}."
+                f"Jitted function has invalid argnames {{{key!r}}} in {what}_argnames. Function does not take these "
+                "args. "
+                f"The arguments of {name} are {', '.join(parameters)}."
             )
     if not names:
         picked = [positional[n] for n in nums if -len(positional) <= n < len(positional)]
@@ -225,6 +226,8 @@ def jit(
             compiler_options=compiler_options,
             donate=donate,
         )
+    if isinstance(fun, staticmethod):
+        raise TypeError(f"staticmethod arguments are not supported, got {fun}")
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {short(fun)}")
     if donate not in ("may", "must"):
@@ -292,7 +295,7 @@ def vmap(
 
 def _all_first(axes: Any) -> bool:
     """Whether all of `vmap`'s axes are the first ones."""
-    return axes is None or axes == 0 or all(a is None or a == 0 for a in tree_util.tree_leaves(axes))
+    return all(a is None or (isinstance(a, int) and a == 0) for a in tree_util.tree_leaves(axes))
 
 
 def _with_batch_axes(mapped: Any, in_axes: Any, out_axes: Any) -> Any:
@@ -457,7 +460,11 @@ def make_jaxpr(
             return program
         return program, program.out_tree.unflatten([_struct(a) for a in program.out_avals])
 
-    return named_as(make, fun, "Program")
+    made = named_as(make, fun, "Program")
+    made.__name__ = f"make_jaxpr({made.__name__})"
+    made.__qualname__ = f"make_jaxpr({made.__qualname__})"
+    made.__module__ = "ferrax"
+    return made
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

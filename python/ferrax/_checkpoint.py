@@ -202,7 +202,9 @@ def checkpoint(
             concrete=concrete,
         )
     if concrete:
-        raise NotImplementedError("checkpoint with concrete=True is not supported; use static_argnums instead")
+        raise NotImplementedError(
+            "The `concrete` option to `jax.checkpoint` is not supported; use static_argnums instead"
+        )
     if policy is not None and not callable(policy):
         raise TypeError(
             f"checkpoint policy must be a function that says of each operation whether its results are kept, such as "

@@ -98,12 +98,21 @@ def value_and_grad(
     return _ferrax.value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
 
-def _tuple(value: Any, what: str) -> tuple[Any, ...]:
-    if not isinstance(value, (tuple, list)):
+def _pair(primals: Any, tangents: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The arguments of `jvp` as tuples, which they must be, or lists."""
+    if not (isinstance(primals, (tuple, list)) and isinstance(tangents, (tuple, list))):
         raise TypeError(
-            f"primal and tangent arguments to jax.jvp must be tuples or lists; found {what} of type {type(value)}."
+            "primal and tangent arguments to jax.jvp must be tuples or lists; found "
+            f"{type(primals).__name__} and {type(tangents).__name__}."
         )
-    return tuple(value)
+    trees = [tree_util.tree_structure(x) for x in (primals, tangents)]
+    if trees[0] != trees[1]:
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure "
+            f"{short(trees[0])} whereas tangents have tree structure {short(trees[1])}."
+            f"{differences(*trees, 'primals', 'tangents')}"
+        )
+    return tuple(primals), tuple(tangents)
 
 
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -123,7 +132,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     >>> print(value, slope)
     0.0 1.0
     """
-    return _ferrax.jvp(fun, _tuple(primals, "primals"), _tuple(tangents, "tangents"), has_aux)
+    return _ferrax.jvp(fun, *_pair(primals, tangents), has_aux)
 
 
 def vjp(
@@ -205,6 +214,14 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
         raise NotImplementedError("linear_transpose with reduce_axes is not implemented")
     program = _ferrax.trace_to_jaxpr(fun, primals, None, "linear_transpose")
     in_tree = tree_util.tree_structure(primals)
+    kinds = [{_kind(a.dtype) for a in avals} for avals in (program.in_avals, program.out_avals)]
+    if not (all(k <= {"inexact"} for k in kinds) or all(k <= {"integer"} for k in kinds)):
+        given, got = ([a.dtype for a in avals] for avals in (program.in_avals, program.out_avals))
+        raise TypeError(
+            "linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer "
+            "functions, "
+            f"but got {given} -> {got}."
+        )
 
     def transposed(cotangent: Any) -> Any:
         leaves, tree = tree_util.tree_flatten(cotangent)
@@ -213,9 +230,38 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
                 f"cotangent tree does not match function output, expected {short(program.out_tree)} but got "
                 f"{short(tree)}:{differences(program.out_tree, tree, 'the output', 'the cotangent')}"
             )
+        types = [_ferrax.typeof(x) for x in leaves]
+        if any(not _fits(a, b) for a, b in zip(types, program.out_avals, strict=True)):
+            raise TypeError(
+                f"cotangent type does not match function output, expected {short(program.out_avals)} but got "
+                f"{short(types)}."
+            )
+        leaves = [
+            x if t.dtype == a.dtype else a.dtype.type(x)
+            for x, t, a in zip(leaves, types, program.out_avals, strict=True)
+        ]
         return in_tree.unflatten(_ferrax.transpose_jaxpr(program, leaves))
 
     return shielded(transposed)
+
+
+def _kind(dtype: Any) -> str:
+    """Which functions of a dtype can be transposed."""
+    import ferrax.numpy as jnp
+
+    return (
+        "inexact" if jnp.issubdtype(dtype, np.inexact) else "integer" if jnp.issubdtype(dtype, np.integer) else "bool"
+    )
+
+
+def _fits(given: Any, wanted: Any) -> bool:
+    """Whether a cotangent is of the type of a result; a number of Python is, if that holds its kind."""
+    import ferrax.numpy as jnp
+
+    if given.shape != wanted.shape:
+        return False
+    floats = all(jnp.issubdtype(a.dtype, np.floating) for a in (given, wanted))
+    return bool(given.dtype == wanted.dtype or (given.weak_type and floats))
 
 
 def _std_basis(tree: Any) -> Any:

@@ -17,7 +17,6 @@ PLANNED: dict[str, frozenset[str]] = {
         [
             "auto_pcast",
             "ds",
-            "fwd_and_bwd",
             "host_ids",
             "jax2tf_associative_scan_reductions",
             "make_user_context",
@@ -128,16 +127,16 @@ MODULES = frozenset(
 class MissingFeatureError(NotImplementedError):
     """A name or a module of JAX's interface was asked for that ferrax does not have yet.
 
-    As an attribute (``ferrax.fwd_and_bwd``) it is missing for ``hasattr`` and ``getattr`` with a default: the
+    As an attribute (``ferrax.make_user_context``) it is missing for ``hasattr`` and ``getattr`` with a default: the
     exception is an ``AttributeError``, too. In an import statement (``import ferrax.cloud_tpu_init``, ``from ferrax
-    import fwd_and_bwd``) it is a ``ModuleNotFoundError``, so that ``except ImportError`` and ``pytest.importorskip``
-    take it as any missing module.
+    import make_user_context``) it is a ``ModuleNotFoundError``, so that ``except ImportError`` and
+    ``pytest.importorskip`` take it as any missing module.
 
     Args:
       message: the text.
 
     >>> import ferrax
-    >>> hasattr(ferrax, "fwd_and_bwd")
+    >>> hasattr(ferrax, "make_user_context")
     False
     >>> try:
     ...     import ferrax.cloud_tpu_init

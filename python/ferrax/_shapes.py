@@ -35,7 +35,7 @@ def static_shape(shape: Any) -> tuple[int, ...]:
     """
     sizes = static_sizes(shape)
     if any(n < 0 for n in sizes):
-        raise TypeError(f"shapes must have non-negative dimensions, got {sizes}.")
+        raise TypeError(f"shape must have every element be nonnegative, got {sizes}.")
     return sizes
 
 

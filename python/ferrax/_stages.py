@@ -180,7 +180,8 @@ class MemoryStats(NamedTuple):
 
 def _cost(program: Any) -> dict[str, float]:
     flops, transcendentals, moved = _ferrax.work(program)
-    return {"flops": flops, "transcendentals": transcendentals, "bytes accessed": moved}
+    counts = {"flops": flops, "transcendentals": transcendentals, "bytes accessed": moved}
+    return {name: count for name, count in counts.items() if count}
 
 
 class Lowered(_Stage):
@@ -250,8 +251,15 @@ class Compiled(_Stage):
         if tree != self._in_tree:
             lines = differences(self._in_tree, tree, "the compiled call", "this call", "(args, kwargs)")
             raise TypeError(
-                f"Function {self._name} compiled with input pytree does not match the input pytree it was called with:"
-                + lines.replace("(args, kwargs)[0]", "args").replace("(args, kwargs)[1]", "kwargs")
+                "Function compiled with input pytree does not match the input pytree it was called with. The "
+                "function is "
+                f"{self._name}:" + lines.replace("(args, kwargs)[0]", "args").replace("(args, kwargs)[1]", "kwargs")
+            )
+        tracer = next((x for x in leaves if _ferrax.is_tracer(x)), None)
+        if tracer is not None:
+            raise TypeError(
+                "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
+                f"Detected argument of Tracer type {type(tracer)}."
             )
         for i, (leaf, want) in enumerate(zip(leaves, self._program.in_avals, strict=True)):
             shape, dtype = _shape_dtype(leaf)
@@ -259,9 +267,10 @@ class Compiled(_Stage):
                 names = self._program.argument_names()
                 name = names[i] if i < len(names) else f"number {i}"
                 raise TypeError(
-                    "Argument types differ from the types for which this computation was compiled. The mismatch is in "
-                    f"the call of {self._name}: argument {name} compiled with {_type_text(want.shape, want.dtype)} and "
-                    f"called with {_type_text(shape, dtype)}"
+                    "Argument types differ from the types for which this computation was compiled. The mismatches "
+                    "are:\n"
+                    f"Argument {name!r} compiled with {_type_text(want.shape, want.dtype)} and called with "
+                    f"{_type_text(shape, dtype)}, in the call of {self._name}"
                 )
         captured = self._program.captured
         donated = [False] * len(captured) + (self._donated or [False] * len(leaves))
@@ -280,7 +289,7 @@ class Compiled(_Stage):
 
         Returns:
           A dictionary: `flops` (additions, multiplications and the like of elements), `transcendentals` (exponentials,
-          sines, powers) and `bytes accessed` by all operations.
+          sines, powers) and `bytes accessed` by all operations, those that are not zero.
 
         >>> import ferrax as jax, ferrax.numpy as jnp
         >>> jax.jit(jnp.dot).lower(jnp.ones((2, 3)), jnp.ones((3, 4))).compile().cost_analysis()["flops"]
@@ -356,6 +365,11 @@ def _eval_shape(self: Any, *args: Any, **kwargs: Any) -> Any:
     return _trace(self, *args, **kwargs).out_info
 
 
+def _cache_size(self: Any) -> int:
+    """Number of programs kept."""
+    return _cache_info(self).currsize
+
+
 def _cache_info(self: Any) -> CacheInfo:
     """Counters: calls that found their program, calls that traced, programs kept and their bytes."""
     return CacheInfo(*_ferrax.jit_cache_info(self))
@@ -367,6 +381,7 @@ def install() -> None:
         "trace": _trace,
         "lower": _lower,
         "eval_shape": _eval_shape,
+        "_cache_size": _cache_size,
         "cache_info": _cache_info,
         "clear_cache": _clear_cache,
     }

@@ -151,12 +151,19 @@ def _bound_arguments(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         bound = inspect.signature(fun).bind(*args, **kwargs)
     except ValueError:
         return args
+    except TypeError as e:
+        raise _unresolved(fun, str(e)) from None
     bound.apply_defaults()
     if bound.kwargs:
-        raise TypeError(
-            f"keyword arguments of the function {getattr(fun, '__name__', fun)} could not be resolved to positions"
-        )
+        raise _unresolved(fun, f"it takes {', '.join(bound.kwargs)} by name only")
     return bound.args
+
+
+def _unresolved(fun: Callable[..., Any], why: str) -> TypeError:
+    return TypeError(
+        f"The input arguments to the function {_name(fun)} with custom derivatives could not be resolved to "
+        f"positional-only arguments. Binding failed with the error:\n{why}"
+    )
 
 
 class _Split:
@@ -211,6 +218,12 @@ class custom_jvp(Generic[P, R]):
         self.nondiff_argnums = _static_positions(fun, nondiff_argnums, nondiff_argnames)
         self._rule: Callable[..., Any] | None = None
         self._symbolic_zeros = False
+
+    def __getattr__(self, name: str) -> Any:
+        # what the function itself has, `def_vmap` of a `custom_vmap` say
+        if name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.__dict__["__wrapped__"], name)
 
     jvp = property(lambda self: self._rule, doc="The rule; `None` until `defjvp` sets it.")
     symbolic_zeros = property(lambda self: self._symbolic_zeros, doc="Whether the rule takes `SymbolicZero`s.")
@@ -293,9 +306,10 @@ class custom_jvp(Generic[P, R]):
 
         def wrong_tangent(i: int, got: str, wanted: str, primal: str) -> TypeError:
             return TypeError(
-                f"Custom JVP rule {_name(rule)} for function {name} must produce primal and tangent outputs with "
-                f"corresponding shapes and dtypes. Expected{_place(trees.out, i)} {wanted} (tangent type of {primal}) "
-                f"but got {got}."
+                "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
+                "Expected "
+                f"{wanted} (tangent type of {primal}) but got {got}{_place(trees.out, i)}, from the rule {_name(rule)} "
+                f"for function {name}."
             )
 
         complaints = wrong_value, wrong_tangent
@@ -409,6 +423,12 @@ class custom_vjp(Generic[P, R]):
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros = False
 
+    def __getattr__(self, name: str) -> Any:
+        # what the function itself has, `def_vmap` of a `custom_vmap` say
+        if name.startswith("__"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.__dict__["__wrapped__"], name)
+
     def defvjp(
         self,
         fwd: Callable[..., Any],
@@ -462,8 +482,11 @@ class custom_vjp(Generic[P, R]):
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(
                     f"Custom VJP fwd rule {_name(fwd)} for function {name} must produce a pair "
-                    f"(list or tuple of length two) where the first element represents the primal output and the "
-                    f"second element represents residuals, but got {short(pair)}."
+                    "(list or tuple of length two) where the first element represents the primal output (equal to "
+                    "those "
+                    f"of the custom_vjp-decorated function {name}) and the second element represents residuals (i.e. "
+                    "values stored from the forward pass for use on the backward pass), but instead of a pair the fwd "
+                    f"rule {_name(fwd)} produced {short(pair)}."
                 )
             out, tree = tree_util.tree_flatten(pair[0])
             trees.check("VJP fwd rule", fwd, name, tree)
@@ -489,10 +512,10 @@ class custom_vjp(Generic[P, R]):
         def wrong_cotangent(i: int, got: str, wanted: str, primal: str) -> ValueError:
             shapes = got[got.index("[") :] != wanted[wanted.index("[") :]
             return ValueError(
-                f"Custom VJP bwd rule {_name(bwd)} for function {name} must produce an output with the same type as "
-                f"the args tuple of the primal function, but{_place(split.tree, i)} the bwd rule produced an output of "
-                f"type {got} corresponding to an input of type {primal}, argument {_argument(self.fun, split, i)} of "
-                f"{name}, so the {'shapes' if shapes else 'dtypes'} do not match."
+                "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal "
+                f"function, but{_place(split.tree, i)} the bwd rule produced an output of type {got} corresponding to "
+                f"an input of type {primal}, so the {'shapes' if shapes else 'dtypes'} do not match. The bwd rule is "
+                f"{_name(bwd)}, the input argument {_argument(self.fun, split, i)} of {name}."
             )
 
         complaints = wrong_value, wrong_cotangent
@@ -533,9 +556,10 @@ def _static_tracer(fun: Any, name: str, split: _Split) -> str:
         if is_tracer(leaf)
     )
     return (
-        f"The custom_vjp function {name} got a traced value, {found[1]}, for argument {found[0]}, which "
-        "nondiff_argnums marks as non-differentiable. Such arguments are functions, settings and other values that are "
-        "no arrays: take the position out of nondiff_argnums, and let the bwd rule return None for its cotangent."
+        "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by "
+        f"nondiff_argnums as non-differentiable: {name} got the traced value {found[1]} for argument {found[0]}. Such "
+        "arguments are functions, settings and other values that are no arrays: take the position out of "
+        "nondiff_argnums, and let the bwd rule return None for its cotangent."
     )
 
 
@@ -573,10 +597,12 @@ def _spread(ct: Any, tree: Any) -> list[Any] | None:
 
 def _wrong_structure(fun: Any, bwd: Any, pulled: Any, split: _Split, place: str = ".") -> TypeError:
     return TypeError(
-        f"Custom VJP bwd rule {_name(bwd)} for function {_name(fun)} must produce an output with the same container "
-        f"(pytree) structure as the args tuple of the primal function, a tuple of length "
-        f"{len(split.tree.children())}, but got bwd output structure "
-        f"{short(tree_util.tree_structure(pulled))} for primal input structure {short(split.tree)}{place}"
+        "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of "
+        "the "
+        "primal function, and in particular must produce a tuple of length equal to the number of arguments to the "
+        f"primal function, but got bwd output structure {short(tree_util.tree_structure(pulled))} for primal input "
+        f"structure {short(split.tree)}. The bwd rule is {_name(bwd)}, for function {_name(fun)}: it must give "
+        f"a tuple of length {len(split.tree.children())}{place}"
     )
 
 

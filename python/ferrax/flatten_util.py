@@ -49,9 +49,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
                 f"the unravel function expected an array of shape {(ends[-1],)}, but got one of shape {vector.shape}"
             )
         if vector.dtype != common and any(d != common for d in dtypes):
-            raise TypeError(
-                f"the unravel function expected an array of dtype {common}, but got one of dtype {vector.dtype}"
-            )
+            raise TypeError(f"unravel function given array of dtype {vector.dtype}, but expected dtype {common}")
         parts = [vector[end - math.prod(s) : end].reshape(s) for end, s in zip(ends, shapes, strict=True)]
         if any(d != common for d in dtypes):
             parts = [p.real.astype(d) if _drops_imaginary(common, d) else p.astype(d) for p, d in zip(parts, dtypes)]

@@ -395,7 +395,7 @@ def unknown_static_name(jax, jnp, lax):
     jax.jit(scale, static_argnames="faktor")(1.0, 2.0)
 
 
-@mistake("scale", "{2}", "x, factor")
+@mistake("scale", "static_argnums=(2,)", "x, factor")
 def static_number_out_of_range(jax, jnp, lax):
     def scale(x, factor):
         return x * factor

@@ -72,7 +72,7 @@ STRUCTURES = {
     ),
     "scan's types": (
         lambda: lax.scan(lambda c, x: ({k: v.astype(int) for k, v in c.items()}, x), BIG, jnp.ones(2)),
-        ["carry c['w0'] has type float32[]", "int32[]", "and 995 more"],
+        ["component c['w0'] has type float32[]", "int32[]", "and 995 more"],
     ),
     "scan's rows": (lambda: lax.scan(lambda c, x: (c, x), 0, {**ROWS, "z": np.ones(9)}), ["2, 9", "more"]),
     "while_loop": (lambda: lax.while_loop(lambda c: c["w1"] < 3, without, BIG), ["['w7'] is in the input carry"]),
@@ -83,7 +83,7 @@ STRUCTURES = {
     ),
     "cond's types": (
         lambda: lax.cond(True, lambda c: c, lambda c: {k: v.astype(int) for k, v in c.items()}, BIG),
-        ["the output['w0'] of", "and 995 more"],
+        ["at path ['w0'] has type", "and 995 more"],
     ),
     "switch": (lambda: lax.switch(1, [lambda c: c, without], BIG), ["output['w7'] is in the output of branch 0"]),
     "in_axes": (lambda: jax.vmap(lambda p: p, in_axes=(dict.fromkeys(without(BIG), 0),))(ROWS), ["\n    w7"]),

@@ -109,10 +109,10 @@ def test_optional_features_fall_back():
         pallas = None
     assert pallas is None
     try:
-        from ferrax import fwd_and_bwd
+        from ferrax import make_user_context
     except ImportError:
-        fwd_and_bwd = None
-    assert fwd_and_bwd is None
+        make_user_context = None
+    assert make_user_context is None
 
 
 def test_the_text_points_to_the_class():

@@ -194,7 +194,7 @@ def test_methods():
         (ValueError, "Unknown resize method", lambda x: ours.resize(x, (4, 2), "LINEAR")),
         (TypeError, "string or a ResizeMethod", lambda x: ours.resize(x, (4, 2), 1)),
         (ValueError, "must have length equal to the number of dimensions", lambda x: ours.resize(x, (4,), "linear")),
-        (TypeError, "non-negative", lambda x: ours.resize(x, (4, -1), "linear")),
+        (TypeError, "nonnegative", lambda x: ours.resize(x, (4, -1), "linear")),
         (TypeError, "concrete values of integer type", lambda x: ours.resize(x, (4, 2.5), "linear")),
         (ValueError, "no pixels", lambda x: ours.resize(x[:0], (4, 2), "linear")),
         (ValueError, "no pixels", lambda x: ours.resize(x[:0], (4, 2), "nearest")),

@@ -43,6 +43,14 @@ pub fn join(a: (DType, bool), b: (DType, bool)) -> Result<(DType, bool)> {
 
 #[cold]
 fn no_path(a: DType, b: DType) -> crate::Error {
+    if [a, b].contains(&DType::Float0) {
+        return error!(
+            Promotion,
+            "Called an operation with a float0 array. float0s do not support any operations by design, because they are \
+             not compatible with non-trivial vector spaces: they are the derivatives of integers. Got '{a}' and '{b}'; \
+             no implicit dtype promotion was done. Use jax.numpy.zeros(shape, float) for zeros of a derivative."
+        );
+    }
     let narrow = |d: DType| d.bits() < 8 || d.is_float() && d.size() == 1;
     let why = match [a, b].into_iter().find(|&d| narrow(d)) {
         Some(d) if d.is_integer() => {

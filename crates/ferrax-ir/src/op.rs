@@ -342,7 +342,7 @@ impl std::fmt::Debug for OpRef {
 }
 
 fn missing(slot: &str, name: &str, why: &str) -> ferrax_base::Error {
-    error!(NotImplemented, "{slot} of the primitive '{name}' is not implemented: {why}")
+    error!(NotImplemented, "{slot} for '{name}' not implemented: {why}")
 }
 
 #[cold]
@@ -401,7 +401,7 @@ macro_rules! impl_op {
                 Ok(outs)
             }
             fn jvp(&self, this: &OpRef, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
-                call!(self, jvp, "differentiation", this, self.p(), primals, tangents)
+                call!(self, jvp, "Differentiation rule", this, self.p(), primals, tangents)
             }
             fn linearize(&self, this: &OpRef, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
                 match self.def().special.linearize {
@@ -410,10 +410,10 @@ macro_rules! impl_op {
                 }
             }
             fn transpose(&self, this: &OpRef, cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {
-                call!(self, transpose, "transposition (reverse-mode differentiation)", this, self.p(), cts, args)
+                call!(self, transpose, "Transpose rule (for reverse-mode differentiation)", this, self.p(), cts, args)
             }
             fn batch(&self, this: &OpRef, axis: &BatchAxis, args: &[Value], dims: &[Option<usize>]) -> Result<(Values, BatchDims)> {
-                call!(self, batch, "batching (vmap)", this, self.p(), axis, args, dims)
+                call!(self, batch, "Batching rule", this, self.p(), axis, args, dims)
             }
             fn simplify(&self, this: &OpRef, cx: &mut dyn Rewriter, inputs: &[Atom]) -> Result<Option<SmallVec<[Atom; 1]>>> {
                 match &self.def().simplify {
@@ -422,7 +422,7 @@ macro_rules! impl_op {
                 }
             }
             fn kernel(&self, this: &OpRef, b: &mut Builder, args: &[ValueId], outs: &[Aval]) -> Result<SmallVec<[ValueId; 1]>> {
-                call!(self, kernel, "lowering to the kernel IR", this, self.p(), b, args, outs)
+                call!(self, kernel, "Lowering rule", this, self.p(), b, args, outs)
             }
             fn reference(&self, args: &[RefTensor], outs: &[Aval]) -> Result<Vec<RefTensor>> {
                 call!(self, reference, "the reference", self.p(), args, outs)

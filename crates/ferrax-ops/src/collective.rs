@@ -90,9 +90,14 @@ fn with_groups(mut out: Vec<(&'static str, Param)>) -> Vec<(&'static str, Param)
     out
 }
 
+/// The error of a name that no mapped axis has.
 #[cold]
-fn unbound(name: &str) -> ferrax_base::Error {
-    error!(UnboundAxis, "unbound axis name: {name}")
+pub fn unbound(name: &str) -> ferrax_base::Error {
+    error!(
+        UnboundAxis,
+        "Found an unbound axis name: {name}. To fix this, please call the function under `jax.shard_map` or `jax.vmap` with \
+         that axis name."
+    )
 }
 
 fn is_bound_by(name: &str, axis: &BatchAxis) -> bool {

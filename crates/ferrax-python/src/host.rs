@@ -135,6 +135,7 @@ pub fn index<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>> {
 /// `x.item(*args)`.
 pub fn item<'py>(slf: &Bound<'py, PyArray>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let v = &slf.get().value;
+    check_number(v)?;
     let c = concrete(v).map_err(|t| tracer::concretization(t, "This occurred in the item() method of jax.Array"))?;
     if args.is_empty() && v.size() == 1 {
         return value::number(slf.py(), first(&c)?);

@@ -10,7 +10,7 @@ use ferrax::device::Placement;
 use ferrax_base::{Aval, Buffer, DType, Scalar, Shape, config};
 use ferrax_ir::array::OwnedPin;
 use ferrax_ir::{Array, Lit};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyCapsule;
@@ -176,6 +176,14 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
     let raw = unsafe { &*object.as_ptr().cast::<ArrayObject>() };
     // SAFETY: `descr` is a valid dtype object, held by the array.
     let descr = unsafe { Bound::from_borrowed_ptr(py, raw.descr) };
+    // SAFETY: `object` is a valid object.
+    let exact = unsafe { ffi::Py_TYPE(object.as_ptr()) } == api(py)?.array_type;
+    if !exact && object.hasattr(pyo3::intern!(py, "filled"))? {
+        return Err(PyValueError::new_err(
+            "numpy masked arrays are not supported as direct inputs to JAX functions. Use arr.filled() to convert the value \
+             to a standard numpy array.",
+        ));
+    }
     let dtype = match dtypes::by_identity(py, raw.descr)? {
         Some(d) => d,
         None => match dtypes::from_descr(&descr)? {

@@ -185,7 +185,7 @@ pub fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
     }
     let class = object.get_type();
     let shown = shorten::repr(object);
-    PyTypeError::new_err(format!("a value of type {class} is not a valid array: {shown}"))
+    PyTypeError::new_err(format!("Argument {shown} of type {class} is not a valid JAX type"))
 }
 
 /// The concrete array of an argument; an error for tracers that says what needed the value.
@@ -232,7 +232,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ShapeArg {
             })?;
             usize::try_from(v).map_err(|_| {
                 let shown = shorten::repr(&object);
-                PyTypeError::new_err(format!("shapes must have non-negative dimensions, got {shown}."))
+                PyTypeError::new_err(format!("shape must have every element be nonnegative, got {shown}."))
             })
         };
         let is_sequence = object.cast::<pyo3::types::PyTuple>().is_ok() || object.cast::<pyo3::types::PyList>().is_ok();

@@ -263,7 +263,7 @@ pub fn vmap_again(
 pub fn place_axis(v: &Value, dim: Option<usize>, out_axis: Option<i64>, size: usize) -> Result<Value> {
     let Some(at) = out_axis else {
         if dim.is_some() {
-            bail!(Value, "vmap has mapped output but out_axes is None");
+            bail!(Value, "at vmap out_axes: vmap has mapped output but out_axes is None");
         }
         return Ok(v.clone());
     };

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax
 from ferrax._core import ShapedArray
-from ferrax._texts import differences, first_lines, short
+from ferrax._texts import differences, first_lines
+from ferrax._tree_errors import Difference, structure_differences
 
 
 def type_text(aval: Any) -> str:
@@ -75,29 +75,50 @@ def carry_error(
         given, got = given[len(given) - tree.num_leaves :], got[len(got) - out_tree.num_leaves :]
         name, fun, position = "fori_loop", user_body, 1
     carry = _argument_name(fun, position, "carry")
-    head = f"{name} body function carry input and carry output must have equal types, but they differ:\n"
-    where = f"\n\nThe body function is {function_text(fun)}. "
+    head = f"{name} body function carry input and carry output must have"
+    where = f"The body function is {function_text(fun)}. Revise the function so that"
     if tree != out_tree:
+
+        def place(d: Difference) -> str:
+            return (
+                f"the input carry {_part(carry, d.path)} is {d.left} but the corresponding component of the carry "
+                "output "
+                f"is {d.right}, {d.why}"
+            )
+
+        texts = [place(d) for d in structure_differences(tree, out_tree)]
+        lines = differences(tree, out_tree, "the input carry", "the output carry", carry)
         return TypeError(
-            f"{head}\nThe input carry {carry} has the pytree structure {short(tree)} but the output carry has "
-            f"{short(out_tree)}:{differences(tree, out_tree, 'the input carry', 'the output carry', carry)}"
-            f"{where}Revise it so that the carry output has the same pytree structure as the carry input."
+            f"{head} the same pytree structure, but they differ:\n\n{_sentences(texts)}{lines}\n\n{where} the carry "
+            "output "
+            "has the same pytree structure as the carry input."
         )
-    differ = [i for i, (a, b) in enumerate(zip(given, got, strict=True)) if not same_type(a, b)]
-    if not differ:
-        return None
 
     def line(i: int) -> str:
         return (
-            f"the input carry {carry}{_ferrax.tree_leaf_path(tree, i)} has type {type_text(given[i])} but the "
+            f"the input carry {_part(carry, _ferrax.tree_leaf_path(tree, i))} has type {type_text(given[i])} but the "
             f"corresponding output carry component has type {type_text(got[i])}, so the {_why(given[i], got[i])} do "
             "not match"
         )
 
+    differ = [i for i, (a, b) in enumerate(zip(given, got, strict=True)) if not same_type(a, b)]
+    if not differ:
+        return None
     return TypeError(
-        f"{head}{first_lines(differ, line)}{where}Revise it so that all output types match the corresponding input "
-        "types."
+        f"{head} equal types, but they differ:\n\n{_sentences([line(i) for i in differ])}\n\n{where} all output types "
+        "match the corresponding input types."
     )
+
+
+def _part(carry: str, path: str) -> str:
+    return f"component {carry}{path}" if path else carry
+
+
+def _sentences(texts: Sequence[str]) -> str:
+    """One sentence, or a list of the first ones."""
+    if len(texts) == 1:
+        return f"{texts[0][0].upper()}{texts[0][1:]}."
+    return first_lines(range(len(texts)), texts.__getitem__)[1:]
 
 
 def branches_error(
@@ -113,29 +134,39 @@ def branches_error(
     """
     first = programs[0]
     for label, branch, other in zip(labels[1:], branches[1:], programs[1:], strict=True):
-        where = (
-            f"\n  {labels[0]} is {function_text(branches[0])}\n  {label} is "
-            f"{function_text(branch)}\nRevise {labels[0]} and/or {label} so that "
-        )
+        where = f"{labels[0]} is {function_text(branches[0])}\n{label} is {function_text(branch)}\n\n"
+        revise = f"\n\nRevise {labels[0]} and/or {label} so that "
         if other.out_tree != first.out_tree:
+            found = structure_differences(first.out_tree, other.out_tree)
+            texts = [
+                f"{labels[0]} output{_at(d.path)} is {d.left} but {label} output{_at(d.path)} is {d.right}, {d.why}"
+                for d in found
+            ]
             sides = f"the output of {labels[0]}", f"the output of {label}"
+            shown = f"{texts[0]}." if len(texts) == 1 else first_lines(range(len(texts)), texts.__getitem__)[1:]
+            shown += differences(first.out_tree, other.out_tree, *sides, "output")
             return TypeError(
-                f"{name} branch outputs must have the same pytree structure, but {labels[0]} gives "
-                f"{short(first.out_tree)} and {label} gives {short(other.out_tree)}:"
-                f"{differences(first.out_tree, other.out_tree, *sides, 'output')}{where}they return the same structure."
+                f"{name} branch outputs must have the same pytree structure, but they differ:\n\n{where}{shown}{revise}"
+                "they have the same pytree structure."
             )
         given, got, tree = first.out_avals, other.out_avals, first.out_tree
         differ = [i for i, (a, b) in enumerate(zip(given, got, strict=True)) if not same_type(a, b)]
         if differ:
-            lines = first_lines(differ, functools.partial(_output_line, tree, given, got, labels[0], label))
+            texts = [_output_line(tree, given, got, labels[0], label, i) for i in differ]
             return TypeError(
-                f"{name} branches must have equal output types but they differ:{lines}{where}all output types match."
+                f"{name} branches must have equal output types but they differ.\n\n{where}{_sentences(texts)}{revise}"
+                "all output types match."
             )
     return None
 
 
+def _at(path: str) -> str:
+    return f" at path {path}" if path else ""
+
+
 def _output_line(tree: Any, given: Sequence[Any], got: Sequence[Any], first: str, label: str, i: int) -> str:
+    at = _at(_ferrax.tree_leaf_path(tree, i))
     return (
-        f"the output{_ferrax.tree_leaf_path(tree, i)} of {first} has type {type_text(given[i])} but the corresponding "
-        f"output of {label} has type {type_text(got[i])}, so the {_why(given[i], got[i])} do not match"
+        f"the output of {first}{at} has type {type_text(given[i])} but the corresponding output of {label} has type "
+        f"{type_text(got[i])}, so the {_why(given[i], got[i])} do not match"
     )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Union
 from ferrax._ferrax import Array, lax as _lax
 from ferrax._out_sharding import with_out_sharding
 from ferrax._precisions import DotAlgorithmPreset as DotAlgorithmPreset
+from ferrax.config import config
 from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -138,8 +139,8 @@ def dot(
             "dot",
         )
     if dimension_numbers is not None:
-        return _lax.dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
-    return _lax.dot(lhs, rhs, precision, preferred_element_type)
+        return _lax.dot_general(lhs, rhs, dimension_numbers, chosen(precision), preferred_element_type)
+    return _lax.dot(lhs, rhs, chosen(precision), preferred_element_type)
 
 
 def dot_general(
@@ -178,7 +179,17 @@ def dot_general(
         return with_out_sharding(
             dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type), out_sharding, "dot_general"
         )
-    return _lax.dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+    return _lax.dot_general(lhs, rhs, dimension_numbers, chosen(precision), preferred_element_type)
+
+
+def chosen(precision: PrecisionLike) -> PrecisionLike:
+    """The precision that a product is asked for: its own, or that of `default_matmul_precision`."""
+    if precision is not None:
+        return precision
+    name = config.jax_default_matmul_precision
+    if name is None:
+        return None
+    return Precision(name) if name in _ALIASES else DotAlgorithmPreset[name]
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
@@ -198,4 +209,4 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
       >>> lax.batch_matmul(jnp.ones((2, 3, 4)), jnp.ones((2, 4, 5))).shape
       (2, 3, 5)
     """
-    return _lax.batch_matmul(lhs, rhs, precision)
+    return _lax.batch_matmul(lhs, rhs, chosen(precision))

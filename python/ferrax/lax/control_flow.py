@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
-from ferrax._core import result_type
+from ferrax._core import ShapedArray, result_type
 from ferrax._texts import differences, listed, short
-from ferrax.lax._control_errors import branches_error, carry_error, function_text, type_text
+from ferrax.lax._control_errors import branches_error, carry_error, function_text
 
 __all__ = [
     "associative_scan",
@@ -83,7 +83,8 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
             children = out_tree.children()
             if len(children) != 2 or not isinstance(out_tree.unflatten([0] * out_tree.num_leaves), tuple):
                 raise TypeError(
-                    f"scan body output must be a pair (carry, y), got {short(out_tree)} from {function_text(fun)}."
+                    f"scan body output must be a pair, got {_types(program)} from {function_text(fun)}: it returns the "
+                    "carry and what is stacked."
                 )
             out_tree = children[0]
         given = program.in_avals[: len(leaves)]
@@ -103,6 +104,11 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
             raise error
         return program, leaves, tree
     raise TypeError(f"{name} carry types do not settle: they change at every step")
+
+
+def _types(program: Any) -> str:
+    """What a traced function returned, as types."""
+    return short(program.out_tree.unflatten([ShapedArray(a.shape, a.dtype) for a in program.out_avals]))
 
 
 def scan(
@@ -157,7 +163,8 @@ def _scan(
     rows = [_array(x) for x in rows]
     for x in rows:
         if np.ndim(x) == 0:
-            raise ValueError("scan got value with no leading axis to scan over: every array in xs needs one.")
+            scalars = listed(x for x in rows if np.ndim(x) == 0)
+            raise ValueError(f"scan got value with no leading axis to scan over: {scalars}.")
     sizes = {x.shape[0] for x in rows}
     if length is not None:
         try:
@@ -169,7 +176,7 @@ def _scan(
         if any(s != length for s in sizes):
             raise ValueError(
                 f"scan got `length` argument of {length} which disagrees with leading axis sizes "
-                f"{listed(sorted(sizes))}."
+                f"[{listed(sorted(sizes))}]."
             )
     elif len(sizes) == 1:
         length = sizes.pop()
@@ -177,8 +184,8 @@ def _scan(
         raise ValueError("scan got no values to scan over and `length` not provided.")
     else:
         raise ValueError(
-            f"scan got values with different leading axis sizes: {listed(sorted(sizes))}: "
-            f"the arrays in xs have the shapes {listed(x.shape for x in rows)}."
+            f"scan got values with different leading axis sizes: {listed(sorted(sizes))}. "
+            f"The arrays in xs have the shapes {listed(x.shape for x in rows)}."
         )
     assert length is not None
     if isinstance(unroll, bool):
@@ -255,12 +262,12 @@ def _while_loop(asked: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[
     outs = test.out_avals
     if test.out_tree.num_leaves != 1 or test.out_tree.num_nodes != 1:
         raise TypeError(
-            f"while_loop: cond_fun must return a boolean scalar, but got pytree {short(test.out_tree)} from "
+            f"cond_fun must return a boolean scalar, but got pytree {short(test.out_tree)}. In while_loop it is "
             f"{function_text(cond_fun)}."
         )
     if outs[0].shape != () or outs[0].dtype != np.dtype(bool):
         raise TypeError(
-            f"while_loop: cond_fun must return a boolean scalar, but got output type(s) [{type_text(outs[0])}] from "
+            f"cond_fun must return a boolean scalar, but got output type(s) {outs}. In while_loop it is "
             f"{function_text(cond_fun)}."
         )
     return tree.unflatten(_ferrax.bind_while(test, body, carry, asked))
@@ -298,11 +305,18 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    given = [jnp.result_type(x) for x in (lower, upper)]
     dtype = jnp.result_type(lower, upper)
+    if given[0] != given[1] and not any(_ferrax.typeof(x).weak_type for x in (lower, upper)):
+        raise TypeError(
+            f"lower and upper arguments to fori_loop must have equal types, got {given[0].name} and {given[1].name}."
+        )
     floats = jnp.issubdtype(dtype, np.floating) and jnp.result_type(lower) == jnp.result_type(upper)
     if not (floats or jnp.issubdtype(dtype, np.integer)):
-        given = f"{jnp.result_type(lower).name} and {jnp.result_type(upper).name}"
-        raise TypeError(f"lower and upper arguments to fori_loop must have equal integer types, got {given}.")
+        raise TypeError(
+            f"lower and upper arguments to fori_loop must have equal types, got {given[0].name} and {given[1].name}. "
+            "Both must be integers."
+        )
     start, stop = _concrete_int(lower), _concrete_int(upper)
     first = lower if isinstance(lower, int) else jnp.asarray(lower, dtype)
     if start is not None and stop is not None:
@@ -322,6 +336,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             )
         (_, value), _ = _scan("fori_loop", step, (first, init_val), None, length=steps, unroll=unroll or 1)
         return value
+    if unroll not in (None, False, 1):
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
     last = upper if isinstance(upper, int) else jnp.asarray(upper, dtype)
     for bound in (first, last):
         if np.ndim(bound) != 0:
@@ -389,7 +405,9 @@ def _run_branches(
     promoted = _promoted(programs, branches)
     if promoted is not branches:
         programs = [_ferrax.trace_to_jaxpr(b, operands, None, name) for b in promoted]
-    error = branches_error(name, labels, branches, programs)
+    # of a cond true_fun is named first, as in its call
+    order = slice(None, None, -1 if name == "cond" else 1)
+    error = branches_error(name, labels[order], branches[order], programs[order])
     if error is not None:
         raise error
     leaves = tree_util.tree_leaves(operands)
@@ -439,22 +457,29 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
     if operand is not _NO_OPERAND:
         operands = (operand, *operands)
+    if _no_number(index):
+        raise TypeError(f"Index type must be an integer, got {index}.")
     if np.ndim(index) != 0:
         raise TypeError(f"Branch index must be scalar, got {index} of shape {np.shape(index)}.")
     if not jnp.issubdtype(jnp.result_type(index), np.integer):
-        raise TypeError(f"Index type must be an integer, got {jnp.result_type(index)}")
+        raise TypeError(f"Index type must be an integer, got {index} as {jnp.result_type(index)}.")
     branches = list(branches)
     if not branches:
-        raise ValueError("Empty branch sequence: lax.switch needs at least one function in branches.")
+        raise ValueError("Empty branch sequence; lax.switch needs at least one function in branches.")
     if len(branches) == 1:
         return branches[0](*operands)
-    labels = [f"branch {i}" for i in range(len(branches))]
+    # spelled as in JAX's messages: the first one with a space
+    labels = ["branch 0", *(f"branch{i}" for i in range(1, len(branches)))]
     chosen = _concrete_int(index)
     if chosen is not None and _ferrax.is_eager() and _plain(operands):
         place = min(max(chosen, 0), len(branches) - 1)
         return _run_branches("switch", labels, branches, lambda: jnp.int32(place), operands)
     last = len(branches) - 1
     return _run_branches("switch", labels, branches, lambda: jnp.clip(index, 0, last).astype(jnp.int32), operands)
+
+
+def _no_number(x: Any) -> bool:
+    return callable(x) or isinstance(x, (str, list, tuple, dict))
 
 
 def _plain(tree: Any) -> bool:
@@ -494,9 +519,14 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     if pred is None:
         raise TypeError("cond predicate is None: pred must be a boolean scalar.")
+    if callable(pred):
+        raise TypeError(f"Pred type must be either boolean or number, got {pred}.")
+    if isinstance(pred, (str, list, tuple, dict)):
+        raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}.")
     if np.ndim(pred) != 0:
         raise TypeError(
-            f"Pred must be a scalar, got an array of shape {np.shape(pred)} in lax.cond. Reduce it with jnp.any or "
+            f"Pred must be a scalar, got {short(pred)} of shape {np.shape(pred)} in lax.cond. Reduce it with jnp.any "
+            "or "
             "jnp.all, or choose element by element with jnp.where."
         )
     dtype = jnp.result_type(pred)

@@ -179,7 +179,8 @@ def _fans(shape, in_axis, out_axis, batch_axis):
     """How many inputs an output depends on, and how many outputs an input enters."""
     if len(shape) <= 1:
         raise ValueError(
-            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor. Must be at least 2D."
+            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default "
+            "in_axis. Must be at least 2D or specify in_axis explicitly."
         )
     inputs, outputs, batch = (_size(shape, axis) for axis in (in_axis, out_axis, batch_axis))
     field = math.prod(shape) / inputs / outputs / batch

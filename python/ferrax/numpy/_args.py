@@ -175,9 +175,15 @@ def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
         return x
     offset = len(shape) - x.ndim
     if offset < 0 or any(d not in (1, shape[offset + i]) for i, d in enumerate(x.shape)):
+        if offset < 0:
+            raise ValueError(
+                f"Cannot broadcast to shape with fewer dimensions: arr_shape={x.shape} shape={tuple(shape)}"
+            )
+        given, asked = (f"{x.dtype.name}[{','.join(map(str, s))}]" for s in (x.shape, shape))
         raise ValueError(
-            f"Incompatible shapes for broadcasting: {x.shape} and requested shape {shape}. Sizes must be equal or 1, "
-            "compared from the last axis on."
+            f"Incompatible types for broadcasting: input type={given} and requested type={asked}. The sizes of "
+            f"{x.shape} "
+            f"must be those of {tuple(shape)} or 1, compared from the last axis on."
         )
     kept = [i for i, d in enumerate(x.shape) if d == shape[offset + i]]
     if len(kept) < x.ndim:

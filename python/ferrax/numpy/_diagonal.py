@@ -245,7 +245,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
            [0., 3.]], dtype=float32)
     """
     if inplace:
-        raise NotImplementedError("Arrays are immutable: jnp.fill_diagonal must be called with inplace=False")
+        raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
     if wrap:
         raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
     x, values = to_array("fill_diagonal", a), to_array("fill_diagonal", val)

@@ -211,7 +211,7 @@ def i0(x: ArrayLike) -> Array:
     """
     (x,) = _weak_inexact("i0", x)
     if dtype_kind(x.dtype) == "c":
-        raise ValueError(f"Unsupported input type to jnp.i0: {x.dtype}")
+        raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.dtype}")
     return with_weak_type(cast(_i0(cast(x, np.float32) if x.dtype.itemsize < 4 else x), x.dtype), x.weak_type)
 
 
@@ -510,7 +510,7 @@ def iterable(y: Any) -> bool:
 def _integers(name: str, x1: ArrayLike, x2: ArrayLike) -> list[Array]:
     x, y = _pair(name, x1, x2)
     if dtype_kind(x.dtype) not in "iu":
-        raise ValueError(f"Arguments to jnp.{name} must be integers.")
+        raise ValueError(f"Arguments to jax.numpy.{name} must be integers.")
     return [x, y]
 
 

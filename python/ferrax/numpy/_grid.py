@@ -70,8 +70,6 @@ class _Concatenator:
         self._name, self._axis, self._ndmin, self._trans1d = name, axis, ndmin, trans1d
 
     def _directive(self, text: str) -> tuple[int, int, int]:
-        if text in ("r", "c"):
-            raise NotImplementedError(f"jnp.{self._name} does not make matrices ({text!r}).")
         try:
             numbers = [int(part) for part in text.split(",")]
         except ValueError:
@@ -81,11 +79,20 @@ class _Concatenator:
     def __getitem__(self, key: Any) -> Array:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, ndmin, trans1d = self._axis, self._ndmin, self._trans1d
+        if items and isinstance(items[0], str) and items[0] in ("r", "c"):
+            return self._matrix(items[1:], items[0])
         if items and isinstance(items[0], str):
             axis, ndmin, trans1d = self._directive(items.pop(0))
         if not items:
             raise ValueError(f"jnp.{self._name} needs something to join")
         return _join.concatenate([self._widened(item, ndmin, trans1d) for item in items], axis)
+
+    def _matrix(self, items: list[Any], form: str) -> Array:
+        """What `items` join to, as a row (or the matrix they are), or as a column under ``"c"``."""
+        joined = self[tuple(items)]
+        if joined.ndim != 1:
+            return joined
+        return lax.expand_dims(joined, (0,) if form == "r" else (1,))
 
     def _widened(self, item: Any, ndmin: int, trans1d: int) -> Array:
         if isinstance(item, slice):

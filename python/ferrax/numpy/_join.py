@@ -132,7 +132,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike = None)
     first = parts[0].shape
     for x in parts:
         if x.shape != first:
-            raise ValueError(f"All input arrays of stack must have the same shape, got {first} and {x.shape}.")
+            raise ValueError(f"All input arrays must have the same shape. Got {first}, {x.shape} in stack.")
     axis = normalize_axis(axis, len(first) + 1)
     return lax.concatenate([lax.expand_dims(x, (axis,)) for x in parts], axis)
 

@@ -168,7 +168,7 @@ def det(a: ArrayLike) -> Array:
     Array(7., dtype=float32)
     """
     (x,) = promote_inexact("jnp.linalg.det", a)
-    check_square("det", x)
+    check_square("det()", x)
     match x.shape[-1]:
         case 0:
             return _creation.ones(x.shape[:-2], x.dtype)
@@ -231,7 +231,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
     """
     (x,) = promote_inexact("jnp.linalg.slogdet", a)
-    check_square("slogdet", x)
+    check_square("slogdet()", x)
     if method == "qr":
         raise NotImplementedError("jnp.linalg.slogdet with method='qr' is not implemented")
     if method not in (None, "lu"):

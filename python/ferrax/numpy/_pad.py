@@ -208,7 +208,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
     if callable(mode):
         return _pad_with_function(x, widths, mode, **kwargs)
     if mode not in _KEYWORDS:
-        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for jnp.pad.")
+        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
     unknown = set(kwargs) - _KEYWORDS[mode]
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")

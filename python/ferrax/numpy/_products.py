@@ -38,12 +38,14 @@ def contract(
     name: str, a: Array, b: Array, dimension_numbers: Any, precision: Any, preferred_element_type: DTypeLike
 ) -> Array:
     """`lax.dot_general` for the function of that name, with the canonical form of a `preferred_element_type`."""
-    preferred = None if preferred_element_type is None else user_dtype(preferred_element_type)
+    preferred = a.dtype if preferred_element_type is None else user_dtype(preferred_element_type)
     for i, j in zip(*dimension_numbers[0]):
         if a.shape[i] != b.shape[j]:
             raise TypeError(
-                f"{name} got operands of shapes {a.shape} and {b.shape}, whose contracting dimensions must have the "
-                f"same size: axis {i} of the first has size {a.shape[i]}, axis {j} of the second has size {b.shape[j]}."
+                "dot_general requires contracting dimensions to have the same shape, got "
+                f"{tuple(a.shape[k] for k in dimension_numbers[0][0])} and "
+                f"{tuple(b.shape[k] for k in dimension_numbers[0][1])}. In {name} of operands of shapes {a.shape} and "
+                f"{b.shape}, axis {i} of the first has size {a.shape[i]}, axis {j} of the second has size {b.shape[j]}."
             )
     return lax.dot_general(a, b, dimension_numbers, precision=precision, preferred_element_type=preferred)
 
@@ -159,7 +161,7 @@ def _batched_matmul(x: Array, y: Array, precision: Any, preferred_element_type: 
     classes = _split_batch(x, y, batches)
     if not classes:
         raise ValueError(
-            f"Incompatible shapes for matmul arguments: {x.dtype}[{','.join(map(str, x.shape))}] and "
+            f"Incompatible types for matmul arguments: {x.dtype}[{','.join(map(str, x.shape))}] and "
             f"{y.dtype}[{','.join(map(str, y.shape))}]: the axes before the last two do not broadcast."
         )
     shared, x_only, y_only, drop_x, drop_y = classes

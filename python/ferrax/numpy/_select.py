@@ -241,7 +241,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     """
     if inplace:
         raise ValueError(
-            "jnp.place cannot modify arrays in-place, because arrays are immutable. "
+            "jax.numpy.place cannot modify arrays in-place, because JAX arrays are immutable. "
             "Pass inplace=False to instead return an updated array."
         )
     x, flags, values = to_arrays("place", arr, mask, vals)

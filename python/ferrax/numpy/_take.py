@@ -185,7 +185,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, m
 def _immutable(name: str, inplace: bool) -> None:
     if inplace:
         raise ValueError(
-            f"jnp.{name} cannot modify arrays in-place, because arrays are immutable. "
+            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. "
             "Pass inplace=False to instead return an updated array."
         )
 
@@ -401,7 +401,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     out = []
     for i, x in enumerate(vectors):
         if x.ndim != 1:
-            raise ValueError(f"Arguments to jnp.ix_ must be 1-dimensional, got shape {x.shape}")
+            raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shape {x.shape}")
         if dtype_kind(x.dtype) == "b":
             raise NotImplementedError("Boolean arguments to jnp.ix_ are not implemented")
         if x.size == 0:
@@ -436,7 +436,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
     if any(x.ndim > 1 for x in vectors):
-        raise ValueError(f"Arguments to jnp.meshgrid must be 1D, got shapes {[x.shape for x in vectors]}")
+        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[x.shape for x in vectors]}")
     vectors = [lax.reshape(x, (1,)) if x.ndim == 0 else x for x in vectors]
     axes = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) >= 2:

@@ -222,7 +222,10 @@ class ufunc(metaclass=_UfuncMeta):
         Array([2., 0.], dtype=float32)
         """
         if inplace:
-            raise NotImplementedError("Arrays are immutable: ufunc.at must be called with inplace=False")
+            raise NotImplementedError(
+                "Because JAX arrays are immutable, jnp.ufunc.at() cannot operate inplace: pass inplace=False, and "
+                "use the result."
+            )
         if self._at is not None:
             return self._at(a, indices, b)
         x = to_array(f"{self.__name__}.at", a)

@@ -54,16 +54,19 @@ def _wrap(data, impl: PRNGImpl):
     """Typed keys from their data, checked."""
     if not all(hasattr(data, name) for name in ("ndim", "shape", "dtype")):
         raise TypeError(
-            f"invalid PRNG key data: expected key_data to have ndim, shape, and dtype attributes. Got {short(data)}"
+            "JAX encountered invalid PRNG key data: expected key_data to have ndim, shape, and dtype attributes. "
+            f"Got {short(data)}"
         )
     size = impl.key_shape
     if data.ndim < 1 or tuple(data.shape[data.ndim - len(size) :]) != size:
         raise TypeError(
-            f"invalid PRNG key data: expected key_data.shape to end with {size}; got "
+            f"JAX encountered invalid PRNG key data: expected key_data.shape to end with {size}; got "
             f"shape={data.shape} for impl={impl.name}. Make keys with jax.random.key(seed)."
         )
     if data.dtype != np.uint32:
-        raise TypeError(f"invalid PRNG key data: expected key_data.dtype = uint32; got dtype={data.dtype}")
+        raise TypeError(
+            f"JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype={data.dtype}"
+        )
     return wrapped(jnp.asarray(data), impl)
 
 

@@ -99,7 +99,7 @@ pub static CUSTOM_VJP: Def<CustomVjp> = Def {
     jvp: Slot::Rule(|_, p, _, _| {
         Err(error!(
             Type,
-            "can't apply forward-mode differentiation (jvp) to a custom_vjp function: {} defines only a vjp rule. Use \
+            "can't apply forward-mode autodiff (jvp) to a custom_vjp function: {} defines only a vjp rule. Use \
              reverse mode (grad, vjp), or define the derivative with custom_jvp.",
             p.name
         ))
@@ -230,8 +230,8 @@ pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
     }),
     simplify: Slot::None("no rewrite applies"),
     stablehlo: Slot::None("later"),
-    kernel: Slot::None("can't apply forward-mode differentiation (jvp) to a custom_vjp function"),
-    reference: Slot::None("can't apply forward-mode differentiation (jvp) to a custom_vjp function"),
+    kernel: Slot::None("can't apply forward-mode autodiff (jvp) to a custom_vjp function"),
+    reference: Slot::None("can't apply forward-mode autodiff (jvp) to a custom_vjp function"),
     special: Special::NONE,
 };
 

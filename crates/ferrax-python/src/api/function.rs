@@ -18,7 +18,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -362,6 +362,16 @@ pub fn wrap_names(wrapper: &Bound<'_, PyAny>, fun: &Bound<'_, PyAny>) -> PyResul
     for name in ["__name__", "__qualname__", "__doc__", "__module__", "__annotations__"] {
         if let Some(v) = fun.getattr_opt(name)? {
             wrapper.setattr(name, v)?;
+        }
+    }
+    if let Some(own) = fun.getattr_opt(intern!(py, "__dict__"))?.and_then(|d| d.cast_into::<PyDict>().ok()) {
+        let kind = wrapper.get_type();
+        for (name, value) in own {
+            let name = name.cast::<PyString>()?;
+            // another wrapper's `lower` is not this one's
+            if !kind.hasattr(name)? {
+                wrapper.setattr(name, value)?;
+            }
         }
     }
     wrapper.setattr(intern!(py, "__wrapped__"), fun)

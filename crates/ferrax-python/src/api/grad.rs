@@ -5,6 +5,7 @@
 use super::function::{
     FlatCall, Function, Leaves, args_tuple, call_user, flatten_result, kwargs_dict, rust, wrap_names,
 };
+use super::residuals::{Meta, PyHollow, State};
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
@@ -14,7 +15,7 @@ use crate::value::{from_value, to_value};
 use ferrax_base::{DType, Scalar};
 use ferrax_ir::{Aval, Lit, Value};
 use ferrax_transform::linearize;
-use ferrax_transform::linearize::{Linearized, TapeArg};
+use ferrax_transform::linearize::Linearized;
 use ferrax_transform::structural::instantiate;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -55,7 +56,7 @@ impl Grad {
             if position < 0 || position >= args.len() as i64 {
                 return Err(PyTypeError::new_err(format!(
                     "differentiating with respect to argnums={n} requires at least {} positional arguments to be \
-                     passed by the caller, but got only {} positional arguments, in the call of {}.",
+                     passed by the caller, but got only {} positional arguments. It is the call of {}.",
                     if n < 0 { -n } else { n + 1 },
                     args.len(),
                     self.function.debug.describe()
@@ -76,15 +77,8 @@ impl Grad {
                 "{what} with holomorphic=True requires inputs with complex dtype, but got {d}."
             )));
         }
-        if self.holomorphic || d.is_float() || (self.allow_int && (d.is_integer() || d.is_bool())) {
+        if d.is_inexact() || (self.allow_int && (d.is_integer() || d.is_bool())) {
             return Ok(());
-        }
-        if d.is_complex() {
-            return Err(PyTypeError::new_err(format!(
-                "{what} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {d}. \
-                 For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic \
-                 functions involving complex inputs, use jax.vjp directly."
-            )));
         }
         Err(PyTypeError::new_err(format!(
             "{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got \
@@ -310,18 +304,23 @@ fn value_and_grad(
 
 /// A pulled-back function: cotangents of the results → cotangents of the arguments.
 #[pyclass(frozen, name = "VJP", module = "ferrax", weakref)]
-struct PyVjp {
-    lin: Linearized,
-    in_tree: TreeDef,
-    out_tree: TreeDef,
-    primals: Vec<Aval>,
-}
+struct PyVjp(State);
 
 #[pymethods]
 impl PyVjp {
     /// The traced values that it works around, for leak reports.
     fn _tracers(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        tracers(py, &self.lin)
+        self.0.tracers(py)
+    }
+
+    /// Leaves and data of the pytree node that it is.
+    fn _flatten(&self, py: Python<'_>) -> PyResult<(Vec<Py<PyAny>>, Py<PyHollow>)> {
+        Ok((self.0.leaves(py)?, self.0.hollow(py)?.clone_ref(py)))
+    }
+
+    #[staticmethod]
+    fn _unflatten(data: &Bound<'_, PyHollow>, leaves: Vec<Py<PyAny>>) -> PyVjp {
+        PyVjp(State::filled(data, leaves))
     }
 
     /// A pullback that adds cotangents to references. One entry an argument: a reference, `jax.ad.GradValue()` (the
@@ -331,60 +330,67 @@ impl PyVjp {
         slf.py().import("ferrax._refs_calls")?.getattr("with_refs")?.call1((slf, wanted))
     }
 
-    fn __call__(&self, py: Python<'_>, cotangents: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    #[pyo3(signature = (*given))]
+    fn __call__(&self, py: Python<'_>, given: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        let [cotangents] = given.as_slice() else {
+            return Err(self.wrong_count(given.len()));
+        };
         let mut leaves = Leaves::new();
         let tree = tree::flatten_into(cotangents, &mut leaves)?;
-        if !trees::same(py, &tree, &self.out_tree)? {
+        let Meta { in_tree, out_tree, primals, outs, .. } = &*self.0.meta;
+        if !trees::same(py, &tree, out_tree)? {
             return Err(PyValueError::new_err(format!(
-                "unexpected tree structure of argument to vjp function: got {}, but expected to match {}, the structure of \
-                 the function's result:\n  * {}",
+                "unexpected tree structure of the argument to a VJP function: got {}, but expected to match {}, the \
+                 structure of the function's result:\n  * {}",
                 trees::display(py, &tree),
-                trees::display(py, &self.out_tree),
-                trees::differences(py, &tree, &self.out_tree, ["the argument", "the result"])?
+                trees::display(py, out_tree),
+                trees::differences(py, &tree, out_tree, ["the argument", "the result"])?
             )));
         }
-        let cts = leaves
-            .iter()
-            .zip(&self.lin.outs)
-            .map(|(l, out)| cotangent(l.bind(py), out))
-            .collect::<PyResult<Vec<_>>>()?;
-        let pulled = self.lin.pull_back(&cts).py()?;
+        let cts = leaves.iter().zip(outs).map(|(l, out)| cotangent(l.bind(py), out)).collect::<PyResult<Vec<_>>>()?;
+        let pulled = self.0.with(py, |lin| lin.pull_back(&cts).py())?;
         let values = pulled
             .into_iter()
-            .zip(&self.primals)
+            .zip(primals)
             .map(|(ct, aval)| instantiate(ct, &aval.tangent()).py())
             .collect::<PyResult<Vec<Value>>>()?;
-        super::function::build(py, &self.in_tree, values)
+        super::function::build(py, in_tree, values)
     }
 }
 
-fn tracers(py: Python<'_>, lin: &Linearized) -> PyResult<Vec<Py<PyAny>>> {
-    let args = lin.tape.eqns.iter().flat_map(|e| &e.args);
-    let known = args.filter_map(|a| match a {
-        TapeArg::Known(v @ Value::Tracer(_)) => Some(v),
-        _ => None,
-    });
-    known.map(|v| from_value(py, v.clone())).collect()
+impl PyVjp {
+    #[cold]
+    fn wrong_count(&self, given: usize) -> PyErr {
+        PyTypeError::new_err(format!(
+            "The function returned by `jax.vjp` applied to {} was called with {given} arguments, but functions returned by \
+             `jax.vjp` must be called with a single argument, of the structure of the one value that the function \
+             returned: a tuple of cotangents where it returned a tuple.",
+            self.0.meta.debug.describe()
+        ))
+    }
 }
 
 /// A cotangent checked against its result; float0 ones are zero.
-fn cotangent(ct: &Bound<'_, PyAny>, out: &Value) -> PyResult<Option<Value>> {
-    let want = out.aval().tangent();
+fn cotangent(ct: &Bound<'_, PyAny>, out: &Aval) -> PyResult<Option<Value>> {
+    let want = out.tangent();
     let value = to_value(ct)?;
     if want.dtype == DType::Float0 {
         return Ok(None);
     }
+    // a number of Python has no dtype of its own
     let value = match value {
-        Value::Lit(l) => Value::Lit(ferrax_ir::Lit { scalar: l.scalar.convert(want.dtype), weak: l.weak }),
+        Value::Lit(l) if l.weak && (want.dtype.is_complex() || !l.scalar.dtype.is_complex()) => {
+            Value::Lit(ferrax_ir::Lit { scalar: l.scalar.convert(want.dtype), weak: l.weak })
+        }
         other => other,
     };
     if value.dtype() != want.dtype || value.shape() != want.shape.as_slice() {
         return Err(PyValueError::new_err(format!(
-            "unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {}, but expected {} because the \
-             corresponding output of the function had JAX type {}",
+            "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got {}, but expected {} because the \
+             corresponding output of the differentiated function had JAX type {}",
             value.aval().long_text(),
             want.long_text(),
-            out.aval().long_text()
+            out.long_text()
         )));
     }
     Ok(Some(value))
@@ -431,7 +437,9 @@ fn vjp(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>, has
     lin.out_vars.truncate(count);
     let result = super::function::build(py, &out_tree, lin.outs.iter().cloned())?;
     let primals = values.iter().map(Value::aval).collect();
-    let pulled = Py::new(py, PyVjp { lin, in_tree, out_tree, primals })?.into_any();
+    let outs = lin.outs.iter().map(Value::aval).collect();
+    let meta = Meta { in_tree, out_tree, primals, outs, debug: function.debug.clone() };
+    let pulled = Py::new(py, PyVjp(State::new(lin, meta)))?.into_any();
     let mut items = vec![result, pulled];
     if let Some(tree) = aux_tree {
         items.push(super::function::build(py, &tree, aux)?);
@@ -449,44 +457,50 @@ fn aux_error(out: &Bound<'_, PyAny>) -> PyErr {
 
 /// The linear part of a function at a point: tangents of the arguments → tangents of the results.
 #[pyclass(frozen, name = "LinearizedFunction", module = "ferrax", weakref)]
-struct PyLinear {
-    lin: Linearized,
-    in_tree: TreeDef,
-    out_tree: TreeDef,
-    primals: Vec<Aval>,
-}
+struct PyLinear(State);
 
 #[pymethods]
 impl PyLinear {
     /// The traced values that it works around, for leak reports.
     fn _tracers(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        tracers(py, &self.lin)
+        self.0.tracers(py)
+    }
+
+    /// Leaves and data of the pytree node that it is.
+    fn _flatten(&self, py: Python<'_>) -> PyResult<(Vec<Py<PyAny>>, Py<PyHollow>)> {
+        Ok((self.0.leaves(py)?, self.0.hollow(py)?.clone_ref(py)))
+    }
+
+    #[staticmethod]
+    fn _unflatten(data: &Bound<'_, PyHollow>, leaves: Vec<Py<PyAny>>) -> PyLinear {
+        PyLinear(State::filled(data, leaves))
     }
 
     #[pyo3(signature = (*tangents))]
     fn __call__(&self, py: Python<'_>, tangents: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let mut leaves = Leaves::new();
         let tree = tree::flatten_into(tangents.as_any(), &mut leaves)?;
-        if !trees::same(py, &tree, &self.in_tree)? {
+        let Meta { in_tree, out_tree, primals, outs, .. } = &*self.0.meta;
+        if !trees::same(py, &tree, in_tree)? {
             return Err(PyTypeError::new_err(format!(
                 "linearized function called with tangents of structure {}, but the primals have {}:\n  * {}",
                 trees::display(py, &tree),
-                trees::display(py, &self.in_tree),
-                trees::differences(py, &tree, &self.in_tree, ["the tangents", "the primals"])?
+                trees::display(py, in_tree),
+                trees::differences(py, &tree, in_tree, ["the tangents", "the primals"])?
             )));
         }
         let values = leaves
             .iter()
-            .zip(&self.primals)
+            .zip(primals)
             .map(|(l, aval)| tangent(l.bind(py), aval, Some("linearized function")))
             .collect::<PyResult<Vec<_>>>()?;
-        let outs = self.lin.push_forward(&values).py()?;
-        let outs = outs
+        let pushed = self.0.with(py, |lin| lin.push_forward(&values).py())?;
+        let pushed = pushed
             .into_iter()
-            .zip(&self.lin.outs)
-            .map(|(t, o)| instantiate(t, &o.aval().tangent()).py())
+            .zip(outs)
+            .map(|(t, o)| instantiate(t, &o.tangent()).py())
             .collect::<PyResult<Vec<Value>>>()?;
-        super::function::build(py, &self.out_tree, outs)
+        super::function::build(py, out_tree, pushed)
     }
 }
 
@@ -542,7 +556,9 @@ fn linearize_fun(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyT
     let out_tree = call.out_tree()?;
     let result = super::function::build(py, &out_tree, lin.outs.iter().cloned())?;
     let primals = values.iter().map(Value::aval).collect();
-    let linear = Py::new(py, PyLinear { lin, in_tree, out_tree, primals })?.into_any();
+    let outs = lin.outs.iter().map(Value::aval).collect();
+    let meta = Meta { in_tree, out_tree, primals, outs, debug: function.debug.clone() };
+    let linear = Py::new(py, PyLinear(State::new(lin, meta)))?.into_any();
     Ok(PyTuple::new(py, [result, linear])?.into_any().unbind())
 }
 
@@ -618,6 +634,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(vjp, m)?)?;
     m.add_function(wrap_pyfunction!(linearize_fun, m)?)?;
     m.add_function(wrap_pyfunction!(jvp, m)?)?;
+    m.add_class::<PyHollow>()?;
     m.add_class::<PyVjp>()?;
     m.add_class::<PyLinear>()
 }

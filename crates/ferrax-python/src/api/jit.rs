@@ -129,7 +129,7 @@ impl Jit {
         let class = leaf.bind(py).get_type();
         PyTypeError::new_err(format!(
             "Error interpreting argument to {} as an abstract array. The problematic value is of type {class} and was \
-             passed to the function at path {path}: {} is not a valid JAX type.\nA jitted function takes arrays, numbers \
+             passed to the function at path {path}. {} is not a valid JAX type.\nA jitted function takes arrays, numbers \
              and trees of them. Mark an argument of another kind with static_argnums or static_argnames.",
             debug_text(&self.function),
             shorten::repr(leaf.bind(py)),
@@ -487,7 +487,11 @@ impl FastCall for Jit {
     }
 
     fn repr(&self, _slf: &Bound<'_, PyAny>) -> PyResult<String> {
-        Python::attach(|py| Ok(format!("<PjitFunction of {}>", self.function.fun.bind(py).repr()?)))
+        // a function whose own text fails has a name no less
+        Python::attach(|py| match self.function.fun.bind(py).repr() {
+            Ok(text) => Ok(format!("<PjitFunction of {text}>")),
+            Err(_) => Ok("<PjitFunction>".into()),
+        })
     }
 }
 
@@ -507,7 +511,8 @@ fn jit(
     let function = Function::new(fun, "jit")?;
     if donate_argnums.iter().any(|d| static_argnums.contains(d)) {
         return Err(PyValueError::new_err(format!(
-            "static_argnums={static_argnums:?} and donate_argnums={donate_argnums:?} cannot intersect"
+            "static_argnames and donate_argnames cannot intersect: static_argnums={static_argnums:?} and \
+             donate_argnums={donate_argnums:?}"
         )));
     }
     if must_donate && donate_argnums.is_empty() && donate_argnames.is_empty() {

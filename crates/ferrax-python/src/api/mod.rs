@@ -25,6 +25,7 @@ pub mod leaks;
 pub mod placement;
 pub mod primitive;
 pub mod references;
+mod residuals;
 pub mod source;
 pub mod statics;
 pub mod trees;

@@ -125,6 +125,11 @@ pub fn leaf_name(py: Python<'_>, tree: &TreeDef, params: &ParamNames, leaf: usiz
     Ok(format!("leaf {leaf}"))
 }
 
+/// The path of one leaf of a call, by its number: `[0]...` of positional arguments, `[1]['x']...` of those given by name.
+pub fn leaf_path(py: Python<'_>, tree: &TreeDef, leaf: usize) -> PyResult<String> {
+    tree::leaf_text(py, tree, leaf)
+}
+
 /// `name`, or `name['w'][0]` for the leaves inside a container.
 fn leaf_names(py: Python<'_>, tree: &TreeDef, name: &str, out: &mut Vec<String>) -> PyResult<()> {
     if tree.is_leaf() {

@@ -12,7 +12,7 @@ use ferrax_transform::VmapAxis;
 use ferrax_transform::batching::place_axis;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBool, PyTuple};
 use std::sync::Arc;
 
 /// A vectorized function.
@@ -33,10 +33,12 @@ fn axis(obj: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<i64>> {
     if obj.is_none() {
         return Ok(None);
     }
-    obj.extract::<i64>().map(Some).map_err(|_| {
+    let number = if obj.is_instance_of::<PyBool>() { None } else { obj.extract::<i64>().ok() };
+    number.map(Some).ok_or_else(|| {
         let kind = obj.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
         PyTypeError::new_err(format!(
-            "vmap {what} must be an int, None, or a pytree of these, but got a leaf of type {kind}"
+            "vmap {what} must be an int, None, or (nested) container with those types as leaves, but got a leaf of type \
+             {kind}"
         ))
     })
 }
@@ -97,6 +99,12 @@ impl Vmap {
         }
         match size {
             Some(n) => Ok((dims, n)),
+            None if values.is_empty() => Err(PyValueError::new_err(format!(
+                "vmap wrapped function must be passed at least one argument containing an array or axis_size must be \
+                 specified, got {}, in the call of {}",
+                self.nothing(py, tree),
+                self.function.debug.describe()
+            ))),
             None => Err(PyValueError::new_err(format!(
                 "vmap must have at least one non-None value in in_axes or axis_size must be specified, for {}",
                 self.function.debug.describe()
@@ -104,9 +112,25 @@ impl Vmap {
         }
     }
 
-    /// The name of leaf `i` in the caller's terms.
+    /// The name of leaf `i` in the caller's terms: `argument x`, or `kwargs['x']` of what was given by name.
     fn leaf_name(&self, py: Python<'_>, i: usize, tree: &TreeDef) -> String {
-        format!("argument {}", self.function.leaf_name(py, tree, &[], i))
+        match trees::leaf_path(py, tree, i) {
+            Ok(path) if path.starts_with("[1]") => format!("kwargs{}", &path[3..]),
+            _ => format!("argument {}", self.function.leaf_name(py, tree, &[], i)),
+        }
+    }
+
+    /// A call without an array, as its arguments.
+    #[cold]
+    fn nothing(&self, py: Python<'_>, tree: &TreeDef) -> String {
+        let call = tree::unflatten(py, tree, Leaves::new()).and_then(|c| c.extract::<(Py<PyAny>, Py<PyAny>)>(py));
+        match call {
+            Ok((args, kwargs)) => {
+                let shown = |x: &Py<PyAny>| crate::shorten::repr(x.bind(py));
+                format!("empty *args={} and **kwargs={}", shown(&args), shown(&kwargs))
+            }
+            Err(_) => "no arrays".into(),
+        }
     }
 
     #[cold]
@@ -124,10 +148,10 @@ impl Vmap {
 
     #[cold]
     fn uneven(&self, py: Python<'_>, dims: &[Option<usize>], values: &[Value], tree: &TreeDef) -> PyErr {
-        let mut text = format!(
-            "vmap got inconsistent sizes for array axes to be mapped in the call of {}:",
-            self.function.debug.describe()
-        );
+        let mut text = String::from("vmap got inconsistent sizes for array axes to be mapped:");
+        if let Some(n) = self.axis_size {
+            text += &format!("\n  * the `axis_size` argument was {n};");
+        }
         // Sizes with how many axes have them, and the first leaf that does; what is rare is most likely wrong.
         let mut seen: Vec<(usize, usize, usize)> = Vec::new();
         for (i, (d, v)) in dims.iter().zip(values).enumerate() {
@@ -138,21 +162,17 @@ impl Vmap {
             }
         }
         seen.sort_by_key(|s| std::cmp::Reverse(s.1));
-        let axes: usize = seen.iter().map(|s| s.1).sum();
-        for &(n, count, i) in &seen {
+        for (k, &(n, count, i)) in seen.iter().enumerate() {
             let (d, aval) = (dims[i].unwrap_or_default(), values[i].aval().long_text());
             let place = format!("axis {d} of {} of type {aval};", self.leaf_name(py, i, tree));
             text += &match count {
                 1 => format!("\n  * one axis had size {n}: {place}"),
-                _ if 2 * count > axes => format!("\n  * most axes ({count} of them) had size {n}, e.g. {place}"),
+                _ if k == 0 => format!("\n  * most axes ({count} of them) had size {n}, e.g. {place}"),
                 _ => format!("\n  * some axes ({count} of them) had size {n}, e.g. {place}"),
             };
         }
-        if let Some(n) = self.axis_size.filter(|n| !seen.iter().any(|s| s.0 == *n)) {
-            text += &format!("\n  * axis_size was given as {n};");
-        }
         text.pop();
-        PyValueError::new_err(text)
+        PyValueError::new_err(format!("{text}\nThe function is {}.", self.function.debug.describe()))
     }
 
     fn out_axes(&self, py: Python<'_>, tree: &TreeDef, leaves: usize) -> PyResult<Vec<Option<i64>>> {
@@ -248,7 +268,8 @@ fn vmap(
     axis_size: Option<usize>,
 ) -> PyResult<Py<PyAny>> {
     let function = Function::new(fun, "vmap")?;
-    if !(in_axes.is_none() || in_axes.extract::<i64>().is_ok() || in_axes.is_instance_of::<PyTuple>()) {
+    let number = !in_axes.is_instance_of::<PyBool>() && in_axes.extract::<i64>().is_ok();
+    if !(in_axes.is_none() || number || in_axes.is_instance_of::<PyTuple>()) {
         return Err(PyTypeError::new_err(format!(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed \
              to the function, but got {}.",
@@ -265,7 +286,14 @@ fn vmap(
         axis_name,
         axis_size,
     };
-    let doc = format!("Vectorized version of {}.", vmap.function.debug.name);
+    let name = vmap.function.debug.name.clone();
+    let mut doc = format!(
+        "Vectorized version of {name}. Takes similar arguments as {name} but with additional array axes over which {name} is \
+         mapped."
+    );
+    if let Some(own) = fun.getattr_opt("__doc__")?.and_then(|d| d.extract::<String>().ok()) {
+        doc += &format!("\n\nOriginal documentation:\n\n{own}");
+    }
     let wrapper = new_callable(py, vmap, "vmap", &doc, Signature::Unknown)?;
     wrap_names(wrapper.bind(py), fun)?;
     wrapper.setattr(py, "__doc__", doc)?;

@@ -2,7 +2,6 @@
 
 use crate::errors::IntoPyResult;
 use crate::value::PyValue;
-use ferrax_base::error;
 use ferrax_ir::trace::named_axis;
 use ferrax_ops::collective::{self as ops, AxisNames};
 use pyo3::prelude::*;
@@ -11,7 +10,7 @@ use std::sync::Arc;
 /// Size of a named mapped axis.
 #[pyfunction]
 fn axis_size(name: &str) -> PyResult<usize> {
-    named_axis(name).ok_or_else(|| error!(UnboundAxis, "unbound axis name: {name}")).py()
+    named_axis(name).ok_or_else(|| ops::unbound(name)).py()
 }
 
 fn names(names: Vec<String>) -> PyResult<AxisNames> {

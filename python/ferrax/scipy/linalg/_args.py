@@ -52,7 +52,8 @@ def square(name: str, argument: str, x: Array) -> Array:
     """`x`, or ValueError unless its last two axes are equal."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(
-            f"scipy.linalg.{name}: expected {argument} to be a (batched) square matrix, got shape {x.shape}."
+            f"Expected {argument} to be a (batched) square matrix, got {argument}.shape={x.shape} in "
+            f"scipy.linalg.{name}."
         )
     return x
 

@@ -1,0 +1,55 @@
+"""Pullbacks and linear functions as nodes of pytrees: what they keep of the forward run are their leaves.
+
+So they can be returned from and given to jitted functions. `crates/ferrax-python/src/api/residuals.rs` takes them
+apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ferrax import _ferrax, tree_util
+
+
+def _register(kind: Any) -> None:
+    tree_util.register_pytree_node(kind, kind._flatten, lambda data, leaves: kind._unflatten(data, list(leaves)))
+
+
+_register(_ferrax.VJP)
+_register(_ferrax.LinearizedFunction)
+
+
+def fwd_and_bwd(
+    fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The forward and the backward pass of a function, as two functions.
+
+    Args:
+      fun: function to differentiate.
+      argnums: position, or positions, of the arguments to differentiate.
+      has_aux: whether `fun` returns `(value, auxiliary data)`.
+      jitted: whether both functions are compiled.
+
+    Returns:
+      `(fwd, bwd)`: `fwd` takes the function's arguments and gives `(value, residuals)`, or `(value, residuals, aux)`;
+      `bwd` takes `(residuals, cotangent)` and gives the cotangent of the argument, or a tuple of them.
+
+    >>> import ferrax as jax
+    >>> fwd, bwd = jax.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
+    >>> value, residuals = fwd(3.0, 4.0)
+    >>> print(value, *bwd(residuals, 1.0))
+    12.0 4.0 3.0
+    """
+    from ferrax._api import jit
+    from ferrax._derivatives import _active, vjp
+
+    def fwd(*args: Any, **kwargs: Any) -> Any:
+        of_active, active = _active(fun, argnums, args, kwargs)
+        return vjp(of_active, *active, has_aux=has_aux)
+
+    def bwd(residuals: Any, cotangent: Any) -> Any:
+        pulled = residuals(cotangent)
+        return pulled[0] if isinstance(argnums, int) else pulled
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)

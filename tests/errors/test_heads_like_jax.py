@@ -1,0 +1,123 @@
+# ruff: noqa: E501 (a table of mistakes)
+"""What programs look for in the text of an error: it stands in JAX's message and in ours, and the classes agree."""
+
+import importlib
+import warnings
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+# Each mistake is an expression; after `=>` stands what both messages contain.
+MISTAKES = """
+grad(lambda x: x)("foo") => Argument
+jit(lambda x: x)("foo") => was passed to the function at path x.
+jit(lambda x: x)(np.ma.array([1, 2], mask=[True, False])) => numpy masked arrays are not supported
+jit(lambda x, y: x, static_argnums=1)(1, np.asarray(1)) => Non-hashable static arguments are not supported
+jit(lambda x, y: x, static_argnums=1)(1, NoEq()), jit(FUN, static_argnums=1)(1, NoEq()), jit(FUN, static_argnums=1)(1, NoEq()) => static arguments should be comparable using __eq__
+jit(lambda x: x, static_argnums=1) => Jitted function has static_argnums=(1,), but only accepts 1 positional arguments.
+jit(lambda x: x, static_argnames="y") => Jitted function has invalid argnames {'y'} in static_argnames. Function does not take these args.
+jit(lambda x: x, static_argnames="x", donate_argnames="x") => static_argnames and donate_argnames cannot intersect
+jit(staticmethod(lambda x: x)) => staticmethod arguments are not supported
+jit(lambda x: x).lower(1.0).compile()([1.0]) => Function compiled with input pytree does not match the input pytree it was called with
+jit(lambda x: x).lower(1.0).compile()(1) => Argument 'x' compiled with
+vmap(jit(lambda x: x).lower(1.0).compile())(jnp.ones(3)) => Cannot apply JAX transformations to a function lowered and compiled for a particular signature. Detected
+vmap(lambda x, y: x)(jnp.ones(3), jnp.ones(4)) => vmap got inconsistent sizes for array axes to be mapped:\\n  * one axis had size 3: axis 0 of argument x of type float32[3];\\n  * one axis had size 4: axis 0 of argument y of type float32[4]
+vmap(lambda x, y: x)(jnp.ones(3), y=jnp.ones(4)) => axis 0 of kwargs['y'] of type float32[4]
+vmap(lambda x: x, axis_size=4)(jnp.ones(3)) => * the `axis_size` argument was 4;
+vmap(lambda x: x)({}) => vmap wrapped function must be passed at least one argument containing an array
+vmap(lambda x: x, in_axes=False)(jnp.ones(3)) => vmap in_axes must be an int, None, or a tuple
+vmap(lambda x: x, out_axes="a")(jnp.ones(3)) => vmap out_axes must be an int, None, or (nested) container with those types as leaves
+vmap(lambda x: x, out_axes=None)(jnp.ones(3)) => at vmap out_axes
+jax.jvp(lambda x, y: x, 0.0, (1.0,)) => primal and tangent arguments to jax.jvp must be tuples or lists; found float and tuple.
+jax.jvp(lambda x: x, (1.0,), [1.0]) => primal and tangent arguments to jax.jvp must have the same tree structure
+jax.vjp(lambda x: x, 1.0)[1](np.float16(1)) => unexpected JAX type (e.g. shape/dtype) for argument to VJP function
+jax.vjp(lambda x: x, 1.0)[1]((1.0, 2.0)) => unexpected tree structure
+jax.vjp(lambda x: x, 1.0)[1](1.0, 2.0) => must be called with a single argument
+jax.linear_transpose(lambda x: 2.0 * x, 1) => linear_transpose only supports
+jax.linear_transpose(lambda x: [x, x], 1.0)(1.0) => cotangent tree does not match
+jax.linear_transpose(lambda x: jnp.stack([x, x]), 1.0)(1.0) => cotangent type does not match
+jax.linear_transpose(lambda x: x, 1.0)(1j) => cotangent type does not match
+jax.linear_transpose(jnp.sin, 1.0)(1.0) => Transpose rule (for reverse-mode differentiation) for 'sin' not implemented
+grad(lambda x: x)() => differentiating with respect to argnums=0 requires at least 1 positional arguments to be passed by the caller, but got only 0 positional arguments.
+grad(lambda x: x)(1j) => grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got complex64
+grad(lambda x: jnp.dot(x, jnp.ones(4)))(jnp.ones(3)) => dot_general requires contracting dimensions to have the same shape, got (3,) and (4,).
+lax.cond("foo", lambda x: x, lambda x: x, 1.0) => Pred must be a scalar, got foo of type <class 'str'>
+lax.cond((1.0, 1.0), lambda x: x, lambda x: x, 1.0) => Pred must be a scalar, got (1.0, 1.0) of type <class 'tuple'>
+lax.cond(lambda x: x, lambda x: x, lambda x: x, 1.0) => Pred type must be either boolean or number, got <function
+lax.cond(True, lambda x: dict(a=x), lambda x: dict(a=(x, x)), 1.0) => cond branch outputs must have the same pytree structure, but they differ:
+lax.cond(True, lambda x: dict(a=x), lambda x: dict(a=(x, x)), 1.0) => true_fun output at path ['a'] is a pytree leaf but false_fun output at path ['a'] is a <class 'tuple'>, so their Python types differ
+lax.cond(True, lambda x: {'a': 1}, lambda x: {'b': 1}, 1.0) => true_fun output is a <class 'dict'> with pytree metadata ('a',) but false_fun output is a <class 'dict'> with pytree metadata ('b',), so the pytree node metadata does not match
+lax.cond(True, lambda x: jnp.ones(1), lambda x: jnp.float32(1), 1.0) => The output of true_fun has type float32[1] but the corresponding output of false_fun has type float32[], so the shapes do not match
+lax.switch(lambda x: x, [lambda x: x, lambda x: x], 1.0) => Index type must be an integer, got <function
+lax.switch(1, [lambda x: (x,), lambda x: (jnp.ones(3),)], 1.0) => The output of branch 0 at path [0] has type float32[] but the corresponding output of branch1 has type float32[3], so the shapes do not match
+lax.while_loop(lambda c: (1.0, 1.0), lambda c: c, 0.0) => cond_fun must return a boolean scalar, but got pytree PyTreeDef((*, *)).
+lax.while_loop(lambda c: np.float32(1), lambda c: c, np.float32(0)) => cond_fun must return a boolean scalar, but got output type(s) [ShapedArray(float32[])].
+lax.while_loop(lambda c: False, lambda c: (1.0, 1.0), 0.0) => while_loop body function carry input and carry output must have the same pytree structure, but they differ:\\n\\nThe input carry c is a
+lax.while_loop(lambda c: False, lambda c: (True, True), (np.bool_(True), np.float32(0))) => The input carry component c[1] has type float32[] but the corresponding output carry component has type bool[], so the dtypes do not match.
+lax.scan(lambda c, x: c, 0, jnp.ones(3)) => scan body output must be a pair, got
+lax.scan(lambda c, x: (c, x), 0, 1.0) => scan got value with no leading axis to scan over: 1.0.
+lax.scan(lambda c, x: (c, x), 0, jnp.ones(3), length=4) => scan got `length` argument of 4 which disagrees with leading axis sizes [3].
+lax.scan(lambda c, x: (c, x), 0, (jnp.ones(3), jnp.ones(4))) => scan got values with different leading axis sizes: 3, 4.
+lax.fori_loop(np.int16(0), jnp.int32(3), lambda i, c: c, 1.0) => arguments to fori_loop must have equal types, got int16 and int32
+jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, 1.0, unroll=3))(2) => Can only use `unroll` in `fori_loop` if the loop bounds are statically known.
+vmap(lambda x: lax.psum(x, "j"), axis_name="i")(jnp.ones(3)) => Found an unbound axis name: j.
+jvp_of(lambda p, t: (p[0], jnp.ones(3))) => Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. Expected float32[] (tangent type of float32[]) but got float32[3]
+vjp_of(lambda x: (x, x), lambda r, ct: ct) => Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of the primal function, and in particular must produce a tuple of length equal to the number of arguments to the primal function, but got bwd output structure PyTreeDef(*) for primal input structure PyTreeDef((*,)).
+vjp_of(lambda x: (x, x), lambda r, ct: (jnp.ones(3),)) => Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal function, but at output[0] the bwd rule produced an output of type float32[3] corresponding to an input of type float32[], so the shapes do not match
+vjp_of(lambda x: x, lambda r, ct: (ct,)) => (i.e. values stored from the forward pass for use on the backward pass), but instead of a pair the fwd rule
+jnp.broadcast_to(jnp.ones(3), (2,)) => Incompatible types for broadcasting: input type=float32[3] and requested type=float32[2]
+jnp.broadcast_to(jnp.ones((2, 3)), (3,)) => Cannot broadcast to shape with fewer dimensions: arr_shape=(2, 3) shape=(3,)
+jnp.stack([jnp.ones(2), jnp.ones(3)]) => All input arrays must have the same shape.
+jnp.zeros((2, -1)) => shape must have every element be nonnegative, got (2, -1).
+jnp.put(jnp.ones(3), 0, 1) => jax.numpy.put cannot modify arrays in-place, because JAX arrays are immutable
+jnp.fill_diagonal(jnp.ones((2, 2)), 0) => JAX arrays are immutable, must use inplace=False
+jnp.gcd(1.0, 1) => Arguments to jax.numpy.gcd must be integers.
+jnp.linalg.slogdet(jnp.ones((2, 3))) => Argument to slogdet() must have shape [..., n, n], got (2, 3)
+jax.random.wrap_key_data(jnp.ones(2)) => JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype=float32
+"""
+
+
+def _names(package):
+    """What the expressions use, of one of the two packages."""
+    j = importlib.import_module(package)
+
+    class NoEq:
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            raise NotImplementedError("cannot be compared")
+
+    def jvp_of(rule):
+        f = j.custom_jvp(lambda x: x)
+        f.defjvp(rule)
+        return j.jvp(f, (1.0,), (1.0,))
+
+    def vjp_of(fwd, bwd):
+        f = j.custom_vjp(lambda x: x)
+        f.defvjp(fwd, bwd)
+        return j.grad(f)(1.0)
+
+    given = {"jax": j, "jnp": j.numpy, "lax": j.lax, "jit": j.jit, "grad": j.grad, "vmap": j.vmap, "np": np}
+    return given | {"NoEq": NoEq, "jvp_of": jvp_of, "vjp_of": vjp_of, "FUN": lambda x, y: x}
+
+
+def _message(package, expression):
+    """Classes, the builtin ones alone, and text of the error that an expression raises."""
+    with warnings.catch_warnings(), pytest.raises(Exception) as caught:
+        warnings.simplefilter("ignore")
+        eval(expression, _names(package))
+    builtin = [c.__name__ for c in type(caught.value).__mro__ if c.__module__ == "builtins"]
+    return builtin[0], str(caught.value)
+
+
+@pytest.mark.parametrize("row", MISTAKES.strip().splitlines())
+def test_heads(row):
+    expression, fragment = row.split(" => ")
+    fragment = fragment.replace("\\n", "\n")
+    (their_class, theirs), (our_class, ours) = (_message(p, expression) for p in ("jax", "ferrax"))
+    assert fragment in theirs, theirs
+    assert fragment in ours, ours
+    assert our_class == their_class

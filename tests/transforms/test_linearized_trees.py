@@ -1,0 +1,185 @@
+"""Pullbacks and linear functions as pytrees, `fwd_and_bwd`, costs and the precision of products, beside JAX."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+import ferrax
+
+jax = pytest.importorskip("jax")
+
+W, X = np.arange(9.0, dtype=np.float32).reshape(3, 3) / 9, np.ones((2, 3), np.float32)
+
+
+def both(program):
+    """What a program gives under ferrax and under JAX."""
+    return program(ferrax), program(jax)
+
+
+def layer(j):
+    return lambda w, x: j.numpy.tanh(x @ w)
+
+
+def test_pullbacks_cross_jit():
+    def program(j):
+        y, pull = j.jit(lambda w, x: j.vjp(layer(j), w, x))(W, X)
+        assert all(hasattr(leaf, "shape") for leaf in j.tree.leaves(pull))
+        return j.jit(lambda pull, y: pull(y))(pull, j.numpy.ones_like(y))
+
+    for ours, theirs in zip(*both(program), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_pullbacks_are_rebuilt_around_anything():
+    _, pull = ferrax.vjp(layer(ferrax), W, X)
+    leaves, tree = ferrax.tree.flatten(pull)
+    assert ferrax.tree.structure(tree.unflatten(range(len(leaves)))) == tree
+    doubled = ferrax.tree.map(lambda x: x, pull)
+    for a, b in zip(pull(X), doubled(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert ferrax.tree.structure(doubled) == tree
+
+
+def test_pullbacks_are_traced_once():
+    traces = []
+
+    @ferrax.jit
+    def bwd(pull, y):
+        traces.append(1)
+        return pull(y)
+
+    fwd = ferrax.jit(lambda w, x: ferrax.vjp(layer(ferrax), w, x))
+    for scale in (1.0, 2.0):
+        y, pull = fwd(scale * W, X)
+        expected = ferrax.vjp(layer(ferrax), scale * W, X)[1](y)
+        np.testing.assert_allclose(bwd(pull, y)[0], expected[0], rtol=1e-6)
+    assert len(traces) == 1
+
+
+def test_linear_functions_cross_jit():
+    def program(j):
+        y, linear = j.jit(lambda w: j.linearize(j.numpy.sin, w))(W)
+        return y, linear(X[:1] * W), j.jit(lambda f, t: f(t))(linear, W)
+
+    for ours, theirs in zip(*both(program), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("jitted", [True, False])
+@pytest.mark.parametrize("argnums", [0, 1, (0, 1), (1, 0)])
+def test_fwd_and_bwd(argnums, jitted):
+    def program(j):
+        fwd, bwd = j.fwd_and_bwd(layer(j), argnums=argnums, jitted=jitted)
+        y, residuals = fwd(W, X)
+        return j.tree.leaves((y, bwd(residuals, 2 * y)))
+
+    for ours, theirs in zip(*both(program), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_fwd_and_bwd_with_aux():
+    fwd, bwd = ferrax.fwd_and_bwd(lambda x: (x * x, {"x": x}), 0, has_aux=True)
+    y, residuals, aux = fwd(3.0)
+    assert (float(y), float(aux["x"]), float(bwd(residuals, 1.0))) == (9.0, 3.0, 6.0)
+
+
+def test_gradients_by_complex_arguments():
+    z = np.array([1 + 2j, 0.5 - 1j], np.complex64)
+    ours, theirs = both(lambda j: j.grad(lambda z: j.numpy.sum(j.numpy.cos(j.numpy.abs(z))))(z))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+@pytest.mark.parametrize("precision", [None, "bfloat16", "tensorfloat32", "float32", "highest", "BF16_BF16_F32"])
+def test_programs_show_the_precision_of_products(precision):
+    def program(j):
+        with j.default_matmul_precision(precision):
+            products = (j.numpy.dot, j.numpy.matmul, lambda x, y: j.lax.dot(x, y))
+            return [str(j.make_jaxpr(f)(X, W)) for f in products]
+
+    ours, theirs = both(program)
+    assert ours == theirs
+
+
+def test_costs():
+    def program(j):
+        f = j.jit(lambda x, w: (j.numpy.sin(x) @ w).sum())
+        return [stage.cost_analysis() for stage in (f.lower(X, W), f.lower(X, W).compile())]
+
+    for ours, theirs in zip(*both(program), strict=True):
+        assert {k: ours[k] for k in ("flops", "transcendentals")} == {
+            k: theirs[k] for k in ("flops", "transcendentals")
+        }
+        # the start of a sum is an operand in JAX
+        assert ours["bytes accessed"] == theirs["bytes accessed"] - 4
+
+
+def test_costs_of_loops_branches_and_convolutions():
+    lax, jnp = ferrax.lax, ferrax.numpy
+    scan = ferrax.jit(lambda x: lax.scan(lambda c, a: (c + a, jnp.exp(c)), 0.0, x)[0])
+    assert scan.lower(np.ones(5, np.float32)).cost_analysis()["transcendentals"] == 5.0
+    cond = ferrax.jit(lambda p, x: lax.cond(p, lambda: jnp.exp(x), lambda: x))
+    assert cond.lower(True, X).cost_analysis()["transcendentals"] == 6.0
+    conv = ferrax.jit(lambda x, k: lax.conv(x, k, (1, 1), "VALID"))
+    image, kernel = np.ones((1, 2, 8, 8), np.float32), np.ones((3, 2, 3, 3), np.float32)
+    assert conv.lower(image, kernel).cost_analysis()["flops"] == 2.0 * 3 * 36 * 18
+    assert ferrax.jit(lambda x: x).lower(1.0).cost_analysis() == {}
+
+
+def test_cache_size_and_attributes():
+    def program(j):
+        def f(x):
+            return x
+
+        f.some_value = 4
+        jitted = j.jit(f)
+        sizes = [jitted._cache_size()]
+        for x in (1, 2, 1.0):
+            jitted(x)
+            sizes.append(jitted._cache_size())
+        return sizes, jitted.some_value, repr(j.jit(_Unspeakable())), j.make_jaxpr(f).__name__
+
+    ours, theirs = both(program)
+    assert ours == theirs
+
+
+class _Unspeakable:
+    def __call__(self):
+        pass
+
+    def __repr__(self):
+        raise ValueError("no text")
+
+
+def test_vmap_keeps_the_documentation():
+    def scaled(a):
+        """Does things."""
+
+    ours, theirs = both(lambda j: j.vmap(scaled).__doc__)
+    assert ours == theirs
+
+
+def test_rules_for_vmap_behind_custom_vjp():
+    def program(j):
+        custom_vmap = importlib.import_module(f"{j.__name__}.custom_batching").custom_vmap
+        f = j.custom_vjp(custom_vmap(lambda x, y: j.numpy.sin(x) * y))
+        f.def_vmap(lambda size, batched, x, y: (j.numpy.cos(x) * y, True))
+        f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda r, ct: (ct * r[1], 3 * ct))
+        return j.vmap(f)(X[0], X[1]), j.grad(f, 1)(0.5, 2.0)
+
+    for ours, theirs in zip(*both(program), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_matrices_of_joined_rows():
+    def program(j):
+        r_, c_ = j.numpy.r_, j.numpy.c_
+        return [r_["r", [1, 2], [3]], r_["c", [1, 2], [3]], c_["r", [1, 2], [3, 4]], c_["c", [1, 2]], r_["r", 0:3]]
+
+    for ours, theirs in zip(*both(program), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_keys_have_no_item():
+    with pytest.raises(TypeError, match="a random key is no number"):
+        ferrax.random.key(0).item()
