@@ -91,12 +91,14 @@ impl NarrowFloat {
         (magnitude_or(magnitude, self.largest(), || self.overflow_code(sign), sign)) as u8
     }
 
+    /// The nearest power of two, the larger of two that are as near; there is none for zero and what is too large.
     fn exponent_code(self, v: f32) -> u8 {
-        if v.is_nan() || v.is_infinite() || v < 0.0 {
+        if v.is_nan() || v <= 0.0 {
             return 0xff;
         }
-        let e = f64::from(v).log2().round() as i32 + self.bias;
-        e.clamp(0, 254) as u8
+        // as a double it is a normal number, whose exponent stands above its 52 bits; half of the last step carries into it
+        let exponent = ((f64::from(v).to_bits() + (1 << 51)) >> 52) as i32 - 1023;
+        u8::try_from((exponent + self.bias).max(0)).unwrap_or(0xff)
     }
 
     /// Exponent and mantissa fields of `v`, possibly one past the largest finite code.
@@ -151,6 +153,17 @@ fn magnitude_or(magnitude: u32, largest: u32, overflow: impl FnOnce() -> u32, si
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn powers_of_two_are_the_nearest() {
+        let format = NarrowFloat::of(DType::F8E8M0FNU).unwrap();
+        let near = |x: f32| format.to_f32(format.from_f32(x));
+        for (x, power) in [(1.0, 1.0), (1.49, 1.0), (1.5, 2.0), (2980.0, 2048.0), (6.0, 8.0), (0.74, 0.5)] {
+            assert_eq!(near(x), power, "{x}");
+        }
+        assert_eq!(near(1e-45), 2f32.powi(-127));
+        assert!([0.0, -1.0, f32::NAN, f32::INFINITY, 3e38].iter().all(|&x| near(x).is_nan()));
+    }
 
     #[test]
     fn every_code_round_trips() {
