@@ -11,36 +11,28 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-_TRANSCENDENTAL = frozenset(
+#: Operations of one real operand that are no functions like `exp`; those are all others.
+_SIMPLE = frozenset(
     [
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "cbrt",
-        "cos",
-        "cosh",
-        "digamma",
-        "erf",
-        "erf_inv",
-        "erfc",
-        "exp",
-        "exp2",
-        "expm1",
-        "lgamma",
-        "log",
-        "log1p",
-        "logistic",
-        "pow",
-        "rsqrt",
-        "sin",
-        "sinh",
+        "abs",
+        "add_any",
+        "ceil",
+        "cholesky",
+        "conj",
+        "copy",
+        "fft",
+        "floor",
+        "imag",
+        "integer_pow",
+        "is_finite",
+        "neg",
+        "optimization_barrier",
+        "real",
+        "reduce_precision",
+        "round",
+        "sign",
         "sqrt",
-        "tan",
-        "tanh",
+        "square",
     ]
 )
 _MOVING = frozenset(
@@ -108,11 +100,20 @@ def _of_equation(equation: Any) -> Counter[str]:
         return sum((_of(b) for b in bodies), Counter())
     out = Counter({"bytes accessed": sum(_bytes(x) for x in (*equation.invars, *equation.outvars))})
     results = sum(map(_size, equation.outvars))
-    if name in _TRANSCENDENTAL:
+    if _is_transcendental(name, equation):
         out["transcendentals"] = results
     elif name not in _MOVING:
         out["flops"] = _PRODUCTS[name](equation) if name in _PRODUCTS else _simple(name, equation, results)
     return out
+
+
+def _is_transcendental(name: str, equation: Any) -> bool:
+    if name in ("pow", "atan2"):
+        return True
+    if len(equation.invars) != 1 or name in _SIMPLE or name in _MOVING or name.startswith(("cum", "reduce_")):
+        return False
+    x, y = equation.invars[0].aval, equation.outvars[0].aval
+    return x.shape == y.shape and all(getattr(a.dtype, "kind", "V") in "fcV" for a in (x, y))
 
 
 def _program(value: Any) -> Any:
