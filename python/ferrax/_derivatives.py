@@ -105,12 +105,12 @@ def _pair(primals: Any, tangents: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]
             "primal and tangent arguments to jax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}."
         )
-    trees = [tree_util.tree_structure(x) for x in (primals, tangents)]
-    if trees[0] != trees[1]:
+    tree, other = (tree_util.tree_structure(x) for x in (primals, tangents))
+    if tree != other:
         raise TypeError(
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure "
-            f"{short(trees[0])} whereas tangents have tree structure {short(trees[1])}."
-            f"{differences(*trees, 'primals', 'tangents')}"
+            f"{short(tree)} whereas tangents have tree structure {short(other)}."
+            f"{differences(tree, other, 'primals', 'tangents')}"
         )
     return tuple(primals), tuple(tangents)
 

@@ -39,8 +39,8 @@ def structure_differences(left: Any, right: Any, path: str = "") -> Iterator[Dif
         yield _sizes(path, kind, (len(below), len(other_below)), (data, other_data))
         return
     if data != other_data:
-        texts = [f"{_named(kind)} with pytree metadata {_metadata(d)}" for d in (data, other_data)]
-        yield Difference(path, *texts, "so the pytree node metadata does not match")
+        first, second = (f"{_named(kind)} with pytree metadata {_metadata(d)}" for d in (data, other_data))
+        yield Difference(path, first, second, "so the pytree node metadata does not match")
         return
     for i, (a, b) in enumerate(zip(below, other_below, strict=True)):
         yield from structure_differences(a, b, path + _key(left, i))
@@ -60,14 +60,14 @@ def _metadata(data: Any) -> Any:
 
 def _sizes(path: str, kind: Any, counts: tuple[int, int], data: tuple[Any, Any]) -> Difference:
     if kind in (tuple, list):
-        texts = [f"a {kind.__name__} of length {n}" for n in counts]
-        return Difference(path, *texts, "so the lengths do not match")
-    texts = [f"a {kind} with {n} child{'' if n == 1 else 'ren'}" for n in counts]
+        first, second = (f"a {kind.__name__} of length {n}" for n in counts)
+        return Difference(path, first, second, "so the lengths do not match")
+    first, second = (f"a {kind} with {n} child{'' if n == 1 else 'ren'}" for n in counts)
     why = "so the numbers of children do not match"
     if kind is dict:
         keys = sorted(set(data[0]) ^ set(data[1]), key=repr)
         why += f", with the symmetric difference of key sets: {{{listed(repr(k) for k in keys)}}}"
-    return Difference(path, *texts, why)
+    return Difference(path, first, second, why)
 
 
 def _key(tree: Any, i: int) -> str:
