@@ -3,12 +3,10 @@
 //! Bounds are in units in the last place of the dtype. A plugin's own exponentials and logarithms come on top, and one
 //! may take subnormal numbers for zero, so results below the normal numbers count as zero there.
 
-#[path = "../../ferrax-cpu/tests/common/mod.rs"]
-mod common;
+mod against;
 mod engines;
-mod support;
 
-use common::{Array, Rng, ulps};
+use against::common::{self, Array, Rng, ulps};
 use engines::Place;
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::{BinaryOp, Kind, Type, UnaryOp};
