@@ -3,12 +3,10 @@
 //! Factorizations are compared with the CPU engine's where they are unique, and by what they multiply up to otherwise.
 //! Distances are relative to the largest entry, in units of ε times the number of rows.
 
-#[path = "../../ferrax-cpu/tests/common/mod.rs"]
-mod common;
+mod against;
 mod engines;
-mod support;
 
-use common::{Array, Rng};
+use against::common::{self, Array, Rng};
 use engines::Place;
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::linalg::LinalgOp;

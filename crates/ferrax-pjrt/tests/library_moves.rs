@@ -1,12 +1,10 @@
 //! Scans, windows, convolutions, sorts, transforms and random bits on a plugin, and as expansions on the CPU engine,
 //! against the CPU engine's own kernels.
 
-#[path = "../../ferrax-cpu/tests/common/mod.rs"]
-mod common;
+mod against;
 mod engines;
-mod support;
 
-use common::{Array, NUMBERS, Rng, assert_same};
+use against::common::{self, Array, NUMBERS, Rng, assert_same};
 use engines::Place;
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::fft::FftKind;
@@ -136,7 +134,7 @@ fn sorts_agree_with_the_cpu_engine() {
     let place = Place::plugin();
     sorts(&place);
     let mut rng = Rng(9);
-    for d in NUMBERS.into_iter().filter(|d| d.is_integer()).chain([DType::Bool, DType::U4]) {
+    for d in NUMBERS.into_iter().filter(|d| d.is_integer()).chain([DType::Bool, DType::I4, DType::U4]) {
         for num_keys in [1, 2] {
             let (x, y) = (Array::random(&mut rng, d, &[6, 20]), Array::random(&mut rng, d, &[6, 20]));
             let kind = Kind::Sort { axis: 1, num_keys, stable: true };

@@ -3,12 +3,10 @@
 //! Bounds are in units in the last place of the dtype. A plugin's own exponentials and logarithms come on top, and one
 //! may take subnormal numbers for zero, so results below the normal numbers count as zero there.
 
-#[path = "../../ferrax-cpu/tests/common/mod.rs"]
-mod common;
+mod against;
 mod engines;
-mod support;
 
-use common::{Array, Rng, ulps};
+use against::common::{self, Array, Rng, ulps};
 use engines::Place;
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::{BinaryOp, Kind, Type, UnaryOp};
@@ -70,13 +68,13 @@ fn unary(place: &Place, bounds: &[(UnaryOp, f64, f64, f64, f64)]) {
 
 /// (function, from, to, bound of f32, bound of f64)
 const UNARY: [(UnaryOp, f64, f64, f64, f64); 7] = [
-    (UnaryOp::Erf, -6.0, 6.0, 3.0, 4.0),
-    (UnaryOp::Erfc, -6.0, 28.0, 1.0, 12.0),
-    (UnaryOp::ErfInv, -1.0, 1.0, 4.0, 8.0),
-    (UnaryOp::Lgamma, -0.5, 50.0, 1.0, 12.0),
-    (UnaryOp::Digamma, 0.0, 50.0, 1.0, 24.0),
-    (UnaryOp::BesselI0e, -60.0, 60.0, 1.0, 40.0),
-    (UnaryOp::BesselI1e, -60.0, 60.0, 1.0, 40.0),
+    (UnaryOp::Erf, -6.0, 6.0, 2.0, 2.0),
+    (UnaryOp::Erfc, -6.0, 28.0, 1.0, 6.0),
+    (UnaryOp::ErfInv, -1.0, 1.0, 3.0, 4.0),
+    (UnaryOp::Lgamma, -0.5, 50.0, 1.0, 8.0),
+    (UnaryOp::Digamma, 0.0, 50.0, 1.0, 4.0),
+    (UnaryOp::BesselI0e, -60.0, 60.0, 1.0, 16.0),
+    (UnaryOp::BesselI1e, -60.0, 60.0, 1.0, 16.0),
 ];
 
 #[test]
@@ -94,13 +92,13 @@ fn special_functions_agree_with_the_cpu_engine() {
 fn binary(place: &Place) {
     let mut rng = Rng(5);
     let mut unit = || rng.next() as f64 / u64::MAX as f64;
-    let edges = [0.0, 1.0, 0.5, 2.0, 1e-8, 20.0, 250.0, -1.0, -0.5, f64::NAN];
+    let edges = [0.0, 1.0, 0.5, 2.0, 1e-8, 20.0, 250.0, -1.0, -0.25, f64::NAN];
     let mut table = Vec::new();
     for (op, single, double) in [
-        (BinaryOp::Igamma, 1.0, 400.0),
-        (BinaryOp::Igammac, 1.0, 400.0),
-        (BinaryOp::Zeta, 1.0, 40.0),
-        (BinaryOp::Polygamma, 1.0, 80.0),
+        (BinaryOp::Igamma, 1.0, 40.0),
+        (BinaryOp::Igammac, 1.0, 40.0),
+        (BinaryOp::Zeta, 1.0, 4.0),
+        (BinaryOp::Polygamma, 1.0, 40.0),
     ] {
         let mut pairs: Vec<(f64, f64)> = edges.iter().flat_map(|&a| edges.map(|b| (a, b))).collect();
         for _ in 0..800 {

@@ -1,4 +1,10 @@
-//! Special functions, as the graphs of `expand`: `chlo` has some of them, but by polynomials of less accuracy.
+//! Special functions, as the graphs of `expand`: `chlo` has some of them, but without the incomplete gamma functions, and
+//! with an `erfc` that loses the digits of x² in its exponential.
+//!
+//! Measured against the CPU engine on XLA's CPU plugin, in units in the last place: f32 results are the same (the inverse
+//! error function: 2 apart), as they come by way of f64; in f64 erf and zeta are 1 apart, digamma and the inverse error
+//! function 2, erfc and ln Γ 4, the Bessel functions 9, and the incomplete gamma functions 12. Digamma and ln Γ count
+//! near zeros between their poles in units of 1.
 
 use super::body::{Body, Val};
 use super::library::expanded;

@@ -23,10 +23,6 @@ pub(super) fn reduce_window(
     let compute = compute_dtype(d);
     let start = convert::convert(body, &inputs[1], compute)?;
     let x = convert::convert(body, &inputs[0], compute)?;
-    if x.ty.size() == 0 {
-        let all = body.spread(&inputs[1], &ty.shape);
-        return Ok(all);
-    }
     if ty.shape.is_empty() {
         let y = elementwise::binary(body, join, &x, &start)?;
         return convert::convert(body, &y, d);
@@ -35,7 +31,7 @@ pub(super) fn reduce_window(
     let repeats = matches!(op, ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Xor);
     let known = graph.maker(node.inputs[1]).is_some_and(|n| matches!(n.kind, Kind::Const(c) if c == op.identity(d)));
     let plain = w.padding.iter().all(|&(low, high)| low >= 0 && high >= 0);
-    let simple = plain && (known || !repeats);
+    let simple = plain && (known || !repeats) && x.ty.size() > 0;
     let (x, w) = if simple { (x, w.clone()) } else { padded(body, &x, &start, w) };
     // Compilers take padding of the value that windows start from for none.
     let from = if simple { start.clone() } else { body.splat(reduce::start(op, compute), &[]) };

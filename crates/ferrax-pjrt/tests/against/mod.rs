@@ -1,8 +1,8 @@
 //! Kernel graphs on the plugin of the environment, compared with the CPU engine.
-#![allow(dead_code, reason = "every test binary uses a part")]
+#![allow(dead_code, unused_imports, reason = "every test binary uses a part")]
 
 #[path = "../../../ferrax-cpu/tests/common/mod.rs"]
-mod common;
+pub mod common;
 
 pub use common::{Array, Rng, same};
 use ferrax_base::{Arg, Buffer, DType, Result, Scalar};

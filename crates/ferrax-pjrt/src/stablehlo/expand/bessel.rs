@@ -10,7 +10,7 @@ const TERMS: i32 = 64;
 const FAR_TERMS: i32 = 24;
 
 /// e^-|x| Iₙ(x) for n 0 or 1.
-pub(super) fn bessel_ie<'c>(x: X<'c>, n: i32) -> X<'c> {
+pub(super) fn bessel_ie(x: X<'_>, n: i32) -> X<'_> {
     let a = x.abs();
     let near = a.min(30.0);
     let q = near * near * 0.25;

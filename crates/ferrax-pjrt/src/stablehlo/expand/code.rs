@@ -517,16 +517,16 @@ impl<'c> Not for X<'c> {
 
 /// A number over, or less, a value.
 pub(crate) trait Before {
-    fn over<'c>(self, x: X<'c>) -> X<'c>;
-    fn less<'c>(self, x: X<'c>) -> X<'c>;
+    fn over(self, x: X<'_>) -> X<'_>;
+    fn less(self, x: X<'_>) -> X<'_>;
 }
 
 impl Before for f64 {
-    fn over<'c>(self, x: X<'c>) -> X<'c> {
+    fn over(self, x: X<'_>) -> X<'_> {
         self.beside(x) / x
     }
 
-    fn less<'c>(self, x: X<'c>) -> X<'c> {
+    fn less(self, x: X<'_>) -> X<'_> {
         self.beside(x) - x
     }
 }

@@ -10,7 +10,7 @@ use ferrax_base::{DType, Result, Scalar, bail};
 use ferrax_loops::ReduceOp;
 
 /// `Cumulative`.
-pub(super) fn cumulative<'c>(op: ReduceOp, axis: usize, reverse: bool, x: X<'c>) -> Result<X<'c>> {
+pub(super) fn cumulative(op: ReduceOp, axis: usize, reverse: bool, x: X<'_>) -> Result<X<'_>> {
     let d = x.dtype();
     if op == ReduceOp::LogSumExp {
         if !d.is_float() {

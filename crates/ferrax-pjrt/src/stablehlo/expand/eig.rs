@@ -13,7 +13,7 @@ use super::schur::form;
 use ferrax_base::DType;
 
 /// `Eig`: eigenvalues, then left and right eigenvectors where they are asked for.
-pub(super) fn eig<'c>(a: X<'c>, left: bool, right: bool) -> Vec<X<'c>> {
+pub(super) fn eig(a: X<'_>, left: bool, right: bool) -> Vec<X<'_>> {
     let [t, z, good] = form(a);
     let (t, z, values, paired) = triangular(t, z);
     let mut found = vec![unless_lost(good, values).flat(2)];

@@ -81,12 +81,12 @@ pub(super) fn signed_as<'c>(x: X<'c>, sign: X<'c>) -> X<'c> {
 }
 
 /// erf(x) for |x| ≤ 1.
-fn small<'c>(x: X<'c>) -> X<'c> {
+fn small(x: X<'_>) -> X<'_> {
     (x * x).polynomial(&SERIES) * x + x
 }
 
 /// erfc(a) for a ≥ 1/2.
-fn upper<'c>(a: X<'c>) -> X<'c> {
+fn upper(a: X<'_>) -> X<'_> {
     // Beyond this everything vanishes, and infinity would meet itself.
     let a = a.min(40.0);
     let scaled = chebyshev((a - 4.0) / (a + 3.0), &SCALED) / (a * 2.0 + 1.0);
@@ -100,14 +100,14 @@ fn upper<'c>(a: X<'c>) -> X<'c> {
 }
 
 /// erf(x) in double precision.
-pub(super) fn erf<'c>(x: X<'c>) -> X<'c> {
+pub(super) fn erf(x: X<'_>) -> X<'_> {
     let a = x.abs();
     let large = signed_as(1.0.less(upper(a.max(0.5))), x);
     a.lt(1.0).pick(small(x), large)
 }
 
 /// erfc(x) in double precision.
-pub(super) fn erfc<'c>(x: X<'c>) -> X<'c> {
+pub(super) fn erfc(x: X<'_>) -> X<'_> {
     let a = x.abs();
     let tail = upper(a.max(0.5));
     let far = x.lt(0.0).pick(2.0.less(tail), tail);
@@ -115,7 +115,7 @@ pub(super) fn erfc<'c>(x: X<'c>) -> X<'c> {
 }
 
 /// erf(x) of f32: x times a polynomial in x² up to 1, then 1 - e^polynomial.
-pub(super) fn erf_single<'c>(x: X<'c>) -> X<'c> {
+pub(super) fn erf_single(x: X<'_>) -> X<'_> {
     let a = x.abs();
     let near = (x * x).polynomial(&[
         7.853_854e-5,
@@ -140,7 +140,7 @@ pub(super) fn erf_single<'c>(x: X<'c>) -> X<'c> {
 }
 
 /// erf⁻¹(x)/x to single precision as a function of w = -ln(1 - x²).
-fn giles<'c>(w: X<'c>) -> X<'c> {
+fn giles(w: X<'_>) -> X<'_> {
     let central = (w - 2.5).polynomial(&[
         2.810_226_36e-8,
         3.432_739_39e-7,
@@ -167,13 +167,13 @@ fn giles<'c>(w: X<'c>) -> X<'c> {
 }
 
 /// erf⁻¹(x) of f32.
-pub(super) fn erf_inv_single<'c>(x: X<'c>) -> X<'c> {
+pub(super) fn erf_inv_single(x: X<'_>) -> X<'_> {
     let y = giles(-(-(x * x)).ln_1p()) * x;
     x.abs().eq(1.0).pick(x * f64::INFINITY, y)
 }
 
 /// erf⁻¹(x) in double precision.
-pub(super) fn erf_inv<'c>(x: X<'c>) -> X<'c> {
+pub(super) fn erf_inv(x: X<'_>) -> X<'_> {
     let a = x.abs();
     let sign = x.lt(0.0).pick(x.code.number(x.dtype(), -1.0), 1.0);
     let mut y = giles(-(-(x * x)).ln_1p()) * x;

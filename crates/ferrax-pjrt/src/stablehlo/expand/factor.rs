@@ -11,7 +11,7 @@ use ferrax_loops::linalg::LinalgOp;
 use ferrax_loops::{Kind, ReduceOp};
 
 /// |re| + |im|: what pivots are picked by.
-pub(super) fn size_of<'c>(x: X<'c>) -> X<'c> {
+pub(super) fn size_of(x: X<'_>) -> X<'_> {
     if x.dtype().is_complex() { x.re().abs() + x.im().abs() } else { x.abs() }
 }
 
@@ -26,7 +26,7 @@ fn selected<'c>(a: X<'c>, mask: X<'c>) -> X<'c> {
 }
 
 /// What a finished Cholesky factorization shows: zeros above the diagonal, NaN below if a pivot was not positive.
-pub(super) fn cholesky_shown<'c>(l: X<'c>) -> X<'c> {
+pub(super) fn cholesky_shown(l: X<'_>) -> X<'_> {
     let n = l.shape()[1];
     let (i, j) = places(l.code, n, n);
     let good = i.eq(j).pick(l.re(), 1.0).gt(0.0);
@@ -53,7 +53,7 @@ pub(super) fn cholesky_update<'c>(r: X<'c>, w: X<'c>) -> X<'c> {
 }
 
 /// `Lu`: L and U in one matrix, exchanged rows, the permutation that they make.
-pub(super) fn lu<'c>(a: X<'c>) -> [X<'c>; 3] {
+pub(super) fn lu(a: X<'_>) -> [X<'_>; 3] {
     let shape = a.shape();
     let (batch, rows, cols) = (shape[0], shape[1], shape[2]);
     let steps = rows.min(cols);
@@ -85,7 +85,7 @@ pub(super) fn lu<'c>(a: X<'c>) -> [X<'c>; 3] {
 }
 
 /// `PivotsToPermutation`.
-pub(super) fn permutation<'c>(pivots: X<'c>, rows: usize) -> X<'c> {
+pub(super) fn permutation(pivots: X<'_>, rows: usize) -> X<'_> {
     let (batch, steps) = (pivots.shape()[0], pivots.shape()[1]);
     let order = pivots.code.iota(&[batch, rows, 1], 1);
     let constant = pivots.axis(1);

@@ -10,7 +10,7 @@ use ferrax_loops::BinaryOp;
 
 /// Two shifts, as the real parts and the size of the imaginary ones: the eigenvalues of [a b; c d], or twice the one
 /// closer to d if they are real.
-fn shifts<'c>([a, b, c, d]: [X<'c>; 4]) -> (X<'c>, X<'c>) {
+fn shifts([a, b, c, d]: [X<'_>; 4]) -> (X<'_>, X<'_>) {
     let sizes = a.abs() + b.abs() + c.abs() + d.abs();
     let sizes = sizes.eq(0.0).pick(sizes.code.number(sizes.dtype(), 1.0), sizes);
     let [a, b, c, d] = [a, b, c, d].map(|x| x / sizes);
@@ -87,18 +87,18 @@ pub(super) fn finish<'c>(t: X<'c>, z: X<'c>, k: X<'c>, on: X<'c>) -> [X<'c>; 2] 
 }
 
 /// ±1 with a number's sign, 1 for zeros.
-fn sign<'c>(x: X<'c>) -> X<'c> {
+fn sign(x: X<'_>) -> X<'_> {
     x.lt(0.0).pick(x.code.number(x.dtype(), -1.0), 1.0)
 }
 
 /// A number, or 1 instead of zero.
-fn off_zero<'c>(x: X<'c>) -> X<'c> {
+fn off_zero(x: X<'_>) -> X<'_> {
     x.eq(0.0).pick(x.code.number(x.dtype(), 1.0), x)
 }
 
 /// [a b; c d] in standard form, and the rotation that takes it there: triangular if its eigenvalues are real, else with
 /// a = d and b c < 0.
-fn standard<'c>([a, b, c, d]: [X<'c>; 4]) -> ([X<'c>; 4], (X<'c>, X<'c>)) {
+fn standard([a, b, c, d]: [X<'_>; 4]) -> ([X<'_>; 4], (X<'_>, X<'_>)) {
     let number = |v: f64| a.code.number(a.dtype(), v).spread(&[1, 1, 1]);
     let (zero, one) = (number(0.0), number(1.0));
     let half_gap = (a - d) * 0.5;

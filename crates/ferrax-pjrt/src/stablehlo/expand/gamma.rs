@@ -63,12 +63,12 @@ const AT_TWO: [f64; 29] = [
 const AT_TWO_REST: f64 = 4.940_915_7e-18;
 
 /// ln Γ(2 + t) for |t| ≤ 1/2.
-fn series<'c>(t: X<'c>) -> X<'c> {
+fn series(t: X<'_>) -> X<'_> {
     t * t.polynomial(&AT_TWO) + t * AT_TWO_REST
 }
 
 /// x in [1/2, 10] taken down to (t, product): Γ(x) = product Γ(2 + t) with |t| ≤ 1/2; below 3/2 the product is 1 / (x).
-fn taken_down<'c>(x: X<'c>, most: i32) -> (X<'c>, X<'c>) {
+fn taken_down(x: X<'_>, most: i32) -> (X<'_>, X<'_>) {
     let (mut y, mut product) = (x, x.code.number(x.dtype(), 1.0).spread(&x.shape()));
     for _ in 0..most {
         let large = y.gt(2.5);
@@ -79,7 +79,7 @@ fn taken_down<'c>(x: X<'c>, most: i32) -> (X<'c>, X<'c>) {
 }
 
 /// ln |Γ(x)|; infinite at the poles.
-pub(super) fn lgamma<'c>(x: X<'c>) -> X<'c> {
+pub(super) fn lgamma(x: X<'_>) -> X<'_> {
     let positive = positive_lgamma(x.lt(0.5).pick(1.0.less(x), x));
     // Γ(x) Γ(1 - x) = π / sin πx; the sine's argument is reduced exactly
     let r = x - x.un(UnaryOp::RoundEven);
@@ -96,7 +96,7 @@ pub(super) fn lgamma<'c>(x: X<'c>) -> X<'c> {
 }
 
 /// ln Γ(x) for x ≥ 1/2.
-fn positive_lgamma<'c>(x: X<'c>) -> X<'c> {
+fn positive_lgamma(x: X<'_>) -> X<'_> {
     let small = x.min(10.0);
     let (t, product) = taken_down(small, 8);
     // below 3/2, ln Γ(x) = ln Γ(x + 1) - ln x
@@ -109,14 +109,14 @@ fn positive_lgamma<'c>(x: X<'c>) -> X<'c> {
 }
 
 /// What Stirling's formula for ln Γ(x) leaves out, for x ≥ 10.
-fn stirling<'c>(x: X<'c>) -> X<'c> {
+fn stirling(x: X<'_>) -> X<'_> {
     let z = 1.0.over(x * x);
     let terms: Vec<f64> = (0..8).rev().map(|k| BERNOULLI[k] / ((2 * k + 1) as f64 * (2 * k + 2) as f64)).collect();
     z.polynomial(&terms) / x
 }
 
 /// Γ(x) for x from 1 to 21.
-fn gamma<'c>(x: X<'c>) -> X<'c> {
+fn gamma(x: X<'_>) -> X<'_> {
     let (t, product) = taken_down(x, 19);
     let low = x.lt(1.5);
     let t = low.pick(x - 1.0, t);
@@ -124,7 +124,7 @@ fn gamma<'c>(x: X<'c>) -> X<'c> {
 }
 
 /// The derivative of lgamma; NaN at the poles.
-pub(super) fn digamma<'c>(x: X<'c>) -> X<'c> {
+pub(super) fn digamma(x: X<'_>) -> X<'_> {
     let positive = positive_digamma(x.lt(0.0).pick(1.0.less(x), x));
     let r = x - x.un(UnaryOp::RoundEven);
     let reflected = positive - PI.over((r * PI).un(UnaryOp::Tan));
@@ -155,7 +155,7 @@ const AT_ROOT: [f64; 16] = [
     0.499_588_210_663_425_44,
 ];
 
-fn positive_digamma<'c>(x: X<'c>) -> X<'c> {
+fn positive_digamma(x: X<'_>) -> X<'_> {
     let t = (x - ROOT.0) - ROOT.1;
     let near = t * (t.polynomial(&AT_ROOT) + 1.0.over(x * ROOT.0));
     let (mut y, mut shift) = (x, x.code.number(x.dtype(), 0.0));
@@ -235,7 +235,7 @@ fn power_series<'c>(a: X<'c>, x: X<'c>, on: X<'c>) -> X<'c> {
 
 const TINY: f64 = 1e-300;
 
-fn off_zero<'c>(x: X<'c>) -> X<'c> {
+fn off_zero(x: X<'_>) -> X<'_> {
     x.abs().lt(TINY).pick(x.code.number(x.dtype(), TINY), x)
 }
 
@@ -339,13 +339,13 @@ fn prefactor<'c>(a: X<'c>, x: X<'c>) -> X<'c> {
     a.le(20.0).pick(small, large)
 }
 
-fn fourth_power<'c>(x: X<'c>) -> X<'c> {
+fn fourth_power(x: X<'_>) -> X<'_> {
     let square = x * x;
     square * square
 }
 
 /// Halves of a number: the first has 26 bits.
-fn halves<'c>(x: X<'c>) -> (X<'c>, X<'c>) {
+fn halves(x: X<'_>) -> (X<'_>, X<'_>) {
     let mask = x.code.scalar(ferrax_base::Scalar::from_i64(DType::I64, !0 << 27));
     let head = (x.bits(DType::I64) & mask).bits(DType::F64);
     (head, x - head)

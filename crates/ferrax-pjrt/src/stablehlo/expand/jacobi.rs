@@ -19,7 +19,7 @@ use ferrax_loops::ReduceOp;
 const SWEEPS: i64 = 40;
 
 /// Powers of two near the largest parts of matrices, 1 for those without one.
-pub(super) fn scale<'c>(a: X<'c>) -> X<'c> {
+pub(super) fn scale(a: X<'_>) -> X<'_> {
     let top = largest_part(a).largest(1).largest(2);
     let (integer, exponent) = match top.dtype() {
         DType::F64 => (DType::I64, 0x7ff0_0000_0000_0000),
@@ -38,7 +38,7 @@ fn highest_power(d: DType) -> f64 {
 }
 
 /// Whether all parts of matrices are finite.
-pub(super) fn all_finite<'c>(a: X<'c>) -> X<'c> {
+pub(super) fn all_finite(a: X<'_>) -> X<'_> {
     largest_part(a).is_finite().reduce(ReduceOp::And, 1).reduce(ReduceOp::And, 2)
 }
 
@@ -70,7 +70,7 @@ fn turn<'c>(p: X<'c>, q: X<'c>, b: X<'c>, on: X<'c>) -> Turn<'c> {
 }
 
 /// An axis of 2h as its halves.
-fn halves<'c>(x: X<'c>, axis: usize) -> (X<'c>, X<'c>) {
+fn halves(x: X<'_>, axis: usize) -> (X<'_>, X<'_>) {
     let n = x.shape()[axis];
     (x.part(axis, 0, n / 2), x.part(axis, n / 2, n))
 }
@@ -126,14 +126,14 @@ fn round<'c>(a: X<'c>, v: X<'c>) -> [X<'c>; 2] {
 }
 
 /// The sum of squares off the diagonal.
-fn off_diagonal<'c>(a: X<'c>) -> X<'c> {
+fn off_diagonal(a: X<'_>) -> X<'_> {
     let n = a.shape()[1];
     let (i, j) = places(a.code, n, n);
     i.eq(j).pick(a.re().code.number(a.dtype().real(), 0.0), square(a)).sum(1).sum(2)
 }
 
 /// `Eigh`: eigenvectors, eigenvalues in ascending order.
-pub(super) fn eigh<'c>(a: X<'c>, lower: bool) -> [X<'c>; 2] {
+pub(super) fn eigh(a: X<'_>, lower: bool) -> [X<'_>; 2] {
     let (batch, n) = (a.shape()[0], a.shape()[1]);
     let odd = (n % 2) as i64;
     let full = hermitian(a, lower);
@@ -173,7 +173,7 @@ fn one_sided_round<'c>(x: X<'c>, w: X<'c>, any: X<'c>) -> [X<'c>; 3] {
 }
 
 /// x with orthogonal columns in descending order, the order's turns and selections included in what it was multiplied by.
-fn orthogonalized<'c>(x: X<'c>) -> (X<'c>, X<'c>, X<'c>) {
+fn orthogonalized(x: X<'_>) -> (X<'_>, X<'_>, X<'_>) {
     let (batch, n) = (x.shape()[0], x.shape()[1]);
     let even = n + n % 2;
     let zero = Scalar::zero(x.dtype());
@@ -197,7 +197,7 @@ fn orthogonalized<'c>(x: X<'c>) -> (X<'c>, X<'c>, X<'c>) {
 }
 
 /// `Svd` with vectors: values in descending order, U of a width, Vᴴ of a height.
-pub(super) fn svd<'c>(a: X<'c>, u_width: usize, v_height: usize) -> [X<'c>; 3] {
+pub(super) fn svd(a: X<'_>, u_width: usize, v_height: usize) -> [X<'_>; 3] {
     let (batch, rows, cols) = (a.shape()[0], a.shape()[1], a.shape()[2]);
     if rows < cols {
         let [s, u, vh] = svd(a.adjoint(), v_height, u_width);
@@ -232,7 +232,7 @@ pub(super) fn svd<'c>(a: X<'c>, u_width: usize, v_height: usize) -> [X<'c>; 3] {
 }
 
 /// `Svd` without vectors.
-pub(super) fn singular_values<'c>(a: X<'c>) -> X<'c> {
+pub(super) fn singular_values(a: X<'_>) -> X<'_> {
     let least = a.shape()[1].min(a.shape()[2]);
     let [values, ..] = svd(a, least, least);
     values

@@ -18,7 +18,7 @@ fn layout(d: DType) -> Option<(DType, i64)> {
 }
 
 /// An integer that orders as a float does; `total` tells zeros apart.
-fn float_key<'c>(x: X<'c>, total: bool) -> X<'c> {
+fn float_key(x: X<'_>, total: bool) -> X<'_> {
     let x = if layout(x.dtype()).is_some() { x } else { x.to(DType::F32) };
     let (integer, infinity) = layout(x.dtype()).unwrap_or((DType::U32, 0x7f80_0000));
     let word = |v: i64| x.code.scalar(Scalar::from_i64(integer, v));
@@ -31,7 +31,7 @@ fn float_key<'c>(x: X<'c>, total: bool) -> X<'c> {
 }
 
 /// Integers that order as the elements do, the first ones first.
-fn keys<'c>(x: X<'c>, total: bool) -> Result<Vec<X<'c>>> {
+fn keys(x: X<'_>, total: bool) -> Result<Vec<X<'_>>> {
     Ok(match x.dtype() {
         d if d.is_complex() => vec![float_key(x.re(), total), float_key(x.im(), total)],
         d if d.is_float() => vec![float_key(x, total)],

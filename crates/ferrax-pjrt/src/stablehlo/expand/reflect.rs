@@ -16,17 +16,17 @@ pub(super) fn times<'c>(x: X<'c>, factor: X<'c>) -> X<'c> {
 }
 
 /// |x|² of each element.
-pub(super) fn square<'c>(x: X<'c>) -> X<'c> {
+pub(super) fn square(x: X<'_>) -> X<'_> {
     if x.dtype().is_complex() { x.re() * x.re() + x.im() * x.im() } else { x * x }
 }
 
 /// The largest part of an element, in size.
-pub(super) fn largest_part<'c>(x: X<'c>) -> X<'c> {
+pub(super) fn largest_part(x: X<'_>) -> X<'_> {
     if x.dtype().is_complex() { x.re().abs().max(x.im().abs()) } else { x.abs() }
 }
 
 /// The norms along an axis, without overflow or underflow on the way.
-pub(super) fn norms<'c>(x: X<'c>, axis: usize) -> X<'c> {
+pub(super) fn norms(x: X<'_>, axis: usize) -> X<'_> {
     let top = largest_part(x).largest(axis);
     let safe = (top.gt(0.0) & top.is_finite()).pick(top, 1.0);
     let over = safe.code.number(safe.dtype(), 1.0) / safe;
@@ -82,7 +82,7 @@ fn step<'c>(a: X<'c>, k: X<'c>) -> (X<'c>, X<'c>) {
 }
 
 /// `Qr` without pivoting: R over the reflections, their factors.
-pub(super) fn qr<'c>(a: X<'c>) -> [X<'c>; 2] {
+pub(super) fn qr(a: X<'_>) -> [X<'_>; 2] {
     let shape = a.shape();
     let steps = shape[1].min(shape[2]);
     let taus = a.code.full(a.dtype(), &[shape[0], 1, steps], 0.0);
@@ -94,7 +94,7 @@ pub(super) fn qr<'c>(a: X<'c>) -> [X<'c>; 2] {
 }
 
 /// `Qr` with pivoting: the column with the largest remaining norm comes next (LAPACK's `geqp3`).
-pub(super) fn qr_pivoted<'c>(a: X<'c>) -> [X<'c>; 3] {
+pub(super) fn qr_pivoted(a: X<'_>) -> [X<'_>; 3] {
     let shape = a.shape();
     let (batch, rows, cols) = (shape[0], shape[1], shape[2]);
     let steps = rows.min(cols);
@@ -126,7 +126,7 @@ fn vector<'c>(packed: X<'c>, k: X<'c>) -> X<'c> {
 }
 
 /// The identity's first columns, in every place of a batch.
-pub(super) fn identity<'c>(like: X<'c>, batch: usize, rows: usize, cols: usize) -> X<'c> {
+pub(super) fn identity(like: X<'_>, batch: usize, rows: usize, cols: usize) -> X<'_> {
     let (i, j) = places(like.code, rows, cols);
     let (zero, one) = (like.code.full(like.dtype(), &[batch, rows, cols], 0.0), like.code.number(like.dtype(), 1.0));
     i.eq(j).pick(one, zero)
@@ -153,7 +153,7 @@ pub(super) fn product<'c>(packed: X<'c>, taus: X<'c>, cols: usize) -> X<'c> {
 }
 
 /// `Hessenberg`: the form over the reflections, their factors (LAPACK's `gehd2`).
-pub(super) fn hessenberg<'c>(a: X<'c>) -> [X<'c>; 2] {
+pub(super) fn hessenberg(a: X<'_>) -> [X<'_>; 2] {
     let (batch, n) = (a.shape()[0], a.shape()[1]);
     let steps = n.saturating_sub(1);
     let taus = a.code.full(a.dtype(), &[batch, 1, steps], 0.0);
@@ -171,7 +171,7 @@ pub(super) fn hessenberg<'c>(a: X<'c>) -> [X<'c>; 2] {
 }
 
 /// The Hermitian matrices whose one triangle is given.
-pub(super) fn hermitian<'c>(a: X<'c>, lower: bool) -> X<'c> {
+pub(super) fn hermitian(a: X<'_>, lower: bool) -> X<'_> {
     let n = a.shape()[1];
     let (i, j) = places(a.code, n, n);
     let there = if lower { i.gt(j) } else { i.lt(j) };
@@ -180,14 +180,14 @@ pub(super) fn hermitian<'c>(a: X<'c>, lower: bool) -> X<'c> {
 }
 
 /// The diagonals of matrices, with an axis of size 1 at the end.
-pub(super) fn diagonal<'c>(a: X<'c>) -> X<'c> {
+pub(super) fn diagonal(a: X<'_>) -> X<'_> {
     let n = a.shape()[1];
     let (i, j) = places(a.code, n, n);
     i.eq(j).pick(a, 0.0).sum(2)
 }
 
 /// `Tridiagonal`: the form over the reflections, diagonal, off-diagonal, factors (LAPACK's `sytd2` and `hetd2`).
-pub(super) fn tridiagonal<'c>(a: X<'c>, lower: bool) -> [X<'c>; 4] {
+pub(super) fn tridiagonal(a: X<'_>, lower: bool) -> [X<'_>; 4] {
     let (batch, n) = (a.shape()[0], a.shape()[1]);
     let d = a.dtype();
     let steps = n.saturating_sub(1);

@@ -20,7 +20,7 @@ use ferrax_loops::UnaryOp;
 pub(super) const ROOM: usize = 2;
 
 /// T and Z of each matrix (batch, n, n), and whether the iteration converged (batch, 1, 1); anything if not.
-pub(super) fn form<'c>(a: X<'c>) -> [X<'c>; 3] {
+pub(super) fn form(a: X<'_>) -> [X<'_>; 3] {
     let (batch, n) = (a.shape()[0], a.shape()[1]);
     let code = a.code;
     let (good, unit) = (all_finite(a), scale(a));
@@ -41,7 +41,7 @@ pub(super) fn form<'c>(a: X<'c>) -> [X<'c>; 3] {
 }
 
 /// `Schur`: T, and Z where it is asked for.
-pub(super) fn schur<'c>(a: X<'c>, vectors: bool) -> Vec<X<'c>> {
+pub(super) fn schur(a: X<'_>, vectors: bool) -> Vec<X<'_>> {
     let [t, z, good] = form(a);
     let mut found = vec![unless_lost(good, t)];
     found.extend(vectors.then(|| unless_lost(good, z)));
@@ -112,7 +112,7 @@ fn iterated<'c>(t: X<'c>, z: X<'c>, n: usize) -> (X<'c>, X<'c>, X<'c>) {
 }
 
 /// What stands below the subdiagonal is zero.
-pub(super) fn clean<'c>(t: X<'c>) -> X<'c> {
+pub(super) fn clean(t: X<'_>) -> X<'_> {
     let m = t.shape()[1];
     let (i, j) = places(t.code, m, m);
     i.le(j + 1i64).pick(t, 0.0)

@@ -8,17 +8,17 @@ use ferrax_loops::BinaryOp;
 const PARITY: i64 = 0x1bd1_1bda;
 const ROTATIONS: [[i64; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
 
-fn word<'c>(x: X<'c>, v: i64) -> X<'c> {
+fn word(x: X<'_>, v: i64) -> X<'_> {
     x.code.scalar(Scalar::from_i64(DType::U32, v))
 }
 
-fn rotated<'c>(x: X<'c>, by: i64) -> X<'c> {
+fn rotated(x: X<'_>, by: i64) -> X<'_> {
     let left = x.bin(BinaryOp::ShiftLeft, word(x, by));
     left.bin(BinaryOp::Or, x.bin(BinaryOp::ShiftRightLogical, word(x, 32 - by)))
 }
 
 /// Both words of the blocks that the key makes of two words.
-pub(super) fn threefry<'c>([k0, k1, x0, x1]: [X<'c>; 4]) -> [X<'c>; 2] {
+pub(super) fn threefry([k0, k1, x0, x1]: [X<'_>; 4]) -> [X<'_>; 2] {
     let third = k0.bin(BinaryOp::Xor, k1).bin(BinaryOp::Xor, word(k0, PARITY));
     let keys = [k0, k1, third];
     let (mut a, mut b) = (x0 + k0, x1 + k1);
