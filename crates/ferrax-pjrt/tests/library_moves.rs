@@ -6,9 +6,11 @@ mod engines;
 
 use against::common::{self, Array, NUMBERS, Rng, assert_same};
 use engines::Place;
-use ferrax_base::{DType, Scalar};
+use ferrax_base::{Aval, Buffer, DType, Result, Scalar};
 use ferrax_loops::fft::FftKind;
-use ferrax_loops::{ConvDims, Kind, ReduceOp, Type, WindowDims};
+use ferrax_loops::{Builder, ConvDims, HostCall, HostRef, Kind, ReduceOp, Type, WindowDims};
+use ferrax_pjrt::stablehlo::{Target, module};
+use std::sync::Arc;
 
 fn both(place: &Place, kind: &Kind, operands: &[&Array], results: &[Type]) -> (Vec<Array>, Vec<Array>) {
     (place.node(kind, operands, results), common::node(kind, operands, results))
@@ -265,4 +267,22 @@ fn transforms_agree_with_the_cpu_engine() {
             }
         }
     }
+}
+
+#[test]
+fn callbacks_are_refused_by_name() {
+    struct Call;
+    impl HostCall for Call {
+        fn call(&self, _: &[(&Aval, &Buffer)], _: &[Aval]) -> Result<Vec<Buffer>> {
+            Ok(Vec::new())
+        }
+        fn name(&self) -> String {
+            "say_hello".into()
+        }
+    }
+    let mut b = Builder::new([]);
+    b.push_many(Kind::Host(HostRef(Arc::new(Call))), &[], &[]);
+    let target = Target { platform: "cuda".into(), version: (1, 0, 0) };
+    let error = module(&b.finish(&[]), &[], &target).unwrap_err().to_string();
+    assert!(error.contains("say_hello") && error.contains("cuda"), "{error}");
 }
