@@ -52,7 +52,7 @@ fn scans(place: &Place) {
                 Array::tame(&mut rng, d, shape)
             };
             let kind = Kind::Cumulative { op, axis, reverse };
-            let (got, want) = both(place, &kind, &[&x], &[x.ty.clone()]);
+            let (got, want) = both(place, &kind, &[&x], std::slice::from_ref(&x.ty));
             let n = shape[axis] as f64;
             assert_near(&got[0], &want[0], 4.0 * n * epsilon(d), if d.is_complex() { 1e5 } else { 5.0 }, &(&kind, d));
         }
@@ -69,7 +69,7 @@ fn log_sums(place: &Place) {
             x.data[1] = x.data[0];
             x.data[60] = Scalar::from_f64(d, awkward[rng.below(3)]);
             let kind = Kind::Cumulative { op: ReduceOp::LogSumExp, axis: 1, reverse };
-            let (got, want) = both(place, &kind, &[&x], &[x.ty.clone()]);
+            let (got, want) = both(place, &kind, &[&x], std::slice::from_ref(&x.ty));
             assert_near(&got[0], &want[0], 4.0 * epsilon(d), 1.0, &(&kind, d));
         }
     }
