@@ -180,7 +180,7 @@ fn lu(place: &Place) {
             let results = [a.ty.clone(), Type::new(INT, &[2, 6]), Type::new(INT, &[2, 6])];
             let f = common::node(&Kind::Linalg(LinalgOp::Lu), &[&a], &results);
             let op = LinalgOp::LuSolve { transpose, conjugate };
-            let (got, want) = both(place, op, &[&f[0], &f[2], &b], &[b.ty.clone()]);
+            let (got, want) = both(place, op, &[&f[0], &f[2], &b], std::slice::from_ref(&b.ty));
             alike("lu solve", &got, &want, 200.0);
         }
     }
@@ -215,7 +215,7 @@ fn reflections(place: &Place) {
                 for (left, adjoint) in [(true, false), (true, true), (false, false), (false, true)] {
                     let c = random(&mut rng, d, &if left { [2, rows, 3] } else { [2, 3, rows] });
                     let op = LinalgOp::Reflect { left, adjoint };
-                    let (got, want) = both(place, op, &[&v, &factors, &c], &[c.ty.clone()]);
+                    let (got, want) = both(place, op, &[&v, &factors, &c], std::slice::from_ref(&c.ty));
                     alike("reflect", &got, &want, 16.0);
                 }
             }
@@ -242,12 +242,16 @@ fn solves(place: &Place) {
         for n in [1, 2, 7, 20] {
             let lines: [Array; 3] = std::array::from_fn(|_| random(&mut rng, d, &[2, n]));
             let b = random(&mut rng, d, &[2, n, 3]);
-            let (got, want) =
-                both(place, LinalgOp::TridiagonalSolve, &[&lines[0], &lines[1], &lines[2], &b], &[b.ty.clone()]);
+            let (got, want) = both(
+                place,
+                LinalgOp::TridiagonalSolve,
+                &[&lines[0], &lines[1], &lines[2], &b],
+                std::slice::from_ref(&b.ty),
+            );
             alike("tridiagonal solve", &got, &want, 400.0);
             if !d.is_complex() {
                 let (r, w) = (random(&mut rng, d, &[2, n, n]), random(&mut rng, d, &[2, n]));
-                let (got, want) = both(place, LinalgOp::CholeskyUpdate, &[&r, &w], &[r.ty.clone()]);
+                let (got, want) = both(place, LinalgOp::CholeskyUpdate, &[&r, &w], std::slice::from_ref(&r.ty));
                 alike("cholesky update", &got, &want, 8.0);
             }
         }
@@ -447,7 +451,7 @@ fn cholesky_and_triangles_on_a_plugin() {
     for d in DTYPES {
         for n in [1, 2, 5, 9, 40, 0] {
             let a = positive(&mut rng, d, 2, n);
-            let (got, want) = both(&place, LinalgOp::Cholesky, &[&a], &[a.ty.clone()]);
+            let (got, want) = both(&place, LinalgOp::Cholesky, &[&a], std::slice::from_ref(&a.ty));
             alike("cholesky", &got, &want, 8.0);
             for bits in 0..32 {
                 let on = |k: usize| bits >> k & 1 == 1;
@@ -462,13 +466,13 @@ fn cholesky_and_triangles_on_a_plugin() {
                 if unit && n > 9 {
                     continue;
                 }
-                let (got, want) = both(&place, op, &[&t, &b], &[b.ty.clone()]);
+                let (got, want) = both(&place, op, &[&t, &b], std::slice::from_ref(&b.ty));
                 alike(&format!("{op:?}"), &got, &want, 64.0);
             }
         }
         let mut a = positive(&mut rng, d, 2, 4);
         a.data[5] = Scalar::from_f64(d, -1.0);
-        let (got, want) = both(&place, LinalgOp::Cholesky, &[&a], &[a.ty.clone()]);
+        let (got, want) = both(&place, LinalgOp::Cholesky, &[&a], std::slice::from_ref(&a.ty));
         alike("cholesky of what is not positive", &got, &want, 8.0);
     }
 }

@@ -6,9 +6,11 @@ mod engines;
 
 use against::common::{self, Array, NUMBERS, Rng, assert_same};
 use engines::Place;
-use ferrax_base::{DType, Scalar};
+use ferrax_base::{Aval, Buffer, DType, Result, Scalar};
 use ferrax_loops::fft::FftKind;
-use ferrax_loops::{ConvDims, Kind, ReduceOp, Type, WindowDims};
+use ferrax_loops::{Builder, ConvDims, HostCall, HostRef, Kind, ReduceOp, Type, WindowDims};
+use ferrax_pjrt::stablehlo::{Target, module};
+use std::sync::Arc;
 
 fn both(place: &Place, kind: &Kind, operands: &[&Array], results: &[Type]) -> (Vec<Array>, Vec<Array>) {
     (place.node(kind, operands, results), common::node(kind, operands, results))
@@ -50,7 +52,7 @@ fn scans(place: &Place) {
                 Array::tame(&mut rng, d, shape)
             };
             let kind = Kind::Cumulative { op, axis, reverse };
-            let (got, want) = both(place, &kind, &[&x], &[x.ty.clone()]);
+            let (got, want) = both(place, &kind, &[&x], std::slice::from_ref(&x.ty));
             let n = shape[axis] as f64;
             assert_near(&got[0], &want[0], 4.0 * n * epsilon(d), if d.is_complex() { 1e5 } else { 5.0 }, &(&kind, d));
         }
@@ -67,7 +69,7 @@ fn log_sums(place: &Place) {
             x.data[1] = x.data[0];
             x.data[60] = Scalar::from_f64(d, awkward[rng.below(3)]);
             let kind = Kind::Cumulative { op: ReduceOp::LogSumExp, axis: 1, reverse };
-            let (got, want) = both(place, &kind, &[&x], &[x.ty.clone()]);
+            let (got, want) = both(place, &kind, &[&x], std::slice::from_ref(&x.ty));
             assert_near(&got[0], &want[0], 4.0 * epsilon(d), 1.0, &(&kind, d));
         }
     }
@@ -265,4 +267,22 @@ fn transforms_agree_with_the_cpu_engine() {
             }
         }
     }
+}
+
+#[test]
+fn callbacks_are_refused_by_name() {
+    struct Call;
+    impl HostCall for Call {
+        fn call(&self, _: &[(&Aval, &Buffer)], _: &[Aval]) -> Result<Vec<Buffer>> {
+            Ok(Vec::new())
+        }
+        fn name(&self) -> String {
+            "say_hello".into()
+        }
+    }
+    let mut b = Builder::new([]);
+    b.push_many(Kind::Host(HostRef(Arc::new(Call))), &[], &[]);
+    let target = Target { platform: "cuda".into(), version: (1, 0, 0) };
+    let error = module(&b.finish(&[]), &[], &target).unwrap_err().to_string();
+    assert!(error.contains("say_hello") && error.contains("cuda"), "{error}");
 }
