@@ -23,7 +23,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 
 
 def pytest_collection_modifyitems(items):
-    """With another engine as the default (tests/engine, tests/xla), what asks for the embedded engine's own is left out."""
+    """With another engine (tests/engine, tests/xla) as the default, tests of the embedded one alone are left out."""
     if os.environ.get("FERRAX_PLATFORMS", "cpu") != "cpu":
         other = pytest.mark.skip(reason="of the embedded engine alone")
         for item in items:

@@ -1,8 +1,9 @@
 """Plugins of the PJRT C API: how platforms beside the embedded CPU are found and added.
 
-A plugin comes from three places: `register_plugin`, the environment (`FERRAX_PJRT_PLUGIN=name:path`), and wheels that are
-installed under `jax_plugins` (`jax-cuda13-plugin`, say) or as `libtpu`. None is loaded before its devices are asked for.
-The Rust side is `crates/ferrax/src/engine/xla.rs`; `python -m ferrax.doctor` says what was found. Read next: `doctor.py`.
+A plugin comes from three places: `register_plugin`, the environment (`FERRAX_PJRT_PLUGIN=name:path`), and wheels that
+are installed under `jax_plugins` (`jax-cuda13-plugin`, say) or as `libtpu`. None is loaded before its devices are asked
+for. The Rust side is `crates/ferrax/src/engine/xla.rs`; `python -m ferrax.doctor` says what was found. Read next:
+`doctor.py`.
 """
 
 from __future__ import annotations
@@ -48,10 +49,9 @@ def register_plugin(name: str, path: str | os.PathLike[str], options: Mapping[st
       TypeError: an option has another type.
 
     >>> import ferrax as jax
-    >>> jax.register_plugin("nowhere", "/no/such/plugin.so")
-    >>> jax.devices("nowhere")  # doctest: +ELLIPSIS
+    >>> jax.register_plugin("my platform", "/opt/libpjrt.so")
     Traceback (most recent call last):
-    RuntimeError: platform nowhere: the plugin /no/such/plugin.so ...
+    ValueError: a platform's name has letters, digits and '_'; got 'my platform'
     """
     given = {**_gpu_options(), **(options or {})} if name.lower() in _GPUS else dict(options or {})
     _ferrax.register_plugin(name, os.fspath(path), list(given.items()))

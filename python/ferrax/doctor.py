@@ -80,8 +80,7 @@ def _libraries() -> Iterator[Row]:
 
 def _wheels() -> Iterator[Row]:
     found = list(_plugins.installed())
-    for name, path in found:
-        yield name, path
+    yield from found
     if not found:
         yield "none", f"jax_plugins and libtpu were looked for in {len(sys.path)} places of sys.path"
 

@@ -21,31 +21,33 @@ def run(code, *arguments, check=True, **environment):
     return done.stdout.strip() if check else (done.returncode, done.stdout + done.stderr)
 
 
+def refused(path):
+    """What a process is told that asks twice for the devices of a plugin, and which device computes then."""
+    return run(f"""
+import ferrax as jax
+jax.register_plugin("wanted", {str(path)!r})
+for _ in range(2):
+    try:
+        jax.devices("wanted")
+    except RuntimeError as e:
+        print(e)
+print(jax.numpy.ones(2).device)
+""").splitlines()
+
+
 def test_a_plugin_that_is_not_there_says_so_when_it_is_used(tmp_path):
-    path = tmp_path / "libnone.so"
-    jax.register_plugin("absent_one", path)
-    assert "absent_one" in _ferrax.platforms()
-    with pytest.raises(RuntimeError, match=rf"absent_one.*{path}"):
-        jax.devices("absent_one")
-    # asked again it says so again
-    with pytest.raises(RuntimeError, match=str(path)):
-        jax.device_put(1.0, jax.devices("absent_one")[0])
-    assert jax.devices()[0].platform == "cpu"
+    first, again, device = refused(tmp_path / "libnone.so")
+    assert first == again and "wanted" in first and str(tmp_path / "libnone.so") in first and device == "cpu:0"
 
 
 def test_a_file_that_is_no_library_is_named(tmp_path):
     path = tmp_path / "text.so"
     path.write_text("not a library")
-    jax.register_plugin("textual", path)
-    with pytest.raises(RuntimeError, match=str(path)):
-        jax.devices("textual")
+    assert str(path) in "\n".join(refused(path))
 
 
 def test_a_library_without_the_entry_point_is_named():
-    library = next(e for e in sys.modules["ferrax._ferrax"].__file__.split(os.pathsep))
-    jax.register_plugin("entryless", library)
-    with pytest.raises(RuntimeError, match="GetPjrtApi"):
-        jax.devices("entryless")
+    assert "GetPjrtApi" in "\n".join(refused(_ferrax.__file__))
 
 
 @pytest.mark.parametrize("name", ["", "with space", "a-b", "ü"])
@@ -55,11 +57,16 @@ def test_names_that_a_platform_cannot_have(name):
 
 
 def test_a_name_is_given_once():
-    jax.register_plugin("twice", "/somewhere")
-    with pytest.raises(ValueError, match="there is a platform twice already"):
-        jax.register_plugin("twice", "/elsewhere")
-    with pytest.raises(ValueError, match="cpu"):
-        jax.register_plugin("cpu", "/elsewhere")
+    text = run("""
+import ferrax as jax
+jax.register_plugin("twice", "/somewhere")
+for name in ("twice", "cpu"):
+    try:
+        jax.register_plugin(name, "/elsewhere")
+    except ValueError as e:
+        print(e)
+""")
+    assert text.splitlines() == ["there is a platform twice already", "there is a platform cpu already"]
 
 
 def test_options_have_types():

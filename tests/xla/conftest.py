@@ -1,4 +1,4 @@
-"""What runs on XLA: `make test-xla` builds a plugin and names it in the environment; without one these tests are left out."""
+"""What runs on XLA: `make test-xla` builds a plugin and names it in the environment; else these tests are left out."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Programs on a CPU client of XLA, through its plugin: results of the embedded engine, placement, donation, errors, memory.
+"""Programs on a CPU client of XLA, through its plugin: results, placement, donation, errors and memory.
 
 Kinds of nodes one by one are compared in `crates/ferrax-pjrt/tests`.
 """

@@ -97,7 +97,7 @@ fn a_run_of_ten_elements() {
     for _ in 0..3 {
         let [theirs, ours, copied] =
             times([&mut || bare.run(), &mut || drop(program.execute(&[&x, &x], &[], None).unwrap()), &mut || {
-                drop(program.execute(&[&x, &x], &[], None).unwrap()[0].to_host().unwrap())
+                drop(program.execute(&[&x, &x], &[], None).unwrap()[0].to_host().unwrap());
             }]);
         writeln!(
             out,

@@ -167,7 +167,7 @@ fn calls_are_shared() {
 
 #[test]
 fn equal_graphs_are_one_function() {
-    let target = ferrax_pjrt::stablehlo::Target { platform: "cpu".into(), version: (1, 13, 0) };
+    let target = ferrax_pjrt::stablehlo::Target { platform: "cpu".into(), version: [1, 13, 0] };
     let mut b = Builder::new([Type::new(F, &[2]), Type::new(I, &[])]);
     let p: Vec<_> = b.params().collect();
     let types = [Type::new(F, &[2]), Type::new(I, &[])];
@@ -188,7 +188,7 @@ fn results_take_the_first_free_parameter_of_their_type() {
     assert_eq!(aliases(&graph, &[false, true, true, true]), [None, Some(0), Some(1), Some(2)]);
     assert_eq!(aliases(&graph, &[true, false, true, true]), [Some(1), None, Some(2), None]);
     assert_eq!(aliases(&graph, &[]), [None; 4]);
-    let target = ferrax_pjrt::stablehlo::Target { platform: "cpu".into(), version: (1, 13, 0) };
+    let target = ferrax_pjrt::stablehlo::Target { platform: "cpu".into(), version: [1, 13, 0] };
     let text = module(&graph, &[true, false, true, true], &target).unwrap();
     assert!(text.contains("%arg0: tensor<2xf32> {tf.aliasing_output = 1 : i32}"), "{text}");
     assert!(text.contains("%arg3: tensor<2xf32> {jax.buffer_donor = true}"), "{text}");

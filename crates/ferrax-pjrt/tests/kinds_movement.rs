@@ -159,9 +159,7 @@ struct Numbers {
     batch: Vec<usize>,
     index_batching: Vec<usize>,
     window: Vec<usize>,
-    /// Operand axes that stay axes of a window.
-    kept: Vec<usize>,
-    /// Where they lie in the other array, and its shape.
+    /// Where the operand axes that stay axes of a window lie in the other array, and its shape.
     window_dims: Vec<usize>,
     other: Vec<usize>,
 }
@@ -189,7 +187,7 @@ impl Numbers {
             .map(|a| if window_dims.contains(&a) { window[*w.next().unwrap()] } else { *b.next().unwrap() })
             .collect();
         let index_batching = places[..batching.len()].to_vec();
-        Numbers { batching, collapsed, start_map, batch, index_batching, window, kept, window_dims, other }
+        Numbers { batching, collapsed, start_map, batch, index_batching, window, window_dims, other }
     }
 
     fn indices(&self, rng: &mut Rng, shape: &[usize]) -> Array {
@@ -336,7 +334,7 @@ fn scatters() {
 #[ignore = "needs a plugin: make test-xla"]
 fn batching_in_old_dialects() {
     let mut rng = Rng(17);
-    let old = Target { version: (1, 0, 0), ..peer().target.clone() };
+    let old = Target { version: [1, 0, 0], ..peer().target.clone() };
     for _ in 0..20 {
         let shape = [3, 4, 2, 3];
         let numbers = Numbers::random(&mut rng, &shape);

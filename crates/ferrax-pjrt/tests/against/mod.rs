@@ -1,7 +1,9 @@
 //! Kernel graphs on the plugin of the environment, compared with the CPU engine.
 #![allow(dead_code, unused_imports, reason = "every test binary uses a part")]
+#![allow(clippy::print_stderr, reason = "tests say what a plugin refuses")]
 
 #[path = "../../../ferrax-cpu/tests/common/mod.rs"]
+#[allow(unexpected_cfgs, reason = "it asks for a feature of the crate that it belongs to")]
 pub mod common;
 
 pub use common::{Array, Rng, same};
@@ -26,7 +28,7 @@ pub fn peer() -> &'static Peer {
         let named = std::env::var("FERRAX_PJRT_PLUGIN").expect("FERRAX_PJRT_PLUGIN=name:path");
         let (name, path) = named.split_once(':').expect("name:path");
         let plugin = Plugin::load(name, Path::new(path)).expect("a plugin that loads");
-        let version = plugin.stablehlo_version().map_or((1, 0, 0), |v| (v[0] as u32, v[1] as u32, v[2] as u32));
+        let version = plugin.stablehlo_version().unwrap_or([1, 0, 0]);
         let client = Client::new(&plugin, &[]).expect("a client");
         let platform = client.platform_name().to_owned();
         Peer { client, target: Target { platform, version } }
