@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rust test-python test-live record test-engine test-xla sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
+.PHONY: help demo test test-rust test-python test-live record test-engine test-xla xla-plugin sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
   stubs generated fuzz clean bench-crates
 
 help:
@@ -69,7 +69,10 @@ test-engine: develop
 # what the embedded engine takes. The share that fits a test run is the whole of these folders.
 XLA_CACHE := target/xla
 XLA_TESTS ?= tests/xla
-test-xla: develop
+xla-plugin:
+	tests/xla/plugin/build.sh $(abspath $(XLA_CACHE)) > /dev/null
+
+test-xla: develop xla-plugin
 	plugin=$$(tests/xla/plugin/build.sh $(abspath $(XLA_CACHE)) | tail -n 1) && \
 	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin cargo test --package ferrax-pjrt -- --include-ignored && \
 	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin FERRAX_PLATFORMS=xla_cpu $(PY) -m pytest -n auto --dist loadfile $(XLA_TESTS)
