@@ -172,10 +172,12 @@ def libraries(options):
     return {n: (importlib.import_module(n), importlib.import_module(f"{n}.numpy")) for n in names}
 
 
-def run(rows, options):
-    """Measures and prints rows made by functions without arguments."""
-    names = [options.target, "numpy"] + ([] if options.no_jax or options.target == "jax" else ["jax"])
-    head = [*names, *(f"vs {n}" for n in names if n != options.target)]
+def run(rows, options, names=None):
+    """Measures and prints rows made by functions without arguments; `names` are the contenders, ratios to the first."""
+    if names is None:
+        names = [options.target, "numpy"] + ([] if options.no_jax or options.target == "jax" else ["jax"])
+    target = names[0]
+    head = [*names, *(f"vs {n}" for n in names if n != target)]
     print(f"{'':<44}{''.join(f'{h:>11}' for h in head)}   promise")
     done = []
     for make in rows:
@@ -183,7 +185,7 @@ def run(rows, options):
             if not re.search(options.only, row.name):
                 continue
             measure(row)
-            print_row(row, options.target, names)
+            print_row(row, target, names)
             done.append(row)
     if options.json:
         data = {r.name: {"seconds": r.times, "failures": r.failures} for r in done}

@@ -6,7 +6,7 @@
 //!
 //! Source: the semantics of JAX's collectives under `vmap`. Read next: `crates/ferrax-transform/src/batching.rs`.
 
-use crate::common::{LATER, NO_REWRITE, NOT_LINEAR, constant, full_like};
+use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant, full_like};
 use crate::elementwise::binary::mul;
 use crate::elementwise::select::select;
 use crate::gather_scatter::{GatherOptions, take};
@@ -145,7 +145,7 @@ macro_rules! across {
                 Ok((smallvec![$fun(&whole, rest)?], smallvec![None]))
             }),
             simplify: Slot::None(NO_REWRITE),
-            stablehlo: Slot::None(LATER),
+            stablehlo: Slot::None(FROM_KERNEL),
             kernel: Slot::None(BOUND_BY_VMAP),
             reference: Slot::None(BOUND_BY_VMAP),
             special: Special {
@@ -225,7 +225,7 @@ pub static PVARY: Def<Across> = Def {
         Ok((smallvec![pvary(&args[0], rest)?], smallvec![dims[0]]))
     }),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::None(BOUND_BY_VMAP),
     reference: Slot::None(BOUND_BY_VMAP),
     special: Special {
@@ -268,7 +268,7 @@ macro_rules! rearrangement {
             }),
             batch: Slot::Rule($batch),
             simplify: Slot::None(NO_REWRITE),
-            stablehlo: Slot::None(LATER),
+            stablehlo: Slot::None(FROM_KERNEL),
             kernel: Slot::None(BOUND_BY_VMAP),
             reference: Slot::None(BOUND_BY_VMAP),
             special: Special {
@@ -640,7 +640,7 @@ pub static AXIS_INDEX: Def<AxisIndex> = Def {
         Ok((smallvec![iota(DType::I32, &[axis.size], 0)?], smallvec![Some(0)]))
     }),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::None(BOUND_BY_VMAP),
     reference: Slot::None(BOUND_BY_VMAP),
     special: Special {

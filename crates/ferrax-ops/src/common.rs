@@ -17,7 +17,7 @@ use ferrax_transform::structural::{Axes, add_any, broadcast_in_dim, full, move_a
 use smallvec::{SmallVec, smallvec};
 
 /// Why a slot of the StableHLO lowering is empty.
-pub const LATER: &str = "later";
+pub const FROM_KERNEL: &str = "from its kernel";
 /// Why a slot of the transpose rule is empty.
 pub const NOT_LINEAR: &str = "not linear";
 /// Why a slot of the simplify rule is empty.

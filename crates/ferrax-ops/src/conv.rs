@@ -8,7 +8,7 @@
 //! Both transposes are convolutions again: in x, of the cotangent dilated by s with the flipped kernel; in w, of x with
 //! the cotangent as the kernel, the batch taking the part of the features. Read next: `crates/ferrax-cpu/src/library/conv/mod.rs`.
 
-use crate::common::{LATER, NO_REWRITE, bilinear_jvp};
+use crate::common::{FROM_KERNEL, NO_REWRITE, bilinear_jvp};
 use crate::convert_element_type;
 use crate::dot::{DotPrecision, compute_dtype};
 use crate::registry::Primitive;
@@ -87,7 +87,7 @@ pub static CONV_GENERAL_DILATED: Def<ConvParams> = Def {
     transpose: Slot::Rule(conv_transpose),
     batch: Slot::Rule(conv_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| Ok(smallvec![conv_kernel(p, b, args, &outs[0])])),
     reference: Slot::Rule(conv_reference),
     special: Special::WEIGHTED,

@@ -5,7 +5,7 @@
 //!
 //! Read next: `window.rs`.
 
-use crate::common::{Accept, LATER, NO_REWRITE, NOT_LINEAR, constant, one, unary_aval, zeros_like};
+use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant, one, unary_aval, zeros_like};
 use crate::elementwise::binary::{MAX, MIN, MUL, add, max, mul, sub};
 use crate::elementwise::compare::{eq, ne};
 use crate::elementwise::select::select;
@@ -88,7 +88,7 @@ macro_rules! cumulative {
                 Ok((smallvec![$fun(&args[0], axis, p.reverse)?], smallvec![Some(at)]))
             }),
             simplify: Slot::None(NO_REWRITE),
-            stablehlo: Slot::None(LATER),
+            stablehlo: Slot::None(FROM_KERNEL),
             kernel: Slot::Rule(|_, p, b, args, outs| {
                 let kind = Kind::Cumulative { op: ReduceOp::$kernel, axis: p.axis, reverse: p.reverse };
                 Ok(smallvec![b.push(kind, args, (&outs[0]).into())])

@@ -4,7 +4,7 @@
 //! different dtypes; the product is taken in the wider one, or in `preferred_element_type`.
 //! Read next: `einsum` in the façade, which maps to it.
 
-use crate::common::{LATER, NO_REWRITE, bilinear_jvp};
+use crate::common::{FROM_KERNEL, NO_REWRITE, bilinear_jvp};
 use crate::convert_element_type;
 use crate::registry::Primitive;
 use ferrax_base::shape::Tuple;
@@ -152,7 +152,7 @@ pub static DOT_GENERAL: Def<DotParams> = Def {
     transpose: Slot::Rule(dot_transpose),
     batch: Slot::Rule(dot_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| Ok(smallvec![dot_kernel(p, b, args, &outs[0])])),
     reference: Slot::Rule(dot_reference),
     special: Special::WEIGHTED,

@@ -4,7 +4,7 @@
 //! functions wrap negative starts first, unless told not to. A window per row of a batch is a gather or scatter.
 //! Read next: `gather_scatter/mod.rs`.
 
-use crate::common::{LATER, NO_REWRITE};
+use crate::common::{FROM_KERNEL, NO_REWRITE};
 use crate::gather_scatter::{GatherOptions, ScatterOptions, gather, scatter};
 use crate::registry::Primitive;
 use crate::shape::{reshape, squeeze};
@@ -120,7 +120,7 @@ pub static DYNAMIC_SLICE: Def<DynamicSliceParams> = Def {
     }),
     batch: Slot::Rule(dynamic_slice_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, _, b, args, outs| Ok(smallvec![b.push(Kind::DynamicSlice, args, Type::from(&outs[0]))])),
     reference: Slot::Rule(|p, args, outs| {
         let start = clamped(&args[1..], &args[0].aval.shape, &p.slice_sizes);
@@ -245,7 +245,7 @@ pub static DYNAMIC_UPDATE_SLICE: Def<()> = Def {
     }),
     batch: Slot::Rule(dynamic_update_slice_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| {
         Ok(smallvec![b.push(Kind::DynamicUpdateSlice, args, Type::from(&outs[0]))])
     }),

@@ -6,7 +6,7 @@
 //! Inverse transforms divide by N. Read next: `ferrax-cpu/src/library/fft/mod.rs`.
 
 use crate::common::{Accept, constant};
-use crate::common::{LATER, NO_REWRITE, unary_aval};
+use crate::common::{FROM_KERNEL, NO_REWRITE, unary_aval};
 use crate::elementwise::binary::{div, mul};
 use crate::elementwise::compare::ne;
 use crate::elementwise::select::select;
@@ -90,7 +90,7 @@ pub static FFT: Def<Fft> = Def {
         Ok((smallvec![bind1(op, &[x])?], smallvec![Some(0)]))
     }),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let kind = Kind::Fft { kind: p.fft_type.kind(), axes: p.fft_lengths.len() };
         Ok(smallvec![b.push(kind, args, Type::from(&outs[0]))])

@@ -2,7 +2,7 @@
 //!
 //! To a transformation it is the identity; who runs the program asks for it (`ferrax/src/sharded.rs`).
 
-use crate::common::{LATER, NO_REWRITE};
+use crate::common::{FROM_KERNEL, NO_REWRITE};
 use ferrax_base::Result;
 use ferrax_ir::op::BatchAxis;
 use ferrax_ir::trace::bind1;
@@ -64,7 +64,7 @@ pub static SHARDING_CONSTRAINT: Def<Constraint> = Def {
         Ok((smallvec![sharding_constraint(&args[0], sharding)?], smallvec![dims[0]]))
     }),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, _, _, args, _| Ok(smallvec![args[0]])),
     reference: Slot::Rule(|_, args, _| Ok(vec![args[0].clone()])),
     special: Special::ELEMENTWISE,

@@ -4,7 +4,7 @@
 //! Derivatives are JAX's: elements that tie for the maximum share the tangent; the product's comes from a tree
 //! of products, so that zeros do no harm. Read next: `cumulative.rs`.
 
-use crate::common::{Accept, LATER, NO_REWRITE, NOT_LINEAR, check_operand, one, unary_aval, zero_jvp};
+use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, check_operand, one, unary_aval, zero_jvp};
 use crate::elementwise::binary::{MUL, div, mul, precedes};
 use crate::elementwise::compare::eq;
 use crate::elementwise::convert::convert_element_type;
@@ -130,7 +130,7 @@ macro_rules! reduction {
                 Ok((smallvec![$fun(&args[0], &axes)?], smallvec![Some(out)]))
             }),
             simplify: Slot::Rule(|_, p, _, inputs| Ok(p.axes.is_empty().then(|| smallvec![inputs[0]]))),
-            stablehlo: Slot::None(LATER),
+            stablehlo: Slot::None(FROM_KERNEL),
             kernel: Slot::Rule(|_, p, b, args, _| Ok(smallvec![b.reduce(ReduceOp::$kernel, args[0], &p.axes)])),
             reference: Slot::Rule(|p, args, outs| {
                 let lists = groups(&args[0], &p.axes, &outs[0]);
@@ -278,7 +278,7 @@ macro_rules! arg_reduction {
                 Ok((smallvec![$fun(&args[0], axes[0], p.index_dtype)?], smallvec![Some(out)]))
             }),
             simplify: Slot::None(NO_REWRITE),
-            stablehlo: Slot::None(LATER),
+            stablehlo: Slot::None(FROM_KERNEL),
             kernel: Slot::Rule(|_, p, b, args, outs| {
                 let kind = Kind::ArgReduce { max: $max, axis: p.axes[0] };
                 Ok(smallvec![b.push(kind, args, (&outs[0]).into())])
@@ -345,7 +345,7 @@ pub static REDUCE: Def<Reduce> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(reduce_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let body = Arc::new(scalar_graph(&p.jaxpr)?);
         let types: SmallVec<[Type; 2]> = outs.iter().map(Type::from).collect();

@@ -6,7 +6,7 @@
 //! JAX's `jax_threefry_partitionable` streams, which are reproduced bit for bit.
 //! Read next: `python/ferrax/random`, the distributions.
 
-use crate::common::{LATER, NO_REWRITE, NOT_LINEAR, unary_batch, zero_jvp};
+use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR, unary_batch, zero_jvp};
 use crate::registry::Primitive;
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
@@ -76,7 +76,7 @@ pub static THREEFRY2X32: Def<()> = Def {
         Ok((outs, at))
     }),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| {
         let n = outs[0].size();
         let full = crate::common::aligned(b, args, &outs[0].shape);
@@ -213,7 +213,7 @@ pub static RANDOM_SEED: Def<KeyImpl> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, _, b, args, outs| {
         let seed = args[0];
         let shape = outs[0].shape.clone();
@@ -275,7 +275,7 @@ pub static RANDOM_WRAP: Def<KeyImpl> = Def {
         Ok((smallvec![bind1(op, &[x])?], smallvec![Some(0)]))
     }),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, _, b, args, outs| Ok(smallvec![b.push(Kind::Bitcast, args, Type::from(&outs[0]))])),
     reference: Slot::Rule(|_, args, outs| {
         Ok(vec![RefTensor::build(&outs[0], |i| {
@@ -305,7 +305,7 @@ pub static RANDOM_UNWRAP: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| Ok(smallvec![b.push(Kind::Bitcast, args, Type::from(&outs[0]))])),
     reference: Slot::Rule(|(), args, outs| {
         Ok(vec![RefTensor::build(&outs[0], |i| match i.split_last() {
@@ -329,7 +329,7 @@ pub static RANDOM_CLONE: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), _, args, _| Ok(smallvec![args[0]])),
     reference: Slot::Rule(|(), args, _| Ok(vec![args[0].clone()])),
     special: Special::NONE,
@@ -396,7 +396,7 @@ pub static RANDOM_BITS: Def<BitsParams> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(key_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let count: usize = p.shape.iter().product();
         let (x, y) = streams(b, args[0], count);
@@ -437,7 +437,7 @@ pub static RANDOM_SPLIT: Def<SplitKeys> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(key_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let (x, y) = streams(b, args[0], p.shape.iter().product());
         Ok(smallvec![join_words(b, x, y, &outs[0].shape)])
@@ -467,7 +467,7 @@ pub static RANDOM_FOLD_IN: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(crate::common::nary_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| {
         let shape = &outs[0].shape;
         let n = outs[0].size();

@@ -3,7 +3,7 @@
 //!
 //! All but `iota` are linear. Read next: `slice.rs`.
 
-use crate::common::{LATER, NO_REWRITE, canonical_axis, with_unit_axes, zero_jvp};
+use crate::common::{FROM_KERNEL, NO_REWRITE, canonical_axis, with_unit_axes, zero_jvp};
 use ferrax_base::shape::{Tuple, checked_size};
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims, Rewriter};
@@ -69,7 +69,7 @@ pub static RESHAPE: Def<Reshape> = Def {
         Ok((smallvec![reshape(&x, &shape)?], smallvec![Some(0)]))
     }),
     simplify: Slot::Rule(reshape_simplify),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, _| Ok(smallvec![b.reshape(args[0], &p.new_sizes)])),
     reference: Slot::Rule(|_, args, outs| Ok(vec![RefTensor { aval: outs[0].clone(), data: args[0].data.clone() }])),
     special: Special::WEIGHTED,
@@ -139,7 +139,7 @@ pub static SQUEEZE: Def<Squeeze> = Def {
         Ok((smallvec![squeeze(&args[0], &axes)?], smallvec![Some(out)]))
     }),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, _, b, args, outs| Ok(smallvec![b.reshape(args[0], &outs[0].shape)])),
     reference: Slot::Rule(|_, args, outs| Ok(vec![RefTensor { aval: outs[0].clone(), data: args[0].data.clone() }])),
     special: Special::WEIGHTED,
@@ -208,7 +208,7 @@ pub static REV: Def<Rev> = Def {
     simplify: Slot::Rule(|op, _, cx, inputs| {
         Ok(cx.producer(&inputs[0]).filter(|(inner, _)| inner == op).map(|(_, args)| smallvec![args[0]]))
     }),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         Ok(smallvec![b.push(Kind::Rev(p.dimensions.clone()), args, (&outs[0]).into())])
     }),
@@ -271,7 +271,7 @@ pub static TILE: Def<Tile> = Def {
         Ok((smallvec![tile(&args[0], &reps)?], smallvec![Some(at)]))
     }),
     simplify: Slot::Rule(|_, p, _, inputs| Ok(p.reps.iter().all(|&r| r == 1).then(|| smallvec![inputs[0]]))),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let (split, _) = interleaved(&b.ty(args[0]).shape, &p.reps);
         let dims: Axes = (0..p.reps.len()).map(|d| 2 * d + 1).collect();
@@ -344,7 +344,7 @@ pub static STACK: Def<Stack> = Def {
         Ok((smallvec![stack(&front?, p.axis + 1)?], smallvec![Some(0)]))
     }),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let mut unit = outs[0].shape.clone();
         unit[p.axis] = 1;
@@ -389,7 +389,7 @@ pub static UNSTACK: Def<Stack> = Def {
     transpose: Slot::Rule(unstack_transpose),
     batch: Slot::Rule(unstack_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let shape = b.ty(args[0]).shape.clone();
         Ok((0..outs.len()).map(|i| unstack_kernel(b, args[0], p.axis, i, &shape, &outs[i])).collect())
@@ -515,7 +515,7 @@ pub static IOTA: Def<Iota> = Def {
     transpose: Slot::None("no operands"),
     batch: Slot::None("no operands"),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, _, _| Ok(smallvec![b.iota(p.dtype, &p.shape, p.dimension)])),
     reference: Slot::Rule(|p, _, outs| {
         Ok(vec![RefTensor::build(&outs[0], |i| Scalar::from_i64(p.dtype, i[p.dimension] as i64))])

@@ -3,7 +3,7 @@
 //! All four are linear, and each is another's transpose: slice and pad, split and concatenate.
 //! Read next: `dynamic_slice.rs` for windows whose place is known only at run time.
 
-use crate::common::{LATER, constant_int};
+use crate::common::{FROM_KERNEL, constant_int};
 use crate::registry::Primitive;
 use crate::{select, sub};
 use ferrax_base::shape::{Tuple, total};
@@ -85,7 +85,7 @@ pub static SLICE: Def<SliceParams> = Def {
         let whole = unit && p.start_indices.iter().all(|&s| s == 0) && p.limit_indices == x.shape;
         Ok(whole.then(|| smallvec![inputs[0]]))
     }),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let dims = SliceDims { start: p.start_indices.clone(), limit: p.limit_indices.clone(), stride: p.ones() };
         Ok(smallvec![b.push(Kind::Slice(Box::new(dims)), args, Type::from(&outs[0]))])
@@ -252,7 +252,7 @@ pub static SPLIT: Def<SplitParams> = Def {
         Ok((outs, dims))
     }),
     simplify: Slot::Rule(|_, p, _, inputs| Ok((p.sizes.len() == 1).then(|| smallvec![inputs[0]]))),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let shape = b.ty(args[0]).shape.clone();
         let mut start: Shape = smallvec![0; shape.len()];
@@ -331,7 +331,7 @@ pub static CONCATENATE: Def<ConcatenateParams> = Def {
         Ok((smallvec![out], smallvec![Some(0)]))
     }),
     simplify: Slot::Rule(|_, _, _, inputs| Ok((inputs.len() == 1).then(|| smallvec![inputs[0]]))),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         Ok(smallvec![b.push(Kind::Concat(p.dimension), args, Type::from(&outs[0]))])
     }),
@@ -448,7 +448,7 @@ pub static PAD: Def<PadParams> = Def {
         let nothing = p.padding_config.iter().all(|c| *c == PadDim(0, 0, 0));
         Ok(nothing.then(|| smallvec![inputs[0]]))
     }),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let config = p.padding_config.iter().map(|c| PadConfig { low: c.0, high: c.1, interior: c.2 as usize });
         Ok(smallvec![b.push(Kind::Pad(config.collect()), args, Type::from(&outs[0]))])

@@ -4,7 +4,7 @@
 //! imaginary part. Derivatives follow the permutation: an index operand is sorted along and tangents are gathered by it.
 //! Read next: `take_along_axis` in `gather_scatter/take.rs`.
 
-use crate::common::{LATER, NO_REWRITE, NOT_LINEAR};
+use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR};
 use crate::gather_scatter::{GatherOptions, take_along_axis};
 use crate::registry::Primitive;
 use crate::shape::iota;
@@ -60,7 +60,7 @@ pub static SORT: Def<SortParams> = Def {
         Ok((outs, dims))
     }),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let types: Vec<Type> = outs.iter().map(Type::from).collect();
         let kind = Kind::Sort { axis: p.dimension, num_keys: p.num_keys, stable: p.is_stable };
@@ -174,7 +174,7 @@ pub static TOP_K: Def<TopKParams> = Def {
         Ok((outs, smallvec![Some(at), Some(at)]))
     }),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let types: Vec<Type> = outs.iter().map(Type::from).collect();
         Ok(b.push_many(Kind::TopK { k: p.k, axis: p.axis }, args, &types))

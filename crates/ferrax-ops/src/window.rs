@@ -5,7 +5,7 @@
 //! `window_strides` cells. The sum is linear; maximum and minimum give the tangent of the first element that
 //! wins. Read next: `sort.rs`.
 
-use crate::common::{Accept, LATER, NO_REWRITE, NOT_LINEAR, constant_scalar, one, unary_aval, zero_jvp};
+use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant_scalar, one, unary_aval, zero_jvp};
 use crate::elementwise::binary::bitwise_or;
 use crate::elementwise::compare::{gt, lt, ne};
 use crate::elementwise::select::select;
@@ -182,7 +182,7 @@ macro_rules! window {
                 Ok((smallvec![$fun(&args[0], p.with_axis(at))?], smallvec![Some(at)]))
             }),
             simplify: Slot::None(NO_REWRITE),
-            stablehlo: Slot::None(LATER),
+            stablehlo: Slot::None(FROM_KERNEL),
             kernel: Slot::Rule(|_, p, b, args, outs| {
                 let init = b.scalar(ReduceOp::$kernel.identity(outs[0].dtype));
                 let kind = Kind::ReduceWindow { op: ReduceOp::$kernel, window: Box::new(p.dims()) };
@@ -317,7 +317,7 @@ pub static REDUCE_WINDOW: Def<ReduceWindow> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(reduce_window_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(reduce_window_kernel),
     reference: Slot::None("the function runs only as a kernel; tests compare with NumPy"),
     special: Special::NONE,

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// Axis numbers.
 pub type Axes = SmallVec<[usize; 4]>;
 
-const LATER: &str = "later";
+const FROM_KERNEL: &str = "from its kernel";
 
 /// The jvp of an operation linear in its one operand: the operation applied to the tangent.
 pub fn linear_jvp<P>(op: &OpRef, _: &P, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
@@ -61,7 +61,7 @@ pub static ADD_ANY: Def<()> = Def {
         Ok((smallvec![bind1(op, &[x, y])?], smallvec![Some(at)]))
     }),
     simplify: Slot::None("no rewrite applies"),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, _| Ok(smallvec![b.binary(BinaryOp::Add, args[0], args[1])])),
     reference: Slot::Rule(|(), args, outs| {
         let add = |row: &[Scalar]| {
@@ -133,7 +133,7 @@ pub static BROADCAST_IN_DIM: Def<BroadcastInDim> = Def {
         let same = cx.aval(&inputs[0]).shape == p.shape;
         Ok(same.then(|| smallvec![inputs[0]]))
     }),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, _| Ok(smallvec![b.broadcast(args[0], &p.shape, &p.broadcast_dimensions)])),
     reference: Slot::Rule(|p, args, outs| {
         let x = &args[0];
@@ -270,7 +270,7 @@ pub static TRANSPOSE: Def<Transpose> = Def {
         Ok((smallvec![transpose(&args[0], &perm)?], smallvec![Some(0)]))
     }),
     simplify: Slot::Rule(transpose_simplify),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         Ok(smallvec![b.push(Kind::Transpose(p.permutation.clone()), args, Type::from(&outs[0]))])
     }),
@@ -375,7 +375,7 @@ pub static REDUCE_SUM: Def<ReduceSum> = Def {
         Ok((smallvec![reduce_sum(&args[0], &axes)?], smallvec![Some(out)]))
     }),
     simplify: Slot::None("no rewrite applies"),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, _| Ok(smallvec![b.reduce(ReduceOp::Sum, args[0], &p.axes)])),
     reference: Slot::Rule(|p, args, outs| {
         let x = &args[0];

@@ -35,7 +35,7 @@ pub static COND: Def<Cond> = Def {
     transpose: Slot::Rule(cond_transpose),
     batch: Slot::Rule(cond_batch),
     simplify: Slot::None("a constant index is resolved while tracing"),
-    stablehlo: Slot::None("later"),
+    stablehlo: Slot::None("from its kernel"),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let graphs = p.branches.iter().map(|j| subgraph(j).map(Arc::new)).collect::<Result<Vec<_>>>()?;
         if graphs.iter().all(|g| takes_no_time(g)) {

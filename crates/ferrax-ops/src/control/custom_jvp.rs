@@ -57,7 +57,7 @@ pub static CUSTOM_JVP: Def<CustomJvp> = Def {
     }),
     batch: Slot::Rule(custom_jvp_batch),
     simplify: Slot::None("passes work inside the program"),
-    stablehlo: Slot::None("later"),
+    stablehlo: Slot::None("from its kernel"),
     kernel: Slot::Rule(|_, p, b, args, _| match &p.call_jaxpr {
         Some(j) => inline_program(j, b, args),
         None => Err(error!(Internal, "custom_jvp_call of {} was not recorded", p.name)),

@@ -107,7 +107,7 @@ pub static CUSTOM_VJP: Def<CustomVjp> = Def {
     transpose: Slot::Rule(|_, p, cts, args| super::custom_jvp::transpose_call(recorded(p)?, cts, args)),
     batch: Slot::Rule(custom_vjp_batch),
     simplify: Slot::None("passes work inside the program"),
-    stablehlo: Slot::None("later"),
+    stablehlo: Slot::None("from its kernel"),
     kernel: Slot::Rule(|_, p, b, args, _| inline_program(recorded(p)?, b, args)),
     reference: Slot::Rule(|p, args, _| eval_reference(recorded(p)?, args)),
     special: Special {
@@ -229,7 +229,7 @@ pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
         Ok((outs, smallvec::smallvec![Some(0); n]))
     }),
     simplify: Slot::None("no rewrite applies"),
-    stablehlo: Slot::None("later"),
+    stablehlo: Slot::None("from its kernel"),
     kernel: Slot::None("can't apply forward-mode autodiff (jvp) to a custom_vjp function"),
     reference: Slot::None("can't apply forward-mode autodiff (jvp) to a custom_vjp function"),
     special: Special::NONE,

@@ -83,7 +83,7 @@ pub static CUSTOM_VMAP: Def<CustomVmap> = Def {
     transpose: Slot::Rule(|_, p, cts, args| Ok(backward(&p.call, args, cts)?.into())),
     batch: Slot::Rule(custom_vmap_batch),
     simplify: Slot::None("passes work inside the program"),
-    stablehlo: Slot::None("later"),
+    stablehlo: Slot::None("from its kernel"),
     kernel: Slot::Rule(|_, p, b, args, _| inline_program(&p.call, b, args)),
     reference: Slot::Rule(|p, args, _| eval_reference(&p.call, args)),
     special: Special {

@@ -79,7 +79,7 @@ pub static LINEAR_SOLVE: Def<LinearSolve> = Def {
     transpose: Slot::Rule(linear_solve_transpose),
     batch: Slot::Rule(linear_solve_batch),
     simplify: Slot::None("passes work inside the programs"),
-    stablehlo: Slot::None("later"),
+    stablehlo: Slot::None("from its kernel"),
     kernel: Slot::Rule(|_, p, b, args, _| inline_program(&p.solve, b, &p.solver_args(args))),
     reference: Slot::Rule(|p, args, _| eval_reference(&p.solve, &p.solver_args(args))),
     special: Special {

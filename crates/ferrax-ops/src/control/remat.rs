@@ -100,7 +100,7 @@ pub static REMAT: Def<Remat> = Def {
         Ok((outs.into(), dims_of(&program.batched_out)))
     }),
     simplify: Slot::None("passes work inside the program"),
-    stablehlo: Slot::None("later"),
+    stablehlo: Slot::None("from its kernel"),
     kernel: Slot::Rule(|_, p, b, args, _| inline_program(&p.jaxpr, b, args)),
     reference: Slot::Rule(|p, args, _| eval_reference(&p.jaxpr, args)),
     special: Special {

@@ -53,7 +53,7 @@ pub static SCAN: Def<Scan> = Def {
     transpose: Slot::Rule(scan_transpose),
     batch: Slot::Rule(scan_batch),
     simplify: Slot::None("no rewrite applies"),
-    stablehlo: Slot::None("later"),
+    stablehlo: Slot::None("from its kernel"),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         if let Some(results) = without_steps(p, b, args) {
             return Ok(results);

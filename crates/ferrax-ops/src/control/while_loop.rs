@@ -46,7 +46,7 @@ pub static WHILE: Def<While> = Def {
     transpose: Slot::None("a loop is not linear; linearization records `while_linear`"),
     batch: Slot::Rule(while_batch),
     simplify: Slot::None("no rewrite applies"),
-    stablehlo: Slot::None("later"),
+    stablehlo: Slot::None("from its kernel"),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let kind = Kind::While {
             cond: Arc::new(subgraph(&p.cond_jaxpr)?),

@@ -114,7 +114,7 @@ pub static WHILE_LINEAR: Def<WhileLinear> = Def {
         op.batch(&op, axis, args, dims)
     }),
     simplify: Slot::None("passes work inside the programs"),
-    stablehlo: Slot::None("later"),
+    stablehlo: Slot::None("from its kernel"),
     kernel: Slot::Rule(|_, p, b, args, _| inline_program(&p.call()?.jaxpr, b, args)),
     reference: Slot::Rule(|p, args, _| eval_reference(&p.call()?.jaxpr, args)),
     special: Special {

@@ -6,7 +6,7 @@
 //! Read next: `compare.rs`.
 
 use crate::common::{
-    Accept, LATER, NO_REWRITE, NOT_LINEAR, binary_jvp, check_operand, constant, full_like, nary_aval, nary_batch,
+    Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, binary_jvp, check_operand, constant, full_like, nary_aval, nary_batch,
     nary_result_shape, one, stretch, unbroadcast, zero_jvp, zeros_like,
 };
 use crate::elementwise::compare::eq;
@@ -49,7 +49,7 @@ macro_rules! binary {
             transpose: $transpose,
             batch: ferrax_ir::Slot::Rule($crate::common::nary_batch),
             simplify: $simplify,
-            stablehlo: ferrax_ir::Slot::None($crate::common::LATER),
+            stablehlo: ferrax_ir::Slot::None($crate::common::FROM_KERNEL),
             kernel: ferrax_ir::Slot::Rule(|_, (), b, args, outs| {
                 let args = $crate::common::aligned(b, args, &outs[0].shape);
                 Ok(smallvec::smallvec![b.binary(ferrax_loops::BinaryOp::$kernel, args[0], args[1])])
@@ -323,7 +323,7 @@ pub static POW: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(nary_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| {
         let y = b.convert(args[1], outs[0].dtype);
         let args = crate::common::aligned(b, &[args[0], y], &outs[0].shape);
@@ -447,7 +447,7 @@ pub static COMPLEX: Def<()> = Def {
     }),
     batch: Slot::Rule(nary_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| {
         let args = crate::common::aligned(b, args, &outs[0].shape);
         Ok(smallvec![b.binary(BinaryOp::Complex, args[0], args[1])])
@@ -510,7 +510,7 @@ pub static SHIFT_RIGHT_ARITHMETIC: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(nary_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| {
         let args = crate::common::aligned(b, args, &outs[0].shape);
         if outs[0].dtype.is_signed() {
@@ -581,7 +581,7 @@ pub static MULHI: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(nary_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(mulhi_kernel),
     reference: Slot::Rule(|(), args, outs| {
         let dtype = outs[0].dtype;

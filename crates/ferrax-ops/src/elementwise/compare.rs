@@ -3,7 +3,7 @@
 //! Read next: `select.rs`.
 
 use crate::common::{
-    Accept, LATER, NO_REWRITE, NOT_LINEAR, aligned, aligned_reference, nary_aval, nary_batch, zero_jvp,
+    Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, aligned, aligned_reference, nary_aval, nary_batch, zero_jvp,
 };
 use crate::elementwise::functions::{ANY, Call::Two, Function, ORDERED};
 use crate::numbers::{integer, to_complex};
@@ -76,7 +76,7 @@ macro_rules! compare {
             transpose: Slot::None(NOT_LINEAR),
             batch: Slot::Rule(nary_batch),
             simplify: Slot::None(NO_REWRITE),
-            stablehlo: Slot::None(LATER),
+            stablehlo: Slot::None(FROM_KERNEL),
             kernel: Slot::Rule(|_, (), b, args, outs| {
                 let kernel: fn(DType) -> CompareOp = $kernel;
                 let dtype = b.ty(args[0]).dtype;

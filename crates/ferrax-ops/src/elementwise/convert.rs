@@ -2,7 +2,7 @@
 //!
 //! Read next: `identity.rs`.
 
-use crate::common::{Accept, LATER, NO_REWRITE, NOT_LINEAR, one, unary_batch, unary_shape, zero_jvp};
+use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, one, unary_batch, unary_shape, zero_jvp};
 use crate::elementwise::unary::real;
 use crate::registry::Primitive;
 use ferrax_base::shape::Tuple;
@@ -53,7 +53,7 @@ pub static CONVERT_ELEMENT_TYPE: Def<ConvertElementType> = Def {
     }),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::Rule(convert_simplify),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, _| Ok(smallvec![b.convert(args[0], p.new_dtype)])),
     reference: Slot::Rule(|p, args, outs| Ok(vec![RefTensor::map(&outs[0], args, |r| r[0].convert(p.new_dtype))])),
     special: Special::ELEMENTWISE,
@@ -172,7 +172,7 @@ pub static BITCAST_CONVERT_TYPE: Def<BitcastConvertType> = Def {
         }
         Ok(None)
     }),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, _, b, args, outs| {
         if b.ty(args[0]).dtype == outs[0].dtype {
             return Ok(smallvec![args[0]]);
@@ -254,7 +254,7 @@ pub static REDUCE_PRECISION: Def<ReducePrecision> = Def {
     }),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let kind = Kind::ReducePrecision { exponent_bits: p.exponent_bits, mantissa_bits: p.mantissa_bits };
         Ok(smallvec![b.push(kind, args, (&outs[0]).into())])

@@ -3,7 +3,7 @@
 //!
 //! Read next: `special.rs`.
 
-use crate::common::{LATER, NO_REWRITE, NOT_LINEAR, unary_batch, zero_jvp};
+use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR, unary_batch, zero_jvp};
 use crate::registry::Primitive;
 use ferrax_base::Result;
 use ferrax_ir::trace::bind1;
@@ -22,7 +22,7 @@ pub static COPY: Def<()> = Def {
     transpose: Slot::Rule(|_, (), cts, _| Ok(smallvec![cts[0].as_ref().map(copy).transpose()?])),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::None("a copy must stay one"),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| Ok(smallvec![b.push(Kind::Reshape, args, (&outs[0]).into())])),
     reference: Slot::Rule(|(), args, _| Ok(vec![args[0].clone()])),
     special: Special::ELEMENTWISE,
@@ -43,7 +43,7 @@ pub static STOP_GRADIENT: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::None("a later differentiation of the program must still see it"),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), _, args, _| Ok(smallvec![args[0]])),
     reference: Slot::Rule(|(), args, _| Ok(vec![args[0].clone()])),
     special: Special { eager: Some(|_, (), args| Ok(smallvec![args[0].clone()])), ..Special::NONE },
@@ -84,7 +84,7 @@ pub static OPTIMIZATION_BARRIER: Def<()> = Def {
     }),
     batch: Slot::Rule(|op, (), _, args, dims| Ok((bind(op, args)?, dims.iter().copied().collect()))),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| {
         let types: SmallVec<[Type; 4]> = outs.iter().map(Type::from).collect();
         Ok(b.push_many(Kind::Barrier, args, &types))
@@ -120,7 +120,7 @@ pub static NAME: Def<Name> = Def {
     transpose: Slot::Rule(|_, _, cts, _| Ok(smallvec![cts[0].clone()])),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::None("a later differentiation of the program must still see it"),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, _, _, args, _| Ok(smallvec![args[0]])),
     reference: Slot::Rule(|_, args, _| Ok(vec![args[0].clone()])),
     special: Special { eager: Some(|_, _, args| Ok(smallvec![args[0].clone()])), ..Special::ELEMENTWISE },

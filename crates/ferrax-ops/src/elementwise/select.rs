@@ -3,8 +3,8 @@
 //! Operands have one shape; what chooses (`which`, `min`, `max`) may be a scalar. Read next: `convert.rs`.
 
 use crate::common::{
-    Accept, LATER, NO_REWRITE, NOT_LINEAR, check_operand, check_same_dtypes, constant, constant_int, full_like, one,
-    same_shape_batch, stretch, sum_tangents, zeros_like,
+    Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, check_operand, check_same_dtypes, constant, constant_int, full_like,
+    one, same_shape_batch, stretch, sum_tangents, zeros_like,
 };
 use crate::elementwise::binary::{MAX, MIN, bitwise_and, bitwise_or};
 use crate::elementwise::compare::{eq, gt, lt, ne};
@@ -44,7 +44,7 @@ pub static SELECT_N: Def<()> = Def {
     transpose: Slot::Rule(select_transpose),
     batch: Slot::Rule(|op, (), axis, args, dims| same_shape_batch(op, axis, args, dims, |i| i == 0)),
     simplify: Slot::Rule(select_simplify),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| Ok(smallvec![b.push(Kind::Select, args, (&outs[0]).into())])),
     reference: Slot::Rule(|(), args, outs| {
         let cases = args.len() as i128 - 1;
@@ -161,7 +161,7 @@ pub static CLAMP: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(|op, (), axis, args, dims| same_shape_batch(op, axis, args, dims, |i| i != 1)),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| Ok(smallvec![b.push(Kind::Clamp, args, (&outs[0]).into())])),
     reference: Slot::Rule(|(), args, outs| {
         let raised = MAX.reference(&[args[1].clone(), args[0].clone()], outs)?;

@@ -6,7 +6,7 @@
 //! Read next: `binary.rs`.
 
 use crate::common::{
-    Accept, LATER, NO_REWRITE, NOT_LINEAR, constant, full_like, unary_aval, unary_batch, unary_jvp, unary_shape,
+    Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant, full_like, unary_aval, unary_batch, unary_jvp, unary_shape,
     zero_jvp,
 };
 use crate::elementwise::binary::{add, div, mul, sub};
@@ -49,7 +49,7 @@ macro_rules! unary {
             transpose: $transpose,
             batch: ferrax_ir::Slot::Rule($crate::common::unary_batch),
             simplify: $simplify,
-            stablehlo: ferrax_ir::Slot::None($crate::common::LATER),
+            stablehlo: ferrax_ir::Slot::None($crate::common::FROM_KERNEL),
             kernel: ferrax_ir::Slot::Rule(|_, (), b, args, _| {
                 Ok(smallvec::smallvec![b.unary(ferrax_loops::UnaryOp::$kernel, args[0])])
             }),
@@ -171,7 +171,7 @@ pub static ROUND: Def<Round> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::Rule(idempotent),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, _| {
         let op = if p.rounding_method == 0 { UnaryOp::RoundAway } else { UnaryOp::RoundEven };
         Ok(smallvec![b.unary(op, args[0])])
@@ -200,7 +200,7 @@ pub static IS_FINITE: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, _| Ok(smallvec![b.unary(UnaryOp::IsFinite, args[0])])),
     reference: Slot::Rule(|(), args, outs| {
         Ok(vec![RefTensor::map(&outs[0], args, |r| Scalar::from_bool(r[0].to_f64().is_finite()))])
@@ -437,7 +437,7 @@ pub static SQUARE: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, _| Ok(smallvec![b.binary(BinaryOp::Mul, args[0], args[0])])),
     reference: Slot::Rule(|(), args, outs| {
         const F: Unary = Unary { int: |x| x.wrapping_mul(x), real: |x| x * x, complex: |x| x * x };
@@ -487,7 +487,7 @@ pub static INTEGER_POW: Def<IntegerPow> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::Rule(|_, p, _, inputs| Ok((p.y == 1).then(|| smallvec![inputs[0]]))),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| Ok(smallvec![b.push(Kind::IntegerPow(p.y), args, (&outs[0]).into())])),
     reference: Slot::Rule(integer_pow_reference),
     special: Special::NONE,
@@ -545,7 +545,7 @@ pub static ABS: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(unary_batch),
     simplify: Slot::Rule(idempotent),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, _| Ok(smallvec![b.unary(UnaryOp::Abs, args[0])])),
     reference: Slot::Rule(|(), args, outs| {
         const F: Unary = Unary { int: i128::abs, real: f64::abs, complex: |x| z(x.abs(), 0.0) };
@@ -584,7 +584,7 @@ macro_rules! part {
             }),
             batch: Slot::Rule(unary_batch),
             simplify: Slot::None(NO_REWRITE),
-            stablehlo: Slot::None(LATER),
+            stablehlo: Slot::None(FROM_KERNEL),
             kernel: Slot::Rule(|_, (), b, args, _| Ok(smallvec![b.unary(UnaryOp::$kernel, args[0])])),
             reference: Slot::Rule(|(), args, outs| {
                 let f: fn(Scalar) -> f64 = $f;
@@ -642,7 +642,7 @@ pub static CONJ: Def<Conj> = Def {
             if p.input_dtype.is_complex() { involution(op, p, cx, inputs) } else { Ok(None) }
         },
     ),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, _| {
         if p.input_dtype.is_complex() {
             return Ok(smallvec![b.unary(UnaryOp::Conj, args[0])]);
@@ -679,7 +679,7 @@ macro_rules! bits {
             transpose: Slot::None(NOT_LINEAR),
             batch: Slot::Rule(unary_batch),
             simplify: $simplify,
-            stablehlo: Slot::None(LATER),
+            stablehlo: Slot::None(FROM_KERNEL),
             kernel: Slot::Rule(|_, (), b, args, _| Ok(smallvec![b.unary(UnaryOp::$kernel, args[0])])),
             reference: Slot::Rule(|(), args, outs| {
                 let f: fn(u64, DType) -> u64 = $f;

@@ -2,7 +2,7 @@
 
 use super::scatter::{ScatterOptions, scatter};
 use super::{GatherNumbers, Mode, Windows, default_fill, remaining};
-use crate::common::{LATER, NO_REWRITE};
+use crate::common::{FROM_KERNEL, NO_REWRITE};
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
@@ -90,7 +90,7 @@ pub static GATHER: Def<GatherParams> = Def {
     transpose: Slot::Rule(gather_transpose),
     batch: Slot::Rule(gather_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let gathering = Gathering {
             dims: p.dimension_numbers.0.clone(),

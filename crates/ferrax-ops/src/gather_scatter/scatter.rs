@@ -6,7 +6,7 @@
 use super::gather::{GatherOptions, gather};
 use super::multiply::{mul_jvp, mul_transpose};
 use super::{Mode, ScatterNumbers, Windows, remaining};
-use crate::common::{LATER, NO_REWRITE, NOT_LINEAR};
+use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR};
 use crate::shape::iota;
 use crate::{convert_element_type, div, eq, mul, neg, select};
 use ferrax_base::shape::Tuple;
@@ -137,7 +137,7 @@ macro_rules! scatters {
             transpose: $transpose,
             batch: Slot::Rule(scatter_batch),
             simplify: Slot::None(NO_REWRITE),
-            stablehlo: Slot::None(LATER),
+            stablehlo: Slot::None(FROM_KERNEL),
             kernel: Slot::Rule(|_, p, b, args, outs| {
                 let mode = match p.mode.0 {
                     IndexMode::Clip => IndexMode::Clip,

@@ -4,7 +4,7 @@
 
 use super::triangular::{TriangularSolve, triangular_solve};
 use super::{check, check_square, leading_batch, lower_mask, matrices, matrix, node, product, tensor, tril, unit};
-use crate::common::{Accept, LATER, NO_REWRITE, NOT_LINEAR, check_operand, one};
+use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, check_operand, one};
 use crate::numbers::{Complex, complex, to_complex};
 use crate::registry::Primitive;
 use ferrax_base::shape::Tuple;
@@ -29,7 +29,7 @@ pub static CHOLESKY: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| Ok(node(LinalgOp::Cholesky, b, args, outs))),
     reference: Slot::Rule(|(), args, outs| Ok(vec![cholesky_reference(&args[0], &outs[0])])),
     special: Special::NONE,
@@ -106,7 +106,7 @@ pub static CHOLESKY_UPDATE: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| {
         // Narrow floats are computed in float32, and round once.
         let out = &outs[0];

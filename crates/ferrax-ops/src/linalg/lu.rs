@@ -9,7 +9,7 @@ use super::{
     check, check_square, eliminate, item, leading_batch, matrices, matrix, node, product, tensor, transposed, tril,
     triu,
 };
-use crate::common::{Accept, LATER, NO_REWRITE, NOT_LINEAR, check_operand, constant, full_like, one, zero_jvp};
+use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, check_operand, constant, full_like, one, zero_jvp};
 use crate::elementwise::binary::{add, bitwise_and, sub};
 use crate::elementwise::compare::{eq, ge};
 use crate::elementwise::identity::stop_gradient;
@@ -46,7 +46,7 @@ pub static LU: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| Ok(node(LinalgOp::Lu, b, args, outs))),
     reference: Slot::Rule(|(), args, outs| Ok(lu_reference(&args[0], outs))),
     special: Special::NONE,
@@ -175,7 +175,7 @@ pub static PIVOTS_TO_PERMUTATION: Def<PivotsToPermutation> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, _, b, args, outs| Ok(node(LinalgOp::PivotsToPermutation, b, args, outs))),
     reference: Slot::Rule(|p, args, outs| {
         let size = args[0].aval.shape.last().copied().unwrap_or(0);
@@ -238,7 +238,7 @@ pub static LU_SOLVE: Def<LuSolve> = Def {
     }),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let op = LinalgOp::LuSolve { transpose: p.transpose_a, conjugate: p.conjugate_a };
         Ok(node(op, b, &args[1..], outs))

@@ -7,7 +7,7 @@
 
 use super::triangular::{TriangularSolve, triangular_solve};
 use super::{NOT_UNIQUE, adjoint, check, item, leading_batch, matrix, node, product, tril, triu};
-use crate::common::{LATER, NO_REWRITE, NOT_LINEAR, constant};
+use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant};
 use crate::elementwise::binary::{add, complex, sub};
 use crate::elementwise::unary::imag;
 use crate::gather_scatter::{GatherOptions, take_along_axis};
@@ -50,7 +50,7 @@ pub static QR: Def<Qr> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(qr_kernel),
     reference: Slot::None(NOT_UNIQUE),
     special: Special::NONE,
@@ -194,7 +194,7 @@ pub static HOUSEHOLDER_PRODUCT: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| Ok(node(LinalgOp::HouseholderProduct, b, args, outs))),
     reference: Slot::None(NOT_UNIQUE),
     special: Special::NONE,
@@ -234,7 +234,7 @@ pub static ORMQR: Def<Ormqr> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         Ok(node(LinalgOp::Reflect { left: p.left, adjoint: p.transpose }, b, args, outs))
     }),

@@ -1,7 +1,7 @@
 //! Hessenberg and tridiagonal forms, and solving with tridiagonal matrices.
 
 use super::{NOT_UNIQUE, check, check_square, item, leading_batch, matrix, node};
-use crate::common::{LATER, NO_REWRITE, NOT_LINEAR, constant, one};
+use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant, one};
 use crate::elementwise::binary::{add, mul, sub};
 use crate::elementwise::unary::neg;
 use crate::numbers::{Complex, complex, to_complex};
@@ -37,7 +37,7 @@ pub static HESSENBERG: Def<()> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| Ok(node(LinalgOp::Hessenberg, b, args, outs))),
     reference: Slot::None(NOT_UNIQUE),
     special: Special::NONE,
@@ -79,7 +79,7 @@ pub static TRIDIAGONAL: Def<Tridiagonal> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| Ok(node(LinalgOp::Tridiagonal { lower: p.lower }, b, args, outs))),
     reference: Slot::None(NOT_UNIQUE),
     special: Special::NONE,
@@ -123,7 +123,7 @@ pub static TRIDIAGONAL_SOLVE: Def<()> = Def {
     }),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| Ok(node(LinalgOp::TridiagonalSolve, b, args, outs))),
     reference: Slot::Rule(|(), args, outs| Ok(vec![tridiagonal_reference(args, &outs[0])])),
     special: Special::NONE,

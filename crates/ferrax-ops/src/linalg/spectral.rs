@@ -6,7 +6,7 @@
 //! derivatives of their vectors do. Source: Giles, "Collected matrix derivative results" (2008), sections 3.1 and 3.2.
 
 use super::{NOT_UNIQUE, adjoint, check, check_square, item, leading_batch, matrix, node, product};
-use crate::common::{LATER, NO_REWRITE, NOT_LINEAR, constant};
+use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant};
 use crate::convert_element_type;
 use crate::elementwise::binary::{add, div, mul, sub};
 use crate::elementwise::compare::eq;
@@ -83,7 +83,7 @@ pub static EIGH: Def<Eigh> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| Ok(node(LinalgOp::Eigh { lower: p.lower }, b, args, outs))),
     reference: Slot::None(NOT_UNIQUE),
     special: Special::NONE,
@@ -144,7 +144,7 @@ pub static SVD: Def<Svd> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| Ok(node(LinalgOp::Svd { vectors: p.compute_uv }, b, args, outs))),
     reference: Slot::None(NOT_UNIQUE),
     special: Special::NONE,
@@ -248,7 +248,7 @@ pub static EIG: Def<Eig> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let op = LinalgOp::Eig { left: p.compute_left_eigenvectors, right: p.compute_right_eigenvectors };
         Ok(node(op, b, args, outs))
@@ -309,7 +309,7 @@ pub static SCHUR: Def<Schur> = Def {
     transpose: Slot::None(NOT_LINEAR),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         Ok(node(LinalgOp::Schur { vectors: p.compute_schur_vectors }, b, args, outs))
     }),

@@ -1,7 +1,7 @@
 //! Triangular systems. Linear in the right-hand side; the other triangle of the matrix never matters.
 
 use super::{check, check_square, leading_batch, matrices, matrix, node, product, tensor, transposed, tril, triu};
-use crate::common::{LATER, NO_REWRITE, one};
+use crate::common::{FROM_KERNEL, NO_REWRITE, one};
 use crate::elementwise::binary::sub;
 use crate::elementwise::unary::{conj, neg};
 use crate::numbers::Complex;
@@ -40,7 +40,7 @@ pub static TRIANGULAR_SOLVE: Def<TriangularSolve> = Def {
     transpose: Slot::Rule(triangular_transpose),
     batch: Slot::Rule(leading_batch),
     simplify: Slot::None(NO_REWRITE),
-    stablehlo: Slot::None(LATER),
+    stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
         let op = LinalgOp::TriangularSolve {
             left: p.left_side,

@@ -288,11 +288,10 @@ fn vmap(
     };
     let name = vmap.function.debug.name.clone();
     let mut doc = format!(
-        "Vectorized version of {name}. Takes similar arguments as {name} but with additional array axes over which {name} is \
-         mapped."
+        "Vectorized version of {name}: its arguments have one axis more each, and {name} is applied to every entry along it."
     );
     if let Some(own) = fun.getattr_opt("__doc__")?.and_then(|d| d.extract::<String>().ok()) {
-        doc += &format!("\n\nOriginal documentation:\n\n{own}");
+        doc += &format!("\n\nWhat {name} says of itself:\n\n{own}");
     }
     let wrapper = new_callable(py, vmap, "vmap", &doc, Signature::Unknown)?;
     wrap_names(wrapper.bind(py), fun)?;
