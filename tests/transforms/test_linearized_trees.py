@@ -155,8 +155,8 @@ def test_vmap_keeps_the_documentation():
     def scaled(a):
         """Does things."""
 
-    ours, theirs = both(lambda j: j.vmap(scaled).__doc__)
-    assert ours == theirs
+    doc = ferrax.vmap(scaled).__doc__
+    assert doc.startswith("Vectorized version of scaled") and doc.endswith("\n\nDoes things.")
 
 
 def test_rules_for_vmap_behind_custom_vjp():

@@ -38,7 +38,11 @@ def contract(
     name: str, a: Array, b: Array, dimension_numbers: Any, precision: Any, preferred_element_type: DTypeLike
 ) -> Array:
     """`lax.dot_general` for the function of that name, with the canonical form of a `preferred_element_type`."""
-    preferred = a.dtype if preferred_element_type is None else user_dtype(preferred_element_type)
+    if preferred_element_type is not None:
+        preferred = user_dtype(preferred_element_type)
+    else:
+        # a dtype that is asked for is not weak
+        preferred = None if a.weak_type and b.weak_type else a.dtype
     for i, j in zip(*dimension_numbers[0]):
         if a.shape[i] != b.shape[j]:
             raise TypeError(
