@@ -17,8 +17,8 @@ from ferrax import _ferrax
 
 __all__ = ["register_plugin"]
 
-#: Platforms whose plugins take the options of GPUs.
-_GPUS = ("cuda", "rocm")
+#: Platforms whose plugins take the options of GPUs, with the file that a machine with their driver has.
+GPUS = {"cuda": "/dev/nvidiactl", "rocm": "/dev/kfd"}
 
 
 class Found(NamedTuple):
@@ -53,7 +53,7 @@ def register_plugin(name: str, path: str | os.PathLike[str], options: Mapping[st
     Traceback (most recent call last):
     ValueError: a platform's name has letters, digits and '_'; got 'my platform'
     """
-    given = {**_gpu_options(), **(options or {})} if name.lower() in _GPUS else dict(options or {})
+    given = {**_gpu_options(), **(options or {})} if name.lower() in GPUS else dict(options or {})
     _ferrax.register_plugin(name, os.fspath(path), list(given.items()))
 
 
@@ -99,7 +99,7 @@ def _library(folder: str) -> str | None:
 
 def _platform(folder: str) -> str:
     """The platform of a plugin's folder: `xla_cuda13` is `cuda`."""
-    for gpu in _GPUS:
+    for gpu in GPUS:
         if gpu in folder:
             return gpu
     return folder.removeprefix("xla_")
@@ -125,11 +125,6 @@ def install() -> None:
         if name in _ferrax.platforms():
             continue
         register_plugin(name, path)
-        if not chosen and _present(name):
+        if not chosen and name in GPUS and os.path.exists(GPUS[name]):
             _ferrax.set_platforms([name])
             chosen = True
-
-
-def _present(platform: str) -> bool:
-    """Whether the machine has a device of the platform, as far as its files say."""
-    return os.path.exists({"cuda": "/dev/nvidiactl", "rocm": "/dev/kfd"}.get(platform, os.devnull + "/"))

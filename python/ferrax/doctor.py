@@ -74,7 +74,7 @@ def _libraries() -> Iterator[Row]:
             yield f"{what}, {name}", f"not found ({error})"
         else:
             yield f"{what}, {name}", f"{version.value // 1000}.{version.value % 1000 // 10}"
-    for file in ("/dev/nvidiactl", "/dev/kfd"):
+    for file in _plugins.GPUS.values():
         yield file, "there" if os.path.exists(file) else "not there"
 
 
@@ -114,7 +114,7 @@ def report() -> tuple[str, bool]:
         lines += _table(f"Platform {name}: {'works' if works else 'does not work'}", rows)
         working += [name] * works
     lines += _table("Wheels with plugins", _wheels()) + _table("GPUs", _libraries())
-    gpus = {"gpu"} if {"cuda", "rocm"} & set(working) else set()
+    gpus = {"gpu"} if _plugins.GPUS.keys() & set(working) else set()
     missing = [name for name in _wanted() if name not in working and name not in gpus]
     lines += [f"Asked for, and not there: {name}" for name in missing]
     return "\n".join(lines), not missing

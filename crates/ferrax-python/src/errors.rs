@@ -16,6 +16,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
+use ferrax::engine::xla::code_name;
 use ferrax_base::error::HostError;
 use ferrax_base::{Error, ErrorKind};
 use pyo3::exceptions::{
@@ -315,28 +316,9 @@ fn set_status(slf: &Bound<'_, PyAny>, text: &str, code: i64) -> PyResult<()> {
     slf.setattr(intern!(py, "error_message"), text)
 }
 
-/// The names that the status codes of XLA and gRPC have.
+/// The name of a status code of XLA and gRPC; empty where there is none.
 fn status_name(code: i64) -> &'static str {
-    const NAMES: [&str; 17] = [
-        "OK",
-        "CANCELLED",
-        "UNKNOWN",
-        "INVALID_ARGUMENT",
-        "DEADLINE_EXCEEDED",
-        "NOT_FOUND",
-        "ALREADY_EXISTS",
-        "PERMISSION_DENIED",
-        "RESOURCE_EXHAUSTED",
-        "FAILED_PRECONDITION",
-        "ABORTED",
-        "OUT_OF_RANGE",
-        "UNIMPLEMENTED",
-        "INTERNAL",
-        "UNAVAILABLE",
-        "DATA_LOSS",
-        "UNAUTHENTICATED",
-    ];
-    usize::try_from(code).ok().and_then(|i| NAMES.get(i).copied()).unwrap_or("")
+    code.try_into().ok().and_then(code_name).unwrap_or("")
 }
 
 /// The exception for a Rust error.

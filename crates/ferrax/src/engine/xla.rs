@@ -10,6 +10,7 @@ use super::{Compiled, Engine, Source, Stats};
 use ferrax_base::memory::DeviceMemory;
 use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, bail, error};
 use ferrax_loops::Type;
+pub use ferrax_pjrt::result::code_name;
 use ferrax_pjrt::safe::{self, Client, CompileOptions, Executable, Plugin};
 pub use ferrax_pjrt::safe::{OptionValue, Probe, answer};
 use ferrax_pjrt::stablehlo::{self, Target};
