@@ -94,6 +94,20 @@ impl Graph {
         &self.types[..self.params]
     }
 
+    /// Which result takes each parameter's memory: every result, in order, that of the first donated parameter of its
+    /// type that no result before it took. A donated parameter without a result is not usable.
+    pub fn aliases(&self, donated: &[bool]) -> Vec<Option<usize>> {
+        let mut taken = vec![None; self.params];
+        for (k, &out) in self.outputs.iter().enumerate() {
+            let free = |&i: &usize| donated.get(i) == Some(&true) && taken[i].is_none();
+            let found = (0..self.params).filter(free).find(|&i| self.types[i] == *self.ty(out));
+            if let Some(i) = found {
+                taken[i] = Some(k);
+            }
+        }
+        taken
+    }
+
     /// Whether a run may call the host.
     pub fn calls_host(&self) -> bool {
         let calls = |kind: &Kind| match kind {

@@ -6,7 +6,7 @@ use against::{Array, Near, Report, Rng, compare, peer};
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Type};
-use ferrax_pjrt::stablehlo::{aliases, module};
+use ferrax_pjrt::stablehlo::module;
 use std::sync::Arc;
 
 const F: DType = DType::F32;
@@ -185,9 +185,9 @@ fn results_take_the_first_free_parameter_of_their_type() {
     let p: Vec<_> = b.params().collect();
     let sum = b.binary(BinaryOp::Add, p[0], p[2]);
     let graph = b.finish(&[p[1], sum, sum]);
-    assert_eq!(aliases(&graph, &[false, true, true, true]), [None, Some(0), Some(1), Some(2)]);
-    assert_eq!(aliases(&graph, &[true, false, true, true]), [Some(1), None, Some(2), None]);
-    assert_eq!(aliases(&graph, &[]), [None; 4]);
+    assert_eq!(graph.aliases(&[false, true, true, true]), [None, Some(0), Some(1), Some(2)]);
+    assert_eq!(graph.aliases(&[true, false, true, true]), [Some(1), None, Some(2), None]);
+    assert_eq!(graph.aliases(&[]), [None; 4]);
     let target = ferrax_pjrt::stablehlo::Target { platform: "cpu".into(), version: [1, 13, 0] };
     let text = module(&graph, &[true, false, true, true], &target).unwrap();
     assert!(text.contains("%arg0: tensor<2xf32> {tf.aliasing_output = 1 : i32}"), "{text}");

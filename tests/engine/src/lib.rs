@@ -63,7 +63,7 @@ impl Engine for Interpreter {
     fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
         faults::meet(Point::Compile)?;
         source.graph.verify().map_err(|why| error!(Internal, "a graph to compile: {why}"))?;
-        let reusable = reusable(source.graph, source.donated);
+        let reusable = source.graph.aliases(source.donated).iter().map(Option::is_some).collect();
         let queues = QUEUES.load(Relaxed) && !source.graph.calls_host();
         Ok(Box::new(Interpreted { graph: source.graph.clone(), reusable, device: source.device, queues }))
     }
@@ -79,18 +79,6 @@ impl Engine for Interpreter {
     fn stats(&self, device: usize) -> Stats {
         memory::stats(device)
     }
-}
-
-/// Donated parameters whose memory a result takes: each result the first of its type that is left.
-fn reusable(graph: &Graph, donated: &[bool]) -> Vec<bool> {
-    let mut out = vec![false; graph.params];
-    for v in &graph.outputs {
-        let free = |&p: &usize| donated.get(p) == Some(&true) && !out[p] && graph.types[p] == *graph.ty(*v);
-        if let Some(p) = (0..graph.params).find(free) {
-            out[p] = true;
-        }
-    }
-    out
 }
 
 struct Interpreted {

@@ -76,7 +76,7 @@ pub(crate) struct Module<'a> {
 }
 
 /// A graph as a module whose public function `main` takes the graph's parameters and gives its results. `donated` says
-/// which parameters' memory may be used for results; empty when none may. Those that [`aliases`] gives a result are
+/// which parameters' memory may be used for results; empty when none may. Those that [`Graph::aliases`] gives a result are
 /// printed with it, the others as memory that the compiler may find a use for.
 pub fn module(graph: &Graph, donated: &[bool], target: &Target) -> Result<String> {
     let mut shared = Module {
@@ -92,24 +92,10 @@ pub fn module(graph: &Graph, donated: &[bool], target: &Target) -> Result<String
     Ok(format!("module @jit {{\n  func.func public @main{main}{}}}\n", shared.functions))
 }
 
-/// Which result takes each parameter's memory: every result, in order, that of the first donated parameter of its type
-/// that no result before it took. A donated parameter without a result is not usable.
-pub fn aliases(graph: &Graph, donated: &[bool]) -> Vec<Option<usize>> {
-    let mut taken = vec![None; graph.params];
-    for (k, &out) in graph.outputs.iter().enumerate() {
-        let free = |&i: &usize| donated.get(i) == Some(&true) && taken[i].is_none();
-        let found = (0..graph.params).filter(free).find(|&i| graph.types[i] == *graph.ty(out));
-        if let Some(i) = found {
-            taken[i] = Some(k);
-        }
-    }
-    taken
-}
-
 impl Module<'_> {
     /// A whole function behind its name, as text.
     fn function(&mut self, graph: &Graph, donated: &[bool]) -> Result<String> {
-        let aliases = aliases(graph, donated);
+        let aliases = graph.aliases(donated);
         let mut body = Body::new(self, 2);
         let args: Vec<Val> = graph.param_types().iter().enumerate().map(|(i, ty)| Val::argument(i, ty)).collect();
         let results = body.inline(graph, &args)?;

@@ -168,7 +168,7 @@ impl Engine for &'static Xla {
         let mut options = CompileOptions::on(client.device_id(source.device)?);
         options.overrides = stablehlo::OPTIONS.map(|(name, on)| (name.to_owned(), OptionValue::Bool(on))).into();
         let executable = client.compile(text, &options)?;
-        let aliases = stablehlo::aliases(source.graph, source.donated);
+        let aliases = source.graph.aliases(source.donated);
         let results = source.graph.outputs.iter().map(|v| source.graph.ty(*v).bytes()).collect();
         Ok(Box::new(Program {
             executable,
