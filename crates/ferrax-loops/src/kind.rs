@@ -463,6 +463,39 @@ impl ReduceOp {
             ReduceOp::Min => highest(dtype),
         }
     }
+
+    /// What a fold of elements starts from: no element changes it into another than itself.
+    pub fn start(self, dtype: DType) -> Scalar {
+        match self {
+            ReduceOp::Max => least(dtype),
+            ReduceOp::Min => most(dtype),
+            op => op.identity(dtype),
+        }
+    }
+
+    /// The elementwise operation that it repeats; none for log-sum-exp.
+    pub fn joining(self) -> Option<BinaryOp> {
+        Some(match self {
+            ReduceOp::Sum => BinaryOp::Add,
+            ReduceOp::Prod => BinaryOp::Mul,
+            ReduceOp::Max => BinaryOp::Max,
+            ReduceOp::Min => BinaryOp::Min,
+            ReduceOp::And => BinaryOp::And,
+            ReduceOp::Or => BinaryOp::Or,
+            ReduceOp::Xor => BinaryOp::Xor,
+            ReduceOp::LogSumExp => return None,
+        })
+    }
+}
+
+/// What no value is less than: [`lowest`], in both parts of a complex number.
+pub fn least(dtype: DType) -> Scalar {
+    if dtype.is_complex() { Scalar::from_complex(dtype, f64::NEG_INFINITY, f64::NEG_INFINITY) } else { lowest(dtype) }
+}
+
+/// As [`least`], the largest.
+pub fn most(dtype: DType) -> Scalar {
+    if dtype.is_complex() { Scalar::from_complex(dtype, f64::INFINITY, f64::INFINITY) } else { highest(dtype) }
 }
 
 /// Minus infinity, or the least value of a dtype without infinities.

@@ -6,9 +6,9 @@
 
 use super::body::{Body, Val};
 use super::elementwise::compute_dtype;
-use ferrax_base::{DType, Result, Scalar, bail};
+use ferrax_base::{DType, Result, bail};
 use ferrax_loops::Type;
-use ferrax_loops::kind::{highest, lowest};
+use ferrax_loops::kind::highest;
 
 /// x as another dtype.
 pub(super) fn convert(body: &mut Body<'_, '_>, x: &Val, to: DType) -> Result<Val> {
@@ -251,14 +251,4 @@ fn bitcast_parts(body: &mut Body<'_, '_>, x: &Val, ty: &Type) -> Result<Val> {
     }
     let x = body.reshape(x, &last);
     bitcast(body, &x, ty)
-}
-
-/// The least value of a dtype's order, complex ones in both parts: what a maximum starts from.
-pub(super) fn least(d: DType) -> Scalar {
-    if d.is_complex() { Scalar::from_complex(d, f64::NEG_INFINITY, f64::NEG_INFINITY) } else { lowest(d) }
-}
-
-/// As `least`, the largest.
-pub(super) fn most(d: DType) -> Scalar {
-    if d.is_complex() { Scalar::from_complex(d, f64::INFINITY, f64::INFINITY) } else { highest(d) }
 }

@@ -1,11 +1,11 @@
 //! Library calls: sorts, transforms, factorizations, random bits. What StableHLO has no operation of is printed as the
-//! function that its graph of simpler nodes becomes. Read next: `expand/mod.rs`, `window.rs`.
+//! function that its graph of simpler nodes becomes. Read next: `ferrax_loops::expand`, `window.rs`.
 
 use super::body::{Body, Val};
-use super::expand::{self, expansion};
 use super::types::array;
 use super::{elementwise, window};
 use ferrax_base::{Result, Scalar, bail, error};
+use ferrax_loops::expand::{self, expansion};
 use ferrax_loops::fft::FftKind;
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::linalg::LinalgOp;

@@ -14,7 +14,6 @@ mod control;
 mod convert;
 mod dot;
 mod elementwise;
-mod expand;
 mod index;
 mod library;
 mod reduce;
@@ -25,7 +24,6 @@ mod verify;
 mod window;
 
 use body::{Body, Val};
-pub use expand::expansion;
 use ferrax_base::Result;
 use ferrax_loops::{Graph, Kind, Node};
 use rustc_hash::FxHashMap;

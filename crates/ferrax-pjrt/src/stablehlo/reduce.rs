@@ -7,8 +7,8 @@ use super::body::{Body, Val};
 use super::elementwise::{self, compute_dtype};
 use super::types::array;
 use super::{complex, convert};
-use ferrax_base::{DType, Result, Scalar, bail};
-use ferrax_loops::kind::highest;
+use ferrax_base::{DType, Result, Scalar, bail, error};
+use ferrax_loops::kind::{highest, least, most};
 use ferrax_loops::{BinaryOp, Graph, Kind, ReduceOp, Type};
 
 pub(super) fn node(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], types: &[Type]) -> Result<Vec<Val>> {
@@ -22,25 +22,7 @@ pub(super) fn node(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], types: 
 
 /// The elementwise operation that a reduction repeats.
 pub(super) fn joining(op: ReduceOp) -> Result<BinaryOp> {
-    Ok(match op {
-        ReduceOp::Sum => BinaryOp::Add,
-        ReduceOp::Prod => BinaryOp::Mul,
-        ReduceOp::Max => BinaryOp::Max,
-        ReduceOp::Min => BinaryOp::Min,
-        ReduceOp::And => BinaryOp::And,
-        ReduceOp::Or => BinaryOp::Or,
-        ReduceOp::Xor => BinaryOp::Xor,
-        ReduceOp::LogSumExp => bail!(NotImplemented, "the XLA engine has no {op:?} reduction"),
-    })
-}
-
-/// What a reduction of elements starts from: no element changes it into another than itself.
-pub(super) fn start(op: ReduceOp, d: DType) -> Scalar {
-    match op {
-        ReduceOp::Max => convert::least(d),
-        ReduceOp::Min => convert::most(d),
-        op => op.identity(d),
-    }
+    op.joining().ok_or_else(|| error!(NotImplemented, "the XLA engine has no {op:?} reduction"))
 }
 
 /// x without these axes.
@@ -58,7 +40,7 @@ pub(super) fn reduce(body: &mut Body<'_, '_>, op: ReduceOp, x: &Val, axes: &[usi
     }
     let wide = convert::convert(body, x, compute_dtype(d))?;
     let c = wide.dtype();
-    let start = body.splat(start(op, c), &[]);
+    let start = body.splat(op.start(c), &[]);
     let cell = Type::new(c, &[]);
     let region = body.region(&[cell.clone(), cell], |body, cells| {
         Ok(vec![elementwise::binary(body, join, &cells[0], &cells[1])?])
@@ -86,7 +68,7 @@ fn arg_reduce(body: &mut Body<'_, '_>, max: bool, axis: usize, x: &Val, ty: &Typ
     let c = if x.dtype().is_bool() { DType::U8 } else { compute_dtype(x.dtype()) };
     let values = convert::convert(body, x, c)?;
     let places = body.iota(index, x.shape(), axis);
-    let worst = body.splat(if max { convert::least(c) } else { convert::most(c) }, &[]);
+    let worst = body.splat(if max { least(c) } else { most(c) }, &[]);
     let behind = body.splat(highest(index), &[]);
     let (value, place) = (Type::new(c, &[]), Type::new(index, &[]));
     let region = body.region(&[value.clone(), place.clone(), value, place], |body, cells| {

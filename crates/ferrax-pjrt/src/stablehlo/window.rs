@@ -34,7 +34,7 @@ pub(super) fn reduce_window(
     let simple = plain && (known || !repeats) && x.ty.size() > 0;
     let (x, w) = if simple { (x, w.clone()) } else { padded(body, &x, &start, w) };
     // Compilers take padding of the value that windows start from for none.
-    let from = if simple { start.clone() } else { body.splat(reduce::start(op, compute), &[]) };
+    let from = if simple { start.clone() } else { body.splat(op.start(compute), &[]) };
     let cell = Type::new(compute, &[]);
     let region = body.region(&[cell.clone(), cell], |body, cells| {
         Ok(vec![elementwise::binary(body, join, &cells[0], &cells[1])?])

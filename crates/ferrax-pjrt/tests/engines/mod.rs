@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "every test binary uses a part")]
 
 use crate::against::{Array, Peer, on_cpu, peer};
+use ferrax_loops::expand::expansion;
 use ferrax_loops::{Builder, Graph, Kind, Type, ValueId};
-use ferrax_pjrt::stablehlo::expansion;
 use std::sync::Arc;
 
 /// Where a node is tried.

@@ -3,8 +3,8 @@
 //! zeros on machines that do so.
 
 use super::code::X;
+use crate::{BinaryOp, Kind};
 use ferrax_base::{DType, Result, Scalar, bail};
-use ferrax_loops::{BinaryOp, Kind};
 
 /// The unsigned integer of a float's width, and the bits of its infinity.
 fn layout(d: DType) -> Option<(DType, i64)> {
@@ -78,7 +78,7 @@ pub(super) fn sort<'c>(axis: usize, num_keys: usize, stable: bool, operands: &[X
 }
 
 /// Whether elements are compared as they are.
-pub(in super::super) fn is_key(d: DType) -> bool {
+pub fn is_key(d: DType) -> bool {
     d.is_integer() && d.bits() >= 8
 }
 

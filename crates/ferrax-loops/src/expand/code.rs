@@ -4,9 +4,9 @@
 //! the ranks are equal (axes of size 1 stretch) or where one is a scalar; plain numbers take the other operand's dtype.
 //! Loops take and give arrays of values. Read next: a user, `cumulative.rs`.
 
+use crate::{BinaryOp, Builder, CompareOp, GatherDims, Gathering, Graph, IndexMode, Kind, PadConfig, ReduceOp};
+use crate::{DotDims, SliceDims, Type, UnaryOp, ValueId};
 use ferrax_base::{DType, Result, Scalar, Shape};
-use ferrax_loops::{BinaryOp, Builder, CompareOp, GatherDims, Gathering, Graph, IndexMode, Kind, PadConfig, ReduceOp};
-use ferrax_loops::{DotDims, SliceDims, Type, UnaryOp, ValueId};
 use smallvec::smallvec;
 use std::cell::RefCell;
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};

@@ -1,8 +1,8 @@
 //! The Threefry-2x32 block cipher with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3").
 
 use super::code::X;
+use crate::BinaryOp;
 use ferrax_base::{DType, Scalar};
-use ferrax_loops::BinaryOp;
 
 /// The third word of a key is the parity of the others and this.
 const PARITY: i64 = 0x1bd1_1bda;

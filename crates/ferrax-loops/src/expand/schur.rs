@@ -13,8 +13,8 @@ use super::factor::{places, size_of};
 use super::francis;
 use super::jacobi::{all_finite, scale, unless_lost};
 use super::reflect::{diagonal, epsilon, hessenberg, product, times};
+use crate::UnaryOp;
 use ferrax_base::{DType, Scalar};
-use ferrax_loops::UnaryOp;
 
 /// Rows and columns of zeros behind a matrix.
 pub(super) const ROOM: usize = 2;
@@ -150,7 +150,7 @@ fn shift<'c>(t: X<'c>, end: X<'c>, waited: X<'c>) -> X<'c> {
     let none = far.eq(0.0);
     let own = d - none.pick(far, product / none.pick(far.code.number(far.dtype(), 1.0), far));
     let other = d + (size_of(c) * 0.75).as_real_of(d.dtype());
-    let tenth = waited.gt(0i64) & waited.bin(ferrax_loops::BinaryOp::Rem, 10i64).eq(0i64);
+    let tenth = waited.gt(0i64) & waited.bin(crate::BinaryOp::Rem, 10i64).eq(0i64);
     tenth.pick(other, own)
 }
 

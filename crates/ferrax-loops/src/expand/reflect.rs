@@ -7,8 +7,8 @@
 
 use super::code::X;
 use super::factor::places;
+use crate::ReduceOp;
 use ferrax_base::DType;
-use ferrax_loops::ReduceOp;
 
 /// x times a real number.
 pub(super) fn times<'c>(x: X<'c>, factor: X<'c>) -> X<'c> {

@@ -5,8 +5,8 @@
 use super::code::X;
 use super::reflect::{Reflection, reflection};
 use super::schur::{block, clean, element, turned_columns, turned_rows};
+use crate::BinaryOp;
 use ferrax_base::Scalar;
-use ferrax_loops::BinaryOp;
 
 /// Two shifts, as the real parts and the size of the imaginary ones: the eigenvalues of [a b; c d], or twice the one
 /// closer to d if they are real.

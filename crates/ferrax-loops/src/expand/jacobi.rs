@@ -12,8 +12,8 @@ use super::factor::places;
 use super::reflect::{
     diagonal, epsilon, hermitian, identity, largest_part, norms, product, qr, qr_pivoted, reflect, square, times,
 };
+use crate::ReduceOp;
 use ferrax_base::{DType, Scalar};
-use ferrax_loops::ReduceOp;
 
 /// Sweeps after which matrices are taken as they are: they converge in 6 to 12.
 const SWEEPS: i64 = 40;

@@ -6,8 +6,8 @@
 //! continued fraction, and near the mode of large parameters Gauss and Legendre's rule. Read next: `zeta.rs`.
 
 use super::code::{Before, X};
+use crate::{BinaryOp, UnaryOp};
 use ferrax_base::DType;
-use ferrax_loops::{BinaryOp, UnaryOp};
 use std::f64::consts::PI;
 
 /// Bernoulli numbers B(2k), k from 1.

@@ -4,17 +4,16 @@
 //! Narrow floats and f32 sums run in a wider dtype. A running log-sum-exp carries pairs (greatest, sum of exponentials
 //! over it) in double precision, so that errors of rounded logarithms do not add up.
 
-use super::super::reduce;
 use super::code::{Code, X};
+use crate::ReduceOp;
 use ferrax_base::{DType, Result, Scalar, bail};
-use ferrax_loops::ReduceOp;
 
 /// `Cumulative`.
 pub(super) fn cumulative(op: ReduceOp, axis: usize, reverse: bool, x: X<'_>) -> Result<X<'_>> {
     let d = x.dtype();
     if op == ReduceOp::LogSumExp {
         if !d.is_float() {
-            bail!(NotImplemented, "a cumulative logsumexp of {d} is not printed as StableHLO");
+            bail!(NotImplemented, "this engine has no cumulative logsumexp of {d}");
         }
         let wide = x.to(DType::F64);
         return Ok(logsumexp(axis, reverse, wide).to(d));
@@ -24,8 +23,8 @@ pub(super) fn cumulative(op: ReduceOp, axis: usize, reverse: bool, x: X<'_>) -> 
         (ReduceOp::Sum, DType::F32) => DType::F64,
         _ => d,
     };
-    let join = reduce::joining(op)?;
-    let scanned = doubling(axis, reverse, [(x.to(wide), reduce::start(op, wide))], |[a], [b]| [a.bin(join, b)]);
+    let Some(join) = op.joining() else { bail!(Internal, "{op:?} joins by no operation") };
+    let scanned = doubling(axis, reverse, [(x.to(wide), op.start(wide))], |[a], [b]| [a.bin(join, b)]);
     Ok(scanned[0].to(d))
 }
 

@@ -6,9 +6,9 @@
 //! equals comes first, what a singular matrix gives) are those of `ferrax-linalg`. Read next: `reflect.rs`.
 
 use super::code::{Code, X};
+use crate::linalg::LinalgOp;
+use crate::{Kind, ReduceOp};
 use ferrax_base::DType;
-use ferrax_loops::linalg::LinalgOp;
-use ferrax_loops::{Kind, ReduceOp};
 
 /// |re| + |im|: what pivots are picked by.
 pub(super) fn size_of(x: X<'_>) -> X<'_> {

@@ -1,5 +1,5 @@
-//! Nodes that StableHLO has no operation of, or none that is accurate or means the same, as kernel graphs of simpler
-//! nodes: any plugin runs them, and so does the CPU engine, which they are tested on.
+//! Nodes that an engine may have no operation of, or none that is accurate or means the same, as kernel graphs of simpler
+//! nodes: XLA and CUDA run them, and so does the CPU engine, which they are tested on.
 //!
 //! Read next: `code.rs` for how such graphs are written.
 
@@ -18,11 +18,11 @@ mod schur;
 mod threefry;
 mod zeta;
 
+use crate::linalg::LinalgOp;
+use crate::{BinaryOp, Graph, Kind, Type, UnaryOp};
 use code::X;
 use ferrax_base::{DType, Result, bail};
-use ferrax_loops::linalg::LinalgOp;
-use ferrax_loops::{BinaryOp, Graph, Kind, Type, UnaryOp};
-pub(super) use order::is_key;
+pub use order::is_key;
 
 /// The graph that a node with these operands and results is printed as; none where the node is printed itself.
 pub fn expansion(kind: &Kind, operands: &[Type], results: &[Type]) -> Result<Option<Graph>> {
@@ -51,7 +51,7 @@ pub fn expansion(kind: &Kind, operands: &[Type], results: &[Type]) -> Result<Opt
 }
 
 /// What is shown of the lower Cholesky factors that a compiler found.
-pub(super) fn cholesky_shown(factor: &Type) -> Result<Graph> {
+pub fn cholesky_shown(factor: &Type) -> Result<Graph> {
     code::graph(std::slice::from_ref(factor), |x| {
         Ok(vec![factor::cholesky_shown(flat(x[0], 2)).reshape(&factor.shape)])
     })

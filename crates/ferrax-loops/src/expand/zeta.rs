@@ -3,8 +3,8 @@
 
 use super::code::X;
 use super::gamma::{BERNOULLI, digamma, lgamma};
+use crate::BinaryOp;
 use ferrax_base::DType;
-use ferrax_loops::BinaryOp;
 
 /// ζ(x, q) for x > 1.
 pub(super) fn zeta<'c>(x: X<'c>, q: X<'c>) -> X<'c> {
