@@ -35,10 +35,12 @@ MODULES = [
     "ferrax.lax.linalg", "ferrax.tree_util", "ferrax.tree", "ferrax.ops", "ferrax.flatten_util", "ferrax.dlpack",
     "ferrax.nn.initializers", "ferrax.custom_batching", "ferrax.custom_derivatives", "ferrax.dtypes", "ferrax.debug",
 ]  # fmt: skip
-#: Functions that change the process, that wait for someone, or whose work an argument asks for as it is.
+#: Functions that change the process, that wait for someone, whose work an argument asks for as it is, or that write files of
+#: any size.
 SKIPPED = {
     "ferrax.clear_caches", "ferrax.numpy.set_printoptions", "ferrax.numpy.array_split", "ferrax.numpy.resize",
     "ferrax.debug.breakpoint", "ferrax.config", "ferrax.lax.fori_loop", "ferrax.lax.while_loop",
+    "ferrax.numpy.save", "ferrax.numpy.savez",
 }  # fmt: skip
 
 #: Bytes of address space of a child, seconds that a call may take and after which it is a hang, bytes it may keep.

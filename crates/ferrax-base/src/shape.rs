@@ -21,7 +21,12 @@ pub fn checked_size(shape: &[Dim]) -> Option<usize> {
 
 /// Number of elements; the largest number where it is larger, which no memory has.
 pub fn size(shape: &[Dim]) -> usize {
-    if shape.contains(&0) { 0 } else { shape.iter().fold(1, |n, &d| n.saturating_mul(d)) }
+    product(shape.iter().copied())
+}
+
+/// The product of sizes; the largest number where it is larger, unless one of them is 0.
+pub fn product(sizes: impl Iterator<Item = Dim>) -> usize {
+    sizes.fold(1, usize::saturating_mul)
 }
 
 /// The sum of sizes, each of an array that need not fit into memory: the largest number stands for all beyond it.

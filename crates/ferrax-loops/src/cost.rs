@@ -43,7 +43,7 @@ impl Graph {
             Kind::Sort { .. } | Kind::TopK { .. } => CALL + size(0) * u64::from(size(0).max(2).ilog2()) / 4,
             Kind::Threefry2x32 => CALL + 4 * out,
             Kind::ReduceWindow { window, .. } => {
-                CALL + out.saturating_mul(window.window.iter().product::<usize>() as u64) / 4
+                CALL + out.saturating_mul(ferrax_base::shape::size(&window.window) as u64) / 4
             }
             Kind::Gather(_) | Kind::Scatter { .. } => CALL + size(2).max(out),
             Kind::ReduceWith { body, .. } => size(0).saturating_mul(CALL + body.time()),

@@ -82,7 +82,7 @@ impl Graph {
             }
             Kind::Reduce { .. } | Kind::ArgReduce { .. } => Work::flops((size(0) - out).max(0.0)),
             Kind::Cumulative { .. } | Kind::Scatter { .. } => Work::flops(size(0).max(size(2))),
-            Kind::ReduceWindow { window, .. } => Work::flops(out * window.window.iter().product::<usize>() as f64),
+            Kind::ReduceWindow { window, .. } => Work::flops(out * ferrax_base::shape::size(&window.window) as f64),
             Kind::ReduceWith { body, .. } => body.work().times(size(0) as usize),
             Kind::Fft { .. } => Work::flops(5.0 * size(0).max(out) * size(0).max(out).max(2.0).log2()),
             Kind::Sort { .. } | Kind::TopK { .. } => Work::flops(size(0) * size(0).max(2.0).log2()),
@@ -100,7 +100,7 @@ impl Graph {
     fn batches(&self, node: &Node) -> f64 {
         let Kind::Dot(dims) = &node.kind else { return 1.0 };
         let x = self.ty(node.inputs[0]);
-        let batch: usize = dims.lhs_batch.iter().map(|&axis| x.shape[axis]).product();
+        let batch = ferrax_base::shape::product(dims.lhs_batch.iter().map(|&axis| x.shape[axis]));
         1.0 / (batch.max(1) as f64).sqrt()
     }
 }

@@ -486,7 +486,7 @@ fn conv_reference(p: &ConvParams, args: &[RefTensor], outs: &[Aval]) -> Result<V
         let batch_group = o / (outputs / p.batch_group_count);
         let mut cell = vec![0; cells.len()];
         let (mut re, mut im, mut int) = (0.0, 0.0, 0i64);
-        for _ in 0..cells.iter().product::<usize>() {
+        for _ in 0..ferrax_base::shape::size(&cells) {
             let place = |i: usize| {
                 let j = (at[d.out[i + 2]] * p.window_strides[i] + cell[i + 1] * p.rhs_dilation[i]) as i64;
                 let (j, by) = (j - p.padding[i].0, p.lhs_dilation[i] as i64);

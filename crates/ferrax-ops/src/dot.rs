@@ -426,7 +426,7 @@ fn dot_reference(p: &DotParams, args: &[RefTensor], outs: &[Aval]) -> Result<Vec
         };
         let mut k = vec![0; inner.len()];
         let (mut re, mut im, mut int) = (0.0, 0.0, 0i64);
-        for _ in 0..inner.iter().product::<usize>() {
+        for _ in 0..ferrax_base::shape::size(&inner) {
             let s = x.at(&place(x.aval.rank(), &d.lhs_batch, &x_free, left, &d.lhs_contract, &k));
             let t = y.at(&place(y.aval.rank(), &d.rhs_batch, &y_free, right, &d.rhs_contract, &k));
             let (a, b, c, e) = (s.to_f64(), s.imag(), t.to_f64(), t.imag());

@@ -181,7 +181,7 @@ reduction!(
         let x = &primals[0];
         let rest: Axes = (0..x.rank()).filter(|d| !p.axes.contains(d)).collect();
         let perm: Axes = p.axes.iter().chain(&rest).copied().collect();
-        let mut merged: Shape = smallvec![p.axes.iter().map(|&a| x.shape()[a]).product()];
+        let mut merged: Shape = smallvec![ferrax_base::shape::product(p.axes.iter().map(|&a| x.shape()[a]))];
         merged.extend(rest.iter().map(|&d| x.shape()[d]));
         let lay = |v: &Value| reshape(&transpose(v, &perm)?, &merged);
         product_tree(lay(x)?, lay(t)?)

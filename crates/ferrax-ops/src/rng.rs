@@ -398,7 +398,7 @@ pub static RANDOM_BITS: Def<BitsParams> = Def {
     simplify: Slot::None(NO_REWRITE),
     stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
-        let count: usize = p.shape.iter().product();
+        let count = ferrax_base::shape::size(&p.shape);
         let (x, y) = streams(b, args[0], count);
         let bits = if p.bit_width == 64 {
             let (high, low) = (b.convert(x, DType::U64), b.convert(y, DType::U64));
@@ -412,7 +412,7 @@ pub static RANDOM_BITS: Def<BitsParams> = Def {
         Ok(smallvec![b.reshape(bits, &outs[0].shape)])
     }),
     reference: Slot::Rule(|p, args, outs| {
-        let count: usize = p.shape.iter().product();
+        let count = ferrax_base::shape::size(&p.shape);
         let dtype = outs[0].dtype;
         let draw = |i: usize| {
             let [x, y] = at_counter(args[0].data[i / count], (i % count) as u64);
@@ -439,11 +439,11 @@ pub static RANDOM_SPLIT: Def<SplitKeys> = Def {
     simplify: Slot::None(NO_REWRITE),
     stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, p, b, args, outs| {
-        let (x, y) = streams(b, args[0], p.shape.iter().product());
+        let (x, y) = streams(b, args[0], ferrax_base::shape::size(&p.shape));
         Ok(smallvec![join_words(b, x, y, &outs[0].shape)])
     }),
     reference: Slot::Rule(|p, args, outs| {
-        let count: usize = p.shape.iter().product();
+        let count = ferrax_base::shape::size(&p.shape);
         let new = |i: usize| key_of(at_counter(args[0].data[i / count], (i % count) as u64));
         Ok(vec![RefTensor { aval: outs[0].clone(), data: (0..outs[0].size()).map(new).collect() }])
     }),

@@ -120,7 +120,7 @@ impl Window {
             return Vec::new();
         }
         let mut index: Shape = smallvec![0; counts.len()];
-        (0..self.window_dimensions.iter().product::<usize>())
+        (0..ferrax_base::shape::size(&self.window_dimensions))
             .map(|_| {
                 let start: Shape = index.iter().zip(&self.window_dilation).map(|(i, d)| i * d).collect();
                 let span = |d: usize| (counts[d] - 1) * self.window_strides[d] + 1;
@@ -145,7 +145,7 @@ fn window_shape(name: &str, accept: Accept, w: &Window, args: &[&Aval]) -> Resul
 
 fn window_reference(op: ReduceOp, w: &Window, x: &RefTensor, out: &Aval) -> RefTensor {
     let rank = out.rank();
-    let size: usize = w.window_dimensions.iter().product();
+    let size = ferrax_base::shape::size(&w.window_dimensions);
     RefTensor::build(out, |o| {
         let mut cell = vec![0; rank];
         let items: Vec<Scalar> = (0..size)

@@ -256,7 +256,7 @@ fn mean(args: &Args<'_, '_>) -> Outcome {
         if !matches!(d, DType::F32 | DType::F64) {
             return Ok(None);
         }
-        let count: usize = r.axes.iter().map(|&a| r.x.shape()[a]).product();
+        let count = ferrax_base::shape::product(r.axes.iter().map(|&a| r.x.shape()[a]));
         let count = Lit { scalar: Scalar::from_f64(d, count as f64), weak: false };
         let total = reduced(&r, ReduceOp::Sum, ops::reduce_sum)?;
         if let Some(a) = at_once(&total)
@@ -359,7 +359,8 @@ fn reshaped(py: Python<'_>, x: &Value, shape: Shape) -> Outcome {
 
 /// The shape that sizes with at most one -1 stand for; `None` when they do not fit.
 fn fitting(given: &[i64], size: usize) -> Option<Shape> {
-    let known: i64 = given.iter().filter(|&&d| d != -1).product();
+    // A product that is too large is no array's size.
+    let known = given.iter().filter(|&&d| d != -1).try_fold(1i64, |n, &d| n.checked_mul(d))?;
     let unknown = given.iter().filter(|&&d| d == -1).count();
     if given.iter().any(|&d| d < -1) || unknown > 1 || known < 0 {
         return None;

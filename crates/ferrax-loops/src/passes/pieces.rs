@@ -39,6 +39,8 @@ impl Piece {
 /// The pieces of a node's result, in the order in which they must be written; `None` if it has none.
 pub fn pieces(g: &Graph, node: &Node) -> Option<SmallVec<[Piece; 4]>> {
     match &node.kind {
+        // Nothing is put anywhere; other axes may be longer than places can be counted.
+        Kind::Concat(_) | Kind::Pad(_) if g.ty(node.first).shape.contains(&0) => Some(SmallVec::new()),
         Kind::Concat(axis) => {
             let (mut at, strides) = (0, signed_strides(&g.ty(node.first).shape));
             let piece = |(operand, &v): (usize, _)| {

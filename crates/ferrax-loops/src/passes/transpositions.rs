@@ -53,7 +53,7 @@ fn free(rank: usize, batch: &[usize], contract: &[usize]) -> SmallVec<[usize; 4]
 fn by_tiles(g: &Graph, node: &Node, dims: &DotDims) -> bool {
     let shape = |k: usize| &g.ty(node.inputs[k]).shape;
     let size = |k: usize, batch: &[usize], contract: &[usize]| {
-        free(shape(k).len(), batch, contract).iter().map(|&a| shape(k)[a]).product::<usize>()
+        ferrax_base::shape::product(free(shape(k).len(), batch, contract).iter().map(|&a| shape(k)[a]))
     };
     node.inputs.iter().all(|&v| g.ty(v).dtype.is_float())
         && g.ty(node.first).dtype.is_float()

@@ -24,7 +24,7 @@ use smallvec::smallvec;
 fn most_in_one_element(p: &ScatterParams, indices: &Value) -> usize {
     let Some((_, windows)) = indices.shape().split_last() else { return 1 };
     let batch = &p.dimension_numbers.0.scatter_indices_batching_dims;
-    windows.iter().enumerate().filter(|(i, _)| !batch.contains(i)).map(|(_, n)| n).product()
+    ferrax_base::shape::product(windows.iter().enumerate().filter(|(i, _)| !batch.contains(i)).map(|(_, &n)| n))
 }
 
 pub(super) fn mul_jvp(
@@ -54,8 +54,8 @@ pub(super) fn mul_jvp(
 /// 1 for updates that are dropped.
 fn others(p: &ScatterParams, primals: &[Value], most: usize) -> Result<Value> {
     let [x, indices, updates] = primals else { bail!(Internal, "scatter takes three operands") };
-    let size: usize = x.shape().iter().product();
-    let count: usize = updates.shape().iter().product();
+    let size = ferrax_base::shape::size(x.shape());
+    let count = ferrax_base::shape::size(updates.shape());
     let dtype = if u32::try_from(size.max(count)).is_ok_and(|n| n < u32::MAX) { DType::U32 } else { DType::U64 };
     // Elements are numbered from 1, so that updates that are dropped read 0.
     let number = add(&iota(dtype, &[size], 0)?, &Value::int(dtype, 1))?;

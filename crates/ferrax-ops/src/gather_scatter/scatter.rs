@@ -328,7 +328,7 @@ fn set_jvp(op: &OpRef, p: &ScatterParams, primals: &[Value], tangents: &[Option<
     for &u in &d.update_window_dims {
         shape[u] = 1;
     }
-    let rows: usize = shape.iter().product();
+    let rows = ferrax_base::shape::size(&shape);
     let number = crate::add(&iota(dtype, &[rows], 0)?, &Value::int(dtype, 1))?;
     let number = crate::common::stretch(&crate::shape::reshape(&number, &shape)?, updates.shape())?;
     let blank = zeros(&Aval::new(dtype, x.shape()))?;

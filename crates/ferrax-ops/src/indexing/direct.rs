@@ -63,7 +63,7 @@ impl Region {
     }
 
     fn size(&self) -> usize {
-        self.sizes.iter().product()
+        ferrax_base::shape::size(&self.sizes)
     }
 
     /// Calls `f` with (byte offset in the array, element number in the region) of every run of `run` elements.

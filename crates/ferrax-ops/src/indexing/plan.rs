@@ -273,7 +273,7 @@ fn read_integers(v: &Value, size: usize) -> Result<Vec<i32>> {
 /// The index vectors when every component is known: written at once.
 fn known_vectors(x: &[usize], d: &Draft, raw: bool) -> Result<Value> {
     let width = d.components.len();
-    let count: usize = d.rows.iter().product();
+    let count = ferrax_base::shape::size(&d.rows);
     let mut shape = d.rows.clone();
     shape.push(width);
     let mut out = vec![0i32; count * width];

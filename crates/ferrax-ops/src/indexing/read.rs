@@ -80,7 +80,7 @@ fn basic(x: &Value, parts: &[Part]) -> Result<Value> {
         if region.shape == array.aval().shape && whole(x.shape(), parts) {
             return Ok(x.clone());
         }
-        let bytes = region.shape.iter().product::<usize>() * array.aval().dtype.size();
+        let bytes = ferrax_base::shape::size(&region.shape) * array.aval().dtype.size();
         if bytes <= DIRECT_LIMIT {
             return Ok(Value::Array(region.read(array)?));
         }

@@ -179,7 +179,7 @@ pub static PIVOTS_TO_PERMUTATION: Def<PivotsToPermutation> = Def {
     kernel: Slot::Rule(|_, _, b, args, outs| Ok(node(LinalgOp::PivotsToPermutation, b, args, outs))),
     reference: Slot::Rule(|p, args, outs| {
         let size = args[0].aval.shape.last().copied().unwrap_or(0);
-        let batches: usize = args[0].aval.shape.iter().rev().skip(1).product();
+        let batches = ferrax_base::shape::product(args[0].aval.shape.iter().rev().skip(1).copied());
         let mut data = Vec::new();
         for b in 0..batches {
             let mut order: Vec<i64> = (0..p.permutation_size as i64).collect();

@@ -161,7 +161,7 @@ fn matrices(x: &RefTensor) -> Vec<Vec<Vec<Complex>>> {
     let (m, n) = matrix(&x.aval);
     let all: Vec<Complex> = x.data.iter().map(|s| to_complex(*s)).collect();
     if m * n == 0 {
-        let count = x.aval.shape[..x.aval.rank() - 2].iter().product();
+        let count = ferrax_base::shape::size(&x.aval.shape[..x.aval.rank() - 2]);
         return vec![vec![Vec::new(); m]; count];
     }
     all.chunks_exact(m * n).map(|a| a.chunks_exact(n).map(<[Complex]>::to_vec).collect()).collect()

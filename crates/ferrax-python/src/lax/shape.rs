@@ -178,7 +178,7 @@ fn collapse(operand: PyValue, start: i64, stop: Option<i64>) -> PyResult<PyValue
     }
     let (lo, hi) = (lo as usize, hi as usize);
     let mut sizes = Shape::from_slice(&shape[..lo]);
-    sizes.push(shape[lo..hi].iter().product());
+    sizes.push(ferrax_base::shape::size(&shape[lo..hi]));
     sizes.extend_from_slice(&shape[hi..]);
     ops::reshape(&operand.0, &sizes).py().map(PyValue)
 }

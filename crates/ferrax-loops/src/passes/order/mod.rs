@@ -672,7 +672,7 @@ impl<'g> Order<'g> {
 
 /// Whether a reduction is of rows that regions keep between passes.
 pub fn reduced_rows(shape: &[usize], axes: &[usize]) -> bool {
-    let row: usize = axes.iter().map(|&k| shape[k]).product();
+    let row = ferrax_base::shape::product(axes.iter().map(|&k| shape[k]));
     row <= KEPT_ROW && reduced_side(shape, axes) == Some(Role::Reduce)
 }
 
