@@ -1,4 +1,4 @@
-"""Arrays without elements whose other axes are longer than sizes can be multiplied: they are computed like any other."""
+"""Arrays without elements may have other axes that are longer than sizes can be multiplied."""
 
 import pytest
 

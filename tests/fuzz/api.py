@@ -35,8 +35,8 @@ MODULES = [
     "ferrax.lax.linalg", "ferrax.tree_util", "ferrax.tree", "ferrax.ops", "ferrax.flatten_util", "ferrax.dlpack",
     "ferrax.nn.initializers", "ferrax.custom_batching", "ferrax.custom_derivatives", "ferrax.dtypes", "ferrax.debug",
 ]  # fmt: skip
-#: Functions that change the process, that wait for someone, whose work an argument asks for as it is, or that write files of
-#: any size.
+#: Functions that change the process, that wait for someone, whose work an argument asks for as it is, or that write
+#: files of any size.
 SKIPPED = {
     "ferrax.clear_caches", "ferrax.numpy.set_printoptions", "ferrax.numpy.array_split", "ferrax.numpy.resize",
     "ferrax.debug.breakpoint", "ferrax.config", "ferrax.lax.fori_loop", "ferrax.lax.while_loop",

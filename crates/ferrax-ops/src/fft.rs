@@ -150,7 +150,7 @@ fn weighted(x: &Value, n: usize, inner: f64) -> Result<Value> {
 
 fn transposed(p: &Fft, t: &Value) -> Result<Value> {
     let lengths = &p.fft_lengths;
-    let (n, total) = (lengths[lengths.len() - 1], ferrax_base::shape::size(&lengths) as f64);
+    let (n, total) = (lengths[lengths.len() - 1], ferrax_base::shape::size(lengths) as f64);
     match p.fft_type {
         FftType::Fft | FftType::Ifft => fft(t, p.fft_type, lengths),
         FftType::Rfft => {
@@ -170,14 +170,14 @@ fn fft_reference(p: &Fft, x: &RefTensor, out: &Aval) -> RefTensor {
     let (rank, axes) = (out.rank(), lengths.len());
     let inverse = matches!(p.fft_type, FftType::Ifft | FftType::Irfft);
     let sign = if inverse { 1.0 } else { -1.0 };
-    let total: f64 = if inverse { ferrax_base::shape::size(&lengths) as f64 } else { 1.0 };
+    let total: f64 = if inverse { ferrax_base::shape::size(lengths) as f64 } else { 1.0 };
     let last = lengths[axes - 1];
     RefTensor::build(out, |i| {
         let mut at: Vec<usize> = i.to_vec();
         at[rank - axes..].fill(0);
         let mut sum = complex(0.0, 0.0);
         let own = &x.aval.shape[rank - axes..];
-        for _ in 0..ferrax_base::shape::size(&own) {
+        for _ in 0..ferrax_base::shape::size(own) {
             let k = &at[rank - axes..];
             let turn: f64 = (0..axes).map(|d| (k[d] * i[rank - axes + d]) as f64 / lengths[d] as f64).sum();
             let angle = sign * 2.0 * std::f64::consts::PI * turn;

@@ -86,7 +86,7 @@ pub static SORT: Def<SortParams> = Def {
 /// Flat positions of every line along an axis.
 fn rows(shape: &[usize], axis: usize) -> Vec<Vec<usize>> {
     let step = strides(shape)[axis];
-    let total = ferrax_base::shape::size(&shape);
+    let total = ferrax_base::shape::size(shape);
     (0..total)
         .filter(|i| (i / step).is_multiple_of(shape[axis]))
         .map(|first| (0..shape[axis]).map(|n| first + n * step).collect())
