@@ -12,6 +12,7 @@ Read next: `ref.py`, the public functions; `_refs_calls.py`, the functions that 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -128,7 +129,10 @@ class Ref:
 
     def __getitem__(self, idx: Any) -> Any:
         value = read(self)
-        return value if idx is Ellipsis else value[idx]
+        if idx is Ellipsis:
+            return value
+        _check(self, idx)
+        return value[idx]
 
     def __setitem__(self, idx: Any, value: Any) -> None:
         swap(self, idx, value)
@@ -145,7 +149,7 @@ class Ref:
           x: array of the shape and dtype of `self[idx]`.
           idx: index; all of the array by default.
         """
-        update(self, idx, x, "addupdate", lambda at, v: at.add(v))
+        update(self, idx, x, "addupdate", lambda at, v, mode: at.add(v, mode=mode))
 
     def unsafe_buffer_pointer(self) -> int:
         """Address of the array's memory."""
@@ -250,6 +254,19 @@ def _fitting(ref: Ref, name: str, value: Any, shape: Any) -> Any:
     return value
 
 
+def _check(ref: Ref, idx: Any) -> None:
+    """Raises where a window of known place does not fit; modules of windows load when one is made."""
+    slices = sys.modules.get("ferrax._slices")
+    if slices is not None and slices.windows(idx):
+        slices.check_bounds(idx, ref.shape)
+
+
+def _mode(ref: Ref, idx: Any) -> str | None:
+    """What happens to indices out of bounds: windows move into the array, as they do where it is read."""
+    slices = sys.modules.get("ferrax._slices")
+    return "clip" if slices is not None and slices.windows(idx) and slices.clipped(idx, ref.shape) else None
+
+
 def _typed(ref: Ref, value: Any) -> Any:
     return value if value.weak_type == ref.weak_type else with_weak_type(value, ref.weak_type)
 
@@ -260,8 +277,9 @@ def swap(ref: Ref, idx: Any, value: Any, name: str = "swap") -> Any:
     if idx is Ellipsis or (isinstance(idx, tuple) and not idx):
         old, new = whole, _fitting(ref, name, value, ref.shape)
     else:
+        _check(ref, idx)
         old = whole[idx]
-        new = whole.at[idx].set(_fitting(ref, name, value, old.shape))
+        new = whole.at[idx].set(_fitting(ref, name, value, old.shape), mode=_mode(ref, idx))
     write(ref, _typed(ref, new))
     return old
 
@@ -269,8 +287,10 @@ def swap(ref: Ref, idx: Any, value: Any, name: str = "swap") -> Any:
 def update(ref: Ref, idx: Any, value: Any, name: str, change: Any) -> None:
     """Changes the elements at an index by a value of their shape."""
     whole = read(ref)
+    if idx is not Ellipsis:
+        _check(ref, idx)
     shape = ref.shape if idx is Ellipsis else whole[idx].shape
-    write(ref, _typed(ref, change(whole.at[idx], _fitting(ref, name, value, shape))))
+    write(ref, _typed(ref, change(whole.at[idx], _fitting(ref, name, value, shape), _mode(ref, idx))))
 
 
 def freeze(ref: Ref) -> Any:
