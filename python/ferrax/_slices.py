@@ -2,14 +2,17 @@
 
 An index with windows is taken apart: each window is read along its own axis, and the rest of the index, with `:` in
 the places of windows, is applied to what that gives. Updates find the places of an index in an array that counts the
-elements. The core's parser of indices knows no windows, so that the first one that is made puts a look at the index in
-front of it; programs without windows pay nothing. Read next: `_refs.py`, which checks the bounds of static windows.
+elements. The core's parser of indices knows no windows: while a window is alive, a look at the index stands in front
+of it; nobody else pays for it. Read next: `_refs.py`, which checks the bounds of windows.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
+import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +51,15 @@ class Slice:
     def __post_init__(self) -> None:
         if self.stride < 0:
             raise ValueError("`stride` must be >= 0.")
-        _install()
+        _Look.count(1)
+        self._counted = True
+
+    def __del__(self) -> None:
+        if getattr(self, "_counted", False):
+            _Look.count(-1)
+
+    def __reduce__(self) -> Any:
+        return Slice, (self.start, self.size, self.stride)
 
     is_dynamic_start = property(lambda self: not isinstance(self.start, int), doc="Whether the start is an array.")
     is_dynamic_size = property(lambda self: not isinstance(self.size, int), doc="Whether the size is an array.")
@@ -78,7 +89,7 @@ def dslice(start: Any, size: Any = None, stride: int | None = None) -> slice | S
     """A window of an axis, for indices of arrays and references: `x[ds(i, n)]` is `x[i:i + n]` for a traced `i`.
 
     Reading `x[ds(i, n)]` moves a window that does not fit into the array, as `lax.dynamic_slice` does. In updates it
-    counts as out of bounds as a whole, and there, and together with index arrays, the start is not counted from the end.
+    counts as out of bounds as a whole. In updates and together with index arrays, starts are not counted from the end.
 
     Args:
       start: the first element, an integer or a traced scalar; negative ones count from the end. The size, when there is
@@ -159,7 +170,7 @@ def _axes(part: Any) -> int:
     if dtype is None and isinstance(part, (list, tuple)):
         part = np.asarray(part)
         dtype = part.dtype
-    return int(part.ndim) if dtype is not None and dtype == bool else 1
+    return int(part.ndim) if dtype is not None and np.dtype(bool) == dtype else 1
 
 
 def _gathers(part: Any) -> bool:
@@ -306,25 +317,37 @@ def _method(name: str) -> Callable[..., Any]:
 for _name in _UPDATES:
     setattr(_UpdateAt, _name, _method(_name))
 
-_installed = False
+_in_brackets = functools.partial(shielded, method=True)
 
 
-def _install() -> None:
-    """Lets arrays take windows in indices, once somebody has made one."""
-    global _installed
-    if _installed:
-        return
-    _installed = True
-    array, helper = _ferrax.Array, type(asarray(0).at)  # the class of `x.at`
-    getitem, at = array.__getitem__, helper.__getitem__
+class _Look:
+    """The look at indices: in force while windows are alive."""
 
-    def __getitem__(self: Any, index: Any) -> Any:
-        return _read(self, index, None) if windows(index) else getitem(self, index)
+    _array, _helper = _ferrax.Array, type(asarray(0).at)
+    _getitem, _at = _array.__getitem__, _helper.__getitem__
+    # the collector may drop a window while this thread counts another one
+    _lock = threading.RLock()
+    _alive = 0
 
-    def at_index(self: Any, index: Any) -> Any:
-        return _UpdateAt(self.array, index) if windows(index) else at(self, index)
+    @classmethod
+    def count(cls, change: int) -> None:
+        """Counts windows; the first one puts the look in its place, the last one takes it away."""
+        with cls._lock:
+            before, cls._alive = cls._alive, cls._alive + change
+            if bool(before) != bool(cls._alive):
+                cls._array.__getitem__ = _getitem if cls._alive else cls._getitem  # type: ignore[method-assign]
+                cls._helper.__getitem__ = _at_index if cls._alive else cls._at
 
-    array.__getitem__ = shielded(__getitem__, method=True)  # type: ignore[method-assign]
-    helper.__getitem__ = shielded(at_index, method=True)
+
+@_in_brackets
+def _getitem(self: Any, index: Any) -> Any:
+    return _read(self, index, None) if windows(index) else _Look._getitem(self, index)
 
 
+@_in_brackets
+def _at_index(self: Any, index: Any) -> Any:
+    return _UpdateAt(self.array, index) if windows(index) else _Look._at(self, index)
+
+
+# a thread that held the lock is not there in the child
+os.register_at_fork(after_in_child=lambda: setattr(_Look, "_lock", threading.RLock()))

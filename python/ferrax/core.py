@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ferrax import _ferrax
-from ferrax._avals import AbstractValue as AbstractValue
 from ferrax._api import ensure_compile_time_eval as ensure_compile_time_eval
+from ferrax._avals import AbstractValue as AbstractValue
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray as ShapedArray, Tracer as Tracer
 from ferrax._ferrax import ClosedJaxpr as _ClosedJaxpr, Jaxpr as _Jaxpr

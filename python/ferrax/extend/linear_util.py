@@ -223,9 +223,7 @@ class WrappedFun:
 
     def replace_debug_info(self, dbg: Any) -> WrappedFun:
         """The function with other names."""
-        return WrappedFun(
-            self.f, self.f_transformed, self.transforms, self.stores, self.params, self.in_type, dbg
-        )
+        return WrappedFun(self.f, self.f_transformed, self.transforms, self.stores, self.params, self.in_type, dbg)
 
     def with_unknown_names(self) -> WrappedFun:
         """The function without names of arguments and results."""

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax
-from ferrax._ferrax import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from ferrax._avals import AbstractValue
+from ferrax._ferrax import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from ferrax._primitives import Primitive
 
 __all__ = [

@@ -145,7 +145,7 @@ class take_current_trace:
     EvalTrace
     """
 
-    __slots__ = ("prev",)
+    __slots__ = {"prev": "The transformation at work."}
 
     def __enter__(self) -> Trace:
         self.prev = trace_numbered(_ferrax.current_trace())
@@ -171,7 +171,11 @@ class set_current_trace:
     1.0
     """
 
-    __slots__ = ("check_leaks", "prev", "trace")
+    __slots__ = {
+        "check_leaks": "As it was given.",
+        "prev": "The transformation that was at work before.",
+        "trace": "The transformation that is at work inside.",
+    }
 
     def __init__(self, trace: Any, check_leaks: bool = False):
         self.trace, self.check_leaks = trace, check_leaks
