@@ -149,6 +149,7 @@ if _TYPE_CHECKING:
     from ferrax.ref import free_ref as free_ref
     from ferrax.ref import freeze as freeze
     from ferrax.ref import new_ref as new_ref
+    from ferrax._slices import ds as ds
     from ferrax import scipy as scipy
     from ferrax import sharding as sharding
     from ferrax import stages as stages
@@ -175,6 +176,7 @@ _DEFERRED = {
         "NamedSharding P Shard make_array_from_callback make_array_from_process_local_data "
         "make_array_from_single_device_arrays make_mesh memory pmap reshard set_mesh shard_map smap"
     ),
+    "_slices": "ds",
     "ref": "Ref empty_ref free_ref freeze new_ref",
 }
 

@@ -16,7 +16,6 @@ PLANNED: dict[str, frozenset[str]] = {
     "ferrax": frozenset(
         [
             "auto_pcast",
-            "ds",
             "host_ids",
             "jax2tf_associative_scan_reductions",
             "make_user_context",

@@ -174,6 +174,7 @@ class Primitive:
     call_primitive = False
     map_primitive = False
     ref_primitive = False
+    ref_allocating = False
     skip_canonicalization = False
     is_effectful: Callable[..., bool] | None = None
     _built_in = False
@@ -187,6 +188,10 @@ class Primitive:
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Applies the operation: runs it, or hands it to the transformation that the operands belong to."""
+        if "bind_with_trace" in vars(self):
+            from ferrax.extend.core._traces import find_top_trace
+
+            return self.bind_with_trace(find_top_trace(args), args, [_ferrax.typeof(x) for x in args], params)
         outs = _ferrax.bind_primitive(self, args, params)
         return outs if self.multiple_results else outs[0]
 
@@ -226,9 +231,50 @@ class Primitive:
         self._abstract_rule = effectful_abstract_eval
         return effectful_abstract_eval
 
+    def def_effectful_abstract_eval2(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]:
+        """As `def_abstract_eval`, of an operation that has an effect: it is kept, in its place, whoever reads results.
+
+        Args:
+          abstract_eval: function of types and the parameters.
+
+        Returns:
+          `abstract_eval`.
+        """
+        self._abstract_rule = lambda *args, **params: (abstract_eval(*args, **params), frozenset([self]))
+        return abstract_eval
+
     def def_bind_with_trace(self, bind_with_trace: Callable[..., Any]) -> Callable[..., Any]:
-        """Not supported: there is no trace that a primitive could be handed to."""
-        raise NotImplementedError("def_bind_with_trace is not implemented in ferrax: override bind")
+        """Sets what `bind` does instead of handing the operation to the core.
+
+        Args:
+          bind_with_trace: function `(trace, args, avals, params)` of the transformation at work, the operands, their
+            types and the parameters.
+
+        Returns:
+          `bind_with_trace`.
+        """
+        self.bind_with_trace = bind_with_trace  # type: ignore[method-assign]
+        return bind_with_trace
+
+    def bind_with_trace(self, trace: Any, args: Any, avals: Any, params: dict[str, Any]) -> Any:
+        """Applies the operation; the operands decide which transformation gets it.
+
+        Args:
+          trace: the transformation at work, which does not matter.
+          args: the operands.
+          avals: their types, which do not matter.
+          params: the parameters.
+        """
+        outs = _ferrax.bind_primitive(self, tuple(args), params)
+        return outs if self.multiple_results else outs[0]
+
+    def is_high(self, *avals: Any, **params: Any) -> bool:
+        """Whether the operation is one of values that are no arrays: no."""
+        return False
+
+    def to_lojax(self, *args: Any, **params: Any) -> Any:
+        """The operation in terms of arrays, of a primitive of values that are none."""
+        raise NotImplementedError(f"Primitive '{self.name}' has is_high=True but no to_lojax lowering rule.")
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters of an equation as `bind` takes them."""

@@ -12,6 +12,7 @@ Read next: `ref.py`, the public functions; `_refs_calls.py`, the functions that 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,12 +21,13 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax
+from ferrax._avals import AbstractValue, aval_method, aval_property
 from ferrax._core import ShapedArray, asarray, is_arraylike, typeof, with_weak_type
 
 __all__ = ["AbstractRef", "Ref", "bound", "found_since", "lent", "read", "update", "write"]
 
 
-class AbstractRef:
+class AbstractRef(AbstractValue):
     """The type of a reference: that of the array it holds.
 
     Args:
@@ -52,14 +54,77 @@ class AbstractRef:
     size = property(lambda self: self.inner_aval.size, doc="Number of elements of the array.")
     weak_type = property(lambda self: self.inner_aval.weak_type, doc="Whether the array is weakly typed.")
 
+    sharding = property(lambda self: self.inner_aval.sharding, doc="Axes of the array that are bound to a mesh's.")
+    manual_axis_type = property(lambda self: self.inner_aval.manual_axis_type, doc="Manual axes that it varies over.")
+    mat = manual_axis_type
+
+    # what references of the type have
+    at = aval_property(lambda ref: ref.at)
+    get = aval_method(lambda ref, idx=...: ref[idx])
+    set = aval_method(lambda ref, value, idx=...: ref.__setitem__(idx, value))
+    swap = aval_method(lambda ref, value, idx=...: swap(ref, idx, value))
+    addupdate = aval_method(lambda ref, value, idx=...: ref.addupdate(value, idx))
+
+    bitcast = aval_method(lambda ref, dtype: _no_view(ref, "bitcast"))
+    reshape = aval_method(lambda ref, *shape: _no_view(ref, "reshape"))
+    transpose = aval_method(lambda ref, *axes: _no_view(ref, "transpose"))
+    T = aval_property(lambda ref: _no_view(ref, "T"))
+
+    def update(self, inner_aval: Any = None, memory_space: Any = None, kind: Any = None, **parts: Any) -> AbstractRef:
+        """The type with another array, or an array with other parts (shape, dtype, weak type)."""
+        inner = self.inner_aval if inner_aval is None else inner_aval
+        return AbstractRef(
+            inner.update(**parts) if parts else inner,
+            self.memory_space if memory_space is None else memory_space,
+            self.kind if kind is None else kind,
+        )
+
+    def update_weak_type(self, weak_type: bool) -> AbstractRef:
+        """The type of an array with this weak type."""
+        return self.update(self.inner_aval.update_weak_type(weak_type))
+
+    def to_tangent_aval(self) -> AbstractRef:
+        """The type of a reference to tangents."""
+        return self.update(self.inner_aval.to_tangent_aval())
+
+    def to_ct_aval(self) -> AbstractRef:
+        """The type of a reference to cotangents."""
+        return self.update(self.inner_aval.to_ct_aval())
+
+    def dec_rank(self, size: int, spec: Any) -> AbstractRef:
+        """The type inside of a `vmap` over the axis `spec`."""
+        return self.update(self.inner_aval.dec_rank(size, spec))
+
+    def inc_rank(self, size: int, spec: Any) -> AbstractRef:
+        """The type outside of a `vmap` over the axis `spec`."""
+        return self.update(self.inner_aval.inc_rank(size, spec))
+
+    def lower_val(self, ref: Any) -> list[Any]:
+        """What programs hold for a reference: itself."""
+        return [ref]
+
+    def raise_val(self, ref: Any) -> Any:
+        """The reference that programs hold this for: itself."""
+        return ref
+
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
+        """The type as text."""
+        return f"Ref{{{self.inner_aval.strip_weak_type().str_short(short_dtypes)}}}"
+
     def __repr__(self) -> str:
-        return f"Ref{{{self.inner_aval.strip_weak_type().str_short()}}}"
+        return self.str_short()
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, AbstractRef) and self.inner_aval == other.inner_aval
 
     def __hash__(self) -> int:
         return hash((AbstractRef, self.inner_aval))
+
+
+def _no_view(ref: Any, name: str) -> Any:
+    raise NotImplementedError(
+        f"{name} of a reference of type {ref.aval} is not implemented: read the array by ref[...]"
+    )
 
 
 class _Cell:
@@ -99,7 +164,7 @@ class Ref:
 
     Args:
       aval: the reference's type.
-      value: the array that it holds.
+      refs: the array that it holds.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> ref = jax.new_ref(jnp.zeros(3))
@@ -114,8 +179,8 @@ class Ref:
     __slots__ = ("__weakref__", "_aval", "_home")
     __array_priority__ = 1000
 
-    def __init__(self, aval: AbstractRef, value: Any):
-        self._aval, self._home = aval, _Cell(value)
+    def __init__(self, aval: AbstractRef, refs: Any):
+        self._aval, self._home = aval, _Cell(refs)
 
     aval = property(lambda self: self._aval, doc="The type: an `AbstractRef`.")
     shape = property(lambda self: self._aval.shape, doc="Shape of the array.")
@@ -124,11 +189,15 @@ class Ref:
     size = property(lambda self: self._aval.size, doc="Number of elements of the array.")
     weak_type = property(lambda self: self._aval.weak_type, doc="Whether the array is weakly typed.")
     sharding = property(lambda self: read(self).sharding, doc="Where the array is.")
+    format = property(lambda self: read(self).format, doc="Where the array is, and the order of its axes in memory.")
     committed = property(lambda self: read(self).committed, doc="Whether the array stays where it is.")
 
     def __getitem__(self, idx: Any) -> Any:
         value = read(self)
-        return value if idx is Ellipsis else value[idx]
+        if idx is Ellipsis:
+            return value
+        _check(self, idx)
+        return value[idx]
 
     def __setitem__(self, idx: Any, value: Any) -> None:
         swap(self, idx, value)
@@ -145,7 +214,7 @@ class Ref:
           x: array of the shape and dtype of `self[idx]`.
           idx: index; all of the array by default.
         """
-        update(self, idx, x, "addupdate", lambda at, v: at.add(v))
+        update(self, idx, x, "addupdate", lambda at, v, mode: at.add(v, mode=mode))
 
     def unsafe_buffer_pointer(self) -> int:
         """Address of the array's memory."""
@@ -250,6 +319,19 @@ def _fitting(ref: Ref, name: str, value: Any, shape: Any) -> Any:
     return value
 
 
+def _check(ref: Ref, idx: Any) -> None:
+    """Raises where a window of known place does not fit; modules of windows load when one is made."""
+    slices = sys.modules.get("ferrax._slices")
+    if slices is not None and slices.windows(idx):
+        slices.check_bounds(idx, ref.shape)
+
+
+def _mode(ref: Ref, idx: Any) -> str | None:
+    """What happens to indices out of bounds: windows move into the array, as they do where it is read."""
+    slices = sys.modules.get("ferrax._slices")
+    return "clip" if slices is not None and slices.windows(idx) and slices.clipped(idx, ref.shape) else None
+
+
 def _typed(ref: Ref, value: Any) -> Any:
     return value if value.weak_type == ref.weak_type else with_weak_type(value, ref.weak_type)
 
@@ -260,8 +342,9 @@ def swap(ref: Ref, idx: Any, value: Any, name: str = "swap") -> Any:
     if idx is Ellipsis or (isinstance(idx, tuple) and not idx):
         old, new = whole, _fitting(ref, name, value, ref.shape)
     else:
+        _check(ref, idx)
         old = whole[idx]
-        new = whole.at[idx].set(_fitting(ref, name, value, old.shape))
+        new = whole.at[idx].set(_fitting(ref, name, value, old.shape), mode=_mode(ref, idx))
     write(ref, _typed(ref, new))
     return old
 
@@ -269,8 +352,10 @@ def swap(ref: Ref, idx: Any, value: Any, name: str = "swap") -> Any:
 def update(ref: Ref, idx: Any, value: Any, name: str, change: Any) -> None:
     """Changes the elements at an index by a value of their shape."""
     whole = read(ref)
+    if idx is not Ellipsis:
+        _check(ref, idx)
     shape = ref.shape if idx is Ellipsis else whole[idx].shape
-    write(ref, _typed(ref, change(whole.at[idx], _fitting(ref, name, value, shape))))
+    write(ref, _typed(ref, change(whole.at[idx], _fitting(ref, name, value, shape), _mode(ref, idx))))
 
 
 def freeze(ref: Ref) -> Any:

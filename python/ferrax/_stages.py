@@ -7,7 +7,8 @@ Read next: `_api.py`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ferrax import _ferrax, tree_util
@@ -34,11 +35,12 @@ class CacheInfo(NamedTuple):
     bytes: int
 
 
-class ArgInfo(NamedTuple):
+@dataclass(frozen=True)
+class ArgInfo:
     """What is known of one argument: its type, and whether it is donated.
 
     Args:
-      aval: shape, dtype and weak type.
+      _aval: shape, dtype and weak type.
       donated: whether the call may take its buffer.
 
     >>> import ferrax
@@ -46,30 +48,55 @@ class ArgInfo(NamedTuple):
     False
     """
 
-    aval: Any
+    _aval: Any
     donated: bool
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Dimensions."""
-        return self.aval.shape
+        return self._aval.shape
 
     @property
     def dtype(self) -> Any:
         """Element type."""
-        return self.aval.dtype
+        return self._aval.dtype
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A traced function, which the stages hand on.
+
+    Attributes:
+      name: its name.
+      program: its program.
+      in_tree: structure of `(args, kwargs)`.
+      donated: for each argument whether it is donated; empty where none is.
+      shardings: for each argument where it is, or None.
+    """
+
+    name: str
+    program: Any
+    in_tree: Any
+    donated: Sequence[bool]
+    shardings: Sequence[Any]
+
+    def args_info(self) -> Any:
+        donated = self.donated or [False] * len(self.program.in_avals)
+        return self.in_tree.unflatten([ArgInfo(a, d) for a, d in zip(self.program.in_avals, donated, strict=True)])
 
 
 class _Stage:
     """What every stage knows of the function."""
 
-    def __init__(self, name: str, program: Any, in_tree: Any, out_tree: Any, donated: list[bool], shardings: list[Any]):
-        self._shardings = shardings
-        self._name = name
-        self._program = program
-        self._in_tree = in_tree
+    def __init__(self, function: _Function, args_info: Any, out_tree: Any):
+        self._shardings = function.shardings
+        self._name = function.name
+        self._program = function.program
+        self._in_tree = function.in_tree
+        self._donated = function.donated
+        self._function = function
         self._out_tree = out_tree
-        self._donated = donated
+        self._args_info = args_info
 
     @property
     def in_tree(self) -> Any:
@@ -89,8 +116,7 @@ class _Stage:
     @property
     def args_info(self) -> Any:
         """Types of the arguments and whether they are donated, as a tree."""
-        donated = self._donated or [False] * len(self._program.in_avals)
-        return self._in_tree.unflatten([ArgInfo(a, d) for a, d in zip(self._program.in_avals, donated, strict=True)])
+        return self._args_info
 
     @property
     def out_info(self) -> Any:
@@ -104,8 +130,22 @@ class _Stage:
         return tuple(i for i, d in enumerate(self._donated) if d)
 
 
+def _only(what: str, given: Any, cls: type) -> Any:
+    """An argument of a stage's constructor, which is what another stage gave."""
+    if not isinstance(given, cls):
+        raise TypeError(f"{what} is made by the stage before it: jit(f).trace(...), .lower(), .compile()")
+    return given
+
+
 class Traced(_Stage):
-    """A function traced for arguments of certain types.
+    """A function traced for arguments of certain types; `jit(f).trace(...)` makes it.
+
+    Args:
+      meta_tys_flat: types of the arguments.
+      params: the program and what is known of it: `name`, `jaxpr`, `donated_invars`, `in_shardings`.
+      in_tree: structure of `(args, kwargs)`.
+      out_tree: structure of the result.
+      consts: values of the program's constants, in front of its arguments; must be empty: programs have them.
 
     >>> import ferrax as jax
     >>> traced = jax.jit(lambda x: x + 1).trace(1)
@@ -113,10 +153,28 @@ class Traced(_Stage):
     <lambda>
     """
 
+    def __init__(self, meta_tys_flat: Any, params: dict[str, Any], in_tree: Any, out_tree: Any, consts: Any):
+        if consts:
+            raise NotImplementedError("Traced with consts: programs of ferrax hold their constants")
+        function = _Function(
+            params["name"],
+            _only("Traced", params["jaxpr"], _ferrax.ClosedJaxpr),
+            in_tree,
+            params["donated_invars"],
+            params["in_shardings"],
+        )
+        super().__init__(function, function.args_info(), out_tree)
+        self._types = list(meta_tys_flat)
+
     @property
     def jaxpr(self) -> Any:
         """The program."""
         return self._program
+
+    @property
+    def lojax(self) -> Traced:
+        """The function with arrays alone: itself."""
+        return self
 
     @property
     def fun_name(self) -> str:
@@ -130,7 +188,7 @@ class Traced(_Stage):
 
     def lower(self, *, lowering_platforms: Any = None, _private_parameters: Any = None) -> Lowered:
         """The function lowered for this machine."""
-        return Lowered(self._name, self._program, self._in_tree, self._out_tree, self._donated, self._shardings)
+        return Lowered(self._function, self._args_info, self._out_tree)
 
 
 class StableHLO:
@@ -185,7 +243,14 @@ def _cost(program: Any) -> dict[str, float]:
 
 
 class Lowered(_Stage):
-    """A function lowered for a platform, not yet compiled.
+    """A function lowered for a platform, not yet compiled; `jit(f).lower(...)` makes it.
+
+    Args:
+      lowering: the function, as the stage before it knows it.
+      args_info: types of the arguments and whether they are donated, as a tree.
+      out_tree: structure of the result.
+      no_kwargs: whether calls of what is compiled take no keyword arguments.
+      in_types, out_types: accepted for compatibility: the program knows them.
 
     >>> import ferrax as jax
     >>> lowered = jax.jit(lambda x: x + 1).lower(1)
@@ -194,6 +259,18 @@ class Lowered(_Stage):
     >>> "stablehlo.add" in lowered.as_text()
     True
     """
+
+    def __init__(
+        self,
+        lowering: Any,
+        args_info: Any,
+        out_tree: Any,
+        no_kwargs: bool = False,
+        in_types: Any = None,
+        out_types: Any = None,
+    ):
+        super().__init__(_only("Lowered", lowering, _Function), args_info, out_tree)
+        self._no_kwargs = no_kwargs
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as text.
@@ -234,11 +311,19 @@ class Lowered(_Stage):
 
     def compile(self, compiler_options: Any = None, *, device_assignment: Any = None) -> Compiled:
         """The function compiled for this machine."""
-        return Compiled(self._name, self._program, self._in_tree, self._out_tree, self._donated, self._shardings)
+        return Compiled(self._function, self._program.captured, self._args_info, self._out_tree, self._no_kwargs)
 
 
 class Compiled(_Stage):
-    """A compiled function: takes arguments of exactly the traced types.
+    """A compiled function: takes arguments of exactly the traced types; `jit(f).lower(...).compile()` makes it.
+
+    Args:
+      executable: the function, as the stage before it knows it.
+      const_args: values in front of the arguments: those that the function closes over.
+      args_info: types of the arguments and whether they are donated, as a tree.
+      out_tree: structure of the result.
+      no_kwargs: whether calls take no keyword arguments.
+      in_types, out_types: accepted for compatibility: the program knows them.
 
     >>> import ferrax as jax
     >>> compiled = jax.jit(lambda x: x + 1).lower(1).compile()
@@ -246,7 +331,25 @@ class Compiled(_Stage):
     3
     """
 
+    def __init__(
+        self,
+        executable: Any,
+        const_args: Any,
+        args_info: Any,
+        out_tree: Any,
+        no_kwargs: bool = False,
+        in_types: Any = None,
+        out_types: Any = None,
+    ):
+        super().__init__(_only("Compiled", executable, _Function), args_info, out_tree)
+        self._consts, self._no_kwargs = list(const_args), no_kwargs
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._no_kwargs and kwargs:
+            raise NotImplementedError(
+                "function was compiled by a transformation that does not support keyword arguments, but called with "
+                f"keyword arguments: {', '.join(kwargs)}"
+            )
         leaves, tree = tree_util.tree_flatten((args, kwargs))
         if tree != self._in_tree:
             lines = differences(self._in_tree, tree, "the compiled call", "this call", "(args, kwargs)")
@@ -272,9 +375,8 @@ class Compiled(_Stage):
                     f"Argument {name!r} compiled with {_type_text(want.shape, want.dtype)} and called with "
                     f"{_type_text(shape, dtype)}, in the call of {self._name}"
                 )
-        captured = self._program.captured
-        donated = [False] * len(captured) + (self._donated or [False] * len(leaves))
-        return self._out_tree.unflatten(_ferrax.run_jaxpr(self._program, [*captured, *leaves], donated))
+        donated = [False] * len(self._consts) + list(self._donated or [False] * len(leaves))
+        return self._out_tree.unflatten(_ferrax.run_jaxpr(self._program, [*self._consts, *leaves], donated))
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program."""
@@ -320,9 +422,26 @@ class Compiled(_Stage):
         captured = [None] * len(self._program.captured)
         return self._out_tree.unflatten(shardings(self._program, [*captured, *self._shardings]))
 
+    @property
+    def input_formats(self) -> Any:
+        """Where the arguments are, and the order of their axes in memory, as a tree of `Format`."""
+        return _formats(self._in_tree, self._program.in_avals, self.input_shardings)
+
+    @property
+    def output_formats(self) -> Any:
+        """Where the results go, and the order of their axes in memory, as a tree of `Format`."""
+        return _formats(self._out_tree, self._program.out_avals, self.output_shardings)
+
     def runtime_executable(self) -> Any:
         """The object that runs: the compiled function itself."""
         return self
+
+
+def _formats(tree: Any, avals: Any, shardings: Any) -> Any:
+    from ferrax.experimental.layout import row_by_row
+
+    places = tree.flatten_up_to(shardings)
+    return tree.unflatten([row_by_row(a.shape, s) for a, s in zip(avals, places, strict=True)])
 
 
 def _type_text(shape: Any, dtype: Any) -> str:
@@ -352,7 +471,13 @@ def _trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
     # static arguments are no leaves of the program
     known = len(leaves) == in_tree.num_leaves
     shardings = [_sharding(x) if known else None for x in (leaves if known else range(in_tree.num_leaves))]
-    return Traced(getattr(self, "__name__", "<unknown>"), program, in_tree, out_tree, donated, shardings)
+    params = {
+        "name": getattr(self, "__name__", "<unknown>"),
+        "jaxpr": program,
+        "donated_invars": donated,
+        "in_shardings": shardings,
+    }
+    return Traced(program.in_avals, params, in_tree, out_tree, ())
 
 
 def _lower(self: Any, *args: Any, **kwargs: Any) -> Lowered:

@@ -5,13 +5,13 @@ Most of it is in `ferrax.extend.core`; names that JAX moved there are found here
 
 from __future__ import annotations
 
-import abc
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from ferrax import _ferrax
 from ferrax._api import ensure_compile_time_eval as ensure_compile_time_eval
+from ferrax._avals import AbstractValue as AbstractValue
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray as ShapedArray, Tracer as Tracer
 from ferrax._ferrax import ClosedJaxpr as _ClosedJaxpr, Jaxpr as _Jaxpr
@@ -33,17 +33,6 @@ __all__ = [
     "min_dim",
 ]
 
-
-class AbstractValue(abc.ABC):  # noqa: B024  (a class to be registered with)
-    """A type of values: `ShapedArray` is one.
-
-    >>> import ferrax as jax
-    >>> isinstance(jax.typeof(1.0), jax.core.AbstractValue)
-    True
-    """
-
-
-AbstractValue.register(ShapedArray)
 
 ShapedArray.__doc__ = """Shape, dtype and weak type of an array.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ferrax._avals import aval_method as aval_method, aval_property as aval_property
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray as ShapedArray
 from ferrax._primitives import Primitive, Zero
@@ -38,14 +39,51 @@ class HiType(AbstractValue):
     True
     """
 
+    is_high = property(lambda self: True, doc="Whether programs hold other values than this one for it: yes.")
 
-class MutableHiType(HiType):
+    def to_ct_aval(self) -> Any:
+        """The type of cotangents: that of tangents."""
+        return self.to_tangent_aval()
+
+    def _asked(self, name: str) -> NotImplementedError:
+        return NotImplementedError(f"{type(self).__name__} does not define {name}")
+
+    def lo_ty(self) -> list[Any]:
+        """The types of the arrays that stand for a value; a class of types says which."""
+        raise self._asked("lo_ty")
+
+    def lower_val(self, hi_val: Any) -> list[Any]:
+        """The arrays that stand for a value; a class of types says which."""
+        raise self._asked("lower_val")
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        """The value that arrays stand for; a class of types says which."""
+        raise self._asked("raise_val")
+
+    def vspace_zero(self) -> Any:
+        """The zero of a type of tangents; a class of types says which."""
+        raise self._asked("vspace_zero")
+
+    def vspace_add(self, x: Any, y: Any) -> Any:
+        """The sum of two tangents; a class of types says which."""
+        raise self._asked("vspace_add")
+
+    def nospec(self, mesh: Any, check_vma: bool, all_names: tuple[Any, ...]) -> Any:
+        """How a value that is nowhere divided is described for `shard_map`; a class of types says how."""
+        raise self._asked("nospec")
+
+
+class MutableHiType(AbstractValue):
     """A type of values that change.
 
     >>> import ferrax as jax
-    >>> issubclass(jax.experimental.hijax.MutableHiType, jax.experimental.hijax.HiType)
+    >>> jax.experimental.hijax.MutableHiType().has_qdd
     True
     """
+
+    is_high = property(lambda self: True, doc="Whether programs hold other values than this one for it: yes.")
+    has_qdd = property(lambda self: True, doc="Whether the type has states: yes.")
+    is_writer = False
 
 
 class HiPrimitive(Primitive):
@@ -76,36 +114,6 @@ class VJPHiPrimitive(HiPrimitive):
 
     def __init__(self) -> None:
         super().__init__(type(self).__name__)
-
-
-class aval_property:
-    """A property that arrays of a type have, in the class of the type.
-
-    Args:
-      fget: function of the value.
-
-    >>> import ferrax as jax
-    >>> jax.experimental.hijax.aval_property(len).fget([1, 2])
-    2
-    """
-
-    def __init__(self, fget: Any):
-        self.fget = fget
-
-
-class aval_method:
-    """A method that arrays of a type have, in the class of the type.
-
-    Args:
-      fun: function of the value and other arguments.
-
-    >>> import ferrax as jax
-    >>> jax.experimental.hijax.aval_method(len).fun([1, 2])
-    2
-    """
-
-    def __init__(self, fun: Any):
-        self.fun = fun
 
 
 class _EffectTypes:

@@ -5,48 +5,63 @@ Read next: `ferrax/sharding/__init__.py` for the devices that arrays are on.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from ferrax._boundary import expose as _expose
+from ferrax.tree_util import tree_broadcast, tree_flatten, tree_leaves
 
-__all__ = ["Format", "Layout"]
+__all__ = ["Format", "Layout", "with_layout_constraint"]
 
 
+@dataclass(frozen=True)
 class Layout:
     """The order of axes in memory.
 
     Args:
       major_to_minor: axes, the one with the largest steps first.
-      tiling: sizes of tiles; None for none.
+      tiling: sizes of tiles; empty for none.
+      sub_byte_element_size_in_bits: of elements smaller than a byte that share bytes; 0 where they do not.
 
     Attributes:
-      AUTO: None, the layout that is chosen for an array.
+      AUTO: stands for the layout that is chosen for an array.
 
     >>> import ferrax as jax
     >>> jax.experimental.layout.Layout((0, 1)) == jax.experimental.layout.Layout((0, 1))
     True
     """
 
-    AUTO = None
+    major_to_minor: tuple[int, ...]
+    tiling: tuple[tuple[int, ...], ...] | None = None
+    sub_byte_element_size_in_bits: int = 0
 
-    def __init__(self, major_to_minor: tuple[int, ...], tiling: Any = None, sub_byte_element_size_in_bits: int = 0):
-        self.major_to_minor = tuple(major_to_minor)
-        self.tiling = tiling
-        self.sub_byte_element_size_in_bits = sub_byte_element_size_in_bits
+    AUTO: ClassVar[Any]
 
-    def _key(self) -> Any:
-        return self.major_to_minor, self.tiling, self.sub_byte_element_size_in_bits
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "major_to_minor", tuple(self.major_to_minor))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Layout) and self._key() == other._key()
+    def update(self, **kwargs: Any) -> Layout:
+        """The layout with other parts."""
+        return replace(self, **kwargs)
 
-    def __hash__(self) -> int:
-        return hash(self._key())
+    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
+        """Raises ValueError where an array of a shape has another number of axes."""
+        if len(self.major_to_minor) != len(aval_shape):
+            raise ValueError(
+                f"Length of major_to_minor and the rank of the value should match. Got major_to_minor="
+                f"{self.major_to_minor} and shape={tuple(aval_shape)}"
+            )
 
+
+class _Auto:
     def __repr__(self) -> str:
-        return f"Layout(major_to_minor={self.major_to_minor})"
+        return "AUTO"
 
 
+Layout.AUTO = _Auto()
+
+
+@dataclass(frozen=True)
 class Format:
     """The devices that an array is on, and the order of its axes in memory.
 
@@ -54,22 +69,57 @@ class Format:
       layout: the order of axes; None for the default one.
       sharding: the devices.
 
-    >>> import ferrax as jax
-    >>> jax.experimental.layout.Format(None, None).layout
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> jnp.ones((2, 3)).format.layout
+    Layout(major_to_minor=(0, 1), tiling=(), sub_byte_element_size_in_bits=0)
     """
 
-    def __init__(self, layout: Layout | None = None, sharding: Any = None):
-        self.layout = layout
-        self.sharding = sharding
+    layout: Any = None
+    sharding: Any = None
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Format) and (self.layout, self.sharding) == (other.layout, other.sharding)
+    def __post_init__(self) -> None:
+        if not (self.layout is None or self.layout is Layout.AUTO or isinstance(self.layout, Layout)):
+            raise TypeError(f"Format takes a Layout, None or Layout.AUTO, got {type(self.layout).__name__}")
 
-    def __hash__(self) -> int:
-        return hash((self.layout, self.sharding))
 
-    def __repr__(self) -> str:
-        return f"Format(layout={self.layout}, sharding={self.sharding})"
+def row_by_row(shape: tuple[int, ...], sharding: Any) -> Format:
+    """The format of an array of ferrax's."""
+    return Format(Layout(tuple(range(len(shape))), ()), sharding)
+
+
+def _is_layout(value: Any) -> bool:
+    return isinstance(value, Layout)
+
+
+def with_layout_constraint(x: Any, layout: Any) -> Any:
+    """A tree of arrays with an order of axes in memory: ferrax has them row by row.
+
+    Args:
+      x: a tree of arrays.
+      layout: a `Layout`, or a tree of them.
+
+    Returns:
+      `x`.
+
+    Raises:
+      ValueError: a layout is of another number of axes than its array.
+      NotImplementedError: it is another one than row by row.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental.layout import Layout, with_layout_constraint
+    >>> with_layout_constraint(jnp.ones((1, 2)), Layout((0, 1)))
+    Array([[1., 1.]], dtype=float32)
+    """
+    leaves, tree = tree_flatten(x)
+    layouts = tree_leaves(tree_broadcast(layout, x, is_leaf=_is_layout), is_leaf=_is_layout)
+    for leaf, wanted in zip(leaves, layouts, strict=True):
+        if not isinstance(wanted, Layout):
+            raise TypeError(f"with_layout_constraint takes layouts, got {type(wanted).__name__}")
+        shape = leaf.shape
+        wanted.check_compatible_aval(shape)
+        if wanted.major_to_minor != tuple(range(len(shape))) or wanted.tiling:
+            raise NotImplementedError(f"with_layout_constraint: arrays of ferrax lie row by row, not in {wanted}")
+    return tree.unflatten(leaves)
 
 
 _expose(globals())

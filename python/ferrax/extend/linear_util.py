@@ -7,10 +7,12 @@ its kin cache by the functions that they are given.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from ferrax._boundary import expose as _expose
+from ferrax.tree_util import keystr, tree_flatten_with_path
 
 __all__ = [
     "DebugInfo",
@@ -36,25 +38,83 @@ class DebugInfo(NamedTuple):
 
     traced_for: str
     func_src_info: str
-    arg_names: tuple[str, ...] | None = None
-    result_paths: Any = None
+    arg_names: tuple[str, ...] | None
+    result_paths: Any
 
     @property
     def func_name(self) -> str:
         """The function's name."""
-        return self.func_src_info.split(" at ")[0]
+        return self.func_src_info.split(" ")[0]
+
+    @property
+    def _place(self) -> tuple[str | None, int | None]:
+        _, _, place = self.func_src_info.partition(" at ")
+        file, _, line = place.rpartition(":")
+        return (file, int(line)) if file and line.isdigit() else (place or None, None)
 
     @property
     def func_filename(self) -> str | None:
         """The file that the function is in."""
-        _, _, place = self.func_src_info.partition(" at ")
-        return place.rpartition(":")[0] or None
+        return self._place[0]
 
-    def safe_arg_names(self, expected: int) -> tuple[str, ...]:
-        """The arguments' names, made up where they are not known."""
-        if self.arg_names is not None and len(self.arg_names) == expected:
-            return self.arg_names
-        return tuple(f"args[{i}]" for i in range(expected))
+    @property
+    def func_lineno(self) -> int | None:
+        """The line that the function begins in."""
+        return self._place[1]
+
+    def replace_func_name(self, name: str) -> DebugInfo:
+        """The names with another one for the function."""
+        return self._replace(func_src_info=" ".join([name, *self.func_src_info.split(" ")[1:]]))
+
+    def with_unknown_names(self) -> DebugInfo:
+        """The names without those of arguments and results."""
+        return self._replace(arg_names=None, result_paths=None)
+
+    def assert_arg_names(self, expected_count: int) -> None:
+        """Raises AssertionError where there are names of another number of arguments."""
+        if self.arg_names is not None and len(self.arg_names) != expected_count:
+            raise AssertionError((expected_count, self))
+
+    def safe_arg_names(self, expected_count: int) -> tuple[str, ...]:
+        """The arguments' names, empty where they are not known; AssertionError where there are others."""
+        self.assert_arg_names(expected_count)
+        return ("",) * expected_count if self.arg_names is None else self.arg_names
+
+    def filter_arg_names(self, keep: Sequence[bool]) -> tuple[str, ...] | None:
+        """The names of some of the arguments."""
+        if self.arg_names is None:
+            return None
+        return tuple(compress(self.safe_arg_names(len(keep)), keep))
+
+    def _known_paths(self) -> tuple[str, ...] | None:
+        if self.result_paths is not None and not isinstance(self.result_paths, tuple):
+            raise AssertionError(self)
+        return self.result_paths
+
+    def assert_result_paths(self, expected_count: int) -> None:
+        """Raises AssertionError where there are paths of another number of results, or none yet."""
+        paths = self._known_paths()
+        if paths is not None and len(paths) != expected_count:
+            raise AssertionError((expected_count, self))
+
+    def safe_result_paths(self, expected_count: int) -> tuple[str, ...]:
+        """The results' paths, empty where they are not known; AssertionError where there are others, or none yet."""
+        self.assert_result_paths(expected_count)
+        return self._known_paths() or ("",) * expected_count
+
+    def filter_result_paths(self, keep: Sequence[bool]) -> tuple[str, ...] | None:
+        """The paths of some of the results."""
+        paths = self._known_paths()
+        return None if paths is None else tuple(compress(paths, keep))
+
+    def set_result_paths(self, ans: Any) -> DebugInfo:
+        """The names with the paths in a result."""
+        found, _ = tree_flatten_with_path(ans)
+        return self._replace(result_paths=tuple(f"result{keystr(path)}" for path, _ in found))
+
+    def resolve_result_paths(self) -> DebugInfo:
+        """The names with the paths that a function was to give after tracing."""
+        return self._replace(result_paths=tuple(self.result_paths())) if callable(self.result_paths) else self
 
 
 class StoreException(Exception):
@@ -85,13 +145,25 @@ class _Store:
         return bool(self._value)
 
 
+class _EqualStore(_Store):
+    """As `_Store`; a second value must be equal to the first."""
+
+    def store(self, value: Any) -> None:
+        if self._value and self._value[0] != value:
+            raise StoreException(f"a transformation left {value!r} behind, and {self._value[0]!r} before")
+        super().store(value)
+
+
 class WrappedFun:
-    """A function, with its names for error texts.
+    """A function, with the transformations in front of it and its names for error texts.
 
     Args:
       f: the function as the user wrote it.
       f_transformed: what calls run.
-      params: keyword arguments that every call gets.
+      transforms: the transformations, outermost first: pairs of a function and its leading arguments.
+      stores: for each of them what it leaves its value in, or None.
+      params: pairs of keyword arguments that every call gets, by `f_transformed`.
+      in_type: types of the arguments; None where they do not matter.
       debug_info: the names.
 
     >>> import ferrax as jax
@@ -99,13 +171,22 @@ class WrappedFun:
     2
     """
 
+    # instances are compared by what they are made of, and kept as keys while they live (`cache`)
+    __slots__ = ("__weakref__", "debug_info", "f", "f_transformed", "in_type", "params", "stores", "transforms")
+
     def __init__(
-        self, f: Callable[..., Any], f_transformed: Callable[..., Any], params: Any = (), debug_info: Any = None
+        self,
+        f: Callable[..., Any],
+        f_transformed: Callable[..., Any],
+        transforms: tuple[Any, ...],
+        stores: tuple[Any, ...],
+        params: tuple[Any, ...],
+        in_type: Any,
+        debug_info: Any,
     ):
-        self.f = f
-        self.f_transformed = f_transformed
-        self.params = tuple(dict(params).items())
-        self.debug_info = debug_info
+        self.f, self.f_transformed = f, f_transformed
+        self.transforms, self.stores = transforms, stores
+        self.params, self.in_type, self.debug_info = params, in_type, debug_info
 
     @property
     def __name__(self) -> str:
@@ -113,14 +194,53 @@ class WrappedFun:
 
     def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the transformed function."""
-        return self.f_transformed(*args, **dict(self.params), **kwargs)
+        return self.f_transformed(*args, **kwargs)
+
+    def wrap(self, gen: Callable[..., Any], gen_static_args: tuple[Any, ...], out_store: Any) -> WrappedFun:
+        """The function with one more transformation.
+
+        Args:
+          gen: function `(f, *gen_static_args, *args)`, or `(f, out_store, *gen_static_args, *args)`.
+          gen_static_args: its leading arguments.
+          out_store: where it leaves a value; None where it leaves none.
+        """
+        leading = gen_static_args if out_store is None else (out_store, *gen_static_args)
+        return WrappedFun(
+            self.f,
+            functools.partial(gen, self.f_transformed, *leading),
+            ((gen, gen_static_args), *self.transforms),
+            (out_store, *self.stores),
+            self.params,
+            None,
+            self.debug_info,
+        )
+
+    def populate_stores(self, stores: Sequence[Any]) -> None:
+        """Copies what the transformations of an equal function left behind."""
+        for mine, other in zip(self.stores, stores, strict=True):
+            if mine is not None:
+                mine.store(other.val)
+
+    def replace_debug_info(self, dbg: Any) -> WrappedFun:
+        """The function with other names."""
+        return WrappedFun(self.f, self.f_transformed, self.transforms, self.stores, self.params, self.in_type, dbg)
 
     def with_unknown_names(self) -> WrappedFun:
-        """The function without names of arguments."""
-        return self
+        """The function without names of arguments and results."""
+        return self if self.debug_info is None else self.replace_debug_info(self.debug_info.with_unknown_names())
 
-    def _wrapped(self, f_transformed: Callable[..., Any]) -> WrappedFun:
-        return WrappedFun(self.f, f_transformed, (), self.debug_info)
+    def _key(self) -> tuple[Any, ...]:
+        return self.f, self.transforms, self.params, self.in_type, self.debug_info
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WrappedFun) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        lines = [f"{i}   : {getattr(gen, '__name__', gen)}   {args}" for i, (gen, args) in enumerate(self.transforms)]
+        return "\n".join(["Wrapped function:", *lines, f"Core: {self.__name__}", ""])
 
 
 def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = None) -> WrappedFun:
@@ -138,7 +258,9 @@ def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = No
     >>> jax.extend.linear_util.wrap_init(lambda x, k: x + k, {"k": 3}).call_wrapped(1)
     4
     """
-    return WrappedFun(f, f, params or (), debug_info)
+    given = dict(params or {})
+    call = functools.partial(f, **given) if given else f
+    return WrappedFun(f, call, (), (), tuple(sorted(given.items())), None, debug_info)
 
 
 def transformation2(gen: Callable[..., Any], fun: WrappedFun | None = None, *static: Any) -> Any:
@@ -162,8 +284,7 @@ def transformation2(gen: Callable[..., Any], fun: WrappedFun | None = None, *sta
     """
     if fun is None:
         return functools.update_wrapper(functools.partial(transformation2, gen), gen)
-    inner = fun
-    return inner._wrapped(lambda *args, **kwargs: gen(inner.call_wrapped, *static, *args, **kwargs))
+    return fun.wrap(gen, static, None)
 
 
 def transformation_with_aux2(
@@ -179,8 +300,8 @@ def transformation_with_aux2(
       gen: function `(f, store, *static, *args)` that calls `f` and `store.store(value)`.
       fun: a wrapped function; None to get the transformation itself.
       *static: leading arguments of `gen`.
-      use_eq_store: accepted for compatibility.
-      unk_names: accepted for compatibility.
+      use_eq_store: a second call may leave an equal value alone.
+      unk_names: the function loses the names of arguments and results.
 
     Returns:
       The wrapped function, and a function that gives the value of the last call.
@@ -197,9 +318,9 @@ def transformation_with_aux2(
     """
     if fun is None:
         return functools.update_wrapper(functools.partial(transformation_with_aux2, gen), gen)
-    inner, store = fun, _Store()
-    wrapped = inner._wrapped(lambda *args, **kwargs: gen(inner.call_wrapped, store, *static, *args, **kwargs))
-    return wrapped, lambda: store.val
+    store = _EqualStore() if use_eq_store else _Store()
+    wrapped = fun.wrap(gen, static, store)
+    return wrapped.with_unknown_names() if unk_names else wrapped, lambda: store.val
 
 
 def transformation(gen: Callable[..., Any], fun: WrappedFun | None = None, *static: Any) -> Any:
@@ -224,17 +345,13 @@ def transformation(gen: Callable[..., Any], fun: WrappedFun | None = None, *stat
     """
     if fun is None:
         return functools.update_wrapper(functools.partial(transformation, gen), gen)
-    inner = fun
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return _run_generator(gen(*static, *args, **kwargs), inner)
-
-    return inner._wrapped(call)
+    return fun.wrap(functools.partial(_run_generator, gen), static, None)
 
 
-def _run_generator(steps: Any, inner: WrappedFun) -> Any:
-    args, kwargs = next(steps)
-    out = steps.send(inner.call_wrapped(*args, **kwargs))
+def _run_generator(gen: Callable[..., Any], f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    steps = gen(*args, **kwargs)
+    inner_args, inner_kwargs = next(steps)
+    out = steps.send(f(*inner_args, **inner_kwargs))
     steps.close()
     return out
 
@@ -259,14 +376,14 @@ def transformation_with_aux(gen: Callable[..., Any], fun: WrappedFun | None = No
     """
     if fun is None:
         return functools.update_wrapper(functools.partial(transformation_with_aux, gen), gen)
-    inner, store = fun, _Store()
+    store = _Store()
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        out, aux = _run_generator(gen(*static, *args, **kwargs), inner)
+    def call(f: Callable[..., Any], store: _Store, *args: Any, **kwargs: Any) -> Any:
+        out, aux = _run_generator(gen, f, *args, **kwargs)
         store.store(aux)
         return out
 
-    return inner._wrapped(call), lambda: store.val
+    return fun.wrap(call, static, store), lambda: store.val
 
 
 def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:

@@ -130,25 +130,28 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     return _gamma_slope_program(*_operands("igamma_grad_a", a, x))
 
 
-def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
+def random_gamma_grad(*args: ArrayLike) -> Array:
     """Elementwise derivative of samples of the gamma distribution by its parameter.
 
     A sample moves so that its probability P(a, x) stays.
 
     Args:
-      a: the distribution's parameter, positive.
-      x: the samples, of the same floating dtype.
+      *args: two arrays, the distribution's parameter, positive, and the samples, of the same floating dtype.
 
     Returns:
       Array of their shape.
+
+    Raises:
+      TypeError: there are not two.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
     >>> print(lax.random_gamma_grad(jnp.array(1.), jnp.array([2.])).round(3))
     [1.632]
     """
-
-    return _sample_slope_program(*_operands("random_gamma_grad", a, x))
+    if len(args) != 2:
+        raise TypeError(f"random_gamma_grad takes the parameter and the samples, got {len(args)} arguments")
+    return _sample_slope_program(*_operands("random_gamma_grad", *args))
 
 
 def log_gamma_grad(a: Array, log_x: Array) -> Array:

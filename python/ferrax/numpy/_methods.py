@@ -195,6 +195,28 @@ def _to_device(self: Any, device: Any, *, stream: None = None) -> Any:
     return device_put(self, device)
 
 
+def _clone(self: Any) -> Any:
+    """Another array of the same elements."""
+    return self.copy()
+
+
+def _deepcopy(self: Any, memo: Any) -> Any:
+    return self.copy()
+
+
+def _platform(self: Any) -> str:
+    """The platform of the devices that the array is on."""
+    (device, *_) = self.sharding.device_set
+    return device.platform
+
+
+def _format(self: Any) -> Any:
+    """Where the array is, and the order of its axes in memory."""
+    from ferrax.experimental.layout import row_by_row
+
+    return row_by_row(self.shape, self.sharding)
+
+
 _PLAIN = {
     _reductions: ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "ptp", "sum"),
     _cumulative: ("cumprod", "cumsum"),
@@ -212,11 +234,12 @@ _METHODS: dict[str, Any] = {
     **{name: getattr(module, name) for module, names in _PLAIN.items() for name in names},
     "argsort": _argsort, "astype": _astype, "byteswap": _byteswap, "clip": _clip, "compress": _compress,
     "conj": _conjugate, "conjugate": _conjugate, "copy": _copy,
+    "clone": _clone, "platform": _platform, "__copy__": _clone, "__deepcopy__": _deepcopy,
     "dot": _dot, "flatten": _flatten, "item": _item, "nonzero": _nonzero, "reshape": _reshape, "std": _std,
     "to_device": _to_device, "transpose": _transpose, "var": _var, "view": _view,
 }  # fmt: skip
 
-_PROPERTIES = {"T": _transpose, "mT": _matrix_transpose}
+_PROPERTIES = {"T": _transpose, "format": _format, "mT": _matrix_transpose}
 
 
 def attach() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax
+from ferrax._avals import AbstractValue
 from ferrax._ferrax import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from ferrax._primitives import Primitive
 
@@ -57,7 +58,7 @@ class Token:
         """Waits for nothing."""
 
 
-class AbstractToken:
+class AbstractToken(AbstractValue):
     """The type of a `Token`.
 
     >>> import ferrax as jax
@@ -65,9 +66,23 @@ class AbstractToken:
     'Tok'
     """
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         """The type as text."""
         return "Tok"
+
+    def to_tangent_aval(self) -> AbstractToken:
+        """The type of tangents: itself."""
+        return self
+
+    def to_ct_aval(self) -> AbstractToken:
+        """The type of cotangents: itself."""
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractToken)
+
+    def __hash__(self) -> int:
+        return hash(AbstractToken)
 
 
 class CallPrimitive(Primitive):
@@ -83,6 +98,7 @@ class CallPrimitive(Primitive):
 
     multiple_results = True
     call_primitive = True
+    skip_canonicalization = True
 
     def bind(self, f: Any, *args: Any, **params: Any) -> Any:
         """Calls the function."""
@@ -217,6 +233,36 @@ def _debug_info(self: Jaxpr | ClosedJaxpr) -> Any:
     return DebugInfo("jit", open_jaxpr.function_name, tuple(self.argument_names()), None)
 
 
+def _make_equation(
+    cls: type,
+    invars: Sequence[Any],
+    outvars: Sequence[Any],
+    primitive: Primitive,
+    params: dict[str, Any],
+    effs: Any = frozenset(),
+    source_info: Any = None,
+    ctx: Any = None,
+) -> JaxprEqn:
+    """An equation: the parameters are those of `new_jaxpr_eqn`."""
+    return new_jaxpr_eqn(invars, outvars, primitive, params, effs, source_info, ctx)
+
+
+def _pretty_print_atom(self: Var | Literal, context: Any = None, *, print_dtype: bool = True) -> str:
+    """The variable or number as programs show it, with its type or without."""
+    text = repr(self)
+    return text if print_dtype else text.rpartition(":")[0] or text
+
+
+def _literal_hash(self: Literal) -> int | None:
+    """A hash of the number; None of arrays, which have none."""
+    try:
+        return hash(self.val.item() if getattr(self.val, "shape", None) == () else self.val)
+    except TypeError:
+        return None
+
+
+_NO_STATES = property(lambda self: None, doc="None: types have no states.")
+
 _METHODS: list[tuple[type, str, Any]] = [
     (Jaxpr, "replace", _replace_jaxpr),
     (Jaxpr, "debug_info", property(_debug_info)),
@@ -225,6 +271,23 @@ _METHODS: list[tuple[type, str, Any]] = [
     (ClosedJaxpr, "map_jaxpr", _map_jaxpr),
     (ClosedJaxpr, "debug_info", property(_debug_info)),
     (ClosedJaxpr, "is_high", property(lambda self: False, doc="Whether values of other types than arrays are in it.")),
+    (Jaxpr, "in_aval_qdds", property(lambda self: list(self.in_avals), doc="Types of the arguments.")),
+    (Jaxpr, "final_aval_qdds", property(lambda self: list(self.in_avals), doc="Types of the arguments at the end.")),
+    (ClosedJaxpr, "in_aval_qdds", property(lambda self: list(self.in_avals), doc="Types of the arguments.")),
+    (
+        ClosedJaxpr,
+        "final_aval_qdds",
+        property(lambda self: list(self.in_avals), doc="Types of the arguments at the end."),
+    ),
+    (JaxprEqn, "__new__", staticmethod(_make_equation)),
+    (Var, "initial_qdd", _NO_STATES),
+    (Var, "final_qdd", _NO_STATES),
+    (Var, "pretty_print", _pretty_print_atom),
+    (DropVar, "initial_qdd", _NO_STATES),
+    (DropVar, "final_qdd", _NO_STATES),
+    (DropVar, "pretty_print", _pretty_print_atom),
+    (Literal, "hash", property(_literal_hash)),
+    (Literal, "pretty_print", _pretty_print_atom),
     (JaxprEqn, "replace", _replace_eqn),
     (JaxprEqn, "source_info", property(_source_info)),
     (JaxprEqn, "ctx", property(lambda self: None, doc="Nothing: settings are part of the operation.")),
@@ -259,6 +322,9 @@ Args:
 True
 """,
     JaxprEqn: """An equation of a program: a primitive with its parameters, the values it takes and the ones it gives.
+
+Args:
+  invars, outvars, primitive, params, effs, source_info, ctx: as of `new_jaxpr_eqn`.
 
 >>> import ferrax as jax
 >>> (equation,) = jax.make_jaxpr(lambda x: x + 1)(2).eqns

@@ -5,9 +5,7 @@ Transformations are numbered; the number of the one whose function runs is 0 out
 
 from __future__ import annotations
 
-import contextlib
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 from ferrax import _ferrax
@@ -47,13 +45,23 @@ class Trace:
 
     __slots__ = ("__weakref__", "number")
 
-    def __init__(self, number: int):
+    def __init__(self, number: int = 0):
         self.number = number
 
     @property
     def main(self) -> Trace:
         """What marks the transformation's values: itself."""
         return self
+
+    @property
+    def requires_low(self) -> bool:
+        """Whether it takes arrays alone: it does."""
+        return True
+
+    def process_primitive(self, primitive: Any, args: Any, params: dict[str, Any]) -> Any:
+        """Applies an operation; the operands decide which transformation gets it."""
+        outs = _ferrax.bind_primitive(primitive, tuple(args), params)
+        return outs if primitive.multiple_results else outs[0]
 
     def __repr__(self) -> str:
         return f"Trace({self.number})" if self.number else "EvalTrace"
@@ -128,8 +136,7 @@ def find_top_trace(_: Any) -> Trace:
     return trace_numbered(_ferrax.current_trace())
 
 
-@contextlib.contextmanager
-def take_current_trace() -> Iterator[Trace]:
+class take_current_trace:
     """A context that gives the transformation at work.
 
     >>> import ferrax as jax
@@ -137,19 +144,23 @@ def take_current_trace() -> Iterator[Trace]:
     ...     print(trace)
     EvalTrace
     """
-    yield trace_numbered(_ferrax.current_trace())
+
+    __slots__ = {"prev": "The transformation at work."}
+
+    def __enter__(self) -> Trace:
+        self.prev = trace_numbered(_ferrax.current_trace())
+        return self.prev
+
+    def __exit__(self, *error: Any) -> None:
+        pass
 
 
-@contextlib.contextmanager
-def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[None]:
+class set_current_trace:
     """A context in which a transformation that `take_current_trace` gave is at work.
 
     Args:
       trace: the transformation.
       check_leaks: accepted for compatibility.
-
-    Returns:
-      A context manager.
 
     Raises:
       NotImplementedError: it is not the one at work: which operation goes where is decided by the values' traces.
@@ -159,12 +170,26 @@ def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[None]:
     ...     print(jax.numpy.ones(()))
     1.0
     """
-    if not isinstance(trace, Trace) or trace.number != _ferrax.current_trace():
-        raise NotImplementedError(
-            "set_current_trace is not implemented for other traces than the current one: in ferrax operations go to "
-            "the innermost trace among their operands"
-        )
-    yield
+
+    __slots__ = {
+        "check_leaks": "As it was given.",
+        "prev": "The transformation that was at work before.",
+        "trace": "The transformation that is at work inside.",
+    }
+
+    def __init__(self, trace: Any, check_leaks: bool = False):
+        self.trace, self.check_leaks = trace, check_leaks
+
+    def __enter__(self) -> None:
+        if not isinstance(self.trace, Trace) or self.trace.number != _ferrax.current_trace():
+            raise NotImplementedError(
+                "set_current_trace is not implemented for other traces than the current one: in ferrax operations go "
+                "to the innermost trace among their operands"
+            )
+        self.prev = self.trace
+
+    def __exit__(self, *error: Any) -> None:
+        pass
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
