@@ -12,7 +12,6 @@ Read next: `ref.py`, the public functions; `_refs_calls.py`, the functions that 
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -320,16 +319,20 @@ def _fitting(ref: Ref, name: str, value: Any, shape: Any) -> Any:
 
 
 def _check(ref: Ref, idx: Any) -> None:
-    """Raises where a window of known place does not fit; modules of windows load when one is made."""
-    slices = sys.modules.get("ferrax._slices")
-    if slices is not None and slices.windows(idx):
-        slices.check_bounds(idx, ref.shape)
+    """Raises where a window of known place does not fit."""
+    if _ferrax.has_windows(idx):
+        from ferrax._slices import check_bounds
+
+        check_bounds(idx, ref.shape)
 
 
 def _mode(ref: Ref, idx: Any) -> str | None:
     """What happens to indices out of bounds: windows move into the array, as they do where it is read."""
-    slices = sys.modules.get("ferrax._slices")
-    return "clip" if slices is not None and slices.windows(idx) and slices.clipped(idx, ref.shape) else None
+    if not _ferrax.has_windows(idx):
+        return None
+    from ferrax._slices import clipped
+
+    return "clip" if clipped(idx, ref.shape) else None
 
 
 def _typed(ref: Ref, value: Any) -> Any:

@@ -2,8 +2,8 @@
 
 An index with windows is taken apart: each window is read along its own axis, and the rest of the index, with `:` in
 the places of windows, is applied to what that gives. Updates find the places of an index in an array that counts the
-elements. The core's parser of indices knows no windows: while a window is alive, a look at the index stands in front
-of it; nobody else pays for it. Read next: `_refs.py`, which checks the bounds of windows.
+elements. The core hands indices with windows over; before this module is loaded there are none, and nobody looks for
+them. Read next: `_refs.py`, which checks the bounds of windows.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +19,9 @@ import numpy as np
 
 from ferrax import _ferrax
 from ferrax._boundary import shielded
-from ferrax._core import asarray
 from ferrax.tree_util import register_pytree_node_class
 
-__all__ = ["Slice", "check_bounds", "clipped", "ds", "dslice", "windows"]
+__all__ = ["Slice", "check_bounds", "clipped", "ds", "dslice"]
 
 _UPDATES = ("add", "subtract", "mul", "multiply", "divide", "power", "min", "max", "set")
 
@@ -51,15 +48,6 @@ class Slice:
     def __post_init__(self) -> None:
         if self.stride < 0:
             raise ValueError("`stride` must be >= 0.")
-        _Look.count(1)
-        self._counted = True
-
-    def __del__(self) -> None:
-        if getattr(self, "_counted", False):
-            _Look.count(-1)
-
-    def __reduce__(self) -> Any:
-        return Slice, (self.start, self.size, self.stride)
 
     is_dynamic_start = property(lambda self: not isinstance(self.start, int), doc="Whether the start is an array.")
     is_dynamic_size = property(lambda self: not isinstance(self.size, int), doc="Whether the size is an array.")
@@ -117,11 +105,6 @@ def dslice(start: Any, size: Any = None, stride: int | None = None) -> slice | S
 
 
 ds = dslice
-
-
-def windows(index: Any) -> bool:
-    """Whether an index has windows."""
-    return type(index) is Slice or (type(index) is tuple and any(type(part) is Slice for part in index))
 
 
 def check_bounds(index: Any, shape: tuple[int, ...]) -> None:
@@ -317,37 +300,10 @@ def _method(name: str) -> Callable[..., Any]:
 for _name in _UPDATES:
     setattr(_UpdateAt, _name, _method(_name))
 
-_in_brackets = functools.partial(shielded, method=True)
 
-
-class _Look:
-    """The look at indices: in force while windows are alive."""
-
-    _array, _helper = _ferrax.Array, type(asarray(0).at)
-    _getitem, _at = _array.__getitem__, _helper.__getitem__
-    # the collector may drop a window while this thread counts another one
-    _lock = threading.RLock()
-    _alive = 0
-
-    @classmethod
-    def count(cls, change: int) -> None:
-        """Counts windows; the first one puts the look in its place, the last one takes it away."""
-        with cls._lock:
-            before, cls._alive = cls._alive, cls._alive + change
-            if bool(before) != bool(cls._alive):
-                cls._array.__getitem__ = _getitem if cls._alive else cls._getitem  # type: ignore[method-assign]
-                cls._helper.__getitem__ = _at_index if cls._alive else cls._at
-
-
-@_in_brackets
+@functools.partial(shielded, method=True)
 def _getitem(self: Any, index: Any) -> Any:
-    return _read(self, index, None) if windows(index) else _Look._getitem(self, index)
+    return _read(self, index, None)
 
 
-@_in_brackets
-def _at_index(self: Any, index: Any) -> Any:
-    return _UpdateAt(self.array, index) if windows(index) else _Look._at(self, index)
-
-
-# a thread that held the lock is not there in the child
-os.register_at_fork(after_in_child=lambda: setattr(_Look, "_lock", threading.RLock()))
+_ferrax.set_window_hooks(Slice, _getitem, _UpdateAt)

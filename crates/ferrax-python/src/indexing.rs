@@ -13,8 +13,44 @@ use ferrax_ops::indexing::{Index, Indices, ReadOptions, Update, UpdateOptions, g
 use pyo3::exceptions::{PyFutureWarning, PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyComplex, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple, PyType};
 use pyo3::{PyTypeInfo, ffi, intern};
+
+/// Windows (`ferrax.ds`): their class, what reads at an index that has some, and what `x.at[index]` is of one.
+struct Windows {
+    class: Py<PyType>,
+    read: Py<PyAny>,
+    at: Py<PyAny>,
+}
+
+/// Not there before the first window is.
+static WINDOWS: PyOnceLock<Windows> = PyOnceLock::new();
+
+/// Who takes an index that has windows.
+#[inline]
+fn windows(index: &Bound<'_, PyAny>) -> Option<&'static Windows> {
+    let windows = WINDOWS.get(index.py())?;
+    let is_window = |o: &Bound<'_, PyAny>| o.get_type_ptr() == windows.class.as_ptr().cast();
+    let any = match index.cast::<PyTuple>() {
+        Ok(parts) => parts.iter_borrowed().any(|part| is_window(&part)),
+        Err(_) => is_window(index),
+    };
+    any.then_some(windows)
+}
+
+/// Says what windows are, and who takes indices that have some.
+#[pyfunction]
+fn set_window_hooks(py: Python<'_>, class: Py<PyType>, read: Py<PyAny>, at: Py<PyAny>) {
+    // a second time says the same
+    let _ = WINDOWS.set(py, Windows { class, read, at });
+}
+
+/// Whether an index has windows.
+#[pyfunction]
+fn has_windows(index: &Bound<'_, PyAny>) -> bool {
+    windows(index).is_some()
+}
 
 /// An index expression as parts.
 pub fn parse(object: &Bound<'_, PyAny>) -> PyResult<Indices> {
@@ -221,6 +257,9 @@ pub fn getitem<'py>(x: &Bound<'py, PyArray>, index: &Bound<'py, PyAny>) -> PyRes
         let parts = [Index::Int(i)];
         return to_py(x.py(), get(value, &parts, ReadOptions::default()).py()?);
     }
+    if let Some(windows) = windows(index) {
+        return windows.read.bind(x.py()).call1((x, index));
+    }
     to_py(x.py(), get(value, &parse(index)?, ReadOptions::default()).py()?)
 }
 
@@ -255,8 +294,12 @@ impl IndexUpdateHelper {
 
 #[pymethods]
 impl IndexUpdateHelper {
-    fn __getitem__(&self, py: Python<'_>, index: Bound<'_, PyAny>) -> IndexUpdateRef {
-        IndexUpdateRef { array: self.array.clone_ref(py), index: index.unbind() }
+    fn __getitem__<'py>(&self, py: Python<'py>, index: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(windows) = windows(&index) {
+            return windows.at.bind(py).call1((&self.array, index));
+        }
+        let array = self.array.clone_ref(py);
+        Ok(Bound::new(py, IndexUpdateRef { array, index: index.unbind() })?.into_any())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -463,8 +506,10 @@ updates! {
         ">>> jnp.array([1, 2, 3]).at[1].max(7)\nArray([1, 7, 3], dtype=int32)";
 }
 
-/// Adds the classes of `.at`.
+/// Adds the classes of `.at` and the functions of windows.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(set_window_hooks, m)?)?;
+    m.add_function(wrap_pyfunction!(has_windows, m)?)?;
     m.add_class::<IndexUpdateHelper>()?;
     m.add_class::<IndexUpdateRef>()
 }
