@@ -195,13 +195,8 @@ def _to_device(self: Any, device: Any, *, stream: None = None) -> Any:
     return device_put(self, device)
 
 
-def _clone(self: Any) -> Any:
-    """Another array of the same elements."""
-    return self.copy()
-
-
 def _deepcopy(self: Any, memo: Any) -> Any:
-    return self.copy()
+    return _creation.copy(self)
 
 
 def _platform(self: Any) -> str:
@@ -234,7 +229,7 @@ _METHODS: dict[str, Any] = {
     **{name: getattr(module, name) for module, names in _PLAIN.items() for name in names},
     "argsort": _argsort, "astype": _astype, "byteswap": _byteswap, "clip": _clip, "compress": _compress,
     "conj": _conjugate, "conjugate": _conjugate, "copy": _copy,
-    "clone": _clone, "platform": _platform, "__copy__": _clone, "__deepcopy__": _deepcopy,
+    "clone": _copy, "platform": _platform, "__copy__": _copy, "__deepcopy__": _deepcopy,
     "dot": _dot, "flatten": _flatten, "item": _item, "nonzero": _nonzero, "reshape": _reshape, "std": _std,
     "to_device": _to_device, "transpose": _transpose, "var": _var, "view": _view,
 }  # fmt: skip

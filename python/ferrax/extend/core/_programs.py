@@ -263,37 +263,30 @@ def _literal_hash(self: Literal) -> int | None:
 
 _NO_STATES = property(lambda self: None, doc="None: types have no states.")
 
-_METHODS: list[tuple[type, str, Any]] = [
-    (Jaxpr, "replace", _replace_jaxpr),
-    (Jaxpr, "debug_info", property(_debug_info)),
-    (Jaxpr, "is_high", property(lambda self: False, doc="Whether values of other types than arrays are in it.")),
-    (ClosedJaxpr, "replace", _replace_closed),
-    (ClosedJaxpr, "map_jaxpr", _map_jaxpr),
-    (ClosedJaxpr, "debug_info", property(_debug_info)),
-    (ClosedJaxpr, "is_high", property(lambda self: False, doc="Whether values of other types than arrays are in it.")),
-    (Jaxpr, "in_aval_qdds", property(lambda self: list(self.in_avals), doc="Types of the arguments.")),
-    (Jaxpr, "final_aval_qdds", property(lambda self: list(self.in_avals), doc="Types of the arguments at the end.")),
-    (ClosedJaxpr, "in_aval_qdds", property(lambda self: list(self.in_avals), doc="Types of the arguments.")),
-    (
-        ClosedJaxpr,
-        "final_aval_qdds",
-        property(lambda self: list(self.in_avals), doc="Types of the arguments at the end."),
-    ),
-    (JaxprEqn, "__new__", staticmethod(_make_equation)),
-    (Var, "initial_qdd", _NO_STATES),
-    (Var, "final_qdd", _NO_STATES),
-    (Var, "pretty_print", _pretty_print_atom),
-    (DropVar, "initial_qdd", _NO_STATES),
-    (DropVar, "final_qdd", _NO_STATES),
-    (DropVar, "pretty_print", _pretty_print_atom),
-    (Literal, "hash", property(_literal_hash)),
-    (Literal, "pretty_print", _pretty_print_atom),
-    (JaxprEqn, "replace", _replace_eqn),
-    (JaxprEqn, "source_info", property(_source_info)),
-    (JaxprEqn, "ctx", property(lambda self: None, doc="Nothing: settings are part of the operation.")),
-]
-for _class, _name, _method in _METHODS:
-    setattr(_class, _name, _method)
+_OF_PROGRAMS = {
+    "debug_info": property(_debug_info),
+    "is_high": property(lambda self: False, doc="Whether values of other types than arrays are in it."),
+    "in_aval_qdds": property(lambda self: list(self.in_avals), doc="Types of the arguments."),
+    "final_aval_qdds": property(lambda self: list(self.in_avals), doc="Types of the arguments at the end."),
+}
+_OF_VARIABLES = {"initial_qdd": _NO_STATES, "final_qdd": _NO_STATES, "pretty_print": _pretty_print_atom}
+
+_METHODS: dict[type, dict[str, Any]] = {
+    Jaxpr: {**_OF_PROGRAMS, "replace": _replace_jaxpr},
+    ClosedJaxpr: {**_OF_PROGRAMS, "replace": _replace_closed, "map_jaxpr": _map_jaxpr},
+    Var: _OF_VARIABLES,
+    DropVar: _OF_VARIABLES,
+    Literal: {"hash": property(_literal_hash), "pretty_print": _pretty_print_atom},
+    JaxprEqn: {
+        "__new__": staticmethod(_make_equation),
+        "replace": _replace_eqn,
+        "source_info": property(_source_info),
+        "ctx": property(lambda self: None, doc="Nothing: settings are part of the operation."),
+    },
+}
+for _class, _methods in _METHODS.items():
+    for _name, _method in _methods.items():
+        setattr(_class, _name, _method)
 
 _EXAMPLES = {
     Jaxpr: """A program: its arguments, equations and results; its constants are variables.
