@@ -6,6 +6,7 @@
 //!
 //! Read next: [`graph`] for the structure, [`kind`] for the meaning of each node, then `ferrax-cpu`.
 
+pub mod coefficients;
 pub mod cost;
 pub mod expand;
 pub mod fft;

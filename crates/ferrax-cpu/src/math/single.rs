@@ -4,6 +4,7 @@
 
 use crate::math::double;
 use crate::simd::fma;
+use ferrax_loops::coefficients::{ERF_FAR, ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR, single};
 
 /// Adding and subtracting this rounds to an integer, whose bits are then the low mantissa bits.
 const ROUND: f32 = 12_582_912.0;
@@ -27,6 +28,16 @@ fn scale(p: f32, n: i32) -> f32 {
 fn clamp(x: f32, lo: f32, hi: f32) -> f32 {
     let x = if x > hi { hi } else { x };
     if x < lo { lo } else { x }
+}
+
+/// A polynomial with these coefficients, the highest power first.
+#[inline(always)]
+fn horner<const F: bool, const N: usize>(coefficients: [f32; N], x: f32) -> f32 {
+    let mut p = coefficients[0];
+    for c in &coefficients[1..] {
+        p = fma::<F>(p, x, *c);
+    }
+    p
 }
 
 /// exp(r) - 1 - r over r², for |r| ≤ ln(2)/2.
@@ -181,33 +192,8 @@ pub unsafe fn tanh_all<const F: bool, const W: bool, const N: usize>(x: &[f32; N
 #[inline(always)]
 pub fn erf_inv<const F: bool>(x: f32) -> f32 {
     let w = -log1p::<F>(x * -x);
-    let mut central = 2.810_226_36e-8;
-    for c in [
-        3.432_739_39e-7,
-        -3.523_387_7e-6,
-        -4.391_506_54e-6,
-        2.185_808_7e-4,
-        -1.253_725_03e-3,
-        -4.177_681_64e-3,
-        0.246_640_727,
-        1.501_409_41,
-    ] {
-        central = fma::<F>(central, w - 2.5, c);
-    }
-    let t = w.sqrt() - 3.0;
-    let mut tail = -2.002_142_57e-4;
-    for c in [
-        1.009_505_58e-4,
-        1.349_343_22e-3,
-        -3.673_428_44e-3,
-        5.739_507_73e-3,
-        -7.622_461_3e-3,
-        9.438_870_47e-3,
-        1.001_674_06,
-        2.832_976_82,
-    ] {
-        tail = fma::<F>(tail, t, c);
-    }
+    let central = horner::<F, _>(const { single(&ERF_INV_CENTRAL) }, w - 2.5);
+    let tail = horner::<F, _>(const { single(&ERF_INV_TAIL) }, w.sqrt() - 3.0);
     let p = if w < 5.0 { central } else { tail };
     if x.abs() == 1.0 { x * f32::INFINITY } else { p * x }
 }
@@ -216,23 +202,8 @@ pub fn erf_inv<const F: bool>(x: f32) -> f32 {
 #[inline(always)]
 pub fn erf<const F: bool>(x: f32) -> f32 {
     let (a, z) = (x.abs(), x * x);
-    let mut p = 7.853_854e-5;
-    for c in [-8.010_191_4e-4, 5.188_327_3e-3, -2.685_381_1e-2, 1.128_358_54e-1, -3.761_262_6e-1, 1.283_791_66e-1] {
-        p = fma::<F>(p, z, c);
-    }
-    let small = fma::<F>(p, x, x);
-    let t = if a > 4.0 { 4.0 } else { a };
-    let mut q = 0.0001888245460577309;
-    for c in [
-        -0.0029724508058279753,
-        0.02194046415388584,
-        -0.10332741588354111,
-        -0.6378830075263977,
-        -1.1272515058517456,
-        -0.00030041811987757683,
-    ] {
-        q = fma::<F>(q, t, c);
-    }
+    let small = fma::<F>(horner::<F, _>(const { single(&ERF_NEAR) }, z), x, x);
+    let q = horner::<F, _>(const { single(&ERF_FAR) }, if a > 4.0 { 4.0 } else { a });
     let large = (1.0 - exp::<F>(q)).copysign(x);
     if a < 1.0 { small } else { large }
 }

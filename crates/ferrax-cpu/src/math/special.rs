@@ -3,6 +3,7 @@
 //! Sources: Abramowitz & Stegun for the series, DLMF for the continued fraction of the incomplete gamma
 //! function and the Euler-Maclaurin form of the Hurwitz zeta function, Giles for the inverse error function.
 
+use ferrax_loops::coefficients::{BERNOULLI, DIGAMMA_AT_ROOT, DIGAMMA_ROOT, ERF_INV_CENTRAL, ERF_INV_TAIL, single};
 use std::f64::consts::PI;
 
 /// ln |Γ(x)|; infinite at the poles.
@@ -12,22 +13,6 @@ pub fn lgamma(x: f64) -> f64 {
     }
     libm::lgamma(x)
 }
-
-/// Bernoulli numbers B(2k), k from 1.
-const BERNOULLI: [f64; 12] = [
-    1.0 / 6.0,
-    -1.0 / 30.0,
-    1.0 / 42.0,
-    -1.0 / 30.0,
-    5.0 / 66.0,
-    -691.0 / 2730.0,
-    7.0 / 6.0,
-    -3617.0 / 510.0,
-    43867.0 / 798.0,
-    -174611.0 / 330.0,
-    854513.0 / 138.0,
-    -236364091.0 / 2730.0,
-];
 
 /// The derivative of lgamma; NaN at the poles.
 pub fn digamma(x: f64) -> f64 {
@@ -55,31 +40,10 @@ pub fn digamma(x: f64) -> f64 {
     shift + x.ln() - 0.5 / x - tail
 }
 
-/// The positive zero of digamma, and what its rounding left out.
-const DIGAMMA_ROOT: (f64, f64) = (1.461_632_144_968_362_3, 9.549_995_429_965_697e-17);
-
 /// Taylor's series of ψ(x + 1) at the zero of ψ(x), which has no pole near, and 1/x taken off.
 fn digamma_near_root(x: f64) -> f64 {
-    const SERIES: [f64; 16] = [
-        -2.241_523_416_103_308_1e-7,
-        5.524_792_977_920_754_4e-7,
-        -1.362_439_571_795_908_0e-6,
-        3.362_359_445_843_888_2e-6,
-        -8.306_859_775_003_972_6e-6,
-        2.055_414_125_395_239_0e-5,
-        -5.097_190_255_450_742_3e-5,
-        0.000_126_816_728_196_557_91,
-        -0.000_317_036_824_401_694_29,
-        0.000_798_310_958_829_019_78,
-        -0.002_032_481_822_549_172_6,
-        0.005_265_591_872_117_550_2,
-        -0.014_039_965_293_930_433,
-        0.039_397_097_335_798_850,
-        -0.122_515_672_788_626_02,
-        0.499_588_210_663_425_44,
-    ];
     let t = (x - DIGAMMA_ROOT.0) - DIGAMMA_ROOT.1;
-    let rest = SERIES.iter().fold(0.0, |sum, c| sum * t + c);
+    let rest = DIGAMMA_AT_ROOT.iter().fold(0.0, |sum, c| sum * t + c);
     t * (rest + 1.0 / (DIGAMMA_ROOT.0 * x))
 }
 
@@ -394,33 +358,9 @@ pub fn erf_inv(x: f64) -> f64 {
 
 /// erf⁻¹(x)/x to single precision as a function of w = -ln(1 - x²).
 fn giles(w: f32) -> f32 {
-    let (t, coefficients): (f32, [f32; 9]) = if w < 5.0 {
-        let c = [
-            2.810_226_4e-8,
-            3.432_739_4e-7,
-            -3.523_387_7e-6,
-            -4.391_506_5e-6,
-            2.185_808_7e-4,
-            -1.253_725_03e-3,
-            -4.177_681_64e-3,
-            0.246_640_727,
-            1.501_409_41,
-        ];
-        (w - 2.5, c)
-    } else {
-        let c = [
-            -2.002_142_57e-4,
-            1.009_505_58e-4,
-            1.349_343_22e-3,
-            -3.673_428_44e-3,
-            5.739_507_73e-3,
-            -7.622_461_3e-3,
-            9.438_870_47e-3,
-            1.001_674_06,
-            2.832_976_82,
-        ];
-        (w.sqrt() - 3.0, c)
-    };
+    const CENTRAL: [f32; 9] = single(&ERF_INV_CENTRAL);
+    const TAIL: [f32; 9] = single(&ERF_INV_TAIL);
+    let (t, coefficients) = if w < 5.0 { (w - 2.5, CENTRAL) } else { (w.sqrt() - 3.0, TAIL) };
     coefficients.iter().skip(1).fold(coefficients[0], |p, c| p * t + c)
 }
 

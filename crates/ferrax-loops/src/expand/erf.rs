@@ -8,6 +8,7 @@
 //! CPU engine. Errors on the CPU plugin are in `tests/library_special.rs`.
 
 use super::code::{Before, X};
+use crate::coefficients::{ERF_FAR, ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR};
 use ferrax_base::DType;
 use std::f64::consts::FRAC_2_SQRT_PI;
 
@@ -117,52 +118,15 @@ pub(super) fn erfc(x: X<'_>) -> X<'_> {
 /// erf(x) of f32: x times a polynomial in x² up to 1, then 1 - e^polynomial.
 pub(super) fn erf_single(x: X<'_>) -> X<'_> {
     let a = x.abs();
-    let near = (x * x).polynomial(&[
-        7.853_854e-5,
-        -8.010_191_4e-4,
-        5.188_327_3e-3,
-        -2.685_381_1e-2,
-        1.128_358_54e-1,
-        -3.761_262_6e-1,
-        1.283_791_66e-1,
-    ]) * x
-        + x;
-    let exponent = a.min(4.0).polynomial(&[
-        0.000_188_824_546_057_730_9,
-        -0.002_972_450_805_827_975_3,
-        0.021_940_464_153_885_84,
-        -0.103_327_415_883_541_11,
-        -0.637_883_007_526_397_7,
-        -1.127_251_505_851_745_6,
-        -0.000_300_418_119_877_576_83,
-    ]);
+    let near = (x * x).polynomial(&ERF_NEAR) * x + x;
+    let exponent = a.min(4.0).polynomial(&ERF_FAR);
     a.lt(1.0).pick(near, signed_as(1.0.less(exponent.exp()), x))
 }
 
 /// erf⁻¹(x)/x to single precision as a function of w = -ln(1 - x²).
 fn giles(w: X<'_>) -> X<'_> {
-    let central = (w - 2.5).polynomial(&[
-        2.810_226_36e-8,
-        3.432_739_39e-7,
-        -3.523_387_7e-6,
-        -4.391_506_54e-6,
-        2.185_808_7e-4,
-        -1.253_725_03e-3,
-        -4.177_681_64e-3,
-        0.246_640_727,
-        1.501_409_41,
-    ]);
-    let tail = (w.sqrt() - 3.0).polynomial(&[
-        -2.002_142_57e-4,
-        1.009_505_58e-4,
-        1.349_343_22e-3,
-        -3.673_428_44e-3,
-        5.739_507_73e-3,
-        -7.622_461_3e-3,
-        9.438_870_47e-3,
-        1.001_674_06,
-        2.832_976_82,
-    ]);
+    let central = (w - 2.5).polynomial(&ERF_INV_CENTRAL);
+    let tail = (w.sqrt() - 3.0).polynomial(&ERF_INV_TAIL);
     w.lt(5.0).pick(central, tail)
 }
 

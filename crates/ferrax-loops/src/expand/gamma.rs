@@ -6,25 +6,10 @@
 //! continued fraction, and near the mode of large parameters Gauss and Legendre's rule. Read next: `zeta.rs`.
 
 use super::code::{Before, X};
+use crate::coefficients::{BERNOULLI, DIGAMMA_AT_ROOT, DIGAMMA_ROOT};
 use crate::{BinaryOp, UnaryOp};
 use ferrax_base::DType;
 use std::f64::consts::PI;
-
-/// Bernoulli numbers B(2k), k from 1.
-pub(super) const BERNOULLI: [f64; 12] = [
-    1.0 / 6.0,
-    -1.0 / 30.0,
-    1.0 / 42.0,
-    -1.0 / 30.0,
-    5.0 / 66.0,
-    -691.0 / 2730.0,
-    7.0 / 6.0,
-    -3617.0 / 510.0,
-    43867.0 / 798.0,
-    -174_611.0 / 330.0,
-    854_513.0 / 138.0,
-    -236_364_091.0 / 2730.0,
-];
 
 /// (-1)^k (ζ(k) - 1)/k, the highest k first, down to 2; then 1 - γ.
 const AT_TWO: [f64; 29] = [
@@ -132,32 +117,9 @@ pub(super) fn digamma(x: X<'_>) -> X<'_> {
     pole.pick(x.code.number(x.dtype(), f64::NAN), x.lt(0.0).pick(reflected, positive))
 }
 
-/// The positive zero of digamma, and what its rounding left out.
-const ROOT: (f64, f64) = (1.461_632_144_968_362_3, 9.549_995_429_965_697e-17);
-
-/// Taylor's series of ψ(x + 1) at the zero of ψ(x), which has no pole near, and 1/x taken off.
-const AT_ROOT: [f64; 16] = [
-    -2.241_523_416_103_308_1e-7,
-    5.524_792_977_920_754_4e-7,
-    -1.362_439_571_795_908_0e-6,
-    3.362_359_445_843_888_2e-6,
-    -8.306_859_775_003_972_6e-6,
-    2.055_414_125_395_239_0e-5,
-    -5.097_190_255_450_742_3e-5,
-    0.000_126_816_728_196_557_91,
-    -0.000_317_036_824_401_694_29,
-    0.000_798_310_958_829_019_78,
-    -0.002_032_481_822_549_172_6,
-    0.005_265_591_872_117_550_2,
-    -0.014_039_965_293_930_433,
-    0.039_397_097_335_798_850,
-    -0.122_515_672_788_626_02,
-    0.499_588_210_663_425_44,
-];
-
 fn positive_digamma(x: X<'_>) -> X<'_> {
-    let t = (x - ROOT.0) - ROOT.1;
-    let near = t * (t.polynomial(&AT_ROOT) + 1.0.over(x * ROOT.0));
+    let t = (x - DIGAMMA_ROOT.0) - DIGAMMA_ROOT.1;
+    let near = t * (t.polynomial(&DIGAMMA_AT_ROOT) + 1.0.over(x * DIGAMMA_ROOT.0));
     let (mut y, mut shift) = (x, x.code.number(x.dtype(), 0.0));
     for _ in 0..10 {
         let small = y.lt(10.0);
@@ -167,7 +129,7 @@ fn positive_digamma(x: X<'_>) -> X<'_> {
     let z = 1.0.over(y * y);
     let terms: Vec<f64> = (0..9).rev().map(|k| BERNOULLI[k] / (2.0 * (k as f64 + 1.0))).collect();
     let far = shift + y.ln() - 0.5.over(y) - z * z.polynomial(&terms);
-    (x - ROOT.0).abs().lt(0.25).pick(near, far)
+    (x - DIGAMMA_ROOT.0).abs().lt(0.25).pick(near, far)
 }
 
 // ---- incomplete gamma functions ------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 //! in double precision, as the CPU engine has them.
 
 use super::code::X;
-use super::gamma::{BERNOULLI, digamma, lgamma};
+use super::gamma::{digamma, lgamma};
 use crate::BinaryOp;
+use crate::coefficients::BERNOULLI;
 use ferrax_base::DType;
 
 /// ζ(x, q) for x > 1.
