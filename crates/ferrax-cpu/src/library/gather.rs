@@ -179,9 +179,6 @@ pub fn single_elements(operand: &[usize], indices: In<'_>, other: &[usize], numb
 pub fn gather(gathering: &Gathering, operand: In<'_>, indices: In<'_>, out: &mut Out<'_>) -> Result<()> {
     let Gathering { dims, slice_sizes, mode, fill, wrap, .. } = gathering;
     let (mode, wrap) = (*mode, *wrap);
-    if out.ty.size() == 0 {
-        return Ok(());
-    }
     let size = operand.ty.dtype.size();
     if operand.ty.size() == 0 {
         splat(out.ty.dtype, fill.to_bytes().as_ptr(), out.ptr, out.ty.size());

@@ -34,7 +34,7 @@ pub fn scatter(
     out: &mut Out<'_>,
 ) -> Result<()> {
     copy_unless_same(operand, out);
-    if updates.ty.size() == 0 || operand.ty.size() == 0 {
+    if updates.ty.size() == 0 {
         return Ok(());
     }
     let shape = operand.shape();

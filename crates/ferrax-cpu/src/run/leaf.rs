@@ -5,12 +5,12 @@ use crate::library::{conv, dot, fft, gather, linalg, movement, random, reduce, s
 use ferrax_base::{Aval, Buffer, Result, bail};
 use ferrax_loops::{HostRef, Kind};
 
-/// Computes a node that is neither elementwise nor has subgraphs.
+/// Computes a node that is neither elementwise nor has subgraphs. The kernels it calls get a result with elements.
 pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
     if let Kind::Host(host) = kind {
         return call_host(host, ins, outs);
     }
-    // Nothing to compute; an empty array's other axes may be longer than any kernel can count.
+    // An empty array's other axes may be longer than any kernel can count.
     if outs.iter().all(|out| out.ty.shape.contains(&0)) {
         return Ok(());
     }

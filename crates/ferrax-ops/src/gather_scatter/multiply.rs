@@ -54,8 +54,8 @@ pub(super) fn mul_jvp(
 /// 1 for updates that are dropped.
 fn others(p: &ScatterParams, primals: &[Value], most: usize) -> Result<Value> {
     let [x, indices, updates] = primals else { bail!(Internal, "scatter takes three operands") };
-    let size = ferrax_base::shape::size(x.shape());
-    let count = ferrax_base::shape::size(updates.shape());
+    let size = x.size();
+    let count = updates.size();
     let dtype = if u32::try_from(size.max(count)).is_ok_and(|n| n < u32::MAX) { DType::U32 } else { DType::U64 };
     // Elements are numbered from 1, so that updates that are dropped read 0.
     let number = add(&iota(dtype, &[size], 0)?, &Value::int(dtype, 1))?;
