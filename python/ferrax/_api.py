@@ -12,7 +12,7 @@ import functools
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, overload
 
@@ -67,10 +67,16 @@ def _names(value: str | Iterable[str] | None, name: str) -> list[str]:
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_NOT_BY_KEYWORD = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
 
 
-def _resolve(fun: Callable[..., Any], nums: list[int], names: list[str], what: str) -> tuple[list[int], list[str]]:
-    """Completes argument numbers by names and the other way round, and checks both against the signature."""
+def _resolve(
+    fun: Callable[..., Any], nums: list[int], names: list[str], what: str, both: bool = False
+) -> tuple[list[int], list[str]]:
+    """Completes argument numbers by names and the other way round, and checks both against the signature.
+
+    Where the caller gave both, even empty ones, nothing is completed.
+    """
     if not nums and not names:
         return nums, names
     try:
@@ -78,7 +84,7 @@ def _resolve(fun: Callable[..., Any], nums: list[int], names: list[str], what: s
     except (TypeError, ValueError):
         return nums, names
     positional = [n for n, p in parameters.items() if p.kind in _POSITIONAL]
-    by_keyword = [n for n, p in parameters.items() if p.kind not in (inspect.Parameter.POSITIONAL_ONLY,)]
+    by_keyword = [n for n, p in parameters.items() if p.kind not in _NOT_BY_KEYWORD]
     variadic = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters.values())
     keywords = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     name = getattr(fun, "__qualname__", repr(fun))
@@ -89,17 +95,25 @@ def _resolve(fun: Callable[..., Any], nums: list[int], names: list[str], what: s
                 f"arguments. Function {name} has no argument {n}; its positional arguments are {', '.join(positional)}."
             )
     for key in names:
-        if key not in parameters and not keywords:
+        if key not in by_keyword and (key in parameters or not keywords):
+            why = "These are positional-only or variadic" if key in parameters else "Function does not take these args"
             raise ValueError(
-                f"Jitted function has invalid argnames {{{key!r}}} in {what}_argnames. Function does not take these "
-                "args. "
+                f"Jitted function has invalid argnames {{{key!r}}} in {what}_argnames. {why}. "
                 f"The arguments of {name} are {', '.join(parameters)}."
             )
+    return (nums, names) if both else completed(parameters, nums, names)
+
+
+def completed(
+    parameters: Mapping[str, inspect.Parameter], nums: list[int], names: list[str]
+) -> tuple[list[int], list[str]]:
+    """Numbers of arguments with their names, or the other way round, where one of the two is empty."""
+    positional = [n for n, p in parameters.items() if p.kind in _POSITIONAL]
     if not names:
         picked = [positional[n] for n in nums if -len(positional) <= n < len(positional)]
-        names = [n for n in picked if n in by_keyword]
+        names = [n for n in picked if parameters[n].kind not in _NOT_BY_KEYWORD]
     elif not nums:
-        nums = [positional.index(n) for n in names if n in positional]
+        nums = [i for i, n in enumerate(positional) if n in names]
     return nums, names
 
 
@@ -191,7 +205,9 @@ def jit(
       device: deprecated: the device that uncommitted arguments are put on.
       backend: deprecated: the platform whose first device they are put on.
       inline: whether the program is copied into programs that call it.
-      compiler_options: accepted for compatibility.
+      compiler_options: options of the engine's compiler, by name: XLA's flags such as
+        ``"xla_cpu_enable_fast_math"`` for plugins. The embedded engine has no use for them; names are checked. Values
+        are bools, numbers or texts. Functions with options are called from outside of other programs.
       donate: ``"may"`` warns once of donated arguments whose memory no result can use; ``"must"`` makes each call
         an error, with the reason, in which a donated argument's memory cannot be taken.
 
@@ -201,7 +217,8 @@ def jit(
     Raises:
       TypeError: an argument is neither static nor a pytree of arrays.
       ValueError: a static argument is not hashable, or was mutated after the function was traced; or an argument that
-        must be donated cannot be.
+        must be donated cannot be; or a function with compiler options is called inside of another transformation.
+      JaxRuntimeError: the compiler knows no option of this name.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> @jax.jit
@@ -235,7 +252,11 @@ def jit(
     if inspect.isgeneratorfunction(fun):
         raise TypeError(f"Expected a function, got a generator function: {fun!r}")
     statics = _resolve(
-        fun, _indices(static_argnums, "static_argnums"), _names(static_argnames, "static_argnames"), "static"
+        fun,
+        _indices(static_argnums, "static_argnums"),
+        _names(static_argnames, "static_argnames"),
+        "static",
+        static_argnums is not None and static_argnames is not None,
     )
     names = _names(donate_argnames, "donate_argnames")
     paths = [n for n in names if not n.isidentifier()]
@@ -243,15 +264,23 @@ def jit(
     numbers, names = _resolve(fun, _indices(donate_argnums, "donate_argnums"), names, "donate")
     given = not (_unspecified(in_shardings) and _unspecified(out_shardings))
     if not given and device is None and backend is None:
-        return _ferrax.jit(fun, *statics, numbers, names + paths, donate == "must", inline)
+        return _with_options(fun, statics, numbers, names + paths, donate == "must", inline, compiler_options)
     from ferrax.sharding import _jit
 
     if device is not None or backend is not None:
         in_shardings = _jit.of_device(device, backend, given)
     if not _unspecified(out_shardings):
         fun = _jit.constrained(fun, out_shardings)
-    compiled = _ferrax.jit(fun, *statics, numbers, names + paths, donate == "must", inline)
+    compiled = _with_options(fun, statics, numbers, names + paths, donate == "must", inline, compiler_options)
     return compiled if _unspecified(in_shardings) else _jit.with_arguments(compiled, in_shardings, statics[0])
+
+
+def _with_options(fun: Any, statics: Any, numbers: Any, names: Any, must: bool, inline: bool, options: Any) -> Any:
+    """A jitted function, which knows its compiler's options for its stages."""
+    compiled = _ferrax.jit(fun, statics[0], statics[1], numbers, names, must, inline, list((options or {}).items()))
+    if options:
+        compiled._compiler_options = dict(options)
+    return compiled
 
 
 def vmap(
@@ -517,31 +546,8 @@ def _zeros_for(leaf: Any) -> Any:
     return _ferrax.with_weak_type(zeros, True) if leaf.weak_type else zeros
 
 
-def vmap_with_objects(
-    fun: Callable[..., Any], in_axes: Any, out_axes: Any, axis_name: Any, axis_size: int | None
-) -> Callable[..., Any]:
-    """`vmap` of a function that gets other things than arrays, too, where `in_axes` is None, as they are."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        from ferrax.api_util import flatten_axes
-
-        leaves, tree = tree_util.tree_flatten((args, kwargs))
-        axes = flatten_axes(
-            "vmap in_axes", tree, (in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), 0)
-        )
-        mapped = [
-            i for i, (x, at) in enumerate(zip(leaves, axes, strict=True)) if at is not None or _ferrax.is_arraylike(x)
-        ]
-
-        def flat(*given: Any) -> Any:
-            values = dict(zip(mapped, given, strict=True))
-            own, named = tree.unflatten([values.get(i, x) for i, x in enumerate(leaves)])
-            return fun(*own, **named)
-
-        flat_axes = tuple(axes[i] for i in mapped)
-        return vmap(flat, flat_axes, out_axes, axis_name=axis_name, axis_size=axis_size)(*[leaves[i] for i in mapped])
-
-    return call
+#: By class of values that are no arrays, what gives the type of one: `experimental.hijax.register_hitype` fills it.
+high_types: dict[type, Callable[[Any], Any]] = {}
 
 
 def typeof(x: Any) -> Any:
@@ -551,7 +557,8 @@ def typeof(x: Any) -> Any:
       x: an array of any shape and dtype, a traced value, or a number.
 
     Returns:
-      An object with `shape`, `dtype` and `weak_type`.
+      An object with `shape`, `dtype`, `weak_type` and `sharding`. It prints as `float32[8@X,4]` for an array whose
+      first axis is divided by the explicit mesh axis `X`.
 
     Raises:
       TypeError: `x` is nothing that a program can compute with.
@@ -560,10 +567,21 @@ def typeof(x: Any) -> Any:
     >>> print(jax.typeof(jnp.ones(3)).shape)
     (3,)
     """
+    if type(x) in high_types:
+        return high_types[type(x)](x)
     try:
-        return _ferrax.trace_to_jaxpr(lambda v: v, (x,), None, "eval_shape").in_avals[0]
+        avals = _ferrax.trace_to_jaxpr(lambda v: v, (x,), None, "eval_shape").in_avals
     except _ferrax.ReferenceUsed:
         return x.aval
+    if not tree_util.all_leaves([x]):
+        raise TypeError(f"Argument '{short(x)}' of type '{type(x)}' is not a valid JAX type")
+    aval = avals[0]
+    sharding = None if _ferrax.is_tracer(x) else getattr(x, "sharding", None)
+    if sharding is None or isinstance(sharding, _ferrax.SingleDeviceSharding):
+        return aval
+    from ferrax.sharding._types import with_sharding
+
+    return with_sharding(aval, sharding)
 
 
 @implemented_by(_ferrax.tree_function("block_until_ready"))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._texts import differences, short
+from ferrax.sharding._manual import names_in_force
 
 __all__ = ["io_callback", "pure_callback"]
 
@@ -42,6 +43,8 @@ def _bind(kind: str, callback: Callable[..., Any], result: Any, method: str | No
         return [_checked(callback, i, o, d) for i, (o, d) in enumerate(zip(outs, announced, strict=True))]
 
     call.__name__ = _name(callback)
+    if kind == "pure" and method is None and names_in_force():
+        method = "sequential"  # each device calls it, with its parts
     return out_tree.unflatten(_ferrax.bind_callback(call, structs, kind, method, leaves))
 
 

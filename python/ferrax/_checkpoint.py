@@ -211,12 +211,18 @@ def checkpoint(
             f"jax.checkpoint_policies.everything_saveable; got {policy!r}."
         )
     names = frozenset([static_argnames] if isinstance(static_argnames, str) else static_argnames)
-    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    static += _positions_of(fun, names)
+    positions = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    static = positions + _positions_of(fun, names)
     target = fun
 
     @functools.wraps(target)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if any(not -len(args) <= n < len(args) for n in positions):
+            raise ValueError(
+                "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values greater "
+                f"than or equal to `-len(args)` and less than `len(args)`, but got {positions}, while `len(args)` = "
+                f"{len(args)}"
+            )
         places = {n % len(args) for n in static if -len(args) <= n < len(args)}
         fixed = {name: value for name, value in kwargs.items() if name in names}
         kwargs = {name: value for name, value in kwargs.items() if name not in names}

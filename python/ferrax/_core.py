@@ -43,14 +43,3 @@ __all__ = [
     "weak_type",
     "with_weak_type",
 ]
-
-
-def _sharding_of_type(self: ShapedArray) -> object:
-    """No axis is bound to one of a mesh."""
-    from ferrax.sharding import NamedSharding, PartitionSpec
-    from ferrax.sharding._mesh import empty_abstract_mesh
-
-    return NamedSharding(empty_abstract_mesh, PartitionSpec(*[None] * self.ndim))
-
-
-ShapedArray.sharding = property(_sharding_of_type)  # type: ignore[method-assign, assignment]

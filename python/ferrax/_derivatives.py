@@ -6,6 +6,7 @@ and `vmap`, `custom_derivatives.py` for rules of one's own.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -223,26 +224,28 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequen
             f"but got {given} -> {got}."
         )
 
-    def transposed(cotangent: Any) -> Any:
-        leaves, tree = tree_util.tree_flatten(cotangent)
-        if tree != program.out_tree:
-            raise TypeError(
-                f"cotangent tree does not match function output, expected {short(program.out_tree)} but got "
-                f"{short(tree)}:{differences(program.out_tree, tree, 'the output', 'the cotangent')}"
-            )
-        types = [_ferrax.typeof(x) for x in leaves]
-        if any(not _fits(a, b) for a, b in zip(types, program.out_avals, strict=True)):
-            raise TypeError(
-                f"cotangent type does not match function output, expected {short(program.out_avals)} but got "
-                f"{short(types)}."
-            )
-        leaves = [
-            x if t.dtype == a.dtype else a.dtype.type(x)
-            for x, t, a in zip(leaves, types, program.out_avals, strict=True)
-        ]
-        return in_tree.unflatten(_ferrax.transpose_jaxpr(program, leaves))
+    # the program goes along as a leafless node, so that jitted functions can take and return what is given back
+    return tree_util.Partial(shielded(functools.partial(_transposed, program, in_tree)))
 
-    return shielded(transposed)
+
+def _transposed(program: Any, in_tree: Any, cotangent: Any) -> Any:
+    """The cotangents of a linear program's arguments for one of its result."""
+    leaves, tree = tree_util.tree_flatten(cotangent)
+    if tree != program.out_tree:
+        raise TypeError(
+            f"cotangent tree does not match function output, expected {short(program.out_tree)} but got "
+            f"{short(tree)}:{differences(program.out_tree, tree, 'the output', 'the cotangent')}"
+        )
+    types = [_ferrax.typeof(x) for x in leaves]
+    if any(not _fits(a, b) for a, b in zip(types, program.out_avals, strict=True)):
+        raise TypeError(
+            f"cotangent type does not match function output, expected {short(program.out_avals)} but got "
+            f"{short(types)}."
+        )
+    leaves = [
+        x if t.dtype == a.dtype else a.dtype.type(x) for x, t, a in zip(leaves, types, program.out_avals, strict=True)
+    ]
+    return in_tree.unflatten(_ferrax.transpose_jaxpr(program, leaves))
 
 
 def _kind(dtype: Any) -> str:
@@ -271,21 +274,36 @@ def _std_basis(tree: Any) -> Any:
     leaves, structure = tree_util.tree_flatten(tree)
     total = sum(int(np.prod(np.shape(x), dtype=int)) for x in leaves)
     dtype = jnp.result_type(*leaves)
-    return _unravel(jnp.eye(total, dtype=dtype), leaves, structure, axis=1)
+    return _unravel(jnp.eye(total, dtype=dtype), leaves, structure, axis=1, like=leaves)
 
 
-def _unravel(matrix: Any, leaves: Sequence[Any], structure: Any, axis: int) -> Any:
-    """Splits one axis of `matrix` among leaves and gives each part the leaf's shape there."""
+def _unravel(matrix: Any, leaves: Sequence[Any], structure: Any, axis: int, like: Sequence[Any]) -> Any:
+    """Splits one axis of `matrix` among leaves: each part has the leaf's shape there, and the type of one of `like`."""
     import ferrax.numpy as jnp
 
     sizes = [int(np.prod(np.shape(x), dtype=int)) for x in leaves]
     axis = axis % matrix.ndim
     parts = jnp.split(matrix, np.cumsum(sizes)[:-1].tolist(), axis) if leaves else []
     shaped = [
-        part.reshape((*part.shape[:axis], *np.shape(x), *part.shape[axis + 1 :]))
-        for part, x in zip(parts, leaves, strict=True)
+        _of_type(part.reshape((*part.shape[:axis], *np.shape(x), *part.shape[axis + 1 :])), example)
+        for part, x, example in zip(parts, leaves, like, strict=True)
     ]
     return structure.unflatten(shaped)
+
+
+def _inexact(x: Any) -> Any:
+    """The value if its elements are floats or complex numbers, else None."""
+    return x if _kind(_ferrax.typeof(x).dtype) == "inexact" else None
+
+
+def _of_type(x: Any, example: Any) -> Any:
+    """The array with the dtype of another, weak if that is; where that is real, the real part."""
+    if example is None:
+        return x
+    wanted = _ferrax.typeof(example)
+    if x.dtype == wanted.dtype and x.weak_type == wanted.weak_type:
+        return x
+    return _ferrax.lax.convert(x, wanted.dtype, wanted.weak_type)
 
 
 def _active(
@@ -356,18 +374,18 @@ def jacfwd(
         of_active, active = _active(fun, argnums, args, kwargs)
         point = active[0] if isinstance(argnums, int) else active
         _check_real(point, "jacfwd", holomorphic)
-        main = (lambda *a: of_active(*a)[0]) if has_aux else of_active
 
         def push(*tangents: Any) -> Any:
-            return jvp(main, active, tangents)[1]
+            return jvp(of_active, active, tangents, has_aux)
 
         leaves, structure = tree_util.tree_flatten(point)
         basis = _std_basis(point)
-        rows = vmap(push, out_axes=-1)(*((basis,) if isinstance(argnums, int) else basis))
-        jac = tree_util.tree_map(lambda column: _unravel(column, leaves, structure, axis=-1), rows)
-        if not has_aux:
-            return jac
-        return jac, of_active(*active)[1]
+        axes = (None, -1, None) if has_aux else (None, -1)
+        value, rows, *aux = vmap(push, out_axes=axes)(*((basis,) if isinstance(argnums, int) else basis))
+        jac = tree_util.tree_map(
+            lambda column, y: _unravel(column, leaves, structure, axis=-1, like=[y] * len(leaves)), rows, value
+        )
+        return (jac, aux[0]) if has_aux else jac
 
     return named_as(jacobian_of, fun, "Jacobian")
 
@@ -403,7 +421,11 @@ def jacrev(
         rows = vmap(pullback)(_std_basis(value))
         chosen = rows[0] if isinstance(argnums, int) else rows
         example = active[0] if isinstance(argnums, int) else active
-        split = tree_util.tree_map(lambda row: _unravel(row, leaves, structure, axis=0), chosen)
+        split = tree_util.tree_map(
+            lambda row, x: _unravel(row, leaves, structure, axis=0, like=[_inexact(x)] * len(leaves)),
+            chosen,
+            example,
+        )
         jac = tree_util.tree_transpose(tree_util.tree_structure(example), structure, split)
         return (jac, aux[0]) if has_aux else jac
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ferrax import _ferrax, tree_util
 
 __all__ = [
@@ -319,11 +321,19 @@ def _is_space(x: Any) -> bool:
 
 
 def _put(x: Any, device: Any, donate: Any, alias: bool) -> Any:
-    """One leaf on a device or with a sharding."""
+    """One leaf on a device or with a sharding; itself where it is there already and may be shared."""
+    if alias and type(x) is _ferrax.ArrayImpl and (device is None or (x.committed and _is_at(x, device))):
+        return x
     if device is None or isinstance(device, (_ferrax.Device, _ferrax.SingleDeviceSharding)):
         if isinstance(device, _ferrax.SingleDeviceSharding) and device.memory_kind != "device":
             return _with_sharding(x, device, donate, alias)
         return _given_up(x, _ferrax.device_put_leaf(x, device, alias), donate)
+    if type(device).__name__ == "Format" and type(device).__module__ == "ferrax.experimental.layout":
+        from ferrax.experimental.layout import Layout, sharding_of
+
+        if device.layout is Layout.AUTO:
+            raise ValueError(f"device_put needs a format whose layout is known. Got layout: {device}")
+        return _put(x, sharding_of(device, np.shape(x), "device_put"), donate, alias)
     if not _is_place(device):
         raise ValueError(
             "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
@@ -331,6 +341,11 @@ def _put(x: Any, device: Any, donate: Any, alias: bool) -> Any:
             f"a pytree of these values. Received invalid value: {device}"
         )
     return _with_sharding(x, device, donate, alias)
+
+
+def _is_at(x: Any, device: Any) -> bool:
+    """Whether an array has the sharding that is asked for."""
+    return hasattr(device, "device_set") and bool(x.sharding == device)
 
 
 def _with_sharding(x: Any, sharding: Any, donate: Any, alias: bool) -> Any:
@@ -378,6 +393,8 @@ def device_put(
     >>> x.committed
     True
     """
+    if may_alias and donate is True:
+        raise ValueError("may_alias and donate cannot be True at the same time.")
     alias = may_alias is not False
     if _is_place(device) and isinstance(donate, bool):
         return tree_util.tree_map(lambda leaf: _put(leaf, device, donate, alias), x)

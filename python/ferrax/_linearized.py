@@ -16,6 +16,34 @@ def _register(kind: Any) -> None:
     tree_util.register_pytree_node(kind, kind._flatten, lambda data, leaves: kind._unflatten(data, list(leaves)))
 
 
+class NotNeeded:
+    """Stands in `args_res` of a pullback for an argument that the backward pass does not need; no leaf."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "NotNeeded()"
+
+
+tree_util.register_pytree_node(NotNeeded, lambda _: ((), ()), lambda *_: NotNeeded())
+
+
+def _arranged(tree: Any, values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
+    """The arguments that a pullback keeps, a tree each."""
+    return list(tree.unflatten([v if w else NotNeeded() for v, w in zip(values, wanted, strict=True)]))
+
+
+def _restored(listed: Any, tree: Any, wanted: Sequence[bool]) -> list[Any]:
+    """The flat arguments of a pullback whose `args_res` is a list; of those that are not wanted any value."""
+    leaves, given = tree_util.tree_flatten(tuple(listed), is_leaf=lambda x: isinstance(x, NotNeeded))
+    if given != tree:
+        raise ValueError(f"args_res of a VJP function has the structure {given}, but the arguments have {tree}")
+    lacking = [i for i, (x, w) in enumerate(zip(leaves, wanted, strict=True)) if w and isinstance(x, NotNeeded)]
+    if lacking:
+        raise ValueError(f"args_res of a VJP function lacks values that the backward pass needs: leaves {lacking}")
+    return leaves
+
+
 _register(_ferrax.VJP)
 _register(_ferrax.LinearizedFunction)
 

@@ -27,7 +27,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "Offloadable",
             "Recompute",
             "Saveable",
-            "print_saved_residuals",
         ]
     ),
     "ferrax.debug": frozenset(
@@ -79,11 +78,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "symbolic_shape",
         ]
     ),
-    "ferrax.stages": frozenset(
-        [
-            "CompilerOptions",
-        ]
-    ),
 }
 
 #: Modules, each with whatever is in it.
@@ -96,13 +90,11 @@ MODULES = frozenset(
         "ferrax.experimental.array_serialization",
         "ferrax.experimental.buffer_callback",
         "ferrax.experimental.colocated_python",
-        "ferrax.experimental.compilation_cache",
         "ferrax.experimental.compute_on",
         "ferrax.experimental.control_deps",
         "ferrax.experimental.custom_partitioning",
         "ferrax.experimental.fused",
         "ferrax.experimental.jax2tf",
-        "ferrax.experimental.key_reuse",
         "ferrax.experimental.mosaic",
         "ferrax.experimental.pallas",
         "ferrax.experimental.profiler",

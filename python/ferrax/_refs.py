@@ -12,6 +12,7 @@ Read next: `ref.py`, the public functions; `_refs_calls.py`, the functions that 
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -319,11 +320,42 @@ def _fitting(ref: Ref, name: str, value: Any, shape: Any) -> Any:
 
 
 def _check(ref: Ref, idx: Any) -> None:
-    """Raises where a window of known place does not fit."""
+    """Raises where a window or a number of known place is not in the array."""
     if _ferrax.has_windows(idx):
         from ferrax._slices import check_bounds
 
         check_bounds(idx, ref.shape)
+        return
+    entries = idx if isinstance(idx, tuple) else (idx,)
+    axes = [_axes_of(e) for e in entries]
+    axis = 0
+    for entry, taken in zip(entries, axes, strict=True):
+        if entry is Ellipsis:
+            axis += max(len(ref.shape) - sum(axes), 0)
+        elif taken == 1 and axis < len(ref.shape) and (_known_number(entry) or 0) >= max(ref.shape[axis], 1):
+            raise ValueError(
+                f"Out of bound indexer: idx={_known_number(entry)}, dim={ref.shape[axis]}. "
+                f"The reference has type {ref._aval}."
+            )
+        axis += taken
+
+
+def _axes_of(entry: Any) -> int:
+    """How many axes an entry of an index takes."""
+    if entry is None or entry is Ellipsis or isinstance(entry, (bool, np.bool_)):
+        return 0
+    mask = isinstance(entry, (np.ndarray, _ferrax.Array)) and entry.dtype == np.dtype(bool)
+    return entry.ndim if mask else 1
+
+
+def _known_number(entry: Any) -> int | None:
+    """An index that is a number, and not a traced one."""
+    if _ferrax.is_tracer(entry) or np.ndim(entry) != 0 or isinstance(entry, slice):
+        return None
+    try:
+        return operator.index(entry)
+    except TypeError:
+        return None
 
 
 def _mode(ref: Ref, idx: Any) -> str | None:

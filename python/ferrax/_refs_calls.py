@@ -100,13 +100,19 @@ def _check_once(fun: Any, transform: str, args: Any, kwargs: Any, given: list[Re
             )
 
 
-def _check_result(fun: Any, transform: str, out: Any) -> None:
+def _check_result(fun: Any, transform: str, out: Any, given: Sequence[Ref] = (), names: Sequence[str] = ()) -> None:
+    """Raises where a result is a reference; `names` are the arguments that the given ones are."""
     for path, leaf in tree_util.tree_flatten_with_path(out)[0]:
         if _ferrax.is_reference(leaf):
             where = f" at output tree path result{tree_util.keystr(path)}" if path else ""
             raise ValueError(
                 f"function {_described(fun)} traced for {transform} returned a mutable array reference of type "
                 f"{leaf.aval}{where}, but mutable array references cannot be returned."
+                + "".join(
+                    f"\n\nThe returned mutable array was passed in as the argument {name}."
+                    for ref, name in zip(given, names, strict=True)
+                    if ref is leaf
+                )
             )
 
 
@@ -125,7 +131,9 @@ class ImpureJit:
         self.fun, self.closed, self.lock = fun, found_since(clock), threading.RLock()
         self.known: tuple[Ref, ...] = ()
         later = lambda places: [n + 1 if n >= 0 else n for n in places]
-        self.jitted = _ferrax.jit(self.pure, later(static), static_names, later(donated), donated_names, False, inline)
+        self.jitted = _ferrax.jit(
+            self.pure, later(static), static_names, later(donated), donated_names, False, inline, []
+        )
 
     def pure(self, values: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         """The function, of the values of the references it closes over and of those it is given; gives the new ones."""
@@ -134,7 +142,7 @@ class ImpureJit:
         with bound([*self.known, *own], values):
             args, kwargs = fill((args, kwargs), own)
             out = self.fun(*args, **kwargs)
-            _check_result(self.fun, "jit", out)
+            _check_result(self.fun, "jit", out, own, _argument_names(self.fun, args, kwargs))
             more = found_since(_ferrax.staging_trace() - 1)
             if more:
                 raise _MoreFound(more)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ferrax import _ferrax, tree_util
@@ -72,6 +72,7 @@ class _Function:
       in_tree: structure of `(args, kwargs)`.
       donated: for each argument whether it is donated; empty where none is.
       shardings: for each argument where it is, or None.
+      compiler_options: what the engine's compiler is told, as names and values.
     """
 
     name: str
@@ -79,6 +80,7 @@ class _Function:
     in_tree: Any
     donated: Sequence[bool]
     shardings: Sequence[Any]
+    compiler_options: Sequence[tuple[str, Any]] = ()
 
     def args_info(self) -> Any:
         donated = self.donated or [False] * len(self.program.in_avals)
@@ -162,6 +164,7 @@ class Traced(_Stage):
             in_tree,
             params["donated_invars"],
             params["in_shardings"],
+            params.get("compiler_options_kvs", ()),
         )
         super().__init__(function, function.args_info(), out_tree)
         self._types = list(meta_tys_flat)
@@ -236,6 +239,16 @@ class MemoryStats(NamedTuple):
     peak_memory_in_bytes: int
 
 
+def _check_dialect(dialect: str | None, others: str) -> None:
+    if dialect == "hlo":
+        raise NotImplementedError(
+            f"text in the dialect 'hlo' is not implemented: use {others}, or what a plugin of XLA made of the program, "
+            "lowered.compile().as_text()"
+        )
+    if dialect not in (None, "stablehlo"):
+        raise ValueError(f"unknown dialect: {dialect}")
+
+
 def _cost(program: Any) -> dict[str, float]:
     flops, transcendentals, moved = _ferrax.work(program)
     counts = {"flops": flops, "transcendentals": transcendentals, "bytes accessed": moved}
@@ -278,40 +291,68 @@ class Lowered(_Stage):
         Args:
           dialect: `"stablehlo"` (also `None`) for what plugins of XLA compile, `"jaxpr"` for the traced program,
             `"kernels"` for what runs on the default device.
-          debug_info: accepted for compatibility; StableHLO is printed without locations.
+          debug_info: whether StableHLO says what arguments are called, and which operation and line its operations are
+            from.
 
         Returns:
           A text of several lines.
 
         Raises:
-          NotImplementedError: the dialect is another one, `"hlo"` for instance, which is XLA's own.
+          ValueError: the dialect is unknown.
+          NotImplementedError: the dialect is `"hlo"`, which only XLA itself can print.
+
+        >>> import ferrax as jax
+        >>> '%arg0: tensor<f32> loc("x")' in jax.jit(lambda x: x + 1).lower(1.0).as_text(debug_info=True)
+        True
         """
         if dialect == "kernels":
             return str(_ferrax.kernels_text(self._program))
         if dialect == "jaxpr":
             return str(self._program)
-        if dialect not in (None, "stablehlo"):
-            raise NotImplementedError(
-                f"text in the dialect {dialect!r} is not implemented; use 'stablehlo', 'jaxpr' or 'kernels'"
-            )
-        return str(self.compiler_ir())
+        _check_dialect(dialect, "'stablehlo', 'jaxpr' or 'kernels'")
+        return self._stablehlo(debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The program as an object, whose `str` is its text: `dialect` is `"stablehlo"` (also `None`) or `"jaxpr"`."""
         if dialect == "jaxpr":
             return self._program
-        if dialect not in (None, "stablehlo"):
-            raise NotImplementedError(f"the dialect {dialect!r} is not implemented; use 'stablehlo' or 'jaxpr'")
-        captured = [False] * len(self._program.captured)
-        return StableHLO(_ferrax.stablehlo_text(self._program, [*captured, *self._donated] if self._donated else []))
+        _check_dialect(dialect, "'stablehlo' or 'jaxpr'")
+        return StableHLO(self._stablehlo(False))
+
+    def _stablehlo(self, placed: bool) -> str:
+        return str(_ferrax.stablehlo_text(self._program, self._mask(), placed))
+
+    def _mask(self) -> list[bool]:
+        """Which parameters of the program are donated; empty where none is."""
+        return [False] * len(self._program.captured) + list(self._donated) if self._donated else []
 
     def cost_analysis(self) -> dict[str, float]:
         """Counts of what the program computes: see `Compiled.cost_analysis`."""
         return _cost(self._program)
 
     def compile(self, compiler_options: Any = None, *, device_assignment: Any = None) -> Compiled:
-        """The function compiled for this machine."""
-        return Compiled(self._function, self._program.captured, self._args_info, self._out_tree, self._no_kwargs)
+        """The function compiled for this machine.
+
+        Args:
+          compiler_options: options of the engine's compiler, by name, beside those of `jit`, which they replace.
+          device_assignment: must be `None`: programs run where their arguments are.
+
+        Returns:
+          A `Compiled`.
+
+        Raises:
+          JaxRuntimeError: the compiler knows no option of this name.
+
+        >>> import ferrax as jax
+        >>> print(jax.jit(lambda x: x + 1).lower(1).compile(compiler_options={})(2))
+        3
+        """
+        if device_assignment is not None:
+            raise NotImplementedError("Lowered.compile with device_assignment")
+        options = {**dict(self._function.compiler_options), **(compiler_options or {})}
+        function = replace(self._function, compiler_options=tuple(options.items()))
+        _ferrax.compile_jaxpr(self._program, self._mask(), function.compiler_options)
+        return Compiled(function, self._program.captured, self._args_info, self._out_tree, self._no_kwargs)
 
 
 class Compiled(_Stage):
@@ -364,19 +405,29 @@ class Compiled(_Stage):
                 "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. "
                 f"Detected argument of Tracer type {type(tracer)}."
             )
+        self._check_types(leaves)
+        donated = [False] * len(self._consts) + list(self._donated or [False] * len(leaves))
+        options = self._function.compiler_options
+        return self._out_tree.unflatten(_ferrax.run_jaxpr(self._program, [*self._consts, *leaves], donated, options))
+
+    def _check_types(self, leaves: list[Any]) -> None:
+        """Raises where arguments have other types than the program was compiled for, and names each of them."""
+        wrong = []
         for i, (leaf, want) in enumerate(zip(leaves, self._program.in_avals, strict=True)):
             shape, dtype = _shape_dtype(leaf)
             if shape != want.shape or dtype != want.dtype:
-                names = self._program.argument_names()
-                name = names[i] if i < len(names) else f"number {i}"
-                raise TypeError(
-                    "Argument types differ from the types for which this computation was compiled. The mismatches "
-                    "are:\n"
-                    f"Argument {name!r} compiled with {_type_text(want.shape, want.dtype)} and called with "
-                    f"{_type_text(shape, dtype)}, in the call of {self._name}"
-                )
-        donated = [False] * len(self._consts) + list(self._donated or [False] * len(leaves))
-        return self._out_tree.unflatten(_ferrax.run_jaxpr(self._program, [*self._consts, *leaves], donated))
+                wrong.append((i, _type_text(want.shape, want.dtype), _type_text(shape, dtype)))
+        if not wrong:
+            return
+        names = self._program.argument_names()
+        lines = (
+            f"Argument '{names[i] if i < len(names) else f'number {i}'}' compiled with {want} and called with {got}\n"
+            for i, want, got in wrong
+        )
+        raise TypeError(
+            "Argument types differ from the types for which this computation was compiled. The mismatches are:\n"
+            f"{''.join(lines)}It is a call of {self._name}."
+        )
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program."""
@@ -476,6 +527,7 @@ def _trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
         "jaxpr": program,
         "donated_invars": donated,
         "in_shardings": shardings,
+        "compiler_options_kvs": tuple(getattr(self, "_compiler_options", {}).items()),
     }
     return Traced(program.in_avals, params, in_tree, out_tree, ())
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+
 from ferrax._boundary import expose as _expose
+from ferrax.tree_util import register_pytree_node as _register
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]
 
@@ -57,5 +60,9 @@ class DidntWant(_Mark):
     DidntWant()
     """
 
+
+for _kind in (GradRef, DidntWant):
+    # they stand where no array is
+    _register(_kind, lambda _: ((), ()), functools.partial(lambda kind, _, __: kind(), _kind))
 
 _expose(globals())

@@ -1,7 +1,8 @@
-"""Names for the values that policies of `checkpoint` may keep, under the module name JAX gives them."""
+"""Names for the values that policies of `checkpoint` may keep, and what reverse mode keeps, under JAX's module name."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import tree_util
@@ -9,7 +10,7 @@ from ferrax._boundary import expose as _expose
 from ferrax._checkpoint import checkpoint, checkpoint_policies, remat
 from ferrax._ferrax import lax as _lax
 
-__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "remat"]
+__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "print_saved_residuals", "remat"]
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
@@ -32,6 +33,68 @@ def checkpoint_name(x: Any, name: str) -> Any:
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name takes a string for a name, got {name!r} of type {type(name).__name__}")
     return tree_util.tree_map(lambda leaf: _lax.checkpoint_name(leaf, name), x)
+
+
+#: Where a value comes from: its place in the order of the program, and words for it.
+_Origin = tuple[tuple[int, ...], str]
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Prints what reverse mode would keep of a function's run: type and origin of each value, arguments first.
+
+    Args:
+      f: function to differentiate, of arrays and pytrees of arrays.
+      *args: its arguments.
+      **kwargs: its arguments by name.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.ad_checkpoint import print_saved_residuals
+    >>> print_saved_residuals(lambda x, y: x * y, 2.0, jnp.ones(3))
+    f32[] from the argument x
+    f32[3] from the argument y
+    """
+    from ferrax._api import make_jaxpr
+    from ferrax._derivatives import vjp
+    from ferrax.api_util import debug_info
+
+    leaves, tree = tree_util.tree_flatten((args, kwargs))
+
+    def flat(*values: Any) -> Any:
+        given, named = tree.unflatten(values)
+        return f(*given, **named)
+
+    names = debug_info("saved_residuals", f, args, kwargs).arg_names
+    program = make_jaxpr(lambda *values: vjp(flat, *values)[1])(*leaves)
+    given = [((-1, i), f"from the argument {names[i] if names else i}") for i in range(len(leaves))]
+    kept = dict(zip(_origins(program, given), (v.aval for v in program.outvars), strict=True))
+    for place, words in sorted(kept):
+        print(f"{kept[place, words].strip_weak_type().str_short(short_dtypes=True)} {words}")
+
+
+def _origins(program: Any, given: Sequence[_Origin], place: tuple[int, ...] = ()) -> list[_Origin]:
+    """Where the results of a program come from, by where its arguments do."""
+    known: dict[Any, _Origin] = {v: ((-2, i), "from a constant") for i, v in enumerate(program.constvars)}
+    known.update(zip(program.invars, given, strict=True))
+
+    def of(atom: Any) -> _Origin:
+        return known.get(atom, ((-3,), "from a literal"))
+
+    for n, equation in enumerate(program.eqns):
+        at, name = (*place, n), equation.primitive.name
+        if name == "remat2":
+            # what is kept of a rematerialized function are values inside of it
+            inner = _origins(equation.params["jaxpr"], [of(x) for x in equation.invars], at)
+            known.update(zip(equation.outvars, inner, strict=True))
+            continue
+        made = f"output of {name}"
+        if name in ("jit", "name"):
+            what = equation.params["name"]
+            made = f"named '{what}'" if name == "name" else f"output of jitted function '{what}'"
+        if equation._place:
+            file, line, column, function = equation._place
+            made += f" from {file}:{line}:{column} ({function})"
+        known.update({v: ((*at, k), made) for k, v in enumerate(equation.outvars)})
+    return [of(v) for v in program.outvars]
 
 
 _expose(globals())

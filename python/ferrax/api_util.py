@@ -292,9 +292,13 @@ def safe_map(f: Callable[..., Any], *args: Sequence[Any]) -> list[Any]:
     >>> jax.api_util.safe_map(lambda x, y: x + y, [1, 2], [3, 4])
     [4, 6]
     """
+    if not args:
+        raise TypeError("safe_map requires at least 2 arguments")
     lists = [list(a) for a in args]
-    if any(len(a) != len(lists[0]) for a in lists):
-        raise ValueError(f"safe_map() arguments have different lengths: {[len(a) for a in lists]}")
+    for i, values in enumerate(lists[1:], 2):
+        if len(values) != len(lists[0]):
+            than = "shorter" if len(values) < len(lists[0]) else "longer"
+            raise ValueError(f"safe_map() argument {i} is {than} than argument 1")
     return [f(*row) for row in zip(*lists, strict=True)]
 
 

@@ -9,8 +9,10 @@ and the number is part of every trace cache's key.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -44,6 +46,7 @@ _FLAGS: dict[str, tuple[str, bool]] = {
     "jax_log_compiles": ("log_compiles", False),
     "jax_no_tracing": ("no_tracing", False),
     "jax_cpu_enable_async_dispatch": ("async_dispatch", True),
+    "jax_enable_checks": ("enable_checks", False),
 }
 
 #: Settings kept here that change what a trace produces: value at the start, allowed values.
@@ -54,6 +57,7 @@ _TRACED: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     "jax_softmax_custom_jvp": (False, (True, False)),
     "jax_high_dynamic_range_gumbel": (False, (True, False)),
     "jax_random_seed_offset": (0, None),
+    "jax_explicit_x64_dtypes": ("warn", ("warn", "error", "allow")),
     "ferrax_check_captures": (False, (True, False)),
 }
 
@@ -61,36 +65,40 @@ _TRACED: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
 _CHECKS = "checks become values"
 _KEYED = (*_TRACED, _CHECKS)
 
-#: Settings kept here that change no result: value at the start. Those that steer what ferrax does not have are
-#: here so that programs that set them run.
+#: Settings kept here that change no result: value at the start.
 _PLAIN: dict[str, Any] = {
     "jax_platforms": None,
     "jax_platform_name": "",
-    "jax_enable_checks": False,
     "jax_debug_key_reuse": False,
-    "jax_log_checkpoint_residuals": False,
-    "jax_distributed_debug": False,
     "jax_legacy_prng_key": "allow",
     "jax_traceback_filtering": "auto",
-    "jax_traceback_in_locations_limit": 100,
-    "jax_include_full_tracebacks_in_locations": True,
-    "jax_tracer_error_num_traceback_frames": 5,
     "jax_transfer_guard": None,
     "jax_transfer_guard_host_to_device": None,
     "jax_transfer_guard_device_to_device": None,
     "jax_transfer_guard_device_to_host": None,
-    "jax_array_garbage_collection_guard": None,
-    "jax_thread_guard": False,
     "jax_no_execution": False,
     "jax_debug_log_modules": "",
     "jax_logging_level": "NOTSET",
-    "jax_pprint_use_color": True,
+    # about several processes, of which there is one
+    "jax_thread_guard": False,
     "jax_compilation_cache_dir": None,
     "jax_enable_compilation_cache": True,
     "jax_compilation_cache_max_size": -1,
     "jax_persistent_cache_min_compile_time_secs": 1.0,
     "jax_persistent_cache_min_entry_size_bytes": 0,
     "jax_raise_persistent_cache_errors": False,
+    # programs are printed without colors
+    "jax_pprint_use_color": True,
+}
+
+#: Settings of JAX's that nothing here reads: value at the start, the only one that they take.
+_UNREAD: dict[str, Any] = {
+    "jax_log_checkpoint_residuals": False,
+    "jax_distributed_debug": False,
+    "jax_traceback_in_locations_limit": 100,
+    "jax_include_full_tracebacks_in_locations": True,
+    "jax_tracer_error_num_traceback_frames": 5,
+    "jax_array_garbage_collection_guard": None,
     "jax_exec_time_optimization_effort": 0.0,
     "jax_memory_fitting_effort": 0.0,
     "jax_optimization_level": "UNKNOWN",
@@ -121,12 +129,17 @@ _PLAIN: dict[str, Any] = {
 
 _RANK_PROMOTION = ("allow", "warn", "raise")
 _DTYPE_PROMOTION = ("standard", "strict")
+_GUARD_LEVELS = (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")
+_GUARDS = tuple(f"jax_transfer_guard_{d}" for d in ("host_to_device", "device_to_device", "device_to_host"))
+#: Settings for which what runs is looked at: by `_watch.py`.
+_WATCHING = (*_GUARDS, "jax_debug_key_reuse", "jax_no_execution")
 _TRACEBACK_FILTERING = ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")
 _NAMES = frozenset(
     [
         *_FLAGS,
         *_TRACED,
         *_PLAIN,
+        *_UNREAD,
         "jax_numpy_rank_promotion",
         "jax_numpy_dtype_promotion",
         "jax_default_device",
@@ -138,6 +151,7 @@ _values: dict[str, Any] = {
     **{name: start for name, (start, _) in _TRACED.items()},
     _CHECKS: False,
     **_PLAIN,
+    **_UNREAD,
     "jax_numpy_rank_promotion": "allow",
     "jax_numpy_dtype_promotion": "standard",
     "jax_default_device": None,
@@ -244,8 +258,16 @@ def _checked(name: str, value: Any) -> Any:
         value = getattr(value, "value", value)
     elif name == "jax_traceback_filtering":
         allowed = _TRACEBACK_FILTERING
-    elif isinstance(_PLAIN.get(name), bool):
+    elif name == "jax_legacy_prng_key":
+        allowed = ("allow", "warn", "error")
+    elif name == "jax_transfer_guard" or name in _GUARDS:
+        allowed = _GUARD_LEVELS
+    elif isinstance(_PLAIN.get(name, _UNREAD.get(name)), bool):
         value = _boolean(name, value)
+    if name in _UNREAD and value != _UNREAD[name]:
+        raise NotImplementedError(
+            f"the setting {name} is not implemented in ferrax: it can only be {_UNREAD[name]!r}, got {value!r}"
+        )
     if allowed is not None and value not in allowed:
         optional = "None or in" if None in allowed else "in"
         names = [a for a in allowed if a is not None]
@@ -253,10 +275,42 @@ def _checked(name: str, value: Any) -> Any:
     return value
 
 
+#: Settings of the compilation cache, in the order of the function's arguments.
+_COMPILATION_CACHE = (
+    "jax_compilation_cache_dir",
+    "jax_enable_compilation_cache",
+    "jax_compilation_cache_max_size",
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_persistent_cache_min_entry_size_bytes",
+    "jax_raise_persistent_cache_errors",
+)
+
+
+def _set_compilation_cache(folder: Any, on: bool, most: int, seconds: float, size: int, strict: bool) -> None:
+    """Says where plugins' programs are kept; a limit of 0 bytes keeps none, one of -1 all."""
+    used = os.fspath(folder) if folder and on and most != 0 else None
+    _ferrax.set_compilation_cache(used, None if most < 0 else most, seconds, max(size, 0), strict)
+
+
 def _promotion_flags(name: str, value: str) -> list[tuple[str, bool]]:
     if name == "jax_numpy_rank_promotion":
         return [("rank_promotion_raise", value == "raise"), ("rank_promotion_warn", value == "warn")]
     return [("strict_promotion", value == "strict")]
+
+
+def _watches(read: Callable[[str], Any]) -> bool:
+    """Whether a setting asks to look at what runs."""
+    return any(read(name) not in (None, False, "allow") for name in _WATCHING)
+
+
+def _log(name: str, value: str) -> None:
+    """Lets loggers tell more: all of ferrax's from a level on, or everything of those that are named."""
+    if name == "jax_logging_level":
+        logging.getLogger("ferrax").setLevel(value.upper())
+        return
+    for module in value.split(","):
+        if module.strip():
+            logging.getLogger(module.strip()).setLevel(logging.DEBUG)
 
 
 class Config:
@@ -279,6 +333,7 @@ class Config:
           AttributeError: there is no such setting.
           ValueError: the setting cannot have this value.
           RuntimeError: ``jax_platforms`` names one that is not there; the first of them computes by default.
+          NotImplementedError: nothing in ferrax reads the setting, and it would get another value than its first.
 
         >>> import ferrax
         >>> ferrax.config.update("jax_numpy_rank_promotion", "allow")
@@ -300,7 +355,15 @@ class Config:
                 _ferrax.set_flag(flag, on)
         elif name == "jax_traceback_filtering":
             _ferrax.set_traceback_filtering(value != "off")
+        elif name in ("jax_logging_level", "jax_debug_log_modules"):
+            _log(name, value or "")
         _values[name] = value
+        if name == "jax_transfer_guard":
+            _values.update(dict.fromkeys(_GUARDS, value))
+        if name == "jax_transfer_guard" or name in _WATCHING:
+            _ferrax.set_flag("watched", _watches(lambda n: _values[n]))
+        if name in _COMPILATION_CACHE:
+            _set_compilation_cache(*(_values[n] for n in _COMPILATION_CACHE))
         if name in _TRACED:
             _ferrax.set_settings_number(_settings_number(lambda n: _values[n]))
             if _overrides.has_number:
@@ -382,6 +445,9 @@ def _override(name: str, value: Any) -> Iterator[None]:
         for flag, on in _promotion_flags(name, value):
             token = _ferrax.enter_flag(flag, on)
             undo.append(partial(_ferrax.leave, token))
+    elif name in _WATCHING:
+        token = _ferrax.enter_flag("watched", _watches(_current))
+        undo.append(partial(_ferrax.leave, token))
     elif name in _TRACED:
         token = _ferrax.enter_settings_number(_settings_number(_current))
         undo.append(lambda: _ferrax.leave(token))
@@ -452,11 +518,11 @@ _PURPOSES: dict[str, tuple[str, str, Any]] = {
     "jax_transfer_guard_host_to_device": ("What transfers to devices do", 'a level, such as `"log"`', "log"),
     "jax_transfer_guard_device_to_device": ("What transfers between devices do", 'a level, such as `"log"`', "log"),
     "jax_transfer_guard_device_to_host": ("What transfers to the host do", 'a level, such as `"log"`', "log"),
-    "jax_array_garbage_collection_guard": ("What collected arrays do", 'a level, such as `"log"`', "log"),
-    "jax_thread_guard": ("Whether a second thread that computes raises", "a bool", False),
+    "jax_array_garbage_collection_guard": ("What collected arrays do; not implemented", "None", None),
+    "jax_thread_guard": ("Whether two threads may not start work of several processes", "a bool", True),
     "jax_no_tracing": ("Whether tracing raises", "a bool", False),
     "jax_no_execution": ("Whether running a program raises", "a bool", False),
-    "jax_allow_f16_reductions": ("Whether half-precision sums may stay in half precision", "a bool", False),
+    "jax_allow_f16_reductions": ("Whether half-precision sums may stay in half precision", "True", True),
     "ferrax_strict_numerics": ("Whether rewrites that can change bits are left out", "a bool", True),
     "ferrax_safe_where": ("Whether the branch of a `where` that is not taken cannot spoil gradients", "a bool", True),
     "ferrax_check_where": ("Whether differentiation warns of a `where` that can spoil its gradient", "a bool", True),
@@ -561,18 +627,29 @@ no_retrace = State("ferrax_no_retrace", True)
 
 @contextlib.contextmanager
 def transfer_guard(new_val: str) -> Iterator[None]:
-    """Sets all three transfer guards for a ``with`` block; on the CPU nothing is transferred, so nothing is refused.
+    """Sets all three transfer guards for a ``with`` block.
+
+    Explicit transfers are those of `device_put` and `device_get`. What the user hands to an operation that runs at once
+    is an implicit one from the host: a Python number, a NumPy array. Reading an array is one to the host, other than on
+    a CPU. Logged transfers go to the logger ``ferrax.transfers``.
 
     Args:
-      new_val: ``"allow"``, ``"log"``, ``"disallow"``, ``"log_explicit"`` or ``"disallow_explicit"``.
+      new_val: ``"allow"``, ``"log"`` (the implicit ones are logged), ``"disallow"`` (they raise `JaxRuntimeError`),
+        ``"log_explicit"`` (all are logged) or ``"disallow_explicit"`` (all raise).
 
     Returns:
       A context manager.
 
-    >>> import ferrax
-    >>> with ferrax.transfer_guard("log"):
-    ...     ferrax.config.jax_transfer_guard_host_to_device
-    'log'
+    >>> import ferrax, ferrax.numpy as jnp
+    >>> x = jnp.arange(2.0)
+    >>> with ferrax.transfer_guard("disallow"):
+    ...     print(x + ferrax.device_put(1.0))
+    ...     try:
+    ...         x + 1.0
+    ...     except ferrax.errors.JaxRuntimeError as error:
+    ...         print(str(error).split(",")[0])
+    [1. 2.]
+    INVALID_ARGUMENT: Disallowed host-to-device transfer: aval=ShapedArray(float32[]
     """
     with contextlib.ExitStack() as stack:
         for name in ("", "_host_to_device", "_device_to_device", "_device_to_host"):
@@ -624,7 +701,11 @@ def _read_environment() -> None:
             _ferrax.set_platforms([p.strip() for p in found.split(",") if p.strip()], later=True)
             _values[name] = value
             continue
-        config.update(name, value)
+        try:
+            config.update(name, value)
+        except NotImplementedError as error:
+            # a variable may be meant for JAX in the same environment
+            warnings.warn(f"{error} (from the environment)", stacklevel=2)
 
 
 _read_environment()

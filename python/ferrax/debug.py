@@ -17,6 +17,7 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
 from ferrax._callbacks import debug_callback
+from ferrax._texts import short
 from ferrax.sharding._draw import (
     inspect_array_sharding as inspect_array_sharding,
     visualize_array_sharding as visualize_array_sharding,
@@ -84,9 +85,9 @@ class _Checker(string.Formatter):
     """Checks a format string against its arguments before any program runs."""
 
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
-        unused = [i for i in range(len(args)) if i not in used_args]
+        unused = [short(x) for i, x in enumerate(args) if i not in used_args]
         if unused:
-            raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
+            raise ValueError(f"Unused positional arguments to `jax.debug.print`: [{', '.join(unused)}]")
         named = [k for k in kwargs if k not in used_args]
         if named:
             raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {named}")
@@ -149,7 +150,7 @@ def _show(ordered: bool, unchecked: bool, to_log: bool, fmt: str, /, *args: Any,
 
     def show(*values: Any) -> None:
         rest = iter(values)
-        merged = [static[i] if i in static else np.asarray(next(rest)) for i in range(len(leaves))]
+        merged = [static[i] if i in static else _ferrax.asarray(next(rest)) for i in range(len(leaves))]
         positional, named = tree.unflatten(merged)
         with np.printoptions(**options):
             text = fmt.format(*positional, **named)

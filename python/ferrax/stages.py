@@ -6,6 +6,9 @@ from ferrax._stages import ArgInfo as ArgInfo, Compiled as Compiled, Lowered as 
 
 Wrapped = _ferrax.jit_type()
 
-__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]
+#: Options of a compiler, by name: see `jit`.
+CompilerOptions = dict[str, str | bool]
+
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 
 _expose(globals())

@@ -145,3 +145,26 @@ print("well")
 """)
         == "well"
     )
+
+
+def test_reading_an_array_is_a_transfer_that_guards_see():
+    assert run(
+        """
+x, s = jax.device_put(jnp.arange(3.0), here[1]), jax.device_put(1.0, here[1])
+def refused(f):
+    try:
+        f()
+    except jax.errors.JaxRuntimeError as error:
+        return "device-to-host" in str(error)
+    return False
+reads = [lambda: np.asarray(x), lambda: float(s), lambda: s.item(), lambda: x.tolist(), lambda: bool(s)]
+with jax.transfer_guard("disallow"):
+    assert all(refused(f) for f in reads), [refused(f) for f in reads]
+    assert not refused(lambda: jax.device_get(x)) and not refused(lambda: x + x)
+with jax.transfer_guard("disallow_explicit"):
+    assert refused(lambda: jax.device_get(x))
+with jax.transfer_guard_host_to_device("disallow_explicit"):
+    assert not any(refused(f) for f in reads)
+print("well")
+"""
+    ) == "well"  # fmt: skip

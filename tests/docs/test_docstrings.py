@@ -26,6 +26,7 @@ MODULES = [
     "ferrax.example_libraries.stax",
     "ferrax.experimental",
     "ferrax.experimental.checkify",
+    "ferrax.experimental.compilation_cache.compilation_cache",
     "ferrax.experimental.hijax",
     "ferrax.experimental.jet",
     "ferrax.experimental.layout",

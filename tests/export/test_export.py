@@ -1,6 +1,7 @@
 """Exported functions: what they compute, their derivatives, their files, and files that somebody has tampered with."""
 
 import collections
+import os
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 import ferrax
 import ferrax.numpy as jnp
 from ferrax import export, lax
+from ferrax.export import _shardings
 from ferrax.export._format import pack, unpack
 
 X = np.linspace(0.1, 1.0, 6, dtype=np.float32).reshape(2, 3)
@@ -152,8 +154,16 @@ def test_what_is_not_exported():
             export.export(ferrax.jit(f))(1.0)
     with pytest.raises(ValueError, match="closes over traced values"):
         ferrax.grad(lambda x: export.export(ferrax.jit(lambda y: x * y))(1.0).call(x))(2.0)
-    with pytest.raises(NotImplementedError, match="StableHLO"):
-        export.export(ferrax.jit(jnp.sin))(1.0).mlir_module()
+
+
+def test_programs_as_stablehlo():
+    exported = export.export(ferrax.jit(lambda x: 2 * jnp.sin(x)))(X)
+    for text in (exported.mlir_module(), again(exported).mlir_module()):
+        assert "func.func public @main(" in text and "stablehlo.sine" in text and "tensor<2x3xf32>" in text
+
+
+def test_functions_of_the_library_are_exported_without_jit():
+    assert again(export.export(jnp.cos)(1.0)).call(0.0) == 1.0
 
 
 def test_platforms():
@@ -292,3 +302,54 @@ def test_files_that_say_too_much():
         deep = ["tuple", deep]
     with pytest.raises(ValueError):
         export.deserialize(pack({"function": {**header["function"], "in_tree": deep}}, parts))
+
+
+@pytest.mark.parametrize(
+    "mesh", [lambda: ferrax.sharding.AbstractMesh((1,), ("a",)), lambda: ferrax.make_mesh((1,), ("a",))]
+)
+def test_shardings_are_kept(mesh):
+    spec = ferrax.P("a", None)
+    given = ferrax.ShapeDtypeStruct((2, 3), np.float32, sharding=ferrax.NamedSharding(mesh(), spec))
+    exported = export.export(ferrax.jit(lambda x, y: (x.T, y)))(given, X)
+    for e in (exported, again(exported)):
+        here = ferrax.make_mesh((1,), ("a",))
+        assert e.in_shardings_jax(here) == (ferrax.NamedSharding(here, spec), None)
+        assert e.nr_devices == 1 and e.out_shardings_jax(here) == (None, None)
+        np.testing.assert_array_equal(e.call(X, X)[0], X.T)
+
+
+DEVICES = """
+import numpy as np, ferrax as jax, ferrax.numpy as jnp
+from ferrax import export
+devices = jax.devices()
+mesh = jax.make_mesh((4,), ("a",))
+sharding = jax.NamedSharding(jax.sharding.AbstractMesh((4,), ("a",)), jax.P("a"))
+given = jax.ShapeDtypeStruct((8, 2), np.float32, sharding=sharding)
+exported = export.export(jax.jit(lambda x: 2 * x))(given)
+exported = export.deserialize(exported.serialize())
+assert exported.nr_devices == 4
+x = np.arange(16, dtype=np.float32).reshape(8, 2)
+other = jax.sharding.Mesh(np.array(devices[4:]).reshape(2, 2), ("b", "c"))
+out = exported.call(jax.device_put(x, jax.NamedSharding(other, jax.P("b"))))
+assert [s.index[0] for s in out.addressable_shards] == [slice(2 * k, 2 * k + 2, None) for k in range(4)]
+assert out.sharding._device_assignment == tuple(devices[4:])
+np.testing.assert_array_equal(out, 2 * x)
+assert (jax.jit(exported.call)(jax.device_put(x, jax.NamedSharding(mesh, jax.P()))) == 2 * x).all()
+try:
+    exported.call(jnp.asarray(x))
+except ValueError as error:
+    assert "was exported for 4 devices and is called in a context with 1 devices" in str(error), error
+else:
+    raise AssertionError("called on one device")
+"""
+
+
+def test_calls_on_other_devices():
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    subprocess.run([sys.executable, "-c", DEVICES], check=True, env={**os.environ, **flags})
+
+
+def test_damaged_shardings():
+    for data in ([[0], ["a"], ["Auto"], ["a"]], [[2], ["a"], ["Auto"], ["b"]], [[2], ["a"], ["Else"], []], [[2]]):
+        with pytest.raises((ValueError, KeyError, TypeError)):
+            _shardings.read_sharding(data)

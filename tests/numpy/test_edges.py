@@ -127,3 +127,74 @@ def test_largest_complex_number_with_an_initial_value():
         assert complex(found) == 1 + 1j
     for found in both_ways(lambda z: jnp.max(z, initial=5, where=np.zeros(4, bool)), z):
         assert complex(found) == 5
+
+
+@pytest.mark.parametrize("ends", [(0, 25, 6), (-1, 1, 6), (0, 10, 101), (-7, 35, 43), (0, 1, 11)])
+def test_evenly_spaced_values_are_the_nearest_to_the_exact_ones(ends):
+    low, high, n = ends
+    exact = (low * (n - 1.0) + (high - low) * np.arange(n, dtype="float64")) / (n - 1)
+    for found in (jnp.linspace(low, high, n), ferrax.jit(jnp.linspace, static_argnums=2)(1.0 * low, 1.0 * high, n)):
+        np.testing.assert_array_equal(np.asarray(found), exact.astype("float32"))
+    assert jnp.linspace(low, high, n, dtype=int).tolist() == np.floor(exact).astype(int).tolist()
+
+
+def test_evenly_spaced_values_between_the_largest_numbers():
+    for dtype, end in (("float32", 3e38), ("float16", 65504.0), ("bfloat16", 3e38)):
+        found = np.asarray(jnp.linspace(jnp.asarray(-end, dtype), jnp.asarray(end, dtype), 5)).astype("float64")
+        np.testing.assert_allclose(found, end * np.linspace(-1, 1, 5), rtol=1e-2)
+    slopes = ferrax.jacobian(lambda a: jnp.linspace(a, 3e38, 5))(-3e38)
+    np.testing.assert_allclose(np.asarray(slopes), np.linspace(1, 0, 5), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kth", [0, 2, -1, -3])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_both_sides_of_a_partition(kth, axis):
+    x = np.random.default_rng(7).integers(-128, 127, (9, 7)).astype("int8")
+    n = x.shape[axis]
+    order = np.moveaxis(np.argsort(x, axis, kind="stable"), axis, 0)
+    order = np.concatenate([order[: kth % n + 1], np.sort(order[kth % n + 1 :], 0)])
+    values = np.moveaxis(np.sort(x, axis), axis, 0)
+    values = np.concatenate([values[: kth % n + 1], values[kth % n + 1 :][::-1]])
+    for found in both_ways(lambda x: jnp.argpartition(x, kth, axis), x):
+        np.testing.assert_array_equal(np.moveaxis(np.asarray(found), axis, 0), order)
+    for found in both_ways(lambda x: jnp.partition(x, kth, axis), x):
+        np.testing.assert_array_equal(np.moveaxis(np.asarray(found), axis, 0), values)
+
+
+def test_polynomials_beside_several_polynomials():
+    many, few = np.arange(6.0).reshape(3, 2), np.array([10.0])
+    for f, sign in ((jnp.polyadd, 1), (jnp.polysub, -1)):
+        want = many.copy()
+        want[-1:] += sign * few
+        np.testing.assert_array_equal(np.asarray(f(many, few)), want)
+        np.testing.assert_array_equal(np.asarray(f(few, many)), sign * want)
+        with pytest.raises(ValueError, match="fewer dimensions"):
+            f(np.ones(4), many)
+        with pytest.raises(ValueError, match="Incompatible"):
+            f(many, np.ones(3)[:, None].repeat(3, 1))
+
+
+def test_repeats_of_several_axes_count_in_their_order():
+    x = np.arange(6)
+    np.testing.assert_array_equal(
+        np.asarray(jnp.repeat(x, np.array([[1, 0, 2], [3, 1, 0]]))), np.repeat(x, [1, 0, 2, 3, 1, 0])
+    )
+
+
+def test_flags_are_truth_values():
+    x = np.random.default_rng(3).normal(size=(4, 3)).astype("float32")
+    assert jnp.linalg.svd(x, 0)[0].shape == jnp.linalg.svd(x, np.bool_(False)).U.shape == (4, 3)
+    assert lax.linalg.qr(x, full_matrices=1)[0].shape == (4, 4)
+    np.testing.assert_array_equal(lax.cumsum(x, 0, 1), lax.cumsum(x, 0, True))
+    np.testing.assert_array_equal(lax.linalg.cholesky(x.T @ x, symmetrize_input=0), jnp.linalg.cholesky(x.T @ x))
+
+
+def test_axes_of_a_broadcast_operand_in_any_order():
+    x = np.arange(6.0, dtype="float32").reshape(2, 3)
+    spread = lambda x: lax.broadcast_in_dim(x, (3, 4, 2), (2, 0))
+    want = np.broadcast_to(x.T[:, None], (3, 4, 2))
+    for found in both_ways(spread, x):
+        np.testing.assert_array_equal(np.asarray(found), want)
+    rows = ferrax.vmap(spread)(jnp.stack([x, 2 * x]))
+    np.testing.assert_array_equal(np.asarray(rows), np.stack([want, 2 * want]))
+    np.testing.assert_array_equal(np.asarray(ferrax.grad(lambda x: spread(x).sum())(x)), np.full((2, 3), 4.0))

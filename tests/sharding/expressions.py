@@ -84,6 +84,13 @@ jax.typeof(jnp.ones(3)).sharding
 
 #: Arrays, and the shardings of results.
 ARRAYS = """
+str(jax.typeof(typed(x, 'x', 'y'))), str(jax.typeof(place(x, 'x', 'y')))
+jax.typeof(typed(x, ('y', 'x')))
+jax.typeof(typed(x, None, 'y')).sharding
+jax.typeof(typed(x, None, 'y')).str_short(short_dtypes=True)
+str(jax.typeof(under(me, lambda: jnp.sin(typed(x, 'x', 'y')).T)))
+str(jax.typeof(under(me, lambda: typed(x, 'x') + typed(np.ones((1, 4)), None, 'y'))))
+jax.typeof(typed(2 * x, 'x')).weak_type, typed(x, 'y').aval.shape
 place(x, 'x', 'y')
 place(x, 'x', 'y').addressable_shards[3]
 [k.replica_id for k in place(x, 'x').addressable_shards]
@@ -149,6 +156,10 @@ multihost_utils.broadcast_one_to_all(np.arange(3))
 
 #: Functions mapped over meshes: values, and gradients of what devices share.
 MAPPED = """
+texts(lambda v: [v], P('x', 'y'), sq)
+texts(lambda v: [v[0, 0], 2 * v, lax.psum(v, 'x'), jnp.ones(2)], P('x', 'y'), sq)
+texts(lambda v: [repr(v), f'{v.sum()}'], P(('x', 'y')), sq)
+texts(lambda v: [jax.typeof(v), jax.typeof(lax.psum(v, 'y'))], P('x', 'y'), sq)
 sm(lambda v: v * 2, P('x'), P('x'))(x)
 sm(lambda v: v * 2, P('x', 'y'), P('x', 'y'))(x)
 sm(lambda v: v, P(('x', 'y')), P(('x', 'y')))(x)
@@ -178,6 +189,36 @@ jax.jit(sm(lambda v: lax.psum(v, 'x'), P('x'), P()))(x)
 jax.vmap(sm(lambda v: lax.psum(v, 'x'), P('x'), P()))(x.reshape(2, 4, 4))
 sm(jax.vmap(lambda v: lax.psum(v, 'x')), P(None, 'x'), P())(x.T)
 jax.jit(jax.shard_map(lambda v: lax.psum(v, 'x'), mesh=m, in_specs=P('x'), out_specs=P(), axis_names={'x'}))(x)
+str(jax.typeof(jax.device_put(sq, NamedSharding(me, P('x', 'y')))))
+jax.typeof(jax.device_put(sq, NamedSharding(me, P(None, ('x', 'y')))))
+jax.typeof(jax.device_put(sq, NamedSharding(me, P('y')))).sharding
+jax.typeof(jax.device_put(sq, NamedSharding(me, P('y')))).str_short(True)
+jax.typeof(jax.device_put(sq, NamedSharding(me, P('x', unreduced={'y'}))))
+jax.typeof(jnp.sin(jax.device_put(sq, NamedSharding(me, P('x', 'y')))).T.sum(0))
+jax.typeof(jax.device_put(sq, s('x', 'y')))
+jax.typeof(jax.device_put(sq, NamedSharding(mixed, P('x', 'y'))))
+jax.typeof(jax.device_put(sq, NamedSharding(mixed, P('x', 'y')))).sharding.spec
+len({jax.typeof(jax.device_put(sq, NamedSharding(me, p))) for p in (P('x'), P('x', None), P('y'))})
+jax.typeof(jax.device_put(sq, NamedSharding(me, P('x')))) == jax.typeof(jax.device_put(sq, NamedSharding(me, P('y'))))
+jax.typeof(jax.ShapeDtypeStruct((8, 2), 'int32', sharding=NamedSharding(me, P('x'))))
+under(me, lambda: jax.typeof(jnp.ones(3)).sharding)
+jax.device_put(x, Format(Layout((0, 1)), s('x')))
+jax.device_put(x, Format(None, s('x', 'y')))
+jax.device_put({'a': x, 'b': w}, {'a': Format(Layout((0, 1)), s('x')), 'b': s()})
+jax.device_put(x, place(x, 'x').format)
+jax.jit(lambda v: v * 2, out_shardings=Format(Layout((0, 1)), s('x')))(x)
+jax.jit(lambda v: v * 2, in_shardings=Format(Layout((0, 1)), s('x')))(x)
+jax.jit(lambda v: v * 2, in_shardings=Format(Layout.AUTO), out_shardings=Format(Layout.AUTO))(x)
+jax.jit(lambda v: (v * 2, v), out_shardings=(s('x'), Format(Layout((0, 1)), s('y'))))(x)
+jax.jit(lambda u, v: (u[0], v[:, 0]), out_shardings=Format(Layout.AUTO)).lower(x, x).compile().input_formats[1]
+jax.jit(lambda v: v, out_shardings=s('x', memory_kind='pinned_host'))(place(x, 'x'))
+jax.jit(lambda v: (v + 1, v), out_shardings=(s('x'), s('y', memory_kind='pinned_host')))(place(x, 'x'))
+jax.jit(lambda v: (v + 1, v), out_shardings=(s('x'), s('x', memory_kind='pinned_host')))(onhost(x))
+jax.jit(lambda v: 2 * jax.device_put(v, s('x')))(onhost(x))
+jax.jit(lambda v: jax.device_put(2 * v, s('x', memory_kind='pinned_host')))(place(x, 'x'))
+jax.jit(lambda v: v.T + 1, out_shardings=s(None, 'x'))(onhost(x))
+sm(lambda v: jax.pure_callback(lambda u: u * 2 + len(u), v, v), P('x'), P('x'))(x)
+jax.jit(sm(lambda v: jax.pure_callback(lambda u: np.flip(u), v, v), P('x', 'y'), P('x', 'y')))(x)
 under(m, lambda: jax.smap(lambda v: lax.psum(v, 'x'), in_axes=0, out_axes=None, axis_name='x')(x))
 under(m, lambda: jax.shard_map(lambda v: 2 * v, in_specs=P('x'), out_specs=P('x'))(x))
 sm(lambda w, v: jax.grad(loss)(w, v), (P(), P('x')), P())(w, x)
@@ -269,6 +310,9 @@ sm(lambda v: v, P('x'), (P('x'), P('x')))(x)
 jax.shard_map(lambda v: v, mesh=m, in_specs=P('x'), out_specs=P('x'), axis_names={'z'})(x)
 jax.shard_map(lambda v: v, mesh='foo', in_specs=P('x'), out_specs=P('x'))(x)
 jax.shard_map(lambda v: v, in_specs=P('x'), out_specs=P('x'))(x)
+Format(Layout((0, 1)))
+jax.device_put(x, Layout((0, 1)))
+jax.jit(lambda v: v, out_shardings=Layout((0, 1)))(x)
 sm(lambda v: lax.pcast(v, 'x', to='foo'), P(), P())(x)
 jax.pmap(lambda v: v, in_axes=None)(jnp.arange(8))
 jax.pmap(lambda v: v)(1.0)
@@ -291,6 +335,8 @@ def _namespace(library: str) -> dict:
     P, NamedSharding, Mesh = sharding.PartitionSpec, sharding.NamedSharding, sharding.Mesh
     devs = jax.devices()
     m = Mesh(np.array(devs).reshape(4, 2), ("x", "y"))
+
+    me = jax.make_mesh((4, 2), ("x", "y"))
 
     def place(x, *entries):
         return jax.device_put(x, NamedSharding(m, P(*entries)))
@@ -317,6 +363,16 @@ def _namespace(library: str) -> dict:
         f(x, found.append)
         return found
 
+    def texts(f, spec, *xs):
+        """The texts that a function mapped over the mesh makes of values inside."""
+        found = []
+        sm(lambda *vs: (found.extend(map(str, f(*vs))), vs)[1], spec, P("x", "y"), check_vma=False)(*xs)
+        return found
+
+    def typed(value, *entries):
+        """An array over the mesh with explicit axes."""
+        return jax.device_put(value, NamedSharding(me, P(*entries)))
+
     def single(parts):
         return jax.make_array_from_single_device_arrays((8,), NamedSharding(Mesh(devs, "i"), P("i")), parts)
 
@@ -334,8 +390,12 @@ def _namespace(library: str) -> dict:
         "mesh_utils": importlib.import_module(f"{library}.experimental.mesh_utils"),
         "multihost_utils": importlib.import_module(f"{library}.experimental.multihost_utils"),
         "am": m.abstract_mesh,
-        "me": jax.make_mesh((4, 2), ("x", "y")),
+        "me": me,
+        "Layout": importlib.import_module(f"{library}.experimental.layout").Layout,
+        "Format": importlib.import_module(f"{library}.experimental.layout").Format,
+        "mixed": jax.make_mesh((4, 2), ("x", "y"), axis_types=(sharding.AxisType.Auto, sharding.AxisType.Explicit)),
         "place": place,
+        "onhost": lambda v: jax.device_put(v, NamedSharding(m, P("x"), memory_kind="pinned_host")),
         "twice": twice,
         "under": under,
         "sm": sm,
@@ -343,6 +403,8 @@ def _namespace(library: str) -> dict:
         "looped": looped,
         "inspected": inspected,
         "single": single,
+        "texts": texts,
+        "typed": typed,
         "s": lambda *entries, **options: NamedSharding(m, P(*entries), **options),
         "x": jnp.arange(32.0).reshape(8, 4) / 8,
         "w": jnp.arange(12.0).reshape(4, 3) / 7,

@@ -40,6 +40,25 @@ CASES = {
         got = jax.device_put(x, s("x")) @ w
         assert np.array_equal(got, x @ w) and got.sharding.spec == P("x")
     """,
+    "a new axis of stacked arrays is not divided": """
+        a = jax.device_put(jnp.ones((8, 4)), s("x", "y"))
+        for axis, spec in ((0, P(None, "x", "y")), (1, P("x", None, "y")), (2, P("x", "y"))):
+            for f in (lambda a: jnp.stack([a, a], axis), jax.jit(lambda a: jnp.stack([a, a], axis))):
+                assert f(a).sharding.spec == spec
+    """,
+    "parts of a sum that is still due add up to it": """
+        me = jax.make_mesh((4, 2), ("x", "y"))
+        v = np.arange(16.0).reshape(8, 2)
+        cases = [(P("x", unreduced={"y"}), (2,)), (P(unreduced={"x"}), (4,)), (P(unreduced={"x", "y"}), (4, 2))]
+        for spec, axes in cases:
+            y = jax.device_put(v, NamedSharding(me, spec))
+            total = np.zeros_like(v)
+            for shard in y.addressable_shards:
+                total[shard.index] += np.asarray(shard.data)
+            copies = 8 // np.prod(axes) // (4 if spec and spec[0] == "x" else 1)
+            assert np.array_equal(total, v * copies), (spec, total)
+            assert np.array_equal(y, v)
+    """,
     "gradients of a sharded loss have the unsharded bits": """
         loss = lambda w, x: (jnp.tanh(x @ w) ** 2).sum()
         want = jax.jit(jax.grad(loss))(w, x)

@@ -1,5 +1,7 @@
 """Programs seen and made from Python: `core`, `extend.core`, rebinding of equations, states of traces."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -206,3 +208,63 @@ def test_moved_and_removed_names():
         assert jax.core.gensym is core.gensym
     with pytest.raises(AttributeError, match="removed"):
         jax.core.get_aval
+
+
+PARAMETERS = {
+    "products": lambda j: lambda x: j.numpy.dot(x, x.T).astype("float16"),
+    "shapes": lambda j: lambda x: j.numpy.broadcast_to(x[0], (5, 3)).reshape(-1),
+    "indices": lambda j: lambda x: x[j.numpy.array([0, 1])] + j.numpy.argmax(x, 0),
+    "scatters": lambda j: lambda x: x.at[j.numpy.array([0, 1])].add(1.0, mode="drop"),
+    "functions": lambda j: lambda x: j.numpy.sin(x) + j.numpy.exp(x) + j.numpy.sqrt(x) + j.lax.logistic(x),
+    "bits": lambda j: lambda x: j.lax.bitcast_convert_type(x, "int32") + j.lax.iota("int32", 3),
+    "convolutions": lambda j: lambda x: j.lax.conv(x[None, None], x[None, None, :1, :2], (1, 1), "SAME"),
+}
+
+
+def known(params):
+    """Parameters as texts; functions and shardings have none that could be compared."""
+    keep = lambda v: v is None or isinstance(v, (bool, int, float, str, tuple, np.dtype)) or hasattr(v, "_fields")
+    return {k: str(getattr(v, "name", v)) if hasattr(v, "name") else str(v) for k, v in params.items() if keep(v)}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_have_the_names_and_values_of_the_reference(name):
+    reference = pytest.importorskip("jax")
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    ours, theirs = (j.make_jaxpr(PARAMETERS[name](j))(x) for j in (jax, reference))
+    wanted = [(str(e.primitive), known(e.params)) for e in theirs.eqns]
+    names = [str(e.primitive) for e in ours.eqns]
+    for primitive, texts in wanted:
+        if names.count(primitive) == 1 == [n for n, _ in wanted].count(primitive):
+            params = ours.eqns[names.index(primitive)].params
+            got = {k: str(getattr(v, "name", v)) for k, v in params.items()}
+            assert {k: got.get(k) for k in texts} == texts, primitive
+    assert set(names) & {n for n, _ in wanted}
+    # and they are what `bind` takes
+    np.testing.assert_allclose(run(ours.jaxpr, ours.consts, x)[0], PARAMETERS[name](jax)(jnp.asarray(x)), rtol=1e-6)
+
+
+def test_atoms_have_the_text_of_the_reference():
+    def texts(j):
+        program = j.make_jaxpr(lambda x, n: (2.0 * x + 1, n + 1))(np.ones(3, np.float32), 2)
+        atoms = [*program.jaxpr.invars, *program.jaxpr.outvars, *(a for e in program.eqns for a in e.invars)]
+        return [re.sub(r"id=\d+", "id=", repr(a)) for a in atoms]
+
+    assert texts(jax) == texts(pytest.importorskip("jax"))
+
+
+def test_internals_that_programs_over_jaxprs_import():
+    from ferrax._src import api, util
+    from ferrax._src.interpreters import mlir
+    from ferrax._src.lax import lax as inner_lax
+    from ferrax._src.lib.mlir.dialects import hlo
+
+    assert api.grad is jax.grad and inner_lax.add is lax.add and mlir.lower_fun
+    assert util.unzip2([(1, 2), (3, 4)]) == ((1, 3), (2, 4)) and util.safe_zip([1], [2]) == [(1, 2)]
+    assert util.split_list([1, 2, 3], [1]) == [[1], [2, 3]]
+    parted = util.partition_list([False, True, False], "abc")
+    assert parted == (["a", "c"], ["b"]) and util.merge_lists([False, True, False], *parted) == ["a", "b", "c"]
+    with pytest.raises(NotImplementedError, match=r"hlo\.AddOp: ferrax has no MLIR"):
+        _ = hlo.AddOp
+    with pytest.raises(ValueError):
+        util.safe_zip([1], [1, 2])

@@ -117,7 +117,7 @@ def test_mistakes_in_the_axes():
     for wrong, text in [
         (numbers(plain, [0, 1], []), "exactly one lhs ragged"),
         (numbers(plain, [2], []), "nonnegative"),
-        (numbers(plain, [0], []), "exactly one group dimension"),
+        (numbers(plain, [0], []), "exactly one rhs group dimension"),
         (numbers(plain, [1], [1]), "zero group dimensions"),
         (numbers(plain, [0], [0]), "distinct"),
     ]:

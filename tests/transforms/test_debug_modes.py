@@ -393,3 +393,29 @@ def test_settings_by_update():
         finally:
             ferrax.config.update(name, False)
         ferrax.jit(wrong)(1.0)
+
+
+def test_debug_print_shows_arrays(capfd):
+    """Values in containers show as arrays, and those that stand alone as numbers."""
+    text = []
+    for jax in (reference, ferrax):
+        x = jax.numpy.arange(2.0)
+
+        @jax.jit
+        def f(x, jax=jax):
+            jax.debug.print("{} {t} {n:.2f}", {"a": x, "b": [x[0], "text"]}, t=(x,), n=x[1] / 3)
+
+        f(x)
+        jax.effects_barrier()
+        text.append(capfd.readouterr().out)
+    assert text[0] == text[1]
+
+
+def test_debug_print_names_what_it_does_not_use():
+    for args in ((1.5,), (1.5, "b")):
+        texts = []
+        for jax in (reference, ferrax):
+            with pytest.raises(ValueError) as info:
+                jax.debug.print("nothing", *args)
+            texts.append(str(info.value))
+        assert texts[0] == texts[1]

@@ -1,5 +1,7 @@
 """The kernels of a program as text."""
 
+import re
+
 import pytest
 
 import ferrax as jax
@@ -23,8 +25,35 @@ def test_every_step_of_a_program_is_a_line():
 
 
 def test_other_dialects_say_what_there_is():
-    with pytest.raises(NotImplementedError, match="kernels"):
-        jax.jit(jnp.sin).lower(1.0).as_text("hlo")
+    lowered = jax.jit(jnp.sin).lower(1.0)
+    for text in (lowered.as_text, lowered.compiler_ir):
+        with pytest.raises(NotImplementedError, match="'hlo' is not implemented"):
+            text("hlo")
+        with pytest.raises(ValueError, match="unknown dialect: mhlo"):
+            text("mhlo")
+
+
+def test_stablehlo_says_where_it_comes_from():
+    captured = jnp.arange(3.0)
+
+    def f(x, params):
+        y = jnp.sin(x)
+        return y * params["w"] + captured, jax.lax.while_loop(lambda i: i < 3, lambda i: i + 1, 0)
+
+    lowered = jax.jit(f, donate_argnums=0).lower(jnp.ones(3), {"w": jnp.ones(3)})
+    text = lowered.as_text(debug_info=True)
+    (head,) = (line for line in text.splitlines() if "@main" in line)
+    assert 'loc("x")' in head and "loc(\"params['w']\")" in head and "{tf.aliasing_output" in head
+    (sine,) = (line for line in text.splitlines() if "stablehlo.sine" in line)
+    line = f.__code__.co_firstlineno + 1
+    assert sine.endswith(f' loc("jit(f)/sin"("{__file__}":{line}:0))'), sine
+    # bodies of loops are functions, which loops may share
+    inside = [line for line in text.splitlines() if "func.call" in line]
+    assert inside and all('loc("jit(f)/while"(' in line for line in inside)
+    # nothing else differs
+    plain = lowered.as_text()
+    assert " loc(" not in plain
+    assert re.sub(r' loc\("[^"]*"(\("[^"]*":\d+:0\))?\)', "", text) == plain
 
 
 def test_a_loop_over_scalars_runs_in_registers():

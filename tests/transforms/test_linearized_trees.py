@@ -183,3 +183,92 @@ def test_matrices_of_joined_rows():
 def test_keys_have_no_item():
     with pytest.raises(TypeError, match="a random key is no number"):
         ferrax.random.key(0).item()
+
+
+def kept(j, f, *args):
+    """What a pullback keeps of its arguments and of the forward run, as texts of shapes."""
+    _, pull = j.vjp(f(j), *args)
+    shapes = lambda tree: j.tree.map(lambda x: str(np.shape(x)), tree)
+    return repr(shapes(pull.args_res)), repr(shapes(pull.opaque_residuals)), repr(shapes(j.tree.leaves(pull)))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        layer,
+        lambda j: lambda w, x: x @ w,
+        lambda j: lambda w, x: j.numpy.sin(w).sum() + x.sum(),
+        lambda j: lambda w, x: {"a": (w * w) @ w, "b": x},
+        lambda j: lambda w, x: x @ j.numpy.sin(w) @ w,
+    ],
+)
+def test_what_pullbacks_keep_is_in_the_arguments_order(f):
+    ours, theirs = kept(ferrax, f, W, X), kept(jax, f, W, X)
+    assert ours == theirs
+
+
+def test_kept_arguments_can_be_exchanged():
+    def program(j):
+        w, x = j.numpy.asarray(W), j.numpy.asarray(X)
+        y, pull = j.vjp(layer(j), {"w": w}["w"], x)
+        before = pull(j.numpy.ones_like(y))
+        pull.args_res[0] = 2 * w
+        edited = pull(j.numpy.ones_like(y))
+        through = j.jit(lambda p, y: p(y))(pull, j.numpy.ones_like(y))
+        pull.args_res = [w, x]
+        return [*before, *edited, *through, *pull(j.numpy.ones_like(y))]
+
+    for ours, theirs in zip(*both(program), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_exchanged_arguments_must_be_there():
+    w, x = ferrax.numpy.asarray(W), ferrax.numpy.asarray(X)
+    y, pull = ferrax.vjp(lambda w, x: x @ w, w, x)
+    pull.args_res = [w]
+    with pytest.raises(ValueError, match="args_res of a VJP function has the structure"):
+        pull(ferrax.numpy.ones_like(y))
+    _, other = ferrax.vjp(lambda w, x: w.sum() + x.sum(), w, x)
+    pull.args_res = other.args_res
+    with pytest.raises(ValueError, match="lacks values that the backward pass needs"):
+        pull(ferrax.numpy.ones_like(y))
+
+
+def named(j):
+    name = importlib.import_module(f"{j.__name__}.ad_checkpoint").checkpoint_name
+
+    def f(params, x):
+        for k, w in enumerate(params):
+            x = name(j.numpy.tanh(x @ w), f"layer{k}")
+        return j.numpy.sum(x**2)
+
+    return f
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda j: lambda f: f,
+        lambda j: j.checkpoint,
+        lambda j: lambda f: j.checkpoint(f, policy=j.checkpoint_policies.save_only_these_names("layer0")),
+        lambda j: lambda f: j.checkpoint(f, policy=j.checkpoint_policies.dots_saveable),
+        lambda j: lambda f: lambda p, x: j.numpy.exp(j.checkpoint(f)(p, j.numpy.cos(x))),
+    ],
+)
+def test_saved_residuals_are_told(wrap, capsys):
+    texts = []
+    for j in (ferrax, jax):
+        show = importlib.import_module(f"{j.__name__}.ad_checkpoint").print_saved_residuals
+        show(wrap(j)(named(j)), [W, W], x=X)
+        texts.append(capsys.readouterr().out.splitlines())
+    assert sorted(texts[0]) == sorted(texts[1])
+
+
+def test_saved_residuals_of_constants_and_jitted_functions(capsys):
+    def words(j):
+        show = importlib.import_module(f"{j.__name__}.ad_checkpoint").print_saved_residuals
+        inner = j.jit(lambda x: j.numpy.sin(x) * W)
+        show(lambda x: inner(x) * X[:, :1].sum(), X[:1])
+        return [line.split(" from ")[0] for line in capsys.readouterr().out.splitlines()]
+
+    assert words(ferrax) and all(line.startswith("f32[") for line in words(ferrax))

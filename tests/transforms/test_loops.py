@@ -333,3 +333,26 @@ def test_rows_meet_in_a_branch():
         return jax.vmap(f, axis_name="i")(np.array([1.0, -2.0, 3.0], np.float32))
 
     same(make(ferrax), expected(make))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
+def test_switch_has_more_branches_than_its_index_can_count(dtype):
+    branches = [lambda x, k=k: x + k for k in range(200)]
+    for index in (-1, 0, 100, 127):
+        if index < 0 and dtype.startswith("u"):
+            continue
+        i = ferrax.numpy.asarray(index, dtype)
+        wanted = max(index, 0)
+        assert float(ferrax.lax.switch(i, branches, 0.0)) == wanted
+        assert float(ferrax.jit(lambda i: ferrax.lax.switch(i, branches, 0.0))(i)) == wanted
+        with ferrax.enable_x64():
+            assert float(ferrax.jit(lambda i: ferrax.lax.switch(i, branches, 0.0))(i)) == wanted
+
+
+def test_bounds_of_loops_stay_weakly_typed():
+    def text(jax):
+        loop = lambda n: jax.lax.fori_loop(0, n, lambda i, c: c + i, 0)
+        choice = lambda i: jax.lax.switch(i, [lambda x: x, lambda x: -x], 1.0)
+        return str(jax.make_jaxpr(loop)(5)), str(jax.make_jaxpr(choice)(1))
+
+    assert text(ferrax) == expected(text)

@@ -40,6 +40,35 @@ def test_reads_and_writes_like_numpy(idx, staged):
     assert ref.shape == wanted.shape and ref.dtype == wanted.dtype and ref.ndim == 2 and ref.size == 12
 
 
+@pytest.mark.parametrize("idx", [3, (0, 4), (slice(None), 5), (..., 7), np.int8(5), jnp.int32(3), (None, 3)], ids=repr)
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_number_that_is_known_must_be_in_the_array(idx, staged):
+    """Of arrays reads stop at the end, and writes are dropped; of references both are errors, as in JAX."""
+    import jax
+
+    ref = ferrax.new_ref(jnp.zeros((3, 4)))
+    wrap = ferrax.jit if staged else (lambda f: f)
+
+    def write():
+        ref[idx] = 1.0
+
+    for use in (lambda: ref[idx], write, lambda: ferrax.ref.addupdate(ref, idx, 1.0)):
+        with pytest.raises(ValueError, match=r"Out of bound indexer: idx=\d, dim=[34]\.") as ours:
+            wrap(use)()
+    assert not ref[...].any()
+    if not isinstance(idx, tuple) or idx[0] is not None:  # which JAX's references do not take
+        with pytest.raises(ValueError) as theirs:
+            jax.new_ref(jax.numpy.zeros((3, 4)))[np.int32(3) if isinstance(idx, ferrax.Array) else idx]
+        assert str(ours.value).startswith(str(theirs.value))
+
+
+def test_a_traced_number_stops_at_the_end():
+    ref = ferrax.new_ref(jnp.arange(3.0))
+    assert ferrax.jit(lambda i: ref[i])(7) == 2
+    ferrax.jit(lambda i: ferrax.ref.set(ref, i, 9.0))(7)
+    assert ref[...].tolist() == [0, 1, 2]
+
+
 def test_arrays_as_indices():
     ref = ferrax.new_ref(jnp.zeros((3, 4)))
     ref[jnp.array([1, 2, 1]), jnp.array([0, 0, 1])] = jnp.array([1.0, 2.0, 3.0])

@@ -4,11 +4,11 @@
 //! one. Everything that changes what a trace would produce is part of [`trace_key`].
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident = $bit:literal;)*) => {
-        /// A boolean setting: one of the lowest twenty bits.
+        /// A boolean setting: one of the lowest bits, below [`AXES`].
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Flag { $($(#[$doc])* $name = $bit,)* }
     };
@@ -53,6 +53,19 @@ flags! {
     CheckTracedIndices = 17;
     /// Programs that take long run after their calls have returned; set at the start.
     AsyncDispatch = 18;
+    /// The host looks at what runs and at what it hands over; read by [`watched`].
+    Watched = 19;
+    /// Programs are verified after every pass, as builds with debug assertions do.
+    EnableChecks = 20;
+}
+
+/// Whether [`Flag::Watched`] was ever set: spares hot paths the question of what this thread overrides.
+static WATCHING: AtomicBool = AtomicBool::new(false);
+
+/// Whether the host looks at what runs on this thread.
+#[inline]
+pub fn watched() -> bool {
+    WATCHING.load(Relaxed) && Flag::Watched.get()
 }
 
 static GLOBAL: AtomicU64 = AtomicU64::new(1 << Flag::AsyncDispatch as u64);
@@ -82,6 +95,7 @@ pub fn trace_key() -> u64 {
         | 1 << Flag::ExplainCacheMisses as u64
         | 1 << Flag::LogCompiles as u64
         | 1 << Flag::NoTracing as u64
+        | 1 << Flag::Watched as u64
         | 1 << Flag::AsyncDispatch as u64;
     bits() & !IRRELEVANT
 }
@@ -119,7 +133,7 @@ pub fn set_host_local(number: Option<u32>) -> Saved {
 }
 
 /// Where the number of the named axes in force starts in the bits, below the host's; the flags end below.
-const AXES: u32 = 20;
+const AXES: u32 = 22;
 
 /// The largest number of [`set_axes_local`].
 pub const MAX_AXES: u32 = (1 << (HOST - AXES)) - 1;
@@ -151,6 +165,7 @@ impl Flag {
     /// Sets the process-wide value.
     pub fn set_global(self, value: bool) {
         let bit = 1u64 << self as u64;
+        WATCHING.fetch_or(value && self == Flag::Watched, Relaxed);
         if value {
             GLOBAL.fetch_or(bit, Relaxed);
         } else {
@@ -161,6 +176,9 @@ impl Flag {
     /// Overrides the flag on this thread (`None`: follow the process-wide value again).
     pub fn set_local(self, value: Option<bool>) -> Saved {
         let bit = 1u64 << self as u64;
+        if value == Some(true) && self == Flag::Watched {
+            WATCHING.store(true, Relaxed);
+        }
         let old = LOCAL.get();
         let (mask, values) = old;
         LOCAL.set(match value {

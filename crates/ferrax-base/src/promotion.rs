@@ -45,7 +45,7 @@ pub fn join(a: (DType, bool), b: (DType, bool)) -> Result<(DType, bool)> {
 fn no_path(a: DType, b: DType) -> crate::Error {
     if [a, b].contains(&DType::Float0) {
         return error!(
-            Promotion,
+            Type,
             "Called an operation with a float0 array. float0s do not support any operations by design, because they are \
              not compatible with non-trivial vector spaces: they are the derivatives of integers. Got '{a}' and '{b}'; \
              no implicit dtype promotion was done. Use jax.numpy.zeros(shape, float) for zeros of a derivative."

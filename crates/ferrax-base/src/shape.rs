@@ -43,10 +43,10 @@ pub fn strides(shape: &[Dim]) -> Shape {
     out
 }
 
-/// Writes a shape the way Python prints a tuple: `()`, `(3,)`, `(2, 3)`.
-pub struct Tuple<'a>(pub &'a [Dim]);
+/// Writes a shape, or other numbers, the way Python prints a tuple: `()`, `(3,)`, `(2, 3)`.
+pub struct Tuple<'a, T = Dim>(pub &'a [T]);
 
-impl std::fmt::Display for Tuple<'_> {
+impl<T: std::fmt::Display> std::fmt::Display for Tuple<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("(")?;
         for (i, d) in self.0.iter().enumerate() {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn tuples_print_like_python() {
-        assert_eq!(Tuple(&[]).to_string(), "()");
+        assert_eq!(Tuple::<Dim>(&[]).to_string(), "()");
         assert_eq!(Tuple(&[3]).to_string(), "(3,)");
         assert_eq!(Tuple(&[2, 3]).to_string(), "(2, 3)");
     }

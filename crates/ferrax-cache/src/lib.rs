@@ -7,11 +7,15 @@
 //! clock algorithm, an approximation of least-recently-used). Entries can belong to an owner, a jitted function say, and go when
 //! it does.
 //!
-//! Read next: [`cache`], then [`explain`].
+//! What outlives the process is in a [`Store`].
+//!
+//! Read next: [`cache`], then [`explain`]; [`store`] stands alone.
 
 pub mod cache;
 pub mod explain;
 mod shard;
+pub mod store;
 
 pub use cache::{Cache, CacheInfo, Entry, OwnerId};
 pub use explain::{Difference, Explain, Miss};
+pub use store::Store;

@@ -6,14 +6,14 @@
 //!
 //! An array may be pending: its program has not run yet ([`Array::pending`]). Whoever pins it waits; programs that
 //! are started before it is there hold a [`Reservation`]. A program that fails leaves its error in its results.
+//! `tests/cells.rs` runs this file over all interleavings of a few threads.
 //! Read next: `cells.rs` for where arrays live, `ferrax::queue` for who settles pending ones.
 
 use crate::cells::{self, Shared};
 use crate::device::DeviceId;
 use crate::jaxpr::DebugInfo;
+use crate::sync::{AtomicU32, Ordering, UnsafeCell};
 use ferrax_base::{Aval, Buffer, Error, Memory, Result, Scalar, Source, error};
-use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Deleted or donated.
@@ -24,6 +24,9 @@ const PENDING: u32 = 1 << 30;
 const FAILED: u32 = 1 << 29;
 /// The elements are in a device's memory.
 const REMOTE: u32 = 1 << 28;
+/// Deleted, and what it held is whoever's who set this: those who find it deleted pin it for a moment, and must not think
+/// that they are the last.
+const FREED: u32 = 1 << 27;
 
 /// What an array holds.
 enum Content {
@@ -73,7 +76,7 @@ pub(crate) struct Cell {
 }
 
 // SAFETY: `content` is read only while pinned and not pending, written by the one who settles a pending array, and taken
-// only by the thread that brings the state to DELETED with no pins but its own.
+// only by the thread that sets FREED, with no pins but its own.
 unsafe impl Sync for Cell {}
 // SAFETY: all fields can move between threads.
 unsafe impl Send for Cell {}
@@ -164,7 +167,7 @@ impl Reservation {
             return Err(error!(Internal, "a reserved array was read before it was computed"));
         }
         // SAFETY: pinned and not pending.
-        match unsafe { &*cell.content.get() } {
+        match unsafe { cell.content() } {
             Content::Memory(memory) => Ok(memory),
             Content::Failure(error) => Err(error.again()),
             Content::Nothing => Err(self.0.deleted()),
@@ -174,10 +177,9 @@ impl Reservation {
     /// The memory itself, when the array was donated and nobody else reads it any more.
     pub fn take(&self) -> Option<Memory> {
         let cell = &*self.0.0;
-        if cell.state.load(Ordering::Acquire) & !REMOTE != DELETED | 1 {
-            return None;
-        }
-        // SAFETY: deleted, so that nobody can pin it, and the only pin is this one.
+        let last = |s: u32| (s & !REMOTE == DELETED | 1).then_some(s | FREED);
+        cell.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, last).ok()?;
+        // SAFETY: deleted, so that nobody can pin it, the only pin was this one, and nobody else frees it.
         unsafe { cell.take() }
     }
 }
@@ -218,17 +220,44 @@ impl Cell {
     #[inline]
     fn unpin(&self) {
         if self.state.fetch_sub(1, Ordering::AcqRel) & !(FAILED | REMOTE) == DELETED | 1 {
-            // SAFETY: the last pin of a deleted array: nobody reads it any more and nobody can pin it again.
-            unsafe { *self.content.get() = Content::Nothing };
+            self.free();
+        }
+    }
+
+    /// Drops what a deleted array held, once, when nobody pins it any more.
+    #[cold]
+    fn free(&self) {
+        let idle = |s: u32| (s & !(FAILED | REMOTE) == DELETED).then_some(s | FREED);
+        if self.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, idle).is_ok() {
+            // SAFETY: no pins, nobody can pin it again, and nobody else frees it.
+            unsafe { self.put(Content::Nothing) };
         }
     }
 
     /// # Safety
     /// The cell must be pinned and not pending, or otherwise out of others' reach.
     #[inline]
+    unsafe fn content(&self) -> &Content {
+        // SAFETY: the caller's contract.
+        self.content.with(|content| unsafe { &*content })
+    }
+
+    /// Exchanges the content.
+    ///
+    /// # Safety
+    /// Nobody else may touch it meanwhile.
+    #[inline]
+    unsafe fn put(&self, new: Content) -> Content {
+        // SAFETY: the caller's contract.
+        self.content.with_mut(|content| unsafe { std::mem::replace(&mut *content, new) })
+    }
+
+    /// # Safety
+    /// As for [`Cell::content`].
+    #[inline]
     unsafe fn memory(&self) -> Option<&Memory> {
         // SAFETY: the caller's contract.
-        match unsafe { &*self.content.get() } {
+        match unsafe { self.content() } {
             Content::Memory(memory) => Some(memory),
             _ => None,
         }
@@ -237,7 +266,7 @@ impl Cell {
     /// The elements on the host, as far as they are there.
     ///
     /// # Safety
-    /// As for [`Cell::memory`].
+    /// As for [`Cell::content`].
     #[inline]
     unsafe fn host(&self) -> Option<&Buffer> {
         // SAFETY: the caller's contract.
@@ -253,7 +282,7 @@ impl Cell {
     /// Nobody else may touch the content, now or later.
     unsafe fn take(&self) -> Option<Memory> {
         // SAFETY: the caller's contract.
-        match std::mem::replace(unsafe { &mut *self.content.get() }, Content::Nothing) {
+        match unsafe { self.put(Content::Nothing) } {
             Content::Memory(memory) => Some(memory),
             _ => None,
         }
@@ -304,12 +333,11 @@ impl Array {
             Err(error) => (FAILED, Content::Failure(error)),
         };
         // SAFETY: while the array is pending nobody else looks at the content.
-        unsafe { *self.0.content.get() = content };
+        unsafe { self.0.put(content) };
         self.0.state.fetch_or(flags, Ordering::Relaxed);
         // The pin of whoever computes goes with the flag.
         if self.0.state.fetch_sub(PENDING | 1, Ordering::AcqRel) & !(FAILED | REMOTE) == DELETED | PENDING | 1 {
-            // SAFETY: as in `Cell::unpin`.
-            unsafe { *self.0.content.get() = Content::Nothing };
+            self.0.free();
         }
     }
 
@@ -401,9 +429,9 @@ impl Array {
             };
         }
         let state = self.0.state.fetch_add(1, Ordering::Acquire);
-        let failure = if state & (PENDING | FAILED) == FAILED {
+        let failure = if state & (PENDING | FAILED | FREED) == FAILED {
             // SAFETY: pinned and not pending.
-            match unsafe { &*self.0.content.get() } {
+            match unsafe { self.0.content() } {
                 Content::Failure(error) => Some(error.again()),
                 _ => None,
             }
@@ -468,10 +496,10 @@ impl Array {
 
     /// Takes the memory for reuse and marks the array as donated to `by`; `None` when it is shared, not there or gone.
     pub fn donate(&self, by: &Taker) -> Option<Memory> {
-        let idle = |s: u32| (s & !REMOTE == 0).then_some(s | DELETED);
+        let idle = |s: u32| (s & !REMOTE == 0).then_some(s | DELETED | FREED);
         self.0.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, idle).ok()?;
         let _ = self.0.taken_by.set(by.clone());
-        // SAFETY: no pins and now DELETED: this thread is the only one that may touch the content.
+        // SAFETY: no pins and now FREED: this thread is the only one that may touch the content.
         unsafe { self.0.take() }
     }
 
@@ -526,100 +554,5 @@ impl Array {
 impl std::fmt::Debug for Array {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Array({})", self.aval())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ferrax_base::DType;
-
-    fn array(n: usize) -> Array {
-        let aval = Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0 };
-        Array::new(aval, Buffer::allocate(4 * n).unwrap())
-    }
-
-    /// A listing holds every array for a moment, those of other tests too: one test at a time.
-    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-
-    /// Arrays alive whose length is one that no other test uses.
-    fn live(n: usize) -> usize {
-        Array::live().iter().filter(|a| a.aval().shape.as_slice() == [n]).count()
-    }
-
-    fn taker() -> Taker {
-        Taker { function: Arc::new(DebugInfo::named("f")), argument: 0, call: Source::default() }
-    }
-
-    fn pending(n: usize) -> Array {
-        Array::pending(
-            Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0 },
-            DeviceId(0),
-            false,
-        )
-    }
-
-    #[test]
-    fn pending_arrays_are_reserved_settled_donated_and_deleted() {
-        let taker = taker();
-        let a = pending(3);
-        let reader = a.reserve().unwrap();
-        let donated = a.reserve_donated(&taker).unwrap();
-        assert!(a.is_deleted() && a.is_pending() && a.reserve().is_err() && a.donate(&taker).is_none());
-        assert!(reader.memory().is_err(), "it is not there yet");
-        // SAFETY: settled once, here.
-        unsafe { a.settle(Ok(Buffer::allocate(12).unwrap().into())) };
-        assert!(!a.is_pending() && reader.memory().is_ok() && donated.take().is_none(), "somebody reads it");
-        drop(reader);
-        assert_eq!(donated.take().map(|m| m.bytes()), Some(12));
-        let b = pending(3);
-        b.delete();
-        // SAFETY: as above.
-        unsafe { b.settle(Ok(Buffer::allocate(12).unwrap().into())) };
-        assert!(b.pin().is_err() && b.is_deleted());
-    }
-
-    #[test]
-    fn failures_stay_in_the_array() {
-        let a = pending(3);
-        let reader = a.reserve().unwrap();
-        // SAFETY: settled once, here.
-        unsafe { a.settle(Err(Arc::new(error!(Memory, "no memory")))) };
-        let errors = [reader.memory().err(), a.pin().err(), a.pin_owned().err()];
-        for e in errors {
-            assert!(matches!(*e.unwrap().0, ferrax_base::ErrorKind::Memory(_)));
-        }
-        assert!(!a.is_deleted() && a.donate(&taker()).is_none());
-    }
-
-    #[test]
-    fn live_arrays_are_listed_until_dropped_or_deleted() {
-        let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let all: Vec<Array> = (0..1000).map(|_| array(1237)).collect();
-        let again = all[0].clone();
-        assert_eq!((live(1237), again.handles()), (1000, 2));
-        all[1].delete();
-        assert_eq!(live(1237), 999);
-        drop(all);
-        assert_eq!((live(1237), again.handles()), (1, 1));
-    }
-
-    #[test]
-    fn cells_move_between_threads_while_others_list_them() {
-        let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        std::thread::scope(|s| {
-            for _ in 0..3 {
-                s.spawn(|| {
-                    for round in 0..200 {
-                        let made: Vec<Array> = (0..20).map(|_| array(1239)).collect();
-                        if round % 20 == 0 {
-                            assert!(live(1239) >= made.len());
-                        }
-                        s.spawn(move || drop(made));
-                    }
-                });
-            }
-        });
-        assert_eq!(live(1239), 0);
     }
 }

@@ -5,20 +5,14 @@
 //! ([`live`]) may look at any cell at any time. Memory is bounded by the largest number of arrays alive at once.
 //!
 //! Invariant: a cell whose count is not zero holds a value; the count goes from zero to one only after the value is written, and
-//! to zero only before the value is dropped.
-
-use ferrax_base::fork::Lock;
-use std::cell::{RefCell, UnsafeCell};
-use std::mem::MaybeUninit;
-use std::ptr::NonNull;
-use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+//! to zero only before the value is dropped. `tests/cells.rs` runs this file over all interleavings of a few threads, memory
+//! orders included.
 
 use crate::array::Cell;
-
-const PAGE: usize = 64;
-/// Free cells a thread keeps to itself.
-const LOCAL: usize = 512;
+use crate::sync::{AtomicUsize, LOCAL, Lock, MutexGuard, Ordering, PAGE, UnsafeCell, fence, thread_local};
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
 
 struct Slot {
     refs: AtomicUsize,
@@ -73,7 +67,7 @@ impl Shared {
         let slot = free_slot();
         // SAFETY: the slot is free, so nobody reads or writes it; the count is set after the value.
         unsafe {
-            (*slot.as_ref().value.get()).write(value());
+            slot.as_ref().value.with_mut(|v| (*v).write(value()));
             slot.as_ref().refs.store(1, Ordering::Release);
         }
         Shared(slot)
@@ -105,7 +99,7 @@ impl std::ops::Deref for Shared {
     #[inline]
     fn deref(&self) -> &Cell {
         // SAFETY: this handle keeps the count above zero.
-        unsafe { (*self.slot().value.get()).assume_init_ref() }
+        unsafe { self.slot().value.with(|v| (*v).assume_init_ref()) }
     }
 }
 
@@ -125,7 +119,7 @@ impl Drop for Shared {
         }
         fence(Ordering::Acquire);
         // SAFETY: this was the last handle, and none can be made of a cell whose count is zero.
-        unsafe { (*self.slot().value.get()).assume_init_drop() };
+        unsafe { self.slot().value.with_mut(|v| (*v).assume_init_drop()) };
         let mut slot = Some(Free(self.0));
         let _ = LOCAL_FREE.try_with(|l| {
             let mut free = l.0.borrow_mut();

@@ -18,6 +18,7 @@ pub mod params;
 pub mod parse;
 pub mod print;
 pub mod reference;
+mod sync;
 pub mod trace;
 pub mod value;
 pub mod verify;

@@ -2,7 +2,7 @@
 //!
 //! The graph's parameters are the program's constants, then its arguments.
 
-use crate::jaxpr::{Atom, Jaxpr, Var};
+use crate::jaxpr::{Atom, Eqn, Jaxpr, Var};
 use crate::op::OpRef;
 use ferrax_base::{Aval, Result, error};
 use ferrax_loops::{Builder, Graph, Type, ValueId};
@@ -10,15 +10,29 @@ use smallvec::SmallVec;
 
 /// Lowers a whole program.
 pub fn lower(jaxpr: &Jaxpr) -> Result<Graph> {
+    lower_with(jaxpr, |_, _| {})
+}
+
+/// As [`lower`]; `after` sees each equation with the values that it became.
+pub fn lower_with(jaxpr: &Jaxpr, after: impl FnMut(&Eqn, &[ValueId])) -> Result<Graph> {
     let params = jaxpr.constvars.iter().chain(&jaxpr.invars).map(|&v| Type::from(jaxpr.aval(v)));
     let mut b = Builder::new(params);
     let args: Vec<ValueId> = b.params().collect();
-    let outs = lower_into(jaxpr, &mut b, &args)?;
+    let outs = lower_each(jaxpr, &mut b, &args, after)?;
     Ok(b.finish(&outs))
 }
 
 /// Appends a program's operations; `args` are its constants, then its arguments.
 pub fn lower_into(jaxpr: &Jaxpr, b: &mut Builder, args: &[ValueId]) -> Result<Vec<ValueId>> {
+    lower_each(jaxpr, b, args, |_, _| {})
+}
+
+fn lower_each(
+    jaxpr: &Jaxpr,
+    b: &mut Builder,
+    args: &[ValueId],
+    mut after: impl FnMut(&Eqn, &[ValueId]),
+) -> Result<Vec<ValueId>> {
     let mut env: Vec<Option<ValueId>> = vec![None; jaxpr.avals.len()];
     for (&v, &id) in jaxpr.constvars.iter().chain(&jaxpr.invars).zip(args) {
         env[v.0 as usize] = Some(id);
@@ -30,7 +44,9 @@ pub fn lower_into(jaxpr: &Jaxpr, b: &mut Builder, args: &[ValueId]) -> Result<Ve
             inputs.push(read(&env, b, a)?);
         }
         let outs: SmallVec<[Aval; 1]> = eqn.outputs.iter().map(|&v| jaxpr.aval(v).clone()).collect();
-        for (&v, id) in eqn.outputs.iter().zip(lower_one(&eqn.op, b, &inputs, &outs)?) {
+        let made = lower_one(&eqn.op, b, &inputs, &outs)?;
+        after(eqn, &made);
+        for (&v, id) in eqn.outputs.iter().zip(made) {
             env[v.0 as usize] = Some(id);
         }
     }

@@ -318,7 +318,8 @@ impl Printer {
 
     fn param(&mut self, p: &Param) -> Doc {
         match p {
-            Param::Text(t) => Doc::text(t.as_str()),
+            // functions are shown by their names; what tells those of one name apart is for programs
+            Param::Text(t) => Doc::text(t.split_once(" at 0x").map_or(t.as_str(), |(name, _)| name)),
             Param::Jaxpr(j) => self.inner(j),
             Param::Tuple(items) => {
                 let docs = items.iter().map(|i| self.param(i)).collect();

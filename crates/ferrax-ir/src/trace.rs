@@ -331,6 +331,16 @@ fn env_number(key: AxisEnv) -> Option<u32> {
     }
 }
 
+/// The name of the axis in force that a trace maps over.
+pub fn axis_of(id: TraceId) -> Option<Arc<str>> {
+    AXES.with_borrow(|axes| axes.iter().find(|a| a.trace.id() == id).map(|a| a.name.clone()))
+}
+
+/// Whether code runs for the rows of a named axis with all of its values known: outside staging, and outside callbacks.
+pub fn is_mapped_eagerly() -> bool {
+    AXES_DEPTH.get() > 0 && BASE.with_borrow(Vec::is_empty)
+}
+
 /// Size of the innermost mapped axis of this name on this thread.
 pub fn named_axis(name: &str) -> Option<usize> {
     AXES.with_borrow(|axes| axes.iter().rev().find(|a| &*a.name == name).map(|a| a.size))

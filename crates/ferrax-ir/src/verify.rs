@@ -5,6 +5,7 @@
 //! equations'. Programs inside equations are checked too.
 
 use crate::jaxpr::{Atom, Eqn, Jaxpr, Var};
+use ferrax_base::config::Flag;
 use ferrax_base::{Aval, Result, error};
 
 /// An internal error that names the first broken invariant. Programs that others may have built go through
@@ -30,7 +31,7 @@ pub fn verify(j: &Jaxpr) -> Result<()> {
 
 /// [`verify`] in builds with debug assertions, naming the pass that has just run; nothing in others.
 pub fn verify_after(pass: &str, j: &Jaxpr) -> Result<()> {
-    if !cfg!(debug_assertions) {
+    if !cfg!(debug_assertions) && !Flag::EnableChecks.get() {
         return Ok(());
     }
     verify(j).map_err(|e| error!(Internal, "after {pass}: {e}\n{j}"))

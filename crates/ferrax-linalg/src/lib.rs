@@ -7,12 +7,13 @@
 //!
 //! A crate of its own, so that the generic code of faer and rustfft is compiled once. [`Element`] is the whole interface
 //! of matrices, [`fft`] that of transforms.
-//! Read next: `scalar.rs`, `cholesky.rs`, `lu.rs`, `householder.rs`, `spectral.rs`,
-//! `schur.rs`.
+//! Read next: `scalar.rs`, `cholesky.rs`, `lu.rs`, `householder.rs`, `implicit.rs`,
+//! `spectral.rs`, `schur.rs`.
 
 mod cholesky;
 pub mod fft;
 mod householder;
+mod implicit;
 mod lu;
 mod rotations;
 mod scalar;

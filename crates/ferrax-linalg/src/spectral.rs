@@ -1,7 +1,7 @@
-//! Eigenvalues and singular values, by faer's solvers.
+//! Eigenvalues and singular values, by faer's solvers, but for eigenvectors of small Hermitian matrices (`implicit.rs`).
 
 use crate::scalar::{Field, Real, Scalar};
-use crate::{OutOfMemory, filled, scratch};
+use crate::{OutOfMemory, filled, implicit, scratch};
 use faer::complex::Complex;
 use faer::diag::{DiagMut, DiagRef};
 use faer::dyn_stack::MemStack;
@@ -17,6 +17,15 @@ use faer::{Auto, Conj, Mat, MatMut, MatRef, Par, Spec, c32};
 
 fn all_finite<T: Field>(a: &[T]) -> bool {
     a.iter().all(|x| x.finite())
+}
+
+/// Whether squares of the largest element of the lower triangle neither overflow nor vanish.
+fn is_moderate<T: Field>(a: &[T], n: usize) -> bool {
+    let largest = (0..n)
+        .flat_map(|j| &a[j * n + j..(j + 1) * n])
+        .fold(T::R::ZERO, |most, x| if x.size() > most { x.size() } else { most });
+    let bound = T::R::TINY.root() / T::R::EPSILON;
+    largest > bound && largest < T::R::ONE / bound
 }
 
 /// Sets `values` from the diagonal that a solver gave in the matrix's own dtype.
@@ -38,6 +47,12 @@ pub(crate) fn eigh<T: Field>(
     if !(0..n).all(|j| all_finite(lower(j))) {
         return Ok(false);
     }
+    let vectors = match vectors {
+        Some(vectors) if n <= implicit::ROWS && is_moderate(a, n) => {
+            return Ok(implicit::eigh(a, n, values, vectors));
+        }
+        vectors => vectors,
+    };
     let matrix = MatRef::from_column_major_slice(&a[..n * n], n, n);
     let compute = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
     let mut memory = scratch(evd::self_adjoint_evd_scratch::<T>(n, compute, Par::Seq, Spec::default()))?;

@@ -17,7 +17,6 @@ pub mod dynamic_slice;
 pub mod elementwise;
 pub mod fft;
 pub mod gather_scatter;
-pub mod indexing;
 pub mod linalg;
 pub mod numbers;
 pub mod placed;

@@ -38,11 +38,6 @@ static STRUCTURAL: &[&'static dyn Primitive] = &[
     &ferrax_transform::structural::REDUCE_SUM,
 ];
 
-/// The primitive of this name.
-pub fn by_name(name: &str) -> Option<&'static dyn Primitive> {
-    all().into_iter().find(|p| p.name() == name)
-}
-
 /// The primitives, for [`ferrax_ir::parse::parse`].
 pub fn parser() -> Registry {
     Registry::new(all())

@@ -138,7 +138,7 @@ fn codes_become_kinds() {
         client.compile("", &CompileOptions::on(0)).unwrap_err()
     };
     assert!(matches!(*error(8).0, ErrorKind::Memory(_)));
-    assert!(matches!(*error(3).0, ErrorKind::Value(_)));
+    assert!(matches!(*error(3).0, ErrorKind::Runtime(_)));
     assert!(matches!(*error(12).0, ErrorKind::NotImplemented(_)));
     assert_eq!(error(14).to_string(), "UNAVAILABLE: text");
     assert_eq!(error(77).to_string(), "error 77: text");

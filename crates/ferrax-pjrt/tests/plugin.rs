@@ -176,13 +176,13 @@ fn bad_programs_say_where() {
 
 #[test]
 #[ignore = "needs a plugin: make test-xla"]
-fn wrong_arguments_are_errors_of_value() {
+fn wrong_arguments_are_errors() {
     let client = client();
     let program = compiled(&client, add(3));
     let (x, y) = (floats(&client, &[1.0; 3]), floats(&client, &[1.0; 4]));
     for args in [&[&x][..], &[&x, &y], &[&x, &x, &x], &[]] {
         let error = failure(program.execute(args, &[], None));
-        assert!(matches!(*error.0, ErrorKind::Value(_)), "{} arguments: {error}", args.len());
+        assert!(matches!(*error.0, ErrorKind::Runtime(_)), "{} arguments: {error}", args.len());
         assert!(error.to_string().starts_with("INVALID_ARGUMENT: "), "{error}");
     }
     assert_eq!(only(&program.execute(&[&x, &x], &[], None).unwrap()), [2.0; 3]);
@@ -373,7 +373,7 @@ fn what_the_plugin_lacks_is_named() {
     assert!(matches!(*error.0, ErrorKind::NotImplemented(_)), "{error}");
     assert!(error.to_string().contains("PJRT_TopologyDescription_Create"), "{error}");
     let error = Client::new(&plugin(), &[("no_such_option".into(), true.into())]).unwrap_err();
-    assert!(matches!(*error.0, ErrorKind::Value(_)), "{error}");
+    assert!(matches!(*error.0, ErrorKind::Runtime(_)), "{error}");
     assert!(error.to_string().contains("no_such_option"), "{error}");
 }
 

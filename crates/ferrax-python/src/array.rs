@@ -2,7 +2,7 @@
 //!
 //! One Rust struct holds the value for every class, tracers included, so that slots and properties are written
 //! once; subclasses only say what a value is called. Methods of the long tail (`x.mean`, `x.reshape`, …) are
-//! attached from Python with `set_array_method`.
+//! attached from Python.
 //!
 //! Read next: `host.rs` for NumPy, buffers and numbers; `tracer.rs` for tracers.
 
@@ -10,7 +10,7 @@ use crate::aval::ShapedArray;
 use crate::devices::{self, SingleDeviceSharding};
 use crate::errors::IntoPyResult;
 use crate::indexing::{self, IndexUpdateHelper};
-use crate::{dlpack, dtypes, host, numpy_interop, sharded, shortcut, tracer, ufunc};
+use crate::{dlpack, dtypes, host, numpy_interop, sharded, tracer, ufunc};
 use ferrax::numpy as np;
 use ferrax_base::DType;
 use ferrax_ir::{Array, Tracer, Value};
@@ -664,23 +664,14 @@ impl PyArray {
     #[getter]
     #[pyo3(name = "T")]
     fn transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let reversed: smallvec::SmallVec<[usize; 4]> = (0..self.value.rank()).rev().collect();
-        shortcut::transposed(py, &self.value, &reversed)
+        crate::value::from_value(py, np::transpose(&self.value, None).py()?)
     }
 
     /// The array with its last two axes exchanged.
     #[getter]
     #[pyo3(name = "mT")]
     fn matrix_transposed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let rank = self.value.rank();
-        if rank < 2 {
-            return Err(PyValueError::new_err(format!(
-                "x must be at least two-dimensional for matrix_transpose; got ndim={rank}"
-            )));
-        }
-        let mut axes: smallvec::SmallVec<[usize; 4]> = (0..rank).collect();
-        axes.swap(rank - 1, rank - 2);
-        shortcut::transposed(py, &self.value, &axes)
+        crate::value::from_value(py, np::matrix_transpose(&self.value).py()?)
     }
 
     // ---- the outside ----------------------------------------------------------------------------------------------
@@ -776,16 +767,9 @@ impl Rows {
     }
 }
 
-/// Attaches a method, property or class attribute to `Array` and with it to every array and tracer.
-#[pyfunction]
-fn set_array_method(py: Python<'_>, name: &str, attribute: &Bound<'_, PyAny>) -> PyResult<()> {
-    py.get_type::<PyArray>().setattr(name, attribute)
-}
-
 /// Adds the array classes to the extension module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyArray>()?;
     m.add_class::<ArrayImpl>()?;
-    m.add_class::<KeyArray>()?;
-    m.add_function(wrap_pyfunction!(set_array_method, m)?)
+    m.add_class::<KeyArray>()
 }

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::hash::{Hash, Hasher};
 
 /// Shape, dtype and weak type of an array.
-#[pyclass(frozen, eq, hash, module = "ferrax.core", name = "ShapedArray", from_py_object)]
+#[pyclass(subclass, frozen, eq, hash, module = "ferrax.core", name = "ShapedArray", from_py_object)]
 #[derive(Clone, PartialEq, Eq)]
 pub struct ShapedArray(pub Aval);
 

@@ -5,7 +5,8 @@
 //! exceptions it was raised from), so that the last frame shown is the user's. Frames of the user's own functions
 //! that the library called stay. `jax_traceback_filtering="off"` keeps everything.
 //!
-//! Nothing is added to the cost of a call but the call itself; nothing is looked at until an error leaves.
+//! Nothing is added to the cost of a call but the call itself; nothing is looked at until an error leaves, or while
+//! somebody watches (`watch.rs`).
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,8 @@ use pyo3::prelude::*;
 
 use crate::api::source::in_library;
 use crate::fastcall::{Args, FastCall, Visit, new_bare};
+use crate::watch;
+use ferrax_base::config::watched;
 
 /// Whether errors leave without the library's frames.
 static FILTER: AtomicBool = AtomicBool::new(true);
@@ -30,6 +33,9 @@ impl<const M: bool> FastCall for Boundary<M> {
     const METHOD: bool = M;
 
     fn call(&self, py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
+        if watched() {
+            watch::called(self.0.bind(py), &args)?;
+        }
         match args.forward(self.0.bind(py)) {
             Ok(result) => Ok(result.unbind()),
             Err(error) => Err(without_frames(py, error)),

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::ffi::CString;
 
 /// The flags by the names that `config.py` uses.
-pub const FLAGS: [(&str, Flag); 19] = [
+pub const FLAGS: [(&str, Flag); 21] = [
     ("x64", Flag::X64),
     ("disable_jit", Flag::DisableJit),
     ("debug_nans", Flag::DebugNans),
@@ -30,6 +30,8 @@ pub const FLAGS: [(&str, Flag); 19] = [
     ("log_compiles", Flag::LogCompiles),
     ("no_tracing", Flag::NoTracing),
     ("async_dispatch", Flag::AsyncDispatch),
+    ("watched", Flag::Watched),
+    ("enable_checks", Flag::EnableChecks),
 ];
 
 fn find(name: &str) -> PyResult<Flag> {

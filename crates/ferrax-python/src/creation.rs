@@ -11,7 +11,8 @@ use crate::numpy_interop::{self, from_array};
 use crate::value::{self, python_number, to_value, value_of};
 use crate::warning;
 use ferrax::numpy::{Rule, promote};
-use ferrax_base::{DType, config};
+use ferrax_base::DType;
+use ferrax_base::config::{self, Flag};
 use ferrax_ir::{Lit, Value};
 use ferrax_ops as ops;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -106,7 +107,12 @@ fn through_numpy(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Va
         kwargs.set_item(intern!(py, "dtype"), dtypes::to_object(py, d)?)?;
     }
     let array = py.import(intern!(py, "numpy"))?.call_method(intern!(py, "array"), (object,), Some(&kwargs))?;
-    from_array(&array).map(Value::Array)
+    if config::watched() {
+        crate::watch::handed(&array)?;
+    }
+    // 64 bits that were asked for stay, where `jax_explicit_x64_dtypes` allows them
+    let wide = config::x64() || dtype.is_some_and(|d| d.canonical(false) != d);
+    config::with(Flag::X64, wide, || from_array(&array).map(Value::Array))
 }
 
 fn from_list(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value> {
@@ -124,9 +130,29 @@ fn from_list(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Value>
     through_numpy(object, Some(dtype))
 }
 
-/// A list with arrays in it: its elements converted and stacked.
+/// A list with arrays in it: its elements converted and put together. A program gets JAX's equations for it, which are
+/// two for an element; values get one for all.
 fn stacked(object: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Value> {
-    let parts = elements(object)?.iter().map(|item| as_value(item, Some(dtype))).collect::<PyResult<Vec<Value>>>()?;
+    let items = elements(object)?;
+    let tracers = |item: &Bound<'_, PyAny>| is_tracer(item);
+    let staged = !ferrax_ir::trace::is_eager() || items.iter().any(tracers);
+    let element = |item: &Bound<'_, PyAny>| {
+        if staged && let Some(Lit { scalar, .. }) = python_number(item)? {
+            let there = scalar.convert(dtype);
+            if there.convert(scalar.dtype) == scalar {
+                return Ok(Value::Lit(Lit { scalar: there, weak: false }));
+            }
+        }
+        as_value(item, Some(dtype))
+    };
+    let (mut parts, mut rows) = (Vec::with_capacity(items.len()), Vec::new());
+    for item in &items {
+        let part = element(item)?;
+        if staged {
+            rows.push(ops::expand_dims(&part, &[0]).py()?);
+        }
+        parts.push(part);
+    }
     if parts.iter().any(|p| p.shape() != parts[0].shape()) {
         let shapes: Vec<String> = parts.iter().map(|p| ferrax_base::shape::Tuple(p.shape()).to_string()).collect();
         return Err(PyTypeError::new_err(format!(
@@ -134,7 +160,11 @@ fn stacked(object: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Value> {
             shapes.join(", ")
         )));
     }
-    ops::stack(&parts, 0).py()
+    match &rows[..] {
+        [] => ops::stack(&parts, 0).py(),
+        [row] => Ok(row.clone()),
+        rows => ferrax_ops::slice::concatenate(rows, 0).py(),
+    }
 }
 
 /// The value of an object that an array can be made of, in a dtype (canonical) if one is given.
@@ -288,7 +318,7 @@ fn rule(name: &str) -> PyResult<Rule> {
 fn promote_dtypes<'py>(args: &Bound<'py, PyTuple>, to: &str) -> PyResult<Bound<'py, PyList>> {
     let mut values = args.iter().map(|a| to_value(&a)).collect::<PyResult<Vec<Value>>>()?;
     promote::dtypes(rule(to)?, &mut values).py()?;
-    PyList::new(args.py(), values.into_iter().map(|v| wrap(args.py(), v)).collect::<PyResult<Vec<_>>>()?)
+    PyList::new(args.py(), values.into_iter().map(value::PyValue))
 }
 
 /// The operands with leading axes of size one, so that all but scalars have one rank.
@@ -297,7 +327,7 @@ fn promote_dtypes<'py>(args: &Bound<'py, PyTuple>, to: &str) -> PyResult<Bound<'
 fn promote_ranks<'py>(name: &str, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyList>> {
     let mut values = args.iter().map(|a| to_value(&a)).collect::<PyResult<Vec<Value>>>()?;
     promote::ranks(name, &mut values).py()?;
-    PyList::new(args.py(), values.into_iter().map(|v| wrap(args.py(), v)).collect::<PyResult<Vec<_>>>()?)
+    PyList::new(args.py(), values.into_iter().map(value::PyValue))
 }
 
 /// The dtype an operand has.

@@ -355,11 +355,33 @@ fn cpu_kernels() -> (&'static str, usize) {
     (ferrax_cpu::instruction_set(), ferrax_cpu::pool::threads())
 }
 
+/// Says where compiled programs of plugins are kept, how many bytes at most, and from which time of compilation and size
+/// on; `strict` makes errors of what otherwise warns.
+#[pyfunction]
+fn set_compilation_cache(folder: Option<PathBuf>, most: Option<u64>, seconds: f64, bytes: usize, strict: bool) {
+    let at_least = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    engine::kept::set(engine::kept::Settings { folder, most, at_least, bytes, strict });
+}
+
+/// How many compiled programs were found on disk, and how many were looked for in vain; a reset counts from zero.
+#[pyfunction]
+fn compilation_cache_counts(reset: bool) -> [usize; 2] {
+    let counts = engine::kept::counts();
+    if reset {
+        engine::kept::reset();
+    }
+    counts
+}
+
 /// Adds a plugin of the PJRT C API as a platform; it is loaded when its devices are asked for.
 #[pyfunction]
 fn register_plugin(name: &str, path: PathBuf, options: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<()> {
-    let options = options.into_iter().map(|(key, value)| Ok((key, option(&value)?))).collect::<PyResult<_>>()?;
-    engine::xla::register(name, path, options).map(drop).py()
+    engine::xla::register(name, path, self::options(options)?).map(drop).py()
+}
+
+/// Options of a plugin or of its compiler.
+pub fn options(given: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Vec<(String, OptionValue)>> {
+    given.into_iter().map(|(key, value)| Ok((key, option(&value)?))).collect()
 }
 
 fn option(value: &Bound<'_, PyAny>) -> PyResult<OptionValue> {
@@ -444,6 +466,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(platforms, m)?)?;
     m.add_function(wrap_pyfunction!(about_platform, m)?)?;
     m.add_function(wrap_pyfunction!(register_plugin, m)?)?;
+    m.add_function(wrap_pyfunction!(set_compilation_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(compilation_cache_counts, m)?)?;
     m.add_function(wrap_pyfunction!(cpu_kernels, m)?)?;
     m.add_function(wrap_pyfunction!(try_plugins_by, m)?)?;
     m.add_function(wrap_pyfunction!(answer_probe, m)?)?;

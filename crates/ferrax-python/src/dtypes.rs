@@ -102,17 +102,17 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The dtype under the present width; with `asker`, warns when a 64-bit dtype was asked for by name (an empty one
-    /// stands for the function that the user called).
+    /// The dtype under the present width; with `asker` (an empty one stands for the function that the user called), does
+    /// what `jax_explicit_x64_dtypes` says of 64-bit dtypes that are asked for by name.
     pub fn canonical(self, py: Python<'_>, asker: Option<&str>) -> PyResult<DType> {
         let canonical = self.dtype.canonical(config::x64());
         if canonical == self.dtype || self.python {
             return Ok(canonical);
         }
-        if let Some(asker) = asker {
-            crate::warning::truncated(py, self.dtype, canonical, asker)?;
+        match asker {
+            Some(asker) => crate::warning::truncated(py, self.dtype, canonical, asker),
+            None => Ok(canonical),
         }
-        Ok(canonical)
     }
 }
 

@@ -7,7 +7,7 @@ use ferrax::device::Placement;
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, Buffer, DType, Scalar, Shape};
 use ferrax_ir::array::OwnedPin;
-use ferrax_ir::{Array, Value};
+use ferrax_ir::{Array, Payload, Value};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -29,7 +29,10 @@ fn concrete(v: &Value) -> Result<Value, &ferrax_ir::Tracer> {
 fn first(v: &Value) -> PyResult<Scalar> {
     match v {
         Value::Lit(l) => Ok(l.scalar),
-        Value::Array(a) => Ok(Scalar::from_bytes(a.aval().dtype, a.pin().py()?.bytes())),
+        Value::Array(a) => {
+            crate::watch::copied(a)?;
+            Ok(Scalar::from_bytes(a.aval().dtype, a.pin().py()?.bytes()))
+        }
         Value::Tracer(t) => Err(tracer::concretization(t, "")),
     }
 }
@@ -245,8 +248,28 @@ fn key_words<'py>(py: Python<'py>, a: &Array) -> PyResult<Bound<'py, PyAny>> {
     numpy_interop::to_array(py, &words)
 }
 
+/// The text of a value inside a function that `shard_map` runs on known values: what each device holds of it.
+fn on_devices(py: Python<'_>, v: &Value) -> PyResult<Option<String>> {
+    static TEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if !ferrax_ir::trace::is_mapped_eagerly() {
+        return Ok(None);
+    }
+    let (mut whole, mut axes) = (v.clone(), Vec::new());
+    while let Some(t) = whole.as_tracer() {
+        let Payload::Batched { value, axis } = t.payload() else { return Ok(None) };
+        let Some(name) = ferrax_ir::trace::axis_of(t.trace().id()) else { return Ok(None) };
+        axes.push((name.to_string(), *axis));
+        whole = value.clone();
+    }
+    let whole = value::to_py(py, whole)?;
+    dtypes::imported(&TEXT, py, "ferrax.sharding._manual", "text")?.call1((whole, axes))?.extract()
+}
+
 /// `repr(x)`.
 pub fn repr(py: Python<'_>, v: &Value) -> PyResult<String> {
+    if let Some(text) = on_devices(py, v)? {
+        return Ok(text);
+    }
     let a = match v {
         Value::Tracer(t) => return Ok(tracer::repr(py, t)),
         other => value::concrete(other, "")?,
@@ -279,6 +302,9 @@ pub fn repr(py: Python<'_>, v: &Value) -> PyResult<String> {
 
 /// `str(x)`.
 pub fn text(py: Python<'_>, v: &Value) -> PyResult<String> {
+    if let Some(text) = on_devices(py, v)? {
+        return Ok(text);
+    }
     let a = match v {
         Value::Tracer(t) => return Ok(tracer::repr(py, t)),
         other => value::concrete(other, "")?,
@@ -300,6 +326,9 @@ pub fn format<'py>(slf: &Bound<'py, PyArray>, spec: &Bound<'py, PyAny>) -> PyRes
             return Err(tracer::unless_leaked(v, error));
         }
         return Ok(slf.str()?.into_any());
+    }
+    if let Some(text) = on_devices(py, v)? {
+        return Ok(text.into_pyobject(py)?.into_any());
     }
     let shown = numpy_interop::to_array(py, &value::concrete(v, "")?)?;
     // indexing with () makes the NumPy scalar of a rank-0 array
@@ -386,6 +415,7 @@ pub unsafe fn fill_buffer(
             aval.dtype.short_name().to_uppercase()
         )));
     };
+    crate::watch::copied(a)?;
     let pin = a.pin_owned().py()?;
     let data = pin.buffer().as_ptr();
     let itemsize = aval.dtype.size() as isize;

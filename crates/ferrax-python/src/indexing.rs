@@ -1,15 +1,16 @@
 //! `x[…]` and `x.at[…]` for Python: objects to [`Index`], and the two helper classes of `.at`.
 //!
-//! Read next: `ferrax-ops/src/indexing`, where an index is resolved and applied.
+//! Read next: `ferrax/src/numpy/indexing`, where an index is resolved and applied.
 
 use crate::array::{PyArray, wrap_array};
 use crate::errors::IntoPyResult;
 use crate::lax::args::{fill, mode};
 use crate::numpy_interop;
 use crate::value::{PyValue, to_py, value_of};
-use crate::warning;
+use crate::{warning, watch};
+use ferrax::numpy::indexing::{Index, Indices, ReadOptions, Update, UpdateOptions, get, row, safe_to_cast, update};
+use ferrax_base::config::watched;
 use ferrax_ir::Value;
-use ferrax_ops::indexing::{Index, Indices, ReadOptions, Update, UpdateOptions, get, row, safe_to_cast, update};
 use pyo3::exceptions::{PyFutureWarning, PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -249,6 +250,9 @@ fn static_bound(s: &Bound<'_, PySlice>, object: &Bound<'_, PyAny>, at: usize) ->
 /// `x[index]`.
 pub fn getitem<'py>(x: &Bound<'py, PyArray>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let value = &x.get().value;
+    if watched() && matches!(value, Value::Array(_)) {
+        return watch::read(x, index);
+    }
     if let Some(i) = exact_int(index) {
         let i = i?;
         if let Some(row) = row(value, i).py()? {

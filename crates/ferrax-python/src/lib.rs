@@ -31,6 +31,7 @@ pub mod tree;
 pub mod ufunc;
 pub mod value;
 pub mod warning;
+mod watch;
 
 /// Runs long work with the GIL given up, if this thread has it.
 fn without_gil(work: &mut dyn FnMut()) {
@@ -95,6 +96,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     config::register(m)?;
     creation::register(m)?;
     warning::register(m)?;
+    watch::register(m)?;
     ufunc::register(m)?;
     shortcut::register(m)?;
     shorten::register(m)?;

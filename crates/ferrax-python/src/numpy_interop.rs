@@ -277,6 +277,7 @@ pub fn to_array<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAn
              wish to extract the underlying integer array.",
         ));
     }
+    crate::watch::copied(array)?;
     let pin = array.pin_owned().py()?;
     let data = pin.buffer().as_ptr();
     let owner = Bound::new(py, HostView { _pin: pin })?;

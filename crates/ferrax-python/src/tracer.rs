@@ -17,11 +17,11 @@ use std::fmt;
 pub struct PyTracer;
 
 /// A value in a program being recorded (`jit`, `make_jaxpr`, control flow).
-#[pyclass(frozen, extends = PyTracer, module = "ferrax.core", name = "DynamicJaxprTracer")]
+#[pyclass(frozen, extends = PyTracer, module = "ferrax.interpreters.partial_eval", name = "DynamicJaxprTracer")]
 pub struct StagedTracer;
 
 /// A value with its tangent.
-#[pyclass(frozen, extends = PyTracer, module = "ferrax.core", name = "JVPTracer")]
+#[pyclass(frozen, extends = PyTracer, module = "ferrax.interpreters.ad", name = "JVPTracer")]
 pub struct JvpTracer;
 
 /// A value whose derivative is being recorded (`grad`, `vjp`, `linearize`).
@@ -83,7 +83,7 @@ pub fn wrap(py: Python<'_>, t: Tracer) -> PyResult<Bound<'_, PyAny>> {
     Ok(object)
 }
 
-/// `float32[3]`, with `~` before it for weak types.
+/// `float32[3]`, with `~` before it for weak types and `{V:i}` behind it for manual axes over which the value varies.
 pub struct LongAval<'a>(pub &'a Aval);
 
 impl fmt::Display for LongAval<'_> {
@@ -92,7 +92,12 @@ impl fmt::Display for LongAval<'_> {
         for (i, d) in self.0.shape.iter().enumerate() {
             write!(f, "{}{d}", if i > 0 { "," } else { "" })?;
         }
-        f.write_str("]")
+        f.write_str("]")?;
+        match &*ferrax_ir::manual::names(self.0.vary) {
+            [] => Ok(()),
+            [name] => write!(f, "{{V:{name}}}"),
+            names => write!(f, "{{V:({})}}", names.join(",")),
+        }
     }
 }
 
@@ -256,6 +261,29 @@ impl PyTracer {
     /// Where this value comes from, for an error text.
     fn _origin_msg(slf: &Bound<'_, Self>) -> String {
         with_tracer(slf, origin).unwrap_or_default()
+    }
+}
+
+#[pymethods]
+impl BatchTracer {
+    /// All rows: the value with its batch axis.
+    #[getter]
+    fn val(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyAny>>> {
+        let value = with_tracer(slf.as_super(), |t| match t.payload() {
+            Payload::Batched { value, .. } => Some(value.clone()),
+            _ => None,
+        });
+        value.flatten().map(|v| crate::value::from_value(slf.py(), v)).transpose()
+    }
+
+    /// Which axis of `val` the rows lie along.
+    #[getter]
+    fn batch_dim(slf: &Bound<'_, Self>) -> Option<usize> {
+        with_tracer(slf.as_super(), |t| match t.payload() {
+            Payload::Batched { axis, .. } => *axis,
+            _ => None,
+        })
+        .flatten()
     }
 }
 

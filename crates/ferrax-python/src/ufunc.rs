@@ -1,87 +1,47 @@
 //! `jax.numpy`'s elementwise functions and `Array`'s operators: one vectorcall each, no Python frame.
 //!
 //! The shortest path comes first: operands that are arrays of one dtype, or one array and a Python number, go to
-//! their kernel without a value being cloned. Everything else goes through `ferrax::numpy`.
+//! their kernel without a value being cloned (`at_once` of a row of `ferrax::numpy`); everything else to its `call`.
 //!
-//! Read next: `ferrax::numpy` for what the functions are, `ferrax::direct` for the short path.
+//! Read next: `ferrax::numpy` for what the functions are.
 
 use crate::array::{PyArray, wrap, wrap_array};
 use crate::errors::IntoPyResult;
 use crate::fastcall::{self, Args, FastCall, Params, Signature};
-use crate::value::{python_number, value_of};
-use ferrax::direct::{self, Operand};
-use ferrax::numpy::{self, Binary, Rule, Unary};
-use ferrax_base::{DType, promotion};
-use ferrax_ir::{Array, Lit, OpRef, Value};
+use crate::value::{number_of, value_of};
+use ferrax::direct::Operand;
+use ferrax::numpy::{self, Binary, Unary};
+use ferrax_base::config;
+use ferrax_ir::{Array, Lit, Value};
 use pyo3::exceptions::{PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::ffi::CStr;
 
-/// Whether operations run at once on this thread, which the short path needs.
+/// One of our own arrays or a Python number as an operand of the short path; the number is kept in `held`.
 #[inline]
-fn immediate() -> bool {
-    ferrax_ir::trace::is_eager()
-}
-
-/// The data of an array object.
-#[inline]
-fn array_of<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a Array> {
+fn quick<'a>(object: &'a Bound<'_, PyAny>, held: &'a mut Option<Lit>) -> Option<Operand<'a>> {
     match object.cast::<PyArray>() {
-        Ok(a) => match &a.get().value {
-            Value::Array(a) => Some(a),
-            _ => None,
-        },
-        Err(_) => None,
+        Ok(a) => Operand::of(&a.get().value),
+        // what is handed over is told once, by the general path
+        Err(_) if config::watched() => None,
+        Err(_) => {
+            // a number that no dtype holds is the general path's to explain
+            *held = number_of(object).ok()?;
+            held.as_ref().map(Operand::Lit)
+        }
     }
-}
-
-/// A Python number as the other operand of an array of this type; `None` where the array would be converted.
-#[inline]
-fn beside(x: &Array, number: Lit) -> Option<Lit> {
-    let (d, weak) = (x.aval().dtype, x.aval().weak);
-    let (to, weak) = promotion::join((d, weak), (number.scalar.dtype, number.weak)).ok()?;
-    (to == d).then(|| Lit { scalar: number.scalar.convert(d), weak })
-}
-
-/// The primitive of a function of operands of one dtype that need no conversion.
-#[inline]
-fn direct_op(rule: Rule, find: fn(DType) -> Option<OpRef>, d: DType) -> Option<OpRef> {
-    if rule.target(d) == d { find(d) } else { None }
 }
 
 /// The result of a function by the short path; `None` when it does not apply.
 #[inline]
 fn quick_binary(f: &Binary, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
-    match (array_of(x), array_of(y)) {
-        (Some(a), Some(b)) => {
-            let d = a.aval().dtype;
-            if b.aval().dtype != d || !immediate() {
-                return Ok(None);
-            }
-            match direct_op(f.rule, f.direct, d) {
-                Some(op) => direct::run(&op, &[Operand::Array(a), Operand::Array(b)]).py(),
-                None => Ok(None),
-            }
-        }
-        (Some(a), None) => quick_mixed(f, a, y, false),
-        (None, Some(b)) => quick_mixed(f, b, x, true),
-        (None, None) => Ok(None),
+    let (mut m, mut n) = (None, None);
+    match (quick(x, &mut m), quick(y, &mut n)) {
+        (Some(x), Some(y)) => f.at_once(x, y).py(),
+        _ => Ok(None),
     }
-}
-
-#[inline]
-fn quick_mixed(f: &Binary, a: &Array, number: &Bound<'_, PyAny>, swapped: bool) -> PyResult<Option<Array>> {
-    if !immediate() {
-        return Ok(None);
-    }
-    // A number that no dtype holds is the general path's to explain.
-    let Ok(Some(number)) = python_number(number) else { return Ok(None) };
-    let Some(lit) = beside(a, number) else { return Ok(None) };
-    let Some(op) = direct_op(f.rule, f.direct, a.aval().dtype) else { return Ok(None) };
-    let (array, lit) = (Operand::Array(a), Operand::Lit(&lit));
-    direct::run(&op, &if swapped { [lit, array] } else { [array, lit] }).py()
 }
 
 /// The error of an operand that is no array or number.
@@ -126,10 +86,9 @@ pub fn binary(f: &Binary, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResul
 /// `f(x)`.
 #[inline]
 pub fn unary(f: &Unary, x: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    if let Some(a) = array_of(x)
-        && immediate()
-        && let Some(op) = direct_op(f.rule, f.direct, a.aval().dtype)
-        && let Some(out) = direct::run(&op, &[Operand::Array(a)]).py()?
+    if let Ok(a) = x.cast::<PyArray>()
+        && let Value::Array(a) = &a.get().value
+        && let Some(out) = f.at_once(a).py()?
     {
         return wrap_array(x.py(), out).map(Bound::unbind);
     }
@@ -341,24 +300,11 @@ fn where_(py: Python<'_>, args: Args<'_, '_>) -> PyResult<Py<PyAny>> {
     wrap(py, numpy::where_(&c, &x, &y).py()?).map(Bound::unbind)
 }
 
-/// `where` of a mask and cases of one dtype and shape, numbers among them.
+/// `where` by the short path.
 fn quick_where(c: &Bound<'_, PyAny>, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
-    let Some(mask) = array_of(c).filter(|m| m.aval().dtype.is_bool()) else { return Ok(None) };
-    if !immediate() {
-        return Ok(None);
-    }
-    let op = ferrax_ops::SELECT_N.op();
-    let run = |x: Operand<'_>, y: Operand<'_>| direct::run(&op, &[Operand::Array(mask), y, x]).py();
-    match (array_of(x), array_of(y)) {
-        (Some(a), Some(b)) if a.aval().dtype == b.aval().dtype => run(Operand::Array(a), Operand::Array(b)),
-        (Some(a), None) => match python_number(y)?.and_then(|n| beside(a, n)) {
-            Some(n) => run(Operand::Array(a), Operand::Lit(&n)),
-            None => Ok(None),
-        },
-        (None, Some(b)) => match python_number(x)?.and_then(|n| beside(b, n)) {
-            Some(n) => run(Operand::Lit(&n), Operand::Array(b)),
-            None => Ok(None),
-        },
+    let (mut k, mut m, mut n) = (None, None, None);
+    match (quick(c, &mut k), quick(x, &mut m), quick(y, &mut n)) {
+        (Some(Operand::Array(mask)), Some(x), Some(y)) => numpy::where_at_once(mask, x, y).py(),
         _ => Ok(None),
     }
 }

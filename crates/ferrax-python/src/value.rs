@@ -10,14 +10,13 @@ use crate::api::references;
 use crate::array::{self, PyArray};
 use crate::interpreter::attribute;
 use crate::numpy_interop;
-use crate::shorten;
+use crate::{shorten, watch};
 use ferrax_base::{Aval, DType, Scalar, config};
 use ferrax_ir::{Array, Lit, Value};
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 use pyo3::{PyTypeInfo, ffi, intern};
-use smallvec::SmallVec;
 
 /// A [`Value`] as an argument or result of a Rust function for Python.
 #[derive(Clone, Debug)]
@@ -68,7 +67,7 @@ pub fn quick_value(object: &Bound<'_, PyAny>) -> Option<Value> {
     if let Ok(a) = object.cast::<PyArray>() {
         return Some(a.get().value.clone());
     }
-    python_number(object).ok().flatten().map(Value::Lit)
+    number_of(object).ok().flatten().map(Value::Lit)
 }
 
 /// Shape, dtype and weak type of an argument, which may be abstract: anything with `shape` and `dtype` will do.
@@ -76,7 +75,7 @@ pub fn abstract_value(object: &Bound<'_, PyAny>) -> PyResult<Aval> {
     if let Ok(a) = object.cast::<PyArray>() {
         return Ok(a.get().value.aval());
     }
-    if let Some(lit) = python_number(object)? {
+    if let Some(lit) = number_of(object)? {
         return Ok(Value::Lit(lit).aval());
     }
     if let Ok(aval) = object.cast::<crate::aval::ShapedArray>() {
@@ -114,9 +113,27 @@ pub fn value_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     }
 }
 
-/// A Python number as a constant; exact types only (NumPy's scalars may derive from them).
+/// A Python number that an operation is given, as a constant; exact types only (NumPy's scalars may derive from them).
 #[inline]
 pub fn python_number(object: &Bound<'_, PyAny>) -> PyResult<Option<Lit>> {
+    if config::watched() {
+        return number_handed(object);
+    }
+    number_of(object)
+}
+
+#[cold]
+fn number_handed(object: &Bound<'_, PyAny>) -> PyResult<Option<Lit>> {
+    let lit = number_of(object)?;
+    if lit.is_some() {
+        watch::handed(object)?;
+    }
+    Ok(lit)
+}
+
+/// The constant that a Python number is, of which nobody is told.
+#[inline]
+pub fn number_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Lit>> {
     let (py, raw) = (object.py(), object.as_ptr());
     // SAFETY: `raw` is a valid object.
     let class = unsafe { ffi::Py_TYPE(raw) };
@@ -151,6 +168,9 @@ fn integer(object: &Bound<'_, PyAny>) -> PyResult<Scalar> {
 
 /// NumPy's arrays and scalars, subclasses of Python's numbers, objects with `__jax_array__`.
 fn foreign(object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    if config::watched() {
+        watch::handed(object)?;
+    }
     if numpy_interop::is_array(object)? {
         return Ok(Some(Value::Array(numpy_interop::from_array(object)?)));
     }
@@ -242,47 +262,6 @@ impl<'a, 'py> FromPyObject<'a, 'py> for ShapeArg {
         match object.try_iter() {
             Ok(items) => Ok(ShapeArg(items.map(|o| dim(&o?)).collect::<PyResult<_>>()?)),
             Err(_) => Ok(ShapeArg(smallvec::smallvec![dim(&object)?])),
-        }
-    }
-}
-
-/// An axes argument: `None`, an integer or a sequence of integers, not yet resolved against a rank.
-#[derive(Clone, Debug)]
-pub struct AxesArg(pub Option<SmallVec<[i64; 4]>>);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for AxesArg {
-    type Error = PyErr;
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if object.is_none() {
-            return Ok(AxesArg(None));
-        }
-        if let Ok(one) = object.extract::<i64>() {
-            return Ok(AxesArg(Some(smallvec::smallvec![one])));
-        }
-        match object.try_iter() {
-            Ok(items) => Ok(AxesArg(Some(items.map(|o| index(&o?, "an axis")).collect::<PyResult<_>>()?))),
-            Err(_) => Ok(AxesArg(Some(smallvec::smallvec![index(&object, "an axis")?]))),
-        }
-    }
-}
-
-/// An axis counted from the front.
-pub fn canonical_axis(axis: i64, rank: usize) -> PyResult<usize> {
-    let resolved = if axis < 0 { axis + rank as i64 } else { axis };
-    if resolved < 0 || resolved >= rank as i64 {
-        return Err(PyValueError::new_err(format!("axis {axis} is out of bounds for array of dimension {rank}")));
-    }
-    Ok(resolved as usize)
-}
-
-impl AxesArg {
-    /// The axes counted from the front, in the given order; all of them for `None`.
-    pub fn resolve(&self, rank: usize) -> PyResult<SmallVec<[usize; 4]>> {
-        let Some(axes) = &self.0 else { return Ok((0..rank).collect()) };
-        let resolved: SmallVec<[usize; 4]> = axes.iter().map(|&a| canonical_axis(a, rank)).collect::<PyResult<_>>()?;
-        match resolved.iter().enumerate().find(|(i, a)| resolved[..*i].contains(a)) {
-            Some(_) => Err(PyValueError::new_err(format!("duplicate value in 'axis': {:?}", axes.as_slice()))),
-            None => Ok(resolved),
         }
     }
 }

@@ -6,7 +6,7 @@
 use crate::api::source::in_library;
 use crate::dtypes::imported;
 use ferrax_base::DType;
-use pyo3::exceptions::{PyDeprecationWarning, PyUserWarning};
+use pyo3::exceptions::{PyDeprecationWarning, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
@@ -50,9 +50,23 @@ fn public_name(qualified: &str) -> String {
     outer.rsplit('.').next().unwrap_or(outer).trim_start_matches('_').to_owned()
 }
 
-/// A 64-bit dtype was asked for by name and 32 bits are what there is.
+/// A 64-bit dtype was asked for by name and 32 bits are what there is: which of them it is to be, with a warning or an
+/// error, is `jax_explicit_x64_dtypes`.
 #[cold]
-pub fn truncated(py: Python<'_>, asked: DType, given: DType, asker: &str) -> PyResult<()> {
+pub fn truncated(py: Python<'_>, asked: DType, given: DType, asker: &str) -> PyResult<DType> {
+    let settings = py.import("ferrax.config")?.getattr("config")?;
+    let mode = settings.call_method1("read", ("jax_explicit_x64_dtypes",))?.extract::<String>()?;
+    match &*mode {
+        "allow" => return Ok(asked),
+        "error" => {
+            let place = if asker.is_empty() { String::new() } else { format!(" requested in {asker}") };
+            return Err(PyValueError::new_err(format!(
+                "Explicitly requested dtype {asked}{place} is not available: jax_enable_x64 is off and \
+                 jax_explicit_x64_dtypes is \"error\". Set the one, or let the other be \"allow\"."
+            )));
+        }
+        _ => {}
+    }
     at_user(py, PyUserWarning::type_object(py).as_any(), |called| {
         let place = if asker.is_empty() { called.unwrap_or("") } else { asker };
         let place = if place.is_empty() { String::new() } else { format!(" requested in {place}") };
@@ -61,7 +75,8 @@ pub fn truncated(py: Python<'_>, asked: DType, given: DType, asker: &str) -> PyR
              enable more dtypes, set the jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment \
              variable."
         )
-    })
+    })?;
+    Ok(given)
 }
 
 /// A conversion gives up imaginary parts: NumPy's warning of that.

@@ -12,6 +12,7 @@
 //! Read next: `ferrax-ops/src/where_rules/mod.rs`, what each operation makes of the facts of its operands.
 
 use ferrax_base::config::Flag;
+use ferrax_base::fork::Lock;
 use ferrax_base::warning::warn;
 use ferrax_base::{Aval, DType, Result, Scalar, Source};
 use ferrax_ir::{Array, Atom, Jaxpr, OpRef, Payload, TraceId, Value, Var};
@@ -173,7 +174,7 @@ pub fn hash_of(what: &impl Hash) -> u64 {
 }
 
 /// Sites that have been reported, by the selection's place, its case and the line of the operation.
-static REPORTED: Mutex<Option<FxHashSet<(Source, usize, String)>>> = Mutex::new(None);
+static REPORTED: Lock<Option<FxHashSet<(Source, usize, String)>>> = Lock::new(None);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -181,7 +182,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Forgets which sites have been reported.
 pub fn forget() {
-    *locked(&REPORTED) = None;
+    *REPORTED.lock() = None;
 }
 
 /// Takes reports, or none while facts of loops are still being found.
@@ -198,7 +199,7 @@ impl Reports {
             return Ok(());
         }
         let key = (Source { made: 0, ..at }, case, place(edge.at));
-        if locked(&REPORTED).get_or_insert_default().insert(key) {
+        if REPORTED.lock().get_or_insert_default().insert(key) {
             warn(&report(at, cases, case, edge))?;
         }
         Ok(())

@@ -123,11 +123,6 @@ pub fn set_local_default(device: Option<Option<DeviceId>>) -> Option<Option<Devi
     LOCAL_DEFAULT.replace(device)
 }
 
-/// This thread's override of the default device.
-pub fn local_default() -> Option<Option<DeviceId>> {
-    LOCAL_DEFAULT.get()
-}
-
 /// While a program calls the host, what that code computes goes to the CPU: the program's own device waits for it.
 pub struct OnCpu(Option<Option<Option<DeviceId>>>);
 

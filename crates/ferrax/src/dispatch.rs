@@ -7,7 +7,9 @@
 
 use crate::device::{self, Placement};
 use crate::engine::{self, Compiled, Source};
+use crate::watch::{self, Ran};
 use crate::{debug, direct, sharded};
+use ferrax_base::config::watched;
 use ferrax_base::shape::{size, total};
 use ferrax_base::{Arg, Aval, Buffer, Memory, Result, Shape, error, long_work};
 use ferrax_cache::{Cache, Entry, cache::hash_of};
@@ -58,6 +60,9 @@ pub fn evaluate(op: &OpRef, args: &[Value]) -> Result<Values> {
     if let Some(a) = direct::run_values(op, args)? {
         return Ok(smallvec::smallvec![Value::Array(a)]);
     }
+    if watched() {
+        return watch::around(&Ran::Operation(op), args, || evaluate(op, args));
+    }
     if let Some(results) = op.eager(op, args) {
         return results;
     }
@@ -98,7 +103,8 @@ fn op_program(op: &OpRef, args: &[Value], device: DeviceId) -> Result<Arc<Entry<
     let refs: SmallVec<[&Aval; 4]> = avals.iter().collect();
     let outs = op.abstract_eval(&refs)?;
     let graph = Arc::new(lower_op(op, &refs, &outs)?);
-    let compiled = engine::of(device)?.compile(&Source { graph: &graph, donated: &[], device: device.index() })?;
+    let source = Source { graph: &graph, donated: &[], device: device.index(), name: op.name(), options: &[] };
+    let compiled = engine::of(device)?.compile(&source)?;
     drop(refs);
     let inner: usize = op.subjaxprs().iter().map(|j| j.bytes()).sum();
     let bytes = size_of::<Entry<OpKey, OpProgram>>() + 2000 + inner;

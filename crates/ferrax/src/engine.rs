@@ -8,11 +8,13 @@
 //! Read next: `device.rs` for the devices and where a computation runs, `executable.rs` for who compiles and runs.
 
 mod cpu;
+pub mod kept;
 pub mod xla;
 
 use ferrax_base::{Arg, Buffer, Error, Memory, Outputs, Result, bail, error};
 use ferrax_ir::DeviceId;
 use ferrax_loops::{Graph, Type};
+pub use ferrax_pjrt::safe::OptionValue;
 use std::sync::{Arc, OnceLock};
 
 /// A program to compile.
@@ -23,6 +25,28 @@ pub struct Source<'a> {
     pub donated: &'a [bool],
     /// The device that it will run on, by its number on the platform.
     pub device: usize,
+    /// What the function is called, for people.
+    pub name: &'a str,
+    /// Options of the engine's compiler, by name.
+    pub options: &'a Options,
+}
+
+/// Options of a compiler, by name.
+pub type Options = [(String, OptionValue)];
+
+/// Options of XLA's executables that are no flags.
+const XLAS: [&str; 4] =
+    ["exec_time_optimization_effort", "memory_fitting_effort", "memory_fitting_level", "optimization_level"];
+
+impl Source<'_> {
+    /// Errors where an engine whose compiler has no options is given one. Those of XLA, which programs for XLA's CPU bring
+    /// along, say nothing to it.
+    pub fn without_options(&self) -> Result<()> {
+        match self.options.iter().find(|(name, _)| !name.starts_with("xla_") && !XLAS.contains(&name.as_str())) {
+            None => Ok(()),
+            Some((name, _)) => bail!(Runtime, "INVALID_ARGUMENT: No such compile option: '{name}'"),
+        }
+    }
 }
 
 /// Bytes in the memory of a device.

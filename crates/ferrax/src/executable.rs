@@ -6,16 +6,17 @@
 //! Programs that take long become jobs of the [`queue`], unless they have effects or call the host.
 
 use crate::device::{self, Placement};
-use crate::engine::{self, Compiled};
+use crate::engine::{self, Compiled, Options};
 use crate::queue::{self, Input, Pace, Work};
+use crate::watch::{self, Ran};
 use crate::{debug, dispatch, sharded};
-use ferrax_base::config::Flag;
+use ferrax_base::config::{Flag, watched};
 use ferrax_base::list::List;
 use ferrax_base::shape::{size, total};
 use ferrax_base::{Arg, Aval, DType, Error, Memory, Outputs, Result, Source, bail, error, long_work};
 use ferrax_cache::Cache;
 use ferrax_ir::array::{MemoryPin, Taker};
-use ferrax_ir::lower::lower;
+use ferrax_ir::lower::{lower, lower_with};
 use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, JaxprRef, Value, Values};
 use ferrax_loops::{Graph, Kind, work};
 use ferrax_pjrt::stablehlo;
@@ -51,6 +52,8 @@ pub struct Executable {
     variants: List<Variant>,
     /// What the message of a donated array names.
     function: Arc<DebugInfo>,
+    /// What the engine's compiler is told.
+    options: Box<Options>,
     /// Whether the program says how values are sharded.
     says_where: bool,
     /// Where results went, by the shardings of the arguments.
@@ -73,16 +76,23 @@ pub struct MemoryUse {
 /// Bytes of executables kept for operations that run programs eagerly (a `scan` outside `jit`).
 const LIMIT: usize = 64 << 20;
 
-/// Executables by program, and by whether rewrites that can change bits were off.
-static EXECUTABLES: LazyLock<Cache<(JaxprRef, bool), Arc<Executable>>> = LazyLock::new(|| Cache::new(LIMIT));
+/// Executables by program, by whether rewrites that can change bits were off, and by the compiler's options.
+static EXECUTABLES: LazyLock<Cache<(JaxprRef, bool, String), Arc<Executable>>> = LazyLock::new(|| Cache::new(LIMIT));
 
 /// The executable of a program; equal programs share one, except that strict numerics have their own.
 pub fn executable(jaxpr: &JaxprRef) -> Result<Arc<Executable>> {
-    let key = (jaxpr.clone(), Flag::StrictNumerics.get());
+    executable_with(jaxpr, &[])
+}
+
+/// As [`executable`], with options of the engine's compiler.
+pub fn executable_with(jaxpr: &JaxprRef, options: &Options) -> Result<Arc<Executable>> {
+    // floats print as they are
+    let named = if options.is_empty() { String::new() } else { format!("{options:?}") };
+    let key = (jaxpr.clone(), Flag::StrictNumerics.get(), named);
     if let Some(found) = EXECUTABLES.get(&key) {
         return Ok(found.value.clone());
     }
-    let made = Arc::new(Executable::new(jaxpr)?);
+    let made = Arc::new(Executable::new(jaxpr)?.with_options(options));
     Ok(EXECUTABLES.insert(key, made, jaxpr.bytes(), None).value.clone())
 }
 
@@ -100,9 +110,10 @@ impl Variant {
     fn compile(of: &Executable, donated: &[bool], device: DeviceId) -> Result<Variant> {
         let mask: Vec<bool> = match donated {
             [] => Vec::new(),
-            _ => std::iter::repeat_n(false, of.consts.len()).chain(donated.iter().copied()).collect(),
+            _ => of.mask(donated),
         };
-        let source = engine::Source { graph: &of.graph, donated: &mask, device: device.index() };
+        let (name, options) = (&*of.function.name, &*of.options);
+        let source = engine::Source { graph: &of.graph, donated: &mask, device: device.index(), name, options };
         let compiled = engine::of(device)?.compile(&source)?;
         let there = |c: &Array| {
             if dispatch::reachable(c, device) { Ok(c.clone()) } else { device::copied(c, c.aval().weak, device, true) }
@@ -133,10 +144,16 @@ impl Executable {
             consts: optimized.consts.clone(),
             variants: List::new(),
             function: Arc::new(jaxpr.debug.clone()),
+            options: Box::default(),
             says_where: sharded::says_where(jaxpr),
             places: sharded::Known::default(),
             jaxpr: jaxpr.clone(),
         })
+    }
+
+    /// The same, to be compiled with options of the engine's compiler.
+    pub fn with_options(self, options: &Options) -> Executable {
+        Executable { options: options.into(), ..self }
     }
 
     /// The program.
@@ -199,8 +216,29 @@ impl Executable {
     /// The program as StableHLO, as plugins of the PJRT C API are given it; `donate` as for a run.
     pub fn stablehlo(&self, donate: &[bool]) -> Result<String> {
         self.check_mask(donate)?;
-        let mask: Vec<bool> = std::iter::repeat_n(false, self.consts.len()).chain(donate.iter().copied()).collect();
-        stablehlo::module(&self.graph, &mask, &stablehlo::Target::newest())
+        stablehlo::module(&self.graph, &self.mask(donate), &stablehlo::Target::newest())
+    }
+
+    /// A program as StableHLO that says which arguments and lines of the user's it has its values from; `donate` as for a
+    /// run.
+    pub fn placed_stablehlo(jaxpr: &JaxprRef, donate: &[bool]) -> Result<String> {
+        let this = Executable::new(jaxpr)?;
+        this.check_mask(donate)?;
+        let optimized = optimize(jaxpr)?;
+        let (mut places, mut end) = (stablehlo::Places::default(), 0);
+        let graph = lower_with(&optimized, |eqn, made| {
+            end = made.iter().fold(end, |end, v| v.0.max(end));
+            let line = eqn.source.location().map(|at| (at.file, at.line));
+            places.values.push((end, format!("jit({})/{}", jaxpr.debug.name, eqn.op.name()), line));
+        })?;
+        places.parameters.resize(optimized.consts.len(), String::new());
+        places.parameters.extend(jaxpr.debug.arg_names.iter().flat_map(|names| names()));
+        stablehlo::placed_module(&graph, &this.mask(donate), &stablehlo::Target::newest(), Some(&places))
+    }
+
+    /// The mask of donated parameters of the graph, constants first, from that of the arguments.
+    fn mask(&self, donate: &[bool]) -> Vec<bool> {
+        std::iter::repeat_n(false, self.consts.len()).chain(donate.iter().copied()).collect()
     }
 
     /// What the program computes, counted before any engine fuses it.
@@ -230,6 +268,9 @@ impl Executable {
         self.check_mask(donate)?;
         let placement = device::place(args, |i| self.describe(i))?;
         if debug::checking() {
+            if watched() {
+                return watch::around(&Ran::Program(&self.jaxpr), args, || self.run(args, donate));
+            }
             return self.run_checked(args, placement);
         }
         let variant = self.variant(donate, placement.device)?;

@@ -4,7 +4,7 @@
 //! operations, this crate runs them. There is no Python here.
 //!
 //! Read next: [`dispatch`] for how one operation runs, [`executable`] for programs, [`queue`] for those that take long, [`device`] for placement, [`engine`] for what computes,
-//! [`function`] for transformations of closures.
+//! [`function`] for transformations of closures, [`numpy`] for functions of arrays.
 
 mod blame;
 pub mod debug;
@@ -18,6 +18,8 @@ pub mod numpy;
 pub mod queue;
 mod report;
 pub mod sharded;
+mod sync;
+pub mod watch;
 
 pub use executable::{Executable, executable};
 pub use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, Scalar, Shape};

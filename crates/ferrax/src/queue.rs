@@ -10,21 +10,20 @@
 //!
 //! A job that fails leaves its error in its results. Effects, callbacks and the debug modes never come here. The queue
 //! is bounded; a call that finds it full waits. Before a fork from Python it ends what runs ([`before_fork`]); the child of
-//! any other fork finds an error in place of what another thread was computing.
+//! any other fork finds an error in place of what another thread was computing. `tests/interleavings.rs` runs this file over all
+//! interleavings of a few threads.
 //! Read next: `executable.rs` for what becomes a job, `ferrax_ir::array` for pending arrays, `ferrax_base::fork`.
 
 use crate::device::Placement;
+use crate::sync::{Array, Condvar, Lock, MutexGuard, Reservation, employ};
 
 use ferrax_base::config::Flag;
-use ferrax_base::fork::{self, Lock};
-use ferrax_base::{Arg, Aval, Error, Memory, Outputs, Result, Source, error, long_work};
-use ferrax_ir::Array;
-use ferrax_ir::array::Reservation;
+use ferrax_base::{Arg, Aval, Error, Memory, Outputs, Result, Source, error, fork, long_work};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 /// From this time on a program is worth a job.
@@ -234,19 +233,21 @@ impl Queue {
         if self.process == process {
             return;
         }
-        let made = std::thread::Builder::new().name("ferrax queue".into()).spawn(|| {
-            let mut queue = QUEUE.lock();
-            loop {
-                queue = match queue.ready() {
-                    Some(at) => run(queue, at, false),
-                    None => wait_for(&WORK, queue),
-                };
-            }
-        });
         // Without a thread the jobs wait for those who wait for them.
-        if made.is_ok() {
+        if employ(serve) {
             self.process = process;
         }
+    }
+}
+
+/// What the thread does.
+fn serve() {
+    let mut queue = QUEUE.lock();
+    loop {
+        queue = match queue.ready() {
+            Some(at) => run(queue, at, false),
+            None => wait_for(&WORK, queue),
+        };
     }
 }
 

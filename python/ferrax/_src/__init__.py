@@ -1,6 +1,7 @@
-"""Names of JAX's insides that libraries cannot live without; each file here is a few of them, under JAX's path.
+"""JAX's private paths: the public names that JAX defines there, and helpers that libraries and their tests use.
 
-Nothing of ferrax's own imports from here, and nothing else is promised: what is not here is not part of the interface.
+Most files say only of which public modules they have the names (`_public.py`). Nothing of ferrax's own imports from
+here, and nothing else is promised: what is not here is not part of the interface.
 """
 
 import importlib

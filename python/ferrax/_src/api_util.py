@@ -1,3 +1,44 @@
 """Functions of trees as functions of flat lists."""
 
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from ferrax._api import _indices, _names, _resolve, completed
 from ferrax.api_util import *  # noqa: F403
+
+
+def fun_signature(fun: Any) -> inspect.Signature | None:
+    """A function's signature, None where it has none."""
+    try:
+        return inspect.signature(fun)
+    except (ValueError, TypeError):
+        return None
+
+
+def infer_argnums_and_argnames(
+    sig: inspect.Signature, argnums: int | Sequence[int] | None, argnames: str | Sequence[str] | None
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Numbers of arguments from their names, or the other way round, where one of the two is not given."""
+    numbers, names = _indices(argnums, "argnums"), _names(argnames, "argnames")
+    if argnums is None or argnames is None:
+        numbers, names = completed(sig.parameters, numbers, names)
+    return tuple(numbers), tuple(names)
+
+
+def resolve_argnums(
+    fun: Any,
+    signature: inspect.Signature | None,
+    donate_argnums: int | Sequence[int] | None,
+    donate_argnames: str | Sequence[str] | None,
+    static_argnums: int | Sequence[int] | None,
+    static_argnames: str | Sequence[str] | None,
+) -> tuple[tuple[int, ...], tuple[str, ...], tuple[int, ...], tuple[str, ...]]:
+    """Numbers and names of arguments to donate and of static ones, completed by the function's signature."""
+    static = _resolve(
+        fun, _indices(static_argnums, "static_argnums"), _names(static_argnames, "static_argnames"), "static"
+    )
+    donated = _resolve(
+        fun, _indices(donate_argnums, "donate_argnums"), _names(donate_argnames, "donate_argnames"), "donate"
+    )
+    return tuple(donated[0]), tuple(donated[1]), tuple(static[0]), tuple(static[1])

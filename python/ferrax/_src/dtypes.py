@@ -1,17 +1,126 @@
 """Questions about dtypes."""
 
+from __future__ import annotations
+
 from typing import Any
 
-from ferrax import dtypes as _dtypes
+import ml_dtypes
+import numpy as np
+
+from ferrax import _ferrax, config as _config, dtypes as _dtypes
+from ferrax._src._public import names_of
 from ferrax.dtypes import TypePromotionError as TypePromotionError
+from ferrax.numpy import isdtype as isdtype, promote_types as promote_types
+
+__getattr__ = names_of(__name__, "ferrax.dtypes")
+
+DType = Any
+JAXType = Any
+
+int_, uint, float_, complex_ = np.int64, np.uint64, np.float64, np.complex128
+
+_weak_types = [int, float, complex]
+_bool_types = [np.dtype(bool)]
+_intn_dtypes = [np.dtype(getattr(ml_dtypes, n)) for n in ("int2", "uint2", "int4", "uint4")]
+_unsigned_types = [*_intn_dtypes[1::2], *map(np.dtype, ("uint8", "uint16", "uint32", "uint64"))]
+_signed_types = [*_intn_dtypes[::2], *map(np.dtype, ("int8", "int16", "int32", "int64"))]
+_custom_float_dtypes = [
+    np.dtype(getattr(ml_dtypes, n))
+    for n in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "bfloat16")
+]
+_float_types = [*_custom_float_dtypes, *map(np.dtype, ("float16", "float32", "float64"))]
+_complex_types = [np.dtype("complex64"), np.dtype("complex128")]
+_jax_types = [*_bool_types, *_unsigned_types, *_signed_types, *_float_types, *_complex_types]
+_jax_dtype_set = {*_jax_types, _dtypes.float0}
 
 
 class ExtendedDType:
     """What dtypes that libraries define derive from; arrays of them are not supported."""
 
 
-DType = Any
+def default_int_dtype() -> np.dtype:
+    """The dtype of Python's integers."""
+    return np.dtype("int64" if _config.x64_enabled else "int32")
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(_dtypes, name)
+def default_uint_dtype() -> np.dtype:
+    """The default unsigned dtype."""
+    return np.dtype("uint64" if _config.x64_enabled else "uint32")
+
+
+def default_float_dtype() -> np.dtype:
+    """The dtype of Python's floats."""
+    return np.dtype("float64" if _config.x64_enabled else "float32")
+
+
+def default_complex_dtype() -> np.dtype:
+    """The dtype of Python's complex numbers."""
+    return np.dtype("complex128" if _config.x64_enabled else "complex64")
+
+
+default_types = {
+    "b": lambda: np.dtype(bool),
+    "i": default_int_dtype,
+    "u": default_uint_dtype,
+    "f": default_float_dtype,
+    "c": default_complex_dtype,
+}
+
+
+def dtype(x: Any) -> Any:
+    """The dtype of a value, or a dtype as an object of NumPy's class."""
+    if x is None:
+        raise ValueError("Invalid argument to dtype: None.")
+    if isinstance(x, (str, type, np.dtype)):
+        return _dtypes.canonicalize_dtype(x) if x in (int, float, complex, bool) else np.dtype(x)
+    return _ferrax.typeof(x).dtype
+
+
+def is_weakly_typed(x: Any) -> bool:
+    """Whether a value takes the dtype of what it is combined with."""
+    return bool(getattr(x, "weak_type", type(x) in _weak_types))
+
+
+def lattice_result_type(*args: Any) -> tuple[Any, bool]:
+    """The dtype of the values combined, and whether it is weak."""
+    return _dtypes.result_type(*args, return_weak_type_flag=True)  # type: ignore[return-value]
+
+
+def supports_inf(dtype: Any) -> bool:
+    """Whether a dtype has infinities."""
+    dtype = np.dtype(dtype)
+    if not _dtypes.issubdtype(dtype, np.inexact):
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.isinf(np.array(np.inf).astype(dtype)))
+
+
+def to_inexact_dtype(dtype: Any) -> np.dtype:
+    """The dtype of floats that integers become in functions such as `sin`; others as they are."""
+    dtype = np.dtype(dtype)
+    if _dtypes.issubdtype(dtype, np.inexact):
+        return dtype
+    return np.dtype(promote_types(dtype, default_float_dtype()))
+
+
+def to_numeric_dtype(dtype: Any) -> np.dtype:
+    """The dtype, or the default integer one for bool."""
+    dtype = np.dtype(dtype)
+    return default_int_dtype() if dtype == np.dtype(bool) else dtype
+
+
+def to_complex_dtype(dtype: Any) -> np.dtype:
+    """The complex dtype that holds a dtype's numbers."""
+    inexact = to_inexact_dtype(dtype)
+    if inexact.kind == "c":
+        return inexact
+    return np.dtype("complex128" if inexact == np.dtype("float64") else "complex64")
+
+
+def short_dtype_name(dtype: Any) -> str:
+    """A dtype's name as programs print it: `f32`, `i8`, `bool`."""
+    name = dtype.name
+    for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
+        if name.startswith(long):
+            return str(short + name.removeprefix(long))
+    return str(name)

@@ -7,8 +7,10 @@ from ferrax._lazy import defer as _defer
 
 if _TYPE_CHECKING:
     from ferrax.experimental import checkify as checkify
+    from ferrax.experimental import compilation_cache as compilation_cache
     from ferrax.experimental import hijax as hijax
     from ferrax.experimental import jet as jet
+    from ferrax.experimental import key_reuse as key_reuse
     from ferrax.experimental import layout as layout
     from ferrax.experimental import mesh_utils as mesh_utils
     from ferrax.experimental import multihost_utils as multihost_utils
@@ -21,8 +23,10 @@ if _TYPE_CHECKING:
 
 _SUBMODULES = """
 checkify
+compilation_cache
 hijax
 jet
+key_reuse
 layout
 mesh_utils
 multihost_utils

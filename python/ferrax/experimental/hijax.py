@@ -1,17 +1,20 @@
-"""Types and primitives of values that are no arrays: names that libraries derive classes from.
+"""Primitives with rules of their own, and types of values that are no arrays: classes that others are derived from.
 
-ferrax's programs have arrays only: such classes and primitives can be defined, not used in programs.
+`VJPHiPrimitive` works on arrays and trees of them, under all transformations that it has rules for. Programs have
+arrays only: types of other values can be defined, not used in programs. Read next: `_hi_primitives.py`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ferrax._api import high_types
 from ferrax._avals import aval_method as aval_method, aval_property as aval_property
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray as ShapedArray
 from ferrax._primitives import Primitive, Zero
 from ferrax.core import AbstractValue as AbstractValue
+from ferrax.experimental._hi_primitives import VJPHiPrimitive as VJPHiPrimitive
 from ferrax.interpreters.ad import instantiate_zeros as instantiate_zeros, is_undefined_primal as is_undefined_primal
 
 __all__ = [
@@ -104,18 +107,6 @@ class HiPrimitive(Primitive):
         )
 
 
-class VJPHiPrimitive(HiPrimitive):
-    """A primitive of values that are no arrays with a reverse-mode rule; it cannot be applied.
-
-    >>> import ferrax as jax
-    >>> jax.experimental.hijax.VJPHiPrimitive().name
-    'VJPHiPrimitive'
-    """
-
-    def __init__(self) -> None:
-        super().__init__(type(self).__name__)
-
-
 class _EffectTypes:
     """Classes of effects."""
 
@@ -133,11 +124,9 @@ class _EffectTypes:
 
 control_flow_allowed_effects = _EffectTypes()
 
-_types: dict[type, Any] = {}
-
 
 def register_hitype(val_cls: type, typeof_fn: Any) -> None:
-    """Says what the type of values of a class is. Programs take arrays only, all the same.
+    """Says what the type of values of a class is, which `ferrax.typeof` then gives. Programs take arrays only.
 
     Args:
       val_cls: the class.
@@ -147,8 +136,10 @@ def register_hitype(val_cls: type, typeof_fn: Any) -> None:
     >>> class Box:
     ...     pass
     >>> jax.experimental.hijax.register_hitype(Box, lambda box: jax.experimental.hijax.HiType())
+    >>> isinstance(jax.typeof(Box()), jax.experimental.hijax.HiType)
+    True
     """
-    _types[val_cls] = typeof_fn
+    high_types[val_cls] = typeof_fn
 
 
 _expose(globals())

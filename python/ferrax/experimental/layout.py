@@ -80,11 +80,40 @@ class Format:
     def __post_init__(self) -> None:
         if not (self.layout is None or self.layout is Layout.AUTO or isinstance(self.layout, Layout)):
             raise TypeError(f"Format takes a Layout, None or Layout.AUTO, got {type(self.layout).__name__}")
+        if isinstance(self.layout, Layout) and self.sharding is None:
+            raise ValueError(
+                f"Sharding has to be concrete when layout is of type {type(self.layout)}. Please pass a "
+                "`jax.sharding.NamedSharding` or a `jax.sharding.SingleDeviceSharding` to the sharding argument. Got "
+                "sharding None"
+            )
 
 
 def row_by_row(shape: tuple[int, ...], sharding: Any) -> Format:
     """The format of an array of ferrax's."""
     return Format(Layout(tuple(range(len(shape))), ()), sharding)
+
+
+def sharding_of(format: Format, shape: tuple[int, ...], function: str) -> Any:
+    """The sharding that a format asks for, `None` for none.
+
+    Args:
+      format: the format.
+      shape: shape of the array.
+      function: who asks, for the error.
+
+    Raises:
+      ValueError: the layout is of another number of axes than the array.
+      NotImplementedError: it is another one than row by row.
+    """
+    if isinstance(format.layout, Layout):
+        _check_rows(format.layout, shape, function)
+    return format.sharding
+
+
+def _check_rows(layout: Layout, shape: tuple[int, ...], function: str) -> None:
+    layout.check_compatible_aval(shape)
+    if layout.major_to_minor != tuple(range(len(shape))) or layout.tiling:
+        raise NotImplementedError(f"{function}: arrays of ferrax lie row by row, not in {layout}")
 
 
 def _is_layout(value: Any) -> bool:
@@ -115,10 +144,7 @@ def with_layout_constraint(x: Any, layout: Any) -> Any:
     for leaf, wanted in zip(leaves, layouts, strict=True):
         if not isinstance(wanted, Layout):
             raise TypeError(f"with_layout_constraint takes layouts, got {type(wanted).__name__}")
-        shape = leaf.shape
-        wanted.check_compatible_aval(shape)
-        if wanted.major_to_minor != tuple(range(len(shape))) or wanted.tiling:
-            raise NotImplementedError(f"with_layout_constraint: arrays of ferrax lie row by row, not in {wanted}")
+        _check_rows(wanted, leaf.shape, "with_layout_constraint")
     return tree.unflatten(leaves)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -24,7 +25,9 @@ from ferrax._texts import differences, short
 from ferrax.custom_derivatives import custom_vjp
 from ferrax.dtypes import issubdtype
 from ferrax.export._format import pack, unpack
+from ferrax.export._shardings import of_arguments, placed, read_sharding, write_sharding
 from ferrax.export._trees import read_tree, write_tree
+from ferrax.sharding import NamedSharding
 
 __all__ = [
     "DisabledSafetyCheck",
@@ -92,11 +95,11 @@ class Exported:
       in_avals: types of the arguments, flat.
       out_tree: structure of the result.
       out_avals: types of the results, flat.
-      nr_devices: 1.
+      nr_devices: number of devices of the arguments' meshes; a call's arguments are on as many, in any mesh.
       platforms: names of the platforms it is for.
       ordered_effects, unordered_effects: empty: functions that call Python are not exported.
       disabled_safety_checks: as given to `export`.
-      mlir_module_serialized: the program in ferrax's own form (`export/_format.py`); StableHLO is not there yet.
+      mlir_module_serialized: the program in ferrax's own form (`export/_format.py`).
       calling_convention_version: of JAX's, for compatibility.
       module_kept_var_idx: numbers of all arguments.
 
@@ -131,15 +134,15 @@ class Exported:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
     def mlir_module(self) -> str:
-        """Not implemented: the program as StableHLO."""
-        raise NotImplementedError("Exported.mlir_module: StableHLO text is not implemented in ferrax yet")
+        """The program as StableHLO, with names and lines: `jit(f).lower(...).as_text(debug_info=True)`."""
+        return str(_ferrax.stablehlo_text(self._program, [], True))
 
     def in_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
-        """Shardings of the arguments on a mesh: None, since they are on one device."""
-        return (None,) * len(self.in_avals)
+        """Shardings of the arguments on a mesh; None for those that it was exported without."""
+        return tuple(None if s is None else NamedSharding(mesh, s.spec) for s in self._in_named_shardings)
 
     def out_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
-        """Shardings of the results on a mesh: None, since they are on one device."""
+        """Shardings of the results on a mesh: None, since they follow from the arguments'."""
         return (None,) * len(self.out_avals)
 
     def has_vjp(self) -> bool:
@@ -186,6 +189,7 @@ class Exported:
             raise ValueError(self._wrong_tree(tree))
         values = [asarray(x) for x in leaves]
         self._check(values)
+        values = placed(self.fun_name, self._in_named_shardings, self.nr_devices, values)
         outs = _called(self)(*values)
         return self.out_tree.unflatten(outs)
 
@@ -229,7 +233,7 @@ class Exported:
         if here not in self.platforms and DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
             raise ValueError(
                 f"Function '{self.fun_name}' was exported for platforms '{self.platforms}' but it is used on "
-                f"'({here!r},)'"
+                f"'({here!r},)'."
             )
 
 
@@ -242,7 +246,7 @@ def _called(exported: Exported) -> Callable[..., list[Any]]:
     """A function of flat values, whose derivative is the exported pullback."""
 
     def run(*values: Any) -> list[Any]:
-        return list(_ferrax.run_jaxpr(exported._program, list(values), [False] * len(values)))
+        return list(_ferrax.run_jaxpr(exported._program, list(values), [False] * len(values), []))
 
     run.__name__ = exported.fun_name
     called = custom_vjp(run)
@@ -283,7 +287,7 @@ def export(
     """Exports a jitted function.
 
     Args:
-      fun_jit: a jitted function.
+      fun_jit: a jitted function, or a function of the library's.
       platforms: names of the platforms that it may be called on; None for the default one.
       disabled_checks: checks to leave out.
       _override_lowering_rules: must be None.
@@ -300,6 +304,8 @@ def export(
     >>> print(exported.call(4.0), jax.grad(exported.call)(4.0))
     8.0 2.0
     """
+    if _is_library_function(fun_jit):
+        fun_jit = jit(fun_jit)
     if not isinstance(fun_jit, _ferrax.jit_type()):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {short(fun_jit)}")
     if _override_lowering_rules:
@@ -313,9 +319,20 @@ def export(
         program = stage.jaxpr
         if program.captured:
             raise ValueError("a function that closes over traced values cannot be exported")
-        return _exported(stage.fun_name, program, stage.in_tree, stage.out_tree, wanted, tuple(disabled_checks))
+        # arguments that are no arrays are static, and no leaves of the program
+        leaves = tree_util.tree_leaves((args, kwargs))
+        shardings = leaves if len(leaves) == len(program.in_avals) else [None] * len(program.in_avals)
+        return _exported(
+            stage.fun_name, program, stage.in_tree, stage.out_tree, wanted, tuple(disabled_checks), shardings
+        )
 
     return exporter
+
+
+def _is_library_function(fun: Any) -> bool:
+    """Whether it is a function of arrays such as `ferrax.numpy.cos`: most of these are jitted in JAX."""
+    module = getattr(fun, "__module__", None) or ""
+    return callable(fun) and not isinstance(fun, type) and module.startswith(("ferrax.numpy", "ferrax.nn"))
 
 
 def _without_rules(program: Any) -> Any:
@@ -332,7 +349,13 @@ def _without_rules(program: Any) -> Any:
 
 
 def _exported(
-    name: str, program: Any, in_tree: Any, out_tree: Any, platforms: tuple[str, ...], disabled: tuple[Any, ...]
+    name: str,
+    program: Any,
+    in_tree: Any,
+    out_tree: Any,
+    platforms: tuple[str, ...],
+    disabled: tuple[Any, ...],
+    arguments: Sequence[Any],
 ) -> Exported:
     text, consts = _ferrax.write_program(_without_rules(program))
     in_avals, out_avals = tuple(program.in_avals), tuple(program.out_avals)
@@ -342,7 +365,7 @@ def _exported(
         in_avals=in_avals,
         out_tree=out_tree,
         out_avals=out_avals,
-        **_one_device(len(in_avals), len(out_avals)),
+        **_places(*of_arguments(arguments), len(out_avals)),
         platforms=platforms,
         ordered_effects=(),
         unordered_effects=(),
@@ -358,14 +381,14 @@ def _exported(
     return exported
 
 
-def _one_device(arguments: int, results: int) -> dict[str, Any]:
+def _places(shardings: tuple[Any, ...], devices: int, results: int) -> dict[str, Any]:
     return {
         "_has_named_shardings": True,
-        "_in_named_shardings": (None,) * arguments,
+        "_in_named_shardings": shardings,
         "_out_named_shardings": (None,) * results,
-        "in_shardings_hlo": (None,) * arguments,
+        "in_shardings_hlo": (None,) * len(shardings),
         "out_shardings_hlo": (None,) * results,
-        "nr_devices": 1,
+        "nr_devices": devices,
     }
 
 
@@ -406,6 +429,7 @@ def _fields(e: Exported) -> dict[str, Any]:
         "in_avals": types(e.in_avals),
         "out_tree": write_tree(e.out_tree),
         "out_avals": types(e.out_avals),
+        "in_shardings": [write_sharding(s) for s in e._in_named_shardings],
         "platforms": list(e.platforms),
         "disabled_safety_checks": [c._impl for c in e.disabled_safety_checks],
         "calling_convention_version": e.calling_convention_version,
@@ -447,6 +471,11 @@ def _read(fields: dict[str, Any], parts: list[Any]) -> Exported:
     in_avals, out_avals = (tuple(_type(t) for t in fields[key]) for key in ("in_avals", "out_avals"))
     if (in_tree.num_leaves, out_tree.num_leaves) != (len(in_avals), len(out_avals)):
         raise ValueError("the file is malformed: structures have other numbers of leaves than there are types")
+    # files of older versions have no shardings
+    read = [read_sharding(s) for s in fields.get("in_shardings", [None] * len(in_avals))]
+    shardings, devices = of_arguments([SimpleNamespace(sharding=s) for s in read])
+    if len(shardings) != len(in_avals):
+        raise ValueError("the file is malformed: it has another number of shardings than of arguments")
     pullback = deserialize(parts[1].tobytes()) if len(parts) == 2 else None
     return Exported(
         fun_name=str(fields["fun_name"]),
@@ -454,7 +483,7 @@ def _read(fields: dict[str, Any], parts: list[Any]) -> Exported:
         in_avals=in_avals,
         out_tree=out_tree,
         out_avals=out_avals,
-        **_one_device(len(in_avals), len(out_avals)),
+        **_places(shardings, devices, len(out_avals)),
         platforms=tuple(map(str, fields["platforms"])),
         ordered_effects=(),
         unordered_effects=(),

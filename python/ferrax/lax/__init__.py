@@ -19,6 +19,7 @@ from ferrax.lax.slicing import *
 if _TYPE_CHECKING:
     from ferrax.lax import linalg as linalg
     from ferrax.lax._primitives import *
+    from ferrax.lax.associative import *
     from ferrax.lax.control_flow import *
     from ferrax.lax.convolution import *
     from ferrax.lax.fourier import *
@@ -32,7 +33,8 @@ if _TYPE_CHECKING:
 
 _LATER = {
     "_primitives": _PRIMITIVES,
-    "control_flow": "associative_scan cond custom_linear_solve custom_root fori_loop map scan switch while_loop",
+    "associative": "associative_scan",
+    "control_flow": "cond custom_linear_solve custom_root fori_loop map scan switch while_loop",
     "convolution": (
         "ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv conv_dimension_numbers conv_general_dilated "
         "conv_general_dilated_local conv_general_dilated_patches conv_general_permutations conv_general_shape_tuple "

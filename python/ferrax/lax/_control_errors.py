@@ -76,7 +76,8 @@ def carry_error(
         name, fun, position = "fori_loop", user_body, 1
     carry = _argument_name(fun, position, "carry")
     head = f"{name} body function carry input and carry output must have"
-    where = f"The body function is {function_text(fun)}. Revise the function so that"
+    revise = "Revise the function so that"
+    where = f"The body function is {function_text(fun)}."
     if tree != out_tree:
 
         def place(d: Difference) -> str:
@@ -89,9 +90,8 @@ def carry_error(
         texts = [place(d) for d in structure_differences(tree, out_tree)]
         lines = differences(tree, out_tree, "the input carry", "the output carry", carry)
         return TypeError(
-            f"{head} the same pytree structure, but they differ:\n\n{_sentences(texts)}{lines}\n\n{where} the carry "
-            "output "
-            "has the same pytree structure as the carry input."
+            f"{head} the same pytree structure, but they differ:\n\n{_sentences(texts)}\n\n{revise} the carry output "
+            f"has the same pytree structure as the carry input.\n\n{where}{lines}"
         )
 
     def line(i: int) -> str:
@@ -105,8 +105,8 @@ def carry_error(
     if not differ:
         return None
     return TypeError(
-        f"{head} equal types, but they differ:\n\n{_sentences([line(i) for i in differ])}\n\n{where} all output types "
-        "match the corresponding input types."
+        f"{head} equal types, but they differ:\n\n{_sentences([line(i) for i in differ])}\n\n{revise} all output types "
+        f"match the corresponding input types.\n\n{where}"
     )
 
 
@@ -144,10 +144,10 @@ def branches_error(
             ]
             sides = f"the output of {labels[0]}", f"the output of {label}"
             shown = f"{texts[0]}." if len(texts) == 1 else first_lines(range(len(texts)), texts.__getitem__)[1:]
-            shown += differences(first.out_tree, other.out_tree, *sides, "output")
+            lines = differences(first.out_tree, other.out_tree, *sides, "output")
             return TypeError(
                 f"{name} branch outputs must have the same pytree structure, but they differ:\n\n{where}{shown}{revise}"
-                "they have the same pytree structure."
+                f"they have the same pytree structure.{lines}"
             )
         given, got, tree = first.out_avals, other.out_avals, first.out_tree
         differ = [i for i, (a, b) in enumerate(zip(given, got, strict=True)) if not same_type(a, b)]

@@ -1,7 +1,8 @@
-"""Structured control flow: `cond`, `switch`, `scan`, `while_loop`, `fori_loop`, `map`, `associative_scan`.
+"""Structured control flow: `cond`, `switch`, `scan`, `while_loop`, `fori_loop`, `map`.
 
 Bodies are traced to programs on abstract values, whether or not a transformation is in progress; the loop itself is
-one primitive of the Rust core. Read next: `ferrax._ferrax.bind_scan` and its kin in `crates/ferrax-ops/src/control`.
+one primitive of the Rust core. Under `disable_jit` Python runs them (`_unjitted.py`). Read next:
+`ferrax._ferrax.bind_scan` and its kin in `crates/ferrax-ops/src/control`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._core import ShapedArray, result_type
 from ferrax._texts import differences, listed, short
+from ferrax.lax import _unjitted
 from ferrax.lax._control_errors import branches_error, carry_error, function_text
 
 __all__ = [
-    "associative_scan",
     "cond",
     "custom_linear_solve",
     "custom_root",
@@ -192,6 +193,8 @@ def _scan(
         unroll = max(length, 1) if unroll else 1
     elif unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
+    if length and _unjitted.wanted():
+        return _unjitted.scan(f, init, rows, rows_tree, length, reverse)
     row_types = rows_tree.unflatten([_row_type(x) for x in rows])
     clock = _ferrax.trace_clock()
     program, carry, carry_tree = _traced_carry("scan", f, init, (row_types,), True)
@@ -252,6 +255,8 @@ def _while_loop(asked: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[
     """`while_loop`, for a loop that the user asked for by the name `asked`."""
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    if _unjitted.wanted() and (found := _unjitted.while_loop(cond_fun, body_fun, init_val)):
+        return found[0]
     clock = _ferrax.trace_clock()
     body, carry, tree = _traced_carry("while_loop", body_fun, init_val, (), False)
     test = _ferrax.trace_to_jaxpr(cond_fun, (tree.unflatten(carry),), None, "while_loop")
@@ -318,7 +323,10 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
             "Both must be integers."
         )
     start, stop = _concrete_int(lower), _concrete_int(upper)
-    first = lower if isinstance(lower, int) else jnp.asarray(lower, dtype)
+    if start is not None and stop is not None and _unjitted.wanted():
+        return functools.reduce(lambda value, i: body_fun(i, value), range(start, stop), init_val)
+    typed = lambda x: x if isinstance(x, int) or _ferrax.typeof(x).dtype == dtype else jnp.asarray(x, dtype)
+    first = typed(lower)
     if start is not None and stop is not None:
 
         def step(carry: Any, _: Any) -> Any:
@@ -338,7 +346,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
         return value
     if unroll not in (None, False, 1):
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
-    last = upper if isinstance(upper, int) else jnp.asarray(upper, dtype)
+    last = typed(upper)
     for bound in (first, last):
         if np.ndim(bound) != 0:
             raise TypeError(
@@ -389,6 +397,9 @@ def _run_branches(
     index: Callable[[], Any],
     operands: tuple[Any, ...],
 ) -> Any:
+    at = index() if _unjitted.wanted() else None
+    if at is not None and (chosen := _concrete_int(at)) is not None:
+        return branches[chosen](*operands)
     clock = _ferrax.trace_clock()
     try:
         programs = [_ferrax.trace_to_jaxpr(b, operands, None, name) for b in branches]
@@ -411,7 +422,7 @@ def _run_branches(
     if error is not None:
         raise error
     leaves = tree_util.tree_leaves(operands)
-    at = index()
+    at = index() if at is None else at
     axes = [frozenset().union(_ferrax.typeof(at).vma, *(a.vma for a in t)) for t in _columns(programs)]
     if any(a.vma != names for p in programs for a, names in zip(p.out_avals, axes, strict=True)):
         # what varies over manual axes in one branch does in all
@@ -474,8 +485,18 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     if chosen is not None and _ferrax.is_eager() and _plain(operands):
         place = min(max(chosen, 0), len(branches) - 1)
         return _run_branches("switch", labels, branches, lambda: jnp.int32(place), operands)
-    last = len(branches) - 1
-    return _run_branches("switch", labels, branches, lambda: jnp.clip(index, 0, last).astype(jnp.int32), operands)
+    return _run_branches("switch", labels, branches, lambda: _branch(index, len(branches) - 1), operands)
+
+
+def _branch(index: Any, last: int) -> Any:
+    """The index of a branch, from 0 to the last one, as int32."""
+    import ferrax.numpy as jnp
+    from ferrax import lax
+
+    index = jnp.asarray(index)
+    if index.dtype.itemsize < 4 or index.dtype == np.int32:
+        return lax.clamp(np.int32(0), lax.convert_element_type(index, np.int32), np.int32(last))
+    return lax.convert_element_type(jnp.clip(index, 0, last), np.int32)
 
 
 def _no_number(x: Any) -> bool:
@@ -524,9 +545,9 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
     if isinstance(pred, (str, list, tuple, dict)):
         raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}.")
     if np.ndim(pred) != 0:
+        shown = str(pred) if np.size(pred) <= 16 else short(pred)
         raise TypeError(
-            f"Pred must be a scalar, got {short(pred)} of shape {np.shape(pred)} in lax.cond. Reduce it with jnp.any "
-            "or "
+            f"Pred must be a scalar, got {shown} of shape {np.shape(pred)} in lax.cond. Reduce it with jnp.any or "
             "jnp.all, or choose element by element with jnp.where."
         )
     dtype = jnp.result_type(pred)
@@ -583,82 +604,6 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     return tree_util.tree_map(lambda a, b: jnp.concatenate([a, b]), flat, tail)
 
 
-def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """Running combination of elements by an associative function, in logarithmic depth.
-
-    Args:
-      fn: associative function of two pytrees like `elems`, vectorized along `axis`.
-      elems: pytree of arrays with one size along `axis`.
-      reverse: whether to run from the last element.
-      axis: axis to run along.
-
-    Returns:
-      A pytree like `elems`: element i combines elements 0 to i.
-
-    >>> import ferrax.numpy as jnp
-    >>> from ferrax import lax
-    >>> print(lax.associative_scan(jnp.add, jnp.arange(5)))
-    [ 0  1  3  6 10]
-    """
-    import ferrax.numpy as jnp
-
-    if not callable(fn):
-        raise TypeError("lax.associative_scan: fn argument should be callable.")
-    leaves, tree = tree_util.tree_flatten(elems)
-    leaves = [jnp.asarray(x) for x in leaves]
-    if not leaves:
-        return elems
-    axis = operator.index(axis)
-    if not -leaves[0].ndim <= axis < leaves[0].ndim:
-        raise ValueError(f"associative_scan axis {axis} is out of bounds for arrays of rank {leaves[0].ndim}")
-    axis %= leaves[0].ndim
-    if any(x.shape[axis] != leaves[0].shape[axis] for x in leaves[1:]):
-        raise ValueError(
-            f"Array inputs to associative_scan must have the same first dimension. (saw: {[x.shape for x in leaves]})"
-        )
-    if reverse:
-        leaves = [jnp.flip(x, axis) for x in leaves]
-
-    def combine(a: list[Any], b: list[Any]) -> list[Any]:
-        return tree_util.tree_leaves(fn(tree.unflatten(a), tree.unflatten(b)))
-
-    def part(x: Any, start: int, stop: int | None = None, step: int = 1) -> Any:
-        return x[(slice(None),) * axis + (slice(start, stop, step),)]
-
-    def run(xs: list[Any]) -> list[Any]:
-        n = xs[0].shape[axis]
-        if n < 2:
-            return xs
-        pairs = combine([part(x, 0, n - n % 2, 2) for x in xs], [part(x, 1, None, 2) for x in xs])
-        odd = run(pairs)
-        if n == 2:
-            even: list[Any] = []
-        else:
-            left = odd if n % 2 else [part(o, 0, -1) for o in odd]
-            even = combine(left, [part(x, 2, None, 2) for x in xs])
-        firsts = [part(x, 0, 1) for x in xs]
-        evens = [jnp.concatenate([f, e], axis) for f, e in zip(firsts, even, strict=True)] if even else firsts
-        return [_interleave(e, o, axis) for e, o in zip(evens, odd, strict=True)]
-
-    out = run(leaves)
-    if reverse:
-        out = [jnp.flip(x, axis) for x in out]
-    return tree.unflatten(out)
-
-
-def _interleave(a: Any, b: Any, axis: int) -> Any:
-    """Elements of `a` and `b` in turn along an axis; `a` has as many as `b`, or one more."""
-    import ferrax.numpy as jnp
-
-    n = b.shape[axis]
-    head = a[(slice(None),) * axis + (slice(0, n),)]
-    both = jnp.stack([head, b], axis + 1)
-    both = both.reshape((*b.shape[:axis], 2 * n, *b.shape[axis + 1 :]))
-    if a.shape[axis] == n:
-        return both
-    return jnp.concatenate([both, a[(slice(None),) * axis + (slice(n, None),)]], axis)
-
-
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,
@@ -691,9 +636,9 @@ def custom_linear_solve(
     b = tree_util.tree_map(jnp.asarray, b)
     name = "custom_linear_solve"
     product = _ferrax.trace_to_jaxpr(matvec, (b,), None, name)
-    _check_solution("matvec() output", product, b, False)
+    _check_solution("matvec", product, b, False)
     solver = _ferrax.trace_to_jaxpr(lambda b: solve(matvec, b), (b,), None, name)
-    _check_solution("solve() output", solver, b, has_aux)
+    _check_solution("solve", solver, b, has_aux)
     transposed, transposed_solver = None, None
     if symmetric or transpose_solve is not None:
         if symmetric:
@@ -703,7 +648,7 @@ def custom_linear_solve(
             backward, vecmat = transpose_solve, lambda y: linear_transpose(matvec, b)(y)[0]
         transposed = _ferrax.trace_to_jaxpr(vecmat, (b,), None, name)
         transposed_solver = _ferrax.trace_to_jaxpr(lambda y: backward(vecmat, y), (b,), None, name)
-        _check_solution("transpose_solve() output", transposed_solver, b, has_aux)
+        _check_solution("transpose_solve", transposed_solver, b, has_aux)
     leaves = tree_util.tree_leaves(b)
     outs = _ferrax.bind_linear_solve(product, transposed, solver, transposed_solver, leaves)
     return solver.out_tree.unflatten(outs)
@@ -713,22 +658,35 @@ def _check_solution(what: str, program: Any, b: Any, has_aux: bool) -> None:
     """Errors unless a function gives vectors like `b`, in front of auxiliary data where there is any."""
     tree, wanted = program.out_tree, tree_util.tree_structure(b)
     if has_aux:
-        children = tree.children()
-        if len(children) != 2 or not isinstance(tree.unflatten([0] * tree.num_leaves), tuple):
-            raise TypeError(f"{what} must be a pair (solution, auxiliary data), got {short(tree)}")
-        tree = children[0]
-    if tree != wanted:
-        error = ValueError if what.startswith("matvec") else TypeError
-        raise error(
-            f"{what} and b must have the same structure, got {short(tree)} and {short(wanted)}:"
-            f"{differences(tree, wanted, what, 'b')}"
+        tree = _without_aux(what, tree)
+    got, leaves = program.out_avals[: tree.num_leaves], tree_util.tree_leaves(b)
+    shapes = [a.shape for a in got], [leaf.shape for leaf in leaves]
+    if tree != wanted and len(got) == len(leaves):
+        raise _structure_error(what, tree, wanted, "b")
+    if shapes[0] != shapes[1]:
+        lines = differences(tree, wanted, f"{what}() output", "b") if tree != wanted else ""
+        raise ValueError(f"{what}() output shapes must match b, got {short(shapes[0])} and {short(shapes[1])}{lines}")
+    for a, leaf in zip(got, leaves, strict=True):
+        if a.dtype != leaf.dtype:
+            raise ValueError(f"{what}() output dtypes must match b, got {a.dtype.name} and {leaf.dtype.name}")
+
+
+def _without_aux(what: str, tree: Any) -> Any:
+    """The structure of the first of a pair, which a function with auxiliary data returns."""
+    if len(tree.children()) != 2 or not isinstance(tree.unflatten([0] * tree.num_leaves), tuple):
+        raise ValueError(
+            f"{what}() produced a pytree with structure {short(tree)}, but a pytree tuple with auxiliary output was "
+            "expected because has_aux was set to True."
         )
-    for got, leaf in zip(program.out_avals[: tree.num_leaves], tree_util.tree_leaves(b), strict=True):
-        if got.shape != leaf.shape or got.dtype != leaf.dtype:
-            raise ValueError(
-                f"{what} and b must have the same shapes and dtypes, got {got.dtype.name}{list(got.shape)} where b has "
-                f"{leaf.dtype.name}{list(leaf.shape)}"
-            )
+    return tree.children()[0]
+
+
+def _structure_error(what: str, tree: Any, wanted: Any, like: str) -> TypeError:
+    """The error of a result whose structure is not that of what it must be like."""
+    return TypeError(
+        f"{what}() output pytree structure must match {like}, got {short(tree)} and {short(wanted)}."
+        f"{differences(tree, wanted, f'{what}() output', like)}"
+    )
 
 
 def _zeros_like(x: Any) -> Any:
@@ -768,9 +726,23 @@ def custom_root(
     from ferrax._derivatives import linearize
     from ferrax.custom_derivatives import custom_jvp
 
-    converted, consts = closure_convert(f, initial_guess)
+    guessed = tree_util.tree_structure(initial_guess)
+
+    def checked(what: str, out: Any, wanted: Any, like: str, has_aux: bool = False) -> Any:
+        tree = tree_util.tree_structure(out)
+        tree = _without_aux(what, tree) if has_aux else tree
+        if tree != wanted:
+            raise _structure_error(what, tree, wanted, like)
+        return out
+
+    converted, consts = closure_convert(lambda x: checked("f", f(x), guessed, "initial_guess"), initial_guess)
+
     # What the search closes over is an argument too, whose tangents do not count.
-    search, known = closure_convert(lambda guess: solve(lambda x: converted(x, *consts), guess), initial_guess)
+    def find(guess: Any) -> Any:
+        found = solve(lambda x: converted(x, *consts), guess)
+        return checked("solve", found, guessed, "initial_guess", has_aux)
+
+    search, known = closure_convert(find, initial_guess)
 
     @custom_jvp
     def root_of(consts: Any, known: Any, guess: Any) -> Any:
@@ -784,6 +756,7 @@ def custom_root(
         _, push = linearize(lambda c: converted(root, *c), consts)
         _, slope = linearize(lambda x: converted(x, *consts), root)
         step = tangent_solve(slope, push(tangents[0]))
+        checked("tangent_solve", step, tree_util.tree_structure(root), "x")
         tangent = tree_util.tree_map(lambda v: -v, step)
         return (root, aux), (tangent, tree_util.tree_map(_zeros_like, aux))
 

@@ -9,8 +9,11 @@ import enum
 import operator
 from typing import Any
 
+import numpy as np
+
 from ferrax import tree_util
 from ferrax._ferrax import Array, lax as _lax
+from ferrax.dtypes import issubdtype
 from ferrax.typing import ArrayLike
 
 __all__ = [
@@ -211,6 +214,8 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """
     if new_dtype is None:
         raise ValueError("dtype must be specified.")
+    if type(operand) is int and not -(2**63) <= operand < 2**64 and issubdtype(new_dtype, np.inexact):
+        operand = float(operand)  # no integer dtype holds it
     return _lax.convert(operand, new_dtype)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias, Union
 
 from ferrax._ferrax import Array, lax as _lax
 from ferrax._out_sharding import no_sharding
-from ferrax.lax.contraction import dot_general
+from ferrax.lax.contraction import chosen, dot_general
 from ferrax.lax.conversion import convert_element_type
 from ferrax.lax.reduce import _dilated, padtype_to_pads, reduce_window_shape_tuple
 from ferrax.lax.shape import reshape, rev, transpose
@@ -177,7 +177,8 @@ def conv_general_dilated(
 
     Raises:
       TypeError: dtypes or ranks differ.
-      ValueError: features and groups do not match; padding by name with ``lhs_dilation``.
+      ValueError: features and groups do not match; padding by name with ``lhs_dilation``; or ranks differ beside a
+        `ConvDimensionNumbers`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax import lax
@@ -189,13 +190,18 @@ def conv_general_dilated(
     no_sharding("lax.conv_general_dilated", out_sharding)
     lhs_shape, rhs_shape = _shape(lhs), _shape(rhs)
     specs = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
+    if len(lhs_shape) != len(rhs_shape):  # these numbers were given, not made here
+        raise ValueError(
+            "conv_general_dilated lhs and rhs must have the same number of dimensions, "
+            f"but got {lhs_shape} and {rhs_shape}."
+        )
     rank = len(specs.lhs_spec) - 2
     near, far = _ones(lhs_dilation, rank), _ones(rhs_dilation, rank)
     spatial = [lhs_shape[a] for a in specs.lhs_spec[2:]], [rhs_shape[a] for a in specs.rhs_spec[2:]]
     pads = _pads(padding, *spatial, window_strides, near, far)
     return _lax.conv_general_dilated(
-        lhs, rhs, tuple(window_strides), pads, near, far, specs, feature_group_count, batch_group_count, precision,
-        preferred_element_type,
+        lhs, rhs, tuple(window_strides), pads, near, far, specs, feature_group_count, batch_group_count,
+        chosen(precision), preferred_element_type,
     )  # fmt: skip
 
 

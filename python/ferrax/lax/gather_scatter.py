@@ -6,8 +6,9 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ferrax._core import asarray
+from ferrax._core import asarray, shape
 from ferrax._ferrax import Array, lax as _lax
+from ferrax.lax._index_errors import gather_error, scatter_error
 from ferrax.typing import ArrayLike
 
 __all__ = [
@@ -147,6 +148,9 @@ def gather(
     Returns:
       Array of the operand's dtype.
 
+    Raises:
+      TypeError: the dimension numbers do not fit the arrays.
+
     Example:
       >>> import ferrax.numpy as jnp
       >>> from ferrax import lax
@@ -154,9 +158,14 @@ def gather(
       >>> lax.gather(jnp.arange(5) * 10, jnp.array([[3], [0]]), numbers, (1,))
       Array([30,  0], dtype=int32)
     """
-    return _lax.gather(
-        operand, start_indices, dimension_numbers, slice_sizes, unique_indices, indices_are_sorted, mode, fill_value
-    )
+    try:
+        return _lax.gather(
+            operand, start_indices, dimension_numbers, slice_sizes, unique_indices, indices_are_sorted, mode, fill_value
+        )
+    except TypeError:
+        if wrong := gather_error(dimension_numbers, shape(operand), shape(start_indices), slice_sizes):
+            raise TypeError(wrong) from None
+        raise
 
 
 _SCATTER = """{summary}
@@ -195,9 +204,15 @@ def _scatter(op: str, name: str, summary: str, result: str):
         unique_indices: bool = False,
         mode: str | GatherScatterMode | None = None,
     ):
-        return _lax.scatter(
-            op, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
-        )
+        try:
+            return _lax.scatter(
+                op, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode
+            )
+        except TypeError:
+            shapes = shape(operand), shape(scatter_indices), shape(updates)
+            if wrong := scatter_error(dimension_numbers, *shapes):
+                raise TypeError(wrong) from None
+            raise
 
     scatter.__name__ = scatter.__qualname__ = name
     scatter.__doc__ = _SCATTER.format(summary=summary, name=name, result=result)

@@ -194,9 +194,10 @@ def _checked_sizes(
         raise TypeError(f"expected group_sizes to have shape {whole}, got {sizes.shape}.")
     wanted = 1 if kind == "free" else 0
     if len(numbers.rhs_group_dimensions) != wanted:
+        groups = ("zero group dimensions in the rhs", "exactly one rhs group dimension")[wanted]
         raise TypeError(
-            f"ragged_dot_general requires {('zero group dimensions', 'exactly one group dimension')[wanted]} in the "
-            f"rhs when the lhs ragged dimension is {'noncontracting' if wanted else 'contracting or batch'}."
+            f"ragged_dot_general requires {groups} "
+            f"when lhs ragged dimension is {'noncontracting' if wanted else 'contracting or batch'}."
         )
     for axis in numbers.rhs_group_dimensions:
         _check_axis(axis, rhs, "rhs group dimension", "rhs")

@@ -349,7 +349,7 @@ def padtype_to_pads(
     if word == "VALID":
         return [(0, 0)] * len(in_shape)
     if word not in ("SAME", "SAME_LOWER"):
-        raise RuntimeError(f"Unrecognized padding type: expected 'VALID' or 'SAME', got {padding!r}.")
+        raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
     pads = []
     for size, window, stride in zip(in_shape, window_shape, window_strides):
         if stride < 1:  # what asks for the padding refuses the strides, in its own words
@@ -453,6 +453,9 @@ def reduce_window(
     if not flat:
         raise ValueError("reduce_window requires at least one operand")
     inits = [_in_dtype(i, x) for i, x in zip(inits, flat)]
+    shapes = [_ferrax.shape(i) for i in inits]
+    if any(shapes):
+        raise TypeError(f"reduce_window expected init_values to be scalars but init_values have shapes {shapes}.")
     shape = _ferrax.shape(flat[0])
     ones = (1,) * len(shape)
     strides, base, spacing = window_strides or ones, base_dilation or ones, window_dilation or ones

@@ -10,6 +10,7 @@ from typing import Any
 
 from ferrax._ferrax import Array, lax as _lax
 from ferrax._out_sharding import with_out_sharding
+from ferrax._shapes import static_sizes
 from ferrax.typing import ArrayLike
 
 __all__ = [
@@ -65,7 +66,7 @@ def broadcast_in_dim(
     Args:
       operand: array of rank n.
       shape: the result's shape.
-      broadcast_dimensions: n increasing axes of the result, one for each axis of the operand.
+      broadcast_dimensions: n different axes of the result, one for each axis of the operand.
       out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
@@ -173,7 +174,11 @@ def reshape(
     """
     if out_sharding is not None:
         return with_out_sharding(reshape(operand, new_sizes, dimensions), out_sharding, "reshape")
-    return _lax.reshape(operand, new_sizes, dimensions)
+    try:
+        return _lax.reshape(operand, new_sizes, dimensions)
+    except TypeError:
+        static_sizes(new_sizes)  # says what is wrong where a size is no integer
+        raise
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:

@@ -91,7 +91,7 @@ def approx_max_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Array, Array]:
+) -> list[Array]:
     """The largest entries along one axis; exact on the CPU.
 
     Args:
@@ -103,7 +103,7 @@ def approx_max_k(
       aggregate_to_topk: reduce the result to ``k`` entries.
 
     Returns:
-      A tuple of the entries in descending order and their int32 indices.
+      A list of the entries in descending order and their int32 indices.
 
     Example:
       >>> import ferrax.numpy as jnp
@@ -112,8 +112,7 @@ def approx_max_k(
       Array([1], dtype=int32)
     """
     del recall_target, reduction_input_size_override, aggregate_to_topk
-    values, indices = _lax.approx_k(operand, k, reduction_dimension, True)
-    return values, indices
+    return _lax.approx_k(operand, k, reduction_dimension, True)
 
 
 def approx_min_k(
@@ -123,13 +122,13 @@ def approx_min_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Array, Array]:
+) -> list[Array]:
     """The smallest entries along one axis; exact on the CPU.
 
     Args: as in `approx_max_k`.
 
     Returns:
-      A tuple of the entries in ascending order and their int32 indices.
+      A list of the entries in ascending order and their int32 indices.
 
     Example:
       >>> import ferrax.numpy as jnp
@@ -138,5 +137,4 @@ def approx_min_k(
       Array([3., 4.], dtype=float32)
     """
     del recall_target, reduction_input_size_override, aggregate_to_topk
-    values, indices = _lax.approx_k(operand, k, reduction_dimension, False)
-    return values, indices
+    return _lax.approx_k(operand, k, reduction_dimension, False)

@@ -76,13 +76,15 @@ def promote(name: str, *args: Any) -> list[Any]:
 
 
 def promote_inexact(name: str, *args: Any) -> list[Any]:
-    """The arguments as arrays of their common dtype, made floating where it is integer or bool."""
+    """The arguments as arrays of their common dtype, made floating where it is integer or bool; weak if all are."""
     require(name, *args)
     arrays = list(promote_dtypes(*args))
     target = inexact_dtype(arrays[0].dtype)
     if target == arrays[0].dtype:
         return arrays
-    return [lax.convert_element_type(x, target) for x in arrays]
+    weak = all(x.weak_type for x in arrays)
+    converted = [lax.convert_element_type(x, target) for x in arrays]
+    return [with_weak_type(x, True) for x in converted] if weak else converted
 
 
 def cast(x: Any, dtype: DTypeLike) -> Any:

@@ -196,6 +196,8 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     if x is None:
         (values,) = promote_inexact("trapezoid", y)
         step = asarray(dx)
+        if step.ndim:
+            step = _shape.moveaxis(lax.broadcast_to_rank(step, values.ndim), axis, -1)
         values = _shape.moveaxis(values, axis, -1)
     else:
         values, places = promote_inexact("trapezoid", y, x)

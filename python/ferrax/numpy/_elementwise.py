@@ -16,6 +16,7 @@ from ferrax import _ferrax, lax
 from ferrax._core import asarray, with_weak_type
 from ferrax._rust import implemented_by
 from ferrax.custom_derivatives import custom_jvp
+from ferrax.dtypes import extended, issubdtype
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import (
     Array,
@@ -391,6 +392,8 @@ def isclose(
     """
     require("isclose", rtol, atol)
     x, y = _pair("isclose", a, b)
+    if issubdtype(x.dtype, extended):
+        return x == y
     if not is_inexact(x.dtype):
         x, y = cast(x, inexact_dtype(x.dtype)), cast(y, inexact_dtype(x.dtype))
     real = real_dtype(x.dtype)

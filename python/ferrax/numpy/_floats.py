@@ -177,7 +177,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     if rest:
         x = lax.pad(x, asarray(False), [(0, 0, 0)] * (x.ndim - 1) + [(0, rest, 0)])
     x = cast(lax.reshape(x, (*x.shape[:-1], x.shape[-1] // 8, 8)), np.uint8)
-    packed = _reductions.sum(x << order, axis=-1, dtype=np.uint8)
+    packed = _reductions.sum(x << lax.broadcast_to_rank(order, x.ndim), axis=-1, dtype=np.uint8)
     return _shape.moveaxis(packed, -1, axis)
 
 
@@ -208,7 +208,7 @@ def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, 
         x, axis = lax.reshape(x, (x.size,)), 0
     axis = normalize_axis(axis, x.ndim)
     x = _shape.moveaxis(x, axis, -1)
-    bits = (lax.expand_dims(x, (x.ndim,)) >> order) & asarray(1, np.uint8)
+    bits = (lax.expand_dims(x, (x.ndim,)) >> lax.broadcast_to_rank(order, x.ndim + 1)) & asarray(1, np.uint8)
     bits = lax.reshape(bits, (*x.shape[:-1], x.shape[-1] * 8))
     if count is not None:
         count = static_int(count, "count argument of jnp.unpackbits")

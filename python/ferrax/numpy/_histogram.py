@@ -237,7 +237,8 @@ def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None, weights: A
     total = bincount(_where(outside, size, flat), weights, length=size)
     total = lax.reshape(total, tuple(e.shape[0] - 1 for e in edges))
     if density:
-        total = cast(total, points.dtype) / _reductions.sum(total)
+        total = cast(total, points.dtype)
+        total = total / _reductions.sum(total)
         for i, edge in enumerate(edges):
             total = total / lax.expand_dims(diff(edge), [j for j in builtins.range(axes) if j != i])
     return total, edges

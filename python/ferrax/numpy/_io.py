@@ -69,7 +69,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
       **kwargs: passed on to `numpy.load`.
 
     Returns:
-      Array; for an .npz file, NumPy's mapping of names to NumPy arrays.
+      Array; for an .npz file, NumPy's mapping of names to NumPy arrays; Python objects stay a NumPy array.
 
     >>> import io, ferrax.numpy as jnp
     >>> file = io.BytesIO()
@@ -79,6 +79,8 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     """
     result = np.load(file, *args, **kwargs)
     if not isinstance(result, np.ndarray):
+        return result
+    if result.dtype.kind == "O":
         return result
     if result.dtype.kind == "V":
         import ml_dtypes

@@ -134,7 +134,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike = None)
         if x.shape != first:
             raise ValueError(f"All input arrays must have the same shape. Got {first}, {x.shape} in stack.")
     axis = normalize_axis(axis, len(first) + 1)
-    return lax.concatenate([lax.expand_dims(x, (axis,)) for x in parts], axis)
+    return lax.stack(parts, axis)
 
 
 def _each_atleast(widen: Any, tup: Any) -> Any:
@@ -263,8 +263,10 @@ def _split_points(name: str, indices_or_sections: Any, n: int, axis: int) -> lis
     context = f"in argument 'indices_or_sections' of jnp.{name}"
     if is_tracer(indices_or_sections):
         indices_or_sections = concrete_or_error(np.asarray, indices_or_sections, context)
+        if np.ndim(indices_or_sections) == 0:
+            indices_or_sections = int(indices_or_sections)
     if isinstance(indices_or_sections, (tuple, list)) or np.ndim(indices_or_sections) > 0:
-        points = [static_int(i, context) for i in np.asarray(indices_or_sections, dtype=object).tolist()]
+        points = [static_int(i, context) for i in indices_or_sections]
         points = [max(0, p + n) if p < 0 else min(p, n) for p in points]
         return [0, *points, n]
     parts = static_int(indices_or_sections, context)
@@ -481,7 +483,8 @@ def _repeat_static(x: Array, repeats: Any, axis: int, n: int) -> Array:
     counts = np.asarray(concrete_or_error(None, repeats, context))
     if counts.dtype.kind not in "iub":
         raise TypeError(f"repeats must be integers, got dtype {counts.dtype}.")
-    if counts.ndim > 1 or (counts.ndim == 1 and counts.shape[0] not in (1, n)):
+    counts = counts.reshape(-1) if counts.ndim else counts
+    if counts.ndim and counts.shape[0] not in (1, n):
         raise ValueError(f"repeats with shape {counts.shape} does not match the length {n} of axis {axis}")
     if (counts < 0).any():
         raise ValueError("repeats must not be negative.")

@@ -141,7 +141,8 @@ def _reflection(alpha: Array, below: Array) -> tuple[Array, Array, Array]:
     """The reflection that takes (alpha, below) to (beta, 0), beta real: beta, tau, and v after its first element 1."""
     largest = lax.max(lax.abs(alpha), lax.abs(below).max(-1))
     scale = where(largest == 0, 1, largest)
-    squares = (lax.abs(below / scale[..., None]) ** 2).sum(-1) + lax.abs(alpha / scale) ** 2
+    factor = lax.convert_element_type(scale, alpha.dtype)
+    squares = (lax.abs(below / factor[..., None]) ** 2).sum(-1) + lax.abs(alpha / factor) ** 2
     size = scale * lax.sqrt(squares)
     beta = where(alpha.real < 0, size, -size)
     same = (lax.abs(below).max(-1) == 0) & (alpha.imag == 0)

@@ -80,9 +80,14 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
 @custom_jvp
 def _pinv(a: Array, rtol: Array) -> Array:
     u, s, vh = svd(a, full_matrices=False)
-    cutoff = rtol[..., None] * s[..., :1]
+    cutoff = _relative(rtol, s)
     s = where(s > cutoff, s, asarray(np.inf, dtype=s.dtype))
     return _products.matmul(adjoint(vh), adjoint(u) / lax.convert_element_type(s, u.dtype)[..., None])
+
+
+def _relative(rtol: Array, s: Array) -> Array:
+    """Tolerances relative to the largest of singular values, with an axis for these."""
+    return (lax.broadcast_to_rank(rtol[..., None], s.ndim) if rtol.ndim else rtol) * s[..., :1]
 
 
 @_pinv.defjvp
@@ -137,7 +142,7 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
     if not hermitian:
         return _pinv(x, cutoff)
     u, s, vh = svd(x, full_matrices=False, hermitian=True)
-    s = where(s > cutoff[..., None] * s[..., :1], s, asarray(np.inf, dtype=s.dtype))
+    s = where(s > _relative(cutoff, s), s, asarray(np.inf, dtype=s.dtype))
     return _products.matmul(adjoint(vh), adjoint(u) / lax.convert_element_type(s, u.dtype)[..., None])
 
 

@@ -15,7 +15,8 @@ from ferrax.lax import linalg as _lax_linalg
 from ferrax.numpy import _creation, _cumulative, _diagonal, _ranges, _reductions, _take
 from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, common_shape, normalize_axis, promote_inexact
 from ferrax.numpy._dtype_functions import dtype_kind
-from ferrax.numpy._linalg_factors import check_square
+from ferrax.numpy._linalg_factors import check_square, qr
+from ferrax.numpy._shape import matrix_transpose
 from ferrax.numpy._ufuncs import where
 
 __all__ = ["det", "inv", "slogdet", "solve", "tensorinv", "tensorsolve"]
@@ -194,16 +195,16 @@ def _slogdet(a: Array) -> tuple[Array, Array]:
     if real:
         sign = _sign(parity + _reductions.sum(pivot < 0, -1, dtype=np.int32), a.dtype)
     else:
-        sign = _reductions.prod(pivot / lax.abs(pivot), -1) * _sign(parity, a.dtype)
+        size = lax.convert_element_type(lax.abs(pivot), a.dtype)
+        sign = _reductions.prod(pivot / size, -1) * _sign(parity, a.dtype)
     size = _reductions.sum(lax.log(lax.abs(pivot)), -1)
     zero, lowest = asarray(0, dtype=sign.dtype), asarray(-np.inf, dtype=size.dtype)
     return where(singular, zero, sign), where(singular, lowest, size)
 
 
-@_slogdet.defjvp
-def _slogdet_jvp(primals, tangents):
+def _slogdet_change(function, primals, tangents):
     (a,), (da,) = primals, tangents
-    sign, size = _slogdet(a)
+    sign, size = function(a)
     slope = _diagonal.trace(_lax.solve(a, da), axis1=-2, axis2=-1)
     if dtype_kind(a.dtype) != "c":
         return (sign, size), (_creation.zeros_like(sign), slope)
@@ -211,12 +212,35 @@ def _slogdet_jvp(primals, tangents):
     return (sign, size), ((slope - lax.convert_element_type(real, slope.dtype)) * sign, real)
 
 
+_slogdet.defjvp(lambda primals, tangents: _slogdet_change(_slogdet, primals, tangents))
+
+
+@custom_jvp
+def _slogdet_qr(a: Array) -> tuple[Array, Array]:
+    """As `_slogdet`, from reflections I - tau v vᴴ, whose determinants are 1 - tau |v|²."""
+    packed, taus = qr(a, mode="raw")
+    factors = matrix_transpose(packed)
+    pivot = _diagonals(factors)
+    squares = 1 + _reductions.sum(lax.square(lax.abs(_diagonal.tril(factors, -1))), -2)
+    turns = 1 - taus * lax.convert_element_type(squares, a.dtype)
+    size = lax.abs(pivot)
+    singular = _reductions.any(size == 0, -1)
+    full = lax.convert_element_type(where(size == 0, asarray(1, size.dtype), size), a.dtype)
+    parts = pivot / full * turns
+    sign = _reductions.prod(parts / lax.convert_element_type(lax.abs(parts), a.dtype), -1)
+    logs = _reductions.sum(lax.log(size), -1)
+    return where(singular, asarray(0, sign.dtype), sign), logs
+
+
+_slogdet_qr.defjvp(lambda primals, tangents: _slogdet_change(_slogdet_qr, primals, tangents))
+
+
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Sign and logarithm of the absolute value of the determinants of matrices.
 
     Args:
       a: array of shape (..., n, n).
-      method: "lu", which None stands for.
+      method: "lu", which None stands for, or "qr": the factorization that gives them.
 
     Returns:
       `sign` and `logabsdet`, of shape (...): the determinant is sign * exp(logabsdet). Of a singular matrix they are 0
@@ -224,7 +248,6 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
     Raises:
       ValueError: the matrices are not square, or there is no such method.
-      NotImplementedError: the method is "qr".
 
     >>> import ferrax.numpy as jnp
     >>> jnp.linalg.slogdet(jnp.array([[0., 1.], [1., 0.]]))
@@ -232,13 +255,12 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """
     (x,) = promote_inexact("jnp.linalg.slogdet", a)
     check_square("slogdet()", x)
-    if method == "qr":
-        raise NotImplementedError("jnp.linalg.slogdet with method='qr' is not implemented")
-    if method not in (None, "lu"):
+    if method not in (None, "lu", "qr"):
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
+    found = _slogdet_qr if method == "qr" else _slogdet
     if x.dtype.itemsize > 2:
-        return SlogdetResult(*_slogdet(x))
-    wide = _slogdet(lax.convert_element_type(x, np.float32))
+        return SlogdetResult(*found(x))
+    wide = found(lax.convert_element_type(x, np.float32))
     return SlogdetResult(*(lax.convert_element_type(part, x.dtype) for part in wide))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import lax
-from ferrax._core import asarray, concrete_or_error
+from ferrax._core import asarray, concrete_or_error, with_weak_type
 from ferrax.numpy import _quantiles, _reductions
 from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, cast, require
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, inexact_dtype
@@ -220,9 +220,9 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
     if mode != "mean" and any(n == 0 and (low or high) for n, (low, high) in zip(x.shape, widths)):
         raise ValueError(f"Cannot apply '{mode}' padding to empty axis")
     if mode == "linear_ramp":
-        return _pad_ramp(x, widths, **kwargs)
+        return with_weak_type(_pad_ramp(x, widths, **kwargs), x.weak_type)
     if mode in ("reflect", "symmetric"):
         return _pad_reflect(x, widths, mode, **kwargs)
     if mode in ("edge", "wrap"):
         return _pad_by_index(x, widths, mode)
-    return _pad_statistic(x, widths, mode, **kwargs)
+    return with_weak_type(_pad_statistic(x, widths, mode, **kwargs), x.weak_type)

@@ -71,21 +71,28 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 
 def _aligned(name: str, a1: ArrayLike, a2: ArrayLike) -> list[Array]:
-    x, y = promote(name, a1, a2)
-    n = max(x.shape[0], y.shape[0])
-    zero = lax.full((), 0, x.dtype)
-    return [lax.pad(z, zero, [(n - z.shape[0], 0, 0), *[(0, 0, 0)] * (z.ndim - 1)]) for z in (x, y)]
+    """Both with leading zeros up to the longer one's length, whose other axes the shorter one is repeated along."""
+    pair = promote(name, a1, a2)
+    short = int(pair[1].shape[0] <= pair[0].shape[0])
+    x, y = pair[1 - short], pair[short]
+    n = y.shape[0]
+    y = broadcast_to_shape(y, (n, *x.shape[1:]))
+    y = lax.pad(y, lax.full((), 0, x.dtype), [(x.shape[0] - n, 0, 0), *[(0, 0, 0)] * (x.ndim - 1)])
+    return [x, y] if short else [y, x]
 
 
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     Args:
-      a1: vector of coefficients.
-      a2: vector of coefficients.
+      a1: vector of coefficients, or an array of such vectors along its first axis.
+      a2: likewise; the shorter one broadcasts against as many of the last coefficients of the longer one.
 
     Returns:
-      Vector of coefficients.
+      Array of coefficients, of the longer one's shape.
+
+    Raises:
+      ValueError: the shorter one does not broadcast against the longer one's other axes.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([5, 0, 0]))
@@ -354,18 +361,18 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
         matrix = matrix * weights[:, None]
         values = values * (weights[:, None] if values.ndim == 2 else weights)
     scale = lax.sqrt((matrix * matrix).sum(axis=0))
-    matrix = matrix / scale
+    matrix = matrix / scale[None]
     found, residuals, rank, singular = lstsq(matrix, values, rcond)
-    coefficients = (found.T / scale).T
+    coefficients = (found.T / lax.broadcast_to_rank(scale, found.ndim)).T
     if full:
         return coefficients, residuals, rank, singular, asarray(rcond)
     if not cov:
         return coefficients
-    base = inv(matrix.T @ matrix) / (scale[:, None] * scale)
+    base = inv(matrix.T @ matrix) / (scale[:, None] * scale[None])
     if cov != "unscaled":
         if places.shape[0] <= order:
             raise ValueError("the number of data points must exceed order to scale the covariance matrix")
         factor = residuals / (places.shape[0] - order)
         factor = factor[0] if values.ndim == 1 else factor
-        return coefficients, base * factor if values.ndim == 1 else base[..., None] * factor
+        return coefficients, base * factor if values.ndim == 1 else base[..., None] * lax.broadcast_to_rank(factor, 3)
     return coefficients, base if values.ndim == 1 else base[..., None]

@@ -118,6 +118,7 @@ def _quantile(name, a, q, axis, method, keepdims, squash_nans, weights):
 
 
 def _select_ranks(ordered: Array, q: Array, count: Array, method: str) -> Array:
+    q = lax.broadcast_to_rank(q, max(count.ndim, 1))
     if method == "inverted_cdf":
         rank = lax.ceil(q * count) - 1
         return _take_rank(ordered, _expand(cast(lax.max(rank, rank * 0), default_int()), ordered))

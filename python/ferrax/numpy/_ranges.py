@@ -30,7 +30,7 @@ from ferrax.numpy._args import (  # fmt: skip
     with_out_sharding,
 )
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, inexact_dtype, real_dtype
-from ferrax.numpy._ufuncs import where as _where
+from ferrax.numpy._ufuncs import isfinite, where as _where
 
 __all__ = ["arange", "eye", "geomspace", "identity", "linspace", "logspace"]
 
@@ -132,8 +132,11 @@ def eye(N: int, M: int | None = None, k: int | ArrayLike = 0, dtype: DTypeLike =
     columns = rows if M is None else _size_argument(M, "argument of 'M' jnp.eye().")
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
+    if np.ndim(k) or dtype_kind(np.dtype(_core.result_type(k))) not in "biu":
+        raise ValueError(f"k must be a scalar integer; got {short(k)}")
     index = default_int()
-    offset = cast(k, index) if not isinstance(k, int) else k
+    # a diagonal beyond the edge is as good as the next one outside, and fits the index dtype
+    offset = max(-rows, min(k, columns)) if isinstance(k, int) else cast(k, index)
     i = lax.broadcasted_iota(index, (rows, columns), 0)
     j = lax.broadcasted_iota(index, (rows, columns), 1)
     return place(cast_to(i + offset == j, dtype, np.float64), device)
@@ -196,10 +199,9 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     require("linspace", start, stop)
-    compute = inexact_dtype(np.dtype(_core.result_type(start, stop)))
-    target = compute if dtype is None else user_dtype(dtype)
-    if dtype_kind(target) in "fc":
-        compute = np.dtype(_core.result_type(compute, target))
+    target = np.dtype(_core.result_type(start, stop)) if dtype is None else user_dtype(dtype)
+    compute = inexact_dtype(target)
+    target = compute if dtype is None else target
     first, last = cast(start, compute), cast(stop, compute)
     shape = np.broadcast_shapes(first.shape, last.shape)
     first, last = broadcast_to_shape(first, shape), broadcast_to_shape(last, shape)
@@ -219,16 +221,23 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
 
 
 def _spaced(first: Array, last: Array, spacing: Array, num: int, divisions: int, endpoint: bool) -> Array:
-    """The values along a new first axis; mixes the two ends so that both are exact."""
+    """The values along a new first axis; mixes the two ends so that both are exact.
+
+    Whole numbers of steps as weights, divided at the end, give round values (15, not 15.000001); shares, which round
+    twice, take over where such products overflow.
+    """
     shape = (num, *first.shape)
     rows = tuple(range(1, len(shape)))
     low, high = lax.broadcast_in_dim(first, shape, rows), lax.broadcast_in_dim(last, shape, rows)
     if divisions <= 0:
         return low
     real = real_dtype(first.dtype)
-    step = lax.broadcast_in_dim(lax.iota(real, num), shape, (0,)) / asarray(divisions, real)
-    step = cast(step, first.dtype)
-    values = low * (1 - step) + high * step
+    steps = lax.broadcast_in_dim(lax.iota(real, num), shape, (0,))
+    count = asarray(divisions, real)
+    share = cast(steps / count, first.dtype)
+    whole, rest = cast(steps, first.dtype), cast(count - steps, first.dtype)
+    values = (low * rest + high * whole) / cast(count, first.dtype)
+    values = lax.select(isfinite(values), values, low * (1 - share) + high * share)
     if not endpoint:
         return values
     is_last = lax.broadcasted_iota(default_int(), shape, 0) == num - 1

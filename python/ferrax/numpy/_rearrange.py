@@ -332,7 +332,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     if index.ndim > 1:
         raise ValueError(f"jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar; got {obj}")
     index = cast(index, default_int())
-    new = cast_to(new, x.dtype)
+    new = new if new.dtype == x.dtype else cast_to(new, x.dtype)
     new = lax.expand_dims(new, tuple(range(x.ndim - new.ndim)))
     if index.ndim == 0:
         new = _shape.moveaxis(new, 0, axis)

@@ -57,7 +57,10 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     require("choose", *options)
     n = len(options)
     if mode == "raise":
-        context = "The error occurred because jnp.choose was traced with mode='raise'. Use mode='wrap' or mode='clip'."
+        context = (
+            "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' "
+            "instead."
+        )
         host = np.asarray(concrete_or_error(np.asarray, index, context))
         if ((host < 0) | (host >= n)).any():
             raise ValueError("invalid entry in choice array")

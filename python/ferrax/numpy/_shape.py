@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,7 +51,18 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
     >>> jnp.shape(jnp.zeros((2, 3)))
     (2, 3)
     """
+    _warn_of_lists("shape", a)
     return tuple(np.shape(a))
+
+
+def _warn_of_lists(name: str, a: Any) -> None:
+    if isinstance(a, (list, tuple)):
+        warnings.warn(
+            f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0. "
+            "Convert it with jnp.asarray first: this will be an error.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
 
 
 def ndim(a: ArrayLike) -> int:
@@ -66,7 +78,8 @@ def ndim(a: ArrayLike) -> int:
     >>> jnp.ndim(jnp.zeros((2, 3)))
     2
     """
-    return len(shape(a))
+    _warn_of_lists("ndim", a)
+    return len(np.shape(a))
 
 
 def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
@@ -83,7 +96,8 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     >>> jnp.size(jnp.zeros((2, 3))), jnp.size(jnp.zeros((2, 3)), axis=1)
     (6, 3)
     """
-    dims = shape(a)
+    _warn_of_lists("size", a)
+    dims = tuple(np.shape(a))
     return math.prod(dims[i] for i in normalize_axes(axis, len(dims)))
 
 

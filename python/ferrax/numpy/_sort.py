@@ -6,6 +6,7 @@ sort of the reversed array, reversed. Read `_search.py` and `_sets.py` next.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ferrax import lax
@@ -143,7 +144,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
       axis: axis to work along.
 
     Returns:
-      Array of the dtype of `a`; each side is sorted here, which callers should not rely on.
+      Array of the dtype of `a`: the smaller values in ascending order, the larger ones in descending order.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.partition(jnp.array([3, 1, 2]), 1)
@@ -152,8 +153,9 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     x = to_array("partition", a)
     _real_only("jnp.partition", x)
     axis = normalize_axis(axis, x.ndim)
-    _kth(kth, x.shape[axis], "partition")
-    return lax.sort(x, dimension=axis)
+    kth = _kth(kth, x.shape[axis], "partition")
+    ordered = lax.sort(x, dimension=axis)
+    return _with_tail(ordered, kth, axis, lambda tail: lax.rev(tail, (axis,)))
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
@@ -162,7 +164,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     Args: as in `partition`.
 
     Returns:
-      Array of indices.
+      Array of indices: those of the smaller values by these, those of the larger ones as they stand in `a`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.argpartition(jnp.array([3, 1, 2]), 1)
@@ -171,8 +173,15 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     x = to_array("argpartition", a)
     _real_only("jnp.argpartition", x)
     axis = normalize_axis(axis, x.ndim)
-    _kth(kth, x.shape[axis], "argpartition")
-    return argsort(x, axis)
+    kth = _kth(kth, x.shape[axis], "argpartition")
+    return _with_tail(argsort(x, axis), kth, axis, lambda tail: lax.sort(tail, dimension=axis))
+
+
+def _with_tail(ordered: Array, kth: int, axis: int, rearranged: Callable[[Array], Array]) -> Array:
+    """Sorted entries, those after `kth` rearranged."""
+    n = ordered.shape[axis]
+    head = lax.slice_in_dim(ordered, 0, kth + 1, axis=axis)
+    return lax.concatenate([head, rearranged(lax.slice_in_dim(ordered, kth + 1, n, axis=axis))], axis)
 
 
 def sort_complex(a: ArrayLike) -> Array:

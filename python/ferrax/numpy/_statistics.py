@@ -99,7 +99,7 @@ def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: boo
         factor = total - ddof * _reductions.sum(w * importance) / total
     factor = _where(factor <= 0, asarray(0, factor.dtype), factor)
     x = x - lax.expand_dims(mean, (1,))
-    right = x if w is None else x * w
+    right = x if w is None else x * (lax.broadcast_to_rank(w, 2) if w.ndim else w)
     product = matmul(x, lax.conj(right.T) if dtype_kind(x.dtype) == "c" else lax.transpose(right, (1, 0)))
     result = product / cast(factor, x.dtype)
     return lax.squeeze(result, tuple(i for i, d in enumerate(result.shape) if d == 1))

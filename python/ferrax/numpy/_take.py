@@ -15,6 +15,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error
 from ferrax._ferrax import lax as _lax
+from ferrax.lax.gather_scatter import GatherScatterMode
 from ferrax.numpy._args import (  # fmt: skip
     Array,
     ArrayLike,
@@ -120,6 +121,19 @@ def _gather_axis(x, index, axis, mode, unique_indices, indices_are_sorted, fill_
     )  # fmt: skip
 
 
+def _take_one_hot(x: Array, index: Array, axis: int) -> Array:
+    """`x` at `index` along an axis, as a product with a matrix of zeros and ones."""
+    rows, places = (lax.transpose(v, [*(i for i in range(v.ndim) if i != axis), axis]) for v in (x, index))
+    last = x.ndim - 1
+    shape = (*places.shape, x.shape[axis])
+    hot = lax.broadcast_in_dim(places, shape, range(places.ndim)) == lax.broadcasted_iota(index.dtype, shape, last + 1)
+    batch = tuple(range(last))
+    taken = lax.dot_general(
+        cast(hot, x.dtype), rows, (((last + 1,), (last,)), (batch, batch)), precision=lax.Precision.HIGHEST
+    )
+    return lax.transpose(taken, [*range(axis), last, *range(axis, last)])
+
+
 def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: str | None = None,
                     fill_value: ArrayLike | None = None, *,
                     wrap_negative_indices: bool | None = None) -> Array:  # fmt: skip
@@ -129,7 +143,8 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, m
       arr: array.
       indices: integers, with as many axes as `arr` and shapes that broadcast but for `axis`.
       axis: axis to index; None for the flattened array.
-      mode: "fill" (the default), "clip" or "promise_in_bounds".
+      mode: "fill" (the default), "clip" or "promise_in_bounds"; "one_hot" sums over products with zeros and ones,
+        and an index out of bounds gives zero.
       fill_value: what an index out of bounds gives under "fill".
       wrap_negative_indices: whether negative indices count from the end; by default they do.
 
@@ -172,6 +187,8 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, m
         if index.size:
             raise IndexError("Cannot take from an empty axis with jnp.take_along_axis.")
         return lax.full(index.shape, 0, x.dtype)
+    if GatherScatterMode.from_any(mode) is GatherScatterMode.ONE_HOT:
+        return _take_one_hot(x, index, axis)
     batch = tuple(i for i in range(x.ndim) if i != axis)
     numbers = lax.GatherDimensionNumbers(
         offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,), operand_batching_dims=batch,
@@ -197,7 +214,8 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
       a: array.
       ind: integers; negative ones count from the end.
       v: values, repeated as needed.
-      mode: for an index out of bounds: None or "clip" for the nearest place, "wrap" for the index modulo the size.
+      mode: what an index out of bounds means: "wrap" the index modulo the size, "clip" the nearest place (0 for all
+        negative ones), None the nearest place once negative ones are counted from the end.
       inplace: must be False: arrays are immutable and the result is a new one.
 
     Returns:
@@ -227,7 +245,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     if mode == "wrap":
         index = index % x.size
     else:
-        index = _wrapped(index, x.size)
+        index = index if mode == "clip" else _wrapped(index, x.size)
         index = lax.clamp(asarray(0, index.dtype), index, asarray(x.size - 1, index.dtype))
     return lax.reshape(lax.reshape(x, (x.size,)).at[index].set(values, mode="drop"), x.shape)
 
@@ -308,9 +326,9 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
     Args:
       multi_index: one array of integers for each axis.
       dims: shape of the array that is indexed.
-      mode: for an index out of bounds: "raise" (concrete indices only), "clip" or "wrap".
+      mode: for an index out of bounds: "raise" (concrete indices only), "clip", "wrap", or "ignore" to compute with it.
       order: "C" or "F".
-      dtype: dtype of the result.
+      dtype: dtype of the result; by default that of the indices.
 
     Returns:
       Array of integers.
@@ -331,7 +349,8 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
             raise TypeError("only int indices permitted")
     if mode == "raise":
         context = (
-            "The error occurred because ravel_multi_index was traced with mode='raise'. Use mode='wrap' or mode='clip'."
+            "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. "
+            "Use mode='wrap' or mode='clip' instead."
         )
         for x, n in zip(parts, dims):
             host = np.asarray(concrete_or_error(np.asarray, x, context))
@@ -341,14 +360,14 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
         parts = [lax.clamp(asarray(0, x.dtype), x, asarray(n - 1, x.dtype)) for x, n in zip(parts, dims)]
     elif mode == "wrap":
         parts = [x % n for x, n in zip(parts, dims)]
-    else:
-        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
+    elif mode != "ignore":
+        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
     if order not in ("C", "F"):
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
     if order == "F":
         parts, dims = parts[::-1], dims[::-1]
     parts = broadcast_together(*promote("ravel_multi_index", *parts))
-    target = user_dtype(dtype, default_int())
+    target = user_dtype(dtype) if dtype is not None else parts[0].dtype
     result = lax.full(parts[0].shape, 0, target)
     for x, n in zip(parts, dims):
         result = result * n + cast(x, target)

@@ -262,7 +262,8 @@ class ufunc(metaclass=_UfuncMeta):
         if self.nin != 2:
             raise ValueError("outer only supported for binary ufuncs")
         x, y = to_array(f"{self.__name__}.outer", A), to_array(f"{self.__name__}.outer", B)
-        return self._call(lax.expand_dims(x, tuple(range(x.ndim, x.ndim + y.ndim))), y)
+        right = lax.broadcast_to_rank(y, x.ndim + y.ndim) if y.ndim else y
+        return self._call(lax.expand_dims(x, tuple(range(x.ndim, x.ndim + y.ndim))), right)
 
     def reduceat(self, a: ArrayLike, indices: Any, axis: int = 0, dtype: DTypeLike = None, out: None = None) -> Array:
         """Reductions over the slices between indices along an axis.
@@ -302,7 +303,7 @@ class ufunc(metaclass=_UfuncMeta):
         def step(carry: Array, item: tuple[Array, Array]) -> tuple[Array, None]:
             place, row = item
             inside = lax.reshape((starts < place) & (place < ends), shape)
-            return _where(inside, cast(self._func(carry, row), carry.dtype), carry), None
+            return _where(inside, cast(self._func(carry, row[None]), carry.dtype), carry), None
 
         result, _ = lax.scan(step, cast(result, x.dtype), (lax.iota(starts.dtype, n), x))
         return _shape.moveaxis(result, 0, axis)

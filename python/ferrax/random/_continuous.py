@@ -528,7 +528,7 @@ def _multivariate_normal(key, mean, cov, shape, dtype, method):
         values, vectors = jnp.linalg.eigh(cov)
         factor = vectors * jnp.sqrt(values[..., None, :])
     deviates = normal(key, (*shape, mean.shape[-1]), dtype)
-    return mean + jnp.einsum("...ij,...j->...i", factor, deviates)
+    return jnp.broadcast_to(mean, deviates.shape) + jnp.einsum("...ij,...j->...i", factor, deviates)
 
 
 def orthogonal(

@@ -21,7 +21,7 @@ from ferrax._shapes import static_shape
 from ferrax.random import _arguments as args
 from ferrax.random._bits import randint, random_words, uniform
 from ferrax.random._continuous import gumbel
-from ferrax.random._keys import checked_key, is_key, split_each, split_keys
+from ferrax.random._keys import checked_key, clone, is_key, split_each, split_keys
 from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = ["binomial", "categorical", "choice", "geometric", "multinomial", "permutation", "poisson"]
@@ -279,21 +279,22 @@ def poisson(
 @partial(jit, static_argnums=(2, 3))
 def _poisson(key, lam, shape, dtype):
     small = jnp.isnan(lam) | (lam < 10)
-    # each method sees a harmless rate where the other is used
+    # each method sees a harmless rate where the other is used; of a result only one of them has used the key
     few = _poisson_knuth(key, jnp.where(small, lam, 0.0), shape, dtype)
-    many = _poisson_rejection(key, jnp.where(small, 1e5, lam), shape, dtype)
+    many = _poisson_rejection(clone(key), jnp.where(small, 1e5, lam), shape, dtype)
     return jnp.where(lam == 0, jnp.zeros((), dtype), jnp.where(small, few, many))
 
 
 @partial(jit, static_argnums=(2, 3))
 def _poisson_knuth(key, lam, shape, dtype):
-    largest = jnp.iinfo(dtype).max
+    largest = min(jnp.iinfo(dtype).max, jnp.iinfo(jnp.int32).max)  # rounds are counted in int32
 
     def body(state):
         i, count, key, log_product = state
         key, round_key = split_keys(key, 2)
         count = jnp.where(log_product > -lam, count + 1, count)
-        return i + 1, count, key, log_product + jnp.log(uniform(round_key, shape))
+        # of rates in single precision, whatever the default dtype: the streams are JAX's
+        return i + 1, count, key, log_product + jnp.log(uniform(round_key, shape, lam.dtype))
 
     def open_(state):
         i, _, _, log_product = state
@@ -310,7 +311,7 @@ def _poisson_rejection(key, lam, shape, dtype):
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_r = 0.9277 - 3.6224 / (b - 2)
-    largest = jnp.iinfo(dtype).max
+    largest = min(jnp.iinfo(dtype).max, jnp.iinfo(jnp.int32).max)  # rounds are counted in int32
 
     def body(state):
         i, chosen, accepted, key = state
@@ -370,7 +371,7 @@ def _binomial(key, n, p, shape, dtype):
     inversion = n_bad | n_infinite | (n * q <= 10.0)
     trials = lax.floor(jnp.where(n_infinite, 0.0, n))
     by_gaps = _binomial_gaps(key, jnp.where(inversion, trials, 0.0), q, shape, dtype)
-    by_rejection = _btrs(key, jnp.where(inversion, 10_000.0, trials), jnp.where(inversion, 0.5, q), shape, dtype)
+    by_rejection = _btrs(clone(key), jnp.where(inversion, 10_000.0, trials), jnp.where(inversion, 0.5, q), shape, dtype)
     count = jnp.where(inversion, by_gaps, by_rejection)
     invalid = q_nan | q_negative | n_bad
     count = jnp.where(invalid, jnp.nan, count)
@@ -393,7 +394,7 @@ def _binomial_gaps(key, n, p, shape, dtype):
 
     def open_(state):
         i, _, position, _ = state
-        return (position <= n).any() & (i < largest)
+        return (position <= n).any() & (lax.convert_element_type(i, dtype) < largest)
 
     start = (jnp.zeros((), jnp.int32), jnp.zeros(shape, dtype), jnp.zeros(shape, dtype), key)
     return lax.while_loop(open_, body, start)[1] - 1
@@ -452,7 +453,7 @@ def _btrs(key, n, p, shape, dtype):
 
     def open_(state):
         i, _, accepted, _ = state
-        return (~accepted).any() & (i < largest)
+        return (~accepted).any() & (lax.convert_element_type(i, dtype) < largest)
 
     start = (jnp.zeros((), jnp.int32), jnp.full(shape, -1, dtype), jnp.zeros(shape, bool), key)
     return lax.while_loop(open_, body, start)[1]

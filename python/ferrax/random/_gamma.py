@@ -235,7 +235,7 @@ def _f(key, dfnum, dfden, shape, dtype):
 
 
 def t(
-    key: Array, df: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, df: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
 ) -> Array:
     """Values of Student's t distribution.
 
@@ -251,7 +251,7 @@ def t(
 
 @partial(jit, static_argnums=(2, 3))
 def _t(key, df, shape, dtype):
-    df = args.as_dtype(df, dtype)
+    df = jnp.broadcast_to(args.as_dtype(df, dtype), shape)
     normal_key, gamma_key = split_keys(key, 2)
     deviate = normal(normal_key, shape, dtype)
     half = df / np.array(2, dtype)

@@ -102,6 +102,11 @@ class KeyArray:
         """The size of a key in bytes."""
         return self.dtype.itemsize
 
+    @property
+    def nbytes(self) -> int:
+        """The size of all keys in bytes."""
+        return self.size * self.itemsize
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")

@@ -16,6 +16,7 @@ import ferrax.numpy as jnp
 from ferrax import dtypes
 from ferrax._core import Array, is_tracer
 from ferrax._ferrax import lax as _prims
+from ferrax._frames import warn_user
 from ferrax._shapes import static_shape
 from ferrax._texts import short
 from ferrax.config import config
@@ -96,10 +97,26 @@ def chosen_keys(mask: Array, new: KeyArray, old: KeyArray) -> KeyArray:
 def typed_keys(x: ArrayLike) -> tuple[Any, bool]:
     """``(typed keys, whether x was raw)``."""
     if is_key(x):
+        if isinstance(x, KeyArray) and config.read("jax_debug_key_reuse"):
+            raise NotImplementedError(f"the setting jax_debug_key_reuse is not implemented for keys of {x._impl.name}")
         return x, False
     if x is None:
         raise TypeError(f"unexpected PRNG key type {type(x)}")
-    return _wrap(x, impl_of(None)), True
+    keys = _wrap(x, impl_of(None))
+    if config.read("jax_legacy_prng_key") != "allow":
+        _raw_key()
+    return keys, True
+
+
+def _raw_key() -> None:
+    """What `jax_legacy_prng_key` says of a raw key."""
+    text = (
+        "Legacy uint32 key array passed as key to jax.random function. Please create keys using jax.random.key(). If "
+        'use of a raw key array was intended, set jax_legacy_prng_key="allow".'
+    )
+    if config.read("jax_legacy_prng_key") == "error":
+        raise ValueError(text)
+    warn_user(text)
 
 
 def checked_key(function: str, x: ArrayLike) -> tuple[Any, bool]:
@@ -120,6 +137,8 @@ def _seeded(function: str, seed, impl: PRNGImpl):
     if not is_tracer(seed) and not isinstance(seed, Array):
         if isinstance(seed, str):
             raise TypeError(f"PRNG key seed must be an integer; got {short(seed)}")
+        if isinstance(seed, int) and not -(2**63) <= seed < 2**63:
+            raise OverflowError(f"Python int {seed} is too large for a PRNG key seed of 64 bits")
         seed = np.asarray(seed)
         if np.issubdtype(seed.dtype, np.integer):
             # a seed wider than the default integer loses its high bits, as in JAX
@@ -337,6 +356,7 @@ def clone(key: Array) -> Array:
     >>> ferrax.random.key_data(ferrax.random.clone(key))
     Array([0, 7], dtype=uint32)
     """
-    typed, raw = typed_keys(key)
+    raw = not is_key(key)
+    typed = _wrap(key, impl_of(None)) if raw else key
     cloned = typed.copy() if isinstance(typed, KeyArray) else _prims.random_clone(typed)
-    return key_data(cloned) if raw else cloned
+    return unwrapped(cloned) if raw else cloned

@@ -131,7 +131,7 @@ def _interpolate(grid: tuple[Array, ...], values: Array, fill_value: Array | Non
         return lax.expand_dims(v, tuple(range(1, 1 + values.ndim - ndim)))
 
     if method == "nearest":
-        nearest = tuple(index + (share > 0.5) for index, share in cells)
+        nearest = tuple(index + lax.convert_element_type(share > 0.5, index.dtype) for index, share in cells)
         result: Any = values[nearest]
     else:
         result = None

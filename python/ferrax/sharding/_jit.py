@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Device, SingleDeviceSharding
 from ferrax.sharding._context import context_mesh
@@ -59,6 +61,13 @@ def resolved(shardings: Any, name: str) -> Any:
                     f"{name} and then the mesh context manager is not required."
                 )
             return concrete(NamedSharding(mesh, leaf))
+        if type(leaf).__module__ == "ferrax.experimental.layout":
+            if hasattr(leaf, "major_to_minor"):
+                raise ValueError(
+                    "`jax.jit` does not accept device-local layouts directly. Create a `Format` instance wrapping this "
+                    f"device-local layout and pass that to `jit` instead. Got {leaf}"
+                )
+            return leaf
         if not isinstance(leaf, Sharding):
             raise TypeError(
                 f"{name} leaf specifications are expected to be PartitionSpec instances or None, but got {leaf}"
@@ -115,7 +124,17 @@ def constrained(fun: Callable[..., Any], out_shardings: Any) -> Callable[..., An
     return placed
 
 
+def _plain(sharding: Any, shape: tuple[int, ...]) -> Any:
+    """A sharding, also of a format; a format that leaves the layout open says nothing of it."""
+    if sharding is None or isinstance(sharding, Sharding):
+        return sharding
+    from ferrax.experimental.layout import sharding_of
+
+    return sharding_of(sharding, shape, "jit")
+
+
 def _result(sharding: Any, leaf: Any) -> Any:
+    sharding = _plain(sharding, np.shape(leaf))
     if sharding is None:
         return leaf
     leaf = leaf if isinstance(leaf, _ferrax.Array) else _ferrax.asarray(leaf)
@@ -189,6 +208,9 @@ def with_arguments(compiled: Any, in_shardings: Any, static_argnums: list[int]) 
 
 def _argument(sharding: Any, x: Any) -> Any:
     if sharding is None or (not hasattr(x, "shape") and not isinstance(x, (int, float, complex, bool))):
+        return x
+    sharding = _plain(sharding, np.shape(x))
+    if sharding is None:
         return x
     leaf = x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x)
     check_fits(sharding, leaf.shape, "pjit arguments")

@@ -117,6 +117,18 @@ def batched(sharding: Any, axis: int) -> Any:
     return place(sharding.update(spec=sharding.spec.update(partitions=entries)))
 
 
+class _Divided(tuple[Any, ...]):
+    """What divides each axis of a value, with the kind of memory that the value is in."""
+
+    memory: str | None
+
+
+def _divided(entries: Spec, memory: str | None) -> Spec:
+    found = _Divided(entries)
+    found.memory = memory
+    return found
+
+
 class _Walk:
     """One program, on one mesh: the first that is met."""
 
@@ -143,7 +155,7 @@ class _Walk:
                     f"{self.mesh}"
                 )
             return sharding
-        return _of(sharding.spec, rank)
+        return _divided(_of(sharding.spec, rank), sharding.memory_kind)
 
     def place(self, found: Any, aval: Any) -> Any:
         """The place of a result."""
@@ -160,7 +172,8 @@ class _Walk:
             entries.append(names if names and size % math.prod(sizes[n] for n in names) == 0 else None)
         while entries and entries[-1] is None and not self.mesh.are_all_axes_explicit:
             entries.pop()
-        return place(NamedSharding(self.mesh, PartitionSpec(*entries), memory_kind=self.memory))
+        memory = getattr(found, "memory", self.memory)
+        return place(NamedSharding(self.mesh, PartitionSpec(*entries), memory_kind=memory))
 
     def run(self, program: Any, operands: Sequence[Any]) -> list[Any]:
         """What is known of the results, from what is known of the operands."""
@@ -171,8 +184,10 @@ class _Walk:
         for eqn in program.eqns:
             known = [None if isinstance(v, Literal) else env.get(v) for v in eqn.invars]
             outs = self.equation(eqn, known)
+            memory = next((s.memory for s in known if isinstance(s, _Divided)), self.memory)
             for v, found in zip(eqn.outvars, outs, strict=True):
-                env[v] = found
+                plain = isinstance(found, tuple) and not isinstance(found, _Divided)
+                env[v] = _divided(found, memory) if plain else found
         return [None if isinstance(v, Literal) else env.get(v) for v in program.outvars]
 
     def equation(self, eqn: Any, known: list[Any]) -> list[Any]:
@@ -253,10 +268,12 @@ def _free(entries: Sequence[tuple[Any, ...]]) -> Spec:
 
 
 def _like_operands(eqn: Any, known: Sequence[Any], shape: Sequence[int]) -> Spec | None:
-    """Axis by axis what the operands of the result's shape have, the most divided first."""
-    fitting = [
-        s for v, s in zip(eqn.invars, known, strict=True) if s is not None and tuple(v.aval.shape) == tuple(shape)
-    ]
+    """Axis by axis what the operands of the result's shape have, the most divided first; axes of one are broadcast."""
+    fitting = []
+    for v, s in zip(eqn.invars, known, strict=True):
+        sizes = tuple(v.aval.shape)
+        if s is not None and len(sizes) == len(shape) and all(a in (1, b) for a, b in zip(sizes, shape, strict=True)):
+            fitting.append([names if a == b else () for names, a, b in zip(s, sizes, shape, strict=True)])
     if not fitting:
         return None
     return _free([max((s[i] for s in fitting), key=len) for i in range(len(shape))])
@@ -344,10 +361,19 @@ def _expand(eqn: Any, known: Sequence[Any]) -> Spec | None:
     return tuple(() if i in new else next(rest) for i in range(len(eqn.outvars[0].aval.shape)))
 
 
+def _longest(known: Sequence[Any]) -> list[Any]:
+    """For each axis of operands of one rank the names of the one that is divided most."""
+    return [max(entries, key=len) for entries in zip(*(s for s in known if s is not None), strict=True)]
+
+
 def _concatenate(eqn: Any, known: Sequence[Any]) -> Spec | None:
     at = eqn.params["dimension"]
-    fitting = [s for s in known if s is not None]
-    return _free([() if i == at else max((s[i] for s in fitting), key=len) for i in range(len(fitting[0]))])
+    return _free([() if i == at else entry for i, entry in enumerate(_longest(known))])
+
+
+def _stack(eqn: Any, known: Sequence[Any]) -> Spec | None:
+    at, entries = eqn.params["axis"], _longest(known)
+    return _free([*entries[:at], (), *entries[at:]])
 
 
 _RULES: dict[str, Callable[[Any, Sequence[Any]], Spec | None]] = {
@@ -364,4 +390,5 @@ _RULES: dict[str, Callable[[Any, Sequence[Any]], Spec | None]] = {
     "squeeze": _squeeze,
     "expand_dims": _expand,
     "concatenate": _concatenate,
+    "stack": _stack,
 }

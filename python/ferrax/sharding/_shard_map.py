@@ -170,7 +170,8 @@ class _Run:
         types = dict.fromkeys(self.names, AxisType.Manual)
         before = get_abstract_mesh()
         around = before if not before.empty and set(self.names) <= set(before.axis_names) else self.mesh.abstract_mesh
-        with manual(tuple(self.names)), use_abstract_mesh(around.update_axis_types(types)):
+        mesh = self.mesh if isinstance(self.mesh, Mesh) else None
+        with manual(tuple(self.names), mesh), use_abstract_mesh(around.update_axis_types(types)):
             outs = self._map(0, list(blocks), [_specs.names_of(s) for s in in_specs])
         return [self._put_together(k, x) for k, x in enumerate(outs)]
 

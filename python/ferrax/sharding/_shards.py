@@ -59,7 +59,8 @@ class Shard:
     def data(self) -> Any:
         """The elements, an array on the device."""
         if self._data is None and self._whole is not None:
-            self._data = _part(self._whole, self.index, self._device)
+            part = _part(self._whole, self.index, self._device)
+            self._data = part if _has_terms(self._sharding, self._device) else _zeros(part, self._device)
             self._whole = None
         return self._data
 
@@ -69,6 +70,20 @@ class Shard:
 
 def _key(index: Sequence[slice]) -> tuple[Any, ...]:
     return tuple((s.start, s.stop) for s in index)
+
+
+def _has_terms(sharding: Any, device: Any) -> bool:
+    """Whether a device holds more than zeros: the first one has all terms of a sum that is still due."""
+    spec = getattr(sharding, "spec", None)
+    if spec is None or not spec.unreduced:
+        return True
+    mesh = sharding.mesh
+    (at,) = np.argwhere(mesh.devices == device)
+    return not any(i for name, i in zip(mesh.axis_names, at, strict=True) if name in spec.unreduced)
+
+
+def _zeros(part: Any, device: Any) -> Any:
+    return _ferrax.device_put_leaf(np.zeros(part.shape, part.dtype), device, False)
 
 
 def _part(x: Any, index: tuple[slice, ...], device: Any) -> Any:

@@ -62,6 +62,7 @@ impl Engine for Interpreter {
 
     fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
         faults::meet(Point::Compile)?;
+        source.without_options()?;
         source.graph.verify().map_err(|why| error!(Internal, "a graph to compile: {why}"))?;
         let reusable = source.graph.aliases(source.donated).iter().map(Option::is_some).collect();
         let queues = QUEUES.load(Relaxed) && !source.graph.calls_host();

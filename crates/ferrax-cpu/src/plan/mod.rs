@@ -33,6 +33,7 @@ use crate::library::dot::planned::Planned;
 use crate::library::moves::{self, Move};
 use crate::library::views::Copy;
 use crate::program::{OutputPlace, Program, SlotInit, Step};
+use ferrax_base::config::Flag;
 use ferrax_base::{Buffer, Result, Scalar, checks, error};
 use ferrax_loops::passes::order::{Item, Order, Role, Shape, Spread, Viewed};
 use ferrax_loops::passes::{self, in_place_pairs, live_nodes};
@@ -110,7 +111,7 @@ pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> 
     planner.run(&together)?;
     let Planner { out, .. } = planner;
     let program = Program { graph: graph.clone(), ..out };
-    if checks::on() {
+    if checks::on() || Flag::EnableChecks.get() {
         crate::plan::verify::verify(&program)?;
     }
     Ok(program)
@@ -118,7 +119,7 @@ pub(crate) fn plan(graph: Arc<Graph>, donation: Donation<'_>, machine: bool) -> 
 
 /// What a pass made, verified under checks.
 fn checked(graph: Arc<Graph>) -> Result<Arc<Graph>> {
-    if checks::on() {
+    if checks::on() || Flag::EnableChecks.get() {
         graph.verify().map_err(|what| error!(Internal, "a pass of the planner broke a graph: {what}"))?;
     }
     Ok(graph)

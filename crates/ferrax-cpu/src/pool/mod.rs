@@ -9,14 +9,17 @@
 //! `FERRAX_NUM_THREADS` or the number of CPUs that the process may use bounds the threads. Results do not depend on
 //! it: what a task computes does not depend on who computes it. Source: the design notes of the CPU engine.
 
+mod bell;
 mod gate;
 
+use bell::Bell;
 use ferrax_base::{Result, checks};
 use gate::Gate;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+#[cfg(test)]
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// How long a worker watches for work before it sleeps.
@@ -28,15 +31,32 @@ const WORTH_WAKING: u64 = 150_000;
 /// as long as it will watch in vain when the row ends.
 const WORTH_A_ROW: u64 = 300_000;
 
-/// What the gate is made of; its test has others.
+/// What the gate and the bell are made of; their tests have others.
 mod sync {
     pub use std::sync::Mutex;
-    pub use std::sync::atomic::{AtomicUsize, Ordering};
+    pub use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+    pub use std::thread::{Thread, park};
 
     /// Waits a moment for other threads, longer after many turns.
     pub fn wait(turns: &mut u32) {
         *turns += 1;
         if *turns < 20_000 { std::hint::spin_loop() } else { std::thread::yield_now() }
+    }
+
+    /// Looks for a while whether `done`; gives whether it is.
+    pub fn watch(done: impl Fn() -> bool) -> bool {
+        let start = std::time::Instant::now();
+        loop {
+            for _ in 0..200 {
+                if done() {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if start.elapsed() > super::WATCH {
+                return false;
+            }
+        }
     }
 }
 
@@ -58,10 +78,8 @@ struct Pool {
     /// Held by the caller whose job is open.
     owner: Mutex<()>,
     gate: Gate<Job>,
-    epoch: AtomicU64,
-    watching: AtomicUsize,
+    bell: Bell,
     failed: AtomicBool,
-    workers: Mutex<Vec<Thread>>,
 }
 
 /// An address that threads share: each reads and writes elements behind it that no other thread writes.
@@ -134,10 +152,8 @@ fn new_pool() -> &'static Pool {
         process: std::process::id(),
         owner: Mutex::new(()),
         gate: Gate::new(),
-        epoch: AtomicU64::new(0),
-        watching: AtomicUsize::new(0),
+        bell: Bell::new(),
         failed: AtomicBool::new(false),
-        workers: Mutex::new(Vec::new()),
     }));
     if POOL.compare_exchange(old, made, Ordering::AcqRel, Ordering::Acquire).is_err() {
         // SAFETY: it was made above, and nobody else has seen it.
@@ -149,7 +165,7 @@ fn new_pool() -> &'static Pool {
     for worker in 1..most_threads() {
         let made = std::thread::Builder::new().name("ferrax".into()).spawn(move || pool.work(worker));
         let Ok(handle) = made else { break };
-        pool.workers.lock().unwrap_or_else(PoisonError::into_inner).push(handle.thread().clone());
+        pool.bell.add(handle.thread().clone());
     }
     pool
 }
@@ -169,9 +185,7 @@ pub fn worth(nanoseconds: u64) -> bool {
         DRAWN.set(DRAWN.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
         return DRAWN.get() >> 30 != 0;
     }
-    nanoseconds >= WORTH_WAKING
-        || pool().is_some_and(|p| p.watching.load(Ordering::Relaxed) > 0)
-        || in_a_row(nanoseconds)
+    nanoseconds >= WORTH_WAKING || pool().is_some_and(|p| p.bell.is_watched()) || in_a_row(nanoseconds)
 }
 
 /// Whether calls like this one come so fast that a woken worker will not sleep before the next.
@@ -223,14 +237,9 @@ impl Pool {
         let run: &Task<'static> = unsafe { std::mem::transmute::<&Task<'_>, &Task<'static>>(task) };
         self.failed.store(false, Ordering::Relaxed);
         self.gate.open(Job { run, tasks, threads: threads() });
-        self.epoch.fetch_add(1, Ordering::Release);
         {
             let _closing = Closing(self);
-            let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-            if self.watching.load(Ordering::Acquire) < workers.len() {
-                workers.iter().for_each(Thread::unpark);
-            }
-            drop(workers);
+            self.bell.ring();
             INSIDE.set(true);
             let _inside = Inside;
             self.take_tasks(tasks, 0, task);
@@ -250,8 +259,7 @@ impl Pool {
         INSIDE.set(true);
         let mut seen = 0;
         loop {
-            self.watch(seen);
-            seen = self.epoch.load(Ordering::Acquire);
+            seen = self.bell.wait(seen);
             self.gate.enter(|job| {
                 if worker >= job.threads {
                     return;
@@ -263,28 +271,6 @@ impl Pool {
                     self.failed.store(true, Ordering::Relaxed);
                 }
             });
-        }
-    }
-
-    /// Returns when there is a newer epoch: watches for a while, then sleeps.
-    fn watch(&self, seen: u64) {
-        self.watching.fetch_add(1, Ordering::AcqRel);
-        let start = Instant::now();
-        loop {
-            for _ in 0..200 {
-                if self.epoch.load(Ordering::Acquire) != seen {
-                    self.watching.fetch_sub(1, Ordering::AcqRel);
-                    return;
-                }
-                std::hint::spin_loop();
-            }
-            if start.elapsed() > WATCH {
-                break;
-            }
-        }
-        self.watching.fetch_sub(1, Ordering::AcqRel);
-        while self.epoch.load(Ordering::Acquire) == seen {
-            std::thread::park();
         }
     }
 }

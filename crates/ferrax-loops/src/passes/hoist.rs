@@ -177,17 +177,16 @@ impl Moved {
     fn of(body: &Graph, consts: usize, carry: usize) -> Option<Moved> {
         let stays = |p: usize| p < consts || (p < consts + carry && body.outputs[p - consts] == ValueId(p as u32));
         let mut fixed: Vec<bool> = (0..body.params).map(stays).collect();
+        // Of each node, since one that is run to be seen may have no results.
+        let mut same = Vec::with_capacity(body.nodes.len());
         for node in &body.nodes {
             let all = !effectful(&node.kind) && node.inputs.iter().all(|v| fixed[v.0 as usize]);
             fixed.extend(node.outputs().map(|_| all));
+            same.push(all);
         }
         let live = live_nodes(body);
-        let mut goes: Vec<bool> = body
-            .nodes
-            .iter()
-            .zip(live)
-            .map(|(n, live)| live && n.kind.is_costly() && n.outputs().all(|v| fixed[v.0 as usize]))
-            .collect();
+        let mut goes: Vec<bool> =
+            body.nodes.iter().zip(live).zip(same).map(|((n, live), same)| live && same && n.kind.is_costly()).collect();
         if !goes.contains(&true) {
             return None;
         }

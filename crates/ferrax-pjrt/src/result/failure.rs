@@ -53,7 +53,6 @@ fn described(code: c_int, message: &str) -> Error {
     let text = Box::new(format!("{name}: {message}"));
     let kind = match name.as_str() {
         "RESOURCE_EXHAUSTED" => ErrorKind::Memory,
-        "INVALID_ARGUMENT" => ErrorKind::Value,
         "UNIMPLEMENTED" => ErrorKind::NotImplemented,
         _ => ErrorKind::Runtime,
     };
@@ -105,7 +104,7 @@ mod tests {
     fn codes_become_kinds_and_stay_in_the_text() {
         let kind = |code| described(code, "text");
         assert!(matches!(*kind(8).0, ErrorKind::Memory(_)));
-        assert!(matches!(*kind(3).0, ErrorKind::Value(_)));
+        assert!(matches!(*kind(3).0, ErrorKind::Runtime(_)));
         assert!(matches!(*kind(12).0, ErrorKind::NotImplemented(_)));
         assert!(matches!(*kind(13).0, ErrorKind::Runtime(_)));
         assert_eq!(kind(13).to_string(), "INTERNAL: text");

@@ -2,7 +2,7 @@
 
 use super::types::{array, constant, tensor};
 use super::verify::{Region, check};
-use super::{Module, node};
+use super::{Module, Places, node};
 use ferrax_base::{DType, Result, Scalar, error};
 use ferrax_loops::{Graph, Type};
 use std::fmt::{self, Display, Write};
@@ -58,11 +58,13 @@ pub(crate) struct Body<'m, 'a> {
     next: u32,
     /// The regions of the next operation that has some.
     regions: Vec<Region>,
+    /// What stands behind operations now: where they come from.
+    place: String,
 }
 
 impl<'m, 'a> Body<'m, 'a> {
     pub(crate) fn new(module: &'m mut Module<'a>, level: usize) -> Self {
-        Body { module, text: String::new(), indent: 2 * level, next: 0, regions: Vec::new() }
+        Body { module, text: String::new(), indent: 2 * level, next: 0, regions: Vec::new(), place: String::new() }
     }
 
     pub(crate) fn into_text(self) -> String {
@@ -114,7 +116,9 @@ impl<'m, 'a> Body<'m, 'a> {
         let gives: Vec<String> = results.iter().map(tensor).collect();
         let gap = if rest.is_empty() { "" } else { " " };
         let (names, takes, gives) = (names.join(", "), takes.join(", "), gives.join(", "));
-        self.line(format_args!("{given}\"{name}\"({names}){gap}{rest} : ({takes}) -> ({gives})"));
+        let place = std::mem::take(&mut self.place);
+        self.line(format_args!("{given}\"{name}\"({names}){gap}{rest} : ({takes}) -> ({gives}){place}"));
+        self.place = place;
     }
 
     /// The operation that ends a function or region.
@@ -130,7 +134,8 @@ impl<'m, 'a> Body<'m, 'a> {
     ) -> Result<String> {
         let args: Vec<Val> = params.iter().map(|ty| Val { name: Name::Local(self.fresh()), ty: ty.clone() }).collect();
         let (indent, next) = (self.indent + 2, self.next);
-        let mut inner = Body { module: &mut *self.module, text: String::new(), indent, next, regions: Vec::new() };
+        let (text, place) = (String::new(), self.place.clone());
+        let mut inner = Body { module: &mut *self.module, text, indent, next, regions: Vec::new(), place };
         let results = fill(&mut inner, &args)?;
         inner.finish("stablehlo.return", &results);
         let (text, next) = (inner.text, inner.next);
@@ -147,8 +152,16 @@ impl<'m, 'a> Body<'m, 'a> {
 
     /// The nodes of a graph with its parameters bound to `args`; gives its results.
     pub(crate) fn inline(&mut self, graph: &Graph, args: &[Val]) -> Result<Vec<Val>> {
+        self.inline_at(graph, args, None)
+    }
+
+    /// As [`Body::inline`], with the places where the nodes come from behind their operations.
+    pub(crate) fn inline_at(&mut self, graph: &Graph, args: &[Val], places: Option<&Places>) -> Result<Vec<Val>> {
         let mut values: Vec<Val> = args.to_vec();
         for n in &graph.nodes {
+            if let Some(places) = places {
+                self.place = places.value(n.first.0);
+            }
             let inputs: Vec<Val> = n.inputs.iter().map(|v| values[v.0 as usize].clone()).collect();
             let results = node(self, graph, n, &inputs)?;
             if let Some(fault) = self.module.fault.take() {
@@ -160,6 +173,9 @@ impl<'m, 'a> Body<'m, 'a> {
                 return Err(error!(Internal, "{:?} is printed with results {given:?}, not {wanted:?}", n.kind));
             }
             values.extend(results);
+        }
+        if places.is_some() {
+            self.place.clear();
         }
         Ok(graph.outputs.iter().map(|v| values[v.0 as usize].clone()).collect())
     }

@@ -58,6 +58,36 @@ pub const OPTIONS: [(&str, bool); 3] = [
     ("xla_cpu_enable_fast_min_max", false),
 ];
 
+/// Where a graph comes from, for people.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// Names of the parameters; empty for those without.
+    pub parameters: Vec<String>,
+    /// What the values up to a number are made for: a name, and a file and a line where they are known. In order.
+    pub values: Vec<(u32, String, Option<(String, u32)>)>,
+}
+
+/// A text as MLIR quotes it.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}
+
+impl Places {
+    /// Behind a parameter.
+    fn parameter(&self, i: usize) -> String {
+        self.parameters.get(i).filter(|n| !n.is_empty()).map_or(String::new(), |n| format!(" loc({})", quoted(n)))
+    }
+
+    /// Behind the operations that compute a value.
+    fn value(&self, value: u32) -> String {
+        match self.values.iter().find(|(end, ..)| value <= *end) {
+            Some((_, name, Some((file, line)))) => format!(" loc({}({}:{line}:0))", quoted(name), quoted(file)),
+            Some((_, name, None)) => format!(" loc({})", quoted(name)),
+            None => String::new(),
+        }
+    }
+}
+
 /// What a module shares: nested graphs by their address, printed as private functions.
 pub(crate) struct Module<'a> {
     pub(crate) target: &'a Target,
@@ -77,6 +107,11 @@ pub(crate) struct Module<'a> {
 /// which parameters' memory may be used for results; empty when none may. Those that [`Graph::aliases`] gives a result are
 /// printed with it, the others as memory that the compiler may find a use for.
 pub fn module(graph: &Graph, donated: &[bool], target: &Target) -> Result<String> {
+    placed_module(graph, donated, target, None)
+}
+
+/// As [`module`], with locations behind arguments and operations of the main function.
+pub fn placed_module(graph: &Graph, donated: &[bool], target: &Target, places: Option<&Places>) -> Result<String> {
     let mut shared = Module {
         target,
         functions: String::new(),
@@ -86,17 +121,17 @@ pub fn module(graph: &Graph, donated: &[bool], target: &Target) -> Result<String
         kept: Vec::new(),
         fault: None,
     };
-    let main = shared.function(graph, donated)?;
+    let main = shared.function(graph, donated, places)?;
     Ok(format!("module @jit {{\n  func.func public @main{main}{}}}\n", shared.functions))
 }
 
 impl Module<'_> {
     /// A whole function behind its name, as text.
-    fn function(&mut self, graph: &Graph, donated: &[bool]) -> Result<String> {
+    fn function(&mut self, graph: &Graph, donated: &[bool], places: Option<&Places>) -> Result<String> {
         let aliases = graph.aliases(donated);
         let mut body = Body::new(self, 2);
         let args: Vec<Val> = graph.param_types().iter().enumerate().map(|(i, ty)| Val::argument(i, ty)).collect();
-        let results = body.inline(graph, &args)?;
+        let results = body.inline_at(graph, &args, places)?;
         body.finish("func.return", &results);
         let text = body.into_text();
         let listed = args.iter().enumerate().map(|(i, a)| {
@@ -105,7 +140,8 @@ impl Module<'_> {
                 None if donated.get(i) == Some(&true) => " {jax.buffer_donor = true}".into(),
                 None => String::new(),
             };
-            format!("{}: {}{donor}", a.name, tensor(&a.ty))
+            let place = places.map_or(String::new(), |p| p.parameter(i));
+            format!("{}: {}{donor}{place}", a.name, tensor(&a.ty))
         });
         let given: Vec<String> = results.iter().map(|r| tensor(&r.ty)).collect();
         let (listed, given) = (listed.collect::<Vec<_>>().join(", "), given.join(", "));
@@ -117,7 +153,7 @@ impl Module<'_> {
         if let Some(name) = self.names.get(&Arc::as_ptr(graph)) {
             return Ok(name.clone());
         }
-        let text = self.function(graph, &[])?;
+        let text = self.function(graph, &[], None)?;
         let name = match self.texts.get(&text) {
             Some(name) => name.clone(),
             None => {

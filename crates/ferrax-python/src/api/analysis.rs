@@ -4,7 +4,7 @@
 
 use crate::api::jaxpr::PyClosed;
 use crate::errors::IntoPyResult;
-use ferrax::executable::executable;
+use ferrax::executable::{Executable, executable};
 use pyo3::prelude::*;
 
 /// The kernels that a program runs as, in text.
@@ -13,9 +13,12 @@ fn kernels_text(jaxpr: &PyClosed) -> PyResult<String> {
     executable(jaxpr.jaxpr()).py()?.kernels().py()
 }
 
-/// A program as StableHLO, with the memory of these arguments donated.
+/// A program as StableHLO, with the memory of these arguments donated, and the names and lines that it comes from if asked.
 #[pyfunction]
-fn stablehlo_text(jaxpr: &PyClosed, donate: Vec<bool>) -> PyResult<String> {
+fn stablehlo_text(jaxpr: &PyClosed, donate: Vec<bool>, placed: bool) -> PyResult<String> {
+    if placed {
+        return Executable::placed_stablehlo(jaxpr.jaxpr(), &donate).py();
+    }
     executable(jaxpr.jaxpr()).py()?.stablehlo(&donate).py()
 }
 

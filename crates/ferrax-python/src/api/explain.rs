@@ -130,6 +130,7 @@ fn option_differences(was: &Options, is: &Options) -> String {
     row("donate_argnames", format!("{:?}", was.donate_argnames), format!("{:?}", is.donate_argnames));
     row("donate", format!("{:?}", donate(was)), format!("{:?}", donate(is)));
     row("inline", was.inline.to_string(), is.inline.to_string());
+    row("compiler_options", format!("{:?}", was.compiler_options), format!("{:?}", is.compiler_options));
     found.join("; ")
 }
 

@@ -1,10 +1,9 @@
 //! Tracing for facade code: a function of trees to a program, and linear transposition.
 
-use super::function::{FlatCall, Function, Leaves, build};
+use super::function::{FlatCall, Function, Leaves};
 use super::jaxpr::PyClosed;
 use super::trees;
 use crate::errors::IntoPyResult;
-use crate::tree::PyTreeDef;
 use crate::value::{abstract_value, from_value, to_value};
 use ferrax_ir::{Aval, JaxprRef, TransposeArg, Value};
 use ferrax_transform::stage;
@@ -43,7 +42,9 @@ fn trace_to_jaxpr(
     let mut call = FlatCall::new(py, &function.fun, &in_tree, &function.debug);
     let staged = stage(transform, debug, &avals, |values| call.call(values)).py()?;
     let out_tree = call.out_tree()?;
-    Ok(PyClosed::traced(staged.jaxpr.into(), staged.captured, out_tree))
+    let program: JaxprRef = staged.jaxpr.into();
+    crate::watch::traced(py, &program)?;
+    Ok(PyClosed::traced(program, staged.captured, out_tree))
 }
 
 /// Cotangents of the parameters of a linear program.
@@ -83,25 +84,10 @@ fn read_program(text: &str, consts: Vec<Bound<'_, PyAny>>) -> PyResult<PyClosed>
     Ok(PyClosed::new(jaxpr))
 }
 
-/// Puts flat values together as a tree.
-#[pyfunction]
-fn build_tree(py: Python<'_>, tree: &PyTreeDef, leaves: Vec<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
-    let values = leaves.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
-    build(py, &tree.0, values)
-}
-
 /// Whether operations on plain arrays run at once here, instead of being recorded.
 #[pyfunction]
 fn is_eager() -> bool {
     ferrax_ir::trace::is_eager()
-}
-
-/// Runs `fun` with operations on plain arrays done at once, even while a function is being traced.
-#[pyfunction]
-#[pyo3(signature = (fun, *args))]
-fn run_eagerly<'py>(fun: &Bound<'py, PyAny>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-    let _guard = ferrax_ir::trace::BaseGuard::eager();
-    fun.call1(args.clone())
 }
 
 /// A context manager's hold on eager evaluation; see `ferrax.ensure_compile_time_eval`.
@@ -146,9 +132,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(transpose_jaxpr, m)?)?;
     m.add_function(wrap_pyfunction!(write_program, m)?)?;
     m.add_function(wrap_pyfunction!(read_program, m)?)?;
-    m.add_function(wrap_pyfunction!(build_tree, m)?)?;
     m.add_function(wrap_pyfunction!(is_eager, m)?)?;
-    m.add_function(wrap_pyfunction!(run_eagerly, m)?)?;
     m.add_function(wrap_pyfunction!(clear_caches, m)?)?;
     m.add_class::<EagerScope>()
 }

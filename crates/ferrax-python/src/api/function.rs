@@ -224,12 +224,19 @@ pub fn call_user<'py>(
 pub fn flatten_result(py: Python<'_>, out: &Bound<'_, PyAny>, debug: &DebugInfo) -> PyResult<(Vec<Value>, TreeDef)> {
     let mut leaves = Leaves::new();
     let tree = tree::flatten_into(out, &mut leaves)?;
-    let values = leaves
-        .iter()
-        .enumerate()
-        .map(|(i, l)| to_value(l.bind(py)).map_err(|e| bad_result(py, e, out, i, l.bind(py), debug)))
-        .collect::<PyResult<Vec<Value>>>()?;
-    Ok((values, tree))
+    Ok((result_values(py, out, &leaves, debug)?, tree))
+}
+
+/// The values of a function's result whose leaves are known.
+pub fn result_values(
+    py: Python<'_>,
+    out: &Bound<'_, PyAny>,
+    leaves: &Leaves,
+    debug: &DebugInfo,
+) -> PyResult<Vec<Value>> {
+    let value =
+        |(i, l): (usize, &Py<PyAny>)| to_value(l.bind(py)).map_err(|e| bad_result(py, e, out, i, l.bind(py), debug));
+    leaves.iter().enumerate().map(value).collect()
 }
 
 /// The error of a function that returned what is no value.

@@ -5,12 +5,12 @@
 use super::function::{
     FlatCall, Function, Leaves, args_tuple, call_user, flatten_result, kwargs_dict, rust, wrap_names,
 };
-use super::residuals::{Meta, PyHollow, State};
+use super::residuals::{self, Meta, PyHollow, State};
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::shorten;
-use crate::tree::{self, TreeDef};
+use crate::tree::{self, PyTreeDef, TreeDef};
 use crate::value::{from_value, to_value};
 use ferrax_base::{DType, Scalar};
 use ferrax_ir::{Aval, Lit, Value};
@@ -21,6 +21,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A differentiated function.
 struct Grad {
@@ -304,23 +305,92 @@ fn value_and_grad(
 
 /// A pulled-back function: cotangents of the results → cotangents of the arguments.
 #[pyclass(frozen, name = "VJP", module = "ferrax", weakref)]
-struct PyVjp(State);
+struct PyVjp {
+    state: State,
+    /// What it keeps of the arguments, once Python has asked: a list that Python may change.
+    args_res: Mutex<Option<Py<PyAny>>>,
+}
+
+impl PyVjp {
+    fn new(state: State) -> PyVjp {
+        PyVjp { state, args_res: Mutex::new(None) }
+    }
+
+    fn listed(&self) -> MutexGuard<'_, Option<Py<PyAny>>> {
+        self.args_res.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The leaves of the node, with what Python has put into `args_res`.
+    fn leaves(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        let mut leaves = self.state.leaves(py)?;
+        let Some(listed) = self.listed().as_ref().map(|l| l.clone_ref(py)) else { return Ok(leaves) };
+        let args = self.state.args(py)?;
+        let wanted: Vec<bool> = args.iter().map(Option::is_some).collect();
+        let tree = PyTreeDef(self.state.meta.in_tree.clone());
+        let given = py.import("ferrax._linearized")?.getattr("_restored")?.call1((listed, tree, wanted))?;
+        for (at, value) in args.iter().zip(given.extract::<Vec<Py<PyAny>>>()?) {
+            if let Some(at) = at {
+                leaves[*at] = value;
+            }
+        }
+        Ok(leaves)
+    }
+}
 
 #[pymethods]
 impl PyVjp {
     /// The traced values that it works around, for leak reports.
     fn _tracers(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        self.0.tracers(py)
+        self.state.tracers(py)
     }
 
     /// Leaves and data of the pytree node that it is.
     fn _flatten(&self, py: Python<'_>) -> PyResult<(Vec<Py<PyAny>>, Py<PyHollow>)> {
-        Ok((self.0.leaves(py)?, self.0.hollow(py)?.clone_ref(py)))
+        Ok((self.leaves(py)?, self.state.hollow(py)?.clone_ref(py)))
     }
 
     #[staticmethod]
     fn _unflatten(data: &Bound<'_, PyHollow>, leaves: Vec<Py<PyAny>>) -> PyVjp {
-        PyVjp(State::filled(data, leaves))
+        PyVjp::new(State::filled(data, leaves))
+    }
+
+    /// The arguments that the backward pass needs as they were, a list of trees with `NotNeeded()` for the others. What
+    /// is put into the list, or in its place, counts.
+    #[getter]
+    fn args_res(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if let Some(listed) = &*self.listed() {
+            return Ok(listed.clone_ref(py));
+        }
+        let (args, leaves) = (self.state.args(py)?, self.state.leaves(py)?);
+        let values: Vec<Option<Py<PyAny>>> = args.iter().map(|at| at.map(|n| leaves[n].clone_ref(py))).collect();
+        let tree = PyTreeDef(self.state.meta.in_tree.clone());
+        let wanted: Vec<bool> = args.iter().map(Option::is_some).collect();
+        let made = py.import("ferrax._linearized")?.getattr("_arranged")?.call1((tree, values, wanted))?.unbind();
+        Ok(self.listed().get_or_insert(made).clone_ref(py))
+    }
+
+    #[setter]
+    fn set_args_res(&self, args_res: Py<PyAny>) {
+        *self.listed() = Some(args_res);
+    }
+
+    /// What the forward pass has computed for the backward one, in order.
+    #[getter]
+    fn opaque_residuals(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        let args = self.state.args(py)?.iter().flatten().max().map_or(0, |n| n + 1);
+        Ok(self.state.leaves(py)?.split_off(args))
+    }
+
+    /// Structure of the arguments.
+    #[getter]
+    fn in_tree(&self) -> PyTreeDef {
+        PyTreeDef(self.state.meta.in_tree.clone())
+    }
+
+    /// Structure of the result.
+    #[getter]
+    fn out_tree(&self) -> PyTreeDef {
+        PyTreeDef(self.state.meta.out_tree.clone())
     }
 
     /// A pullback that adds cotangents to references. One entry an argument: a reference, `jax.ad.GradValue()` (the
@@ -337,7 +407,7 @@ impl PyVjp {
         };
         let mut leaves = Leaves::new();
         let tree = tree::flatten_into(cotangents, &mut leaves)?;
-        let Meta { in_tree, out_tree, primals, outs, .. } = &*self.0.meta;
+        let Meta { in_tree, out_tree, primals, outs, .. } = &*self.state.meta;
         if !trees::same(py, &tree, out_tree)? {
             return Err(PyValueError::new_err(format!(
                 "unexpected tree structure of the argument to a VJP function: got {}, but expected to match {}, the \
@@ -348,7 +418,13 @@ impl PyVjp {
             )));
         }
         let cts = leaves.iter().zip(outs).map(|(l, out)| cotangent(l.bind(py), out)).collect::<PyResult<Vec<_>>>()?;
-        let pulled = self.0.with(py, |lin| lin.pull_back(&cts).py())?;
+        let edited = self.listed().is_some();
+        let pulled = if edited {
+            let data = self.state.hollow(py)?.bind(py).clone();
+            State::filled(&data, self.leaves(py)?).with(py, |lin| lin.pull_back(&cts).py())?
+        } else {
+            self.state.with(py, |lin| lin.pull_back(&cts).py())?
+        };
         let values = pulled
             .into_iter()
             .zip(primals)
@@ -365,7 +441,7 @@ impl PyVjp {
             "The function returned by `jax.vjp` applied to {} was called with {given} arguments, but functions returned by \
              `jax.vjp` must be called with a single argument, of the structure of the one value that the function \
              returned: a tuple of cotangents where it returned a tuple.",
-            self.0.meta.debug.describe()
+            self.state.meta.debug.describe()
         ))
     }
 }
@@ -438,8 +514,9 @@ fn vjp(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>, has
     let result = super::function::build(py, &out_tree, lin.outs.iter().cloned())?;
     let primals = values.iter().map(Value::aval).collect();
     let outs = lin.outs.iter().map(Value::aval).collect();
-    let meta = Meta { in_tree, out_tree, primals, outs, debug: function.debug.clone() };
-    let pulled = Py::new(py, PyVjp(State::new(lin, meta)))?.into_any();
+    let ids = values.iter().map(residuals::id).collect();
+    let meta = Meta { in_tree, out_tree, primals, outs, ids, debug: function.debug.clone() };
+    let pulled = Py::new(py, PyVjp::new(State::new(lin, meta)))?.into_any();
     let mut items = vec![result, pulled];
     if let Some(tree) = aux_tree {
         items.push(super::function::build(py, &tree, aux)?);
@@ -557,7 +634,8 @@ fn linearize_fun(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyT
     let result = super::function::build(py, &out_tree, lin.outs.iter().cloned())?;
     let primals = values.iter().map(Value::aval).collect();
     let outs = lin.outs.iter().map(Value::aval).collect();
-    let meta = Meta { in_tree, out_tree, primals, outs, debug: function.debug.clone() };
+    // a linear function's leaves are in the order of its program
+    let meta = Meta { in_tree, out_tree, primals, outs, ids: Vec::new(), debug: function.debug.clone() };
     let linear = Py::new(py, PyLinear(State::new(lin, meta)))?.into_any();
     Ok(PyTuple::new(py, [result, linear])?.into_any().unbind())
 }

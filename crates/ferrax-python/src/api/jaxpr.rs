@@ -167,8 +167,14 @@ impl PyVar {
 
     fn __repr__(&self) -> String {
         match &self.0 {
-            Home::Program(j, v) => format!("{}:{}", ferrax_ir::print::var_name(v.0 as usize), j.aval(*v)),
-            Home::Own(aval) => format!("Var:{aval}"),
+            // programs name variables by their order, which one alone does not know
+            Home::Program(j, v) => {
+                let id = std::ptr::from_ref::<Jaxpr>(j) as usize + v.0 as usize;
+                format!("Var(id={id}):{}", crate::tracer::LongAval(&j.aval(*v).with_weak(false)))
+            }
+            Home::Own(aval) => {
+                format!("Var(id={}):{}", self.0.key().0, crate::tracer::LongAval(&aval.with_weak(false)))
+            }
         }
     }
 
@@ -224,7 +230,12 @@ impl PyLiteral {
     }
 
     fn __repr__(&self) -> String {
-        format!("{}:{}", self.0.scalar, Value::Lit(self.0).aval())
+        let (scalar, dtype) = (self.0.scalar, self.0.scalar.dtype);
+        if !self.0.weak || dtype.is_complex() {
+            return format!("Literal({scalar})");
+        }
+        let kind = if dtype.is_float() { "TypedFloat" } else { "TypedInt" };
+        format!("Literal({kind}({scalar}, dtype={}))", dtype.name())
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -339,7 +350,16 @@ impl PyEqn {
         for (name, value) in printed {
             dict.set_item(name, self.param(py, value, told)?)?;
         }
-        Ok(dict)
+        static COMPLETED: pyo3::sync::PyOnceLock<Py<PyAny>> = pyo3::sync::PyOnceLock::new();
+        let completed = crate::dtypes::imported(&COMPLETED, py, "ferrax._parameters", "completed")?;
+        Ok(completed.call1((self.op.name(), dict))?.cast_into()?)
+    }
+
+    /// Where the user asked for it: file, line, column and function; None where that is not known.
+    #[getter]
+    fn _place(&self) -> Option<(String, u32, u32, String)> {
+        let place = self.source.location()?;
+        Some((place.file, place.line, super::source::column(self.source).unwrap_or(0), place.function))
     }
 
     /// Effects, as text.

@@ -12,6 +12,7 @@ use super::references;
 use super::statics::Static;
 use super::trees;
 use crate::array::{ArrayImpl, PyArray, wrap_array};
+use crate::devices;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{self, Args, FastCall, Signature as TextSignature, Visit, new_callable};
 use crate::shorten;
@@ -74,7 +75,8 @@ impl Jit {
         // All arguments positional leaves: no tree is needed to find the program. What must be donated is looked at as it
         // was passed.
         if args.kwlen() == 0 && !self.options.must_donate {
-            let quick: Option<SmallVec<[Value; 8]>> = args.positional().map(|a| quick_value(&a)).collect();
+            let quick: Option<SmallVec<[Value; 8]>> =
+                if config::watched() { None } else { args.positional().map(|a| quick_value(&a)).collect() };
             if let Some(values) = quick {
                 let parts = Parts { tree: None, values: &values, statics: &[], config };
                 if let Some(kept) = self.programs.find(py, &parts, &self.function)? {
@@ -140,6 +142,10 @@ impl Jit {
     fn make_impure(&self, py: Python<'_>, clock: u64) -> PyResult<Py<PyAny>> {
         if self.impure.get().is_none() {
             let o = &self.options;
+            if !o.compiler_options.is_empty() {
+                let text = format!("compiler_options of {}, which uses references", debug_text(&self.function));
+                return Err(PyNotImplementedError::new_err(text));
+            }
             let names = (&o.static_argnums, &o.static_argnames, &o.donate_argnums, &o.donate_argnames);
             let made = references::jitted(py)?.call1((&self.function.fun, names, o.inline, clock))?;
             // another thread may have been here first: either will do
@@ -259,7 +265,7 @@ impl Jit {
         if self.options.must_donate && !donate.contains(&true) {
             return Err(nothing_donated(&self.function.debug.describe()));
         }
-        let kept = self.programs.insert(py, key, Program::new(jaxpr, out_tree, donate, guards));
+        let kept = self.programs.insert(py, key, Program::new(jaxpr, out_tree, donate, guards, &self.options));
         let program = &kept.value;
         if program.donate.contains(&true) && !self.options.must_donate && ferrax_ir::trace::is_eager() {
             warn_unusable(py, program)?;
@@ -325,6 +331,13 @@ impl Jit {
     }
 
     fn bind(&self, jaxpr: JaxprRef, args: &[Value]) -> PyResult<Vec<Value>> {
+        if let [(option, _), ..] = &*self.options.compiler_options {
+            return Err(PyValueError::new_err(format!(
+                "`compiler_options` can only be passed to top-level `jax.jit`: {} has '{option}', and is called inside of \
+                 another transformation. Pass them to the outermost jit.",
+                debug_text(&self.function)
+            )));
+        }
         if self.options.inline {
             return eval_jaxpr(&jaxpr, args).py();
         }
@@ -497,7 +510,7 @@ impl FastCall for Jit {
 
 /// A jitted function; see `ferrax.jit`, which resolves names and numbers of arguments.
 #[pyfunction]
-#[pyo3(signature = (fun, static_argnums, static_argnames, donate_argnums, donate_argnames, must_donate, inline))]
+#[pyo3(signature = (fun, static_argnums, static_argnames, donate_argnums, donate_argnames, must_donate, inline, compiler_options))]
 fn jit(
     py: Python<'_>,
     fun: &Bound<'_, PyAny>,
@@ -507,6 +520,7 @@ fn jit(
     donate_argnames: Vec<String>,
     must_donate: bool,
     inline: bool,
+    compiler_options: Vec<(String, Bound<'_, PyAny>)>,
 ) -> PyResult<Py<PyAny>> {
     let function = Function::new(fun, "jit")?;
     if donate_argnums.iter().any(|d| static_argnums.contains(d)) {
@@ -519,7 +533,15 @@ fn jit(
         return Err(nothing_donated(&function.debug.describe()));
     }
     let donate_argnames = donate_argnames.iter().map(|name| usual_quotes(name)).collect();
-    let options = Options { static_argnums, static_argnames, donate_argnums, donate_argnames, must_donate, inline };
+    let options = Options {
+        static_argnums,
+        static_argnames,
+        donate_argnums,
+        donate_argnames,
+        must_donate,
+        inline,
+        compiler_options: devices::options(compiler_options)?,
+    };
     let programs = programs_of(fun, &options)?;
     let wrapper = new_callable(
         py,
@@ -581,7 +603,9 @@ fn jit_trace(
         )));
     }
     let donate = jit.donated(py, &tree, &positions)?;
-    let jaxpr = PyClosed::traced(staged.jaxpr.into(), staged.captured, out_tree.clone());
+    let program: JaxprRef = staged.jaxpr.into();
+    crate::watch::traced(py, &program)?;
+    let jaxpr = PyClosed::traced(program, staged.captured, out_tree.clone());
     Ok((jaxpr, tree::PyTreeDef(tree), tree::PyTreeDef(out_tree), donate))
 }
 
@@ -592,15 +616,32 @@ fn run_jaxpr(
     jaxpr: &PyClosed,
     args: Vec<Bound<'_, PyAny>>,
     donate: Vec<bool>,
+    compiler_options: Vec<(String, Bound<'_, PyAny>)>,
 ) -> PyResult<Vec<Py<PyAny>>> {
     let values = args.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
     let traced = values.iter().any(|v| matches!(v, Value::Tracer(_))) || !ferrax_ir::trace::is_eager();
     let outs = if traced || jaxpr.jaxpr().effects.contains(Effects::NAMED_AXIS) {
         jit_call(jaxpr.jaxpr().debug.name.clone(), jaxpr.jaxpr().clone(), false, &values).py()?
     } else {
-        ferrax::executable::executable(jaxpr.jaxpr()).py()?.run(&values, &donate).py()?
+        let options = devices::options(compiler_options)?;
+        ferrax::executable::executable_with(jaxpr.jaxpr(), &options).py()?.run(&values, &donate).py()?
     };
     outs.into_iter().map(|v| from_value(py, v)).collect()
+}
+
+/// Compiles a program for the default device now.
+#[pyfunction]
+fn compile_jaxpr(
+    jaxpr: &PyClosed,
+    donate: Vec<bool>,
+    compiler_options: Vec<(String, Bound<'_, PyAny>)>,
+) -> PyResult<()> {
+    let options = devices::options(compiler_options)?;
+    if jaxpr.jaxpr().effects.contains(Effects::NAMED_AXIS) {
+        // it is part of another program
+        return Ok(());
+    }
+    ferrax::executable::executable_with(jaxpr.jaxpr(), &options).py()?.unusable_donations(&donate).map(drop).py()
 }
 
 /// (hits, misses, entries, bytes) of a jitted function's programs.
@@ -640,6 +681,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(jit, m)?)?;
     m.add_function(wrap_pyfunction!(jit_trace, m)?)?;
     m.add_function(wrap_pyfunction!(run_jaxpr, m)?)?;
+    m.add_function(wrap_pyfunction!(compile_jaxpr, m)?)?;
     m.add_function(wrap_pyfunction!(jit_cache_info, m)?)?;
     m.add_function(wrap_pyfunction!(jit_clear_cache, m)?)?;
     m.add_function(wrap_pyfunction!(jit_cache_totals, m)?)?;

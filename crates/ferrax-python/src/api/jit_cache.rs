@@ -13,6 +13,7 @@ use super::function::{Function, ParamNames};
 use super::guards::Guards;
 use super::statics::{Static, same_statics};
 use crate::tree::TreeDef;
+use ferrax::engine::OptionValue;
 use ferrax::executable::Executable;
 use ferrax_base::{Aval, Result};
 use ferrax_cache::{Cache, Entry, OwnerId, cache::hash_of};
@@ -111,13 +112,16 @@ pub struct Program {
     pub donate: Vec<bool>,
     /// What it was made from beside its arguments.
     pub guards: Guards,
+    /// What the engine's compiler is told.
+    options: Vec<(String, OptionValue)>,
     executable: OnceLock<Arc<Executable>>,
 }
 
 impl Program {
     /// A traced program, not compiled yet.
-    pub fn new(jaxpr: JaxprRef, out_tree: TreeDef, donate: Vec<bool>, guards: Guards) -> Program {
-        Program { single: out_tree.is_leaf(), jaxpr, out_tree, donate, guards, executable: OnceLock::new() }
+    pub fn new(jaxpr: JaxprRef, out_tree: TreeDef, donate: Vec<bool>, guards: Guards, options: &Options) -> Program {
+        let (options, executable) = (options.compiler_options.clone(), OnceLock::new());
+        Program { single: out_tree.is_leaf(), jaxpr, out_tree, donate, guards, options, executable }
     }
 
     /// The compiled program.
@@ -126,7 +130,7 @@ impl Program {
         if let Some(e) = self.executable.get() {
             return Ok(e);
         }
-        let made = Arc::new(Executable::new(&self.jaxpr)?);
+        let made = Arc::new(Executable::new(&self.jaxpr)?.with_options(&self.options));
         Ok(self.executable.get_or_init(|| made))
     }
 }
@@ -295,7 +299,7 @@ pub fn clear() {
 }
 
 /// The options of a `jit` that its programs depend on.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub struct Options {
     /// Positions of static arguments.
     pub static_argnums: Vec<i64>,
@@ -309,6 +313,8 @@ pub struct Options {
     pub must_donate: bool,
     /// Whether the program is copied into programs that call it.
     pub inline: bool,
+    /// What the engine's compiler is told, by name.
+    pub compiler_options: Vec<(String, OptionValue)>,
 }
 
 /// The programs of a function object by options; the weak reference takes the row away with the function.

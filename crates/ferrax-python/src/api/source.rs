@@ -120,12 +120,23 @@ fn capture() -> Source {
     }
 }
 
+fn code_of(py: Python<'_>, source: Source) -> Option<Py<PyAny>> {
+    let guard = UNITS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    Some(guard.as_ref()?.get(source.unit.checked_sub(1)?)?.code.clone_ref(py))
+}
+
+/// The column of the expression, counted from zero.
+pub fn column(source: Source) -> Option<u32> {
+    Python::attach(|py| {
+        let positions = code_of(py, source)?.bind(py).call_method0("co_positions").ok()?;
+        let at = positions.try_iter().ok()?.nth(source.offset as usize / 2)?.ok()?;
+        at.get_item(2).ok()?.extract().ok()
+    })
+}
+
 fn describe(source: Source) -> Option<Location> {
     Python::attach(|py| {
-        let code = {
-            let guard = UNITS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            guard.as_ref()?.get(source.unit.checked_sub(1)?)?.code.clone_ref(py)
-        };
+        let code = code_of(py, source)?;
         let code = code.bind(py).cast::<PyCode>().ok()?.clone();
         let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
         let function: String = code.getattr("co_qualname").ok()?.extract().ok()?;

@@ -1,12 +1,12 @@
 //! `vmap`: axes for the arguments by prefix tree, one batched run, axes for the results.
 
-use super::function::{FlatCall, Function, Leaves, build, too_large, wrap_names};
+use super::function::{Function, Leaves, call_user, result_values, rust, too_large, wrap_names};
 use super::references;
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::tree::{self, TreeDef};
-use crate::value::to_value;
+use crate::value::{from_value, to_value};
 use ferrax_ir::Value;
 use ferrax_transform::VmapAxis;
 use ferrax_transform::batching::place_axis;
@@ -73,14 +73,14 @@ impl Vmap {
         &self,
         py: Python<'_>,
         axes: &[Option<i64>],
-        values: &[Value],
+        values: &[Option<Value>],
         tree: &TreeDef,
     ) -> PyResult<(Vec<Option<usize>>, usize)> {
         let mut dims = Vec::with_capacity(values.len());
         let mut size = self.axis_size;
         let mut uneven = false;
         for (a, v) in axes.iter().zip(values) {
-            let Some(a) = a else {
+            let (Some(a), Some(v)) = (a, v) else {
                 dims.push(None);
                 continue;
             };
@@ -147,7 +147,7 @@ impl Vmap {
     }
 
     #[cold]
-    fn uneven(&self, py: Python<'_>, dims: &[Option<usize>], values: &[Value], tree: &TreeDef) -> PyErr {
+    fn uneven(&self, py: Python<'_>, dims: &[Option<usize>], values: &[Option<Value>], tree: &TreeDef) -> PyErr {
         let mut text = String::from("vmap got inconsistent sizes for array axes to be mapped:");
         if let Some(n) = self.axis_size {
             text += &format!("\n  * the `axis_size` argument was {n};");
@@ -155,7 +155,7 @@ impl Vmap {
         // Sizes with how many axes have them, and the first leaf that does; what is rare is most likely wrong.
         let mut seen: Vec<(usize, usize, usize)> = Vec::new();
         for (i, (d, v)) in dims.iter().zip(values).enumerate() {
-            let Some(n) = d.map(|d| v.shape()[d]) else { continue };
+            let Some(n) = d.zip(v.as_ref()).map(|(d, v)| v.shape()[d]) else { continue };
             match seen.iter_mut().find(|s| s.0 == n) {
                 Some(s) => s.1 += 1,
                 None => seen.push((n, 1, i)),
@@ -163,7 +163,8 @@ impl Vmap {
         }
         seen.sort_by_key(|s| std::cmp::Reverse(s.1));
         for (k, &(n, count, i)) in seen.iter().enumerate() {
-            let (d, aval) = (dims[i].unwrap_or_default(), values[i].aval().long_text());
+            let (Some(d), Some(v)) = (dims[i], &values[i]) else { continue };
+            let aval = v.aval().long_text();
             let place = format!("axis {d} of {} of type {aval};", self.leaf_name(py, i, tree));
             text += &match count {
                 1 => format!("\n  * one axis had size {n}: {place}"),
@@ -183,55 +184,53 @@ impl Vmap {
         flat.iter().map(|a| axis(a.bind(py), "out_axes")).collect()
     }
 
-    /// The call where a leaf that is not mapped is no array: the function sees it as it is.
-    fn with_objects(&self, args: &Args<'_, '_>, axes: &[Option<i64>], leaves: &Leaves) -> PyResult<Option<Py<PyAny>>> {
-        let py = args.py();
-        let other = |(a, l): (&Option<i64>, &Py<PyAny>)| a.is_none() && is_no_array(l.bind(py));
-        if !axes.iter().zip(leaves).any(other) {
-            return Ok(None);
-        }
-        let settings = (&self.function.fun, &self.in_axes, &self.out_axes, self.axis_name.as_deref(), self.axis_size);
-        let call = py.import("ferrax._api")?.getattr("vmap_with_objects")?.call1(settings)?;
-        args.forward(&call).map(|out| Some(out.unbind()))
-    }
-
     fn run(&self, args: &Args<'_, '_>) -> PyResult<Py<PyAny>> {
         let py = args.py();
         let mut leaves = Leaves::new();
         let tree = trees::flatten_call(args, &mut leaves)?;
         let axes = self.in_axes(args, &tree, leaves.len())?;
-        if let Some(out) = self.with_objects(args, &axes, &leaves)? {
-            return Ok(out);
-        }
-        let values = leaves.iter().enumerate().map(|(i, l)| {
-            to_value(l.bind(py)).map_err(|e| {
-                if references::is_reference(l.bind(py)) {
-                    return references::used();
-                }
-                too_large(py, e, || self.leaf_name(py, i, &tree), &self.function.debug)
-            })
-        });
-        let values = values.collect::<PyResult<Vec<Value>>>()?;
+        let value = |(i, (l, a)): (usize, (&Py<PyAny>, &Option<i64>))| match a {
+            _ if references::is_reference(l.bind(py)) => Err(references::used()),
+            None => Ok(None),
+            Some(_) => to_value(l.bind(py))
+                .map(Some)
+                .map_err(|e| too_large(py, e, || self.leaf_name(py, i, &tree), &self.function.debug)),
+        };
+        let values = leaves.iter().zip(&axes).enumerate().map(value).collect::<PyResult<Vec<Option<Value>>>>()?;
         let (dims, size) = self.dims(py, &axes, &values, &tree)?;
+        let (dims, values): (Vec<_>, Vec<_>) = dims.into_iter().zip(values).filter_map(|(d, v)| Some((d, v?))).unzip();
         let axis = VmapAxis::new(size, self.axis_name.clone());
-        let mut call = FlatCall::new(py, &self.function.fun, &tree, &self.function.debug);
-        let outs = ferrax_transform::vmap(self.function.debug.clone(), axis, &values, &dims, |v| call.call(v)).py()?;
-        let out_tree = call.out_tree()?;
+        let debug = &self.function.debug;
+        let mut result = None;
+        // The function sees what is not mapped as it is: numbers stay numbers.
+        let call = |rows: &[Value]| {
+            let mut rows = rows.iter();
+            let given = leaves.iter().zip(&axes).map(|(l, a)| match a {
+                Some(_) => from_value(py, rows.next().expect("a value for each mapped leaf").clone()),
+                None => Ok(l.clone_ref(py)),
+            });
+            let out = rust(given.collect::<PyResult<Leaves>>().and_then(|given| {
+                let (args, kwargs) = trees::unflatten_call(py, &tree, given)?;
+                call_user(self.function.fun.bind(py), args, kwargs.as_ref())
+            }))?;
+            let mut leaves = Leaves::new();
+            let tree = rust(tree::flatten_into(&out, &mut leaves))?;
+            let values = rust(result_values(py, &out, &leaves, debug))?;
+            // tracers end with the trace
+            let kept = leaves.into_iter().zip(&values).map(|(l, v)| (!matches!(v, Value::Tracer(_))).then_some(l));
+            result = Some((kept.collect::<Vec<_>>(), tree));
+            Ok(values)
+        };
+        let outs = ferrax_transform::vmap(debug.clone(), axis, &values, &dims, call).py()?;
+        let (kept, out_tree) =
+            result.ok_or_else(|| ferrax_base::error!(Internal, "{} was not called", debug.name)).py()?;
         let out_axes = self.out_axes(py, &out_tree, outs.len())?;
-        let placed = outs
-            .iter()
-            .zip(out_axes)
-            .map(|((v, d), at)| place_axis(v, *d, at, size).py())
-            .collect::<PyResult<Vec<Value>>>()?;
-        build(py, &out_tree, placed)
+        let placed = outs.iter().zip(out_axes).zip(kept).map(|(((v, d), at), leaf)| match (d, at, leaf) {
+            (None, None, Some(leaf)) => Ok(leaf),
+            _ => from_value(py, place_axis(v, *d, at, size).py()?),
+        });
+        tree::unflatten(py, &out_tree, placed.collect::<PyResult<Leaves>>()?)
     }
-}
-
-/// Whether an object is nothing that operations take, nor a reference.
-fn is_no_array(object: &Bound<'_, PyAny>) -> bool {
-    crate::value::quick_value(object).is_none()
-        && crate::value::value_of(object).is_ok_and(|v| v.is_none())
-        && !references::is_reference(object)
 }
 
 impl FastCall for Vmap {

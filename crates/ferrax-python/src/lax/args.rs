@@ -12,6 +12,17 @@ use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
+/// Whether an object counts as true: flags may be given as 0 and 1.
+pub struct Truth(pub bool);
+
+impl<'py> FromPyObject<'_, 'py> for Truth {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        object.is_truthy().map(Truth)
+    }
+}
+
 /// A sequence of integers.
 pub fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<i64>> {
     object.try_iter()?.map(|o| index(&o?, what)).collect()

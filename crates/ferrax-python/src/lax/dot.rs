@@ -76,21 +76,9 @@ fn batch_matmul(lhs: PyValue, rhs: PyValue, precision_: Option<&Bound<'_, PyAny>
     ops::batch_matmul(&lhs.0, &rhs.0, precision(precision_)?).py().map(PyValue)
 }
 
-#[pyfunction]
-#[pyo3(signature = (x, y, precision_=None, preferred_element_type=None))]
-fn matmul(
-    x: PyValue,
-    y: PyValue,
-    precision_: Option<&Bound<'_, PyAny>>,
-    preferred_element_type: Option<DTypeArg>,
-) -> PyResult<PyValue> {
-    ops::matmul(&x.0, &y.0, precision(precision_)?, preferred_element_type.map(|d| d.0)).py().map(PyValue)
-}
-
 /// Adds the functions of this family.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(dot_general, m)?)?;
     m.add_function(wrap_pyfunction!(dot, m)?)?;
-    m.add_function(wrap_pyfunction!(batch_matmul, m)?)?;
-    m.add_function(wrap_pyfunction!(matmul, m)?)
+    m.add_function(wrap_pyfunction!(batch_matmul, m)?)
 }

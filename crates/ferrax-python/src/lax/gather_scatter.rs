@@ -1,9 +1,10 @@
 //! Gather and the scatters.
 
-use super::args::{fill, mode, naturals};
+use super::args::{Truth, fill, mode, naturals};
 use crate::errors::IntoPyResult;
-use crate::value::{PyValue, canonical_axis};
+use crate::value::PyValue;
 use ferrax_loops::{GatherDims, IndexMode, ScatterDims, ScatterOp};
+use ferrax_ops::common::canonical_axis;
 use ferrax_ops::gather_scatter::{self as ops, GatherOptions, ScatterOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -39,16 +40,16 @@ fn gather(
     start_indices: PyValue,
     dimension_numbers: &Bound<'_, PyAny>,
     slice_sizes: &Bound<'_, PyAny>,
-    unique_indices: bool,
-    indices_are_sorted: bool,
+    unique_indices: Truth,
+    indices_are_sorted: Truth,
     mode_: Option<&Bound<'_, PyAny>>,
     fill_value: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyValue> {
     let options = GatherOptions {
         mode: mode(mode_)?.unwrap_or(IndexMode::FillOrDrop),
         fill: fill(fill_value)?,
-        sorted: indices_are_sorted,
-        unique: unique_indices,
+        sorted: indices_are_sorted.0,
+        unique: unique_indices.0,
     };
     let dims = gather_dims(dimension_numbers)?;
     let sizes = naturals(slice_sizes, "slice_sizes")?;
@@ -63,8 +64,8 @@ fn scatter(
     scatter_indices: PyValue,
     updates: PyValue,
     dimension_numbers: &Bound<'_, PyAny>,
-    indices_are_sorted: bool,
-    unique_indices: bool,
+    indices_are_sorted: Truth,
+    unique_indices: Truth,
     mode_: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyValue> {
     let op = match op {
@@ -78,27 +79,31 @@ fn scatter(
     };
     let options = ScatterOptions {
         mode: mode(mode_)?.unwrap_or(IndexMode::FillOrDrop),
-        sorted: indices_are_sorted,
-        unique: unique_indices,
+        sorted: indices_are_sorted.0,
+        unique: unique_indices.0,
     };
     let dims = scatter_dims(dimension_numbers)?;
     ops::scatter(op, &operand.0, &scatter_indices.0, &updates.0, &dims, options).py().map(PyValue)
 }
 
 #[pyfunction]
-#[pyo3(signature = (x, indices, axis, mode_=None, fill_value=None, sorted=false, unique=false))]
+#[pyo3(signature = (x, indices, axis, mode_=None, fill_value=None, sorted=Truth(false), unique=Truth(false)))]
 fn take(
     x: PyValue,
     indices: PyValue,
     axis: i64,
     mode_: Option<&Bound<'_, PyAny>>,
     fill_value: Option<&Bound<'_, PyAny>>,
-    sorted: bool,
-    unique: bool,
+    sorted: Truth,
+    unique: Truth,
 ) -> PyResult<PyValue> {
-    let axis = canonical_axis(axis, x.0.rank())?;
-    let options =
-        GatherOptions { mode: mode(mode_)?.unwrap_or(IndexMode::FillOrDrop), fill: fill(fill_value)?, sorted, unique };
+    let axis = canonical_axis(axis, x.0.rank()).py()?;
+    let options = GatherOptions {
+        mode: mode(mode_)?.unwrap_or(IndexMode::FillOrDrop),
+        fill: fill(fill_value)?,
+        sorted: sorted.0,
+        unique: unique.0,
+    };
     ops::take(&x.0, &indices.0, axis, options).py().map(PyValue)
 }
 
@@ -111,7 +116,7 @@ fn take_along_axis(
     mode_: Option<&Bound<'_, PyAny>>,
     fill_value: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyValue> {
-    let axis = canonical_axis(axis, x.0.rank())?;
+    let axis = canonical_axis(axis, x.0.rank()).py()?;
     let options = GatherOptions {
         mode: mode(mode_)?.unwrap_or(IndexMode::FillOrDrop),
         fill: fill(fill_value)?,

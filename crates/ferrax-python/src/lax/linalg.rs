@@ -1,6 +1,6 @@
 //! Linear algebra and Fourier transforms.
 
-use super::args::listed;
+use super::args::{Truth, listed};
 use crate::errors::IntoPyResult;
 use crate::value::PyValue;
 use ferrax_ops::fft::FftType;
@@ -25,13 +25,19 @@ fn cholesky_update(r: PyValue, w: PyValue) -> PyResult<PyValue> {
 fn triangular_solve(
     a: PyValue,
     b: PyValue,
-    left_side: bool,
-    lower: bool,
-    transpose_a: bool,
-    conjugate_a: bool,
-    unit_diagonal: bool,
+    left_side: Truth,
+    lower: Truth,
+    transpose_a: Truth,
+    conjugate_a: Truth,
+    unit_diagonal: Truth,
 ) -> PyResult<PyValue> {
-    let params = TriangularSolve { conjugate_a, left_side, lower, transpose_a, unit_diagonal };
+    let params = TriangularSolve {
+        conjugate_a: conjugate_a.0,
+        left_side: left_side.0,
+        lower: lower.0,
+        transpose_a: transpose_a.0,
+        unit_diagonal: unit_diagonal.0,
+    };
     ops::triangular::triangular_solve(&a.0, &b.0, params).py().map(PyValue)
 }
 
@@ -51,10 +57,18 @@ fn lu_solve(
     lu: PyValue,
     permutation: PyValue,
     b: PyValue,
-    transpose_a: bool,
-    conjugate_a: bool,
+    transpose_a: Truth,
+    conjugate_a: Truth,
 ) -> PyResult<PyValue> {
-    ops::lu::lu_solve(&a.0, &lu.0, &permutation.0, &b.0, LuSolve { conjugate_a, transpose_a }).py().map(PyValue)
+    ops::lu::lu_solve(
+        &a.0,
+        &lu.0,
+        &permutation.0,
+        &b.0,
+        LuSolve { conjugate_a: conjugate_a.0, transpose_a: transpose_a.0 },
+    )
+    .py()
+    .map(PyValue)
 }
 
 #[pyfunction]
@@ -63,8 +77,8 @@ fn solve(a: PyValue, b: PyValue) -> PyResult<PyValue> {
 }
 
 #[pyfunction]
-fn qr(x: PyValue, full_matrices: bool, pivoting: bool) -> PyResult<Vec<PyValue>> {
-    ops::qr::qr(&x.0, full_matrices, pivoting).py().map(listed)
+fn qr(x: PyValue, full_matrices: Truth, pivoting: Truth) -> PyResult<Vec<PyValue>> {
+    ops::qr::qr(&x.0, full_matrices.0, pivoting.0).py().map(listed)
 }
 
 #[pyfunction]
@@ -73,28 +87,28 @@ fn householder_product(a: PyValue, taus: PyValue) -> PyResult<PyValue> {
 }
 
 #[pyfunction]
-fn ormqr(a: PyValue, taus: PyValue, c: PyValue, left: bool, transpose: bool) -> PyResult<PyValue> {
-    ops::qr::ormqr(&a.0, &taus.0, &c.0, left, transpose).py().map(PyValue)
+fn ormqr(a: PyValue, taus: PyValue, c: PyValue, left: Truth, transpose: Truth) -> PyResult<PyValue> {
+    ops::qr::ormqr(&a.0, &taus.0, &c.0, left.0, transpose.0).py().map(PyValue)
 }
 
 #[pyfunction]
-fn eigh(x: PyValue, lower: bool, sort_eigenvalues: bool) -> PyResult<Vec<PyValue>> {
-    ops::spectral::eigh(&x.0, lower, sort_eigenvalues).py().map(listed)
+fn eigh(x: PyValue, lower: Truth, sort_eigenvalues: Truth) -> PyResult<Vec<PyValue>> {
+    ops::spectral::eigh(&x.0, lower.0, sort_eigenvalues.0).py().map(listed)
 }
 
 #[pyfunction]
-fn svd(x: PyValue, full_matrices: bool, compute_uv: bool) -> PyResult<Vec<PyValue>> {
-    ops::spectral::svd(&x.0, full_matrices, compute_uv).py().map(listed)
+fn svd(x: PyValue, full_matrices: Truth, compute_uv: Truth) -> PyResult<Vec<PyValue>> {
+    ops::spectral::svd(&x.0, full_matrices.0, compute_uv.0).py().map(listed)
 }
 
 #[pyfunction]
-fn eig(x: PyValue, left: bool, right: bool) -> PyResult<Vec<PyValue>> {
-    ops::spectral::eig(&x.0, left, right).py().map(listed)
+fn eig(x: PyValue, left: Truth, right: Truth) -> PyResult<Vec<PyValue>> {
+    ops::spectral::eig(&x.0, left.0, right.0).py().map(listed)
 }
 
 #[pyfunction]
-fn schur(x: PyValue, compute_schur_vectors: bool) -> PyResult<Vec<PyValue>> {
-    ops::spectral::schur(&x.0, compute_schur_vectors).py().map(listed)
+fn schur(x: PyValue, compute_schur_vectors: Truth) -> PyResult<Vec<PyValue>> {
+    ops::spectral::schur(&x.0, compute_schur_vectors.0).py().map(listed)
 }
 
 #[pyfunction]
@@ -103,8 +117,8 @@ fn hessenberg(x: PyValue) -> PyResult<Vec<PyValue>> {
 }
 
 #[pyfunction]
-fn tridiagonal(x: PyValue, lower: bool) -> PyResult<Vec<PyValue>> {
-    ops::reduced::tridiagonal(&x.0, lower).py().map(listed)
+fn tridiagonal(x: PyValue, lower: Truth) -> PyResult<Vec<PyValue>> {
+    ops::reduced::tridiagonal(&x.0, lower.0).py().map(listed)
 }
 
 #[pyfunction]

@@ -1,5 +1,6 @@
 //! Reductions, running reductions and reductions over windows. Read next: `ferrax-ops/src/reduce.rs`.
 
+use super::args::Truth;
 use crate::api::jaxpr::PyClosed;
 use crate::dtypes::parse;
 use crate::errors::IntoPyResult;
@@ -110,11 +111,11 @@ fn reduce(
 macro_rules! cumulative {
     ($($name:ident),*) => {$(
         #[pyfunction]
-        fn $name(operand: PyValue, axis: i64, reverse: bool) -> PyResult<PyValue> {
+        fn $name(operand: PyValue, axis: i64, reverse: Truth) -> PyResult<PyValue> {
             let Ok(axis) = usize::try_from(axis) else {
                 return Err(PyValueError::new_err("XLA operations do not allow negative axes"));
             };
-            ops::$name(&operand.0, axis, reverse).py().map(PyValue)
+            ops::$name(&operand.0, axis, reverse.0).py().map(PyValue)
         }
     )*};
 }

@@ -1,25 +1,22 @@
 //! Functions that change shapes or make arrays. Read next: `ferrax-ops/src/shape.rs`.
 
+use super::args::integers;
 use crate::dtypes::parse;
 use crate::errors::IntoPyResult;
-use crate::value::{PyValue, ShapeArg, canonical_axis, index};
+use crate::value::{PyValue, ShapeArg};
 use ferrax_base::shape::{Tuple, broadcast};
 use ferrax_base::{DType, Shape};
 use ferrax_ir::Value;
 use ferrax_ops as ops;
+use ferrax_ops::common::canonical_axis;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-/// A sequence of integers, as given.
-fn integers(object: &Bound<'_, PyAny>, what: &str) -> PyResult<SmallVec<[i64; 4]>> {
-    object.try_iter()?.map(|o| index(&o?, what)).collect()
-}
-
 /// Axes of an array of this rank, negative ones counted from the end.
 fn axes(object: &Bound<'_, PyAny>, rank: usize) -> PyResult<SmallVec<[usize; 4]>> {
-    integers(object, "an axis")?.into_iter().map(|a| canonical_axis(a, rank)).collect()
+    integers(object, "an axis")?.into_iter().map(|a| canonical_axis(a, rank).py()).collect()
 }
 
 /// A dtype argument; `None` stays `None`.
@@ -62,7 +59,14 @@ fn broadcast_in_dim(operand: PyValue, shape: ShapeArg, dims: &Bound<'_, PyAny>) 
             Tuple(&dims)
         )));
     }
-    ops::broadcast_in_dim(x, &shape.0, &dims).py().map(PyValue)
+    if dims.is_sorted() {
+        return ops::broadcast_in_dim(x, &shape.0, &dims).py().map(PyValue);
+    }
+    // the operand's axes in the order in which the result has them
+    let mut order: SmallVec<[usize; 4]> = (0..dims.len()).collect();
+    order.sort_by_key(|&axis| dims[axis]);
+    let dims: SmallVec<[usize; 4]> = order.iter().map(|&axis| dims[axis]).collect();
+    ops::broadcast_in_dim(&ops::transpose(x, &order).py()?, &shape.0, &dims).py().map(PyValue)
 }
 
 /// The operand with axes of these sizes put in front.
@@ -91,13 +95,11 @@ fn broadcast_shapes(py: Python<'_>, shapes: Vec<ShapeArg>) -> PyResult<Bound<'_,
 #[pyo3(signature = (operand, new_sizes, dimensions=None))]
 fn reshape(operand: PyValue, new_sizes: &Bound<'_, PyAny>, dimensions: Option<&Bound<'_, PyAny>>) -> PyResult<PyValue> {
     let sizes = match new_sizes.extract::<i64>() {
-        Ok(n) => smallvec::smallvec![n],
+        Ok(n) => vec![n],
         Err(_) => integers(new_sizes, "an element of new_sizes")?,
     };
     if sizes.iter().any(|&n| n < 0) {
-        let list: Vec<String> = sizes.iter().map(ToString::to_string).collect();
-        let comma = if sizes.len() == 1 { "," } else { "" };
-        let shown = format!("({}{comma})", list.join(", "));
+        let shown = Tuple(&sizes);
         return Err(PyTypeError::new_err(format!("reshape new_sizes must all be positive, got {shown}.")));
     }
     let sizes: Shape = sizes.into_iter().map(|n| n as usize).collect();
@@ -205,13 +207,13 @@ fn stack(operands: Vec<PyValue>, axis: i64) -> PyResult<PyValue> {
         let text = format!("Cannot stack arrays with different numbers of dimensions: got {}.", list.join(", "));
         return Err(PyValueError::new_err(text));
     }
-    let axis = canonical_axis(axis, first.rank() + 1)?;
+    let axis = canonical_axis(axis, first.rank() + 1).py()?;
     ops::stack(&parts, axis).py().map(PyValue)
 }
 
 #[pyfunction]
 fn unstack(py: Python<'_>, x: PyValue, axis: i64) -> PyResult<Bound<'_, PyTuple>> {
-    let axis = canonical_axis(axis, x.0.rank())?;
+    let axis = canonical_axis(axis, x.0.rank()).py()?;
     PyTuple::new(py, ops::unstack(&x.0, axis).py()?.into_iter().map(PyValue))
 }
 

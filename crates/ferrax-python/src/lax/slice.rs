@@ -2,10 +2,11 @@
 
 use super::args::{integers, listed, naturals, starts, wraps};
 use crate::errors::IntoPyResult;
-use crate::value::{PyValue, canonical_axis, index};
+use crate::value::{PyValue, index};
+use ferrax::numpy::indexing::check_index;
 use ferrax_base::Shape;
 use ferrax_ir::Value;
-use ferrax_ops::indexing::check_index;
+use ferrax_ops::common::canonical_axis;
 use ferrax_ops::slice::{PadDim, PadDims};
 use ferrax_ops::{dynamic_slice as dynamic, slice as fixed};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -38,7 +39,7 @@ fn slice_in_dim(
     stride: i64,
     axis: i64,
 ) -> PyResult<PyValue> {
-    let axis = canonical_axis(axis, operand.0.rank())?;
+    let axis = canonical_axis(axis, operand.0.rank()).py()?;
     let start = optional(start_index, "start_index")?;
     let limit = optional(limit_index, "limit_index")?;
     let stride = usize::try_from(stride)
@@ -49,7 +50,7 @@ fn slice_in_dim(
 #[pyfunction]
 #[pyo3(signature = (operand, index, axis=0, keepdims=true))]
 fn index_in_dim(operand: PyValue, index: &Bound<'_, PyAny>, axis: i64, keepdims: bool) -> PyResult<PyValue> {
-    let axis = canonical_axis(axis, operand.0.rank())?;
+    let axis = canonical_axis(axis, operand.0.rank()).py()?;
     let at = crate::value::index(index, "index")?;
     let out = fixed::index_in_dim(&operand.0, at, axis).py()?;
     let out = if keepdims { out } else { ferrax_ops::squeeze(&out, &[axis]).py()? };
@@ -101,7 +102,7 @@ fn dynamic_slice_in_dim(
     axis: i64,
     allow_negative_indices: bool,
 ) -> PyResult<PyValue> {
-    let axis = canonical_axis(axis, operand.0.rank())?;
+    let axis = canonical_axis(axis, operand.0.rank()).py()?;
     check_window(&operand, &start_index.0, axis, slice_size, allow_negative_indices)?;
     dynamic::dynamic_slice_in_dim(&operand.0, &start_index.0, slice_size, axis, allow_negative_indices)
         .py()
@@ -116,7 +117,7 @@ fn dynamic_index_in_dim(
     keepdims: bool,
     allow_negative_indices: bool,
 ) -> PyResult<PyValue> {
-    let axis = canonical_axis(axis, operand.0.rank())?;
+    let axis = canonical_axis(axis, operand.0.rank()).py()?;
     check_window(&operand, &index.0, axis, 1, allow_negative_indices)?;
     dynamic::dynamic_index_in_dim(&operand.0, &index.0, axis, keepdims, allow_negative_indices).py().map(PyValue)
 }
@@ -151,7 +152,7 @@ fn dynamic_update_slice_in_dim(
     axis: i64,
     allow_negative_indices: bool,
 ) -> PyResult<PyValue> {
-    let axis = canonical_axis(axis, operand.0.rank())?;
+    let axis = canonical_axis(axis, operand.0.rank()).py()?;
     let update = typed(&operand, update)?;
     let size = update.0.shape().get(axis).copied().unwrap_or(1);
     check_window(&operand, &start_index.0, axis, size, allow_negative_indices)?;
@@ -168,7 +169,7 @@ fn dynamic_update_index_in_dim(
     axis: i64,
     allow_negative_indices: bool,
 ) -> PyResult<PyValue> {
-    let axis = canonical_axis(axis, operand.0.rank())?;
+    let axis = canonical_axis(axis, operand.0.rank()).py()?;
     let update = typed(&operand, update)?;
     check_window(&operand, &index.0, axis, 1, allow_negative_indices)?;
     dynamic::dynamic_update_index_in_dim(&operand.0, &update.0, &index.0, axis, allow_negative_indices)
@@ -212,7 +213,7 @@ fn pad(operand: PyValue, padding_value: PyValue, padding_config: &Bound<'_, PyAn
 
 #[pyfunction]
 fn split(operand: PyValue, sizes: &Bound<'_, PyAny>, axis: i64) -> PyResult<Vec<PyValue>> {
-    let axis = canonical_axis(axis, operand.0.rank())?;
+    let axis = canonical_axis(axis, operand.0.rank()).py()?;
     let given = integers(sizes, "an element of sizes")?;
     if given.iter().any(|&n| n < 0) {
         return Err(PyValueError::new_err(format!("Sizes passed to split must be nonnegative, got {given:?}")));

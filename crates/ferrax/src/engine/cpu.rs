@@ -25,6 +25,7 @@ impl Engine for Embedded {
     }
 
     fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
+        source.without_options()?;
         let graph = source.graph.clone();
         let program = match source.donated {
             [] => Program::compile(graph)?,

@@ -6,7 +6,7 @@
 //!
 //! Read next: `ferrax_pjrt::stablehlo` for the printing, `ferrax_pjrt::safe` for the plugin's objects.
 
-use super::{Compiled, Engine, Source, Stats};
+use super::{Compiled, Engine, Source, Stats, kept};
 use ferrax_base::memory::DeviceMemory;
 use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, bail, error};
 use ferrax_loops::Type;
@@ -167,7 +167,8 @@ impl Engine for &'static Xla {
         let text = stablehlo::module(source.graph, source.donated, target)?;
         let mut options = CompileOptions::on(client.device_id(source.device)?);
         options.overrides = stablehlo::OPTIONS.map(|(name, on)| (name.to_owned(), OptionValue::Bool(on))).into();
-        let executable = client.compile(text, &options)?;
+        options.overrides.extend_from_slice(source.options);
+        let executable = kept::compile(client, source.name, &text, &options)?;
         let aliases = source.graph.aliases(source.donated);
         let results = source.graph.outputs.iter().map(|v| source.graph.ty(*v).bytes()).collect();
         Ok(Box::new(Program {

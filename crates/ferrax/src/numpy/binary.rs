@@ -1,5 +1,6 @@
 //! Functions of two operands.
 
+use super::promote::compatible;
 use super::unary::{abs, signbit, to_bool};
 use super::{Binary, Rule, binary, binary_aliases, never2};
 use ferrax_base::{DType, Result, bail};
@@ -133,22 +134,9 @@ binary!(
     never2
 );
 
-/// The shape of two operands combined; errors as the primitive `name` does.
-fn both_shapes(x: &Value, y: &Value) -> Result<ferrax_base::Shape> {
-    match ferrax_base::shape::broadcast(x.shape(), y.shape()) {
-        Some(s) => Ok(s),
-        None => bail!(
-            Type,
-            "arrays got incompatible shapes for broadcasting: {}, {}.",
-            ferrax_base::shape::Tuple(x.shape()),
-            ferrax_base::shape::Tuple(y.shape())
-        ),
-    }
-}
-
 /// x or y by a mask, all brought to one shape.
 pub(crate) fn choose(mask: &Value, x: &Value, y: &Value) -> Result<Value> {
-    let shape = ferrax_base::shape::broadcast(&both_shapes(x, y)?, mask.shape());
+    let shape = ferrax_base::shape::broadcast(&compatible("arrays", x, y)?, mask.shape());
     let shape = shape.unwrap_or_else(|| mask.shape().into());
     let mask = if mask.rank() == 0 { mask.clone() } else { stretch(mask, &shape)? };
     ops::select(&mask, &stretch(x, &shape)?, &stretch(y, &shape)?)
@@ -234,7 +222,7 @@ binary!(
 /// Elementwise floor of x / y and the remainder.
 pub fn divmod(x: &Value, y: &Value) -> Result<[Value; 2]> {
     let [x, y] = super::promote::two("divmod", Rule::Numeric, x, y)?;
-    super::promote::compatible("divmod", &x, &y)?;
+    compatible("divmod", &x, &y)?;
     if x.dtype().is_float() {
         return float_divmod(&x, &y);
     }
@@ -323,7 +311,9 @@ fn step(x: &Value, y: &Value) -> Result<Value> {
     let (negative, positive) = (ops::lt(x, &zero)?, ops::gt(x, &zero)?);
     let out = choose(&ops::ne(x, x)?, x, y)?;
     let out = choose(&positive, &constant(&out, 1.0), &out)?;
-    choose(&negative, &constant(&out, 0.0), &out)
+    let out = choose(&negative, &constant(&out, 0.0), &out)?;
+    // as JAX has it: only at scalars it stays weakly typed
+    if x.rank() == 0 { Ok(out) } else { ops::convert_weak(&out, out.dtype(), false) }
 }
 
 binary!(

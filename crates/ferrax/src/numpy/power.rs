@@ -2,7 +2,7 @@
 
 use super::Words;
 use super::promote::{self, Rule, result_type};
-use ferrax_base::{Result, Scalar, bail};
+use ferrax_base::{Result, Scalar};
 use ferrax_ir::Value;
 use ferrax_ir::trace::is_eager;
 use ferrax_ops as ops;
@@ -68,14 +68,7 @@ pub fn float_power(x: &Value, y: &Value) -> Result<Value> {
 
 /// Integers to integer powers, by squaring: six bits of the exponent, beyond which everything overflows.
 fn of_integers(x: &Value, y: &Value) -> Result<Value> {
-    let Some(shape) = ferrax_base::shape::broadcast(x.shape(), y.shape()) else {
-        bail!(
-            Type,
-            "power got incompatible shapes for broadcasting: {}, {}.",
-            ferrax_base::shape::Tuple(x.shape()),
-            ferrax_base::shape::Tuple(y.shape())
-        );
-    };
+    let shape = promote::compatible("power", x, y)?;
     let zero = |v: &Value| constant(v, 0.0);
     let one = |v: &Value| constant(v, 1.0);
     let vanishes = ops::bitwise_and(&ops::eq(x, &zero(x))?, &ops::ne(y, &zero(y))?)?;

@@ -39,7 +39,9 @@ pub fn result_type(operands: &[(DType, bool)]) -> Result<(DType, bool)> {
     if Flag::StrictPromotion.get() {
         strict(operands)?;
     }
-    promotion::result_type(operands.iter().copied(), config::x64())
+    // arrays of 64 bits that are there without x64 were asked for
+    let wide = config::x64() || operands.iter().any(|(d, weak)| !weak && d.canonical(false) != *d);
+    promotion::result_type(operands.iter().copied(), wide)
 }
 
 /// Errors unless all strong dtypes are one, and weak ones reach it without changing its kind.
@@ -139,13 +141,16 @@ fn incompatible_ranks(name: &str, values: &[Value]) -> Error {
     )
 }
 
-/// Checks that two operands of one rank, or scalars, broadcast; the primitives that a function is made of would give
-/// their own names.
-pub fn compatible(name: &str, x: &Value, y: &Value) -> Result<()> {
-    if ferrax_base::shape::broadcast(x.shape(), y.shape()).is_none() {
-        bail!(Type, "{name} got incompatible shapes for broadcasting: {}, {}.", Tuple(x.shape()), Tuple(y.shape()));
+/// The shape of two operands combined. Where there is none, the primitives that a function is made of would give their
+/// own names.
+pub fn compatible(name: &str, x: &Value, y: &Value) -> Result<Shape> {
+    match ferrax_base::shape::broadcast(x.shape(), y.shape()) {
+        Some(shape) => Ok(shape),
+        None => {
+            let (x, y) = (Tuple(x.shape()), Tuple(y.shape()));
+            bail!(Type, "{name} got incompatible shapes for broadcasting: {x}, {y}.")
+        }
     }
-    Ok(())
 }
 
 #[cold]

@@ -3,9 +3,10 @@
 //! Read next: `unary.rs`.
 
 use super::promote::{self, Rule};
-use ferrax_base::{DType, Result};
-use ferrax_ir::trace::bind1;
-use ferrax_ir::{OpRef, Value};
+use crate::direct::{self, Operand};
+use ferrax_base::{DType, Result, promotion};
+use ferrax_ir::trace::{bind1, is_eager};
+use ferrax_ir::{Array, Lit, OpRef, Value};
 
 /// What a function computes, in words for its documentation.
 #[derive(Clone, Copy)]
@@ -87,13 +88,64 @@ impl Unary {
         }
     }
 
+    /// The function of an array that needs no conversion by its kernel at once; `None` where [`call`](Self::call) has
+    /// to do it.
+    #[inline]
+    pub fn at_once(&self, x: &Array) -> Result<Option<Array>> {
+        match kernel(self.rule, self.direct, x.aval().dtype) {
+            Some(op) => direct::run(&op, &[Operand::Array(x)]),
+            None => Ok(None),
+        }
+    }
+
     /// The docstring of the function with these parameters.
     pub fn documentation(&self, parameters: &[&str]) -> String {
         self.words.documentation(self.name, self.same_as, parameters)
     }
 }
 
+/// The primitive that computes a function at once of operands of one dtype that need no conversion.
+#[inline]
+fn kernel(rule: Rule, find: fn(DType) -> Option<OpRef>, d: DType) -> Option<OpRef> {
+    if rule.target(d) == d && is_eager() { find(d) } else { None }
+}
+
+/// A number as the other operand of an array; `None` where the array would be converted.
+#[inline]
+fn beside(x: &Array, number: &Lit) -> Option<Lit> {
+    let (d, weak) = (x.aval().dtype, x.aval().weak);
+    let (to, weak) = promotion::join((d, weak), (number.scalar.dtype, number.weak)).ok()?;
+    (to == d).then(|| Lit { scalar: number.scalar.convert(d), weak })
+}
+
+/// Operands of one dtype: two arrays, or an array and a number that counts as one, which is kept in `held`.
+#[inline]
+pub(super) fn alike<'a>(
+    x: Operand<'a>,
+    y: Operand<'a>,
+    held: &'a mut Option<Lit>,
+) -> Option<(DType, [Operand<'a>; 2])> {
+    Some(match (x, y) {
+        (Operand::Array(a), Operand::Array(b)) if a.aval().dtype == b.aval().dtype => (a.aval().dtype, [x, y]),
+        (Operand::Array(a), Operand::Lit(n)) => (a.aval().dtype, [x, Operand::Lit(held.insert(beside(a, n)?))]),
+        (Operand::Lit(n), Operand::Array(b)) => (b.aval().dtype, [Operand::Lit(held.insert(beside(b, n)?)), y]),
+        _ => return None,
+    })
+}
+
 impl Binary {
+    /// The function of two arrays of one dtype, or of an array and a number, that need no conversion, by its kernel at
+    /// once; `None` where [`call`](Self::call) has to do it.
+    #[inline]
+    pub fn at_once(&self, x: Operand<'_>, y: Operand<'_>) -> Result<Option<Array>> {
+        let mut held = None;
+        let Some((dtype, operands)) = alike(x, y, &mut held) else { return Ok(None) };
+        match kernel(self.rule, self.direct, dtype) {
+            Some(op) => direct::run(&op, &operands),
+            None => Ok(None),
+        }
+    }
+
     /// Applies the function.
     pub fn call(&self, x: &Value, y: &Value) -> Result<Value> {
         let [x, y] = promote::two(self.name, self.rule, x, y)?;

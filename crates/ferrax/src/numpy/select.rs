@@ -2,9 +2,12 @@
 
 use super::binary::{maximum, minimum};
 use super::promote::{self, Rule};
+use super::rows::alike;
 use super::unary::to_bool;
+use crate::direct::{self, Operand};
 use ferrax_base::{Result, Shape, bail};
-use ferrax_ir::Value;
+use ferrax_ir::trace::is_eager;
+use ferrax_ir::{Array, Value};
 use ferrax_ops as ops;
 use ferrax_ops::common::stretch;
 
@@ -30,6 +33,17 @@ pub fn where_(condition: &Value, x: &Value, y: &Value) -> Result<Value> {
     }
     let condition = if condition.rank() == 0 { condition } else { spread(&condition, &shape)? };
     ops::select(&condition, &spread(&x, &shape)?, &spread(&y, &shape)?)
+}
+
+/// As [`where_`], of a `bool` mask and two cases of one dtype, by its kernel at once; `None` where that does not apply.
+pub fn where_at_once(mask: &Array, x: Operand<'_>, y: Operand<'_>) -> Result<Option<Array>> {
+    let mut held = None;
+    match alike(x, y, &mut held) {
+        Some((_, [x, y])) if mask.aval().dtype.is_bool() && is_eager() => {
+            direct::run(&ops::SELECT_N.op(), &[Operand::Array(mask), y, x])
+        }
+        _ => Ok(None),
+    }
 }
 
 /// A value broadcast to a shape of any larger rank.

@@ -293,18 +293,30 @@ def _reduce_sum(equation: JaxprEqn, x: Any) -> Any:
 
 
 def _broadcast_in_dim(equation: JaxprEqn, x: Any) -> Any:
-    shape = equation.outvars[0].aval.shape
-    dims = equation.params.get("broadcast_dimensions", ())
+    return _spread(x, equation.outvars[0].aval.shape, equation.params.get("broadcast_dimensions", ()))
+
+
+def _spread(x: Any, shape: Any, dims: Any) -> Any:
     if isinstance(x, BCSR):
         return _bcsr_functions.bcsr_broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
     return _bcoo_layout.bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
 
 
 def _concatenate(equation: JaxprEqn, *xs: Any) -> Any:
-    dimension = int(equation.params["dimension"])
+    return _joined_along(int(equation.params["dimension"]), xs)
+
+
+def _joined_along(dimension: int, xs: Any) -> Any:
     if all(isinstance(x, BCSR) for x in xs):
         return _bcsr_functions.bcsr_concatenate(xs, dimension=dimension)
     return _bcoo_shape.bcoo_concatenate(xs, dimension=dimension)
+
+
+def _stack(equation: JaxprEqn, *xs: Any) -> Any:
+    axis, shape = int(equation.params["axis"]), list(equation.outvars[0].aval.shape)
+    shape[axis] = 1
+    dims = [d for d in range(len(shape)) if d != axis]
+    return _joined_along(axis, [_spread(x, shape, dims) for x in xs])
 
 
 def _reshape(equation: JaxprEqn, x: Any) -> Any:
@@ -508,6 +520,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "dot_general": _dot_general,
     "broadcast_in_dim": _broadcast_in_dim,
     "concatenate": _concatenate,
+    "stack": _stack,
     "reduce_sum": _bcoo_only(_reduce_sum),
     "reshape": _bcoo_only(_reshape),
     "transpose": _bcoo_only(_transpose),

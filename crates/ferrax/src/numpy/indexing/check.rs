@@ -3,11 +3,11 @@
 //!
 //! A check is a debug callback in the program, so it stands under every transformation and vanishes with the setting.
 
-use crate::callback::{CallbackKind, VmapMethod, callback};
 use ferrax_base::config::Flag;
 use ferrax_base::{Aval, Buffer, Error, Result, Scalar, Source, error};
 use ferrax_ir::Value;
 use ferrax_loops::{HostCall, HostRef};
+use ferrax_ops::callback::{CallbackKind, VmapMethod, callback};
 use std::sync::Arc;
 
 /// One place where an axis is indexed.
@@ -25,7 +25,7 @@ impl HostCall for IndexCheck {
     fn call(&self, args: &[(&Aval, &Buffer)], _: &[Aval]) -> Result<Vec<Buffer>> {
         let (aval, buffer) = args[0];
         for bytes in buffer.bytes().chunks_exact(aval.dtype.size()) {
-            let i = crate::numbers::integer(Scalar::from_bytes(aval.dtype, bytes));
+            let i = ferrax_ops::numbers::integer(Scalar::from_bytes(aval.dtype, bytes));
             if self.is_outside(i) {
                 let place = self.source.location().map_or_else(String::new, |l| format!(" at {l}"));
                 return Err(self.error(i, &place));

@@ -3,13 +3,13 @@
 use super::direct::Region;
 use super::plan::{Access, plan};
 use super::{Index, Part, Resolved, direct_operand, resolve};
-use crate::common::{float_of, with_unit_axes};
-use crate::gather_scatter::{ScatterOptions, scatter};
-use crate::{convert_weak, div, pow, reshape, squeeze};
 use ferrax_base::shape::Tuple;
 use ferrax_base::{Aval, Result, Scalar, Shape, bail, config, promotion};
 use ferrax_ir::{Array, Lit, Value};
 use ferrax_loops::{IndexMode, ScatterOp};
+use ferrax_ops::common::{float_of, with_unit_axes};
+use ferrax_ops::gather_scatter::{ScatterOptions, scatter};
+use ferrax_ops::{convert_weak, div, pow, reshape, squeeze};
 use ferrax_transform::structural::{broadcast_in_dim, full};
 
 /// What an update does with what is there.
@@ -111,10 +111,10 @@ fn power(x: &Value, y: &Value) -> Result<Value> {
     let one = broadcast_in_dim(&Value::int(x.dtype(), 1), x.shape(), &[])?;
     let (mut base, mut left) = (x.clone(), y.clone());
     for _ in 0..x.dtype().bits().min(6) {
-        let odd = crate::ne(&crate::bitwise_and(&left, &one)?, &crate::common::zeros_like(&left)?)?;
-        out = crate::select(&odd, &crate::mul(&out, &base)?, &out)?;
-        base = crate::mul(&base, &base)?;
-        left = crate::shift_right_logical(&left, &one)?;
+        let odd = ferrax_ops::ne(&ferrax_ops::bitwise_and(&left, &one)?, &ferrax_ops::common::zeros_like(&left)?)?;
+        out = ferrax_ops::select(&odd, &ferrax_ops::mul(&out, &base)?, &out)?;
+        base = ferrax_ops::mul(&base, &base)?;
+        left = ferrax_ops::shift_right_logical(&left, &one)?;
     }
     Ok(out)
 }

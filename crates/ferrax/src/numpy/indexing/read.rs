@@ -3,14 +3,14 @@
 use super::direct::Region;
 use super::plan::{Access, plan};
 use super::{Index, Part, Resolved, direct_operand, resolve};
-use crate::common::with_unit_axes;
-use crate::dynamic_slice::dynamic_slice;
-use crate::gather_scatter::{GatherOptions, gather};
-use crate::slice::slice;
-use crate::{reshape, rev, squeeze};
 use ferrax_base::{DType, Result, Scalar, Shape};
 use ferrax_ir::{Lit, Value};
 use ferrax_loops::IndexMode;
+use ferrax_ops::common::with_unit_axes;
+use ferrax_ops::dynamic_slice::dynamic_slice;
+use ferrax_ops::gather_scatter::{GatherOptions, gather};
+use ferrax_ops::slice::slice;
+use ferrax_ops::{reshape, rev, squeeze};
 use smallvec::{SmallVec, smallvec};
 
 /// Results above this many bytes go through the engine, which has more than one thread.
@@ -32,6 +32,15 @@ pub struct ReadOptions {
 }
 
 /// `x[indices]`.
+///
+/// ```
+/// use ferrax::numpy::indexing::{Index, index};
+/// use ferrax::{Value, function::Data};
+/// # ferrax::init();
+/// let x = Value::array(&[1.0, 2.0, 3.0, 4.0], &[2, 2])?;
+/// assert_eq!(index(&x, &[Index::Ellipsis, Index::Int(-1)])?.to_vec()?, [2.0, 4.0]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 pub fn index(x: &Value, indices: &[Index]) -> Result<Value> {
     get(x, indices, ReadOptions::default())
 }
@@ -147,7 +156,7 @@ fn dynamic_window(x: &Value, parts: &[Part], raw: bool) -> Result<Value> {
                 }
                 // Every i32 holds what a narrower index does.
                 let narrow = v.dtype().bits() < 32;
-                starts.push(if narrow { crate::convert_element_type(v, DType::I32)? } else { v.clone() });
+                starts.push(if narrow { ferrax_ops::convert_element_type(v, DType::I32)? } else { v.clone() });
             }
             Part::Int(i) => starts.push(weak((*i).clamp(0, x.shape()[d] as i64 - 1))),
             Part::Slice { start, step: 1, len } => {

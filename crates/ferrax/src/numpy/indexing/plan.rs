@@ -4,15 +4,15 @@
 //! are neighbours, and first of all otherwise. Contiguous slices are windows; slices with steps are looked up.
 
 use super::Part;
-use crate::common::stretch;
-use crate::dynamic_slice::{index_as, wrap_index};
-use crate::slice::concatenate;
-use crate::{add, iota, mul};
 use ferrax_base::shape::{Tuple, broadcast, strides};
 use ferrax_base::{Aval, Buffer, DType, Result, Shape, bail, config};
 use ferrax_ir::trace::is_eager;
 use ferrax_ir::{Array, Value};
 use ferrax_loops::{GatherDims, ScatterDims};
+use ferrax_ops::common::stretch;
+use ferrax_ops::dynamic_slice::{index_as, wrap_index};
+use ferrax_ops::slice::concatenate;
+use ferrax_ops::{add, iota, mul};
 use ferrax_transform::structural::broadcast_in_dim;
 use smallvec::SmallVec;
 

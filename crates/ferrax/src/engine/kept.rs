@@ -1,0 +1,113 @@
+//! Programs of XLA that outlive the process: kept on disk as their plugin serializes them.
+//!
+//! A program's key is all that the compiler sees of it: its text, its options, XLA's own flags, the versions of the plugin and the
+//! machines that it compiles for. What cannot be read, or what a plugin does not take back, is dropped with a warning and compiled anew.
+//! Read next: `ferrax_cache::store` for the files.
+
+use ferrax_base::fork::Lock;
+use ferrax_base::{Result, error, warning};
+use ferrax_cache::Store;
+use ferrax_pjrt::safe::{Client, CompileOptions, Executable, Topology};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Where programs are kept, and which.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The folder; nothing is kept without one.
+    pub folder: Option<PathBuf>,
+    /// The most bytes that they may take together.
+    pub most: Option<u64>,
+    /// Programs that compile faster are not kept.
+    pub at_least: Duration,
+    /// Smaller programs are not kept.
+    pub bytes: usize,
+    /// Whether what goes wrong is an error rather than a warning.
+    pub strict: bool,
+}
+
+static SETTINGS: Lock<Settings> =
+    Lock::new(Settings { folder: None, most: None, at_least: Duration::ZERO, bytes: 0, strict: false });
+/// Programs that were found, and that were looked for in vain.
+static FOUND: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
+/// Says where programs are kept from now on.
+pub fn set(settings: Settings) {
+    *SETTINGS.lock() = settings;
+}
+
+/// How many programs were found, and how many were looked for in vain.
+pub fn counts() -> [usize; 2] {
+    [0, 1].map(|i| FOUND[i].load(Relaxed))
+}
+
+/// Counts from zero again.
+pub fn reset() {
+    FOUND.iter().for_each(|n| n.store(0, Relaxed));
+}
+
+impl Settings {
+    fn complain(&self, what: &str, name: &str, why: impl std::fmt::Display) -> Result<()> {
+        let text = format!("the compilation cache could not {what} {name}: {why}");
+        if self.strict { Err(error!(Runtime, "{text}")) } else { warning::warn(&text) }
+    }
+}
+
+/// Compiles a program, unless it was before.
+pub(super) fn compile(client: &Arc<Client>, name: &str, text: &str, options: &CompileOptions) -> Result<Executable> {
+    let settings = SETTINGS.lock().clone();
+    let Some(folder) = &settings.folder else { return client.compile(text, options) };
+    let store = Store::new(folder, settings.most);
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = name.chars().take(64).map(plain).collect();
+    let name = name.as_str();
+    let key = key(client, text, options)?;
+    match store.get(name, &key) {
+        Ok(Some(bytes)) => match client.load(&bytes, Some(options)) {
+            Ok(executable) => {
+                FOUND[0].fetch_add(1, Relaxed);
+                return Ok(executable);
+            }
+            Err(error) => {
+                settings.complain("load", name, error)?;
+                store.remove(name, &key).or_else(|e| settings.complain("remove", name, e))?;
+            }
+        },
+        Ok(None) => {}
+        Err(error) => settings.complain("read", name, error)?,
+    }
+    FOUND[1].fetch_add(1, Relaxed);
+    let start = Instant::now();
+    let executable = client.compile(text, options)?;
+    if start.elapsed() >= settings.at_least {
+        match executable.about().serialize() {
+            Ok(bytes) if bytes.len() < settings.bytes => {}
+            Ok(bytes) => store.put(name, &key, &bytes).or_else(|e| settings.complain("write", name, e))?,
+            Err(error) => settings.complain("keep", name, error)?,
+        }
+    }
+    Ok(executable)
+}
+
+/// All that decides what a program is compiled to.
+fn key(client: &Arc<Client>, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
+    let api = format!("{:?}", client.plugin().api_version());
+    let machines = Topology::of(client).and_then(|t| t.serialize()).unwrap_or_default();
+    let (platform, version, kind) = (client.platform_name(), client.platform_version()?, client.device_kind(0)?);
+    let flags = ["XLA_FLAGS", "LIBTPU_INIT_ARGS"].map(|name| std::env::var_os(name).unwrap_or_default());
+    let parts: [&[u8]; 9] = [
+        api.as_bytes(),
+        platform.as_bytes(),
+        version.as_bytes(),
+        kind.as_bytes(),
+        &machines,
+        flags[0].as_encoded_bytes(),
+        flags[1].as_encoded_bytes(),
+        &options.encoded(),
+        text.as_bytes(),
+    ];
+    // each with its length, so that no two lists of parts look alike
+    Ok(parts.iter().flat_map(|p| [&(p.len() as u64).to_le_bytes()[..], *p].concat()).collect())
+}

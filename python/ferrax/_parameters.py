@@ -1,0 +1,61 @@
+"""Parameters of equations as Python's values: dtypes, dimension numbers and modes as objects, and what text leaves out.
+
+The core prints an operation's parameters, and leaves out those that say nothing. Programs that read Jaxprs look for
+them by JAX's names, whatever they say. Read next: `_evaluate.py`, which parses the texts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["completed"]
+
+_DTYPES = ("new_dtype", "dtype", "index_dtype", "input_dtype", "preferred_element_type")
+_OBJECTS = ("dimension_numbers", "mode")
+
+_UNARY = "cbrt cos exp exp2 expm1 log log1p logistic rsqrt sin sqrt tan tanh"
+
+#: Parameters that are not printed where they are these.
+_SILENT: dict[str, dict[str, Any]] = {
+    **{name: {"accuracy": None} for name in _UNARY.split()},
+    "broadcast_in_dim": {"broadcast_dimensions": (), "sharding": None},
+    "conv_general_dilated": {"out_sharding": None},
+    "convert_element_type": {"sharding": None},
+    "dot_general": {"precision": None, "preferred_element_type": None, "out_sharding": None},
+    "eigh": {"algorithm": None, "subset_by_index": None},
+    "svd": {"algorithm": None, "subset_by_index": None},
+}
+
+
+def _value(name: str, key: str, value: Any) -> Any:
+    if key in _DTYPES and isinstance(value, str):
+        from ferrax import dtypes
+
+        scalar = getattr(dtypes, value, None)
+        return value if scalar is None and value not in np.sctypeDict else np.dtype(scalar or value)
+    if key in _OBJECTS and isinstance(value, str):
+        from ferrax._evaluate import _parsed
+
+        return _parsed(value)
+    if name == "dot_general" and key == "dimension_numbers":
+        return tuple(tuple(map(tuple, pair)) for pair in value)
+    return value
+
+
+def completed(name: str, params: dict[str, Any]) -> dict[str, Any]:
+    """All parameters of an operation of the core.
+
+    Args:
+      name: the operation's.
+      params: those that it prints, texts where they are no programs, numbers or tuples of these.
+
+    Returns:
+      A dictionary with JAX's values.
+
+    >>> completed("dot_general", {"dimension_numbers": (([1], [0]), ([], [])), "preferred_element_type": "float32"})
+    {'precision': None, 'preferred_element_type': dtype('float32'), 'out_sharding': None, \
+'dimension_numbers': (((1,), (0,)), ((), ()))}
+    """
+    return {**_SILENT.get(name, {}), **{key: _value(name, key, value) for key, value in params.items()}}

@@ -1,0 +1,28 @@
+"""Modules whose names are those of public ones: JAX keeps a function's definition elsewhere than where it offers it."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+
+def names_of(module: str, *public: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a module that has the names of others.
+
+    Args:
+      module: its name.
+      public: names of modules of ferrax; the first that has a name gives it.
+
+    Returns:
+      A function from a name to what it stands for. Private names are nobody's.
+    """
+
+    def __getattr__(name: str) -> Any:
+        if not name.startswith("_"):
+            for source in public:
+                try:
+                    return getattr(importlib.import_module(source), name)
+                except AttributeError:
+                    continue
+        raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
+
+    return __getattr__

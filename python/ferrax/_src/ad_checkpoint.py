@@ -1,0 +1,5 @@
+"""Rematerialization."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.ad_checkpoint", "ferrax.extend.core.primitives")

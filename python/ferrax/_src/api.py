@@ -1,0 +1,6 @@
+"""Transformations, and what is put on devices and taken from them."""
+
+from ferrax._derivatives import _std_basis as _std_basis
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax", "ferrax.api_util")

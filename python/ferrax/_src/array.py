@@ -1,0 +1,3 @@
+"""The class of arrays."""
+
+from ferrax._ferrax import ArrayImpl as ArrayImpl

@@ -1,0 +1,54 @@
+"""Settings as objects: `config.x.value`, and `with config.x(value):`."""
+
+from typing import Any
+
+from ferrax.config import _NAMES, State, config as config, disable_jit as _disable_jit, transfer_guard as transfer_guard
+
+Config = type(config)
+update = config.update
+
+
+def parse_flags_with_absl() -> None:
+    """Settings come from the environment and from `config.update`; absl's flags are not among them."""
+
+
+def _read(name: str) -> Any:
+    """The value of a setting, by its full name."""
+    return config.read(name)
+
+
+class _Setting(State):
+    """A setting that has no public context manager."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._default = name, True
+        self.__name__ = name.removeprefix("jax_")
+        self.__doc__ = f"The setting ``{name}``."
+
+
+class _DisableJit:
+    """`jax.disable_jit` with the value of its setting."""
+
+    name = "jax_disable_jit"
+    __call__ = staticmethod(_disable_jit)
+
+    @property
+    def value(self) -> bool:
+        """Whether jitted functions run operation by operation."""
+        return bool(config.read(self.name))
+
+
+disable_jit = _DisableJit()
+_settings: dict[str, State] = {}
+
+
+def __getattr__(name: str) -> Any:
+    import ferrax
+
+    public = getattr(ferrax, name, None)
+    if isinstance(public, State):
+        return public
+    full = name if name.startswith("jax") else f"jax_{name}"
+    if full in _NAMES:
+        return _settings.setdefault(full, _Setting(full))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -1,0 +1,5 @@
+"""Functions with derivative rules of their own."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.custom_derivatives")

@@ -1,0 +1,1 @@
+"""Programs as files, under JAX's path."""

@@ -1,0 +1,1 @@
+"""Images, under JAX's path."""

@@ -1,0 +1,1 @@
+"""Rules of transformations, under JAX's path."""

@@ -1,0 +1,5 @@
+"""Batching rules of primitives that users make."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.interpreters.batching")

@@ -1,0 +1,5 @@
+"""Programs that are traced and cut."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.interpreters.partial_eval")

@@ -1,0 +1,5 @@
+"""Primitives that are applied."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.interpreters.xla")

@@ -1,0 +1,14 @@
+"""Operations on arrays."""
+
+from typing import Any
+
+from ferrax import _ferrax
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.lax", "ferrax.extend.core.primitives")
+
+
+def _convert_element_type(operand: Any, new_dtype: Any = None, weak_type: bool = False) -> Any:
+    """The values with a dtype, their own for None, which may be weak."""
+    dtype = _ferrax.typeof(operand).dtype if new_dtype is None else new_dtype
+    return _ferrax.lax.convert(operand, dtype, bool(weak_type))

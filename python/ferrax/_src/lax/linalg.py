@@ -1,0 +1,5 @@
+"""Factorizations of matrices."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.lax.linalg", "ferrax.lax", "ferrax.extend.core.primitives")

@@ -1,0 +1,1 @@
+"""MLIR, which ferrax does not have."""

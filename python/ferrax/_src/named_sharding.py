@@ -1,0 +1,5 @@
+"""Shardings by names of mesh axes."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.sharding")

@@ -1,0 +1,1 @@
+"""Functions for neural networks, by JAX's files."""

@@ -1,0 +1,5 @@
+"""Activations, and what else networks apply."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.nn")

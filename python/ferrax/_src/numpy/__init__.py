@@ -1,0 +1,1 @@
+"""NumPy's functions, by JAX's files."""

@@ -1,0 +1,39 @@
+"""Arguments of NumPy's functions."""
+
+from typing import Any
+
+import ferrax.numpy as jnp
+from ferrax import _ferrax
+from ferrax._src.dtypes import to_inexact_dtype
+
+
+def promote_dtypes(*args: Any) -> list[Any]:
+    """The values as arrays of one dtype."""
+    if len(args) < 2:
+        return [jnp.asarray(a) for a in args]
+    dtype, weak = jnp.result_type(*args), all(_ferrax.typeof(a).weak_type for a in args)
+    return [_ferrax.lax.convert(a, dtype, weak) for a in args]
+
+
+def promote_dtypes_inexact(*args: Any) -> list[Any]:
+    """The values as arrays of one dtype of floats or complex numbers."""
+    dtype, weak = to_inexact_dtype(jnp.result_type(*args)), all(_ferrax.typeof(a).weak_type for a in args)
+    return [_ferrax.lax.convert(a, dtype, weak) for a in args]
+
+
+def ensure_arraylike(fun_name: str, *args: Any) -> Any:
+    """The values, which must be arrays or numbers, as arrays: one, or a tuple of several."""
+    check_arraylike(fun_name, *args)
+    arrays = tuple(jnp.asarray(a) for a in args)
+    return arrays[0] if len(arrays) == 1 else arrays
+
+
+def check_arraylike(fun_name: str, *args: Any) -> None:
+    """Raises TypeError where a value is no array and no number."""
+    for i, a in enumerate(args):
+        try:
+            _ferrax.typeof(a)
+        except TypeError:
+            raise TypeError(
+                f"{fun_name} requires ndarray or scalar arguments, got {type(a)} at position {i}."
+            ) from None

@@ -1,0 +1,5 @@
+"""Functions of `ferrax.numpy`, under the name of JAX's file `window_functions`."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.numpy")

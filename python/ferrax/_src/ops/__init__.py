@@ -1,0 +1,1 @@
+"""Scatter operations, under JAX's path."""

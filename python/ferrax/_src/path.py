@@ -1,0 +1,3 @@
+"""Paths of files."""
+
+from pathlib import Path as Path

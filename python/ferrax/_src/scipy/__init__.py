@@ -1,0 +1,1 @@
+"""SciPy's functions, by JAX's files."""

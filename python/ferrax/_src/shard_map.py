@@ -1,0 +1,5 @@
+"""Functions over blocks of arrays."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.experimental.shard_map", "ferrax")

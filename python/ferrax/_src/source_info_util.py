@@ -1,0 +1,5 @@
+"""Where equations come from."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.extend.source_info_util")

@@ -1,0 +1,5 @@
+"""Reads and writes of references."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.ref", "ferrax.extend.core.primitives")

@@ -1,0 +1,354 @@
+"""Small functions of lists, functions and axes."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from ferrax.api_util import safe_map as safe_map
+from ferrax.config import config
+
+__all__ = [
+    "HashableFunction",
+    "HashablePartial",
+    "OrderedSet",
+    "cache",
+    "canonicalize_axis",
+    "canonicalize_axis_tuple",
+    "ceil_of_ratio",
+    "concatenate",
+    "curry",
+    "flatten",
+    "foreach",
+    "fun_name",
+    "memoize",
+    "merge_lists",
+    "moveaxis",
+    "partition_list",
+    "safe_map",
+    "safe_zip",
+    "set_module",
+    "split_list",
+    "split_list_checked",
+    "stable_unique",
+    "subs_list",
+    "subvals",
+    "tuple_delete",
+    "tuple_insert",
+    "tuple_update",
+    "unflatten",
+    "unzip2",
+    "unzip3",
+    "weakref_lru_cache",
+    "wrap_name",
+    "wraps",
+]
+
+
+def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """`zip` as a list, of arguments that must have one length."""
+    if not args:
+        raise TypeError("safe_zip requires at least 1 argument")
+    lists = [list(a) for a in args]
+    for i, values in enumerate(lists):
+        if len(values) != len(lists[0]):
+            raise ValueError(
+                f"safe_zip() argument {i} has length {len(values)} but argument 0 has length {len(lists[0])}. "
+                f"All lengths: {tuple(map(len, lists))}"
+            )
+    return list(zip(*lists, strict=True))
+
+
+def foreach(f: Callable[..., Any], *args: Iterable[Any]) -> None:
+    """Calls a function for its effects, as `safe_map` does."""
+    safe_map(f, *map(list, args))
+
+
+def unzip2(xys: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The first and the second elements of pairs; two empty tuples for none."""
+    pairs = list(xys)
+    return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
+
+
+def unzip3(xyzs: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+    """The same of triples."""
+    triples = list(xyzs)
+    return tuple(t[0] for t in triples), tuple(t[1] for t in triples), tuple(t[2] for t in triples)
+
+
+def subvals(lst: Sequence[Any], replace: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
+    """The sequence with the elements at some positions replaced."""
+    values = list(lst)
+    for i, value in replace:
+        values[i] = value
+    return tuple(values)
+
+
+def subs_list(subs: Sequence[int | None], src: Sequence[Any], base: Sequence[Any]) -> list[Any]:
+    """Elements of `base` where `subs` has None, and those of `src` at its positions elsewhere.
+
+    Elements of `base` are taken in order, as many as there are `None`s.
+    """
+    rest = iter(base)
+    values = [src[i] if i is not None else next(rest) for i in subs]
+    if next(rest, rest) is not rest:
+        raise AssertionError("subs_list has elements of base left over")
+    return values
+
+
+def split_list(args: Sequence[Any], ns: Sequence[int]) -> list[list[Any]]:
+    """Parts of the lengths `ns`, and the rest as one more."""
+    rest = iter(args)
+    return [*(list(itertools.islice(rest, n)) for n in ns), list(rest)]
+
+
+def split_list_checked(args: Sequence[Any], ns: Sequence[int]) -> list[list[Any]]:
+    """Parts of the lengths `ns`, which must add up to the whole."""
+    if sum(ns) != len(args) or any(n < 0 for n in ns):
+        raise AssertionError(f"parts of lengths {list(ns)} do not make {len(args)} elements")
+    return split_list(args, ns)[:-1]
+
+
+def partition_list(bs: Sequence[bool], l: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Elements where `bs` is false, and those where it is true."""
+    if len(bs) != len(l):
+        raise AssertionError(f"partition_list has {len(bs)} flags for {len(l)} elements")
+    pairs = list(zip(bs, l, strict=True))
+    return [x for b, x in pairs if not b], [x for b, x in pairs if b]
+
+
+def merge_lists(bs: Sequence[bool], l0: Sequence[Any], l1: Sequence[Any]) -> list[Any]:
+    """The inverse of `partition_list`."""
+    if len(l0) + len(l1) != len(bs) or sum(map(bool, bs)) != len(l1):
+        raise AssertionError(f"merge_lists has {len(bs)} flags for {len(l0)} and {len(l1)} elements")
+    sides = iter(l0), iter(l1)
+    return [next(sides[bool(b)]) for b in bs]
+
+
+def concatenate(xs: Iterable[Sequence[Any]]) -> list[Any]:
+    """The elements of sequences, one after the other."""
+    return list(itertools.chain.from_iterable(xs))
+
+
+flatten = concatenate
+
+
+def unflatten(xs: Iterable[Any], ns: Sequence[int]) -> list[list[Any]]:
+    """Parts of the lengths `ns`, which must take up all elements."""
+    rest = iter(xs)
+    parts = [list(itertools.islice(rest, n)) for n in ns]
+    if next(rest, rest) is not rest:
+        raise AssertionError("unflatten has elements left over")
+    return parts
+
+
+def curry(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f(x, y)` as `f(x)(y)`: a call keeps its arguments, the next one adds its own."""
+    return functools.wraps(f)(functools.partial(functools.partial, f))
+
+
+def _settings() -> tuple[Any, ...]:
+    """The settings of this thread: results of traces depend on some of them."""
+    return tuple(config.values.values())
+
+
+def cache(max_size: int | None = 4096, trace_context_in_key: bool | Callable[[], Any] = True) -> Callable[..., Any]:
+    """A decorator that keeps results by arguments and, by default, by the settings that traces depend on."""
+    context = (trace_context_in_key if callable(trace_context_in_key) else _settings) if trace_context_in_key else tuple
+
+    def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.lru_cache(max_size)
+        def kept(context: Any, *args: Any, **kwargs: Any) -> Any:
+            return f(*args, **kwargs)
+
+        @functools.wraps(f)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return kept(context(), *args, **kwargs)
+
+        wrapper.cache_clear, wrapper.cache_info = kept.cache_clear, kept.cache_info  # type: ignore[attr-defined]
+        return wrapper
+
+    return decorate
+
+
+memoize = cache(max_size=None)
+
+
+def weakref_lru_cache(f: Any = None, *, maxsize: int | None = 2048, trace_context_in_key: bool = True) -> Any:
+    """`cache` that does not keep its first argument alive: what belongs to it goes when it goes."""
+    if f is None:
+        return functools.partial(weakref_lru_cache, maxsize=maxsize, trace_context_in_key=trace_context_in_key)
+    kept: weakref.WeakKeyDictionary[Any, Callable[..., Any]] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(f)
+    def wrapper(first: Any, *args: Any, **kwargs: Any) -> Any:
+        call = kept.get(first)
+        if call is None:
+            weak = weakref.ref(first)
+            call = kept[first] = cache(maxsize, trace_context_in_key)(lambda *a, **k: f(weak(), *a, **k))
+        return call(*args, **kwargs)
+
+    wrapper.cache_clear = kept.clear  # type: ignore[attr-defined]
+    return wrapper
+
+
+def wrap_name(transform_name: str, name: str) -> str:
+    """The name of a transformed function."""
+    return f"{transform_name}({name})"
+
+
+def fun_name(fun: Any, default_name: str = "<unnamed function>") -> str:
+    """A function's own name, also through `functools.partial`."""
+    name = getattr(fun, "__name__", None)
+    if name is not None:
+        return str(name)
+    return fun_name(fun.func, default_name) if isinstance(fun, functools.partial) else default_name
+
+
+def canonicalize_axis(axis: Any, num_dims: int) -> int:
+    """An axis of an array of `num_dims` axes, counted from the front."""
+    axis = operator.index(axis)
+    if not -num_dims <= axis < num_dims:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {num_dims}")
+    return axis % num_dims
+
+
+def canonicalize_axis_tuple(axis: Any, ndim: int, allow_duplicate: bool = False) -> tuple[int, ...]:
+    """Axes counted from the front: all for None, one for a number."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = tuple(canonicalize_axis(a, ndim) for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    if not allow_duplicate and len(set(axes)) != len(axes):
+        raise ValueError(f"repeated axis: {axes}")
+    return axes
+
+
+def moveaxis(x: Any, src: int | Sequence[int], dst: int | Sequence[int]) -> Any:
+    """`jnp.moveaxis`, which leaves a scalar alone where the axes are equal."""
+    import ferrax.numpy as jnp
+
+    return x if src == dst else jnp.moveaxis(x, src, dst)
+
+
+def ceil_of_ratio(x: int, y: int) -> int:
+    """How many parts of `y` cover `x`."""
+    return -(-x // y)
+
+
+def wraps(wrapped: Any, namestr: str | None = None, docstr: str | None = None, **kwargs: Any) -> Callable[[Any], Any]:
+    """`functools.wraps` with a name and a docstring in which `{fun}` and `{doc}` stand for the wrapped one's."""
+
+    def decorate(fun: Any) -> Any:
+        name, doc = fun_name(wrapped), getattr(wrapped, "__doc__", "") or ""
+        functools.update_wrapper(fun, wrapped)
+        fun.__name__ = namestr.format(fun=name) if namestr else name
+        fun.__doc__ = docstr.format(fun=name, doc=doc, **kwargs) if docstr else doc
+        return fun
+
+    return decorate
+
+
+def tuple_insert(t: tuple[Any, ...], idx: int, val: Any) -> tuple[Any, ...]:
+    """The tuple with one more element at a position."""
+    if not 0 <= idx <= len(t):
+        raise AssertionError((idx, len(t)))
+    return *t[:idx], val, *t[idx:]
+
+
+def tuple_delete(t: tuple[Any, ...], idx: int) -> tuple[Any, ...]:
+    """The tuple without the element at a position."""
+    if not 0 <= idx < len(t):
+        raise AssertionError((idx, len(t)))
+    return *t[:idx], *t[idx + 1 :]
+
+
+def tuple_update(t: tuple[Any, ...], idx: int, val: Any) -> tuple[Any, ...]:
+    """The tuple with another element at a position."""
+    if not 0 <= idx < len(t):
+        raise AssertionError((idx, len(t)))
+    return *t[:idx], val, *t[idx + 1 :]
+
+
+def stable_unique(it: Iterable[Any]) -> Iterable[Any]:
+    """Every element once, in the order of first sight."""
+    return dict.fromkeys(it).keys()
+
+
+class OrderedSet:
+    """A set that remembers the order in which elements came."""
+
+    def __init__(self, iterable: Iterable[Any] = ()) -> None:
+        self._elements = dict.fromkeys(iterable)
+
+    def add(self, element: Any) -> None:
+        """Adds an element."""
+        self._elements[element] = None
+
+    def update(self, elements: Iterable[Any]) -> None:
+        """Adds elements."""
+        self._elements.update(dict.fromkeys(elements))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._elements)
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def __contains__(self, element: Any) -> bool:
+        return element in self._elements
+
+
+class HashableFunction:
+    """A function that is equal to another one of the same code and the same closure."""
+
+    def __init__(self, f: Callable[..., Any], closure: Any) -> None:
+        self.f, self.closure = f, closure
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.f(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HashableFunction):
+            return False
+        return getattr(self.f, "__code__", self.f) == getattr(other.f, "__code__", other.f) and bool(
+            self.closure == other.closure
+        )
+
+    def __hash__(self) -> int:
+        return hash((getattr(self.f, "__code__", self.f), self.closure))
+
+    def __repr__(self) -> str:
+        return f"<hashable {fun_name(self.f)} with closure={self.closure}>"
+
+
+class HashablePartial:
+    """A `functools.partial` that is equal to another one of the same code and the same arguments."""
+
+    def __init__(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        self.f, self.args, self.kwargs = f, args, kwargs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.f(*self.args, *args, **{**self.kwargs, **kwargs})
+
+    def _key(self) -> tuple[Any, ...]:
+        return getattr(self.f, "__code__", self.f), self.args, tuple(sorted(self.kwargs.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HashablePartial) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+def set_module(module: str) -> Callable[[Any], Any]:
+    """A decorator that says in which module a function or class is offered."""
+
+    def decorate(func: Any) -> Any:
+        func.__module__ = module
+        return func
+
+    return decorate

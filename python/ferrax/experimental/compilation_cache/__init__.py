@@ -1,0 +1,1 @@
+"""Programs of plugins that outlive the process: `compilation_cache`."""

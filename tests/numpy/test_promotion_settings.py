@@ -1,0 +1,64 @@
+"""Functions of the library do not trip over the strict promotion settings on legal input."""
+
+import importlib
+
+import pytest
+
+import ferrax as jax
+from tests.numpy.library_calls import CALLS, SETUP
+
+for name in (
+    *("experimental.ode", "flatten_util", "image", "ops", "scipy.cluster.vq", "scipy.fft", "scipy.integrate"),
+    *("scipy.interpolate", "scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal", "scipy.sparse.linalg"),
+    *("scipy.spatial.transform", "scipy.special", "scipy.stats"),
+):
+    importlib.import_module(f"ferrax.{name}")
+
+#: Calls that mix integers with floats, which a strict dtype promotion is there to refuse; JAX refuses them, too.
+MIXED = {
+    "jax.scipy.stats.bernoulli.logpmf(i,0.3)",
+    "jax.scipy.stats.betabinom.logpmf(n,10,2.,3.)",
+    "jax.scipy.stats.binom.logpmf(n,10,0.3)",
+    "jax.scipy.stats.geom.logpmf(n,0.3)",
+    "jax.scipy.stats.nbinom.logpmf(n,3.,0.4)",
+    "jax.scipy.stats.poisson.cdf(n,2.)",
+    "jax.scipy.stats.poisson.logpmf(n,2.)",
+}
+
+
+def names():
+    namespace = {"jax": jax, "jnp": jax.numpy}
+    exec(SETUP, namespace)
+    return namespace
+
+
+def failures(calls):
+    """What the calls raise, by call."""
+    namespace, found = names(), {}
+    for call in calls:
+        try:
+            eval(call, namespace)
+        except Exception as error:
+            found[call] = f"{type(error).__name__}: {error}"
+    return found
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_ranks(part):
+    with jax.numpy_rank_promotion("raise"):
+        assert failures(CALLS[part::8]) == {}
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_dtypes(part):
+    with jax.numpy_dtype_promotion("strict"):
+        found = failures(CALLS[part::8])
+        assert set(found) == MIXED.intersection(CALLS[part::8]), found
+
+
+def test_what_the_settings_are_for_raises():
+    x, y = jax.numpy.ones((2, 3)), jax.numpy.ones(3)
+    with jax.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="rank_promotion"):
+        x + y
+    with jax.numpy_dtype_promotion("strict"), pytest.raises(jax.dtypes.TypePromotionError):
+        x + jax.numpy.arange(3)
