@@ -11,6 +11,7 @@ const LOOPS: &str = "ferrax-loops";
 const LINALG: &str = "ferrax-linalg";
 const CPU: &str = "ferrax-cpu";
 const PJRT: &str = "ferrax-pjrt";
+const CUDA: &str = "ferrax-cuda";
 const IR: &str = "ferrax-ir";
 const TRANSFORM: &str = "ferrax-transform";
 const OPS: &str = "ferrax-ops";
@@ -27,10 +28,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (LINALG, &[]),
     (CPU, &[BASE, LOOPS, LINALG]),
     (PJRT, &[BASE, LOOPS]),
+    (CUDA, &[BASE, LOOPS]),
     (IR, &[BASE, LOOPS]),
     (TRANSFORM, &[BASE, CACHE, LOOPS, IR]),
     (OPS, &[BASE, LOOPS, IR, TRANSFORM]),
-    (FERRAX, &[BASE, TREE, CACHE, LOOPS, CPU, PJRT, IR, TRANSFORM, OPS]),
+    (FERRAX, &[BASE, TREE, CACHE, LOOPS, CPU, PJRT, CUDA, IR, TRANSFORM, OPS]),
     (TEST_ENGINE, &[BASE, LOOPS, CPU, FERRAX]),
     ("ferrax-python", &[BASE, TREE, CACHE, LOOPS, CPU, IR, TRANSFORM, OPS, FERRAX, TEST_ENGINE]),
 ];

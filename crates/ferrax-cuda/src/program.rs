@@ -1,0 +1,128 @@
+//! What a kernel graph becomes: the source of its kernels, the memory that it takes, and the steps of a run, as data.
+//!
+//! Whoever plans writes it and whoever runs it, on a device or on the host in tests, only reads. Invariants: every span
+//! lies inside its place; a step reads only what parameters, constants and steps before it wrote; steps run one after
+//! another, as on one stream. Booleans are bytes that hold 0 or 1, and numbers of 4 bits or less lie in bytes of their own.
+
+use ferrax_loops::Type;
+use ferrax_loops::kind::Bytes;
+
+/// A plan to run.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// CUDA C of all kernels, one translation unit; empty where no kernel is launched.
+    pub source: String,
+    /// What a run is given.
+    pub params: Vec<Type>,
+    /// What a run gives.
+    pub results: Vec<Output>,
+    /// Arrays that are in the device's memory as long as the program is.
+    pub constants: Vec<Bytes>,
+    /// Bytes of temporary memory that a run takes, as one block aligned to 256 bytes.
+    pub arena: usize,
+    /// What a run does.
+    pub steps: Vec<Step>,
+}
+
+/// A result of a program.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Its type.
+    pub ty: Type,
+    /// The donated parameter whose memory it takes.
+    pub takes: Option<usize>,
+}
+
+/// Where bytes lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In a parameter, by its number.
+    Param(usize),
+    /// In a result, by its number.
+    Result(usize),
+    /// In a constant, by its number.
+    Constant(usize),
+    /// In the temporary memory.
+    Arena,
+}
+
+/// Bytes of a place that follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// Where they lie.
+    pub place: Place,
+    /// The first of them, counted from the place's beginning.
+    pub offset: usize,
+    /// How many there are.
+    pub bytes: usize,
+}
+
+/// One step of a run.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Starts a kernel.
+    Launch(Launch),
+    /// Copies bytes; the spans are of one length and do not overlap.
+    Copy {
+        /// What is copied.
+        from: Span,
+        /// Where to.
+        to: Span,
+    },
+    /// Sets every byte.
+    Fill {
+        /// Which bytes.
+        to: Span,
+        /// To what.
+        byte: u8,
+    },
+    /// Runs `cond`, then, where the byte at `flag` is not 0, `body` and everything again.
+    While {
+        /// Steps that write the flag.
+        cond: Vec<Step>,
+        /// One byte.
+        flag: Span,
+        /// Steps of an iteration.
+        body: Vec<Step>,
+    },
+    /// Runs `body` so many times, with the number of the iteration, counted from 0, as an int64 at `counter`.
+    Repeat {
+        /// How many times.
+        count: u64,
+        /// Eight bytes.
+        counter: Span,
+        /// Steps of an iteration.
+        body: Vec<Step>,
+    },
+    /// Runs the branch whose number is the int32 at `index`; a number outside means the nearest branch.
+    Switch {
+        /// Four bytes.
+        index: Span,
+        /// The branches; there is at least one.
+        branches: Vec<Vec<Step>>,
+    },
+}
+
+/// A kernel with its shape and arguments.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The name of an `extern "C" __global__` function of the source.
+    pub kernel: String,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block; 1,024 at the most.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory of a block.
+    pub shared: u32,
+    /// The function's parameters, in order.
+    pub args: Vec<Argument>,
+}
+
+/// An argument of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// A pointer to the first byte of a span.
+    Memory(Span),
+    /// A `long long`.
+    Int(i64),
+}
