@@ -35,3 +35,42 @@ def test_a_wide_index():
     with ferrax.enable_x64():
         got = ferrax.jit(lambda i: ferrax.lax.switch(i, [lambda: 0, lambda: 1, lambda: 2]))(np.int64(2**32 + 1))
     assert int(got) == 2
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows_and_results_are_kept_once(reverse):
+    """What a gradient needs of the rows of a loop, and of its results, is these themselves, in loops around it too."""
+    lax, jnp = ferrax.lax, ferrax.numpy
+
+    def layers(w, x):
+        def turn(c, _):
+            h, kept = lax.scan(lambda h, w: (jnp.tanh(h @ w), h * 2.0), c, w, reverse=reverse)
+            return h, kept.sum()
+
+        c, s = lax.scan(turn, x, jnp.arange(5))
+        return c.sum() + s.sum()
+
+    w, x = jnp.linspace(-1.0, 1.0, 48).reshape(3, 4, 4), jnp.linspace(0.0, 1.0, 8).reshape(2, 4)
+    program = ferrax.make_jaxpr(ferrax.grad(layers))(w, x)
+    forward = next(e for e in program.eqns if e.primitive.name == "scan")
+    assert [v.aval.shape for v in forward.outvars if v.aval.shape[:1] == (5,) and v.aval.shape[-2:] == (4, 4)] == []
+
+    def unrolled(w, x):
+        c, total = x, 0.0
+        for _ in range(5):
+            for row in w[::-1] if reverse else w:
+                total += (c * 2.0).sum()
+                c = jnp.tanh(c @ row)
+        return c.sum() + total
+
+    for got, want in zip(*(ferrax.grad(f, argnums=(0, 1))(w, x) for f in (layers, unrolled)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_result_that_a_gradient_needs_is_stacked_once():
+    lax, jnp = ferrax.lax, ferrax.numpy
+    f = lambda x: lax.scan(lambda c, r: ((y := jnp.exp(c * r)), y), 0.5, x)[1].sum()
+    program = ferrax.make_jaxpr(ferrax.grad(f))(jnp.ones(7))
+    forward = next(e for e in program.eqns if e.primitive.name == "scan")
+    assert sum(v.aval.shape == (7,) for v in forward.outvars) <= 2
+    ferrax.test_util.check_grads(f, (jnp.linspace(0.1, 0.9, 7),), order=2, rtol=2e-2)

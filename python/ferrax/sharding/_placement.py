@@ -7,6 +7,7 @@ Devices of the embedded CPU share one memory, so an array over several of them i
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -131,13 +132,22 @@ def put(x: Any, sharding: Any, alias: bool = True) -> Any:
     return _ferrax.device_put_leaf(leaf, place(sharding), alias)
 
 
+class _Asked(threading.local):
+    """Who wants to know of the shardings without devices that values are asked to have: `ferrax.plan`, while it traces."""
+
+    note: Callable[[Any, NamedSharding], Any] | None = None
+
+
+asked = _Asked()
+
+
 def _constrained(x: Any, sharding: Any) -> Any:
     """A traced value with a sharding, where that means devices; others as they are."""
     if isinstance(sharding, SingleDeviceSharding):
         return x
     if isinstance(sharding, NamedSharding):
         if isinstance(sharding.mesh, AbstractMesh):
-            return x
+            return x if asked.note is None else asked.note(x, sharding)
         manual = _manual(sharding.mesh)
         if manual:
             # Inside `shard_map` a value is one device's part along its axes.

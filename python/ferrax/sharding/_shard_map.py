@@ -104,7 +104,7 @@ def _wrapped(
         sizes = {n: over.shape[n] for n in over.axis_names if n in names}
         values = [_ferrax.asarray(x) if not isinstance(x, _ferrax.Array) else x for x in leaves]
         _specs.check_arguments(f, args, values, specs, sizes, over)
-        values = [_whole(x, over) for x in values]
+        values = [_whole(x, over, spec) for x, spec in zip(values, specs, strict=True)]
         run = _Run(f, tree, out_specs, sizes, over, check_vma)
         outs = run([cut(x, spec, sizes) for x, spec in zip(values, specs, strict=True)], specs)
         return run.out_tree.unflatten(outs)
@@ -137,9 +137,11 @@ def _mesh_and_names(mesh: Any, axis_names: frozenset[Any]) -> tuple[Any, frozens
     return mesh, axis_names
 
 
-def _whole(x: Any, mesh: Any) -> Any:
+def _whole(x: Any, mesh: Any, spec: PartitionSpec) -> Any:
     """An argument as one array that is nowhere in particular; errors where it must stay on other devices."""
-    if _ferrax.is_tracer(x) or isinstance(mesh, AbstractMesh):
+    if isinstance(mesh, AbstractMesh):
+        return x if names_in_force() else _constrained(x, NamedSharding(mesh, spec))
+    if _ferrax.is_tracer(x):
         return x
     have, committed = x.sharding, x.committed
     if isinstance(have, SingleDeviceSharding) and not committed:
@@ -199,10 +201,10 @@ class _Run:
         """A whole result from its blocks, with its sharding."""
         spec = self.specs[k]
         x = joined(x, spec, self.sizes, [n for n in self.names if self.stacked[n][k]])
-        if names_in_force() or isinstance(self.mesh, AbstractMesh):
+        if names_in_force():
             return x
         sharding = NamedSharding(self.mesh, spec)
-        if _ferrax.is_tracer(x) or not _ferrax.is_eager():
+        if isinstance(self.mesh, AbstractMesh) or _ferrax.is_tracer(x) or not _ferrax.is_eager():
             return _constrained(x, sharding)
         return _ferrax.device_put_leaf(x, place(sharding), True)
 

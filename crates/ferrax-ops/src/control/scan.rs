@@ -262,24 +262,24 @@ fn carry_fixpoint<T>(
 
 /// Where a residual of the body comes from.
 enum Residual {
-    /// It is the i-th constant: the same at every step.
-    Const(usize),
-    /// It changes: stacked as the i-th extra output.
+    /// It is the i-th operand: a constant, the same at every step, or the rows of what is scanned over.
+    Operand(usize),
+    /// It is the i-th result, stacked already.
+    Result(usize),
+    /// It is made at every step: stacked as an extra output.
     Stacked,
 }
 
 fn classify(p: &Scan, program: &LinearProgram) -> Vec<Residual> {
-    let outs = p.jaxpr.outvars.len();
-    program.known.outvars[outs..]
-        .iter()
-        .map(|a| match a {
-            Atom::Var(v) => program.known.invars[..p.num_consts]
-                .iter()
-                .position(|c| c == v)
-                .map_or(Residual::Stacked, Residual::Const),
-            Atom::Lit(_) => Residual::Stacked,
-        })
-        .collect()
+    let (results, residuals) = program.known.outvars.split_at(p.jaxpr.outvars.len());
+    let carried = p.num_consts..p.first_xs();
+    let source = |atom: &Atom| {
+        let Atom::Var(v) = atom else { return Residual::Stacked };
+        let operand = program.known.invars.iter().position(|x| x == v).filter(|i| !carried.contains(i));
+        let result = results.iter().skip(p.num_carry).position(|y| y == atom).map(|i| p.num_carry + i);
+        operand.map(Residual::Operand).or(result.map(Residual::Result)).unwrap_or(Residual::Stacked)
+    };
+    residuals.iter().map(source).collect()
 }
 
 fn scan_linearize(_: &OpRef, p: &Scan, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
@@ -302,9 +302,17 @@ fn scan_linearize(_: &OpRef, p: &Scan, primals: &[Value], tangents: &[Option<Val
     let (mut const_vars, mut row_vars) = (Vec::new(), Vec::new());
     for (kind, var) in kinds.iter().zip(&program.linear.invars) {
         match kind {
-            Residual::Const(i) => {
+            Residual::Operand(i) if *i < p.num_consts => {
                 const_res.push(primals[*i].clone());
                 const_vars.push(*var);
+            }
+            Residual::Operand(i) => {
+                row_res.push(primals[*i].clone());
+                row_vars.push(*var);
+            }
+            Residual::Result(i) => {
+                row_res.push(outs[*i].clone());
+                row_vars.push(*var);
             }
             Residual::Stacked => {
                 row_res.extend(stacked.next());
