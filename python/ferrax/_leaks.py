@@ -135,9 +135,9 @@ class _Search:
             # a container that changes meanwhile, an attribute that raises: what else it has is let go
             taken = 0
         if taken == part:
-            # elements of long containers come after others
-            level += 1
-            self.add(steps, path, level, min(2 * part, _MOST_PART))
+            # of a long container the newest and the oldest elements come with those of short ones, the others later
+            self.add(steps, path, level + 1, min(2 * part, _MOST_PART))
+            level += part > _PART
         for child, how, key in containers:
             self._follow(child, (path, how, key), level + LATER.get(how, 0))
         return None
@@ -165,12 +165,17 @@ class _Search:
 
 def _origin(names: dict[str, Any]) -> int:
     """Whose a module is, by its namespace."""
-    top = str(names.get("__name__", "")).partition(".")[0]
+    name = str(names.get("__name__", ""))
+    top = name.partition(".")[0]
     if top == "ferrax":
         return _OWN
     if top in sys.stdlib_module_names:
         return _STANDARD
     file = names.get("__file__")
+    while not isinstance(file, str) and "." in name:
+        # a part of an extension module, or a folder of modules: it is where the package is that it belongs to
+        name = name.rpartition(".")[0]
+        file = getattr(sys.modules.get(name), "__file__", None)
     return _INSTALLED if isinstance(file, str) and ("site-packages" in file or "dist-packages" in file) else _USER
 
 

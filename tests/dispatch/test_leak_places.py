@@ -484,8 +484,36 @@ def test_what_has_no_name():
         atexit.unregister(hold)
 
 
-def test_the_newest_of_a_long_list_comes_first(monkeypatch):
-    """However long the lists, a bounded number of steps finds what was appended last."""
+@pytest.fixture
+def other_modules(monkeypatch):
+    """As many more modules as a large program has, each with containers of containers."""
+    for i in range(500):
+        module = types.ModuleType(f"other_{i}")
+        module.__file__ = f"/src/other_{i}.py"
+        for j in range(4):
+            setattr(module, f"table_{j}", {"rows": [[Key()], [Key()]], "columns": {"a": [Key()], "b": [Key()]}})
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+def test_parts_of_libraries_are_libraries(monkeypatch):
+    """Submodules of extension modules and folders of modules have no file; their package says whose they are."""
+    for name, file in (("someone", "/lib/site-packages/someone/__init__.py"), ("someone.native", None)):
+        module = types.ModuleType(name)
+        module.__file__ = file
+        monkeypatch.setitem(sys.modules, name, module)
+    inner = types.ModuleType("someone.native.inner")
+    monkeypatch.setitem(sys.modules, inner.__name__, inner)
+    assert _leaks._origin(vars(inner)) == _leaks._INSTALLED
+    assert _leaks._origin(vars(types.ModuleType("made"))) == _leaks._USER
+
+
+def test_all_of_the_library_is_known_as_its_own():
+    own = [m for name, m in sys.modules.items() if name.partition(".")[0] == "ferrax"]
+    assert [m.__name__ for m in own if _leaks._origin(vars(m)) != _leaks._OWN] == []
+
+
+def test_the_newest_of_a_long_list_comes_first(monkeypatch, other_modules):
+    """However long the lists and however many the modules, a bounded number of steps finds what was appended last."""
     steps = 0
 
     def clock():

@@ -8,6 +8,9 @@ import ferrax.numpy as ferrax_numpy
 from tests.recorded import expected
 
 
+update_slice = ferrax.lax.dynamic_update_slice
+
+
 def floats(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
@@ -137,6 +140,59 @@ def test_windows_updates_and_exchanges():
         return jax.jit(lambda b, n: jax.lax.fori_loop(0, n, step, (b, b[:, 0])))(x, start + 8)
 
     close(make(ferrax, ferrax_numpy), expected(lambda jax: make(jax, jax.numpy)))
+
+
+def window_after_window(i, b, n):
+    """Each window covers most of the one before."""
+    return update_slice(b, b[-n:] + i.astype(b.dtype), (i,))
+
+
+def shifted(i, b, n):
+    """Reads where later steps write."""
+    return update_slice(b, ferrax.lax.dynamic_slice(b, (i + 2,), (n,)) + 1, (i,))
+
+
+def added_on_top(i, b, n):
+    return b.at[i + ferrax_numpy.arange(n)].add(b[:n])
+
+
+def backwards(i, b, n):
+    return update_slice(b, 2 * ferrax.lax.dynamic_slice(b, (8 - i,), (n,)), (9 - i,))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float64", "int64", "int8", "float16"])
+@pytest.mark.parametrize("n", [2, 7, 8, 9, 15, 16, 17, 20, 33, 46])
+@pytest.mark.parametrize("step", [window_after_window, shifted, added_on_top, backwards])
+def test_windows_that_overlap_from_step_to_step(step, n, dtype):
+    """However many registers a window takes, a step sees what those before it left."""
+    with ferrax.enable_x64(dtype.endswith("64")):
+        b = ferrax_numpy.asarray((10 * floats(n + 30)).astype(dtype))
+        want = b
+        for i in range(9):
+            want = step(ferrax_numpy.int32(i), want, n)
+        bits(ferrax.jit(lambda b: ferrax.lax.fori_loop(0, 9, lambda i, b: step(i, b, n), b))(b), want)
+
+
+@pytest.mark.parametrize("rows", [(6,), (3, 4)])
+@pytest.mark.parametrize(("n", "start"), [(33, 0), (33, 1), (16, 0), (16, 17)])
+def test_rows_and_parts_of_rows(rows, n, start):
+    """Rows never share elements; parts of them that begin anywhere do."""
+    b = ferrax_numpy.asarray(floats(*rows, 33))
+    places = [(i, i + 1)[: len(rows)] for i in (0, 2, 1, 1)]
+
+    def step(b, place, shift):
+        at = (*place, ferrax_numpy.int32(start) + shift)
+        sizes = (1,) * len(rows) + (n,)
+        row = ferrax.lax.dynamic_slice(b, (*[p - 1 for p in place], ferrax_numpy.int32(0)), sizes)
+        return update_slice(b, 0.5 * row + 1, at)
+
+    steps = [ferrax_numpy.asarray(column) for column in zip(*places)]
+    shifts = ferrax_numpy.asarray([0, 0, 3, 1] if start else [0, 0, 0, 0])
+    want = b
+    for *place, shift in zip(*steps, shifts):
+        want = step(want, place, shift)
+    looped = lambda b: ferrax.lax.scan(lambda b, x: (step(b, x[:-1], x[-1]), None), b, (*steps, shifts))[0]
+    bits(ferrax.jit(looped)(b), want)
 
 
 def test_sieve_and_branches_that_write():

@@ -17,7 +17,7 @@ mod sort;
 
 /// Adds the submodule `_ferrax.lax`.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    let lax = PyModule::new(m.py(), "lax")?;
+    let lax = PyModule::new(m.py(), "ferrax._ferrax.lax")?;
     elementwise::register(&lax)?;
     shape::register(&lax)?;
     reduce::register(&lax)?;
@@ -29,6 +29,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     collective::register(&lax)?;
     sort::register(&lax)?;
     rng::register(&lax)?;
-    m.add_submodule(&lax)?;
+    m.add("lax", &lax)?;
     m.py().import("sys")?.getattr("modules")?.set_item("ferrax._ferrax.lax", &lax)
 }

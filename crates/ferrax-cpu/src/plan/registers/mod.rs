@@ -141,7 +141,7 @@ impl<'g> Planner<'g> {
     }
 
     fn array(&mut self, ty: &Type, index: usize, carried: bool) -> Form {
-        self.t.arrays.push(Array { ty: ty.clone(), index, carried, version: 0, single: false });
+        self.t.arrays.push(Array { ty: ty.clone(), index, carried, version: 0 });
         Form::Array { array: self.t.arrays.len() - 1, version: 0 }
     }
 
@@ -284,8 +284,7 @@ impl<'g> Planner<'g> {
         prune(&mut ops, &self.carried);
         let lanes = lanes_of(self.isa, self.t.lane);
         // A second register of elements would find what the first one left.
-        let mixed = self.t.arrays.iter().any(|a| a.carried && a.single);
-        if self.t.elements > lanes && mixed {
+        if self.t.elements > lanes && !self.t.lanes_apart() {
             return None;
         }
         if self.t.has_cells && ops.len() as f64 > most_cells(self.shape.body) {

@@ -24,8 +24,6 @@ pub(super) struct Array {
     pub carried: bool,
     /// Writes so far.
     pub version: u32,
-    /// Whether elements other than those of the vectors' lanes are read or written.
-    pub single: bool,
 }
 
 /// 64-bit words of a window in the loop's memory: the address, the largest index, the step.
@@ -199,16 +197,19 @@ impl Translator {
             [] => Position { index: self.constant(0), last: 0, step: 0, inside },
             [only] => Position { index: only.index, last: only.last, step: only.stride * size, inside },
             several => {
+                // The last of the axes has the smallest stride, and the others' are its multiples.
+                let unit = several.iter().map(|s| s.stride).min()?;
                 let mut sum = None;
                 let mut most = 0;
                 for s in several {
                     let clamped = self.clamped(s)?;
-                    let stride = self.integer(s.stride as i64);
-                    let scaled = if s.stride == 1 { clamped } else { self.two(Two::MulInt, clamped, stride)? };
-                    most += s.last * s.stride;
+                    let times = s.stride / unit;
+                    let stride = self.integer(times as i64);
+                    let scaled = if times == 1 { clamped } else { self.two(Two::MulInt, clamped, stride)? };
+                    most += s.last * times;
                     sum = Some(sum.map_or(Some(scaled), |sum| self.two(Two::AddInt, sum, scaled))?);
                 }
-                Position { index: sum?, last: most, step: size, inside }
+                Position { index: sum?, last: most, step: unit * size, inside }
             }
         })
     }
@@ -309,6 +310,17 @@ impl Translator {
         }
     }
 
+    /// Whether each element of an array that is written is always of the same lane, so that one part of the lanes can run
+    /// through all steps before the next: windows then lie a multiple of their length apart.
+    pub fn lanes_apart(&self) -> bool {
+        (0..self.arrays.len()).filter(|&k| self.arrays[k].version > 0).all(|k| {
+            let length = self.elements * self.arrays[k].ty.dtype.size();
+            let mut windows = self.windows.iter().filter(|w| w.array == k);
+            let first = windows.clone().next().map_or(0, |w| w.offset % length);
+            windows.all(|w| w.vector && w.offset % length == first && (w.last == 0 || w.step % length == 0))
+        })
+    }
+
     fn make_window(
         &mut self,
         array: usize,
@@ -322,7 +334,6 @@ impl Translator {
             (false, true) => Access::Flag,
             (false, false) => Access::Scalar,
         };
-        self.arrays[array].single |= !vector;
         let found = Window { at: 0, array, offset, last: at.last, step: at.step, vector };
         if let Some(same) = self.windows.iter().find(|w| Window { at: 0, ..**w } == found) {
             return Some((access, same.at));
