@@ -45,7 +45,8 @@ template <int E, int M, int B, int K> FX float fx_value(unsigned code) {
   const unsigned top = (1u << E) - 1;
   unsigned size = code & ((1u << (E + M)) - 1), sign = code >> (E + M) << 31;
   unsigned e = size >> M, m = size & ((1u << M) - 1);
-  if (K == 0 && e == top) return __uint_as_float(sign | 0x7f800000u | m << (23 - M));
+  // Only the widest of these formats has payloads of NaN that are kept.
+  if (K == 0 && e == top) return __uint_as_float(sign | 0x7f800000u | (E < 5 || M < 10 ? (m ? 0x400000u : 0) : m << (23 - M)));
   if (K == 1 && size == (1u << (E + M)) - 1) return __uint_as_float(sign | 0x7fc00000u);
   if (K == 2 && sign && size == 0) return __uint_as_float(0xffc00000u);
   if (e) return __uint_as_float(sign | (e + 127 - B) << 23 | m << (23 - M));

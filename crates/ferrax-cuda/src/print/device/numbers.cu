@@ -1,6 +1,8 @@
 FX unsigned fx_bits(float x) { return __float_as_uint(x); }
 FX unsigned long long fx_bits(double x) { return (unsigned long long)__double_as_longlong(x); }
+
 FX float fx_single(unsigned x) { return __uint_as_float(x); }
+
 FX double fx_double(unsigned long long x) { return __longlong_as_double((long long)x); }
 
 // Arithmetic that no compiler contracts.
