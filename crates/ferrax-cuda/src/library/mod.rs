@@ -4,8 +4,14 @@
 //! launches that a node takes. Results are the same for any order in which threads run. What is not here raises
 //! `NotImplementedError` with its name.
 
+mod conv;
+mod dot;
 mod reduce;
+mod scan;
+mod scatter;
+mod sort;
 mod update;
+mod window;
 
 use crate::plan::frame::Frame;
 use ferrax_base::{Result, bail};
@@ -18,6 +24,12 @@ pub fn node(f: &mut Frame<'_>, node: &Node) -> Result<()> {
         Kind::ArgReduce { max, axis } => reduce::arg_reduce(f, node, *max, *axis),
         Kind::ReduceWith { body, axes } => reduce::reduce_with(f, node, body, axes),
         Kind::DynamicUpdateSlice => update::dynamic_update_slice(f, node),
+        Kind::Dot(dims) => dot::dot(f, node, dims),
+        Kind::Conv(dims) => conv::conv(f, node, dims),
+        Kind::Cumulative { op, axis, reverse } => scan::cumulative(f, node, *op, *axis, *reverse),
+        Kind::ReduceWindow { op, window } => window::reduce_window(f, node, *op, window),
+        Kind::Sort { axis, num_keys, .. } => sort::sort(f, node, *axis, *num_keys),
+        Kind::Scatter { op, dims, mode, unique, .. } => scatter::scatter(f, node, *op, dims, *mode, *unique),
         kind => {
             let name = format!("{kind:?}");
             let name = name.split(['(', '{', ' ']).next().unwrap_or_default();

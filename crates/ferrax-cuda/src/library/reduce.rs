@@ -9,12 +9,13 @@
 
 use crate::plan::frame::Frame;
 use crate::plan::BufferId;
-use crate::print::body::{Body, inlines};
+use crate::print::body::{At, Body, inlines};
+use crate::print::convert::convert;
 use crate::print::elementwise::binary;
 use crate::print::kernel::{BLOCK, Kernel, NAME, blocks, finish};
 use crate::print::types::{c_type, compute, is_narrow, literal, narrowed, widened};
 use ferrax_base::{DType, Result, Scalar, bail, error};
-use ferrax_loops::{Graph, Kind, Node, ReduceOp, ValueId};
+use ferrax_loops::{BinaryOp, Graph, Kind, Node, ReduceOp, ValueId};
 use std::fmt::Write;
 
 /// Elements up to which a thread folds a row by itself.
@@ -58,13 +59,13 @@ impl Extent {
         Extent { outputs: count(false), length: count(true), axes }
     }
 
-    /// Whether the elements of a result lie side by side.
-    fn is_rows(&self) -> bool {
-        self.axes.last().is_none_or(|a| a.1)
+    fn work(&self) -> Work {
+        let rows = self.axes.last().is_none_or(|a| a.1);
+        Work { outputs: self.outputs, length: self.length, rows }
     }
 
-    /// The number of the operand's element `r` of result `o`.
-    fn number(&self, body: &mut Body<'_>, o: &str, r: &str) -> String {
+    /// The place of the operand's element `r` of result `o`.
+    fn place(&self, body: &mut Body<'_>, o: &str, r: &str) -> At {
         let (mut at_o, mut at_r) = {
             let shape = |goes: bool| self.axes.iter().filter(|a| a.1 == goes).map(|a| a.0).collect::<Vec<usize>>();
             let (o, r) = (body.linear(o), body.linear(r));
@@ -74,8 +75,17 @@ impl Extent {
             self.axes.iter().map(|a| if a.1 { at_r.next() } else { at_o.next() }.unwrap_or_default()).collect();
         let shape: Vec<usize> = self.axes.iter().map(|a| a.0).collect();
         let place = body.at_axes(axes);
-        body.number(place, &shape)
+        let number = body.number(place, &shape);
+        body.linear(&number)
     }
+}
+
+/// How much there is to reduce, and whether the elements of a result lie side by side.
+#[derive(Clone, Copy)]
+struct Work {
+    outputs: usize,
+    length: usize,
+    rows: bool,
 }
 
 /// Who folds a result, or a piece of one.
@@ -120,25 +130,33 @@ pub fn reduce(f: &mut Frame<'_>, node: &Node, op: ReduceOp, axes: &[usize]) -> R
         start: Some(vec![literal(start)]),
         join: format!("a0 = {};", binary(join, "a0", "b0", acc)?),
     };
-    let load = move |body: &mut Body<'_>, number: &str, _: &str| {
-        let at = body.linear(number);
+    let load = |body: &mut Body<'_>, o: &str, r: &str| {
+        let at = extent.place(body, o, r);
         let element = body.element(x, at)?;
         Ok(vec![widened(d, &element)])
     };
     let store = move |_: &mut Body<'_>, o: &str| Ok(vec![format!("o0[{o}] = {};", narrowed(d, "a0"))]);
-    run(f, node, &extent, &fold, &load, &store)
+    run(f, node, extent.work(), &fold, &load, &store)
 }
 
 /// `ArgReduce`: the first of the largest, or smallest; NaN comes before all.
 pub fn arg_reduce(f: &mut Frame<'_>, node: &Node, max: bool, axis: usize) -> Result<()> {
     let (x, d) = (node.inputs[0], f.dtype(node.inputs[0]));
-    if d.is_complex() || !(d.is_number() || d.is_bool()) {
+    if !(d.is_number() || d.is_bool()) {
         bail!(NotImplemented, "the CUDA engine has no ArgReduce of {d}");
     }
     let acc = if is_narrow(d) { compute(d) } else { d };
     let extent = Extent::of(&f.g.ty(x).shape, &[axis]);
     let order = if max { ">" } else { "<" };
-    let better = |a: &str, b: &str| format!("({a} {order} {b} || ({a} != {a} && {b} == {b}))");
+    let better = |a: &str, b: &str| {
+        if d.is_complex() {
+            let (x, y) = if max { (b, a) } else { (a, b) };
+            let none = |z: &str| format!("({z}.re != {z}.re || {z}.im != {z}.im)");
+            // Without NaN the order is total.
+            return format!("({} ? !{1} : !{1} && fx_c_less({x}, {y}))", none(a), none(b));
+        }
+        format!("({a} {order} {b} || ({a} != {a} && {b} == {b}))")
+    };
     // An index below 0 stands for no element.
     let join = format!(
         "if (b1 >= 0 && (a1 < 0 || {} || (!{} && b1 < a1))) {{ a0 = b0; a1 = b1; }}",
@@ -147,16 +165,16 @@ pub fn arg_reduce(f: &mut Frame<'_>, node: &Node, max: bool, axis: usize) -> Res
     );
     let start = vec![literal(Scalar::zero(acc)), literal(Scalar::from_i64(DType::I64, -1))];
     let fold = Fold { parts: vec![acc, DType::I64], start: Some(start), join };
-    let load = move |body: &mut Body<'_>, number: &str, r: &str| {
-        let at = body.linear(number);
+    let load = |body: &mut Body<'_>, o: &str, r: &str| {
+        let at = extent.place(body, o, r);
         let element = body.element(x, at)?;
         Ok(vec![widened(d, &element), format!("(long long){r}")])
     };
     let index = f.dtype(node.first);
     let store = move |_: &mut Body<'_>, o: &str| {
-        Ok(vec![format!("o0[{o}] = {};", crate::print::convert::convert("a1", DType::I64, index)?)])
+        Ok(vec![format!("o0[{o}] = {};", convert("a1", DType::I64, index)?)])
     };
-    run(f, node, &extent, &fold, &load, &store)
+    run(f, node, extent.work(), &fold, &load, &store)
 }
 
 /// `ReduceWith`: elements are folded in order, each piece by one thread; the initial values come before the first.
@@ -170,8 +188,8 @@ pub fn reduce_with(f: &mut Frame<'_>, node: &Node, with: &Graph, axes: &[usize])
         start: None,
         join: joined_by(&crate::plan::simpler(with)?, n)?,
     };
-    let load = move |body: &mut Body<'_>, number: &str, _: &str| {
-        let at = body.linear(number);
+    let load = |body: &mut Body<'_>, o: &str, r: &str| {
+        let at = extent.place(body, o, r);
         xs.iter().map(|&x| body.element(x, at)).collect()
     };
     let store = move |body: &mut Body<'_>, o: &str| {
@@ -187,7 +205,7 @@ pub fn reduce_with(f: &mut Frame<'_>, node: &Node, with: &Graph, axes: &[usize])
         lines.extend((0..n).map(|k| format!("o{k}[{o}] = c{k};")));
         Ok(lines)
     };
-    run(f, node, &extent, &fold, &load, &store)
+    run(f, node, extent.work(), &fold, &load, &store)
 }
 
 /// A graph over rank-0 values as a function's body.
@@ -211,17 +229,38 @@ fn joined_by(with: &Graph, n: usize) -> Result<String> {
     Ok(format!("typedef int I;\n  typedef unsigned U;\n{}", body.text))
 }
 
+/// The parts of element `r` of result `o`, by their names in the kernel.
 type Load<'l> = dyn Fn(&mut Body<'_>, &str, &str) -> Result<Vec<String>> + 'l;
+/// What is done with the state of result `o`.
 type Store<'l> = dyn Fn(&mut Body<'_>, &str) -> Result<Vec<String>> + 'l;
 
+/// A sum of `length` numbers for each of the elements of a node's only result. `rows` says whether a result's numbers lie
+/// side by side.
+pub fn sums(
+    f: &mut Frame<'_>,
+    node: &Node,
+    (length, rows): (usize, bool),
+    acc: DType,
+    load: &dyn Fn(&mut Body<'_>, &str, &str) -> Result<String>,
+) -> Result<()> {
+    let fold = Fold {
+        parts: vec![acc],
+        start: Some(vec![literal(ReduceOp::Sum.identity(acc))]),
+        join: format!("a0 = {};", binary(BinaryOp::Add, "a0", "b0", acc)?),
+    };
+    let out = f.dtype(node.first);
+    let work = Work { outputs: f.g.ty(node.first).size(), length, rows };
+    let store = move |_: &mut Body<'_>, o: &str| Ok(vec![format!("o0[{o}] = {};", convert("a0", acc, out)?)]);
+    run(f, node, work, &fold, &|b, o, r| Ok(vec![load(b, o, r)?]), &store)
+}
+
 /// The kernels of a reduction.
-fn run(f: &mut Frame<'_>, node: &Node, extent: &Extent, fold: &Fold, load: &Load<'_>, store: &Store<'_>) -> Result<()> {
+fn run(f: &mut Frame<'_>, node: &Node, work: Work, fold: &Fold, load: &Load<'_>, store: &Store<'_>) -> Result<()> {
     let results: Vec<BufferId> = node.outputs().map(|v| f.result(v)).collect();
     let dtypes: Vec<DType> = node.outputs().map(|v| f.dtype(v)).collect();
-    let Extent { outputs, length, .. } = *extent;
+    let Work { outputs, length, rows } = work;
     let in_order = fold.start.is_none();
-    let rows = extent.is_rows() && length > SHORT && !in_order;
-    let team = if !rows {
+    let team = if !rows || length <= SHORT || in_order {
         Team::Thread
     } else if length <= WARP_ROW {
         Team::Warp
@@ -229,24 +268,18 @@ fn run(f: &mut Frame<'_>, node: &Node, extent: &Extent, fold: &Fold, load: &Load
         Team::Block
     };
     let wanted = (BUSY / (outputs * team.size()).max(1)).min(length / (PIECE * team.size()));
-    let mut first = Pass { fold, team, outputs, length, pieces: wanted.max(1), columns: !extent.is_rows() };
+    let mut first = Pass { fold, team, outputs, length, pieces: wanted.max(1), columns: !rows };
     // The last piece has elements, too.
     first.pieces = length.div_ceil(first.piece()).max(1);
     if first.pieces == 1 {
-        let kernel = f.print(|body| first.print(body, &dtypes, false, &|b, o, r| {
-            let number = extent.number(b, o, r);
-            load(b, &number, r)
-        }, store))?;
+        let kernel = f.print(|body| first.print(body, &dtypes, false, load, store))?;
         return f.launch(kernel, &results, &[]);
     }
     let size = |d: &DType| outputs * first.pieces * d.size();
     let partial: Vec<BufferId> = fold.parts.iter().map(|d| f.temporary(size(d))).collect();
     let pieces = first.pieces;
     let keep = |_: &mut Body<'_>, o: &str| Ok((0..fold.parts.len()).map(|k| format!("o{k}[{o}] = a{k};")).collect());
-    let kernel = f.print(|body| first.print(body, &fold.parts, true, &|b, o, r| {
-        let number = extent.number(b, o, r);
-        load(b, &number, r)
-    }, &keep))?;
+    let kernel = f.print(|body| first.print(body, &fold.parts, true, load, &keep))?;
     f.launch(kernel, &partial, &[])?;
     let team = if in_order || pieces <= SHORT { Team::Thread } else if pieces <= WARP_ROW { Team::Warp } else { Team::Block };
     let second = Pass { fold, team, outputs, length: pieces, pieces: 1, columns: false };
@@ -271,7 +304,7 @@ impl Pass<'_> {
         mut body: Body<'_>,
         writes: &[DType],
         partial: bool,
-        load: &dyn Fn(&mut Body<'_>, &str, &str) -> Result<Vec<String>>,
+        load: &Load<'_>,
         store: &Store<'_>,
     ) -> Result<Kernel> {
         let (team, total) = (self.team.size(), self.outputs * self.pieces);

@@ -222,10 +222,8 @@ impl Body<'_> {
                 let most = from[d] as i64 - gathering.slice_sizes[d] as i64;
                 if fills {
                     inside.push(format!("{start} >= 0 && {start} <= {most}ll"));
-                    place = self.index(format!("(I){start}"));
-                } else {
-                    place = self.index(format!("(I)fx_within({start}, {most}ll)"));
                 }
+                place = self.index(format!("(I)fx_within({start}, {most}ll)"));
             }
             if let Some(w) = window.iter().position(|&o| o == d) {
                 place = self.sum(&place, &axes[dims.offset_dims[w]]);
