@@ -1,5 +1,5 @@
 //! Kernel graphs as CUDA C on the host, compared with the CPU engine.
-#![allow(dead_code, unused_imports, reason = "every test binary uses a part")]
+#![allow(dead_code, unused_imports, unused_macros, reason = "every test binary uses a part")]
 
 #[path = "../../../ferrax-cpu/tests/compare/near.rs"]
 mod near;

@@ -1,5 +1,5 @@
 //! Kernel graphs on the plugin of the environment, compared with the CPU engine.
-#![allow(dead_code, unused_imports, reason = "every test binary uses a part")]
+#![allow(dead_code, unused_imports, unused_macros, reason = "every test binary uses a part")]
 #![allow(clippy::print_stderr, reason = "tests say what a plugin refuses")]
 
 #[path = "../../../ferrax-cpu/tests/compare/near.rs"]
