@@ -202,14 +202,36 @@ fn carried_values_that_change_places_and_loops_in_loops() {
         let after = b.binary(BinaryOp::Add, results[1], p[0]);
         let graph = b.finish(&[results[0], results[1], results[2], after]);
         for donated in [[false, false], [true, true]] {
-            report.donating(what, graph_again(&graph), &donated, &args.each_ref(), Near::Same);
+            report.donating(what, graph.clone(), &donated, &args.each_ref(), Near::Same);
         }
     }
     report.finish();
 }
 
-fn graph_again(g: &Graph) -> Graph {
-    g.clone()
+/// What a loop reads in every iteration lies where no array of its body does.
+#[test]
+fn values_from_before_a_loop_stay() {
+    let mut report = Report::default();
+    let mut rng = Rng(7);
+    let (row, d) = (Type::new(I, &[20]), I);
+    let running = |b: &mut Builder, x: ValueId, reverse: bool| {
+        b.push(Kind::Cumulative { op: ReduceOp::Sum, axis: 0, reverse }, &[x], Type::new(d, &[20]))
+    };
+    let mut b = Builder::new([row.clone(), row.clone()]);
+    let p: Vec<ValueId> = b.params().collect();
+    let first = running(&mut b, p[0], false);
+    let second = running(&mut b, first, true);
+    let third = running(&mut b, second, false);
+    let next = b.binary(BinaryOp::Xor, third, p[1]);
+    let body = Arc::new(b.finish(&[next]));
+    let args = [Array::tame(&mut rng, I, &[20])];
+    let mut b = Builder::new([row.clone()]);
+    let x = b.params().next().unwrap();
+    let before = running(&mut b, x, true);
+    let kind = Kind::Scan { body, length: 5, reverse: false, consts: 1, carry: 1 };
+    let y = b.push(kind, &[before, x], row);
+    compare(&mut report, "a loop over what came before", b.finish(&[y]), &args.each_ref(), Near::Same);
+    report.finish();
 }
 
 /// A scan that reads its carried array at an index, writes it, stacks rows, and branches.
@@ -287,6 +309,23 @@ fn what_has_no_kernel_is_named() {
     let y = b.push(kind, &[x], Type::new(DType::C64, &[8]));
     let text = plan(&b.finish(&[y]), &[]).expect_err("no kernel").to_string();
     assert!(text.contains("the CUDA engine has no kernel for Fft of complex64"), "{text}");
+}
+
+/// Powers of 2 with angles of any size.
+#[test]
+fn complex_powers_of_two() {
+    let mut report = Report::default();
+    for d in [DType::C64, DType::C128] {
+        let z = Array::from_fn(d, &[400], |at| {
+            let k = at[0] as f64;
+            Scalar::from_complex(d, (k % 9.0) - 4.0, (1.0 + k / 399.7) * 2f64.powf(k / 4.0 - 20.0) * (1.0 - k % 2.0 * 2.0))
+        });
+        let mut b = Builder::new([z.ty.clone()]);
+        let x = b.params().next().unwrap();
+        let y = b.unary(UnaryOp::Exp2, x);
+        compare(&mut report, &format!("powers of {d}"), b.finish(&[y]), &[&z], Near::Norm(8.0));
+    }
+    report.finish();
 }
 
 /// A random graph over small integers and floats, whose results have the same bits on every engine.

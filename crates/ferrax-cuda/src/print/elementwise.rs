@@ -116,6 +116,7 @@ fn complex_unary(op: UnaryOp, x: &str, d: DType) -> Result<String> {
         Abs => return Ok(format!("({})fx_z_abs(fx_wide({x}), {})", c_type(d.real()), d == DType::C64)),
         Sign => "sign",
         Exp => "exp",
+        Exp2 => "exp2",
         Expm1 => "expm1",
         Log => "log",
         Log1p => "log1p",

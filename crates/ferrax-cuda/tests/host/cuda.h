@@ -43,6 +43,9 @@ static inline unsigned __float_as_uint(float x) { return fx_host_bits<unsigned>(
 static inline float __uint_as_float(unsigned x) { return fx_host_bits<float>(x); }
 static inline long long __double_as_longlong(double x) { return fx_host_bits<long long>(x); }
 static inline double __longlong_as_double(long long x) { return fx_host_bits<double>(x); }
+static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+  return (unsigned long long)((unsigned __int128)x * y >> 64);
+}
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 static inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll((unsigned long long)x); }
 

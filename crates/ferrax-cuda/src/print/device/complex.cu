@@ -312,3 +312,76 @@ FX fx_c128 fx_z_pow(fx_c128 x, fx_c128 y) {
   if (!none && y.im == 0.0) return fx_z_real_power(x, y.re);
   return fx_z_exp(fx_c_mul(y, fx_z_log(x)));
 }
+
+// The binary digits of ln 2 / 2π after the point, 64 a word.
+static __device__ const unsigned long long fx_log2_turns[19] = {
+    0x1c3dc98f7e969bbbull, 0x2d82160b957fbcf7ull, 0x6384efb34752570dull, 0x875c804ebaa7e3f2ull, 0x9dba19bf26d22f92ull,
+    0x057d72dbf62fb884ull, 0x40e536cc0835bad4ull, 0x8c3fea6ba432f1cdull, 0x544d633b59f036cfull, 0x1243456f76468a7dull,
+    0x5a0900abd7a3e708ull, 0xeffc572f1c7c17fbull, 0x7f82ec188aa323d9ull, 0xdcc271169d408a0aull, 0xbab43090d71549eeull,
+    0xdd67cd178b418a3aull, 0x2c6958e894f98a46ull, 0x3a97ff6afab0351eull, 0x73fb6c6dbf1e2d0eull};
+
+// 64 of those digits, from number `first` on.
+FX unsigned long long fx_log2_digits(int first) {
+  int word = first / 64, bit = first % 64;
+  unsigned long long high = word < 19 ? fx_log2_turns[word] : 0, low = word + 1 < 19 ? fx_log2_turns[word + 1] : 0;
+  return bit ? high << bit | low >> (64 - bit) : high;
+}
+
+// Sine and cosine of y · ln 2 (M. H. Payne and R. N. Hanek, "Radian reduction for trigonometric functions", 1983): the
+// whole turns go before anything is rounded.
+FX void fx_octaves(double y, double& s, double& c) {
+  if (!fx_is_finite(y)) {
+    s = c = fx_none();
+    return;
+  }
+  if (fabs(y) < 1e6) {
+    double angle = fx_mul(y, 0.69314718055994530942);
+    double rest = fx_add(fx_fma(y, 0.69314718055994530942, -angle), fx_mul(y, 2.3190468138462996e-17));
+    double sine = sin(angle), cosine = cos(angle);
+    s = y == 0.0 ? y : sine + cosine * rest;
+    c = cosine - sine * rest;
+    return;
+  }
+  unsigned long long bits = fx_bits(y) & 0x7fffffffffffffffull, m = (bits & 0xfffffffffffffull) | 0x10000000000000ull;
+  int e = (int)(bits >> 52) - 1075, first = e < 0 ? 0 : e;
+  // m times 192 digits: the first product's lower half and what follows are a fraction, in units of 2^-128.
+  unsigned long long a = fx_log2_digits(first), b = fx_log2_digits(first + 64), d = fx_log2_digits(first + 128);
+  unsigned long long low = m * b + __umul64hi(m, d);
+  unsigned long long carry = low < __umul64hi(m, d) ? 1ull : 0ull;
+  unsigned long long mid = m * a + __umul64hi(m, b), more = mid < __umul64hi(m, b) ? 1ull : 0ull;
+  unsigned long long high = mid + carry;
+  unsigned long long whole = __umul64hi(m, a) + more + (high < carry ? 1ull : 0ull);
+  if (e < 0) {
+    // The product has -e more digits after the point.
+    int k = -e;
+    low = low >> k | high << (64 - k);
+    high = high >> k | whole << (64 - k);
+  }
+  unsigned long long turned = high + (1ull << 61);
+  unsigned long long quarter = turned >> 62;
+  long long rest = (long long)(high - (quarter << 62));
+  double part = (double)rest * 5.42101086242752217e-20 + (double)low * 2.93873587705571877e-39;
+  double angle = part * 6.28318530717958647693;
+  double sine = sin(angle), cosine = cos(angle);
+  s = quarter == 0 ? sine : quarter == 1 ? cosine : quarter == 2 ? -sine : -cosine;
+  c = quarter == 0 ? cosine : quarter == 1 ? -sine : quarter == 2 ? -cosine : sine;
+  if (y < 0.0) s = -s;
+}
+
+FX fx_c128 fx_z_exp2(fx_c128 z) {
+  double e = exp2(z.re), s, c;
+  if (z.im == 0.0) return fx_c128_of(e, z.im);
+  bool finite = fx_is_finite(z.im);
+  if (e == 0.0) {
+    s = c = 0.0;
+    if (finite) fx_octaves(z.im, s, c);
+    return fx_c128_of(copysign(0.0, c), copysign(0.0, s));
+  }
+  if (z.re == fx_infinity() && !finite) return fx_c128_of(z.re, fx_none());
+  fx_octaves(z.im, s, c);
+  if (fx_infinite(e) && fx_is_finite(z.re)) {
+    double h = exp2(0.5 * z.re);
+    return fx_c128_of(h * c * h, h * s * h);
+  }
+  return fx_c128_of(e * c, e * s);
+}
