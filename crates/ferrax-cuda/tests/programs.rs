@@ -219,10 +219,11 @@ fn values_from_before_a_loop_stay() {
     };
     let mut b = Builder::new([row.clone(), row.clone()]);
     let p: Vec<ValueId> = b.params().collect();
-    let first = running(&mut b, p[0], false);
+    let sum = b.binary(BinaryOp::Add, p[0], p[1]);
+    let first = running(&mut b, sum, false);
     let second = running(&mut b, first, true);
     let third = running(&mut b, second, false);
-    let next = b.binary(BinaryOp::Xor, third, p[1]);
+    let next = b.unary(UnaryOp::Not, third);
     let body = Arc::new(b.finish(&[next]));
     let args = [Array::tame(&mut rng, I, &[20])];
     let mut b = Builder::new([row.clone()]);

@@ -34,6 +34,16 @@ fn among(program: usize, kernel: &str) -> String {
     kernel.replacen("fx_k", &format!("fx_p{program}k"), 1)
 }
 
+/// Writes a source into the folder of `FERRAX_CUDA_SOURCES`, for a compiler of NVIDIA's.
+fn keep(source: &str) {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    if let (Ok(folder), false) = (std::env::var("FERRAX_CUDA_SOURCES"), source.is_empty()) {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let file = format!("{folder}/{}-{number}.cu", std::process::id());
+        std::fs::write(&file, source).unwrap_or_else(|e| panic!("{file}: {e}"));
+    }
+}
+
 impl Host {
     /// Compiles programs in one call of the compiler.
     pub fn build(programs: Vec<Program>) -> Host {
@@ -42,6 +52,7 @@ impl Host {
         let mut waiting = HashMap::new();
         for (i, program) in programs.iter().enumerate() {
             assert!(!program.source.contains("#include"), "sources need no include file");
+            keep(&program.source);
             let source = program.source.replace("fx_k", &format!("fx_p{i}k"));
             text.push_str(&format!("\nnamespace fx_program_{i} {{\n{source}\n}}\n"));
             walk(&program.steps, &mut |step| {
