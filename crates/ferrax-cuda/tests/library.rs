@@ -92,7 +92,9 @@ fn reductions_with_a_body_keep_the_order() {
 fn running_reductions() {
     let mut report = Report::default();
     let mut rng = Rng(3);
-    for (shape, axis) in [(&[7][..], 0), (&[3, 1100], 1), (&[300, 3], 0), (&[2, 70, 2], 1), (&[5000, 2], 1), (&[0, 3], 1)] {
+    for (shape, axis) in
+        [(&[7][..], 0), (&[3, 1100], 1), (&[300, 3], 0), (&[2, 70, 2], 1), (&[5000, 2], 1), (&[0, 3], 1)]
+    {
         for d in [DType::F32, DType::I16, DType::U64, DType::F64, DType::BF16, DType::C64, DType::Bool] {
             let args = [whole(&mut rng, d, shape), Array::random(&mut rng, d, shape)];
             let mut cases = Vec::new();
@@ -158,7 +160,8 @@ fn random_bits() {
     let mut report = Report::default();
     let mut rng = Rng(5);
     for keys in [&[][..], &[50]] {
-        let mut word = |shape: &[usize]| Array::from_fn(DType::U32, shape, |_| Scalar::from_i64(DType::U32, rng.next() as i64));
+        let mut word =
+            |shape: &[usize]| Array::from_fn(DType::U32, shape, |_| Scalar::from_i64(DType::U32, rng.next() as i64));
         let args = [word(keys), word(keys), word(&[50]), word(&[50])];
         let results = [args[2].ty.clone(), args[3].ty.clone()];
         report.check(&[case(Kind::Threefry2x32, &[0, 1, 2, 3], &results, Near::Same)], &args);
@@ -180,10 +183,8 @@ fn windows_of_every_kind() {
             let shape = [&[7][..], &[5, 6], &[3, 4, 5], &[0, 4]][(i + j) % 4];
             let (dims, out) = windows(&mut rng, shape);
             let kind = Kind::ReduceWindow { op, window: Box::new(dims) };
-            let args =
-                [whole(&mut rng, d, shape), Array::new(d, &[], vec![op.identity(d)]), whole(&mut rng, d, &[])];
-            let cases =
-                [1, 2].map(|init| case(kind.clone(), &[0, init], &[Type::new(d, &out)], Near::Zeros));
+            let args = [whole(&mut rng, d, shape), Array::new(d, &[], vec![op.identity(d)]), whole(&mut rng, d, &[])];
+            let cases = [1, 2].map(|init| case(kind.clone(), &[0, init], &[Type::new(d, &out)], Near::Zeros));
             report.check(&cases, &args);
         }
     }
@@ -196,7 +197,12 @@ fn products_by_tiles_and_by_sums() {
     let mut rng = Rng(7);
     let dims = |lhs: &[usize], rhs: &[usize], lb: &[usize], rb: &[usize]| {
         let of = SmallVec::from_slice;
-        Kind::Dot(Box::new(DotDims { lhs_contract: of(lhs), rhs_contract: of(rhs), lhs_batch: of(lb), rhs_batch: of(rb) }))
+        Kind::Dot(Box::new(DotDims {
+            lhs_contract: of(lhs),
+            rhs_contract: of(rhs),
+            lhs_batch: of(lb),
+            rhs_batch: of(rb),
+        }))
     };
     for (d, out) in [
         (DType::F32, DType::F32),
@@ -240,11 +246,34 @@ fn convolutions() {
             let mut out = vec![x[0]];
             out.extend((0..spatial).map(|s| (x[s + 1] - (w[s] - 1) * dilation[s] - 1) / strides[s] + 1));
             out.push(w[spatial + 1]);
-            let kind = Kind::Conv(Box::new(ConvDims { strides: strides.into(), rhs_dilation: dilation.into(), groups }));
+            let kind =
+                Kind::Conv(Box::new(ConvDims { strides: strides.into(), rhs_dilation: dilation.into(), groups }));
             let args = [whole(&mut rng, d, x), whole(&mut rng, d, w)];
             report.check(&[case(kind, &[0, 1], &[Type::new(d, &out)], Near::Zeros)], &args);
         }
     }
+    report.finish();
+}
+
+#[test]
+fn transpositions() {
+    let mut report = Report::default();
+    let mut rng = Rng(10);
+    for d in [DType::F32, DType::U8, DType::F16, DType::F64, DType::C128, DType::I4] {
+        for (shape, perm) in [
+            (&[33, 70][..], &[1, 0][..]),
+            (&[3, 32, 64], &[0, 2, 1]),
+            (&[4, 10, 31], &[2, 0, 1]),
+            (&[40, 1, 3, 20], &[3, 1, 2, 0]),
+            (&[16, 17, 18], &[2, 1, 0]),
+        ] {
+            let to: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
+            let x = Array::random(&mut rng, d, shape);
+            report.check(&[case(Kind::Transpose(perm.into()), &[0], &[Type::new(d, &to)], Near::Same)], &[x]);
+        }
+    }
+    let shared = report.programs().filter(|p| p.source.contains("__shared__")).count();
+    assert_eq!(shared, 18, "the first three shapes go through tiles");
     report.finish();
 }
 

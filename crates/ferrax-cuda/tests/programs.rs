@@ -112,7 +112,8 @@ fn donated_parameters_lend_their_memory() {
         }),
         ("one update", |b, x, y| {
             let zero = b.scalar(Scalar::from_i64(I, 3));
-            let part = SliceDims { start: [0].as_slice().into(), limit: [5].as_slice().into(), stride: [1].as_slice().into() };
+            let part =
+                SliceDims { start: [0].as_slice().into(), limit: [5].as_slice().into(), stride: [1].as_slice().into() };
             let part = b.push(Kind::Slice(Box::new(part)), &[x], Type::new(F, &[5]));
             // The window moves inside of the operand that it is read from.
             let z = b.push(Kind::DynamicUpdateSlice, &[x, part, zero], Type::new(F, &[40]));
@@ -271,7 +272,8 @@ fn scans_with_updates_and_branches() {
         let p: Vec<ValueId> = b.params().collect();
         let kind = Kind::Scan { body: body.clone(), length: 9, reverse, consts: 0, carry: 2 };
         let stacked = Type::new(I, &[9]);
-        let results = b.push_many(kind, &p, &[whole.clone(), int.clone(), stacked.clone(), stacked, Type::new(I, &[9, 6])]);
+        let results =
+            b.push_many(kind, &p, &[whole.clone(), int.clone(), stacked.clone(), stacked, Type::new(I, &[9, 6])]);
         let graph = b.finish(&results);
         for donated in [[false; 3], [true; 3]] {
             report.donating(&format!("reverse {reverse}"), graph.clone(), &donated, &args.each_ref(), Near::Same);
@@ -291,8 +293,10 @@ fn special_functions() {
         let y = Array::floats(d, &[12], &[0.2, 3.0, 1.0, 0.5, 2.0, 2.5, 11.0, 1.0, 20.0, 1.0, 1.0, 2.0]);
         let mut b = Builder::new([x.ty.clone(), y.ty.clone()]);
         let p: Vec<ValueId> = b.params().collect();
-        let mut outs: Vec<ValueId> =
-            [Erf, Erfc, ErfInv, Lgamma, Digamma, BesselI0e, BesselI1e].into_iter().map(|op| b.unary(op, p[0])).collect();
+        let mut outs: Vec<ValueId> = [Erf, Erfc, ErfInv, Lgamma, Digamma, BesselI0e, BesselI1e]
+            .into_iter()
+            .map(|op| b.unary(op, p[0]))
+            .collect();
         outs.push(b.binary(BinaryOp::Igamma, p[1], p[1]));
         outs.push(b.binary(BinaryOp::Igammac, p[1], p[1]));
         let graph = b.finish(&outs);
@@ -319,7 +323,11 @@ fn complex_powers_of_two() {
     for d in [DType::C64, DType::C128] {
         let z = Array::from_fn(d, &[400], |at| {
             let k = at[0] as f64;
-            Scalar::from_complex(d, (k % 9.0) - 4.0, (1.0 + k / 399.7) * 2f64.powf(k / 4.0 - 20.0) * (1.0 - k % 2.0 * 2.0))
+            Scalar::from_complex(
+                d,
+                (k % 9.0) - 4.0,
+                (1.0 + k / 399.7) * 2f64.powf(k / 4.0 - 20.0) * (1.0 - k % 2.0 * 2.0),
+            )
         });
         let mut b = Builder::new([z.ty.clone()]);
         let x = b.params().next().unwrap();
@@ -419,7 +427,8 @@ impl Random<'_> {
                 let mut config = vec![PadConfig::default(); rank];
                 config[axis] = PadConfig { low: self.rng.below(3) as i64 - 1, high: 1, interior: self.rng.below(2) };
                 let mut to = shape.clone();
-                let grown = shape[axis] as i64 + config[axis].low + 1 + ((shape[axis] - 1) * config[axis].interior) as i64;
+                let grown =
+                    shape[axis] as i64 + config[axis].low + 1 + ((shape[axis] - 1) * config[axis].interior) as i64;
                 to[axis] = grown as usize;
                 let fill = self.like(&[], d);
                 if grown < 1 || ty.size() > 300 {
@@ -446,7 +455,11 @@ impl Random<'_> {
             }
             14 => {
                 let window: Vec<usize> = shape.iter().map(|&n| 1 + self.rng.below(n)).collect();
-                let part = SliceDims { start: vec![0; rank].into(), limit: window.as_slice().into(), stride: vec![1; rank].into() };
+                let part = SliceDims {
+                    start: vec![0; rank].into(),
+                    limit: window.as_slice().into(),
+                    stride: vec![1; rank].into(),
+                };
                 let from = self.like(&shape, d);
                 let part = self.b.push(Kind::Slice(Box::new(part)), &[from], Type::new(d, &window));
                 let inputs: Vec<ValueId> = [x, part].into_iter().chain((0..rank).map(|_| self.index())).collect();
@@ -474,7 +487,8 @@ fn random_graphs() {
         let mut random = Random { rng: &mut rng, b, values };
         (0..8 + round).for_each(|_| random.step());
         let Random { b, values, .. } = random;
-        let outputs: Vec<ValueId> = (0..5).map(|_| values[values.len() - 1 - rng.below(values.len().min(12))]).collect();
+        let outputs: Vec<ValueId> =
+            (0..5).map(|_| values[values.len() - 1 - rng.below(values.len().min(12))]).collect();
         let donated = [0, 1, 2].map(|_| rng.below(2) == 0);
         let args: Vec<&Array> = args.iter().collect();
         report.donating(&format!("graph {round}"), b.finish(&outputs), &donated, &args, Near::Same);

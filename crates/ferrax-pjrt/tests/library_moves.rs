@@ -12,8 +12,8 @@ use ferrax_base::{Aval, Buffer, DType, Result, Scalar};
 use ferrax_loops::fft::FftKind;
 use ferrax_loops::{Builder, ConvDims, HostCall, HostRef, Kind, ReduceOp, Type};
 use ferrax_pjrt::stablehlo::{Target, module};
-use windows::windows;
 use std::sync::Arc;
+use windows::windows;
 
 fn both(place: &Place, kind: &Kind, operands: &[&Array], results: &[Type]) -> (Vec<Array>, Vec<Array>) {
     (place.node(kind, operands, results), common::node(kind, operands, results))

@@ -116,7 +116,14 @@ pub fn dot(f: &mut Frame<'_>, node: &Node, dims: &DotDims) -> Result<()> {
     f.launch(kernel, &[to], &[])
 }
 
-fn tiles(mut body: Body<'_>, x: &Side, y: &Side, [batch, m, n, k]: [usize; 4], acc: DType, out: DType) -> Result<Kernel> {
+fn tiles(
+    mut body: Body<'_>,
+    x: &Side,
+    y: &Side,
+    [batch, m, n, k]: [usize; 4],
+    acc: DType,
+    out: DType,
+) -> Result<Kernel> {
     let (rows, columns) = (m.div_ceil(TILE), n.div_ceil(TILE));
     let total = batch * rows * columns;
     let t = c_type(acc);

@@ -10,6 +10,7 @@ mod reduce;
 mod scan;
 mod scatter;
 mod sort;
+pub mod transpose;
 mod update;
 mod window;
 

@@ -7,8 +7,8 @@
 //!
 //! Narrow floats are summed in single precision and rounded once.
 
-use crate::plan::frame::Frame;
 use crate::plan::BufferId;
+use crate::plan::frame::Frame;
 use crate::print::body::{At, Body, inlines};
 use crate::print::convert::convert;
 use crate::print::elementwise::binary;
@@ -171,9 +171,7 @@ pub fn arg_reduce(f: &mut Frame<'_>, node: &Node, max: bool, axis: usize) -> Res
         Ok(vec![widened(d, &element), format!("(long long){r}")])
     };
     let index = f.dtype(node.first);
-    let store = move |_: &mut Body<'_>, o: &str| {
-        Ok(vec![format!("o0[{o}] = {};", convert("a1", DType::I64, index)?)])
-    };
+    let store = move |_: &mut Body<'_>, o: &str| Ok(vec![format!("o0[{o}] = {};", convert("a1", DType::I64, index)?)]);
     run(f, node, extent.work(), &fold, &load, &store)
 }
 
@@ -281,14 +279,28 @@ fn run(f: &mut Frame<'_>, node: &Node, work: Work, fold: &Fold, load: &Load<'_>,
     let keep = |_: &mut Body<'_>, o: &str| Ok((0..fold.parts.len()).map(|k| format!("o{k}[{o}] = a{k};")).collect());
     let kernel = f.print(|body| first.print(body, &fold.parts, true, load, &keep))?;
     f.launch(kernel, &partial, &[])?;
-    let team = if in_order || pieces <= SHORT { Team::Thread } else if pieces <= WARP_ROW { Team::Warp } else { Team::Block };
+    let team = if in_order || pieces <= SHORT {
+        Team::Thread
+    } else if pieces <= WARP_ROW {
+        Team::Warp
+    } else {
+        Team::Block
+    };
     let second = Pass { fold, team, outputs, length: pieces, pieces: 1, columns: false };
     let all: Vec<DType> = dtypes.iter().chain(&fold.parts).copied().collect();
     let count = dtypes.len();
-    let kernel = f.print(|body| second.print(body, &all, false, &|b, o, r| {
-        let number = b.index(format!("{o} * {pieces} + {r}"));
-        Ok((0..fold.parts.len()).map(|k| format!("o{}[{number}]", count + k)).collect())
-    }, store))?;
+    let kernel = f.print(|body| {
+        second.print(
+            body,
+            &all,
+            false,
+            &|b, o, r| {
+                let number = b.index(format!("{o} * {pieces} + {r}"));
+                Ok((0..fold.parts.len()).map(|k| format!("o{}[{number}]", count + k)).collect())
+            },
+            store,
+        )
+    })?;
     let arrays: Vec<BufferId> = results.into_iter().chain(partial).collect();
     f.launch(kernel, &arrays, &[])
 }

@@ -6,9 +6,9 @@
 
 use crate::plan::frame::Frame;
 use crate::print::body::Body;
+use crate::print::convert::convert;
 use crate::print::elementwise::binary;
 use crate::print::kernel::{BLOCK, Kernel, blocks, element_loop, finish};
-use crate::print::convert::convert;
 use crate::print::types::{c_type, compute, is_narrow, literal};
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::{BinaryOp, Node, ReduceOp, ValueId};

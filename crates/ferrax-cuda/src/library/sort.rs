@@ -107,7 +107,11 @@ impl Lines<'_> {
         for (k, (_, d)) in self.keys.iter().enumerate() {
             let t = c_type(*d);
             params.push(format!("const {t}* o{}", k + 1));
-            text += &format!("  const {t} a{k} = o{0}[first + (long long)x * {1}], b{k} = o{0}[first + (long long)y * {1}];\n", k + 1, self.inner);
+            text += &format!(
+                "  const {t} a{k} = o{0}[first + (long long)x * {1}], b{k} = o{0}[first + (long long)y * {1}];\n",
+                k + 1,
+                self.inner
+            );
             text += &format!("  if (a{k} != b{k}) return a{k} > b{k};\n");
         }
         let n = self.length;

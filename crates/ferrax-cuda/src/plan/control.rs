@@ -12,7 +12,9 @@ use ferrax_loops::{Graph, Kind, Node, ValueId};
 
 pub(super) fn node(f: &mut Frame<'_>, node: &Node) -> Result<()> {
     match &node.kind {
-        Kind::While { cond, body, cond_consts, body_consts } => while_loop(f, node, cond, body, *cond_consts, *body_consts),
+        Kind::While { cond, body, cond_consts, body_consts } => {
+            while_loop(f, node, cond, body, *cond_consts, *body_consts)
+        }
         Kind::Scan { body, length, reverse, consts, carry } => scan(f, node, body, *length, *reverse, *consts, *carry),
         Kind::Switch(branches) => {
             let results: Vec<BufferId> = node.outputs().map(|v| f.result(v)).collect();
@@ -62,7 +64,14 @@ fn owned(arrays: &[BufferId]) -> impl Iterator<Item = Binding> {
     arrays.iter().map(|&buffer| Binding { buffer, owned: true })
 }
 
-fn while_loop(f: &mut Frame<'_>, node: &Node, cond: &Graph, body: &Graph, cond_consts: usize, body_consts: usize) -> Result<()> {
+fn while_loop(
+    f: &mut Frame<'_>,
+    node: &Node,
+    cond: &Graph,
+    body: &Graph,
+    cond_consts: usize,
+    body_consts: usize,
+) -> Result<()> {
     let (of_cond, rest) = node.inputs.split_at(cond_consts);
     let (of_cond, of_body) = (constants(f, of_cond)?, constants(f, &rest[..body_consts])?);
     let results: Vec<ValueId> = node.outputs().collect();
@@ -81,7 +90,15 @@ fn while_loop(f: &mut Frame<'_>, node: &Node, cond: &Graph, body: &Graph, cond_c
     Ok(())
 }
 
-fn scan(f: &mut Frame<'_>, node: &Node, body: &Graph, length: usize, reverse: bool, consts: usize, carry: usize) -> Result<()> {
+fn scan(
+    f: &mut Frame<'_>,
+    node: &Node,
+    body: &Graph,
+    length: usize,
+    reverse: bool,
+    consts: usize,
+    carry: usize,
+) -> Result<()> {
     let results: Vec<ValueId> = node.outputs().collect();
     let (carried_on, stacked) = results.split_at(carry);
     let of_body = constants(f, &node.inputs[..consts])?;

@@ -7,7 +7,7 @@
 
 use super::group::{Groups, Item, What, group};
 use super::{BufferId, Planner};
-use crate::library;
+use crate::library::{self, transpose::tiled};
 use crate::print::body::Body;
 use crate::print::kernel::{Kernel, elementwise};
 use crate::program::{Argument, Launch, Span, Step};
@@ -52,7 +52,8 @@ impl<'a> Frame<'a> {
         steps: &'a mut Vec<Step>,
     ) -> Result<()> {
         let groups = group(g);
-        let mut frame = Frame { p, g, steps, groups, at: vec![None; g.types.len()], inside: HashMap::new(), results, now: 0 };
+        let mut frame =
+            Frame { p, g, steps, groups, at: vec![None; g.types.len()], inside: HashMap::new(), results, now: 0 };
         for (i, binding) in params.iter().enumerate() {
             frame.at[i] = Some(binding.buffer);
             if binding.owned {
@@ -202,7 +203,11 @@ impl<'a> Frame<'a> {
                 Some(k) => spans[k].offset % 16 == 0,
                 None => self.span(v).is_ok_and(|s| s.offset % 16 == 0),
             };
-            elementwise(self.g, &held, outputs, !over, &aligned)?
+            let tiled = if let ([v], false) = (outputs, over) { tiled(self.g, &held, *v)? } else { None };
+            match tiled {
+                Some(kernel) => kernel,
+                None => elementwise(self.g, &held, outputs, !over, &aligned)?,
+            }
         };
         self.launch(kernel, &places, &[])?;
         outputs.iter().zip(places).for_each(|(&v, place)| self.put(v, place));
@@ -214,14 +219,17 @@ impl<'a> Frame<'a> {
         let bytes = super::bytes(self.g.ty(v));
         let size = self.g.ty(v).dtype.size();
         // Reading at the same place alone, elements of one size.
-        let here = |x: ValueId| {
-            reads.iter().any(|&(r, here)| r == x && here) && self.g.ty(x).dtype.size() == size
-        };
+        let here = |x: ValueId| reads.iter().any(|&(r, here)| r == x && here) && self.g.ty(x).dtype.size() == size;
         let free = |b: BufferId| !taken.contains(&b) && self.p.span(b).bytes == bytes && self.is_free(b, &here);
-        let wanted = self.g.outputs.iter().zip(self.results).filter(|(o, _)| **o == v).map(|(_, b)| *b).find(|&b| free(b));
+        let wanted =
+            self.g.outputs.iter().zip(self.results).filter(|(o, _)| **o == v).map(|(_, b)| *b).find(|&b| free(b));
         let over = || {
             let last = |x: ValueId| self.groups.last[x.0 as usize] == self.now;
-            reads.iter().filter(|(x, here)| *here && last(*x)).filter_map(|(x, _)| self.at[x.0 as usize]).find(|&b| free(b))
+            reads
+                .iter()
+                .filter(|(x, here)| *here && last(*x))
+                .filter_map(|(x, _)| self.at[x.0 as usize])
+                .find(|&b| free(b))
         };
         match wanted.or_else(over) {
             Some(buffer) => buffer,

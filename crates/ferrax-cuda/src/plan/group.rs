@@ -62,7 +62,9 @@ enum Read {
 
 fn read(node: &Node, operand: usize) -> Read {
     match &node.kind {
-        Kind::Reduce { .. } | Kind::ArgReduce { .. } | Kind::ReduceWith { .. } | Kind::Cumulative { .. } => Read::Elements,
+        Kind::Reduce { .. } | Kind::ArgReduce { .. } | Kind::ReduceWith { .. } | Kind::Cumulative { .. } => {
+            Read::Elements
+        }
         Kind::DynamicUpdateSlice if operand > 0 => Read::Elements,
         _ if inlines(node) => Read::Elements,
         _ => Read::Whole,
@@ -91,7 +93,8 @@ struct Finder<'g> {
 /// Finds the groups of a graph, whose nodes are all needed.
 pub fn group(g: &Graph) -> Groups {
     let n = g.types.len();
-    let mut f = Finder { g, held: vec![false; n], sites: vec![Vec::new(); n], costly: vec![false; n], spread: vec![false; n] };
+    let mut f =
+        Finder { g, held: vec![false; n], sites: vec![Vec::new(); n], costly: vec![false; n], spread: vec![false; n] };
     f.held[..g.params].fill(true);
     for node in &g.nodes {
         for v in node.outputs() {
@@ -118,8 +121,8 @@ impl Finder<'_> {
                 kind if kind.is_elementwise() => kind.cost() >= COSTLY,
                 _ => false,
             };
-            let below = inlines(node)
-                && node.inputs.iter().any(|x| self.costly[x.0 as usize] && !self.held[x.0 as usize]);
+            let below =
+                inlines(node) && node.inputs.iter().any(|x| self.costly[x.0 as usize] && !self.held[x.0 as usize]);
             self.costly[node.first.0 as usize] = own || below;
         }
     }
@@ -133,14 +136,16 @@ impl Finder<'_> {
                 let several = self.sites[v].len();
                 self.held[v] = several > SITES || (self.costly[v] && (several > 1 || self.spread[v]));
             }
-            let own: Vec<Site> = if self.held[v] { vec![(node.first.0, 0)] } else { std::mem::take(&mut self.sites[v]) };
+            let own: Vec<Site> =
+                if self.held[v] { vec![(node.first.0, 0)] } else { std::mem::take(&mut self.sites[v]) };
             for (k, &x) in node.inputs.iter().enumerate().filter(|(k, _)| read(node, *k) == Read::Elements) {
                 let at = x.0 as usize;
                 self.spread[at] |= g.ty(x).size() < g.ty(node.first).size()
                     && (inlines(node) && !matches!(node.kind, Kind::Concat(_) | Kind::Pad(_)));
                 for &(root, path) in &own {
                     let here = same_place(g, node, x) && inlines(node);
-                    let path = if here { path } else { path.wrapping_mul(0x100_0000_01b3) ^ ((i as u64 + 1) << 8 | k as u64) };
+                    let path =
+                        if here { path } else { path.wrapping_mul(0x100_0000_01b3) ^ ((i as u64 + 1) << 8 | k as u64) };
                     if !self.sites[at].contains(&(root, path)) {
                         self.sites[at].push((root, path));
                     }
@@ -235,7 +240,8 @@ impl Finder<'_> {
             // The first item that all it reads is there for.
             let ready = |&(x, here): &(ValueId, bool)| {
                 let at = made[x.0 as usize];
-                let joins = at > 0 && here && matches!(&items[at - 1].what, What::Fused(outs) if g.ty(outs[0]).size() == n);
+                let joins =
+                    at > 0 && here && matches!(&items[at - 1].what, What::Fused(outs) if g.ty(outs[0]).size() == n);
                 if joins { at.saturating_sub(1) } else { at }
             };
             let from = reads.iter().map(ready).max().unwrap_or(0);

@@ -103,9 +103,8 @@ pub fn scan_body(body: &Graph, length: usize, reverse: bool, consts: usize, carr
     }
     let (own, xs) = body.types[..body.params].split_at(consts + carry);
     let ys: Vec<Type> = body.outputs[carry..].iter().map(|&v| body.ty(v).clone()).collect();
-    let params = std::iter::once(Type::new(DType::I64, &[]))
-        .chain(own.iter().cloned())
-        .chain(xs.iter().chain(&ys).map(stacked));
+    let params =
+        std::iter::once(Type::new(DType::I64, &[])).chain(own.iter().cloned()).chain(xs.iter().chain(&ys).map(stacked));
     let mut b = Builder::new(params);
     let all: Vec<ValueId> = b.params().collect();
     let int = |b: &mut Builder, v: usize| b.scalar(ferrax_base::Scalar::from_i64(DType::I64, v as i64));

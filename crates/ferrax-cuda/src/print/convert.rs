@@ -77,7 +77,9 @@ fn of_raw(words: &[String], d: DType) -> String {
         DType::F64 => format!("fx_double({bits})"),
         DType::C64 => format!("fx_c64_of(fx_single((unsigned)({bits})), fx_single((unsigned)(({bits}) >> 32)))"),
         DType::C128 => format!("fx_c128_of(fx_double({bits}), fx_double({}))", words[1]),
-        d if d.is_integer() => wrapped(d, &format!("({})({bits})", if d.size() == 8 { "long long" } else { signed(d) })),
+        d if d.is_integer() => {
+            wrapped(d, &format!("({})({bits})", if d.size() == 8 { "long long" } else { signed(d) }))
+        }
         d if d.bits() < 8 => format!("(unsigned char)(({bits}) & {})", (1 << d.bits()) - 1),
         d => format!("({})({bits})", c_type(d)),
     }

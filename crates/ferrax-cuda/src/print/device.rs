@@ -25,7 +25,9 @@ fn defined(paragraph: &str) -> &str {
         .lines()
         .filter(|line| !line.starts_with("//"))
         .flat_map(|line| {
-            let before = line.find(['(', '{']).map_or(line, |at| if line.contains("__align__") || line.contains("alignas") { line } else { &line[..at] });
+            let before = line.find(['(', '{']).map_or(line, |at| {
+                if line.contains("__align__") || line.contains("alignas") { line } else { &line[..at] }
+            });
             names(before).last()
         })
         .next()

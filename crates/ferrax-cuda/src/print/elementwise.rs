@@ -96,7 +96,10 @@ fn integer_unary(op: UnaryOp, x: &str, d: DType) -> Result<String> {
     Ok(match op {
         Neg => wrapped(d, &negative()),
         Not => wrapped(d, &format!("~{x}")),
-        Sign => wrapped(d, &format!("{x} > 0 ? 1 : {}", if d.is_signed() { format!("{x} < 0 ? -1 : 0") } else { "0".into() })),
+        Sign => wrapped(
+            d,
+            &format!("{x} > 0 ? 1 : {}", if d.is_signed() { format!("{x} < 0 ? -1 : 0") } else { "0".into() }),
+        ),
         Abs if d.is_signed() => format!("({x} < 0 ? {} : {x})", wrapped(d, &negative())),
         Abs => x.to_owned(),
         PopulationCount => wrapped(d, &format!("fx_bit_count<{u}, {bits}>({x})")),

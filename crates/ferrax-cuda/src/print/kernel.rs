@@ -83,7 +83,7 @@ pub fn elementwise(
     let widest = vectors.clone().map(|v| g.ty(v).dtype.size()).max().unwrap_or(16);
     let step = 16 / widest;
     let short = body.text.len() < 4096;
-    let fits = n >= VECTORS && step > 1 && short && vectors.into_iter().all(aligned);
+    let fits = n >= VECTORS && step > 1 && short && !lanes.is_empty() && vectors.into_iter().all(aligned);
     let writes: Vec<DType> = outputs.iter().map(|&v| g.ty(v).dtype).collect();
     let (mut body, threads) = (Body::new(g, held), if fits { n.div_ceil(step) } else { n });
     if fits {

@@ -85,11 +85,9 @@ pub fn literal(s: Scalar) -> String {
         DType::C64 => {
             format!("fx_c64_of(fx_single({:#010x}u), fx_single({:#010x}u))", s.bits as u32, (s.bits >> 32) as u32)
         }
-        DType::C128 => format!(
-            "fx_c128_of(fx_double({:#018x}ull), fx_double({:#018x}ull))",
-            s.bits as u64,
-            (s.bits >> 64) as u64
-        ),
+        DType::C128 => {
+            format!("fx_c128_of(fx_double({:#018x}ull), fx_double({:#018x}ull))", s.bits as u64, (s.bits >> 64) as u64)
+        }
         DType::I64 => format!("(long long){:#x}ull", s.bits as u64),
         DType::U64 | DType::KeyFry => format!("{:#x}ull", s.bits as u64),
         DType::U32 => format!("{}u", s.bits as u32),

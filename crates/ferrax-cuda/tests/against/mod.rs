@@ -1,10 +1,10 @@
 //! Kernel graphs as CUDA C on the host, compared with the CPU engine.
 #![allow(dead_code, unused_imports, unused_macros, reason = "every test binary uses a part")]
 
-#[path = "../../../ferrax-cpu/tests/compare/near.rs"]
-mod near;
 #[path = "../host/mod.rs"]
 pub mod host;
+#[path = "../../../ferrax-cpu/tests/compare/near.rs"]
+mod near;
 
 pub use common::{Array, Rng, same};
 use ferrax_base::Result;

@@ -8,9 +8,9 @@ mod near;
 pub use common::{Array, Rng, same};
 use ferrax_base::{Buffer, DType, Result, Scalar};
 use ferrax_loops::{Builder, Graph};
-pub use near::*;
 use ferrax_pjrt::safe::{Client, CompileOptions, OptionValue, Plugin};
 use ferrax_pjrt::stablehlo::{OPTIONS, Target, module};
+pub use near::*;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -167,4 +167,3 @@ pub fn compare(report: &mut Report, what: &str, graph: Graph, args: &[&Array], h
         }
     }
 }
-
