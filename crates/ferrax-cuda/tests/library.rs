@@ -118,7 +118,7 @@ fn running_reductions() {
     }
     let x = Array::tame(&mut rng, DType::F32, &[2, 50]);
     let kind = Kind::Cumulative { op: ReduceOp::LogSumExp, axis: 1, reverse: false };
-    report.check(&[case(kind, &[0], &[x.ty.clone()], Near::Ulps(4.0))], &[x]);
+    report.check(&[case(kind, &[0], std::slice::from_ref(&x.ty), Near::Ulps(4.0))], std::slice::from_ref(&x));
     report.finish();
 }
 

@@ -200,8 +200,8 @@ impl<'a> Frame<'a> {
             let spans: Vec<Span> = places.iter().map(|&b| self.p.span(b)).collect();
             let held = |v: ValueId| self.holds(v);
             let aligned = |v: ValueId| match outputs.iter().position(|&o| o == v) {
-                Some(k) => spans[k].offset % 16 == 0,
-                None => self.span(v).is_ok_and(|s| s.offset % 16 == 0),
+                Some(k) => spans[k].offset.is_multiple_of(16),
+                None => self.span(v).is_ok_and(|s| s.offset.is_multiple_of(16)),
             };
             let tiled = if let ([v], false) = (outputs, over) { tiled(self.g, &held, *v)? } else { None };
             match tiled {

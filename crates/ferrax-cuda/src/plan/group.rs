@@ -246,9 +246,9 @@ impl Finder<'_> {
             };
             let from = reads.iter().map(ready).max().unwrap_or(0);
             let fits = |item: &Item| match &item.what {
-                What::Fused(outs) => {
+                What::Fused(outs) if g.ty(outs[0]).size() == n && outs.len() < RESULTS => {
                     let more = reads.iter().filter(|r| !item.reads.iter().any(|other| other.0 == r.0)).count();
-                    g.ty(outs[0]).size() == n && outs.len() < RESULTS && item.reads.len() + more <= ARRAYS as usize
+                    item.reads.len() + more <= ARRAYS as usize
                 }
                 _ => false,
             };

@@ -19,19 +19,16 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| word.starts_with("fx_"))
 }
 
-/// The name that a paragraph defines: the first one that a parenthesis or a brace follows.
+/// The name that a paragraph defines: the last one before the first parenthesis or brace, or of the line of a type whose
+/// alignment stands before its name.
 fn defined(paragraph: &str) -> &str {
-    paragraph
-        .lines()
-        .filter(|line| !line.starts_with("//"))
-        .flat_map(|line| {
-            let before = line.find(['(', '{']).map_or(line, |at| {
-                if line.contains("__align__") || line.contains("alignas") { line } else { &line[..at] }
-            });
-            names(before).last()
-        })
-        .next()
-        .unwrap_or_default()
+    let mut code = paragraph.lines().filter(|line| !line.starts_with("//"));
+    let name = |line| {
+        let aligned = ["__align__", "alignas"].iter().any(|word| str::contains(line, word));
+        let end = if aligned { None } else { str::find(line, ['(', '{']) };
+        names(end.map_or(line, |at| &line[..at])).last()
+    };
+    code.find_map(name).unwrap_or_default()
 }
 
 /// The functions that a text calls, to stand before it.

@@ -8,6 +8,7 @@ use super::types::{c_type, literal};
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::{Gathering, IndexMode, Kind, Node, PadConfig, ValueId};
 use smallvec::SmallVec;
+use std::cmp::Ordering;
 
 type Axes = SmallVec<[String; 4]>;
 
@@ -249,23 +250,27 @@ impl Body<'_> {
         let g = self.g;
         let (from, ty) = (g.ty(x), g.ty(v));
         let (a, b) = (from.dtype.bits(), ty.dtype.bits());
-        let text = if a == b {
-            let element = self.element(x, at)?;
-            if from.dtype == ty.dtype { element } else { same_bits(&element, from.dtype, ty.dtype) }
-        } else if a > b {
-            let mut axes = self.axes(at, &ty.shape);
-            let part = axes.pop().unwrap_or_default();
-            let at = self.at_axes(axes);
-            let element = self.element(x, at)?;
-            part_of_bits(&element, &part, from.dtype, ty.dtype)
-        } else {
-            let axes = self.axes(at, &ty.shape);
-            let mut parts = Vec::new();
-            for k in 0..b / a {
-                let at = self.at_axes(axes.iter().cloned().chain([k.to_string()]));
-                parts.push(self.element(x, at)?);
+        let text = match a.cmp(&b) {
+            Ordering::Equal => {
+                let element = self.element(x, at)?;
+                if from.dtype == ty.dtype { element } else { same_bits(&element, from.dtype, ty.dtype) }
             }
-            joined_bits(&parts, from.dtype, ty.dtype)
+            Ordering::Greater => {
+                let mut axes = self.axes(at, &ty.shape);
+                let part = axes.pop().unwrap_or_default();
+                let at = self.at_axes(axes);
+                let element = self.element(x, at)?;
+                part_of_bits(&element, &part, from.dtype, ty.dtype)
+            }
+            Ordering::Less => {
+                let axes = self.axes(at, &ty.shape);
+                let mut parts = Vec::new();
+                for k in 0..b / a {
+                    let at = self.at_axes(axes.iter().cloned().chain([k.to_string()]));
+                    parts.push(self.element(x, at)?);
+                }
+                joined_bits(&parts, from.dtype, ty.dtype)
+            }
         };
         Ok(self.named(c_type(ty.dtype), 't', text))
     }

@@ -234,7 +234,7 @@ impl Run<'_> {
             };
         }
         assert_eq!((launch.grid[1], launch.grid[2], launch.block[1], launch.block[2]), (1, 1, 1, 1));
-        assert!(launch.block[0] <= 1024 && launch.block[0] % 32 == 0 && launch.grid[0] > 0);
+        assert!(launch.block[0] <= 1024 && launch.block[0].is_multiple_of(32) && launch.grid[0] > 0);
         self.seed = self.seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
         let grid = match self.seed >> 60 {
             0..4 => 1,
