@@ -5,4 +5,7 @@
 //!
 //! Read next: [`program`].
 
+mod library;
+pub mod plan;
+pub mod print;
 pub mod program;

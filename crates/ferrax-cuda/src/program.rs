@@ -2,7 +2,12 @@
 //!
 //! Whoever plans writes it and whoever runs it, on a device or on the host in tests, only reads. Invariants: every span
 //! lies inside its place; a step reads only what parameters, constants and steps before it wrote; steps run one after
-//! another, as on one stream. Booleans are bytes that hold 0 or 1, and numbers of 4 bits or less lie in bytes of their own.
+//! another, as on one stream. Booleans are bytes that hold 0 or 1, and numbers of 4 bits or less lie in bytes of their own,
+//! with their sign. A result that takes a parameter's memory is written as that parameter, which is read until then; no
+//! other parameter is written. Arrays of the temporary memory begin at multiples of 256 bytes, and kernels read vectors of
+//! 16 bytes where the places that they are given begin at multiples of that. The source is for C++17, `--fmad=false` and
+//! no fast mathematics; a kernel has several blocks and threads along the first axis alone, and computes everything for
+//! any number of blocks.
 
 use ferrax_loops::Type;
 use ferrax_loops::kind::Bytes;
@@ -29,7 +34,7 @@ pub struct Program {
 pub struct Output {
     /// Its type.
     pub ty: Type,
-    /// The donated parameter whose memory it takes.
+    /// The donated parameter whose memory it takes: steps write it there, as [`Place::Param`].
     pub takes: Option<usize>,
 }
 
