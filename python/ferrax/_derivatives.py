@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax, tree_util
+from ferrax import _ferrax, _linearized as _linearized, tree_util  # pullbacks are pytrees from the first one on
 from ferrax._api import named_as, vmap
 from ferrax._boundary import shielded
 from ferrax._texts import differences, short

@@ -9,7 +9,6 @@ registered class; anything else is a leaf. The functions with short names are in
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -661,6 +660,8 @@ def register_dataclass(
     >>> ferrax.tree_util.tree_structure(Layer(1.0))
     PyTreeDef(CustomNode(Layer[('dense',)], [*]))
     """
+    import dataclasses  # few programs have it loaded
+
     if data_fields is None or meta_fields is None:
         if (data_fields is None) != (meta_fields is None):
             raise TypeError(

@@ -2,7 +2,7 @@
 
 The engine reduces in an order of its own; slopes come from the same reduction written as a tree of calls of the
 function, neighbours with neighbours, which any transformation goes through: Blelloch, "Prefix sums and their
-applications" (1990). Read next: `reduce.py`.
+applications" (1990). Read next: `reductions.py`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def of_windows(
     Returns:
       A function of operands and initial values.
     """
-    from ferrax.lax.reduce import reduce_window_shape_tuple
+    from ferrax.lax.reductions import reduce_window_shape_tuple
 
     combine = _combine(computation, structure)
 

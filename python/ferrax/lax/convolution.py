@@ -10,7 +10,7 @@ from ferrax._ferrax import Array, lax as _lax
 from ferrax._out_sharding import no_sharding
 from ferrax.lax.contraction import chosen, dot_general
 from ferrax.lax.conversion import convert_element_type
-from ferrax.lax.reduce import _dilated, padtype_to_pads, reduce_window_shape_tuple
+from ferrax.lax.reductions import _dilated, padtype_to_pads, reduce_window_shape_tuple
 from ferrax.lax.shape import reshape, rev, transpose
 from ferrax.typing import ArrayLike
 

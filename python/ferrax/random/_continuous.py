@@ -14,6 +14,7 @@ import numpy as np
 import ferrax.numpy as jnp
 from ferrax import jit, lax
 from ferrax._ferrax import Array
+from ferrax._narrow import limits
 from ferrax.random import _arguments as args
 from ferrax.random._bits import SQRT2, below_one, rademacher, tiny, uniform
 from ferrax.random._keys import checked_key, split_keys
@@ -166,7 +167,7 @@ def _gumbel(key, shape, dtype, mode):
     if mode == "low":
         return -jnp.log(-jnp.log(uniform(key, shape, dtype, minval=tiny(dtype), maxval=1.0)))
     high, low = uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0)
-    eps = np.array(jnp.finfo(dtype).eps, dtype)
+    eps = np.array(limits(dtype).eps, dtype)
     unit = jnp.where(high >= 0.5, high, high + eps * low + tiny(dtype))
     return -jnp.log(-jnp.log1p(-unit))
 
@@ -221,7 +222,7 @@ def cauchy(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_s
 
 @partial(jit, static_argnums=(1, 2))
 def _cauchy(key, shape, dtype):
-    unit = uniform(key, shape, dtype, minval=np.array(jnp.finfo(dtype).eps, dtype), maxval=1.0)
+    unit = uniform(key, shape, dtype, minval=np.array(limits(dtype).eps, dtype), maxval=1.0)
     return lax.tan(np.array(math.pi, dtype) * (unit - np.array(0.5, dtype)))
 
 
