@@ -227,6 +227,7 @@ test_util
 tree
 tree_util
 typing
+version
 """
 
 _defer(globals(), _DEFERRED, _SUBMODULES)

@@ -26,7 +26,7 @@ def defer(namespace: dict[str, Any], files: Mapping[str, str], modules: str = ""
     Args:
       namespace: the `globals()` of the module; gets `__getattr__` and `__dir__`, and where names of files are to load
         and it has none, `__all__`, which brings them to `import *`.
-      files: names of private files of the package, each with its public names.
+      files: names of files of the package, each with its public names.
       modules: names of public submodules.
       optional: those of the names that a file may lack, with an older release of what it is made of.
     """
@@ -34,7 +34,8 @@ def defer(namespace: dict[str, Any], files: Mapping[str, str], modules: str = ""
     where = {name: f"{package}.{file}" for file, names in files.items() for name in names.split()}
     submodules = frozenset(modules.split())
     for file, names in files.items():
-        is_home(f"{package}.{file}", module, names)
+        if file.startswith("_"):  # public files are the homes of what they have
+            is_home(f"{package}.{file}", module, names)
     there = [name for name, v in namespace.items() if not (name.startswith("_") or isinstance(v, ModuleType))]
 
     def public() -> list[str]:

@@ -41,10 +41,7 @@ fn numpy_dtype(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 /// Whether NumPy has no such dtype itself.
 fn is_narrow(d: DType) -> bool {
     use DType::{Bool, C64, C128, F16, F32, F64, Float0, I8, I16, I32, I64, KeyFry, U8, U16, U32, U64};
-    !matches!(
-        d,
-        Bool | I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64 | F16 | F32 | F64 | C64 | C128 | Float0 | KeyFry
-    )
+    !matches!(d, Bool | I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64 | F16 | F32 | F64 | C64 | C128 | Float0 | KeyFry)
 }
 
 fn make_objects(py: Python<'_>) -> PyResult<Objects> {
@@ -82,15 +79,11 @@ fn narrow(py: Python<'_>) -> PyResult<&Objects> {
 /// The dtype object that stands for a dtype in Python.
 #[inline]
 pub fn to_object(py: Python<'_>, d: DType) -> PyResult<Bound<'_, PyAny>> {
-    match &objects(py)?[d as usize] {
-        Some(object) => Ok(object.bind(py).clone()),
-        None => narrow_object(py, d),
-    }
-}
-
-#[cold]
-fn narrow_object(py: Python<'_>, d: DType) -> PyResult<Bound<'_, PyAny>> {
-    match &narrow(py)?[d as usize] {
+    let found = match &objects(py)?[d as usize] {
+        Some(object) => Some(object),
+        None => narrow(py)?[d as usize].as_ref(),
+    };
+    match found {
         Some(object) => Ok(object.bind(py).clone()),
         None => Err(PyTypeError::new_err(format!("the installed ml_dtypes has no {}", d.name()))),
     }
