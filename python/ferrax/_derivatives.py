@@ -442,9 +442,7 @@ def hessian(
 
     Args:
       fun: function whose result is a real array.
-      argnums: position, or positions, of the arguments to differentiate.
-      has_aux: whether `fun` returns `(value, auxiliary data)`.
-      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      argnums, has_aux, holomorphic: as in `jacfwd`.
 
     Returns:
       A function that returns the second derivatives: result axes, then argument axes twice.

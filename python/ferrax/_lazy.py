@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -37,25 +37,11 @@ def defer(namespace: dict[str, Any], files: Mapping[str, str], modules: str = ""
         if file.startswith("_"):  # public files are the homes of what they have
             is_home(f"{package}.{file}", module, names)
     there = [name for name, v in namespace.items() if not (name.startswith("_") or isinstance(v, ModuleType))]
+    lists_names = "__all__" in namespace or not files
 
     def public() -> list[str]:
         lacking = {name for name in optional.split() if not hasattr(sys.modules[module], name)}
         return sorted({*there, *where, *submodules} - lacking)
-
-    computed = {"__all__": public} if files and "__all__" not in namespace else {}
-    namespace["__getattr__"] = _finder(namespace, where, submodules, computed)
-    namespace["__dir__"] = lambda: sorted({*namespace, *public()})
-    expose(namespace)
-
-
-def _finder(
-    namespace: dict[str, Any],
-    where: Mapping[str, str],
-    submodules: frozenset[str],
-    computed: Mapping[str, Callable[[], Any]],
-) -> Callable[[str], Any]:
-    """The `__getattr__` of a module."""
-    module = namespace["__name__"]
 
     def __getattr__(name: str) -> Any:
         if name in submodules:
@@ -64,11 +50,13 @@ def _finder(
             found = vars(importlib.import_module(where[name]))
             if name in found:
                 return namespace.setdefault(name, public_form(found[name], module))
-        elif name in computed:
-            return namespace.setdefault(name, computed[name]())
+        if name == "__all__" and not lists_names:
+            return namespace.setdefault(name, public())
         raise missing(sys.modules[module], name)
 
-    return __getattr__
+    namespace["__getattr__"] = __getattr__
+    namespace["__dir__"] = lambda: sorted({*namespace, *public()})
+    expose(namespace)
 
 
 class DeferredMember:
@@ -98,9 +86,7 @@ def defer_members(cls: type, file: str, names: str) -> None:
     Args:
       cls: a class of the extension module.
       file: the private file, which puts the members into the class when it is loaded.
-      names: the members; those that the class brings itself stay as they are.
+      names: the members.
     """
-    own = vars(cls)
     for name in names.split():
-        if own.get(name) is None:
-            setattr(cls, name, DeferredMember(cls, f"ferrax.{file}", name))
+        setattr(cls, name, DeferredMember(cls, f"ferrax.{file}", name))

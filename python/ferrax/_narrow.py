@@ -47,22 +47,24 @@ def limits(dtype: Any) -> Any:
     return np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
 
 
-class _Placeholder:
-    """What NumPy finds by the name of a narrow dtype before `ml_dtypes` says what that is."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
+class _Placeholder(type):
+    """The class of what NumPy finds by the name of a narrow dtype before `ml_dtypes` says what that is."""
 
     @property
-    def dtype(self) -> np.dtype:
-        """The dtype, of which NumPy asks whatever is no dtype itself."""
+    def dtype(cls) -> np.dtype:
+        """The dtype, of which NumPy asks a class that it does not know."""
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, self._name))
+        return np.dtype(getattr(ml_dtypes, cls.__name__))
+
+
+#: What older releases of `ml_dtypes` lack: nothing stands for it.
+_NEW = ("int1", "uint1")
 
 
 def name_for_numpy() -> None:
     """Lets NumPy know the names."""
     if "ml_dtypes" not in sys.modules:
         for name in KINDS:
-            np.sctypeDict.setdefault(name, _Placeholder(name))  # type: ignore[arg-type]
+            if name not in _NEW:
+                np.sctypeDict.setdefault(name, _Placeholder(name, (), {}))

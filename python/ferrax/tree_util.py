@@ -473,14 +473,12 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
     """The children of one container with their path keys, and its metadata.
 
-    Args:
-      tree: a container.
+    Args: as in `flatten_one_level`.
 
     Returns:
       (key, child) pairs, and what the container carries besides them.
 
-    Raises:
-      ValueError: for a leaf.
+    Raises: as in `flatten_one_level`.
 
     >>> import ferrax
     >>> ferrax.tree_util.flatten_one_level_with_keys((5,))

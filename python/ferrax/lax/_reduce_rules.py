@@ -110,12 +110,10 @@ def of_windows(
     """The tree of `lax.reduce_window`: of the operands' slices at each cell of the window.
 
     Args:
-      computation: the caller's function of two scalars, or pytrees of scalars.
-      structure: the pytrees' structure.
+      computation, structure: as in `of_axes`.
       window, strides, pads, base, spacing: as `lax.reduce_window` has them, for each axis.
 
-    Returns:
-      A function of operands and initial values.
+    Returns: as in `of_axes`.
     """
     from ferrax.lax.reductions import reduce_window_shape_tuple
 

@@ -540,14 +540,12 @@ def conv_transpose_shape_tuple(
     """The shape of the result of `conv_transpose` without dilation of the kernel.
 
     Args:
-      lhs_shape: shape of the left operand.
-      rhs_shape: shape of the kernel.
+      lhs_shape, rhs_shape: as in `conv_general_shape_tuple`.
       window_strides: spacing of the left operand's elements.
       padding: ``"SAME"``, ``"VALID"``, or (low, high) for each spatial axis of the dilated operand.
       dimension_numbers: which axis is which; see `conv_dimension_numbers`.
 
-    Returns:
-      A shape.
+    Returns: as in `conv_general_shape_tuple`.
 
     Raises:
       TypeError: ranks differ, or letters and axes do not match.

@@ -494,12 +494,10 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     """Rearranges the rows of a mapped axis: row i gets row `perm[i]`.
 
     Args:
-      x: array or pytree of arrays.
-      axis_name: name of the mapped axis.
+      x, axis_name: as in `ppermute`.
       perm: for every row the number of the row that it gets.
 
-    Returns:
-      What each row gets.
+    Returns: as in `ppermute`.
 
     Raises:
       NameError: no `vmap` binds the name.

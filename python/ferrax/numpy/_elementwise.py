@@ -454,11 +454,9 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays broadcast together and are equal then.
 
     Args:
-      a1: array.
-      a2: array.
+      a1, a2: as in `array_equal`.
 
-    Returns:
-      Bool scalar.
+    Returns: as in `array_equal`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.array_equiv(jnp.ones((2, 2)), jnp.ones(2))

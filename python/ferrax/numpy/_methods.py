@@ -6,6 +6,7 @@ are Rust and come with the classes.
 
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any
 
@@ -15,6 +16,7 @@ from ferrax import lax
 from ferrax._boundary import shielded
 from ferrax._core import Array, Tracer, concrete_or_error, is_tracer
 from ferrax._devices import device_put
+from ferrax._documentation import completed
 from ferrax._lazy import DeferredMember
 from ferrax._rust import with_shortcut
 from ferrax.numpy import (
@@ -245,6 +247,9 @@ def _put(name: str, member: Any) -> None:
 
 
 for _name, _method in _METHODS.items():
-    _put(_name, shielded(_method, method=True) if isinstance(_method, types.FunctionType) else _method)
+    if isinstance(_method, types.FunctionType):
+        _method.__doc__ = completed(_method.__doc__, sys.modules[_method.__module__])
+        _method = shielded(_method, method=True)
+    _put(_name, _method)
 for _name, _getter in _PROPERTIES.items():
     _put(_name, property(_getter))

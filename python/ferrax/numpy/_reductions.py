@@ -395,9 +395,7 @@ def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = N
       a: array of any dtype.
       axis: the axis or axes to average; None for all.
       dtype: dtype of the result; by default that of `a`, or the default float for integers.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
-      where: bool array that broadcasts with `a`: which elements to include.
+      out, keepdims, where: as in `sum`.
 
     Returns:
       Array of the means; NaN over nothing.
@@ -526,9 +524,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     """How many elements over axes are not zero.
 
     Args:
-      a: array of any dtype.
-      axis: the axis or axes to reduce; None for all.
-      keepdims: keep reduced axes with length 1.
+      a, axis, keepdims: as in `var`.
 
     Returns:
       Array of the default integer dtype.

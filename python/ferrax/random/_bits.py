@@ -70,15 +70,13 @@ def uniform(
     """Uniformly distributed values in [minval, maxval).
 
     Args:
-      key: a key.
-      shape: shape of the result.
+      key, shape: as in `bits`.
       dtype: a float dtype; the default when None.
       minval: lower bound, broadcastable to ``shape``.
       maxval: upper bound, broadcastable to ``shape``.
       out_sharding: ignored.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `bits`.
 
     Raises:
       ValueError: ``dtype`` is not a float dtype.
@@ -161,13 +159,11 @@ def rademacher(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, o
     """-1 or 1, with equal probability.
 
     Args:
-      key: a key.
-      shape: shape of the result.
+      key, shape: as in `bits`.
       dtype: dtype of the result; the default integer when None.
       out_sharding: ignored.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `bits`.
 
     >>> import ferrax
     >>> ferrax.random.rademacher(ferrax.random.key(0), (3,))

@@ -235,11 +235,9 @@ def pareto(
       key: a key.
       b: the exponent, positive.
       shape: shape of the result; that of ``b`` when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      dtype, out_sharding: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.pareto(ferrax.random.key(0), 3.0, (2,)).shape
@@ -264,11 +262,9 @@ def weibull_min(
       key: a key.
       scale: scale.
       concentration: the exponent.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
+      shape, dtype: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.weibull_min(ferrax.random.key(0), 2.0, 3.0, (2,)).shape
@@ -293,11 +289,9 @@ def rayleigh(
       key: a key.
       scale: scale.
       shape: shape of the result; that of ``scale`` when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      dtype, out_sharding: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.rayleigh(ferrax.random.key(0), 2.0, (2,)).shape
@@ -378,11 +372,9 @@ def lognormal(
       key: a key.
       sigma: standard deviation of the logarithm.
       shape: shape of the result; that of ``sigma`` when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      dtype, out_sharding: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.lognormal(ferrax.random.key(0), 0.5, (2,)).shape
@@ -410,11 +402,9 @@ def triangular(
       mode: the peak.
       right: upper end.
       shape: shape of the result; what the parameters broadcast to when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      dtype, out_sharding: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.triangular(ferrax.random.key(0), 0.0, 1.0, 2.0, (2,)).shape
@@ -438,11 +428,9 @@ def wald(
       key: a key.
       mean: the mean.
       shape: shape of the result; that of ``mean`` when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      dtype, out_sharding: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     Source: Michael, Schucany and Haas, "Generating random variates using transformations with multiple roots" (1976).
 
