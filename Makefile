@@ -181,6 +181,7 @@ fuzz: develop
 	$(PY) -m tests.fuzz.trials --seed $(START)
 
 bench: develop
+	$(PY) benches/imports.py
 	$(PY) benches/dispatch.py
 	$(PY) benches/compile.py
 	$(PY) benches/cpu.py

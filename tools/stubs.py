@@ -7,6 +7,7 @@ tell come from the tables below, and are `Any` where these are silent.
 `make stubs` runs it, and `tests/docs/test_stubs.py` checks that its output is current.
 """
 
+import importlib
 import inspect
 import pathlib
 import re
@@ -193,8 +194,10 @@ def submodule(name: str, module: types.ModuleType) -> list[str]:
 
 def stubs() -> str:
     """The text of the stub file."""
-    import ferrax.numpy  # noqa: F401 -- puts the methods onto arrays
-    from ferrax import _ferrax
+    from ferrax import _ferrax, _members
+
+    for _, file, _ in _members.MEMBERS:
+        importlib.import_module(f"ferrax.{file}")
 
     names = [n for n in dir(_ferrax) if not n.startswith("__")]
     known: dict[type, str] = {}

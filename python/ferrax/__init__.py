@@ -3,123 +3,69 @@
     import ferrax as jax
     import ferrax.numpy as jnp
 
-Other submodules than `numpy` are imported when first used. Read next: `_api.py` and
-`_derivatives.py` for the transformations.
+Files load when one of their names is asked for (`_lazy.py`). Read next: `_api.py` and `_derivatives.py` for the
+transformations.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from ferrax._ferrax import Array as Array
-from ferrax._ferrax import Device as Device
-from ferrax._ferrax import dtype_object as _dtype_object
+from ferrax._ferrax import Array as Array, Device as Device, dtype_object as _dtype_object
 
 from ferrax._boundary import install as _install_finder
 from ferrax._lazy import defer as _defer
-from ferrax import errors as errors
-from ferrax import tree as tree
-from ferrax import tree_util as tree_util
-from ferrax._api import ShapeDtypeStruct as ShapeDtypeStruct
-from ferrax._api import block_until_ready as block_until_ready
-from ferrax._api import clear_caches as clear_caches
-from ferrax._api import closure_convert as closure_convert
-from ferrax._api import copy_to_host_async as copy_to_host_async
-from ferrax._api import device_get as device_get
-from ferrax._api import effects_barrier as effects_barrier
-from ferrax._api import ensure_compile_time_eval as ensure_compile_time_eval
-from ferrax._api import eval_shape as eval_shape
-from ferrax._derivatives import grad as grad
-from ferrax._derivatives import hessian as hessian
-from ferrax._derivatives import jacfwd as jacfwd
-from ferrax._derivatives import jacobian as jacobian
-from ferrax._derivatives import jacrev as jacrev
-from ferrax._api import jit as jit
-from ferrax._derivatives import jvp as jvp
-from ferrax._derivatives import linear_transpose as linear_transpose
-from ferrax._derivatives import linearize as linearize
-from ferrax._api import make_jaxpr as make_jaxpr
-from ferrax._api import named_call as named_call
-from ferrax._api import named_scope as named_scope
-from ferrax._api import typeof as typeof
-from ferrax._derivatives import value_and_grad as value_and_grad
-from ferrax._derivatives import vjp as vjp
-from ferrax._api import vmap as vmap
-from ferrax._linearized import fwd_and_bwd as fwd_and_bwd
-from ferrax._callbacks import pure_callback as pure_callback
-from ferrax._checkpoint import checkpoint as checkpoint
-from ferrax._checkpoint import checkpoint_policies as checkpoint_policies
-from ferrax._checkpoint import remat as remat
-from ferrax._devices import default_backend as default_backend
-from ferrax._devices import device_count as device_count
-from ferrax._devices import device_memory_stats as device_memory_stats
-from ferrax._devices import device_put as device_put
-from ferrax._devices import devices as devices
-from ferrax._devices import host_count as host_count
-from ferrax._devices import host_id as host_id
-from ferrax._devices import live_arrays as live_arrays
-from ferrax._devices import local_device_count as local_device_count
-from ferrax._devices import local_devices as local_devices
-from ferrax._devices import process_count as process_count
-from ferrax._devices import process_index as process_index
-from ferrax._devices import process_indices as process_indices
-from ferrax._environment import print_environment_info as print_environment_info
-from ferrax._plugins import install as _install_plugins
-from ferrax._plugins import register_plugin as register_plugin
-from ferrax._stages import install as _install
-from ferrax.config import allow_f16_reductions as allow_f16_reductions
-from ferrax.config import array_garbage_collection_guard as array_garbage_collection_guard
-from ferrax.config import check_tracer_leaks as check_tracer_leaks
-from ferrax.config import checking_leaks as checking_leaks
-from ferrax.config import check_captures as check_captures
-from ferrax.config import check_indices as check_indices
-from ferrax.config import check_where as check_where
-from ferrax.config import config as config
-from ferrax.config import debug_infs as debug_infs
-from ferrax.config import debug_key_reuse as debug_key_reuse
-from ferrax.config import debug_nans as debug_nans
-from ferrax.config import default_device as default_device
-from ferrax.config import default_matmul_precision as default_matmul_precision
-from ferrax.config import default_prng_impl as default_prng_impl
-from ferrax.config import disable_jit as disable_jit
-from ferrax.config import enable_checks as enable_checks
-from ferrax.config import enable_custom_prng as enable_custom_prng
-from ferrax.config import enable_x64 as enable_x64
-from ferrax.config import explain_cache_misses as explain_cache_misses
-from ferrax.config import legacy_prng_key as legacy_prng_key
-from ferrax.config import log_compiles as log_compiles
-from ferrax.config import no_execution as no_execution
-from ferrax.config import no_retrace as no_retrace
-from ferrax.config import no_tracing as no_tracing
-from ferrax.config import numpy_dtype_promotion as numpy_dtype_promotion
-from ferrax.config import numpy_rank_promotion as numpy_rank_promotion
-from ferrax.config import safe_where as safe_where
-from ferrax.config import softmax_custom_jvp as softmax_custom_jvp
-from ferrax.config import strict_numerics as strict_numerics
-from ferrax.config import thread_guard as thread_guard
-from ferrax.config import threefry_partitionable as threefry_partitionable
-from ferrax.config import transfer_guard as transfer_guard
-from ferrax.config import transfer_guard_device_to_device as transfer_guard_device_to_device
-from ferrax.config import transfer_guard_device_to_host as transfer_guard_device_to_host
-from ferrax.config import transfer_guard_host_to_device as transfer_guard_host_to_device
-from ferrax.custom_derivatives import custom_gradient as custom_gradient
-from ferrax.custom_derivatives import custom_jvp as custom_jvp
-from ferrax.custom_derivatives import custom_vjp as custom_vjp
-
-from ferrax.version import __version__ as __version__
-from ferrax.version import __version_info__ as __version_info__
+from ferrax._members import defer_all as _defer_members
+from ferrax._narrow import name_for_numpy as _name_for_numpy
+from ferrax._plugins import install as _install_plugins, register_plugin as register_plugin
+from ferrax.config import (
+    allow_f16_reductions as allow_f16_reductions,
+    array_garbage_collection_guard as array_garbage_collection_guard,
+    check_tracer_leaks as check_tracer_leaks,
+    checking_leaks as checking_leaks,
+    check_captures as check_captures,
+    check_indices as check_indices,
+    check_where as check_where,
+    config as config,
+    debug_infs as debug_infs,
+    debug_key_reuse as debug_key_reuse,
+    debug_nans as debug_nans,
+    default_device as default_device,
+    default_matmul_precision as default_matmul_precision,
+    default_prng_impl as default_prng_impl,
+    disable_jit as disable_jit,
+    enable_checks as enable_checks,
+    enable_custom_prng as enable_custom_prng,
+    enable_x64 as enable_x64,
+    explain_cache_misses as explain_cache_misses,
+    legacy_prng_key as legacy_prng_key,
+    log_compiles as log_compiles,
+    no_execution as no_execution,
+    no_retrace as no_retrace,
+    no_tracing as no_tracing,
+    numpy_dtype_promotion as numpy_dtype_promotion,
+    numpy_rank_promotion as numpy_rank_promotion,
+    safe_where as safe_where,
+    softmax_custom_jvp as softmax_custom_jvp,
+    strict_numerics as strict_numerics,
+    thread_guard as thread_guard,
+    threefry_partitionable as threefry_partitionable,
+    transfer_guard as transfer_guard,
+    transfer_guard_device_to_device as transfer_guard_device_to_device,
+    transfer_guard_device_to_host as transfer_guard_device_to_host,
+    transfer_guard_host_to_device as transfer_guard_host_to_device,
+)
+from ferrax.version import __version__ as __version__, __version_info__ as __version_info__
 
 #: The dtype of tangents of integers: it holds no information.
 float0 = _dtype_object("float0")
 
 _install_plugins()
-_install()
 _install_finder()
-
-# Methods of arrays are functions of `ferrax.numpy`: arrays have them from the first one on.
-from ferrax import numpy as numpy  # noqa: E402
+_name_for_numpy()
+_defer_members()
 
 if _TYPE_CHECKING:
-    from ferrax import ad_checkpoint as ad_checkpoint
     from ferrax import ad as ad
+    from ferrax import ad_checkpoint as ad_checkpoint
     from ferrax import api_util as api_util
     from ferrax import core as core
     from ferrax import custom_batching as custom_batching
@@ -129,6 +75,7 @@ if _TYPE_CHECKING:
     from ferrax import dlpack as dlpack
     from ferrax import doctor as doctor
     from ferrax import dtypes as dtypes
+    from ferrax import errors as errors
     from ferrax import example_libraries as example_libraries
     from ferrax import experimental as experimental
     from ferrax import export as export
@@ -140,22 +87,63 @@ if _TYPE_CHECKING:
     from ferrax import lib as lib
     from ferrax import monitoring as monitoring
     from ferrax import nn as nn
+    from ferrax import numpy as numpy
     from ferrax import ops as ops
     from ferrax import profiler as profiler
     from ferrax import random as random
     from ferrax import ref as ref
-    from ferrax.ref import Ref as Ref
-    from ferrax.ref import empty_ref as empty_ref
-    from ferrax.ref import free_ref as free_ref
-    from ferrax.ref import freeze as freeze
-    from ferrax.ref import new_ref as new_ref
-    from ferrax._slices import ds as ds
     from ferrax import scipy as scipy
     from ferrax import sharding as sharding
     from ferrax import stages as stages
     from ferrax import test_util as test_util
+    from ferrax import tree as tree
+    from ferrax import tree_util as tree_util
     from ferrax import typing as typing
     from ferrax import version as version
+    from ferrax._api import ShapeDtypeStruct as ShapeDtypeStruct
+    from ferrax._api import block_until_ready as block_until_ready
+    from ferrax._api import clear_caches as clear_caches
+    from ferrax._api import closure_convert as closure_convert
+    from ferrax._api import copy_to_host_async as copy_to_host_async
+    from ferrax._api import device_get as device_get
+    from ferrax._api import effects_barrier as effects_barrier
+    from ferrax._api import ensure_compile_time_eval as ensure_compile_time_eval
+    from ferrax._api import eval_shape as eval_shape
+    from ferrax._api import jit as jit
+    from ferrax._api import make_jaxpr as make_jaxpr
+    from ferrax._api import named_call as named_call
+    from ferrax._api import named_scope as named_scope
+    from ferrax._api import typeof as typeof
+    from ferrax._api import vmap as vmap
+    from ferrax._callbacks import pure_callback as pure_callback
+    from ferrax._checkpoint import checkpoint as checkpoint
+    from ferrax._checkpoint import checkpoint_policies as checkpoint_policies
+    from ferrax._checkpoint import remat as remat
+    from ferrax._derivatives import grad as grad
+    from ferrax._derivatives import hessian as hessian
+    from ferrax._derivatives import jacfwd as jacfwd
+    from ferrax._derivatives import jacobian as jacobian
+    from ferrax._derivatives import jacrev as jacrev
+    from ferrax._derivatives import jvp as jvp
+    from ferrax._derivatives import linear_transpose as linear_transpose
+    from ferrax._derivatives import linearize as linearize
+    from ferrax._derivatives import value_and_grad as value_and_grad
+    from ferrax._derivatives import vjp as vjp
+    from ferrax._devices import default_backend as default_backend
+    from ferrax._devices import device_count as device_count
+    from ferrax._devices import device_memory_stats as device_memory_stats
+    from ferrax._devices import device_put as device_put
+    from ferrax._devices import devices as devices
+    from ferrax._devices import host_count as host_count
+    from ferrax._devices import host_id as host_id
+    from ferrax._devices import live_arrays as live_arrays
+    from ferrax._devices import local_device_count as local_device_count
+    from ferrax._devices import local_devices as local_devices
+    from ferrax._devices import process_count as process_count
+    from ferrax._devices import process_index as process_index
+    from ferrax._devices import process_indices as process_indices
+    from ferrax._environment import print_environment_info as print_environment_info
+    from ferrax._linearized import fwd_and_bwd as fwd_and_bwd
     from ferrax._sharded import NamedSharding as NamedSharding
     from ferrax._sharded import P as P
     from ferrax._sharded import Shard as Shard
@@ -169,15 +157,38 @@ if _TYPE_CHECKING:
     from ferrax._sharded import set_mesh as set_mesh
     from ferrax._sharded import shard_map as shard_map
     from ferrax._sharded import smap as smap
+    from ferrax._slices import ds as ds
+    from ferrax.custom_derivatives import custom_gradient as custom_gradient
+    from ferrax.custom_derivatives import custom_jvp as custom_jvp
+    from ferrax.custom_derivatives import custom_vjp as custom_vjp
+    from ferrax.ref import Ref as Ref
+    from ferrax.ref import empty_ref as empty_ref
+    from ferrax.ref import free_ref as free_ref
+    from ferrax.ref import freeze as freeze
+    from ferrax.ref import new_ref as new_ref
 
 
 _DEFERRED = {
+    "_api": (
+        "block_until_ready clear_caches closure_convert copy_to_host_async device_get effects_barrier "
+        "ensure_compile_time_eval eval_shape jit make_jaxpr named_call named_scope ShapeDtypeStruct typeof vmap"
+    ),
+    "_callbacks": "pure_callback",
+    "_checkpoint": "checkpoint checkpoint_policies remat",
+    "_derivatives": ("grad hessian jacfwd jacobian jacrev jvp linear_transpose linearize value_and_grad vjp"),
+    "_devices": (
+        "default_backend device_count device_memory_stats device_put devices host_count host_id live_arrays "
+        "local_device_count local_devices process_count process_index process_indices"
+    ),
+    "_environment": "print_environment_info",
+    "_linearized": "fwd_and_bwd",
     "_sharded": (
-        "NamedSharding P Shard make_array_from_callback make_array_from_process_local_data "
-        "make_array_from_single_device_arrays make_mesh memory pmap reshard set_mesh shard_map smap"
+        "make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays "
+        "make_mesh memory NamedSharding P pmap reshard set_mesh Shard shard_map smap"
     ),
     "_slices": "ds",
-    "ref": "Ref empty_ref free_ref freeze new_ref",
+    "custom_derivatives": "custom_gradient custom_jvp custom_vjp",
+    "ref": "empty_ref free_ref freeze new_ref Ref",
 }
 
 _SUBMODULES = """
@@ -192,6 +203,7 @@ distributed
 dlpack
 doctor
 dtypes
+errors
 example_libraries
 experimental
 export
@@ -203,6 +215,7 @@ lax
 lib
 monitoring
 nn
+numpy
 ops
 profiler
 random
@@ -211,6 +224,8 @@ scipy
 sharding
 stages
 test_util
+tree
+tree_util
 typing
 version
 """

@@ -16,9 +16,8 @@ from typing import Any, TypeVar, cast
 
 from ferrax import _ferrax
 from ferrax._documentation import completed
-from ferrax._planned import find_spec, is_planned, planned
 
-__all__ = ["expose", "missing", "public_form", "shielded"]
+__all__ = ["expose", "is_home", "missing", "public_form", "shielded"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,6 +29,8 @@ _HEAP_TYPE = 1 << 9
 _JITTED = _ferrax.jit_type()
 
 _boundaries: dict[Any, Any] = {}
+#: By private file: the public module that its names are from, and the names.
+_homes: dict[str, tuple[str, str]] = {}
 
 # before anything is shielded: what is met earlier counts as a user's
 _ferrax.set_library_folder(os.path.dirname(__file__) + os.sep)
@@ -63,35 +64,53 @@ def expose(namespace: dict[str, Any]) -> None:
     """
     module = namespace["__name__"]
     namespace["__getattr__"] = shielded(namespace.get("__getattr__") or _without(sys.modules[module]))
+    seen: set[type] = set()
     for name, value in list(namespace.items()):
         if not name.startswith("_"):
-            namespace[name] = public_form(value, module)
+            namespace[name] = public_form(value, module, seen)
 
 
-def public_form(value: Any, module: str) -> Any:
+def public_form(value: Any, module: str, seen: set[type] | None = None) -> Any:
     """What a public module has in the place of an object: a function of the library shielded, others themselves.
 
     Args:
       value: the object; a class of the library gets its methods shielded.
-      module: the name of the module, which the first shield of a function says that it is from.
+      module: the name of the module. A shielded function says that it is from the module that its file is the home of
+        (`is_home`), others from the first that has them.
+      seen: classes that need not be looked at again; gets those of the object.
 
     Returns:
       The shielded function, or the object.
     """
     if not getattr(value, "__module__", "").startswith("ferrax."):
         return value
+    seen = set() if seen is None else seen
     if isinstance(value, (types.FunctionType, _JITTED)):
         if value not in _boundaries:
             value.__doc__ = completed(value.__doc__, sys.modules[value.__module__])
-            _boundaries[value] = shielded(value)
-            _boundaries[value].__module__ = module
+            home, names = _homes.get(value.__module__, (module, ""))
+            shield = shielded(value)
+            shield.__module__ = home if value.__name__ in names.split() else module
+            _boundaries.setdefault(value, shield)
         return _boundaries[value]
     if not (isinstance(value, type) and issubclass(value, (enum.Enum, BaseException))):
         # a class, one with a class of its own (`jnp.uint8`), or an object that stands for functions (`jnp.r_`)
         for cls in (value, type(value)) if isinstance(value, type) else (type(value),):
-            if cls.__module__.startswith("ferrax."):
+            if cls not in seen and cls.__module__.startswith("ferrax."):
+                seen.add(cls)
                 _expose_class(cls)
     return value
+
+
+def is_home(file: str, module: str, names: str) -> None:
+    """Says which public module functions of a file are from, in whatever order modules ask for them.
+
+    Args:
+      file: the private module that defines them.
+      module: the public module.
+      names: their names.
+    """
+    _homes[file] = (module, names)
 
 
 def _without(module: types.ModuleType) -> Callable[[str], Any]:
@@ -126,15 +145,26 @@ def missing(module: types.ModuleType, name: str) -> Exception:
     >>> str(missing(ferrax, "vmapp"))
     "module 'ferrax' has no attribute 'vmapp'"
     """
-    if is_planned(module.__name__, name):
-        return planned(f"{module.__name__}.{name}", sys._getframe(2))
+    if not name.startswith("_"):  # the import system asks modules for `__path__`
+        from ferrax._planned import is_planned, planned
+
+        if is_planned(module.__name__, name):
+            return planned(f"{module.__name__}.{name}", sys._getframe(2))
     return AttributeError(f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module)
+
+
+def _find_spec(name: str, path: Any = None, target: Any = None) -> None:
+    """Says of planned modules that they are planned, to whoever imports them; `importlib.util.find_spec` only asks."""
+    if name.startswith("ferrax.") and sys._getframe(2).f_globals.get("__name__") != "importlib.util":
+        from ferrax._planned import refuse
+
+        refuse(name)
 
 
 class _Finder:
     """The last finder of the import system, for modules that are planned."""
 
-    find_spec = staticmethod(shielded(find_spec))
+    find_spec = staticmethod(shielded(_find_spec))
 
 
 def install() -> None:

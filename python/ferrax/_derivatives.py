@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax, tree_util
+from ferrax import _ferrax, _linearized as _linearized, tree_util  # pullbacks are pytrees from the first one on
 from ferrax._api import named_as, vmap
 from ferrax._boundary import shielded
 from ferrax._texts import differences, short
@@ -442,9 +442,7 @@ def hessian(
 
     Args:
       fun: function whose result is a real array.
-      argnums: position, or positions, of the arguments to differentiate.
-      has_aux: whether `fun` returns `(value, auxiliary data)`.
-      holomorphic: whether `fun` is a holomorphic function of complex arguments.
+      argnums, has_aux, holomorphic: as in `jacfwd`.
 
     Returns:
       A function that returns the second derivatives: result axes, then argument axes twice.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
+from ferrax._boundary import shielded
 
 __all__ = [
     "default_backend",
@@ -121,10 +122,10 @@ def _client(self: Any) -> _Client:
 
 
 _MEMBERS = {
-    "addressable_memories": _addressable_memories,
+    "addressable_memories": shielded(_addressable_memories, method=True),
     "client": property(_client),
-    "default_memory": _default_memory,
-    "memory": _memory,
+    "default_memory": shielded(_default_memory, method=True),
+    "memory": shielded(_memory, method=True),
 }
 for _name, _member in _MEMBERS.items():
     setattr(_ferrax.Device, _name, _member)

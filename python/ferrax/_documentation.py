@@ -25,7 +25,7 @@ __all__ = ["completed"]
 #: What every reference has, to tell docstrings without one quickly.
 _MARK = ": as in `"
 _SECTIONS = ("Args", "Returns", "Raises")
-_REFERENCE = re.compile(r"( *)(\w+(?:, \w+)*): as in `([\w.]+)`\.")
+_REFERENCE = r"( *)(\w+(?:, \w+)*): as in `([\w.]+)`\."
 
 
 def completed(text: str | None, module: ModuleType) -> str | None:
@@ -49,7 +49,7 @@ def completed(text: str | None, module: ModuleType) -> str | None:
         return text
     lines = []
     for line in text.split("\n"):
-        found = _REFERENCE.fullmatch(line) if _MARK in line else None
+        found = re.fullmatch(_REFERENCE, line) if _MARK in line else None
         lines += [line] if found is None else _referred(found[1], found[2], found[3], module)
     return "\n".join(lines)
 

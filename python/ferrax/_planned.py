@@ -7,10 +7,8 @@ when it is implemented. Read next: `_boundary.py`, which asks for the error of a
 
 from __future__ import annotations
 
-import sys
 import types
 from opcode import opmap
-from typing import Any
 
 PLANNED: dict[str, frozenset[str]] = {
     "ferrax": frozenset(
@@ -184,7 +182,14 @@ def planned(whole: str, asker: types.FrameType) -> MissingFeatureError:
     return MissingNameError(_text(whole), name=whole.rpartition(".")[2])
 
 
-def find_spec(name: str, path: Any = None, target: Any = None) -> None:
-    """Raises for planned modules, last of the import system's finders; says nothing to `importlib.util.find_spec`."""
-    if name in MODULES and sys._getframe(2).f_globals.get("__name__") != "importlib.util":
+def refuse(name: str) -> None:
+    """Raises for a planned module.
+
+    Args:
+      name: a module, with the package's name.
+
+    Raises:
+      MissingFeatureError: it is planned.
+    """
+    if name in MODULES:
         raise MissingModuleError(_text(name), name=name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ferrax import _ferrax
 
@@ -19,18 +19,6 @@ __all__ = ["register_plugin"]
 
 #: Platforms whose plugins take the options of GPUs, with the file that a machine with their driver has.
 GPUS = {"cuda": "/dev/nvidiactl", "rocm": "/dev/kfd"}
-
-
-class Found(NamedTuple):
-    """A plugin of an installed wheel.
-
-    Args:
-      name: the platform.
-      path: the shared library.
-    """
-
-    name: str
-    path: str
 
 
 def register_plugin(name: str, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
@@ -72,8 +60,8 @@ def _gpu_options() -> dict[str, Any]:
     return options
 
 
-def installed() -> Iterator[Found]:
-    """The plugins of installed wheels, in the order of the import path.
+def installed() -> Iterator[tuple[str, str]]:
+    """The plugins of installed wheels, in the order of the import path: platform and shared library.
 
     Only folders are looked at: nothing is imported, since the modules of these wheels want `jax`.
     """
@@ -83,10 +71,10 @@ def installed() -> Iterator[Found]:
             for folder in sorted(os.listdir(plugins)):
                 path = _library(os.path.join(plugins, folder))
                 if path:
-                    yield Found(_platform(folder), path)
+                    yield _platform(folder), path
         tpu = os.path.join(place, "libtpu", "libtpu.so")
         if os.path.exists(tpu):
-            yield Found("tpu", tpu)
+            yield "tpu", tpu
 
 
 def _library(folder: str) -> str | None:

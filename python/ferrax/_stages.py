@@ -552,31 +552,28 @@ def _cache_info(self: Any) -> CacheInfo:
     return CacheInfo(*_ferrax.jit_cache_info(self))
 
 
-def install() -> None:
-    """Adds the methods of jitted functions."""
-    methods: dict[str, Callable[..., Any]] = {
-        "trace": _trace,
-        "lower": _lower,
-        "eval_shape": _eval_shape,
-        "_cache_size": _cache_size,
-        "cache_info": _cache_info,
-        "clear_cache": _clear_cache,
-    }
-    _ferrax.jit_type().__doc__ = """A jitted function.
-
-    >>> import ferrax
-    >>> isinstance(ferrax.jit(lambda x: x), ferrax.stages.Wrapped)
-    True
-    """
-    for name, method in methods.items():
-        setattr(_ferrax.jit_type(), name, shielded(method, method=True))
-    # for those who do not look through wrappers
-    _ferrax.jit_type().__signature__ = property(lambda self: inspect.signature(self.__wrapped__))
-
-
 def _clear_cache(self: Any) -> None:
     """Forgets the programs of this function."""
     _ferrax.jit_clear_cache(self)
 
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "trace": _trace,
+    "lower": _lower,
+    "eval_shape": _eval_shape,
+    "_cache_size": _cache_size,
+    "cache_info": _cache_info,
+    "clear_cache": _clear_cache,
+}
+for _name, _method in _METHODS.items():
+    setattr(_ferrax.jit_type(), _name, shielded(_method, method=True))
+# for those who do not look through wrappers
+_ferrax.jit_type().__signature__ = property(lambda self: inspect.signature(self.__wrapped__))
+_ferrax.jit_type().__doc__ = """A jitted function.
+
+>>> import ferrax
+>>> isinstance(ferrax.jit(lambda x: x), ferrax.stages.Wrapped)
+True
+"""
 
 _expose(globals())

@@ -9,7 +9,6 @@ and the number is part of every trace cache's key.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
 import warnings
@@ -19,14 +18,8 @@ from typing import Any
 
 from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
-from ferrax._precisions import DotAlgorithmPreset as _DotAlgorithmPreset
 
 __all__ = ["Config", "State", "config"]
-
-_PRECISIONS = (
-    *("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
-    *(name for name in _DotAlgorithmPreset.__members__ if name != "DEFAULT"),
-)
 
 #: Settings that are one bit in Rust: name, bit, value at the start.
 _FLAGS: dict[str, tuple[str, bool]] = {
@@ -49,9 +42,9 @@ _FLAGS: dict[str, tuple[str, bool]] = {
     "jax_enable_checks": ("enable_checks", False),
 }
 
-#: Settings kept here that change what a trace produces: value at the start, allowed values.
+#: Settings kept here that change what a trace produces: value at the start, allowed values where `_checked` has none.
 _TRACED: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
-    "jax_default_matmul_precision": (None, (None, *_PRECISIONS)),
+    "jax_default_matmul_precision": (None, None),
     "jax_default_prng_impl": ("threefry2x32", ("threefry2x32", "rbg", "unsafe_rbg")),
     "jax_threefry_partitionable": (True, (True, False)),
     "jax_softmax_custom_jvp": (False, (True, False)),
@@ -242,6 +235,14 @@ def _unrecognized(name: str) -> str:
     return f"Unrecognized config option: {name}." + (f" Did you mean {near}?" if near else "")
 
 
+def _precisions() -> tuple[str | None, ...]:
+    """What the precision of products can be."""
+    from ferrax._precisions import DotAlgorithmPreset  # few programs ask for one
+
+    algorithms = (name for name in DotAlgorithmPreset.__members__ if name != "DEFAULT")
+    return (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", *algorithms)
+
+
 def _checked(name: str, value: Any) -> Any:
     """The value of a setting, converted and checked."""
     if name in _FLAGS:
@@ -251,6 +252,8 @@ def _checked(name: str, value: Any) -> Any:
         start, allowed = _TRACED[name]
         if isinstance(start, bool):
             value = _boolean(name, value)
+        if name == "jax_default_matmul_precision":
+            allowed = _precisions()
     elif name == "jax_numpy_rank_promotion":
         allowed = _RANK_PROMOTION
     elif name == "jax_numpy_dtype_promotion":
@@ -305,6 +308,8 @@ def _watches(read: Callable[[str], Any]) -> bool:
 
 def _log(name: str, value: str) -> None:
     """Lets loggers tell more: all of ferrax's from a level on, or everything of those that are named."""
+    import logging  # few programs ask for this
+
     if name == "jax_logging_level":
         logging.getLogger("ferrax").setLevel(value.upper())
         return

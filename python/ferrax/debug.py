@@ -176,12 +176,10 @@ def log(
       fmt: format string as of `str.format`; without it, returns a function that takes it and the values.
       *args: values for the positional fields.
       ordered: whether texts keep their order.
-      partitioned: accepted for compatibility.
-      skip_format_check: whether to leave out the check of `fmt` against the arguments.
+      partitioned, skip_format_check: as in `print`.
       **kwargs: values for the named fields.
 
-    Returns:
-      `None`; without `fmt`, a function `(fmt, *args, **kwargs)`.
+    Returns: as in `print`.
 
     >>> import ferrax as jax
     >>> jax.jit(lambda x: jax.debug.log("x = {x}", x=x))(3)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
 
-from ferrax import _ferrax
-from ferrax._boundary import expose as _expose
+from ferrax import _ferrax, _narrow
 from ferrax._ferrax import TypePromotionError as TypePromotionError
+from ferrax._lazy import defer as _defer
+
+if _TYPE_CHECKING:
+    from ferrax._ml_dtypes import bfloat16 as bfloat16, finfo as finfo, iinfo as iinfo
 
 __all__ = [
     "TypePromotionError",
@@ -25,10 +27,6 @@ __all__ = [
     "result_type",
     "scalar_type_of",
 ]
-
-bfloat16 = ml_dtypes.bfloat16
-finfo = ml_dtypes.finfo
-iinfo = ml_dtypes.iinfo
 
 #: The dtype of tangents of integers: it holds no information.
 float0 = _ferrax.dtype_object("float0")
@@ -52,16 +50,7 @@ class prng_key(extended):
     """
 
 
-_FLOATS = tuple(
-    getattr(ml_dtypes, name)
-    for name in (
-        "bfloat16", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-        "float8_e3m4", "float8_e4m3", "float8_e8m0fnu", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn",
-    )
-)  # fmt: skip
-# older versions of ml_dtypes have no integers of one bit
-_SIGNED = tuple(getattr(ml_dtypes, n) for n in ("int1", "int2", "int4") if hasattr(ml_dtypes, n))
-_UNSIGNED = tuple(getattr(ml_dtypes, n) for n in ("uint1", "uint2", "uint4") if hasattr(ml_dtypes, n))
+_ABSTRACT = {"f": np.floating, "i": np.signedinteger, "u": np.unsignedinteger}
 
 
 def _scalar_class(dtype: Any) -> type:
@@ -94,10 +83,9 @@ def issubdtype(a: Any, b: Any) -> bool:
     x, y = _scalar_class(a), _scalar_class(b)
     if issubclass(x, y):
         return True
-    for narrow, abstract in ((_FLOATS, np.floating), (_SIGNED, np.signedinteger), (_UNSIGNED, np.unsignedinteger)):
-        if x in narrow:
-            return (y is not np.generic and issubclass(abstract, y)) or y is np.generic
-    return False
+    if x.__module__ != "ml_dtypes" or x.__name__ not in _narrow.KINDS:
+        return False
+    return issubclass(_ABSTRACT[_narrow.KINDS[x.__name__]], y)
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
@@ -196,12 +184,12 @@ def itemsize_bits(dtype: Any) -> int:
     if dtype == np.dtype(bool):
         return 8
     if issubdtype(dtype, np.integer):
-        return int(iinfo(dtype).bits)
+        return int(_narrow.limits(dtype).bits)
     if dtype == float0:
         return 0
     if issubdtype(dtype, np.floating):
-        return int(finfo(dtype).bits)
+        return int(_narrow.limits(dtype).bits)
     return dtype.itemsize * 8
 
 
-_expose(globals())
+_defer(globals(), {"_ml_dtypes": "bfloat16 finfo iinfo"})

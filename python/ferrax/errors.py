@@ -7,6 +7,8 @@ names in `_planned.py`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from ferrax._ferrax import (
     CaptureError as CaptureError,
     ConcretizationTypeError as ConcretizationTypeError,
@@ -24,11 +26,14 @@ from ferrax._ferrax import (
     TracerIntegerConversionError as TracerIntegerConversionError,
     UnexpectedTracerError as UnexpectedTracerError,
 )
-from ferrax._planned import (
-    MissingFeatureError as MissingFeatureError,
-    MissingModuleError as MissingModuleError,
-    MissingNameError as MissingNameError,
-)
+from ferrax._lazy import defer as _defer
+
+if _TYPE_CHECKING:
+    from ferrax._planned import (
+        MissingFeatureError as MissingFeatureError,
+        MissingModuleError as MissingModuleError,
+        MissingNameError as MissingNameError,
+    )
 
 __all__ = [
     "CaptureError",
@@ -206,3 +211,5 @@ _DOCS = {
 for _class, _doc in _DOCS.items():
     _class.__doc__ = _doc
 del _class, _doc
+
+_defer(globals(), {"_planned": "MissingFeatureError MissingModuleError MissingNameError"})

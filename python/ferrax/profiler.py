@@ -181,9 +181,7 @@ def trace(
     Returns:
       A context manager.
 
-    Raises:
-      RuntimeError: a trace is already being taken.
-      NotImplementedError: a link or options are asked for.
+    Raises: as in `start_trace`.
 
     >>> import ferrax as jax, ferrax.numpy as jnp, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

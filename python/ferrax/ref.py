@@ -153,9 +153,7 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> An
     """Writes to a reference, and reads what was there before.
 
     Args:
-      ref: a reference.
-      idx: an index; None for all of the array.
-      value: array of the shape and dtype of `ref[idx]`.
+      ref, idx, value: as in `set`.
       _function_name: accepted for compatibility.
 
     Returns:

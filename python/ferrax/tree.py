@@ -8,7 +8,6 @@ What a pytree is, and how to register classes of one's own, is in ``ferrax.tree_
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -241,6 +240,8 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
 
 if TYPE_CHECKING:
+    import dataclasses
+
     # type checkers know dataclasses.field, and only that
     static = dataclasses.field
 else:
@@ -263,8 +264,10 @@ else:
         >>> ferrax.tree.leaves(Op(2.0))
         [2.0]
         """
+        from dataclasses import field  # few programs have it loaded
+
         metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
-        return dataclasses.field(metadata=metadata, **kwargs)
+        return field(metadata=metadata, **kwargs)
 
 
 _expose(globals())

@@ -9,7 +9,6 @@ registered class; anything else is a leaf. The functions with short names are in
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -474,14 +473,12 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
     """The children of one container with their path keys, and its metadata.
 
-    Args:
-      tree: a container.
+    Args: as in `flatten_one_level`.
 
     Returns:
       (key, child) pairs, and what the container carries besides them.
 
-    Raises:
-      ValueError: for a leaf.
+    Raises: as in `flatten_one_level`.
 
     >>> import ferrax
     >>> ferrax.tree_util.flatten_one_level_with_keys((5,))
@@ -661,6 +658,8 @@ def register_dataclass(
     >>> ferrax.tree_util.tree_structure(Layer(1.0))
     PyTreeDef(CustomNode(Layer[('dense',)], [*]))
     """
+    import dataclasses  # few programs have it loaded
+
     if data_fields is None or meta_fields is None:
         if (data_fields is None) != (meta_fields is None):
             raise TypeError(

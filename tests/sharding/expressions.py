@@ -331,7 +331,7 @@ def _namespace(library: str) -> dict:
     jax = importlib.import_module(library)
     sharding = importlib.import_module(f"{library}.sharding")
     jnp, lax = importlib.import_module(f"{library}.numpy"), importlib.import_module(f"{library}.lax")
-    names = {n: getattr(sharding, n) for n in sharding.__dict__ if not n.startswith("_")}
+    names = {n: getattr(sharding, n) for n in dir(sharding) if not n.startswith("_")}
     P, NamedSharding, Mesh = sharding.PartitionSpec, sharding.NamedSharding, sharding.Mesh
     devs = jax.devices()
     m = Mesh(np.array(devs).reshape(4, 2), ("x", "y"))

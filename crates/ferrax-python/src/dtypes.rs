@@ -1,8 +1,8 @@
 //! Dtype objects: from Python's ways to say a dtype to [`DType`], and back to NumPy's objects.
 //!
 //! The objects are made once and then found by identity, so that neither direction allocates. Narrow floats and
-//! integers are those of `ml_dtypes`; `float0` is JAX's structured dtype of no bytes; typed PRNG keys have a
-//! dtype object of our own, [`KeyTy`].
+//! integers are those of `ml_dtypes`, which is imported with the first of them; `float0` is JAX's structured dtype of no
+//! bytes; typed PRNG keys have a dtype object of our own, [`KeyTy`].
 
 use crate::interpreter::attribute;
 use ferrax_base::DType;
@@ -13,7 +13,13 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyComplex, PyFloat, PyInt, PyString, PyType};
 use pyo3::{PyTypeInfo, intern};
 
-static OBJECTS: PyOnceLock<Vec<Option<Py<PyAny>>>> = PyOnceLock::new();
+/// An object for each of [`DType::ALL`]; `None` where there is none.
+type Objects = Vec<Option<Py<PyAny>>>;
+
+/// NumPy's own dtypes, and ours.
+static OBJECTS: PyOnceLock<Objects> = PyOnceLock::new();
+/// Those of `ml_dtypes`.
+static NARROW: PyOnceLock<Objects> = PyOnceLock::new();
 static NUMPY_DTYPE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// Imports an attribute once.
@@ -32,45 +38,63 @@ fn numpy_dtype(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     imported(&NUMPY_DTYPE, py, "numpy", "dtype")
 }
 
-fn make_objects(py: Python<'_>) -> PyResult<Vec<Option<Py<PyAny>>>> {
+/// Whether NumPy has no such dtype itself.
+fn is_narrow(d: DType) -> bool {
+    use DType::{Bool, C64, C128, F16, F32, F64, Float0, I8, I16, I32, I64, KeyFry, U8, U16, U32, U64};
+    !matches!(d, Bool | I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64 | F16 | F32 | F64 | C64 | C128 | Float0 | KeyFry)
+}
+
+fn make_objects(py: Python<'_>) -> PyResult<Objects> {
     let dtype = numpy_dtype(py)?;
-    let numpy = py.import("numpy")?;
-    let narrow = py.import("ml_dtypes")?;
     let make = |&d: &DType| -> PyResult<Option<Py<PyAny>>> {
         let object = match d {
             DType::KeyFry => Bound::new(py, KeyTy)?.into_any(),
-            DType::Float0 => dtype.call1((vec![("float0", numpy.getattr("void")?, 0)],))?,
-            _ => match narrow.getattr_opt(d.name())? {
-                Some(scalar) => dtype.call1((scalar,))?,
-                None => match dtype.call1((d.name(),)) {
-                    Ok(object) => object,
-                    // an older ml_dtypes without this format
-                    Err(_) => return Ok(None),
-                },
-            },
+            DType::Float0 => dtype.call1((vec![("float0", py.import("numpy")?.getattr("void")?, 0)],))?,
+            _ if is_narrow(d) => return Ok(None),
+            _ => dtype.call1((d.name(),))?,
         };
         Ok(Some(object.unbind()))
     };
     DType::ALL.iter().map(make).collect()
 }
 
-fn objects(py: Python<'_>) -> PyResult<&Vec<Option<Py<PyAny>>>> {
+fn make_narrow(py: Python<'_>) -> PyResult<Objects> {
+    let (dtype, module) = (numpy_dtype(py)?, py.import("ml_dtypes")?);
+    let make = |&d: &DType| -> PyResult<Option<Py<PyAny>>> {
+        // an older ml_dtypes may be without one of these formats
+        let scalar = if is_narrow(d) { module.getattr_opt(d.name())? } else { None };
+        scalar.map(|scalar| Ok(dtype.call1((scalar,))?.unbind())).transpose()
+    };
+    DType::ALL.iter().map(make).collect()
+}
+
+fn objects(py: Python<'_>) -> PyResult<&Objects> {
     OBJECTS.get_or_try_init(py, || make_objects(py))
+}
+
+fn narrow(py: Python<'_>) -> PyResult<&Objects> {
+    NARROW.get_or_try_init(py, || make_narrow(py))
 }
 
 /// The dtype object that stands for a dtype in Python.
 #[inline]
 pub fn to_object(py: Python<'_>, d: DType) -> PyResult<Bound<'_, PyAny>> {
-    match &objects(py)?[d as usize] {
+    let found = match &objects(py)?[d as usize] {
+        Some(object) => Some(object),
+        None => narrow(py)?[d as usize].as_ref(),
+    };
+    match found {
         Some(object) => Ok(object.bind(py).clone()),
         None => Err(PyTypeError::new_err(format!("the installed ml_dtypes has no {}", d.name()))),
     }
 }
 
-/// The dtype of one of our dtype objects, by identity.
+/// The dtype of one of our dtype objects, by identity; a narrow one is not found before somebody asked for the object
+/// of one, but [`from_descr`] knows it by its name.
 #[inline]
 pub fn by_identity(py: Python<'_>, object: *mut pyo3::ffi::PyObject) -> PyResult<Option<DType>> {
-    let found = objects(py)?.iter().position(|o| o.as_ref().is_some_and(|o| o.as_ptr() == object));
+    let position = |known: &Objects| known.iter().position(|o| o.as_ref().is_some_and(|o| o.as_ptr() == object));
+    let found = position(objects(py)?).or_else(|| NARROW.get(py).and_then(position));
     Ok(found.map(|i| DType::ALL[i]))
 }
 

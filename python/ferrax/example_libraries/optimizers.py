@@ -445,13 +445,11 @@ def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, stairc
     """The schedule `step_size / (1 + decay_rate * i / decay_steps)`.
 
     Args:
-      step_size: the first step size.
-      decay_steps: number of steps for the rate to act once.
+      step_size, decay_steps: as in `exponential_decay`.
       decay_rate: the rate.
       staircase: whether it acts all at once, at the ends of these steps.
 
-    Returns:
-      A function of a step's number.
+    Returns: as in `exponential_decay`.
 
     >>> from ferrax.example_libraries import optimizers
     >>> optimizers.inverse_time_decay(1.0, 10, 1.0)(10)

@@ -2,7 +2,7 @@
 
 The engine reduces in an order of its own; slopes come from the same reduction written as a tree of calls of the
 function, neighbours with neighbours, which any transformation goes through: Blelloch, "Prefix sums and their
-applications" (1990). Read next: `reduce.py`.
+applications" (1990). Read next: `reductions.py`.
 """
 
 from __future__ import annotations
@@ -110,14 +110,12 @@ def of_windows(
     """The tree of `lax.reduce_window`: of the operands' slices at each cell of the window.
 
     Args:
-      computation: the caller's function of two scalars, or pytrees of scalars.
-      structure: the pytrees' structure.
+      computation, structure: as in `of_axes`.
       window, strides, pads, base, spacing: as `lax.reduce_window` has them, for each axis.
 
-    Returns:
-      A function of operands and initial values.
+    Returns: as in `of_axes`.
     """
-    from ferrax.lax.reduce import reduce_window_shape_tuple
+    from ferrax.lax.reductions import reduce_window_shape_tuple
 
     combine = _combine(computation, structure)
 

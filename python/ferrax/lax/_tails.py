@@ -20,7 +20,7 @@ from ferrax._ferrax import numpy as _numpy
 from ferrax.lax.control_flow import fori_loop
 from ferrax.lax.conversion import stop_gradient
 from ferrax.lax.elementwise import abs, digamma, exp, expm1, log1p, max, sqrt
-from ferrax.lax.reduce import reduce_sum
+from ferrax.lax.reductions import reduce_sum
 from ferrax.lax.shape import expand_dims, full_like
 
 __all__ = ["beta_tail", "exact_product", "exact_sum", "gamma_tail", "log_excess", "stirling", "where"]

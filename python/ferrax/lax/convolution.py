@@ -10,7 +10,7 @@ from ferrax._ferrax import Array, lax as _lax
 from ferrax._out_sharding import no_sharding
 from ferrax.lax.contraction import chosen, dot_general
 from ferrax.lax.conversion import convert_element_type
-from ferrax.lax.reduce import _dilated, padtype_to_pads, reduce_window_shape_tuple
+from ferrax.lax.reductions import _dilated, padtype_to_pads, reduce_window_shape_tuple
 from ferrax.lax.shape import reshape, rev, transpose
 from ferrax.typing import ArrayLike
 
@@ -540,14 +540,12 @@ def conv_transpose_shape_tuple(
     """The shape of the result of `conv_transpose` without dilation of the kernel.
 
     Args:
-      lhs_shape: shape of the left operand.
-      rhs_shape: shape of the kernel.
+      lhs_shape, rhs_shape: as in `conv_general_shape_tuple`.
       window_strides: spacing of the left operand's elements.
       padding: ``"SAME"``, ``"VALID"``, or (low, high) for each spatial axis of the dilated operand.
       dimension_numbers: which axis is which; see `conv_dimension_numbers`.
 
-    Returns:
-      A shape.
+    Returns: as in `conv_general_shape_tuple`.
 
     Raises:
       TypeError: ranks differ, or letters and axes do not match.

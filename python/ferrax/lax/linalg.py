@@ -471,9 +471,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
       shape (..., n); its off-diagonal, real, of shape (..., n - 1); the factors of the reflections, of shape
       (..., n - 1).
 
-    Raises:
-      TypeError: no floating dtype, or fewer than two axes.
-      ValueError: the matrices are not square, or empty.
+    Raises: as in `hessenberg`.
 
     Example:
       >>> import ferrax.numpy as jnp

@@ -151,7 +151,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         if not positions:
             size = math.prod(_lax.axis_size(n) for n in names) if groups is None else len(groups[0])
             return tree_util.tree_map(lambda leaf: size * leaf, x)
-    from ferrax.lax.reduce import reduce_sum
+    from ferrax.lax.reductions import reduce_sum
 
     return _reduce("psum", x, axis_name, axis_index_groups, reduce_sum)
 
@@ -196,7 +196,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     >>> print(jax.vmap(lambda x: jax.lax.pmax(x, "i"), axis_name="i")(jnp.array([1.0, 3.0])))
     [3. 3.]
     """
-    from ferrax.lax.reduce import reduce_max
+    from ferrax.lax.reductions import reduce_max
 
     return _reduce("pmax", x, axis_name, axis_index_groups, reduce_max)
 
@@ -217,7 +217,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     >>> print(jax.vmap(lambda x: jax.lax.pmin(x, "i"), axis_name="i")(jnp.array([1.0, 3.0])))
     [1. 1.]
     """
-    from ferrax.lax.reduce import reduce_min
+    from ferrax.lax.reductions import reduce_min
 
     return _reduce("pmin", x, axis_name, axis_index_groups, reduce_min)
 
@@ -494,12 +494,10 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     """Rearranges the rows of a mapped axis: row i gets row `perm[i]`.
 
     Args:
-      x: array or pytree of arrays.
-      axis_name: name of the mapped axis.
+      x, axis_name: as in `ppermute`.
       perm: for every row the number of the row that it gets.
 
-    Returns:
-      What each row gets.
+    Returns: as in `ppermute`.
 
     Raises:
       NameError: no `vmap` binds the name.

@@ -19,7 +19,7 @@ from ferrax._ferrax import Array
 from ferrax.lax.contraction import DotDimensionNumbers, PrecisionLike, dot_general
 from ferrax.lax.conversion import convert_element_type, select
 from ferrax.lax.elementwise import bitwise_and, ge, lt, mul, sub
-from ferrax.lax.reduce import cumsum
+from ferrax.lax.reductions import cumsum
 from ferrax.lax.shape import broadcast_in_dim, broadcasted_iota, full_like, reshape, transpose
 from ferrax.typing import ArrayLike, DTypeLike
 

@@ -1,6 +1,6 @@
 """Functions that change shapes, and those that make arrays.
 
-Read next: `slicing.py`, `reduce.py`.
+Read next: `slicing.py`, `reductions.py`.
 """
 
 from __future__ import annotations

@@ -161,12 +161,10 @@ def dynamic_index_in_dim(
     Args:
       operand: array of rank at least 1.
       index: integer scalar; clamped into range.
-      axis: the axis to index.
-      keepdims: keep the axis with size 1.
+      axis, keepdims: as in `index_in_dim`.
       allow_negative_indices: a negative index counts from the end.
 
-    Returns:
-      Array of the operand's dtype.
+    Returns: as in `index_in_dim`.
 
     Example:
       >>> import ferrax.numpy as jnp

@@ -24,7 +24,7 @@ from ferrax.lax._tails import beta_tail, exact_product, exact_sum, gamma_tail, l
 from ferrax.lax.control_flow import cond
 from ferrax.lax.conversion import stop_gradient
 from ferrax.lax.elementwise import abs, digamma, exp, expm1, is_finite, lgamma, log, log1p, neg, pow, sqrt
-from ferrax.lax.reduce import cumprod, reduce_or, reduce_sum
+from ferrax.lax.reductions import cumprod, reduce_or, reduce_sum
 from ferrax.lax.shape import expand_dims, full_like
 from ferrax.numpy._args import broadcast_together
 from ferrax.typing import ArrayLike

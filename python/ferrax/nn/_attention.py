@@ -11,6 +11,7 @@ from typing import Any
 
 import ferrax.numpy as jnp
 from ferrax import lax
+from ferrax._narrow import limits
 from ferrax.nn._arguments import to_array
 from ferrax.nn._normalize import logsumexp, softmax
 from ferrax.typing import ArrayLike
@@ -82,7 +83,7 @@ def dot_product_attention(
     allowed = _mask(mask, targets, sources, heads, groups, is_causal, query_seq_lengths, key_value_seq_lengths, window)
     if allowed is not None:
         # a large finite value, so that a row with nothing to attend to does not become NaN
-        lowest = jnp.asarray(-0.7 * float(jnp.finfo(logits.dtype).max), logits.dtype)
+        lowest = jnp.asarray(-0.7 * float(limits(logits.dtype).max), logits.dtype)
         logits = jnp.where(allowed, logits, lowest)
     weights = softmax(logits, axis=-1).astype(key.dtype)
     result = jnp.einsum("BKGTS,BSKH->BTKGH", weights, value)

@@ -77,12 +77,10 @@ def softmax(x: ArrayLike, axis: Any = -1, where: ArrayLike | None = None) -> Arr
     """``exp(x)`` scaled so that it sums to 1 along an axis.
 
     Args:
-      x: array of any shape.
-      axis: axis, or tuple of axes, to normalize over; None for all.
+      x, axis: as in `log_softmax`.
       where: mask, broadcastable to ``x``; entries left out get 0.
 
-    Returns:
-      Array of the shape of ``x``.
+    Returns: as in `log_softmax`.
 
     >>> import ferrax.nn, ferrax.numpy as jnp
     >>> ferrax.nn.softmax(jnp.array([0.0, 0.0, 1000.0, 1000.0]))

@@ -68,11 +68,9 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out:
     Args:
       a: array of any dtype.
       axis: axis to multiply along; None for the flattened array.
-      dtype: dtype of the result; by default that of `a`, the default integer for bools.
-      out: not supported.
+      dtype, out: as in `cumsum`.
 
-    Returns:
-      Array of the shape of `a` (or flat).
+    Returns: as in `cumsum`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.cumprod(jnp.array([2, 3, 4]))

@@ -8,39 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ferrax import _core, _ferrax
+from ferrax._narrow import KINDS, limits
 from ferrax.config import enable_x64
 from ferrax.dtypes import issubdtype as _issubdtype
 
+__all__ = ["can_cast", "iscomplexobj", "isdtype", "isrealobj", "issubdtype", "promote_types", "result_type"]
+
 DTypeLike = Any
-
-_EXTENDED_KINDS: dict[np.dtype, str] = {}
-for _name in (
-    "bfloat16", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
-    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
-):  # fmt: skip
-    if hasattr(ml_dtypes, _name):
-        _EXTENDED_KINDS[np.dtype(getattr(ml_dtypes, _name))] = "f"
-for _name in ("int1", "int2", "int4", "uint1", "uint2", "uint4"):
-    if hasattr(ml_dtypes, _name):
-        _EXTENDED_KINDS[np.dtype(getattr(ml_dtypes, _name))] = _name[0]
-
-_KIND_CLASSES = {
-    "b": np.bool_,
-    "i": np.signedinteger,
-    "u": np.unsignedinteger,
-    "f": np.floating,
-    "c": np.complexfloating,
-}
 
 
 def dtype_kind(dtype: np.dtype) -> str:
     """One of "b", "i", "u", "f", "c"; "K" for typed random keys, or NumPy's letter for what arrays cannot hold."""
-    kind = _EXTENDED_KINDS.get(dtype)
-    return getattr(dtype, "kind", "K") if kind is None else kind
+    kind = getattr(dtype, "kind", "K")
+    return KINDS.get(dtype.name, kind) if kind == "V" else kind
 
 
 def is_inexact(dtype: np.dtype) -> bool:
@@ -57,8 +40,8 @@ def inexact_dtype(dtype: np.dtype) -> np.dtype:
 
 def integer_limits(dtype: np.dtype) -> tuple[int, int]:
     """(smallest, largest) value of an integer dtype."""
-    limits = ml_dtypes.iinfo(dtype)
-    return int(limits.min), int(limits.max)
+    found = limits(dtype)
+    return int(found.min), int(found.max)
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:

@@ -1,26 +1,22 @@
-"""Scalar types such as `float32`, and the limits of dtypes.
+"""Scalar types such as `float32`.
 
 A scalar type of ferrax is a class that stands for a dtype wherever NumPy's would, and makes an array without axes
-(not a NumPy scalar) when called. Read `_dtype_functions.py` next.
+(not a NumPy scalar) when called. Read `_narrow_dtypes.py` next.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ferrax.numpy._creation import array
 
 __all__ = [
     "bool", "bool_", "cdouble", "character", "complex128", "complex64", "complex_", "complexfloating", "ComplexWarning",
-    "csingle", "double", "dtype", "finfo", "flexible", "float16", "float32", "float64", "float_", "floating", "generic",
-    "iinfo", "inexact", "int16", "int32", "int64", "int8", "int_", "integer", "number", "object_", "signedinteger",
-    "single", "uint", "uint16", "uint32", "uint64", "uint8", "unsignedinteger", "bfloat16", "float4_e2m1fn",
-    "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
-    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int2", "int4", "uint1", "uint2",
-    "uint4",
+    "csingle", "double", "dtype", "flexible", "float16", "float32", "float64", "float_", "floating", "generic",
+    "inexact", "int16", "int32", "int64", "int8", "int_", "integer", "number", "object_", "signedinteger", "single",
+    "uint", "uint16", "uint32", "uint64", "uint8", "unsignedinteger",
 ]  # fmt: skip
 
 
@@ -47,7 +43,7 @@ class _ScalarMeta(type):
         return isinstance(instance, cls.dtype.type)
 
 
-def _scalar_type(np_scalar_type: type) -> Any:
+def scalar_type(np_scalar_type: type) -> Any:
     """A scalar type of ferrax for one of NumPy or ml_dtypes."""
     name = np.dtype(np_scalar_type).name
     doc = f"""The scalar type of {name}: a name for the dtype, and a function that makes arrays of it.
@@ -63,30 +59,15 @@ def _scalar_type(np_scalar_type: type) -> Any:
     return _ScalarMeta(name, (object,), members)
 
 
-bool = bool_ = _scalar_type(np.bool_)
-uint8, uint16, uint32, uint64 = (_scalar_type(t) for t in (np.uint8, np.uint16, np.uint32, np.uint64))
-int8, int16, int32, int64 = (_scalar_type(t) for t in (np.int8, np.int16, np.int32, np.int64))
-float16, float32, float64 = (_scalar_type(t) for t in (np.float16, np.float32, np.float64))
-complex64, complex128 = (_scalar_type(t) for t in (np.complex64, np.complex128))
+bool = bool_ = scalar_type(np.bool_)
+uint8, uint16, uint32, uint64 = (scalar_type(t) for t in (np.uint8, np.uint16, np.uint32, np.uint64))
+int8, int16, int32, int64 = (scalar_type(t) for t in (np.int8, np.int16, np.int32, np.int64))
+float16, float32, float64 = (scalar_type(t) for t in (np.float16, np.float32, np.float64))
+complex64, complex128 = (scalar_type(t) for t in (np.complex64, np.complex128))
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
-bfloat16, float4_e2m1fn = _scalar_type(ml_dtypes.bfloat16), _scalar_type(ml_dtypes.float4_e2m1fn)
-float6_e2m3fn, float6_e3m2fn = _scalar_type(ml_dtypes.float6_e2m3fn), _scalar_type(ml_dtypes.float6_e3m2fn)
-float8_e3m4, float8_e4m3 = _scalar_type(ml_dtypes.float8_e3m4), _scalar_type(ml_dtypes.float8_e4m3)
-float8_e4m3b11fnuz, float8_e4m3fn = _scalar_type(ml_dtypes.float8_e4m3b11fnuz), _scalar_type(ml_dtypes.float8_e4m3fn)
-float8_e4m3fnuz, float8_e5m2 = _scalar_type(ml_dtypes.float8_e4m3fnuz), _scalar_type(ml_dtypes.float8_e5m2)
-float8_e5m2fnuz, float8_e8m0fnu = _scalar_type(ml_dtypes.float8_e5m2fnuz), _scalar_type(ml_dtypes.float8_e8m0fnu)
-int2, int4, uint2, uint4 = (_scalar_type(t) for t in (ml_dtypes.int2, ml_dtypes.int4, ml_dtypes.uint2, ml_dtypes.uint4))
-if TYPE_CHECKING or hasattr(ml_dtypes, "int1"):
-    int1, uint1 = _scalar_type(ml_dtypes.int1), _scalar_type(ml_dtypes.uint1)
-else:
-    # ml_dtypes has them from 0.6 on
-    __all__.remove("int1")
-    __all__.remove("uint1")
-
 dtype = np.dtype
 generic, number, inexact, object_ = np.generic, np.number, np.inexact, np.object_
 integer, signedinteger, unsignedinteger = np.integer, np.signedinteger, np.unsignedinteger
 floating, complexfloating, flexible, character = np.floating, np.complexfloating, np.flexible, np.character
 ComplexWarning = np.exceptions.ComplexWarning if hasattr(np, "exceptions") else np.ComplexWarning  # type: ignore[attr-defined]
-finfo, iinfo = ml_dtypes.finfo, ml_dtypes.iinfo

@@ -9,11 +9,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ferrax import _ferrax, lax
 from ferrax._core import asarray, with_weak_type
+from ferrax._narrow import limits
 from ferrax._rust import implemented_by
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.dtypes import extended, issubdtype
@@ -363,9 +363,9 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: Ar
     if dtype_kind(x.dtype) == "c":
         parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (lax.real(x), lax.imag(x)))
         return lax.complex(*parts)
-    limits = ml_dtypes.finfo(x.dtype)
-    high = limits.max if posinf is None else posinf
-    low = limits.min if neginf is None else neginf
+    ends = limits(x.dtype)
+    high = ends.max if posinf is None else posinf
+    low = ends.min if neginf is None else neginf
     result = _where(isnan(x), cast(nan, x.dtype), x)
     result = _where(x == np.inf, cast(high, x.dtype), result)
     return _where(x == -np.inf, cast(low, x.dtype), result)
@@ -454,11 +454,9 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays broadcast together and are equal then.
 
     Args:
-      a1: array.
-      a2: array.
+      a1, a2: as in `array_equal`.
 
-    Returns:
-      Bool scalar.
+    Returns: as in `array_equal`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.array_equiv(jnp.ones((2, 2)), jnp.ones(2))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ferrax import lax
@@ -29,24 +28,24 @@ from ferrax.numpy._ufuncs import copysign, where as _where
 
 __all__ = ["frexp", "ldexp", "packbits", "spacing", "unpackbits"]
 
-# dtype -> (signed integer of its width, bits of the significand, bias of the exponent)
+# name of the dtype -> (signed integer of its width, bits of the significand, bias of the exponent)
 _LAYOUT = {
-    np.dtype("float16"): (np.int16, 10, 15),
-    np.dtype(ml_dtypes.bfloat16): (np.int16, 7, 127),
-    np.dtype("float32"): (np.int32, 23, 127),
-    np.dtype("float64"): (np.int64, 52, 1023),
+    "float16": (np.int16, 10, 15),
+    "bfloat16": (np.int16, 7, 127),
+    "float32": (np.int32, 23, 127),
+    "float64": (np.int64, 52, 1023),
 }
 
 
 def _layout(name: str, x: Array) -> tuple[Any, int, int]:
-    if x.dtype not in _LAYOUT:
+    if x.dtype.name not in _LAYOUT:
         raise TypeError(f"{name} does not support {x.dtype}")
-    return _LAYOUT[x.dtype]
+    return _LAYOUT[x.dtype.name]
 
 
 def _power_of_two(exponent: Array, dtype: np.dtype) -> Array:
     """2 ** exponent for exponents of normal numbers."""
-    integer, significand, bias = _LAYOUT[dtype]
+    integer, significand, bias = _LAYOUT[dtype.name]
     return lax.bitcast_convert_type(
         (cast(exponent, integer) + asarray(bias, integer)) << asarray(significand, integer), dtype
     )

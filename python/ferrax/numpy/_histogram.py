@@ -124,9 +124,7 @@ def histogram(a: ArrayLike, bins: ArrayLike = 10, range: Sequence[ArrayLike] | N
     """How many values fall into each bin.
 
     Args:
-      a: array of values.
-      bins: the number of bins, or the vector of edges.
-      range: pair (low, high); by default the extent of the values.
+      a, bins, range: as in `histogram_bin_edges`.
       weights: array of what each value counts.
       density: divide by the total and the widths, so that the integral is one.
 

@@ -187,9 +187,7 @@ def hstack(tup: Any, dtype: DTypeLike = None) -> Array:
 def dstack(tup: Any, dtype: DTypeLike = None) -> Array:
     """Arrays stacked along the third axis.
 
-    Args:
-      tup: sequence of arrays.
-      dtype: dtype of the result; by default the common dtype.
+    Args: as in `hstack`.
 
     Returns:
       Array with at least three axes.

@@ -252,9 +252,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     Returns:
       Real array of shape (..., n).
 
-    Raises:
-      ValueError: for another `UPLO`.
-      TypeError: the matrices are not square.
+    Raises: as in `eigh`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.linalg.eigvalsh(jnp.array([[3., 0.], [0., 2.]]))

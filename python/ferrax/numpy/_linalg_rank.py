@@ -8,11 +8,11 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._narrow import limits
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.numpy import _creation, _products, _reductions
 from ferrax.numpy._args import Array, ArrayLike, promote_inexact
 from ferrax.numpy._dtype_functions import default_int
-from ferrax.numpy._dtypes import finfo
 from ferrax.numpy._linalg_factors import adjoint, svd, svdvals
 from ferrax.numpy._linalg_norms import norm
 from ferrax.numpy._linalg_solve import inv
@@ -72,7 +72,7 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
         return lax.convert_element_type(_reductions.any(a != 0), np.int32)
     s = svd(a, full_matrices=False, compute_uv=False, hermitian=hermitian)
     if tol is None:
-        rtol = max(a.shape[-2:]) * float(finfo(s.dtype).eps) if rtol is None else rtol
+        rtol = max(a.shape[-2:]) * float(limits(s.dtype).eps) if rtol is None else rtol
         tol = _reductions.max(s, -1, initial=0) * asarray(rtol)
     return _reductions.sum(s > asarray(tol)[..., None], -1, dtype=default_int())
 
@@ -132,12 +132,12 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
     if x.ndim < 2:
         raise ValueError(f"pinv takes arrays of shape [..., m, n], got {x.shape}")
     m, n = x.shape[-2:]
-    real = finfo(x.dtype).dtype
+    real = limits(x.dtype).dtype
     if x.size == 0:
         return _creation.zeros((*x.shape[:-2], n, m), x.dtype)
     cutoff = rcond if rtol is None else rtol
     if cutoff is None:
-        cutoff = 10.0 * max(m, n) * float(finfo(x.dtype).eps)
+        cutoff = 10.0 * max(m, n) * float(limits(x.dtype).eps)
     cutoff = lax.convert_element_type(asarray(cutoff), real)
     if not hermitian:
         return _pinv(x, cutoff)
@@ -183,10 +183,10 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     if vector:
         y = y[:, None]
     m, n = x.shape
-    eps = float(finfo(x.dtype).eps)
+    eps = float(limits(x.dtype).eps)
     cutoff = max(m, n) * eps if rcond is None else rcond if not isinstance(rcond, (int, float)) or rcond >= 0 else eps
     if x.size == 0:
-        s = _creation.zeros((0,), finfo(x.dtype).dtype)
+        s = _creation.zeros((0,), limits(x.dtype).dtype)
         rank: Any = _creation.zeros((), default_int())
         solution = _creation.zeros((n, y.shape[1]), x.dtype)
     else:

@@ -6,6 +6,7 @@ are Rust and come with the classes.
 
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any
 
@@ -15,6 +16,8 @@ from ferrax import lax
 from ferrax._boundary import shielded
 from ferrax._core import Array, Tracer, concrete_or_error, is_tracer
 from ferrax._devices import device_put
+from ferrax._documentation import completed
+from ferrax._lazy import DeferredMember
 from ferrax._rust import with_shortcut
 from ferrax.numpy import (
     _creation,
@@ -237,14 +240,16 @@ _METHODS: dict[str, Any] = {
 _PROPERTIES = {"T": _transpose, "format": _format, "mT": _matrix_transpose}
 
 
-def attach() -> None:
-    """Puts the methods and properties onto Array and Tracer, where the classes do not bring their own."""
-    for cls in (Array, Tracer):
-        own = vars(cls)
-        for name, function in _METHODS.items():
-            if name not in own:
-                plain = isinstance(function, types.FunctionType)
-                setattr(cls, name, shielded(function, method=True) if plain else function)
-        for name, function in _PROPERTIES.items():
-            if name not in own:
-                setattr(cls, name, property(function))
+def _put(name: str, member: Any) -> None:
+    """Puts a member where the classes do not bring it themselves: arrays that are not traced bring some."""
+    own = vars(Array).get(name)
+    setattr(Array if own is None or isinstance(own, DeferredMember) else Tracer, name, member)
+
+
+for _name, _method in _METHODS.items():
+    if isinstance(_method, types.FunctionType):
+        _method.__doc__ = completed(_method.__doc__, sys.modules[_method.__module__])
+        _method = shielded(_method, method=True)
+    _put(_name, _method)
+for _name, _getter in _PROPERTIES.items():
+    _put(_name, property(_getter))

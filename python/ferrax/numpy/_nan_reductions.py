@@ -115,9 +115,7 @@ def nanprod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None 
     Args:
       a: array of any dtype.
       axis: the axis or axes to multiply over; None for all.
-      dtype: dtype of the result.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
+      dtype, out, keepdims: as in `nansum`.
       initial: scalar to multiply the product with.
       where: bool array: which elements to include.
 
@@ -284,11 +282,9 @@ def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, o
     Args:
       a: array of any dtype.
       axis: axis to multiply along; None for the flattened array.
-      dtype: dtype of the result.
-      out: not supported.
+      dtype, out: as in `nancumsum`.
 
-    Returns:
-      Array of the shape of `a` (or flat).
+    Returns: as in `nancumsum`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.nancumprod(jnp.array([2., jnp.nan, 3.]))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._narrow import limits
 from ferrax.numpy._args import (
     Array,
     ArrayLike,
@@ -23,7 +24,6 @@ from ferrax.numpy._args import (
 )  # fmt: skip
 from ferrax.numpy._diagonal import vander
 from ferrax.numpy._dtype_functions import complex_dtype
-from ferrax.numpy._dtypes import finfo
 from ferrax.numpy._linalg_factors import eigvals
 from ferrax.numpy._linalg_rank import lstsq
 from ferrax.numpy._linalg_solve import inv
@@ -352,7 +352,7 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
     if places.ndim != 1 or places.shape[0] == 0 or values.ndim not in (1, 2) or values.shape[0] != places.shape[0]:
         raise TypeError(f"polyfit takes a vector x and y with as many rows; got shapes {places.shape}, {values.shape}")
     if rcond is None:
-        rcond = places.shape[0] * float(finfo(places.dtype).eps)
+        rcond = places.shape[0] * float(limits(places.dtype).eps)
     matrix = vander(places, order)
     if w is not None:
         (weights,) = promote_inexact("polyfit", w)

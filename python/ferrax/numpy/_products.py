@@ -129,9 +129,7 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_eleme
     Args:
       a: array of shape (..., m, k) or (k,).
       b: array of shape (..., k, n) or (k,).
-      precision: as for `lax.dot_general`.
-      preferred_element_type: dtype in which to accumulate and return.
-      out_sharding: how the result is spread over explicit axes of the mesh in use.
+      precision, preferred_element_type, out_sharding: as in `dot`.
 
     Returns:
       Array of shape (..., m, n), without the axes that a vector operand lacks.
@@ -338,11 +336,9 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
     Args:
       a: array of shape (..., k), or a scalar.
       b: array of shape (..., k), or a scalar.
-      precision: as for `lax.dot_general`.
-      preferred_element_type: dtype in which to accumulate and return.
+      precision, preferred_element_type: as in `dot`.
 
-    Returns:
-      Array with the other axes of `a`, then those of `b`.
+    Returns: as in `dot`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.inner(jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]]))

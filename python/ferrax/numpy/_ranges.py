@@ -281,11 +281,9 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool =
       stop: last value, of the sign of `start`.
       num: how many values.
       endpoint: whether `stop` is the last value.
-      dtype: dtype of the result.
-      axis: axis of the result along which the values run.
+      dtype, axis: as in `logspace`.
 
-    Returns:
-      Array with `num` values along `axis`.
+    Returns: as in `logspace`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.geomspace(1, 16, 5)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ferrax import lax
@@ -41,7 +40,7 @@ __all__ = [
     "std", "sum", "var",
 ]  # fmt: skip
 
-_NARROW_FLOATS = (np.dtype("float16"), np.dtype(ml_dtypes.bfloat16))
+_NARROW_FLOATS = ("float16", "bfloat16")
 
 
 def keep_dims(x: Array, axes: tuple[int, ...]) -> Array:
@@ -86,7 +85,7 @@ def _accumulate(name, reducer, combine, identity, a, axis, dtype, out, keepdims,
     axes = normalize_axes(axis, x.ndim, f"axis argument to jnp.{name}().")
     result = sum_dtype(x.dtype, promote_integers) if dtype is None else user_dtype(dtype)
     warn_complex(x.dtype, result)
-    x = cast(_mask(name, x, where, identity), np.float32 if result in _NARROW_FLOATS else result)
+    x = cast(_mask(name, x, where, identity), np.float32 if result.name in _NARROW_FLOATS else result)
     first = _initial(x, initial)
     total = reducer(x, axes) if axes else x
     if first is not None:
@@ -383,7 +382,7 @@ def mean_dtypes(dtype: np.dtype, requested: DTypeLike) -> tuple[np.dtype, np.dty
     """(dtype to compute a mean in, dtype to return it in)."""
     result = inexact_dtype(dtype) if requested is None else user_dtype(requested)
     warn_complex(dtype, result)
-    compute = np.dtype(np.float32) if result in _NARROW_FLOATS else inexact_dtype(result)
+    compute = np.dtype(np.float32) if result.name in _NARROW_FLOATS else inexact_dtype(result)
     return compute, result
 
 
@@ -396,9 +395,7 @@ def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, out: None = N
       a: array of any dtype.
       axis: the axis or axes to average; None for all.
       dtype: dtype of the result; by default that of `a`, or the default float for integers.
-      out: not supported.
-      keepdims: keep reduced axes with length 1.
-      where: bool array that broadcasts with `a`: which elements to include.
+      out, keepdims, where: as in `sum`.
 
     Returns:
       Array of the means; NaN over nothing.
@@ -527,9 +524,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     """How many elements over axes are not zero.
 
     Args:
-      a: array of any dtype.
-      axis: the axis or axes to reduce; None for all.
-      keepdims: keep reduced axes with length 1.
+      a, axis, keepdims: as in `var`.
 
     Returns:
       Array of the default integer dtype.

@@ -278,14 +278,12 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, si
     """The sorted distinct elements of one array that are not in another.
 
     Args:
-      ar1: array.
-      ar2: array.
+      ar1, ar2: as in `union1d`.
       assume_unique: promise that the elements of `ar1` are distinct; they keep their order then.
       size: static length of the result, for use under `jit`.
       fill_value: fills the result up to `size`; by default 0.
 
-    Returns:
-      Vector.
+    Returns: as in `union1d`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
@@ -310,14 +308,12 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, siz
     """The sorted elements that are in exactly one of two arrays.
 
     Args:
-      ar1: array.
-      ar2: array.
+      ar1, ar2: as in `union1d`.
       assume_unique: promise that the elements of each array are distinct.
       size: static length of the result, for use under `jit`.
       fill_value: fills the result up to `size`; by default the smallest element of the result.
 
-    Returns:
-      Vector.
+    Returns: as in `union1d`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.setxor1d(jnp.array([3, 1]), jnp.array([2, 3]))

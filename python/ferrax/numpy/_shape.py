@@ -170,9 +170,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: None = None) -> Array
     """The elements of an array in one dimension.
 
     Args:
-      a: array or scalar.
-      order: "C" for rows first, "F" for columns first.
-      out_sharding: how the result is spread over explicit axes of the mesh in use.
+      a, order, out_sharding: as in `reshape`.
 
     Returns:
       One-dimensional array.

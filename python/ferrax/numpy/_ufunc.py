@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, lax
+from ferrax._boundary import shielded
 from ferrax._core import asarray
 from ferrax.numpy import _cumulative, _elementwise, _reductions, _shape, _ufuncs
 from ferrax.numpy._args import (
@@ -393,24 +394,20 @@ _TABLE: dict[str, dict[str, Any]] = {
 }
 
 
-def _complete(function: Any, **members: Any) -> None:
-    """Gives a function of the extension module what a `ufunc` has beyond calls."""
-    defaults = dict(nin=2, nout=1, nargs=2, identity=None, _func=function, _call=function)
-    for name, value in {
-        **defaults,
-        "_reduce": None,
-        "_accumulate": None,
-        "_at": None,
-        "_reduceat": None,
-        **members,
-    }.items():
-        setattr(function, name, value)
-
-
-for _method in ("_binary", "_scan_reduce", "accumulate", "at", "outer", "reduce", "reduceat"):
-    setattr(_ferrax.numpy.ufunc, _method, getattr(ufunc, _method))
+_DEFAULTS: dict[str, Any] = {
+    "nin": 2, "nout": 1, "nargs": 2, "identity": None, "_reduce": None, "_at": None, "_reduceat": None,
+    "_accumulate": None, "_func": property(lambda self: self), "_call": property(lambda self: self),
+}  # fmt: skip
+# functions of the extension module get what a `ufunc` has beyond calls
+for _name, _default in _DEFAULTS.items():
+    setattr(_ferrax.numpy.ufunc, _name, _default)
+for _name in ("_binary", "_scan_reduce"):
+    setattr(_ferrax.numpy.ufunc, _name, getattr(ufunc, _name))
+for _name in ("accumulate", "at", "outer", "reduce", "reduceat"):
+    setattr(_ferrax.numpy.ufunc, _name, shielded(getattr(ufunc, _name), method=True))
 for _name, _members in _TABLE.items():
-    _complete(getattr(_ufuncs, _name), **_members)
+    for _member, _value in _members.items():
+        setattr(getattr(_ufuncs, _name), _member, _value)
 
 logaddexp = ufunc(_elementwise.logaddexp, 2, 1, identity=-np.inf)
 logaddexp2 = ufunc(_elementwise.logaddexp2, 2, 1, identity=-np.inf)

@@ -341,11 +341,7 @@ def rfftn(
       norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
         both by its root.
 
-    Returns:
-      Complex array, with the first half along the last of the axes.
-
-    Raises:
-      ValueError: for axes or a `norm` that there are not, or sizes that do not fit the axes, or a complex array.
+    Returns, Raises: as in `rfft2`.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.fft.rfftn(jnp.eye(2))
@@ -386,9 +382,7 @@ def irfftn(
     Args:
       a: array with the first half along the last of the axes.
       s: sizes of the result along the axes; None for the array's, and 2 (m - 1) along the last, which has m entries.
-      axes: the axes; None for all, or for the last ones if `s` is given.
-      norm: "backward" divides inverse transforms by the number of elements (None too), "forward" forward ones, "ortho"
-        both by its root.
+      axes, norm: as in `rfftn`.
 
     Returns:
       Real array.

@@ -15,6 +15,7 @@ import numpy as np
 import ferrax.numpy as jnp
 from ferrax import dtypes, jit, lax
 from ferrax._ferrax import Array
+from ferrax._narrow import limits
 from ferrax._shapes import static_shape
 from ferrax.random import _arguments as args
 from ferrax.random._generators import native_bits
@@ -69,15 +70,13 @@ def uniform(
     """Uniformly distributed values in [minval, maxval).
 
     Args:
-      key: a key.
-      shape: shape of the result.
+      key, shape: as in `bits`.
       dtype: a float dtype; the default when None.
       minval: lower bound, broadcastable to ``shape``.
       maxval: upper bound, broadcastable to ``shape``.
       out_sharding: ignored.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `bits`.
 
     Raises:
       ValueError: ``dtype`` is not a float dtype.
@@ -98,7 +97,7 @@ def _uniform(key, shape, dtype, minval, maxval):
 
 def unit_uniform(key: Array, shape: Any, dtype: DTypeLike) -> Array:
     """Uniform values in [0, 1) for one key, or of shape ``key.shape + shape`` for several."""
-    info = jnp.finfo(dtype)
+    info = limits(dtype)
     # a word has at least 8 bits, and enough of them for the fraction
     width = 8 if info.nmant < 8 else info.bits
     words = random_words(key, width, shape)
@@ -153,20 +152,18 @@ def _bernoulli(key, p, shape, mode):
     if mode == "low":
         return uniform(key, shape, dtype) < p
     low, high = uniform(key, (2, *shape), dtype)
-    return high * args.as_dtype(jnp.finfo(dtype).eps, dtype) < p - low
+    return high * args.as_dtype(limits(dtype).eps, dtype) < p - low
 
 
 def rademacher(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
     """-1 or 1, with equal probability.
 
     Args:
-      key: a key.
-      shape: shape of the result.
+      key, shape: as in `bits`.
       dtype: dtype of the result; the default integer when None.
       out_sharding: ignored.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `bits`.
 
     >>> import ferrax
     >>> ferrax.random.rademacher(ferrax.random.key(0), (3,))
@@ -219,7 +216,7 @@ def randint(
     drawn = dtype
     if dtype.itemsize < 4:
         # narrow integers are drawn as int32: their interval may end just above the largest of them
-        info, drawn = jnp.iinfo(dtype), jnp.dtype("int32")
+        info, drawn = limits(dtype), jnp.dtype("int32")
         minval = jnp.clip(args.as_dtype(jnp.asarray(minval), drawn), int(info.min), int(info.max))
         maxval = jnp.clip(args.as_dtype(jnp.asarray(maxval), drawn), int(info.min), int(info.max) + 1)
     result = _randint(key, shape, minval, maxval, drawn)
@@ -228,7 +225,7 @@ def randint(
 
 def _clipped(x, dtype):
     """Integers ``x`` as ``dtype``, those out of its range as its nearest end."""
-    have, want = jnp.iinfo(x.dtype), jnp.iinfo(dtype)
+    have, want = limits(x.dtype), limits(dtype)
     low, high = max(int(have.min), int(want.min)), min(int(have.max), int(want.max))
     return lax.convert_element_type(jnp.clip(x, np.array(low, x.dtype), np.array(high, x.dtype)), dtype)
 
@@ -242,7 +239,7 @@ def _randint(key, shape, minval, maxval, dtype):
     if not jnp.issubdtype(maxval.dtype, jnp.integer):
         maxval = maxval.astype(int)
     # an upper bound one above the largest value of the dtype is clipped below, and the interval widened again
-    past_end = maxval > _clipped(jnp.asarray(np.array(jnp.iinfo(dtype).max, dtype)), maxval.dtype)
+    past_end = maxval > _clipped(jnp.asarray(np.array(limits(dtype).max, dtype)), maxval.dtype)
     minval, maxval = (lax.broadcast_to_rank(_clipped(x, dtype), len(shape)) for x in (minval, maxval))
     past_end = lax.broadcast_to_rank(past_end, len(shape))
 
@@ -264,12 +261,12 @@ def _randint(key, shape, minval, maxval, dtype):
 
 def tiny(dtype: DTypeLike) -> Any:
     """The smallest normal number of a dtype, of that dtype."""
-    return np.array(jnp.finfo(dtype).tiny, dtype)
+    return np.array(limits(dtype).tiny, dtype)
 
 
 def below_one(dtype: DTypeLike) -> Any:
     """The number next to -1 on the side of 0, of that dtype."""
-    return np.array(-1 + float(jnp.finfo(dtype).epsneg), dtype)
+    return np.array(-1 + float(limits(dtype).epsneg), dtype)
 
 
 SQRT2 = math.sqrt(2)

@@ -14,6 +14,7 @@ import numpy as np
 import ferrax.numpy as jnp
 from ferrax import jit, lax
 from ferrax._ferrax import Array
+from ferrax._narrow import limits
 from ferrax.random import _arguments as args
 from ferrax.random._bits import SQRT2, below_one, rademacher, tiny, uniform
 from ferrax.random._keys import checked_key, split_keys
@@ -166,7 +167,7 @@ def _gumbel(key, shape, dtype, mode):
     if mode == "low":
         return -jnp.log(-jnp.log(uniform(key, shape, dtype, minval=tiny(dtype), maxval=1.0)))
     high, low = uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0)
-    eps = np.array(jnp.finfo(dtype).eps, dtype)
+    eps = np.array(limits(dtype).eps, dtype)
     unit = jnp.where(high >= 0.5, high, high + eps * low + tiny(dtype))
     return -jnp.log(-jnp.log1p(-unit))
 
@@ -221,7 +222,7 @@ def cauchy(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_s
 
 @partial(jit, static_argnums=(1, 2))
 def _cauchy(key, shape, dtype):
-    unit = uniform(key, shape, dtype, minval=np.array(jnp.finfo(dtype).eps, dtype), maxval=1.0)
+    unit = uniform(key, shape, dtype, minval=np.array(limits(dtype).eps, dtype), maxval=1.0)
     return lax.tan(np.array(math.pi, dtype) * (unit - np.array(0.5, dtype)))
 
 
@@ -234,11 +235,9 @@ def pareto(
       key: a key.
       b: the exponent, positive.
       shape: shape of the result; that of ``b`` when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      dtype, out_sharding: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.pareto(ferrax.random.key(0), 3.0, (2,)).shape
@@ -263,11 +262,9 @@ def weibull_min(
       key: a key.
       scale: scale.
       concentration: the exponent.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
+      shape, dtype: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.weibull_min(ferrax.random.key(0), 2.0, 3.0, (2,)).shape
@@ -292,11 +289,9 @@ def rayleigh(
       key: a key.
       scale: scale.
       shape: shape of the result; that of ``scale`` when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      dtype, out_sharding: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.rayleigh(ferrax.random.key(0), 2.0, (2,)).shape
@@ -377,11 +372,9 @@ def lognormal(
       key: a key.
       sigma: standard deviation of the logarithm.
       shape: shape of the result; that of ``sigma`` when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      dtype, out_sharding: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.lognormal(ferrax.random.key(0), 0.5, (2,)).shape
@@ -409,11 +402,9 @@ def triangular(
       mode: the peak.
       right: upper end.
       shape: shape of the result; what the parameters broadcast to when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      dtype, out_sharding: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.triangular(ferrax.random.key(0), 0.0, 1.0, 2.0, (2,)).shape
@@ -437,11 +428,9 @@ def wald(
       key: a key.
       mean: the mean.
       shape: shape of the result; that of ``mean`` when None.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      dtype, out_sharding: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     Source: Michael, Schucany and Haas, "Generating random variates using transformations with multiple roots" (1976).
 

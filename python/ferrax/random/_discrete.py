@@ -17,6 +17,7 @@ import numpy as np
 import ferrax.numpy as jnp
 from ferrax import jit, lax
 from ferrax._ferrax import Array
+from ferrax._narrow import limits
 from ferrax._shapes import static_shape
 from ferrax.random import _arguments as args
 from ferrax.random._bits import randint, random_words, uniform
@@ -287,7 +288,7 @@ def _poisson(key, lam, shape, dtype):
 
 @partial(jit, static_argnums=(2, 3))
 def _poisson_knuth(key, lam, shape, dtype):
-    largest = min(jnp.iinfo(dtype).max, jnp.iinfo(jnp.int32).max)  # rounds are counted in int32
+    largest = min(limits(dtype).max, np.iinfo(np.int32).max)  # rounds are counted in int32
 
     def body(state):
         i, count, key, log_product = state
@@ -311,7 +312,7 @@ def _poisson_rejection(key, lam, shape, dtype):
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_r = 0.9277 - 3.6224 / (b - 2)
-    largest = min(jnp.iinfo(dtype).max, jnp.iinfo(jnp.int32).max)  # rounds are counted in int32
+    largest = min(limits(dtype).max, np.iinfo(np.int32).max)  # rounds are counted in int32
 
     def body(state):
         i, chosen, accepted, key = state
@@ -383,7 +384,7 @@ def _binomial(key, n, p, shape, dtype):
 def _binomial_gaps(key, n, p, shape, dtype):
     """Successes counted by the geometric gaps between them."""
     log1_p = jnp.log1p(-p)
-    largest = jnp.finfo(dtype).max
+    largest = limits(dtype).max
 
     def body(state):
         i, gaps, position, key = state
@@ -426,7 +427,7 @@ def _btrs(key, n, p, shape, dtype):
     odds = p / (1 - p)
     alpha = (2.83 + 5.1 / b) * spread
     mode = lax.floor((n + 1) * p)
-    largest = jnp.finfo(dtype).max
+    largest = limits(dtype).max
 
     def body(state):
         i, chosen, accepted, key = state

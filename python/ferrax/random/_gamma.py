@@ -343,12 +343,9 @@ def generalized_normal(
     Args:
       key: a key.
       p: the exponent.
-      shape: shape of the result.
-      dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      shape, dtype, out_sharding: as in `exponential`.
 
-    Returns:
-      Array of that shape and dtype.
+    Returns: as in `exponential`.
 
     >>> import ferrax
     >>> ferrax.random.generalized_normal(ferrax.random.key(0), 2.0, (2,)).shape

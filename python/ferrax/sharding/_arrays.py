@@ -101,13 +101,11 @@ def make_array_from_single_device_arrays(
     """An array whose parts are arrays on single devices.
 
     Args:
-      shape: the array's shape.
-      sharding: its sharding.
+      shape, sharding: as in `make_array_from_callback`.
       arrays: a part for every device, in any order.
       dtype: dtype of the array, needed where there are no parts.
 
-    Returns:
-      The array.
+    Returns: as in `make_array_from_callback`.
 
     Raises:
       TypeError: `arrays` is no list or tuple, or its arrays differ in dtype.

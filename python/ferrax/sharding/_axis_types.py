@@ -135,15 +135,13 @@ def explicit_axes(f: Callable[..., Any] | None = None, /, *, axes: Any = None, i
     """A function that sees axes of the mesh in use as of type `Explicit`.
 
     Args:
-      f: the function; without it, returns a decorator.
-      axes: names of the axes; all by default.
+      f, axes: as in `auto_axes`.
       in_sharding: shardings of the arguments, a pytree prefix of their tuple; may be given to each call, too.
 
     Returns:
       A function with `f`'s arguments, and `in_sharding`.
 
-    Raises:
-      ValueError: no mesh is in use.
+    Raises: as in `auto_axes`.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> f = jax.sharding.explicit_axes(lambda x: x + 1, in_sharding=jax.P("x"))

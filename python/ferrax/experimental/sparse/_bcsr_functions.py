@@ -186,10 +186,7 @@ def bcsr_dot_general(
     Args:
       lhs: a BCSR array.
       rhs: a dense array.
-      dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``.
-      precision: no matter.
-      preferred_element_type: dtype of the result; the operands' common one where none is given.
-      out_sharding: not supported.
+      dimension_numbers, precision, preferred_element_type, out_sharding: as in `bcoo_dot_general`.
 
     Returns:
       A dense array.
@@ -262,9 +259,7 @@ def bcsr_broadcast_in_dim(
 
     Args:
       mat: a BCSR array.
-      shape: the sizes of the result.
-      broadcast_dimensions: which axis of the result each axis of `mat` is.
-      sharding: not supported.
+      shape, broadcast_dimensions, sharding: as in `bcoo_broadcast_in_dim`.
 
     Returns:
       A BCSR array.
@@ -293,9 +288,7 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     Returns:
       A BCSR array.
 
-    Raises:
-      NotImplementedError: the axis is dense.
-      ValueError: the layouts differ.
+    Raises: as in `bcoo_concatenate`.
 
     >>> import ferrax.numpy as jnp
     >>> from ferrax.experimental import sparse

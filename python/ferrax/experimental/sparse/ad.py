@@ -111,9 +111,7 @@ def grad(
     """`ferrax.grad`, of functions of sparse arrays as well.
 
     Args:
-      fun: function whose value is a scalar.
-      argnums: position, or positions, of the arguments to differentiate.
-      has_aux: whether `fun` returns `(value, auxiliary data)`.
+      fun, argnums, has_aux: as in `value_and_grad`.
       **kwargs: other arguments of `ferrax.grad`.
 
     Returns:

@@ -110,9 +110,7 @@ def iter_sparse_layouts(shape: Sequence[int], min_n_batch: int = 0) -> Iterator[
 def iter_bcsr_layouts(shape: Sequence[int], min_n_batch: int = 0) -> Iterator[SparseLayout]:
     """The layouts that a BCSR array of a shape can have.
 
-    Args:
-      shape: the shape.
-      min_n_batch: the fewest batch axes.
+    Args: as in `iter_sparse_layouts`.
 
     Yields:
       The layouts.

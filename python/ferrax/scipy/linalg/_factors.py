@@ -65,14 +65,12 @@ def cho_factor(
     Args:
       a: array of shape (..., n, n), as for `cholesky`.
       lower: give the lower factor, else the upper one.
-      overwrite_a: accepted, and means nothing.
-      check_finite: accepted, and means nothing.
+      overwrite_a, check_finite: as in `cholesky`.
 
     Returns:
       The factors, with zeros in the other triangle, and `lower`.
 
-    Raises:
-      ValueError: the matrices are not square.
+    Raises: as in `cholesky`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.linalg
@@ -114,14 +112,12 @@ def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_f
     Args:
       a: array of shape (..., m, n).
       permute_l: give P L in place of P and L.
-      overwrite_a: accepted, and means nothing.
-      check_finite: accepted, and means nothing.
+      overwrite_a, check_finite: as in `lu_factor`.
 
     Returns:
       P of shape (..., m, m), real; L of shape (..., m, k); U of shape (..., k, n), with k = min(m, n).
 
-    Raises:
-      TypeError: fewer than two axes.
+    Raises: as in `lu_factor`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.linalg
@@ -238,15 +234,13 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overw
       a: array of shape (..., m, n).
       full_matrices: U is m × m and Vᴴ is n × n; else m × k and k × n with k = min(m, n).
       compute_uv: give U and Vᴴ too.
-      overwrite_a: accepted, and means nothing.
-      check_finite: accepted, and means nothing.
+      overwrite_a, check_finite: as in `lu_factor`.
       lapack_driver: accepted, and means nothing.
 
     Returns:
       U, s, Vᴴ; or s alone, real and descending.
 
-    Raises:
-      TypeError: fewer than two axes.
+    Raises: as in `lu_factor`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.linalg

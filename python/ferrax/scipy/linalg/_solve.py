@@ -169,9 +169,7 @@ def solve(a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = F
       b: array of shape (n,) or (..., n, k).
       lower: for positive definite matrices: the lower triangle is read, else the upper one.
       overwrite_a: accepted, and means nothing.
-      overwrite_b: accepted, and means nothing.
-      debug: accepted, and means nothing.
-      check_finite: accepted, and means nothing.
+      overwrite_b, debug, check_finite: as in `solve_triangular`.
       assume_a: "gen", or "sym" or "her" (which mean the same here), or "pos" for positive definite matrices.
 
     Returns:

@@ -230,9 +230,7 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Sequen
     """The convolution of two arrays by Fourier transforms.
 
     Args:
-      in1: array.
-      in2: array of the same rank.
-      mode: ``"full"``, ``"same"`` (the middle, of in1's shape) or ``"valid"`` (full overlaps).
+      in1, in2, mode: as in `convolve`.
       axes: the axes to convolve along, None for all; along others the operands are multiplied, and have one shape.
 
     Returns:

@@ -146,9 +146,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """The beta function, Γ(a) Γ(b) / Γ(a + b).
 
-    Args:
-      a: real array.
-      b: real array.
+    Args: as in `betaln`.
 
     Returns:
       Array of the shape that the operands broadcast to; NaN where one of them is a negative whole number.

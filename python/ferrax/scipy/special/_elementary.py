@@ -271,9 +271,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """The power transform ((1 + x)**lmbda - 1) / lmbda, whose limit at lmbda = 0 is log(1 + x).
 
-    Args:
-      x: real or complex array.
-      lmbda: the exponent.
+    Args: as in `boxcox`.
 
     Returns:
       Array of the shape that the operands broadcast to; NaN for `x` below -1.

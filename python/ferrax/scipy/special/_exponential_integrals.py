@@ -85,14 +85,12 @@ def expi(x: ArrayLike) -> Array:
 def exp1(x: ArrayLike) -> Array:
     """The exponential integral E1(x), the integral of exp(-t) / t from x to ∞.
 
-    Args:
-      x: real array.
+    Args: as in `expi`.
 
     Returns:
       Array of the shape of `x`; inf at 0, and NaN below.
 
-    Raises:
-      ValueError: `x` is complex.
+    Raises: as in `expi`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special
@@ -225,14 +223,12 @@ def _sici(x: Array) -> tuple[Array, Array]:
 def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The sine integral Si(x), of sin(t) / t from 0 to x, and the cosine integral Ci(x), of -cos(t) / t from x to ∞.
 
-    Args:
-      x: real array.
+    Args: as in `expi`.
 
     Returns:
       Two arrays of the shape of `x`. Ci is -inf at 0 and NaN below.
 
-    Raises:
-      ValueError: `x` is complex.
+    Raises: as in `expi`.
 
     >>> import ferrax.numpy as jnp
     >>> import ferrax.scipy.special

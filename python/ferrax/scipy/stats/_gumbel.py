@@ -7,8 +7,8 @@ overflow. Read next: `gumbel_l.py`.
 from __future__ import annotations
 
 from ferrax import lax
+from ferrax._narrow import limits
 from ferrax.numpy import _ufuncs
-from ferrax.numpy._dtypes import finfo
 from ferrax.scipy.stats._common import Array, log1mexp, one_minus_exp, where
 
 __all__ = ["above", "below", "density", "log_above", "log_below", "log_density"]
@@ -21,7 +21,7 @@ _NONE = -20.0
 def log_density(y: Array) -> Array:
     """Logarithm of the density at `y`."""
     # of infinities the difference is NaN
-    return _ufuncs.minimum(y, float(finfo(y.dtype).max)) - lax.exp(y)
+    return _ufuncs.minimum(y, float(limits(y.dtype).max)) - lax.exp(y)
 
 
 def density(y: Array) -> Array:

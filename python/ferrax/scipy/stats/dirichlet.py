@@ -70,9 +70,7 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
 def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The density.
 
-    Args:
-      x: proportions, shape (k, ...): positive numbers that add up to 1; or (k - 1, ...) without the last.
-      alpha: concentrations, shape (k,), positive.
+    Args: as in `logpdf`.
 
     Returns:
       Array of the shape of `x` without its first axis; 0 where a proportion is not positive, or where they do not

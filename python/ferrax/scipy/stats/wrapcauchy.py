@@ -39,9 +39,7 @@ def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
 def pdf(x: ArrayLike, c: ArrayLike) -> Array:
     """The density.
 
-    Args:
-      x: angle from 0 to 2 pi, of any shape; it broadcasts against `c`.
-      c: concentration, in (0, 1).
+    Args: as in `logpdf`.
 
     Returns:
       Array of the arguments' common shape and float dtype; 0 outside the support.

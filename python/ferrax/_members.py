@@ -1,0 +1,43 @@
+"""Members that classes of the extension module get from files of the facade, which load when one of them is used.
+
+Read next: `_lazy.py`; `numpy/_methods.py` for the methods of arrays.
+"""
+
+from __future__ import annotations
+
+from ferrax import _ferrax
+from ferrax._lazy import defer_members
+
+__all__ = ["MEMBERS", "defer_all"]
+
+_METHODS = """
+__copy__ __deepcopy__ all any argmax argmin argpartition argsort astype byteswap choose clip clone compress conj
+conjugate copy cumprod cumsum diagonal dot flatten format max mean min nonzero platform prod ptp ravel repeat reshape
+round searchsorted sort squeeze std sum swapaxes take to_device trace transpose var view
+"""
+_UFUNC = """
+_accumulate _at _binary _call _func _reduce _reduceat _scan_reduce accumulate at identity nargs nin nout outer reduce
+reduceat
+"""
+
+#: A class, the file that has its members, their names.
+MEMBERS: list[tuple[type, str, str]] = [
+    (_ferrax.Array, "numpy._methods", _METHODS),
+    # which arrays that are not traced bring themselves
+    (_ferrax.Tracer, "numpy._methods", "T item mT"),
+    (_ferrax.Device, "_devices", "__doc__ addressable_memories client default_memory memory"),
+    (_ferrax.ShapedArray, "_api", "sharding"),
+    (_ferrax.SingleDeviceSharding, "sharding._named", "__doc__"),
+    (
+        _ferrax.jit_type(),
+        "_stages",
+        "__doc__ __signature__ _cache_size cache_info clear_cache eval_shape lower trace",
+    ),
+    (_ferrax.numpy.ufunc, "numpy._ufunc", _UFUNC),
+]
+
+
+def defer_all() -> None:
+    """Puts placeholders into the classes."""
+    for cls, file, names in MEMBERS:
+        defer_members(cls, file, names)
