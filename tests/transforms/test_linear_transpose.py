@@ -1,4 +1,4 @@
-"""`linear_transpose` of loops some of whose carried values do not depend on the arguments, and of what is not linear."""
+"""`linear_transpose` of loops with carried values that do not depend on the arguments, and of what is not linear."""
 
 import functools
 

@@ -110,7 +110,8 @@ def _prefix_errors(path: Any, one: Any, other: Any, is_leaf: _IsLeaf) -> Iterato
         place = f"{name}{_tree_util.keystr(path)}"
         return ValueError(
             f"pytree structure error: {head} at key path\n    {place}\nThere the prefix {name} has "
-            f"{_told(kind, one, ours)}\nand the full tree has {_told(kind, other, theirs)}{_between(kind, ours, theirs)}"
+            f"{_told(kind, one, ours)}\nand the full tree has {_told(kind, other, theirs)}"
+            f"{_between(kind, ours, theirs)}"
         )
 
     yield error

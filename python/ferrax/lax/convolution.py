@@ -97,7 +97,8 @@ def conv_dimension_numbers(
             if letters.count(own) != 1:
                 both = "'O' and 'I'" if i == 1 else "'N' and 'C'"
                 raise TypeError(
-                    f"convolution dimension_numbers[{i}] must contain the characters {both} exactly once, got {letters}."
+                    f"convolution dimension_numbers[{i}] must contain the characters {both} exactly once, "
+                    f"got {letters}."
                 )
         if len(set(letters)) != rank:
             raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {letters}.")
