@@ -352,6 +352,17 @@ def named_as(wrapper: Any, fun: Any, what: str) -> Any:
     return shielded(wrapper)
 
 
+def _check_sharding(sharding: Any) -> None:
+    from ferrax.experimental.layout import Format
+    from ferrax.sharding import PartitionSpec, Sharding
+
+    if not isinstance(sharding, (Sharding, PartitionSpec, Format)):
+        raise ValueError(
+            "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
+            f"`jax.experimental.layout.Format`. Got {sharding!r} of type {type(sharding)}."
+        )
+
+
 class ShapeDtypeStruct:
     """Shape and dtype of an array, without its data.
 
@@ -392,6 +403,8 @@ class ShapeDtypeStruct:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(operator.index(d) for d in shape)
         self.dtype = _ferrax.dtype_as_written(dtype)
+        if sharding is not None:
+            _check_sharding(sharding)
         self.sharding = sharding
         self.weak_type = weak_type
         self.manual_axis_type = manual_axis_type

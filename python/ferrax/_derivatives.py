@@ -329,10 +329,18 @@ def _check_real(tree: Any, what: str, holomorphic: bool) -> None:
         dtype = jnp.result_type(leaf)
         if holomorphic and not jnp.issubdtype(dtype, np.complexfloating):
             raise TypeError(f"{what} with holomorphic=True requires inputs with complex dtype, but got {dtype.name}.")
-        if not holomorphic and not jnp.issubdtype(dtype, np.floating):
+        if holomorphic:
+            continue
+        if what == "jacrev" and not jnp.issubdtype(dtype, np.inexact):
+            raise TypeError(
+                f"{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but "
+                f"got {dtype.name}. Pass allow_int=True for arguments whose gradient does not matter."
+            )
+        if what == "jacfwd" and not jnp.issubdtype(dtype, np.floating):
+            other = "pass holomorphic=True" if jnp.issubdtype(dtype, np.complexfloating) else "use ferrax.jvp directly"
             raise TypeError(
                 f"{what} requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
-                f"{dtype.name}."
+                f"{dtype.name}; {other}."
             )
 
 
@@ -346,7 +354,12 @@ def _check_outputs(leaves: Sequence[Any], what: str, holomorphic: bool) -> None:
         if not holomorphic and not jnp.issubdtype(dtype, np.floating):
             raise TypeError(
                 f"{what} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
-                f"{dtype.name}. For differentiation of functions with integer outputs, use ferrax.vjp directly."
+                f"{dtype.name}. "
+                + (
+                    "For holomorphic differentiation, pass holomorphic=True."
+                    if jnp.issubdtype(dtype, np.complexfloating)
+                    else "For differentiation of functions with integer outputs, use ferrax.vjp directly."
+                )
             )
 
 

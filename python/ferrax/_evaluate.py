@@ -57,10 +57,10 @@ def evaluate(program: ClosedJaxpr, args: Sequence[Any], rule: Rule | None = None
     first = len(program.captured)
     if rule is None:
         return list(program.eval_captured(list(args[:first]), list(args[first:])))
-    parameters = [*program.constvars[:first], *program.invars]
+    parameters = [*program.captured_vars, *program.invars]
     if len(args) != len(parameters):
         raise TypeError(f"the program takes {len(parameters)} arguments, got {len(args)}")
-    values: dict[Any, Any] = dict(zip(program.constvars[first:], program.consts[first:], strict=True))
+    values: dict[Any, Any] = dict(zip(program.constvars, program.consts, strict=True))
     values.update(zip(parameters, args, strict=True))
 
     def read(atom: Any) -> Any:

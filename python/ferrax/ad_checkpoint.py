@@ -53,6 +53,12 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
     f32[] from the argument x
     f32[3] from the argument y
     """
+    for aval, words in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.strip_weak_type().str_short(short_dtypes=True)} {words}")
+
+
+def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """What `print_saved_residuals` prints, as pairs of a type and where the value is from."""
     from ferrax._api import make_jaxpr
     from ferrax._derivatives import vjp
     from ferrax.api_util import debug_info
@@ -67,8 +73,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
     program = make_jaxpr(lambda *values: vjp(flat, *values)[1])(*leaves)
     given = [((-1, i), f"from the argument {names[i] if names else i}") for i in range(len(leaves))]
     kept = dict(zip(_origins(program, given), (v.aval for v in program.outvars), strict=True))
-    for place, words in sorted(kept):
-        print(f"{kept[place, words].strip_weak_type().str_short(short_dtypes=True)} {words}")
+    return [(kept[place, words], words) for place, words in sorted(kept)]
 
 
 def _origins(program: Any, given: Sequence[_Origin], place: tuple[int, ...] = ()) -> list[_Origin]:

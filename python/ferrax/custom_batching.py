@@ -62,7 +62,7 @@ class custom_vmap(Generic[P, R]):
         rule = self.vmap_rule
         if rule is None:
             raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap")
-        bound = _bound_arguments(self.fun, args, kwargs)
+        bound = _bound_arguments("custom_vmap", self.fun, args, kwargs)
         leaves, tree = tree_util.tree_flatten(bound)
         program = _ferrax.trace_to_jaxpr(self.fun, bound, None, "custom_vmap")
 

@@ -138,7 +138,9 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     return tree_util.tree_map(zero, val)
 
 
-def _bound_arguments(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+def _bound_arguments(
+    kind: str, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
     """Keyword arguments and defaults put at their positions."""
     if not kwargs:
         try:
@@ -152,16 +154,16 @@ def _bound_arguments(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     except ValueError:
         return args
     except TypeError as e:
-        raise _unresolved(fun, str(e)) from None
+        raise _unresolved(kind, fun, str(e)) from None
     bound.apply_defaults()
     if bound.kwargs:
-        raise _unresolved(fun, f"it takes {', '.join(bound.kwargs)} by name only")
+        raise _unresolved(kind, fun, f"it takes {', '.join(bound.kwargs)} by name only")
     return bound.args
 
 
-def _unresolved(fun: Callable[..., Any], why: str) -> TypeError:
+def _unresolved(kind: str, fun: Callable[..., Any], why: str) -> TypeError:
     return TypeError(
-        f"The input arguments to the function {_name(fun)} with custom derivatives could not be resolved to "
+        f"The input arguments to the {kind}-decorated function {_name(fun)} could not be resolved to "
         f"positional-only arguments. Binding failed with the error:\n{why}"
     )
 
@@ -187,6 +189,9 @@ def _static_positions(fun: Callable[..., Any], nums: Sequence[int], names: Seque
     positions = list(nums)
     if names:
         parameters = list(inspect.signature(fun).parameters)
+        unknown = [n for n in names if n not in parameters]
+        if unknown:
+            raise ValueError(f"nondiff_argnames {unknown} are no arguments of {_name(fun)}, which takes {parameters}")
         positions += [parameters.index(n) for n in names]
     return frozenset(positions)
 
@@ -270,7 +275,7 @@ class custom_jvp(Generic[P, R]):
                 f"No JVP defined for custom_jvp function {name} using defjvp: call "
                 f"{name}.defjvp(rule) before it is differentiated."
             )
-        split = _Split(self.nondiff_argnums, _bound_arguments(self.fun, args, kwargs))
+        split = _Split(self.nondiff_argnums, _bound_arguments("custom_jvp", self.fun, args, kwargs))
         split.static = [_constant(value) for value in split.static]
         trees = _Trees()
 
@@ -458,7 +463,7 @@ class custom_vjp(Generic[P, R]):
                 f"No VJP defined for custom_vjp function {name} using defvjp: call "
                 f"{name}.defvjp(fwd, bwd) before it is differentiated."
             )
-        arguments = _bound_arguments(self.fun, args, kwargs)
+        arguments = _bound_arguments("custom_vjp", self.fun, args, kwargs)
         split = _Split(self.nondiff_argnums, arguments)
         if any(map(_ferrax.is_reference, split.leaves)):
             from ferrax._refs_calls import with_rule

@@ -67,6 +67,24 @@ jvp_of(lambda p, t: (p[0], jnp.ones(3))) => Custom JVP rule must produce primal 
 vjp_of(lambda x: (x, x), lambda r, ct: ct) => Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of the primal function, and in particular must produce a tuple of length equal to the number of arguments to the primal function, but got bwd output structure PyTreeDef(*) for primal input structure PyTreeDef((*,)).
 vjp_of(lambda x: (x, x), lambda r, ct: (jnp.ones(3),)) => Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal function, but at output[0] the bwd rule produced an output of type float32[3] corresponding to an input of type float32[], so the shapes do not match
 vjp_of(lambda x: x, lambda r, ct: (ct,)) => (i.e. values stored from the forward pass for use on the backward pass), but instead of a pair the fwd rule
+grad(3) => Expected a callable value, got 3
+vmap(3) => Expected a callable value, got 3
+grad(lambda x: x, argnums=(0, 3))(1.0) => differentiating with respect to argnums=(0, 3) requires at least 4 positional arguments
+grad(lambda x: x, argnums="a") => 'str' object cannot be interpreted as an integer
+grad(lambda x: (x,))(1.0) => Gradient only defined for scalar-output functions. Output was (
+jax.jacrev(lambda x: x)(1) => jacrev requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got int32.
+jax.jacrev(lambda x: x)(1j) => jacrev requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got complex64. For holomorphic
+jit(lambda n: lax.scan(lambda c, x: (c, x), 0.0, None, length=n))(3) => The `length` argument to `scan` expects a concrete `int` value
+lax.cond(1j, lambda x: x, lambda x: x, 1.0) => Pred type must be either boolean or number, got complex64
+jax.ShapeDtypeStruct((2,), "float32", sharding=1) => sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or
+vmap(lambda x: x, out_axes=1)(jnp.ones(3)) => axis 1 is out of bounds for array of dimension 1
+vmap(lambda x: x, out_axes=None)(jnp.ones(3)) => got axis spec None but output was batched
+lax.conv_dimension_numbers((1, 2, 3), (1, 2, 3), ("NCC", "OIH", "NCH")) => dimension_numbers[0] must contain the characters 'N' and 'C' exactly once
+lax.conv_dimension_numbers((1, 2, 3), (1, 2, 3), ("NCX", "OIH", "NCH")) => elements must each have the same set of spatial characters
+lax.conv_general_dilated(jnp.ones((1, 2, 3)), jnp.ones((2, 2, 2)), (1,), "SAME", feature_group_count=0) => conv_general_dilated feature_group_count must be a positive integer, got 0.
+lax.conv(jnp.ones((1, 2, 3)), jnp.ones((1, 1, 2)), (1,), "SAME") => size divided by feature_group_count must equal the rhs input feature dimension size, but 2 // 1 != 1
+lax.dot_general(jnp.ones((2, 3)), jnp.ones((2, 3)), (((0,), (0,)), ((1,), ()))) => dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, got lhs_batch (1,) and rhs_batch ().
+lax.fft(1j * jnp.ones(3), "fft", (4,)) => FFT input shape (3,) minor dimensions must be equal to fft_lengths (4,)
 jnp.broadcast_to(jnp.ones(3), (2,)) => Incompatible types for broadcasting: input type=float32[3] and requested type=float32[2]
 jnp.broadcast_to(jnp.ones((2, 3)), (3,)) => Cannot broadcast to shape with fewer dimensions: arr_shape=(2, 3) shape=(3,)
 jnp.stack([jnp.ones(2), jnp.ones(3)]) => All input arrays must have the same shape.

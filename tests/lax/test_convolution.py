@@ -140,7 +140,7 @@ X, W = np.ones((1, 2, 5, 5), np.float32), np.ones((3, 2, 3, 3), np.float32)
         (lambda: lax.conv_general_dilated(X, W, (1, 1), "FOO"), RuntimeError, "FOO"),
         (lambda: lax.conv_general_dilated(X, W, (1, 1), "SAME", lhs_dilation=(2, 1)), ValueError, "conv_transpose"),
         (lambda: lax.conv_general_dilated(X, W, (0, 1), "VALID"), TypeError, "must be positive"),
-        (lambda: lax.conv_general_dilated(X, W[:, :1], (1, 1), "SAME"), ValueError, "feature_group_count 1"),
+        (lambda: lax.conv_general_dilated(X, W[:, :1], (1, 1), "SAME"), ValueError, "but 2 // 1 != 1"),
         (
             lambda: lax.conv_general_dilated(jnp.ones((1, 2, 1)), jnp.ones((1, 2, 1)), (1,), [(-1, -1)]),
             ValueError,

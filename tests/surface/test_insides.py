@@ -3,6 +3,8 @@
 import importlib
 import inspect
 import pkgutil
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -225,3 +227,134 @@ def test_the_cache_on_disk_is_the_public_one():
 
     assert compilation_cache.set_cache_dir is public.set_cache_dir
     assert compilation_cache.is_persistent_cache_enabled() == bool(jax.config.jax_compilation_cache_dir)
+
+
+def test_places_where_trees_differ():
+    from ferrax._src.tree_util import broadcast_prefix, equality_errors, prefix_errors
+
+    def texts(prefix, full):
+        return [str(e("in_axes")) for e in prefix_errors(prefix, full)]
+
+    assert texts((1, (2, 3)), ([1, 2], (3, 4))) == []
+    assert texts(((1,), (2,)), ([3], [4]))[1].startswith(
+        "pytree structure error: different types at key path\n    in_axes[1]\nThere the prefix in_axes has a <class"
+    )
+    assert texts([(1,)], [(1, 2)])[0].startswith("pytree structure error: different lengths of tuple at key path")
+    assert texts({"a": 1}, {"a": 1, "b": 2})[0].endswith("the symmetric difference on key sets is\n    b")
+    assert "different pytree metadata" in texts({1: 2}, {3: 4})[0]
+    assert texts(None, 1) and not texts(1, None)
+    ((path, left, right, why),) = equality_errors([(1,)], [(1, 2)])
+    assert jax.tree_util.keystr(path) == "[0]" and (left, right) == ("tuple of length 1", "tuple of length 2")
+    assert why == "the lengths do not match"
+    ((*_, why),) = equality_errors({"a": 1}, {"a": 1, "b": 2})
+    assert why.endswith("with the symmetric difference of key sets: {'b'}")
+    assert list(equality_errors((1, None), (2, None))) == []
+    assert broadcast_prefix((1, 2), ([3, 4], 5)) == [1, 1, 2]
+
+
+def test_states_of_references():
+    from ferrax._src.state.discharge import run_state
+    from ferrax._src.state.primitives import ref_addupdate, ref_get, ref_set, ref_swap
+    from ferrax._src.state.types import shaped_array_ref
+
+    def body(refs):
+        x, y = refs
+        ref_addupdate(x, (0,), ref_get(y, 1))
+        ref_set(y, (0,), ref_swap(x, 1, 9.0))
+
+    x, y = jax.jit(run_state(body))((jnp.arange(2.0), jnp.array([3.0, 4.0])))
+    np.testing.assert_array_equal(x, [4.0, 9.0])
+    np.testing.assert_array_equal(y, [1.0, 4.0])
+    assert str(shaped_array_ref((2,), "float32")) == "Ref{float32[2]}"
+
+
+def test_meshes_in_use():
+    from ferrax._src import mesh
+
+    assert mesh.get_concrete_mesh().empty and mesh.thread_resources.env.physical_mesh.empty
+    assert mesh.get_abstract_mesh() == mesh.empty_abstract_mesh
+    used = jax.make_mesh((1,), ("x",))
+    with jax.set_mesh(used):
+        assert mesh.get_concrete_mesh() == used
+
+
+def test_what_programs_keep_is_listed():
+    from ferrax._src.ad_checkpoint import saved_residuals
+
+    kept = saved_residuals(lambda x, y: jnp.sin(x) * y, 2.0, jnp.ones(3))
+    assert {aval.shape for aval, _ in kept} == {(), (3,)}
+    assert kept[0][1] == "from the argument y"
+    assert any(words.startswith("output of cos from ") for _, words in kept)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.vmap, jax.jit])
+def test_constants_are_in_the_order_of_their_use(transform):
+    array, other = jnp.arange(3.0), jnp.ones((2, 1))
+    found = []
+
+    def traced(f):
+        """What a program gives, whose constants are of two kinds, less what its function gives."""
+        program = jax.make_jaxpr(f)(1.0)
+        found.append([np.shape(c) for c in program.consts])
+        assert found[-1] == [v.aval.shape for v in program.jaxpr.constvars]
+        closed = [
+            jax.extend.core.ClosedJaxpr(program.jaxpr, c) for c in (program.consts, [0 * c for c in program.consts])
+        ]
+        first, zeros = (jax.extend.core.jaxpr_as_fun(c)(2.0)[0] for c in closed)
+        again = jax.core.eval_jaxpr(program.jaxpr.replace(), program.consts, 2.0)[0]
+        return first - f(2.0), zeros, again - f(2.0)
+
+    def both(y):
+        return traced(lambda x: x * array + y * other), traced(lambda x: y * x * array - other)
+
+    for difference in jax.tree.leaves(transform(both)(jnp.full(1, 5.0) if transform is jax.vmap else jnp.float32(5))):
+        assert not np.any(difference)
+    assert found == [[(3,), (), (2, 1)], [(), (3,), (2, 1)]]
+
+
+def test_members_of_programs_are_there_before_anything_is_imported():
+    lines = (
+        "import ferrax",
+        "program = ferrax.make_jaxpr(lambda x: 2 * x)(1.0)",
+        "print(program.jaxpr.debug_info.func_name, program.eqns[0].ctx, program.replace() == program)",
+        "print(hasattr(program, 'no_such_member'), hasattr(program.eqns[0].invars[1], 'no_such_member'))",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["<lambda>", "None", "True", "False", "False"], done.stderr
+
+
+def test_arrays_show_what_they_hold():
+    x = jnp.arange(3.0)
+    assert isinstance(x._value, np.ndarray) and not x._value.flags.writeable
+    np.testing.assert_array_equal(x._value, [0.0, 1.0, 2.0])
+    (part,) = x._arrays
+    assert part.sharding == x.sharding == x._sharding
+
+
+def test_parents_come_first():
+    class Node:
+        def __init__(self, *parents):
+            self.parents = parents
+
+    first = Node()
+    second, third = Node(first), Node(first)
+    last = Node(third, second)
+    order = util.toposort([last])
+    assert order[0] is first and order[-1] is last and len(order) == 4
+    first.parents = (last,)
+    with pytest.raises(ValueError, match="leads to itself"):
+        util.toposort([last])
+
+
+def test_frozen_dictionaries():
+    from ferrax._src.frozen_dict import FrozenDict
+
+    d = FrozenDict({"a": 1})
+    assert d == FrozenDict({"a": 1}) and hash(d) == hash(FrozenDict({"a": 1}))
+    assert dict(d) == {"a": 1} and len(d) == 1 and "b" not in d
+
+
+@pytest.mark.parametrize("module", ["ir", "passmanager", "dialects.func", "dialects.sdy", "dialects.chlo"])
+def test_there_is_no_mlir(module):
+    with pytest.raises(AttributeError, match="ferrax has no MLIR"):
+        importlib.import_module(f"ferrax._src.lib.mlir.{module}").Module

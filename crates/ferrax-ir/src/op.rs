@@ -50,11 +50,14 @@ impl TransposeArg {
         matches!(self, TransposeArg::Linear(_))
     }
 
-    /// The known value; an internal error when the operand is linear.
+    /// The known value; an error when the operand is linear.
     pub fn known(&self) -> Result<&Value> {
         match self {
             TransposeArg::Known(v) => Ok(v),
-            TransposeArg::Linear(_) => Err(error!(Internal, "a linear operand where a known one must be")),
+            TransposeArg::Linear(_) => Err(error!(
+                Value,
+                "the function is not linear: an operation that is linear in some of its operands has others that depend on the arguments"
+            )),
         }
     }
 }

@@ -151,25 +151,16 @@ fn check_groups(p: &ConvParams, x: &Aval, w: &Aval) -> Result<()> {
     let d = &p.dimension_numbers;
     let (features, groups, batches) = (x.shape[d.lhs[1]], p.feature_group_count, p.batch_group_count);
     let (outputs, inputs, batch) = (w.shape[d.rhs[0]], w.shape[d.rhs[1]], x.shape[d.lhs[0]]);
-    if groups == 0 || batches == 0 {
-        bail!(
-            Value,
-            "conv_general_dilated feature_group_count and batch_group_count must be positive integers, got {groups} \
-             and {batches}."
-        );
-    }
-    if groups > 1 && batches > 1 {
-        bail!(
-            Value,
-            "At most one of batch_group_count and feature_group_count may be > 1, got {batches} and {groups}."
-        );
+    for (what, n) in [("feature_group_count", groups), ("batch_group_count", batches)] {
+        if n == 0 {
+            bail!(Value, "conv_general_dilated {what} must be a positive integer, got {n}.");
+        }
     }
     if features % groups != 0 || features / groups != inputs {
         bail!(
             Value,
-            "conv_general_dilated feature_group_count must divide the lhs feature dimension size, and the quotient must \
-             be the rhs input feature dimension size: got feature_group_count {groups}, lhs feature dimension size \
-             {features}, rhs input feature dimension size {inputs} (lhs shape {}, rhs shape {}).",
+            "conv_general_dilated lhs feature dimension size divided by feature_group_count must equal the rhs input \
+             feature dimension size, but {features} // {groups} != {inputs} (lhs shape {}, rhs shape {}).",
             Tuple(&x.shape),
             Tuple(&w.shape)
         );
@@ -186,8 +177,14 @@ fn check_groups(p: &ConvParams, x: &Aval, w: &Aval) -> Result<()> {
     if batch % batches != 0 {
         bail!(
             Value,
-            "conv_general_dilated batch_group_count must divide the lhs batch dimension size, but {batches} does not \
+            "conv_general_dilated batch_group_count must divide lhs batch dimension size, but {batches} does not \
              divide {batch}."
+        );
+    }
+    if groups > 1 && batches > 1 {
+        bail!(
+            Value,
+            "At most one of batch_group_count and feature_group_count may be > 1, got {batches} and {groups}."
         );
     }
     Ok(())
@@ -349,7 +346,10 @@ fn conv_transpose(_: &OpRef, p: &ConvParams, cts: &[Option<Value>], args: &[Tran
             let (q, x) = with_feature_groups(p, x)?;
             Ok(smallvec![None, Some(in_dtype(rhs_cotangent(&q, ct, &x, &w.shape)?, w.dtype)?)])
         }
-        _ => bail!(Internal, "conv_general_dilated is linear in one operand at a time"),
+        _ => bail!(
+            Value,
+            "conv_general_dilated of two values that both depend on the arguments is not linear, and cannot be transposed"
+        ),
     }
 }
 

@@ -312,7 +312,10 @@ fn dot_transpose(_: &OpRef, p: &DotParams, cts: &[Option<Value>], args: &[Transp
         (TransposeArg::Known(x), TransposeArg::Linear(y)) => {
             Ok(smallvec![None, Some(operand_cotangent(p, ct, y, x, true)?)])
         }
-        _ => bail!(Internal, "dot_general is linear in one operand at a time"),
+        _ => bail!(
+            Value,
+            "dot_general of two values that both depend on the arguments is not linear, and cannot be transposed"
+        ),
     }
 }
 

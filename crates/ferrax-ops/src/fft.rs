@@ -118,8 +118,9 @@ fn fft_shape(p: &Fft, args: &[&Aval]) -> Result<Avals> {
     if own != expected.as_slice() {
         bail!(
             Value,
-            "{name} input shape {} must have dimensions {} at the end for fft_lengths={}",
+            "{name} input shape {} minor dimensions must be equal to {}{} for fft_lengths={}",
             Tuple(&x.shape),
+            if p.fft_type == FftType::Irfft { "all but the last fft_length, " } else { "fft_lengths " },
             Tuple(&expected),
             Tuple(&p.fft_lengths)
         );

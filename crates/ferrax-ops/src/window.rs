@@ -101,9 +101,16 @@ impl Window {
                 bail!(Type, "{name} got {n} {what} for an operand of shape {}.", Tuple(&x.shape));
             }
         }
-        let sizes = [&self.window_dimensions, &self.window_strides, &self.base_dilation, &self.window_dilation];
-        if sizes.iter().any(|s| s.contains(&0)) {
-            bail!(Type, "{name} window sizes, strides and dilations must be positive");
+        let sizes = [
+            (&self.window_dimensions, "window_dimensions"),
+            (&self.window_strides, "window_strides"),
+            (&self.base_dilation, "base_dilation"),
+            (&self.window_dilation, "window_dilation"),
+        ];
+        for (sizes, what) in sizes {
+            if sizes.contains(&0) {
+                bail!(Type, "reduce_window {what} must have every element be strictly positive, got {}.", Tuple(sizes));
+            }
         }
         Ok(())
     }

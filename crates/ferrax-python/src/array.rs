@@ -258,6 +258,23 @@ impl PyArray {
         Self::addressable_shards(slf)?.get_item(index)?.getattr("data")
     }
 
+    #[getter]
+    fn _value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.__array__(py, None, None, None)
+    }
+
+    #[getter]
+    fn _sharding<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.getattr(intern!(slf.py(), "sharding"))
+    }
+
+    #[getter]
+    fn _arrays<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let shards = Self::addressable_shards(slf)?.try_iter()?;
+        let data: Vec<_> = shards.map(|s| s?.getattr(intern!(slf.py(), "data"))).collect::<PyResult<_>>()?;
+        Ok(pyo3::types::PyList::new(slf.py(), data)?.into_any())
+    }
+
     /// Whether the memory was given up: by `delete`, or by donation to a compiled function.
     fn is_deleted(&self) -> PyResult<bool> {
         Ok(self.data("The is_deleted() method was called on")?.is_deleted())

@@ -263,14 +263,19 @@ pub fn vmap_again(
 pub fn place_axis(v: &Value, dim: Option<usize>, out_axis: Option<i64>, size: usize) -> Result<Value> {
     let Some(at) = out_axis else {
         if dim.is_some() {
-            bail!(Value, "at vmap out_axes: vmap has mapped output but out_axes is None");
+            bail!(Value, "at vmap out_axes, got axis spec None but output was batched: vmap has mapped output");
         }
         return Ok(v.clone());
     };
     let rank = v.rank() + usize::from(dim.is_none());
     let at = if at < 0 { at + rank as i64 } else { at };
     if at < 0 || at >= rank as i64 {
-        bail!(Value, "vmap out_axes {at} is out of bounds for a result of rank {rank} (batch axis included)");
+        bail!(
+            Value,
+            "axis {} is out of bounds for array of dimension {rank}: vmap's out_axes counts the axes of the result with \
+             the mapped one",
+            if at < 0 { at - rank as i64 } else { at }
+        );
     }
     match dim {
         Some(d) => move_axis(v, d, at as usize),

@@ -1,5 +1,6 @@
 """Functions of trees as functions of flat lists."""
 
+import functools
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,15 @@ def fun_signature(fun: Any) -> inspect.Signature | None:
         return inspect.signature(fun)
     except (ValueError, TypeError):
         return None
+
+
+def fun_sourceinfo(fun: Any) -> str | None:
+    """A function's name and place; None where it has no code."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    fun = inspect.unwrap(fun)
+    code = getattr(fun, "__code__", None)
+    return None if code is None else f"{fun.__name__} at {code.co_filename}:{code.co_firstlineno}"
 
 
 def infer_argnums_and_argnames(

@@ -1,5 +1,35 @@
 """Meshes of devices."""
 
 from ferrax._src._public import names_of
+from ferrax.sharding import Mesh
+from ferrax.sharding._context import (
+    _state,
+    concrete_mesh,
+    empty_abstract_mesh as empty_abstract_mesh,
+    empty_mesh as empty_concrete_mesh,
+)
+
+
+def get_concrete_mesh() -> Mesh:
+    """The mesh of `set_mesh`, in programs too; one without axes where there is none."""
+    return concrete_mesh() or empty_concrete_mesh
+
+
+class _Environment:
+    """The meshes of `with mesh:`."""
+
+    @property
+    def physical_mesh(self) -> Mesh:
+        """The innermost one; one without axes where there is none."""
+        return _state.physical[-1] if _state.physical else empty_concrete_mesh
+
+
+class _ThreadResources:
+    """What this thread's `with mesh:` have set."""
+
+    env = _Environment()
+
+
+thread_resources = _ThreadResources()
 
 __getattr__ = names_of(__name__, "ferrax.sharding")

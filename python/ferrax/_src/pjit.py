@@ -2,4 +2,6 @@
 
 from ferrax._src._public import names_of
 
-__getattr__ = names_of(__name__, "ferrax.experimental.pjit", "ferrax.lax", "ferrax.extend.core.primitives")
+__getattr__ = names_of(
+    __name__, "ferrax.experimental.pjit", "ferrax.sharding", "ferrax.lax", "ferrax.extend.core.primitives"
+)

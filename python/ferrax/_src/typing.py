@@ -5,6 +5,14 @@ from typing import Any
 
 from ferrax.typing import Array as Array, ArrayLike as ArrayLike, DTypeLike as DTypeLike, SupportsDType as SupportsDType
 
+
+class DeprecatedArg:
+    """Stands for an argument that JAX no longer has and nobody gave."""
+
+    def __repr__(self) -> str:
+        return "Deprecated"
+
+
 DType = Any
 DimSize = int | Any
 Shape = Sequence[DimSize]

@@ -37,6 +37,7 @@ __all__ = [
     "stable_unique",
     "subs_list",
     "subvals",
+    "toposort",
     "tuple_delete",
     "tuple_insert",
     "tuple_update",
@@ -194,6 +195,29 @@ def weakref_lru_cache(f: Any = None, *, maxsize: int | None = 2048, trace_contex
 
     wrapper.cache_clear = kept.clear  # type: ignore[attr-defined]
     return wrapper
+
+
+def toposort(nodes: Iterable[Any]) -> list[Any]:
+    """What leads to some nodes, by their `parents`: every node once, after its parents.
+
+    Raises:
+      ValueError: nodes lead to themselves.
+    """
+    done: dict[int, Any] = {}
+    open_: set[int] = set()
+    stack = [(node, False) for node in reversed(list(nodes))]
+    while stack:
+        node, seen = stack.pop()
+        if seen:
+            open_.discard(id(node))
+            done[id(node)] = node
+        elif id(node) in open_:
+            raise ValueError(f"{node!r} leads to itself")
+        elif id(node) not in done:
+            open_.add(id(node))
+            stack.append((node, True))
+            stack.extend((parent, False) for parent in node.parents if id(parent) not in done)
+    return list(done.values())
 
 
 def wrap_name(transform_name: str, name: str) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._core import ShapedArray, result_type
 from ferrax._texts import differences, listed, short
+from ferrax.errors import ConcretizationTypeError, TracerIntegerConversionError
 from ferrax.lax import _unjitted
 from ferrax.lax._control_errors import branches_error, carry_error, function_text
 
@@ -170,8 +171,14 @@ def _scan(
     if length is not None:
         try:
             length = operator.index(length)
+        except (ConcretizationTypeError, TracerIntegerConversionError) as e:
+            raise ConcretizationTypeError(
+                f"The `length` argument to `scan` expects a concrete `int` value, got {short(length)}, which is traced."
+            ) from e
         except TypeError as e:
-            raise TypeError(f"The `length` argument to `scan` expects a concrete `int`, got {short(length)}.") from e
+            raise TypeError(
+                f"The `length` argument to `scan` expects a concrete `int` value, got {short(length)}."
+            ) from e
         if length < 0:
             raise ValueError(f"scan takes no negative number of steps, got `length` {length}.")
         if any(s != length for s in sizes):
@@ -551,7 +558,8 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
             "jnp.all, or choose element by element with jnp.where."
         )
     dtype = jnp.result_type(pred)
-    if not (jnp.issubdtype(dtype, np.bool_) or jnp.issubdtype(dtype, np.number)):
+    kinds = (np.bool_, np.integer, np.floating)
+    if not any(jnp.issubdtype(dtype, kind) for kind in kinds):
         raise TypeError(f"Pred type must be either boolean or number, got {dtype}.")
     flag = pred if dtype == np.dtype(bool) else jnp.asarray(pred) != 0
     labels, branches = ["false_fun", "true_fun"], [false_fun, true_fun]

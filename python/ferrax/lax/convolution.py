@@ -93,21 +93,26 @@ def conv_dimension_numbers(
                 f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
                 f"{len(letters)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
             )
+        for own in "OI" if i == 1 else "NC":
+            if letters.count(own) != 1:
+                both = "'O' and 'I'" if i == 1 else "'N' and 'C'"
+                raise TypeError(
+                    f"convolution dimension_numbers[{i}] must contain the characters {both} exactly once, "
+                    f"got {letters}."
+                )
         if len(set(letters)) != rank:
             raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {letters}.")
     return _from_letters(*dimension_numbers)
 
 
 def _from_letters(lhs: str, rhs: str, out: str) -> ConvDimensionNumbers:
-    for letters, first, second in ((lhs, "N", "C"), (rhs, "O", "I"), (out, "N", "C")):
-        if first not in letters or second not in letters:
-            raise TypeError(f"convolution dimension_numbers need the letters {first} and {second}, got {letters}.")
     # spatial letters in the order of the kernel's
     spatial = [c for c in rhs if c not in "OI"]
     for letters, own in ((lhs, "NC"), (out, "NC")):
         if set(letters) - set(own) != set(spatial):
             raise TypeError(
-                f"convolution dimension_numbers must name the same spatial axes, got {letters} beside {rhs}."
+                "convolution dimension_numbers elements must each have the same set of spatial characters, got "
+                f"{(lhs, rhs, out)}."
             )
     axes = lambda letters, own: tuple(letters.index(c) for c in (*own, *spatial))
     return ConvDimensionNumbers(axes(lhs, "NC"), axes(rhs, "OI"), axes(out, "NC"))

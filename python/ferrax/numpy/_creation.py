@@ -367,10 +367,10 @@ def fromfile(*args: Any, **kwargs: Any) -> Array:
     >>> import ferrax.numpy as jnp
     >>> jnp.fromfile("data.bin")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
-    NotImplementedError: jnp.fromfile is not implemented
+    NotImplementedError: jnp.fromfile() is not implemented
     """
     raise NotImplementedError(
-        "jnp.fromfile is not implemented: it would read the file at tracing time only. "
+        "jnp.fromfile() is not implemented because it would read the file at tracing time only. "
         "Use jnp.asarray(numpy.fromfile(...)) outside of transformed functions."
     )
 
@@ -391,10 +391,10 @@ def fromiter(*args: Any, **kwargs: Any) -> Array:
     >>> import ferrax.numpy as jnp
     >>> jnp.fromiter(range(3), int)  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
-    NotImplementedError: jnp.fromiter is not implemented
+    NotImplementedError: jnp.fromiter() is not implemented
     """
     raise NotImplementedError(
-        "jnp.fromiter is not implemented: it would consume the iterator at tracing time only. "
+        "jnp.fromiter() is not implemented because it would consume the iterator at tracing time only. "
         "Use jnp.asarray(numpy.fromiter(...)) outside of transformed functions."
     )
 

@@ -6,6 +6,7 @@ classes as void. Read `_args.py` next.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -107,9 +108,11 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     >>> jnp.promote_types("int32", "bfloat16")
     dtype(bfloat16)
     """
-    operands = (d if isinstance(d, type) and d in (int, float, complex) else np.dtype(d) for d in (a, b))
-    # The lattice itself, whatever widths arrays have now.
-    with enable_x64(True):
+    operands = [d if isinstance(d, type) and d in (int, float, complex) else np.dtype(d) for d in (a, b)]
+    # The lattice itself, whatever widths arrays have now; but signed and unsigned integers of up to 32 bits meet in what
+    # arrays of both meet in.
+    narrow = all(isinstance(d, np.dtype) and d.itemsize < 8 for d in operands)
+    with contextlib.nullcontext() if narrow else enable_x64(True):
         return np.dtype(_core.result_type(*operands))
 
 
@@ -191,8 +194,9 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
         except TypeError:
             if not isinstance(option, str):
                 raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={option!r}") from None
-            known = ", ".join(repr(k) for k in _ISDTYPE_KINDS)
-            raise ValueError(f"Unrecognized kind={option!r}: expected one of {known}, or a dtype.") from None
+            raise ValueError(
+                f"Unrecognized kind={option!r} expected one of {list(_ISDTYPE_KINDS)}, or a dtype."
+            ) from None
     return False
 
 

@@ -30,21 +30,21 @@ class _Expression(NamedTuple):
     text: str
 
 
-def _split_term(term: str, ndim: int) -> Labels:
+def _split_term(term: str, ndim: int, number: int) -> Labels:
     """Labels of one operand; the axes under an ellipsis get the labels -1, -2, … from the last one."""
     if "..." not in term:
         if "." in term:
-            raise ValueError("einstein sum subscripts string contains a '.' that is not part of an ellipsis ('...')")
+            raise ValueError("Einstein sum subscripts string contains a '.' that is not part of an ellipsis ('...')")
         if len(term) != ndim:
             raise ValueError(
-                f"einstein sum subscript '{term}' does not contain the correct number of indices for operand of "
-                f"rank {ndim}."
+                f"Einstein sum subscript '{term}' does not contain the correct number of indices for operand {number}, "
+                f"which has {ndim} axes."
             )
         return tuple(term)
     before, after = term.split("...", 1)
     hidden = ndim - len(before) - len(after)
     if "." in before + after or hidden < 0:
-        raise ValueError(f"einstein sum subscript '{term}' does not fit an operand of rank {ndim}.")
+        raise ValueError(f"Einstein sum subscript '{term}' does not fit operand {number}, which has {ndim} axes.")
     return (*before, *range(-hidden, 0), *after)
 
 
@@ -66,7 +66,7 @@ def _parse_text(subscripts: str, operands: Sequence[Array]) -> _Expression:
         raise ValueError(
             f"Number of einsum subscripts, {len(terms)}, must be equal to the number of operands, {len(operands)}."
         )
-    inputs = [_split_term(term, x.ndim) for term, x in zip(terms, operands)]
+    inputs = [_split_term(term, x.ndim, i) for i, (term, x) in enumerate(zip(terms, operands))]
     hidden = max(sum(isinstance(c, int) for c in labels) for labels in inputs) if "..." in left else 0
     ellipsis = tuple(range(-hidden, 0))
     if not arrow:
@@ -77,7 +77,7 @@ def _parse_text(subscripts: str, operands: Sequence[Array]) -> _Expression:
         output: Labels = (*before, *ellipsis, *after)
     else:
         if "." in right:
-            raise ValueError("einstein sum subscripts string contains a '.' that is not part of an ellipsis ('...')")
+            raise ValueError("Einstein sum subscripts string contains a '.' that is not part of an ellipsis ('...')")
         output = tuple(right)
     for c in output:
         if output.count(c) > 1:

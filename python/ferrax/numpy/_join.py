@@ -220,15 +220,15 @@ def column_stack(tup: Any) -> Array:
 def _block(arrays: Any, depth: int) -> tuple[Array, int]:
     """The joined nested list and its depth."""
     if isinstance(arrays, tuple):
-        raise ValueError("jnp.block does not allow tuples, got (" + ", ".join(map(str, arrays)) + ")")
+        raise ValueError("jax.numpy.block does not allow tuples, got (" + ", ".join(map(str, arrays)) + ")")
     if not isinstance(arrays, list):
         return to_array("block", arrays), 0
     if not arrays:
-        raise ValueError("jnp.block does not allow empty list arguments")
+        raise ValueError("jax.numpy.block does not allow empty list arguments")
     parts = [_block(item, depth + 1) for item in arrays]
     levels = {level for _, level in parts}
     if len(levels) > 1:
-        raise ValueError("Mismatched list depths in jnp.block")
+        raise ValueError("Mismatched list depths in jax.numpy.block")
     level = levels.pop() + 1
     widest = max(level, *(x.ndim for x, _ in parts))
     widened = [lax.expand_dims(x, tuple(range(widest - x.ndim))) for x, _ in parts]

@@ -94,7 +94,7 @@ def norm(x: ArrayLike, ord: Any = None, axis: int | Sequence[int] | None = None,
     if len(axes) == 2:
         return _matrix_norm(x, ord, axes, keepdims)  # type: ignore[arg-type]
     raise ValueError(
-        f"Improper number of axes for norm: axis={axis}. Pass one axis to compute a vector-norm, "
+        f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a vector-norm, "
         "or two axes to compute a matrix-norm."
     )
 

@@ -286,6 +286,11 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     if ind <= 0:
         raise ValueError(f"ind must be a positive integer; got ind={ind}")
     first, others = x.shape[:ind], x.shape[ind:]
+    if np.prod(first, dtype=int) != np.prod(others, dtype=int):
+        raise ValueError(
+            "tensorinv is only possible when the product of the first `ind` dimensions equals that of the remaining "
+            f"dimensions. got arr.shape={x.shape} with ind={ind}."
+        )
     return inv(x.reshape(int(np.prod(first)), int(np.prod(others)))).reshape(others + first)
 
 

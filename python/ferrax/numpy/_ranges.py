@@ -50,6 +50,10 @@ def _range_argument(value: Any, name: str) -> Any:
         raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {name}={value}")
     value = np.asarray(value)[()]
     if dtype_kind(value.dtype) not in "biuf":
+        if dtype_kind(value.dtype) == "c":
+            raise ValueError(
+                f"Passing complex start/stop/step to jnp.arange is no longer supported: got {name}={short(value)}."
+            )
         raise ValueError(f"jnp.arange takes real numbers, got {name}={short(value)} of dtype {value.dtype}.")
     return value
 

@@ -346,15 +346,84 @@ fn keep_stacked(outvars: &[Atom], kinds: &[Residual], outs: usize) -> Vec<Atom> 
 
 // ---- transpose -----------------------------------------------------------------------------------------------------
 
-fn scan_transpose(_: &OpRef, p: &Scan, cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {
-    let wanted: Vec<bool> = args.iter().map(TransposeArg::is_linear).collect();
+/// Which operands are linear: those that cotangents are wanted for, and carried values that depend on them.
+fn linear_operands(p: &Scan, wanted: &[bool]) -> Vec<bool> {
     let carried = p.num_consts..p.first_xs();
-    let linear: Vec<bool> =
+    let mut linear: Vec<bool> =
         wanted.iter().enumerate().map(|(i, &l)| l || (p.linear_carry && carried.contains(&i))).collect();
+    loop {
+        let mut depends = vec![false; p.jaxpr.avals.len()];
+        let of = |depends: &[bool], a: &Atom| matches!(a, Atom::Var(v) if depends[v.0 as usize]);
+        for (v, &l) in p.jaxpr.invars.iter().zip(&linear) {
+            depends[v.0 as usize] = l;
+        }
+        for eqn in &p.jaxpr.eqns {
+            let any = eqn.inputs.iter().any(|a| of(&depends, a));
+            eqn.outputs.iter().for_each(|v| depends[v.0 as usize] = any);
+        }
+        let found: Vec<usize> =
+            carried.clone().filter(|&i| !linear[i] && of(&depends, &p.jaxpr.outvars[i - p.num_consts])).collect();
+        if found.is_empty() {
+            return linear;
+        }
+        found.into_iter().for_each(|i| linear[i] = true);
+    }
+}
+
+/// Transposes a scan some of whose carried values do not depend on linear operands (a counter): a scan of its own
+/// computes these, and they are rows of what remains.
+fn transpose_beside_known(
+    op: &OpRef,
+    p: &Scan,
+    cts: &[Option<Value>],
+    args: &[TransposeArg],
+    linear: &[bool],
+) -> Result<Tangents> {
+    let (first, fx) = (p.num_consts, p.first_xs());
+    let pick = |range: std::ops::Range<usize>, want: bool| range.filter(move |&i| linear[i] == want);
+    let stepped: Vec<usize> = pick(first..fx, false).collect();
+    let kept: Vec<usize> = pick(first..fx, true).collect();
+    let vars = |at: &[usize]| at.iter().map(|&i| p.jaxpr.invars[i]).collect::<Vec<_>>();
+    let carries = |at: &[usize]| at.iter().map(|&i| p.jaxpr.outvars[i - first]).collect::<Vec<_>>();
+
+    let known: Vec<usize> =
+        pick(0..first, false).chain(stepped.iter().copied()).chain(pick(fx..args.len(), false)).collect();
+    let mut forward = (*p.jaxpr).clone();
+    forward.invars = vars(&known);
+    let mut is_known = vec![false; forward.avals.len()];
+    forward.constvars.iter().chain(&forward.invars).for_each(|v| is_known[v.0 as usize] = true);
+    forward.eqns.retain(|eqn| {
+        let all = eqn.inputs.iter().all(|a| !matches!(a, Atom::Var(v) if !is_known[v.0 as usize]));
+        eqn.outputs.iter().for_each(|v| is_known[v.0 as usize] = all);
+        all
+    });
+    forward.outvars = carries(&stepped).into_iter().chain(vars(&stepped).into_iter().map(Atom::Var)).collect();
+    let num_consts = pick(0..first, false).count();
+    let params = Scan { jaxpr: forward.into(), num_consts, num_carry: stepped.len(), ..p.clone() };
+    let values = known.iter().map(|&i| args[i].known().cloned()).collect::<Result<Vec<_>>>()?;
+    let mut rows = scan(params, &values)?.split_off(stepped.len()).into_iter().map(TransposeArg::Known);
+
+    let order: Vec<usize> = (0..first).chain(kept.iter().copied()).chain(fx..args.len()).collect();
+    let mut rest = (*p.jaxpr).clone();
+    rest.invars = [vars(&order), vars(&stepped)].concat();
+    rest.outvars = [&carries(&kept)[..], &p.jaxpr.outvars[p.num_carry..]].concat();
+    let params = Scan { jaxpr: rest.into(), num_carry: kept.len(), ..p.clone() };
+    let rest_args: Vec<_> = order.iter().map(|&i| args[i].clone()).chain(&mut rows).collect();
+    let rest_cts: Vec<_> =
+        kept.iter().map(|&i| cts[i - first].clone()).chain(cts[p.num_carry..].iter().cloned()).collect();
+    let pulled = scan_transpose(op, &params, &rest_cts, &rest_args)?;
+    let mut all: Tangents = smallvec::smallvec![None; args.len()];
+    order.into_iter().zip(pulled).for_each(|(i, ct)| all[i] = ct);
+    Ok(all)
+}
+
+fn scan_transpose(op: &OpRef, p: &Scan, cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {
+    let wanted: Vec<bool> = args.iter().map(TransposeArg::is_linear).collect();
+    let linear = linear_operands(p, &wanted);
     let (const_linear, rest) = linear.split_at(p.num_consts);
     let (carry_linear, xs_linear) = rest.split_at(p.num_carry);
     if carry_linear.iter().any(|l| !l) {
-        bail!(NotImplemented, "transposition of a scan whose carry is only partly linear");
+        return transpose_beside_known(op, p, cts, args, &linear);
     }
     let avals = p.jaxpr.in_avals();
     let (const_avals, rest) = avals.split_at(p.num_consts);

@@ -201,7 +201,7 @@ fn mul_transpose(_: &ferrax_ir::OpRef, (): &(), cts: &[Option<Value>], args: &[T
         (TransposeArg::Known(x), TransposeArg::Linear(y)) => smallvec![None, Some(unbroadcast(y, mul(x, ct)?)?)],
         (TransposeArg::Known(_), TransposeArg::Known(_)) => smallvec![None, None],
         (TransposeArg::Linear(_), TransposeArg::Linear(_)) => {
-            bail!(Internal, "mul of two linear operands cannot be transposed")
+            bail!(Value, "mul of two values that both depend on the arguments is not linear, and cannot be transposed")
         }
     })
 }

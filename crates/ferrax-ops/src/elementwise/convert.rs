@@ -210,8 +210,8 @@ fn bitcast_shape(p: &BitcastConvertType, args: &[&Aval]) -> Result<Avals> {
         if minor * old != new {
             bail!(
                 Value,
-                "Attempting to convert array of shape {} from {} of size {old} to {to} of size {new}, but {minor} * \
-                 {old} != {new}",
+                "Attempting to convert array of shape {} from {} of size {old} bits to {to} of size {new} bits, but \
+                 {minor} * {old} != {new}",
                 Tuple(&x.shape),
                 x.dtype
             );

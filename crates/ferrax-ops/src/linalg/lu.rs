@@ -230,7 +230,7 @@ pub static LU_SOLVE: Def<LuSolve> = Def {
     transpose: Slot::Rule(|_, p, cts, args| {
         let Some(ct) = &cts[0] else { return Ok(smallvec![None, None, None, None]) };
         if args[..3].iter().any(TransposeArg::is_linear) {
-            bail!(Internal, "lu_solve is linear in its right-hand side alone");
+            bail!(Value, "lu_solve is linear in its right-hand side alone, and cannot be transposed otherwise");
         }
         let flipped = LuSolve { transpose_a: !p.transpose_a, ..p.clone() };
         let moved = lu_solve(args[0].known()?, args[1].known()?, args[2].known()?, ct, flipped)?;

@@ -115,7 +115,10 @@ pub static TRIDIAGONAL_SOLVE: Def<()> = Def {
     transpose: Slot::Rule(|_, (), cts, args| {
         let Some(ct) = &cts[0] else { return Ok(smallvec![None, None, None, None]) };
         if args[..3].iter().any(TransposeArg::is_linear) {
-            bail!(Internal, "tridiagonal_solve is linear in its right-hand side alone");
+            bail!(
+                Value,
+                "tridiagonal_solve is linear in its right-hand side alone, and cannot be transposed otherwise"
+            );
         }
         let [dl, d, du] = [args[0].known()?, args[1].known()?, args[2].known()?];
         let moved = tridiagonal_solve(&shifted(du, 1)?, d, &shifted(dl, -1)?, ct)?;

@@ -113,7 +113,7 @@ fn triangular_transpose(
 ) -> Result<Tangents> {
     let Some(ct) = &cts[0] else { return Ok(smallvec![None, None]) };
     if args[0].is_linear() {
-        bail!(Internal, "triangular_solve is linear in its right-hand side alone");
+        bail!(Value, "triangular_solve is linear in its right-hand side alone, and cannot be transposed otherwise");
     }
     let flipped = TriangularSolve { transpose_a: !p.transpose_a, ..p.clone() };
     Ok(smallvec![None, Some(triangular_solve(args[0].known()?, ct, flipped)?)])

@@ -35,9 +35,8 @@ impl Function {
     pub fn new(fun: &Bound<'_, PyAny>, wanted_by: &str) -> PyResult<Function> {
         if !fun.is_callable() {
             return Err(PyTypeError::new_err(format!(
-                "{wanted_by} requires a callable as its first argument; got {} of type {}",
+                "Expected a callable value, got {} as the first argument of {wanted_by}",
                 crate::shorten::repr(fun),
-                fun.get_type().name()?
             )));
         }
         Ok(Function { debug: debug_info(fun), fun: fun.clone().unbind() })
@@ -351,7 +350,7 @@ impl<'a, 'py> FlatCall<'a, 'py> {
 pub fn indices(obj: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     match obj.extract::<i64>() {
         Ok(i) => Ok(vec![i]),
-        Err(_) => obj.extract(),
+        Err(_) => obj.try_iter()?.map(|i| i?.extract()).collect(),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::fastcall::{Args, FastCall, Signature, Visit, new_callable};
 use crate::shorten;
 use crate::tree::{self, PyTreeDef, TreeDef};
 use crate::value::{from_value, to_value};
+use ferrax_base::shape::Tuple;
 use ferrax_base::{DType, Scalar};
 use ferrax_ir::{Aval, Lit, Value};
 use ferrax_transform::linearize;
@@ -55,19 +56,24 @@ impl Grad {
         for &n in &self.argnums {
             let position = if n < 0 { n + args.len() as i64 } else { n };
             if position < 0 || position >= args.len() as i64 {
-                return Err(PyTypeError::new_err(format!(
-                    "differentiating with respect to argnums={n} requires at least {} positional arguments to be \
-                     passed by the caller, but got only {} positional arguments. It is the call of {}.",
-                    if n < 0 { -n } else { n + 1 },
-                    args.len(),
-                    self.function.debug.describe()
-                )));
+                return Err(self.too_few(args.len()));
             }
             let from = leaves.len();
             let tree = tree::flatten_into(&args.at(position as usize), &mut leaves)?;
             active.push(Active { position: position as usize, tree, range: from..leaves.len() });
         }
         Ok((active, leaves))
+    }
+
+    #[cold]
+    fn too_few(&self, given: usize) -> PyErr {
+        let needed = self.argnums.iter().map(|&n| if n < 0 { -n } else { n + 1 }).max().unwrap_or(0);
+        let argnums = if self.single { self.argnums[0].to_string() } else { Tuple(&self.argnums).to_string() };
+        PyTypeError::new_err(format!(
+            "differentiating with respect to argnums={argnums} requires at least {needed} positional arguments to be \
+             passed by the caller, but got only {given} positional arguments. It is the call of {}.",
+            self.function.debug.describe()
+        ))
     }
 
     fn check_input(&self, aval: &Aval) -> PyResult<()> {
@@ -185,7 +191,7 @@ impl Grad {
                 return e;
             }
             PyTypeError::new_err(format!(
-                "Gradient only defined for scalar-output functions. Output was: {}. Return one scalar from {}, or a pair \
+                "Gradient only defined for scalar-output functions. Output was {}. Return one scalar from {}, or a pair \
                  (result, aux) with has_aux=True.",
                 shorten::repr(out),
                 self.function.debug.describe()

@@ -36,24 +36,33 @@ impl Shown {
         Arc::new(Shown { jaxpr, leading, whole: OnceLock::new(), used: OnceLock::new() })
     }
 
+    /// All that is shown as constants (first parameters, then arrays), in the order in which the trace met them.
+    fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.leading + self.jaxpr.constvars.len()).collect();
+        order.sort_by_key(|&i| self.constant(i).0);
+        order
+    }
+
+    fn constant(&self, i: usize) -> Var {
+        if i < self.leading { self.jaxpr.invars[i] } else { self.jaxpr.constvars[i - self.leading] }
+    }
+
     /// The program with all that is shown as constants as leading parameters.
     pub fn whole(&self) -> &JaxprRef {
-        if self.jaxpr.consts.is_empty() {
+        if self.jaxpr.consts.is_empty() && self.order().is_sorted() {
             return &self.jaxpr;
         }
         self.whole.get_or_init(|| {
             let mut jaxpr = Jaxpr::clone(&self.jaxpr);
-            let at = self.leading;
-            let constvars = std::mem::take(&mut jaxpr.constvars);
+            jaxpr.constvars.clear();
             jaxpr.consts.clear();
-            jaxpr.invars.splice(at..at, constvars);
+            jaxpr.invars.splice(..self.leading, self.order().into_iter().map(|i| self.constant(i)));
             JaxprRef::new(jaxpr)
         })
     }
 
     fn constvars(self: &Arc<Self>) -> impl Iterator<Item = Home> + '_ {
-        let leading = self.jaxpr.invars[..self.leading].iter();
-        leading.chain(&self.jaxpr.constvars).map(|&v| Home::Program(self.jaxpr.clone(), v))
+        self.order().into_iter().map(|i| Home::Program(self.jaxpr.clone(), self.constant(i)))
     }
 
     fn invars(self: &Arc<Self>) -> impl Iterator<Item = Home> + '_ {
@@ -116,6 +125,20 @@ impl Home {
 /// A variable or a literal.
 #[pyclass(frozen, subclass, name = "Atom", module = "ferrax.core")]
 pub struct PyAtom;
+
+/// A member of the classes of programs that is Python's: the module that gives them theirs is loaded by the first use.
+fn late_member<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    py.import("ferrax.extend.core")?;
+    py.get_type::<PyAny>().call_method1(pyo3::intern!(py, "__getattribute__"), (object, name))
+}
+
+#[pymethods]
+impl PyAtom {
+    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        late_member(slf, name)
+    }
+}
 
 /// A variable of a program.
 #[pyclass(frozen, subclass, extends = PyAtom, name = "Var", module = "ferrax.extend.core")]
@@ -288,6 +311,10 @@ impl PyEqn {
 
 #[pymethods]
 impl PyEqn {
+    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        late_member(slf, name)
+    }
+
     /// The primitive.
     #[getter]
     fn primitive(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -431,6 +458,10 @@ pub struct PyOpen(pub Arc<Shown>);
 
 #[pymethods]
 impl PyOpen {
+    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        late_member(slf, name)
+    }
+
     #[new]
     #[pyo3(signature = (constvars, invars, outvars, eqns, effects=None, debug_info=None, is_high=false))]
     fn new(
@@ -578,12 +609,19 @@ impl PyClosed {
     }
 
     fn all_consts(&self) -> impl Iterator<Item = Value> + '_ {
-        self.captured.iter().cloned().chain(self.shown.jaxpr.consts.iter().cloned().map(Value::Array))
+        self.shown.order().into_iter().map(|i| match self.captured.get(i) {
+            Some(value) => value.clone(),
+            None => Value::Array(self.shown.jaxpr.consts[i - self.captured.len()].clone()),
+        })
     }
 }
 
 #[pymethods]
 impl PyClosed {
+    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        late_member(slf, name)
+    }
+
     #[new]
     fn from_parts(jaxpr: &PyOpen, consts: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
         let n = jaxpr.0.leading + jaxpr.0.jaxpr.constvars.len();
@@ -591,10 +629,14 @@ impl PyClosed {
             return Err(PyValueError::new_err(format!("the program has {n} constants, got {}", consts.len())));
         }
         let values = consts.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
-        let own = values[jaxpr.0.leading..].iter().zip(&jaxpr.0.jaxpr.consts);
-        let same = own.into_iter().all(|(v, c)| matches!(v, Value::Array(a) if a.ptr_eq(c)));
+        let mut by_number = values.clone();
+        for (value, i) in values.iter().zip(jaxpr.0.order()) {
+            by_number[i] = value.clone();
+        }
+        let own = by_number.split_off(jaxpr.0.leading);
+        let same = own.iter().zip(&jaxpr.0.jaxpr.consts).all(|(v, c)| matches!(v, Value::Array(a) if a.ptr_eq(c)));
         if same {
-            let captured = values[..jaxpr.0.leading].to_vec();
+            let captured = by_number;
             return Ok(PyClosed { shown: jaxpr.0.clone(), captured, out_tree: None });
         }
         Ok(PyClosed { shown: Shown::new(jaxpr.0.whole().clone(), n), captured: values, out_tree: None })
@@ -675,6 +717,13 @@ impl PyClosed {
     #[getter]
     fn captured(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         self.captured.iter().map(|v| from_value(py, v.clone())).collect()
+    }
+
+    /// Variables that stand for the values that it closed over.
+    #[getter]
+    fn captured_vars(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
+        let leading = self.shown.jaxpr.invars[..self.shown.leading].iter();
+        vars(py, leading.map(|&v| Home::Program(self.shown.jaxpr.clone(), v)))
     }
 
     /// Avals of all parameters, of those too that stand for captured values.

@@ -4,6 +4,7 @@ use super::args::{naturals, precision};
 use crate::dtypes::DTypeArg;
 use crate::errors::IntoPyResult;
 use crate::value::PyValue;
+use ferrax_base::shape::Tuple;
 use ferrax_loops::DotDims;
 use ferrax_ops::dot as ops;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -37,7 +38,10 @@ fn dims(numbers: &Bound<'_, PyAny>) -> PyResult<DotDims> {
     {
         if a.len() != b.len() {
             return Err(PyTypeError::new_err(format!(
-                "dot_general requires equal numbers of lhs and rhs {what} dimensions, got {a:?} and {b:?}"
+                "dot_general requires equal numbers of lhs_{what} and rhs_{what} dimensions, got lhs_{what} {} and \
+                 rhs_{what} {}.",
+                Tuple(a),
+                Tuple(b)
             )));
         }
     }

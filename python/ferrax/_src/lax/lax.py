@@ -3,6 +3,7 @@
 from typing import Any
 
 from ferrax import _ferrax
+from ferrax._core import asarray as asarray
 from ferrax._src._public import names_of
 
 __getattr__ = names_of(__name__, "ferrax.lax", "ferrax.extend.core.primitives")

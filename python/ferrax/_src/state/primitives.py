@@ -1,5 +1,9 @@
 """Reads and writes of references."""
 
 from ferrax._src._public import names_of
+from ferrax.numpy import broadcast_to as broadcast_to
+from ferrax.ref import addupdate as ref_addupdate, get as ref_get, set as ref_set, swap as ref_swap
+
+__all__ = ["broadcast_to", "ref_addupdate", "ref_get", "ref_set", "ref_swap"]
 
 __getattr__ = names_of(__name__, "ferrax.ref", "ferrax.extend.core.primitives")

@@ -1,3 +1,11 @@
 """The type of references."""
 
+from typing import Any
+
+from ferrax.core import ShapedArray
 from ferrax.ref import AbstractRef as AbstractRef
+
+
+def shaped_array_ref(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> AbstractRef:
+    """The type of a reference to an array of a shape and a dtype."""
+    return AbstractRef(ShapedArray(shape, dtype, weak_type=weak_type))

@@ -1,13 +1,5 @@
-"""Lowering rules that build MLIR may import this: they are never called (`ferrax.interpreters.mlir`)."""
+"""Operations of StableHLO as JAX's lowerings build them: there are none; a name says what to give instead."""
 
-from typing import Any
+from ferrax._src.lib.mlir._none import nothing_in
 
-from ferrax._planned import MissingNameError
-
-
-def __getattr__(name: str) -> Any:
-    raise MissingNameError(
-        f"hlo.{name}: ferrax has no MLIR. Give the primitive's lowering as a function of arrays, by "
-        "jax.interpreters.mlir.lower_fun, or its implementation by def_impl",
-        name=name,
-    )
+__getattr__ = nothing_in(__name__)

@@ -1,0 +1,5 @@
+"""What loops and branches share."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.lax", "ferrax.extend.core.primitives")

@@ -1,0 +1,3 @@
+"""Sums of exponentials."""
+
+from ferrax.scipy.special import logsumexp as logsumexp

@@ -1,0 +1,1 @@
+"""Rotations, under JAX's path."""

@@ -1,0 +1,23 @@
+"""Functions of references as functions of their values."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ferrax import tree_util
+from ferrax.ref import freeze, new_ref
+
+
+def run_state(f: Callable[..., None]) -> Callable[..., Any]:
+    """A function of values from one of references: what these hold when it has returned."""
+
+    @functools.wraps(f)
+    def wrapped(args: Any) -> Any:
+        refs = tree_util.tree_map(new_ref, args)
+        f(refs)
+        return tree_util.tree_map(freeze, refs)
+
+    return wrapped
+
+
+run_state_reference = run_state

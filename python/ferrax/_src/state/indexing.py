@@ -1,0 +1,5 @@
+"""Indices of references."""
+
+from ferrax import ds as ds
+
+dslice = ds
