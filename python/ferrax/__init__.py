@@ -196,6 +196,7 @@ example_libraries
 experimental
 export
 extend
+ffi
 flatten_util
 image
 interpreters
