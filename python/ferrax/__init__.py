@@ -208,6 +208,7 @@ example_libraries
 experimental
 export
 extend
+ffi
 flatten_util
 image
 interpreters

@@ -655,6 +655,10 @@ def device_get(x: Any) -> Any:
     return tree_util.tree_map(lambda v: np.asarray(v) if isinstance(v, _ferrax.Array) else v, x)
 
 
+#: Caches of users, which are cleared with those of the core (`ferrax.extend.backend.register_backend_cache`).
+registered_caches: list[Any] = []
+
+
 def clear_caches() -> None:
     """Forgets every compiled program and cached transformation.
 
@@ -662,6 +666,8 @@ def clear_caches() -> None:
     >>> jax.clear_caches()
     """
     _ferrax.clear_caches()
+    for cache in registered_caches:
+        cache.cache_clear()
 
 
 def ensure_compile_time_eval() -> Any:

@@ -5,6 +5,7 @@ Data that was put on a device is committed: computation follows it. Read next: `
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -121,11 +122,36 @@ def _client(self: Any) -> _Client:
     return _clients.setdefault(self.platform, _Client(self.platform))
 
 
+def _live_buffers(self: Any) -> list[Any]:
+    """The arrays on the device that are alive; deprecated for `jax.live_arrays`."""
+    warnings.warn(
+        "Per device live_buffers() is deprecated. Please use the jax.live_arrays() for jax.Arrays instead.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return [x for x in _ferrax.live_arrays() if self in x.devices()]
+
+
+def _get_stream_for_external_ready_events(self: Any) -> int:
+    """The device's stream: only GPUs have one, and PJRT hands none out."""
+    raise _ferrax.JaxRuntimeError(
+        f"UNIMPLEMENTED: the device {self} has no stream for external events; block_until_ready waits for an array"
+    )
+
+
+def _poison_execution(self: Any, launch_id: int, error: Any) -> bool:
+    """Makes a run that has not ended fail; whether there was one of that number: no run has one."""
+    return False
+
+
 _MEMBERS = {
     "addressable_memories": shielded(_addressable_memories, method=True),
     "client": property(_client),
     "default_memory": shielded(_default_memory, method=True),
+    "get_stream_for_external_ready_events": shielded(_get_stream_for_external_ready_events, method=True),
+    "live_buffers": shielded(_live_buffers, method=True),
     "memory": shielded(_memory, method=True),
+    "poison_execution": shielded(_poison_execution, method=True),
 }
 for _name, _member in _MEMBERS.items():
     setattr(_ferrax.Device, _name, _member)

@@ -21,6 +21,7 @@ from ferrax.dtypes import issubdtype
 __all__ = [
     "Lowering",
     "Primitive",
+    "TypedLowering",
     "UndefinedPrimal",
     "Zero",
     "axis_primitive_batchers",
@@ -121,6 +122,17 @@ class Lowering:
     def __call__(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
         out = self.fun(*args, **params)
         return list(out) if self.multiple_results else [out]
+
+
+class TypedLowering(Lowering):
+    """A lowering that gets a `ferrax.extend.lowering.LoweringRuleContext` before the operands.
+
+    Args:
+      fun: function of the context, the operands and the parameters that returns a sequence of results.
+    """
+
+    def __call__(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
+        return list(self.fun(ctx, *args, **params))
 
 
 class AxisData:
@@ -363,6 +375,13 @@ class Primitive:
     def _lower(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
         rules = primitive_lowerings.get(self, {})
         rule = rules.get("cpu", rules.get(None))
+        if isinstance(rule, TypedLowering):
+            from ferrax.extend.lowering import LoweringRuleContext
+
+            avals = [_ferrax.typeof(a) for a in args]
+            outs = self._abstract(avals, params)[0]
+            context = LoweringRuleContext(None, None, None, self, avals, outs, None, None, None, platforms=("cpu",))
+            return rule(context, *args, **params)
         if isinstance(rule, Lowering):
             return rule(None, *args, **params)
         if rule is None:

@@ -149,6 +149,20 @@ _MOVED = frozenset(
         "valid_jaxtype",
     ]
 )
+#: Names that JAX is about to take away; they are in `ferrax._src.core`.
+_DEPRECATED = frozenset(
+    [
+        "OutputType",
+        "abstract_token",
+        "concretization_function_error",
+        "custom_typechecks",
+        "is_concrete",
+        "is_constant_dim",
+        "is_constant_shape",
+        "literalable_types",
+        "no_axis_name",
+    ]
+)
 _REMOVED = {
     "get_aval": "use jax.typeof instead",
     "mapped_aval": "Use jax.extend.core.mapped_aval",
@@ -168,6 +182,11 @@ def __getattr__(name: str) -> Any:
 
         warnings.warn(f"jax.core.{name} is deprecated. Use jax.extend.core.{name}.", DeprecationWarning, stacklevel=2)
         return getattr(core, name)
+    if name in _DEPRECATED:
+        from ferrax._src import core as insides
+
+        warnings.warn(f"jax.core.{name} is deprecated.", DeprecationWarning, stacklevel=2)
+        return getattr(insides, name)
     if name in _REMOVED:
         raise AttributeError(f"jax.core.{name} was removed in JAX v0.10.0. {_REMOVED[name]}.")
     import sys

@@ -84,6 +84,19 @@ jax.typeof(jnp.ones(3)).sharding
 
 #: Arrays, and the shardings of results.
 ARRAYS = """
+own('... i -> ... i')(x)
+own('... i -> ... i')(place(x, 'x'))
+jax.jit(own('i j -> i j'))(place(x, 'x', 'y'))
+jax.jit(own('... -> ...'))(place(x, 'x', 'y'))
+jax.jit(own('i j -> i j', need_replication_factors=('j',)))(place(x, 'x', 'y'))
+jax.jit(own('i j -> j i', lambda v: v.T))(place(x, 'x'))
+jax.jit(own('i j, j k -> i k', lambda a, b: a @ b))(place(x, 'x'), x.T)
+jax.jit(own('i j, j k -> i k', lambda a, b: a @ b))(x, place(x.T, None, 'y'))
+jax.jit(own(custom.SdyShardingRule((('i', 'j'),), (('i', 'j'),))))(place(x, 'x'))
+jax.jit(lambda x: own('i j -> i j')(jnp.sin(x)) + 1)(place(x, None, 'y'))
+str(custom.SdyShardingRule((('i', 'j'),), (('i',),), reduction_factors=('j',)))
+custom.ArrayMapping(custom.BATCHING, 'i')
+custom.CompoundFactor('i', 'j')
 str(jax.typeof(typed(x, 'x', 'y'))), str(jax.typeof(place(x, 'x', 'y')))
 jax.typeof(typed(x, ('y', 'x')))
 jax.typeof(typed(x, None, 'y')).sharding
@@ -278,6 +291,17 @@ jax.make_mesh((16,), ('i',))
 mesh_utils.create_device_mesh((3,))
 jax.set_mesh(am)
 under(m, lambda: jax.jit(lambda x: (get_mesh(), x)[1])(x))
+own('i j')
+jax.jit(own('i -> i'))(place(x, 'x'))
+jax.jit(own('i j -> k'))(place(x, 'x'))
+jax.jit(own('i j, k -> i j'))(place(x, 'x'))
+own('i.. -> i')
+own('2 -> 2')
+own('i j -> i j', reduction_factors=('q',))
+own('i j -> i j', i=3)
+own('... i j -> j ...')
+custom.ArrayMapping(1)
+custom.CompoundFactor('i')
 under(m, lambda: jax.jit(lambda x: (jax.set_mesh(m), x)[1])(x))
 jax.device_put(jnp.ones(7), s('x'))
 jax.device_put(jnp.ones(8), s('x', 'y'))
@@ -338,6 +362,8 @@ def _namespace(library: str) -> dict:
 
     me = jax.make_mesh((4, 2), ("x", "y"))
 
+    custom = importlib.import_module(f"{library}.experimental.custom_partitioning")
+
     def place(x, *entries):
         return jax.device_put(x, NamedSharding(m, P(*entries)))
 
@@ -373,6 +399,16 @@ def _namespace(library: str) -> dict:
         """An array over the mesh with explicit axes."""
         return jax.device_put(value, NamedSharding(me, P(*entries)))
 
+    def own(rule, f=jnp.cos, **options):
+        """A function that says itself how it is divided."""
+        wrapped = custom.custom_partitioning(f)
+
+        def partition(mesh, args, out):
+            return mesh, f, out.sharding, tuple(a.sharding for a in args)
+
+        wrapped.def_partition(partition, sharding_rule=rule, **options)
+        return wrapped
+
     def single(parts):
         return jax.make_array_from_single_device_arrays((8,), NamedSharding(Mesh(devs, "i"), P("i")), parts)
 
@@ -394,6 +430,8 @@ def _namespace(library: str) -> dict:
         "Layout": importlib.import_module(f"{library}.experimental.layout").Layout,
         "Format": importlib.import_module(f"{library}.experimental.layout").Format,
         "mixed": jax.make_mesh((4, 2), ("x", "y"), axis_types=(sharding.AxisType.Auto, sharding.AxisType.Explicit)),
+        "custom": custom,
+        "own": own,
         "place": place,
         "onhost": lambda v: jax.device_put(v, NamedSharding(m, P("x"), memory_kind="pinned_host")),
         "twice": twice,

@@ -12,6 +12,7 @@ const LINALG: &str = "ferrax-linalg";
 const CPU: &str = "ferrax-cpu";
 const PJRT: &str = "ferrax-pjrt";
 const CUDA: &str = "ferrax-cuda";
+const FFI: &str = "ferrax-ffi";
 const IR: &str = "ferrax-ir";
 const TRANSFORM: &str = "ferrax-transform";
 const OPS: &str = "ferrax-ops";
@@ -29,12 +30,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (CPU, &[BASE, LOOPS, LINALG]),
     (PJRT, &[BASE, LOOPS]),
     (CUDA, &[BASE, LOOPS]),
+    (FFI, &[BASE, LOOPS]),
     (IR, &[BASE, LOOPS]),
     (TRANSFORM, &[BASE, CACHE, LOOPS, IR]),
-    (OPS, &[BASE, LOOPS, IR, TRANSFORM]),
-    (FERRAX, &[BASE, TREE, CACHE, LOOPS, CPU, PJRT, CUDA, IR, TRANSFORM, OPS]),
+    (OPS, &[BASE, LOOPS, FFI, IR, TRANSFORM]),
+    (FERRAX, &[BASE, TREE, CACHE, LOOPS, CPU, PJRT, CUDA, FFI, IR, TRANSFORM, OPS]),
     (TEST_ENGINE, &[BASE, LOOPS, CPU, FERRAX]),
-    ("ferrax-python", &[BASE, TREE, CACHE, LOOPS, CPU, IR, TRANSFORM, OPS, FERRAX, TEST_ENGINE]),
+    ("ferrax-python", &[BASE, TREE, CACHE, LOOPS, CPU, FFI, IR, TRANSFORM, OPS, FERRAX, TEST_ENGINE]),
 ];
 
 fn root() -> PathBuf {

@@ -1,5 +1,6 @@
 //! Calls back into the host from a running program: `pure_callback`, `io_callback`, debug prints.
 
+use crate::Type;
 use ferrax_base::{Aval, Buffer, Result};
 use std::sync::Arc;
 
@@ -8,8 +9,19 @@ pub trait HostCall: Send + Sync {
     /// Runs with the operands' buffers (row-major) and avals; gives one buffer per result.
     fn call(&self, args: &[(&Aval, &Buffer)], results: &[Aval]) -> Result<Vec<Buffer>>;
 
+    /// As [`call`](Self::call), from the elements where they are into those of the results, whose bytes hold anything
+    /// before. `false` says that the code wants buffers of its own, and that nothing was done.
+    fn call_in_place(&self, _args: &[(&Type, &[u8])], _results: &mut [(&Type, &mut [u8])]) -> Result<bool> {
+        Ok(false)
+    }
+
     /// A name for printing.
     fn name(&self) -> String;
+
+    /// The registered name of what is no code of this process's host language but a function of a foreign library.
+    fn target(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A shared [`HostCall`]; equal when it is the same object.

@@ -39,10 +39,28 @@ pub enum VmapMethod {
     Unsupported,
     /// Row by row.
     Sequential,
+    /// Row by row, each in a program's text.
+    SequentialUnrolled,
     /// Once, unbatched operands with a leading axis of size one.
     ExpandDims,
     /// Once, unbatched operands broadcast.
     BroadcastAll,
+    /// Once, unbatched operands as they are.
+    LegacyVectorized,
+}
+
+impl VmapMethod {
+    /// The method of a name.
+    pub fn named(name: &str) -> Option<VmapMethod> {
+        Some(match name {
+            "sequential" => VmapMethod::Sequential,
+            "sequential_unrolled" => VmapMethod::SequentialUnrolled,
+            "expand_dims" => VmapMethod::ExpandDims,
+            "broadcast_all" => VmapMethod::BroadcastAll,
+            "legacy_vectorized" => VmapMethod::LegacyVectorized,
+            _ => return None,
+        })
+    }
 }
 
 impl ParamValue for VmapMethod {
@@ -51,8 +69,10 @@ impl ParamValue for VmapMethod {
             match self {
                 VmapMethod::Unsupported => "None",
                 VmapMethod::Sequential => "sequential",
+                VmapMethod::SequentialUnrolled => "sequential_unrolled",
                 VmapMethod::ExpandDims => "expand_dims",
                 VmapMethod::BroadcastAll => "broadcast_all",
+                VmapMethod::LegacyVectorized => "legacy_vectorized",
             }
             .into(),
         )
@@ -165,34 +185,55 @@ fn callback_batch(
     if p.ordered {
         bail!(Value, "Cannot `vmap` ordered IO callback.");
     }
-    let outs = match p.vmap_method {
-        VmapMethod::Unsupported => bail!(
+    if p.vmap_method == VmapMethod::Unsupported {
+        bail!(
             NotImplemented,
             "pure_callback only supports vmap when its vmap_method is given: pass vmap_method='sequential', \
-             'expand_dims' or 'broadcast_all'."
-        ),
-        VmapMethod::Sequential => sequential(op, axis, args, dims)?,
-        VmapMethod::ExpandDims | VmapMethod::BroadcastAll => {
-            let size = |d: &Option<usize>| {
-                if d.is_none() && p.vmap_method == VmapMethod::ExpandDims { 1 } else { axis.size }
+             'sequential_unrolled', 'expand_dims', 'broadcast_all' or 'legacy_vectorized'."
+        );
+    }
+    vectorized(op, p.vmap_method, axis, args, dims, |_| {
+        OpRef::new(&PURE_CALLBACK, Callback { result_avals: p.result_avals.batched(axis.size), ..p.clone() })
+    })
+}
+
+/// A call of host code under `vmap`, by one of the methods; `whole` makes the call on a whole
+/// batch, given which operands have the axis, in front.
+pub(crate) fn vectorized(
+    op: &OpRef,
+    method: VmapMethod,
+    axis: &BatchAxis,
+    args: &[Value],
+    dims: &[Option<usize>],
+    whole: impl FnOnce(&[bool]) -> OpRef,
+) -> Result<(Values, BatchDims)> {
+    let outs = match method {
+        VmapMethod::Unsupported => bail!(Internal, "a call of host code without a vmap_method was vectorized"),
+        VmapMethod::Sequential => sequential(op, axis, args, dims, 1)?,
+        VmapMethod::SequentialUnrolled => sequential(op, axis, args, dims, axis.size.max(1))?,
+        VmapMethod::ExpandDims | VmapMethod::BroadcastAll | VmapMethod::LegacyVectorized => {
+            let has_axis = |d: &Option<usize>| d.is_some() || method != VmapMethod::LegacyVectorized;
+            let size = |d: &Option<usize>| if d.is_none() && method == VmapMethod::ExpandDims { 1 } else { axis.size };
+            let front = |(v, d): (&Value, &Option<usize>)| {
+                if has_axis(d) { broadcast_batch(v, *d, size(d), 0) } else { Ok(v.clone()) }
             };
-            let whole: Vec<Value> =
-                args.iter().zip(dims).map(|(v, d)| broadcast_batch(v, *d, size(d), 0)).collect::<Result<_>>()?;
-            let avals = p.result_avals.0.iter().map(|a| {
-                let mut a = a.clone();
-                a.shape.insert(0, axis.size);
-                a
-            });
-            let params = Callback { result_avals: AvalList(avals.collect()), ..p.clone() };
-            bind(&OpRef::new(&PURE_CALLBACK, params), &whole)?.into_vec()
+            let operands: Vec<Value> = args.iter().zip(dims).map(front).collect::<Result<_>>()?;
+            let batched: Vec<bool> = dims.iter().map(has_axis).collect();
+            bind(&whole(&batched), &operands)?.into_vec()
         }
     };
     let n = outs.len();
     Ok((outs.into(), smallvec::smallvec![Some(0); n]))
 }
 
-/// One call a row, in order.
-pub(crate) fn sequential(op: &OpRef, axis: &BatchAxis, args: &[Value], dims: &[Option<usize>]) -> Result<Vec<Value>> {
+/// One call a row, in order; `unroll` of them stand in one step of the loop.
+pub(crate) fn sequential(
+    op: &OpRef,
+    axis: &BatchAxis,
+    args: &[Value],
+    dims: &[Option<usize>],
+    unroll: usize,
+) -> Result<Vec<Value>> {
     let mut consts = Vec::new();
     let mut rows = Vec::new();
     for (v, d) in args.iter().zip(dims) {
@@ -220,7 +261,7 @@ pub(crate) fn sequential(op: &OpRef, axis: &BatchAxis, args: &[Value], dims: &[O
         num_carry: 0,
         num_consts: n,
         reverse: false,
-        unroll: 1,
+        unroll,
         linear_carry: false,
         of: Loop::INNER,
     };

@@ -16,6 +16,7 @@ pub mod dot;
 pub mod dynamic_slice;
 pub mod elementwise;
 pub mod fft;
+pub mod foreign;
 pub mod gather_scatter;
 pub mod linalg;
 pub mod numbers;

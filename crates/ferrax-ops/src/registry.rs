@@ -25,6 +25,7 @@ pub fn all() -> Vec<&'static dyn Primitive> {
     out.extend(STRUCTURAL);
     out.extend(crate::control::PRIMITIVES);
     out.extend(crate::callback::PRIMITIVES);
+    out.extend(crate::foreign::PRIMITIVES);
     out.extend(crate::collective::PRIMITIVES);
     out.extend(crate::placed::PRIMITIVES);
     out

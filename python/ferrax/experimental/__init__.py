@@ -6,8 +6,11 @@ from ferrax._callbacks import io_callback as io_callback
 from ferrax._lazy import defer as _defer
 
 if _TYPE_CHECKING:
+    from ferrax.experimental import buffer_callback as buffer_callback
     from ferrax.experimental import checkify as checkify
     from ferrax.experimental import compilation_cache as compilation_cache
+    from ferrax.experimental import compute_on as compute_on
+    from ferrax.experimental import custom_partitioning as custom_partitioning
     from ferrax.experimental import hijax as hijax
     from ferrax.experimental import jet as jet
     from ferrax.experimental import key_reuse as key_reuse
@@ -18,12 +21,18 @@ if _TYPE_CHECKING:
     from ferrax.experimental import pjit as pjit
     from ferrax.experimental import random as random
     from ferrax.experimental import rnn as rnn
+    from ferrax.experimental import scheduling_groups as scheduling_groups
+    from ferrax.experimental import shard_alike as shard_alike
     from ferrax.experimental import shard_map as shard_map
     from ferrax.experimental import sparse as sparse
+    from ferrax.experimental import xla_metadata as xla_metadata
 
 _SUBMODULES = """
+buffer_callback
 checkify
 compilation_cache
+compute_on
+custom_partitioning
 hijax
 jet
 key_reuse
@@ -34,8 +43,11 @@ ode
 pjit
 random
 rnn
+scheduling_groups
+shard_alike
 shard_map
 sparse
+xla_metadata
 """
 
 _defer(globals(), {}, _SUBMODULES)

@@ -554,4 +554,25 @@ def symmetric_product(
 # the file needs the functions above
 from ferrax.lax._qdwh import qdwh  # noqa: E402
 
+_PRIMITIVES = frozenset(
+    [
+        "cholesky_p", "cholesky_update_p", "eig_p", "eigh_p", "hessenberg_p", "householder_product_p", "lu_p",
+        "lu_pivots_to_permutation_p", "ormqr_p", "qr_p", "schur_p", "svd_p", "symmetric_product_p",
+        "triangular_solve_p", "tridiagonal_p", "tridiagonal_solve_p",
+    ]
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PRIMITIVES:
+        from ferrax.extend.core import primitives
+
+        return getattr(primitives, name)
+    import sys
+
+    from ferrax._boundary import missing
+
+    raise missing(sys.modules[__name__], name)
+
+
 _expose(globals())

@@ -51,6 +51,11 @@ def pop_physical() -> None:
     _changed()
 
 
+def physical_mesh() -> Mesh:
+    """The mesh of the innermost `with mesh:`; one without axes where there is none."""
+    return _state.physical[-1] if _state.physical else empty_mesh
+
+
 def _tracing() -> bool:
     return not _ferrax.is_eager()
 

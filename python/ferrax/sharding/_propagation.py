@@ -20,7 +20,7 @@ from ferrax.sharding._named import NamedSharding
 from ferrax.sharding._placement import place
 from ferrax.sharding._spec import PartitionSpec, entry_names
 
-__all__ = ["batched", "places"]
+__all__ = ["batched", "free", "own_rule", "places"]
 
 #: For every axis of an array the mesh axes that divide it; `None` when nothing is known of the array.
 Spec = tuple[tuple[Any, ...], ...]
@@ -117,6 +117,29 @@ def batched(sharding: Any, axis: int) -> Any:
     return place(sharding.update(spec=sharding.spec.update(partitions=entries)))
 
 
+#: (mesh, what is known of operands, their types, the results' types) → what is known of the results, or None.
+Own = Callable[[Any, Sequence[Any], Sequence[Any], Sequence[Any]], Any]
+#: Rules of functions that say themselves how they are divided, by number.
+_own: list[Own] = []
+_OWN = "custom_partitioning_"
+
+
+def own_rule(rule: Own) -> str:
+    """The name of programs of a function that has a rule of its own (`ferrax.experimental.custom_partitioning`)."""
+    _own.append(rule)
+    return f"{_OWN}{len(_own) - 1}"
+
+
+def named(mesh: Any, spec: Spec) -> NamedSharding:
+    """The sharding of a spec."""
+    return NamedSharding(mesh, PartitionSpec(*(names or None for names in spec)))
+
+
+def spec_of(sharding: Any, rank: int) -> Spec | None:
+    """The spec of a sharding; None of one that names no axes."""
+    return _of(sharding.spec, rank) if isinstance(sharding, NamedSharding) else None
+
+
 class _Divided(tuple[Any, ...]):
     """What divides each axis of a value, with the kind of memory that the value is in."""
 
@@ -201,6 +224,8 @@ class _Walk:
             return known
         if all(s is None for s in known):
             return self.inside(eqn, known)
+        if name == "jit" and str(eqn.params["name"]).removeprefix(_OWN).isdecimal():
+            return self.own(eqn, known)
         if any(s is not None and not isinstance(s, tuple) for s in known):
             # a sharding of another kind is for values of its shape
             shapes = {tuple(v.aval.shape): s for v, s in zip(eqn.invars, known, strict=True) if s is not None}
@@ -212,6 +237,14 @@ class _Walk:
         if name in _CALLS or _programs(eqn):
             return self.inside(eqn, known)
         return [_like_operands(eqn, known, v.aval.shape) for v in outs]
+
+    def own(self, eqn: Any, known: list[Any]) -> list[Any]:
+        """What a function's own rule says; of what transformations made of the function, its program."""
+        rule = _own[int(eqn.params["name"].removeprefix(_OWN))]
+        operands, results = ([v.aval for v in vs] for vs in (eqn.invars, eqn.outvars))
+        specs = [s if isinstance(s, tuple) else None for s in known]
+        found = rule(self.mesh, specs, operands, results) if self.mesh is not None else None
+        return self.inside(eqn, known) if found is None else found
 
     def inside(self, eqn: Any, known: list[Any]) -> list[Any]:
         """What the program of a call says of its results; nothing of those of loops."""
@@ -255,7 +288,7 @@ def _of(spec: PartitionSpec, rank: int) -> Spec:
     return (*entries, *((),) * (rank - len(entries)))
 
 
-def _free(entries: Sequence[tuple[Any, ...]]) -> Spec:
+def free(entries: Sequence[tuple[Any, ...]]) -> Spec:
     """Entries without the mesh axes that an earlier one has."""
     seen: set[Any] = set()
     out = []
@@ -276,7 +309,7 @@ def _like_operands(eqn: Any, known: Sequence[Any], shape: Sequence[int]) -> Spec
             fitting.append([names if a == b else () for names, a, b in zip(s, sizes, shape, strict=True)])
     if not fitting:
         return None
-    return _free([max((s[i] for s in fitting), key=len) for i in range(len(shape))])
+    return free([max((s[i] for s in fitting), key=len) for i in range(len(shape))])
 
 
 def _same(eqn: Any, known: Sequence[Any]) -> Spec | None:
@@ -317,7 +350,7 @@ def _reshape(eqn: Any, known: Sequence[Any]) -> Spec | None:
         begins = starts.get(before)
         out.append(known[0][begins] if size != 1 and begins is not None else ())
         before *= size
-    return _free(out)
+    return free(out)
 
 
 def _dot(eqn: Any, known: Sequence[Any]) -> Spec | None:
@@ -327,7 +360,7 @@ def _dot(eqn: Any, known: Sequence[Any]) -> Spec | None:
     batch = [x[i] or y[j] for i, j in zip(batch_x, batch_y, strict=True)]
     rows = [names for i, names in enumerate(x) if i not in contract_x and i not in batch_x]
     columns = [names for i, names in enumerate(y) if i not in contract_y and i not in batch_y]
-    return _free([*batch, *rows, *columns])
+    return free([*batch, *rows, *columns])
 
 
 def _slice(eqn: Any, known: Sequence[Any]) -> Spec | None:
@@ -368,12 +401,12 @@ def _longest(known: Sequence[Any]) -> list[Any]:
 
 def _concatenate(eqn: Any, known: Sequence[Any]) -> Spec | None:
     at = eqn.params["dimension"]
-    return _free([() if i == at else entry for i, entry in enumerate(_longest(known))])
+    return free([() if i == at else entry for i, entry in enumerate(_longest(known))])
 
 
 def _stack(eqn: Any, known: Sequence[Any]) -> Spec | None:
     at, entries = eqn.params["axis"], _longest(known)
-    return _free([*entries[:at], (), *entries[at:]])
+    return free([*entries[:at], (), *entries[at:]])
 
 
 _RULES: dict[str, Callable[[Any, Sequence[Any]], Spec | None]] = {

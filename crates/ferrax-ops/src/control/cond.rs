@@ -239,7 +239,7 @@ fn cond_batch(
     }
     if p.branches.iter().any(|b| !b.effects.is_none()) {
         // What a branch shows or does, it does for the rows that choose it.
-        let outs = crate::callback::sequential(op, axis, args, dims)?;
+        let outs = crate::callback::sequential(op, axis, args, dims, 1)?;
         let batched = vec![true; outs.len()];
         return Ok((outs.into(), dims_of(&batched)));
     }

@@ -179,6 +179,18 @@ fn custom_vjp_linearize(
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AvalList(pub Vec<Aval>);
 
+impl AvalList {
+    /// The avals with a leading axis.
+    pub fn batched(&self, size: usize) -> AvalList {
+        let grown = |a: &Aval| {
+            let mut a = a.clone();
+            a.shape.insert(0, size);
+            a
+        };
+        AvalList(self.0.iter().map(grown).collect())
+    }
+}
+
 impl ParamValue for AvalList {
     fn print(&self) -> Param {
         let all: Vec<String> = self.0.iter().map(ToString::to_string).collect();
@@ -218,12 +230,7 @@ pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
         let args = super::batch_first(args, dims, axis.size)?;
         let rule =
             BatchedRule::wrap(&p.rule, axis, super::mask(&dims[p.num_res..]), Some(super::mask(&dims[..p.num_res])));
-        let avals = p.out_avals.0.iter().map(|a| {
-            let mut a = a.clone();
-            a.shape.insert(0, axis.size);
-            a
-        });
-        let params = CustomVjpLinear { rule, num_res: p.num_res, out_avals: AvalList(avals.collect()) };
+        let params = CustomVjpLinear { rule, num_res: p.num_res, out_avals: p.out_avals.batched(axis.size) };
         let outs = bind(&OpRef::new(&CUSTOM_VJP_LINEAR, params), &args)?;
         let n = outs.len();
         Ok((outs, smallvec::smallvec![Some(0); n]))

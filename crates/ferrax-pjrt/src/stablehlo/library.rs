@@ -21,6 +21,12 @@ pub(super) fn node(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], types: 
         Kind::Conv(dims) => window::conv(body, dims, inputs, &types[0]).map(|v| vec![v]),
         Kind::Linalg(LinalgOp::Cholesky) => cholesky(body, &inputs[0]).map(|v| vec![v]),
         Kind::Linalg(op @ LinalgOp::TriangularSolve { .. }) => triangular_solve(body, *op, inputs).map(|v| vec![v]),
+        Kind::Host(call) if let Some(target) = call.0.target() => bail!(
+            NotImplemented,
+            "the plugin of the platform {} is not handed the FFI target {target:?}: ferrax runs foreign functions on \
+             the CPU engine, jax.devices(\"cpu\")",
+            body.module.target.platform
+        ),
         Kind::Host(call) => bail!(
             NotImplemented,
             "the platform {} cannot call back into the host from a compiled program, which {call:?} does: take it out \

@@ -371,6 +371,17 @@ impl PyCallback {
     }
 }
 
+/// How host code is vectorized, by the name that users give.
+pub fn method_of(name: Option<&str>) -> PyResult<VmapMethod> {
+    let Some(name) = name else { return Ok(VmapMethod::Unsupported) };
+    VmapMethod::named(name).ok_or_else(|| {
+        pyo3::exceptions::PyValueError::new_err(format!(
+            "vmap_method must be one of 'sequential', 'sequential_unrolled', 'expand_dims', 'broadcast_all', \
+             'legacy_vectorized' or None, but got: {name}"
+        ))
+    })
+}
+
 /// Calls host code from a program; `kind` is "pure", "io", "ordered" or "debug".
 #[pyfunction]
 fn bind_callback(
@@ -387,18 +398,7 @@ fn bind_callback(
         "ordered" => CallbackKind::Ordered,
         _ => CallbackKind::Debug,
     };
-    let method = match vmap_method {
-        None => VmapMethod::Unsupported,
-        Some("sequential" | "sequential_unrolled") => VmapMethod::Sequential,
-        Some("expand_dims") => VmapMethod::ExpandDims,
-        Some("broadcast_all") => VmapMethod::BroadcastAll,
-        Some(other) => {
-            return Err(pyo3::exceptions::PyValueError::new_err(format!(
-                "vmap_method={other:?} must be one of 'sequential', 'sequential_unrolled', 'expand_dims', \
-                 'broadcast_all' or None"
-            )));
-        }
-    };
+    let method = method_of(vmap_method)?;
     let host = HostRef(Arc::new(PyCallback { name: name_of(fun), fun: fun.clone().unbind() }));
     let avals = results.iter().map(abstract_value).collect::<PyResult<Vec<Aval>>>()?;
     let outs = callback(kind, host, avals, method, &operands(&args)?).py()?;

@@ -13,7 +13,7 @@ use crate::errors::IntoPyResult;
 use crate::tree::PyTreeDef;
 use crate::value::{from_value, to_value};
 use ferrax_ir::{Atom, Aval, Jaxpr, JaxprRef, Lit, OpRef, Source, Value, Var};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::hash::{Hash, Hasher};
@@ -168,7 +168,18 @@ fn literal(py: Python<'_>, l: Lit) -> PyResult<Py<PyAny>> {
 #[pymethods]
 impl PyVar {
     #[new]
-    fn new(aval: &Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
+    #[pyo3(signature = (aval, initial_qdd=None, final_qdd=None))]
+    fn new(
+        aval: &Bound<'_, PyAny>,
+        initial_qdd: Option<&Bound<'_, PyAny>>,
+        final_qdd: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        if initial_qdd.or(final_qdd).is_some() {
+            return Err(PyNotImplementedError::new_err(
+                "a variable of ferrax's programs has no quasi-dynamic data (qdd): its types are arrays, which have no \
+                 states; initial_qdd and final_qdd must be None",
+            ));
+        }
         let aval = crate::value::abstract_value(aval)?;
         Ok(PyClassInitializer::from(PyAtom).add_subclass(PyVar(Home::Own(Arc::new(aval)))))
     }
@@ -216,7 +227,7 @@ impl PyVar {
 impl PyDropVar {
     #[new]
     fn new(aval: &Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
-        Ok(PyVar::new(aval)?.add_subclass(PyDropVar))
+        Ok(PyVar::new(aval, None, None)?.add_subclass(PyDropVar))
     }
 
     #[allow(clippy::unused_self)]

@@ -13,6 +13,7 @@ pub mod custom;
 mod donation;
 pub mod explain;
 pub mod flat;
+mod foreign;
 pub mod function;
 pub mod grad;
 pub mod guards;
@@ -46,5 +47,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     vmap::register(m)?;
     flat::register(m)?;
     control::register(m)?;
-    custom::register(m)
+    custom::register(m)?;
+    foreign::register(m)
 }

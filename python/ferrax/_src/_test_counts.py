@@ -1,0 +1,108 @@
+"""What is traced, lowered and put on devices in a block, counted; each gives a function of no arguments, the count.
+
+A jitted function is traced, lowered and compiled together here, so that the counters of these agree: each counts the
+programs of jitted functions that the block makes. Operations outside of `jit` are never compiled.
+Read next: `test_util.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ferrax.config import config
+
+_JIT = logging.getLogger("ferrax.jit")
+
+
+class _Count:
+    """A count that is called, or indexed by 0."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def __call__(self) -> int:
+        return self.value
+
+    def __getitem__(self, at: int) -> int:
+        return (self.value,)[at]
+
+
+class _Compilations(logging.Filter):
+    """Counts what `jax_log_compiles` logs, and lets through what would have been logged."""
+
+    def __init__(self, shown: bool):
+        super().__init__()
+        self.shown = shown
+        self.count = _Count()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.getMessage().startswith("Compiling "):
+            return True
+        self.count.value += 1
+        return self.shown
+
+
+@contextlib.contextmanager
+def count_programs() -> Iterator[Callable[[], int]]:
+    """Counts the programs that jitted functions are traced to."""
+    before = config.jax_log_compiles
+    counter = _Compilations(before)
+    _JIT.addFilter(counter)
+    config.update("jax_log_compiles", True)
+    try:
+        yield counter.count
+    finally:
+        _JIT.removeFilter(counter)
+        config.update("jax_log_compiles", before)
+
+
+count_jit_tracing_cache_miss = count_programs
+count_jit_and_pmap_lowerings = count_programs
+count_jit_compilation_cache_miss = count_programs
+count_pjit_cpp_cache_miss = count_programs
+count_aot_jit_cpp_cache_miss = count_programs
+count_compilation_after_persistent_cache_miss = count_programs
+
+
+@contextlib.contextmanager
+def assert_num_jit_and_pmap_compilations(times: int) -> Iterator[None]:
+    """Raises unless a block makes so many programs."""
+    with count_programs() as count:
+        yield
+    if count() != times:
+        raise AssertionError(f"Expected exactly {times} XLA compilations, but executed {count()}")
+
+
+@contextlib.contextmanager
+def count_primitive_compiles() -> Iterator[Callable[[], int]]:
+    """Counts compilations of single operations: there are none that a program could see."""
+    yield _Count()
+
+
+def _counting(module: Any, name: str) -> Any:
+    @contextlib.contextmanager
+    def count() -> Iterator[Callable[[], int]]:
+        """Counts calls of a function."""
+        calls, function = _Count(), getattr(module, name)
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            calls.value += 1
+            return function(*args, **kwargs)
+
+        setattr(module, name, counted)
+        try:
+            yield calls
+        finally:
+            setattr(module, name, function)
+
+    return count
+
+
+def count_device_put() -> Any:
+    """Counts calls of `ferrax.device_put`."""
+    import ferrax
+
+    return _counting(ferrax, "device_put")()
