@@ -4,7 +4,7 @@
 pytrees, `vmap`, `grad`, `jit` and explicit random keys. The program prints the test accuracy and the time of a
 training step with and without `jit`, and draws the loss curve and some digits with their predictions.
 
-The same code runs on ferrax and, with `--backend jax`, on JAX.
+The same code runs on ferrax and, with `--backend jax`, on JAX; `--platform` says on which devices.
 """
 
 import argparse
@@ -25,6 +25,9 @@ def parse_arguments(argv=None):
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("--backend", choices=["ferrax", "jax"], default="ferrax", help="the library to run on")
+    parser.add_argument(
+        "--platform", help="the platform to run on, such as cpu or cuda; the library's first without it"
+    )
     parser.add_argument("--epochs", type=int, default=40, help="passes over the training images")
     parser.add_argument("--batch", type=int, default=32, help="images in a training step")
     parser.add_argument("--hidden", type=int, nargs="*", default=[128, 64], help="units of each hidden layer")
@@ -194,6 +197,13 @@ def draw(path, losses, accuracies, images, labels, predictions):
 def main(argv=None):
     options = parse_arguments(argv)
     jax = importlib.import_module(options.backend)
+    device = jax.devices(options.platform)[0] if options.platform else None
+    with jax.default_device(device):
+        return demonstrate(jax, options)
+
+
+def demonstrate(jax, options):
+    """Trains, prints and draws; gives the test accuracy."""
     jnp = importlib.import_module(f"{options.backend}.numpy")
     init, step, predict = build(jax, jnp, options)
     start = time.perf_counter()

@@ -3,6 +3,13 @@
 import ml_dtypes
 import numpy as np
 
+import ferrax
+
+
+def on_xla():
+    """Whether a client of XLA computes by default: `make test-xla`."""
+    return ferrax.default_backend() not in ("cpu", "interpreter")
+
 
 def dtype_name(x):
     """The dtype's name: the same for NumPy's, ml_dtypes' and ferrax's objects."""

@@ -22,12 +22,12 @@ def digits():
     return module
 
 
-def losses_of(digits, backend, epochs, folder):
+def losses_of(digits, backend, epochs, folder, *more):
     """The loss of every step, and the test accuracy at the end."""
     path = folder / f"{backend}.json"
     picture = folder / f"{backend}.png"
     options = ["--backend", backend, "--epochs", str(epochs), "--losses", str(path), "--picture", str(picture)]
-    accuracy = digits.main([*options, "--quiet"])
+    accuracy = digits.main([*options, *more, "--quiet"])
     assert picture.read_bytes().startswith(b"\x89PNG")
     return np.array(json.loads(path.read_text())["losses"]), accuracy
 

@@ -25,7 +25,7 @@ from tests.fuzz.compare import (
     without_subnormals,
 )
 from tests.fuzz.generator import FERRAX
-from tests.fuzz.program import Tolerance, operation_names
+from tests.fuzz.program import Tolerance, operation_names, rounded_to_integer, run_step
 from tests.fuzz.values import kind
 
 JAX = {"jax": jax, "jnp": jnp, "lax": jax.lax, "np": np}
@@ -56,13 +56,6 @@ DECOMPOSED = re.compile(r"linalg\.(svd|eig)")
 EQUAL_NUMBERS = re.compile(r"\.at\[.*\]\.(max|min)\(|scatter_(max|min)|jnp\.partition")
 #: What ferrax says of derivatives that it does not have (docs/differences.md).
 NOT_IN_FERRAX = re.compile("lax.reduce(_window)? with a function other than|nextafter")
-
-
-def run_step(namespace, step, operands):
-    """The results of a step's text, in order."""
-    scope = {**namespace, **operands}
-    exec(step.code, scope)
-    return [scope[name] for name in step.outs]
 
 
 def in_jax(subject, read):
@@ -356,11 +349,6 @@ def too_narrow_to_count(indices, value):
 def has_subnormals(value):
     value = np.asarray(value)
     return kind(value.dtype) in "fc" and not same_bits(without_subnormals(value), value)
-
-
-def rounded_to_integer(step, result):
-    """Whether a loop's integers come from floats, whose rounding may decide on the next one."""
-    return step.tolerance is Tolerance.LOOP and ".astype(" in step.code and kind(result.dtype) in "biu"
 
 
 def same_class(ours, theirs):

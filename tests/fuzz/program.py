@@ -9,6 +9,8 @@ import re
 
 import numpy as np
 
+from tests.fuzz.values import kind
+
 #: Names that a generator gives to inputs (x) and results (v); parameters and functions in bodies have other letters.
 NAME = re.compile(r"\b[xv]\d+\b")
 #: The most elements of an input that a script spells out.
@@ -62,6 +64,18 @@ class Refusal:
     error: Exception
     pool: list
     inner: bool
+
+
+def run_step(namespace, step, operands):
+    """The results of a step's text, in order."""
+    scope = {**namespace, **operands}
+    exec(step.code, scope)
+    return [scope[name] for name in step.outs]
+
+
+def rounded_to_integer(step, result):
+    """Whether a loop's integers come from floats, whose rounding may decide on the next one."""
+    return step.tolerance is Tolerance.LOOP and ".astype(" in step.code and kind(result.dtype) in "biu"
 
 
 def indent(lines):

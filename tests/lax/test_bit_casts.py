@@ -9,6 +9,8 @@ import pytest
 import ferrax
 import ferrax.numpy as jnp
 from ferrax import lax
+from tests.fuzz.compare import without_subnormals
+from tests.support import on_xla
 
 GROUPS = [
     ("float16", "bfloat16", "int16", "uint16"),
@@ -64,7 +66,11 @@ def test_operand_read_both_ways(a, b, n):
     both = ferrax.jit(lambda x: (cast(x, b).astype("float64"), x + x, cast(x, b), x.astype("float64") * 2))
     wide, double, bits, values = both(jnp.asarray(x))
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(np.asarray(wide), as_numpy_does(b)(x).astype(np.float64))
+        cast_there = as_numpy_does(b)(x)
+        if on_xla():  # its CPU code takes subnormal numbers for zeros
+            subnormal = (cast_there != 0) & (without_subnormals(cast_there) == 0)
+            wide, cast_there = np.where(subnormal, 0, wide), without_subnormals(cast_there)
+        np.testing.assert_array_equal(np.asarray(wide), cast_there.astype(np.float64))
         same(double, x + x)
         same(bits, as_numpy_does(b)(x))
         np.testing.assert_array_equal(np.asarray(values), x.astype(np.float64) * 2)

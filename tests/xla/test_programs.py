@@ -14,6 +14,7 @@ import pytest
 import ferrax as jax
 import ferrax.numpy as jnp
 from ferrax import lax
+from tests.xla.processes import plugin, run
 
 
 @pytest.fixture(scope="module")
@@ -182,16 +183,6 @@ def test_a_donated_argument_that_is_passed_twice_stays(xla):
     assert float(x[0]) == 1.0
 
 
-def test_callbacks_name_the_platform(xla):
-    def program(x):
-        return jax.pure_callback(np.sin, jax.ShapeDtypeStruct((3,), jnp.float32), x)
-
-    with pytest.raises(
-        NotImplementedError, match="cannot call back into the host from a compiled program, which sin does"
-    ):
-        jax.jit(program)(jax.device_put(jnp.ones(3), xla))
-
-
 def test_memory_that_there_is_not_is_an_error_and_the_next_call_works(xla):
     x = jax.device_put(jnp.ones(2), xla)
     with pytest.raises((MemoryError, RuntimeError)):
@@ -219,14 +210,6 @@ def test_a_compiled_program_is_a_text_with_counts(xla):
     assert compiled.memory_analysis().output_size_in_bytes == 4 * 4 * 4
 
 
-def run(code, **environment):
-    """What a new process prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=os.environ | environment
-    )
-    return done.stdout.strip()
-
-
 def test_the_platform_computes_by_default_where_the_environment_says_so():
     code = "import ferrax as jax, ferrax.numpy as jnp; print(jax.default_backend(), jnp.ones(3).sum().device)"
     assert run(code, FERRAX_PLATFORMS="xla_cpu") == "xla_cpu xla_cpu:0"
@@ -245,10 +228,9 @@ print("libpjrt_cpu" in open("/proc/self/maps").read())
 
 
 def test_options_make_several_devices():
-    path = dict(e.split(":", 1) for e in os.environ["FERRAX_PJRT_PLUGIN"].split(","))["xla_cpu"]
     code = f"""
 import ferrax as jax, ferrax.numpy as jnp
-jax.register_plugin("many", {path!r}, {{"cpu_device_count": 3}})
+jax.register_plugin("many", {plugin()!r}, {{"cpu_device_count": 3}})
 here = jax.devices("many")
 print(len(here))
 xs = [jax.device_put(jnp.arange(4.0) * d.id, d) for d in here]

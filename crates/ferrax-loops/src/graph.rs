@@ -110,14 +110,7 @@ impl Graph {
 
     /// Whether a run may call the host.
     pub fn calls_host(&self) -> bool {
-        let calls = |kind: &Kind| match kind {
-            Kind::Host(_) => true,
-            Kind::While { cond, body, .. } => cond.calls_host() || body.calls_host(),
-            Kind::Scan { body, .. } | Kind::Call(body) | Kind::ReduceWith { body, .. } => body.calls_host(),
-            Kind::Switch(branches) => branches.iter().any(|b| b.calls_host()),
-            _ => false,
-        };
-        self.nodes.iter().any(|n| calls(&n.kind))
+        self.nodes.iter().any(|n| n.kind.calls_host())
     }
 
     /// Whether every invariant of this module holds; the text says which does not.

@@ -1,7 +1,7 @@
 //! Calls back into the host from a running program: `pure_callback`, `io_callback`, debug prints.
 
 use crate::Type;
-use ferrax_base::{Aval, Buffer, Result};
+use ferrax_base::{Aval, Buffer, Result, bail};
 use std::sync::Arc;
 
 /// Host code that a program calls.
@@ -27,6 +27,26 @@ pub trait HostCall: Send + Sync {
 /// A shared [`HostCall`]; equal when it is the same object.
 #[derive(Clone)]
 pub struct HostRef(pub Arc<dyn HostCall>);
+
+impl HostRef {
+    /// Calls the host with these operands; gives a buffer of the right size for each result.
+    pub fn call(&self, args: &[(&Type, &Buffer)], results: &[&Type]) -> Result<Vec<Buffer>> {
+        let aval = |ty: &Type| Aval::new(ty.dtype, &ty.shape);
+        let avals: Vec<Aval> = args.iter().map(|(ty, _)| aval(ty)).collect();
+        let args: Vec<(&Aval, &Buffer)> = avals.iter().zip(args.iter().map(|(_, buffer)| *buffer)).collect();
+        let wanted: Vec<Aval> = results.iter().map(|ty| aval(ty)).collect();
+        let given = self.0.call(&args, &wanted)?;
+        if given.len() != wanted.len() {
+            bail!(Value, "{} gave {} results instead of {}", self.0.name(), given.len(), wanted.len());
+        }
+        match given.iter().zip(results).zip(&wanted).find(|((buffer, ty), _)| buffer.len() != ty.bytes()) {
+            None => Ok(given),
+            Some(((buffer, _), aval)) => {
+                bail!(Value, "{} gave {} bytes for a result of type {aval}", self.0.name(), buffer.len())
+            }
+        }
+    }
+}
 
 impl PartialEq for HostRef {
     fn eq(&self, other: &Self) -> bool {

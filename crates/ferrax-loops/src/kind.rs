@@ -434,6 +434,17 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether a run may call the host, which can be seen from outside.
+    pub fn calls_host(&self) -> bool {
+        match self {
+            Kind::Host(_) => true,
+            Kind::While { cond, body, .. } => cond.calls_host() || body.calls_host(),
+            Kind::Scan { body, .. } | Kind::Call(body) | Kind::ReduceWith { body, .. } => body.calls_host(),
+            Kind::Switch(branches) => branches.iter().any(|b| b.calls_host()),
+            _ => false,
+        }
+    }
+
     /// Whether each result element depends only on the operand elements at the same place.
     pub fn is_elementwise(&self) -> bool {
         matches!(

@@ -121,7 +121,7 @@ macro_rules! callback {
             transpose: Slot::None("not linear"),
             batch: Slot::Rule(callback_batch),
             simplify: Slot::None("host code is opaque"),
-            stablehlo: Slot::None("programs of XLA call no host"),
+            stablehlo: Slot::None("programs are cut there"),
             kernel: Slot::Rule(|_, p, b, args, outs| {
                 let types: Vec<Type> = outs.iter().map(Type::from).collect();
                 Ok(b.push_many(Kind::Host(p.callback.0.clone()), args, &types))

@@ -233,6 +233,27 @@ fn memory_that_is_not_there_is_an_error() {
 
 #[test]
 #[ignore = "needs a plugin: make test-xla"]
+fn faults_in_a_row_leave_no_buffer_and_the_next_run_works() {
+    let client = client();
+    let program = compiled(&client, add(3));
+    let taking = compiled(&client, increment(3));
+    for _ in 0..3 {
+        let (x, y) = (floats(&client, &[1.0; 3]), floats(&client, &[1.0; 4]));
+        client.compile("no module", &CompileOptions::on(0)).err().expect("an ill-formed program");
+        failure(program.execute(&[&x, &y], &[], None));
+        assert_eq!(only(&taking.execute(&[&x], &[], None).unwrap()), [2.0; 3]);
+        for error in [failure(taking.execute(&[&x], &[], None)), failure(program.execute(&[&x, &x], &[], None))] {
+            assert!(matches!(*error.0, ErrorKind::Deleted(_)), "{error}");
+        }
+        let z = floats(&client, &[2.0; 3]);
+        assert_eq!(only(&program.execute(&[&z, &z], &[], None).unwrap()), [4.0; 3]);
+        drop((x, y, z));
+        assert_eq!(client.live_buffers(), 0);
+    }
+}
+
+#[test]
+#[ignore = "needs a plugin: make test-xla"]
 fn objects_may_be_dropped_in_any_order() {
     let client = client();
     let program = compiled(&client, add(1 << 20));

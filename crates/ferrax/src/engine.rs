@@ -8,6 +8,7 @@
 //! Read next: `device.rs` for the devices and where a computation runs, `executable.rs` for who compiles and runs.
 
 mod cpu;
+pub mod driven;
 pub mod kept;
 pub mod xla;
 
@@ -19,7 +20,8 @@ use std::sync::{Arc, OnceLock};
 
 /// A program to compile.
 pub struct Source<'a> {
-    /// What it computes. A run that calls the host ([`Graph::calls_host`]) must have ended when it returns.
+    /// What it computes. A run must have called the host, where it does ([`Graph::calls_host`]), when it returns: engines
+    /// whose programs cannot leave that to [`driven`].
     pub graph: &'a Arc<Graph>,
     /// Parameters whose memory it may use for results; empty when there are none.
     pub donated: &'a [bool],

@@ -13,7 +13,7 @@ mod interpret;
 pub mod memory;
 
 use faults::Point;
-use ferrax::engine::{Compiled, Engine, Source, Stats};
+use ferrax::engine::{Compiled, Engine, Source, Stats, driven};
 use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, error};
 use ferrax_loops::{Graph, Type};
 use memory::{Kept, Place};
@@ -45,6 +45,7 @@ pub fn install_from_environment() -> Result<()> {
     }
 }
 
+#[derive(Clone)]
 struct Interpreter;
 
 impl Engine for Interpreter {
@@ -63,9 +64,12 @@ impl Engine for Interpreter {
     fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
         faults::meet(Point::Compile)?;
         source.without_options()?;
+        if QUEUES.load(Relaxed) && source.graph.calls_host() {
+            return driven::compile(self, source);
+        }
         source.graph.verify().map_err(|why| error!(Internal, "a graph to compile: {why}"))?;
         let reusable = source.graph.aliases(source.donated).iter().map(Option::is_some).collect();
-        let queues = QUEUES.load(Relaxed) && !source.graph.calls_host();
+        let queues = QUEUES.load(Relaxed);
         Ok(Box::new(Interpreted { graph: source.graph.clone(), reusable, device: source.device, queues }))
     }
 

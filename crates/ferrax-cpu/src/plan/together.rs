@@ -8,7 +8,6 @@
 use crate::library::dot::planned::Planned;
 use crate::plan::{NONE, Planner};
 use crate::program::{SlotInit, Step};
-use ferrax_loops::passes::effectful;
 use ferrax_loops::passes::order::{Item, Order};
 use ferrax_loops::{Graph, Kind, Node};
 use smallvec::SmallVec;
@@ -28,7 +27,7 @@ fn alone(g: &Graph, node: &Node) -> Option<u64> {
         Kind::Linalg(_) => size(0) <= 1 << 16 && size(0) == last(0).pow(2),
         _ => false,
     };
-    (one_thread && !effectful(&node.kind)).then(|| g.time_of(node))
+    (one_thread && !node.kind.calls_host()).then(|| g.time_of(node))
 }
 
 /// Whether nothing in a loop's step is shared out.

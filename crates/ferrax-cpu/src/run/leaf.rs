@@ -2,8 +2,8 @@
 
 use crate::elementwise::kernel::{In, Out};
 use crate::library::{conv, dot, fft, gather, linalg, movement, random, reduce, scan, scatter, sort, windows};
-use ferrax_base::{Aval, Buffer, Result, bail};
-use ferrax_loops::{HostRef, Kind};
+use ferrax_base::{Buffer, Result, bail};
+use ferrax_loops::{HostRef, Kind, Type};
 
 /// Computes a node that is neither elementwise nor has subgraphs. The kernels it calls get a result with elements.
 pub fn run(kind: &Kind, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()> {
@@ -67,19 +67,11 @@ fn call_host(host: &HostRef, ins: &[In<'_>], outs: &mut [Out<'_>]) -> Result<()>
     if host.0.call_in_place(&args, &mut places)? {
         return Ok(());
     }
-    let aval = |ty: &ferrax_loops::Type| Aval::new(ty.dtype, &ty.shape);
     let buffers = ins.iter().map(|x| Buffer::from_bytes(x.bytes())).collect::<Result<Vec<_>>>()?;
-    let avals: Vec<Aval> = ins.iter().map(|x| aval(x.ty)).collect();
-    let args: Vec<(&Aval, &Buffer)> = avals.iter().zip(&buffers).collect();
-    let wanted: Vec<Aval> = outs.iter().map(|o| aval(o.ty)).collect();
-    let results = host.0.call(&args, &wanted)?;
-    if results.len() != outs.len() {
-        bail!(Value, "{} gave {} results instead of {}", host.0.name(), results.len(), outs.len());
-    }
-    for ((out, result), aval) in outs.iter_mut().zip(&results).zip(&wanted) {
-        if result.len() != out.ty.bytes() {
-            bail!(Value, "{} gave {} bytes for a result of type {aval}", host.0.name(), result.len());
-        }
+    let args: Vec<(&Type, &Buffer)> = ins.iter().map(|x| x.ty).zip(&buffers).collect();
+    let wanted: Vec<&Type> = outs.iter().map(|o| o.ty).collect();
+    let results = host.call(&args, &wanted)?;
+    for (out, result) in outs.iter_mut().zip(&results) {
         out.bytes().copy_from_slice(result.bytes());
     }
     Ok(())

@@ -6,7 +6,7 @@
 //! operands wherever they stand, so no bit of a result changes. Nodes that could be seen to run stay where they are.
 //! Read next: `order/mod.rs`.
 
-use super::{NOTHING, effectful, live_nodes};
+use super::{NOTHING, live_nodes};
 use crate::{Builder, Graph, Kind, Node, Type, ValueId};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -180,7 +180,7 @@ impl Moved {
         // Of each node, since one that is run to be seen may have no results.
         let mut same = Vec::with_capacity(body.nodes.len());
         for node in &body.nodes {
-            let all = !effectful(&node.kind) && node.inputs.iter().all(|v| fixed[v.0 as usize]);
+            let all = !node.kind.calls_host() && node.inputs.iter().all(|v| fixed[v.0 as usize]);
             fixed.extend(node.outputs().map(|_| all));
             same.push(all);
         }

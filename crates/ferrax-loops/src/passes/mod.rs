@@ -1,6 +1,7 @@
 //! Passes over the kernel graph that every engine with kernels of its own needs.
 //!
-//! Three rewrite a graph: [`fold_transpositions`], [`hoist`], [`recompute`]. [`order`] finds which nodes run together and where
+//! Three rewrite a graph: [`fold_transpositions`], [`hoist`], [`recompute`]. [`mod@segments`] cuts programs for engines whose
+//! own cannot call the host. [`order`] finds which nodes run together and where
 //! each value's elements are; what an engine's kernels take, it asks a [`Target`]. No pass changes a bit of a result:
 //! nodes compute the same from the same operands wherever they stand.
 //!
@@ -10,12 +11,14 @@ pub mod hoist;
 pub mod order;
 pub mod pieces;
 pub mod recompute;
+pub mod segments;
 pub mod sums;
 pub mod transpositions;
 pub mod view;
 
 pub use hoist::hoist;
 pub use recompute::recompute;
+pub use segments::segments;
 pub use transpositions::fold_transpositions;
 
 use crate::{Graph, Kind, Node, ReduceOp, ValueId};
@@ -45,18 +48,6 @@ pub const NONE: u32 = u32::MAX;
 /// Stands for a value that nothing reads, or that has not been made yet.
 pub const NOTHING: ValueId = ValueId(NONE);
 
-/// Whether running a node can be seen from outside.
-pub fn effectful(kind: &Kind) -> bool {
-    let any = |g: &Graph| g.nodes.iter().any(|n| effectful(&n.kind));
-    match kind {
-        Kind::Host(_) => true,
-        Kind::While { cond, body, .. } => any(cond) || any(body),
-        Kind::Scan { body, .. } | Kind::Call(body) => any(body),
-        Kind::Switch(branches) => branches.iter().any(|b| any(b)),
-        _ => false,
-    }
-}
-
 /// Nodes whose results are needed, or whose running can be seen.
 pub fn live_nodes(g: &Graph) -> Vec<bool> {
     let mut needed = vec![false; g.types.len()];
@@ -65,7 +56,7 @@ pub fn live_nodes(g: &Graph) -> Vec<bool> {
     }
     let mut live = vec![false; g.nodes.len()];
     for (i, node) in g.nodes.iter().enumerate().rev() {
-        live[i] = node.outputs().any(|v| needed[v.0 as usize]) || effectful(&node.kind);
+        live[i] = node.outputs().any(|v| needed[v.0 as usize]) || node.kind.calls_host();
         if live[i] {
             for v in &node.inputs {
                 needed[v.0 as usize] = true;

@@ -55,7 +55,7 @@ pub static SCAN: Def<Scan> = Def {
     simplify: Slot::None("no rewrite applies"),
     stablehlo: Slot::None("from its kernel"),
     kernel: Slot::Rule(|_, p, b, args, outs| {
-        if let Some(results) = without_steps(p, b, args) {
+        if let Some(results) = without_steps(p, b, args, outs) {
             return Ok(results);
         }
         let body = Arc::new(subgraph(&p.jaxpr)?);
@@ -107,9 +107,16 @@ fn scan_shape(p: &Scan, args: &[&Aval]) -> Result<Avals> {
     Ok(carry.iter().cloned().chain(ys.iter().map(|y| stacked(y, p.length))).collect())
 }
 
-/// The results of a scan that needs no steps: every carried value stays as it is, or grows by one integer each time.
-fn without_steps(p: &Scan, b: &mut Builder, args: &[ValueId]) -> Option<SmallVec<[ValueId; 1]>> {
+/// The results of a scan that needs no steps: there are none, or every carried value stays as it is or grows by one integer
+/// each time.
+fn without_steps(p: &Scan, b: &mut Builder, args: &[ValueId], outs: &[Aval]) -> Option<SmallVec<[ValueId; 1]>> {
     let j = &p.jaxpr;
+    if p.length == 0 {
+        let mut results = SmallVec::from_slice(&args[p.num_consts..p.first_xs()]);
+        let none = |y: &Aval| b.push(Kind::Const(Scalar::zero(y.dtype)), &[], Type::from(y));
+        results.extend(outs[p.num_carry..].iter().map(none));
+        return Some(results);
+    }
     if p.ys() > 0 || !j.effects.is_none() {
         return None;
     }

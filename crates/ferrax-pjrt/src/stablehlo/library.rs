@@ -29,9 +29,8 @@ pub(super) fn node(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], types: 
         ),
         Kind::Host(call) => bail!(
             NotImplemented,
-            "the platform {} cannot call back into the host from a compiled program, which {call:?} does: take it out \
-             of the program, or run that on the CPU engine",
-            body.module.target.platform
+            "a program that calls the host, as {call:?} does, is no single StableHLO module: on platforms of XLA it is \
+             cut at its calls, and `lowered.compile().as_text()` shows the programs between them"
         ),
         kind => expanded(body, kind, inputs, types),
     }

@@ -6,7 +6,7 @@
 //!
 //! Read next: `ferrax_pjrt::stablehlo` for the printing, `ferrax_pjrt::safe` for the plugin's objects.
 
-use super::{Compiled, Engine, Source, Stats, kept};
+use super::{Compiled, Engine, Source, Stats, driven, kept};
 use ferrax_base::memory::DeviceMemory;
 use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, bail, error};
 use ferrax_loops::Type;
@@ -163,6 +163,9 @@ impl Engine for &'static Xla {
     }
 
     fn compile(&self, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
+        if source.graph.calls_host() {
+            return driven::compile(self, source);
+        }
         let Started { client, target, counts } = self.started()?;
         let text = stablehlo::module(source.graph, source.donated, target)?;
         let mut options = CompileOptions::on(client.device_id(source.device)?);
@@ -174,6 +177,7 @@ impl Engine for &'static Xla {
         Ok(Box::new(Program {
             executable,
             reusable: aliases.iter().map(Option::is_some).collect(),
+            donated: source.donated.to_vec(),
             results,
             device: source.device,
             counts: counts.clone(),
@@ -245,6 +249,8 @@ impl DeviceMemory for Held {
 struct Program {
     executable: Executable,
     reusable: Vec<bool>,
+    /// Parameters that the program may take the memory of; empty when there are none.
+    donated: Vec<bool>,
     /// Bytes of the results.
     results: SmallVec<[usize; 4]>,
     device: usize,
@@ -269,7 +275,7 @@ impl Compiled for Program {
                 bail!(Internal, "an argument of device {device} is on device {}", held.device);
             }
             buffers.push(&held.buffer);
-            if self.reusable[i] && !matches!(arg, Arg::Owned(_)) {
+            if self.donated.get(i) == Some(&true) && !matches!(arg, Arg::Owned(_)) {
                 kept.push(i as i64);
             }
         }

@@ -123,7 +123,15 @@ fn basic(x: &Value, parts: &[Part]) -> Result<Value> {
     }
     debug_assert_eq!(start.len(), rank);
     let unit = strides.iter().all(|&s| s == 1);
-    let out = slice(x, &start, &limit, if unit { None } else { Some(&strides) })?;
+    let far = matches!(x, Value::Array(a) if !a.device().on_cpu());
+    let out = if far && unit && start.iter().all(|s| i32::try_from(*s).is_ok()) {
+        // where programs take milliseconds to compile, one does for all places
+        let starts: Vec<Value> = start.iter().map(|s| weak(*s as i64)).collect();
+        let sizes: Shape = start.iter().zip(&limit).map(|(s, l)| l - s).collect();
+        dynamic_slice(x, &starts, &sizes, &[false])?
+    } else {
+        slice(x, &start, &limit, if unit { None } else { Some(&strides) })?
+    };
     let out = if reversed.is_empty() { out } else { rev(&out, &reversed)? };
     let out = if dropped.is_empty() { out } else { squeeze(&out, &dropped)? };
     new_axes(&out, parts)
@@ -141,9 +149,13 @@ fn new_axes(x: &Value, parts: &[Part]) -> Result<Value> {
     with_unit_axes(x, &at)
 }
 
+/// A start of a slice.
+fn weak(i: i64) -> Value {
+    Value::Lit(Lit { scalar: Scalar::from_i64(DType::I32, i), weak: true })
+}
+
 /// Integers known at run time beside static integers and slices: one dynamic slice, then static slices.
 fn dynamic_window(x: &Value, parts: &[Part], raw: bool) -> Result<Value> {
-    let weak = |i: i64| Value::Lit(Lit { scalar: Scalar::from_i64(DType::I32, i), weak: true });
     let mut starts = Vec::with_capacity(x.rank());
     let mut sizes = Shape::from_slice(x.shape());
     let mut dropped = Shape::new();
