@@ -8,6 +8,7 @@ use ferrax_base::{DType, Scalar};
 use ferrax_cuda::plan::{plan, walk};
 use ferrax_cuda::program::Step;
 use ferrax_loops::kind::{CompareOp, SliceDims};
+use ferrax_loops::linalg::LinalgOp;
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, PadConfig, ReduceOp, Type, UnaryOp, ValueId};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -306,6 +307,29 @@ fn special_functions() {
     report.finish();
 }
 
+/// Factorizations are other nodes, with loops in them.
+#[test]
+fn factorizations() {
+    let mut report = Report::default();
+    let mut rng = Rng(8);
+    let d = DType::F64;
+    let a = Array::from_fn(d, &[2, 5, 5], |_| Scalar::from_f64(d, rng.next() as f64 / u64::MAX as f64));
+    let matrix = a.ty.clone();
+    let (row, ints) = (Type::new(d, &[2, 5]), Type::new(I, &[2, 5]));
+    for (op, results) in [
+        (LinalgOp::Lu, vec![matrix.clone(), ints.clone(), ints]),
+        (LinalgOp::Qr { pivoted: false }, vec![matrix.clone(), row.clone()]),
+        (LinalgOp::Hessenberg, vec![matrix.clone(), Type::new(d, &[2, 4])]),
+        (LinalgOp::Svd { vectors: false }, vec![row]),
+    ] {
+        let mut b = Builder::new([matrix.clone()]);
+        let x = b.params().next().unwrap();
+        let outs = b.push_many(Kind::Linalg(op), &[x], &results);
+        compare(&mut report, &format!("{op:?}"), b.finish(&outs), &[&a], Near::Far(1e-12));
+    }
+    report.finish();
+}
+
 #[test]
 fn what_has_no_kernel_is_named() {
     let mut b = Builder::new([Type::new(DType::C64, &[8])]);
@@ -314,6 +338,19 @@ fn what_has_no_kernel_is_named() {
     let y = b.push(kind, &[x], Type::new(DType::C64, &[8]));
     let text = plan(&b.finish(&[y]), &[]).expect_err("no kernel").to_string();
     assert!(text.contains("the CUDA engine has no kernel for Fft of complex64"), "{text}");
+    for (kind, d, want) in [
+        (Kind::Unary(UnaryOp::Erf), I, "has no Unary(Erf) for int32"),
+        (Kind::Unary(UnaryOp::Floor), DType::C64, "has no Floor for complex64"),
+        (Kind::Sort { axis: 0, num_keys: 1, stable: true }, DType::KeyFry, "for key<fry>"),
+        (Kind::Linalg(LinalgOp::Cholesky), F, "has no kernel for Cholesky of float32"),
+    ] {
+        let ty = Type::new(d, &[3, 3]);
+        let mut b = Builder::new([ty.clone()]);
+        let x = b.params().next().unwrap();
+        let y = b.push(kind, &[x], ty);
+        let text = plan(&b.finish(&[y]), &[]).expect_err("no kernel").to_string();
+        assert!(text.contains("the CUDA engine") && text.contains(want), "{text}");
+    }
 }
 
 /// Powers of 2 with angles of any size.
@@ -378,43 +415,12 @@ impl Random<'_> {
         }
     }
 
-    fn step(&mut self) {
-        let x = self.any();
+    /// Parts of a value of rank 1 or more, or of more than it.
+    fn part(&mut self, which: usize, x: ValueId) -> ValueId {
         let ty = self.b.ty(x).clone();
         let (d, shape, rank) = (ty.dtype, ty.shape.to_vec(), ty.shape.len());
-        let axis = if rank > 0 { self.rng.below(rank) } else { 0 };
-        let y = match self.rng.below(if rank == 0 { 4 } else { 16 }) {
-            0 => self.b.unary([UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign][self.rng.below(3)], x),
-            1 | 2 => {
-                let other = self.like(&shape, d);
-                let op = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Max, BinaryOp::Min, BinaryOp::Mul][self.rng.below(5)];
-                self.b.binary(op, x, other)
-            }
-            3 => self.b.convert(x, if d == F { I } else { F }),
-            4 => {
-                let other = self.like(&shape, d);
-                let pred = self.b.compare(CompareOp::Lt, x, other);
-                self.b.select(pred, other, x)
-            }
-            5 => {
-                let to: Vec<usize> = std::iter::once(1 + self.rng.below(3)).chain(shape.iter().copied()).collect();
-                let dims: Vec<usize> = (1..=rank).collect();
-                if rank > 3 || ty.size() > 300 { x } else { self.b.broadcast(x, &to, &dims) }
-            }
-            6 => {
-                let perm = self.rng.permutation(rank);
-                let to: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
-                self.b.push(Kind::Transpose(perm.iter().copied().collect()), &[x], Type::new(d, &to))
-            }
-            7 => {
-                let mut to = shape.clone();
-                let last = to.pop().unwrap_or(1);
-                match to.last_mut() {
-                    Some(n) => *n *= last,
-                    None => to.extend([1, last]),
-                }
-                self.b.reshape(x, &to)
-            }
+        let axis = self.rng.below(rank);
+        match which {
             8 => {
                 let start: Vec<usize> = shape.iter().map(|&n| self.rng.below(n.min(2))).collect();
                 let stride: Vec<usize> = shape.iter().map(|_| 1 + self.rng.below(2)).collect();
@@ -469,6 +475,46 @@ impl Random<'_> {
                 let kind = Kind::Cumulative { op: ReduceOp::Max, axis, reverse: self.rng.below(2) == 0 };
                 self.b.push(kind, &[x], ty)
             }
+        }
+    }
+
+    fn step(&mut self) {
+        let x = self.any();
+        let ty = self.b.ty(x).clone();
+        let (d, shape, rank) = (ty.dtype, ty.shape.to_vec(), ty.shape.len());
+        let y = match self.rng.below(if rank == 0 { 4 } else { 16 }) {
+            0 => self.b.unary([UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign][self.rng.below(3)], x),
+            1 | 2 => {
+                let other = self.like(&shape, d);
+                let op = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Max, BinaryOp::Min, BinaryOp::Mul][self.rng.below(5)];
+                self.b.binary(op, x, other)
+            }
+            3 => self.b.convert(x, if d == F { I } else { F }),
+            4 => {
+                let other = self.like(&shape, d);
+                let pred = self.b.compare(CompareOp::Lt, x, other);
+                self.b.select(pred, other, x)
+            }
+            5 => {
+                let to: Vec<usize> = std::iter::once(1 + self.rng.below(3)).chain(shape.iter().copied()).collect();
+                let dims: Vec<usize> = (1..=rank).collect();
+                if rank > 3 || ty.size() > 300 { x } else { self.b.broadcast(x, &to, &dims) }
+            }
+            6 => {
+                let perm = self.rng.permutation(rank);
+                let to: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
+                self.b.push(Kind::Transpose(perm.iter().copied().collect()), &[x], Type::new(d, &to))
+            }
+            7 => {
+                let mut to = shape.clone();
+                let last = to.pop().unwrap_or(1);
+                match to.last_mut() {
+                    Some(n) => *n *= last,
+                    None => to.extend([1, last]),
+                }
+                self.b.reshape(x, &to)
+            }
+            k => self.part(k, x),
         };
         self.values.push(y);
     }

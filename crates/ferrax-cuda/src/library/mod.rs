@@ -32,7 +32,7 @@ pub fn node(f: &mut Frame<'_>, node: &Node) -> Result<()> {
         Kind::Sort { axis, num_keys, .. } => sort::sort(f, node, *axis, *num_keys),
         Kind::Scatter { op, dims, mode, unique, .. } => scatter::scatter(f, node, *op, dims, *mode, *unique),
         kind => {
-            let name = format!("{kind:?}");
+            let name = if let Kind::Linalg(op) = kind { format!("{op:?}") } else { format!("{kind:?}") };
             let name = name.split(['(', '{', ' ']).next().unwrap_or_default();
             bail!(NotImplemented, "the CUDA engine has no kernel for {name} of {}", f.dtype(node.first))
         }
