@@ -331,6 +331,39 @@ fn factorizations() {
 }
 
 #[test]
+fn triangles() {
+    let mut report = Report::default();
+    let mut rng = Rng(9);
+    for d in [F, DType::F64, DType::C64, DType::C128] {
+        let far = if d.real() == F { 1e-3 } else { 1e-11 };
+        let unit = |rng: &mut Rng| rng.next() as f64 / u64::MAX as f64;
+        // Large diagonals; the imaginary part of one is not read. The last matrix has no factor.
+        let a = Array::from_fn(d, &[3, 6, 6], |at| {
+            let (re, im) = (unit(&mut rng), unit(&mut rng));
+            let diagonal = if at[1] == at[2] { if at[0] == 2 && at[1] == 4 { -9.0 } else { 9.0 } } else { 0.0 };
+            Scalar::from_complex(d, re + diagonal, if at[1] == at[2] { 0.0 } else { im })
+        });
+        let mut b = Builder::new([a.ty.clone()]);
+        let x = b.params().next().unwrap();
+        let y = b.push(Kind::Linalg(LinalgOp::Cholesky), &[x], a.ty.clone());
+        compare(&mut report, &format!("Cholesky of {d}"), b.finish(&[y]), &[&a], Near::Far(far));
+        for bits in 0..32u32 {
+            let [left, lower, transpose, conjugate, unit] = [0, 1, 2, 3, 4].map(|k| bits >> k & 1 == 1);
+            let shape = if left { [3, 6, 4] } else { [3, 4, 6] };
+            let side = Array::tame(&mut rng, d, &shape);
+            let op = LinalgOp::TriangularSolve { left, lower, transpose, conjugate, unit };
+            let mut b = Builder::new([a.ty.clone(), side.ty.clone()]);
+            let p: Vec<ValueId> = b.params().collect();
+            let y = b.push(Kind::Linalg(op), &p, side.ty.clone());
+            // Without the diagonal nothing keeps the numbers small.
+            let far = if unit { far * 1e3 } else { far };
+            compare(&mut report, &format!("{op:?} of {d}"), b.finish(&[y]), &[&a, &side], Near::Far(far));
+        }
+    }
+    report.finish();
+}
+
+#[test]
 fn what_has_no_kernel_is_named() {
     let mut b = Builder::new([Type::new(DType::C64, &[8])]);
     let x = b.params().next().unwrap();
@@ -342,7 +375,7 @@ fn what_has_no_kernel_is_named() {
         (Kind::Unary(UnaryOp::Erf), I, "has no Unary(Erf) for int32"),
         (Kind::Unary(UnaryOp::Floor), DType::C64, "has no Floor for complex64"),
         (Kind::Sort { axis: 0, num_keys: 1, stable: true }, DType::KeyFry, "for key<fry>"),
-        (Kind::Linalg(LinalgOp::Cholesky), F, "has no kernel for Cholesky of float32"),
+        (Kind::Linalg(LinalgOp::Cholesky), DType::BF16, "has no Cholesky of bfloat16"),
     ] {
         let ty = Type::new(d, &[3, 3]);
         let mut b = Builder::new([ty.clone()]);
