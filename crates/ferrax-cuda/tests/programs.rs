@@ -8,6 +8,7 @@ use ferrax_base::{DType, Scalar};
 use ferrax_cuda::plan::{plan, walk};
 use ferrax_cuda::program::Step;
 use ferrax_loops::kind::{CompareOp, SliceDims};
+use ferrax_loops::linalg::LinalgOp;
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, PadConfig, ReduceOp, Type, UnaryOp, ValueId};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -306,6 +307,62 @@ fn special_functions() {
     report.finish();
 }
 
+/// Factorizations are other nodes, with loops in them.
+#[test]
+fn factorizations() {
+    let mut report = Report::default();
+    let mut rng = Rng(8);
+    let d = DType::F64;
+    let a = Array::from_fn(d, &[2, 5, 5], |_| Scalar::from_f64(d, rng.next() as f64 / u64::MAX as f64));
+    let matrix = a.ty.clone();
+    let (row, ints) = (Type::new(d, &[2, 5]), Type::new(I, &[2, 5]));
+    for (op, results) in [
+        (LinalgOp::Lu, vec![matrix.clone(), ints.clone(), ints]),
+        (LinalgOp::Qr { pivoted: false }, vec![matrix.clone(), row.clone()]),
+        (LinalgOp::Hessenberg, vec![matrix.clone(), Type::new(d, &[2, 4])]),
+        (LinalgOp::Svd { vectors: false }, vec![row]),
+    ] {
+        let mut b = Builder::new([matrix.clone()]);
+        let x = b.params().next().unwrap();
+        let outs = b.push_many(Kind::Linalg(op), &[x], &results);
+        compare(&mut report, &format!("{op:?}"), b.finish(&outs), &[&a], Near::Far(1e-12));
+    }
+    report.finish();
+}
+
+#[test]
+fn triangles() {
+    let mut report = Report::default();
+    let mut rng = Rng(9);
+    for d in [F, DType::F64, DType::C64, DType::C128] {
+        let far = if d.real() == F { 1e-3 } else { 1e-11 };
+        let unit = |rng: &mut Rng| rng.next() as f64 / u64::MAX as f64;
+        // Large diagonals; the imaginary part of one is not read. The last matrix has no factor.
+        let a = Array::from_fn(d, &[3, 6, 6], |at| {
+            let (re, im) = (unit(&mut rng), unit(&mut rng));
+            let diagonal = if at[1] == at[2] { if at[0] == 2 && at[1] == 4 { -9.0 } else { 9.0 } } else { 0.0 };
+            Scalar::from_complex(d, re + diagonal, if at[1] == at[2] { 0.0 } else { im })
+        });
+        let mut b = Builder::new([a.ty.clone()]);
+        let x = b.params().next().unwrap();
+        let y = b.push(Kind::Linalg(LinalgOp::Cholesky), &[x], a.ty.clone());
+        compare(&mut report, &format!("Cholesky of {d}"), b.finish(&[y]), &[&a], Near::Far(far));
+        for bits in 0..32u32 {
+            let [left, lower, transpose, conjugate, unit] = [0, 1, 2, 3, 4].map(|k| bits >> k & 1 == 1);
+            let shape = if left { [3, 6, 4] } else { [3, 4, 6] };
+            let side = Array::tame(&mut rng, d, &shape);
+            let op = LinalgOp::TriangularSolve { left, lower, transpose, conjugate, unit };
+            let mut b = Builder::new([a.ty.clone(), side.ty.clone()]);
+            let p: Vec<ValueId> = b.params().collect();
+            let y = b.push(Kind::Linalg(op), &p, side.ty.clone());
+            // Without the diagonal nothing keeps the numbers small.
+            let far = if unit { far * 1e3 } else { far };
+            compare(&mut report, &format!("{op:?} of {d}"), b.finish(&[y]), &[&a, &side], Near::Far(far));
+        }
+    }
+    report.finish();
+}
+
 #[test]
 fn what_has_no_kernel_is_named() {
     let mut b = Builder::new([Type::new(DType::C64, &[8])]);
@@ -314,6 +371,19 @@ fn what_has_no_kernel_is_named() {
     let y = b.push(kind, &[x], Type::new(DType::C64, &[8]));
     let text = plan(&b.finish(&[y]), &[]).expect_err("no kernel").to_string();
     assert!(text.contains("the CUDA engine has no kernel for Fft of complex64"), "{text}");
+    for (kind, d, want) in [
+        (Kind::Unary(UnaryOp::Erf), I, "has no Unary(Erf) for int32"),
+        (Kind::Unary(UnaryOp::Floor), DType::C64, "has no Floor for complex64"),
+        (Kind::Sort { axis: 0, num_keys: 1, stable: true }, DType::KeyFry, "for key<fry>"),
+        (Kind::Linalg(LinalgOp::Cholesky), DType::BF16, "has no Cholesky of bfloat16"),
+    ] {
+        let ty = Type::new(d, &[3, 3]);
+        let mut b = Builder::new([ty.clone()]);
+        let x = b.params().next().unwrap();
+        let y = b.push(kind, &[x], ty);
+        let text = plan(&b.finish(&[y]), &[]).expect_err("no kernel").to_string();
+        assert!(text.contains("the CUDA engine") && text.contains(want), "{text}");
+    }
 }
 
 /// Powers of 2 with angles of any size.
@@ -378,43 +448,12 @@ impl Random<'_> {
         }
     }
 
-    fn step(&mut self) {
-        let x = self.any();
+    /// Parts of a value of rank 1 or more, or of more than it.
+    fn part(&mut self, which: usize, x: ValueId) -> ValueId {
         let ty = self.b.ty(x).clone();
         let (d, shape, rank) = (ty.dtype, ty.shape.to_vec(), ty.shape.len());
-        let axis = if rank > 0 { self.rng.below(rank) } else { 0 };
-        let y = match self.rng.below(if rank == 0 { 4 } else { 16 }) {
-            0 => self.b.unary([UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign][self.rng.below(3)], x),
-            1 | 2 => {
-                let other = self.like(&shape, d);
-                let op = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Max, BinaryOp::Min, BinaryOp::Mul][self.rng.below(5)];
-                self.b.binary(op, x, other)
-            }
-            3 => self.b.convert(x, if d == F { I } else { F }),
-            4 => {
-                let other = self.like(&shape, d);
-                let pred = self.b.compare(CompareOp::Lt, x, other);
-                self.b.select(pred, other, x)
-            }
-            5 => {
-                let to: Vec<usize> = std::iter::once(1 + self.rng.below(3)).chain(shape.iter().copied()).collect();
-                let dims: Vec<usize> = (1..=rank).collect();
-                if rank > 3 || ty.size() > 300 { x } else { self.b.broadcast(x, &to, &dims) }
-            }
-            6 => {
-                let perm = self.rng.permutation(rank);
-                let to: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
-                self.b.push(Kind::Transpose(perm.iter().copied().collect()), &[x], Type::new(d, &to))
-            }
-            7 => {
-                let mut to = shape.clone();
-                let last = to.pop().unwrap_or(1);
-                match to.last_mut() {
-                    Some(n) => *n *= last,
-                    None => to.extend([1, last]),
-                }
-                self.b.reshape(x, &to)
-            }
+        let axis = self.rng.below(rank);
+        match which {
             8 => {
                 let start: Vec<usize> = shape.iter().map(|&n| self.rng.below(n.min(2))).collect();
                 let stride: Vec<usize> = shape.iter().map(|_| 1 + self.rng.below(2)).collect();
@@ -469,6 +508,46 @@ impl Random<'_> {
                 let kind = Kind::Cumulative { op: ReduceOp::Max, axis, reverse: self.rng.below(2) == 0 };
                 self.b.push(kind, &[x], ty)
             }
+        }
+    }
+
+    fn step(&mut self) {
+        let x = self.any();
+        let ty = self.b.ty(x).clone();
+        let (d, shape, rank) = (ty.dtype, ty.shape.to_vec(), ty.shape.len());
+        let y = match self.rng.below(if rank == 0 { 4 } else { 16 }) {
+            0 => self.b.unary([UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign][self.rng.below(3)], x),
+            1 | 2 => {
+                let other = self.like(&shape, d);
+                let op = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Max, BinaryOp::Min, BinaryOp::Mul][self.rng.below(5)];
+                self.b.binary(op, x, other)
+            }
+            3 => self.b.convert(x, if d == F { I } else { F }),
+            4 => {
+                let other = self.like(&shape, d);
+                let pred = self.b.compare(CompareOp::Lt, x, other);
+                self.b.select(pred, other, x)
+            }
+            5 => {
+                let to: Vec<usize> = std::iter::once(1 + self.rng.below(3)).chain(shape.iter().copied()).collect();
+                let dims: Vec<usize> = (1..=rank).collect();
+                if rank > 3 || ty.size() > 300 { x } else { self.b.broadcast(x, &to, &dims) }
+            }
+            6 => {
+                let perm = self.rng.permutation(rank);
+                let to: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
+                self.b.push(Kind::Transpose(perm.iter().copied().collect()), &[x], Type::new(d, &to))
+            }
+            7 => {
+                let mut to = shape.clone();
+                let last = to.pop().unwrap_or(1);
+                match to.last_mut() {
+                    Some(n) => *n *= last,
+                    None => to.extend([1, last]),
+                }
+                self.b.reshape(x, &to)
+            }
+            k => self.part(k, x),
         };
         self.values.push(y);
     }

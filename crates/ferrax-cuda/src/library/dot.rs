@@ -129,12 +129,12 @@ fn tiles(
     let t = c_type(acc);
     let zero = literal(Scalar::zero(acc));
     body.largest = body.largest.max(batch * m * n);
-    body.line(&format!("__shared__ {t} xs[{DEPTH}][{}];", TILE + 1));
-    body.line(&format!("__shared__ {t} ys[{DEPTH}][{}];", TILE + 1));
+    ["xs", "ys"].iter().for_each(|array| body.line(&format!("__shared__ {t} {array}[{DEPTH}][{}];", TILE + 1)));
     body.line(&format!("const int row = threadIdx.x / {0} * {OWN}, column = threadIdx.x % {0} * {OWN};", TILE / OWN));
     body.open(&format!("for (I w = blockIdx.x; w < {total}; w += gridDim.x)"));
     let at = body.linear("w");
     let place = body.axes(at, &[batch, rows, columns]);
+    // The tile's first row and column.
     let first = [body.index(format!("{} * {TILE}", place[1])), body.index(format!("{} * {TILE}", place[2]))];
     body.line(&format!("{t} sums[{OWN}][{OWN}];"));
     body.line(&format!("for (int i = 0; i < {OWN}; ++i) for (int j = 0; j < {OWN}; ++j) sums[i][j] = {zero};"));
@@ -143,11 +143,10 @@ fn tiles(
         body.open(&format!("for (int e = threadIdx.x; e < {}; e += {BLOCK})", TILE * DEPTH));
         // Neighbours read neighbours.
         let (d, i) = if side.contracts_rows() {
-            (format!("e % {DEPTH}"), format!("e / {DEPTH}"))
+            (body.index(format!("e % {DEPTH}")), body.index(format!("e / {DEPTH}")))
         } else {
-            (format!("e / {TILE}"), format!("e % {TILE}"))
+            (body.index(format!("e / {TILE}")), body.index(format!("e % {TILE}")))
         };
-        let (d, i) = (body.index(d), body.index(i));
         let (place_m, place_k) = (body.index(format!("{first} + {i}")), body.index(format!("k0 + {d}")));
         body.line(&format!("{t} s = {zero};"));
         body.open(&format!("if ({place_m} < {extent} && {place_k} < {k})"));

@@ -11,6 +11,7 @@ mod scan;
 mod scatter;
 mod sort;
 pub mod transpose;
+mod triangle;
 mod update;
 mod window;
 
@@ -31,6 +32,7 @@ pub fn node(f: &mut Frame<'_>, node: &Node) -> Result<()> {
         Kind::ReduceWindow { op, window } => window::reduce_window(f, node, *op, window),
         Kind::Sort { axis, num_keys, .. } => sort::sort(f, node, *axis, *num_keys),
         Kind::Scatter { op, dims, mode, unique, .. } => scatter::scatter(f, node, *op, dims, *mode, *unique),
+        Kind::Linalg(op) => triangle::linalg(f, node, *op),
         kind => {
             let name = format!("{kind:?}");
             let name = name.split(['(', '{', ' ']).next().unwrap_or_default();

@@ -8,7 +8,7 @@ use super::sort::Lines;
 use crate::plan::frame::Frame;
 use crate::print::body::Body;
 use crate::print::elementwise::binary;
-use crate::print::kernel::{BLOCK, blocks, element_loop, finish};
+use crate::print::kernel::{BLOCK, Kernel, blocks, element_loop, finish};
 use crate::print::types::{c_type, compute, is_narrow, narrowed, widened};
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::{BinaryOp, IndexMode, Node, ScatterDims, ScatterOp, Type};
@@ -41,18 +41,7 @@ pub fn scatter(
     let window: usize = dims.update_window_dims.iter().map(|&a| s.updates.shape[a]).product();
     let d = s.whole.dtype;
     if unique || window == n {
-        let kernel = f.print(|mut body| {
-            body.open(&element_loop(n));
-            let place = s.place(&mut body)?;
-            body.open(&format!("if ({place} >= 0)"));
-            let at = body.linear("i");
-            let update = body.element(node.inputs[2], at)?;
-            let new = s.joined(&widened(d, &format!("o0[{place}]")), &update)?;
-            body.line(&format!("o0[{place}] = {};", s.stored(&new)));
-            body.close();
-            body.close();
-            Ok(finish(body, &[d], 0, false, [blocks(n), 1, 1], BLOCK))
-        })?;
+        let kernel = f.print(|body| s.alone(body, n))?;
         return f.launch(kernel, &[to], &[]);
     }
     let places = f.temporary(n * 8);
@@ -86,6 +75,23 @@ pub fn scatter(
 }
 
 impl Scatter<'_> {
+    /// Updates that never meet, a thread each.
+    fn alone(&self, mut body: Body<'_>, n: usize) -> Result<Kernel> {
+        let d = self.whole.dtype;
+        body.open(&element_loop(n));
+        let place = self.place(&mut body)?;
+        body.open(&format!("if ({place} >= 0)"));
+        let at = body.linear("i");
+        let update = body.element(self.node.inputs[2], at)?;
+        let before = format!("o0[{place}]");
+        let new =
+            self.joined(&if self.op == ScatterOp::Set { before.clone() } else { widened(d, &before) }, &update)?;
+        body.line(&format!("{before} = {};", self.stored(&new)));
+        body.close();
+        body.close();
+        Ok(finish(body, &[d], 0, false, [blocks(n), 1, 1], BLOCK))
+    }
+
     /// The type of a thread's sum.
     fn state(&self) -> &'static str {
         let d = self.whole.dtype;

@@ -113,6 +113,16 @@ pub fn group(g: &Graph) -> Groups {
     f.order()
 }
 
+/// For each value, the last item that reads it; `usize::MAX` for results.
+fn last_reads(g: &Graph, items: &[Item]) -> Vec<usize> {
+    let mut last = vec![0; g.types.len()];
+    for (i, item) in items.iter().enumerate() {
+        item.reads.iter().for_each(|(v, _)| last[v.0 as usize] = i);
+    }
+    g.outputs.iter().for_each(|v| last[v.0 as usize] = usize::MAX);
+    last
+}
+
 impl Finder<'_> {
     fn find_costly(&mut self) {
         for node in &self.g.nodes {
@@ -271,11 +281,7 @@ impl Finder<'_> {
             }
             made[v.0 as usize] = at + 1;
         }
-        let mut last = vec![0; g.types.len()];
-        for (i, item) in items.iter().enumerate() {
-            item.reads.iter().for_each(|(v, _)| last[v.0 as usize] = i);
-        }
-        g.outputs.iter().for_each(|v| last[v.0 as usize] = usize::MAX);
+        let last = last_reads(g, &items);
         Groups { items, last }
     }
 }

@@ -55,6 +55,9 @@ fn one(b: &mut Builder, node: &Node, inputs: &[ValueId], results: &[Type]) -> Re
                 let y = one(b, node, &wide, &[ty])?;
                 return Ok(SmallVec::from_elem(b.convert(y[0], results[0].dtype), 1));
             }
+            if !takes(kind, &operands) {
+                bail!(NotImplemented, "the CUDA engine has no {kind:?} for {}", operands[0].dtype);
+            }
             match if expands(kind) { expansion(kind, &operands, results)? } else { None } {
                 Some(graph) => Ok(append(b, &graph, inputs)?.into_iter().collect()),
                 None => Ok(b.push_many(kind.clone(), inputs, results)),
@@ -89,6 +92,18 @@ fn expands(kind: &Kind) -> bool {
             Kind::Sort { .. } | Kind::TopK { .. } | Kind::Threefry2x32 | Kind::Linalg(_) => true,
             _ => false,
         }
+}
+
+/// Whether there are simpler nodes for a node of these operands, if it needs some.
+fn takes(kind: &Kind, operands: &[Type]) -> bool {
+    let sorts = |ty: &Type| ty.dtype.is_number() || ty.dtype.is_bool();
+    match kind {
+        kind if special(kind) => operands[0].dtype.is_float(),
+        Kind::Cumulative { op: ReduceOp::LogSumExp, .. } => operands[0].dtype.is_float(),
+        Kind::Sort { num_keys, .. } => operands[..*num_keys].iter().all(sorts),
+        Kind::TopK { .. } => sorts(&operands[0]),
+        _ => true,
+    }
 }
 
 /// A scan's body as that of a loop over (number of the step: int64, constants, carry, whole stacked operands, whole stacked

@@ -31,17 +31,7 @@ impl Body<'_> {
                 let at = self.linear(&number);
                 self.element(x, at)
             }
-            Kind::Broadcast(dims) => {
-                let axes = self.axes(at, &ty.shape);
-                let same = from.iter().filter(|&&n| n != 1).eq(ty.shape.iter().filter(|&&n| n != 1))
-                    && dims.windows(2).all(|d| d[0] < d[1]);
-                if same && self.is_linear(at) {
-                    return self.element(x, at);
-                }
-                let pick = |(k, &d): (usize, &usize)| if from[k] == 1 { "0".to_owned() } else { axes[d].clone() };
-                let at = self.at_axes(dims.iter().enumerate().map(pick));
-                self.element(x, at)
-            }
+            Kind::Broadcast(dims) => self.spread(x, dims, v, at),
             Kind::Transpose(perm) => {
                 let axes = self.axes(at, &ty.shape);
                 let mut of = axes.clone();
@@ -82,6 +72,19 @@ impl Body<'_> {
             Kind::Bitcast => self.cast(x, v, at),
             other => bail!(Internal, "{other:?} moves nothing"),
         }
+    }
+
+    fn spread(&mut self, x: ValueId, dims: &[usize], v: ValueId, at: At) -> Result<String> {
+        let (from, to) = (&self.g.ty(x).shape, &self.g.ty(v).shape);
+        let same =
+            from.iter().filter(|&&n| n != 1).eq(to.iter().filter(|&&n| n != 1)) && dims.windows(2).all(|d| d[0] < d[1]);
+        if same && self.is_linear(at) {
+            return self.element(x, at);
+        }
+        let axes = self.axes(at, to);
+        let pick = |(k, &d): (usize, &usize)| if from[k] == 1 { "0".to_owned() } else { axes[d].clone() };
+        let at = self.at_axes(dims.iter().enumerate().map(pick));
+        self.element(x, at)
     }
 
     fn stepped(&mut self, axis: &str, start: usize, stride: usize) -> String {
