@@ -5,4 +5,5 @@
 //!
 //! Read next: [`program`].
 
+pub mod driver;
 pub mod program;
