@@ -8,7 +8,7 @@
 use super::library::{Opened, Search, Version, file_name};
 use super::sys::*;
 use ferrax_base::{Error, ErrorKind, Result, bail, error};
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 
 /// The oldest NVRTC that will do.
@@ -250,8 +250,12 @@ type Table = (NvrtcFunctions, NvrtcGetErrorString, Version);
 fn table(library: &Opened, driver: Version) -> Result<Table, String> {
     let (ask, says) = (library.function("nvrtcVersion")?, library.function("nvrtcGetErrorString")?);
     // SAFETY: the compiler's functions of these names have these types.
-    let (ask, says): (NvrtcVersion, NvrtcGetErrorString) =
-        unsafe { (std::mem::transmute(ask), std::mem::transmute(says)) };
+    let (ask, says) = unsafe {
+        (
+            std::mem::transmute::<*mut c_void, NvrtcVersion>(ask),
+            std::mem::transmute::<*mut c_void, NvrtcGetErrorString>(says),
+        )
+    };
     let (mut major, mut minor) = (0, 0);
     // SAFETY: the places outlive the call.
     let code = unsafe { ask(&raw mut major, &raw mut minor) };

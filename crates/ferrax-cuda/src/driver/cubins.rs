@@ -80,7 +80,7 @@ impl Cubins {
         if let Some(code) = known {
             return Ok(Module::load(context, &code)?);
         }
-        if let Some(module) = self.from_shelf(context, name, &key)? {
+        if let Some(module) = self.kept(context, name, &key)? {
             return Ok(module);
         }
         let code = self.compiler.compile(source, name, target)?;
@@ -92,7 +92,7 @@ impl Cubins {
         Ok(module)
     }
 
-    fn from_shelf(&self, context: &Arc<Context>, name: &str, key: &Key) -> Result<Option<Module>> {
+    fn kept(&self, context: &Arc<Context>, name: &str, key: &Key) -> Result<Option<Module>> {
         let Some(shelf) = &self.shelf else { return Ok(None) };
         let Some(code) = shelf.get(name, key)? else { return Ok(None) };
         match Module::load(context, &code) {

@@ -10,7 +10,6 @@ use super::memory::{Block, Use};
 use super::module::{Function, Module, Shape};
 use crate::program::{Argument, Launch, Output, Place, Program, Span, Step};
 use ferrax_base::{Error, Result, bail, error};
-use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -47,7 +46,7 @@ pub(super) enum Node {
 
 /// A step that the GPU does by itself.
 pub(super) enum Op {
-    Launch { shape: Shape, args: SmallVec<[Argument; 8]> },
+    Launch { shape: Shape, args: Box<[Argument]> },
     Copy { from: Span, to: Span },
     Fill { to: Span, byte: u8 },
 }
@@ -172,17 +171,19 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The same, of bytes that a step writes.
+    /// The same, of bytes that a step writes: those of parameters only where a result takes their memory.
     fn written(&self, span: Span) -> Result<Span> {
-        match span.place {
-            Place::Param(_) | Place::Constant(_) => Err(self.wrong(format_args!("{span:?} is written"))),
-            Place::Result(_) | Place::Arena => self.within(span),
-        }
+        let may = match span.place {
+            Place::Param(i) => self.program.results.iter().any(|r| r.takes == Some(i)),
+            Place::Constant(_) => false,
+            Place::Result(_) | Place::Arena => true,
+        };
+        if may { self.within(span) } else { Err(self.wrong(format_args!("{span:?} is written"))) }
     }
 
     /// The same, of a number of `bytes` bytes.
     fn number(&self, span: Span, bytes: usize) -> Result<Span> {
-        if span.bytes != bytes || span.offset % bytes != 0 {
+        if span.bytes != bytes || !span.offset.is_multiple_of(bytes) {
             return Err(self.wrong(format_args!("{span:?} is no number of {bytes} bytes")));
         }
         self.within(span)

@@ -153,7 +153,8 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if self.address == 0 {
+        // in a forked child there is nothing to free, and locks may be those of threads that it does not have
+        if self.address == 0 || self.device.context().driver().forked() {
             return;
         }
         self.device.live().remove(self.address);

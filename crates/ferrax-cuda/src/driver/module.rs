@@ -50,6 +50,9 @@ unsafe impl Sync for Function {}
 impl Module {
     /// Loads a cubin, or PTX with a zero behind it.
     pub fn load(context: &Arc<Context>, image: &[u8]) -> Result<Module, Unloaded> {
+        if image.is_empty() {
+            return Err(Unloaded::Image(error!(Runtime, "the machine code of a module is empty")));
+        }
         let here = context.enter().map_err(Unloaded::Other)?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: the place outlives the call, and an image says itself where it ends.

@@ -159,7 +159,7 @@ fn places(named: Option<PathBuf>) -> Vec<PathBuf> {
 fn table(library: &Opened) -> Result<(DriverFunctions, Version), String> {
     let ask = library.function("cuDriverGetVersion")?;
     // SAFETY: the driver's function of this name has this type.
-    let ask: DriverGetVersion = unsafe { std::mem::transmute(ask) };
+    let ask = unsafe { std::mem::transmute::<*mut c_void, DriverGetVersion>(ask) };
     let mut number: c_int = 0;
     // SAFETY: the place outlives the call.
     let code = unsafe { ask(&raw mut number) };

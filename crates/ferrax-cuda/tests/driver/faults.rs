@@ -36,7 +36,7 @@ fn session(fake: &Fake, cubins: &Cubins) -> Result<f32> {
     let (device, other) = (Device::new(&driver, 0)?, Device::new(&driver, 1)?);
     let executable = Executable::load(&device, cubins, &plan(), "f")?;
     let elements = |value: f32| [value; N].iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
-    let upload = |device: &Arc<Device>, value| Ok::<_, ferrax_base::Error>(device.upload(&elements(value))?);
+    let upload = |device: &Arc<Device>, value| device.upload(&elements(value));
     let b = Memory::device(upload(&device, 2.0)?);
     let mut last = 0.0;
     for _ in 0..4 {
@@ -64,9 +64,8 @@ const RESULT: f32 = 11.0 + 6.0;
 #[test]
 fn every_call_may_fail_once() {
     let fake = Fake::new().with_kernels();
-    let cubins = || keeping(&fake, &scratch("cubins"));
     let before = fake.get("calls");
-    assert_eq!(session(&fake, &cubins()).unwrap(), RESULT);
+    assert_eq!(session(&fake, &keeping(&fake, &scratch("cubins"))).unwrap(), RESULT);
     let calls = fake.get("calls") - before;
     let log = fake.take("log");
     fake.is_clean();
@@ -74,26 +73,27 @@ fn every_call_may_fail_once() {
     let mut errors = 0;
     for n in 1..=calls {
         let name = &log[log.len() - (calls - n + 1) as usize];
-        // shown where the test fails
-        eprintln!("call {n}, {name}");
-        let cubins = cubins();
+        let at = format!("call {n}, {name}");
+        let folder = scratch("cubins");
+        let cubins = keeping(&fake, &folder);
         fake.fail(n, if n % 2 == 0 { 2 } else { 719 });
         match session(&fake, &cubins) {
-            Ok(result) => assert_eq!(result, RESULT),
+            Ok(result) => assert_eq!(result, RESULT, "{at}"),
             Err(error) => {
                 errors += 1;
                 let (kind, text) = failure(Err::<(), _>(error));
-                assert!(["Memory", "Runtime"].contains(&kind), "{kind}: {text}");
-                assert!(text.contains("ERROR") || text.contains("error"), "{text}");
+                assert!(["Memory", "Runtime"].contains(&kind), "{at}: {kind}: {text}");
+                assert!(text.contains("ERROR") || text.contains("error"), "{at}: {text}");
             }
         }
         fake.fail(0, 0);
         fake.take("log");
-        fake.is_clean();
+        fake.is_clean_after(&at);
         if n % 10 == 0 {
-            assert_eq!(session(&fake, &cubins).unwrap(), RESULT);
-            fake.is_clean();
+            assert_eq!(session(&fake, &cubins).unwrap(), RESULT, "after {at}");
+            fake.is_clean_after(&at);
         }
+        std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
     }
     assert!(errors > calls / 3, "{errors} errors of {calls} calls");
 }

@@ -20,17 +20,22 @@ pub struct Fake {
     pub path: PathBuf,
 }
 
-/// The library, built once.
-fn built() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+/// The library's file, built once.
+fn built() -> &'static [u8] {
+    static BUILT: OnceLock<Vec<u8>> = OnceLock::new();
     BUILT.get_or_init(|| {
         let to = scratch("libfake.so");
         let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
         rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "fake", "-C", "opt-level=1"]);
-        rustc.args(["-C", "panic=abort", "-o"]).arg(&to).arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake/lib.rs"));
+        rustc
+            .args(["-C", "panic=abort", "-C", "strip=symbols", "-o"])
+            .arg(&to)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fake/lib.rs"));
         let out = rustc.output().expect("rustc runs");
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        to
+        let file = std::fs::read(&to).expect("the library was built");
+        remove(&to);
+        file
     })
 }
 
@@ -43,14 +48,26 @@ pub fn scratch(name: &str) -> PathBuf {
     folder.join(name)
 }
 
+/// Takes away what [`scratch`] gave, with its folder.
+fn remove(path: &Path) {
+    // what cannot be removed stays in the folder for what tests leave
+    let _ = std::fs::remove_dir_all(path.parent().expect("a folder"));
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        remove(&self.path);
+    }
+}
+
 impl Fake {
     pub fn new() -> Fake {
-        Fake::of(&std::fs::read(built()).expect("the library was built"))
+        Fake::of(built())
     }
 
     /// One that lacks a function: its name is another one in the file.
     pub fn without(function: &str) -> Fake {
-        let mut file = std::fs::read(built()).expect("the library was built");
+        let mut file = built().to_vec();
         let name = format!("\0{function}\0").into_bytes();
         let places: Vec<usize> = (0..file.len() - name.len()).filter(|i| file[*i..].starts_with(&name)).collect();
         assert!(!places.is_empty(), "{function} is not in the library");
@@ -138,10 +155,15 @@ impl Fake {
     /// Asserts that nothing lives any more, and that nothing was done that must not be.
     #[track_caller]
     pub fn is_clean(&self) {
-        assert_eq!(self.take("violations"), [""; 0]);
+        self.is_clean_after("everything");
+    }
+
+    #[track_caller]
+    pub fn is_clean_after(&self, what: &str) {
+        assert_eq!(self.take("violations"), [""; 0], "after {what}");
         let kinds = ["streams", "events", "modules", "pools", "pinned", "graphs", "execs", "sources", "contexts"];
         for kind in kinds.into_iter().chain(["blocks", "depth"]) {
-            assert_eq!(self.get(kind), 0, "{kind} that live");
+            assert_eq!(self.get(kind), 0, "{kind} that live after {what}");
         }
     }
 }

@@ -73,7 +73,8 @@ fn a_compiler_fits_its_driver() {
     let compiler = Compiler::first(Version(12, 4), [files, vec![other.path.clone()]].concat()).unwrap();
     assert_eq!((compiler.version(), compiler.path()), (Version(12, 4), &*other.path));
     assert_eq!(Compiler::first(Version(13, 1), vec![fake.path.clone()]).unwrap().version(), Version(13, 0));
-    let (_, text) = failure(Compiler::first(Version(12, 4), vec![Fake::without("nvrtcGetCUBIN").path]));
+    let lacking = Fake::without("nvrtcGetCUBIN");
+    let (_, text) = failure(Compiler::first(Version(12, 4), vec![lacking.path.clone()]));
     assert!(text.contains("it is NVRTC 12.4, but it has no function nvrtcGetCUBIN"), "{text}");
 }
 

@@ -82,16 +82,16 @@ fn an_allocation_too_many_lists_the_largest_arrays() {
     fake.set("memory", 100 << 10);
     let device = fake.device(1);
     let small: Vec<_> = (0..9).map(|_| device.upload(&[0; 1 << 10]).unwrap()).collect();
-    let large = device.upload(&[0; 60 << 10]).unwrap();
-    let (kind, text) = failure(device.upload(&[0; 50 << 10]));
+    let large = device.upload(&vec![0; 60 << 10]).unwrap();
+    let (kind, text) = failure(device.upload(&vec![0; 50 << 10]));
     assert_eq!(kind, "Memory");
     let first = "CUDA_ERROR_OUT_OF_MEMORY: 50.0 KiB more do not fit in the memory of GPU 1 (Fake GPU): of its 100.0 KiB, \
                  ferrax uses 69.0 KiB.\n  an array of 60.0 KiB\n  an array of 1.0 KiB\n";
     assert!(text.starts_with(first) && text.ends_with("\n  and 2 smaller ones"), "{text}");
     // what is freed but not yet given back is waited for
     drop(large);
-    let again = device.upload(&[7; 50 << 10]).unwrap();
-    assert_eq!(again.to_host().unwrap().bytes(), [7; 50 << 10]);
+    let again = device.upload(&vec![7; 50 << 10]).unwrap();
+    assert_eq!(again.to_host().unwrap().bytes(), vec![7; 50 << 10]);
     drop((small, again, device));
     fake.is_clean();
 }

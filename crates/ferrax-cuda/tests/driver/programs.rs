@@ -325,6 +325,12 @@ fn plans_that_leave_their_places_are_refused() {
         let (kind, text) = failure(Executable::load(&device, &fake.cubins(), &plan, "f"));
         assert_eq!(kind, "Internal", "step {i}: {text}");
     }
+    // the memory of a parameter is written where a result takes it
+    let mut plan = program(1, 1, 0, vec![Step::Fill { to: all(Param(0)), byte: 0 }]);
+    plan.results[0].takes = Some(0);
+    let executable = loaded(&device, &fake, &plan);
+    assert_eq!(value(&run(&executable, &[&array(&device, 1.0)]).unwrap()[0]), 0.0);
+    drop(executable);
     for takes in [1, 0] {
         let mut plan = program(1, 2, 0, Vec::new());
         plan.results.iter_mut().for_each(|r| r.takes = Some(takes));
