@@ -29,6 +29,25 @@ fn sources_compile_for_real_gpus() {
     assert!(ptx.ends_with(b"\0") && String::from_utf8_lossy(&ptx).contains(".visible .entry add_count("));
 }
 
+/// The sources that the planner's tests wrote into the folder of `FERRAX_CUDA_SOURCES`: all that it prints for their graphs.
+#[test]
+#[ignore = "needs NVRTC: make test-nvrtc"]
+fn planned_programs_compile_for_real_gpus() {
+    let folder = std::env::var_os("FERRAX_CUDA_SOURCES").expect("FERRAX_CUDA_SOURCES names a folder of sources");
+    let (compiler, mut sources) = (compiler(), 0);
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let source = std::fs::read_to_string(&path).unwrap();
+        for target in [80, 90, 100].map(Target::Cubin) {
+            let code = compiler.compile(&source, "f", target);
+            let code = code.unwrap_or_else(|e| panic!("{} for {target}: {e}", path.display()));
+            assert!(code.starts_with(b"\x7fELF"), "{} for {target}", path.display());
+        }
+        sources += 1;
+    }
+    assert!(sources > 0, "no source");
+}
+
 #[test]
 #[ignore = "needs NVRTC: make test-nvrtc"]
 fn what_nvrtc_refuses_is_told_with_its_log() {

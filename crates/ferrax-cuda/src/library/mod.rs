@@ -1,0 +1,39 @@
+//! Nodes with kernels of their own.
+//!
+//! Each file has a kind or a family of them: kernels as text with the operands' elements put in (`print::body`), and the
+//! launches that a node takes. Results are the same for any order in which threads run. What is not here raises
+//! `NotImplementedError` with its name.
+
+mod conv;
+mod dot;
+mod reduce;
+mod scan;
+mod scatter;
+mod sort;
+mod update;
+mod window;
+
+use crate::plan::frame::Frame;
+use ferrax_base::{Result, bail};
+use ferrax_loops::{Kind, Node};
+
+/// The steps of a node whose results have elements.
+pub fn node(f: &mut Frame<'_>, node: &Node) -> Result<()> {
+    match &node.kind {
+        Kind::Reduce { op, axes } => reduce::reduce(f, node, *op, axes),
+        Kind::ArgReduce { max, axis } => reduce::arg_reduce(f, node, *max, *axis),
+        Kind::ReduceWith { body, axes } => reduce::reduce_with(f, node, body, axes),
+        Kind::DynamicUpdateSlice => update::dynamic_update_slice(f, node),
+        Kind::Dot(dims) => dot::dot(f, node, dims),
+        Kind::Conv(dims) => conv::conv(f, node, dims),
+        Kind::Cumulative { op, axis, reverse } => scan::cumulative(f, node, *op, *axis, *reverse),
+        Kind::ReduceWindow { op, window } => window::reduce_window(f, node, *op, window),
+        Kind::Sort { axis, num_keys, .. } => sort::sort(f, node, *axis, *num_keys),
+        Kind::Scatter { op, dims, mode, unique, .. } => scatter::scatter(f, node, *op, dims, *mode, *unique),
+        kind => {
+            let name = format!("{kind:?}");
+            let name = name.split(['(', '{', ' ']).next().unwrap_or_default();
+            bail!(NotImplemented, "the CUDA engine has no kernel for {name} of {}", f.dtype(node.first))
+        }
+    }
+}

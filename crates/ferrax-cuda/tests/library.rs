@@ -1,0 +1,282 @@
+//! Nodes with kernels of their own, of sizes for which each of their ways of working is taken, on the host, against the
+//! CPU engine.
+
+mod against;
+#[path = "../../ferrax-cpu/tests/compare/windows.rs"]
+mod windows;
+
+use against::{Array, Case, Near, Report, Rng, common::NUMBERS};
+use ferrax_base::{DType, Scalar};
+use ferrax_loops::{BinaryOp, Builder, ConvDims, DotDims, Kind, ReduceOp, ScatterDims, ScatterOp, Type};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use windows::windows;
+
+fn case(kind: Kind, inputs: &[usize], results: &[Type], near: Near) -> Case {
+    let what = format!("{kind:?} to {:?}", results[0]);
+    Case { what, kind, inputs: inputs.to_vec(), results: results.to_vec(), near }
+}
+
+/// Whole numbers, of which sums of thousands are exact.
+fn whole(rng: &mut Rng, d: DType, shape: &[usize]) -> Array {
+    Array::from_fn(d, shape, |_| Scalar::from_i64(d, rng.below(7) as i64 - 3).convert(d))
+}
+
+#[test]
+fn reductions_by_threads_warps_blocks_and_in_pieces() {
+    let mut report = Report::default();
+    let mut rng = Rng(1);
+    for (shape, axes) in [
+        (&[3, 33][..], &[1][..]),
+        (&[5, 1024], &[1]),
+        (&[2, 1500], &[1]),
+        (&[70_000], &[0]),
+        (&[9000, 3], &[0]),
+        (&[3, 700, 5], &[1]),
+        (&[2, 300, 2, 40], &[1, 3]),
+        (&[40, 2, 3, 300], &[0, 3]),
+    ] {
+        let kept: Vec<usize> = (0..shape.len()).filter(|a| !axes.contains(a)).map(|a| shape[a]).collect();
+        for d in [DType::F32, DType::I8, DType::F64, DType::BF16, DType::C64] {
+            let args = [whole(&mut rng, d, shape), Array::random(&mut rng, d, shape)];
+            // Below this, 16 bits hold the sums.
+            let exact = !(d == DType::BF16);
+            let mut cases = Vec::new();
+            for (op, from) in [(ReduceOp::Sum, 0), (ReduceOp::Max, 1), (ReduceOp::Min, 1)] {
+                if (op == ReduceOp::Sum && !exact) || (op != ReduceOp::Sum && d.is_complex()) {
+                    continue;
+                }
+                let kind = Kind::Reduce { op, axes: SmallVec::from_slice(axes) };
+                cases.push(case(kind, &[from], &[Type::new(d, &kept)], Near::Zeros));
+            }
+            if let [axis] = axes {
+                for (max, from) in [(true, 0), (false, 0), (true, 1), (false, 1)] {
+                    let kind = Kind::ArgReduce { max, axis: *axis };
+                    cases.push(case(kind, &[from], &[Type::new(DType::I32, &kept)], Near::Same));
+                }
+            }
+            report.check(&cases, &args);
+        }
+    }
+    report.finish();
+}
+
+/// (a, b), (x, y) → (a x, a y + b): functions joined one after the other, which does not commute.
+#[test]
+fn reductions_with_a_body_keep_the_order() {
+    let mut report = Report::default();
+    let mut rng = Rng(2);
+    let d = DType::U32;
+    let mut b = Builder::new([0; 4].map(|_| Type::new(d, &[])));
+    let p: Vec<_> = b.params().collect();
+    let first = b.binary(BinaryOp::Mul, p[0], p[2]);
+    let part = b.binary(BinaryOp::Mul, p[1], p[2]);
+    let second = b.binary(BinaryOp::Add, part, p[3]);
+    let body = Arc::new(b.finish(&[first, second]));
+    for (shape, axes) in [(&[5000][..], &[0][..]), (&[3, 700], &[1]), (&[900, 2], &[0]), (&[4, 8], &[0])] {
+        let kept: Vec<usize> = (0..shape.len()).filter(|a| !axes.contains(a)).map(|a| shape[a]).collect();
+        let odd = |rng: &mut Rng| Scalar::from_i64(d, rng.next() as i64 | 1);
+        let args = [
+            Array::from_fn(d, shape, |_| odd(&mut rng)),
+            Array::from_fn(d, shape, |_| odd(&mut rng)),
+            Array::integers(d, &[], &[3]),
+            Array::integers(d, &[], &[5]),
+        ];
+        let kind = Kind::ReduceWith { body: body.clone(), axes: SmallVec::from_slice(axes) };
+        report.check(&[case(kind, &[0, 1, 2, 3], &[Type::new(d, &kept), Type::new(d, &kept)], Near::Same)], &args);
+    }
+    report.finish();
+}
+
+#[test]
+fn running_reductions() {
+    let mut report = Report::default();
+    let mut rng = Rng(3);
+    for (shape, axis) in
+        [(&[7][..], 0), (&[3, 1100], 1), (&[300, 3], 0), (&[2, 70, 2], 1), (&[5000, 2], 1), (&[0, 3], 1)]
+    {
+        for d in [DType::F32, DType::I16, DType::U64, DType::F64, DType::BF16, DType::C64, DType::Bool] {
+            let args = [whole(&mut rng, d, shape), Array::random(&mut rng, d, shape)];
+            let mut cases = Vec::new();
+            for (op, from, reverse) in [
+                (ReduceOp::Sum, 0, false),
+                (ReduceOp::Sum, 0, true),
+                (ReduceOp::Max, 1, false),
+                (ReduceOp::Min, 1, true),
+                (ReduceOp::Xor, 0, true),
+            ] {
+                let few = d == DType::BF16 && op == ReduceOp::Sum && shape[axis] > 8;
+                let sum = op == ReduceOp::Sum;
+                if few || (!sum && d.is_complex()) || (op == ReduceOp::Xor && d.is_inexact()) {
+                    continue;
+                }
+                let kind = Kind::Cumulative { op, axis, reverse };
+                cases.push(case(kind, &[from], &[Type::new(d, shape)], Near::Zeros));
+            }
+            report.check(&cases, &args);
+        }
+    }
+    let x = Array::tame(&mut rng, DType::F32, &[2, 50]);
+    let kind = Kind::Cumulative { op: ReduceOp::LogSumExp, axis: 1, reverse: false };
+    report.check(&[case(kind, &[0], &[x.ty.clone()], Near::Ulps(4.0))], &[x]);
+    report.finish();
+}
+
+#[test]
+fn sorts() {
+    let mut report = Report::default();
+    let mut rng = Rng(4);
+    for d in NUMBERS.into_iter().chain([DType::Bool, DType::I4, DType::U2]) {
+        for (shape, axis) in [(&[40][..], 0), (&[4, 9], 1), (&[9, 4], 0), (&[0, 2], 0), (&[3, 1], 1)] {
+            let x = Array::random(&mut rng, d, shape);
+            let few = Array::from_fn(d, shape, |_| rng.tame(DType::Bool).convert(d));
+            let index = Array::from_fn(DType::I32, shape, |at| Scalar::from_i64(DType::I32, at[axis] as i64));
+            let args = [x, few, index];
+            let sort = |num_keys| Kind::Sort { axis, num_keys, stable: true };
+            let ty = |k: usize| args[k].ty.clone();
+            let mut first = Type::new(d, shape);
+            first.shape[axis] = shape[axis].min(3);
+            let top = Type { dtype: DType::I32, shape: first.shape.clone() };
+            let cases = [
+                case(sort(1), &[0, 2], &[ty(0), ty(2)], Near::Same),
+                case(sort(2), &[1, 0, 2], &[ty(1), ty(0), ty(2)], Near::Same),
+                case(Kind::TopK { k: first.shape[axis], axis }, &[0], &[first, top], Near::Same),
+            ];
+            report.check(&cases, &args);
+        }
+    }
+    // Lines longer than what a block sorts, and many short ones.
+    for (shape, axis) in [(&[5000][..], 0), (&[2, 2500], 1), (&[3000, 2], 0), (&[1500, 3], 1)] {
+        let few = Array::from_fn(DType::I16, shape, |_| Scalar::from_i64(DType::I16, rng.below(50) as i64));
+        let args = [few, Array::random(&mut rng, DType::F32, shape)];
+        let kind = Kind::Sort { axis, num_keys: 1, stable: true };
+        report.check(&[case(kind, &[0, 1], &[args[0].ty.clone(), args[1].ty.clone()], Near::Same)], &args);
+    }
+    report.finish();
+}
+
+#[test]
+fn random_bits() {
+    let mut report = Report::default();
+    let mut rng = Rng(5);
+    for keys in [&[][..], &[50]] {
+        let mut word =
+            |shape: &[usize]| Array::from_fn(DType::U32, shape, |_| Scalar::from_i64(DType::U32, rng.next() as i64));
+        let args = [word(keys), word(keys), word(&[50]), word(&[50])];
+        let results = [args[2].ty.clone(), args[3].ty.clone()];
+        report.check(&[case(Kind::Threefry2x32, &[0, 1, 2, 3], &results, Near::Same)], &args);
+    }
+    report.finish();
+}
+
+#[test]
+fn windows_of_every_kind() {
+    let mut report = Report::default();
+    let mut rng = Rng(6);
+    let ops = [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min, ReduceOp::And, ReduceOp::Or, ReduceOp::Xor];
+    for (i, d) in NUMBERS.into_iter().chain([DType::Bool]).enumerate() {
+        for (j, op) in ops.into_iter().enumerate() {
+            let bitwise = matches!(op, ReduceOp::And | ReduceOp::Or | ReduceOp::Xor);
+            if (bitwise && d.is_inexact()) || (op == ReduceOp::Prod && d.is_complex()) {
+                continue;
+            }
+            let shape = [&[7][..], &[5, 6], &[3, 4, 5], &[0, 4]][(i + j) % 4];
+            let (dims, out) = windows(&mut rng, shape);
+            let kind = Kind::ReduceWindow { op, window: Box::new(dims) };
+            let args = [whole(&mut rng, d, shape), Array::new(d, &[], vec![op.identity(d)]), whole(&mut rng, d, &[])];
+            let cases = [1, 2].map(|init| case(kind.clone(), &[0, init], &[Type::new(d, &out)], Near::Zeros));
+            report.check(&cases, &args);
+        }
+    }
+    report.finish();
+}
+
+#[test]
+fn products_by_tiles_and_by_sums() {
+    let mut report = Report::default();
+    let mut rng = Rng(7);
+    let dims = |lhs: &[usize], rhs: &[usize], lb: &[usize], rb: &[usize]| {
+        let of = SmallVec::from_slice;
+        Kind::Dot(Box::new(DotDims {
+            lhs_contract: of(lhs),
+            rhs_contract: of(rhs),
+            lhs_batch: of(lb),
+            rhs_batch: of(rb),
+        }))
+    };
+    for (d, out) in [
+        (DType::F32, DType::F32),
+        (DType::F64, DType::F64),
+        (DType::BF16, DType::F32),
+        (DType::I8, DType::I32),
+        (DType::C64, DType::C64),
+        (DType::C128, DType::C128),
+        (DType::F8E5M2, DType::F32),
+        (DType::Bool, DType::Bool),
+    ] {
+        let shapes: [&[usize]; 6] = [&[70, 37], &[37, 65], &[37, 70], &[2, 40, 37], &[37, 3000], &[3000]];
+        let args = shapes.map(|s| whole(&mut rng, d, s));
+        let cases = [
+            case(dims(&[1], &[0], &[], &[]), &[0, 1], &[Type::new(out, &[70, 65])], Near::Zeros),
+            case(dims(&[0], &[0], &[], &[]), &[2, 1], &[Type::new(out, &[70, 65])], Near::Zeros),
+            case(dims(&[2], &[2], &[0], &[0]), &[3, 3], &[Type::new(out, &[2, 40, 40])], Near::Zeros),
+            case(dims(&[1], &[0], &[], &[]), &[4, 5], &[Type::new(out, &[37])], Near::Zeros),
+            case(dims(&[0], &[0], &[], &[]), &[5, 5], &[Type::new(out, &[])], Near::Zeros),
+            case(dims(&[], &[], &[], &[]), &[0, 1], &[Type::new(out, &[70, 37, 37, 65])], Near::Zeros),
+        ];
+        let count = if d == DType::F32 { 6 } else { 5 };
+        report.check(&cases[..count], &args);
+    }
+    report.finish();
+}
+
+#[test]
+fn convolutions() {
+    let mut report = Report::default();
+    let mut rng = Rng(8);
+    // The CPU engine's lowerings widen narrow floats first.
+    for d in [DType::F32, DType::F64, DType::I32, DType::C64] {
+        for (x, w, strides, dilation, groups) in [
+            (&[2, 9, 4][..], &[3, 2, 6][..], &[2][..], &[1][..], 2),
+            (&[1, 7, 8, 3], &[3, 2, 3, 5], &[1, 2], &[2, 3], 1),
+            (&[2, 5, 6, 4, 2], &[2, 3, 1, 2, 2], &[1, 1, 2], &[1, 2, 1], 1),
+            (&[3, 5], &[5, 4], &[], &[], 1),
+        ] {
+            let spatial = x.len() - 2;
+            let mut out = vec![x[0]];
+            out.extend((0..spatial).map(|s| (x[s + 1] - (w[s] - 1) * dilation[s] - 1) / strides[s] + 1));
+            out.push(w[spatial + 1]);
+            let kind =
+                Kind::Conv(Box::new(ConvDims { strides: strides.into(), rhs_dilation: dilation.into(), groups }));
+            let args = [whole(&mut rng, d, x), whole(&mut rng, d, w)];
+            report.check(&[case(kind, &[0, 1], &[Type::new(d, &out)], Near::Zeros)], &args);
+        }
+    }
+    report.finish();
+}
+
+/// Thousands of updates of a few elements, in every dtype and by every operation.
+#[test]
+fn scatters_onto_the_same_elements() {
+    let mut report = Report::default();
+    let mut rng = Rng(9);
+    let dims = ScatterDims {
+        update_window_dims: SmallVec::from_slice(&[1]),
+        inserted_window_dims: SmallVec::from_slice(&[0]),
+        scatter_dims_to_operand_dims: SmallVec::from_slice(&[0]),
+        ..ScatterDims::default()
+    };
+    for d in [DType::F32, DType::I32, DType::F16, DType::U8, DType::C64] {
+        let indices = Array::from_fn(DType::I32, &[1200, 1], |_| Scalar::from_i64(DType::I32, rng.below(9) as i64 - 1));
+        let args = [Array::tame(&mut rng, d, &[7, 3]), indices, whole(&mut rng, d, &[1200, 3])];
+        let mut cases = Vec::new();
+        for op in [ScatterOp::Set, ScatterOp::Add, ScatterOp::Sub, ScatterOp::Min, ScatterOp::Max] {
+            for mode in [ferrax_loops::IndexMode::Clip, ferrax_loops::IndexMode::FillOrDrop] {
+                let kind = Kind::Scatter { op, dims: Box::new(dims.clone()), mode, sorted: false, unique: false };
+                cases.push(case(kind, &[0, 1, 2], &[Type::new(d, &[7, 3])], Near::Same));
+            }
+        }
+        report.check(&cases, &args);
+    }
+    report.finish();
+}
