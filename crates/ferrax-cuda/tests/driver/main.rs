@@ -7,4 +7,5 @@ mod harness;
 mod loading;
 mod memory;
 mod nvrtc;
+mod planned;
 mod programs;
