@@ -82,13 +82,15 @@ test-xla: develop xla-plugin
 # a wheel in .venv is found.
 NVRTC ?= $(or $(FERRAX_NVRTC),$(patsubst %/,%,$(dir $(firstword $(wildcard $(VENV)/lib/python*/site-packages/nvidia/*/lib/libnvrtc.so.*)))))
 NVRTC_SOURCES := target/nvrtc-sources
+# One source of this many is compiled: there are a thousand of them, and a second or more is spent on each.
+NVRTC_SHARE ?= 16
 test-nvrtc:
 ifeq ($(NVRTC),)
 	@echo "left out: there is no NVRTC. '$(PY) -m pip install nvidia-cuda-nvrtc-cu12' brings one, NVRTC=PATH names another"
 else
 	rm -rf $(NVRTC_SOURCES) && mkdir -p $(NVRTC_SOURCES)
 	FERRAX_CUDA_SOURCES=$(abspath $(NVRTC_SOURCES)) cargo test --package ferrax-cuda --test programs --test 'kinds_*' --test library
-	FERRAX_CUDA_SOURCES=$(abspath $(NVRTC_SOURCES)) FERRAX_NVRTC=$(abspath $(NVRTC)) \
+	FERRAX_CUDA_SOURCES=$(abspath $(NVRTC_SOURCES)) FERRAX_NVRTC=$(abspath $(NVRTC)) FERRAX_TEST_SHARE=$(NVRTC_SHARE) \
 	  cargo test --package ferrax-cuda --test driver -- --ignored nvrtc
 endif
 

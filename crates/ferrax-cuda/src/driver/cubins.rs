@@ -2,7 +2,7 @@
 //!
 //! A key is all that the compiler sees: the source, the options with the GPU's architecture, its own version. What a shelf
 //! gives and no driver takes is taken off it and compiled again.
-//! Read next: `ferrax/src/engine`, whose shelf is a folder.
+//! Read next: `executable.rs`.
 
 use super::compiler::Compiler;
 use super::context::Context;

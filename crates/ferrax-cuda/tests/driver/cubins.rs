@@ -8,7 +8,7 @@ use ferrax_cuda::program::{Place, Program};
 use std::io::ErrorKind::InvalidData;
 use std::path::{Path, PathBuf};
 
-/// A folder, as the engine has one.
+/// A shelf that is a folder.
 struct Folder(Store);
 
 impl Shelf for Folder {
