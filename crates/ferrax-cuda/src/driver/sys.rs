@@ -120,6 +120,11 @@ pub struct CUDA_MEMSET_NODE_PARAMS {
     pub height: usize,
 }
 
+// the sizes that the header's structs have where addresses have eight bytes
+const _: () = assert!(size_of::<CUmemPoolProps>() == 88 && size_of::<CUmemAccessDesc>() == 12);
+const _: () = assert!(size_of::<CUDA_KERNEL_NODE_PARAMS>() == 72 && size_of::<CUDA_MEMSET_NODE_PARAMS>() == 40);
+const _: () = assert!(size_of::<CUDA_MEMCPY3D>() == 200);
+
 /// A table of functions of a library, each with its type, and how it is filled.
 macro_rules! declare {
     ($(#[$about:meta])* $table:ident -> $code:ty; $(fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
