@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rust test-python test-live record test-engine test-xla xla-plugin sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
+.PHONY: help demo test test-rust test-python test-live record test-engine test-xla xla-plugin test-nvrtc sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
   stubs generated fuzz clean bench-crates
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make record   ask JAX again and write tests/recordings"
 	@echo "make test-engine  tests of transformations and primitives on the interpreter of tests/engine"
 	@echo "make test-xla the tests of PJRT, and programs on a CPU client of XLA"
+	@echo "make test-nvrtc  NVIDIA's compiler on what ferrax writes for its GPUs, where the compiler is installed"
 	@echo "make sanitize the tests of buffers and of the engine's portable kernels under address sanitizer"
 	@echo "make unoptimized  a Rust example, and a thread with little stack, in a build without optimizer, as a service's own debug build is"
 	@echo "make aarch64  the engine's tests on AArch64 under emulation"
@@ -76,6 +77,22 @@ test-xla: develop xla-plugin
 	plugin=$$(tests/xla/plugin/build.sh $(abspath $(XLA_CACHE)) | tail -n 1) && \
 	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin cargo test --package ferrax-pjrt -- --include-ignored && \
 	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin FERRAX_PLATFORMS=xla_cpu $(PY) -m pytest -n auto --dist loadfile $(XLA_TESTS)
+
+# NVRTC needs no GPU to compile for one: it takes the sources that the planner's tests print. NVRTC is a library or its folder;
+# a wheel in .venv is found.
+NVRTC ?= $(or $(FERRAX_NVRTC),$(patsubst %/,%,$(dir $(firstword $(wildcard $(VENV)/lib/python*/site-packages/nvidia/*/lib/libnvrtc.so.*)))))
+NVRTC_SOURCES := target/nvrtc-sources
+# One source of this many is compiled: there are a thousand of them, and a second or more is spent on each.
+NVRTC_SHARE ?= 16
+test-nvrtc:
+ifeq ($(NVRTC),)
+	@echo "left out: there is no NVRTC. '$(PY) -m pip install nvidia-cuda-nvrtc-cu12' brings one, NVRTC=PATH names another"
+else
+	rm -rf $(NVRTC_SOURCES) && mkdir -p $(NVRTC_SOURCES)
+	FERRAX_CUDA_SOURCES=$(abspath $(NVRTC_SOURCES)) cargo test --package ferrax-cuda --test programs --test 'kinds_*' --test library
+	FERRAX_CUDA_SOURCES=$(abspath $(NVRTC_SOURCES)) FERRAX_NVRTC=$(abspath $(NVRTC)) FERRAX_TEST_SHARE=$(NVRTC_SHARE) \
+	  cargo test --package ferrax-cuda --test driver -- --ignored nvrtc
+endif
 
 # The stable compiler ships the sanitizer's runtime for this target, but asks for a flag to switch it on. Buffers are
 # exact allocations here; handlers of the SIMD machine are no tail calls under the sanitizer, so the machine is left out.
