@@ -7,7 +7,6 @@ import ferrax
 import ferrax.numpy as ferrax_numpy
 from tests.recorded import expected
 
-
 update_slice = ferrax.lax.dynamic_update_slice
 
 

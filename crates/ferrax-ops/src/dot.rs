@@ -242,7 +242,21 @@ fn dot_shape(p: &DotParams, args: &[&Aval]) -> Result<Avals> {
     Ok(smallvec![Aval { shape, dtype: preferred(dtype, p.preferred_element_type)?, weak, vary: 0 }])
 }
 
-/// The wider of two dtypes: complex over float over integer over bool, then by size, then the first.
+/// The largest exponent of a float of 16 or 8 bits, which ranks floats of one size.
+fn reach(d: DType) -> u32 {
+    match d {
+        DType::BF16 => 127,
+        DType::F16 | DType::F8E5M2 | DType::F8E5M2FNUZ => 15,
+        DType::F8E4M3FN => 8,
+        DType::F8E4M3 | DType::F8E4M3FNUZ => 7,
+        DType::F8E4M3B11FNUZ => 4,
+        DType::F8E3M4 => 3,
+        _ => 0,
+    }
+}
+
+/// The wider of two dtypes: complex over float over integer over bool, then by size, then floats of a larger range and
+/// signed integers, then the first.
 fn result_dtype(x: DType, y: DType) -> DType {
     let rank = |d: DType| {
         let kind = if d.is_complex() {
@@ -252,9 +266,14 @@ fn result_dtype(x: DType, y: DType) -> DType {
         } else {
             u8::from(d.is_integer())
         };
-        (kind, d.bits())
+        (kind, d.bits(), reach(d), d.is_signed())
     };
     if rank(y) > rank(x) { y } else { x }
+}
+
+/// The dtype that operands become first: a preferred integer where they are of several dtypes, else the wider of theirs.
+fn operand_dtype(x: DType, y: DType, out: DType) -> DType {
+    if x != y && out.is_integer() { out } else { result_dtype(x, y) }
 }
 
 pub(crate) fn preferred(dtype: DType, preferred: Option<DType>) -> Result<DType> {
@@ -389,7 +408,7 @@ pub(crate) fn compute_dtype(operands: DType, result: DType) -> DType {
 }
 
 fn dot_kernel(p: &DotParams, b: &mut Builder, args: &[ValueId], out: &Aval) -> ValueId {
-    let operands = result_dtype(b.ty(args[0]).dtype, b.ty(args[1]).dtype);
+    let operands = operand_dtype(b.ty(args[0]).dtype, b.ty(args[1]).dtype, out.dtype);
     let dtype = compute_dtype(operands, out.dtype);
     let half = matches!(dtype, DType::F16 | DType::BF16);
     // Sums of half-precision products are taken in f32 inside the node, whatever the operands' own width.
@@ -411,7 +430,8 @@ fn dot_reference(p: &DotParams, args: &[RefTensor], outs: &[Aval]) -> Result<Vec
     let y_free = free(y.aval.rank(), &d.rhs_contract, &d.rhs_batch);
     let inner = sizes(&x.aval, &d.lhs_contract);
     let dtype = outs[0].dtype;
-    let inexact = result_dtype(x.aval.dtype, y.aval.dtype).is_inexact();
+    let operands = operand_dtype(x.aval.dtype, y.aval.dtype, dtype);
+    let inexact = operands.is_inexact();
     Ok(vec![RefTensor::build(&outs[0], |i| {
         let (batch, rest) = i.split_at(d.lhs_batch.len());
         let (left, right) = rest.split_at(x_free.len());
@@ -432,6 +452,7 @@ fn dot_reference(p: &DotParams, args: &[RefTensor], outs: &[Aval]) -> Result<Vec
         for _ in 0..ferrax_base::shape::size(&inner) {
             let s = x.at(&place(x.aval.rank(), &d.lhs_batch, &x_free, left, &d.lhs_contract, &k));
             let t = y.at(&place(y.aval.rank(), &d.rhs_batch, &y_free, right, &d.rhs_contract, &k));
+            let [s, t] = if inexact { [s, t] } else { [s, t].map(|v| v.convert(operands)) };
             let (a, b, c, e) = (s.to_f64(), s.imag(), t.to_f64(), t.imag());
             (re, im) = (re + a * c - b * e, im + a * e + b * c);
             int = int.wrapping_add(s.to_i64().wrapping_mul(t.to_i64()));
