@@ -37,6 +37,7 @@ def positive(x):
 
 ERRORS = {
     "sin": (jnp.sin, [jnp.inf], nan("sin")),
+    "inverse": (jnp.linalg.inv, [jnp.zeros((2, 2))], nan("custom_linear_solve")),
     "no error": (jnp.sin, [1.0], None),
     "log of rows": (jnp.log, [np.array([1.0, -1.0])], nan("log")),
     "half precision": (jnp.sqrt, [np.array([-1.0], "float16")], nan("sqrt")),

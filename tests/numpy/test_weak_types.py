@@ -190,3 +190,10 @@ def test_distinct_numbers_that_are_none():
             distinct = lambda jax: jax.numpy.unique(v, True, True, True, axis=axis, equal_nan=equal)
             for g, w in zip(distinct(ferrax), expected(distinct), strict=True):
                 np.testing.assert_array_equal(g, w)
+
+
+@pytest.mark.parametrize("signed", ["int8", "int16", "int32"])
+def test_narrow_integers_of_both_signs_meet_where_arrays_do(signed):
+    assert ours.promote_types(signed, "uint32") == ours.promote_types("uint32", signed) == "int32"
+    with ferrax.enable_x64(True):
+        assert ours.promote_types(signed, "uint32") == "int64"

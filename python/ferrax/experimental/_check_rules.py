@@ -36,9 +36,11 @@ _Wanted = frozenset[Any]
 _QUIET = """abs bitwise_and bitwise_not bitwise_or bitwise_xor ceil clz complex conj eq exp2 floor ge gt imag is_finite
 le lt max min mulhi ne neg nextafter polygamma population_count real reciprocal shift_left shift_right_arithmetic
 shift_right_logical sign square zeta"""
-_OTHERS = """add_any conv_general_dilated cumlogsumexp cummax cummin cumprod cumsum dot_general fft integer_pow pad psum
-reduce_prod reduce_sum reduce_window_sum scatter scatter-add scatter-max scatter-min scatter-mul scatter-sub"""
+_OTHERS = """add_any conv_general_dilated cumlogsumexp cummax cummin cumprod cumsum dot_general fft integer_pow lu_solve
+pad psum reduce_prod reduce_sum reduce_window_sum scatter scatter-add scatter-max scatter-min scatter-mul scatter-sub"""
 _NAN = frozenset(elementwise.__all__).difference(_QUIET.split()).union(_OTHERS.split())
+#: What an error calls an operation that JAX has not.
+_SHOWN = {"add_any": "add", "lu_solve": "custom_linear_solve"}
 _INDEXED = frozenset(["gather", "dynamic_slice", "dynamic_update_slice"])
 _OOB = ErrorEffect(OOBError, (((3,), "int32"),))
 
@@ -83,7 +85,7 @@ def _step(equation: JaxprEqn, values: list[Any], error: Error, wanted: _Wanted) 
     if DivisionByZeroError in wanted and name == "div":
         error = error._merged(one_error(jnp.any(values[1] == jnp.zeros_like(values[1])), DivisionByZeroError()))
     if NaNError in wanted and name in _NAN:
-        shown = "add" if name == "add_any" else name
+        shown = _SHOWN.get(name, name)
         for x in results:
             if dtypes.issubdtype(x.dtype, np.inexact):
                 error = error._merged(one_error(jnp.any(jnp.isnan(x)), NaNError(shown)))

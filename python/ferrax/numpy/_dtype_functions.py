@@ -109,8 +109,8 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
     dtype(bfloat16)
     """
     operands = [d if isinstance(d, type) and d in (int, float, complex) else np.dtype(d) for d in (a, b)]
-    # The lattice itself, whatever widths arrays have now; but signed and unsigned integers of up to 32 bits meet in what
-    # arrays of both meet in.
+    # The lattice itself, whatever widths arrays have now; but signed and unsigned integers of up to 32 bits meet where
+    # arrays of both do.
     narrow = all(isinstance(d, np.dtype) and d.itemsize < 8 for d in operands)
     with contextlib.nullcontext() if narrow else enable_x64(True):
         return np.dtype(_core.result_type(*operands))
