@@ -67,9 +67,9 @@ test-engine: develop
 	  tests/lax/test_windows.py tests/lax/test_bit_casts.py tests/lax/test_conversion.py
 
 # Programs on XLA: a real CPU client of XLA behind the PJRT C API, built from a wheel of another project's (tests/xla), takes
-# what the embedded engine takes. The share that fits a test run is the whole of these folders.
+# what the embedded engine takes. The share that fits a test run is the folder of its own tests, the FAQ's programs and functions' accuracy.
 XLA_CACHE := target/xla
-XLA_TESTS ?= tests/xla
+XLA_TESTS ?= tests/xla tests/spec tests/lax/test_accuracy.py
 xla-plugin:
 	tests/xla/plugin/build.sh $(abspath $(XLA_CACHE)) > /dev/null
 

@@ -18,6 +18,7 @@ class TestControllingPlacement:
         assert devices == {jax.devices()[0]}
         assert jax.devices()[0].platform == jax.default_backend()
 
+    @pytest.mark.embedded  # the setting makes several devices of the embedded engine
     def test_committed_and_uncommitted(self):
         out = run_program(
             """
@@ -58,6 +59,7 @@ with jax.default_device(jax.devices()[1]):
             "True False",
         ]  # fmt: skip
 
+    @pytest.mark.embedded  # FERRAX_PLATFORMS, by which tests choose another engine, goes before JAX_PLATFORMS
     def test_platforms_from_the_environment(self):
         assert run_program("print(jax.devices()[0].platform)", JAX_PLATFORMS="cpu") == "cpu\n"
 

@@ -192,7 +192,7 @@ impl Draw {
             }
             6 => {
                 let index = b.scalar(Scalar::from_i64(DType::I32, self.below(5) as i64 - 1));
-                let branches = (0..1 + self.below(3)).map(|_| self.graph(2, 2, depth - 1)).collect();
+                let branches = (0..=self.below(3)).map(|_| self.graph(2, 2, depth - 1)).collect();
                 b.push_many(Kind::Switch(branches), &[index, x, y], &of(2)).to_vec()
             }
             7 => self.while_loop(b, [x, y], depth),
