@@ -458,6 +458,7 @@ _MULTIPLE = frozenset(
         "device_put",
         "eig",
         "eigh",
+        "ffi_call",
         "hessenberg",
         "io_callback",
         "jit",

@@ -465,6 +465,16 @@ def test_the_printed_program():
         assert part in text
 
 
+def test_the_program_of_an_interpreter():
+    """Equations bind again, with several results; a program as a file refuses them."""
+    program = ferrax.make_jaxpr(lambda x, y: sum_diff(ferrax, x, y))(X[0], X[1])
+    (eqn,) = program.eqns
+    same(list(eqn.primitive.bind(X[0], X[1], **eqn.params)), [X[0] + X[1], X[0] - X[1]])
+    same(ferrax.core.eval_jaxpr(program.jaxpr, program.consts, X[0], X[1]), [X[0] + X[1], X[0] - X[1]])
+    with pytest.raises(NotImplementedError, match="ffi_call"):
+        ferrax.export.export(ferrax.jit(lambda x, y: sum_diff(ferrax, x, y)))(X[0], X[1]).serialize()
+
+
 def test_sharded_operands():
     """Devices of the embedded engine share one memory: the handler gets the whole."""
     mesh = ferrax.make_mesh((1,), ("i",))

@@ -170,3 +170,23 @@ def test_every_pattern_of_sixteen_bits_survives():
         back, zeros = program(jnp.asarray(patterns))
         np.testing.assert_array_equal(np.asarray(back), patterns)
         np.testing.assert_array_equal(np.asarray(zeros), patterns & (0xFFFF if name == "int16" else 0x7FFF) == 0)
+
+
+NARROW = [("int4", "uint4"), ("int2", "uint2"), ("int4", "float4_e2m1fn")]
+
+
+@pytest.mark.parametrize("pair", NARROW)
+def test_bits_below_a_byte(pair):
+    """A negative number's sign is none of the bits of an unsigned one: NumPy's view of the result has none above."""
+    signed, other = pair
+    width = 4 if "4" in signed else 2
+    plain = lambda x: cast(x, other)
+    computed = lambda x: cast(jnp.negative(-x), other)
+    for n in (1, 5, 40, 2560):
+        values = np.arange(n) % (1 << width) - (1 << (width - 1))
+        x = jnp.asarray(values, jnp.dtype(numpy_dtype(signed)))
+        for there in (plain, computed, ferrax.jit(computed)):
+            y = there(x)
+            assert y.dtype == numpy_dtype(other)
+            np.testing.assert_array_equal(np.asarray(y).view(np.uint8), values & ((1 << width) - 1))
+            np.testing.assert_array_equal(np.asarray(cast(y, signed)).astype(np.int32), values)

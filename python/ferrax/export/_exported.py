@@ -50,7 +50,7 @@ _RULES = {
     "remat2": "jaxpr",
     "checkpoint": "jaxpr",
 }
-_CALLBACKS = frozenset(["debug_callback", "io_callback", "pure_callback"])
+_CALLBACKS = frozenset(["debug_callback", "ffi_call", "io_callback", "pure_callback"])
 
 
 @dataclass(frozen=True)

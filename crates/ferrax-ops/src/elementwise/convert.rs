@@ -11,7 +11,7 @@ use ferrax_ir::op::Rewriter;
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{Atom, Avals, Def, Lit, OpRef, Slot, Special, Value};
-use ferrax_loops::Kind;
+use ferrax_loops::{Kind, Type};
 use smallvec::{SmallVec, smallvec};
 
 // ---- convert_element_type ------------------------------------------------------------------------------------------
@@ -174,18 +174,42 @@ pub static BITCAST_CONVERT_TYPE: Def<BitcastConvertType> = Def {
     }),
     stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, _, b, args, outs| {
-        if b.ty(args[0]).dtype == outs[0].dtype {
+        let (from, to) = (b.ty(args[0]).dtype, outs[0].dtype);
+        if from == to {
             return Ok(smallvec![args[0]]);
         }
-        Ok(smallvec![b.push(Kind::Bitcast, args, (&outs[0]).into())])
+        // A signed number below a byte fills its byte with its sign, which is none of the other dtype's bits.
+        let x = b.convert(args[0], unsigned(from));
+        let mut ty = Type::from(&outs[0]);
+        ty.dtype = unsigned(to);
+        let bits = if b.ty(x).dtype == ty.dtype { x } else { b.push(Kind::Bitcast, &[x], ty) };
+        Ok(smallvec![b.convert(bits, to)])
     }),
     reference: Slot::Rule(|p, args, outs| {
+        if p.new_dtype.bits() < 8 {
+            let (width, to) = (p.new_dtype.bits(), p.new_dtype);
+            let read = |s: &Scalar| {
+                let bits = s.bits & ((1 << width) - 1);
+                let negative = to.is_signed() && bits >> (width - 1) == 1;
+                if negative { Scalar::from_i64(to, bits as i64 - (1 << width)) } else { Scalar { dtype: to, bits } }
+            };
+            return Ok(vec![RefTensor { aval: outs[0].clone(), data: args[0].data.iter().map(read).collect() }]);
+        }
         let bytes: Vec<u8> = args[0].data.iter().flat_map(|s| s.to_bytes()[..s.dtype.size()].to_vec()).collect();
         let data = bytes.chunks_exact(p.new_dtype.size()).map(|c| Scalar::from_bytes(p.new_dtype, c)).collect();
         Ok(vec![RefTensor { aval: outs[0].clone(), data }])
     }),
     special: Special::NONE,
 };
+
+/// The unsigned integers of as many bits, of signed ones below a byte; another dtype itself.
+fn unsigned(d: DType) -> DType {
+    match d {
+        DType::I2 => DType::U2,
+        DType::I4 => DType::U4,
+        other => other,
+    }
+}
 
 fn bitcast_shape(p: &BitcastConvertType, args: &[&Aval]) -> Result<Avals> {
     let (x, to) = (args[0], p.new_dtype);
