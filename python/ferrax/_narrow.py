@@ -67,4 +67,4 @@ def name_for_numpy() -> None:
     if "ml_dtypes" not in sys.modules:
         for name in KINDS:
             if name not in _NEW:
-                np.sctypeDict.setdefault(name, _Placeholder(name, (), {}))
+                np.sctypeDict.setdefault(name, _Placeholder(name, (), {}))  # type: ignore[arg-type]
