@@ -164,8 +164,8 @@ avx512-tools:
 	if [ -n "$$missing" ]; then echo "AVX-512 under emulation needs these packages of Debian:$$missing"; fi; \
 	[ -z "$$missing" ]
 
-# Code lines of all crates, with the words of elementwise functions, primitives of Python's own, shardings and XLA; to fall.
-MOST_LINES := 74900
+# Code lines of all crates, with the words of elementwise functions, primitives of Python's own, shardings, XLA, CUDA and foreign functions; to fall.
+MOST_LINES := 83500
 lint: $(STAMPS)/deps
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features ferrax-python/test-engine -- -D warnings
