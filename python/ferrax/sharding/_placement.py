@@ -133,7 +133,7 @@ def put(x: Any, sharding: Any, alias: bool = True) -> Any:
 
 
 class _Asked(threading.local):
-    """Who wants to know of the shardings without devices that values are asked to have: `ferrax.plan`, while it traces."""
+    """Who wants to know of shardings without devices that values are asked to have: `ferrax.plan`, while it traces."""
 
     note: Callable[[Any, NamedSharding], Any] | None = None
 
