@@ -452,7 +452,7 @@ fn dot_reference(p: &DotParams, args: &[RefTensor], outs: &[Aval]) -> Result<Vec
         for _ in 0..ferrax_base::shape::size(&inner) {
             let s = x.at(&place(x.aval.rank(), &d.lhs_batch, &x_free, left, &d.lhs_contract, &k));
             let t = y.at(&place(y.aval.rank(), &d.rhs_batch, &y_free, right, &d.rhs_contract, &k));
-            let [s, t] = if inexact { [s, t] } else { [s, t].map(|v| v.convert(operands)) };
+            let [s, t] = if operands == dtype && !inexact { [s, t].map(|v| v.convert(dtype)) } else { [s, t] };
             let (a, b, c, e) = (s.to_f64(), s.imag(), t.to_f64(), t.imag());
             (re, im) = (re + a * c - b * e, im + a * e + b * c);
             int = int.wrapping_add(s.to_i64().wrapping_mul(t.to_i64()));
