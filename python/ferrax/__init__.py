@@ -80,6 +80,7 @@ if _TYPE_CHECKING:
     from ferrax import experimental as experimental
     from ferrax import export as export
     from ferrax import extend as extend
+    from ferrax import ffi as ffi
     from ferrax import flatten_util as flatten_util
     from ferrax import image as image
     from ferrax import interpreters as interpreters
@@ -89,6 +90,7 @@ if _TYPE_CHECKING:
     from ferrax import nn as nn
     from ferrax import numpy as numpy
     from ferrax import ops as ops
+    from ferrax import plan as plan
     from ferrax import profiler as profiler
     from ferrax import random as random
     from ferrax import ref as ref
@@ -218,6 +220,7 @@ monitoring
 nn
 numpy
 ops
+plan
 profiler
 random
 ref

@@ -9,15 +9,71 @@ which shields the names.
 
 from __future__ import annotations
 
+import _signal
 import importlib
 import sys
+import threading
 from collections.abc import Mapping
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from ferrax._boundary import expose, is_home, missing, public_form
 
 __all__ = ["DeferredMember", "defer", "defer_members"]
+
+
+#: Files of the packages that are in use from the first call on, by name: those of `defer`'s tables.
+_core: set[str] = {"ferrax._planned", "ferrax._watch"}
+_CORE_PACKAGES = ("ferrax", "ferrax.numpy", "ferrax.lax", "ferrax.sharding")
+#: Held by the thread that imports for the main thread.
+_turn = threading.Lock()
+
+
+def _load(name: str) -> ModuleType:
+    """Imports a file of the facade, whole, whatever handlers of signals do meanwhile.
+
+    They run in the main thread between any two steps, may use the library, and may raise. So where there are some,
+    another thread imports, and everything that is in use from the first call on at once: a handler that needs a file
+    waits for it, and one that raises leaves it to be finished.
+    """
+    if threading.get_ident() != threading.main_thread().ident or not _handled() or _importing():
+        return importlib.import_module(name)
+    if name in sys.modules and _core <= sys.modules.keys() and not _turn.locked():
+        return sys.modules[name]
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with _turn:
+                for file in (name, *sorted(_core - sys.modules.keys())):
+                    importlib.import_module(file)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name=f"import of {name}")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return sys.modules[name]
+
+
+def _handled() -> bool:
+    """Whether Python code handles a signal, Ctrl-C's own apart."""
+    handlers = map(_signal.getsignal, _signal.valid_signals())
+    return any(callable(h) and h is not _signal.default_int_handler for h in handlers)
+
+
+def _importing() -> bool:
+    """Whether this thread is importing a file of the library, so that no other one could import what asks for it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        imports = code.co_name == "_find_and_load" and "importlib" in code.co_filename
+        if imports and str(frame.f_locals.get("name")).startswith("ferrax"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def defer(namespace: dict[str, Any], files: Mapping[str, str], modules: str = "", optional: str = "") -> None:
@@ -33,6 +89,8 @@ def defer(namespace: dict[str, Any], files: Mapping[str, str], modules: str = ""
     module, package = namespace["__name__"], namespace["__package__"]
     where = {name: f"{package}.{file}" for file, names in files.items() for name in names.split()}
     submodules = frozenset(modules.split())
+    if module in _CORE_PACKAGES:
+        _core.update(where.values())
     for file, names in files.items():
         if file.startswith("_"):  # public files are the homes of what they have
             is_home(f"{package}.{file}", module, names)
@@ -45,9 +103,9 @@ def defer(namespace: dict[str, Any], files: Mapping[str, str], modules: str = ""
 
     def __getattr__(name: str) -> Any:
         if name in submodules:
-            return importlib.import_module(f"{module}.{name}")
+            return _load(f"{module}.{name}")
         if name in where:
-            found = vars(importlib.import_module(where[name]))
+            found = vars(_load(where[name]))
             if name in found:
                 return namespace.setdefault(name, public_form(found[name], module))
         if name == "__all__" and not lists_names:
@@ -74,7 +132,7 @@ class DeferredMember:
         self._cls, self._file, self._name = cls, file, name
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        importlib.import_module(self._file)
+        _load(self._file)
         if vars(self._cls)[self._name] is self:
             raise AttributeError(f"{self._cls.__name__}.{self._name} is asked for while {self._file} is being loaded")
         return getattr(owner if instance is None else instance, self._name)

@@ -239,7 +239,7 @@ fn faults_in_a_row_leave_no_buffer_and_the_next_run_works() {
     let taking = compiled(&client, increment(3));
     for _ in 0..3 {
         let (x, y) = (floats(&client, &[1.0; 3]), floats(&client, &[1.0; 4]));
-        client.compile("no module", &CompileOptions::on(0)).err().expect("an ill-formed program");
+        client.compile("no module", &CompileOptions::on(0)).expect_err("an ill-formed program");
         failure(program.execute(&[&x, &y], &[], None));
         assert_eq!(only(&taking.execute(&[&x], &[], None).unwrap()), [2.0; 3]);
         for error in [failure(taking.execute(&[&x], &[], None)), failure(program.execute(&[&x, &x], &[], None))] {
