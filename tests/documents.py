@@ -7,6 +7,7 @@ names a file holds lines of that file; `// ...` stands for lines left out.
 """
 
 import contextlib
+import difflib
 import doctest
 import io
 import linecache
@@ -64,7 +65,9 @@ def check(page):
     filled = executed(page)
     if os.environ.get("FERRAX_TEST_RECORD"):
         page.write_text(filled)
-    assert filled == page.read_text()
+    said = page.read_text()
+    changes = difflib.unified_diff(said.splitlines(), filled.splitlines(), "the page", "what it prints", lineterm="", n=1)
+    assert filled == said, "\n".join(changes)
 
 
 def quotes(page):

@@ -1,6 +1,6 @@
 """Finding who keeps a leaked tracer, and naming the place as Python source would: ``store.d['k'][0]``.
 
-Run only when a leak is being reported, and for 50 ms at most, however much there is in memory. The search is breadth
+Run only when a leak is being reported, and for some 50 ms, however much there is in memory. The search is breadth
 first, so that the shortest name wins. What lies further away starts later: first the module of the traced function and
 those on the stack, then the variables of running functions, other modules of the user's, and last the libraries. Long
 containers are looked through a part at a time, their newest elements first. Where no name is found, the garbage
@@ -28,8 +28,9 @@ from ferrax._leak_steps import LAST, LATER, PLAIN, WEAK, How, Step, attribute, i
 
 #: Seconds for naming the place, for naming a container after a mere variable was found, and in all.
 _SEARCH, _FURTHER, _WHOLE = 0.030, 0.015, 0.038
-#: Seconds of the processor that the search gets whatever the clock says, on a machine that is busy with other things.
-_LEAST = 0.008
+#: How many elements of containers are looked at whatever the clock says: what lies near is named on any machine, however
+#: busy it is with other things. They take about ten milliseconds.
+_SURE = 10_000
 #: How many elements of a container are looked at before others of the same depth.
 _PART = 64
 _MOST_PART = 4096
@@ -75,7 +76,7 @@ class _Search:
     def __init__(self, wanted: Callable[[Any], bool], seconds: float):
         self.wanted = wanted
         self.deadline = time.perf_counter() + seconds
-        self.least = time.thread_time() + _LEAST
+        self.looked = 0
         self.seen: set[int] = {id(sys.modules)}
         self.levels: list[deque[tuple[Iterator[Step], Path, int]]] = []
         self.roots: dict[int, list[tuple[Iterator[Step], Path]]] = {}
@@ -103,7 +104,7 @@ class _Search:
             if not queue:
                 level += 1
                 continue
-            if time.perf_counter() > self.deadline and time.thread_time() > self.least:
+            if self.looked > _SURE and time.perf_counter() > self.deadline:
                 break
             steps, path, part = queue.popleft()
             found = self._take(steps, path, part, level + 1)
@@ -118,6 +119,7 @@ class _Search:
         try:
             for step in islice(steps, part):
                 taken += 1
+                self.looked += 1
                 child, how, key = step
                 cls = type(child)
                 if cls in PLAIN or id(child) in self.seen:
