@@ -68,6 +68,7 @@ test-engine: develop
 
 # Programs on XLA: a real CPU client of XLA behind the PJRT C API, built from a wheel of another project's (tests/xla), takes
 # what the embedded engine takes. The share that fits a test run is the folder of its own tests, the FAQ's programs and functions' accuracy.
+# Beside ferrax-ir, whose tests ask for the same features of crates as the workspace's, ferrax-pjrt's are built as `make test` built them.
 XLA_CACHE := target/xla
 XLA_TESTS ?= tests/xla tests/spec tests/lax/test_accuracy.py
 xla-plugin:
@@ -75,7 +76,7 @@ xla-plugin:
 
 test-xla: develop xla-plugin
 	plugin=$$(tests/xla/plugin/build.sh $(abspath $(XLA_CACHE)) | tail -n 1) && \
-	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin cargo test --package ferrax-pjrt -- --include-ignored && \
+	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin cargo test --package ferrax-pjrt --package ferrax-ir -- --include-ignored && \
 	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin FERRAX_PLATFORMS=xla_cpu $(PY) -m pytest -n auto --dist loadfile $(XLA_TESTS)
 
 # NVRTC needs no GPU to compile for one: it takes the sources that the planner's tests print. NVRTC is a library or its folder;
