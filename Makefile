@@ -95,18 +95,14 @@ else
 	  cargo test --package ferrax-cuda --test driver -- --ignored nvrtc
 endif
 
-# The stable compiler ships the sanitizer's runtime for this target, but asks for a flag to switch it on. Buffers are
-# exact allocations here; handlers of the SIMD machine are no tail calls under the sanitizer, so the machine is left out.
-# All is optimized less than in other builds: instrumented, it takes longer to compile than to run; and the engine's tests
-# are one binary (`sanitized` in crates/ferrax-cpu/src/lib.rs says which).
-SANITIZED := x86_64-unknown-linux-gnu
+# Buffers are exact allocations here; handlers of the SIMD machine are no tail calls under the sanitizer, so the machine is
+# left out. Only this workspace's crates are instrumented, and optimized less than in other builds: they take longer to
+# compile than to run. The engine's tests are one binary (`sanitized` in crates/ferrax-cpu/src/lib.rs says which).
+sanitize: export RUSTC_WORKSPACE_WRAPPER := $(abspath tools/sanitized)
 sanitize:
-	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg ferrax_exact_buffers" PROPTEST_CASES=32 PROPTEST_RNG_SEED=20261121 \
-	  ASAN_OPTIONS=allocator_may_return_null=1,detect_leaks=0 \
-	  cargo test --config 'profile.dev.package.ferrax-cpu.opt-level=1' \
-	  --config 'profile.dev.package.ferrax-linalg.opt-level=1' --config 'profile.dev.package."*".opt-level=1' \
-	  --target $(SANITIZED) --target-dir target/sanitize --package ferrax-base --package ferrax-cpu \
-	  --features ferrax-cpu/portable --lib
+	PROPTEST_CASES=32 PROPTEST_RNG_SEED=20261121 ASAN_OPTIONS=allocator_may_return_null=1,detect_leaks=0 \
+	  cargo test --config 'profile.dev.package.ferrax-cpu.opt-level=1' --config 'profile.dev.package.ferrax-linalg.opt-level=1' \
+	  --package ferrax-base --package ferrax-cpu --features ferrax-cpu/portable --lib
 
 # The engine as the debug build of somebody's service has it: profiles of this workspace do not reach there, so that nothing
 # is optimized, handlers of the SIMD machine are no tail calls, and portable kernels run.
