@@ -104,7 +104,7 @@ class _Search:
             if not queue:
                 level += 1
                 continue
-            if self.looked > _SURE and time.perf_counter() > self.deadline:
+            if self.looked >= _SURE and time.perf_counter() > self.deadline:
                 break
             steps, path, part = queue.popleft()
             found = self._take(steps, path, part, level + 1)

@@ -524,7 +524,7 @@ def test_the_newest_of_a_long_list_comes_first(monkeypatch, other_modules):
     long = [[i] for i in range(100_000)]
     table = {i: [i] for i in range(100_000)}
     monkeypatch.setattr(_leaks, "_SEARCH", 2.0)
-    monkeypatch.setattr(_leaks, "_LEAST", 0.0)
+    monkeypatch.setattr(_leaks, "_SURE", 0)
     monkeypatch.setattr(_leaks.time, "perf_counter", clock)
     reference = leak(lambda y: long.append([y]))
     assert place(lambda: reference() + 1) == "long[100000][0]"
@@ -533,10 +533,18 @@ def test_the_newest_of_a_long_list_comes_first(monkeypatch, other_modules):
     assert place(lambda: reference() + 1) == "table['k'][0]"
 
 
+def test_what_lies_near_is_named_however_late_it_is(monkeypatch):
+    """On a busy machine the time can be over before the search begins."""
+    near = {}
+    monkeypatch.setattr(_leaks, "_SEARCH", -1.0)
+    reference = leak(lambda y: near.update(k=[y]))
+    assert place(lambda: reference() + 1) == "near['k'][0]"
+
+
 def test_the_search_ends_when_its_time_is_over(monkeypatch):
     reference = leak(lambda y: [[y]])
     monkeypatch.setattr(_leaks, "_SEARCH", 0.0)
-    monkeypatch.setattr(_leaks, "_LEAST", 0.0)
+    monkeypatch.setattr(_leaks, "_SURE", 0)
     monkeypatch.setattr(_leaks, "_WHOLE", 0.0)
     assert place(lambda: reference() + 1) is None
 
