@@ -66,7 +66,7 @@ def check(page):
     if os.environ.get("FERRAX_TEST_RECORD"):
         page.write_text(filled)
     said = page.read_text()
-    changes = difflib.unified_diff(said.splitlines(), filled.splitlines(), "the page", "what it prints", lineterm="", n=1)
+    changes = difflib.unified_diff(said.splitlines(), filled.splitlines(), "said", "printed", lineterm="", n=1)
     assert filled == said, "\n".join(changes)
 
 

@@ -28,8 +28,8 @@ from ferrax._leak_steps import LAST, LATER, PLAIN, WEAK, How, Step, attribute, i
 
 #: Seconds for naming the place, for naming a container after a mere variable was found, and in all.
 _SEARCH, _FURTHER, _WHOLE = 0.030, 0.015, 0.038
-#: How many elements of containers are looked at whatever the clock says: what lies near is named on any machine, however
-#: busy it is with other things. They take about ten milliseconds.
+#: How many elements of containers are looked at whatever the clock says: what lies near is named on any machine,
+#: however busy it is with other things. They take about ten milliseconds.
 _SURE = 10_000
 #: How many elements of a container are looked at before others of the same depth.
 _PART = 64
