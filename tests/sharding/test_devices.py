@@ -163,6 +163,66 @@ CASES = {
                             out_specs=P("i"))(v)
         assert got.tolist() == [1, 4, 0, 0, 2, 3, 5, 6], got
     """,
+    "compiled calls put arguments where the program was lowered for": """
+        a = s("x")
+        n = np.arange(8)
+        struct = jax.ShapeDtypeStruct((8,), n.dtype)
+        for c in (
+            jax.jit(lambda v: v + v).lower(jax.ShapeDtypeStruct((8,), n.dtype, sharding=a)).compile(),
+            jax.jit(lambda v: v + v, in_shardings=a).lower(struct).compile(),
+            jax.jit(lambda v: v + v, in_shardings=(a,)).trace(n).lower().compile(),
+        ):
+            assert c.input_shardings == ((a,), {}) and c.output_shardings == a
+            for v in (n, jnp.asarray(n), jax.device_put(n, a)):
+                got = c(v)
+                assert got.sharding == a and np.array_equal(got, 2 * n)
+            try:
+                c(jax.device_put(n, s()))
+            except ValueError as error:
+                assert "input shardings that disagree" in str(error) and "argument v" in str(error), error
+            else:
+                raise AssertionError("an argument from elsewhere")
+        c = jax.jit(lambda k, v, u: (k * v, u), in_shardings=(a, None), static_argnums=0).lower(3, n, n).compile()
+        assert c.input_shardings == ((a, s()), {})
+        assert [r.sharding for r in c(n, n)] == [a, s()]
+        try:
+            jax.jit(jnp.sin, in_shardings=a).lower(np.ones(9))
+        except ValueError as error:
+            assert "partitioned 4 times" in str(error), error
+        else:
+            raise AssertionError("parts of different sizes")
+    """,
+    "samples go where they are asked for": """
+        k = jax.random.key(0)
+        with jax.set_mesh(jax.make_mesh((4, 2), ("x", "y"))):
+            for f in (
+                lambda o: jax.random.normal(k, (8, 2), out_sharding=o),
+                lambda o: jax.random.randint(k, (8,), 0, 9, out_sharding=o),
+                lambda o: jax.random.dirichlet(k, jnp.ones(3), (8,), out_sharding=o),
+                lambda o: jax.random.permutation(k, 8, out_sharding=o),
+                lambda o: jax.random.categorical(k, jnp.zeros((8, 3)), out_sharding=o),
+            ):
+                want = f(None)
+                for got in (f(P("x")), jax.jit(f, static_argnums=0)(P("x"))):
+                    assert str(jax.typeof(got)).startswith(f"{want.dtype.name}[8@x") and np.array_equal(got, want)
+            try:
+                jax.random.normal(k, (9,), out_sharding=P("x"))
+            except ValueError as error:
+                assert "partitioned 4 times" in str(error), error
+            else:
+                raise AssertionError("parts of different sizes")
+    """,
+    "a mesh of other axes over the same devices": """
+        @jax.jit
+        def f(v):
+            with use_abstract_mesh(AbstractMesh((8,), ("a",), (AxisType.Explicit,))):
+                return jax.reshard(v, P("a", None)) * 2
+        with jax.set_mesh(jax.make_mesh((4, 2), ("x", "y"))):
+            v = jax.device_put(np.arange(32.0).reshape(8, 4), P("x", "y"))
+            got = f(v)
+            assert str(jax.typeof(got)).endswith("[8@a,4]") and np.array_equal(got, 2 * v), jax.typeof(got)
+            assert [q.device.id for q in got.addressable_shards] == list(range(8))
+    """,
     "old interfaces": """
         from ferrax.experimental.shard_map import shard_map
         from ferrax.experimental.pjit import pjit
