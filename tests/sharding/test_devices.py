@@ -223,6 +223,62 @@ CASES = {
             assert str(jax.typeof(got)).endswith("[8@a,4]") and np.array_equal(got, 2 * v), jax.typeof(got)
             assert [q.device.id for q in got.addressable_shards] == list(range(8))
     """,
+    "types of traced values name explicit axes": """
+        ty = lambda v: str(jax.typeof(v))
+        with jax.set_mesh(jax.make_mesh((4, 2), ("x", "y"))):
+            a = jax.device_put(np.arange(32, dtype=np.float32).reshape(8, 4), P("x", "y"))
+            b = jax.device_put(a, P("x", None))
+            r = jnp.ones((4, 4))
+            step = lambda v: v + 1
+            cases = [
+                (lambda a, b: jnp.sin(a), "[8@x,4@y]"),
+                (lambda a, b: a.T, "[4@y,8@x]"),
+                (lambda a, b: a.sum(0), "[4@y]"),
+                (lambda a, b: a.mean(), "[]"),
+                (lambda a, b: b @ r, "[8@x,4]"),
+                (lambda a, b: a[None] + jnp.ones((3, 1, 1)), "[3,8@x,4@y]"),
+                (lambda a, b: jax.reshard(a, P(None, "x")), "[8,4@x]"),
+                (lambda a, b: jax.nn.softmax(b), "[8@x,4]"),
+                (lambda a, b: jax.grad(lambda v: (v * v).sum())(a), "[8@x,4@y]"),
+                (lambda a, b: jax.vmap(jnp.sin)(a), "[8@x,4@y]"),
+                (lambda a, b: lax.cond(a.sum() > 0, lambda v: 2 * v, lambda v: v, a), "[8@x,4@y]"),
+                (lambda a, b: lax.cond(a.sum() > 0, lambda v: v, lambda v: jax.reshard(v, P("x", None)), a), "[8,4]"),
+                (lambda a, b: lax.while_loop(lambda v: v.sum() < 9, step, a), "[8@x,4@y]"),
+                (lambda a, b: lax.while_loop(lambda v: v.sum() < 9, lambda v: v.T, b[:4]), "[4,4]"),
+                (lambda a, b: lax.scan(lambda c, _: (c + 1, None), a, length=3)[0], "[8@x,4@y]"),
+                (lambda a, b: jax.checkpoint(jnp.sin)(a), "[8@x,4@y]"),
+            ]
+            log = []
+            for f, want in cases:
+                traced = jax.jit(lambda a, b, f=f: (log.append(ty(f(a, b))), f(a, b))[1])(a, b)
+                assert log.pop() == ty(f(a, b)) == ty(traced) == "float32" + want, (want, ty(f(a, b)), ty(traced))
+            # a trace for each placement
+            g = jax.jit(lambda v: log.append([ty(v), ty(v + 1), ty(v.T), ty(v.sum(1))]))
+            for v in (a, b, a, b, jnp.ones((8, 4))):
+                g(v)
+            spell = lambda x, y: [f"float32{s}" for s in (f"[8{x},4{y}]", f"[8{x},4{y}]", f"[4{y},8{x}]", f"[8{x}]")]
+            assert log == [spell("@x", "@y"), spell("@x", ""), spell("", "")], log
+            log.clear()
+            see = lambda v: (log.append(ty(v)), (v * v).sum())[1]
+            jax.grad(see)(a), jax.jit(jax.grad(see))(a), jax.make_jaxpr(see)(a), jax.eval_shape(see, a)
+            jax.jit(see).lower(jax.ShapeDtypeStruct((8, 4), a.dtype, sharding=a.sharding))
+            lax.scan(lambda c, _: (c, see(c)), a, length=2)
+            assert log == ["float32[8@x,4@y]"] * 6, log
+            log.clear()
+            jax.jit(jax.vmap(see))(a)
+            jax.vmap(see, in_axes=1)(a)
+            assert log == ["float32[4@y]", "float32[8@x]"], log
+            # the mesh says which axes are in types
+            log.clear()
+            auto_axes(see, axes="x", out_sharding=P())(a)
+            jax.jit(auto_axes(see, out_sharding=P()))(a)
+            assert log == ["float32[8,4@y]", "float32[8,4]"], log
+        with jax.set_mesh(Mesh(np.array(devs).reshape(4, 2), ("x", "y"))):
+            log.clear()
+            jax.jit(explicit_axes(see, in_sharding=P("x", "y")))(jnp.ones((8, 4)))
+            jax.jit(see)(jax.device_put(jnp.ones((8, 4)), P("x")))
+            assert log == ["float32[8@x,4@y]", "float32[8,4]"], log
+    """,
     "old interfaces": """
         from ferrax.experimental.shard_map import shard_map
         from ferrax.experimental.pjit import pjit

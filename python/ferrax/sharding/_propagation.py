@@ -2,7 +2,7 @@
 
 On the embedded CPU a sharding moves nothing, so the rules need not be XLA's: they keep an axis of a mesh with the axis
 of the array that it divides for as long as that axis is there whole, and leave it out otherwise. `sharding_constraint`
-says what it says. Programs that are called are gone through; what `while` carries is replicated.
+says what it says. Programs that are called are gone through.
 
 Read next: `_placement.py`, which numbers shardings; `crates/ferrax/src/sharded.rs`, which asks.
 """
@@ -247,9 +247,13 @@ class _Walk:
         return self.inside(eqn, known) if found is None else found
 
     def inside(self, eqn: Any, known: list[Any]) -> list[Any]:
-        """What the program of a call says of its results; nothing of those of loops."""
+        """What the programs of a call, a loop or branches say of the results."""
+        if eqn.primitive.name == "cond":
+            return self.cond(eqn, known[1:])
+        if eqn.primitive.name == "while":
+            return self.loop(eqn, known)
         programs = _programs(eqn)
-        if len(programs) == 1 and eqn.primitive.name not in ("scan", "while"):
+        if len(programs) == 1 and eqn.primitive.name != "scan":
             (program,) = programs
             inner = getattr(program, "jaxpr", program)
             if len(inner.invars) == len(known) and len(inner.outvars) == len(eqn.outvars):
@@ -257,6 +261,18 @@ class _Walk:
         if eqn.primitive.name == "scan":
             return self.scan(eqn, known)
         return [None] * len(eqn.outvars)
+
+    def cond(self, eqn: Any, known: list[Any]) -> list[Any]:
+        """What all branches say of a result."""
+        first, *others = (self.run(branch, known) for branch in eqn.params["branches"])
+        return [found if all(o[i] == found for o in others) else None for i, found in enumerate(first)]
+
+    def loop(self, eqn: Any, known: list[Any]) -> list[Any]:
+        """A carry keeps what it begins with, where a step gives that again."""
+        conds, consts = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+        begun = known[conds + consts :]
+        after = self.run(eqn.params["body_jaxpr"], known[conds:])
+        return [b if a == b else None for a, b in zip(after, begun, strict=True)]
 
     def scan(self, eqn: Any, known: list[Any]) -> list[Any]:
         """A carry keeps what it begins with; stacked results have an undivided axis in front."""
