@@ -279,6 +279,29 @@ CASES = {
             jax.jit(see)(jax.device_put(jnp.ones((8, 4)), P("x")))
             assert log == ["float32[8@x,4@y]", "float32[8,4]"], log
     """,
+    "one explicit axis cannot divide two axes of a sum": """
+        from ferrax.sharding._propagation import ShardingTypeError
+        me = jax.make_mesh((4, 2), ("x", "y"))
+        n = np.arange(64, dtype=np.int32).reshape(8, 8)
+        a, b = (jax.device_put(n, NamedSharding(me, p)) for p in (P("x", None), P(None, "x")))
+        c = jax.device_put(n, NamedSharding(me, P(None, "y")))
+        with jax.set_mesh(me):
+            for f in (lambda: a + b, lambda: jnp.where(a > 0, a, b), lambda: jnp.maximum(a, b)):
+                try:
+                    f()
+                except ShardingTypeError as error:
+                    assert "produces an illegally sharded result" in str(error) and "[8@x,8@x]" in str(error), error
+                else:
+                    raise AssertionError("it went")
+            assert np.array_equal(a + c, 2 * n) and str(jax.typeof(a + c)) == "int32[8@x,8@y]"
+            got = auto_axes(lambda u, v: u + v, out_sharding=P("x", None))(a, b)
+            assert np.array_equal(got, 2 * n) and str(jax.typeof(got)) == "int32[8@x,8]"
+            assert np.array_equal(jax.reshard(a, P(None, "x")) + b, 2 * n)
+            assert np.array_equal(a + n, 2 * n)
+        auto = Mesh(me.devices, ("x", "y"))
+        u, v = (jax.device_put(n, NamedSharding(auto, p)) for p in (P("x"), P(None, "x")))
+        assert np.array_equal(u + v, 2 * n)
+    """,
     "old interfaces": """
         from ferrax.experimental.shard_map import shard_map
         from ferrax.experimental.pjit import pjit
