@@ -590,11 +590,12 @@ def typeof(x: Any) -> Any:
         raise TypeError(f"Argument '{short(x)}' of type '{type(x)}' is not a valid JAX type")
     aval = avals[0]
     sharding = None if _ferrax.is_tracer(x) else getattr(x, "sharding", None)
-    if sharding is None or isinstance(sharding, _ferrax.SingleDeviceSharding):
+    if isinstance(sharding, _ferrax.SingleDeviceSharding) or (sharding is None and not _ferrax.explicit_in_use()):
         return aval
+    from ferrax.sharding._traced import sharding_of
     from ferrax.sharding._types import with_sharding
 
-    return with_sharding(aval, sharding)
+    return with_sharding(aval, sharding or sharding_of(x))
 
 
 @implemented_by(_ferrax.tree_function("block_until_ready"))

@@ -406,9 +406,32 @@ class Compiled(_Stage):
                 f"Detected argument of Tracer type {type(tracer)}."
             )
         self._check_types(leaves)
+        leaves = self._placed(leaves)
         donated = [False] * len(self._consts) + list(self._donated or [False] * len(leaves))
         options = self._function.compiler_options
         return self._out_tree.unflatten(_ferrax.run_jaxpr(self._program, [*self._consts, *leaves], donated, options))
+
+    def _placed(self, leaves: list[Any]) -> list[Any]:
+        """The arguments over the devices that the program was lowered for; those that are committed must be there."""
+        asked = [getattr(getattr(s, "mesh", None), "devices", None) is not None for s in self._shardings]
+        if not any(asked):
+            return leaves
+        moved, wrong = [], []
+        for i, (leaf, sharding, moves) in enumerate(zip(leaves, self._shardings, asked, strict=True)):
+            have = getattr(leaf, "sharding", None) if getattr(leaf, "committed", False) else None
+            if moves and have is not None and not have.is_equivalent_to(sharding, leaf.ndim):
+                wrong.append(f"{self._argument(i)} is sharded as {have}, and was lowered for {sharding}")
+            moved.append(_device_put(leaf, sharding) if moves and have is None else leaf)
+        if wrong:
+            raise ValueError(
+                "Computation was compiled for input shardings that disagree with the shardings of arguments passed to "
+                f"it: {'; '.join(wrong)}"
+            )
+        return moved
+
+    def _argument(self, i: int) -> str:
+        names = self._program.argument_names()
+        return f"argument {names[i]}" if i < len(names) else f"argument number {i}"
 
     def _check_types(self, leaves: list[Any]) -> None:
         """Raises where arguments have other types than the program was compiled for, and names each of them."""
@@ -461,9 +484,8 @@ class Compiled(_Stage):
     @property
     def input_shardings(self) -> Any:
         """Where the arguments are that the program was lowered for, as a tree."""
-        (first, *_) = _ferrax.devices(None)
-        one = _ferrax.SingleDeviceSharding(first)
-        return self._in_tree.unflatten([one if s is None else s for s in self._shardings])
+        mesh = next((s.mesh for s in self._shardings if hasattr(s, "mesh")), None)
+        return self._in_tree.unflatten([_anywhere(mesh) if s is None else s for s in self._shardings])
 
     @property
     def output_shardings(self) -> Any:
@@ -486,6 +508,22 @@ class Compiled(_Stage):
     def runtime_executable(self) -> Any:
         """The object that runs: the compiled function itself."""
         return self
+
+
+def _anywhere(mesh: Any) -> Any:
+    """Where arguments are of which nothing is asked: all of them on each device of a mesh, or on the first device."""
+    if mesh is None:
+        (first, *_) = _ferrax.devices(None)
+        return _ferrax.SingleDeviceSharding(first)
+    from ferrax.sharding import NamedSharding, PartitionSpec
+
+    return NamedSharding(mesh, PartitionSpec())
+
+
+def _device_put(x: Any, sharding: Any) -> Any:
+    from ferrax._devices import device_put
+
+    return device_put(x, sharding)
 
 
 def _formats(tree: Any, avals: Any, shardings: Any) -> Any:
@@ -517,11 +555,24 @@ def _sharding(x: Any) -> Any:
 
 def _trace(self: Any, *args: Any, **kwargs: Any) -> Traced:
     """Traces the function for arguments of these types, without running it."""
+    return trace_over(self, args, kwargs)
+
+
+def trace_over(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any], asked: list[Any] | None = None) -> Traced:
+    """Traces a jitted function for arguments of these types, which are where they say or as is asked.
+
+    Args:
+      self: the function.
+      args, kwargs: its arguments.
+      asked: for each leaf of the arguments that are not static the sharding it will have, or None.
+    """
     program, in_tree, out_tree, donated = _ferrax.jit_trace(self, args, kwargs)
     leaves = tree_util.tree_leaves((args, kwargs))
     # static arguments are no leaves of the program
     known = len(leaves) == in_tree.num_leaves
     shardings = [_sharding(x) if known else None for x in (leaves if known else range(in_tree.num_leaves))]
+    if asked is not None:
+        shardings = [own if s is None else s for s, own in zip(asked, shardings, strict=True)]
     params = {
         "name": getattr(self, "__name__", "<unknown>"),
         "jaxpr": program,

@@ -474,7 +474,7 @@ def ffi_lowering(
 
     >>> import ferrax as jax
     >>> norm_p = jax.extend.core.Primitive("rms_norm")
-    >>> _ = jax.interpreters.mlir.register_lowering(norm_p, jax.ffi.ffi_lowering("rms_norm"), platform="cpu")
+    >>> jax.interpreters.mlir.register_lowering(norm_p, jax.ffi.ffi_lowering("rms_norm"), platform="cpu")
     """
     function = build_ffi_lowering_function(
         call_target_name,

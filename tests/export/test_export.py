@@ -344,6 +344,35 @@ else:
 """
 
 
+ASKED = """
+import numpy as np, ferrax as jax
+from ferrax import export
+devices = jax.devices()
+mesh = jax.sharding.Mesh(devices, ("a",))
+cut, whole = jax.NamedSharding(mesh, jax.P("a")), jax.NamedSharding(mesh, jax.P())
+x = np.arange(8)
+both = {"in_shardings": (cut,), "out_shardings": whole}
+for asked, places in (
+    ({"in_shardings": cut}, (cut, None)), (both, (cut, whole)), ({"out_shardings": cut}, (None, cut))
+):
+    for given in (x, jax.ShapeDtypeStruct((8,), x.dtype)):
+        made = export.export(jax.jit(lambda x: x + x, **asked))(given)
+        for e in (made, export.deserialize(made.serialize())):
+            assert (e.nr_devices, *e.in_shardings_jax(mesh), *e.out_shardings_jax(mesh)) == (8, *places)
+            back = jax.sharding.Mesh(devices[::-1], ("a",))
+            out = e.call(jax.device_put(x, jax.NamedSharding(back, jax.P("a"))))
+            assert out.sharding == jax.NamedSharding(back, (places[1] or cut).spec), out.sharding
+            assert (out == 2 * x).all()
+inner = export.export(jax.jit(lambda x: jax.lax.with_sharding_constraint(2 * x, cut) + 1))(x)
+assert (inner.call(x) == 2 * x + 1).all() and inner.nr_devices == 1
+"""
+
+
+def test_shardings_that_jit_asks_for():
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    subprocess.run([sys.executable, "-c", ASKED], check=True, env={**os.environ, **flags})
+
+
 def test_calls_on_other_devices():
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
     subprocess.run([sys.executable, "-c", DEVICES], check=True, env={**os.environ, **flags})

@@ -163,6 +163,145 @@ CASES = {
                             out_specs=P("i"))(v)
         assert got.tolist() == [1, 4, 0, 0, 2, 3, 5, 6], got
     """,
+    "compiled calls put arguments where the program was lowered for": """
+        a = s("x")
+        n = np.arange(8)
+        struct = jax.ShapeDtypeStruct((8,), n.dtype)
+        for c in (
+            jax.jit(lambda v: v + v).lower(jax.ShapeDtypeStruct((8,), n.dtype, sharding=a)).compile(),
+            jax.jit(lambda v: v + v, in_shardings=a).lower(struct).compile(),
+            jax.jit(lambda v: v + v, in_shardings=(a,)).trace(n).lower().compile(),
+        ):
+            assert c.input_shardings == ((a,), {}) and c.output_shardings == a
+            for v in (n, jnp.asarray(n), jax.device_put(n, a)):
+                got = c(v)
+                assert got.sharding == a and np.array_equal(got, 2 * n)
+            try:
+                c(jax.device_put(n, s()))
+            except ValueError as error:
+                assert "input shardings that disagree" in str(error) and "argument v" in str(error), error
+            else:
+                raise AssertionError("an argument from elsewhere")
+        c = jax.jit(lambda k, v, u: (k * v, u), in_shardings=(a, None), static_argnums=0).lower(3, n, n).compile()
+        assert c.input_shardings == ((a, s()), {})
+        assert [r.sharding for r in c(n, n)] == [a, s()]
+        try:
+            jax.jit(jnp.sin, in_shardings=a).lower(np.ones(9))
+        except ValueError as error:
+            assert "partitioned 4 times" in str(error), error
+        else:
+            raise AssertionError("parts of different sizes")
+    """,
+    "samples go where they are asked for": """
+        k = jax.random.key(0)
+        with jax.set_mesh(jax.make_mesh((4, 2), ("x", "y"))):
+            for f in (
+                lambda o: jax.random.normal(k, (8, 2), out_sharding=o),
+                lambda o: jax.random.randint(k, (8,), 0, 9, out_sharding=o),
+                lambda o: jax.random.dirichlet(k, jnp.ones(3), (8,), out_sharding=o),
+                lambda o: jax.random.permutation(k, 8, out_sharding=o),
+                lambda o: jax.random.categorical(k, jnp.zeros((8, 3)), out_sharding=o),
+            ):
+                want = f(None)
+                for got in (f(P("x")), jax.jit(f, static_argnums=0)(P("x"))):
+                    assert str(jax.typeof(got)).startswith(f"{want.dtype.name}[8@x") and np.array_equal(got, want)
+            try:
+                jax.random.normal(k, (9,), out_sharding=P("x"))
+            except ValueError as error:
+                assert "partitioned 4 times" in str(error), error
+            else:
+                raise AssertionError("parts of different sizes")
+    """,
+    "a mesh of other axes over the same devices": """
+        @jax.jit
+        def f(v):
+            with use_abstract_mesh(AbstractMesh((8,), ("a",), (AxisType.Explicit,))):
+                return jax.reshard(v, P("a", None)) * 2
+        with jax.set_mesh(jax.make_mesh((4, 2), ("x", "y"))):
+            v = jax.device_put(np.arange(32.0).reshape(8, 4), P("x", "y"))
+            got = f(v)
+            assert str(jax.typeof(got)).endswith("[8@a,4]") and np.array_equal(got, 2 * v), jax.typeof(got)
+            assert [q.device.id for q in got.addressable_shards] == list(range(8))
+    """,
+    "types of traced values name explicit axes": """
+        ty = lambda v: str(jax.typeof(v))
+        with jax.set_mesh(jax.make_mesh((4, 2), ("x", "y"))):
+            a = jax.device_put(np.arange(32, dtype=np.float32).reshape(8, 4), P("x", "y"))
+            b = jax.device_put(a, P("x", None))
+            r = jnp.ones((4, 4))
+            step = lambda v: v + 1
+            cases = [
+                (lambda a, b: jnp.sin(a), "[8@x,4@y]"),
+                (lambda a, b: a.T, "[4@y,8@x]"),
+                (lambda a, b: a.sum(0), "[4@y]"),
+                (lambda a, b: a.mean(), "[]"),
+                (lambda a, b: b @ r, "[8@x,4]"),
+                (lambda a, b: a[None] + jnp.ones((3, 1, 1)), "[3,8@x,4@y]"),
+                (lambda a, b: jax.reshard(a, P(None, "x")), "[8,4@x]"),
+                (lambda a, b: jax.nn.softmax(b), "[8@x,4]"),
+                (lambda a, b: jax.grad(lambda v: (v * v).sum())(a), "[8@x,4@y]"),
+                (lambda a, b: jax.vmap(jnp.sin)(a), "[8@x,4@y]"),
+                (lambda a, b: lax.cond(a.sum() > 0, lambda v: 2 * v, lambda v: v, a), "[8@x,4@y]"),
+                (lambda a, b: lax.cond(a.sum() > 0, lambda v: v, lambda v: jax.reshard(v, P("x", None)), a), "[8,4]"),
+                (lambda a, b: lax.while_loop(lambda v: v.sum() < 9, step, a), "[8@x,4@y]"),
+                (lambda a, b: lax.while_loop(lambda v: v.sum() < 9, lambda v: v.T, b[:4]), "[4,4]"),
+                (lambda a, b: lax.scan(lambda c, _: (c + 1, None), a, length=3)[0], "[8@x,4@y]"),
+                (lambda a, b: jax.checkpoint(jnp.sin)(a), "[8@x,4@y]"),
+            ]
+            log = []
+            for f, want in cases:
+                traced = jax.jit(lambda a, b, f=f: (log.append(ty(f(a, b))), f(a, b))[1])(a, b)
+                assert log.pop() == ty(f(a, b)) == ty(traced) == "float32" + want, (want, ty(f(a, b)), ty(traced))
+            # a trace for each placement
+            g = jax.jit(lambda v: log.append([ty(v), ty(v + 1), ty(v.T), ty(v.sum(1))]))
+            for v in (a, b, a, b, jnp.ones((8, 4))):
+                g(v)
+            spell = lambda x, y: [f"float32{s}" for s in (f"[8{x},4{y}]", f"[8{x},4{y}]", f"[4{y},8{x}]", f"[8{x}]")]
+            assert log == [spell("@x", "@y"), spell("@x", ""), spell("", "")], log
+            log.clear()
+            see = lambda v: (log.append(ty(v)), (v * v).sum())[1]
+            jax.grad(see)(a), jax.jit(jax.grad(see))(a), jax.make_jaxpr(see)(a), jax.eval_shape(see, a)
+            jax.jit(see).lower(jax.ShapeDtypeStruct((8, 4), a.dtype, sharding=a.sharding))
+            lax.scan(lambda c, _: (c, see(c)), a, length=2)
+            assert log == ["float32[8@x,4@y]"] * 6, log
+            log.clear()
+            jax.jit(jax.vmap(see))(a)
+            jax.vmap(see, in_axes=1)(a)
+            assert log == ["float32[4@y]", "float32[8@x]"], log
+            # the mesh says which axes are in types
+            log.clear()
+            auto_axes(see, axes="x", out_sharding=P())(a)
+            jax.jit(auto_axes(see, out_sharding=P()))(a)
+            assert log == ["float32[8,4@y]", "float32[8,4]"], log
+        with jax.set_mesh(Mesh(np.array(devs).reshape(4, 2), ("x", "y"))):
+            log.clear()
+            jax.jit(explicit_axes(see, in_sharding=P("x", "y")))(jnp.ones((8, 4)))
+            jax.jit(see)(jax.device_put(jnp.ones((8, 4)), P("x")))
+            assert log == ["float32[8@x,4@y]", "float32[8,4]"], log
+    """,
+    "one explicit axis cannot divide two axes of a sum": """
+        from ferrax.sharding._propagation import ShardingTypeError
+        me = jax.make_mesh((4, 2), ("x", "y"))
+        n = np.arange(64, dtype=np.int32).reshape(8, 8)
+        a, b = (jax.device_put(n, NamedSharding(me, p)) for p in (P("x", None), P(None, "x")))
+        c = jax.device_put(n, NamedSharding(me, P(None, "y")))
+        with jax.set_mesh(me):
+            for f in (lambda: a + b, lambda: jnp.where(a > 0, a, b), lambda: jnp.maximum(a, b)):
+                try:
+                    f()
+                except ShardingTypeError as error:
+                    assert "produces an illegally sharded result" in str(error) and "[8@x,8@x]" in str(error), error
+                else:
+                    raise AssertionError("it went")
+            assert np.array_equal(a + c, 2 * n) and str(jax.typeof(a + c)) == "int32[8@x,8@y]"
+            got = auto_axes(lambda u, v: u + v, out_sharding=P("x", None))(a, b)
+            assert np.array_equal(got, 2 * n) and str(jax.typeof(got)) == "int32[8@x,8]"
+            assert np.array_equal(jax.reshard(a, P(None, "x")) + b, 2 * n)
+            assert np.array_equal(a + n, 2 * n)
+        auto = Mesh(me.devices, ("x", "y"))
+        u, v = (jax.device_put(n, NamedSharding(auto, p)) for p in (P("x"), P(None, "x")))
+        assert np.array_equal(u + v, 2 * n)
+    """,
     "old interfaces": """
         from ferrax.experimental.shard_map import shard_map
         from ferrax.experimental.pjit import pjit

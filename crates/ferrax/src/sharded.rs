@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 use std::sync::OnceLock;
 
 /// One sharding or device for every operand, `None` for those that follow; gives one for each result, `None` for those
-/// that are where the program runs.
-pub type Rules = fn(&JaxprRef, &[Option<DeviceId>]) -> Result<Vec<Option<DeviceId>>>;
+/// that are where the program runs. The last argument says whether the program is one operation that ran by itself.
+pub type Rules = fn(&JaxprRef, &[Option<DeviceId>], bool) -> Result<Vec<Option<DeviceId>>>;
 
 static RULES: OnceLock<Rules> = OnceLock::new();
 
@@ -60,7 +60,7 @@ pub fn of_program(known: &Known, jaxpr: &JaxprRef, args: &[Value], place: Placem
     if let Some((_, found)) = known.0.find(same) {
         return Ok(found.clone());
     }
-    let places = apply(jaxpr, &operands, place)?;
+    let places = apply(jaxpr, &operands, place, false)?;
     known.0.push((operands, places.clone()));
     Ok(places)
 }
@@ -82,12 +82,12 @@ pub fn of_operation(op: &OpRef, args: &[Value], outs: &[Aval], place: Placement)
     jaxpr.outvars = outputs.iter().map(|v| Atom::Var(*v)).collect();
     jaxpr.eqns.push(Eqn { op: op.clone(), inputs, outputs, source: ferrax_base::Source::default() });
     let operands: SmallVec<[Value; 4]> = args.iter().filter(|a| !matches!(a, Value::Lit(_))).cloned().collect();
-    apply(&jaxpr.into(), &shardings(&operands), place)
+    apply(&jaxpr.into(), &shardings(&operands), place, true)
 }
 
-fn apply(jaxpr: &JaxprRef, operands: &[Option<DeviceId>], place: Placement) -> Result<Places> {
+fn apply(jaxpr: &JaxprRef, operands: &[Option<DeviceId>], place: Placement, alone: bool) -> Result<Places> {
     let other = Placement { device: place.device.replicated(), committed: place.committed };
     let Some(rules) = RULES.get() else { return Ok(jaxpr.outvars.iter().map(|_| other).collect()) };
-    let found = rules(jaxpr, operands)?;
+    let found = rules(jaxpr, operands, alone)?;
     Ok(found.into_iter().map(|d| d.map_or(other, |device| Placement { device, committed: true })).collect())
 }

@@ -25,9 +25,17 @@ from ferrax._texts import differences, short
 from ferrax.custom_derivatives import custom_vjp
 from ferrax.dtypes import issubdtype
 from ferrax.export._format import pack, unpack
-from ferrax.export._shardings import of_arguments, placed, read_sharding, write_sharding
+from ferrax.export._shardings import (
+    of_arguments,
+    of_results,
+    placed,
+    placed_results,
+    read_sharding,
+    write_sharding,
+)
 from ferrax.export._trees import read_tree, write_tree
 from ferrax.sharding import NamedSharding
+from ferrax.sharding._jit import without_placing
 
 __all__ = [
     "DisabledSafetyCheck",
@@ -142,8 +150,8 @@ class Exported:
         return tuple(None if s is None else NamedSharding(mesh, s.spec) for s in self._in_named_shardings)
 
     def out_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
-        """Shardings of the results on a mesh: None, since they follow from the arguments'."""
-        return (None,) * len(self.out_avals)
+        """Shardings of the results on a mesh; None for those that follow from the arguments'."""
+        return tuple(None if s is None else NamedSharding(mesh, s.spec) for s in self._out_named_shardings)
 
     def has_vjp(self) -> bool:
         """Whether the function can be differentiated."""
@@ -191,7 +199,7 @@ class Exported:
         self._check(values)
         values = placed(self.fun_name, self._in_named_shardings, self.nr_devices, values)
         outs = _called(self)(*values)
-        return self.out_tree.unflatten(outs)
+        return self.out_tree.unflatten(placed_results(self._out_named_shardings, values, outs))
 
     @functools.cached_property
     def _program(self) -> Any:
@@ -306,7 +314,8 @@ def export(
     """
     if _is_library_function(fun_jit):
         fun_jit = jit(fun_jit)
-    if not isinstance(fun_jit, _ferrax.jit_type()):
+    jitted, shardings_of = without_placing(fun_jit)
+    if not isinstance(jitted, _ferrax.jit_type()):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {short(fun_jit)}")
     if _override_lowering_rules:
         raise NotImplementedError("export with _override_lowering_rules is not implemented")
@@ -315,13 +324,16 @@ def export(
     wanted = tuple(platforms) if platforms is not None else (default_export_platform(),)
 
     def exporter(*args: Any, **kwargs: Any) -> Exported:
-        stage = fun_jit.trace(*args, **kwargs)
+        stage = jitted.trace(*args, **kwargs)
         program = stage.jaxpr
         if program.captured:
             raise ValueError("a function that closes over traced values cannot be exported")
         # arguments that are no arrays are static, and no leaves of the program
         leaves = tree_util.tree_leaves((args, kwargs))
         shardings = leaves if len(leaves) == len(program.in_avals) else [None] * len(program.in_avals)
+        if shardings_of is not None:
+            asked = shardings_of(args, kwargs)
+            shardings = [x if s is None else SimpleNamespace(sharding=s) for s, x in zip(asked, shardings, strict=True)]
         return _exported(
             stage.fun_name, program, stage.in_tree, stage.out_tree, wanted, tuple(disabled_checks), shardings
         )
@@ -342,6 +354,8 @@ def _without_rules(program: Any) -> Any:
         name = equation.primitive.name
         if name in _CALLBACKS:
             raise NotImplementedError(f"serialization of host_callbacks is not yet implemented: the program has {name}")
+        if name == "sharding_constraint":  # the results' are fields of the file; between, they move nothing
+            return values
         inner = _RULES.get(name)
         return evaluate(equation.params[inner], values, rule) if inner else None
 
@@ -365,7 +379,7 @@ def _exported(
         in_avals=in_avals,
         out_tree=out_tree,
         out_avals=out_avals,
-        **_places(*of_arguments(arguments), len(out_avals)),
+        **_places([*arguments, *(SimpleNamespace(sharding=s) for s in of_results(program))], len(in_avals)),
         platforms=platforms,
         ordered_effects=(),
         unordered_effects=(),
@@ -381,12 +395,15 @@ def _exported(
     return exported
 
 
-def _places(shardings: tuple[Any, ...], devices: int, results: int) -> dict[str, Any]:
+def _places(leaves: Sequence[Any], arguments: int) -> dict[str, Any]:
+    """The fields that say where arguments and results are, from things with a sharding for each of them."""
+    shardings, devices = of_arguments(leaves)
+    results = len(shardings) - arguments
     return {
         "_has_named_shardings": True,
-        "_in_named_shardings": shardings,
-        "_out_named_shardings": (None,) * results,
-        "in_shardings_hlo": (None,) * len(shardings),
+        "_in_named_shardings": shardings[:arguments],
+        "_out_named_shardings": shardings[arguments:],
+        "in_shardings_hlo": (None,) * arguments,
         "out_shardings_hlo": (None,) * results,
         "nr_devices": devices,
     }
@@ -430,6 +447,7 @@ def _fields(e: Exported) -> dict[str, Any]:
         "out_tree": write_tree(e.out_tree),
         "out_avals": types(e.out_avals),
         "in_shardings": [write_sharding(s) for s in e._in_named_shardings],
+        "out_shardings": [write_sharding(s) for s in e._out_named_shardings],
         "platforms": list(e.platforms),
         "disabled_safety_checks": [c._impl for c in e.disabled_safety_checks],
         "calling_convention_version": e.calling_convention_version,
@@ -472,10 +490,12 @@ def _read(fields: dict[str, Any], parts: list[Any]) -> Exported:
     if (in_tree.num_leaves, out_tree.num_leaves) != (len(in_avals), len(out_avals)):
         raise ValueError("the file is malformed: structures have other numbers of leaves than there are types")
     # files of older versions have no shardings
-    read = [read_sharding(s) for s in fields.get("in_shardings", [None] * len(in_avals))]
-    shardings, devices = of_arguments([SimpleNamespace(sharding=s) for s in read])
-    if len(shardings) != len(in_avals):
-        raise ValueError("the file is malformed: it has another number of shardings than of arguments")
+    places: list[Any] = []
+    for key, avals in (("in_shardings", in_avals), ("out_shardings", out_avals)):
+        read = [read_sharding(s) for s in fields.get(key, [None] * len(avals))]
+        if len(read) != len(avals):
+            raise ValueError("the file is malformed: it has another number of shardings than of arguments or results")
+        places += (SimpleNamespace(sharding=s) for s in read)
     pullback = deserialize(parts[1].tobytes()) if len(parts) == 2 else None
     return Exported(
         fun_name=str(fields["fun_name"]),
@@ -483,7 +503,7 @@ def _read(fields: dict[str, Any], parts: list[Any]) -> Exported:
         in_avals=in_avals,
         out_tree=out_tree,
         out_avals=out_avals,
-        **_places(shardings, devices, len(out_avals)),
+        **_places(places, len(in_avals)),
         platforms=tuple(map(str, fields["platforms"])),
         ordered_effects=(),
         unordered_effects=(),

@@ -14,7 +14,7 @@ import numpy as np
 from ferrax import _ferrax
 from ferrax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
-__all__ = ["of_arguments", "placed", "read_sharding", "write_sharding"]
+__all__ = ["of_arguments", "of_results", "placed", "placed_results", "read_sharding", "write_sharding"]
 
 
 def of_arguments(leaves: Sequence[Any]) -> tuple[tuple[Any, ...], int]:
@@ -53,8 +53,6 @@ def placed(name: str, shardings: Sequence[Any], devices: int, values: Sequence[A
     """
     if devices == 1 or any(map(_ferrax.is_tracer, values)):
         return list(values)
-    from ferrax import device_put
-
     over = max((x.sharding._device_assignment for x in values), key=len, default=())
     if len(over) != devices:
         raise ValueError(
@@ -62,12 +60,47 @@ def placed(name: str, shardings: Sequence[Any], devices: int, values: Sequence[A
             "which is not allowed."
         )
 
+    return _put(values, shardings, over)
+
+
+def _put(values: Sequence[Any], shardings: Sequence[Any], devices: Sequence[Any]) -> list[Any]:
+    """Values with shardings over abstract meshes, over these devices."""
+    from ferrax import device_put
+
     def put(x: Any, sharding: Any) -> Any:
         mesh = sharding.mesh
-        grid = Mesh(np.array(over).reshape(mesh.axis_sizes), mesh.axis_names, axis_types=mesh.axis_types)
+        grid = Mesh(np.array(devices).reshape(mesh.axis_sizes), mesh.axis_names, axis_types=mesh.axis_types)
         return device_put(x, NamedSharding(grid, sharding.spec))
 
     return [x if s is None else put(x, s) for x, s in zip(values, shardings, strict=True)]
+
+
+def placed_results(shardings: Sequence[Any], values: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+    """The results of a call as the exported function asks for them, over the devices of the arguments.
+
+    Args:
+      shardings: that it was exported with.
+      values: the arguments.
+      results: the results; of traced arguments they are nowhere yet, and stay so.
+    """
+    if all(s is None for s in shardings) or any(map(_ferrax.is_tracer, [*values, *results])):
+        return list(results)
+    return _put(results, shardings, max((x.sharding._device_assignment for x in values), key=len, default=()))
+
+
+def of_results(program: Any) -> list[Any]:
+    """For each result of a program the sharding that it asks for last, or None.
+
+    Args:
+      program: the program.
+    """
+    asked = {
+        v: eqn.params["sharding"]
+        for eqn in program.jaxpr.eqns
+        if eqn.primitive.name == "sharding_constraint"
+        for v in eqn.outvars
+    }
+    return [None if isinstance(v, _ferrax.Literal) else asked.get(v) for v in program.jaxpr.outvars]
 
 
 def write_sharding(sharding: Any) -> Any:

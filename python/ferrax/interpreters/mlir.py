@@ -40,7 +40,7 @@ def register_lowering(
     platform: str | None = None,
     inline: bool = True,
     cacheable: bool = True,
-) -> Callable[..., Any]:
+) -> None:
     """Sets how a primitive is compiled.
 
     Args:
@@ -50,19 +50,15 @@ def register_lowering(
       inline: accepted for compatibility.
       cacheable: accepted for compatibility.
 
-    Returns:
-      The rule.
-
     >>> import ferrax as jax
     >>> twice_p = jax.extend.core.Primitive("twice")
     >>> _ = twice_p.def_abstract_eval(lambda x: x)
     >>> rule = jax.interpreters.mlir.lower_fun(lambda x: 2 * x, multiple_results=False)
-    >>> _ = jax.interpreters.mlir.register_lowering(twice_p, rule)
+    >>> jax.interpreters.mlir.register_lowering(twice_p, rule)
     >>> print(jax.jit(twice_p.bind)(3.0))
     6.0
     """
     primitive_lowerings.setdefault(prim, {})[platform] = rule
-    return rule
 
 
 _expose(globals())

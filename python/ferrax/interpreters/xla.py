@@ -31,7 +31,7 @@ def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
     >>> _ = inc_p.def_abstract_eval(lambda x: x)
     >>> _ = inc_p.def_impl(functools.partial(jax.interpreters.xla.apply_primitive, inc_p))
     >>> rule = jax.interpreters.mlir.lower_fun(lambda x: x + 1, multiple_results=False)
-    >>> _ = jax.interpreters.mlir.register_lowering(inc_p, rule)
+    >>> jax.interpreters.mlir.register_lowering(inc_p, rule)
     >>> print(inc_p.bind(1.0))
     2.0
     """

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import numpy as np
 
 import ferrax.numpy as jnp
 from ferrax import lax
 from ferrax._core import canonicalize_dtype
+from ferrax._out_sharding import with_out_sharding
 from ferrax._shapes import static_shape
 from ferrax.random._keys import checked_key
+
+_Sampler = TypeVar("_Sampler", bound=Callable[..., Any])
+
+
+def placed(sampler: _Sampler) -> _Sampler:
+    """A sampler whose `out_sharding` says where its result goes."""
+
+    @functools.wraps(sampler)
+    def sampled(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        result = sampler(*args, **kwargs)
+        return result if out_sharding is None else with_out_sharding(result, out_sharding, sampler.__name__)
+
+    return sampled  # type: ignore[return-value]
+
 
 _KINDS = {
     "float": (jnp.floating,),

@@ -33,14 +33,15 @@ def random_words(key: Array, width: int, shape: Any) -> Array:
     return native_bits(key, width, tuple(shape))
 
 
-def bits(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
+@args.placed
+def bits(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """Uniformly distributed bits, as unsigned integers.
 
     Args:
       key: a key.
       shape: shape of the result.
       dtype: an unsigned integer dtype; the default when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of that shape and dtype.
@@ -58,6 +59,7 @@ def bits(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sha
     return random_words(key, dtype.itemsize * 8, static_shape(shape))
 
 
+@args.placed
 def uniform(
     key: Array,
     shape: Any = (),
@@ -65,7 +67,7 @@ def uniform(
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
     *,
-    out_sharding: None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Uniformly distributed values in [minval, maxval).
 
@@ -74,7 +76,7 @@ def uniform(
       dtype: a float dtype; the default when None.
       minval: lower bound, broadcastable to ``shape``.
       maxval: upper bound, broadcastable to ``shape``.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns: as in `bits`.
 
@@ -114,8 +116,9 @@ def scaled_uniform(unit: ArrayLike, minval: ArrayLike, maxval: ArrayLike) -> Arr
     return lax.max(*jnp.broadcast_arrays(minval, unit * (maxval - minval) + minval))
 
 
+@args.placed
 def bernoulli(
-    key: Array, p: ArrayLike = 0.5, shape: Any = None, mode: Any = "low", *, out_sharding: None = None
+    key: Array, p: ArrayLike = 0.5, shape: Any = None, mode: Any = "low", *, out_sharding: Any = None
 ) -> Array:
     """Booleans that are True with a given probability.
 
@@ -124,7 +127,7 @@ def bernoulli(
       p: probability of True, of a float dtype.
       shape: shape of the result; that of ``p`` when None.
       mode: ``"high"`` draws twice the bits, so that probabilities below 2**-24 come out right.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Boolean array.
@@ -155,13 +158,14 @@ def _bernoulli(key, p, shape, mode):
     return high * args.as_dtype(limits(dtype).eps, dtype) < p - low
 
 
-def rademacher(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
+@args.placed
+def rademacher(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """-1 or 1, with equal probability.
 
     Args:
       key, shape: as in `bits`.
       dtype: dtype of the result; the default integer when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns: as in `bits`.
 
@@ -179,6 +183,7 @@ def _rademacher(key, shape, dtype):
     return (2 * heads - 1).astype(dtype)
 
 
+@args.placed
 def randint(
     key: Array,
     shape: Any,
@@ -186,7 +191,7 @@ def randint(
     maxval: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Uniformly distributed integers in [minval, maxval).
 
@@ -196,7 +201,7 @@ def randint(
       minval: lower bound, broadcastable to ``shape``.
       maxval: upper bound (not reached), broadcastable to ``shape``.
       dtype: an integer dtype; the default when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of that shape and dtype; ``minval`` where the interval is empty.

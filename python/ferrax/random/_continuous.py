@@ -27,14 +27,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-def normal(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
+@args.placed
+def normal(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """Standard normal values.
 
     Args:
       key: a key.
       shape: shape of the result.
       dtype: a float or complex dtype; the default float when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of that shape and dtype; complex values have independent parts of variance 1/2.
@@ -67,6 +68,7 @@ def _normal_real(key, shape, dtype):
     return np.array(SQRT2, dtype) * lax.erf_inv(unit)
 
 
+@args.placed
 def truncated_normal(
     key: Array,
     lower: ArrayLike,
@@ -74,7 +76,7 @@ def truncated_normal(
     shape: Any = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Values of a standard normal distribution cut off to [lower, upper].
 
@@ -84,7 +86,7 @@ def truncated_normal(
       upper: upper bound.
       shape: shape of the result; what the bounds broadcast to when None.
       dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of that shape and dtype, strictly inside the bounds.
@@ -113,14 +115,15 @@ def _truncated_normal(key, lower, upper, shape, dtype):
     )
 
 
-def exponential(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
+@args.placed
+def exponential(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """Values with density ``exp(-x)``, ``x >= 0``.
 
     Args:
       key: a key.
       shape: shape of the result.
       dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of that shape and dtype.
@@ -138,15 +141,16 @@ def _exponential(key, shape, dtype):
     return lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype))))
 
 
+@args.placed
 def gumbel(
-    key: Array, shape: Any = (), dtype: DTypeLike | None = None, mode: Any = None, *, out_sharding: None = None
+    key: Array, shape: Any = (), dtype: DTypeLike | None = None, mode: Any = None, *, out_sharding: Any = None
 ) -> Array:
     """Values of the standard Gumbel distribution, of density ``exp(-(x + exp(-x)))``.
 
     Args:
       key, shape, dtype: as in `exponential`.
       mode: ``"low"`` (as None) or ``"high"``, which draws twice the bits, for an accurate upper tail.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns: as in `exponential`.
 
@@ -172,7 +176,8 @@ def _gumbel(key, shape, dtype, mode):
     return -jnp.log(-jnp.log1p(-unit))
 
 
-def laplace(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
+@args.placed
+def laplace(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """Values with density ``exp(-|x|) / 2``.
 
     Args, Returns: as in `exponential`.
@@ -190,7 +195,8 @@ def _laplace(key, shape, dtype):
     return lax.mul(lax.sign(unit), lax.log1p(lax.neg(lax.abs(unit))))
 
 
-def logistic(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
+@args.placed
+def logistic(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """Values of the standard logistic distribution.
 
     Args, Returns: as in `exponential`.
@@ -208,7 +214,8 @@ def _logistic(key, shape, dtype):
     return lax.sub(lax.log(unit), lax.log1p(lax.neg(unit)))
 
 
-def cauchy(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
+@args.placed
+def cauchy(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """Values of the standard Cauchy distribution.
 
     Args, Returns: as in `exponential`.
@@ -226,8 +233,9 @@ def _cauchy(key, shape, dtype):
     return lax.tan(np.array(math.pi, dtype) * (unit - np.array(0.5, dtype)))
 
 
+@args.placed
 def pareto(
-    key: Array, b: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, b: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
     """Values with density ``b / x**(b + 1)``, ``x >= 1``.
 
@@ -280,8 +288,9 @@ def _weibull_min(key, scale, concentration, shape, dtype):
     return jnp.power(-jnp.log1p(-unit), 1.0 / concentration) * scale
 
 
+@args.placed
 def rayleigh(
-    key: Array, scale: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, scale: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
     """Values with density ``x / scale**2 * exp(-x**2 / (2 * scale**2))``, ``x >= 0``.
 
@@ -309,7 +318,8 @@ def _rayleigh(key, scale, shape, dtype):
     return lax.mul(scale, lax.sqrt(lax.log(unit) * np.array(-2, dtype)))
 
 
-def maxwell(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None) -> Array:
+@args.placed
+def maxwell(key: Array, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
     """Lengths of standard normal vectors of three components.
 
     Args, Returns: as in `exponential`.
@@ -358,13 +368,14 @@ def _double_sided_maxwell(key, loc, scale, shape, dtype):
     return signs * maxwell(maxwell_key, shape, dtype) * scale + loc
 
 
+@args.placed
 def lognormal(
     key: Array,
     sigma: ArrayLike = np.float32(1.0),
     shape: Any = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """``exp`` of normal values.
 
@@ -384,6 +395,7 @@ def lognormal(
     return jnp.exp(normal(key, shape, dtype) * jnp.asarray(sigma, dtype))
 
 
+@args.placed
 def triangular(
     key: Array,
     left: ArrayLike,
@@ -392,7 +404,7 @@ def triangular(
     shape: Any = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Values whose density rises linearly from ``left`` to ``mode`` and falls linearly to ``right``.
 
@@ -419,8 +431,9 @@ def triangular(
     return lax.select(unit < at_mode, rising, falling)
 
 
+@args.placed
 def wald(
-    key: Array, mean: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, mean: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
     """Values of the inverse Gaussian distribution with shape parameter 1.
 
@@ -456,6 +469,7 @@ def _wald(key, mean, shape, dtype):
     return lax.select(unit <= mean / (mean + smaller), smaller, mean_square / smaller)
 
 
+@args.placed
 def multivariate_normal(
     key: Array,
     mean: ArrayLike,
@@ -464,7 +478,7 @@ def multivariate_normal(
     dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
-    out_sharding: None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Normal vectors with a given mean and covariance.
 
@@ -475,7 +489,7 @@ def multivariate_normal(
       shape: shape of the result without its last axis; what the parameters' batch axes broadcast to when None.
       dtype: a float dtype; the default when None.
       method: how the covariance is factored: ``"cholesky"``, ``"eigh"`` or ``"svd"``.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of shape ``shape + (n,)``.
@@ -520,6 +534,7 @@ def _multivariate_normal(key, mean, cov, shape, dtype, method):
     return jnp.broadcast_to(mean, deviates.shape) + jnp.einsum("...ij,...j->...i", factor, deviates)
 
 
+@args.placed
 def orthogonal(
     key: Array,
     n: int,
@@ -527,7 +542,7 @@ def orthogonal(
     dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Uniformly (Haar) distributed orthogonal or unitary matrices.
 
@@ -537,7 +552,7 @@ def orthogonal(
       shape: how many matrices, in front of their axes.
       dtype: a float or complex dtype; the default float when None.
       m: number of columns; ``n`` when None. The smaller number of vectors is orthonormal.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of shape ``shape + (n, m)``.

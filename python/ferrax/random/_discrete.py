@@ -35,8 +35,9 @@ def _population(function, x):
     return x if is_key(x) else jnp.asarray(x)
 
 
+@args.placed
 def permutation(
-    key: Array, x: ArrayLike, axis: Any = 0, independent: bool = False, *, out_sharding: None = None
+    key: Array, x: ArrayLike, axis: Any = 0, independent: bool = False, *, out_sharding: Any = None
 ) -> Array:
     """A random permutation of an array along an axis, or of ``arange(x)``.
 
@@ -45,7 +46,7 @@ def permutation(
       x: array, or an integer.
       axis: the axis to permute.
       independent: permute each vector along the axis by itself, rather than whole slices.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of the shape and dtype of ``x``.
@@ -162,6 +163,7 @@ def _weighted(key, count, shape, replace, p, mode):
     return lax.top_k(perturbed, math.prod(shape))[1].reshape(shape).astype(int)
 
 
+@args.placed
 def categorical(
     key: Array,
     logits: ArrayLike,
@@ -170,7 +172,7 @@ def categorical(
     replace: bool = True,
     mode: Any = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Random categories, given the logarithms of their (unnormalized) probabilities.
 
@@ -181,7 +183,7 @@ def categorical(
       shape: shape of the result: any axes, followed by those of ``logits`` without ``axis``; only these when None.
       replace: whether the draws along the leading axes may repeat a category.
       mode: precision of the Gumbel values, ``"low"`` or ``"high"``.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Integer array.
@@ -215,8 +217,9 @@ def categorical(
     return jnp.moveaxis(indices, -1, 0).reshape(shape)
 
 
+@args.placed
 def geometric(
-    key: Array, p: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, p: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
     """Numbers of trials up to the first success.
 
@@ -225,7 +228,7 @@ def geometric(
       p: probability of success of a trial.
       shape: shape of the result; that of ``p`` when None.
       dtype: an integer dtype; the default when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of that shape and dtype, at least 1.
@@ -249,8 +252,9 @@ def _geometric(key, p, shape, dtype):
     return (jnp.floor(lax.log(unit) / jnp.broadcast_to(lax.log1p(-p), shape)) + 1).astype(dtype)
 
 
+@args.placed
 def poisson(
-    key: Array, lam: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, lam: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
     """Counts of the Poisson distribution.
 
@@ -259,7 +263,7 @@ def poisson(
       lam: the rate, non-negative.
       shape: shape of the result; that of ``lam`` when None.
       dtype: an integer dtype; the default when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of that shape and dtype.

@@ -26,8 +26,9 @@ from ferrax.typing import ArrayLike, DTypeLike
 __all__ = ["ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "t"]
 
 
+@args.placed
 def gamma(
-    key: Array, a: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, a: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
     """Values with density proportional to ``x**(a - 1) * exp(-x)``, ``x > 0``.
 
@@ -36,7 +37,7 @@ def gamma(
       a: the shape parameter, positive.
       shape: shape of the result; that of ``a`` when None.
       dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of that shape and dtype.
@@ -49,8 +50,9 @@ def gamma(
     return _gamma(key, a, shape, dtype)
 
 
+@args.placed
 def loggamma(
-    key: Array, a: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, a: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
     """Logarithms of gamma values, accurate where these underflow.
 
@@ -166,8 +168,9 @@ def _positive(keys, c):
     return x, v
 
 
+@args.placed
 def chisquare(
-    key: Array, df: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, df: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
     """Values of the chi-square distribution.
 
@@ -176,7 +179,7 @@ def chisquare(
       df: degrees of freedom, positive.
       shape: shape of the result; that of ``df`` when None.
       dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of that shape and dtype.
@@ -195,6 +198,7 @@ def _chisquare(key, df, shape, dtype):
     return lax.exp(loggamma(key, half, shape=shape, dtype=dtype)) * np.array(2, dtype)
 
 
+@args.placed
 def f(
     key: Array,
     dfnum: ArrayLike,
@@ -202,7 +206,7 @@ def f(
     shape: Any = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Values of the F distribution: a ratio of chi-square values, each over its degrees of freedom.
 
@@ -212,7 +216,7 @@ def f(
       dfden: degrees of freedom of the denominator.
       shape: shape of the result; what the parameters broadcast to when None.
       dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of that shape and dtype.
@@ -234,8 +238,9 @@ def _f(key, dfnum, dfden, shape, dtype):
     return numerator / (chisquare(dfden_key, dfden, shape=shape, dtype=dtype) / dfden)
 
 
+@args.placed
 def t(
-    key: Array, df: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, df: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
     """Values of Student's t distribution.
 
@@ -258,6 +263,7 @@ def _t(key, df, shape, dtype):
     return deviate * lax.sqrt(half / gamma(gamma_key, half, shape, dtype))
 
 
+@args.placed
 def beta(
     key: Array,
     a: ArrayLike,
@@ -265,7 +271,7 @@ def beta(
     shape: Any = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Values with density proportional to ``x**(a - 1) * (1 - x)**(b - 1)``, between 0 and 1.
 
@@ -295,8 +301,9 @@ def _beta(key, a, b, shape, dtype):
     return scaled_a / (scaled_a + scaled_b)
 
 
+@args.placed
 def dirichlet(
-    key: Array, alpha: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, alpha: ArrayLike, shape: Any = None, dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
     """Vectors of the Dirichlet distribution: non-negative, with sum 1.
 
@@ -305,7 +312,7 @@ def dirichlet(
       alpha: array of shape (..., n): the concentrations, positive.
       shape: shape of the result without its last axis; that of ``alpha`` without it when None.
       dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of shape ``shape + (n,)``.
@@ -335,8 +342,9 @@ def _dirichlet(key, alpha, shape, dtype):
     return unnormalized / jnp.sum(unnormalized, axis=-1, keepdims=True)
 
 
+@args.placed
 def generalized_normal(
-    key: Array, p: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, p: ArrayLike, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
     """Values with density proportional to ``exp(-|x|**p)``.
 
@@ -362,8 +370,9 @@ def _generalized_normal(key, p, shape, dtype):
     return rademacher(sign_key, shape, dtype) * size ** (1 / p)
 
 
+@args.placed
 def ball(
-    key: Array, d: int, p: ArrayLike = 2, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: Array, d: int, p: ArrayLike = 2, shape: Any = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
     """Points uniformly distributed in the unit ball of the p-norm.
 
@@ -373,7 +382,7 @@ def ball(
       p: which norm.
       shape: how many points.
       dtype: a float dtype; the default when None.
-      out_sharding: ignored.
+      out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
       Array of shape ``shape + (d,)``.

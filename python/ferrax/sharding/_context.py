@@ -11,7 +11,7 @@ from typing import Any
 
 from ferrax import _ferrax
 from ferrax.config import set_context_mesh
-from ferrax.sharding._mesh import AbstractMesh, Mesh, empty_abstract_mesh, empty_mesh
+from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh, empty_abstract_mesh, empty_mesh
 
 __all__ = ["context_mesh", "get_abstract_mesh", "get_mesh", "set_mesh", "use_abstract_mesh"]
 
@@ -32,6 +32,7 @@ def _changed() -> None:
     """Tells the caches of traces which mesh is in use."""
     key = (_state.mesh, _state.abstract, _state.physical[-1] if _state.physical else None)
     set_context_mesh(None if key == (None, None, None) else key)
+    _ferrax.enter_explicit(_state.abstract is not None and AxisType.Explicit in _state.abstract.axis_types)
 
 
 def push_physical(mesh: Mesh) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Device, SingleDeviceSharding
+from ferrax._stages import trace_over
 from ferrax.sharding._context import context_mesh
 from ferrax.sharding._named import NamedSharding, Sharding
 from ferrax.sharding._placement import check_fits, concrete, constrain, place
@@ -133,6 +135,14 @@ def _plain(sharding: Any, shape: tuple[int, ...]) -> Any:
     return sharding_of(sharding, shape, "jit")
 
 
+def _checked(sharding: Any, shape: tuple[int, ...]) -> Any:
+    """The sharding asked for of an argument of a shape, which must fit it."""
+    sharding = _plain(sharding, shape)
+    if sharding is not None:
+        check_fits(sharding, shape, "pjit arguments")
+    return sharding
+
+
 def _result(sharding: Any, leaf: Any) -> Any:
     sharding = _plain(sharding, np.shape(leaf))
     if sharding is None:
@@ -167,6 +177,12 @@ def placed_arguments(in_shardings: Any, args: tuple[Any, ...], statics: frozense
       ValueError: it is no prefix, or a committed argument is somewhere else.
       IndivisibleError: parts of an argument would differ in size.
     """
+    moved = iter(_wanted(in_shardings, args, statics, _argument))
+    return tuple(a if i in statics else next(moved) for i, a in enumerate(args))
+
+
+def _wanted(in_shardings: Any, args: tuple[Any, ...], statics: frozenset[int], f: Callable[[Any, Any], Any]) -> Any:
+    """The arguments that are not static, with a function applied to each leaf and the sharding asked for of it."""
     dynamic = tuple(a for i, a in enumerate(args) if i not in statics)
     wanted = resolved(in_shardings, "in_shardings")
     if isinstance(wanted, list):
@@ -178,8 +194,7 @@ def placed_arguments(in_shardings: Any, args: tuple[Any, ...], statics: frozense
             "positional arguments. But pjit in_shardings is the wrong length: got a tuple or list of length "
             f"{len(wanted)} for an args tuple of length {len(dynamic)}."
         )
-    moved = iter(_over(wanted, dynamic, _argument, "pjit in_shardings"))
-    return tuple(a if i in statics else next(moved) for i, a in enumerate(args))
+    return _over(wanted, dynamic, f, "pjit in_shardings")
 
 
 def with_arguments(compiled: Any, in_shardings: Any, static_argnums: list[int]) -> Callable[..., Any]:
@@ -191,19 +206,51 @@ def with_arguments(compiled: Any, in_shardings: Any, static_argnums: list[int]) 
       static_argnums: positions of static arguments.
     """
 
-    def moved(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def statics(args: tuple[Any, ...], kwargs: dict[str, Any]) -> frozenset[int]:
         if kwargs:
             raise ValueError("pjit does not support kwargs when in_shardings is specified.")
-        statics = frozenset(n % len(args) for n in static_argnums) if args else frozenset()
-        return placed_arguments(in_shardings, args, statics)
+        return frozenset(n % len(args) for n in static_argnums) if args else frozenset()
+
+    def moved(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        return placed_arguments(in_shardings, args, statics(args, kwargs))
+
+    def wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        found: list[Any] = []
+        _wanted(in_shardings, args, statics(args, kwargs), lambda s, x: found.append(_checked(s, np.shape(x))))
+        return found
+
+    def trace(*args: Any, **kwargs: Any) -> Any:
+        return trace_over(compiled, args, kwargs, wanted(args, kwargs))
 
     @functools.wraps(compiled)
     def call(*args: Any, **kwargs: Any) -> Any:
         return compiled(*moved(args, kwargs))
 
-    for name in ("lower", "trace", "eval_shape", "cache_info", "clear_cache"):
+    for name in ("eval_shape", "cache_info", "clear_cache"):
         setattr(call, name, getattr(compiled, name))
+    call.trace = trace  # type: ignore[attr-defined]
+    call.lower = lambda *args, **kwargs: trace(*args, **kwargs).lower()  # type: ignore[attr-defined]
+    _placing[call] = (compiled, wanted)
     return call
+
+
+#: For functions of `with_arguments` the jitted function, and what gives the sharding asked for of each leaf of a call.
+_placing: weakref.WeakKeyDictionary[Any, tuple[Any, Callable[..., list[Any]]]] = weakref.WeakKeyDictionary()
+
+
+def without_placing(fun: Any) -> tuple[Any, Callable[..., list[Any]] | None]:
+    """A jitted function that leaves its arguments where they are, and what gives the sharding asked for of each.
+
+    Args:
+      fun: a jitted function, with or without `in_shardings`.
+
+    Returns:
+      The function, and a function of the tuple and the dict of its arguments; None without `in_shardings`.
+    """
+    try:
+        return _placing.get(fun, (fun, None))
+    except TypeError:  # not hashable, or without weak references
+        return fun, None
 
 
 def _argument(sharding: Any, x: Any) -> Any:

@@ -82,12 +82,15 @@ def with_mesh(spec: Any, function: str) -> Any:
 
 
 def concrete(sharding: Any) -> Any:
-    """A sharding over an abstract mesh with the devices of the mesh in use, where that is the same mesh."""
+    """A sharding over an abstract mesh with the devices of the mesh in use, where that has as many."""
     mesh = concrete_mesh()
     if mesh is None or not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, AbstractMesh):
         return sharding
-    if mesh.shape_tuple != sharding.mesh.shape_tuple:
-        return sharding
+    wanted = sharding.mesh
+    if mesh.shape_tuple != wanted.shape_tuple:
+        if wanted.empty or mesh.size != wanted.size:
+            return sharding
+        mesh = Mesh(mesh.devices.reshape(wanted.axis_sizes), wanted.axis_names, wanted.axis_types)
     return NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
 
 

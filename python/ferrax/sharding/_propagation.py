@@ -2,7 +2,7 @@
 
 On the embedded CPU a sharding moves nothing, so the rules need not be XLA's: they keep an axis of a mesh with the axis
 of the array that it divides for as long as that axis is there whole, and leave it out otherwise. `sharding_constraint`
-says what it says. Programs that are called are gone through; what `while` carries is replicated.
+says what it says. Programs that are called are gone through.
 
 Read next: `_placement.py`, which numbers shardings; `crates/ferrax/src/sharded.rs`, which asks.
 """
@@ -15,6 +15,7 @@ from typing import Any
 
 from ferrax import _ferrax
 from ferrax._ferrax import Device, Literal, Place, SingleDeviceSharding, devices
+from ferrax.sharding._context import get_abstract_mesh
 from ferrax.sharding._mesh import Mesh
 from ferrax.sharding._named import NamedSharding
 from ferrax.sharding._placement import place
@@ -60,21 +61,29 @@ _REDUCTIONS = frozenset(
 )
 
 
-def places(program: Any, operands: Sequence[Any]) -> list[Any]:
+class ShardingTypeError(Exception):
+    """Explicit axes of the mesh in use cannot divide the result of an operation as they divide its operands."""
+
+
+def places(program: Any, operands: Sequence[Any], alone: bool = False) -> list[Any]:
     """The place of each result of a program.
 
     Args:
       program: the program.
       operands: the sharding or device of each operand; `None` for those that follow.
+      alone: whether it is one operation that ran by itself.
 
     Returns:
       For each result a place, or `None` where it is replicated over the operands' devices.
 
     Raises:
       ValueError: shardings are over different devices.
+      ShardingTypeError: an operation alone would divide two axes of its result by one explicit axis.
     """
     walk = _Walk()
     specs = [walk.known(s, len(a.shape)) for s, a in zip(operands, program.in_avals, strict=True)]
+    if alone and walk.mesh is not None and get_abstract_mesh() == walk.mesh.abstract_mesh:
+        _check_divisible(walk.mesh, program.jaxpr.eqns[0], specs)
     return [walk.place(found, aval) for found, aval in zip(walk.run(program, specs), program.out_avals, strict=True)]
 
 
@@ -247,9 +256,13 @@ class _Walk:
         return self.inside(eqn, known) if found is None else found
 
     def inside(self, eqn: Any, known: list[Any]) -> list[Any]:
-        """What the program of a call says of its results; nothing of those of loops."""
+        """What the programs of a call, a loop or branches say of the results."""
+        if eqn.primitive.name == "cond":
+            return self.cond(eqn, known[1:])
+        if eqn.primitive.name == "while":
+            return self.loop(eqn, known)
         programs = _programs(eqn)
-        if len(programs) == 1 and eqn.primitive.name not in ("scan", "while"):
+        if len(programs) == 1 and eqn.primitive.name != "scan":
             (program,) = programs
             inner = getattr(program, "jaxpr", program)
             if len(inner.invars) == len(known) and len(inner.outvars) == len(eqn.outvars):
@@ -257,6 +270,18 @@ class _Walk:
         if eqn.primitive.name == "scan":
             return self.scan(eqn, known)
         return [None] * len(eqn.outvars)
+
+    def cond(self, eqn: Any, known: list[Any]) -> list[Any]:
+        """What all branches say of a result."""
+        first, *others = (self.run(branch, known) for branch in eqn.params["branches"])
+        return [found if all(o[i] == found for o in others) else None for i, found in enumerate(first)]
+
+    def loop(self, eqn: Any, known: list[Any]) -> list[Any]:
+        """A carry keeps what it begins with, where a step gives that again."""
+        conds, consts = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+        begun = known[conds + consts :]
+        after = self.run(eqn.params["body_jaxpr"], known[conds:])
+        return [b if a == b else None for a, b in zip(after, begun, strict=True)]
 
     def scan(self, eqn: Any, known: list[Any]) -> list[Any]:
         """A carry keeps what it begins with; stacked results have an undivided axis in front."""
@@ -301,6 +326,12 @@ def free(entries: Sequence[tuple[Any, ...]]) -> Spec:
 
 
 def _like_operands(eqn: Any, known: Sequence[Any], shape: Sequence[int]) -> Spec | None:
+    """Axis by axis what the operands of the result's shape have, without the mesh axes that an earlier one has."""
+    entries = _dividing(eqn, known, shape)
+    return None if entries is None else free(entries)
+
+
+def _dividing(eqn: Any, known: Sequence[Any], shape: Sequence[int]) -> list[tuple[Any, ...]] | None:
     """Axis by axis what the operands of the result's shape have, the most divided first; axes of one are broadcast."""
     fitting = []
     for v, s in zip(eqn.invars, known, strict=True):
@@ -309,7 +340,32 @@ def _like_operands(eqn: Any, known: Sequence[Any], shape: Sequence[int]) -> Spec
             fitting.append([names if a == b else () for names, a, b in zip(s, sizes, shape, strict=True)])
     if not fitting:
         return None
-    return free([max((s[i] for s in fitting), key=len) for i in range(len(shape))])
+    return [max((s[i] for s in fitting), key=len) for i in range(len(shape))]
+
+
+def _check_divisible(mesh: Any, eqn: Any, known: Sequence[Any]) -> None:
+    """Raises where an elementwise result would have one explicit axis of the mesh twice."""
+    name = eqn.primitive.name
+    if not mesh.are_all_axes_explicit or (name in _RULES and name not in _SAME) or _programs(eqn):
+        return
+    if len(known) != len(eqn.invars) or any(s is not None and not isinstance(s, tuple) for s in known):
+        return
+    result = eqn.outvars[0].aval
+    entries = _dividing(eqn, known, result.shape)
+    if entries is None or free(entries) == tuple(entries):
+        return
+    given = ", ".join(_typed(v.aval, s) for v, s in zip(eqn.invars, known, strict=True))
+    raise ShardingTypeError(
+        f"{name} operation with inputs: {given} produces an illegally sharded result: {_typed(result, entries)}"
+    )
+
+
+def _typed(aval: Any, entries: Sequence[tuple[Any, ...]] | None) -> str:
+    """`i32[8@x,4]`."""
+    start, _, _ = aval.str_short(True).partition("[")
+    names = entries or ((),) * len(aval.shape)
+    sizes = (f"{n}@{by[0] if len(by) == 1 else by}" if by else str(n) for n, by in zip(aval.shape, names, strict=True))
+    return f"{start}[{','.join(sizes)}]"
 
 
 def _same(eqn: Any, known: Sequence[Any]) -> Spec | None:

@@ -1,7 +1,6 @@
 """Types of arrays over explicit axes of a mesh: `float32[8@X,4]` says which mesh axis divides which axis of the array.
 
-`typeof` gives them for arrays and `ShapeDtypeStruct`s; types of traced values say nothing of places
-(docs/differences.md). Read next: `_propagation.py`, which finds the shardings of results.
+`typeof` gives them. Read next: `_traced.py`, which finds the shardings of traced values.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ferrax._ferrax import ShapedArray
+from ferrax.sharding._context import get_abstract_mesh
 from ferrax.sharding._mesh import AxisType
 from ferrax.sharding._named import NamedSharding
 from ferrax.sharding._spec import PartitionSpec, entry_names
@@ -23,16 +23,22 @@ def with_sharding(aval: Any, sharding: Any) -> Any:
       aval: the type without it.
       sharding: the sharding, or `None`.
     """
-    if not isinstance(sharding, NamedSharding) or AxisType.Explicit not in sharding.mesh.axis_types:
+    if not isinstance(sharding, NamedSharding):
         return aval
-    kinds = sharding.mesh._name_to_type
+    mesh = sharding.mesh.abstract_mesh
+    seen = get_abstract_mesh()
+    if seen.shape_tuple == mesh.shape_tuple:
+        mesh = seen
+    if AxisType.Explicit not in mesh.axis_types:
+        return aval
+    kinds = mesh._name_to_type
     explicit = lambda entry: tuple(n for n in entry_names(entry) if kinds[n] is AxisType.Explicit)
     spec = sharding.spec
     entries = [explicit(entry) or None for entry in spec]
     entries = [e[0] if e is not None and len(e) == 1 else e for e in entries]
     entries += [None] * (len(aval.shape) - len(entries))
     whole = spec.update(partitions=tuple(entries))
-    return _Type(aval, NamedSharding(sharding.mesh.abstract_mesh, whole))
+    return _Type(aval, NamedSharding(mesh, whole))
 
 
 def _joined(names: Any) -> str:

@@ -4,6 +4,7 @@
 
 use super::donation::{check_leaves, is_path, no_such_path, nothing_donated, usual_quotes, warn_unusable};
 use super::explain;
+use super::explicit;
 use super::function::{Call, FlatCall, Function, Leaves, ParamNames, build, too_large, wrap_names};
 use super::guards::Watch;
 use super::jaxpr::PyClosed;
@@ -212,11 +213,16 @@ impl Jit {
         avals: &[Aval],
         statics: &[Static],
         positions: &[usize],
+        operands: Option<Vec<Py<PyAny>>>,
     ) -> PyResult<(Staged, TreeDef)> {
         let debug = self.function.debug_for(py, tree, positions);
         let fun = with_statics(py, &self.function.fun, statics, positions)?;
         let mut call = FlatCall::new(py, &fun, tree, &self.function.debug);
-        let staged = stage("jit", debug, avals, |args| call.call(args)).py()?;
+        let staged = stage("jit", debug, avals, |args| {
+            let _known = explicit::Traced::enter(args, operands);
+            call.call(args)
+        })
+        .py()?;
         let out_tree = call.out_tree()?;
         Ok((staged, out_tree))
     }
@@ -237,7 +243,8 @@ impl Jit {
         }
         let avals: SmallVec<[Aval; 4]> = values.iter().map(Value::aval).collect();
         let params = ParamNames::of(self.function.fun.bind(py), positions);
-        let signature = Signature { tree: key_tree, avals, statics, config };
+        let places = explicit::places(&values);
+        let signature = Signature { tree: key_tree, avals, statics, config, places };
         let key = self.programs.key(py, signature, &values, params, tree)?;
         explain::on_miss(py, &self.function, &self.options, &self.programs, &key)?;
         let fun = self.function.fun.bind(py);
@@ -245,7 +252,8 @@ impl Jit {
         let watch =
             Watch::start(py, &self.function, statics, |s| key.static_name(py, &s.label), &self.programs, config)?;
         let clock = references::clock();
-        let (staged, out_tree) = self.trace(py, tree, &key.signature.avals, statics, positions)?;
+        let operands = explicit::objects(py, &values)?;
+        let (staged, out_tree) = self.trace(py, tree, &key.signature.avals, statics, positions, operands)?;
         let guards = watch.end(fun);
         if references::used_since(clock) {
             self.make_impure(py, clock)?;
@@ -391,7 +399,7 @@ fn quick_call(args: &Args<'_, '_>, kept: &Kept) -> PyResult<Option<Py<PyAny>>> {
         positional = args.positional().collect();
         arrays(positional.iter().map(|b| &**b), &signature.avals)
     };
-    let Some(arrays) = arrays else { return Ok(None) };
+    let Some(arrays) = arrays.filter(|a| explicit::are_at(a, &signature.places)) else { return Ok(None) };
     let executable = program.executable().py()?;
     let (mut results, mut failed) = (Leaves::with_capacity(executable.out_avals().len()), None);
     let each = |a| match wrap_array(py, a) {
@@ -595,7 +603,8 @@ fn jit_trace(
     let tree = trees::flatten_args(&dynamic, Some(&rest), &mut leaves)?;
     let avals = leaves.iter().map(|l| abstract_value(l.bind(py))).collect::<PyResult<Vec<Aval>>>()?;
     let clock = references::clock();
-    let (staged, out_tree) = jit.trace(py, &tree, &avals, &statics, &positions)?;
+    let operands = explicit::in_use().then(|| leaves.iter().map(|l| l.clone_ref(py)).collect());
+    let (staged, out_tree) = jit.trace(py, &tree, &avals, &statics, &positions, operands)?;
     if references::used_since(clock) {
         return Err(PyNotImplementedError::new_err(format!(
             "tracing or lowering of {} ahead of time is not implemented: it uses a reference",

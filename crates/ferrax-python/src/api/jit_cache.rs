@@ -9,6 +9,7 @@
 //!
 //! Read next: [`super::explain`] for why a call had to be traced.
 
+use super::explicit;
 use super::function::{Function, ParamNames};
 use super::guards::Guards;
 use super::statics::{Static, same_statics};
@@ -42,12 +43,15 @@ pub struct Signature {
     pub statics: Vec<Static>,
     /// Settings in force.
     pub config: u64,
+    /// Where the leaves are, as far as the trace depends on it.
+    pub places: explicit::Places,
 }
 
 impl Signature {
     /// Whether a call with these parts is one of this signature.
     fn matches(&self, py: Python<'_>, call: &Parts<'_>) -> PyResult<bool> {
         Ok(self.config == call.config
+            && self.places == explicit::places(call.values)
             && same_avals(&self.avals, call.values)
             && same_tree(py, self.tree.as_ref(), call.tree)?
             && same_statics(py, &self.statics, call.statics)?)
@@ -90,6 +94,7 @@ impl PartialEq for Key {
         let (a, b) = (&self.signature, &o.signature);
         self.owner == o.owner
             && a.config == b.config
+            && a.places == b.places
             && a.avals == b.avals
             && Python::attach(|py| {
                 same_tree(py, a.tree.as_ref(), b.tree.as_ref()).unwrap_or(false)
@@ -198,6 +203,7 @@ impl Programs {
             s.hash.hash(&mut h);
         }
         call.config.hash(&mut h);
+        explicit::places(call.values).hash(&mut h);
         Ok(h.finish())
     }
 

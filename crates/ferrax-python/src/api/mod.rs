@@ -12,6 +12,7 @@ pub mod control;
 pub mod custom;
 mod donation;
 pub mod explain;
+pub mod explicit;
 pub mod flat;
 mod foreign;
 pub mod function;
@@ -37,6 +38,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     source::install();
     leaks::register(m)?;
     placement::register(m)?;
+    explicit::register(m)?;
     references::register(m)?;
     jaxpr::register(m)?;
     jaxpr_build::register(m)?;
