@@ -18,6 +18,7 @@ from typing import Any
 
 from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
+from ferrax._unread_settings import UNREAD as _UNREAD
 
 __all__ = ["Config", "State", "config"]
 
@@ -82,42 +83,8 @@ _PLAIN: dict[str, Any] = {
     "jax_raise_persistent_cache_errors": False,
     # programs are printed without colors
     "jax_pprint_use_color": True,
-}
-
-#: Settings of JAX's that nothing here reads: value at the start, the only one that they take.
-_UNREAD: dict[str, Any] = {
-    "jax_log_checkpoint_residuals": False,
-    "jax_distributed_debug": False,
-    "jax_traceback_in_locations_limit": 100,
-    "jax_include_full_tracebacks_in_locations": True,
-    "jax_tracer_error_num_traceback_frames": 5,
-    "jax_array_garbage_collection_guard": None,
-    "jax_exec_time_optimization_effort": 0.0,
-    "jax_memory_fitting_effort": 0.0,
-    "jax_optimization_level": "UNKNOWN",
-    "jax_disable_most_optimizations": False,
-    "jax_captured_constants_warn_bytes": 2_000_000_000,
-    "jax_captured_constants_report_frames": 0,
-    "jax_use_direct_linearize": True,
-    "jax_use_shardy_partitioner": True,
-    "jax_use_magma": "auto",
-    "jax_threefry_gpu_kernel_lowering": False,
-    "jax_allow_f16_reductions": True,
-    "jax_auto_pcast": True,
-    "jax_remove_size_one_mesh_axis_from_type": False,
-    "jax_mutable_array_checks": True,
-    "jax_disable_bwd_checks": False,
-    "jax_disable_vmap_shmap_error": False,
-    "jax_cpu_collectives_implementation": "gloo",
-    "jax_cuda_visible_devices": "all",
-    "jax_rocm_visible_devices": "all",
-    "jax_enable_pgle": False,
-    "jax_enable_preemption_service": True,
-    "jax_enable_recoverability": False,
-    "jax_dump_ir_to": "",
-    "jax_dump_ir_modes": "stablehlo",
-    "jax_hlo_source_file_canonicalization_regex": None,
-    "jax2tf_associative_scan_reductions": False,
+    # JAX has two implementations of `checkpoint`, and ferrax one
+    "jax_remat3": False,
 }
 
 _RANK_PROMOTION = ("allow", "warn", "raise")

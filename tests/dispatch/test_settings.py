@@ -374,6 +374,11 @@ def test_settings_that_nothing_reads_say_so():
         assert jax.config.read(name) == start
 
 
+def test_every_setting_of_jax_can_be_read():
+    names = expected(lambda jax: sorted(jax.config.values))
+    assert [name for name in names if not hasattr(jax.config, name)] == []
+
+
 def test_a_setting_of_the_environment_that_nothing_reads_warns():
     run = subprocess.run(
         [sys.executable, "-c", "import ferrax"],
