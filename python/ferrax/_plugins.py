@@ -25,8 +25,8 @@ GPUS = {"cuda": "/dev/nvidiactl", "rocm": "/dev/kfd"}
 def register_plugin(name: str, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
     """Adds a plugin of the PJRT C API as a platform.
 
-    The plugin is loaded when somebody first asks for its devices (`jax.devices(name)`). Where NVIDIA's driver is, `cuda`
-    is ferrax's own engine, and a plugin of that name becomes `xla_cuda`.
+    The plugin is loaded when somebody first asks for its devices (`jax.devices(name)`). Where NVIDIA's driver is,
+    `cuda` is ferrax's own engine, and a plugin of that name becomes `xla_cuda`.
 
     Args:
       name: what the platform is called from now on: letters, digits and `_`.

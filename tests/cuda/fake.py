@@ -1,7 +1,7 @@
 """NVIDIA's driver and NVRTC without a GPU, for programs of tests: `crates/ferrax-cuda/tests/fake`.
 
-The host computes its kernels. `python -m tests.cuda.fake` builds it and prints the variables of the environment that have
-ferrax use it. What it takes for a fault of ours (memory that is not there, work before its time, something written
+The host computes its kernels. `python -m tests.cuda.fake` builds it and prints the variables of the environment that
+have ferrax use it. What it takes for a fault of ours (memory that is not there, work before its time, something written
 beside an array) it notes as a violation.
 """
 

@@ -1,4 +1,4 @@
-"""Tests of other folders on the engine `cuda` with the fake driver (`make test-cuda`): hooks for `tests/conftest.py`."""
+"""Tests of other folders on the engine `cuda` with the fake driver (`make test-cuda`): hooks that pytest calls."""
 
 import pytest
 
