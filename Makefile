@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rust test-python test-live record test-engine test-xla xla-plugin test-nvrtc sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
+.PHONY: help demo test test-rust test-python test-live record test-engine test-cuda test-xla xla-plugin test-nvrtc sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
   stubs generated fuzz clean bench-crates
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make test-live  pytest against JAX itself, not what is recorded of it"
 	@echo "make record   ask JAX again and write tests/recordings"
 	@echo "make test-engine  tests of transformations and primitives on the interpreter of tests/engine"
+	@echo "make test-cuda  the same on the engine of NVIDIA's GPUs, with a driver whose kernels the host computes"
 	@echo "make test-xla the tests of PJRT, and programs on a CPU client of XLA"
 	@echo "make test-nvrtc  NVIDIA's compiler on what ferrax writes for its GPUs, where the compiler is installed"
 	@echo "make sanitize the tests of buffers and of the engine's portable kernels under address sanitizer"
@@ -41,6 +42,7 @@ demo: develop
 	$(PY) examples/digits.py
 
 test: test-rust test-python test-engine
+	$(MAKE) test-cuda CUDA_TESTS="$(CUDA_SHARE)"
 
 # The extension module has no Rust tests: it is tested from Python. An odd number of threads, more than most machines of
 # continuous integration have: results depend on it nowhere.
@@ -65,6 +67,16 @@ record: develop
 test-engine: develop
 	FERRAX_TEST_ENGINE=async FERRAX_PLATFORMS=interpreter $(PY) -m pytest -n auto --dist loadfile tests/transforms tests/lax/test_shape_and_reduce.py \
 	  tests/lax/test_windows.py tests/lax/test_bit_casts.py tests/lax/test_conversion.py
+
+# Programs on NVIDIA's GPUs as far as that goes without one: a driver and an NVRTC whose kernels the host's compiler makes and the
+# host computes. Compiled kernels stay in target/fake-cuda. What has no kernel is left out by its name (tests/cuda/session.py).
+CUDA_TESTS ?= tests/cuda tests/transforms tests/lax
+# What fits a test run; tests/cuda itself is in `make test-python`.
+CUDA_SHARE := tests/transforms/test_loops.py tests/transforms/test_programs.py
+test-cuda: develop
+	@if environment=$$($(PY) -m tests.cuda.fake); then \
+	  env $$environment FERRAX_PLATFORMS=cuda $(PY) -m pytest -n auto --dist loadfile $(CUDA_TESTS); \
+	else echo "left out: there is no driver for tests here"; fi
 
 # Programs on XLA: a real CPU client of XLA behind the PJRT C API, built from a wheel of another project's (tests/xla), takes
 # what the embedded engine takes. The share that fits a test run is the folder of its own tests, the FAQ's programs and functions' accuracy.
@@ -162,7 +174,7 @@ avx512-tools:
 	[ -z "$$missing" ]
 
 # Code lines of all crates, with the words of elementwise functions, primitives of Python's own, shardings, XLA, CUDA and foreign functions; to fall.
-MOST_LINES := 83500
+MOST_LINES := 83700
 lint: $(STAMPS)/deps
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features ferrax-python/test-engine -- -D warnings

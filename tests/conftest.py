@@ -13,6 +13,9 @@ import pytest
 
 from tests import oracle_settings, recorded
 
+if "FAKE_CUDA_KERNELS" in os.environ:
+    from tests.cuda.session import pytest_runtest_call as pytest_runtest_call
+
 oracle_settings.apply(os.environ)
 
 hypothesis.settings.register_profile(
@@ -23,7 +26,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 
 
 def pytest_collection_modifyitems(items):
-    """With another engine (tests/engine, tests/xla) as the default, tests of the embedded one alone are left out."""
+    """With another engine (tests/engine, xla, cuda) as the default, tests of the embedded one alone are left out."""
     if os.environ.get("FERRAX_PLATFORMS", "cpu") != "cpu":
         other = pytest.mark.skip(reason="of the embedded engine alone")
         for item in items:

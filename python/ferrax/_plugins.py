@@ -2,8 +2,9 @@
 
 A plugin comes from three places: `register_plugin`, the environment (`FERRAX_PJRT_PLUGIN=name:path`), and wheels that
 are installed under `jax_plugins` (`jax-cuda13-plugin`, say) or as `libtpu`. None is loaded before its devices are asked
-for. The Rust side is `crates/ferrax/src/engine/xla.rs`; `python -m ferrax.doctor` says what was found. Read next:
-`doctor.py`.
+for. The Rust side is `crates/ferrax/src/engine/xla.rs`; `python -m ferrax.doctor` says what was found. Where NVIDIA's
+driver is, `cuda` is ferrax's own engine (`crates/ferrax/src/engine/cuda.rs`), and a plugin of that name is `xla_cuda`.
+Read next: `doctor.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ GPUS = {"cuda": "/dev/nvidiactl", "rocm": "/dev/kfd"}
 def register_plugin(name: str, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> None:
     """Adds a plugin of the PJRT C API as a platform.
 
-    The plugin is loaded when somebody first asks for its devices (`jax.devices(name)`).
+    The plugin is loaded when somebody first asks for its devices (`jax.devices(name)`). Where NVIDIA's driver is,
+    `cuda` is ferrax's own engine, and a plugin of that name becomes `xla_cuda`.
 
     Args:
       name: what the platform is called from now on: letters, digits and `_`.
@@ -77,6 +79,18 @@ def installed() -> Iterator[tuple[str, str]]:
             yield "tpu", tpu
 
 
+def nvrtc_folders() -> Iterator[str]:
+    """The folders of installed wheels that may have NVIDIA's compiler, in the order of the import path."""
+    for place in sys.path:
+        packages = os.path.join(place, "nvidia")
+        if os.path.isdir(packages):
+            for package in sorted(os.listdir(packages), reverse=True):
+                for inside in ("lib", "bin"):
+                    folder = os.path.join(packages, package, inside)
+                    if os.path.isdir(folder) and any("nvrtc" in name for name in os.listdir(folder)):
+                        yield folder
+
+
 def _library(folder: str) -> str | None:
     """The shared library of a plugin's folder."""
     if not os.path.isdir(folder):
@@ -108,11 +122,14 @@ def install() -> None:
     """Adds the plugins of installed wheels; the first GPU that is there computes when nobody says where."""
     if sys.executable:
         _ferrax.try_plugins_by([sys.executable, "-c", _PROBE], os.path.join(_cache(), "plugins"), _PATIENCE)
+    if "cuda" in _ferrax.platforms():
+        _ferrax.look_for_nvrtc_in(list(nvrtc_folders()))
     chosen = any(f"{prefix}_PLATFORM{end}" in os.environ for prefix in ("FERRAX", "JAX") for end in ("S", "_NAME"))
     for name, path in installed():
-        if name in _ferrax.platforms():
+        platform = _ferrax.plugin_platform(name)
+        if platform in _ferrax.platforms():
             continue
         register_plugin(name, path)
         if not chosen and name in GPUS and os.path.exists(GPUS[name]):
-            _ferrax.set_platforms([name])
+            _ferrax.set_platforms([platform])
             chosen = True

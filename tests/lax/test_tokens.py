@@ -1,10 +1,13 @@
 """`dce_sink` and tokens."""
 
+import pytest
+
 import ferrax
 import ferrax.numpy as jnp
 from ferrax import lax
 
 
+@pytest.mark.embedded
 def test_sunk_values_are_computed():
     def f(x):
         assert lax.dce_sink({"a": jnp.sin(x), "b": 3}) is None

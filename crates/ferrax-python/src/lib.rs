@@ -89,6 +89,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     indexing::register(m)?;
     lax::register(m)?;
     tracer::register(m)?;
+    errors::IntoPyResult::py(ferrax::engine::cuda::register_where_it_is())?;
     errors::IntoPyResult::py(ferrax::engine::xla::register_from_environment())?;
     devices::register(m)?;
     sharded::register(m)?;

@@ -187,9 +187,21 @@ pub(crate) fn upload(aval: &Aval, elements: &Buffer, device: DeviceId) -> Result
     engine::of(device)?.upload(elements, &Type::new(aval.dtype, &aval.shape), device.index())
 }
 
+/// A copy on another device of an array's own platform, where its engine makes one without the host.
+fn beside(a: &Array, device: DeviceId) -> Result<Option<Memory>> {
+    let from = a.device();
+    if from.on_cpu() || from == device || from.platform() != device.platform() {
+        return Ok(None);
+    }
+    engine::of(device)?.copy(&*a.pin_memory()?, device.index())
+}
+
 /// The same elements in another array on a device, committed to it or not.
 pub fn copied(a: &Array, weak: bool, device: DeviceId, committed: bool) -> Result<Array> {
-    let memory = upload(a.aval(), &*a.pin()?, device)?;
+    let memory = match beside(a, device)? {
+        Some(memory) => memory,
+        None => upload(a.aval(), &*a.pin()?, device)?,
+    };
     Ok(Array::placed(a.aval().with_weak(weak), memory, device, committed))
 }
 

@@ -8,6 +8,7 @@
 //! Read next: `device.rs` for the devices and where a computation runs, `executable.rs` for who compiles and runs.
 
 mod cpu;
+pub mod cuda;
 pub mod driven;
 pub mod kept;
 pub mod xla;
@@ -93,6 +94,11 @@ pub trait Engine: Send + Sync {
     /// A copy of elements of the host, of this type, in the memory of a device.
     fn upload(&self, elements: &Buffer, ty: &Type, device: usize) -> Result<Memory>;
 
+    /// A copy of an array of another device of the engine, without the host; nothing where the host has to be between.
+    fn copy(&self, _memory: &Memory, _device: usize) -> Result<Option<Memory>> {
+        Ok(None)
+    }
+
     /// The memory of a device.
     fn stats(&self, device: usize) -> Stats;
 }
@@ -138,13 +144,18 @@ pub fn of(device: DeviceId) -> Result<&'static dyn Engine> {
     }
 }
 
-/// Names of platforms that are GPUs; `"gpu"` means the first of them.
+/// Names of platforms that are GPUs; `"gpu"` means the one that computes when nobody says where, or the first of them.
 const GPUS: [&str; 4] = ["cuda", "xla_cuda", "rocm", "xla_rocm"];
 
 /// The number of the platform with this name; `"gpu"` is a platform of GPUs, whoever's they are.
 pub fn platform(name: &str) -> Option<usize> {
     let present = |name: &str| numbered_as(name).filter(|&p| numbered(p).is_some_and(Engine::present));
-    present(name).or_else(|| GPUS.iter().filter(|_| name == "gpu").find_map(|&gpu| present(gpu)))
+    let gpus = || {
+        let default = numbered(crate::device::default_platform()).map(Engine::platform);
+        let first = GPUS.iter().filter(|gpu| default == Some(**gpu));
+        first.chain(&GPUS).find_map(|&gpu| present(gpu))
+    };
+    present(name).or_else(|| if name == "gpu" { gpus() } else { None })
 }
 
 /// The number of the platform with this name, whether its engine is present or not.
@@ -160,10 +171,14 @@ pub fn platforms() -> Vec<&'static str> {
 /// The error for a platform that is not there.
 #[cold]
 pub fn unknown(name: &str) -> Error {
+    let why = match name {
+        "cuda" | "gpu" => cuda::missing().map_or_else(String::new, |why| format!("\n{why}")),
+        _ => String::new(),
+    };
     error!(
         Runtime,
         "Unknown backend: '{name}' requested, but no platforms that are instances of {name} are present. Platforms \
-         present are: {}",
+         present are: {}{why}",
         platforms().join(",")
     )
 }

@@ -53,6 +53,8 @@ def platform_dependent(
 
     functions = {**per_platform, **({} if default is None else {"default": default})}
     platform = default_backend()
+    # a plugin of XLA has this name where ferrax's own engine is `cuda`
+    platform = "cuda" if platform == "xla_cuda" else platform
     chosen = per_platform.get(platform, default)
     if chosen is None:
         known = ", ".join(sorted(per_platform)) or "none"

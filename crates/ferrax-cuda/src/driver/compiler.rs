@@ -5,7 +5,7 @@
 //! than the compiler, the driver translates PTX for it.
 //! Read next: `cubins.rs`, which keeps what was compiled.
 
-use super::library::{Opened, Search, Version, file_name};
+use super::library::{Opened, Search, Version, file_name, named_by};
 use super::sys::*;
 use ferrax_base::{Error, ErrorKind, Result, bail, error};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -70,7 +70,7 @@ impl Compiler {
     /// `FERRAX_NVRTC`, a file or a folder, says where it is; otherwise the system is asked, then `folders` are looked through (those of
     /// the host's packages), then the places of CUDA's own installation.
     pub fn load(driver: Version, folders: &[PathBuf]) -> Result<Compiler> {
-        let named = std::env::var_os("FERRAX_NVRTC").map(PathBuf::from);
+        let named = named_by("FERRAX_NVRTC");
         let files = places(driver, named, folders);
         Compiler::first(driver, files)
     }

@@ -3,7 +3,7 @@
 //! Whoever calls the driver enters the context before and leaves it after, so that a library beside us that made another one
 //! current on the thread still finds it there. Read next: `stream.rs`.
 
-use super::result::{Driver, no_device};
+use super::result::Driver;
 use super::sys::*;
 use ferrax_base::{Result, bail};
 use std::ffi::{CStr, c_int};
@@ -38,7 +38,7 @@ impl Context {
     pub fn new(driver: &Arc<Driver>, ordinal: usize) -> Result<Arc<Context>> {
         let count = driver.devices()?;
         if count == 0 {
-            return Err(no_device(driver));
+            return Err(driver.no_device());
         }
         if ordinal >= count {
             bail!(Value, "there is no GPU {ordinal}: there are {count}");

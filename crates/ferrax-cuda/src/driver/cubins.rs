@@ -7,20 +7,21 @@
 use super::compiler::Compiler;
 use super::context::Context;
 use super::module::{Module, Unloaded};
-use ferrax_base::Result;
+use ferrax_base::{Error, Result};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Where machine code outlives the process. What it cannot read it takes for absent, unless whoever made it wants an error.
 pub trait Shelf: Send + Sync {
     /// What was put there for a key.
     fn get(&self, name: &str, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// Puts something there.
-    fn put(&self, name: &str, key: &[u8], code: &[u8]) -> Result<()>;
+    /// Puts something there that took so long to compile.
+    fn put(&self, name: &str, key: &[u8], code: &[u8], took: Duration) -> Result<()>;
 
-    /// Takes something away that is of no use.
-    fn remove(&self, name: &str, key: &[u8]) -> Result<()>;
+    /// Takes something away that is of no use, and why it is not.
+    fn remove(&self, name: &str, key: &[u8], why: Error) -> Result<()>;
 }
 
 /// Bytes of machine code that stay in memory, with their keys.
@@ -83,10 +84,12 @@ impl Cubins {
         if let Some(module) = self.kept(context, name, &key)? {
             return Ok(module);
         }
+        let start = Instant::now();
         let code = self.compiler.compile(source, name, target)?;
+        let took = start.elapsed();
         let module = Module::load(context, &code)?;
         if let Some(shelf) = &self.shelf {
-            shelf.put(name, &key, &code)?;
+            shelf.put(name, &key, &code, took)?;
         }
         self.remember(key, code);
         Ok(module)
@@ -100,8 +103,8 @@ impl Cubins {
                 self.remember(key.clone(), code);
                 Ok(Some(module))
             }
-            Err(Unloaded::Image(_)) => {
-                shelf.remove(name, key)?;
+            Err(Unloaded::Image(why)) => {
+                shelf.remove(name, key, why)?;
                 Ok(None)
             }
             Err(unloaded) => Err(unloaded.into()),

@@ -97,6 +97,11 @@ impl Search {
     }
 }
 
+/// The place that a variable of the environment names; an empty one names none.
+pub fn named_by(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).filter(|place| !place.is_empty()).map(PathBuf::from)
+}
+
 /// What the system calls version `major` of a library; without one, the library of no version in particular.
 pub fn file_name(stem: &str, major: Option<i32>) -> String {
     match (cfg!(windows), major) {

@@ -2,7 +2,7 @@
 //!
 //! An error has CUDA's own name and text for the code, and the function that gave it. Read next: `context.rs`.
 
-use super::library::{Opened, Search, Version, file_name};
+use super::library::{Opened, Search, Version, file_name, named_by};
 use super::sys::*;
 use ferrax_base::{Error, ErrorKind, Result, bail, error, fork};
 use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
@@ -48,7 +48,7 @@ impl Driver {
     pub fn load(path: Option<&Path>) -> Result<Arc<Driver>> {
         WATCH.call_once(|| fork::at_fork(|| (), || FORKS.store(FORKS.load(Relaxed) + 1, Relaxed)));
         let mut search = Search::new("NVIDIA's driver", format!("for CUDA {OLDEST} or newer"));
-        let named = path.map(Path::to_owned).or_else(|| std::env::var_os("FERRAX_LIBCUDA").map(PathBuf::from));
+        let named = path.map(Path::to_owned).or_else(|| named_by("FERRAX_LIBCUDA"));
         let Some(((functions, version), path)) = search.first(places(named), table) else {
             return Err(search.failed(
                 "The driver comes with the GPU's machine, not with a package of Python: install or update it, or say with \
@@ -77,6 +77,16 @@ impl Driver {
         // SAFETY: the place outlives the call.
         unsafe { self.cuDeviceGetCount(&raw mut count)? };
         Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// The error of a driver that finds no GPU.
+    #[cold]
+    pub fn no_device(&self) -> Error {
+        error!(
+            Runtime,
+            "NVIDIA's driver ({self:?}) finds no GPU. Does `nvidia-smi` list one, and does CUDA_VISIBLE_DEVICES leave it \
+             visible?"
+        )
     }
 
     /// Errors in a process that was forked from the one that opened the driver, where CUDA cannot be used.
@@ -173,14 +183,4 @@ fn table(library: &Opened) -> Result<(DriverFunctions, Version), String> {
     // SAFETY: these are functions of the driver.
     let functions = unsafe { DriverFunctions::find(|name| library.function(name)) };
     Ok((functions.map_err(|wrong| format!("it is for CUDA {version}, but {wrong}"))?, version))
-}
-
-/// The error for a machine whose driver finds no GPU.
-#[cold]
-pub(super) fn no_device(driver: &Driver) -> Error {
-    error!(
-        Runtime,
-        "NVIDIA's driver ({driver:?}) finds no GPU. Does `nvidia-smi` list one, and does CUDA_VISIBLE_DEVICES \
-         leave it visible?"
-    )
 }

@@ -1,12 +1,13 @@
 //! Machine code that is kept: in memory, and in a folder that outlives the process.
 
 use crate::harness::*;
-use ferrax_base::{Result, error};
+use ferrax_base::{Error, Result, error};
 use ferrax_cache::Store;
 use ferrax_cuda::driver::{Cubins, Executable, Shelf};
 use ferrax_cuda::program::{Place, Program};
 use std::io::ErrorKind::InvalidData;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A shelf that is a folder.
 struct Folder(Store);
@@ -19,11 +20,11 @@ impl Shelf for Folder {
         }
     }
 
-    fn put(&self, name: &str, key: &[u8], code: &[u8]) -> Result<()> {
+    fn put(&self, name: &str, key: &[u8], code: &[u8], _: Duration) -> Result<()> {
         self.0.put(name, key, code).map_err(|e| error!(Runtime, "{e}"))
     }
 
-    fn remove(&self, name: &str, key: &[u8]) -> Result<()> {
+    fn remove(&self, name: &str, key: &[u8], _: Error) -> Result<()> {
         self.0.remove(name, key).map_err(|e| error!(Runtime, "{e}"))
     }
 }
@@ -101,12 +102,12 @@ impl Shelf for &'static Useless {
         Ok(self.0.lock().unwrap().clone())
     }
 
-    fn put(&self, _: &str, _: &[u8], code: &[u8]) -> Result<()> {
+    fn put(&self, _: &str, _: &[u8], code: &[u8], _: Duration) -> Result<()> {
         *self.0.lock().unwrap() = Some(code.to_vec());
         Ok(())
     }
 
-    fn remove(&self, _: &str, _: &[u8]) -> Result<()> {
+    fn remove(&self, _: &str, _: &[u8], _: Error) -> Result<()> {
         *self.0.lock().unwrap() = None;
         Ok(())
     }

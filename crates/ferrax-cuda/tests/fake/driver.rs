@@ -3,7 +3,7 @@
 use crate::nvrtc::CUBIN;
 use crate::sys::*;
 use crate::work::{Life, Memory, Node, Op, Queue};
-use crate::{CURRENT, Held, State, Thing, call, state, text};
+use crate::{CURRENT, Entry, Held, State, Thing, call, host, state, text};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 const INVALID_VALUE: CUresult = 1;
@@ -316,6 +316,11 @@ pub unsafe extern "C" fn cuModuleLoadData(module: *mut u64, image: *const u8) ->
     if current().is_none() {
         return INVALID_CONTEXT;
     }
+    let refused = held.setting("refuse", 0);
+    if refused > 0 {
+        held.settings.insert("refuse".into(), refused - 1);
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
     let start = unsafe { std::slice::from_raw_parts(image, CUBIN.len()) };
     let lines = if start == CUBIN {
         let length = unsafe { image.add(8).cast::<u64>().read_unaligned() } as usize;
@@ -325,12 +330,21 @@ pub unsafe extern "C" fn cuModuleLoadData(module: *mut u64, image: *const u8) ->
     } else {
         return CUDA_ERROR_INVALID_IMAGE;
     };
-    let kernel = |line: &str| {
-        let (name, count) = line.rsplit_once(' ').expect("a name and a number");
-        (name.to_owned(), count.parse().expect("a number"))
-    };
-    let kernels = lines.lines().skip(1).map(kernel).collect();
-    unsafe { *module = held.add(Thing::Module { kernels }) };
+    let (mut kernels, mut library) = (Vec::new(), None);
+    for line in lines.lines().skip(1) {
+        if let Some(path) = line.strip_prefix("library ") {
+            library = host::Library::open(path);
+            if library.is_none() {
+                return CUDA_ERROR_INVALID_IMAGE;
+            }
+            continue;
+        }
+        let mut words = line.split(' ');
+        let mut word = || words.next().expect("a name, a number, whether it waits");
+        let (name, params, waits) = (word().to_owned(), word().parse().expect("a number"), word() == "true");
+        kernels.push(Entry { name, params, waits });
+    }
+    unsafe { *module = held.add(Thing::Module { kernels, library }) };
     0
 }
 
@@ -349,9 +363,9 @@ pub extern "C" fn cuModuleUnload(module: u64) -> CUresult {
 pub unsafe extern "C" fn cuModuleGetFunction(function: *mut u64, module: u64, name: *const c_char) -> CUresult {
     let mut held = begin!("cuModuleGetFunction");
     let name = unsafe { text(name) };
-    let Some(Thing::Module { kernels }) = held.things.get(&module) else { return INVALID_HANDLE };
-    let Some((_, params)) = kernels.iter().find(|(n, _)| n == name).cloned() else { return CUDA_ERROR_NOT_FOUND };
-    unsafe { *function = held.add(Thing::Function { module, name: name.to_owned(), params }) };
+    let Some(Thing::Module { kernels, .. }) = held.things.get(&module) else { return INVALID_HANDLE };
+    let Some(kernel) = kernels.iter().find(|k| k.name == name).cloned() else { return CUDA_ERROR_NOT_FOUND };
+    unsafe { *function = held.add(Thing::Function { module, kernel }) };
     0
 }
 
@@ -372,9 +386,9 @@ unsafe fn kernel(
     block: [u32; 3],
     args: *mut *mut c_void,
 ) -> Option<Node> {
-    let Some(Thing::Function { module, name, params }) = held.things.get(&function) else { return None };
-    let params = (0..*params).map(|i| unsafe { (*args.add(i)).cast::<u64>().read() }).collect();
-    Some(Node::Kernel { module: *module, name: name.clone(), params, grid, block })
+    let Some(Thing::Function { module, kernel }) = held.things.get(&function) else { return None };
+    let params = (0..kernel.params).map(|i| unsafe { (*args.add(i)).cast::<u64>().read() }).collect();
+    Some(Node::Kernel { module: *module, kernel: kernel.clone(), params, grid, block })
 }
 
 #[unsafe(no_mangle)]
@@ -472,8 +486,7 @@ pub unsafe extern "C" fn cuMemAllocFromPoolAsync(to: *mut u64, bytes: usize, poo
         }
         None if used(&held, device) + bytes > room(&held) => return CUDA_ERROR_OUT_OF_MEMORY,
         None => {
-            let layout = std::alloc::Layout::from_size_align(bytes, 512).expect("a size");
-            let address = unsafe { std::alloc::alloc(layout) } as u64;
+            let address = crate::work::take(bytes);
             held.memory.insert(address, Memory { bytes, device, life: Life::Coming, freed_on: None });
             address
         }

@@ -1,6 +1,6 @@
-//! NVRTC's calls: a cubin is the list of a source's kernels.
+//! NVRTC's calls: a cubin is the list of a source's kernels, with the library that computes them if they are to.
 
-use crate::{Thing, call, state, text};
+use crate::{Thing, call, host, state, text};
 use std::ffi::{c_char, c_int, c_void};
 
 /// What a cubin begins with; its length and text follow.
@@ -81,20 +81,40 @@ pub unsafe extern "C" fn nvrtcCompileProgram(program: u64, count: c_int, options
         *log = format!("default_program(1): error: {line}\n");
         return 6;
     }
-    *code = image(arch, text);
-    0
+    let (source, arch) = (text.clone(), arch.to_owned());
+    let Some(folder) = host::folder() else {
+        *code = image(&arch, &source, None);
+        return 0;
+    };
+    // others may call meanwhile
+    drop(held);
+    let made = host::compile(&folder, &source);
+    let mut held = state();
+    let Some(Thing::Source { code, log, .. }) = held.things.get_mut(&program) else { return 4 };
+    match made {
+        Ok(library) => {
+            *code = image(&arch, &source, library.to_str());
+            0
+        }
+        Err(said) => {
+            *log = said;
+            6
+        }
+    }
 }
 
 /// The code of a source: a cubin, or PTX with a zero behind it.
-fn image(arch: &str, source: &str) -> Vec<u8> {
+fn image(arch: &str, source: &str, library: Option<&str>) -> Vec<u8> {
     let mut lines = format!("{arch}\n");
     for kernel in source.split("__global__").skip(1) {
         let kernel = kernel.split_once("void").expect("kernels give nothing").1;
         let (name, rest) = kernel.split_once('(').expect("kernels have parameters");
         let params = rest.split_once(')').expect("lists of parameters end").0.trim();
         let count = if params.is_empty() { 0 } else { params.split(',').count() };
-        lines += &format!("{} {count}\n", name.trim());
+        let name = name.trim();
+        lines += &format!("{name} {count} {}\n", host::waits(source, name));
     }
+    lines.extend(library.map(|path| format!("library {path}\n")));
     if arch.starts_with("compute") {
         return format!("//PTX {lines}\0").into_bytes();
     }

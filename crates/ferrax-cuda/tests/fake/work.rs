@@ -1,6 +1,6 @@
 //! Streams: queues of work that is done when somebody waits for it.
 
-use crate::{State, Thing};
+use crate::{Entry, State, Thing};
 use std::collections::VecDeque;
 
 /// Work of a stream.
@@ -35,7 +35,7 @@ pub enum Op {
 pub enum Node {
     Copy { to: u64, from: u64, bytes: usize },
     Fill { to: u64, pattern: Vec<u8>, count: usize },
-    Kernel { module: u64, name: String, params: Vec<u64>, grid: [u32; 3], block: [u32; 3] },
+    Kernel { module: u64, kernel: Entry, params: Vec<u64>, grid: [u32; 3], block: [u32; 3] },
 }
 
 #[derive(Default)]
@@ -87,6 +87,39 @@ impl Memory {
 const FRESH: u8 = 0xcd;
 const FREED: u8 = 0xdd;
 const AWAITED: u8 = 0xab;
+/// What lies before and behind memory, and how much of it.
+const GUARD: u8 = 0xa7;
+const GUARDS: usize = 512;
+/// Work that a stream has before some is done.
+const MOST: u64 = 1024;
+/// Freed memory that is kept where the rest is given back.
+const KEPT: usize = 1000;
+
+fn layout(bytes: usize) -> std::alloc::Layout {
+    std::alloc::Layout::from_size_align(bytes + 2 * GUARDS, GUARDS).expect("a size")
+}
+
+/// Memory of a device between guards.
+pub fn take(bytes: usize) -> u64 {
+    unsafe {
+        let start = std::alloc::alloc(layout(bytes));
+        start.write_bytes(GUARD, GUARDS);
+        start.add(GUARDS + bytes).write_bytes(GUARD, GUARDS);
+        start.add(GUARDS) as u64
+    }
+}
+
+unsafe fn give_back(address: u64, bytes: usize) {
+    unsafe { std::alloc::dealloc((address as *mut u8).sub(GUARDS), layout(bytes)) };
+}
+
+/// Whether nothing was written beside memory.
+unsafe fn is_guarded(address: u64, bytes: usize) -> bool {
+    [address - GUARDS as u64, address + bytes as u64].into_iter().all(|at| {
+        let guard = unsafe { std::slice::from_raw_parts(at as *const u8, GUARDS) };
+        guard.iter().all(|b| *b == GUARD)
+    })
+}
 
 impl State {
     pub fn push(&mut self, stream: u64, op: Op) {
@@ -101,6 +134,10 @@ impl State {
         queue.given += 1;
         let number = queue.given;
         queue.work.push_back((number, op));
+        // a driver's streams take no more than so much before they do some of it
+        if self.computes && number.is_multiple_of(MOST) {
+            self.drive(stream, number - MOST / 2);
+        }
     }
 
     /// Does what a stream has up to a number, and what that waits for.
@@ -140,6 +177,12 @@ impl State {
                 unsafe { (address as *mut u8).write_bytes(FREED, bytes) };
                 if life != Life::Live {
                     self.violate(format!("{address:#x} was freed when it was {life:?}"));
+                }
+                if !unsafe { is_guarded(address, bytes) } {
+                    self.violate(format!("something was written beside the {bytes} bytes of {address:#x}"));
+                }
+                if self.computes {
+                    self.forget(address);
                 }
             }
             Op::Wait { stream, number } => self.drive(stream, number),
@@ -181,7 +224,7 @@ impl State {
                     }
                 }
             }
-            Node::Kernel { module, name, params, grid, block } => {
+            Node::Kernel { module, kernel: Entry { name, waits, .. }, params, grid, block } => {
                 self.kernels_run += 1;
                 if self.setting("fault", 0) == self.kernels_run {
                     self.lost = 700;
@@ -200,10 +243,27 @@ impl State {
                         return;
                     }
                 }
+                if let Some(Thing::Module { library: Some(library), .. }) = self.things.get(module) {
+                    let seed = (self.kernels_run as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    library.run(name, params, *grid, *block, *waits, seed);
+                    return;
+                }
                 self.ran.push(format!("{name} {grid:?} {block:?}"));
                 if let Some(kernel) = self.kernels.get(name) {
                     kernel(params.as_ptr(), params.len(), grid.as_ptr(), block.as_ptr());
                 }
+            }
+        }
+    }
+
+    /// Gives memory back that was freed, but for what was freed last.
+    fn forget(&mut self, address: u64) {
+        self.freed.push_back(address);
+        while self.freed.len() > KEPT
+            && let Some(oldest) = self.freed.pop_front()
+        {
+            if let Some(memory) = self.memory.remove(&oldest) {
+                unsafe { give_back(oldest, memory.bytes) };
             }
         }
     }

@@ -59,7 +59,8 @@ struct fx_host_fiber {
   unsigned long long slot;
 };
 static fx_host_fiber fx_host_fibers[FX_HOST_THREADS];
-static char* fx_host_stacks;
+extern "C" char* fx_host_stacks;
+char* fx_host_stacks;
 static jmp_buf fx_host_main;
 static ucontext_t fx_host_start, fx_host_back;
 static unsigned fx_host_me, fx_host_count;

@@ -1,12 +1,13 @@
-//! Programs of XLA that outlive the process: kept on disk as their plugin serializes them.
+//! Programs that outlive the process: XLA's, kept on disk as their plugin serializes them, and machine code of GPUs' kernels.
 //!
 //! A program's key is all that the compiler sees of it: its text, its options, XLA's own flags, the versions of the plugin and the
 //! machines that it compiles for. What cannot be read, or what a plugin does not take back, is dropped with a warning and compiled anew.
 //! Read next: `ferrax_cache::store` for the files.
 
 use ferrax_base::fork::Lock;
-use ferrax_base::{Result, error, warning};
+use ferrax_base::{Error, Result, error, warning};
 use ferrax_cache::Store;
+use ferrax_cuda::driver::Shelf;
 use ferrax_pjrt::safe::{Client, CompileOptions, Executable, Topology};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,9 +61,7 @@ pub(super) fn compile(client: &Arc<Client>, name: &str, text: &str, options: &Co
     let settings = SETTINGS.lock().clone();
     let Some(folder) = &settings.folder else { return client.compile(text, options) };
     let store = Store::new(folder, settings.most);
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let name: String = name.chars().take(64).map(plain).collect();
-    let name = name.as_str();
+    let name = &plain(name);
     let key = key(client, text, options)?;
     match store.get(name, &key) {
         Ok(Some(bytes)) => match client.load(&bytes, Some(options)) {
@@ -89,6 +88,50 @@ pub(super) fn compile(client: &Arc<Client>, name: &str, text: &str, options: &Co
         }
     }
     Ok(executable)
+}
+
+/// A name as part of a file's.
+fn plain(name: &str) -> String {
+    name.chars().take(64).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// Machine code of kernels in the folder where programs are kept, if there is one.
+pub(super) struct Folder;
+
+impl Shelf for Folder {
+    fn get(&self, name: &str, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let settings = SETTINGS.lock().clone();
+        let Some(folder) = &settings.folder else { return Ok(None) };
+        let name = &plain(name);
+        let got = Store::new(folder, settings.most).get(name, key);
+        let got = got.or_else(|error| settings.complain("read", name, error).map(|()| None))?;
+        FOUND[usize::from(got.is_none())].fetch_add(1, Relaxed);
+        Ok(got)
+    }
+
+    fn put(&self, name: &str, key: &[u8], code: &[u8], took: Duration) -> Result<()> {
+        let settings = SETTINGS.lock().clone();
+        match &settings.folder {
+            Some(folder) if took >= settings.at_least && code.len() >= settings.bytes => {
+                let name = &plain(name);
+                let put = Store::new(folder, settings.most).put(name, key, code);
+                put.or_else(|error| settings.complain("write", name, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn remove(&self, name: &str, key: &[u8], why: Error) -> Result<()> {
+        // it was found in vain
+        FOUND[0].fetch_sub(1, Relaxed);
+        FOUND[1].fetch_add(1, Relaxed);
+        let settings = SETTINGS.lock().clone();
+        let Some(folder) = &settings.folder else { return Ok(()) };
+        let name = &plain(name);
+        settings.complain("load", name, why)?;
+        let removed = Store::new(folder, settings.most).remove(name, key);
+        removed.or_else(|error| settings.complain("remove", name, error))
+    }
 }
 
 /// All that decides what a program is compiled to.

@@ -6,7 +6,7 @@
 //!
 //! Read next: `ferrax_pjrt::stablehlo` for the printing, `ferrax_pjrt::safe` for the plugin's objects.
 
-use super::{Compiled, Engine, Source, Stats, driven, kept};
+use super::{Compiled, Engine, Source, Stats, cuda, driven, kept};
 use ferrax_base::memory::DeviceMemory;
 use ferrax_base::{Arg, Buffer, Memory, Outputs, Result, bail, error};
 use ferrax_loops::Type;
@@ -60,12 +60,19 @@ struct Counts {
     peak: AtomicUsize,
 }
 
-/// Registers a plugin under a name, which becomes its platform's; gives the platform's number. Nothing is loaded yet.
+/// The platform of a plugin of this name: `xla_cuda` for `cuda` where that is ferrax's own engine.
+pub fn platform(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    if name == cuda::PLATFORM && cuda::is_registered() { format!("xla_{name}") } else { name }
+}
+
+/// Registers a plugin under a name, which becomes its platform's ([`platform`]); gives the platform's number. Nothing is
+/// loaded yet.
 pub fn register(name: &str, path: PathBuf, options: Vec<(String, OptionValue)>) -> Result<usize> {
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         bail!(Value, "a platform's name has letters, digits and '_'; got '{name}'");
     }
-    let (number, plugin) = named(&name.to_ascii_lowercase())?;
+    let (number, plugin) = named(&platform(name))?;
     match plugin.place.set(Place { path, options }) {
         Ok(()) => Ok(number),
         Err(_) => bail!(Value, "there is a platform {name} already"),
