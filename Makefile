@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rust test-python test-live record test-engine test-cuda test-xla xla-plugin test-nvrtc sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
+.PHONY: help demo test test-rust test-python test-live record test-engine test-cuda test-xla test-xla-all xla-plugin test-nvrtc sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
   stubs generated fuzz clean bench-crates
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make test-engine  tests of transformations and primitives on the interpreter of tests/engine"
 	@echo "make test-cuda  the same on the engine of NVIDIA's GPUs, with a driver whose kernels the host computes"
 	@echo "make test-xla the tests of PJRT, and programs on a CPU client of XLA"
+	@echo "make test-xla-all   those, and more of the suite on that client"
 	@echo "make test-nvrtc  NVIDIA's compiler on what ferrax writes for its GPUs, where the compiler is installed"
 	@echo "make sanitize the tests of buffers and of the engine's portable kernels under address sanitizer"
 	@echo "make unoptimized  a Rust example, and a thread with little stack, in a build without optimizer, as a service's own debug build is"
@@ -90,6 +91,14 @@ test-xla: develop xla-plugin
 	plugin=$$(tests/xla/plugin/build.sh $(abspath $(XLA_CACHE)) | tail -n 1) && \
 	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin cargo test --package ferrax-pjrt --package ferrax-ir -- --include-ignored && \
 	  FERRAX_PJRT_PLUGIN=xla_cpu:$$plugin FERRAX_PLATFORMS=xla_cpu $(PY) -m pytest -n auto --dist loadfile $(XLA_TESTS)
+
+# More of the suite on XLA. Each small program takes XLA tens of milliseconds, so that no test run has them.
+XLA_ALL := tests/suite tests/lax/test_accuracy.py tests/lax/test_bit_casts.py tests/lax/test_complex_functions.py tests/lax/test_conversion.py \
+  tests/numpy/test_creation.py tests/numpy/test_reductions.py tests/numpy/test_shapes.py tests/numpy/test_transforms.py \
+  $(addprefix tests/transforms/test_,$(addsuffix .py,check_where collectives compiler_options custom_rules debug_modes disable_jit evaluate \
+    jacobian_types kernels_text linear_transpose linearized_trees loop_programs))
+test-xla-all:
+	$(MAKE) test-xla XLA_TESTS="tests/xla tests/spec $(XLA_ALL)"
 
 # NVRTC needs no GPU to compile for one: it takes the sources that the planner's tests print. NVRTC is a library or its folder;
 # a wheel in .venv is found.

@@ -66,6 +66,37 @@ def assert_same(ours, theirs, rtol=0.0, atol=0.0, weak=True):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
+#: How far on XLA two forms of one program may lie apart (eager, jitted, mapped, differentiated), in units of the
+#: largest number or of 1: its compiler fuses what is compiled together. docs/numerics.md states it.
+XLA_FORMS = 16
+
+
+def assert_forms_same(ours, theirs):
+    """Asserts that two forms of one program computed the same numbers, tree by tree.
+
+    That is: the same bits on an engine of ours, and of integers and truth values on XLA, whose floats are within
+    `XLA_FORMS`.
+    """
+    a, b = ferrax.tree.leaves(ours), ferrax.tree.leaves(theirs)
+    assert len(a) == len(b), f"{len(a)} leaves, not {len(b)}"
+    for x, y in zip(a, b):
+        kinds = [np.dtype(z.dtype) for z in (x, y) if not ferrax.dtypes.issubdtype(z.dtype, ferrax.dtypes.extended)]
+        if not on_xla() or not all(ferrax.numpy.issubdtype(k, np.inexact) for k in kinds):
+            assert_same(x, y, weak=False)
+        else:
+            assert (dtype_name(x), tuple(x.shape)) == (dtype_name(y), tuple(y.shape))
+            assert_near(x, y)
+
+
+def assert_near(ours, theirs):
+    """Asserts that floats of one dtype are within `XLA_FORMS`; those that are not finite are the same."""
+    a, b = as_numpy(ours), as_numpy(theirs)
+    finite = np.isfinite(b)
+    largest = np.max(np.abs(b[finite]), initial=1.0)
+    bound = XLA_FORMS * float(ml_dtypes.finfo(np.asarray(ours).dtype).eps) * float(largest)
+    np.testing.assert_allclose(a, b, rtol=0.0, atol=bound)
+
+
 def assert_trees_same(ours, theirs, **kwargs):
     """`assert_same` leaf by leaf; the two trees flatten to as many leaves."""
     import ferrax

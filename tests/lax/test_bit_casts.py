@@ -19,6 +19,8 @@ GROUPS = [
     ("float64", "int64", "uint64"),
 ]
 PAIRS = [pair for group in GROUPS for pair in itertools.permutations(group, 2)]
+#: Pairs whose numbers are bits of NaNs, which XLA's loops do not keep: it carries these floats as float32.
+XLA_LOSES = [("int16", "bfloat16"), ("int8", "float8_e5m2")]
 BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 # Below, at and above what regions take, and with rows of two lengths.
 SIZES = [1, 7, 32, 320, 2560]
@@ -122,7 +124,8 @@ def test_beside_reductions_and_broadcasts(a, b, shape):
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)
-def test_in_loops_and_under_vmap(a, b):
+def test_in_loops_and_under_vmap(a, b, request):
+    request.applymarker(pytest.mark.xfail(on_xla() and (a, b) in XLA_LOSES, reason="XLA's loops change bits of NaNs"))
     x = numbers(a, 60).reshape(5, 12)
 
     def step(c, row):

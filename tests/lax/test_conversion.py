@@ -9,7 +9,7 @@ import ferrax
 from ferrax import lax as ours
 from ferrax._core import asarray
 from tests.recorded import dtype_of, expected
-from tests.support import assert_same
+from tests.support import assert_same, on_xla
 
 DTYPES = ["bool", "int8", "int32", "uint8", "uint32", "float32", "bfloat16", "float16", "complex64", "float8_e4m3fn"]
 
@@ -61,6 +61,8 @@ def test_doubles_round_once_to_narrow_floats(source, target):
     middle, even = (low + high) / 2, np.where(every % 2 == 0, low, high)
     x = np.concatenate([np.nextafter(middle, 0), middle, np.nextafter(middle, np.inf), middle * (1 + 1e-12)])
     want = np.concatenate([low, even, high, high])
+    if on_xla():  # its CPU code takes subnormal numbers for zeros
+        x, want = (np.where(np.abs(x) < np.finfo("float32").smallest_normal, 0, v) for v in (x, want))
     with ferrax.enable_x64(True):
         for sign in (1, -1):
             operand = ferrax.numpy.asarray((sign * x).astype(source))
