@@ -14,7 +14,7 @@ import ferrax as jax
 import ferrax._src
 import ferrax.numpy as jnp
 from ferrax._src import api_util, config, core, deprecations, dtypes, monitoring, util
-from ferrax._src.numpy.util import check_arraylike, promote_dtypes, promote_dtypes_inexact
+from ferrax._src.numpy.util import check_arraylike, promote_dtypes, promote_dtypes_inexact, promote_dtypes_numeric
 
 MODULES = sorted(m.name for m in pkgutil.walk_packages(ferrax._src.__path__, "ferrax._src."))
 
@@ -41,6 +41,7 @@ def test_every_module_is_imported_and_knows_what_it_lacks(name):
         ("numpy.linalg", "svd", jnp.linalg.svd),
         ("nn.functions", "relu", jax.nn.relu),
         ("sharding_impls", "NamedSharding", jax.sharding.NamedSharding),
+        ("array", "make_array_from_callback", jax.make_array_from_callback),
         ("typing", "Array", jax.Array),
         ("errors", "UnexpectedTracerError", jax.errors.UnexpectedTracerError),
     ],
@@ -152,7 +153,19 @@ def test_dtypes_answer_as_jax_does():
     assert dtypes.dtype(1.0) == jnp.result_type(float)
     assert dtypes.to_inexact_dtype("int8") == jnp.sin(jnp.int8(1)).dtype
     assert dtypes.to_complex_dtype("float32") == np.dtype("complex64")
-    assert dtypes.to_numeric_dtype(bool) == jnp.result_type(int)
+    assert dtypes.to_numeric_dtype("uint8") == np.dtype("uint8")
+    for wide in (False, True):
+        with jax.enable_x64(wide):
+            assert dtypes.to_numeric_dtype(bool) == np.dtype("int32")
+            for integers, floats in (
+                ("bool", "float32"),
+                ("int32", "float32"),
+                (jnp.int4, "float32"),
+                ("uint64", "float64"),
+            ):
+                assert dtypes.to_inexact_dtype(integers) == np.dtype(floats)
+            assert dtypes.to_complex_dtype("int32") == np.dtype("complex64")
+            assert promote_dtypes_inexact(np.int32(1))[0].dtype == jnp.sin(np.int32(1)).dtype == np.dtype("float32")
     assert [dtypes.short_dtype_name(np.dtype(d)) for d in ("float32", "uint8", jnp.bfloat16, "bool")] == [
         *("f32", "u8", "bf16", "bool")
     ]
@@ -165,6 +178,9 @@ def test_dtypes_answer_as_jax_does():
 def test_arguments_are_promoted_together():
     a, b = promote_dtypes(np.int8(1), 2.0)
     assert (a.dtype, b.dtype) == (jnp.result_type(np.int8(1), 2.0),) * 2
+    d, e = promote_dtypes_numeric(True, np.array([False]))
+    assert d.dtype == e.dtype == np.dtype("int32")
+    assert e.tolist() == [0]
     (c,) = promote_dtypes_inexact(3)
     assert c.dtype == jnp.result_type(float)
     assert c.weak_type

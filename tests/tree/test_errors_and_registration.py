@@ -103,6 +103,17 @@ def test_flatten_up_to_errors(structure, tree):
     assert isinstance(result, Failure)
 
 
+@pytest.mark.parametrize("fields", ["x y", "x y z"])
+def test_named_tuples_of_registered_classes_are_told_from_others(fields):
+    registered = collections.namedtuple("Registered", fields)
+    for m in BOTH:
+        m.register_pytree_node(registered, lambda r: (tuple(r), None), lambda _, children: Point(*children))
+    value = registered(*range(len(fields.split())))
+    result, expected = (outcome(m.tree_structure(Point(1, 2)).flatten_up_to, value) for m in BOTH)
+    assert result == expected
+    assert isinstance(result, Failure)
+
+
 def test_none_is_no_leaf():
     with pytest.raises(ValueError, match=r"^Expected None, got 1\.\n\nNone is a container"):
         ours.tree_structure(None).flatten_up_to(1)

@@ -30,6 +30,7 @@ _custom_float_dtypes = [
 ]
 _float_types = [*_custom_float_dtypes, *map(np.dtype, ("float16", "float32", "float64"))]
 _complex_types = [np.dtype("complex64"), np.dtype("complex128")]
+_WIDE_INTEGERS = (np.dtype("int64"), np.dtype("uint64"))
 _jax_types = [*_bool_types, *_unsigned_types, *_signed_types, *_float_types, *_complex_types]
 _jax_dtype_set = {*_jax_types, _dtypes.float0}
 
@@ -96,17 +97,20 @@ def supports_inf(dtype: Any) -> bool:
 
 
 def to_inexact_dtype(dtype: Any) -> np.dtype:
-    """The dtype of floats that integers become in functions such as `sin`; others as they are."""
+    """The dtype of floats that integers become in functions such as `sin`; others as they are.
+
+    It depends on how wide the integers are, and on no setting.
+    """
     dtype = np.dtype(dtype)
     if _dtypes.issubdtype(dtype, np.inexact):
         return dtype
-    return np.dtype(promote_types(dtype, default_float_dtype()))
+    return np.dtype("float64" if dtype in _WIDE_INTEGERS else "float32")
 
 
 def to_numeric_dtype(dtype: Any) -> np.dtype:
-    """The dtype, or the default integer one for bool."""
+    """The dtype, or int32 for bool, however wide the default integer is."""
     dtype = np.dtype(dtype)
-    return default_int_dtype() if dtype == np.dtype(bool) else dtype
+    return np.dtype("int32") if dtype == np.dtype(bool) else dtype
 
 
 def to_complex_dtype(dtype: Any) -> np.dtype:

@@ -474,6 +474,8 @@ fn mismatch_text(object: &Bound<'_, PyAny>, kind: KindRef<'_, PyHost>, arity: us
     let py = object.py();
     let got = shorten::within(object, shorten::BLOCK);
     let shape = shape(object)?;
+    // a class of named tuples that is registered is one too
+    let named = object.is_instance_of::<PyTuple>() && object.hasattr("_fields")?;
     let list = |keys: &[Object]| {
         let keys = shorten::list(keys.len(), ", ", shorten::BLOCK, |i| Ok(shorten::repr(keys[i].0.bind(py))));
         keys.map(|keys| format!("[{keys}]"))
@@ -485,10 +487,10 @@ fn mismatch_text(object: &Bound<'_, PyAny>, kind: KindRef<'_, PyHost>, arity: us
             let present = present_keys(object.cast::<PyDict>()?)?;
             format!("Dict key mismatch; expected keys: {}; present keys: {}.", list(keys)?, list(&present)?)
         }
-        (KindRef::Named(_), Shape::Named) if object.len()? != arity => {
+        (KindRef::Named(_), _) if named && object.len()? != arity => {
             format!("Named tuple arity mismatch: {} != {arity}; tuple: {got}.", object.len()?)
         }
-        (KindRef::Named(class), Shape::Named) => {
+        (KindRef::Named(class), _) if named => {
             format!("Named tuple type mismatch: expected type: {}, tuple: {got}.", class.0.bind(py).repr()?)
         }
         (KindRef::Custom(expected, aux), Shape::Registered(own)) if std::ptr::eq(*expected, *own) => {

@@ -4,7 +4,7 @@ from typing import Any
 
 import ferrax.numpy as jnp
 from ferrax import _ferrax
-from ferrax._src.dtypes import to_inexact_dtype
+from ferrax._src.dtypes import to_inexact_dtype, to_numeric_dtype
 
 
 def promote_dtypes(*args: Any) -> list[Any]:
@@ -18,6 +18,12 @@ def promote_dtypes(*args: Any) -> list[Any]:
 def promote_dtypes_inexact(*args: Any) -> list[Any]:
     """The values as arrays of one dtype of floats or complex numbers."""
     dtype, weak = to_inexact_dtype(jnp.result_type(*args)), all(_ferrax.typeof(a).weak_type for a in args)
+    return [_ferrax.lax.convert(a, dtype, weak) for a in args]
+
+
+def promote_dtypes_numeric(*args: Any) -> list[Any]:
+    """The values as arrays of one dtype of numbers: that of bools is int32."""
+    dtype, weak = to_numeric_dtype(jnp.result_type(*args)), all(_ferrax.typeof(a).weak_type for a in args)
     return [_ferrax.lax.convert(a, dtype, weak) for a in args]
 
 
