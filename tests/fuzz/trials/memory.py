@@ -169,7 +169,7 @@ def weak_references(times, rng):
             use(1.0)
             lax.cond(True, use, use, 1.0)
             lax.map(use, jnp.ones(2))
-            ferrax.vmap(use)(jnp.ones(2))
+        ferrax.vmap(calls)(jnp.ones(2))
         made.extend(map(weakref.ref, (host, calls)))
 
     for _ in times(50):
