@@ -10,7 +10,8 @@ import pytest
 
 import ferrax
 import ferrax.numpy as jnp
-from ferrax import _ferrax
+from ferrax import _ferrax, lax
+from ferrax.experimental import io_callback
 
 
 def programs():
@@ -58,6 +59,43 @@ def test_programs_go_with_the_function(no_programs):
     gc.collect()
     assert gone() is None
     assert programs() == 0
+
+
+SCALAR = ferrax.ShapeDtypeStruct((), jnp.float32)
+CALLS = {
+    "pure": lambda host: ferrax.pure_callback(host, SCALAR, 1.0),
+    "io": lambda host: io_callback(host, SCALAR, 1.0),
+    "ordered": lambda host: io_callback(host, SCALAR, 1.0, ordered=True),
+    "debug": lambda host: ferrax.debug.callback(host, 1.0),
+    "loop": lambda host: lax.fori_loop(0, 2, lambda i, x: ferrax.pure_callback(host, SCALAR, x), 1.0),
+    "while": lambda host: lax.while_loop(lambda x: ferrax.pure_callback(host, SCALAR, x) < 3, lambda x: x + 1, 1.0),
+    "scan": lambda host: lax.map(lambda x: ferrax.pure_callback(host, SCALAR, x), jnp.ones(2)),
+    "branch": lambda host: lax.cond(True, lambda x: ferrax.pure_callback(host, SCALAR, x), lambda x: x, 1.0),
+    "branch of a loop": lambda host: lax.map(
+        lambda x: lax.cond(x > 0, lambda x: ferrax.pure_callback(host, SCALAR, x), lambda x: x, x), jnp.ones(2)
+    ),
+    "vmap": lambda host: ferrax.vmap(lambda x: ferrax.pure_callback(host, SCALAR, x, vmap_method="sequential"))(
+        jnp.ones(2)
+    ),
+    "jit": lambda host: ferrax.jit(lambda x: ferrax.pure_callback(host, SCALAR, x))(1.0),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_host_code_ends_with_its_last_use(call):
+    called = []
+
+    def host(x):
+        called.append(1)
+        return x
+
+    call(host)
+    ferrax.effects_barrier()
+    assert called
+    gone = weakref.ref(host)
+    del host
+    gc.collect()
+    assert gone() is None
 
 
 def test_programs_of_a_wrapper_that_is_in_a_cycle_go(no_programs):

@@ -95,7 +95,7 @@ def run(args):
             options = ["--jax", args.jax, "--gradients", args.gradients, "--out", folder, *["--x64"] * args.x64]
             options += ["--seconds", until - time.monotonic(), start, stop]
             child = children.run_child("tests.fuzz", options, folder, HANG, env)
-            if child.code == 0:
+            if child.ended_well():
                 counts.update(child.counts())
                 start = stop
             else:

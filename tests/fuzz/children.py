@@ -5,6 +5,7 @@ is a hang, and after a crash it names the culprit.
 """
 
 import collections
+import concurrent.futures
 import dataclasses
 import json
 import pathlib
@@ -29,9 +30,16 @@ class Child:
     def what(self):
         return "a hang" if self.hung else f"exit status {self.code}"
 
+    def ended_well(self):
+        """Whether it came to its end: a status of 0 alone may be that of an exit on the way there."""
+        return self.code == 0 and self.counts() is not None
+
     def counts(self):
-        """The last line of a child that ended well."""
-        return json.loads(self.out.splitlines()[-1])
+        """The last line of a child that ended well; None where there is no such line."""
+        try:
+            return json.loads(self.out.splitlines()[-1])
+        except (IndexError, ValueError):
+            return None
 
 
 def current(folder):
@@ -85,11 +93,8 @@ def run_jobs(work, count, folder):
     """Runs `work(job, folder, counts)` in as many threads, and gathers their counts and failures of each kind."""
     folders = [pathlib.Path(folder) / str(job) for job in range(count)]
     counts = [collections.Counter() for _ in folders]
-    jobs = [threading.Thread(target=work, args=row) for row in zip(range(count), folders, counts)]
-    for job in jobs:
-        job.start()
-    for job in jobs:
-        job.join()
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        list(pool.map(work, range(count), folders, counts))  # raises what a job raised: its share has not run
     return dict(sum(counts, collections.Counter())), one_of_each([f for one in folders for f in read(one)])
 
 

@@ -98,7 +98,7 @@ ODD_ARRAYS = """jnp.zeros(()) jnp.zeros(0) jnp.ones(3) jnp.ones((2,3)) jnp.ones(
     jax.ShapeDtypeStruct((2,3),jnp.float32)"""
 
 ODD_OBJECTS = """None Odd() BadEq() BadIndex() BigIndex() BadArray() BadLen() Long() HasArray() recursive deep
-    slice(None) Ellipsis NotImplemented object int bool type b'ab' memoryview(b'abcd') bytearray(8)
+    slice(None) Ellipsis NotImplemented object int bool type b'ab' memoryview(b'\\2\\3\\5\\7') bytearray(8)
     frozenset([1]) iter([1,2]) {} {'a':1} [[1,2],[3]] [1,'a'] jnp.float32 jnp.uint8 jnp.complex64
     np.dtype('int8') 'float32' 'int4' 'O' 'S3' 'datetime64[s]' 'abc' '' 'ij,jk->ik' 'ii' 'constant'
     'same' 'highest' 'wrap' 'linear' 'fan_in' 'VALID' 'clip' 'fill' 'F' '\\ud800' 'x'*100000 jax.numpy

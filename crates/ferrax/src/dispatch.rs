@@ -16,6 +16,7 @@ use ferrax_cache::{Cache, Entry, cache::hash_of};
 use ferrax_ir::array::MemoryPin;
 use ferrax_ir::lower::lower_op;
 use ferrax_ir::{Array, Avals, DeviceId, Lit, OpRef, Value, Values};
+use ferrax_ops::callback::{DEBUG_CALLBACK, IO_CALLBACK, PURE_CALLBACK};
 use ferrax_ops::placed::SHARDING_CONSTRAINT;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
@@ -85,6 +86,13 @@ pub(crate) fn compiled_for(device: DeviceId) -> DeviceId {
     if device.on_cpu() { DeviceId::default() } else { device.single() }
 }
 
+/// Whether host code was made for this very operation, or for one of its programs: no other call finds what is kept of
+/// it, which would only keep alive what that code closes over.
+fn calls_back(op: &OpRef) -> bool {
+    let callback = op.is(&PURE_CALLBACK) || op.is(&IO_CALLBACK) || op.is(&DEBUG_CALLBACK);
+    callback || op.subjaxprs().iter().any(|program| program.eqns.iter().any(|eqn| calls_back(&eqn.op)))
+}
+
 fn op_program(op: &OpRef, args: &[Value], device: DeviceId) -> Result<Arc<Entry<OpKey, OpProgram>>> {
     let mut hasher = rustc_hash::FxHasher::default();
     op.hash(&mut hasher);
@@ -107,7 +115,7 @@ fn op_program(op: &OpRef, args: &[Value], device: DeviceId) -> Result<Arc<Entry<
     let compiled = engine::of(device)?.compile(&source)?;
     drop(refs);
     let inner: usize = op.subjaxprs().iter().map(|j| j.bytes()).sum();
-    let bytes = size_of::<Entry<OpKey, OpProgram>>() + 2000 + inner;
+    let bytes = if calls_back(op) { usize::MAX } else { size_of::<Entry<OpKey, OpProgram>>() + 2000 + inner };
     Ok(OP_PROGRAMS.insert(
         OpKey { hash, op: op.clone(), args: avals, device },
         OpProgram { outs, compiled },

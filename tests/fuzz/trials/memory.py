@@ -158,8 +158,23 @@ def weak_references(times, rng):
         lax.cond(True, function, function, 1.0)
         lax.fori_loop(0, 2, lambda i, c: function(c), 1.0)
 
+        def host(x):
+            return x if token else None
+
+        def calls(x):
+            return ferrax.pure_callback(host, ferrax.typeof(x), x, vmap_method="sequential")
+
+        ferrax.debug.callback(host, 1.0)
+        for use in (calls, ferrax.jit(calls)):
+            use(1.0)
+            lax.cond(True, use, use, 1.0)
+            lax.map(use, jnp.ones(2))
+        ferrax.vmap(calls)(jnp.ones(2))
+        made.extend(map(weakref.ref, (host, calls)))
+
     for _ in times(50):
         step()
+    ferrax.effects_barrier()
     gc.collect()
     assert not [r for r in made if r() is not None]
 
