@@ -57,7 +57,8 @@ def contract(
 def _scaled(a: Array, b: Array, preferred_element_type: DTypeLike) -> Array:
     """The product where one operand is a scalar."""
     shape = np.broadcast_shapes(a.shape, b.shape)
-    result = lax.mul(broadcast_to_shape(a, shape), broadcast_to_shape(b, shape))
+    product = lax.bitwise_and if a.dtype == bool else lax.mul
+    result = product(broadcast_to_shape(a, shape), broadcast_to_shape(b, shape))
     return (
         result
         if preferred_element_type is None
