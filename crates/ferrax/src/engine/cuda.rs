@@ -8,6 +8,7 @@
 //! Read next: `ferrax_cuda::plan` for what is compiled, `ferrax_cuda::driver` for what runs it.
 
 use super::{Compiled, Engine, Source, Stats, driven, kept};
+use ferrax_base::fork::Lock;
 use ferrax_base::{Arg, Buffer, Error, Memory, Outputs, Result, bail};
 use ferrax_cuda::driver::{Compiler, Cubins, Device, DeviceArray, Driver, Executable, library};
 use ferrax_cuda::plan::plan;
@@ -38,7 +39,7 @@ static STARTED: OnceLock<Started> = OnceLock::new();
 /// Held by whoever starts something.
 static STARTING: Mutex<()> = Mutex::new(());
 /// Folders of the host's packages, where NVRTC may be.
-static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static FOLDERS: Lock<Vec<PathBuf>> = Lock::new(Vec::new());
 
 /// Whether the machine has NVIDIA's driver, as far as its files tell; `FERRAX_LIBCUDA` says that there is one. Loads nothing.
 pub fn is_here() -> bool {
@@ -66,7 +67,7 @@ pub fn is_registered() -> bool {
 
 /// Says in which folders of the host's packages NVRTC is looked for.
 pub fn look_for_nvrtc_in(folders: Vec<PathBuf>) {
-    *FOLDERS.lock().unwrap_or_else(PoisonError::into_inner) = folders;
+    *FOLDERS.lock() = folders;
 }
 
 /// Why there is no such engine, where it is not registered; loads the driver if there is one after all.
@@ -109,7 +110,7 @@ fn device(number: usize) -> Result<&'static Arc<Device>> {
 fn cubins() -> Result<&'static Cubins> {
     let Started { driver, cubins, .. } = started()?;
     made(cubins, || {
-        let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let folders = FOLDERS.lock().clone();
         let compiler = Compiler::load(driver.version(), &folders)?;
         Ok(Cubins::new(compiler, Some(Box::new(kept::Folder))))
     })
