@@ -27,7 +27,9 @@ def placed(sampler: _Sampler) -> _Sampler:
         return result if out_sharding is None else with_out_sharding(result, out_sharding, sampler.__name__)
 
     # warnings name the function that the user called by its frame
-    sampled.__code__ = sampled.__code__.replace(co_name=sampler.__name__, co_qualname=sampler.__qualname__)
+    sampled.__code__ = sampled.__code__.replace(  # type: ignore[attr-defined]
+        co_name=sampler.__name__, co_qualname=sampler.__qualname__
+    )
     return sampled  # type: ignore[return-value]
 
 
