@@ -132,7 +132,7 @@ class Subject:
         return True
 
     def rewritten(self, name, value, rows=None, axes=None):
-        """Whether the difference is one of docs/rewrites.md: it is gone under strict numerics, from each row if mapped."""
+        """Whether the difference is one of docs/rewrites.md: gone under strict numerics, in every row if mapped."""
         if not REWRITTEN.search(self.program.source()):
             return False
         function = self.program.function(FERRAX, [name])
