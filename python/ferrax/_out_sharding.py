@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["no_sharding", "with_out_sharding"]
+from ferrax import _ferrax
+
+__all__ = ["no_sharding", "put", "with_out_sharding"]
 
 
 def no_sharding(name: str, out_sharding: Any) -> None:
@@ -13,7 +16,18 @@ def no_sharding(name: str, out_sharding: Any) -> None:
         raise NotImplementedError(f"The 'out_sharding' argument to {name} is not supported.")
 
 
-def with_out_sharding(x: Any, sharding: Any, function: str) -> Any:
+def with_out_sharding(make: Callable[[], Any], sharding: Any, function: str) -> Any:
+    """What a function makes, with the sharding that was asked for; see `put`.
+
+    Args:
+      make: gives the result, whose operations need not tell how it is sharded.
+      sharding: a `PartitionSpec` of the mesh in use, or a sharding.
+      function: who was asked.
+    """
+    return put(_ferrax.making_placed(make, function), sharding, function)
+
+
+def put(x: Any, sharding: Any, function: str) -> Any:
     """A result with the sharding that was asked for.
 
     Args:

@@ -47,6 +47,12 @@ def register_plugin(name: str, path: str | os.PathLike[str], options: Mapping[st
     _ferrax.register_plugin(name, os.fspath(path), list(given.items()))
 
 
+def hardware(platform: str) -> str:
+    """What a platform computes on: `cuda` of `xla_cuda`, a plugin's name where ferrax has an engine of its own."""
+    bare = platform.removeprefix("xla_")
+    return bare if bare in GPUS else platform
+
+
 def _gpu_options() -> dict[str, Any]:
     """What clients of GPUs are made with: memory is taken when it is needed, unless the environment asks for more."""
     options: dict[str, Any] = {"preallocate": False}

@@ -115,7 +115,7 @@ def report() -> tuple[str, bool]:
         lines += _table(f"Platform {name}: {'works' if works else 'does not work'}", rows)
         working += [name] * works
     lines += _table("Wheels with plugins", _wheels()) + _table("GPUs", _libraries())
-    gpus = {"gpu"} if {"cuda", "xla_cuda", "rocm", "xla_rocm"} & set(working) else set()
+    gpus = {"gpu"} if _plugins.GPUS.keys() & {_plugins.hardware(name) for name in working} else set()
     missing = [name for name in _wanted() if name not in working and name not in gpus]
     lines += [f"Asked for, and not there: {name}" for name in missing]
     return "\n".join(lines), not missing

@@ -14,7 +14,7 @@ import textwrap
 import pytest
 
 SETUP = """
-import copy, json, threading, traceback
+import copy, json, math, threading, traceback
 import numpy as np
 import ferrax as jax, ferrax.numpy as jnp
 from ferrax import lax
@@ -280,7 +280,7 @@ CASES = {
             assert log == ["float32[8@x,4@y]", "float32[8,4]"], log
     """,
     "one explicit axis cannot divide two axes of a sum": """
-        from ferrax.sharding._propagation import ShardingTypeError
+        from ferrax.sharding._explicit import ShardingTypeError
         me = jax.make_mesh((4, 2), ("x", "y"))
         n = np.arange(64, dtype=np.int32).reshape(8, 8)
         a, b = (jax.device_put(n, NamedSharding(me, p)) for p in (P("x", None), P(None, "x")))
@@ -301,6 +301,82 @@ CASES = {
         auto = Mesh(me.devices, ("x", "y"))
         u, v = (jax.device_put(n, NamedSharding(auto, p)) for p in (P("x"), P(None, "x")))
         assert np.array_equal(u + v, 2 * n)
+    """,
+    "what results keep of explicit axes": """
+        me = jax.make_mesh((2, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+        def over(shape, *spec):
+            return jax.device_put(np.arange(math.prod(shape), dtype=np.float32).reshape(shape), P(*spec))
+        with jax.set_mesh(me):
+            a, xy = over((8, 16), "x", None), over((8, 16), "x", "y")
+            y = over((8, 16), None, "y")
+            kernel = jnp.ones((4, 2, 3, 3))
+            pooled = lambda v: jax.lax.reduce_window(v, -jnp.inf, jax.lax.max, (1, 2), (1, 2), "VALID")
+            images = over((8, 2, 8, 8), "x")
+            for f, args, spec in [
+                (lambda v: v.reshape(128), (xy,), P(("x", "y"))),
+                (lambda v: v.reshape(128), (a,), P("x")),
+                (lambda v: v.reshape(2, 4, 16), (xy,), P("x", None, "y")),
+                (lambda v: v.reshape(8, 1, 4, 4), (xy,), P("x", None, "y", None)),
+                (lambda v: jax.lax.slice(v, (0, 0), (4, 16)), (a,), P("x", None)),
+                (lambda v: jax.lax.dynamic_slice(v, (0, 0), (2, 16)), (a,), P("x", None)),
+                (lambda v: jnp.pad(v, ((1, 1), (0, 0))), (a,), P("x", None)),
+                (lambda v: jnp.concatenate([v, v]), (a,), P("x", None)),
+                (lambda v: jax.lax.top_k(v, 2)[0], (a,), P("x", None)),
+                (lambda v: v[jnp.array([0, 1])], (y,), P(None, "y")),
+                (lambda v: jnp.take_along_axis(v, jnp.zeros((8, 1), int), 1), (a,), P("x", None)),
+                (lambda v: jax.lax.conv(v, kernel, (1, 1), "SAME"), (images,), P("x", None, None, None)),
+                (pooled, (a,), P("x", None)),
+                (lambda v: v.at[jnp.arange(4)].get(out_sharding=P("x", None)), (a,), P("x", None)),
+                (lambda v: v.at[0].set(1.0, out_sharding=P(None, "y")), (a,), P(None, "y")),
+                (lambda v: jnp.zeros_like(v) + jnp.full_like(v, 2), (xy,), P("x", "y")),
+            ]:
+                for g in (f, jax.jit(f)):
+                    assert g(*args).sharding.spec == spec, (spec, g(*args).sharding.spec)
+                assert np.array_equal(f(*args), jax.jit(f)(*args))
+    """,
+    "what has to be told over explicit axes": """
+        from ferrax.sharding._explicit import ShardingTypeError
+        me = jax.make_mesh((2, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+        def over(shape, *spec):
+            return jax.device_put(np.arange(math.prod(shape), dtype=np.float32).reshape(shape), P(*spec))
+        with jax.set_mesh(me):
+            x0, x1, y0, y1 = (over((8, 8), *s) for s in (("x", None), (None, "x"), ("y", None), (None, "y")))
+            b0, b1 = over((8, 4, 8), "x", None, None), over((8, 8, 4), "y", None, None)
+            for f, args, text in [
+                (jnp.dot, (x1, x0), "Contracting dimensions are sharded and it is ambiguous"),
+                (jnp.dot, (x1, y0), "dot_general requires contracting dimensions to have consistent sharding"),
+                (jnp.dot, (x0, x1), "produces an illegally sharded result: f32[8@x,8@x]"),
+                (jnp.matmul, (b0, b1), "dot_general requires lhs batch dimensions and rhs batch dimensions"),
+                (jnp.add, (x0, y0), "add got incompatible shardings for broadcasting: ('x', None), ('y', None)."),
+                (lambda a, b: jnp.where(a > 3, a, b), (x0, y0), "select cases must have the same shardings"),
+                (lambda a, b: jnp.concatenate([a, b]), (x1, y1), "All operands should have the same sharding"),
+                (lambda a, b: jnp.stack([a, b]), (x0, y0), "All operands should have the same sharding"),
+                (lambda a: a.reshape(64), (x1,), "This reshape is not supported"),
+                (lambda a: a.reshape(8, 2, 4), (y1,), "This reshape is not supported"),
+                (lambda a: a[:3], (x0,), "slicing on sharded dims where out dim (3) is not divisible by mesh axes (2)"),
+                (lambda a: a[jnp.array([0, 1])], (x0,), "Use `.at[...].get(out_sharding=)`"),
+            ]:
+                for g in (f, jax.jit(f)):
+                    try:
+                        g(*args)
+                    except ShardingTypeError as error:
+                        assert text in str(error), error
+                    else:
+                        raise AssertionError(text)
+            # who says where the result goes need not be told, nor do the ways back of who was not
+            told = lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=P("x", None))
+            def by_hand(a, b):
+                return told(a, b).sum()
+            w, v, rows = over((8, 8), None, "y"), over((8, 4), None, None), over((8, 8), "x", None)
+            def two(w, v, rows):
+                return jnp.matmul(jnp.tanh(rows @ w), v, out_sharding=P("x", None)).sum()
+            for f, args in ((by_hand, (x1, x0)), (lambda w, v: two(w, v, rows), (w, v))):
+                for g in (jax.grad(f, (0, 1)), jax.jit(jax.grad(f, (0, 1)))):
+                    found = g(*args)
+                    for got, arg in zip(found, args):
+                        assert got.shape == arg.shape
+            assert told(x1, x0).sharding.spec == jax.jit(told)(x1, x0).sharding.spec == P("x", None)
+            assert np.array_equal(told(x1, x0), np.asarray(x1) @ np.asarray(x0))
     """,
     "old interfaces": """
         from ferrax.experimental.shard_map import shard_map

@@ -57,6 +57,8 @@ flags! {
     Watched = 19;
     /// Programs are verified after every pass, as builds with debug assertions do.
     EnableChecks = 20;
+    /// A mesh with explicit axes is in use, over which types have shardings.
+    Explicit = 21;
 }
 
 /// Whether [`Flag::Watched`] was ever set: spares hot paths the question of what this thread overrides.
@@ -86,6 +88,13 @@ pub fn bits() -> u64 {
 #[inline]
 pub fn checks_numbers() -> bool {
     bits() & (1 << Flag::DebugNans as u64 | 1 << Flag::DebugInfs as u64) != 0
+}
+
+/// Whether operations say on this thread who made them, when it was not the user.
+#[inline]
+pub fn tells_makers() -> bool {
+    const ANY: u64 = 1 << Flag::DebugNans as u64 | 1 << Flag::DebugInfs as u64 | 1 << Flag::Explicit as u64;
+    bits() & ANY != 0
 }
 
 /// Everything that changes what tracing produces; part of every trace cache's key.

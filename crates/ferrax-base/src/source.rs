@@ -3,7 +3,8 @@
 //! A [`Source`] is a token of three numbers that costs nothing to copy; a host (the Python binding) says how to
 //! take one and how to turn one into text. Text is made only when an error or a report is shown.
 //!
-//! Under the checks of numbers a token also says that differentiation made the operation, and of which one.
+//! Under the checks of numbers and explicit meshes a token also says that differentiation made the operation, and of which
+//! one, or that the user says where its result goes.
 
 use crate::config;
 use crate::fork::Lock;
@@ -17,20 +18,22 @@ pub struct Source {
     pub unit: u32,
     /// Offset within it.
     pub offset: u32,
-    /// Which differentiation made the operation ([`Source::made_by`]); zero for what the user asked for.
+    /// What made the operation ([`Source::made_by`]); zero for what the user asked for.
     pub made: u32,
 }
 
-/// How differentiation makes operations.
+/// How operations are made that users did not ask for as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// As part of the derivative of an operation.
     Derivative,
     /// On the way back, pulling a cotangent through an operation.
     Backward,
+    /// As part of a function whose result goes where its user says.
+    Placed,
 }
 
-/// What differentiation has made operations of, by number less one: few, as they are names of primitives.
+/// What operations were made of, by number less one: few, as they are names of primitives.
 static MADE: Lock<Vec<(Phase, Arc<str>)>> = Lock::new(Vec::new());
 
 fn made(phase: Phase, of: &str) -> u32 {
@@ -68,18 +71,18 @@ static HOST: OnceLock<SourceHost> = OnceLock::new();
 thread_local! {
     /// Where the operation that is being done again was asked for.
     static REPLAYED: Cell<Source> = const { Cell::new(Source { unit: 0, offset: 0, made: 0 }) };
-    /// Which differentiation makes the operations that come now.
+    /// What makes the operations that come now.
     static MAKING: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Until dropped, operations count as made by differentiating one.
+/// Until dropped, operations count as made: by differentiating one, or of a function.
 pub struct Making(u32);
 
 impl Making {
-    /// Starts making operations of this one; what is made of a made operation is made of the user's.
+    /// Starts making operations of this one; what differentiation makes of a made operation is made of the user's.
     pub fn start(phase: Phase, of: &str) -> Making {
         let outer = MAKING.get();
-        let name = by_number(outer).map(|(_, name)| name);
+        let name = differentiated(outer);
         MAKING.set(made(phase, name.as_deref().unwrap_or(of)));
         Making(outer)
     }
@@ -89,6 +92,16 @@ impl Drop for Making {
     fn drop(&mut self) {
         MAKING.set(self.0);
     }
+}
+
+/// Whether operations that come now are not the user's as they are.
+pub fn is_making() -> bool {
+    MAKING.get() != 0
+}
+
+/// The operation whose differentiation this number stands for.
+fn differentiated(number: u32) -> Option<Arc<str>> {
+    by_number(number).filter(|(phase, _)| *phase != Phase::Placed).map(|(_, name)| name)
 }
 
 fn by_number(number: u32) -> Option<(Phase, Arc<str>)> {
@@ -134,17 +147,17 @@ impl Source {
         Source { made: MAKING.get(), ..place }
     }
 
-    /// How differentiation made the operation, and of which one; nothing for what the user asked for.
+    /// How the operation was made, and of what; nothing for what the user asked for.
     pub fn made_by(self) -> Option<(Phase, Arc<str>)> {
         by_number(self.made)
     }
 
     /// Where an operation on the way back through this one belongs, which is an `of` unless it was made of another.
     pub fn on_the_way_back(self, of: &str) -> Source {
-        if !config::checks_numbers() {
+        if !config::tells_makers() {
             return self;
         }
-        let name = self.made_by().map(|(_, name)| name);
+        let name = differentiated(self.made);
         Source { made: made(Phase::Backward, name.as_deref().unwrap_or(of)), ..self }
     }
 

@@ -43,6 +43,16 @@ pub struct Entry<K, V> {
 }
 
 impl<K, V> Entry<K, V> {
+    fn new(hash: u64, key: K, value: V, bytes: usize, owner: Option<OwnerId>) -> Arc<Self> {
+        let (hits, recent) = (AtomicU64::new(0), AtomicBool::new(false));
+        Arc::new(Entry { hash, key, value, bytes, owner, hits, recent })
+    }
+
+    /// One that no cache keeps, for whom caching makes no sense.
+    pub fn apart(key: K, value: V) -> Arc<Self> {
+        Entry::new(0, key, value, 0, None)
+    }
+
     fn touch(&self) {
         self.hits.fetch_add(1, Relaxed);
         if !self.recent.load(Relaxed) {
@@ -146,8 +156,7 @@ impl<K: Hash + Eq + Send + Sync, V: Send + Sync> Cache<K, V> {
         if let Some(known) = self.peek(hash, |k| *k == key) {
             return known;
         }
-        let (hits, recent) = (AtomicU64::new(0), AtomicBool::new(false));
-        let entry = Arc::new(Entry { hash, key, value, bytes, owner, hits, recent });
+        let entry = Entry::new(hash, key, value, bytes, owner);
         if bytes > self.limit() {
             return entry;
         }

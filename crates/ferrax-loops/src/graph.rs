@@ -3,6 +3,7 @@
 //! Invariants (checked in debug builds by [`Graph::verify`]): a node's inputs are defined before it; types
 //! are recorded for every value; results of a node are numbered consecutively.
 
+use crate::host::HostRef;
 use crate::kind::{BinaryOp, CompareOp, Kind, ReduceOp, UnaryOp};
 use ferrax_base::{Aval, DType, Scalar, Shape};
 use smallvec::SmallVec;
@@ -110,7 +111,12 @@ impl Graph {
 
     /// Whether a run may call the host.
     pub fn calls_host(&self) -> bool {
-        self.nodes.iter().any(|n| n.kind.calls_host())
+        self.of_host_calls(&|_| Some(())).is_some()
+    }
+
+    /// The first that there is of the calls of the host, those in bodies too.
+    pub fn of_host_calls<R>(&self, of: &dyn Fn(&HostRef) -> Option<R>) -> Option<R> {
+        self.nodes.iter().find_map(|node| node.kind.of_host_calls(of))
     }
 
     /// Whether every invariant of this module holds; the text says which does not.

@@ -436,12 +436,17 @@ pub enum Kind {
 impl Kind {
     /// Whether a run may call the host, which can be seen from outside.
     pub fn calls_host(&self) -> bool {
+        self.of_host_calls(&|_| Some(())).is_some()
+    }
+
+    /// The first that there is of the calls of the host, those in bodies too.
+    pub fn of_host_calls<R>(&self, of: &dyn Fn(&HostRef) -> Option<R>) -> Option<R> {
         match self {
-            Kind::Host(_) => true,
-            Kind::While { cond, body, .. } => cond.calls_host() || body.calls_host(),
-            Kind::Scan { body, .. } | Kind::Call(body) | Kind::ReduceWith { body, .. } => body.calls_host(),
-            Kind::Switch(branches) => branches.iter().any(|b| b.calls_host()),
-            _ => false,
+            Kind::Host(call) => of(call),
+            Kind::While { cond, body, .. } => cond.of_host_calls(of).or_else(|| body.of_host_calls(of)),
+            Kind::Scan { body, .. } | Kind::Call(body) | Kind::ReduceWith { body, .. } => body.of_host_calls(of),
+            Kind::Switch(branches) => branches.iter().find_map(|branch| branch.of_host_calls(of)),
+            _ => None,
         }
     }
 

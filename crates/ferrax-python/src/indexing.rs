@@ -2,6 +2,7 @@
 //!
 //! Read next: `ferrax/src/numpy/indexing`, where an index is resolved and applied.
 
+use crate::api::explicit::placed;
 use crate::array::{PyArray, wrap_array};
 use crate::errors::IntoPyResult;
 use crate::lax::args::{fill, mode};
@@ -387,7 +388,7 @@ macro_rules! updates {
             ///   unique_indices: promise that no entry is named twice.
             ///   mode: what indices out of bounds give: "fill", "clip" or "promise_in_bounds"; see `help(jax.Array.at)`.
             ///   fill_value: what "fill" gives; otherwise NaN, or the least or greatest integer of the dtype.
-            ///   out_sharding: accepted for compatibility.
+            ///   out_sharding: how the result is spread over explicit axes of the mesh in use.
             ///   wrap_negative_indices: whether negative integers count from the end.
             ///
             /// Returns:
@@ -409,7 +410,6 @@ macro_rules! updates {
                 out_sharding: Option<&Bound<'py, PyAny>>,
                 wrap_negative_indices: bool,
             ) -> PyResult<Bound<'py, PyAny>> {
-                let _ = out_sharding;
                 let options = ReadOptions {
                     mode: crate::lax::args::mode(mode)?,
                     fill: fill(fill_value)?,
@@ -418,7 +418,8 @@ macro_rules! updates {
                     raw: !wrap_negative_indices,
                 };
                 let x = &self.array.bind(py).get().value;
-                to_py(py, get(x, &parse(self.index.bind(py))?, options).py()?)
+                let index = parse(self.index.bind(py))?;
+                placed(py, out_sharding, "at[...].get", || to_py(py, get(x, &index, options).py()?))
             }
 
             /// The array with a function applied to the entries at the index, once for each time it names them.
@@ -459,7 +460,7 @@ macro_rules! updates {
                 ///   indices_are_sorted: promise that indices ascend.
                 ///   unique_indices: promise that no entry is named twice.
                 ///   mode: what happens to entries out of bounds: "drop" (the default), "clip" or "promise_in_bounds".
-                ///   out_sharding: accepted for compatibility.
+                ///   out_sharding: how the result is spread over explicit axes of the mesh in use.
                 ///   wrap_negative_indices: whether negative integers count from the end.
                 ///
                 /// Returns:
@@ -480,9 +481,9 @@ macro_rules! updates {
                     out_sharding: Option<&Bound<'py, PyAny>>,
                     wrap_negative_indices: bool,
                 ) -> PyResult<Bound<'py, PyAny>> {
-                    let _ = out_sharding;
                     let options = options(indices_are_sorted, unique_indices, mode, wrap_negative_indices)?;
-                    self.update(py, Update::$how, &values, options)
+                    let name = concat!("at[...].", stringify!($name));
+                    placed(py, out_sharding, name, || self.update(py, Update::$how, &values, options))
                 }
             )*
         }

@@ -7,7 +7,7 @@
 //! Read next: [`crate::linearize`].
 
 use crate::where_check::WhereCheck;
-use ferrax_base::config::checks_numbers;
+use ferrax_base::config::tells_makers;
 use ferrax_base::source::{Making, Phase};
 use ferrax_base::{Result, error};
 use ferrax_ir::trace::CurrentGuard;
@@ -47,7 +47,7 @@ impl Trace for JvpTrace {
             return bind(op, &primals);
         }
         crate::eval::check_programs(op, &primals)?;
-        let _making = checks_numbers().then(|| made_of(op)).flatten();
+        let _making = tells_makers().then(|| made_of(op)).flatten();
         let (outs, tangents) =
             if self.linearizing { op.linearize(op, &primals, &tangents)? } else { op.jvp(op, &primals, &tangents)? };
         let outs: Values = outs.into_iter().zip(tangents).map(|(p, t)| join(this, p, t)).collect();

@@ -115,13 +115,11 @@ fn op_program(op: &OpRef, args: &[Value], device: DeviceId) -> Result<Arc<Entry<
     let compiled = engine::of(device)?.compile(&source)?;
     drop(refs);
     let inner: usize = op.subjaxprs().iter().map(|j| j.bytes()).sum();
-    let bytes = if calls_back(op) { usize::MAX } else { size_of::<Entry<OpKey, OpProgram>>() + 2000 + inner };
-    Ok(OP_PROGRAMS.insert(
-        OpKey { hash, op: op.clone(), args: avals, device },
-        OpProgram { outs, compiled },
-        bytes,
-        None,
-    ))
+    let (key, program) = (OpKey { hash, op: op.clone(), args: avals, device }, OpProgram { outs, compiled });
+    if calls_back(op) {
+        return Ok(Entry::apart(key, program));
+    }
+    Ok(OP_PROGRAMS.insert(key, program, size_of::<Entry<OpKey, OpProgram>>() + 2000 + inner, None))
 }
 
 /// The memory of operands for a run on a device: that of arrays there is borrowed, others are copied to it.

@@ -8,6 +8,7 @@
 
 use crate::device::Placement;
 use ferrax_base::list::List;
+use ferrax_base::source::is_making;
 use ferrax_base::{Aval, Result};
 use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, Eqn, Jaxpr, JaxprRef, OpRef, Value};
 use ferrax_ops::elementwise::identity::NAME;
@@ -16,8 +17,8 @@ use smallvec::SmallVec;
 use std::sync::OnceLock;
 
 /// One sharding or device for every operand, `None` for those that follow; gives one for each result, `None` for those
-/// that are where the program runs. The last argument says whether the program is one operation that ran by itself.
-pub type Rules = fn(&JaxprRef, &[Option<DeviceId>], bool) -> Result<Vec<Option<DeviceId>>>;
+/// that are where the program runs.
+pub type Rules = fn(&JaxprRef, &[Option<DeviceId>]) -> Result<Vec<Option<DeviceId>>>;
 
 static RULES: OnceLock<Rules> = OnceLock::new();
 
@@ -60,7 +61,7 @@ pub fn of_program(known: &Known, jaxpr: &JaxprRef, args: &[Value], place: Placem
     if let Some((_, found)) = known.0.find(same) {
         return Ok(found.clone());
     }
-    let places = apply(jaxpr, &operands, place, false)?;
+    let places = apply(jaxpr, &operands, place)?;
     known.0.push((operands, places.clone()));
     Ok(places)
 }
@@ -80,14 +81,15 @@ pub fn of_operation(op: &OpRef, args: &[Value], outs: &[Aval], place: Placement)
     jaxpr.invars = inputs.iter().filter_map(|a| if let Atom::Var(v) = a { Some(*v) } else { None }).collect();
     let outputs: SmallVec<[_; 1]> = outs.iter().map(|a| jaxpr.new_var(a.clone())).collect();
     jaxpr.outvars = outputs.iter().map(|v| Atom::Var(*v)).collect();
-    jaxpr.eqns.push(Eqn { op: op.clone(), inputs, outputs, source: ferrax_base::Source::default() });
+    let source = ferrax_base::Source { made: u32::from(is_making()), ..Default::default() };
+    jaxpr.eqns.push(Eqn { op: op.clone(), inputs, outputs, source });
     let operands: SmallVec<[Value; 4]> = args.iter().filter(|a| !matches!(a, Value::Lit(_))).cloned().collect();
-    apply(&jaxpr.into(), &shardings(&operands), place, true)
+    apply(&jaxpr.into(), &shardings(&operands), place)
 }
 
-fn apply(jaxpr: &JaxprRef, operands: &[Option<DeviceId>], place: Placement, alone: bool) -> Result<Places> {
+fn apply(jaxpr: &JaxprRef, operands: &[Option<DeviceId>], place: Placement) -> Result<Places> {
     let other = Placement { device: place.device.replicated(), committed: place.committed };
     let Some(rules) = RULES.get() else { return Ok(jaxpr.outvars.iter().map(|_| other).collect()) };
-    let found = rules(jaxpr, operands, alone)?;
+    let found = rules(jaxpr, operands)?;
     Ok(found.into_iter().map(|d| d.map_or(other, |device| Placement { device, committed: true })).collect())
 }

@@ -128,7 +128,7 @@ def dot(
     """
     if out_sharding is not None:
         return with_out_sharding(
-            dot(
+            lambda: dot(
                 lhs,
                 rhs,
                 dimension_numbers=dimension_numbers,
@@ -177,7 +177,9 @@ def dot_general(
     """
     if out_sharding is not None:
         return with_out_sharding(
-            dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type), out_sharding, "dot_general"
+            lambda: dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type),
+            out_sharding,
+            "dot_general",
         )
     return _lax.dot_general(lhs, rhs, dimension_numbers, chosen(precision), preferred_element_type)
 

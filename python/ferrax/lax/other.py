@@ -50,11 +50,10 @@ def platform_dependent(
     """
     from ferrax._api import eval_shape
     from ferrax._devices import default_backend
+    from ferrax._plugins import hardware
 
     functions = {**per_platform, **({} if default is None else {"default": default})}
-    platform = default_backend()
-    # a plugin of XLA has this name where ferrax's own engine is `cuda`
-    platform = "cuda" if platform == "xla_cuda" else platform
+    platform = hardware(default_backend())
     chosen = per_platform.get(platform, default)
     if chosen is None:
         known = ", ".join(sorted(per_platform)) or "none"

@@ -54,7 +54,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
     (2, 3)
     """
     if out_sharding is not None:
-        return with_out_sharding(broadcast(operand, sizes), out_sharding, "broadcast")
+        return with_out_sharding(lambda: broadcast(operand, sizes), out_sharding, "broadcast")
     return _lax.broadcast_front(operand, sizes)
 
 
@@ -83,7 +83,7 @@ def broadcast_in_dim(
     """
     if out_sharding is not None:
         return with_out_sharding(
-            broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding, "broadcast_in_dim"
+            lambda: broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding, "broadcast_in_dim"
         )
     return _lax.broadcast_in_dim(operand, shape, broadcast_dimensions)
 
@@ -173,7 +173,7 @@ def reshape(
      [3 4 5]]
     """
     if out_sharding is not None:
-        return with_out_sharding(reshape(operand, new_sizes, dimensions), out_sharding, "reshape")
+        return with_out_sharding(lambda: reshape(operand, new_sizes, dimensions), out_sharding, "reshape")
     try:
         return _lax.reshape(operand, new_sizes, dimensions)
     except TypeError:
@@ -367,7 +367,7 @@ def full(shape: Sequence[int], fill_value: ArrayLike, dtype: Any = None, *, shar
     [7 7]
     """
     if sharding is not None:
-        return with_out_sharding(full(shape, fill_value, dtype), sharding, "full")
+        return with_out_sharding(lambda: full(shape, fill_value, dtype), sharding, "full")
     return _lax.full(shape, fill_value, dtype)
 
 
@@ -390,7 +390,7 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Any
     [7. 7.]
     """
     if sharding is not None:
-        return with_out_sharding(full_like(x, fill_value, dtype, shape), sharding, "full_like")
+        return with_out_sharding(lambda: full_like(x, fill_value, dtype, shape), sharding, "full_like")
     return _lax.full_like(x, fill_value, dtype, shape)
 
 
@@ -410,7 +410,7 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Arra
     (2, 3)
     """
     if out_sharding is not None:
-        return with_out_sharding(empty(shape, dtype), out_sharding, "empty")
+        return with_out_sharding(lambda: empty(shape, dtype), out_sharding, "empty")
     return _lax.full(shape, 0, dtype)
 
 
@@ -452,7 +452,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
      [0 1]]
     """
     if out_sharding is not None:
-        return with_out_sharding(broadcasted_iota(dtype, shape, dimension), out_sharding, "broadcasted_iota")
+        return with_out_sharding(lambda: broadcasted_iota(dtype, shape, dimension), out_sharding, "broadcasted_iota")
     return _lax.broadcasted_iota(dtype, shape, dimension)
 
 

@@ -25,7 +25,7 @@ from ferrax._core import (  # fmt: skip
     with_weak_type,
 )
 from ferrax._ferrax import warn_imaginary_parts
-from ferrax._out_sharding import no_sharding as no_sharding, with_out_sharding as with_out_sharding
+from ferrax._out_sharding import no_sharding as no_sharding, put, with_out_sharding as with_out_sharding
 from ferrax._shapes import static_shape as static_shape, static_sizes as static_sizes
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
 from ferrax.typing import ArrayLike as ArrayLike, DTypeLike as _DTypeLike
@@ -163,7 +163,7 @@ def place(x: Any, device: Any, out_sharding: Any = None, name: str = "") -> Any:
     if out_sharding is not None:
         if device is not None:
             raise ValueError(f"{name}: only one of device and out_sharding can be given")
-        return with_out_sharding(x, out_sharding, name)
+        return put(x, out_sharding, name)
     if device is None:
         return x
     from ferrax import device_put

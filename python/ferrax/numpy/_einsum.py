@@ -307,7 +307,7 @@ def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any =
     no_out("jnp.einsum", out)
     if out_sharding is not None:
         return with_out_sharding(
-            einsum(
+            lambda: einsum(
                 subscripts,
                 *operands,
                 out=out,

@@ -453,7 +453,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
     """
     if out_sharding is not None:
         return with_out_sharding(
-            repeat(a, repeats, axis, total_repeat_length=total_repeat_length), out_sharding, "repeat"
+            lambda: repeat(a, repeats, axis, total_repeat_length=total_repeat_length), out_sharding, "repeat"
         )
     x = to_array("repeat", a)
     require("repeat", repeats)

@@ -90,7 +90,7 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_
     """
     if out_sharding is not None:
         return with_out_sharding(
-            dot(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding, "dot"
+            lambda: dot(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding, "dot"
         )
     x, y = promote("dot", a, b)
     if x.ndim == 0 or y.ndim == 0:
@@ -146,7 +146,9 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_eleme
     """
     if out_sharding is not None:
         return with_out_sharding(
-            matmul(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding, "matmul"
+            lambda: matmul(a, b, precision=precision, preferred_element_type=preferred_element_type),
+            out_sharding,
+            "matmul",
         )
     x, y = promote("matmul", a, b)
     for i, operand in enumerate((x, y)):
@@ -302,7 +304,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[Any] = 2, *, prec
     """
     if out_sharding is not None:
         return with_out_sharding(
-            tensordot(a, b, axes, precision=precision, preferred_element_type=preferred_element_type),
+            lambda: tensordot(a, b, axes, precision=precision, preferred_element_type=preferred_element_type),
             out_sharding,
             "tensordot",
         )

@@ -150,7 +150,7 @@ def reshape(
            [3, 4, 5]], dtype=int32)
     """
     if out_sharding is not None:
-        return with_out_sharding(reshape(a, shape, order, copy=copy), out_sharding, "reshape")
+        return with_out_sharding(lambda: reshape(a, shape, order, copy=copy), out_sharding, "reshape")
     x = to_array("reshape", a)
     if copy is False:
         raise NotImplementedError("jnp.reshape: copy=False is not supported, for a view cannot be promised.")
@@ -404,7 +404,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: None = None) -> 
            [0, 1]], dtype=int32)
     """
     if out_sharding is not None:
-        return with_out_sharding(broadcast_to(array, shape), out_sharding, "broadcast_to")
+        return with_out_sharding(lambda: broadcast_to(array, shape), out_sharding, "broadcast_to")
     return broadcast_to_shape(to_array("broadcast_to", array), static_shape(shape))
 
 

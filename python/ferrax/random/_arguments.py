@@ -23,8 +23,9 @@ def placed(sampler: _Sampler) -> _Sampler:
 
     @functools.wraps(sampler)
     def sampled(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
-        result = sampler(*args, **kwargs)
-        return result if out_sharding is None else with_out_sharding(result, out_sharding, sampler.__name__)
+        if out_sharding is None:
+            return sampler(*args, **kwargs)
+        return with_out_sharding(lambda: sampler(*args, **kwargs), out_sharding, sampler.__name__)
 
     # warnings name the function that the user called by its frame
     sampled.__code__ = sampled.__code__.replace(  # type: ignore[attr-defined]

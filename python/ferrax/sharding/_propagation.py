@@ -15,16 +15,15 @@ from typing import Any
 
 from ferrax import _ferrax
 from ferrax._ferrax import Device, Literal, Place, SingleDeviceSharding, devices
+from ferrax.sharding import _explicit
 from ferrax.sharding._context import get_abstract_mesh
+from ferrax.sharding._entries import Spec, free, like_operands, longest
 from ferrax.sharding._mesh import Mesh
 from ferrax.sharding._named import NamedSharding
 from ferrax.sharding._placement import place
 from ferrax.sharding._spec import PartitionSpec, entry_names
 
 __all__ = ["batched", "free", "own_rule", "places"]
-
-#: For every axis of an array the mesh axes that divide it; `None` when nothing is known of the array.
-Spec = tuple[tuple[Any, ...], ...]
 
 _CALLS = ("jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat", "custom_vjp_call_jaxpr")
 #: Their result axes are their operand axes.
@@ -61,29 +60,22 @@ _REDUCTIONS = frozenset(
 )
 
 
-class ShardingTypeError(Exception):
-    """Explicit axes of the mesh in use cannot divide the result of an operation as they divide its operands."""
-
-
-def places(program: Any, operands: Sequence[Any], alone: bool = False) -> list[Any]:
+def places(program: Any, operands: Sequence[Any]) -> list[Any]:
     """The place of each result of a program.
 
     Args:
       program: the program.
       operands: the sharding or device of each operand; `None` for those that follow.
-      alone: whether it is one operation that ran by itself.
 
     Returns:
       For each result a place, or `None` where it is replicated over the operands' devices.
 
     Raises:
       ValueError: shardings are over different devices.
-      ShardingTypeError: an operation alone would divide two axes of its result by one explicit axis.
+      ShardingTypeError: explicit axes are in use, and an operation has to be told how its result is divided.
     """
     walk = _Walk()
     specs = [walk.known(s, len(a.shape)) for s, a in zip(operands, program.in_avals, strict=True)]
-    if alone and walk.mesh is not None and get_abstract_mesh() == walk.mesh.abstract_mesh:
-        _check_divisible(walk.mesh, program.jaxpr.eqns[0], specs)
     return [walk.place(found, aval) for found, aval in zip(walk.run(program, specs), program.out_avals, strict=True)]
 
 
@@ -239,13 +231,18 @@ class _Walk:
             # a sharding of another kind is for values of its shape
             shapes = {tuple(v.aval.shape): s for v, s in zip(eqn.invars, known, strict=True) if s is not None}
             return [shapes.get(tuple(v.aval.shape)) for v in eqn.outvars]
-        rule = _RULES.get(name)
         outs = eqn.outvars
+        if self.mesh is not None and self.mesh.are_all_axes_explicit:
+            if not eqn._made and not _programs(eqn) and get_abstract_mesh() == self.mesh.abstract_mesh:
+                _explicit.check(self.mesh, eqn, known)
+            if name in _explicit.RULES:
+                return [_explicit.RULES[name](eqn, known, self.mesh.shape)] * len(outs)
+        rule = _RULES.get(name)
         if rule is not None:
             return [rule(eqn, known)] * len(outs)
         if name in _CALLS or _programs(eqn):
             return self.inside(eqn, known)
-        return [_like_operands(eqn, known, v.aval.shape) for v in outs]
+        return [like_operands(eqn, known, v.aval.shape) for v in outs]
 
     def own(self, eqn: Any, known: list[Any]) -> list[Any]:
         """What a function's own rule says; of what transformations made of the function, its program."""
@@ -313,63 +310,8 @@ def _of(spec: PartitionSpec, rank: int) -> Spec:
     return (*entries, *((),) * (rank - len(entries)))
 
 
-def free(entries: Sequence[tuple[Any, ...]]) -> Spec:
-    """Entries without the mesh axes that an earlier one has."""
-    seen: set[Any] = set()
-    out = []
-    for names in entries:
-        kept = tuple(n for n in names if n not in seen)
-        kept = names if kept == names else ()
-        seen.update(kept)
-        out.append(kept)
-    return tuple(out)
-
-
-def _like_operands(eqn: Any, known: Sequence[Any], shape: Sequence[int]) -> Spec | None:
-    """Axis by axis what the operands of the result's shape have, without the mesh axes that an earlier one has."""
-    entries = _dividing(eqn, known, shape)
-    return None if entries is None else free(entries)
-
-
-def _dividing(eqn: Any, known: Sequence[Any], shape: Sequence[int]) -> list[tuple[Any, ...]] | None:
-    """Axis by axis what the operands of the result's shape have, the most divided first; axes of one are broadcast."""
-    fitting = []
-    for v, s in zip(eqn.invars, known, strict=True):
-        sizes = tuple(v.aval.shape)
-        if s is not None and len(sizes) == len(shape) and all(a in (1, b) for a, b in zip(sizes, shape, strict=True)):
-            fitting.append([names if a == b else () for names, a, b in zip(s, sizes, shape, strict=True)])
-    if not fitting:
-        return None
-    return [max((s[i] for s in fitting), key=len) for i in range(len(shape))]
-
-
-def _check_divisible(mesh: Any, eqn: Any, known: Sequence[Any]) -> None:
-    """Raises where an elementwise result would have one explicit axis of the mesh twice."""
-    name = eqn.primitive.name
-    if not mesh.are_all_axes_explicit or (name in _RULES and name not in _SAME) or _programs(eqn):
-        return
-    if len(known) != len(eqn.invars) or any(s is not None and not isinstance(s, tuple) for s in known):
-        return
-    result = eqn.outvars[0].aval
-    entries = _dividing(eqn, known, result.shape)
-    if entries is None or free(entries) == tuple(entries):
-        return
-    given = ", ".join(_typed(v.aval, s) for v, s in zip(eqn.invars, known, strict=True))
-    raise ShardingTypeError(
-        f"{name} operation with inputs: {given} produces an illegally sharded result: {_typed(result, entries)}"
-    )
-
-
-def _typed(aval: Any, entries: Sequence[tuple[Any, ...]] | None) -> str:
-    """`i32[8@x,4]`."""
-    start, _, _ = aval.str_short(True).partition("[")
-    names = entries or ((),) * len(aval.shape)
-    sizes = (f"{n}@{by[0] if len(by) == 1 else by}" if by else str(n) for n, by in zip(aval.shape, names, strict=True))
-    return f"{start}[{','.join(sizes)}]"
-
-
 def _same(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    return _like_operands(eqn, known, eqn.outvars[0].aval.shape)
+    return like_operands(eqn, known, eqn.outvars[0].aval.shape)
 
 
 def _transpose(eqn: Any, known: Sequence[Any]) -> Spec | None:
@@ -450,18 +392,13 @@ def _expand(eqn: Any, known: Sequence[Any]) -> Spec | None:
     return tuple(() if i in new else next(rest) for i in range(len(eqn.outvars[0].aval.shape)))
 
 
-def _longest(known: Sequence[Any]) -> list[Any]:
-    """For each axis of operands of one rank the names of the one that is divided most."""
-    return [max(entries, key=len) for entries in zip(*(s for s in known if s is not None), strict=True)]
-
-
 def _concatenate(eqn: Any, known: Sequence[Any]) -> Spec | None:
     at = eqn.params["dimension"]
-    return free([() if i == at else entry for i, entry in enumerate(_longest(known))])
+    return free([() if i == at else entry for i, entry in enumerate(longest(known))])
 
 
 def _stack(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    at, entries = eqn.params["axis"], _longest(known)
+    at, entries = eqn.params["axis"], longest(known)
     return free([*entries[:at], (), *entries[at:]])
 
 

@@ -29,14 +29,14 @@ def sharding_of(x: Any) -> NamedSharding | None:
         return found if isinstance(found, NamedSharding) and isinstance(found.mesh, Mesh) else None
     if AxisType.Explicit not in get_abstract_mesh().axis_types:
         return None
-    origin = _ferrax.traced_from(x)
-    if origin is None:
+    inside = _ferrax.traced_inside(x)
+    if inside is not None:
+        value, axis = inside
+        return _without(sharding_of(value), axis)
+    recorded = _ferrax.traced_program(x)
+    if recorded is None:
         return None
-    if len(origin) == 1:
-        return sharding_of(origin[0])
-    if len(origin) == 2:
-        return _without(sharding_of(origin[0]), origin[1])
-    program, arguments, _ = origin
+    program, arguments = recorded
     leading = len(program.in_avals) + len(program.captured) - len(arguments)
     (found,) = shardings(program, [*[None] * leading, *map(sharding_of, arguments)])
     return found if isinstance(found, NamedSharding) else None

@@ -5,11 +5,13 @@
 
 use super::jaxpr::PyClosed;
 use crate::value::{PyValue, from_value};
+use ferrax_base::config::Flag;
+use ferrax_base::source::{Making, Phase};
 use ferrax_ir::{Array, Atom, DeviceId, Payload, TraceId, Tracer, Value, Var};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
 use smallvec::SmallVec;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 
 /// The placement of each argument of a call; empty where no mesh with explicit axes is in use.
 pub type Places = SmallVec<[Option<DeviceId>; 4]>;
@@ -22,14 +24,13 @@ struct Operands {
 }
 
 thread_local! {
-    static IN_USE: Cell<bool> = const { Cell::new(false) };
     static OPERANDS: RefCell<Vec<Operands>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Whether a mesh with explicit axes is in use on this thread.
 #[inline]
 pub fn in_use() -> bool {
-    IN_USE.get()
+    Flag::Explicit.get()
 }
 
 /// Whether one is.
@@ -41,7 +42,29 @@ fn explicit_in_use() -> bool {
 /// Says whether one is.
 #[pyfunction]
 fn enter_explicit(on: bool) {
-    IN_USE.set(on);
+    Flag::Explicit.set_local(on.then_some(true));
+}
+
+/// Calls a function whose result goes where its user says, so that its operations need not tell by themselves.
+#[pyfunction]
+fn making_placed<'py>(fun: &Bound<'py, PyAny>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let _making = in_use().then(|| Making::start(Phase::Placed, name));
+    fun.call0()
+}
+
+/// A result where the user says, if the user does; `make` gives it.
+pub fn placed<'py>(
+    py: Python<'py>,
+    sharding: Option<&Bound<'py, PyAny>>,
+    name: &str,
+    make: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some(sharding) = sharding else { return make() };
+    let made = {
+        let _making = in_use().then(|| Making::start(Phase::Placed, name));
+        make()?
+    };
+    py.import(intern!(py, "ferrax._out_sharding"))?.call_method1(intern!(py, "put"), (made, sharding, name))
 }
 
 /// The placements of a call's arguments, as far as a trace depends on them.
@@ -49,18 +72,21 @@ pub fn places(values: &[Value]) -> Places {
     if !in_use() {
         return Places::new();
     }
-    let sharded = |v: &Value| match v {
-        Value::Array(a) => Some(a.device()).filter(|d| d.is_sharded()),
+    let place = |v: &Value| match v {
+        Value::Array(a) => place(a),
         _ => None,
     };
-    values.iter().map(sharded).collect()
+    values.iter().map(place).collect()
+}
+
+/// Where an array is, if a trace depends on it.
+fn place(array: &Array) -> Option<DeviceId> {
+    Some(array.device()).filter(|d| d.is_sharded())
 }
 
 /// Whether arrays are where a signature has them.
 pub fn are_at(arrays: &[&Array], places: &Places) -> bool {
-    !in_use()
-        || (arrays.len() == places.len()
-            && arrays.iter().zip(places).all(|(a, p)| Some(a.device()).filter(|d| d.is_sharded()) == *p))
+    !in_use() || (arrays.len() == places.len() && arrays.iter().zip(places).all(|(a, p)| place(a) == *p))
 }
 
 /// The arguments of a call as objects, for [`Traced::enter`]; `None` where nobody will ask.
@@ -104,19 +130,22 @@ fn variable(t: &Tracer) -> Option<Var> {
     }
 }
 
-/// What a traced value was computed from: `(value,)` under differentiation, `(value, axis)` under `vmap`, and in a
-/// program the program up to it with the last of its arguments, `(program, arguments, None)`. `None` for others.
+/// The value inside a traced one, and its axis that `vmap` maps; `None` for values of programs.
 #[pyfunction]
-fn traced_from(py: Python<'_>, x: PyValue) -> PyResult<Option<Bound<'_, PyTuple>>> {
+fn traced_inside(py: Python<'_>, x: PyValue) -> PyResult<Option<(Py<PyAny>, Option<usize>)>> {
     let Value::Tracer(t) = &x.0 else { return Ok(None) };
-    match t.payload() {
-        Payload::Jvp { primal, .. } => PyTuple::new(py, [from_value(py, primal.clone())?]).map(Some),
-        Payload::Batched { value, axis } => (from_value(py, value.clone())?, *axis).into_pyobject(py).map(Some),
-        Payload::Staged(_) => program(py, t),
-    }
+    let (value, axis) = match t.payload() {
+        Payload::Jvp { primal, .. } => (primal, None),
+        Payload::Batched { value, axis } => (value, *axis),
+        Payload::Staged(_) => return Ok(None),
+    };
+    Ok(Some((from_value(py, value.clone())?, axis)))
 }
 
-fn program<'py>(py: Python<'py>, t: &Tracer) -> PyResult<Option<Bound<'py, PyTuple>>> {
+/// The program up to a value in it, with the last of its arguments.
+#[pyfunction]
+fn traced_program(py: Python<'_>, x: PyValue) -> PyResult<Option<(Py<PyClosed>, Vec<Py<PyAny>>)>> {
+    let Value::Tracer(t) = &x.0 else { return Ok(None) };
     let id = t.trace().id();
     let found = OPERANDS.with_borrow(|all| {
         let of = all.iter().find(|o| o.trace == id)?;
@@ -132,13 +161,14 @@ fn program<'py>(py: Python<'py>, t: &Tracer) -> PyResult<Option<Bound<'py, PyTup
         jaxpr = Some(copy);
     });
     let Some(jaxpr) = jaxpr else { return Ok(None) };
-    let program = Py::new(py, PyClosed::new(jaxpr.into()))?;
-    (program, PyList::new(py, objects)?, py.None()).into_pyobject(py).map(Some)
+    Ok(Some((Py::new(py, PyClosed::new(jaxpr.into()))?, objects)))
 }
 
 /// Adds the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(enter_explicit, m)?)?;
     m.add_function(wrap_pyfunction!(explicit_in_use, m)?)?;
-    m.add_function(wrap_pyfunction!(traced_from, m)?)
+    m.add_function(wrap_pyfunction!(making_placed, m)?)?;
+    m.add_function(wrap_pyfunction!(traced_inside, m)?)?;
+    m.add_function(wrap_pyfunction!(traced_program, m)?)
 }

@@ -337,6 +337,12 @@ impl PyEqn {
         Ok(table.call1((self.op.name(),))?.unbind())
     }
 
+    /// Whether differentiation made it, or a function that says where its result goes; known under explicit meshes.
+    #[getter]
+    fn _made(&self) -> bool {
+        self.source.made != 0
+    }
+
     /// The values that it takes.
     #[getter]
     pub fn invars(&self, py: Python<'_>) -> PyResult<Py<PyList>> {

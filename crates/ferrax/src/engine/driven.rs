@@ -9,14 +9,14 @@
 use super::{Compiled, Engine, Options, Source};
 use ferrax_base::{Arg, Buffer, DType, Memory, Outputs, Result, bail, error};
 use ferrax_loops::passes::segments::{Action, Cut, Plan, Scan, Segment, Step, segments};
-use ferrax_loops::{Graph, Kind, Type};
+use ferrax_loops::{Graph, Type};
 use smallvec::SmallVec;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 /// Compiles a program that calls the host, by an engine that compiles its segments.
 pub fn compile<E: Engine + Clone + 'static>(engine: &E, source: &Source<'_>) -> Result<Box<dyn Compiled>> {
-    if let Some(target) = foreign(source.graph) {
+    if let Some(target) = source.graph.of_host_calls(&|call| call.0.target().map(str::to_owned)) {
         bail!(
             NotImplemented,
             "the platform {} is not handed the FFI target {target:?}: ferrax runs foreign functions on the CPU engine, \
@@ -38,17 +38,6 @@ pub fn compile<E: Engine + Clone + 'static>(engine: &E, source: &Source<'_>) -> 
         plan,
         results,
     }))
-}
-
-/// The target of a foreign function that a program calls: its library is for the embedded CPU.
-fn foreign(graph: &Graph) -> Option<String> {
-    graph.nodes.iter().filter(|node| node.kind.calls_host()).find_map(|node| match &node.kind {
-        Kind::Host(call) => call.0.target().map(str::to_owned),
-        Kind::While { cond, body, .. } => foreign(cond).or_else(|| foreign(body)),
-        Kind::Scan { body, .. } | Kind::Call(body) | Kind::ReduceWith { body, .. } => foreign(body),
-        Kind::Switch(branches) => branches.iter().find_map(|branch| foreign(branch)),
-        _ => None,
-    })
 }
 
 /// A program in segments.

@@ -58,33 +58,26 @@ impl Settings {
 
 /// Compiles a program, unless it was before.
 pub(super) fn compile(client: &Arc<Client>, name: &str, text: &str, options: &CompileOptions) -> Result<Executable> {
-    let settings = SETTINGS.lock().clone();
-    let Some(folder) = &settings.folder else { return client.compile(text, options) };
-    let store = Store::new(folder, settings.most);
-    let name = &plain(name);
-    let key = key(client, text, options)?;
-    match store.get(name, &key) {
-        Ok(Some(bytes)) => match client.load(&bytes, Some(options)) {
-            Ok(executable) => {
-                FOUND[0].fetch_add(1, Relaxed);
-                return Ok(executable);
-            }
-            Err(error) => {
-                settings.complain("load", name, error)?;
-                store.remove(name, &key).or_else(|e| settings.complain("remove", name, e))?;
-            }
-        },
-        Ok(None) => {}
-        Err(error) => settings.complain("read", name, error)?,
+    if SETTINGS.lock().folder.is_none() {
+        return client.compile(text, options);
     }
-    FOUND[1].fetch_add(1, Relaxed);
+    let key = key(client, text, options)?;
+    if let Some(bytes) = Folder.get(name, &key)? {
+        match client.load(&bytes, Some(options)) {
+            Ok(executable) => return Ok(executable),
+            Err(error) => Folder.remove(name, &key, error)?,
+        }
+    }
     let start = Instant::now();
     let executable = client.compile(text, options)?;
-    if start.elapsed() >= settings.at_least {
+    let took = start.elapsed();
+    if took >= SETTINGS.lock().at_least {
         match executable.about().serialize() {
-            Ok(bytes) if bytes.len() < settings.bytes => {}
-            Ok(bytes) => store.put(name, &key, &bytes).or_else(|e| settings.complain("write", name, e))?,
-            Err(error) => settings.complain("keep", name, error)?,
+            Ok(bytes) => Folder.put(name, &key, &bytes, took)?,
+            Err(error) => {
+                let settings = SETTINGS.lock().clone();
+                settings.complain("keep", &plain(name), error)?;
+            }
         }
     }
     Ok(executable)
@@ -95,7 +88,7 @@ fn plain(name: &str) -> String {
     name.chars().take(64).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// Machine code of kernels in the folder where programs are kept, if there is one.
+/// The folder where programs and machine code of kernels are kept, if there is one.
 pub(super) struct Folder;
 
 impl Shelf for Folder {
