@@ -182,17 +182,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> print(linear(2.0))
     2.0
     """
-    if not has_aux:
-        return _ferrax.linearize_fun(fun, primals)
-    kept: list[Any] = []
-
-    def main(*args: Any) -> Any:
-        out, aux = fun(*args)
-        kept.append(aux)
-        return out
-
-    value, linear = _ferrax.linearize_fun(main, primals)
-    return value, linear, kept[-1]
+    return _ferrax.linearize_fun(fun, primals, has_aux)
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[str] = ()) -> Callable[..., Any]:
