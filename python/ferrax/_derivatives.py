@@ -302,6 +302,8 @@ def _active(
     """`fun` of the differentiated arguments alone, and those arguments."""
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     numbers = [n % len(args) for n in numbers]
+    if len(set(numbers)) < len(numbers):
+        raise TypeError(f"argnums={argnums} names an argument more than once")
 
     def of_active(*active: Any) -> Any:
         full = list(args)

@@ -57,6 +57,12 @@ impl Grad {
             if position < 0 || position >= args.len() as i64 {
                 return Err(self.too_few(args.len()));
             }
+            if active.iter().any(|a: &Active| a.position == position as usize) {
+                let argnums = Tuple(&self.argnums);
+                return Err(PyTypeError::new_err(format!(
+                    "argnums={argnums} names argument {position} more than once"
+                )));
+            }
             let from = leaves.len();
             let tree = tree::flatten_into(&args.at(position as usize), &mut leaves)?;
             active.push(Active { position: position as usize, tree, range: from..leaves.len() });
