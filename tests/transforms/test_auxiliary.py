@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -82,7 +84,7 @@ def test_derivatives_do_not_depend_on_what_stands_beside():
 
 
 @pytest.mark.parametrize("transform", [name for name in TRANSFORMS if " " not in name])
-@pytest.mark.parametrize("returned", [lambda x: x, lambda x: (x,), lambda x: (x, x, x), lambda x: [x, x]])
+@pytest.mark.parametrize("returned", [lambda x: x, lambda x: (x,), lambda x: (x, x, x), lambda x: {0: x, 1: x}])
 def test_what_is_no_pair_is_refused(transform, returned):
     with pytest.raises(TypeError, match="two-element tuple"):
         TRANSFORMS[transform](returned)
@@ -92,3 +94,40 @@ def test_what_is_no_pair_is_refused(transform, returned):
 def test_a_reference_is_refused(transform):
     with pytest.raises(ValueError, match="mutable array reference"):
         TRANSFORMS[transform](lambda x: (x, {"a": jax.new_ref(jnp.ones(2))}))
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_a_list_of_two_is_a_pair(transform):
+    assert TRANSFORMS[transform](lambda x: [x * 2.0, KEPT]) is KEPT
+
+
+class Pair(NamedTuple):
+    """A pair of another type."""
+
+    carry: object
+    row: object
+
+
+@pytest.mark.parametrize("kind", [list, tuple, lambda pair: Pair(*pair)], ids=["list", "tuple", "named"])
+def test_the_body_of_a_scan_may_return_a_pair_of_any_sequence(kind):
+    body = lambda c, x: kind([c + x, (c, {"x": x})])
+    for run in (lambda f: f(jnp.arange(4.0)), lambda f: jax.jit(f)(jnp.arange(4.0))):
+        got = run(lambda xs: jax.lax.scan(body, 0.0, xs))
+        assert type(got) is type(kind([0, 0]))
+        carry, (before, rows) = got
+        assert float(carry) == 6.0 and before.tolist() == [0, 0, 1, 3] and rows["x"].tolist() == [0, 1, 2, 3]
+    assert jax.grad(lambda xs: jax.lax.scan(body, 0.0, xs)[0])(jnp.arange(4.0)).tolist() == [1.0] * 4
+    with pytest.raises(TypeError, match="must be a pair"):
+        jax.lax.scan(lambda c, x: kind([c, x, x]) if kind in (list, tuple) else c, 0.0, jnp.arange(4.0))
+
+
+@pytest.mark.parametrize("kind", [list, tuple], ids=["list", "tuple"])
+def test_solvers_may_return_a_list_of_solution_and_data(kind):
+    solve = lambda of, b: kind([b / 2, {"steps": b}])
+    linear = lambda b: jax.lax.custom_linear_solve(lambda x: 2 * x, b, solve, solve, has_aux=True)
+    assert jax.tree.structure(linear(4.0)) == jax.tree.structure((1, {"steps": 1}))
+    assert float(jax.grad(lambda b: linear(b)[0])(4.0)) == 0.5
+    root = lambda a: jax.lax.custom_root(
+        lambda x: x * x - a, 1.0, lambda f, x: kind([jnp.sqrt(a), x]), lambda g, y: y / g(1.0), has_aux=True
+    )
+    assert type(root(4.0)) is tuple and float(jax.grad(lambda a: root(a)[0])(4.0)) == 0.25

@@ -7,7 +7,7 @@ use crate::value::{from_value, to_value};
 use ferrax_ir::{DebugInfo, Value};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyList, PyTuple};
 
 /// Auxiliary data, taken apart.
 pub struct Aux {
@@ -46,14 +46,18 @@ impl Aux {
     }
 }
 
-/// The result and the auxiliary data of a function that returns a pair of them.
-pub fn pair<'py>(out: Bound<'py, PyAny>, has_aux: bool) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
-    match out.cast::<PyTuple>() {
-        _ if !has_aux => Ok((out, None)),
-        Ok(pair) if pair.len() == 2 => Ok((pair.get_item(0)?, Some(pair.get_item(1)?))),
-        _ => Err(PyTypeError::new_err(format!(
-            "expected function with aux output to return a two-element tuple, but got type {}",
-            out.get_type()
-        ))),
+/// The two parts of what a function with auxiliary data returned, a tuple or a list.
+pub fn halves<'py>(out: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let sequence = out.is_instance_of::<PyTuple>() || out.is_instance_of::<PyList>();
+    (sequence && out.len().ok()? == 2).then(|| Some((out.get_item(0).ok()?, out.get_item(1).ok()?)))?
+}
+
+/// The result of a function, and its auxiliary data where it has some.
+pub fn pair(out: Bound<'_, PyAny>, has_aux: bool) -> PyResult<(Bound<'_, PyAny>, Option<Bound<'_, PyAny>>)> {
+    if !has_aux {
+        return Ok((out, None));
     }
+    let text = "expected function with aux output to return a two-element tuple, but got type";
+    let (main, aux) = halves(&out).ok_or_else(|| PyTypeError::new_err(format!("{text} {}", out.get_type())))?;
+    Ok((main, Some(aux)))
 }

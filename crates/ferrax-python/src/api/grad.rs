@@ -2,7 +2,7 @@
 //!
 //! Nothing is staged: outside `jit` the function sees concrete values.
 
-use super::auxiliary::{Aux, pair};
+use super::auxiliary::{Aux, halves, pair};
 use super::function::{Function, Leaves, args_tuple, call_user, flatten_result, kwargs_dict, rust, wrap_names};
 use super::residuals::{self, Meta, PyHollow, State};
 use super::trees;
@@ -150,9 +150,9 @@ impl Grad {
         if !self.has_aux {
             return Ok((out, None));
         }
-        match out.cast::<PyTuple>() {
-            Ok(pair) if pair.len() == 2 => Ok((pair.get_item(0)?, Some(pair.get_item(1)?))),
-            _ => Err(PyTypeError::new_err(format!(
+        match halves(&out) {
+            Some((main, aux)) => Ok((main, Some(aux))),
+            None => Err(PyTypeError::new_err(format!(
                 "expected function with aux output to return a two-element tuple, but got type {} with value {}: with \
                  has_aux=True, {} must return the pair (result, aux)",
                 out.get_type(),
