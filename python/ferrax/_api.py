@@ -686,8 +686,7 @@ def ensure_compile_time_eval() -> Any:
     return _ferrax.EagerScope()
 
 
-@contextlib.contextmanager
-def named_scope(name: str) -> Iterator[None]:
+def named_scope(name: str) -> contextlib.AbstractContextManager[None]:
     """Names the operations traced inside, for reading programs.
 
     Args:
@@ -706,6 +705,11 @@ def named_scope(name: str) -> Iterator[None]:
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope name argument must be a string, got {type(name)}.")
+    return _scope()
+
+
+@contextlib.contextmanager
+def _scope() -> Iterator[None]:
     yield
 
 

@@ -182,17 +182,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> print(linear(2.0))
     2.0
     """
-    if not has_aux:
-        return _ferrax.linearize_fun(fun, primals)
-    kept: list[Any] = []
-
-    def main(*args: Any) -> Any:
-        out, aux = fun(*args)
-        kept.append(aux)
-        return out
-
-    value, linear = _ferrax.linearize_fun(main, primals)
-    return value, linear, kept[-1]
+    return _ferrax.linearize_fun(fun, primals, has_aux)
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[str] = ()) -> Callable[..., Any]:
@@ -312,6 +302,8 @@ def _active(
     """`fun` of the differentiated arguments alone, and those arguments."""
     numbers = [argnums] if isinstance(argnums, int) else list(argnums)
     numbers = [n % len(args) for n in numbers]
+    if len(set(numbers)) < len(numbers):
+        raise TypeError(f"argnums={argnums} names an argument more than once")
 
     def of_active(*active: Any) -> Any:
         full = list(args)

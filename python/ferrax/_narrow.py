@@ -7,6 +7,8 @@ start. Read next: `dtypes.py`.
 
 from __future__ import annotations
 
+import importlib.machinery
+import re
 import sys
 from typing import Any
 
@@ -58,13 +60,30 @@ class _Placeholder(type):
         return np.dtype(getattr(ml_dtypes, cls.__name__))
 
 
-#: What older releases of `ml_dtypes` lack: nothing stands for it.
-_NEW = ("int1", "uint1")
+def _names() -> tuple[str, ...] | None:
+    """The names that the installed `ml_dtypes` gives NumPy, from its source; None if that is not there."""
+    spec = importlib.machinery.PathFinder.find_spec("ml_dtypes")
+    try:
+        with open(spec.origin, encoding="utf-8") as file:  # type: ignore[union-attr,arg-type]
+            listed = re.search(r"^__all__ = \[(.*?)\]", file.read(), re.DOTALL | re.MULTILINE)
+    except (AttributeError, OSError, TypeError):
+        return None
+    names = re.findall(r"[\"'](\w+)[\"']", listed[1]) if listed else ()
+    return tuple(name for name in names if name not in ("__version__", "finfo", "iinfo")) or None
 
 
 def name_for_numpy() -> None:
-    """Lets NumPy know the names."""
-    if "ml_dtypes" not in sys.modules:
-        for name in KINDS:
-            if name not in _NEW:
-                np.sctypeDict.setdefault(name, _Placeholder(name, (), {}))  # type: ignore[arg-type]
+    """Lets NumPy know the names.
+
+    There are as many as `ml_dtypes` brings, since its loading must not change the size of NumPy's table: `numpy.ma`
+    asks for the dtype of each of its members while it goes through them.
+    """
+    if "ml_dtypes" in sys.modules:
+        return
+    names = _names()
+    if names is None:
+        import ml_dtypes  # noqa: F401
+
+        return
+    for name in names:
+        np.sctypeDict.setdefault(name, _Placeholder(name, (), {}))  # type: ignore[arg-type]

@@ -204,21 +204,31 @@ def breakpoint(
     token: Any = None,
     **kwargs: Any,
 ) -> None:
-    """Stops in Python's debugger when the program reaches this point.
+    """Stops when the program reaches this point, and reads commands from the terminal.
+
+    Values of the run stand for the traced ones in the variables of the functions that were active here. Commands are
+    `p` and `pp` (print an expression), `list`, `where`, `args`, `up`, `down`, `continue`, `quit` and `help`.
 
     Args:
-      backend: accepted for compatibility.
-      filter_frames: accepted for compatibility.
-      num_frames: accepted for compatibility.
+      backend: `"cli"`, the terminal, which is the default.
+      filter_frames: whether the library's own frames are left out.
+      num_frames: how many frames are kept; all by default.
       ordered: whether stops keep their order.
       token: accepted for compatibility.
       **kwargs: accepted for compatibility.
+
+    Raises:
+      NotImplementedError: another backend is asked for.
 
     >>> import ferrax as jax
     >>> jax.jit(lambda x: jax.debug.breakpoint())  # doctest: +ELLIPSIS
     <PjitFunction of <function <lambda> at ...>>
     """
-    debug_callback(builtins.breakpoint, ordered=ordered)
+    if backend not in (None, "cli"):
+        raise NotImplementedError(f"debug.breakpoint with backend={backend!r} is not implemented; there is 'cli'")
+    from ferrax._debugger import stop
+
+    stop(ordered, not filter_frames, num_frames)
 
 
 _expose(globals())

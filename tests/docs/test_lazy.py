@@ -181,6 +181,35 @@ assert np.sctypeDict["bfloat16"] is ml_dtypes.bfloat16 and x.astype("bfloat16").
     assert run(code) == ["bfloat16", "float8_e4m3fn", "bfloat16"]
 
 
+@pytest.mark.parametrize("module", ["numpy.ma", "ml_dtypes"])
+def test_the_size_of_numpys_table_of_names_does_not_change(module):
+    """Packages go through the table, and ask for the dtype of each of its members: `numpy.ma` when it is imported."""
+    code = f"""
+import numpy as np, ferrax
+names = {{*np.sctypeDict}}
+for scalar in np.sctypeDict.values():
+    np.dtype(scalar)
+import {module}, ml_dtypes
+assert names == {{*np.sctypeDict}} and all(np.dtype(name) is not None for name in names)
+print(np.dtype("int4") == ml_dtypes.int4)
+"""
+    assert run(code) == ["True"]
+
+
+@pytest.mark.parametrize("found", ["None", "importlib.machinery.ModuleSpec('ml_dtypes', None)"])
+def test_names_of_narrow_dtypes_where_the_source_of_their_package_cannot_be_read(found):
+    code = f"""
+import importlib.machinery, sys
+real = importlib.machinery.PathFinder.find_spec
+found = [{found}]
+find = lambda name, *args: found.pop() if name == "ml_dtypes" and found else real(name, *args)
+importlib.machinery.PathFinder.find_spec = find
+import numpy as np, ferrax, numpy.ma
+print(np.dtype("bfloat16"), "ml_dtypes" in sys.modules, not found)
+"""
+    assert run(code) == ["bfloat16", "True", "True"]
+
+
 def test_a_name_that_a_dependency_lacks_is_not_offered():
     """Older releases of `ml_dtypes` have no integers of one bit."""
     code = """

@@ -1,7 +1,9 @@
 """Functions of the library do not trip over the strict promotion settings on legal input."""
 
 import importlib
+import operator
 
+import numpy as np
 import pytest
 
 import ferrax as jax
@@ -62,3 +64,22 @@ def test_what_the_settings_are_for_raises():
         x + y
     with jax.numpy_dtype_promotion("strict"), pytest.raises(jax.dtypes.TypePromotionError):
         x + jax.numpy.arange(3)
+
+
+@pytest.mark.parametrize("number", [True, np.bool_(True), np.int8(3)], ids=repr)
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "int8", "complex64"])
+@pytest.mark.parametrize(
+    "f", [operator.mul, jax.numpy.add, jax.numpy.maximum, jax.numpy.where, operator.gt], ids=lambda f: f.__name__
+)
+def test_numbers_of_a_dtype_of_their_own_are_not_promoted(f, dtype, number):
+    x = jax.numpy.ones(2, dtype)
+    call = (lambda a, b: f(x.astype(bool), a, b)) if f is jax.numpy.where else f
+    with jax.numpy_dtype_promotion("strict"):
+        for operands in ((x, number), (number, x)):
+            if np.asarray(number).dtype == dtype:
+                call(*operands)
+                continue
+            with pytest.raises(jax.dtypes.TypePromotionError):
+                call(*operands)
+            with pytest.raises(jax.dtypes.TypePromotionError):
+                jax.jit(call)(*operands)

@@ -87,3 +87,10 @@ def test_index_iterate_and_compare():
     assert [k.shape for k in keys] == [()] * 3
     assert bool(keys[1] == keys[1]) and not bool(keys[0] == keys[1])
     assert jnp.stack([keys[0], keys[2]]).shape == (2,)
+
+
+def test_keys_are_typed_under_custom_prng():
+    assert random.PRNGKey(3).dtype == jnp.uint32
+    with ferrax.enable_custom_prng(True):
+        assert random.PRNGKey(3) == random.key(3) and random.PRNGKey(3, impl="rbg").dtype != jnp.uint32
+    assert random.PRNGKey(3).dtype == jnp.uint32

@@ -16,7 +16,7 @@ use ferrax_ir::{Array, Lit, Value};
 use pyo3::exceptions::{PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PySet, PyTuple};
 use std::ffi::CStr;
 
 /// One of our own arrays or a Python number as an operand of the short path; the number is kept in `held`.
@@ -113,8 +113,38 @@ pub fn operator_of(
 ) -> PyResult<Py<PyAny>> {
     match (named_value(name, x, 0)?, named_value(name, y, 1)?) {
         (Some(a), Some(b)) => f(&a, &b),
+        _ if is_container(x) || is_container(y) => Err(no_containers(name, x, y)),
         _ => Ok(x.py().NotImplemented()),
     }
+}
+
+/// Whether an operand holds others: Python would compare it by identity, or repeat it.
+fn is_container(x: &Bound<'_, PyAny>) -> bool {
+    x.is_instance_of::<PyList>()
+        || x.is_instance_of::<PyTuple>()
+        || x.is_instance_of::<PySet>()
+        || x.is_instance_of::<PyDict>()
+}
+
+#[cold]
+fn no_containers(name: &str, x: &Bound<'_, PyAny>, y: &Bound<'_, PyAny>) -> PyErr {
+    let symbol = match name {
+        "add" => "+",
+        "subtract" => "-",
+        "multiply" => "*",
+        "divide" | "true_divide" => "/",
+        "floor_divide" => "//",
+        "equal" => "==",
+        "not_equal" => "!=",
+        other => other,
+    };
+    let class = |v: &Bound<'_, PyAny>| v.get_type().name().map_or_else(|_| "object".to_owned(), |n| n.to_string());
+    PyTypeError::new_err(format!(
+        "unsupported operand type(s) for {symbol}: '{}' and '{}'. Make an array of the container first, as with \
+         jnp.array(x).",
+        class(x),
+        class(y)
+    ))
 }
 
 /// `x ** y`.

@@ -82,13 +82,12 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
         program = _ferrax.trace_to_jaxpr(fun, (tree.unflatten(leaves), *rest), None, name)
         out_tree = program.out_tree
         if split:
-            children = out_tree.children()
-            if len(children) != 2 or not isinstance(out_tree.unflatten([0] * out_tree.num_leaves), tuple):
+            if not _is_pair(out_tree):
                 raise TypeError(
                     f"scan body output must be a pair, got {_types(program)} from {function_text(fun)}: it returns the "
                     "carry and what is stacked."
                 )
-            out_tree = children[0]
+            out_tree = out_tree.children()[0]
         given = program.in_avals[: len(leaves)]
         got = program.out_avals[: out_tree.num_leaves]
         if tree == out_tree:
@@ -106,6 +105,11 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
             raise error
         return program, leaves, tree
     raise TypeError(f"{name} carry types do not settle: they change at every step")
+
+
+def _is_pair(tree: Any) -> bool:
+    """Whether a structure is that of a tuple or list of two."""
+    return len(tree.children()) == 2 and isinstance(tree.unflatten([0] * tree.num_leaves), (tuple, list))
 
 
 def _types(program: Any) -> str:
@@ -204,15 +208,14 @@ def _scan(
         return _unjitted.scan(f, init, rows, rows_tree, length, reverse)
     row_types = rows_tree.unflatten([_row_type(x) for x in rows])
     clock = _ferrax.trace_clock()
-    program, carry, carry_tree = _traced_carry("scan", f, init, (row_types,), True)
+    program, carry, _ = _traced_carry("scan", f, init, (row_types,), True)
     if _ferrax.references_since(clock) and (refs := _found(clock)):
         from ferrax._refs_calls import scan as scan_with
 
         loop = lambda step, first: _scan(asked, step, first, xs, length, reverse, unroll)
         return scan_with(refs, loop, f, init)
     outs = _ferrax.bind_scan(program, [*carry, *rows], length, len(carry), reverse, unroll, asked)
-    y_tree = program.out_tree.children()[1]
-    return carry_tree.unflatten(outs[: len(carry)]), y_tree.unflatten(outs[len(carry) :])
+    return program.out_tree.unflatten(outs)
 
 
 def _found(clock: int) -> list[Any]:
@@ -659,7 +662,8 @@ def custom_linear_solve(
         _check_solution("transpose_solve", transposed_solver, b, has_aux)
     leaves = tree_util.tree_leaves(b)
     outs = _ferrax.bind_linear_solve(product, transposed, solver, transposed_solver, leaves)
-    return solver.out_tree.unflatten(outs)
+    out = solver.out_tree.unflatten(outs)
+    return tuple(out) if has_aux else out
 
 
 def _check_solution(what: str, program: Any, b: Any, has_aux: bool) -> None:
@@ -681,7 +685,7 @@ def _check_solution(what: str, program: Any, b: Any, has_aux: bool) -> None:
 
 def _without_aux(what: str, tree: Any) -> Any:
     """The structure of the first of a pair, which a function with auxiliary data returns."""
-    if len(tree.children()) != 2 or not isinstance(tree.unflatten([0] * tree.num_leaves), tuple):
+    if not _is_pair(tree):
         raise ValueError(
             f"{what}() produced a pytree with structure {short(tree)}, but a pytree tuple with auxiliary output was "
             "expected because has_aux was set to True."
@@ -755,7 +759,7 @@ def custom_root(
     @custom_jvp
     def root_of(consts: Any, known: Any, guess: Any) -> Any:
         out = search(guess, *known)
-        return out if has_aux else (out, None)
+        return tuple(out) if has_aux else (out, None)
 
     @root_of.defjvp
     def root_jvp(primals: Any, tangents: Any) -> Any:

@@ -196,13 +196,14 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
         ``"unsafe_rbg"``, ``"philox2x32"``, ``"philox4x32"`` or ``"threefry4x32"``.
 
     Returns:
-      uint32 array: of shape (2,) for the default generator.
+      uint32 array: of shape (2,) for the default generator; a typed key under ``jax_enable_custom_prng``.
 
     >>> import ferrax
     >>> ferrax.random.PRNGKey(7)
     Array([0, 7], dtype=uint32)
     """
-    return unwrapped(_seeded("PRNGKey", seed, impl_of(impl)))
+    made = _seeded("PRNGKey", seed, impl_of(impl))
+    return made if config.jax_enable_custom_prng else unwrapped(made)
 
 
 def key_dtype(impl_spec: Any = None) -> Any:

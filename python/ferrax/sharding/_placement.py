@@ -94,13 +94,14 @@ def concrete(sharding: Any) -> Any:
     return NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
 
 
-def check_fits(sharding: Any, shape: tuple[int, ...], what: str) -> None:
+def check_fits(sharding: Any, shape: tuple[int, ...], what: str, uneven: bool = False) -> None:
     """Raises unless arrays of a shape can have a sharding.
 
     Args:
       sharding: the sharding.
       shape: the shape.
       what: where the array is from, for the error.
+      uneven: whether parts may differ in size, as those of values inside of a program do.
 
     Raises:
       ValueError: the shape has too few axes.
@@ -113,7 +114,8 @@ def check_fits(sharding: Any, shape: tuple[int, ...], what: str) -> None:
     except ValueError as error:
         text = f"One of {what} is incompatible with its sharding annotation {sharding}: {error}"
         raise ValueError(text) from None
-    sharding.shard_shape(shape)
+    if not uneven:
+        sharding.shard_shape(shape)
 
 
 def put(x: Any, sharding: Any, alias: bool = True) -> Any:
@@ -193,8 +195,8 @@ def constrain(x: Any, sharding: Any) -> Any:
     bare = isinstance(sharding, PartitionSpec)
     sharding = with_mesh(sharding, "with_sharding_constraint")
     leaf = x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x)
-    check_fits(sharding, leaf.shape, "with_sharding_constraint arguments")
     traced = _ferrax.is_tracer(leaf) or not _ferrax.is_eager()
+    check_fits(sharding, leaf.shape, "with_sharding_constraint arguments", not _ferrax.is_eager())
     if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit and not traced:
         _assert_explicit(leaf, sharding)
         return leaf

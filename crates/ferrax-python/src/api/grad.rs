@@ -2,9 +2,8 @@
 //!
 //! Nothing is staged: outside `jit` the function sees concrete values.
 
-use super::function::{
-    FlatCall, Function, Leaves, args_tuple, call_user, flatten_result, kwargs_dict, rust, wrap_names,
-};
+use super::auxiliary::{Aux, halves, pair};
+use super::function::{Function, Leaves, args_tuple, call_user, flatten_result, kwargs_dict, rust, wrap_names};
 use super::residuals::{self, Meta, PyHollow, State};
 use super::trees;
 use crate::errors::IntoPyResult;
@@ -57,6 +56,12 @@ impl Grad {
             let position = if n < 0 { n + args.len() as i64 } else { n };
             if position < 0 || position >= args.len() as i64 {
                 return Err(self.too_few(args.len()));
+            }
+            if active.iter().any(|a: &Active| a.position == position as usize) {
+                let argnums = Tuple(&self.argnums);
+                return Err(PyTypeError::new_err(format!(
+                    "argnums={argnums} names argument {position} more than once"
+                )));
             }
             let from = leaves.len();
             let tree = tree::flatten_into(&args.at(position as usize), &mut leaves)?;
@@ -145,9 +150,9 @@ impl Grad {
         if !self.has_aux {
             return Ok((out, None));
         }
-        match out.cast::<PyTuple>() {
-            Ok(pair) if pair.len() == 2 => Ok((pair.get_item(0)?, Some(pair.get_item(1)?))),
-            _ => Err(PyTypeError::new_err(format!(
+        match halves(&out) {
+            Some((main, aux)) => Ok((main, Some(aux))),
+            None => Err(PyTypeError::new_err(format!(
                 "expected function with aux output to return a two-element tuple, but got type {} with value {}: with \
                  has_aux=True, {} must return the pair (result, aux)",
                 out.get_type(),
@@ -165,23 +170,21 @@ impl Grad {
             self.check_input(&v.aval())?;
         }
         let on: SmallVec<[bool; 8]> = primals.iter().map(|v| v.dtype().is_inexact()).collect();
-        let mut aux_tree: Option<TreeDef> = None;
+        let mut kept: Option<Aux> = None;
         let debug = self.function.debug.clone();
         let lin = linearize("grad", debug, &primals, &on, |values| {
             let out = rust(self.rebuilt(args, &active, values))?;
             let (main, aux) = rust(self.split_aux(out))?;
             let mut flat = rust(self.scalar(&main))?;
             if let Some(aux) = aux {
-                let (values, tree) = rust(flatten_result(py, &aux, &self.function.debug))?;
-                aux_tree = Some(tree);
-                flat.extend(values);
+                kept = Some(rust(Aux::take(&aux, &mut flat, &self.function.debug))?);
             }
             Ok(flat)
         })
         .py()?;
         self.check_output(&lin.outs[0])?;
         let grads = self.pull(py, &lin, &active, &primals)?;
-        self.results(py, lin, aux_tree, grads)
+        self.results(py, lin, kept, grads)
     }
 
     /// The function's main result as one value.
@@ -220,10 +223,10 @@ impl Grad {
         Ok(PyTuple::new(py, active.iter().map(tree).collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
     }
 
-    fn results(&self, py: Python<'_>, lin: Linearized, aux: Option<TreeDef>, grads: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    fn results(&self, py: Python<'_>, lin: Linearized, aux: Option<Aux>, grads: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let mut outs = lin.outs.into_iter();
         let Some(main) = outs.next() else { return Ok(grads) };
-        let aux = aux.map(|t| super::function::build(py, &t, outs)).transpose()?;
+        let aux = aux.map(|aux| aux.build(py, outs)).transpose()?;
         let tuple = |items: Vec<Py<PyAny>>| Ok(PyTuple::new(py, items)?.into_any().unbind());
         match (self.with_value, aux) {
             (false, None) => Ok(grads),
@@ -487,28 +490,18 @@ fn vjp(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>, has
     let in_tree = tree::flatten_into(primals.as_any(), &mut leaves)?;
     let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
     let on = vec![true; values.len()];
-    let (mut out_tree, mut aux_tree, mut count) = (None, None, 0);
+    let (mut out_tree, mut kept, mut count) = (None, None, 0);
     let lin = linearize("vjp", function.debug.clone(), &values, &on, |args| {
         let leaves = rust(args.iter().map(|v| from_value(py, v.clone())).collect::<PyResult<Leaves>>())?;
         let tuple = rust(tree::unflatten(py, &in_tree, leaves))?;
         let tuple = rust(tuple.bind(py).cast::<PyTuple>().map_err(PyErr::from).cloned())?;
         let out = rust(fun.call1(tuple))?;
-        let (main, aux) = if has_aux {
-            let pair = rust(out.cast::<PyTuple>().map_err(|_| aux_error(&out)).cloned())?;
-            if pair.len() != 2 {
-                return rust(Err(aux_error(&out)));
-            }
-            (rust(pair.get_item(0))?, Some(rust(pair.get_item(1))?))
-        } else {
-            (out, None)
-        };
+        let (main, aux) = rust(pair(out, has_aux))?;
         let (mut flat, tree) = rust(flatten_result(py, &main, &function.debug))?;
         out_tree = Some(tree);
         count = flat.len();
         if let Some(aux) = aux {
-            let (values, tree) = rust(flatten_result(py, &aux, &function.debug))?;
-            aux_tree = Some(tree);
-            flat.extend(values);
+            kept = Some(rust(Aux::take(&aux, &mut flat, &function.debug))?);
         }
         Ok(flat)
     })
@@ -524,18 +517,10 @@ fn vjp(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>, has
     let meta = Meta { in_tree, out_tree, primals, outs, ids, debug: function.debug.clone() };
     let pulled = Py::new(py, PyVjp::new(State::new(lin, meta)))?.into_any();
     let mut items = vec![result, pulled];
-    if let Some(tree) = aux_tree {
-        items.push(super::function::build(py, &tree, aux)?);
+    if let Some(kept) = kept {
+        items.push(kept.build(py, aux)?);
     }
     Ok(PyTuple::new(py, items)?.into_any().unbind())
-}
-
-#[cold]
-fn aux_error(out: &Bound<'_, PyAny>) -> PyErr {
-    PyTypeError::new_err(format!(
-        "expected function with aux output to return a two-element tuple, but got type {}",
-        out.get_type()
-    ))
 }
 
 /// The linear part of a function at a point: tangents of the arguments → tangents of the results.
@@ -624,26 +609,47 @@ fn tangent(t: &Bound<'_, PyAny>, primal: &Aval, linear: Option<&str>) -> PyResul
     )))
 }
 
-/// (results, linear function) of `fun` at `primals`; see `ferrax.linearize`.
+/// (results, linear function[, aux]) of `fun` at `primals`; see `ferrax.linearize`.
 #[pyfunction]
-fn linearize_fun(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+fn linearize_fun(
+    py: Python<'_>,
+    fun: &Bound<'_, PyAny>,
+    primals: &Bound<'_, PyTuple>,
+    has_aux: bool,
+) -> PyResult<Py<PyAny>> {
     let function = Function::new(fun, "linearize")?;
     let mut leaves = Leaves::new();
     let call_tree = trees::flatten_args(primals, None, &mut leaves)?;
     let mut only_args = Leaves::new();
     let in_tree = tree::flatten_into(primals.as_any(), &mut only_args)?;
     let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
-    let mut call = FlatCall::new(py, &function.fun, &call_tree, &function.debug);
     let on = vec![true; values.len()];
-    let lin = linearize("linearize", function.debug.clone(), &values, &on, |args| call.call(args)).py()?;
-    let out_tree = call.out_tree()?;
+    let (mut out_tree, mut kept, mut count) = (None, None, 0);
+    let mut lin = linearize("linearize", function.debug.clone(), &values, &on, |args| {
+        let out = rust(super::function::call_values(py, &function.fun, &call_tree, args))?;
+        let (main, aux) = rust(pair(out, has_aux))?;
+        let (mut flat, tree) = rust(flatten_result(py, &main, &function.debug))?;
+        out_tree = Some(tree);
+        count = flat.len();
+        if let Some(aux) = aux {
+            kept = Some(rust(Aux::take(&aux, &mut flat, &function.debug))?);
+        }
+        Ok(flat)
+    })
+    .py()?;
+    let Some(out_tree) = out_tree else { return Err(PyTypeError::new_err("linearize did not call the function")) };
+    let aux = lin.outs.split_off(count);
+    lin.out_vars.truncate(count);
     let result = super::function::build(py, &out_tree, lin.outs.iter().cloned())?;
     let primals = values.iter().map(Value::aval).collect();
     let outs = lin.outs.iter().map(Value::aval).collect();
     // a linear function's leaves are in the order of its program
     let meta = Meta { in_tree, out_tree, primals, outs, ids: Vec::new(), debug: function.debug.clone() };
-    let linear = Py::new(py, PyLinear(State::new(lin, meta)))?.into_any();
-    Ok(PyTuple::new(py, [result, linear])?.into_any().unbind())
+    let mut items = vec![result, Py::new(py, PyLinear(State::new(lin, meta)))?.into_any()];
+    if let Some(kept) = kept {
+        items.push(kept.build(py, aux)?);
+    }
+    Ok(PyTuple::new(py, items)?.into_any().unbind())
 }
 
 /// (results, tangents[, aux]) of `fun` at `primals` along `tangents`; see `ferrax.jvp`.
@@ -672,24 +678,15 @@ fn jvp(
     let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
     let pairs = tangent_leaves.iter().zip(&values).map(|(t, v)| tangent(t.bind(py), &v.aval(), None));
     let pairs = pairs.collect::<PyResult<Vec<_>>>()?;
-    let mut aux_tree = None;
-    let mut out_tree = None;
-    let mut count = 0;
+    let (mut out_tree, mut kept, mut count) = (None, None, 0);
     let (outs, out_tangents) = ferrax_transform::jvp(function.debug.clone(), &values, &pairs, |args| {
         let out = rust(super::function::call_values(py, &function.fun, &in_tree, args))?;
-        let (main, aux) = if has_aux {
-            let pair = rust(out.cast::<PyTuple>().map_err(|_| aux_error(&out)).cloned())?;
-            (rust(pair.get_item(0))?, Some(rust(pair.get_item(1))?))
-        } else {
-            (out, None)
-        };
+        let (main, aux) = rust(pair(out, has_aux))?;
         let (mut flat, tree) = rust(flatten_result(py, &main, &function.debug))?;
         out_tree = Some(tree);
         count = flat.len();
         if let Some(aux) = aux {
-            let (values, tree) = rust(flatten_result(py, &aux, &function.debug))?;
-            aux_tree = Some(tree);
-            flat.extend(values);
+            kept = Some(rust(Aux::take(&aux, &mut flat, &function.debug))?);
         }
         Ok(flat)
     })
@@ -705,8 +702,8 @@ fn jvp(
         super::function::build(py, &out_tree, outs[..count].iter().cloned())?,
         super::function::build(py, &out_tree, filled)?,
     ];
-    if let Some(tree) = aux_tree {
-        items.push(super::function::build(py, &tree, outs[count..].iter().cloned())?);
+    if let Some(kept) = kept {
+        items.push(kept.build(py, outs[count..].iter().cloned())?);
     }
     Ok(PyTuple::new(py, items)?.into_any().unbind())
 }

@@ -158,14 +158,7 @@ impl Jit {
     fn split<'py>(&self, args: &Args<'_, 'py>) -> PyResult<Split<'py>> {
         let py = args.py();
         let n = args.len() as i64;
-        let positions: Vec<usize> = self
-            .options
-            .static_argnums
-            .iter()
-            .map(|&i| if i < 0 { i + n } else { i })
-            .filter(|i| (0..n).contains(i))
-            .map(|i| i as usize)
-            .collect();
+        let positions = self.options.static_positions(n);
         let mut statics = Vec::new();
         let mut dynamic: Vec<Py<PyAny>> = Vec::new();
         for (i, a) in args.positional().enumerate() {
@@ -576,10 +569,7 @@ fn jit_trace(
 ) -> PyResult<(PyClosed, tree::PyTreeDef, tree::PyTreeDef, Vec<bool>)> {
     let jit = of(wrapper)?;
     let n = args.len() as i64;
-    let positions: Vec<usize> = (0..n)
-        .filter(|i| jit.options.static_argnums.iter().any(|&s| s == *i || s + n == *i))
-        .map(|i| i as usize)
-        .collect();
+    let positions = jit.options.static_positions(n);
     let mut statics = Vec::new();
     let mut dynamic: Vec<Bound<'_, PyAny>> = Vec::new();
     for (i, a) in args.iter().enumerate() {

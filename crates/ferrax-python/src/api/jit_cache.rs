@@ -323,6 +323,14 @@ pub struct Options {
     pub compiler_options: Vec<(String, OptionValue)>,
 }
 
+impl Options {
+    /// The positions of static arguments among `n`, in order, each once.
+    pub fn static_positions(&self, n: i64) -> Vec<usize> {
+        let is_static = |i: &i64| self.static_argnums.iter().any(|&s| s == *i || s + n == *i);
+        (0..n).filter(is_static).map(|i| i as usize).collect()
+    }
+}
+
 /// The programs of a function object by options; the weak reference takes the row away with the function.
 struct Known {
     _gone: Py<PyWeakrefReference>,

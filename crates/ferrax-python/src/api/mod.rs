@@ -8,7 +8,8 @@
 use pyo3::prelude::*;
 
 pub mod analysis;
-pub mod control;
+pub mod auxiliary;
+mod control;
 pub mod custom;
 mod donation;
 pub mod explain;

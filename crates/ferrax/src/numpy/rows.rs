@@ -110,10 +110,13 @@ fn kernel(rule: Rule, find: fn(DType) -> Option<OpRef>, d: DType) -> Option<OpRe
     if rule.target(d) == d && is_eager() { find(d) } else { None }
 }
 
-/// A number as the other operand of an array; `None` where the array would be converted.
+/// A number as the other operand of an array; `None` where the array, or a number of a dtype of its own, is converted.
 #[inline]
 fn beside(x: &Array, number: &Lit) -> Option<Lit> {
     let (d, weak) = (x.aval().dtype, x.aval().weak);
+    if !number.weak && number.scalar.dtype != d {
+        return None;
+    }
     let (to, weak) = promotion::join((d, weak), (number.scalar.dtype, number.weak)).ok()?;
     (to == d).then(|| Lit { scalar: number.scalar.convert(d), weak })
 }
