@@ -9,26 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from ferrax import lax
 from ferrax._src._unprovided import unprovided_names
 
-_SAME = """add bitwise_and bitwise_not bitwise_or bitwise_xor cbrt ceil cos cosh dot exp exp2 expm1 floor imag log
-log1p nextafter real reciprocal sign sin sinh sort sqrt square squeeze sum tan tanh transpose"""
+#: NumPy's names where they are neither those of operations nor those with "arc" for "a".
 _NUMPY = {
-    **{name: name for name in _SAME.split()},
     "neg": "negative",
     "is_finite": "isfinite",
     "abs": "absolute",
     "pow": "power",
     "sub": "subtract",
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
-    "atan2": "arctan2",
-    "asinh": "arcsinh",
-    "acosh": "arccosh",
-    "atanh": "arctanh",
-    "max": "maximum",
-    "min": "minimum",
     "eq": "equal",
     "ne": "not_equal",
     "ge": "greater_equal",
@@ -38,6 +28,9 @@ _NUMPY = {
     "shift_left": "left_shift",
     "shift_right_arithmetic": "right_shift",
     "select": "where",
+    "sum": "sum",
+    "max": "maximum",
+    "min": "minimum",
 }
 _SCIPY = {
     **{name: name for name in ["betainc", "digamma", "erf", "erfc"]},
@@ -60,6 +53,10 @@ _other = unprovided_names(
 def __getattr__(name: str) -> Any:
     if name in _NUMPY:
         return getattr(np, _NUMPY[name])
+    public = not name.startswith("_") and hasattr(lax, name)
+    known = [word for word in (name, f"arc{name[1:]}") if public and hasattr(np, word)]
+    if known:
+        return getattr(np, known[-1])
     if name in _SCIPY:
         function = getattr(importlib.import_module("scipy.special"), _SCIPY[name])
         return lambda *args: function(*args).astype(args[-1].dtype)

@@ -2,7 +2,7 @@
 
 from ferrax.version import __version__ as version_str, __version_info__ as version
 
-__all__ = ["cuda_versions", "ifrt_version", "jaxlib_extension_version", "version", "version_str"]
+__all__ = ["ifrt_version", "jaxlib_extension_version", "version", "version_str"]
 
 #: What the compiled part of JAX 0.10.2 says of itself, whose interface this is.
 jaxlib_extension_version = 467
