@@ -430,6 +430,14 @@ class BuiltIn(Primitive):
         super().__init__(name)
         self.multiple_results = multiple_results
 
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Applies the operation, with its parameters as equations show them or as JAX has them."""
+        if self.name in _TRANSLATED:
+            from ferrax._jax_parameters import TRANSLATED
+
+            return TRANSLATED[self.name](super().bind, *args, **params)
+        return super().bind(*args, **params)
+
     def impl(self, *args: Any, **params: Any) -> Any:
         """Runs the operation on arrays."""
         return self.bind(*args, **params)
@@ -440,6 +448,9 @@ class BuiltIn(Primitive):
         outs = [ShapedArray(a.shape, a.dtype, a.weak_type) for a in program.out_avals]
         return outs if self.multiple_results else outs[0], _NO_EFFECTS
 
+
+#: The keys of `ferrax._jax_parameters.TRANSLATED`.
+_TRANSLATED = frozenset(["approx_top_k", "conj", "device_put", "fft"])
 
 _MULTIPLE = frozenset(
     [

@@ -85,7 +85,7 @@ pub enum BinaryOp {
     Rem,
     /// Float to float power.
     Pow,
-    /// NaN wins; complex compare lexicographically.
+    /// NaN wins; complex compare lexicographically, and the second one is the result where neither is beyond the other.
     Max,
     Min,
     Atan2,

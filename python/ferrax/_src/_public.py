@@ -1,6 +1,7 @@
 """Modules whose names are those of public ones: JAX keeps a function's definition elsewhere than where it offers it."""
 
 import importlib
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,8 @@ def names_of(module: str, *public: str) -> Callable[[str], Any]:
 
     Args:
       module: its name.
-      public: names of modules of ferrax; the first that has a name gives it.
+      public: names of modules of ferrax; the first that has a name gives it, unless it is a module's and `module` is
+        a package with one of that name.
 
     Returns:
       A function from a name to what it stands for. Private names are nobody's.
@@ -20,9 +22,15 @@ def names_of(module: str, *public: str) -> Callable[[str], Any]:
         if not name.startswith("_"):
             for source in public:
                 try:
-                    return getattr(importlib.import_module(source), name)
+                    found = getattr(importlib.import_module(source), name)
                 except AttributeError:
                     continue
+                if isinstance(found, types.ModuleType):
+                    try:
+                        return importlib.import_module(f"{module}.{name}")
+                    except ModuleNotFoundError:
+                        pass
+                return found
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
 
     return __getattr__

@@ -1,9 +1,15 @@
 """Programs on disk, which a folder named by a setting keeps between processes."""
 
 from ferrax._src._public import names_of
+from ferrax._src._unprovided import unprovided_names
 from ferrax.config import config
 
-__getattr__ = names_of(__name__, "ferrax.experimental.compilation_cache.compilation_cache")
+__getattr__ = unprovided_names(
+    __name__,
+    "get_executable_and_time is_cache_used put_executable_and_time",
+    "programs on disk are read and written by the core",
+    names_of(__name__, "ferrax.experimental.compilation_cache.compilation_cache"),
+)
 
 
 def is_persistent_cache_enabled() -> bool:

@@ -2,6 +2,13 @@
 
 from typing import Any
 
+from ferrax._src._flags import (
+    bool_env as bool_env,
+    bool_flag as bool_flag,
+    enum_flag as enum_flag,
+    int_flag as int_flag,
+    string_flag as string_flag,
+)
 from ferrax.config import _NAMES, State, config as config, disable_jit as _disable_jit, transfer_guard as transfer_guard
 
 Config = type(config)

@@ -12,7 +12,7 @@ from ferrax._src._public import names_of
 from ferrax.dtypes import TypePromotionError as TypePromotionError
 from ferrax.numpy import isdtype as isdtype, promote_types as promote_types
 
-__getattr__ = names_of(__name__, "ferrax.dtypes")
+__getattr__ = names_of(__name__, "ferrax.dtypes", "ml_dtypes")
 
 DType = Any
 JAXType = Any
@@ -33,6 +33,10 @@ _complex_types = [np.dtype("complex64"), np.dtype("complex128")]
 _WIDE_INTEGERS = (np.dtype("int64"), np.dtype("uint64"))
 _jax_types = [*_bool_types, *_unsigned_types, *_signed_types, *_float_types, *_complex_types]
 _jax_dtype_set = {*_jax_types, _dtypes.float0}
+
+
+#: One-bit integers, which ml_dtypes has not.
+int1 = uint1 = None
 
 
 class ExtendedDType:

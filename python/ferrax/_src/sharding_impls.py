@@ -1,5 +1,13 @@
 """Shardings, and the mesh in use."""
 
 from ferrax._src._public import names_of
+from ferrax._src._unprovided import unprovided_names
 
-__getattr__ = names_of(__name__, "ferrax.sharding", "ferrax")
+__getattr__ = unprovided_names(
+    __name__,
+    "AUTO GSPMDSharding PmapSharding PositionalSharding UNSPECIFIED UnspecifiedValue array_mapping_to_axis_resources "
+    "get_logical_mesh_ids logical_sharding named_sharding_to_xla_hlo_sharding num_addressable_indices "
+    "parse_flatten_op_sharding physical_hlo_sharding pspec_to_hlo_sharding",
+    "ferrax has no HLO shardings, only NamedSharding and SingleDeviceSharding",
+    names_of(__name__, "ferrax.sharding", "ferrax"),
+)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
 import functools
 import itertools
 import operator
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -376,3 +378,45 @@ def set_module(module: str) -> Callable[[Any], Any]:
         return func
 
     return decorate
+
+
+def install_failure_signal_handler() -> None:
+    """Prints Python's stacks when the process dies of a signal."""
+    faulthandler.enable()
+
+
+class Mutex:
+    """A lock that several readers hold at once, or one writer."""
+
+    def __init__(self) -> None:
+        self._state = threading.Condition()
+        self._readers = 0
+        self._written = False
+
+    def reader_lock(self) -> None:
+        """Waits until no writer holds it."""
+        with self._state:
+            self._state.wait_for(lambda: not self._written)
+            self._readers += 1
+
+    def reader_unlock(self) -> None:
+        """Gives up a reader's hold."""
+        with self._state:
+            self._readers -= 1
+            self._state.notify_all()
+
+    def writer_lock(self) -> None:
+        """Waits until nobody holds it."""
+        with self._state:
+            self._state.wait_for(lambda: not self._written and not self._readers)
+            self._written = True
+
+    def writer_unlock(self) -> None:
+        """Gives up the writer's hold."""
+        with self._state:
+            self._written = False
+            self._state.notify_all()
+
+    def assert_reader_held(self) -> None:
+        """Raises unless a reader holds it."""
+        assert self._readers, "no reader holds the lock"

@@ -141,8 +141,8 @@ def gather(
       slice_sizes: the window's size on every operand axis.
       unique_indices: promise that windows do not overlap.
       indices_are_sorted: promise that index vectors ascend.
-      mode: ``"fill"`` (the default) gives ``fill_value`` for windows outside the operand, ``"clip"`` moves them
-        inside, ``"promise_in_bounds"`` promises that there are none.
+      mode: ``"fill"`` gives ``fill_value`` for windows outside the operand, ``"clip"`` moves them inside,
+        ``"promise_in_bounds"`` (the default) promises that there are none, and moves them as well.
       fill_value: scalar; None is NaN for inexact dtypes, the least value for signed and the largest for unsigned ones.
 
     Returns:
@@ -158,6 +158,8 @@ def gather(
       >>> lax.gather(jnp.arange(5) * 10, jnp.array([[3], [0]]), numbers, (1,))
       Array([30,  0], dtype=int32)
     """
+    if mode is None:
+        mode = GatherScatterMode.PROMISE_IN_BOUNDS
     try:
         return _lax.gather(
             operand, start_indices, dimension_numbers, slice_sizes, unique_indices, indices_are_sorted, mode, fill_value

@@ -165,7 +165,11 @@ def triangular_solve(a: ArrayLike, b: ArrayLike, *, left_side: bool = False, low
     vector = b.ndim == a.ndim - 1 and b.ndim > 0
     if vector:
         b = _lax.expand_dims(b, (-1 if left_side else -2,))
+    narrow = b.dtype if a.dtype == b.dtype and b.dtype in ("float16", "bfloat16") else None
+    if narrow is not None:  # there is no solver of such dtypes: the result is rounded once
+        a, b = a.astype("float32"), b.astype("float32")
     x = _lax.triangular_solve(a, b, left_side, lower, transpose_a, conjugate_a, unit_diagonal)
+    x = x if narrow is None else x.astype(narrow)
     return x.squeeze(-1 if left_side else -2) if vector else x
 
 

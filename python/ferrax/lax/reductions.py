@@ -474,7 +474,8 @@ def reduce_window(
     where = (window_dimensions, strides, pads, base, spacing)
     name = _monoid(computation) if len(flat) == 1 else None
     word = _MONOIDS[name][1] if name else None
-    if name and word and _is_identity(name, inits[0]):
+    ordered = word not in ("max", "min") or _ferrax.dtype_of(flat[0]).kind != "c"
+    if name and word and ordered and _is_identity(name, inits[0]):
         return tree_util.tree_unflatten(tree, [_lax.reduce_window_monoid(flat[0], word, *where)])
     scalars = tree_util.tree_unflatten(tree, [_scalar(i) for i in inits])
     body = _ferrax.trace_to_jaxpr(computation, (scalars, scalars), None, "reduce_window")

@@ -404,8 +404,8 @@ macro_rules! complex_binary {
                 Mul => map2!(x, y: C => C, C::new(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)),
                 Div => plain2!(x, y: C => C, complex::div(x, y)),
                 Pow => plain2!(x, y: C => C, complex::pow(x, y)),
-                Max => map2!(x, y: C => C, if complex::less(x, y) { y } else { x }),
-                Min => map2!(x, y: C => C, if complex::less(y, x) { y } else { x }),
+                Max => map2!(x, y: C => C, complex::max(x, y)),
+                Min => map2!(x, y: C => C, complex::min(x, y)),
                 _ => return None,
             })
         }
@@ -576,6 +576,13 @@ macro_rules! clamp_of {
     };
 }
 
+/// NaN does not win in the order of complex numbers: XLA takes the upper bound first.
+macro_rules! clamp_complex {
+    ($T:ty) => {
+        map3!(lo: complex::Complex<$T>, x, hi: complex::Complex<$T> => complex::Complex<$T>, complex::max(complex::min(x, hi), lo))
+    };
+}
+
 /// The plan of a clamp: operands are the lower bound, the values and the upper bound.
 #[inline]
 pub fn clamp(x: DType) -> Result<Plan> {
@@ -591,6 +598,8 @@ pub fn clamp(x: DType) -> Result<Plan> {
         DType::U16 => clamp_of!(u16, u16::max, u16::min),
         DType::U32 => clamp_of!(u32, u32::max, u32::min),
         DType::U64 => clamp_of!(u64, u64::max, u64::min),
+        DType::C64 => clamp_complex!(f32),
+        DType::C128 => clamp_complex!(f64),
         _ => return missing(&Kind::Clamp, x),
     };
     Ok(through(kernel, x, c, x))

@@ -267,6 +267,18 @@ pub fn less<T: PartialOrd + Copy>(x: Complex<T>, y: Complex<T>) -> bool {
     x.re < y.re || (x.re == y.re && x.im < y.im)
 }
 
+/// The greater one; y where neither is.
+#[inline(always)]
+pub fn max<T: PartialOrd + Copy>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
+    if less(y, x) { x } else { y }
+}
+
+/// The lesser one; y where neither is.
+#[inline(always)]
+pub fn min<T: PartialOrd + Copy>(x: Complex<T>, y: Complex<T>) -> Complex<T> {
+    if less(x, y) { x } else { y }
+}
+
 fn powi64(z: Z, n: i32) -> Z {
     let mut k = n.unsigned_abs();
     if k == 0 {

@@ -216,8 +216,8 @@ fn complex_binary(op: BinaryOp, x: &str, y: &str, d: DType) -> Result<String> {
         Mul => format!("fx_c_mul({x}, {y})"),
         Div => format!("fx_rounded({x}, fx_z_div(fx_wide({x}), fx_wide({y})))"),
         Pow => format!("fx_rounded({x}, fx_z_pow(fx_wide({x}), fx_wide({y})))"),
-        Max => format!("(fx_c_less({x}, {y}) ? {y} : {x})"),
-        Min => format!("(fx_c_less({y}, {x}) ? {y} : {x})"),
+        Max => format!("(fx_c_less({y}, {x}) ? {x} : {y})"),
+        Min => format!("(fx_c_less({x}, {y}) ? {x} : {y})"),
         _ => return missing(&op, d),
     })
 }
@@ -266,7 +266,11 @@ fn select(x: &[&str], which: DType) -> String {
 }
 
 fn clamp(x: &[&str], d: DType) -> Result<String> {
-    if d.is_complex() || !(d.is_number() || d.is_bool()) {
+    if d.is_complex() {
+        let below = format!("(fx_c_less({x}, {high}) ? {x} : {high})", x = x[1], high = x[2]);
+        return Ok(format!("(fx_c_less({low}, {below}) ? {below} : {low})", low = x[0]));
+    }
+    if !(d.is_number() || d.is_bool()) {
         return missing(&Kind::Clamp, d);
     }
     let [low, x, high] = [0, 1, 2].map(|i| widened(d, x[i]));

@@ -282,7 +282,7 @@ binary!(
     reference: numbers!(
         int: i128::max,
         real: |x, y| if x.is_nan() || y.is_nan() { f64::NAN } else if x < y { y } else { x },
-        complex: |x, y| if precedes(x, y) { y } else { x }
+        complex: |x, y| if precedes(y, x) { x } else { y }
     ),
 );
 
@@ -294,7 +294,7 @@ binary!(
     reference: numbers!(
         int: i128::min,
         real: |x, y| if x.is_nan() || y.is_nan() { f64::NAN } else if y < x { y } else { x },
-        complex: |x, y| if precedes(y, x) { y } else { x }
+        complex: |x, y| if precedes(x, y) { x } else { y }
     ),
 );
 

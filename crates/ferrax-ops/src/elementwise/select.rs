@@ -164,6 +164,10 @@ pub static CLAMP: Def<()> = Def {
     stablehlo: Slot::None(FROM_KERNEL),
     kernel: Slot::Rule(|_, (), b, args, outs| Ok(smallvec![b.push(Kind::Clamp, args, (&outs[0]).into())])),
     reference: Slot::Rule(|(), args, outs| {
+        if outs[0].dtype.is_complex() {
+            let lowered = MIN.reference(&[args[1].clone(), args[2].clone()], outs)?;
+            return MAX.reference(&[lowered[0].clone(), args[0].clone()], outs);
+        }
         let raised = MAX.reference(&[args[1].clone(), args[0].clone()], outs)?;
         MIN.reference(&[raised[0].clone(), args[2].clone()], outs)
     }),

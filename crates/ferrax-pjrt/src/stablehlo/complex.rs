@@ -60,12 +60,12 @@ pub(super) fn binary(body: &mut Body<'_, '_>, op: BinaryOp, x: &Val, y: &Val) ->
         Div => "stablehlo.divide",
         Pow => return Ok(pow(body, x, y)),
         Max => {
-            let below = less(body, x, y);
-            return Ok(body.select(&below, y, x));
+            let above = less(body, y, x);
+            return Ok(body.select(&above, x, y));
         }
         Min => {
-            let below = less(body, y, x);
-            return Ok(body.select(&below, y, x));
+            let below = less(body, x, y);
+            return Ok(body.select(&below, x, y));
         }
         _ => bail!(NotImplemented, "the XLA engine has no {op:?} for {}", x.dtype()),
     };

@@ -26,6 +26,10 @@ pub(super) fn node(body: &mut Body<'_, '_>, kind: &Kind, inputs: &[Val], ty: &Ty
         Kind::Select => select(body, inputs, ty),
         Kind::Clamp => {
             let [low, x, high] = [0, 1, 2].map(|i| body.spread(&inputs[i], &ty.shape));
+            if ty.dtype.is_complex() {
+                let below = binary(body, BinaryOp::Min, &x, &high)?;
+                return binary(body, BinaryOp::Max, &below, &low);
+            }
             let above = binary(body, BinaryOp::Max, &x, &low)?;
             binary(body, BinaryOp::Min, &above, &high)
         }

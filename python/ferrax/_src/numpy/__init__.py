@@ -1,1 +1,5 @@
 """NumPy's functions, by JAX's files."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.numpy")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ferrax import tree_util
+from ferrax._src._unprovided import unprovided_names
 from ferrax.ref import freeze, new_ref
 
 
@@ -21,3 +22,10 @@ def run_state(f: Callable[..., None]) -> Callable[..., Any]:
 
 
 run_state_reference = run_state
+
+
+__getattr__ = unprovided_names(
+    __name__,
+    "discharge_state discharge_state2 register_discharge_rule register_partial_discharge_rule",
+    "references become values in the core, whose rules are not Python's",
+)

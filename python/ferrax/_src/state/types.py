@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ferrax._src._unprovided import unprovided_names
 from ferrax.core import ShapedArray
 from ferrax.ref import AbstractRef as AbstractRef
 
@@ -9,3 +10,11 @@ from ferrax.ref import AbstractRef as AbstractRef
 def shaped_array_ref(shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> AbstractRef:
     """The type of a reference to an array of a shape and a dtype."""
     return AbstractRef(ShapedArray(shape, dtype, weak_type=weak_type))
+
+
+__getattr__ = unprovided_names(
+    __name__,
+    "AccumEffect BitcastTransform ReadEffect RefBitcaster RefEffect RefReshaper StateEffect Transform TransformedRef "
+    "WriteEffect get_ref_state_effects transform_type",
+    "effects of references are not classes of programs here",
+)

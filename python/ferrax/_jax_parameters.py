@@ -1,0 +1,46 @@
+"""Binding primitives with JAX's parameters where ferrax's operations have others, or where a function is the operation.
+
+Read next: `_primitives.py`, which asks here.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ferrax import lax
+from ferrax._core import Array
+from ferrax._devices import device_put
+
+__all__ = ["TRANSLATED"]
+
+_Bind = Callable[..., Any]
+
+
+def _approx_top_k(bind: _Bind, operand: Any, *, is_max_k: bool, **params: Any) -> list[Array]:
+    return (lax.approx_max_k if is_max_k else lax.approx_min_k)(operand, **params)
+
+
+def _conj(bind: _Bind, x: Any, **params: Any) -> Array:
+    return bind(x, **params) if params else lax.conj(x)
+
+
+def _device_put(
+    bind: _Bind, *xs: Any, devices: Sequence[Any], srcs: Sequence[Any], copy_semantics: Sequence[Any], **rest: Any
+) -> list[Array]:
+    return [device_put(x, device) for x, device in zip(xs, devices, strict=True)]
+
+
+def _fft(bind: _Bind, x: Any, *, fft_type: Any, fft_lengths: Sequence[int]) -> Array:
+    kind = fft_type.value if isinstance(fft_type, enum.Enum) else fft_type
+    return bind(x, fft_type=kind, fft_lengths=tuple(fft_lengths))
+
+
+#: By the primitive's name: a function of what binds it with ferrax's parameters, the operands and JAX's parameters.
+TRANSLATED: dict[str, Callable[..., Any]] = {
+    "approx_top_k": _approx_top_k,
+    "conj": _conj,
+    "device_put": _device_put,
+    "fft": _fft,
+}

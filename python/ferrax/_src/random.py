@@ -1,5 +1,0 @@
-"""Random numbers."""
-
-from ferrax._src._public import names_of
-
-__getattr__ = names_of(__name__, "ferrax.random")

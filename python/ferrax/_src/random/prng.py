@@ -1,0 +1,51 @@
+"""Keys: their types, the primitives that make and use them, and the counters that a counting generator hashes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+import ferrax.numpy as jnp
+from ferrax import lax
+from ferrax._core import Array, ShapedArray
+from ferrax._ferrax import KeyTy as KeyTy, PRNGKeyArray as PRNGKeyArray
+from ferrax._src._public import names_of
+from ferrax.extend.core import Primitive
+from ferrax.extend.random import random_seed as random_seed, seed_with_impl as seed_with_impl
+from ferrax.interpreters import mlir
+from ferrax.random._generators import PRNGImpl as PRNGImpl
+
+iota_2x32_shape_p = Primitive("iota_2x32_shape")
+iota_2x32_shape_p.multiple_results = True
+
+__getattr__ = names_of(__name__, "ferrax.extend.random", "ferrax.random", "ferrax.extend.core.primitives")
+
+
+def iota_2x32_shape(shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """The 64-bit positions of a shape's elements, row after row, as their high and low halves.
+
+    Args:
+      shape: the shape.
+
+    Returns:
+      Two uint32 arrays of the shape.
+    """
+    high, low = iota_2x32_shape_p.bind(shape=shape)
+    return high, low
+
+
+def _halves(*, shape: tuple[int, ...]) -> list[Array]:
+    size = math.prod(shape)
+    if size > 2**32:
+        raise NotImplementedError("iota_2x32_shape of more than 2**32 elements")
+    return [jnp.zeros(shape, np.uint32), lax.iota(np.uint32, size).reshape(shape)]
+
+
+def _avals(*, shape: tuple[int, ...]) -> list[ShapedArray]:
+    return [ShapedArray(shape, np.dtype(np.uint32))] * 2
+
+
+iota_2x32_shape_p.def_impl(_halves)
+iota_2x32_shape_p.def_abstract_eval(_avals)
+mlir.register_lowering(iota_2x32_shape_p, mlir.lower_fun(_halves, multiple_results=True))

@@ -1,0 +1,251 @@
+"""Private paths of JAX that tests import from: what they give, and what says that it means nothing here."""
+
+import importlib
+
+import jax
+import jax._src.lax.windowed_reductions as jax_windows
+import jax._src.public_test_util
+import numpy as np
+import pytest
+from jax._src import lax_reference as jax_reference
+from jax._src.random import prng as jax_prng
+
+import ferrax
+import ferrax.numpy as jnp
+from ferrax import lax
+from ferrax._src import hashable_array, lax_reference, public_test_util, test_util as jtu, util
+from ferrax._src._flags import bool_env, enum_flag, int_flag
+from ferrax._src.lax import windowed_reductions
+from ferrax._src.random import prng
+from ferrax.experimental.key_reuse import _core as key_reuse
+
+NOTHING_HERE = [
+    ("ferrax._src.sharding_impls", "GSPMDSharding UNSPECIFIED parse_flatten_op_sharding"),
+    ("ferrax._src.op_shardings", "is_op_sharding_replicated are_hlo_shardings_equal"),
+    ("ferrax._src.state", "RefEffect ReadEffect"),
+    ("ferrax._src.state.types", "ReadEffect WriteEffect AccumEffect"),
+    ("ferrax._src.state.discharge", "discharge_state register_discharge_rule"),
+    ("ferrax._src.state.indexing", "NDIndexer Slice"),
+    ("ferrax._src.hijax", "Box Ty new_box"),
+    ("ferrax._src.debugger.cli_debugger", "run_cli"),
+    ("ferrax._src.debugger.core", "Debugger"),
+    ("ferrax._src.export.shape_poly", "symbolic_shape is_symbolic_dim"),
+    ("ferrax._src.compiler", "get_compile_options"),
+    ("ferrax._src.cache_key", "get"),
+    ("ferrax._src.compilation_cache", "is_cache_used"),
+    ("ferrax._src.literals", "TypedNdArray"),
+    ("ferrax._src.lax_reference", "conv_general_dilated"),
+    ("ferrax.experimental.key_reuse._core", "Source consume_p function_type_signature"),
+    ("ferrax.experimental.array_serialization.serialization", "async_serialize"),
+    ("ferrax.experimental.array_serialization.pytree_serialization", "save"),
+]
+
+
+@pytest.mark.parametrize(("module", "names"), NOTHING_HERE)
+def test_names_without_meaning_are_imported_and_refuse_use(module, names):
+    for name in names.split():
+        thing = getattr(importlib.import_module(module), name)
+        assert not isinstance(3, thing)
+        for use in (thing, lambda thing=thing: thing(1, a=2), lambda thing=thing: thing.part):
+            with pytest.raises(NotImplementedError, match=rf"{module}.{name}: \w+"):
+                use()
+        with pytest.raises(AttributeError):
+            getattr(importlib.import_module(module), f"no_{name}")
+
+
+def test_submodules_come_before_public_modules_of_their_name():
+    from ferrax._src.lax import control_flow
+
+    assert control_flow.__name__ == "ferrax._src.lax.control_flow" and control_flow.cummin is lax.cummin
+
+
+def test_positions_as_halves():
+    for shape in ((), (3,), (2, 3), (0, 2)):
+        args = (shape,)
+        if shape:
+            for a, b in zip(prng.iota_2x32_shape(*args), jax_prng.iota_2x32_shape(*args), strict=True):
+                assert a.dtype == b.dtype == np.uint32 and np.array_equal(a, b)
+        jitted = ferrax.jit(lambda shape=shape: prng.iota_2x32_shape(shape))()
+        assert [np.asarray(x).tolist() for x in jitted] == [
+            np.zeros(shape, int).tolist(),
+            np.arange(int(np.prod(shape))).reshape(shape).tolist(),
+        ]
+    with pytest.raises(NotImplementedError, match=r"2\*\*32"):
+        prng.iota_2x32_shape((2**33,))
+
+
+def test_classes_of_keys():
+    key = ferrax.random.key(0)
+    assert isinstance(key, prng.PRNGKeyArray) and isinstance(key.dtype, prng.KeyTy)
+    assert prng.random_bits_p.name == "random_bits"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", "uint8", "bool", "bfloat16"])
+@pytest.mark.parametrize("select", ["ge_p", "le_p"])
+@pytest.mark.parametrize(
+    ("window", "strides", "padding"),
+    [((2, 2), (1, 1), ((0, 0), (0, 0))), ((2, 3), (2, 1), ((1, 0), (1, 2))), ((1, 3), (1, 3), ((0, 1), (0, 0)))],
+)
+def test_choices_in_windows_like_jax(dtype, select, window, strides, padding):
+    rng = np.random.RandomState(0)
+    dtype = jnp.dtype(dtype)
+    x = (rng.permutation(20).reshape(4, 5) - 5).astype(dtype)
+    ones = (1, 1)
+    ours = windowed_reductions._select_and_gather_add
+    theirs = jax_windows._select_and_gather_add
+    if dtype.kind != "b":
+        t = rng.randint(-8, 8, (4, 5)).astype(dtype)
+        sizes = (window, strides, padding, ones, ones)
+        got = ours(t, x, getattr(lax, select), *sizes)
+        want = theirs(t.astype(np.float32), x.astype(np.float32), getattr(jax.lax, select), *sizes)
+        assert got.dtype == dtype and np.array_equal(np.asarray(got, float), np.asarray(want, float))
+    shape = lax.reduce_window_shape_tuple(x.shape, window, strides, padding)
+    source = rng.randint(-3, 3, shape).astype(dtype)
+    if padding[0] == (0, 0):
+        args = (source, x)
+        got = windowed_reductions._select_and_scatter_add(*args, getattr(lax, select), window, strides, padding)
+        want = jax_windows._select_and_scatter_add(*args, getattr(jax.lax, select), window, strides, padding)
+        assert got.dtype == want.dtype and np.array_equal(np.asarray(got, float), np.asarray(want, float))
+
+
+def test_choices_in_windows_by_other_comparisons_are_refused():
+    x = np.ones((2, 2), np.float32)
+    with pytest.raises(NotImplementedError, match="by lt"):
+        windowed_reductions._select_and_scatter_add(x, x, lax.lt_p, (1, 1), (1, 1), ((0, 0), (0, 0)))
+
+
+def test_reference_operations_like_jax():
+    rng = np.random.RandomState(1)
+    f = rng.randn(3, 4).astype(np.float32)
+    i = rng.randint(-9, 9, (3, 4)).astype(np.int16)
+    j = np.where(i == 0, 2, i[::-1] | 1).astype(np.int16)
+    cases = [
+        *[
+            (name, (f,))
+            for name in (
+                "neg",
+                "exp",
+                "sin",
+                "asinh",
+                "atan",
+                "cosh",
+                "sort",
+                "real",
+                "square",
+                "logistic",
+                "conj",
+                "erf",
+                "round",
+                "tanh",
+            )
+        ],
+        *[(name, (np.abs(f) + 1,)) for name in ("lgamma", "rsqrt", "digamma", "bessel_i0e")],
+        *[(name, (i, j)) for name in ("add", "sub", "mul", "div", "rem", "max", "min", "eq", "lt", "bitwise_xor")],
+        *[(name, (i,)) for name in ("bitwise_not", "sign", "abs")],
+        *[(name, (i.astype(np.int32).view(np.uint32),)) for name in ("population_count", "clz")],
+        ("complex", (f, f)),
+        ("div", (f, f + 3)),
+        ("clamp", (np.float32(-0.5), f, np.float32(0.5))),
+        ("concatenate", ([f, f], 1)),
+        ("broadcast", (f, (2,))),
+        ("broadcast_in_dim", (f, (3, 2, 4), (0, 2))),
+        ("reshape", (f, (2, 6), (1, 0))),
+        ("rev", (f, (0,))),
+        ("pad", (f, np.float32(7), ((1, -1, 2), (-2, 3, 0)))),
+        ("slice", (f, (0, 1), (3, 4), (2, 1))),
+        ("dynamic_slice", (f, (1, 2), (2, 2))),
+        ("dynamic_update_slice", (f, np.zeros((2, 2), np.float32), (1, 1))),
+    ]
+    for name, args in cases:
+        got, want = getattr(lax_reference, name)(*args), getattr(jax_reference, name)(*args)
+        np.testing.assert_allclose(got, want, rtol=1e-6, err_msg=name)
+        assert got.dtype == want.dtype and got.shape == want.shape, name
+    assert lax_reference.shift_right_logical(np.int8([-1]), np.int8(4)).tolist() == [15]
+
+
+def test_settings_of_test_runs(monkeypatch):
+    monkeypatch.setenv("CASES_X", "7")
+    monkeypatch.setenv("CASES_Y", "maybe")
+    assert int_flag("cases_x", 3).value == 7 and int_flag("cases_z", 3, "how many").value == 3
+    assert bool_env("CASES_Z", True) is True
+    with pytest.raises(ValueError, match="maybe"):
+        bool_env("CASES_Y", True)
+    with pytest.raises(ValueError, match="one of a, b"):
+        enum_flag("cases_y", "a", enum_values=["a", "b"]).value
+    assert jtu.NUM_GENERATED_CASES.value == 10
+
+
+def test_samples_of_the_complex_plane():
+    grid = jtu.complex_plane_sample(np.complex64, 2, 3)
+    assert grid.shape == (9, 7) and grid.dtype == np.complex64
+    big, tiny = np.finfo(np.float32).max, np.finfo(np.float32).tiny
+    np.testing.assert_allclose(grid.real[4], [-np.inf, -big, -tiny, 0, tiny, big, np.inf], rtol=1e-5)
+    assert (np.diff(grid.imag[:, 3]) > 0).all() and grid.imag[4, 3] == 0 and np.isposinf(grid.imag[-1, 3])
+    assert jtu.complex_plane_sample(np.complex128, 0).shape == (3, 3)
+
+
+def test_helpers_that_mean_nothing_refuse():
+    for block in (jtu.count_internal_device_puts, jtu.collect_lowered_jaxprs, jtu.count_events("trace")):
+        with pytest.raises(NotImplementedError, match=r"count|collect"), block():
+            pass
+    for reference in (jtu.numpy_with_mpmath, jtu.vectorize_with_mpmath):
+        with pytest.raises(NotImplementedError, match="arbitrary precision"):
+            reference(None)
+
+
+def test_programs_of_a_derivative():
+    forward, backward = jtu.fwd_bwd_jaxprs(jnp.sin, np.ones(3, np.float32))
+    (kept,) = [v.aval.shape for v in backward.jaxpr.invars[:1]]
+    assert kept == (3,) and {e.primitive.name for e in forward.jaxpr.eqns} >= {"sin", "cos"}
+
+
+def test_changed_settings_are_found():
+    with jtu.assert_global_configs_unchanged():
+        jnp.ones(1)
+    before = ferrax.config.jax_numpy_rank_promotion
+    try:
+        with pytest.raises(AssertionError, match="jax_numpy_rank_promotion"), jtu.assert_global_configs_unchanged():
+            ferrax.config.update("jax_numpy_rank_promotion", "warn" if before != "warn" else "raise")
+    finally:
+        ferrax.config.update("jax_numpy_rank_promotion", before)
+
+
+def test_hashable_arrays():
+    a, b = hashable_array.HashableArray([1.0, np.nan]), hashable_array.HashableArray(np.array([1.0, np.nan]))
+    assert a == b and hash(a) == hash(b) and a != hashable_array.HashableArray([1.0, 2.0]) and a != 1
+
+
+def test_tolerances_like_jax():
+    theirs = jax._src.public_test_util.default_tolerance()
+    ours = public_test_util.default_tolerance()
+    for dtype, value in ours.items():
+        assert theirs[dtype] == value, dtype
+    for dtype, value in public_test_util.default_gradient_tolerance.items():
+        assert jax._src.public_test_util.default_gradient_tolerance[dtype] == value, dtype
+    drawn = public_test_util.rand_like(np.random.RandomState(0), np.ones(3, np.complex64))
+    assert drawn.dtype == np.complex64 and (drawn.imag != 0).all()
+
+
+def test_a_lock_of_readers_and_writers():
+    lock = util.Mutex()
+    lock.reader_lock()
+    lock.reader_lock()
+    lock.assert_reader_held()
+    lock.reader_unlock()
+    lock.reader_unlock()
+    lock.writer_lock()
+    with pytest.raises(AssertionError):
+        lock.assert_reader_held()
+    lock.writer_unlock()
+
+
+def test_keys_used_and_fresh():
+    with ferrax.debug_key_reuse(True):
+        key = ferrax.random.key(0)
+        key_reuse.assert_unconsumed(key)
+        with pytest.raises(AssertionError):
+            key_reuse.assert_consumed(key)
+        key_reuse.consume(key)
+        key_reuse.assert_consumed(key)
+        with pytest.raises(ferrax.errors.KeyReuseError):
+            key_reuse.consume(key)
