@@ -184,15 +184,23 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     """
     if not has_aux:
         return _ferrax.linearize_fun(fun, primals)
-    kept: list[Any] = []
+    leaves: list[Any] = []
+    structure: Any = None
 
     def main(*args: Any) -> Any:
+        nonlocal structure
         out, aux = fun(*args)
-        kept.append(aux)
-        return out
+        leaves[:], structure = tree_util.tree_flatten(aux)
+        return out, [x for x in leaves if _ferrax.is_tracer(x)]
 
-    value, linear = _ferrax.linearize_fun(main, primals)
-    return value, linear, kept[-1]
+    (value, traced), linear = _ferrax.linearize_fun(main, primals)
+    rest = iter(traced)
+    aux = structure.unflatten([next(rest) if _ferrax.is_tracer(x) else x for x in leaves])
+    return value, tree_util.Partial(_tangent_of_first, linear), aux
+
+
+def _tangent_of_first(linear: Callable[..., Any], *tangents: Any) -> Any:
+    return linear(*tangents)[0]
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[str] = ()) -> Callable[..., Any]:

@@ -58,13 +58,19 @@ class _Placeholder(type):
         return np.dtype(getattr(ml_dtypes, cls.__name__))
 
 
-#: What older releases of `ml_dtypes` lack: nothing stands for it.
-_NEW = ("int1", "uint1")
+def _installed() -> list[str]:
+    """The dtypes of the installed `ml_dtypes`, read from the text of its module, which takes long to run."""
+    found = (finder.find_spec("ml_dtypes", None) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+    spec = next((spec for spec in found if spec is not None), None)
+    if spec is None or spec.origin is None:
+        return []
+    with open(spec.origin, encoding="utf-8") as file:
+        lines = [line.split() for line in file]
+    return [words[3] for words in lines if words[:3] == ["from", "ml_dtypes._ml_dtypes_ext", "import"]]
 
 
 def name_for_numpy() -> None:
-    """Lets NumPy know the names."""
+    """Lets NumPy know the names: all that `ml_dtypes` adds, as code that goes through the table loads it on the way."""
     if "ml_dtypes" not in sys.modules:
-        for name in KINDS:
-            if name not in _NEW:
-                np.sctypeDict.setdefault(name, _Placeholder(name, (), {}))  # type: ignore[arg-type]
+        for name in _installed():
+            np.sctypeDict.setdefault(name, _Placeholder(name, (), {}))  # type: ignore[arg-type]

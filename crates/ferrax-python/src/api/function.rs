@@ -240,7 +240,7 @@ pub fn result_values(
 
 /// The error of a function that returned what is no value.
 #[cold]
-fn bad_result(
+pub fn bad_result(
     py: Python<'_>,
     e: PyErr,
     out: &Bound<'_, PyAny>,

@@ -2,6 +2,7 @@
 //!
 //! Nothing is staged: outside `jit` the function sees concrete values.
 
+use super::aux_tree::AuxTree;
 use super::function::{
     FlatCall, Function, Leaves, args_tuple, call_user, flatten_result, kwargs_dict, rust, wrap_names,
 };
@@ -165,14 +166,14 @@ impl Grad {
             self.check_input(&v.aval())?;
         }
         let on: SmallVec<[bool; 8]> = primals.iter().map(|v| v.dtype().is_inexact()).collect();
-        let mut aux_tree: Option<TreeDef> = None;
+        let mut aux_tree: Option<AuxTree> = None;
         let debug = self.function.debug.clone();
         let lin = linearize("grad", debug, &primals, &on, |values| {
             let out = rust(self.rebuilt(args, &active, values))?;
             let (main, aux) = rust(self.split_aux(out))?;
             let mut flat = rust(self.scalar(&main))?;
             if let Some(aux) = aux {
-                let (values, tree) = rust(flatten_result(py, &aux, &self.function.debug))?;
+                let (values, tree) = rust(AuxTree::flatten(&aux, &self.function.debug))?;
                 aux_tree = Some(tree);
                 flat.extend(values);
             }
@@ -220,10 +221,10 @@ impl Grad {
         Ok(PyTuple::new(py, active.iter().map(tree).collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
     }
 
-    fn results(&self, py: Python<'_>, lin: Linearized, aux: Option<TreeDef>, grads: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    fn results(&self, py: Python<'_>, lin: Linearized, aux: Option<AuxTree>, grads: Py<PyAny>) -> PyResult<Py<PyAny>> {
         let mut outs = lin.outs.into_iter();
         let Some(main) = outs.next() else { return Ok(grads) };
-        let aux = aux.map(|t| super::function::build(py, &t, outs)).transpose()?;
+        let aux = aux.map(|t| t.build(py, outs)).transpose()?;
         let tuple = |items: Vec<Py<PyAny>>| Ok(PyTuple::new(py, items)?.into_any().unbind());
         match (self.with_value, aux) {
             (false, None) => Ok(grads),
@@ -506,7 +507,7 @@ fn vjp(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>, has
         out_tree = Some(tree);
         count = flat.len();
         if let Some(aux) = aux {
-            let (values, tree) = rust(flatten_result(py, &aux, &function.debug))?;
+            let (values, tree) = rust(AuxTree::flatten(&aux, &function.debug))?;
             aux_tree = Some(tree);
             flat.extend(values);
         }
@@ -525,7 +526,7 @@ fn vjp(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>, has
     let pulled = Py::new(py, PyVjp::new(State::new(lin, meta)))?.into_any();
     let mut items = vec![result, pulled];
     if let Some(tree) = aux_tree {
-        items.push(super::function::build(py, &tree, aux)?);
+        items.push(tree.build(py, aux)?);
     }
     Ok(PyTuple::new(py, items)?.into_any().unbind())
 }
@@ -687,7 +688,7 @@ fn jvp(
         out_tree = Some(tree);
         count = flat.len();
         if let Some(aux) = aux {
-            let (values, tree) = rust(flatten_result(py, &aux, &function.debug))?;
+            let (values, tree) = rust(AuxTree::flatten(&aux, &function.debug))?;
             aux_tree = Some(tree);
             flat.extend(values);
         }
@@ -706,7 +707,7 @@ fn jvp(
         super::function::build(py, &out_tree, filled)?,
     ];
     if let Some(tree) = aux_tree {
-        items.push(super::function::build(py, &tree, outs[count..].iter().cloned())?);
+        items.push(tree.build(py, outs[count..].iter().cloned())?);
     }
     Ok(PyTuple::new(py, items)?.into_any().unbind())
 }

@@ -8,6 +8,7 @@
 use pyo3::prelude::*;
 
 pub mod analysis;
+mod aux_tree;
 pub mod control;
 pub mod custom;
 mod donation;
