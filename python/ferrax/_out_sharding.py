@@ -32,7 +32,7 @@ def put(x: Any, sharding: Any, function: str) -> Any:
 
     Args:
       x: the result.
-      sharding: a `PartitionSpec` of the mesh in use, or a sharding.
+      sharding: a `PartitionSpec` of the mesh in use, or a sharding; one of a mesh without axes asks for nothing.
       function: who was asked.
 
     Returns:
@@ -41,9 +41,11 @@ def put(x: Any, sharding: Any, function: str) -> Any:
     Raises:
       ValueError: no mesh is in use for a bare spec, or it names an axis that is not explicit.
     """
-    from ferrax.sharding import _placement
+    from ferrax.sharding import NamedSharding, _placement
 
     sharding = _placement.with_mesh(sharding, function)
+    if isinstance(sharding, NamedSharding) and sharding.mesh.empty:
+        return x  # the sharding in the type of an array without a mesh
     if function not in ("full", "full_like"):
         _placement.check_explicit(sharding, function)
     return _placement.put(x, sharding)

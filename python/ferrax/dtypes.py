@@ -92,7 +92,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     """The dtype that is used for a dtype now: 64-bit ones become 32-bit ones unless x64 is enabled.
 
     Args:
-      dtype: a dtype in any spelling.
+      dtype: a dtype in any spelling; None is the dtype of floats.
       allow_extended_dtype: whether dtypes of PRNG keys are taken, and given back as they are.
 
     Returns:
@@ -109,7 +109,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
         if not allow_extended_dtype:
             raise ValueError(f"canonicalize_dtype called on extended dtype {dtype} with allow_extended_dtype=False")
         return dtype
-    return _ferrax.canonicalize_dtype(dtype)
+    return _ferrax.canonicalize_dtype("float64" if dtype is None else dtype)
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:

@@ -154,7 +154,7 @@ fn dynamic_slice_batch(
     let mut spec = GatherDims { offset_dims: (1..=rank).collect(), ..GatherDims::default() };
     let x = match dims[0] {
         Some(d) => {
-            sizes.insert(0, 1);
+            sizes.insert(0, axis.size.min(1));
             spec.start_index_map = (1..=rank).collect();
             spec.operand_batching_dims = smallvec![0];
             spec.start_indices_batching_dims = smallvec![0];

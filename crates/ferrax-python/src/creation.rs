@@ -286,7 +286,9 @@ fn type_of(object: &Bound<'_, PyAny>) -> PyResult<(DType, bool)> {
 }
 
 fn joined(args: &Bound<'_, PyTuple>) -> PyResult<(DType, bool)> {
-    let types = args.iter().map(|a| type_of(&a)).collect::<PyResult<Vec<_>>>()?;
+    let floats = (DType::F64.canonical(config::x64()), false); // what NumPy takes None for
+    let of = |a: Bound<'_, PyAny>| if a.is_none() { Ok(floats) } else { type_of(&a) };
+    let types = args.iter().map(of).collect::<PyResult<Vec<_>>>()?;
     promote::result_type(&types).py()
 }
 

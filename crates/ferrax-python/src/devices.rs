@@ -462,6 +462,12 @@ fn set_num_cpu_devices(count: usize) -> PyResult<()> {
     device::set_cpu_count(count).map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
+/// Whether the devices of any platform were looked at.
+#[pyfunction]
+fn devices_were_counted() -> bool {
+    device::were_counted()
+}
+
 /// Every array that is alive: arrays that Python code holds and those that programs and traces keep.
 #[pyfunction]
 fn live_arrays(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
@@ -471,6 +477,7 @@ fn live_arrays(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
 /// Adds the classes and functions of this file to the extension module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(live_arrays, m)?)?;
+    m.add_function(wrap_pyfunction!(devices_were_counted, m)?)?;
     m.add_class::<Device>()?;
     m.add_class::<SingleDeviceSharding>()?;
     m.add_function(wrap_pyfunction!(_device, m)?)?;

@@ -58,6 +58,11 @@ fn count_from_xla_flags() -> Option<usize> {
     value?.parse().ok()
 }
 
+/// Whether the devices of any platform were looked at, so that their number is fixed.
+pub fn were_counted() -> bool {
+    COUNTS.iter().any(|c| c.get().is_some())
+}
+
 /// Asks for this many CPU devices; errors once they were looked at.
 pub fn set_cpu_count(count: usize) -> Result<()> {
     if let Some(&now) = COUNTS[0].get() {

@@ -57,7 +57,7 @@ class JaxException(Exception):
     def effect(self) -> ErrorEffect:
         """The kind of error, with the types of its numbers."""
         leaves = tree_util.tree_leaves(self)
-        return ErrorEffect(type(self), tuple((tuple(x.shape), np.dtype(x.dtype).name) for x in leaves))
+        return ErrorEffect(type(self), tuple((tuple(x.shape), x.dtype) for x in leaves))
 
 
 class NaNError(JaxException):
@@ -153,13 +153,13 @@ class ErrorEffect:
     """A kind of error with the shapes and dtypes of its numbers: errors of one kind share their place in an `Error`."""
 
     error_type: type[JaxException]
-    shape_dtypes: tuple[tuple[tuple[int, ...], str], ...]
+    shape_dtypes: tuple[tuple[tuple[int, ...], Any], ...]
 
     def __lt__(self, other: ErrorEffect) -> bool:
         return self._order() < other._order()
 
     def _order(self) -> tuple[Any, ...]:
-        return self.error_type.__name__, self.shape_dtypes
+        return self.error_type.__name__, tuple((shape, str(dtype)) for shape, dtype in self.shape_dtypes)
 
 
 _codes = itertools.count()

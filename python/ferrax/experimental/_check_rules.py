@@ -42,7 +42,7 @@ _NAN = frozenset(elementwise.__all__).difference(_QUIET.split()).union(_OTHERS.s
 #: What an error calls an operation that JAX has not.
 _SHOWN = {"add_any": "add", "lu_solve": "custom_linear_solve"}
 _INDEXED = frozenset(["gather", "dynamic_slice", "dynamic_update_slice"])
-_OOB = ErrorEffect(OOBError, (((3,), "int32"),))
+_OOB = ErrorEffect(OOBError, (((3,), np.dtype("int32")),))
 
 
 def run(program: ClosedJaxpr, args: Sequence[Any], error: Error, wanted: _Wanted) -> tuple[Error, list[Any]]:

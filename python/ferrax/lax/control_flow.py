@@ -412,7 +412,9 @@ def _run_branches(
         return branches[chosen](*operands)
     clock = _ferrax.trace_clock()
     try:
-        programs = [_ferrax.trace_to_jaxpr(b, operands, None, name) for b in branches]
+        first = {id(b): i for i, b in reversed(list(enumerate(branches)))}
+        traced = {i: _ferrax.trace_to_jaxpr(branches[i], operands, None, name) for i in sorted(first.values())}
+        programs = [traced[first[id(b)]] for b in branches]  # one that is there twice is called once
     except _ferrax.ReferenceUsed:
         from ferrax._refs_calls import closed_over
 

@@ -220,6 +220,8 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: 
 
 
 def _filled(shape: tuple[int, ...], fill_value: ArrayLike, dtype: DTypeLike) -> Array:
+    if isinstance(dtype, KeyTy):
+        return lax.full(shape, fill_value, dtype)
     value = _asarray(fill_value) if dtype is None else cast_to(fill_value, dtype)
     return broadcast_to_shape(value, shape)
 

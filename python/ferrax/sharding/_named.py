@@ -322,7 +322,8 @@ class NamedSharding(Sharding):
         if ndim < len(self._spec):
             self.check_compatible_aval((1,) * ndim)
         sizes = self._mesh.shape
-        place = dict(zip(sizes, np.unravel_index(np.arange(self._mesh.size), self._mesh.axis_sizes), strict=True))
+        devices = np.arange(self._mesh.size)
+        place = dict(zip(sizes, np.unravel_index(devices, self._mesh.axis_sizes), strict=True)) if sizes else {}
         blocks = np.zeros((self._mesh.size, ndim), dtype=int)
         for axis, entry in enumerate(self._spec):
             for name in entry_names(entry):

@@ -104,11 +104,13 @@ def check_fits(sharding: Any, shape: tuple[int, ...], what: str, uneven: bool = 
       uneven: whether parts may differ in size, as those of values inside of a program do.
 
     Raises:
-      ValueError: the shape has too few axes.
+      ValueError: the shape has too few axes, or the sharding's mesh has none.
       IndivisibleError: parts would differ in size.
     """
     if not isinstance(sharding, Sharding) or isinstance(sharding, SingleDeviceSharding):
         return
+    if isinstance(sharding, NamedSharding) and sharding.mesh.empty:
+        raise ValueError(f"One of {what} got an empty NamedSharding: {sharding}, which is not allowed.")
     try:
         sharding.check_compatible_aval(shape)  # type: ignore[attr-defined]
     except ValueError as error:

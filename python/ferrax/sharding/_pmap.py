@@ -136,11 +136,22 @@ def _in_axes(in_axes: Any, dynamic: tuple[Any, ...], kwargs: dict[str, Any], fix
             )
         in_axes = tuple(a for i, a in enumerate(in_axes) if i not in fixed)
     try:
-        full = tree_util.tree_broadcast(in_axes, dynamic, is_leaf=_is_none)
+        axes = _spread(in_axes, dynamic)
     except ValueError as error:
         raise ValueError(f"pmap in_axes specification must be a tree prefix of the arguments: {error}") from None
-    axes = tree_util.tree_leaves(full, is_leaf=_is_none)
     return [*axes, *(0 for _ in tree_util.tree_leaves(kwargs))]
+
+
+def _spread(axes: Any, tree: Any) -> list[Any]:
+    """The axis of every leaf of a tree that the axes are a prefix of, where None is an axis and no leaf of the tree."""
+    leaves: list[Any] = []
+    tree_util.tree_map(
+        lambda axis, part: leaves.extend([axis] * tree_util.tree_structure(part).num_leaves),
+        axes,
+        tree,
+        is_leaf=_is_none,
+    )
+    return leaves
 
 
 def _normal(axis: int, x: Any, what: str) -> int:
@@ -183,10 +194,9 @@ def _mesh(name: Any, size: int, devices: Sequence[Any] | None, backend: str | No
 def _out_axes(out_axes: Any, out_tree: Any, count: int) -> list[Any]:
     result = out_tree.unflatten(list(range(count)))
     try:
-        full = tree_util.tree_broadcast(out_axes, result, is_leaf=_is_none)
+        return _spread(out_axes, result)
     except ValueError as error:
         raise ValueError(f"pmap out_axes specification must be a tree prefix of the result: {error}") from None
-    return tree_util.tree_leaves(full, is_leaf=_is_none)
 
 
 def _result(x: Any, at: int | None, to: int | None, size: int, name: Any, mesh: Mesh | None) -> Any:
