@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,20 @@ _TOLERANCES = {
 _EPS = 1e-4
 
 
-def _tolerance(leaves: Sequence[Any], given: float | None) -> float:
-    if given is not None:
-        return given
-    return max((_TOLERANCES.get(np.asarray(x).dtype.name, 0.0) for x in leaves), default=0.0)
+#: A tolerance for all dtypes, or for each that it names.
+Tolerance = float | Mapping[Any, float] | None
+
+
+def _of_dtype(dtype: np.dtype, given: Tolerance) -> float:
+    """The tolerance of a dtype: what is given, or what suits finite differences."""
+    if given is None or isinstance(given, Mapping):
+        named = {np.dtype(k): v for k, v in (given or {}).items()}
+        return named.get(dtype, _TOLERANCES.get(dtype.name, 0.0))
+    return given
+
+
+def _tolerance(leaves: Sequence[Any], given: Tolerance) -> float:
+    return max((_of_dtype(np.asarray(x).dtype, given) for x in leaves), default=0.0)
 
 
 def _random_like(rng: np.random.RandomState, x: Any) -> Any:
@@ -62,16 +72,29 @@ def _numerical_jvp(f: Callable[..., Any], primals: Any, tangents: Any, eps: floa
     def at(step: float) -> Any:
         return f(*tree_util.tree_map(lambda x, t: _moved(x, t, step), primals, tangents))
 
-    return tree_util.tree_map(lambda a, b: (_wide(a) - _wide(b)) / (2 * eps), at(eps), at(-eps))
+    def difference(a: Any, b: Any) -> np.ndarray:
+        found = (_wide(a) - _wide(b)) / (2 * eps)
+        return found if np.asarray(a).dtype.kind in "iub" else found.astype(np.asarray(a).dtype)
+
+    return tree_util.tree_map(difference, at(eps), at(-eps))
 
 
-def _assert_close(got: Any, wanted: Any, atol: float | None, rtol: float | None, message: str) -> None:
+def _assert_close(
+    got: Any,
+    wanted: Any,
+    atol: Tolerance,
+    rtol: Tolerance,
+    message: str,
+    tolerance: Callable[[np.dtype, Any], float] = _of_dtype,
+) -> None:
+    """Compares two trees leaf by leaf; tolerances grow with the number of elements, over which errors add up."""
     got_leaves, wanted_leaves = tree_util.tree_leaves(got), tree_util.tree_leaves(wanted)
     assert len(got_leaves) == len(wanted_leaves), f"{message}: {len(got_leaves)} results, not {len(wanted_leaves)}"
     for a, b in zip(got_leaves, wanted_leaves, strict=True):
         if np.asarray(a).dtype.kind == "V" and np.asarray(a).dtype.names == ("float0",):
             continue
-        absolute, relative = _tolerance([a], atol), _tolerance([a], rtol)
+        assert np.shape(a) == np.shape(b), f"{message}: shapes {np.shape(a)} and {np.shape(b)}"
+        absolute, relative = (max(tolerance(np.asarray(x).dtype, t) for x in (a, b)) * np.size(a) for t in (atol, rtol))
         np.testing.assert_allclose(_wide(a), _wide(b), rtol=relative, atol=absolute, err_msg=message)
 
 
@@ -79,8 +102,8 @@ def check_jvp(
     f: Callable[..., Any],
     f_jvp: Callable[..., Any],
     args: Sequence[Any],
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
     eps: float = _EPS,
     err_msg: str = "",
 ) -> None:
@@ -90,7 +113,7 @@ def check_jvp(
       f: the function.
       f_jvp: `(primals, tangents) -> (value, tangent)`.
       args: where to check.
-      atol: absolute tolerance; by default one that suits the dtypes.
+      atol: absolute tolerance, a number or one for each dtype that it names; by default one that suits the dtypes.
       rtol: relative tolerance, likewise.
       eps: half the distance of the two points of a difference.
       err_msg: text in front of an assertion's message.
@@ -124,8 +147,8 @@ def check_vjp(
     f: Callable[..., Any],
     f_vjp: Callable[..., Any],
     args: Sequence[Any],
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
     eps: float = _EPS,
     err_msg: str = "",
 ) -> None:
@@ -163,8 +186,8 @@ def check_grads(
     args: Sequence[Any],
     order: int,
     modes: str | Sequence[str] = ("fwd", "rev"),
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
     eps: float | None = None,
 ) -> None:
     """Asserts that derivatives up to an order agree with finite differences.

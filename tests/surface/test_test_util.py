@@ -10,6 +10,8 @@ import pytest
 import ferrax
 import ferrax.numpy as jnp
 from ferrax._src import test_util as jtu
+from ferrax._src.public_test_util import check_close
+from ferrax.test_util import check_grads
 
 CASE = type("Case", (jtu.JaxTestCase,), {"runTest": lambda self: None})
 
@@ -222,3 +224,35 @@ def test_programs_and_meshes():
     jtu.check_raises(lambda: jnp.zeros(2)[0, 0], IndexError, "Too many")
     with jtu.set_env(FERRAX_NOTHING="1"):
         pass
+
+
+def shifted(by):
+    """A function of two elements that is off by so much from its derivative."""
+
+    @ferrax.custom_jvp
+    def f(x):
+        return x * x
+
+    f.defjvp(lambda primals, tangents: (f(*primals), 2 * primals[0] * tangents[0] + by))
+    return f
+
+
+@pytest.mark.parametrize("key", [np.float32, "float32", jnp.float32, np.dtype("float32")], ids=repr)
+def test_tolerances_by_dtype(key):
+    x = jnp.array([0.5, 1.5])
+    for modes in ("fwd", "rev"):
+        check_grads(lambda x: jnp.sin(x), (x,), 1, modes, atol={key: 1e-2}, rtol={key: 1e-2}, eps=1e-2)
+    check_grads(shifted(0.05), (x,), 1, "fwd", atol={key: 0.1, np.float64: 0.1}, eps=1e-2)
+    for given in (None, 1e-4, {key: 1e-4}, {np.float64: 1.0}, {}):
+        with pytest.raises(AssertionError):
+            check_grads(shifted(0.05), (x,), 1, "fwd", atol=given, eps=1e-2)
+
+
+def test_check_close_knows_dtypes_and_shapes():
+    one = jnp.ones(3)
+    for near in ({}, {"atol": {"float32": 1e-3}}, {"rtol": {np.float32: 1e-3, np.float64: 1e-9}}):
+        check_close({"a": one}, {"a": one}, **near)
+    check_close(one, one + 1e-3, atol={"float32": 1e-3})
+    for pair in ((one, one + 1e-3), (one, jnp.ones((1, 3))), (one, jnp.ones(()))):
+        with pytest.raises(AssertionError):
+            check_close(*pair)

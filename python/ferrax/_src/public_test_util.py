@@ -10,6 +10,7 @@ from ferrax._src._test_dtypes import tolerance as tolerance
 from ferrax._src.dtypes import _jax_types
 from ferrax.test_util import (
     _TOLERANCES,
+    Tolerance,
     _assert_close,
     check_grads as check_grads,
     check_jvp as check_jvp,
@@ -42,9 +43,9 @@ def is_python_scalar(val: Any) -> bool:
     return isinstance(val, (bool, int, float, complex)) and not isinstance(val, np.generic)
 
 
-def check_close(xs: Any, ys: Any, atol: float | None = None, rtol: float | None = None, err_msg: str = "") -> None:
+def check_close(xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:
     """Raises unless two trees of arrays are close, by tolerances of their dtypes."""
-    _assert_close(xs, ys, atol, rtol, err_msg)
+    _assert_close(xs, ys, atol, rtol, err_msg, tolerance)
 
 
 def _wide(x: Any) -> np.ndarray:
