@@ -53,3 +53,20 @@ def test_bounds_of_the_same_real_part():
     x = np.array([1, 1 + 2j, 1 + 5j, 0.5 + 9j, 2], np.complex64)
     want = [low, 1 + 2j, high, low, high]
     assert lax.clamp(low, x, high).tolist() == ferrax.jit(lax.clamp)(low, x, high).tolist() == want
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 8, 17, 100])
+def test_reductions_and_scatters_of_nan_keep_the_order_of_pairs(length):
+    """The later one is the result where neither is beyond the other: what a fold of `max` and `min` gives."""
+    values = [complex(np.nan, -0.75), 5 + 3j, complex(1, np.nan), 5 - 1j, -np.inf + 0j]
+    for seed in range(20):
+        x = np.random.RandomState(seed).choice(np.array(values, np.complex64), length)
+        for pair, update in ((lax.max, "max"), (lax.min, "min")):
+            start = x[0]
+            for value in x[1:]:
+                start = np.asarray(pair(start, value))
+            y = jnp.zeros(3, jnp.complex64).at[1].set(x[0])
+            updated = getattr(y.at[jnp.full(length - 1, 1)], update)(x[1:])[1]
+            np.testing.assert_array_equal(updated, start)
+            found = np.asarray(getattr(jnp, update)(x))
+            assert found in x or (np.isnan(found) and np.isnan(x).any()), (x, found)

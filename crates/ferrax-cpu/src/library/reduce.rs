@@ -61,13 +61,13 @@ monoids! {
     ProdC128, Complex<f64>, Complex::new(1.0, 0.0),
         |a, b| Complex::new(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
     MaxC64, Complex<f32>, Complex::new(f32::NEG_INFINITY, f32::NEG_INFINITY),
-        |a, b| if complex::less(a, b) { b } else { a };
+        |a, b| complex::max(a, b);
     MaxC128, Complex<f64>, Complex::new(f64::NEG_INFINITY, f64::NEG_INFINITY),
-        |a, b| if complex::less(a, b) { b } else { a };
+        |a, b| complex::max(a, b);
     MinC64, Complex<f32>, Complex::new(f32::INFINITY, f32::INFINITY),
-        |a, b| if complex::less(b, a) { b } else { a };
+        |a, b| complex::min(a, b);
     MinC128, Complex<f64>, Complex::new(f64::INFINITY, f64::INFINITY),
-        |a, b| if complex::less(b, a) { b } else { a };
+        |a, b| complex::min(a, b);
 }
 
 /// Monoids of a two's complement integer type, by operation.
