@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import ferrax
+import ferrax.numpy as jnp
 from ferrax import lax
 
 RNG = np.random.RandomState(0)

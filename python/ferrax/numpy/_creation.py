@@ -250,7 +250,9 @@ def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: A
         return place(broadcast_to_shape(_asarray(python_type(value)), shape), device, out_sharding, name)
     if dtype is None and isinstance(a.dtype, KeyTy):
         return place(lax.full_like(a, value, shape=shape), device, out_sharding, name)
-    return place(_filled(shape, value, a.dtype if dtype is None else dtype), device, out_sharding, name)
+    if dtype is None:  # nobody asked for the bits that NumPy's arrays have
+        dtype = a.dtype if isinstance(a, _core.ArrayImpl) else _ferrax.canonicalize_dtype(a.dtype)
+    return place(_filled(shape, value, dtype), device, out_sharding, name)
 
 
 def zeros_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None,
