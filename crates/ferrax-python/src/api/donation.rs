@@ -7,6 +7,7 @@ use super::jit_cache::Program;
 use crate::array::PyArray;
 use crate::config::edits;
 use crate::errors::IntoPyResult;
+use ferrax_base::Aval;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -96,11 +97,19 @@ pub(super) fn check_leaves(
 /// Warns of donated arguments whose memory no result can use.
 #[cold]
 pub(super) fn warn_unusable(py: Python<'_>, entry: &Program) -> PyResult<()> {
-    let unusable = entry.executable().py()?.unusable_donations(&entry.donate).py()?;
+    let mut unusable = entry.executable().py()?.unusable_donations(&entry.donate).py()?;
+    // whether a plan takes the memory that a result could take is its own affair
+    let (avals, mut results) = (entry.jaxpr.in_avals(), entry.jaxpr.out_avals());
+    let same = |a: &Aval, b: &Aval| a.dtype == b.dtype && a.shape == b.shape;
+    for i in (0..avals.len()).filter(|i| entry.donate.get(*i) == Some(&true)) {
+        if let Some(at) = results.iter().position(|r| same(r, &avals[i])) {
+            results.swap_remove(at);
+            unusable.retain(|u| *u != i);
+        }
+    }
     if unusable.is_empty() {
         return Ok(());
     }
-    let avals = entry.jaxpr.in_avals();
     let texts: Vec<String> = unusable.iter().map(|&i| avals[i].long_text()).collect();
     let text = format!(
         "Some donated buffers were not usable: {}.\nEach needs a result of the same shape and dtype that is not taken.",
