@@ -83,7 +83,7 @@ def _held(value: Any, operands: list[Any]) -> Any:
     """A variable's value, in which operands stand for arrays."""
     try:
         leaves, tree = tree_util.tree_flatten(value)
-    except (TypeError, ValueError):  # keys that have no order, a container that cannot be taken apart
+    except (TypeError, ValueError, RecursionError):  # keys without an order, containers that are in themselves
         return value
     if not any(_is_operand(leaf) for leaf in leaves):
         return value

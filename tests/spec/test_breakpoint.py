@@ -28,7 +28,8 @@ def leaving(x):
     return x
 
 def beside_a_leak(x):
-    leak, odd, reference = kept[0], {1: x, "a": x}, jax.new_ref(x)
+    leak, odd, reference, knot = kept[0], {1: x, "a": x}, jax.new_ref(x), [x]
+    knot.append(knot)
     jax.debug.breakpoint()
     return x
 """
@@ -113,9 +114,15 @@ def test_each_row_of_a_map_stops(program, monkeypatch, capsys):
 def test_values_that_are_no_operands_are_shown_as_they_are(program, monkeypatch, capsys):
     jax.jit(program["leaving"])(1)
     got = told(
-        monkeypatch, capsys, lambda: jax.jit(program["beside_a_leak"])(1.0), "p x", "p odd[1]", "p leak is kept[0]"
+        monkeypatch,
+        capsys,
+        lambda: jax.jit(program["beside_a_leak"])(1.0),
+        "p x",
+        "p odd[1]",
+        "p leak is kept[0]",
+        "p knot[1] is knot",
     )
-    assert got[0].startswith("Array(1.") and "Tracer" in got[1] and got[2] == "True"
+    assert got[0].startswith("Array(1.") and "Tracer" in got[1] and got[2] == got[3] == "True"
 
 
 def test_the_end_of_the_input_goes_on_and_quit_ends(program, monkeypatch, capsys):

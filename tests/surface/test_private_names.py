@@ -36,8 +36,6 @@ NOTHING_HERE = [
     ("ferrax._src.literals", "TypedNdArray"),
     ("ferrax._src.lax_reference", "conv_general_dilated"),
     ("ferrax.experimental.key_reuse._core", "Source consume_p function_type_signature"),
-    ("ferrax.experimental.array_serialization.serialization", "async_serialize"),
-    ("ferrax.experimental.array_serialization.pytree_serialization", "save"),
 ]
 
 
