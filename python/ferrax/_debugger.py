@@ -44,6 +44,13 @@ class _Value(NamedTuple):
     number: int
 
 
+class _Held(NamedTuple):
+    """A variable's value taken apart, in whose leaves operands are stood for."""
+
+    tree: Any
+    leaves: list[Any]
+
+
 def stop(ordered: bool, every_frame: bool, most: int | None) -> None:
     """Has the program start the debugger here.
 
@@ -85,16 +92,11 @@ def _held(value: Any, operands: list[Any]) -> Any:
         leaves, tree = tree_util.tree_flatten(value)
     except (TypeError, ValueError, RecursionError):  # keys without an order, containers that are in themselves
         return value
-    if not any(_is_operand(leaf) for leaf in leaves):
-        return value
-
-    def noted(leaf: Any) -> Any:
-        if not _is_operand(leaf):
-            return leaf
-        operands.append(leaf)
-        return _Value(len(operands) - 1)
-
-    return tree_util.Partial(tree.unflatten, [noted(leaf) for leaf in leaves])
+    places = [i for i, leaf in enumerate(leaves) if _is_operand(leaf)]
+    for i in places:
+        operands.append(leaves[i])
+        leaves[i] = _Value(len(operands) - 1)
+    return _Held(tree, leaves) if places else value
 
 
 def _is_operand(leaf: Any) -> bool:
@@ -114,15 +116,12 @@ def _filled(variables: dict[str, Any], values: Sequence[Any]) -> dict[str, Any]:
     """Variables with the values that operands have."""
 
     def value_of(held: Any) -> Any:
-        if not (isinstance(held, tree_util.Partial) and isinstance(getattr(held.func, "__self__", None), _TREE)):
+        if not isinstance(held, _Held):
             return held
-        (leaves,) = held.args
-        return held.func([_ferrax.asarray(values[x.number]) if isinstance(x, _Value) else x for x in leaves])
+        leaves = (_ferrax.asarray(values[x.number]) if isinstance(x, _Value) else x for x in held.leaves)
+        return held.tree.unflatten(leaves)
 
     return {name: value_of(held) for name, held in variables.items()}
-
-
-_TREE = type(tree_util.tree_structure(0))
 
 
 class Debugger(cmd.Cmd):

@@ -29,12 +29,18 @@ _EPS = 1e-4
 Tolerance = float | Mapping[Any, float] | None
 
 
-def _of_dtype(dtype: np.dtype, given: Tolerance) -> float:
+def _given(tolerance: Tolerance, *dtypes: np.dtype) -> float | None:
+    """What is given for the first of these dtypes that is named; None where nothing is."""
+    if not isinstance(tolerance, Mapping):
+        return tolerance
+    named = {np.dtype(k): v for k, v in tolerance.items()}
+    return next((named[d] for d in dtypes if d in named), None)
+
+
+def _of_dtype(dtype: np.dtype, tolerance: Tolerance) -> float:
     """The tolerance of a dtype: what is given, or what suits finite differences."""
-    if given is None or isinstance(given, Mapping):
-        named = {np.dtype(k): v for k, v in (given or {}).items()}
-        return named.get(dtype, _TOLERANCES.get(dtype.name, 0.0))
-    return given
+    given = _given(tolerance, dtype)
+    return _TOLERANCES.get(dtype.name, 0.0) if given is None else given
 
 
 def _tolerance(leaves: Sequence[Any], given: Tolerance) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 import ferrax
 from ferrax import dtypes as _dtypes, tree_util
 from ferrax.config import config
+from ferrax.test_util import _given
 
 _GROUPS = {
     "boolean": ("bool_",),
@@ -70,9 +71,7 @@ _TOLERANCES = {
 def tolerance(dtype: Any, tol: Any = None) -> float:
     """The tolerance of a dtype: given as a number, by dtype, or the dtype's own."""
     if isinstance(tol, dict):
-        given = {np.dtype(k): v for k, v in tol.items()}
-        found = given.get(np.dtype(dtype), given.get(np.dtype(_dtypes.canonicalize_dtype(dtype))))
-        tol = found
+        tol = _given(tol, np.dtype(dtype), np.dtype(_dtypes.canonicalize_dtype(dtype)))
     if tol is not None:
         return float(tol)
     name = np.dtype(dtype).name

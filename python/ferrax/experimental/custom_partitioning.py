@@ -16,6 +16,7 @@ from ferrax import _ferrax, tree_util
 from ferrax._api import ShapeDtypeStruct, jit
 from ferrax._boundary import expose as _expose
 from ferrax.sharding import _propagation
+from ferrax.sharding._entries import free
 
 __all__ = ["BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule", "custom_partitioning"]
 
@@ -180,7 +181,7 @@ class SdyShardingRule:
                 if len(names) > len(divides.get(first, ())):
                     divides[first] = names
         firsts = [[f[0] if isinstance(f, CompoundFactor) else f for f in mapping] for mapping in of_results]
-        return [_propagation.free([divides.get(f, ()) for f in mapping]) for mapping in firsts]
+        return [free([divides.get(f, ()) for f in mapping]) for mapping in firsts]
 
     def _size_of_first(self, compound: CompoundFactor, size: int) -> int:
         """The size of the slowest factor of an axis; 1 where it is not known."""

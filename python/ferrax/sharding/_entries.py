@@ -5,10 +5,11 @@ Read next: `_propagation.py` for programs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["Spec", "dividing", "free", "like_operands", "longest"]
+__all__ = ["Spec", "contracted", "dividing", "fitting", "free", "like_operands", "longest", "whole"]
 
 #: For every axis of an array the mesh axes that divide it; `None` when nothing is known of the array.
 Spec = tuple[tuple[Any, ...], ...]
@@ -47,3 +48,30 @@ def dividing(eqn: Any, known: Sequence[Any], shape: Sequence[int]) -> list[tuple
 def longest(known: Sequence[Any]) -> list[Any]:
     """For each axis of operands of one rank the names of the one that is divided most."""
     return [max(entries, key=len) for entries in zip(*(s for s in known if s is not None), strict=True)]
+
+
+def whole(eqn: Any, known: Sequence[Any]) -> list[Spec]:
+    """What divides each operand; nothing where that is unknown."""
+    return [s or ((),) * len(v.aval.shape) for v, s in zip(eqn.invars, known, strict=True)]
+
+
+def fitting(entries: Sequence[tuple[Any, ...]], shape: Sequence[int], sizes: Mapping[Any, int]) -> Spec:
+    """Entries of an array of some shape, without those whose axes of a mesh do not divide the array's axis.
+
+    Args:
+      entries: what would divide each axis.
+      shape: the shape.
+      sizes: the sizes of the mesh's axes.
+    """
+    parts = (math.prod(sizes[name] for name in names) for names in entries)
+    return tuple(names if n % k == 0 else () for names, n, k in zip(entries, shape, parts, strict=True))
+
+
+def contracted(eqn: Any, known: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """What divides the axes of a product: those of its batch, then the free ones of both operands."""
+    (contract_x, contract_y), (batch_x, batch_y) = eqn.params["dimension_numbers"]
+    x, y = whole(eqn, known)
+    batch = [x[i] or y[j] for i, j in zip(batch_x, batch_y, strict=True)]
+    rows = [names for i, names in enumerate(x) if i not in contract_x and i not in batch_x]
+    columns = [names for i, names in enumerate(y) if i not in contract_y and i not in batch_y]
+    return [*batch, *rows, *columns]

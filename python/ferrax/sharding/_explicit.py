@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from ferrax.sharding._entries import Spec, dividing, free, like_operands, longest
+from ferrax.sharding._entries import Spec, contracted, dividing, fitting, free, like_operands, longest, whole
 
 __all__ = ["RULES", "ShardingTypeError", "check"]
 
@@ -35,11 +35,9 @@ def check(mesh: Any, eqn: Any, known: Sequence[Any]) -> None:
       ShardingTypeError: it has to be told.
     """
     name = eqn.primitive.name
-    if any(s is not None and not isinstance(s, tuple) for s in known):
-        return
     if name in _CHECKS:
         _CHECKS[name](mesh, eqn, known)
-    elif name not in RULES and name not in _SILENT and len(known) == len(eqn.invars):
+    elif name not in RULES and name not in _SILENT:
         _elementwise(eqn, known)
 
 
@@ -88,11 +86,6 @@ def _typed(aval: Any, entries: Sequence[tuple[Any, ...]] | None) -> str:
     return f"{start}[{','.join(sizes)}]"
 
 
-def _whole(eqn: Any, known: Sequence[Any]) -> list[Spec]:
-    """What divides each operand; nothing where that is unknown."""
-    return [s or ((),) * len(v.aval.shape) for v, s in zip(eqn.invars, known, strict=True)]
-
-
 def _numbers(eqn: Any) -> Any:
     """Which axes are what; some programs have the text alone."""
     text = ast.parse(str(eqn.params["dimension_numbers"]), mode="eval").body
@@ -102,7 +95,7 @@ def _numbers(eqn: Any) -> Any:
 
 def _check_dot(mesh: Any, eqn: Any, known: Sequence[Any]) -> None:
     (contract_x, contract_y), (batch_x, batch_y) = eqn.params["dimension_numbers"]
-    x, y = _whole(eqn, known)
+    x, y = whole(eqn, known)
     for what, xs, ys in (("batch", batch_x, batch_y), ("contracting", contract_x, contract_y)):
         of_x, of_y = (tuple(_shown(s[i]) for i in at) for s, at in ((x, xs), (y, ys)))
         if any(a and b and a != b for a, b in zip(of_x, of_y, strict=True)):
@@ -117,10 +110,7 @@ def _check_dot(mesh: Any, eqn: Any, known: Sequence[Any]) -> None:
             "the output sharding via the `out_sharding` parameter. Got "
             f"lhs={_typed(eqn.invars[0].aval, x)} and rhs={_typed(eqn.invars[1].aval, y)}"
         )
-    batch = [x[i] or y[j] for i, j in zip(batch_x, batch_y, strict=True)]
-    rows = [names for i, names in enumerate(x) if i not in contract_x and i not in batch_x]
-    columns = [names for i, names in enumerate(y) if i not in contract_y and i not in batch_y]
-    _distinct(eqn, known, [*batch, *rows, *columns])
+    _distinct(eqn, known, contracted(eqn, known))
 
 
 def _check_reshape(mesh: Any, eqn: Any, known: Sequence[Any]) -> None:
@@ -149,9 +139,10 @@ def _check_resized(mesh: Any, eqn: Any, known: Sequence[Any]) -> None:
 
 def _check_gather(mesh: Any, eqn: Any, known: Sequence[Any]) -> None:
     dims, sizes = _numbers(eqn), eqn.params["slice_sizes"]
-    operand = _whole(eqn, known)[0]
+    operand = whole(eqn, known)[0]
     taken = [i for i, n in enumerate(eqn.invars[0].aval.shape) if sizes[i] != n and i not in dims.operand_batching_dims]
-    if any(operand[i] for i in taken) or free(_gathered(eqn, known)) != _gathered(eqn, known):
+    result = _gathered(eqn, known, dims)
+    if any(operand[i] for i in taken) or free(result) != result:
         raise ShardingTypeError(
             "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as out sharding "
             f"could not be resolved unambiguously. Got operand={_typed(eqn.invars[0].aval, operand)} and "
@@ -161,10 +152,9 @@ def _check_gather(mesh: Any, eqn: Any, known: Sequence[Any]) -> None:
 
 def _check_joined(mesh: Any, eqn: Any, known: Sequence[Any]) -> None:
     divided = [s for s in known if s is not None and any(s)]
-    for entries in zip(*divided, strict=True):
-        if len({names for names in entries if names}) > 1:
-            raise ShardingTypeError(f"All operands should have the same sharding. Got {_all(eqn, known)}")
-    if divided and free(longest(divided)) != tuple(longest(divided)):
+    differ = any(len({names for names in entries if names}) > 1 for entries in zip(*divided, strict=True))
+    joined = longest(divided)
+    if differ or free(joined) != tuple(joined):
         raise ShardingTypeError(f"All operands should have the same sharding. Got {_all(eqn, known)}")
 
 
@@ -214,18 +204,17 @@ def _resized(eqn: Any, known: Sequence[Any], sizes: Any) -> Spec | None:
     new = eqn.outvars[0].aval.shape
     if known[0] is None or len(known[0]) != len(new):
         return None
-    fits = (n % math.prod(sizes[k] for k in names) == 0 for n, names in zip(new, known[0], strict=True))
-    return tuple(names if fit else () for names, fit in zip(known[0], fits, strict=True))
+    return fitting(known[0], new, sizes)
 
 
 def _gather(eqn: Any, known: Sequence[Any], sizes: Any) -> Spec | None:
-    return free(_gathered(eqn, known))
+    return free(_gathered(eqn, known, _numbers(eqn)))
 
 
-def _gathered(eqn: Any, known: Sequence[Any]) -> Spec:
+def _gathered(eqn: Any, known: Sequence[Any], dims: Any) -> Spec:
     """Axes taken whole keep what divides them; those of indices have what divides them, or the batches beside them."""
-    dims, taken = _numbers(eqn), eqn.params["slice_sizes"]
-    operand, indices = _whole(eqn, known)[:2]
+    taken = eqn.params["slice_sizes"]
+    operand, indices = whole(eqn, known)[:2]
     shape = eqn.invars[0].aval.shape
     gone = {*dims.collapsed_slice_dims, *dims.operand_batching_dims}
     windows = iter([i for i in range(len(shape)) if i not in gone])
@@ -242,14 +231,12 @@ def _gathered(eqn: Any, known: Sequence[Any]) -> Spec:
 
 
 def _joined(eqn: Any, known: Sequence[Any], sizes: Any) -> Spec | None:
-    entries, new = longest(known), eqn.outvars[0].aval.shape
-    fits = (n % math.prod(sizes[k] for k in names) == 0 for n, names in zip(new, entries, strict=True))
-    return free([names if fit else () for names, fit in zip(entries, fits, strict=True)])
+    return free(fitting(longest(known), eqn.outvars[0].aval.shape, sizes))
 
 
 def _convolved(eqn: Any, known: Sequence[Any], sizes: Any) -> Spec | None:
     """The batch keeps what divides it, and features what divides those of the kernel."""
-    dims, (x, kernel) = _numbers(eqn), _whole(eqn, known)[:2]
+    dims, (x, kernel) = _numbers(eqn), whole(eqn, known)[:2]
     out: list[tuple[Any, ...]] = [()] * len(x)
     if eqn.params["batch_group_count"] == 1:
         out[dims.out_spec[0]] = x[dims.lhs_spec[0]]

@@ -17,13 +17,13 @@ from ferrax import _ferrax
 from ferrax._ferrax import Device, Literal, Place, SingleDeviceSharding, devices
 from ferrax.sharding import _explicit
 from ferrax.sharding._context import get_abstract_mesh
-from ferrax.sharding._entries import Spec, free, like_operands, longest
+from ferrax.sharding._entries import Spec, contracted, free, like_operands, longest
 from ferrax.sharding._mesh import Mesh
 from ferrax.sharding._named import NamedSharding
 from ferrax.sharding._placement import place
 from ferrax.sharding._spec import PartitionSpec, entry_names
 
-__all__ = ["batched", "free", "own_rule", "places"]
+__all__ = ["batched", "own_rule", "places"]
 
 _CALLS = ("jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat", "custom_vjp_call_jaxpr")
 #: Their result axes are their operand axes.
@@ -352,13 +352,7 @@ def _reshape(eqn: Any, known: Sequence[Any]) -> Spec | None:
 
 
 def _dot(eqn: Any, known: Sequence[Any]) -> Spec | None:
-    (contract_x, contract_y), (batch_x, batch_y) = eqn.params["dimension_numbers"]
-    x = known[0] or ((),) * len(eqn.invars[0].aval.shape)
-    y = known[1] or ((),) * len(eqn.invars[1].aval.shape)
-    batch = [x[i] or y[j] for i, j in zip(batch_x, batch_y, strict=True)]
-    rows = [names for i, names in enumerate(x) if i not in contract_x and i not in batch_x]
-    columns = [names for i, names in enumerate(y) if i not in contract_y and i not in batch_y]
-    return free([*batch, *rows, *columns])
+    return free(contracted(eqn, known))
 
 
 def _slice(eqn: Any, known: Sequence[Any]) -> Spec | None:

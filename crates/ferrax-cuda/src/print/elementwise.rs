@@ -267,8 +267,8 @@ fn select(x: &[&str], which: DType) -> String {
 
 fn clamp(x: &[&str], d: DType) -> Result<String> {
     if d.is_complex() {
-        let below = format!("(fx_c_less({x}, {high}) ? {x} : {high})", x = x[1], high = x[2]);
-        return Ok(format!("(fx_c_less({low}, {below}) ? {below} : {low})", low = x[0]));
+        let below = complex_binary(BinaryOp::Min, x[1], x[2], d)?;
+        return complex_binary(BinaryOp::Max, &below, x[0], d);
     }
     if !(d.is_number() || d.is_bool()) {
         return missing(&Kind::Clamp, d);

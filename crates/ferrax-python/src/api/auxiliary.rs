@@ -1,6 +1,6 @@
 //! What a differentiated function returns beside its result: any tree, of which only traced values are followed.
 
-use super::function::{Leaves, bad_result};
+use super::function::{Leaves, bad_result, flatten_result};
 use crate::tracer::PyTracer;
 use crate::tree::{self, TreeDef};
 use crate::value::{from_value, to_value};
@@ -46,6 +46,29 @@ impl Aux {
     }
 }
 
+/// What a differentiated function returned, as far as it is no value.
+#[derive(Default)]
+pub struct Returned {
+    /// The structure of its result; None before the function was called.
+    pub tree: Option<TreeDef>,
+    /// How many of the results of the trace are its result's, which come first.
+    pub count: usize,
+    /// Its auxiliary data, if it has some.
+    pub aux: Option<Aux>,
+}
+
+impl Returned {
+    /// Takes apart what the function returned; gives the results of the trace.
+    pub fn take(&mut self, out: Bound<'_, PyAny>, has_aux: bool, debug: &DebugInfo) -> PyResult<Vec<Value>> {
+        let (main, aux) = pair(out, has_aux)?;
+        let (mut flat, tree) = flatten_result(main.py(), &main, debug)?;
+        self.tree = Some(tree);
+        self.count = flat.len();
+        self.aux = aux.map(|aux| Aux::take(&aux, &mut flat, debug)).transpose()?;
+        Ok(flat)
+    }
+}
+
 /// The two parts of what a function with auxiliary data returned, a tuple or a list.
 pub fn halves<'py>(out: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let sequence = out.is_instance_of::<PyTuple>() || out.is_instance_of::<PyList>();
@@ -53,7 +76,7 @@ pub fn halves<'py>(out: &Bound<'py, PyAny>) -> Option<(Bound<'py, PyAny>, Bound<
 }
 
 /// The result of a function, and its auxiliary data where it has some.
-pub fn pair(out: Bound<'_, PyAny>, has_aux: bool) -> PyResult<(Bound<'_, PyAny>, Option<Bound<'_, PyAny>>)> {
+fn pair(out: Bound<'_, PyAny>, has_aux: bool) -> PyResult<(Bound<'_, PyAny>, Option<Bound<'_, PyAny>>)> {
     if !has_aux {
         return Ok((out, None));
     }

@@ -72,11 +72,7 @@ pub fn places(values: &[Value]) -> Places {
     if !in_use() {
         return Places::new();
     }
-    let place = |v: &Value| match v {
-        Value::Array(a) => place(a),
-        _ => None,
-    };
-    values.iter().map(place).collect()
+    values.iter().map(|v| if let Value::Array(a) = v { place(a) } else { None }).collect()
 }
 
 /// Where an array is, if a trace depends on it.

@@ -2,8 +2,8 @@
 //!
 //! Nothing is staged: outside `jit` the function sees concrete values.
 
-use super::auxiliary::{Aux, halves, pair};
-use super::function::{Function, Leaves, args_tuple, call_user, flatten_result, kwargs_dict, rust, wrap_names};
+use super::auxiliary::{Aux, Returned, halves};
+use super::function::{Function, Leaves, args_tuple, call_user, kwargs_dict, rust, wrap_names};
 use super::residuals::{self, Meta, PyHollow, State};
 use super::trees;
 use crate::errors::IntoPyResult;
@@ -490,22 +490,16 @@ fn vjp(py: Python<'_>, fun: &Bound<'_, PyAny>, primals: &Bound<'_, PyTuple>, has
     let in_tree = tree::flatten_into(primals.as_any(), &mut leaves)?;
     let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
     let on = vec![true; values.len()];
-    let (mut out_tree, mut kept, mut count) = (None, None, 0);
+    let mut returned = Returned::default();
     let lin = linearize("vjp", function.debug.clone(), &values, &on, |args| {
         let leaves = rust(args.iter().map(|v| from_value(py, v.clone())).collect::<PyResult<Leaves>>())?;
         let tuple = rust(tree::unflatten(py, &in_tree, leaves))?;
         let tuple = rust(tuple.bind(py).cast::<PyTuple>().map_err(PyErr::from).cloned())?;
         let out = rust(fun.call1(tuple))?;
-        let (main, aux) = rust(pair(out, has_aux))?;
-        let (mut flat, tree) = rust(flatten_result(py, &main, &function.debug))?;
-        out_tree = Some(tree);
-        count = flat.len();
-        if let Some(aux) = aux {
-            kept = Some(rust(Aux::take(&aux, &mut flat, &function.debug))?);
-        }
-        Ok(flat)
+        rust(returned.take(out, has_aux, &function.debug))
     })
     .py()?;
+    let Returned { tree: out_tree, count, aux: kept } = returned;
     let Some(out_tree) = out_tree else { return Err(PyTypeError::new_err("vjp did not call the function")) };
     let mut lin = lin;
     let aux = lin.outs.split_off(count);
@@ -624,19 +618,13 @@ fn linearize_fun(
     let in_tree = tree::flatten_into(primals.as_any(), &mut only_args)?;
     let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
     let on = vec![true; values.len()];
-    let (mut out_tree, mut kept, mut count) = (None, None, 0);
+    let mut returned = Returned::default();
     let mut lin = linearize("linearize", function.debug.clone(), &values, &on, |args| {
         let out = rust(super::function::call_values(py, &function.fun, &call_tree, args))?;
-        let (main, aux) = rust(pair(out, has_aux))?;
-        let (mut flat, tree) = rust(flatten_result(py, &main, &function.debug))?;
-        out_tree = Some(tree);
-        count = flat.len();
-        if let Some(aux) = aux {
-            kept = Some(rust(Aux::take(&aux, &mut flat, &function.debug))?);
-        }
-        Ok(flat)
+        rust(returned.take(out, has_aux, &function.debug))
     })
     .py()?;
+    let Returned { tree: out_tree, count, aux: kept } = returned;
     let Some(out_tree) = out_tree else { return Err(PyTypeError::new_err("linearize did not call the function")) };
     let aux = lin.outs.split_off(count);
     lin.out_vars.truncate(count);
@@ -678,19 +666,13 @@ fn jvp(
     let values = leaves.iter().map(|l| to_value(l.bind(py))).collect::<PyResult<Vec<Value>>>()?;
     let pairs = tangent_leaves.iter().zip(&values).map(|(t, v)| tangent(t.bind(py), &v.aval(), None));
     let pairs = pairs.collect::<PyResult<Vec<_>>>()?;
-    let (mut out_tree, mut kept, mut count) = (None, None, 0);
+    let mut returned = Returned::default();
     let (outs, out_tangents) = ferrax_transform::jvp(function.debug.clone(), &values, &pairs, |args| {
         let out = rust(super::function::call_values(py, &function.fun, &in_tree, args))?;
-        let (main, aux) = rust(pair(out, has_aux))?;
-        let (mut flat, tree) = rust(flatten_result(py, &main, &function.debug))?;
-        out_tree = Some(tree);
-        count = flat.len();
-        if let Some(aux) = aux {
-            kept = Some(rust(Aux::take(&aux, &mut flat, &function.debug))?);
-        }
-        Ok(flat)
+        rust(returned.take(out, has_aux, &function.debug))
     })
     .py()?;
+    let Returned { tree: out_tree, count, aux: kept } = returned;
     let Some(out_tree) = out_tree else { return Err(PyTypeError::new_err("jvp did not call the function")) };
     let filled = out_tangents
         .into_iter()

@@ -8,7 +8,7 @@
 use pyo3::prelude::*;
 
 pub mod analysis;
-pub mod auxiliary;
+mod auxiliary;
 mod control;
 pub mod custom;
 mod donation;

@@ -3,6 +3,7 @@
 from ferrax._src._unprovided import unprovided_names
 from ferrax.debug import breakpoint as breakpoint
 
-__getattr__ = unprovided_names(
-    __name__, "CliDebugger ColabDebugger WebDebugger", "a breakpoint of ferrax's is Python's own debugger, pdb"
-)
+#: Why its parts are not JAX's.
+WHY = "the debugger of ferrax's breakpoints (ferrax._debugger) has no backends and no frames of JAX's"
+
+__getattr__ = unprovided_names(__name__, "CliDebugger ColabDebugger WebDebugger", WHY)

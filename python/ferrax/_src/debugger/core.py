@@ -1,9 +1,10 @@
-"""Parts of the debugger of breakpoints, which is Python's own here."""
+"""Parts of the debugger of breakpoints."""
 
 from ferrax._src._unprovided import unprovided_names
+from ferrax._src.debugger import WHY
 
 __getattr__ = unprovided_names(
     __name__,
     "CliDebugger Debugger DebuggerFrame get_debugger register_debugger run_cli run_debugger",
-    "a breakpoint of ferrax's is Python's own debugger, pdb",
+    WHY,
 )

@@ -5,6 +5,8 @@ Signatures of primitives are the core's (`ferrax/experimental/_key_signatures.py
 
 from typing import Any
 
+import numpy as np
+
 from ferrax._src._unprovided import unprovided_names
 from ferrax.errors import KeyReuseError as KeyReuseError
 from ferrax.experimental._key_marks import _mark
@@ -25,13 +27,10 @@ def consume(key: Any) -> Any:
     return key
 
 
-def _used(key: Any) -> Any:
-    return _mark(key)[0]
-
-
 def assert_consumed(key: Any, value: Any = True) -> None:
     """Raises unless the keys marked by a mask are used, under `ferrax.debug_key_reuse`."""
-    if not (_used(key) == value).all() if hasattr(_used(key) == value, "all") else _used(key) != value:
+    used, _ = _mark(key)
+    if not np.all(used == value):
         raise AssertionError(f"Expected key to be consumed in {key}")
 
 
