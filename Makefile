@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(abspath $(PY))
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rust test-python test-live record test-engine test-cuda test-xla test-xla-all xla-plugin test-nvrtc sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
+.PHONY: help demo test test-rust test-python test-live record test-engine test-cuda test-gpu test-xla test-xla-all xla-plugin test-nvrtc sanitize unoptimized aarch64 aarch64-tools avx512 avx512-tools lint format develop wheel bench \
   stubs generated fuzz clean bench-crates
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make record   ask JAX again and write tests/recordings"
 	@echo "make test-engine  tests of transformations and primitives on the interpreter of tests/engine"
 	@echo "make test-cuda  the same on the engine of NVIDIA's GPUs, with a driver whose kernels the host computes"
+	@echo "make test-gpu   most of the suite on an NVIDIA GPU"
 	@echo "make test-xla the tests of PJRT, and programs on a CPU client of XLA"
 	@echo "make test-xla-all   those, and more of the suite on that client"
 	@echo "make test-nvrtc  NVIDIA's compiler on what ferrax writes for its GPUs, where the compiler is installed"
@@ -78,6 +79,11 @@ test-cuda: develop
 	@if environment=$$($(PY) -m tests.cuda.fake); then \
 	  env $$environment FERRAX_PLATFORMS=cuda $(PY) -m pytest -n auto --dist loadfile $(CUDA_TESTS); \
 	else echo "left out: there is no driver for tests here"; fi
+
+# The same on a real GPU.
+GPU_TESTS ?= tests/transforms tests/lax tests/numpy tests/nn tests/random tests/scipy tests/spec
+test-gpu: develop
+	FERRAX_PLATFORMS=cuda $(PY) -m pytest -n auto --dist loadfile $(GPU_TESTS)
 
 # Programs on XLA: a real CPU client of XLA behind the PJRT C API, built from a wheel of another project's (tests/xla), takes
 # what the embedded engine takes. The share that fits a test run is the folder of its own tests, the FAQ's programs and functions' accuracy.

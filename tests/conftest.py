@@ -13,7 +13,7 @@ import pytest
 
 from tests import oracle_settings, recorded
 
-if "FAKE_CUDA_KERNELS" in os.environ:
+if os.environ.get("FERRAX_PLATFORMS") == "cuda":
     from tests.cuda.session import pytest_runtest_call as pytest_runtest_call
 
 oracle_settings.apply(os.environ)

@@ -290,7 +290,7 @@ def scatter_apply(
         unique_indices=unique_indices,
         mode=mode,
     )
-    return _indexing.apply_counted(operand, counts, func, unique_indices)
+    return _indexing.apply_counted(operand, counts, func, unique_indices, ones.size)
 
 
 def index_take(src: ArrayLike, idxs: Any, axes: Sequence[int]) -> Array:
