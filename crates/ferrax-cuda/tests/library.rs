@@ -191,19 +191,15 @@ fn windows_of_every_kind() {
     report.finish();
 }
 
+fn dims(lhs: &[usize], rhs: &[usize], lb: &[usize], rb: &[usize]) -> Kind {
+    let of = SmallVec::from_slice;
+    Kind::Dot(Box::new(DotDims { lhs_contract: of(lhs), rhs_contract: of(rhs), lhs_batch: of(lb), rhs_batch: of(rb) }))
+}
+
 #[test]
 fn products_by_tiles_and_by_sums() {
     let mut report = Report::default();
     let mut rng = Rng(7);
-    let dims = |lhs: &[usize], rhs: &[usize], lb: &[usize], rb: &[usize]| {
-        let of = SmallVec::from_slice;
-        Kind::Dot(Box::new(DotDims {
-            lhs_contract: of(lhs),
-            rhs_contract: of(rhs),
-            lhs_batch: of(lb),
-            rhs_batch: of(rb),
-        }))
-    };
     for (d, out) in [
         (DType::F32, DType::F32),
         (DType::F64, DType::F64),

@@ -5,7 +5,7 @@
 //! `NotImplementedError` with its name.
 
 mod conv;
-mod dot;
+pub mod dot;
 mod reduce;
 mod scan;
 mod scatter;

@@ -260,7 +260,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Statements over this graph's values, and what becomes of them.
-    pub fn print(&self, write: impl FnOnce(Body<'_>) -> Result<Kernel>) -> Result<Kernel> {
+    pub fn print<T>(&self, write: impl FnOnce(Body<'_>) -> Result<T>) -> Result<T> {
         let held = |v: ValueId| self.holds(v);
         write(Body::new(self.g, &held))
     }

@@ -1,6 +1,6 @@
 //! Kernel graphs as programs.
 //!
-//! A graph is rewritten into nodes that have kernels or steps (`rewrite.rs`), its values are divided into those in memory
+//! A graph is rewritten into nodes that have kernels or steps (`rewrite.rs`, `products.rs`), its values are divided into those in memory
 //! and those that kernels compute on the way (`group.rs`), and its items become steps in order (`frame.rs`, `control.rs`).
 //! Temporary arrays lie one behind the other until the steps are known; then those that are not needed at the same time
 //! share memory (`memory.rs`).
@@ -11,6 +11,7 @@ mod control;
 pub mod frame;
 mod group;
 mod memory;
+mod products;
 mod rewrite;
 
 use crate::print::device;

@@ -1,6 +1,7 @@
 //! What a graph becomes before its nodes are grouped: calls are inlined, barriers go, nodes without a kernel of their own
 //! become simpler ones (`ferrax_loops::expand`), and concatenations of many parts become some of few.
 
+use super::products::{convolution, product};
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::expand::expansion;
 use ferrax_loops::passes::live_nodes;
@@ -39,14 +40,14 @@ fn one(b: &mut Builder, node: &Node, inputs: &[ValueId], results: &[Type]) -> Re
     match &node.kind {
         Kind::Barrier => Ok(inputs.iter().copied().collect()),
         Kind::Call(body) => Ok(append(b, body, inputs)?.into_iter().collect()),
-        Kind::Concat(axis) if inputs.len() > PARTS => {
-            let mut parts = inputs.to_vec();
-            while parts.len() > PARTS {
-                parts = parts.chunks(PARTS).map(|some| concat(b, some, *axis)).collect();
-            }
-            Ok(SmallVec::from_elem(concat(b, &parts, *axis), 1))
-        }
+        Kind::Concat(axis) => Ok(SmallVec::from_elem(concat(b, inputs, *axis), 1)),
+        Kind::Dot(dims) => Ok(SmallVec::from_elem(product(b, dims, [inputs[0], inputs[1]], &results[0]), 1)),
         kind => {
+            if let Kind::Conv(dims) = kind
+                && let Some(result) = convolution(b, dims, [inputs[0], inputs[1]], &results[0])
+            {
+                return Ok(SmallVec::from_elem(result, 1));
+            }
             let operands: Vec<Type> = inputs.iter().map(|&v| b.ty(v).clone()).collect();
             // A special function of a narrow float is computed in single precision and rounded once.
             if special(kind) && operands[0].dtype.is_float() && operands[0].dtype.size() < 4 {
@@ -66,9 +67,14 @@ fn one(b: &mut Builder, node: &Node, inputs: &[ValueId], results: &[Type]) -> Re
     }
 }
 
-fn concat(b: &mut Builder, parts: &[ValueId], axis: usize) -> ValueId {
+/// Parts one behind the other.
+pub fn concat(b: &mut Builder, parts: &[ValueId], axis: usize) -> ValueId {
     if let [only] = parts {
         return *only;
+    }
+    if parts.len() > PARTS {
+        let fewer: Vec<ValueId> = parts.chunks(PARTS).map(|some| concat(b, some, axis)).collect();
+        return concat(b, &fewer, axis);
     }
     let mut ty = b.ty(parts[0]).clone();
     ty.shape[axis] = parts.iter().map(|&v| b.ty(v).shape[axis]).sum();

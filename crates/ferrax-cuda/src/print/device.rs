@@ -3,16 +3,22 @@
 //! They lie in `device/*.cu`, in paragraphs that each define one name (with all its overloads). A program's source has the
 //! paragraphs whose names occur in it, and those that these need, in the order of the files.
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     include_str!("device/numbers.cu"),
     include_str!("device/narrow.cu"),
     include_str!("device/complex.cu"),
     include_str!("device/math.cu"),
     include_str!("device/warp.cu"),
+    include_str!("device/tensor.cu"),
 ];
 
-/// What every source begins with.
-const HEAD: &str = "#define FX static __device__ __forceinline__\n\n";
+/// What every source begins with. `FX_PTX` is an instruction, or what the host has in its place.
+const HEAD: &str = "#define FX static __device__ __forceinline__
+#ifndef FX_PTX
+#define FX_PTX(host, ...) asm volatile(__VA_ARGS__)
+#endif
+
+";
 
 /// The names of ours in a text.
 fn names(text: &str) -> impl Iterator<Item = &str> {

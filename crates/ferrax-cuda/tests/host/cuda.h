@@ -120,6 +120,61 @@ template <class T> static T __shfl_down_sync(unsigned, T x, int d) {
   return y;
 }
 
+// Instructions that have no name in CUDA C: what stands for them here is the first argument.
+#define FX_PTX(host, ...) host
+
+static void host_copy(void* to, const void* from, bool there) {
+  if (there) memcpy(to, from, 16);
+  else memset(to, 0, 16);
+}
+
+// What lanes of a warp give to each other: addresses of rows, and fragments of matrices.
+struct fx_host_lane {
+  const uint16_t* row;
+  unsigned a[4], b[2];
+};
+static fx_host_lane fx_host_lanes[FX_HOST_THREADS];
+
+static void host_matrices(unsigned* x, const void* row, bool transposed) {
+  unsigned me = fx_host_me, warp = me / 32 * 32, lane = me % 32;
+  fx_host_lanes[me].row = (const uint16_t*)row;
+  fx_host_wait(FX_WARP);
+  for (unsigned i = 0; i < 4; ++i) {
+    uint16_t pair[2];
+    for (unsigned k = 0; k < 2; ++k) {
+      unsigned r = lane / 4, c = lane % 4 * 2 + k;
+      pair[k] = transposed ? fx_host_lanes[warp + 8 * i + c].row[r] : fx_host_lanes[warp + 8 * i + r].row[c];
+    }
+    memcpy(x + i, pair, 4);
+  }
+  fx_host_wait(FX_WARP);
+}
+
+static float host_number(unsigned pair, unsigned k, bool bf16) {
+  unsigned code = pair >> (16 * k) & 0xffff;
+  if (bf16) return __uint_as_float(code << 16);
+  float size = (code >> 10 & 31) == 31 ? ((code & 1023) ? NAN : INFINITY)
+               : (code >> 10 & 31)    ? ldexpf(1024 + (code & 1023), (int)(code >> 10 & 31) - 25)
+                                      : ldexpf(code & 1023, -24);
+  return code >> 15 ? -size : size;
+}
+
+static void host_multiply(float* d, const unsigned* a, const unsigned* b, bool bf16) {
+  unsigned me = fx_host_me, warp = me / 32 * 32, lane = me % 32;
+  memcpy(fx_host_lanes[me].a, a, 16);
+  memcpy(fx_host_lanes[me].b, b, 8);
+  fx_host_wait(FX_WARP);
+  for (unsigned e = 0; e < 4; ++e) {
+    unsigned r = lane / 4, c = lane % 4 * 2 + e % 2;
+    for (unsigned k = 0; k < 16; ++k) {
+      float x = host_number(fx_host_lanes[warp + r * 4 + k % 8 / 2].a[e / 2 + k / 8 * 2], k % 2, bf16);
+      float y = host_number(fx_host_lanes[warp + c * 4 + k % 8 / 2].b[k / 8], k % 2, bf16);
+      d[e] += x * y;
+    }
+  }
+  fx_host_wait(FX_WARP);
+}
+
 template <class T> static T atomicAdd(T* at, T x) {
   T old = *at;
   *at = old + x;

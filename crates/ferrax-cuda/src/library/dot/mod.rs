@@ -2,7 +2,14 @@
 //!
 //! A block computes a tile of a result from tiles of both operands in shared memory, a thread a small square of it in
 //! registers. Products with few results are sums (`reduce.rs`), whose lengths are shared out. Numbers are multiplied and
-//! summed in the result's dtype, narrow floats in single precision.
+//! summed in the result's dtype, narrow floats in single precision. Large products of whole matrices have kernels of their
+//! own: `tensor.rs` for floats of 16 bits, `single.rs` for single precision.
+
+mod matrix;
+mod single;
+mod tensor;
+
+pub use matrix::Matrix;
 
 use super::reduce::sums;
 use crate::plan::frame::Frame;
@@ -12,7 +19,7 @@ use crate::print::elementwise::binary;
 use crate::print::kernel::{BLOCK, Kernel, finish};
 use crate::print::types::{c_type, compute, is_narrow, literal};
 use ferrax_base::{DType, Result, Scalar, bail};
-use ferrax_loops::{BinaryOp, DotDims, Node, ValueId};
+use ferrax_loops::{BinaryOp, DotDims, Node, Type, ValueId};
 
 /// Rows and columns of a tile, and elements of their products' sums that are in shared memory at once.
 const TILE: usize = 64;
@@ -39,18 +46,18 @@ pub fn multiply_add(acc: &str, x: &str, y: &str, d: DType) -> Result<String> {
 }
 
 /// One operand: its axes by their part in the product.
-struct Side {
-    value: ValueId,
-    batch: Vec<usize>,
-    free: Vec<usize>,
-    contract: Vec<usize>,
-    shape: Vec<usize>,
-    dtype: DType,
+pub struct Side {
+    pub value: ValueId,
+    pub batch: Vec<usize>,
+    pub free: Vec<usize>,
+    pub contract: Vec<usize>,
+    pub shape: Vec<usize>,
+    pub dtype: DType,
 }
 
 impl Side {
-    fn new(f: &Frame<'_>, value: ValueId, batch: &[usize], contract: &[usize]) -> Side {
-        let ty = f.g.ty(value);
+    /// An operand of a type.
+    pub fn of(value: ValueId, ty: &Type, batch: &[usize], contract: &[usize]) -> Side {
         let free = (0..ty.shape.len()).filter(|a| !batch.contains(a) && !contract.contains(a)).collect();
         Side {
             value,
@@ -62,7 +69,8 @@ impl Side {
         }
     }
 
-    fn extent(&self, axes: &[usize]) -> usize {
+    /// The elements of some axes.
+    pub fn extent(&self, axes: &[usize]) -> usize {
         axes.iter().map(|&a| self.shape[a]).product()
     }
 
@@ -90,8 +98,8 @@ impl Side {
 
 /// `Dot`.
 pub fn dot(f: &mut Frame<'_>, node: &Node, dims: &DotDims) -> Result<()> {
-    let x = Side::new(f, node.inputs[0], &dims.lhs_batch, &dims.lhs_contract);
-    let y = Side::new(f, node.inputs[1], &dims.rhs_batch, &dims.rhs_contract);
+    let x = Side::of(node.inputs[0], f.g.ty(node.inputs[0]), &dims.lhs_batch, &dims.lhs_contract);
+    let y = Side::of(node.inputs[1], f.g.ty(node.inputs[1]), &dims.rhs_batch, &dims.rhs_contract);
     let out = f.dtype(node.first);
     if !out.is_number() && !out.is_bool() {
         bail!(NotImplemented, "the CUDA engine has no products of {out}");
@@ -112,8 +120,32 @@ pub fn dot(f: &mut Frame<'_>, node: &Node, dims: &DotDims) -> Result<()> {
         return sums(f, node, (k, rows), acc, &load);
     }
     let to = f.result(node.first);
-    let kernel = f.print(|body| tiles(body, &x, &y, [batch, m, n, k], acc, out))?;
+    let kernel = match whole(f, &x, &y, &Extents { batch, m, n, k }, out)? {
+        Some(kernel) => kernel,
+        None => f.print(|body| tiles(body, &x, &y, [batch, m, n, k], acc, out))?,
+    };
     f.launch(kernel, &[to], &[])
+}
+
+/// A kernel for operands that lie in memory as matrices whose rows begin at multiples of 16 bytes.
+fn whole(f: &Frame<'_>, x: &Side, y: &Side, e: &Extents, out: DType) -> Result<Option<Kernel>> {
+    for v in [x.value, y.value] {
+        if !f.span(v)?.offset.is_multiple_of(16) {
+            return Ok(None);
+        }
+    }
+    match f.print(|body| tensor::tensor(body, x, y, e, out))? {
+        Some(kernel) => Ok(Some(kernel)),
+        None => f.print(|body| single::single(body, x, y, e, out)),
+    }
+}
+
+/// How much there is to multiply.
+struct Extents {
+    batch: usize,
+    m: usize,
+    n: usize,
+    k: usize,
 }
 
 fn tiles(

@@ -1,0 +1,107 @@
+//! Large products and convolutions on the host, against the CPU engine: by kernels of whole matrices, with operands in any
+//! order, sums that are cut into parts, and windows written down or taken place by place.
+
+mod against;
+
+use against::{Array, Case, Near, Report, Rng};
+use ferrax_base::{DType, Scalar};
+use ferrax_loops::{ConvDims, DotDims, Kind, Type};
+use smallvec::SmallVec;
+
+const DTYPES: [(DType, DType); 4] =
+    [(DType::BF16, DType::BF16), (DType::F16, DType::F32), (DType::F16, DType::F16), (DType::F32, DType::F32)];
+
+fn dims(lhs: &[usize], rhs: &[usize], lb: &[usize], rb: &[usize]) -> Kind {
+    let of = SmallVec::from_slice;
+    Kind::Dot(Box::new(DotDims { lhs_contract: of(lhs), rhs_contract: of(rhs), lhs_batch: of(lb), rhs_batch: of(rb) }))
+}
+
+/// Compares the results of a node with two operands of small whole numbers, of which all sums are exact.
+fn check(report: &mut Report, rng: &mut Rng, kind: Kind, [x, y]: [&[usize]; 2], d: DType, result: Type) {
+    let mut whole = |shape| Array::from_fn(d, shape, |_| Scalar::from_i64(d, rng.below(7) as i64 - 3).convert(d));
+    let args = [whole(x), whole(y)];
+    let what = format!("{kind:?} of {x:?} and {y:?} to {result:?}");
+    report.check(&[Case { what, kind, inputs: vec![0, 1], results: vec![result], near: Near::Zeros }], &args);
+}
+
+fn count(report: &Report, what: &str) -> usize {
+    report.programs().filter(|p| p.source.contains(what)).count()
+}
+
+/// Rows or columns side by side, ragged, of several batches between other axes, by large tiles and small ones.
+#[test]
+fn operands_that_are_matrices() {
+    let mut report = Report::default();
+    let mut rng = Rng(71);
+    for (d, out) in DTYPES {
+        let mut product = |kind: Kind, x: &[usize], y: &[usize], result: &[usize]| {
+            check(&mut report, &mut rng, kind, [x, y], d, Type::new(out, result));
+        };
+        for (m, n, k) in [(72, 48, 8), (200, 40, 104), (65, 130, 64), (64, 63, 40)] {
+            product(dims(&[1], &[0], &[], &[]), &[m, k], &[k, n], &[m, n]);
+            product(dims(&[1], &[1], &[], &[]), &[m, k], &[n, k], &[m, n]);
+            product(dims(&[0], &[0], &[], &[]), &[k, m], &[k, n], &[m, n]);
+            product(dims(&[0], &[1], &[], &[]), &[k, m], &[n, k], &[m, n]);
+        }
+        // More than 128 large tiles.
+        product(dims(&[2], &[1], &[0], &[0]), &[130, 72, 24], &[130, 24, 40], &[130, 72, 40]);
+        product(dims(&[1], &[2], &[0], &[0]), &[67, 24, 72], &[67, 136, 24], &[67, 72, 136]);
+        // "bqhd,bkhd->bhqk", and what multiplies it.
+        product(dims(&[3], &[3], &[0, 2], &[0, 2]), &[2, 33, 3, 16], &[2, 70, 3, 16], &[2, 3, 33, 70]);
+        product(dims(&[3], &[1], &[0, 1], &[0, 2]), &[2, 3, 33, 72], &[2, 72, 3, 16], &[2, 3, 33, 16]);
+        // Several free and contracted axes that are one.
+        product(dims(&[2, 3], &[0, 1], &[], &[]), &[5, 9, 2, 8], &[2, 8, 3, 16], &[5, 9, 3, 16]);
+        product(dims(&[2, 3], &[0, 1], &[], &[]), &[64, 130, 2, 8], &[2, 8, 1, 256], &[64, 130, 1, 256]);
+    }
+    assert_eq!(count(&report, "fx_multiply") + count(&report, "tiles[2][2]"), 54);
+    report.finish();
+}
+
+#[test]
+fn operands_that_are_brought_in_order() {
+    let mut report = Report::default();
+    let mut rng = Rng(72);
+    for (d, out) in DTYPES {
+        let mut product = |kind: Kind, x: &[usize], y: &[usize], result: &[usize]| {
+            check(&mut report, &mut rng, kind, [x, y], d, Type::new(out, result));
+        };
+        // Lengths that are no whole pieces.
+        product(dims(&[1], &[0], &[], &[]), &[203, 105], &[105, 201], &[203, 201]);
+        product(dims(&[0], &[1], &[], &[]), &[105, 203], &[201, 105], &[203, 201]);
+        // Contracted axes between free ones, and in another order.
+        product(dims(&[1, 3], &[2, 0], &[], &[]), &[13, 8, 16, 13], &[13, 200, 8], &[13, 16, 200]);
+        product(dims(&[0, 3], &[2, 1], &[1], &[0]), &[8, 3, 100, 16], &[3, 16, 8, 120], &[3, 100, 120]);
+        // Few results of long sums.
+        product(dims(&[1], &[0], &[], &[]), &[40, 3000], &[3000, 40], &[40, 40]);
+        product(dims(&[0], &[0], &[], &[]), &[2063, 64], &[2063, 72], &[64, 72]);
+        product(dims(&[0, 1], &[0, 1], &[2], &[2]), &[70, 60, 3, 40], &[70, 60, 3, 33], &[3, 40, 33]);
+    }
+    assert_eq!(count(&report, "fx_multiply"), 21);
+    report.finish();
+}
+
+#[test]
+fn convolutions_that_are_products() {
+    let mut report = Report::default();
+    let mut rng = Rng(73);
+    let d = DType::F32;
+    for (x, w, strides, dilation) in [
+        (&[2, 34, 33, 4][..], &[3, 3, 4, 72][..], &[1, 1][..], &[1, 1][..]),
+        (&[4, 40, 40, 5], &[3, 2, 5, 64], &[2, 1], &[1, 2]),
+        (&[3, 40, 40, 24], &[1, 1, 24, 40], &[1, 1], &[1, 1]),
+        (&[3, 300, 20], &[19, 20, 24], &[1], &[2]),
+        (&[2, 12, 12, 12, 9], &[3, 3, 3, 9, 16], &[1, 1, 1], &[1, 1, 1]),
+        // A gradient by a window of 3 x 3, and one in steps.
+        (&[8, 35, 34, 6], &[33, 32, 6, 40], &[1, 1], &[1, 1]),
+        (&[8, 67, 35, 6], &[16, 17, 6, 40], &[2, 1], &[4, 2]),
+    ] {
+        let spatial = x.len() - 2;
+        let mut result = vec![x[0]];
+        result.extend((0..spatial).map(|s| (x[s + 1] - (w[s] - 1) * dilation[s] - 1) / strides[s] + 1));
+        result.push(w[spatial + 1]);
+        let of = ConvDims { strides: strides.into(), rhs_dilation: dilation.into(), groups: 1 };
+        check(&mut report, &mut rng, Kind::Conv(Box::new(of)), [x, w], d, Type::new(d, &result));
+    }
+    assert_eq!(count(&report, "for (I q = 0"), 0, "none is computed cell by cell");
+    report.finish();
+}
