@@ -5,18 +5,19 @@
 //! another, as on one stream. Booleans are bytes that hold 0 or 1, and numbers of 4 bits or less lie in bytes of their own,
 //! with their sign. A result that takes a parameter's memory is written as that parameter, which is read until then; no
 //! other parameter is written. Arrays of the temporary memory begin at multiples of 256 bytes, and kernels read vectors of
-//! 16 bytes where the places that they are given begin at multiples of that. The source is for C++17, `--fmad=false` and
+//! 16 bytes where the places that they are given begin at multiples of that. Sources are for C++17, `--fmad=false` and
 //! no fast mathematics; a kernel has several blocks and threads along the first axis alone, and computes everything for
 //! any number of blocks.
 
+use crate::print::device::needed;
 use ferrax_loops::Type;
 use ferrax_loops::kind::Bytes;
 
 /// A plan to run.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// CUDA C of all kernels, one translation unit; empty where no kernel is launched.
-    pub source: String,
+    /// The kernels, each compiled by itself.
+    pub units: Vec<Unit>,
     /// What a run is given.
     pub params: Vec<Type>,
     /// What a run gives.
@@ -27,6 +28,30 @@ pub struct Program {
     pub arena: usize,
     /// What a run does.
     pub steps: Vec<Step>,
+}
+
+/// A kernel, whose name says what it does: the same one in every program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// The name of its `extern "C" __global__` function.
+    pub kernel: String,
+    /// Its CUDA C, but for the functions of `print::device` that it calls.
+    pub text: String,
+}
+
+impl Unit {
+    /// All that a compiler needs.
+    pub fn source(&self) -> String {
+        needed(&self.text) + &self.text
+    }
+}
+
+impl Program {
+    /// CUDA C of all kernels, for readers; empty where none is launched.
+    pub fn source(&self) -> String {
+        let text: String = self.units.iter().map(|unit| format!("{}\n", unit.text)).collect();
+        if text.is_empty() { text } else { needed(&text) + &text }
+    }
 }
 
 /// A result of a program.
@@ -111,7 +136,7 @@ pub enum Step {
 /// A kernel with its shape and arguments.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// The name of an `extern "C" __global__` function of the source.
+    /// The name of a unit's function.
     pub kernel: String,
     /// Blocks.
     pub grid: [u32; 3],

@@ -268,7 +268,7 @@ fn transpositions() {
             report.check(&[case(Kind::Transpose(perm.into()), &[0], &[Type::new(d, &to)], Near::Same)], &[x]);
         }
     }
-    let shared = report.programs().filter(|p| p.source.contains("__shared__")).count();
+    let shared = report.programs().filter(|p| p.source().contains("__shared__")).count();
     assert_eq!(shared, 18, "the first three shapes go through tiles");
     report.finish();
 }

@@ -25,7 +25,7 @@ fn check(report: &mut Report, rng: &mut Rng, kind: Kind, [x, y]: [&[usize]; 2], 
 }
 
 fn count(report: &Report, what: &str) -> usize {
-    report.programs().filter(|p| p.source.contains(what)).count()
+    report.programs().filter(|p| p.source().contains(what)).count()
 }
 
 /// Rows or columns side by side, ragged, of several batches between other axes, by large tiles and small ones.

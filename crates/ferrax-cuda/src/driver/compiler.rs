@@ -85,6 +85,7 @@ impl Compiler {
                 driver.0
             )));
         };
+        open_builtins(&path);
         let mut compiler = Compiler { functions, says, version, path, archs: Vec::new() };
         let mut count = 0;
         // SAFETY: the place outlives the call.
@@ -222,6 +223,18 @@ impl Drop for Program<'_> {
         if !self.raw.is_null() {
             // SAFETY: nobody uses the program after this. There is nobody to tell of an error.
             let _ = unsafe { self.compiler.nvrtcDestroyProgram(&raw mut self.raw) };
+        }
+    }
+}
+
+/// Opens the library of declarations that a compiler asks the system for by its name, where it lies beside the compiler: the
+/// system does not look there by itself.
+fn open_builtins(compiler: &Path) {
+    let beside = compiler.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    for file in beside.into_iter().flatten().flatten() {
+        if file.file_name().to_string_lossy().contains("nvrtc-builtins") {
+            // what cannot be opened is not the one that is asked for
+            let _ = Opened::open(&file.path()).map(Opened::keep);
         }
     }
 }

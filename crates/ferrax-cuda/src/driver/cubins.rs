@@ -4,12 +4,14 @@
 //! gives and no driver takes is taken off it and compiled again.
 //! Read next: `executable.rs`.
 
-use super::compiler::Compiler;
+use super::compiler::{Compiler, Target};
 use super::context::Context;
 use super::module::{Module, Unloaded};
-use ferrax_base::{Error, Result};
+use crate::program::Unit;
+use ferrax_base::{Error, Result, error};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Where machine code outlives the process. What it cannot read it takes for absent, unless whoever made it wants an error.
@@ -72,27 +74,64 @@ impl Cubins {
         &self.compiler
     }
 
-    /// A source as machine code on a GPU.
-    pub fn module(&self, context: &Arc<Context>, source: &str, name: &str) -> Result<Module> {
+    /// Kernels as machine code on a GPU, in their order. What nobody has compiled yet is compiled on all of the host's
+    /// processors; `name` is what messages call the program.
+    pub fn modules(&self, context: &Arc<Context>, units: &[&Unit], name: &str) -> Result<Vec<Module>> {
         let target = self.compiler.target(context.capability())?;
         let settings = self.compiler.settings(target);
-        let key: Key = [settings.as_bytes(), b"\0", source.as_bytes()].concat().into();
-        let known = self.memory.lock().unwrap_or_else(PoisonError::into_inner).codes.get(&key).cloned();
-        if let Some(code) = known {
-            return Ok(Module::load(context, &code)?);
+        let mut modules: Vec<Option<Module>> = Vec::new();
+        let mut missing = Vec::new();
+        for (at, unit) in units.iter().enumerate() {
+            let source = unit.source();
+            let key: Key = [settings.as_bytes(), b"\0", source.as_bytes()].concat().into();
+            let known = self.memory.lock().unwrap_or_else(PoisonError::into_inner).codes.get(&key).cloned();
+            modules.push(match known {
+                Some(code) => Some(Module::load(context, &code)?),
+                None => self.kept(context, name, &key)?,
+            });
+            if modules[at].is_none() {
+                missing.push((at, source, key));
+            }
         }
-        if let Some(module) = self.kept(context, name, &key)? {
-            return Ok(module);
+        let sources: Vec<&str> = missing.iter().map(|(_, source, _)| source.as_str()).collect();
+        for ((at, _, key), made) in missing.iter().zip(self.compile(&sources, name, target)) {
+            let (code, took) = made?;
+            modules[*at] = Some(Module::load(context, &code)?);
+            if let Some(shelf) = &self.shelf {
+                shelf.put(name, key, &code, took)?;
+            }
+            self.remember(key.clone(), code);
         }
-        let start = Instant::now();
-        let code = self.compiler.compile(source, name, target)?;
-        let took = start.elapsed();
-        let module = Module::load(context, &code)?;
-        if let Some(shelf) = &self.shelf {
-            shelf.put(name, &key, &code, took)?;
+        Ok(modules.into_iter().flatten().collect())
+    }
+
+    /// Compiles sources, each with the time that it took.
+    fn compile(&self, sources: &[&str], name: &str, target: Target) -> Vec<Result<(Vec<u8>, Duration)>> {
+        let one = |source: &str| {
+            let start = Instant::now();
+            self.compiler.compile(source, name, target).map(|code| (code, start.elapsed()))
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(sources.len());
+        if threads < 2 {
+            return sources.iter().map(|source| one(source)).collect();
         }
-        self.remember(key, code);
-        Ok(module)
+        let (next, made) = (AtomicUsize::new(0), sources.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
+        let work = || {
+            while let Some((source, made)) = {
+                let at = next.fetch_add(1, Relaxed);
+                sources.get(at).zip(made.get(at))
+            } {
+                let _ = made.set(one(source));
+            }
+        };
+        std::thread::scope(|scope| {
+            (1..threads).for_each(|_| {
+                scope.spawn(work);
+            });
+            work();
+        });
+        let none = || Err(error!(Internal, "a kernel was not compiled"));
+        made.into_iter().map(|made| made.into_inner().unwrap_or_else(none)).collect()
     }
 
     fn kept(&self, context: &Arc<Context>, name: &str, key: &Key) -> Result<Option<Module>> {

@@ -8,7 +8,7 @@ use super::device::Device;
 use super::graph::Segment;
 use super::memory::{Block, Use};
 use super::module::{Function, Module, Shape};
-use crate::program::{Argument, Launch, Output, Place, Program, Span, Step};
+use crate::program::{Argument, Launch, Output, Place, Program, Span, Step, Unit};
 use ferrax_base::{Error, Result, bail, error};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Executable {
 /// Steps and the machine code that they start, in the order in which they go.
 struct Code {
     steps: Vec<Node>,
-    _module: Option<Module>,
+    _modules: Vec<Module>,
 }
 
 /// Steps as they are run.
@@ -58,13 +58,12 @@ impl Executable {
         let plan = Plan { program, name };
         let reusable = plan.reusable()?;
         let shared = plan.kernels()?;
-        let (mut module, mut functions) = (None, HashMap::new());
-        if !shared.is_empty() {
-            let loaded = cubins.module(device.context(), &program.source, name)?;
-            for (kernel, shared) in shared {
-                functions.insert(kernel, loaded.function(kernel, shared)?);
-            }
-            module = Some(loaded);
+        let units: Vec<&Unit> = program.units.iter().filter(|unit| shared.contains_key(unit.kernel.as_str())).collect();
+        let modules = cubins.modules(device.context(), &units, name)?;
+        let mut functions = HashMap::new();
+        for (unit, module) in units.iter().zip(&modules) {
+            let kernel = unit.kernel.as_str();
+            functions.insert(kernel, module.function(kernel, shared[kernel])?);
         }
         let steps = plan.nodes(&program.steps, &functions)?;
         let here = device.context().enter()?;
@@ -75,7 +74,7 @@ impl Executable {
             results: program.results.iter().map(|r| (r.ty.bytes(), r.takes)).collect(),
             constants: program.constants.iter().map(place).collect::<Result<_>>()?,
             arena: program.arena,
-            code: Code { steps, _module: module },
+            code: Code { steps, _modules: modules },
             reusable,
             waits: waits(&program.steps),
         })
@@ -109,7 +108,7 @@ impl Executable {
 impl Drop for Executable {
     fn drop(&mut self) {
         // runs may not have come to their end
-        let code = std::mem::replace(&mut self.code, Code { steps: Vec::new(), _module: None });
+        let code = std::mem::replace(&mut self.code, Code { steps: Vec::new(), _modules: Vec::new() });
         let end = self.device.context().enter().and_then(|here| self.device.compute().record(&here));
         match end {
             Ok(end) => self.device.retire(Arc::new(end), Box::new(code)),
@@ -270,7 +269,9 @@ impl<'a> Plan<'a> {
                 self.within(*span)?;
             }
         }
-        let Some(function) = functions.get(kernel.as_str()) else { bail!(Internal, "{kernel} was not looked up") };
+        let Some(function) = functions.get(kernel.as_str()) else {
+            bail!(Internal, "the program's source has no kernel {kernel}");
+        };
         let shape = Shape { function: *function, grid: *grid, block: *block, shared: *shared };
         Ok(Op::Launch { shape, args: args.iter().copied().collect() })
     }

@@ -28,7 +28,7 @@ pub struct Opened {
 
 impl Opened {
     /// Opens one; the error is what the system says of it.
-    fn open(path: &Path) -> Result<Opened, String> {
+    pub fn open(path: &Path) -> Result<Opened, String> {
         // SAFETY: loading runs the library's own start, which whoever asks for a GPU wants.
         match unsafe { Library::new(path) } {
             Ok(library) => Ok(Opened { library, path: path.to_owned() }),

@@ -14,9 +14,8 @@ mod memory;
 mod products;
 mod rewrite;
 
-use crate::print::device;
 use crate::print::kernel::NAME;
-use crate::program::{Output, Place, Program, Span, Step};
+use crate::program::{Output, Place, Program, Span, Step, Unit};
 use ferrax_base::Result;
 use ferrax_loops::kind::Bytes;
 use ferrax_loops::passes::{fold_transpositions, hoist};
@@ -43,7 +42,6 @@ pub struct Planner {
     buffers: Vec<Buffer>,
     /// Names of kernels by their texts.
     kernels: HashMap<String, String>,
-    text: String,
 }
 
 /// The program of a graph. Donated parameters lend results their memory, as [`Graph::aliases`] says.
@@ -84,9 +82,6 @@ pub fn plan(graph: &Graph, donated: &[bool]) -> Result<Program> {
     let mut steps = Vec::new();
     Frame::run(&mut p, &rewritten, &params, &results, &mut steps)?;
     p.program.steps = steps;
-    if !p.text.is_empty() {
-        p.program.source = device::needed(&p.text) + &p.text;
-    }
     memory::share(&mut p.program, &p.buffers);
     Ok(p.program)
 }
@@ -117,17 +112,22 @@ impl Planner {
         self.buffers[buffer.0].span
     }
 
-    /// The name of a kernel of this text, which is written down the first time.
+    /// The name of a kernel of this text, which is written down the first time. The text alone decides it, so that a kernel
+    /// that was compiled for one program serves others.
     fn kernel(&mut self, text: String) -> String {
         if let Some(name) = self.kernels.get(&text) {
             return name.clone();
         }
-        let name = format!("fx_k{}", self.kernels.len());
-        self.text.push_str(&text.replace(NAME, &name));
-        self.text.push('\n');
-        self.kernels.insert(text, name.clone());
-        name
+        let kernel = format!("fx_k{:016x}", hash(text.as_bytes()));
+        self.program.units.push(Unit { text: text.replace(NAME, &kernel), kernel: kernel.clone() });
+        self.kernels.insert(text, kernel.clone());
+        kernel
     }
+}
+
+/// FNV-1a: the same in every process.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// The number of bytes of a type.

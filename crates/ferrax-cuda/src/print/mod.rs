@@ -32,5 +32,5 @@ use ferrax_loops::Graph;
 /// # Ok::<(), ferrax_base::Error>(())
 /// ```
 pub fn source(graph: &Graph) -> Result<String> {
-    Ok(crate::plan::plan(graph, &[])?.source)
+    Ok(crate::plan::plan(graph, &[])?.source())
 }

@@ -4,7 +4,7 @@ use crate::harness::*;
 use ferrax_base::{Error, Result, error};
 use ferrax_cache::Store;
 use ferrax_cuda::driver::{Cubins, Executable, Shelf};
-use ferrax_cuda::program::{Place, Program};
+use ferrax_cuda::program::{Argument, Place, Program, Span, Step, Unit};
 use std::io::ErrorKind::InvalidData;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -60,6 +60,54 @@ fn a_source_is_compiled_once() {
     // for another architecture it is another program
     fake.set("capability", 80);
     assert_eq!([0, 1].map(|_| compilations(&fake, &cubins)), [1, 0]);
+    fake.is_clean();
+}
+
+#[test]
+fn a_kernel_serves_all_programs_that_have_it() {
+    let fake = Fake::new().with_kernels();
+    let (cubins, device) = (fake.cubins(), fake.device(0));
+    let counter = Argument::Memory(Span { place: Place::Arena, offset: 0, bytes: 8 });
+    let result = Argument::Memory(all(Place::Result(0)));
+    let counted = Step::Repeat {
+        count: 3,
+        counter: Span { place: Place::Arena, offset: 0, bytes: 8 },
+        body: vec![launch("add_count", &[result, counter, Argument::Int(N as i64)])],
+    };
+    let longer = program(2, 1, 256, vec![sum(Place::Param(0), Place::Param(1), Place::Result(0)), counted]);
+    for (plan, compiled) in [(a_program(), 1), (longer.clone(), 1), (longer, 0)] {
+        let before = fake.get("compilations");
+        let executable = Executable::load(&device, &cubins, &plan, "f").unwrap();
+        assert_eq!(fake.get("compilations") - before, compiled);
+        let (a, b) = (array(&device, 1.0), array(&device, 2.0));
+        let sums = value(&run(&executable, &[&a, &b]).unwrap()[0]);
+        assert_eq!(sums, if plan.steps.len() == 1 { 3.0 } else { 6.0 });
+    }
+    drop(device);
+    fake.is_clean();
+}
+
+#[test]
+fn kernels_of_a_program_are_compiled_at_the_same_time() {
+    let fake = Fake::new().with_kernels();
+    let device = fake.device(0);
+    let mut plan = a_program();
+    for k in 0..20 {
+        let kernel = format!("add{k}");
+        plan.units.push(Unit { text: ADD.replace("add(", &format!("{kernel}(")), kernel: kernel.clone() });
+        let memory = |place| Argument::Memory(all(place));
+        let args =
+            [memory(Place::Param(0)), memory(Place::Param(1)), memory(Place::Result(0)), Argument::Int(N as i64)];
+        plan.steps.push(launch(&kernel, &args));
+    }
+    Executable::load(&device, &fake.cubins(), &plan, "f").unwrap();
+    assert_eq!(fake.get("compilations"), 21);
+    // the first of several errors, whichever thread met it
+    plan.units[3].text += "#error the fourth\n";
+    plan.units[9].text += "#error the tenth\n";
+    let (_, text) = failure(Executable::load(&device, &fake.cubins(), &plan, "f"));
+    assert!(text.contains("#error the fourth"), "{text}");
+    drop(device);
     fake.is_clean();
 }
 
@@ -138,7 +186,7 @@ fn a_source_that_does_not_compile_says_why() {
     let fake = Fake::new();
     let device = fake.device(0);
     let mut plan = a_program();
-    plan.source += "#error a kernel that is wrong\n";
+    plan.units[0].text += "#error a kernel that is wrong\n";
     let (kind, text) = failure(Executable::load(&device, &fake.cubins(), &plan, "f"));
     assert_eq!(kind, "Internal");
     assert!(text.contains("sm_90:\ndefault_program(1): error: #error a kernel that is wrong"), "{text}");

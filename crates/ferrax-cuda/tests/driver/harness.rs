@@ -128,7 +128,7 @@ impl Fake {
         unsafe { self.function::<unsafe extern "C" fn(*const i8, Kernel)>("fake_kernel")(name.as_ptr(), kernel) };
     }
 
-    /// Registers the kernels of [`SOURCE`].
+    /// Registers the kernels of [`units`].
     pub fn with_kernels(self) -> Fake {
         self.kernel("add", add);
         self.kernel("add_count", add_count);
@@ -169,19 +169,30 @@ impl Fake {
 }
 
 /// Kernels over float32: `c = a + b`; `a += counter` with a counter of eight bytes; a flag of one byte, `a[0] < limit`.
-pub const SOURCE: &str = r#"
+pub const ADD: &str = r#"
 extern "C" __global__ void add(const float* a, const float* b, float* c, long long n) {
     long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i < n) c[i] = a[i] + b[i];
 }
+"#;
+const ADD_COUNT: &str = r#"
 extern "C" __global__ void add_count(float* a, const long long* counter, long long n) {
     long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (i < n) a[i] += (float)*counter;
 }
+"#;
+const LESS: &str = r#"
 extern "C" __global__ __launch_bounds__(256) void less(const float* a, unsigned char* flag, long long limit) {
     *flag = a[0] < (float)limit;
 }
 "#;
+
+/// The kernels of the programs here.
+fn units() -> Vec<Unit> {
+    [("add", ADD), ("add_count", ADD_COUNT), ("less", LESS)]
+        .map(|(kernel, text)| Unit { kernel: kernel.into(), text: text.into() })
+        .into()
+}
 
 extern "C" fn add(params: *const u64, _: usize, _: *const u32, _: *const u32) {
     // SAFETY: the fake passes four parameters, of which three are arrays of so many elements.
@@ -233,10 +244,10 @@ pub fn sum(a: Place, b: Place, c: Place) -> Step {
     launch("add", &[memory(a), memory(b), memory(c), Argument::Int(N as i64)])
 }
 
-/// A program of [`SOURCE`] with as many results as it says, which take no memory of parameters.
+/// A program of [`units`] with as many results as it says, which take no memory of parameters.
 pub fn program(params: usize, results: usize, arena: usize, steps: Vec<Step>) -> Program {
     Program {
-        source: SOURCE.into(),
+        units: units(),
         params: vec![floats(); params],
         results: vec![Output { ty: floats(), takes: None }; results],
         constants: Vec::new(),

@@ -1,6 +1,6 @@
 //! NVRTC itself, which compiles for GPUs that are not here: `make test-nvrtc` says where it is.
 
-use crate::harness::SOURCE;
+use crate::harness::ADD;
 use ferrax_base::ErrorKind;
 use ferrax_cuda::driver::library::Version;
 use ferrax_cuda::driver::{Compiler, Target};
@@ -18,14 +18,14 @@ fn sources_compile_for_real_gpus() {
     for (capability, target) in [((8, 0), "sm_80"), ((9, 0), "sm_90"), ((10, 0), "sm_100")] {
         let found = compiler.target(capability).unwrap();
         assert_eq!(found.to_string(), target);
-        let code = compiler.compile(SOURCE, "f", found).unwrap();
+        let code = compiler.compile(ADD, "f", found).unwrap();
         assert!(code.starts_with(b"\x7fELF"), "{:?}", &code[..4]);
         for kernel in ["add", "add_count", "less"] {
             let name = format!("\0.text.{kernel}\0").into_bytes();
             assert!(code.windows(name.len()).any(|w| w == name), "{kernel} for {target}");
         }
     }
-    let ptx = compiler.compile(SOURCE, "f", Target::Ptx(90)).unwrap();
+    let ptx = compiler.compile(ADD, "f", Target::Ptx(90)).unwrap();
     assert!(ptx.ends_with(b"\0") && String::from_utf8_lossy(&ptx).contains(".visible .entry add_count("));
 }
 
@@ -54,7 +54,7 @@ fn planned_programs_compile_for_real_gpus() {
 #[test]
 #[ignore = "needs NVRTC: make test-nvrtc"]
 fn what_nvrtc_refuses_is_told_with_its_log() {
-    let source = SOURCE.replace("c[i] = a[i]", "c[i] = nothing[i]");
+    let source = ADD.replace("c[i] = a[i]", "c[i] = nothing[i]");
     let error = compiler().compile(&source, "f", Target::Cubin(90)).expect_err("an unknown name");
     assert!(matches!(*error.0, ErrorKind::Internal(_)));
     assert!(error.to_string().contains("f.cu(4): error: identifier \"nothing\" is undefined"), "{error}");

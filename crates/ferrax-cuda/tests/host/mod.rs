@@ -51,9 +51,10 @@ impl Host {
         let mut text = include_str!("cuda.h").to_owned();
         let mut waiting = HashMap::new();
         for (i, program) in programs.iter().enumerate() {
-            assert!(!program.source.contains("#include"), "sources need no include file");
-            keep(&program.source);
-            let source = program.source.replace("fx_k", &format!("fx_p{i}k"));
+            let source = program.source();
+            assert!(!source.contains("#include"), "sources need no include file");
+            keep(&source);
+            let source = source.replace("fx_k", &format!("fx_p{i}k"));
             text.push_str(&format!("\nnamespace fx_program_{i} {{\n{source}\n}}\n"));
             walk(&program.steps, &mut |step| {
                 if let Step::Launch(launch) = step {

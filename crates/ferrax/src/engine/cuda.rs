@@ -156,7 +156,7 @@ impl Engine for Gpus {
         }
         let program = plan(source.graph, source.donated)?;
         let executable = Executable::load(device(source.device)?, cubins()?, &program, source.name)?;
-        Ok(Box::new(Planned { executable, source: program.source, number: source.device }))
+        Ok(Box::new(Planned { executable, source: program.source(), number: source.device }))
     }
 
     fn upload(&self, elements: &Buffer, ty: &Type, number: usize) -> Result<Memory> {
