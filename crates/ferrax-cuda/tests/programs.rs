@@ -365,12 +365,6 @@ fn triangles() {
 
 #[test]
 fn what_has_no_kernel_is_named() {
-    let mut b = Builder::new([Type::new(DType::C64, &[8])]);
-    let x = b.params().next().unwrap();
-    let kind = Kind::Fft { kind: ferrax_loops::fft::FftKind::Forward, axes: 1 };
-    let y = b.push(kind, &[x], Type::new(DType::C64, &[8]));
-    let text = plan(&b.finish(&[y]), &[]).expect_err("no kernel").to_string();
-    assert!(text.contains("the CUDA engine has no kernel for Fft of complex64"), "{text}");
     for (kind, d, want) in [
         (Kind::Unary(UnaryOp::Erf), I, "has no Unary(Erf) for int32"),
         (Kind::Unary(UnaryOp::Floor), DType::C64, "has no Floor for complex64"),

@@ -3,7 +3,7 @@
 
 use super::products::{convolution, product};
 use ferrax_base::{DType, Result, bail};
-use ferrax_loops::expand::expansion;
+use ferrax_loops::expand::{expansion, transform};
 use ferrax_loops::passes::live_nodes;
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Node, ReduceOp, Type, UnaryOp, ValueId};
 use smallvec::SmallVec;
@@ -59,7 +59,12 @@ fn one(b: &mut Builder, node: &Node, inputs: &[ValueId], results: &[Type]) -> Re
             if !takes(kind, &operands) {
                 bail!(NotImplemented, "the CUDA engine has no {kind:?} for {}", operands[0].dtype);
             }
-            match if expands(kind) { expansion(kind, &operands, results)? } else { None } {
+            let graph = match kind {
+                Kind::Fft { kind, axes } => Some(transform(*kind, *axes, &operands[0], &results[0])?),
+                kind if expands(kind) => expansion(kind, &operands, results)?,
+                _ => None,
+            };
+            match graph {
                 Some(graph) => Ok(append(b, &graph, inputs)?.into_iter().collect()),
                 None => Ok(b.push_many(kind.clone(), inputs, results)),
             }

@@ -9,6 +9,7 @@ mod cumulative;
 mod eig;
 mod erf;
 mod factor;
+mod fourier;
 mod francis;
 mod gamma;
 mod jacobi;
@@ -22,6 +23,7 @@ use crate::linalg::LinalgOp;
 use crate::{BinaryOp, Graph, Kind, Type, UnaryOp};
 use code::X;
 use ferrax_base::{DType, Result, bail};
+pub use fourier::transform;
 pub use order::is_key;
 
 /// The graph that a node with these operands and results is printed as; none where the node is printed itself.
