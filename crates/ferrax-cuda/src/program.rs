@@ -49,7 +49,7 @@ impl Unit {
 impl Program {
     /// CUDA C of all kernels, for readers; empty where none is launched.
     pub fn source(&self) -> String {
-        let text: String = self.units.iter().map(|unit| format!("{}\n", unit.text)).collect();
+        let text: String = self.units.iter().flat_map(|unit| [unit.text.as_str(), "\n"]).collect();
         if text.is_empty() { text } else { needed(&text) + &text }
     }
 }

@@ -121,7 +121,7 @@ fn chirped(x: X<'_>, forward: bool) -> X<'_> {
 }
 
 /// Roots of unity: of degree `n`, to the power of the product of both indices.
-fn roots<'c>(code: &'c Code, d: DType, [rows, columns]: [usize; 2], n: usize, forward: bool) -> X<'c> {
+fn roots(code: &Code, d: DType, [rows, columns]: [usize; 2], n: usize, forward: bool) -> X<'_> {
     if rows * columns <= TABLE {
         let powers = (0..rows).flat_map(|j| (0..columns).map(move |k| j * k % n));
         return table(code, d, [rows, columns], powers, n, forward);
@@ -131,7 +131,7 @@ fn roots<'c>(code: &'c Code, d: DType, [rows, columns]: [usize; 2], n: usize, fo
 }
 
 /// Roots of degree 2n to the power of the square of the index.
-fn squares<'c>(code: &'c Code, d: DType, n: usize, forward: bool) -> X<'c> {
+fn squares(code: &Code, d: DType, n: usize, forward: bool) -> X<'_> {
     if n <= TABLE {
         return table(code, d, [1, n], (0..n).map(|j| j * j % (2 * n)), 2 * n, forward);
     }
@@ -139,20 +139,20 @@ fn squares<'c>(code: &'c Code, d: DType, n: usize, forward: bool) -> X<'c> {
     powers_of(index * index, d, 2 * n, forward)
 }
 
-fn powers_of<'c>(power: X<'c>, d: DType, n: usize, forward: bool) -> X<'c> {
+fn powers_of(power: X<'_>, d: DType, n: usize, forward: bool) -> X<'_> {
     let power = power.bin(crate::BinaryOp::Rem, n as i64).to(DType::F64);
     let angle = power * (if forward { -TAU } else { TAU } / n as f64);
     angle.un(UnaryOp::Cos).to(d.real()).with_im(angle.un(UnaryOp::Sin).to(d.real()))
 }
 
-fn table<'c>(
-    code: &'c Code,
+fn table(
+    code: &Code,
     d: DType,
     shape: [usize; 2],
     powers: impl Iterator<Item = usize>,
     n: usize,
     forward: bool,
-) -> X<'c> {
+) -> X<'_> {
     let mut bytes = Vec::new();
     for power in powers {
         let (re, im) = root(power, n);
