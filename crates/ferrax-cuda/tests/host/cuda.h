@@ -110,15 +110,19 @@ static inline void __syncthreads() { fx_host_wait(FX_BLOCK); }
 
 static inline void __syncwarp(unsigned = 0xffffffffu) { fx_host_wait(FX_WARP); }
 
-template <class T> static T __shfl_down_sync(unsigned, T x, int d) {
-  unsigned me = fx_host_me, lane = me % 32;
+// The value of a lane of the warp; a lane outside of it means one's own.
+template <class T> static T fx_host_lane(T x, int lane) {
+  unsigned me = fx_host_me;
   memcpy(&fx_host_fibers[me].slot, &x, sizeof(T));
   fx_host_wait(FX_WARP);
   T y = x;
-  if (lane + (unsigned)d < 32) memcpy(&y, &fx_host_fibers[me + (unsigned)d].slot, sizeof(T));
+  if (lane >= 0 && lane < 32) memcpy(&y, &fx_host_fibers[me / 32 * 32 + (unsigned)lane].slot, sizeof(T));
   fx_host_wait(FX_WARP);
   return y;
 }
+template <class T> static T __shfl_down_sync(unsigned, T x, int d) { return fx_host_lane(x, (int)(fx_host_me % 32) + d); }
+template <class T> static T __shfl_up_sync(unsigned, T x, int d) { return fx_host_lane(x, (int)(fx_host_me % 32) - d); }
+template <class T> static T __shfl_sync(unsigned, T x, int lane) { return fx_host_lane(x, lane % 32); }
 
 template <class T> static T atomicAdd(T* at, T x) {
   T old = *at;
