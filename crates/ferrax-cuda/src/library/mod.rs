@@ -6,6 +6,7 @@
 
 mod conv;
 mod dot;
+mod radix;
 mod reduce;
 mod scan;
 mod scatter;

@@ -60,6 +60,12 @@ pub fn cumulative(f: &mut Frame<'_>, node: &Node, op: ReduceOp, axis: usize, rev
     scan.run(f, to)
 }
 
+/// Running sums of lines of uint32, in place.
+pub fn running_sums(f: &mut Frame<'_>, array: BufferId, lines: usize, length: usize) -> Result<()> {
+    let (d, start) = (DType::U32, "0u".to_owned());
+    Scan { x: None, d, acc: d, join: BinaryOp::Add, start, dims: [lines, length, 1], reverse: false }.run(f, array)
+}
+
 /// What a block takes at a time, as numbers of elements: `outers` × `length` × `inners` next to each other.
 struct Tile {
     /// Consecutive elements of a line that a thread joins.
@@ -270,7 +276,7 @@ impl Scan {
         if tile.pieces > 1 {
             let mine = format!("c > 0 && row < {} && inner1 < {inner}", tile.inners);
             let place = format!("(outer0 * {inner} + inner1) * {} + c - 1", tile.pieces);
-            body.line(&format!("const I inner1 = inner0 + (I)row;"));
+            body.line("const I inner1 = inner0 + (I)row;");
             body.line(&format!("if ({mine}) before = o1[{place}];"));
         }
         body.open(&format!("for (I k0 = first; k0 < end; k0 += {})", tile.length()));

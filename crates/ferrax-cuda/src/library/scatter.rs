@@ -1,15 +1,19 @@
 //! Scatters: updates of an array at indices, in place where nothing else reads it.
 //!
-//! Where no two updates can meet, a thread makes each. Otherwise updates are first sorted by the elements that they meet,
-//! and a thread joins all those of one element in their order: results are those of doing one after the other, to the bit,
-//! and of several that overwrite an element the last one wins. Sums of narrow floats are rounded once.
+//! Where no two updates can meet, a thread makes each, and so it does where they can, if their order does not matter:
+//! integers of 32 and 64 bits are joined by atomic operations, and booleans are set by whichever updates set them. Otherwise
+//! updates are first sorted by the elements that they meet, and a thread joins all those of one element in their order:
+//! results are those of doing one after the other, to the bit, and of several that overwrite an element the last one wins.
+//! Sums of narrow floats are rounded once.
 
-use super::sort::Lines;
+use super::radix::sorted;
+use super::sort::{Key, Lines};
+use crate::plan::BufferId;
 use crate::plan::frame::Frame;
 use crate::print::body::Body;
 use crate::print::elementwise::binary;
 use crate::print::kernel::{BLOCK, Kernel, blocks, element_loop, finish};
-use crate::print::types::{c_type, compute, is_narrow, narrowed, widened};
+use crate::print::types::{c_type, compute, is_narrow, narrowed, unsigned, widened};
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::{BinaryOp, IndexMode, Node, ScatterDims, ScatterOp, Type};
 
@@ -39,42 +43,102 @@ pub fn scatter(
         return Ok(());
     }
     let window: usize = dims.update_window_dims.iter().map(|&a| s.updates.shape[a]).product();
-    let d = s.whole.dtype;
     if unique || window == n {
         let kernel = f.print(|body| s.alone(body, n))?;
         return f.launch(kernel, &[to], &[]);
     }
-    let places = f.temporary(n * 8);
-    let kernel = f.print(|mut body| {
-        body.open(&element_loop(n));
-        let place = s.place(&mut body)?;
-        body.line(&format!("o0[i] = {place};"));
-        body.close();
-        Ok(finish(body, &[DType::I64], 0, true, [blocks(n), 1, 1], BLOCK))
-    })?;
-    f.launch(kernel, &[places], &[])?;
-    let keys = [(places, DType::I64)];
-    let order = Lines { keys: &keys, outer: 1, length: n, inner: 1 }.sorted(f)?;
-    let kernel = f.print(|mut body| {
-        body.open(&element_loop(n));
-        body.line("const long long place = o1[o2[i]];");
-        // The first of an element's updates goes on to the others.
-        body.line("if (place < 0 || (i > 0 && o1[o2[i - 1]] == place)) continue;");
-        body.line(&format!("{} a = {};", s.state(), s.loaded()));
-        body.open(&format!("for (I j = i; j < {n} && o1[o2[j]] == place; ++j)"));
-        body.line("const I k = (I)o2[j];");
-        let at = body.linear("k");
-        let update = body.element(node.inputs[2], at)?;
-        body.line(&format!("a = {};", s.joined("a", &update)?));
-        body.close();
-        body.line(&format!("o0[place] = {};", s.stored("a")));
-        body.close();
-        Ok(finish(body, &[d, DType::I64, DType::U32], 0, false, [blocks(n), 1, 1], BLOCK))
-    })?;
-    f.launch(kernel, &[to, places, order], &[])
+    if let Some(act) = s.in_any_order() {
+        let kernel = f.print(|body| s.at_once(body, n, &act))?;
+        return f.launch(kernel, &[to], &[]);
+    }
+    s.in_order(f, to, n)
 }
 
 impl Scatter<'_> {
+    /// Updates sorted by what they meet, then joined.
+    fn in_order(&self, f: &mut Frame<'_>, to: BufferId, n: usize) -> Result<()> {
+        let (d, size) = (self.whole.dtype, self.whole.size());
+        let bits = usize::BITS - size.leading_zeros();
+        // What lies outside comes behind all elements.
+        let dtype = if bits <= 32 { DType::U32 } else { DType::U64 };
+        let places = f.temporary(n * dtype.size());
+        let kernel = f.print(|mut body| {
+            body.open(&element_loop(n));
+            let place = self.place(&mut body)?;
+            body.line(&format!("o0[i] = ({})({place} < 0 ? {size} : {place});", c_type(dtype)));
+            body.close();
+            Ok(finish(body, &[dtype], 0, true, [blocks(n), 1, 1], BLOCK))
+        })?;
+        f.launch(kernel, &[places], &[])?;
+        let keys = [Key { array: places, dtype, bits }];
+        let sorted = sorted(f, &Lines { keys: &keys, outer: 1, length: n, inner: 1 })?;
+        // Places of one word are sorted with the numbers.
+        let by = if bits <= 32 { sorted.words } else { places };
+        let place = |k: &str| if bits <= 32 { format!("o1[{k}]") } else { format!("o1[o2[{k}]]") };
+        let kernel = f.print(|mut body| {
+            body.open(&element_loop(n));
+            body.line(&format!("const {} place = {};", c_type(dtype), place("i")));
+            if self.op == ScatterOp::Set {
+                body.line(&format!("if (place == {size} || (i + 1 < {n} && {} == place)) continue;", place("i + 1")));
+                body.line("const I k = (I)o2[i];");
+            } else {
+                // The first of an element's updates goes on to the others.
+                body.line(&format!("if (place == {size} || (i > 0 && {} == place)) continue;", place("i - 1")));
+                body.line(&format!("{} a = {};", self.state(), self.loaded()));
+                body.open(&format!("for (I j = i; j < {n} && {} == place; ++j)", place("j")));
+                body.line("const I k = (I)o2[j];");
+            }
+            let at = body.linear("k");
+            let update = body.element(self.node.inputs[2], at)?;
+            if self.op == ScatterOp::Set {
+                body.line(&format!("o0[place] = {update};"));
+            } else {
+                body.line(&format!("a = {};", self.joined("a", &update)?));
+                body.close();
+                body.line(&format!("o0[place] = {};", self.stored("a")));
+            }
+            body.close();
+            Ok(finish(body, &[d, dtype, DType::U32], 0, false, [blocks(n), 1, 1], BLOCK))
+        })?;
+        f.launch(kernel, &[to, by, sorted.order], &[])
+    }
+
+    /// What joins an update (`@`) to an element (`#`) whatever else is joined to it, if its order does not matter.
+    fn in_any_order(&self) -> Option<String> {
+        let d = self.whole.dtype;
+        if d.is_bool() {
+            return match self.op {
+                ScatterOp::Add | ScatterOp::Max => Some("if (@) # = 1;".to_owned()),
+                ScatterOp::Mul | ScatterOp::Min => Some("if (!@) # = 0;".to_owned()),
+                ScatterOp::Set | ScatterOp::Sub => None,
+            };
+        }
+        if !matches!(d, DType::I32 | DType::U32 | DType::I64 | DType::U64) {
+            return None;
+        }
+        let (word, own) = (unsigned(d), c_type(d));
+        match self.op {
+            ScatterOp::Add => Some(format!("atomicAdd(({word}*)&#, ({word})@);")),
+            ScatterOp::Sub => Some(format!("atomicAdd(({word}*)&#, 0 - ({word})@);")),
+            ScatterOp::Min => Some(format!("atomicMin(({own}*)&#, @);")),
+            ScatterOp::Max => Some(format!("atomicMax(({own}*)&#, @);")),
+            ScatterOp::Set | ScatterOp::Mul => None,
+        }
+    }
+
+    /// Updates in whatever order, a thread each.
+    fn at_once(&self, mut body: Body<'_>, n: usize, act: &str) -> Result<Kernel> {
+        body.open(&element_loop(n));
+        let place = self.place(&mut body)?;
+        body.open(&format!("if ({place} >= 0)"));
+        let at = body.linear("i");
+        let update = body.element(self.node.inputs[2], at)?;
+        body.line(&act.replace('#', &format!("o0[{place}]")).replace('@', &update));
+        body.close();
+        body.close();
+        Ok(finish(body, &[self.whole.dtype], 0, false, [blocks(n), 1, 1], BLOCK))
+    }
+
     /// Updates that never meet, a thread each.
     fn alone(&self, mut body: Body<'_>, n: usize) -> Result<Kernel> {
         let d = self.whole.dtype;
@@ -95,11 +159,11 @@ impl Scatter<'_> {
     /// The type of a thread's sum.
     fn state(&self) -> &'static str {
         let d = self.whole.dtype;
-        c_type(if self.op != ScatterOp::Set && is_narrow(d) { compute(d) } else { d })
+        c_type(if is_narrow(d) { compute(d) } else { d })
     }
 
     fn loaded(&self) -> String {
-        if self.op == ScatterOp::Set { "o0[place]".into() } else { widened(self.whole.dtype, "o0[place]") }
+        widened(self.whole.dtype, "o0[place]")
     }
 
     fn stored(&self, x: &str) -> String {

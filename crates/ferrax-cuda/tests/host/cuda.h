@@ -46,6 +46,7 @@ static inline double __longlong_as_double(long long x) { return fx_host_bits<dou
 static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
   return (unsigned long long)((unsigned __int128)x * y >> 64);
 }
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 static inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll((unsigned long long)x); }
 
@@ -124,9 +125,29 @@ template <class T> static T __shfl_down_sync(unsigned, T x, int d) { return fx_h
 template <class T> static T __shfl_up_sync(unsigned, T x, int d) { return fx_host_lane(x, (int)(fx_host_me % 32) - d); }
 template <class T> static T __shfl_sync(unsigned, T x, int lane) { return fx_host_lane(x, lane % 32); }
 
+static unsigned __ballot_sync(unsigned, int set) {
+  unsigned me = fx_host_me, lanes = 0;
+  fx_host_fibers[me].slot = set != 0;
+  fx_host_wait(FX_WARP);
+  for (unsigned k = 0; k < 32; ++k) lanes |= (unsigned)fx_host_fibers[me / 32 * 32 + k].slot << k;
+  fx_host_wait(FX_WARP);
+  return lanes;
+}
+
 template <class T> static T atomicAdd(T* at, T x) {
   T old = *at;
   *at = old + x;
+  return old;
+}
+
+template <class T> static T atomicMin(T* at, T x) {
+  T old = *at;
+  *at = x < old ? x : old;
+  return old;
+}
+template <class T> static T atomicMax(T* at, T x) {
+  T old = *at;
+  *at = x > old ? x : old;
   return old;
 }
 

@@ -27,3 +27,13 @@ FX fx_c64 fx_shuffle_of(fx_c64 x, int lane) { return fx_c64_of(fx_shuffle_of(x.r
 FX fx_c128 fx_shuffle_of(fx_c128 x, int lane) {
   return fx_c128_of(fx_shuffle_of(x.re, lane), fx_shuffle_of(x.im, lane));
 }
+
+// The lanes that have the same lowest B bits.
+template <int B> FX unsigned fx_same(unsigned x) {
+  unsigned same = 0xffffffffu;
+  for (int b = 0; b < B; ++b) {
+    const unsigned set = x >> b & 1, lanes = __ballot_sync(0xffffffffu, set);
+    same &= set ? lanes : ~lanes;
+  }
+  return same;
+}
