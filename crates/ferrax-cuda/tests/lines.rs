@@ -5,7 +5,7 @@ mod against;
 
 use against::{Array, Case, Near, Report, Rng, common::NUMBERS};
 use ferrax_base::{DType, Scalar};
-use ferrax_loops::{IndexMode, Kind, ReduceOp, ScatterDims, ScatterOp, Type};
+use ferrax_loops::{Builder, IndexMode, Kind, ReduceOp, ScatterDims, ScatterOp, Type};
 use smallvec::SmallVec;
 
 fn case(kind: Kind, inputs: &[usize], results: &[Type], near: Near) -> Case {
@@ -119,14 +119,64 @@ fn sorts() {
             report.check(&cases, &args);
         }
     }
-    // Lines longer than what a block sorts, and many short ones.
-    for (shape, axis) in [(&[5000][..], 0), (&[2, 2500], 1), (&[3000, 2], 0), (&[1500, 3], 1)] {
-        let few = Array::from_fn(DType::I16, shape, |_| Scalar::from_i64(DType::I16, rng.below(50) as i64));
-        let args = [few, Array::random(&mut rng, DType::F32, shape)];
-        let kind = Kind::Sort { axis, num_keys: 1, stable: true };
-        report.check(&[case(kind, &[0, 1], &[args[0].ty.clone(), args[1].ty.clone()], Near::Same)], &args);
+    report.finish();
+}
+
+/// Lengths around those of a network, of tiles of each size, and of lines of several tiles; keys of one byte to sixteen.
+#[test]
+fn sorts_of_lines_of_every_length() {
+    let mut report = Report::default();
+    let mut rng = Rng(14);
+    let sort = |num_keys, axis| Kind::Sort { axis, num_keys, stable: true };
+    for n in [511usize, 512, 513, 1024, 1025, 2048, 2049, 4095, 4096, 4097, 8191, 8192, 8193] {
+        for (shape, axis, d) in [(&[n][..], 0, DType::F32), (&[2, n], 1, DType::I16), (&[n, 2], 0, DType::U8)] {
+            let few = Array::from_fn(DType::I16, shape, |_| Scalar::from_i64(DType::I16, rng.below(50) as i64 - 25));
+            let args = [few, Array::random(&mut rng, d, shape)];
+            let cases = [
+                case(sort(1, axis), &[0, 1], &[args[0].ty.clone(), args[1].ty.clone()], Near::Same),
+                case(sort(2, axis), &[1, 0], &[args[1].ty.clone(), args[0].ty.clone()], Near::Same),
+            ];
+            report.check(if n % 2 == 0 { &cases } else { &cases[..1] }, &args);
+        }
+    }
+    for d in [DType::Bool, DType::I8, DType::I32, DType::I64, DType::U64, DType::F16, DType::F64, DType::C64] {
+        for (shape, axis) in [(&[600][..], 0), (&[10_000], 0), (&[2, 9000, 2], 1)] {
+            if shape.len() > 1 && !matches!(d, DType::I32 | DType::F64) {
+                continue;
+            }
+            let index = Array::from_fn(DType::I32, shape, |at| Scalar::from_i64(DType::I32, at[axis] as i64));
+            let args = [Array::random(&mut rng, d, shape), index];
+            let types = [args[0].ty.clone(), args[1].ty.clone()];
+            let mut first = shape.to_vec();
+            first[axis] = 5;
+            let top = [Type::new(d, &first), Type::new(DType::I32, &first)];
+            let cases = [
+                case(sort(1, axis), &[0, 1], &types, Near::Same),
+                case(Kind::TopK { k: 5, axis }, &[0], &top, Near::Same),
+            ];
+            report.check(&cases, &args);
+        }
+    }
+    // All equal, and in order already.
+    for step in [0, 1, -1] {
+        let word = |at: &[usize]| Scalar::from_i64(DType::I32, at[0] as i64 * step);
+        let args = [Array::from_fn(DType::I32, &[9000], word), Array::random(&mut rng, DType::F32, &[9000])];
+        let types = [args[0].ty.clone(), args[1].ty.clone()];
+        report.check(&[case(sort(1, 0), &[0, 1], &types, Near::Same)], &args);
     }
     report.finish();
+}
+
+/// What is sorted by, and not asked for, is not brought into its order.
+#[test]
+fn results_of_a_sort_that_nothing_reads_are_not_made() {
+    let ty = Type::new(DType::F32, &[10_000]);
+    let mut b = Builder::new([ty.clone()]);
+    let x = b.params().next().unwrap();
+    let y = b.push(Kind::Sort { axis: 0, num_keys: 1, stable: true }, &[x], ty);
+    let text = ferrax_cuda::print::source(&b.finish(&[y])).expect("a source");
+    let last = text.rfind("__global__").expect("a kernel");
+    assert!(text[last..].contains("float* __restrict__ o0, unsigned* __restrict__ o1)"), "{}", &text[last..]);
 }
 
 /// Thousands of updates of a few elements, in every dtype and by every operation.
@@ -140,17 +190,56 @@ fn scatters_onto_the_same_elements() {
         scatter_dims_to_operand_dims: SmallVec::from_slice(&[0]),
         ..ScatterDims::default()
     };
-    for d in [DType::F32, DType::I32, DType::F16, DType::U8, DType::C64] {
+    for d in [DType::F32, DType::I32, DType::U64, DType::F16, DType::U8, DType::C64, DType::Bool] {
         let indices = Array::from_fn(DType::I32, &[1200, 1], |_| Scalar::from_i64(DType::I32, rng.below(9) as i64 - 1));
         let args = [Array::tame(&mut rng, d, &[7, 3]), indices, whole(&mut rng, d, &[1200, 3])];
         let mut cases = Vec::new();
-        for op in [ScatterOp::Set, ScatterOp::Add, ScatterOp::Sub, ScatterOp::Min, ScatterOp::Max] {
+        for op in [ScatterOp::Set, ScatterOp::Add, ScatterOp::Sub, ScatterOp::Mul, ScatterOp::Min, ScatterOp::Max] {
+            if (op == ScatterOp::Mul && d.is_inexact()) || (op == ScatterOp::Sub && d.is_bool()) {
+                continue;
+            }
             for mode in [IndexMode::Clip, IndexMode::FillOrDrop] {
                 let kind = Kind::Scatter { op, dims: Box::new(dims.clone()), mode, sorted: false, unique: false };
                 cases.push(case(kind, &[0, 1, 2], &[Type::new(d, &[7, 3])], Near::Same));
             }
         }
         report.check(&cases, &args);
+    }
+    report.finish();
+}
+
+/// Updates of numbers around those of a tile, each of one element, of arrays of several digits.
+#[test]
+fn scatters_of_single_elements() {
+    let mut report = Report::default();
+    let mut rng = Rng(15);
+    let dims = ScatterDims {
+        inserted_window_dims: SmallVec::from_slice(&[0]),
+        scatter_dims_to_operand_dims: SmallVec::from_slice(&[0]),
+        ..ScatterDims::default()
+    };
+    for (size, n) in [(1usize, 3usize), (255, 1), (256, 600), (300, 9000), (70_000, 20_000), (65_535, 8192)] {
+        for d in [DType::F32, DType::I64, DType::BF16] {
+            // Some lie outside, on both sides.
+            let place = |rng: &mut Rng| rng.below(size + 3) as i64 - 1;
+            let indices = Array::from_fn(DType::I64, &[n, 1], |_| Scalar::from_i64(DType::I64, place(&mut rng)));
+            let args = [Array::tame(&mut rng, d, &[size]), indices, Array::tame(&mut rng, d, &[n])];
+            let mut cases = Vec::new();
+            for (op, mode) in [
+                (ScatterOp::Set, IndexMode::FillOrDrop),
+                (ScatterOp::Add, IndexMode::FillOrDrop),
+                (ScatterOp::Add, IndexMode::Clip),
+                (ScatterOp::Max, IndexMode::FillOrDrop),
+            ] {
+                // Sums of narrow floats are rounded once here, and after each update there.
+                if d == DType::BF16 && op == ScatterOp::Add {
+                    continue;
+                }
+                let kind = Kind::Scatter { op, dims: Box::new(dims.clone()), mode, sorted: false, unique: false };
+                cases.push(case(kind, &[0, 1, 2], &[Type::new(d, &[size])], Near::Same));
+            }
+            report.check(&cases, &args);
+        }
     }
     report.finish();
 }

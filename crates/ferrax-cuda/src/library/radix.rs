@@ -16,7 +16,7 @@ use crate::plan::frame::Frame;
 use crate::print::body::Body;
 use crate::print::kernel::{BLOCK, Kernel, blocks, element_loop, finish};
 use crate::print::types::unsigned;
-use ferrax_base::{DType, Result};
+use ferrax_base::{DType, Result, bail, error};
 
 /// Bits of a word.
 const WORD: u32 = 32;
@@ -24,13 +24,15 @@ const WORD: u32 = 32;
 const DIGIT: u32 = 8;
 /// Elements of the longest tile.
 const TILE: usize = 8192;
+/// Where element `u` of a thread goes in its tile.
+const RANK: &str = "rank[u / 2] >> u % 2 * 16 & 0xffff";
 
 /// A line's elements in order.
 pub struct Sorted {
     /// Their numbers in the line.
     pub order: BufferId,
-    /// The last words that they were sorted by, in order.
-    pub words: BufferId,
+    /// The last words that they were sorted by, in order, where they were asked for.
+    pub words: Option<BufferId>,
 }
 
 /// How lines are sorted by a word.
@@ -75,25 +77,28 @@ impl Radix {
     }
 }
 
-/// The numbers of every line's elements in the order of its keys, as uint32, a line behind the other.
-pub fn sorted(f: &mut Frame<'_>, lines: &Lines<'_>) -> Result<Sorted> {
+/// The numbers of every line's elements in the order of its keys, as uint32, a line behind the other; `keep` asks for the last
+/// words too.
+pub fn sorted(f: &mut Frame<'_>, lines: &Lines<'_>, keep: bool) -> Result<Sorted> {
     let count = lines.outer * lines.inner;
+    let words = |key: &Key| (0..key.bits.div_ceil(WORD)).rev();
+    let mut left: Vec<(&Key, u32)> = lines.keys.iter().flat_map(|key| words(key).map(move |w| (key, w))).collect();
     let mut last: Option<Sorted> = None;
-    for key in lines.keys.iter().rev() {
-        for word in 0..key.bits.div_ceil(WORD) {
-            let bits = (key.bits - word * WORD).min(WORD);
-            let before = last.map(|l| l.order);
-            let plain = key.dtype == DType::U32 && before.is_none() && lines.inner == 1;
-            let words = if plain { key.array } else { words_of(f, lines, key, word, before)? };
-            let radix = Radix::of(count, lines.length, bits);
-            last = Some(if radix.tiles() == 1 {
-                radix.within(f, words, before)?
-            } else {
-                radix.across(f, words, before)?
-            });
-        }
+    while let Some((key, word)) = left.pop() {
+        let bits = (key.bits - word * WORD).min(WORD);
+        let before = last.map(|l| l.order);
+        let plain = key.dtype == DType::U32 && before.is_none() && lines.inner == 1;
+        let words = if plain { key.array } else { words_of(f, lines, key, word, before)? };
+        let radix = Radix::of(count, lines.length, bits);
+        let keep = keep && left.is_empty();
+        let sorted = if radix.tiles() == 1 {
+            radix.within(f, words, before, keep)?
+        } else {
+            radix.across(f, words, before, keep)?
+        };
+        last = Some(sorted);
     }
-    last.ok_or_else(|| ferrax_base::error!(Internal, "a sort by no bits"))
+    last.ok_or_else(|| error!(Internal, "a sort by no bits"))
 }
 
 /// A word of every element's key, in an order, as unsigned integers that order as the keys do.
@@ -124,55 +129,70 @@ fn words_of(f: &mut Frame<'_>, lines: &Lines<'_>, key: &Key, word: u32, order: O
 
 impl Radix {
     /// Lines of one tile, by all digits at once.
-    fn within(&self, f: &mut Frame<'_>, words: BufferId, before: Option<BufferId>) -> Result<Sorted> {
+    fn within(&self, f: &mut Frame<'_>, words: BufferId, before: Option<BufferId>, keep: bool) -> Result<Sorted> {
         let size = self.lines * self.length * 4;
-        let to = Sorted { order: f.temporary(size), words: f.temporary(size) };
-        let mut arrays = vec![to.order, to.words, words];
-        arrays.extend(before);
+        let to = Sorted { order: f.temporary(size), words: keep.then(|| f.temporary(size)) };
+        let arrays: Vec<BufferId> = [to.order, words].into_iter().chain(before).chain(to.words).collect();
         let kernel = f.print(|mut body| {
             self.open(&mut body, self.lines);
             body.line(&format!("const I first = w * {};", self.length));
-            body.line(&format!("const unsigned count = {};", self.length));
-            self.load(&mut body, "key", "at < count ? o2[first + at] : 0xffffffffu");
-            let number = if before.is_some() { "at < count ? o3[first + at] : at" } else { "at" };
+            body.line(&format!("const int ahead = {} - (int)base;", self.length));
+            body.line("const unsigned* in = o1 + first + base;");
+            self.load(&mut body, "key", "(int)(u * 32) < ahead ? in[u * 32] : 0xffffffffu");
+            if before.is_some() {
+                body.line("const unsigned* from = o2 + first + base;");
+            }
+            let number = if before.is_some() { "(int)(u * 32) < ahead ? from[u * 32] : 0" } else { "base + u * 32" };
             self.load(&mut body, "number", number);
-            body.open(&format!("for (unsigned shift = 0; shift < {}; shift += {})", self.passes * self.width, self.width));
+            let end = self.passes * self.width;
+            body.open(&format!("for (unsigned shift = 0; shift < {end}; shift += {})", self.width));
             self.ranks(&mut body, "");
             for name in ["key", "number"] {
-                self.each(&mut body, &format!("s[rank[u]] = {name}[u];"));
+                self.each(&mut body, &format!("s[{RANK}] = {name}[u];"));
                 body.line("__syncthreads();");
-                self.load(&mut body, &format!("={name}"), "s[at]");
+                self.each(&mut body, &format!("{name}[u] = s[base + u * 32];"));
                 body.line("__syncthreads();");
             }
             body.close();
-            let put = "const unsigned at = base + u * 32; if (at < count) { o0[first + at] = number[u]; o1[first + at] = key[u]; }";
-            self.each(&mut body, put);
+            for (array, name) in [(Some(0), "number"), (keep.then_some(arrays.len() - 1), "key")] {
+                if let Some(k) = array {
+                    let put = format!("o{k}[first + base + u * 32] = {name}[u];");
+                    self.each(&mut body, &format!("if ((int)(u * 32) < ahead) {put}"));
+                }
+            }
             body.close();
-            let writes = vec![DType::U32; arrays.len()];
-            Ok(self.finish(body, &writes, 0, self.lines))
+            Ok(self.finish(body, arrays.len(), 0, self.lines))
         })?;
         f.launch(kernel, &arrays, &[])?;
         Ok(to)
     }
 
     /// Lines of several tiles, a digit after the other.
-    fn across(&self, f: &mut Frame<'_>, mut words: BufferId, mut before: Option<BufferId>) -> Result<Sorted> {
+    fn across(
+        &self,
+        f: &mut Frame<'_>,
+        mut words: BufferId,
+        mut before: Option<BufferId>,
+        keep: bool,
+    ) -> Result<Sorted> {
         let size = self.lines * self.length * 4;
         let counts = self.radix() * self.tiles();
         for pass in 0..self.passes {
             let shift = [i64::from(pass * self.width)];
+            let keeps = keep || pass + 1 < self.passes;
             let starts = f.temporary(self.lines * counts * 4);
             let kernel = f.print(|body| Ok(self.counts(body)))?;
             f.launch(kernel, &[starts, words], &shift)?;
             running_sums(f, starts, self.lines, counts)?;
-            let to = Sorted { order: f.temporary(size), words: f.temporary(size) };
-            let mut arrays = vec![to.order, to.words, words, starts];
-            arrays.extend(before);
-            let kernel = f.print(|body| Ok(self.pass(body, before.is_some())))?;
+            let order = f.temporary(size);
+            let to = keeps.then(|| f.temporary(size));
+            let arrays: Vec<BufferId> = [order, words, starts].into_iter().chain(before).chain(to).collect();
+            let kernel = f.print(|body| Ok(self.pass(body, before.is_some(), keeps)))?;
             f.launch(kernel, &arrays, &shift)?;
-            (words, before) = (to.words, Some(to.order));
+            (words, before) = (to.unwrap_or(words), Some(order));
         }
-        Ok(Sorted { order: before.unwrap_or(words), words })
+        let Some(order) = before else { bail!(Internal, "a sort by no digit") };
+        Ok(Sorted { order, words: keep.then_some(words) })
     }
 
     /// Begins the loop over tiles.
@@ -181,6 +201,7 @@ impl Radix {
         let slots = self.tile().max(self.warps() * self.radix());
         body.line(&format!("__shared__ unsigned s[{slots}], begin[{}], tops[{}];", self.radix(), self.warps()));
         body.line("const unsigned me = threadIdx.x, warp = me / 32, lane = me % 32;");
+        // A warp has elements side by side, its lanes neighbours.
         body.line(&format!("const unsigned base = warp * {} + lane;", self.each * 32));
         body.open(&format!("for (I w = blockIdx.x; w < {tiles}; w += gridDim.x)"));
     }
@@ -189,12 +210,17 @@ impl Radix {
     fn place(&self, body: &mut Body<'_>) {
         body.line(&format!("const I line = w / {0}, tile = w % {0};", self.tiles()));
         body.line(&format!("const I begins = tile * {}, first = line * {} + begins;", self.tile(), self.length));
-        body.line(&format!("const unsigned left = (unsigned)({} - begins);", self.length));
-        body.line(&format!("const unsigned count = left < {0} ? left : {0};", self.tile()));
+        body.line(&format!("const I left = {} - begins;", self.length));
+        body.line(&format!("const int count = left < {0} ? (int)left : {0};", self.tile()));
     }
 
-    fn finish(&self, body: Body<'_>, writes: &[DType], ints: usize, tiles: usize) -> Kernel {
-        finish(body, writes, ints, true, [tiles.clamp(1, 1 << 16) as u32, 1, 1], self.threads as u32)
+    /// Registers for as many blocks as keep a processor busy.
+    fn finish(&self, body: Body<'_>, arrays: usize, ints: usize, tiles: usize) -> Kernel {
+        let (grid, threads) = ([tiles.clamp(1, 1 << 16) as u32, 1, 1], self.threads as u32);
+        let mut kernel = finish(body, &vec![DType::U32; arrays], ints, true, grid, threads);
+        let bounds = format!("__global__ __launch_bounds__({threads}, {})", 1024 / threads);
+        kernel.text = kernel.text.replacen("__global__", &bounds, 1);
+        kernel
     }
 
     /// A statement for each of a thread's elements.
@@ -203,31 +229,28 @@ impl Radix {
         body.line(&format!("for (unsigned u = 0; u < {}; ++u) {{ {act} }}", self.each));
     }
 
-    /// A thread's part of what lies in the order of the tile: a warp has elements side by side, its lanes neighbours. `=` says
-    /// that the name is known.
+    /// A name for something of each of a thread's elements.
     fn load(&self, body: &mut Body<'_>, name: &str, from: &str) {
-        let known = name.strip_prefix('=');
-        if known.is_none() {
-            body.line(&format!("unsigned {name}[{}];", self.each));
-        }
-        let act = format!("const unsigned at = base + u * 32; {}[u] = {from};", known.unwrap_or(name));
-        self.each(body, &act);
+        body.line(&format!("unsigned {name}[{}];", self.each));
+        self.each(body, &format!("{name}[u] = {from};"));
     }
 
-    /// `rank[u]`: where each of a thread's elements goes in the tile, by the digit at `shift`; `digits` is done by the threads
-    /// of digits, of which `total` elements come first at `start`.
+    /// `RANK`: where each of a thread's elements goes in the tile, by the digit at `shift`; `digits` is done by the threads of
+    /// digits, of which `total` elements begin at `start`.
     fn ranks(&self, body: &mut Body<'_>, digits: &str) {
         let (radix, warps) = (self.radix(), self.warps());
         body.line(&format!("for (unsigned q = me; q < {}; q += {}) s[q] = 0;", warps * radix, self.threads));
         body.line("__syncthreads();");
-        body.line(&format!("unsigned rank[{}];", self.each));
+        // Two in a register.
+        body.line(&format!("unsigned rank[{}];", self.each / 2));
         body.line(&format!("unsigned* mine = s + warp * {radix};"));
+        let digit = format!("const unsigned digit = key[u] >> shift & {};", radix - 1);
         body.line("#pragma unroll");
         body.open(&format!("for (unsigned u = 0; u < {}; ++u)", self.each));
-        body.line(&format!("const unsigned digit = key[u] >> shift & {};", radix - 1));
+        body.line(&digit);
         body.line(&format!("const unsigned same = fx_same<{}>(digit);", self.width));
         body.line("const unsigned before = __popc(same & ((1u << lane) - 1)), so_far = mine[digit];");
-        body.line("rank[u] = so_far + before;");
+        body.line("if (u % 2 == 0) rank[u / 2] = so_far + before; else rank[u / 2] |= so_far + before << 16;");
         body.line("__syncwarp();");
         body.line("if (before == 0) mine[digit] = so_far + __popc(same);");
         body.line("__syncwarp();");
@@ -257,9 +280,7 @@ impl Radix {
         }
         body.close();
         body.line("__syncthreads();");
-        let place =
-            format!("const unsigned digit = key[u] >> shift & {}; rank[u] += begin[digit] + mine[digit];", radix - 1);
-        self.each(body, &place);
+        self.each(body, &format!("{digit} rank[u / 2] += begin[digit] + mine[digit] << u % 2 * 16;"));
         body.line("__syncthreads();");
     }
 
@@ -273,51 +294,56 @@ impl Radix {
         body.open(&format!("for (I w = blockIdx.x; w < {tiles}; w += gridDim.x)"));
         self.place(&mut body);
         body.line(&format!("if (me < {radix}) s[me] = 0;"));
+        body.line("const unsigned* in = o1 + first + me;");
+        body.line("const int ahead = count - (int)me;");
+        let here = format!("(int)(u * {0}) < ahead", self.threads);
+        self.load(&mut body, "key", &format!("{here} ? in[u * {}] : 0", self.threads));
         body.line("__syncthreads();");
-        let act = format!(
-            "const unsigned at = me + u * {}; if (at < count) atomicAdd(&s[o1[first + at] >> shift & {}], 1u);",
-            self.threads,
-            radix - 1
-        );
-        self.each(&mut body, &act);
+        self.each(&mut body, &format!("if ({here}) atomicAdd(&s[key[u] >> shift & {}], 1u);", radix - 1));
         body.line("__syncthreads();");
         body.line(&format!("if (me < {radix}) o0[(line * {radix} + me) * {} + tile] = s[me];", self.tiles()));
         body.line("__syncthreads();");
         body.close();
-        self.finish(body, &[DType::U32; 2], 1, tiles)
+        self.finish(body, 2, 1, tiles)
     }
 
-    /// Puts elements where the running sums of counts say.
-    fn pass(&self, mut body: Body<'_>, has_order: bool) -> Kernel {
+    /// Puts elements where the running sums of counts (`o2`) say.
+    fn pass(&self, mut body: Body<'_>, has_order: bool, keep: bool) -> Kernel {
         let tiles = self.lines * self.tiles();
         let (radix, tile) = (self.radix(), self.tile());
         body.line(&format!("__shared__ unsigned to[{radix}];"));
         self.open(&mut body, tiles);
         body.line("const unsigned shift = (unsigned)a0;");
         self.place(&mut body);
+        body.line("const int ahead = count - (int)base, behind = count - (int)me;");
+        body.line("const unsigned* in = o1 + first + base;");
         // What fills up the tile has the last digit and comes behind all others of it.
-        self.load(&mut body, "key", "at < count ? o2[first + at] : 0xffffffffu");
-        let digits = format!(
-            "to[me] = o3[(line * {radix} + me) * {} + tile] - (me == {} ? total - ({tile} - count) : total) - start;",
-            self.tiles(),
-            radix - 1
-        );
-        self.ranks(&mut body, &digits);
-        let number = if has_order { "at < count ? o4[first + at] : 0" } else { "(unsigned)begins + at" };
-        self.load(&mut body, "number", number);
-        self.each(&mut body, "s[rank[u]] = key[u];");
+        self.load(&mut body, "key", "(int)(u * 32) < ahead ? in[u * 32] : 0xffffffffu");
+        let all = format!("(me == {} ? total - ({tile} - count) : total)", radix - 1);
+        let sum = format!("o2[(line * {radix} + me) * {} + tile]", self.tiles());
+        self.ranks(&mut body, &format!("to[me] = {sum} - {all} - start;"));
+        self.each(&mut body, &format!("s[{RANK}] = key[u];"));
         body.line("__syncthreads();");
-        body.line(&format!("const I whole = line * {};", self.length));
-        let digit = format!("s[at] >> shift & {}", radix - 1);
-        let here = format!("const unsigned at = me + u * {};", self.threads);
-        let put = format!("if (at < count) {{ key[u] = to[{digit}] + at; o1[whole + key[u]] = s[at]; }}");
-        self.each(&mut body, &format!("{here} {put}"));
+        body.line(&format!("unsigned* order = o0 + line * {};", self.length));
+        let here = format!("if ((int)(u * {0}) < behind)", self.threads);
+        let at = format!("me + u * {}", self.threads);
+        let mut put = format!("const unsigned x = s[{at}]; key[u] = to[x >> shift & {}] + {at};", radix - 1);
+        if keep {
+            body.line(&format!("unsigned* words = o{} + line * {};", 3 + usize::from(has_order), self.length));
+            put += " words[key[u]] = x;";
+        }
+        self.each(&mut body, &format!("{here} {{ {put} }}"));
         body.line("__syncthreads();");
-        self.each(&mut body, "s[rank[u]] = number[u];");
+        if has_order {
+            body.line("const unsigned* from = o3 + first + base;");
+        }
+        let number =
+            if has_order { "(int)(u * 32) < ahead ? from[u * 32] : 0" } else { "(unsigned)begins + base + u * 32" };
+        self.each(&mut body, &format!("s[{RANK}] = {number};"));
         body.line("__syncthreads();");
-        self.each(&mut body, &format!("{here} if (at < count) o0[whole + key[u]] = s[at];"));
+        self.each(&mut body, &format!("{here} order[key[u]] = s[{at}];"));
         body.line("__syncthreads();");
         body.close();
-        self.finish(body, &[DType::U32; 5][..4 + usize::from(has_order)], 1, tiles)
+        self.finish(body, 3 + usize::from(has_order) + usize::from(keep), 1, tiles)
     }
 }

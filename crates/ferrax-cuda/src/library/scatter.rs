@@ -71,10 +71,10 @@ impl Scatter<'_> {
         })?;
         f.launch(kernel, &[places], &[])?;
         let keys = [Key { array: places, dtype, bits }];
-        let sorted = sorted(f, &Lines { keys: &keys, outer: 1, length: n, inner: 1 })?;
+        let sorted = sorted(f, &Lines { keys: &keys, outer: 1, length: n, inner: 1 }, bits <= 32)?;
         // Places of one word are sorted with the numbers.
-        let by = if bits <= 32 { sorted.words } else { places };
-        let place = |k: &str| if bits <= 32 { format!("o1[{k}]") } else { format!("o1[o2[{k}]]") };
+        let by = sorted.words.unwrap_or(places);
+        let place = |k: &str| if by != places { format!("o1[{k}]") } else { format!("o1[o2[{k}]]") };
         let kernel = f.print(|mut body| {
             body.open(&element_loop(n));
             body.line(&format!("const {} place = {};", c_type(dtype), place("i")));

@@ -92,7 +92,7 @@ impl Lines<'_> {
             bail!(NotImplemented, "the CUDA engine has no sort of more than 2**31 elements, as of {}", self.length);
         }
         if self.length > SHORT {
-            return Ok(radix::sorted(f, self)?.order);
+            return Ok(radix::sorted(f, self, false)?.order);
         }
         let total = self.outer * self.inner * self.room();
         let order = f.temporary(total * 4);

@@ -20,6 +20,7 @@ static fx_host_dim threadIdx, blockIdx, blockDim, gridDim;
 #define __device__
 #define __forceinline__ inline
 #define __shared__ static
+#define __launch_bounds__(threads, blocks)
 #define __align__(n) alignas(n)
 
 static inline float __fadd_rn(float x, float y) { return x + y; }
