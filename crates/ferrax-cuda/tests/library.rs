@@ -7,7 +7,7 @@ mod windows;
 
 use against::{Array, Case, Near, Report, Rng, common::NUMBERS};
 use ferrax_base::{DType, Scalar};
-use ferrax_loops::{BinaryOp, Builder, ConvDims, DotDims, Kind, ReduceOp, ScatterDims, ScatterOp, Type};
+use ferrax_loops::{BinaryOp, Builder, ConvDims, DotDims, Kind, ReduceOp, Type};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use windows::windows;

@@ -52,8 +52,8 @@ impl Radix {
     fn of(lines: usize, length: usize, bits: u32) -> Radix {
         let (threads, each) = match length {
             0..=1024 => (256, 4),
-            ..=2048 => (256, 8),
-            ..=4096 => (256, 16),
+            1025..=2048 => (256, 8),
+            2049..=4096 => (256, 16),
             _ => (TILE / 16, 16),
         };
         let passes = bits.div_ceil(DIGIT).max(1);

@@ -74,7 +74,7 @@ impl Scatter<'_> {
         let sorted = sorted(f, &Lines { keys: &keys, outer: 1, length: n, inner: 1 }, bits <= 32)?;
         // Places of one word are sorted with the numbers.
         let by = sorted.words.unwrap_or(places);
-        let place = |k: &str| if by != places { format!("o1[{k}]") } else { format!("o1[o2[{k}]]") };
+        let place = |k: &str| if by == places { format!("o1[o2[{k}]]") } else { format!("o1[{k}]") };
         let kernel = f.print(|mut body| {
             body.open(&element_loop(n));
             body.line(&format!("const {} place = {};", c_type(dtype), place("i")));
