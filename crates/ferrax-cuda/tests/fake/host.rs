@@ -59,7 +59,7 @@ pub fn compile(folder: &Path, source: &str) -> Result<PathBuf, String> {
 pub fn waits(source: &str, kernel: &str) -> bool {
     let Some(begin) = source.find(&format!("void {kernel}(")) else { return false };
     let end = source[begin..].find("\n}\n").map_or(source.len(), |at| begin + at);
-    ["__syncthreads", "__syncwarp", "fx_shuffle"].iter().any(|wait| source[begin..end].contains(wait))
+    ["__syncthreads", "__syncwarp", "fx_shuffle", "__ballot"].iter().any(|wait| source[begin..end].contains(wait))
 }
 
 /// A compiled source.
