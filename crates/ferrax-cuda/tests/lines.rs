@@ -218,7 +218,9 @@ fn scatters_of_single_elements() {
         scatter_dims_to_operand_dims: SmallVec::from_slice(&[0]),
         ..ScatterDims::default()
     };
-    for (size, n) in [(1usize, 3usize), (255, 1), (256, 600), (300, 9000), (70_000, 20_000), (65_535, 8192)] {
+    for (size, n) in
+        [(1usize, 3usize), (255, 1), (256, 600), (300, 9000), (70_000, 20_000), (65_535, 8192), (3, 5000), (9, 400)]
+    {
         for d in [DType::F32, DType::I64, DType::BF16] {
             // Some lie outside, on both sides.
             let place = |rng: &mut Rng| rng.below(size + 3) as i64 - 1;
@@ -237,6 +239,77 @@ fn scatters_of_single_elements() {
                 }
                 let kind = Kind::Scatter { op, dims: Box::new(dims.clone()), mode, sorted: false, unique: false };
                 cases.push(case(kind, &[0, 1, 2], &[Type::new(d, &[size])], Near::Same));
+            }
+            report.check(&cases, &args);
+        }
+    }
+    report.finish();
+}
+
+/// As many updates of an element as a thread reads by itself, one more, and as many as a warp reads, twice.
+#[test]
+fn scatters_of_many_updates_of_an_element() {
+    let mut report = Report::default();
+    let mut rng = Rng(16);
+    let dims = ScatterDims {
+        inserted_window_dims: SmallVec::from_slice(&[0]),
+        scatter_dims_to_operand_dims: SmallVec::from_slice(&[0]),
+        ..ScatterDims::default()
+    };
+    let counts = [31usize, 32, 33, 1, 63, 64, 65, 96, 97, 2, 500];
+    let places: Vec<usize> = counts.iter().enumerate().flat_map(|(k, &count)| vec![k; count]).collect();
+    let n = places.len();
+    for d in [DType::F32, DType::F64, DType::C64, DType::C128, DType::I16] {
+        let mut order: Vec<usize> = (0..n).collect();
+        (1..n).rev().for_each(|i| order.swap(i, rng.below(i + 1)));
+        let place = |at: &[usize]| Scalar::from_i64(DType::I32, places[order[at[0]]] as i64);
+        let indices = Array::from_fn(DType::I32, &[n, 1], place);
+        let args = [Array::tame(&mut rng, d, &[counts.len()]), indices, Array::tame(&mut rng, d, &[n])];
+        let kind = Kind::Scatter {
+            op: ScatterOp::Add,
+            dims: Box::new(dims.clone()),
+            mode: IndexMode::FillOrDrop,
+            sorted: false,
+            unique: false,
+        };
+        report.check(&[case(kind, &[0, 1, 2], &[Type::new(d, &[counts.len()])], Near::Same)], &args);
+    }
+    report.finish();
+}
+
+/// Windows that meet as wholes, before and behind the other axes and around them; windows that overlap; lines of their own.
+#[test]
+fn scatters_of_windows() {
+    let mut report = Report::default();
+    let mut rng = Rng(17);
+    let list = SmallVec::from_slice;
+    type Axes<'a> = &'a [usize];
+    let layouts: [(Axes<'_>, Axes<'_>, Axes<'_>, [Axes<'_>; 5]); 5] = [
+        (&[7, 40], &[300, 1], &[300, 40], [&[1], &[0], &[0], &[], &[]]),
+        (&[3, 7], &[300, 1], &[3, 300], [&[0], &[1], &[1], &[], &[]]),
+        (&[3, 7, 5], &[20, 10, 1], &[20, 3, 10, 5], [&[1, 3], &[1], &[1], &[], &[]]),
+        (&[7, 9], &[200, 2], &[200, 4], [&[1], &[0], &[0, 1], &[], &[]]),
+        (&[4, 7, 2], &[4, 100, 1], &[4, 100, 2], [&[2], &[1], &[1], &[0], &[0]]),
+    ];
+    for (whole, at, updates, [window, inserted, to, batch, index_batch]) in layouts {
+        let dims = ScatterDims {
+            update_window_dims: list(window),
+            inserted_window_dims: list(inserted),
+            scatter_dims_to_operand_dims: list(to),
+            operand_batching_dims: SmallVec::from_slice(batch),
+            scatter_indices_batching_dims: SmallVec::from_slice(index_batch),
+        };
+        for d in [DType::F32, DType::C64, DType::I32, DType::I8] {
+            let indices = Array::from_fn(DType::I32, at, |_| Scalar::from_i64(DType::I32, rng.below(9) as i64 - 1));
+            let args = [Array::tame(&mut rng, d, whole), indices, Array::tame(&mut rng, d, updates)];
+            let mut cases = Vec::new();
+            for (op, mode) in [
+                (ScatterOp::Add, IndexMode::FillOrDrop),
+                (ScatterOp::Sub, IndexMode::Clip),
+                (ScatterOp::Set, IndexMode::FillOrDrop),
+            ] {
+                let kind = Kind::Scatter { op, dims: Box::new(dims.clone()), mode, sorted: false, unique: false };
+                cases.push(case(kind, &[0, 1, 2], &[Type::new(d, whole)], Near::Same));
             }
             report.check(&cases, &args);
         }
