@@ -140,8 +140,8 @@ fn sorts_of_lines_of_every_length() {
         }
     }
     for d in [DType::Bool, DType::I8, DType::I32, DType::I64, DType::U64, DType::F16, DType::F64, DType::C64] {
-        for (shape, axis) in [(&[600][..], 0), (&[10_000], 0), (&[2, 9000, 2], 1)] {
-            if shape.len() > 1 && !matches!(d, DType::I32 | DType::F64) {
+        for (shape, axis) in [(&[600][..], 0), (&[10_000], 0), (&[100, 33], 1), (&[70, 9], 0), (&[2, 9000, 2], 1)] {
+            if shape.len() > 2 && !matches!(d, DType::I32 | DType::F64) {
                 continue;
             }
             let index = Array::from_fn(DType::I32, shape, |at| Scalar::from_i64(DType::I32, at[axis] as i64));

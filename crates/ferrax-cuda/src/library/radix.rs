@@ -15,7 +15,6 @@ use crate::plan::BufferId;
 use crate::plan::frame::Frame;
 use crate::print::body::Body;
 use crate::print::kernel::{BLOCK, Kernel, blocks, element_loop, finish};
-use crate::print::types::unsigned;
 use ferrax_base::{DType, Result, bail, error};
 
 /// Bits of a word.
@@ -116,10 +115,7 @@ fn words_of(f: &mut Frame<'_>, lines: &Lines<'_>, key: &Key, word: u32, order: O
         let k = if order.is_some() { body.index("(I)o2[i]".to_owned()) } else { place[2].clone() };
         let at = body.at_axes([place[0].clone(), k, place[1].clone()]);
         let number = body.number(at, &[outer, length, inner]);
-        let sign = if key.dtype.is_signed() { 1u64 << (key.dtype.bits() - 1) } else { 0 };
-        let shift = word * WORD;
-        body.line(&format!("const {0} key = ({0})o1[{number}];", unsigned(key.dtype)));
-        body.line(&format!("o0[i] = (unsigned)(key >> {shift}) ^ {}u;", (sign >> shift) as u32));
+        body.line(&format!("o0[i] = {};", key.word(word, &format!("o1[{number}]"))));
         body.close();
         Ok(finish(body, &writes[..arrays.len()], 0, true, [blocks(n), 1, 1], BLOCK))
     })?;

@@ -9,7 +9,7 @@ use super::radix;
 use crate::plan::BufferId;
 use crate::plan::frame::Frame;
 use crate::print::kernel::{BLOCK, Kernel, NAME, blocks, element_loop, finish};
-use crate::print::types::c_type;
+use crate::print::types::{c_type, unsigned};
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::{Node, ValueId};
 
@@ -26,6 +26,15 @@ pub struct Key {
     pub dtype: DType,
     /// Bits that tell keys apart, the lowest ones: others are 0.
     pub bits: u32,
+}
+
+impl Key {
+    /// A word of a key, the lowest is 0, as an unsigned integer that orders as the key does.
+    pub fn word(&self, word: u32, key: &str) -> String {
+        let sign = if self.dtype.is_signed() { 1u64 << (self.dtype.bits() - 1) } else { 0 };
+        let shift = 32 * word;
+        format!("((unsigned)(({}){key} >> {shift}) ^ {}u)", unsigned(self.dtype), (sign >> shift) as u32)
+    }
 }
 
 /// Lines of keys: element `k` of line (a, b) has the number (a · length + k) · inner + b.
@@ -135,37 +144,59 @@ impl Lines<'_> {
         format!("{NAME}_after({}, {first}, {x}, {y})", pointers.join(", "))
     }
 
-    /// Stretches of whole lines, each by one block.
+    /// Stretches of whole lines, each by one block. A key of one word lies in shared memory, above its number.
     fn network(&self, f: &Frame<'_>, total: usize) -> Result<Kernel> {
         let (stretches, room) = (total.div_ceil(STRETCH), self.room());
+        let packed = match self.keys {
+            [key] if key.bits <= 32 => Some(key),
+            _ => None,
+        };
         let mut kernel = f.print(|mut body| {
             body.largest = body.largest.max(total).max(self.outer * self.inner * self.length);
-            body.line(&format!("__shared__ unsigned s[{STRETCH}];"));
+            let t = if packed.is_some() { "unsigned long long" } else { "unsigned" };
+            body.line(&format!("__shared__ {t} s[{STRETCH}];"));
             body.open(&format!("for (I w = blockIdx.x; w < {stretches}; w += gridDim.x)"));
             body.line(&format!("const I first = w * {STRETCH}, left = {total} - first;"));
             body.line(&format!("const int count = left < {STRETCH} ? (int)left : {STRETCH};"));
             let each = format!("for (int e = threadIdx.x; e < count; e += {BLOCK})");
-            body.line(&format!("{each} s[e] = (unsigned)e % {room};"));
+            body.open(&each);
+            body.line(&format!("const unsigned k = (unsigned)e % {room}u;"));
+            if let Some(key) = packed {
+                let (length, inner) = (self.length, self.inner);
+                body.line(&format!("const I line = (first + e) / {room};"));
+                let element = format!("o1[line / {inner} * {} + line % {inner} + (I)k * {inner}]", length * inner);
+                body.line(&format!("const {t} word = k < {length} ? {} : 0xffffffffu;", key.word(0, &element)));
+                body.line("s[e] = word << 32 | k;");
+            } else {
+                body.line("s[e] = k;");
+            }
+            body.close();
             body.line("__syncthreads();");
             body.open(&format!("for (int run = 2; run <= {room}; run *= 2)"));
             body.open("for (int apart = run / 2; apart > 0; apart /= 2)");
             body.open(&format!("for (int e = threadIdx.x; e < {}; e += {BLOCK})", STRETCH / 2));
-            body.line("const int low = e / apart * 2 * apart + e % apart, high = low + apart;");
+            body.line("const int low = 2 * e - (e & (apart - 1)), high = low + apart;");
             body.line("if (high >= count) continue;");
-            body.line(&format!("const I line = (first + low) / {room};"));
-            body.line(&format!("const bool down = (low % {room} & run) != 0;"));
-            body.line("const unsigned x = s[low], y = s[high];");
-            body.line(&format!("if ({} != down) {{ s[low] = y; s[high] = x; }}", self.call("line", "x", "y")));
+            body.line(&format!("const bool down = (low & {} & run) != 0;", room - 1));
+            body.line(&format!("const {t} x = s[low], y = s[high];"));
+            let after = if packed.is_some() {
+                "(x > y)".to_owned()
+            } else {
+                self.call(&format!("(first + low) / {room}"), "x", "y")
+            };
+            body.line(&format!("if ({after} != down) {{ s[low] = y; s[high] = x; }}"));
             body.close();
             body.line("__syncthreads();");
             body.close();
             body.close();
-            body.line(&format!("{each} o0[first + e] = s[e];"));
+            body.line(&format!("{each} o0[first + e] = (unsigned)s[e];"));
             body.line("__syncthreads();");
             body.close();
-            Ok(finish(body, &self.writes(), 0, false, [stretches.clamp(1, 1 << 16) as u32, 1, 1], BLOCK))
+            Ok(finish(body, &self.writes(), 0, true, [stretches.clamp(1, 1 << 16) as u32, 1, 1], BLOCK))
         })?;
-        kernel.text = self.after() + &kernel.text;
+        if packed.is_none() {
+            kernel.text = self.after() + &kernel.text;
+        }
         Ok(kernel)
     }
 }
