@@ -7,7 +7,7 @@ mod windows;
 
 use against::{Array, Case, Near, Report, Rng, common::NUMBERS};
 use ferrax_base::{DType, Scalar};
-use ferrax_loops::{BinaryOp, Builder, ConvDims, DotDims, Kind, ReduceOp, ScatterDims, ScatterOp, Type};
+use ferrax_loops::{BinaryOp, Builder, ConvDims, DotDims, Kind, ReduceOp, Type};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use windows::windows;
@@ -84,73 +84,6 @@ fn reductions_with_a_body_keep_the_order() {
         ];
         let kind = Kind::ReduceWith { body: body.clone(), axes: SmallVec::from_slice(axes) };
         report.check(&[case(kind, &[0, 1, 2, 3], &[Type::new(d, &kept), Type::new(d, &kept)], Near::Same)], &args);
-    }
-    report.finish();
-}
-
-#[test]
-fn running_reductions() {
-    let mut report = Report::default();
-    let mut rng = Rng(3);
-    for (shape, axis) in
-        [(&[7][..], 0), (&[3, 1100], 1), (&[300, 3], 0), (&[2, 70, 2], 1), (&[5000, 2], 1), (&[0, 3], 1)]
-    {
-        for d in [DType::F32, DType::I16, DType::U64, DType::F64, DType::BF16, DType::C64, DType::Bool] {
-            let args = [whole(&mut rng, d, shape), Array::random(&mut rng, d, shape)];
-            let mut cases = Vec::new();
-            for (op, from, reverse) in [
-                (ReduceOp::Sum, 0, false),
-                (ReduceOp::Sum, 0, true),
-                (ReduceOp::Max, 1, false),
-                (ReduceOp::Min, 1, true),
-                (ReduceOp::Xor, 0, true),
-            ] {
-                let few = d == DType::BF16 && op == ReduceOp::Sum && shape[axis] > 8;
-                let sum = op == ReduceOp::Sum;
-                if few || (!sum && d.is_complex()) || (op == ReduceOp::Xor && d.is_inexact()) {
-                    continue;
-                }
-                let kind = Kind::Cumulative { op, axis, reverse };
-                cases.push(case(kind, &[from], &[Type::new(d, shape)], Near::Zeros));
-            }
-            report.check(&cases, &args);
-        }
-    }
-    let x = Array::tame(&mut rng, DType::F32, &[2, 50]);
-    let kind = Kind::Cumulative { op: ReduceOp::LogSumExp, axis: 1, reverse: false };
-    report.check(&[case(kind, &[0], std::slice::from_ref(&x.ty), Near::Ulps(4.0))], std::slice::from_ref(&x));
-    report.finish();
-}
-
-#[test]
-fn sorts() {
-    let mut report = Report::default();
-    let mut rng = Rng(4);
-    for d in NUMBERS.into_iter().chain([DType::Bool, DType::I4, DType::U2]) {
-        for (shape, axis) in [(&[40][..], 0), (&[4, 9], 1), (&[9, 4], 0), (&[0, 2], 0), (&[3, 1], 1)] {
-            let x = Array::random(&mut rng, d, shape);
-            let few = Array::from_fn(d, shape, |_| rng.tame(DType::Bool).convert(d));
-            let index = Array::from_fn(DType::I32, shape, |at| Scalar::from_i64(DType::I32, at[axis] as i64));
-            let args = [x, few, index];
-            let sort = |num_keys| Kind::Sort { axis, num_keys, stable: true };
-            let ty = |k: usize| args[k].ty.clone();
-            let mut first = Type::new(d, shape);
-            first.shape[axis] = shape[axis].min(3);
-            let top = Type { dtype: DType::I32, shape: first.shape.clone() };
-            let cases = [
-                case(sort(1), &[0, 2], &[ty(0), ty(2)], Near::Same),
-                case(sort(2), &[1, 0, 2], &[ty(1), ty(0), ty(2)], Near::Same),
-                case(Kind::TopK { k: first.shape[axis], axis }, &[0], &[first, top], Near::Same),
-            ];
-            report.check(&cases, &args);
-        }
-    }
-    // Lines longer than what a block sorts, and many short ones.
-    for (shape, axis) in [(&[5000][..], 0), (&[2, 2500], 1), (&[3000, 2], 0), (&[1500, 3], 1)] {
-        let few = Array::from_fn(DType::I16, shape, |_| Scalar::from_i64(DType::I16, rng.below(50) as i64));
-        let args = [few, Array::random(&mut rng, DType::F32, shape)];
-        let kind = Kind::Sort { axis, num_keys: 1, stable: true };
-        report.check(&[case(kind, &[0, 1], &[args[0].ty.clone(), args[1].ty.clone()], Near::Same)], &args);
     }
     report.finish();
 }
@@ -270,31 +203,5 @@ fn transpositions() {
     }
     let shared = report.programs().filter(|p| p.source().contains("__shared__")).count();
     assert_eq!(shared, 18, "the first three shapes go through tiles");
-    report.finish();
-}
-
-/// Thousands of updates of a few elements, in every dtype and by every operation.
-#[test]
-fn scatters_onto_the_same_elements() {
-    let mut report = Report::default();
-    let mut rng = Rng(9);
-    let dims = ScatterDims {
-        update_window_dims: SmallVec::from_slice(&[1]),
-        inserted_window_dims: SmallVec::from_slice(&[0]),
-        scatter_dims_to_operand_dims: SmallVec::from_slice(&[0]),
-        ..ScatterDims::default()
-    };
-    for d in [DType::F32, DType::I32, DType::F16, DType::U8, DType::C64] {
-        let indices = Array::from_fn(DType::I32, &[1200, 1], |_| Scalar::from_i64(DType::I32, rng.below(9) as i64 - 1));
-        let args = [Array::tame(&mut rng, d, &[7, 3]), indices, whole(&mut rng, d, &[1200, 3])];
-        let mut cases = Vec::new();
-        for op in [ScatterOp::Set, ScatterOp::Add, ScatterOp::Sub, ScatterOp::Min, ScatterOp::Max] {
-            for mode in [ferrax_loops::IndexMode::Clip, ferrax_loops::IndexMode::FillOrDrop] {
-                let kind = Kind::Scatter { op, dims: Box::new(dims.clone()), mode, sorted: false, unique: false };
-                cases.push(case(kind, &[0, 1, 2], &[Type::new(d, &[7, 3])], Near::Same));
-            }
-        }
-        report.check(&cases, &args);
-    }
     report.finish();
 }

@@ -6,6 +6,7 @@
 
 mod conv;
 pub mod dot;
+mod radix;
 mod reduce;
 mod scan;
 mod scatter;

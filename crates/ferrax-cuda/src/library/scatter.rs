@@ -1,17 +1,36 @@
 //! Scatters: updates of an array at indices, in place where nothing else reads it.
 //!
-//! Where no two updates can meet, a thread makes each. Otherwise updates are first sorted by the elements that they meet,
-//! and a thread joins all those of one element in their order: results are those of doing one after the other, to the bit,
-//! and of several that overwrite an element the last one wins. Sums of narrow floats are rounded once.
+//! Where no two updates can meet, a thread makes each, and so it does where they can, if their order does not matter:
+//! integers of 32 and 64 bits are joined by atomic operations, and booleans are set by whichever updates set them. Otherwise
+//! updates are first sorted by the elements that they meet, windows of whole rows as one, and a thread joins all those of an
+//! element in their order: results are those of doing one after the other, to the bit, and of several that overwrite an
+//! element the last one wins. Where many meet, a warp reads them for it. Sums of narrow floats are rounded once.
 
-use super::sort::Lines;
+use super::radix::sorted;
+use super::sort::{Key, Lines};
+use crate::plan::BufferId;
 use crate::plan::frame::Frame;
 use crate::print::body::Body;
 use crate::print::elementwise::binary;
 use crate::print::kernel::{BLOCK, Kernel, blocks, element_loop, finish};
-use crate::print::types::{c_type, compute, is_narrow, narrowed, widened};
+use crate::print::types::{c_type, compute, is_narrow, narrowed, unsigned, widened};
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::{BinaryOp, IndexMode, Node, ScatterDims, ScatterOp, Type};
+
+/// Updates of an element that a thread reads by itself.
+const ALONE: usize = 32;
+
+/// How updates are sorted.
+struct Rows {
+    /// What is sorted.
+    count: usize,
+    /// Updates of each, which meet others all together or not at all.
+    window: usize,
+    /// Bits of the elements' numbers, and of one behind them.
+    bits: u32,
+    /// The dtype of those numbers.
+    dtype: DType,
+}
 
 struct Scatter<'s> {
     node: &'s Node,
@@ -39,47 +58,234 @@ pub fn scatter(
         return Ok(());
     }
     let window: usize = dims.update_window_dims.iter().map(|&a| s.updates.shape[a]).product();
-    let d = s.whole.dtype;
     if unique || window == n {
         let kernel = f.print(|body| s.alone(body, n))?;
         return f.launch(kernel, &[to], &[]);
     }
-    let places = f.temporary(n * 8);
-    let kernel = f.print(|mut body| {
-        body.open(&element_loop(n));
-        let place = s.place(&mut body)?;
-        body.line(&format!("o0[i] = {place};"));
-        body.close();
-        Ok(finish(body, &[DType::I64], 0, true, [blocks(n), 1, 1], BLOCK))
-    })?;
-    f.launch(kernel, &[places], &[])?;
-    let keys = [(places, DType::I64)];
-    let order = Lines { keys: &keys, outer: 1, length: n, inner: 1 }.sorted(f)?;
-    let kernel = f.print(|mut body| {
-        body.open(&element_loop(n));
-        body.line("const long long place = o1[o2[i]];");
-        // The first of an element's updates goes on to the others.
-        body.line("if (place < 0 || (i > 0 && o1[o2[i - 1]] == place)) continue;");
-        body.line(&format!("{} a = {};", s.state(), s.loaded()));
-        body.open(&format!("for (I j = i; j < {n} && o1[o2[j]] == place; ++j)"));
-        body.line("const I k = (I)o2[j];");
-        let at = body.linear("k");
-        let update = body.element(node.inputs[2], at)?;
-        body.line(&format!("a = {};", s.joined("a", &update)?));
-        body.close();
-        body.line(&format!("o0[place] = {};", s.stored("a")));
-        body.close();
-        Ok(finish(body, &[d, DType::I64, DType::U32], 0, false, [blocks(n), 1, 1], BLOCK))
-    })?;
-    f.launch(kernel, &[to, places, order], &[])
+    if let Some(act) = s.in_any_order() {
+        let kernel = f.print(|body| s.at_once(body, n, &act))?;
+        return f.launch(kernel, &[to], &[]);
+    }
+    s.in_order(f, to, n)
 }
 
 impl Scatter<'_> {
+    /// Updates sorted by what they meet, then joined.
+    fn in_order(&self, f: &mut Frame<'_>, to: BufferId, n: usize) -> Result<()> {
+        let size = self.whole.size();
+        let bits = usize::BITS - size.leading_zeros();
+        let window = self.row();
+        let dtype = if bits <= 32 { DType::U32 } else { DType::U64 };
+        let rows = Rows { count: n / window, window, bits, dtype };
+        let places = f.temporary(rows.count * dtype.size());
+        let kernel = f.print(|mut body| {
+            body.open(&element_loop(rows.count));
+            let axes = self.axes(&mut body, &rows, "i", "0");
+            let place = self.place(&mut body, &axes)?;
+            // What lies outside comes behind all elements.
+            body.line(&format!("o0[i] = ({})({place} < 0 ? {size} : {place});", c_type(dtype)));
+            body.close();
+            Ok(finish(body, &[dtype], 0, true, [blocks(rows.count), 1, 1], BLOCK))
+        })?;
+        f.launch(kernel, &[places], &[])?;
+        let keys = [Key { array: places, dtype, bits }];
+        let lines = Lines { keys: &keys, outer: 1, length: rows.count, inner: 1 };
+        let sorted = sorted(f, &lines, bits <= 32)?;
+        let kernel = f.print(|body| {
+            if self.op == ScatterOp::Set || window > 1 {
+                self.by_threads(body, &rows)
+            } else {
+                self.by_warps(body, &rows)
+            }
+        })?;
+        f.launch(kernel, &[to, sorted.words.unwrap_or(places), sorted.order], &[])
+    }
+
+    /// Updates of a window that meets other windows wholly or not at all, at the same places of both; 1 where windows are
+    /// not like that.
+    fn row(&self) -> usize {
+        let (dims, shape) = (self.dims, &self.whole.shape);
+        let whole = self.window_dims().zip(&dims.update_window_dims).all(|(d, &a)| {
+            let extent = self.updates.shape[a];
+            extent == 1 || (extent == shape[d] && !dims.scatter_dims_to_operand_dims.contains(&d))
+        });
+        let sizes = dims.update_window_dims.iter().map(|&a| self.updates.shape[a]);
+        if whole { sizes.product() } else { 1 }
+    }
+
+    /// The operand's axes that windows extend along.
+    fn window_dims(&self) -> impl Iterator<Item = usize> + '_ {
+        let dims = self.dims;
+        (0..self.whole.shape.len())
+            .filter(|d| !dims.inserted_window_dims.contains(d) && !dims.operand_batching_dims.contains(d))
+    }
+
+    /// The indices of update `w` of row `r`.
+    fn axes(&self, body: &mut Body<'_>, rows: &Rows, r: &str, w: &str) -> Vec<String> {
+        let (shape, window) = (&self.updates.shape, &self.dims.update_window_dims);
+        let at = body.linear(r);
+        if rows.window == 1 {
+            return body.axes(at, shape).into_vec();
+        }
+        let extents =
+            |inside: bool| (0..shape.len()).filter(|a| window.contains(a) == inside).map(|a| shape[a]).collect();
+        let (outer, inner): (Vec<usize>, Vec<usize>) = (extents(false), extents(true));
+        let mut outer = body.axes(at, &outer).into_iter();
+        let at = body.linear(w);
+        let mut inner = body.axes(at, &inner).into_iter();
+        let axis = |a: usize| if window.contains(&a) { inner.next() } else { outer.next() }.unwrap_or_default();
+        (0..shape.len()).map(axis).collect()
+    }
+
+    /// The sorted place with this number: places of one word are sorted with the numbers.
+    fn sorted_place(rows: &Rows, k: &str) -> String {
+        if rows.bits <= 32 { format!("o1[{k}]") } else { format!("o1[o2[{k}]]") }
+    }
+
+    fn joining(&self, body: Body<'_>, rows: &Rows) -> Kernel {
+        let threads = rows.count * rows.window;
+        finish(body, &[self.whole.dtype, rows.dtype, DType::U32], 0, false, [blocks(threads), 1, 1], BLOCK)
+    }
+
+    /// A thread for each row's first update of each element, or its last where that wins.
+    fn by_threads(&self, mut body: Body<'_>, rows: &Rows) -> Result<Kernel> {
+        let (n, size, place) = (rows.count, self.whole.size(), |k: &str| Self::sorted_place(rows, k));
+        body.open(&element_loop(n * rows.window));
+        let r = body.index(if rows.window > 1 { format!("i / {}", rows.window) } else { "i".to_owned() });
+        let w = if rows.window > 1 { body.index(format!("i % {}", rows.window)) } else { "0".to_owned() };
+        body.line(&format!("const {} place = {};", c_type(rows.dtype), place(&r)));
+        let set = self.op == ScatterOp::Set;
+        let other = if set {
+            format!("({r} + 1 < {n} && {} == place)", place(&format!("{r} + 1")))
+        } else {
+            format!("({r} > 0 && {} == place)", place(&format!("{r} - 1")))
+        };
+        body.line(&format!("if (place == {size} || {other}) continue;"));
+        // The window's own part of the element's number.
+        let axes = self.axes(&mut body, rows, "0", &w);
+        let mut inside = vec!["0".to_owned(); self.whole.shape.len()];
+        if rows.window > 1 {
+            self.window_dims().zip(&self.dims.update_window_dims).for_each(|(d, &a)| inside[d].clone_from(&axes[a]));
+        }
+        let at = body.at_axes(inside);
+        let part = body.number(at, &self.whole.shape);
+        body.line(&format!("const long long to = (long long)place + {part};"));
+        if !set {
+            body.line(&format!("{} a = {};", self.state(), self.loaded("to")));
+            body.open(&format!("for (I j = {r}; j < {n} && {} == place; ++j)", place("j")));
+        }
+        body.line(&format!("const I k = (I)o2[{}];", if set { &r } else { "j" }));
+        let update = self.update(&mut body, rows, &w)?;
+        if set {
+            body.line(&format!("o0[to] = {update};"));
+        } else {
+            body.line(&format!("a = {};", self.joined("a", &update)?));
+            body.close();
+            body.line(&format!("o0[to] = {};", self.stored("a")));
+        }
+        body.close();
+        Ok(self.joining(body, rows))
+    }
+
+    /// Update `w` of row `k`.
+    fn update(&self, body: &mut Body<'_>, rows: &Rows, w: &str) -> Result<String> {
+        let axes = self.axes(body, rows, "k", w);
+        let at = body.at_axes(axes);
+        body.element(self.node.inputs[2], at)
+    }
+
+    /// The same for rows of one update: of an element's updates beyond the first ones, lanes read one each, and all lanes join
+    /// them one after the other. Of 32 neighbours one alone can have so many.
+    fn by_warps(&self, mut body: Body<'_>, rows: &Rows) -> Result<Kernel> {
+        let (n, size, place) = (rows.count, self.whole.size(), |k: &str| Self::sorted_place(rows, k));
+        let (p, s, d) = (c_type(rows.dtype), self.state(), c_type(self.whole.dtype));
+        body.line("const int lane = threadIdx.x % 32;");
+        let begin = "((I)blockIdx.x * blockDim.x + threadIdx.x) / 32 * 32";
+        body.open(&format!("for (I b = {begin}; b < {n}; b += (I)gridDim.x * blockDim.x)"));
+        body.line("const I i = b + lane;");
+        body.line(&format!("const {p} place = i < {n} ? {} : {size};", place("i")));
+        body.line(&format!("const bool first = place != {size} && !(i > 0 && {} == place);", place("i - 1")));
+        body.line(&format!("{s} a = {{}};"));
+        body.line("I j = i;");
+        body.open("if (first)");
+        body.line(&format!("a = {};", self.loaded("place")));
+        body.open(&format!("for (; j < {n} && j < i + {ALONE} && {} == place; ++j)", place("j")));
+        body.line("const I k = (I)o2[j];");
+        let update = self.update(&mut body, rows, "0")?;
+        body.line(&format!("a = {};", self.joined("a", &update)?));
+        body.close();
+        body.close();
+        let more = format!("first && j == i + {ALONE} && j < {n} && {} == place", place("j"));
+        body.line(&format!("const unsigned who = __ballot_sync(0xffffffffu, {more});"));
+        body.open("if (who)");
+        body.line("const int leader = __popc((who & (0u - who)) - 1);");
+        body.line(&format!("const {p} shared = fx_shuffle_of(place, leader);"));
+        body.line("I from = fx_shuffle_of(j, leader);");
+        body.line(&format!("{s} sum = fx_shuffle_of(a, leader);"));
+        body.open("for (int count = 32; count == 32; from += 32)");
+        body.line("const I next = from + lane;");
+        body.line(&format!("const bool here = next < {n} && {} == shared;", place("next")));
+        body.line(&format!("{d} own = {{}};"));
+        body.open("if (here)");
+        body.line("const I k = (I)o2[next];");
+        let update = self.update(&mut body, rows, "0")?;
+        body.line(&format!("own = {update};"));
+        body.close();
+        body.line("count = __popc(__ballot_sync(0xffffffffu, here));");
+        body.line("#pragma unroll");
+        body.open("for (int t = 0; t < 32; ++t)");
+        body.line(&format!("const {d} update = fx_shuffle_of(own, t);"));
+        body.line(&format!("if (t < count) sum = {};", self.joined("sum", "update")?));
+        body.close();
+        body.close();
+        body.line("if (lane == leader) a = sum;");
+        body.close();
+        body.line(&format!("if (first) o0[place] = {};", self.stored("a")));
+        body.close();
+        Ok(self.joining(body, rows))
+    }
+
+    /// What joins an update (`@`) to an element (`#`) whatever else is joined to it, if its order does not matter.
+    fn in_any_order(&self) -> Option<String> {
+        let d = self.whole.dtype;
+        if d.is_bool() {
+            return match self.op {
+                ScatterOp::Add | ScatterOp::Max => Some("if (@) # = 1;".to_owned()),
+                ScatterOp::Mul | ScatterOp::Min => Some("if (!@) # = 0;".to_owned()),
+                ScatterOp::Set | ScatterOp::Sub => None,
+            };
+        }
+        if !matches!(d, DType::I32 | DType::U32 | DType::I64 | DType::U64) {
+            return None;
+        }
+        let (word, own) = (unsigned(d), c_type(d));
+        match self.op {
+            ScatterOp::Add => Some(format!("atomicAdd(({word}*)&#, ({word})@);")),
+            ScatterOp::Sub => Some(format!("atomicAdd(({word}*)&#, 0 - ({word})@);")),
+            ScatterOp::Min => Some(format!("atomicMin(({own}*)&#, @);")),
+            ScatterOp::Max => Some(format!("atomicMax(({own}*)&#, @);")),
+            ScatterOp::Set | ScatterOp::Mul => None,
+        }
+    }
+
+    /// Updates in whatever order, a thread each.
+    fn at_once(&self, mut body: Body<'_>, n: usize, act: &str) -> Result<Kernel> {
+        body.open(&element_loop(n));
+        let place = self.own_place(&mut body)?;
+        body.open(&format!("if ({place} >= 0)"));
+        let at = body.linear("i");
+        let update = body.element(self.node.inputs[2], at)?;
+        body.line(&act.replace('#', &format!("o0[{place}]")).replace('@', &update));
+        body.close();
+        body.close();
+        Ok(finish(body, &[self.whole.dtype], 0, false, [blocks(n), 1, 1], BLOCK))
+    }
+
     /// Updates that never meet, a thread each.
     fn alone(&self, mut body: Body<'_>, n: usize) -> Result<Kernel> {
         let d = self.whole.dtype;
         body.open(&element_loop(n));
-        let place = self.place(&mut body)?;
+        let place = self.own_place(&mut body)?;
         body.open(&format!("if ({place} >= 0)"));
         let at = body.linear("i");
         let update = body.element(self.node.inputs[2], at)?;
@@ -95,11 +301,11 @@ impl Scatter<'_> {
     /// The type of a thread's sum.
     fn state(&self) -> &'static str {
         let d = self.whole.dtype;
-        c_type(if self.op != ScatterOp::Set && is_narrow(d) { compute(d) } else { d })
+        c_type(if is_narrow(d) { compute(d) } else { d })
     }
 
-    fn loaded(&self) -> String {
-        if self.op == ScatterOp::Set { "o0[place]".into() } else { widened(self.whole.dtype, "o0[place]") }
+    fn loaded(&self, place: &str) -> String {
+        widened(self.whole.dtype, &format!("o0[{place}]"))
     }
 
     fn stored(&self, x: &str) -> String {
@@ -124,15 +330,18 @@ impl Scatter<'_> {
     }
 
     /// The number of the element that update `i` meets, or -1.
-    fn place(&self, body: &mut Body<'_>) -> Result<String> {
-        let (dims, shape, indices) = (self.dims, &self.whole.shape, self.node.inputs[1]);
+    fn own_place(&self, body: &mut Body<'_>) -> Result<String> {
         let at = body.linear("i");
         let axes = body.axes(at, &self.updates.shape);
+        self.place(body, &axes)
+    }
+
+    /// The number of the element that the update at some indices meets, or -1.
+    fn place(&self, body: &mut Body<'_>, axes: &[String]) -> Result<String> {
+        let (dims, shape, indices) = (self.dims, &self.whole.shape, self.node.inputs[1]);
         let batch: Vec<String> =
             (0..axes.len()).filter(|a| !dims.update_window_dims.contains(a)).map(|a| axes[a].clone()).collect();
-        let window: Vec<usize> = (0..shape.len())
-            .filter(|d| !dims.inserted_window_dims.contains(d) && !dims.operand_batching_dims.contains(d))
-            .collect();
+        let window: Vec<usize> = self.window_dims().collect();
         let (mut of, mut inside) = (Vec::new(), Vec::new());
         for d in 0..shape.len() {
             let mut terms = Vec::new();

@@ -104,6 +104,11 @@ impl<'a> Frame<'a> {
         Ok(self.p.span(self.array(v)?))
     }
 
+    /// Whether anything reads a result of this item.
+    pub fn is_read(&self, v: ValueId) -> bool {
+        self.groups.last[v.0 as usize] > self.now
+    }
+
     /// Says that a value lies in an array that this graph may write.
     pub fn put(&mut self, v: ValueId, buffer: BufferId) {
         self.at[v.0 as usize] = Some(buffer);

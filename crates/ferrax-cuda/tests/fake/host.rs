@@ -59,7 +59,8 @@ pub fn compile(folder: &Path, source: &str) -> Result<PathBuf, String> {
 pub fn waits(source: &str, kernel: &str) -> bool {
     let Some(begin) = source.find(&format!("void {kernel}(")) else { return false };
     let end = source[begin..].find("\n}\n").map_or(source.len(), |at| begin + at);
-    ["__syncthreads", "__syncwarp", "fx_shuffle", "fx_matrices", "fx_multiply"].iter().any(|wait| source[begin..end].contains(wait))
+    let words = ["__syncthreads", "__syncwarp", "fx_shuffle", "__ballot", "fx_matrices", "fx_multiply"];
+    words.iter().any(|word| source[begin..end].contains(word))
 }
 
 /// A compiled source.

@@ -20,6 +20,7 @@ static fx_host_dim threadIdx, blockIdx, blockDim, gridDim;
 #define __device__
 #define __forceinline__ inline
 #define __shared__ static
+#define __launch_bounds__(threads, blocks)
 #define __align__(n) alignas(n)
 
 static inline float __fadd_rn(float x, float y) { return x + y; }
@@ -46,6 +47,7 @@ static inline double __longlong_as_double(long long x) { return fx_host_bits<dou
 static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
   return (unsigned long long)((unsigned __int128)x * y >> 64);
 }
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 static inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll((unsigned long long)x); }
 
@@ -110,14 +112,27 @@ static inline void __syncthreads() { fx_host_wait(FX_BLOCK); }
 
 static inline void __syncwarp(unsigned = 0xffffffffu) { fx_host_wait(FX_WARP); }
 
-template <class T> static T __shfl_down_sync(unsigned, T x, int d) {
-  unsigned me = fx_host_me, lane = me % 32;
+// The value of a lane of the warp; a lane outside of it means one's own.
+template <class T> static T fx_host_lane(T x, int lane) {
+  unsigned me = fx_host_me;
   memcpy(&fx_host_fibers[me].slot, &x, sizeof(T));
   fx_host_wait(FX_WARP);
   T y = x;
-  if (lane + (unsigned)d < 32) memcpy(&y, &fx_host_fibers[me + (unsigned)d].slot, sizeof(T));
+  if (lane >= 0 && lane < 32) memcpy(&y, &fx_host_fibers[me / 32 * 32 + (unsigned)lane].slot, sizeof(T));
   fx_host_wait(FX_WARP);
   return y;
+}
+template <class T> static T __shfl_down_sync(unsigned, T x, int d) { return fx_host_lane(x, (int)(fx_host_me % 32) + d); }
+template <class T> static T __shfl_up_sync(unsigned, T x, int d) { return fx_host_lane(x, (int)(fx_host_me % 32) - d); }
+template <class T> static T __shfl_sync(unsigned, T x, int lane) { return fx_host_lane(x, lane % 32); }
+
+static unsigned __ballot_sync(unsigned, int set) {
+  unsigned me = fx_host_me, lanes = 0;
+  fx_host_fibers[me].slot = set != 0;
+  fx_host_wait(FX_WARP);
+  for (unsigned k = 0; k < 32; ++k) lanes |= (unsigned)fx_host_fibers[me / 32 * 32 + k].slot << k;
+  fx_host_wait(FX_WARP);
+  return lanes;
 }
 
 // Instructions that have no name in CUDA C: what stands for them here is the first argument.
@@ -129,11 +144,11 @@ static void host_copy(void* to, const void* from, bool there) {
 }
 
 // What lanes of a warp give to each other: addresses of rows, and fragments of matrices.
-struct fx_host_lane {
+struct fx_host_given {
   const uint16_t* row;
   unsigned a[4], b[2];
 };
-static fx_host_lane fx_host_lanes[FX_HOST_THREADS];
+static fx_host_given fx_host_lanes[FX_HOST_THREADS];
 
 static void host_matrices(unsigned* x, const void* row, bool transposed) {
   unsigned me = fx_host_me, warp = me / 32 * 32, lane = me % 32;
@@ -178,6 +193,17 @@ static void host_multiply(float* d, const unsigned* a, const unsigned* b, bool b
 template <class T> static T atomicAdd(T* at, T x) {
   T old = *at;
   *at = old + x;
+  return old;
+}
+
+template <class T> static T atomicMin(T* at, T x) {
+  T old = *at;
+  *at = x < old ? x : old;
+  return old;
+}
+template <class T> static T atomicMax(T* at, T x) {
+  T old = *at;
+  *at = x > old ? x : old;
   return old;
 }
 

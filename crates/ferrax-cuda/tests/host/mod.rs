@@ -61,7 +61,7 @@ impl Host {
                     let name = among(i, &launch.kernel);
                     let begin = source.find(&format!("void {name}(")).expect("a kernel of the source");
                     let end = source[begin..].find("\n}\n").map_or(source.len(), |at| begin + at);
-                    let waits = ["__syncthreads", "__syncwarp", "fx_shuffle", "fx_matrices", "fx_multiply"];
+                    let waits = ["__syncthreads", "__syncwarp", "fx_shuffle", "__ballot", "fx_matrices", "fx_multiply"];
                     waiting.insert(name, waits.iter().any(|w| source[begin..end].contains(w)));
                 }
             });
