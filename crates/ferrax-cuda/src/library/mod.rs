@@ -7,6 +7,7 @@
 mod conv;
 mod dot;
 mod reduce;
+pub mod rows;
 mod scan;
 mod scatter;
 mod sort;

@@ -21,6 +21,7 @@ static fx_host_dim threadIdx, blockIdx, blockDim, gridDim;
 #define __forceinline__ inline
 #define __shared__ static
 #define __align__(n) alignas(n)
+#define __launch_bounds__(...)
 
 static inline float __fadd_rn(float x, float y) { return x + y; }
 static inline float __fsub_rn(float x, float y) { return x - y; }
@@ -116,6 +117,16 @@ template <class T> static T __shfl_down_sync(unsigned, T x, int d) {
   fx_host_wait(FX_WARP);
   T y = x;
   if (lane + (unsigned)d < 32) memcpy(&y, &fx_host_fibers[me + (unsigned)d].slot, sizeof(T));
+  fx_host_wait(FX_WARP);
+  return y;
+}
+
+template <class T> static T __shfl_xor_sync(unsigned, T x, int d) {
+  unsigned me = fx_host_me;
+  memcpy(&fx_host_fibers[me].slot, &x, sizeof(T));
+  fx_host_wait(FX_WARP);
+  T y;
+  memcpy(&y, &fx_host_fibers[me ^ (unsigned)d].slot, sizeof(T));
   fx_host_wait(FX_WARP);
   return y;
 }
