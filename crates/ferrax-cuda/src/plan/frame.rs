@@ -194,7 +194,7 @@ impl<'a> Frame<'a> {
         let kernel = {
             let held = |v: ValueId| self.holds(v);
             let aligned = |v: ValueId| self.is_aligned(v, outputs, &places);
-            let tiled = if let ([v], false) = (outputs, over) { tiled(self.g, &held, *v)? } else { None };
+            let tiled = if over { None } else { tiled(self.g, &held, outputs, &aligned)? };
             match tiled {
                 Some(kernel) => kernel,
                 None => elementwise(self.g, &held, outputs, !over, &aligned)?,

@@ -77,7 +77,7 @@ pub fn read(node: &Node, operand: usize) -> Read {
 }
 
 /// Whether a node's element at a place needs the operand's at the same place.
-fn same_place(g: &Graph, node: &Node, x: ValueId) -> bool {
+pub fn same_place(g: &Graph, node: &Node, x: ValueId) -> bool {
     let (from, to) = (g.ty(x), g.ty(node.first));
     (node.kind.is_elementwise() && from.shape == to.shape) || matches!(node.kind, Kind::Reshape)
 }
