@@ -7,7 +7,7 @@ mod windows;
 
 use against::{Array, Case, Near, Report, Rng, common::NUMBERS};
 use ferrax_base::{DType, Scalar};
-use ferrax_loops::{BinaryOp, Builder, ConvDims, DotDims, Kind, ReduceOp, Type};
+use ferrax_loops::{BinaryOp, Builder, ConvDims, DotDims, Kind, ReduceOp, Type, ValueId};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use windows::windows;
@@ -202,6 +202,56 @@ fn transpositions() {
         }
     }
     let shared = report.programs().filter(|p| p.source().contains("__shared__")).count();
-    assert_eq!(shared, 18, "the first three shapes go through tiles");
+    assert_eq!(shared, 30);
+    report.finish();
+}
+
+/// Functions of transposed values, and of what is transposed: tiles of vectors and without, rows and columns around a tile's.
+#[test]
+fn functions_of_transpositions() {
+    let mut report = Report::default();
+    let mut rng = Rng(11);
+    for d in [DType::F32, DType::BF16, DType::U8, DType::F64] {
+        for (shape, perm) in [
+            (&[33, 70][..], &[1, 0][..]),
+            (&[64, 64], &[1, 0]),
+            (&[128, 80], &[1, 0]),
+            (&[208, 144], &[1, 0]),
+            (&[16, 200], &[1, 0]),
+            (&[15, 200], &[1, 0]),
+            (&[65, 1, 96], &[2, 1, 0]),
+            (&[3, 64, 2, 32], &[0, 3, 2, 1]),
+            (&[20, 3, 16, 2], &[2, 3, 1, 0]),
+            (&[1, 40, 0], &[2, 1, 0]),
+        ] {
+            let to: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
+            let args =
+                [Array::tame(&mut rng, d, shape), Array::tame(&mut rng, d, &to), Array::tame(&mut rng, d, shape)];
+            let graph = |results: &dyn Fn(&mut Builder, [ValueId; 3], [ValueId; 2]) -> Vec<ValueId>| {
+                let mut b = Builder::new(args.iter().map(|a| a.ty.clone()));
+                let p = [0, 1, 2].map(|k| b.params().nth(k).unwrap());
+                let product = b.binary(BinaryOp::Mul, p[0], p[2]);
+                let turned = [p[0], product].map(|v| b.push(Kind::Transpose(perm.into()), &[v], Type::new(d, &to)));
+                let results = results(&mut b, p, turned);
+                b.finish(&results)
+            };
+            let graphs = [
+                graph(&|b, [_, y, _], [t, _]| {
+                    let flat = b.reshape(t, &[to.iter().product()]);
+                    vec![b.binary(BinaryOp::Add, t, y), b.binary(BinaryOp::Mul, flat, flat)]
+                }),
+                graph(&|b, [_, y, _], [t, u]| {
+                    let least = b.binary(BinaryOp::Min, u, t);
+                    let sum = b.binary(BinaryOp::Add, least, y);
+                    vec![b.convert(sum, DType::F64), t]
+                }),
+            ];
+            for graph in graphs {
+                against::compare(&mut report, &format!("{d} {shape:?} {perm:?}"), graph, &args.each_ref(), Near::Same);
+            }
+        }
+    }
+    let shared = report.programs().filter(|p| p.source().contains("__shared__")).count();
+    assert_eq!(shared, 4 * 2 * 8);
     report.finish();
 }

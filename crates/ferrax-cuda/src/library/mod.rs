@@ -8,6 +8,7 @@ mod conv;
 pub mod dot;
 mod radix;
 mod reduce;
+pub mod rows;
 mod scan;
 mod scatter;
 mod sort;

@@ -6,6 +6,7 @@
 //! the end. Read next: `control.rs`, and `library` for nodes with kernels of their own.
 
 use super::group::{Groups, Item, What, group};
+use super::rows::Rows;
 use super::{BufferId, Planner};
 use crate::library::{self, transpose::tiled};
 use crate::print::body::Body;
@@ -74,6 +75,7 @@ impl<'a> Frame<'a> {
     fn item(&mut self, item: &Item) -> Result<()> {
         match &item.what {
             What::Fused(outputs) => self.fused(outputs, &item.reads),
+            What::Rows(rows) => self.rows(rows, &item.reads),
             What::Alias(v) => {
                 let from = self.g.maker(*v).map(|n| n.inputs[0]).and_then(|x| self.at[x.0 as usize]);
                 self.at[v.0 as usize] = from;
@@ -193,22 +195,11 @@ impl<'a> Frame<'a> {
             });
             return Ok(());
         }
-        // Arrays first, for whether they may be one decides what the kernel promises its compiler.
-        let mut places = Vec::new();
-        let mut over = false;
-        for &v in outputs {
-            let place = self.place(v, reads, &places);
-            over |= reads.iter().any(|(x, _)| self.at[x.0 as usize] == Some(place));
-            places.push(place);
-        }
+        let (places, over) = self.places(outputs, reads);
         let kernel = {
-            let spans: Vec<Span> = places.iter().map(|&b| self.p.span(b)).collect();
             let held = |v: ValueId| self.holds(v);
-            let aligned = |v: ValueId| match outputs.iter().position(|&o| o == v) {
-                Some(k) => spans[k].offset.is_multiple_of(16),
-                None => self.span(v).is_ok_and(|s| s.offset.is_multiple_of(16)),
-            };
-            let tiled = if let ([v], false) = (outputs, over) { tiled(self.g, &held, *v)? } else { None };
+            let aligned = |v: ValueId| self.is_aligned(v, outputs, &places);
+            let tiled = if over { None } else { tiled(self.g, &held, outputs, &aligned)? };
             match tiled {
                 Some(kernel) => kernel,
                 None => elementwise(self.g, &held, outputs, !over, &aligned)?,
@@ -217,6 +208,41 @@ impl<'a> Frame<'a> {
         self.launch(kernel, &places, &[])?;
         outputs.iter().zip(places).for_each(|(&v, place)| self.put(v, place));
         Ok(())
+    }
+
+    /// Values of rows, which have elements.
+    fn rows(&mut self, rows: &Rows, reads: &[(ValueId, bool)]) -> Result<()> {
+        let (places, over) = self.places(&rows.outputs, reads);
+        let kernel = {
+            let held = |v: ValueId| self.holds(v);
+            let aligned = |v: ValueId| self.is_aligned(v, &rows.outputs, &places);
+            library::rows::kernel(self.g, &held, rows, !over, &aligned)?
+        };
+        self.launch(kernel, &places, &[])?;
+        rows.outputs.iter().zip(places).for_each(|(&v, place)| self.put(v, place));
+        Ok(())
+    }
+
+    /// Arrays for the results of a kernel, and whether one of them is an operand's. That comes before the kernel's text, for
+    /// it decides what the kernel promises its compiler.
+    fn places(&mut self, outputs: &[ValueId], reads: &[(ValueId, bool)]) -> (Vec<BufferId>, bool) {
+        let mut places = Vec::new();
+        let mut over = false;
+        for &v in outputs {
+            let place = self.place(v, reads, &places);
+            over |= reads.iter().any(|(x, _)| self.at[x.0 as usize] == Some(place));
+            places.push(place);
+        }
+        (places, over)
+    }
+
+    /// Whether vectors of 16 bytes may be read from, or written to, a value's array.
+    fn is_aligned(&self, v: ValueId, outputs: &[ValueId], places: &[BufferId]) -> bool {
+        let span = match outputs.iter().position(|&o| o == v) {
+            Some(k) => Ok(self.p.span(places[k])),
+            None => self.span(v),
+        };
+        span.is_ok_and(|s| s.offset.is_multiple_of(16))
     }
 
     /// An array for one of the results of an elementwise kernel.

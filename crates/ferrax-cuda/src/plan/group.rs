@@ -5,10 +5,12 @@
 //! order of `ferrax_loops::passes`, which finds rows that stay in a core's caches and views of regular distances for
 //! vectors of a CPU, asks for less and gives less than is wanted here. A value is in memory where something needs it whole,
 //! where computing it again would cost more than reading it, and where a kernel would become too long. Kernels of several
-//! results have results of one size that read each other at most at the same place.
+//! results have results of one size that read each other at most at the same place; those of rows are found before the
+//! others (`rows.rs`).
 //!
 //! Invariants: an item reads values of items before it, and of itself at the same place alone.
 
+use super::rows::{Along, Entry, Rows, find};
 use crate::print::body::inlines;
 use ferrax_loops::{Graph, Kind, Node, ValueId};
 use std::collections::HashMap;
@@ -16,18 +18,20 @@ use std::collections::HashMap;
 /// Places that a cheap value is computed at in different kernels, or in one.
 const SITES: usize = 4;
 /// Nodes, and arrays, of a kernel.
-const NODES: u32 = 160;
+pub const NODES: u32 = 160;
 const ARRAYS: u32 = 24;
 /// Results of a kernel.
 const RESULTS: usize = 8;
 /// Picoseconds (`Kind::cost`) from which on an operation is not done twice.
-const COSTLY: u64 = 100;
+pub const COSTLY: u64 = 100;
 
 /// What runs at once.
 #[derive(Debug)]
 pub enum What {
     /// A kernel that computes these values, all of one size.
     Fused(Vec<ValueId>),
+    /// A kernel that computes these rows.
+    Rows(Rows),
     /// A node with kernels or steps of its own.
     Node(usize),
     /// A value that lies in another one's memory.
@@ -53,14 +57,15 @@ pub struct Groups {
 
 /// How a node reads an operand.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Read {
+pub enum Read {
     /// In memory.
     Whole,
     /// Element by element, each once or so.
     Elements,
 }
 
-fn read(node: &Node, operand: usize) -> Read {
+/// How a node reads an operand, by the operand's number.
+pub fn read(node: &Node, operand: usize) -> Read {
     match &node.kind {
         Kind::Reduce { .. } | Kind::ArgReduce { .. } | Kind::ReduceWith { .. } | Kind::Cumulative { .. } => {
             Read::Elements
@@ -72,7 +77,7 @@ fn read(node: &Node, operand: usize) -> Read {
 }
 
 /// Whether a node's element at a place needs the operand's at the same place.
-fn same_place(g: &Graph, node: &Node, x: ValueId) -> bool {
+pub fn same_place(g: &Graph, node: &Node, x: ValueId) -> bool {
     let (from, to) = (g.ty(x), g.ty(node.first));
     (node.kind.is_elementwise() && from.shape == to.shape) || matches!(node.kind, Kind::Reshape)
 }
@@ -88,13 +93,24 @@ struct Finder<'g> {
     costly: Vec<bool>,
     /// Whether more elements are asked for than there are.
     spread: Vec<bool>,
+    order: &'g [Entry],
+    /// The rows that a value is a member of, by their place in the order.
+    rows: Vec<Option<usize>>,
 }
 
 /// Finds the groups of a graph, whose nodes are all needed.
 pub fn group(g: &Graph) -> Groups {
     let n = g.types.len();
-    let mut f =
-        Finder { g, held: vec![false; n], sites: vec![Vec::new(); n], costly: vec![false; n], spread: vec![false; n] };
+    let order = find(g);
+    let mut f = Finder {
+        g,
+        held: vec![false; n],
+        sites: vec![Vec::new(); n],
+        costly: vec![false; n],
+        spread: vec![false; n],
+        order: &order,
+        rows: vec![None; n],
+    };
     f.held[..g.params].fill(true);
     for node in &g.nodes {
         for v in node.outputs() {
@@ -107,6 +123,14 @@ pub fn group(g: &Graph) -> Groups {
         }
     }
     g.outputs.iter().for_each(|v| f.held[v.0 as usize] = true);
+    for (at, entry) in order.iter().enumerate() {
+        let Entry::Rows(rows) = entry else { continue };
+        for &i in &rows.members {
+            let v = g.nodes[i].first;
+            f.rows[v.0 as usize] = Some(at);
+            f.held[v.0 as usize] = rows.outputs.contains(&v);
+        }
+    }
     f.find_costly();
     f.find_sites();
     f.limit();
@@ -124,6 +148,14 @@ fn last_reads(g: &Graph, items: &[Item]) -> Vec<usize> {
 }
 
 impl Finder<'_> {
+    /// The rows that a node is a member of.
+    fn rows_of(&self, node: &Node) -> Option<&Rows> {
+        match &self.order[self.rows[node.first.0 as usize]?] {
+            Entry::Rows(rows) => Some(rows),
+            Entry::Node(_) => None,
+        }
+    }
+
     fn find_costly(&mut self) {
         for node in &self.g.nodes {
             let own = match &node.kind {
@@ -142,18 +174,26 @@ impl Finder<'_> {
         let g = self.g;
         for (i, node) in g.nodes.iter().enumerate().rev() {
             let v = node.first.0 as usize;
-            if inlines(node) && !self.held[v] {
+            let rows = self.rows_of(node).cloned();
+            if inlines(node) && !self.held[v] && rows.is_none() {
                 let several = self.sites[v].len();
                 self.held[v] = several > SITES || (self.costly[v] && (several > 1 || self.spread[v]));
             }
-            let own: Vec<Site> =
+            let mut own: Vec<Site> =
                 if self.held[v] { vec![(node.first.0, 0)] } else { std::mem::take(&mut self.sites[v]) };
+            if let Some(rows) = &rows {
+                let site = (rows.outputs[0].0, 0);
+                own.retain(|other| !self.held[v] && *other != site);
+                own.push(site);
+            }
             for (k, &x) in node.inputs.iter().enumerate().filter(|(k, _)| read(node, *k) == Read::Elements) {
                 let at = x.0 as usize;
+                let along = rows.as_ref().and_then(|r| r.operand(g, node, x, r.of(g, node.first)?));
                 self.spread[at] |= g.ty(x).size() < g.ty(node.first).size()
+                    && along.is_none()
                     && (inlines(node) && !matches!(node.kind, Kind::Concat(_) | Kind::Pad(_)));
                 for &(root, path) in &own {
-                    let here = same_place(g, node, x) && inlines(node);
+                    let here = along.is_some() || (same_place(g, node, x) && inlines(node));
                     let path =
                         if here { path } else { path.wrapping_mul(0x100_0000_01b3) ^ ((i as u64 + 1) << 8 | k as u64) };
                     if !self.sites[at].contains(&(root, path)) {
@@ -180,7 +220,7 @@ impl Finder<'_> {
                 }
             }
             let v = node.first.0 as usize;
-            if inlines(node) && (nodes > NODES || arrays > ARRAYS) {
+            if inlines(node) && self.rows[v].is_none() && (nodes > NODES || arrays > ARRAYS) {
                 self.held[v] = true;
             }
             size[v] = (nodes, arrays);
@@ -203,6 +243,31 @@ impl Finder<'_> {
                 self.reads_of(x, here && same_place(self.g, node, x), found, seen);
             }
         }
+    }
+
+    /// What a group of rows reads.
+    fn rows_reads(&self, rows: &Rows) -> Vec<(ValueId, bool)> {
+        let g = self.g;
+        let mut found: HashMap<ValueId, bool> = HashMap::new();
+        let mut open: Vec<(ValueId, Option<Along>)> = rows.outputs.iter().map(|&v| (v, rows.of(g, v))).collect();
+        let mut seen = open.clone();
+        while let Some((v, at)) = open.pop() {
+            let Some(node) = g.maker(v).filter(|node| !self.held[v.0 as usize] || rows.outputs.contains(&node.first))
+            else {
+                *found.entry(v).or_insert(true) &= at == Some(Along::Element);
+                continue;
+            };
+            for &x in &node.inputs {
+                let next = (x, at.and_then(|at| rows.operand(g, node, x, at)));
+                if !seen.contains(&next) {
+                    seen.push(next);
+                    open.push(next);
+                }
+            }
+        }
+        let mut all: Vec<(ValueId, bool)> = found.into_iter().collect();
+        all.sort_unstable();
+        all
     }
 
     fn node_reads(&self, node: &Node, inline: bool) -> Vec<(ValueId, bool)> {
@@ -229,7 +294,16 @@ impl Finder<'_> {
         let mut items: Vec<Item> = Vec::new();
         // The item that makes a value, counted from 1.
         let mut made = vec![0usize; g.types.len()];
-        for (i, node) in g.nodes.iter().enumerate() {
+        for entry in self.order {
+            let i = match entry {
+                Entry::Node(i) => *i,
+                Entry::Rows(rows) => {
+                    items.push(Item { what: What::Rows(rows.clone()), reads: self.rows_reads(rows) });
+                    rows.outputs.iter().for_each(|v| made[v.0 as usize] = items.len());
+                    continue;
+                }
+            };
+            let node = &g.nodes[i];
             let v = node.first;
             if !inlines(node) {
                 let reads = self.node_reads(node, false);

@@ -1,7 +1,8 @@
 //! Kernel graphs as programs.
 //!
-//! A graph is rewritten into nodes that have kernels or steps (`rewrite.rs`, `products.rs`), its values are divided into those in memory
-//! and those that kernels compute on the way (`group.rs`), and its items become steps in order (`frame.rs`, `control.rs`).
+//! A graph is rewritten into nodes that have kernels or steps (`rewrite.rs`, `products.rs`), its values are divided into
+//! those in memory and those that kernels compute on the way (`group.rs`, `rows.rs`), and its items become steps in order
+//! (`frame.rs`, `control.rs`).
 //! Temporary arrays lie one behind the other until the steps are known; then those that are not needed at the same time
 //! share memory (`memory.rs`).
 //!
@@ -9,10 +10,11 @@
 
 mod control;
 pub mod frame;
-mod group;
+pub mod group;
 mod memory;
 mod products;
 mod rewrite;
+pub mod rows;
 
 use crate::print::kernel::NAME;
 use crate::program::{Output, Place, Program, Span, Step, Unit};

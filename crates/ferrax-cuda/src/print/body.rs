@@ -47,6 +47,8 @@ pub struct Body<'a> {
     pub largest: usize,
     /// The place whose elements a thread reads as a vector, and the pointers that it reads so.
     pub lanes: Option<(At, Vec<usize>)>,
+    /// Values of which one element is meant wherever they are asked for, with its name.
+    pub known: HashMap<ValueId, String>,
     forms: Vec<Form>,
     scopes: Vec<Scope>,
     names: u32,
@@ -81,6 +83,7 @@ impl<'a> Body<'a> {
             reads: Vec::new(),
             largest: 1,
             lanes: None,
+            known: HashMap::new(),
             forms: Vec::new(),
             scopes: vec![Scope::default()],
             names: 0,
@@ -143,6 +146,11 @@ impl<'a> Body<'a> {
     /// A name for an index.
     pub fn index(&mut self, expression: String) -> String {
         self.named("I", 'j', expression)
+    }
+
+    /// Says what an index is called that an expression gives.
+    pub fn bind_index(&mut self, expression: &str, name: &str) {
+        self.remember_expression(format!("I {expression}"), name);
     }
 
     /// A name that nothing has yet.
@@ -244,7 +252,8 @@ impl<'a> Body<'a> {
 
     /// The name of a value's element at a place; statements that compute it come first.
     pub fn element(&mut self, v: ValueId, at: At) -> Result<String> {
-        if let Some(name) = self.scopes.iter().rev().find_map(|s| s.values.get(&(v, at))) {
+        let bound = || self.scopes.iter().rev().find_map(|s| s.values.get(&(v, at)));
+        if let Some(name) = self.known.get(&v).or_else(bound) {
             return Ok(name.clone());
         }
         let name = if (self.held)(v) { self.load(v, at) } else { self.computed(v, at)? };

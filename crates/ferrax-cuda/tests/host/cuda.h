@@ -22,6 +22,7 @@ static fx_host_dim threadIdx, blockIdx, blockDim, gridDim;
 #define __shared__ static
 #define __launch_bounds__(threads, blocks)
 #define __align__(n) alignas(n)
+#define __launch_bounds__(...)
 
 static inline float __fadd_rn(float x, float y) { return x + y; }
 static inline float __fsub_rn(float x, float y) { return x - y; }
@@ -188,6 +189,16 @@ static void host_multiply(float* d, const unsigned* a, const unsigned* b, bool b
     }
   }
   fx_host_wait(FX_WARP);
+}
+
+template <class T> static T __shfl_xor_sync(unsigned, T x, int d) {
+  unsigned me = fx_host_me;
+  memcpy(&fx_host_fibers[me].slot, &x, sizeof(T));
+  fx_host_wait(FX_WARP);
+  T y;
+  memcpy(&y, &fx_host_fibers[me ^ (unsigned)d].slot, sizeof(T));
+  fx_host_wait(FX_WARP);
+  return y;
 }
 
 template <class T> static T atomicAdd(T* at, T x) {

@@ -37,3 +37,15 @@ template <int B> FX unsigned fx_same(unsigned x) {
   }
   return same;
 }
+
+// The value of the lane whose number differs in the bits of `d`.
+FX int fx_shuffle_xor(int x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
+FX unsigned fx_shuffle_xor(unsigned x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
+FX long long fx_shuffle_xor(long long x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
+FX unsigned long long fx_shuffle_xor(unsigned long long x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
+FX float fx_shuffle_xor(float x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
+FX double fx_shuffle_xor(double x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
+FX signed char fx_shuffle_xor(signed char x, int d) { return (signed char)__shfl_xor_sync(0xffffffffu, (int)x, d); }
+FX short fx_shuffle_xor(short x, int d) { return (short)__shfl_xor_sync(0xffffffffu, (int)x, d); }
+FX unsigned char fx_shuffle_xor(unsigned char x, int d) { return (unsigned char)__shfl_xor_sync(0xffffffffu, (int)x, d); }
+FX unsigned short fx_shuffle_xor(unsigned short x, int d) { return (unsigned short)__shfl_xor_sync(0xffffffffu, (int)x, d); }
