@@ -3,7 +3,7 @@
 
 mod against;
 
-use against::{Array, Case, Near, Report, Rng, common::NUMBERS};
+use against::{Array, Case, Near, Report, Rng, common::NUMBERS, host::Host};
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::{Builder, IndexMode, Kind, ReduceOp, ScatterDims, ScatterOp, Type};
 use smallvec::SmallVec;
@@ -315,4 +315,31 @@ fn scatters_of_windows() {
         }
     }
     report.finish();
+}
+
+/// Rounded sums and products have the same bits whatever the order of blocks and threads.
+#[test]
+fn rounded_results_do_not_depend_on_the_order_of_threads() {
+    let mut rng = Rng(18);
+    let (mut programs, mut args) = (Vec::new(), Vec::new());
+    for (d, shape, axis) in [
+        (DType::F32, &[20_000][..], 0),
+        (DType::F64, &[3, 9000, 3], 1),
+        (DType::C64, &[5000, 2], 0),
+        (DType::F32, &[40, 300], 1),
+    ] {
+        let ty = Type::new(d, shape);
+        let mut b = Builder::new([ty.clone()]);
+        let x = b.params().next().unwrap();
+        let kind = |op| Kind::Cumulative { op, axis, reverse: false };
+        let results = [ReduceOp::Sum, ReduceOp::Prod].map(|op| b.push(kind(op), &[x], ty.clone()));
+        programs.push(ferrax_cuda::plan::plan(&b.finish(&results), &[]).expect("a program"));
+        args.push(Array::tame(&mut rng, d, shape));
+    }
+    let host = Host::build(programs);
+    for (k, x) in args.iter().enumerate() {
+        let bytes = |seed: u64| host.run(k, &[x], seed).iter().map(|a| a.buffer().bytes().to_vec()).collect::<Vec<_>>();
+        let first = bytes(1);
+        assert!((2..6).all(|seed| bytes(seed << 60 | seed) == first), "{:?}", x.ty);
+    }
 }
