@@ -159,6 +159,10 @@ fn sorts_of_lines_of_every_length() {
             report.check(&cases, &args);
         }
     }
+    // So many tiles that the running sums of their counts are cut into pieces.
+    let long = [600_000];
+    let args = [DType::U8, DType::U32].map(|d| Array::random(&mut rng, d, &long));
+    report.check(&[case(sort(1, 0), &[0, 1], &[args[0].ty.clone(), args[1].ty.clone()], Near::Same)], &args);
     // All equal, and in order already.
     for step in [0, 1, -1] {
         let word = |at: &[usize]| Scalar::from_i64(DType::I32, at[0] as i64 * step);
