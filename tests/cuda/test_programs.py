@@ -36,6 +36,31 @@ def test_what_programs_compute(run):
     """)
 
 
+def test_long_lines_and_updates_of_the_same_elements(run):
+    run("""
+    draw = np.random.default_rng(3)
+    x = draw.integers(-9, 9, 20_000).astype(np.float32)
+    rows = draw.integers(-9, 9, (4000, 6)).astype(np.float32)
+    there, at = jax.device_put(x, gpus[0]), draw.integers(0, 40, 4000)
+    for axis, operand in (0, x), (1, rows.T.copy()), (0, rows):
+        got = jax.jit(lambda x, a=axis: (jnp.cumsum(x, a), jnp.sort(x, a), jnp.argsort(x, a, stable=True)))(
+            jax.device_put(operand, gpus[0])
+        )
+        wanted = np.cumsum(operand, axis), np.sort(operand, axis), np.argsort(operand, axis, stable=True)
+        for g, w in zip(got, wanted, strict=True):
+            np.testing.assert_array_equal(g, w)
+    np.testing.assert_array_equal(lax.top_k(there, 5)[1], np.argsort(-x, stable=True)[:5])
+    for dtype in np.float32, np.int32:
+        sums, last = np.zeros((40, 6), dtype), np.zeros((40, 6), dtype)
+        np.add.at(sums, at, rows.astype(dtype))
+        last[at] = rows
+        zeros = jax.device_put(np.zeros((40, 6), dtype), gpus[0])
+        np.testing.assert_array_equal(zeros.at[at].add(rows.astype(dtype)), sums)
+        np.testing.assert_array_equal(zeros.at[at].set(rows.astype(dtype)), last)
+        np.testing.assert_array_equal(zeros[:, 0].at[at].add(rows[:, 0].astype(dtype)), sums[:, 0])
+    """)
+
+
 def test_every_dtype_goes_there_and_back(run):
     run("""
     jax.config.update("jax_enable_x64", True)

@@ -3,7 +3,7 @@
 
 mod against;
 
-use against::{Array, Case, Near, Report, Rng, common::NUMBERS};
+use against::{Array, Case, Near, Report, Rng, common::NUMBERS, host::Host};
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::{Builder, IndexMode, Kind, ReduceOp, ScatterDims, ScatterOp, Type};
 use smallvec::SmallVec;
@@ -128,8 +128,10 @@ fn sorts_of_lines_of_every_length() {
     let mut report = Report::default();
     let mut rng = Rng(14);
     let sort = |num_keys, axis| Kind::Sort { axis, num_keys, stable: true };
-    for n in [511usize, 512, 513, 1024, 1025, 2048, 2049, 4095, 4096, 4097, 8191, 8192, 8193] {
-        for (shape, axis, d) in [(&[n][..], 0, DType::F32), (&[2, n], 1, DType::I16), (&[n, 2], 0, DType::U8)] {
+    let lengths = [511usize, 512, 513, 1024, 1025, 2048, 2049, 4095, 4096, 4097, 8191, 8192, 8193];
+    for (k, n) in lengths.into_iter().enumerate() {
+        let layouts = [(&[n][..], 0, DType::F32), (&[2, n], 1, DType::I16), (&[n, 2], 0, DType::U8)];
+        for (shape, axis, d) in if n < 600 { layouts.to_vec() } else { vec![layouts[k % 3]] } {
             let few = Array::from_fn(DType::I16, shape, |_| Scalar::from_i64(DType::I16, rng.below(50) as i64 - 25));
             let args = [few, Array::random(&mut rng, d, shape)];
             let cases = [
@@ -157,6 +159,10 @@ fn sorts_of_lines_of_every_length() {
             report.check(&cases, &args);
         }
     }
+    // So many tiles that the running sums of their counts are cut into pieces.
+    let long = [600_000];
+    let args = [DType::U8, DType::U32].map(|d| Array::random(&mut rng, d, &long));
+    report.check(&[case(sort(1, 0), &[0, 1], &[args[0].ty.clone(), args[1].ty.clone()], Near::Same)], &args);
     // All equal, and in order already.
     for step in [0, 1, -1] {
         let word = |at: &[usize]| Scalar::from_i64(DType::I32, at[0] as i64 * step);
@@ -315,4 +321,31 @@ fn scatters_of_windows() {
         }
     }
     report.finish();
+}
+
+/// Rounded sums and products have the same bits whatever the order of blocks and threads.
+#[test]
+fn rounded_results_do_not_depend_on_the_order_of_threads() {
+    let mut rng = Rng(18);
+    let (mut programs, mut args) = (Vec::new(), Vec::new());
+    for (d, shape, axis) in [
+        (DType::F32, &[20_000][..], 0),
+        (DType::F64, &[3, 9000, 3], 1),
+        (DType::C64, &[5000, 2], 0),
+        (DType::F32, &[40, 300], 1),
+    ] {
+        let ty = Type::new(d, shape);
+        let mut b = Builder::new([ty.clone()]);
+        let x = b.params().next().unwrap();
+        let kind = |op| Kind::Cumulative { op, axis, reverse: false };
+        let results = [ReduceOp::Sum, ReduceOp::Prod].map(|op| b.push(kind(op), &[x], ty.clone()));
+        programs.push(ferrax_cuda::plan::plan(&b.finish(&results), &[]).expect("a program"));
+        args.push(Array::tame(&mut rng, d, shape));
+    }
+    let host = Host::build(programs);
+    for (k, x) in args.iter().enumerate() {
+        let bytes = |seed: u64| host.run(k, &[x], seed).iter().map(|a| a.buffer().bytes().to_vec()).collect::<Vec<_>>();
+        let first = bytes(1);
+        assert!((2..6).all(|seed| bytes(seed << 60 | seed) == first), "{:?}", x.ty);
+    }
 }

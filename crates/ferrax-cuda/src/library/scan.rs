@@ -127,7 +127,8 @@ impl Scan {
         let lines = self.dims[0] * self.dims[2];
         let totals = f.temporary(lines * tile.pieces * self.acc.size());
         let kernel = f.print(|body| self.totals(body, &tile))?;
-        f.launch(kernel, &[totals], &[])?;
+        let arrays = [totals, to];
+        f.launch(kernel, if self.x.is_some() { &arrays[..1] } else { &arrays }, &[])?;
         let of_totals = Scan {
             x: None,
             d: self.acc,
@@ -148,8 +149,9 @@ impl Scan {
         body.number(at, &self.dims)
     }
 
-    fn element(&self, body: &mut Body<'_>, number: &str) -> Result<String> {
-        let Some(x) = self.x else { return Ok(body.named(c_type(self.d), 't', format!("o0[{number}]"))) };
+    /// An element of what is read, which without a value is the array `array`.
+    fn element(&self, body: &mut Body<'_>, number: &str, array: &str) -> Result<String> {
+        let Some(x) = self.x else { return Ok(body.named(c_type(self.d), 't', format!("{array}[{number}]"))) };
         let at = body.linear(number);
         body.element(x, at)
     }
@@ -245,7 +247,7 @@ impl Scan {
         body.line("#pragma unroll 8");
         body.open(&format!("for (I k = first + (I)(me / {lines}); mine && k < end; k += {})", tile.team));
         let number = self.number(&mut body, "outer0", "k", "inner");
-        let element = self.element(&mut body, &number)?;
+        let element = self.element(&mut body, &number, "o1")?;
         body.line(&format!("a = {};", self.joined("a", &convert(&element, self.d, self.acc)?)?));
         body.close();
         body.line("s[me] = a;");
@@ -258,7 +260,8 @@ impl Scan {
         body.line(&format!("if (me < {lines} && mine) o0[{place}] = s[me];"));
         body.line("__syncthreads();");
         body.close();
-        Ok(finish(body, &[self.acc], 0, true, tile.grid(), BLOCK))
+        let writes = [self.acc, self.d];
+        Ok(finish(body, &writes[..if self.x.is_some() { 1 } else { 2 }], 0, true, tile.grid(), BLOCK))
     }
 
     /// The running reductions; with pieces, `o1` has the running totals.
@@ -281,7 +284,7 @@ impl Scan {
         }
         body.open(&format!("for (I k0 = first; k0 < end; k0 += {})", tile.length()));
         self.each(&mut body, tile, &|body, number, slot| {
-            let element = self.element(body, number)?;
+            let element = self.element(body, number, "o0")?;
             body.line(&format!("s[{slot}] = {element};"));
             Ok(())
         })?;

@@ -172,7 +172,13 @@ impl Scatter<'_> {
         body.line(&format!("const long long to = (long long)place + {part};"));
         if !set {
             body.line(&format!("{} a = {};", self.state(), self.loaded("to")));
-            body.open(&format!("for (I j = {r}; j < {n} && {} == place; ++j)", place("j")));
+            // How far the element's updates go is found first, so that they are read ahead of their sum.
+            let goes = format!("last + step < {n} && {} == place", place("last + step"));
+            body.line(&format!("I last = {r}, step = 1;"));
+            body.line(&format!("for (; {goes}; step *= 2) last += step;"));
+            body.line(&format!("for (; step > 0; step /= 2) if ({goes}) last += step;"));
+            body.line("#pragma unroll 4");
+            body.open(&format!("for (I j = {r}; j <= last; ++j)"));
         }
         body.line(&format!("const I k = (I)o2[{}];", if set { &r } else { "j" }));
         let update = self.update(&mut body, rows, &w)?;
