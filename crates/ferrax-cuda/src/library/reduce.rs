@@ -23,9 +23,12 @@ const SHORT: usize = 32;
 /// Elements up to which a warp folds a row.
 const WARP_ROW: usize = 1024;
 /// Threads that keep a GPU busy.
-const BUSY: usize = 1 << 16;
+const BUSY: usize = 1 << 18;
 /// Elements that a thread folds at least before work is cut into more pieces.
 const PIECE: usize = 64;
+
+/// Length of a loop's text up to which it is unrolled.
+const UNROLLED: usize = 512;
 
 /// How values are folded: a state of some parts, joined by a function of the kernel's text.
 struct Fold {
@@ -345,10 +348,17 @@ impl Pass<'_> {
             body.line("bool some = false;");
         }
         let first = if team == 1 { begin } else { format!("{begin} + (I)({lane})") };
+        let before = std::mem::take(&mut body.text);
         body.open(&format!("for (I r = {first}; r < {end}; r += {team})"));
         let elements = load(&mut body, &o, "r")?;
         self.join(&mut body, &elements);
         body.close();
+        let inside = std::mem::replace(&mut body.text, before);
+        if inside.len() < UNROLLED {
+            // So many loads are on their way at a time.
+            body.line("#pragma unroll 8");
+        }
+        body.text.push_str(&inside);
         self.together(&mut body, &lane);
         let place = if partial && self.pieces > 1 { body.index(format!("{o} * {} + {c}", self.pieces)) } else { o };
         if team > 1 {

@@ -113,11 +113,14 @@ fn stores(body: &mut Body<'_>, outputs: &[ValueId], to: &str) -> Result<()> {
 /// The loop over vectors of `step` elements, of which the last one may be cut short.
 fn vector_loop(body: &mut Body<'_>, n: usize, step: usize, outputs: &[ValueId]) -> Result<()> {
     let g = body.g;
+    // Lanes beyond the last element compute that one: without branches between lanes, their statements are interleaved.
+    let inside = |i: &str| if n.is_multiple_of(step) { i.to_owned() } else { format!("({i} < {n} ? {i} : {n} - 1)") };
     let each = |array: &str, vector: &str, k: usize, reads: bool| {
         let (all, one) = (format!("*(fx_pack<@T, {step}>*)({array}{k} + b)"), format!("{array}{k}[b + u]"));
         let (all, one) = (all.replace("(fx_pack", if reads { "(const fx_pack" } else { "(fx_pack" }), one);
         if reads {
-            let rest = format!("for (int u = 0; u < {step}; ++u) if (b + u < {n}) {vector}{k}.x[u] = {one};");
+            let one = one.replace("b + u", &inside("b + u"));
+            let rest = format!("for (int u = 0; u < {step}; ++u) {vector}{k}.x[u] = {one};");
             format!("if (whole) {vector}{k} = {all}; else {rest}")
         } else {
             let rest = format!("for (int u = 0; u < {step}; ++u) if (b + u < {n}) {one} = {vector}{k}.x[u];");
@@ -126,15 +129,15 @@ fn vector_loop(body: &mut Body<'_>, n: usize, step: usize, outputs: &[ValueId]) 
     };
     let head = format!("(I)gridDim.x * blockDim.x * {step}");
     body.open(&format!("for (I b = ((I)blockIdx.x * blockDim.x + threadIdx.x) * {step}; b < {n}; b += {head})"));
-    body.line(&format!("const bool whole = b + {step} <= {n};"));
+    let whole = if n.is_multiple_of(step) { "true".to_owned() } else { format!("b + {step} <= {n}") };
+    body.line(&format!("const bool whole = {whole};"));
     // What is read is known when the statements inside are written, and stands before them.
     let before = std::mem::take(&mut body.text);
     let at = body.linear("i");
     body.lanes = Some((at, Vec::new()));
     body.line("#pragma unroll");
     body.open(&format!("for (int u = 0; u < {step}; ++u)"));
-    body.line("const I i = b + u;");
-    body.line(&format!("if (i >= {n}) break;"));
+    body.line(&format!("const I i = {};", inside("b + u")));
     stores(body, outputs, "w")?;
     body.close();
     let inside = std::mem::replace(&mut body.text, before);

@@ -1,7 +1,14 @@
+// The hardware's conversions give one NaN for all.
 FX unsigned short fx_to_bf16(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  unsigned short y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+#else
   unsigned b = __float_as_uint(x);
   if ((b & 0x7fffffffu) > 0x7f800000u) return (unsigned short)(b >> 16 | 64);
   return (unsigned short)((b + 0x7fff + (b >> 16 & 1)) >> 16);
+#endif
 }
 
 FX float fx_of_bf16(unsigned short x) { return __uint_as_float((unsigned)x << 16); }
@@ -55,9 +62,25 @@ template <int E, int M, int B, int K> FX float fx_value(unsigned code) {
   return __uint_as_float(sign | __float_as_uint(v));
 }
 
-FX unsigned short fx_to_f16(float x) { return (unsigned short)fx_code<5, 10, 15, 0>(x); }
+FX unsigned short fx_to_f16(float x) {
+#if defined(__CUDA_ARCH__)
+  unsigned short y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+#else
+  return (unsigned short)fx_code<5, 10, 15, 0>(x);
+#endif
+}
 
-FX float fx_of_f16(unsigned short x) { return fx_value<5, 10, 15, 0>(x); }
+FX float fx_of_f16(unsigned short x) {
+#if defined(__CUDA_ARCH__)
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+  return y;
+#else
+  return fx_value<5, 10, 15, 0>(x);
+#endif
+}
 
 FX unsigned char fx_to_f4_e2m1fn(float x) { return (unsigned char)fx_code<2, 1, 1, 3>(x); }
 

@@ -23,8 +23,14 @@ FX double fx_fma(double x, double y, double z) { return __fma_rn(x, y, z); }
 
 // NaN wins, and +0 is larger than -0.
 FX float fx_max(float x, float y) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float m;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(x), "f"(y));
+  return m;
+#else
   float m = x > y || x != x ? x : y;
   return x == y ? fx_single(fx_bits(x) & fx_bits(y)) : m;
+#endif
 }
 FX double fx_max(double x, double y) {
   double m = x > y || x != x ? x : y;
@@ -33,8 +39,14 @@ FX double fx_max(double x, double y) {
 template <class T> FX T fx_max(T x, T y) { return x > y ? x : y; }
 
 FX float fx_min(float x, float y) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float m;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(x), "f"(y));
+  return m;
+#else
   float m = x < y || x != x ? x : y;
   return x == y ? fx_single(fx_bits(x) | fx_bits(y)) : m;
+#endif
 }
 FX double fx_min(double x, double y) {
   double m = x < y || x != x ? x : y;
