@@ -216,7 +216,9 @@ def test_long_running_logarithms_of_sums_do_not_gather_errors():
     with ferrax.enable_x64(True):
         for wide in (x.astype(np.float64), np.linspace(-900, 900, 3000), np.array([-np.inf, 3, -np.inf, np.inf, 1])):
             wanted = np.logaddexp.accumulate(wide.astype(np.longdouble)).astype(np.float64)
-            np.testing.assert_allclose(ours.cumlogsumexp(wide, 0), wanted, rtol=4.5e-16)
+            # CUDA's logarithms are a little less exact (docs/numerics.md).
+            near_zero = 4e-16 if ferrax.default_backend() == "cuda" else 0
+            np.testing.assert_allclose(ours.cumlogsumexp(wide, 0), wanted, rtol=4.5e-16, atol=near_zero)
 
 
 def test_reduce_with_any_function():
@@ -289,6 +291,7 @@ def test_tiles_that_cannot_be_counted(reps):
         ours.tile(np.arange(5), (reps,))
 
 
+@pytest.mark.embedded  # other engines add up fused rows in another order
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("long", [16_383, 16_385, 20_000, 32_768, 32_769])
 def test_rows_that_are_read_again_after_their_reduction(long, rows):
