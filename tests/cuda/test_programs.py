@@ -1,7 +1,6 @@
 """Programs on GPUs: what they compute, what they take and give back, and what they refuse."""
 
 
-
 def test_what_programs_compute(run):
     run("""
     x = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
