@@ -136,6 +136,11 @@ impl Fake {
         self
     }
 
+    /// The library.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub fn driver(&self) -> Result<Arc<Driver>> {
         Driver::load(Some(&self.path))
     }

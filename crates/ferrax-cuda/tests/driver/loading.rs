@@ -15,6 +15,20 @@ fn a_missing_library_is_named_with_what_the_system_says() {
     assert!(text.contains("nowhere.so: "), "{text}");
 }
 
+/// NVRTC asks the system for this library by its name, and the system does not look into folders of wheels.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_compilers_builtins_are_opened_beside_it() {
+    let fake = Fake::new();
+    let file = fake.path().with_file_name("libnvrtc-builtins.so.12.4");
+    std::fs::copy(fake.path(), &file).unwrap();
+    std::fs::write(fake.path().with_file_name("libnvrtc-builtins.alt.so"), "no library").unwrap();
+    let open = || std::fs::read_to_string("/proc/self/maps").unwrap().contains(file.to_str().unwrap());
+    assert!(!open());
+    fake.compiler().unwrap();
+    assert!(open());
+}
+
 #[test]
 fn a_driver_that_is_too_old_says_its_version() {
     let fake = Fake::new();
