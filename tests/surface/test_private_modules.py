@@ -6,14 +6,29 @@ import jax
 import jax.numpy
 import numpy as np
 import pytest
-from jax._src import custom_api_util as jax_api_util, effects as jax_effects
+from jax._src import (
+    core as jax_core,
+    custom_api_util as jax_api_util,
+    dtypes as jax_dtypes,
+    effects as jax_effects,
+    jaxpr_util as jax_jaxpr_util,
+)
 from jax._src.random import prng as jax_prng, threefry2x32 as jax_threefry
 from jax._src.tree_util import broadcast_flattened_prefix_with_treedef as jax_broadcast
 
 import ferrax
 import ferrax.numpy as jnp
 from ferrax import lax
-from ferrax._src import custom_api_util, dispatch, effects, traceback_util
+from ferrax._src import (
+    core as ferrax_core,
+    custom_api_util,
+    dispatch,
+    dtypes,
+    effects,
+    jaxpr_util,
+    traceback_util,
+    xla_bridge,
+)
 from ferrax._src.internal_test_util import deprecation_module, lax_test_util as cases, lazy_loader_module
 from ferrax._src.random import prng, threefry2x32
 from ferrax._src.tree_util import broadcast_flattened_prefix_with_treedef
@@ -237,7 +252,8 @@ def test_batched_axes_of_tests():
 def test_what_the_namespace_says_like_jax(x64):
     with ferrax.enable_x64(x64), jax.enable_x64(x64):
         ours, theirs = jnp.__array_namespace_info__(), jax.numpy.__array_namespace_info__()
-        kinds = "bool|integral|signed integer|unsigned integer|real floating|complex floating|numeric".split("|")
+        floats = ("real floating", "complex floating")
+        kinds = ("bool", "integral", "signed integer", "unsigned integer", *floats, "numeric")
         for kind in (None, ("bool", "integral"), *kinds):
             assert ours.dtypes(kind=kind) == theirs.dtypes(kind=kind)
         assert ours.default_dtypes() == theirs.default_dtypes()
@@ -245,3 +261,63 @@ def test_what_the_namespace_says_like_jax(x64):
     assert ours.devices() == [None, *ferrax.devices()]
     with pytest.raises(KeyError):
         ours.dtypes(kind="rational")
+
+
+def test_statistics_of_programs_like_jax():
+    out = []
+    for package, util in ((ferrax, jaxpr_util), (jax, jax_jaxpr_util)):
+
+        def f(x, package=package):
+            inner = package.jit(lambda y: package.numpy.sin(y) * y)
+            return inner(inner(x)) + package.numpy.sin(x).sum()
+
+        jaxpr = package.make_jaxpr(f)(np.ones(3, np.float32)).jaxpr
+        lines = util.source_locations(jaxpr)
+        assert sum(lines.values()) == util.count_eqns(jaxpr)
+        assert sum(util.primitives_by_source(jaxpr).values()) == util.count_eqns(jaxpr)
+        groups = util.collect_eqns(jaxpr, lambda eqn: eqn.primitive.name)
+        out.append([util.primitives(jaxpr), util.primitives_by_shape(jaxpr), len(groups["sin"])])
+    assert out[0] == out[1]
+
+
+def test_groups_of_dtypes_like_jax():
+    for name in ("_float8_dtypes", "_float6_dtypes", "_float4_dtypes", "_dtype_to_32bit_dtype", "_int2_dtype", "bool_"):
+        assert getattr(dtypes, name) == getattr(jax_dtypes, name)
+    for kind, dtype in dtypes.python_scalar_types_to_dtypes.items():
+        assert jax_dtypes.python_scalar_types_to_dtypes[kind] == dtype
+    names = ["bool", "int8", "uint16", "int64", "bfloat16", "float32", "float64", "complex64"]
+    for one in names:
+        assert dtypes.to_floating_dtype(one) == jax_dtypes.to_floating_dtype(one)
+        for other in names:
+            assert dtypes.safe_to_cast(one, other) == jax_dtypes.safe_to_cast(one, other), (one, other)
+    assert dtypes.is_weakly_typed_scalar(1.0) and not dtypes.is_weakly_typed_scalar(np.float32(1))
+
+
+def test_sizes_like_jax():
+    for core in (ferrax_core, jax_core):
+        assert core.definitely_equal(3, 3) and not core.definitely_equal(3, 4)
+        assert core.definitely_equal_shape((1, 2), [1, 2]) and not core.definitely_equal_shape((1,), (1, 1))
+        assert [core.is_dim(3), core.is_dim("a"), core.is_symbolic_dim(3)] == [True, False, False]
+        assert core.divide_shape_sizes((4, 6), (3,)) == 8 and core.divide_shape_sizes((0,), (0, 2)) == 1
+        with pytest.raises(core.InconclusiveDimensionOperation):
+            core.divide_shape_sizes((4,), (3,))
+        assert [core.dilate_dim(d, 3) for d in (0, 1, 4)] == [0, 1, 10]
+        assert [core.stride_dim(d, 3, 2) for d in (0, 2, 3, 8)] == [0, 0, 1, 3]
+        assert core.shaped_abstractify(np.ones(2, np.int8)).str_short() == "int8[2]"
+    assert isinstance(ferrax_core.get_token_aval(), ferrax.extend.core.AbstractToken)
+
+
+def test_platforms():
+    assert xla_bridge.is_known_platform(ferrax.default_backend()) and not xla_bridge.is_known_platform("abacus")
+    assert xla_bridge.host_id() == ferrax.process_index() and xla_bridge.host_count() == ferrax.process_count()
+    assert xla_bridge.expand_platform_alias("gpu") == ["cuda", "rocm"]
+    assert xla_bridge.using_pjrt_c_api() in (False, True)
+
+
+def test_default_generators():
+    from ferrax._src import random
+    from ferrax._src.random import core
+
+    assert core.default_prng_impl() is random.resolve_prng_impl("threefry2x32") is prng.prngs["threefry2x32"]
+    with pytest.raises(ValueError, match="dice"):
+        random.resolve_prng_impl("dice")

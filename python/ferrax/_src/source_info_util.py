@@ -7,6 +7,6 @@ __getattr__ = unprovided_names(
     __name__,
     "Frame JaxStackTraceBeforeTransformation Scope Transform has_user_context is_user_filename "
     "raw_frame_to_frame register_inclusion user_frame user_frames",
-    "equations say their line by their source_info, and no more",
+    "the source_info of an equation has its scopes and no frames",
     names_of(__name__, "ferrax.extend.source_info_util"),
 )

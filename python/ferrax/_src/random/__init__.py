@@ -1,7 +1,22 @@
 """Random numbers."""
 
+from typing import Any
+
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
+from ferrax.random._generators import PRNGImpl
+from ferrax.random._keys import impl_of
+
+
+def default_prng_impl() -> PRNGImpl:
+    """The generator of keys whose maker names none, as a setting has it."""
+    return impl_of(None)
+
+
+def resolve_prng_impl(impl_spec: Any) -> PRNGImpl:
+    """The generator that a text or an object names; the default one for None."""
+    return impl_of(impl_spec)
+
 
 __getattr__ = unprovided_names(
     __name__,
