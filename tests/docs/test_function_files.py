@@ -9,8 +9,8 @@ from documents import ROOT
 from ferrax.lax import elementwise
 from tests.lax.test_elementwise import BINARY, UNARY
 
-# Functions that are made of others.
-USERS = re.compile(r"python/ferrax/scipy/.*")
+# Functions that are made of others, and tables of cases for tests.
+USERS = re.compile(r"python/ferrax/(scipy|_src/internal_test_util)/.*")
 # Files that know of every function, and those of the blocks.
 KERNELS = {"crates/ferrax-loops/src/kind.rs", "crates/ferrax-cpu/src/elementwise/mod.rs"}
 BLOCKS = re.compile(r"crates/ferrax-ops/src/elementwise/(unary|special)\.rs")

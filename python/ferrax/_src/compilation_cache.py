@@ -6,7 +6,9 @@ from ferrax.config import config
 
 __getattr__ = unprovided_names(
     __name__,
-    "get_executable_and_time is_cache_used put_executable_and_time",
+    "CacheVerificationError VerificationCache combine_executable_and_time compress_executable decompress_executable "
+    "extract_executable_and_time get_cache_key get_executable_and_time get_file_cache is_cache_used "
+    "is_executable_in_cache put_executable_and_time",
     "programs on disk are read and written by the core",
     names_of(__name__, "ferrax.experimental.compilation_cache.compilation_cache"),
 )

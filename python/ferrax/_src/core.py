@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -12,6 +13,7 @@ from ferrax._api import typeof as typeof
 from ferrax._avals import AbstractValue
 from ferrax._core import Tracer
 from ferrax._src._public import names_of
+from ferrax._src._unprovided import unprovided_names
 from ferrax.errors import (
     ConcretizationTypeError as ConcretizationTypeError,
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
@@ -116,7 +118,71 @@ def typematch(t1: Any, t2: Any) -> bool:
     return t1.shape == t2.shape and t1.dtype == t2.dtype
 
 
-def __getattr__(name: str) -> Any:
-    if name in _core.__all__:
-        return getattr(_core, name)
-    return _others(name)
+def definitely_equal(d1: Any, d2: Any) -> bool:
+    """Whether two sizes are the same."""
+    return d1 is d2 or bool(d1 == d2)
+
+
+def definitely_equal_shape(s1: Iterable[Any], s2: Iterable[Any]) -> bool:
+    """Whether two shapes are the same."""
+    first, second = tuple(s1), tuple(s2)
+    return len(first) == len(second) and all(map(definitely_equal, first, second))
+
+
+def is_dim(v: Any) -> bool:
+    """Whether a value may be a size."""
+    return is_constant_dim(v)
+
+
+def is_symbolic_dim(v: Any) -> bool:
+    """Whether a size is a symbol; none is."""
+    return False
+
+
+def divide_shape_sizes(s1: Iterable[int], s2: Iterable[int]) -> int:
+    """How many arrays of the second shape have the elements of one of the first.
+
+    Raises:
+      InconclusiveDimensionOperation: no whole number of them has.
+    """
+    size1, size2 = math.prod(s1), math.prod(s2)
+    if size1 == size2:
+        return 1
+    if size2 == 0 or size1 % size2:
+        raise InconclusiveDimensionOperation(f"Cannot divide evenly the sizes of shapes {tuple(s1)} and {tuple(s2)}")
+    return size1 // size2
+
+
+def dilate_dim(d: int, dilation: int) -> int:
+    """A size where `dilation - 1` places come between two elements."""
+    return 0 if d == 0 else 1 + dilation * (d - 1)
+
+
+def stride_dim(d: int, window_size: int, window_stride: int) -> int:
+    """How many windows a size holds."""
+    return max(0, (d - window_size) // window_stride + 1)
+
+
+def shaped_abstractify(x: Any) -> Any:
+    """The type of a value."""
+    return typeof(x)
+
+
+def get_token_aval() -> AbstractToken:
+    """The type of what orders effects."""
+    return abstract_token
+
+
+def _public(name: str) -> Any:
+    return getattr(_core, name) if name in _core.__all__ else _others(name)
+
+
+__getattr__ = unprovided_names(
+    __name__,
+    "AvalMutableQDD AvalQDD AxisEnv ClosedCallPrimitive EvalTrace InputType JaxprEqnContext JaxprPpContext "
+    "JaxprPpSettings ManualAxisType MemorySpace MutableTypecheckVal NamedAxisEffect QuasiDynamicData ShardingTypeError "
+    "array_ref_effect aval_mapping_handlers clean_up_dead_vars cur_aval_qdd cur_qdd eval_trace freeze_p get_axis_env "
+    "internal_mutable_array_effect pp_eqn_rules pp_jaxpr pytype_aval_mappings ref_p reset_trace_state trace_ctx",
+    "it is part of how JAX traces, and ferrax's core traces",
+    _public,
+)

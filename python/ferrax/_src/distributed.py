@@ -1,5 +1,11 @@
 """Several processes."""
 
 from ferrax._src._public import names_of
+from ferrax._src._unprovided import unprovided_names
 
-__getattr__ = names_of(__name__, "ferrax.distributed")
+__getattr__ = unprovided_names(
+    __name__,
+    "State global_state",
+    "processes are ferrax.distributed's",
+    names_of(__name__, "ferrax.distributed"),
+)

@@ -35,6 +35,29 @@ _jax_types = [*_bool_types, *_unsigned_types, *_signed_types, *_float_types, *_c
 _jax_dtype_set = {*_jax_types, _dtypes.float0}
 
 
+_int2_dtype, _uint2_dtype, _int4_dtype, _uint4_dtype = _intn_dtypes
+_int_types = [*_unsigned_types, *_signed_types]
+_float8_dtypes = [
+    np.dtype(getattr(ml_dtypes, f"float8_{kind}"))
+    for kind in ("e3m4", "e4m3", "e8m0fnu", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")
+]
+_float6_dtypes = [np.dtype(ml_dtypes.float6_e2m3fn), np.dtype(ml_dtypes.float6_e3m2fn)]
+_float4_dtypes = [np.dtype(ml_dtypes.float4_e2m1fn)]
+#: Python's numbers, and the dtypes of their values where these are wide.
+python_scalar_types = {bool, int, float, complex}
+python_scalar_types_to_dtypes: dict[type, np.dtype] = {
+    bool: np.dtype(bool),
+    int: np.dtype("int64"),
+    float: np.dtype("float64"),
+}
+python_scalar_types_to_dtypes[complex] = np.dtype("complex128")
+bool_ = np.bool_
+string_dtype = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else None
+_dtype_to_32bit_dtype = {
+    np.dtype(wide): np.dtype(narrow)
+    for wide, narrow in (("int64", "int32"), ("uint64", "uint32"), ("float64", "float32"), ("complex128", "complex64"))
+}
+
 #: One-bit integers, which ml_dtypes has not.
 int1 = uint1 = None
 
@@ -132,3 +155,26 @@ def short_dtype_name(dtype: Any) -> str:
         if name.startswith(long):
             return str(short + name.removeprefix(long))
     return str(name)
+
+
+def safe_to_cast(input_dtype_or_value: Any, output_dtype_or_value: Any) -> bool:
+    """Whether a dtype or value becomes another dtype where both are combined.
+
+    >>> safe_to_cast("int16", "float32"), safe_to_cast("float32", "int16")
+    (True, False)
+    """
+    output = _dtypes.canonicalize_dtype(dtype(output_dtype_or_value))
+    if _dtypes.canonicalize_dtype(dtype(input_dtype_or_value)) == output:
+        return True
+    return bool(_dtypes.result_type(input_dtype_or_value, output) == output)
+
+
+def to_floating_dtype(dtype: Any) -> np.dtype:
+    """The dtype of floats that holds a dtype's numbers: that of the real parts of complex ones."""
+    inexact = to_inexact_dtype(dtype)
+    return np.zeros(0, inexact).real.dtype if inexact.kind == "c" else inexact
+
+
+def is_weakly_typed_scalar(x: Any) -> bool:
+    """Whether a value is one number that takes the dtype of what it is combined with."""
+    return is_weakly_typed(x) and np.ndim(x) == 0

@@ -1,6 +1,7 @@
 """Meshes of devices."""
 
 from ferrax._src._public import names_of
+from ferrax._src._unprovided import unprovided_names
 from ferrax.sharding import Mesh
 from ferrax.sharding._context import (
     _state,
@@ -32,4 +33,9 @@ class _ThreadResources:
 
 thread_resources = _ThreadResources()
 
-__getattr__ = names_of(__name__, "ferrax.sharding")
+__getattr__ = unprovided_names(
+    __name__,
+    "BaseMesh EMPTY_ENV ResourceEnv",
+    "meshes in use are ferrax.sharding's",
+    names_of(__name__, "ferrax.sharding"),
+)

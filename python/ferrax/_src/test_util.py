@@ -126,6 +126,7 @@ from ferrax._src._test_more import (
 )
 from ferrax._src.public_test_util import (
     ToleranceDict as ToleranceDict,
+    _default_tolerance as _default_tolerance,
     check_close as check_close,
     check_grads as check_grads,
     check_jvp as check_jvp,
@@ -145,6 +146,7 @@ try:
     from absl.testing import parameterized as _parameterized
 
     _Base: Any = _parameterized.TestCase
+    parameterized = _parameterized
 except ImportError:
     _Base = unittest.TestCase
 

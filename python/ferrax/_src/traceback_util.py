@@ -1,9 +1,19 @@
 """Errors of ferrax never show its own frames; those of libraries stay."""
 
 import os
+import types
 
 import ferrax
 from ferrax.extend.source_info_util import register_exclusion as register_exclusion
+
+
+class UnfilteredStackTrace(Exception):
+    """The cause of an error whose frames were filtered; errors of ferrax have none."""
+
+
+class SimplifiedTraceback(Exception):
+    """The cause of an error whose frames were removed; errors of ferrax have none."""
+
 
 _FOLDER = os.path.dirname(ferrax.__file__) + os.sep
 
@@ -16,3 +26,16 @@ def api_boundary(fun):  # type: ignore[no-untyped-def]
 def include_frame(frame) -> bool:  # type: ignore[no-untyped-def]
     """Whether a frame is a user's: not one of ferrax's."""
     return not frame.f_code.co_filename.startswith(_FOLDER)
+
+
+def filter_traceback(tb: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback of the frames that are users'."""
+    frames = []
+    while tb is not None:
+        if include_frame(tb.tb_frame):
+            frames.append(tb)
+        tb = tb.tb_next
+    out: types.TracebackType | None = None
+    for frame in reversed(frames):
+        out = types.TracebackType(out, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return out

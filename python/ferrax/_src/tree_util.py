@@ -21,6 +21,15 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: _IsLeaf = None) 
     return leaves
 
 
+def broadcast_flattened_prefix_with_treedef(
+    prefix_leaves: list[Any], prefix_treedef: Any, full_treedef: Any
+) -> list[Any]:
+    """`broadcast_prefix` of the leaves and the structures of both trees."""
+    return broadcast_prefix(
+        prefix_treedef.unflatten(prefix_leaves), full_treedef.unflatten([0] * full_treedef.num_leaves)
+    )
+
+
 def _children(tree: Any, is_leaf: _IsLeaf) -> tuple[list[tuple[Any, Any]], Any] | None:
     """The children of a node with their keys, and its metadata; None of a leaf."""
     if (is_leaf is not None and is_leaf(tree)) or (tree is not None and _tree_util.all_leaves([tree])):

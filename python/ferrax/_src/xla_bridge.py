@@ -1,5 +1,6 @@
 """Backends: those of all platforms start when the first device is looked at."""
 
+import logging
 from typing import Any
 
 from ferrax import (
@@ -12,6 +13,7 @@ from ferrax import (
     process_index as process_index,
 )
 from ferrax._ferrax import devices_were_counted as _devices_were_counted
+from ferrax._src._unprovided import unprovided_names
 from ferrax.extend.backend import backends as backends, get_backend as get_backend
 
 
@@ -20,7 +22,55 @@ def backends_are_initialized() -> bool:
     return _devices_were_counted()
 
 
-def __getattr__(name: str) -> Any:
+def host_count(backend: Any = None) -> int:
+    """The number of processes."""
+    return process_count(backend)
+
+
+def host_id(backend: Any = None) -> int:
+    """The number of this process."""
+    return process_index(backend)
+
+
+def known_platforms() -> set[str]:
+    """The platforms that have devices."""
+    return {*backends()}
+
+
+def is_known_platform(platform: str) -> bool:
+    """Whether a platform has devices."""
+    return not known_platforms().isdisjoint(expand_platform_alias(platform))
+
+
+def expand_platform_alias(platform: str) -> list[str]:
+    """The platforms that a name stands for.
+
+    >>> expand_platform_alias("gpu"), expand_platform_alias("cpu")
+    (['cuda', 'rocm'], ['cpu'])
+    """
+    return ["cuda", "rocm"] if platform == "gpu" else [platform]
+
+
+def using_pjrt_c_api(backend: Any = None) -> bool:
+    """Whether a plugin computes."""
+    return "PJRT C API" in getattr(backend, "platform_version", "")
+
+
+def _backends_there(name: str) -> Any:
     if name == "_backends":  # by platform, as far as there are any
         return backends() if backends_are_initialized() else {}
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(name)
+
+
+logger = logging.getLogger("ferrax")
+
+__getattr__ = unprovided_names(
+    __name__,
+    "BackendRegistration CROSS_HOST_TRANSFER_SOCKET_ADDRESS _CPU_ENABLE_ASYNC_DISPATCH _NameValueMapping "
+    "_backend_factories _clear_backends _discover_and_register_pjrt_plugins _get_pjrt_plugin_names_and_library_paths "
+    "_init_backend _options_from_jax_configs _suggest_missing_backends discover_pjrt_plugins make_cpu_client "
+    "make_pjrt_c_api_client make_pjrt_topology register_backend_factory register_pjrt_plugin_factories_from_env "
+    "register_plugin",
+    "platforms are the core's, and plugins are found by ferrax itself",
+    _backends_there,
+)

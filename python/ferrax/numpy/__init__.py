@@ -29,6 +29,7 @@ if _TYPE_CHECKING:
     from ferrax.numpy._histogram import *
     from ferrax.numpy._io import *
     from ferrax.numpy._join import *
+    from ferrax.numpy._namespace import __array_namespace_info__ as __array_namespace_info__
     from ferrax.numpy._nan_reductions import *
     from ferrax.numpy._narrow_dtypes import *
     from ferrax.numpy._pad import *
@@ -79,6 +80,7 @@ _LATER = {
         "array_split block column_stack concat concatenate dsplit dstack hsplit hstack repeat split stack tile "
         "unstack vsplit vstack"
     ),
+    "_namespace": "__array_namespace_info__",
     "_nan_reductions": ("nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar"),
     "_narrow_dtypes": (
         "bfloat16 finfo float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz "

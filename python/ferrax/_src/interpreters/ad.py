@@ -1,5 +1,13 @@
 """Derivative rules of primitives that users make."""
 
 from ferrax._src._public import names_of
+from ferrax._src._unprovided import unprovided_names
 
-__getattr__ = names_of(__name__, "ferrax.interpreters.ad")
+__getattr__ = unprovided_names(
+    __name__,
+    "GradAccum JVPTrace LinearizeTrace NullAccum RefAccum ValAccum backward_pass backward_pass3 "
+    "closed_backward_pass custom_lin_p fancy_transposes jvp_jaxpr linear_jvp linear_transpose2 "
+    "linearize_jaxpr primitive_linearizations replace_internal_symbolic_zeros",
+    "programs are differentiated by the core",
+    names_of(__name__, "ferrax.interpreters.ad"),
+)

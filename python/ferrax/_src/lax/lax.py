@@ -5,8 +5,15 @@ from typing import Any
 from ferrax import _ferrax
 from ferrax._core import asarray as asarray
 from ferrax._src._public import names_of
+from ferrax._src._unprovided import unprovided_names
 
-__getattr__ = names_of(__name__, "ferrax.lax", "ferrax.extend.core.primitives")
+__getattr__ = unprovided_names(
+    __name__,
+    "naryop naryop_dtype_rule standard_primitive unop unop_dtype_rule broadcasting_shape_rule "
+    "ragged_dot_general_p composite_p tie_p to_edtype_p from_edtype_p accuracy_attr ranges_like remaining",
+    "primitives of users are made by ferrax.extend.core.Primitive",
+    names_of(__name__, "ferrax.lax", "ferrax.extend.core.primitives"),
+)
 
 
 def _convert_element_type(operand: Any, new_dtype: Any = None, weak_type: bool = False) -> Any:

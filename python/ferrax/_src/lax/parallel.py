@@ -3,6 +3,7 @@
 from typing import Any
 
 from ferrax._src._public import names_of
+from ferrax._src._unprovided import unprovided_names
 from ferrax.lax import all_gather
 
 
@@ -11,4 +12,10 @@ def all_gather_invariant(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool =
     return all_gather(x, axis_name, axis=axis, tiled=tiled, to="invariant")
 
 
-__getattr__ = names_of(__name__, "ferrax.lax", "ferrax.extend.core.primitives")
+__getattr__ = unprovided_names(
+    __name__,
+    "all_gather_invariant_p all_gather_reduced all_gather_reduced_p preduced unreduced_psum "
+    "unreduced_psum_scatter vary_unreduced_cast",
+    "arrays are summed over axes at once",
+    names_of(__name__, "ferrax.lax", "ferrax.extend.core.primitives"),
+)

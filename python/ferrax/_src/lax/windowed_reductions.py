@@ -9,8 +9,14 @@ import ferrax.numpy as jnp
 from ferrax import lax
 from ferrax._core import Array
 from ferrax._src._public import names_of
+from ferrax._src._unprovided import unprovided_names
 
-__getattr__ = names_of(__name__, "ferrax.lax", "ferrax.extend.core.primitives")
+__getattr__ = unprovided_names(
+    __name__,
+    "_select_and_scatter",
+    "it is part of ferrax.lax.reduce_window's derivative",
+    names_of(__name__, "ferrax.lax", "ferrax.extend.core.primitives"),
+)
 
 _Ints = Sequence[int]
 _Pads = Sequence[tuple[int, int]]

@@ -1,5 +1,26 @@
 """Random numbers."""
 
-from ferrax._src._public import names_of
+from typing import Any
 
-__getattr__ = names_of(__name__, "ferrax.random", "ferrax.extend.core.primitives")
+from ferrax._src._public import names_of
+from ferrax._src._unprovided import unprovided_names
+from ferrax.random._generators import PRNGImpl
+from ferrax.random._keys import impl_of
+
+
+def default_prng_impl() -> PRNGImpl:
+    """The generator of keys whose maker names none, as a setting has it."""
+    return impl_of(None)
+
+
+def resolve_prng_impl(impl_spec: Any) -> PRNGImpl:
+    """The generator that a text or an object names; the default one for None."""
+    return impl_of(impl_spec)
+
+
+__getattr__ = unprovided_names(
+    __name__,
+    "PRNGSpec PRNGSpecDesc",
+    "generators are named by text or are PRNGImpl",
+    names_of(__name__, "ferrax.random", "ferrax.extend.core.primitives"),
+)

@@ -3,23 +3,47 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 import ferrax.numpy as jnp
-from ferrax import lax
+from ferrax import lax, vmap
 from ferrax._core import Array, ShapedArray
 from ferrax._ferrax import KeyTy as KeyTy, PRNGKeyArray as PRNGKeyArray
 from ferrax._src._public import names_of
 from ferrax.extend.core import Primitive
 from ferrax.extend.random import random_seed as random_seed, seed_with_impl as seed_with_impl
 from ferrax.interpreters import mlir
-from ferrax.random._generators import PRNGImpl as PRNGImpl
+from ferrax.random import split
+from ferrax.random._generators import IMPLS as prngs, PRNGImpl as PRNGImpl
+
+#: Unsigned dtypes by their bits.
+UINT_DTYPES = {bits: np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}
 
 iota_2x32_shape_p = Primitive("iota_2x32_shape")
 iota_2x32_shape_p.multiple_results = True
 
 __getattr__ = names_of(__name__, "ferrax.extend.random", "ferrax.random", "ferrax.extend.core.primitives")
+
+
+def register_prng(impl: PRNGImpl) -> None:
+    """Makes a generator known by its name.
+
+    Raises:
+      ValueError: there is one of the name.
+    """
+    if impl.name in prngs:
+        raise ValueError(f"PRNG with name {impl.name} already registered: {impl}")
+    prngs[impl.name] = impl
+
+
+def random_split(keys: Array, shape: tuple[int, ...]) -> Array:
+    """A shape of keys, of each key."""
+    one = partial(split, num=tuple(shape))
+    for _ in range(keys.ndim):
+        one = vmap(one)  # type: ignore[assignment]
+    return one(keys)
 
 
 def iota_2x32_shape(shape: tuple[int, ...]) -> tuple[Array, Array]:

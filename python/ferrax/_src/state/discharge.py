@@ -26,6 +26,6 @@ run_state_reference = run_state
 
 __getattr__ = unprovided_names(
     __name__,
-    "discharge_state discharge_state2 register_discharge_rule register_partial_discharge_rule",
+    "run_state_p discharge_state discharge_state2 register_discharge_rule register_partial_discharge_rule",
     "references become values in the core, whose rules are not Python's",
 )

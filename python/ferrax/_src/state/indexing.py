@@ -5,4 +5,6 @@ from ferrax._src._unprovided import unprovided_names
 
 dslice = ds
 
-__getattr__ = unprovided_names(__name__, "NDIndexer Slice", "indices of references are those of arrays here")
+__getattr__ = unprovided_names(
+    __name__, "DimIndexer IntIndexer NDIndexer Slice", "indices of references are those of arrays here"
+)

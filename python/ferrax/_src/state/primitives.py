@@ -1,9 +1,15 @@
 """Reads and writes of references."""
 
 from ferrax._src._public import names_of
+from ferrax._src._unprovided import unprovided_names
 from ferrax.numpy import broadcast_to as broadcast_to
 from ferrax.ref import addupdate as ref_addupdate, get as ref_get, set as ref_set, swap as ref_swap
 
 __all__ = ["broadcast_to", "ref_addupdate", "ref_get", "ref_set", "ref_swap"]
 
-__getattr__ = names_of(__name__, "ferrax.ref", "ferrax.extend.core.primitives")
+__getattr__ = unprovided_names(
+    __name__,
+    "get_ref_and_transforms",
+    "references have no transforms here",
+    names_of(__name__, "ferrax.ref", "ferrax.extend.core.primitives"),
+)

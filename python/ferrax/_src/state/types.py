@@ -15,6 +15,6 @@ def shaped_array_ref(shape: tuple[int, ...], dtype: Any, weak_type: bool = False
 __getattr__ = unprovided_names(
     __name__,
     "AccumEffect BitcastTransform ReadEffect RefBitcaster RefEffect RefReshaper StateEffect Transform TransformedRef "
-    "WriteEffect get_ref_state_effects transform_type",
+    "ReshapeTransform TransposeTransform WriteEffect get_ref_state_effects transform_type",
     "effects of references are not classes of programs here",
 )

@@ -1,3 +1,16 @@
 """Dialects of MLIR, which ferrax does not have."""
 
-from ferrax._src.lib.mlir.dialects import chlo as chlo, func as func, hlo as hlo, sdy as sdy
+from ferrax._src.lib.mlir.dialects import (
+    arith as arith,
+    builtin as builtin,
+    chlo as chlo,
+    func as func,
+    hlo as hlo,
+    math as math,
+    memref as memref,
+    mpmd as mpmd,
+    scf as scf,
+    sdy as sdy,
+    sparse_tensor as sparse_tensor,
+    vector as vector,
+)

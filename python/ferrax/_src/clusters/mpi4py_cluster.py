@@ -1,0 +1,9 @@
+"""Processes that a cluster starts."""
+
+from ferrax._src._unprovided import unprovided_names
+
+__getattr__ = unprovided_names(
+    __name__,
+    "Mpi4pyCluster",
+    "processes are named by ferrax.distributed.initialize's arguments",
+)

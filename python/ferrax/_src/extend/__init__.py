@@ -1,0 +1,1 @@
+"""What extends ferrax, under JAX's path."""

@@ -1,0 +1,5 @@
+"""Generators of one's own."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.extend.random")

@@ -1,0 +1,5 @@
+"""Products of scaled numbers."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.lax", "ferrax.nn")

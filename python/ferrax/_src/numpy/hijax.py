@@ -1,0 +1,5 @@
+"""Functions on types that users define."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.experimental.hijax")

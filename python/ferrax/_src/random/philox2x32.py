@@ -1,0 +1,8 @@
+"""The generator Philox of blocks of 2 words."""
+
+from ferrax._src._public import names_of
+from ferrax.random._generators import IMPLS
+
+philox2x32_prng_impl = IMPLS["philox2x32"]
+
+__getattr__ = names_of(__name__, "ferrax.extend.random")

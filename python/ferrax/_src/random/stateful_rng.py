@@ -1,0 +1,5 @@
+"""Generators that keep a state."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.experimental.random")

@@ -1,0 +1,1 @@
+"""Clusters, under JAX's path."""

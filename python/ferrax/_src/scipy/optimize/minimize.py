@@ -1,0 +1,5 @@
+"""Minima."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.scipy.optimize")

@@ -1,0 +1,1 @@
+"""Sparse systems, under JAX's path."""

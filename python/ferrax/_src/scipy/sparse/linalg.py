@@ -1,0 +1,11 @@
+"""Systems of equations by iteration."""
+
+from ferrax._src._public import names_of
+from ferrax._src._unprovided import unprovided_names
+
+__getattr__ = unprovided_names(
+    __name__,
+    "_shapes _vdot_real_tree _gmres_incremental _iterative_classical_gram_schmidt _safe_normalize",
+    "a step of the solver that is not by itself here",
+    names_of(__name__, "ferrax.scipy.sparse.linalg"),
+)

@@ -1,0 +1,5 @@
+"""Arrays sharded like others."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.experimental.shard_alike")

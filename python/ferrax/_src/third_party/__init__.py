@@ -1,0 +1,1 @@
+"""What JAX took from others, under its path."""

@@ -1,0 +1,1 @@
+"""What JAX took from SciPy, under its path."""

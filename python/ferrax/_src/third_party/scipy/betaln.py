@@ -1,0 +1,5 @@
+"""The logarithm of the beta function."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.scipy.special")

@@ -1,0 +1,5 @@
+"""Interpolation on grids."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.scipy.interpolate")

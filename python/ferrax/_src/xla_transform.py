@@ -1,0 +1,5 @@
+"""Rewrites of modules of XLA's."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.extend.xla")
