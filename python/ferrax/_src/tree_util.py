@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ferrax import tree_util as _tree_util
+from ferrax._src._unprovided import unprovided_names
 from ferrax.tree_util import default_registry as default_registry
 
 _IsLeaf = Callable[[Any], bool] | None
@@ -153,5 +154,14 @@ class _Types:
 _registry = _Types()
 
 
-def __getattr__(name):  # type: ignore[no-untyped-def]
+def _public(name: str) -> Any:
     return getattr(_tree_util, name)
+
+
+__getattr__ = unprovided_names(
+    __name__,
+    "FlatTree Static dispatch_registry equality_errors_pytreedef generate_key_paths none_leaf_registry "
+    "tracing_registry tree_leaves_checked",
+    "there is one registry of nodes, ferrax.tree_util.default_registry",
+    _public,
+)

@@ -4,6 +4,7 @@ from typing import Any
 
 import ferrax.numpy as jnp
 from ferrax import _ferrax
+from ferrax._src._unprovided import unprovided_names
 from ferrax._src.dtypes import to_inexact_dtype, to_numeric_dtype
 
 
@@ -43,3 +44,11 @@ def check_arraylike(fun_name: str, *args: Any) -> None:
             raise TypeError(
                 f"{fun_name} requires ndarray or scalar arguments, got {type(a)} at position {i}."
             ) from None
+
+
+__getattr__ = unprovided_names(
+    __name__,
+    "_arraylike _broadcast_arrays _broadcast_to _where promote_args promote_args_inexact promote_args_numeric "
+    "promote_shapes",
+    "operands are promoted by the core",
+)

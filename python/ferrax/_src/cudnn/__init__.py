@@ -1,0 +1,1 @@
+"""Programs of cuDNN, which ferrax does not use."""
