@@ -141,3 +141,11 @@ def test_no_window_fits(shape, window, operation):
         slope = jitted(ferrax.grad(lambda x: f(x).sum()))(x)
         assert slope.shape == shape and not slope.any()
         assert ferrax.jacfwd(f)(x).shape == (*f(x).shape, *shape)
+
+
+def test_windows_wider_than_memory_are_out_of_memory():
+    x, window = np.ones((1, 1, 4, 4), np.float32), np.ones((1, 1, 2, 2), np.float32)
+    for dilation in ((2**62, 4), (4, 2**62), (2**40, 2**40)):
+        for wrap in (lambda f: f, ferrax.jit):
+            with pytest.raises(MemoryError):
+                wrap(lambda x, by=dilation: ours.conv_general_dilated(x, window, (1, 1), "SAME", rhs_dilation=by))(x)

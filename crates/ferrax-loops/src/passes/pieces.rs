@@ -56,6 +56,11 @@ pub fn pieces(g: &Graph, node: &Node) -> Option<SmallVec<[Piece; 4]>> {
     }
 }
 
+/// The place of an element. That of one beyond all memory may be any: there is no array to put it into.
+fn place(index: &[usize], strides: &[isize]) -> isize {
+    index.iter().zip(strides).fold(0, |at, (&i, &s)| at.wrapping_add((i as isize).wrapping_mul(s)))
+}
+
 /// The border, then what remains of the operand; where there are holes, all is filled first.
 fn padding(config: &[PadConfig], x: &[usize], out: &[usize]) -> SmallVec<[Piece; 4]> {
     let strides = &signed_strides(out);
@@ -68,12 +73,12 @@ fn padding(config: &[PadConfig], x: &[usize], out: &[usize]) -> SmallVec<[Piece;
         limit.push(kept.end);
         begin.push(c.landing(kept.start));
         shape.push(kept.len());
-        steps.push((c.interior + 1) as isize * strides[i]);
+        steps.push(((c.interior + 1) as isize).wrapping_mul(strides[i]));
     }
     let fill = |first: &[usize], shape: Shape| Piece {
         operand: 1,
         part: None,
-        first: first.iter().zip(strides).map(|(&i, &s)| i as isize * s).sum(),
+        first: place(first, strides),
         shape,
         strides: strides.clone(),
         over: false,
@@ -97,7 +102,7 @@ fn padding(config: &[PadConfig], x: &[usize], out: &[usize]) -> SmallVec<[Piece;
         }
     }
     if !empty {
-        let first = begin.iter().zip(strides).map(|(&i, &s)| i as isize * s).sum();
+        let first = place(&begin, strides);
         let whole = start.iter().all(|&s| s == 0) && limit.as_slice() == x;
         let part = (!whole).then(|| SliceDims { start, limit, stride: Shape::from_elem(1, x.len()) });
         pieces.push(Piece { operand: 0, part, shape, first, strides: steps, over: holes });
