@@ -6,8 +6,6 @@ together, and the more often, the smaller the array that goes on, so that all ro
 there are updates.
 """
 
-import functools
-
 from ferrax import lax
 from ferrax._api import eval_shape
 from ferrax._boundary import shielded
@@ -29,7 +27,6 @@ def apply_at(ref, func, indices_are_sorted, unique_indices, mode, wrap_negative_
       Array of the shape and dtype of ``x``.
     """
     x = ref.array
-    named = functools.partial(lambda x, index: x.at[index].get(), index=ref.index)
     counts = (
         lax.full(x.shape, 0, "int32")
         .at[ref.index]
@@ -41,7 +38,7 @@ def apply_at(ref, func, indices_are_sorted, unique_indices, mode, wrap_negative_
             wrap_negative_indices=wrap_negative_indices,
         )
     )
-    updates = 0 if unique_indices else eval_shape(named, x).size
+    updates = 0 if unique_indices else eval_shape(lambda x: x.at[ref.index].get(), x).size
     return apply_counted(x, counts, func, unique_indices, updates)
 
 

@@ -210,13 +210,9 @@ impl Radix {
         body.line(&format!("const int count = left < {0} ? (int)left : {0};", self.tile()));
     }
 
-    /// Registers for as many blocks as keep a processor busy.
     fn finish(&self, body: Body<'_>, arrays: usize, ints: usize, tiles: usize) -> Kernel {
         let (grid, threads) = ([tiles.clamp(1, 1 << 16) as u32, 1, 1], self.threads as u32);
-        let mut kernel = finish(body, &vec![DType::U32; arrays], ints, true, grid, threads);
-        let bounds = format!("__global__ __launch_bounds__({threads}, {})", 1024 / threads);
-        kernel.text = kernel.text.replacen("__global__", &bounds, 1);
-        kernel
+        finish(body, &vec![DType::U32; arrays], ints, true, grid, threads).crowded()
     }
 
     /// A statement for each of a thread's elements.

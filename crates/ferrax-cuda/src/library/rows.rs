@@ -225,11 +225,7 @@ impl Plan<'_> {
         body.close();
         let writes: Vec<DType> = self.rows.outputs.iter().map(|&v| self.g.ty(v).dtype).collect();
         let grid = rows.div_ceil(at_once).clamp(1, 1 << 16) as u32;
-        let mut kernel = finish(body, &writes, 0, apart, [grid, 1, 1], block as u32);
-        // As many registers as leave a multiprocessor 1,024 threads.
-        let bounds = format!("__global__ __launch_bounds__({block}, {}) void", THREADS / block);
-        kernel.text = kernel.text.replacen("__global__ void", &bounds, 1);
-        Ok(kernel)
+        Ok(finish(body, &writes, 0, apart, [grid, 1, 1], block as u32).crowded())
     }
 
     fn pack(&self, v: ValueId) -> String {

@@ -276,7 +276,7 @@ impl<'a> Frame<'a> {
         }
         args.extend(writes.iter().map(|&b| Argument::Memory(self.p.span(b))));
         args.extend(ints.iter().map(|&i| Argument::Int(i)));
-        let name = self.p.kernel(kernel.text);
+        let name = self.p.kernel(&kernel.text);
         let block = [kernel.block, 1, 1];
         self.steps.push(Step::Launch(Launch { kernel: name, grid: kernel.grid, block, shared: 0, args }));
         Ok(())

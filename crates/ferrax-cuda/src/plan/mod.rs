@@ -23,7 +23,6 @@ use ferrax_loops::kind::Bytes;
 use ferrax_loops::passes::{fold_transpositions, hoist};
 use ferrax_loops::{Graph, Type};
 use frame::{Binding, Frame};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The number of an array in memory.
@@ -42,8 +41,6 @@ pub struct Buffer {
 pub struct Planner {
     program: Program,
     buffers: Vec<Buffer>,
-    /// Names of kernels by their texts.
-    kernels: HashMap<String, String>,
 }
 
 /// The program of a graph. Donated parameters lend results their memory, as [`Graph::aliases`] says.
@@ -116,13 +113,11 @@ impl Planner {
 
     /// The name of a kernel of this text, which is written down the first time. The text alone decides it, so that a kernel
     /// that was compiled for one program serves others.
-    fn kernel(&mut self, text: String) -> String {
-        if let Some(name) = self.kernels.get(&text) {
-            return name.clone();
-        }
+    fn kernel(&mut self, text: &str) -> String {
         let kernel = format!("fx_k{:016x}", hash(text.as_bytes()));
-        self.program.units.push(Unit { text: text.replace(NAME, &kernel), kernel: kernel.clone() });
-        self.kernels.insert(text, kernel.clone());
+        if self.program.units.iter().all(|unit| unit.kernel != kernel) {
+            self.program.units.push(Unit { text: text.replace(NAME, &kernel), kernel: kernel.clone() });
+        }
         kernel
     }
 }

@@ -31,6 +31,15 @@ pub struct Kernel {
     pub block: u32,
 }
 
+impl Kernel {
+    /// The kernel with as many registers as leave a multiprocessor 1,024 threads.
+    pub fn crowded(mut self) -> Kernel {
+        let bounds = format!("__global__ __launch_bounds__({}, {})", self.block, 1024 / self.block);
+        self.text = self.text.replacen("__global__", &bounds, 1);
+        self
+    }
+}
+
 /// Blocks for so many threads.
 pub fn blocks(threads: usize) -> u32 {
     threads.div_ceil(BLOCK as usize).clamp(1, BLOCKS) as u32
