@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import ferrax
 import ferrax.numpy as jnp
 from tests.numpy.oracle import cases, compare
 
@@ -189,3 +190,11 @@ def test_parts_of_narrow_floats_are_refused_by_name(dtype):
         jnp.frexp(x)
     with pytest.raises(TypeError, match=f"ldexp does not support {dtype}"):
         jnp.ldexp(x, 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_whole_exponents_that_are_known_multiply(dtype):
+    known = jnp.asarray(3, "int8")
+    assert "integer_pow[y=3]" in str(ferrax.make_jaxpr(lambda x: jnp.power(x, known))(jnp.ones(2, dtype)))
+    program = str(ferrax.make_jaxpr(jnp.power)(jnp.ones(2, dtype), known))
+    assert "pow a b" in program and "convert_element_type" not in program

@@ -4,7 +4,6 @@ use super::Words;
 use super::promote::{self, Rule, result_type};
 use ferrax_base::{Result, Scalar};
 use ferrax_ir::Value;
-use ferrax_ir::trace::is_eager;
 use ferrax_ops as ops;
 use ferrax_ops::common::{constant, stretch};
 
@@ -16,7 +15,7 @@ pub fn integer_exponent(y: &Value) -> Option<i64> {
     }
     match y {
         Value::Lit(l) => Some(l.scalar.to_i64()),
-        Value::Array(a) if is_eager() => a.item().ok().map(Scalar::to_i64),
+        Value::Array(a) => a.item().ok().map(Scalar::to_i64),
         _ => None,
     }
 }
@@ -41,14 +40,14 @@ pub fn power(x: &Value, y: &Value) -> Result<Value> {
         let x = ops::convert_weak(x, Rule::Numeric.target(d), weak)?;
         return ops::integer_pow(&x, n);
     }
-    let mixed = x.dtype().is_inexact() && (y.dtype().is_integer() || y.dtype().is_bool());
-    let [a, b] = promote::two("power", Rule::Numeric, x, y)?;
-    if mixed {
+    if x.dtype().is_inexact() && (y.dtype().is_integer() || y.dtype().is_bool()) {
         // the primitive takes integer exponents as they are, which keeps their derivative zero
-        let mut both = [a, promote::one(Rule::Numeric, y)?];
+        let (d, weak) = result_type(&[(x.dtype(), x.weak()), (y.dtype(), y.weak())])?;
+        let mut both = [ops::convert_weak(x, d, weak)?, promote::one(Rule::Numeric, y)?];
         promote::ranks("power", &mut both)?;
         return ops::pow(&both[0], &both[1]);
     }
+    let [a, b] = promote::two("power", Rule::Numeric, x, y)?;
     if a.dtype().is_integer() {
         return of_integers(&a, &b);
     }
