@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
 from ferrax._rust import implemented_by
+from ferrax._shapes import static_size
 from ferrax._texts import differences, short
 from ferrax._typed import Jitted, P, R
 
@@ -401,7 +403,7 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.shape = tuple(operator.index(d) for d in shape)
+        self.shape = tuple(map(static_size, shape))
         self.dtype = _ferrax.dtype_as_written(dtype)
         if sharding is not None:
             _check_sharding(sharding)
@@ -410,7 +412,7 @@ class ShapeDtypeStruct:
         self.manual_axis_type = manual_axis_type
         self.is_ref = is_ref
 
-    size = property(lambda self: int(np.prod(self.shape, dtype=int)), doc="Number of elements.")
+    size = property(lambda self: math.prod(self.shape), doc="Number of elements.")
     ndim = property(lambda self: len(self.shape), doc="Number of axes.")
     format = property(lambda self: None, doc="Layout; none is chosen yet.")
 

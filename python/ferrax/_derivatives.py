@@ -7,6 +7,8 @@ and `vmap`, `custom_derivatives.py` for rules of one's own.
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -262,7 +264,7 @@ def _std_basis(tree: Any) -> Any:
     import ferrax.numpy as jnp
 
     leaves, structure = tree_util.tree_flatten(tree)
-    total = sum(int(np.prod(np.shape(x), dtype=int)) for x in leaves)
+    total = sum(math.prod(np.shape(x)) for x in leaves)
     dtype = jnp.result_type(*leaves)
     return _unravel(jnp.eye(total, dtype=dtype), leaves, structure, axis=1, like=leaves)
 
@@ -271,9 +273,9 @@ def _unravel(matrix: Any, leaves: Sequence[Any], structure: Any, axis: int, like
     """Splits one axis of `matrix` among leaves: each part has the leaf's shape there, and the type of one of `like`."""
     import ferrax.numpy as jnp
 
-    sizes = [int(np.prod(np.shape(x), dtype=int)) for x in leaves]
+    sizes = [math.prod(np.shape(x)) for x in leaves]
     axis = axis % matrix.ndim
-    parts = jnp.split(matrix, np.cumsum(sizes)[:-1].tolist(), axis) if leaves else []
+    parts = jnp.split(matrix, list(itertools.accumulate(sizes))[:-1], axis) if leaves else []
     shaped = [
         _of_type(part.reshape((*part.shape[:axis], *np.shape(x), *part.shape[axis + 1 :])), example)
         for part, x, example in zip(parts, leaves, like, strict=True)

@@ -68,14 +68,6 @@ PLANNED: dict[str, frozenset[str]] = {
         ]
     ),
     "ferrax.experimental.sparse.linalg": frozenset(["spsolve_p"]),
-    "ferrax.export": frozenset(
-        [
-            "SymbolicScope",
-            "is_symbolic_dim",
-            "symbolic_args_specs",
-            "symbolic_shape",
-        ]
-    ),
 }
 
 #: Modules, each with whatever is in it.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 
 from ferrax import _ferrax
 from ferrax._boundary import shielded
+from ferrax._shapes import static_size
 from ferrax.tree_util import register_pytree_node_class
 
 __all__ = ["Slice", "check_bounds", "clipped", "ds", "dslice"]
@@ -167,7 +167,7 @@ def _gathers(part: Any) -> bool:
 
 def _size(window: Slice) -> int:
     try:
-        return operator.index(window.size)
+        return static_size(window.size)
     except TypeError:
         raise TypeError(f"the size of a window must be a static integer, got {window.size!r}") from None
 

@@ -15,6 +15,7 @@ from ferrax._avals import AbstractValue as AbstractValue
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray as ShapedArray, Tracer as Tracer
 from ferrax._ferrax import ClosedJaxpr as _ClosedJaxpr, Jaxpr as _Jaxpr
+from ferrax._shapes import is_symbolic_dim as is_symbolic_dim, max_dim as max_dim, min_dim as min_dim
 from ferrax.extend.core import Literal as _Literal, Var as _Var
 from ferrax.extend.core._traces import Trace as Trace
 
@@ -93,35 +94,6 @@ def eval_context() -> Any:
     1.0
     """
     return _ferrax.EagerScope()
-
-
-def max_dim(d1: int, d2: int) -> int:
-    """The larger of two dimensions.
-
-    Args:
-      d1: a dimension.
-      d2: another one.
-
-    Returns:
-      The dimension.
-
-    >>> import ferrax as jax
-    >>> jax.core.max_dim(2, 3)
-    3
-    """
-    return max(d1, d2)
-
-
-def min_dim(d1: int, d2: int) -> int:
-    """The smaller of two dimensions.
-
-    Args, Returns: as in `max_dim`.
-
-    >>> import ferrax as jax
-    >>> jax.core.min_dim(2, 3)
-    2
-    """
-    return min(d1, d2)
 
 
 _MOVED = frozenset(

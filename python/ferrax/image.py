@@ -21,6 +21,7 @@ from ferrax import lax
 from ferrax._api import jit
 from ferrax._boundary import expose as _expose
 from ferrax._core import asarray
+from ferrax._shapes import constant_size
 from ferrax.numpy import _elementwise, _reductions, _ufuncs
 from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, normalize_axis, static_shape, to_array
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype, real_dtype
@@ -189,6 +190,7 @@ def _weights(xp: Any, n: int, inverse: Any, shift: Any, method: ResizeMethod, an
 
 
 def _grid(n: int, m: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    n, m = (constant_size(size, "jax.image.resize") for size in (n, m))
     return np.arange(m, dtype=dtype)[None, :], np.arange(n, dtype=dtype)[:, None]
 
 

@@ -2,7 +2,7 @@
 
 use crate::dtype::DType;
 use crate::shape::{self, Dim, Shape};
-use crate::{Error, Result, error};
+use crate::{Error, Result, error, symbolic};
 
 /// Shape, dtype and weak type of an array (JAX's `ShapedArray`).
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -73,6 +73,9 @@ impl Aval {
     /// Errors when the array would be larger than memory can be.
     #[inline]
     pub fn check_bytes(&self) -> Result<()> {
+        if symbolic::any(&self.shape) {
+            return Ok(());
+        }
         let bytes = shape::checked_size(&self.shape).and_then(|n| n.checked_mul(self.dtype.size()));
         if bytes.is_some_and(|b| isize::try_from(b).is_ok()) { Ok(()) } else { Err(self.too_large()) }
     }

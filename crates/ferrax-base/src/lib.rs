@@ -18,6 +18,7 @@ pub mod promotion;
 pub mod scalar;
 pub mod shape;
 pub mod source;
+pub mod symbolic;
 pub mod warning;
 
 pub use aval::Aval;

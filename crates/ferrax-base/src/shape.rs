@@ -1,7 +1,8 @@
 //! Shapes: a short vector of dimensions, kept inline up to rank four.
 //!
-//! A dimension is a [`Dim`]: a number. The alias is the one place that changes when symbolic dimensions come.
+//! A dimension is a [`Dim`]: a number, which may stand for an expression (`symbolic.rs`).
 
+use crate::symbolic::{self, Operation};
 use smallvec::SmallVec;
 
 /// The size of one axis, in elements.
@@ -15,6 +16,9 @@ pub fn checked_size(shape: &[Dim]) -> Option<usize> {
     if shape.contains(&0) {
         return Some(0);
     }
+    if symbolic::any(shape) {
+        return Some(size(shape));
+    }
     let n = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
     isize::try_from(n).is_ok().then_some(n)
 }
@@ -25,13 +29,16 @@ pub fn size(shape: &[Dim]) -> usize {
 }
 
 /// The product of sizes; the largest number where it is larger, unless one of them is 0.
-pub fn product(sizes: impl Iterator<Item = Dim>) -> usize {
-    sizes.fold(1, usize::saturating_mul)
+pub fn product(sizes: impl Iterator<Item = Dim> + Clone) -> usize {
+    let n = sizes.clone().fold(1, usize::saturating_mul);
+    // no array has as many elements, unless a size is symbolic
+    if n < symbolic::LEAST { n } else { symbolic::fold(Operation::Mul, 1, sizes) }
 }
 
 /// The sum of sizes, each of an array that need not fit into memory: the largest number stands for all beyond it.
-pub fn total(sizes: impl Iterator<Item = usize>) -> usize {
-    sizes.fold(0, usize::saturating_add)
+pub fn total(sizes: impl Iterator<Item = usize> + Clone) -> usize {
+    let n = sizes.clone().fold(0, usize::saturating_add);
+    if n < symbolic::LEAST { n } else { symbolic::fold(Operation::Add, 0, sizes) }
 }
 
 /// Row-major strides, in elements; the largest number where one is larger, which an array without elements may have.

@@ -11,7 +11,7 @@ use crate::manual::{self, Vary};
 use crate::params::{Param, Params};
 use crate::reference::RefTensor;
 use crate::value::{Avals, Tangents, Value, Values};
-use ferrax_base::{Aval, Result, error};
+use ferrax_base::{Aval, Result, error, symbolic};
 use ferrax_loops::{Builder, ValueId};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -356,6 +356,21 @@ fn wrong_arity(name: &str, arity: Option<usize>, args: &[&Aval]) -> ferrax_base:
     error!(Type, "{name} takes {n} operand{s}, got {}: ({})", args.len(), types.join(", "))
 }
 
+/// The error of running what has symbolic sizes.
+#[cold]
+pub fn open_program() -> ferrax_base::Error {
+    error!(
+        NotImplemented,
+        "arrays of symbolic sizes cannot be made: such sizes are for `jax.export`, `jax.eval_shape` and `jax.make_jaxpr`"
+    )
+}
+
+/// The error where a rule took symbolic sizes for numbers.
+#[cold]
+fn unknown_size(name: &str) -> ferrax_base::Error {
+    error!(NotImplemented, "{name} is not implemented for symbolic sizes of axes")
+}
+
 fn reason<F>(slot: &Slot<F>) -> Option<&'static str> {
     match slot {
         Slot::Rule(_) => None,
@@ -400,6 +415,9 @@ macro_rules! impl_op {
                 }
                 let mut outs = (self.def().shape)(self.p(), args)?;
                 manual::note(self, args, &mut outs);
+                if !outs.iter().flat_map(|a| &a.shape).all(|&d| symbolic::is_known(d)) {
+                    return Err(unknown_size(self.name()));
+                }
                 outs.iter().try_for_each(Aval::check_bytes)?;
                 Ok(outs)
             }
@@ -425,6 +443,9 @@ macro_rules! impl_op {
                 }
             }
             fn kernel(&self, this: &OpRef, b: &mut Builder, args: &[ValueId], outs: &[Aval]) -> Result<SmallVec<[ValueId; 1]>> {
+                if outs.iter().any(|a| symbolic::any(&a.shape)) {
+                    return Err(open_program());
+                }
                 call!(self, kernel, "Lowering rule", this, self.p(), b, args, outs)
             }
             fn reference(&self, args: &[RefTensor], outs: &[Aval]) -> Result<Vec<RefTensor>> {

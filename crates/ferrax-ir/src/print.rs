@@ -7,6 +7,7 @@
 //!
 //! Read next: `parse.rs`.
 
+use crate::array::Array;
 use crate::jaxpr::{Atom, Eqn, Jaxpr, JaxprRef, Var};
 use crate::layout::Doc;
 use crate::params::Param;
@@ -208,6 +209,9 @@ impl Printer {
         let mut uses: FxHashMap<String, usize> = FxHashMap::default();
         for (j, name, _) in found.programs.into_iter().filter(|(_, _, count)| *count > 1) {
             let name = name.unwrap_or_else(|| "jaxpr".into());
+            // what reads the text wants one word: `vmap(f)` is none
+            let name =
+                if self.style.exact { name.replace(|c: char| !(c.is_alphanumeric() || c == '_'), "_") } else { name };
             let count = uses.entry(name.clone()).or_default();
             let unique = if *count > 0 { format!("{name}{count}") } else { name };
             *count += 1;
@@ -401,4 +405,22 @@ fn printed_programs(e: &Eqn) -> (Option<String>, Vec<JaxprRef>) {
         }
     }
     (name, inner)
+}
+
+/// The values of a program's constants and of those inside of it, in the order in which [`crate::parse`] meets them.
+pub fn printed_consts(j: &Jaxpr) -> Vec<Array> {
+    fn collect(j: &Jaxpr, seen: &mut FxHashSet<Id>, out: &mut Vec<Array>) {
+        out.extend(j.consts.iter().cloned());
+        for e in j.eqns.iter().filter(|e| !e.op.subjaxprs().is_empty()) {
+            for inner in printed_programs(e).1 {
+                // a program that is met again was printed once, by itself
+                if seen.insert(&raw const *inner) {
+                    collect(&inner, seen, out);
+                }
+            }
+        }
+    }
+    let mut out = Vec::new();
+    collect(j, &mut FxHashSet::default(), &mut out);
+    out
 }

@@ -8,6 +8,7 @@
 //! Read next: `elementwise/unary.rs`.
 
 use ferrax_base::shape::Tuple;
+use ferrax_base::symbolic::{Operation, apply, difference, is_symbolic};
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail, config};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::trace::bind1;
@@ -450,4 +451,30 @@ pub fn same_shape_batch(
         });
     }
     Ok((ferrax_ir::bind(op, &aligned)?, smallvec![Some(at)]))
+}
+
+// ---- cells of windows ----------------------------------------------------------------------------------------------
+
+/// Cells of an axis whose `n` elements stand `by` apart; of a size that is a number.
+pub(crate) fn cells(n: usize, by: usize) -> i64 {
+    if n == 0 { 0 } else { (n as i64 - 1).saturating_mul(by as i64).saturating_add(1) }
+}
+
+/// As [`cells`], of a size that may be symbolic.
+pub(crate) fn dilated(n: usize, by: usize) -> Result<i64> {
+    if !is_symbolic(n) || by == 1 {
+        return Ok(if by == 1 { n as i64 } else { cells(n, by) });
+    }
+    let gaps = apply(Operation::Mul, difference(&[n as i64], &[1])?, by as i64)?;
+    apply(Operation::Max, difference(&[gaps, 1], &[])?, 0)
+}
+
+/// How many windows of `span` cells, `stride` apart, an axis of `cells` has.
+pub fn places(cells: i64, span: i64, stride: usize) -> Result<usize> {
+    let left = difference(&[cells], &[span])?;
+    if !is_symbolic(left as usize) {
+        return Ok(if left < 0 { 0 } else { (left / stride as i64 + 1) as usize });
+    }
+    let count = apply(Operation::Div, difference(&[left, stride as i64], &[])?, stride as i64)?;
+    Ok(apply(Operation::Max, count, 0)? as usize)
 }

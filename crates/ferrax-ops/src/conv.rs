@@ -8,13 +8,14 @@
 //! Both transposes are convolutions again: in x, of the cotangent dilated by s with the flipped kernel; in w, of x with
 //! the cotangent as the kernel, the batch taking the part of the features. Read next: `crates/ferrax-cpu/src/library/conv/mod.rs`.
 
-use crate::common::{FROM_KERNEL, NO_REWRITE, bilinear_jvp};
+use crate::common::{FROM_KERNEL, NO_REWRITE, bilinear_jvp, cells, dilated, places};
 use crate::convert_element_type;
 use crate::dot::{DotPrecision, compute_dtype};
 use crate::registry::Primitive;
 use crate::shape::{reshape, rev};
-use crate::window::{Padding, dilated};
+use crate::window::Padding;
 use ferrax_base::shape::Tuple;
+use ferrax_base::symbolic::{Operation, at_least, difference, dims};
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::params::split_tuple;
@@ -156,7 +157,7 @@ fn check_groups(p: &ConvParams, x: &Aval, w: &Aval) -> Result<()> {
             bail!(Value, "conv_general_dilated {what} must be a positive integer, got {n}.");
         }
     }
-    if features % groups != 0 || features / groups != inputs {
+    if dims(Operation::Rem, features, groups)? != 0 || dims(Operation::Div, features, groups)? != inputs {
         bail!(
             Value,
             "conv_general_dilated lhs feature dimension size divided by feature_group_count must equal the rhs input \
@@ -166,7 +167,7 @@ fn check_groups(p: &ConvParams, x: &Aval, w: &Aval) -> Result<()> {
         );
     }
     for (what, n) in [("feature_group_count", groups), ("batch_group_count", batches)] {
-        if outputs % n != 0 {
+        if dims(Operation::Rem, outputs, n)? != 0 {
             bail!(
                 Value,
                 "conv_general_dilated rhs output feature dimension size must be a multiple of {what}, but {outputs} is \
@@ -174,7 +175,7 @@ fn check_groups(p: &ConvParams, x: &Aval, w: &Aval) -> Result<()> {
             );
         }
     }
-    if batch % batches != 0 {
+    if dims(Operation::Rem, batch, batches)? != 0 {
         bail!(
             Value,
             "conv_general_dilated batch_group_count must divide lhs batch dimension size, but {batches} does not \
@@ -207,22 +208,21 @@ fn conv_shape(p: &ConvParams, args: &[&Aval]) -> Result<Avals> {
     check_groups(p, x, w)?;
     let d = &p.dimension_numbers;
     let mut shape: Shape = smallvec![0; x.rank()];
-    shape[d.out[0]] = x.shape[d.lhs[0]] / p.batch_group_count;
+    shape[d.out[0]] = dims(Operation::Div, x.shape[d.lhs[0]], p.batch_group_count)?;
     shape[d.out[1]] = w.shape[d.rhs[0]];
     for i in 0..x.rank() - 2 {
         let (lo, hi) = p.padding[i];
-        let size = dilated(x.shape[d.lhs[i + 2]], p.lhs_dilation[i]);
-        let padded = size.saturating_add(lo).saturating_add(hi);
-        if padded < 0 {
+        let size = dilated(x.shape[d.lhs[i + 2]], p.lhs_dilation[i])?;
+        let padded = difference(&[size, lo, hi], &[])?;
+        if !at_least(padded, 0)? {
             bail!(
                 Value,
                 "conv_general_dilated crops spatial axis {i} by more than it has: its size is {size} (dilated by \
                  lhs_dilation), its padding ({lo}, {hi})"
             );
         }
-        let span = dilated(w.shape[d.rhs[i + 2]], p.rhs_dilation[i]);
-        let fits = padded >= span;
-        shape[d.out[i + 2]] = if fits { ((padded - span) / p.window_strides[i] as i64 + 1) as usize } else { 0 };
+        let span = dilated(w.shape[d.rhs[i + 2]], p.rhs_dilation[i])?;
+        shape[d.out[i + 2]] = places(padded, span, p.window_strides[i])?;
     }
     let dtype = crate::dot::preferred(x.dtype, p.preferred_element_type)?;
     let weak = x.weak && w.weak && p.preferred_element_type.is_none();
@@ -234,7 +234,7 @@ fn conv_shape(p: &ConvParams, args: &[&Aval]) -> Result<Avals> {
 /// Splits `groups` off the front of an axis.
 fn split(x: &Value, axis: usize, groups: usize) -> Result<Value> {
     let mut shape = Shape::from_slice(x.shape());
-    shape[axis] /= groups;
+    shape[axis] = dims(Operation::Div, shape[axis], groups)?;
     shape.insert(axis, groups);
     reshape(x, &shape)
 }
@@ -242,7 +242,7 @@ fn split(x: &Value, axis: usize, groups: usize) -> Result<Value> {
 /// Joins an axis with the next one.
 fn join(x: &Value, axis: usize) -> Result<Value> {
     let mut shape = Shape::from_slice(x.shape());
-    shape[axis] *= shape[axis + 1];
+    shape[axis] = dims(Operation::Mul, shape[axis], shape[axis + 1])?;
     shape.remove(axis + 1);
     reshape(x, &shape)
 }
@@ -283,12 +283,13 @@ fn lhs_cotangent(p: &ConvParams, ct: &Value, x: &[usize], w: &Value) -> Result<V
     let d = &p.dimension_numbers;
     let (n, k, t) = (sizes(x, &d.lhs[2..]), sizes(w.shape(), &d.rhs[2..]), sizes(ct.shape(), &d.out[2..]));
     let padding = (0..n.len()).map(|i| {
-        let span = dilated(k[i], p.rhs_dilation[i]);
-        let lo = span - 1 - p.padding[i].0;
-        (lo, dilated(n[i], p.lhs_dilation[i]) + span - 1 - lo - dilated(t[i], p.window_strides[i]))
+        let span = dilated(k[i], p.rhs_dilation[i])?;
+        let lo = difference(&[span], &[1, p.padding[i].0])?;
+        let (own, seen) = (dilated(n[i], p.lhs_dilation[i])?, dilated(t[i], p.window_strides[i])?);
+        Ok((lo, difference(&[own, span], &[1, lo, seen])?))
     });
     let q = ConvParams {
-        padding: padding.collect(),
+        padding: padding.collect::<Result<_>>()?,
         window_strides: p.lhs_dilation.clone(),
         lhs_dilation: p.window_strides.clone(),
         dimension_numbers: ConvSpecs { lhs: d.out.clone(), rhs: swapped(&d.rhs), out: d.lhs.clone() },
@@ -304,11 +305,11 @@ fn rhs_cotangent(p: &ConvParams, ct: &Value, x: &Value, w: &[usize]) -> Result<V
     let (n, k, t) = (sizes(x.shape(), &d.lhs[2..]), sizes(w, &d.rhs[2..]), sizes(ct.shape(), &d.out[2..]));
     let padding = (0..n.len()).map(|i| {
         let lo = p.padding[i].0;
-        let reach = dilated(k[i], p.rhs_dilation[i]) + dilated(t[i], p.window_strides[i]) - 1;
-        (lo, reach - lo - dilated(n[i], p.lhs_dilation[i]))
+        let reach = [dilated(k[i], p.rhs_dilation[i])?, dilated(t[i], p.window_strides[i])?];
+        Ok((lo, difference(&reach, &[1, lo, dilated(n[i], p.lhs_dilation[i])?])?))
     });
     let q = ConvParams {
-        padding: padding.collect(),
+        padding: padding.collect::<Result<_>>()?,
         window_strides: p.rhs_dilation.clone(),
         rhs_dilation: p.window_strides.clone(),
         dimension_numbers: ConvSpecs { lhs: swapped(&d.lhs), rhs: swapped(&d.out), out: swapped(&d.rhs) },
@@ -335,8 +336,8 @@ fn conv_transpose(_: &OpRef, p: &ConvParams, cts: &[Option<Value>], args: &[Tran
         }
         (TransposeArg::Linear(x), TransposeArg::Known(w)) => {
             let mut shape = x.shape.clone();
-            shape[d.lhs[0]] /= groups;
-            shape[d.lhs[1]] *= groups;
+            shape[d.lhs[0]] = dims(Operation::Div, shape[d.lhs[0]], groups)?;
+            shape[d.lhs[1]] = dims(Operation::Mul, shape[d.lhs[1]], groups)?;
             let feature_groups = p.feature_group_count.max(groups);
             let q = ConvParams { feature_group_count: feature_groups, batch_group_count: 1, ..p.clone() };
             let out = regroup(&lhs_cotangent(&q, ct, &shape, w)?, d.lhs[1], d.lhs[0], groups)?;
@@ -437,7 +438,7 @@ fn lhs_kernel(p: &ConvParams, b: &mut Builder, x: ValueId) -> ValueId {
     let spatial = spatial.map(|(&(low, high), &by)| PadConfig { low, high, interior: by - 1 });
     let config: Box<[PadConfig]> = [none].into_iter().chain(spatial).chain([none]).collect();
     let ty = b.ty(x).clone();
-    let padded = |(&n, c): (&usize, &PadConfig)| (dilated(n, c.interior + 1) + c.low + c.high) as usize;
+    let padded = |(&n, c): (&usize, &PadConfig)| (cells(n, c.interior + 1) + c.low + c.high) as usize;
     let shape: Shape = ty.shape.iter().zip(&config).map(padded).collect();
     let zero = b.scalar(Scalar::zero(ty.dtype));
     b.push(Kind::Pad(config), &[x, zero], Type::new(ty.dtype, &shape))

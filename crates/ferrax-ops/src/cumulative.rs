@@ -14,7 +14,7 @@ use crate::numbers::{Complex, to_complex};
 use crate::reduce::fold_reference;
 use crate::shape::rev;
 use crate::slice::{PadDim, concatenate, pad, slice_in_dim};
-use ferrax_base::{Aval, Result, Scalar, bail};
+use ferrax_base::{Aval, Result, Scalar, bail, symbolic};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{Avals, Def, OpRef, Slot, Special, Tangents, Value, Values};
@@ -172,6 +172,7 @@ fn scan_jvp(
 
 /// All prefixes of an associative function along an axis, in a logarithmic number of steps.
 fn associative_scan(combine: &dyn Fn(&Pair, &Pair) -> Result<Pair>, x: Pair, axis: usize) -> Result<Pair> {
+    symbolic::check_number("the derivative of a cumulative function", &x[0].shape()[axis..=axis])?;
     let n = x[0].shape()[axis] as i64;
     if n < 2 {
         return Ok(x);

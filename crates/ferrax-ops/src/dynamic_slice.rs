@@ -7,10 +7,11 @@
 use crate::common::{FROM_KERNEL, NO_REWRITE};
 use crate::gather_scatter::{GatherOptions, ScatterOptions, gather, scatter};
 use crate::registry::Primitive;
-use crate::shape::{reshape, squeeze};
+use crate::shape::{reshape, size_value, squeeze};
 use crate::slice::{concatenate, index_in_dim};
 use crate::{add, convert_element_type, lt, max, min, select};
 use ferrax_base::shape::Tuple;
+use ferrax_base::symbolic::{all_at_least, difference, is_symbolic};
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::RefTensor;
@@ -89,7 +90,7 @@ pub static DYNAMIC_SLICE: Def<DynamicSliceParams> = Def {
                 Tuple(&x.shape)
             );
         }
-        if p.slice_sizes.iter().zip(&x.shape).any(|(s, d)| s > d) {
+        if !all_at_least(&x.shape, &p.slice_sizes) {
             bail!(
                 Type,
                 "slice slice_sizes must be less than or equal to operand shape, got slice_sizes {} for operand shape \
@@ -198,7 +199,7 @@ pub static DYNAMIC_UPDATE_SLICE: Def<()> = Def {
             );
         }
         check_starts("dynamic_update_slice", x, starts)?;
-        if update.shape.iter().zip(&x.shape).any(|(u, d)| u > d) {
+        if !all_at_least(&x.shape, &update.shape) {
             bail!(
                 Type,
                 "dynamic_update_slice update shape must be smaller than operand shape, got update shape {} for \
@@ -314,15 +315,20 @@ pub fn wrap_index(start: &Value, size: usize) -> Result<Value> {
         return Ok(start.clone());
     }
     // A narrow index dtype may not hold the axis's size.
-    let holds = dtype.bits() >= 64 || (size as u64) < 1 << (dtype.bits() - 1);
+    let most = if is_symbolic(size) { i32::MAX as u64 } else { size as u64 };
+    let holds = dtype.bits() >= 64 || most < 1 << (dtype.bits() - 1);
     let dtype = if holds { dtype } else { DType::I32 };
     if let Some(s) = known_start(start) {
         let n = s.to_i64();
-        return Ok(Value::int(dtype, if n < 0 { n + size as i64 } else { n }));
+        return if n < 0 {
+            size_value(difference(&[n, size as i64], &[])? as usize, dtype)
+        } else {
+            Ok(Value::int(dtype, n))
+        };
     }
     let start = convert_element_type(start, dtype)?;
     let negative = lt(&start, &Value::int(start.dtype(), 0))?;
-    let wrapped = add(&start, &Value::int(start.dtype(), size as i64))?;
+    let wrapped = add(&start, &size_value(size, start.dtype())?)?;
     select(&negative, &wrapped, &start)
 }
 
@@ -369,11 +375,11 @@ fn in_one_dtype(starts: &mut [Value], shape: &[usize]) -> Result<()> {
 /// beyond.
 pub fn index_as(index: &Value, size: usize, to: DType) -> Result<Value> {
     let from = index.dtype();
-    let past = || Value::int(from, size as i64);
+    let past = || size_value(size, from);
     let held = if from.is_unsigned() && from.bits() >= to.bits() {
-        min(index, &past())?
+        min(index, &past()?)?
     } else if from.bits() > to.bits() {
-        max(&min(index, &past())?, &Value::int(from, -1))?
+        max(&min(index, &past()?)?, &Value::int(from, -1))?
     } else {
         index.clone()
     };

@@ -15,6 +15,7 @@ use crate::numbers::{Complex, complex, to_complex};
 use crate::registry::Primitive;
 use crate::shape::iota;
 use ferrax_base::shape::Tuple;
+use ferrax_base::symbolic::{Operation, dims, is_symbolic};
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
@@ -112,7 +113,7 @@ fn fft_shape(p: &Fft, args: &[&Aval]) -> Result<Avals> {
     }
     let mut expected = p.fft_lengths.clone();
     if p.fft_type == FftType::Irfft {
-        expected[axes - 1] = expected[axes - 1] / 2 + 1;
+        expected[axes - 1] = half(expected[axes - 1])?;
     }
     let own = &x.shape[x.rank() - axes..];
     if own != expected.as_slice() {
@@ -128,15 +129,23 @@ fn fft_shape(p: &Fft, args: &[&Aval]) -> Result<Avals> {
     let mut shape = x.shape.clone();
     let last = shape.len() - 1;
     shape[last] = match p.fft_type {
-        FftType::Rfft => p.fft_lengths[axes - 1] / 2 + 1,
+        FftType::Rfft => half(p.fft_lengths[axes - 1])?,
         _ => p.fft_lengths[axes - 1],
     };
     let dtype = if p.fft_type == FftType::Irfft { x.dtype.real() } else { x.dtype.to_complex() };
     Ok(smallvec![Aval::new(dtype, &shape)])
 }
 
+/// How many entries of `n` say what the others are.
+fn half(n: usize) -> Result<usize> {
+    dims(Operation::Add, dims(Operation::Div, n, 2)?, 1)
+}
+
 /// `x` with the entries of the half of a transform that stand for two multiplied by `inner`.
 fn weighted(x: &Value, n: usize, inner: f64) -> Result<Value> {
+    if is_symbolic(n) {
+        bail!(NotImplemented, "derivatives of real Fourier transforms are not implemented for symbolic sizes of axes");
+    }
     let half = n / 2 + 1;
     let index = iota(DType::I32, &[half], 0)?;
     let at = |v: usize| Value::Lit(ferrax_ir::Lit { scalar: Scalar::from_i64(DType::I32, v as i64), weak: false });

@@ -12,6 +12,7 @@ use crate::numbers::{Complex, complex, from_integer, integer, to_complex};
 use crate::shape::{reshape, squeeze};
 use crate::slice::{PadDim, pad, slice_in_dim};
 use ferrax_base::shape::{Tuple, strides};
+use ferrax_base::symbolic;
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::{RefTensor, advance};
@@ -195,6 +196,7 @@ fn product_tree(x: Value, t: Value) -> Result<(Values, Tangents)> {
         let aval = x.aval().with_shape(&x.shape()[1..]);
         return Ok(one(full(&aval, Scalar::one(aval.dtype))?, None));
     }
+    symbolic::check_number("the derivative of a product of elements", &x.shape()[..1])?;
     let op = MUL.op();
     while x.shape()[0] > 1 {
         let n = x.shape()[0] as i64;

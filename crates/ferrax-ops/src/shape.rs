@@ -1,10 +1,11 @@
-//! Shapes: reshape, squeeze, expand_dims, rev, tile, stack, unstack, iota. `broadcast_in_dim` and `transpose` are in
+//! Shapes: reshape, squeeze, expand_dims, rev, tile, stack, unstack, iota, dim_as_value. `broadcast_in_dim` and `transpose` are in
 //! `ferrax-transform`, which needs them.
 //!
-//! All but `iota` are linear. Read next: `slice.rs`.
+//! All but `iota` and `dim_as_value` are linear. Read next: `slice.rs`.
 
 use crate::common::{FROM_KERNEL, NO_REWRITE, canonical_axis, with_unit_axes, zero_jvp};
 use ferrax_base::shape::{Tuple, checked_size};
+use ferrax_base::symbolic::{self, Operation};
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims, Rewriter};
 use ferrax_ir::reference::RefTensor;
@@ -255,8 +256,8 @@ pub static TILE: Def<Tile> = Def {
             );
         }
         // what has more elements than can be counted does not fit memory either
-        let shape: Shape = args[0].shape.iter().zip(&p.reps).map(|(n, r)| n.saturating_mul(*r)).collect();
-        Ok(smallvec![args[0].with_shape(&shape)])
+        let sizes = args[0].shape.iter().zip(&p.reps).map(|(&n, &r)| symbolic::dims(Operation::Mul, n, r));
+        Ok(smallvec![args[0].with_shape(&sizes.collect::<Result<Shape>>()?)])
     },
     jvp: Slot::Rule(linear_jvp),
     transpose: Slot::Rule(|_, p, cts, args| {
@@ -528,6 +529,57 @@ pub fn iota(dtype: DType, shape: &[usize], dimension: usize) -> Result<Value> {
     bind1(&OpRef::new(&IOTA, Iota { dimension, dtype, shape: Shape::from_slice(shape) }), &[])
 }
 
+// ---- dim_as_value --------------------------------------------------------------------------------------------------
+
+ferrax_ir::params! {
+    /// Parameters of `dim_as_value`.
+    pub struct DimAsValue {
+        /// The size, which may be symbolic.
+        dim: usize,
+    }
+}
+
+/// A size as a number to calculate with.
+pub static DIM_AS_VALUE: Def<DimAsValue> = Def {
+    name: "dim_as_value",
+    doc: "The size of an axis as a scalar, known once the program's sizes are.",
+    arity: Some(0),
+    shape: |_, _| Ok(smallvec![dim_aval()]),
+    jvp: Slot::Rule(zero_jvp),
+    transpose: Slot::None("no operands"),
+    batch: Slot::None("no operands"),
+    simplify: Slot::None(NO_REWRITE),
+    stablehlo: Slot::None(FROM_KERNEL),
+    kernel: Slot::Rule(|_, p, b, _, outs| {
+        if symbolic::is_symbolic(p.dim) {
+            return Err(ferrax_ir::op::open_program());
+        }
+        Ok(smallvec![b.scalar(Scalar::from_i64(outs[0].dtype, p.dim as i64))])
+    }),
+    reference: Slot::Rule(|p, _, outs| {
+        Ok(vec![RefTensor::build(&outs[0], |_| Scalar::from_i64(outs[0].dtype, p.dim as i64))])
+    }),
+    special: Special::NONE,
+};
+
+/// The type of sizes as values.
+fn dim_aval() -> Aval {
+    Aval::scalar(DType::I64.canonical(ferrax_base::config::x64())).with_weak(true)
+}
+
+/// A size, which may be symbolic, as a scalar of the default integer dtype.
+pub fn dim_as_value(dim: usize) -> Result<Value> {
+    bind1(&OpRef::new(&DIM_AS_VALUE, DimAsValue { dim }), &[])
+}
+
+/// A size, which may be symbolic, as a scalar of a dtype.
+pub fn size_value(size: usize, dtype: DType) -> Result<Value> {
+    if symbolic::is_symbolic(size) {
+        return crate::convert_element_type(&dim_as_value(size)?, dtype);
+    }
+    Ok(Value::int(dtype, size as i64))
+}
+
 /// The primitives of this family.
 pub(crate) static PRIMITIVES: &[&'static dyn crate::registry::Primitive] =
-    &[&RESHAPE, &SQUEEZE, &REV, &TILE, &STACK, &UNSTACK, &IOTA];
+    &[&RESHAPE, &SQUEEZE, &REV, &TILE, &STACK, &UNSTACK, &IOTA, &DIM_AS_VALUE];

@@ -3,10 +3,11 @@
 //! All four are linear, and each is another's transpose: slice and pad, split and concatenate.
 //! Read next: `dynamic_slice.rs` for windows whose place is known only at run time.
 
-use crate::common::{FROM_KERNEL, constant_int};
+use crate::common::{FROM_KERNEL, constant_int, dilated, places};
 use crate::registry::Primitive;
 use crate::{select, sub};
 use ferrax_base::shape::{Tuple, total};
+use ferrax_base::symbolic::{Operation, all_at_least, at_least, difference, dims, is_symbolic};
 use ferrax_base::{Aval, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::params::split_tuple;
@@ -59,15 +60,12 @@ pub static SLICE: Def<SliceParams> = Def {
         let Some(ct) = &cts[0] else { return Ok(smallvec![None]) };
         let x = args[0].aval();
         let config = (0..x.rank()).map(|d| {
-            let (start, stride) = (p.start_indices[d], p.stride(d));
-            let used = match ct.shape()[d] {
-                0 => start,
-                n => start + (n - 1) * stride + 1,
-            };
-            PadDim(start as i64, x.shape[d] as i64 - used as i64, stride as i64 - 1)
+            let (start, stride) = (p.start_indices[d] as i64, p.stride(d) as i64);
+            let high = difference(&[x.shape[d] as i64], &[start, dilated(ct.shape()[d], p.stride(d))?])?;
+            Ok(PadDim(start, high, difference(&[stride], &[1])?))
         });
         let zero = constant_int(ct, 0);
-        Ok(smallvec![Some(pad(ct, &zero, &config.collect::<PadDims>())?)])
+        Ok(smallvec![Some(pad(ct, &zero, &config.collect::<Result<PadDims>>()?)?)])
     }),
     batch: Slot::Rule(|_, p, axis, args, dims| {
         let at = dims[0].unwrap_or(0);
@@ -125,7 +123,7 @@ fn slice_shape(p: &SliceParams, args: &[&Aval]) -> Result<Avals> {
             bail!(Type, "slice strides must be positive, got {}", Tuple(s));
         }
     }
-    if p.limit_indices.iter().zip(&x.shape).any(|(l, d)| l > d) {
+    if !all_at_least(&x.shape, &p.limit_indices) {
         bail!(
             Type,
             "slice limit_indices must be less than or equal to operand shape, got limit_indices {} for operand shape \
@@ -133,7 +131,7 @@ fn slice_shape(p: &SliceParams, args: &[&Aval]) -> Result<Avals> {
             Tuple(&p.limit_indices)
         );
     }
-    if p.start_indices.iter().zip(&p.limit_indices).any(|(s, l)| s > l) {
+    if !all_at_least(&p.limit_indices, &p.start_indices) {
         bail!(
             Type,
             "slice limit_indices must be greater than or equal to start_indices, got start_indices {} and \
@@ -142,8 +140,17 @@ fn slice_shape(p: &SliceParams, args: &[&Aval]) -> Result<Avals> {
             Tuple(&p.limit_indices)
         );
     }
-    let out: Shape = (0..x.rank()).map(|d| (p.limit_indices[d] - p.start_indices[d]).div_ceil(p.stride(d))).collect();
-    Ok(smallvec![x.with_shape(&out)])
+    let out = (0..x.rank()).map(|d| strided(p.limit_indices[d], p.start_indices[d], p.stride(d)));
+    Ok(smallvec![x.with_shape(&out.collect::<Result<Shape>>()?)])
+}
+
+/// How many steps there are from a start up to a limit.
+fn strided(limit: usize, start: usize, stride: usize) -> Result<usize> {
+    let n = dims(Operation::Sub, limit, start)?;
+    if stride == 1 || !is_symbolic(n) {
+        return Ok(if stride == 1 { n } else { n.div_ceil(stride) });
+    }
+    places(n as i64, 1, stride)
 }
 
 /// `x[start:limit:stride]` on every axis; the same value when that is all of it.
@@ -163,8 +170,8 @@ pub fn slice(x: &Value, start: &[usize], limit: &[usize], strides: Option<&[usiz
 /// `x[start:limit:stride]` on one axis, bounds as Python slices them (negative, absent, clamped).
 pub fn slice_in_dim(x: &Value, start: Option<i64>, limit: Option<i64>, stride: usize, axis: usize) -> Result<Value> {
     let n = x.shape()[axis] as i64;
-    let bound = |b: i64| if b < 0 { b + n } else { b };
-    let (lo, hi) = (start.map_or(0, bound), limit.map_or(n, bound));
+    let bound = |b: i64| if b < 0 { difference(&[b, n], &[]) } else { Ok(b) };
+    let (lo, hi) = (start.map_or(Ok(0), bound)?, limit.map_or(Ok(n), bound)?);
     if lo < 0 || hi < 0 {
         bail!(Type, "slice start_indices must be greater than or equal to zero, got start {lo} and limit {hi}");
     }
@@ -178,11 +185,12 @@ pub fn slice_in_dim(x: &Value, start: Option<i64>, limit: Option<i64>, stride: u
 /// One entry along an axis, kept as an axis of size one.
 pub fn index_in_dim(x: &Value, index: i64, axis: usize) -> Result<Value> {
     let n = x.shape()[axis] as i64;
-    let wrapped = if index < 0 { index + n } else { index };
-    if !(0..n).contains(&wrapped) {
+    let wrapped = if index < 0 { difference(&[index, n], &[])? } else { index };
+    let next = difference(&[wrapped, 1], &[])?;
+    if !at_least(wrapped, 0)? || !at_least(n, next)? {
         bail!(Index, "index {index} is out of bounds for axis {axis} with size {n}");
     }
-    slice_in_dim(x, Some(wrapped), Some(wrapped + 1), 1, axis)
+    slice_in_dim(x, Some(wrapped), Some(next), 1, axis)
 }
 
 // ---- split ---------------------------------------------------------------------------------------------------------
@@ -207,7 +215,7 @@ pub static SPLIT: Def<SplitParams> = Def {
         if p.axis >= x.rank() {
             bail!(Value, "axis {} is out of bounds for array of dimension {}", p.axis, x.rank());
         }
-        let total: usize = p.sizes.iter().sum();
+        let total = total(p.sizes.iter().copied());
         if total != x.shape[p.axis] {
             bail!(
                 Value,
@@ -319,7 +327,7 @@ pub static CONCATENATE: Def<ConcatenateParams> = Def {
         let mut out = Tangents::new();
         for arg in args {
             let mut limit = Shape::from_slice(ct.shape());
-            limit[p.dimension] = start[p.dimension] + arg.aval().shape[p.dimension];
+            limit[p.dimension] = dims(Operation::Add, start[p.dimension], arg.aval().shape[p.dimension])?;
             out.push(if arg.is_linear() { Some(slice(ct, &start, &limit, None)?) } else { None });
             start[p.dimension] = limit[p.dimension];
         }
@@ -503,12 +511,10 @@ fn pad_shape(p: &PadParams, args: &[&Aval]) -> Result<Avals> {
         );
     }
     // saturating: what is larger than memory can be is found by its size
-    let padded = |(&n, c): (&usize, &PadDim)| {
-        let between = (n as i64 - 1).max(0).saturating_mul(c.2);
-        (n as i64).saturating_add(between).saturating_add(c.0).saturating_add(c.1)
-    };
-    let dims: Vec<i64> = x.shape.iter().zip(config).map(padded).collect();
-    if dims.iter().any(|&d| d < 0) {
+    let padded =
+        |(&n, c): (&usize, &PadDim)| difference(&[dilated(n, difference(&[c.2, 1], &[])? as usize)?, c.0, c.1], &[]);
+    let dims: Vec<i64> = x.shape.iter().zip(config).map(padded).collect::<Result<_>>()?;
+    if !dims.iter().try_fold(true, |all, &d| Ok::<_, ferrax_base::Error>(all && at_least(d, 0)?))? {
         let dims = dims.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
         bail!(
             Value,
@@ -525,8 +531,11 @@ fn pad_shape(p: &PadParams, args: &[&Aval]) -> Result<Avals> {
 fn pad_transpose(_: &OpRef, p: &PadParams, cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {
     let Some(ct) = &cts[0] else { return Ok(smallvec![None, None]) };
     // The operand's place in the result: crop what was padded, then step over the interior.
-    let cropped: PadDims = p.padding_config.iter().map(|c| PadDim(-c.0, -c.1, 0)).collect();
-    let strides: Shape = p.padding_config.iter().map(|c| c.2 as usize + 1).collect();
+    let less = |n: i64| difference(&[], &[n]);
+    let cropped =
+        p.padding_config.iter().map(|c| Ok(PadDim(less(c.0)?, less(c.1)?, 0))).collect::<Result<PadDims>>()?;
+    let strides =
+        p.padding_config.iter().map(|c| Ok(difference(&[c.2, 1], &[])? as usize)).collect::<Result<Shape>>()?;
     let zero = constant_int(ct, 0);
     let x = args[0].aval();
     let inner = if x.size() == 0 {

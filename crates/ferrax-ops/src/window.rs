@@ -5,13 +5,16 @@
 //! `window_strides` cells. The sum is linear; maximum and minimum give the tangent of the first element that
 //! wins. Read next: `sort.rs`.
 
-use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant_scalar, one, unary_aval, zero_jvp};
+use crate::common::{
+    Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, cells, constant_scalar, dilated, one, places, unary_aval, zero_jvp,
+};
 use crate::elementwise::binary::bitwise_or;
 use crate::elementwise::compare::{gt, lt, ne};
 use crate::elementwise::select::select;
 use crate::reduce::{fold_reference, reduced_operands, scalar_graph};
 use crate::slice::{PadDim, pad, slice};
 use ferrax_base::shape::Tuple;
+use ferrax_base::symbolic::{self, difference};
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::{RefTensor, advance};
@@ -67,13 +70,14 @@ impl Window {
     }
 
     /// The number of windows along each axis.
-    pub fn counts(&self, shape: &[usize]) -> Shape {
+    pub fn counts(&self, shape: &[usize]) -> Result<Shape> {
         (0..shape.len())
             .map(|d| {
                 let (lo, hi) = self.padding[d];
-                let padded = dilated(shape[d], self.base_dilation[d]) + lo + hi;
-                let span = dilated(self.window_dimensions[d], self.window_dilation[d]);
-                if padded < span { 0 } else { ((padded - span) / self.window_strides[d] as i64 + 1) as usize }
+                let size = dilated(shape[d], self.base_dilation[d])?;
+                let padded = difference(&[size, lo, hi], &[])?;
+                let span = dilated(self.window_dimensions[d], self.window_dilation[d])?;
+                places(padded, span, self.window_strides[d])
             })
             .collect()
     }
@@ -122,32 +126,31 @@ impl Window {
 
     /// For every cell of a window: where its strided slice of the padded operand starts and ends; nothing where there
     /// are no windows.
-    fn cells(&self, counts: &[usize]) -> Vec<(Shape, Shape)> {
+    fn cells(&self, counts: &[usize]) -> Result<Vec<(Shape, Shape)>> {
         if counts.contains(&0) {
-            return Vec::new();
+            return Ok(Vec::new());
+        }
+        if symbolic::any(&self.window_dimensions) {
+            bail!(NotImplemented, "windows of symbolic sizes are not implemented here");
         }
         let mut index: Shape = smallvec![0; counts.len()];
         (0..ferrax_base::shape::size(&self.window_dimensions))
             .map(|_| {
                 let start: Shape = index.iter().zip(&self.window_dilation).map(|(i, d)| i * d).collect();
-                let span = |d: usize| (counts[d] - 1) * self.window_strides[d] + 1;
-                let limit = start.iter().enumerate().map(|(d, s)| s + span(d)).collect();
+                let span = |d: usize| dilated(counts[d], self.window_strides[d]);
+                let limit = (0..start.len()).map(|d| Ok(difference(&[start[d] as i64, span(d)?], &[])? as usize));
+                let limit = limit.collect::<Result<Shape>>()?;
                 advance(&mut index, &self.window_dimensions);
-                (start, limit)
+                Ok((start, limit))
             })
             .collect()
     }
 }
 
-/// Cells of an axis whose `n` elements stand `by` apart.
-pub(crate) fn dilated(n: usize, by: usize) -> i64 {
-    if n == 0 { 0 } else { (n as i64 - 1).saturating_mul(by as i64).saturating_add(1) }
-}
-
 fn window_shape(name: &str, accept: Accept, w: &Window, args: &[&Aval]) -> Result<Avals> {
     let x = unary_aval(name, accept, args)?;
     w.check(name, &x)?;
-    Ok(smallvec![x.with_shape(&w.counts(&x.shape))])
+    Ok(smallvec![x.with_shape(&w.counts(&x.shape)?)])
 }
 
 fn window_reference(op: ReduceOp, w: &Window, x: &RefTensor, out: &Aval) -> RefTensor {
@@ -230,10 +233,10 @@ fn window_sum_transpose(_: &OpRef, p: &Window, cts: &[Option<Value>], args: &[Tr
     let mut back =
         Window { base_dilation: p.window_strides.clone(), window_strides: p.base_dilation.clone(), ..p.clone() };
     for d in 0..shape.len() {
-        let span = dilated(p.window_dimensions[d], p.window_dilation[d]);
-        let low = span - 1 - p.padding[d].0;
-        let wanted = dilated(shape[d], p.base_dilation[d]) + span - 1;
-        back.padding[d] = (low, wanted - low - dilated(ct.shape()[d], p.window_strides[d]));
+        let span = dilated(p.window_dimensions[d], p.window_dilation[d])?;
+        let low = difference(&[span], &[1, p.padding[d].0])?;
+        let (own, seen) = (dilated(shape[d], p.base_dilation[d])?, dilated(ct.shape()[d], p.window_strides[d])?);
+        back.padding[d] = (low, difference(&[own, span], &[1, low, seen])?);
     }
     Ok(smallvec![Some(reduce_window_sum(ct, back)?)])
 }
@@ -253,7 +256,7 @@ fn chooser_jvp(
     let padded = pad(x, &constant_scalar(x, fill), &p.pads())?;
     let padded_t = pad(t, &constant_scalar(t, Scalar::zero(t.dtype())), &p.pads())?;
     let mut best: Option<(Value, Value)> = None;
-    for (start, limit) in p.cells(out.shape()) {
+    for (start, limit) in p.cells(out.shape())? {
         let part = |v: &Value| slice(v, &start, &limit, Some(&p.window_strides));
         let (y, dy) = (part(&padded)?, part(&padded_t)?);
         best = Some(match best {
@@ -313,7 +316,8 @@ pub static REDUCE_WINDOW: Def<ReduceWindow> = Def {
                 );
             }
         }
-        Ok(xs.iter().map(|x| x.with_shape(&p.window.counts(&x.shape)).with_weak(false)).collect())
+        let shape = p.window.counts(&xs[0].shape)?;
+        Ok(xs.iter().map(|x| x.with_shape(&shape).with_weak(false)).collect())
     },
     jvp: Slot::Rule(|op, _, primals, tangents| {
         if tangents.iter().all(Option::is_none) {
@@ -367,14 +371,14 @@ fn reduce_window_kernel(
     for (&x, &init) in xs.iter().zip(inits) {
         let ty = b.ty(x).clone();
         let shape: Shape = (0..ty.shape.len())
-            .map(|d| (dilated(ty.shape[d], w.base_dilation[d]) + w.padding[d].0 + w.padding[d].1).max(0) as usize)
+            .map(|d| (cells(ty.shape[d], w.base_dilation[d]) + w.padding[d].0 + w.padding[d].1).max(0) as usize)
             .collect();
         padded.push(b.push(Kind::Pad(config.clone()), &[x, init], Type::new(ty.dtype, &shape)));
     }
     let mut acc: SmallVec<[ValueId; 1]> =
         inits.iter().zip(outs).map(|(&init, o)| b.broadcast(init, &o.shape, &[])).collect();
     let real = real_cells(b, w, &config, &xs[0]);
-    for (start, limit) in w.cells(&outs[0].shape) {
+    for (start, limit) in w.cells(&outs[0].shape)? {
         let before = acc.clone();
         let mut operands = acc.clone();
         for (&x, out) in padded.iter().zip(outs) {
@@ -403,7 +407,7 @@ fn real_cells(b: &mut Builder, w: &Window, config: &[PadConfig], x: &ValueId) ->
     let (yes, no) = (b.scalar(Scalar::from_bool(true)), b.scalar(Scalar::from_bool(false)));
     let all = b.broadcast(yes, &shape, &[]);
     let padded: Shape = (0..shape.len())
-        .map(|d| (dilated(shape[d], w.base_dilation[d]) + w.padding[d].0 + w.padding[d].1).max(0) as usize)
+        .map(|d| (cells(shape[d], w.base_dilation[d]) + w.padding[d].0 + w.padding[d].1).max(0) as usize)
         .collect();
     Some(b.push(Kind::Pad(config.into()), &[all, no], Type::new(DType::Bool, &padded)))
 }

@@ -126,7 +126,7 @@ impl PyArray {
     /// (2, 3)
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.value.shape())
+        crate::symbolic::shape_tuple(py, self.value.shape())
     }
 
     /// Type of the elements, a NumPy dtype.
@@ -147,8 +147,8 @@ impl PyArray {
 
     /// Number of elements.
     #[getter]
-    fn size(&self) -> usize {
-        self.value.size()
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        crate::symbolic::size_object(py, self.value.size())
     }
 
     /// Bytes of one element.
@@ -159,8 +159,8 @@ impl PyArray {
 
     /// Bytes of all elements.
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.value.size() * self.value.dtype().size()
+    fn nbytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.size(py)?.mul(self.value.dtype().size())
     }
 
     /// Whether the dtype yields to others in promotion, as that of a Python number does.
@@ -366,9 +366,9 @@ impl PyArray {
         Err(PyTypeError::new_err(format!("unhashable type: '{}'", slf.get_type().name()?)))
     }
 
-    fn __len__(&self) -> PyResult<usize> {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         match self.value.shape().first() {
-            Some(&n) => Ok(n),
+            Some(&n) => crate::symbolic::size_object(py, n)?.extract(),
             None => Err(tracer::unless_leaked(&self.value, || PyTypeError::new_err("len() of unsized object"))),
         }
     }
@@ -378,6 +378,8 @@ impl PyArray {
             let error = || PyTypeError::new_err("iteration over a 0-d array");
             return Err(tracer::unless_leaked(&slf.get().value, error));
         }
+        // rows of a symbolic number cannot be gone through: its length is an error
+        let _ = slf.get().__len__(slf.py())?;
         Bound::new(slf.py(), Rows { of: slf.clone().unbind(), next: std::sync::atomic::AtomicUsize::new(0) })
     }
 

@@ -1,6 +1,7 @@
 //! `ShapedArray`: shape, dtype and weak type of a value, as Python sees them (`jax.typeof(x)`, `x.aval`).
 
 use crate::dtypes;
+use crate::symbolic::{shape_tuple, size_object};
 use crate::tracer::LongAval;
 use crate::value::ShapeArg;
 use ferrax_base::Aval;
@@ -40,7 +41,7 @@ impl ShapedArray {
     /// Sizes of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.shape.iter())
+        shape_tuple(py, &self.0.shape)
     }
 
     /// Element type.
@@ -63,8 +64,8 @@ impl ShapedArray {
 
     /// Number of elements.
     #[getter]
-    fn size(&self) -> usize {
-        self.0.size()
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        size_object(py, self.0.size())
     }
 
     /// Bytes of one element.
@@ -75,8 +76,8 @@ impl ShapedArray {
 
     /// Bytes of all elements.
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.0.bytes()
+    fn nbytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        size_object(py, self.0.size())?.mul(self.0.dtype.size())
     }
 
     /// Manual mesh axes over which the value varies; of traced values under `shard_map` alone.
@@ -92,7 +93,7 @@ impl ShapedArray {
     /// `float32[3]`, or `f32[3]` with `short_dtypes`.
     #[pyo3(signature = (short_dtypes=false))]
     fn str_short(&self, short_dtypes: bool) -> String {
-        if short_dtypes { self.0.to_string() } else { LongAval(&self.0).to_string() }
+        if short_dtypes { ferrax_base::symbolic::named(self.0.to_string()) } else { LongAval(&self.0).to_string() }
     }
 
     /// The same without the weak type.
@@ -141,9 +142,11 @@ impl ShapedArray {
         LongAval(&self.0).to_string()
     }
 
-    fn __len__(&self) -> PyResult<usize> {
-        let first = self.0.shape.first().copied();
-        first.ok_or_else(|| pyo3::exceptions::PyTypeError::new_err("len() of unsized object"))
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        match self.0.shape.first() {
+            Some(&first) => size_object(py, first)?.extract(),
+            None => Err(pyo3::exceptions::PyTypeError::new_err("len() of unsized object")),
+        }
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {

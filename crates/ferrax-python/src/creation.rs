@@ -8,6 +8,7 @@ use crate::dtypes;
 use crate::errors::IntoPyResult;
 use crate::interpreter::attribute;
 use crate::numpy_interop::{self, from_array};
+use crate::symbolic::shape_tuple;
 use crate::value::{self, python_number, to_value, value_of};
 use crate::warning;
 use ferrax::numpy::{Rule, promote};
@@ -349,8 +350,8 @@ fn weak_type(x: &Bound<'_, PyAny>) -> PyResult<bool> {
 fn shape<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
     let py = x.py();
     match value::quick_value(x) {
-        Some(v) => PyTuple::new(py, v.shape()),
-        None => PyTuple::new(py, value::abstract_value(x)?.shape.iter()),
+        Some(v) => shape_tuple(py, v.shape()),
+        None => shape_tuple(py, &value::abstract_value(x)?.shape),
     }
 }
 

@@ -321,6 +321,12 @@ fn status_name(code: i64) -> &'static str {
     code.try_into().ok().and_then(code_name).unwrap_or("")
 }
 
+/// An error's text, with expressions in place of symbolic sizes.
+#[cold]
+fn text(message: &impl fmt::Display) -> String {
+    ferrax_base::symbolic::named(message.to_string())
+}
+
 /// The exception for a Rust error.
 #[cold]
 pub fn raise(error: Error) -> PyErr {
@@ -334,27 +340,27 @@ pub fn raise(error: Error) -> PyErr {
         kind => kind,
     };
     Python::attach(|py| match kind {
-        Type(m) => PyTypeError::new_err(m.to_string()),
-        Promotion(m) => crate::dtypes::promotion_error(py, m.to_string()),
-        Value(m) => PyValueError::new_err(m.to_string()),
-        Index(m) => PyIndexError::new_err(m.to_string()),
-        Overflow(m) => PyOverflowError::new_err(m.to_string()),
-        NotImplemented(m) => PyNotImplementedError::new_err(m.to_string()),
-        Memory(m) => PyMemoryError::new_err(m.to_string()),
-        Attribute(m) => PyAttributeError::new_err(m.to_string()),
-        Key(m) => PyKeyError::new_err(m.to_string()),
-        Deleted(m) => PyRuntimeError::new_err(m.to_string()),
-        FloatingPoint(m) => PyFloatingPointError::new_err(m.to_string()),
-        Runtime(m) => Class::Runtime.error(py, m.to_string()),
-        Concretization(m) => Class::Concretization.error(py, m.to_string()),
-        BoolConversion(m) => Class::BoolConversion.error(py, m.to_string()),
-        IntegerConversion(m) => Class::IntegerConversion.error(py, m.to_string()),
-        ArrayConversion(m) => Class::ArrayConversion.error(py, m.to_string()),
-        BooleanIndex(m) => Class::BooleanIndex.error(py, m.to_string()),
-        UnexpectedTracer(m) => Class::UnexpectedTracer.error(py, m.to_string()),
-        Leak(m) => pyo3::exceptions::PyException::new_err(m.to_string()),
-        UnboundAxis(m) => pyo3::exceptions::PyNameError::new_err(m.to_string()),
-        Internal(m) => Class::Internal.error(py, m.to_string()),
+        Type(m) => PyTypeError::new_err(text(&m)),
+        Promotion(m) => crate::dtypes::promotion_error(py, text(&m)),
+        Value(m) => PyValueError::new_err(text(&m)),
+        Index(m) => PyIndexError::new_err(text(&m)),
+        Overflow(m) => PyOverflowError::new_err(text(&m)),
+        NotImplemented(m) => PyNotImplementedError::new_err(text(&m)),
+        Memory(m) => PyMemoryError::new_err(text(&m)),
+        Attribute(m) => PyAttributeError::new_err(text(&m)),
+        Key(m) => PyKeyError::new_err(text(&m)),
+        Deleted(m) => PyRuntimeError::new_err(text(&m)),
+        FloatingPoint(m) => PyFloatingPointError::new_err(text(&m)),
+        Runtime(m) => Class::Runtime.error(py, text(&m)),
+        Concretization(m) => Class::Concretization.error(py, text(&m)),
+        BoolConversion(m) => Class::BoolConversion.error(py, text(&m)),
+        IntegerConversion(m) => Class::IntegerConversion.error(py, text(&m)),
+        ArrayConversion(m) => Class::ArrayConversion.error(py, text(&m)),
+        BooleanIndex(m) => Class::BooleanIndex.error(py, text(&m)),
+        UnexpectedTracer(m) => Class::UnexpectedTracer.error(py, text(&m)),
+        Leak(m) => pyo3::exceptions::PyException::new_err(text(&m)),
+        UnboundAxis(m) => pyo3::exceptions::PyNameError::new_err(text(&m)),
+        Internal(m) => Class::Internal.error(py, text(&m)),
         Host(_) => unreachable!("taken out above"),
     })
 }

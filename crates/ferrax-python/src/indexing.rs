@@ -155,6 +155,9 @@ fn of_value(value: Value) -> PyResult<Index> {
 /// NumPy's arrays and scalars, sequences inside a tuple, objects that convert, and everything that is no index.
 fn other(object: &Bound<'_, PyAny>) -> PyResult<Index> {
     let py = object.py();
+    if let Some(code) = crate::symbolic::code_of(object) {
+        return Ok(Index::Int(code));
+    }
     if let Ok(s) = object.cast::<PyString>() {
         return Err(PyTypeError::new_err(format!(
             "JAX does not support string indexing; got idx={}",
@@ -242,6 +245,9 @@ fn static_bound(s: &Bound<'_, PySlice>, object: &Bound<'_, PyAny>, at: usize) ->
             crate::shorten::repr(s),
             crate::tracer::origin(t)
         )));
+    }
+    if let Some(code) = crate::symbolic::code_of(object) {
+        return Ok(code);
     }
     // SAFETY: a valid object; the result is new or null with an exception set.
     let index = unsafe { Bound::from_owned_ptr_or_err(object.py(), ffi::PyNumber_Index(object.as_ptr()))? };

@@ -24,6 +24,7 @@ pub mod numpy_interop;
 pub mod sharded;
 pub mod shortcut;
 pub mod shorten;
+pub mod symbolic;
 #[cfg(feature = "test-engine")]
 mod test_engine;
 pub mod tracer;
@@ -93,6 +94,7 @@ fn _ferrax(m: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::IntoPyResult::py(ferrax::engine::xla::register_from_environment())?;
     devices::register(m)?;
     sharded::register(m)?;
+    symbolic::register(m)?;
     dlpack::register(m)?;
     config::register(m)?;
     creation::register(m)?;

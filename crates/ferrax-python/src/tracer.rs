@@ -90,7 +90,7 @@ impl fmt::Display for LongAval<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}[", if self.0.weak { "~" } else { "" }, self.0.dtype.name())?;
         for (i, d) in self.0.shape.iter().enumerate() {
-            write!(f, "{}{d}", if i > 0 { "," } else { "" })?;
+            write!(f, "{}{}", if i > 0 { "," } else { "" }, ferrax_base::symbolic::text(*d as i64))?;
         }
         f.write_str("]")?;
         match &*ferrax_ir::manual::names(self.0.vary) {

@@ -230,7 +230,43 @@ pub fn index(object: &Bound<'_, PyAny>, what: &str) -> PyResult<i64> {
     {
         return Err(crate::tracer::concretization(t, &format!("It was used as {what}.")));
     }
+    if let Some(code) = crate::symbolic::code_of(object) {
+        return Ok(code);
+    }
     Err(PyTypeError::new_err(format!("{what} must be an integer; got {}", shorten::repr(object))))
+}
+
+/// The size of an axis: an integer that is not negative, or a symbolic size.
+#[derive(Clone, Copy, Debug)]
+pub struct SizeArg(pub usize);
+
+impl<'py> FromPyObject<'_, 'py> for SizeArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match crate::symbolic::code_of(&object) {
+            Some(code) => Ok(SizeArg(code as usize)),
+            None => object.extract().map(SizeArg),
+        }
+    }
+}
+
+/// An integer, or a symbolic size: a padding, a step.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexArg(pub i64);
+
+impl<'py> FromPyObject<'_, 'py> for IndexArg {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match crate::symbolic::code_of(&object) {
+            Some(code) => Ok(IndexArg(code)),
+            None => object.extract().map(IndexArg),
+        }
+    }
+}
+
+/// Low and high paddings.
+pub fn paddings(pairs: &[(IndexArg, IndexArg)]) -> impl Iterator<Item = (i64, i64)> + '_ {
+    pairs.iter().map(|(low, high)| (low.0, high.0))
 }
 
 /// A shape argument: an integer or a sequence of integers.

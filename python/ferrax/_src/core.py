@@ -12,6 +12,7 @@ from ferrax import _ferrax, core as _core
 from ferrax._api import typeof as typeof
 from ferrax._avals import AbstractValue
 from ferrax._core import Tracer
+from ferrax._shapes import is_symbolic_dim as is_symbolic_dim, max_dim as max_dim, static_size
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
 from ferrax.errors import (
@@ -82,7 +83,7 @@ def concretization_function_error(
 
 
 def is_constant_dim(d: Any) -> bool:
-    """Whether a size is a number; all sizes are."""
+    """Whether a size is a number, and no symbolic size."""
     return isinstance(d, (int, np.integer))
 
 
@@ -97,15 +98,13 @@ def is_empty_shape(s: Iterable[Any]) -> bool:
 
 
 def canonicalize_shape(shape: Any, context: str = "") -> tuple[int, ...]:
-    """A shape as a tuple of Python's integers.
+    """A shape as a tuple of Python's integers and symbolic sizes.
 
     Raises:
       TypeError: a size is no integer.
     """
-    import operator
-
     try:
-        return tuple(operator.index(d) for d in shape)
+        return tuple(map(static_size, shape))
     except TypeError:
         where = f" {context}" if context else ""
         raise TypeError(
@@ -131,12 +130,7 @@ def definitely_equal_shape(s1: Iterable[Any], s2: Iterable[Any]) -> bool:
 
 def is_dim(v: Any) -> bool:
     """Whether a value may be a size."""
-    return is_constant_dim(v)
-
-
-def is_symbolic_dim(v: Any) -> bool:
-    """Whether a size is a symbol; none is."""
-    return False
+    return is_constant_dim(v) or is_symbolic_dim(v)
 
 
 def divide_shape_sizes(s1: Iterable[int], s2: Iterable[int]) -> int:
@@ -160,7 +154,7 @@ def dilate_dim(d: int, dilation: int) -> int:
 
 def stride_dim(d: int, window_size: int, window_stride: int) -> int:
     """How many windows a size holds."""
-    return max(0, (d - window_size) // window_stride + 1)
+    return max_dim((d - window_size) // window_stride + 1, 0)
 
 
 def shaped_abstractify(x: Any) -> Any:

@@ -21,6 +21,7 @@ from ferrax._api import ShapeDtypeStruct, jit
 from ferrax._core import ShapedArray, asarray
 from ferrax._derivatives import vjp
 from ferrax._evaluate import evaluate, traced
+from ferrax._shapes import is_symbolic_dim
 from ferrax._texts import differences, short
 from ferrax.custom_derivatives import custom_vjp
 from ferrax.dtypes import issubdtype
@@ -142,7 +143,13 @@ class Exported:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
     def mlir_module(self) -> str:
-        """The program as StableHLO, with names and lines: `jit(f).lower(...).as_text(debug_info=True)`."""
+        """The program as StableHLO, with names and lines: `jit(f).lower(...).as_text(debug_info=True)`.
+
+        Raises:
+          NotImplementedError: it has symbolic sizes.
+        """
+        if self._parts[1]:
+            raise NotImplementedError("StableHLO of programs with symbolic sizes is not implemented")
         return str(_ferrax.stablehlo_text(self._program, [], True))
 
     def in_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
@@ -202,12 +209,64 @@ class Exported:
         return self.out_tree.unflatten(placed_results(self._out_named_shardings, values, outs))
 
     @functools.cached_property
-    def _program(self) -> Any:
+    def _parts(self) -> tuple[str, list[Any], list[Any]]:
+        """The text, the symbolic sizes in it, and the constants."""
         header, consts = unpack(self.mlir_module_serialized)
-        text = header.get("program")
-        if not isinstance(text, str):
+        text, sizes = header.get("program"), header.get("sizes", [])
+        if not isinstance(text, str) or not isinstance(sizes, list):
             raise ValueError("the file is malformed: it has no program")
-        program = _ferrax.read_program(text, [asarray(c) for c in consts])
+        if sizes:
+            from ferrax._symbolic import _programs
+
+            scope = _programs.scope_of([a.shape for a in self.in_avals])
+            if scope is None:
+                raise ValueError("the file is malformed: it has symbolic sizes, and no argument that has one")
+            sizes = [_programs.read(s, scope) for s in sizes]
+        from ferrax.config import enable_x64
+
+        with enable_x64(True):  # constants of 64 bits stay such
+            return text, sizes, [asarray(c) for c in consts]
+
+    def _read(self, sizes: Sequence[Any]) -> Any:
+        """The program for sizes in place of its symbolic ones."""
+        text, symbolic, consts = self._parts
+        if symbolic:
+            from ferrax._symbolic._programs import with_sizes
+
+            text = with_sizes(text, sizes)
+        return _ferrax.read_program(text, consts)
+
+    def _for(self, shapes: Sequence[Any]) -> Any:
+        """The program for arguments of these shapes.
+
+        Raises:
+          ValueError: they do not fit the symbolic sizes.
+        """
+        if not self._parts[1]:
+            return self._program
+        from ferrax._symbolic import _programs
+        from ferrax._symbolic._solve import solve
+
+        variables = solve(self._named_shapes, shapes)
+        key = tuple(variables.items())
+        found = self._programs.get(key)
+        if found is None:
+            found = self._programs[key] = self._read(_programs.evaluated(self._parts[1], variables))
+        return found
+
+    @functools.cached_property
+    def _programs(self) -> dict[Any, Any]:
+        """Programs by the variables that they are for."""
+        return {}
+
+    @functools.cached_property
+    def _named_shapes(self) -> list[tuple[str, Any]]:
+        paths = tree_util.tree_flatten_with_path(self.in_tree.unflatten(self.in_avals))[0]
+        return [(_name(path), aval.shape) for path, aval in paths]
+
+    @functools.cached_property
+    def _program(self) -> Any:
+        program = self._read(self._parts[1])
         for what, want, got in (
             ("arguments", self.in_avals, program.in_avals),
             ("results", self.out_avals, program.out_avals),
@@ -230,7 +289,7 @@ class Exported:
             if x.ndim != len(want.shape):
                 raise ValueError(f"Rank mismatch for {_name(path)}: expected {want.shape} and called with {x.shape}")
             for i, (n, m) in enumerate(zip(want.shape, x.shape, strict=True)):
-                if n != m:
+                if n != m and not is_symbolic_dim(n):
                     raise ValueError(
                         f"Shape mismatch for {_name(path)}.shape[{i}] (expected same constant): expected {want.shape} "
                         f"and called with {x.shape}"
@@ -254,14 +313,15 @@ def _called(exported: Exported) -> Callable[..., list[Any]]:
     """A function of flat values, whose derivative is the exported pullback."""
 
     def run(*values: Any) -> list[Any]:
-        return list(_ferrax.run_jaxpr(exported._program, list(values), [False] * len(values), []))
+        program = exported._for([x.shape for x in values])
+        return list(_ferrax.run_jaxpr(program, list(values), [False] * len(values), []))
 
     run.__name__ = exported.fun_name
     called = custom_vjp(run)
 
     def backward(values: Any, cotangents: Any) -> Any:
         pullback = exported.vjp()
-        given = [ct if _differs(a) else np.zeros(a.shape, bool) for a, ct in zip(exported.out_avals, cotangents)]
+        given = [ct if _differs(a) else np.zeros(ct.shape, bool) for a, ct in zip(exported.out_avals, cotangents)]
         pulled = _called(pullback)(*values, *map(asarray, given))
         return tuple(ct if _differs(a) else None for a, ct in zip(exported.in_avals, pulled, strict=True))
 
@@ -305,7 +365,7 @@ def export(
 
     Raises:
       ValueError: the function is not jitted.
-      NotImplementedError: it calls Python, or uses symbolic shapes.
+      NotImplementedError: it calls Python, or has an operation that is not implemented for symbolic sizes.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> exported = jax.export.export(jax.jit(lambda x: 2 * x))(1.0)
@@ -371,7 +431,11 @@ def _exported(
     disabled: tuple[Any, ...],
     arguments: Sequence[Any],
 ) -> Exported:
-    text, consts = _ferrax.write_program(_without_rules(program))
+    plain = _without_rules(program)
+    text, consts = _ferrax.write_program(plain)
+    header: dict[str, Any] = {"program": text}
+    if any(is_symbolic_dim(d) for aval in program.in_avals for d in aval.shape):
+        header = _with_symbolic_sizes(plain, text)
     in_avals, out_avals = tuple(program.in_avals), tuple(program.out_avals)
     exported = Exported(
         fun_name=name,
@@ -384,7 +448,7 @@ def _exported(
         ordered_effects=(),
         unordered_effects=(),
         disabled_safety_checks=disabled,
-        mlir_module_serialized=bytes(pack({"program": text}, [np.asarray(c) for c in consts])),
+        mlir_module_serialized=bytes(pack(header, [np.asarray(c) for c in consts])),
         calling_convention_version=maximum_supported_calling_convention_version,
         module_kept_var_idx=tuple(range(len(in_avals))),
         uses_global_constants=False,
@@ -392,7 +456,20 @@ def _exported(
     )
     # what cannot be read back is no export
     _ = exported._program
+    if "sizes" in header:
+        from ferrax._symbolic._solve import check_solvable
+
+        check_solvable(exported._named_shapes)
     return exported
+
+
+def _with_symbolic_sizes(program: Any, text: str) -> dict[str, Any]:
+    """The header of a file for a program with symbolic sizes."""
+    from ferrax._symbolic import _programs
+
+    _programs.scope_of([a.shape for a in program.in_avals])
+    text, sizes = _programs.marked(text)
+    return {"program": text, "sizes": [str(s) for s in sizes]}
 
 
 def _places(leaves: Sequence[Any], arguments: int) -> dict[str, Any]:
@@ -411,6 +488,8 @@ def _places(leaves: Sequence[Any], arguments: int) -> dict[str, Any]:
 
 def _pullback(exported: Exported, program: Any) -> Exported:
     """The pullback of a program, from before its rules were left out."""
+    from ferrax.numpy import zeros
+
     n = len(exported.in_avals)
 
     def pulled(*args: Any) -> tuple[Any, ...]:
@@ -427,7 +506,7 @@ def _pullback(exported: Exported, program: Any) -> Exported:
 
         _, pull = vjp(fun, *(primals[i] for i in on))
         of_active = iter(pull([cotangents[i] for i in of]))
-        return tuple(next(of_active) if _differs(a) else np.zeros(a.shape, bool) for a in exported.in_avals)
+        return tuple(next(of_active) if _differs(a) else zeros(a.shape, bool) for a in exported.in_avals)
 
     pulled.__name__ = f"{exported.fun_name}_vjp"
     types = [*exported.in_avals, *(a if _differs(a) else ShapedArray(a.shape, bool) for a in exported.out_avals)]
@@ -439,7 +518,9 @@ def _pullback(exported: Exported, program: Any) -> Exported:
 
 def _fields(e: Exported) -> dict[str, Any]:
     """The fields of a function that a file has, as JSON."""
-    types = lambda avals: [[list(a.shape), str(a.dtype), bool(a.weak_type)] for a in avals]
+    size = lambda d: str(d) if is_symbolic_dim(d) else d
+    types = lambda avals: [[list(map(size, a.shape)), str(a.dtype), bool(a.weak_type)] for a in avals]
+    symbolic = next((d for a in e.in_avals for d in a.shape if is_symbolic_dim(d)), None)
     return {
         "fun_name": e.fun_name,
         "in_tree": write_tree(e.in_tree),
@@ -451,6 +532,7 @@ def _fields(e: Exported) -> dict[str, Any]:
         "platforms": list(e.platforms),
         "disabled_safety_checks": [c._impl for c in e.disabled_safety_checks],
         "calling_convention_version": e.calling_convention_version,
+        "symbolic_constraints": None if symbolic is None else symbolic.scope._texts,
     }
 
 
@@ -486,7 +568,12 @@ def _read(fields: dict[str, Any], parts: list[Any]) -> Exported:
     if len(parts) not in (1, 2) or not all(p.dtype == np.uint8 and p.ndim == 1 for p in parts):
         raise ValueError("the file is malformed: it does not hold one program, or one and its pullback")
     in_tree, out_tree = read_tree(fields["in_tree"]), read_tree(fields["out_tree"])
-    in_avals, out_avals = (tuple(_type(t) for t in fields[key]) for key in ("in_avals", "out_avals"))
+    scope = None
+    if fields.get("symbolic_constraints") is not None:
+        from ferrax._symbolic._scopes import SymbolicScope
+
+        scope = SymbolicScope(list(map(str, fields["symbolic_constraints"])))
+    in_avals, out_avals = (tuple(_type(t, scope) for t in fields[key]) for key in ("in_avals", "out_avals"))
     if (in_tree.num_leaves, out_tree.num_leaves) != (len(in_avals), len(out_avals)):
         raise ValueError("the file is malformed: structures have other numbers of leaves than there are types")
     # files of older versions have no shardings
@@ -516,15 +603,20 @@ def _read(fields: dict[str, Any], parts: list[Any]) -> Exported:
     )
 
 
-def _type(data: Any) -> Any:
+def _type(data: Any, scope: Any) -> Any:
     shape, name, weak = data
+    if scope is not None:
+        from ferrax._symbolic._programs import read
+
+        sizes = tuple(read(d, scope) for d in shape)
+        shape = [1 if is_symbolic_dim(d) else d for d in sizes]
     if not all(type(n) is int and 0 <= n < 2**48 for n in shape):
         raise ValueError(f"the file is malformed: a shape {shape}")
     if str(name).startswith("key<"):
         dtype = _key_dtype(str(name))
     else:
         dtype = np.dtype(getattr(ml_dtypes, str(name), None) or str(name))
-    return ShapedArray(tuple(shape), dtype, bool(weak))
+    return ShapedArray(tuple(shape) if scope is None else sizes, dtype, bool(weak))
 
 
 def _key_dtype(name: str) -> Any:

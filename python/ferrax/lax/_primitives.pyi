@@ -46,6 +46,7 @@ __all__ = [
     "dce_sink_p",
     "device_put_p",
     "digamma_p",
+    "dim_as_value_p",
     "div_p",
     "dot_general_p",
     "dynamic_slice_p",
@@ -202,6 +203,7 @@ cumsum_p: Primitive
 dce_sink_p: Primitive
 device_put_p: Primitive
 digamma_p: Primitive
+dim_as_value_p: Primitive
 div_p: Primitive
 dot_general_p: Primitive
 dynamic_slice_p: Primitive

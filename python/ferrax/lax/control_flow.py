@@ -17,6 +17,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._core import ShapedArray, result_type
+from ferrax._shapes import static_size
 from ferrax._texts import differences, listed, short
 from ferrax.errors import ConcretizationTypeError, TracerIntegerConversionError
 from ferrax.lax import _unjitted
@@ -174,7 +175,7 @@ def _scan(
     sizes = {x.shape[0] for x in rows}
     if length is not None:
         try:
-            length = operator.index(length)
+            length = static_size(length)
         except (ConcretizationTypeError, TracerIntegerConversionError) as e:
             raise ConcretizationTypeError(
                 f"The `length` argument to `scan` expects a concrete `int` value, got {short(length)}, which is traced."

@@ -6,7 +6,6 @@ Read next: `sorting.py`.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Array, lax as _lax
 from ferrax._out_sharding import no_sharding
+from ferrax._shapes import max_dim, static_size
 from ferrax._texts import differences, short
 from ferrax.typing import ArrayLike
 
@@ -355,7 +355,7 @@ def padtype_to_pads(
         if stride < 1:  # what asks for the padding refuses the strides, in its own words
             pads.append((0, 0))
             continue
-        total = max((-(-size // stride) - 1) * stride + window - size, 0)
+        total = max_dim((-(-size // stride) - 1) * stride + window - size, 0)
         small, large = total // 2, total - total // 2
         pads.append((small, large) if word == "SAME" else (large, small))
     return pads
@@ -470,7 +470,7 @@ def reduce_window(
         spans = [_dilated(n, d) for n, d in zip(window_dimensions, spacing)]
         pads = padtype_to_pads([_dilated(n, d) for n, d in zip(shape, base)], spans, strides, padding)
     else:
-        pads = [(operator.index(low), operator.index(high)) for low, high in padding]
+        pads = [(static_size(low), static_size(high)) for low, high in padding]
     where = (window_dimensions, strides, pads, base, spacing)
     name = _monoid(computation) if len(flat) == 1 else None
     word = _MONOIDS[name][1] if name else None

@@ -12,6 +12,7 @@ from typing import Any
 import ferrax.numpy as jnp
 from ferrax import lax
 from ferrax._narrow import limits
+from ferrax._shapes import is_symbolic_dim
 from ferrax.nn._arguments import to_array
 from ferrax.nn._normalize import logsumexp, softmax
 from ferrax.typing import ArrayLike
@@ -70,7 +71,9 @@ def dot_product_attention(
     shape = query.shape
     query, key, value, bias, mask = (_with_batch(x) for x in (query, key, value, bias, mask))
     _check(query, key, value, bias, mask)
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if scale is None:
+        features = query.shape[-1]
+        scale = 1 / jnp.sqrt(features) if is_symbolic_dim(features) else 1 / math.sqrt(features)
     window = (local_window_size,) * 2 if isinstance(local_window_size, int) else local_window_size
 
     batch, targets, heads, features = query.shape

@@ -7,7 +7,6 @@ Python numbers that is converted at each call costs more than the call. Axes and
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ from ferrax._core import (  # fmt: skip
 )
 from ferrax._ferrax import warn_imaginary_parts
 from ferrax._out_sharding import no_sharding as no_sharding, put, with_out_sharding as with_out_sharding
-from ferrax._shapes import static_shape as static_shape, static_sizes as static_sizes
+from ferrax._shapes import static_shape as static_shape, static_size, static_sizes as static_sizes
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
 from ferrax.typing import ArrayLike as ArrayLike, DTypeLike as _DTypeLike
 
@@ -124,7 +123,7 @@ def static_int(value: Any, context: str) -> int:
         return int(value)
     if is_tracer(value):
         value = concrete_or_error(None, value, context)
-    return operator.index(value)
+    return static_size(value)
 
 
 def normalize_axis(axis: Any, ndim: int, context: str = "the axis argument") -> int:

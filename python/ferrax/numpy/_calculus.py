@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray
+from ferrax._shapes import max_dim
 from ferrax._texts import short
 from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import (
@@ -249,7 +250,7 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
     if period is not None:
         places, samples_x, samples = _periodic(places, samples_x, samples, period)
     i = lax.clamp(asarray(1, np.int32), cast(searchsorted(samples_x, places, "right"), np.int32),
-                  asarray(max(1, samples_x.shape[0] - 1), np.int32))  # fmt: skip
+                  asarray(max_dim(1, samples_x.shape[0] - 1), np.int32))  # fmt: skip
     low_x, high_x = take(samples_x, i - 1, mode="clip"), take(samples_x, i, mode="clip")
     low, high = take(samples, i - 1, mode="clip"), take(samples, i, mode="clip")
     width = high_x - low_x

@@ -15,6 +15,7 @@ from ferrax import _ferrax, lax
 from ferrax._core import asarray, with_weak_type
 from ferrax._narrow import limits
 from ferrax._rust import implemented_by
+from ferrax._shapes import broadcast_shapes
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.dtypes import extended, issubdtype
 from ferrax.numpy import _reductions
@@ -466,7 +467,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
 
     try:
         x, y = promote("array_equiv", convert(a1), convert(a2))
-        shape = np.broadcast_shapes(x.shape, y.shape)
+        shape = broadcast_shapes(x.shape, y.shape)
     except (TypeError, ValueError):
         return asarray(False)
     return _reductions.all(broadcast_to_shape(x, shape) == broadcast_to_shape(y, shape))

@@ -15,6 +15,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._boundary import shielded
 from ferrax._core import asarray
+from ferrax._shapes import broadcast_shapes
 from ferrax.numpy import _shape
 from ferrax.numpy._args import Array, ArrayLike, normalize_axis, require, to_array
 
@@ -131,7 +132,7 @@ def _over_batch(function: Callable[..., Any], arrays: list[Array], cores: CoreDi
     from ferrax import vmap
 
     batches = [x.shape[: x.ndim - len(core)] for x, core in zip(arrays, cores)]
-    full = np.broadcast_shapes(*batches) if batches else ()
+    full = broadcast_shapes(*batches) if batches else ()
     mapped, in_axes = [], []
     for x, batch in zip(arrays, batches):
         padded = (None,) * (len(full) - len(batch)) + batch

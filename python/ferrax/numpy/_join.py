@@ -6,7 +6,6 @@ Read `_shape.py` first and `_edit.py` next.
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error, is_tracer, promote_dtypes
 from ferrax._rust import with_shortcut
+from ferrax._shapes import static_size
 from ferrax.numpy import _shape
 from ferrax.numpy._args import (  # fmt: skip
     Array,
@@ -418,7 +418,7 @@ def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
            [1, 2, 1, 2]], dtype=int32)
     """
     x = to_array("tile", A)
-    counts = tuple(operator.index(r) for r in (reps if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)))
+    counts = tuple(static_size(r) for r in (reps if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)))
     counts = (1,) * (x.ndim - len(counts)) + counts
     dims = (1,) * (len(counts) - x.ndim) + x.shape
     if all(c == 1 for c in counts):

@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error, with_weak_type
+from ferrax._shapes import constant_size, is_symbolic_dim
 from ferrax.numpy import _quantiles, _reductions
 from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, cast, require
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, inexact_dtype
@@ -41,12 +42,12 @@ def _pairs(value: Any, ndim: int, name: str) -> np.ndarray:
 def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     pairs = _pairs(pad_width, ndim, "pad_width")
     for value in pairs.reshape(-1).tolist():
-        if not isinstance(value, (int, np.integer)) and not (
-            hasattr(value, "dtype") and dtype_kind(value.dtype) in "iu"
-        ):
+        whole = isinstance(value, (int, np.integer)) or is_symbolic_dim(value)
+        if not whole and not (hasattr(value, "dtype") and dtype_kind(value.dtype) in "iu"):
             raise TypeError("`pad_width` must be of integral type.")
-    widths = [(int(low), int(high)) for low, high in pairs]
-    if any(w < 0 for pair in widths for w in pair):
+    size = lambda w: w if is_symbolic_dim(w) else int(w)
+    widths = [(size(low), size(high)) for low, high in pairs]
+    if any(w < 0 for pair in widths for w in pair if not is_symbolic_dim(w)):
         raise ValueError("index can't contain negative values")
     return widths
 
@@ -86,6 +87,7 @@ def _pad_by_index(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
 
     for axis, (low, high) in enumerate(widths):
         if low or high:
+            constant_size(x.shape[axis], f"jnp.pad with mode={mode!r}")
             index = np.pad(np.arange(x.shape[axis]), (low, high), mode=mode)  # type: ignore[call-overload]
             x = take(x, asarray(index.astype(default_int())), axis=axis, mode="clip")
     return x

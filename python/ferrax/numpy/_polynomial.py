@@ -13,6 +13,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray
 from ferrax._narrow import limits
+from ferrax._shapes import broadcast_shapes, is_symbolic_dim
 from ferrax.numpy._args import (
     Array,
     ArrayLike,
@@ -56,13 +57,13 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     Array(123, dtype=int32)
     """
     coefficients, places = promote("polyval", p, x)
-    value = lax.full(np.broadcast_shapes(coefficients.shape[1:], places.shape), 0, places.dtype)
+    value = lax.full(broadcast_shapes(coefficients.shape[1:], places.shape), 0, places.dtype)
 
     def step(value: Array, coefficient: Array) -> tuple[Array, None]:
         return value * places + coefficient, None
 
     n = coefficients.shape[0]
-    if n <= max(unroll, 16):
+    if not is_symbolic_dim(n) and n <= max(unroll, 16):
         for i in range(n):
             value, _ = step(value, coefficients[i])
         return value

@@ -14,6 +14,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._rust import with_shortcut
+from ferrax._shapes import broadcast_shapes
 from ferrax.numpy import _shape
 from ferrax.numpy._args import (
     Array,
@@ -56,7 +57,7 @@ def contract(
 
 def _scaled(a: Array, b: Array, preferred_element_type: DTypeLike) -> Array:
     """The product where one operand is a scalar."""
-    shape = np.broadcast_shapes(a.shape, b.shape)
+    shape = broadcast_shapes(a.shape, b.shape)
     product = lax.bitwise_and if a.dtype == bool else lax.mul
     result = product(broadcast_to_shape(a, shape), broadcast_to_shape(b, shape))
     return (

@@ -6,6 +6,8 @@ last, so counting the others gives each row its own length. Read `_sort.py` next
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ferrax import lax
@@ -35,7 +37,7 @@ def _reduced_last(x: Array, axes: tuple[int, ...]) -> Array:
     kept = [i for i in range(x.ndim) if i not in axes]
     x = lax.transpose(x, kept + list(axes)) if axes else lax.expand_dims(x, (x.ndim,))
     rows = x.shape[: len(kept)]
-    return lax.reshape(x, rows + (int(np.prod(x.shape[len(kept) :], dtype=np.int64)),))
+    return lax.reshape(x, rows + (math.prod(x.shape[len(kept) :]),))
 
 
 def _take_rank(x: Array, rank: Array) -> Array:

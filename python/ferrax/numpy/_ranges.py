@@ -6,7 +6,6 @@ Read `_creation.py` first.
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from ferrax import _core, lax
 from ferrax._core import asarray, concrete_or_error, is_tracer
 from ferrax._rust import with_shortcut
+from ferrax._shapes import broadcast_shapes, is_symbolic_dim, max_dim, static_size
 from ferrax._texts import short
 from ferrax.numpy._args import (  # fmt: skip
     Array,
@@ -85,6 +85,8 @@ def arange(start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike | No
         return with_out_sharding(lambda: arange(start, stop, step, dtype, device=device), out_sharding, "arange")
     if start is None:
         raise TypeError("jnp.arange must be called with a number, got None.")
+    if any(map(is_symbolic_dim, (start, stop, step))):
+        return place(_symbolic_range(start, stop, step, dtype), device)
     given = [x for x in (start, stop, step) if x is not None]
     start_value = _range_argument(start, "stop" if stop is None and step is None else "start")
     stop_value, step_value = _range_argument(stop, "stop"), _range_argument(step, "step")
@@ -106,6 +108,21 @@ def arange(start: ArrayLike, stop: ArrayLike | None = None, step: ArrayLike | No
         return place(positions * cast(step_value, target) + cast(start_value, target), device)
     host = (np.arange(length) * np.float64(step_value) + np.float64(start_value)).astype(target)
     return place(asarray(host), device)
+
+
+def _symbolic_range(start: Any, stop: Any, step: Any, dtype: DTypeLike) -> Array:
+    """`arange` where an argument is a symbolic size: the others are integers."""
+    given = [static_size(x) for x in (start, stop, step) if x is not None]
+    first, last = (0, start) if stop is None else (start, stop)
+    by = 1 if step is None else step
+    length = -((first - last) // by)
+    if not (is_symbolic_dim(length) and first == 0 and by == 1):
+        length = max_dim(length, 0)
+    target = np.dtype(_core.result_type(*(0 for _ in given))) if dtype is None else user_dtype(dtype)
+    positions = lax.iota(target, length)
+    if first == 0 and by == 1:
+        return positions
+    return positions * cast(asarray(by), target) + cast(asarray(first), target)
 
 
 def _exact(stop: Any, start: Any) -> Any:
@@ -150,7 +167,7 @@ def _size_argument(value: Any, context: str) -> int:
     if is_tracer(value):
         value = concrete_or_error(None, value, context)
     try:
-        return operator.index(value)
+        return static_size(value)
     except TypeError:
         raise TypeError(
             f"Shapes must be 1D sequences of concrete values of integer type, got {short((value,))}. {context}"
@@ -207,7 +224,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
     compute = inexact_dtype(target)
     target = compute if dtype is None else target
     first, last = cast(start, compute), cast(stop, compute)
-    shape = np.broadcast_shapes(first.shape, last.shape)
+    shape = broadcast_shapes(first.shape, last.shape)
     first, last = broadcast_to_shape(first, shape), broadcast_to_shape(last, shape)
     divisions = num - 1 if endpoint else num
     if divisions > 0:
@@ -296,7 +313,7 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool =
     require("geomspace", start, stop)
     compute = inexact_dtype(np.dtype(_core.result_type(start, stop)))
     first, last = cast(start, compute), cast(stop, compute)
-    shape = np.broadcast_shapes(first.shape, last.shape)
+    shape = broadcast_shapes(first.shape, last.shape)
     first, last = broadcast_to_shape(first, shape), broadcast_to_shape(last, shape)
     sign = lax.sign(first)
     ratio = linspace(lax.log(first / sign), lax.log(last / sign), num, endpoint, dtype=compute, axis=0)

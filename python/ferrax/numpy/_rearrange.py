@@ -14,6 +14,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error, is_tracer
+from ferrax._shapes import static_size
 from ferrax.numpy import _join, _reductions, _shape
 from ferrax.numpy._args import (  # fmt: skip
     Array,
@@ -138,7 +139,7 @@ def _roll_axis(x: Array, shift: Any, axis: int) -> Array:
         doubled = lax.concatenate([x, x], axis)
         start = (n - cast(shift, default_int())) % n
         return lax.dynamic_slice_in_dim(doubled, start, n, axis=axis)
-    cut = (-int(shift)) % n
+    cut = (-static_size(shift)) % n
     if cut == 0:
         return x
     tail, head = lax.slice_in_dim(x, cut, n, axis=axis), lax.slice_in_dim(x, 0, cut, axis=axis)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error
+from ferrax._shapes import is_symbolic_dim
 from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import Array, ArrayLike, cast, promote, static_int, to_array
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, is_inexact
@@ -146,12 +147,13 @@ def _binary_search(x: Array, v: Array, side: str, unrolled: bool, dtype: np.dtyp
         return advance(base, half), length - half
 
     n = x.shape[0]
-    steps, base = (n - 1).bit_length(), lax.full(v.shape, 0, dtype)
-    if unrolled:
+    # a step beyond the last changes nothing
+    steps, base = 31 if is_symbolic_dim(n) else (n - 1).bit_length(), lax.full(v.shape, 0, dtype)
+    if unrolled and not is_symbolic_dim(n):
         for _ in range(steps):
             base, n = advance(base, n // 2), n - n // 2
     elif steps:
-        base, _ = lax.fori_loop(0, steps, step, (base, lax.full((), n, dtype)))
+        base, _ = lax.fori_loop(0, steps, step, (base, asarray(n, dtype)))
     return advance(base, 1)
 
 
@@ -199,7 +201,7 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
     x, values = promote("searchsorted", a, v)
     if x.ndim != 1:
         raise ValueError("a should be 1-dimensional")
-    dtype = np.dtype(np.int32) if x.shape[0] <= np.iinfo(np.int32).max else default_int()
+    dtype = np.dtype(np.int32) if is_symbolic_dim(x.shape[0]) or x.shape[0] <= np.iinfo(np.int32).max else default_int()
     if x.shape[0] == 0 or values.size == 0:
         return lax.full(values.shape, 0, dtype)
     if dtype_kind(x.dtype) == "c" and method != "sort":

@@ -12,6 +12,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error, promote_dtypes
+from ferrax._shapes import broadcast_shapes
 from ferrax.numpy import _join
 from ferrax.numpy._args import (
     Array,
@@ -71,7 +72,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
     options = list(promote_dtypes(*options))
-    shape = np.broadcast_shapes(index.shape, *(x.shape for x in options))
+    shape = broadcast_shapes(index.shape, *(x.shape for x in options))
     options = [broadcast_to_shape(x, shape) for x in options]
     index = broadcast_to_shape(index, shape)
     return lax.select_n(cast(index, np.int32), *options)
@@ -143,7 +144,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     result = _piece(default, x, args, kw)
     for condition, function in zip(conditions, functions):
         result = _where(condition, _piece(function, x, args, kw), result)
-    return broadcast_to_shape(result, np.broadcast_shapes(result.shape, x.shape))
+    return broadcast_to_shape(result, broadcast_shapes(result.shape, x.shape))
 
 
 def _piece(function: Any, x: Array, args: tuple[Any, ...], kw: dict[str, Any]) -> Array:

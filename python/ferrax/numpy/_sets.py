@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error
+from ferrax._shapes import is_symbolic_dim
 from ferrax.numpy import _reductions, _shape
 from ferrax.numpy._args import Array, ArrayLike, cast, normalize_axis, promote, require, static_int, to_array
 from ferrax.numpy._dtype_functions import default_int, is_inexact
@@ -414,7 +415,7 @@ def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = Fal
         )
     if x.size == 0 or y.size == 0:
         return lax.full(x.shape, bool(invert), np.bool_)
-    if method == "compare_all" or (method == "auto" and y.size <= 16):
+    if method == "compare_all" or (method == "auto" and not is_symbolic_dim(y.size) and y.size <= 16):
         wide = lax.broadcast_in_dim(y, (*x.shape, y.size), (x.ndim,))
         found = _reductions.any(lax.expand_dims(x, (x.ndim,)) == wide, axis=-1)
     else:

@@ -6,7 +6,6 @@ Everything here comes down to one gather or one `.at` update. Read `_select.py` 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error
 from ferrax._ferrax import lax as _lax
+from ferrax._shapes import broadcast_shapes, static_size
 from ferrax.lax.gather_scatter import GatherScatterMode
 from ferrax.numpy._args import (  # fmt: skip
     Array,
@@ -178,7 +178,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, m
     index = _wide_enough(index, n)
     if wrap_negative_indices is not False:
         index = _wrapped(index, n)
-    outer = np.broadcast_shapes(
+    outer = broadcast_shapes(
         x.shape[:axis] + (1,) + x.shape[axis + 1 :], index.shape[:axis] + (1,) + index.shape[axis + 1 :]
     )
     x = broadcast_to_shape(x, outer[:axis] + (n,) + outer[axis + 1 :])
@@ -342,7 +342,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
     """
     if len(multi_index) != len(dims):
         raise ValueError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
-    dims = tuple(operator.index(d) for d in dims)
+    dims = tuple(map(static_size, dims))
     parts = to_arrays("ravel_multi_index", *multi_index)
     for x in parts:
         if dtype_kind(x.dtype) not in "iu":
@@ -390,7 +390,7 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = F
     Array([[0, 0],
            [1, 1]], dtype=int32)
     """
-    dims = tuple(operator.index(d) for d in dimensions)
+    dims = tuple(map(static_size, dimensions))
     target = user_dtype(dtype, default_int())
     if sparse:
         shapes = [tuple(n if i == j else 1 for j in range(len(dims))) for i, n in enumerate(dims)]

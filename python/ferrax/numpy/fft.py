@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,8 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._boundary import expose as _expose
+from ferrax._core import asarray
+from ferrax._shapes import is_symbolic_dim, max_dim, static_size
 from ferrax.numpy import _rearrange
 from ferrax.numpy._args import (  # fmt: skip
     Array,
@@ -23,7 +24,7 @@ from ferrax.numpy._args import (  # fmt: skip
     place,
     to_array,
 )
-from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
+from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype, real_dtype
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
@@ -38,9 +39,14 @@ def _scale(x: Array, norm: str | None, lengths: Sequence[int], inverse: bool) ->
     norm = "backward" if norm is None else norm
     if norm not in _DIRECTIONS:
         raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
-    total = float(np.prod(lengths))
+    total = math.prod(lengths)
+    if is_symbolic_dim(total):
+        total = lax.convert_element_type(asarray(total), real_dtype(x.dtype))
+        root = lax.sqrt(total)
+    else:
+        total, root = float(total), math.sqrt(total)
     if norm == "ortho":
-        return x * math.sqrt(total) if inverse else x / math.sqrt(total)
+        return x * root if inverse else x / root
     if norm == "forward":
         return x * total if inverse else x / total
     return x
@@ -74,11 +80,11 @@ def _transform(name: str, kind: str, a: ArrayLike, s: Any, axes: Any, norm: str 
         raise ValueError(f"jax.numpy.fft.{name} does not support repeated axes. Got axes {tuple(axes)}.")
     if not places:
         return x
-    lengths = [x.shape[i] for i in places] if s is None else [operator.index(n) for n in s]
+    lengths = [x.shape[i] for i in places] if s is None else [static_size(n) for n in s]
     real = kind == "IRFFT"
     if real and s is None:
-        lengths[-1] = max(0, 2 * (lengths[-1] - 1))
-    if min(lengths) < 1:
+        lengths[-1] = max_dim(0, 2 * (lengths[-1] - 1))
+    if any(n < 1 for n in lengths if not is_symbolic_dim(n)):
         raise ValueError("Shape should be positive.")
     x = _fitted(x, {i: n // 2 + 1 if real and i == places[-1] else n for i, n in zip(places, lengths)})
     order = tuple(i for i in range(x.ndim) if i not in places) + places

@@ -12,7 +12,7 @@ import ferrax.numpy as jnp
 from ferrax import lax
 from ferrax._core import canonicalize_dtype
 from ferrax._out_sharding import with_out_sharding
-from ferrax._shapes import static_shape
+from ferrax._shapes import broadcast_shapes, static_shape
 from ferrax.random._keys import checked_key
 
 _Sampler = TypeVar("_Sampler", bound=Callable[..., Any])
@@ -70,10 +70,10 @@ def broadcast_shape(shape, *params) -> tuple[int, ...]:
     """The shape asked for, checked against the parameters' shapes, or what these broadcast to when None."""
     shapes = [np.shape(p) for p in params]
     if shape is None:
-        return tuple(np.broadcast_shapes(*shapes))
+        return tuple(broadcast_shapes(*shapes))
     shape = static_shape(shape)
     try:
-        fits = np.broadcast_shapes(shape, *shapes) == shape
+        fits = broadcast_shapes(shape, *shapes) == shape
     except ValueError:
         fits = False
     if not fits:

@@ -15,6 +15,7 @@ import ferrax.numpy as jnp
 from ferrax import jit, lax
 from ferrax._ferrax import Array
 from ferrax._narrow import limits
+from ferrax._shapes import broadcast_shapes
 from ferrax.random import _arguments as args
 from ferrax.random._bits import SQRT2, below_one, rademacher, tiny, uniform
 from ferrax.random._keys import checked_key, split_keys
@@ -362,7 +363,7 @@ def double_sided_maxwell(
 
 @partial(jit, static_argnums=(3, 4))
 def _double_sided_maxwell(key, loc, scale, shape, dtype):
-    shape = shape + tuple(np.broadcast_shapes(np.shape(loc), np.shape(scale)))
+    shape = shape + tuple(broadcast_shapes(np.shape(loc), np.shape(scale)))
     maxwell_key, sign_key = split_keys(key, 2)
     signs = rademacher(sign_key, shape=shape).astype(dtype)
     return signs * maxwell(maxwell_key, shape, dtype) * scale + loc
@@ -515,7 +516,7 @@ def multivariate_normal(
         raise ValueError(
             f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {cov.shape}."
         )
-    batch = tuple(np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2]))
+    batch = tuple(broadcast_shapes(mean.shape[:-1], cov.shape[:-2]))
     shape = batch if shape is None else args.broadcast_shape(shape, np.empty(batch))
     return _multivariate_normal(key, mean, cov, shape, dtype, method)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import ferrax.numpy as jnp
 from ferrax import jit, lax
 from ferrax._ferrax import Array
 from ferrax._narrow import limits
-from ferrax._shapes import static_shape
+from ferrax._shapes import broadcast_shapes, static_shape
 from ferrax.random import _arguments as args
 from ferrax.random._bits import randint, random_words, uniform
 from ferrax.random._continuous import gumbel
@@ -199,7 +200,7 @@ def categorical(
     logits = _population("categorical", logits)
     axis = _axis(axis, logits.ndim) - logits.ndim
     batch = logits.shape[:axis] + (logits.shape[axis + 1 :] if axis != -1 else ())
-    shape = batch if shape is None else args.broadcast_shape(shape, np.empty(batch))
+    shape = batch if shape is None else args.broadcast_shape(shape, SimpleNamespace(shape=batch))
     lead = shape[: len(shape) - len(batch)]
     if replace:
         own = list(shape[len(shape) - len(batch) :])
@@ -487,7 +488,7 @@ def multinomial(
     key, _ = checked_key("multinomial", key)
     dtype = args.checked_dtype("multinomial", args.float_or(dtype))
     n, p = (jnp.asarray(x).astype(dtype) for x in (n, p))
-    batch = tuple(np.broadcast_shapes(n.shape, p.shape[:-1]))
+    batch = tuple(broadcast_shapes(n.shape, p.shape[:-1]))
     full = (*batch, p.shape[-1])
     shape = full if shape is None else args.broadcast_shape(shape, np.empty(full))
     n, p = jnp.broadcast_to(n, shape[:-1]), jnp.broadcast_to(p, shape)

@@ -13,6 +13,7 @@ from ferrax import lax
 from ferrax._api import jit
 from ferrax._boundary import expose as _expose
 from ferrax._core import asarray
+from ferrax._shapes import is_symbolic_dim
 from ferrax.numpy import _ufuncs
 from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, broadcast_together
 from ferrax.numpy._dtype_functions import dtype_kind, real_dtype
@@ -71,7 +72,7 @@ def _neighbours(place: Array, order: int, dtype: np.dtype | None) -> list[tuple[
 
 def _elements(x: Array, index: Sequence[Array]) -> Array:
     """The elements at indices within bounds, one array for each axis."""
-    if x.size > np.iinfo(np.int32).max:
+    if not is_symbolic_dim(x.size) and x.size > np.iinfo(np.int32).max:
         return x.at[tuple(index)].get(mode="clip")
     flat = lax.convert_element_type(index[0], np.int32)
     for i, n in zip(index[1:], x.shape[1:]):

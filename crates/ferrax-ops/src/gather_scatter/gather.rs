@@ -4,6 +4,7 @@ use super::scatter::{ScatterOptions, scatter};
 use super::{GatherNumbers, Mode, Windows, default_fill, remaining};
 use crate::common::{FROM_KERNEL, NO_REWRITE};
 use ferrax_base::shape::Tuple;
+use ferrax_base::symbolic::all_at_least;
 use ferrax_base::{Aval, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::RefTensor;
@@ -173,7 +174,7 @@ fn check(p: &GatherParams, x: &Aval, indices: &Aval) -> Result<()> {
     if d.offset_dims.len() + d.collapsed_slice_dims.len() + d.operand_batching_dims.len() != x.rank() {
         return fail("offset_dims, collapsed_slice_dims and operand_batching_dims must account for every dimension");
     }
-    if sizes.iter().zip(&x.shape).any(|(s, n)| s > n) {
+    if !all_at_least(&x.shape, sizes) {
         return fail("slice_sizes must be within the operand's shape");
     }
     if d.collapsed_slice_dims.iter().chain(&d.operand_batching_dims).any(|&a| sizes[a] > 1) {

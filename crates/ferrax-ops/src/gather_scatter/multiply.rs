@@ -13,7 +13,7 @@ use crate::shape::{iota, reshape};
 use crate::slice::{PadDim, pad};
 use crate::sort::{argsort, sort};
 use crate::{add, eq, mul, select};
-use ferrax_base::{DType, Result, bail};
+use ferrax_base::{DType, Result, bail, symbolic};
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{OpRef, Tangents, TransposeArg, Value, Values};
 use ferrax_loops::{IndexMode, ScatterOp};
@@ -54,6 +54,7 @@ pub(super) fn mul_jvp(
 /// 1 for updates that are dropped.
 fn others(p: &ScatterParams, primals: &[Value], most: usize) -> Result<Value> {
     let [x, indices, updates] = primals else { bail!(Internal, "scatter takes three operands") };
+    symbolic::check_number("the derivative of scatter_mul", &[x.shape(), indices.shape(), updates.shape()].concat())?;
     let size = x.size();
     let count = updates.size();
     let dtype = if u32::try_from(size.max(count)).is_ok_and(|n| n < u32::MAX) { DType::U32 } else { DType::U64 };

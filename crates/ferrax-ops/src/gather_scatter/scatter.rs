@@ -10,6 +10,7 @@ use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR};
 use crate::shape::iota;
 use crate::{convert_element_type, div, eq, mul, neg, select};
 use ferrax_base::shape::Tuple;
+use ferrax_base::symbolic::{Operation, all_at_least, dims};
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::params::ParamValue;
@@ -237,7 +238,8 @@ fn scatter_shape(p: &ScatterParams, args: &[&Aval]) -> Result<Avals> {
     }
     let sizes = window_sizes(d, x.rank(), &updates.shape);
     let windows = remaining(x.rank(), &d.inserted_window_dims, &d.operand_batching_dims);
-    if windows.iter().any(|&a| sizes[a] > x.shape[a]) {
+    let of_windows = |shape: &[usize]| windows.iter().map(|&a| shape[a]).collect::<Shape>();
+    if !all_at_least(&of_windows(&x.shape), &of_windows(&sizes)) {
         return fail("the updates' window must fit the operand");
     }
     let rows = remaining(updates.rank(), &d.update_window_dims, &[]);
@@ -281,7 +283,7 @@ pub(super) fn read_windows(p: &ScatterParams, x: &Value, indices: &Value, update
     };
     let mut sizes = window_sizes(d, x.rank(), updates);
     for (size, &n) in sizes.iter_mut().zip(x.shape()) {
-        *size = (*size).min(n);
+        *size = dims(Operation::Min, *size, n)?;
     }
     gather(x, indices, &inverse(d), &sizes, options)
 }

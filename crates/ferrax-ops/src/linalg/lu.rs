@@ -6,8 +6,8 @@
 
 use super::triangular::{TriangularSolve, triangular_solve};
 use super::{
-    check, check_square, eliminate, item, leading_batch, matrices, matrix, node, product, tensor, transposed, tril,
-    triu,
+    check, check_square, eliminate, item, known_matrix, leading_batch, matrices, matrix, node, product, tensor,
+    transposed, tril, triu,
 };
 use crate::common::{Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, check_operand, constant, full_like, one, zero_jvp};
 use crate::elementwise::binary::{add, bitwise_and, sub};
@@ -21,6 +21,7 @@ use crate::registry::Primitive;
 use crate::shape::iota;
 use crate::slice::{PadDim, pad, slice_in_dim};
 use ferrax_base::shape::Tuple;
+use ferrax_base::symbolic::{self, Operation};
 use ferrax_base::{Aval, DType, Result, Scalar, bail};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
@@ -39,7 +40,7 @@ pub static LU: Def<()> = Def {
         check("lu", args, &[2])?;
         let x = args[0];
         let (m, n) = matrix(x);
-        let pivots = item(x, 2, &[m.min(n)], DType::I32);
+        let pivots = item(x, 2, &[symbolic::dims(Operation::Min, m, n)?], DType::I32);
         Ok(smallvec![Aval::new(x.dtype, &x.shape), pivots, item(x, 2, &[m], DType::I32)])
     },
     jvp: Slot::Rule(lu_jvp),
@@ -83,8 +84,8 @@ fn lu_jvp(op: &OpRef, (): &(), primals: &[Value], tangents: &[Option<Value>]) ->
     let outs = bind(op, primals)?;
     let Some(da) = &tangents[0] else { return Ok((outs, smallvec![None, None, None])) };
     let lu = &outs[0];
-    let (m, n) = matrix(&lu.aval());
-    let (k, rank) = (m.min(n), lu.rank());
+    let (m, n, k) = known_matrix("lu", &lu.aval())?;
+    let rank = lu.rank();
     let part = |axis: usize| slice_in_dim(lu, Some(0), Some(k as i64), 1, axis);
     let l = unit_diagonal(&enlarged(&tril(&part(rank - 1)?, -1)?, m)?, 0)?;
     let u = unit_diagonal(&enlarged(&triu(&part(rank - 2)?, 0)?, n)?, k)?;
@@ -162,7 +163,7 @@ pub static PIVOTS_TO_PERMUTATION: Def<PivotsToPermutation> = Def {
         let Some(&size) = x.shape.last() else {
             bail!(Type, "Input 0 to lu_pivots_to_permutation must have rank at least 1, but got shape=()")
         };
-        if p.permutation_size < size {
+        if !symbolic::all_at_least(&[p.permutation_size], &[size]) {
             bail!(
                 Value,
                 "Output permutation size {} has to exceed the trailing dimension of the pivots. Got pivots size {size}",

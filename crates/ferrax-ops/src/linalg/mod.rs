@@ -22,6 +22,7 @@ use crate::numbers::{Complex, complex, to_complex};
 use crate::registry::Primitive;
 use crate::shape::iota;
 use ferrax_base::shape::Tuple;
+use ferrax_base::symbolic;
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims};
 use ferrax_ir::reference::RefTensor;
@@ -74,6 +75,15 @@ fn check_batches(name: &str, args: &[&Aval], ranks: &[usize]) -> Result<()> {
 /// Rows and columns of an operand's matrices.
 fn matrix(x: &Aval) -> (usize, usize) {
     (x.shape[x.rank() - 2], x.shape[x.rank() - 1])
+}
+
+/// Rows, columns and the smaller of both, for derivatives that tell them apart.
+fn known_matrix(name: &str, x: &Aval) -> Result<(usize, usize, usize)> {
+    let (m, n) = matrix(x);
+    if m != n {
+        symbolic::check_number(&format!("the derivative of {name} of matrices that are not square"), &[m, n])?;
+    }
+    Ok((m, n, m.min(n)))
 }
 
 /// Errors unless the matrices are square.

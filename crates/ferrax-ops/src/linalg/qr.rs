@@ -6,13 +6,14 @@
 //! tall matrices with full column rank in forward and reverse mode algorithmic differentiation" (2012).
 
 use super::triangular::{TriangularSolve, triangular_solve};
-use super::{NOT_UNIQUE, adjoint, check, item, leading_batch, matrix, node, product, tril, triu};
+use super::{NOT_UNIQUE, adjoint, check, item, known_matrix, leading_batch, matrix, node, product, tril, triu};
 use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant};
 use crate::elementwise::binary::{add, complex, sub};
 use crate::elementwise::unary::imag;
 use crate::gather_scatter::{GatherOptions, take_along_axis};
 use crate::registry::Primitive;
 use crate::slice::{PadDim, pad, slice_in_dim};
+use ferrax_base::symbolic::{self, Operation};
 use ferrax_base::{Aval, DType, Result, Shape, bail};
 use ferrax_ir::{Avals, Def, OpRef, Slot, Special, Tangents, Value, Values, bind, params};
 use ferrax_loops::linalg::LinalgOp;
@@ -39,7 +40,7 @@ pub static QR: Def<Qr> = Def {
         check("qr", args, &[2])?;
         let x = args[0];
         let (m, n) = matrix(x);
-        let k = if p.full_matrices { m } else { m.min(n) };
+        let k = if p.full_matrices { m } else { symbolic::dims(Operation::Min, m, n)? };
         let mut outs: Avals = smallvec![item(x, 2, &[m, k], x.dtype), item(x, 2, &[k, n], x.dtype)];
         if p.pivoting {
             outs.push(item(x, 2, &[n], DType::I32));
@@ -90,8 +91,7 @@ fn qr_jvp(op: &OpRef, p: &Qr, primals: &[Value], tangents: &[Option<Value>]) -> 
         Some(order) => in_order(da, order)?,
         None => da.clone(),
     };
-    let (m, n) = matrix(&da.aval());
-    let k = m.min(n);
+    let (m, _, k) = known_matrix("qr", &da.aval())?;
     let first = |x: &Value, axis: usize| slice_in_dim(x, Some(0), Some(k as i64), 1, axis);
     let square = first(&first(r, rank - 1)?, rank - 2)?;
     let solve = TriangularSolve {
@@ -167,8 +167,9 @@ const PACKED: &str = "derivatives are those of the factorization, not of its pac
 fn check_reflections(name: &str, args: &[&Aval]) -> Result<()> {
     let (m, n) = matrix(args[0]);
     let k = args[1].shape[args[1].rank() - 1];
-    if k > m.min(n) {
-        bail!(Value, "{name} of matrices of shape ({m}, {n}) takes at most {} factors, got {k}", m.min(n));
+    let most = symbolic::dims(Operation::Min, m, n)?;
+    if !symbolic::all_at_least(&[most], &[k]) {
+        bail!(Value, "{name} of matrices of shape ({m}, {n}) takes at most {most} factors, got {k}");
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! thin factors are added. Of a general matrix w' = diag(V⁻¹ A' V). Equal eigenvalues give infinities, as the
 //! derivatives of their vectors do. Source: Giles, "Collected matrix derivative results" (2008), sections 3.1 and 3.2.
 
-use super::{NOT_UNIQUE, adjoint, check, check_square, item, leading_batch, matrix, node, product};
+use super::{NOT_UNIQUE, adjoint, check, check_square, item, known_matrix, leading_batch, matrix, node, product};
 use crate::common::{FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant};
 use crate::convert_element_type;
 use crate::elementwise::binary::{add, div, mul, sub};
@@ -14,6 +14,7 @@ use crate::elementwise::select::select;
 use crate::elementwise::unary::real;
 use crate::registry::Primitive;
 use crate::shape::iota;
+use ferrax_base::symbolic::{self, Operation};
 use ferrax_base::{Aval, DType, Result, bail};
 use ferrax_ir::{Avals, Def, OpRef, Slot, Special, Tangents, Value, Values, bind, params};
 use ferrax_loops::linalg::LinalgOp;
@@ -131,7 +132,7 @@ pub static SVD: Def<Svd> = Def {
         check("svd", args, &[2])?;
         let x = args[0];
         let (m, n) = matrix(x);
-        let k = m.min(n);
+        let k = symbolic::dims(Operation::Min, m, n)?;
         let mut outs: Avals = smallvec![item(x, 2, &[k], x.dtype.real())];
         if p.compute_uv {
             let (u, v) = if p.full_matrices { (m, n) } else { (k, k) };
@@ -156,7 +157,7 @@ fn svd_jvp(op: &OpRef, p: &Svd, primals: &[Value], tangents: &[Option<Value>]) -
         let none = smallvec![None; outs.len()];
         return Ok((outs, none));
     };
-    let (m, n) = matrix(&da.aval());
+    let (m, n, k) = known_matrix("svd", &da.aval())?;
     if p.compute_uv && p.full_matrices && m != n {
         bail!(
             NotImplemented,
@@ -175,7 +176,6 @@ fn svd_jvp(op: &OpRef, p: &Svd, primals: &[Value], tangents: &[Option<Value>]) -
     if !p.compute_uv {
         return Ok((smallvec![s.clone()], smallvec![Some(ds)]));
     }
-    let k = m.min(n);
     let (across, down) = (spread(s, k, k, false)?, spread(s, k, k, true)?);
     let differences = mul(&add(&across, &down)?, &sub(&across, &down)?)?;
     let f = as_dtype(&inverse_off_diagonal(&differences)?, u.dtype())?;

@@ -5,7 +5,7 @@
 
 use super::jaxpr::PyClosed;
 use crate::errors::IntoPyResult;
-use crate::value::{from_value, to_value};
+use crate::value::{SizeArg, from_value, to_value};
 use ferrax_ir::{JaxprRef, OpRef, Value};
 use ferrax_ops::control::cond::cond;
 use ferrax_ops::control::linear_solve::{LinearSolve, linear_solve};
@@ -41,7 +41,7 @@ fn bind_scan(
     py: Python<'_>,
     body: &PyClosed,
     args: Vec<Bound<'_, PyAny>>,
-    length: usize,
+    length: SizeArg,
     num_carry: usize,
     reverse: bool,
     unroll: usize,
@@ -49,7 +49,7 @@ fn bind_scan(
 ) -> PyResult<Vec<Py<PyAny>>> {
     let params = Scan {
         jaxpr: body.jaxpr().clone(),
-        length,
+        length: length.0,
         num_carry,
         num_consts: body.captured.len(),
         reverse,

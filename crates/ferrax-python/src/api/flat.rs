@@ -6,6 +6,7 @@ use super::jaxpr::PyClosed;
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::value::{abstract_value, from_value, to_value};
+use ferrax_ir::print::printed_consts;
 use ferrax_ir::{Aval, JaxprRef, TransposeArg, Value};
 use ferrax_transform::stage;
 use ferrax_transform::structural::instantiate;
@@ -73,7 +74,7 @@ fn transpose_jaxpr(py: Python<'_>, jaxpr: &PyClosed, cotangents: Vec<Bound<'_, P
 #[pyfunction]
 fn write_program(py: Python<'_>, jaxpr: &PyClosed) -> PyResult<(String, Vec<Py<PyAny>>)> {
     let text = format!("{:#}", &**jaxpr.jaxpr());
-    let consts = jaxpr.jaxpr().consts.iter().map(|c| from_value(py, Value::Array(c.clone())));
+    let consts = printed_consts(jaxpr.jaxpr()).into_iter().map(|c| from_value(py, Value::Array(c)));
     Ok((text, consts.collect::<PyResult<_>>()?))
 }
 

@@ -458,7 +458,8 @@ impl PyEqn {
 
 /// The Python literal that a text spells.
 fn spelled<'py>(py: Python<'py>, text: &str) -> Option<Bound<'py, PyAny>> {
-    py.import("ast").and_then(|ast| ast.call_method1("literal_eval", (text,))).ok()
+    let literal = py.import("ast").and_then(|ast| ast.call_method1("literal_eval", (text,))).ok()?;
+    crate::symbolic::with_sizes(literal).ok()
 }
 
 fn effect_names(effects: u8) -> Vec<&'static str> {
@@ -579,11 +580,11 @@ impl PyOpen {
 
     /// The program as text.
     fn pretty_print(&self) -> String {
-        self.0.jaxpr.to_string()
+        ferrax_base::symbolic::named(self.0.jaxpr.to_string())
     }
 
     fn __repr__(&self) -> String {
-        self.0.jaxpr.to_string()
+        ferrax_base::symbolic::named(self.0.jaxpr.to_string())
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -767,11 +768,11 @@ impl PyClosed {
 
     /// The program as text.
     fn pretty_print(&self) -> String {
-        self.shown.jaxpr.to_string()
+        ferrax_base::symbolic::named(self.shown.jaxpr.to_string())
     }
 
     fn __repr__(&self) -> String {
-        self.shown.jaxpr.to_string()
+        ferrax_base::symbolic::named(self.shown.jaxpr.to_string())
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

@@ -620,7 +620,9 @@ fn run_jaxpr(
     let values = args.iter().map(to_value).collect::<PyResult<Vec<Value>>>()?;
     let traced = values.iter().any(|v| matches!(v, Value::Tracer(_))) || !ferrax_ir::trace::is_eager();
     let outs = if traced || jaxpr.jaxpr().effects.contains(Effects::NAMED_AXIS) {
-        jit_call(jaxpr.jaxpr().debug.name.clone(), jaxpr.jaxpr().clone(), false, &values).py()?
+        // what was read from a file has no name
+        let name = Some(&jaxpr.jaxpr().debug.name).filter(|n| !n.is_empty()).cloned();
+        jit_call(name.unwrap_or_else(|| "program".into()), jaxpr.jaxpr().clone(), false, &values).py()?
     } else {
         let options = devices::options(compiler_options)?;
         ferrax::executable::executable_with(jaxpr.jaxpr(), &options).py()?.run(&values, &donate).py()?

@@ -264,7 +264,7 @@ fn vmap(
     in_axes: Bound<'_, PyAny>,
     out_axes: Bound<'_, PyAny>,
     axis_name: Option<Bound<'_, PyAny>>,
-    axis_size: Option<usize>,
+    axis_size: Option<crate::value::SizeArg>,
 ) -> PyResult<Py<PyAny>> {
     let function = Function::new(fun, "vmap")?;
     let number = !in_axes.is_instance_of::<PyBool>() && in_axes.extract::<i64>().is_ok();
@@ -283,7 +283,7 @@ fn vmap(
         in_axes: in_axes.unbind(),
         out_axes: out_axes.unbind(),
         axis_name,
-        axis_size,
+        axis_size: axis_size.map(|n| n.0),
     };
     let name = vmap.function.debug.name.clone();
     let mut doc = format!(

@@ -3,7 +3,7 @@
 use super::args::{naturals, precision};
 use crate::dtypes::DTypeArg;
 use crate::errors::IntoPyResult;
-use crate::value::PyValue;
+use crate::value::{IndexArg, PyValue, paddings};
 use ferrax_ops::conv as ops;
 use pyo3::prelude::*;
 
@@ -15,7 +15,7 @@ fn conv_general_dilated(
     lhs: PyValue,
     rhs: PyValue,
     window_strides: &Bound<'_, PyAny>,
-    padding: Vec<(i64, i64)>,
+    padding: Vec<(IndexArg, IndexArg)>,
     lhs_dilation: &Bound<'_, PyAny>,
     rhs_dilation: &Bound<'_, PyAny>,
     dimension_numbers: (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>),
@@ -27,7 +27,7 @@ fn conv_general_dilated(
     let (lhs_spec, rhs_spec, out_spec) = dimension_numbers;
     let params = ops::ConvParams {
         window_strides: naturals(window_strides, "conv_general_dilated window_strides")?,
-        padding: padding.into(),
+        padding: paddings(&padding).collect(),
         lhs_dilation: naturals(lhs_dilation, "conv_general_dilated lhs_dilation")?,
         rhs_dilation: naturals(rhs_dilation, "conv_general_dilated rhs_dilation")?,
         dimension_numbers: ops::ConvSpecs {

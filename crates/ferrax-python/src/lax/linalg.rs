@@ -2,7 +2,7 @@
 
 use super::args::{Truth, listed};
 use crate::errors::IntoPyResult;
-use crate::value::PyValue;
+use crate::value::{PyValue, ShapeArg, SizeArg};
 use ferrax_ops::fft::FftType;
 use ferrax_ops::linalg as ops;
 use ferrax_ops::linalg::lu::LuSolve;
@@ -47,8 +47,8 @@ fn lu(x: PyValue) -> PyResult<Vec<PyValue>> {
 }
 
 #[pyfunction]
-fn lu_pivots_to_permutation(pivots: PyValue, permutation_size: usize) -> PyResult<PyValue> {
-    ops::lu::lu_pivots_to_permutation(&pivots.0, permutation_size).py().map(PyValue)
+fn lu_pivots_to_permutation(pivots: PyValue, permutation_size: SizeArg) -> PyResult<PyValue> {
+    ops::lu::lu_pivots_to_permutation(&pivots.0, permutation_size.0).py().map(PyValue)
 }
 
 #[pyfunction]
@@ -127,11 +127,11 @@ fn tridiagonal_solve(dl: PyValue, d: PyValue, du: PyValue, b: PyValue) -> PyResu
 }
 
 #[pyfunction]
-fn fft(x: PyValue, kind: usize, lengths: Vec<usize>) -> PyResult<PyValue> {
+fn fft(x: PyValue, kind: usize, lengths: ShapeArg) -> PyResult<PyValue> {
     let Some(kind) = FftType::from_number(kind) else {
         return Err(PyValueError::new_err(format!("there is no FFT type of number {kind}")));
     };
-    ferrax_ops::fft::fft(&x.0, kind, &lengths).py().map(PyValue)
+    ferrax_ops::fft::fft(&x.0, kind, &lengths.0).py().map(PyValue)
 }
 
 /// Adds the functions of this family.

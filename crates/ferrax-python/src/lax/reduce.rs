@@ -4,7 +4,7 @@ use super::args::Truth;
 use crate::api::jaxpr::PyClosed;
 use crate::dtypes::parse;
 use crate::errors::IntoPyResult;
-use crate::value::{PyValue, ShapeArg, index};
+use crate::value::{IndexArg, PyValue, ShapeArg, index, paddings};
 use ferrax_base::Result;
 use ferrax_base::shape::Tuple;
 use ferrax_ir::Value;
@@ -125,13 +125,13 @@ cumulative!(cumsum, cumprod, cummax, cummin, cumlogsumexp);
 fn window(
     dimensions: ShapeArg,
     strides: ShapeArg,
-    padding: Vec<(i64, i64)>,
+    padding: Vec<(IndexArg, IndexArg)>,
     base_dilation: ShapeArg,
     window_dilation: ShapeArg,
 ) -> Window {
     Window {
         base_dilation: base_dilation.0,
-        padding: padding.into(),
+        padding: paddings(&padding).collect(),
         window_dilation: window_dilation.0,
         window_dimensions: dimensions.0,
         window_strides: strides.0,
@@ -146,7 +146,7 @@ fn reduce_window_monoid(
     name: &str,
     dimensions: ShapeArg,
     strides: ShapeArg,
-    padding: Vec<(i64, i64)>,
+    padding: Vec<(IndexArg, IndexArg)>,
     base_dilation: ShapeArg,
     window_dilation: ShapeArg,
 ) -> PyResult<PyValue> {
@@ -169,7 +169,7 @@ fn reduce_window(
     body: &PyClosed,
     dimensions: ShapeArg,
     strides: ShapeArg,
-    padding: Vec<(i64, i64)>,
+    padding: Vec<(IndexArg, IndexArg)>,
     base_dilation: ShapeArg,
     window_dilation: ShapeArg,
 ) -> PyResult<Vec<PyValue>> {

@@ -26,7 +26,7 @@ fn dtype(object: Option<&Bound<'_, PyAny>>, asker: &str) -> PyResult<Option<DTyp
 
 /// A shape as a Python tuple.
 fn tuple<'py>(py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, shape)
+    crate::symbolic::shape_tuple(py, shape)
 }
 
 #[pyfunction]
@@ -85,7 +85,8 @@ fn broadcast_shapes(py: Python<'_>, shapes: Vec<ShapeArg>) -> PyResult<Bound<'_,
     for s in &shapes {
         out = broadcast(&out, &s.0).ok_or_else(|| {
             let list: Vec<String> = shapes.iter().map(|s| Tuple(&s.0).to_string()).collect();
-            PyValueError::new_err(format!("Incompatible shapes for broadcasting: shapes=[{}]", list.join(", ")))
+            let text = format!("Incompatible shapes for broadcasting: shapes=[{}]", list.join(", "));
+            PyValueError::new_err(ferrax_base::symbolic::named(text))
         })?;
     }
     tuple(py, &out)

@@ -2,7 +2,7 @@
 
 use super::args::{integers, listed, naturals, starts, wraps};
 use crate::errors::IntoPyResult;
-use crate::value::{PyValue, index};
+use crate::value::{IndexArg, PyValue, SizeArg, index};
 use ferrax::numpy::indexing::check_index;
 use ferrax_base::Shape;
 use ferrax_ir::Value;
@@ -31,15 +31,16 @@ fn optional(object: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Option<i6
 }
 
 #[pyfunction]
-#[pyo3(signature = (operand, start_index, limit_index, stride=1, axis=0))]
+#[pyo3(signature = (operand, start_index, limit_index, stride=IndexArg(1), axis=0), text_signature = "(operand, start_index, limit_index, stride=1, axis=0)")]
 fn slice_in_dim(
     operand: PyValue,
     start_index: Option<&Bound<'_, PyAny>>,
     limit_index: Option<&Bound<'_, PyAny>>,
-    stride: i64,
+    stride: IndexArg,
     axis: i64,
 ) -> PyResult<PyValue> {
     let axis = canonical_axis(axis, operand.0.rank()).py()?;
+    let stride = stride.0;
     let start = optional(start_index, "start_index")?;
     let limit = optional(limit_index, "limit_index")?;
     let stride = usize::try_from(stride)
@@ -77,8 +78,8 @@ fn check_windows(operand: &PyValue, starts: &[Value], sizes: &[usize], wrap: &[b
 /// Checks integers that index an axis, under `check_indices`.
 #[pyfunction]
 #[pyo3(name = "check_index")]
-fn check_index_of(index: PyValue, axis: usize, size: usize, wrap: bool) -> PyResult<()> {
-    check_index(&index.0, axis, size, 1, !wrap).py()
+fn check_index_of(index: PyValue, axis: usize, size: SizeArg, wrap: bool) -> PyResult<()> {
+    check_index(&index.0, axis, size.0, 1, !wrap).py()
 }
 
 #[pyfunction]
@@ -98,11 +99,12 @@ fn dynamic_slice(
 fn dynamic_slice_in_dim(
     operand: PyValue,
     start_index: PyValue,
-    slice_size: usize,
+    slice_size: SizeArg,
     axis: i64,
     allow_negative_indices: bool,
 ) -> PyResult<PyValue> {
     let axis = canonical_axis(axis, operand.0.rank()).py()?;
+    let slice_size = slice_size.0;
     check_window(&operand, &start_index.0, axis, slice_size, allow_negative_indices)?;
     dynamic::dynamic_slice_in_dim(&operand.0, &start_index.0, slice_size, axis, allow_negative_indices)
         .py()

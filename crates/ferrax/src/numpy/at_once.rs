@@ -4,7 +4,7 @@
 //! its caller then binds the primitive, which says so. Read next: `direct.rs`, which runs the kernels.
 
 use crate::{debug, direct};
-use ferrax_base::{Aval, Result};
+use ferrax_base::{Aval, Result, symbolic};
 use ferrax_ir::{Array, Value};
 use ferrax_loops::Kind;
 
@@ -21,6 +21,9 @@ pub(super) fn at_once(v: &Value) -> Option<&Array> {
 /// own shape rule does.
 #[inline]
 pub(super) fn node(kind: &Kind, args: &[&Array], out: Aval) -> Result<Option<Value>> {
+    if symbolic::any(&out.shape) {
+        return Ok(None);
+    }
     // SAFETY: as said above; callers are in this folder.
     Ok(unsafe { direct::node(kind, args, out) }?.map(Value::Array))
 }

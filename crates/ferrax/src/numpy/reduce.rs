@@ -9,6 +9,7 @@
 use super::at_once::{at_once, node};
 use super::axes::{Axes, canonical_axes, canonical_axis};
 use crate::direct::{self, Operand};
+use ferrax_base::symbolic::is_symbolic;
 use ferrax_base::{Aval, DType, Result, Scalar, bail, config, shape};
 use ferrax_ir::{Lit, Value};
 use ferrax_loops::{Kind, ReduceOp};
@@ -117,9 +118,13 @@ pub fn prod(x: &Value, axis: Option<&[i64]>, keepdims: bool) -> Result<Value> {
 /// ```
 pub fn mean(x: &Value, axis: Option<&[i64]>, keepdims: bool) -> Result<Value> {
     let (axes, dtype) = (ascending(axis, x)?, float_of(x.dtype()));
-    let count = shape::product(axes.iter().map(|&a| x.shape()[a])) as f64;
+    let count = shape::product(axes.iter().map(|&a| x.shape()[a]));
     let total = reduced(&*cast(Cow::Borrowed(x), wide(dtype))?, &axes, ReduceOp::Sum, ops::reduce_sum)?;
     let total = kept(total, &axes, keepdims)?;
+    if is_symbolic(count) {
+        return Ok(cast(Cow::Owned(ops::div(&total, &ops::size_value(count, total.dtype())?)?), dtype)?.into_owned());
+    }
+    let count = count as f64;
     let count = Lit { scalar: Scalar::from_f64(total.dtype(), count), weak: false };
     let quotient = match at_once(&total) {
         Some(a) => direct::run(&ops::DIV.op(), &[Operand::Array(a), Operand::Lit(&count)])?.map(Value::Array),

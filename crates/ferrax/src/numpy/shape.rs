@@ -5,7 +5,8 @@
 use super::at_once::{at_once, node, sound};
 use super::axes::{Axes, canonical_axes, canonical_axis};
 use crate::direct;
-use ferrax_base::shape::Tuple;
+use ferrax_base::shape::{Tuple, size};
+use ferrax_base::symbolic::{self, Operation, is_symbolic};
 use ferrax_base::{Aval, Result, Shape, bail};
 use ferrax_ir::Value;
 use ferrax_loops::Kind;
@@ -15,6 +16,9 @@ use smallvec::{SmallVec, smallvec};
 
 /// The shape that sizes with at most one -1 stand for.
 fn fitting(x: &Value, given: &[i64]) -> Result<Shape> {
+    if symbolic::any(x.shape()) || given.iter().any(|&d| is_symbolic(d as usize)) {
+        return fitting_symbolic(x, given);
+    }
     // what does not fit is no array's size
     let product = |sizes: &[i64]| sizes.iter().fold(1i128, |n, &d| n.saturating_mul(d.into()));
     let (size, mut sizes) = (x.size() as i128, SmallVec::<[i64; 4]>::from_slice(given));
@@ -43,6 +47,28 @@ fn fitting(x: &Value, given: &[i64]) -> Result<Shape> {
         bail!(Type, "cannot reshape array of shape {old} (size {size}) into shape {} (size {new})", Tuple(&sizes));
     }
     Ok(sizes.into_iter().map(|d| d as usize).collect())
+}
+
+/// The same where sizes are symbolic.
+#[cold]
+fn fitting_symbolic(x: &Value, given: &[i64]) -> Result<Shape> {
+    let mut sizes: Shape = given.iter().map(|&d| d as usize).collect();
+    let unknown: Axes = (0..given.len()).filter(|&i| given[i] == -1).collect();
+    match unknown.as_slice() {
+        [] => {}
+        &[at] => {
+            sizes[at] = 1;
+            let (all, known) = (x.size(), size(&sizes));
+            let rest = symbolic::dims(Operation::Rem, all, known)?;
+            if rest != 0 && !symbolic::dim_at_least(0, rest)? {
+                let old = Tuple(x.shape());
+                bail!(Type, "cannot reshape array of shape {old} (size {all}) into shape {}", Tuple(given));
+            }
+            sizes[at] = symbolic::dims(Operation::Div, all, known)?;
+        }
+        _ => bail!(Type, "can only specify one unknown axis size with a `-1` value, got {}", Tuple(given)),
+    }
+    Ok(sizes)
 }
 
 /// The elements in another shape of their number.

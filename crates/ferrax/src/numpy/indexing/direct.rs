@@ -1,6 +1,7 @@
 //! Static indexing of concrete arrays by copying bytes, with no operation dispatched.
 
 use super::Part;
+use ferrax_base::symbolic::is_symbolic;
 use ferrax_base::{Aval, Buffer, Result, Shape};
 use ferrax_ir::trace::is_eager;
 use ferrax_ir::{Array, Value};
@@ -48,6 +49,8 @@ impl Region {
             // Strides from the left: what is left of the array, divided by the axis.
             stride = stride.checked_div(n).unwrap_or(0);
             match *part {
+                Part::Int(i) if is_symbolic(i as usize) => return None,
+                Part::Slice { start, len, .. } if is_symbolic(start) || is_symbolic(len) => return None,
                 Part::Int(i) if clip => out.offset += i.clamp(0, n as i64 - 1) as usize * stride,
                 Part::Int(i) if (0..n as i64).contains(&i) => out.offset += i as usize * stride,
                 Part::Slice { start, step, len } => {

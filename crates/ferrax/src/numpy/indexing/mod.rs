@@ -18,6 +18,7 @@ pub use update::{Update, UpdateOptions, safe_to_cast, update};
 
 use ferrax_base::config::Flag;
 use ferrax_base::shape::Tuple;
+use ferrax_base::symbolic::{Operation, apply, at_least, difference, is_symbolic};
 use ferrax_base::{Aval, Buffer, DType, Error, ErrorKind, Result, bail};
 use ferrax_ir::trace::{is_eager, leaked};
 use ferrax_ir::{Array, Tracer, Value};
@@ -143,6 +144,9 @@ pub fn slice_bounds(
     if step == 0 {
         bail!(Value, "slice step cannot be zero");
     }
+    if [start.unwrap_or(0), stop.unwrap_or(0), n].iter().any(|&v| is_symbolic(v as usize)) {
+        return symbolic_bounds(start, stop, step, n);
+    }
     let (low, high) = if step < 0 { (-1, n - 1) } else { (0, n) };
     let clamp = |v: i64| if v < 0 { v.saturating_add(n).max(low) } else { v.min(high) };
     let first = start.map_or(if step < 0 { high } else { low }, clamp);
@@ -153,11 +157,38 @@ pub fn slice_bounds(
     Ok((start as usize, if len <= 1 { step.signum() } else { step } as isize, len as usize))
 }
 
+/// The same where a bound or the size is symbolic.
+#[cold]
+fn symbolic_bounds(start: Option<i64>, stop: Option<i64>, step: i64, n: i64) -> Result<(usize, isize, usize)> {
+    let last = difference(&[n], &[1])?;
+    let (low, high) = if step < 0 { (-1, last) } else { (0, n) };
+    let clamp = |v: i64| {
+        if at_least(v, 0)? {
+            apply(Operation::Min, high, v)
+        } else {
+            apply(Operation::Max, difference(&[v, n], &[])?, low)
+        }
+    };
+    let first = start.map_or(Ok(if step < 0 { high } else { low }), clamp)?;
+    let end = stop.map_or(Ok(if step < 0 { low } else { high }), clamp)?;
+    let span = if step < 0 { difference(&[first], &[end]) } else { difference(&[end], &[first]) }?;
+    let len = ferrax_ops::common::places(span, 1, step.unsigned_abs() as usize)?;
+    Ok((apply(Operation::Max, first, 0)? as usize, if len <= 1 { step.signum() } else { step } as isize, len))
+}
+
+/// An integer moved into the axis.
+fn inside(i: i64, size: usize) -> Result<i64> {
+    apply(Operation::Max, apply(Operation::Min, i, difference(&[size as i64], &[1])?)?, 0)
+}
+
 fn check_static(i: i64, axis: usize, size: usize, raw: bool, strict: bool) -> Result<i64> {
     if size == 0 {
         bail!(Index, "index is out of bounds for axis {axis} with size 0");
     }
-    let wrapped = if i < 0 && !raw { i.saturating_add(size as i64) } else { i };
+    let wrapped = if !raw && !at_least(i, 0)? { difference(&[i, size as i64], &[])? } else { i };
+    if is_symbolic(wrapped as usize) || is_symbolic(size) {
+        return Ok(wrapped);
+    }
     let checked = Flag::CheckIndices.get() || Flag::CheckTracedIndices.get();
     if strict && checked && !(0..size as i64).contains(&wrapped) {
         bail!(Index, "index {i} is out of bounds for axis {axis} with size {size}");

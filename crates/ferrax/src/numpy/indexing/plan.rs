@@ -5,6 +5,7 @@
 
 use super::Part;
 use ferrax_base::shape::{Tuple, broadcast, strides};
+use ferrax_base::symbolic::is_symbolic;
 use ferrax_base::{Aval, Buffer, DType, Result, Shape, bail, config};
 use ferrax_ir::trace::is_eager;
 use ferrax_ir::{Array, Value};
@@ -12,7 +13,7 @@ use ferrax_loops::{GatherDims, ScatterDims};
 use ferrax_ops::common::stretch;
 use ferrax_ops::dynamic_slice::{index_as, wrap_index};
 use ferrax_ops::slice::concatenate;
-use ferrax_ops::{add, iota, mul};
+use ferrax_ops::{add, iota, mul, size_value};
 use ferrax_transform::structural::broadcast_in_dim;
 use smallvec::SmallVec;
 
@@ -206,18 +207,19 @@ fn index_vectors(x: &[usize], d: &Draft, raw: bool) -> Result<Value> {
     if is_eager() && d.components.iter().all(concrete) {
         return known_vectors(x, d, raw);
     }
-    let wide = x.iter().any(|&n| n > i32::MAX as usize) && config::x64();
+    let wide = x.iter().any(|&n| n > i32::MAX as usize && !is_symbolic(n)) && config::x64();
     let dtype = if wide { DType::I64 } else { DType::I32 };
     let mut shape = d.rows.clone();
     shape.push(1);
     let mut columns = Vec::with_capacity(d.components.len());
     for (axis, component) in &d.components {
         let (values, dims): (Value, Shape) = match component {
+            Component::Scalar(i) if is_symbolic(*i as usize) => (size_value(*i as usize, dtype)?, Shape::new()),
             Component::Scalar(i) => (Value::int(dtype, saturate(*i, dtype)), Shape::new()),
             Component::Steps { start, step, axis: at } => {
                 let line = iota(dtype, &[d.rows[*at]], 0)?;
                 let line = mul(&line, &Value::int(dtype, *step as i64))?;
-                (add(&line, &Value::int(dtype, *start as i64))?, [*at].into_iter().collect())
+                (add(&line, &size_value(*start, dtype)?)?, [*at].into_iter().collect())
             }
             Component::Array(v) => {
                 let v = if raw { v.clone() } else { wrap_index(v, x[*axis])? };

@@ -2,7 +2,8 @@
 
 use super::direct::Region;
 use super::plan::{Access, plan};
-use super::{Index, Part, Resolved, direct_operand, resolve};
+use super::{Index, Part, Resolved, direct_operand, inside, resolve};
+use ferrax_base::symbolic::{Operation, at_least, dims, is_symbolic};
 use ferrax_base::{DType, Result, Scalar, Shape};
 use ferrax_ir::{Lit, Value};
 use ferrax_loops::IndexMode;
@@ -10,7 +11,7 @@ use ferrax_ops::common::with_unit_axes;
 use ferrax_ops::dynamic_slice::dynamic_slice;
 use ferrax_ops::gather_scatter::{GatherOptions, gather};
 use ferrax_ops::slice::slice;
-use ferrax_ops::{reshape, rev, squeeze};
+use ferrax_ops::{reshape, rev, size_value, squeeze};
 use smallvec::{SmallVec, smallvec};
 
 /// Results above this many bytes go through the engine, which has more than one thread.
@@ -78,7 +79,9 @@ fn axis_parts(parts: &[Part]) -> impl Iterator<Item = (usize, &Part)> {
 }
 
 fn in_bounds(shape: &[usize], parts: &[Part]) -> bool {
-    axis_parts(parts).all(|(d, p)| !matches!(p, Part::Int(i) if !(0..shape[d] as i64).contains(i)))
+    let inside = |i: i64, n: usize| Ok::<_, ferrax_base::Error>(at_least(i, 0)? && !at_least(i, n as i64)?);
+    // where nobody knows, the index is looked up as one that is known at run time
+    axis_parts(parts).all(|(d, p)| !matches!(p, Part::Int(i) if !inside(*i, shape[d]).unwrap_or(false)))
 }
 
 /// Integers, slices and new axes only.
@@ -101,19 +104,17 @@ fn basic(x: &Value, parts: &[Part]) -> Result<Value> {
         let (first, past, step) = match part {
             Part::Int(i) => {
                 dropped.push(d);
-                let i = (*i).clamp(0, x.shape()[d] as i64 - 1) as usize;
-                (i, i + 1, 1)
+                let i = inside(*i, x.shape()[d])? as usize;
+                (i, dims(Operation::Add, i, 1)?, 1)
             }
             Part::Slice { len: 0, start, .. } => (*start, *start, 1),
             Part::Slice { start, step, len } => {
                 let size = step.unsigned_abs();
-                let span = (len - 1) * size;
+                let (first, past) = ends(*start, *len, *step)?;
                 if *step < 0 {
                     reversed.push(d);
-                    (start - span, start + 1, size)
-                } else {
-                    (*start, start + span + 1, size)
                 }
+                (first, past, size)
             }
             _ => (0, x.shape()[d], 1),
         };
@@ -126,7 +127,7 @@ fn basic(x: &Value, parts: &[Part]) -> Result<Value> {
     let far = matches!(x, Value::Array(a) if !a.device().on_cpu());
     let out = if far && unit && start.iter().all(|s| i32::try_from(*s).is_ok()) {
         // where programs take milliseconds to compile, one does for all places
-        let starts: Vec<Value> = start.iter().map(|s| weak(*s as i64)).collect();
+        let starts: Vec<Value> = start.iter().map(|s| weak(*s as i64)).collect::<Result<_>>()?;
         let sizes: Shape = start.iter().zip(&limit).map(|(s, l)| l - s).collect();
         dynamic_slice(x, &starts, &sizes, &[false])?
     } else {
@@ -135,6 +136,18 @@ fn basic(x: &Value, parts: &[Part]) -> Result<Value> {
     let out = if reversed.is_empty() { out } else { rev(&out, &reversed)? };
     let out = if dropped.is_empty() { out } else { squeeze(&out, &dropped)? };
     new_axes(&out, parts)
+}
+
+/// Where the entries of a slice lie: from the first place up to the last one, and one more. A symbolic number of entries
+/// may be none.
+fn ends(start: usize, len: usize, step: isize) -> Result<(usize, usize)> {
+    let span = dims(Operation::Mul, dims(Operation::Sub, len, 1)?, step.unsigned_abs())?;
+    if step < 0 {
+        let (first, past) = (dims(Operation::Sub, start, span)?, dims(Operation::Add, start, 1)?);
+        return Ok((if is_symbolic(len) { dims(Operation::Min, first, past)? } else { first }, past));
+    }
+    let past = dims(Operation::Add, dims(Operation::Add, start, span)?, 1)?;
+    Ok((start, if is_symbolic(len) && step > 1 { dims(Operation::Max, past, start)? } else { past }))
 }
 
 fn whole(shape: &[usize], parts: &[Part]) -> bool {
@@ -150,8 +163,11 @@ fn new_axes(x: &Value, parts: &[Part]) -> Result<Value> {
 }
 
 /// A start of a slice.
-fn weak(i: i64) -> Value {
-    Value::Lit(Lit { scalar: Scalar::from_i64(DType::I32, i), weak: true })
+fn weak(i: i64) -> Result<Value> {
+    if is_symbolic(i as usize) {
+        return size_value(i as usize, DType::I32);
+    }
+    Ok(Value::Lit(Lit { scalar: Scalar::from_i64(DType::I32, i), weak: true }))
 }
 
 /// Integers known at run time beside static integers and slices: one dynamic slice, then static slices.
@@ -170,14 +186,14 @@ fn dynamic_window(x: &Value, parts: &[Part], raw: bool) -> Result<Value> {
                 let narrow = v.dtype().bits() < 32;
                 starts.push(if narrow { ferrax_ops::convert_element_type(v, DType::I32)? } else { v.clone() });
             }
-            Part::Int(i) => starts.push(weak((*i).clamp(0, x.shape()[d] as i64 - 1))),
+            Part::Int(i) => starts.push(weak(inside(*i, x.shape()[d])?)?),
             Part::Slice { start, step: 1, len } => {
-                starts.push(weak(*start as i64));
+                starts.push(weak(*start as i64)?);
                 sizes[d] = *len;
                 continue;
             }
             _ => {
-                starts.push(weak(0));
+                starts.push(weak(0)?);
                 continue;
             }
         }

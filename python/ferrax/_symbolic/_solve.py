@@ -1,0 +1,142 @@
+"""The variables of a call's arguments, from the sizes that the arguments have.
+
+Each size with variables is an equation. One that is linear in a single variable that is not known yet gives that
+variable; the others must hold. Read next: `_programs.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ferrax._symbolic._expressions import ONE, Polynomial, _DimExpr, evaluate
+from ferrax._symbolic._scopes import SymbolicScope
+
+_RULES = "Sizes are solved for one variable at a time, of which they are whole multiples with a sum of known terms."
+
+
+class _Solver:
+    """The equations of one call.
+
+    Args:
+      shapes: shapes with variables, and how errors call them.
+      given: the shapes of the arguments.
+    """
+
+    def __init__(self, shapes: Sequence[tuple[str, Sequence[Any]]], given: Sequence[Sequence[Any]]):
+        self.known: dict[str, Any] = {}
+        self.found: list[str] = []
+        symbolic = [(name, shape) for name, shape in shapes if any(isinstance(d, _DimExpr) for d in shape)]
+        self.specification = " Using the following polymorphic shapes specifications: " + ",".join(
+            f"{name}.shape = {tuple(shape)}" for name, shape in symbolic
+        )
+        self.equations = [
+            (f"{name}.shape[{i}]", d, sizes[i])
+            for (name, shape), sizes in zip(shapes, given, strict=True)
+            for i, d in enumerate(shape)
+            if isinstance(d, _DimExpr)
+        ]
+
+    def wrong(self, what: str) -> ValueError:
+        found = f" Obtained dimension variables: {', '.join(self.found)}." if self.found else ""
+        return ValueError(
+            f"Input shapes do not match the polymorphic shapes specification. {what}{self.specification}.{found}"
+        )
+
+    def solved(self) -> dict[str, Any]:
+        """The variables.
+
+        Raises:
+          ValueError: sizes do not fit, or do not say what a variable is.
+        """
+        left = self.equations
+        while left:
+            rest = [equation for equation in left if not self.one(*equation)]
+            if len(rest) == len(left):
+                raise self.unsolved(rest)
+            left = rest
+        scope = self.equations[0][1].scope if self.equations else None
+        if scope is not None:
+            self.constraints(scope)
+        return self.known
+
+    def one(self, place: str, size: _DimExpr, value: Any) -> bool:
+        """Uses an equation, where all variables but one are known."""
+        unknown = [(t, k) for t, k in size._polynomial.terms if not t.variables() <= self.known.keys()]
+        if not unknown:
+            expected = size._evaluate(self.known)
+            if value != expected:
+                raise self.wrong(
+                    f"Found inconsistency between dimension size {place} (= {value}) and the specification "
+                    f"'{size}' (= {expected})."
+                )
+            return True
+        factor = unknown[0][0].factor
+        if len(unknown) > 1 or factor is None or factor.variable is None:
+            return False
+        name, k = factor.variable, unknown[0][1]
+        known = Polynomial({t: m for t, m in size._polynomial.terms if t is not unknown[0][0]})
+        quotient, remainder = divmod(value - evaluate(known, self.known), k)
+        if remainder != 0:
+            raise self.wrong(f"Division had remainder {remainder} when computing the value of '{name}'.")
+        self.known[name] = quotient
+        self.found.append(f"'{name}' = {quotient} from specification '{size}' for dimension {place} (= {value})")
+        if not quotient >= 1:
+            raise self.wrong(f"Expected value >= 1 for dimension variable '{name}'.")
+        return True
+
+    def constraints(self, scope: SymbolicScope) -> None:
+        for constraint in scope._explicit:
+            if not constraint.difference.variables() <= self.known.keys():
+                continue
+            value = evaluate(constraint.difference, self.known)
+            if not (value == 0 if constraint.equal else value >= 0):
+                relation = "equal" if constraint.equal else "greater or equal"
+                raise ValueError(
+                    f"Input shapes do not match the symbolic shape constraint {constraint.text}. Expected "
+                    f"'{constraint.difference}' to be {relation} to 0, but found {value}.{self.specification}. "
+                    f"Obtained dimension variables: {', '.join(self.found)}."
+                )
+
+    def unsolved(self, equations: Iterable[tuple[str, _DimExpr, Any]]) -> ValueError:
+        equations = list(equations)
+        names = sorted(set().union(*(size._get_vars() for _, size, _ in equations)) - self.known.keys())
+        sizes = ", ".join(f"'{size}' for dimension size {place}" for place, size, _ in equations)
+        return ValueError(
+            f"Cannot solve for values of dimension variables {{{', '.join(map(repr, names))}}}. We can only solve "
+            f"linear uni-variate constraints.{self.specification}. Unprocessed specifications: {sizes}. {_RULES}"
+        )
+
+
+def solve(shapes: Sequence[tuple[str, Sequence[Any]]], given: Sequence[Sequence[Any]]) -> Mapping[str, Any]:
+    """The variables of shapes, for arguments of other shapes.
+
+    Args:
+      shapes: shapes with variables, and how errors call them.
+      given: as many shapes of as many sizes, which may be symbolic, too.
+
+    Raises:
+      ValueError: the sizes do not fit, or do not say what a variable is.
+    """
+    return _Solver(shapes, given).solved()
+
+
+def check_solvable(shapes: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    """Checks that the sizes of arguments will say what the variables are.
+
+    Raises:
+      ValueError: they will not.
+    """
+    solver = _Solver(shapes, [shape for _, shape in shapes])
+    left = solver.equations
+    while left:
+        rest = []
+        for place, size, _ in left:
+            terms = [t for t, _ in size._polynomial.terms if t != ONE and not t.variables() <= solver.known.keys()]
+            if len(terms) == 1 and (factor := terms[0].factor) is not None and factor.variable is not None:
+                solver.known[factor.variable] = None
+            elif terms:
+                rest.append((place, size, None))
+        if len(rest) == len(left):
+            raise solver.unsolved(rest)
+        left = rest
