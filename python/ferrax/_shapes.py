@@ -55,6 +55,9 @@ def is_symbolic_dim(p: Any) -> bool:
     Args:
       p: the size of an axis.
 
+    Returns:
+      A bool.
+
     >>> import ferrax as jax
     >>> [jax.export.is_symbolic_dim(d) for d in jax.export.symbolic_shape("b, 4")]
     [True, False]
