@@ -184,11 +184,6 @@ fn bind_custom_jvp(
     objects(py, outs)
 }
 
-/// Whether a floating-point dtype has 8 bits or fewer.
-fn is_narrow(dtype: DType) -> bool {
-    dtype.is_inexact() && dtype.size() == 1
-}
-
 /// A Python reverse-mode rule: `fwd(perturbed, *flat) -> (outs, residuals)`, `bwd(residuals, cotangents) -> cotangents`.
 struct PyRule {
     fwd: Py<PyAny>,
@@ -210,10 +205,6 @@ impl PyRule {
         }
         let value = to_value(ct)?;
         if fits(&value, primal) {
-            return Ok(Some(value));
-        }
-        // What 8 bits hold is scaled by the function itself, and its cotangent is of another scale: it stays as wide as it is.
-        if is_narrow(primal.dtype) && value.dtype().is_inexact() && value.shape() == primal.shape.as_slice() {
             return Ok(Some(value));
         }
         // Python's numbers have no dtype of their own.
