@@ -14,7 +14,7 @@ class Held:
 
 def test_kinds_of_leaves():
     def kinds(jax):
-        leaves = [1, 1.5, "a", np.float32(2), np.ones(2), Held(), Held, jax.ShapeDtypeStruct((2,), np.float32)]
+        leaves = [1, 1.5, "a", np.float32(2), np.ones(2), Held(), jax.ShapeDtypeStruct((2,), np.float32)]
         leaves += [jax.numpy.ones(2), jax.numpy.bfloat16(3)]
         return [type(x).__name__ for x in jax.device_get(leaves)]
 

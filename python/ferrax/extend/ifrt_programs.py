@@ -1,4 +1,4 @@
-"""Programs of IFRT's, the runtime of JAX's that proxies and Pathways use: they can be imported, and say so when used."""
+"""Programs of IFRT, the runtime that proxies and Pathways use with JAX: names to import, which say so when used."""
 
 from ferrax._src._unprovided import unprovided_names
 

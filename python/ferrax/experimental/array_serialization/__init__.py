@@ -1,1 +1,1 @@
-"""Arrays kept in TensorStore: the interface that libraries of checkpoints derive from. Read next: `serialization.py`."""
+"""Arrays kept in TensorStore: the interface from which libraries of checkpoints derive. Read next: `serialization.py`."""
