@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
+import string
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -86,15 +86,17 @@ def _parse_text(subscripts: str, operands: Sequence[Array]) -> _Expression:
 
 
 def _interleaved_to_text(args: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The text form of einsum(x, [0, 1], y, [1, 2], [0, 2])."""
+    """The text form of einsum(x, [0, 1], y, [1, 2], [0, 2]); labels are put in order as they compare."""
     operands, lists = list(args[0 : 2 * (len(args) // 2) : 2]), list(args[1::2])
     output = args[-1] if len(args) % 2 else None
     names = list({i for labels in [*lists, output or []] for i in labels if i is not Ellipsis})
     try:
-        names.sort(key=operator.index)
+        names.sort()
     except TypeError as error:
-        raise TypeError("For this input type lists must contain either int or Ellipsis") from error
-    letters = {n: chr(ord("a") + i) if i < 26 else chr(ord("A") + i - 26) for i, n in enumerate(names)}
+        raise TypeError(
+            "For this input type lists must contain either Ellipsis or hashable and comparable object (e.g. int, str)."
+        ) from error
+    letters = {n: string.ascii_letters[i] if i < 52 else chr(140 + i) for i, n in enumerate(names)}
     term = lambda labels: "".join("..." if i is Ellipsis else letters[i] for i in labels)
     text = ",".join(term(labels) for labels in lists)
     return (text if output is None else f"{text}->{term(output)}"), operands

@@ -1,1 +1,1 @@
-"""Arrays kept in TensorStore: the interface from which libraries of checkpoints derive. Read next: `serialization.py`."""
+"""Arrays in TensorStore: the interface from which libraries of checkpoints derive. Read next: `serialization.py`."""
