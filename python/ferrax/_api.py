@@ -649,13 +649,21 @@ def device_get(x: Any) -> Any:
       x: a pytree.
 
     Returns:
-      A pytree of the same structure; what is no array stays as it is.
+      A pytree of the same structure; what is no array stays as it is, and so do traced arrays and random keys.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> jax.device_get(jnp.arange(2))
     array([0, 1], dtype=int32)
     """
-    return tree_util.tree_map(lambda v: np.asarray(v) if isinstance(v, _ferrax.Array) else v, x)
+    return tree_util.tree_map(_on_host, x)
+
+
+def _on_host(x: Any) -> Any:
+    """A leaf as a NumPy array, if it can be one."""
+    if isinstance(x, _ferrax.Array):
+        return x if _ferrax.is_tracer(x) or isinstance(x.dtype, _ferrax.KeyTy) else np.asarray(x)
+    convert = getattr(x, "__array__", None)
+    return x if convert is None or isinstance(x, type) else convert()
 
 
 #: Caches of users, which are cleared with those of the core (`ferrax.extend.backend.register_backend_cache`).

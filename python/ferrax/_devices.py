@@ -12,6 +12,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
+from ferrax._prefixes import prefix_leaves
 
 __all__ = [
     "default_backend",
@@ -433,7 +434,7 @@ def device_put(
 
 def _prefix(what: str, prefix: Any, tree: Any, is_leaf: Any) -> list[Any]:
     try:
-        full = tree_util.tree_broadcast(prefix, tree, is_leaf=is_leaf)
+        return prefix_leaves(prefix, tree, is_leaf)
     except ValueError as error:
         # a leaf that is no place says so itself
         if what == "device" and tree_util.all_leaves([prefix]):
@@ -441,4 +442,3 @@ def _prefix(what: str, prefix: Any, tree: Any, is_leaf: Any) -> list[Any]:
         text = str(error).replace("broadcast_prefix prefix_tree", f"device_put {what}")
         text = f"device_put {what} specification must be a tree prefix of the corresponding value; {text}"
         raise ValueError(text) from None
-    return tree_util.tree_leaves(full, is_leaf=is_leaf)

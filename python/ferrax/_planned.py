@@ -76,8 +76,6 @@ MODULES = frozenset(
         "ferrax.cloud_tpu_init",
         "ferrax.collect_profile",
         "ferrax.tools",
-        "ferrax.experimental.array_serialization",
-        "ferrax.experimental.colocated_python",
         "ferrax.experimental.control_deps",
         "ferrax.experimental.fused",
         "ferrax.experimental.jax2tf",
@@ -89,7 +87,6 @@ MODULES = frozenset(
         "ferrax.experimental.source_mapper",
         "ferrax.experimental.topologies",
         "ferrax.experimental.transfer",
-        "ferrax.extend.ifrt_programs",
         "ferrax.extend.mlir",
         "ferrax.extend.sharding",
     ]

@@ -363,6 +363,46 @@ class Config:
             raise AttributeError(_unrecognized(name))
         return _current(name)
 
+    def config_with_absl(self) -> None:
+        """Makes each setting a flag of absl's, such as ``--jax_enable_x64``, which ``absl.app.run`` reads.
+
+        Raises:
+          ModuleNotFoundError: absl is not installed.
+
+        >>> import ferrax
+        >>> ferrax.config.config_with_absl()
+        """
+        from ferrax import _absl_flags  # needs absl, which few programs have
+
+        _absl_flags.define(self.values)
+
+    def complete_absl_config(self, absl_flags: Any) -> None:
+        """Gives settings the values of the flags that the command line has.
+
+        Args:
+          absl_flags: the module ``absl.flags``.
+
+        >>> import ferrax
+        >>> from absl import flags
+        >>> ferrax.config.complete_absl_config(flags)
+        """
+        from ferrax import _absl_flags
+
+        _absl_flags.apply(absl_flags)
+
+    def parse_flags_with_absl(self) -> None:
+        """Reads settings from the flags ``--jax_...`` of the command line now, once in a process.
+
+        Raises:
+          ModuleNotFoundError: absl is not installed.
+
+        >>> import ferrax
+        >>> ferrax.config.parse_flags_with_absl()
+        """
+        from ferrax import _absl_flags
+
+        _absl_flags.parse(self.values)
+
     def __getattr__(self, name: str) -> Any:
         if name in _NAMES:
             return self.read(name)

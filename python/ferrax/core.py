@@ -133,6 +133,7 @@ _DEPRECATED = frozenset(
         "is_constant_shape",
         "literalable_types",
         "no_axis_name",
+        "pytype_aval_mappings",
     ]
 )
 _REMOVED = {

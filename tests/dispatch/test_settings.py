@@ -440,3 +440,43 @@ def test_another_default_precision_is_another_program():
         with jax.default_matmul_precision(name):
             product(jnp.ones((2, 2)))
     assert traced == [None, "highest"]
+
+
+# ---- flags of the command line
+
+FLAGS = """
+import sys
+sys.argv = ["program", "--jax_enable_x64", "--jax_debug_nans=true", "--jax_numpy_rank_promotion=raise", "--other=3",
+            "--jax_random_seed_offset=5", "--", "--jax_disable_jit"]
+from absl import app, flags
+import ferrax
+if WITH_RUN:
+    flags.DEFINE_integer("other", 0, "The program's own.")
+    ferrax.config.config_with_absl()
+    app.run(lambda argv: None if finish(argv) else None)
+else:
+    ferrax.config.parse_flags_with_absl()
+    ferrax.config.parse_flags_with_absl()
+    check()
+"""
+
+CHECKS = """
+def check():
+    read = ferrax.config.read
+    assert read("jax_enable_x64") is True and read("jax_debug_nans") is True
+    assert read("jax_numpy_rank_promotion") == "raise" and read("jax_random_seed_offset") == 5
+    assert read("jax_disable_jit") is False and read("jax_debug_infs") is False
+
+def finish(argv):
+    check()
+    assert flags.FLAGS.other == 3
+    print("checked")
+"""
+
+
+@pytest.mark.parametrize("run", [False, True])
+def test_settings_are_flags_of_absl(run):
+    pytest.importorskip("absl")
+    program = CHECKS + FLAGS.replace("WITH_RUN", str(run)) + "\nprint('checked')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "checked" in done.stdout, done.stderr

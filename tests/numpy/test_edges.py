@@ -198,3 +198,18 @@ def test_axes_of_a_broadcast_operand_in_any_order():
     rows = ferrax.vmap(spread)(jnp.stack([x, 2 * x]))
     np.testing.assert_array_equal(np.asarray(rows), np.stack([want, 2 * want]))
     np.testing.assert_array_equal(np.asarray(ferrax.grad(lambda x: spread(x).sum())(x)), np.full((2, 3), 4.0))
+
+
+def test_what_takes_the_place_of_nan_is_replaced_in_its_turn():
+    """As in JAX: an infinity in NaN's place becomes what infinities become."""
+    x = np.array([NAN, INF, -INF, 1.0], "float32")
+    low, high = np.finfo("float32").min, np.finfo("float32").max
+    cases = [
+        ({"nan": -INF}, [low, high, low, 1]),
+        ({"nan": INF, "posinf": 5.0}, [5, 5, low, 1]),
+        ({"posinf": -INF, "neginf": 2.0}, [0, 2, 2, 1]),
+        ({"posinf": NAN}, [0, NAN, low, 1]),
+    ]
+    for options, wanted in cases:
+        for found in both_ways(lambda x, options=options: jnp.nan_to_num(x, **options), x):
+            np.testing.assert_array_equal(np.asarray(found), np.float32(wanted))

@@ -1,6 +1,10 @@
 """Products, einsum, norms, statistics, polynomials and calculus against JAX."""
 
+import numpy as np
+import pytest
+
 from tests.numpy.oracle import cases, compare
+from tests.recorded import both
 
 PRODUCTS = """
 dot(v, w)
@@ -119,6 +123,13 @@ linalg.matrix_transpose(t)
 
 EINSUM = """
 einsum('ij,jk', x, y.T)
+einsum('a1,1_->_a', x, y.T)
+einsum('!#,#b', x, y.T)
+einsum(x, ['row', 'mid'], y.T, ['mid', 'col'], ['col', 'row'])
+einsum(x, ['z', 'y'], y.T, ['y', 'x'])
+einsum(x, [60, 0.5], y.T, [0.5, 70])
+einsum(x, [..., 'k'], y.T, ['k', 'j'], ['j', ...])
+einsum(x, [1, 'k'], y.T, ['k', 2])
 einsum('ij->ji', x)
 einsum('ij', x)
 einsum('ji', x)
@@ -296,3 +307,23 @@ def test_statistics(text):
 @cases(POLYNOMIALS)
 def test_polynomials(text):
     compare(text, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("bfloat16", "bfloat16"), ("bfloat16", "float32")])
+@pytest.mark.parametrize("text", ["ab,bc->ac", "ab,cd->abcd", "ab,ab->ab"])
+def test_einsum_tells_a_product_of_the_callers_its_dtype(text, dtypes):
+    """The product may be of other dtypes than its operands, as of quantized ones: without a word it has theirs."""
+
+    def asked(jax):
+        told = []
+
+        def product(x, y, numbers, precision=None, preferred_element_type=None, **_):
+            told.append(str(preferred_element_type))
+            return jax.lax.dot_general(x, y, numbers, precision, preferred_element_type)
+
+        x, y = (jax.numpy.ones((2, 2), dtype) for dtype in dtypes)
+        value = jax.numpy.einsum(text, x, y, _dot_general=product)
+        return [*told, str(value.dtype), *np.ravel(value).astype(float).tolist()]
+
+    got, wanted = both(asked)
+    assert got == wanted

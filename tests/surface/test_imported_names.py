@@ -14,6 +14,7 @@ from ferrax.interpreters import pxla
 from tests.recorded import expected
 
 X = np.arange(3, dtype=np.float32)
+X_ARRAY = jnp.asarray(X)
 
 
 def test_caches_of_users_are_cleared():
@@ -198,3 +199,70 @@ def test_buffer_callback():
     g(X), g(X)
     ferrax.effects_barrier()
     assert seen == [3.0, 3.0]
+
+
+def test_processes_as_libraries_read_them():
+    from ferrax._src import distributed
+
+    state = distributed.global_state
+    assert (state.process_id, state.num_processes, state.client, state.service) == (0, 1, None, None)
+    assert distributed.initialize is ferrax.distributed.initialize
+
+
+def test_checkpoints_are_an_interface():
+    from ferrax.experimental.array_serialization import serialization
+    from ferrax.extend import ifrt_programs
+
+    class Manager(serialization.GlobalAsyncCheckpointManagerBase):
+        check_for_errors = wait_until_finished = serialize = deserialize = lambda self: None
+
+    Manager().check_for_errors()
+    with pytest.raises(TypeError, match="abstract"):
+        serialization.GlobalAsyncCheckpointManagerBase()
+    assert serialization.is_remote_storage({"driver": "zarr", "kvstore": {"driver": "gcs", "bucket": "b"}})
+    assert not serialization.is_remote_storage("/tmp/gs:")
+    for use in (
+        lambda: serialization.get_tensorstore_spec("/tmp/x"),
+        lambda: ifrt_programs.ifrt_programs.make_plugin_program("x"),
+    ):
+        with pytest.raises(NotImplementedError, match=r"TensorStore|IFRT"):
+            use()
+
+
+def test_functions_beside_devices():
+    from ferrax.experimental import colocated_python as beside
+
+    double = beside.colocated_python(lambda x: x * 2)
+    assert double(X_ARRAY).tolist() == [0, 2, 4]
+    told = double.specialize(
+        in_specs=((ferrax.ShapeDtypeStruct((3,), "float32"),), {}), out_specs_fn=lambda x: x, devices=ferrax.devices()
+    )
+    assert told(X_ARRAY).tolist() == [0, 2, 4]
+    made = []
+
+    @beside.colocated_python_class
+    class Counter:
+        def __init__(self, start):
+            made.append(start)
+            self.count = start
+
+        def add(self, x):
+            self.count = self.count + x
+            return self.count
+
+    counter = Counter(5)
+    assert not made
+    assert [counter.add(jnp.int32(1)).item(), counter.add(jnp.int32(2)).item(), made] == [6, 8, [5]]
+    mesh = ferrax.make_mesh((1,), ("x",))
+    assert beside.colocated_cpu_devices(mesh).shape == mesh.shape
+    with pytest.raises(ValueError, match="No devices found"):
+        beside.colocated_python(lambda: X_ARRAY)()
+    assert beside.colocated_python(lambda: X_ARRAY).specialize(devices=ferrax.devices())().shape == (3,)
+    with pytest.raises(ValueError, match="devices already specified"):
+        told.specialize(devices=ferrax.devices())
+    with pytest.raises(ValueError, match="of type int"):
+        double(3)
+    with pytest.raises(ValueError, match="must match"):
+        told(X_ARRAY[:2])
+    with pytest.raises(ValueError, match="out_specs_fn"):
+        beside.colocated_python(lambda x: x[:1]).specialize(out_specs_fn=lambda x: x)(X_ARRAY)

@@ -509,3 +509,97 @@ def test_rules_run_in_the_precision_of_the_call():
         np.testing.assert_allclose(ferrax.grad(function)(x), 4 / 9, rtol=1e-6)
         np.testing.assert_allclose(ferrax.grad(ferrax.grad(function))(x), 4 / 9, rtol=1e-6)
         np.testing.assert_allclose(ferrax.jit(ferrax.hessian(function))(x), 4 / 9, rtol=1e-6)
+
+
+# ---- rules that are asked for zero cotangents -----------------------------------------------------------------------
+
+
+def sevens(jax):
+    """Functions with rules: `f`, whose slope is always 7, and `stop` and `pick`, which pull back no cotangent."""
+    f = jax.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (x * 2, None), lambda _, ct: (ct * 0 + 7,))
+    stop = jax.custom_vjp(lambda y: y * 3)
+    stop.defvjp(lambda y: (y * 3, None), lambda _, ct: (None,))
+    pick = jax.custom_vjp(lambda y, z: y * 3 + z)
+    pick.defvjp(lambda y, z: (y * 3 + z, None), lambda _, ct: (None, ct))
+    return f, stop, pick
+
+
+ZERO_COTANGENTS = {
+    "unused": lambda jax, f, stop, pick, x: (f(x), x * x)[1],
+    "stopped": lambda jax, f, stop, pick, x: stop(f(x)),
+    "through another operation": lambda jax, f, stop, pick, x: stop(jax.numpy.sin(f(jax.numpy.cos(x)))) + x,
+    "one of two": lambda jax, f, stop, pick, x: pick(f(x), x),
+    "no tangent": lambda jax, f, stop, pick, x: jax.numpy.floor(f(x)) + jax.lax.stop_gradient(f(x)) + x,
+    "jitted outside": lambda jax, f, stop, pick, x: jax.jit(lambda x: stop(f(x)))(x),
+    "jitted inside": lambda jax, f, stop, pick, x: stop(jax.jit(f)(x)),
+    "jitted, unused": lambda jax, f, stop, pick, x: jax.jit(lambda x: (f(x), x))(x)[1],
+    "scan": lambda jax, f, stop, pick, x: jax.lax.scan(lambda c, _: (c + x, stop(f(c))), x, None, length=2)[1].sum(),
+    "cond": lambda jax, f, stop, pick, x: jax.lax.cond(x > 0, lambda x: stop(f(x)), lambda x: x, x),
+    "remat": lambda jax, f, stop, pick, x: jax.checkpoint(lambda x: stop(f(x)))(x),
+}
+
+
+@pytest.mark.parametrize("transform", ["eager", "jit", "vmap"])
+@pytest.mark.parametrize("name", ZERO_COTANGENTS)
+def test_backward_rules_are_asked_for_zeros(name, transform):
+    """A rule that gives no cotangent (None) does not keep the rules before it from being asked, as in JAX: what they
+    answer may be new state, such as scales of quantized numbers."""
+
+    def make(jax, jnp):
+        slope = jax.grad(lambda x: ZERO_COTANGENTS[name](jax, *sevens(jax), x))
+        return {"eager": slope, "jit": jax.jit(slope), "vmap": lambda x: jax.vmap(slope)(jnp.array([x, 0.5]))}[
+            transform
+        ]
+
+    same(make, 1.5)
+
+
+# ---- results that are operands --------------------------------------------------------------------------------------
+
+
+HANDED_ON = {
+    "cond": lambda lax, i, s: lax.cond(i > 1, lambda a, b: (a * 2, b), lambda a, b: (a, b), i, s),
+    "cond, captured": lambda lax, i, s: lax.cond(i > 1, lambda a: (a * 2, s), lambda a: (a, s), i)[:1] + (s,),
+    "switch": lambda lax, i, s: lax.switch(i.astype(int), [lambda a, b: (a * 2, b), lambda a, b: (a + b, b)], i, s),
+    "while": lambda lax, i, s: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + c[1], c[1]), (i, s)),
+    "fori": lambda lax, i, s: lax.fori_loop(0, i.astype(int), lambda _, c: (c[0] + c[1], c[1]), (i, s)),
+    "scan": lambda lax, i, s: lax.scan(lambda c, _: ((c[0] + c[1], c[1]), None), (i, s), None, length=2)[0],
+}
+
+
+@pytest.mark.parametrize("name", HANDED_ON)
+def test_results_that_are_handed_on_are_not_batched(name):
+    """A branch or a body that hands an operand on makes it no result of the choice: `out_axes` may be None."""
+
+    def make(jax, jnp):
+        f = lambda i: HANDED_ON[name](jax.lax, i, jnp.float32(3))
+        slopes = jax.vmap(jax.jacfwd(lambda i: HANDED_ON[name](jax.lax, i, i * 2 + 1)))
+        return lambda x: (jax.vmap(f, out_axes=(0, None))(x), slopes(x))
+
+    same(make, np.arange(3, dtype=np.float32))
+
+
+@pytest.mark.parametrize("name", ["cond", "switch", "while"])
+def test_programs_of_results_that_are_handed_on_print_as_in_jax(name):
+    got, wanted = both(
+        lambda jax: str(jax.make_jaxpr(lambda i, s: HANDED_ON[name](jax.lax, i, s))(jax.numpy.float32(2), 3.0))
+    )
+    assert got == wanted
+
+
+def test_a_carry_that_the_condition_reads_stays_one():
+    f = lambda jax: jax.make_jaxpr(
+        lambda a, b: jax.lax.while_loop(lambda c: c[0] < c[1], lambda c: (c[0] + b, c[1], c[2]), (a, b, a))
+    )
+    got, wanted = both(lambda jax: str(f(jax)(1.0, 2.0)))
+    assert got == wanted
+
+
+def test_out_axes_of_batched_results_name_the_result():
+    for out_axes, place in (((0, None), "[1]"), ({"a": 0, "b": None}, "['b'][0]"), (None, "")):
+        f = (lambda i: {"a": i, "b": [i]}) if isinstance(out_axes, dict) else lambda i: (i, i) if place else i
+        with pytest.raises(ValueError, match="axis spec None") as error:
+            ferrax.vmap(f, out_axes=out_axes)(ferrax_numpy.ones(3))
+        wanted = f"at vmap out_axes{place}, got axis spec None but output was batched on axis 0"
+        assert str(error.value).startswith(wanted)

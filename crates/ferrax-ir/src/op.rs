@@ -135,6 +135,8 @@ pub struct Special<P: 'static> {
     pub role: Role<P>,
     /// Whether its derivative is infinite or NaN somewhere on the border of its domain.
     pub edge: bool,
+    /// Whether its transpose rule is asked for cotangents that are all zero, too.
+    pub pulls_zeros: bool,
 }
 
 /// How the cotangents that an operation pulls back depend on the ones it is given (see `ferrax-transform/src/live.rs`).
@@ -174,6 +176,7 @@ impl<P> Special<P> {
         vary: None,
         role: Role::Opaque,
         edge: false,
+        pulls_zeros: false,
     };
     /// An ordinary linear primitive that works element by element.
     pub const ELEMENTWISE: Special<P> = Special { role: Role::Elementwise, ..Special::NONE };
@@ -262,6 +265,7 @@ pub trait Op: Send + Sync + 'static {
     fn vary(&self, operands: u32) -> Option<Vary>;
     fn role(&self) -> OpRole;
     fn edge(&self) -> bool;
+    fn pulls_zeros(&self) -> bool;
 }
 
 /// A shared operation.
@@ -477,6 +481,7 @@ macro_rules! impl_op {
                 }
             }
             fn edge(&self) -> bool { self.def().special.edge }
+            fn pulls_zeros(&self) -> bool { self.def().special.pulls_zeros }
         }
     };
 }

@@ -256,6 +256,12 @@ impl SingleDeviceSharding {
         Ok((object(py, self.device)?,))
     }
 
+    /// The devices that this process can reach, in order: all of them.
+    #[getter]
+    fn _addressable_device_assignment<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, Device>,)> {
+        self._device_assignment(py)
+    }
+
     /// Errors where arrays of a shape cannot have this sharding: never.
     fn check_compatible_aval(&self, _aval_shape: &Bound<'_, PyAny>) {}
 

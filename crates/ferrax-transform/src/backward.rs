@@ -1,6 +1,7 @@
 //! Reverse mode: transposing linear programs, a tape or a Jaxpr, from the last operation to the first.
 //!
-//! Cotangents of `None` are symbolic zeros; operations that no cotangent reaches are skipped.
+//! Cotangents of `None` are symbolic zeros; operations that no cotangent reaches are skipped. A rule that a user wrote
+//! is asked for zeros, too, where a result with a cotangent depends on its operation: what it answers need not be linear.
 
 use crate::eval::{MappedVars, read};
 use crate::linearize::{Tape, TapeArg};
@@ -15,13 +16,25 @@ use smallvec::SmallVec;
 /// The cotangents that have arrived at the variables of a linear program, with their marks under `safe_where`.
 pub struct Cotangents {
     values: Vec<Option<Value>>,
+    /// The variables that results with cotangents depend on.
+    reached: Vec<bool>,
     live: Option<Vec<Option<Value>>>,
 }
 
 impl Cotangents {
     /// None yet, for this many variables.
     pub fn new(variables: usize) -> Self {
-        Cotangents { values: vec![None; variables], live: live::marking().then(|| vec![None; variables]) }
+        let live = live::marking().then(|| vec![None; variables]);
+        Cotangents { values: vec![None; variables], reached: vec![false; variables], live }
+    }
+
+    /// Notes that the operands of an operation are reached where its results are, and says whether they are.
+    fn reach(&mut self, mut outputs: impl Iterator<Item = usize>, inputs: impl Iterator<Item = Var>) -> bool {
+        let reached = outputs.any(|v| self.reached[v]);
+        if reached {
+            inputs.for_each(|v| self.reached[v.0 as usize] = true);
+        }
+        reached
     }
 
     /// Adds a cotangent to what has arrived so far.
@@ -32,6 +45,7 @@ impl Cotangents {
                 None => mark,
             };
         }
+        self.reached[var] = true;
         let slot = &mut self.values[var];
         *slot = Some(match slot.take() {
             Some(old) => add_any(&old, &ct)?,
@@ -45,7 +59,8 @@ impl Cotangents {
         self.values[var].take()
     }
 
-    /// Transposes an operation whose results are these variables; `None` when no cotangent has reached them.
+    /// Transposes an operation whose results are these variables, which are reached; `None` when all their cotangents are
+    /// zeros that its rule need not see.
     fn pull(
         &mut self,
         op: &OpRef,
@@ -53,7 +68,7 @@ impl Cotangents {
         args: impl FnOnce() -> Result<SmallVec<[TransposeArg; 3]>>,
     ) -> Result<Option<(Tangents, Marks)>> {
         let cts: SmallVec<[Option<Value>; 1]> = outputs.clone().map(|v| self.values[v].take()).collect();
-        if cts.iter().all(Option::is_none) {
+        if cts.iter().all(Option::is_none) && !op.pulls_zeros() {
             return Ok(None);
         }
         let args = args()?;
@@ -77,6 +92,10 @@ pub fn backward_tape(tape: &Tape, env: &mut Cotangents) -> Result<()> {
         replay.at(eqn.source.on_the_way_back(eqn.op.name()));
         let linear = eqn.args.iter().filter_map(|a| if let TapeArg::Linear(v) = a { Some(*v) } else { None });
         let results = (eqn.first..eqn.first + eqn.results).map(Var);
+        let outs = eqn.first as usize..(eqn.first + eqn.results) as usize;
+        if !env.reach(outs.clone(), linear.clone()) {
+            continue;
+        }
         let _row = Pulling::start(&mapped, linear.chain(results.clone()), &tape.avals);
         let args = || {
             let arg = |a: &TapeArg| match a {
@@ -85,7 +104,6 @@ pub fn backward_tape(tape: &Tape, env: &mut Cotangents) -> Result<()> {
             };
             Ok(eqn.args.iter().map(arg).collect())
         };
-        let outs = eqn.first as usize..(eqn.first + eqn.results) as usize;
         let Some((pulled, mut marks)) = env.pull(&eqn.op, outs, args)? else { continue };
         for (i, (a, ct)) in eqn.args.iter().zip(pulled).enumerate() {
             if let (TapeArg::Linear(v), Some(ct)) = (a, ct) {
@@ -131,6 +149,10 @@ pub(crate) fn backward_marked(
         replay.at(eqn.source.on_the_way_back(eqn.op.name()));
         let inputs = eqn.inputs.iter().filter_map(|a| if let Atom::Var(v) = a { Some(*v) } else { None });
         let results = eqn.outputs.iter().copied();
+        let outs = eqn.outputs.iter().map(|v| v.0 as usize);
+        if !cts.reach(outs.clone(), inputs.clone()) {
+            continue;
+        }
         let _row = Pulling::start(&mapped, inputs.chain(results.clone()), &jaxpr.avals);
         let args = || {
             let arg = |a: &Atom| match a {
@@ -139,7 +161,6 @@ pub(crate) fn backward_marked(
             };
             eqn.inputs.iter().map(arg).collect()
         };
-        let outs = eqn.outputs.iter().map(|v| v.0 as usize);
         let Some((pulled, mut marks)) = cts.pull(&eqn.op, outs, args)? else { continue };
         for (i, (a, ct)) in eqn.inputs.iter().zip(pulled).enumerate() {
             if let (Atom::Var(v), Some(ct)) = (a, ct) {

@@ -262,8 +262,8 @@ pub fn vmap_again(
 /// Puts the batch axis of a result where `out_axis` asks for it; `None` asks for an unbatched result.
 pub fn place_axis(v: &Value, dim: Option<usize>, out_axis: Option<i64>, size: usize) -> Result<Value> {
     let Some(at) = out_axis else {
-        if dim.is_some() {
-            bail!(Value, "at vmap out_axes, got axis spec None but output was batched: vmap has mapped output");
+        if let Some(d) = dim {
+            bail!(Value, "at vmap out_axes, got axis spec None but output was batched on axis {d}");
         }
         return Ok(v.clone());
     };

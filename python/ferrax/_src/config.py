@@ -13,10 +13,7 @@ from ferrax.config import _NAMES, State, config as config, disable_jit as _disab
 
 Config = type(config)
 update = config.update
-
-
-def parse_flags_with_absl() -> None:
-    """Settings come from the environment and from `config.update`; absl's flags are not among them."""
+parse_flags_with_absl = config.parse_flags_with_absl
 
 
 def _read(name: str) -> Any:

@@ -168,6 +168,10 @@ def get_token_aval() -> AbstractToken:
 
 
 def _public(name: str) -> Any:
+    if name == "pytype_aval_mappings":
+        from ferrax._registered_types import pytype_aval_mappings
+
+        return pytype_aval_mappings
     return getattr(_core, name) if name in _core.__all__ else _others(name)
 
 
@@ -176,7 +180,7 @@ __getattr__ = unprovided_names(
     "AvalMutableQDD AvalQDD AxisEnv ClosedCallPrimitive EvalTrace InputType JaxprEqnContext JaxprPpContext "
     "JaxprPpSettings ManualAxisType MemorySpace MutableTypecheckVal NamedAxisEffect QuasiDynamicData ShardingTypeError "
     "array_ref_effect aval_mapping_handlers clean_up_dead_vars cur_aval_qdd cur_qdd eval_trace freeze_p get_axis_env "
-    "internal_mutable_array_effect pp_eqn_rules pp_jaxpr pytype_aval_mappings ref_p reset_trace_state trace_ctx",
+    "internal_mutable_array_effect pp_eqn_rules pp_jaxpr ref_p reset_trace_state trace_ctx",
     "it is part of how JAX traces, and ferrax's core traces",
     _public,
 )

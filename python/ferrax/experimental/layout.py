@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ferrax._boundary import expose as _expose
-from ferrax.tree_util import tree_broadcast, tree_flatten, tree_leaves
+from ferrax._prefixes import prefix_leaves
+from ferrax.tree_util import tree_flatten
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
 
@@ -140,7 +141,7 @@ def with_layout_constraint(x: Any, layout: Any) -> Any:
     Array([[1., 1.]], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
-    layouts = tree_leaves(tree_broadcast(layout, x, is_leaf=_is_layout), is_leaf=_is_layout)
+    layouts = prefix_leaves(layout, x, _is_layout)
     for leaf, wanted in zip(leaves, layouts, strict=True):
         if not isinstance(wanted, Layout):
             raise TypeError(f"with_layout_constraint takes layouts, got {type(wanted).__name__}")

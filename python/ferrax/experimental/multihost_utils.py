@@ -9,6 +9,7 @@ import numpy as np
 from ferrax import tree_util
 from ferrax._api import effects_barrier
 from ferrax._boundary import expose as _expose
+from ferrax._prefixes import prefix_leaves
 from ferrax.sharding._arrays import make_array_from_process_local_data
 from ferrax.sharding._mesh import Mesh
 from ferrax.sharding._named import NamedSharding
@@ -138,7 +139,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs
     """
     _require_mesh(global_mesh)
     is_spec = lambda s: isinstance(s, PartitionSpec)
-    specs = tree_util.tree_leaves(tree_util.tree_broadcast(pspecs, local_inputs, is_leaf=is_spec), is_leaf=is_spec)
+    specs = prefix_leaves(pspecs, local_inputs, is_spec)
     leaves, tree = tree_util.tree_flatten(local_inputs)
     made = [
         make_array_from_process_local_data(NamedSharding(global_mesh, s), x) for s, x in zip(specs, leaves, strict=True)

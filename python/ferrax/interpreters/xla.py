@@ -8,11 +8,9 @@ from typing import Any
 from ferrax._api import jit as _jit
 from ferrax._boundary import expose as _expose
 from ferrax._primitives import Primitive
+from ferrax._registered_types import canonicalize_dtype_handlers
 
 __all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
-
-#: Accepted for compatibility: functions by type, that libraries add.
-canonicalize_dtype_handlers: dict[Any, Any] = {}
 
 
 def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:

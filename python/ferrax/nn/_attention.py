@@ -119,7 +119,10 @@ def _check(query, key, value, bias, mask):
     if key.shape[0] != batch or key.shape[3] != features:
         raise ValueError(f"dot_product_attention: query has shape {query.shape}, key has {key.shape}")
     if heads % key.shape[2]:
-        raise ValueError(f"dot_product_attention: {heads} query heads are no multiple of {key.shape[2]} key heads")
+        raise ValueError(
+            "dot_product_attention: the number of query heads must be a multiple of the number of key heads, got "
+            f"{heads} and {key.shape[2]}"
+        )
     full = (batch, heads, targets, key.shape[1])
     for name, x in (("bias", bias), ("mask", mask)):
         if x is not None and any(have not in (1, want) for have, want in zip(x.shape, full)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
+import string
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -48,12 +48,10 @@ def _split_term(term: str, ndim: int, number: int) -> Labels:
     return (*before, *range(-hidden, 0), *after)
 
 
-def _check_letters(terms: Sequence[str]) -> None:
-    letters = "".join(terms).replace(".", "")
-    if letters.isalpha() or not letters:
-        return
-    for c in letters:
-        if not c.isalpha():
+def _check_labels(terms: Sequence[str]) -> None:
+    """Any character is a label that has no other meaning in the text."""
+    for c in "->":
+        if any(c in term for term in terms):
             raise ValueError(f"Character '{c}' is not a valid symbol in the subscripts of einsum.")
 
 
@@ -61,7 +59,7 @@ def _parse_text(subscripts: str, operands: Sequence[Array]) -> _Expression:
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
-    _check_letters([*terms, right])
+    _check_labels([*terms, right])
     if len(terms) != len(operands):
         raise ValueError(
             f"Number of einsum subscripts, {len(terms)}, must be equal to the number of operands, {len(operands)}."
@@ -70,7 +68,7 @@ def _parse_text(subscripts: str, operands: Sequence[Array]) -> _Expression:
     hidden = max(sum(isinstance(c, int) for c in labels) for labels in inputs) if "..." in left else 0
     ellipsis = tuple(range(-hidden, 0))
     if not arrow:
-        letters = sorted(c for c in set(left) if c.isalpha() and left.count(c) == 1)
+        letters = sorted(c for c in set(left) - set(",.") if left.count(c) == 1)
         return _Expression(inputs, (*ellipsis, *letters), f"{left}->{'...' if ellipsis else ''}{''.join(letters)}")
     if "..." in right:
         before, after = right.split("...", 1)
@@ -88,15 +86,17 @@ def _parse_text(subscripts: str, operands: Sequence[Array]) -> _Expression:
 
 
 def _interleaved_to_text(args: Sequence[Any]) -> tuple[str, list[Any]]:
-    """The text form of einsum(x, [0, 1], y, [1, 2], [0, 2])."""
+    """The text form of einsum(x, [0, 1], y, [1, 2], [0, 2]); labels are put in order as they compare."""
     operands, lists = list(args[0 : 2 * (len(args) // 2) : 2]), list(args[1::2])
     output = args[-1] if len(args) % 2 else None
     names = list({i for labels in [*lists, output or []] for i in labels if i is not Ellipsis})
     try:
-        names.sort(key=operator.index)
+        names.sort()
     except TypeError as error:
-        raise TypeError("For this input type lists must contain either int or Ellipsis") from error
-    letters = {n: chr(ord("a") + i) if i < 26 else chr(ord("A") + i - 26) for i, n in enumerate(names)}
+        raise TypeError(
+            "For this input type lists must contain either Ellipsis or hashable and comparable object (e.g. int, str)."
+        ) from error
+    letters = {n: string.ascii_letters[i] if i < 52 else chr(140 + i) for i, n in enumerate(names)}
     term = lambda labels: "".join("..." if i is Ellipsis else letters[i] for i in labels)
     text = ",".join(term(labels) for labels in lists)
     return (text if output is None else f"{text}->{term(output)}"), operands
@@ -323,10 +323,12 @@ def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any =
     require("einsum", *arrays)
     sizes = _sizes(expression, arrays)
     preferred = None if preferred_element_type is None else user_dtype(preferred_element_type)
-    dot_general = lax.dot_general if _dot_general is None else _dot_general
-    terms = [
-        _without_ones(*_diagonals(x, labels), sizes) for x, labels in zip(promote_dtypes(*arrays), expression.inputs)
-    ]
+    dot_general, promoted = lax.dot_general, promote_dtypes(*arrays)
+    if _dot_general is not None:
+        # a product of the caller's may be of other dtypes than its operands: it is told of which
+        dot_general = _dot_general
+        preferred = promoted[0].dtype if preferred is None else preferred
+    terms = [_without_ones(*_diagonals(x, labels), sizes) for x, labels in zip(promoted, expression.inputs)]
     for step in _plan(expression, sizes, optimize):
         group = [terms[i] for i in step]
         terms = [t for i, t in enumerate(terms) if i not in step]

@@ -367,9 +367,10 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: Ar
     ends = limits(x.dtype)
     high = ends.max if posinf is None else posinf
     low = ends.min if neginf is None else neginf
+    # one after the other, as in JAX: what takes the place of NaN may be an infinity, which is replaced in its turn
     result = _where(isnan(x), cast(nan, x.dtype), x)
-    result = _where(x == np.inf, cast(high, x.dtype), result)
-    return _where(x == -np.inf, cast(low, x.dtype), result)
+    result = _where(result == np.inf, cast(high, x.dtype), result)
+    return _where(result == -np.inf, cast(low, x.dtype), result)
 
 
 def isclose(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
+from ferrax._prefixes import prefix_leaves
 from ferrax.sharding._named import Sharding
 from ferrax.sharding._placement import check_fits, place
 
@@ -179,7 +180,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     (4, 2)
     """
     leaves, tree = tree_util.tree_flatten(local_data)
-    shardings = tree_util.tree_leaves(tree_util.tree_broadcast(sharding, local_data))
+    shardings = prefix_leaves(sharding, local_data)
     is_shape = lambda s: s is None or (isinstance(s, tuple) and all(n is None or isinstance(n, int) for n in s))
     shapes = [None] * len(leaves) if global_shape is None else tree_util.tree_leaves(global_shape, is_leaf=is_shape)
     if len(shapes) == 1:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ferrax import tree_util
+from ferrax._prefixes import prefix_leaves
 from ferrax.sharding._context import get_abstract_mesh, use_abstract_mesh
 from ferrax.sharding._mesh import AxisType
 from ferrax.sharding._named import Sharding
@@ -81,9 +82,8 @@ def _placed(tree: Any, shardings: Any, function: str) -> Any:
     """A tree of arrays with shardings, a prefix of it."""
     if shardings is None:
         return tree
-    full = tree_util.tree_broadcast(shardings, tree, is_leaf=_is_sharding)
     leaves, structure = tree_util.tree_flatten(tree)
-    places = tree_util.tree_leaves(full, is_leaf=_is_sharding)
+    places = prefix_leaves(shardings, tree, _is_sharding)
     return structure.unflatten(
         [x if s is None else put(x, with_mesh(s, function)) for x, s in zip(leaves, places, strict=True)]
     )

@@ -16,6 +16,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Device, SingleDeviceSharding
+from ferrax._prefixes import prefix_leaves
 from ferrax._stages import trace_over
 from ferrax.sharding._context import context_mesh
 from ferrax.sharding._named import NamedSharding, Sharding
@@ -157,10 +158,9 @@ def _result(sharding: Any, leaf: Any) -> Any:
 def _over(shardings: Any, tree: Any, f: Callable[[Any, Any], Any], what: str) -> Any:
     """Applies a function to the leaves of a tree, with the sharding of each."""
     try:
-        full = tree_util.tree_broadcast(shardings, tree, is_leaf=_is_leaf)
+        places = prefix_leaves(shardings, tree, _is_leaf)
     except ValueError as error:
         raise ValueError(str(error).replace("broadcast_prefix prefix_tree", what)) from None
-    places = tree_util.tree_leaves(full, is_leaf=_is_leaf)
     leaves, structure = tree_util.tree_flatten(tree)
     return structure.unflatten([f(s, x) for s, x in zip(places, leaves, strict=True)])
 

@@ -53,6 +53,10 @@ class Sharding(abc.ABC):
     _device_assignment: tuple[Any, ...]
 
     @property
+    def _addressable_device_assignment(self) -> tuple[Any, ...]:
+        return self._device_assignment
+
+    @property
     @abc.abstractmethod
     def device_set(self) -> set[Any]:
         """The devices that hold parts."""

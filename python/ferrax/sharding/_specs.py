@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
+from ferrax._prefixes import prefix_leaves
 from ferrax.sharding._mesh import AxisType
 from ferrax.sharding._named import NamedSharding, _check_spec
 from ferrax.sharding._spec import PartitionSpec, entry_names
@@ -87,10 +88,9 @@ def of_arguments(f: Any, in_specs: Any, args: tuple[Any, ...], mesh: Any, infer:
 def _spread(specs: Any, tree: Any, what: str, is_leaf: Callable[[Any], bool]) -> list[Any]:
     """A spec for every leaf of a tree, of which specs must be a prefix."""
     try:
-        full = tree_util.tree_broadcast(specs, tree, is_leaf=is_leaf)
+        return prefix_leaves(specs, tree, is_leaf)
     except ValueError as error:
         raise ValueError(str(error).replace("broadcast_prefix prefix_tree", f"shard_map {what}")) from None
-    return tree_util.tree_leaves(full, is_leaf=is_leaf)
 
 
 def of_results(f: Any, out_specs: Any, result: Any, outs: Sequence[Any]) -> list[PartitionSpec]:

@@ -239,7 +239,7 @@ pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
     stablehlo: Slot::None("from its kernel"),
     kernel: Slot::None("can't apply forward-mode autodiff (jvp) to a custom_vjp function"),
     reference: Slot::None("can't apply forward-mode autodiff (jvp) to a custom_vjp function"),
-    special: Special::NONE,
+    special: Special { pulls_zeros: true, ..Special::NONE },
 };
 
 /// A rule applied to whole batches: results and residuals are batched on axis 0.

@@ -9,6 +9,7 @@ pub mod cond;
 pub mod custom_jvp;
 pub mod custom_vjp;
 pub mod custom_vmap;
+pub mod forwarded;
 pub mod jit;
 pub mod linear_solve;
 pub mod remat;

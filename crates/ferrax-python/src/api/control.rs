@@ -7,11 +7,11 @@ use super::jaxpr::PyClosed;
 use crate::errors::IntoPyResult;
 use crate::value::{SizeArg, from_value, to_value};
 use ferrax_ir::{JaxprRef, OpRef, Value};
-use ferrax_ops::control::cond::cond;
+use ferrax_ops::control::forwarded::{cond_forwarded, while_forwarded};
 use ferrax_ops::control::linear_solve::{LinearSolve, linear_solve};
 use ferrax_ops::control::remat::{Policy, PolicyRef, Remat, remat};
 use ferrax_ops::control::scan::{Scan, scan};
-use ferrax_ops::control::while_loop::{While, while_loop};
+use ferrax_ops::control::while_loop::While;
 use ferrax_ops::control::{Asked, Loop};
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ fn bind_while(
         of: loop_of(asked),
     };
     let operands: Vec<Value> = test.captured.iter().chain(&body.captured).cloned().chain(values(&args)?).collect();
-    objects(py, while_loop(params, &operands).py()?)
+    objects(py, while_forwarded(params, &operands).py()?)
 }
 
 /// Runs the traced branch that `index` (int32) chooses.
@@ -105,7 +105,7 @@ fn bind_cond(
         .map(|(b, first)| widen(b.get().jaxpr(), b.get().captured.len(), first, &captured))
         .collect();
     let operands: Vec<Value> = captured.iter().cloned().chain(values(&args)?).collect();
-    objects(py, cond(programs, &index, &operands).py()?)
+    objects(py, cond_forwarded(programs, &index, &operands).py()?)
 }
 
 /// A branch that takes the captured values of all branches, its own from `first` on.

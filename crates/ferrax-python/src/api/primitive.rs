@@ -246,6 +246,9 @@ impl Op for PyOp {
     fn edge(&self) -> bool {
         false
     }
+    fn pulls_zeros(&self) -> bool {
+        true
+    }
 }
 
 /// Parameters as printed; names of parameters are few, and live as long as the process.

@@ -225,10 +225,15 @@ impl Vmap {
         let (kept, out_tree) =
             result.ok_or_else(|| ferrax_base::error!(Internal, "{} was not called", debug.name)).py()?;
         let out_axes = self.out_axes(py, &out_tree, outs.len())?;
-        let placed = outs.iter().zip(out_axes).zip(kept).map(|(((v, d), at), leaf)| match (d, at, leaf) {
-            (None, None, Some(leaf)) => Ok(leaf),
-            _ => from_value(py, place_axis(v, *d, at, size).py()?),
-        });
+        let placed =
+            outs.iter().zip(out_axes).zip(kept).enumerate().map(|(i, (((v, d), at), leaf))| match (d, at, leaf) {
+                (None, None, Some(leaf)) => Ok(leaf),
+                (Some(d), None, _) => Err(PyValueError::new_err(format!(
+                    "at vmap out_axes{}, got axis spec None but output was batched on axis {d}",
+                    tree::leaf_text(py, &out_tree, i)?
+                ))),
+                _ => from_value(py, place_axis(v, *d, at, size).py()?),
+            });
         tree::unflatten(py, &out_tree, placed.collect::<PyResult<Leaves>>()?)
     }
 }
