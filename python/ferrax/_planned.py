@@ -40,34 +40,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "primal_tangent_dtype",
         ]
     ),
-    "ferrax.experimental.sparse": frozenset(
-        [
-            "SparseTracer",
-            "bcoo_dot_general_p",
-            "bcoo_dot_general_sampled_p",
-            "bcoo_extract_p",
-            "bcoo_fromdense_p",
-            "bcoo_sort_indices_p",
-            "bcoo_spdot_general_p",
-            "bcoo_sum_duplicates_p",
-            "bcoo_todense_p",
-            "bcoo_transpose_p",
-            "bcsr_dot_general_p",
-            "bcsr_extract_p",
-            "bcsr_fromdense_p",
-            "bcsr_todense_p",
-            "coo_fromdense_p",
-            "coo_matmat_p",
-            "coo_matvec_p",
-            "coo_todense_p",
-            "csr_fromdense_p",
-            "csr_matmat_p",
-            "csr_matvec_p",
-            "csr_todense_p",
-            "todense_p",
-        ]
-    ),
-    "ferrax.experimental.sparse.linalg": frozenset(["spsolve_p"]),
     "ferrax.export": frozenset(
         [
             "SymbolicScope",

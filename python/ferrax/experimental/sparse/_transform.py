@@ -27,10 +27,7 @@ from ferrax.experimental.sparse._bcsr import BCSR
 from ferrax.lax import elementwise
 from ferrax.tree_util import tree_flatten, tree_unflatten
 
-__all__ = ["TODENSE", "evaluate_sparse", "sparsify", "sparsify_flat"]
-
-#: The name under which a program shows what `todense` gave.
-TODENSE = "sparse.todense"
+__all__ = ["evaluate_sparse", "sparsify", "sparsify_flat"]
 
 #: Operations f of one array, element by element, of which f(x + y) = f(x) + f(y) holds.
 _LINEAR = frozenset(["conj", "copy", "copy_p", "imag", "name", "neg", "real"])
@@ -163,9 +160,7 @@ def _with_data(x: Any, data: Any) -> Any:
 
 
 def _elementwise(equation: JaxprEqn, x: Any) -> Any:
-    name, params = equation.primitive.name, equation.params
-    if name == "name" and str(params["name"]) == TODENSE:
-        return x.todense()
+    name = equation.primitive.name
     linear = name in _LINEAR
     if name == "convert_element_type":
         old, new = x.dtype, equation.outvars[0].aval.dtype
@@ -173,6 +168,10 @@ def _elementwise(equation: JaxprEqn, x: Any) -> Any:
     if not linear and not x.unique_indices:
         x = _without_duplicates(x)
     return _with_data(x, bind(equation, [x.data])[0])
+
+
+def _todense(equation: JaxprEqn, x: Any) -> Any:
+    return x.todense()
 
 
 def _without_duplicates(x: Any) -> Any:
@@ -533,6 +532,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "jit": _inside("jaxpr"),
     "remat2": _inside("jaxpr"),
     "custom_jvp_call": _custom_jvp,
+    "todense": _todense,
     "cond": _cond,
     "while": _while,
     "scan": _scan,
