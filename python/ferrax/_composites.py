@@ -62,10 +62,13 @@ class Composite(Primitive):
         primitive_lowerings.setdefault(self, {})[None] = Lowering(fun, multiple_results)
 
     def _types(self, *avals: Any, **params: Any) -> tuple[Any, Any]:
-        listed = functools.partial(self._list, params)
-        program = _ferrax.trace_to_jaxpr(listed, tuple(avals), None, "eval_shape")
+        program = self.program(avals, params)
         outs = [ShapedArray(a.shape, a.dtype, a.weak_type) for a in program.out_avals]
         return outs if self.multiple_results else outs[0], program.effects
+
+    def program(self, avals: Sequence[Any], params: dict[str, Any]) -> Any:
+        """The program of the function, for operands of these types."""
+        return _ferrax.trace_to_jaxpr(functools.partial(self._list, params), tuple(avals), None, "eval_shape")
 
     def _list(self, params: dict[str, Any], *args: Any) -> list[Any]:
         return self._listed(self.fun(*args, **params))

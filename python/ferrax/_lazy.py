@@ -124,7 +124,7 @@ def lend(module: str, files: Mapping[str, str]) -> Any:
 
     Args:
       module: the module's name.
-      files: whole names of modules, each with names that the module has from it; `here=there` for one with another name.
+      files: whole names of modules, each with the names that are lent; `here=there` for one with another name.
 
     Returns:
       A function of a name.

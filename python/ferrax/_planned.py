@@ -40,6 +40,7 @@ PLANNED: dict[str, frozenset[str]] = {
             "primal_tangent_dtype",
         ]
     ),
+    "ferrax.experimental.sparse": frozenset(["SparseTracer"]),
     "ferrax.export": frozenset(
         [
             "SymbolicScope",

@@ -45,6 +45,7 @@ __all__ = [
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+Shape = tuple[int, ...]
 
 
 class SparseEfficiencyError(ValueError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ferrax import lax, numpy as jnp, tree_util
+from ferrax import tree_util
 from ferrax._composites import Composite
 from ferrax._primitives import Primitive
 from ferrax.experimental.sparse import _bcoo_core, _bcoo_dot, _bcsr_functions, _coo, _csr
