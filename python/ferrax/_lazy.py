@@ -10,6 +10,7 @@ which shields the names.
 from __future__ import annotations
 
 import _signal
+import builtins
 import importlib
 import sys
 import threading
@@ -142,7 +143,9 @@ def lend(module: str, files: Mapping[str, str]) -> Any:
         if name not in where:
             raise missing(sys.modules[module], name)
         file, there = where[name]
-        return vars(sys.modules[module]).setdefault(name, getattr(_load(file), there))
+        found = getattr(_load(file), there)
+        # the module's own functions mean Python's `map` and `zip` by these names
+        return found if hasattr(builtins, name) else vars(sys.modules[module]).setdefault(name, found)
 
     return __getattr__
 

@@ -59,8 +59,6 @@ MODULES = frozenset(
         "ferrax.tools",
         "ferrax.experimental.array_serialization",
         "ferrax.experimental.colocated_python",
-        "ferrax.experimental.control_deps",
-        "ferrax.experimental.fused",
         "ferrax.experimental.jax2tf",
         "ferrax.experimental.mosaic",
         "ferrax.experimental.pallas",
