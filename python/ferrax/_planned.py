@@ -11,28 +11,6 @@ import types
 from opcode import opmap
 
 PLANNED: dict[str, frozenset[str]] = {
-    "ferrax": frozenset(
-        [
-            "auto_pcast",
-            "host_ids",
-            "jax2tf_associative_scan_reductions",
-            "make_user_context",
-            "remove_size_one_mesh_axis_from_type",
-        ]
-    ),
-    "ferrax.ad_checkpoint": frozenset(
-        [
-            "Offloadable",
-            "Recompute",
-            "Saveable",
-        ]
-    ),
-    "ferrax.debug": frozenset(
-        [
-            "DebugEffect",
-            "OrderedDebugEffect",
-        ]
-    ),
     "ferrax.experimental": frozenset(
         [
             "EArray",
@@ -78,16 +56,16 @@ MODULES = frozenset(
 class MissingFeatureError(NotImplementedError):
     """A name or a module of JAX's interface was asked for that ferrax does not have yet.
 
-    As an attribute (``ferrax.make_user_context``) it is missing for ``hasattr`` and ``getattr`` with a default: the
-    exception is an ``AttributeError``, too. In an import statement (``import ferrax.cloud_tpu_init``, ``from ferrax
-    import make_user_context``) it is a ``ModuleNotFoundError``, so that ``except ImportError`` and
+    As an attribute (``ferrax.experimental.EArray``) it is missing for ``hasattr`` and ``getattr`` with a default: the
+    exception is an ``AttributeError``, too. In an import statement (``import ferrax.cloud_tpu_init``, ``from
+    ferrax.experimental import EArray``) it is a ``ModuleNotFoundError``, so that ``except ImportError`` and
     ``pytest.importorskip`` take it as any missing module.
 
     Args:
       message: the text.
 
     >>> import ferrax
-    >>> hasattr(ferrax, "make_user_context")
+    >>> hasattr(ferrax.experimental, "EArray")
     False
     >>> try:
     ...     import ferrax.cloud_tpu_init
