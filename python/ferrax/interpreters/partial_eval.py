@@ -220,7 +220,7 @@ def dce_jaxpr_consts(
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> a, b = jnp.ones(2), jnp.zeros(3)
-    >>> program = jax.make_jaxpr(lambda x: (x + a, x + b[0]))(1.0)
+    >>> program = jax.make_jaxpr(lambda x: (x + a, x + b))(1.0)
     >>> less, consts, used = jax.interpreters.partial_eval.dce_jaxpr_consts(program.jaxpr, [True, False])
     >>> len(program.jaxpr.constvars), len(less.constvars), used
     (2, 1, [True])

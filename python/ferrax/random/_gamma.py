@@ -70,7 +70,9 @@ def loggamma(
 @partial(jit, static_argnums=(2, 3, 4))
 def _gamma(key, a, shape, dtype, log_space=False):
     args.broadcast_shape(shape, a)
-    return random_gamma_p.bind(key, jnp.broadcast_to(args.as_dtype(a, dtype), shape), log_space=log_space)
+    # keys of some generators are no arrays of the core, and no operands of a primitive
+    draw = _of_each_key if isinstance(key, KeyArray) else random_gamma_p.bind
+    return draw(key, jnp.broadcast_to(args.as_dtype(a, dtype), shape), log_space=log_space)
 
 
 @partial(custom_jvp, nondiff_argnums=(2,))

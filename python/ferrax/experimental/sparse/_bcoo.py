@@ -497,7 +497,8 @@ def _matmul(left: Any, right: Any) -> Any:
     from ferrax.experimental.sparse._bcoo_dot import bcoo_dot_general
 
     numbers = (((left.ndim - 1,), (0,)), ((), ()))
-    return bcoo_dot_general(left, right, dimension_numbers=numbers)
+    dtype = jnp.promote_types(left.dtype, right.dtype)
+    return bcoo_dot_general(left, right, dimension_numbers=numbers, preferred_element_type=dtype)
 
 
 def _getitem(self: BCOO, index: Any) -> Any:

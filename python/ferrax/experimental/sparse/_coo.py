@@ -206,7 +206,10 @@ class COO(JAXSparse):
         return new
 
     def __matmul__(self, other: Any) -> Any:
-        return matmul(other, lambda data: COO((data, self.row, self.col), shape=self.shape), self.data, coo_product)
+        def matrix(data: Any) -> COO:
+            return COO((data, self.row, self.col), **self._info._asdict())
+
+        return matmul(other, matrix, self.data, coo_product)
 
 
 def matmul(other: Any, matrix: Callable[[Any], Any], data: Any, product: Callable[..., Any]) -> Any:

@@ -16,7 +16,7 @@ from ferrax import lax, numpy as jnp
 from ferrax._api import eval_shape
 from ferrax._core import ShapedArray, asarray, typeof
 from ferrax._evaluate import bind, evaluate, parameters, traced
-from ferrax._ferrax import ClosedJaxpr, EagerScope, JaxprEqn
+from ferrax._ferrax import ClosedJaxpr, EagerScope, JaxprEqn, primitive_names
 from ferrax._named_functions import named_function
 from ferrax._primitives import built_in
 from ferrax.custom_derivatives import custom_jvp
@@ -186,11 +186,6 @@ def _rule(equation: JaxprEqn, values: list[Any]) -> Sequence[Any] | None:
     raise _missing(name)
 
 
-#: Elementwise operations that give zero for zero, whatever the dtype.
-ZERO_AT_ZERO = (
-    "abs asin asinh atan atanh bessel_i1e convert_element_type expm1 integer_pow log1p sign sin sinh sqrt square tan "
-    "tanh"
-)
 _at_zero: dict[Any, bool] = {}
 
 
@@ -342,9 +337,7 @@ def _dot_general(equation: JaxprEqn, x: Any, y: Any) -> Any:
     if isinstance(x, BCSR) or isinstance(y, BCSR):
         function = _bcsr_functions.bcsr_dot_general  # type: ignore[assignment]
     out = equation.outvars[0].aval.dtype
-    common = np.result_type(*(a.dtype for a in (x, y))) if x.dtype == y.dtype else None
-    preferred = None if out == common else out
-    return function(x, y, dimension_numbers=equation.params["dimension_numbers"], preferred_element_type=preferred)
+    return function(x, y, dimension_numbers=equation.params["dimension_numbers"], preferred_element_type=out)
 
 
 def _reduce_sum(equation: JaxprEqn, x: Any) -> Any:
@@ -608,6 +601,8 @@ def fill_tables() -> None:
     def primitive(name: str) -> Any:
         return todense_p if name == "todense" else built_in(name)
 
+    # those that would give dense arrays say so
+    unary = {*elementwise.__all__, *_OTHERS, *_LINEAR - {"name"}} & {*primitive_names()}
     for table, names in ((sparse_rules_bcoo, _RULES), (sparse_rules_bcsr, _BCSR.split())):
-        for name in sorted({*names, *_LINEAR - {"copy_p", "name"}, *ZERO_AT_ZERO.split()}):
+        for name in sorted({*names, *unary}):
             table.setdefault(primitive(name), OwnRule(primitive(name)))
