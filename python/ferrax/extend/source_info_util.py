@@ -130,6 +130,8 @@ def new_name_stack(name: str = "") -> NameStack:
 class _Scopes(contextlib.ContextDecorator):
     """A context manager, or decorator of functions, in which there are other scopes."""
 
+    __slots__ = ("prev",)
+
     def _inside(self) -> NameStack:
         raise NotImplementedError
 
@@ -138,6 +140,7 @@ class _Scopes(contextlib.ContextDecorator):
         return copy.copy(self)
 
     def __enter__(self) -> Any:
+        self.prev = current()
         _stack.append(self._inside())
         return current_name_stack()
 
@@ -157,6 +160,8 @@ class set_name_stack(_Scopes):
     ...     print(util.current_name_stack())
     a
     """
+
+    __slots__ = ("name_stack",)
 
     def __init__(self, name_stack: NameStack):
         self.name_stack = name_stack
@@ -190,6 +195,8 @@ class extend_name_stack(_Scopes):
     a
     """
 
+    __slots__ = ("name",)
+
     def __init__(self, name: str):
         self.name = name
 
@@ -208,6 +215,8 @@ class transform_name_stack(_Scopes):
     ...     print(jax.extend.source_info_util.current_name_stack())
     vmap()
     """
+
+    __slots__ = ("name",)
 
     def __init__(self, name: str):
         self.name = name
@@ -228,10 +237,13 @@ class user_context:
     ...     pass
     """
 
+    __slots__ = ("name_stack", "prev", "traceback")
+
     def __init__(self, traceback: Any, *, name_stack: NameStack | None = None):
         self.traceback, self.name_stack = traceback, name_stack
 
     def __enter__(self) -> None:
+        self.prev = current()
         _stack.append(current_name_stack() if self.name_stack is None else self.name_stack)
 
     def __exit__(self, *error: Any) -> None:

@@ -251,10 +251,18 @@ def _dce_call(key: str, closed: bool, used_outputs: list[bool], eqn: JaxprEqn) -
     inner, used = dce_jaxpr(program.jaxpr if closed else program, used_outputs)
     if not (any(used) or any(used_outputs) or inner.effects):
         return used, None
-    less = ClosedJaxpr(inner, program.consts) if closed else inner
+    less = _closed(inner, program.consts) if closed else inner
     invars = [v for v, on in zip(eqn.invars, used, strict=True) if on]
     outvars = [v for v, on in zip(eqn.outvars, used_outputs, strict=True) if on]
     return used, new_jaxpr_eqn(invars, outvars, eqn.primitive, {**eqn.params, key: less}, inner.effects)
+
+
+def _closed(jaxpr: Jaxpr, consts: Sequence[Any]) -> ClosedJaxpr:
+    """A program with its constants, in the form that equations have it in."""
+    program = ClosedJaxpr(jaxpr, list(consts))
+    if not consts:
+        return program
+    return _ferrax.trace_to_jaxpr(lambda *args: list(program.eval(*args)), tuple(program.in_avals), None, "jit")
 
 
 def dce_closed_call(key: str, used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
