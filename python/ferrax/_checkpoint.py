@@ -16,6 +16,7 @@ import numpy as np
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
 from ferrax._named_functions import name_function
+from ferrax._primitives import built_in
 from ferrax._typed import P, R
 
 __all__ = ["Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_policies", "remat"]
@@ -181,8 +182,8 @@ class checkpoint_policies:
 def _policy(fun: Policy) -> Any:
     """The Rust object of a policy: one a function, so that equal calls share their programs."""
 
-    def asked(*args: Any, **params: Any) -> bool:
-        return _is_kept(fun(*args, **params))
+    def asked(primitive: Any, *args: Any, **params: Any) -> bool:
+        return _is_kept(fun(built_in(primitive) if isinstance(primitive, str) else primitive, *args, **params))
 
     return _ferrax.CheckpointPolicy(name_function(asked, getattr(fun, "__name__", "policy"), policy=fun))
 
