@@ -114,6 +114,12 @@ def shortened(jax):
         less, used = partial_eval.dce_jaxpr(program, wanted)
         inner = [len(e.params["jaxpr"].eqns) for e in less.eqns if "jaxpr" in e.params]
         found.append((list(used), inner))
+    a, b = jax.numpy.ones(2), jax.numpy.zeros(3)
+    constant = jax.make_jaxpr(lambda x, y: (x + a, y + b, x))(1.0, 1.0).jaxpr
+    for wanted in ([True, False, False], [False, True, True], [False] * 3):
+        less, consts, used = partial_eval.dce_jaxpr_consts(constant, wanted)
+        found.append((list(consts), [*used, len(less.constvars), len(less.eqns)]))
+    found.append(partial_eval.dce_jaxpr_consts(constant, [False] * 3, [True, False, True, False])[1:])
     (eqn,) = [e for e in program.eqns if e.primitive.name == "xla_metadata_call"]
     for wanted in ([True, False], [False, True], [False, False]):
         used, less = groups.dce_jaxpr_xla_metadata_rule(wanted, eqn)

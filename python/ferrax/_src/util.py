@@ -195,8 +195,7 @@ def weakref_lru_cache(
     of keys that there are, the last used first, `(reference, context, arguments, keywords)` each, and the arguments.
     """
     if f is None:
-        options = {"maxsize": maxsize, "trace_context_in_key": trace_context_in_key, "explain": explain}
-        return functools.partial(weakref_lru_cache, **options)
+        return lambda g: _WeakCache(g, maxsize, trace_context_in_key, explain)
     return _WeakCache(f, maxsize, trace_context_in_key, explain)
 
 

@@ -294,6 +294,7 @@ def runge_kutta_step(func: _Function, y0: Array, f0: Array, t0: Array, dt: Array
     >>> print(y.round(4))
     [0.6065]
     """
+    y0, f0, dt = jnp.asarray(y0), jnp.asarray(f0), jnp.asarray(dt)
     size = dt.astype(f0.dtype)
     slopes = jnp.zeros((7, *f0.shape), f0.dtype).at[0].set(f0)
     for i, time in enumerate(_TIMES):
@@ -321,6 +322,7 @@ def interp_fit_dopri(y0: Array, y1: Array, k: Array, dt: Array) -> Array:
     >>> print(interp_fit_dopri(jnp.zeros(1), jnp.ones(1), jnp.ones((7, 1)), jnp.array(1.0))[3:].ravel())
     [1. 0.]
     """
+    y0, dt = jnp.asarray(y0), jnp.asarray(dt)
     middle = y0 + dt.astype(y0.dtype) * jnp.tensordot(jnp.asarray(_MIDDLE, y0.dtype), k, 1)
     return jnp.stack(fit_4th_order_polynomial(y0, y1, middle, k[0], k[-1], dt))
 
@@ -346,7 +348,8 @@ def fit_4th_order_polynomial(
     >>> print(*fit_4th_order_polynomial(*(jnp.array(x) for x in (0.0, 1.0, 0.0625, 0.0, 4.0, 1.0))))
     1.0 0.0 0.0 0.0 0.0
     """
-    dt = dt.astype(y0.dtype)
+    y0 = jnp.asarray(y0)
+    dt = jnp.asarray(dt).astype(y0.dtype)
     return (
         -2.0 * dt * dy0 + 2.0 * dt * dy1 - 8.0 * y0 - 8.0 * y1 + 16.0 * y_mid,
         5.0 * dt * dy0 - 3.0 * dt * dy1 + 18.0 * y0 + 14.0 * y1 - 32.0 * y_mid,

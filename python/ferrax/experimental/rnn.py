@@ -338,8 +338,8 @@ def _backward(
     seq_lengths: Array,
     **sizes: Any,
 ) -> list[Array]:
-    def run(*operands: Array) -> tuple[Array, ...]:
-        return tuple(_forward(*operands, seq_lengths, **sizes)[:3])
+    def run(x: Array, h_0: Array, c_0: Array, w: Array) -> tuple[Array, ...]:
+        return tuple(_forward(x, h_0, c_0, w, seq_lengths, **sizes)[:3])
 
     return list(vjp(run, x, h_0, c_0, w)[1]((dy, dh_n, dc_n)))
 
@@ -459,6 +459,7 @@ def lstm_fwd(
     >>> y.shape, len(kept)
     ((1, 2, 1), 7)
     """
+    x, h_0, c_0, w, seq_lengths = (jnp.asarray(operand) for operand in (x, h_0, c_0, w, seq_lengths))
     if seq_lengths.dtype != np.int32:
         raise NotImplementedError("`seq_lengths` can only be int32.")
     y, h_n, c_n, reserve_space = rnn_fwd_p.bind(

@@ -128,7 +128,11 @@ def new_name_stack(name: str = "") -> NameStack:
 
 
 class _Scopes(contextlib.ContextDecorator):
-    """A context manager, or decorator of functions, in which there are other scopes."""
+    """A context manager, or decorator of functions, in which there are other scopes.
+
+    Attributes:
+      prev: the place before, once it was entered.
+    """
 
     __slots__ = ("prev",)
 
@@ -231,6 +235,9 @@ class user_context:
     Args:
       traceback: accepted for compatibility.
       name_stack: the scopes.
+
+    Attributes:
+      prev: the place before, once it was entered.
 
     >>> import ferrax as jax
     >>> with jax.extend.source_info_util.user_context(None):

@@ -230,8 +230,8 @@ def dce_jaxpr_consts(
     less, used = dce_jaxpr(jaxpr, used_outputs, forced[count:])
     read = {v for eqn in less.eqns for v in eqn.invars if not isinstance(v, Literal)}
     read.update(v for v in less.outvars if not isinstance(v, Literal))
-    consts = [v in read or force for v, force in zip(jaxpr.constvars, forced)]
-    constvars = [v for v, on in zip(jaxpr.constvars, consts, strict=True) if on]
+    consts = [v in read or force for v, force in zip(less.constvars, forced)]
+    constvars = [v for v, on in zip(less.constvars, consts, strict=True) if on]
     return Jaxpr(constvars, less.invars, less.outvars, less.eqns), consts, used
 
 
