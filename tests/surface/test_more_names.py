@@ -427,3 +427,51 @@ def test_gamma_values_are_a_primitive():
     np.testing.assert_allclose(rows, [ferrax.random.gamma(k, 2.0) for k in keys], rtol=1e-6)
     with pytest.raises(ferrax.errors.KeyReuseError), ferrax.debug_key_reuse(True):
         ferrax.jit(lambda k: ferrax.random.gamma(k, 2.0) + ferrax.random.gamma(k, 3.0))(keys[0])
+
+
+# --- flat trees
+
+
+def flat_trees(jax):
+    """What flat trees give, as trees of numbers and texts."""
+    FlatTree = importlib.import_module(f"{jax.__name__}._src.tree_util").FlatTree
+    tree = FlatTree.flatten({"a": 1, "b": (2, 3)})
+    marked = FlatTree.flatten_static_argnums_argnames((1, "s", (2, 3)), {"k": 4, "m": "x"}, (-2,), ("m",))
+    pair = FlatTree.pack((tree, (FlatTree.singleton([5]), tree)))
+    big = tree.filter(lambda x: x > 1)
+    first, second = tree.enumerate().unzip2()
+    auxiliary, aux = tree.with_aux("note").unpack_aux()
+    return {
+        "mapped": tree.map(lambda x: x * 10).unflatten(),
+        "two": list(tree.map2(lambda x, y: x + y, [1, 1, 1])),
+        "three": list(tree.map3(lambda x, y, z: x + y * z, [1, 1, 1], (2, 2, 2))),
+        "numbers": [list(first), second.unflatten()],
+        "marked": [list(marked), marked.unflatten(), len(marked), str(marked.tree_without_statics)],
+        "parts": [part.unflatten() for part in marked.unpack()],
+        "packed": [list(pair), pair.unflatten(), len(FlatTree.pack({}))],
+        "filtered": [list(big), big.map(lambda x: -x).unfilter().unflatten()],
+        "masked": tree.filter_with_mask([True, False, True]).unfilter().unflatten(),
+        "auxiliary": [auxiliary.unflatten(), aux],
+        "paths": [[jax.tree_util.keystr(p) for p in tree.paths], [str(jax.tree_util.keystr(p)) for p in marked.paths]],
+        "arguments": [list(FlatTree.flatten_args(1, (2,))), list(FlatTree.pack_args(tree, tree))],
+        "equal": [tree == FlatTree.flatten({"a": 1, "b": (2, 3)}), tree == tree.map(str), hash(tree) == hash(tree)],
+    }
+
+
+def test_flat_trees():
+    plain = lambda x: (
+        {k: plain(v) for k, v in x.items()}
+        if isinstance(x, dict)
+        else [plain(y) for y in x]
+        if isinstance(x, (list, tuple))
+        else x
+    )
+    found, wanted = flat_trees(ferrax), expected(flat_trees)
+    for name in wanted:
+        assert plain(found[name]) == plain(wanted[name]), name
+    FlatTree = ferrax._src.tree_util.FlatTree
+    assert ferrax.experimental.scheduling_groups.FlatTree is FlatTree
+    with pytest.raises(AssertionError):
+        FlatTree.flatten([1]).update([1, 2])
+    with pytest.raises(TypeError, match="tuples"):
+        FlatTree.pack([1])

@@ -115,6 +115,7 @@ __getattr__ = _lend(
     __name__,
     {
         "builtins": "unsafe_map=map unsafe_zip=zip",
+        "ferrax._src.tree_util": "FlatTree",
         "ferrax._src.util": "map=safe_map safe_map safe_zip split_list subs_list unzip2 weakref_lru_cache zip=safe_zip",
         "ferrax.api_util": "debug_info",
         "ferrax.tree_util": "tree_flatten tree_unflatten",
