@@ -18,6 +18,7 @@ from ferrax._narrow import name_for_numpy as _name_for_numpy
 from ferrax._plugins import install as _install_plugins, register_plugin as register_plugin
 from ferrax.config import (
     allow_f16_reductions as allow_f16_reductions,
+    auto_pcast as auto_pcast,
     array_garbage_collection_guard as array_garbage_collection_guard,
     check_tracer_leaks as check_tracer_leaks,
     checking_leaks as checking_leaks,
@@ -36,6 +37,7 @@ from ferrax.config import (
     enable_custom_prng as enable_custom_prng,
     enable_x64 as enable_x64,
     explain_cache_misses as explain_cache_misses,
+    jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
     legacy_prng_key as legacy_prng_key,
     log_compiles as log_compiles,
     no_execution as no_execution,
@@ -43,6 +45,7 @@ from ferrax.config import (
     no_tracing as no_tracing,
     numpy_dtype_promotion as numpy_dtype_promotion,
     numpy_rank_promotion as numpy_rank_promotion,
+    remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
     safe_where as safe_where,
     softmax_custom_jvp as softmax_custom_jvp,
     strict_numerics as strict_numerics,
@@ -138,6 +141,7 @@ if _TYPE_CHECKING:
     from ferrax._devices import devices as devices
     from ferrax._devices import host_count as host_count
     from ferrax._devices import host_id as host_id
+    from ferrax._devices import host_ids as host_ids
     from ferrax._devices import live_arrays as live_arrays
     from ferrax._devices import local_device_count as local_device_count
     from ferrax._devices import local_devices as local_devices
@@ -160,6 +164,7 @@ if _TYPE_CHECKING:
     from ferrax._sharded import shard_map as shard_map
     from ferrax._sharded import smap as smap
     from ferrax._slices import ds as ds
+    from ferrax._user_contexts import make_user_context as make_user_context
     from ferrax.custom_derivatives import custom_gradient as custom_gradient
     from ferrax.custom_derivatives import custom_jvp as custom_jvp
     from ferrax.custom_derivatives import custom_vjp as custom_vjp
@@ -179,7 +184,7 @@ _DEFERRED = {
     "_checkpoint": "checkpoint checkpoint_policies remat",
     "_derivatives": ("grad hessian jacfwd jacobian jacrev jvp linear_transpose linearize value_and_grad vjp"),
     "_devices": (
-        "default_backend device_count device_memory_stats device_put devices host_count host_id live_arrays "
+        "default_backend device_count device_memory_stats device_put devices host_count host_id host_ids live_arrays "
         "local_device_count local_devices process_count process_index process_indices"
     ),
     "_environment": "print_environment_info",
@@ -189,6 +194,7 @@ _DEFERRED = {
         "make_mesh memory NamedSharding P pmap reshard set_mesh Shard shard_map smap"
     ),
     "_slices": "ds",
+    "_user_contexts": "make_user_context",
     "custom_derivatives": "custom_gradient custom_jvp custom_vjp",
     "ref": "empty_ref free_ref freeze new_ref Ref",
 }

@@ -165,6 +165,22 @@ class _Shaped(AbstractValue):
         return ManualAxisType(varying=self.vma)
 
     mat = manual_axis_type
+    #: How much less than a value a type says, as JAX counts it.
+    array_abstraction_level = 2
+    broadcast = aval_method(lambda value, sizes, **options: _broadcast(value, sizes, options))
+
+    def nospec(self: Any, mesh: Any, check_vma: bool, all_names: Any) -> Any:
+        """The `PartitionSpec` of an argument of `shard_map` that has none: its first axis is cut by some mesh axes.
+
+        Args:
+          mesh: the mesh.
+          check_vma: whether these are the manual axes over which values vary.
+          all_names: the axes otherwise.
+        """
+        from ferrax.sharding import PartitionSpec
+
+        names = tuple(a for a in mesh.axis_names if a in self.vma) if check_vma else all_names
+        return PartitionSpec(names) if names else PartitionSpec()
 
     @property
     def memory_space(self) -> Any:
@@ -178,6 +194,12 @@ class _Shaped(AbstractValue):
     def raise_val(self, val: Any) -> Any:
         """The value that programs hold this for: itself."""
         return val
+
+
+def _broadcast(value: Any, sizes: Any, options: dict[str, Any]) -> Any:
+    from ferrax.lax import broadcast
+
+    return broadcast(value, sizes, **options)
 
 
 def _complete() -> None:

@@ -9,16 +9,69 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
+
+import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
 from ferrax._named_functions import name_function
+from ferrax._primitives import built_in
 from ferrax._typed import P, R
 
-__all__ = ["checkpoint", "checkpoint_policies", "remat"]
+__all__ = ["Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_policies", "remat"]
 
-Policy = Callable[..., bool]
+Policy = Callable[..., Any]
+
+
+class SaveableType:
+    """The class of `Saveable`, which a policy returns for a value that may be kept; True means the same."""
+
+    def __repr__(self) -> str:
+        return "Saveable"
+
+
+class RecomputeType:
+    """The class of `Recompute`, which a policy returns for a value that is computed again; False means the same."""
+
+    def __repr__(self) -> str:
+        return "Recompute"
+
+
+Saveable = SaveableType()
+Recompute = RecomputeType()
+
+
+class Offloadable(NamedTuple):
+    """What a policy returns for a value that may be kept in another memory.
+
+    Here it is kept where it is: on the CPU all memory is the host's.
+
+    Args:
+      src: the kind of memory where it is computed.
+      dst: the kind of memory where it is kept.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> from ferrax.ad_checkpoint import Offloadable, Recompute
+    >>> policy = lambda p, *_, **__: Offloadable("device", "pinned_host") if p.name == "sin" else Recompute
+    >>> print(jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=policy))(0.0))
+    1.0
+    """
+
+    src: str
+    dst: str
+
+
+def _is_kept(case: Any) -> bool:
+    """Whether a policy's answer lets a value be kept."""
+    if isinstance(case, (bool, np.bool_)):
+        return bool(case)
+    if not isinstance(case, (SaveableType, RecomputeType, Offloadable)):
+        raise TypeError(
+            "Value returned by a remat policy should be a bool or `ad_checkpoint.Recompute`, `ad_checkpoint.Saveable` "
+            f"or `ad_checkpoint.Offloadable(...)`. Got {case} of type {type(case)}."
+        )
+    return not isinstance(case, RecomputeType)
 
 
 def _everything_saveable(*_: Any, **__: Any) -> bool:
@@ -97,7 +150,7 @@ def _save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """What either policy approves may be kept."""
 
     def policy(primitive: Any, *args: Any, **params: Any) -> bool:
-        return bool(policy_1(primitive, *args, **params) or policy_2(primitive, *args, **params))
+        return any(_is_kept(p(primitive, *args, **params)) for p in (policy_1, policy_2))
 
     return policy
 
@@ -129,8 +182,8 @@ class checkpoint_policies:
 def _policy(fun: Policy) -> Any:
     """The Rust object of a policy: one a function, so that equal calls share their programs."""
 
-    def asked(*args: Any, **params: Any) -> bool:
-        return fun(*args, **params)
+    def asked(primitive: Any, *args: Any, **params: Any) -> bool:
+        return _is_kept(fun(built_in(primitive) if isinstance(primitive, str) else primitive, *args, **params))
 
     return _ferrax.CheckpointPolicy(name_function(asked, getattr(fun, "__name__", "policy"), policy=fun))
 

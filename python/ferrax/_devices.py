@@ -22,6 +22,7 @@ __all__ = [
     "devices",
     "host_count",
     "host_id",
+    "host_ids",
     "live_arrays",
     "local_device_count",
     "local_devices",
@@ -328,6 +329,28 @@ def process_indices(backend: str | None = None) -> list[int]:
     [0]
     """
     return [0]
+
+
+def host_ids(backend: str | None = None) -> list[int]:
+    """The former name of `process_indices`.
+
+    Args:
+      backend: accepted for compatibility.
+
+    Returns:
+      `[0]`.
+
+    >>> import ferrax as jax, warnings
+    >>> warnings.simplefilter("ignore")
+    >>> jax.host_ids()
+    [0]
+    """
+    warnings.warn(
+        "jax.process_indexs has been renamed to jax.process_indices. This alias will eventually be removed; please "
+        "update your code.",
+        stacklevel=2,
+    )
+    return process_indices(backend)
 
 
 host_id = process_index

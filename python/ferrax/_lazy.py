@@ -10,6 +10,7 @@ which shields the names.
 from __future__ import annotations
 
 import _signal
+import builtins
 import importlib
 import sys
 import threading
@@ -19,7 +20,7 @@ from typing import Any
 
 from ferrax._boundary import expose, is_home, missing, public_form
 
-__all__ = ["DeferredMember", "defer", "defer_members"]
+__all__ = ["DeferredMember", "defer", "defer_members", "lend"]
 
 
 #: Files of the packages that are in use from the first call on, by name: those of `defer`'s tables.
@@ -115,6 +116,38 @@ def defer(namespace: dict[str, Any], files: Mapping[str, str], modules: str = ""
     namespace["__getattr__"] = __getattr__
     namespace["__dir__"] = lambda: sorted({*namespace, *public()})
     expose(namespace)
+
+
+def lend(module: str, files: Mapping[str, str]) -> Any:
+    """The `__getattr__` of a module that has names of other modules, which load when they are asked for.
+
+    JAX's modules hold whatever they import; programs that are written for them ask for it there.
+
+    Args:
+      module: the module's name.
+      files: whole names of modules, each with the names that are lent; `here=there` for one with another name.
+
+    Returns:
+      A function of a name.
+
+    >>> lend("ferrax.experimental.ode", {"ferrax._src.util": "map=safe_map"})("map").__name__
+    'safe_map'
+    """
+    where: dict[str, tuple[str, str]] = {}
+    for file, names in files.items():
+        for entry in names.split():
+            here, _, there = entry.partition("=")
+            where[here] = (file, there or here)
+
+    def __getattr__(name: str) -> Any:
+        if name not in where:
+            raise missing(sys.modules[module], name)
+        file, there = where[name]
+        found = getattr(_load(file), there)
+        # the module's own functions mean Python's `map` and `zip` by these names
+        return found if hasattr(builtins, name) else vars(sys.modules[module]).setdefault(name, found)
+
+    return __getattr__
 
 
 class DeferredMember:

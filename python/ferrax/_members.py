@@ -11,7 +11,8 @@ from ferrax._lazy import defer_members
 __all__ = ["MEMBERS", "defer_all"]
 
 _METHODS = """
-__copy__ __deepcopy__ all any argmax argmin argpartition argsort astype byteswap choose clip clone compress conj
+__array_module__ __copy__ __deepcopy__ __hex__ __numpy_dtype__ __oct__
+all any argmax argmin argpartition argsort astype byteswap choose clip clone compress conj
 conjugate copy cumprod cumsum diagonal dot flatten format max mean min nonzero platform prod ptp ravel repeat reshape
 round searchsorted sort squeeze std sum swapaxes take to_device trace transpose var view
 """

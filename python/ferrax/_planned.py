@@ -11,28 +11,6 @@ import types
 from opcode import opmap
 
 PLANNED: dict[str, frozenset[str]] = {
-    "ferrax": frozenset(
-        [
-            "auto_pcast",
-            "host_ids",
-            "jax2tf_associative_scan_reductions",
-            "make_user_context",
-            "remove_size_one_mesh_axis_from_type",
-        ]
-    ),
-    "ferrax.ad_checkpoint": frozenset(
-        [
-            "Offloadable",
-            "Recompute",
-            "Saveable",
-        ]
-    ),
-    "ferrax.debug": frozenset(
-        [
-            "DebugEffect",
-            "OrderedDebugEffect",
-        ]
-    ),
     "ferrax.experimental": frozenset(
         [
             "EArray",
@@ -40,34 +18,7 @@ PLANNED: dict[str, frozenset[str]] = {
             "primal_tangent_dtype",
         ]
     ),
-    "ferrax.experimental.sparse": frozenset(
-        [
-            "SparseTracer",
-            "bcoo_dot_general_p",
-            "bcoo_dot_general_sampled_p",
-            "bcoo_extract_p",
-            "bcoo_fromdense_p",
-            "bcoo_sort_indices_p",
-            "bcoo_spdot_general_p",
-            "bcoo_sum_duplicates_p",
-            "bcoo_todense_p",
-            "bcoo_transpose_p",
-            "bcsr_dot_general_p",
-            "bcsr_extract_p",
-            "bcsr_fromdense_p",
-            "bcsr_todense_p",
-            "coo_fromdense_p",
-            "coo_matmat_p",
-            "coo_matvec_p",
-            "coo_todense_p",
-            "csr_fromdense_p",
-            "csr_matmat_p",
-            "csr_matvec_p",
-            "csr_todense_p",
-            "todense_p",
-        ]
-    ),
-    "ferrax.experimental.sparse.linalg": frozenset(["spsolve_p"]),
+    "ferrax.experimental.sparse": frozenset(["SparseTracer"]),
 }
 
 #: Modules, each with whatever is in it.
@@ -76,8 +27,6 @@ MODULES = frozenset(
         "ferrax.cloud_tpu_init",
         "ferrax.collect_profile",
         "ferrax.tools",
-        "ferrax.experimental.control_deps",
-        "ferrax.experimental.fused",
         "ferrax.experimental.jax2tf",
         "ferrax.experimental.mosaic",
         "ferrax.experimental.pallas",
@@ -96,16 +45,16 @@ MODULES = frozenset(
 class MissingFeatureError(NotImplementedError):
     """A name or a module of JAX's interface was asked for that ferrax does not have yet.
 
-    As an attribute (``ferrax.make_user_context``) it is missing for ``hasattr`` and ``getattr`` with a default: the
-    exception is an ``AttributeError``, too. In an import statement (``import ferrax.cloud_tpu_init``, ``from ferrax
-    import make_user_context``) it is a ``ModuleNotFoundError``, so that ``except ImportError`` and
+    As an attribute (``ferrax.experimental.EArray``) it is missing for ``hasattr`` and ``getattr`` with a default: the
+    exception is an ``AttributeError``, too. In an import statement (``import ferrax.cloud_tpu_init``, ``from
+    ferrax.experimental import EArray``) it is a ``ModuleNotFoundError``, so that ``except ImportError`` and
     ``pytest.importorskip`` take it as any missing module.
 
     Args:
       message: the text.
 
     >>> import ferrax
-    >>> hasattr(ferrax, "make_user_context")
+    >>> hasattr(ferrax.experimental, "EArray")
     False
     >>> try:
     ...     import ferrax.cloud_tpu_init

@@ -35,7 +35,7 @@ class CacheInfo(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ArgInfo:
     """What is known of one argument: its type, and whether it is donated.
 

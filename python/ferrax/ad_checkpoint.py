@@ -7,10 +7,19 @@ from typing import Any
 
 from ferrax import tree_util
 from ferrax._boundary import expose as _expose
-from ferrax._checkpoint import checkpoint, checkpoint_policies, remat
+from ferrax._checkpoint import Offloadable, Recompute, Saveable, checkpoint, checkpoint_policies, remat
 from ferrax._ferrax import lax as _lax
 
-__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "print_saved_residuals", "remat"]
+__all__ = [
+    "Offloadable",
+    "Recompute",
+    "Saveable",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "print_saved_residuals",
+    "remat",
+]
 
 
 def checkpoint_name(x: Any, name: str) -> Any:

@@ -127,6 +127,7 @@ class _Overrides(threading.local):
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.mesh: Any = None
+        self.contexts: dict[Any, Any] = {}
         self.has_number = False
 
 
@@ -139,9 +140,19 @@ def _current(name: str) -> Any:
     return _values[name]
 
 
+#: Values of users' contexts (`_user_contexts.py`) on all threads.
+_contexts_everywhere: dict[Any, Any] = {}
+
+
+def _contexts() -> dict[Any, Any]:
+    """The values of users' contexts that are not what they are at the start."""
+    values = {**_contexts_everywhere, **_overrides.contexts}
+    return {context: value for context, value in values.items() if value != context.default}
+
+
 def _settings_number(read: Callable[[str], Any]) -> int:
     """A number for the present combination of the traced settings and the mesh in use; 0 at the start."""
-    key = (*(read(name) for name in _KEYED), _overrides.mesh)
+    key = (*(read(name) for name in _KEYED), _overrides.mesh, frozenset(_contexts().items()))
     with _lock:
         return _numbers.setdefault(key, len(_numbers))
 
@@ -160,6 +171,47 @@ def set_context_mesh(mesh: Any) -> None:
     _ferrax.enter_settings_number(_settings_number(_current))
 
 
+def context_value(context: Any, everywhere: bool = False) -> Any:
+    """The value of a user's context on this thread.
+
+    Args:
+      context: the context, which has a `default`.
+      everywhere: whether threads without one of their own are asked for.
+    """
+    found = _contexts_everywhere.get(context, context.default)
+    return found if everywhere else _overrides.contexts.get(context, found)
+
+
+def swap_context(context: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Gives a user's context another value on this thread: what is traced depends on it.
+
+    Args:
+      context: the context.
+      values: the value; none, and the thread has that of all threads.
+
+    Returns:
+      What it was, likewise.
+    """
+    before = tuple(v for c, v in _overrides.contexts.items() if c is context)
+    contexts = {c: v for c, v in _overrides.contexts.items() if c is not context}
+    for value in values:
+        contexts[context] = value
+    _overrides.contexts = contexts
+    _overrides.has_number = True
+    _ferrax.enter_settings_number(_settings_number(_current))
+    return before
+
+
+def set_context_everywhere(context: Any, value: Any) -> None:
+    """Gives a user's context another value on threads that have none of their own."""
+    _contexts_everywhere[context] = value
+    own, _overrides.contexts = _overrides.contexts, {}
+    _ferrax.set_settings_number(_settings_number(lambda name: _values[name]))
+    _overrides.contexts = own
+    if _overrides.has_number:
+        _ferrax.enter_settings_number(_settings_number(_current))
+
+
 def _differences(flags: list[str], new_flags: list[str], number: int, new_number: int) -> list[tuple[str, str, str]]:
     """Name, old value and new value of the settings that differ.
 
@@ -176,7 +228,7 @@ def _differences(flags: list[str], new_flags: list[str], number: int, new_number
             **{name: flag in on for name, (flag, _) in _FLAGS.items()},
             "jax_numpy_rank_promotion": rank,
             "jax_numpy_dtype_promotion": "strict" if "strict_promotion" in on else "standard",
-            **dict(zip((*_KEYED, "the mesh in use"), key, strict=True)),
+            **dict(zip((*_KEYED, "the mesh in use", "contexts of users"), key, strict=True)),
         }
 
     with _lock:
@@ -534,6 +586,9 @@ _PURPOSES: dict[str, tuple[str, str, Any]] = {
     "jax_thread_guard": ("Whether two threads may not start work of several processes", "a bool", True),
     "jax_no_tracing": ("Whether tracing raises", "a bool", False),
     "jax_no_execution": ("Whether running a program raises", "a bool", False),
+    "jax_auto_pcast": ("Whether values vary over manual axes where others that they meet do", "True", True),
+    "jax2tf_associative_scan_reductions": ("Whether jax2tf scans for running reductions", "False", False),
+    "jax_remove_size_one_mesh_axis_from_type": ("Whether types leave out mesh axes of size 1", "False", False),
     "jax_allow_f16_reductions": ("Whether half-precision sums may stay in half precision", "True", True),
     "ferrax_strict_numerics": ("Whether rewrites that can change bits are left out", "a bool", True),
     "ferrax_safe_where": ("Whether the branch of a `where` that is not taken cannot spoil gradients", "a bool", True),
@@ -629,6 +684,9 @@ thread_guard = State("jax_thread_guard", True)
 no_tracing = State("jax_no_tracing", True)
 no_execution = State("jax_no_execution", True)
 allow_f16_reductions = State("jax_allow_f16_reductions", True)
+auto_pcast = State("jax_auto_pcast", True)
+jax2tf_associative_scan_reductions = State("jax2tf_associative_scan_reductions", True)
+remove_size_one_mesh_axis_from_type = State("jax_remove_size_one_mesh_axis_from_type", True)
 strict_numerics = State("ferrax_strict_numerics", True)
 safe_where = State("ferrax_safe_where", True)
 check_where = State("ferrax_check_where", True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Union
 
 from ferrax import _ferrax
 from ferrax._api import ensure_compile_time_eval as ensure_compile_time_eval
@@ -56,7 +56,7 @@ Tracer.__doc__ = """A traced value, whatever transformation traces it.
 True
 """
 
-Atom = _Var | _Literal
+Atom = Union[_Var, _Literal]  # noqa: UP007
 ParamDict = dict[str, Any]
 Value = Any
 

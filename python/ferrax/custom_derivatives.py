@@ -61,6 +61,22 @@ class SymbolicZero:
         """Element type."""
         return self.aval.dtype
 
+    @staticmethod
+    def from_primal_value(val: Any) -> SymbolicZero:
+        """The zero tangent of a value.
+
+        Args:
+          val: an array or a number.
+
+        Returns:
+          A `SymbolicZero`.
+
+        >>> from ferrax.custom_derivatives import SymbolicZero
+        >>> SymbolicZero.from_primal_value(1).dtype
+        dtype([('float0', 'V')])
+        """
+        return SymbolicZero(_ferrax.typeof(val).to_tangent_aval())
+
     def __repr__(self) -> str:
         return f"SymbolicZero({self.aval})"
 

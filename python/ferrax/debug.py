@@ -18,6 +18,7 @@ from ferrax import _ferrax, tree_util
 from ferrax._boundary import expose as _expose
 from ferrax._callbacks import debug_callback
 from ferrax._texts import short
+from ferrax.extend.core import Effect
 from ferrax.sharding._draw import (
     inspect_array_sharding as inspect_array_sharding,
     visualize_array_sharding as visualize_array_sharding,
@@ -25,6 +26,8 @@ from ferrax.sharding._draw import (
 )
 
 __all__ = [
+    "DebugEffect",
+    "OrderedDebugEffect",
     "breakpoint",
     "callback",
     "inspect_array_sharding",
@@ -35,6 +38,43 @@ __all__ = [
 ]
 
 _logger = logging.getLogger("ferrax.debug")
+
+
+class _Named(type):
+    """The class of effects that programs have by name: the name is an instance."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return instance == cls.__dict__.get("_name", cls) or super().__instancecheck__(instance)
+
+
+class DebugEffect(Effect, metaclass=_Named):
+    """The effect of `print` and of `callback`, in no order.
+
+    >>> import ferrax as jax
+    >>> (effect,) = jax.make_jaxpr(lambda x: jax.debug.print("{}", x))(1.0).effects
+    >>> isinstance(effect, jax.debug.DebugEffect)
+    True
+    """
+
+    _name = "Debug"
+
+    def __str__(self) -> str:
+        return "Debug"
+
+
+class OrderedDebugEffect(Effect, metaclass=_Named):
+    """The effect of `print` and of `callback` that keep an order.
+
+    >>> import ferrax as jax
+    >>> effects = jax.make_jaxpr(lambda x: jax.debug.print("{}", x, ordered=True))(1.0).effects
+    >>> any(isinstance(effect, jax.debug.OrderedDebugEffect) for effect in effects)
+    True
+    """
+
+    _name = "Ordered"
+
+    def __str__(self) -> str:
+        return "OrderedDebug"
 
 
 def callback(

@@ -156,6 +156,9 @@ INNER = (
     "ferrax.api_util.",
     "ferrax.interpreters.",
     "ferrax.extend.",
+    "ferrax.experimental.jet.linear_prop",
+    "ferrax.experimental.jet.zero_prop",
+    "ferrax.experimental.rnn.rnn_abstract_eval",
     "ferrax.experimental.sparse.transform.",
 )
 

@@ -109,10 +109,10 @@ def test_optional_features_fall_back():
         pallas = None
     assert pallas is None
     try:
-        from ferrax import make_user_context
+        from ferrax.experimental import EArray
     except ImportError:
-        make_user_context = None
-    assert make_user_context is None
+        EArray = None
+    assert EArray is None
 
 
 def test_the_text_points_to_the_class():

@@ -1,5 +1,7 @@
 """Initial value problems: values against closed forms and SciPy, gradients against JAX's."""
 
+import importlib
+
 import jax
 import numpy as np
 import pytest
@@ -8,7 +10,9 @@ from scipy.integrate import solve_ivp
 
 import ferrax
 import ferrax.numpy as jnp
+from ferrax.experimental import ode
 from ferrax.experimental.ode import odeint
+from tests.recorded import expected
 
 TIMES = np.linspace(0.0, 2.0, 5)
 
@@ -118,3 +122,48 @@ def test_forward_mode_is_not_supported():
 def test_mistakes(call, text):
     with pytest.raises(TypeError, match=text):
         call()
+
+
+def parts_of_steps(jax):
+    """What the functions that a step is made of give."""
+    ode = importlib.import_module(f"{jax.__name__}.experimental.ode")
+    np_ = jax.numpy
+
+    def slope(y, t):
+        return np_.stack([y[1], -y[0] * t])
+
+    y, t, dt = np_.array([1.0, 0.5], "float32"), np_.float32(0.25), np_.float32(0.125)
+    y1, f1, error, k = ode.runge_kutta_step(slope, y, slope(y, t), t, dt)
+    ratio = ode.mean_error_ratio(error, 1e-4, 1e-4, y, y1)
+    complexes = np_.array([3 + 4j, 1j], "complex64")
+    return [
+        *(y1, f1, k, ode.interp_fit_dopri(y, y1, k, dt)),
+        *ode.fit_4th_order_polynomial(y, y1, (y + y1) / 2, k[0], k[-1], dt),
+        ode.initial_step_size(slope, t, y, 4, 1e-5, 1e-6, slope(y, t)),
+        ode.optimal_step_size(dt, np_.float32(0.5)),
+        ode.optimal_step_size(dt, np_.float32(80.0)),
+        ode.optimal_step_size(dt, np_.float32(0.0)),
+        ode.optimal_step_size(dt, np_.float32(2.0), safety=0.5, ifactor=3.0, dfactor=0.1, order=4.0),
+        *(ode.abs2(y), ode.abs2(complexes), ratio),
+    ]
+
+
+def test_parts_of_steps_like_jax():
+    for found, wanted in zip(parts_of_steps(ferrax), expected(parts_of_steps), strict=True):
+        assert found.dtype == wanted.dtype and found.shape == wanted.shape
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_first_arguments_are_vectors():
+    tree = {"a": jnp.ones(2), "b": jnp.zeros(())}
+    flat, unravel = ferrax.flatten_util.ravel_pytree(tree)
+    f = ode.ravel_first_arg(lambda y, s: {"a": y["a"] * s, "b": y["b"] + s}, unravel, None)
+    np.testing.assert_array_equal(f(flat, 3.0), [3.0, 3.0, 3.0])
+
+
+def test_names_of_python_stay_pythons_inside():
+    """JAX's module has `zip` and `map` of its own; the functions of the module do not use those."""
+    with pytest.raises((ValueError, AssertionError)):
+        ode.zip([1], [1, 2])
+    assert list(ode.map(lambda x: x + 1, [1, 2])) == [2, 3]
+    assert "zip" not in vars(ode) and "map" not in vars(ode)

@@ -64,7 +64,7 @@ WITHOUT = [
     ("cudnn.fused_attention_stablehlo", "dot_product_attention"),
     ("earray", "EArray"),
     ("numpy.util", "promote_args _where"),
-    ("tree_util", "FlatTree none_leaf_registry"),
+    ("tree_util", "tracing_registry none_leaf_registry"),
     ("error_check", "set_error_if raise_if_error"),
     ("export.serialization", "serialize deserialize"),
     ("indexing", "Slice"),

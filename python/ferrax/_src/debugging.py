@@ -2,13 +2,16 @@
 
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
-from ferrax.debug import print as debug_print
+from ferrax.debug import DebugEffect, OrderedDebugEffect, print as debug_print
 
-__all__ = ["debug_print"]
+__all__ = ["DebugEffect", "OrderedDebugEffect", "debug_effect", "debug_print", "ordered_debug_effect"]
+
+debug_effect = DebugEffect()
+ordered_debug_effect = OrderedDebugEffect()
 
 __getattr__ = unprovided_names(
     __name__,
-    "DebugEffect OrderedDebugEffect debug_effect inspect_sharding_p make_color_iter ordered_debug_effect",
+    "inspect_sharding_p make_color_iter",
     "effects of prints are the core's",
     names_of(__name__, "ferrax.debug", "ferrax.extend.core.primitives"),
 )

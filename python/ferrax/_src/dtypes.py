@@ -7,8 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ferrax import _ferrax, config as _config, dtypes as _dtypes
+from ferrax import _ferrax, dtypes as _dtypes
 from ferrax._src._public import names_of
+from ferrax.config import config as _config
 from ferrax.dtypes import TypePromotionError as TypePromotionError
 from ferrax.numpy import isdtype as isdtype, promote_types as promote_types
 

@@ -2,9 +2,12 @@
 
 import os
 import types
+from typing import Any, TypeVar
 
 import ferrax
 from ferrax.extend.source_info_util import register_exclusion as register_exclusion
+
+_F = TypeVar("_F", bound=Any)
 
 
 class UnfilteredStackTrace(Exception):
@@ -18,8 +21,8 @@ class SimplifiedTraceback(Exception):
 _FOLDER = os.path.dirname(ferrax.__file__) + os.sep
 
 
-def api_boundary(fun):  # type: ignore[no-untyped-def]
-    """The function itself."""
+def api_boundary(fun: _F, *, repro_api_name: str | None = None, repro_user_func: bool = False) -> _F:
+    """The function itself: what JAX writes programs that reproduce an error for has no meaning here."""
     return fun
 
 

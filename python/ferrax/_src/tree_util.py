@@ -155,12 +155,16 @@ _registry = _Types()
 
 
 def _public(name: str) -> Any:
+    if name in ("FlatTree", "Static"):
+        from ferrax._src import _flat_tree
+
+        return getattr(_flat_tree, name)
     return getattr(_tree_util, name)
 
 
 __getattr__ = unprovided_names(
     __name__,
-    "FlatTree Static dispatch_registry equality_errors_pytreedef generate_key_paths none_leaf_registry "
+    "dispatch_registry equality_errors_pytreedef generate_key_paths none_leaf_registry "
     "tracing_registry tree_leaves_checked",
     "there is one registry of nodes, ferrax.tree_util.default_registry",
     _public,

@@ -8,6 +8,7 @@ import itertools
 import operator
 import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -181,22 +182,62 @@ def cache(max_size: int | None = 4096, trace_context_in_key: bool | Callable[[],
 memoize = cache(max_size=None)
 
 
-def weakref_lru_cache(f: Any = None, *, maxsize: int | None = 2048, trace_context_in_key: bool = True) -> Any:
-    """`cache` that does not keep its first argument alive: what belongs to it goes when it goes."""
+def weakref_lru_cache(
+    f: Any = None,
+    *,
+    maxsize: int | None = 2048,
+    trace_context_in_key: bool = True,
+    explain: Callable[..., Any] | None = None,
+) -> Any:
+    """`cache` that does not keep its first argument alive: what belongs to it goes when it goes.
+
+    Where the setting `jax_explain_cache_misses` is on, `explain` is called before a result is computed, with the list
+    of keys that there are, the last used first, `(reference, context, arguments, keywords)` each, and the arguments.
+    """
     if f is None:
-        return functools.partial(weakref_lru_cache, maxsize=maxsize, trace_context_in_key=trace_context_in_key)
-    kept: weakref.WeakKeyDictionary[Any, Callable[..., Any]] = weakref.WeakKeyDictionary()
+        return lambda g: _WeakCache(g, maxsize, trace_context_in_key, explain)
+    return _WeakCache(f, maxsize, trace_context_in_key, explain)
 
-    @functools.wraps(f)
-    def wrapper(first: Any, *args: Any, **kwargs: Any) -> Any:
-        call = kept.get(first)
-        if call is None:
-            weak = weakref.ref(first)
-            call = kept[first] = cache(maxsize, trace_context_in_key)(lambda *a, **k: f(weak(), *a, **k))
-        return call(*args, **kwargs)
 
-    wrapper.cache_clear = kept.clear  # type: ignore[attr-defined]
-    return wrapper
+class _WeakCache:
+    """A function with results that are kept by its arguments, the first of which is not kept alive."""
+
+    def __init__(self, f: Callable[..., Any], maxsize: int | None, context: bool, explain: Callable[..., Any] | None):
+        functools.update_wrapper(self, f)
+        self._f, self._maxsize, self._explain = f, maxsize, explain
+        self._context = _settings if context else lambda: None
+        self._rows: OrderedDict[Any, tuple[Any, Any]] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def __call__(self, first: Any, *args: Any, **kwargs: Any) -> Any:
+        reference, context = weakref.ref(first, self._forget), self._context()
+        key = (reference, context, args, tuple(sorted(kwargs.items())))
+        with self._lock:
+            if key in self._rows:
+                self._rows.move_to_end(key)
+                return self._rows[key][1]
+            known = [shown for shown, _ in reversed(self._rows.values())]
+        if self._explain is not None and config.values["jax_explain_cache_misses"]:
+            self._explain(known, first, *args, **kwargs)
+        result = self._f(first, *args, **kwargs)
+        with self._lock:
+            self._rows[key] = ((reference, context, args, kwargs), result)
+            while self._maxsize is not None and len(self._rows) > self._maxsize:
+                self._rows.popitem(last=False)
+        return result
+
+    def _forget(self, reference: Any) -> None:
+        with self._lock:
+            for key in [key for key in self._rows if key[0] is reference]:
+                del self._rows[key]
+
+    def cache_clear(self) -> None:
+        """Forgets all results."""
+        with self._lock:
+            self._rows.clear()
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
 
 
 def toposort(nodes: Iterable[Any]) -> list[Any]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrax import numpy as jnp, tree_util
 from ferrax._boundary import expose as _expose
+from ferrax._lazy import lend as _lend
 
 __all__ = [
     "JoinPoint",
@@ -39,6 +40,15 @@ __all__ = [
     "sm3",
     "unpack_optimizer_state",
 ]
+
+# what JAX's module has from elsewhere
+__getattr__ = _lend(
+    __name__,
+    {
+        "typing": "Array=Any",
+        "ferrax._src.util": "map=safe_map safe_map safe_zip unzip2 zip=safe_zip",
+    },
+)
 
 Params = Any
 State = Any

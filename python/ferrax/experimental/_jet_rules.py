@@ -17,10 +17,11 @@ import numpy as np
 from ferrax import _ferrax, dtypes, lax, numpy as jnp
 from ferrax._evaluate import bind, evaluate, parameters, traced
 from ferrax._ferrax import ClosedJaxpr, JaxprEqn, lax as _lax
+from ferrax._primitives import built_in
 from ferrax.experimental import _series as series
 from ferrax.experimental._series import Series
 
-__all__ = ["Jet", "run"]
+__all__ = ["Jet", "OwnRule", "jet_rules", "run"]
 
 
 class Jet:
@@ -48,6 +49,9 @@ def _step(order: int, equation: JaxprEqn, values: list[Any]) -> Sequence[Any]:
     name = equation.primitive.name
     if not any(isinstance(v, Jet) for v in values):
         return bind(equation, values)
+    by_user = jet_rules.get(equation.primitive)
+    if by_user is not None and not isinstance(by_user, OwnRule):
+        return _by_user(by_user, order, equation, values)
     if name in _PROGRAMS:
         return _PROGRAMS[name](order, equation, values)
     if name in _CONSTANT or not any(dtypes.issubdtype(v.aval.dtype, np.inexact) for v in equation.outvars):
@@ -55,6 +59,46 @@ def _step(order: int, equation: JaxprEqn, values: list[Any]) -> Sequence[Any]:
     rule = _RULES.get(name, _by_derivatives)
     # a program's operands may be an array and a number, whose products have the array's shape
     return rule(order, equation, values)
+
+
+class OwnRule:
+    """A rule of the library in JAX's form: a function of operands, of lists of coefficients, and of parameters.
+
+    Args:
+      primitive: the operation.
+    """
+
+    def __init__(self, primitive: Any) -> None:
+        self.primitive = primitive
+
+    def __call__(self, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        primitive, order = self.primitive, len(series_in[0])
+        values = [jnp.asarray(x) for x in primals_in]
+
+        def call(*args: Any) -> Any:
+            out = primitive.bind(*args, **primitive.get_bind_params(params))
+            return out if primitive.multiple_results else [out]
+
+        program = traced(call, [_ferrax.typeof(x) for x in values], "jet")
+        jets = [Jet([x, *terms]) for x, terms in zip(values, series_in, strict=True)]
+        outs = run(program, [*program.captured, *jets], order)
+        firsts = [_value(v) for v in outs]
+        rest = [_terms(v, order)[1:] for v in outs]
+        return (firsts, rest) if primitive.multiple_results else (firsts[0], rest[0])
+
+
+def _by_user(rule: Callable[..., Any], order: int, equation: JaxprEqn, values: list[Any]) -> list[Any]:
+    """What a user's rule gives, which may leave out series of zeros."""
+    primitive, keys = equation.primitive, list(equation.params)
+    read = parameters(equation, *keys) if primitive._built_in else list(equation.params.values())
+    primals = [_value(v) for v in values]
+    series_in = [_terms(v, order)[1:] for v in values]
+    first, rest = rule(primals, series_in, **dict(zip(keys, read, strict=True)))
+    if not primitive.multiple_results:
+        first, rest = [first], [rest]
+    elif not isinstance(rest, (list, tuple)):
+        rest = [rest] * len(first)
+    return [Jet([x, *ts]) if isinstance(ts, (list, tuple)) else x for x, ts in zip(first, rest, strict=True)]
 
 
 def _value(v: Any) -> Any:
@@ -459,4 +503,12 @@ _RULES: dict[str, Callable[..., Sequence[Any]]] = {
     "sub": _sum,
     "tan": _unary(lambda u, _: series.divide(*series.trigonometric(u))),
     "tanh": _unary(lambda u, v: series.with_slope(u, v, lambda w: series.add(_one(w), _square(w), -1))),
+}
+
+_NO_SLOPE = """and bitcast_convert_type eq ge gt is_finite le lt ne not or shift_left shift_right_arithmetic
+shift_right_logical xor"""
+
+#: Rules by primitive, in JAX's form. Those of users come before the rules here.
+jet_rules: dict[Any, Callable[..., Any]] = {
+    built_in(name): OwnRule(built_in(name)) for name in sorted({*_RULES, *_CONSTANT, *_NO_SLOPE.split()})
 }

@@ -68,7 +68,12 @@ class Buffer:
 
     def __init__(self, array: Any, writeable: bool):
         self._array = array
-        self.writeable = writeable
+        self._writeable = writeable
+
+    @property
+    def writeable(self) -> bool:
+        """Whether it is a result, which is to be written."""
+        return self._writeable
 
     @property
     def shape(self) -> tuple[int, ...]:

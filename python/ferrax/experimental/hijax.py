@@ -12,6 +12,7 @@ from ferrax._api import high_types
 from ferrax._avals import aval_method as aval_method, aval_property as aval_property
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray as ShapedArray
+from ferrax._lazy import lend as _lend
 from ferrax._primitives import Primitive, Zero
 from ferrax.core import AbstractValue as AbstractValue
 from ferrax.experimental._hi_primitives import VJPHiPrimitive as VJPHiPrimitive
@@ -32,6 +33,14 @@ __all__ = [
     "is_undefined_primal",
     "register_hitype",
 ]
+
+# what JAX's module has from elsewhere
+__getattr__ = _lend(
+    __name__,
+    {
+        "ferrax.ref": "AbstractRef",
+    },
+)
 
 
 class HiType(AbstractValue):

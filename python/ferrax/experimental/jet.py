@@ -5,6 +5,7 @@ A function is traced, and its program is run on truncated Taylor series. Read ne
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,21 +13,72 @@ from ferrax import lax, numpy as jnp, tree_util
 from ferrax._boundary import expose as _expose
 from ferrax._core import typeof
 from ferrax._evaluate import traced
-from ferrax.experimental._jet_rules import Jet, run
-from ferrax.experimental._series import factorial
+from ferrax._lazy import lend as _lend
+from ferrax.experimental._jet_rules import Jet, jet_rules, run
+from ferrax.experimental._series import factorial, from_derivative
+from ferrax.extend.core import TraceTag
+from ferrax.extend.linear_util import transformation2, transformation_with_aux2
 
-__all__ = ["fact", "jet", "zero_series"]
+__all__ = [
+    "ZeroSeries",
+    "ZeroTerm",
+    "def_comp",
+    "def_deriv",
+    "deflinear",
+    "defzero",
+    "deriv_prop",
+    "fact",
+    "jet",
+    "jet2",
+    "jet_fun",
+    "jet_rules",
+    "jet_subtrace",
+    "linear_prop",
+    "traceable",
+    "zero_prop",
+    "zero_series",
+    "zero_term",
+]
+
+# what JAX's module has from elsewhere
+__getattr__ = _lend(
+    __name__,
+    {
+        "ferrax._src.util": "safe_zip unzip2 weakref_lru_cache",
+        "ferrax.tree_util": "register_pytree_node tree_flatten tree_structure tree_unflatten treedef_is_leaf",
+    },
+)
 
 
-class _ZeroSeries:
-    """Stands for a series of zeros."""
+class ZeroTerm:
+    """Stands for a term of a series that is zero.
+
+    >>> from ferrax.experimental.jet import ZeroTerm, zero_term
+    >>> isinstance(zero_term, ZeroTerm)
+    True
+    """
+
+    def __repr__(self) -> str:
+        return "zero_term"
+
+
+class ZeroSeries:
+    """Stands for a series of zeros.
+
+    >>> from ferrax.experimental.jet import ZeroSeries, zero_series
+    >>> isinstance(zero_series, ZeroSeries)
+    True
+    """
 
     def __repr__(self) -> str:
         return "zero_series"
 
 
-#: The series of an argument that does not move.
-zero_series = _ZeroSeries()
+#: A term that is zero, and the series of an argument that does not move.
+zero_term = ZeroTerm()
+zero_series = ZeroSeries()
+tree_util.register_pytree_node(ZeroTerm, lambda _: ((), None), lambda _, __: zero_term)
+tree_util.register_pytree_node(ZeroSeries, lambda _: ((), None), lambda _, __: zero_series)
 
 
 def fact(n: Any) -> Any:
@@ -76,39 +128,272 @@ def jet(
     if len(primals) != len(series):
         raise ValueError(f"jet got {len(primals)} primals and {len(series)} series")
     order = lengths.pop() if lengths else 0
-    series = [[0.0] * order if terms is zero_series else terms for terms in series]
     leaf = tree_util.tree_structure(0)
     for i, (x, terms) in enumerate(zip(primals, series, strict=True)):
         if tree_util.tree_structure(x) != leaf:
             raise ValueError(f"primal value at position {i} is not an array")
-        for j, term in enumerate(terms):
-            if tree_util.tree_structure(term) != leaf:
+        for j, term in enumerate(() if terms is zero_series else terms):
+            if term is not zero_term and tree_util.tree_structure(term) != leaf:
                 raise ValueError(f"term {j} for argument {i} is not an array")
-    scales = [factorial(k) if factorial_scaled else 1.0 for k in range(1, order + 1)]
-    values = [jnp.asarray(x) for x in primals]
-    jets = [Jet([x, *(_scaled(t, x, 1 / s) for t, s in zip(ts, scales, strict=True))]) for x, ts in zip(values, series)]
     trees: list[Any] = []
 
     def flat(*args: Any) -> list[Any]:
         leaves, tree = tree_util.tree_flatten(fun(*args))
         trees.append(tree)
-        return [jnp.asarray(x) for x in leaves]
+        return leaves
 
-    program = traced(flat, [typeof(x) for x in values], "jet")
+    scales = [factorial(k) if factorial_scaled else 1.0 for k in range(1, order + 1)]
+    firsts, rest = _propagated(flat, order, primals, series, scales)
+    rest = [[_zero(v) for _ in scales] if terms is zero_series else terms for v, terms in zip(firsts, rest)]
+    return trees[-1].unflatten(firsts), trees[-1].unflatten(rest)
+
+
+def _propagated(
+    fun: Callable[..., Any], order: int, primals: Sequence[Any], series: Sequence[Any], scales: Sequence[float]
+) -> tuple[list[Any], list[Any]]:
+    """The values and the series of a function of flat arrays; terms over `scales` are the coefficients."""
+    values = [jnp.asarray(x) for x in primals]
+    jets = []
+    for x, terms in zip(values, series, strict=True):
+        terms = [zero_term] * order if terms is zero_series else terms
+        jets.append(Jet([x, *(_scaled(t, x, 1 / s) for t, s in zip(terms, scales, strict=True))]))
+    program = traced(lambda *args: [jnp.asarray(x) for x in fun(*args)], [typeof(x) for x in values], "jet")
     outs = run(program, [*program.captured, *jets], order)
     firsts = [v.terms[0] if isinstance(v, Jet) else v for v in outs]
     rest = [
         [t if s == 1.0 else t * s for t, s in zip(v.terms[1:], scales, strict=True)]
         if isinstance(v, Jet)
-        else [_zero(v) for _ in scales]
+        else zero_series
         for v in outs
     ]
-    return trees[-1].unflatten(firsts), trees[-1].unflatten(rest)
+    return firsts, rest
+
+
+#: `jet` whose series are coefficients.
+jet2 = functools.partial(jet, factorial_scaled=False)
+
+
+@transformation2
+def jet_fun(f: Callable[..., Any], order: int, primals: Sequence[Any], series: Sequence[Any]) -> tuple[Any, Any]:
+    """Runs a function that `jet_subtrace` made, with zeros for the series of results that do not move.
+
+    Args:
+      f: the wrapped function.
+      order: the length of series.
+      primals: arrays.
+      series: for each a sequence of coefficients, or `zero_series`.
+
+    Returns:
+      `(values, series)`: sequences of arrays, and of lists of coefficients.
+
+    >>> from ferrax.experimental import jet
+    >>> from ferrax.extend import linear_util as lu
+    >>> f = jet.jet_fun(jet.jet_subtrace(lu.wrap_init(lambda x: [x * x])), 1)
+    >>> values, series = f.call_wrapped([3.0], [[1.0]])
+    >>> print(values[0], series[0][0])
+    9.0 6.0
+    """
+    values, terms = f(TraceTag(), order, primals, series)
+    return values, [[jnp.zeros_like(x)] * order if ts is zero_series else ts for x, ts in zip(values, terms)]
+
+
+@transformation2
+def jet_subtrace(
+    f: Callable[..., Any], tag: Any, order: int, primals: Sequence[Any], series: Sequence[Any]
+) -> tuple[Any, Any]:
+    """Makes of a function of arrays one of arrays and their coefficients.
+
+    Args:
+      f: wrapped function of flat arrays that returns a sequence.
+      tag: accepted for compatibility.
+      order: the length of series.
+      primals: arrays.
+      series: for each a sequence of coefficients, or `zero_series`.
+
+    Returns:
+      `(values, series)`, as `jet_fun`, with `zero_series` for results that do not move.
+
+    >>> from ferrax.experimental import jet
+    >>> from ferrax.extend import linear_util as lu
+    >>> values, series = jet.jet_subtrace(lu.wrap_init(lambda x: [x * x, 2.0])).call_wrapped(None, 1, [3.0], [[1.0]])
+    >>> print(values[0], series[0][0], series[1])
+    9.0 6.0 zero_series
+    """
+    values, terms = _propagated(f, order, primals, series, [1.0] * order)
+    return tuple(values), tuple(terms)
+
+
+@transformation_with_aux2
+def traceable(f: Callable[..., Any], store: Any, in_tree_def: Any, *primals_and_series: Any) -> list[Any]:
+    """Makes of a function of arrays and their series one of flat values; the second value gives the results' structure.
+
+    Args:
+      f: function wrapped by `linear_util.wrap_init`, of primals and series.
+      store: given by the wrapper.
+      in_tree_def: structure of `(primals, series)`.
+      *primals_and_series: the leaves.
+
+    Returns:
+      The leaves of `(values, series)`.
+
+    >>> import ferrax as jax
+    >>> from ferrax.experimental import jet
+    >>> from ferrax.extend import linear_util as lu
+    >>> leaves, tree = jax.tree.flatten(([3.0], [[1.0]]))
+    >>> f, out_tree = jet.traceable(jet.jet_fun(jet.jet_subtrace(lu.wrap_init(lambda x: [x * x])), 1), tree)
+    >>> [print(x) for x in f.call_wrapped(*leaves)], out_tree()
+    9.0
+    6.0
+    ([None, None], PyTreeDef(((*,), [[*]])))
+    """
+    primals, series = tree_util.tree_unflatten(in_tree_def, primals_and_series)
+    leaves, tree = tree_util.tree_flatten(f(primals, series))
+    store.store(tree)
+    return leaves
+
+
+# --- rules of users, who give and get coefficients
+
+
+def zero_prop(prim: Any, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    """The rule of an operation that has no slope.
+
+    Args:
+      prim: the primitive.
+      primals_in: its operands.
+      series_in: their series, which do not matter.
+      **params: its parameters.
+
+    Returns:
+      `(value, zero_series)`.
+
+    >>> import ferrax as jax
+    >>> from ferrax.experimental import jet
+    >>> print(*jet.zero_prop(jax.lax.floor_p, [1.5], [[1.0]]))
+    1.0 zero_series
+    """
+    return prim.bind(*primals_in, **params), zero_series
+
+
+def linear_prop(prim: Any, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    """The rule of an operation that is linear in its operands together.
+
+    Args:
+      prim: the primitive.
+      primals_in: its operands.
+      series_in: for each the list of its coefficients.
+      **params: its parameters.
+
+    Returns:
+      `(value, series)`.
+
+    >>> import ferrax as jax
+    >>> from ferrax.experimental import jet
+    >>> value, (first,) = jet.linear_prop(jax.lax.neg_p, [1.5], [[2.0]])
+    >>> print(value, first)
+    -1.5 -2.0
+    """
+    value = prim.bind(*primals_in, **params)
+    terms = [prim.bind(*ts, **params) for ts in zip(*series_in, strict=True)]
+    return value, [list(ts) for ts in zip(*terms, strict=True)] if prim.multiple_results else terms
+
+
+def deriv_prop(
+    prim: Any, deriv: Callable[[Any], Any], primals_in: Sequence[Any], series_in: Sequence[Any]
+) -> tuple[Any, Any]:
+    """The rule of an elementwise operation of one operand by its derivative: v' = u' g(u).
+
+    Args:
+      prim: the primitive.
+      deriv: the function g.
+      primals_in: the one operand.
+      series_in: the list of its coefficients, in a sequence.
+
+    Returns:
+      `(value, series)`.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> from ferrax.experimental import jet
+    >>> value, (first,) = jet.deriv_prop(jax.lax.sin_p, jnp.cos, [0.0], [[2.0]])
+    >>> print(value, first)
+    0.0 2.0
+    """
+    (x,), (terms,) = primals_in, series_in
+    value = prim.bind(x)
+    slope, slopes = jet2(deriv, primals_in, series_in)
+    return value, from_derivative([x, *terms], value, [slope, *slopes])[1:]
+
+
+def defzero(prim: Any) -> None:
+    """Says that an operation has no slope.
+
+    Args:
+      prim: the primitive.
+
+    >>> import ferrax as jax
+    >>> from ferrax.experimental import jet
+    >>> steps_p = jax.extend.core.Primitive("steps")
+    >>> jet.defzero(steps_p)
+    >>> steps_p in jet.jet_rules
+    True
+    """
+    jet_rules[prim] = functools.partial(zero_prop, prim)
+
+
+def deflinear(prim: Any) -> None:
+    """Says that an operation is linear in its operands together.
+
+    Args:
+      prim: the primitive.
+
+    >>> import ferrax as jax
+    >>> from ferrax.experimental import jet
+    >>> halves_p = jax.extend.core.Primitive("halves")
+    >>> jet.deflinear(halves_p)
+    >>> halves_p in jet.jet_rules
+    True
+    """
+    jet_rules[prim] = functools.partial(linear_prop, prim)
+
+
+def def_deriv(prim: Any, deriv: Callable[[Any], Any]) -> None:
+    """Gives the derivative of an elementwise operation of one operand.
+
+    Args:
+      prim: the primitive, without parameters.
+      deriv: function of the operand.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> from ferrax.experimental import jet
+    >>> wave_p = jax.extend.core.Primitive("wave")
+    >>> jet.def_deriv(wave_p, jnp.cos)
+    >>> wave_p in jet.jet_rules
+    True
+    """
+    jet_rules[prim] = functools.partial(deriv_prop, prim, deriv)
+
+
+def def_comp(prim: Any, comp: Callable[..., Any], **kwargs: Any) -> None:
+    """Gives an operation as a function of others.
+
+    Args:
+      prim: the primitive, without parameters.
+      comp: function of the operands.
+      **kwargs: arguments of `jet`.
+
+    >>> import ferrax as jax
+    >>> from ferrax.experimental import jet
+    >>> cube_p = jax.extend.core.Primitive("cube")
+    >>> jet.def_comp(cube_p, lambda x: x**3)
+    >>> cube_p in jet.jet_rules
+    True
+    """
+    jet_rules[prim] = functools.partial(jet2, comp, **kwargs)
 
 
 def _scaled(term: Any, like: Any, by: float) -> Any:
     """A term of an argument's series as a coefficient, in the argument's shape and dtype."""
-    term = jnp.zeros_like(like) if isinstance(term, float) and term == 0.0 else jnp.asarray(term)
+    term = jnp.zeros_like(like) if term is zero_term or (isinstance(term, float) and term == 0.0) else jnp.asarray(term)
     if term.shape != like.shape:
         raise ValueError(f"jet terms must have their argument's shape {like.shape}, got {term.shape}")
     term = term.astype(like.dtype) if term.dtype != like.dtype else term

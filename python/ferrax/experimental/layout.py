@@ -121,12 +121,12 @@ def _is_layout(value: Any) -> bool:
     return isinstance(value, Layout)
 
 
-def with_layout_constraint(x: Any, layout: Any) -> Any:
+def with_layout_constraint(x: Any, layouts: Any) -> Any:
     """A tree of arrays with an order of axes in memory: ferrax has them row by row.
 
     Args:
       x: a tree of arrays.
-      layout: a `Layout`, or a tree of them.
+      layouts: a `Layout`, or a tree of them.
 
     Returns:
       `x`.
@@ -141,8 +141,8 @@ def with_layout_constraint(x: Any, layout: Any) -> Any:
     Array([[1., 1.]], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
-    layouts = prefix_leaves(layout, x, _is_layout)
-    for leaf, wanted in zip(leaves, layouts, strict=True):
+    flat = prefix_leaves(layouts, x, _is_layout)
+    for leaf, wanted in zip(leaves, flat, strict=True):
         if not isinstance(wanted, Layout):
             raise TypeError(f"with_layout_constraint takes layouts, got {type(wanted).__name__}")
         _check_rows(wanted, leaf.shape, "with_layout_constraint")

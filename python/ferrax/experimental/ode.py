@@ -22,11 +22,34 @@ from ferrax._api import closure_convert, jit, vmap
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array
 from ferrax._derivatives import vjp
+from ferrax._lazy import lend as _lend
+from ferrax._src.numpy.util import promote_dtypes_inexact
 from ferrax.custom_derivatives import custom_vjp
 from ferrax.extend.core import valid_jaxtype
+from ferrax.extend.linear_util import transformation2, wrap_init
 from ferrax.flatten_util import ravel_pytree
 
-__all__ = ["odeint"]
+__all__ = [
+    "abs2",
+    "fit_4th_order_polynomial",
+    "initial_step_size",
+    "interp_fit_dopri",
+    "mean_error_ratio",
+    "odeint",
+    "optimal_step_size",
+    "ravel_first_arg",
+    "ravel_first_arg_",
+    "runge_kutta_step",
+]
+
+# what JAX's module has from elsewhere
+__getattr__ = _lend(
+    __name__,
+    {
+        "ferrax._src.util": "map=safe_map safe_map safe_zip zip=safe_zip",
+        "ferrax.tree_util": "tree_leaves tree_map",
+    },
+)
 
 _TIMES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
 _STAGES = np.array(
@@ -176,7 +199,7 @@ def _integrated(func: _Function, y0: Array, times: Array, options: tuple[float, 
     """The states at the times, of shape (n, size)."""
     rtol, atol, mxstep, hmax = options
     f0 = func(y0, times[0])
-    first = jnp.clip(_first_step(func, times[0], y0, rtol, atol, f0), 0.0, hmax).astype(times.dtype)
+    first = jnp.clip(initial_step_size(func, times[0], y0, 4, rtol, atol, f0), 0.0, hmax).astype(times.dtype)
 
     def to_time(carry: Any, target: Array) -> tuple[Any, Array]:
         def short(state: Any) -> Array:
@@ -185,12 +208,19 @@ def _integrated(func: _Function, y0: Array, times: Array, options: tuple[float, 
 
         def step(state: Any) -> Any:
             steps, (y, f, t, dt, last, quartic) = state
-            y_next, f_next, error, slopes = _step(func, y, f, t, dt)
-            ratio = _error_ratio(error, rtol, atol, y, y_next)
-            accepted = (y_next, f_next, t + dt, t, _quartic(y, y_next, slopes, dt))
+            y_next, f_next, error, slopes = runge_kutta_step(func, y, f, t, dt)
+            ratio = mean_error_ratio(error, rtol, atol, y, y_next)
+            accepted = (y_next, f_next, t + dt, t, interp_fit_dopri(y, y_next, slopes, dt))
             kept = (y, f, t, last, quartic)
             y, f, t, last, quartic = (jnp.where(ratio <= 1.0, a, b) for a, b in zip(accepted, kept, strict=True))
-            return steps + 1, (y, f, t, jnp.clip(_next_step(dt, ratio), 0.0, hmax).astype(dt.dtype), last, quartic)
+            return steps + 1, (
+                y,
+                f,
+                t,
+                jnp.clip(optimal_step_size(dt, ratio), 0.0, hmax).astype(dt.dtype),
+                last,
+                quartic,
+            )
 
         _, carry = lax.while_loop(short, step, (jnp.zeros((), times.dtype), carry))
         _, _, t, _, last, quartic = carry
@@ -202,59 +232,236 @@ def _integrated(func: _Function, y0: Array, times: Array, options: tuple[float, 
     return jnp.concatenate([y0[None], states])
 
 
-def _step(func: _Function, y: Array, f: Array, t: Array, dt: Array) -> tuple[Array, Array, Array, Array]:
-    """A step of the pair: the next state and its slope, the estimated error, and the slopes of all stages."""
-    size = dt.astype(y.dtype)
-    slopes = jnp.zeros((7, *f.shape), f.dtype).at[0].set(f)
+def ravel_first_arg(f: Callable[..., Any], unravel: Callable[[Array], Any], debug_info: Any) -> _Function:
+    """A function of pytrees as one whose first argument and result are vectors.
+
+    Args:
+      f: function whose first argument, and result, are pytrees of arrays.
+      unravel: makes the argument of a vector, as `ravel_pytree` gives it.
+      debug_info: what errors say of the function, or None.
+
+    Returns:
+      The function; its other arguments stay as they are.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental.ode import ravel_first_arg
+    >>> f = ravel_first_arg(lambda y, t: [y["a"], t], lambda flat: {"a": flat[0]}, None)
+    >>> print(f(jnp.array([3.0]), 2.0))
+    [3. 2.]
+    """
+    return ravel_first_arg_(wrap_init(f, debug_info=debug_info), unravel).call_wrapped
+
+
+@transformation2
+def ravel_first_arg_(f: Callable[..., Any], unravel: Callable[[Array], Any], y_flat: Array, *args: Any) -> Array:
+    """`ravel_first_arg` of wrapped functions.
+
+    Args:
+      f: function wrapped by `ferrax.extend.linear_util.wrap_init`.
+      unravel: makes the argument of a vector.
+      y_flat: the vector.
+      *args: further arguments.
+
+    Returns:
+      The function's result as a vector.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental.ode import ravel_first_arg_
+    >>> from ferrax.extend.linear_util import wrap_init
+    >>> print(ravel_first_arg_(wrap_init(lambda y: [y, y]), lambda flat: flat).call_wrapped(jnp.ones(1)))
+    [1. 1.]
+    """
+    return ravel_pytree(f(unravel(y_flat), *args))[0]
+
+
+def runge_kutta_step(func: _Function, y0: Array, f0: Array, t0: Array, dt: Array) -> tuple[Array, Array, Array, Array]:
+    """A step of Dormand and Prince's pair.
+
+    Args:
+      func: function `(y, t)` that gives the slope of a state.
+      y0: the state, of shape (size,).
+      f0: its slope.
+      t0: the time.
+      dt: the length of the step, an array.
+
+    Returns:
+      `(y1, f1, error, slopes)`: the next state and its slope, the estimated error, and the slopes (7, size) of all
+      stages.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental.ode import runge_kutta_step
+    >>> y, *_ = runge_kutta_step(lambda y, t: -y, jnp.ones(1), -jnp.ones(1), jnp.array(0.0), jnp.array(0.5))
+    >>> print(y.round(4))
+    [0.6065]
+    """
+    y0, f0, dt = jnp.asarray(y0), jnp.asarray(f0), jnp.asarray(dt)
+    size = dt.astype(f0.dtype)
+    slopes = jnp.zeros((7, *f0.shape), f0.dtype).at[0].set(f0)
     for i, time in enumerate(_TIMES):
-        stage = y + size * jnp.tensordot(jnp.asarray(_STAGES[i], f.dtype), slopes, 1)
-        slopes = slopes.at[i + 1].set(func(stage, t + dt * time))
-    y_next = size * jnp.tensordot(jnp.asarray(_END, f.dtype), slopes, 1) + y
-    error = size * jnp.tensordot(jnp.asarray(_ERROR, f.dtype), slopes, 1)
+        stage = y0 + size * jnp.tensordot(jnp.asarray(_STAGES[i], f0.dtype), slopes, 1)
+        slopes = slopes.at[i + 1].set(func(stage, t0 + dt * time))
+    y_next = size * jnp.tensordot(jnp.asarray(_END, f0.dtype), slopes, 1) + y0
+    error = size * jnp.tensordot(jnp.asarray(_ERROR, f0.dtype), slopes, 1)
     return y_next, slopes[-1], error, slopes
 
 
-def _quartic(y0: Array, y1: Array, slopes: Array, dt: Array) -> Array:
-    """Coefficients, the highest first, of the quartic of a step that runs from 0 to 1."""
-    size = dt.astype(y0.dtype)
-    middle = y0 + size * jnp.tensordot(jnp.asarray(_MIDDLE, slopes.dtype), slopes, 1)
-    d0, d1 = size * slopes[0], size * slopes[-1]
-    return jnp.stack(
-        [
-            -2 * d0 + 2 * d1 - 8 * y0 - 8 * y1 + 16 * middle,
-            5 * d0 - 3 * d1 + 18 * y0 + 14 * y1 - 32 * middle,
-            -4 * d0 + d1 - 11 * y0 - 5 * y1 + 16 * middle,
-            d0,
-            y0,
-        ]
+def interp_fit_dopri(y0: Array, y1: Array, k: Array, dt: Array) -> Array:
+    """Coefficients, the highest first, of the quartic of a step that runs from 0 to 1.
+
+    Args:
+      y0: the state at the start.
+      y1: the state at the end.
+      k: the slopes of the stages, of shape (7, size).
+      dt: the length of the step, an array.
+
+    Returns:
+      Array of shape (5, size).
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental.ode import interp_fit_dopri
+    >>> print(interp_fit_dopri(jnp.zeros(1), jnp.ones(1), jnp.ones((7, 1)), jnp.array(1.0))[3:].ravel())
+    [1. 0.]
+    """
+    y0, dt = jnp.asarray(y0), jnp.asarray(dt)
+    middle = y0 + dt.astype(y0.dtype) * jnp.tensordot(jnp.asarray(_MIDDLE, y0.dtype), k, 1)
+    return jnp.stack(fit_4th_order_polynomial(y0, y1, middle, k[0], k[-1], dt))
+
+
+def fit_4th_order_polynomial(
+    y0: Array, y1: Array, y_mid: Array, dy0: Array, dy1: Array, dt: Array
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Coefficients, the highest first, of the quartic through two ends with slopes, and the middle.
+
+    Args:
+      y0: the value at 0.
+      y1: the value at 1.
+      y_mid: the value at 1/2.
+      dy0: the slope at the start, for a step of length `dt`.
+      dy1: the slope at the end.
+      dt: the length of the step, an array.
+
+    Returns:
+      Five arrays.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental.ode import fit_4th_order_polynomial
+    >>> print(*fit_4th_order_polynomial(*(jnp.array(x) for x in (0.0, 1.0, 0.0625, 0.0, 4.0, 1.0))))
+    1.0 0.0 0.0 0.0 0.0
+    """
+    y0 = jnp.asarray(y0)
+    dt = jnp.asarray(dt).astype(y0.dtype)
+    return (
+        -2.0 * dt * dy0 + 2.0 * dt * dy1 - 8.0 * y0 - 8.0 * y1 + 16.0 * y_mid,
+        5.0 * dt * dy0 - 3.0 * dt * dy1 + 18.0 * y0 + 14.0 * y1 - 32.0 * y_mid,
+        -4.0 * dt * dy0 + dt * dy1 - 11.0 * y0 - 5.0 * y1 + 16.0 * y_mid,
+        dt * dy0,
+        y0,
     )
 
 
-def _first_step(func: _Function, t0: Array, y0: Array, rtol: float, atol: float, f0: Array) -> Array:
-    """A first step from sizes of the state and of its first two derivatives."""
-    scale = atol + jnp.abs(y0) * rtol
+def initial_step_size(fun: _Function, t0: Array, y0: Array, order: float, rtol: float, atol: float, f0: Array) -> Array:
+    """A first step from sizes of the state and of its first two derivatives.
+
+    Args:
+      fun: function `(y, t)` that gives the slope of a state.
+      t0: the time.
+      y0: the state.
+      order: the order of the method whose error is estimated.
+      rtol: bound of the error of a step relative to the state.
+      atol: bound of the error of a step.
+      f0: the slope of the state.
+
+    Returns:
+      Array of shape ().
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental.ode import initial_step_size
+    >>> step = initial_step_size(lambda y, t: -y, jnp.array(0.0), jnp.ones(1), 4, 1e-6, 1e-6, -jnp.ones(1))
+    >>> print(step.round(4))
+    0.0289
+    """
+    y0, f0 = promote_dtypes_inexact(y0, f0)
+    scale = (atol + jnp.abs(y0) * rtol).astype(y0.dtype)
     d0, d1 = jnp.linalg.norm(y0 / scale), jnp.linalg.norm(f0 / scale)
     small = (d0 < 1e-5) | (d1 < 1e-5)
     h0 = jnp.where(small, 1e-6, 0.01 * d0 / jnp.where(small, 1.0, d1))
-    f1 = func(y0 + h0.astype(y0.dtype) * f0, t0 + h0.astype(t0.dtype))
+    f1 = fun(y0 + h0.astype(y0.dtype) * f0, t0 + h0.astype(jnp.result_type(t0)))
     d2 = jnp.linalg.norm((f1 - f0) / scale) / h0
     flat = (d1 <= 1e-15) & (d2 <= 1e-15)
     steepest = jnp.where(flat, 1.0, jnp.maximum(d1, d2))
-    h1 = jnp.where(flat, jnp.maximum(1e-6, h0 * 1e-3), (0.01 / steepest) ** (1 / 5))
+    h1 = jnp.where(flat, jnp.maximum(1e-6, h0 * 1e-3), (0.01 / steepest) ** (1.0 / (order + 1.0)))
     return jnp.minimum(100.0 * h0, h1)
 
 
-def _error_ratio(error: Array, rtol: float, atol: float, y0: Array, y1: Array) -> Array:
-    """The root mean square of a step's errors in units of what is allowed."""
+def abs2(x: Array) -> Array:
+    """The squares of magnitudes.
+
+    Args:
+      x: array of numbers, complex ones too.
+
+    Returns:
+      Array of real numbers.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental.ode import abs2
+    >>> print(abs2(jnp.array(3.0 + 4.0j)))
+    25.0
+    """
+    return x.real**2 + x.imag**2 if jnp.iscomplexobj(x) else x**2
+
+
+def mean_error_ratio(error_estimate: Array, rtol: float, atol: float, y0: Array, y1: Array) -> Array:
+    """The root mean square of a step's errors in units of what is allowed.
+
+    Args:
+      error_estimate: the errors.
+      rtol: bound of the error of a step relative to the state.
+      atol: bound of the error of a step.
+      y0: the state before the step.
+      y1: the state after it.
+
+    Returns:
+      Array of shape (); a step of at most 1 is good.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental.ode import mean_error_ratio
+    >>> print(mean_error_ratio(jnp.array([0.5]), 0.0, 0.25, jnp.ones(1), jnp.ones(1)))
+    2.0
+    """
     allowed = atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1))
-    return jnp.sqrt(jnp.mean(jnp.square(jnp.abs(error / allowed))))
+    return jnp.sqrt(jnp.mean(abs2(error_estimate / allowed.astype(error_estimate.dtype))))
 
 
-def _next_step(dt: Array, ratio: Array) -> Array:
-    """The next step from the error of the last one, which has order 5."""
-    shrink = jnp.where(ratio < 1, 1.0, 0.2)
-    factor = jnp.where(ratio == 0, 10.0, 0.9 * jnp.where(ratio == 0, 1.0, ratio) ** -0.2)
-    return dt * jnp.minimum(10.0, jnp.maximum(factor, shrink)).astype(dt.dtype)
+def optimal_step_size(
+    last_step: Array,
+    mean_error_ratio: Array,
+    safety: float = 0.9,
+    ifactor: float = 10.0,
+    dfactor: float = 0.2,
+    order: float = 5.0,
+) -> Array:
+    """The next step from the error of the last one.
+
+    Args:
+      last_step: the length of the last step.
+      mean_error_ratio: its error in units of what is allowed.
+      safety: factor by which the next step is shorter than the error says.
+      ifactor: how many times longer it is at most.
+      dfactor: how much of the last one it is at least; a good step is followed by none that is shorter.
+      order: the order of the error.
+
+    Returns:
+      Array of shape ().
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental.ode import optimal_step_size
+    >>> print(optimal_step_size(jnp.array(1.0), jnp.array(0.0)))
+    10.0
+    """
+    shrink = jnp.where(mean_error_ratio < 1, 1.0, dfactor)
+    ratio = jnp.where(mean_error_ratio == 0, 1.0, mean_error_ratio)
+    factor = jnp.minimum(ifactor, jnp.maximum(ratio ** (-1.0 / order) * safety, shrink))
+    return jnp.where(mean_error_ratio == 0, last_step * ifactor, last_step * factor)
 
 
 _expose(globals())

@@ -3,20 +3,58 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ferrax._boundary import expose as _expose, missing as _missing
+from ferrax._boundary import expose as _expose, missing as _missing, shielded as _shielded
 
 __all__: list[str] = []
+
+_UNGIVEN: Any = object()
+
+
+def _pjit(
+    fun: Callable[..., Any],
+    in_shardings: Any = _UNGIVEN,
+    out_shardings: Any = _UNGIVEN,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """`ferrax.jit`, all of whose arguments may be given by position."""
+    from ferrax import jit
+
+    shardings = {"in_shardings": in_shardings, "out_shardings": out_shardings}
+    return jit(
+        fun,
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate_argnums=donate_argnums,
+        donate_argnames=donate_argnames,
+        keep_unused=keep_unused,
+        device=device,
+        backend=backend,
+        inline=inline,
+        compiler_options=compiler_options,
+        **{name: value for name, value in shardings.items() if value is not _UNGIVEN},
+    )
+
+
+_pjit.__name__ = _pjit.__qualname__ = "pjit"
+_shown = _shielded(_pjit)
 
 
 def __getattr__(name: str) -> Any:
     if name == "pjit":
-        from ferrax import jit
-
         text = "ferrax.experimental.pjit.pjit has been deprecated. Please use `ferrax.jit` instead."
         warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return jit
+        return _shown
     import sys
 
     raise _missing(sys.modules[__name__], name)

@@ -14,16 +14,38 @@ import numpy as np
 
 from ferrax import lax, nn, numpy as jnp, random
 from ferrax._boundary import expose as _expose
-from ferrax._core import Array
+from ferrax._composites import Composite
+from ferrax._core import Array, ShapedArray
+from ferrax._derivatives import vjp
+from ferrax._lazy import lend as _lend
+from ferrax.config import config
 
 __all__ = [
     "get_num_params_in_lstm",
     "init_lstm_weight",
     "lstm",
+    "lstm_bwd",
+    "lstm_fwd",
     "lstm_ref",
+    "rnn_abstract_eval",
+    "rnn_bwd_abstract_eval",
+    "rnn_bwd_p",
+    "rnn_fwd_p",
     "swap_lstm_gates",
     "unpack_lstm_weights",
 ]
+
+# what JAX's module has from elsewhere
+__getattr__ = _lend(
+    __name__,
+    {
+        "ferrax._src.typing": "Shape",
+        "ferrax.custom_derivatives": "custom_vjp",
+        "ferrax.nn": "sigmoid",
+        "ferrax.numpy": "tanh",
+        "typing": "PRNGKeyArray=Any",
+    },
+)
 
 
 def _shapes(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Iterator[tuple[int, ...]]:
@@ -270,6 +292,226 @@ def _cell(w_ih: Array, w_hh: Array, bias: Array, precision: Any) -> Callable[[An
         return kept, jnp.where(mask, h_next, jnp.zeros_like(h_next))
 
     return step
+
+
+# --- the network and its derivative as primitives
+
+
+def _allows_tf32(precision: Any) -> bool:
+    """Whether products may be of fewer bits than float32 has: not at the highest precision."""
+    if precision is None:
+        precision = config.jax_default_matmul_precision
+    first = precision[0] if isinstance(precision, (tuple, list)) else precision
+    return first is None or lax.Precision(first) != lax.Precision.HIGHEST
+
+
+def _forward(
+    x: Array,
+    h_0: Array,
+    c_0: Array,
+    w: Array,
+    seq_lengths: Array,
+    *,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    cudnn_allow_tf32: bool,
+) -> list[Array]:
+    precision = None if cudnn_allow_tf32 else lax.Precision.HIGHEST
+    sizes = (input_size, hidden_size, num_layers, dropout, bidirectional)
+    # nothing is kept for the derivative besides the operands
+    return [*lstm(x, h_0, c_0, w, seq_lengths, *sizes, precision), jnp.zeros(0, np.float32)]
+
+
+def _backward(
+    dy: Array,
+    dh_n: Array,
+    dc_n: Array,
+    x: Array,
+    h_0: Array,
+    c_0: Array,
+    w: Array,
+    y: Array,
+    reserve_space: Array,
+    seq_lengths: Array,
+    **sizes: Any,
+) -> list[Array]:
+    def run(x: Array, h_0: Array, c_0: Array, w: Array) -> tuple[Array, ...]:
+        return tuple(_forward(x, h_0, c_0, w, seq_lengths, **sizes)[:3])
+
+    return list(vjp(run, x, h_0, c_0, w)[1]((dy, dh_n, dc_n)))
+
+
+rnn_fwd_p = Composite("rnn_fwd", _forward, multiple_results=True)
+rnn_bwd_p = Composite("rnn_bwd", _backward, multiple_results=True, linear=(0, 1, 2))
+
+
+def rnn_abstract_eval(
+    x_aval: Any,
+    h_0_aval: Any,
+    c_0_aval: Any,
+    w_aval: Any,
+    seq_lengths_aval: Any,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    cudnn_allow_tf32: bool,
+) -> tuple[Any, Any, Any, Any]:
+    """The types of `rnn_fwd_p`'s results.
+
+    Args:
+      x_aval: the type of inputs, of shape (batch, longest sequence, input size).
+      h_0_aval: the type of first states.
+      c_0_aval: the type of first cells.
+      w_aval: the type of weights.
+      seq_lengths_aval: the type of lengths.
+      input_size, hidden_size, num_layers, dropout, bidirectional: as in `lstm`.
+      cudnn_allow_tf32: whether products may be less precise.
+
+    Returns:
+      Types of the outputs, the last states and cells, and of what the derivative needs besides: nothing.
+
+    >>> import ferrax as jax
+    >>> rnn = jax.experimental.rnn
+    >>> x, h = (jax.core.ShapedArray(shape, "float32") for shape in ((2, 5, 3), (1, 2, 4)))
+    >>> rnn.rnn_abstract_eval(x, h, h, None, None, 3, 4, 1, 0.0, False, True)[0]
+    ShapedArray(float32[2,5,4])
+    """
+    directions = 2 if bidirectional else 1
+    shape = (*x_aval.shape[:2], directions * hidden_size)
+    return ShapedArray(shape, x_aval.dtype), h_0_aval, c_0_aval, ShapedArray((0,), np.dtype(np.float32))
+
+
+def rnn_bwd_abstract_eval(
+    dy_aval: Any,
+    dhn_aval: Any,
+    dcn_aval: Any,
+    x_aval: Any,
+    h0_aval: Any,
+    c0_aval: Any,
+    w_aval: Any,
+    y_aval: Any,
+    reserve_space_aval: Any,
+    seq_lengths_aval: Any,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    cudnn_allow_tf32: bool,
+) -> tuple[Any, Any, Any, Any]:
+    """The types of `rnn_bwd_p`'s results: those of the operands that have derivatives.
+
+    Args:
+      dy_aval, dhn_aval, dcn_aval: types of the cotangents of outputs, last states and last cells.
+      x_aval, h0_aval, c0_aval, w_aval: types of inputs, first states, first cells and weights.
+      y_aval: the type of outputs.
+      reserve_space_aval: the type of what `rnn_fwd_p` kept.
+      seq_lengths_aval: the type of lengths.
+      input_size, hidden_size, num_layers, dropout, bidirectional, cudnn_allow_tf32: as in `rnn_abstract_eval`.
+
+    Returns:
+      Four types.
+
+    >>> from ferrax.experimental import rnn
+    >>> rnn.rnn_bwd_abstract_eval(*"abcdefghij", 3, 4, 1, 0.0, False, True)
+    ('d', 'e', 'f', 'g')
+    """
+    return x_aval, h0_aval, c0_aval, w_aval
+
+
+def lstm_fwd(
+    x: Array,
+    h_0: Array,
+    c_0: Array,
+    w: Array,
+    seq_lengths: Array,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    precision: Any,
+) -> tuple[tuple[Array, Array, Array], tuple[Array, ...]]:
+    """`lstm`, and what `lstm_bwd` needs.
+
+    Args:
+      x, h_0, c_0: as in `lstm`.
+      w: array of shape (number of weights,).
+      seq_lengths: int32 array of shape (batch,).
+      input_size, hidden_size, num_layers, dropout, bidirectional, precision: as in `lstm`.
+
+    Returns:
+      `((y, h_n, c_n), residuals)`.
+
+    Raises:
+      NotImplementedError: `dropout` is not 0, or `seq_lengths` is not int32.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> rnn = jax.experimental.rnn
+    >>> zero = jnp.zeros((1, 1, 1))
+    >>> operands = (jnp.ones((1, 2, 1)), zero, zero, jnp.ones(16), jnp.array([2]))
+    >>> (y, _, _), kept = rnn.lstm_fwd(*operands, 1, 1, 1, 0.0, False, None)
+    >>> y.shape, len(kept)
+    ((1, 2, 1), 7)
+    """
+    x, h_0, c_0, w, seq_lengths = (jnp.asarray(operand) for operand in (x, h_0, c_0, w, seq_lengths))
+    if seq_lengths.dtype != np.int32:
+        raise NotImplementedError("`seq_lengths` can only be int32.")
+    y, h_n, c_n, reserve_space = rnn_fwd_p.bind(
+        *(x, h_0, c_0, w, seq_lengths),
+        input_size=input_size,
+        hidden_size=hidden_size,
+        num_layers=num_layers,
+        dropout=dropout,
+        bidirectional=bidirectional,
+        cudnn_allow_tf32=_allows_tf32(precision),
+    )
+    return (y, h_n, c_n), (x, h_0, c_0, w, seq_lengths, y, reserve_space)
+
+
+def lstm_bwd(
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    precision: Any,
+    residuals: tuple[Array, ...],
+    gradients: tuple[Array, Array, Array],
+) -> tuple[Array, Array, Array, Array, Array]:
+    """The cotangents of `lstm`'s operands.
+
+    Args:
+      input_size, hidden_size, num_layers, dropout, bidirectional, precision: as in `lstm`.
+      residuals: what `lstm_fwd` gives second.
+      gradients: cotangents of outputs, last states and last cells.
+
+    Returns:
+      Cotangents of inputs, first states, first cells and weights, and zeros for the lengths.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> rnn = jax.experimental.rnn
+    >>> zero, sizes = jnp.zeros((1, 1, 1)), (1, 1, 1, 0.0, False, None)
+    >>> outs, kept = rnn.lstm_fwd(jnp.ones((1, 2, 1)), zero, zero, jnp.ones(16), jnp.array([2]), *sizes)
+    >>> [ct.shape for ct in rnn.lstm_bwd(*sizes, kept, outs)]
+    [(1, 2, 1), (1, 1, 1), (1, 1, 1), (16,), (1,)]
+    """
+    x, h_0, c_0, w, seq_lengths, y, reserve_space = residuals
+    cotangents = rnn_bwd_p.bind(
+        *(*gradients, x, h_0, c_0, w, y, reserve_space, seq_lengths),
+        input_size=input_size,
+        hidden_size=hidden_size,
+        num_layers=num_layers,
+        dropout=dropout,
+        bidirectional=bidirectional,
+        cudnn_allow_tf32=_allows_tf32(precision),
+    )
+    return (*cotangents, jnp.zeros_like(seq_lengths))
 
 
 _expose(globals())

@@ -417,7 +417,15 @@ def _without_rules(program: Any) -> Any:
         if name == "sharding_constraint":  # the results' are fields of the file; between, they move nothing
             return values
         inner = _RULES.get(name)
-        return evaluate(equation.params[inner], values, rule) if inner else None
+        if inner:
+            return evaluate(equation.params[inner], values, rule)
+        primitive = equation.primitive
+        if primitive._built_in:
+            return None
+        # one of Python's is known by its name here alone: what it is lowered to takes its place
+        types = [_ferrax.typeof(x) for x in values]
+        lowered = traced(lambda *args: primitive._lower(list(args), equation.params), types, "export")
+        return evaluate(lowered, [*lowered.captured, *values], rule)
 
     return traced(lambda *args: evaluate(program, args, rule), program.in_avals)
 

@@ -263,6 +263,13 @@ def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = No
     return WrappedFun(f, call, (), (), tuple(sorted(given.items())), None, debug_info)
 
 
+def _transformation(transform: Any, gen: Callable[..., Any]) -> Any:
+    """A transformation under its function's name, whose arguments are not the function's."""
+    functools.update_wrapper(transform, gen)
+    del transform.__wrapped__
+    return transform
+
+
 def transformation2(gen: Callable[..., Any], fun: WrappedFun | None = None, *static: Any) -> Any:
     """A transformation of wrapped functions.
 
@@ -283,7 +290,7 @@ def transformation2(gen: Callable[..., Any], fun: WrappedFun | None = None, *sta
     20
     """
     if fun is None:
-        return functools.update_wrapper(functools.partial(transformation2, gen), gen)
+        return _transformation(functools.partial(transformation2, gen), gen)
     return fun.wrap(gen, static, None)
 
 
@@ -317,7 +324,7 @@ def transformation_with_aux2(
     (3, 2)
     """
     if fun is None:
-        return functools.update_wrapper(functools.partial(transformation_with_aux2, gen), gen)
+        return _transformation(functools.partial(transformation_with_aux2, gen), gen)
     store = _EqualStore() if use_eq_store else _Store()
     wrapped = fun.wrap(gen, static, store)
     return wrapped.with_unknown_names() if unk_names else wrapped, lambda: store.val

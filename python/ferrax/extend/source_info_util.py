@@ -6,8 +6,8 @@ ferrax keeps the place of every operation itself and leaves its own frames out o
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 from ferrax._boundary import expose as _expose
@@ -58,7 +58,7 @@ class NameStack:
         return "/".join(self.stack)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class SourceInfo:
     """Where an operation was asked for.
 
@@ -127,15 +127,36 @@ def new_name_stack(name: str = "") -> NameStack:
     return NameStack((name,) if name else ())
 
 
-@contextlib.contextmanager
-def set_name_stack(name_stack: NameStack) -> Iterator[None]:
-    """A context with other scopes.
+class _Scopes(contextlib.ContextDecorator):
+    """A context manager, or decorator of functions, in which there are other scopes.
+
+    Attributes:
+      prev: the place before, once it was entered.
+    """
+
+    __slots__ = ("prev",)
+
+    def _inside(self) -> NameStack:
+        raise NotImplementedError
+
+    def _recreate_cm(self) -> _Scopes:
+        # a decorated function may call itself
+        return copy.copy(self)
+
+    def __enter__(self) -> Any:
+        self.prev = current()
+        _stack.append(self._inside())
+        return current_name_stack()
+
+    def __exit__(self, *error: Any) -> None:
+        _stack.pop()
+
+
+class set_name_stack(_Scopes):
+    """A context with other scopes; a decorator, too.
 
     Args:
       name_stack: the scopes.
-
-    Returns:
-      A context manager.
 
     >>> import ferrax as jax
     >>> util = jax.extend.source_info_util
@@ -143,11 +164,17 @@ def set_name_stack(name_stack: NameStack) -> Iterator[None]:
     ...     print(util.current_name_stack())
     a
     """
-    _stack.append(name_stack)
-    try:
-        yield
-    finally:
-        _stack.pop()
+
+    __slots__ = ("name_stack",)
+
+    def __init__(self, name_stack: NameStack):
+        self.name_stack = name_stack
+
+    def _inside(self) -> NameStack:
+        return self.name_stack
+
+    def __enter__(self) -> None:
+        super().__enter__()
 
 
 def reset_name_stack() -> Any:
@@ -160,61 +187,74 @@ def reset_name_stack() -> Any:
     return set_name_stack(NameStack())
 
 
-@contextlib.contextmanager
-def extend_name_stack(name: str) -> Iterator[NameStack]:
-    """A context with one more scope inside.
+class extend_name_stack(_Scopes):
+    """A context with one more scope inside, which gives the scopes; a decorator, too.
 
     Args:
       name: its name.
-
-    Returns:
-      A context manager that gives the scopes.
 
     >>> import ferrax as jax
     >>> with jax.extend.source_info_util.extend_name_stack("a") as stack:
     ...     print(stack)
     a
     """
-    with set_name_stack(current_name_stack().extend(name)):
-        yield current_name_stack()
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def _inside(self) -> NameStack:
+        return current_name_stack().extend(self.name)
 
 
-@contextlib.contextmanager
-def transform_name_stack(name: str) -> Iterator[None]:
-    """A context for a transformation.
+class transform_name_stack(_Scopes):
+    """A context for a transformation, which gives the scopes; a decorator, too.
 
     Args:
       name: its name.
-
-    Returns:
-      A context manager.
 
     >>> import ferrax as jax
     >>> with jax.extend.source_info_util.transform_name_stack("vmap"):
     ...     print(jax.extend.source_info_util.current_name_stack())
     vmap()
     """
-    with set_name_stack(current_name_stack().transform(name)):
-        yield
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def _inside(self) -> NameStack:
+        return current_name_stack().transform(self.name)
 
 
-@contextlib.contextmanager
-def user_context(traceback: Any, *, name_stack: NameStack | None = None) -> Iterator[None]:
+class user_context:
     """A context in which operations count as asked for at another place; ferrax keeps their own.
 
     Args:
       traceback: accepted for compatibility.
       name_stack: the scopes.
 
-    Returns:
-      A context manager.
+    Attributes:
+      prev: the place before, once it was entered.
 
     >>> import ferrax as jax
     >>> with jax.extend.source_info_util.user_context(None):
     ...     pass
     """
-    with set_name_stack(current_name_stack() if name_stack is None else name_stack):
-        yield
+
+    __slots__ = ("name_stack", "prev", "traceback")
+
+    def __init__(self, traceback: Any, *, name_stack: NameStack | None = None):
+        self.traceback, self.name_stack = traceback, name_stack
+
+    def __enter__(self) -> None:
+        self.prev = current()
+        _stack.append(current_name_stack() if self.name_stack is None else self.name_stack)
+
+    def __exit__(self, *error: Any) -> None:
+        _stack.pop()
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:

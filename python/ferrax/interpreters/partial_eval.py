@@ -5,17 +5,24 @@ Read next: `ferrax/extend/core/_programs.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
-from ferrax._ferrax import DynamicJaxprTracer as DynamicJaxprTracer, Jaxpr, JaxprEqn, Literal
+from ferrax._ferrax import ClosedJaxpr, DynamicJaxprTracer as DynamicJaxprTracer, Jaxpr, JaxprEqn, Literal
+from ferrax._lazy import lend as _lend
+from ferrax._primitives import built_in
 
 __all__ = [
     "DynamicJaxprTracer",
     "PartialVal",
     "dce_jaxpr",
+    "dce_jaxpr_call_rule",
+    "dce_jaxpr_closed_call_rule",
+    "dce_jaxpr_consts",
+    "dce_rules",
     "trace_to_jaxpr_dynamic",
     "trace_to_jaxpr_nounits",
 ]
@@ -24,11 +31,17 @@ __all__ = [
 class PartialVal(tuple[Any, Any]):
     """A value that is known, or the type of one that is not: `(None, value)` or `(type, None)`.
 
+    Args:
+      xs: the pair.
+
     >>> import ferrax as jax
     >>> PartialVal = jax.interpreters.partial_eval.PartialVal
     >>> PartialVal.known(3).is_known(), PartialVal.unknown(jax.typeof(3)).is_known()
     (True, False)
     """
+
+    def __new__(cls, xs: tuple[Any, Any]) -> PartialVal:
+        return tuple.__new__(cls, xs)
 
     @classmethod
     def known(cls, const: Any) -> PartialVal:
@@ -181,13 +194,133 @@ def dce_jaxpr(
     needed = {v for v in outvars if not isinstance(v, Literal)}
     eqns: list[JaxprEqn] = []
     for eqn in reversed(jaxpr.eqns):
-        if eqn.effects or any(v in needed for v in eqn.outvars):
-            eqns.append(eqn)
-            needed.update(v for v in eqn.invars if not isinstance(v, Literal))
+        rule = dce_rules.get(eqn.primitive, _whole)
+        _, kept = rule([v in needed for v in eqn.outvars], eqn)
+        if kept is not None:
+            eqns.append(kept)
+            needed.update(v for v in kept.invars if not isinstance(v, Literal))
     forced = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
     used = [v in needed or force for v, force in zip(jaxpr.invars, forced, strict=True)]
     invars = [v for v, on in zip(jaxpr.invars, used, strict=True) if on]
     return Jaxpr(jaxpr.constvars, invars, outvars, eqns[::-1]), used
 
 
+def dce_jaxpr_consts(
+    jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """As `dce_jaxpr`, which takes out constants, too.
+
+    Args:
+      jaxpr: the program.
+      used_outputs: which results are wanted; one for all, or one each.
+      instantiate: which constants and arguments stay though nothing needs them; one for all, or one each.
+
+    Returns:
+      `(jaxpr, which constants it has, which arguments it takes)`.
+
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> a, b = jnp.ones(2), jnp.zeros(3)
+    >>> program = jax.make_jaxpr(lambda x: (x + a, x + b))(1.0)
+    >>> less, consts, used = jax.interpreters.partial_eval.dce_jaxpr_consts(program.jaxpr, [True, False])
+    >>> len(program.jaxpr.constvars), len(less.constvars), used
+    (2, 1, [True])
+    """
+    count = len(jaxpr.constvars)
+    forced = [instantiate] * (count + len(jaxpr.invars)) if isinstance(instantiate, bool) else list(instantiate)
+    less, used = dce_jaxpr(jaxpr, used_outputs, forced[count:])
+    read = {v for eqn in less.eqns for v in eqn.invars if not isinstance(v, Literal)}
+    read.update(v for v in less.outvars if not isinstance(v, Literal))
+    consts = [v in read or force for v, force in zip(less.constvars, forced)]
+    constvars = [v for v, on in zip(less.constvars, consts, strict=True) if on]
+    return Jaxpr(constvars, less.invars, less.outvars, less.eqns), consts, used
+
+
+def _whole(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """An equation that stays as it is where it has effects, or a result of it is wanted."""
+    if not (eqn.effects or any(used_outputs)):
+        return [False] * len(eqn.invars), None
+    return [True] * len(eqn.invars), eqn
+
+
+def _dce_call(key: str, closed: bool, used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    from ferrax.extend.core import new_jaxpr_eqn
+
+    if not (eqn.effects or any(used_outputs)):
+        return [False] * len(eqn.invars), None
+    program = eqn.params[key]
+    inner, used = dce_jaxpr(program.jaxpr if closed else program, used_outputs)
+    if not (any(used) or any(used_outputs) or inner.effects):
+        return used, None
+    less = _closed(inner, program.consts) if closed else inner
+    invars = [v for v, on in zip(eqn.invars, used, strict=True) if on]
+    outvars = [v for v, on in zip(eqn.outvars, used_outputs, strict=True) if on]
+    return used, new_jaxpr_eqn(invars, outvars, eqn.primitive, {**eqn.params, key: less}, inner.effects)
+
+
+def _closed(jaxpr: Jaxpr, consts: Sequence[Any]) -> ClosedJaxpr:
+    """A program with its constants, in the form that equations have it in."""
+    program = ClosedJaxpr(jaxpr, list(consts))
+    if not consts:
+        return program
+    return _ferrax.trace_to_jaxpr(lambda *args: list(program.eval(*args)), tuple(program.in_avals), None, "jit")
+
+
+def dce_closed_call(key: str, used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """As `dce_jaxpr_closed_call_rule`, of a primitive whose program is the parameter `key`."""
+    return _dce_call(key, True, list(used_outputs), eqn)
+
+
+def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """An equation with a program, the parameter `call_jaxpr`, without what some of its results do not need.
+
+    Args:
+      used_outputs: which results are wanted.
+      eqn: the equation.
+
+    Returns:
+      Which operands stay, and the equation; None where nothing of it stays.
+
+    >>> import ferrax as jax
+    >>> both_p = jax.extend.core.Primitive("both")
+    >>> both_p.multiple_results = True
+    >>> _ = both_p.def_abstract_eval(lambda *avals, call_jaxpr: [v.aval for v in call_jaxpr.outvars])
+    >>> inner = jax.make_jaxpr(lambda x, y: (x + 1, y * 2))(1, 1).jaxpr
+    >>> (eqn,) = jax.make_jaxpr(lambda x, y: both_p.bind(x, y, call_jaxpr=inner))(1, 1).eqns
+    >>> used, less = jax.interpreters.partial_eval.dce_jaxpr_call_rule([True, False], eqn)
+    >>> used, len(less.params["call_jaxpr"].eqns)
+    ([True, False], 1)
+    """
+    return _dce_call("call_jaxpr", False, list(used_outputs), eqn)
+
+
+def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """As `dce_jaxpr_call_rule`, of a program with its constants.
+
+    Args:
+      used_outputs: which results are wanted.
+      eqn: the equation, whose parameter `call_jaxpr` is a `ClosedJaxpr`.
+
+    Returns:
+      Which operands stay, and the equation; None where nothing of it stays.
+
+    >>> import ferrax as jax
+    >>> both_p = jax.extend.core.Primitive("both")
+    >>> both_p.multiple_results = True
+    >>> _ = both_p.def_abstract_eval(lambda *avals, call_jaxpr: call_jaxpr.out_avals)
+    >>> inner = jax.make_jaxpr(lambda x, y: (x + 1, y * 2))(1, 1)
+    >>> (eqn,) = jax.make_jaxpr(lambda x, y: both_p.bind(x, y, call_jaxpr=inner))(1, 1).eqns
+    >>> jax.interpreters.partial_eval.dce_jaxpr_closed_call_rule([False, False], eqn)
+    ([False, False], None)
+    """
+    return dce_closed_call("call_jaxpr", used_outputs, eqn)
+
+
+#: How `dce_jaxpr` takes out of an equation what is not wanted, by primitive: functions `(which results are wanted,
+#: equation) -> (which operands stay, equation or None)`. Others stay whole or not at all.
+dce_rules: dict[Any, Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]]] = {
+    built_in("closed_call"): dce_jaxpr_closed_call_rule,
+    built_in("jit"): functools.partial(dce_closed_call, "jaxpr"),
+}
+# what JAX's module has from elsewhere
+__getattr__ = _lend(__name__, {"typing": "Val=Any"})
 _expose(globals())

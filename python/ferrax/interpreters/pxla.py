@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, Union
 
-from ferrax._boundary import expose as _expose
+from ferrax._boundary import expose as _expose, shielded
+from ferrax.sharding import PartitionSpec
 
 __all__: list[str] = []
 
@@ -38,6 +41,23 @@ class _ThreadResources:
 _thread_resources = _ThreadResources()
 
 
+def _array_mapping_to_axis_resources(array_mapping: Mapping[Any, int]) -> PartitionSpec:
+    """The `PartitionSpec` of a mapping from mesh axes to axes of an array."""
+    entries: list[list[Any]] = [[] for _ in range(max(array_mapping.values(), default=-1) + 1)]
+    for name, axis in array_mapping.items():
+        entries[axis].append(name)
+    return PartitionSpec(*(tuple(e) if len(e) > 1 else (*e, None)[0] for e in entries))
+
+
+#: Names that JAX is about to take away.
+_DEPRECATED = {
+    "ArrayMapping": OrderedDict[Any, int],
+    "Index": Union[int, slice, tuple[Union[int, slice], ...]],  # noqa: UP007
+    "MeshAxisName": Any,
+    "array_mapping_to_axis_resources": shielded(_array_mapping_to_axis_resources),
+}
+
+
 def __getattr__(name: str) -> Any:
     if name == "thread_resources":
         warnings.warn(
@@ -47,6 +67,10 @@ def __getattr__(name: str) -> Any:
             stacklevel=2,
         )
         return _thread_resources
+    if name in _DEPRECATED:
+        text = f"jax.interpreters.pxla.{name} is deprecated as of JAX v0.8.2."
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return _DEPRECATED[name]
     import sys
 
     from ferrax._boundary import missing

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
+import warnings
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,34 @@ def _compress(self: Any, condition: Any, axis: int | None = None, *, out: None =
 def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
     """The array limited to a range; see `ferrax.numpy.clip`."""
     return _ufuncs.clip(self, min, max)
+
+
+def _array_module(self: Any, types: Any) -> Any:
+    """The module of functions of these types of arrays (NumPy's NEP 37): `ferrax.numpy`, unless there are others."""
+    if not all(issubclass(t, (Array, Tracer, np.ndarray)) for t in types):
+        return NotImplemented
+    return sys.modules["ferrax.numpy"]
+
+
+def _hex(self: Any) -> str:
+    """The hexadecimal digits of an integer."""
+    return hex(self.__index__())
+
+
+def _oct(self: Any) -> str:
+    """The octal digits of an integer."""
+    return oct(self.__index__())
+
+
+def _numpy_dtype(self: Any) -> Any:
+    """The dtype, for NumPy that is given an array in its place."""
+    warnings.warn(
+        "Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr use dtype=arr.dtype. In the "
+        "future this will result in an error.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return self.dtype
 
 
 def _item(self: Any, *args: int) -> Any:
@@ -233,11 +262,12 @@ _METHODS: dict[str, Any] = {
     "argsort": _argsort, "astype": _astype, "byteswap": _byteswap, "clip": _clip, "compress": _compress,
     "conj": _conjugate, "conjugate": _conjugate, "copy": _copy,
     "clone": _copy, "platform": _platform, "__copy__": _copy, "__deepcopy__": _deepcopy,
+    "__array_module__": _array_module, "__hex__": _hex, "__oct__": _oct,
     "dot": _dot, "flatten": _flatten, "item": _item, "nonzero": _nonzero, "reshape": _reshape, "std": _std,
     "to_device": _to_device, "transpose": _transpose, "var": _var, "view": _view,
 }  # fmt: skip
 
-_PROPERTIES = {"T": _transpose, "format": _format, "mT": _matrix_transpose}
+_PROPERTIES = {"T": _transpose, "__numpy_dtype__": _numpy_dtype, "format": _format, "mT": _matrix_transpose}
 
 
 def _put(name: str, member: Any) -> None:

@@ -12,11 +12,14 @@ Read next: ``_keys.py``.
 """
 
 from ferrax._boundary import expose as _expose
+from ferrax._lazy import lend as _lend
 from ferrax.random._bits import *
 from ferrax.random._continuous import *
 from ferrax.random._discrete import *
 from ferrax.random._gamma import *
 from ferrax.random._keys import *
 
+# what JAX's module has besides
+__getattr__ = _lend(__name__, {"ferrax.random._gamma": "random_gamma_p"})
 
 _expose(globals())

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import ferrax.numpy as jnp
-from ferrax import custom_jvp, jit, lax
+from ferrax import custom_jvp, jit, lax, vmap
+from ferrax._composites import Composite
 from ferrax._ferrax import Array
 from ferrax.lax.special import log_gamma_grad
 from ferrax.random import _arguments as args
@@ -69,7 +70,9 @@ def loggamma(
 @partial(jit, static_argnums=(2, 3, 4))
 def _gamma(key, a, shape, dtype, log_space=False):
     args.broadcast_shape(shape, a)
-    return _random_gamma(key, jnp.broadcast_to(args.as_dtype(a, dtype), shape), log_space)
+    # keys of some generators are no arrays of the core, and no operands of a primitive
+    draw = _of_each_key if isinstance(key, KeyArray) else random_gamma_p.bind
+    return draw(key, jnp.broadcast_to(args.as_dtype(a, dtype), shape), log_space=log_space)
 
 
 @partial(custom_jvp, nondiff_argnums=(2,))
@@ -86,6 +89,16 @@ def _random_gamma_jvp(log_space, primals, tangents):
     # a logarithm has the slope of its own: the value itself may underflow
     slope = log_gamma_grad if log_space else lax.random_gamma_grad
     return sample, tangents[1] * slope(alpha, sample)
+
+
+def _of_each_key(key, alpha, *, log_space):
+    function = partial(_random_gamma, log_space=log_space)
+    for _ in range(key.ndim):
+        function = vmap(function)
+    return function(key, alpha)
+
+
+random_gamma_p = Composite("random_gamma", _of_each_key)
 
 
 def split_keys_array(key: Array, num: int) -> Array:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax
+from ferrax._composites import Composite
 from ferrax._ferrax import Device, Literal, Place, SingleDeviceSharding, devices
 from ferrax.sharding import _explicit
 from ferrax.sharding._context import get_abstract_mesh
@@ -300,6 +301,8 @@ def _object(found: Any) -> Any:
 
 
 def _programs(eqn: Any) -> list[Any]:
+    if isinstance(eqn.primitive, Composite):
+        return [eqn.primitive.program([v.aval for v in eqn.invars], eqn.params)]
     from ferrax.extend.core import jaxprs_in_params
 
     return list(jaxprs_in_params(eqn.params))

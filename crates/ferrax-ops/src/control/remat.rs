@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// Says which intermediate values may be saved.
 pub trait Policy: Send + Sync {
-    /// Whether the results of this operation may be kept.
-    fn saveable(&self, op: &OpRef, inputs: &[Aval]) -> bool;
+    /// Whether the results of this operation may be kept; an error of the user's function is the linearization's.
+    fn saveable(&self, op: &OpRef, inputs: &[Aval]) -> Result<bool>;
     /// Its name, for printing.
     fn name(&self) -> String;
 }
@@ -119,7 +119,7 @@ pub fn remat(params: Remat, args: &[Value]) -> Result<Vec<Value>> {
 fn remat_linearize(_: &OpRef, p: &Remat, primals: &[Value], tangents: &[Option<Value>]) -> Result<(Values, Tangents)> {
     let none = vec![false; p.jaxpr.outvars.len()];
     let program = linearize_jaxpr(&p.jaxpr, &mask(tangents), &none)?;
-    let saved = saved_vars(p, &program.known, none.len());
+    let saved = saved_vars(p, &program.known, none.len())?;
     let mut forward = (*program.known).clone();
     forward.outvars.truncate(none.len());
     forward.outvars.extend(saved.iter().map(|&v| Atom::Var(v)));
@@ -137,12 +137,12 @@ fn remat_linearize(_: &OpRef, p: &Remat, primals: &[Value], tangents: &[Option<V
 }
 
 /// The variables of the known part that the policy saves and the residuals need.
-fn saved_vars(p: &Remat, known: &Jaxpr, outs: usize) -> Vec<ferrax_ir::Var> {
-    let Some(policy) = &p.policy else { return Vec::new() };
+fn saved_vars(p: &Remat, known: &Jaxpr, outs: usize) -> Result<Vec<ferrax_ir::Var>> {
+    let Some(policy) = &p.policy else { return Ok(Vec::new()) };
     let mut saveable = vec![false; known.avals.len()];
     for eqn in &known.eqns {
         let inputs: Vec<Aval> = eqn.inputs.iter().map(|a| known.atom_aval(a)).collect();
-        if policy.0.saveable(&eqn.op, &inputs) {
+        if policy.0.saveable(&eqn.op, &inputs)? {
             eqn.outputs.iter().for_each(|v| saveable[v.0 as usize] = true);
         }
     }
@@ -167,7 +167,7 @@ fn saved_vars(p: &Remat, known: &Jaxpr, outs: usize) -> Vec<ferrax_ir::Var> {
         }
     }
     saved.reverse();
-    saved
+    Ok(saved)
 }
 
 /// inputs…, saved…, tangents… → out tangents…: recomputes the residuals, then applies the linear part.

@@ -3,7 +3,9 @@
 //! Values that a traced function closed over are its program's leading parameters; they are passed here, so
 //! facade code never sees them.
 
+use super::function::rust;
 use super::jaxpr::PyClosed;
+use super::primitive::defined_parts;
 use crate::errors::IntoPyResult;
 use crate::value::{SizeArg, from_value, to_value};
 use ferrax_ir::{JaxprRef, OpRef, Value};
@@ -125,33 +127,34 @@ fn widen(jaxpr: &JaxprRef, own: usize, first: usize, all: &[Value]) -> JaxprRef 
     out.into()
 }
 
-/// A policy that asks a Python function: `policy(primitive name, *avals, **params) -> bool`.
+/// A policy that asks a Python function: `policy(primitive, *avals, **params) -> bool`, where a primitive of ferrax's own
+/// is its name.
 struct PyPolicy {
     fun: Py<PyAny>,
 }
 
-impl Policy for PyPolicy {
-    fn saveable(&self, op: &OpRef, inputs: &[ferrax_ir::Aval]) -> bool {
-        Python::attach(|py| {
+impl PyPolicy {
+    fn ask(&self, py: Python<'_>, op: &OpRef, inputs: &[ferrax_ir::Aval]) -> PyResult<bool> {
+        let (primitive, params) = if let Some((primitive, params)) = defined_parts(py, op) {
+            (primitive.into_bound(py), params.into_bound(py))
+        } else {
             let params = pyo3::types::PyDict::new(py);
             for (name, value) in op.print_params() {
-                params.set_item(name, value.to_string()).ok()?;
+                params.set_item(name, value.to_string())?;
             }
-            let mut args: Vec<Bound<'_, PyAny>> = vec![pyo3::types::PyString::new(py, op.name()).into_any()];
-            for aval in inputs {
-                args.push(Bound::new(py, crate::aval::ShapedArray(aval.clone())).ok()?.into_any());
-            }
-            let args = pyo3::types::PyTuple::new(py, args).ok()?;
-            match self.fun.call(py, args, Some(&params)).and_then(|keep| keep.bind(py).is_truthy()) {
-                Ok(keep) => Some(keep),
-                Err(e) => {
-                    // Asked from a pass over the program, which cannot fail: nothing is kept, and the reason is shown.
-                    e.write_unraisable(py, Some(self.fun.bind(py)));
-                    None
-                }
-            }
-        })
-        .unwrap_or(false)
+            (pyo3::types::PyString::new(py, op.name()).into_any(), params)
+        };
+        let mut args: Vec<Bound<'_, PyAny>> = vec![primitive];
+        for aval in inputs {
+            args.push(Bound::new(py, crate::aval::ShapedArray(aval.clone()))?.into_any());
+        }
+        self.fun.call(py, pyo3::types::PyTuple::new(py, args)?, Some(&params))?.bind(py).is_truthy()
+    }
+}
+
+impl Policy for PyPolicy {
+    fn saveable(&self, op: &OpRef, inputs: &[ferrax_ir::Aval]) -> ferrax_base::Result<bool> {
+        Python::attach(|py| rust(self.ask(py, op, inputs)))
     }
 
     fn name(&self) -> String {

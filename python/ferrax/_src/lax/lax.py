@@ -1,5 +1,6 @@
 """Operations on arrays."""
 
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any
 
 from ferrax import _ferrax
@@ -10,10 +11,24 @@ from ferrax._src._unprovided import unprovided_names
 __getattr__ = unprovided_names(
     __name__,
     "naryop naryop_dtype_rule standard_primitive unop unop_dtype_rule broadcasting_shape_rule "
-    "ragged_dot_general_p composite_p tie_p to_edtype_p from_edtype_p accuracy_attr ranges_like remaining",
+    "ragged_dot_general_p composite_p tie_p to_edtype_p from_edtype_p accuracy_attr",
     "primitives of users are made by ferrax.extend.core.Primitive",
     names_of(__name__, "ferrax.lax", "ferrax.extend.core.primitives"),
 )
+
+
+def ranges_like(*xs: Sized) -> Iterator[range]:
+    """Ranges that follow one another, of the lengths of containers."""
+    start = 0
+    for x in xs:
+        yield range(start, start + len(x))
+        start += len(x)
+
+
+def remaining(original: Sequence[Any], *removed_lists: Iterable[Any]) -> list[Any]:
+    """The items of a sequence that are in none of others."""
+    removed = set().union(*removed_lists)
+    return [x for x in original if x not in removed]
 
 
 def _convert_element_type(operand: Any, new_dtype: Any = None, weak_type: bool = False) -> Any:

@@ -36,6 +36,7 @@ if _TYPE_CHECKING:
     from ferrax.experimental.sparse._coo import coo_matvec as coo_matvec
     from ferrax.experimental.sparse._coo import coo_todense as coo_todense
     from ferrax.experimental.sparse._csr import *
+    from ferrax.experimental.sparse._primitives import *
     from ferrax.experimental.sparse._transform import sparsify as sparsify
     from ferrax.experimental.sparse.ad import *
     from ferrax.experimental.sparse.api import *
@@ -60,6 +61,12 @@ _FILES = {
     """,
     "_coo": "COO coo_fromdense coo_matmat coo_matvec coo_todense",
     "_csr": "CSC CSR csr_fromdense csr_matmat csr_matvec csr_todense",
+    "_primitives": """
+        bcoo_dot_general_p bcoo_dot_general_sampled_p bcoo_extract_p bcoo_fromdense_p bcoo_sort_indices_p
+        bcoo_spdot_general_p bcoo_sum_duplicates_p bcoo_todense_p bcoo_transpose_p bcsr_dot_general_p bcsr_extract_p
+        bcsr_fromdense_p bcsr_todense_p coo_fromdense_p coo_matmat_p coo_matvec_p coo_todense_p csr_fromdense_p
+        csr_matmat_p csr_matvec_p csr_todense_p todense_p
+    """,
     "_transform": "sparsify",
     "ad": "grad jacfwd jacobian jacrev value_and_grad",
     "api": "empty eye todense",

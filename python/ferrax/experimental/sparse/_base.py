@@ -30,10 +30,12 @@ __all__ = [
     "SparseEfficiencyError",
     "SparseEfficiencyWarning",
     "SparseInfo",
+    "bound",
     "columns",
     "compiled",
     "in_range",
     "is_sparse",
+    "is_traced",
     "over_batch",
     "register_sparse",
     "spread",
@@ -43,6 +45,7 @@ __all__ = [
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+Shape = tuple[int, ...]
 
 
 class SparseEfficiencyError(ValueError):
@@ -294,6 +297,18 @@ def register_sparse(cls: type) -> type:
 def compiled(*static: str) -> Callable[[F], F]:
     """Decorator of functions that run as one program; `static` are their arguments that are no arrays."""
     return cast("Callable[[F], F]", functools.partial(jit, static_argnames=static, inline=True))
+
+
+def bound(name: str, *operands: Any, **params: Any) -> Any:
+    """What a primitive of `_primitives.py` gives."""
+    from ferrax.experimental.sparse import _primitives
+
+    return getattr(_primitives, name).bind(*operands, **params)
+
+
+def is_traced(*values: Any) -> bool:
+    """Whether an array, or one of a sparse array, is traced."""
+    return any(is_tracer(leaf) for x in values for leaf in (tree_leaves(x) if is_sparse(x) else [x]))
 
 
 def is_sparse(x: Any) -> bool:

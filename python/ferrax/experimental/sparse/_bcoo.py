@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -52,6 +52,28 @@ def properties(data: Any, indices: Any, shape: Sequence[int]) -> Properties:
     if tuple(data.shape[n_batch:]) != (nse, *shape[len(shape) - n_dense :]):
         raise ValueError(f"Invalid {data.shape=} for {nse=}, {n_batch=}, {n_dense=}")
     return Properties(n_batch, n_sparse, n_dense, nse)
+
+
+class Buffer(Protocol):
+    """What has a shape and a dtype, as the arrays of a sparse array do.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental.sparse import bcoo
+    >>> def size(x: bcoo.Buffer) -> int:
+    ...     return len(x.shape)
+    >>> size(jnp.ones((2, 3)))
+    2
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        ...
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        ...
 
 
 @register_sparse
@@ -475,7 +497,8 @@ def _matmul(left: Any, right: Any) -> Any:
     from ferrax.experimental.sparse._bcoo_dot import bcoo_dot_general
 
     numbers = (((left.ndim - 1,), (0,)), ((), ()))
-    return bcoo_dot_general(left, right, dimension_numbers=numbers)
+    dtype = jnp.promote_types(left.dtype, right.dtype)
+    return bcoo_dot_general(left, right, dimension_numbers=numbers, preferred_element_type=dtype)
 
 
 def _getitem(self: BCOO, index: Any) -> Any:

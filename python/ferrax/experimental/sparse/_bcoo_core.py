@@ -5,6 +5,7 @@ Read next: `_bcoo_layout.py`.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -14,9 +15,11 @@ import numpy as np
 from ferrax import lax, numpy as jnp
 from ferrax._core import Array, asarray, concrete_or_error, is_tracer
 from ferrax.experimental.sparse._base import (
+    bound,
     columns,
     compiled,
     in_range,
+    is_traced,
     masked,
     masked_indices,
     over_batch,
@@ -82,7 +85,8 @@ def bcoo_fromdense(
     if nse < 0:
         raise ValueError(f"nse must be non-negative, got {nse}")
     dtype = user_index_dtype(index_dtype, split_shape(mat.shape, n_batch, n_dense)[1])
-    data, indices = _from_dense(mat, nse, n_batch, n_dense, dtype)
+    made = functools.partial(bound, "bcoo_fromdense_p") if is_traced(mat) else from_dense
+    data, indices = made(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=dtype)
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 
@@ -99,8 +103,10 @@ def _most(mat: Any, n_batch: int, n_dense: int) -> Any:
     return jnp.max(jnp.sum(mask, axis=tuple(range(n_batch, mask.ndim)), dtype=np.int32), initial=0)
 
 
-@compiled("nse", "n_batch", "n_dense", "dtype")
-def _from_dense(mat: Any, nse: int, n_batch: int, n_dense: int, dtype: Any) -> tuple[Any, Any]:
+@compiled("nse", "n_batch", "n_dense", "index_dtype")
+def from_dense(mat: Any, nse: int, n_batch: int, n_dense: int, index_dtype: Any) -> tuple[Any, Any]:
+    """Data and indices of the elements of a dense array that are not zero."""
+    dtype = index_dtype
     batch, inner, dense = split_shape(mat.shape, n_batch, n_dense)
 
     def one(mask: Any, mat: Any) -> tuple[Any, Any]:
@@ -138,11 +144,14 @@ def bcoo_todense(mat: BCOO) -> Array:
      [0. 1.]]
     """
     require_sparse("bcoo_todense", mat, BCOO)
-    return _to_dense(mat)
+    if is_traced(mat):
+        return bound("bcoo_todense_p", mat.data, mat.indices, spinfo=mat._info)
+    return to_dense(mat)
 
 
 @compiled()
-def _to_dense(mat: BCOO) -> Any:
+def to_dense(mat: BCOO) -> Any:
+    """The dense array of a sparse one."""
     batch, inner, dense = parts(mat)
     shape = (*inner, *dense)
     return over_batch(lambda data, indices: scattered(data, indices, shape), batch, mat.data, mat.indices)
@@ -190,13 +199,17 @@ def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = No
     if a.shape != sparr.shape:
         raise ValueError(f"shape mismatch: sparr.shape={sparr.shape} a.shape={a.shape}")
     unique = sparr.unique_indices if assume_unique is None else assume_unique
-    batch, inner, _ = parts(sparr)
-    data = _extracted(sparr.indices, a, batch, inner, unique)
+    found = functools.partial(bound, "bcoo_extract_p") if is_traced(sparr, a) else extracted
+    data = found(sparr.indices, a, assume_unique=bool(unique))
     return with_shape((data, sparr.indices), sparr.shape, like=sparr)
 
 
-@compiled("batch", "inner", "unique")
-def _extracted(indices: Any, a: Any, batch: tuple[int, ...], inner: tuple[int, ...], unique: bool) -> Any:
+@compiled("assume_unique")
+def extracted(indices: Any, a: Any, assume_unique: bool) -> Any:
+    """The data of a sparse array: the values of a dense array at indices."""
+    n, n_sparse = indices.ndim - 2, indices.shape[-1]
+    batch, inner, unique = a.shape[:n], a.shape[n : n + n_sparse], assume_unique
+
     def one(indices: Any, a: Any) -> Any:
         values = _extract(indices, a)
         return values if unique else masked(values, _first_of_each(indices, inner))
@@ -248,11 +261,16 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
      [1 2]]
     """
     require_sparse("bcoo_sort_indices", mat, BCOO)
-    return _sorted(mat)
+    if not is_traced(mat):
+        return sorted_indices(mat)
+    arrays = bound("bcoo_sort_indices_p", mat.data, mat.indices, spinfo=mat._info)
+    return BCOO(arrays, shape=mat.shape, indices_sorted=True, unique_indices=mat.unique_indices)
 
 
 @compiled()
-def _sorted(mat: BCOO) -> BCOO:
+def sorted_indices(mat: BCOO) -> BCOO:
+    """The array with its indices in lexicographic order."""
+
     def one(data: Any, indices: Any) -> tuple[Any, Any]:
         order, indices = _order(indices)
         return data.at[order].get(mode="promise_in_bounds", unique_indices=True), indices
@@ -310,17 +328,31 @@ def _sum_duplicates(mat: BCOO, nse: int | None, remove_zeros: bool) -> BCOO:
     require_sparse("bcoo_sum_duplicates", mat, BCOO)
     if nse is None:
         if is_tracer(mat.indices) or (remove_zeros and is_tracer(mat.data)):
-            raise ValueError(
-                "bcoo_sum_duplicates: nse must be specified when using the function within jit, vmap, and other "
-                "transformations requiring abstract evaluation."
-            )
-        nse = int(_different(mat if remove_zeros else _without_data(mat), remove_zeros))
-    return _summed(mat, operator.index(nse), remove_zeros)
+            raise ValueError(_COUNTED)
+        nse = int(_different(mat, True)) if remove_zeros else count_of_different(mat)
+    nse = operator.index(nse)
+    if remove_zeros or not is_traced(mat):
+        return summed(mat, nse, remove_zeros)
+    arrays = bound("bcoo_sum_duplicates_p", mat.data, mat.indices, spinfo=mat._info, nse=nse)
+    return BCOO(arrays, shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 
-def _without_data(mat: BCOO) -> BCOO:
-    """The array with zeros for data, which may be traced where the indices are not."""
-    return BCOO((jnp.zeros(mat.data.shape, np.int32), mat.indices), shape=mat.shape)
+def count_of_different(mat: BCOO) -> int:
+    """The largest number of different indices of a batch, which must not be traced.
+
+    Raises:
+      ValueError: they are.
+    """
+    if is_tracer(mat.indices):
+        raise ValueError(_COUNTED)
+    # data may be traced where the indices are not
+    return int(_different(BCOO((jnp.zeros(mat.data.shape, np.int32), mat.indices), shape=mat.shape), False))
+
+
+_COUNTED = (
+    "bcoo_sum_duplicates: nse must be specified when using the function within jit, vmap, and other transformations "
+    "requiring abstract evaluation."
+)
 
 
 def _grouped(data: Any, indices: Any, inner: Sequence[int], remove_zeros: bool) -> tuple[Any, Any, Any]:
@@ -333,7 +365,8 @@ def _grouped(data: Any, indices: Any, inner: Sequence[int], remove_zeros: bool) 
 
 
 @compiled("nse", "remove_zeros")
-def _summed(mat: BCOO, nse: int, remove_zeros: bool) -> BCOO:
+def summed(mat: BCOO, nse: int, remove_zeros: bool) -> BCOO:
+    """The array with sorted indices, each there once."""
     batch, inner, dense = parts(mat)
 
     def one(data: Any, indices: Any) -> tuple[Any, Any]:
@@ -387,21 +420,38 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
      [2 1]]
     """
     require_sparse("bcoo_transpose", mat, BCOO)
-    permutation = [operator.index(p) for p in permutation]
+    permutation = tuple(operator.index(p) for p in permutation)
     if sorted(permutation) != list(range(mat.ndim)):
         raise TypeError(
             "transpose permutation isn't a permutation of operand dimensions, got permutation "
-            f"{tuple(permutation)} for shape {mat.shape}."
+            f"{permutation} for shape {mat.shape}."
         )
-    if permutation == list(range(mat.ndim)):
+    if permutation == tuple(range(mat.ndim)):
         return mat
+    if not is_traced(mat):
+        return transposed(mat, permutation)
+    data, indices = bound("bcoo_transpose_p", mat.data, mat.indices, permutation=permutation, spinfo=mat._info)
+    n, end = mat.n_batch, mat.n_batch + mat.n_sparse
+    # indices that stay are the same object, by which `sparsify` knows them
+    still = permutation[n:end] == tuple(range(n, end))
+    indices = mat.indices if still and permutation[:n] == tuple(range(n)) else indices
+    return BCOO(
+        (data, indices),
+        shape=tuple(mat.shape[p] for p in permutation),
+        indices_sorted=mat.indices_sorted and still,
+        unique_indices=mat.unique_indices,
+    )
+
+
+def transposed(mat: BCOO, permutation: Sequence[int]) -> BCOO:
+    """The array with its axes in another order, of all its axes."""
     n_batch, n_sparse = mat.n_batch, mat.n_sparse
     end = n_batch + n_sparse
     for kind, first, last in (("batch", 0, n_batch), ("dense", end, mat.ndim)):
         if sorted(permutation[first:last]) != list(range(first, last)):
             raise NotImplementedError(
                 f"transpose permutation cannot permute {kind} axes with non-{kind} axes; got permutation "
-                f"{tuple(permutation)}, with n_{kind}={last - first}."
+                f"{permutation}, with n_{kind}={last - first}."
             )
     batch = permutation[:n_batch]
     inner = [p - n_batch for p in permutation[n_batch:end]]

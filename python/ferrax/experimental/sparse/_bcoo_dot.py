@@ -6,6 +6,7 @@ that remain. One of two sparse arrays compares all pairs of elements. Read next:
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -17,10 +18,12 @@ from ferrax import lax, numpy as jnp
 from ferrax._api import ShapeDtypeStruct, eval_shape, vmap
 from ferrax._core import Array, asarray, promote_dtypes
 from ferrax.experimental.sparse._base import (
+    bound,
     columns,
     compiled,
     in_range,
     is_sparse,
+    is_traced,
     masked,
     masked_indices,
     over_batch,
@@ -30,7 +33,7 @@ from ferrax.experimental.sparse._base import (
     wrapped,
 )
 from ferrax.experimental.sparse._bcoo import BCOO, parts, with_shape
-from ferrax.experimental.sparse._bcoo_core import bcoo_sum_duplicates, scattered
+from ferrax.experimental.sparse._bcoo_core import extracted, scattered, summed
 from ferrax.experimental.sparse._bcoo_layout import bcoo_update_layout
 from ferrax.numpy._args import broadcast_to_shape, common_shape, no_sharding
 from ferrax.typing import DTypeLike
@@ -97,21 +100,57 @@ def bcoo_dot_general(
         if is_sparse(x):
             require_sparse("bcoo_dot_general", x, BCOO)
     lhs, rhs = (x if is_sparse(x) else asarray(x) for x in (lhs, rhs))
-    dtype = jnp.promote_types(lhs.dtype, rhs.dtype)
-    wide_dtype = dtype if preferred_element_type is None else jnp.promote_types(dtype, preferred_element_type)
+    preferred = None if preferred_element_type is None else jnp.dtype(preferred_element_type)
     dot_shape(lhs, rhs, numbers)
-    lhs, rhs = (_with_dtype(x, wide_dtype) for x in (lhs, rhs))
     if is_sparse(lhs) and is_sparse(rhs):
-        out = _sparse_sparse(lhs, rhs, numbers)
-    elif is_sparse(lhs):
-        out = _sparse_dense(lhs, rhs, numbers)
-    else:
-        (lc, rc), (lb, rb) = numbers
-        out = _sparse_dense(rhs, lhs, ((rc, lc), (rb, lb)))
-        # the free axes of rhs come first here, and last in the result
-        n, free = len(lb), rhs.ndim - len(rc) - len(rb)
-        out = lax.transpose(out, (*range(n), *range(n + free, out.ndim), *range(n, n + free)))
-    return out if preferred_element_type is None else _with_dtype(out, preferred_element_type)
+        return _of_sparse(lhs, rhs, numbers, preferred)
+    if is_sparse(lhs):
+        return _with_dense(lhs, rhs, numbers, preferred)
+    (lc, rc), (lb, rb) = numbers
+    out = _with_dense(rhs, lhs, ((rc, lc), (rb, lb)), preferred)
+    # the free axes of rhs come first here, and last in the result
+    n, free = len(lb), rhs.ndim - len(rc) - len(rb)
+    return lax.transpose(out, (*range(n), *range(n + free, out.ndim), *range(n, n + free)))
+
+
+def _with_dense(mat: BCOO, dense: Any, numbers: Any, preferred: Any) -> Any:
+    if not is_traced(mat, dense):
+        return sparse_dense(mat, dense, numbers, preferred)
+    params = {"dimension_numbers": numbers, "preferred_element_type": preferred, "lhs_spinfo": mat._info}
+    return bound("bcoo_dot_general_p", mat.data, mat.indices, dense, **params)
+
+
+def _of_sparse(lhs: BCOO, rhs: BCOO, numbers: Any, preferred: Any) -> BCOO:
+    if not is_traced(lhs, rhs):
+        return sparse_sparse(lhs, rhs, numbers, preferred)
+    arrays = bound(
+        "bcoo_spdot_general_p",
+        *(lhs.data, lhs.indices, rhs.data, rhs.indices),
+        lhs_spinfo=lhs._info,
+        rhs_spinfo=rhs._info,
+        dimension_numbers=numbers,
+        preferred_element_type=preferred,
+    )
+    return BCOO(arrays, shape=dot_shape(lhs, rhs, numbers))
+
+
+def sparse_dense(lhs: BCOO, rhs: Any, dimension_numbers: DotDimensionNumbers, preferred: Any) -> Any:
+    """The contraction of a sparse and a dense array; `preferred` is the dtype of the result, or None."""
+    dtype = _common_dtype(lhs, rhs, preferred)
+    out = _sparse_dense(_with_dtype(lhs, dtype), _with_dtype(rhs, dtype), canonical(dimension_numbers))
+    return out if preferred is None else _with_dtype(out, preferred)
+
+
+def sparse_sparse(lhs: BCOO, rhs: BCOO, dimension_numbers: DotDimensionNumbers, preferred: Any) -> BCOO:
+    """The contraction of two sparse arrays; `preferred` is the dtype of the result, or None."""
+    dtype = _common_dtype(lhs, rhs, preferred)
+    out = _sparse_sparse(_with_dtype(lhs, dtype), _with_dtype(rhs, dtype), canonical(dimension_numbers))
+    return out if preferred is None else _with_dtype(out, preferred)
+
+
+def _common_dtype(lhs: Any, rhs: Any, preferred: Any) -> Any:
+    dtype = jnp.promote_types(lhs.dtype, rhs.dtype)
+    return dtype if preferred is None else jnp.promote_types(dtype, preferred)
 
 
 def _with_dtype(x: Any, dtype: Any) -> Any:
@@ -211,6 +250,12 @@ def bcoo_dot_general_sampled(A: Array, B: Array, indices: Array, *, dimension_nu
     [10. 22.]
     """
     A, B, indices = asarray(A), asarray(B), asarray(indices)
+    made = functools.partial(bound, "bcoo_dot_general_sampled_p") if is_traced(A, B, indices) else sampled
+    return made(A, B, indices, dimension_numbers=canonical(dimension_numbers))
+
+
+def sampled(A: Any, B: Any, indices: Any, dimension_numbers: DotDimensionNumbers) -> Any:
+    """The elements of a contraction of dense arrays at sparse indices."""
     numbers = canonical(dimension_numbers)
     shape = dot_shape(A, B, numbers)
     dtype = jnp.promote_types(A.dtype, B.dtype)
@@ -243,12 +288,7 @@ def _sampled(A: Any, B: Any, indices: Any, numbers: Any, shape: tuple[int, ...])
             return masked(out, in_range(index, shape[n:]))
 
         return over_batch(one, shape[:n], A, B, indices)
-    from ferrax.experimental.sparse._bcoo_core import bcoo_extract
-
-    n_dense = len(shape) - n - n_sparse
-    data = jnp.zeros((*indices.shape[:-1], *shape[len(shape) - n_dense :]), A.dtype)
-    where = BCOO((data, indices), shape=shape)
-    return bcoo_extract(where, lax.dot_general(A, B, numbers), assume_unique=True).data
+    return extracted(indices, lax.dot_general(A, B, numbers), assume_unique=True)
 
 
 # --- two sparse arrays
@@ -284,7 +324,7 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, numbers: Any) -> BCOO:
     data, indices = over_batch(one, lead, *left, *right)
     out = BCOO((data, indices), shape=(*lead, *inner))
     count = math.prod(inner)
-    return _plain(bcoo_sum_duplicates(out, nse=count)) if out.nse > count else out
+    return _plain(summed(out, count, False)) if out.nse > count else out
 
 
 def _plain(mat: BCOO) -> BCOO:

@@ -362,7 +362,8 @@ def _matmul(left: Any, right: Any) -> Any:
     left, right = (x if is_sparse(x) else asarray(x) for x in (left, right))
     if left.ndim != 2 or right.ndim not in (1, 2):
         return sparsified("matmul")(left, right)
-    return _functions().bcsr_dot_general(left, right, dimension_numbers=(((1,), (0,)), ((), ())))
+    numbers, dtype = (((1,), (0,)), ((), ())), jnp.promote_types(left.dtype, right.dtype)
+    return _functions().bcsr_dot_general(left, right, dimension_numbers=numbers, preferred_element_type=dtype)
 
 
 def _functions() -> Any:

@@ -5,6 +5,7 @@ Read next: `_bcoo_core.py`.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,17 +13,27 @@ import numpy as np
 
 from ferrax import lax, numpy as jnp
 from ferrax._core import Array, asarray
-from ferrax.experimental.sparse._base import compiled, fitting, over_batch, require_sparse, spread, wide
+from ferrax.experimental.sparse import _bcoo_core
+from ferrax.experimental.sparse._base import (
+    bound,
+    compiled,
+    fitting,
+    is_traced,
+    over_batch,
+    require_sparse,
+    spread,
+    user_index_dtype,
+    wide,
+)
 from ferrax.experimental.sparse._bcoo import BCOO, parts, split_shape
 from ferrax.experimental.sparse._bcoo_core import (
     bcoo_eliminate_zeros,
-    bcoo_extract,
     bcoo_fromdense,
     bcoo_sort_indices,
     bcoo_sum_duplicates,
-    bcoo_todense,
+    to_dense,
 )
-from ferrax.experimental.sparse._bcoo_dot import DotDimensionNumbers, bcoo_dot_general
+from ferrax.experimental.sparse._bcoo_dot import DotDimensionNumbers, bcoo_dot_general, canonical, dot_shape
 from ferrax.experimental.sparse._bcoo_layout import bcoo_broadcast_in_dim
 from ferrax.experimental.sparse._bcoo_shape import bcoo_concatenate
 from ferrax.experimental.sparse._bcsr import BCSR
@@ -126,7 +137,19 @@ def bcsr_fromdense(
     mat = asarray(mat)
     if mat.ndim - n_batch - n_dense != 2:
         raise ValueError("bcsr_fromdense: must have 2 sparse dimensions.")
-    return from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
+    if nse is None or not is_traced(mat):
+        return from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
+    dtype = user_index_dtype(index_dtype, split_shape(mat.shape, n_batch, n_dense)[1])
+    arrays = bound(
+        "bcsr_fromdense_p", mat, nse=operator.index(nse), n_batch=n_batch, n_dense=n_dense, index_dtype=dtype
+    )
+    return BCSR(arrays, shape=mat.shape)
+
+
+def from_dense(mat: Any, nse: int, n_batch: int, n_dense: int, index_dtype: Any) -> tuple[Any, Any, Any]:
+    """Data, columns and starts of rows of the elements of a dense array that are not zero."""
+    out = from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
+    return out.data, out.indices, out.indptr
 
 
 def bcsr_todense(mat: BCSR) -> Array:
@@ -145,7 +168,9 @@ def bcsr_todense(mat: BCSR) -> Array:
      [0. 1.]]
     """
     require_sparse("bcsr_todense", mat, BCSR)
-    return bcoo_todense(to_bcoo(mat))
+    if is_traced(mat):
+        return bound("bcsr_todense_p", mat.data, mat.indices, mat.indptr, spinfo=mat._info)
+    return to_dense(to_bcoo(mat))
 
 
 def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
@@ -165,11 +190,18 @@ def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array
     [2. 3.]
     """
     indices, indptr, mat = asarray(indices), asarray(indptr), asarray(mat)
+    if is_traced(indices, indptr, mat):
+        return bound("bcsr_extract_p", indices, indptr, mat)
+    return extracted(indices, indptr, mat)
+
+
+def extracted(indices: Any, indptr: Any, mat: Any) -> Any:
+    """The values of a dense array at sparse indices."""
     n_batch = indices.ndim - 1
     dense = split_shape(mat.shape, n_batch, mat.ndim - n_batch - 2)[2]
     data = jnp.zeros((*indices.shape, *dense), mat.dtype)
     where = to_bcoo(BCSR((data, indices, indptr), shape=mat.shape))
-    return bcoo_extract(where, mat, assume_unique=True).data
+    return _bcoo_core.extracted(where.indices, mat, assume_unique=True)
 
 
 def bcsr_dot_general(
@@ -203,6 +235,15 @@ def bcsr_dot_general(
     no_sharding("bcsr_dot_general", out_sharding)
     if not isinstance(rhs, (Array, np.ndarray)) or not isinstance(lhs, (BCSR, Array, np.ndarray)):
         raise NotImplementedError("bcsr_dot_general currently implemented for BCSR lhs and ndarray rhs.")
+    if isinstance(lhs, BCSR) and is_traced(lhs, rhs):
+        dot_shape(lhs, rhs, canonical(dimension_numbers))
+        return bound(
+            "bcsr_dot_general_p",
+            *(lhs.data, lhs.indices, lhs.indptr, asarray(rhs)),
+            dimension_numbers=canonical(dimension_numbers),
+            preferred_element_type=None if preferred_element_type is None else jnp.dtype(preferred_element_type),
+            lhs_spinfo=lhs._info,
+        )
     return bcoo_dot_general(
         to_bcoo(lhs) if isinstance(lhs, BCSR) else lhs,
         rhs,

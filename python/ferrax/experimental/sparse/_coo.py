@@ -13,8 +13,10 @@ from ferrax._core import Array, asarray, concrete_or_error
 from ferrax.experimental.sparse._base import (
     JAXSparse,
     arrays_of,
+    bound,
     compiled,
     is_sparse,
+    is_traced,
     register_sparse,
     require_sparse,
     user_index_dtype,
@@ -204,7 +206,10 @@ class COO(JAXSparse):
         return new
 
     def __matmul__(self, other: Any) -> Any:
-        return matmul(other, lambda data: COO((data, self.row, self.col), shape=self.shape), self.data, coo_product)
+        def matrix(data: Any) -> COO:
+            return COO((data, self.row, self.col), **self._info._asdict())
+
+        return matmul(other, matrix, self.data, coo_product)
 
 
 def matmul(other: Any, matrix: Callable[[Any], Any], data: Any, product: Callable[..., Any]) -> Any:
@@ -219,7 +224,10 @@ def matmul(other: Any, matrix: Callable[[Any], Any], data: Any, product: Callabl
 
 def coo_product(mat: COO, x: Any, transpose: bool) -> Any:
     """The product of a matrix, or of its transpose, with a vector or matrix of its dtype."""
-    return product(mat.data, mat.row, mat.col, mat.shape, x, transpose)
+    if not is_traced(mat, x):
+        return product(mat.data, mat.row, mat.col, mat.shape, x, transpose)
+    name = "coo_matvec_p" if np.ndim(x) == 1 else "coo_matmat_p"
+    return bound(name, mat.data, mat.row, mat.col, asarray(x), spinfo=mat._info, transpose=bool(transpose))
 
 
 @compiled("shape", "transpose")
@@ -263,25 +271,31 @@ def coo_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike 
     >>> print(sparse.coo_fromdense(jnp.array([[0.0, 5.0], [0.0, 0.0]])).col)
     [1]
     """
-    data, row, col = from_dense(asarray(mat), nse, index_dtype, "coo_fromdense")
+    mat = asarray(mat)
+    if nse is not None and is_traced(mat) and mat.ndim == 2:
+        dtype = user_index_dtype(index_dtype, mat.shape)
+        arrays = bound("coo_fromdense_p", mat, nse=counted(mat, nse, "coo_fromdense"), index_dtype=dtype)
+        return COO(arrays, shape=mat.shape, rows_sorted=True)
+    data, row, col = from_dense(mat, nse, index_dtype, "coo_fromdense")
     return COO((data, row, col), shape=mat.shape, rows_sorted=True)
 
 
 def from_dense(mat: Any, nse: Any, index_dtype: Any, name: str) -> tuple[Any, Any, Any]:
     """Data, rows and columns of the elements of a matrix that are not zero."""
     assert mat.ndim == 2, f"{name} takes a matrix, got an array of shape {mat.shape}"
-    return _found(mat, counted(mat, nse, name), user_index_dtype(index_dtype, mat.shape))
+    return found(mat, counted(mat, nse, name), user_index_dtype(index_dtype, mat.shape))
 
 
 @compiled("nse", "index_dtype")
-def _found(mat: Any, nse: int, index_dtype: Any) -> tuple[Any, Any, Any]:
+def found(mat: Any, nse: int, index_dtype: Any) -> tuple[Any, Any, Any]:
+    """Data, rows and columns of the elements of a matrix that are not zero."""
     if not mat.size:
         return jnp.zeros(nse, mat.dtype), jnp.zeros(nse, index_dtype), jnp.zeros(nse, index_dtype)
     mask = lax.ne(mat, lax.full_like(mat, 0))
     row, col = jnp.nonzero(mask, size=nse, fill_value=0)
     data = mat.at[row, col].get(mode="promise_in_bounds")
-    found = lax.lt(lax.iota(np.int32, nse), jnp.broadcast_to(jnp.sum(mask, dtype=np.int32), (nse,)))
-    data = lax.select(found, data, lax.full_like(data, 0))
+    there = lax.lt(lax.iota(np.int32, nse), jnp.broadcast_to(jnp.sum(mask, dtype=np.int32), (nse,)))
+    data = lax.select(there, data, lax.full_like(data, 0))
     return data, lax.convert_element_type(row, index_dtype), lax.convert_element_type(col, index_dtype)
 
 
@@ -301,11 +315,14 @@ def coo_todense(mat: COO) -> Array:
      [0. 1.]]
     """
     require_sparse("coo_todense", mat, COO)
-    return _to_dense(mat)
+    if is_traced(mat):
+        return bound("coo_todense_p", mat.data, mat.row, mat.col, spinfo=mat._info)
+    return to_dense(mat)
 
 
 @compiled()
-def _to_dense(mat: COO) -> Any:
+def to_dense(mat: COO) -> Any:
+    """The dense matrix of a sparse one."""
     index = [lax.convert_element_type(x, np.result_type(mat.row.dtype, mat.col.dtype)) for x in (mat.row, mat.col)]
     return scattered(mat.data, jnp.stack(index, axis=1), mat.shape)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +13,10 @@ from ferrax._core import Array, asarray
 from ferrax.experimental.sparse._base import (
     JAXSparse,
     arrays_of,
+    bound,
     compiled,
     fitting,
+    is_traced,
     register_sparse,
     require_sparse,
     user_index_dtype,
@@ -261,9 +264,18 @@ def _rows(mat: CSR) -> Any:
     return rows_of(mat.indptr, mat.nse)
 
 
-@compiled("transpose")
 def _product(mat: CSR, x: Any, transpose: bool) -> Any:
     """The product of a matrix, or of its transpose, with a vector or matrix of its dtype."""
+    if not is_traced(mat, x):
+        return product_of(mat, x, transpose)
+    name = "csr_matvec_p" if np.ndim(x) == 1 else "csr_matmat_p"
+    arrays = (mat.data, mat.indices, mat.indptr, asarray(x))
+    return bound(name, *arrays, shape=tuple(mat.shape), transpose=bool(transpose))
+
+
+@compiled("transpose")
+def product_of(mat: CSR, x: Any, transpose: bool) -> Any:
+    """The product of the arrays of a matrix, or of its transpose, with a vector or matrix."""
     return product(mat.data, _rows(mat), mat.indices, mat.shape, x, transpose)
 
 
@@ -289,11 +301,17 @@ def csr_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike 
     mat = asarray(mat)
     assert mat.ndim == 2, f"csr_fromdense takes a matrix, got an array of shape {mat.shape}"
     nse = counted(mat, nse, "csr_fromdense")
+    made = functools.partial(bound, "csr_fromdense_p") if is_traced(mat) else found
+    return CSR(made(mat, nse=nse, index_dtype=user_index_dtype(index_dtype, mat.shape)), shape=mat.shape)
+
+
+def found(mat: Any, nse: int, index_dtype: Any) -> tuple[Any, Any, Any]:
+    """Data, columns and starts of rows of the elements of a matrix that are not zero."""
     data, row, col = from_dense(mat, nse, index_dtype, "csr_fromdense")
-    found = jnp.sum(lax.ne(mat, lax.full_like(mat, 0)), dtype=np.int32)
-    beyond = lax.ge(lax.iota(np.int32, nse), jnp.broadcast_to(found, (nse,)))
+    count = jnp.sum(lax.ne(mat, lax.full_like(mat, 0)), dtype=np.int32)
+    beyond = lax.ge(lax.iota(np.int32, nse), jnp.broadcast_to(count, (nse,)))
     row = lax.select(beyond, lax.full_like(row, mat.shape[0]), row)
-    return CSR((data, col, indptr_of(row, mat.shape[0])), shape=mat.shape)
+    return data, col, indptr_of(row, mat.shape[0])
 
 
 def csr_todense(mat: CSR) -> Array:
@@ -312,11 +330,14 @@ def csr_todense(mat: CSR) -> Array:
      [0. 1.]]
     """
     require_sparse("csr_todense", mat, CSR)
-    return _to_dense(mat)
+    if is_traced(mat):
+        return bound("csr_todense_p", mat.data, mat.indices, mat.indptr, shape=tuple(mat.shape))
+    return to_dense(mat)
 
 
 @compiled()
-def _to_dense(mat: CSR) -> Any:
+def to_dense(mat: CSR) -> Any:
+    """The dense matrix of a sparse one."""
     dtype = fitting(mat.indices.dtype, mat.shape)
     index = [lax.convert_element_type(x, dtype) for x in (_rows(mat), mat.indices)]
     return scattered(mat.data, jnp.stack(index, axis=1), mat.shape)

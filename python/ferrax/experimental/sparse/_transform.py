@@ -16,8 +16,9 @@ from ferrax import lax, numpy as jnp
 from ferrax._api import eval_shape
 from ferrax._core import ShapedArray, asarray, typeof
 from ferrax._evaluate import bind, evaluate, parameters, traced
-from ferrax._ferrax import ClosedJaxpr, EagerScope, JaxprEqn
+from ferrax._ferrax import ClosedJaxpr, EagerScope, JaxprEqn, primitive_names
 from ferrax._named_functions import named_function
+from ferrax._primitives import built_in
 from ferrax.custom_derivatives import custom_jvp
 from ferrax.dtypes import float0
 from ferrax.experimental.sparse import _bcoo_core, _bcoo_dot, _bcoo_layout, _bcoo_shape, _bcsr_functions
@@ -27,10 +28,15 @@ from ferrax.experimental.sparse._bcsr import BCSR
 from ferrax.lax import elementwise
 from ferrax.tree_util import tree_flatten, tree_unflatten
 
-__all__ = ["TODENSE", "evaluate_sparse", "sparsify", "sparsify_flat"]
-
-#: The name under which a program shows what `todense` gave.
-TODENSE = "sparse.todense"
+__all__ = [
+    "OwnRule",
+    "evaluate_sparse",
+    "fill_tables",
+    "sparse_rules_bcoo",
+    "sparse_rules_bcsr",
+    "sparsify",
+    "sparsify_flat",
+]
 
 #: Operations f of one array, element by element, of which f(x + y) = f(x) + f(y) holds.
 _LINEAR = frozenset(["conj", "copy", "copy_p", "imag", "name", "neg", "real"])
@@ -114,11 +120,58 @@ def evaluate_sparse(program: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     return evaluate(program, args, _rule)
 
 
+#: Rules by primitive, in JAX's form: functions of an environment, of values in it, and of parameters by name. Those of
+#: users come before the rules here; `transform.py` puts these into the tables.
+sparse_rules_bcoo: dict[Any, Callable[..., Any]] = {}
+sparse_rules_bcsr: dict[Any, Callable[..., Any]] = {}
+
+
+class OwnRule:
+    """A rule of the library in JAX's form.
+
+    Args:
+      primitive: the operation.
+    """
+
+    def __init__(self, primitive: Any):
+        self.primitive = primitive
+
+    def __call__(self, spenv: Any, *spvalues: Any, **params: Any) -> Any:
+        from ferrax.experimental.sparse.transform import arrays_to_spvalues, spvalues_to_arrays
+
+        arrays = spvalues_to_arrays(spenv, spvalues)
+
+        def call(*values: Any) -> Any:
+            out = self.primitive.bind(*values, **self.primitive.get_bind_params(params))
+            return out if self.primitive.multiple_results else [out]
+
+        program = traced(call, [aval_of(x) for x in arrays], "sparsify")
+        return arrays_to_spvalues(spenv, evaluate_sparse(program, [*program.captured, *arrays]))
+
+
+def _by_user(equation: JaxprEqn, values: list[Any]) -> list[Any] | None:
+    """What a user's rule gives; None where there is none."""
+    table = sparse_rules_bcsr if any(isinstance(x, BCSR) for x in values) else sparse_rules_bcoo
+    rule = table.get(equation.primitive) if table else None
+    if rule is None or isinstance(rule, OwnRule):
+        return None
+    from ferrax.experimental.sparse.transform import SparsifyEnv, arrays_to_spvalues, spvalues_to_arrays
+
+    params = dict(equation.params)
+    if equation.primitive._built_in:
+        params = dict(zip(params, parameters(equation, *params), strict=True))
+    env = SparsifyEnv()
+    return list(spvalues_to_arrays(env, rule(env, *arrays_to_spvalues(env, values), **params)))
+
+
 def _rule(equation: JaxprEqn, values: list[Any]) -> Sequence[Any] | None:
     name = equation.primitive.name
     if not any(is_sparse(x) for x in values):
         # programs inside are run as they are, without a look at their equations
         return evaluate(equation.params["jaxpr"], values) if name == "jit" else bind(equation, values)
+    by_user = _by_user(equation, values)
+    if by_user is not None:
+        return by_user
     if name in _RULES:
         out = _RULES[name](equation, *values)
         return out if isinstance(out, list) else [out]
@@ -163,9 +216,7 @@ def _with_data(x: Any, data: Any) -> Any:
 
 
 def _elementwise(equation: JaxprEqn, x: Any) -> Any:
-    name, params = equation.primitive.name, equation.params
-    if name == "name" and str(params["name"]) == TODENSE:
-        return x.todense()
+    name = equation.primitive.name
     linear = name in _LINEAR
     if name == "convert_element_type":
         old, new = x.dtype, equation.outvars[0].aval.dtype
@@ -173,6 +224,10 @@ def _elementwise(equation: JaxprEqn, x: Any) -> Any:
     if not linear and not x.unique_indices:
         x = _without_duplicates(x)
     return _with_data(x, bind(equation, [x.data])[0])
+
+
+def _todense(equation: JaxprEqn, x: Any) -> Any:
+    return x.todense()
 
 
 def _without_duplicates(x: Any) -> Any:
@@ -282,9 +337,7 @@ def _dot_general(equation: JaxprEqn, x: Any, y: Any) -> Any:
     if isinstance(x, BCSR) or isinstance(y, BCSR):
         function = _bcsr_functions.bcsr_dot_general  # type: ignore[assignment]
     out = equation.outvars[0].aval.dtype
-    common = np.result_type(*(a.dtype for a in (x, y))) if x.dtype == y.dtype else None
-    preferred = None if out == common else out
-    return function(x, y, dimension_numbers=equation.params["dimension_numbers"], preferred_element_type=preferred)
+    return function(x, y, dimension_numbers=equation.params["dimension_numbers"], preferred_element_type=out)
 
 
 def _reduce_sum(equation: JaxprEqn, x: Any) -> Any:
@@ -533,7 +586,23 @@ _RULES: dict[str, Callable[..., Any]] = {
     "jit": _inside("jaxpr"),
     "remat2": _inside("jaxpr"),
     "custom_jvp_call": _custom_jvp,
+    "todense": _todense,
     "cond": _cond,
     "while": _while,
     "scan": _scan,
 }
+_BCSR = "add broadcast_in_dim concatenate custom_jvp_call div dot_general mul stack sub todense"
+
+
+def fill_tables() -> None:
+    """Puts the rules of the library into the tables of rules by primitive."""
+    from ferrax.experimental.sparse._primitives import todense_p
+
+    def primitive(name: str) -> Any:
+        return todense_p if name == "todense" else built_in(name)
+
+    # those that would give dense arrays say so
+    unary = {*elementwise.__all__, *_OTHERS, *_LINEAR - {"name"}} & {*primitive_names()}
+    for table, names in ((sparse_rules_bcoo, _RULES), (sparse_rules_bcsr, _BCSR.split())):
+        for name in sorted({*names, *unary}):
+            table.setdefault(primitive(name), OwnRule(primitive(name)))

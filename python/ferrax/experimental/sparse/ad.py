@@ -11,9 +11,20 @@ from typing import Any
 
 from ferrax import _derivatives, lax, tree_util
 from ferrax._boundary import expose as _expose
+from ferrax._lazy import lend as _lend
 from ferrax.experimental.sparse._base import is_sparse as _is_sparse
 
-__all__ = ["grad", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
+__all__ = ["flatten_fun_for_sparse_ad", "grad", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
+
+# what JAX's module has from elsewhere
+__getattr__ = _lend(
+    __name__,
+    {
+        "ferrax.experimental.sparse._base": "JAXSparse is_sparse",
+        "ferrax._src.traceback_util": "api_boundary",
+        "ferrax._src.util": "safe_zip split_list wraps",
+    },
+)
 
 
 class _Split:
@@ -74,6 +85,68 @@ def _derivative(x: Any, data: Any) -> Any:
             setattr(new, name, lax.broadcast_in_dim(old, (*lead, *old.shape), dims))
     new.shape = (*lead, *x.shape)
     return new
+
+
+def flatten_fun_for_sparse_ad(
+    fun: Callable[..., Any], argnums: int | tuple[int, ...], args: tuple[Any, ...]
+) -> tuple[Callable[..., Any], tuple[int, ...], list[Any], Callable[[Sequence[Any]], Any]]:
+    """A function of sparse arrays as one of the arrays that they are made of, for derivatives of their data.
+
+    Args:
+      fun: the function.
+      argnums: position, or positions, of the arguments to differentiate.
+      args: its arguments.
+
+    Returns:
+      `(function, positions, arrays, back)`: the function of flat arrays, which of these to differentiate, the arrays,
+      and what makes a sparse array for each sparse argument of derivatives of its data; one argument's comes alone.
+
+    >>> import ferrax as jax
+    >>> from ferrax.experimental import sparse
+    >>> f, which, arrays, back = sparse.ad.flatten_fun_for_sparse_ad(lambda x: x.sum(), 0, (sparse.eye(3),))
+    >>> back(jax.grad(f, which)(*arrays))
+    BCOO(float32[3, 3], nse=3)
+    """
+    chosen = {argnums} if isinstance(argnums, int) else set(argnums)
+    assert all(0 <= n < len(args) for n in chosen), f"argnums={argnums} of {len(args)} arguments"
+    trees = [tree_util.tree_flatten(arg, is_leaf=_is_sparse) for arg in args]
+    bufs: list[list[Any]] = []
+    differentiated: list[list[int]] = []
+    start = 0
+    for n, (leaves, _) in enumerate(trees):
+        places = []
+        for x in leaves:
+            flat = tree_util.tree_leaves(x)
+            # of a sparse array, the data are its first buffer
+            places += list(range(start, start + (1 if _is_sparse(x) else len(flat))))
+            bufs.append(flat)
+            start += len(flat)
+        differentiated.append(places if n in chosen else [])
+
+    def whole(flat: Sequence[Any]) -> list[Any]:
+        rest = iter(flat)
+        out = []
+        for leaves, tree in trees:
+            made = [
+                tree_util.tree_unflatten(structure, [next(rest) for _ in range(structure.num_leaves)])
+                for structure in map(tree_util.tree_structure, leaves)
+            ]
+            out.append(tree.unflatten(made))
+        return out
+
+    def fun_flat(*flat: Any, **kwargs: Any) -> Any:
+        return fun(*whole(flat), **kwargs)
+
+    def back(derivatives: Sequence[Any]) -> Any:
+        rest = iter(derivatives)
+        out = [
+            tree.unflatten([_derivative(x, next(rest)) for x in leaves])
+            for n, (leaves, tree) in enumerate(trees)
+            if n in chosen and leaves
+        ]
+        return out[0] if len(out) == 1 else tuple(out)
+
+    return fun_flat, tuple(i for places in differentiated for i in places), [x for flat in bufs for x in flat], back
 
 
 def value_and_grad(

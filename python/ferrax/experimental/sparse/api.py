@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ferrax import tree_util
 from ferrax._boundary import expose as _expose
-from ferrax._core import Array, is_tracer
-from ferrax._ferrax import lax as _lax
-from ferrax.experimental.sparse._base import JAXSparse, is_sparse
+from ferrax._core import Array
+from ferrax._lazy import lend as _lend
+from ferrax.experimental.sparse._base import JAXSparse, bound, is_sparse, is_traced
 from ferrax.experimental.sparse._bcoo import BCOO
 from ferrax.experimental.sparse._bcsr import BCSR
 from ferrax.experimental.sparse._coo import COO
@@ -16,6 +17,8 @@ from ferrax.experimental.sparse._csr import CSC, CSR
 from ferrax.typing import DTypeLike
 
 __all__ = ["empty", "eye", "todense"]
+# also there in JAX's module
+__getattr__ = _lend(__name__, {"ferrax.experimental.sparse._primitives": "todense_p"})
 
 _FORMATS: dict[str, type] = {"bcsr": BCSR, "bcoo": BCOO, "coo": COO, "csr": CSR, "csc": CSC}
 
@@ -40,10 +43,11 @@ def todense(arr: JAXSparse | Array) -> Array:
     [[1. 0.]
      [0. 1.]]
     """
-    if is_sparse(arr):
-        return arr.todense()
-    # a sparse array may stand behind a traced one; `sparsify` finds it by the name
-    return _lax.checkpoint_name(arr, "sparse.todense") if is_tracer(arr) else arr
+    if is_traced(arr):
+        # a sparse array may stand behind a traced one, which `sparsify` finds
+        bufs, tree = tree_util.tree_flatten(arr)
+        return bound("todense_p", *bufs, tree=tree)
+    return arr.todense() if is_sparse(arr) else arr
 
 
 def empty(

@@ -1,6 +1,7 @@
 """JAX's module of the batched coordinate format: the names are those of `_bcoo.py` and the files that it names."""
 
 from ferrax._boundary import expose as _expose
+from ferrax._lazy import lend as _lend
 from ferrax.experimental.sparse._base import Properties as BCOOProperties
 from ferrax.experimental.sparse._bcoo import BCOO
 from ferrax.experimental.sparse._bcoo_core import (
@@ -56,5 +57,27 @@ __all__ = [
     "bcoo_transpose",
     "bcoo_update_layout",
 ]
+
+# what JAX's module has from elsewhere
+__getattr__ = _lend(
+    __name__,
+    {
+        "ferrax": "Array vmap",
+        "ferrax.typing": "ArrayLike DTypeLike",
+        "ferrax.experimental.sparse._base": """
+            CuSparseEfficiencyWarning JAXSparse Shape SparseEfficiencyError SparseEfficiencyWarning SparseInfo
+        """,
+        "ferrax.experimental.sparse._bcoo": "Buffer",
+        "ferrax.experimental.sparse._bcoo_dot": "DotDimensionNumbers",
+        "ferrax.experimental.sparse._primitives": """
+            bcoo_dot_general_p bcoo_dot_general_sampled_p bcoo_extract_p bcoo_fromdense_p bcoo_sort_indices_p
+            bcoo_spdot_general_p bcoo_sum_duplicates_p bcoo_todense_p bcoo_transpose_p
+        """,
+        "ferrax.experimental.sparse.util": "nfold_vmap",
+        "ferrax.lax": "GatherDimensionNumbers GatherScatterMode",
+        "ferrax._src.lax.lax": "ranges_like remaining",
+        "ferrax._src.util": "canonicalize_axis safe_zip split_list unzip2",
+    },
+)
 
 _expose(globals())

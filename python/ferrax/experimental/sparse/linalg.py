@@ -13,11 +13,12 @@ import numpy as np
 
 from ferrax import lax, numpy as jnp
 from ferrax._boundary import expose as _expose
+from ferrax._composites import Composite
 from ferrax._core import Array, asarray
-from ferrax.experimental.sparse._base import is_sparse
+from ferrax.experimental.sparse._base import is_sparse, is_traced
 from ferrax.experimental.sparse._csr import CSR, csr_todense
 
-__all__ = ["lobpcg_standard", "spsolve"]
+__all__ = ["lobpcg_standard", "spsolve", "spsolve_p"]
 
 #: The most rows that `spsolve` takes: the matrix is dense while it is factored (2 GiB in float64).
 MAX_ROWS = 16384
@@ -67,7 +68,16 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reo
     if not jnp.issubdtype(dtype, np.inexact):
         dtype = jnp.promote_types(dtype, np.float32)
     data, b = (lax.convert_element_type(x, dtype) for x in (data, b))
+    operands = (data, indices, indptr, b)
+    return (spsolve_p.bind if is_traced(*operands) else _solved)(*operands, tol=tol, reorder=reorder)
+
+
+def _solved(data: Any, indices: Any, indptr: Any, b: Any, *, tol: float, reorder: int) -> Any:
+    n = b.shape[0]
     return jnp.linalg.solve(csr_todense(CSR((data, indices, indptr), shape=(n, n))), b)
+
+
+spsolve_p = Composite("spsolve", _solved, linear=(3,))
 
 
 def lobpcg_standard(

@@ -13,6 +13,7 @@ from ferrax import lax, numpy as jnp, random as _random
 from ferrax._api import vmap
 from ferrax._boundary import expose as _expose
 from ferrax._core import Array, canonicalize_dtype
+from ferrax._lazy import lend as _lend
 from ferrax._shapes import static_shape
 from ferrax.experimental.sparse._base import user_index_dtype
 from ferrax.experimental.sparse._bcoo import BCOO, split_shape
@@ -20,6 +21,14 @@ from ferrax.experimental.sparse._bcoo_core import bcoo_sort_indices
 from ferrax.typing import DTypeLike
 
 __all__ = ["random_bcoo"]
+
+# what JAX's module has from elsewhere
+__getattr__ = _lend(
+    __name__,
+    {
+        "ferrax._src.util": "split_list",
+    },
+)
 
 
 def random_bcoo(

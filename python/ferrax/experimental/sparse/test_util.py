@@ -11,6 +11,7 @@ import numpy as np
 
 from ferrax import numpy as jnp
 from ferrax._boundary import expose as _expose
+from ferrax._lazy import lend as _lend
 from ferrax.experimental.sparse._base import is_sparse
 from ferrax.experimental.sparse._bcoo import BCOO
 from ferrax.experimental.sparse._bcoo_core import bcoo_fromdense
@@ -29,7 +30,18 @@ __all__ = [
     "iter_subsets",
     "rand_bcoo",
     "rand_bcsr",
+    "rand_sparse",
 ]
+
+# what JAX's module has from elsewhere
+__getattr__ = _lend(
+    __name__,
+    {
+        "ferrax.typing": "DTypeLike",
+        "ferrax.experimental.sparse._bcoo_dot": "DotDimensionNumbers",
+        "ferrax._src.util": "safe_zip split_list",
+    },
+)
 
 
 class SparseLayout(NamedTuple):
@@ -211,6 +223,36 @@ def rand_bcsr(
     def rand(shape: Sequence[int], dtype: Any) -> BCSR:
         values, places = make(shape, dtype)
         return bcsr_fromdense(jnp.asarray(values), nse=places, n_batch=n_batch, n_dense=n_dense)
+
+    return rand
+
+
+def rand_sparse(
+    rng: Any,
+    nse: int | float = 0.5,
+    post: Callable[[Any], Any] = lambda x: x,
+    rand_method: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """A function that makes random arrays with zeros among their elements.
+
+    Args:
+      rng: a `numpy.random.RandomState`.
+      nse: number of elements that are not made zero, or, below 1, the fraction of them.
+      post: is applied to the array.
+      rand_method: as of `rand_bcoo`.
+
+    Returns:
+      A function of a shape and a dtype, and of `nse`, that gives a NumPy array.
+
+    >>> import numpy as np
+    >>> from ferrax.experimental.sparse import test_util
+    >>> make = test_util.rand_sparse(np.random.RandomState(0), nse=3)
+    >>> print(np.count_nonzero(make((4, 5), np.float32)))
+    3
+    """
+
+    def rand(shape: Sequence[int], dtype: Any, nse: int | float = nse) -> Any:
+        return post(_zeros_among(rng, rand_method, nse, 0, 0)(shape, dtype)[0])
 
     return rand
 

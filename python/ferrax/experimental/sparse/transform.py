@@ -11,20 +11,46 @@ from typing import Any, NamedTuple
 
 from ferrax import tree_util
 from ferrax._boundary import expose as _expose
-from ferrax._core import Array, ShapedArray, asarray, typeof
+from ferrax._core import ShapedArray, asarray, typeof
+from ferrax._ferrax import ClosedJaxpr, Jaxpr
+from ferrax._lazy import lend as _lend
 from ferrax.experimental.sparse._bcoo import BCOO
 from ferrax.experimental.sparse._bcsr import BCSR
-from ferrax.experimental.sparse._transform import sparsify, sparsify_flat
+from ferrax.experimental.sparse._transform import (
+    evaluate_sparse,
+    fill_tables as _fill_tables,
+    sparse_rules_bcoo,
+    sparse_rules_bcsr,
+    sparsify,
+    sparsify_flat,
+)
 
 __all__ = [
     "SparsifyEnv",
     "SparsifyValue",
     "arrays_to_spvalues",
+    "eval_sparse",
+    "sparse_rules_bcoo",
+    "sparse_rules_bcsr",
     "sparsify",
+    "sparsify_fun",
     "sparsify_raw",
     "spvalues_to_arrays",
     "spvalues_to_avals",
 ]
+
+# what JAX's module has from elsewhere
+__getattr__ = _lend(
+    __name__,
+    {
+        "typing": "Array=Any ArrayOrSparse=Any",
+        "ferrax._src.custom_derivatives": "lift_jvp",
+        "ferrax.api_util": "flatten_fun_nokwargs",
+        "ferrax.experimental.sparse._bcoo_dot": "bcoo_multiply_dense bcoo_multiply_sparse",
+        "ferrax.tree_util": "tree_flatten tree_map tree_unflatten",
+        "ferrax._src.util": "safe_map safe_zip split_list",
+    },
+)
 
 
 class SparsifyValue(NamedTuple):
@@ -133,7 +159,7 @@ class SparsifyEnv:
             raise RuntimeError(f"the value has no {what}")
         return self._buffers[ref]
 
-    def data(self, spvalue: SparsifyValue) -> Array:
+    def data(self, spvalue: SparsifyValue) -> Any:
         """The data of a value.
 
         Args:
@@ -150,7 +176,7 @@ class SparsifyEnv:
         """
         return self._get(spvalue.data_ref, "data")
 
-    def indices(self, spvalue: SparsifyValue) -> Array:
+    def indices(self, spvalue: SparsifyValue) -> Any:
         """The indices of a sparse value.
 
         Args:
@@ -170,7 +196,7 @@ class SparsifyEnv:
         """
         return self._get(spvalue.indices_ref, "indices")
 
-    def indptr(self, spvalue: SparsifyValue) -> Array:
+    def indptr(self, spvalue: SparsifyValue) -> Any:
         """Where rows start, for a BCSR value.
 
         Args:
@@ -367,4 +393,58 @@ def sparsify_raw(f: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def eval_sparse(
+    jaxpr: Jaxpr, consts: Sequence[Any], spvalues: Sequence[SparsifyValue], spenv: SparsifyEnv
+) -> Sequence[SparsifyValue]:
+    """The results of a program of dense arrays for values that may be sparse.
+
+    Args:
+      jaxpr: the program.
+      consts: an array for each of its constants.
+      spvalues: a value for each of its arguments.
+      spenv: has the buffers, and gets those of the results.
+
+    Returns:
+      A list of values.
+
+    Raises:
+      NotImplementedError: the program applies an operation to a sparse array that has no sparse form.
+
+    >>> import ferrax as jax
+    >>> from ferrax.experimental import sparse
+    >>> from ferrax.experimental.sparse import transform
+    >>> program = jax.make_jaxpr(lambda x: 2 * x)(jax.numpy.ones((3, 3)))
+    >>> env = transform.SparsifyEnv()
+    >>> values = transform.arrays_to_spvalues(env, [sparse.eye(3)])
+    >>> out = transform.eval_sparse(program.jaxpr, program.consts, values, env)
+    >>> print(transform.spvalues_to_arrays(env, out)[0].data)
+    [2. 2. 2.]
+    """
+    program = ClosedJaxpr(jaxpr, list(consts))
+    return arrays_to_spvalues(spenv, evaluate_sparse(program, spvalues_to_arrays(spenv, list(spvalues))))
+
+
+def sparsify_fun(wrapped_fun: Any, args: list[Any]) -> list[Any]:
+    """The results of a function of flat dense arrays for arrays that may be sparse.
+
+    Args:
+      wrapped_fun: function wrapped by `ferrax.extend.linear_util.wrap_init` that returns a sequence.
+      args: dense and sparse arrays.
+
+    Returns:
+      A list of dense and sparse arrays.
+
+    Raises:
+      NotImplementedError: the function applies an operation to a sparse array that has no sparse form.
+
+    >>> from ferrax.experimental import sparse
+    >>> from ferrax.extend import linear_util as lu
+    >>> from ferrax.experimental.sparse import transform
+    >>> transform.sparsify_fun(lu.wrap_init(lambda x: [2 * x]), [sparse.eye(3)])
+    [BCOO(float32[3, 3], nse=3)]
+    """
+    return sparsify_flat(lambda *values: list(wrapped_fun.call_wrapped(*values)), tuple(args), {})[0]
+
+
+_fill_tables()
 _expose(globals())

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from ferrax._api import vmap
 from ferrax._boundary import expose as _expose
+from ferrax._lazy import lend as _lend
+from ferrax.api_util import flatten_axes
 from ferrax.experimental.sparse._base import (
     CuSparseEfficiencyWarning,
     SparseEfficiencyError,
     SparseEfficiencyWarning,
     SparseInfo,
 )
+from ferrax.lax import squeeze
+from ferrax.tree_util import tree_flatten
 
 __all__ = [
     "CuSparseEfficiencyWarning",
     "SparseEfficiencyError",
     "SparseEfficiencyWarning",
     "SparseInfo",
+    "broadcasting_vmap",
     "nfold_vmap",
 ]
+
+# what JAX's module has from elsewhere
+__getattr__ = _lend(
+    __name__,
+    {
+        "ferrax": "Array",
+        "ferrax.experimental.sparse._base": "Shape",
+        "ferrax.experimental.sparse._bcoo_dot": "DotDimensionNumbers",
+        "ferrax._src.util": "safe_zip",
+    },
+)
 
 
 def nfold_vmap(fun: Callable[..., Any], N: int, *, broadcasted: bool = True, in_axes: Any = 0) -> Callable[..., Any]:
@@ -41,21 +58,42 @@ def nfold_vmap(fun: Callable[..., Any], N: int, *, broadcasted: bool = True, in_
     (2, 3)
     """
     for _ in range(N):
-        fun = _broadcasting(fun, in_axes) if broadcasted else vmap(fun, in_axes)
+        fun = broadcasting_vmap(fun, in_axes) if broadcasted else vmap(fun, in_axes)
     return fun
 
 
-def _broadcasting(fun: Callable[..., Any], in_axes: Any) -> Callable[..., Any]:
-    """`vmap` whose axes of size 1 broadcast."""
+def broadcasting_vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """`vmap` whose mapped axes of size 1 broadcast.
 
+    Args:
+      fun: a function of pytrees of arrays.
+      in_axes: as of `vmap`.
+      out_axes: as of `vmap`.
+
+    Returns:
+      A function with `fun`'s arguments.
+
+    Raises:
+      ValueError: mapped axes have several sizes, and not all others are 1.
+
+    >>> import ferrax.numpy as jnp
+    >>> from ferrax.experimental.sparse import util
+    >>> print(util.broadcasting_vmap(jnp.add)(jnp.ones(1), jnp.arange(3.0)))
+    [1. 2. 3.]
+    """
+
+    @functools.wraps(fun)
     def mapped(*args: Any) -> Any:
-        axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
-        size = max((x.shape[a] for x, a in zip(args, axes) if a is not None), default=1)
-        if any(x.shape[a] == 0 for x, a in zip(args, axes) if a is not None):
-            size = 0
-        single = [a is not None and x.shape[a] == 1 != size for x, a in zip(args, axes)]
-        args = tuple(x.reshape(x.shape[:a] + x.shape[a + 1 :]) if s else x for x, a, s in zip(args, axes, single))
-        return vmap(fun, tuple(None if s else a for a, s in zip(axes, single)), axis_size=size)(*args)
+        leaves, tree = tree_flatten(args)
+        axes = flatten_axes("vmap in_axes", tree, in_axes)
+        lengths = {x.shape[a] for x, a in zip(leaves, axes, strict=True) if a is not None}
+        if len(lengths - {1}) > 1:
+            raise ValueError("broadcasting_vmap: mismatched input shapes")
+        size = next(iter(lengths - {1}), 1)
+        single = [a is not None and x.shape[a] == 1 != size for x, a in zip(leaves, axes, strict=True)]
+        taken = [squeeze(x, (a,)) if on else x for x, a, on in zip(leaves, axes, single, strict=True)]
+        kept = [None if on else a for a, on in zip(axes, single, strict=True)]
+        return vmap(fun, tree.unflatten(kept), out_axes, axis_size=size)(*tree.unflatten(taken))
 
     return mapped
 
