@@ -27,7 +27,7 @@ from ferrax._primitives import (
 )
 from ferrax.dtypes import issubdtype
 
-__all__ = ["Composite", "closed_program"]
+__all__ = ["Composite", "closed_program", "types_of_program"]
 
 
 class Composite(Primitive):
@@ -38,6 +38,7 @@ class Composite(Primitive):
       fun: function of the operands and, by name, of the parameters; can be traced.
       multiple_results: whether it gives a sequence of results.
       linear: positions of operands in each of which the operation is linear when the others stay.
+      types: gives for types and parameters those of the results and the effects, where these are known without a trace.
 
     >>> import ferrax as jax
     >>> twice_p = Composite("twice", lambda x, *, by: by * x, linear=(0,))
@@ -48,14 +49,20 @@ class Composite(Primitive):
     """
 
     def __init__(
-        self, name: str, fun: Callable[..., Any], *, multiple_results: bool = False, linear: Sequence[int] = ()
+        self,
+        name: str,
+        fun: Callable[..., Any],
+        *,
+        multiple_results: bool = False,
+        linear: Sequence[int] = (),
+        types: Callable[..., tuple[Any, Any]] | None = None,
     ):
         super().__init__(name)
         self.multiple_results = multiple_results
         self.fun = fun
         self.linear = frozenset(linear)
         self.def_impl(fun)
-        self.def_effectful_abstract_eval(self._types)
+        self.def_effectful_abstract_eval(types or self._types)
         primitive_jvps[self] = self._derivative
         primitive_transposes[self] = self._transposed
         fancy_primitive_batchers[self] = self._mapped
@@ -134,6 +141,16 @@ class Composite(Primitive):
         function = functools.partial(self._list, params)
         outs = vmap(function, in_axes=tuple(dims), axis_size=axis.size, **named)(*args)
         return self._given(outs), self._given([0] * len(outs))
+
+
+def types_of_program(*avals: Any, jaxpr: Any, **params: Any) -> tuple[Any, Any]:
+    """The types of the results, and the effects, of a primitive that calls the program `jaxpr`.
+
+    >>> import ferrax as jax
+    >>> types_of_program(jaxpr=jax.make_jaxpr(lambda x: x + 1)(1.0))
+    ([ShapedArray(float32[], weak_type=True)], [])
+    """
+    return list(jaxpr.out_avals), jaxpr.effects
 
 
 def closed_program(function: Callable[..., Any], avals: Sequence[Any], asker: str) -> tuple[Any, list[Any]]:

@@ -388,9 +388,12 @@ def specs_of_mappings(jax):
 
 def test_specs_of_mappings():
     assert specs_of_mappings(ferrax) == [list(x) for x in expected(specs_of_mappings)]
-    for name in ("ArrayMapping", "Index", "MeshAxisName"):
+    for name in ("ArrayMapping", "Index", "MeshAxisName", "_UNSPECIFIED"):
         with pytest.warns(DeprecationWarning, match=name):
             assert getattr(pxla, name) is not None
+    with pytest.warns(DeprecationWarning):
+        none = pxla._UNSPECIFIED
+    assert float(ferrax.jit(lambda x: x + 1, in_shardings=none, out_shardings=none)(1.0)) == 2.0
 
 
 def test_small_classes():

@@ -10,7 +10,7 @@ from typing import Any
 
 from ferrax import tree_util
 from ferrax._boundary import expose as _expose
-from ferrax._composites import Composite, closed_program
+from ferrax._composites import Composite, closed_program, types_of_program
 from ferrax._core import typeof
 from ferrax._lazy import lend as _lend
 
@@ -51,6 +51,7 @@ def fused(*, out_spaces: Sequence[Any]) -> Callable[[Callable[..., Any]], Callab
                 return outs
 
             program, captured = closed_program(flat, [typeof(x) for x in leaves], "fused")
+            _check_spaces(spaces, program)
             outs = fused_p.bind(*captured, *leaves, jaxpr=program, out_spaces=spaces)
             return tree_util.tree_unflatten(out_tree, outs)
 
@@ -59,17 +60,21 @@ def fused(*, out_spaces: Sequence[Any]) -> Callable[[Callable[..., Any]], Callab
     return wrap
 
 
-def _run(*args: Any, jaxpr: Any, out_spaces: tuple[Any, ...]) -> list[Any]:
-    outs = list(jaxpr.eval(*args))
-    if len(out_spaces) != len(outs):
-        raise ValueError(f"fused: out_spaces has {len(out_spaces)} memory spaces for {len(outs)} results")
+def _check_spaces(out_spaces: tuple[Any, ...], program: Any) -> None:
+    count = len(program.out_avals)
+    if len(out_spaces) != count:
+        raise ValueError(f"fused: out_spaces has {len(out_spaces)} memory spaces for {count} results")
     for space in out_spaces:
         if getattr(space, "name", space) not in ("Any", "Device"):
             raise NotImplementedError(f"fused with results in the memory space {space} is not implemented")
-    return outs
 
 
-fused_p = Composite("fused_call", _run, multiple_results=True)
+def _run(*args: Any, jaxpr: Any, out_spaces: tuple[Any, ...]) -> list[Any]:
+    _check_spaces(out_spaces, jaxpr)
+    return list(jaxpr.eval(*args))
+
+
+fused_p = Composite("fused_call", _run, multiple_results=True, types=types_of_program)
 
 # what JAX's module has from elsewhere
 __getattr__ = _lend(

@@ -12,7 +12,7 @@ from typing import Any
 
 from ferrax import tree_util
 from ferrax._boundary import expose as _expose
-from ferrax._composites import Composite, closed_program
+from ferrax._composites import Composite, closed_program, types_of_program
 from ferrax._core import typeof
 from ferrax._ferrax import JaxprEqn
 from ferrax._lazy import lend as _lend
@@ -64,6 +64,7 @@ def xla_metadata_call(f: Callable[..., Any] | None = None, **meta: Any) -> Any:
 
 
 def _called(f: Callable[..., Any], meta: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    _check_notes(meta)
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     out_tree: Any = None
 
@@ -78,14 +79,18 @@ def _called(f: Callable[..., Any], meta: dict[str, Any], *args: Any, **kwargs: A
     return tree_util.tree_unflatten(out_tree, outs)
 
 
-def _run(*args: Any, jaxpr: Any, **meta: Any) -> list[Any]:
+def _check_notes(meta: dict[str, Any]) -> None:
     for note in meta.values():
         if not isinstance(note, str):
             raise NotImplementedError(f"xla_metadata_call takes notes that are texts, got {note!r}")
+
+
+def _run(*args: Any, jaxpr: Any, **meta: Any) -> list[Any]:
+    _check_notes(meta)
     return list(jaxpr.eval(*args))
 
 
-xla_metadata_call_p = Composite("xla_metadata_call", _run, multiple_results=True)
+xla_metadata_call_p = Composite("xla_metadata_call", _run, multiple_results=True, types=types_of_program)
 
 
 def dce_jaxpr_xla_metadata_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:

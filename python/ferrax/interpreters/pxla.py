@@ -9,6 +9,7 @@ from typing import Any, Union
 
 from ferrax._boundary import expose as _expose, shielded
 from ferrax.sharding import PartitionSpec
+from ferrax.sharding._jit import UNSPECIFIED
 
 __all__: list[str] = []
 
@@ -54,6 +55,7 @@ _DEPRECATED = {
     "ArrayMapping": OrderedDict[Any, int],
     "Index": Union[int, slice, tuple[Union[int, slice], ...]],  # noqa: UP007
     "MeshAxisName": Any,
+    "_UNSPECIFIED": UNSPECIFIED,
     "array_mapping_to_axis_resources": shielded(_array_mapping_to_axis_resources),
 }
 
