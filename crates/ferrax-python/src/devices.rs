@@ -251,15 +251,15 @@ impl SingleDeviceSharding {
     }
 
     /// The devices, in order.
-    #[getter]
-    fn _device_assignment<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, Device>,)> {
+    #[getter(_device_assignment)]
+    fn device_assignment<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, Device>,)> {
         Ok((object(py, self.device)?,))
     }
 
     /// The devices that this process can reach, in order: all of them.
-    #[getter]
-    fn _addressable_device_assignment<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, Device>,)> {
-        self._device_assignment(py)
+    #[getter(_addressable_device_assignment)]
+    fn addressable_device_assignment<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, Device>,)> {
+        self.device_assignment(py)
     }
 
     /// Errors where arrays of a shape cannot have this sharding: never.
