@@ -252,3 +252,21 @@ def test_tampered_files_are_errors(seed):
         read.call(np.ones((6, 3), np.float32))
     except (ValueError, TypeError, NotImplementedError, InconclusiveDimensionOperation, ZeroDivisionError, MemoryError):
         pass
+
+
+def test_marks_without_sizes_are_errors():
+    exported = export.export(ferrax.jit(jnp.sin))(types()["x"])
+    header, parts = unpack(exported.serialize())
+    program, consts = unpack(parts[0].tobytes())
+    program["sizes"].pop()
+    with pytest.raises(ValueError, match="malformed: it has no sizes for"):
+        export.deserialize(bytes(pack(header, [np.frombuffer(bytes(pack(program, consts)), np.uint8)])))
+
+
+def test_programs_are_kept_for_so_many_sizes():
+    exported = export.export(ferrax.jit(lambda x: x.sum()))(
+        ferrax.ShapeDtypeStruct(export.symbolic_shape("n"), np.float32)
+    )
+    for n in range(1, 300):
+        assert exported.call(np.ones(n, np.float32)) == n
+    assert len(exported._programs) == 256

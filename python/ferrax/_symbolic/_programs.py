@@ -44,9 +44,15 @@ def marked(text: str) -> tuple[str, list[_DimExpr]]:
 
 
 def with_sizes(text: str, sizes: Sequence[Any]) -> str:
-    """The text for these sizes, integers or symbolic ones."""
-    numbers = [str(s._code if isinstance(s, _DimExpr) else s) for s in sizes]
-    return _MARK.sub(lambda m: numbers[int(m[1])], text)
+    """The text for these sizes, integers or symbolic ones.
+
+    Raises:
+      ValueError: it has other marks.
+    """
+    numbers = {f"${k}$": str(s._code if isinstance(s, _DimExpr) else s) for k, s in enumerate(sizes)}
+    if unknown := {m[0] for m in _MARK.finditer(text)} - numbers.keys():
+        raise ValueError(f"the file is malformed: it has no sizes for {sorted(unknown)}")
+    return _MARK.sub(lambda m: numbers[m[0]], text)
 
 
 def evaluated(sizes: Sequence[Any], variables: Mapping[str, Any]) -> list[Any]:

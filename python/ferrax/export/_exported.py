@@ -59,6 +59,8 @@ _RULES = {
     "remat2": "jaxpr",
     "checkpoint": "jaxpr",
 }
+# how many programs a function with symbolic sizes keeps
+_MOST_PROGRAMS = 256
 _CALLBACKS = frozenset(["debug_callback", "ffi_call", "io_callback", "pure_callback"])
 
 
@@ -251,6 +253,8 @@ class Exported:
         key = tuple(variables.items())
         found = self._programs.get(key)
         if found is None:
+            if len(self._programs) >= _MOST_PROGRAMS:
+                self._programs.pop(next(iter(self._programs)))
             found = self._programs[key] = self._read(_programs.evaluated(self._parts[1], variables))
         return found
 
