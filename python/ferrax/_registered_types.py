@@ -15,7 +15,7 @@ from ferrax import _ferrax, dtypes
 
 __all__ = ["canonicalize_dtype_handlers", "pytype_aval_mappings"]
 
-_HOST_TYPES = (np.ndarray, *np.sctypeDict.values(), bool, int, float, complex)
+_HOST_TYPES: tuple[type, ...] = (np.ndarray, *np.sctypeDict.values(), bool, int, float, complex)
 
 
 def _aval(x: Any) -> Any:

@@ -16,7 +16,7 @@ pub fn integer_exponent(y: &Value) -> Option<i64> {
     match y {
         Value::Lit(l) => Some(l.scalar.to_i64()),
         Value::Array(a) => a.item().ok().map(Scalar::to_i64),
-        _ => None,
+        Value::Tracer(_) => None,
     }
 }
 

@@ -46,9 +46,9 @@ def colocated_cpu_devices(devices_or_mesh: Any) -> Any:
     """
     if isinstance(devices_or_mesh, Mesh):
         mesh = devices_or_mesh
-        beside = np.empty(mesh.devices.shape, object)
-        beside.flat = colocated_cpu_devices(list(mesh.devices.flat))
-        return Mesh(beside, mesh.axis_names, mesh.axis_types)
+        grid = np.empty(mesh.devices.shape, object)
+        grid.ravel()[:] = colocated_cpu_devices(list(mesh.devices.flat))
+        return Mesh(grid, mesh.axis_names, mesh.axis_types)
     devices = list(devices_or_mesh)
     cpus = _ferrax.devices("cpu")
     others = iter(cpus)
