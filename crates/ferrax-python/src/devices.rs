@@ -259,7 +259,7 @@ impl SingleDeviceSharding {
     /// The devices that this process can reach, in order: all of them.
     #[getter]
     fn _addressable_device_assignment<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, Device>,)> {
-        self._device_assignment(py)
+        Ok((object(py, self.device)?,))
     }
 
     /// Errors where arrays of a shape cannot have this sharding: never.
