@@ -115,7 +115,7 @@ def test_attention():
     ):  # fmt: skip
         check("dot_product_attention", q, k, v, rtol=3e-5, jitted=True, **kwargs)
     check("dot_product_attention", *attention_arrays(batch=False), rtol=3e-5)
-    with pytest.raises(ValueError, match="no multiple"):
+    with pytest.raises(ValueError, match="must be a multiple"):
         ferrax.nn.dot_product_attention(jnp.ones((1, 2, 3, 4)), jnp.ones((1, 2, 2, 4)), jnp.ones((1, 2, 2, 4)))
 
 

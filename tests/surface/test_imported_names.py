@@ -266,3 +266,39 @@ def test_functions_beside_devices():
         told(X_ARRAY[:2])
     with pytest.raises(ValueError, match="out_specs_fn"):
         beside.colocated_python(lambda x: x[:1]).specialize(out_specs_fn=lambda x: x)(X_ARRAY)
+
+
+def test_libraries_exclude_their_frames():
+    import sys
+
+    from ferrax._src import traceback_util
+
+    frame = sys._getframe()
+    assert traceback_util.include_frame(frame)
+    traceback_util._exclude_paths.append(__file__)
+    try:
+        assert not traceback_util.include_frame(frame)
+    finally:
+        traceback_util._exclude_paths.remove(__file__)
+
+
+def test_types_that_libraries_register_are_arrays():
+    class Variable:
+        def __init__(self, value):
+            self.value = value
+
+        def __array__(self, dtype=None, copy=None):
+            return np.asarray(self.value, dtype)
+
+    handlers = ferrax.interpreters.xla.canonicalize_dtype_handlers
+    handlers[Variable] = handlers[np.ndarray]
+    with pytest.raises(TypeError):
+        jnp.sin(Variable(X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        mappings = ferrax.core.pytype_aval_mappings
+    mappings[Variable] = mappings[np.ndarray]
+    assert np.array_equal(jnp.sin(Variable(X)), jnp.sin(X))
+    assert np.array_equal(ferrax.jit(lambda x: x * 2)(Variable(X)), X * 2)
+    assert mappings[np.float32](np.float32(3)) == ferrax.typeof(np.float32(3))
+    assert handlers[np.ndarray](np.ones(2)).dtype == np.float32

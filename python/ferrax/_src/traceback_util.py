@@ -18,7 +18,8 @@ class SimplifiedTraceback(Exception):
     """The cause of an error whose frames were removed; errors of ferrax have none."""
 
 
-_FOLDER = os.path.dirname(ferrax.__file__) + os.sep
+#: Beginnings of the paths of files that are no user's: ferrax's own, and those that libraries add.
+_exclude_paths = [os.path.dirname(ferrax.__file__) + os.sep]
 
 
 def api_boundary(fun: _F, *, repro_api_name: str | None = None, repro_user_func: bool = False) -> _F:
@@ -27,8 +28,8 @@ def api_boundary(fun: _F, *, repro_api_name: str | None = None, repro_user_func:
 
 
 def include_frame(frame) -> bool:  # type: ignore[no-untyped-def]
-    """Whether a frame is a user's: not one of ferrax's."""
-    return not frame.f_code.co_filename.startswith(_FOLDER)
+    """Whether a frame is a user's: not one of ferrax's, and not one that a library has excluded."""
+    return not frame.f_code.co_filename.startswith(tuple(_exclude_paths))
 
 
 def filter_traceback(tb: types.TracebackType | None) -> types.TracebackType | None:

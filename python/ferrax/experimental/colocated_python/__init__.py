@@ -47,7 +47,7 @@ def colocated_cpu_devices(devices_or_mesh: Any) -> Any:
     if isinstance(devices_or_mesh, Mesh):
         mesh = devices_or_mesh
         grid = np.empty(mesh.devices.shape, object)
-        grid[...] = np.reshape(colocated_cpu_devices(list(mesh.devices.flat)), grid.shape)
+        grid.ravel()[:] = colocated_cpu_devices(list(mesh.devices.flat))
         return Mesh(grid, mesh.axis_names, mesh.axis_types)
     devices = list(devices_or_mesh)
     cpus = _ferrax.devices("cpu")
