@@ -18,6 +18,7 @@ ONLY_RUST = {
     "eq_to": "crates/ferrax-ops/tests/kernels.rs",
     "le_to": "crates/ferrax-ops/tests/kernels.rs",
     "lt_to": "crates/ferrax-ops/tests/kernels.rs",
+    "dim_as_value": "tests/export: it needs a symbolic size",
     "ffi_call": "tests/ffi: it needs a library",
     "while_linear": "the row of while: only the tape of a derivative holds it",
     "custom_vjp_linear": "the row of custom_vjp_call: only the tape of a derivative holds it",

@@ -6,11 +6,15 @@ from ferrax._callbacks import io_callback as io_callback
 from ferrax._lazy import defer as _defer
 
 if _TYPE_CHECKING:
+    from ferrax.experimental import array_serialization as array_serialization
     from ferrax.experimental import buffer_callback as buffer_callback
     from ferrax.experimental import checkify as checkify
+    from ferrax.experimental import colocated_python as colocated_python
     from ferrax.experimental import compilation_cache as compilation_cache
     from ferrax.experimental import compute_on as compute_on
+    from ferrax.experimental import control_deps as control_deps
     from ferrax.experimental import custom_partitioning as custom_partitioning
+    from ferrax.experimental import fused as fused
     from ferrax.experimental import hijax as hijax
     from ferrax.experimental import jet as jet
     from ferrax.experimental import key_reuse as key_reuse
