@@ -32,11 +32,15 @@ if _TYPE_CHECKING:
     from ferrax.experimental import xla_metadata as xla_metadata
 
 _SUBMODULES = """
+array_serialization
 buffer_callback
 checkify
+colocated_python
 compilation_cache
 compute_on
+control_deps
 custom_partitioning
+fused
 hijax
 jet
 key_reuse
