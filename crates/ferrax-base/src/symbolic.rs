@@ -5,11 +5,10 @@
 //! hash as always. Codes are scattered over their range, so that what comes of calculating with one as if it were a
 //! number is no code, and is found ([`is_known`]). Rules that calculate with sizes use the functions of this module;
 //! for plain numbers they cost a comparison. Programs with symbolic sizes are never compiled: the host puts numbers in
-//! their place first. Read next: `python/ferrax/_symbolic`, `ferrax-ops/src/symbolic.rs` for the primitives that
-//! take such shapes.
+//! their place first. Read next: `python/ferrax/_symbolic`.
 
 use crate::shape::Dim;
-use crate::{Result, error};
+use crate::{Error, Result, error};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -198,12 +197,15 @@ pub fn all_at_least(shape: &[Dim], least: &[Dim]) -> bool {
     shape.iter().zip(least).all(|(&a, &b)| dim_at_least(a, b).unwrap_or(true))
 }
 
+/// The error of what takes sizes for numbers.
+#[cold]
+pub fn unsupported(what: &str) -> Error {
+    error!(NotImplemented, "{what} is not implemented for symbolic sizes of axes")
+}
+
 /// Errors where a size is symbolic, for rules that take as many steps as it says.
 pub fn check_number(what: &str, sizes: &[Dim]) -> Result<()> {
-    if any(sizes) {
-        return Err(error!(NotImplemented, "{what} is not implemented for symbolic sizes of axes"));
-    }
-    Ok(())
+    if any(sizes) { Err(unsupported(what)) } else { Ok(()) }
 }
 
 /// The product or sum of sizes; the largest number where they are no sizes of one program.
@@ -213,7 +215,9 @@ pub(crate) fn fold(operation: Operation, start: Dim, mut sizes: impl Iterator<It
 }
 
 /// The least number that is a code.
-pub(crate) const LEAST: usize = (MARK << 48) as usize;
+pub const LEAST: usize = (MARK << 48) as usize;
+/// The largest one.
+pub const LARGEST: usize = LEAST + LOW as usize;
 
 #[cfg(test)]
 mod tests {

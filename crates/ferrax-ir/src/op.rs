@@ -369,12 +369,6 @@ pub fn open_program() -> ferrax_base::Error {
     )
 }
 
-/// The error where a rule took symbolic sizes for numbers.
-#[cold]
-fn unknown_size(name: &str) -> ferrax_base::Error {
-    error!(NotImplemented, "{name} is not implemented for symbolic sizes of axes")
-}
-
 fn reason<F>(slot: &Slot<F>) -> Option<&'static str> {
     match slot {
         Slot::Rule(_) => None,
@@ -421,7 +415,7 @@ macro_rules! impl_op {
                 manual::note(self, args, &mut outs);
                 let open = args.iter().any(|a| symbolic::any(&a.shape));
                 if open && !outs.iter().flat_map(|a| &a.shape).all(|&d| symbolic::is_known(d)) {
-                    return Err(unknown_size(self.name()));
+                    return Err(symbolic::unsupported(self.name()));
                 }
                 outs.iter().try_for_each(Aval::check_bytes)?;
                 Ok(outs)

@@ -3,7 +3,7 @@
 //! An object is made with its code and kept here for the life of the process, as programs hold codes and nothing else.
 //! Read next: `ferrax-base/src/symbolic.rs`.
 
-use crate::errors::{IntoPyResult, carry};
+use crate::errors::{IntoPyResult, carry, raise};
 use crate::value::PyValue;
 use ferrax_base::fork::Lock;
 use ferrax_base::symbolic::{self, Algebra, Operation};
@@ -86,8 +86,7 @@ struct Objects;
 impl Objects {
     fn number(py: Python<'_>, n: i64) -> PyResult<Bound<'_, PyAny>> {
         if n >= 0 && !symbolic::is_known(n as usize) {
-            let text = "an operation of this program is not implemented for symbolic sizes of axes";
-            return Err(pyo3::exceptions::PyNotImplementedError::new_err(text));
+            return Err(raise(symbolic::unsupported("an operation of this program")));
         }
         if symbolic::is_symbolic(n as usize) {
             size_object(py, n as usize)
@@ -129,6 +128,12 @@ impl Algebra for Objects {
     }
 }
 
+/// The least and the largest number that can be a code.
+#[pyfunction]
+fn symbolic_codes() -> (usize, usize) {
+    (symbolic::LEAST, symbolic::LARGEST)
+}
+
 /// A size as a scalar array.
 #[pyfunction]
 fn dim_as_value(size: &Bound<'_, PyAny>) -> PyResult<PyValue> {
@@ -150,6 +155,7 @@ fn symbolic_sizes_in<'py>(py: Python<'py>, text: &str) -> PyResult<Vec<(String, 
 
 /// Adds the functions to the extension module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(symbolic_codes, m)?)?;
     m.add_function(wrap_pyfunction!(symbolic_size, m)?)?;
     m.add_function(wrap_pyfunction!(dim_as_value, m)?)?;
     m.add_function(wrap_pyfunction!(symbolic_sizes_in, m)?)

@@ -19,7 +19,6 @@ from ferrax._symbolic._text import read_size
 _MARK = re.compile(r"\$(\d+)\$")
 #: Numbers as large as codes: what is left of them was calculated with as if it were a size.
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e\+?\d+)?(?![\w.])")
-_CODES = (0x5A5A << 48, 0x5A5B << 48)
 #: The sizes of a type, and what no array has.
 _SHAPE = re.compile(r"\[([\d,$]+)\]")
 _TOO_LARGE = 1 << 56
@@ -34,13 +33,14 @@ def marked(text: str) -> tuple[str, list[_DimExpr]]:
     sizes = _ferrax.symbolic_sizes_in(text)
     if not sizes:
         return text, []
+    least, largest = _ferrax.symbolic_codes()
     places = {code: k for k, (code, _) in enumerate(sizes)}
     # codes have nineteen digits each, and stand alone
     text = re.sub(r"\d{19}", lambda m: f"${places[m[0]]}$" if m[0] in places else m[0], text)
     sizes_of_types = {n for shape in _SHAPE.findall(text) for n in shape.split(",") if n.isdigit()}
     for number in {*_NUMBER.findall(text), *sizes_of_types}:
         too_large = number in sizes_of_types and int(number) > _TOO_LARGE
-        if too_large or _CODES[0] <= float(number) < _CODES[1]:
+        if too_large or least <= float(number) <= largest:
             line = next((line.strip() for line in text.split("\n") if number in line), text)
             raise NotImplementedError(
                 f"a symbolic size is calculated with as a number, which is not implemented: {line}"

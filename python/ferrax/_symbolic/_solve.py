@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ferrax._symbolic._expressions import ONE, Polynomial, _DimExpr, evaluate
+from ferrax._symbolic._expressions import Polynomial, _DimExpr, evaluate
 from ferrax._symbolic._scopes import SymbolicScope
 
 _RULES = "Sizes are solved for one variable at a time, of which they are whole multiples with a sum of known terms."
@@ -24,17 +24,28 @@ class _Solver:
     """
 
     def __init__(self, shapes: Sequence[tuple[str, Sequence[Any]]], given: Sequence[Sequence[Any]]):
+        self.shapes = shapes
         self.known: dict[str, Any] = {}
-        self.found: list[str] = []
-        symbolic = [(name, shape) for name, shape in shapes if any(isinstance(d, _DimExpr) for d in shape)]
-        self.specification = " Using the following polymorphic shapes specifications: " + ",".join(
-            f"{name}.shape = {tuple(shape)}" for name, shape in symbolic
-        )
         self.equations = [
             (f"{name}.shape[{i}]", d, sizes[i])
             for (name, shape), sizes in zip(shapes, given, strict=True)
             for i, d in enumerate(shape)
             if isinstance(d, _DimExpr)
+        ]
+        self.sources: dict[str, tuple[str, _DimExpr, Any]] = {}
+
+    @property
+    def specification(self) -> str:
+        symbolic = [(name, shape) for name, shape in self.shapes if any(isinstance(d, _DimExpr) for d in shape)]
+        return " Using the following polymorphic shapes specifications: " + ",".join(
+            f"{name}.shape = {tuple(shape)}" for name, shape in symbolic
+        )
+
+    @property
+    def found(self) -> list[str]:
+        return [
+            f"'{name}' = {self.known[name]} from specification '{size}' for dimension {place} (= {value})"
+            for name, (place, size, value) in self.sources.items()
         ]
 
     def wrong(self, what: str) -> ValueError:
@@ -43,8 +54,8 @@ class _Solver:
             f"Input shapes do not match the polymorphic shapes specification. {what}{self.specification}.{found}"
         )
 
-    def solved(self) -> dict[str, Any]:
-        """The variables.
+    def variables(self) -> dict[str, Any]:
+        """The variables, whatever is said of them.
 
         Raises:
           ValueError: sizes do not fit, or do not say what a variable is.
@@ -55,9 +66,6 @@ class _Solver:
             if len(rest) == len(left):
                 raise self.unsolved(rest)
             left = rest
-        scope = self.equations[0][1].scope if self.equations else None
-        if scope is not None:
-            self.constraints(scope)
         return self.known
 
     def one(self, place: str, size: _DimExpr, value: Any) -> bool:
@@ -80,7 +88,7 @@ class _Solver:
         if remainder != 0:
             raise self.wrong(f"Division had remainder {remainder} when computing the value of '{name}'.")
         self.known[name] = quotient
-        self.found.append(f"'{name}' = {quotient} from specification '{size}' for dimension {place} (= {value})")
+        self.sources[name] = (place, size, value)
         if not quotient >= 1:
             raise self.wrong(f"Expected value >= 1 for dimension variable '{name}'.")
         return True
@@ -118,7 +126,11 @@ def solve(shapes: Sequence[tuple[str, Sequence[Any]]], given: Sequence[Sequence[
     Raises:
       ValueError: the sizes do not fit, or do not say what a variable is.
     """
-    return _Solver(shapes, given).solved()
+    solver = _Solver(shapes, given)
+    variables = solver.variables()
+    if solver.equations:
+        solver.constraints(solver.equations[0][1].scope)
+    return variables
 
 
 def check_solvable(shapes: Sequence[tuple[str, Sequence[Any]]]) -> None:
@@ -127,16 +139,4 @@ def check_solvable(shapes: Sequence[tuple[str, Sequence[Any]]]) -> None:
     Raises:
       ValueError: they will not.
     """
-    solver = _Solver(shapes, [shape for _, shape in shapes])
-    left = solver.equations
-    while left:
-        rest = []
-        for place, size, _ in left:
-            terms = [t for t, _ in size._polynomial.terms if t != ONE and not t.variables() <= solver.known.keys()]
-            if len(terms) == 1 and (factor := terms[0].factor) is not None and factor.variable is not None:
-                solver.known[factor.variable] = None
-            elif terms:
-                rest.append((place, size, None))
-        if len(rest) == len(left):
-            raise solver.unsolved(rest)
-        left = rest
+    _Solver(shapes, [shape for _, shape in shapes]).variables()

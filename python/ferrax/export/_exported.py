@@ -246,27 +246,28 @@ class Exported:
         """
         if not self._parts[1]:
             return self._program
+        key = tuple(shapes)
+        if (found := self._programs.get(key)) is not None:
+            return found
         from ferrax._symbolic import _programs
         from ferrax._symbolic._solve import solve
 
-        variables = solve(self._named_shapes, shapes)
-        key = tuple(variables.items())
-        found = self._programs.get(key)
-        if found is None:
-            if len(self._programs) >= _MOST_PROGRAMS:
-                self._programs.pop(next(iter(self._programs)))
-            found = self._programs[key] = self._read(_programs.evaluated(self._parts[1], variables))
-        return found
+        variables = solve([(name, aval.shape) for name, aval in self._named_avals], shapes)
+        if len(self._programs) >= _MOST_PROGRAMS:
+            self._programs.pop(next(iter(self._programs)))
+        program = self._programs[key] = self._read(_programs.evaluated(self._parts[1], variables))
+        return program
 
     @functools.cached_property
     def _programs(self) -> dict[Any, Any]:
-        """Programs by the variables that they are for."""
+        """Programs by the shapes that they are for."""
         return {}
 
     @functools.cached_property
-    def _named_shapes(self) -> list[tuple[str, Any]]:
+    def _named_avals(self) -> list[tuple[str, Any]]:
+        """How errors call the arguments, and their types."""
         paths = tree_util.tree_flatten_with_path(self.in_tree.unflatten(self.in_avals))[0]
-        return [(_name(path), aval.shape) for path, aval in paths]
+        return [(_name(path), aval) for path, aval in paths]
 
     @functools.cached_property
     def _program(self) -> Any:
@@ -288,18 +289,17 @@ class Exported:
         )
 
     def _check(self, values: Sequence[Any]) -> None:
-        paths = tree_util.tree_flatten_with_path(self.in_tree.unflatten(self.in_avals))[0]
-        for (path, want), x in zip(paths, values, strict=True):
+        for (name, want), x in zip(self._named_avals, values, strict=True):
             if x.ndim != len(want.shape):
-                raise ValueError(f"Rank mismatch for {_name(path)}: expected {want.shape} and called with {x.shape}")
+                raise ValueError(f"Rank mismatch for {name}: expected {want.shape} and called with {x.shape}")
             for i, (n, m) in enumerate(zip(want.shape, x.shape, strict=True)):
                 if n != m and not is_symbolic_dim(n):
                     raise ValueError(
-                        f"Shape mismatch for {_name(path)}.shape[{i}] (expected same constant): expected {want.shape} "
+                        f"Shape mismatch for {name}.shape[{i}] (expected same constant): expected {want.shape} "
                         f"and called with {x.shape}"
                     )
             if x.dtype != want.dtype:
-                raise ValueError(f"Dtype mismatch for {_name(path)}: expected {want.dtype} and called with {x.dtype}")
+                raise ValueError(f"Dtype mismatch for {name}: expected {want.dtype} and called with {x.dtype}")
         here = default_export_platform()
         if here not in self.platforms and DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
             raise ValueError(
@@ -471,7 +471,7 @@ def _exported(
     if "sizes" in header:
         from ferrax._symbolic._solve import check_solvable
 
-        check_solvable(exported._named_shapes)
+        check_solvable([(name, aval.shape) for name, aval in exported._named_avals])
     return exported
 
 
