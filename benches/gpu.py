@@ -2,8 +2,8 @@
 
 `python benches/gpu.py` needs a GPU; JAX takes part where it has its own plugin for one. Rows of bandwidth say what
 share of a copy's bytes per second they reach (the fewest bytes that the row must move, each input read once and each
-output written once); rows of products say their TFLOP/s: JAX's in float32 are TF32, ours are not. Every row's results
-are compared before they are timed. JAX takes memory as it needs it (`XLA_PYTHON_CLIENT_PREALLOCATE=false`), so that
+output written once); rows of products say their TFLOP/s. What nobody asks to be less exact is computed in float32 by
+us and in TF32 by JAX; rows of TF32 ask for it. Every row's results are compared before they are timed. JAX takes memory as it needs it (`XLA_PYTHON_CLIENT_PREALLOCATE=false`), so that
 both fit.
 """
 
@@ -100,12 +100,16 @@ def compile_rows(libs):
     yield row(libs, "first call of a gradient", step, once=True)
 
 
-def program(make, *shapes, dtype=np.float32):
+def program(make, *shapes, dtype=np.float32, precision=None):
     """A jitted function of random arrays, waited for."""
 
     def setup(jax, jnp):
+        def computed(*xs):
+            with jax.default_matmul_precision(precision):
+                return make(jax, jnp, *xs)
+
         args = on(jax, *shapes, dtype=dtype)
-        f = jax.jit(lambda *xs: make(jax, jnp, *xs))
+        f = jax.jit(computed)
         return lambda: jax.block_until_ready(f(*args))
 
     return setup
@@ -151,21 +155,25 @@ def arithmetic_rows():
     """Name, program, and the operations that it cannot do without."""
     side = 4096
     square = (side, side)
-    half = {"dtype": "bfloat16"}
+    half, tf32 = {"dtype": "bfloat16"}, {"precision": "tensorfloat32"}
     yield "matmul 4096, f32", program(lambda jax, jnp, x, y: x @ y, square, square), Work(flops=2 * side**3)
     yield "matmul 4096, bf16", program(lambda jax, jnp, x, y: x @ y, square, square, **half), Work(flops=2 * side**3)
+    yield "matmul 4096, TF32", program(lambda jax, jnp, x, y: x @ y, square, square, **tf32), Work(flops=2 * side**3)
     batch = (256, 128, 128)
     yield "256 matmuls 128", program(lambda jax, jnp, x, y: x @ y, batch, batch), Work(flops=2 * 256 * 128**3)
-    yield (
-        "convolution 3 x 3",
-        program(convolution, (32, 56, 56, 64), (3, 3, 64, 64)),
-        Work(flops=2 * 32 * 56 * 56 * 64 * 64 * 9),
-    )
+    image, window, cells = (32, 56, 56, 64), (3, 3, 64, 64), Work(flops=2 * 32 * 56 * 56 * 64 * 64 * 9)
+    yield "convolution 3 x 3", program(convolution, image, window), cells
+    yield "convolution 3 x 3, TF32", program(convolution, image, window, **tf32), cells
+    yield "convolution 3 x 3, bf16", program(convolution, image, window, **half), cells
     head = (8, 1024, 8, 64)
     yield "attention", program(attention, head, head, head), Work(flops=4 * 8 * 8 * 1024 * 1024 * 64)
+    yield "attention, TF32", program(attention, head, head, head, **tf32), Work(flops=4 * 8 * 8 * 1024 * 1024 * 64)
     yield "attention, bf16", program(attention, head, head, head, **half), Work(flops=4 * 8 * 8 * 1024 * 1024 * 64)
     mlp = [(1024, 1024), (1024, 4096), (4096, 1024)]
-    yield "training step of an MLP", program(training, *mlp), Work(flops=5 * 2 * 1024 * 1024 * 4096)
+    step = Work(flops=5 * 2 * 1024 * 1024 * 4096)
+    yield "training step of an MLP", program(training, *mlp), step
+    yield "training step of an MLP, TF32", program(training, *mlp, **tf32), step
+    yield "training step of an MLP, bf16", program(training, *mlp, **half), step
     yield "scan of 200 steps", program(recurrence, (200, 16, 32), (32, 32)), Work(flops=200 * 2 * 16 * 32 * 32)
     yield "200 fori steps", program(iteration, (1024, 1024)), Work(bytes=200 * 8 * 1024 * 1024)
 

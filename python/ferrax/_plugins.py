@@ -85,15 +85,19 @@ def installed() -> Iterator[tuple[str, str]]:
             yield "tpu", tpu
 
 
-def nvrtc_folders() -> Iterator[str]:
-    """The folders of installed wheels that may have NVIDIA's compiler, in the order of the import path."""
+#: What is in the names of NVIDIA's libraries that the engine of its GPUs uses.
+_LIBRARIES = ("nvrtc", "cublasLt", "cufft")
+
+
+def library_folders() -> Iterator[str]:
+    """The folders of installed wheels that may have NVIDIA's compiler and libraries, in the order of the import path."""
     for place in sys.path:
         packages = os.path.join(place, "nvidia")
         if os.path.isdir(packages):
             for package in sorted(os.listdir(packages), reverse=True):
                 for inside in ("lib", "bin"):
                     folder = os.path.join(packages, package, inside)
-                    if os.path.isdir(folder) and any("nvrtc" in name for name in os.listdir(folder)):
+                    if os.path.isdir(folder) and any(part in name for name in os.listdir(folder) for part in _LIBRARIES):
                         yield folder
 
 
@@ -129,7 +133,7 @@ def install() -> None:
     if sys.executable:
         _ferrax.try_plugins_by([sys.executable, "-c", _PROBE], os.path.join(_cache(), "plugins"), _PATIENCE)
     if "cuda" in _ferrax.platforms():
-        _ferrax.look_for_nvrtc_in(list(nvrtc_folders()))
+        _ferrax.look_for_libraries_in(list(library_folders()))
     chosen = any(f"{prefix}_PLATFORM{end}" in os.environ for prefix in ("FERRAX", "JAX") for end in ("S", "_NAME"))
     for name, path in installed():
         platform = _ferrax.plugin_platform(name)

@@ -1,4 +1,4 @@
-"""NVIDIA's driver and NVRTC without a GPU, for programs of tests: `crates/ferrax-cuda/tests/fake`.
+"""NVIDIA's driver, NVRTC and libraries without a GPU, for programs of tests: `crates/ferrax-cuda/tests/fake`.
 
 The host computes its kernels. `python -m tests.cuda.fake` builds it and prints the variables of the environment that
 have ferrax use it. What it takes for a fault of ours (memory that is not there, work before its time, something written
@@ -45,7 +45,8 @@ def build():
 def environment():
     """The variables that have a process use the fake."""
     kernels = str(FOLDER / "kernels")
-    return {"FERRAX_LIBCUDA": str(LIBRARY), "FERRAX_NVRTC": str(LIBRARY), "FAKE_CUDA_KERNELS": kernels}
+    libraries = ("FERRAX_LIBCUDA", "FERRAX_NVRTC", "FERRAX_CUBLASLT", "FERRAX_CUFFT")
+    return {**dict.fromkeys(libraries, str(LIBRARY)), "FAKE_CUDA_KERNELS": kernels}
 
 
 class Driver:
@@ -68,10 +69,17 @@ class Driver:
         """Has a call from now on fail; the next is number one."""
         self._library.fake_fail(ctypes.c_int64(call), ctypes.c_int(code))
 
+    def ran(self):
+        """The calls of libraries since this was last asked."""
+        return self._taken(b"ran")
+
     def violations(self):
         """What was done that must not be."""
+        return self._taken(b"violations")
+
+    def _taken(self, name):
         room = ctypes.create_string_buffer(1 << 20)
-        size = self._library.fake_take(b"violations", room, ctypes.c_size_t(len(room)))
+        size = self._library.fake_take(name, room, ctypes.c_size_t(len(room)))
         return room.raw[:size].decode().splitlines()
 
 

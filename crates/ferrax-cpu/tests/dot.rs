@@ -88,7 +88,7 @@ proptest! {
         };
         let (a, lhs_batch, lhs_contract) = side(rng, fa);
         let (b, rhs_batch, rhs_contract) = side(rng, fb);
-        check(DotDims { lhs_contract, rhs_contract, lhs_batch, rhs_batch }, &a, &b, out);
+        check(DotDims { lhs_contract, rhs_contract, lhs_batch, rhs_batch, ..DotDims::default() }, &a, &b, out);
     }
 
     #[test]

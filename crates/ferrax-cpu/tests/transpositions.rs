@@ -50,8 +50,13 @@ fn by_node(g: &Graph, params: &[Buffer]) -> Buffer {
 fn products_without_copies_have_the_same_bits() {
     let axes = |a: &[usize]| SmallVec::from_slice(a);
     let flat = DotDims { lhs_contract: axes(&[1]), rhs_contract: axes(&[0]), ..DotDims::default() };
-    let batched =
-        DotDims { lhs_contract: axes(&[2]), rhs_contract: axes(&[1]), lhs_batch: axes(&[0]), rhs_batch: axes(&[0]) };
+    let batched = DotDims {
+        lhs_contract: axes(&[2]),
+        rhs_contract: axes(&[1]),
+        lhs_batch: axes(&[0]),
+        rhs_batch: axes(&[0]),
+        ..DotDims::default()
+    };
     let cases: [([&[usize]; 2], [&[usize]; 3], DotDims, bool); 4] = [
         ([&[40, 30], &[50, 40]], [&[1, 0], &[1, 0], &[1, 0]], flat.clone(), true),
         ([&[30, 300], &[70, 300]], [&[0, 1], &[1, 0], &[1, 0]], flat.clone(), true),

@@ -10,3 +10,4 @@ mod library;
 pub mod plan;
 pub mod print;
 pub mod program;
+pub mod routine;

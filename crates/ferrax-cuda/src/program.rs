@@ -10,6 +10,7 @@
 //! any number of blocks.
 
 use crate::print::device::needed;
+use crate::routine::Routine;
 use ferrax_loops::Type;
 use ferrax_loops::kind::Bytes;
 
@@ -105,6 +106,15 @@ pub enum Step {
         to: Span,
         /// To what.
         byte: u8,
+    },
+    /// Calls a function of one of NVIDIA's libraries.
+    Call {
+        /// What it computes.
+        routine: Routine,
+        /// What it reads, in the routine's order; the first of them begins at a multiple of 16 bytes, as all others do.
+        reads: Vec<Span>,
+        /// What it writes, in the routine's order; disjoint from what it reads.
+        writes: Vec<Span>,
     },
     /// Runs `cond`, then, where the byte at `flag` is not 0, `body` and everything again.
     While {

@@ -126,7 +126,13 @@ fn windows_of_every_kind() {
 
 fn dims(lhs: &[usize], rhs: &[usize], lb: &[usize], rb: &[usize]) -> Kind {
     let of = SmallVec::from_slice;
-    Kind::Dot(Box::new(DotDims { lhs_contract: of(lhs), rhs_contract: of(rhs), lhs_batch: of(lb), rhs_batch: of(rb) }))
+    Kind::Dot(Box::new(DotDims {
+        lhs_contract: of(lhs),
+        rhs_contract: of(rhs),
+        lhs_batch: of(lb),
+        rhs_batch: of(rb),
+        tf32: false,
+    }))
 }
 
 #[test]
@@ -175,8 +181,12 @@ fn convolutions() {
             let mut out = vec![x[0]];
             out.extend((0..spatial).map(|s| (x[s + 1] - (w[s] - 1) * dilation[s] - 1) / strides[s] + 1));
             out.push(w[spatial + 1]);
-            let kind =
-                Kind::Conv(Box::new(ConvDims { strides: strides.into(), rhs_dilation: dilation.into(), groups }));
+            let kind = Kind::Conv(Box::new(ConvDims {
+                strides: strides.into(),
+                rhs_dilation: dilation.into(),
+                groups,
+                tf32: false,
+            }));
             let args = [whole(&mut rng, d, x), whole(&mut rng, d, w)];
             report.check(&[case(kind, &[0, 1], &[Type::new(d, &out)], Near::Zeros)], &args);
         }

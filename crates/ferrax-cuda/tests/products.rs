@@ -13,7 +13,13 @@ const DTYPES: [(DType, DType); 4] =
 
 fn dims(lhs: &[usize], rhs: &[usize], lb: &[usize], rb: &[usize]) -> Kind {
     let of = SmallVec::from_slice;
-    Kind::Dot(Box::new(DotDims { lhs_contract: of(lhs), rhs_contract: of(rhs), lhs_batch: of(lb), rhs_batch: of(rb) }))
+    Kind::Dot(Box::new(DotDims {
+        lhs_contract: of(lhs),
+        rhs_contract: of(rhs),
+        lhs_batch: of(lb),
+        rhs_batch: of(rb),
+        tf32: false,
+    }))
 }
 
 /// Compares the results of a node with two operands of small whole numbers, of which all sums are exact.
@@ -99,7 +105,7 @@ fn convolutions_that_are_products() {
         let mut result = vec![x[0]];
         result.extend((0..spatial).map(|s| (x[s + 1] - (w[s] - 1) * dilation[s] - 1) / strides[s] + 1));
         result.push(w[spatial + 1]);
-        let of = ConvDims { strides: strides.into(), rhs_dilation: dilation.into(), groups: 1 };
+        let of = ConvDims { strides: strides.into(), rhs_dilation: dilation.into(), groups: 1, tf32: false };
         check(&mut report, &mut rng, Kind::Conv(Box::new(of)), [x, w], d, Type::new(d, &result));
     }
     assert_eq!(count(&report, "for (I q = 0"), 0, "none is computed cell by cell");

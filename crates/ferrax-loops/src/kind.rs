@@ -151,6 +151,8 @@ pub struct DotDims {
     pub lhs_batch: SmallVec<[usize; 2]>,
     /// Batch axes of the right operand, in the same order.
     pub rhs_batch: SmallVec<[usize; 2]>,
+    /// Whether an engine may round operands in single precision to TF32, 10 bits behind the point.
+    pub tf32: bool,
 }
 
 /// What a slice takes of each axis.
@@ -188,6 +190,8 @@ pub struct ConvDims {
     pub rhs_dilation: Shape,
     /// Groups of features: outputs of a group see the inputs of that group.
     pub groups: usize,
+    /// As for products: whether operands in single precision may be rounded to TF32.
+    pub tf32: bool,
 }
 
 /// Low, high and interior padding of one axis; low and high may be negative (they crop).

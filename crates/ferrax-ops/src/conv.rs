@@ -451,10 +451,11 @@ fn conv_kernel(p: &ConvParams, b: &mut Builder, args: &[ValueId], out: &Aval) ->
     }
     let d = &p.dimension_numbers;
     // sums of half-precision products are taken in f32
-    let dtype = match compute_dtype(b.ty(args[0]).dtype, out.dtype) {
-        DType::F16 | DType::BF16 => DType::F32,
-        wide => wide,
+    let (dtype, half) = match compute_dtype(b.ty(args[0]).dtype, out.dtype) {
+        DType::F16 | DType::BF16 => (DType::F32, true),
+        wide => (wide, false),
     };
+    let allowed = dtype == DType::F32 && p.precision.as_ref().is_some_and(DotPrecision::allows_tf32);
     let sides = [args[0], args[1]].map(|a| b.convert(a, dtype));
     let x = lhs_kernel(p, b, sides[0]);
     let order: Shape = d.rhs[2..].iter().copied().chain([d.rhs[1], d.rhs[0]]).collect();
@@ -463,6 +464,8 @@ fn conv_kernel(p: &ConvParams, b: &mut Builder, args: &[ValueId], out: &Aval) ->
         strides: p.window_strides.clone(),
         rhs_dilation: p.rhs_dilation.clone(),
         groups: p.feature_group_count.max(p.batch_group_count),
+        // numbers of 16 bits are numbers of TF32
+        tf32: half || allowed,
     };
     let axes: Shape = [d.out[0]].into_iter().chain(d.out[2..].iter().copied()).chain([d.out[1]]).collect();
     let y = b.push(Kind::Conv(Box::new(dims)), &[x, w], Type::new(dtype, &sizes(&out.shape, &axes)));

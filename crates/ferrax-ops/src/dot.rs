@@ -50,7 +50,8 @@ impl Precision {
     }
 }
 
-/// What a dot product's `precision` argument asks for. The CPU always computes in full precision of the dtypes.
+/// What a dot product's `precision` argument asks for. The CPU always computes in full precision of the dtypes, NVIDIA's GPUs
+/// round operands to TF32 where it allows that.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DotPrecision {
     /// One precision for each operand.
@@ -63,6 +64,14 @@ pub enum DotPrecision {
 pub const HIGHEST: DotPrecision = DotPrecision::Pair(Precision::Highest, Precision::Highest);
 
 impl DotPrecision {
+    /// Whether it says that operands in single precision may be rounded to TF32.
+    pub(crate) fn allows_tf32(&self) -> bool {
+        match self {
+            DotPrecision::Pair(a, b) => ![a, b].contains(&&Precision::Highest),
+            DotPrecision::Algorithm(name) => &**name == "TF32_TF32_F32",
+        }
+    }
+
     fn swapped(&self) -> DotPrecision {
         match self {
             DotPrecision::Pair(a, b) => DotPrecision::Pair(*b, *a),
@@ -129,7 +138,7 @@ impl Params for DotParams {
         let (lhs_batch, rhs_batch) = pair(batch)?;
         let optional = |p: Option<&Param>| p.filter(|p| !matches!(p, Param::Text(t) if t == "None")).cloned();
         Some(DotParams {
-            dimension_numbers: DotDims { lhs_contract, rhs_contract, lhs_batch, rhs_batch },
+            dimension_numbers: DotDims { lhs_contract, rhs_contract, lhs_batch, rhs_batch, ..DotDims::default() },
             precision: match optional(fields.get("precision")) {
                 Some(p) => Some(DotPrecision::parse(&p)?),
                 None => None,
@@ -309,6 +318,7 @@ fn operand_cotangent(p: &DotParams, ct: &Value, x: &Aval, y: &Value, right: bool
         rhs_contract: y_free,
         lhs_batch: (0..batch).collect(),
         rhs_batch: y_batch.clone(),
+        ..DotDims::default()
     };
     let precision = if right { p.precision.as_ref().map(DotPrecision::swapped) } else { p.precision.clone() };
     let product = dot_general(ct, y, &dims, precision, p.preferred_element_type)?;
@@ -414,7 +424,8 @@ fn dot_kernel(p: &DotParams, b: &mut Builder, args: &[ValueId], out: &Aval) -> V
     // Sums of half-precision products are taken in f32 inside the node, whatever the operands' own width.
     let sides = [args[0], args[1]].map(|a| b.convert(a, dtype));
     let accumulated = if half && out.dtype == DType::F32 { DType::F32 } else { dtype };
-    let kind = Kind::Dot(Box::new(p.dimension_numbers.clone()));
+    let tf32 = dtype == DType::F32 && p.precision.as_ref().is_some_and(DotPrecision::allows_tf32);
+    let kind = Kind::Dot(Box::new(DotDims { tf32, ..p.dimension_numbers.clone() }));
     let dot = b.push(kind, &sides, Type::new(accumulated, &out.shape));
     if out.dtype.is_bool() && !accumulated.is_bool() {
         let zero = b.scalar(Scalar::zero(accumulated));
@@ -511,6 +522,7 @@ pub fn batch_matmul(x: &Value, y: &Value, precision: Option<DotPrecision>) -> Re
         rhs_contract: smallvec![rank - 2],
         lhs_batch: batch.clone(),
         rhs_batch: batch,
+        ..DotDims::default()
     };
     dot_general(x, y, &dims, precision, None)
 }
@@ -561,6 +573,7 @@ pub fn matmul(x: &Value, y: &Value, precision: Option<DotPrecision>, preferred: 
         rhs_contract: smallvec![b],
         lhs_batch: (0..b).collect(),
         rhs_batch: (0..b).collect(),
+        ..DotDims::default()
     };
     dot_general(&x, &y, &dims, precision, preferred)
 }

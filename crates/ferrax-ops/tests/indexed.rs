@@ -219,6 +219,7 @@ fn dot_products() {
         rhs_contract: rc.iter().copied().collect(),
         lhs_batch: lb.iter().copied().collect(),
         rhs_batch: rb.iter().copied().collect(),
+        ..DotDims::default()
     };
     let shapes: [(&[usize], &[usize], DotDims); 8] = [
         (&[5, 7], &[7, 3], dims(&[1], &[0], &[], &[])),

@@ -204,7 +204,7 @@ fn convolutions_agree_with_the_cpu_engine() {
                 (0..space.len()).map(|i| (space[i] - (cells[i] - 1) * dilation[i] - 1) / strides[i] + 1).collect();
             let x = Array::tame(&mut rng, d, &[&[2], space, &[4]].concat());
             let kernel = Array::tame(&mut rng, d, &[cells, &[4 / groups, 8]].concat());
-            let dims = ConvDims { strides: strides.into(), rhs_dilation: dilation.into(), groups };
+            let dims = ConvDims { strides: strides.into(), rhs_dilation: dilation.into(), groups, tf32: false };
             let kind = Kind::Conv(Box::new(dims));
             let (got, want) = both(&place, &kind, &[&x, &kernel], &[Type::new(d, &[&[2], &out[..], &[8]].concat())]);
             assert_near(&got[0], &want[0], 4.0 * epsilon(d), 200.0, &(&kind, d));

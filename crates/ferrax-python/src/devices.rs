@@ -385,10 +385,10 @@ fn plugin_platform(name: &str) -> String {
     engine::xla::platform(name)
 }
 
-/// Says in which folders of installed packages the engine of NVIDIA's GPUs looks for NVRTC.
+/// Says in which folders of installed packages the engine of NVIDIA's GPUs looks for NVIDIA's libraries.
 #[pyfunction]
-fn look_for_nvrtc_in(folders: Vec<PathBuf>) {
-    engine::cuda::look_for_nvrtc_in(folders);
+fn look_for_libraries_in(folders: Vec<PathBuf>) {
+    engine::cuda::look_for_libraries_in(folders);
 }
 
 /// Adds a plugin of the PJRT C API as a platform; it is loaded when its devices are asked for.
@@ -491,7 +491,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(platforms, m)?)?;
     m.add_function(wrap_pyfunction!(about_platform, m)?)?;
     m.add_function(wrap_pyfunction!(plugin_platform, m)?)?;
-    m.add_function(wrap_pyfunction!(look_for_nvrtc_in, m)?)?;
+    m.add_function(wrap_pyfunction!(look_for_libraries_in, m)?)?;
     m.add_function(wrap_pyfunction!(register_plugin, m)?)?;
     m.add_function(wrap_pyfunction!(set_compilation_cache, m)?)?;
     m.add_function(wrap_pyfunction!(compilation_cache_counts, m)?)?;

@@ -164,6 +164,7 @@ fn dims(lhs_contract: &[usize], rhs_contract: &[usize], lhs_batch: &[usize], rhs
         rhs_contract: of(rhs_contract),
         lhs_batch: of(lhs_batch),
         rhs_batch: of(rhs_batch),
+        ..DotDims::default()
     }))
 }
 

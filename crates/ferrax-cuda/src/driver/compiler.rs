@@ -5,14 +5,14 @@
 //! than the compiler, the driver translates PTX for it.
 //! Read next: `cubins.rs`, which keeps what was compiled.
 
-use super::library::{Opened, Search, Version, file_name, named_by};
+use super::library::{Opened, Places, Search, Version};
 use super::sys::*;
 use ferrax_base::{Error, ErrorKind, Result, bail, error};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 
 /// The oldest NVRTC that will do.
-const OLDEST: Version = Version(12, 0);
+pub(super) const OLDEST: Version = Version(12, 0);
 /// Options of every compilation. A product and a sum are one rounding only where the source says so.
 const OPTIONS: [&str; 2] = ["--std=c++17", "--fmad=false"];
 
@@ -70,9 +70,8 @@ impl Compiler {
     /// `FERRAX_NVRTC`, a file or a folder, says where it is; otherwise the system is asked, then `folders` are looked through (those of
     /// the host's packages), then the places of CUDA's own installation.
     pub fn load(driver: Version, folders: &[PathBuf]) -> Result<Compiler> {
-        let named = named_by("FERRAX_NVRTC");
-        let files = places(driver, named, folders);
-        Compiler::first(driver, files)
+        let places = Places { stem: "nvrtc", variable: "FERRAX_NVRTC", newest: driver.0, oldest: OLDEST.0 };
+        Compiler::first(driver, places.files(folders))
     }
 
     /// Opens the first of some files that is a compiler for a driver of this version.
@@ -235,24 +234,6 @@ fn open_builtins(compiler: &Path) {
         if file.file_name().to_string_lossy().contains("nvrtc-builtins") {
             // what cannot be opened is not the one that is asked for
             let _ = Opened::open(&file.path()).map(Opened::keep);
-        }
-    }
-}
-
-/// Files that may be the compiler.
-fn places(driver: Version, named: Option<PathBuf>, folders: &[PathBuf]) -> Vec<PathBuf> {
-    let majors = (OLDEST.0..=driver.0).rev().map(Some);
-    let names: Vec<String> = majors.chain([None]).map(|major| file_name("nvrtc", major)).collect();
-    let within = |folder: &Path| names.iter().map(|name| folder.join(name)).collect::<Vec<_>>();
-    match named {
-        Some(place) if place.is_dir() => within(&place),
-        Some(place) => vec![place],
-        None => {
-            let installed = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os);
-            let installed = installed.map(|at| Path::new(&at).join(if cfg!(windows) { "bin" } else { "lib64" }));
-            let usual = (!cfg!(windows)).then(|| PathBuf::from("/usr/local/cuda/lib64"));
-            let folders = folders.iter().cloned().chain(installed).chain(usual);
-            names.iter().map(PathBuf::from).chain(folders.flat_map(|f| within(&f))).collect()
         }
     }
 }

@@ -6,9 +6,11 @@
 use super::cubins::Cubins;
 use super::device::Device;
 use super::graph::Segment;
+use super::libraries::{Call, Libraries};
 use super::memory::{Block, Use};
 use super::module::{Function, Module, Shape};
 use crate::program::{Argument, Launch, Output, Place, Program, Span, Step, Unit};
+use crate::routine::Routine;
 use ferrax_base::{Error, Result, bail, error};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,6 +41,7 @@ struct Code {
 /// Steps as they are run.
 pub(super) enum Node {
     Straight(Segment),
+    Call { call: Box<dyn Call>, reads: Vec<Span>, writes: Vec<Span> },
     While { cond: Vec<Node>, flag: Span, body: Vec<Node> },
     Repeat { count: u64, counter: Span, body: Vec<Node> },
     Switch { index: Span, branches: Vec<Vec<Node>> },
@@ -53,9 +56,16 @@ pub(super) enum Op {
 
 impl Executable {
     /// Compiles a program for a GPU and uploads its constants; `name` is what messages call it.
-    pub fn load(device: &Arc<Device>, cubins: &Cubins, program: &Program, name: &str) -> Result<Executable> {
+    pub fn load(
+        device: &Arc<Device>,
+        cubins: &Cubins,
+        libraries: &Libraries,
+        program: &Program,
+        name: &str,
+    ) -> Result<Executable> {
         device.sweep();
-        let plan = Plan { program, name };
+        let prepare = |routine: &Routine| libraries.prepare(device.context(), routine);
+        let plan = Plan { program, name, prepare: &prepare };
         let reusable = plan.reusable()?;
         let shared = plan.kernels()?;
         let units: Vec<&Unit> = program.units.iter().filter(|unit| shared.contains_key(unit.kernel.as_str())).collect();
@@ -125,7 +135,7 @@ fn waits(steps: &[Step]) -> bool {
     steps.iter().any(|step| match step {
         Step::While { .. } | Step::Switch { .. } => true,
         Step::Repeat { body, .. } => waits(body),
-        Step::Launch(_) | Step::Copy { .. } | Step::Fill { .. } => false,
+        Step::Launch(_) | Step::Copy { .. } | Step::Fill { .. } | Step::Call { .. } => false,
     })
 }
 
@@ -133,6 +143,7 @@ fn waits(steps: &[Step]) -> bool {
 struct Plan<'a> {
     program: &'a Program,
     name: &'a str,
+    prepare: &'a dyn Fn(&Routine) -> Result<Box<dyn Call>>,
 }
 
 impl<'a> Plan<'a> {
@@ -197,7 +208,7 @@ impl<'a> Plan<'a> {
                         let most = found.entry(kernel).or_default();
                         *most = (*most).max(*shared);
                     }
-                    Step::Copy { .. } | Step::Fill { .. } => {}
+                    Step::Copy { .. } | Step::Fill { .. } | Step::Call { .. } => {}
                     Step::While { cond, body, .. } => [cond, body].into_iter().for_each(|s| gather(s, found)),
                     Step::Repeat { body, .. } => gather(body, found),
                     Step::Switch { branches, .. } => branches.iter().for_each(|s| gather(s, found)),
@@ -225,6 +236,11 @@ impl<'a> Plan<'a> {
                     let to = self.written(*to)?;
                     ops.extend((to.bytes > 0).then_some(Op::Fill { to, byte: *byte }));
                     continue;
+                }
+                Step::Call { routine, reads, writes } => {
+                    let reads = reads.iter().map(|s| self.within(*s)).collect::<Result<_>>()?;
+                    let writes = writes.iter().map(|s| self.written(*s)).collect::<Result<_>>()?;
+                    Node::Call { call: (self.prepare)(routine)?, reads, writes }
                 }
                 Step::While { cond, flag, body } => Node::While {
                     cond: self.nodes(cond, functions)?,

@@ -111,3 +111,35 @@ pub fn file_name(stem: &str, major: Option<i32>) -> String {
         (false, None) => format!("lib{stem}.so"),
     }
 }
+
+/// Where a library of CUDA's may be that comes in packages, of which a machine may have several versions.
+pub struct Places {
+    /// The library's name.
+    pub stem: &'static str,
+    /// The variable of the environment that names a file or a folder.
+    pub variable: &'static str,
+    /// Major versions that will do.
+    pub newest: i32,
+    /// As `newest`.
+    pub oldest: i32,
+}
+
+impl Places {
+    /// Files that may be the library: where the variable says, where the system looks, in folders, and where CUDA is installed.
+    pub fn files(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
+        let majors = (self.oldest..=self.newest).rev().map(Some);
+        let names: Vec<String> = majors.chain([None]).map(|major| file_name(self.stem, major)).collect();
+        let within = |folder: &Path| names.iter().map(|name| folder.join(name)).collect::<Vec<_>>();
+        match named_by(self.variable) {
+            Some(place) if place.is_dir() => within(&place),
+            Some(place) => vec![place],
+            None => {
+                let installed = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os);
+                let installed = installed.map(|at| Path::new(&at).join(if cfg!(windows) { "bin" } else { "lib64" }));
+                let usual = (!cfg!(windows)).then(|| PathBuf::from("/usr/local/cuda/lib64"));
+                let folders = folders.iter().cloned().chain(installed).chain(usual);
+                names.iter().map(PathBuf::from).chain(folders.flat_map(|f| within(&f))).collect()
+            }
+        }
+    }
+}

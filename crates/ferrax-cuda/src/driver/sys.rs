@@ -223,6 +223,7 @@ macro_rules! driver_functions {
         }
     };
 }
+pub(crate) use declare;
 pub(crate) use driver_functions;
 driver_functions!(declare);
 

@@ -6,6 +6,7 @@
 
 mod conv;
 pub mod dot;
+mod fourier;
 mod radix;
 mod reduce;
 pub mod rows;
@@ -34,6 +35,7 @@ pub fn node(f: &mut Frame<'_>, node: &Node) -> Result<()> {
         Kind::ReduceWindow { op, window } => window::reduce_window(f, node, *op, window),
         Kind::Sort { axis, num_keys, .. } => sort::sort(f, node, *axis, *num_keys),
         Kind::Scatter { op, dims, mode, unique, .. } => scatter::scatter(f, node, *op, dims, *mode, *unique),
+        Kind::Fft { kind, axes } => fourier::fourier(f, node, *kind, *axes),
         Kind::Linalg(op) => triangle::linalg(f, node, *op),
         kind => {
             let name = format!("{kind:?}");

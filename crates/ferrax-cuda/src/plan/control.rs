@@ -22,7 +22,7 @@ pub(super) fn node(f: &mut Frame<'_>, node: &Node) -> Result<()> {
             let index = f.span(node.inputs[0])?;
             let mut all = Vec::new();
             for branch in branches {
-                let graph = rewrite(branch)?;
+                let graph = rewrite(branch, f.p.libraries())?;
                 let mut steps = Vec::new();
                 Frame::run(f.p, &graph, &args, &results, &mut steps)?;
                 all.push(steps);
@@ -77,7 +77,7 @@ fn while_loop(
     let results: Vec<ValueId> = node.outputs().collect();
     let arrays = carried(f, node, cond_consts + body_consts, &results)?;
     let flag = f.temporary(1);
-    let (cond, body) = (rewrite(cond)?, rewrite(body)?);
+    let (cond, body) = (rewrite(cond, f.p.libraries())?, rewrite(body, f.p.libraries())?);
     let mut test = Vec::new();
     let read = owned(&arrays).map(|b| Binding { owned: false, ..b });
     let params: Vec<Binding> = of_cond.into_iter().chain(read).collect();
@@ -110,7 +110,7 @@ fn scan(
     if length == 0 {
         return Ok(());
     }
-    let graph = rewrite(&scan_body(body, length, reverse, consts, carry)?)?;
+    let graph = rewrite(&scan_body(body, length, reverse, consts, carry)?, f.p.libraries())?;
     let counter = f.temporary(bytes(&graph.types[0]));
     let first = Binding { buffer: counter, owned: false };
     let (carries, ys) = arrays.split_at(carry);

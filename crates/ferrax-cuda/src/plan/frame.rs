@@ -12,6 +12,7 @@ use crate::library::{self, transpose::tiled};
 use crate::print::body::Body;
 use crate::print::kernel::{Kernel, elementwise};
 use crate::program::{Argument, Launch, Span, Step};
+use crate::routine::Routine;
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::{Graph, Kind, Node, ValueId};
 use std::collections::HashMap;
@@ -279,6 +280,14 @@ impl<'a> Frame<'a> {
         let name = self.p.kernel(&kernel.text);
         let block = [kernel.block, 1, 1];
         self.steps.push(Step::Launch(Launch { kernel: name, grid: kernel.grid, block, shared: 0, args }));
+        Ok(())
+    }
+
+    /// Calls a library, whose result is a value's.
+    pub fn call(&mut self, routine: Routine, reads: Vec<Span>, result: ValueId) -> Result<()> {
+        let to = self.result(result);
+        let writes = vec![self.p.span(to)];
+        self.steps.push(Step::Call { routine, reads, writes });
         Ok(())
     }
 

@@ -55,6 +55,7 @@ impl Lives {
                     self.touch(to);
                 }
                 Step::Fill { to, .. } => self.touch(to),
+                Step::Call { reads, writes, .. } => reads.iter().chain(writes).for_each(|span| self.touch(span)),
                 Step::While { cond, flag, body } => {
                     let first = self.now;
                     self.touch(flag);
@@ -154,6 +155,7 @@ fn each_span(steps: &mut [Step], see: &dyn Fn(&mut Span)) {
                 see(to);
             }
             Step::Fill { to, .. } => see(to),
+            Step::Call { reads, writes, .. } => reads.iter_mut().chain(writes).for_each(see),
             Step::While { cond, flag, body } => {
                 see(flag);
                 each_span(cond, see);

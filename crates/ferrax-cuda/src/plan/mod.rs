@@ -12,12 +12,13 @@ mod control;
 pub mod frame;
 pub mod group;
 mod memory;
-mod products;
+pub mod products;
 mod rewrite;
 pub mod rows;
 
 use crate::print::kernel::NAME;
 use crate::program::{Output, Place, Program, Span, Step, Unit};
+use crate::routine::Libraries;
 use ferrax_base::Result;
 use ferrax_loops::kind::Bytes;
 use ferrax_loops::passes::{fold_transpositions, hoist};
@@ -40,6 +41,7 @@ pub struct Buffer {
 #[derive(Default)]
 pub struct Planner {
     program: Program,
+    libraries: Libraries,
     buffers: Vec<Buffer>,
 }
 
@@ -59,7 +61,12 @@ pub struct Planner {
 /// # Ok::<(), ferrax_base::Error>(())
 /// ```
 pub fn plan(graph: &Graph, donated: &[bool]) -> Result<Program> {
-    let mut p = Planner::default();
+    plan_with(graph, donated, Libraries::default())
+}
+
+/// The same with calls of NVIDIA's libraries that are there.
+pub fn plan_with(graph: &Graph, donated: &[bool], libraries: Libraries) -> Result<Program> {
+    let mut p = Planner { libraries, ..Planner::default() };
     let aliases = graph.aliases(donated);
     p.program.params = graph.param_types().to_vec();
     let taken = |k: usize| aliases.iter().position(|a| *a == Some(k));
@@ -77,7 +84,7 @@ pub fn plan(graph: &Graph, donated: &[bool]) -> Result<Program> {
             None => p.place(Place::Result(k), graph.ty(graph.outputs[k]).bytes()),
         })
         .collect();
-    let rewritten = rewrite::rewrite(&hoist(fold_transpositions(Arc::new(graph.clone()))))?;
+    let rewritten = rewrite::rewrite(&hoist(fold_transpositions(Arc::new(graph.clone()))), libraries)?;
     let mut steps = Vec::new();
     Frame::run(&mut p, &rewritten, &params, &results, &mut steps)?;
     p.program.steps = steps;
@@ -107,7 +114,13 @@ impl Planner {
         self.place(Place::Constant(self.program.constants.len() - 1), bytes.len())
     }
 
-    fn span(&self, buffer: BufferId) -> Span {
+    /// The libraries that are there.
+    pub fn libraries(&self) -> Libraries {
+        self.libraries
+    }
+
+    /// The bytes of an array.
+    pub fn span(&self, buffer: BufferId) -> Span {
         self.buffers[buffer.0].span
     }
 
@@ -143,12 +156,12 @@ pub fn walk(steps: &[Step], see: &mut dyn FnMut(&Step)) {
             }
             Step::Repeat { body, .. } => walk(body, see),
             Step::Switch { branches, .. } => branches.iter().for_each(|b| walk(b, see)),
-            Step::Launch(_) | Step::Copy { .. } | Step::Fill { .. } => {}
+            Step::Launch(_) | Step::Copy { .. } | Step::Fill { .. } | Step::Call { .. } => {}
         }
     }
 }
 
 /// A graph inside of a node in nodes that have kernels or expressions.
 pub fn simpler(g: &Graph) -> Result<Graph> {
-    rewrite::rewrite(g)
+    rewrite::rewrite(g, Libraries::default())
 }

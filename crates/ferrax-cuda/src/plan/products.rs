@@ -7,6 +7,7 @@
 //! product for every place. Small ones stay what they are.
 
 use crate::library::dot::{Matrix, Side};
+use crate::routine::{Libraries, is_worth};
 use ferrax_base::shape::product as extent;
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::kind::PadConfig;
@@ -29,8 +30,19 @@ fn takes(x: DType, y: DType, out: DType) -> bool {
     x == y && matches!(x, DType::F32 | DType::BF16 | DType::F16) && (out == x || out == DType::F32)
 }
 
+/// Whether a library's are.
+fn library_takes(l: Libraries, x: DType, y: DType, out: DType) -> bool {
+    let wide = matches!(x, DType::F64 | DType::C64 | DType::C128) && x == y && out == x;
+    l.products && (wide || takes(x, y, out))
+}
+
+/// Whether a library computes a product of these dtypes whose operands are in order.
+pub fn by_library(l: Libraries, [x, y, out]: [DType; 3], extents: [usize; 4]) -> bool {
+    is_worth(extents) && library_takes(l, x, y, out)
+}
+
 /// A product; in its best form where it is large.
-pub fn product(b: &mut Builder, dims: &DotDims, [x, y]: [ValueId; 2], ty: &Type) -> ValueId {
+pub fn product(b: &mut Builder, dims: &DotDims, [x, y]: [ValueId; 2], ty: &Type, l: Libraries) -> ValueId {
     let d = b.ty(x).dtype;
     let left = Side::of(x, b.ty(x), &dims.lhs_batch, &dims.lhs_contract);
     let right = Side::of(y, b.ty(y), &dims.rhs_batch, &dims.rhs_contract);
@@ -38,9 +50,10 @@ pub fn product(b: &mut Builder, dims: &DotDims, [x, y]: [ValueId; 2], ty: &Type)
         [left.extent(&left.batch), left.extent(&left.free), right.extent(&right.free), left.extent(&left.contract)];
     let small = batch * m * n <= FEW || m == 1 || n == 1 || batch.saturating_mul(m * n).saturating_mul(k) < LARGE;
     let piece = 16 / d.size().max(1);
-    let splits = splits(batch * m.div_ceil(TILE) * n.div_ceil(TILE), k);
-    let regular = |side: &Side| Matrix::of(side, piece).is_some();
-    if small || !takes(d, b.ty(y).dtype, ty.dtype) || (splits == 1 && regular(&left) && regular(&right)) {
+    let called = by_library(l, [d, b.ty(y).dtype, ty.dtype], [batch, m, n, k]);
+    let splits = if called { 1 } else { splits(batch * m.div_ceil(TILE) * n.div_ceil(TILE), k) };
+    let regular = |side: &Side| Matrix::of(side, piece).is_some_and(|m| !called || m.layout().is_some());
+    if small || !(called || takes(d, b.ty(y).dtype, ty.dtype)) || (splits == 1 && regular(&left) && regular(&right)) {
         return b.push(Kind::Dot(Box::new(dims.clone())), &[x, y], ty.clone());
     }
     let (x, y) = (in_order(b, &left, piece, splits), in_order(b, &right, piece, splits));
@@ -49,6 +62,7 @@ pub fn product(b: &mut Builder, dims: &DotDims, [x, y]: [ValueId; 2], ty: &Type)
         rhs_contract: [contract].as_slice().into(),
         lhs_batch: batch.into(),
         rhs_batch: batch.into(),
+        tf32: dims.tf32,
     };
     let result = if splits == 1 {
         b.push(Kind::Dot(Box::new(whole(2, &[0]))), &[x, y], Type::new(ty.dtype, &[batch, m, n]))
@@ -88,31 +102,34 @@ fn in_order(b: &mut Builder, side: &Side, piece: usize, splits: usize) -> ValueI
 }
 
 /// A convolution as products; none where it is small, or neither way is for it.
-pub fn convolution(b: &mut Builder, dims: &ConvDims, [x, w]: [ValueId; 2], ty: &Type) -> Option<ValueId> {
+pub fn convolution(b: &mut Builder, dims: &ConvDims, [x, w]: [ValueId; 2], ty: &Type, l: Libraries) -> Option<ValueId> {
     let (image, window) = (b.ty(x).clone(), b.ty(w).clone());
     let spatial = image.shape.len() - 2;
     let (taps, places) =
         (extent(window.shape[..spatial].iter().copied()), extent(ty.shape[1..=spatial].iter().copied()));
     let under = image.shape[0].saturating_mul(places).saturating_mul(taps * image.shape[spatial + 1]);
     let large = under.saturating_mul(ty.shape[spatial + 1]) >= LARGE;
-    if dims.groups != 1 || !large || !takes(image.dtype, window.dtype, ty.dtype) {
+    let forms = |x, w, y| takes(x, w, y) || library_takes(l, x, w, y);
+    if dims.groups != 1 || !large || !forms(image.dtype, window.dtype, ty.dtype) {
         return None;
     }
     if under.saturating_mul(image.dtype.size()) <= PATCHES && taps <= TILE {
         let patches = patches(b, dims, x, &window.shape[..spatial], &ty.shape[1..=spatial]);
         let first = spatial + 1;
-        return Some(product(b, &contracting(first..=first + spatial, spatial), [patches, w], ty));
+        let contracting = contracting(first..=first + spatial, spatial, dims.tf32);
+        return Some(product(b, &contracting, [patches, w], ty, l));
     }
-    (places <= PLACES).then(|| by_places(b, dims, [x, w], ty))
+    (places <= PLACES).then(|| by_places(b, dims, [x, w], ty, l))
 }
 
 /// All these axes of the left operand, and all but the last of the right one.
-fn contracting(left: std::ops::RangeInclusive<usize>, spatial: usize) -> DotDims {
+fn contracting(left: std::ops::RangeInclusive<usize>, spatial: usize, tf32: bool) -> DotDims {
     DotDims {
         lhs_contract: left.collect(),
         rhs_contract: (0..=spatial).collect(),
         lhs_batch: [].as_slice().into(),
         rhs_batch: [].as_slice().into(),
+        tf32,
     }
 }
 
@@ -154,7 +171,7 @@ fn patches(b: &mut Builder, dims: &ConvDims, x: ValueId, window: &[usize], place
 }
 
 /// A product for every place of the window.
-fn by_places(b: &mut Builder, dims: &ConvDims, [x, w]: [ValueId; 2], ty: &Type) -> ValueId {
+fn by_places(b: &mut Builder, dims: &ConvDims, [x, w]: [ValueId; 2], ty: &Type, l: Libraries) -> ValueId {
     let (window, spatial) = (b.ty(w).shape.clone(), ty.shape.len() - 2);
     let (batch, features) = (ty.shape[0], ty.shape[spatial + 1]);
     let places = &ty.shape[1..=spatial];
@@ -167,7 +184,7 @@ fn by_places(b: &mut Builder, dims: &ConvDims, [x, w]: [ValueId; 2], ty: &Type) 
                 v = sliced(b, v, s + 1, [at, window[s], dims.rhs_dilation[s]]);
             }
             let one = Type::new(ty.dtype, &[batch, features]);
-            let one = product(b, &contracting(1..=spatial + 1, spatial), [v, w], &one);
+            let one = product(b, &contracting(1..=spatial + 1, spatial, dims.tf32), [v, w], &one, l);
             b.reshape(one, &[batch, 1, features])
         })
         .collect();

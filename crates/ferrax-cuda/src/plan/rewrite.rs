@@ -1,9 +1,10 @@
 //! What a graph becomes before its nodes are grouped: calls are inlined, barriers go, nodes without a kernel of their own
-//! become simpler ones (`ferrax_loops::expand`), and concatenations of many parts become some of few.
+//! become simpler ones (`ferrax_loops::expand`; a transform that is left is one that a library does, which divides by nothing), and concatenations of many parts become some of few.
 
 use super::products::{convolution, product};
+use crate::routine::{Libraries, is_long};
 use ferrax_base::{DType, Result, bail};
-use ferrax_loops::expand::{expansion, transform};
+use ferrax_loops::expand::{divided_transform, expansion, transform};
 use ferrax_loops::passes::live_nodes;
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Node, ReduceOp, Type, UnaryOp, ValueId};
 use smallvec::SmallVec;
@@ -14,15 +15,15 @@ const PARTS: usize = 16;
 type Values = SmallVec<[ValueId; 1]>;
 
 /// The graph in nodes that have kernels or steps.
-pub fn rewrite(g: &Graph) -> Result<Graph> {
+pub fn rewrite(g: &Graph, libraries: Libraries) -> Result<Graph> {
     let mut b = Builder::new(g.types[..g.params].iter().cloned());
     let args: Vec<ValueId> = b.params().collect();
-    let outputs = append(&mut b, g, &args)?;
+    let outputs = append(&mut b, g, &args, libraries)?;
     Ok(b.finish(&outputs))
 }
 
 /// Appends a graph's nodes.
-fn append(b: &mut Builder, g: &Graph, args: &[ValueId]) -> Result<Vec<ValueId>> {
+fn append(b: &mut Builder, g: &Graph, args: &[ValueId], l: Libraries) -> Result<Vec<ValueId>> {
     let mut map = args.to_vec();
     for (node, live) in g.nodes.iter().zip(live_nodes(g)) {
         if !live {
@@ -31,20 +32,20 @@ fn append(b: &mut Builder, g: &Graph, args: &[ValueId]) -> Result<Vec<ValueId>> 
         }
         let inputs: Vec<ValueId> = node.inputs.iter().map(|v| map[v.0 as usize]).collect();
         let types: Vec<Type> = node.outputs().map(|v| g.ty(v).clone()).collect();
-        map.extend(one(b, node, &inputs, &types)?);
+        map.extend(one(b, node, &inputs, &types, l)?);
     }
     Ok(g.outputs.iter().map(|v| map[v.0 as usize]).collect())
 }
 
-fn one(b: &mut Builder, node: &Node, inputs: &[ValueId], results: &[Type]) -> Result<Values> {
+fn one(b: &mut Builder, node: &Node, inputs: &[ValueId], results: &[Type], l: Libraries) -> Result<Values> {
     match &node.kind {
         Kind::Barrier => Ok(inputs.iter().copied().collect()),
-        Kind::Call(body) => Ok(append(b, body, inputs)?.into_iter().collect()),
+        Kind::Call(body) => Ok(append(b, body, inputs, l)?.into_iter().collect()),
         Kind::Concat(axis) => Ok(SmallVec::from_elem(concat(b, inputs, *axis), 1)),
-        Kind::Dot(dims) => Ok(SmallVec::from_elem(product(b, dims, [inputs[0], inputs[1]], &results[0]), 1)),
+        Kind::Dot(dims) => Ok(SmallVec::from_elem(product(b, dims, [inputs[0], inputs[1]], &results[0], l), 1)),
         kind => {
             if let Kind::Conv(dims) = kind
-                && let Some(result) = convolution(b, dims, [inputs[0], inputs[1]], &results[0])
+                && let Some(result) = convolution(b, dims, [inputs[0], inputs[1]], &results[0], l)
             {
                 return Ok(SmallVec::from_elem(result, 1));
             }
@@ -53,19 +54,23 @@ fn one(b: &mut Builder, node: &Node, inputs: &[ValueId], results: &[Type]) -> Re
             if special(kind) && operands[0].dtype.is_float() && operands[0].dtype.size() < 4 {
                 let wide: Vec<ValueId> = inputs.iter().map(|&v| b.convert(v, DType::F32)).collect();
                 let ty = Type { dtype: DType::F32, shape: results[0].shape.clone() };
-                let y = one(b, node, &wide, &[ty])?;
+                let y = one(b, node, &wide, &[ty], l)?;
                 return Ok(SmallVec::from_elem(b.convert(y[0], results[0].dtype), 1));
             }
             if !takes(kind, &operands) {
                 bail!(NotImplemented, "the CUDA engine has no {kind:?} for {}", operands[0].dtype);
             }
             let graph = match kind {
+                Kind::Fft { kind, axes } if l.transforms && is_long(*kind, *axes, &operands[0], &results[0]) => {
+                    let divided = divided_transform(*kind, *axes, &operands[0], &results[0])?;
+                    return Ok(b.inline(&divided, inputs).into_iter().collect());
+                }
                 Kind::Fft { kind, axes } => Some(transform(*kind, *axes, &operands[0], &results[0])?),
                 kind if expands(kind) => expansion(kind, &operands, results)?,
                 _ => None,
             };
             match graph {
-                Some(graph) => Ok(append(b, &graph, inputs)?.into_iter().collect()),
+                Some(graph) => Ok(append(b, &graph, inputs, l)?.into_iter().collect()),
                 None => Ok(b.push_many(kind.clone(), inputs, results)),
             }
         }

@@ -3,7 +3,7 @@
 use crate::harness::*;
 use ferrax_base::{Error, Result, error};
 use ferrax_cache::Store;
-use ferrax_cuda::driver::{Cubins, Executable, Shelf};
+use ferrax_cuda::driver::{Cubins, Shelf};
 use ferrax_cuda::program::{Argument, Place, Program, Span, Step, Unit};
 use std::io::ErrorKind::InvalidData;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn a_program() -> Program {
 fn compilations(fake: &Fake, cubins: &Cubins) -> i64 {
     let before = fake.get("compilations");
     let device = fake.device(0);
-    let executable = Executable::load(&device, cubins, &a_program(), "f").unwrap();
+    let executable = load(&device, cubins, &a_program(), "f").unwrap();
     let (a, b) = (array(&device, 1.0), array(&device, 2.0));
     assert_eq!(value(&run(&executable, &[&a, &b]).unwrap()[0]), 3.0);
     fake.get("compilations") - before
@@ -77,7 +77,7 @@ fn a_kernel_serves_all_programs_that_have_it() {
     let longer = program(2, 1, 256, vec![sum(Place::Param(0), Place::Param(1), Place::Result(0)), counted]);
     for (plan, compiled) in [(a_program(), 1), (longer.clone(), 1), (longer, 0)] {
         let before = fake.get("compilations");
-        let executable = Executable::load(&device, &cubins, &plan, "f").unwrap();
+        let executable = load(&device, &cubins, &plan, "f").unwrap();
         assert_eq!(fake.get("compilations") - before, compiled);
         let (a, b) = (array(&device, 1.0), array(&device, 2.0));
         let sums = value(&run(&executable, &[&a, &b]).unwrap()[0]);
@@ -100,12 +100,12 @@ fn kernels_of_a_program_are_compiled_at_the_same_time() {
             [memory(Place::Param(0)), memory(Place::Param(1)), memory(Place::Result(0)), Argument::Int(N as i64)];
         plan.steps.push(launch(&kernel, &args));
     }
-    Executable::load(&device, &fake.cubins(), &plan, "f").unwrap();
+    load(&device, &fake.cubins(), &plan, "f").unwrap();
     assert_eq!(fake.get("compilations"), 21);
     // the first of several errors, whichever thread met it
     plan.units[3].text += "#error the fourth\n";
     plan.units[9].text += "#error the tenth\n";
-    let (_, text) = failure(Executable::load(&device, &fake.cubins(), &plan, "f"));
+    let (_, text) = failure(load(&device, &fake.cubins(), &plan, "f"));
     assert!(text.contains("#error the fourth"), "{text}");
     drop(device);
     fake.is_clean();
@@ -187,7 +187,7 @@ fn a_source_that_does_not_compile_says_why() {
     let device = fake.device(0);
     let mut plan = a_program();
     plan.units[0].text += "#error a kernel that is wrong\n";
-    let (kind, text) = failure(Executable::load(&device, &fake.cubins(), &plan, "f"));
+    let (kind, text) = failure(load(&device, &fake.cubins(), &plan, "f"));
     assert_eq!(kind, "Internal");
     assert!(text.contains("sm_90:\ndefault_program(1): error: #error a kernel that is wrong"), "{text}");
     drop(device);

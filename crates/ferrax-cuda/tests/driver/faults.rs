@@ -3,7 +3,7 @@
 use crate::cubins::keeping;
 use crate::harness::*;
 use ferrax_base::{Arg, Memory, Result};
-use ferrax_cuda::driver::{Cubins, Device, Executable};
+use ferrax_cuda::driver::{Cubins, Device};
 use ferrax_cuda::program::*;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn plan() -> Program {
 fn session(fake: &Fake, cubins: &Cubins) -> Result<f32> {
     let driver = fake.driver()?;
     let (device, other) = (Device::new(&driver, 0)?, Device::new(&driver, 1)?);
-    let executable = Executable::load(&device, cubins, &plan(), "f")?;
+    let executable = load(&device, cubins, &plan(), "f")?;
     let elements = |value: f32| [value; N].iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
     let upload = |device: &Arc<Device>, value| device.upload(&elements(value));
     let b = Memory::device(upload(&device, 2.0)?);
@@ -103,7 +103,7 @@ fn every_call_may_fail_once() {
 fn a_run_that_fails_leaves_everything_usable() {
     let fake = Fake::new().with_kernels();
     let device = fake.device(0);
-    let executable = Executable::load(&device, &fake.cubins(), &plan(), "f").unwrap();
+    let executable = load(&device, &fake.cubins(), &plan(), "f").unwrap();
     let (a, b) = (array(&device, 1.0), array(&device, 2.0));
     let mut n = 1;
     loop {
@@ -132,7 +132,7 @@ fn a_run_that_fails_leaves_everything_usable() {
 fn donated_arguments_of_runs_that_fail_are_gone_once_something_has_begun() {
     let fake = Fake::new().with_kernels();
     let device = fake.device(0);
-    let executable = Executable::load(&device, &fake.cubins(), &plan(), "f").unwrap();
+    let executable = load(&device, &fake.cubins(), &plan(), "f").unwrap();
     let b = array(&device, 2.0);
     let (mut kept, mut gone) = (0, 0);
     for n in 1..60 {

@@ -1,7 +1,7 @@
 //! Builds and loads the fake driver, each time as a library of its own, and makes programs to run on it.
 
 use ferrax_base::{Arg, Buffer, DType, ErrorKind, Memory, Result};
-use ferrax_cuda::driver::{Compiler, Cubins, Device, Driver, Executable};
+use ferrax_cuda::driver::{Compiler, Cubins, Device, Driver, Executable, Libraries};
 use ferrax_cuda::program::*;
 use ferrax_loops::Type;
 use ferrax_loops::kind::Bytes;
@@ -301,4 +301,9 @@ pub fn failure<T>(result: Result<T>) -> (&'static str, String) {
         _ => "another one",
     };
     (kind, error.to_string())
+}
+
+/// A program that calls no library, loaded.
+pub fn load(device: &Arc<Device>, cubins: &Cubins, program: &Program, name: &str) -> Result<Executable> {
+    Executable::load(device, cubins, &Libraries::new(device.context().driver().version(), Vec::new()), program, name)
 }

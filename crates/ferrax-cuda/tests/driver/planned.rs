@@ -2,7 +2,6 @@
 
 use crate::harness::*;
 use ferrax_base::{Arg, DType};
-use ferrax_cuda::driver::Executable;
 use ferrax_cuda::plan::plan;
 use ferrax_loops::{BinaryOp, Builder, Graph, Type, UnaryOp};
 
@@ -24,7 +23,7 @@ fn planned_programs_keep_to_memory_that_is_there() {
     for donated in [[false, false], [true, false], [true, true]] {
         let fake = Fake::new();
         let device = fake.device(0);
-        let executable = Executable::load(&device, &fake.cubins(), &plan(&graph, &donated).unwrap(), "f").unwrap();
+        let executable = load(&device, &fake.cubins(), &plan(&graph, &donated).unwrap(), "f").unwrap();
         for i in 0..4 {
             let (x, y) = (array(&device, 1.0), array(&device, 2.0));
             let (kept_x, kept_y) = (array(&device, 1.0), array(&device, 2.0));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use Place::{Arena, Constant, Param, Result as Out};
 
 fn loaded(device: &Arc<Device>, fake: &Fake, program: &Program) -> Executable {
-    Executable::load(device, &fake.cubins(), program, "f").unwrap()
+    load(device, &fake.cubins(), program, "f").unwrap()
 }
 
 /// `(a + b) + c` by way of the arena, and a second result that is a copy of `b` whose first four bytes are zero.
@@ -322,7 +322,7 @@ fn plans_that_leave_their_places_are_refused() {
     ];
     for (i, step) in wrong.into_iter().enumerate() {
         let plan = program(1, 1, 4 * N, vec![step]);
-        let (kind, text) = failure(Executable::load(&device, &fake.cubins(), &plan, "f"));
+        let (kind, text) = failure(load(&device, &fake.cubins(), &plan, "f"));
         assert_eq!(kind, "Internal", "step {i}: {text}");
     }
     // the memory of a parameter is written where a result takes it
@@ -334,7 +334,7 @@ fn plans_that_leave_their_places_are_refused() {
     for takes in [1, 0] {
         let mut plan = program(1, 2, 0, Vec::new());
         plan.results.iter_mut().for_each(|r| r.takes = Some(takes));
-        assert_eq!(failure(Executable::load(&device, &fake.cubins(), &plan, "f")).0, "Internal");
+        assert_eq!(failure(load(&device, &fake.cubins(), &plan, "f")).0, "Internal");
     }
     assert!(fake.take("ran").is_empty());
     drop(device);

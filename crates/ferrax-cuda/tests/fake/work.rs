@@ -2,6 +2,7 @@
 
 use crate::{Entry, State, Thing};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Work of a stream.
 #[derive(Clone)]
@@ -30,11 +31,20 @@ pub enum Op {
     Node(Node),
 }
 
+/// A call of a library: its name, what it touches, and what it does.
+#[derive(Clone)]
+pub struct Call {
+    pub name: &'static str,
+    pub spans: Vec<(u64, usize)>,
+    pub run: Arc<dyn Fn() + Send + Sync>,
+}
+
 /// Work that graphs can have too.
 #[derive(Clone)]
 pub enum Node {
     Copy { to: u64, from: u64, bytes: usize },
     Fill { to: u64, pattern: Vec<u8>, count: usize },
+    Library(Call),
     Kernel { module: u64, kernel: Entry, params: Vec<u64>, grid: [u32; 3], block: [u32; 3] },
 }
 
@@ -222,6 +232,12 @@ impl State {
                         let at = (*to + (i * pattern.len()) as u64) as *mut u8;
                         unsafe { at.copy_from_nonoverlapping(pattern.as_ptr(), pattern.len()) };
                     }
+                }
+            }
+            Node::Library(call) => {
+                let there = call.spans.iter().all(|(at, bytes)| self.reach(call.name, *at, *bytes));
+                if there {
+                    (call.run)();
                 }
             }
             Node::Kernel { module, kernel: Entry { name, waits, .. }, params, grid, block } => {

@@ -203,6 +203,7 @@ impl Run<'_> {
                     self.slice(*to).copy_from_slice(&bytes);
                 }
                 Step::Fill { to, byte } => self.slice(*to).fill(*byte),
+                Step::Call { routine, .. } => panic!("plans for the host call no library: {routine:?}"),
                 Step::While { cond, flag, body } => loop {
                     self.steps(cond);
                     if self.slice(*flag)[0] == 0 {

@@ -374,6 +374,7 @@ impl<'c> X<'c> {
             rhs_contract: smallvec![1],
             lhs_batch: smallvec![0],
             rhs_batch: smallvec![0],
+            ..DotDims::default()
         };
         self.code.node(Kind::Dot(Box::new(dims)), &[self, other], Type::new(self.dtype(), &[a[0], a[1], b[2]]))
     }

@@ -40,13 +40,24 @@ pub fn transform(kind: FftKind, axes: usize, operand: &Type, result: &Type) -> R
         if kind == FftKind::RealInverse {
             y = along(whole(y, result.shape[rank - 1]), rank - 1, forward).re();
         }
-        if !forward {
-            let count: usize = result.shape[rank - axes..].iter().product();
-            let count = count.max(1) as f64;
-            y = if y.dtype().is_complex() { (y.re() / count).with_im(y.im() / count) } else { y / count };
-        }
-        Ok(vec![y])
+        Ok(vec![if forward { y } else { divided(y, axes) }])
     })
+}
+
+/// The same for an engine whose own transforms divide by nothing, which are the nodes of that kind in it.
+pub fn divided_transform(kind: FftKind, axes: usize, operand: &Type, result: &Type) -> Result<Graph> {
+    super::code::graph(std::slice::from_ref(operand), |x| {
+        let y = x[0].code.node(Kind::Fft { kind, axes }, x, result.clone());
+        Ok(vec![if matches!(kind, FftKind::Forward | FftKind::Real) { y } else { divided(y, axes) }])
+    })
+}
+
+/// A result of an inverse transform, divided by the number of its elements.
+fn divided(y: X<'_>, axes: usize) -> X<'_> {
+    let shape = y.shape();
+    let count: usize = shape[shape.len() - axes..].iter().product();
+    let count = count.max(1) as f64;
+    if y.dtype().is_complex() { (y.re() / count).with_im(y.im() / count) } else { y / count }
 }
 
 /// All `n` elements of the last axis of a Hermitian line, of which the first n / 2 + 1 are there.
@@ -101,6 +112,7 @@ fn product(x: X<'_>, axis: usize, n: usize, forward: bool) -> X<'_> {
         rhs_contract: smallvec![0],
         lhs_batch: smallvec![],
         rhs_batch: smallvec![],
+        ..DotDims::default()
     };
     x.code.node(Kind::Dot(Box::new(dims)), &[x, matrix], Type { dtype: x.dtype(), shape })
 }

@@ -23,7 +23,7 @@ use crate::linalg::LinalgOp;
 use crate::{BinaryOp, Graph, Kind, Type, UnaryOp};
 use code::X;
 use ferrax_base::{DType, Result, bail};
-pub use fourier::transform;
+pub use fourier::{divided_transform, transform};
 pub use order::is_key;
 
 /// The graph that a node with these operands and results is printed as; none where the node is printed itself.

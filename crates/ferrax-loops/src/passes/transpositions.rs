@@ -75,7 +75,7 @@ fn transposed_operands<'g>(
     let mut changed = false;
     for (k, input) in inputs.iter_mut().enumerate() {
         let Some(Node { kind: Kind::Transpose(perm), inputs: from, .. }) = source(*input) else { continue };
-        let DotDims { lhs_batch, lhs_contract, rhs_batch, rhs_contract } = &mut dims;
+        let DotDims { lhs_batch, lhs_contract, rhs_batch, rhs_contract, .. } = &mut dims;
         let (batch, contract) = if k == 0 { (lhs_batch, lhs_contract) } else { (rhs_batch, rhs_contract) };
         // The result's axes keep their order only if the free ones do.
         if free(perm.len(), batch, contract).iter().map(|&a| perm[a]).is_sorted() {
@@ -96,8 +96,8 @@ fn swapped(g: &Graph, dot: &Node, perm: &[usize]) -> Option<Dot> {
     let batch = dims.lhs_batch.len();
     let lhs_free = g.ty(dot.inputs[0]).shape.len() - batch - dims.lhs_contract.len();
     let wanted = (0..batch).chain(batch + lhs_free..perm.len()).chain(batch..batch + lhs_free);
-    let DotDims { lhs_batch, lhs_contract, rhs_batch, rhs_contract } = DotDims::clone(dims);
-    let dims =
-        DotDims { lhs_batch: rhs_batch, lhs_contract: rhs_contract, rhs_batch: lhs_batch, rhs_contract: lhs_contract };
+    let DotDims { lhs_batch, lhs_contract, rhs_batch, rhs_contract, tf32 } = DotDims::clone(dims);
+    let (lhs, rhs) = ((rhs_batch, rhs_contract), (lhs_batch, lhs_contract));
+    let dims = DotDims { lhs_batch: lhs.0, lhs_contract: lhs.1, rhs_batch: rhs.0, rhs_contract: rhs.1, tf32 };
     perm.iter().copied().eq(wanted).then(|| (dims, SmallVec::from_slice(&[dot.inputs[1], dot.inputs[0]])))
 }

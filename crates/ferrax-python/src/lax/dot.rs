@@ -31,8 +31,13 @@ fn axes(object: &Bound<'_, PyAny>) -> PyResult<Axes> {
 fn dims(numbers: &Bound<'_, PyAny>) -> PyResult<DotDims> {
     let (contract, batch) = pair(numbers)?;
     let ((lc, rc), (lb, rb)) = (pair(&contract)?, pair(&batch)?);
-    let out =
-        DotDims { lhs_contract: axes(&lc)?, rhs_contract: axes(&rc)?, lhs_batch: axes(&lb)?, rhs_batch: axes(&rb)? };
+    let out = DotDims {
+        lhs_contract: axes(&lc)?,
+        rhs_contract: axes(&rc)?,
+        lhs_batch: axes(&lb)?,
+        rhs_batch: axes(&rb)?,
+        ..DotDims::default()
+    };
     for (what, a, b) in
         [("contracting", &out.lhs_contract, &out.rhs_contract), ("batch", &out.lhs_batch, &out.rhs_batch)]
     {

@@ -1,17 +1,18 @@
 //! NVIDIA GPUs behind the seam: kernel graphs are planned, printed and compiled by `ferrax-cuda`, and run through the driver.
 //!
 //! The engine is there where a machine has NVIDIA's driver, as far as its files tell ([`is_here`]). The driver is loaded when
-//! somebody first asks for a GPU, a GPU's context is made with its first array or program, and NVRTC is loaded with the first
-//! program. What has no kernel is an error of compilation. Runs return when the GPU has their steps; what fails later
+//! somebody first asks for a GPU, a GPU's context is made with its first array or program, NVRTC is loaded with the first
+//! program, other libraries with the first that has work for them. What has no kernel is an error of compilation. Runs return when the GPU has their steps; what fails later
 //! surfaces where a result is used. Tests use a driver that computes on the host.
 //!
 //! Read next: `ferrax_cuda::plan` for what is compiled, `ferrax_cuda::driver` for what runs it.
 
 use super::{Compiled, Engine, Source, Stats, driven, kept};
 use ferrax_base::fork::Lock;
-use ferrax_base::{Arg, Buffer, Error, Memory, Outputs, Result, bail};
-use ferrax_cuda::driver::{Compiler, Cubins, Device, DeviceArray, Driver, Executable, library};
-use ferrax_cuda::plan::plan;
+use ferrax_base::{Arg, Buffer, Error, ErrorKind, Memory, Outputs, Result, bail};
+use ferrax_cuda::driver::{Compiler, Cubins, Device, DeviceArray, Driver, Executable, Libraries, library};
+use ferrax_cuda::plan::plan_with;
+use ferrax_cuda::routine;
 use ferrax_loops::Type;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -32,13 +33,14 @@ struct Started {
     driver: Arc<Driver>,
     devices: Box<[OnceLock<Arc<Device>>]>,
     cubins: OnceLock<Cubins>,
+    libraries: OnceLock<Libraries>,
 }
 
 static REGISTERED: AtomicBool = AtomicBool::new(false);
 static STARTED: OnceLock<Started> = OnceLock::new();
 /// Held by whoever starts something.
 static STARTING: Mutex<()> = Mutex::new(());
-/// Folders of the host's packages, where NVRTC may be.
+/// Folders of the host's packages, where NVIDIA's libraries may be.
 static FOLDERS: Lock<Vec<PathBuf>> = Lock::new(Vec::new());
 
 /// Whether the machine has NVIDIA's driver, as far as its files tell; `FERRAX_LIBCUDA` says that there is one. Loads nothing.
@@ -65,8 +67,8 @@ pub fn is_registered() -> bool {
     REGISTERED.load(Relaxed)
 }
 
-/// Says in which folders of the host's packages NVRTC is looked for.
-pub fn look_for_nvrtc_in(folders: Vec<PathBuf>) {
+/// Says in which folders of the host's packages NVIDIA's libraries are looked for.
+pub fn look_for_libraries_in(folders: Vec<PathBuf>) {
     *FOLDERS.lock() = folders;
 }
 
@@ -95,7 +97,8 @@ fn started() -> Result<&'static Started> {
         if count == 0 {
             return Err(driver.no_device());
         }
-        Ok(Started { driver, devices: (0..count).map(|_| OnceLock::new()).collect(), cubins: OnceLock::new() })
+        let devices = (0..count).map(|_| OnceLock::new()).collect();
+        Ok(Started { driver, devices, cubins: OnceLock::new(), libraries: OnceLock::new() })
     })
 }
 
@@ -114,6 +117,11 @@ fn cubins() -> Result<&'static Cubins> {
         let compiler = Compiler::load(driver.version(), &folders)?;
         Ok(Cubins::new(compiler, Some(Box::new(kept::Folder))))
     })
+}
+
+fn libraries() -> Result<&'static Libraries> {
+    let Started { driver, libraries, .. } = started()?;
+    made(libraries, || Ok(Libraries::new(driver.version(), FOLDERS.lock().clone())))
 }
 
 impl Engine for Gpus {
@@ -137,6 +145,7 @@ impl Engine for Gpus {
         ];
         let compiler = cubins()?.compiler();
         rows.push(("NVRTC", format!("{} at {}", compiler.version(), compiler.path().display())));
+        rows.extend(libraries()?.about());
         for number in 0..devices.len() {
             let context = device(number)?.context();
             let ((major, minor), gib) = (context.capability(), context.bytes() as f64 / (1 << 30) as f64);
@@ -154,9 +163,19 @@ impl Engine for Gpus {
         if source.graph.calls_host() {
             return driven::compile(self, source);
         }
-        let program = plan(source.graph, source.donated)?;
-        let executable = Executable::load(device(source.device)?, cubins()?, &program, source.name)?;
-        Ok(Box::new(Planned { executable, source: program.source(), number: source.device }))
+        let libraries = libraries()?;
+        let there = libraries.there(routine::Libraries::wanted(source.graph))?;
+        let planned = |there| -> Result<Box<dyn Compiled>> {
+            let program = plan_with(source.graph, source.donated, there)?;
+            let executable = Executable::load(device(source.device)?, cubins()?, libraries, &program, source.name)?;
+            Ok(Box::new(Planned { executable, source: program.source(), number: source.device }))
+        };
+        let none = routine::Libraries::default();
+        match planned(there) {
+            // a library does not take everything that it is there for
+            Err(error) if there != none && matches!(*error.0, ErrorKind::NotImplemented(_)) => planned(none),
+            done => done,
+        }
     }
 
     fn upload(&self, elements: &Buffer, ty: &Type, number: usize) -> Result<Memory> {

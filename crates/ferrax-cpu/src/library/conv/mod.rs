@@ -300,6 +300,7 @@ mod tests {
                     strides: Shape::from_slice(&strides),
                     rhs_dilation: Shape::from_slice(&dilation),
                     groups,
+                    tf32: false,
                 };
                 let value = |i: usize| ((i * 37 % 101) as f32 - 50.0) / 16.0;
                 let x: Vec<f32> = (0..xs.iter().product()).map(value).collect();

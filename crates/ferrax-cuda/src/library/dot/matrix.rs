@@ -4,6 +4,7 @@
 
 use super::Side;
 use crate::print::body::Body;
+use crate::routine::Layout;
 
 /// An operand whose free axes are one, whose contracted axes are one, and one of the two has neighbours.
 pub struct Matrix {
@@ -46,6 +47,14 @@ impl Matrix {
         let regular = |n: usize| n.is_multiple_of(piece);
         let all = regular(length) && regular(stride) && batch.iter().all(|b| b.0 == 1 || regular(b.1));
         all.then_some(Matrix { contracts_rows, stride, batch })
+    }
+
+    /// The matrices as a library takes them; none where they are not at one distance from each other.
+    pub fn layout(&self) -> Option<Layout> {
+        let (extents, strides): (Vec<usize>, Vec<usize>) = self.batch.iter().copied().unzip();
+        let axes: Vec<usize> = (0..extents.len()).collect();
+        let (_, batch_stride) = merged(&axes, &extents, &strides)?;
+        Some(Layout { contracts_rows: self.contracts_rows, stride: self.stride, batch_stride })
     }
 
     /// The number of the first element of a batch's matrix.

@@ -3,7 +3,7 @@
 //! A block computes a tile of a result from tiles of both operands in shared memory, a thread a small square of it in
 //! registers. Products with few results are sums (`reduce.rs`), whose lengths are shared out. Numbers are multiplied and
 //! summed in the result's dtype, narrow floats in single precision. Large products of whole matrices have kernels of their
-//! own: `tensor.rs` for floats of 16 bits, `single.rs` for single precision.
+//! own: `tensor.rs` for floats of 16 bits, `single.rs` for single precision; NVIDIA's library has them where it is there.
 
 mod matrix;
 mod single;
@@ -13,11 +13,13 @@ pub use matrix::Matrix;
 
 use super::reduce::sums;
 use crate::plan::frame::Frame;
+use crate::plan::products::by_library;
 use crate::print::body::Body;
 use crate::print::convert::convert;
 use crate::print::elementwise::binary;
 use crate::print::kernel::{BLOCK, Kernel, finish};
 use crate::print::types::{c_type, compute, is_narrow, literal};
+use crate::routine::{Product, Routine};
 use ferrax_base::{DType, Result, Scalar, bail};
 use ferrax_loops::{BinaryOp, DotDims, Node, Type, ValueId};
 
@@ -119,12 +121,25 @@ pub fn dot(f: &mut Frame<'_>, node: &Node, dims: &DotDims) -> Result<()> {
         };
         return sums(f, node, (k, rows), acc, &load);
     }
+    if by_library(f.p.libraries(), [x.dtype, y.dtype, out], [batch, m, n, k])
+        && let Some(product) = routine(&x, &y, &Extents { batch, m, n, k }, out, dims.tf32)
+    {
+        let reads = vec![f.span(x.value)?, f.span(y.value)?];
+        return f.call(Routine::Product(product), reads, node.first);
+    }
     let to = f.result(node.first);
     let kernel = match whole(f, &x, &y, &Extents { batch, m, n, k }, out)? {
         Some(kernel) => kernel,
         None => f.print(|body| tiles(body, &x, &y, [batch, m, n, k], acc, out))?,
     };
     f.launch(kernel, &[to], &[])
+}
+
+/// The call of a library that computes a product; none where the operands do not lie as it takes them.
+fn routine(x: &Side, y: &Side, e: &Extents, out: DType, tf32: bool) -> Option<Product> {
+    let (left, right) = (Matrix::of(x, 1)?.layout()?, Matrix::of(y, 1)?.layout()?);
+    let Extents { batch, m, n, k } = *e;
+    Some(Product { dtype: x.dtype, out, tf32, batch, m, n, k, left, right })
 }
 
 /// A kernel for operands that lie in memory as matrices whose rows begin at multiples of 16 bytes.
