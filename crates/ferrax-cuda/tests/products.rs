@@ -3,9 +3,10 @@
 
 mod against;
 
-use against::{Array, Case, Near, Report, Rng};
+use against::{Array, Case, Near, Report, Rng, compare};
 use ferrax_base::{DType, Scalar};
-use ferrax_loops::{ConvDims, DotDims, Kind, Type};
+use ferrax_loops::kind::PadConfig;
+use ferrax_loops::{Builder, ConvDims, DotDims, Kind, Type};
 use smallvec::SmallVec;
 
 const DTYPES: [(DType, DType); 4] =
@@ -109,5 +110,103 @@ fn convolutions_that_are_products() {
         check(&mut report, &mut rng, Kind::Conv(Box::new(of)), [x, w], d, Type::new(d, &result));
     }
     assert_eq!(count(&report, "for (I q = 0"), 0, "none is computed cell by cell");
+    report.finish();
+}
+
+#[test]
+fn products_in_tf32() {
+    let mut report = Report::default();
+    let mut rng = Rng(74);
+    let tf32 = |kind: Kind| match kind {
+        Kind::Dot(dims) => Kind::Dot(Box::new(DotDims { tf32: true, ..*dims })),
+        other => other,
+    };
+    let d = DType::F32;
+    let mut product = |kind: Kind, x: &[usize], y: &[usize], result: &[usize]| {
+        check(&mut report, &mut rng, tf32(kind), [x, y], d, Type::new(d, result));
+    };
+    for (m, n, k) in [(72, 48, 8), (136, 40, 72), (64, 64, 44)] {
+        product(dims(&[1], &[0], &[], &[]), &[m, k], &[k, n], &[m, n]);
+        product(dims(&[1], &[1], &[], &[]), &[m, k], &[n, k], &[m, n]);
+        product(dims(&[0], &[0], &[], &[]), &[k, m], &[k, n], &[m, n]);
+        product(dims(&[0], &[1], &[], &[]), &[k, m], &[n, k], &[m, n]);
+    }
+    product(dims(&[2], &[1], &[0], &[0]), &[130, 72, 24], &[130, 24, 40], &[130, 72, 40]);
+    product(dims(&[1], &[2], &[0], &[0]), &[67, 24, 72], &[67, 136, 24], &[67, 72, 136]);
+    product(dims(&[3], &[3], &[0, 2], &[0, 2]), &[2, 33, 3, 16], &[2, 70, 3, 16], &[2, 3, 33, 70]);
+    assert_eq!(count(&report, "fx_multiply_tf32"), 15);
+    report.finish();
+}
+
+/// Shapes of images and windows, with the window's steps and the distances of its cells.
+type Convolved = (&'static [usize], &'static [usize], &'static [usize], &'static [usize]);
+
+const CONVOLVED: [Convolved; 5] = [
+    (&[2, 34, 33, 8], &[3, 3, 8, 72], &[1, 1], &[1, 1]),
+    (&[4, 40, 40, 16], &[3, 2, 16, 64], &[2, 1], &[1, 2]),
+    (&[3, 40, 40, 24], &[1, 1, 24, 40], &[1, 1], &[1, 1]),
+    (&[3, 300, 24], &[19, 24, 24], &[1], &[2]),
+    (&[2, 14, 15, 14, 8], &[3, 3, 3, 8, 16], &[1, 2, 1], &[1, 1, 1]),
+];
+
+/// The shape of a convolution's result.
+fn convolved((x, w, strides, dilation): Convolved) -> Vec<usize> {
+    let spatial = x.len() - 2;
+    let places = (0..spatial).map(|s| (x[s + 1] - (w[s] - 1) * dilation[s] - 1) / strides[s] + 1);
+    std::iter::once(x[0]).chain(places).chain([w[spatial + 1]]).collect()
+}
+
+#[test]
+fn convolutions_on_matrix_units() {
+    let mut report = Report::default();
+    let mut rng = Rng(75);
+    for case in CONVOLVED {
+        let (x, w, strides, dilation) = case;
+        let of = ConvDims { strides: strides.into(), rhs_dilation: dilation.into(), groups: 1, tf32: true };
+        let result = Type::new(DType::F32, &convolved(case));
+        check(&mut report, &mut rng, Kind::Conv(Box::new(of)), [x, w], DType::F32, result);
+    }
+    assert_eq!(count(&report, "fx_multiply_tf32"), CONVOLVED.len());
+    report.finish();
+}
+
+/// Numbers of 16 bits that are widened, then padded and turned, then convolved, as graphs have them.
+#[test]
+fn convolutions_of_what_was_widened() {
+    let mut report = Report::default();
+    let mut rng = Rng(76);
+    for (d, out) in [(DType::BF16, DType::BF16), (DType::F16, DType::F16), (DType::BF16, DType::F32)] {
+        for (x, w, strides, dilation) in CONVOLVED {
+            let mut whole =
+                |shape| Array::from_fn(d, shape, |_| Scalar::from_i64(d, rng.below(7) as i64 - 3).convert(d));
+            let spatial = x.len() - 2;
+            // features come first in the window, and the image has borders of zeros
+            let turned: Vec<usize> = (0..w.len()).map(|a| w[(a + spatial) % w.len()]).collect();
+            let args = [whole(x), whole(&turned)];
+            let mut b = Builder::new(args.iter().map(|a| a.ty.clone()));
+            let [image, window] = [0, 1].map(|i| b.params().nth(i).unwrap());
+            let (image, window) = (b.convert(image, DType::F32), b.convert(window, DType::F32));
+            let border = |a: usize| {
+                let inside = (1..=spatial).contains(&a);
+                PadConfig { low: i64::from(inside), high: i64::from(inside) * 2, interior: 0 }
+            };
+            let mut padded = x.to_vec();
+            padded[1..=spatial].iter_mut().for_each(|n| *n += 3);
+            let zero = b.scalar(Scalar::zero(DType::F32));
+            let config = (0..x.len()).map(border).collect();
+            let image = b.push(Kind::Pad(config), &[image, zero], Type::new(DType::F32, &padded));
+            let perm = (0..w.len()).map(|a| (a + 2) % w.len()).collect();
+            let window = b.push(Kind::Transpose(perm), &[window], Type::new(DType::F32, w));
+            let padded: &'static [usize] = padded.leak();
+            let result = Type::new(DType::F32, &convolved((padded, w, strides, dilation)));
+            let of = ConvDims { strides: strides.into(), rhs_dilation: dilation.into(), groups: 1, tf32: true };
+            let y = b.push(Kind::Conv(Box::new(of)), &[image, window], result);
+            let y = b.convert(y, out);
+            let what = format!("{d} {x:?} with {w:?} to {out}");
+            compare(&mut report, &what, b.finish(&[y]), &args.iter().collect::<Vec<_>>(), Near::Zeros);
+        }
+    }
+    let narrow = count(&report, "fx_multiply_bf16") + count(&report, "fx_multiply_f16");
+    assert_eq!(narrow, 3 * CONVOLVED.len());
     report.finish();
 }

@@ -1,12 +1,31 @@
-//! Convolutions: a thread computes one result, cell by cell of its window.
+//! Convolutions: on matrix units where operands are for those, else a thread computes one result, cell by cell of its window.
 
-use super::dot::{accumulation, multiply_add};
+use super::dot::{self, Windows, accumulation, multiply_add};
 use crate::plan::frame::Frame;
 use crate::print::convert::convert;
 use crate::print::kernel::{BLOCK, blocks, element_loop, finish};
 use crate::print::types::{c_type, literal};
 use ferrax_base::{Result, Scalar};
-use ferrax_loops::{ConvDims, Node};
+use ferrax_loops::{ConvDims, Node, Type};
+
+/// Results, times cells and features under a window, of a convolution that is worth a kernel for matrix units.
+const LARGE: usize = 1 << 22;
+
+/// How a convolution of an image with a window to a result is a product on matrix units; none where it is not.
+pub fn windows(dims: &ConvDims, [image, window, result]: [&Type; 3]) -> Option<Windows> {
+    let spatial = image.shape.len() - 2;
+    let windows = Windows {
+        image: image.shape.to_vec(),
+        window: window.shape[..spatial].to_vec(),
+        places: result.shape[1..=spatial].to_vec(),
+        strides: dims.strides.to_vec(),
+        dilation: dims.rhs_dilation.to_vec(),
+    };
+    let work = result.size().saturating_mul(window.shape[..=spatial].iter().product());
+    let dtypes = [image.dtype, result.dtype];
+    let takes = dims.groups == 1 && image.dtype == window.dtype && work >= LARGE;
+    (takes && dot::takes_windows(&windows, result.shape[spatial + 1], dtypes, dims.tf32)).then_some(windows)
+}
 
 /// `Conv`.
 pub fn conv(f: &mut Frame<'_>, node: &Node, dims: &ConvDims) -> Result<()> {
@@ -15,6 +34,14 @@ pub fn conv(f: &mut Frame<'_>, node: &Node, dims: &ConvDims) -> Result<()> {
     let acc = accumulation(image.dtype, window.dtype, ty.dtype);
     let spatial = image.shape.len() - 2;
     let (inputs, per_group) = (window.shape[spatial], ty.shape[spatial + 1] / dims.groups.max(1));
+    if let Some(windows) = windows(dims, [image, window, ty])
+        && [x, w].iter().all(|&v| f.span(v).is_ok_and(|s| s.offset.is_multiple_of(16)))
+    {
+        let (features, dtypes) = (ty.shape[spatial + 1], [image.dtype, ty.dtype]);
+        let kernel = f.print(|body| dot::convolution(body, [x, w], &windows, features, dtypes))?;
+        let to = f.result(node.first);
+        return f.launch(kernel, &[to], &[]);
+    }
     let to = f.result(node.first);
     let n = ty.size();
     let kernel = f.print(|mut body| {

@@ -4,7 +4,7 @@
 //! launches that a node takes. Results are the same for any order in which threads run. What is not here raises
 //! `NotImplementedError` with its name.
 
-mod conv;
+pub mod conv;
 pub mod dot;
 mod fourier;
 mod radix;

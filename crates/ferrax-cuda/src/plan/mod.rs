@@ -12,6 +12,7 @@ mod control;
 pub mod frame;
 pub mod group;
 mod memory;
+mod narrow;
 pub mod products;
 mod rewrite;
 pub mod rows;

@@ -3,9 +3,10 @@
 //! Operands whose elements do not lie as they should are brought in order, and filled up with zeros to whole pieces. Where a
 //! product has few results but long sums, the sums are cut into parts of one length, which are products of their own, and
 //! then added up: the shape alone decides how. A convolution is the product of its window with the elements under it, which
-//! are written down for every place; one with few places but a large window, as that of a gradient by a window, is a
+//! are written down for every place unless the matrix units' kernel finds them itself; one with few places but a large window, as that of a gradient by a window, is a
 //! product for every place. Small ones stay what they are.
 
+use crate::library::conv::windows;
 use crate::library::dot::{Matrix, Side};
 use crate::routine::{Libraries, is_worth};
 use ferrax_base::shape::product as extent;
@@ -110,7 +111,11 @@ pub fn convolution(b: &mut Builder, dims: &ConvDims, [x, w]: [ValueId; 2], ty: &
     let under = image.shape[0].saturating_mul(places).saturating_mul(taps * image.shape[spatial + 1]);
     let large = under.saturating_mul(ty.shape[spatial + 1]) >= LARGE;
     let forms = |x, w, y| takes(x, w, y) || library_takes(l, x, w, y);
-    if dims.groups != 1 || !large || !forms(image.dtype, window.dtype, ty.dtype) {
+    if windows(dims, [&image, &window, ty]).is_some()
+        || dims.groups != 1
+        || !large
+        || !forms(image.dtype, window.dtype, ty.dtype)
+    {
         return None;
     }
     if under.saturating_mul(image.dtype.size()) <= PATCHES && taps <= TILE {

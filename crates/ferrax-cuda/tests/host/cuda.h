@@ -191,6 +191,28 @@ static void host_multiply(float* d, const unsigned* a, const unsigned* b, bool b
   fx_host_wait(FX_WARP);
 }
 
+// The nearest of 10 bits behind the point, away from zero where two are; infinities and what is no number stay.
+static unsigned host_tf32(unsigned x) {
+  if ((x >> 23 & 255) == 255) return x;
+  return (x + 0x1000) & 0xffffe000;
+}
+
+static void host_multiply_tf32(float* d, const unsigned* a, const unsigned* b) {
+  unsigned me = fx_host_me, warp = me / 32 * 32, lane = me % 32;
+  memcpy(fx_host_lanes[me].a, a, 16);
+  memcpy(fx_host_lanes[me].b, b, 8);
+  fx_host_wait(FX_WARP);
+  for (unsigned e = 0; e < 4; ++e) {
+    unsigned r = lane / 4, c = lane % 4 * 2 + e % 2;
+    for (unsigned k = 0; k < 8; ++k) {
+      float x = __uint_as_float(fx_host_lanes[warp + r * 4 + k % 4].a[e / 2 + k / 4 * 2]);
+      float y = __uint_as_float(fx_host_lanes[warp + c * 4 + k % 4].b[k / 4]);
+      d[e] += x * y;
+    }
+  }
+  fx_host_wait(FX_WARP);
+}
+
 template <class T> static T __shfl_xor_sync(unsigned, T x, int d) {
   unsigned me = fx_host_me;
   memcpy(&fx_host_fibers[me].slot, &x, sizeof(T));

@@ -3,13 +3,14 @@
 //! A block computes a tile of a result from tiles of both operands in shared memory, a thread a small square of it in
 //! registers. Products with few results are sums (`reduce.rs`), whose lengths are shared out. Numbers are multiplied and
 //! summed in the result's dtype, narrow floats in single precision. Large products of whole matrices have kernels of their
-//! own: `tensor.rs` for floats of 16 bits, `single.rs` for single precision; NVIDIA's library has them where it is there.
+//! own: `tensor.rs` for floats of 16 bits and TF32, `single.rs` for single precision; NVIDIA's library has them where it is there.
 
 mod matrix;
 mod single;
 mod tensor;
 
 pub use matrix::Matrix;
+pub use tensor::{Windows, convolution, takes_windows};
 
 use super::reduce::sums;
 use crate::plan::frame::Frame;
@@ -128,7 +129,7 @@ pub fn dot(f: &mut Frame<'_>, node: &Node, dims: &DotDims) -> Result<()> {
         return f.call(Routine::Product(product), reads, node.first);
     }
     let to = f.result(node.first);
-    let kernel = match whole(f, &x, &y, &Extents { batch, m, n, k }, out)? {
+    let kernel = match whole(f, &x, &y, &Extents { batch, m, n, k }, out, dims.tf32)? {
         Some(kernel) => kernel,
         None => f.print(|body| tiles(body, &x, &y, [batch, m, n, k], acc, out))?,
     };
@@ -143,13 +144,13 @@ fn routine(x: &Side, y: &Side, e: &Extents, out: DType, tf32: bool) -> Option<Pr
 }
 
 /// A kernel for operands that lie in memory as matrices whose rows begin at multiples of 16 bytes.
-fn whole(f: &Frame<'_>, x: &Side, y: &Side, e: &Extents, out: DType) -> Result<Option<Kernel>> {
+fn whole(f: &Frame<'_>, x: &Side, y: &Side, e: &Extents, out: DType, tf32: bool) -> Result<Option<Kernel>> {
     for v in [x.value, y.value] {
         if !f.span(v)?.offset.is_multiple_of(16) {
             return Ok(None);
         }
     }
-    match f.print(|body| tensor::tensor(body, x, y, e, out))? {
+    match f.print(|body| tensor::tensor(body, x, y, e, [x.dtype, out], tf32))? {
         Some(kernel) => Ok(Some(kernel)),
         None => f.print(|body| single::single(body, x, y, e, out)),
     }
@@ -187,6 +188,7 @@ fn tiles(
     body.line(&format!("for (int i = 0; i < {OWN}; ++i) for (int j = 0; j < {OWN}; ++j) sums[i][j] = {zero};"));
     body.open(&format!("for (I k0 = 0; k0 < {k}; k0 += {DEPTH})"));
     for (side, array, first, extent) in [(x, "xs", &first[0], m), (y, "ys", &first[1], n)] {
+        body.line("#pragma unroll 1");
         body.open(&format!("for (int e = threadIdx.x; e < {}; e += {BLOCK})", TILE * DEPTH));
         // Neighbours read neighbours.
         let (d, i) = if side.contracts_rows() {
@@ -204,7 +206,8 @@ fn tiles(
         body.close();
     }
     body.line("__syncthreads();");
-    body.line("#pragma unroll");
+    // compilers take long for what is unrolled
+    body.line("#pragma unroll 4");
     body.open(&format!("for (int d = 0; d < {DEPTH}; ++d)"));
     body.line(&format!("{t} a[{OWN}], b[{OWN}];"));
     body.line(&format!("for (int i = 0; i < {OWN}; ++i) {{ a[i] = xs[d][row + i]; b[i] = ys[d][column + i]; }}"));

@@ -29,7 +29,7 @@ pub fn single(mut body: Body<'_>, x: &Side, y: &Side, e: &Extents, out: DType) -
     let (p, q) = (body.pointer(x.value), body.pointer(y.value));
     body.largest = body.largest.max(e.batch * e.m * e.n);
     body.text = TEXT
-        .replace("@PLACE\n", &place(&mut body, [TILE; 2], e, "float", [(&a, p), (&b, q)]))
+        .replace("@PLACE\n", &place(&mut body, [TILE; 2], e, "float", [(Some(&a), p), (Some(&b), q)]))
         .replace("@FETCH\n", &(fetch(&a, 0, e.m) + &fetch(&b, 1, e.n)))
         .replace("@PUT\n", &(put(&a, 0) + &put(&b, 1)))
         .replace("@STORE\n", &store(e))

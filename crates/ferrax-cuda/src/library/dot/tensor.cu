@@ -1,4 +1,4 @@
-  // Slots of tiles: the left operand's, then the right one's, in pieces of eight numbers, which are exchanged within
+  // Slots of tiles: the left operand's, then the right one's, in pieces of 16 bytes, which are exchanged within
   // their row (or within eight of it) so that eight rows that are read together lie in different banks.
   typedef fx_pack<unsigned, 4> Piece;
   const int slot = (@ROWS + @COLUMNS) * 4;
@@ -12,19 +12,19 @@
       for (int j = 0; j < @OWN_COLUMNS / 8; ++j)
         for (int e = 0; e < 4; ++e) sums[i][j][e] = 0;
     auto load = [&](I depth) {
-      Piece* to = tiles + depth / 32 % 3 * slot;
+      Piece* to = tiles + depth / @DEPTH % 3 * slot;
 @LOAD
     };
     load(0);
     fx_copies_end();
-    if (32 < @K) load(32);
+    if (@DEPTH < @K) load(@DEPTH);
     fx_copies_end();
-    for (I depth = 0; depth < @K; depth += 32) {
+    for (I depth = 0; depth < @K; depth += @DEPTH) {
       fx_copies_wait();
       __syncthreads();
-      if (depth + 64 < @K) load(depth + 64);
+      if (depth + 2 * @DEPTH < @K) load(depth + 2 * @DEPTH);
       fx_copies_end();
-      const Piece* x = tiles + depth / 32 % 3 * slot;
+      const Piece* x = tiles + depth / @DEPTH % 3 * slot;
       const Piece* y = x + @ROWS * 4;
       #pragma unroll
       for (int half = 0; half < 2; ++half) {

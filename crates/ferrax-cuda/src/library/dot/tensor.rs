@@ -1,8 +1,9 @@
-//! Products of matrices of 16-bit floats on the GPU's matrix units, whose sums are in single precision.
+//! Products of matrices of 16-bit floats, and of TF32, on the GPU's matrix units, whose sums are in single precision.
 //!
 //! A block computes a tile of the result: both operands' tiles come to shared memory by asynchronous copies, two of them on
-//! their way while the third is multiplied; a warp multiplies fragments of 16 x 16 by 16 x 8 that stay in registers. The text
-//! is in `tensor.cu`. Source: the PTX manual, "Matrix fragments for mma.m16n8k16".
+//! their way while the third is multiplied; a warp multiplies fragments of 16 x 16 by 16 x 8 (16 x 8 by 8 x 8 of TF32, which take as many
+//! bytes) that stay in registers. The left operand of a convolution has the elements under its window, which the copies find
+//! in the image. The text is in `tensor.cu`. Source: the PTX manual, "Matrix fragments for mma.m16n8k16" and "for mma.m16n8k8".
 
 use super::matrix::Matrix;
 use super::{Extents, Side};
@@ -10,13 +11,13 @@ use crate::print::body::Body;
 use crate::print::convert::convert;
 use crate::print::kernel::{Kernel, finish};
 use crate::print::types::c_type;
-use ferrax_base::{DType, Result};
+use ferrax_base::{DType, Result, bail};
+use ferrax_loops::ValueId;
 
 const TEXT: &str = include_str!("tensor.cu");
-/// Numbers of a piece.
-const PIECE: usize = 8;
-/// Contracted elements of a tile.
-const DEPTH: usize = 32;
+/// Bytes of a piece, and pieces of a tile's contracted elements.
+const PIECE: usize = 16;
+const PIECES: usize = 4;
 /// Tiles from which on a GPU is busy with large ones.
 const BUSY: usize = 128;
 
@@ -34,6 +35,11 @@ const LARGE: Tile = Tile { rows: 128, columns: 128, across: 4, own: [64, 32] };
 const SMALL: Tile = Tile { rows: 64, columns: 64, across: 2, own: [32, 32] };
 
 impl Tile {
+    /// The tile of a product.
+    fn of(e: &Extents) -> Tile {
+        if LARGE.count(e) >= BUSY { LARGE } else { SMALL }
+    }
+
     fn threads(&self) -> usize {
         self.rows / self.own[0] * self.across * 32
     }
@@ -43,21 +49,161 @@ impl Tile {
     }
 }
 
+/// What is multiplied.
+#[derive(Clone, Copy, PartialEq)]
+struct Numbers {
+    /// The operands' dtype.
+    dtype: DType,
+    /// Numbers of a piece of 16 bytes.
+    piece: usize,
+}
+
+impl Numbers {
+    fn of(dtype: DType, out: DType, tf32: bool) -> Option<Numbers> {
+        let takes = match dtype {
+            DType::BF16 | DType::F16 => out == dtype || out == DType::F32,
+            DType::F32 => tf32 && out == DType::F32,
+            _ => false,
+        };
+        takes.then(|| Numbers { dtype, piece: PIECE / dtype.size() })
+    }
+
+    fn is_single(&self) -> bool {
+        self.dtype == DType::F32
+    }
+
+    fn c_type(&self) -> &'static str {
+        if self.is_single() { "float" } else { "unsigned short" }
+    }
+
+    fn multiply(&self) -> &'static str {
+        match self.dtype {
+            DType::BF16 => "fx_multiply_bf16",
+            DType::F16 => "fx_multiply_f16",
+            _ => "fx_multiply_tf32",
+        }
+    }
+}
+
+/// The elements under a convolution's window as a matrix: a row for each place, a column for each cell and feature.
+pub struct Windows {
+    /// The image: \[batch, spatial…, features\].
+    pub image: Vec<usize>,
+    /// Extents of the window, and of the places that it has.
+    pub window: Vec<usize>,
+    /// As `window`.
+    pub places: Vec<usize>,
+    /// Steps of the window, and distances of its cells.
+    pub strides: Vec<usize>,
+    /// As `strides`.
+    pub dilation: Vec<usize>,
+}
+
+impl Windows {
+    fn features(&self) -> usize {
+        self.image[self.image.len() - 1]
+    }
+
+    /// Statements with the number `at` of the element in row `r` and column `c`, both of which are within the matrix.
+    fn element(&self) -> String {
+        let (spatial, features) = (self.window.len(), self.features());
+        let mut text = format!("I place = r, cell = c / {features}, far = {features}, at = c % {features};\n");
+        for s in (0..spatial).rev() {
+            text += &format!(
+                "        at += (place % {} * {} + cell % {} * {}) * far;\n        place /= {0}; cell /= {2}; far *= {};\n",
+                self.places[s],
+                self.strides[s],
+                self.window[s],
+                self.dilation[s],
+                self.image[s + 1]
+            );
+        }
+        text + "        at += place * far;\n"
+    }
+}
+
+/// An operand: a matrix in memory, or the elements under a window.
+enum Operand<'a> {
+    Matrix(Matrix),
+    Windows(&'a Windows),
+}
+
+impl Operand<'_> {
+    /// Whether contracted elements lie side by side.
+    fn contracts_rows(&self) -> bool {
+        match self {
+            Operand::Matrix(matrix) => matrix.contracts_rows,
+            Operand::Windows(_) => true,
+        }
+    }
+}
+
 /// The kernel of a product; none where the operands are others than it is for.
-pub fn tensor(mut body: Body<'_>, x: &Side, y: &Side, e: &Extents, out: DType) -> Result<Option<Kernel>> {
-    let narrow = x.dtype == y.dtype && matches!(x.dtype, DType::BF16 | DType::F16);
-    let result = out == x.dtype || out == DType::F32;
-    let (Some(a), Some(b), true) = (Matrix::of(x, PIECE), Matrix::of(y, PIECE), narrow && result) else {
-        return Ok(None);
-    };
-    let tile = if LARGE.count(e) >= BUSY { LARGE } else { SMALL };
+pub fn tensor(
+    mut body: Body<'_>,
+    x: &Side,
+    y: &Side,
+    e: &Extents,
+    [dtype, out]: [DType; 2],
+    tf32: bool,
+) -> Result<Option<Kernel>> {
+    let Some(numbers) = Numbers::of(dtype, out, tf32).filter(|_| x.dtype == y.dtype) else { return Ok(None) };
+    let (Some(a), Some(b)) = (Matrix::of(x, numbers.piece), Matrix::of(y, numbers.piece)) else { return Ok(None) };
     let (p, q) = (body.pointer(x.value), body.pointer(y.value));
+    let place = |body: &mut Body<'_>, tile: &Tile| {
+        let operands = [(Some(&a), p), (Some(&b), q)];
+        place(body, [tile.rows, tile.columns], e, numbers.c_type(), operands)
+    };
     body.largest = body.largest.max(e.batch * e.m * e.n);
-    let text = TEXT
-        .replace("@PLACE\n", &place(&mut body, [tile.rows, tile.columns], e, "unsigned short", [(&a, p), (&b, q)]))
-        .replace("@LOAD\n", &(load(&a, &tile, true, e.m) + &load(&b, &tile, false, e.n)))
-        .replace("@LEFT\n", &left(&a, &tile))
-        .replace("@RIGHT\n", &right(&b, &tile))
+    let tile = Tile::of(e);
+    let place = place(&mut body, &tile);
+    kernel(body, numbers, tile, place, [&Operand::Matrix(a), &Operand::Matrix(b)], e, out).map(Some)
+}
+
+/// Whether a convolution of such operands, in memory at multiples of 16 bytes, is a product here.
+pub fn takes_windows(windows: &Windows, features: usize, [dtype, out]: [DType; 2], tf32: bool) -> bool {
+    let whole = |n: &Numbers| windows.features().is_multiple_of(n.piece) && features.is_multiple_of(n.piece);
+    Numbers::of(dtype, out, tf32).is_some_and(|n| whole(&n))
+}
+
+/// The kernel of a convolution that is a product of the elements under its window with the window.
+pub fn convolution(
+    mut body: Body<'_>,
+    [x, w]: [ValueId; 2],
+    windows: &Windows,
+    features: usize,
+    [dtype, out]: [DType; 2],
+) -> Result<Kernel> {
+    let Some(numbers) = Numbers::of(dtype, out, true) else {
+        bail!(Internal, "a convolution of {dtype} on matrix units")
+    };
+    let m = windows.image[0] * windows.places.iter().product::<usize>();
+    let k = windows.window.iter().product::<usize>() * windows.features();
+    let e = Extents { batch: 1, m, n: features, k };
+    let window =
+        Side { value: w, batch: Vec::new(), free: vec![1], contract: vec![0], shape: vec![k, features], dtype };
+    let Some(b) = Matrix::of(&window, numbers.piece) else { bail!(Internal, "a window of {features} features") };
+    let (p, q) = (body.pointer(x), body.pointer(w));
+    body.largest = body.largest.max(m * features).max(windows.image.iter().product());
+    let tile = Tile::of(&e);
+    let place = place(&mut body, [tile.rows, tile.columns], &e, numbers.c_type(), [(None, p), (Some(&b), q)]);
+    kernel(body, numbers, tile, place, [&Operand::Windows(windows), &Operand::Matrix(b)], &e, out)
+}
+
+fn kernel(
+    mut body: Body<'_>,
+    numbers: Numbers,
+    tile: Tile,
+    place: String,
+    [a, b]: [&Operand<'_>; 2],
+    e: &Extents,
+    out: DType,
+) -> Result<Kernel> {
+    body.text = TEXT
+        .replace("@PLACE\n", &place)
+        .replace("@LOAD\n", &(load(a, &tile, numbers, true, e.m) + &load(b, &tile, numbers, false, e.n)))
+        .replace("@LEFT\n", &left(a, &tile, numbers))
+        .replace("@RIGHT\n", &right(b, &tile, numbers))
         .replace("@STORE\n", &store(e, out)?)
         .replace("@OWN_ROWS", &tile.own[0].to_string())
         .replace("@OWN_COLUMNS", &tile.own[1].to_string())
@@ -66,11 +212,11 @@ pub fn tensor(mut body: Body<'_>, x: &Side, y: &Side, e: &Extents, out: DType) -
         .replace("@ACROSS", &tile.across.to_string())
         .replace("@THREADS", &tile.threads().to_string())
         .replace("@TOTAL", &tile.count(e).to_string())
-        .replace("@MULTIPLY", &format!("fx_multiply_{}", x.dtype.short_name()))
+        .replace("@MULTIPLY", numbers.multiply())
+        .replace("@DEPTH", &(numbers.piece * PIECES).to_string())
         .replace("@K", &e.k.to_string());
-    body.text = text;
     let blocks = tile.count(e).clamp(1, 1 << 16) as u32;
-    Ok(Some(finish(body, &[out], 0, true, [blocks, 1, 1], tile.threads() as u32)))
+    Ok(finish(body, &[out], 0, true, [blocks, 1, 1], tile.threads() as u32))
 }
 
 /// Which tile `w` is, and where its matrices begin. Tiles that run at the same time share rows and columns.
@@ -79,7 +225,7 @@ pub fn place(
     [tile_rows, tile_columns]: [usize; 2],
     e: &Extents,
     element: &str,
-    operands: [(&Matrix, usize); 2],
+    operands: [(Option<&Matrix>, usize); 2],
 ) -> String {
     let (rows, columns) = (e.m.div_ceil(tile_rows), e.n.div_ceil(tile_columns));
     body.line(&format!("  const I batch = w / {0}, tile = w % {0};", rows * columns));
@@ -88,64 +234,95 @@ pub fn place(
     body.line(&format!("  const I first_row = (band + inside % height) * {tile_rows};"));
     body.line(&format!("  const I first_column = inside / height * {tile_columns};"));
     for (name, (matrix, pointer)) in ["left", "right"].iter().zip(operands) {
-        let first = matrix.first(body, "batch");
-        body.line(&format!("  const {element}* {name} = p{pointer} + {first};"));
+        let first = matrix.map_or_else(|| "0".to_owned(), |matrix| matrix.first(body, "batch"));
+        body.line(&format!("  const {element}* {name} = (const {element}*)p{pointer} + {first};"));
     }
     std::mem::take(&mut body.text)
 }
 
 /// Copies of one operand's tile, whose free axis has so many elements.
-fn load(matrix: &Matrix, tile: &Tile, is_left: bool, extent: usize) -> String {
+fn load(operand: &Operand<'_>, tile: &Tile, numbers: Numbers, is_left: bool, extent: usize) -> String {
     let (name, first, size) =
         if is_left { ("left", "first_row", tile.rows) } else { ("right", "first_column", tile.columns) };
-    let from = if is_left { String::new() } else { format!(" + {}", tile.rows * 4) };
-    let (pieces, exchange, row, column) = if matrix.contracts_rows {
-        (DEPTH / PIECE, "row / 2 % 4", format!("{first} + row"), "depth + piece * 8".to_owned())
+    let (from, n) = (if is_left { String::new() } else { format!(" + {}", tile.rows * PIECES) }, numbers.piece);
+    let (pieces, exchange, row, column) = if operand.contracts_rows() {
+        (PIECES, "row / 2 % 4", format!("{first} + row"), format!("depth + piece * {n}"))
     } else {
-        (size / PIECE, "row % 8", "depth + row".to_owned(), format!("{first} + piece * 8"))
+        (size / n, "row % 8", "depth + row".to_owned(), format!("{first} + piece * {n}"))
     };
     let (most_rows, most_columns) =
-        if matrix.contracts_rows { (extent.to_string(), "@K".into()) } else { ("@K".into(), extent.to_string()) };
+        if operand.contracts_rows() { (extent.to_string(), "@K".into()) } else { ("@K".into(), extent.to_string()) };
+    let element = match operand {
+        Operand::Matrix(matrix) => format!("const I at = r * {} + c;\n", matrix.stride),
+        Operand::Windows(windows) => windows.element(),
+    };
     format!(
         "      for (int e = threadIdx.x; e < {0}; e += @THREADS) {{\n        \
          const int row = e / {pieces}, piece = e % {pieces};\n        \
          const I r = {row}, c = {column};\n        \
          const bool there = r < {most_rows} && c < {most_columns};\n        \
-         fx_copy_async(to{from} + row * {pieces} + (piece ^ {exchange}), there ? {name} + r * {1} + c : {name}, there);\n      \
+         {element}        \
+         fx_copy_async(to{from} + row * {pieces} + (piece ^ {exchange}), there ? {name} + at : {name}, there);\n      \
          }}\n",
-        size * DEPTH / PIECE,
-        matrix.stride,
+        size * PIECES,
     )
 }
 
-/// A fragment of 16 rows and 16 contracted elements of the left operand.
-fn left(matrix: &Matrix, tile: &Tile) -> String {
-    if matrix.contracts_rows {
+/// Fragments of single precision are rounded, as the matrix units cut off what they do not take.
+fn rounded(numbers: Numbers, name: &str) -> String {
+    if !numbers.is_single() {
+        return String::new();
+    }
+    format!("          for (int v = 0; v < 4; ++v) {name}[v] = fx_tf32({name}[v]);\n")
+}
+
+/// The numbers of a fragment in single precision whose contracted elements are rows of a tile of `size` columns: those of
+/// two rows, a distance of four, in two columns, a distance of eight; `order` says which come in which order.
+fn gathered(name: &str, tile: &str, size: usize, column: &str, order: [[usize; 2]; 4]) -> String {
+    let mut text = format!("          const int row = half * 8 + lane % 4, column = {column} + lane / 4;\n");
+    for (v, [rows, columns]) in order.into_iter().enumerate() {
+        text += &format!(
+            "          {name}[{v}] = {tile}[(row + {rows}) * {} + ((column + {columns}) / 4 ^ (row + {rows}) % 8)].x[column % 4];\n",
+            size / 4
+        );
+    }
+    text
+}
+
+/// A fragment of 16 rows, and of the contracted elements of two pieces, of the left operand.
+fn left(operand: &Operand<'_>, tile: &Tile, numbers: Numbers) -> String {
+    let fragment = if operand.contracts_rows() {
         "          const int row = row0 + i * 16 + lane % 16, piece = half * 2 + lane / 16;\n          \
          fx_matrices(a[i], x + row * 4 + (piece ^ row / 2 % 4));\n"
             .to_owned()
+    } else if numbers.is_single() {
+        gathered("a[i]", "x", tile.rows, "row0 + i * 16", [[0, 0], [0, 8], [4, 0], [4, 8]])
     } else {
         format!(
             "          const int row = half * 16 + lane % 8 + lane / 16 * 8, piece = (row0 + i * 16) / 8 + lane / 8 % 2;\n          \
              fx_matrices_transposed(a[i], x + row * {} + (piece ^ row % 8));\n",
-            tile.rows / PIECE
+            tile.rows / numbers.piece
         )
-    }
+    };
+    fragment + &rounded(numbers, "a[i]")
 }
 
-/// A fragment of 16 contracted elements and 16 columns of the right operand.
-fn right(matrix: &Matrix, tile: &Tile) -> String {
-    if matrix.contracts_rows {
+/// A fragment of the contracted elements of two pieces, and 16 columns, of the right operand.
+fn right(operand: &Operand<'_>, tile: &Tile, numbers: Numbers) -> String {
+    let fragment = if operand.contracts_rows() {
         "          const int row = column0 + j * 16 + lane % 8 + lane / 16 * 8, piece = half * 2 + lane / 8 % 2;\n          \
          fx_matrices(both, y + row * 4 + (piece ^ row / 2 % 4));\n"
             .to_owned()
+    } else if numbers.is_single() {
+        gathered("both", "y", tile.columns, "column0 + j * 16", [[0, 0], [4, 0], [0, 8], [4, 8]])
     } else {
         format!(
             "          const int row = half * 16 + lane % 16, piece = (column0 + j * 16) / 8 + lane / 16;\n          \
              fx_matrices_transposed(both, y + row * {} + (piece ^ row % 8));\n",
-            tile.columns / PIECE
+            tile.columns / numbers.piece
         )
-    }
+    };
+    fragment + &rounded(numbers, "both")
 }
 
 /// Writes two neighbours of the result, `r` and `c` being the place of the first.

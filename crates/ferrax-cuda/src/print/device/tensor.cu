@@ -37,3 +37,18 @@ FX void fx_multiply_f16(float* d, const unsigned* a, const unsigned* b) {
          "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) :
          "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+
+// The nearest number of TF32.
+FX unsigned fx_tf32(unsigned x) {
+  unsigned y;
+  FX_PTX(y = host_tf32(x), "cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(__uint_as_float(x)));
+  return y;
+}
+
+// Adds the product of a warp's 16 x 8 and 8 x 8 numbers of TF32 to 16 x 8 sums in single precision.
+FX void fx_multiply_tf32(float* d, const unsigned* a, const unsigned* b) {
+  FX_PTX(host_multiply_tf32(d, a, b),
+         "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" :
+         "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) :
+         "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
