@@ -189,7 +189,14 @@ except RuntimeError as error:
 def test_the_doctor(bare):
     status, text = bare(["-m", "ferrax.doctor"], JAX_PLATFORMS="gpu")
     assert status == 0 and "Platform cuda: works" in text, text
-    rows = ["driver  for CUDA 12.4 at ", "NVRTC   12.4 at ", "0: compute capability 9.0, 1.0 GiB", "cuda:1  Fake GPU, "]
+    rows = [
+        "driver    for CUDA 12.4 at ",
+        "NVRTC     12.4 at ",
+        "cuBLASLt  12.8 at ",
+        "cuFFT     11.3 at ",
+        "0: compute capability 9.0, 1.0 GiB",
+        "cuda:1  Fake GPU, ",
+    ]
     assert all(row in text for row in rows), text
     status, text = bare(["-m", "ferrax.doctor"], JAX_PLATFORMS="cuda", FERRAX_NVRTC="/no/nvrtc.so")
     assert status == 1 and "Platform cuda: does not work" in text and "/no/nvrtc.so" in text
