@@ -13,10 +13,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
+from ferrax._ref_views import TransformedRef, taken_apart
 from ferrax._refs import AbstractRef, Ref, bound, found_since, lent, read, write
 from ferrax.ad import DidntWant, DontWant, GradRef, GradValue
 
-__all__ = ["branches", "closed_over", "of_places", "scan", "vjp_of_references", "while_loop", "with_refs", "with_rule"]
+__all__ = [
+    "argument_names",
+    "branches",
+    "check_once",
+    "check_result",
+    "closed_over",
+    "described",
+    "fill",
+    "of_places",
+    "scan",
+    "take",
+    "vjp_of_references",
+    "while_loop",
+    "with_refs",
+    "with_rule",
+]
 
 
 class _Slot:
@@ -45,14 +61,15 @@ class _MoreFound(Exception):
         self.refs = refs
 
 
-def take(tree: Any) -> tuple[Any, list[Ref]]:
-    """A tree with slots for its references, and these."""
-    leaves, structure = tree_util.tree_flatten(tree)
+def take(tree: Any, apart: bool = True) -> tuple[Any, list[Ref]]:
+    """A tree with slots for its references, and these; views stay whole unless they are to be taken apart."""
+    leaves, structure = tree_util.tree_flatten(taken_apart(tree) if apart else tree)
     refs = [leaf for leaf in leaves if _ferrax.is_reference(leaf)]
     if not refs:
         return tree, refs
     index = iter(range(len(refs)))
-    return structure.unflatten([_Slot(next(index), x.aval) if _ferrax.is_reference(x) else x for x in leaves]), refs
+    slot = lambda x: _Slot(next(index), x.type if isinstance(x, TransformedRef) else x.aval)
+    return structure.unflatten([slot(x) if _ferrax.is_reference(x) else x for x in leaves]), refs
 
 
 def fill(tree: Any, refs: Sequence[Ref]) -> Any:
@@ -61,13 +78,14 @@ def fill(tree: Any, refs: Sequence[Ref]) -> Any:
     return structure.unflatten([refs[x.index] if isinstance(x, _Slot) else x for x in leaves])
 
 
-def _described(fun: Any) -> str:
+def described(fun: Any) -> str:
+    """A function by its name and line."""
     code = getattr(inspect.unwrap(fun), "__code__", None) if callable(fun) else None
     name = getattr(fun, "__name__", None) or repr(fun)
     return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
 
 
-def _argument_names(fun: Any, args: Any, kwargs: Any) -> list[str]:
+def argument_names(fun: Any, args: Any, kwargs: Any) -> list[str]:
     """The names of the references among the arguments, as the function's author calls them."""
     try:
         arguments = dict(inspect.signature(fun).bind(*args, **kwargs).arguments)
@@ -81,32 +99,32 @@ def _argument_names(fun: Any, args: Any, kwargs: Any) -> list[str]:
     return names
 
 
-def _check_once(fun: Any, transform: str, args: Any, kwargs: Any, given: list[Ref], closed: Sequence[Ref]) -> None:
+def check_once(fun: Any, transform: str, args: Any, kwargs: Any, given: list[Ref], closed: Sequence[Ref]) -> None:
     """Raises where two names of a function stand for one reference."""
     if len({*given, *closed}) == len(given) + len(closed):
         return
-    names = _argument_names(fun, args, kwargs)
+    names = argument_names(fun, args, kwargs)
     for i, ref in enumerate(given):
         if ref in given[:i]:
             raise ValueError(
                 "only one reference to a mutable array may be passed as an argument to a function, but when tracing "
-                f"{_described(fun)} for {transform} the mutable array reference of type {ref.aval} appeared at both "
+                f"{described(fun)} for {transform} the mutable array reference of type {ref.aval} appeared at both "
                 f"{names[given.index(ref)]} and {names[i]}."
             )
         if ref in closed:
             raise ValueError(
-                f"when tracing {_described(fun)} for {transform}, a mutable array reference of type {ref.aval} was "
+                f"when tracing {described(fun)} for {transform}, a mutable array reference of type {ref.aval} was "
                 f"both closed over and passed as the argument {names[i]}"
             )
 
 
-def _check_result(fun: Any, transform: str, out: Any, given: Sequence[Ref] = (), names: Sequence[str] = ()) -> None:
+def check_result(fun: Any, transform: str, out: Any, given: Sequence[Ref] = (), names: Sequence[str] = ()) -> None:
     """Raises where a result is a reference; `names` are the arguments that the given ones are."""
     for path, leaf in tree_util.tree_flatten_with_path(out)[0]:
         if _ferrax.is_reference(leaf):
             where = f" at output tree path result{tree_util.keystr(path)}" if path else ""
             raise ValueError(
-                f"function {_described(fun)} traced for {transform} returned a mutable array reference of type "
+                f"function {described(fun)} traced for {transform} returned a mutable array reference of type "
                 f"{leaf.aval}{where}, but mutable array references cannot be returned."
                 + "".join(
                     f"\n\nThe returned mutable array was passed in as the argument {name}."
@@ -142,7 +160,7 @@ class ImpureJit:
         with bound([*self.known, *own], values):
             args, kwargs = fill((args, kwargs), own)
             out = self.fun(*args, **kwargs)
-            _check_result(self.fun, "jit", out, own, _argument_names(self.fun, args, kwargs))
+            check_result(self.fun, "jit", out, own, argument_names(self.fun, args, kwargs))
             more = found_since(_ferrax.staging_trace() - 1)
             if more:
                 raise _MoreFound(more)
@@ -153,7 +171,7 @@ class ImpureJit:
         with self.lock:
             while True:
                 self.known = tuple(self.closed)
-                _check_once(self.fun, "jit", args, kwargs, given, self.known)
+                check_once(self.fun, "jit", args, kwargs, given, self.known)
                 refs = [*self.known, *given]
                 try:
                     out, values = self.jitted([read(ref) for ref in refs], *places, **names)
@@ -169,8 +187,13 @@ def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
     in_axes, out_axes, name, size = axes
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(x, TransformedRef) for x in tree_util.tree_leaves((args, kwargs))):
+            raise TypeError(
+                f"When tracing {described(fun)} for vmap, TransformedRefs are not allowed, but got a TransformedRef "
+                f"with name {argument_names(fun, args, kwargs)[0]}.ref."
+            )
         (places, names), given = take((args, kwargs))
-        _check_once(fun, "vmap", args, kwargs, given, ())
+        check_once(fun, "vmap", args, kwargs, given, ())
         prefix = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
         axes_of_leaves = zip(_leaf_axes(prefix, args), tree_util.tree_leaves(args), strict=True)
         at = [a for (a,), x in axes_of_leaves if _ferrax.is_reference(x)]
@@ -181,7 +204,7 @@ def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
             with bound(own, values):
                 args, kwargs = fill((args, kwargs), own)
                 out = fun(*args, **kwargs)
-                _check_result(fun, "vmap", out)
+                check_result(fun, "vmap", out)
                 return out, [read(ref) for ref in own]
 
         vectorized = _ferrax.vmap(pure, (at, prefix, 0), (out_axes, at), name, size)
@@ -211,7 +234,7 @@ def _pure(fun: Callable[..., Any], refs: Sequence[Ref], transform: str) -> Calla
     def pure(values: Sequence[Any], *args: Any) -> Any:
         with bound(refs, values):
             out = fun(*args)
-            _check_result(fun, transform, out)
+            check_result(fun, transform, out)
             return out, [read(ref) for ref in refs]
 
     pure.__name__ = getattr(fun, "__name__", transform)
@@ -265,16 +288,14 @@ def branches(refs: list[Ref], run: Callable[..., Any], each: Sequence[Callable[.
     return out
 
 
-def closed_over(each: Sequence[Callable[..., Any]], index: Any, operands: Any) -> Any:
-    """Functions that close over the references among their operands; `index` and the other operands."""
+def closed_over(
+    name: str, each: Sequence[Callable[..., Any]], index: Any, operands: Any
+) -> tuple[list[Callable[..., Any]], Any, Any]:
+    """Branches that write to the references among their operands; `index` and the other operands."""
+    from ferrax._refs_loops import with_own
+
     places, refs = take(operands)
-
-    def of(fun: Callable[..., Any]) -> Callable[..., Any]:
-        closed = lambda *args: fun(*fill(args, refs))
-        closed.__name__ = getattr(fun, "__name__", "branch")
-        return closed
-
-    return [of(fun) for fun in each], index, places
+    return [with_own(name, fun, operands, places, refs) for fun in each], index, places
 
 
 def with_rule(make: Callable[..., Any], fun: Any, fwd: Any, bwd: Any, args: Any) -> Any:
@@ -294,7 +315,7 @@ def with_rule(make: Callable[..., Any], fun: Any, fwd: Any, bwd: Any, args: Any)
         kept, refs = take(residuals)
         if any(ref not in given for ref in refs):
             raise ValueError(
-                f"the forward rule {_described(fwd)} returned a mutable array reference that is none of its arguments"
+                f"the forward rule {described(fwd)} returned a mutable array reference that is none of its arguments"
             )
         return out, _renumbered(kept, [given.index(ref) for ref in refs])
 
@@ -326,14 +347,14 @@ def of_places(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Callable
 def vjp_of_references(fun: Callable[..., Any], primals: Any, has_aux: bool) -> tuple[Any, ...]:
     """`vjp` of a function that takes references, with respect to the values that they have when it is called."""
     places, given = take(primals)
-    _check_once(fun, "vjp", primals, {}, given, ())
+    check_once(fun, "vjp", primals, {}, given, ())
 
     def pure(values: Sequence[Any], args: Any) -> Any:
         own = lent(values)
         with bound(own, values):
             out = fun(*fill(args, own))
             out, aux = out if has_aux else (out, None)
-            _check_result(fun, "vjp", out)
+            check_result(fun, "vjp", out)
             return (out, [read(ref) for ref in own]), aux
 
     (out, values), pullback, aux = _ferrax.vjp(pure, ([read(ref) for ref in given], places), True)
