@@ -28,6 +28,7 @@ __all__ = [
     "TransformedRefAvalError",
     "TransposeTransform",
     "ViewParts",
+    "bits_as",
     "taken_apart",
     "view_of",
 ]
@@ -91,14 +92,15 @@ class BitcastTransform:
 
     def apply(self, x: Any) -> Any:
         """The array's bits in the dtype."""
-        return _bitcast(x, self.dtype)
+        return bits_as(x, self.dtype)
 
     def put(self, x: Any, new: Any) -> Any:
         """The array that such a one was made of."""
-        return _bitcast(new, x.dtype)
+        return bits_as(new, x.dtype)
 
 
-def _bitcast(x: Any, dtype: Any) -> Any:
+def bits_as(x: Any, dtype: Any) -> Any:
+    """An array's bits as numbers of another dtype; where widths differ, the axis before the last one has others."""
     from ferrax.dtypes import itemsize_bits
     from ferrax.lax import bitcast_convert_type
 

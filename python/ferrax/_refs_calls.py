@@ -1,6 +1,6 @@
 """Calls of functions that use references: the function is traced as one of their values, which gives the new ones.
 
-Arguments that are references give way to `_Slot`s, which have no leaves, so that the structure of a call stays; the
+Arguments that are references give way to `Slot`s, which have no leaves, so that the structure of a call stays; the
 traced function gets references of its own in their place. What a function closes over is known once it has been traced.
 Read next: `_refs.py` for references themselves.
 """
@@ -18,6 +18,7 @@ from ferrax._refs import AbstractRef, Ref, bound, found_since, lent, read, write
 from ferrax.ad import DidntWant, DontWant, GradRef, GradValue
 
 __all__ = [
+    "Slot",
     "argument_names",
     "branches",
     "check_once",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 
-class _Slot:
+class Slot:
     """The place of a reference among the arguments of a call."""
 
     __slots__ = ("aval", "index")
@@ -44,13 +45,13 @@ class _Slot:
         self.index, self.aval = index, aval
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, _Slot) and (self.index, self.aval) == (other.index, other.aval)
+        return isinstance(other, Slot) and (self.index, self.aval) == (other.index, other.aval)
 
     def __hash__(self) -> int:
         return hash((self.index, self.aval))
 
 
-tree_util.register_pytree_node(_Slot, lambda s: ((), (s.index, s.aval)), lambda data, _: _Slot(*data))
+tree_util.register_pytree_node(Slot, lambda s: ((), (s.index, s.aval)), lambda data, _: Slot(*data))
 
 
 class _MoreFound(Exception):
@@ -68,14 +69,14 @@ def take(tree: Any, apart: bool = True) -> tuple[Any, list[Ref]]:
     if not refs:
         return tree, refs
     index = iter(range(len(refs)))
-    slot = lambda x: _Slot(next(index), x.type if isinstance(x, TransformedRef) else x.aval)
+    slot = lambda x: Slot(next(index), x.type if isinstance(x, TransformedRef) else x.aval)
     return structure.unflatten([slot(x) if _ferrax.is_reference(x) else x for x in leaves]), refs
 
 
 def fill(tree: Any, refs: Sequence[Ref]) -> Any:
     """A tree with references in its slots."""
-    leaves, structure = tree_util.tree_flatten(tree, is_leaf=lambda x: isinstance(x, _Slot))
-    return structure.unflatten([refs[x.index] if isinstance(x, _Slot) else x for x in leaves])
+    leaves, structure = tree_util.tree_flatten(tree, is_leaf=lambda x: isinstance(x, Slot))
+    return structure.unflatten([refs[x.index] if isinstance(x, Slot) else x for x in leaves])
 
 
 def described(fun: Any) -> str:
@@ -329,8 +330,8 @@ def with_rule(make: Callable[..., Any], fun: Any, fwd: Any, bwd: Any, args: Any)
 
 
 def _renumbered(tree: Any, numbers: Sequence[int]) -> Any:
-    leaves, structure = tree_util.tree_flatten(tree, is_leaf=lambda x: isinstance(x, _Slot))
-    return structure.unflatten([_Slot(numbers[x.index], x.aval) if isinstance(x, _Slot) else x for x in leaves])
+    leaves, structure = tree_util.tree_flatten(tree, is_leaf=lambda x: isinstance(x, Slot))
+    return structure.unflatten([Slot(numbers[x.index], x.aval) if isinstance(x, Slot) else x for x in leaves])
 
 
 def of_places(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Callable[..., Any], Any, Any]:
