@@ -17,6 +17,7 @@ from ferrax.experimental.pallas._mapping import uninitialized
 
 __all__ = [
     "DeviceIdType",
+    "checked_reference",
     "empty",
     "empty_like",
     "empty_ref_like",
@@ -32,10 +33,16 @@ __all__ = [
 ]
 
 
-def _view(ref: Any, idx: Any) -> Any:
-    """A view of a reference at an index, or the reference where there is none."""
+def checked_reference(ref: Any) -> Any:
+    """Raises where what memory is asked of is no reference."""
     if not _ferrax.is_reference(ref):
         raise ValueError(f"Can only load from and store to references, got {type(ref).__name__}.")
+    return ref
+
+
+def _view(ref: Any, idx: Any) -> Any:
+    """A view of a reference at an index, or the reference where there is none."""
+    ref = checked_reference(ref)
     return ref if idx is None or idx is Ellipsis else ref.at[idx]
 
 

@@ -551,8 +551,9 @@ def bitcast(x: Any, ty: Any) -> Any:
     (4, 3)
     """
     from ferrax._ref_views import bits_as
+    from ferrax.numpy import asarray
 
-    return bits_as(x, ty)
+    return bits_as(asarray(x), ty)
 
 
 def touch(ref: Any) -> None:

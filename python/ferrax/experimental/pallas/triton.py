@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 
 from ferrax._boundary import expose as _expose
-from ferrax.experimental.pallas._memory import load as load, read_modify_write as _rmw, store as store
+from ferrax.experimental.pallas._memory import (
+    checked_reference as _checked,
+    load as load,
+    read_modify_write as _rmw,
+    store as store,
+)
 
 __all__ = [
     "CompilerParams",
@@ -81,8 +86,9 @@ def dot(
     """
     from ferrax.dtypes import issubdtype
     from ferrax.lax import Precision, dot_general
-    from ferrax.numpy import promote_types
+    from ferrax.numpy import asarray, promote_types
 
+    a, b = asarray(a), asarray(b)
     if a.ndim != 2 or b.ndim != 2:
         raise ValueError("`a` and `b` must be 2D arrays.")
     if allow_tf32 is not None:
@@ -104,7 +110,7 @@ def _wide(dtype: Any) -> Any:
 
 def _atomic(name: str, change: Callable[[Any, Any], Any], what: str, exact: bool = True) -> Callable[..., Any]:
     def atomic(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
-        dtype = np.dtype(x_ref_or_view.dtype).name
+        dtype = np.dtype(_checked(x_ref_or_view).dtype).name
         if dtype == "float16" and exact:
             raise ValueError(f"`atomic_{name}` does not support f16.")
         if dtype in ("bool", "int8", "int16", "bfloat16"):
@@ -178,7 +184,7 @@ def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
     """
     from ferrax.numpy import shape, where
 
-    if ref.shape or shape(cmp) or shape(val):
+    if _checked(ref).shape or shape(cmp) or shape(val):
         raise ValueError("atomic_cas takes a reference to a scalar, and scalars")
     old = ref[...]
     ref.set(where(old == cmp, val, old).astype(old.dtype), ...)
