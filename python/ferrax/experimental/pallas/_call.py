@@ -15,10 +15,17 @@ from typing import Any
 import numpy as np
 
 from ferrax import _ferrax, tree_util
-from ferrax._core import ShapedArray
+from ferrax._core import ShapedArray, canonicalize_dtype
 from ferrax.experimental.pallas import _grid
 from ferrax.experimental.pallas._mapping import BlockMapping, kernel_text, uninitialized, with_bounds
-from ferrax.experimental.pallas._specs import BlockSpec, CompilerParams, CostEstimate, GridSpec, no_block_spec
+from ferrax.experimental.pallas._specs import (
+    BlockSpec,
+    CompilerParams,
+    CostEstimate,
+    GridSpec,
+    is_known,
+    no_block_spec,
+)
 
 __all__ = ["interpreting", "pallas_call"]
 
@@ -92,7 +99,7 @@ def pallas_call(
                 raise ValueError(f"If `grid_spec` is specified, then `{what}` must be {wanted}. It is {given}")
     out_shape = tuple(out_shape) if isinstance(out_shape, list) else out_shape
     modes = [interpret, *interpreting]
-    bounds = tuple(g for g in grid_spec.grid if not isinstance(g, int))
+    bounds = tuple(g for g in grid_spec.grid if not is_known(g))
     from ferrax._api import jit
 
     @functools.partial(jit, inline=True)
@@ -136,8 +143,8 @@ class _Call:
         args: tuple[Any, ...],
         aliases: dict[int, int],
     ):
-        self.kernel, self.sizes = kernel, sizes
-        self.bounds = [n for n in sizes if not isinstance(n, int)]
+        self.kernel, self.sizes, self.names = kernel, sizes, spec.grid_names
+        self.bounds = [n for n in sizes if not is_known(n)]
         self.text = f"{name} for kernel function {kernel_text(kernel)}" if name else kernel_text(kernel)
         prefetched = getattr(spec, "num_scalar_prefetch", 0)
         self.scalars, self.scalar_tree = tree_util.tree_flatten(args[:prefetched])
@@ -247,6 +254,17 @@ class _Call:
 
         return self.scalar_tree.unflatten([make(s) for s in self.scalars])
 
+    def _called(self, args: Sequence[Any], kwargs: Any) -> Any:
+        """The kernel's result; it may ask for the sizes of axes of the grid that have names."""
+        from ferrax._api import vmap
+
+        kept: list[Any] = []
+        call: Callable[[], Any] = lambda: kept.append(self.kernel(*args, **kwargs))
+        for name, size in zip(self.names or (), self.sizes, strict=bool(self.names)):
+            call = vmap(call, axis_name=name, axis_size=size, out_axes=None)
+        call()
+        return kept[0]
+
     def _traced(self, dtypes: Sequence[Any], scratch_dtypes: Sequence[Any], debug: bool) -> tuple[Any, list[int]]:
         """The kernel as a program of the values of its references; which of them it changes."""
         from ferrax._refs import found_since, make, read
@@ -264,9 +282,9 @@ class _Call:
             outs = out if isinstance(out, (tuple, list)) else (out,)
             with _grid.at(places, with_bounds(self.sizes, bounds)):
                 if isinstance(extra, dict):
-                    result = self.kernel(*first, *ins, *outs, **extra)
+                    result = self._called([*first, *ins, *outs], extra)
                 else:
-                    result = self.kernel(*first, *ins, *outs, *extra)
+                    result = self._called([*first, *ins, *outs, *extra], {})
             if result is not None:
                 raise ValueError(
                     f"The kernel function in the pallas_call {self.text} should return None. It returns a PyTree: "
@@ -336,7 +354,7 @@ def _type_of(x: Any) -> Any:
         return _ferrax.typeof(x)
     if not (hasattr(x, "shape") and hasattr(x, "dtype")):
         raise ValueError(f"Invalid out_shape type: {type(x)}")
-    return ShapedArray(tuple(x.shape), x.dtype)
+    return ShapedArray(tuple(x.shape), canonicalize_dtype(x.dtype))
 
 
 def _array_type(t: Any) -> Any:

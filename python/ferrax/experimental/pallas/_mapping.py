@@ -18,6 +18,7 @@ from ferrax.experimental.pallas._specs import (
     Indirect,
     Semaphore,
     Squeezed,
+    is_known,
     squeezed,
 )
 
@@ -111,7 +112,7 @@ class BlockMapping:
 
         values = [ShapedArray(slot.aval.shape, slot.aval.dtype) for slot in slots(scalars)]
         places = [ShapedArray((), np.int32)] * len(grid)
-        bounds = [ShapedArray((), n.dtype) for n in grid if not isinstance(n, int)]
+        bounds = [ShapedArray((), n.dtype) for n in grid if not is_known(n)]
         program = _ferrax.trace_to_jaxpr(call, (places, bounds, values), None, "pallas_call")
         where = f"Index map function {kernel_text(index_map)} for {self.origin}"
         if len(kept[0]) != len(self.dims):
@@ -173,7 +174,7 @@ class BlockMapping:
 def with_bounds(grid: Sequence[Any], bounds: Sequence[Any]) -> tuple[Any, ...]:
     """A grid with other values for its sizes that are no integers."""
     each = iter(bounds)
-    return tuple(n if isinstance(n, int) else next(each) for n in grid)
+    return tuple(n if is_known(n) else next(each) for n in grid)
 
 
 def _ref_of(value: Any) -> Any:

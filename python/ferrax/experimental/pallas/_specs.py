@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from ferrax._avals import AbstractValue
 from ferrax._core import Array, ShapedArray
 from ferrax._refs import AbstractRef
+from ferrax._shapes import is_symbolic_dim
 
 __all__ = [
     "BlockDim",
@@ -32,6 +33,7 @@ __all__ = [
     "RevisitMode",
     "Semaphore",
     "Squeezed",
+    "is_known",
     "no_block_spec",
     "squeezed",
 ]
@@ -297,6 +299,11 @@ class BlockSpec:
     replace = dataclasses.replace
 
 
+def is_known(size: Any) -> bool:
+    """Whether a size of a grid belongs to the program: an integer, or a symbolic size."""
+    return isinstance(size, int) or is_symbolic_dim(size)
+
+
 class _NoBlockSpec:
     """Stands for no description: whole arrays are the blocks."""
 
@@ -345,7 +352,7 @@ class GridSpec:
             grid = (grid,)
         elif grid and isinstance(grid[0], tuple):
             names, grid = zip(*grid, strict=True)
-        if not all(isinstance(g, (int, Array)) for g in grid):
+        if not all(is_known(g) or isinstance(g, Array) for g in grid):
             raise ValueError(f"Grid must be a tuple of integers or jax.Array, got {grid}")
         self.grid, self.grid_names = tuple(grid), names
 
