@@ -29,13 +29,16 @@ __all__ = [
     "Ref",
     "bound",
     "check_index",
+    "differentiated",
     "fitting",
     "found_since",
     "hidden",
     "is_all",
     "lent",
     "mode_of_index",
+    "note_rule",
     "read",
+    "rules_noted",
     "update",
     "write",
     "write_typed",
@@ -162,6 +165,8 @@ class _Local(threading.local):
         self.found: dict[int, dict[Ref, _Cell]] = {}
         #: references in whose places a function has others, and what to say when it uses them all the same
         self.hidden: dict[Ref, str] = {}
+        #: how many calls of functions with backward rules that take references there have been
+        self.rules = 0
 
 
 _local = _Local()
@@ -446,6 +451,28 @@ def update(ref: Ref, idx: Any, value: Any, name: str, change: Any) -> None:
         check_index(ref.shape, idx, ref._aval)
     shape = ref.shape if idx is Ellipsis else whole[idx].shape
     write_typed(ref, change(whole.at[idx], fitting(ref, name, value, shape), mode_of_index(ref.shape, idx)))
+
+
+def note_rule(refs: Sequence[Ref]) -> None:
+    """Notes a call of a function whose backward rule takes references, which is a use of them."""
+    _local.rules += 1
+    for ref in refs:
+        read(ref)
+
+
+def rules_noted() -> int:
+    """How many calls of functions with backward rules that take references there have been in this thread."""
+    return _local.rules
+
+
+def differentiated(values: Any) -> bool:
+    """Whether some of these values are seen by a transformation of derivatives or of batches."""
+    for value in filter(_ferrax.is_tracer, values):
+        try:
+            _ferrax.value_for_reference(value, 0)
+        except ValueError:
+            return True
+    return False
 
 
 def freeze(ref: Ref) -> Any:

@@ -14,7 +14,18 @@ from typing import Any
 
 from ferrax import _ferrax, tree_util
 from ferrax._ref_views import TransformedRef, taken_apart
-from ferrax._refs import AbstractRef, Ref, bound, found_since, lent, read, write
+from ferrax._refs import (
+    AbstractRef,
+    Ref,
+    bound,
+    differentiated,
+    found_since,
+    lent,
+    note_rule,
+    read,
+    rules_noted,
+    write,
+)
 from ferrax.ad import DidntWant, DontWant, GradRef, GradValue
 
 __all__ = [
@@ -60,6 +71,10 @@ class _MoreFound(Exception):
     def __init__(self, refs: list[Ref]):
         super().__init__("a function uses more references than were known")
         self.refs = refs
+
+
+class _RuleFound(Exception):
+    """A function that is traced within a derivative calls one whose backward rule takes references."""
 
 
 def take(tree: Any, apart: bool = True) -> tuple[Any, list[Ref]]:
@@ -149,6 +164,9 @@ class ImpureJit:
         static, static_names, donated, donated_names = numbers
         self.fun, self.closed, self.lock = fun, found_since(clock), threading.RLock()
         self.known: tuple[Ref, ...] = ()
+        #: whether the function calls one whose backward rule takes references; such a rule must not run in a program
+        self.ruled = False
+        self.inside = False
         later = lambda places: [n + 1 if n >= 0 else n for n in places]
         self.jitted = _ferrax.jit(
             self.pure, later(static), static_names, later(donated), donated_names, False, inline, []
@@ -160,7 +178,11 @@ class ImpureJit:
         own = lent(values[n:])
         with bound([*self.known, *own], values):
             args, kwargs = fill((args, kwargs), own)
+            rules = rules_noted()
             out = self.fun(*args, **kwargs)
+            self.ruled |= rules_noted() > rules
+            if self.ruled and self.inside:
+                raise _RuleFound
             check_result(self.fun, "jit", out, own, argument_names(self.fun, args, kwargs))
             more = found_since(_ferrax.staging_trace() - 1)
             if more:
@@ -174,8 +196,14 @@ class ImpureJit:
                 self.known = tuple(self.closed)
                 check_once(self.fun, "jit", args, kwargs, given, self.known)
                 refs = [*self.known, *given]
+                values = [read(ref) for ref in refs]
+                self.inside = differentiated([*values, *tree_util.tree_leaves((places, names))])
+                if self.ruled and self.inside:
+                    return self.fun(*args, **kwargs)
                 try:
-                    out, values = self.jitted([read(ref) for ref in refs], *places, **names)
+                    out, values = self.jitted(values, *places, **names)
+                except _RuleFound:
+                    continue
                 except _MoreFound as found:
                     self.closed += [ref for ref in found.refs if ref not in self.closed]
                     continue
@@ -248,17 +276,32 @@ def _write_all(refs: Sequence[Ref], values: Sequence[Any]) -> None:
         write(ref, value)
 
 
-def scan(refs: list[Ref], loop: Callable[..., Any], f: Callable[..., Any], init: Any) -> Any:
-    """A scan whose body uses references; `loop` is the scan of a body from a first carry."""
+def scan(refs: list[Ref], loop: Callable[..., Any], f: Callable[..., Any], init: Any, inside: bool, plain: Any) -> Any:
+    """A scan whose body uses references.
+
+    Args:
+      refs: the references.
+      loop: the scan of a body from a first carry.
+      f: the body.
+      init: the first carry.
+      inside: whether the scan is differentiated or mapped where it is called.
+      plain: takes the steps one by one, for bodies with backward rules that take references.
+    """
     pure = _pure(f, refs, "scan")
 
     def step(carry: Any, x: Any) -> Any:
         values, own = carry
+        rules = rules_noted()
         (own, y), values = pure(values, own, x)
+        if inside and rules_noted() > rules:
+            raise _RuleFound
         return (values, own), y
 
     step.user_body, step.__name__ = pure.user_body, pure.__name__  # type: ignore[attr-defined]
-    (values, carry), ys = loop(step, ([read(ref) for ref in refs], init))
+    try:
+        (values, carry), ys = loop(step, ([read(ref) for ref in refs], init))
+    except _RuleFound:
+        return plain()
     _write_all(refs, values)
     return carry, ys
 
@@ -310,6 +353,7 @@ def with_rule(make: Callable[..., Any], fun: Any, fwd: Any, bwd: Any, args: Any)
       args: the arguments.
     """
     places, given = take(args)
+    note_rule(given)
 
     def forward(*args: Any) -> Any:
         out, residuals = fwd(*fill(args, given))
@@ -321,7 +365,15 @@ def with_rule(make: Callable[..., Any], fun: Any, fwd: Any, bwd: Any, args: Any)
         return out, _renumbered(kept, [given.index(ref) for ref in refs])
 
     def backward(residuals: Any, cotangent: Any) -> Any:
-        return bwd(fill(residuals, given), cotangent)
+        if _ferrax.staging_transform() != "transpose":
+            return bwd(fill(residuals, given), cotangent)
+        out = bwd(fill(residuals, given), cotangent)
+        if _ferrax.references_since(_ferrax.staging_trace() - 1):
+            raise NotImplementedError(
+                f"the backward rule {described(bwd)} uses references, which is not implemented for rules inside of "
+                "while_loop, of branches and of functions that close over what is differentiated"
+            )
+        return out
 
     forward.__name__, backward.__name__ = (getattr(f, "__name__", "rule") for f in (fwd, bwd))
     called = lambda *args: fun(*fill(args, given))

@@ -186,3 +186,54 @@ def test_checkpoint_of_references_keeps_values():
 
     g = lambda x: jnp.sin(x * x) + jnp.sin(2 * x * x)
     np.testing.assert_allclose([f(0.7), ferrax.grad(f)(0.7)], [g(0.7), ferrax.grad(g)(0.7)], rtol=1e-5)
+
+
+def counting():
+    """The identity, whose backward rule adds the largest cotangent to a reference, and doubles."""
+
+    @ferrax.custom_vjp
+    def f(x, ref):
+        return x
+
+    def bwd(ref, ct):
+        ref[...] = ref[...] + jnp.max(ct)
+        return ct * 2, None
+
+    f.defvjp(lambda x, ref: (x, ref), bwd)
+    return f
+
+
+def test_backward_rules_of_jitted_functions_write_to_references():
+    """Whether the reference is an argument or closed over, and wherever `jit` stands."""
+    f, x = counting(), jnp.ones(3)
+    calls = {
+        "closed over": lambda ref: ferrax.grad(ferrax.jit(lambda x: f(x @ x, ref)))(x),
+        "argument": lambda ref: ferrax.grad(ferrax.jit(lambda x, ref: f(x @ x, ref)))(x, ref),
+        "inside": lambda ref: ferrax.jit(ferrax.grad(lambda x, ref: f(x @ x, ref)))(x, ref),
+        "both": lambda ref: ferrax.jit(ferrax.grad(ferrax.jit(lambda x, ref: f(x @ x, ref))))(x, ref),
+        "checkpoint": lambda ref: ferrax.grad(lambda x: ferrax.checkpoint(lambda x: f(x @ x, ref))(x))(x),
+    }
+    for name, call in calls.items():
+        ref = ferrax.new_ref(0.0)
+        for n in (1, 2):
+            assert call(ref).tolist() == [4, 4, 4], name
+            assert number(ref) == n, name
+    jitted = ferrax.jit(lambda x, ref: f(x @ x, ref))
+    assert jitted(x, ref) == 3 and number(ref) == 2  # which is compiled where nothing is differentiated
+
+
+def number(ref):
+    return float(ref[...])
+
+
+def test_backward_rules_in_loops_write_to_references():
+    f, ref = counting(), ferrax.new_ref(0.0)
+    loop = lambda x: lax.scan(lambda c, k: (f(c * x, ref) * k, None), 1.0, jnp.ones(3))[0]
+    assert ferrax.grad(loop)(2.0) == 56 and number(ref) == 21
+    assert loop(2.0) == 8 and number(ref) == 21
+    chosen = lambda x: lax.cond(x > 0, lambda: f(x, ref), lambda: x)
+    many = lambda x: lax.while_loop(lambda c: c < 3, lambda c: f(c * 2.0, ref), x)
+    for function in (chosen, many):
+        with pytest.raises(NotImplementedError, match=r"backward rule .*bwd.* uses references"):
+            ferrax.grad(function)(1.0)
+    assert number(ref) == 21

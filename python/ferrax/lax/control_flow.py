@@ -216,10 +216,12 @@ def _scan(
     clock = _ferrax.trace_clock()
     program, carry, _ = _traced_carry("scan", f, init, (row_types,), True)
     if _ferrax.references_since(clock) and (refs := _found(clock)):
+        from ferrax._refs import differentiated
         from ferrax._refs_calls import scan as scan_with
 
         loop = lambda step, first: _scan(asked, step, first, xs, length, reverse, unroll)
-        return scan_with(refs, loop, f, init)
+        plain = lambda: _unjitted.scan(f, init, rows, rows_tree, length, reverse)
+        return scan_with(refs, loop, f, init, differentiated([*carry, *rows, *program.captured]), plain)
     outs = _ferrax.bind_scan(program, [*carry, *rows], length, len(carry), reverse, unroll, asked)
     return program.out_tree.unflatten(outs)
 

@@ -104,6 +104,12 @@ fn staging_trace() -> u64 {
     base_id().0
 }
 
+/// What the staging trace in force records a function for: `jit`, `scan`, …; None where operations run at once.
+#[pyfunction]
+fn staging_transform() -> Option<&'static str> {
+    ferrax_ir::trace::base().map(|t| t.transform())
+}
+
 /// The number of the newest trace: later ones have larger numbers.
 #[pyfunction]
 fn trace_clock() -> u64 {
@@ -155,6 +161,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_view_class, m)?)?;
     m.add_function(wrap_pyfunction!(is_reference_object, m)?)?;
     m.add_function(wrap_pyfunction!(staging_trace, m)?)?;
+    m.add_function(wrap_pyfunction!(staging_transform, m)?)?;
     m.add_function(wrap_pyfunction!(trace_clock, m)?)?;
     m.add_function(wrap_pyfunction!(note_reference, m)?)?;
     m.add_function(wrap_pyfunction!(references_since, m)?)?;
