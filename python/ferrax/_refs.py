@@ -346,12 +346,12 @@ def write(ref: Ref, value: Any) -> None:
         cell.value = _ferrax.value_for_reference(value, cell.born)
     except ValueError as error:
         what, of = {
-            "vmapped": ("vmapped value on an unbatched", "vmapped"),
-            "differentiated": ("a differentiated value on a non-differentiated", "differentiated"),
+            "vmapped": ("vmapped value on an unbatched", "to the vmapped"),
+            "differentiated": ("a differentiated value on a non-differentiated", "of the differentiated"),
         }[str(error)]
         raise ValueError(
             f"performing a set/swap operation with {what} array reference of type {ref._aval}. Move the array "
-            f"reference to be an argument to the {of} function?"
+            f"reference to be an argument {of} function?"
         ) from None
 
 

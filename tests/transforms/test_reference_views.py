@@ -159,6 +159,12 @@ def test_references_that_loops_and_branches_must_not_have():
             call()
 
 
+def test_references_stay_where_they_are():
+    refs = {"a": ferrax.new_ref(jnp.zeros(3)), "b": jnp.ones(2)}
+    got = ferrax.device_get(refs)
+    assert got["a"] is refs["a"] and type(got["b"]) is np.ndarray
+
+
 def test_jvp_of_references():
     """The tangents of a reference are in another one."""
     ref, slope = ferrax.new_ref(2.0), ferrax.new_ref(1.0)
