@@ -26,7 +26,6 @@ PLANNED: dict[str, frozenset[str]] = {
             "delay",
             "enable_debug_checks",
             "enable_poison_buffers",
-            "estimate_cost",
             "get_global",
             "kernel",
             "lower_as_mlir",

@@ -404,3 +404,23 @@ def test_numbers_like_jax():
         return ferrax.tree.map(np.asarray, numbers(Package(jax)))
 
     compare(arrays(ferrax), expected(arrays))
+
+
+def estimates(jax):
+    p = Package(jax)
+    functions = {
+        "elements": lambda x, y: -p.jnp.exp(x) * y + p.jnp.maximum(x, y) / 2,
+        "product": lambda x, y: p.jnp.tanh(x @ y.T),
+        "batch": lambda x, y: p.jnp.einsum("bij,bkj->bik", x[:, :, None], y[:, :, None]),
+        "powers": lambda x, y: [p.lax.integer_pow(x, n) for n in (1, 2, 5, 9)],
+        "jit": lambda x, y: p.jax.jit(lambda x: p.jnp.sin(x) * 2)(x).astype("float16"),
+    }
+    x = p.shape((4, 8), np.float32)
+    costs = {name: p.pl.estimate_cost(f, x, x) for name, f in functions.items()}
+    return {name: [c.flops, c.transcendentals, c.bytes_accessed] for name, c in costs.items()}
+
+
+def test_estimates_like_jax():
+    assert estimates(ferrax) == expected(estimates)
+    steps = lambda x: ferrax.lax.scan(lambda c, row: (c * row, None), x[0], x)[0]
+    assert pl.estimate_cost(steps, X).flops == 32

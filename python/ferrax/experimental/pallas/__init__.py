@@ -25,6 +25,7 @@ from ferrax.experimental.pallas._control import (
     strides_from_shape as strides_from_shape,
     when as when,
 )
+from ferrax.experimental.pallas._costs import estimate_cost as estimate_cost
 from ferrax.experimental.pallas._grid import num_programs as num_programs, program_id as program_id
 from ferrax.experimental.pallas._memory import (
     DeviceIdType as DeviceIdType,
