@@ -649,7 +649,8 @@ def device_get(x: Any) -> Any:
       x: a pytree.
 
     Returns:
-      A pytree of the same structure; what is no array stays as it is, and so do traced arrays and random keys.
+      A pytree of the same structure; what is no array stays as it is, and so do traced arrays, random keys and
+      references.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> jax.device_get(jnp.arange(2))
@@ -663,7 +664,7 @@ def _on_host(x: Any) -> Any:
     if isinstance(x, _ferrax.Array):
         return x if _ferrax.is_tracer(x) or isinstance(x.dtype, _ferrax.KeyTy) else np.asarray(x)
     convert = getattr(x, "__array__", None)
-    return x if convert is None or isinstance(x, type) else convert()
+    return x if convert is None or isinstance(x, type) or _ferrax.is_reference(x) else convert()
 
 
 #: Caches of users, which are cleared with those of the core (`ferrax.extend.backend.register_backend_cache`).

@@ -239,7 +239,8 @@ def checkpoint(
       concrete: accepted for compatibility; must be false.
 
     Returns:
-      A function with the same results and derivatives.
+      A function with the same results and derivatives. A function that uses references keeps its values: run again, it
+      would read what it has written.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> print(jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0))
@@ -286,15 +287,15 @@ def checkpoint(
             return target(*(args[i] if i in places else next(rest) for i in range(len(args))), **named, **fixed)
 
         clock = _ferrax.trace_clock()
-        program = _ferrax.trace_to_jaxpr(call if places or fixed else target, dynamic, kwargs, "checkpoint")
+        try:
+            program = _ferrax.trace_to_jaxpr(call if places or fixed else target, dynamic, kwargs, "checkpoint")
+        except _ferrax.ReferenceUsed:
+            return target(*args, **kwargs, **fixed)
         if _ferrax.references_since(clock):
             from ferrax._refs import found_since
 
             found_since(clock)  # which the trace does not keep
-            raise NotImplementedError(
-                "Effects not supported in partial-eval of `checkpoint`/`remat`: the function uses references, and "
-                "would do so again when it is run again"
-            )
+            return target(*args, **kwargs, **fixed)  # run again it would read what it has written
         leaves = tree_util.tree_leaves((dynamic, kwargs))
         rule = None if policy is None else _policy(policy)
         return program.out_tree.unflatten(_ferrax.bind_remat(program, leaves, prevent_cse, rule))

@@ -135,7 +135,13 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     >>> print(value, slope)
     0.0 1.0
     """
-    return _ferrax.jvp(fun, *_pair(primals, tangents), has_aux)
+    primals, tangents = _pair(primals, tangents)
+    try:
+        return _ferrax.jvp(fun, primals, tangents, has_aux)
+    except _ferrax.ReferenceUsed:
+        from ferrax._refs_loops import jvp_of_references
+
+        return jvp_of_references(fun, primals, tangents, has_aux)
 
 
 def vjp(

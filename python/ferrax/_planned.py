@@ -18,6 +18,21 @@ PLANNED: dict[str, frozenset[str]] = {
             "primal_tangent_dtype",
         ]
     ),
+    "ferrax.experimental.pallas": frozenset(
+        [
+            "core_map",
+            "debug_check",
+            "debug_checks_enabled",
+            "delay",
+            "enable_debug_checks",
+            "enable_poison_buffers",
+            "get_global",
+            "kernel",
+            "lower_as_mlir",
+            "pallas_export_experimental",
+            "select_ref",
+        ]
+    ),
     "ferrax.experimental.sparse": frozenset(["SparseTracer"]),
 }
 
@@ -29,7 +44,10 @@ MODULES = frozenset(
         "ferrax.tools",
         "ferrax.experimental.jax2tf",
         "ferrax.experimental.mosaic",
-        "ferrax.experimental.pallas",
+        "ferrax.experimental.pallas.fuser",
+        "ferrax.experimental.pallas.mosaic_gpu",
+        "ferrax.experimental.pallas.ops",
+        "ferrax.experimental.pallas.tpu_sc",
         "ferrax.experimental.profiler",
         "ferrax.experimental.roofline",
         "ferrax.experimental.serialize_executable",

@@ -24,7 +24,25 @@ from ferrax import _ferrax
 from ferrax._avals import AbstractValue, aval_method, aval_property
 from ferrax._core import ShapedArray, asarray, is_arraylike, typeof, with_weak_type
 
-__all__ = ["AbstractRef", "Ref", "bound", "found_since", "lent", "read", "update", "write"]
+__all__ = [
+    "AbstractRef",
+    "Ref",
+    "bound",
+    "check_index",
+    "differentiated",
+    "fitting",
+    "found_since",
+    "hidden",
+    "is_all",
+    "lent",
+    "mode_of_index",
+    "note_rule",
+    "read",
+    "rules_noted",
+    "update",
+    "write",
+    "write_typed",
+]
 
 
 class AbstractRef(AbstractValue):
@@ -65,10 +83,10 @@ class AbstractRef(AbstractValue):
     swap = aval_method(lambda ref, value, idx=...: swap(ref, idx, value))
     addupdate = aval_method(lambda ref, value, idx=...: ref.addupdate(value, idx))
 
-    bitcast = aval_method(lambda ref, dtype: _no_view(ref, "bitcast"))
-    reshape = aval_method(lambda ref, *shape: _no_view(ref, "reshape"))
-    transpose = aval_method(lambda ref, *axes: _no_view(ref, "transpose"))
-    T = aval_property(lambda ref: _no_view(ref, "T"))
+    bitcast = aval_method(lambda ref, dtype: ref.bitcast(dtype))
+    reshape = aval_method(lambda ref, *shape: ref.reshape(*shape))
+    transpose = aval_method(lambda ref, *axes: ref.transpose(*axes))
+    T = aval_property(lambda ref: ref.T)
 
     def update(self, inner_aval: Any = None, memory_space: Any = None, kind: Any = None, **parts: Any) -> AbstractRef:
         """The type with another array, or an array with other parts (shape, dtype, weak type)."""
@@ -121,12 +139,6 @@ class AbstractRef(AbstractValue):
         return hash((AbstractRef, self.inner_aval))
 
 
-def _no_view(ref: Any, name: str) -> Any:
-    raise NotImplementedError(
-        f"{name} of a reference of type {ref.aval} is not implemented: read the array by ref[...]"
-    )
-
-
 class _Cell:
     """A value of a reference, and where it counts.
 
@@ -151,6 +163,10 @@ class _Local(threading.local):
         self.bound: dict[Ref, _Cell] = {}
         #: by trace: of older references, cells that are dropped with the trace
         self.found: dict[int, dict[Ref, _Cell]] = {}
+        #: references in whose places a function has others, and what to say when it uses them all the same
+        self.hidden: dict[Ref, str] = {}
+        #: how many calls of functions with backward rules that take references there have been
+        self.rules = 0
 
 
 _local = _Local()
@@ -196,7 +212,7 @@ class Ref:
         value = read(self)
         if idx is Ellipsis:
             return value
-        _check(self, idx)
+        check_index(self.shape, idx, self._aval)
         return value[idx]
 
     def __setitem__(self, idx: Any, value: Any) -> None:
@@ -204,8 +220,44 @@ class Ref:
 
     @property
     def at(self) -> Any:
-        """Not implemented: index the reference itself."""
-        raise NotImplementedError("Ref.at is not implemented: index the reference itself, or use ferrax.ref.addupdate")
+        """Views of parts of the array: `ref.at[idx]`."""
+        from ferrax._ref_views import RefIndexer
+
+        return RefIndexer(self)
+
+    @property
+    def T(self) -> Any:
+        """A view of the array with its axes reversed."""
+        return self._whole().T
+
+    def reshape(self, *shape: Any) -> Any:
+        """A view of the array in another shape, of which one size may be -1."""
+        return self._whole().reshape(*shape)
+
+    def transpose(self, *permutation: Any) -> Any:
+        """A view of the array with its axes in another order."""
+        return self._whole().transpose(*permutation)
+
+    def bitcast(self, dtype: Any) -> Any:
+        """A view of the array's bits as numbers of another dtype."""
+        return self._whole().bitcast(dtype)
+
+    def _whole(self) -> Any:
+        from ferrax._ref_views import TransformedRef
+
+        return TransformedRef(self, ())
+
+    def get(self, idx: Any = ...) -> Any:
+        """Reads: `ref[idx]`."""
+        return self[idx]
+
+    def set(self, value: Any, idx: Any = ...) -> None:
+        """Writes: `ref[idx] = value`."""
+        swap(self, idx, value)
+
+    def swap(self, value: Any, idx: Any = ...) -> Any:
+        """Writes, and gives what was there."""
+        return swap(self, idx, value)
 
     def addupdate(self, x: Any, idx: Any = ...) -> None:
         """Adds to the elements at an index.
@@ -264,6 +316,8 @@ def make(value: Any, kind: Any = None) -> Ref:
 
 def _cell(ref: Ref) -> _Cell:
     """The cell that counts in the trace in force; notes the use of a reference that is older than the trace."""
+    if _local.hidden and ref in _local.hidden:
+        raise ValueError(_local.hidden[ref])
     cell = _local.bound.get(ref, ref._home)
     scope = _ferrax.staging_trace()
     if cell.scope == scope:
@@ -292,16 +346,16 @@ def write(ref: Ref, value: Any) -> None:
         cell.value = _ferrax.value_for_reference(value, cell.born)
     except ValueError as error:
         what, of = {
-            "vmapped": ("vmapped value on an unbatched", "vmapped"),
-            "differentiated": ("a differentiated value on a non-differentiated", "differentiated"),
+            "vmapped": ("vmapped value on an unbatched", "to the vmapped"),
+            "differentiated": ("a differentiated value on a non-differentiated", "of the differentiated"),
         }[str(error)]
         raise ValueError(
             f"performing a set/swap operation with {what} array reference of type {ref._aval}. Move the array "
-            f"reference to be an argument to the {of} function?"
+            f"reference to be an argument {of} function?"
         ) from None
 
 
-def _fitting(ref: Ref, name: str, value: Any, shape: Any) -> Any:
+def fitting(ref: Any, name: str, value: Any, shape: Any) -> Any:
     """A value to be written, of the reference's dtype."""
     if _ferrax.is_reference(value) or not is_arraylike(value):
         raise TypeError(f"`{name}` writes arrays and numbers, got {type(value).__name__}")
@@ -319,23 +373,28 @@ def _fitting(ref: Ref, name: str, value: Any, shape: Any) -> Any:
     return value
 
 
-def _check(ref: Ref, idx: Any) -> None:
-    """Raises where a window or a number of known place is not in the array."""
+def is_all(idx: Any) -> bool:
+    """Whether an index stands for all of an array."""
+    return idx is Ellipsis or (isinstance(idx, tuple) and not idx)
+
+
+def check_index(shape: tuple[int, ...], idx: Any, aval: Any = None) -> None:
+    """Raises where a window or a number of known place is not in an array of a shape, that of a reference of a type."""
     if _ferrax.has_windows(idx):
         from ferrax._slices import check_bounds
 
-        check_bounds(idx, ref.shape)
+        check_bounds(idx, shape)
         return
     entries = idx if isinstance(idx, tuple) else (idx,)
     axes = [_axes_of(e) for e in entries]
     axis = 0
     for entry, taken in zip(entries, axes, strict=True):
         if entry is Ellipsis:
-            axis += max(len(ref.shape) - sum(axes), 0)
-        elif taken == 1 and axis < len(ref.shape) and (_known_number(entry) or 0) >= max(ref.shape[axis], 1):
+            axis += max(len(shape) - sum(axes), 0)
+        elif taken == 1 and axis < len(shape) and (_known_number(entry) or 0) >= max(shape[axis], 1):
             raise ValueError(
-                f"Out of bound indexer: idx={_known_number(entry)}, dim={ref.shape[axis]}. "
-                f"The reference has type {ref._aval}."
+                f"Out of bound indexer: idx={_known_number(entry)}, dim={shape[axis]}."
+                + (f" The reference has type {aval}." if aval is not None else "")
             )
         axis += taken
 
@@ -358,29 +417,30 @@ def _known_number(entry: Any) -> int | None:
         return None
 
 
-def _mode(ref: Ref, idx: Any) -> str | None:
+def mode_of_index(shape: tuple[int, ...], idx: Any) -> str | None:
     """What happens to indices out of bounds: windows move into the array, as they do where it is read."""
     if not _ferrax.has_windows(idx):
         return None
     from ferrax._slices import clipped
 
-    return "clip" if clipped(idx, ref.shape) else None
+    return "clip" if clipped(idx, shape) else None
 
 
-def _typed(ref: Ref, value: Any) -> Any:
-    return value if value.weak_type == ref.weak_type else with_weak_type(value, ref.weak_type)
+def write_typed(ref: Ref, value: Any) -> None:
+    """Lets a reference hold another array, with the weak type of the one before."""
+    write(ref, value if value.weak_type == ref.weak_type else with_weak_type(value, ref.weak_type))
 
 
 def swap(ref: Ref, idx: Any, value: Any, name: str = "swap") -> Any:
     """Writes to an index; gives what was there."""
     whole = read(ref)
-    if idx is Ellipsis or (isinstance(idx, tuple) and not idx):
-        old, new = whole, _fitting(ref, name, value, ref.shape)
+    if is_all(idx):
+        old, new = whole, fitting(ref, name, value, ref.shape)
     else:
-        _check(ref, idx)
+        check_index(ref.shape, idx, ref._aval)
         old = whole[idx]
-        new = whole.at[idx].set(_fitting(ref, name, value, old.shape), mode=_mode(ref, idx))
-    write(ref, _typed(ref, new))
+        new = whole.at[idx].set(fitting(ref, name, value, old.shape), mode=mode_of_index(ref.shape, idx))
+    write_typed(ref, new)
     return old
 
 
@@ -388,9 +448,31 @@ def update(ref: Ref, idx: Any, value: Any, name: str, change: Any) -> None:
     """Changes the elements at an index by a value of their shape."""
     whole = read(ref)
     if idx is not Ellipsis:
-        _check(ref, idx)
+        check_index(ref.shape, idx, ref._aval)
     shape = ref.shape if idx is Ellipsis else whole[idx].shape
-    write(ref, _typed(ref, change(whole.at[idx], _fitting(ref, name, value, shape), _mode(ref, idx))))
+    write_typed(ref, change(whole.at[idx], fitting(ref, name, value, shape), mode_of_index(ref.shape, idx)))
+
+
+def note_rule(refs: Sequence[Ref]) -> None:
+    """Notes a call of a function whose backward rule takes references, which is a use of them."""
+    _local.rules += 1
+    for ref in refs:
+        read(ref)
+
+
+def rules_noted() -> int:
+    """How many calls of functions with backward rules that take references there have been in this thread."""
+    return _local.rules
+
+
+def differentiated(values: Any) -> bool:
+    """Whether some of these values are seen by a transformation of derivatives or of batches."""
+    for value in filter(_ferrax.is_tracer, values):
+        try:
+            _ferrax.value_for_reference(value, 0)
+        except ValueError:
+            return True
+    return False
 
 
 def freeze(ref: Ref) -> Any:
@@ -416,6 +498,24 @@ def bound(refs: Sequence[Ref], values: Sequence[Any]) -> Iterator[None]:
         yield
     finally:
         _local.bound = before
+
+
+@contextmanager
+def hidden(refs: Sequence[Ref], names: Sequence[str], fun: Any, transform: str) -> Iterator[None]:
+    """Within the block the function `fun` must not use these references, which are its arguments `names`."""
+    from ferrax._refs_calls import described
+
+    before = _local.hidden
+    texts = {
+        ref: f"when tracing {described(fun)} for {transform}, a mutable array reference of type {ref.aval} was both "
+        f"closed over and passed as the argument {name}"
+        for ref, name in zip(refs, names, strict=True)
+    }
+    _local.hidden = {**before, **texts}
+    try:
+        yield
+    finally:
+        _local.hidden = before
 
 
 def found_since(clock: int) -> list[Ref]:

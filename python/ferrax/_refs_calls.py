@@ -1,6 +1,6 @@
 """Calls of functions that use references: the function is traced as one of their values, which gives the new ones.
 
-Arguments that are references give way to `_Slot`s, which have no leaves, so that the structure of a call stays; the
+Arguments that are references give way to `Slot`s, which have no leaves, so that the structure of a call stays; the
 traced function gets references of its own in their place. What a function closes over is known once it has been traced.
 Read next: `_refs.py` for references themselves.
 """
@@ -13,13 +13,41 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
-from ferrax._refs import AbstractRef, Ref, bound, found_since, lent, read, write
+from ferrax._ref_views import TransformedRef, taken_apart
+from ferrax._refs import (
+    AbstractRef,
+    Ref,
+    bound,
+    differentiated,
+    found_since,
+    lent,
+    note_rule,
+    read,
+    rules_noted,
+    write,
+)
 from ferrax.ad import DidntWant, DontWant, GradRef, GradValue
 
-__all__ = ["branches", "closed_over", "of_places", "scan", "vjp_of_references", "while_loop", "with_refs", "with_rule"]
+__all__ = [
+    "Slot",
+    "argument_names",
+    "branches",
+    "check_once",
+    "check_result",
+    "closed_over",
+    "described",
+    "fill",
+    "of_places",
+    "scan",
+    "take",
+    "vjp_of_references",
+    "while_loop",
+    "with_refs",
+    "with_rule",
+]
 
 
-class _Slot:
+class Slot:
     """The place of a reference among the arguments of a call."""
 
     __slots__ = ("aval", "index")
@@ -28,13 +56,13 @@ class _Slot:
         self.index, self.aval = index, aval
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, _Slot) and (self.index, self.aval) == (other.index, other.aval)
+        return isinstance(other, Slot) and (self.index, self.aval) == (other.index, other.aval)
 
     def __hash__(self) -> int:
         return hash((self.index, self.aval))
 
 
-tree_util.register_pytree_node(_Slot, lambda s: ((), (s.index, s.aval)), lambda data, _: _Slot(*data))
+tree_util.register_pytree_node(Slot, lambda s: ((), (s.index, s.aval)), lambda data, _: Slot(*data))
 
 
 class _MoreFound(Exception):
@@ -45,29 +73,35 @@ class _MoreFound(Exception):
         self.refs = refs
 
 
-def take(tree: Any) -> tuple[Any, list[Ref]]:
-    """A tree with slots for its references, and these."""
-    leaves, structure = tree_util.tree_flatten(tree)
+class _RuleFound(Exception):
+    """A function that is traced within a derivative calls one whose backward rule takes references."""
+
+
+def take(tree: Any, apart: bool = True) -> tuple[Any, list[Ref]]:
+    """A tree with slots for its references, and these; views stay whole unless they are to be taken apart."""
+    leaves, structure = tree_util.tree_flatten(taken_apart(tree) if apart else tree)
     refs = [leaf for leaf in leaves if _ferrax.is_reference(leaf)]
     if not refs:
         return tree, refs
     index = iter(range(len(refs)))
-    return structure.unflatten([_Slot(next(index), x.aval) if _ferrax.is_reference(x) else x for x in leaves]), refs
+    slot = lambda x: Slot(next(index), x.type if isinstance(x, TransformedRef) else x.aval)
+    return structure.unflatten([slot(x) if _ferrax.is_reference(x) else x for x in leaves]), refs
 
 
 def fill(tree: Any, refs: Sequence[Ref]) -> Any:
     """A tree with references in its slots."""
-    leaves, structure = tree_util.tree_flatten(tree, is_leaf=lambda x: isinstance(x, _Slot))
-    return structure.unflatten([refs[x.index] if isinstance(x, _Slot) else x for x in leaves])
+    leaves, structure = tree_util.tree_flatten(tree, is_leaf=lambda x: isinstance(x, Slot))
+    return structure.unflatten([refs[x.index] if isinstance(x, Slot) else x for x in leaves])
 
 
-def _described(fun: Any) -> str:
+def described(fun: Any) -> str:
+    """A function by its name and line."""
     code = getattr(inspect.unwrap(fun), "__code__", None) if callable(fun) else None
     name = getattr(fun, "__name__", None) or repr(fun)
     return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
 
 
-def _argument_names(fun: Any, args: Any, kwargs: Any) -> list[str]:
+def argument_names(fun: Any, args: Any, kwargs: Any) -> list[str]:
     """The names of the references among the arguments, as the function's author calls them."""
     try:
         arguments = dict(inspect.signature(fun).bind(*args, **kwargs).arguments)
@@ -81,32 +115,32 @@ def _argument_names(fun: Any, args: Any, kwargs: Any) -> list[str]:
     return names
 
 
-def _check_once(fun: Any, transform: str, args: Any, kwargs: Any, given: list[Ref], closed: Sequence[Ref]) -> None:
+def check_once(fun: Any, transform: str, args: Any, kwargs: Any, given: list[Ref], closed: Sequence[Ref]) -> None:
     """Raises where two names of a function stand for one reference."""
     if len({*given, *closed}) == len(given) + len(closed):
         return
-    names = _argument_names(fun, args, kwargs)
+    names = argument_names(fun, args, kwargs)
     for i, ref in enumerate(given):
         if ref in given[:i]:
             raise ValueError(
                 "only one reference to a mutable array may be passed as an argument to a function, but when tracing "
-                f"{_described(fun)} for {transform} the mutable array reference of type {ref.aval} appeared at both "
+                f"{described(fun)} for {transform} the mutable array reference of type {ref.aval} appeared at both "
                 f"{names[given.index(ref)]} and {names[i]}."
             )
         if ref in closed:
             raise ValueError(
-                f"when tracing {_described(fun)} for {transform}, a mutable array reference of type {ref.aval} was "
+                f"when tracing {described(fun)} for {transform}, a mutable array reference of type {ref.aval} was "
                 f"both closed over and passed as the argument {names[i]}"
             )
 
 
-def _check_result(fun: Any, transform: str, out: Any, given: Sequence[Ref] = (), names: Sequence[str] = ()) -> None:
+def check_result(fun: Any, transform: str, out: Any, given: Sequence[Ref] = (), names: Sequence[str] = ()) -> None:
     """Raises where a result is a reference; `names` are the arguments that the given ones are."""
     for path, leaf in tree_util.tree_flatten_with_path(out)[0]:
         if _ferrax.is_reference(leaf):
             where = f" at output tree path result{tree_util.keystr(path)}" if path else ""
             raise ValueError(
-                f"function {_described(fun)} traced for {transform} returned a mutable array reference of type "
+                f"function {described(fun)} traced for {transform} returned a mutable array reference of type "
                 f"{leaf.aval}{where}, but mutable array references cannot be returned."
                 + "".join(
                     f"\n\nThe returned mutable array was passed in as the argument {name}."
@@ -130,6 +164,9 @@ class ImpureJit:
         static, static_names, donated, donated_names = numbers
         self.fun, self.closed, self.lock = fun, found_since(clock), threading.RLock()
         self.known: tuple[Ref, ...] = ()
+        #: whether the function calls one whose backward rule takes references; such a rule must not run in a program
+        self.ruled = False
+        self.inside = False
         later = lambda places: [n + 1 if n >= 0 else n for n in places]
         self.jitted = _ferrax.jit(
             self.pure, later(static), static_names, later(donated), donated_names, False, inline, []
@@ -141,8 +178,12 @@ class ImpureJit:
         own = lent(values[n:])
         with bound([*self.known, *own], values):
             args, kwargs = fill((args, kwargs), own)
+            rules = rules_noted()
             out = self.fun(*args, **kwargs)
-            _check_result(self.fun, "jit", out, own, _argument_names(self.fun, args, kwargs))
+            self.ruled |= rules_noted() > rules
+            if self.ruled and self.inside:
+                raise _RuleFound
+            check_result(self.fun, "jit", out, own, argument_names(self.fun, args, kwargs))
             more = found_since(_ferrax.staging_trace() - 1)
             if more:
                 raise _MoreFound(more)
@@ -153,10 +194,16 @@ class ImpureJit:
         with self.lock:
             while True:
                 self.known = tuple(self.closed)
-                _check_once(self.fun, "jit", args, kwargs, given, self.known)
+                check_once(self.fun, "jit", args, kwargs, given, self.known)
                 refs = [*self.known, *given]
+                values = [read(ref) for ref in refs]
+                self.inside = differentiated([*values, *tree_util.tree_leaves((places, names))])
+                if self.ruled and self.inside:
+                    return self.fun(*args, **kwargs)
                 try:
-                    out, values = self.jitted([read(ref) for ref in refs], *places, **names)
+                    out, values = self.jitted(values, *places, **names)
+                except _RuleFound:
+                    continue
                 except _MoreFound as found:
                     self.closed += [ref for ref in found.refs if ref not in self.closed]
                     continue
@@ -169,8 +216,13 @@ def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
     in_axes, out_axes, name, size = axes
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(x, TransformedRef) for x in tree_util.tree_leaves((args, kwargs))):
+            raise TypeError(
+                f"When tracing {described(fun)} for vmap, TransformedRefs are not allowed, but got a TransformedRef "
+                f"with name {argument_names(fun, args, kwargs)[0]}.ref."
+            )
         (places, names), given = take((args, kwargs))
-        _check_once(fun, "vmap", args, kwargs, given, ())
+        check_once(fun, "vmap", args, kwargs, given, ())
         prefix = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
         axes_of_leaves = zip(_leaf_axes(prefix, args), tree_util.tree_leaves(args), strict=True)
         at = [a for (a,), x in axes_of_leaves if _ferrax.is_reference(x)]
@@ -181,7 +233,7 @@ def mapped(fun: Callable[..., Any], axes: Sequence[Any]) -> Callable[..., Any]:
             with bound(own, values):
                 args, kwargs = fill((args, kwargs), own)
                 out = fun(*args, **kwargs)
-                _check_result(fun, "vmap", out)
+                check_result(fun, "vmap", out)
                 return out, [read(ref) for ref in own]
 
         vectorized = _ferrax.vmap(pure, (at, prefix, 0), (out_axes, at), name, size)
@@ -211,7 +263,7 @@ def _pure(fun: Callable[..., Any], refs: Sequence[Ref], transform: str) -> Calla
     def pure(values: Sequence[Any], *args: Any) -> Any:
         with bound(refs, values):
             out = fun(*args)
-            _check_result(fun, transform, out)
+            check_result(fun, transform, out)
             return out, [read(ref) for ref in refs]
 
     pure.__name__ = getattr(fun, "__name__", transform)
@@ -224,17 +276,32 @@ def _write_all(refs: Sequence[Ref], values: Sequence[Any]) -> None:
         write(ref, value)
 
 
-def scan(refs: list[Ref], loop: Callable[..., Any], f: Callable[..., Any], init: Any) -> Any:
-    """A scan whose body uses references; `loop` is the scan of a body from a first carry."""
+def scan(refs: list[Ref], loop: Callable[..., Any], f: Callable[..., Any], init: Any, inside: bool, plain: Any) -> Any:
+    """A scan whose body uses references.
+
+    Args:
+      refs: the references.
+      loop: the scan of a body from a first carry.
+      f: the body.
+      init: the first carry.
+      inside: whether the scan is differentiated or mapped where it is called.
+      plain: takes the steps one by one, for bodies with backward rules that take references.
+    """
     pure = _pure(f, refs, "scan")
 
     def step(carry: Any, x: Any) -> Any:
         values, own = carry
+        rules = rules_noted()
         (own, y), values = pure(values, own, x)
+        if inside and rules_noted() > rules:
+            raise _RuleFound
         return (values, own), y
 
     step.user_body, step.__name__ = pure.user_body, pure.__name__  # type: ignore[attr-defined]
-    (values, carry), ys = loop(step, ([read(ref) for ref in refs], init))
+    try:
+        (values, carry), ys = loop(step, ([read(ref) for ref in refs], init))
+    except _RuleFound:
+        return plain()
     _write_all(refs, values)
     return carry, ys
 
@@ -265,16 +332,14 @@ def branches(refs: list[Ref], run: Callable[..., Any], each: Sequence[Callable[.
     return out
 
 
-def closed_over(each: Sequence[Callable[..., Any]], index: Any, operands: Any) -> Any:
-    """Functions that close over the references among their operands; `index` and the other operands."""
+def closed_over(
+    name: str, each: Sequence[Callable[..., Any]], index: Any, operands: Any
+) -> tuple[list[Callable[..., Any]], Any, Any]:
+    """Branches that write to the references among their operands; `index` and the other operands."""
+    from ferrax._refs_loops import with_own
+
     places, refs = take(operands)
-
-    def of(fun: Callable[..., Any]) -> Callable[..., Any]:
-        closed = lambda *args: fun(*fill(args, refs))
-        closed.__name__ = getattr(fun, "__name__", "branch")
-        return closed
-
-    return [of(fun) for fun in each], index, places
+    return [with_own(name, fun, operands, places, refs) for fun in each], index, places
 
 
 def with_rule(make: Callable[..., Any], fun: Any, fwd: Any, bwd: Any, args: Any) -> Any:
@@ -288,18 +353,27 @@ def with_rule(make: Callable[..., Any], fun: Any, fwd: Any, bwd: Any, args: Any)
       args: the arguments.
     """
     places, given = take(args)
+    note_rule(given)
 
     def forward(*args: Any) -> Any:
         out, residuals = fwd(*fill(args, given))
         kept, refs = take(residuals)
         if any(ref not in given for ref in refs):
             raise ValueError(
-                f"the forward rule {_described(fwd)} returned a mutable array reference that is none of its arguments"
+                f"the forward rule {described(fwd)} returned a mutable array reference that is none of its arguments"
             )
         return out, _renumbered(kept, [given.index(ref) for ref in refs])
 
     def backward(residuals: Any, cotangent: Any) -> Any:
-        return bwd(fill(residuals, given), cotangent)
+        if _ferrax.staging_transform() != "transpose":
+            return bwd(fill(residuals, given), cotangent)
+        out = bwd(fill(residuals, given), cotangent)
+        if _ferrax.references_since(_ferrax.staging_trace() - 1):
+            raise NotImplementedError(
+                f"the backward rule {described(bwd)} uses references, which is not implemented for rules inside of "
+                "while_loop, of branches and of functions that close over what is differentiated"
+            )
+        return out
 
     forward.__name__, backward.__name__ = (getattr(f, "__name__", "rule") for f in (fwd, bwd))
     called = lambda *args: fun(*fill(args, given))
@@ -308,8 +382,8 @@ def with_rule(make: Callable[..., Any], fun: Any, fwd: Any, bwd: Any, args: Any)
 
 
 def _renumbered(tree: Any, numbers: Sequence[int]) -> Any:
-    leaves, structure = tree_util.tree_flatten(tree, is_leaf=lambda x: isinstance(x, _Slot))
-    return structure.unflatten([_Slot(numbers[x.index], x.aval) if isinstance(x, _Slot) else x for x in leaves])
+    leaves, structure = tree_util.tree_flatten(tree, is_leaf=lambda x: isinstance(x, Slot))
+    return structure.unflatten([Slot(numbers[x.index], x.aval) if isinstance(x, Slot) else x for x in leaves])
 
 
 def of_places(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Callable[..., Any], Any, Any]:
@@ -326,14 +400,14 @@ def of_places(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Callable
 def vjp_of_references(fun: Callable[..., Any], primals: Any, has_aux: bool) -> tuple[Any, ...]:
     """`vjp` of a function that takes references, with respect to the values that they have when it is called."""
     places, given = take(primals)
-    _check_once(fun, "vjp", primals, {}, given, ())
+    check_once(fun, "vjp", primals, {}, given, ())
 
     def pure(values: Sequence[Any], args: Any) -> Any:
         own = lent(values)
         with bound(own, values):
             out = fun(*fill(args, own))
             out, aux = out if has_aux else (out, None)
-            _check_result(fun, "vjp", out)
+            check_result(fun, "vjp", out)
             return (out, [read(ref) for ref in own]), aux
 
     (out, values), pullback, aux = _ferrax.vjp(pure, ([read(ref) for ref in given], places), True)

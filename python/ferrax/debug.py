@@ -185,6 +185,7 @@ def _show(ordered: bool, unchecked: bool, to_log: bool, fmt: str, /, *args: Any,
     if not unchecked:
         _Checker().format(fmt, *args, **kwargs)
     leaves, tree = tree_util.tree_flatten((args, kwargs))
+    leaves = [v[...] if _ferrax.is_reference(v) else v for v in leaves]
     static = {i: v for i, v in enumerate(leaves) if not _is_array(v)}
     options = np.get_printoptions()
 

@@ -3,7 +3,8 @@
 An axis of n pixels is resampled by a matrix of weights: of each output pixel's place in the input, a kernel says how
 much each input pixel adds; weights are divided by their sum. Where an image shrinks, antialiasing widens the kernel.
 Kernels: Keys, "Cubic convolution interpolation for digital image processing" (1981); Turkowski, "Filters for common
-resampling tasks" (1990). The sizes of `resize` are static, so its weights are NumPy's, in double precision.
+resampling tasks" (1990). The sizes of `resize` are static, so its weights are NumPy's, in double precision; those of
+symbolic sizes are computed by the program, in the image's.
 Read next: `scipy/ndimage/__init__.py`, which looks up any places.
 """
 
@@ -21,7 +22,7 @@ from ferrax import lax
 from ferrax._api import jit
 from ferrax._boundary import expose as _expose
 from ferrax._core import asarray
-from ferrax._shapes import constant_size
+from ferrax._shapes import constant_size, is_symbolic_dim
 from ferrax.numpy import _elementwise, _reductions, _ufuncs
 from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, normalize_axis, static_shape, to_array
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype, real_dtype
@@ -152,7 +153,7 @@ def _areas(xp: Any, pixels: Any, low: Any, high: Any) -> Any:
     return xp.maximum(0, xp.minimum(pixels + 1, last) - xp.maximum(pixels, first))
 
 
-def _repeated_edges(xp: Any, n: int, pixels: Any, place: Any) -> Any:
+def _repeated_edges(xp: Any, n: Any, pixels: Any, place: Any) -> Any:
     """Keys' four weights with a = -0.75 in an image whose edges are there twice more, added up by the edge."""
     first = xp.floor(place)
     weights = 0
@@ -163,7 +164,7 @@ def _repeated_edges(xp: Any, n: int, pixels: Any, place: Any) -> Any:
     return weights
 
 
-def _weights(xp: Any, n: int, inverse: Any, shift: Any, method: ResizeMethod, antialias: bool, steps: Any) -> Any:
+def _weights(xp: Any, n: Any, inverse: Any, shift: Any, method: ResizeMethod, antialias: bool, steps: Any) -> Any:
     """The matrix (input, output) that resamples an axis.
 
     Args:
@@ -205,7 +206,9 @@ def _resampled(x: Array, matrices: Sequence[tuple[int, Any]], precision: Any) ->
     dtype = x.dtype
     wide = _computed_in(dtype)
     x = lax.convert_element_type(x, np.result_type(wide, np.complex64) if dtype_kind(dtype) == "c" else wide)
-    for axis, matrix in sorted(matrices, key=lambda pair: pair[1].shape[1] / max(pair[1].shape[0], 1)):
+    if not any(_is_symbolic(matrix.shape) for _, matrix in matrices):
+        matrices = sorted(matrices, key=lambda pair: pair[1].shape[1] / max(pair[1].shape[0], 1))
+    for axis, matrix in matrices:
         matrix = lax.convert_element_type(asarray(matrix), x.dtype)
         x = lax.dot_general(x, matrix, (((axis,), (0,)), ((), ())), precision=precision)
         order = list(range(x.ndim - 1))
@@ -235,18 +238,48 @@ def _floating(x: Array) -> Array:
 @partial(jit, static_argnames=("shape",))
 def _nearest(x: Array, shape: tuple[int, ...]) -> Array:
     changed = [axis for axis in range(x.ndim) if x.shape[axis] != shape[axis]]
-    for axis in sorted(changed, key=lambda i: shape[i] / max(x.shape[i], 1)):
+    if not _is_symbolic(x.shape, shape):
+        changed.sort(key=lambda i: shape[i] / max(x.shape[i], 1))
+    for axis in changed:
         n, m = x.shape[axis], shape[axis]
+        if _is_symbolic((n, m)):
+            x = take(x, _nearest_index(n, m), axis, mode="clip", indices_are_sorted=True)
+            continue
         # the middle (k + 1/2) n / m of an output pixel, rounded down, without an error of rounding
         x = take(x, (2 * np.arange(m, dtype=np.int64) + 1) * n // (2 * m), axis, mode="clip", indices_are_sorted=True)
     return x
+
+
+def _is_symbolic(*shapes: Sequence[Any]) -> bool:
+    return any(is_symbolic_dim(n) for shape in shapes for n in shape)
+
+
+def _nearest_index(n: Any, m: Any) -> Array:
+    """The input's pixel of each output pixel, for sizes that are not known yet."""
+    size, wanted = asarray(n), asarray(m)
+    steps = lax.iota(size.dtype, m)
+    exact = (2 * steps + 1) * size // (2 * wanted)
+    # products of large sizes are beyond the integers
+    place = (lax.convert_element_type(steps, np.float32) + 0.5) * (size / wanted)
+    fits = lax.convert_element_type(size, np.float32) * wanted < 2.0**29
+    return _ufuncs.where(fits, exact, lax.convert_element_type(lax.floor(place), size.dtype))
+
+
+def _traced_weights(n: Any, m: Any, method: ResizeMethod, antialias: bool, dtype: np.dtype) -> Any:
+    """The weights of an axis whose sizes are not known yet, in the dtype of the image."""
+    size, wanted = (lax.convert_element_type(asarray(k), dtype) for k in (n, m))
+    steps = (lax.broadcasted_iota(dtype, (n, m), 1), lax.broadcasted_iota(dtype, (n, m), 0))
+    inverse = broadcast_to_shape(size / wanted, (n, m))
+    return _weights(_TRACED, size, inverse, lax.full_like(inverse, 0), method, antialias, steps)
 
 
 @partial(jit, static_argnames=("shape", "method", "antialias", "precision"))
 def _resize(x: Array, shape: tuple[int, ...], method: ResizeMethod, antialias: bool, precision: Any) -> Array:
     matrices = []
     for axis, (n, m) in enumerate(zip(x.shape, shape)):
-        if n != m:
+        if n != m and _is_symbolic((n, m)):
+            matrices.append((axis, _traced_weights(n, m, method, antialias, _computed_in(x.dtype))))
+        elif n != m:
             matrix = _weights(np, n, n / max(m, 1), 0.0, method, antialias, _grid(n, m, np.dtype(np.float64)))
             matrices.append((axis, matrix.astype(_computed_in(x.dtype))))
     return _resampled(x, matrices, precision)

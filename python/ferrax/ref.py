@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ferrax import (
+    _ferrax,
     _refs,
     _refs_calls as _refs_calls,  # what `jit` and `vmap` need once there is a reference
 )
@@ -112,6 +113,12 @@ def _checked(name: str, ref: Any) -> Ref:
     return ref
 
 
+def _viewed(name: str, ref: Any) -> Any:
+    if not _ferrax.is_reference(ref):
+        raise ValueError(f"Can only call `ref_{name}` on a `Ref`, got {type(ref).__name__}.")
+    return ref
+
+
 def get(ref: Ref, idx: Any = None) -> Any:
     """Reads from a reference.
 
@@ -126,7 +133,7 @@ def get(ref: Ref, idx: Any = None) -> Any:
     >>> print(jax.ref.get(jax.new_ref(jnp.arange(3)), 1))
     1
     """
-    return _checked("get", ref)[... if idx is None else idx]
+    return _viewed("get", ref)[... if idx is None else idx]
 
 
 def set(ref: Ref, idx: Any, value: Any) -> None:
@@ -146,7 +153,7 @@ def set(ref: Ref, idx: Any, value: Any) -> None:
     >>> print(ref[...])
     [0 5 2]
     """
-    _refs.swap(_checked("set", ref), ... if idx is None else idx, value)
+    swap(_viewed("set", ref), idx, value)
 
 
 def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
@@ -166,7 +173,7 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> An
     >>> print(jax.ref.swap(jax.new_ref(jnp.arange(3)), 1, 5))
     1
     """
-    return _refs.swap(_checked("swap", ref), ... if idx is None else idx, value)
+    return _viewed("swap", ref).swap(value, ... if idx is None else idx)
 
 
 def addupdate(ref: Ref, idx: Any, x: Any) -> None:
@@ -186,7 +193,7 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     >>> print(ref[...])
     [0. 2.]
     """
-    _checked("addupdate", ref).addupdate(x, ... if idx is None else idx)
+    _viewed("addupdate", ref).addupdate(x, ... if idx is None else idx)
 
 
 _expose(globals())

@@ -19,10 +19,11 @@ STABLEHLO = re.compile(r"crates/ferrax-pjrt/src/stablehlo/(\w+/)?\w+\.rs")
 # And it is printed as CUDA's function of this kind.
 CUDA = re.compile(r"crates/ferrax-cuda/src/print/elementwise\.rs")
 # What some functions have beside: an implementation where the processor has none, a definition that tests kernels,
-# what is known of their range, a weight that differs from other functions', and a recurrence of their Taylor series.
+# what is known of their range, a weight that differs from other functions', whether estimates count it, and a
+# recurrence of their Taylor series.
 OPTIONAL = re.compile(
     r"crates/(ferrax-cpu/src/math/\w+|ferrax-ops/src/(numbers|where_rules/\w+)|ferrax-loops/src/cost)\.rs"
-    r"|python/ferrax/experimental/(_jet_rules|_series)\.py"
+    r"|python/ferrax/experimental/(_jet_rules|_series|pallas/_costs)\.py"
 )
 
 

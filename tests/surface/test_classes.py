@@ -53,8 +53,8 @@ def test_references_are_used_by_their_type():
     ref.aval.set.fun(ref, 2.0, 1)
     ref.aval.addupdate.fun(ref, 3.0, 1)
     assert ref.aval.get.fun(ref, 1) == 5 == ref.aval.swap.fun(ref, 7.0, 1) and ref[1] == 7
-    with pytest.raises(NotImplementedError, match="reshape"):
-        ref.aval.reshape.fun(ref, 3)
+    assert ref.aval.reshape.fun(ref, 3, 1).shape == ref.aval.T.fget(ref.reshape(1, 3)).shape == (3, 1)
+    assert ref.aval.transpose.fun(ref, 0).shape == (3,) and ref.aval.bitcast.fun(ref, "int32").dtype == "int32"
 
 
 def test_binding_of_ones_own():

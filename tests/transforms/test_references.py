@@ -394,14 +394,13 @@ def test_what_is_not_allowed():
         np.asarray,
         jnp.asarray,
         ferrax.new_ref,
-        lambda r: lax.scan(lambda c, _: (c, 0), r, length=1),
     ):
         with pytest.raises(TypeError):
             call(ref)
+    with pytest.raises(ValueError, match=r"for scan returned .* result\[0\].*\n\n.* was passed in as the argument c"):
+        lax.scan(lambda c, _: (c, 0), ref, length=1)
     with pytest.raises(TypeError):
         ref + 1
-    with pytest.raises(NotImplementedError, match="checkpoint"):
-        ferrax.checkpoint(lambda x: (ref.addupdate(x), x)[1])(1.0)
     with pytest.raises(NotImplementedError, match="make_jaxpr"):
         ferrax.make_jaxpr(lambda x: ref[...] + x)(1.0)
     with pytest.raises(NotImplementedError, match="ahead of time"):
@@ -483,7 +482,6 @@ def test_what_fails_keeps_no_references():
         lambda ref: ferrax.jit(lambda: fails(ref))(),
         lambda ref: lax.fori_loop(0, 2, lambda i, _: fails(ref), None),
         lambda ref: ferrax.make_jaxpr(lambda x: ref[...] + x)(1.0),
-        lambda ref: ferrax.checkpoint(lambda x: ref[...] + x)(1.0),
     ]
     for attempt in attempts:
         alive = used(attempt)

@@ -22,6 +22,7 @@ if _TYPE_CHECKING:
     from ferrax.experimental import mesh_utils as mesh_utils
     from ferrax.experimental import multihost_utils as multihost_utils
     from ferrax.experimental import ode as ode
+    from ferrax.experimental import pallas as pallas
     from ferrax.experimental import pjit as pjit
     from ferrax.experimental import random as random
     from ferrax.experimental import rnn as rnn
@@ -48,6 +49,7 @@ layout
 mesh_utils
 multihost_utils
 ode
+pallas
 pjit
 random
 rnn

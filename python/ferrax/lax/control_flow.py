@@ -167,6 +167,11 @@ def _scan(
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
     rows, rows_tree = tree_util.tree_flatten(xs)
+    if _any_reference(rows) or _any_reference(tree_util.tree_leaves(init)):
+        from ferrax._refs_loops import scan_of_references
+
+        again = lambda step, first, rows: _scan(asked, step, first, rows, length, reverse, unroll)
+        return scan_of_references(again, f, init, xs)
     rows = [_array(x) for x in rows]
     for x in rows:
         if np.ndim(x) == 0:
@@ -211,10 +216,12 @@ def _scan(
     clock = _ferrax.trace_clock()
     program, carry, _ = _traced_carry("scan", f, init, (row_types,), True)
     if _ferrax.references_since(clock) and (refs := _found(clock)):
+        from ferrax._refs import differentiated
         from ferrax._refs_calls import scan as scan_with
 
         loop = lambda step, first: _scan(asked, step, first, xs, length, reverse, unroll)
-        return scan_with(refs, loop, f, init)
+        plain = lambda: _unjitted.scan(f, init, rows, rows_tree, length, reverse)
+        return scan_with(refs, loop, f, init, differentiated([*carry, *rows, *program.captured]), plain)
     outs = _ferrax.bind_scan(program, [*carry, *rows], length, len(carry), reverse, unroll, asked)
     return program.out_tree.unflatten(outs)
 
@@ -224,6 +231,10 @@ def _found(clock: int) -> list[Any]:
     from ferrax._refs import found_since
 
     return found_since(clock)
+
+
+def _any_reference(leaves: Sequence[Any]) -> bool:
+    return any(_ferrax.is_reference(x) for x in leaves)
 
 
 def _array(x: Any) -> Any:
@@ -268,6 +279,10 @@ def _while_loop(asked: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if _unjitted.wanted() and (found := _unjitted.while_loop(cond_fun, body_fun, init_val)):
         return found[0]
+    if _any_reference(tree_util.tree_leaves(init_val)):
+        from ferrax._refs_loops import with_own_carry
+
+        body_fun, init_val = with_own_carry("while_body" if asked == "while_loop" else asked, body_fun, init_val)
     clock = _ferrax.trace_clock()
     body, carry, tree = _traced_carry("while_loop", body_fun, init_val, (), False)
     test = _ferrax.trace_to_jaxpr(cond_fun, (tree.unflatten(carry),), None, "while_loop")
@@ -419,7 +434,7 @@ def _run_branches(
     except _ferrax.ReferenceUsed:
         from ferrax._refs_calls import closed_over
 
-        return _run_branches(name, labels, *closed_over(branches, index, operands))
+        return _run_branches(name, labels, *closed_over(name, branches, index, operands))
     if _ferrax.references_since(clock) and (refs := _found(clock)):
         from ferrax._refs_calls import branches as branches_with
 

@@ -16,6 +16,7 @@ import ferrax.numpy as jnp
 from ferrax import custom_jvp, jit, lax
 from ferrax._core import canonicalize_dtype, concrete_or_error
 from ferrax._ferrax import Array
+from ferrax._shapes import is_symbolic_dim
 from ferrax.nn._arguments import to_array, to_inexact
 from ferrax.numpy._dtype_functions import inexact_dtype
 from ferrax.typing import ArrayLike, DTypeLike
@@ -250,7 +251,8 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    num_classes = concrete_or_error(int, num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")
+    if not is_symbolic_dim(num_classes):
+        num_classes = concrete_or_error(int, num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")
     if isinstance(axis, str):
         raise NotImplementedError("one_hot over a named axis: pass an integer axis")
     return _one_hot(

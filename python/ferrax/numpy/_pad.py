@@ -1,7 +1,8 @@
 """`pad` in all of NumPy's modes.
 
 Modes that copy elements ("edge", "reflect", "symmetric", "wrap") are one gather along each axis, with indices that
-NumPy works out on the host; the others join computed borders. Read `_join.py` first.
+NumPy works out on the host, or that the program computes where it is traced; the others join computed borders. Read
+`_join.py` first.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import lax
+from ferrax import _ferrax, lax
 from ferrax._core import asarray, concrete_or_error, with_weak_type
-from ferrax._shapes import constant_size, is_symbolic_dim
+from ferrax._shapes import is_symbolic_dim
 from ferrax.numpy import _quantiles, _reductions
 from ferrax.numpy._args import Array, ArrayLike, broadcast_to_shape, cast, require
 from ferrax.numpy._dtype_functions import default_int, dtype_kind, inexact_dtype
@@ -87,10 +88,31 @@ def _pad_by_index(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
 
     for axis, (low, high) in enumerate(widths):
         if low or high:
-            constant_size(x.shape[axis], f"jnp.pad with mode={mode!r}")
-            index = np.pad(np.arange(x.shape[axis]), (low, high), mode=mode)  # type: ignore[call-overload]
-            x = take(x, asarray(index.astype(default_int())), axis=axis, mode="clip")
+            n = x.shape[axis]
+            if not _ferrax.is_tracer(x) or (isinstance(n, int) and n == 0):
+                index = np.pad(np.arange(n), (low, high), mode=mode)  # type: ignore[call-overload]
+                x = take(x, asarray(index.astype(default_int())), axis=axis, mode="clip")
+            else:
+                x = take(x, _padded_index(n, low, high, mode), axis=axis, mode="clip")
     return x
+
+
+def _padded_index(n: Any, low: Any, high: Any, mode: str) -> Array:
+    """Which element stands in each place of a padded axis of `n` elements, computed by the program."""
+    from ferrax.numpy import arange, clip, maximum, minimum, remainder
+
+    size = asarray(n)
+    place = arange(low + n + high) - low
+    if mode == "edge":
+        return clip(place, 0, size - 1)
+    if mode == "wrap":
+        return remainder(place, size)
+    if mode == "symmetric":
+        place = remainder(place, 2 * size)
+        return minimum(place, 2 * size - 1 - place)
+    period = maximum(2 * size - 2, 1)
+    place = remainder(place, period)
+    return minimum(place, period - place)
 
 
 def _pad_odd(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:

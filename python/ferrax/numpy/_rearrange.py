@@ -292,7 +292,8 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
         raise ValueError(f"jnp.delete(arr, obj): got obj.dtype={obj.dtype}; must be integer or bool.")
     if obj.ndim == 0 and not is_tracer(obj):
         place = normalize_axis(static_int(obj, context), n)
-        return _take_static(x, np.delete(np.arange(n), place), axis)
+        ends = [lax.slice_in_dim(x, 0, place, axis=axis), lax.slice_in_dim(x, place + 1, n, axis=axis)]
+        return lax.concatenate(ends, axis)
     if obj.ndim == 0 or assume_unique_indices:
         return _delete_many(x, obj, axis)
     places = np.asarray(concrete_or_error(np.asarray, obj, context)).reshape(-1).astype(np.int64)

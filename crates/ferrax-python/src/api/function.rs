@@ -253,16 +253,12 @@ pub(super) fn bad_result(
         let leaves = module.call_method1("tree_flatten_with_path", (out,))?.get_item(0)?;
         module.call_method1("keystr", (leaves.get_item(i)?.get_item(0)?,))?.extract()
     };
-    let place = match path() {
-        Ok(path) if !path.is_empty() => format!(" at output component {path}"),
-        _ => String::new(),
-    };
+    let path = path().unwrap_or_default();
     let debug = user_text(debug);
     if super::references::is_reference(leaf) {
-        return PyValueError::new_err(format!(
-            "function {debug} returned a mutable array reference{place}, but mutable array references cannot be returned."
-        ));
+        return references_stay(leaf, &path, &debug);
     }
+    let place = if path.is_empty() { path } else { format!(" at output component {path}") };
     if e.is_instance_of::<PyTypeError>(py) {
         let class = leaf.get_type();
         return PyTypeError::new_err(format!(
@@ -274,6 +270,21 @@ pub(super) fn bad_result(
         return PyOverflowError::new_err(format!("function {debug} returned a number{place}: {}", e.value(py)));
     }
     e
+}
+
+/// The error of a function that returned a reference at a path of its result.
+fn references_stay(leaf: &Bound<'_, PyAny>, path: &str, debug: &str) -> PyErr {
+    let place = if path.is_empty() { String::new() } else { format!(" at output tree path result{path}") };
+    let traced = match ferrax_ir::trace::base().map(|t| t.transform()) {
+        Some("while_loop") => " traced for while_body".to_string(),
+        Some(transform) => format!(" traced for {transform}"),
+        None => String::new(),
+    };
+    let aval = leaf.getattr("aval").map(|a| format!(" of type {a}")).unwrap_or_default();
+    PyValueError::new_err(format!(
+        "function {debug}{traced} returned a mutable array reference{aval}{place}, but mutable array references cannot be \
+         returned."
+    ))
 }
 
 /// Name and place of a function; only the name of one of the library's own.

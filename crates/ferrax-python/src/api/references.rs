@@ -30,9 +30,13 @@ struct Hooks {
 
 static HOOKS: PyOnceLock<Hooks> = PyOnceLock::new();
 
-/// Whether an object is a reference.
+/// The class of views of references.
+static VIEWS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// Whether an object is a reference or a view of one.
 pub fn is_reference(object: &Bound<'_, PyAny>) -> bool {
-    HOOKS.get(object.py()).is_some_and(|h| object.get_type().is(h.class.bind(object.py())))
+    let is = |class: &Py<PyType>| object.get_type().is(class.bind(object.py()));
+    HOOKS.get(object.py()).is_some_and(|h| is(&h.class)) || VIEWS.get(object.py()).is_some_and(is)
 }
 
 /// Whether a trace that began after `clock` used a reference that is older than itself.
@@ -74,7 +78,7 @@ pub fn vmapped(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     hook(py, |h| &h.vmapped)
 }
 
-/// Whether an object is a reference.
+/// Whether an object is a reference or a view of one.
 #[pyfunction(name = "is_reference")]
 fn is_reference_object(object: &Bound<'_, PyAny>) -> bool {
     is_reference(object)
@@ -87,10 +91,23 @@ fn set_reference_hooks(py: Python<'_>, class: Py<PyType>, jitted: Py<PyAny>, vma
     let _ = HOOKS.set(py, Hooks { class, jitted, vmapped });
 }
 
+/// Says what views of references are.
+#[pyfunction]
+fn set_view_class(py: Python<'_>, class: Py<PyType>) {
+    // a second time says the same
+    let _ = VIEWS.set(py, class);
+}
+
 /// The number of the staging trace in force; 0 where operations run at once.
 #[pyfunction]
 fn staging_trace() -> u64 {
     base_id().0
+}
+
+/// What the staging trace in force records a function for: `jit`, `scan`, …; None where operations run at once.
+#[pyfunction]
+fn staging_transform() -> Option<&'static str> {
+    ferrax_ir::trace::base().map(|t| t.transform())
 }
 
 /// The number of the newest trace: later ones have larger numbers.
@@ -141,8 +158,10 @@ fn value_for_reference(value: &Bound<'_, PyAny>, clock: u64) -> PyResult<Py<PyAn
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("ReferenceUsed", m.py().get_type::<ReferenceUsed>())?;
     m.add_function(wrap_pyfunction!(set_reference_hooks, m)?)?;
+    m.add_function(wrap_pyfunction!(set_view_class, m)?)?;
     m.add_function(wrap_pyfunction!(is_reference_object, m)?)?;
     m.add_function(wrap_pyfunction!(staging_trace, m)?)?;
+    m.add_function(wrap_pyfunction!(staging_transform, m)?)?;
     m.add_function(wrap_pyfunction!(trace_clock, m)?)?;
     m.add_function(wrap_pyfunction!(note_reference, m)?)?;
     m.add_function(wrap_pyfunction!(references_since, m)?)?;

@@ -2,6 +2,14 @@
 
 from typing import Any
 
+from ferrax._ref_views import (
+    BitcastTransform as BitcastTransform,
+    RefIndexer as RefIndexer,
+    ReshapeTransform as ReshapeTransform,
+    TransformedRef as TransformedRef,
+    TransformedRefAvalError as TransformedRefAvalError,
+    TransposeTransform as TransposeTransform,
+)
 from ferrax._src._unprovided import unprovided_names
 from ferrax.core import ShapedArray
 from ferrax.ref import AbstractRef as AbstractRef
@@ -14,7 +22,7 @@ def shaped_array_ref(shape: tuple[int, ...], dtype: Any, weak_type: bool = False
 
 __getattr__ = unprovided_names(
     __name__,
-    "AccumEffect BitcastTransform ReadEffect RefBitcaster RefEffect RefReshaper StateEffect Transform TransformedRef "
-    "ReshapeTransform TransposeTransform WriteEffect get_ref_state_effects transform_type",
+    "AccumEffect ReadEffect RefBitcaster RefEffect RefReshaper StateEffect Transform WriteEffect get_ref_state_effects "
+    "transform_type",
     "effects of references are not classes of programs here",
 )

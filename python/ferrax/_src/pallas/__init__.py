@@ -1,0 +1,1 @@
+"""Kernels, under JAX's paths."""

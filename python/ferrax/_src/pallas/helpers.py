@@ -1,0 +1,5 @@
+"""Control flow of kernels, under JAX's path."""
+
+from ferrax._src._public import names_of
+
+__getattr__ = names_of(__name__, "ferrax.experimental.pallas")
