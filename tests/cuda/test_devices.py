@@ -195,7 +195,7 @@ def test_the_doctor(bare):
         "cuBLASLt  12.8 at ",
         "cuFFT     11.3 at ",
         "0: compute capability 9.0, 1.0 GiB",
-        "cuda:1  Fake GPU, ",
+        "cuda:1    Fake GPU, ",
     ]
     assert all(row in text for row in rows), text
     status, text = bare(["-m", "ferrax.doctor"], JAX_PLATFORMS="cuda", FERRAX_NVRTC="/no/nvrtc.so")
