@@ -35,6 +35,14 @@ fn count(report: &Report, what: &str) -> usize {
     report.programs().filter(|p| p.source().contains(what)).count()
 }
 
+/// Calls `product` with both operands' rows, and columns, side by side.
+fn in_every_order([m, n, k]: [usize; 3], product: &mut dyn FnMut(Kind, &[usize], &[usize], &[usize])) {
+    product(dims(&[1], &[0], &[], &[]), &[m, k], &[k, n], &[m, n]);
+    product(dims(&[1], &[1], &[], &[]), &[m, k], &[n, k], &[m, n]);
+    product(dims(&[0], &[0], &[], &[]), &[k, m], &[k, n], &[m, n]);
+    product(dims(&[0], &[1], &[], &[]), &[k, m], &[n, k], &[m, n]);
+}
+
 /// Rows or columns side by side, ragged, of several batches between other axes, by large tiles and small ones.
 #[test]
 fn operands_that_are_matrices() {
@@ -45,10 +53,7 @@ fn operands_that_are_matrices() {
             check(&mut report, &mut rng, kind, [x, y], d, Type::new(out, result));
         };
         for (m, n, k) in [(72, 48, 8), (136, 40, 72), (65, 63, 40)] {
-            product(dims(&[1], &[0], &[], &[]), &[m, k], &[k, n], &[m, n]);
-            product(dims(&[1], &[1], &[], &[]), &[m, k], &[n, k], &[m, n]);
-            product(dims(&[0], &[0], &[], &[]), &[k, m], &[k, n], &[m, n]);
-            product(dims(&[0], &[1], &[], &[]), &[k, m], &[n, k], &[m, n]);
+            in_every_order([m, n, k], &mut product);
         }
         // More than 128 large tiles.
         product(dims(&[2], &[1], &[0], &[0]), &[130, 72, 24], &[130, 24, 40], &[130, 72, 40]);
@@ -126,10 +131,7 @@ fn products_in_tf32() {
         check(&mut report, &mut rng, tf32(kind), [x, y], d, Type::new(d, result));
     };
     for (m, n, k) in [(72, 48, 8), (136, 40, 72), (64, 64, 44)] {
-        product(dims(&[1], &[0], &[], &[]), &[m, k], &[k, n], &[m, n]);
-        product(dims(&[1], &[1], &[], &[]), &[m, k], &[n, k], &[m, n]);
-        product(dims(&[0], &[0], &[], &[]), &[k, m], &[k, n], &[m, n]);
-        product(dims(&[0], &[1], &[], &[]), &[k, m], &[n, k], &[m, n]);
+        in_every_order([m, n, k], &mut product);
     }
     product(dims(&[2], &[1], &[0], &[0]), &[130, 72, 24], &[130, 24, 40], &[130, 72, 40]);
     product(dims(&[1], &[2], &[0], &[0]), &[67, 24, 72], &[67, 136, 24], &[67, 72, 136]);

@@ -3,16 +3,18 @@
 //! A graph has the products of such numbers summed in single precision, of operands that it converts before it pads and turns
 //! them. The matrix units multiply the numbers as they were, with the same sums: what moves them is done on half the bytes.
 
+use crate::library::conv::windows;
 use ferrax_base::{DType, Scalar};
-use ferrax_loops::{Builder, Graph, Kind, Type, ValueId};
+use ferrax_loops::{Builder, ConvDims, Graph, Kind, Node, Type, ValueId};
 
-/// The operands of a convolution in the dtype that both were widened from, appended; `map` has what is appended so far.
-pub fn operands(b: &mut Builder, g: &Graph, map: &[ValueId], [x, w]: [ValueId; 2]) -> Option<[ValueId; 2]> {
-    let dtype = source(g, x)?;
-    if source(g, w)? != dtype {
-        return None;
-    }
-    Some([moved(b, g, map, x, dtype), moved(b, g, map, w, dtype)])
+/// The operands of a convolution that is one on the matrix units, appended in the dtype that both were widened from; `map`
+/// has what is appended so far.
+pub fn operands(b: &mut Builder, g: &Graph, map: &[ValueId], dims: &ConvDims, node: &Node) -> Option<[ValueId; 2]> {
+    let [x, w] = [node.inputs[0], node.inputs[1]];
+    let dtype = source(g, x).filter(|d| source(g, w) == Some(*d))?;
+    let [image, window] = [x, w].map(|v| Type { dtype, shape: g.ty(v).shape.clone() });
+    windows(dims, [&image, &window, g.ty(node.first)])?;
+    Some([x, w].map(|v| moved(b, g, map, v, dtype)))
 }
 
 /// What a value of single precision was widened from, before it was moved.

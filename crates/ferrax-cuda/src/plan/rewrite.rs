@@ -1,9 +1,9 @@
 //! What a graph becomes before its nodes are grouped: calls are inlined, barriers go, nodes without a kernel of their own
-//! become simpler ones (`ferrax_loops::expand`; a transform that is left is one that a library does, which divides by nothing), and concatenations of many parts become some of few.
+//! become simpler ones (`ferrax_loops::expand`), and concatenations of many parts become some of few. A Fourier transform that
+//! is left is one that a library does, which divides by nothing.
 
 use super::narrow;
 use super::products::{convolution, product};
-use crate::library::conv::windows;
 use crate::routine::{Libraries, is_long};
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::expand::{divided_transform, expansion, transform};
@@ -34,13 +34,9 @@ fn append(b: &mut Builder, g: &Graph, args: &[ValueId], l: Libraries) -> Result<
         }
         let mut inputs: Vec<ValueId> = node.inputs.iter().map(|v| map[v.0 as usize]).collect();
         if let Kind::Conv(dims) = &node.kind
-            && windows(dims, [g.ty(node.inputs[0]), g.ty(node.inputs[1]), g.ty(node.first)]).is_some()
-            && let Some(narrow) = narrow::operands(b, g, &map, [node.inputs[0], node.inputs[1]])
+            && let Some(narrow) = narrow::operands(b, g, &map, dims, node)
         {
-            let operands = [b.ty(narrow[0]).clone(), b.ty(narrow[1]).clone()];
-            if windows(dims, [&operands[0], &operands[1], g.ty(node.first)]).is_some() {
-                inputs = narrow.to_vec();
-            }
+            inputs = narrow.to_vec();
         }
         let types: Vec<Type> = node.outputs().map(|v| g.ty(v).clone()).collect();
         map.extend(one(b, node, &inputs, &types, l)?);

@@ -175,11 +175,17 @@ static float host_number(unsigned pair, unsigned k, bool bf16) {
   return code >> 15 ? -size : size;
 }
 
-static void host_multiply(float* d, const unsigned* a, const unsigned* b, bool bf16) {
-  unsigned me = fx_host_me, warp = me / 32 * 32, lane = me % 32;
+// Gives fragments to the lanes of the warp, whose first thread's number it returns.
+static unsigned host_give(const unsigned* a, const unsigned* b) {
+  unsigned me = fx_host_me;
   memcpy(fx_host_lanes[me].a, a, 16);
   memcpy(fx_host_lanes[me].b, b, 8);
   fx_host_wait(FX_WARP);
+  return me / 32 * 32;
+}
+
+static void host_multiply(float* d, const unsigned* a, const unsigned* b, bool bf16) {
+  unsigned warp = host_give(a, b), lane = fx_host_me % 32;
   for (unsigned e = 0; e < 4; ++e) {
     unsigned r = lane / 4, c = lane % 4 * 2 + e % 2;
     for (unsigned k = 0; k < 16; ++k) {
@@ -198,10 +204,7 @@ static unsigned host_tf32(unsigned x) {
 }
 
 static void host_multiply_tf32(float* d, const unsigned* a, const unsigned* b) {
-  unsigned me = fx_host_me, warp = me / 32 * 32, lane = me % 32;
-  memcpy(fx_host_lanes[me].a, a, 16);
-  memcpy(fx_host_lanes[me].b, b, 8);
-  fx_host_wait(FX_WARP);
+  unsigned warp = host_give(a, b), lane = fx_host_me % 32;
   for (unsigned e = 0; e < 4; ++e) {
     unsigned r = lane / 4, c = lane % 4 * 2 + e % 2;
     for (unsigned k = 0; k < 8; ++k) {

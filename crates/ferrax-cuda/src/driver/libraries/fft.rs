@@ -6,7 +6,7 @@ use crate::driver::context::Context;
 use crate::driver::library::{Opened, Version};
 use crate::driver::stream::Stream;
 use crate::routine::Transform;
-use ferrax_base::{Error, Result};
+use ferrax_base::{Error, Result, bail};
 use ferrax_loops::fft::FftKind;
 use std::ffi::{c_int, c_longlong};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,12 +91,15 @@ impl Plan {
         let (fft, context) = (fft.clone(), context.clone());
         let mut plan = Plan { fft, context, raw: Mutex::new(raw), bytes: 0, kind: t.kind, double: t.double };
         let none = std::ptr::null_mut();
-        // SAFETY: the lengths and the place outlive the calls; arrays without gaps need no further description.
-        unsafe {
-            plan.fft.cufftSetAutoAllocation(raw, 0)?;
-            let rank = lengths.len() as c_int;
-            let (n, bytes, batch) = (lengths.as_mut_ptr(), &raw mut plan.bytes, counted(t.batch)?);
-            plan.fft.cufftMakePlanMany64(raw, rank, n, none, 1, 0, none, 1, 0, kind, batch, bytes)?;
+        let (rank, n, batch) = (lengths.len() as c_int, lengths.as_mut_ptr(), counted(t.batch)?);
+        // SAFETY: the plan is alive.
+        unsafe { plan.fft.cufftSetAutoAllocation(raw, 0)? };
+        let make = plan.fft.functions.cufftMakePlanMany64;
+        // SAFETY: the lengths and the place outlive the call; arrays without gaps need no further description.
+        match unsafe { make(raw, rank, n, none, 1, 0, none, 1, 0, kind, batch, &raw mut plan.bytes) } {
+            0 => {}
+            CUFFT_ALLOC_FAILED => return Err(Fft::failed("cufftMakePlanMany64", CUFFT_ALLOC_FAILED)),
+            code => bail!(NotImplemented, "cuFFT {} has no plan for {t:?}: error {code}", plan.fft.opened),
         }
         Ok(plan)
     }
