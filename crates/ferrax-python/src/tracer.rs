@@ -88,11 +88,9 @@ pub struct LongAval<'a>(pub &'a Aval);
 
 impl fmt::Display for LongAval<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}[", if self.0.weak { "~" } else { "" }, self.0.dtype.name())?;
-        for (i, d) in self.0.shape.iter().enumerate() {
-            write!(f, "{}{}", if i > 0 { "," } else { "" }, ferrax_base::symbolic::text(*d as i64))?;
-        }
-        f.write_str("]")?;
+        let dims = self.0.shape.iter().map(|d| ferrax_base::symbolic::text(*d as i64).to_string());
+        let (dims, marks) = ferrax_ir::spread::sizes(self.0.spread, dims);
+        write!(f, "{}{}[{dims}]{marks}", if self.0.weak { "~" } else { "" }, self.0.dtype.name())?;
         match &*ferrax_ir::manual::names(self.0.vary) {
             [] => Ok(()),
             [name] => write!(f, "{{V:{name}}}"),

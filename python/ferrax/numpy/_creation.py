@@ -233,9 +233,11 @@ def _as(a: Any) -> Any:
         return None if found is None else _ferrax.sharding_of(found)
     if not _ferrax.explicit_in_use():
         return None
-    from ferrax.sharding._traced import sharding_of
+    from ferrax.sharding._placement import concrete
+    from ferrax.sharding._typed import sharding_of
 
-    return sharding_of(a)
+    found = concrete(sharding_of(_ferrax.typeof(a)._spread))
+    return found if hasattr(getattr(found, "mesh", None), "devices") else None
 
 
 def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: Any, out_sharding: None) -> Array:

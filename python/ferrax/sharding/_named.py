@@ -194,6 +194,11 @@ SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
 def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
     """Raises unless every axis that the spec names is in the mesh, and there once."""
     seen = set()
+    if any(entry is UNCONSTRAINED for entry in spec) and AxisType.Auto not in mesh.axis_types:
+        raise ValueError(
+            f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh axis_types: "
+            f"{mesh.axis_types}"
+        )
     for name in (n for entry in spec for n in entry_names(entry)):
         if name not in mesh.axis_names:
             raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}.")
@@ -384,12 +389,16 @@ class NamedSharding(Sharding):
 
 
 def of_type(aval: Any) -> NamedSharding:
-    """The sharding in a type: undivided, on the mesh in use; types do not say more yet.
+    """The sharding in a type: over explicit axes of the mesh in use, and undivided where the type says nothing.
 
     Args:
       aval: a `ShapedArray`.
     """
     from ferrax.sharding._context import get_abstract_mesh
+    from ferrax.sharding._typed import sharding_of
+
+    if aval._spread:
+        return sharding_of(aval._spread)
 
     return NamedSharding(get_abstract_mesh(), PartitionSpec(*(None,) * len(aval.shape)))
 

@@ -206,16 +206,11 @@ impl Jit {
         avals: &[Aval],
         statics: &[Static],
         positions: &[usize],
-        operands: Option<Vec<Py<PyAny>>>,
     ) -> PyResult<(Staged, TreeDef)> {
         let debug = self.function.debug_for(py, tree, positions);
         let fun = with_statics(py, &self.function.fun, statics, positions)?;
         let mut call = FlatCall::new(py, &fun, tree, &self.function.debug);
-        let staged = stage("jit", debug, avals, |args| {
-            let _known = explicit::Traced::enter(args, operands);
-            call.call(args)
-        })
-        .py()?;
+        let staged = stage("jit", debug, avals, |args| call.call(args)).py()?;
         let out_tree = call.out_tree()?;
         Ok((staged, out_tree))
     }
@@ -234,7 +229,8 @@ impl Jit {
         if self.impure.get().is_some() {
             return Err(references::used());
         }
-        let avals: SmallVec<[Aval; 4]> = values.iter().map(Value::aval).collect();
+        let typed: SmallVec<[Aval; 4]> = values.iter().map(Value::aval).collect();
+        let avals = typed.iter().map(|a| Aval { spread: 0, ..a.clone() }).collect();
         let params = ParamNames::of(self.function.fun.bind(py), positions);
         let places = explicit::places(&values);
         let signature = Signature { tree: key_tree, avals, statics, config, places };
@@ -245,8 +241,7 @@ impl Jit {
         let watch =
             Watch::start(py, &self.function, statics, |s| key.static_name(py, &s.label), &self.programs, config)?;
         let clock = references::clock();
-        let operands = explicit::objects(py, &values)?;
-        let (staged, out_tree) = self.trace(py, tree, &key.signature.avals, statics, positions, operands)?;
+        let (staged, out_tree) = self.trace(py, tree, &typed, statics, positions)?;
         let guards = watch.end(fun);
         if references::used_since(clock) {
             self.make_impure(py, clock)?;
@@ -593,8 +588,7 @@ fn jit_trace(
     let tree = trees::flatten_args(&dynamic, Some(&rest), &mut leaves)?;
     let avals = leaves.iter().map(|l| abstract_value(l.bind(py))).collect::<PyResult<Vec<Aval>>>()?;
     let clock = references::clock();
-    let operands = explicit::in_use().then(|| leaves.iter().map(|l| l.clone_ref(py)).collect());
-    let (staged, out_tree) = jit.trace(py, &tree, &avals, &statics, &positions, operands)?;
+    let (staged, out_tree) = jit.trace(py, &tree, &avals, &statics, &positions)?;
     if references::used_since(clock) {
         return Err(PyNotImplementedError::new_err(format!(
             "tracing or lowering of {} ahead of time is not implemented: it uses a reference",
