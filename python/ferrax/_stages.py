@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ferrax import _ferrax, tree_util
-from ferrax._api import ShapeDtypeStruct
 from ferrax._boundary import expose as _expose, shielded
 from ferrax._texts import differences
 

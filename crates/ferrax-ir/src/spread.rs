@@ -89,13 +89,14 @@ static PLACED: LazyLock<Lock<FxHashMap<(DeviceId, usize), u32>>> = LazyLock::new
 /// Notes in the type of an array how its placement divides it, while explicit axes are in use.
 pub fn typed(mut aval: Aval, device: DeviceId) -> Aval {
     if device.is_sharded() && Flag::Explicit.get() {
-        aval.spread = placed(device, aval.rank());
+        aval.spread = of_place(device, aval.rank());
     }
     aval
 }
 
+/// The number in the types of arrays of a rank at a placement.
 #[cold]
-fn placed(device: DeviceId, rank: usize) -> u32 {
+pub fn of_place(device: DeviceId, rank: usize) -> u32 {
     if let Some(&found) = PLACED.lock().get(&(device, rank)) {
         return found;
     }

@@ -40,9 +40,7 @@ def elementwise(mesh: Any, eqn: Any, known: Sequence[Any]) -> Spec | None:
     if entries is None:
         return None
     same = [
-        (v, s)
-        for v, s in zip(eqn.invars, known, strict=True)
-        if s is not None and len(s) == len(result.shape) and s
+        (v, s) for v, s in zip(eqn.invars, known, strict=True) if s is not None and len(s) == len(result.shape) and s
     ]
     for i in range(len(result.shape)):
         if len({s[i] for v, s in same if s[i]}) > 1:
@@ -218,7 +216,7 @@ def _unstack(mesh: Any, eqn: Any, known: Sequence[Any]) -> Spec | None:
 
 
 def _reshape(mesh: Any, eqn: Any, known: Sequence[Any]) -> Spec | None:
-    """Axes that are kept keep what divides them; one axis may be split, or several merged, where parts stay in order."""
+    """Axes that are kept keep what divides them; one may be split, or several merged, where parts stay in order."""
     old, new = eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape
     entries = known[0]
     if entries is None or not any(entries):
@@ -254,7 +252,7 @@ def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[range, range]]
 
 
 def _reshaped(old: Sequence[int], new: Sequence[int], entries: Spec, sizes: Any) -> Spec | None:
-    """What divides the axes of a reshaped array; `None` where more than one axis is split or merged, or parts would move.
+    """What divides the axes of a reshaped array; `None` where more than one is split or merged, or parts would move.
 
     The axes of the mesh that divide a split or merged axis divide the new ones from the first on, as far as they go.
     """
@@ -311,7 +309,6 @@ def _gather(mesh: Any, eqn: Any, known: Sequence[Any]) -> Spec | None:
         all(sizes[i] == shape[i] or not operand[i] for i in dims.start_index_map)
         and all(not operand[b] or not indices[i] or operand[b] == indices[i] for i, b in batch.items())
         and not indices[-1]
-        and free(out) == tuple(out)
     )
     if not clear:
         raise ShardingTypeError(
@@ -319,11 +316,16 @@ def _gather(mesh: Any, eqn: Any, known: Sequence[Any]) -> Spec | None:
             "could not be resolved unambiguously (or would require collectives on inputs). Got "
             f"operand={_typed(eqn.invars[0].aval, operand)}, indices={_typed(eqn.invars[1].aval, indices)}"
         )
+    if free(out) != tuple(out):
+        from ferrax.sharding._named import NamedSharding
+        from ferrax.sharding._spec import PartitionSpec
+
+        NamedSharding(mesh, PartitionSpec(*_parts(out)))  # says which axis divides twice
     return tuple(out)
 
 
 def _scatter(mesh: Any, eqn: Any, known: Sequence[Any]) -> Spec | None:
-    """The operand keeps what divides it: of axes that windows take whole, and of batches that indices and updates share."""
+    """The operand keeps what divides it: axes that windows take whole, and batches that indices and updates share."""
     dims = _numbers(eqn)
     operand, indices, updates = whole(eqn, known)[:3]
     shape, new = eqn.invars[0].aval.shape, eqn.invars[2].aval.shape

@@ -18,9 +18,10 @@ from ferrax._composites import Composite
 from ferrax._ferrax import Device, Literal, Place, SingleDeviceSharding, devices
 from ferrax.sharding import _explicit
 from ferrax.sharding._context import get_abstract_mesh
+from ferrax.sharding._due import due
 from ferrax.sharding._entries import Spec, contracted, free, like_operands, longest
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
-from ferrax.sharding._named import NamedSharding
+from ferrax.sharding._named import DuplicateSpecError, NamedSharding
 from ferrax.sharding._placement import concrete, place
 from ferrax.sharding._spec import PartitionSpec, entry_names
 
@@ -78,7 +79,17 @@ def places(program: Any, operands: Sequence[Any], alone: bool = False) -> list[A
     """
     walk = Walk(alone)
     specs = [walk.known(s, len(a.shape)) for s, a in zip(operands, program.in_avals, strict=True)]
-    return [walk.place(found, aval) for found, aval in zip(walk.run(program, specs), program.out_avals, strict=True)]
+    found = walk.run(program, specs)
+    if alone and any(isinstance(s, NamedSharding) and (s.spec.unreduced or s.spec.reduced) for s in operands):
+        walk.due = due(program.eqns[0], _operand_specs(program, operands))
+    return [walk.place(s, aval) for s, aval in zip(found, program.out_avals, strict=True)]
+
+
+def _operand_specs(program: Any, operands: Sequence[Any]) -> list[PartitionSpec | None]:
+    """The spec of each operand of the only operation of a program."""
+    given = dict(zip(program.jaxpr.invars, operands, strict=True))
+    found = (None if isinstance(v, Literal) else given.get(v) for v in program.eqns[0].invars)
+    return [s.spec if isinstance(s, NamedSharding) else None for s in found]
 
 
 def shardings(program: Any, operands: Sequence[Any]) -> list[Any]:
@@ -169,6 +180,8 @@ class Walk:
         #: whether operations raise that have to be told how their results are divided
         self.asks = asks
         self.mesh: Any = None
+        #: mesh axes over which results are unreduced, and reduced
+        self.due: Any = (frozenset(), frozenset())
         self.memory: str | None = None
         self.device: Device | None = None
 
@@ -208,7 +221,14 @@ class Walk:
         while entries and entries[-1] is None and not self.mesh.are_all_axes_explicit:
             entries.pop()
         memory = getattr(found, "memory", self.memory)
-        return place(NamedSharding(self.mesh, PartitionSpec(*entries), memory_kind=memory))
+        unreduced, reduced = self.due
+        if aval._spread:
+            from ferrax.sharding._typed import sharding_of
+
+            spec = sharding_of(aval._spread).spec
+            unreduced, reduced = spec.unreduced, spec.reduced
+        spec = PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
+        return place(NamedSharding(self.mesh, spec, memory_kind=memory))
 
     def run(self, program: Any, operands: Sequence[Any]) -> list[Any]:
         """What is known of the results, from what is known of the operands."""
@@ -280,9 +300,10 @@ class Walk:
             return None
         try:
             found = rule(self.mesh, eqn, known) if rule else _explicit.elementwise(self.mesh, eqn, known)
-        except _explicit.ShardingTypeError:
+        except (_explicit.ShardingTypeError, DuplicateSpecError):
             # a function that was told, or that differentiation makes, need not tell
-            if self.asks and not eqn._made and get_abstract_mesh() == self.mesh.abstract_mesh:
+            seen = get_abstract_mesh()
+            if self.asks and not eqn._made and (seen.empty or seen == self.mesh.abstract_mesh):
                 raise
             return None
         return found if isinstance(found, list) else [found] * len(eqn.outvars)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ferrax import _ferrax
-from ferrax._ferrax import SingleDeviceSharding
-from ferrax.sharding._context import get_abstract_mesh
+from ferrax.sharding._context import context_mesh, get_abstract_mesh, set_mesh
+from ferrax.sharding._due import due
 from ferrax.sharding._entries import Spec
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._named import NamedSharding
@@ -76,7 +76,9 @@ def of_sharding(sharding: Any, rank: int, shape: Any = None) -> int:
     if shape is not None:
         _check_sizes(sharding, tuple(shape))
     kinds = mesh._name_to_type
-    names = [() if e is UNCONSTRAINED else tuple(n for n in entry_names(e) if kinds[n] is AxisType.Explicit) for e in spec]
+    names = [
+        () if e is UNCONSTRAINED else tuple(n for n in entry_names(e) if kinds[n] is AxisType.Explicit) for e in spec
+    ]
     return _of_entries(mesh, (*names, *((),) * (rank - len(spec))), spec)
 
 
@@ -91,7 +93,7 @@ def _check_sizes(sharding: NamedSharding, shape: tuple[int, ...]) -> None:
             )
 
 
-def _of_entries(mesh: AbstractMesh, entries: Sequence[tuple[Any, ...]], like: PartitionSpec | None = None) -> int:
+def _of_entries(mesh: AbstractMesh, entries: Sequence[Sequence[Any]], like: PartitionSpec | None = None) -> int:
     shown = [None if not names else names[0] if len(names) == 1 else tuple(names) for names in entries]
     spec = PartitionSpec(*shown) if like is None else like.update(partitions=tuple(shown))
     return _number(NamedSharding(mesh, spec))
@@ -119,7 +121,26 @@ def moved(number: int, at: int, more: int | None) -> int:
         entries.insert(at, names[0] if len(names) == 1 else tuple(names) or None)
     elif at < len(entries):
         del entries[at]
+    mesh, seen = sharding.mesh, get_abstract_mesh()
+    if seen.shape_tuple == mesh.shape_tuple and AxisType.Manual in seen.axis_types:
+        # the part of one device along the manual axes
+        mesh, kinds = seen, seen._name_to_type
+        return _of_entries(mesh, [[n for n in entry_names(e) if kinds[n] is AxisType.Explicit] for e in entries])
     return _number(sharding.update(spec=sharding.spec.update(partitions=tuple(entries))))
+
+
+def mesh_in_use(sharding: NamedSharding) -> Any:
+    """Enters the mesh of an argument, which has explicit axes; `None` where another one is in use.
+
+    Args:
+      sharding: the argument's sharding.
+
+    Returns:
+      What has to be left.
+    """
+    if context_mesh() is not None or not isinstance(sharding.mesh, Mesh):
+        return None
+    return set_mesh(sharding.mesh)
 
 
 class _Typing(Walk):
@@ -147,28 +168,42 @@ def results(program: Any) -> list[int]:
         return [of_sharding(eqn.params["sharding"], len(eqn.outvars[0].aval.shape))]
     walk = _Typing(True)
     walk.mesh = mesh
-    known = []
-    for v in eqn.invars:
-        sharding = _shardings[v.aval._spread]
-        if sharding is not None and sharding.mesh.axis_types != mesh.axis_types:
-            if not eqn._made and any(sharding.spec):
-                raise ValueError(
-                    f"For primitive {eqn.primitive.name}, context mesh {mesh} should match the aval mesh "
-                    f"{sharding.mesh} for shape {_ferrax.with_spread(v.aval, 0)}. This error occurs at source: "
-                    "values over axes of other types have to be resharded first"
-                )
-            sharding = None
-        known.append(None if sharding is None else entries_of(v.aval._spread))
+    known = [_seen(mesh, eqn, v.aval) for v in eqn.invars]
     found = walk.equation(eqn, known)
-    return [_fitted(mesh, s, v.aval.shape) for s, v in zip(found, eqn.outvars, strict=True)]
+    types = [_shardings[v.aval._spread] for v in eqn.invars]
+    unreduced, reduced = due(eqn, [None if t is None else t.spec for t in types])
+    like = PartitionSpec(unreduced=unreduced, reduced=reduced) if unreduced or reduced else None
+    return [_fitted(mesh, s, v.aval.shape, like) for s, v in zip(found, eqn.outvars, strict=True)]
 
 
-def _fitted(mesh: AbstractMesh, found: Any, shape: Sequence[Any]) -> int:
+def _seen(mesh: AbstractMesh, eqn: Any, aval: Any) -> Spec | None:
+    """What explicit axes of the mesh in use divide an operand; others than manual ones must be of the type's kinds."""
+    sharding = _shardings[aval._spread]
+    if sharding is None:
+        return None
+    entries = entries_of(aval._spread)
+    if sharding.mesh.axis_types == mesh.axis_types and sharding.mesh.axis_names == mesh.axis_names:
+        return entries
+    if sharding.mesh.shape_tuple == mesh.shape_tuple:
+        kinds, own = mesh._name_to_type, sharding.mesh._name_to_type
+        if all(kinds[n] is own[n] or AxisType.Manual in (kinds[n], own[n]) for n in kinds):
+            return tuple(tuple(n for n in names if kinds[n] is AxisType.Explicit) for names in entries or ())
+    if not eqn._made and any(sharding.spec):
+        raise ValueError(
+            f"For primitive {eqn.primitive.name}, context mesh {mesh} should match the aval mesh {sharding.mesh} for "
+            f"shape {_ferrax.with_spread(aval, 0)}: a value over axes of other types has to be resharded first"
+        )
+    return None
+
+
+def _fitted(mesh: AbstractMesh, found: Any, shape: Sequence[Any], like: PartitionSpec | None) -> int:
     """The number of a result; axes of the mesh that do not divide one of it are left out."""
     entries: Spec = found if isinstance(found, tuple) and len(found) == len(shape) else ((),) * len(shape)
     sizes = mesh.shape
-    fits = (names if n % math.prod(sizes[k] for k in names) == 0 else () for names, n in zip(entries, shape, strict=True))
-    return _of_entries(mesh, tuple(fits))
+    fits = (
+        names if n % math.prod(sizes[k] for k in names) == 0 else () for names, n in zip(entries, shape, strict=True)
+    )
+    return _of_entries(mesh, tuple(fits), like)
 
 
 def settled(x: Any, number: int) -> Any:
@@ -179,14 +214,19 @@ def settled(x: Any, number: int) -> Any:
       number: that of the type.
     """
     sharding = concrete(_shardings[number])
+    spec = sharding.spec
+    if spec.unreduced or spec.reduced:
+        # what comes back to a value that is the same everywhere is due, and the other way round
+        sharding = sharding.update(spec=spec.update(unreduced=spec.reduced, reduced=spec.unreduced))
     if not isinstance(sharding.mesh, Mesh) or len(sharding.spec) != x.ndim:
         return x
     if _ferrax.is_tracer(x) or not _ferrax.is_eager():
         return _ferrax.sharding_constraint(x, place(sharding))
     have = x.sharding
-    if isinstance(have, SingleDeviceSharding) or not have.is_equivalent_to(sharding, x.ndim):
-        return _ferrax.device_put_leaf(x, place(sharding), True)
-    return x
+    same = isinstance(have, NamedSharding) and have.spec.unreduced == sharding.spec.unreduced
+    if same and have.is_equivalent_to(sharding, x.ndim):
+        return x
+    return _ferrax.device_put_leaf(x, place(sharding), True)
 
 
 #: What divides an axis that `vmap` maps, by number; nothing has the number 0.

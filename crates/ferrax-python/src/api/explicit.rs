@@ -75,7 +75,38 @@ fn place(array: &Array) -> u32 {
 
 /// Whether arrays are where a signature has them.
 pub fn are_at(arrays: &[&Array], places: &Places) -> bool {
-    !in_use() || (arrays.len() == places.len() && arrays.iter().zip(places).all(|(a, p)| place(a) == *p))
+    if !in_use() {
+        return !arrays.iter().any(|a| on_explicit(a.device()));
+    }
+    arrays.len() == places.len() && arrays.iter().zip(places).all(|(a, p)| place(a) == *p)
+}
+
+/// Whether a placement is over a mesh with explicit axes.
+fn on_explicit(device: DeviceId) -> bool {
+    // a type of more axes than any array has: the sharding fits it
+    device.is_sharded() && spread::of_place(device, usize::from(u8::MAX)) != 0
+}
+
+/// A mesh in use for a call, until dropped.
+pub struct InUse<'py>(Bound<'py, PyAny>);
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        let none = self.0.py().None();
+        let left = self.0.call_method1(intern!(self.0.py(), "__exit__"), (&none, &none, &none));
+        debug_assert!(left.is_ok(), "a mesh is left without an error");
+    }
+}
+
+/// Makes the mesh of arguments the one in use, where it has explicit axes and no mesh is in use.
+pub fn mesh_of_arguments<'py>(py: Python<'py>, values: &[Value]) -> PyResult<Option<InUse<'py>>> {
+    if in_use() || !ferrax_ir::trace::is_eager() {
+        return Ok(None);
+    }
+    let device = |v: &Value| if let Value::Array(a) = v { Some(a.device()).filter(|d| on_explicit(*d)) } else { None };
+    let Some(device) = values.iter().find_map(device) else { return Ok(None) };
+    let entered = module(py)?.call_method1(intern!(py, "mesh_in_use"), (any_object(py, device)?,))?;
+    Ok((!entered.is_none()).then_some(InUse(entered)))
 }
 
 /// A number for what a type says of its axes: what divides each, and what follows the type.

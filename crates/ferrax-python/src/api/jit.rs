@@ -79,6 +79,9 @@ impl Jit {
             let quick: Option<SmallVec<[Value; 8]>> =
                 if config::watched() { None } else { args.positional().map(|a| quick_value(&a)).collect() };
             if let Some(values) = quick {
+                if let Some(_mesh) = explicit::mesh_of_arguments(py, &values)? {
+                    return self.run(args);
+                }
                 let parts = Parts { tree: None, values: &values, statics: &[], config };
                 if let Some(kept) = self.programs.find(py, &parts, &self.function)? {
                     return self.finish(py, &kept.value, &values);
@@ -90,6 +93,9 @@ impl Jit {
         let call = Call::new(args)?;
         self.check_must(py, &call.leaves, &call.tree, &[])?;
         let values = self.values(py, &call.leaves, &call.tree, &[])?;
+        if let Some(_mesh) = explicit::mesh_of_arguments(py, &values)? {
+            return self.run(args);
+        }
         let parts = Parts { tree: Some(&call.tree), values: &values, statics: &[], config };
         match self.programs.find(py, &parts, &self.function)? {
             Some(kept) => self.finish(py, &kept.value, &values),
@@ -191,6 +197,9 @@ impl Jit {
         let tree = trees::flatten_args(&split.args, split.kwargs.as_ref(), &mut leaves)?;
         self.check_must(py, &leaves, &tree, &split.positions)?;
         let values = self.values(py, &leaves, &tree, &split.positions)?;
+        if let Some(_mesh) = explicit::mesh_of_arguments(py, &values)? {
+            return self.run_static(args);
+        }
         let parts = Parts { tree: Some(&tree), values: &values, statics: &split.statics, config };
         match self.programs.find(py, &parts, &self.function)? {
             Some(kept) => self.finish(py, &kept.value, &values),
