@@ -20,6 +20,7 @@ import warnings
 SETUP = """
 import functools
 import numpy as np
+importlib.import_module(jax.__name__ + ".experimental.layout")
 P = jax.sharding.PartitionSpec
 NamedSharding, AxisType = jax.sharding.NamedSharding, jax.sharding.AxisType
 auto_axes, explicit_axes = jax.sharding.auto_axes, jax.sharding.explicit_axes
@@ -260,6 +261,35 @@ r, s = put(ones(4), None, reduced={"x"}), put(ones(4, 4), "x", None)
 print(sh(2 * r), sh(jnp.sin(r)), ty(r))
 run(lambda: r * s)
 print(sh(jax.jit(jax.grad(lambda r: (2 * r).sum()))(r)), sh(jax.grad(lambda r: (2 * r).sum())(r)))
+### what HLO says of shardings
+m, n = mesh_of((4, 2), ("x", "y"), AxisType.Auto), mesh_of((2, 2, 2), ("a", "b", "c"), AxisType.Auto)
+cases = [
+    (m, P("x", "y"), 2), (m, P("x"), 2), (m, P("y"), 1), (m, P(), 2), (m, P(("x", "y")), 1), (m, P(("y", "x")), 1),
+    (m, P("y", "x"), 2), (n, P("c", "a"), 2), (n, P(("a", "c"), None, "b"), 3), (n, P("b"), 1), (n, P(None, ("c", "a")), 2),
+]
+for over, spec, rank in cases:
+    h = NamedSharding(over, spec)._to_xla_hlo_sharding(rank)
+    print(repr(h), h.is_replicated(), h.is_tiled(), h.num_devices(), h.num_dimensions(), h.replicate_on_last_tile_dim())
+    if h.is_tiled():
+        print(h.tile_assignment_dimensions(), h.tile_assignment_devices(), h == NamedSharding(over, P())._to_xla_hlo_sharding(2))
+print(NamedSharding(m, P("x", "y")).is_equivalent_to(NamedSharding(m, P("x", "y", None)), 2))
+### devices of programs
+d, s = jax.devices(), NamedSharding(mesh_of((4,), ("x",), AxisType.Auto), P("x"))
+one = jax.device_put(np.arange(4.0), d[5])
+run(lambda: jax.jit(lambda x: jax.device_put(x, s))(one))
+run(lambda: jax.jit(lambda x: jax.lax.with_sharding_constraint(x, s))(one))
+run(lambda: jax.jit(lambda x: x, out_shardings=s)(one))
+run(lambda: sh(jax.jit(lambda x: jax.lax.with_sharding_constraint(x, s))(jnp.arange(4.0))))
+there = jax.sharding.SingleDeviceSharding(d[1])
+print(jax.jit(lambda x: jax.device_put(x, there) + 1)(np.arange(4)).sharding.device_set == {d[1]})
+rows = NamedSharding(mesh_of((4,), ("x",), AxisType.Auto), P("x", None))
+b = jax.device_put(ones(8, 2), rows)
+print(sh(jax.jit(lambda x: (2 * x, x @ x.T, x.sum(1)))(b)))
+layout = jax.experimental.layout
+print(sh(jax.jit(lambda x: jax.lax.with_sharding_constraint(x, layout.Format(layout.Layout((0, 1)), rows)))(b)))
+wide = lambda v: jax.lax.with_sharding_constraint(v, NamedSharding(mesh_of((4, 2), ("x", "y"), AxisType.Auto), P("y")))
+print(sh(jax.jit(jax.vmap(wide, spmd_axis_name="x"))(ones(8, 4))))
+run(lambda: jax.vmap(wide, spmd_axis_name="y")(ones(8, 4)))
 ### names that nothing binds @A((2,), ("x",))
 x = jnp.arange(8.0)
 run(lambda: jax.jit(lambda x: jax.lax.psum(x, "x"))(x), text=80)
@@ -279,7 +309,7 @@ def main(library: str) -> None:
     jax = importlib.import_module(library)
     found = {}
     for name, body in cases().items():
-        space = {"jax": jax, "jnp": importlib.import_module(library + ".numpy")}
+        space = {"jax": jax, "jnp": importlib.import_module(library + ".numpy"), "importlib": importlib}
         exec(SETUP, space)
         asked = re.match(r".*@([EA])(\(.*\))$", name)
         context = contextlib.nullcontext()

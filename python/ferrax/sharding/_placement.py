@@ -201,10 +201,10 @@ def constrain(x: Any, sharding: Any) -> Any:
     leaf = x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x)
     traced = _ferrax.is_tracer(leaf) or not _ferrax.is_eager()
     check_fits(sharding, leaf.shape, "with_sharding_constraint arguments", not _ferrax.is_eager())
-    if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit:
-        if not traced or _ferrax.typeof(leaf)._spread:
-            _assert_explicit(leaf, sharding, traced)
-            return leaf
+    explicit = isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit
+    if explicit and (not traced or _ferrax.typeof(leaf)._spread):
+        _assert_explicit(leaf, sharding, traced)
+        return leaf
     if bare and not traced and not isinstance(leaf.sharding, NamedSharding) and concrete_mesh() is not None:
         raise TypeError(
             "The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in "

@@ -132,6 +132,12 @@ def batched(sharding: Any, axis: int, spread: int = 0) -> Any:
         from ferrax.sharding._typed import axis_entry
 
         more = axis_entry(spread)
+        names = entry_names(more)
+        if any(n in names for entry in entries for n in entry_names(entry)):
+            raise ValueError(
+                f"vmap spmd_axis_name {names} cannot appear in with_sharding_constraint spec, but got spec "
+                f"{sharding.spec}"
+            )
         entries += [None] * (axis - len(entries))
     if axis <= len(entries):
         entries.insert(axis, more)
@@ -180,6 +186,8 @@ class Walk:
         #: whether operations raise that have to be told how their results are divided
         self.asks = asks
         self.mesh: Any = None
+        #: the first operand's sharding, and its rank: a result that is spread in the same way has its spec
+        self.first: tuple[Any, int] | None = None
         #: mesh axes over which results are unreduced, and reduced
         self.due: Any = (frozenset(), frozenset())
         self.memory: str | None = None
@@ -196,6 +204,7 @@ class Walk:
             return sharding
         if self.mesh is None:
             self.mesh, self.memory = sharding.mesh, sharding.memory_kind
+            self.first = (sharding, rank)
         if sharding.mesh is not self.mesh and sharding.mesh.shape_tuple != self.mesh.shape_tuple:
             if tuple(sharding.mesh.devices.flat) != tuple(self.mesh.devices.flat):
                 raise ValueError(
@@ -221,6 +230,11 @@ class Walk:
         while entries and entries[-1] is None and not self.mesh.are_all_axes_explicit:
             entries.pop()
         memory = getattr(found, "memory", self.memory)
+        first = self.first
+        if first is not None and first[1] == len(aval.shape) and isinstance(first[0].mesh, Mesh):
+            same = tuple(entry_names(e) for e in first[0].spec)
+            if same == tuple(() if e is None else tuple(e) for e in (*entries, *(None,) * (len(same) - len(entries)))):
+                entries += [None] * (len(same) - len(entries))
         unreduced, reduced = self.due
         if aval._spread:
             from ferrax.sharding._typed import sharding_of
@@ -247,6 +261,19 @@ class Walk:
                 env[v] = _divided(found, memory) if plain else found
         return [None if isinstance(v, Literal) else env.get(v) for v in program.outvars]
 
+    def check_devices(self, sharding: Any) -> None:
+        """Raises where an argument is committed to another device than those that a program puts a value on."""
+        if self.device is None or not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
+            return
+        ids = [d.id for d in sharding.mesh.devices.flat]
+        if ids != [self.device.id]:
+            platform = self.device.platform.upper()
+            raise ValueError(
+                "Received incompatible devices for jitted computation. Got an argument with device ids "
+                f"[{self.device.id}] on platform {platform} and sharding_constraint inside jit with device ids {ids} "
+                f"on platform {platform}"
+            )
+
     def typed(self, found: Any, aval: Any) -> Any:
         """What is known of a result whose type says how explicit axes divide it; rules are asked for the other axes."""
         from ferrax.sharding._typed import entries_of, sharding_of
@@ -267,6 +294,7 @@ class Walk:
         """What is known of an equation's results."""
         name = eqn.primitive.name
         if name == "sharding_constraint":
+            self.check_devices(eqn.params["sharding"])
             return [self.known(eqn.params["sharding"], len(eqn.outvars[0].aval.shape))]
         if name == "name" and str(eqn.params["name"]).startswith(_INSPECTED):
             place_of = self.place(known[0], eqn.outvars[0].aval)

@@ -223,8 +223,7 @@ def settled(x: Any, number: int) -> Any:
     if _ferrax.is_tracer(x) or not _ferrax.is_eager():
         return _ferrax.sharding_constraint(x, place(sharding))
     have = x.sharding
-    same = isinstance(have, NamedSharding) and have.spec.unreduced == sharding.spec.unreduced
-    if same and have.is_equivalent_to(sharding, x.ndim):
+    if isinstance(have, NamedSharding) and have.spec == sharding.spec and have.is_equivalent_to(sharding, x.ndim):
         return x
     return _ferrax.device_put_leaf(x, place(sharding), True)
 
