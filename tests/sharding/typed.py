@@ -265,13 +265,15 @@ print(sh(jax.jit(jax.grad(lambda r: (2 * r).sum()))(r)), sh(jax.grad(lambda r: (
 m, n = mesh_of((4, 2), ("x", "y"), AxisType.Auto), mesh_of((2, 2, 2), ("a", "b", "c"), AxisType.Auto)
 cases = [
     (m, P("x", "y"), 2), (m, P("x"), 2), (m, P("y"), 1), (m, P(), 2), (m, P(("x", "y")), 1), (m, P(("y", "x")), 1),
-    (m, P("y", "x"), 2), (n, P("c", "a"), 2), (n, P(("a", "c"), None, "b"), 3), (n, P("b"), 1), (n, P(None, ("c", "a")), 2),
+    (m, P("y", "x"), 2), (n, P("c", "a"), 2), (n, P(("a", "c"), None, "b"), 3), (n, P("b"), 1),
+    (n, P(None, ("c", "a")), 2),
 ]
 for over, spec, rank in cases:
     h = NamedSharding(over, spec)._to_xla_hlo_sharding(rank)
     print(repr(h), h.is_replicated(), h.is_tiled(), h.num_devices(), h.num_dimensions(), h.replicate_on_last_tile_dim())
     if h.is_tiled():
-        print(h.tile_assignment_dimensions(), h.tile_assignment_devices(), h == NamedSharding(over, P())._to_xla_hlo_sharding(2))
+        whole = NamedSharding(over, P())._to_xla_hlo_sharding(2)
+        print(h.tile_assignment_dimensions(), h.tile_assignment_devices(), h == whole)
 print(NamedSharding(m, P("x", "y")).is_equivalent_to(NamedSharding(m, P("x", "y", None)), 2))
 ### devices of programs
 d, s = jax.devices(), NamedSharding(mesh_of((4,), ("x",), AxisType.Auto), P("x"))

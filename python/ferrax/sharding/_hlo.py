@@ -27,7 +27,7 @@ class HloSharding:
 
     >>> from ferrax.sharding import _hlo
     >>> _hlo.HloSharding((2, 2), (2, 2), (1, 0), False)
-    HloSharding {devices=[2,2]<=[2,2]T(1,0)}
+    {devices=[2,2]<=[2,2]T(1,0)}
     """
 
     def __init__(
@@ -90,16 +90,13 @@ class HloSharding:
         """How many numbers of tiles there are."""
         return 1 if self._dims is None else len(self._dims)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         if self._dims is None:
             return "{replicated}"
         join = lambda numbers: ",".join(map(str, numbers))
         turned = f"T({join(self._transpose)})" if len(self._transpose) > 1 else ""
         last = " last_tile_dim_replicate" if self._last else ""
         return f"{{devices=[{join(self._dims)}]<=[{join(self._reshape)}]{turned}{last}}}"
-
-    def __repr__(self) -> str:
-        return f"HloSharding {self}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HloSharding) and str(self) == str(other)

@@ -78,7 +78,12 @@ def places(program: Any, operands: Sequence[Any], alone: bool = False) -> list[A
       ShardingTypeError: explicit axes are in use, and an operation has to be told how its result is divided.
     """
     walk = Walk(alone)
-    specs = [walk.known(s, len(a.shape)) for s, a in zip(operands, program.in_avals, strict=True)]
+    specs = []
+    for i, (s, aval) in enumerate(zip(operands, program.in_avals, strict=True)):
+        specs.append(walk.known(s, len(aval.shape)))
+        if isinstance(s, Device):
+            names = program.argument_names()
+            walk.committed = f"argument {names[i] if i < len(names) else f'number {i}'} with shape {aval.str_short()}"
     found = walk.run(program, specs)
     if alone and any(isinstance(s, NamedSharding) and (s.spec.unreduced or s.spec.reduced) for s in operands):
         walk.due = due(program.eqns[0], _operand_specs(program, operands))
@@ -192,6 +197,8 @@ class Walk:
         self.due: Any = (frozenset(), frozenset())
         self.memory: str | None = None
         self.device: Device | None = None
+        #: what is committed to that device
+        self.committed = "an argument"
 
     def known(self, sharding: Any, rank: int) -> Any:
         """The spec of an operand; of other shardings than named ones, the sharding itself."""
@@ -269,9 +276,9 @@ class Walk:
         if ids != [self.device.id]:
             platform = self.device.platform.upper()
             raise ValueError(
-                "Received incompatible devices for jitted computation. Got an argument with device ids "
-                f"[{self.device.id}] on platform {platform} and sharding_constraint inside jit with device ids {ids} "
-                f"on platform {platform}"
+                "Received incompatible devices for jitted computation. Got "
+                f"{self.committed} and with device ids [{self.device.id}] on platform {platform} and "
+                f"sharding_constraint inside jit with device ids {ids} on platform {platform}"
             )
 
     def typed(self, found: Any, aval: Any) -> Any:
