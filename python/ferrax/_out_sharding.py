@@ -48,6 +48,6 @@ def put(x: Any, sharding: Any, function: str) -> Any:
         return x  # the sharding in the type of an array without a mesh
     if function not in ("full", "full_like"):
         _placement.check_explicit(sharding, function)
-    if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit:
+    if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit and function != "full_like":
         sharding = _placement.whole_spec(sharding, x)
     return _placement.put(x, sharding)

@@ -130,6 +130,19 @@ def f():
     print(ty(jnp.zeros_like(a)), ty(jnp.full_like(a, 1)), ty(jax.nn.one_hot(a.sum(1).astype(int), 4)))
     return a
 print(sh(jax.jit(f)()))
+### initial values, and what joins @E((2,), ("x",))
+new = jax.nn.initializers
+makers = [new.he_normal(), new.constant(-7), new.uniform(), new.normal(), new.zeros, new.ones]
+print([sh(f(jax.random.key(0), (8, 2), jnp.float32, out_sharding=P("x"))) for f in makers])
+z, at = jnp.zeros((2, 10)), jnp.array([1, 3, 7, 9])
+print(sh(jax.sharding.reshard(z, P("x", None)).at[:, at].add(5.0)))
+x, i = put(ones(4, 3), "x"), jax.device_put(np.array([0, 1, 2, 0]), P("x"))
+def swap(x, i):
+    return x.at[i].set(x.at[i].get(out_sharding=jax.typeof(x).sharding), out_sharding=jax.typeof(x).sharding)
+print(sh(jax.jit(jax.vmap(swap))(x, i)))
+print(sh(jax.lax.rng_bit_generator(np.arange(4, dtype=np.uint32), (4, 8), out_sharding=P("x"))[1]))
+print(sh(jax.lax.full_like(x, 0)), sh(jax.jit(lambda v: jax.lax.full_like(v, 0))(x)))
+run(lambda: jax.set_mesh(mesh_of((2,), ("x",), AxisType.Manual)))
 ### loops and branches @E((2, 2), ("x", "y"))
 a, xs = put(ones(2, 8), None, "x"), put(ones(8, 8, 2), None, "x", "y")
 def body(c, x):

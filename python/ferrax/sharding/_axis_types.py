@@ -15,7 +15,7 @@ from ferrax._prefixes import prefix_leaves
 from ferrax.sharding._context import concrete_mesh, get_abstract_mesh, use_abstract_mesh
 from ferrax.sharding._mesh import AxisType, Mesh
 from ferrax.sharding._named import NamedSharding, Sharding
-from ferrax.sharding._placement import put, with_mesh
+from ferrax.sharding._placement import put, whole_spec, with_mesh
 from ferrax.sharding._spec import PartitionSpec
 from ferrax.sharding._typed import sharding_of
 
@@ -85,9 +85,14 @@ def _placed(tree: Any, shardings: Any, function: str) -> Any:
         return tree
     leaves, structure = tree_util.tree_flatten(tree)
     places = prefix_leaves(shardings, tree, _is_sharding)
-    return structure.unflatten(
-        [x if s is None else put(x, with_mesh(s, function)) for x, s in zip(leaves, places, strict=True)]
-    )
+
+    def placed(x: Any, s: Any) -> Any:
+        s = with_mesh(s, function)
+        if isinstance(s, NamedSharding) and s.mesh.are_all_axes_explicit:
+            s = whole_spec(s, x)
+        return put(x, s)
+
+    return structure.unflatten([x if s is None else placed(x, s) for x, s in zip(leaves, places, strict=True)])
 
 
 def _cast(tree: Any, mesh: Any) -> Any:

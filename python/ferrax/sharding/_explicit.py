@@ -341,7 +341,8 @@ def _scatter(mesh: Any, eqn: Any, known: Sequence[Any]) -> Spec | None:
     clear = (
         all(len({s for s in (operand[b], indices[i], updates[u]) if s}) <= 1 for b, i, u in batches)
         and all(
-            updates[u] == operand[o] if new[u] == shape[o] else not updates[u] and not operand[o] for u, o in windows
+            updates[u] in ((), operand[o]) if new[u] == shape[o] else not updates[u] and not operand[o]
+            for u, o in windows
         )
         and not any(operand[i] for i in dims.inserted_window_dims)
         and not any(updates[u] for u in loose)

@@ -278,8 +278,10 @@ def _resharded(x: Any, sharding: Any) -> Any:
 def whole_spec(sharding: Any, x: Any) -> Any:
     """A sharding over explicit axes says something of every axis of an array."""
     missing = np.ndim(x) - len(sharding.spec)
-    if missing <= 0:
+    if missing == 0 or any(entry is not None for entry in sharding.spec[np.ndim(x) :]):
         return sharding
+    if missing < 0:
+        return sharding.update(spec=sharding.spec.update(partitions=sharding.spec[: np.ndim(x)]))
     return sharding.update(spec=sharding.spec.update(partitions=(*sharding.spec, *(None,) * missing)))
 
 
