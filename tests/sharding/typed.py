@@ -243,6 +243,13 @@ print(sh(jax.jit(jax.vmap(jax.shard_map(lambda x: 2 * x, in_specs=P("j"), out_sp
 for specs in (P("j", "i"), P("i"), P("i", "j")):
     run(lambda: sh(jax.shard_map(lambda x: 2 * x, in_specs=specs, out_specs=P("i", "j"))(v)))
 run(lambda: jax.shard_map(lambda x: x, in_specs=P("i"), out_specs=P("i"))(np.arange(8.0)))
+### the mesh of a mapped function is the one in use @A((2, 2), ("x", "y"))
+twice = jax.shard_map(lambda v: 2 * v, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+run(lambda: jax.shard_map(twice, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(16.0)))
+other = mesh_of((4,), ("z",), AxisType.Auto)
+run(lambda: jax.shard_map(lambda v: v, mesh=other, in_specs=P("z"), out_specs=P("z"))(jnp.arange(16.0)))
+inner = jax.shard_map(lambda v: 2 * v, in_specs=P("y"), out_specs=P("y"), axis_names={"y"})
+print(jax.shard_map(inner, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})(jnp.arange(8.0)).tolist())
 ### mapped functions beside several explicit axes @E((2, 1, 2, 2), ("i", "j", "k", "l"))
 def g(x):
     print(ty(x))

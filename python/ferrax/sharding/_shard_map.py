@@ -135,6 +135,9 @@ def _mesh_and_names(mesh: Any, axis_names: frozenset[Any]) -> tuple[Any, frozens
             "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its second "
             f"argument, but got {mesh} of type {type(mesh)}."
         )
+    seen = get_abstract_mesh()
+    if not seen.empty and seen != mesh.abstract_mesh:
+        raise ValueError(f"The context mesh {seen} should match the mesh passed to shard_map {mesh}")
     if not axis_names:
         taken = names_in_force()
         axis_names = frozenset(n for n in mesh.axis_names if n not in taken)
