@@ -8,13 +8,15 @@ Source: JAX's rules for unreduced and reduced axes in types. Read next: `_typed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ferrax.sharding._explicit import ShardingTypeError
+from ferrax.sharding._entries import ShardingTypeError
 from ferrax.sharding._spec import PartitionSpec, entry_names
 
-__all__ = ["due"]
+__all__ = ["due", "products", "require_contracted"]
 
 Axes = frozenset[Any]
 _NONE: Axes = frozenset()
@@ -47,6 +49,55 @@ _LINEAR = frozenset(
     ]
 )
 _BINARY = frozenset(["add", "sub", "add_any"])
+
+
+class _State(threading.local):
+    """What the products that are being made sum over; `None` where nobody asks."""
+
+    contracted: list[tuple[Any, Any]] | None = None
+
+
+_state = _State()
+
+
+@contextlib.contextmanager
+def products() -> Iterator[list[tuple[Any, Any]]]:
+    """Notes of products what divides the axes that they sum over, of both operands."""
+    before = _state.contracted
+    found: list[tuple[Any, Any]] = []
+    _state.contracted = found
+    try:
+        yield found
+    finally:
+        _state.contracted = before
+
+
+def note_product(lhs: tuple[Any, ...], rhs: tuple[Any, ...]) -> None:
+    """Notes a product for `products`."""
+    if _state.contracted is not None:
+        _state.contracted.append((lhs, rhs))
+
+
+def require_contracted(contracted: Sequence[tuple[Any, Any]], unreduced: Axes) -> None:
+    """Raises unless the last product sums over axes that just these mesh axes divide, so that the sum can be due.
+
+    Args:
+      contracted: what `products` has noted.
+      unreduced: the axes of the mesh.
+    """
+    if not contracted:
+        return
+    lhs, rhs = contracted[-1]
+    if lhs != rhs:
+        raise ShardingTypeError(
+            "lhs and rhs contracting dims should be sharded identically when out_sharding provided to dot_general "
+            f"mentions unreduced_axes. Got lhs_contracting_spec={lhs}, rhs_contracting_spec={rhs}"
+        )
+    if {n for entry in lhs if entry is not None for n in entry_names(entry)} != set(unreduced):
+        raise ShardingTypeError(
+            "out_sharding's unreduced axes should be equal to the contracting specs. Got unreduced "
+            f"axes={unreduced} and contracting spec={lhs}"
+        )
 
 
 def due(eqn: Any, specs: Sequence[PartitionSpec | None]) -> tuple[Axes, Axes]:

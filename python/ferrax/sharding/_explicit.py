@@ -15,13 +15,10 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from ferrax.sharding._entries import Spec, contracted, dividing, fitting, free, like_operands, whole
+from ferrax.sharding._due import note_product
+from ferrax.sharding._entries import ShardingTypeError, Spec, contracted, dividing, fitting, free, like_operands, whole
 
 __all__ = ["RULES", "ShardingTypeError", "elementwise"]
-
-
-class ShardingTypeError(Exception):
-    """The sharding of a result over explicit axes of a mesh does not follow from those of the operands."""
 
 
 def elementwise(mesh: Any, eqn: Any, known: Sequence[Any]) -> Spec | None:
@@ -106,6 +103,7 @@ def _dot(mesh: Any, eqn: Any, known: Sequence[Any]) -> Spec | None:
             raise ShardingTypeError(
                 f"dot_general requires {which} dimensions to have {article}consistent sharding, got {of_x} and {of_y}."
             )
+    note_product(_parts([x[i] for i in contract_x]), _parts([y[i] for i in contract_y]))
     if any(x[i] and y[j] for i, j in zip(contract_x, contract_y, strict=True)):
         raise ShardingTypeError(
             "Contracting dimensions are sharded and it is ambiguous how the output should be sharded. Please specify "
