@@ -52,6 +52,16 @@ a = put(ones(8, 2), "x", "y")
 f = jax.jit(lambda x, y: jnp.sin(x) * y)
 print(f.trace(a, a).jaxpr)
 print(sh(f(a, a)), ty(f(a, a)))
+### lowered programs say shardings @E((2, 2), ("x", "y"))
+import re
+a = put(ones(8, 2), "x", "y")
+for f in (lambda x: jnp.sin(x) * x, lambda x: jax.sharding.reshard(x.sum(1), P()), lambda x: jnp.sin(x.T)):
+    text = jax.jit(f).lower(a).as_text()
+    print(re.findall(r"sdy.sharding_constraint %\\S+ (.*)", text), re.findall(r"%arg0.*?#sdy.sharding(<[^>]*>)", text))
+    print(re.findall(r"sdy.mesh @mesh = <[^>]*>", text))
+due = lambda x, y: jnp.einsum("ij,jk->ik", x, y, out_sharding=P("x", None, unreduced={"y"}))
+text = jax.jit(due).lower(a, put(ones(2, 8), "y", None)).as_text()
+print(re.findall(r"sdy.sharding_constraint %\\S+ (.*)", text))
 ### products @E((2, 2), ("x", "y"))
 specs = [("x y", "y _"), ("x _", "_ y"), ("x _", "_ x"), ("x y", "x y"), ("y x", "_ _"), ("x _", "x _"), ("_ y", "_ y")]
 for s, t in specs:

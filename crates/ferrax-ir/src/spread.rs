@@ -40,21 +40,28 @@ pub fn set_host(host: Host) {
 struct Text {
     axes: Vec<Option<Box<str>>>,
     marks: Box<str>,
+    /// The sharding and its mesh, as the dialect `sdy` of MLIR writes them.
+    sdy: (Box<str>, Box<str>),
 }
 
 /// By number, from 1 on. They stay for the process.
 static TEXTS: Lock<Vec<Arc<Text>>> = Lock::new(Vec::new());
 
 /// A new number; the host keeps equal shardings apart.
-pub fn intern(axes: Vec<Option<String>>, marks: String) -> u32 {
+pub fn intern(axes: Vec<Option<String>>, marks: String, sdy: (String, String)) -> u32 {
     let axes = axes.into_iter().map(|a| a.map(String::into_boxed_str)).collect();
     let mut texts = TEXTS.lock();
-    texts.push(Arc::new(Text { axes, marks: marks.into() }));
+    texts.push(Arc::new(Text { axes, marks: marks.into(), sdy: (sdy.0.into(), sdy.1.into()) }));
     texts.len() as u32
 }
 
 fn text_of(spread: u32) -> Option<Arc<Text>> {
     TEXTS.lock().get(spread.checked_sub(1)? as usize).cloned()
+}
+
+/// A sharding and its mesh, as the dialect `sdy` of MLIR writes them.
+pub fn sdy(spread: u32) -> Option<(String, String)> {
+    text_of(spread).map(|t| (t.sdy.0.to_string(), t.sdy.1.to_string()))
 }
 
 /// The type as programs print it, `f32[8@x,4]`.

@@ -45,11 +45,27 @@ def _number(sharding: NamedSharding) -> int:
     texts = [_joined(names) if (names := entry_names(entry)) else None for entry in spec]
     with _lock:
         if sharding not in _numbers:
-            number = _ferrax.intern_spread(texts, f"{{{','.join(marks)}}}" if marks else "")
+            number = _ferrax.intern_spread(texts, f"{{{','.join(marks)}}}" if marks else "", _sdy(sharding))
             assert number == len(_shardings)
             _shardings.append(sharding)
             _numbers[sharding] = number
     return _numbers[sharding]
+
+
+def _sdy(sharding: NamedSharding) -> tuple[str, str]:
+    """The sharding and its mesh, as the dialect `sdy` of MLIR writes them: `?` stands for axes that XLA divides."""
+    mesh, spec = sharding.mesh, sharding.spec
+    open_ = ["?"] if AxisType.Auto in mesh.axis_types else []
+    quoted = lambda names: [f'"{n}"' for n in names]
+    dims = ", ".join(f"{{{', '.join([*quoted(entry_names(e)), *open_])}}}" for e in spec)
+    used = {n for e in spec for n in entry_names(e)} | set(spec.unreduced)
+    kinds = mesh._name_to_type
+    rest = [n for n in mesh.axis_names if kinds[n] is AxisType.Explicit and n not in used] if open_ else []
+    marks = [
+        f"{k}={{{', '.join(quoted(v))}}}" for k, v in (("replicated", rest), ("unreduced", sorted(spec.unreduced))) if v
+    ]
+    sizes = ", ".join(f'"{n}"={size}' for n, size in mesh.shape_tuple)
+    return f"<@mesh, {', '.join([f'[{dims}]', *marks])}>", f"<[{sizes}]>"
 
 
 def _joined(names: Any) -> str:

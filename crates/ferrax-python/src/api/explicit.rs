@@ -109,10 +109,10 @@ pub fn mesh_of_arguments<'py>(py: Python<'py>, values: &[Value]) -> PyResult<Opt
     Ok((!entered.is_none()).then_some(InUse(entered)))
 }
 
-/// A number for what a type says of its axes: what divides each, and what follows the type.
+/// A number for what a type says of its axes: what divides each, what follows the type, and what the dialect `sdy` says.
 #[pyfunction]
-fn intern_spread(axes: Vec<Option<String>>, marks: String) -> u32 {
-    spread::intern(axes, marks)
+fn intern_spread(axes: Vec<Option<String>>, marks: String, sdy: (String, String)) -> u32 {
+    spread::intern(axes, marks, sdy)
 }
 
 /// The type, divided as a number says.
