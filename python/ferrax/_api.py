@@ -303,7 +303,8 @@ def vmap(
       out_axes: axis where the mapped axis stands in each result: an int, `None`, or a pytree prefix of the result.
       axis_name: name of the mapped axis, for collectives.
       axis_size: size of the mapped axis; needed when no argument is mapped.
-      spmd_axis_name: accepted for compatibility.
+      spmd_axis_name: mesh axes that divide the mapped axis where `fun` says how values are sharded; a name, or a
+        tuple of names.
       sum_match: accepted for compatibility.
 
     Returns:
@@ -318,7 +319,12 @@ def vmap(
     """
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    mapped = _ferrax.vmap(fun, in_axes, out_axes, axis_name, axis_size)
+    spread = 0
+    if spmd_axis_name is not None:
+        from ferrax.sharding._typed import of_axis
+
+        spread = of_axis(spmd_axis_name if isinstance(spmd_axis_name, str) else tuple(spmd_axis_name))
+    mapped = _ferrax.vmap(fun, in_axes, out_axes, axis_name, axis_size, spread)
     if _all_first(in_axes) and _all_first(out_axes):
         return mapped
     return _with_batch_axes(mapped, in_axes, out_axes)
@@ -453,8 +459,10 @@ class ShapeDtypeStruct:
         return ShapeDtypeStruct(**{**fields, **changes})
 
 
-def _struct(aval: Any) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+def struct_of(aval: Any) -> ShapeDtypeStruct:
+    """What a type says, as a `ShapeDtypeStruct`."""
+    sharding = aval.sharding if aval._spread else None
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
 
 
 def make_jaxpr(
@@ -502,7 +510,7 @@ def make_jaxpr(
             raise NotImplementedError("make_jaxpr of a function that uses references is not implemented")
         if not return_shape:
             return program
-        return program, program.out_tree.unflatten([_struct(a) for a in program.out_avals])
+        return program, program.out_tree.unflatten([struct_of(a) for a in program.out_avals])
 
     made = named_as(make, fun, "Program")
     made.__name__ = f"make_jaxpr({made.__name__})"
@@ -533,7 +541,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
         fun, args, kwargs = of_places(fun, args, kwargs)
         program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape")
-    return program.out_tree.unflatten([_struct(a) for a in program.out_avals])
+    return program.out_tree.unflatten([struct_of(a) for a in program.out_avals])
 
 
 def _of_values(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -592,12 +600,11 @@ def typeof(x: Any) -> Any:
         raise TypeError(f"Argument '{short(x)}' of type '{type(x)}' is not a valid JAX type")
     aval = avals[0]
     sharding = None if _ferrax.is_tracer(x) else getattr(x, "sharding", None)
-    if isinstance(sharding, _ferrax.SingleDeviceSharding) or (sharding is None and not _ferrax.explicit_in_use()):
+    if sharding is None or isinstance(sharding, _ferrax.SingleDeviceSharding):
         return aval
-    from ferrax.sharding._traced import sharding_of
-    from ferrax.sharding._types import with_sharding
+    from ferrax.sharding._typed import of_sharding
 
-    return with_sharding(aval, sharding or sharding_of(x))
+    return _ferrax.with_spread(aval, of_sharding(sharding, len(aval.shape)))
 
 
 @implemented_by(_ferrax.tree_function("block_until_ready"))

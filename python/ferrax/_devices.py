@@ -378,6 +378,8 @@ def _put(x: Any, device: Any, donate: Any, alias: bool) -> Any:
     if device is None or isinstance(device, (_ferrax.Device, _ferrax.SingleDeviceSharding)):
         if isinstance(device, _ferrax.SingleDeviceSharding) and device.memory_kind != "device":
             return _with_sharding(x, device, donate, alias)
+        if isinstance(device, _ferrax.SingleDeviceSharding) and (_ferrax.is_tracer(x) or not _ferrax.is_eager()):
+            return _ferrax.sharding_constraint(x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x), device)
         return _given_up(x, _ferrax.device_put_leaf(x, device, alias), donate)
     if type(device).__name__ == "Format" and type(device).__module__ == "ferrax.experimental.layout":
         from ferrax.experimental.layout import Layout, sharding_of

@@ -24,7 +24,15 @@ def with_out_sharding(make: Callable[[], Any], sharding: Any, function: str) -> 
       sharding: a `PartitionSpec` of the mesh in use, or a sharding.
       function: who was asked.
     """
-    return put(_ferrax.making_placed(make, function), sharding, function)
+    asked = getattr(sharding, "spec", sharding)
+    if not getattr(asked, "unreduced", None):
+        return put(_ferrax.making_placed(make, function), sharding, function)
+    from ferrax.sharding._due import products, require_contracted
+
+    with products() as contracted:
+        made = _ferrax.making_placed(make, function)
+    require_contracted(contracted, asked.unreduced)
+    return put(made, sharding, function)
 
 
 def put(x: Any, sharding: Any, function: str) -> Any:
@@ -48,4 +56,6 @@ def put(x: Any, sharding: Any, function: str) -> Any:
         return x  # the sharding in the type of an array without a mesh
     if function not in ("full", "full_like"):
         _placement.check_explicit(sharding, function)
+    if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit and function != "full_like":
+        sharding = _placement.whole_spec(sharding, x)
     return _placement.put(x, sharding)

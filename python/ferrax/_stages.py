@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ferrax import _ferrax, tree_util
-from ferrax._api import ShapeDtypeStruct
 from ferrax._boundary import expose as _expose, shielded
 from ferrax._texts import differences
 
@@ -123,8 +122,9 @@ class _Stage:
     @property
     def out_info(self) -> Any:
         """Types of the results, as a tree of `ShapeDtypeStruct`."""
-        structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._program.out_avals]
-        return self._out_tree.unflatten(structs)
+        from ferrax._api import struct_of
+
+        return self._out_tree.unflatten([struct_of(a) for a in self._program.out_avals])
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
@@ -490,10 +490,12 @@ class Compiled(_Stage):
     @property
     def output_shardings(self) -> Any:
         """Where the results of such arguments go, as a tree."""
+        from ferrax.sharding._placement import concrete
         from ferrax.sharding._propagation import shardings
 
         captured = [None] * len(self._program.captured)
-        return self._out_tree.unflatten(shardings(self._program, [*captured, *self._shardings]))
+        operands = [*captured, *(concrete(s) for s in self._shardings)]
+        return self._out_tree.unflatten(shardings(self._program, operands))
 
     @property
     def input_formats(self) -> Any:

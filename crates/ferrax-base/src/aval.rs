@@ -16,20 +16,23 @@ pub struct Aval {
     /// The manual mesh axes along which devices hold different values, one bit each (`ferrax_ir::manual`); of traced
     /// values under `shard_map` alone.
     pub vary: u32,
+    /// How explicit axes of a mesh divide it (`ferrax_ir::spread`), zero where nobody says; of traced values alone.
+    pub spread: u32,
 }
 
 impl Clone for Aval {
     // every result of every operation has one: `SmallVec`'s own clone goes element by element
     #[inline]
     fn clone(&self) -> Aval {
-        Aval { shape: Shape::from_slice(&self.shape), dtype: self.dtype, weak: self.weak, vary: self.vary }
+        let Aval { dtype, weak, vary, spread, .. } = *self;
+        Aval { shape: Shape::from_slice(&self.shape), dtype, weak, vary, spread }
     }
 }
 
 impl Aval {
     /// A strongly typed aval.
     pub fn new(dtype: DType, dims: &[Dim]) -> Self {
-        Aval { shape: Shape::from_slice(dims), dtype, weak: false, vary: 0 }
+        Aval { shape: Shape::from_slice(dims), dtype, weak: false, vary: 0, spread: 0 }
     }
 
     /// A strongly typed scalar.
@@ -40,19 +43,19 @@ impl Aval {
     /// The same aval with another dtype.
     #[must_use]
     pub fn with_dtype(&self, dtype: DType) -> Self {
-        Aval { shape: self.shape.clone(), dtype, weak: self.weak, vary: self.vary }
+        Aval { dtype, ..self.clone() }
     }
 
-    /// The same aval with another shape.
+    /// The same aval with another shape, of which nobody says how it is divided.
     #[must_use]
     pub fn with_shape(&self, dims: &[Dim]) -> Self {
-        Aval { shape: Shape::from_slice(dims), dtype: self.dtype, weak: self.weak, vary: self.vary }
+        Aval { shape: Shape::from_slice(dims), dtype: self.dtype, weak: self.weak, vary: self.vary, spread: 0 }
     }
 
     /// The same aval with another weak type.
     #[must_use]
     pub fn with_weak(&self, weak: bool) -> Self {
-        Aval { shape: self.shape.clone(), dtype: self.dtype, weak, vary: self.vary }
+        Aval { weak, ..self.clone() }
     }
 
     /// Number of axes.
@@ -97,7 +100,7 @@ impl Aval {
         format!("{}[{}]", self.dtype.name(), dims.join(","))
     }
 
-    /// Same shape and dtype; weak types may differ.
+    /// Same shape and dtype; weak types and what divides the axes may differ.
     pub fn same_type(&self, other: &Aval) -> bool {
         self.dtype == other.dtype && self.shape == other.shape
     }

@@ -301,6 +301,7 @@ impl Array {
         let memory = memory.into();
         let bytes = memory.bytes();
         assert!(aval.bytes() == bytes, "memory of {bytes} bytes cannot hold {}", aval.long_text());
+        let aval = Aval { spread: 0, ..aval };
         Array(Shared::new(|| Cell {
             aval,
             device,
@@ -313,6 +314,7 @@ impl Array {
 
     /// An array that is to be computed; whoever makes it must [`Array::settle`] it, once.
     pub fn pending(aval: Aval, device: DeviceId, committed: bool) -> Array {
+        let aval = Aval { spread: 0, ..aval };
         Array(Shared::new(|| Cell {
             aval,
             device,

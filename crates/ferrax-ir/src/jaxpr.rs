@@ -172,7 +172,7 @@ impl Jaxpr {
     pub fn atom_aval(&self, a: &Atom) -> Aval {
         match a {
             Atom::Var(v) => self.aval(*v).clone(),
-            Atom::Lit(l) => Aval { shape: Shape::new(), dtype: l.scalar.dtype, weak: l.weak, vary: 0 },
+            Atom::Lit(l) => Aval { shape: Shape::new(), dtype: l.scalar.dtype, weak: l.weak, vary: 0, spread: 0 },
         }
     }
 

@@ -18,6 +18,7 @@ pub mod params;
 pub mod parse;
 pub mod print;
 pub mod reference;
+pub mod spread;
 mod sync;
 pub mod trace;
 pub mod value;

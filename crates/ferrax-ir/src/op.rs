@@ -71,12 +71,14 @@ pub struct BatchAxis {
     pub name: Option<Arc<str>>,
     /// The bit of a manual axis whose values are checked for what varies over it; zero of all others.
     pub manual: u32,
+    /// The number of what divides the axis over devices, as an axis of types ([`spread`](crate::spread)); zero for nothing.
+    pub spread: u32,
 }
 
 impl BatchAxis {
     /// An axis of this many rows that `vmap` adds.
     pub fn new(size: usize, name: Option<Arc<str>>) -> Self {
-        BatchAxis { size, name, manual: 0 }
+        BatchAxis { size, name, manual: 0, spread: 0 }
     }
 }
 

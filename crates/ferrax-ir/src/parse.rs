@@ -258,7 +258,7 @@ impl<'a> Parser<'a> {
             dims.push(d.parse().map_err(|_| error!(Value, "{d} is no dimension"))?);
             self.eat(",");
         }
-        Ok(Aval { shape: dims, dtype, weak, vary: 0 })
+        Ok(Aval { shape: dims, dtype, weak, vary: 0, spread: 0 })
     }
 
     fn eqn(&mut self, j: &mut Jaxpr, scope: &mut Scope) -> Result<()> {

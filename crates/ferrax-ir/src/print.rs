@@ -355,7 +355,8 @@ impl Printer {
     }
 
     fn aval(&self, a: &Aval) -> String {
-        format!("{}{a}", if self.style.exact && a.weak { "~" } else { "" })
+        // exact text is read again, in other processes too
+        if self.style.exact { format!("{}{a}", if a.weak { "~" } else { "" }) } else { crate::spread::text(a) }
     }
 
     fn binders(&mut self, j: &Jaxpr, vars: &[Var]) -> Doc {

@@ -48,12 +48,12 @@ impl Value {
         Value::scalar(Scalar::from_i64(dtype, v))
     }
 
-    /// Shape, dtype and weak type.
+    /// Shape, dtype and weak type; over explicit axes of a mesh, also how they divide it.
     pub fn aval(&self) -> Aval {
         match self {
-            Value::Array(a) => a.aval().clone(),
+            Value::Array(a) => crate::spread::typed(a.aval().clone(), a.device()),
             Value::Tracer(t) => t.aval().clone(),
-            Value::Lit(l) => Aval { shape: Shape::new(), dtype: l.scalar.dtype, weak: l.weak, vary: 0 },
+            Value::Lit(l) => Aval { shape: Shape::new(), dtype: l.scalar.dtype, weak: l.weak, vary: 0, spread: 0 },
         }
     }
 

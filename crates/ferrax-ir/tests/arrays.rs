@@ -6,7 +6,7 @@ use ferrax_ir::{Array, DebugInfo, DeviceId};
 use std::sync::Arc;
 
 fn array(n: usize) -> Array {
-    let aval = Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0 };
+    let aval = Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0, spread: 0 };
     Array::new(aval, Buffer::allocate(4 * n).unwrap())
 }
 
@@ -24,7 +24,7 @@ fn taker() -> Taker {
 
 fn pending(n: usize) -> Array {
     Array::pending(
-        Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0 },
+        Aval { shape: [n].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0, spread: 0 },
         DeviceId(0),
         false,
     )

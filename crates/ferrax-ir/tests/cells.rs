@@ -24,7 +24,7 @@ use std::sync::Arc;
 use sync::explore;
 
 fn aval() -> Aval {
-    Aval { shape: [1].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0 }
+    Aval { shape: [1].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0, spread: 0 }
 }
 
 fn elements() -> Buffer {

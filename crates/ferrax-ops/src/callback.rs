@@ -193,7 +193,7 @@ fn callback_batch(
         );
     }
     vectorized(op, p.vmap_method, axis, args, dims, |_| {
-        OpRef::new(&PURE_CALLBACK, Callback { result_avals: p.result_avals.batched(axis.size), ..p.clone() })
+        OpRef::new(&PURE_CALLBACK, Callback { result_avals: p.result_avals.batched(axis), ..p.clone() })
     })
 }
 
@@ -242,11 +242,7 @@ pub(crate) fn sequential(
             None => consts.push(v.clone()),
         }
     }
-    let row_aval = |v: &Value| {
-        let mut a = v.aval();
-        a.shape.remove(0);
-        a
-    };
+    let row_aval = |v: &Value| ferrax_ir::spread::without_axis(v.aval(), 0);
     let avals: Vec<Aval> = consts.iter().map(Value::aval).chain(rows.iter().map(row_aval)).collect();
     let n = consts.len();
     let jaxpr = stage_closed("vmap", DebugInfo::named(op.name()), &avals, |values| {

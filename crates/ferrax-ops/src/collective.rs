@@ -90,12 +90,12 @@ fn with_groups(mut out: Vec<(&'static str, Param)>) -> Vec<(&'static str, Param)
     out
 }
 
-/// The error of a name that no mapped axis has.
+/// The error of a name that no mapped axis has, of an operation.
 #[cold]
-pub fn unbound(name: &str) -> ferrax_base::Error {
+pub fn unbound(name: &str, operation: &str) -> ferrax_base::Error {
     error!(
         UnboundAxis,
-        "Found an unbound axis name: {name}. To fix this, please call the function under `jax.shard_map` or `jax.vmap` with \
+        "Found an unbound axis name: {name}. To fix this, please call {operation} under `jax.shard_map` or `jax.vmap` with \
          that axis name."
     )
 }
@@ -149,7 +149,7 @@ macro_rules! across {
             kernel: Slot::None(BOUND_BY_VMAP),
             reference: Slot::None(BOUND_BY_VMAP),
             special: Special {
-                eager: Some(|_, p, _| Err(unbound(&p.axes.0[0]))),
+                eager: Some(|op, p, _| Err(unbound(&p.axes.0[0], op.name()))),
                 effects: Some(|_| Effects::NAMED_AXIS),
                 axes: Some(|p| &p.axes.0),
                 vary: Some(|p, operands| ($vary)(&p.axes.0, operands)),
@@ -229,7 +229,7 @@ pub static PVARY: Def<Across> = Def {
     kernel: Slot::None(BOUND_BY_VMAP),
     reference: Slot::None(BOUND_BY_VMAP),
     special: Special {
-        eager: Some(|_, p, _| Err(unbound(&p.axes.0[0]))),
+        eager: Some(|op, p, _| Err(unbound(&p.axes.0[0], op.name()))),
         effects: Some(|_| Effects::NAMED_AXIS),
         axes: Some(|p| &p.axes.0),
         vary: Some(|p, operands| Vary { operands: 0, results: operands | bits(&p.axes.0) }),
@@ -272,7 +272,7 @@ macro_rules! rearrangement {
             kernel: Slot::None(BOUND_BY_VMAP),
             reference: Slot::None(BOUND_BY_VMAP),
             special: Special {
-                eager: Some(|_, p, _| Err(unbound(&p.axis_name.0[0]))),
+                eager: Some(|op, p, _| Err(unbound(&p.axis_name.0[0], op.name()))),
                 effects: Some(|_| Effects::NAMED_AXIS),
                 axes: Some(|p| &p.axis_name.0),
                 vary: Some(|p, operands| varying(&p.axis_name.0, operands)),
@@ -644,7 +644,7 @@ pub static AXIS_INDEX: Def<AxisIndex> = Def {
     kernel: Slot::None(BOUND_BY_VMAP),
     reference: Slot::None(BOUND_BY_VMAP),
     special: Special {
-        eager: Some(|_, p, _| Err(unbound(&p.axis_name.0[0]))),
+        eager: Some(|op, p, _| Err(unbound(&p.axis_name.0[0], op.name()))),
         effects: Some(|_| Effects::NAMED_AXIS),
         axes: Some(|p| &p.axis_name.0),
         vary: Some(|p, operands| varying(&p.axis_name.0, operands)),

@@ -184,7 +184,7 @@ pub fn nary_aval(name: &str, accept: Accept, args: &[&Aval]) -> Result<Aval> {
     }
     check_same_dtypes(name, args)?;
     let shape = nary_result_shape(name, args)?;
-    Ok(Aval { shape, dtype: args[0].dtype, weak: args.iter().all(|a| a.weak), vary: 0 })
+    Ok(Aval { shape, dtype: args[0].dtype, weak: args.iter().all(|a| a.weak), vary: 0, spread: 0 })
 }
 
 /// As [`nary_aval`], as a shape rule gives it.

@@ -226,7 +226,7 @@ fn conv_shape(p: &ConvParams, args: &[&Aval]) -> Result<Avals> {
     }
     let dtype = crate::dot::preferred(x.dtype, p.preferred_element_type)?;
     let weak = x.weak && w.weak && p.preferred_element_type.is_none();
-    Ok(smallvec![Aval { shape, dtype, weak, vary: 0 }])
+    Ok(smallvec![Aval { shape, dtype, weak, vary: 0, spread: 0 }])
 }
 
 // ---- groups --------------------------------------------------------------------------------------------------------

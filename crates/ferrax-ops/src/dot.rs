@@ -248,7 +248,7 @@ fn dot_shape(p: &DotParams, args: &[&Aval]) -> Result<Avals> {
     shape.extend(sizes(y, &free(y.rank(), &d.rhs_contract, &d.rhs_batch)));
     let dtype = result_dtype(x.dtype, y.dtype);
     let weak = x.weak && y.weak && p.preferred_element_type.is_none();
-    Ok(smallvec![Aval { shape, dtype: preferred(dtype, p.preferred_element_type)?, weak, vary: 0 }])
+    Ok(smallvec![Aval { shape, dtype: preferred(dtype, p.preferred_element_type)?, weak, vary: 0, spread: 0 }])
 }
 
 /// The largest exponent of a float of 16 or 8 bits, which ranks floats of one size.

@@ -134,7 +134,7 @@ fn ffi_call_batch(
         let params = FfiCall {
             input_layouts: inputs.map(|(l, &batched)| if batched { grown(l) } else { l.clone() }).collect(),
             output_layouts: p.output_layouts.iter().map(grown).collect(),
-            result_avals: p.result_avals.batched(axis.size),
+            result_avals: p.result_avals.batched(axis),
             ..p.clone()
         };
         OpRef::new(&FFI_CALL, params)

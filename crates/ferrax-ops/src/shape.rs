@@ -422,8 +422,7 @@ fn unstack_transpose(_: &OpRef, p: &Stack, cts: &[Option<Value>], args: &[Transp
     if cts.iter().all(Option::is_none) {
         return Ok(smallvec![None]);
     }
-    let mut slice = args[0].aval();
-    slice.shape.remove(p.axis);
+    let slice = ferrax_ir::spread::without_axis(args[0].aval(), p.axis);
     let full = instantiated(cts, std::iter::repeat_n(slice, cts.len()))?;
     Ok(smallvec![Some(stack(&full, p.axis)?)])
 }

@@ -389,7 +389,7 @@ fn concatenate_shape(p: &ConcatenateParams, args: &[&Aval]) -> Result<Avals> {
     if isize::try_from(shape[p.dimension]).is_err() {
         bail!(Value, "concatenate: shapes {} are together longer than an array can be.", list_shapes(args));
     }
-    Ok(smallvec![Aval { shape, dtype: first.dtype, weak: args.iter().all(|a| a.weak), vary: 0 }])
+    Ok(smallvec![Aval { shape, dtype: first.dtype, weak: args.iter().all(|a| a.weak), vary: 0, spread: 0 }])
 }
 
 /// Arrays joined along an axis; one array is itself.
@@ -525,7 +525,7 @@ fn pad_shape(p: &PadParams, args: &[&Aval]) -> Result<Avals> {
         );
     }
     let shape: Shape = dims.iter().map(|&d| d as usize).collect();
-    Ok(smallvec![Aval { shape, dtype: x.dtype, weak: x.weak && v.weak, vary: 0 }])
+    Ok(smallvec![Aval { shape, dtype: x.dtype, weak: x.weak && v.weak, vary: 0, spread: 0 }])
 }
 
 fn pad_transpose(_: &OpRef, p: &PadParams, cts: &[Option<Value>], args: &[TransposeArg]) -> Result<Tangents> {

@@ -32,10 +32,11 @@ impl ShapedArray {
         manual_axis_type: Option<&Bound<'_, PyAny>>,
         memory_space: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        // a type says nothing of places
-        let _ = (sharding, manual_axis_type, memory_space);
+        // a type says nothing of memory
+        let _ = (manual_axis_type, memory_space);
         let dtype = dtypes::parse(dtype, "ShapedArray")?.dtype;
-        Ok(ShapedArray(Aval { shape: shape.0, dtype, weak: weak_type, vary: 0 }))
+        let spread = spread_of(sharding, &shape.0)?;
+        Ok(ShapedArray(Aval { shape: shape.0, dtype, weak: weak_type, vary: 0, spread }))
     }
 
     /// Sizes of the axes.
@@ -90,10 +91,21 @@ impl ShapedArray {
         pyo3::types::PyFrozenSet::new(py, names.iter().map(|n| &**n))
     }
 
+    /// The number of how explicit axes of a mesh divide it; zero where nobody says.
+    #[getter]
+    fn _spread(&self) -> u32 {
+        self.0.spread
+    }
+
     /// `float32[3]`, or `f32[3]` with `short_dtypes`.
-    #[pyo3(signature = (short_dtypes=false))]
-    fn str_short(&self, short_dtypes: bool) -> String {
-        if short_dtypes { ferrax_base::symbolic::named(self.0.to_string()) } else { LongAval(&self.0).to_string() }
+    #[pyo3(signature = (short_dtypes=false, mesh_axis_types=false))]
+    fn str_short(&self, short_dtypes: bool, mesh_axis_types: bool) -> String {
+        let _ = mesh_axis_types; // axes are shown by their names
+        if short_dtypes {
+            ferrax_base::symbolic::named(ferrax_ir::spread::text(&self.0)) + &varying(self.0.vary)
+        } else {
+            LongAval(&self.0).to_string()
+        }
     }
 
     /// The same without the weak type.
@@ -117,19 +129,24 @@ impl ShapedArray {
     }
 
     /// The same with some fields replaced.
-    #[pyo3(signature = (shape=None, dtype=None, weak_type=None))]
+    #[pyo3(signature = (shape=None, dtype=None, weak_type=None, sharding=None))]
     fn update(
         &self,
         shape: Option<ShapeArg>,
         dtype: Option<&Bound<'_, PyAny>>,
         weak_type: Option<bool>,
+        sharding: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let sizes = shape.as_ref().map_or(&self.0.shape, |s| &s.0);
+        let kept = if sizes.len() == self.0.rank() { self.0.spread } else { 0 };
+        let spread = if sharding.is_some() { spread_of(sharding, sizes)? } else { kept };
         let dtype = dtype.map(|d| dtypes::parse(d, "ShapedArray.update")).transpose()?;
         Ok(ShapedArray(Aval {
             shape: shape.map_or_else(|| self.0.shape.clone(), |s| s.0),
             dtype: dtype.map_or(self.0.dtype, |d| d.dtype),
             weak: weak_type.unwrap_or(self.0.weak),
             vary: self.0.vary,
+            spread,
         }))
     }
 
@@ -152,9 +169,29 @@ impl ShapedArray {
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let kwargs = PyDict::new(py);
         kwargs.set_item("weak_type", self.0.weak)?;
+        if self.0.spread != 0 {
+            let module = py.import("ferrax.sharding._typed")?;
+            kwargs.set_item("sharding", module.call_method1("sharding_of", (self.0.spread,))?)?;
+        }
         let args = (self.shape(py)?, self.dtype(py)?).into_pyobject(py)?;
         Ok((args, kwargs))
     }
+}
+
+/// The manual axes over which a value varies, as types show them: `{V:x}`.
+pub fn varying(bits: u32) -> String {
+    match &*ferrax_ir::manual::names(bits) {
+        [] => String::new(),
+        [name] => format!("{{V:{name}}}"),
+        names => format!("{{V:({})}}", names.join(",")),
+    }
+}
+
+/// The number of a sharding over explicit axes in the type of an array of a shape; zero for others.
+pub fn spread_of(sharding: Option<&Bound<'_, PyAny>>, shape: &[usize]) -> PyResult<u32> {
+    let Some(sharding) = sharding.filter(|s| !s.is_none()) else { return Ok(0) };
+    let module = sharding.py().import("ferrax.sharding._typed")?;
+    module.call_method1("of_sharding", (sharding, shape.len(), shape.to_vec()))?.extract()
 }
 
 /// Adds the class to the extension module.

@@ -361,6 +361,12 @@ fn typeof_(x: &Bound<'_, PyAny>) -> PyResult<crate::aval::ShapedArray> {
     value::abstract_value(x).map(crate::aval::ShapedArray)
 }
 
+/// The type of a row of an operand, which has an axis in front.
+#[pyfunction]
+fn row_type(x: &Bound<'_, PyAny>) -> PyResult<crate::aval::ShapedArray> {
+    Ok(crate::aval::ShapedArray(ferrax_ir::spread::without_axis(value::abstract_value(x)?, 0)))
+}
+
 /// Whether an object is a traced value.
 #[pyfunction]
 fn is_tracer(x: &Bound<'_, PyAny>) -> bool {
@@ -413,6 +419,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(weak_type, m)?)?;
     m.add_function(wrap_pyfunction!(shape, m)?)?;
     m.add("typeof", wrap_pyfunction!(typeof_, m)?)?;
+    m.add_function(wrap_pyfunction!(row_type, m)?)?;
     m.add_function(wrap_pyfunction!(is_tracer, m)?)?;
     m.add_function(wrap_pyfunction!(is_arraylike, m)?)?;
     m.add_function(wrap_pyfunction!(concrete_or_error, m)?)?;

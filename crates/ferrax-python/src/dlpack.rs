@@ -307,7 +307,7 @@ impl<'a> Elements<'a> {
         let shape = list(t.shape);
         let dims: Shape = shape.iter().map(|&d| d as usize).collect();
         Ok(Elements {
-            aval: Aval { shape: dims, dtype, weak: false, vary: 0 },
+            aval: Aval { shape: dims, dtype, weak: false, vary: 0, spread: 0 },
             data: t.data.cast::<u8>().wrapping_add(t.byte_offset as usize),
             shape,
             strides: (!t.strides.is_null()).then(|| list(t.strides)),

@@ -153,7 +153,7 @@ pub fn item<'py>(slf: &Bound<'py, PyArray>, args: &Bound<'py, PyTuple>) -> PyRes
 /// Row `i` of the first axis, copied.
 pub fn row(a: &Array, i: usize) -> PyResult<Array> {
     let shape = Shape::from_slice(&a.aval().shape[1..]);
-    let aval = Aval { shape, dtype: a.aval().dtype, weak: a.aval().weak, vary: 0 };
+    let aval = Aval { shape, dtype: a.aval().dtype, weak: a.aval().weak, vary: 0, spread: 0 };
     let bytes = aval.bytes();
     let buffer = Buffer::from_bytes(&a.pin().py()?.bytes()[i * bytes..(i + 1) * bytes]).py()?;
     Placement { device: a.device(), committed: a.committed() }.array(aval, buffer).py()
@@ -229,7 +229,7 @@ fn _reconstruct_array<'py>(
     let Some(dtype) = DType::from_name(dtype) else {
         return Err(PyTypeError::new_err(format!("data type '{dtype}' not understood")));
     };
-    let aval = Aval { shape: dims.0, dtype, weak, vary: 0 };
+    let aval = Aval { shape: dims.0, dtype, weak, vary: 0, spread: 0 };
     if aval.bytes() != bytes.len() {
         return Err(PyValueError::new_err(format!("a pickled {aval} has {} bytes, not {}", aval.bytes(), bytes.len())));
     }
@@ -242,7 +242,7 @@ fn key_words<'py>(py: Python<'py>, a: &Array) -> PyResult<Bound<'py, PyAny>> {
     let mut dims = a.aval().shape.clone();
     dims.push(2);
     let words = Array::new(
-        Aval { shape: dims, dtype: DType::U32, weak: false, vary: 0 },
+        Aval { shape: dims, dtype: DType::U32, weak: false, vary: 0, spread: 0 },
         Buffer::from_bytes(a.pin().py()?.bytes()).py()?,
     );
     numpy_interop::to_array(py, &words)

@@ -203,7 +203,7 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Array> {
     let dims =
         unsafe { std::slice::from_raw_parts(if raw.nd == 0 { [].as_ptr() } else { raw.dimensions }, raw.nd as usize) };
     let shape: Shape = dims.iter().map(|&d| d as usize).collect();
-    let aval = Aval { shape, dtype: dtype.canonical(config::x64()), weak: false, vary: 0 };
+    let aval = Aval { shape, dtype: dtype.canonical(config::x64()), weak: false, vary: 0, spread: 0 };
     let placed = |buffer| Placement::uncommitted().array(aval.clone(), buffer).py();
     if dtype == DType::Float0 {
         return placed(Buffer::from_bytes(&vec![0; aval.size()]).py()?);

@@ -64,24 +64,24 @@ pub fn any_object(py: Python<'_>, id: DeviceId) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// Asks `ferrax.sharding._propagation` how the results of a program are sharded.
-fn rules(jaxpr: &JaxprRef, operands: &[Option<DeviceId>]) -> Result<Vec<Option<DeviceId>>> {
+fn rules(jaxpr: &JaxprRef, operands: &[Option<DeviceId>], alone: bool) -> Result<Vec<Option<DeviceId>>> {
     Python::attach(|py| {
         let operands =
             operands.iter().map(|d| d.map(|d| any_object(py, d)).transpose()).collect::<PyResult<Vec<_>>>()?;
         let program = Py::new(py, crate::api::jaxpr::PyClosed::new(jaxpr.clone()))?;
         let module = py.import("ferrax.sharding._propagation")?;
-        let found = module.call_method1("places", (program, PyList::new(py, operands)?))?;
+        let found = module.call_method1("places", (program, PyList::new(py, operands)?, alone))?;
         found.try_iter()?.map(|p| devices::parse(&p?)).collect::<PyResult<Vec<_>>>()
     })
     .map_err(carry)
 }
 
 /// Asks it for the sharding of a batch of what has one.
-fn batched(sharding: DeviceId, at: usize, _axis: &BatchAxis) -> Result<DeviceId> {
+fn batched(sharding: DeviceId, at: usize, axis: &BatchAxis) -> Result<DeviceId> {
     Python::attach(|py| {
         let Some(object) = object(py, sharding)? else { return Ok(sharding) };
         let module = py.import("ferrax.sharding._propagation")?;
-        let found = module.call_method1("batched", (object, at))?;
+        let found = module.call_method1("batched", (object, at, axis.spread))?;
         devices::parse(&found).map(|found| found.unwrap_or(sharding))
     })
     .map_err(carry)

@@ -88,16 +88,10 @@ pub struct LongAval<'a>(pub &'a Aval);
 
 impl fmt::Display for LongAval<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}[", if self.0.weak { "~" } else { "" }, self.0.dtype.name())?;
-        for (i, d) in self.0.shape.iter().enumerate() {
-            write!(f, "{}{}", if i > 0 { "," } else { "" }, ferrax_base::symbolic::text(*d as i64))?;
-        }
-        f.write_str("]")?;
-        match &*ferrax_ir::manual::names(self.0.vary) {
-            [] => Ok(()),
-            [name] => write!(f, "{{V:{name}}}"),
-            names => write!(f, "{{V:({})}}", names.join(",")),
-        }
+        let dims = self.0.shape.iter().map(|d| ferrax_base::symbolic::text(*d as i64));
+        let (dims, marks) = ferrax_ir::spread::sizes(self.0.spread, dims);
+        write!(f, "{}{}[{dims}]{marks}", if self.0.weak { "~" } else { "" }, self.0.dtype.name())?;
+        f.write_str(&crate::aval::varying(self.0.vary))
     }
 }
 

@@ -96,7 +96,10 @@ pub fn abstract_value(object: &Bound<'_, PyAny>) -> PyResult<Aval> {
             None => false,
         };
         let dtype = crate::dtypes::parse(&dtype, "an abstract value")?.canonical(py, None)?;
-        return Ok(Aval { shape: shape.extract::<ShapeArg>()?.0, dtype, weak, vary: 0 });
+        let shape = shape.extract::<ShapeArg>()?.0;
+        let sharding = if is_numpy { None } else { attribute(object, intern!(py, "sharding"))? };
+        let spread = crate::aval::spread_of(sharding.as_ref(), &shape)?;
+        return Ok(Aval { shape, dtype, weak, vary: 0, spread });
     }
     to_value(object).map(|v| v.aval())
 }

@@ -10,7 +10,7 @@ use crate::mapped::Pulling;
 use crate::structural::add_any;
 use ferrax_base::source::Replay;
 use ferrax_base::{Result, error};
-use ferrax_ir::{Atom, Eqn, Jaxpr, OpRef, Tangents, TransposeArg, Value, Var, bind};
+use ferrax_ir::{Atom, Eqn, Jaxpr, OpRef, Tangents, TransposeArg, Value, Var, bind, spread};
 use smallvec::SmallVec;
 
 /// The cotangents that have arrived at the variables of a linear program, with their marks under `safe_where`.
@@ -108,6 +108,7 @@ pub fn backward_tape(tape: &Tape, env: &mut Cotangents) -> Result<()> {
         for (i, (a, ct)) in eqn.args.iter().zip(pulled).enumerate() {
             if let (TapeArg::Linear(v), Some(ct)) = (a, ct) {
                 Pulling::note(&mapped, *v, results.clone(), &tape.avals, &ct);
+                let ct = spread::settled(ct, &tape.avals[v.0 as usize])?;
                 env.add(v.0 as usize, ct, marks.get_mut(i).and_then(Option::take))?;
             }
         }
@@ -165,6 +166,7 @@ pub(crate) fn backward_marked(
         for (i, (a, ct)) in eqn.inputs.iter().zip(pulled).enumerate() {
             if let (Atom::Var(v), Some(ct)) = (a, ct) {
                 Pulling::note(&mapped, *v, results.clone(), &jaxpr.avals, &ct);
+                let ct = spread::settled(ct, jaxpr.aval(*v))?;
                 cts.add(v.0 as usize, ct, marks.get_mut(i).and_then(Option::take))?;
             }
         }

@@ -6,7 +6,9 @@ use ferrax_base::config::checks_numbers;
 use ferrax_base::{Aval, Error, ErrorKind, Result, bail, error};
 use ferrax_ir::op::BatchAxis;
 use ferrax_ir::trace::{AxisGuard, CurrentGuard, works_across};
-use ferrax_ir::{DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind, manual};
+use ferrax_ir::{
+    DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, bind, manual, spread,
+};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -194,7 +196,7 @@ fn join(trace: &TraceRef, value: Value, axis: Option<usize>, vary: u32) -> Value
     }
     let mut aval = value.aval();
     if let Some(at) = axis {
-        aval.shape.remove(at);
+        aval = spread::without_axis(aval, at);
     }
     aval.vary |= vary;
     Value::Tracer(Tracer::new(trace.clone(), aval, Payload::Batched { value, axis }))
@@ -281,4 +283,14 @@ pub fn place_axis(v: &Value, dim: Option<usize>, out_axis: Option<i64>, size: us
         Some(d) => move_axis(v, d, at as usize),
         None => broadcast_batch(v, None, size, at as usize),
     }
+}
+
+/// As [`place_axis`], of this axis: where every row is the same, rows are divided as the axis is.
+pub fn placed_axis(v: &Value, dim: Option<usize>, out_axis: Option<i64>, axis: &BatchAxis) -> Result<Value> {
+    let out = place_axis(v, dim, out_axis, axis.size)?;
+    if axis.spread == 0 || dim.is_some() || out.rank() == v.rank() {
+        return Ok(out);
+    }
+    let at = out_axis.map_or(0, |a| if a < 0 { a + out.rank() as i64 } else { a });
+    spread::settled(out, &spread::with_axis(v.aval(), at as usize, axis.size, axis.spread))
 }

@@ -11,7 +11,9 @@ use crate::jvp::{Ending, JvpTrace, join};
 use ferrax_base::source::Replay;
 use ferrax_base::{Aval, Result, Source, error};
 use ferrax_ir::trace::CurrentGuard;
-use ferrax_ir::{Atom, DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, Var, bind};
+use ferrax_ir::{
+    Atom, DebugInfo, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value, Values, Var, bind, spread,
+};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -116,7 +118,8 @@ impl TapeTrace {
     fn record(&self, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Values> {
         let avals: SmallVec<[Aval; 3]> = args.iter().map(Value::aval).collect();
         let refs: SmallVec<[&Aval; 3]> = avals.iter().collect();
-        let outs = op.abstract_eval(&refs)?;
+        let mut outs = op.abstract_eval(&refs)?;
+        spread::note(op, &avals, &mut outs)?;
         let args = args.iter().map(|a| self.var(a).map_or_else(|| TapeArg::Known(a.clone()), TapeArg::Linear));
         let args = args.collect();
         let source = Source::here();

@@ -5,7 +5,7 @@
 //! `known: args → outs…, residuals…` and `linear: residuals…, nonzero tangents → nonzero result tangents`.
 
 use crate::backward::backward;
-use crate::batching::{place_axis, vmap};
+use crate::batching::{placed_axis, vmap};
 use crate::eval::eval_jaxpr;
 use crate::jvp::jvp;
 use crate::linearize::{Linearized, TapeArg, linearize};
@@ -15,7 +15,7 @@ use ferrax_base::config::{Flag, checks_numbers, trace_key, with};
 use ferrax_base::{Aval, Result, Source};
 use ferrax_cache::Cache;
 use ferrax_ir::op::BatchAxis;
-use ferrax_ir::{Atom, Eqn, Jaxpr, JaxprRef, TransposeArg, Value, Var, manual};
+use ferrax_ir::{Atom, Eqn, Jaxpr, JaxprRef, TransposeArg, Value, Var, manual, spread};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use std::sync::LazyLock;
@@ -376,7 +376,7 @@ pub fn batch_jaxpr(jaxpr: &JaxprRef, axis: &BatchAxis, batched: &[bool], force: 
             .zip(batched)
             .map(|(mut a, &b)| {
                 if b {
-                    a.shape.insert(0, axis.size);
+                    a = spread::with_axis(a, 0, axis.size, axis.spread);
                 }
                 // outside of the axis nothing varies over it
                 a.vary &= !axis.manual;
@@ -397,7 +397,7 @@ pub fn batch_jaxpr(jaxpr: &JaxprRef, axis: &BatchAxis, batched: &[bool], force: 
             batched_out = outs.iter().zip(force).map(|((_, d), &f)| d.is_some() || f).collect();
             outs.iter()
                 .zip(&batched_out)
-                .map(|((v, d), &on)| if on { place_axis(v, *d, Some(0), axis.size) } else { Ok(v.clone()) })
+                .map(|((v, d), &on)| if on { placed_axis(v, *d, Some(0), axis) } else { Ok(v.clone()) })
                 .collect()
         })?;
         Ok(BatchedProgram { jaxpr, batched_out })

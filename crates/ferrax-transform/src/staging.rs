@@ -10,7 +10,7 @@ use ferrax_base::{Aval, ErrorKind, Result, Source, config, error};
 use ferrax_ir::trace::{BaseGuard, leaked, was_made};
 use ferrax_ir::{
     Array, Atom, DebugInfo, Eqn, Jaxpr, JaxprRef, Lit, Mapped, OpRef, Payload, Trace, TraceId, TraceRef, Tracer, Value,
-    Values, Var, bind,
+    Values, Var, bind, spread,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -73,7 +73,7 @@ impl Recording {
         if let Some(&v) = self.consts.get(&a.id()) {
             return Ok(Atom::Var(v));
         }
-        let v = self.jaxpr.new_var(aval.clone());
+        let v = self.jaxpr.new_var(spread::typed(aval.clone(), a.device()));
         self.consts.insert(a.id(), v);
         self.jaxpr.constvars.push(v);
         self.jaxpr.consts.push(a.clone());
@@ -174,6 +174,7 @@ fn record(s: &Staging, this: &TraceRef, op: &OpRef, args: &[Value]) -> Result<Va
         let may = ferrax_ir::trace::manual_outside(s.id);
         outs.iter_mut().for_each(|a| a.vary &= may);
     }
+    spread::note(op, &avals, &mut outs)?;
     let source = Source::here();
     let mut state = s.lock();
     let mut inputs = SmallVec::with_capacity(args.len());

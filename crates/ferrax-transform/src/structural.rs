@@ -7,6 +7,7 @@ use ferrax_base::{Aval, Result, Scalar, Shape, bail};
 use ferrax_ir::op::{BatchAxis, BatchDims, Rewriter};
 use ferrax_ir::params::split_tuple;
 use ferrax_ir::reference::RefTensor;
+use ferrax_ir::spread;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{
     Atom, Avals, Def, OpRef, Param, ParamValue, Params, Slot, Special, Tangents, TransposeArg, Value, Values,
@@ -223,7 +224,7 @@ pub fn full(aval: &Aval, s: Scalar) -> Result<Value> {
 
 /// The value, or zeros of the type where it is a symbolic zero.
 pub fn instantiate(v: Option<Value>, aval: &Aval) -> Result<Value> {
-    v.map_or_else(|| zeros(aval), Ok)
+    v.map_or_else(|| spread::settled(zeros(aval)?, aval), Ok)
 }
 
 // ---- transpose -----------------------------------------------------------------------------------------------------

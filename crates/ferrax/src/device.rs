@@ -252,10 +252,10 @@ fn same_devices(a: DeviceId, b: DeviceId) -> bool {
 #[cold]
 fn mixed(first_name: &str, first: &Array, second_name: &str, second: &Array) -> ferrax_base::Error {
     let describe = |name: &str, a: &Array| {
-        let (dtype, shape) = (a.aval().dtype, &a.aval().shape);
         let platform = engine::of(a.device()).map_or("unknown", |e| e.platform()).to_uppercase();
         format!(
-            "{name} with shape {dtype}{shape:?} and with device ids {:?} on platform {platform}",
+            "{name} with shape {} and with device ids {:?} on platform {platform}",
+            a.aval().long_text(),
             a.device().devices().iter().map(|d| d.index()).collect::<Vec<_>>()
         )
     };

@@ -232,7 +232,7 @@ pub fn run(op: &OpRef, args: &[Operand<'_>]) -> Result<Option<Array>> {
     let n = ferrax_base::shape::size(shape);
     let buffer = long_work::run(n, || invoke(call, dtype, args, n, shape.is_empty()).map(|b| checked(b, dtype)))?;
     let Some(buffer) = buffer else { return Ok(None) };
-    let aval = Aval { shape: Shape::from_slice(shape), dtype, weak, vary: 0 };
+    let aval = Aval { shape: Shape::from_slice(shape), dtype, weak, vary: 0, spread: 0 };
     Ok(Some(Array::placed(aval, buffer, place.device, place.committed)))
 }
 

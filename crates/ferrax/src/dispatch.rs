@@ -221,7 +221,7 @@ pub fn array_from_bytes(aval: Aval, bytes: &[u8]) -> Result<Array> {
 
 /// A rank-0 array on the default device.
 pub fn scalar_array(lit: &Lit) -> Result<Array> {
-    let aval = Aval { shape: Shape::new(), dtype: lit.scalar.dtype, weak: lit.weak, vary: 0 };
+    let aval = Aval { shape: Shape::new(), dtype: lit.scalar.dtype, weak: lit.weak, vary: 0, spread: 0 };
     array_from_bytes(aval, &lit.scalar.to_bytes()[..lit.scalar.dtype.size()])
 }
 

@@ -17,7 +17,7 @@ use ferrax_base::{Arg, Aval, DType, Error, Memory, Outputs, Result, Source, bail
 use ferrax_cache::Cache;
 use ferrax_ir::array::{MemoryPin, Taker};
 use ferrax_ir::lower::{lower, lower_with};
-use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, JaxprRef, Value, Values};
+use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, JaxprRef, Value, Values, spread};
 use ferrax_loops::{Graph, Kind, work};
 use ferrax_pjrt::stablehlo;
 use ferrax_transform::eval::check_count;
@@ -219,20 +219,35 @@ impl Executable {
         stablehlo::module(&self.graph, &self.mask(donate), &stablehlo::Target::newest())
     }
 
-    /// A program as StableHLO that says which arguments and lines of the user's it has its values from; `donate` as for a
-    /// run.
-    pub fn placed_stablehlo(jaxpr: &JaxprRef, donate: &[bool]) -> Result<String> {
+    /// A program as StableHLO that says how its types are sharded over explicit axes of a mesh, and, if `named`, which
+    /// arguments and lines of the user's it has its values from; `donate` as for a run.
+    pub fn placed_stablehlo(jaxpr: &JaxprRef, donate: &[bool], named: bool) -> Result<String> {
         let this = Executable::new(jaxpr)?;
         this.check_mask(donate)?;
         let optimized = optimize(jaxpr)?;
         let (mut places, mut end) = (stablehlo::Places::default(), 0);
         let graph = lower_with(&optimized, |eqn, made| {
             end = made.iter().fold(end, |end, v| v.0.max(end));
+            for (&v, value) in eqn.outputs.iter().zip(made) {
+                if let Some((sharding, mesh)) = spread::sdy(optimized.aval(v).spread) {
+                    places.mesh.get_or_insert(mesh);
+                    places.shardings.push((value.0, sharding));
+                }
+            }
             let line = eqn.source.location().map(|at| (at.file, at.line));
             places.values.push((end, format!("jit({})/{}", jaxpr.debug.name, eqn.op.name()), line));
         })?;
         places.parameters.resize(optimized.consts.len(), String::new());
         places.parameters.extend(jaxpr.debug.arg_names.iter().flat_map(|names| names()));
+        if !named {
+            places.parameters.clear();
+            places.values.clear();
+        }
+        for &v in optimized.constvars.iter().chain(&optimized.invars) {
+            let (sharding, mesh) = spread::sdy(optimized.aval(v).spread).unzip();
+            places.mesh = places.mesh.take().or(mesh);
+            places.parameter_shardings.push(sharding.unwrap_or_default());
+        }
         stablehlo::placed_module(&graph, &this.mask(donate), &stablehlo::Target::newest(), Some(&places))
     }
 

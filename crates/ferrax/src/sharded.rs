@@ -10,15 +10,15 @@ use crate::device::Placement;
 use ferrax_base::list::List;
 use ferrax_base::source::is_making;
 use ferrax_base::{Aval, Result};
-use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, Eqn, Jaxpr, JaxprRef, OpRef, Value};
+use ferrax_ir::{Array, Atom, DebugInfo, DeviceId, Eqn, Jaxpr, JaxprRef, Lit, OpRef, Value};
 use ferrax_ops::elementwise::identity::NAME;
 use ferrax_ops::placed::SHARDING_CONSTRAINT;
 use smallvec::SmallVec;
 use std::sync::OnceLock;
 
-/// One sharding or device for every operand, `None` for those that follow; gives one for each result, `None` for those
-/// that are where the program runs.
-pub type Rules = fn(&JaxprRef, &[Option<DeviceId>]) -> Result<Vec<Option<DeviceId>>>;
+/// One sharding or device for every operand, `None` for those that follow, and whether the program is an operation that
+/// runs by itself; gives one for each result, `None` for those that are where the program runs.
+pub type Rules = fn(&JaxprRef, &[Option<DeviceId>], bool) -> Result<Vec<Option<DeviceId>>>;
 
 static RULES: OnceLock<Rules> = OnceLock::new();
 
@@ -61,35 +61,41 @@ pub fn of_program(known: &Known, jaxpr: &JaxprRef, args: &[Value], place: Placem
     if let Some((_, found)) = known.0.find(same) {
         return Ok(found.clone());
     }
-    let places = apply(jaxpr, &operands, place)?;
+    let places = apply(jaxpr, &operands, place, false)?;
     known.0.push((operands, places.clone()));
     Ok(places)
 }
 
 /// As [`of_program`], of one operation.
 pub fn of_operation(op: &OpRef, args: &[Value], outs: &[Aval], place: Placement) -> Result<Places> {
+    let operands: SmallVec<[Value; 4]> = args.iter().filter(|a| !matches!(a, Value::Lit(_))).cloned().collect();
+    let plain = |a: &Aval| Aval { spread: 0, ..a.clone() };
+    let inputs = args.iter().map(|a| match a {
+        Value::Lit(l) => Err(*l),
+        other => Ok(plain(&other.aval())),
+    });
+    let outs: SmallVec<[Aval; 2]> = outs.iter().map(plain).collect();
+    apply(&of_one(op, inputs, &outs).into(), &shardings(&operands), place, true)
+}
+
+/// The program of one operation; its operands are parameters, or constants.
+pub fn of_one(op: &OpRef, inputs: impl Iterator<Item = std::result::Result<Aval, Lit>>, outs: &[Aval]) -> Jaxpr {
     let mut jaxpr = Jaxpr::default();
     jaxpr.debug = DebugInfo::named(op.name());
     jaxpr.effects = op.effects();
-    let mut inputs = SmallVec::new();
-    for a in args {
-        inputs.push(match a {
-            Value::Lit(l) => Atom::Lit(*l),
-            other => Atom::Var(jaxpr.new_var(other.aval())),
-        });
-    }
+    let inputs: SmallVec<[Atom; 4]> =
+        inputs.map(|a| a.map_or_else(Atom::Lit, |a| Atom::Var(jaxpr.new_var(a)))).collect();
     jaxpr.invars = inputs.iter().filter_map(|a| if let Atom::Var(v) = a { Some(*v) } else { None }).collect();
     let outputs: SmallVec<[_; 1]> = outs.iter().map(|a| jaxpr.new_var(a.clone())).collect();
     jaxpr.outvars = outputs.iter().map(|v| Atom::Var(*v)).collect();
     let source = ferrax_base::Source { made: u32::from(is_making()), ..Default::default() };
-    jaxpr.eqns.push(Eqn { op: op.clone(), inputs, outputs, source });
-    let operands: SmallVec<[Value; 4]> = args.iter().filter(|a| !matches!(a, Value::Lit(_))).cloned().collect();
-    apply(&jaxpr.into(), &shardings(&operands), place)
+    jaxpr.eqns.push(Eqn { op: op.clone(), inputs: inputs.into_iter().collect(), outputs, source });
+    jaxpr
 }
 
-fn apply(jaxpr: &JaxprRef, operands: &[Option<DeviceId>], place: Placement) -> Result<Places> {
+fn apply(jaxpr: &JaxprRef, operands: &[Option<DeviceId>], place: Placement, alone: bool) -> Result<Places> {
     let other = Placement { device: place.device.replicated(), committed: place.committed };
     let Some(rules) = RULES.get() else { return Ok(jaxpr.outvars.iter().map(|_| other).collect()) };
-    let found = rules(jaxpr, operands)?;
+    let found = rules(jaxpr, operands, alone)?;
     Ok(found.into_iter().map(|d| d.map_or(other, |device| Placement { device, committed: true })).collect())
 }

@@ -64,7 +64,7 @@ impl Work for Program {
 }
 
 fn aval() -> Aval {
-    Aval { shape: [1].into_iter().collect(), dtype: DType::U8, weak: false, vary: 0 }
+    Aval { shape: [1].into_iter().collect(), dtype: DType::U8, weak: false, vary: 0, spread: 0 }
 }
 
 fn there() -> Array {

@@ -12,7 +12,7 @@ const N: usize = 300_000;
 fn floats() -> Array {
     let bytes: Vec<u8> = (0..N).flat_map(|i| (i as f32 / N as f32).to_le_bytes()).collect();
     dispatch::array_from_bytes(
-        Aval { shape: [N].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0 },
+        Aval { shape: [N].into_iter().collect(), dtype: DType::F32, weak: false, vary: 0, spread: 0 },
         &bytes,
     )
     .unwrap()

@@ -14,7 +14,9 @@ from ferrax._tree_errors import Difference, structure_differences
 
 def type_text(aval: Any) -> str:
     """``float32[3]`` for an aval or an array."""
-    return ShapedArray(aval.shape, aval.dtype).str_short()
+    spread = getattr(aval, "_spread", 0)
+    text: str = _ferrax.with_spread(ShapedArray(aval.shape, aval.dtype), spread).str_short()
+    return text
 
 
 def function_text(fun: Callable[..., Any]) -> str:
@@ -27,8 +29,13 @@ def function_text(fun: Callable[..., Any]) -> str:
 
 
 def same_type(a: Any, b: Any) -> bool:
-    """Whether two avals have one shape and dtype."""
-    return a.shape == b.shape and a.dtype == b.dtype
+    """Whether two avals have one shape and dtype, and explicit axes of a mesh divide them alike."""
+    return a.shape == b.shape and a.dtype == b.dtype and _divided_alike(a, b)
+
+
+def _divided_alike(a: Any, b: Any) -> bool:
+    left, right = getattr(a, "_spread", 0), getattr(b, "_spread", 0)
+    return left == right or not left or not right
 
 
 def _argument_name(fun: Callable[..., Any], position: int, default: str) -> str:
@@ -45,6 +52,8 @@ def _argument_name(fun: Callable[..., Any], position: int, default: str) -> str:
 
 def _why(a: Any, b: Any) -> str:
     shapes, dtypes = a.shape != b.shape, a.dtype != b.dtype
+    if not shapes and not dtypes:
+        return "shardings"
     return "shapes and dtypes" if shapes and dtypes else "shapes" if shapes else "dtypes"
 
 

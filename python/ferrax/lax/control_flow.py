@@ -212,7 +212,9 @@ def _scan(
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
     if length and _unjitted.wanted():
         return _unjitted.scan(f, init, rows, rows_tree, length, reverse)
-    row_types = rows_tree.unflatten([_row_type(x) for x in rows])
+    if _ferrax.explicit_in_use():
+        _check_rows(rows)
+    row_types = rows_tree.unflatten([_ferrax.row_type(x) for x in rows])
     clock = _ferrax.trace_clock()
     program, carry, _ = _traced_carry("scan", f, init, (row_types,), True)
     if _ferrax.references_since(clock) and (refs := _found(clock)):
@@ -224,6 +226,13 @@ def _scan(
         return scan_with(refs, loop, f, init, differentiated([*carry, *rows, *program.captured]), plain)
     outs = _ferrax.bind_scan(program, [*carry, *rows], length, len(carry), reverse, unroll, asked)
     return program.out_tree.unflatten(outs)
+
+
+def _check_rows(rows: Sequence[Any]) -> None:
+    """Raises where an explicit axis of a mesh divides the axis that a scan goes along."""
+    specs = [_ferrax.typeof(x).sharding.spec for x in rows]
+    if any(spec[0] is not None for spec in specs):
+        raise ValueError(f"0th dimension of all xs should be replicated. Got {', '.join(str(spec) for spec in specs)}")
 
 
 def _found(clock: int) -> list[Any]:
@@ -241,12 +250,6 @@ def _array(x: Any) -> Any:
     from ferrax.numpy import asarray
 
     return x if isinstance(x, _ferrax.Array) else asarray(x)
-
-
-def _row_type(x: Any) -> Any:
-    if _ferrax.is_tracer(x):
-        return _ferrax.typeof(x).update(shape=x.shape[1:])
-    return _ferrax.ShapedArray(x.shape[1:], x.dtype, weak_type=getattr(x, "weak_type", False))
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:

@@ -191,13 +191,14 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     Args:
       x: pytree of arrays.
-      shardings: a sharding, a `PartitionSpec` of the mesh in use, `None`, which asks for nothing, or a pytree prefix of
-        such.
+      shardings: a sharding, a `PartitionSpec` of the mesh in use, a `Format`, `None`, which asks for nothing, or
+        a pytree prefix of such.
 
     Returns:
       The arrays with the shardings.
 
     Raises:
+      NotImplementedError: a `Format` asks for another layout than row by row.
       RuntimeError: a bare `PartitionSpec` without a mesh in use.
       ValueError: an array has too few axes, or cannot be divided so.
       AssertionError: the mesh's axes are explicit, and the array has another sharding.
@@ -214,11 +215,18 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     from ferrax.sharding._spec import PartitionSpec
 
     def is_leaf(s: Any) -> bool:
-        return s is None or isinstance(s, (Sharding, PartitionSpec))
+        return s is None or isinstance(s, (Sharding, PartitionSpec)) or type(s).__name__ == "Format"
+
+    def asked(v: Any, s: Any) -> Any:
+        if type(s).__name__ == "Format":
+            from ferrax.experimental.layout import sharding_of
+
+            s = sharding_of(s, v.shape, "with_sharding_constraint")
+        return v if s is None else constrain(v, s)
 
     full = tree_util.tree_leaves(tree_util.tree_broadcast(shardings, x, is_leaf=is_leaf), is_leaf=is_leaf)
     leaves, tree = tree_util.tree_flatten(x)
-    return tree.unflatten([v if s is None else constrain(v, s) for v, s in zip(leaves, full, strict=True)])
+    return tree.unflatten([asked(v, s) for v, s in zip(leaves, full, strict=True)])
 
 
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:

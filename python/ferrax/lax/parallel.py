@@ -109,7 +109,7 @@ def _reduce(name: str, x: Any, axis_name: Any, axis_index_groups: Any, local: Ca
     groups = _groups(name, axis_name, axis_index_groups)
     names, positions = _split(axis_name)
     for n in names:
-        _lax.axis_size(n)
+        _lax.axis_size(n, name)
 
     def one(leaf: Any) -> Any:
         import ferrax.numpy as jnp
@@ -429,7 +429,7 @@ def _exchanged(x: Array, axis_name: Any, groups: Any, split: int, concat: int, t
     import ferrax.numpy as jnp
 
     names = [str(n) for n in _names(axis_name)]
-    rows = axis_size(axis_name) if groups is None else len(groups[0])
+    rows = math.prod(_lax.axis_size(n, "all_to_all") for n in names) if groups is None else len(groups[0])
     _whole_number(x.shape[split], rows, "all_to_all", exactly=not tiled)
     # [.., rows that get a part, part, ..] with tiles, else [.., rows, ..]
     x = _parted(x, split, rows, x.shape[split] // rows) if tiled else x
@@ -582,14 +582,14 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     Args:
       x: array or pytree of arrays.
       axis_name: name of the axis, or a tuple of names.
-      to: `"varying"`.
+      to: `"varying"`; `"unreduced"`: what devices hold are terms of a sum that is still due, as `out_specs` with
+        `unreduced` axes say; `"reduced"`: the value is the same everywhere, and its gradient is due over the axis.
 
     Returns:
       The values.
 
     Raises:
       ValueError: `to` is none of `"varying"`, `"reduced"`, `"unreduced"`.
-      NotImplementedError: `to` is `"reduced"` or `"unreduced"`.
       NameError: nothing binds the name.
 
     >>> import ferrax as jax, ferrax.numpy as jnp
@@ -602,12 +602,18 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """
     if to not in ("varying", "reduced", "unreduced"):
         raise ValueError("Got unexpected `to` value. Allowed `to` values are: {'reduced', 'unreduced', 'varying'}")
-    if to != "varying":
-        raise NotImplementedError(f"lax.pcast to {to!r} is not implemented yet: it needs unreduced values")
     names = [str(n) for n in _names(axis_name)]
     for n in names:
-        _lax.axis_size(n)
+        _lax.axis_size(n, "pcast")
     checked = _ferrax.checked_axes(names)
+    if to != "varying":
+        # terms vary between devices; what is the same everywhere already has a gradient that is a sum
+        for leaf in tree_util.tree_leaves(x):
+            varies = set(checked) <= set(_ferrax.typeof(leaf).vma)
+            if varies != (to == "unreduced"):
+                state = "vary" if to == "unreduced" else "not vary"
+                raise ValueError(f"lax.pcast to {to!r} takes values that {state} over {tuple(names)}")
+        return x
 
     def one(leaf: Any) -> Any:
         import ferrax.numpy as jnp

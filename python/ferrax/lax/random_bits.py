@@ -17,8 +17,8 @@ import numpy as np
 
 from ferrax._api import jit
 from ferrax._core import asarray, canonicalize_dtype
-from ferrax._ferrax import Array
-from ferrax._out_sharding import no_sharding
+from ferrax._ferrax import Array, making_placed
+from ferrax._out_sharding import put
 from ferrax._shapes import static_shape
 from ferrax.lax.conversion import bitcast_convert_type, convert_element_type
 from ferrax.lax.elementwise import mulhi
@@ -54,7 +54,7 @@ def rng_bit_generator(
     dtype: DTypeLike = np.uint32,
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
-    out_sharding: None = None,
+    out_sharding: Any = None,
 ) -> tuple[Array, Array]:
     """Random bits from a state, and the state for the next ones; `ferrax.random` is what most programs want.
 
@@ -65,14 +65,13 @@ def rng_bit_generator(
       shape: shape of the bits.
       dtype: uint8, uint16, uint32 or uint64.
       algorithm: which algorithm; the default is Philox.
-      out_sharding: not supported.
+      out_sharding: how the bits are spread over explicit axes of the mesh in use.
 
     Returns:
       Pair (state with the counter moved on, array of bits).
 
     Raises:
       TypeError: the state or the dtype is of another kind.
-      NotImplementedError: a sharding is given.
 
     Example:
       >>> import ferrax.numpy as jnp
@@ -81,7 +80,9 @@ def rng_bit_generator(
       >>> state, bits.shape
       (Array([0, 1, 4, 3], dtype=uint32), (2, 3))
     """
-    no_sharding("lax.rng_bit_generator", out_sharding)
+    if out_sharding is not None:
+        after, bits = making_placed(lambda: rng_bit_generator(key, shape, dtype, algorithm), "rng_bit_generator")
+        return after, put(bits, out_sharding, "rng_bit_generator")
     dtype = np.dtype(canonicalize_dtype(dtype, ""))
     if dtype not in (np.uint8, np.uint16, np.uint32, np.uint64):
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtype}")

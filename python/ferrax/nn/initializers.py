@@ -7,7 +7,7 @@ An initializer is a function ``(key, shape, dtype) -> Array``; most names here m
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import ferrax.numpy as jnp
@@ -15,6 +15,7 @@ from ferrax import random
 from ferrax._boundary import expose as _expose, shielded as _shielded
 from ferrax._core import canonicalize_dtype
 from ferrax._ferrax import Array
+from ferrax._out_sharding import with_out_sharding
 from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -47,14 +48,25 @@ def _dtype(dtype):
     return canonicalize_dtype(float if dtype is None else dtype, "")
 
 
-def zeros(key: Array, shape: Any, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
+def _placing(make: Callable[..., Array], default: DTypeLike | None) -> Initializer:
+    """The initializer that makes arrays, of `default` dtype, and puts them where `out_sharding` says."""
+
+    def init(key, shape, dtype=default, out_sharding=None):
+        if out_sharding is None:
+            return make(key, shape, dtype)
+        return with_out_sharding(lambda: make(key, shape, dtype), out_sharding, "an initializer")
+
+    return _shielded(init)
+
+
+def zeros(key: Array, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None) -> Array:
     """An array of zeros; the key is not used.
 
     Args:
       key: ignored.
       shape: the shape.
       dtype: the dtype; the default float when None.
-      out_sharding: ignored.
+      out_sharding: how the array is spread over explicit axes of the mesh in use.
 
     Returns:
       Array of that shape.
@@ -63,10 +75,10 @@ def zeros(key: Array, shape: Any, dtype: DTypeLike | None = None, out_sharding: 
     >>> ferrax.nn.initializers.zeros(None, (2,))
     Array([0., 0.], dtype=float32)
     """
-    return jnp.zeros(shape, _dtype(dtype))
+    return jnp.zeros(shape, _dtype(dtype), out_sharding=out_sharding)
 
 
-def ones(key: Array, shape: Any, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
+def ones(key: Array, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None) -> Array:
     """An array of ones; the key is not used.
 
     Args, Returns: as in `zeros`.
@@ -75,7 +87,7 @@ def ones(key: Array, shape: Any, dtype: DTypeLike | None = None, out_sharding: N
     >>> ferrax.nn.initializers.ones(None, (2,))
     Array([1., 1.], dtype=float32)
     """
-    return jnp.ones(shape, _dtype(dtype))
+    return jnp.ones(shape, _dtype(dtype), out_sharding=out_sharding)
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
@@ -93,10 +105,10 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     Array([7., 7.], dtype=float32)
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
+    def init(key, shape, dtype):
         return jnp.full(shape, value, dtype=_dtype(dtype))
 
-    return _shielded(init)
+    return _placing(init, dtype)
 
 
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
@@ -114,11 +126,11 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
     Array([9.47667 , 9.785799], dtype=float32)
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
+    def init(key, shape, dtype):
         dtype = _dtype(dtype)
         return random.uniform(key, shape, dtype) * jnp.asarray(scale, dtype)
 
-    return _shielded(init)
+    return _placing(init, dtype)
 
 
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
@@ -136,11 +148,11 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
     Array([ 8.113211, 10.126324], dtype=float32)
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
+    def init(key, shape, dtype):
         dtype = _dtype(dtype)
         return random.normal(key, shape, dtype) * jnp.asarray(stddev, dtype)
 
-    return _shielded(init)
+    return _placing(init, dtype)
 
 
 def truncated_normal(
@@ -162,11 +174,11 @@ def truncated_normal(
     (2,)
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
+    def init(key, shape, dtype):
         dtype = _dtype(dtype)
         return random.truncated_normal(key, lower, upper, shape, dtype) * jnp.asarray(stddev, dtype)
 
-    return _shielded(init)
+    return _placing(init, dtype)
 
 
 def _size(shape, axis):
@@ -238,7 +250,7 @@ def variance_scaling(
     (3, 4)
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
+    def init(key, shape, dtype):
         dtype = _dtype(dtype)
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         denominators = {
@@ -252,7 +264,7 @@ def variance_scaling(
         variance = jnp.asarray(scale / denominators[mode], dtype=dtype)
         return _scaled(key, shape, dtype, distribution, variance)
 
-    return _shielded(init)
+    return _placing(init, dtype)
 
 
 def _scaled(key, shape, dtype, distribution, variance):
@@ -407,7 +419,7 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
     True
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
+    def init(key, shape, dtype):
         dtype = _dtype(dtype)
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
@@ -417,7 +429,7 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
         matrix = matrix.reshape(tuple(n for i, n in enumerate(shape) if i != column_axis % len(shape)) + (columns,))
         return jnp.asarray(scale, dtype) * jnp.moveaxis(matrix, -1, column_axis)
 
-    return _shielded(init)
+    return _placing(init, dtype)
 
 
 def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
@@ -441,7 +453,7 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
     True
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
+    def init(key, shape, dtype):
         dtype = _dtype(dtype)
         if len(shape) not in (3, 4, 5):
             raise ValueError("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")
@@ -451,7 +463,7 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
         centre = tuple((n - 1) // 2 for n in shape[:-2])
         return jnp.zeros(shape, dtype).at[centre].set(matrix)
 
-    return _shielded(init)
+    return _placing(init, dtype)
 
 
 _expose(globals())

@@ -226,16 +226,18 @@ def _filled(shape: tuple[int, ...], fill_value: ArrayLike, dtype: DTypeLike) -> 
     return broadcast_to_shape(value, shape)
 
 
-def _as(a: Any) -> Any:
+def sharding_of_like(a: Any) -> Any:
     """The sharding of an array, or of a traced value over explicit axes of a mesh."""
     if isinstance(a, _core.ArrayImpl):
         found = _ferrax.place_of(a)
         return None if found is None else _ferrax.sharding_of(found)
     if not _ferrax.explicit_in_use():
         return None
-    from ferrax.sharding._traced import sharding_of
+    from ferrax.sharding._placement import concrete
+    from ferrax.sharding._typed import sharding_of
 
-    return sharding_of(a)
+    found = concrete(sharding_of(_ferrax.typeof(a)._spread))
+    return found if hasattr(getattr(found, "mesh", None), "devices") else None
 
 
 def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: Any, out_sharding: None) -> Array:
@@ -243,7 +245,7 @@ def _like(name: str, a: Any, value: Any, dtype: DTypeLike, shape: Any, device: A
         require(name, a)
         a = _asarray(a)
     if device is None and out_sharding is None and shape is None:
-        device = _as(a)
+        device = sharding_of_like(a)
     shape = a.shape if shape is None else static_shape(shape)
     if dtype is None and isinstance(value, int) and _core.weak_type(a):
         python_type = {"i": int, "f": float, "c": complex}[dtype_kind(a.dtype)]

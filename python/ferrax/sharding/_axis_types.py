@@ -10,13 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ferrax import tree_util
+from ferrax import _ferrax, tree_util
 from ferrax._prefixes import prefix_leaves
-from ferrax.sharding._context import get_abstract_mesh, use_abstract_mesh
-from ferrax.sharding._mesh import AxisType
-from ferrax.sharding._named import Sharding
-from ferrax.sharding._placement import put, with_mesh
+from ferrax.sharding._context import concrete_mesh, get_abstract_mesh, use_abstract_mesh
+from ferrax.sharding._mesh import AxisType, Mesh
+from ferrax.sharding._named import NamedSharding, Sharding
+from ferrax.sharding._placement import put, whole_spec, with_mesh
 from ferrax.sharding._spec import PartitionSpec
+from ferrax.sharding._typed import sharding_of
 
 __all__ = ["ManualAxisType", "auto_axes", "explicit_axes"]
 
@@ -84,9 +85,43 @@ def _placed(tree: Any, shardings: Any, function: str) -> Any:
         return tree
     leaves, structure = tree_util.tree_flatten(tree)
     places = prefix_leaves(shardings, tree, _is_sharding)
-    return structure.unflatten(
-        [x if s is None else put(x, with_mesh(s, function)) for x, s in zip(leaves, places, strict=True)]
-    )
+
+    def placed(x: Any, s: Any) -> Any:
+        s = with_mesh(s, function)
+        if isinstance(s, NamedSharding) and s.mesh.are_all_axes_explicit:
+            s = whole_spec(s, x)
+        return put(x, s)
+
+    return structure.unflatten([x if s is None else placed(x, s) for x, s in zip(leaves, places, strict=True)])
+
+
+def _cast(tree: Any, mesh: Any) -> Any:
+    """A tree of arrays over the devices of the mesh in use, on a mesh with axes of other types: nothing moves."""
+    if not isinstance(mesh, Mesh):
+        return tree
+
+    def one(x: Any) -> Any:
+        if _ferrax.is_tracer(x):
+            number = _ferrax.typeof(x)._spread
+            sharding = sharding_of(number) if number else None
+        else:
+            sharding = getattr(x, "sharding", None)
+        if not isinstance(sharding, NamedSharding) or sharding.mesh.shape_tuple != mesh.shape_tuple:
+            return x
+        entries = list(sharding.spec)
+        while entries and entries[-1] is None and not mesh.are_all_axes_explicit:
+            entries.pop()
+        return put(x, NamedSharding(mesh, sharding.spec.update(partitions=tuple(entries))))
+
+    return tree_util.tree_map(one, tree)
+
+
+def _seen() -> Any:
+    """The mesh in use with devices, whose axes are of the types in use; `None` where it has none."""
+    mesh, seen = concrete_mesh(), get_abstract_mesh()
+    if mesh is None or mesh.shape_tuple != seen.shape_tuple:
+        return None
+    return mesh.update(axis_types=seen.axis_types)
 
 
 def _with_axes(axes: Any, kind: AxisType) -> use_abstract_mesh:
@@ -124,9 +159,11 @@ def auto_axes(f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_s
 
     @functools.wraps(f)
     def automatic(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        outside = _seen()
         with _with_axes(axes, AxisType.Auto):
-            result = f(*args, **kwargs)
-        return _placed(result, given if out_sharding is None else out_sharding, "auto_axes")
+            result = f(*_cast(args, _seen()), **_cast(kwargs, _seen()))
+        wanted = given if out_sharding is None else out_sharding
+        return _cast(result, outside) if wanted is None else _placed(result, wanted, "auto_axes")
 
     return automatic
 
@@ -155,8 +192,10 @@ def explicit_axes(f: Callable[..., Any] | None = None, /, *, axes: Any = None, i
 
     @functools.wraps(f)
     def explicit(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
+        outside = _seen()
         with _with_axes(axes, AxisType.Explicit):
             placed = _placed(args, given if in_sharding is None else in_sharding, "explicit_axes")
-            return f(*placed, **kwargs)
+            result = f(*placed, **_cast(kwargs, _seen()))
+        return _cast(result, outside)
 
     return explicit

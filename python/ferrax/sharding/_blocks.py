@@ -8,7 +8,7 @@ from typing import Any
 
 from ferrax.sharding._spec import PartitionSpec, entry_names
 
-__all__ = ["cut", "joined"]
+__all__ = ["cut", "joined", "terms"]
 
 
 def cut(x: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> Any:
@@ -41,6 +41,20 @@ def cut(x: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> Any:
     return x if order == list(range(len(order))) else lax.transpose(x, tuple(order))
 
 
+def terms(x: Any, count: int, at: int) -> Any:
+    """A sum that is due over a mesh axis as its terms, along a new axis: the first device has all of it.
+
+    Args:
+      x: the sum.
+      count: size of the mesh axis.
+      at: where the new axis is.
+    """
+    from ferrax import lax
+
+    x = lax.expand_dims(x, (at,))
+    return lax.pad(x, lax.full((), 0, x.dtype), [(0, count - 1 if i == at else 0, 0) for i in range(x.ndim)])
+
+
 def joined(x: Any, spec: PartitionSpec, sizes: dict[Any, int], stacked: Sequence[Any]) -> Any:
     """The array that blocks make up.
 
@@ -48,8 +62,9 @@ def joined(x: Any, spec: PartitionSpec, sizes: dict[Any, int], stacked: Sequence
       x: blocks, with leading axes for the mesh axes in `stacked`, in the mesh's order.
       spec: which mesh axes lie along each axis of the result.
       sizes: size of each mesh axis, in the mesh's order.
-      stacked: mesh axes that have a leading axis. Of those that the spec does not name the first block counts; along
-        those that it names and that are not stacked, all blocks are the same.
+      stacked: mesh axes that have a leading axis. Of those that the spec does not name the first block counts,
+        or the sum, if it is due over them; along those that it names and that are not stacked, all blocks are the
+        same.
 
     Returns:
       The whole array.
@@ -58,7 +73,9 @@ def joined(x: Any, spec: PartitionSpec, sizes: dict[Any, int], stacked: Sequence
 
     named = [n for entry in spec for n in entry_names(entry)]
     for at in reversed(range(len(stacked))):
-        if stacked[at] not in named:
+        if stacked[at] in spec.unreduced:
+            x = x.sum(at)
+        elif stacked[at] not in named:
             x = lax.index_in_dim(x, 0, at, keepdims=False)
     have = [n for n in stacked if n in named]
     if not named:

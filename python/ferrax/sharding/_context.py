@@ -145,6 +145,11 @@ class set_mesh:
             raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
         if _tracing():
             raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
+        if mesh is not None and AxisType.Manual in mesh.axis_types:
+            raise ValueError(
+                f"mesh {mesh} contains manual axes which is not allowed when using `jax.set_mesh`. Please use "
+                "`jax.shard_map` to enter into `Manual` mode instead."
+            )
         self.prev_mesh = _state.mesh
         self.prev_abstract_mesh = _state.abstract
         self._set(mesh, None if mesh is None or mesh.empty else mesh.abstract_mesh)

@@ -9,10 +9,24 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["Spec", "contracted", "dividing", "fitting", "free", "like_operands", "longest", "whole"]
+__all__ = [
+    "ShardingTypeError",
+    "Spec",
+    "contracted",
+    "dividing",
+    "fitting",
+    "free",
+    "like_operands",
+    "longest",
+    "whole",
+]
 
 #: For every axis of an array the mesh axes that divide it; `None` when nothing is known of the array.
 Spec = tuple[tuple[Any, ...], ...]
+
+
+class ShardingTypeError(Exception):
+    """The sharding of a result over explicit axes of a mesh does not follow from those of the operands."""
 
 
 def free(entries: Sequence[tuple[Any, ...]]) -> Spec:

@@ -171,9 +171,11 @@ class Sharding(abc.ABC):
             return same and self.memory_kind == other.memory_kind
         if not isinstance(other, Sharding):
             return False
+        if any(isinstance(s, NamedSharding) and any(entry_names(e) for e in s.spec[ndim:]) for s in (self, other)):
+            return False
         if self._device_assignment != other._device_assignment or self.memory_kind != other.memory_kind:
             return False
-        (counts, blocks), (others, theirs) = self._blocks(ndim), other._blocks(ndim)
+        (counts, blocks), (others, theirs) = (_within(s, ndim)._blocks(ndim) for s in (self, other))
         return counts == others and bool(np.array_equal(blocks, theirs))
 
 
@@ -194,6 +196,11 @@ SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
 def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
     """Raises unless every axis that the spec names is in the mesh, and there once."""
     seen = set()
+    if any(entry is UNCONSTRAINED for entry in spec) and AxisType.Auto not in mesh.axis_types:
+        raise ValueError(
+            f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh axis_types: "
+            f"{mesh.axis_types}"
+        )
     for name in (n for entry in spec for n in entry_names(entry)):
         if name not in mesh.axis_names:
             raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}.")
@@ -209,6 +216,13 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
                 f"{what} axes can only refer to mesh axes that is of type `Explicit`. Got {what.lower()} axes: "
                 f"{axes} and mesh: {mesh}"
             )
+
+
+def _within(sharding: Sharding, ndim: int) -> Sharding:
+    """The sharding without what its spec says of axes that arrays of a rank do not have."""
+    if not isinstance(sharding, NamedSharding) or len(sharding.spec) <= ndim:
+        return sharding
+    return sharding.update(spec=sharding.spec.update(partitions=sharding.spec[:ndim]))
 
 
 class NamedSharding(Sharding):
@@ -235,6 +249,9 @@ class NamedSharding(Sharding):
     def __init__(self, mesh: Any, spec: Any, memory_kind: str | None = None, _logical_device_ids: Any = None):
         if not isinstance(spec, PartitionSpec):
             raise TypeError(f"NamedSharding needs a PartitionSpec, got {spec!r} of type {type(spec).__name__}")
+        if not isinstance(mesh, (Mesh, AbstractMesh)):
+            kind = type(mesh).__name__
+            raise TypeError(f"NamedSharding needs a Mesh or an AbstractMesh, got {mesh!r} of type {kind}")
         _check_spec(mesh, spec)
         concrete = isinstance(mesh, Mesh) and not mesh.empty
         if memory_kind is not None and memory_kind not in _KINDS:
@@ -248,6 +265,13 @@ class NamedSharding(Sharding):
         self._memory_kind = "device" if memory_kind is None and concrete else memory_kind
         self._logical_device_ids = _logical_device_ids
         self._hash = hash((mesh, spec, self._memory_kind))
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        """What HLO says of the sharding, of arrays of a rank."""
+        from ferrax.sharding._hlo import of_named
+
+        entries = [() if e is UNCONSTRAINED else entry_names(e) for e in self._spec]
+        return of_named(dict(self._mesh.shape), (entries + [()] * (num_dimensions - len(entries)))[:num_dimensions])
 
     mesh = property(lambda self: self._mesh, doc="The mesh whose devices have the array.")
     spec = property(lambda self: self._spec, doc="The `PartitionSpec`.")
@@ -384,12 +408,16 @@ class NamedSharding(Sharding):
 
 
 def of_type(aval: Any) -> NamedSharding:
-    """The sharding in a type: undivided, on the mesh in use; types do not say more yet.
+    """The sharding in a type: over explicit axes of the mesh in use, and undivided where the type says nothing.
 
     Args:
       aval: a `ShapedArray`.
     """
     from ferrax.sharding._context import get_abstract_mesh
+    from ferrax.sharding._typed import sharding_of
+
+    if aval._spread:
+        return sharding_of(aval._spread)
 
     return NamedSharding(get_abstract_mesh(), PartitionSpec(*(None,) * len(aval.shape)))
 

@@ -91,6 +91,8 @@ def concrete(sharding: Any) -> Any:
         if wanted.empty or mesh.size != wanted.size:
             return sharding
         mesh = Mesh(mesh.devices.reshape(wanted.axis_sizes), wanted.axis_names, wanted.axis_types)
+    elif mesh.axis_types != wanted.axis_types:
+        mesh = mesh.update(axis_types=wanted.axis_types)
     return NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
 
 
@@ -199,8 +201,9 @@ def constrain(x: Any, sharding: Any) -> Any:
     leaf = x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x)
     traced = _ferrax.is_tracer(leaf) or not _ferrax.is_eager()
     check_fits(sharding, leaf.shape, "with_sharding_constraint arguments", not _ferrax.is_eager())
-    if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit and not traced:
-        _assert_explicit(leaf, sharding)
+    explicit = isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit
+    if explicit and (not traced or _ferrax.typeof(leaf)._spread):
+        _assert_explicit(leaf, sharding, traced)
         return leaf
     if bare and not traced and not isinstance(leaf.sharding, NamedSharding) and concrete_mesh() is not None:
         raise TypeError(
@@ -223,8 +226,8 @@ def constrain(x: Any, sharding: Any) -> Any:
     return _ferrax.device_put_leaf(leaf, place(sharding), True)
 
 
-def _assert_explicit(x: Any, sharding: NamedSharding) -> None:
-    have = x.sharding
+def _assert_explicit(x: Any, sharding: NamedSharding, traced: bool) -> None:
+    have = _ferrax.typeof(x).sharding if traced else x.sharding
     spec = have.spec if isinstance(have, NamedSharding) else PartitionSpec(*(None,) * x.ndim)
     if not NamedSharding(sharding.mesh, spec).is_equivalent_to(sharding, x.ndim):
         raise AssertionError(
@@ -269,14 +272,16 @@ def _resharded(x: Any, sharding: Any) -> Any:
             f"reshard needs a `PartitionSpec` or a sharding, got {sharding!r} of type {type(sharding).__name__}"
         )
     check_explicit(sharding, "reshard")
-    return put(x, _whole_spec(sharding, x))
+    return put(x, whole_spec(sharding, x))
 
 
-def _whole_spec(sharding: Any, x: Any) -> Any:
+def whole_spec(sharding: Any, x: Any) -> Any:
     """A sharding over explicit axes says something of every axis of an array."""
     missing = np.ndim(x) - len(sharding.spec)
-    if missing <= 0:
+    if missing == 0 or any(entry is not None for entry in sharding.spec[np.ndim(x) :]):
         return sharding
+    if missing < 0:
+        return sharding.update(spec=sharding.spec.update(partitions=sharding.spec[: np.ndim(x)]))
     return sharding.update(spec=sharding.spec.update(partitions=(*sharding.spec, *(None,) * missing)))
 
 

@@ -18,13 +18,14 @@ from ferrax._composites import Composite
 from ferrax._ferrax import Device, Literal, Place, SingleDeviceSharding, devices
 from ferrax.sharding import _explicit
 from ferrax.sharding._context import get_abstract_mesh
+from ferrax.sharding._due import due
 from ferrax.sharding._entries import Spec, contracted, free, like_operands, longest
-from ferrax.sharding._mesh import Mesh
-from ferrax.sharding._named import NamedSharding
-from ferrax.sharding._placement import place
+from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
+from ferrax.sharding._named import DuplicateSpecError, NamedSharding
+from ferrax.sharding._placement import concrete, place
 from ferrax.sharding._spec import PartitionSpec, entry_names
 
-__all__ = ["batched", "own_rule", "places"]
+__all__ = ["Walk", "batched", "own_rule", "places"]
 
 _CALLS = ("jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat", "custom_vjp_call_jaxpr")
 #: Their result axes are their operand axes.
@@ -61,12 +62,13 @@ _REDUCTIONS = frozenset(
 )
 
 
-def places(program: Any, operands: Sequence[Any]) -> list[Any]:
+def places(program: Any, operands: Sequence[Any], alone: bool = False) -> list[Any]:
     """The place of each result of a program.
 
     Args:
       program: the program.
       operands: the sharding or device of each operand; `None` for those that follow.
+      alone: whether it is one operation that runs by itself, of which no trace has asked how results are divided.
 
     Returns:
       For each result a place, or `None` where it is replicated over the operands' devices.
@@ -75,9 +77,24 @@ def places(program: Any, operands: Sequence[Any]) -> list[Any]:
       ValueError: shardings are over different devices.
       ShardingTypeError: explicit axes are in use, and an operation has to be told how its result is divided.
     """
-    walk = _Walk()
-    specs = [walk.known(s, len(a.shape)) for s, a in zip(operands, program.in_avals, strict=True)]
-    return [walk.place(found, aval) for found, aval in zip(walk.run(program, specs), program.out_avals, strict=True)]
+    walk = Walk(alone)
+    specs = []
+    for i, (s, aval) in enumerate(zip(operands, program.in_avals, strict=True)):
+        specs.append(walk.known(s, len(aval.shape)))
+        if isinstance(s, Device):
+            names = program.argument_names()
+            walk.committed = f"argument {names[i] if i < len(names) else f'number {i}'} with shape {aval.str_short()}"
+    found = walk.run(program, specs)
+    if alone and any(isinstance(s, NamedSharding) and (s.spec.unreduced or s.spec.reduced) for s in operands):
+        walk.due = due(program.eqns[0], _operand_specs(program, operands))
+    return [walk.place(s, aval) for s, aval in zip(found, program.out_avals, strict=True)]
+
+
+def _operand_specs(program: Any, operands: Sequence[Any]) -> list[PartitionSpec | None]:
+    """The spec of each operand of the only operation of a program."""
+    given = dict(zip(program.jaxpr.invars, operands, strict=True))
+    found = (None if isinstance(v, Literal) else given.get(v) for v in program.eqns[0].invars)
+    return [s.spec if isinstance(s, NamedSharding) else None for s in found]
 
 
 def shardings(program: Any, operands: Sequence[Any]) -> list[Any]:
@@ -104,18 +121,31 @@ def inspect(x: Any, callback: Callable[[Any], None]) -> None:
     checkpoint_name(x, f"{_INSPECTED}{len(_inspectors) - 1}")
 
 
-def batched(sharding: Any, axis: int) -> Any:
-    """The place of what has one more axis, undivided, than what has a sharding.
+def batched(sharding: Any, axis: int, spread: int = 0) -> Any:
+    """The place of what has one more axis than what has a sharding.
 
     Args:
       sharding: the sharding.
       axis: where the axis is.
+      spread: the number of what divides the axis; 0 for nothing.
     """
     if not isinstance(sharding, NamedSharding):
         return place(sharding)
     entries = list(sharding.spec)
+    more = None
+    if spread:
+        from ferrax.sharding._typed import axis_entry
+
+        more = axis_entry(spread)
+        names = entry_names(more)
+        if any(n in names for entry in entries for n in entry_names(entry)):
+            raise ValueError(
+                f"vmap spmd_axis_name {names} cannot appear in with_sharding_constraint spec, but got spec "
+                f"{sharding.spec}"
+            )
+        entries += [None] * (axis - len(entries))
     if axis <= len(entries):
-        entries.insert(axis, None)
+        entries.insert(axis, more)
     return place(sharding.update(spec=sharding.spec.update(partitions=entries)))
 
 
@@ -154,13 +184,21 @@ def _divided(entries: Spec, memory: str | None) -> Spec:
     return found
 
 
-class _Walk:
+class Walk:
     """One program, on one mesh: the first that is met."""
 
-    def __init__(self) -> None:
-        self.mesh: Mesh | None = None
+    def __init__(self, asks: bool) -> None:
+        #: whether operations raise that have to be told how their results are divided
+        self.asks = asks
+        self.mesh: Any = None
+        #: the first operand's sharding, and its rank: a result that is spread in the same way has its spec
+        self.first: tuple[Any, int] | None = None
+        #: mesh axes over which results are unreduced, and reduced
+        self.due: Any = (frozenset(), frozenset())
         self.memory: str | None = None
         self.device: Device | None = None
+        #: what is committed to that device
+        self.committed = "an argument"
 
     def known(self, sharding: Any, rank: int) -> Any:
         """The spec of an operand; of other shardings than named ones, the sharding itself."""
@@ -173,7 +211,8 @@ class _Walk:
             return sharding
         if self.mesh is None:
             self.mesh, self.memory = sharding.mesh, sharding.memory_kind
-        if sharding.mesh is not self.mesh:
+            self.first = (sharding, rank)
+        if sharding.mesh is not self.mesh and sharding.mesh.shape_tuple != self.mesh.shape_tuple:
             if tuple(sharding.mesh.devices.flat) != tuple(self.mesh.devices.flat):
                 raise ValueError(
                     f"Received incompatible devices for jitted computation: a value is on {sharding.mesh}, another on "
@@ -198,7 +237,19 @@ class _Walk:
         while entries and entries[-1] is None and not self.mesh.are_all_axes_explicit:
             entries.pop()
         memory = getattr(found, "memory", self.memory)
-        return place(NamedSharding(self.mesh, PartitionSpec(*entries), memory_kind=memory))
+        first = self.first
+        if first is not None and first[1] == len(aval.shape) and isinstance(first[0].mesh, Mesh):
+            same = tuple(entry_names(e) for e in first[0].spec)
+            if same == tuple(() if e is None else tuple(e) for e in (*entries, *(None,) * (len(same) - len(entries)))):
+                entries += [None] * (len(same) - len(entries))
+        unreduced, reduced = self.due
+        if aval._spread:
+            from ferrax.sharding._typed import sharding_of
+
+            spec = sharding_of(aval._spread).spec
+            unreduced, reduced = spec.unreduced, spec.reduced
+        spec = PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
+        return place(NamedSharding(self.mesh, spec, memory_kind=memory))
 
     def run(self, program: Any, operands: Sequence[Any]) -> list[Any]:
         """What is known of the results, from what is known of the operands."""
@@ -211,14 +262,46 @@ class _Walk:
             outs = self.equation(eqn, known)
             memory = next((s.memory for s in known if isinstance(s, _Divided)), self.memory)
             for v, found in zip(eqn.outvars, outs, strict=True):
+                if getattr(v.aval, "_spread", 0):
+                    found = self.typed(found, v.aval)
                 plain = isinstance(found, tuple) and not isinstance(found, _Divided)
                 env[v] = _divided(found, memory) if plain else found
         return [None if isinstance(v, Literal) else env.get(v) for v in program.outvars]
+
+    def check_devices(self, sharding: Any) -> None:
+        """Raises where an argument is committed to another device than those that a program puts a value on."""
+        if self.device is None or not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
+            return
+        ids = [d.id for d in sharding.mesh.devices.flat]
+        if ids != [self.device.id]:
+            platform = self.device.platform.upper()
+            raise ValueError(
+                "Received incompatible devices for jitted computation. Got "
+                f"{self.committed} and with device ids [{self.device.id}] on platform {platform} and "
+                f"sharding_constraint inside jit with device ids {ids} on platform {platform}"
+            )
+
+    def typed(self, found: Any, aval: Any) -> Any:
+        """What is known of a result whose type says how explicit axes divide it; rules are asked for the other axes."""
+        from ferrax.sharding._typed import entries_of, sharding_of
+
+        said, mesh = entries_of(aval._spread), sharding_of(aval._spread).mesh
+        if self.mesh is None:
+            self.mesh = concrete(NamedSharding(mesh, PartitionSpec())).mesh
+            self.mesh = self.mesh if isinstance(self.mesh, Mesh) else None
+        if self.mesh is None or said is None or self.mesh.shape_tuple != mesh.shape_tuple:
+            return found
+        if mesh.are_all_axes_explicit or not isinstance(found, tuple):
+            return said
+        kinds = mesh._name_to_type
+        others = [tuple(n for n in names if kinds[n] is not AxisType.Explicit) for names in found]
+        return tuple((*a, *b) for a, b in zip(said, others, strict=True))
 
     def equation(self, eqn: Any, known: list[Any]) -> list[Any]:
         """What is known of an equation's results."""
         name = eqn.primitive.name
         if name == "sharding_constraint":
+            self.check_devices(eqn.params["sharding"])
             return [self.known(eqn.params["sharding"], len(eqn.outvars[0].aval.shape))]
         if name == "name" and str(eqn.params["name"]).startswith(_INSPECTED):
             place_of = self.place(known[0], eqn.outvars[0].aval)
@@ -233,17 +316,32 @@ class _Walk:
             shapes = {tuple(v.aval.shape): s for v, s in zip(eqn.invars, known, strict=True) if s is not None}
             return [shapes.get(tuple(v.aval.shape)) for v in eqn.outvars]
         outs = eqn.outvars
-        if self.mesh is not None and self.mesh.are_all_axes_explicit:
-            if not eqn._made and not _programs(eqn) and get_abstract_mesh() == self.mesh.abstract_mesh:
-                _explicit.check(self.mesh, eqn, known)
-            if name in _explicit.RULES:
-                return [_explicit.RULES[name](eqn, known, self.mesh.shape)] * len(outs)
+        if self.mesh is not None and (self.mesh.are_all_axes_explicit or isinstance(self.mesh, AbstractMesh)):
+            found = self.explicit(eqn, known)
+            if found is not None:
+                return found
         rule = _RULES.get(name)
         if rule is not None:
             return [rule(eqn, known)] * len(outs)
         if name in _CALLS or _programs(eqn):
             return self.inside(eqn, known)
         return [like_operands(eqn, known, v.aval.shape) for v in outs]
+
+    def explicit(self, eqn: Any, known: list[Any]) -> list[Any] | None:
+        """What the rules for explicit axes say of an equation's results; `None` where those for other axes say it."""
+        name = eqn.primitive.name
+        rule = _explicit.RULES.get(name)
+        if rule is None and (name in _RULES or name in _CALLS or _programs(eqn)):
+            return None
+        try:
+            found = rule(self.mesh, eqn, known) if rule else _explicit.elementwise(self.mesh, eqn, known)
+        except (_explicit.ShardingTypeError, DuplicateSpecError):
+            # a function that was told, or that differentiation makes, need not tell
+            seen = get_abstract_mesh()
+            if self.asks and not eqn._made and (seen.empty or seen == self.mesh.abstract_mesh):
+                raise
+            return None
+        return found if isinstance(found, list) else [found] * len(eqn.outvars)
 
     def own(self, eqn: Any, known: list[Any]) -> list[Any]:
         """What a function's own rule says; of what transformations made of the function, its program."""

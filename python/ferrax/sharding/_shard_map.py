@@ -17,13 +17,13 @@ from typing import Any
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import SingleDeviceSharding
 from ferrax.sharding import _specs
-from ferrax.sharding._blocks import cut, joined
+from ferrax.sharding._blocks import cut, joined, terms
 from ferrax.sharding._context import context_mesh, get_abstract_mesh, use_abstract_mesh
 from ferrax.sharding._manual import manual, names_in_force
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._named import NamedSharding
 from ferrax.sharding._placement import _constrained, place
-from ferrax.sharding._spec import PartitionSpec
+from ferrax.sharding._spec import PartitionSpec, entry_names
 
 __all__ = ["Infer", "shard_map", "smap"]
 
@@ -96,17 +96,26 @@ def _wrapped(
 
     @functools.wraps(f)
     def mapped(*args: Any) -> Any:
+        from ferrax._api import jit
+
         over, names = _mesh_and_names(mesh, axis_names)
         _specs.check(in_specs, names, "in_specs", Infer)
         _specs.check(out_specs, names, "out_specs", Infer)
         leaves, tree = tree_util.tree_flatten(args)
-        specs = _specs.of_arguments(f, in_specs, args, over, Infer)
+        specs = _specs.of_arguments(f, in_specs, args, over, Infer, names)
+        _specs.check_sums(specs, over, names, "in_specs")
         sizes = {n: over.shape[n] for n in over.axis_names if n in names}
         values = [_ferrax.asarray(x) if not isinstance(x, _ferrax.Array) else x for x in leaves]
         _specs.check_arguments(f, args, values, specs, sizes, over)
+        if _ferrax.explicit_in_use():
+            _specs.check_explicit(values, specs, over, names)
+            if len(sizes) < len(over.axis_names) and _ferrax.is_eager() and not any(map(_ferrax.is_tracer, values)):
+                # what explicit axes divide inside is said by types of traced values
+                return jit(mapped)(*args)
         values = [_whole(x, over, spec) for x, spec in zip(values, specs, strict=True)]
         run = _Run(f, tree, out_specs, sizes, over, check_vma)
-        outs = run([cut(x, spec, sizes) for x, spec in zip(values, specs, strict=True)], specs)
+        blocks = _ferrax.making_placed(lambda: run.cut(values, specs), "shard_map")
+        outs = run(blocks, specs)
         return run.out_tree.unflatten(outs)
 
     return mapped
@@ -126,6 +135,9 @@ def _mesh_and_names(mesh: Any, axis_names: frozenset[Any]) -> tuple[Any, frozens
             "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its second "
             f"argument, but got {mesh} of type {type(mesh)}."
         )
+    seen = get_abstract_mesh()
+    if not seen.empty and seen != mesh.abstract_mesh:
+        raise ValueError(f"The context mesh {seen} should match the mesh passed to shard_map {mesh}")
     if not axis_names:
         taken = names_in_force()
         axis_names = frozenset(n for n in mesh.axis_names if n not in taken)
@@ -165,6 +177,8 @@ class _Run:
         self.names = list(sizes)
         self.specs: list[PartitionSpec] = []
         self.out_tree: Any = None
+        #: for each result, what explicit axes that are not mapped over divide of one device's part
+        self.others: list[Any] = []
         #: for every axis, which results have a leading axis of it
         self.stacked: dict[Any, list[bool]] = {}
 
@@ -174,8 +188,19 @@ class _Run:
         around = before if not before.empty and set(self.names) <= set(before.axis_names) else self.mesh.abstract_mesh
         mesh = self.mesh if isinstance(self.mesh, Mesh) else None
         with manual(tuple(self.names), mesh), use_abstract_mesh(around.update_axis_types(types)):
-            outs = self._map(0, list(blocks), [_specs.names_of(s) for s in in_specs])
+            outs = self._map(0, list(blocks), [_specs.names_of(s) | set(s.unreduced) for s in in_specs])
         return [self._put_together(k, x) for k, x in enumerate(outs)]
+
+    def cut(self, values: Sequence[Any], specs: Sequence[PartitionSpec]) -> list[Any]:
+        """The arguments as blocks, with leading axes for the mesh axes that cut them or over which they are due."""
+        blocks = []
+        for x, spec in zip(values, specs, strict=True):
+            block = cut(x, spec, self.sizes)
+            cutting = _specs.names_of(spec) | set(spec.unreduced)
+            for at, name in enumerate(n for n in self.names if n in cutting):
+                block = terms(block, self.sizes[name], at) if name in spec.unreduced else block
+            blocks.append(block)
+        return blocks
 
     def _map(self, depth: int, blocks: list[Any], cut_by: list[set[Any]]) -> list[Any]:
         """Maps over the axes from one on; the blocks have leading axes for those that cut them."""
@@ -193,6 +218,8 @@ class _Run:
         outs, self.out_tree = tree_util.tree_flatten(result)
         outs = [x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x) for x in outs]
         self.specs = _specs.of_results(self.f, self.out_specs, result, outs)
+        _specs.check_sums(self.specs, self.mesh, frozenset(self.names), "out_specs")
+        self.others = [_ferrax.typeof(x) for x in outs]
         if self.check:
             _specs.check_replication(self.f, self.mesh, self.names, self.specs, outs)
         return outs
@@ -200,13 +227,36 @@ class _Run:
     def _put_together(self, k: int, x: Any) -> Any:
         """A whole result from its blocks, with its sharding."""
         spec = self.specs[k]
-        x = joined(x, spec, self.sizes, [n for n in self.names if self.stacked[n][k]])
+        stacked = [n for n in self.names if self.stacked[n][k]]
+        x = _ferrax.making_placed(lambda: joined(x, spec, self.sizes, stacked), "shard_map")
+        sharding = NamedSharding(self.mesh, self._with_others(spec, self.others[k]))
         if names_in_force():
-            return x
-        sharding = NamedSharding(self.mesh, spec)
+            return self._inside(x, sharding)
         if isinstance(self.mesh, AbstractMesh) or _ferrax.is_tracer(x) or not _ferrax.is_eager():
             return _constrained(x, sharding)
         return _ferrax.device_put_leaf(x, place(sharding), True)
+
+    def _inside(self, x: Any, sharding: NamedSharding) -> Any:
+        """A result inside of another `shard_map`, whose type says what the outer one sees."""
+        from ferrax.sharding._typed import of_sharding, settled
+
+        number = of_sharding(NamedSharding(get_abstract_mesh(), sharding.spec), x.ndim) if _in_explicit() else 0
+        return settled(x, number) if number else x
+
+    def _with_others(self, spec: PartitionSpec, aval: Any) -> PartitionSpec:
+        """The spec with the explicit axes that divide each device's part; whole, where the mesh is explicit."""
+        if not self.mesh.are_all_axes_explicit and not aval._spread:
+            return spec
+        entries: list[Any] = [*spec, *(None,) * (len(aval.shape) - len(spec))]
+        if aval._spread:
+            inside = aval.sharding.spec
+            both = ([*entry_names(a), *entry_names(b)] for a, b in zip(entries, inside, strict=True))
+            entries = [None if not names else names[0] if len(names) == 1 else tuple(names) for names in both]
+        return spec.update(partitions=tuple(entries))
+
+
+def _in_explicit() -> bool:
+    return _ferrax.explicit_in_use() and get_abstract_mesh().shape_tuple != ()
 
 
 def _in_front(x: Any, at: int | None) -> Any:
@@ -234,7 +284,8 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = Infer, out_ax
 
     >>> import ferrax as jax, ferrax.numpy as jnp
     >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))):
-    ...     print(jax.smap(lambda x: 2 * x, in_axes=0, out_axes=0, axis_name="x")(jnp.arange(3)))
+    ...     x = jax.reshard(jnp.arange(3), jax.P("x"))
+    ...     print(jax.smap(lambda x: 2 * x, in_axes=0, out_axes=0, axis_name="x")(x))
     [0 2 4]
     """
     if f is None:

@@ -10,13 +10,24 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ferrax import _ferrax, tree_util
 from ferrax._prefixes import prefix_leaves
 from ferrax.sharding._mesh import AxisType
 from ferrax.sharding._named import NamedSharding, _check_spec
 from ferrax.sharding._spec import PartitionSpec, entry_names
 
-__all__ = ["check", "check_arguments", "check_replication", "names_of", "of_arguments", "of_results"]
+__all__ = [
+    "check",
+    "check_arguments",
+    "check_explicit",
+    "check_replication",
+    "check_sums",
+    "names_of",
+    "of_arguments",
+    "of_results",
+]
 
 
 def _is_spec(x: Any) -> bool:
@@ -55,8 +66,6 @@ def check(specs: Any, names: frozenset[Any], what: str, infer: Any) -> None:
     for spec in leaves:
         if spec is None:
             continue
-        if spec.unreduced or spec.reduced:
-            raise NotImplementedError("shard_map with unreduced or reduced axes in its specs is not implemented yet")
         other = [n for entry in spec for n in entry_names(entry) if n not in names]
         if other:
             listed = "\n".join(f"  {what} refers to {n!r}" for n in other)
@@ -66,19 +75,82 @@ def check(specs: Any, names: frozenset[Any], what: str, infer: Any) -> None:
             )
 
 
-def of_arguments(f: Any, in_specs: Any, args: tuple[Any, ...], mesh: Any, infer: Any) -> list[PartitionSpec]:
+def _spec_in_type(x: Any) -> PartitionSpec:
+    """How explicit axes divide an argument."""
+    found = _ferrax.typeof(x)._spread if _ferrax.is_tracer(x) else 0
+    if found:
+        from ferrax.sharding._typed import sharding_of
+
+        return sharding_of(found).spec  # type: ignore[no-any-return]
+    sharding = getattr(x, "sharding", None)
+    spec = sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()
+    return spec.update(partitions=(*spec, *(None,) * (np.ndim(x) - len(spec))))
+
+
+def _restricted(spec: PartitionSpec, names: frozenset[Any]) -> PartitionSpec:
+    """The part of a spec that names these axes."""
+    kept = [tuple(n for n in entry_names(entry) if n in names) for entry in spec]
+    return spec.update(partitions=tuple(k[0] if len(k) == 1 else k or None for k in kept))
+
+
+def check_explicit(values: Sequence[Any], specs: Sequence[PartitionSpec], mesh: Any, names: frozenset[Any]) -> None:
+    """Raises where explicit axes divide an argument in another way than its spec says, if all are mapped over."""
+    if names != frozenset(mesh.axis_names) or not mesh.are_all_axes_explicit:
+        return
+    for x, spec in zip(values, specs, strict=True):
+        have = _spec_in_type(x)
+        want = spec.update(partitions=(*spec, *(None,) * (np.ndim(x) - len(spec))))
+        if tuple(map(entry_names, have)) != tuple(map(entry_names, want)) or have.unreduced != want.unreduced:
+            kind = _ferrax.typeof(x) if _ferrax.is_tracer(x) else _typeof(x)
+            raise ValueError(
+                f"in_specs passed to shard_map: {want} does not match the specs of the input: {have} for arg: "
+                f"{kind}. `in_specs` is an optional argument so you can omit specifying it and shard_map will infer "
+                "the in_specs from the arguments. If you want to reshard your inputs, you can use `jax.reshard` on the "
+                "arguments and then pass those args to shard_map."
+            )
+
+
+def _typeof(x: Any) -> Any:
+    from ferrax._api import typeof
+
+    return typeof(x)
+
+
+def check_sums(specs: Sequence[PartitionSpec], mesh: Any, names: frozenset[Any], what: str) -> None:
+    """Raises unless specs with `unreduced` or `reduced` axes are for explicit axes, all of which are mapped over.
+
+    Args:
+      specs: the specs.
+      mesh: the mesh.
+      names: the axes that are mapped over.
+      what: `"in_specs"` or `"out_specs"`.
+    """
+    for spec in specs:
+        for kind, axes in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
+            if axes and names != frozenset(mesh.axis_names):
+                raise NotImplementedError(
+                    f"unreduced/reduced can only be passed to {what} when shard_map is in full manual mode. Got mesh "
+                    f"axis names {mesh.axis_names}, manual_axes: {names}, specs: {spec}."
+                )
+            if any(mesh._name_to_type[n] is not AxisType.Explicit for n in axes):
+                raise ValueError(
+                    f"{kind} in {what} {spec} can only be used when the mesh passed to shard_map contains axis names "
+                    f"all of type `Explicit`. Got mesh {mesh}"
+                )
+
+
+def of_arguments(
+    f: Any, in_specs: Any, args: tuple[Any, ...], mesh: Any, infer: Any, names: frozenset[Any]
+) -> list[PartitionSpec]:
     """A spec for every leaf of the arguments."""
     if in_specs is infer:
-        if any(t is not AxisType.Explicit for t in mesh.axis_types):
+        if any(mesh._name_to_type[n] is not AxisType.Explicit for n in names):
             raise TypeError(
                 "shard_map in_specs argument must be given: it follows from the arguments when all axes of the mesh "
                 "are "
                 f"of type Explicit, and the mesh is {mesh}"
             )
-        leaves = tree_util.tree_leaves(args)
-        if any(_ferrax.is_tracer(x) for x in leaves):
-            raise NotImplementedError("shard_map without in_specs on traced values is not implemented yet: give them")
-        return [x.sharding.spec if isinstance(x.sharding, NamedSharding) else PartitionSpec() for x in leaves]
+        return [_restricted(_spec_in_type(x), names) for x in tree_util.tree_leaves(args)]
     if isinstance(in_specs, list):
         in_specs = tuple(in_specs)
     specs = _spread(in_specs, args, "in_specs", _is_spec)
@@ -168,7 +240,8 @@ def check_replication(
 ) -> None:
     """Raises when a result varies over an axis that its spec does not name."""
     for spec, out in zip(specs, outs, strict=True):
-        varies = [n for n in names if str(n) in _ferrax.typeof(out).vma and n not in names_of(spec)]
+        said = names_of(spec) | set(spec.unreduced)
+        varies = [n for n in names if str(n) in _ferrax.typeof(out).vma and n not in said]
         if varies:
             axes = f"mesh axis {varies[0]!r}" if len(varies) == 1 else "mesh axes " + ", ".join(map(repr, varies))
             same = [n for n in names if n not in varies and n not in names_of(spec)]

@@ -180,14 +180,9 @@ fn custom_vjp_linearize(
 pub struct AvalList(pub Vec<Aval>);
 
 impl AvalList {
-    /// The avals with a leading axis.
-    pub fn batched(&self, size: usize) -> AvalList {
-        let grown = |a: &Aval| {
-            let mut a = a.clone();
-            a.shape.insert(0, size);
-            a
-        };
-        AvalList(self.0.iter().map(grown).collect())
+    /// The avals with a leading axis, divided as its number says.
+    pub fn batched(&self, axis: &BatchAxis) -> AvalList {
+        AvalList(self.0.iter().map(|a| ferrax_ir::spread::with_axis(a.clone(), 0, axis.size, axis.spread)).collect())
     }
 }
 
@@ -230,7 +225,7 @@ pub static CUSTOM_VJP_LINEAR: Def<CustomVjpLinear> = Def {
         let args = super::batch_first(args, dims, axis.size)?;
         let rule =
             BatchedRule::wrap(&p.rule, axis, super::mask(&dims[p.num_res..]), Some(super::mask(&dims[..p.num_res])));
-        let params = CustomVjpLinear { rule, num_res: p.num_res, out_avals: p.out_avals.batched(axis.size) };
+        let params = CustomVjpLinear { rule, num_res: p.num_res, out_avals: p.out_avals.batched(axis) };
         let outs = bind(&OpRef::new(&CUSTOM_VJP_LINEAR, params), &args)?;
         let n = outs.len();
         Ok((outs, smallvec::smallvec![Some(0); n]))

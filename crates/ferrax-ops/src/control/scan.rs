@@ -83,13 +83,11 @@ pub fn scan(params: Scan, args: &[Value]) -> Result<Vec<Value>> {
 }
 
 fn stacked(aval: &Aval, length: usize) -> Aval {
-    let mut out = aval.clone();
-    out.shape.insert(0, length);
-    out
+    ferrax_ir::spread::with_axis(aval.clone(), 0, length, 0)
 }
 
 fn row_shape(aval: &Aval) -> Aval {
-    aval.with_shape(&aval.shape[1..])
+    ferrax_ir::spread::without_axis(aval.clone(), 0)
 }
 
 fn scan_shape(p: &Scan, args: &[&Aval]) -> Result<Avals> {

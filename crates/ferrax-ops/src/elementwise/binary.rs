@@ -317,7 +317,7 @@ pub static POW: Def<()> = Def {
             );
         }
         let shape = nary_result_shape("pow", args)?;
-        Ok(smallvec![Aval { shape, dtype: x, weak: args[0].weak && args[1].weak, vary: 0 }])
+        Ok(smallvec![Aval { shape, dtype: x, weak: args[0].weak && args[1].weak, vary: 0, spread: 0 }])
     },
     jvp: partials!(pow_by_base, |g, out, x, _| mul(g, &mul(&log(&replace_zero(x)?)?, out)?)),
     transpose: Slot::None(NOT_LINEAR),

@@ -241,7 +241,7 @@ fn bitcast_shape(p: &BitcastConvertType, args: &[&Aval]) -> Result<Avals> {
             );
         }
     }
-    Ok(smallvec![Aval { shape, dtype: to, weak: false, vary: 0 }])
+    Ok(smallvec![Aval { shape, dtype: to, weak: false, vary: 0, spread: 0 }])
 }
 
 /// The bits of every element read as another dtype; a change of width adds or removes a minor axis.

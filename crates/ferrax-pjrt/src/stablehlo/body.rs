@@ -158,12 +158,15 @@ impl<'m, 'a> Body<'m, 'a> {
     /// As [`Body::inline`], with the places where the nodes come from behind their operations.
     pub(crate) fn inline_at(&mut self, graph: &Graph, args: &[Val], places: Option<&Places>) -> Result<Vec<Val>> {
         let mut values: Vec<Val> = args.to_vec();
+        for (i, value) in values.iter_mut().enumerate() {
+            self.constrain(value, i as u32, places);
+        }
         for n in &graph.nodes {
             if let Some(places) = places {
                 self.place = places.value(n.first.0);
             }
             let inputs: Vec<Val> = n.inputs.iter().map(|v| values[v.0 as usize].clone()).collect();
-            let results = node(self, graph, n, &inputs)?;
+            let mut results = node(self, graph, n, &inputs)?;
             if let Some(fault) = self.module.fault.take() {
                 return Err(error!(Internal, "{:?} is printed as an ill-typed program: {fault}", n.kind));
             }
@@ -172,12 +175,24 @@ impl<'m, 'a> Body<'m, 'a> {
             if given != wanted {
                 return Err(error!(Internal, "{:?} is printed with results {given:?}, not {wanted:?}", n.kind));
             }
+            for (v, result) in n.outputs().zip(&mut results) {
+                self.constrain(result, v.0, places);
+            }
             values.extend(results);
         }
         if places.is_some() {
             self.place.clear();
         }
         Ok(graph.outputs.iter().map(|v| values[v.0 as usize].clone()).collect())
+    }
+
+    /// The value with the shardings that the program says it has.
+    fn constrain(&mut self, value: &mut Val, number: u32, places: Option<&Places>) {
+        for (_, sharding) in places.iter().flat_map(|p| &p.shardings).filter(|(v, _)| *v == number) {
+            let id = self.fresh();
+            self.line(format!("%{id} = sdy.sharding_constraint {} {sharding} : {}", value.name, tensor(&value.ty)));
+            value.name = Name::Local(id);
+        }
     }
 
     /// A call of the function that a nested graph becomes, printed once in the module.

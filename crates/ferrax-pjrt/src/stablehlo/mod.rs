@@ -65,6 +65,12 @@ pub struct Places {
     pub parameters: Vec<String>,
     /// What the values up to a number are made for: a name, and a file and a line where they are known. In order.
     pub values: Vec<(u32, String, Option<(String, u32)>)>,
+    /// The mesh that shardings are over, as the dialect `sdy` writes it.
+    pub mesh: Option<String>,
+    /// Shardings of the parameters, as `sdy` writes them; empty for those without.
+    pub parameter_shardings: Vec<String>,
+    /// Values with the shardings that the program says they have, one behind the other.
+    pub shardings: Vec<(u32, String)>,
 }
 
 /// A text as MLIR quotes it.
@@ -76,6 +82,12 @@ impl Places {
     /// Behind a parameter.
     fn parameter(&self, i: usize) -> String {
         self.parameters.get(i).filter(|n| !n.is_empty()).map_or(String::new(), |n| format!(" loc({})", quoted(n)))
+    }
+
+    /// How a parameter is sharded, as attributes.
+    fn sharding(&self, i: usize) -> Option<String> {
+        let found = self.parameter_shardings.get(i).filter(|s| !s.is_empty())?;
+        Some(format!("sdy.sharding = #sdy.sharding{found}"))
     }
 
     /// Behind the operations that compute a value.
@@ -122,7 +134,8 @@ pub fn placed_module(graph: &Graph, donated: &[bool], target: &Target, places: O
         fault: None,
     };
     let main = shared.function(graph, donated, places)?;
-    Ok(format!("module @jit {{\n  func.func public @main{main}{}}}\n", shared.functions))
+    let mesh = places.and_then(|p| p.mesh.as_ref()).map_or(String::new(), |m| format!("  sdy.mesh @mesh = {m}\n"));
+    Ok(format!("module @jit {{\n{mesh}  func.func public @main{main}{}}}\n", shared.functions))
 }
 
 impl Module<'_> {
@@ -136,10 +149,12 @@ impl Module<'_> {
         let text = body.into_text();
         let listed = args.iter().enumerate().map(|(i, a)| {
             let donor = match aliases[i] {
-                Some(k) => format!(" {{tf.aliasing_output = {k} : i32}}"),
-                None if donated.get(i) == Some(&true) => " {jax.buffer_donor = true}".into(),
-                None => String::new(),
+                Some(k) => Some(format!("tf.aliasing_output = {k} : i32")),
+                None if donated.get(i) == Some(&true) => Some("jax.buffer_donor = true".into()),
+                None => None,
             };
+            let said: Vec<String> = donor.into_iter().chain(places.and_then(|p| p.sharding(i))).collect();
+            let donor = if said.is_empty() { String::new() } else { format!(" {{{}}}", said.join(", ")) };
             let place = places.map_or(String::new(), |p| p.parameter(i));
             format!("{}: {}{donor}{place}", a.name, tensor(&a.ty))
         });

@@ -16,8 +16,8 @@ fn kernels_text(jaxpr: &PyClosed) -> PyResult<String> {
 /// A program as StableHLO, with the memory of these arguments donated, and the names and lines that it comes from if asked.
 #[pyfunction]
 fn stablehlo_text(jaxpr: &PyClosed, donate: Vec<bool>, placed: bool) -> PyResult<String> {
-    if placed {
-        return Executable::placed_stablehlo(jaxpr.jaxpr(), &donate).py();
+    if placed || jaxpr.jaxpr().avals.iter().any(|a| a.spread != 0) {
+        return Executable::placed_stablehlo(jaxpr.jaxpr(), &donate, placed).py();
     }
     executable(jaxpr.jaxpr()).py()?.stablehlo(&donate).py()
 }

@@ -1,31 +1,24 @@
-//! Where the arguments of a trace are, for types over explicit axes of a mesh.
+//! Types over explicit axes of a mesh: what the core asks the host of them, and how calls differ by them.
 //!
-//! While a mesh with such axes is in use, a function is traced anew for every placement of its arguments, and a traced
-//! value can be asked what it was computed from. The rules are the host's: `python/ferrax/sharding/_traced.py`.
+//! While a mesh with such axes is in use, a function is traced anew for every way in which its arguments are divided. The
+//! rules are the host's: `python/ferrax/sharding/_typed.py`.
 
 use super::jaxpr::PyClosed;
-use crate::value::{PyValue, from_value};
+use crate::aval::ShapedArray;
+use crate::errors::carry;
+use crate::sharded::any_object;
+use crate::value::{from_value, to_value};
+use ferrax::sharded::of_one;
 use ferrax_base::config::Flag;
 use ferrax_base::source::{Making, Phase};
-use ferrax_ir::{Array, Atom, DeviceId, Payload, TraceId, Tracer, Value, Var};
+use ferrax_base::{Aval, Result};
+use ferrax_ir::{Array, DeviceId, OpRef, Value, spread};
 use pyo3::intern;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
-use std::cell::RefCell;
 
-/// The placement of each argument of a call; empty where no mesh with explicit axes is in use.
-pub type Places = SmallVec<[Option<DeviceId>; 4]>;
-
-/// A trace in progress: its number, the variables of its arguments, and the arguments.
-struct Operands {
-    trace: TraceId,
-    vars: Vec<Var>,
-    objects: Vec<Py<PyAny>>,
-}
-
-thread_local! {
-    static OPERANDS: RefCell<Vec<Operands>> = const { RefCell::new(Vec::new()) };
-}
+/// How each argument of a call is divided, as a number; empty where no mesh with explicit axes is in use.
+pub type Places = SmallVec<[u32; 4]>;
 
 /// Whether a mesh with explicit axes is in use on this thread.
 #[inline]
@@ -67,97 +60,104 @@ pub fn placed<'py>(
     py.import(intern!(py, "ferrax._out_sharding"))?.call_method1(intern!(py, "put"), (made, sharding, name))
 }
 
-/// The placements of a call's arguments, as far as a trace depends on them.
+/// How a call's arguments are divided, as far as a trace depends on it.
 pub fn places(values: &[Value]) -> Places {
     if !in_use() {
         return Places::new();
     }
-    values.iter().map(|v| if let Value::Array(a) = v { place(a) } else { None }).collect()
+    values.iter().map(|v| v.aval().spread).collect()
 }
 
-/// Where an array is, if a trace depends on it.
-fn place(array: &Array) -> Option<DeviceId> {
-    Some(array.device()).filter(|d| d.is_sharded())
+/// How an array is divided, if a trace depends on it.
+fn place(array: &Array) -> u32 {
+    spread::typed(array.aval().clone(), array.device()).spread
 }
 
 /// Whether arrays are where a signature has them.
 pub fn are_at(arrays: &[&Array], places: &Places) -> bool {
-    !in_use() || (arrays.len() == places.len() && arrays.iter().zip(places).all(|(a, p)| place(a) == *p))
+    if !in_use() {
+        return !arrays.iter().any(|a| on_explicit(a.device()));
+    }
+    arrays.len() == places.len() && arrays.iter().zip(places).all(|(a, p)| place(a) == *p)
 }
 
-/// The arguments of a call as objects, for [`Traced::enter`]; `None` where nobody will ask.
-pub fn objects(py: Python<'_>, values: &[Value]) -> PyResult<Option<Vec<Py<PyAny>>>> {
-    if !in_use() {
+/// Whether a placement is over a mesh with explicit axes.
+fn on_explicit(device: DeviceId) -> bool {
+    // a type of more axes than any array has: the sharding fits it
+    device.is_sharded() && spread::of_place(device, usize::from(u8::MAX)) != 0
+}
+
+/// A mesh in use for a call, until dropped.
+pub struct InUse<'py>(Bound<'py, PyAny>);
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        let none = self.0.py().None();
+        let left = self.0.call_method1(intern!(self.0.py(), "__exit__"), (&none, &none, &none));
+        debug_assert!(left.is_ok(), "a mesh is left without an error");
+    }
+}
+
+/// Makes the mesh of arguments the one in use, where it has explicit axes and no mesh is in use.
+pub fn mesh_of_arguments<'py>(py: Python<'py>, values: &[Value]) -> PyResult<Option<InUse<'py>>> {
+    if in_use() || !ferrax_ir::trace::is_eager() {
         return Ok(None);
     }
-    values.iter().map(|v| from_value(py, v.clone())).collect::<PyResult<Vec<_>>>().map(Some)
+    let device = |v: &Value| if let Value::Array(a) = v { Some(a.device()).filter(|d| on_explicit(*d)) } else { None };
+    let Some(device) = values.iter().find_map(device) else { return Ok(None) };
+    let entered = module(py)?.call_method1(intern!(py, "mesh_in_use"), (any_object(py, device)?,))?;
+    Ok((!entered.is_none()).then_some(InUse(entered)))
 }
 
-/// Remembers the arguments of a trace for as long as it lasts.
-pub struct Traced(());
-
-impl Traced {
-    /// Begins with the tracers of a trace and the arguments that they stand for.
-    pub fn enter(tracers: &[Value], objects: Option<Vec<Py<PyAny>>>) -> Option<Traced> {
-        let objects = objects?;
-        let Some(Value::Tracer(first)) = tracers.first() else { return None };
-        let var = |v: &Value| match v {
-            Value::Tracer(t) => variable(t),
-            _ => None,
-        };
-        let vars: Vec<Var> = tracers.iter().filter_map(var).collect();
-        let trace = first.trace().id();
-        OPERANDS.with_borrow_mut(|all| all.push(Operands { trace, vars, objects }));
-        Some(Traced(()))
-    }
-}
-
-impl Drop for Traced {
-    fn drop(&mut self) {
-        let ended = OPERANDS.with_borrow_mut(Vec::pop);
-        drop(ended);
-    }
-}
-
-fn variable(t: &Tracer) -> Option<Var> {
-    match t.payload() {
-        Payload::Staged(Atom::Var(v)) => Some(*v),
-        _ => None,
-    }
-}
-
-/// The value inside a traced one, and its axis that `vmap` maps; `None` for values of programs.
+/// A number for what a type says of its axes: what divides each, what follows the type, and what the dialect `sdy` says.
 #[pyfunction]
-fn traced_inside(py: Python<'_>, x: PyValue) -> PyResult<Option<(Py<PyAny>, Option<usize>)>> {
-    let Value::Tracer(t) = &x.0 else { return Ok(None) };
-    let (value, axis) = match t.payload() {
-        Payload::Jvp { primal, .. } => (primal, None),
-        Payload::Batched { value, axis } => (value, *axis),
-        Payload::Staged(_) => return Ok(None),
-    };
-    Ok(Some((from_value(py, value.clone())?, axis)))
+fn intern_spread(axes: Vec<Option<String>>, marks: String, sdy: (String, String)) -> u32 {
+    spread::intern(axes, marks, sdy)
 }
 
-/// The program up to a value in it, with the last of its arguments.
+/// The type, divided as a number says.
 #[pyfunction]
-fn traced_program(py: Python<'_>, x: PyValue) -> PyResult<Option<(Py<PyClosed>, Vec<Py<PyAny>>)>> {
-    let Value::Tracer(t) = &x.0 else { return Ok(None) };
-    let id = t.trace().id();
-    let found = OPERANDS.with_borrow(|all| {
-        let of = all.iter().find(|o| o.trace == id)?;
-        Some((of.vars.clone(), of.objects.iter().map(|o| o.clone_ref(py)).collect::<Vec<_>>()))
-    });
-    // a trace that began outside knows nothing of its arguments, but of what it has put somewhere since
-    let (vars, objects) = found.unwrap_or_default();
-    let mut jaxpr = None;
-    t.trace().recorded(t, &mut |so_far, var| {
-        let mut copy = so_far.clone();
-        copy.invars.extend(&vars);
-        copy.outvars = vec![Atom::Var(var)];
-        jaxpr = Some(copy);
-    });
-    let Some(jaxpr) = jaxpr else { return Ok(None) };
-    Ok(Some((Py::new(py, PyClosed::new(jaxpr.into()))?, objects)))
+fn with_spread(aval: &ShapedArray, spread: u32) -> ShapedArray {
+    ShapedArray(Aval { spread, ..aval.0.clone() })
+}
+
+/// The number of what divides axes that `vmap` maps, from the numbers of the types that have them. Errors where that
+/// differs, or `given` says what divides them.
+pub fn of_mapped(py: Python<'_>, mapped: Vec<(usize, u32)>, given: u32) -> PyResult<u32> {
+    module(py)?.call_method1(intern!(py, "of_mapped"), (mapped, given))?.extract()
+}
+
+fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import(intern!(py, "ferrax.sharding._typed"))
+}
+
+fn type_of(device: DeviceId, rank: usize) -> Result<u32> {
+    Python::attach(|py| {
+        let object = any_object(py, device)?;
+        module(py)?.call_method1(intern!(py, "of_sharding"), (object, rank))?.extract()
+    })
+    .map_err(carry)
+}
+
+fn results(op: &OpRef, args: &[Aval], outs: &[Aval]) -> Result<Vec<u32>> {
+    Python::attach(|py| {
+        let program = of_one(op, args.iter().cloned().map(Ok), outs);
+        let program = Py::new(py, PyClosed::new(program.into()))?;
+        module(py)?.call_method1(intern!(py, "results"), (program,))?.extract()
+    })
+    .map_err(carry)
+}
+
+fn moved(number: u32, at: usize, more: Option<u32>) -> Result<u32> {
+    Python::attach(|py| module(py)?.call_method1(intern!(py, "moved"), (number, at, more))?.extract()).map_err(carry)
+}
+
+fn settled(v: &Value, number: u32) -> Result<Value> {
+    Python::attach(|py| {
+        let x = from_value(py, v.clone())?;
+        to_value(&module(py)?.call_method1(intern!(py, "settled"), (x, number))?)
+    })
+    .map_err(carry)
 }
 
 /// Adds the functions.
@@ -165,6 +165,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(enter_explicit, m)?)?;
     m.add_function(wrap_pyfunction!(explicit_in_use, m)?)?;
     m.add_function(wrap_pyfunction!(making_placed, m)?)?;
-    m.add_function(wrap_pyfunction!(traced_inside, m)?)?;
-    m.add_function(wrap_pyfunction!(traced_program, m)?)
+    spread::set_host(spread::Host { placed: type_of, results, moved, settled });
+    m.add_function(wrap_pyfunction!(intern_spread, m)?)?;
+    m.add_function(wrap_pyfunction!(with_spread, m)?)
 }

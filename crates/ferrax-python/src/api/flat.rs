@@ -1,6 +1,5 @@
 //! Tracing for facade code: a function of trees to a program, and linear transposition.
 
-use super::explicit;
 use super::function::{FlatCall, Function, Leaves};
 use super::jaxpr::PyClosed;
 use super::trees;
@@ -42,12 +41,7 @@ fn trace_to_jaxpr(
     };
     let debug = function.debug_for(py, &in_tree, &[]);
     let mut call = FlatCall::new(py, &function.fun, &in_tree, &function.debug);
-    let operands = explicit::in_use().then(|| leaves.iter().map(|l| l.clone_ref(py)).collect());
-    let staged = stage(transform, debug, &avals, |values| {
-        let _known = explicit::Traced::enter(values, operands);
-        call.call(values)
-    })
-    .py()?;
+    let staged = stage(transform, debug, &avals, |values| call.call(values)).py()?;
     let out_tree = call.out_tree()?;
     let program: JaxprRef = staged.jaxpr.into();
     crate::watch::traced(py, &program)?;

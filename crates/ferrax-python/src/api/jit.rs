@@ -79,6 +79,9 @@ impl Jit {
             let quick: Option<SmallVec<[Value; 8]>> =
                 if config::watched() { None } else { args.positional().map(|a| quick_value(&a)).collect() };
             if let Some(values) = quick {
+                if let Some(_mesh) = explicit::mesh_of_arguments(py, &values)? {
+                    return self.run(args);
+                }
                 let parts = Parts { tree: None, values: &values, statics: &[], config };
                 if let Some(kept) = self.programs.find(py, &parts, &self.function)? {
                     return self.finish(py, &kept.value, &values);
@@ -90,6 +93,9 @@ impl Jit {
         let call = Call::new(args)?;
         self.check_must(py, &call.leaves, &call.tree, &[])?;
         let values = self.values(py, &call.leaves, &call.tree, &[])?;
+        if let Some(_mesh) = explicit::mesh_of_arguments(py, &values)? {
+            return self.run(args);
+        }
         let parts = Parts { tree: Some(&call.tree), values: &values, statics: &[], config };
         match self.programs.find(py, &parts, &self.function)? {
             Some(kept) => self.finish(py, &kept.value, &values),
@@ -191,6 +197,9 @@ impl Jit {
         let tree = trees::flatten_args(&split.args, split.kwargs.as_ref(), &mut leaves)?;
         self.check_must(py, &leaves, &tree, &split.positions)?;
         let values = self.values(py, &leaves, &tree, &split.positions)?;
+        if let Some(_mesh) = explicit::mesh_of_arguments(py, &values)? {
+            return self.run_static(args);
+        }
         let parts = Parts { tree: Some(&tree), values: &values, statics: &split.statics, config };
         match self.programs.find(py, &parts, &self.function)? {
             Some(kept) => self.finish(py, &kept.value, &values),
@@ -206,16 +215,11 @@ impl Jit {
         avals: &[Aval],
         statics: &[Static],
         positions: &[usize],
-        operands: Option<Vec<Py<PyAny>>>,
     ) -> PyResult<(Staged, TreeDef)> {
         let debug = self.function.debug_for(py, tree, positions);
         let fun = with_statics(py, &self.function.fun, statics, positions)?;
         let mut call = FlatCall::new(py, &fun, tree, &self.function.debug);
-        let staged = stage("jit", debug, avals, |args| {
-            let _known = explicit::Traced::enter(args, operands);
-            call.call(args)
-        })
-        .py()?;
+        let staged = stage("jit", debug, avals, |args| call.call(args)).py()?;
         let out_tree = call.out_tree()?;
         Ok((staged, out_tree))
     }
@@ -234,7 +238,8 @@ impl Jit {
         if self.impure.get().is_some() {
             return Err(references::used());
         }
-        let avals: SmallVec<[Aval; 4]> = values.iter().map(Value::aval).collect();
+        let typed: SmallVec<[Aval; 4]> = values.iter().map(Value::aval).collect();
+        let avals = typed.iter().map(|a| Aval { spread: 0, ..a.clone() }).collect();
         let params = ParamNames::of(self.function.fun.bind(py), positions);
         let places = explicit::places(&values);
         let signature = Signature { tree: key_tree, avals, statics, config, places };
@@ -245,8 +250,7 @@ impl Jit {
         let watch =
             Watch::start(py, &self.function, statics, |s| key.static_name(py, &s.label), &self.programs, config)?;
         let clock = references::clock();
-        let operands = explicit::objects(py, &values)?;
-        let (staged, out_tree) = self.trace(py, tree, &key.signature.avals, statics, positions, operands)?;
+        let (staged, out_tree) = self.trace(py, tree, &typed, statics, positions)?;
         let guards = watch.end(fun);
         if references::used_since(clock) {
             self.make_impure(py, clock)?;
@@ -593,8 +597,7 @@ fn jit_trace(
     let tree = trees::flatten_args(&dynamic, Some(&rest), &mut leaves)?;
     let avals = leaves.iter().map(|l| abstract_value(l.bind(py))).collect::<PyResult<Vec<Aval>>>()?;
     let clock = references::clock();
-    let operands = explicit::in_use().then(|| leaves.iter().map(|l| l.clone_ref(py)).collect());
-    let (staged, out_tree) = jit.trace(py, &tree, &avals, &statics, &positions, operands)?;
+    let (staged, out_tree) = jit.trace(py, &tree, &avals, &statics, &positions)?;
     if references::used_since(clock) {
         return Err(PyNotImplementedError::new_err(format!(
             "tracing or lowering of {} ahead of time is not implemented: it uses a reference",

@@ -206,7 +206,7 @@ impl Op for PyOp {
             .iter()
             .map(|&a| {
                 let ty = b.ty(a);
-                Aval { shape: ty.shape.iter().copied().collect(), dtype: ty.dtype, weak: false, vary: 0 }
+                Aval { shape: ty.shape.iter().copied().collect(), dtype: ty.dtype, weak: false, vary: 0, spread: 0 }
             })
             .collect();
         let jaxpr = self.lowered(&avals)?;

@@ -9,7 +9,7 @@ use crate::tree::{self, TreeDef};
 use crate::value::{from_value, to_value};
 use ferrax_ir::Value;
 use ferrax_transform::VmapAxis;
-use ferrax_transform::batching::place_axis;
+use ferrax_transform::batching::placed_axis;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
@@ -26,6 +26,8 @@ struct Vmap {
     out_number: Option<i64>,
     axis_name: Option<Arc<str>>,
     axis_size: Option<usize>,
+    /// The number of what the user says divides the axis.
+    spread: u32,
 }
 
 /// One axis of a prefix tree: a number or `None`.
@@ -199,7 +201,11 @@ impl Vmap {
         let values = leaves.iter().zip(&axes).enumerate().map(value).collect::<PyResult<Vec<Option<Value>>>>()?;
         let (dims, size) = self.dims(py, &axes, &values, &tree)?;
         let (dims, values): (Vec<_>, Vec<_>) = dims.into_iter().zip(values).filter_map(|(d, v)| Some((d, v?))).unzip();
-        let axis = VmapAxis::new(size, self.axis_name.clone());
+        let mut axis = VmapAxis { spread: self.spread, ..VmapAxis::new(size, self.axis_name.clone()) };
+        if super::explicit::in_use() {
+            let mapped = dims.iter().zip(&values).filter_map(|(d, v)| Some(((*d)?, v.aval().spread)));
+            axis.spread = super::explicit::of_mapped(py, mapped.collect(), self.spread)?;
+        }
         let debug = &self.function.debug;
         let mut result = None;
         // The function sees what is not mapped as it is: numbers stay numbers.
@@ -221,7 +227,7 @@ impl Vmap {
             result = Some((kept.collect::<Vec<_>>(), tree));
             Ok(values)
         };
-        let outs = ferrax_transform::vmap(debug.clone(), axis, &values, &dims, call).py()?;
+        let outs = ferrax_transform::vmap(debug.clone(), axis.clone(), &values, &dims, call).py()?;
         let (kept, out_tree) =
             result.ok_or_else(|| ferrax_base::error!(Internal, "{} was not called", debug.name)).py()?;
         let out_axes = self.out_axes(py, &out_tree, outs.len())?;
@@ -232,7 +238,7 @@ impl Vmap {
                     "at vmap out_axes{}, got axis spec None but output was batched on axis {d}",
                     tree::leaf_text(py, &out_tree, i)?
                 ))),
-                _ => from_value(py, place_axis(v, *d, at, size).py()?),
+                _ => from_value(py, placed_axis(v, *d, at, &axis).py()?),
             });
         tree::unflatten(py, &out_tree, placed.collect::<PyResult<Leaves>>()?)
     }
@@ -262,7 +268,7 @@ impl FastCall for Vmap {
 
 /// A vectorized function; see `ferrax.vmap`.
 #[pyfunction]
-#[pyo3(signature = (fun, in_axes, out_axes, axis_name, axis_size))]
+#[pyo3(signature = (fun, in_axes, out_axes, axis_name, axis_size, spread=0))]
 fn vmap(
     py: Python<'_>,
     fun: &Bound<'_, PyAny>,
@@ -270,6 +276,7 @@ fn vmap(
     out_axes: Bound<'_, PyAny>,
     axis_name: Option<Bound<'_, PyAny>>,
     axis_size: Option<crate::value::SizeArg>,
+    spread: u32,
 ) -> PyResult<Py<PyAny>> {
     let function = Function::new(fun, "vmap")?;
     let number = !in_axes.is_instance_of::<PyBool>() && in_axes.extract::<i64>().is_ok();
@@ -289,6 +296,7 @@ fn vmap(
         out_axes: out_axes.unbind(),
         axis_name,
         axis_size: axis_size.map(|n| n.0),
+        spread,
     };
     let name = vmap.function.debug.name.clone();
     let mut doc = format!(

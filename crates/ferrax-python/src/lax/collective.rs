@@ -7,15 +7,20 @@ use ferrax_ops::collective::{self as ops, AxisNames};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Size of a named mapped axis.
+/// Size of a named mapped axis, for an operation along it.
 #[pyfunction]
-fn axis_size(name: &str) -> PyResult<usize> {
-    named_axis(name).ok_or_else(|| ops::unbound(name)).py()
+#[pyo3(signature = (name, operation="axis_size"))]
+fn axis_size(name: &str, operation: &str) -> PyResult<usize> {
+    size_of(name, operation)
 }
 
-fn names(names: Vec<String>) -> PyResult<AxisNames> {
+fn size_of(name: &str, operation: &str) -> PyResult<usize> {
+    named_axis(name).ok_or_else(|| ops::unbound(name, operation)).py()
+}
+
+fn names(names: Vec<String>, operation: &str) -> PyResult<AxisNames> {
     for n in &names {
-        axis_size(n)?;
+        size_of(n, operation)?;
     }
     Ok(AxisNames(names.into_iter().map(Arc::from).collect()))
 }
@@ -23,7 +28,7 @@ fn names(names: Vec<String>) -> PyResult<AxisNames> {
 /// The reduction `name` of `x` over mapped axes.
 #[pyfunction]
 fn reduce_across(name: &str, x: PyValue, axes: Vec<String>) -> PyResult<PyValue> {
-    let axes = names(axes)?;
+    let axes = names(axes, name)?;
     let reduce = match name {
         "psum" => ops::psum,
         "pmax" => ops::pmax,
@@ -34,38 +39,41 @@ fn reduce_across(name: &str, x: PyValue, axes: Vec<String>) -> PyResult<PyValue>
 
 #[pyfunction]
 fn all_gather(x: PyValue, name: String, axis: usize, tiled: bool) -> PyResult<PyValue> {
-    let axis_size = axis_size(&name)?;
-    let params = ops::AllGather { all_gather_dimension: axis, axis_name: names(vec![name])?, axis_size, tiled };
+    let axis_size = size_of(&name, "all_gather")?;
+    let params =
+        ops::AllGather { all_gather_dimension: axis, axis_name: names(vec![name], "all_gather")?, axis_size, tiled };
     ops::all_gather(&x.0, params).py().map(PyValue)
 }
 
 #[pyfunction]
 fn reduce_scatter(x: PyValue, name: String, axis: usize, tiled: bool) -> PyResult<PyValue> {
-    let axis_size = axis_size(&name)?;
-    let params = ops::Scatter { axis_name: names(vec![name])?, axis_size, scatter_dimension: axis, tiled };
+    let axis_size = size_of(&name, "reduce_scatter")?;
+    let params =
+        ops::Scatter { axis_name: names(vec![name], "reduce_scatter")?, axis_size, scatter_dimension: axis, tiled };
     ops::reduce_scatter(&x.0, params).py().map(PyValue)
 }
 
 #[pyfunction]
 fn all_to_all(x: PyValue, name: String, split_axis: usize, concat_axis: usize, tiled: bool) -> PyResult<PyValue> {
-    let axis_size = axis_size(&name)?;
-    let params = ops::AllToAll { axis_name: names(vec![name])?, axis_size, concat_axis, split_axis, tiled };
+    let axis_size = size_of(&name, "all_to_all")?;
+    let params =
+        ops::AllToAll { axis_name: names(vec![name], "all_to_all")?, axis_size, concat_axis, split_axis, tiled };
     ops::all_to_all(&x.0, params).py().map(PyValue)
 }
 
 #[pyfunction]
 fn ppermute(x: PyValue, name: String, perm: Vec<(usize, usize)>) -> PyResult<PyValue> {
-    ops::ppermute(&x.0, ops::Permute { axis_name: names(vec![name])?, perm }).py().map(PyValue)
+    ops::ppermute(&x.0, ops::Permute { axis_name: names(vec![name], "ppermute")?, perm }).py().map(PyValue)
 }
 
 #[pyfunction]
 fn pbroadcast(x: PyValue, name: String, source: usize) -> PyResult<PyValue> {
-    ops::pbroadcast(&x.0, ops::Broadcast { axis_name: names(vec![name])?, source }).py().map(PyValue)
+    ops::pbroadcast(&x.0, ops::Broadcast { axis_name: names(vec![name], "ppermute")?, source }).py().map(PyValue)
 }
 
 #[pyfunction]
 fn axis_index(name: &str) -> PyResult<PyValue> {
-    axis_size(name)?;
+    size_of(name, "axis_index")?;
     ops::axis_index(name.into()).py().map(PyValue)
 }
 

@@ -24,7 +24,7 @@ type Bind = fn(&Value, &[usize]) -> Result<Value>;
 /// The type that a reduction leaves.
 fn left(x: &Value, axes: &[usize], dtype: DType) -> Aval {
     let shape = (0..x.rank()).filter(|d| !axes.contains(d)).map(|d| x.shape()[d]).collect();
-    Aval { shape, dtype, weak: false, vary: 0 }
+    Aval { shape, dtype, weak: false, vary: 0, spread: 0 }
 }
 
 /// A strongly typed operand reduced over ascending axes.

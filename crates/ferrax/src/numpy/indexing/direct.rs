@@ -19,7 +19,7 @@ pub fn row(x: &Value, i: i64) -> Result<Option<Array>> {
     }
     let bytes = ferrax_base::shape::size(rest) * aval.dtype.size();
     let buffer = Buffer::from_bytes(&a.pin()?.bytes()[i as usize * bytes..][..bytes])?;
-    let out = Aval { shape: Shape::from_slice(rest), dtype: aval.dtype, weak: aval.weak, vary: 0 };
+    let out = Aval { shape: Shape::from_slice(rest), dtype: aval.dtype, weak: aval.weak, vary: 0, spread: 0 };
     Ok(Some(Array::placed(out, buffer, a.device(), a.committed())))
 }
 
@@ -111,7 +111,7 @@ impl Region {
         self.runs(element, |at, n, run| {
             to[n * element..(n + run) * element].copy_from_slice(&from[at..at + run * element]);
         });
-        let aval = Aval { shape: self.shape.clone(), dtype: x.aval().dtype, weak: x.aval().weak, vary: 0 };
+        let aval = Aval { shape: self.shape.clone(), dtype: x.aval().dtype, weak: x.aval().weak, vary: 0, spread: 0 };
         Ok(Array::placed(aval, buffer, x.device(), x.committed()))
     }
 
@@ -130,7 +130,8 @@ impl Region {
                 to.copy_from_slice(&values[n * element..(n + run) * element]);
             }
         });
-        let aval = Aval { shape: x.aval().shape.clone(), dtype: x.aval().dtype, weak: x.aval().weak, vary: 0 };
+        let aval =
+            Aval { shape: x.aval().shape.clone(), dtype: x.aval().dtype, weak: x.aval().weak, vary: 0, spread: 0 };
         Ok(Array::placed(aval, buffer, x.device(), x.committed()))
     }
 }

@@ -1,0 +1,174 @@
+//! How explicit axes of a mesh divide traced values: types with shardings.
+//!
+//! While a mesh with such axes is in use, the aval of a traced value says which mesh axis divides which of its axes, by a
+//! number ([`Aval::spread`](ferrax_base::Aval)) of a sharding that the host knows. Operations get theirs where they are
+//! recorded ([`note`]), so that an operation that has to be told raises at its line. Arrays have a placement instead,
+//! from which their type follows ([`typed`]).
+//!
+//! Source: JAX's "Explicit sharding". Read next: `python/ferrax/sharding/_typed.py`, which has the rules.
+
+use crate::device::DeviceId;
+use crate::op::OpRef;
+use crate::value::Value;
+use ferrax_base::config::Flag;
+use ferrax_base::fork::Lock;
+use ferrax_base::{Aval, Result};
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, LazyLock, OnceLock};
+
+/// What the host is asked; zero is a type that says nothing.
+pub struct Host {
+    /// The number of arrays of this rank at a placement.
+    pub placed: fn(DeviceId, usize) -> Result<u32>,
+    /// The numbers of the results of an operation. Errors when it has to be told.
+    pub results: fn(&OpRef, &[Aval], &[Aval]) -> Result<Vec<u32>>,
+    /// The number of what has one more axis at a place, divided as an axis's number says, or (`None`) one less.
+    pub moved: fn(u32, usize, Option<u32>) -> Result<u32>,
+    /// The value, divided as a number says.
+    pub settled: fn(&Value, u32) -> Result<Value>,
+}
+
+static HOST: OnceLock<Host> = OnceLock::new();
+
+/// Installs the host; the first call counts.
+pub fn set_host(host: Host) {
+    let _ = HOST.set(host);
+}
+
+/// What is printed of a number: what divides each axis, and what follows the type.
+#[derive(Clone, Debug)]
+struct Text {
+    axes: Vec<Option<Box<str>>>,
+    marks: Box<str>,
+    /// The sharding and its mesh, as the dialect `sdy` of MLIR writes them.
+    sdy: (Box<str>, Box<str>),
+}
+
+/// By number, from 1 on. They stay for the process.
+static TEXTS: Lock<Vec<Arc<Text>>> = Lock::new(Vec::new());
+
+/// A new number; the host keeps equal shardings apart.
+pub fn intern(axes: Vec<Option<String>>, marks: String, sdy: (String, String)) -> u32 {
+    let axes = axes.into_iter().map(|a| a.map(String::into_boxed_str)).collect();
+    let mut texts = TEXTS.lock();
+    texts.push(Arc::new(Text { axes, marks: marks.into(), sdy: (sdy.0.into(), sdy.1.into()) }));
+    texts.len() as u32
+}
+
+fn text_of(spread: u32) -> Option<Arc<Text>> {
+    TEXTS.lock().get(spread.checked_sub(1)? as usize).cloned()
+}
+
+/// A sharding and its mesh, as the dialect `sdy` of MLIR writes them.
+pub fn sdy(spread: u32) -> Option<(String, String)> {
+    text_of(spread).map(|t| (t.sdy.0.to_string(), t.sdy.1.to_string()))
+}
+
+/// The type as programs print it, `f32[8@x,4]`.
+pub fn text(aval: &Aval) -> String {
+    match text_of(aval.spread) {
+        Some(text) => {
+            let dims = aval.shape.iter().map(ToString::to_string);
+            format!("{}[{}]{}", aval.dtype.short_name(), joined(dims, &text), text.marks)
+        }
+        None => aval.to_string(),
+    }
+}
+
+/// Sizes of axes with what divides them, and what follows the type.
+pub fn sizes(spread: u32, dims: impl Iterator<Item = String>) -> (String, String) {
+    match text_of(spread) {
+        Some(text) => (joined(dims, &text), text.marks.to_string()),
+        None => (dims.collect::<Vec<_>>().join(","), String::new()),
+    }
+}
+
+fn joined(dims: impl Iterator<Item = String>, text: &Text) -> String {
+    let with = |(i, d): (usize, String)| match text.axes.get(i) {
+        Some(Some(names)) => format!("{d}@{names}"),
+        _ => d,
+    };
+    dims.enumerate().map(with).collect::<Vec<_>>().join(",")
+}
+
+static PLACED: LazyLock<Lock<FxHashMap<(DeviceId, usize), u32>>> = LazyLock::new(|| Lock::new(FxHashMap::default()));
+
+/// Notes in the type of an array how its placement divides it, while explicit axes are in use.
+pub fn typed(mut aval: Aval, device: DeviceId) -> Aval {
+    if device.is_sharded() && Flag::Explicit.get() {
+        aval.spread = of_place(device, aval.rank());
+    }
+    aval
+}
+
+/// The number in the types of arrays of a rank at a placement.
+#[cold]
+pub fn of_place(device: DeviceId, rank: usize) -> u32 {
+    if let Some(&found) = PLACED.lock().get(&(device, rank)) {
+        return found;
+    }
+    let found = HOST.get().and_then(|h| (h.placed)(device, rank).ok()).unwrap_or_default();
+    PLACED.lock().insert((device, rank), found);
+    found
+}
+
+/// Notes in the types of an operation's results how they are divided. Errors when it has to be told.
+#[inline]
+pub fn note(op: &OpRef, args: &[Aval], outs: &mut [Aval]) -> Result<()> {
+    if Flag::Explicit.get() {
+        return noted(op, args, outs);
+    }
+    // axes are of another type here: types say nothing of them
+    outs.iter_mut().for_each(|out| out.spread = 0);
+    Ok(())
+}
+
+#[cold]
+fn noted(op: &OpRef, args: &[Aval], outs: &mut [Aval]) -> Result<()> {
+    let Some(host) = HOST.get() else { return Ok(()) };
+    if !op.subjaxprs().is_empty() {
+        return Ok(()); // the types of its programs' results say it
+    }
+    outs.iter_mut().for_each(|out| out.spread = 0);
+    let found = (host.results)(op, args, outs)?;
+    outs.iter_mut().zip(found).for_each(|(out, spread)| out.spread = spread);
+    Ok(())
+}
+
+/// The type with an axis more, divided as its number says.
+pub fn with_axis(mut aval: Aval, at: usize, size: usize, axis: u32) -> Aval {
+    aval.shape.insert(at, size);
+    aval.spread = moved(aval.spread, at, Some(axis));
+    aval
+}
+
+/// The type without an axis.
+pub fn without_axis(mut aval: Aval, at: usize) -> Aval {
+    aval.shape.remove(at);
+    aval.spread = if Flag::Explicit.get() { moved(aval.spread, at, None) } else { 0 };
+    aval
+}
+
+#[inline]
+fn moved(spread: u32, at: usize, more: Option<u32>) -> u32 {
+    if spread == 0 { 0 } else { HOST.get().and_then(|h| (h.moved)(spread, at, more).ok()).unwrap_or_default() }
+}
+
+/// The value, divided as its type must say: what goes back to a value has its sharding.
+#[inline]
+pub fn settled(v: Value, aval: &Aval) -> Result<Value> {
+    if aval.spread == 0 { Ok(v) } else { settle(v, aval) }
+}
+
+#[cold]
+fn settle(v: Value, aval: &Aval) -> Result<Value> {
+    if v.aval().spread == aval.spread {
+        return Ok(v);
+    }
+    HOST.get().map_or(Ok(v.clone()), |h| (h.settled)(&v, aval.spread))
+}
+
+/// Whether two types are divided alike, or nobody says how one of them is.
+pub fn alike(a: &Aval, b: &Aval) -> bool {
+    a.spread == b.spread || a.spread == 0 || b.spread == 0
+}

@@ -1,0 +1,369 @@
+"""Programs over explicit axes of a mesh, for `test_typed.py`: what they print is compared between ferrax and JAX.
+
+`python typed.py ferrax` prints a JSON object: for each case what it printed, types, shardings and errors. A case is
+source code; `@E(sizes, names)` behind its name makes a mesh with explicit axes the one in use, `@A` one with automatic
+axes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import re
+import sys
+import warnings
+
+#: What the cases find: `ty` shows a type, `sh` the specs of results, `run` prints what a function gives or raises.
+SETUP = """
+import functools
+import numpy as np
+importlib.import_module(jax.__name__ + ".experimental.layout")
+P = jax.sharding.PartitionSpec
+NamedSharding, AxisType = jax.sharding.NamedSharding, jax.sharding.AxisType
+auto_axes, explicit_axes = jax.sharding.auto_axes, jax.sharding.explicit_axes
+def ty(x):
+    return jax.typeof(x).str_short(True)
+def sh(tree):
+    return jax.tree.map(lambda v: str(v.sharding.spec), tree)
+def run(f, *args, text=60):
+    try:
+        print(f(*args))
+    except Exception as e:
+        print(type(e).__name__, str(e)[:text])
+def grads(f, *args):
+    n = tuple(range(len(args)))
+    g = jax.grad(lambda *a: f(*a).sum(), argnums=n)
+    return sh(g(*args)), sh(jax.jit(g)(*args))
+def mesh_of(sizes, names, kind):
+    devices = np.array(jax.devices()[: int(np.prod(sizes))]).reshape(sizes)
+    return jax.sharding.Mesh(devices, names, axis_types=(kind,) * len(names))
+def put(x, *spec, **kwargs):
+    return jax.device_put(np.asarray(x, np.float32), P(*spec, **kwargs))
+def ones(*shape):
+    return np.arange(float(np.prod(shape))).reshape(shape)
+"""
+
+CASES = """
+### programs print types @E((2, 2), ("x", "y"))
+a = put(ones(8, 2), "x", "y")
+f = jax.jit(lambda x, y: jnp.sin(x) * y)
+print(f.trace(a, a).jaxpr)
+print(sh(f(a, a)), ty(f(a, a)))
+### lowered programs say shardings @E((2, 2), ("x", "y"))
+import re
+a = put(ones(8, 2), "x", "y")
+for f in (lambda x: jnp.sin(x) * x, lambda x: jax.sharding.reshard(x.sum(1), P()), lambda x: jnp.sin(x.T)):
+    text = jax.jit(f).lower(a).as_text()
+    print(re.findall(r"sdy.sharding_constraint %\\S+ (.*)", text), re.findall(r"%arg0.*?#sdy.sharding(<[^>]*>)", text))
+    print(re.findall(r"sdy.mesh @mesh = <[^>]*>", text))
+due = lambda x, y: jnp.einsum("ij,jk->ik", x, y, out_sharding=P("x", None, unreduced={"y"}))
+text = jax.jit(due).lower(a, put(ones(2, 8), "y", None)).as_text()
+print([t for t in re.findall(r"sdy.sharding_constraint %\\S+ (.*)", text) if "unreduced" in t])
+### products @E((2, 2), ("x", "y"))
+specs = [("x y", "y _"), ("x _", "_ y"), ("x _", "_ x"), ("x y", "x y"), ("y x", "_ _"), ("x _", "x _"), ("_ y", "_ y")]
+for s, t in specs:
+    a, b = (put(ones(*n), *(None if e == "_" else e for e in u.split())) for n, u in (((8, 2), s), ((2, 8), t)))
+    f = jax.jit(lambda x, y: x @ y)
+    run(lambda: (sh(f(a, b)), sh(a @ b), grads(f, a, b)))
+    g = jax.jit(lambda x, y: jnp.einsum("ij,jk->ik", x, y, out_sharding=P("x", None)))
+    run(lambda: (sh(g(a, b)), grads(g, a, b)))
+### batches of products @E((2, 2), ("x", "y"))
+a = put(ones(8, 2, 2), "x", None, "y")
+for spec in (("x",), ("y",), (None, None, "x"), (None, None, "y")):
+    b = put(ones(8, 2, 2), *spec)
+    run(lambda: sh(jax.jit(lambda x, y: jnp.einsum("bij,bjk->bik", x, y))(a, b)))
+### elementwise @E((2, 2), ("x", "y"))
+pairs = [("x y", "x _"), ("x y", "_ y"), ("x _", "_ x"), ("x y", "y x")]
+for s, t in pairs:
+    a, b = (put(ones(8, 8), *(None if e == "_" else e for e in u.split())) for u in (s, t))
+    run(lambda: sh(jax.jit(lambda x, y: x + y)(a, b)))
+    run(lambda: sh(jnp.maximum(a, b)))
+run(lambda: sh(jax.jit(lambda x, y: x * y)(put(ones(8, 1), "x", None), put(ones(1, 8), None, "y"))))
+### reductions and movements @E((2, 2), ("x", "y"))
+a = put(ones(8, 2, 2), "x", "y", None)
+def f(x):
+    for axis in (0, 1, 2, (0, 1), None):
+        print(ty(x.sum(axis)), ty(x.max(axis)), ty(x.mean(axis)))
+    print(ty(x.T), ty(jnp.swapaxes(x, 0, 1)), ty(x[None]), ty(x.argmax(0)), ty(x[..., None]), ty(x.astype("bfloat16")))
+    print(ty(jax.lax.squeeze(x[..., :1], (2,))), ty(jax.nn.softmax(x)), ty(jnp.where(x > 0, x, 0)), ty(x**3))
+    return x.sum(0)
+print(grads(jax.jit(f), a))
+### what has to be told @E((2, 2), ("x", "y"))
+a = put(ones(8, 2), "x", "y")
+functions = [
+    lambda x: jnp.cumsum(x, 0), lambda x: jax.lax.cumlogsumexp(x, 1), lambda x: jnp.sort(x, 0),
+    lambda x: jax.lax.top_k(x, 1),
+    lambda x: x[0], lambda x: x[:, 0], lambda x: x[1:3], lambda x: jax.lax.dynamic_slice_in_dim(x, 0, 1, 1),
+    lambda x: x[jnp.array([0, 1])], lambda x: x.at[0].set(0), lambda x: x.reshape(2, 8), lambda x: jnp.diff(x, axis=0),
+    lambda x: jax.lax.dynamic_update_slice(x, jnp.zeros((1, 1)), (0, 0)), lambda x: jnp.roll(x, 1, 0),
+    lambda x: jax.lax.bitcast_convert_type(x, "int16"), lambda x: jnp.concatenate([x, x]),
+    lambda x: jnp.stack([x, x]),
+    lambda x: x.reshape(16), lambda x: x.reshape(4, 2, 2), lambda x: jnp.pad(x, 1),
+    lambda x: jnp.pad(x, ((0, 1), (0, 0))),
+    lambda x: jax.lax.split(x, (1, 1), axis=1), lambda x: jnp.linalg.cholesky(x[:2]), lambda x: jnp.argsort(x, 1),
+]
+for f in functions:
+    run(lambda: jax.tree.map(ty, jax.eval_shape(f, a)), text=50)
+### reshapes @E((2, 2), ("x", "y"))
+both = ("x", "y")
+cases = [
+    ((4, 6, 8), (4, 2, 3, 8), ("x", None, "y")), ((4, 6, 8), (4, 2, 3, 4, 2), ("x", None, None)),
+    ((4, 12, 8), (4, 4, 3, 8), (None, both, None)), ((4, 6, 8), (4, 3, 2, 8), ("x", "y", None)),
+    ((10, 1), (2, 5, 1), ("x", None)), ((4, 2, 3, 8), (4, 6, 8), ("x", None, None, "y")),
+    ((2, 2, 6, 8), (4, 6, 8), (None, None, "y", "x")), ((4, 2, 3, 2, 4), (4, 6, 8), ("x", None, None, None, None)),
+    ((4, 2, 6, 8), (4, 12, 8), (None, None, "y", "x")), ((16, 1), (1, 16, 1), ("x", None)), ((8, 2), (16,), both),
+    ((16,), (4, 4), (both,)), ((16,), (2, 8), (both,)),
+]
+for old, new, spec in cases:
+    a = put(ones(*old), *spec)
+    run(lambda: (sh(jax.jit(lambda x: jax.lax.reshape(x, new))(a)), grads(lambda x: jax.lax.reshape(x, new), a)))
+### gathers and scatters @E((2, 2), ("x", "y"))
+table, rows = put(ones(64, 16), "x", None), jax.device_put(np.arange(256).reshape(64, 4) % 16, P("x", None))
+run(lambda: sh(jax.jit(lambda e, t: e.at[:, t].get())(table, jax.device_put(np.arange(32).reshape(8, 4) % 16, P()))))
+run(lambda: sh(jax.jit(jax.vmap(lambda x, y: x[y]))(table, rows)))
+words = put(ones(64, 16), None, "x")
+look = jax.jit(lambda e, t: e.at[t].get(out_sharding=P("x", None, None)))
+run(lambda: (sh(look(words, rows)), sh(jax.jit(jax.grad(lambda e: look(e, rows).sum()))(words))))
+run(lambda: jax.jit(lambda e, t: e[t])(words, rows))
+for spec, new in ((("x", None, "y"), ("x", "y")), (("x", None, None), ("x", None))):
+    a, i, b = put(np.zeros((2, 10, 8)), *spec), jax.device_put(np.array([2, 3]), P("x")), put(np.ones((2, 8)), *new)
+    for f in (lambda x, i, y: x.at[i].set(y), lambda x, i, y: x.at[i].add(y), lambda x, i, y: x.at[i].max(y)):
+        run(lambda: sh(jax.jit(jax.vmap(f))(a, i, b)))
+### new arrays @E((2, 2), ("x", "y"))
+def f():
+    a = jnp.ones((8, 2), out_sharding=P("x", "y"))
+    print(ty(a), ty(jnp.ones(8)), ty(jnp.arange(8, out_sharding=P("x"))))
+    print(ty(jnp.full((8, 2), 3.0, out_sharding=P("x"))))
+    print(ty(jnp.zeros_like(a)), ty(jnp.full_like(a, 1)), ty(jax.nn.one_hot(a.sum(1).astype(int), 4)))
+    return a
+print(sh(jax.jit(f)()))
+### initial values, and what joins @E((2,), ("x",))
+new = jax.nn.initializers
+makers = [new.he_normal(), new.constant(-7), new.uniform(), new.normal(), new.zeros, new.ones]
+print([sh(f(jax.random.key(0), (8, 2), jnp.float32, out_sharding=P("x"))) for f in makers])
+z, at = jnp.zeros((2, 10)), jnp.array([1, 3, 7, 9])
+print(sh(jax.sharding.reshard(z, P("x", None)).at[:, at].add(5.0)))
+x, i = put(ones(4, 3), "x"), jax.device_put(np.array([0, 1, 2, 0]), P("x"))
+def swap(x, i):
+    return x.at[i].set(x.at[i].get(out_sharding=jax.typeof(x).sharding), out_sharding=jax.typeof(x).sharding)
+print(sh(jax.jit(jax.vmap(swap))(x, i)))
+print(sh(jax.lax.rng_bit_generator(np.arange(4, dtype=np.uint32), (4, 8), out_sharding=P("x"))[1]))
+print(sh(jax.lax.full_like(x, 0)), sh(jax.jit(lambda v: jax.lax.full_like(v, 0))(x)))
+run(lambda: jax.set_mesh(mesh_of((2,), ("x",), AxisType.Manual)))
+### loops and branches @E((2, 2), ("x", "y"))
+a, xs = put(ones(2, 8), None, "x"), put(ones(8, 8, 2), None, "x", "y")
+def body(c, x):
+    y = jnp.einsum("xy,yz->xz", c, x, out_sharding=P(None, "y"))
+    print(ty(c), ty(x), ty(y))
+    return jnp.einsum("xy,yz->xz", y, x.T, out_sharding=P(None, "x")), y
+f = jax.jit(lambda c, xs: jax.lax.scan(body, c, xs))
+print(sh(f(a, xs)))
+print(sh(jax.jit(jax.grad(lambda c, x: f(c, x)[0].sum(), argnums=(0, 1)))(a, xs)))
+run(lambda: f(a, jax.device_put(xs, P("x", None, None))))
+whole = lambda v: jax.sharding.reshard(v, P())
+run(lambda: jax.jit(lambda v: jax.lax.scan(lambda c, _: (whole(c), None), v, length=1))(a))
+run(lambda: jax.jit(lambda v: jax.lax.while_loop(lambda c: c.sum() < 3, whole, v))(a))
+run(lambda: jax.jit(lambda v: jax.lax.cond(True, lambda c: c, whole, v))(a))
+run(lambda: sh(jax.jit(lambda v: jax.lax.fori_loop(0, 3, lambda i, c: 2 * c, v))(a)))
+### maps @E((2, 2), ("x", "y"))
+a = put(ones(8, 2), "x", "y")
+def f(x):
+    y = jax.sharding.reshard(2 * x, P(None))
+    print(ty(x), ty(2 * x), ty(y))
+    return y
+print(sh(jax.vmap(f)(a)), sh(jax.jit(jax.vmap(jax.jit(f)))(a)), grads(jax.vmap(lambda v: v * v), a))
+x, y = put(ones(4, 2, 2), "x", None, "y"), put(ones(2, 4, 2), None, "x", "y")
+product = lambda x, y: jnp.einsum("xy,yz->xz", x, y, out_sharding=P(None, "y"))
+print(sh(jax.vmap(product, in_axes=(0, 1), out_axes=2)(x, y)))
+p, q = put(ones(8, 2), "x", None), put(ones(2, 8), None, "y")
+run(lambda: jax.vmap(lambda x, y: x @ y, in_axes=(0, 1))(p, q))
+run(lambda: jax.vmap(lambda x, y: x @ y, spmd_axis_name="y")(p, p))
+print(sh(jax.vmap(lambda x: jnp.zeros(4), out_axes=-1)(jax.device_put(np.arange(8), P("x")))))
+### axes of other kinds @E((2, 2), ("x", "y"))
+a = put(ones(8, 2), "x", "y")
+@functools.partial(auto_axes, axes="x", out_sharding=P("x", None))
+def h(y):
+    z = jnp.sin(y)
+    w = jnp.einsum("xy,yz->xz", z, z.T, out_sharding=P(None, None))
+    print(ty(y), ty(z), ty(w))
+    return w
+def g(x):
+    w = h(2 * x)
+    print(ty(w))
+    return w
+print(sh(jax.jit(g)(a)))
+@functools.partial(auto_axes, out_sharding=P("x", "y"))
+def product(y):
+    print(ty(y))
+    return y @ y.T
+print(sh(product(a)), sh(jax.jit(product)(a)))
+print(sh(jax.grad(lambda v: product(v).sum())(a)))
+### explicit axes for a while @A((2, 2), ("x", "y"))
+a = jax.device_put(ones(8, 2), NamedSharding(mesh, P("x", "y")))
+@functools.partial(explicit_axes, in_sharding=P("x", "y"))
+def h(y):
+    z = jnp.einsum("ab,bc->ac", jnp.sin(y), y.T, out_sharding=P("x", None))
+    print(ty(y), ty(z))
+    return z
+def f(x):
+    w = h(2 * x)
+    print(ty(w))
+    return w
+print(sh(jax.jit(f)(a)))
+### assertions and abstract types @E((2,), ("x",))
+f = jax.jit(lambda v: jax.lax.with_sharding_constraint(v, P("x")))
+run(lambda: f(put(ones(8))))
+print(f.trace(put(ones(8), "x")).jaxpr)
+run(lambda: NamedSharding(mesh, P(P.UNCONSTRAINED)))
+abstract = NamedSharding(mesh.abstract_mesh, P("x"))
+v = jax.ShapeDtypeStruct((32,), jnp.float32, sharding=abstract)
+print(sh(jnp.zeros_like(v)), jax.eval_shape(jnp.sin, v).sharding.spec, jax.jit(jnp.sin).eval_shape(v).sharding.spec)
+print(jax.jit(jnp.sin).lower(v).compile().output_shardings.spec)
+print(jax.core.ShapedArray((8, 2), np.float32, sharding=abstract))
+run(lambda: jax.core.ShapedArray((5, 2), np.float32, sharding=abstract))
+### no mesh in use
+m = mesh_of((4, 2), ("x", "y"), AxisType.Explicit)
+place = lambda v, *e: jax.device_put(v, NamedSharding(m, P(*e)))
+a, b = place(ones(8, 2), "x", None), place(ones(2, 8), None, "y")
+def f(x, y):
+    z = x @ y
+    print(ty(x), ty(y), ty(z))
+    return 2 * z
+g = jax.jit(f)
+print(sh(g(a, b)), sh(g(a, b)), sh(jax.jit(lambda t: jax.tree.map(lambda v: 2 * v, t))({"a": a})))
+run(lambda: g(place(ones(8, 2), "x", "y"), place(ones(2, 8), "y", None)))
+run(lambda: place(ones(8, 2), "x", "y") @ place(ones(2, 8), "y", None))
+print(jax.sharding.get_abstract_mesh())
+### mapped functions beside explicit axes @E((2, 2), ("i", "j"))
+def g(x):
+    print(ty(x), ty(x * x))
+    return x * x
+def f(x):
+    x = jax.shard_map(g, out_specs=P("i", None), axis_names=frozenset({"i"}))(x)
+    print(ty(x))
+    return x
+v = put(ones(4, 8), "i", "j")
+print(sh(jax.jit(f)(v)), sh(f(v)), grads(f, v))
+print(sh(jax.jit(jax.shard_map(lambda x: 2 * x, out_specs=P("i", "j")))(v)))
+print(sh(jax.jit(jax.smap(g, in_axes=0, out_axes=0, axis_name="i"))(v)))
+print(sh(jax.jit(jax.vmap(jax.shard_map(lambda x: 2 * x, in_specs=P("j"), out_specs=P("j"))))(v)))
+for specs in (P("j", "i"), P("i"), P("i", "j")):
+    run(lambda: sh(jax.shard_map(lambda x: 2 * x, in_specs=specs, out_specs=P("i", "j"))(v)))
+run(lambda: jax.shard_map(lambda x: x, in_specs=P("i"), out_specs=P("i"))(np.arange(8.0)))
+### the mesh of a mapped function is the one in use @A((2, 2), ("x", "y"))
+twice = jax.shard_map(lambda v: 2 * v, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+run(lambda: jax.shard_map(twice, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(16.0)))
+other = mesh_of((4,), ("z",), AxisType.Auto)
+run(lambda: jax.shard_map(lambda v: v, mesh=other, in_specs=P("z"), out_specs=P("z"))(jnp.arange(16.0)))
+inner = jax.shard_map(lambda v: 2 * v, in_specs=P("y"), out_specs=P("y"), axis_names={"y"})
+print(jax.shard_map(inner, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})(jnp.arange(8.0)).tolist())
+### mapped functions beside several explicit axes @E((2, 1, 2, 2), ("i", "j", "k", "l"))
+def g(x):
+    print(ty(x))
+    return x.T
+f = jax.shard_map(g, out_specs=P("i", "j", None, None), axis_names=frozenset({"i", "j"}))
+print(sh(jax.jit(f)(put(ones(4, 2, 2, 4), "i", "j", "k", "l"))))
+### sums that are due @E((2, 2), ("x", "y"))
+a, b = put(ones(4, 2), "x", "y"), put(ones(2, 4), "y", None)
+due = lambda x, y: jnp.einsum("ij,jk->ik", x, y, out_sharding=P("x", None, unreduced={"y"}))
+whole = lambda v: jax.sharding.reshard(v, P("x", None))
+def f(x, y):
+    z = due(x, y)
+    print(ty(z), ty(z + z), ty(z.T), ty(whole(z)))
+    return whole(z)
+print(np.asarray(jax.jit(f)(a, b)).tolist(), sh(jax.jit(f)(a, b)))
+print(sh(jax.jit(jax.grad(lambda x, y: f(x, y).sum(), argnums=(0, 1)))(a, b)))
+for g in (lambda z, x: jnp.sin(z), lambda z, x: z + x.sum(), lambda z, x: z * z, lambda z, x: z @ z):
+    run(lambda: jax.jit(lambda x, y: g(due(x, y), x))(a, b), text=40)
+def terms(x, y):
+    z = jax.lax.pcast(x @ y, "y", to="unreduced")
+    return z
+f = jax.shard_map(terms, in_specs=(P("x", "y"), P("y", None)), out_specs=P("x", None, unreduced={"y"}))
+print(np.asarray(jax.jit(lambda x, y: whole(f(x, y)))(a, b)).tolist())
+total = jax.shard_map(lambda z: jax.lax.psum(z, "y"), in_specs=P("x", None, unreduced={"y"}), out_specs=P("x", None))
+print(np.asarray(jax.jit(lambda x, y: total(due(x, y)))(a, b)).tolist())
+print(sh(jax.jit(jax.grad(lambda x, y: total(due(x, y)).sum(), argnums=(0, 1)))(a, b)))
+### sums that cannot be due @E((2, 2, 1), ("x", "y", "z"))
+n = ones(8, 2)
+made = lambda over: jax.jit(lambda x, y: jnp.einsum("xy,yz->xz", x, y, out_sharding=P("x", unreduced={over})))
+run(lambda: made("z")(put(n, "x", "y"), put(n.T, "y", None)), text=120)
+run(lambda: made("y")(put(n, "x", "y"), put(n.T, None, None)), text=150)
+run(lambda: made("y")(put(n, "x", None), put(n.T, None, None)), text=120)
+z = made("y")(put(n, "x", "y"), put(n.T, "y", None))
+print(sh(z), z.sharding.shard_shape(z.shape), [s.data.shape for s in z.addressable_shards])
+print(sh(jax.jit(lambda v: v + v)(z)))
+### values that are the same everywhere @E((2,), ("x",))
+r, s = put(ones(4), None, reduced={"x"}), put(ones(4, 4), "x", None)
+print(sh(2 * r), sh(jnp.sin(r)), ty(r))
+run(lambda: r * s)
+print(sh(jax.jit(jax.grad(lambda r: (2 * r).sum()))(r)), sh(jax.grad(lambda r: (2 * r).sum())(r)))
+### what HLO says of shardings
+m, n = mesh_of((4, 2), ("x", "y"), AxisType.Auto), mesh_of((2, 2, 2), ("a", "b", "c"), AxisType.Auto)
+cases = [
+    (m, P("x", "y"), 2), (m, P("x"), 2), (m, P("y"), 1), (m, P(), 2), (m, P(("x", "y")), 1), (m, P(("y", "x")), 1),
+    (m, P("y", "x"), 2), (n, P("c", "a"), 2), (n, P(("a", "c"), None, "b"), 3), (n, P("b"), 1),
+    (n, P(None, ("c", "a")), 2),
+]
+for over, spec, rank in cases:
+    h = NamedSharding(over, spec)._to_xla_hlo_sharding(rank)
+    print(repr(h), h.is_replicated(), h.is_tiled(), h.num_devices(), h.num_dimensions(), h.replicate_on_last_tile_dim())
+    if h.is_tiled():
+        whole = NamedSharding(over, P())._to_xla_hlo_sharding(2)
+        print(h.tile_assignment_dimensions(), h.tile_assignment_devices(), h == whole)
+print(NamedSharding(m, P("x", "y")).is_equivalent_to(NamedSharding(m, P("x", "y", None)), 2))
+### devices of programs
+d, s = jax.devices(), NamedSharding(mesh_of((4,), ("x",), AxisType.Auto), P("x"))
+one = jax.device_put(np.arange(4.0), d[5])
+run(lambda: jax.jit(lambda x: jax.device_put(x, s))(one))
+run(lambda: jax.jit(lambda x: jax.lax.with_sharding_constraint(x, s))(one))
+run(lambda: jax.jit(lambda x: x, out_shardings=s)(one))
+run(lambda: sh(jax.jit(lambda x: jax.lax.with_sharding_constraint(x, s))(jnp.arange(4.0))))
+there = jax.sharding.SingleDeviceSharding(d[1])
+print(jax.jit(lambda x: jax.device_put(x, there) + 1)(np.arange(4)).sharding.device_set == {d[1]})
+rows = NamedSharding(mesh_of((4,), ("x",), AxisType.Auto), P("x", None))
+b = jax.device_put(ones(8, 2), rows)
+print(sh(jax.jit(lambda x: (2 * x, x @ x.T, x.sum(1)))(b)))
+layout = jax.experimental.layout
+print(sh(jax.jit(lambda x: jax.lax.with_sharding_constraint(x, layout.Format(layout.Layout((0, 1)), rows)))(b)))
+wide = lambda v: jax.lax.with_sharding_constraint(v, NamedSharding(mesh_of((4, 2), ("x", "y"), AxisType.Auto), P("y")))
+print(sh(jax.jit(jax.vmap(wide, spmd_axis_name="x"))(ones(8, 4))))
+run(lambda: jax.vmap(wide, spmd_axis_name="y")(ones(8, 4)))
+### names that nothing binds @A((2,), ("x",))
+x = jnp.arange(8.0)
+run(lambda: jax.jit(lambda x: jax.lax.psum(x, "x"))(x), text=80)
+run(lambda: jax.lax.axis_index("q"), text=86)
+"""
+
+
+def cases() -> dict[str, str]:
+    """The source of each case, by its name."""
+    blocks = re.split(r"^### ", CASES, flags=re.MULTILINE)[1:]
+    return {name: body for name, _, body in (block.partition("\n") for block in blocks)}
+
+
+def main(library: str) -> None:
+    """Runs all cases and prints what they printed."""
+    warnings.simplefilter("ignore")
+    jax = importlib.import_module(library)
+    found = {}
+    for name, body in cases().items():
+        space = {"jax": jax, "jnp": importlib.import_module(library + ".numpy"), "importlib": importlib}
+        exec(SETUP, space)
+        asked = re.match(r".*@([EA])(\(.*\))$", name)
+        context = contextlib.nullcontext()
+        if asked:
+            kind = space["AxisType"].Explicit if asked[1] == "E" else space["AxisType"].Auto
+            space["mesh"] = space["mesh_of"](*eval(asked[2]), kind)
+            context = jax.set_mesh(space["mesh"])
+        with contextlib.redirect_stdout(io.StringIO()) as text, context:
+            exec(compile(body, name, "exec"), space)
+        found[name] = text.getvalue()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+    main(sys.argv[1])
