@@ -3,8 +3,8 @@
 `python benches/gpu.py` needs a GPU; JAX takes part where it has its own plugin for one. Rows of bandwidth say what
 share of a copy's bytes per second they reach (the fewest bytes that the row must move, each input read once and each
 output written once); rows of products say their TFLOP/s. What nobody asks to be less exact is computed in float32 by
-us and in TF32 by JAX; rows of TF32 ask for it. Every row's results are compared before they are timed. JAX takes memory as it needs it (`XLA_PYTHON_CLIENT_PREALLOCATE=false`), so that
-both fit.
+us and in TF32 by JAX; rows of TF32 ask for it. Every row's results are compared before they are timed. JAX takes
+memory as it needs it (`XLA_PYTHON_CLIENT_PREALLOCATE=false`), so that both fit.
 """
 
 import os

@@ -90,14 +90,15 @@ _LIBRARIES = ("nvrtc", "cublasLt", "cufft")
 
 
 def library_folders() -> Iterator[str]:
-    """The folders of installed wheels that may have NVIDIA's compiler and libraries, in the order of the import path."""
+    """The folders of installed wheels that may have NVIDIA's compiler and libraries, in the import path's order."""
     for place in sys.path:
         packages = os.path.join(place, "nvidia")
         if os.path.isdir(packages):
             for package in sorted(os.listdir(packages), reverse=True):
                 for inside in ("lib", "bin"):
                     folder = os.path.join(packages, package, inside)
-                    if os.path.isdir(folder) and any(part in name for name in os.listdir(folder) for part in _LIBRARIES):
+                    names = os.listdir(folder) if os.path.isdir(folder) else ()
+                    if any(part in name for name in names for part in _LIBRARIES):
                         yield folder
 
 
