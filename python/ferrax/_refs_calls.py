@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
+from ferrax._high_values import HighRef, classes as high_classes
 from ferrax._refs import AbstractRef, Ref, bound, found_since, lent, read, write
 from ferrax.ad import DidntWant, DontWant, GradRef, GradValue
 
@@ -45,20 +46,30 @@ class _MoreFound(Exception):
         self.refs = refs
 
 
-def take(tree: Any) -> tuple[Any, list[Ref]]:
+def _reference(leaf: Any) -> Any:
+    """A leaf as a reference, if it is one, or a value that is treated as one; None otherwise."""
+    if type(leaf) in high_classes:
+        return HighRef(leaf)
+    return leaf if _ferrax.is_reference(leaf) else None
+
+
+def take(tree: Any) -> tuple[Any, list[Any]]:
     """A tree with slots for its references, and these."""
     leaves, structure = tree_util.tree_flatten(tree)
-    refs = [leaf for leaf in leaves if _ferrax.is_reference(leaf)]
+    found = [_reference(leaf) for leaf in leaves]
+    refs = [ref for ref in found if ref is not None]
     if not refs:
         return tree, refs
     index = iter(range(len(refs)))
-    return structure.unflatten([_Slot(next(index), x.aval) if _ferrax.is_reference(x) else x for x in leaves]), refs
+    pairs = zip(leaves, found, strict=True)
+    return structure.unflatten([x if ref is None else _Slot(next(index), ref.aval) for x, ref in pairs]), refs
 
 
-def fill(tree: Any, refs: Sequence[Ref]) -> Any:
+def fill(tree: Any, refs: Sequence[Any]) -> Any:
     """A tree with references in its slots."""
+    objects = [ref.value if isinstance(ref, HighRef) else ref for ref in refs]
     leaves, structure = tree_util.tree_flatten(tree, is_leaf=lambda x: isinstance(x, _Slot))
-    return structure.unflatten([refs[x.index] if isinstance(x, _Slot) else x for x in leaves])
+    return structure.unflatten([objects[x.index] if isinstance(x, _Slot) else x for x in leaves])
 
 
 def _described(fun: Any) -> str:
@@ -76,7 +87,7 @@ def _argument_names(fun: Any, args: Any, kwargs: Any) -> list[str]:
     names = []
     for argument, value in arguments.items():
         for path, leaf in tree_util.tree_flatten_with_path(value)[0]:
-            if _ferrax.is_reference(leaf):
+            if _reference(leaf) is not None:
                 names.append(argument + tree_util.keystr(path))
     return names
 
