@@ -16,7 +16,7 @@ from typing import Any
 
 from ferrax import _ferrax, tree_util
 
-__all__ = ["HighRef", "State", "classes", "cur_qdd", "described", "register", "run"]
+__all__ = ["HighRef", "State", "classes", "cur_qdd", "lent", "register", "run"]
 
 #: By class of values that are no arrays, what gives the type of one.
 classes: dict[type, Callable[[Any], Any]] = {}
@@ -121,6 +121,10 @@ class HighRef:
         if not self.aval.has_qdd:
             return _Home(self.value, _ferrax.staging_trace())  # it never changes: everybody may have it
         scope = next((s for s, values in _local.made.items() if any(v is self.value for v in values)), 0)
+        now = _ferrax.staging_trace()
+        if scope != now and _holds_values_since(now, self.value):
+            _note_made(self.value)  # by its class, with no primitive
+            scope = now
         return _Home(self.value, scope)
 
     def kept(self, value: Any) -> Any:
@@ -143,6 +147,12 @@ def lent(state: State) -> HighRef:
     value = state.made()
     _note_made(value)
     return HighRef(value)
+
+
+def _holds_values_since(trace: int, value: Any) -> bool:
+    """Whether a value holds a traced array of a trace or of a later one: it is no older, then."""
+    arrays = tree_util.tree_leaves(State.of(value).arrays)
+    return any(_ferrax.is_tracer(x) and _ferrax.trace_of(x)[0] >= trace for x in arrays)
 
 
 def _note_made(value: Any) -> None:
@@ -227,8 +237,3 @@ def _to_keep(x: Any, born: int) -> Any:
         return _ferrax.value_for_reference(x, born)
     except ValueError:
         return x
-
-
-def described(x: Any) -> str:
-    """A value's type as text."""
-    return str(_type(x))

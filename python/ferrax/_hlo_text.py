@@ -24,7 +24,8 @@ _DTYPES = {
     "complex64": "c64",
     "complex128": "c128",
 }
-_DIGITS = {"float64": 17, "complex128": 17, "float16": 5, "bfloat16": 4}
+# decimal digits that are tried first, and those that tell all numbers of a dtype from each other
+_DIGITS = {"float64": (15, 17), "float16": (3, 5), "bfloat16": (2, 4)}
 _ELIDED = 10  # constants of more elements are not written out
 
 # primitives that are one instruction of their operands
@@ -90,7 +91,9 @@ def _numbers(values: Sequence[int]) -> str:
 def _element(dtype: Any) -> str:
     name = str(dtype)
     known = _DTYPES.get(name)
-    return known or re.sub(r"^(u?)(int|float)", lambda m: (m[1] or "s") if m[2] == "int" else "f", name).replace("_", "")
+    return known or re.sub(r"^(u?)(int|float)", lambda m: (m[1] or "s") if m[2] == "int" else "f", name).replace(
+        "_", ""
+    )
 
 
 def _type(aval: Any) -> str:
@@ -103,8 +106,13 @@ def _scalar(x: Any, dtype: str) -> str:
     if dtype == "bool":
         return "true" if x else "false"
     if dtype.startswith("complex"):
-        return f"({_scalar(x.real, 'float64')}, {_scalar(x.imag, 'float64')})"
-    return str(int(x)) if "int" in dtype else f"{float(x):.{_DIGITS.get(dtype, 9)}g}"
+        part = "float32" if dtype == "complex64" else "float64"
+        return f"({_scalar(x.real, part)}, {_scalar(x.imag, part)})"
+    if "int" in dtype:
+        return str(int(x))
+    few, enough = _DIGITS.get(dtype, (6, 9))
+    short = f"{float(x):.{few}g}"
+    return short if type(x)(short) == x or x != x else f"{float(x):.{enough}g}"
 
 
 def _literal(value: Any) -> str:
@@ -428,11 +436,12 @@ def _convolution(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
     lhs, rhs, out = p["dimension_numbers"]
     kernel = eqn.invars[1].aval.shape
     window = ["size=" + "x".join(str(kernel[i]) for i in rhs[2:])]
+    padding = "pad=" + "x".join(f"{a}_{b}" for a, b in p["padding"])
+    padded = [padding] if any(n for pair in p["padding"] for n in pair) else []
     for name, key in (("stride", "window_strides"), ("lhs_dilate", "lhs_dilation"), ("rhs_dilate", "rhs_dilation")):
         if any(n != 1 for n in p[key]):
             window.append(f"{name}=" + "x".join(map(str, p[key])))
-    if any(n for pair in p["padding"] for n in pair):
-        window.insert(1 + window[-1].startswith("stride"), "pad=" + "x".join(f"{a}_{b}" for a, b in p["padding"]))
+        window += padded if name == "stride" else []
     labels = f"{_dim_label(lhs, 'b', 'f')}_{_dim_label(rhs, 'o', 'i')}->{_dim_label(out, 'b', 'f')}"
     counts = [f"{k}={p[k]}" for k in ("feature_group_count", "batch_group_count") if p[k] != 1]
     rest = [f"window={{{' '.join(window)}}}", f"dim_labels={labels}", *counts, *_precision(p)]

@@ -234,7 +234,7 @@ class Ref:
         return iter(read(self))
 
     def __repr__(self) -> str:
-        cell = _cell(self)
+        cell = cell_of(self)
         return f"Ref<frozen, {self._aval}>" if cell.value is None else f"Ref{_text(cell.value)}"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:

@@ -38,6 +38,9 @@ class _Slot:
 tree_util.register_pytree_node(_Slot, lambda s: ((), (s.index, s.aval)), lambda data, _: _Slot(*data))
 
 
+_TRIES = 20  # traces after which no function has more references that are new
+
+
 class _MoreFound(Exception):
     """A function that is traced for the values of some references uses others, too."""
 
@@ -162,6 +165,7 @@ class ImpureJit:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         (places, names), given = take((args, kwargs))
         with self.lock:
+            tries = 0
             while True:
                 self.known = tuple(self.closed)
                 _check_once(self.fun, "jit", args, kwargs, given, self.known)
@@ -169,6 +173,12 @@ class ImpureJit:
                 try:
                     out, values = self.jitted([read(ref) for ref in refs], *places, **names)
                 except _MoreFound as found:
+                    tries += 1
+                    if tries > _TRIES:
+                        raise NotImplementedError(
+                            f"{_described(self.fun)} makes a new value of type {found.refs[-1].aval} at every trace, "
+                            "which holds no traced array: make it by a primitive, or outside"
+                        ) from None
                     self.closed += [ref for ref in found.refs if ref not in self.closed]
                     continue
                 _write_all(refs, values)

@@ -48,7 +48,7 @@ def test_products_show_the_precision_that_is_asked_for(precision):
     x = jnp.ones((2, 2))
     asked = f", operand_precision={{{precision},{precision}}}" if precision in ("high", "highest") else ""
     text = hlo(lambda x: jnp.dot(x, x, precision=precision), x)
-    assert f"dot(x.1, x.1), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}{asked}\n" in text
+    assert f" dot(x.1, x.1), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}{asked}\n" in text
     image = jnp.ones((1, 5, 5, 2))
     kernel = jnp.ones((3, 3, 2, 4))
     text = hlo(
