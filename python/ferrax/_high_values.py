@@ -65,7 +65,9 @@ class State:
             return self.aval.new_from_loval(self.qdd, *self.arrays)
 
 
-tree_util.register_pytree_node(State, lambda s: (s.arrays, (s.aval, s.qdd)), lambda data, arrays: State(*data, arrays))
+tree_util.register_pytree_node(
+    State, lambda s: (s.arrays, (s.aval, s.qdd)), lambda data, arrays: State(data[0], data[1], arrays)
+)
 
 
 class _Local(threading.local):
@@ -182,6 +184,14 @@ def cur_qdd(x: Any) -> Any:
 
     Raises:
       TypeError: the value's type has no states.
+
+    >>> import ferrax as jax
+    >>> class Count:
+    ...     def cur_qdd(self):
+    ...         return "no arrays"
+    >>> jax.experimental.hijax.register_hitype(Count, lambda count: jax.experimental.hijax.MutableHiType())
+    >>> jax.experimental.cur_qdd(Count())
+    'no arrays'
     """
     if not _changes(x):
         raise TypeError(f"cur_qdd takes a value whose type has states, got {type(x).__name__}")

@@ -299,7 +299,7 @@ class _Computation:
         return name
 
 
-# ---- a rule for each primitive: it writes an equation's instructions, given the names of its operands -----------------
+# ---- a rule for each primitive: it writes an equation's instructions, given the names of its operands ----------------
 
 
 def _elementwise(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
@@ -307,8 +307,9 @@ def _elementwise(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
     spread = [to.spread(x, a.aval, out.aval) for x, a in zip(operands, eqn.invars, strict=True)]
     name = eqn.primitive.name
     if name in _COMPARISONS:
-        return to.one(eqn, "compare", spread, f"direction={_COMPARISONS[name]}")
-    to.one(eqn, _ELEMENTWISE.get(name, name), spread)
+        to.one(eqn, "compare", spread, f"direction={_COMPARISONS[name]}")
+    else:
+        to.one(eqn, _ELEMENTWISE.get(name, name), spread)
 
 
 def _select_n(to: _Computation, eqn: Any, operands: Sequence[str]) -> None:
@@ -354,7 +355,8 @@ def _broadcast_in_dim(to: _Computation, eqn: Any, operands: Sequence[str]) -> No
     (x, *_), (out,) = eqn.invars, eqn.outvars
     places = eqn.params["broadcast_dimensions"]
     if x.aval.size == out.aval.size and x.aval.shape:
-        return to.one(eqn, "reshape", operands[:1])
+        to.one(eqn, "reshape", operands[:1])
+        return
     kept = [i for i, place in enumerate(places) if x.aval.shape[i] == out.aval.shape[place]]
     operand = operands[0]
     if len(kept) < len(places):

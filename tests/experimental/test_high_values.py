@@ -140,7 +140,7 @@ def test_a_new_value_at_every_trace_is_an_error():
         shelf = Shelf(a=np.float32(1))
         return x + shelf["a"]
 
-    with pytest.raises(NotImplementedError, match="g at .* makes a new value of type"):
+    with pytest.raises(NotImplementedError, match=r"g at .* makes a new value of type"):
         g(1.0)
 
 

@@ -151,8 +151,8 @@ control_flow_allowed_effects = _EffectTypes()
 def register_hitype(val_cls: type, typeof_fn: Any) -> None:
     """Says what the type of values of a class is, which `ferrax.typeof` then gives.
 
-    Functions given to `jit` and `eval_shape` then take such values: they get one that is made of traced arrays, and what
-    they change of it is changed of the argument after the call. Traced functions may close over values that change, too.
+    Functions given to `jit` and `eval_shape` then take such values: they get one that is made of traced arrays, and
+    what they change of it is changed of the argument after the call. Traced functions may close over values, too.
 
     Args:
       val_cls: the class.
