@@ -21,6 +21,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._boundary import shielded
+from ferrax._high_values import classes as high_classes
 from ferrax._rust import implemented_by
 from ferrax._shapes import static_size
 from ferrax._texts import differences, short
@@ -569,10 +570,6 @@ def _zeros_for(leaf: Any) -> Any:
     return _ferrax.with_weak_type(zeros, True) if leaf.weak_type else zeros
 
 
-#: By class of values that are no arrays, what gives the type of one: `experimental.hijax.register_hitype` fills it.
-high_types: dict[type, Callable[[Any], Any]] = {}
-
-
 def typeof(x: Any) -> Any:
     """The abstract value of an array or Python number: shape, dtype and weak type.
 
@@ -590,8 +587,8 @@ def typeof(x: Any) -> Any:
     >>> print(jax.typeof(jnp.ones(3)).shape)
     (3,)
     """
-    if type(x) in high_types:
-        return high_types[type(x)](x)
+    if type(x) in high_classes:
+        return high_classes[type(x)](x)
     try:
         avals = _ferrax.trace_to_jaxpr(lambda v: v, (x,), None, "eval_shape").in_avals
     except _ferrax.ReferenceUsed:

@@ -14,7 +14,6 @@ PLANNED: dict[str, frozenset[str]] = {
     "ferrax.experimental": frozenset(
         [
             "EArray",
-            "cur_qdd",
             "primal_tangent_dtype",
         ]
     ),

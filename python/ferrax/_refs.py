@@ -23,11 +23,13 @@ import numpy as np
 from ferrax import _ferrax
 from ferrax._avals import AbstractValue, aval_method, aval_property
 from ferrax._core import ShapedArray, asarray, is_arraylike, typeof, with_weak_type
+from ferrax._high_values import HighRef, State, lent as _lent_value
 
 __all__ = [
     "AbstractRef",
     "Ref",
     "bound",
+    "cell_of",
     "check_index",
     "differentiated",
     "fitting",
@@ -160,9 +162,9 @@ class _Local(threading.local):
 
     def __init__(self) -> None:
         #: of references whose function is traced for their values: the cells that count now
-        self.bound: dict[Ref, _Cell] = {}
+        self.bound: dict[Any, _Cell] = {}
         #: by trace: of older references, cells that are dropped with the trace
-        self.found: dict[int, dict[Ref, _Cell]] = {}
+        self.found: dict[int, dict[Any, _Cell]] = {}
         #: references in whose places a function has others, and what to say when it uses them all the same
         self.hidden: dict[Ref, str] = {}
         #: how many calls of functions with backward rules that take references there have been
@@ -207,6 +209,10 @@ class Ref:
     sharding = property(lambda self: read(self).sharding, doc="Where the array is.")
     format = property(lambda self: read(self).format, doc="Where the array is, and the order of its axes in memory.")
     committed = property(lambda self: read(self).committed, doc="Whether the array stays where it is.")
+
+    def kept(self, value: Any) -> Any:
+        """What a cell of it holds."""
+        return value
 
     def __getitem__(self, idx: Any) -> Any:
         value = read(self)
@@ -281,7 +287,7 @@ class Ref:
         return iter(read(self))
 
     def __repr__(self) -> str:
-        cell = _cell(self)
+        cell = cell_of(self)
         return f"Ref<frozen, {self._aval}>" if cell.value is None else f"Ref{_text(cell.value)}"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -314,7 +320,7 @@ def make(value: Any, kind: Any = None) -> Ref:
     return Ref(AbstractRef(typeof(value), None, kind), value)
 
 
-def _cell(ref: Ref) -> _Cell:
+def cell_of(ref: Any) -> Any:
     """The cell that counts in the trace in force; notes the use of a reference that is older than the trace."""
     if _local.hidden and ref in _local.hidden:
         raise ValueError(_local.hidden[ref])
@@ -327,21 +333,25 @@ def _cell(ref: Ref) -> _Cell:
     _ferrax.note_reference()
     cells = _local.found.setdefault(scope, {})
     if ref not in cells:
-        cells[ref] = _Cell(cell.value)
+        cells[ref] = _Cell(ref.kept(cell.value))
     return cells[ref]
 
 
-def read(ref: Ref) -> Any:
-    """The array that a reference holds."""
-    value = _cell(ref).value
+def read(ref: Any) -> Any:
+    """The array that a reference holds; the state of a value that is no array."""
+    if isinstance(ref, HighRef):
+        return ref.read(cell_of(ref))
+    value = cell_of(ref).value
     if value is None:
         raise ValueError(f"a reference of type {ref._aval} was used after it had been frozen")
     return value
 
 
-def write(ref: Ref, value: Any) -> None:
-    """Lets a reference hold another array of its type."""
-    cell = _cell(ref)
+def write(ref: Any, value: Any) -> None:
+    """Lets a reference hold another array of its type; gives a value that is no array another state."""
+    if isinstance(ref, HighRef):
+        return ref.write(cell_of(ref), value)
+    cell = cell_of(ref)
     try:
         cell.value = _ferrax.value_for_reference(value, cell.born)
     except ValueError as error:
@@ -484,17 +494,17 @@ def freeze(ref: Ref) -> Any:
     return value
 
 
-def lent(values: Sequence[Any]) -> list[Ref]:
+def lent(values: Sequence[Any]) -> list[Any]:
     """References for a function that gets some as arguments; they hold values where they are `bound`."""
-    return [Ref(AbstractRef(typeof(value)), None) for value in values]
+    return [_lent_value(v) if isinstance(v, State) else Ref(AbstractRef(typeof(v)), None) for v in values]
 
 
 @contextmanager
-def bound(refs: Sequence[Ref], values: Sequence[Any]) -> Iterator[None]:
+def bound(refs: Sequence[Any], values: Sequence[Any]) -> Iterator[None]:
     """Lets references hold these values in the trace in force, until the end of the block."""
     before = dict(_local.bound)
     try:
-        _local.bound.update((ref, _Cell(value)) for ref, value in zip(refs, values, strict=True))
+        _local.bound.update((ref, _Cell(ref.kept(value))) for ref, value in zip(refs, values, strict=True))
         yield
     finally:
         _local.bound = before
@@ -518,7 +528,7 @@ def hidden(refs: Sequence[Ref], names: Sequence[str], fun: Any, transform: str) 
         _local.hidden = before
 
 
-def found_since(clock: int) -> list[Ref]:
+def found_since(clock: int) -> list[Any]:
     """The references that traces after `clock` used and that are older than these, in the order of their first use."""
     if not _ferrax.references_since(clock):
         return []

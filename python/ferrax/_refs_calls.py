@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrax import _ferrax, tree_util
+from ferrax._high_values import HighRef, classes as high_classes
 from ferrax._ref_views import TransformedRef, taken_apart
 from ferrax._refs import (
     AbstractRef,
@@ -65,6 +66,9 @@ class Slot:
 tree_util.register_pytree_node(Slot, lambda s: ((), (s.index, s.aval)), lambda data, _: Slot(*data))
 
 
+_TRIES = 20  # traces after which no function has more references that are new
+
+
 class _MoreFound(Exception):
     """A function that is traced for the values of some references uses others, too."""
 
@@ -77,21 +81,31 @@ class _RuleFound(Exception):
     """A function that is traced within a derivative calls one whose backward rule takes references."""
 
 
-def take(tree: Any, apart: bool = True) -> tuple[Any, list[Ref]]:
+def _reference(leaf: Any) -> Any:
+    """A leaf as a reference, if it is one, or a value that is treated as one; None otherwise."""
+    if type(leaf) in high_classes:
+        return HighRef(leaf)
+    return leaf if _ferrax.is_reference(leaf) else None
+
+
+def take(tree: Any, apart: bool = True) -> tuple[Any, list[Any]]:
     """A tree with slots for its references, and these; views stay whole unless they are to be taken apart."""
     leaves, structure = tree_util.tree_flatten(taken_apart(tree) if apart else tree)
-    refs = [leaf for leaf in leaves if _ferrax.is_reference(leaf)]
+    found = [_reference(leaf) for leaf in leaves]
+    refs = [ref for ref in found if ref is not None]
     if not refs:
         return tree, refs
     index = iter(range(len(refs)))
-    slot = lambda x: Slot(next(index), x.type if isinstance(x, TransformedRef) else x.aval)
-    return structure.unflatten([slot(x) if _ferrax.is_reference(x) else x for x in leaves]), refs
+    slot = lambda ref: Slot(next(index), ref.type if isinstance(ref, TransformedRef) else ref.aval)
+    pairs = zip(leaves, found, strict=True)
+    return structure.unflatten([x if ref is None else slot(ref) for x, ref in pairs]), refs
 
 
-def fill(tree: Any, refs: Sequence[Ref]) -> Any:
+def fill(tree: Any, refs: Sequence[Any]) -> Any:
     """A tree with references in its slots."""
+    objects = [ref.value if isinstance(ref, HighRef) else ref for ref in refs]
     leaves, structure = tree_util.tree_flatten(tree, is_leaf=lambda x: isinstance(x, Slot))
-    return structure.unflatten([refs[x.index] if isinstance(x, Slot) else x for x in leaves])
+    return structure.unflatten([objects[x.index] if isinstance(x, Slot) else x for x in leaves])
 
 
 def described(fun: Any) -> str:
@@ -110,7 +124,7 @@ def argument_names(fun: Any, args: Any, kwargs: Any) -> list[str]:
     names = []
     for argument, value in arguments.items():
         for path, leaf in tree_util.tree_flatten_with_path(value)[0]:
-            if _ferrax.is_reference(leaf):
+            if _reference(leaf) is not None:
                 names.append(argument + tree_util.keystr(path))
     return names
 
@@ -192,6 +206,7 @@ class ImpureJit:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         (places, names), given = take((args, kwargs))
         with self.lock:
+            tries = 0
             while True:
                 self.known = tuple(self.closed)
                 check_once(self.fun, "jit", args, kwargs, given, self.known)
@@ -205,6 +220,12 @@ class ImpureJit:
                 except _RuleFound:
                     continue
                 except _MoreFound as found:
+                    tries += 1
+                    if tries > _TRIES:
+                        raise NotImplementedError(
+                            f"{described(self.fun)} makes a new value of type {found.refs[-1].aval} at every trace, "
+                            "which holds no traced array: make it by a primitive, or outside"
+                        ) from None
                     self.closed += [ref for ref in found.refs if ref not in self.closed]
                     continue
                 _write_all(refs, values)

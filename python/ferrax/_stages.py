@@ -239,12 +239,7 @@ class MemoryStats(NamedTuple):
     peak_memory_in_bytes: int
 
 
-def _check_dialect(dialect: str | None, others: str) -> None:
-    if dialect == "hlo":
-        raise NotImplementedError(
-            f"text in the dialect 'hlo' is not implemented: use {others}, or what a plugin of XLA made of the program, "
-            "lowered.compile().as_text()"
-        )
+def _check_dialect(dialect: str | None) -> None:
     if dialect not in (None, "stablehlo"):
         raise ValueError(f"unknown dialect: {dialect}")
 
@@ -290,7 +285,7 @@ class Lowered(_Stage):
 
         Args:
           dialect: `"stablehlo"` (also `None`) for what plugins of XLA compile, `"jaxpr"` for the traced program,
-            `"kernels"` for what runs on the default device.
+            `"kernels"` for what runs on the default device, `"hlo"` for the traced program in XLA's own form.
           debug_info: whether StableHLO says what arguments are called, and which operation and line its operations are
             from.
 
@@ -299,7 +294,7 @@ class Lowered(_Stage):
 
         Raises:
           ValueError: the dialect is unknown.
-          NotImplementedError: the dialect is `"hlo"`, which only XLA itself can print.
+          NotImplementedError: the dialect is `"hlo"`, and an operation of the program has no text in it.
 
         >>> import ferrax as jax
         >>> '%arg0: tensor<f32> loc("x")' in jax.jit(lambda x: x + 1).lower(1.0).as_text(debug_info=True)
@@ -309,15 +304,24 @@ class Lowered(_Stage):
             return str(_ferrax.kernels_text(self._program))
         if dialect == "jaxpr":
             return str(self._program)
-        _check_dialect(dialect, "'stablehlo', 'jaxpr' or 'kernels'")
+        if dialect == "hlo":
+            return self._hlo().as_hlo_text()
+        _check_dialect(dialect)
         return self._stablehlo(debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The program as an object, whose `str` is its text: `dialect` is `"stablehlo"` (also `None`) or `"jaxpr"`."""
+        """The program as an object, whose `str` is its text: `dialect` is `"stablehlo"`, `None`, `"jaxpr"` or `"hlo"`."""
         if dialect == "jaxpr":
             return self._program
-        _check_dialect(dialect, "'stablehlo' or 'jaxpr'")
+        if dialect == "hlo":
+            return self._hlo()
+        _check_dialect(dialect)
         return StableHLO(self._stablehlo(False))
+
+    def _hlo(self) -> Any:
+        from ferrax._hlo_text import HloModule
+
+        return HloModule(self._name, self._program)
 
     def _stablehlo(self, placed: bool) -> str:
         return str(_ferrax.stablehlo_text(self._program, self._mask(), placed))

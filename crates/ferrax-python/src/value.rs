@@ -82,7 +82,7 @@ pub fn abstract_value(object: &Bound<'_, PyAny>) -> PyResult<Aval> {
         return Ok(aval.get().0.clone());
     }
     let py = object.py();
-    if references::is_reference(object) {
+    if references::is_reference(object) || references::is_high(object) {
         return Err(references::used());
     }
     let is_numpy = numpy_interop::is_array(object)? || numpy_interop::is_scalar(object)?;

@@ -1,17 +1,18 @@
 """Primitives with rules of their own, and types of values that are no arrays: classes that others are derived from.
 
 `VJPHiPrimitive` works on arrays and trees of them, under all transformations that it has rules for. Programs have
-arrays only: types of other values can be defined, not used in programs. Read next: `_hi_primitives.py`.
+arrays only: a traced function gets other values made of traced arrays, and primitives work on these at once.
+Read next: `_hi_primitives.py`; `ferrax/_high_values.py`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ferrax._api import high_types
 from ferrax._avals import aval_method as aval_method, aval_property as aval_property
 from ferrax._boundary import expose as _expose
 from ferrax._core import ShapedArray as ShapedArray
+from ferrax._high_values import register as _register, run as _run
 from ferrax._lazy import lend as _lend
 from ferrax._primitives import Primitive, Zero
 from ferrax.core import AbstractValue as AbstractValue
@@ -99,7 +100,10 @@ class MutableHiType(AbstractValue):
 
 
 class HiPrimitive(Primitive):
-    """A primitive of values that are no arrays; it cannot be applied.
+    """A primitive of values that are no arrays. It is applied to values at once, in traced functions, too.
+
+    Programs do not hold it: `impl`, or `to_lojax` where a class defines no `impl`, works on values of traced arrays,
+    whose operations are recorded. So the rules `jvp` and `transpose` are not asked for.
 
     Args:
       name: its name.
@@ -110,10 +114,20 @@ class HiPrimitive(Primitive):
     """
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Not supported."""
-        raise NotImplementedError(
-            f"the primitive {self.name} works on values that are no arrays: ferrax's programs have arrays only"
-        )
+        """Applies it to values and arrays.
+
+        Args:
+          *args: values, of classes that `register_hitype` was told of, and arrays.
+          **params: its parameters.
+
+        Returns:
+          What `impl` or `to_lojax` gives.
+        """
+        return _run(self, args, params)
+
+    def to_lojax(self, *args: Any, **params: Any) -> Any:
+        """The result, computed by functions of arrays; a class of primitives says how."""
+        raise NotImplementedError(f"{type(self).__name__} defines neither impl nor to_lojax")
 
 
 class _EffectTypes:
@@ -135,7 +149,10 @@ control_flow_allowed_effects = _EffectTypes()
 
 
 def register_hitype(val_cls: type, typeof_fn: Any) -> None:
-    """Says what the type of values of a class is, which `ferrax.typeof` then gives. Programs take arrays only.
+    """Says what the type of values of a class is, which `ferrax.typeof` then gives.
+
+    Functions given to `jit` and `eval_shape` then take such values: they get one that is made of traced arrays, and
+    what they change of it is changed of the argument after the call. Traced functions may close over values, too.
 
     Args:
       val_cls: the class.
@@ -148,7 +165,7 @@ def register_hitype(val_cls: type, typeof_fn: Any) -> None:
     >>> isinstance(jax.typeof(Box()), jax.experimental.hijax.HiType)
     True
     """
-    high_types[val_cls] = typeof_fn
+    _register(val_cls, typeof_fn)
 
 
 _expose(globals())

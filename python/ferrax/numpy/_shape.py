@@ -139,7 +139,7 @@ def reshape(
       out_sharding: how the result is spread over explicit axes of the mesh in use.
 
     Returns:
-      Array of `shape` and the dtype of `a`.
+      Array of `shape` and the dtype of `a`; an array or scalar of NumPy becomes one of NumPy, in programs, too.
 
     Raises:
       TypeError: when the sizes differ.
@@ -151,6 +151,8 @@ def reshape(
     """
     if out_sharding is not None:
         return with_out_sharding(lambda: reshape(a, shape, order, copy=copy), out_sharding, "reshape")
+    if isinstance(a, (np.ndarray, np.generic)) and copy is not False:
+        return a.reshape(shape, order=order)  # known while a program is traced, as its caller expects
     x = to_array("reshape", a)
     if copy is False:
         raise NotImplementedError("jnp.reshape: copy=False is not supported, for a view cannot be promised.")

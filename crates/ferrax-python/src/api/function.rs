@@ -58,7 +58,7 @@ impl Function {
 }
 
 /// Where the names of a function's parameters are found, when they are asked for. The code object knows them, and does not
-/// keep the function alive.
+/// keep the function alive; of a function that is not written in Python, the text of its signature does.
 pub struct ParamNames {
     code: Option<Py<PyAny>>,
     /// Leading parameters that calls do not give: `self` of a bound method.
@@ -71,7 +71,10 @@ impl ParamNames {
     /// Of a callable, some of whose positional arguments are static.
     pub fn of(fun: &Bound<'_, PyAny>, statics: &[usize]) -> ParamNames {
         let py = fun.py();
-        let code = attribute(&unwrapped(fun), intern!(py, "__code__")).ok().flatten();
+        let unwrapped = unwrapped(fun);
+        let of = |name| attribute(&unwrapped, name).ok().flatten();
+        let definition = || attribute(&of(intern!(py, "__definition__"))?, intern!(py, "__code__")).ok().flatten();
+        let code = of(intern!(py, "__code__")).or_else(definition).or_else(|| of(intern!(py, "__text_signature__")));
         let bound = attribute(fun, intern!(py, "__self__")).ok().flatten().is_some();
         let skip = usize::from(bound && code.is_some());
         ParamNames { code: code.map(Bound::unbind), skip, statics: statics.to_vec() }
@@ -82,6 +85,9 @@ impl ParamNames {
         const TAKES_REST: u32 = 4;
         let names = |code: &Py<PyAny>| {
             let code = code.bind(py);
+            if let Ok(signature) = code.extract::<String>() {
+                return Ok((positional(&signature), "args".to_owned()));
+            }
             let number = |name| code.getattr(name)?.extract::<u32>();
             let mut names: Vec<String> = code.getattr(intern!(py, "co_varnames"))?.extract()?;
             let count = number("co_argcount")? as usize;
@@ -109,6 +115,13 @@ impl ParamNames {
             .map(|i| names.get(i).cloned().unwrap_or_else(|| format!("{rest}[{}]", i - names.len())))
             .collect()
     }
+}
+
+/// The positional parameters in the text of a signature, `(x, /, axis=None, *, out=None)`.
+fn positional(signature: &str) -> Vec<String> {
+    let parameters = signature.trim_start_matches('(').split([',', ')']).map(str::trim);
+    let names = parameters.take_while(|p| !p.is_empty() && !p.starts_with('*')).filter(|p| *p != "/");
+    names.map(|p| p.split(['=', ':']).next().unwrap_or(p).trim().to_owned()).collect()
 }
 
 /// What a `functools.partial` holds.

@@ -113,6 +113,9 @@ impl Jit {
     ) -> PyResult<SmallVec<[Value; 8]>> {
         let mut values = SmallVec::with_capacity(leaves.len());
         for (i, leaf) in leaves.iter().enumerate() {
+            if references::is_high(leaf.bind(py)) {
+                return Err(references::used());
+            }
             values.push(to_value(leaf.bind(py)).map_err(|e| self.bad_leaf(py, e, i, leaf, tree, statics))?);
         }
         Ok(values)

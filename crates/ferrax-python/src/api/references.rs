@@ -11,7 +11,7 @@ use ferrax_ir::{Payload, Value};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyType};
 use std::cell::Cell;
 
 // `call` of `jit` and `vmap` answers it; elsewhere a user sees it
@@ -32,6 +32,22 @@ static HOOKS: PyOnceLock<Hooks> = PyOnceLock::new();
 
 /// The class of views of references.
 static VIEWS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// The table of classes whose values are no arrays, once there is one.
+static HIGH: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+
+/// Whether an object is a value that is no array, which traced functions take as they take references.
+pub fn is_high(object: &Bound<'_, PyAny>) -> bool {
+    let py = object.py();
+    HIGH.get(py).is_some_and(|classes| classes.bind(py).contains(object.get_type()).unwrap_or(false))
+}
+
+/// Says of which classes values are that are no arrays; the table may grow later.
+#[pyfunction]
+fn set_high_types(py: Python<'_>, classes: Py<PyDict>) {
+    // a second time says the same
+    let _ = HIGH.set(py, classes);
+}
 
 /// Whether an object is a reference or a view of one.
 pub fn is_reference(object: &Bound<'_, PyAny>) -> bool {
@@ -159,6 +175,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("ReferenceUsed", m.py().get_type::<ReferenceUsed>())?;
     m.add_function(wrap_pyfunction!(set_reference_hooks, m)?)?;
     m.add_function(wrap_pyfunction!(set_view_class, m)?)?;
+    m.add_function(wrap_pyfunction!(set_high_types, m)?)?;
     m.add_function(wrap_pyfunction!(is_reference_object, m)?)?;
     m.add_function(wrap_pyfunction!(staging_trace, m)?)?;
     m.add_function(wrap_pyfunction!(staging_transform, m)?)?;

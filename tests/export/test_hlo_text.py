@@ -1,0 +1,120 @@
+"""Programs as texts in HLO."""
+
+import re
+
+import numpy as np
+import pytest
+
+import ferrax as jax
+import ferrax.numpy as jnp
+from ferrax import lax
+
+
+def hlo(f, *args):
+    return jax.jit(f).lower(*args).as_text("hlo")
+
+
+def instructions(text):
+    """Opcodes in the order of their lines, with what stands behind the operands."""
+    return re.findall(r"= .*? ([a-z-]+)\((?:[^()]|\([^()]*\))*\)(?:, (.*))?$", text, re.M)
+
+
+def test_a_program_is_parameters_instructions_and_a_root():
+    text = hlo(lambda x, y: x * y + x, jnp.ones((2, 3)), jnp.ones((2, 3)))
+    assert text.splitlines() == [
+        "HloModule jit__lambda, entry_computation_layout={(f32[2,3]{1,0}, f32[2,3]{1,0})->f32[2,3]{1,0}}",
+        "",
+        "ENTRY main.1 {",
+        "  x.1 = f32[2,3]{1,0} parameter(0)",
+        "  y.1 = f32[2,3]{1,0} parameter(1)",
+        "  mul.1 = f32[2,3]{1,0} multiply(x.1, y.1)",
+        "  ROOT add.1 = f32[2,3]{1,0} add(mul.1, x.1)",
+        "}",
+    ]
+
+
+def test_parameters_of_functions_of_arrays_have_their_names():
+    assert "  x.1 = f32[2]{0} parameter(0)" in hlo(jnp.square, jnp.ones(2))
+
+
+@pytest.mark.parametrize("f", [lambda x: x**2, lambda x: x * x, jnp.square])
+@pytest.mark.parametrize("x", [3, 3.0, np.array([4, 5.2])])
+def test_squares_are_products(f, x):
+    assert instructions(hlo(f, x)) == [("parameter", ""), ("multiply", "")]
+
+
+@pytest.mark.parametrize("precision", [None, "default", "high", "highest"])
+def test_products_show_the_precision_that_is_asked_for(precision):
+    x = jnp.ones((2, 2))
+    asked = f", operand_precision={{{precision},{precision}}}" if precision in ("high", "highest") else ""
+    text = hlo(lambda x: jnp.dot(x, x, precision=precision), x)
+    assert f" dot(x.1, x.1), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}{asked}\n" in text
+    image = jnp.ones((1, 5, 5, 2))
+    kernel = jnp.ones((3, 3, 2, 4))
+    text = hlo(
+        lambda x, k: lax.conv_general_dilated(
+            x, k, (1, 2), "SAME", rhs_dilation=(1, 2), dimension_numbers=("NHWC", "HWIO", "NHWC"), precision=precision
+        ),
+        image,
+        kernel,
+    )
+    window = "window={size=3x3 stride=1x2 pad=1_1x2_2 rhs_dilate=1x2}, dim_labels=b01f_01io->b01f"
+    assert f"convolution(x.1, k.1), {window}{asked}\n" in text
+
+
+def test_reductions_loops_and_choices_apply_computations():
+    def f(x):
+        total = jnp.sum(x, 1)
+        n, y = lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2.5), (0, total))
+        return lax.cond(n > 2, lambda y: y + 1, lambda y: y * 2, y), jnp.max(x)
+
+    text = hlo(f, jnp.ones((2, 3)))
+    kinds = [name for name, _ in instructions(text)]
+    for kind in ("reduce", "while", "conditional", "compare", "get-tuple-element", "tuple", "maximum"):
+        assert kind in kinds
+    assert re.search(r"reduce\(x.1, constant.\d+\), dimensions=\{1\}, to_apply=region.\d+", text)
+    defined = set(re.findall(r"^(?:ENTRY )?(\S+) \{$", text, re.M))
+    used = set(re.findall(r"(?:to_apply|condition|body)=([\w.]+)", text))
+    used |= {name for names in re.findall(r"branch_computations=\{(.*?)\}", text) for name in names.split(", ")}
+    assert used and used < defined
+    for line in text.splitlines():  # every operand is defined
+        for operand in re.findall(r"[( ]([a-z_A-Z-]+\.\d+)(?=[,)])", line.partition("=")[2]):
+            assert f"  {operand} = " in text or f"ROOT {operand} = " in text
+
+
+def test_shapes_and_constants():
+    table = np.array([[1, 2, 3.5], [1e20, -0.0, np.nan]], np.float32)
+
+    def f(x):
+        return (
+            x + table,
+            x.T,
+            x[:, 1:],
+            jnp.concatenate([x, x]),
+            lax.pad(x, 1.0, ((1, 0, 0), (0, 2, 1))),
+            x.astype(jnp.bfloat16),
+            jnp.where(x > 0, x, 0.0),
+            1j * x,
+            np.int8(3),
+        )
+
+    text = hlo(f, jnp.ones((2, 3)))
+    for part in (
+        "constant({ { 1, 2, 3.5 }, { 1e+20, -0, nan } })",
+        "f32[3,2]{1,0} transpose(x.1), dimensions={1,0}",
+        "slice(x.1), slice={[0:2], [1:3]}",
+        "concatenate(x.1, x.1), dimensions={0}",
+        "padding=1_0_0x0_2_1",
+        "bf16[2,3]{1,0} convert(x.1)",
+        "select(",
+        "c64[] constant((0, 1))",
+        "s8[] constant(3)",
+        "direction=GT",
+    ):
+        assert part in text, part
+    assert "constant({...})" in hlo(lambda x: x + np.arange(12.0, dtype="float32"), jnp.ones(12))
+
+
+def test_what_has_no_text_is_named():
+    with pytest.raises(NotImplementedError, match="'hlo' of sort is not implemented"):
+        hlo(jnp.sort, jnp.ones(3))
