@@ -310,7 +310,7 @@ class Lowered(_Stage):
         return self._stablehlo(debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The program as an object, whose `str` is its text: `dialect` is `"stablehlo"`, `None`, `"jaxpr"` or `"hlo"`."""
+        """The program as an object, whose `str` is its text: as `"stablehlo"` (also `None`), `"jaxpr"` or `"hlo"`."""
         if dialect == "jaxpr":
             return self._program
         if dialect == "hlo":
