@@ -63,7 +63,7 @@ fn compute(x: &Value) -> Result<Vec<Value>> {
 }
 
 fn program() -> Arc<Executable> {
-    let aval = Aval { shape: Shape::from_slice(&SHAPE), dtype: DType::F32, weak: false, vary: 0 };
+    let aval = Aval { shape: Shape::from_slice(&SHAPE), dtype: DType::F32, weak: false, vary: 0, spread: 0 };
     let jaxpr = stage_closed("jit", DebugInfo::named("f"), &[aval], |x| compute(&x[0])).unwrap();
     Arc::new(Executable::new(&jaxpr).unwrap())
 }
