@@ -641,7 +641,13 @@ impl PyArray {
 
     /// DLPack's number of the kind of device, and the device's own.
     fn __dlpack_device__(&self) -> (i32, i32) {
-        dlpack::DEVICE
+        if let Value::Array(array) = &self.value { dlpack::device_of(array) } else { dlpack::DEVICE }
+    }
+
+    /// Where the elements lie on an NVIDIA GPU; arrays elsewhere have no such attribute.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyDict>> {
+        dlpack::cuda_interface(py, self.data("The __cuda_array_interface__ attribute was taken of")?)
     }
 
     fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

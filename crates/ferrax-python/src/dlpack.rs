@@ -2,12 +2,17 @@
 //!
 //! Out: the array's own memory, pinned until the consumer lets go, marked read-only where the consumer knows the
 //! versioned form. In: memory that its producer marks read-only is shared; other memory is copied, because an array never
-//! changes, unless the caller asks for sharing (`copy=False`).
+//! changes, unless the caller asks for sharing (`copy=False`). On NVIDIA's GPUs the same goes (`dlpack/gpu.rs`).
 //! Source: the DLPack specification 1.1 and the Python specification of the array API standard.
+
+mod gpu;
+
+pub use gpu::interface as cuda_interface;
 
 use crate::errors::IntoPyResult;
 use crate::{dtypes, host, numpy_interop};
 use ferrax::device::{self, Placement};
+use ferrax::engine::cuda;
 use ferrax_base::shape::strides;
 use ferrax_base::{Aval, Buffer, DType, Shape, config};
 use ferrax_ir::Array;
@@ -20,7 +25,7 @@ use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 
 const CPU: i32 = 1;
-/// What `__dlpack_device__` says of every array.
+/// What `__dlpack_device__` says of arrays that are on no GPU.
 pub const DEVICE: (i32, i32) = (CPU, 0);
 const READ_ONLY: u64 = 1;
 const IS_COPIED: u64 = 2;
@@ -103,18 +108,33 @@ fn data_type(dtype: DType) -> Option<DataType> {
     Some(DataType { code, bits: (dtype.size() * 8) as u8, lanes: 1 })
 }
 
+/// What `__dlpack_device__` says of an array.
+pub fn device_of(array: &Array) -> (i32, i32) {
+    gpu::number(array).map_or(DEVICE, |number| (gpu::CUDA, number as i32))
+}
+
+/// Memory that is handed out.
+enum Lent {
+    Host(OwnedPin),
+    Gpu(cuda::Lent),
+}
+
 /// What an exported tensor keeps alive.
 struct Export {
-    _pin: OwnedPin,
+    memory: Lent,
     shape: Vec<i64>,
     strides: Vec<i64>,
 }
 
 impl Export {
-    fn tensor(&mut self, data: *const u8, dtype: DataType) -> Tensor {
+    fn tensor(&mut self, dtype: DataType) -> Tensor {
+        let (data, device) = match &self.memory {
+            Lent::Host(pin) => (pin.buffer().as_ptr() as usize, Device { kind: CPU, id: 0 }),
+            Lent::Gpu(lent) => (lent.address() as usize, Device { kind: gpu::CUDA, id: lent.ordinal() as i32 }),
+        };
         Tensor {
-            data: data.cast_mut().cast(),
-            device: Device { kind: CPU, id: 0 },
+            data: data as *mut c_void,
+            device,
             ndim: self.shape.len() as i32,
             dtype,
             shape: self.shape.as_mut_ptr(),
@@ -155,13 +175,17 @@ pub fn export<'py>(
     device: Option<(i32, i32)>,
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if stream.is_some_and(|s| !s.is_none()) {
-        return Err(PyValueError::new_err("__dlpack__: stream must be None for an array on the CPU"));
-    }
-    if device.is_some_and(|d| d.0 != CPU) {
+    let here = device_of(array);
+    let wanted = device.unwrap_or(here);
+    let on_gpu = wanted == here && here.0 != CPU;
+    if wanted != here && (wanted.0 != CPU || copy == Some(false)) {
         return Err(PyBufferError::new_err(format!(
-            "__dlpack__: the array is on the CPU, DLPack device (1, 0), and cannot be handed out on device {device:?}"
+            "__dlpack__: the array is on {}, DLPack device {here:?}, and cannot be handed out on device {device:?}",
+            if here.0 == CPU { "the CPU" } else { "a GPU" }
         )));
+    }
+    if !on_gpu && stream.is_some_and(|s| !s.is_none()) {
+        return Err(PyValueError::new_err("__dlpack__: stream must be None for an array on the CPU"));
     }
     let aval = array.aval();
     let Some(dtype) = data_type(aval.dtype) else {
@@ -171,16 +195,17 @@ pub fn export<'py>(
         )));
     };
     let copied = copy == Some(true);
-    host::on_cpu(array, "__dlpack__")?;
+    if here.0 == CPU {
+        host::on_cpu(array, "__dlpack__")?;
+    }
     let array =
         if copied { device::copied(array, aval.weak, array.device(), array.committed()).py()? } else { array.clone() };
-    let pin = array.pin_owned().py()?;
-    let data = pin.buffer().as_ptr();
+    let memory = if on_gpu { Lent::Gpu(gpu::lend(&array, stream)?) } else { Lent::Host(array.pin_owned().py()?) };
     let numbers = |dims: &[usize]| dims.iter().map(|&d| d as i64).collect();
     let shape: Vec<i64> = numbers(&array.aval().shape);
     let strides: Vec<i64> = numbers(&strides(&array.aval().shape));
-    let mut context = Box::new(Export { _pin: pin, shape, strides });
-    let tensor = context.tensor(data, dtype);
+    let mut context = Box::new(Export { memory, shape, strides });
+    let tensor = context.tensor(dtype);
     let context = Box::into_raw(context).cast();
     let (pointer, name): (*mut c_void, _) = if max_version.is_some_and(|v| v.0 >= 1) {
         let flags = if copied { IS_COPIED } else { READ_ONLY };
@@ -375,19 +400,26 @@ fn from_dlpack<'py>(external: &Bound<'py, PyAny>, copy: Option<bool>) -> PyResul
     let method = external.getattr_opt(intern!(py, "__dlpack__"))?.ok_or_else(missing)?;
     let device = external.getattr_opt(intern!(py, "__dlpack_device__"))?.ok_or_else(missing)?;
     let (kind, id): (i32, i32) = device.call0()?.extract()?;
-    if kind != CPU {
+    let stream = if kind == gpu::CUDA { gpu::stream(id)? } else { None };
+    if kind != CPU && stream.is_none() {
         return Err(PyRuntimeError::new_err(format!(
-            "from_dlpack takes memory on the CPU; the array is on DLPack device ({kind}, {id})"
+            "from_dlpack takes memory on the CPU{}; the array is on DLPack device ({kind}, {id})",
+            if cuda::is_registered() { " and on NVIDIA's GPUs" } else { "" }
         )));
     }
     let options = PyDict::new(py);
+    if let Some(stream) = stream {
+        options.set_item(intern!(py, "stream"), stream)?;
+    }
+    let old = options.copy()?;
     options.set_item(intern!(py, "max_version"), (1, 1))?;
     let capsule = match method.call((), Some(&options)) {
         // producers of before version 1 do not know the argument
-        Err(e) if e.is_instance_of::<PyTypeError>(py) => method.call0()?,
+        Err(e) if e.is_instance_of::<PyTypeError>(py) => method.call((), Some(&old))?,
         other => other?,
     };
-    let array = imported(Consumed::new(&capsule)?, copy)?;
+    let consumed = Consumed::new(&capsule)?;
+    let array = if stream.is_some() { gpu::imported(consumed, id, copy)? } else { imported(consumed, copy)? };
     let dtype = array.aval().dtype;
     let wanted = dtype.canonical(config::x64());
     let object = crate::array::wrap_array(py, array)?;

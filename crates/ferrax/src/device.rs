@@ -192,10 +192,10 @@ pub(crate) fn upload(aval: &Aval, elements: &Buffer, device: DeviceId) -> Result
     engine::of(device)?.upload(elements, &Type::new(aval.dtype, &aval.shape), device.index())
 }
 
-/// A copy on another device of an array's own platform, where its engine makes one without the host.
+/// A copy on a device of an array's own platform, where its engine makes one without the host.
 fn beside(a: &Array, device: DeviceId) -> Result<Option<Memory>> {
     let from = a.device();
-    if from.on_cpu() || from == device || from.platform() != device.platform() {
+    if from.on_cpu() || from.platform() != device.platform() {
         return Ok(None);
     }
     engine::of(device)?.copy(&*a.pin_memory()?, device.index())

@@ -94,7 +94,7 @@ pub trait Engine: Send + Sync {
     /// A copy of elements of the host, of this type, in the memory of a device.
     fn upload(&self, elements: &Buffer, ty: &Type, device: usize) -> Result<Memory>;
 
-    /// A copy of an array of another device of the engine, without the host; nothing where the host has to be between.
+    /// A copy of an array of a device of the engine's, without the host; nothing where the host has to be between.
     fn copy(&self, _memory: &Memory, _device: usize) -> Result<Option<Memory>> {
         Ok(None)
     }

@@ -451,7 +451,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """An array of another library's memory, through the DLPack protocol.
 
     Args:
-      x: object with `__dlpack__` and `__dlpack_device__`.
+      x: object with `__dlpack__` and `__dlpack_device__`, on the CPU or on a GPU of the platform `cuda`.
       device: where to place the array.
       copy: by default, memory that its library marks read-only is shared and other memory copied, since an array
         never changes. True copies in any case; False shares in any case: whoever writes to that memory then changes

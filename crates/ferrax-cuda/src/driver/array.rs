@@ -46,7 +46,7 @@ impl DeviceArray {
     ///
     /// References are made under this array's lock alone, so that a number of them that is found under it stays.
     pub(super) fn donate(&self) -> Option<Arc<Block>> {
-        self.lock().take_if(|block| Arc::strong_count(block) == 2)
+        self.lock().take_if(|block| Arc::strong_count(block) == 2 && block.is_ours())
     }
 
     /// Gives back what was taken.
@@ -54,10 +54,18 @@ impl DeviceArray {
         *self.lock() = Some(block);
     }
 
-    /// A copy on another GPU, which starts when the elements are there: straight where that GPU reaches this one's memory,
-    /// through the host otherwise.
+    /// When the elements are there.
+    pub(super) fn event(&self) -> Option<&Event> {
+        self.event.as_deref()
+    }
+
+    /// A copy on a GPU, which starts when the elements are there: straight on their own, and where another one reaches its
+    /// memory, through the host otherwise.
     pub fn copy_to(&self, device: &Arc<Device>) -> Result<DeviceArray> {
         let block = self.block()?;
+        if Arc::ptr_eq(device, &self.device) {
+            return device.copy_of(&block);
+        }
         match device.fetch_from(&block, self.event.as_deref())? {
             Some(copy) => Ok(copy),
             None => device.upload(self.to_host()?.bytes()),

@@ -108,6 +108,9 @@ impl Device {
     /// Drops what was retired and is known to have come to its event.
     pub(super) fn sweep(&self) {
         let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        if retired.is_empty() {
+            return;
+        }
         let gone: Vec<Retired> = retired.extract_if(.., |(event, _)| matches!(event.ready(), Ok(true))).collect();
         drop(retired);
         drop(gone);

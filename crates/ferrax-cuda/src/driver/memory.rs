@@ -117,6 +117,8 @@ pub struct Block {
     bytes: usize,
     /// What another stream than the compute stream does with it.
     elsewhere: Mutex<Option<Arc<Event>>>,
+    /// What keeps another library's memory, where it is that.
+    owner: Option<Mutex<Box<dyn Send>>>,
 }
 
 impl Block {
@@ -133,6 +135,11 @@ impl Block {
     /// How many bytes there are.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Whether it is memory of the pool's.
+    pub(super) fn is_ours(&self) -> bool {
+        self.owner.is_none()
     }
 
     /// Has the compute stream wait for an event, before it next uses or frees the block.
@@ -157,7 +164,9 @@ impl Drop for Block {
         if self.address == 0 || self.device.context().driver().forked() {
             return;
         }
-        self.device.live().remove(self.address);
+        if self.is_ours() {
+            self.device.live().remove(self.address);
+        }
         let elsewhere = self.elsewhere.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let context = self.device.context();
         context.give_back(|driver| {
@@ -165,6 +174,11 @@ impl Drop for Block {
                 && self.device.compute().wait(&here, &event).is_err()
             {
                 let _ = event.wait();
+            }
+            if let Some(owner) = self.owner.take() {
+                let end = Arc::new(self.device.compute().record(&context.enter()?)?);
+                self.device.retire(end, Box::new(owner));
+                return Ok(());
             }
             // SAFETY: nobody uses the memory after what the stream has by now.
             unsafe { driver.cuMemFreeAsync(self.address, self.device.compute().raw()) }
@@ -182,12 +196,18 @@ impl Device {
         stream: &Stream,
     ) -> Result<Arc<Block>> {
         let address = if bytes == 0 { 0 } else { self.room(here, bytes, stream)? };
-        let block = Block { device: self.clone(), address, bytes, elsewhere: Mutex::new(None) };
+        let block = Block { device: self.clone(), address, bytes, elsewhere: Mutex::new(None), owner: None };
         if address != 0 {
             let made = Made { bytes, of, by: Source::here() };
             self.live().add(address, made);
         }
         Ok(Arc::new(block))
+    }
+
+    /// A block of another library's memory, which `owner` keeps until the compute stream has done what uses it.
+    pub(super) fn adopt(self: &Arc<Self>, address: CUdeviceptr, bytes: usize, owner: Box<dyn Send>) -> Arc<Block> {
+        let elsewhere = Mutex::new(None);
+        Arc::new(Block { device: self.clone(), address, bytes, elsewhere, owner: Some(Mutex::new(owner)) })
     }
 
     fn room(&self, here: &Entered<'_>, bytes: usize, stream: &Stream) -> Result<CUdeviceptr> {

@@ -54,6 +54,7 @@ impl Executable {
         if args.len() != self.params.len() {
             bail!(Internal, "a program of {} parameters was given {} arguments", self.params.len(), args.len());
         }
+        self.device.sweep();
         let here = self.device.context().enter()?;
         let params = args.iter().zip(&self.params).map(|(arg, bytes)| self.block(arg, *bytes));
         let params = params.collect::<Result<Blocks>>()?;

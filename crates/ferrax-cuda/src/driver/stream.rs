@@ -32,19 +32,14 @@ impl Stream {
 
     /// An event of all that was given to the stream so far.
     pub fn record(&self, here: &Entered<'_>) -> Result<Event> {
-        let mut raw = std::ptr::null_mut();
-        // SAFETY: the place outlives the call.
-        unsafe { here.driver().cuEventCreate(&raw mut raw, CU_EVENT_DISABLE_TIMING)? };
-        let event = Event { context: self.context.clone(), raw };
-        // SAFETY: both are alive.
-        unsafe { here.driver().cuEventRecord(raw, self.raw)? };
-        Ok(event)
+        // SAFETY: the stream is alive.
+        unsafe { Event::record(&self.context, here, self.raw) }
     }
 
     /// Has what comes next on the stream wait for an event, of whichever stream and GPU.
     pub fn wait(&self, here: &Entered<'_>, event: &Event) -> Result<()> {
-        // SAFETY: both are alive; an event may go once the stream knows it.
-        unsafe { here.driver().cuStreamWaitEvent(self.raw, event.raw, 0) }
+        // SAFETY: the stream is alive.
+        unsafe { event.hold(here, self.raw) }
     }
 
     /// Waits for all that was given to the stream, and gives the error of whatever failed.
@@ -106,6 +101,29 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
+    /// An event of all that was given to a stream so far, ours or another library's.
+    ///
+    /// # Safety
+    /// The stream is alive, and of this context.
+    pub(super) unsafe fn record(context: &Arc<Context>, here: &Entered<'_>, stream: CUstream) -> Result<Event> {
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the place outlives the call.
+        unsafe { here.driver().cuEventCreate(&raw mut raw, CU_EVENT_DISABLE_TIMING)? };
+        let event = Event { context: context.clone(), raw };
+        // SAFETY: both are alive.
+        unsafe { here.driver().cuEventRecord(raw, stream)? };
+        Ok(event)
+    }
+
+    /// Has what comes next on a stream, ours or another library's, wait for the event.
+    ///
+    /// # Safety
+    /// The stream is alive.
+    pub(super) unsafe fn hold(&self, here: &Entered<'_>, stream: CUstream) -> Result<()> {
+        // SAFETY: both are alive; an event may go once the stream knows it.
+        unsafe { here.driver().cuStreamWaitEvent(stream, self.raw, 0) }
+    }
+
     /// Whether the stream has come there; does not wait.
     pub fn ready(&self) -> Result<bool> {
         let here = self.context.enter()?;

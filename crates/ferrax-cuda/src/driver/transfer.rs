@@ -109,6 +109,21 @@ impl Device {
         Ok(())
     }
 
+    /// A copy of a block of its own.
+    pub(super) fn copy_of(self: &Arc<Self>, block: &Block) -> Result<DeviceArray> {
+        let here = self.context().enter()?;
+        let stream = self.compute();
+        block.join(&here)?;
+        let copy = self.allocate(&here, block.bytes(), Use::Array, stream)?;
+        let started = || {
+            // SAFETY: both blocks have so many bytes, and are freed after this on this stream.
+            unsafe { stream.copy(&here, copy.address(), block.address(), block.bytes())? };
+            stream.record(&here)
+        };
+        let event = settled(stream, started())?;
+        Ok(DeviceArray::new(copy, Some(Arc::new(event))))
+    }
+
     /// A copy of another GPU's block, once it is ready; `None` where this GPU does not reach it.
     pub(super) fn fetch_from(self: &Arc<Self>, block: &Block, ready: Option<&Event>) -> Result<Option<DeviceArray>> {
         let other = block.device();

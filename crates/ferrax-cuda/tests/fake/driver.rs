@@ -9,6 +9,8 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 const INVALID_VALUE: CUresult = 1;
 const INVALID_CONTEXT: CUresult = 201;
 const INVALID_HANDLE: CUresult = 400;
+/// Streams that every context has.
+const DEFAULT_STREAMS: [u64; 2] = [1, 2];
 /// Handles of contexts: that of the first device, and so on.
 const CONTEXTS: u64 = 0xc000_0000;
 
@@ -60,6 +62,7 @@ fn current() -> Option<i32> {
 
 fn stream_of(held: &State, stream: u64) -> Option<i32> {
     match held.things.get(&stream) {
+        _ if DEFAULT_STREAMS.contains(&stream) => current(),
         Some(Thing::Stream { device }) => Some(*device),
         _ => None,
     }
@@ -72,6 +75,7 @@ fn push(mut held: Held, stream: u64, op: Op) -> CUresult {
         held.violate(format!("work for a stream of device {device} in the context of {:?}", current()));
         return INVALID_CONTEXT;
     }
+    held.queues.entry(stream).or_default();
     held.push(stream, op);
     0
 }
@@ -280,6 +284,9 @@ pub extern "C" fn cuEventDestroy_v2(event: u64) -> CUresult {
 #[unsafe(no_mangle)]
 pub extern "C" fn cuEventRecord(event: u64, stream: u64) -> CUresult {
     let mut held = begin!("cuEventRecord");
+    if DEFAULT_STREAMS.contains(&stream) {
+        held.queues.entry(stream).or_default();
+    }
     let given = need!(held, held.queues.get(&stream).map(|q| q.given), "{stream:#x} is no stream");
     let Some(Thing::Event { at, asked }) = held.things.get_mut(&event) else { return INVALID_HANDLE };
     (*at, *asked) = (Some((stream, given)), false);

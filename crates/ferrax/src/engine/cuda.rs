@@ -124,6 +124,23 @@ fn libraries() -> Result<&'static Libraries> {
     made(libraries, || Ok(Libraries::new(driver.version(), FOLDERS.lock().clone())))
 }
 
+pub use ferrax_cuda::driver::Lent;
+
+/// An array that is in a GPU's memory as this engine's.
+pub fn array(memory: &Memory) -> Option<&DeviceArray> {
+    memory.of()
+}
+
+/// The number of the stream that a GPU's programs run on, for libraries that hand their arrays to it.
+pub fn stream(number: usize) -> Result<u64> {
+    Ok(device(number)?.stream())
+}
+
+/// Another library's memory on a GPU as an array's, as [`Device::borrow`] has it.
+pub fn borrowed(number: usize, address: u64, bytes: usize, owner: Box<dyn Send>) -> Result<Memory> {
+    device(number)?.borrow(address, bytes, owner).map(Memory::device)
+}
+
 impl Engine for Gpus {
     fn platform(&self) -> &'static str {
         PLATFORM
