@@ -5,8 +5,10 @@ XLA does not keep narrow floats in float32, and once more in double precision: w
 JAX, JAX's own precision is the inexact one. `expected` knows the differences that are on purpose. Next: `compare.py`.
 """
 
+import ast
 import contextlib
 import re
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +51,10 @@ LEAVES_INITIAL_VALUES_OUT = re.compile(r"lax\.reduce\(")
 NARROWED = re.compile(r"\.astype\(jnp\.b?float16\)")
 #: Running products, their axis and direction.
 RUNNING_PRODUCT = re.compile(r"lax\.cumprod\(([vx]\d+), axis=(\d+), reverse=(True|False)\)")
+#: Windows over elements, their initial value, and what fills the gaps between the elements.
+SPREAD_WINDOWS = re.compile(
+    r"lax\.reduce_window\((\w+), (jnp\.array\(.*?\.dtype\)), (.*), \*\[(\(.*?\)), (\(.*?\))\]\)"
+)
 #: Decompositions whose slopes divide by differences of singular values or eigenvalues.
 DECOMPOSED = re.compile(r"linalg\.(svd|eig)")
 #: Where JAX shares slopes of equal numbers wrongly: extremes at indices that repeat, and `partition`, which may take
@@ -304,6 +310,23 @@ def in_double(value):
     return value.astype(wide) if wide else value
 
 
+def spread_by_hand(step, read):
+    """JAX's result of windows over elements with gaps where these are filled before; None for other steps."""
+    found = SPREAD_WINDOWS.search(step.code)
+    if found is None:
+        return None
+    operand, initial, rest, gaps, window = found.groups()
+    gaps = ast.literal_eval(gaps)
+    if set(gaps) == {1}:
+        return None
+    filled = f"lax.pad({operand}, {initial}, {[(0, 0, n - 1) for n in gaps]})"
+    code = f"lax.reduce_window({filled}, {initial}, {rest}, *[{(1,) * len(gaps)}, {window}])"
+    (out,) = step.outs
+    return np.asarray(
+        run_step(JAX, replace(step, code=f"{out} = {code}"), {n: jnp.asarray(v) for n, v in read.items()})[0]
+    )
+
+
 def expected(step, read, result, theirs):
     """Why a step's results differ on purpose (docs/differences.md and docs/numerics.md); None where they should not."""
     values = [np.asarray(v) for v in read.values()]
@@ -316,6 +339,9 @@ def expected(step, read, result, theirs):
         return "updates whose index vectors have no components"
     if NARROWED.search(step.code) and disagreement(result, theirs, Tolerance.ROUNDED, Operands([])) is None:
         return "JAX rounds twice on the way to a narrow float"
+    if (spread := spread_by_hand(step, read)) is not None:
+        if disagreement(result, spread, step.tolerance, Operands(values)) is None:
+            return "JAX reads wrong elements under windows over elements with gaps"
     if LEAVES_INITIAL_VALUES_OUT.search(step.code) and any(1 in v.shape for v in values):
         return "JAX leaves the initial value of a reduction over axes of one element out"
     turns = [np.abs(v.imag).max(initial=0, where=np.isfinite(v.imag)) for v in values if kind(v.dtype) == "c"]

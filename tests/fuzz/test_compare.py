@@ -3,7 +3,8 @@
 import numpy as np
 
 from tests.fuzz.compare import Operands, disagreement, excused, products_below
-from tests.fuzz.program import Tolerance
+from tests.fuzz.oracle import expected
+from tests.fuzz.program import Step, Tolerance
 
 
 def agree(ours, known):
@@ -31,3 +32,21 @@ def test_running_products_lose_digits_below_the_normal_numbers():
     np.testing.assert_array_equal(products_below(a, 1, False), [[0, 0, 1, 1], [0, 0, 0, 1]])
     np.testing.assert_array_equal(products_below(a, 1, True), [[1, 0, 0, 0], [1, 1, 1, 0]])
     np.testing.assert_array_equal(products_below(np.float32([np.nan, 0.5]), 0, False), [0, 0])
+
+
+def test_windows_over_elements_with_gaps_are_computed_once_more_with_the_gaps_filled():
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    filled = np.zeros((5, 4), np.float32)
+    filled[::2] = x
+    sums = filled[:, :2] + filled[:, 1:3]
+    dilations = [(2, 1), (1, 1)]
+    step = lambda gaps: Step(
+        f"v1 = lax.reduce_window(x0, jnp.array(0, x0.dtype), lax.add, (1, 2), (1, 2), [(0, 0), (0, 0)], *{gaps})",
+        outs=["v1"],
+        reads=["x0"],
+        tolerance=Tolerance.SUM,
+    )
+    right = np.stack([sums[:, 0], filled[:, 2] + filled[:, 3]], 1)
+    assert "elements with gaps" in expected(step(dilations), {"x0": x}, right, right + 1)
+    assert expected(step(dilations), {"x0": x}, right + 1, right) is None
+    assert expected(step([(1, 1), (1, 1)]), {"x0": x}, right, right + 1) is None

@@ -56,6 +56,8 @@ def _placing(make: Callable[..., Array], default: DTypeLike | None) -> Initializ
             return make(key, shape, dtype)
         return with_out_sharding(lambda: make(key, shape, dtype), out_sharding, "an initializer")
 
+    # warnings name the function that the user called by its frame
+    init.__code__ = init.__code__.replace(co_qualname=make.__code__.co_qualname)
     return _shielded(init)
 
 

@@ -37,7 +37,7 @@ pub fn stream(id: i32) -> PyResult<Option<u64>> {
 
 /// Lends an array to who works on a stream.
 pub fn lend(array: &Array, stream: Option<&Bound<'_, PyAny>>) -> PyResult<cuda::Lent> {
-    let given: Option<i64> = stream.map(|s| s.extract::<Option<i64>>()).transpose()?.flatten();
+    let given: Option<i64> = stream.map(PyAnyMethods::extract).transpose()?.flatten();
     let (stream, waits) = match given {
         None => (DEFAULT_STREAM, true),
         Some(-1) => (DEFAULT_STREAM, false),
