@@ -339,9 +339,9 @@ def expected(step, read, result, theirs):
         return "updates whose index vectors have no components"
     if NARROWED.search(step.code) and disagreement(result, theirs, Tolerance.ROUNDED, Operands([])) is None:
         return "JAX rounds twice on the way to a narrow float"
-    if (spread := spread_by_hand(step, read)) is not None:
-        if disagreement(result, spread, step.tolerance, Operands(values)) is None:
-            return "JAX reads wrong elements under windows over elements with gaps"
+    spread = spread_by_hand(step, read)
+    if spread is not None and disagreement(result, spread, step.tolerance, Operands(values)) is None:
+        return "JAX reads wrong elements under windows over elements with gaps"
     if LEAVES_INITIAL_VALUES_OUT.search(step.code) and any(1 in v.shape for v in values):
         return "JAX leaves the initial value of a reduction over axes of one element out"
     turns = [np.abs(v.imag).max(initial=0, where=np.isfinite(v.imag)) for v in values if kind(v.dtype) == "c"]

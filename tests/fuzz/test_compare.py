@@ -43,7 +43,6 @@ def test_windows_over_elements_with_gaps_are_computed_once_more_with_the_gaps_fi
     step = lambda gaps: Step(
         f"v1 = lax.reduce_window(x0, jnp.array(0, x0.dtype), lax.add, (1, 2), (1, 2), [(0, 0), (0, 0)], *{gaps})",
         outs=["v1"],
-        reads=["x0"],
         tolerance=Tolerance.SUM,
     )
     right = np.stack([sums[:, 0], filled[:, 2] + filled[:, 3]], 1)
