@@ -45,11 +45,19 @@ SKIPPED = {
 #: Bytes of address space of a child, seconds of processor time that a call may take and after which it is a hang, bytes
 #: it may keep, and seconds by the clock after which a call that takes no processor time is one.
 MEMORY, SLOW, HANG, KEPT, PATIENCE = 5 << 29, 5, 12, 700 << 20, 120
+#: Seconds of processor time beyond that for an element of a result, a random number's.
+EACH = 3e-9
 #: Ordinary calls of each function that are varied.
 TEMPLATES = 4
 #: Errors that are never about an argument.
 FAULTS = words("""InternalError SystemError PanicException AssertionError UnboundLocalError SystemExit KeyboardInterrupt
     StopIteration error KeyError""")
+
+
+def patience_for(result):
+    """Seconds of processor time that a call may take which gives this: more for billions of elements."""
+    sizes = [leaf.size for leaf in ferrax.tree.leaves(result) if isinstance(leaf, ferrax.Array)]
+    return SLOW + EACH * sum(sizes)
 
 
 class Hang(BaseException):
@@ -118,13 +126,15 @@ class Caller:
         text = f"{self.name}({', '.join([*args, *(f'{k}={v}' for k, v in keywords.items())])})"
         self.report.begin([self.name, text])
         self.report.count("calls")
-        before, start, returned = resident(), time.process_time(), False
+        before, start, returned, allowed = resident(), time.process_time(), False, SLOW
         signal.setitimer(signal.ITIMER_PROF, HANG)
         try:
             values = [eval(a, SCOPE) for a in args]
             named = {k: eval(v, SCOPE) for k, v in keywords.items()}
             start = time.process_time()
-            consume(self.function(*values, **named))
+            result = self.function(*values, **named)
+            allowed = patience_for(result)
+            consume(result)
             returned = True
         except Hang:
             self.fault("hang", f"more than {HANG} s of processor time", text)
@@ -135,8 +145,8 @@ class Caller:
                 self.fault(type(error).__name__, str(error)[:300], text)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-            values = named = None
-        if time.process_time() - start > SLOW:
+            values = named = result = None
+        if time.process_time() - start > allowed:
             self.fault("slow", f"{time.process_time() - start:.1f} s", text)
         if resident() - before > KEPT:
             self.fault("memory", f"{(resident() - before) >> 20} MiB", text)

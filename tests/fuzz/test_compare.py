@@ -2,6 +2,8 @@
 
 import numpy as np
 
+import ferrax.numpy as jnp
+from tests.fuzz.api import SLOW, patience_for
 from tests.fuzz.compare import Operands, disagreement, excused, products_below
 from tests.fuzz.oracle import expected
 from tests.fuzz.program import Step, Tolerance
@@ -49,3 +51,9 @@ def test_windows_over_elements_with_gaps_are_computed_once_more_with_the_gaps_fi
     assert "elements with gaps" in expected(step(dilations), {"x0": x}, right, right + 1)
     assert expected(step(dilations), {"x0": x}, right + 1, right) is None
     assert expected(step([(1, 1), (1, 1)]), {"x0": x}, right, right + 1) is None
+
+
+def test_large_results_may_take_longer():
+    large, small = jnp.zeros(10**8, bool), jnp.zeros(3)
+    assert patience_for([large, small]) > SLOW + 0.2
+    assert patience_for((small, "text", None)) < SLOW + 1e-6
