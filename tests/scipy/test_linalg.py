@@ -495,3 +495,6 @@ def test_qdwh():
     assert not ferrax.lax.linalg.qdwh(OPERANDS["r"], max_iterations=1)[3]
     with pytest.raises(ValueError, match="at least as many rows"):
         ferrax.lax.linalg.qdwh(OPERANDS["r"].T)
+    for eps in (0, 0.0, -1.0, float("nan"), 1e-30):
+        with pytest.raises(ValueError, match="eps is a share"):
+            ferrax.lax.linalg.qdwh(OPERANDS["r"].astype("float32"), eps=eps)

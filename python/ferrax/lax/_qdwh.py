@@ -119,7 +119,7 @@ def qdwh(x: ArrayLike, *, is_hermitian: bool = False, max_iterations: int | None
       the number of steps; whether they converged.
 
     Raises:
-      ValueError: more columns than rows, no matrix, or `is_hermitian` and not square.
+      ValueError: more columns than rows, no matrix, `is_hermitian` and not square, or an `eps` that is no share.
       NotImplementedError: `dynamic_shape` is given.
 
     Example:
@@ -138,4 +138,7 @@ def qdwh(x: ArrayLike, *, is_hermitian: bool = False, max_iterations: int | None
     if is_hermitian and x.shape[0] != x.shape[1]:
         raise ValueError(f"lax.linalg.qdwh: a Hermitian matrix is square, got {x.shape}.")
     most = 10 if max_iterations is None else concrete_or_error(int, max_iterations, "max_iterations of lax.linalg.qdwh")
-    return _qdwh(x, bool(is_hermitian), most, float(np.finfo(x.dtype).eps) if eps is None else float(eps))
+    least = np.finfo(x.dtype).eps if eps is None else concrete_or_error(float, eps, "eps of lax.linalg.qdwh")
+    if not least >= np.finfo(x.dtype).smallest_normal ** 0.25:  # the weights of the steps divide by powers of it
+        raise ValueError(f"lax.linalg.qdwh: eps is a share of the largest singular value, which {eps} is not.")
+    return _qdwh(x, bool(is_hermitian), most, float(least))
