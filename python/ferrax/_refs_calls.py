@@ -45,6 +45,7 @@ __all__ = [
     "while_loop",
     "with_refs",
     "with_rule",
+    "with_values",
 ]
 
 
@@ -418,20 +419,29 @@ def of_places(fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Callable
     return closed, args, kwargs
 
 
+def with_values(fun: Callable[..., Any], transform: str, has_aux: bool) -> Callable[[Sequence[Any], Any], Any]:
+    """A function of the values of references and of what else `fun` takes, which gives its result with the values that
+    are then in them, and what it says beside."""
+
+    def of_values(values: Sequence[Any], args: Any) -> Any:
+        own = lent(values)
+        with bound(own, values):
+            out = fun(*fill(args, own))
+            out, aux = out if has_aux else (out, None)
+            check_result(fun, transform, out)
+            return (out, [read(ref) for ref in own]), aux
+
+    return of_values
+
+
 def vjp_of_references(fun: Callable[..., Any], primals: Any, has_aux: bool) -> tuple[Any, ...]:
     """`vjp` of a function that takes references, with respect to the values that they have when it is called."""
     places, given = take(primals)
     check_once(fun, "vjp", primals, {}, given, ())
 
-    def pure(values: Sequence[Any], args: Any) -> Any:
-        own = lent(values)
-        with bound(own, values):
-            out = fun(*fill(args, own))
-            out, aux = out if has_aux else (out, None)
-            check_result(fun, "vjp", out)
-            return (out, [read(ref) for ref in own]), aux
-
-    (out, values), pullback, aux = _ferrax.vjp(pure, ([read(ref) for ref in given], places), True)
+    (out, values), pullback, aux = _ferrax.vjp(
+        with_values(fun, "vjp", has_aux), ([read(ref) for ref in given], places), True
+    )
     _write_all(given, values)
     pull = _Pullback(pullback, values, given)
     return (out, pull, aux) if has_aux else (out, pull)

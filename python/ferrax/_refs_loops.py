@@ -12,7 +12,7 @@ from typing import Any
 
 from ferrax import _ferrax, tree_util
 from ferrax._refs import Ref, bound, hidden, lent, read, write
-from ferrax._refs_calls import argument_names, check_once, check_result, fill, take
+from ferrax._refs_calls import argument_names, check_once, check_result, fill, take, with_values
 
 __all__ = ["among", "jvp_of_references", "scan_of_references", "with_own", "with_own_carry"]
 
@@ -108,16 +108,11 @@ def jvp_of_references(fun: Callable[..., Any], primals: Any, tangents: Any, has_
         )
     check_once(fun, "jvp", primals, {}, given, ())
 
-    def pure(values: Sequence[Any], args: Any) -> Any:
-        own = lent(values)
-        with bound(own, values):
-            out = fun(*fill(args, own))
-            out, aux = out if has_aux else (out, None)
-            check_result(fun, "jvp", out)
-            return (out, [read(ref) for ref in own]), aux
-
     (out, values), (slope, slopes), aux = _ferrax.jvp(
-        pure, ([read(ref) for ref in given], places), ([read(ref) for ref in moved], directions), True
+        with_values(fun, "jvp", has_aux),
+        ([read(ref) for ref in given], places),
+        ([read(ref) for ref in moved], directions),
+        True,
     )
     for ref, value in zip([*given, *moved], [*values, *slopes], strict=True):
         write(ref, value)

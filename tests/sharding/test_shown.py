@@ -5,27 +5,20 @@ Both libraries run the cases of `shown.py`, each in a process of its own with fo
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+import both
 import shown
 
 
 @pytest.fixture(scope="module")
 def texts() -> tuple[dict, dict]:
     """What both libraries print for each case."""
-    found = []
-    for library in ("jax", "ferrax"):
-        command = [sys.executable, shown.__file__, library]
-        out = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        assert out.returncode == 0, out.stderr
-        found.append(json.loads(out.stdout))
-    return found[0], found[1]
+    return both.texts_of(shown)
 
 
 @pytest.mark.parametrize("name", shown.CASES)
