@@ -2,8 +2,8 @@
 //!
 //! The engine is there where a machine has NVIDIA's driver, as far as its files tell ([`is_here`]). The driver is loaded when
 //! somebody first asks for a GPU, a GPU's context is made with its first array or program, NVRTC is loaded with the first
-//! program, other libraries with the first that has work for them. What has no kernel is an error of compilation. Runs return when the GPU has their steps; what fails later
-//! surfaces where a result is used. Tests use a driver that computes on the host.
+//! program, other libraries with the first that has work for them. What has no kernel is an error of compilation. Runs return
+//! when the GPU has their steps; what fails later surfaces where a result is used. Tests use a driver that computes on the host.
 //!
 //! Read next: `ferrax_cuda::plan` for what is compiled, `ferrax_cuda::driver` for what runs it.
 

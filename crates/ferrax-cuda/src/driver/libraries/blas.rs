@@ -125,7 +125,8 @@ pub struct Matmul {
     layouts: [Owned; 3],
     algo: cublasLtMatmulAlgo_t,
     bytes: usize,
-    factors: Factors,
+    /// Whether sums are in double precision.
+    double: bool,
 }
 
 // SAFETY: the library's objects may be used from any thread, and those of a product are only read once it was prepared.
@@ -133,20 +134,10 @@ unsafe impl Send for Matmul {}
 // SAFETY: as above.
 unsafe impl Sync for Matmul {}
 
-/// One and zero in the dtype of the sums: twice as many bytes as the largest has, so that any finds its own.
-struct Factors {
-    one: [f64; 2],
-    single: [f32; 2],
-    zero: [f64; 2],
-    double: bool,
-}
-
-impl Factors {
-    fn pair(&self) -> [*const c_void; 2] {
-        let one: *const c_void = if self.double { self.one.as_ptr().cast() } else { self.single.as_ptr().cast() };
-        [one, self.zero.as_ptr().cast()]
-    }
-}
+/// One, in both precisions, and zero: twice as many bytes as a real number has, so that sums of any dtype find their own.
+static ONE: [f64; 2] = [1.0, 0.0];
+static SINGLE_ONE: [f32; 2] = [1.0, 0.0];
+static ZERO: [f64; 2] = [0.0; 2];
 
 impl Matmul {
     /// Prepares one on a GPU, whose context is entered.
@@ -171,8 +162,7 @@ impl Matmul {
         ];
         let (algo, bytes) = way(blas, handle.raw, desc.0, &layouts, p)?;
         let double = matches!(p.dtype, DType::F64 | DType::C128);
-        let factors = Factors { one: [1.0, 0.0], single: [1.0, 0.0], zero: [0.0; 2], double };
-        Ok(Matmul { blas: blas.clone(), handle, desc, layouts, algo, bytes, factors })
+        Ok(Matmul { blas: blas.clone(), handle, desc, layouts, algo, bytes, double })
     }
 }
 
@@ -182,7 +172,7 @@ impl Call for Matmul {
     }
 
     unsafe fn start(&self, stream: &Stream, reads: &[u64], writes: &[u64], work: u64) -> Result<()> {
-        let [one, zero] = self.factors.pair();
+        let one: *const c_void = if self.double { ONE.as_ptr().cast() } else { SINGLE_ONE.as_ptr().cast() };
         let [a, b, d] = self.layouts.each_ref().map(|l| l.0);
         let (left, right, to) = (reads[0], reads[1], writes[0]);
         // SAFETY: the caller's promise; the objects are alive.
@@ -195,7 +185,7 @@ impl Call for Matmul {
                 a,
                 left,
                 b,
-                zero,
+                ZERO.as_ptr().cast(),
                 to,
                 d,
                 to,

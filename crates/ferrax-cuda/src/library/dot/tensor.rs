@@ -150,13 +150,10 @@ pub fn tensor(
     let Some(numbers) = Numbers::of(dtype, out, tf32).filter(|_| x.dtype == y.dtype) else { return Ok(None) };
     let (Some(a), Some(b)) = (Matrix::of(x, numbers.piece), Matrix::of(y, numbers.piece)) else { return Ok(None) };
     let (p, q) = (body.pointer(x.value), body.pointer(y.value));
-    let place = |body: &mut Body<'_>, tile: &Tile| {
-        let operands = [(Some(&a), p), (Some(&b), q)];
-        place(body, [tile.rows, tile.columns], e, numbers.c_type(), operands)
-    };
     body.largest = body.largest.max(e.batch * e.m * e.n);
     let tile = Tile::of(e);
-    let place = place(&mut body, &tile);
+    let operands = [(Some(&a), p), (Some(&b), q)];
+    let place = place(&mut body, [tile.rows, tile.columns], e, numbers.c_type(), operands);
     kernel(body, numbers, tile, place, [&Operand::Matrix(a), &Operand::Matrix(b)], e, out).map(Some)
 }
 
