@@ -41,6 +41,7 @@ class Row:
         calls: how many of the timed thing one call of a function makes.
         budget: seconds to spend on each contender.
         once: whether functions are timed call by call (they build something new each time) rather than in loops.
+        note: gives a text that stands at the end of the measured row's line.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Row:
     calls: int = 1
     budget: float = 0.4
     once: bool = False
+    note: Callable[["Row"], str] | None = None
     times: dict[str, float] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
@@ -151,17 +153,20 @@ def print_row(row, target, names):
     times = [show_time(row.times[n]) if n in row.times else "failed" if n in row.failures else "" for n in names]
     ratios = [show_ratio(row, target, n) for n in names if n != target]
     cells = "".join(f"{cell:>11}" for cell in [*times, *ratios])
-    print(f"{row.name:<44}{cells}   {verdict(row, target)}", flush=True)
+    print(f"{row.name:<51}{cells}   {row.note(row) if row.note else verdict(row, target)}", flush=True)
     for name, failure in row.failures.items():
         print(f"    {name} failed: {failure[:150]}")
 
 
-def parse_arguments(description):
+def parse_arguments(description, **flags):
+    """The options of all benchmarks, and flags that one of them has by itself: name -> what it does."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--target", default="ferrax", help="the library that is held to the promises")
     parser.add_argument("--only", default="", help="run the rows whose name matches this expression")
     parser.add_argument("--no-jax", action="store_true", help="leave JAX out")
     parser.add_argument("--slow", action="store_true", help="also run what takes JAX minutes")
+    for name, text in flags.items():
+        parser.add_argument(f"--{name}", action="store_true", help=text)
     parser.add_argument("--json", type=pathlib.Path, help="write the times there")
     return parser.parse_args()
 
@@ -178,7 +183,7 @@ def run(rows, options, names=None):
         names = [options.target, "numpy"] + ([] if options.no_jax or options.target == "jax" else ["jax"])
     target = names[0]
     head = [*names, *(f"vs {n}" for n in names if n != target)]
-    print(f"{'':<44}{''.join(f'{h:>11}' for h in head)}   promise")
+    print(f"{'':<51}{''.join(f'{h:>11}' for h in head)}   promise")
     done = []
     for make in rows:
         for row in make():

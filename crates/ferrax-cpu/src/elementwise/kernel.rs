@@ -86,6 +86,40 @@ macro_rules! tile1 {
     }};
 }
 
+/// A kernel of two operands from a function of tiles; compiled for AVX-512 too.
+macro_rules! tile2 {
+    ($T:ident, $m:ident::$f:ident) => {{
+        #[inline(always)]
+        unsafe fn tiles<const F: bool, const W: bool>(xs: *const *const u8, out: *mut u8, n: usize) {
+            const TILE: usize = 256 / size_of::<$T>();
+            // SAFETY: the caller keeps the contract of `Kernel`, and has `W` only with AVX-512.
+            unsafe {
+                let x = std::slice::from_raw_parts((*xs).cast::<$T>(), n);
+                let y = std::slice::from_raw_parts((*xs.add(1)).cast::<$T>(), n);
+                let o = std::slice::from_raw_parts_mut(out.cast::<$T>(), n);
+                let ((x, last_x), (y, last_y)) = (x.as_chunks::<TILE>(), y.as_chunks::<TILE>());
+                let (o, last_o) = o.as_chunks_mut::<TILE>();
+                for ((x, y), o) in x.iter().zip(y).zip(o) {
+                    $m::$f::<F, W, TILE>(x, y, o);
+                }
+                if !last_x.is_empty() {
+                    let (mut x, mut y, mut r) = ([0.0; TILE], [0.0; TILE], [0.0; TILE]);
+                    x[..last_x.len()].copy_from_slice(last_x);
+                    y[..last_y.len()].copy_from_slice(last_y);
+                    $m::$f::<F, W, TILE>(&x, &y, &mut r);
+                    last_o.copy_from_slice(&r[..last_x.len()]);
+                }
+            }
+        }
+        #[inline(always)]
+        unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
+            // SAFETY: the caller keeps the contract of `Kernel`.
+            unsafe { tiles::<F, false>(xs, out, n) }
+        }
+        $crate::elementwise::kernel::widest!(tiles, body)
+    }};
+}
+
 /// The AVX-512 variant where the machine has it, else what `variants` picks.
 #[cfg(target_arch = "x86_64")]
 macro_rules! widest {
@@ -107,6 +141,39 @@ macro_rules! widest {
     ($tiles:ident, $body:ident) => {
         $crate::elementwise::kernel::variants!($body)
     };
+}
+
+/// A kernel of one complex operand from a function of slices.
+macro_rules! complex1 {
+    ($C:ty, $f:ident) => {{
+        #[inline(always)]
+        unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
+            // SAFETY: the caller keeps the contract of `Kernel`.
+            let (x, o) = unsafe {
+                let x = std::slice::from_raw_parts((*xs).cast::<$C>(), n);
+                (x, std::slice::from_raw_parts_mut(out.cast::<$C>(), n))
+            };
+            $crate::math::together::$f::<F, $C>(x, o);
+        }
+        $crate::elementwise::kernel::variants!(body)
+    }};
+}
+
+/// A kernel of two complex operands from a function of slices.
+macro_rules! complex2 {
+    ($C:ty, $f:ident) => {{
+        #[inline(always)]
+        unsafe fn body<const F: bool>(xs: *const *const u8, out: *mut u8, n: usize, _: u64) {
+            // SAFETY: the caller keeps the contract of `Kernel`.
+            let (x, y, o) = unsafe {
+                let x = std::slice::from_raw_parts((*xs).cast::<$C>(), n);
+                let y = std::slice::from_raw_parts((*xs.add(1)).cast::<$C>(), n);
+                (x, y, std::slice::from_raw_parts_mut(out.cast::<$C>(), n))
+            };
+            $crate::math::together::$f::<F, $C>(x, y, o);
+        }
+        $crate::elementwise::kernel::variants!(body)
+    }};
 }
 
 /// As `map1`, with the immediate bound to a name.
@@ -201,7 +268,7 @@ macro_rules! plain2 {
     }};
 }
 
-pub(crate) use {map1, map1_imm, map2, map3, plain1, plain2, tile1, variants, widest};
+pub(crate) use {complex1, complex2, map1, map1_imm, map2, map3, plain1, plain2, tile1, tile2, variants, widest};
 
 /// Runs `$e` with `$T` naming a plain type of this many bytes.
 macro_rules! by_size {

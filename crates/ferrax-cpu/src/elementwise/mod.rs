@@ -14,7 +14,7 @@ use crate::math::{double, single, special};
 use ferrax_base::{Buffer, DType, Result, bail};
 use ferrax_loops::kind::CompareOp;
 use ferrax_loops::{BinaryOp, Division, DivisionPart, Kind, UnaryOp};
-use kernel::{Kernel, by_size, map1, map1_imm, map2, map3, plain1, plain2, tile1};
+use kernel::{Kernel, by_size, complex1, complex2, map1, map1_imm, map2, map3, plain1, plain2, tile1, tile2};
 
 /// How to compute an elementwise node: operands to the compute dtype, the kernel, and the result back.
 #[derive(Clone, Copy)]
@@ -253,27 +253,27 @@ macro_rules! float_unary {
                 Log1p => $map!(x: $T => $T, $m::log1p::<F>(x)),
                 Sqrt => $map!(x: $T => $T, x.sqrt()),
                 Rsqrt => $map!(x: $T => $T, 1.0 / x.sqrt()),
-                Cbrt => $plain!(x: $T => $T, $m::cbrt(x)),
+                Cbrt => $map!(x: $T => $T, $m::cbrt::<F>(x)),
                 Sin => $tile!($T, $m::sin_all),
                 Cos => $tile!($T, $m::cos_all),
-                Tan => $plain!(x: $T => $T, $m::tan(x)),
-                Asin => $plain!(x: $T => $T, $m::asin(x)),
-                Acos => $plain!(x: $T => $T, $m::acos(x)),
-                Atan => $plain!(x: $T => $T, $m::atan(x)),
-                Sinh => $plain!(x: $T => $T, $m::sinh(x)),
-                Cosh => $plain!(x: $T => $T, $m::cosh(x)),
+                Tan => $tile!($T, $m::tan_all),
+                Asin => $map!(x: $T => $T, $m::asin::<F>(x)),
+                Acos => $map!(x: $T => $T, $m::acos::<F>(x)),
+                Atan => $map!(x: $T => $T, $m::atan::<F>(x)),
+                Sinh => $map!(x: $T => $T, $m::sinh::<F>(x)),
+                Cosh => $map!(x: $T => $T, $m::cosh::<F>(x)),
                 Tanh => $tile!($T, $m::tanh_all),
-                Asinh => $plain!(x: $T => $T, $m::asinh(x)),
-                Acosh => $plain!(x: $T => $T, $m::acosh(x)),
-                Atanh => $plain!(x: $T => $T, $m::atanh(x)),
+                Asinh => $map!(x: $T => $T, $m::asinh::<F>(x)),
+                Acosh => $map!(x: $T => $T, $m::acosh::<F>(x)),
+                Atanh => $map!(x: $T => $T, $m::atanh::<F>(x)),
                 Logistic => $tile!($T, $m::logistic_all),
                 Erf => $map!(x: $T => $T, $m::erf::<F>(x)),
-                Erfc => $plain!(x: $T => $T, $m::erfc(x)),
+                Erfc => $map!(x: $T => $T, $m::erfc::<F>(x)),
                 ErfInv => $map!(x: $T => $T, $m::erf_inv::<F>(x)),
                 Lgamma => $plain!(x: $T => $T, special::lgamma(f64::from(x)) as $T),
                 Digamma => $plain!(x: $T => $T, special::digamma(f64::from(x)) as $T),
-                BesselI0e => $plain!(x: $T => $T, special::bessel_i0e(f64::from(x)) as $T),
-                BesselI1e => $plain!(x: $T => $T, special::bessel_i1e(f64::from(x)) as $T),
+                BesselI0e => $map!(x: $T => $T, $m::bessel_i0e::<F>(x)),
+                BesselI1e => $map!(x: $T => $T, $m::bessel_i1e::<F>(x)),
                 Real => $map!(x: $T => $T, x),
                 Imag => $map!(x: $T => $T, 0.0 * x),
                 Conj => $map!(x: $T => $T, x),
@@ -296,16 +296,16 @@ macro_rules! complex_unary {
                 Sign => plain1!(x: C => C, complex::sign(x)),
                 Abs => map1!(x: C => $T, complex::abs(x)),
                 IsFinite => plain1!(x: C => u8, u8::from(x.re.is_finite() && x.im.is_finite())),
-                Exp => plain1!(x: C => C, complex::exp(x)),
+                Exp => complex1!(C, exp_all),
                 Exp2 => plain1!(x: C => C, complex::exp2(x)),
                 Expm1 => plain1!(x: C => C, complex::expm1(x)),
-                Log => plain1!(x: C => C, complex::log(x)),
+                Log => complex1!(C, log_all),
                 Log1p => plain1!(x: C => C, complex::log1p(x)),
-                Sqrt => plain1!(x: C => C, complex::sqrt(x)),
+                Sqrt => complex1!(C, sqrt_all),
                 Rsqrt => plain1!(x: C => C, complex::rsqrt(x)),
                 Cbrt => plain1!(x: C => C, complex::cbrt(x)),
-                Sin => plain1!(x: C => C, complex::sin(x)),
-                Cos => plain1!(x: C => C, complex::cos(x)),
+                Sin => complex1!(C, sin_all),
+                Cos => complex1!(C, cos_all),
                 Tan => plain1!(x: C => C, complex::tan(x)),
                 Asin => plain1!(x: C => C, complex::asin(x)),
                 Acos => plain1!(x: C => C, complex::acos(x)),
@@ -357,7 +357,7 @@ integer_unary!(unary_u64: Kernel, u64, map1, std::convert::identity, |x| u64::fr
 
 /// As `float_unary`, for functions of two operands.
 macro_rules! float_binary {
-    ($name:ident: $Out:ty, $T:ident, $m:ident, $map:ident, $plain:ident, $complex:expr) => {
+    ($name:ident: $Out:ty, $T:ident, $m:ident, $map:ident, $plain:ident, $tile:ident, $complex:expr) => {
         fn $name(op: BinaryOp) -> Option<$Out> {
             use BinaryOp::{Complex as Pair, *};
             Some(match op {
@@ -365,12 +365,12 @@ macro_rules! float_binary {
                 Sub => $map!(x, y: $T => $T, x - y),
                 Mul => $map!(x, y: $T => $T, x * y),
                 Div => $map!(x, y: $T => $T, x / y),
-                Rem => $plain!(x, y: $T => $T, x % y),
-                Pow => $plain!(x, y: $T => $T, $m::pow(x, y)),
+                Rem => $tile!($T, $m::rem_all),
+                Pow => $map!(x, y: $T => $T, $m::pow::<F>(x, y)),
                 Max => $map!(x, y: $T => $T, $m::max(x, y)),
                 Min => $map!(x, y: $T => $T, $m::min(x, y)),
-                Atan2 => $plain!(x, y: $T => $T, $m::atan2(x, y)),
-                Nextafter => $plain!(x, y: $T => $T, $m::nextafter(x, y)),
+                Atan2 => $map!(x, y: $T => $T, $m::atan2::<F>(x, y)),
+                Nextafter => $map!(x, y: $T => $T, $m::nextafter(x, y)),
                 Pair => return $complex,
                 Igamma => $plain!(x, y: $T => $T, special::igamma(f64::from(x), f64::from(y)) as $T),
                 Igammac => $plain!(x, y: $T => $T, special::igammac(f64::from(x), f64::from(y)) as $T),
@@ -382,8 +382,8 @@ macro_rules! float_binary {
     };
 }
 pub(crate) use float_binary;
-float_binary!(binary_f32: Kernel, f32, single, map2, plain2, Some(complex_f32()));
-float_binary!(binary_f64: Kernel, f64, double, map2, plain2, Some(complex_f64()));
+float_binary!(binary_f32: Kernel, f32, single, map2, plain2, tile2, Some(complex_f32()));
+float_binary!(binary_f64: Kernel, f64, double, map2, plain2, tile2, Some(complex_f64()));
 
 fn complex_f32() -> Kernel {
     map2!(x, y: f32 => Complex<f32>, Complex::new(x, y))
@@ -402,7 +402,7 @@ macro_rules! complex_binary {
                 Add => map2!(x, y: C => C, C::new(x.re + y.re, x.im + y.im)),
                 Sub => map2!(x, y: C => C, C::new(x.re - y.re, x.im - y.im)),
                 Mul => map2!(x, y: C => C, C::new(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)),
-                Div => plain2!(x, y: C => C, complex::div(x, y)),
+                Div => complex2!(C, div_all),
                 Pow => plain2!(x, y: C => C, complex::pow(x, y)),
                 Max => map2!(x, y: C => C, complex::max(x, y)),
                 Min => map2!(x, y: C => C, complex::min(x, y)),
@@ -435,7 +435,6 @@ macro_rules! integer_binary {
     ($name:ident: $Out:ty, $T:ident, $U:ident, $S:ident, $map:ident, $plain:ident, $divide:ident) => {
         fn $name(op: BinaryOp) -> Option<$Out> {
             use BinaryOp::*;
-            const BITS: $U = $T::BITS as $U;
             Some(match op {
                 Add => $map!(x, y: $T => $T, x.wrapping_add(y)),
                 Sub => $map!(x, y: $T => $T, x.wrapping_sub(y)),
@@ -462,13 +461,9 @@ macro_rules! integer_binary {
                 And => $map!(x, y: $T => $T, x & y),
                 Or => $map!(x, y: $T => $T, x | y),
                 Xor => $map!(x, y: $T => $T, x ^ y),
-                ShiftLeft => $map!(x, y: $T => $T, if (y as $U) < BITS { x.wrapping_shl(y as u32) } else { 0 }),
-                ShiftRightArithmetic => {
-                    $map!(x, y: $T => $T, ((x as $S) >> if (y as $U) < BITS { y as $U } else { BITS - 1 }) as $T)
-                }
-                ShiftRightLogical => {
-                    $map!(x, y: $T => $T, if (y as $U) < BITS { (x as $U).wrapping_shr(y as u32) as $T } else { 0 })
-                }
+                ShiftLeft => $map!(x, y: $T => $T, $crate::math::integer::Shifted::left(x, y)),
+                ShiftRightArithmetic => $map!(x, y: $T => $T, $crate::math::integer::Shifted::right(x, y)),
+                ShiftRightLogical => $map!(x, y: $T => $T, $crate::math::integer::Shifted::right_logical(x, y)),
                 _ => return None,
             })
         }

@@ -25,18 +25,24 @@ pub trait Monoid {
     type T: Copy + Send + Sync;
     /// The value that leaves others unchanged.
     const IDENTITY: Self::T;
+    /// Whether results depend neither on the order of joins nor on how often an element takes part.
+    const FREE: bool = false;
     /// Combines two values.
     fn join(a: Self::T, b: Self::T) -> Self::T;
 }
 
 macro_rules! monoids {
     ($($name:ident, $T:ty, $id:expr, |$a:ident, $b:ident| $e:expr;)*) => {
+        monoids! { $(false, $name, $T, $id, |$a, $b| $e;)* }
+    };
+    ($($free:literal, $name:ident, $T:ty, $id:expr, |$a:ident, $b:ident| $e:expr;)*) => {
         $(
             /// A monoid; see the table.
             pub struct $name;
             impl Monoid for $name {
                 type T = $T;
                 const IDENTITY: $T = $id;
+                const FREE: bool = $free;
                 #[inline(always)]
                 fn join($a: $T, $b: $T) -> $T {
                     $e
@@ -48,12 +54,8 @@ macro_rules! monoids {
 monoids! {
     SumF32, f32, 0.0, |a, b| a + b;
     ProdF32, f32, 1.0, |a, b| a * b;
-    MaxF32, f32, f32::NEG_INFINITY, |a, b| single::max(a, b);
-    MinF32, f32, f32::INFINITY, |a, b| single::min(a, b);
     SumF64, f64, 0.0, |a, b| a + b;
     ProdF64, f64, 1.0, |a, b| a * b;
-    MaxF64, f64, f64::NEG_INFINITY, |a, b| double::max(a, b);
-    MinF64, f64, f64::INFINITY, |a, b| double::min(a, b);
     SumC64, Complex<f32>, Complex::new(0.0, 0.0), |a, b| Complex::new(a.re + b.re, a.im + b.im);
     SumC128, Complex<f64>, Complex::new(0.0, 0.0), |a, b| Complex::new(a.re + b.re, a.im + b.im);
     ProdC64, Complex<f32>, Complex::new(1.0, 0.0),
@@ -70,6 +72,13 @@ monoids! {
         |a, b| complex::min(a, b);
 }
 
+monoids! {
+    true, MaxF32, f32, f32::NEG_INFINITY, |a, b| single::max(a, b);
+    true, MinF32, f32, f32::INFINITY, |a, b| single::min(a, b);
+    true, MaxF64, f64, f64::NEG_INFINITY, |a, b| double::max(a, b);
+    true, MinF64, f64, f64::INFINITY, |a, b| double::min(a, b);
+}
+
 /// Monoids of a two's complement integer type, by operation.
 pub struct IntMonoid<T, const OP: u8>(std::marker::PhantomData<T>);
 macro_rules! integer_monoids {
@@ -77,6 +86,7 @@ macro_rules! integer_monoids {
         $(
             impl<const OP: u8> Monoid for IntMonoid<$T, OP> {
                 type T = $T;
+                const FREE: bool = OP == 2 || OP == 3;
                 const IDENTITY: $T = match OP {
                     0 | 5 | 6 => 0,
                     1 => 1,
@@ -249,6 +259,22 @@ fn reduce_few<M: Monoid, const WIDTH: usize>(x: &[M::T], term: impl Term<M::T>) 
     M::join(acc[0], M::IDENTITY)
 }
 
+/// Reduces `HALF` to twice as many elements, of which those in the middle may take part twice.
+#[inline(always)]
+fn reduce_overlapping<M: Monoid, const HALF: usize>(x: &[M::T], term: impl Term<M::T>) -> M::T {
+    let last = x.len() - HALF;
+    let (x, y, rest) = (&x[..HALF], &x[last..][..HALF], term.from(last));
+    let mut acc: [M::T; HALF] = std::array::from_fn(|i| M::join(term.of(i, x[i]), rest.of(i, y[i])));
+    let mut width = HALF / 2;
+    while width > 0 {
+        for j in 0..width {
+            acc[j] = M::join(acc[j], acc[j + width]);
+        }
+        width /= 2;
+    }
+    acc[0]
+}
+
 /// Reduces at most `RUN` contiguous elements. `WIDE` says that there are 32 registers of 64 bytes, which hold all
 /// accumulators: memory is then read in one go, as prefetching wants it.
 #[inline(always)]
@@ -296,6 +322,12 @@ fn reduce_pairs<M: Monoid>(x: &[M::T], term: impl Term<M::T>) -> M::T {
 #[inline(always)]
 pub fn reduce_row<M: Monoid, const WIDE: bool>(x: &[M::T], term: impl Term<M::T>) -> M::T {
     if x.len() < FEW {
+        match x.len() {
+            5..=8 if M::FREE => return reduce_overlapping::<M, 4>(x, term),
+            9..=16 if M::FREE => return reduce_overlapping::<M, 8>(x, term),
+            17.. if M::FREE => return reduce_overlapping::<M, 16>(x, term),
+            _ => {}
+        }
         return x.iter().enumerate().fold(M::IDENTITY, |a, (i, &b)| M::join(a, term.of(i, b)));
     }
     let mut levels = [MaybeUninit::<M::T>::uninit(); LEVELS];
@@ -444,80 +476,233 @@ pub fn arg_reduce(max: bool, axis: usize, x: In<'_>, out: &mut Out<'_>) -> Resul
         bail!(Value, "attempt to get {} of an empty axis", if max { "argmax" } else { "argmin" });
     }
     macro_rules! go {
-        ($T:ty, $nan:expr, $less:expr) => {
-            arg_3d::<$T>(src, out, dims, max, $nan, $less)
+        ($T:ty) => {
+            arg_3d::<$T>(src, out, dims, max)
         };
     }
     match compute {
-        DType::Bool | DType::U8 => go!(u8, |_| false, |a, b| a < b),
-        DType::I8 => go!(i8, |_| false, |a, b| a < b),
-        DType::I16 => go!(i16, |_| false, |a, b| a < b),
-        DType::I32 => go!(i32, |_| false, |a, b| a < b),
-        DType::I64 => go!(i64, |_| false, |a, b| a < b),
-        DType::U16 => go!(u16, |_| false, |a, b| a < b),
-        DType::U32 => go!(u32, |_| false, |a, b| a < b),
-        DType::U64 => go!(u64, |_| false, |a, b| a < b),
-        DType::F32 => go!(f32, |x: f32| x.is_nan(), |a, b| a < b),
-        DType::F64 => go!(f64, |x: f64| x.is_nan(), |a, b| a < b),
-        DType::C64 => go!(Complex<f32>, |z: Complex<f32>| z.re.is_nan() || z.im.is_nan(), complex::less),
-        DType::C128 => go!(Complex<f64>, |z: Complex<f64>| z.re.is_nan() || z.im.is_nan(), complex::less),
+        DType::Bool | DType::U8 => go!(u8),
+        DType::I8 => go!(i8),
+        DType::I16 => go!(i16),
+        DType::I32 => go!(i32),
+        DType::I64 => go!(i64),
+        DType::U16 => go!(u16),
+        DType::U32 => go!(u32),
+        DType::U64 => go!(u64),
+        DType::F32 => go!(f32),
+        DType::F64 => go!(f64),
+        DType::C64 => go!(Complex<f32>),
+        DType::C128 => go!(Complex<f64>),
         other => bail!(NotImplemented, "the CPU engine has no argmax of {other}"),
     }
     Ok(())
 }
 
-fn arg_3d<T: Copy>(
-    x: *const u8,
-    out: &mut Out<'_>,
-    [outer, n, inner]: [usize; 3],
-    max: bool,
-    nan: impl Fn(T) -> bool,
-    less: impl Fn(T, T) -> bool,
-) {
+/// Elements that `ArgReduce` compares.
+trait Ordered: Copy + PartialEq + Sync {
+    /// The largest of some, or NaN.
+    type Most: Monoid<T = Self>;
+    /// The smallest of some, or NaN.
+    type Least: Monoid<T = Self>;
+
+    fn below(self, other: Self) -> bool;
+
+    /// Whether this element, which comes after `best`, takes its place.
+    #[inline(always)]
+    fn beats(self, best: Self, max: bool) -> bool {
+        let better = if max { best.below(self) } else { self.below(best) };
+        (better | self.is_nan()) & !best.is_nan()
+    }
+
+    /// The first place in a row of its best element.
+    #[inline(always)]
+    fn place(row: &[Self], max: bool) -> usize {
+        if max { arg_row::<Self::Most>(row) } else { arg_row::<Self::Least>(row) }
+    }
+
+    #[inline(always)]
+    #[allow(clippy::eq_op)]
+    fn is_nan(self) -> bool {
+        self != self
+    }
+}
+macro_rules! ordered {
+    ($($T:ty: $most:ty, $least:ty, $below:expr;)*) => {
+        $(impl Ordered for $T {
+            type Most = $most;
+            type Least = $least;
+            #[inline(always)]
+            fn below(self, other: Self) -> bool {
+                $below(self, other)
+            }
+        })*
+    };
+}
+macro_rules! ordered_integers {
+    ($($T:ident)*) => {
+        ordered! { $($T: IntMonoid<$T, 2>, IntMonoid<$T, 3>, |a, b| a < b;)* }
+    };
+}
+ordered_integers!(i8 i16 i32 i64 u8 u16 u32 u64);
+ordered! {
+    f32: MaxF32, MinF32, |a, b| a < b;
+    f64: MaxF64, MinF64, |a, b| a < b;
+}
+macro_rules! ordered_pairs {
+    ($($T:ty: $most:ty, $least:ty;)*) => {
+        $(impl Ordered for Complex<$T> {
+            type Most = $most;
+            type Least = $least;
+            #[inline(always)]
+            fn below(self, other: Self) -> bool {
+                complex::less(self, other)
+            }
+            /// One element after the other: their maxima lose NaN.
+            fn place(row: &[Self], max: bool) -> usize {
+                let beats = |best: (usize, Self), (i, &z): (usize, &Self)| if z.beats(best.1, max) { (i, z) } else { best };
+                row.iter().enumerate().fold((0, row[0]), beats).0
+            }
+        })*
+    };
+}
+ordered_pairs! {
+    f32: MaxC64, MinC64;
+    f64: MaxC128, MinC128;
+}
+
+/// Where an element is in its row: of few bits where rows allow it, so that vectors hold many.
+trait Place: Copy {
+    fn of(place: usize) -> Self;
+    fn number(self) -> u64;
+}
+macro_rules! places {
+    ($($P:ty)*) => {
+        $(impl Place for $P {
+            #[inline(always)]
+            fn of(place: usize) -> Self {
+                place as $P
+            }
+            #[inline(always)]
+            fn number(self) -> u64 {
+                self.into()
+            }
+        })*
+    };
+}
+places!(u32 u64);
+
+/// Results that a thread finds before it writes them.
+const FOUND: usize = 256;
+
+fn arg_3d<T: Ordered>(x: *const u8, out: &mut Out<'_>, dims: [usize; 3], max: bool) {
+    let [outer, n, inner] = dims;
     // SAFETY: the caller passes an operand of outer·n·inner elements of T.
     let x = unsafe { std::slice::from_raw_parts(x.cast::<T>(), outer * n * inner) };
+    let (width, time) = (out.ty.dtype.size(), (size_of_val(x) / 8) as u64);
+    let threads = pool::threads();
+    let tasks = if outer >= 2 * threads && pool::worth(time) { 8 * threads } else { 1 };
+    let per_task = outer.div_ceil(tasks).max(1);
+    let parts: Vec<Mutex<&mut [u8]>> =
+        out.bytes().chunks_mut((per_task * inner * width).max(1)).map(Mutex::new).collect();
+    pool::share(time, parts.len(), &|_, k| {
+        let mut out = parts[k].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let outer = out.len() / (inner * width).max(1);
+        let (x, dims) = (&x[k * per_task * n * inner..][..outer * n * inner], [n, inner, width]);
+        if u32::try_from(n).is_ok() {
+            arg_part::<T, u32>(x, &mut out, dims, max);
+        } else {
+            arg_part::<T, u64>(x, &mut out, dims, max);
+        }
+    });
+}
+
+/// The results of some rows, or some times `inner` columns, as integers of `width` bytes.
+#[inline(always)]
+fn arg_part_body<T: Ordered, P: Place>(x: &[T], out: &mut [u8], [n, inner, width]: [usize; 3], max: bool) {
     if inner == 1 {
-        for (o, row) in x.chunks_exact(n).enumerate() {
-            store_index(out, o, arg_row(row, max, &nan, &less) as i64);
+        for (rows, out) in x.chunks(n * FOUND).zip(out.chunks_mut(FOUND * width)) {
+            let mut found = [P::of(0); FOUND];
+            for (row, found) in rows.chunks_exact(n).zip(&mut found) {
+                *found = P::of(T::place(row, max));
+            }
+            store_places(out, width, &found);
         }
         return;
     }
-    let mut best: Vec<(T, i64)> = Vec::with_capacity(inner);
-    for o in 0..outer {
-        let x = &x[o * n * inner..][..n * inner];
-        best.clear();
-        best.extend(x[..inner].iter().map(|&v| (v, 0)));
-        for (r, row) in x.chunks_exact(inner.max(1)).enumerate().skip(1) {
-            for (b, &v) in best.iter_mut().zip(row) {
-                let better = if max { less(b.0, v) } else { less(v, b.0) };
-                if (better || nan(v)) && !nan(b.0) {
-                    *b = (v, r as i64);
+    for (x, out) in x.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner * width)) {
+        for (c, out) in out.chunks_mut(FOUND * width).enumerate() {
+            let columns = c * FOUND..(c * FOUND + out.len() / width);
+            let (mut best, mut found) = ([x[0]; FOUND], [P::of(0); FOUND]);
+            best[..columns.len()].copy_from_slice(&x[columns.clone()]);
+            for (r, row) in x.chunks_exact(inner).enumerate().skip(1) {
+                for ((b, f), &v) in best.iter_mut().zip(&mut found).zip(&row[columns.clone()]) {
+                    let beats = v.beats(*b, max);
+                    *b = if beats { v } else { *b };
+                    *f = if beats { P::of(r) } else { *f };
                 }
             }
-        }
-        for (i, b) in best.iter().enumerate() {
-            store_index(out, o * inner + i, b.1);
+            store_places(out, width, &found);
         }
     }
 }
 
-/// The best place of a row: blocks are first compared as wholes, lane by lane, then the winner is searched.
-fn arg_row<T: Copy>(row: &[T], max: bool, nan: &impl Fn(T) -> bool, less: &impl Fn(T, T) -> bool) -> usize {
-    const LANES: usize = 16;
-    let better = |a: T, b: T| if max { less(b, a) } else { less(a, b) };
-    let mut lanes = [row[0]; LANES];
-    let mut odd = false;
-    for chunk in row.chunks(LANES) {
-        for (l, &v) in lanes.iter_mut().zip(chunk) {
-            odd |= nan(v);
-            *l = if better(v, *l) { v } else { *l };
+fn arg_part<T: Ordered, P: Place>(x: &[T], out: &mut [u8], dims: [usize; 3], max: bool) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        fn fast<T: Ordered, P: Place>(x: &[T], out: &mut [u8], dims: [usize; 3], max: bool) {
+            arg_part_body::<T, P>(x, out, dims, max);
+        }
+        if crate::simd::wide() {
+            // SAFETY: the machine has the instructions.
+            return unsafe { fast::<T, P>(x, out, dims, max) };
         }
     }
-    if odd {
-        return row.iter().position(|&v| nan(v)).unwrap_or(0);
+    arg_part_body::<T, P>(x, out, dims, max);
+}
+
+/// The first place in a row of its best element, of which `M` makes the value.
+#[inline(always)]
+fn arg_row<M: Monoid<T: Ordered>>(row: &[M::T]) -> usize {
+    let best = reduce_row::<M, false>(row, Itself);
+    match row.len() {
+        16.. => first_of::<M::T, 16>(row, best),
+        8.. => first_of::<M::T, 8>(row, best),
+        4.. => first_of::<M::T, 4>(row, best),
+        _ => row.iter().position(|&v| v == best || v.is_nan()).unwrap_or(0),
     }
-    let best = lanes.iter().fold(row[0], |b, &v| if better(v, b) { v } else { b });
-    row.iter().position(|&v| !better(best, v)).unwrap_or(0)
+}
+
+/// The first place of an element, or of a NaN; of those only NaN is left to be the best. The last `WIDTH` elements are looked at
+/// together, some of them twice.
+#[inline(always)]
+fn first_of<T: Ordered, const WIDTH: usize>(row: &[T], best: T) -> usize {
+    let found = |x: &[T; WIDTH]| (0..WIDTH).fold(0, |bits, i| bits | u32::from((x[i] == best) | x[i].is_nan()) << i);
+    for (c, chunk) in row.as_chunks::<WIDTH>().0.iter().enumerate() {
+        let bits = found(chunk);
+        if bits != 0 {
+            return c * WIDTH + bits.trailing_zeros() as usize;
+        }
+    }
+    row.last_chunk().map_or(0, |last| row.len() - WIDTH + found(last).trailing_zeros() as usize)
+}
+
+/// Writes places as integers of `width` bytes.
+#[inline(always)]
+fn store_places<P: Place>(out: &mut [u8], width: usize, found: &[P; FOUND]) {
+    match width {
+        1 => store::<1, P>(out, found),
+        2 => store::<2, P>(out, found),
+        4 => store::<4, P>(out, found),
+        _ => store::<8, P>(out, found),
+    }
+}
+
+#[inline(always)]
+fn store<const WIDTH: usize, P: Place>(out: &mut [u8], found: &[P; FOUND]) {
+    for (o, f) in out.as_chunks_mut::<WIDTH>().0.iter_mut().zip(found) {
+        o.copy_from_slice(&f.number().to_le_bytes()[..WIDTH]);
+    }
 }
 
 /// Writes an index in the result's integer dtype.

@@ -262,6 +262,40 @@ macro_rules! lanes2 {
     };
 }
 
+/// One form of a function of two tiles; `$first` says that the accumulator is the first operand.
+macro_rules! tile2_form {
+    ($L:ty, $T:ident, $m:ident::$f:ident, $first:literal, $splat:literal) => {
+        $crate::machine::handler::handler!($L, |pc, p, o, acc| {
+            let memory = at(p, (*pc).p, (*pc).ps, o).cast::<$L>();
+            let (mut x, mut y, mut r): ([$T; N], [$T; N], [$T; N]) = ([0.0; N], [0.0; N], [0.0; N]);
+            for i in 0..N {
+                x[i] = Lane::get(acc[i]);
+                y[i] = Lane::get(memory.add(if $splat { 0 } else { i }).read_unaligned());
+            }
+            if $first {
+                $m::$f::<F, false, N>(&x, &y, &mut r);
+            } else {
+                $m::$f::<F, false, N>(&y, &x, &mut r);
+            }
+            for i in 0..N {
+                acc[i] = Lane::put(r[i]);
+            }
+        })
+    };
+}
+
+/// The four forms of a function of two tiles.
+macro_rules! tile2 {
+    ($L:ty, $T:ident, $m:ident::$f:ident) => {
+        $crate::machine::handler::Binary {
+            array: $crate::machine::handler::tile2_form!($L, $T, $m::$f, true, false),
+            scalar: $crate::machine::handler::tile2_form!($L, $T, $m::$f, true, true),
+            array_first: $crate::machine::handler::tile2_form!($L, $T, $m::$f, false, false),
+            scalar_first: $crate::machine::handler::tile2_form!($L, $T, $m::$f, false, true),
+        }
+    };
+}
+
 /// acc = load of `$T` elements; `$splat` repeats one.
 macro_rules! load {
     ($L:ty, $x:ident: $T:ty => $R:ty, $e:expr, $splat:literal) => {
@@ -313,7 +347,10 @@ macro_rules! fold {
     };
 }
 
-pub(crate) use {fold, function, handler, jump, lanes1, lanes1_imm, lanes2, lanes2_form, load, store, tile, variant};
+pub(crate) use {
+    fold, function, handler, jump, lanes1, lanes1_imm, lanes2, lanes2_form, load, store, tile, tile2, tile2_form,
+    variant,
+};
 
 /// Ends a tile: the next one from the first instruction, or the instruction after this.
 pub fn next_tile(lane_bytes: usize) -> Handler {

@@ -8,7 +8,7 @@ use crate::elementwise::{
     comparisons, float_binary, float_power, float_unary, integer_binary, integer_power, integer_unary, wrapping_pow,
 };
 use crate::library::reduce::LANES as STATE;
-use crate::machine::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store, tile};
+use crate::machine::handler::{Binary, Handler, fold, handler, lanes1, lanes1_imm, lanes2, load, store, tile, tile2};
 use crate::machine::table::Held;
 use crate::math::double;
 use ferrax_base::DType;
@@ -28,6 +28,11 @@ macro_rules! map_imm {
 macro_rules! tiles {
     ($($t:tt)*) => {
         tile!(u64, $($t)*)
+    };
+}
+macro_rules! tile_pair {
+    ($($t:tt)*) => {
+        tile2!(u64, $($t)*)
     };
 }
 macro_rules! pair {
@@ -64,7 +69,7 @@ pub fn lanes(d: DType) -> Option<Lanes> {
 }
 
 float_unary!(unary_f64: Handler, f64, double, map, none, tiles);
-float_binary!(binary_f64: Binary, f64, double, pair, none, None);
+float_binary!(binary_f64: Binary, f64, double, pair, none, tile_pair, None);
 integer_unary!(unary_i64: Handler, i64, map, i64::wrapping_abs, i64::signum);
 integer_unary!(unary_u64: Handler, u64, map, std::convert::identity, |x| u64::from(x != 0));
 integer_binary!(binary_i64: Binary, i64, u64, i64, pair, none, none);

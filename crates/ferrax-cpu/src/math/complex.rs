@@ -45,9 +45,11 @@ pub trait Wide: Copy {
 
 impl Wide for Complex<f32> {
     type Part = f32;
+    #[inline(always)]
     fn wide(self) -> Z {
         Z::new(f64::from(self.re), f64::from(self.im))
     }
+    #[inline(always)]
     fn of(z: Z) -> Self {
         Complex::new(z.re as f32, z.im as f32)
     }
@@ -58,9 +60,11 @@ impl Wide for Complex<f32> {
 
 impl Wide for Z {
     type Part = f64;
+    #[inline(always)]
     fn wide(self) -> Z {
         self
     }
+    #[inline(always)]
     fn of(z: Z) -> Self {
         z
     }

@@ -1,17 +1,22 @@
-//! Real functions of f64. Those with a `const F: bool` mirror `single`, so that kernels are written once for both; the
-//! exponentials, the logarithm, sine and cosine and the hyperbolic tangent vectorize, the rest is the system's
-//! mathematics library. Those that end in `_all` take a tile, because they look up tables or have rare cases.
+//! Real functions of f64, under the names that they have in `single`, so that kernels are written once for both. All
+//! vectorize; `arcs`, `powers`, `hyperbolic`, `errors` and `bessel` have those that both precisions share. Those that end in
+//! `_all` take a tile, because they look up tables or have rare cases.
 //!
 //! Sources: Tang ("Table-driven implementation of the exponential function") for e^x and tanh, with minimax
 //! polynomials; Taylor's polynomial for 2^x and e^x - 1; Cody and Waite for the reductions; FreeBSD's `e_log.c`
 //! (Sun Microsystems, 1993) for the logarithm.
 
+pub use super::errors::{erf, erf_inv};
+pub use super::hyperbolic::{cosh, sinh};
+pub use super::powers::rem_all;
+use crate::math::{arcs, bessel, errors, hyperbolic, powers};
 use crate::simd::fma64 as fma;
 
 /// Adding and subtracting this rounds to an integer, whose bits are then the low mantissa bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
-const LN2_HI: f64 = 6.931_471_803_691_238_164_90e-1;
-const LN2_LO: f64 = 1.908_214_929_270_587_700_02e-10;
+/// ln 2 in two parts, of which multiples of the first by exponents are exact.
+pub(super) const LN2_HI: f64 = 6.931_471_803_691_238_164_90e-1;
+pub(super) const LN2_LO: f64 = 1.908_214_929_270_587_700_02e-10;
 
 /// 2^n for an integer n in the normal range; garbage in, garbage out.
 #[inline(always)]
@@ -21,42 +26,56 @@ fn pow2(n: i64) -> f64 {
 
 /// `p * 2^n` for n in -1100..=1024, rounded once.
 #[inline(always)]
-fn scale(p: f64, n: i64) -> f64 {
-    let half = n >> 1;
+pub(super) fn scale(p: f64, n: i64) -> f64 {
+    // A shift without a sign, of a number that is none: AVX2 has no other for 8 bytes.
+    let half = ((n.wrapping_add(4096) as u64) >> 1) as i64 - 2048;
     p * pow2(half) * pow2(n.wrapping_sub(half))
 }
 
 #[inline(always)]
-fn clamp(x: f64, lo: f64, hi: f64) -> f64 {
+pub(super) fn clamp(x: f64, lo: f64, hi: f64) -> f64 {
     let x = if x > hi { hi } else { x };
     if x < lo { lo } else { x }
 }
 
-/// exp(r) - 1 - r over r², for |r| ≤ ln(2)/2.
+/// A polynomial with these coefficients, the highest power first.
 #[inline(always)]
-fn exp_tail<const F: bool>(r: f64) -> f64 {
-    let mut p = 1.0 / 6_227_020_800.0;
-    for c in [
-        1.0 / 479_001_600.0,
-        1.0 / 39_916_800.0,
-        1.0 / 3_628_800.0,
-        1.0 / 362_880.0,
-        1.0 / 40_320.0,
-        1.0 / 5_040.0,
-        1.0 / 720.0,
-        1.0 / 120.0,
-        1.0 / 24.0,
-        1.0 / 6.0,
-        0.5,
-    ] {
-        p = fma::<F>(p, r, c);
+pub(super) fn horner<const F: bool, const N: usize>(coefficients: &[f64; N], x: f64) -> f64 {
+    let mut p = coefficients[0];
+    for c in &coefficients[1..] {
+        p = fma::<F>(p, x, *c);
     }
     p
 }
 
+/// Taylor's coefficients of (e^r - 1 - r)/r².
+const EXP_TAIL: [f64; 12] = [
+    1.0 / 6_227_020_800.0,
+    1.0 / 479_001_600.0,
+    1.0 / 39_916_800.0,
+    1.0 / 3_628_800.0,
+    1.0 / 362_880.0,
+    1.0 / 40_320.0,
+    1.0 / 5_040.0,
+    1.0 / 720.0,
+    1.0 / 120.0,
+    1.0 / 24.0,
+    1.0 / 6.0,
+    0.5,
+];
+
+/// exp(r) - 1 - r over r², for |r| ≤ ln(2)/2; where `D` is false, to 2^-28 of e^r.
+#[inline(always)]
+pub(super) fn exp_tail<const F: bool, const D: bool>(r: f64) -> f64 {
+    if D {
+        return horner::<F, _>(&EXP_TAIL, r);
+    }
+    horner::<F, _>(const { &EXP_TAIL.split_at(5).1.as_chunks::<7>().0[0] }, r)
+}
+
 /// Splits x = n ln 2 + r.
 #[inline(always)]
-fn split_ln2<const F: bool>(x: f64) -> (i64, f64) {
+pub(super) fn split_ln2<const F: bool>(x: f64) -> (i64, f64) {
     let shifted = fma::<F>(x, std::f64::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
     let r = fma::<F>(n, -LN2_LO, fma::<F>(n, -LN2_HI, x));
@@ -70,7 +89,7 @@ pub fn exp2<const F: bool>(x: f64) -> f64 {
     let shifted = x + ROUND;
     let r = (x - (shifted - ROUND)) * std::f64::consts::LN_2;
     let n = (shifted.to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64);
-    scale(fma::<F>(exp_tail::<F>(r), r * r, r) + 1.0, n)
+    scale(fma::<F>(exp_tail::<F, true>(r), r * r, r) + 1.0, n)
 }
 
 /// e^x - 1.
@@ -78,23 +97,51 @@ pub fn exp2<const F: bool>(x: f64) -> f64 {
 pub fn expm1<const F: bool>(x: f64) -> f64 {
     let (n, r) = split_ln2::<F>(clamp(x, -80.0, 709.8));
     let half = pow2(n.wrapping_sub(1));
-    let p = fma::<F>(exp_tail::<F>(r), r * r, r);
+    let p = fma::<F>(exp_tail::<F, true>(r), r * r, r);
     let y = fma::<F>(half, p, half - 0.5) * 2.0;
     // Below the last bit of 1 + x the result is x, subnormal numbers included.
     if x.abs() < 1e-17 { x } else { y }
 }
 
+/// e^x / 2 for x from 0 on.
+#[inline(always)]
+pub(super) fn halved_exp<const F: bool>(x: f64) -> f64 {
+    let (n, r) = split_ln2::<F>(clamp(x, 0.0, 711.0));
+    scale(fma::<F>(exp_tail::<F, true>(r), r * r, r) + 1.0, n.wrapping_sub(1))
+}
+
+/// e^-x for x from 0 to 700.
+#[inline(always)]
+pub(super) fn exp_of_minus<const F: bool, const D: bool>(x: f64) -> f64 {
+    let (n, r) = split_ln2::<F>(-x);
+    (fma::<F>(exp_tail::<F, D>(r), r * r, r) + 1.0) * pow2(n)
+}
+
+/// x = 2^e m with m from √½ to √2.
+#[inline(always)]
+pub(super) fn mantissa(x: f64) -> (f64, f64) {
+    let tiny = x < f64::MIN_POSITIVE;
+    let scaled = if tiny { x * 18_014_398_509_481_984.0 } else { x };
+    // From √½ on the exponent is one more; shifts are without a sign, as AVX2's are.
+    let (bits, exponent) = (scaled.to_bits(), 0x7ff << 52);
+    let shifted = bits.wrapping_add(0x3ff0_0000_0000_0000 - 0x3fe6_a09e_667f_3bcd);
+    let m = f64::from_bits(bits.wrapping_sub(shifted & exponent).wrapping_add(1023 << 52));
+    // An integer of a few bits, as a float.
+    let e = f64::from_bits(ROUND.to_bits().wrapping_add(shifted >> 52)) - (ROUND + 1023.0);
+    (e - if tiny { 54.0 } else { 0.0 }, m)
+}
+
+/// 2^-e for an e from `mantissa`, of at most 1022 in size.
+#[inline(always)]
+pub(super) fn inverse_power(e: f64) -> f64 {
+    f64::from_bits((ROUND + 1023.0 - e).to_bits() << 52)
+}
+
 /// ln x.
 #[inline(always)]
 pub fn log<const F: bool>(x: f64) -> f64 {
-    let tiny = x < f64::MIN_POSITIVE;
-    let scaled = if tiny { x * 18_014_398_509_481_984.0 } else { x };
-    let bits = scaled.to_bits() as i64;
-    // The mantissa is brought to sqrt(1/2)..sqrt(2), less 1.
-    let e = bits.wrapping_sub(0x3fe6_a09e_667f_3bcd) >> 52;
-    let f = f64::from_bits(bits.wrapping_sub(e << 52) as u64) - 1.0;
-    // An integer of a few bits, as a float.
-    let e = f64::from_bits((ROUND.to_bits() as i64).wrapping_add(e) as u64) - ROUND - if tiny { 54.0 } else { 0.0 };
+    let (e, m) = mantissa(x);
+    let f = m - 1.0;
     let s = f / (2.0 + f);
     let z = s * s;
     let mut p = 1.479_819_860_511_658_591e-1;
@@ -114,24 +161,6 @@ pub fn log<const F: bool>(x: f64) -> f64 {
     let y = if x == f64::INFINITY { x } else { y };
     let y = if x > 0.0 { y } else { f64::NAN };
     if x == 0.0 { f64::NEG_INFINITY } else { y }
-}
-
-/// ln(1 + x).
-#[inline(always)]
-pub fn log1p<const F: bool>(x: f64) -> f64 {
-    x.ln_1p()
-}
-
-/// The error function.
-#[inline(always)]
-pub fn erf<const F: bool>(x: f64) -> f64 {
-    libm::erf(x)
-}
-
-/// The inverse error function (Giles, double precision).
-#[inline(always)]
-pub fn erf_inv<const F: bool>(x: f64) -> f64 {
-    super::special::erf_inv(x)
 }
 
 /// The bits of 2^(j/16), less j << 48: adding n << 48 for n = 16k + j makes them those of 2^(n/16).
@@ -326,12 +355,11 @@ pub unsafe fn tanh_all<const F: bool, const W: bool, const N: usize>(x: &[f64; N
 /// |x| up to which sine and cosine are reduced in three steps of fused multiply-add.
 const NEAR: f64 = 1e6;
 
-/// sin(a + shift·π/2) for 0 ≤ a ≤ `NEAR`, but for the sign, which is the last bit but one of the second.
+/// Sine and cosine of what is left of 0 ≤ a ≤ `NEAR` by multiples of π/2, and how many those are, in the low bits.
 #[inline(always)]
-fn quadrant<const F: bool>(a: f64, shift: u64) -> (f64, u64) {
+pub(super) fn circle<const F: bool>(a: f64) -> (f64, f64, u64) {
     let shifted = fma::<F>(a, std::f64::consts::FRAC_2_PI, ROUND);
     let n = shifted - ROUND;
-    let q = shifted.to_bits().wrapping_add(shift);
     // The first difference is exact, and so are multiples of the second part of π/2, which has 33 bits.
     let whole = fma::<F>(n, -std::f64::consts::FRAC_PI_2, a);
     let hi = fma::<F>(n, -6.123_233_995_384_61e-17, whole);
@@ -361,60 +389,73 @@ fn quadrant<const F: bool>(a: f64, shift: u64) -> (f64, u64) {
     // 1 - z/2, and what it rounds.
     let top = fma::<F>(-0.5, z, 1.0);
     let rest = fma::<F>(-0.5, z, 1.0 - top);
-    let c = fma::<F>(c * z, z, fma::<F>(-hi, lo, rest)) + top;
+    (s, fma::<F>(c * z, z, fma::<F>(-hi, lo, rest)) + top, shifted.to_bits())
+}
+
+/// sin(a + shift·π/2) for 0 ≤ a ≤ `NEAR`, but for the sign, which is the last bit but one of the second.
+#[inline(always)]
+fn quadrant<const F: bool>(a: f64, shift: u64) -> (f64, u64) {
+    let (s, c, q) = circle::<F>(a);
+    let q = q.wrapping_add(shift);
     (if q & 1 == 0 { s } else { c }, q)
 }
 super::trig_tile!(f64, u64, sin_all, 0, f64::sin);
 super::trig_tile!(f64, u64, cos_all, 1, f64::cos);
 
-macro_rules! system {
-    ($($(#[$doc:meta])* $name:ident = $f:path;)*) => {
+macro_rules! all_digits {
+    ($($(#[$doc:meta])* $name:ident = $m:ident::$f:ident;)*) => {
         $(
             $(#[$doc])*
-            pub fn $name(x: f64) -> f64 {
-                $f(x)
+            #[inline(always)]
+            pub fn $name<const F: bool>(x: f64) -> f64 {
+                $m::$f::<F, true>(x)
             }
         )*
     };
 }
-system! {
+all_digits! {
+    /// ln(1 + x).
+    log1p = powers::log1p;
     /// Cube root.
-    cbrt = f64::cbrt;
-    /// Tangent.
-    tan = f64::tan;
+    cbrt = powers::cbrt;
     /// Inverse sine.
-    asin = f64::asin;
+    asin = arcs::asin;
     /// Inverse cosine.
-    acos = f64::acos;
+    acos = arcs::acos;
     /// Inverse tangent.
-    atan = f64::atan;
-    /// Hyperbolic sine.
-    sinh = f64::sinh;
-    /// Hyperbolic cosine.
-    cosh = f64::cosh;
+    atan = arcs::atan;
     /// Inverse hyperbolic sine.
-    asinh = libm::asinh;
+    asinh = hyperbolic::asinh;
+    /// Inverse hyperbolic cosine.
+    acosh = hyperbolic::acosh;
     /// Inverse hyperbolic tangent.
-    atanh = libm::atanh;
+    atanh = hyperbolic::atanh;
     /// Complementary error function.
-    erfc = libm::erfc;
-    /// Nearest integer, ties away from zero.
-    round_away = f64::round;
+    erfc = errors::erfc;
+    /// e^-|x| I₀(x).
+    bessel_i0e = bessel::i0e;
+    /// e^-|x| I₁(x).
+    bessel_i1e = bessel::i1e;
 }
-
-/// Inverse hyperbolic cosine; NaN below 1.
-pub fn acosh(x: f64) -> f64 {
-    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
-}
+arcs::tan_tile!(f64);
 
 /// x to the power y.
-pub fn pow(x: f64, y: f64) -> f64 {
-    x.powf(y)
+#[inline(always)]
+pub fn pow<const F: bool>(x: f64, y: f64) -> f64 {
+    powers::pow::<F, true>(x, y)
 }
 
 /// Angle of the point (x, y).
-pub fn atan2(y: f64, x: f64) -> f64 {
-    y.atan2(x)
+#[inline(always)]
+pub fn atan2<const F: bool>(y: f64, x: f64) -> f64 {
+    arcs::atan2::<F, true>(y, x)
+}
+
+/// Nearest integer, ties away from zero.
+#[inline(always)]
+pub fn round_away(x: f64) -> f64 {
+    let t = x.trunc();
+    t + if (x - t).abs() >= 0.5 { 1f64.copysign(x) } else { 0f64.copysign(x) }
 }
 
 /// Larger of two; NaN wins, and +0 is larger than -0.
@@ -432,8 +473,13 @@ pub fn min(x: f64, y: f64) -> f64 {
 }
 
 /// The float after x in y's direction.
+#[inline(always)]
 pub fn nextafter(x: f64, y: f64) -> f64 {
-    libm::nextafter(x, y)
+    let away = (y > x) == (x > 0.0);
+    let bits = x.to_bits().wrapping_add(if away { 1 } else { u64::MAX });
+    let next = f64::from_bits(if x == 0.0 { 1 | (y.to_bits() & 1 << 63) } else { bits });
+    let next = if x == y { y } else { next };
+    if x.is_nan() | y.is_nan() { f64::NAN } else { next }
 }
 
 /// An integer that orders like IEEE's total order.

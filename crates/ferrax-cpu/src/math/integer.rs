@@ -10,6 +10,51 @@
 
 use ferrax_loops::DivisionPart;
 
+/// Shifts by any amount: from the number of bits on nothing is left, or the sign. Narrow integers are shifted as 32 bits,
+/// which vector units do lane by lane.
+pub trait Shifted: Copy {
+    /// x << y.
+    fn left(self, y: Self) -> Self;
+    /// x >> y, whose top bit is repeated, whatever the type's sign.
+    fn right(self, y: Self) -> Self;
+    /// x >> y, whose upper bits are zero.
+    fn right_logical(self, y: Self) -> Self;
+}
+
+macro_rules! shifted {
+    ($($T:ident($U:ident, $S:ident) as $W:ident, $V:ident;)*) => {$(
+        impl Shifted for $T {
+            #[inline(always)]
+            fn left(self, y: $T) -> $T {
+                let y = $W::from(y as $U);
+                if y < $T::BITS as $W { ((self as $U as $W) << (y % $W::BITS as $W)) as $T } else { 0 }
+            }
+
+            #[inline(always)]
+            fn right(self, y: $T) -> $T {
+                let (y, most) = ($W::from(y as $U), $T::BITS as $W - 1);
+                (self as $S as $V >> if y < most { y } else { most }) as $T
+            }
+
+            #[inline(always)]
+            fn right_logical(self, y: $T) -> $T {
+                let y = $W::from(y as $U);
+                if y < $T::BITS as $W { (self as $U as $W >> (y % $W::BITS as $W)) as $T } else { 0 }
+            }
+        }
+    )*};
+}
+shifted! {
+    i8(u8, i8) as u32, i32;
+    u8(u8, i8) as u32, i32;
+    i16(u16, i16) as u32, i32;
+    u16(u16, i16) as u32, i32;
+    i32(u32, i32) as u32, i32;
+    u32(u32, i32) as u32, i32;
+    i64(u64, i64) as u64, i64;
+    u64(u64, i64) as u64, i64;
+}
+
 /// Division that never traps.
 pub trait Quotient: Copy {
     /// x / y, truncated.

@@ -1,7 +1,8 @@
 //! Functions of one number at a time, written so that loops over them vectorize where it pays.
 //!
-//! `single` and `double` hold the real functions of f32 and f64 under the same names, `complex` the complex
-//! ones with their branch cuts, `integer` division, `special` the gamma, zeta and Bessel families (in double precision).
+//! `single` and `double` hold the real functions of f32 and f64 under the same names; what they share is in `arcs`, `powers`,
+//! `hyperbolic`, `errors` and `bessel`. `complex` has the complex ones with their branch cuts, and `together` those of many numbers at once; `integer` division, `special` the
+//! gamma and zeta families (in double precision, number by number).
 //! Sources: Cephes for the polynomials, Kahan ("Much ado about nothing's sign bit") for the complex inverses,
 //! Giles for the inverse error function.
 
@@ -70,9 +71,15 @@ macro_rules! trig_tile {
 }
 use {logistic_tile, trig_tile};
 
+mod arcs;
+mod bessel;
 pub mod complex;
 pub mod double;
+mod errors;
+mod hyperbolic;
 pub mod integer;
+mod powers;
 pub mod single;
 pub mod special;
+pub mod together;
 mod turns;

@@ -1,8 +1,9 @@
 //! Real functions of f32. Those with a `const F: bool` vectorize; `F` says whether multiply-add is fused.
 //!
-//! Errors stay below 2 ulp. The rest go through double precision, which rounds correctly but for rare ties.
+//! Errors stay below 2.5 ulp. Many go through the functions of double precision, with as many digits as they need: those round
+//! correctly but for rare ties.
 
-use crate::math::double;
+use crate::math::{arcs, bessel, errors, hyperbolic, powers};
 use crate::simd::fma;
 use ferrax_loops::coefficients::{ERF_FAR, ERF_INV_CENTRAL, ERF_INV_TAIL, ERF_NEAR, single};
 
@@ -233,38 +234,60 @@ super::trig_tile!(f32, u32, sin_all, 0, f64::sin);
 super::trig_tile!(f32, u32, cos_all, 1, f64::cos);
 
 macro_rules! through_double {
-    ($($(#[$doc:meta])* $name:ident = $f:path;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $m:ident::$f:ident;)*) => {
         $(
             $(#[$doc])*
-            pub fn $name(x: f32) -> f32 {
-                $f(f64::from(x)) as f32
+            #[inline(always)]
+            pub fn $name<const F: bool>(x: f32) -> f32 {
+                $m::$f::<F, false>(f64::from(x)) as f32
             }
         )*
     };
 }
 through_double! {
     /// Cube root.
-    cbrt = f64::cbrt;
-    /// Tangent.
-    tan = f64::tan;
+    cbrt = powers::cbrt;
     /// Inverse sine.
-    asin = f64::asin;
+    asin = arcs::asin;
     /// Inverse cosine.
-    acos = f64::acos;
+    acos = arcs::acos;
     /// Inverse tangent.
-    atan = f64::atan;
-    /// Hyperbolic sine.
-    sinh = f64::sinh;
-    /// Hyperbolic cosine.
-    cosh = f64::cosh;
+    atan = arcs::atan;
     /// Inverse hyperbolic sine.
-    asinh = double::asinh;
+    asinh = hyperbolic::asinh;
     /// Inverse hyperbolic cosine.
-    acosh = double::acosh;
+    acosh = hyperbolic::acosh;
     /// Inverse hyperbolic tangent.
-    atanh = double::atanh;
+    atanh = hyperbolic::atanh;
     /// Complementary error function.
-    erfc = libm::erfc;
+    erfc = errors::erfc;
+    /// e^-|x| I₀(x).
+    bessel_i0e = bessel::i0e;
+    /// e^-|x| I₁(x).
+    bessel_i1e = bessel::i1e;
+}
+arcs::tan_tile!(f32);
+
+/// e^|x| / 2, which is in range where sine and cosine are.
+#[inline(always)]
+fn halved_exp<const F: bool>(x: f32) -> f32 {
+    let (n, r) = split_ln2::<F>(clamp(x.abs(), 0.0, 90.0));
+    scale(fma::<F>(exp_tail::<F>(r), r * r, r) + 1.0, n.wrapping_sub(1))
+}
+
+/// Hyperbolic sine: its series up to 1.
+#[inline(always)]
+pub fn sinh<const F: bool>(x: f32) -> f32 {
+    let (half, z) = (halved_exp::<F>(x), x * x);
+    let series = horner::<F, _>([1.0 / 362_880.0, 1.0 / 5_040.0, 1.0 / 120.0, 1.0 / 6.0], z);
+    if x.abs() < 1.0 { fma::<F>(series * z, x, x) } else { (half - 0.25 / half).copysign(x) }
+}
+
+/// Hyperbolic cosine.
+#[inline(always)]
+pub fn cosh<const F: bool>(x: f32) -> f32 {
+    let half = halved_exp::<F>(x);
+    half + 0.25 / half
 }
 
 /// Nearest integer, ties away from zero.
@@ -275,13 +298,37 @@ pub fn round_away(x: f32) -> f32 {
 }
 
 /// x to the power y.
-pub fn pow(x: f32, y: f32) -> f32 {
-    f64::from(x).powf(f64::from(y)) as f32
+#[inline(always)]
+pub fn pow<const F: bool>(x: f32, y: f32) -> f32 {
+    powers::pow::<F, false>(f64::from(x), f64::from(y)) as f32
 }
 
 /// Angle of the point (x, y).
-pub fn atan2(y: f32, x: f32) -> f32 {
-    f64::from(y).atan2(f64::from(x)) as f32
+#[inline(always)]
+pub fn atan2<const F: bool>(y: f32, x: f32) -> f32 {
+    arcs::atan2::<F, false>(f64::from(y), f64::from(x)) as f32
+}
+
+/// Remainders of a tile: what the division leaves, with the sign of x. All steps are exact, in double precision.
+///
+/// # Safety
+/// None; it is called like functions that have some.
+#[inline(always)]
+pub unsafe fn rem_all<const F: bool, const W: bool, const N: usize>(x: &[f32; N], y: &[f32; N], o: &mut [f32; N]) {
+    // 29 bits times the 24 of a divisor.
+    const MOST: f64 = 536_870_912.0;
+    let mut far = false;
+    for i in 0..N {
+        let (a, b) = (f64::from(x[i]), f64::from(y[i]));
+        let (r, q) = powers::remainder(a, b, |q| a - q * b);
+        o[i] = r as f32;
+        far |= q >= MOST;
+    }
+    if far {
+        for i in 0..N {
+            o[i] = x[i] % y[i];
+        }
+    }
 }
 
 /// Larger of two; NaN wins, and +0 is larger than -0.
@@ -299,8 +346,13 @@ pub fn min(x: f32, y: f32) -> f32 {
 }
 
 /// The float after x in y's direction.
+#[inline(always)]
 pub fn nextafter(x: f32, y: f32) -> f32 {
-    libm::nextafterf(x, y)
+    let away = (y > x) == (x > 0.0);
+    let bits = x.to_bits().wrapping_add(if away { 1 } else { u32::MAX });
+    let next = f32::from_bits(if x == 0.0 { 1 | (y.to_bits() & 1 << 31) } else { bits });
+    let next = if x == y { y } else { next };
+    if x.is_nan() | y.is_nan() { f32::NAN } else { next }
 }
 
 /// An integer that orders like IEEE's total order.

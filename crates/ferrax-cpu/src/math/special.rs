@@ -1,9 +1,9 @@
-//! Gamma, zeta and Bessel functions in double precision.
+//! Gamma and zeta functions in double precision, one number at a time.
 //!
 //! Sources: Abramowitz & Stegun for the series, DLMF for the continued fraction of the incomplete gamma
-//! function and the Euler-Maclaurin form of the Hurwitz zeta function, Giles for the inverse error function.
+//! function and the Euler-Maclaurin form of the Hurwitz zeta function.
 
-use ferrax_loops::coefficients::{BERNOULLI, DIGAMMA_AT_ROOT, DIGAMMA_ROOT, ERF_INV_CENTRAL, ERF_INV_TAIL, single};
+use ferrax_loops::coefficients::{BERNOULLI, DIGAMMA_AT_ROOT, DIGAMMA_ROOT};
 use std::f64::consts::PI;
 
 /// ln |Γ(x)|; infinite at the poles.
@@ -45,49 +45,6 @@ fn digamma_near_root(x: f64) -> f64 {
     let t = (x - DIGAMMA_ROOT.0) - DIGAMMA_ROOT.1;
     let rest = DIGAMMA_AT_ROOT.iter().fold(0.0, |sum, c| sum * t + c);
     t * (rest + 1.0 / (DIGAMMA_ROOT.0 * x))
-}
-
-/// 1 / √2π.
-const FRAC_1_SQRT_2PI: f64 = 0.398_942_280_401_432_7;
-
-/// e^-|x| I₀(x).
-pub fn bessel_i0e(x: f64) -> f64 {
-    bessel_ie(x.abs(), 0.0)
-}
-
-/// e^-|x| I₁(x).
-pub fn bessel_i1e(x: f64) -> f64 {
-    bessel_ie(x.abs(), 1.0).copysign(x)
-}
-
-/// e^-x Iₙ(x) for x ≥ 0 and n 0 or 1.
-fn bessel_ie(x: f64, n: f64) -> f64 {
-    if x.is_nan() {
-        return x;
-    }
-    if x < 30.0 {
-        let q = 0.25 * x * x;
-        let (mut term, mut sum, mut k) = (if n == 0.0 { 1.0 } else { 0.5 * x }, 0.0, 0.0);
-        while term > sum * 1e-17 {
-            sum += term;
-            k += 1.0;
-            term *= q / (k * (k + n));
-        }
-        return sum * (-x).exp();
-    }
-    let mu = 4.0 * n * n;
-    let (mut term, mut sum) = (1.0f64, 1.0);
-    for k in 1..40 {
-        let odd = f64::from(2 * k - 1);
-        let next = -term * (mu - odd * odd) / (f64::from(k) * 8.0 * x);
-        if next.abs() >= term.abs() || next.abs() < 1e-18 {
-            break;
-        }
-        term = next;
-        sum += term;
-    }
-    // 2πx may be beyond the largest number
-    sum * FRAC_1_SQRT_2PI / x.sqrt()
 }
 
 /// Regularized lower incomplete gamma function P(a, x).
@@ -332,36 +289,6 @@ pub fn polygamma(n: f64, x: f64) -> f64 {
     }
     let sign = if n % 2.0 == 0.0 { -1.0 } else { 1.0 };
     sign * (lgamma(n + 1.0)).exp() * zeta(n + 1.0, x)
-}
-
-/// The inverse error function: Giles' approximation, polished by one Newton step.
-pub fn erf_inv(x: f64) -> f64 {
-    if x.abs() >= 1.0 || x.is_nan() {
-        return if x.abs() == 1.0 { x * f64::INFINITY } else { f64::NAN };
-    }
-    if x == 0.0 {
-        return x;
-    }
-    let w = -(-x * x).ln_1p();
-    let y = x * f64::from(giles(w as f32));
-    let mut y = y;
-    for _ in 0..2 {
-        // Near ±1 the complementary function keeps the residual's digits.
-        let residual =
-            if y.abs() < 0.5 { libm::erf(y) - x } else { ((1.0 - x.abs()) - libm::erfc(y.abs())) * x.signum() };
-        let slope = 2.0 / PI.sqrt() * (-y * y).exp();
-        let step = residual / slope;
-        y -= step / (1.0 + y * step);
-    }
-    y
-}
-
-/// erf⁻¹(x)/x to single precision as a function of w = -ln(1 - x²).
-fn giles(w: f32) -> f32 {
-    const CENTRAL: [f32; 9] = single(&ERF_INV_CENTRAL);
-    const TAIL: [f32; 9] = single(&ERF_INV_TAIL);
-    let (t, coefficients) = if w < 5.0 { (w - 2.5, CENTRAL) } else { (w.sqrt() - 3.0, TAIL) };
-    coefficients.iter().skip(1).fold(coefficients[0], |p, c| p * t + c)
 }
 
 /// The 16-bit float after `a` in `b`'s direction; `INF` is the bit pattern of infinity.

@@ -131,7 +131,24 @@ macro_rules! tile_of {
         })
     };
 }
-pub(super) use {map_imm_of, map_of, on_registers, pair_of, plain_of, plain_pair_of, tile_of, variant};
+
+/// Functions of two tiles.
+macro_rules! tile_pair_of {
+    ($L:ty, $T:ident, $m:ident::$f:ident) => {
+        $crate::machine::loops::handlers::on_registers!($L, |pc, lanes, other| {
+            let (mut x, mut y, mut r): ([$T; N], [$T; N], [$T; N]) = ([0.0; N], [0.0; N], [0.0; N]);
+            for i in 0..N {
+                x[i] = $T::from_bits(lanes[i]);
+                y[i] = $T::from_bits(other[i]);
+            }
+            $m::$f::<F, false, N>(&x, &y, &mut r);
+            for i in 0..N {
+                lanes[i] = r[i].to_bits();
+            }
+        })
+    };
+}
+pub(super) use {map_imm_of, map_of, on_registers, pair_of, plain_of, plain_pair_of, tile_of, tile_pair_of, variant};
 
 macro_rules! map {
     ($($t:tt)*) => {
@@ -158,6 +175,11 @@ macro_rules! plain_pair {
         plain_pair_of!(u32, $($t)*)
     };
 }
+macro_rules! tile_pair {
+    ($($t:tt)*) => {
+        tile_pair_of!(u32, $($t)*)
+    };
+}
 macro_rules! tile {
     ($($t:tt)*) => {
         tile_of!(u32, $($t)*)
@@ -165,7 +187,7 @@ macro_rules! tile {
 }
 
 float_unary!(unary_f32: Handler, f32, single, map, plain, tile);
-float_binary!(binary_f32: Handler, f32, single, pair, plain_pair, None);
+float_binary!(binary_f32: Handler, f32, single, pair, plain_pair, tile_pair, None);
 integer_unary!(unary_i32: Handler, i32, map, i32::wrapping_abs, i32::signum);
 integer_unary!(unary_u32: Handler, u32, map, std::convert::identity, |x| u32::from(x != 0));
 integer_binary!(binary_i32: Handler, i32, u32, i32, pair, plain_pair, pair);
