@@ -36,6 +36,8 @@ abstract_token = AbstractToken()
 no_axis_name = object()
 #: Checks of equations by primitive, besides the core's own: users may add some, and nothing asks them.
 custom_typechecks: dict[Any, Any] = {}
+#: How types of values that are no arrays are mapped: users may say how for theirs, whose arrays are mapped here.
+aval_mapping_handlers: dict[type, Any] = {}
 #: Python's and NumPy's numbers: programs hold them as literals.
 literalable_types: set[Any] = {bool, int, float, complex, np.bool_, *np.sctypeDict.values()} - {
     np.object_, np.str_, np.bytes_, np.void, np.datetime64, np.timedelta64
@@ -149,7 +151,7 @@ def divide_shape_sizes(s1: Iterable[int], s2: Iterable[int]) -> int:
 
 def dilate_dim(d: int, dilation: int) -> int:
     """A size where `dilation - 1` places come between two elements."""
-    return 0 if d == 0 else 1 + dilation * (d - 1)
+    return max_dim(1 + dilation * (d - 1), 0)
 
 
 def stride_dim(d: int, window_size: int, window_stride: int) -> int:
