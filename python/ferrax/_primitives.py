@@ -450,7 +450,7 @@ class BuiltIn(Primitive):
 
 
 #: The keys of `ferrax._jax_parameters.TRANSLATED`.
-_TRANSLATED = frozenset(["approx_top_k", "conj", "device_put", "fft"])
+_TRANSLATED = frozenset(["approx_top_k", "call", "closed_call", "conj", "device_put", "fft"])
 
 _MULTIPLE = frozenset(
     [

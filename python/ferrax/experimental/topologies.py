@@ -1,4 +1,4 @@
-"""Devices as a group that meshes are made of. Groups of devices that are not there, for which JAX compiles, are not here.
+"""Devices as a group that meshes are made of; JAX also has groups of devices that are not there, to compile for.
 
 Read next: `mesh_utils.py`, which arranges devices.
 """
