@@ -89,6 +89,36 @@ def is_constant_dim(d: Any) -> bool:
     return isinstance(d, (int, np.integer))
 
 
+def definitely_equal_one_of_dim(d1: Any, dlist: Iterable[Any]) -> bool:
+    """Whether a size is one of several, whatever symbols are."""
+    return any(definitely_equal(d1, d) for d in dlist)
+
+
+def canonicalize_dim(d: Any, context: str = "") -> int:
+    """A size as Python's integer, or a symbolic size.
+
+    Raises:
+      TypeError: it is none.
+    """
+    (size,) = canonicalize_shape((d,), context)
+    return size
+
+
+def dimension_as_value(d: Any) -> Any:
+    """A size as a value: a symbolic one as a scalar array."""
+    return d.dimension_as_value() if is_symbolic_dim(d) else d
+
+
+def call(f: Any, *args: Any, **params: Any) -> Any:
+    """Calls a function wrapped by `linear_util.wrap_init`, which gives a list."""
+    return _others("call_p").bind(*args, subfuns=(f,), **params)
+
+
+def identity(x: Any) -> Any:
+    """The argument."""
+    return x
+
+
 def is_constant_shape(s: Iterable[Any]) -> bool:
     """Whether all sizes of a shape are numbers."""
     return all(map(is_constant_dim, s))
