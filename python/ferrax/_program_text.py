@@ -1,4 +1,4 @@
-"""How programs are shown by `pretty_print`, beside what `str` gives. Read next: `_members.py`, which asks for this file."""
+"""How programs are shown by `pretty_print`. Read next: `_members.py`, which asks for this file."""
 
 from __future__ import annotations
 
