@@ -399,11 +399,13 @@ class Primitive:
             return rule(None, *args, **params)
         if rule is None:
             raise NotImplementedError(f"MLIR translation rule for primitive '{self.name}' not found for platform cpu")
-        if "impl" not in vars(self):
+        from ferrax.interpreters.xla import apply_primitive
+
+        if "impl" not in vars(self) or getattr(self.impl, "func", None) is apply_primitive:
             raise NotImplementedError(
                 f"the lowering of the primitive '{self.name}' is written for MLIR, which ferrax does not use: give it "
                 "as a function with ferrax.interpreters.mlir.lower_fun, or define the primitive's implementation "
-                "(def_impl)"
+                "(def_impl), one that does not compile the primitive"
             )
         return self._called_back(args, params)
 

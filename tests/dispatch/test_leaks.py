@@ -2,7 +2,6 @@
 
 import functools
 import threading
-import weakref
 
 import pytest
 
@@ -268,19 +267,3 @@ def test_rules_of_derivatives_keep_no_values_of_a_call(name):
         ferrax.jit(ferrax.grad(lambda x: f(x)))(1.5)
         ferrax.vmap(lambda x: f(x))(jnp.ones(2))
         ferrax.jit(lambda x: ferrax.vjp(f, x))(1.5)
-
-
-def test_a_jitted_rule_keeps_no_array_of_its_call():
-    @ferrax.custom_jvp
-    def f(x):
-        return jnp.sin(x)
-
-    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
-
-    def of_a_call():
-        x = jnp.arange(3.0)
-        program = ferrax.make_jaxpr(lambda x: f(x) + 1)(x)
-        return program, weakref.ref(x)
-
-    program, gone = of_a_call()
-    assert gone() is None and len(program.eqns) == 2

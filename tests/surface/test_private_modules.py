@@ -350,3 +350,14 @@ def test_policies_and_sizes_inside():
     for name in (addupdate_p, pin, control_flow.common._pad_constvars):
         with pytest.raises(NotImplementedError):
             name(1)
+
+
+def test_names_of_platforms():
+    from jax._src import xla_bridge as jax_bridge
+
+    from ferrax._src import xla_bridge
+
+    for platform in ("cpu", "cuda", "tpu", "nothing"):
+        assert xla_bridge.canonicalize_platform(platform) == jax_bridge.canonicalize_platform(platform) == platform
+    with pytest.raises(RuntimeError, match="Unknown backend: 'gpu' requested"):
+        xla_bridge.canonicalize_platform("gpu")
