@@ -91,8 +91,8 @@ def _jaxpr(self: Any) -> Any:
     return linear_program(data, leaves).jaxpr
 
 
-_ferrax.LinearizedFunction.func = property(_func)
-_ferrax.VJP.jaxpr = property(_jaxpr)
+setattr(_ferrax.LinearizedFunction, "func", property(_func))  # noqa: B010
+setattr(_ferrax.VJP, "jaxpr", property(_jaxpr))  # noqa: B010
 
 
 def fwd_and_bwd(
