@@ -292,3 +292,15 @@ def test_calls_of_functions_are_what_these_do():
         np.testing.assert_allclose(jax.vmap(f, (0, None))(jnp.arange(3.0), 1.0)["sum"], [1.0, 2.0, 3.0])
     inner = jax.make_jaxpr(lambda x: (x + 1, x * 2))(1.0)
     assert core.closed_call_p.bind(3.0, call_jaxpr=inner) == [4.0, 6.0]
+
+
+def test_programs_are_printed_with_jaxs_arguments():
+    program = jax.make_jaxpr(lambda x: x + 1)(1.0)
+    for shown in (program, program.jaxpr):
+        assert shown.pretty_print() == shown.pretty_print(use_color=False, print_shapes=True) == str(shown)
+        with pytest.raises(NotImplementedError, match="another source_info and name_stack than by default"):
+            shown.pretty_print(source_info=True, name_stack=True)
+        with pytest.raises(NotImplementedError, match="another print_shapes"):
+            shown.pretty_print(print_shapes=False)
+        with pytest.raises(TypeError):
+            shown.pretty_print(colour=True)
