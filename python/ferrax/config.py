@@ -650,8 +650,14 @@ class State:
         return _override(self._name, new_val)
 
     def get_global(self) -> Any:
-        """The value of the setting where no ``with`` block has another."""
-        return _values[self._name] if self._name in _values else config.read(self._name)
+        """The value of the setting where no ``with`` block has another.
+
+        Raises:
+          NotImplementedError: the core keeps the setting, and tells the value on this thread alone.
+        """
+        if self._name not in _values:
+            raise NotImplementedError(f"get_global of {self._name}, which the core keeps")
+        return _values[self._name]
 
     @property
     def value(self) -> Any:
