@@ -635,7 +635,7 @@ def effects_barrier() -> None:
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Starts copying every array in a pytree to the host; on the CPU nothing needs to be done.
+    """Starts copying every array in a pytree to the host, by the method of this name that leaves have; others stay.
 
     Args, Returns: as in `block_until_ready`.
 
@@ -643,6 +643,9 @@ def copy_to_host_async(x: Any) -> Any:
     >>> print(jax.copy_to_host_async(jnp.ones(2)))
     [1. 1.]
     """
+    for leaf in tree_util.tree_leaves(x):
+        if hasattr(leaf, "copy_to_host_async"):
+            leaf.copy_to_host_async()
     return x
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from ferrax import lax
 from ferrax._core import Array
 from ferrax._devices import device_put
+from ferrax.core import eval_jaxpr
 
 __all__ = ["TRANSLATED"]
 
@@ -20,6 +21,15 @@ _Bind = Callable[..., Any]
 
 def _approx_top_k(bind: _Bind, operand: Any, *, is_max_k: bool, **params: Any) -> list[Array]:
     return (lax.approx_max_k if is_max_k else lax.approx_min_k)(operand, **params)
+
+
+def _call(bind: _Bind, *args: Any, subfuns: Sequence[Any] = (), call_jaxpr: Any = None, **params: Any) -> list[Any]:
+    """A call of a function, which is what the function does: programs have its operations in the place of the call."""
+    if subfuns:
+        (fun,) = subfuns
+        return list(fun.call_wrapped(*args))
+    jaxpr = getattr(call_jaxpr, "jaxpr", call_jaxpr)
+    return list(eval_jaxpr(jaxpr, getattr(call_jaxpr, "consts", ()), *args))
 
 
 def _conj(bind: _Bind, x: Any, **params: Any) -> Array:
@@ -40,6 +50,8 @@ def _fft(bind: _Bind, x: Any, *, fft_type: Any, fft_lengths: Sequence[int]) -> A
 #: By the primitive's name: a function of what binds it with ferrax's parameters, the operands and JAX's parameters.
 TRANSLATED: dict[str, Callable[..., Any]] = {
     "approx_top_k": _approx_top_k,
+    "call": _call,
+    "closed_call": _call,
     "conj": _conj,
     "device_put": _device_put,
     "fft": _fft,

@@ -7,9 +7,15 @@ apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from ferrax import _ferrax, tree_util
+
+#: The dtype of tangents of integers.
+_FLOAT0 = _ferrax.dtype_object("float0")
 
 
 def _register(kind: Any) -> None:
@@ -46,6 +52,47 @@ def _restored(listed: Any, tree: Any, wanted: Sequence[bool]) -> list[Any]:
 
 _register(_ferrax.VJP)
 _register(_ferrax.LinearizedFunction)
+
+
+def linear_program(data: Any, kept: Sequence[Any], types: Sequence[Any] = ()) -> Any:
+    """The linear part of a function as a program.
+
+    Args:
+      data: what the node of the pullback, or of the linear function, holds beside its leaves.
+      kept: the leaves, which are constants of the program.
+      types: types of leaves where there are none: they are the first arguments of the program.
+
+    Returns:
+      A program of tangents, those of floats alone.
+    """
+    tree, primals, _ = data.parts
+    tangents = [a.to_tangent_aval() for a in primals]
+    is_float = [t.dtype != _FLOAT0 for t in tangents]
+
+    def run(*values: Any) -> Any:
+        leaves, given = [*kept, *values[: len(types)]], iter(values[len(types) :])
+        all_tangents = [
+            next(given) if on else np.zeros(t.shape, _FLOAT0) for t, on in zip(tangents, is_float, strict=True)
+        ]
+        return _ferrax.LinearizedFunction._unflatten(data, leaves)(*tree.unflatten(all_tangents))
+
+    inputs = [*types, *(t for t, on in zip(tangents, is_float, strict=True) if on)]
+    return _ferrax.trace_to_jaxpr(run, tuple(inputs), None, "linearize")
+
+
+def _func(self: Any) -> Any:
+    """The function that it is, of the linear program and of tangents: `func.args[0]` is the program."""
+    return SimpleNamespace(args=(_jaxpr(self),))
+
+
+def _jaxpr(self: Any) -> Any:
+    """The linear part as a program, from tangents of the arguments to tangents of the results."""
+    leaves, data = self._flatten()
+    return linear_program(data, leaves).jaxpr
+
+
+setattr(_ferrax.LinearizedFunction, "func", property(_func))  # noqa: B010
+setattr(_ferrax.VJP, "jaxpr", property(_jaxpr))  # noqa: B010
 
 
 def fwd_and_bwd(

@@ -29,6 +29,7 @@ __all__ = [
     "fancy_primitive_batchers",
     "primitive_batchers",
     "primitive_jvps",
+    "primitive_linearizations",
     "primitive_lowerings",
     "primitive_transposes",
 ]
@@ -99,6 +100,10 @@ def zeros_of(aval: Any) -> Any:
 
 
 primitive_jvps: dict[Any, Callable[..., Any]] = {}
+#: Asked where there is no rule of `primitive_jvps`: functions `(False, which operands have tangents, *operands,
+#: **params) -> (results, which of these have tangents, what is kept, function of what is kept and the tangents)`; the
+#: first argument is whether the function of the tangents is only to be transposed, which is not known here.
+primitive_linearizations: dict[Any, Callable[..., Any]] = {}
 primitive_transposes: dict[Any, Callable[..., Any]] = {}
 primitive_batchers: dict[Any, Callable[..., Any]] = {}
 axis_primitive_batchers: dict[Any, Callable[..., Any]] = {}
@@ -319,17 +324,25 @@ class Primitive:
 
     def _abstract(self, avals: list[Any], params: dict[str, Any]) -> tuple[list[Any], bool]:
         out, effects = self.abstract_eval(*avals, **params)
+        if isinstance(out, (tuple, list)) != self.multiple_results:
+            raise ValueError(
+                f"{self.name}.abstract_eval() method should return a tuple or a list iff {self.name}.multiple_results."
+            )
         return self._listed(out), bool(effects)
 
     def _run(self, args: list[Any], params: dict[str, Any]) -> list[Any]:
         return self._listed(self.impl(*args, **params))
 
     def _jvp(self, primals: list[Any], tangents: list[Any], params: dict[str, Any]) -> tuple[list[Any], list[Any]]:
-        rule = primitive_jvps.get(self)
-        if rule is None:
-            raise missing_rule("Differentiation rule", self.name)
+        rule, linearization = primitive_jvps.get(self), primitive_linearizations.get(self)
         dots = [_zero_for(p) if t is None else t for p, t in zip(primals, tangents, strict=True)]
-        outs, out_dots = rule(tuple(primals), tuple(dots), **params)
+        if rule is not None:
+            outs, out_dots = rule(tuple(primals), tuple(dots), **params)
+        elif linearization is not None:
+            outs, _, kept, linear = linearization(False, [t is not None for t in tangents], *primals, **params)
+            out_dots = linear(kept, *dots)
+        else:
+            raise missing_rule("Differentiation rule", self.name)
         values = self._listed(outs)
         inexact = [issubdtype(_ferrax.typeof(v).dtype, np.inexact) for v in values]
         listed = [none_for_zero(t) for t in self._listed(out_dots)]
@@ -386,11 +399,13 @@ class Primitive:
             return rule(None, *args, **params)
         if rule is None:
             raise NotImplementedError(f"MLIR translation rule for primitive '{self.name}' not found for platform cpu")
-        if "impl" not in vars(self):
+        from ferrax.interpreters.xla import apply_primitive
+
+        if "impl" not in vars(self) or getattr(self.impl, "func", None) is apply_primitive:
             raise NotImplementedError(
                 f"the lowering of the primitive '{self.name}' is written for MLIR, which ferrax does not use: give it "
                 "as a function with ferrax.interpreters.mlir.lower_fun, or define the primitive's implementation "
-                "(def_impl)"
+                "(def_impl), one that does not compile the primitive"
             )
         return self._called_back(args, params)
 
@@ -450,7 +465,7 @@ class BuiltIn(Primitive):
 
 
 #: The keys of `ferrax._jax_parameters.TRANSLATED`.
-_TRANSLATED = frozenset(["approx_top_k", "conj", "device_put", "fft"])
+_TRANSLATED = frozenset(["approx_top_k", "call", "closed_call", "conj", "device_put", "fft"])
 
 _MULTIPLE = frozenset(
     [

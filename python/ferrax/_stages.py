@@ -516,6 +516,27 @@ class Compiled(_Stage):
         return self
 
 
+def function_of(compiled: Compiled) -> tuple[str, Any, Sequence[bool], bool]:
+    """The name of a compiled function, its program, which arguments are donated, whether it takes no keywords.
+
+    Raises:
+      NotImplementedError: it was lowered for arguments over several devices, or with options of the compiler.
+    """
+    function = compiled._function
+    if any(s is not None for s in function.shardings) or function.compiler_options:
+        raise NotImplementedError("a compiled function with shardings or compiler options is not written")
+    return function.name, function.program, function.donated, compiled._no_kwargs
+
+
+def compiled_of(
+    name: str, program: Any, in_tree: Any, out_tree: Any, donated: Sequence[bool], no_kwargs: bool
+) -> Compiled:
+    """A compiled function made of what `function_of` gives."""
+    function = _Function(name, program, in_tree, donated, [None] * len(program.in_avals))
+    _ferrax.compile_jaxpr(program, [*[False] * len(program.captured), *donated] if donated else [], ())
+    return Compiled(function, program.captured, function.args_info(), out_tree, no_kwargs)
+
+
 def _anywhere(mesh: Any) -> Any:
     """Where arguments are of which nothing is asked: all of them on each device of a mesh, or on the first device."""
     if mesh is None:

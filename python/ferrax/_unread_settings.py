@@ -86,7 +86,6 @@ UNREAD: dict[str, Any] = {
     "jax_threefry_gpu_kernel_lowering": False,
     "jax_traceback_in_locations_limit": 100,
     "jax_tracer_error_num_traceback_frames": 5,
-    "jax_use_direct_linearize": True,
     "jax_use_emit_pipeline_primitive": False,
     "jax_use_magma": "auto",
     "jax_use_shardy_partitioner": True,

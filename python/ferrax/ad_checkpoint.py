@@ -70,7 +70,9 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
     """What `print_saved_residuals` prints, as pairs of a type and where the value is from."""
     from ferrax._api import make_jaxpr
     from ferrax._derivatives import vjp
+    from ferrax._linearized import linear_program
     from ferrax.api_util import debug_info
+    from ferrax.interpreters.partial_eval import dce_jaxpr
 
     leaves, tree = tree_util.tree_flatten((args, kwargs))
 
@@ -78,10 +80,21 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
         given, named = tree.unflatten(values)
         return f(*given, **named)
 
+    data: Any = None
+
+    def residuals(*values: Any) -> list[Any]:
+        nonlocal data
+        kept, data = vjp(flat, *values)[1]._flatten()
+        return kept
+
     names = debug_info("saved_residuals", f, args, kwargs).arg_names
-    program = make_jaxpr(lambda *values: vjp(flat, *values)[1])(*leaves)
+    program = make_jaxpr(residuals)(*leaves)
     given = [((-1, i), f"from the argument {names[i] if names else i}") for i in range(len(leaves))]
-    kept = dict(zip(_origins(program, given), (v.aval for v in program.outvars), strict=True))
+    linear = linear_program(data, (), program.out_avals)
+    # what a rematerialized function takes, and its derivative does not read
+    _, used = dce_jaxpr(linear.jaxpr, True)
+    each = zip(_origins(program, given), (v.aval for v in program.outvars), used, strict=False)
+    kept = {origin: aval for origin, aval, on in each if on}
     return [(kept[place, words], words) for place, words in sorted(kept)]
 
 

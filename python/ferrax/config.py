@@ -83,8 +83,9 @@ _PLAIN: dict[str, Any] = {
     "jax_raise_persistent_cache_errors": False,
     # programs are printed without colors
     "jax_pprint_use_color": True,
-    # JAX has two implementations of `checkpoint`, and ferrax one
+    # JAX has two implementations of `checkpoint` and of `linearize`, and ferrax one of each
     "jax_remat3": False,
+    "jax_use_direct_linearize": True,
 }
 
 _RANK_PROMOTION = ("allow", "warn", "raise")
@@ -643,8 +644,20 @@ class State:
             if self._default is _UNSET:
                 raise TypeError(f"the {self.__name__} context manager needs a value")
             new_val = self._default
-        _checked(self._name, new_val)
+        # a value that is JAX's, and that ferrax does not have, may decorate a test that never runs
+        with contextlib.suppress(NotImplementedError):
+            _checked(self._name, new_val)
         return _override(self._name, new_val)
+
+    def get_global(self) -> Any:
+        """The value of the setting where no ``with`` block has another.
+
+        Raises:
+          NotImplementedError: the core keeps the setting, and tells the value on this thread alone.
+        """
+        if self._name not in _values:
+            raise NotImplementedError(f"get_global of {self._name}, which the core keeps")
+        return _values[self._name]
 
     @property
     def value(self) -> Any:

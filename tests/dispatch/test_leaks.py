@@ -233,3 +233,37 @@ def test_nothing_is_found_where_nothing_leaks(transform):
     x = jnp.ones(2) if transform == "vmap" else 1.0
     with ferrax.checking_leaks():
         TRANSFORMS[transform](fine)(x)
+
+
+def _of_a_rule(decorate):
+    def called(x):
+        f = decorate(lambda x: jnp.sin(x))
+        if decorate is ferrax.custom_jvp:
+            f.defjvp(lambda primals, tangents: (f(*primals), 2.0 * tangents[0]))
+        else:
+            f.defvjp(lambda x: (f(x), x), lambda x, g: (2.0 * g,))
+        return f(x)
+
+    return called
+
+
+RULES = {
+    "custom_jvp": _of_a_rule(ferrax.custom_jvp),
+    "custom_vjp": _of_a_rule(ferrax.custom_vjp),
+    "relu": ferrax.nn.relu,
+    "softmax": lambda x: ferrax.nn.softmax(jnp.stack([x, 2 * x])).sum(),
+    "checkpoint": ferrax.checkpoint(lambda x: ferrax.nn.relu(jnp.sin(x))),
+    "scan": lambda x: ferrax.lax.scan(lambda c, y: (ferrax.nn.relu(c) * y, c), x, jnp.arange(3.0))[0],
+    "cond": lambda x: ferrax.lax.cond(x > 0, ferrax.nn.relu, jnp.cos, x),
+    "map": lambda x: ferrax.lax.map(ferrax.nn.relu, jnp.stack([x, x])).sum(),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_of_derivatives_keep_no_values_of_a_call(name):
+    f = RULES[name]
+    with ferrax.checking_leaks():
+        ferrax.jit(lambda x: f(x))(1.5)
+        ferrax.jit(ferrax.grad(lambda x: f(x)))(1.5)
+        ferrax.vmap(lambda x: f(x))(jnp.ones(2))
+        ferrax.jit(lambda x: ferrax.vjp(f, x))(1.5)

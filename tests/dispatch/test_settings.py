@@ -361,7 +361,6 @@ def test_float0_has_no_arithmetic():
 
 def test_settings_that_nothing_reads_say_so():
     for name, other in (
-        ("jax_use_direct_linearize", False),
         ("jax_log_checkpoint_residuals", True),
         ("jax_array_garbage_collection_guard", "log"),
         ("jax_disable_most_optimizations", True),
@@ -385,9 +384,9 @@ def test_a_setting_of_the_environment_that_nothing_reads_warns():
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "JAX_USE_DIRECT_LINEARIZE": "0"},
+        env={**os.environ, "JAX_CUSTOM_VJP3": "1"},
     )
-    assert "jax_use_direct_linearize is not implemented" in run.stderr
+    assert "jax_custom_vjp3 is not implemented" in run.stderr
 
 
 def test_levels_of_logging():

@@ -215,3 +215,57 @@ def test_values_that_are_no_arrays_work_at_once():
         ferrax.jit(lambda x: pack(x).x)(2.0)
     with pytest.raises(AttributeError, match="must set in_avals"):
         type("Empty", (hijax.VJPHiPrimitive,), {})()
+
+
+def test_operands_whose_cotangents_nobody_wants():
+    from ferrax._src.interpreters import ad
+    from ferrax.experimental.hijax import VJPHiPrimitive
+
+    seen = []
+
+    class Product(VJPHiPrimitive):
+        def __init__(self, aval):
+            self.in_avals, self.out_aval, self.params = (aval, aval), aval, {}
+            super().__init__()
+
+        def expand(self, x, y):
+            return x * y
+
+        def vjp_fwd(self, nzs_in, x, y):
+            return self(x, y), (x, y)
+
+        def vjp_bwd(self, res, g, x_accum, y_accum):
+            assert isinstance(x_accum, ad.GradAccum) and isinstance(y_accum, ad.GradAccum)
+            seen.append([isinstance(a, ad.NullAccum) for a in (x_accum, y_accum)])
+            x, y = res
+            x_accum.accum(g * y)
+            y_accum.accum(g * x)
+
+    product = lambda x, y: Product(ferrax.typeof(x))(x, y)
+    assert ferrax.grad(product)(2.0, 3.0) == 3.0 and ferrax.grad(product, 1)(2.0, 3.0) == 2.0
+    assert ferrax.grad(product, (0, 1))(2.0, 3.0) == (3.0, 2.0)
+    assert seen == [[False, True], [True, False], [False, False]]
+
+    class Both(Product):
+        def vjp_bwd_retval(self, res, g):
+            return res
+
+    with pytest.raises(AttributeError, match="should not override both"):
+        Both(ferrax.typeof(1.0))
+
+
+def test_classes_derived_from_names_without_meaning():
+    import dataclasses
+
+    from ferrax._src import hijax
+
+    for base in (hijax.MappingSpec, hijax.Box):
+
+        @dataclasses.dataclass(frozen=True)
+        class Derived(base):
+            val: tuple
+
+        assert not hasattr(Derived, "other") and issubclass(Derived, base)
+    assert dataclasses.fields(Derived)[0].name == "val"
+    with pytest.raises(NotImplementedError, match="no boxes"):
+        hijax.Box.shape

@@ -268,3 +268,39 @@ def test_internals_that_programs_over_jaxprs_import():
         _ = hlo.AddOp
     with pytest.raises(ValueError):
         util.safe_zip([1], [1, 2])
+
+
+def test_calls_of_functions_are_what_these_do():
+    from ferrax._src import core, linear_util as lu
+
+    def called(primitive):
+        def f(*args):
+            flat, tree = jax.tree.flatten(args)
+            wrapped = lu.wrap_init(lambda x, y: {"sum": x + y, "product": jnp.sin(x) * y})
+            fun, out_tree = jax.api_util.flatten_fun_nokwargs(wrapped, tree)
+            leaves = primitive.bind(*flat, subfuns=(fun,))
+            return jax.tree.unflatten(out_tree(), leaves)
+
+        return f
+
+    for primitive in (core.call_p, core.closed_call_p):
+        f = called(primitive)
+        for g in (f, jax.jit(f)):
+            out = g(2.0, 3.0)
+            assert out["sum"] == 5.0 and np.isclose(out["product"], np.sin(2.0) * 3.0)
+        assert np.isclose(jax.grad(lambda x: f(x, 3.0)["product"])(2.0), np.cos(2.0) * 3.0)
+        np.testing.assert_allclose(jax.vmap(f, (0, None))(jnp.arange(3.0), 1.0)["sum"], [1.0, 2.0, 3.0])
+    inner = jax.make_jaxpr(lambda x: (x + 1, x * 2))(1.0)
+    assert core.closed_call_p.bind(3.0, call_jaxpr=inner) == [4.0, 6.0]
+
+
+def test_programs_are_printed_with_jaxs_arguments():
+    program = jax.make_jaxpr(lambda x: x + 1)(1.0)
+    for shown in (program, program.jaxpr):
+        assert shown.pretty_print() == shown.pretty_print(use_color=False, print_shapes=True) == str(shown)
+        with pytest.raises(NotImplementedError, match="another source_info and name_stack than by default"):
+            shown.pretty_print(source_info=True, name_stack=True)
+        with pytest.raises(NotImplementedError, match="another print_shapes"):
+            shown.pretty_print(print_shapes=False)
+        with pytest.raises(TypeError):
+            shown.pretty_print(colour=True)

@@ -325,3 +325,39 @@ def test_default_generators():
     assert core.default_prng_impl() is random.resolve_prng_impl("threefry2x32") is prng.prngs["threefry2x32"]
     with pytest.raises(ValueError, match="dice"):
         random.resolve_prng_impl("dice")
+
+
+def test_policies_and_sizes_inside():
+    from ferrax._src import ad_checkpoint, core, linear_util as lu, util
+    from ferrax._src.lax import control_flow
+    from ferrax._src.state.primitives import addupdate_p, pin
+
+    assert ad_checkpoint.everything_saveable is ferrax.checkpoint_policies.everything_saveable
+    assert ad_checkpoint.saved_residuals and ad_checkpoint.name_p.name == "name"
+    with pytest.raises(AttributeError):
+        _ = ad_checkpoint.save_what_is_red
+    (a,) = ferrax.export.symbolic_shape("a")
+    assert core.definitely_equal_one_of_dim(a, [2, a]) and not core.definitely_equal_one_of_dim(a, [2, 3])
+    assert core.canonicalize_dim(np.int64(3)) == 3 and core.dimension_as_value(3) == 3
+    with pytest.raises(TypeError):
+        core.canonicalize_dim("three")
+    assert core.call(lu.wrap_init(lambda x, y: [x, x * y]), 2.0, 3.0) == [2.0, 6.0]
+    f = ferrax.jit(lambda x: x + 1)
+    f(1.0)
+    util.clear_all_caches()
+    assert f._cache_size() == 0
+    control_flow.common._dedup_consts.cache_clear()
+    for name in (addupdate_p, pin, control_flow.common._pad_constvars):
+        with pytest.raises(NotImplementedError):
+            name(1)
+
+
+def test_names_of_platforms():
+    from jax._src import xla_bridge as jax_bridge
+
+    from ferrax._src import xla_bridge
+
+    for platform in ("cpu", "cuda", "tpu", "nothing"):
+        assert xla_bridge.canonicalize_platform(platform) == jax_bridge.canonicalize_platform(platform) == platform
+    with pytest.raises(RuntimeError, match="Unknown backend: 'gpu' requested"):
+        xla_bridge.canonicalize_platform("gpu")

@@ -29,7 +29,7 @@ NOTHING_HERE = [
     ("ferrax._src.hijax", "Box Ty new_box"),
     ("ferrax._src.debugger.cli_debugger", "run_cli"),
     ("ferrax._src.debugger.core", "Debugger"),
-    ("ferrax._src.export.shape_poly", "BoundsPrecision ShapeConstraints"),
+    ("ferrax._src.export.shape_poly", "ShapeConstraints symbolic_scope"),
     ("ferrax._src.compiler", "get_compile_options"),
     ("ferrax._src.cache_key", "get"),
     ("ferrax._src.compilation_cache", "is_cache_used"),

@@ -256,3 +256,98 @@ def test_check_close_knows_dtypes_and_shapes():
     for pair in ((one, one + 1e-3), (one, jnp.ones((1, 3))), (one, jnp.ones(()))):
         with pytest.raises(AssertionError):
             check_close(*pair)
+
+
+def test_what_tests_say_of_their_classes():
+    from ferrax._src import config
+
+    assert [jit._name for jit in jtu.JIT_IMPLEMENTATION] == ["jit", "noop"]
+    for jit in jtu.JIT_IMPLEMENTATION:
+        assert jit(lambda x: x + 1, static_argnums=())(1) == 2
+
+    def test(self):
+        return 7
+
+    assert jtu.device_supports_buffer_donation()(test)(None) == 7
+    before = ferrax.device_count()
+    jnp.ones(1)
+    jtu.request_cpu_devices(before + 7)  # too late: a mesh of so many is what skips
+    assert ferrax.device_count() == before
+    # a test may be decorated by a setting that is not here; it is what fails
+    decorated = config.use_simplified_jaxpr_constants(True)(test)
+    with pytest.raises(NotImplementedError, match="jax_use_simplified_jaxpr_constants"):
+        decorated(None)
+    with pytest.raises(ValueError):
+        config.numpy_rank_promotion("perhaps")
+
+
+def test_what_becomes_of_64_bits_by_name():
+    from ferrax._src import config
+
+    modes = config.ExplicitX64Mode
+    for mode, becomes in ((modes.WARN, UserWarning), (modes.ERROR, ValueError), (modes.ALLOW, None)):
+        with config.explicit_x64_dtypes(mode):
+            assert config.explicit_x64_dtypes.value == mode
+            if becomes is UserWarning:
+                with pytest.warns(UserWarning, match="Explicitly requested dtype"):
+                    assert jnp.ones(3, "float64").dtype == np.float32
+            elif becomes is ValueError:
+                with pytest.raises(ValueError, match="Explicitly requested dtype"):
+                    jnp.ones(3, "float64")
+            else:
+                assert jnp.ones(3, "float64").dtype == np.float64
+
+
+def test_the_global_value_of_a_setting():
+    with ferrax.numpy_rank_promotion("raise"):
+        assert ferrax.numpy_rank_promotion.value == "raise"
+        assert ferrax.numpy_rank_promotion.get_global() == "allow"
+    with pytest.raises(NotImplementedError, match="jax_enable_x64"):
+        ferrax.enable_x64.get_global()
+
+
+def test_harnesses():
+    from ferrax._src.internal_test_util import test_harnesses as harnesses
+
+    none = harnesses.Limitation("nowhere", devices="cpu", dtypes=[np.float32])
+    cases = [
+        harnesses.Harness(
+            "sum",
+            f"n={n}",
+            lambda x, axis, y: x.sum(axis) + y,
+            [harnesses.RandArg((n, 2), np.float32), harnesses.StaticArg(1), harnesses.CustomArg(lambda rng: 3.0)],
+            dtype=np.float32,
+            jax_unimplemented=[none] if n == 2 else [],
+            n=n,
+        )
+        for n in (1, 2, 3)
+    ]
+    assert [str(c) for c in cases] == ["sum_n_1", "sum_n_2", "sum_n_3"] and cases[0].params == {"n": 1}
+    seen = []
+
+    class Tests(jtu.JaxTestCase):
+        @harnesses.parameterized(cases)
+        def test_sum(self, harness):
+            args = harness.args_maker(self.rng())
+            assert [getattr(a, "shape", a) for a in args] == [(harness.params["n"], 2), 1, 3.0]
+            dynamic = harness.dyn_args_maker(self.rng())
+            seen.append(np.shape(harness.dyn_fun(*dynamic)))
+
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Tests).run(result)
+    assert result.wasSuccessful() and seen == [(1,), (3,)]
+    with pytest.raises(ValueError, match="no case"):
+        harnesses.parameterized(cases, one_containing="product")
+
+
+def test_sizes_that_are_symbols_inside():
+    from ferrax._src import core
+    from ferrax._src.export import shape_poly
+
+    a, _ = shape_poly.symbolic_shape("a, b", constraints=("a <= 7",))
+    assert shape_poly._bounds_decision(a, shape_poly.BoundsPrecision.BEST) == (1, 7)
+    assert shape_poly._bounds_decision(a - a + 3, shape_poly.BoundsPrecision.BEST) == (3, 3)
+    # no elements stay none, however far they come apart
+    for size in range(4):
+        assert core.dilate_dim(a - 1, 2)._evaluate({"a": size + 1}) == core.dilate_dim(size, 2)
+    assert [core.dilate_dim(n, 3) for n in (0, 1, 2)] == [0, 1, 4]

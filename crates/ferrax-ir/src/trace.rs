@@ -506,7 +506,7 @@ impl fmt::Display for Leak {
             self.0.aval().long_text()
         )?;
         if let Some(at) = self.0.source().location() {
-            writeln!(f, "The leaked value was created at {at}")?;
+            writeln!(f, "The leaked value was created on line {at}")?;
             if let Some(text) = &at.text {
                 writeln!(f, "    {}", text.trim())?;
             }
@@ -515,8 +515,8 @@ impl fmt::Display for Leak {
             writeln!(f, "It is kept in {place}.")?;
         }
         f.write_str(
-            "To fix this, return the value from the transformed function instead of storing it. To find the line \
-             that stores it, run under `with jax.checking_leaks():`.",
+            "To fix this, return the value from the transformed function instead of storing it in global state. To find \
+             the line that stores it, run under `with jax.checking_leaks():`.",
         )
     }
 }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
-import unittest
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -116,18 +116,13 @@ def is_gil_disabled() -> bool:
     return not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
-def device_supports_buffer_donation() -> bool:
-    """Whether donated buffers are used again."""
-    return True
+def device_supports_buffer_donation() -> Callable[[Any], Any]:
+    """Decorates a test of donated buffers: all devices use these again."""
+    return lambda test: test
 
 
 def request_cpu_devices(nr_devices: int) -> None:
-    """Asks for so many CPU devices; the tests of a module that needs more are skipped."""
-    if ferrax.device_count() < nr_devices:
-        try:
+    """Asks for so many CPU devices, unless there are arrays already: a test that needs more is skipped by its mesh."""
+    if config.jax_num_cpu_devices < nr_devices:
+        with contextlib.suppress(RuntimeError):
             config.update("jax_num_cpu_devices", nr_devices)
-        except RuntimeError:
-            raise unittest.SkipTest(
-                f"{nr_devices} CPU devices are to be asked for before arrays are made; there are "
-                f"{ferrax.device_count()}"
-            ) from None

@@ -13,8 +13,8 @@ class _Unprovided(type):
         raise NotImplementedError(cls.why)
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
+        if name.startswith("__") or "why" not in vars(cls):
+            raise AttributeError(name)  # a class that is derived from one has attributes of its own alone
         raise NotImplementedError(cls.why)
 
     def __instancecheck__(cls, instance: Any) -> bool:

@@ -1,5 +1,6 @@
 """Settings as objects: `config.x.value`, and `with config.x(value):`."""
 
+import enum
 from typing import Any
 
 from ferrax._src._flags import (
@@ -10,6 +11,21 @@ from ferrax._src._flags import (
     string_flag as string_flag,
 )
 from ferrax.config import _NAMES, State, config as config, disable_jit as _disable_jit, transfer_guard as transfer_guard
+
+
+class ExplicitX64Mode(enum.StrEnum):
+    """What becomes of a 64-bit dtype that is asked for by name where there are none: texts, as the setting has them."""
+
+    WARN = "warn"
+    ERROR = "error"
+    ALLOW = "allow"
+
+
+class EffortLevel(enum.Enum):
+    """How hard XLA tries, as `compiler_options` take it."""
+
+    UNKNOWN, O0, O1, O2, O3 = 0, 9, 19, 29, 39
+
 
 Config = type(config)
 update = config.update

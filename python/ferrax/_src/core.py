@@ -36,6 +36,8 @@ abstract_token = AbstractToken()
 no_axis_name = object()
 #: Checks of equations by primitive, besides the core's own: users may add some, and nothing asks them.
 custom_typechecks: dict[Any, Any] = {}
+#: How types of values that are no arrays are mapped: users may say how for theirs, whose arrays are mapped here.
+aval_mapping_handlers: dict[type, Any] = {}
 #: Python's and NumPy's numbers: programs hold them as literals.
 literalable_types: set[Any] = {bool, int, float, complex, np.bool_, *np.sctypeDict.values()} - {
     np.object_, np.str_, np.bytes_, np.void, np.datetime64, np.timedelta64
@@ -85,6 +87,36 @@ def concretization_function_error(
 def is_constant_dim(d: Any) -> bool:
     """Whether a size is a number, and no symbolic size."""
     return isinstance(d, (int, np.integer))
+
+
+def definitely_equal_one_of_dim(d1: Any, dlist: Iterable[Any]) -> bool:
+    """Whether a size is one of several, whatever symbols are."""
+    return any(definitely_equal(d1, d) for d in dlist)
+
+
+def canonicalize_dim(d: Any, context: str = "") -> int:
+    """A size as Python's integer, or a symbolic size.
+
+    Raises:
+      TypeError: it is none.
+    """
+    (size,) = canonicalize_shape((d,), context)
+    return size
+
+
+def dimension_as_value(d: Any) -> Any:
+    """A size as a value: a symbolic one as a scalar array."""
+    return d.dimension_as_value() if is_symbolic_dim(d) else d
+
+
+def call(f: Any, *args: Any, **params: Any) -> Any:
+    """Calls a function wrapped by `linear_util.wrap_init`, which gives a list."""
+    return _others("call_p").bind(*args, subfuns=(f,), **params)
+
+
+def identity(x: Any) -> Any:
+    """The argument."""
+    return x
 
 
 def is_constant_shape(s: Iterable[Any]) -> bool:
@@ -149,7 +181,7 @@ def divide_shape_sizes(s1: Iterable[int], s2: Iterable[int]) -> int:
 
 def dilate_dim(d: int, dilation: int) -> int:
     """A size where `dilation - 1` places come between two elements."""
-    return 0 if d == 0 else 1 + dilation * (d - 1)
+    return max_dim(1 + dilation * (d - 1), 0)
 
 
 def stride_dim(d: int, window_size: int, window_stride: int) -> int:

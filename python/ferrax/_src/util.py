@@ -23,6 +23,7 @@ __all__ = [
     "canonicalize_axis",
     "canonicalize_axis_tuple",
     "ceil_of_ratio",
+    "clear_all_caches",
     "concatenate",
     "curry",
     "flatten",
@@ -180,6 +181,13 @@ def cache(max_size: int | None = 4096, trace_context_in_key: bool | Callable[[],
 
 
 memoize = cache(max_size=None)
+
+
+def clear_all_caches() -> None:
+    """Forgets all programs."""
+    from ferrax import clear_caches
+
+    clear_caches()
 
 
 def weakref_lru_cache(

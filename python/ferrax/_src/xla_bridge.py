@@ -42,6 +42,27 @@ def is_known_platform(platform: str) -> bool:
     return not known_platforms().isdisjoint(expand_platform_alias(platform))
 
 
+def canonicalize_platform(platform: str) -> str:
+    """The name of a platform that has devices, for one that stands for several; other names stay.
+
+    Raises:
+      RuntimeError: none of the platforms that it stands for has devices.
+
+    >>> canonicalize_platform("cpu"), canonicalize_platform("tpu")
+    ('cpu', 'tpu')
+    """
+    names = expand_platform_alias(platform)
+    if names == [platform]:
+        return platform
+    for name in names:
+        if name in known_platforms():
+            return name
+    raise RuntimeError(
+        f"Unknown backend: '{platform}' requested, but no platforms that are instances of {platform} are present. "
+        f"Platforms present are: {','.join(sorted(known_platforms()))}"
+    )
+
+
 def expand_platform_alias(platform: str) -> list[str]:
     """The platforms that a name stands for.
 

@@ -292,6 +292,8 @@ class _DimExpr:
     def __eq__(self, other: object) -> bool:
         return self is other
 
+    _eq = __eq__
+
     def __ne__(self, other: object) -> bool:
         return self is not other
 

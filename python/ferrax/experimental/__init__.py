@@ -28,9 +28,11 @@ if _TYPE_CHECKING:
     from ferrax.experimental import random as random
     from ferrax.experimental import rnn as rnn
     from ferrax.experimental import scheduling_groups as scheduling_groups
+    from ferrax.experimental import serialize_executable as serialize_executable
     from ferrax.experimental import shard_alike as shard_alike
     from ferrax.experimental import shard_map as shard_map
     from ferrax.experimental import sparse as sparse
+    from ferrax.experimental import topologies as topologies
     from ferrax.experimental import xla_metadata as xla_metadata
 
 _SUBMODULES = """
@@ -55,9 +57,11 @@ pjit
 random
 rnn
 scheduling_groups
+serialize_executable
 shard_alike
 shard_map
 sparse
+topologies
 xla_metadata
 """
 

@@ -30,7 +30,7 @@ from ferrax._primitives import (
 from ferrax.dtypes import issubdtype
 from ferrax.interpreters.mlir import lower_fun, register_lowering
 
-__all__ = ["GradAccum", "VJPHiPrimitive"]
+__all__ = ["GradAccum", "NullAccum", "VJPHiPrimitive"]
 
 
 class GradAccum:
@@ -53,6 +53,21 @@ class GradAccum:
         """Adds a cotangent; `None` and zeros add nothing."""
         if x is not None and type(x) is not Zero:
             self.value = x if self.value is None else self.value + x
+
+
+class NullAccum(GradAccum):
+    """Stands for an operand whose cotangent nobody wants: it collects nothing.
+
+    >>> import ferrax as jax
+    >>> from ferrax.experimental._hi_primitives import NullAccum
+    >>> accum = NullAccum(jax.typeof(1.0))
+    >>> accum.accum(1.0)
+    >>> print(accum.value)
+    None
+    """
+
+    def accum(self, x: Any) -> None:
+        """Adds nothing."""
 
 
 def _same_rule(name: str, cls: type) -> bool:
@@ -91,6 +106,8 @@ class VJPHiPrimitive:
         for name in ("in_avals", "out_aval", "params"):
             if not hasattr(self, name):
                 raise AttributeError(f"{type(self).__name__} must set {name} before it calls super().__init__()")
+        if not (_same_rule("vjp_bwd", type(self)) or _same_rule("vjp_bwd_retval", type(self))):
+            raise AttributeError(f"subclass {type(self)} should not override both `vjp_bwd` and `vjp_bwd_retval`")
         self.in_avals_flat, self.in_tree = tree_util.tree_flatten(self.in_avals)
         self.out_avals_flat, self.out_tree = tree_util.tree_flatten(self.out_aval)
         vars(self).update(self.params)
@@ -247,9 +264,11 @@ def _back(ct: Any, axis: int | None) -> Any:
     return jnp.sum(ct, axis=0) if axis is None else jnp.moveaxis(ct, 0, axis)
 
 
-def _pulled(prim: VJPHiPrimitive, res: Any, outgrad: Any) -> list[Any]:
-    """Flat cotangents of all arguments, zeros as arrays."""
-    accums = [GradAccum(a.to_ct_aval()) for a in prim.in_avals_flat]
+def _pulled(prim: VJPHiPrimitive, res: Any, outgrad: Any, wanted: Sequence[bool] | None = None) -> list[Any]:
+    """Flat cotangents of all arguments, zeros as arrays, and of those that are not wanted."""
+    on = [True] * len(prim.in_avals_flat) if wanted is None else wanted
+    kinds = [GradAccum if w else NullAccum for w in on]
+    accums = [kind(a.to_ct_aval()) for kind, a in zip(kinds, prim.in_avals_flat, strict=True)]
     prim.vjp_bwd(res, outgrad, *prim._args(accums))
     return [zeros_of(a.aval) if a.value is None else a.value for a in accums]
 
@@ -368,7 +387,7 @@ def _linear_batched(axis_data: Any, operands: Any, dims: Any, *, _of: _Meta) -> 
 
 def _linear_transposed(cts: Any, *operands: Any, _of: _Meta) -> list[Any]:
     outgrad = [zeros_of(ct.aval) if type(ct) is Zero else ct for ct in cts]
-    pulled = _pulled(_of.prim, _of.residuals(operands), _of.prim.out_tree.unflatten(outgrad))
+    pulled = _pulled(_of.prim, _of.residuals(operands), _of.prim.out_tree.unflatten(outgrad), _of.nonzero)
     wanted = [ct for ct, on in zip(pulled, _of.nonzero, strict=True) if on]
     floats = [ct if issubdtype(ct.dtype, np.inexact) else None for ct in map(_ferrax.asarray, wanted)]
     return [None] * (_of.held + _of.primals) + floats

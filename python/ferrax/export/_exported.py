@@ -475,6 +475,15 @@ def _exported(
     return exported
 
 
+def written(name: str, program: Any) -> bytes:
+    """A program as bytes that `deserialize` reads, its arguments a tuple, and its results one."""
+    arguments = [SimpleNamespace(sharding=None) for _ in program.in_avals]
+    in_tree = tree_util.tree_structure((tuple(0 for _ in arguments), {}))
+    out_tree = tree_util.tree_structure(tuple(0 for _ in program.out_avals))
+    exported = _exported(name, program, in_tree, out_tree, (default_export_platform(),), (), arguments)
+    return bytes(exported.serialize())
+
+
 def _with_symbolic_sizes(program: Any, text: str) -> dict[str, Any]:
     """The header of a file for a program with symbolic sizes."""
     from ferrax._symbolic import _programs

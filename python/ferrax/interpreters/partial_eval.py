@@ -11,9 +11,10 @@ from typing import Any
 
 from ferrax import _ferrax
 from ferrax._boundary import expose as _expose
-from ferrax._ferrax import ClosedJaxpr, DynamicJaxprTracer as DynamicJaxprTracer, Jaxpr, JaxprEqn, Literal
+from ferrax._ferrax import DynamicJaxprTracer as DynamicJaxprTracer, Jaxpr, JaxprEqn, Literal
 from ferrax._lazy import lend as _lend
 from ferrax._primitives import built_in
+from ferrax.interpreters._dce_rules import closed as _closed, dce_cond, dce_scan
 
 __all__ = [
     "DynamicJaxprTracer",
@@ -242,27 +243,21 @@ def _whole(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEq
     return [True] * len(eqn.invars), eqn
 
 
-def _dce_call(key: str, closed: bool, used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+def _dce_call(
+    key: str, has_consts: bool, used_outputs: list[bool], eqn: JaxprEqn
+) -> tuple[list[bool], JaxprEqn | None]:
     from ferrax.extend.core import new_jaxpr_eqn
 
     if not (eqn.effects or any(used_outputs)):
         return [False] * len(eqn.invars), None
     program = eqn.params[key]
-    inner, used = dce_jaxpr(program.jaxpr if closed else program, used_outputs)
+    inner, used = dce_jaxpr(program.jaxpr if has_consts else program, used_outputs)
     if not (any(used) or any(used_outputs) or inner.effects):
         return used, None
-    less = _closed(inner, program.consts) if closed else inner
+    less = _closed(inner, program.consts) if has_consts else inner
     invars = [v for v, on in zip(eqn.invars, used, strict=True) if on]
     outvars = [v for v, on in zip(eqn.outvars, used_outputs, strict=True) if on]
     return used, new_jaxpr_eqn(invars, outvars, eqn.primitive, {**eqn.params, key: less}, inner.effects)
-
-
-def _closed(jaxpr: Jaxpr, consts: Sequence[Any]) -> ClosedJaxpr:
-    """A program with its constants, in the form that equations have it in."""
-    program = ClosedJaxpr(jaxpr, list(consts))
-    if not consts:
-        return program
-    return _ferrax.trace_to_jaxpr(lambda *args: list(program.eval(*args)), tuple(program.in_avals), None, "jit")
 
 
 def dce_closed_call(key: str, used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
@@ -319,7 +314,10 @@ def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple
 #: equation) -> (which operands stay, equation or None)`. Others stay whole or not at all.
 dce_rules: dict[Any, Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]]] = {
     built_in("closed_call"): dce_jaxpr_closed_call_rule,
+    built_in("cond"): dce_cond,
     built_in("jit"): functools.partial(dce_closed_call, "jaxpr"),
+    built_in("remat2"): functools.partial(dce_closed_call, "jaxpr"),
+    built_in("scan"): dce_scan,
 }
 # what JAX's module has from elsewhere
 __getattr__ = _lend(__name__, {"typing": "Val=Any"})

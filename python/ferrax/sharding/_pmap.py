@@ -78,7 +78,13 @@ def pmap(
 
     @functools.wraps(fun)
     def program(*args: Any, **kwargs: Any) -> Any:
-        fixed = {n % len(args) for n in statics} if args else set()
+        if any(not -len(args) <= n < len(args) for n in statics):
+            count = f"{len(args)} positional argument{'' if len(args) == 1 else 's'}"
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={tuple(statics)} but was called with only {count}. "
+                "All static broadcasted arguments must be passed positionally."
+            )
+        fixed = {n % len(args) for n in statics}
         dynamic = tuple(a for i, a in enumerate(args) if i not in fixed)
         leaves, tree = tree_util.tree_flatten((dynamic, kwargs))
         axes = _in_axes(in_axes, dynamic, kwargs, fixed)

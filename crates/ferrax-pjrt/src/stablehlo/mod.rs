@@ -135,7 +135,9 @@ pub fn placed_module(graph: &Graph, donated: &[bool], target: &Target, places: O
     };
     let main = shared.function(graph, donated, places)?;
     let mesh = places.and_then(|p| p.mesh.as_ref()).map_or(String::new(), |m| format!("  sdy.mesh @mesh = {m}\n"));
-    Ok(format!("module @jit {{\n{mesh}  func.func public @main{main}{}}}\n", shared.functions))
+    let counts =
+        if mesh.is_empty() { "attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} " } else { "" };
+    Ok(format!("module @jit {counts}{{\n{mesh}  func.func public @main{main}{}}}\n", shared.functions))
 }
 
 impl Module<'_> {

@@ -578,11 +578,6 @@ impl PyOpen {
         outs.into_iter().map(|v| from_value(py, v)).collect()
     }
 
-    /// The program as text.
-    fn pretty_print(&self) -> String {
-        ferrax_base::symbolic::named(self.0.jaxpr.to_string())
-    }
-
     fn __repr__(&self) -> String {
         ferrax_base::symbolic::named(self.0.jaxpr.to_string())
     }
@@ -764,11 +759,6 @@ impl PyClosed {
         args: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Py<PyAny>>> {
         self.eval_with(py, captured.iter().map(to_value).collect::<PyResult<_>>()?, args)
-    }
-
-    /// The program as text.
-    fn pretty_print(&self) -> String {
-        ferrax_base::symbolic::named(self.shown.jaxpr.to_string())
     }
 
     fn __repr__(&self) -> String {

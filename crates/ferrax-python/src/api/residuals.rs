@@ -4,8 +4,9 @@
 //! Read next: [`super::grad`], whose pullbacks and linear functions these are, and `python/ferrax/_linearized.py`, which
 //! registers them.
 
+use crate::aval::ShapedArray;
 use crate::errors::IntoPyResult;
-use crate::tree::TreeDef;
+use crate::tree::{PyTreeDef, TreeDef};
 use crate::value::{from_value, to_value};
 use ferrax_base::{DType, Scalar, error};
 use ferrax_ir::{Aval, DebugInfo, Lit, Value};
@@ -40,6 +41,16 @@ pub struct PyHollow {
     places: Vec<Vec<(usize, usize)>>,
     /// For each argument which of the values it is.
     args: Vec<Option<usize>>,
+}
+
+#[pymethods]
+impl PyHollow {
+    /// Structure of the arguments, their types, and those of the results.
+    #[getter]
+    fn parts(&self) -> (PyTreeDef, Vec<ShapedArray>, Vec<ShapedArray>) {
+        let types = |avals: &[Aval]| avals.iter().cloned().map(ShapedArray).collect();
+        (PyTreeDef(self.meta.in_tree.clone()), types(&self.meta.primals), types(&self.meta.outs))
+    }
 }
 
 enum Run {

@@ -303,7 +303,7 @@ fn vmap(
         "Vectorized version of {name}: its arguments have one axis more each, and {name} is applied to every entry along it."
     );
     if let Some(own) = fun.getattr_opt("__doc__")?.and_then(|d| d.extract::<String>().ok()) {
-        doc += &format!("\n\nWhat {name} says of itself:\n\n{own}");
+        doc += &format!("\n\nOriginal documentation:\n\n{own}");
     }
     let wrapper = new_callable(py, vmap, "vmap", &doc, Signature::Unknown)?;
     wrap_names(wrapper.bind(py), fun)?;

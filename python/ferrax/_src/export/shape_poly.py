@@ -1,4 +1,9 @@
-"""Sizes that are symbols."""
+"""Sizes that are symbols, by the names that JAX's insides have for them."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
 
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
@@ -7,9 +12,29 @@ from ferrax._symbolic._expressions import (
     _DimExpr as _DimExpr,
 )
 
+DimSize = int | _DimExpr
+
+
+class BoundsPrecision(enum.Enum):
+    """For what bounds are asked for; they are the best that are known, whatever it is."""
+
+    FOR_GEQ0_OR_LEQ0, FOR_GEQ0_OR_LT0, BEST = 0, 1, 2
+
+
+class Comparator(enum.Enum):
+    """What a constraint says of two sizes."""
+
+    EQ, GEQ = 1, 2
+
+
+def _bounds_decision(e: Any, prec: BoundsPrecision = BoundsPrecision.BEST) -> tuple[float, float]:
+    """The least and the largest value of a size, as far as known."""
+    return e.scope._bounds(e) if isinstance(e, _DimExpr) else (int(e), int(e))
+
+
 __getattr__ = unprovided_names(
     __name__,
-    "BoundsPrecision ShapeConstraints compute_dim_vars_from_arg_shapes symbolic_scope",
-    "sizes of axes are bounded and solved in another way here",
+    "ShapeConstraints compute_dim_vars_from_arg_shapes symbolic_scope",
+    "sizes of axes are solved in another way here",
     names_of(__name__, "ferrax.export"),
 )

@@ -1,7 +1,14 @@
 """Programs that are traced and cut."""
 
+from ferrax._ferrax import ClosedJaxpr, Jaxpr
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
+
+
+def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
+    """A program without constants as one that has been given them."""
+    return ClosedJaxpr(jaxpr, [])
+
 
 __getattr__ = unprovided_names(
     __name__,

@@ -9,7 +9,7 @@ __all__ = ["broadcast_to", "ref_addupdate", "ref_get", "ref_set", "ref_swap"]
 
 __getattr__ = unprovided_names(
     __name__,
-    "get_ref_and_transforms",
-    "references have no transforms here",
+    "addupdate_p broadcast_to_p create_linear get_ref_and_transforms pin unpin",
+    "references are Python's objects here, and programs have their values",
     names_of(__name__, "ferrax.ref", "ferrax.extend.core.primitives"),
 )

@@ -1,0 +1,100 @@
+"""`dce_jaxpr` on loops, branches and rematerialized functions."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import ferrax as jax
+import ferrax.numpy as jnp
+from ferrax import lax
+from ferrax.core import eval_jaxpr
+from ferrax.interpreters.partial_eval import dce_jaxpr
+
+X = jnp.float32(0.7)
+
+
+def equations(jaxpr):
+    inner = [
+        getattr(p, "jaxpr", p)
+        for eqn in jaxpr.eqns
+        for value in eqn.params.values()
+        for p in (value if isinstance(value, tuple) else (value,))
+        if hasattr(getattr(p, "jaxpr", p), "eqns")
+    ]
+    return len(jaxpr.eqns) + sum(map(equations, inner))
+
+
+def check(f, args, wanted, used, count):
+    """The program that is left has so many equations, takes these arguments, and gives the same results."""
+    program = jax.make_jaxpr(f)(*args)
+    less, takes = dce_jaxpr(program.jaxpr, wanted)
+    assert (takes, equations(less)) == (used, count), str(less)
+    flat = jax.tree.leaves(args)
+    want = [v for v, on in zip(eval_jaxpr(program.jaxpr, program.consts, *flat), wanted, strict=True) if on]
+    got = eval_jaxpr(less, program.consts, *[x for x, on in zip(flat, takes, strict=True) if on])
+    for a, b in zip(want, got, strict=True):
+        np.testing.assert_array_equal(a, b)
+    if want and any(takes):
+        jax.jit(lambda *xs: eval_jaxpr(less, program.consts, *xs))(
+            *[x for x, on in zip(flat, takes, strict=True) if on]
+        )
+
+
+def chain(*carries):
+    """Each carried value gets the one before it added."""
+    step = lambda c, _: ((c[0], *(a + b for a, b in itertools.pairwise(c))), None)
+    return lax.scan(step, carries, None, length=3)[0]
+
+
+@pytest.mark.parametrize(
+    "wanted, used, count",
+    [
+        ([True, True, True, False], [True, True, True, False], 3),
+        ([False, False, True, False], [True, True, True, False], 3),
+        ([True, True, False, False], [True, True, False, False], 2),
+        ([False, False, False, True], [True] * 4, 4),
+        ([False] * 4, [False] * 4, 0),
+    ],
+)
+def test_carried_values_that_others_need(wanted, used, count):
+    check(chain, (1.0, 2.0, 3.0, 4.0), wanted, used, count)
+
+
+def test_stacked_values_and_constants_of_a_loop():
+    def f(c, xs, ys, k):
+        return lax.scan(lambda c, xy: (c * xy[0], (c, xy[1] + k)), c, (xs, ys))
+
+    args = (X, jnp.arange(1.0, 4.0), jnp.arange(3.0), X)
+    check(f, args, [True, False, False], [True, True, False, False], 2)
+    check(f, args, [False, True, False], [True, True, False, False], 2)
+    check(f, args, [False, False, True], [False, False, True, True], 2)
+
+
+def test_effects_stay():
+    def f(x):
+        return lax.scan(lambda c, _: (jax.debug.print("{}", c), (c, c + 1))[1], x, None, length=2)
+
+    less, used = dce_jaxpr(jax.make_jaxpr(f)(1.0).jaxpr, [False, False])
+    assert used == [True] and equations(less) >= 2
+
+
+def test_branches():
+    sin = jnp.sin
+    both = lambda a, b: lambda x, y: lax.cond(x > 0, a, b, x, y)
+    straight, one, crossed = (
+        (lambda x, y: (sin(x), sin(y))),
+        (lambda x, y: (sin(x), sin(x))),
+        (lambda x, y: (sin(y), sin(x))),
+    )
+    other = lambda x, y: (sin(y), sin(y))
+    check(both(straight, straight), (X, X), [True, True], [True, True], 7)
+    check(both(straight, straight), (X, X), [False, False], [False, False], 0)
+    check(both(straight, one), (X, X), [True, False], [True, False], 5)
+    check(both(straight, crossed), (X, X), [True, False], [True, True], 5)
+    check(both(one, other), (X, X), [True, False], [True, True], 5)
+
+
+def test_a_rematerialized_function():
+    f = jax.checkpoint(lambda x, y: (jnp.sin(x), jnp.cos(y)))
+    check(f, (X, X), [False, True], [False, True], 2)
