@@ -227,6 +227,7 @@ bench: develop
 	$(PY) benches/compile.py
 	$(PY) benches/cpu.py
 	$(PY) benches/patterns.py
+	$(PY) benches/programs.py
 	$(PY) benches/errors.py
 
 bench-crates:

@@ -81,5 +81,7 @@ pub mod integer;
 mod powers;
 pub mod single;
 pub mod special;
+#[cfg(test)]
+mod tests;
 pub mod together;
 mod turns;

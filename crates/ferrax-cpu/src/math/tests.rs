@@ -1,0 +1,264 @@
+//! Functions that vectorize beside the C library's, with fused multiply-add and without: special values, the ends of the range,
+//! errors in units in the last place, and the same bits wherever a number stands.
+
+use super::complex::{self, Complex};
+use super::{double, single, together};
+
+const SPECIAL: [f64; 22] = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.0,
+    -2.0,
+    3.0,
+    -3.0,
+    2.5,
+    -2.5,
+    1e308,
+    -1e308,
+    5e-324,
+    -5e-324,
+    1e-300,
+    9_007_199_254_740_993.0,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    f64::NAN,
+    1.000_000_000_000_001,
+];
+
+/// Numbers of both signs and all sizes, the same in every run.
+fn numbers(count: usize, exponents: i32) -> Vec<f64> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    (0..count)
+        .map(|_| {
+            let (bits, exponent) = (next(), (next() % (2 * exponents as u64 + 1)) as i32 - exponents);
+            let mantissa = 1.0 + (bits >> 12) as f64 * 2f64.powi(-52);
+            mantissa * 2f64.powi(exponent) * if bits & 1 == 0 { 1.0 } else { -1.0 }
+        })
+        .collect()
+}
+
+/// How many units in the last place `found` is from `wanted`; infinite where they differ in kind or sign.
+fn ulps(found: f64, wanted: f64) -> f64 {
+    if found.to_bits() == wanted.to_bits() || (found.is_nan() && wanted.is_nan()) {
+        return 0.0;
+    }
+    if !found.is_finite() || !wanted.is_finite() || (found == 0.0 && wanted == 0.0) {
+        return f64::INFINITY;
+    }
+    let unit = 2f64.powi((wanted.abs().log2().floor() as i32).max(-1022) - 52);
+    (found - wanted).abs() / unit
+}
+
+fn ulps32(found: f32, wanted: f64) -> f64 {
+    let nearest = wanted as f32;
+    if found.to_bits() == nearest.to_bits() || (found.is_nan() && nearest.is_nan()) {
+        return 0.0;
+    }
+    if !found.is_finite() || !nearest.is_finite() || (found == 0.0 && nearest == 0.0) {
+        return f64::INFINITY;
+    }
+    (f64::from(found) - wanted).abs() / f64::from(f32::from_bits(nearest.abs().to_bits() + 1) - nearest.abs())
+}
+
+/// A function of one number in both precisions and both ways of multiply-add, what it is to be, sizes of arguments, and bounds.
+macro_rules! held {
+    ($name:ident: $wanted:expr, $exponents:literal, $bound:literal, $bound32:literal) => {
+        #[test]
+        fn $name() {
+            let wanted: fn(f64) -> f64 = $wanted;
+            for x in SPECIAL.into_iter().chain(numbers(20_000, $exponents)) {
+                for (way, y) in [double::$name::<true>(x), double::$name::<false>(x)].into_iter().enumerate() {
+                    assert!(ulps(y, wanted(x)) <= $bound, "{x:e} {way}: {y:e}, not {:e}", wanted(x));
+                }
+                let x = x as f32;
+                for (way, y) in [single::$name::<true>(x), single::$name::<false>(x)].into_iter().enumerate() {
+                    let wanted = wanted(f64::from(x));
+                    assert!(ulps32(y, wanted) <= $bound32, "f32 {x:e} {way}: {y:e}, not {wanted:e}");
+                }
+            }
+        }
+    };
+}
+held!(cbrt: f64::cbrt, 900, 2.0, 0.6);
+held!(asin: f64::asin, 20, 3.0, 0.6);
+held!(acos: f64::acos, 20, 3.0, 0.6);
+held!(atan: f64::atan, 900, 2.0, 0.6);
+held!(sinh: f64::sinh, 12, 4.0, 2.0);
+held!(cosh: f64::cosh, 12, 3.0, 2.0);
+held!(asinh: libm::asinh, 900, 4.0, 0.6);
+held!(acosh: |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) }, 900, 4.0, 0.6);
+held!(atanh: libm::atanh, 30, 4.0, 0.6);
+held!(erfc: libm::erfc, 5, 10.0, 0.6);
+held!(log1p: f64::ln_1p, 900, 3.0, 3.5);
+held!(erf: libm::erf, 5, 3.0, 3.0);
+
+#[test]
+fn powers() {
+    let sizes = numbers(2_000, 40);
+    let pairs = SPECIAL.iter().flat_map(|&x| SPECIAL.iter().map(move |&y| (x, y)));
+    let more = sizes.iter().zip(sizes.iter().rev()).map(|(&x, &y)| (x.abs(), y * 1e-3));
+    let whole = sizes.iter().zip(0..).map(|(&x, n)| (x, f64::from(n % 41 - 20)));
+    for (x, y) in pairs.chain(more).chain(whole) {
+        let wanted = x.powf(y);
+        for found in [double::pow::<true>(x, y), double::pow::<false>(x, y)] {
+            assert!(ulps(found, wanted) <= 2.0, "{x:e} ** {y:e}: {found:e}, not {wanted:e}");
+        }
+        let (x, y) = (x as f32, y as f32);
+        let wanted = f64::from(x).powf(f64::from(y));
+        for found in [single::pow::<true>(x, y), single::pow::<false>(x, y)] {
+            assert!(ulps32(found, wanted) <= 0.6, "f32 {x:e} ** {y:e}: {found:e}, not {wanted:e}");
+        }
+    }
+}
+
+#[test]
+fn angles() {
+    let sizes = numbers(5_000, 1000);
+    let pairs = SPECIAL.iter().flat_map(|&x| SPECIAL.iter().map(move |&y| (x, y)));
+    let near = numbers(5_000, 3).into_iter().zip(numbers(5_001, 3).into_iter().skip(1));
+    for (y, x) in pairs.chain(sizes.iter().copied().zip(sizes.iter().rev().copied())).chain(near) {
+        let wanted = y.atan2(x);
+        for found in [double::atan2::<true>(y, x), double::atan2::<false>(y, x)] {
+            assert!(ulps(found, wanted) <= 2.0, "({x:e}, {y:e}): {found:e}, not {wanted:e}");
+        }
+        let (y, x) = (y as f32, x as f32);
+        let wanted = f64::from(y).atan2(f64::from(x));
+        assert!(ulps32(single::atan2::<true>(y, x), wanted) <= 0.6, "f32 ({x:e}, {y:e})");
+    }
+}
+
+#[test]
+fn remainders_are_exact() {
+    let (a, b) = (numbers(6_400, 500), numbers(6_400, 460));
+    let special = SPECIAL.iter().flat_map(|&x| SPECIAL.iter().map(move |&y| (x, y)));
+    let close = numbers(3_200, 20).into_iter().zip(numbers(3_201, 18).into_iter().skip(1));
+    let multiples = (1..3_200).map(|k| (f64::from(k) * 0.1, 0.1));
+    let pairs: Vec<(f64, f64)> = special.chain(a.into_iter().zip(b)).chain(close).chain(multiples).collect();
+    for pairs in pairs.as_chunks::<16>().0 {
+        let (x, y) = (pairs.map(|p| p.0), pairs.map(|p| p.1));
+        let (mut fused, mut plain, mut short) = ([0.0; 16], [0.0; 16], [0.0; 16]);
+        let (x32, y32) = (x.map(|v| v as f32), y.map(|v| v as f32));
+        // SAFETY: the functions ask for nothing.
+        unsafe {
+            double::rem_all::<true, false, 16>(&x, &y, &mut fused);
+            double::rem_all::<false, false, 16>(&x, &y, &mut plain);
+            single::rem_all::<true, false, 16>(&x32, &y32, &mut short);
+        }
+        for i in 0..16 {
+            let wanted = x[i] % y[i];
+            assert!(ulps(fused[i], wanted) == 0.0, "{:e} % {:e}: {:e}, not {wanted:e}", x[i], y[i], fused[i]);
+            assert!(ulps(plain[i], wanted) == 0.0);
+            let wanted = x32[i] % y32[i];
+            assert!(ulps(short[i].into(), wanted.into()) == 0.0, "f32 {:e} % {:e}: {:e}", x32[i], y32[i], short[i]);
+        }
+    }
+}
+
+#[test]
+fn neighbours() {
+    for (x, y) in SPECIAL
+        .iter()
+        .flat_map(|&x| SPECIAL.iter().map(move |&y| (x, y)))
+        .chain(numbers(1_000, 300).into_iter().zip(numbers(1_001, 300).into_iter().skip(1)))
+    {
+        assert!(ulps(double::nextafter(x, y), libm::nextafter(x, y)) == 0.0, "{x:e} {y:e}");
+        let (x, y) = (x as f32, y as f32);
+        assert!(ulps(single::nextafter(x, y).into(), libm::nextafterf(x, y).into()) == 0.0, "f32 {x:e} {y:e}");
+    }
+}
+
+#[test]
+fn inverse_of_erf() {
+    for x in numbers(5_000, 50) {
+        let x = if x.abs() < 1.0 { x } else { 1.0 / x };
+        for y in [double::erf_inv::<true>(x), double::erf_inv::<false>(x)] {
+            // of its own inverse, with what the slope makes of an error there
+            let slope = std::f64::consts::FRAC_2_SQRT_PI * (-y * y).exp();
+            let error = if x.abs() < 0.5 { libm::erf(y) - x } else { (1.0 - x.abs()) - libm::erfc(y.abs()) };
+            assert!((error / slope).abs() <= 8.0 * f64::EPSILON * y.abs(), "{x:e}: {y:e}");
+        }
+    }
+    for (x, wanted) in [(1.0, f64::INFINITY), (-1.0, f64::NEG_INFINITY), (0.0, 0.0), (-0.0, -0.0), (1.5, f64::NAN)] {
+        assert!(ulps(double::erf_inv::<true>(x), wanted) == 0.0, "{x}");
+    }
+}
+
+#[test]
+fn bessel_functions() {
+    // I0 and I1 by their power series, which has one sign.
+    let series = |x: f64, n: f64| {
+        let (mut term, mut sum, mut k) = (if n == 0.0 { 1.0 } else { 0.5 * x }, 0.0, 0.0);
+        while term > sum * 1e-17 {
+            sum += term;
+            k += 1.0;
+            term *= 0.25 * x * x / (k * (k + n));
+        }
+        sum * (-x).exp()
+    };
+    for k in 1..3_000 {
+        let x = f64::from(k) * 0.011;
+        for (found, n) in [(double::bessel_i0e::<true>(x), 0.0), (double::bessel_i1e::<false>(x), 1.0)] {
+            assert!(ulps(found, series(x, n)) <= 40.0, "{x}: {found:e}, not {:e}", series(x, n));
+        }
+        let x = x as f32;
+        assert!(ulps32(single::bessel_i0e::<true>(x), series(x.into(), 0.0)) <= 0.6, "f32 {x}");
+        assert!(ulps32(single::bessel_i1e::<true>(x), series(x.into(), 1.0)) <= 0.6, "f32 {x}");
+    }
+    assert_eq!(double::bessel_i0e::<true>(0.0), 1.0);
+    assert_eq!(double::bessel_i0e::<true>(f64::INFINITY), 0.0);
+    assert!(double::bessel_i1e::<true>(-2.0) < 0.0 && double::bessel_i1e::<true>(f64::NAN).is_nan());
+}
+
+/// Largest part of a difference, by the larger part of what is wanted.
+fn far(found: Complex<f64>, wanted: Complex<f64>) -> f64 {
+    let same = |x: f64, y: f64| x == y || (x.is_nan() && y.is_nan());
+    if same(found.re, wanted.re) && same(found.im, wanted.im) {
+        return 0.0;
+    }
+    (found.re - wanted.re).abs().max((found.im - wanted.im).abs()) / wanted.re.abs().max(wanted.im.abs())
+}
+
+#[test]
+fn complex_functions_of_many_numbers() {
+    let parts = numbers(4_001, 8);
+    let some = parts.iter().zip(&parts[1..]).map(|(&re, &im)| Complex::new(re, im));
+    let special = SPECIAL.iter().flat_map(|&re| SPECIAL.iter().map(move |&im| Complex::new(re, im)));
+    let x: Vec<Complex<f64>> = some.chain(special).collect();
+    let y: Vec<Complex<f64>> = x.iter().rev().copied().collect();
+    type Whole = (fn(&[Complex<f64>], &mut [Complex<f64>]), fn(Complex<f64>) -> Complex<f64>);
+    let functions: [Whole; 6] = [
+        (together::exp_all::<true, _>, complex::exp),
+        (together::sin_all::<true, _>, complex::sin),
+        (together::cos_all::<true, _>, complex::cos),
+        (together::sqrt_all::<true, _>, complex::sqrt),
+        (together::log_all::<true, _>, complex::log),
+        (together::log_all::<false, _>, complex::log),
+    ];
+    for (whole, one) in functions {
+        let mut found = vec![Complex::new(0.0, 0.0); x.len()];
+        whole(&x, &mut found);
+        for (i, (&z, &found)) in x.iter().zip(&found).enumerate() {
+            assert!(!(far(found, one(z)) > 1e-14), "{z:?}: {found:?}, not {:?}", one(z));
+            // A number's bits do not depend on its neighbours.
+            let mut alone = [Complex::new(0.0, 0.0)];
+            whole(&x[i..=i], &mut alone);
+            assert_eq!((alone[0].re.to_bits(), alone[0].im.to_bits()), (found.re.to_bits(), found.im.to_bits()));
+        }
+    }
+    let mut found = vec![Complex::new(0.0, 0.0); x.len()];
+    together::div_all::<true, _>(&x, &y, &mut found);
+    for ((&x, &y), &found) in x.iter().zip(&y).zip(&found) {
+        let wanted = complex::div(x, y);
+        assert!(!(far(found, wanted) > 1e-14), "{x:?} / {y:?}: {found:?}, not {wanted:?}");
+    }
+}
