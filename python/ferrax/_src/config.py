@@ -1,5 +1,6 @@
 """Settings as objects: `config.x.value`, and `with config.x(value):`."""
 
+import enum
 from typing import Any
 
 from ferrax._src._flags import (
@@ -12,6 +13,23 @@ from ferrax._src._flags import (
 from ferrax.config import _NAMES, State, config as config, disable_jit as _disable_jit, transfer_guard as transfer_guard
 
 Config = type(config)
+
+
+class ExplicitX64Mode(enum.StrEnum):
+    """What is done where a 64-bit dtype is asked for and the settings have none."""
+
+    WARN = "warn"
+    ERROR = "error"
+    ALLOW = "allow"
+
+
+class NumpyDtypePromotion(enum.StrEnum):
+    """Which values of different dtypes are combined."""
+
+    STANDARD = "standard"
+    STRICT = "strict"
+
+
 update = config.update
 parse_flags_with_absl = config.parse_flags_with_absl
 
