@@ -171,3 +171,19 @@ def test_complex_squares_beyond_all_numbers(jit):
     expected = np.asarray(jax.numpy.square(x))
     np.testing.assert_array_equal(found.real, expected.real)
     np.testing.assert_array_equal(found.imag, expected.imag)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "irfft", "hfft", "fft2", "ifft2", "irfft2", "fftn", "irfftn"])
+def test_transforms_of_nothing(name):
+    x = np.zeros((3, 0), "complex64")
+    found, expected = getattr(jnp.fft, name)(x), getattr(jax.numpy.fft, name)(x)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    with pytest.raises(ValueError, match="Invalid norm value"):
+        getattr(jnp.fft, name)(x, norm="none")
+
+
+def test_transforms_to_nothing_are_refused():
+    with pytest.raises(ValueError, match="Shape should be positive"):
+        jnp.fft.fft(jnp.ones(3), n=0)
+    with pytest.raises(ValueError, match="Shape should be positive"):
+        jnp.fft.rfft(jnp.ones((3, 0)))

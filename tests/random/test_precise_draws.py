@@ -76,3 +76,10 @@ def test_slopes_of_keys_are_none():
     assert slope.dtype == ferrax.dtypes.float0 and slope.shape == ()
     with pytest.raises(TypeError, match="grad requires real- or complex-valued inputs"):
         ferrax.grad(lambda k: 1.0)(random.key(0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize(("n", "m"), [(3, 4), (4, 3)])
+def test_wide_orthogonal_matrices_are_those_of_jax(n, m, dtype):
+    found, expected = both("orthogonal", n, (2,), dtype, m)
+    np.testing.assert_allclose(found, expected, atol=1e-5)

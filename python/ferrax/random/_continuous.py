@@ -594,4 +594,4 @@ def _orthogonal(key, n, m, shape, dtype):
     q, r = jnp.linalg.qr(normal(key, (*shape, max(n, m), min(n, m)), dtype))
     # the signs of the diagonal make the factorization unique, and so the distribution uniform
     q = q * jnp.expand_dims(lax.sign(jnp.diagonal(r, axis1=-2, axis2=-1)), -2)
-    return q.swapaxes(-1, -2).conj() if n < m else q
+    return q.swapaxes(-1, -2) if n < m else q
