@@ -58,14 +58,16 @@ def _eye(dtype: Any, shape: Sequence[int], offset: int = 0) -> Any:
     """A matrix with ones on a diagonal."""
     import ferrax.numpy as jnp
 
-    return jnp.eye(*shape, k=offset, dtype=dtype)
+    rows, columns = shape
+    return jnp.eye(rows, columns, k=offset, dtype=dtype)
 
 
 def _tri(dtype: Any, shape: Sequence[int], offset: int) -> Any:
     """A matrix with ones on a diagonal and below it."""
     import ferrax.numpy as jnp
 
-    return jnp.tri(*shape, k=offset, dtype=dtype)
+    rows, columns = shape
+    return jnp.tri(rows, columns, k=offset, dtype=dtype)
 
 
 def _delta(dtype: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
