@@ -515,11 +515,11 @@ fn pad_shape(p: &PadParams, args: &[&Aval]) -> Result<Avals> {
         |(&n, c): (&usize, &PadDim)| difference(&[dilated(n, difference(&[c.2, 1], &[])? as usize)?, c.0, c.1], &[]);
     let dims: Vec<i64> = x.shape.iter().zip(config).map(padded).collect::<Result<_>>()?;
     if !dims.iter().try_fold(true, |all, &d| Ok::<_, ferrax_base::Error>(all && at_least(d, 0)?))? {
-        let dims = dims.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
         bail!(
             Value,
-            "Dimension size after padding is not at least 0, got result shape ({dims}), for padding_config {} and \
-             operand shape {}",
+            "Dimension size after padding is not at least 0, got result shape {}, for padding_config {} and operand \
+             shape {}",
+            Tuple(&dims),
             print_config(config),
             Tuple(&x.shape)
         );

@@ -229,6 +229,15 @@ fn top_k_shape(p: &TopKParams, args: &[&Aval]) -> Result<Avals> {
             p.axis
         );
     }
+    if x.shape[p.axis] > i32::MAX as usize {
+        bail!(
+            Value,
+            "top_k returns int32 indices, which will overflow for array dimensions larger than the maximum int32 ({}). \
+             Got operand.shape={}",
+            i32::MAX,
+            Tuple(&x.shape)
+        );
+    }
     let mut shape = x.shape.clone();
     shape[p.axis] = p.k;
     Ok(smallvec![x.with_shape(&shape), Aval::new(DType::I32, &shape)])

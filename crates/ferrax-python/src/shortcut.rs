@@ -148,6 +148,9 @@ fn second<'a, 'py>(
 
 /// A dtype argument that is taken as it is; `None` where there is something to say about it.
 fn plain_dtype(object: &Bound<'_, PyAny>, asker: &str) -> PyResult<Option<DType>> {
+    if object.is_instance_of::<PyInt>() {
+        return Ok(None); // a shape in pieces, which the definition explains
+    }
     let spec = dtypes::parse(object, asker)?;
     let d = spec.dtype.canonical(config::x64());
     Ok(((d == spec.dtype || spec.python) && (d.is_number() || d.is_bool())).then_some(d))

@@ -236,7 +236,11 @@ pub fn index(object: &Bound<'_, PyAny>, what: &str) -> PyResult<i64> {
     if let Some(code) = crate::symbolic::code_of(object) {
         return Ok(code);
     }
-    Err(PyTypeError::new_err(format!("{what} must be an integer; got {}", shorten::repr(object))))
+    let kind = object.get_type().name()?;
+    Err(PyTypeError::new_err(format!(
+        "{what} must be an integer; got {}: '{kind}' object cannot be interpreted as an integer",
+        shorten::repr(object)
+    )))
 }
 
 /// The size of an axis: an integer that is not negative, or a symbolic size.

@@ -28,6 +28,23 @@ class EffortLevel(enum.Enum):
 
 
 Config = type(config)
+
+
+class ExplicitX64Mode(enum.StrEnum):
+    """What is done where a 64-bit dtype is asked for and the settings have none."""
+
+    WARN = "warn"
+    ERROR = "error"
+    ALLOW = "allow"
+
+
+class NumpyDtypePromotion(enum.StrEnum):
+    """Which values of different dtypes are combined."""
+
+    STANDARD = "standard"
+    STRICT = "strict"
+
+
 update = config.update
 parse_flags_with_absl = config.parse_flags_with_absl
 

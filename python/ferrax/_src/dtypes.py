@@ -27,8 +27,11 @@ _unsigned_types = [*_intn_dtypes[1::2], *map(np.dtype, ("uint8", "uint16", "uint
 _signed_types = [*_intn_dtypes[::2], *map(np.dtype, ("int8", "int16", "int32", "int64"))]
 _custom_float_dtypes = [
     np.dtype(getattr(ml_dtypes, n))
-    for n in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "bfloat16")
-]
+    for n in (
+        "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e8m0fnu", "float8_e4m3b11fnuz", "float8_e4m3fn",
+        "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "bfloat16",
+    )
+]  # fmt: skip
 _float_types = [*_custom_float_dtypes, *map(np.dtype, ("float16", "float32", "float64"))]
 _complex_types = [np.dtype("complex64"), np.dtype("complex128")]
 _WIDE_INTEGERS = (np.dtype("int64"), np.dtype("uint64"))
@@ -97,12 +100,38 @@ default_types = {
 
 
 def dtype(x: Any) -> Any:
-    """The dtype of a value, or a dtype as an object of NumPy's class."""
+    """The dtype of a value, or a dtype as an object of NumPy's class; what is too wide for the settings is narrowed."""
     if x is None:
         raise ValueError("Invalid argument to dtype: None.")
     if isinstance(x, (str, type, np.dtype)):
-        return _dtypes.canonicalize_dtype(x) if x in (int, float, complex, bool) else np.dtype(x)
+        return check_and_canonicalize_user_dtype(x, "dtype")
     return _ferrax.typeof(x).dtype
+
+
+def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -> Any:
+    """The dtype that an argument of a user's names; a warning tells where bits are lost."""
+    if dtype is None:
+        raise ValueError("dtype must be specified.")
+    return _ferrax.canonicalize_dtype(dtype, fun_name or "")
+
+
+def coerce_to_array(x: Any, dtype: Any = None) -> np.ndarray:
+    """A number or an array of NumPy's as NumPy's array; numbers of Python's have their default dtype."""
+    if dtype is None and type(x) in python_scalar_types:
+        dtype = _dtypes.canonicalize_dtype(type(x))
+    return np.asarray(x, dtype)
+
+
+def _jax_type(dtype: Any, weak_type: bool) -> Any:
+    """What stands for a dtype among promotions: Python's type of numbers for a weak one."""
+    if not weak_type or dtype.kind == "b":
+        return dtype
+    return float if dtype in _custom_float_dtypes else type(dtype.type(0).item())
+
+
+def _dtype_and_weaktype(value: Any) -> tuple[Any, bool]:
+    """The dtype of a value or type, and whether it takes that of what it is combined with."""
+    return dtype(value), any(value is kind for kind in _weak_types) or is_weakly_typed(value)
 
 
 def is_weakly_typed(x: Any) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ferrax import tree_util
 from ferrax._ferrax import Array, lax as _lax
-from ferrax.dtypes import issubdtype
+from ferrax.dtypes import canonicalize_dtype, issubdtype
 from ferrax.typing import ArrayLike
 
 __all__ = [
@@ -194,6 +194,15 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     return _lax.clamp(min, x, max)
 
 
+def _wide(number: int, dtype: Any) -> Any:
+    """An integer beyond 32 bits as a number of a dtype: the nearest float, or the lowest bits as an integer."""
+    if not issubdtype(dtype, np.number):
+        return number
+    if -(2**63) <= number < 2**64:
+        return np.asarray(number).astype(canonicalize_dtype(dtype))
+    return float(number) if issubdtype(dtype, np.inexact) else number
+
+
 def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """Converts each element to a dtype.
 
@@ -214,8 +223,8 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """
     if new_dtype is None:
         raise ValueError("dtype must be specified.")
-    if type(operand) is int and not -(2**63) <= operand < 2**64 and issubdtype(new_dtype, np.inexact):
-        operand = float(operand)  # no integer dtype holds it
+    if type(operand) is int and not -(2**31) <= operand < 2**31:
+        operand = _wide(operand, new_dtype)
     return _lax.convert(operand, new_dtype)
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias, Union
 
+import numpy as np
+
 from ferrax._ferrax import Array, lax as _lax
 from ferrax._out_sharding import no_sharding
 from ferrax.lax.contraction import chosen, dot_general
@@ -127,6 +129,11 @@ def _pads(
 ) -> list[tuple[int, int]]:
     """The padding of each spatial axis; sizes are those of the spatial axes."""
     if not isinstance(padding, str):
+        if not all(isinstance(p, Sequence) or np.ndim(p) == 1 for p in padding):
+            raise ValueError(
+                f"padding argument to conv_general_dilated should be a string or a sequence of (low, high) pairs, got "
+                f"{padding}"
+            )
         pads = [tuple(p) for p in padding]
         if len(pads) != len(lhs):
             raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(lhs)}, got {len(pads)}.")

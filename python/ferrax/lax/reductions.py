@@ -323,6 +323,11 @@ def reduce(
 # ---- over sliding windows --------------------------------------------------------------------------------------------
 
 
+def _sizes(given: Sequence[Any]) -> list[Any]:
+    """Sizes, NumPy's integers among them as Python's."""
+    return [int(n) if isinstance(n, np.integer) else n for n in given]
+
+
 def padtype_to_pads(
     in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: str
 ) -> list[tuple[int, int]]:
@@ -351,7 +356,7 @@ def padtype_to_pads(
     if word not in ("SAME", "SAME_LOWER"):
         raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
     pads = []
-    for size, window, stride in zip(in_shape, window_shape, window_strides):
+    for size, window, stride in zip(*map(_sizes, (in_shape, window_shape, window_strides))):
         if stride < 1:  # what asks for the padding refuses the strides, in its own words
             pads.append((0, 0))
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ferrax._ferrax import Array, explicit_in_use, lax as _lax
+from ferrax._ferrax import Array, Tracer, explicit_in_use, lax as _lax
 from ferrax._out_sharding import with_out_sharding
 from ferrax._shapes import static_sizes
 from ferrax.typing import ArrayLike
@@ -391,6 +391,10 @@ def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, shape: Any
     """
     if sharding is not None:
         return with_out_sharding(lambda: full_like(x, fill_value, dtype, shape), sharding, "full_like")
+    if shape is None and isinstance(x, Array) and not isinstance(x, Tracer) and x.committed:
+        from ferrax._devices import device_put
+
+        return device_put(_lax.full_like(x, fill_value, dtype, shape), x.sharding)
     if shape is None and explicit_in_use():
         from ferrax.numpy._creation import sharding_of_like
 

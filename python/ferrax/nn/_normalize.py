@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from ferrax._core import canonicalize_dtype, concrete_or_error
 from ferrax._ferrax import Array
 from ferrax._shapes import is_symbolic_dim
 from ferrax.nn._arguments import to_array, to_inexact
-from ferrax.numpy._dtype_functions import inexact_dtype
+from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
 from ferrax.typing import ArrayLike, DTypeLike
 
 __all__ = ["log1mexp", "log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
@@ -255,9 +256,12 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
         num_classes = concrete_or_error(int, num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")
     if isinstance(axis, str):
         raise NotImplementedError("one_hot over a named axis: pass an integer axis")
-    return _one_hot(
-        jnp.asarray(x), num_classes, dtype=canonicalize_dtype(float if dtype is None else dtype, ""), axis=axis
-    )
+    x = jnp.asarray(x)
+    if dtype_kind(x.dtype) not in "iu":
+        warnings.warn(
+            f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}", DeprecationWarning, stacklevel=2
+        )
+    return _one_hot(x, num_classes, dtype=canonicalize_dtype(float if dtype is None else dtype, ""), axis=axis)
 
 
 def _strong(x):

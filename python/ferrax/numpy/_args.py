@@ -134,8 +134,10 @@ def normalize_axis(axis: Any, ndim: int, context: str = "the axis argument") -> 
     return axis % ndim if ndim else 0
 
 
-def normalize_axes(axis: Any, ndim: int, context: str = "the axis argument") -> tuple[int, ...]:
-    """`axis` (None for all, an integer, a sequence) as a tuple of distinct axes in [0, ndim)."""
+def normalize_axes(
+    axis: Any, ndim: int, context: str = "the axis argument", repeated: str = "duplicate value in 'axis'"
+) -> tuple[int, ...]:
+    """`axis` (None for all, an integer, a sequence) as distinct axes in [0, ndim); `repeated` opens the error."""
     if axis is None:
         return tuple(range(ndim))
     if isinstance(axis, (tuple, list)):
@@ -147,8 +149,13 @@ def normalize_axes(axis: Any, ndim: int, context: str = "the axis argument") -> 
     else:
         axes = tuple(normalize_axis(a, ndim, context) for a in axis)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in 'axis': {tuple(axis)} for an array of dimension {ndim}")
+        raise ValueError(f"{repeated}: {tuple(axis)} for an array of dimension {ndim}")
     return axes
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of an array, of a number, or of what makes an array of itself."""
+    return tuple(np.shape(x.__jax_array__() if hasattr(x, "__jax_array__") else x))
 
 
 def no_out(name: str, out: Any) -> None:

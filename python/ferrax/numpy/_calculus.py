@@ -26,6 +26,7 @@ from ferrax.numpy._args import (
     promote,
     promote_inexact,
     require,
+    shape_of,
     to_array,
 )  # fmt: skip
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
@@ -243,7 +244,7 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
         if isinstance(side, str) and side != "extrapolate":
             raise ValueError(f"the only valid string value of `{name}` is 'extrapolate', but got: {short(side)}")
     require("interp", x, xp, fp)
-    if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
+    if shape_of(xp) != shape_of(fp) or len(shape_of(xp)) != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     places, samples_x = promote_inexact("interp", x, xp)
     (samples,) = promote_inexact("interp", fp)
@@ -268,7 +269,7 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
 def _periodic(places: Array, xp: Array, fp: Array, period: ArrayLike) -> tuple[Array, Array, Array]:
     """Places and samples in one period, with one sample more on each side."""
     require("interp", period)
-    if np.ndim(period) != 0:
+    if shape_of(period) != ():
         raise ValueError(f"period must be a scalar; got {period}")
     period = lax.abs(cast(period, inexact_dtype(places.dtype)))
     places, xp = places % period, xp % period

@@ -68,6 +68,8 @@ def array(object: Any, dtype: DTypeLike = None, *args: Any, copy: bool = True, o
         raise TypeError(f"array() takes 2 positional arguments but {2 + len(args)} were given")
     if order is not None and order not in ("K", "A", "C"):
         raise NotImplementedError("Only implemented for order='K'")
+    if isinstance(object, np.ma.MaskedArray):
+        object = object.data
     result = _asarray(object, dtype, copy, "array")
     if ndmin > result.ndim:
         result = lax.expand_dims(result, tuple(range(ndmin - result.ndim)))
@@ -142,12 +144,17 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
     if dtype_kind(x.dtype) == "c" and dtype_kind(target) not in "cb":
         warn_imaginary_parts(astype=True)
     result = cast(x, target)
-    if copy and result is x and not is_tracer(result):
+    if copy and x.dtype == target and not is_tracer(result):
         result = _core.copy_array(result)
     return place(result, device)
 
 
 def _fill(name: str, shape: Any, value: Any, dtype: DTypeLike, device: Any, out_sharding: None) -> Array:
+    if type(dtype) is int and type(shape) is int:
+        raise TypeError(
+            f"Cannot interpret '{dtype}' as a data type. Did you accidentally write "
+            f"`jax.numpy.{name}({shape}, {dtype})` when you meant `jax.numpy.{name}(({shape}, {dtype}))`?"
+        )
     return place(lax.full(static_shape(shape), value, user_dtype(dtype, np.float64)), device, out_sharding, name)
 
 

@@ -22,6 +22,7 @@ from ferrax.numpy._args import (  # fmt: skip
     no_out,
     normalize_axis,
     require,
+    shape_of,
     static_int,
     static_shape,
     to_array,
@@ -136,7 +137,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     offset = static_int(offset, "'offset' argument of jnp.diagonal()")
     i, j = normalize_axis(axis1, x.ndim), normalize_axis(axis2, x.ndim)
     if i == j:
-        raise ValueError("axis1 and axis2 cannot be the same")
+        raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     kept = [d for d in range(x.ndim) if d not in (i, j)]
     x = lax.transpose(x, [*kept, i, j])
     rows, columns = x.shape[-2:]
@@ -345,7 +346,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 def _matrix_shape(name: str, arr: ArrayLike) -> tuple[int, int]:
     require(name, arr)
-    shape = np.shape(arr)
+    shape = shape_of(arr)
     if len(shape) != 2:
         raise ValueError("Only 2-D inputs are accepted")
     return shape
@@ -424,7 +425,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
     require("diag_indices_from", arr)
-    shape = np.shape(arr)
+    shape = shape_of(arr)
     if len(shape) < 2:
         raise ValueError("input array must be at least 2-d")
     if len(set(shape)) > 1:

@@ -11,8 +11,10 @@ import numpy as np
 
 from ferrax import lax
 from ferrax._core import asarray, concrete_or_error, is_tracer, promote_dtypes
+from ferrax.config import numpy_dtype_promotion
 from ferrax.numpy import _join, _shape
 from ferrax.numpy._args import Array
+from ferrax.numpy._dtype_functions import default_int
 from ferrax.numpy._ranges import arange, linspace
 from ferrax.numpy._take import meshgrid
 
@@ -20,15 +22,15 @@ __all__ = ["c_", "index_exp", "mgrid", "ogrid", "r_", "s_"]
 
 
 def _static(value: Any, name: str) -> Any:
-    return concrete_or_error(None, value, f"slice {name} of jnp.mgrid, ogrid or r_") if is_tracer(value) else value
+    return concrete_or_error(None, value, f"slice {name}") if is_tracer(value) else value
 
 
 def _points(s: slice, name: str) -> Array:
     """The vector that a slice stands for."""
-    start, stop, step = (_static(v, n) for v, n in ((s.start, "start"), (s.stop, "stop"), (s.step, "step")))
+    start, stop, step = (_static(getattr(s, end), f"{end} of jnp.{name}") for end in ("start", "stop", "step"))
     start = 0 if start is None else start
     if stop is None:
-        raise ValueError(f"jnp.{name} needs slices with a stop")
+        stop = 0  # none, of which NumPy makes an empty vector
     if isinstance(step, complex):
         return linspace(start, stop, int(abs(step)))
     return arange(start, stop, 1 if step is None else step)
@@ -48,11 +50,13 @@ class _Grid:
     def __getitem__(self, key: slice | tuple[slice, ...]) -> Any:
         if isinstance(key, slice):
             return _points(key, self._name)
-        vectors = list(promote_dtypes(*(_points(s, self._name) for s in key)))
+        vectors = [_points(s, self._name) for s in key]
+        with numpy_dtype_promotion("standard"):  # slices are no values that somebody forgot to convert
+            vectors = list(promote_dtypes(*vectors))
         arrays = meshgrid(*vectors, indexing="ij", sparse=self._sparse)
         if self._sparse:
             return arrays
-        return _join.stack(arrays, 0) if arrays else lax.full((0,), 0, np.float32)
+        return _join.stack(arrays, 0) if arrays else lax.full((0,), 0, default_int())
 
     def __repr__(self) -> str:
         return f"jnp.{self._name}"

@@ -11,6 +11,7 @@ import types
 import warnings
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ferrax import lax
@@ -141,6 +142,11 @@ def _var(self: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof:
     return _reductions.var(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
 
+def _bits(dtype: Any) -> int:
+    """The bits of an element."""
+    return int(ml_dtypes.iinfo(dtype).bits if dtype_kind(dtype) in "iu" else 8 * dtype.itemsize)
+
+
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     """The bytes of the array read as another dtype; the last axis grows or shrinks with the width."""
     if type is not None:
@@ -153,7 +159,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     x = lax.convert_element_type(self, np.uint8) if self.dtype == np.bool_ else self
     if dtype_kind(x.dtype) == "c" or dtype_kind(target) == "c":
         return _view_complex(x, target)
-    old, new = x.dtype.itemsize, target.itemsize
+    old, new = _bits(x.dtype), _bits(target)
     if old == new:
         return lax.bitcast_convert_type(x, target)
     if x.ndim == 0:

@@ -230,7 +230,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
     if divisions > 0:
         spacing = (last - first) / divisions
     else:
-        spacing = lax.full(shape, np.nan, compute)
+        spacing = lax.full((), np.nan, compute)
     values = _spaced(first, last, spacing, num, divisions, endpoint)
     if dtype_kind(target) in "iu" and dtype_kind(compute) not in "iu":
         values = lax.floor(values)

@@ -5,7 +5,8 @@ Read `_take.py` first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,17 +140,28 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     n = len(conditions)
     if len(funclist) not in (n, n + 1):
         raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected; got {len(funclist)}")
-    functions = list(funclist)
-    default = functions.pop() if len(functions) == n + 1 else 0
-    result = _piece(default, x, args, kw)
-    for condition, function in zip(conditions, functions):
-        result = _where(condition, _piece(function, x, args, kw), result)
+    pieces = [*funclist[n:], *([] if funclist[n:] else [0]), *funclist[:n]]
+    functions = tuple(f if callable(f) else None for f in pieces)
+    return _jitted_pieces()(functions, x, conditions, [f for f in pieces if not callable(f)], args, kw)
+
+
+@functools.cache
+def _jitted_pieces() -> Callable[..., Array]:
+    """`_pieces`, which keeps the program of the same functions."""
+    from ferrax._api import jit
+
+    return jit(_pieces, static_argnums=0)
+
+
+def _pieces(functions: tuple[Any, ...], x: Array, conditions: list[Array], numbers: list[Any], args: tuple[Any, ...],
+            kw: dict[str, Any]) -> Array:  # fmt: skip
+    """The values of the first function, or the next number where it is None, and of others where conditions hold."""
+    rest = iter(numbers)
+    default, *others = (cast(next(rest) if f is None else f(x, *args, **kw), x.dtype) for f in functions)
+    result = default
+    for condition, value in zip(conditions, others):
+        result = _where(condition, value, result)
     return broadcast_to_shape(result, broadcast_shapes(result.shape, x.shape))
-
-
-def _piece(function: Any, x: Array, args: tuple[Any, ...], kw: dict[str, Any]) -> Array:
-    value = function(x, *args, **kw) if callable(function) else function
-    return cast(value, x.dtype)
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, size: int | None = None,

@@ -24,6 +24,7 @@ from ferrax.numpy._args import (
     normalize_axes,
     normalize_axis,
     require,
+    shape_of,
     static_shape,
     static_sizes,
     to_array,
@@ -52,7 +53,7 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
     (2, 3)
     """
     _warn_of_lists("shape", a)
-    return tuple(np.shape(a))
+    return shape_of(a)
 
 
 def _warn_of_lists(name: str, a: Any) -> None:
@@ -79,7 +80,7 @@ def ndim(a: ArrayLike) -> int:
     2
     """
     _warn_of_lists("ndim", a)
-    return len(np.shape(a))
+    return len(shape_of(a))
 
 
 def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
@@ -97,8 +98,8 @@ def size(a: ArrayLike, axis: int | Sequence[int] | None = None) -> int:
     (6, 3)
     """
     _warn_of_lists("size", a)
-    dims = tuple(np.shape(a))
-    return math.prod(dims[i] for i in normalize_axes(axis, len(dims)))
+    dims = shape_of(a)
+    return math.prod(dims[i] for i in normalize_axes(axis, len(dims), repeated="repeated axis"))
 
 
 def _new_shape(old: tuple[int, ...], new: Any) -> tuple[int, ...]:
@@ -349,7 +350,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """
     x = to_array("expand_dims", a)
     axes = _sequence(axis)
-    places = normalize_axes(axes, x.ndim + len(axes))
+    places = normalize_axes(axes, x.ndim + len(axes), repeated="repeated axis in expand_dims")
     return lax.expand_dims(x, places)
 
 

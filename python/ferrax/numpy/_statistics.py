@@ -13,7 +13,7 @@ from ferrax import lax
 from ferrax._core import asarray
 from ferrax.numpy import _reductions
 from ferrax.numpy._args import Array, ArrayLike, DTypeLike, cast, cast_to, promote_inexact, require, to_array
-from ferrax.numpy._dtype_functions import default_float, dtype_kind
+from ferrax.numpy._dtype_functions import default_float, dtype_kind, issubdtype
 from ferrax.numpy._products import matmul
 from ferrax.numpy._ufuncs import where as _where
 
@@ -120,6 +120,8 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
            [-1.,  1.]], dtype=float32)
     """
     require("corrcoef", x)
+    if dtype is not None and not issubdtype(dtype, np.inexact):
+        raise ValueError(f"corrcoef: dtype must be a subclass of float or complex; got dtype={dtype}")
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return c / c

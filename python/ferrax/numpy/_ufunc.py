@@ -70,9 +70,10 @@ class ufunc(metaclass=_UfuncMeta):
         self._nargs = nin if nargs is None else nargs
         self.__name__ = name or func.__name__
         self.__doc__ = func.__doc__ or type(self).__doc__
-        self._func, self._call = func, func if call is None else call
+        self._function, self._call = func, func if call is None else call
         self._reduce, self._accumulate, self._at, self._reduceat = reduce, accumulate, at, reduceat
 
+    _func = property(lambda self: self._function)
     nin = property(lambda self: self._nin, doc="Number of inputs.")
     nout = property(lambda self: self._nout, doc="Number of outputs.")
     nargs = property(lambda self: self._nargs, doc="Number of arguments.")
@@ -348,11 +349,11 @@ def _extremum(reduction):
     return reduce
 
 
-def _truth(reduction):
+def _truth(reduction, combined):
     def reduce(a, axis=0, dtype=None, keepdims=False, initial=None, where=None):
-        if initial is not None:
-            raise ValueError("initial argument not supported in this logical reduction")
         result = reduction(a, axis, keepdims=keepdims, where=where)
+        if initial is not None:
+            result = combined(result, initial)
         return result if dtype is None else cast_to(result, dtype)
 
     return reduce
@@ -379,24 +380,25 @@ def _subtract_at(a, indices, b):
 
 # name -> what its ufunc has: the identity and the ways that are quicker than a scan
 _TABLE: dict[str, dict[str, Any]] = {
-    "add": dict(identity=0, _reduce=_sum, _accumulate=_adds, _at=_updates("add")),
-    "multiply": dict(identity=1, _reduce=_prod, _accumulate=_multiplies, _at=_updates("multiply")),
+    "add": dict(_identity=0, _reduce=_sum, _accumulate=_adds, _at=_updates("add")),
+    "multiply": dict(_identity=1, _reduce=_prod, _accumulate=_multiplies, _at=_updates("multiply")),
     "subtract": dict(_at=_subtract_at),
     "maximum": dict(_reduce=_extremum(_reductions.max), _at=_updates("max")),  # type: ignore[has-type]
     "minimum": dict(_reduce=_extremum(_reductions.min), _at=_updates("min")),  # type: ignore[has-type]
-    "logical_and": dict(identity=True, _reduce=_truth(_reductions.all)),  # type: ignore[has-type]
-    "logical_or": dict(identity=False, _reduce=_truth(_reductions.any)),  # type: ignore[has-type]
-    "logical_xor": dict(identity=False),
-    "bitwise_and": dict(identity=-1),
-    "bitwise_or": dict(identity=0),
-    "bitwise_xor": dict(identity=0),
-    "negative": dict(nin=1, nargs=1),
+    "logical_and": dict(_identity=True, _reduce=_truth(_reductions.all, _ufuncs.logical_and)),  # type: ignore[has-type]
+    "logical_or": dict(_identity=False, _reduce=_truth(_reductions.any, _ufuncs.logical_or)),  # type: ignore[has-type]
+    "logical_xor": dict(_identity=False),
+    "bitwise_and": dict(_identity=-1),
+    "bitwise_or": dict(_identity=0),
+    "bitwise_xor": dict(_identity=0),
+    "negative": dict(_nin=1, _nargs=1),
 }
 
 
 _DEFAULTS: dict[str, Any] = {
-    "nin": 2, "nout": 1, "nargs": 2, "identity": None, "_reduce": None, "_at": None, "_reduceat": None,
+    "_nin": 2, "_nout": 1, "_nargs": 2, "_identity": None, "_reduce": None, "_at": None, "_reduceat": None,
     "_accumulate": None, "_func": property(lambda self: self), "_call": property(lambda self: self),
+    "nin": ufunc.nin, "nout": ufunc.nout, "nargs": ufunc.nargs, "identity": ufunc.identity,
 }  # fmt: skip
 # functions of the extension module get what a `ufunc` has beyond calls
 for _name, _default in _DEFAULTS.items():

@@ -34,11 +34,16 @@ __all__ = [
 _DIRECTIONS = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def _scale(x: Array, norm: str | None, lengths: Sequence[int], inverse: bool) -> Array:
-    """What `norm` asks for, of a transform that `lax.fft` gave."""
+def _known(norm: str | None) -> str:
+    """The name of a scaling, "backward" for None; ValueError for others."""
     norm = "backward" if norm is None else norm
     if norm not in _DIRECTIONS:
         raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
+    return norm
+
+
+def _scale(x: Array, norm: str, lengths: Sequence[int], inverse: bool) -> Array:
+    """What `norm` asks for, of a transform that `lax.fft` gave."""
     total = math.prod(lengths)
     if is_symbolic_dim(total):
         total = lax.convert_element_type(asarray(total), real_dtype(x.dtype))
@@ -84,8 +89,12 @@ def _transform(name: str, kind: str, a: ArrayLike, s: Any, axes: Any, norm: str 
     real = kind == "IRFFT"
     if real and s is None:
         lengths[-1] = max_dim(0, 2 * (lengths[-1] - 1))
+    norm = _known(norm)
     if any(n < 1 for n in lengths if not is_symbolic_dim(n)):
-        raise ValueError("Shape should be positive.")
+        if s is not None or kind == "RFFT":
+            raise ValueError("Shape should be positive.")
+        shape = [dict(zip(places, lengths)).get(i, n) for i, n in enumerate(x.shape)]
+        return lax.full(shape, 0, real_dtype(x.dtype) if real else x.dtype)  # of nothing
     x = _fitted(x, {i: n // 2 + 1 if real and i == places[-1] else n for i, n in zip(places, lengths)})
     order = tuple(i for i in range(x.ndim) if i not in places) + places
     out = lax.fft(lax.transpose(x, order), kind, lengths)

@@ -16,8 +16,9 @@ from ferrax import jit, lax
 from ferrax._ferrax import Array
 from ferrax._narrow import limits
 from ferrax._shapes import broadcast_shapes
+from ferrax.config import config
 from ferrax.random import _arguments as args
-from ferrax.random._bits import SQRT2, below_one, rademacher, tiny, uniform
+from ferrax.random._bits import SQRT2, below_one, bits, rademacher, tiny, uniform
 from ferrax.random._keys import checked_key, split_keys
 from ferrax.typing import ArrayLike, DTypeLike
 
@@ -150,27 +151,47 @@ def gumbel(
 
     Args:
       key, shape, dtype: as in `exponential`.
-      mode: ``"low"`` (as None) or ``"high"``, which draws twice the bits, for an accurate upper tail.
+      mode: ``"low"``; ``"high"``, which draws twice the bits, for an accurate upper tail; ``"highest"``,
+        whose tails are accurate to 2**-64 in float32. None is ``"low"``, or ``"high"`` as the setting
+        ``jax_high_dynamic_range_gumbel`` says.
       out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns: as in `exponential`.
 
     Raises:
-      ValueError: ``mode`` is neither.
+      ValueError: ``mode`` is none of these.
 
     >>> import ferrax
     >>> ferrax.random.gumbel(ferrax.random.key(0), (2,)).shape
     (2,)
     """
-    if mode not in (None, "high", "low"):
+    if mode not in (None, "highest", "high", "low"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
-    return _gumbel(*args.sampler("gumbel", key, shape, dtype), mode or "low")
+    if mode is None:
+        mode = "high" if config.read("jax_high_dynamic_range_gumbel") else "low"
+    return _gumbel(*args.sampler("gumbel", key, shape, dtype), mode)
+
+
+def fraction(high: Array, low: Array) -> Array:
+    """``(high * 2**32 + low) / 2**64`` for 32-bit words as float32, not rounded but cut off; never 0."""
+    lead, rest = lax.clz(high), lax.clz(low)
+    word = jnp.where(high == 0, low << rest, (high << lead) | lax.shift_right_logical(low, np.uint32(32) - lead))
+    zeros = jnp.where(high == 0, rest + np.uint32(32), lead)
+    digits = lax.max(word >> np.uint32(8), np.uint32(1 << 23)).astype(np.float32)
+    return digits * lax.bitcast_convert_type((np.uint32(127 - 24) - zeros) << np.uint32(23), np.float32)
 
 
 @partial(jit, static_argnums=(1, 2, 3))
 def _gumbel(key, shape, dtype, mode):
     if mode == "low":
         return -jnp.log(-jnp.log(uniform(key, shape, dtype, minval=tiny(dtype), maxval=1.0)))
+    if mode == "highest" and dtype == np.float32:
+        high, low = bits(key, (2, *shape), np.uint32)
+        # in the upper half the distance to 1, which floats near 0 hold better
+        near_one = high >= np.uint32(1 << 31)
+        mirrored = ~high + (low == 0).astype(np.uint32), np.uint32(0) - low
+        share = fraction(*(jnp.where(near_one, m, w) for m, w in zip(mirrored, (high, low))))
+        return -jnp.log(-jnp.where(near_one, jnp.log(share), jnp.log1p(-share)))
     high, low = uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0)
     eps = np.array(limits(dtype).eps, dtype)
     unit = jnp.where(high >= 0.5, high, high + eps * low + tiny(dtype))
@@ -573,4 +594,4 @@ def _orthogonal(key, n, m, shape, dtype):
     q, r = jnp.linalg.qr(normal(key, (*shape, max(n, m), min(n, m)), dtype))
     # the signs of the diagonal make the factorization unique, and so the distribution uniform
     q = q * jnp.expand_dims(lax.sign(jnp.diagonal(r, axis1=-2, axis2=-1)), -2)
-    return q.swapaxes(-1, -2).conj() if n < m else q
+    return q.swapaxes(-1, -2) if n < m else q

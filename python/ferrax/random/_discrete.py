@@ -9,6 +9,7 @@ variates" (1993). Read next: ``__init__.py``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -108,7 +109,7 @@ def choice(
       replace: whether an entry can be drawn more than once.
       p: array of the probabilities of the entries; uniform when None.
       axis: the axis that the entries lie along.
-      mode: precision of the Gumbel values used with ``p`` and without replacement, ``"low"`` or ``"high"``.
+      mode: precision of the Gumbel values used with ``p`` and without replacement, as of `gumbel`.
 
     Returns:
       Array of the dtype of ``a``.
@@ -121,6 +122,8 @@ def choice(
     (4,)
     """
     key, _ = checked_key("choice", key)
+    if not isinstance(shape, Sequence):
+        raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
     shape = static_shape(shape)
     population = _population("choice", a)
     scalar = population.ndim == 0
@@ -183,7 +186,7 @@ def categorical(
       axis: the axis that the categories lie along.
       shape: shape of the result: any axes, followed by those of ``logits`` without ``axis``; only these when None.
       replace: whether the draws along the leading axes may repeat a category.
-      mode: precision of the Gumbel values, ``"low"`` or ``"high"``.
+      mode: precision of the Gumbel values, as of `gumbel`.
       out_sharding: where the result goes; a `PartitionSpec` over explicit axes of the mesh in use, or a sharding.
 
     Returns:
@@ -360,7 +363,9 @@ def binomial(key: Array, n: ArrayLike, p: ArrayLike, shape: Any = None, dtype: D
     """
     key, _ = checked_key("binomial", key)
     dtype = args.checked_dtype("binomial", args.float_or(dtype))
-    n, p = (jnp.asarray(x).astype(dtype) for x in (n, p))
+    p = jnp.asarray(p)
+    p = p if jnp.issubdtype(p.dtype, jnp.inexact) else p.astype(float)
+    n = jnp.asarray(n).astype(p.dtype)
     return _binomial(key, n, p, args.broadcast_shape(shape, n, p), dtype)
 
 
@@ -378,6 +383,7 @@ def _binomial(key, n, p, shape, dtype):
     trials = lax.floor(jnp.where(n_infinite, 0.0, n))
     by_gaps = _binomial_gaps(key, jnp.where(inversion, trials, 0.0), q, shape, dtype)
     by_rejection = _btrs(clone(key), jnp.where(inversion, 10_000.0, trials), jnp.where(inversion, 0.5, q), shape, dtype)
+    trials = trials.astype(dtype)
     count = jnp.where(inversion, by_gaps, by_rejection)
     invalid = q_nan | q_negative | n_bad
     count = jnp.where(invalid, jnp.nan, count)
@@ -395,15 +401,15 @@ def _binomial_gaps(key, n, p, shape, dtype):
         i, gaps, position, key = state
         gap_key, key = split_keys(key, 2)
         gaps = jnp.where(position <= n, gaps + 1, gaps)
-        gap = lax.ceil(lax.log(uniform(gap_key, shape, dtype)) / log1_p)
+        gap = lax.ceil(lax.log(uniform(gap_key, shape, p.dtype)) / log1_p)
         return i + 1, gaps, position + gap, key
 
     def open_(state):
         i, _, position, _ = state
         return (position <= n).any() & (lax.convert_element_type(i, dtype) < largest)
 
-    start = (jnp.zeros((), jnp.int32), jnp.zeros(shape, dtype), jnp.zeros(shape, dtype), key)
-    return lax.while_loop(open_, body, start)[1] - 1
+    start = (jnp.zeros((), jnp.int32), jnp.zeros(shape, p.dtype), jnp.zeros(shape, p.dtype), key)
+    return (lax.while_loop(open_, body, start)[1] - 1).astype(dtype)
 
 
 # log k! less Stirling's formula for it, for k = 0 to 9; above, three terms of the asymptotic series
@@ -437,8 +443,8 @@ def _btrs(key, n, p, shape, dtype):
     def body(state):
         i, chosen, accepted, key = state
         key, u_key, v_key = split_keys(key, 3)
-        u = uniform(u_key, shape, dtype)
-        v = uniform(v_key, shape, dtype)
+        u = uniform(u_key, shape, p.dtype)
+        v = uniform(v_key, shape, p.dtype)
         u = u - 0.5
         u_shifted = 0.5 - jnp.abs(u)
         quick = (u_shifted >= 0.07) & (v <= v_r)
@@ -449,10 +455,10 @@ def _btrs(key, n, p, shape, dtype):
             (mode + 0.5) * lax.log((mode + 1) / (odds * (n - mode + 1)))
             + (n + 1) * lax.log((n - mode + 1) / (n - k + 1))
             + (k + 0.5) * lax.log(odds * (n - k + 1) / (k + 1))
-            + _stirling_tail(mode, dtype)
-            + _stirling_tail(n - mode, dtype)
-            - _stirling_tail(k, dtype)
-            - _stirling_tail(n - k, dtype)
+            + _stirling_tail(mode, p.dtype)
+            + _stirling_tail(n - mode, p.dtype)
+            - _stirling_tail(k, p.dtype)
+            - _stirling_tail(n - k, p.dtype)
         )
         accept = quick | (~reject & (v <= bound))
         return i + 1, jnp.where(accept, k, chosen), accepted | accept, key
@@ -461,8 +467,8 @@ def _btrs(key, n, p, shape, dtype):
         i, _, accepted, _ = state
         return (~accepted).any() & (lax.convert_element_type(i, dtype) < largest)
 
-    start = (jnp.zeros((), jnp.int32), jnp.full(shape, -1, dtype), jnp.zeros(shape, bool), key)
-    return lax.while_loop(open_, body, start)[1]
+    start = (jnp.zeros((), jnp.int32), jnp.full(shape, -1, p.dtype), jnp.zeros(shape, bool), key)
+    return lax.while_loop(open_, body, start)[1].astype(dtype)
 
 
 def multinomial(

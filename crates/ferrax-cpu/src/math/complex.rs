@@ -351,14 +351,14 @@ fn grown(z: Z, grow: fn(f64) -> f64, turn: fn(f64) -> (f64, f64)) -> Z {
     if z.im == 0.0 {
         return Z::new(e, z.im);
     }
-    if e == 0.0 {
-        let (s, c) = if z.im.is_finite() { turn(z.im) } else { (0.0, 0.0) };
-        return Z::new(0f64.copysign(c), 0f64.copysign(s));
-    }
-    if z.re == f64::INFINITY && !z.im.is_finite() {
-        return Z::new(z.re, f64::NAN);
+    // C99 knows the size of some powers whose angle nobody knows; XLA and limits do not.
+    if !z.im.is_finite() {
+        return Z::new(f64::NAN, f64::NAN);
     }
     let (s, c) = turn(z.im);
+    if e == 0.0 {
+        return Z::new(0f64.copysign(c), 0f64.copysign(s));
+    }
     if e.is_infinite() && z.re.is_finite() {
         // The product may be finite where the power alone is not.
         let h = grow(0.5 * z.re);
@@ -442,6 +442,9 @@ fn cosh64(z: Z) -> Z {
 fn tanh64(z: Z) -> Z {
     if z.im == 0.0 {
         return Z::new(z.re.tanh(), z.im);
+    }
+    if !z.im.is_finite() && z.re.is_finite() {
+        return Z::new(f64::NAN, f64::NAN);
     }
     if z.re.abs() > 20.0 {
         let (s, c) = z.im.sin_cos();

@@ -20,7 +20,7 @@ use ferrax_ir::op::Rewriter;
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::trace::bind1;
 use ferrax_ir::{Atom, Def, OpRef, Slot, Special, Tangents, TransposeArg, Value};
-use ferrax_loops::BinaryOp;
+use ferrax_loops::{BinaryOp, Builder, CompareOp, UnaryOp, ValueId};
 use ferrax_transform::structural::BROADCAST_IN_DIM;
 use smallvec::{SmallVec, smallvec};
 
@@ -465,6 +465,22 @@ pub fn complex(re: &Value, im: &Value) -> Result<Value> {
     bind1(&COMPLEX.op(), &[re.clone(), im.clone()])
 }
 
+/// (a - b)(a + b) + 2abi: infinite, and not NaN, where a² and b² are beyond all numbers or a part is infinite.
+pub(super) fn complex_square(b: &mut Builder, x: ValueId) -> ValueId {
+    let (re, im) = (b.unary(UnaryOp::Real, x), b.unary(UnaryOp::Imag, x));
+    let (less, more) = (b.binary(BinaryOp::Sub, re, im), b.binary(BinaryOp::Add, re, im));
+    let real = b.binary(BinaryOp::Mul, less, more);
+    // of |a| = |b|, whose sum may be infinite where the difference is 0
+    let (a, c) = (b.unary(UnaryOp::Abs, re), b.unary(UnaryOp::Abs, im));
+    let (alike, finite) = (b.compare(CompareOp::Eq, a, c), b.unary(UnaryOp::IsFinite, re));
+    let even = b.binary(BinaryOp::Mul, alike, finite);
+    let zero = b.float(b.ty(re).dtype, 0.0);
+    let real = b.select(even, real, zero);
+    let product = b.binary(BinaryOp::Mul, re, im);
+    let imag = b.binary(BinaryOp::Add, product, product);
+    b.binary(BinaryOp::Complex, real, imag)
+}
+
 // ---- bits ----------------------------------------------------------------------------------------------------------
 
 /// Writes the block of a function of the bits of two integers: (x, y, width) → bits.
@@ -518,7 +534,7 @@ pub static SHIFT_RIGHT_ARITHMETIC: Def<()> = Def {
         }
         // The kernel IR shifts in the sign of signed integers only.
         let signed = signed_of(outs[0].dtype);
-        let as_signed = |b: &mut ferrax_loops::Builder, v| {
+        let as_signed = |b: &mut Builder, v| {
             let ty = ferrax_loops::Type::new(signed, &b.ty(v).shape.clone());
             b.push(ferrax_loops::Kind::Bitcast, &[v], ty)
         };
@@ -603,7 +619,7 @@ pub static MULHI: Def<()> = Def {
 fn mulhi_kernel(
     _: &ferrax_ir::OpRef,
     (): &(),
-    b: &mut ferrax_loops::Builder,
+    b: &mut Builder,
     args: &[ferrax_loops::ValueId],
     outs: &[Aval],
 ) -> Result<SmallVec<[ferrax_loops::ValueId; 1]>> {
@@ -622,8 +638,8 @@ fn mulhi_kernel(
     let (x, y) = (b.convert(args[0], DType::U64), b.convert(args[1], DType::U64));
     let half = b.scalar(Scalar::from_u64(DType::U64, 32));
     let mask = b.scalar(Scalar::from_u64(DType::U64, u64::from(u32::MAX)));
-    let low = |b: &mut ferrax_loops::Builder, v| b.binary(BinaryOp::And, v, mask);
-    let high = |b: &mut ferrax_loops::Builder, v| b.binary(BinaryOp::ShiftRightLogical, v, half);
+    let low = |b: &mut Builder, v| b.binary(BinaryOp::And, v, mask);
+    let high = |b: &mut Builder, v| b.binary(BinaryOp::ShiftRightLogical, v, half);
     let (xl, xh, yl, yh) = (low(b, x), high(b, x), low(b, y), high(b, y));
     let (ll, lh) = (b.binary(BinaryOp::Mul, xl, yl), b.binary(BinaryOp::Mul, xl, yh));
     let (hl, hh) = (b.binary(BinaryOp::Mul, xh, yl), b.binary(BinaryOp::Mul, xh, yh));

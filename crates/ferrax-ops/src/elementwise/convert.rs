@@ -186,17 +186,22 @@ pub static BITCAST_CONVERT_TYPE: Def<BitcastConvertType> = Def {
         Ok(smallvec![b.convert(bits, to)])
     }),
     reference: Slot::Rule(|p, args, outs| {
-        if p.new_dtype.bits() < 8 {
-            let (width, to) = (p.new_dtype.bits(), p.new_dtype);
-            let read = |s: &Scalar| {
-                let bits = s.bits & ((1 << width) - 1);
-                let negative = to.is_signed() && bits >> (width - 1) == 1;
-                if negative { Scalar::from_i64(to, bits as i64 - (1 << width)) } else { Scalar { dtype: to, bits } }
-            };
-            return Ok(vec![RefTensor { aval: outs[0].clone(), data: args[0].data.iter().map(read).collect() }]);
+        let (to, width) = (p.new_dtype, p.new_dtype.bits());
+        let mask = |n: usize| u128::MAX >> (128 - n);
+        let signed = |bits: u128| {
+            let negative = to.is_signed() && width < 8 && bits >> (width - 1) == 1;
+            if negative { Scalar::from_i64(to, bits as i64 - (1 << width)) } else { Scalar { dtype: to, bits } }
+        };
+        let (mut data, mut held, mut count) = (Vec::new(), 0u128, 0);
+        for s in &args[0].data {
+            held |= (s.bits & mask(s.dtype.bits())) << count;
+            count += s.dtype.bits();
+            while count >= width {
+                data.push(signed(held & mask(width)));
+                held = held.checked_shr(width as u32).unwrap_or(0);
+                count -= width;
+            }
         }
-        let bytes: Vec<u8> = args[0].data.iter().flat_map(|s| s.to_bytes()[..s.dtype.size()].to_vec()).collect();
-        let data = bytes.chunks_exact(p.new_dtype.size()).map(|c| Scalar::from_bytes(p.new_dtype, c)).collect();
         Ok(vec![RefTensor { aval: outs[0].clone(), data }])
     }),
     special: Special::NONE,
@@ -223,9 +228,6 @@ fn bitcast_shape(p: &BitcastConvertType, args: &[&Aval]) -> Result<Avals> {
         );
     }
     let (old, new) = (x.dtype.bits(), to.bits());
-    if old.min(new) < 8 && old != new {
-        bail!(NotImplemented, "bitcast_convert_type between {} and {to}: elements narrower than a byte", x.dtype);
-    }
     let mut shape: Shape = x.shape.clone();
     if old > new {
         shape.push(old / new);

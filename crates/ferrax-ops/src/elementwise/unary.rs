@@ -9,7 +9,7 @@ use crate::common::{
     Accept, FROM_KERNEL, NO_REWRITE, NOT_LINEAR, constant, full_like, unary_aval, unary_batch, unary_jvp, unary_shape,
     zero_jvp,
 };
-use crate::elementwise::binary::{add, div, mul, sub};
+use crate::elementwise::binary::{add, complex_square, div, mul, sub};
 use crate::elementwise::compare::{eq, ge};
 use crate::elementwise::convert::convert_element_type;
 use crate::elementwise::functions::{BITS, Call::One, FLOATING, Function, INEXACT, INTEGER, NUMBER};
@@ -438,9 +438,17 @@ pub static SQUARE: Def<()> = Def {
     batch: Slot::Rule(unary_batch),
     simplify: Slot::None(NO_REWRITE),
     stablehlo: Slot::None(FROM_KERNEL),
-    kernel: Slot::Rule(|_, (), b, args, _| Ok(smallvec![b.binary(BinaryOp::Mul, args[0], args[0])])),
+    kernel: Slot::Rule(|_, (), b, args, _| {
+        let x = args[0];
+        let complex = b.ty(x).dtype.is_complex();
+        Ok(smallvec![if complex { complex_square(b, x) } else { b.binary(BinaryOp::Mul, x, x) }])
+    }),
     reference: Slot::Rule(|(), args, outs| {
-        const F: Unary = Unary { int: |x| x.wrapping_mul(x), real: |x| x * x, complex: |x| x * x };
+        const F: Unary = Unary {
+            int: |x| x.wrapping_mul(x),
+            real: |x| x * x,
+            complex: |x| z((x.re - x.im) * (x.re + x.im), 2.0 * (x.re * x.im)),
+        };
         F.map(args, &outs[0])
     }),
     special: Special::NONE,
@@ -531,6 +539,14 @@ pub static ABS: Def<()> = Def {
     arity: Some(1),
     shape: |(), args| {
         let out = unary_aval("abs", Accept::INEXACT.or(Accept::SIGNED), args)?;
+        if out.dtype.is_integer() && out.dtype.bits() < 8 {
+            bail!(
+                Type,
+                "abs does not accept dtype {}. Support for narrow-width integers is limited to a few operations, as \
+                 arithmetic and conversions.",
+                out.dtype
+            );
+        }
         let dtype = out.dtype.real();
         Ok(smallvec![out.with_dtype(dtype)])
     },

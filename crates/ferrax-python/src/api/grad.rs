@@ -89,7 +89,7 @@ impl Grad {
                 "{what} with holomorphic=True requires inputs with complex dtype, but got {d}."
             )));
         }
-        if d.is_inexact() || (self.allow_int && (d.is_integer() || d.is_bool())) {
+        if d.is_inexact() || (self.allow_int && (d.is_integer() || d.is_bool() || d.is_key())) {
             return Ok(());
         }
         Err(PyTypeError::new_err(format!(

@@ -33,11 +33,19 @@ fn tuple<'py>(py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyTuple>>
 fn broadcast_in_dim(operand: PyValue, shape: ShapeArg, dims: &Bound<'_, PyAny>) -> PyResult<PyValue> {
     let given = integers(dims, "an element of broadcast_dimensions")?;
     let x = &operand.0;
+    if shape.0.len() < x.rank() {
+        return Err(PyTypeError::new_err(format!(
+            "broadcast_in_dim target broadcast shape must have equal or higher rank to the operand shape; got operand \
+             ndim {} and target broadcast ndim {}.",
+            x.rank(),
+            shape.0.len()
+        )));
+    }
     if given.len() != x.rank() {
         return Err(PyTypeError::new_err(format!(
             "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; got broadcast_dimensions \
              {} for operand ndim {}.",
-            crate::shorten::repr(dims),
+            Tuple(&given),
             x.rank()
         )));
     }

@@ -5,6 +5,7 @@ use crate::errors::IntoPyResult;
 use crate::value::{IndexArg, PyValue, SizeArg, index};
 use ferrax::numpy::indexing::check_index;
 use ferrax_base::Shape;
+use ferrax_base::shape::Tuple;
 use ferrax_ir::Value;
 use ferrax_ops::common::canonical_axis;
 use ferrax_ops::slice::{PadDim, PadDims};
@@ -209,6 +210,12 @@ fn pad(operand: PyValue, padding_value: PyValue, padding_config: &Bound<'_, PyAn
                 )));
             }
         }
+    }
+    if padding_value.0.rank() != 0 {
+        let shape = Tuple(padding_value.0.shape());
+        return Err(PyValueError::new_err(format!(
+            "padding_value must be a scalar; got np.shape(padding_value)={shape}"
+        )));
     }
     fixed::pad(&operand.0, &padding_value.0, &config).py().map(PyValue)
 }

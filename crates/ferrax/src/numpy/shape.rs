@@ -206,7 +206,12 @@ pub fn squeeze(x: &Value, axis: Option<&[i64]>) -> Result<Value> {
 /// ```
 pub fn expand_dims(x: &Value, axis: &[i64]) -> Result<Value> {
     let rank = x.rank() + axis.len();
-    let axes = canonical_axes(Some(axis), rank)?;
+    let Ok(axes) = canonical_axes(Some(axis), rank) else {
+        for &a in axis {
+            canonical_axis(a, rank)?;
+        }
+        bail!(Value, "repeated axis in expand_dims: {}", Tuple(axis));
+    };
     let Some(a) = sound(x)? else { return with_unit_axes(x, &axes) };
     let mut old = x.shape().iter();
     let wide = (0..rank).map(|d| if axes.contains(&d) { 1 } else { old.next().copied().unwrap_or(1) });

@@ -1,7 +1,10 @@
 """Operations on arrays."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any
+
+import numpy as np
 
 from ferrax import _ferrax
 from ferrax._core import asarray as asarray
@@ -35,3 +38,44 @@ def _convert_element_type(operand: Any, new_dtype: Any = None, weak_type: bool =
     """The values with a dtype, their own for None, which may be weak."""
     dtype = _ferrax.typeof(operand).dtype if new_dtype is None else new_dtype
     return _ferrax.lax.convert(operand, dtype, bool(weak_type))
+
+
+def _const(example: Any, val: Any) -> Any:
+    """A number with the dtype of an example: one of Python's where the example is a weak number."""
+    from ferrax._src import dtypes
+
+    dtype = dtypes.dtype(example)
+    if type(example) is bool:
+        return bool(val)
+    if dtypes.is_weakly_typed_scalar(example):
+        kind: Any = dtypes._jax_type(dtype, True)
+        if dtype == dtypes.dtype(kind):
+            return kind(val)
+    return np.array(val, dtype)
+
+
+def _eye(dtype: Any, shape: Sequence[int], offset: int = 0) -> Any:
+    """A matrix with ones on a diagonal."""
+    import ferrax.numpy as jnp
+
+    rows, columns = shape
+    return jnp.eye(rows, columns, k=offset, dtype=dtype)
+
+
+def _tri(dtype: Any, shape: Sequence[int], offset: int) -> Any:
+    """A matrix with ones on a diagonal and below it."""
+    import ferrax.numpy as jnp
+
+    rows, columns = shape
+    return jnp.tri(rows, columns, k=offset, dtype=dtype)
+
+
+def _delta(dtype: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
+    """An array with ones where the indices of some axes are the same, and zeros elsewhere."""
+    import ferrax.numpy as jnp
+    from ferrax import lax
+
+    sizes = tuple(shape[axis] for axis in axes)
+    step = sum(math.prod(sizes[k + 1 :]) for k in range(len(sizes)))
+    flat = jnp.zeros(math.prod(sizes), dtype).at[step * np.arange(min(sizes))].set(1)
+    return lax.broadcast_in_dim(flat.reshape(sizes), shape, axes)

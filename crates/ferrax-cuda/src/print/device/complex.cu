@@ -118,15 +118,10 @@ FX fx_c128 fx_z_div(fx_c128 x, fx_c128 y) {
 FX fx_c128 fx_z_exp(fx_c128 z) {
   double e = exp(z.re), s, c;
   if (z.im == 0.0) return fx_c128_of(e, z.im);
-  bool finite = fx_is_finite(z.im);
-  if (e == 0.0) {
-    s = finite ? sin(z.im) : 0.0;
-    c = finite ? cos(z.im) : 0.0;
-    return fx_c128_of(copysign(0.0, c), copysign(0.0, s));
-  }
-  if (z.re == fx_infinity() && !finite) return fx_c128_of(z.re, fx_none());
+  if (!fx_is_finite(z.im)) return fx_c128_of(fx_none(), fx_none());
   s = sin(z.im);
   c = cos(z.im);
+  if (e == 0.0) return fx_c128_of(copysign(0.0, c), copysign(0.0, s));
   if (fx_infinite(e) && fx_is_finite(z.re)) {
     // The product may be finite where the power alone is not.
     double h = exp(0.5 * z.re);
@@ -185,6 +180,7 @@ FX fx_c128 fx_z_cosh(fx_c128 z) {
 
 FX fx_c128 fx_z_tanh(fx_c128 z) {
   if (z.im == 0.0) return fx_c128_of(tanh(z.re), z.im);
+  if (!fx_is_finite(z.im) && fx_is_finite(z.re)) return fx_c128_of(fx_none(), fx_none());
   if (fabs(z.re) > 20.0) {
     double tail = 4.0 * sin(z.im) * cos(z.im) * exp(-2.0 * fabs(z.re));
     return fx_c128_of(copysign(1.0, z.re), fx_is_finite(z.im) ? tail : 0.0);

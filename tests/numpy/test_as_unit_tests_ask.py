@@ -1,0 +1,189 @@
+"""What JAX's unit tests of NumPy's functions ask for: members that stay, copies, committed arrays, programs kept."""
+
+import jax
+import numpy as np
+import pytest
+
+import ferrax
+import ferrax.numpy as jnp
+from ferrax import lax
+
+UFUNCS = sorted(name for name in dir(jnp) if isinstance(getattr(jnp, name), jnp.ufunc))
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_members_of_ufuncs_cannot_be_changed(name):
+    f, theirs = getattr(jnp, name), getattr(jax.numpy, name)
+    for member in ("nargs", "nin", "nout", "identity", "_func"):
+        before = getattr(f, member)
+        with pytest.raises(AttributeError):
+            setattr(f, member, None)
+        assert getattr(f, member) is before
+    assert (f.nargs, f.nin, f.nout, f.identity) == (theirs.nargs, theirs.nin, theirs.nout, theirs.identity)
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or"])
+@pytest.mark.parametrize("initial", [False, True])
+def test_logical_reductions_begin_with_a_value(name, initial):
+    x = np.array([[True, False, True], [True, True, True]])
+    expected = getattr(np, name).reduce(x, axis=1, initial=initial)
+    np.testing.assert_array_equal(getattr(jnp, name).reduce(x, axis=1, initial=initial), expected)
+
+
+@pytest.mark.parametrize("convert", [lambda x, *a, **k: x.astype(*a, **k), jnp.astype])
+@pytest.mark.parametrize("copy", [False, True])
+def test_conversion_to_the_same_dtype_copies_when_told(convert, copy):
+    x = jnp.arange(5)
+    convert(x, "int32", copy=copy).delete()
+    assert x.is_deleted() is not copy
+
+
+def test_masked_arrays_lose_their_mask():
+    masked = np.ma.array([1, 2], mask=[True, False])
+    np.testing.assert_array_equal(jnp.array(masked), [1, 2])
+    with pytest.raises(ValueError, match="numpy masked arrays are not supported"):
+        ferrax.jit(jnp.asarray)(masked)
+
+
+def test_pieces_keep_their_program():
+    traced = []
+
+    def function(x):
+        traced.append(x)
+        return x * 2
+
+    x = jnp.arange(4.0)
+    for _ in range(3):
+        found = jnp.piecewise(x, [x < 2, x > 2], [function, 7.0])
+    np.testing.assert_array_equal(found, [0, 2, 0, 7])
+    assert len(traced) == 1
+    slope = ferrax.grad(lambda x: jnp.piecewise(x, [x < 2], [lambda v, k, by: v * k + by, 1.0], 3.0, by=x).sum())(x)
+    np.testing.assert_array_equal(slope, [4, 4, 0, 0])
+
+
+def test_arrays_like_a_committed_one_are_committed():
+    x = jnp.arange(3)
+    assert not lax.full_like(x, 1)._committed
+    x = ferrax.device_put(x, ferrax.devices()[-1])
+    made = lax.full_like(x, 1.5)
+    assert made._committed and made.sharding == x.sharding and made.dtype == x.dtype
+
+
+@pytest.mark.parametrize("grid", ["mgrid", "ogrid"])
+def test_grids_of_whole_numbers_and_points(grid):
+    with ferrax.numpy_dtype_promotion("strict"), jax.numpy_dtype_promotion("standard"):
+        found = getattr(jnp, grid)[1:6:8j, 2:4]
+    expected = getattr(jax.numpy, grid)[1:6:8j, 2:4]
+    for a, b in zip(found, expected):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mgrid", "ogrid", "r_", "c_"])
+def test_nothing_between_no_ends(name):
+    found, expected = getattr(jnp, name)[:], getattr(jax.numpy, name)[:]
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+
+
+def test_a_grid_of_no_axes_is_of_integers():
+    assert jnp.mgrid[()].dtype == jax.numpy.mgrid[()].dtype and jnp.mgrid[()].shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["mgrid", "ogrid", "r_", "c_"])
+def test_traced_ends_name_the_grid(name):
+    with pytest.raises(ferrax.errors.ConcretizationTypeError, match=f"slice start of jnp.{name}"):
+        ferrax.jit(lambda a, b: getattr(jnp, name)[a:b])(0, 2)
+
+
+@pytest.mark.parametrize("num", [0, 1])
+def test_no_step_between_fewer_than_two_values(num):
+    found = jnp.linspace(jnp.zeros(2), jnp.ones((3, 2)), num, retstep=True)
+    expected = jax.numpy.linspace(np.zeros(2, "f"), np.ones((3, 2), "f"), num, retstep=True)
+    assert [a.shape for a in found] == [a.shape for a in expected] and np.isnan(found[1])
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: jnp.expand_dims(jnp.ones((2, 3)), [1, 1]), "repeated axis"),
+        (lambda: jnp.size(jnp.ones((2, 3, 4)), (0, -3)), "repeated axis"),
+        (lambda: jnp.trace(jnp.ones((2, 3, 2)), axis1=1, axis2=-2), "axis1 and axis2 can not be same"),
+        (lambda: jnp.corrcoef(jnp.arange(5), dtype=int), "corrcoef: dtype must be a subclass of float or complex"),
+    ],
+)
+def test_errors(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()
+
+
+class Wrapped:
+    """Something that makes an array of itself."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __jax_array__(self):
+        return jnp.asarray(self.x)
+
+
+@pytest.mark.parametrize(
+    "name", ["shape", "ndim", "size", "diag_indices_from", "tril_indices_from", "triu_indices_from", "interp"]
+)
+def test_shapes_of_what_makes_an_array_of_itself(name):
+    x = np.arange(9, dtype="float32").reshape(3, 3)
+    args = [x[0], x[1], x[2]] if name == "interp" else [x]
+    found, expected = getattr(jnp, name)(*map(Wrapped, args)), getattr(jnp, name)(*args)
+    assert ferrax.tree.all(ferrax.tree.map(np.array_equal, found, expected))
+
+
+@pytest.mark.parametrize("make", ["ones", "zeros", "empty"])
+def test_a_shape_in_pieces_is_explained(make):
+    meant = rf"`jax\.numpy\.{make}\(2, 3\)` when you meant `jax\.numpy\.{make}\(\(2, 3\)\)`"
+    with pytest.raises(TypeError, match="Did you accidentally write " + meant):
+        getattr(jnp, make)(2, 3)
+
+
+SPECIAL = [complex(a, b) for a in (-np.inf, np.inf, -3e38, 3e38, 0.0, np.nan, 1.0) for b in (-np.inf, np.inf, np.nan)]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_powers_of_no_angle_are_nothing(name, dtype):
+    with ferrax.enable_x64(True):
+        found = np.asarray(getattr(jnp, name)(np.array(SPECIAL, dtype)))
+    assert np.isnan(found.real).all() and np.isnan(found.imag).all()
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_tangents_of_no_angle(jit):
+    x = np.array([complex(a, b) for a in (-np.inf, np.inf, np.nan) for b in (-3e38, 3e38, 1e30)], "complex64")
+    found = np.asarray((ferrax.jit(jnp.tan) if jit else jnp.tan)(x))
+    assert np.isnan(found.real).all() and np.isnan(found.imag).all()
+    limits = np.asarray(jnp.tan(np.array([2 - np.inf * 1j, 2 + np.inf * 1j], "complex64")))
+    np.testing.assert_array_equal(limits.imag, [-1, 1])
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_complex_squares_beyond_all_numbers(jit):
+    big = np.float32(3.4e38)
+    x = np.array([complex(a, b) for a in (-np.inf, np.inf, -big, big, 2) for b in (-big, big, 3)], "complex64")
+    found = np.asarray((ferrax.jit(jnp.square) if jit else jnp.square)(x))
+    expected = np.asarray(jax.numpy.square(x))
+    np.testing.assert_array_equal(found.real, expected.real)
+    np.testing.assert_array_equal(found.imag, expected.imag)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "irfft", "hfft", "fft2", "ifft2", "irfft2", "fftn", "irfftn"])
+def test_transforms_of_nothing(name):
+    x = np.zeros((3, 0), "complex64")
+    found, expected = getattr(jnp.fft, name)(x), getattr(jax.numpy.fft, name)(x)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    with pytest.raises(ValueError, match="Invalid norm value"):
+        getattr(jnp.fft, name)(x, norm="none")
+
+
+def test_transforms_to_nothing_are_refused():
+    with pytest.raises(ValueError, match="Shape should be positive"):
+        jnp.fft.fft(jnp.ones(3), n=0)
+    with pytest.raises(ValueError, match="Shape should be positive"):
+        jnp.fft.rfft(jnp.ones((3, 0)))
