@@ -19,6 +19,7 @@ use captures::Captured;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+pub use reads::is_method;
 use reads::{Recording, Row};
 use seen::Change;
 use std::sync::Arc;
