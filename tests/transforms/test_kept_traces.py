@@ -1,7 +1,7 @@
-"""Control flow and `eval_shape` call a function once for each type of its arguments, as JAX does, and keep nothing alive.
+"""Control flow and `eval_shape` call a function once for each type of its arguments, and keep nothing alive.
 
-The numbers of calls are those of JAX 0.10.2. Where a function finds other values from outside in another transformation,
-it is called again (JAX would give the first values' result).
+The numbers of calls are those of JAX 0.10.2. Where a function finds other values from outside in another
+transformation, it is called again (JAX would give the first values' result).
 """
 
 import gc
@@ -243,6 +243,17 @@ def test_an_error_is_raised_at_every_call(counted):
     assert counted.calls == 2
 
 
+def test_what_is_captured_is_looked_at_where_that_is_asked_for():
+    class State:
+        w = 2.0
+
+    body = lambda carry, x: (carry + State.w * x, None)
+    for w in (2.0, 3.0):
+        State.w = w
+        with ferrax.check_captures():
+            assert float(lax.scan(body, jnp.zeros(()), ROWS)[0]) == 10 * w
+
+
 def test_named_axes_are_part_of_the_type(counted):
     def body(carry, x):
         counted.calls += 1
@@ -252,3 +263,16 @@ def test_named_axes_are_part_of_the_type(counted):
     assert mapped(2).tolist() == [2, 2]
     assert mapped(3).tolist() == [3, 3, 3]
     assert mapped(2).tolist() == [2, 2]
+
+
+def test_branches_that_differ_in_weak_types_have_the_type_of_the_first(counted):
+    strong, weak = lambda x: x * jnp.float32(2), lambda x: x
+    both = lambda run: (ferrax.typeof(run(1.0)).weak_type, ferrax.typeof(ferrax.jit(run)(1.0)).weak_type)
+    # the first branch of a cond's equation is what runs where the condition does not hold
+    assert both(lambda x: lax.cond(x > 0, strong, weak, x)) == (True, True)
+    assert both(lambda x: lax.cond(x > 0, weak, strong, x)) == (False, False)
+    assert both(lambda x: lax.switch(jnp.int32(x), [strong, weak, weak], x)) == (False, False)
+    assert both(lambda x: lax.switch(jnp.int32(x), [weak, strong], x)) == (True, True)
+    step = counted.step()
+    assert calls_of(counted, 1, lambda: lax.cond(True, step, lambda x: jnp.float32(x), 1.0)) == 1
+    assert ferrax.typeof(1.0).str_short() == "float32[]"

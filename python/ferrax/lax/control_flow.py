@@ -287,7 +287,7 @@ def _while_loop(
     init_val: Any,
     of: Any = None,
 ) -> Any:
-    """`while_loop`, for a loop that the user asked for by the name `asked`, with the body `of` where that is another."""
+    """`while_loop`, for a loop that the user asked for by the name `asked`, with the body `of` if that is another."""
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if _unjitted.wanted() and (found := _unjitted.while_loop(cond_fun, body_fun, init_val)):
@@ -416,7 +416,7 @@ def _promoted(programs: Sequence[Any], branches: Sequence[Callable[..., Any]]) -
     targets = []
     for avals in zip(*(p.out_avals for p in programs), strict=True):
         strong = {a.dtype for a in avals if not a.weak_type}
-        mixed = len({(a.dtype, a.weak_type) for a in avals}) > 1
+        mixed = len({a.dtype for a in avals}) > 1
         target = strong.pop() if mixed and len(strong) == 1 else None
         fits = target is not None and all(a.dtype == target or _follows(a, target) for a in avals)
         targets.append(target if fits else None)

@@ -47,7 +47,7 @@ fn trace_to_jaxpr(
     } else {
         Place::of(of.unwrap_or(fun), &in_tree, &avals, (transform, of.is_some()))
     };
-    if let Some(program) = kept.as_ref().and_then(|place| place.get(py)) {
+    if let Some(program) = kept.as_ref().and_then(Place::get) {
         return Ok(program);
     }
     let debug = function.debug_for(py, &in_tree, &[]);

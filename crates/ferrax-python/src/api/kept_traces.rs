@@ -5,18 +5,18 @@
 //! JAX. One that refers to values from outside counts only in the transformation that it was traced in, since the function
 //! may find other values there in the next one. Functions are held weakly, and their programs go with them; tracers that a
 //! program refers to are held weakly too. Nothing is kept of functions that use references, whose trace has to note them,
-//! nor while leaks are looked for.
+//! nor while leaks or changes of captured values are looked for.
 //!
 //! Read next: [`super::flat`], which asks.
 
 use super::explicit;
-use super::guards::is_method;
+use super::guards::{checks_captures, is_method};
 use super::jaxpr::PyClosed;
 use super::references::used_since;
 use crate::tree::TreeDef;
 use ferrax_base::Aval;
 use ferrax_base::config::{self, Flag};
-use ferrax_cache::{Cache, OwnerId, cache::hash_of};
+use ferrax_cache::{Cache, OwnerId};
 use ferrax_ir::trace::{TraceId, WeakTracer, base_id, current};
 use ferrax_ir::{JaxprRef, Value};
 use ferrax_transform::{arrays_since, note_array};
@@ -60,21 +60,13 @@ impl Hash for Key {
 
 impl PartialEq for Key {
     fn eq(&self, o: &Key) -> bool {
-        let call = Call { tree: &o.tree, avals: &o.avals, config: o.config, asked: o.asked };
-        self.owner == o.owner && Python::attach(|py| self.is_of(py, &call))
+        (self.owner, self.config, self.asked) == (o.owner, o.config, o.asked)
+            && self.avals == o.avals
+            && Python::attach(|py| self.tree.equals(py, &o.tree).unwrap_or(false))
     }
 }
 
 impl Eq for Key {}
-
-impl Key {
-    fn is_of(&self, py: Python<'_>, call: &Call<'_>) -> bool {
-        self.config == call.config
-            && self.asked == call.asked
-            && self.avals == call.avals
-            && self.tree.equals(py, call.tree).unwrap_or(false)
-    }
-}
 
 /// What a program refers to from outside.
 enum Outside {
@@ -108,42 +100,29 @@ impl Kept {
     }
 }
 
-/// One call, apart from its function.
-#[derive(Clone, Copy)]
-struct Call<'a> {
-    tree: &'a TreeDef,
-    avals: &'a [Aval],
-    config: u64,
-    asked: Asked,
-}
-
 /// Where the program of one call is kept.
-pub struct Place<'a> {
-    call: Call<'a>,
-    owner: OwnerId,
-    hash: u64,
+pub struct Place {
+    key: Key,
     clock: TraceId,
 }
 
-impl<'a> Place<'a> {
+impl Place {
     /// Of a call of a function; `None` where nothing is kept.
-    pub fn of(fun: &Bound<'_, PyAny>, tree: &'a TreeDef, avals: &'a [Aval], asked: Asked) -> Option<Self> {
-        if Flag::CheckTracerLeaks.get() || explicit::in_use() {
+    pub fn of(fun: &Bound<'_, PyAny>, tree: &TreeDef, avals: &[Aval], asked: Asked) -> Option<Self> {
+        let (py, config) = (fun.py(), config::trace_key());
+        if Flag::CheckTracerLeaks.get() || explicit::in_use() || checks_captures(py, config).unwrap_or(true) {
             return None;
         }
         let owner = owner_of(fun)?;
-        let config = config::trace_key();
         let mut h = FxHasher::default();
-        (owner, tree.hash(fun.py()).ok()?, avals, config, asked).hash(&mut h);
-        let clock = TraceId::latest();
-        Some(Place { call: Call { tree, avals, config, asked }, owner, hash: h.finish(), clock })
+        (owner, tree.hash(py).ok()?, avals, config, asked).hash(&mut h);
+        let key = Key { hash: h.finish(), owner, tree: tree.clone(), avals: avals.to_vec(), config, asked };
+        Some(Place { key, clock: TraceId::latest() })
     }
 
     /// The program that is there.
-    pub fn get(&self, py: Python<'_>) -> Option<PyClosed> {
-        let here = |key: &Key| key.owner == self.owner && key.is_of(py, &self.call);
-        let found = KEPT.get_hashed(hash_of(&self.hash), here)?;
-        lock(&found.value).as_ref()?.program()
+    pub fn get(&self) -> Option<PyClosed> {
+        lock(&KEPT.get(&self.key)?.value).as_ref()?.program()
     }
 
     /// Keeps a program that was traced since this place was asked for.
@@ -157,14 +136,10 @@ impl<'a> Place<'a> {
         };
         let jaxpr = program.jaxpr().clone();
         let within = (!program.captured.is_empty() || arrays_since(self.clock)).then(current);
-        let bytes = size_of::<Kept>() + jaxpr.bytes();
+        let (bytes, owner) = (size_of::<Kept>() + jaxpr.bytes(), self.key.owner);
         let outside = program.captured.iter().map(outside).collect();
-        let Call { tree, avals, config, asked } = self.call;
-        let (tree, avals) = (tree.clone(), avals.to_vec());
-        let key = Key { hash: self.hash, owner: self.owner, tree, avals, config, asked };
-        let kept = Kept { within, jaxpr, outside, out_tree: out_tree.clone() };
-        let entry = KEPT.insert(key, Mutex::default(), bytes, Some(self.owner));
-        let before = lock(&entry.value).replace(kept);
+        let entry = KEPT.insert(self.key, Mutex::default(), bytes, Some(owner));
+        let before = lock(&entry.value).replace(Kept { within, jaxpr, outside, out_tree: out_tree.clone() });
         drop(before);
     }
 }

@@ -25,7 +25,7 @@ use seen::Change;
 use std::sync::Arc;
 
 /// Whether `ferrax.check_captures()` is in force; asked only where some setting kept in Python is not at its default.
-fn checks_captures(py: Python<'_>, config: u64) -> PyResult<bool> {
+pub fn checks_captures(py: Python<'_>, config: u64) -> PyResult<bool> {
     if ferrax_base::config::host_number(config) == 0 {
         return Ok(false);
     }
