@@ -193,6 +193,11 @@ class _Split:
         dynamic = tuple(a for i, a in enumerate(args) if i not in self.nondiff)
         self.leaves, self.tree = tree_util.tree_flatten(dynamic)
 
+    def taken(self) -> list[Any]:
+        """The leaves of the dynamic arguments, let go: the program that records a call keeps the rest."""
+        leaves, self.leaves = self.leaves, []
+        return leaves
+
     def call(self, fun: Callable[..., Any], leaves: Sequence[Any]) -> Any:
         """`fun` on all arguments, the dynamic ones made of `leaves`."""
         dynamic = list(self.tree.unflatten(leaves))
@@ -334,8 +339,8 @@ class custom_jvp(Generic[P, R]):
             )
 
         complaints = wrong_value, wrong_tangent
-        name_function(flat_jvp, _name(rule), complaints=complaints, arity=len(split.leaves))
-        outs = _ferrax.bind_custom_jvp(name, flat_fun, flat_jvp, complaints, self.symbolic_zeros, split.leaves)
+        name_function(flat_jvp, _name(rule), complaints=complaints, arity=split.tree.num_leaves)
+        outs = _ferrax.bind_custom_jvp(name, flat_fun, flat_jvp, complaints, self.symbolic_zeros, split.taken())
         return trees.out.unflatten(outs)
 
 
@@ -540,10 +545,10 @@ class custom_vjp(Generic[P, R]):
             )
 
         complaints = wrong_value, wrong_cotangent
-        name_function(flat_fwd, _name(fwd), complaints=complaints, arity=len(split.leaves))
+        name_function(flat_fwd, _name(fwd), complaints=complaints, arity=split.tree.num_leaves)
         name_function(flat_bwd, _name(bwd))
         outs = _ferrax.bind_custom_vjp(
-            name, flat_fun, flat_fwd, flat_bwd, complaints, self.symbolic_zeros, split.leaves
+            name, flat_fun, flat_fwd, flat_bwd, complaints, self.symbolic_zeros, split.taken()
         )
         return trees.out.unflatten(outs)
 

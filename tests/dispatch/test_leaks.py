@@ -233,3 +233,21 @@ def test_nothing_is_found_where_nothing_leaks(transform):
     x = jnp.ones(2) if transform == "vmap" else 1.0
     with ferrax.checking_leaks():
         TRANSFORMS[transform](fine)(x)
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp", "relu"])
+def test_a_program_holds_no_operands_of_its_custom_derivatives(kind):
+    if kind == "custom_jvp":
+        double = ferrax.custom_jvp(lambda x: 2 * x)
+        double.defjvp(lambda primals, tangents: (double(*primals), 2 * tangents[0]))
+    elif kind == "custom_vjp":
+        double = ferrax.custom_vjp(lambda x: 2 * x)
+        double.defvjp(lambda x: (double(x), None), lambda _, ct: (2 * ct,))
+    else:
+        double = ferrax.nn.relu
+
+    inner = lambda y, x: double(y) + x
+    with ferrax.checking_leaks():
+        assert float(ferrax.jit(double)(1.5)) == 1.5 * (1 if kind == "relu" else 2)
+        assert float(ferrax.jit(ferrax.grad(double))(1.5)) == (1 if kind == "relu" else 2)
+        assert ferrax.vmap(lambda x: ferrax.jit(inner)(x, x))(jnp.ones(2)).tolist() == [2 if kind == "relu" else 3] * 2
