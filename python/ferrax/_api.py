@@ -536,12 +536,12 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     try:
-        program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape")
+        program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape", fun)
     except _ferrax.ReferenceUsed:
         from ferrax._refs_calls import of_places
 
         fun, args, kwargs = of_places(fun, args, kwargs)
-        program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape")
+        program = _ferrax.trace_to_jaxpr(_of_values(fun), args, kwargs, "eval_shape", fun)
     return program.out_tree.unflatten([struct_of(a) for a in program.out_avals])
 
 

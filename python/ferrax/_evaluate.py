@@ -273,11 +273,15 @@ def _custom_vmap(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> An
 
 
 def _linear_solve(equation: JaxprEqn, values: list[Any], rule: Rule | None) -> Any:
-    p, programs, first = equation.params, [], 0
+    p, parts, first = equation.params, {}, 0
     for name, n in zip(("matvec", "vecmat", "solve", "transpose_solve"), p["const_lengths"], strict=True):
-        consts, first = values[first : first + n], first + n
-        programs.append(p[name] and _again(p[name], consts, rule, "custom_linear_solve"))
-    matvec, vecmat, solve, transpose_solve = programs
+        parts[name], first = values[first : first + n], first + n
+    again = lambda name: p[name] and _again(p[name], parts[name], rule, "custom_linear_solve")
+    matvec, solve, transpose_solve = (again(name) for name in ("matvec", "solve", "transpose_solve"))
+    # a symmetric matrix's product is one program that is there twice
+    pairs = zip(parts["matvec"], parts["vecmat"], strict=False)
+    symmetric = p["matvec"] == p["vecmat"] and all(one is other for one, other in pairs)
+    vecmat = matvec if symmetric else again("vecmat")
     return _ferrax.bind_linear_solve(matvec, vecmat, solve, transpose_solve, values[first:])
 
 

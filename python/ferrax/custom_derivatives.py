@@ -339,7 +339,7 @@ class custom_jvp(Generic[P, R]):
             )
 
         complaints = wrong_value, wrong_tangent
-        name_function(flat_jvp, _name(rule), complaints=complaints, arity=len(split.leaves))
+        name_function(flat_jvp, _name(rule), complaints=complaints, arity=split.tree.num_leaves)
         outs = _ferrax.bind_custom_jvp(name, flat_fun, flat_jvp, complaints, self.symbolic_zeros, split.taken())
         return trees.out.unflatten(outs)
 
@@ -545,7 +545,7 @@ class custom_vjp(Generic[P, R]):
             )
 
         complaints = wrong_value, wrong_cotangent
-        name_function(flat_fwd, _name(fwd), complaints=complaints, arity=len(split.leaves))
+        name_function(flat_fwd, _name(fwd), complaints=complaints, arity=split.tree.num_leaves)
         name_function(flat_bwd, _name(bwd))
         outs = _ferrax.bind_custom_vjp(
             name, flat_fun, flat_fwd, flat_bwd, complaints, self.symbolic_zeros, split.taken()

@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Order of creation; larger is further in. Zero is "no trace".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -127,6 +127,11 @@ impl Tracer {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// A handle that does not keep it alive.
+    pub fn downgrade(&self) -> WeakTracer {
+        WeakTracer(Arc::downgrade(&self.0))
+    }
+
     /// Number of handles to the tracer.
     pub fn handles(&self) -> usize {
         Arc::strong_count(&self.0)
@@ -144,6 +149,16 @@ impl Tracer {
             Payload::Jvp { primal, .. } => Some(primal.clone()),
             _ => None,
         }
+    }
+}
+
+/// A tracer that is not kept alive.
+pub struct WeakTracer(Weak<Inner>);
+
+impl WeakTracer {
+    /// The tracer, if it is still there.
+    pub fn upgrade(&self) -> Option<Tracer> {
+        self.0.upgrade().map(Tracer)
     }
 }
 

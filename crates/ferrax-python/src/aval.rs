@@ -104,7 +104,7 @@ impl ShapedArray {
         if short_dtypes {
             ferrax_base::symbolic::named(ferrax_ir::spread::text(&self.0)) + &varying(self.0.vary)
         } else {
-            LongAval(&self.0).to_string()
+            LongAval(&self.0.with_weak(false)).to_string()
         }
     }
 

@@ -22,4 +22,4 @@ pub use batching::{VmapAxis, vmap};
 pub use eval::eval_jaxpr;
 pub use jvp::jvp;
 pub use linearize::{Linearized, linearize};
-pub use staging::{Staged, stage};
+pub use staging::{Staged, arrays_since, note_array, stage};

@@ -14,6 +14,7 @@ use ferrax_ir::{
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -26,6 +27,21 @@ struct Recording {
     captured: Vec<Value>,
     /// The trace, where numbers that the function closes over stay constants: `make_jaxpr` shows them as such.
     shows_constants: Option<TraceId>,
+}
+
+thread_local! {
+    /// The newest staging trace that met an array, which its function may have from outside.
+    static MET: Cell<TraceId> = const { Cell::new(TraceId(0)) };
+}
+
+/// Notes that a staging trace, or a program that its function calls, has met an array.
+pub fn note_array(id: TraceId) {
+    MET.set(MET.get().max(id));
+}
+
+/// Whether a staging trace that is newer than another met an array.
+pub fn arrays_since(id: TraceId) -> bool {
+    MET.get() > id
 }
 
 /// A staging trace.
@@ -53,7 +69,10 @@ impl Staging {
     fn atom(&self, state: &mut Recording, v: &Value) -> Result<Atom> {
         match v {
             Value::Lit(l) => Ok(Atom::Lit(*l)),
-            Value::Array(a) => state.constant(a),
+            Value::Array(a) => {
+                note_array(self.id);
+                state.constant(a)
+            }
             Value::Tracer(t) if t.trace().id() == self.id => match t.payload() {
                 Payload::Staged(atom) => Ok(*atom),
                 _ => Err(error!(Internal, "a staging trace met a foreign tracer")),

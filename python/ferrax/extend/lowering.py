@@ -45,7 +45,7 @@ class LoweringRuleContext:
     >>> from ferrax.extend.lowering import LoweringRuleContext
     >>> aval = jax.core.ShapedArray((2,), "float32")
     >>> LoweringRuleContext(None, None, None, jax.lax.sin_p, [aval], [aval], None, None, None).avals_out
-    [float32[2]]
+    [ShapedArray(float32[2])]
     """
 
     module_context: Any

@@ -12,8 +12,9 @@ from typing import Any
 
 from ferrax._boundary import expose as _expose
 from ferrax._primitives import Lowering, Primitive, primitive_lowerings
+from ferrax.extend.lowering import LoweringRuleContext
 
-__all__ = ["lower_fun", "register_lowering"]
+__all__ = ["LoweringRuleContext", "lower_fun", "register_lowering"]
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callable[..., Any]:

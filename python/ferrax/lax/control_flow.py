@@ -76,11 +76,14 @@ def _giving(fun: Callable[..., Any], wanted: Sequence[Any], position: int | None
     return varying
 
 
-def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence[Any], split: bool) -> Any:
-    """Traces a loop body until its carry types agree; gives the program and the carry's leaves and structure."""
+def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence[Any], split: bool, of: Any) -> Any:
+    """Traces a loop body until its carry types agree; gives the program and the carry's leaves and structure.
+
+    `of` is the user's function where `fun` is one of ours that calls it; None otherwise.
+    """
     leaves, tree = tree_util.tree_flatten(carry)
     for _ in range(5):
-        program = _ferrax.trace_to_jaxpr(fun, (tree.unflatten(leaves), *rest), None, name)
+        program = _ferrax.trace_to_jaxpr(fun, (tree.unflatten(leaves), *rest), None, name, of)
         out_tree = program.out_tree
         if split:
             if not _is_pair(out_tree):
@@ -99,7 +102,7 @@ def _traced_carry(name: str, fun: Callable[..., Any], carry: Any, rest: Sequence
             if any(a.vma != b.vma for a, b in zip(given, got, strict=True)):
                 # what varies over manual axes must go in so, and come back so
                 leaves = _widened(leaves, got, given) or leaves
-                fun = _giving(fun, [_ferrax.typeof(x) for x in leaves], 0 if split else None)
+                fun, of = _giving(fun, [_ferrax.typeof(x) for x in leaves], 0 if split else None), None
                 continue
         error = carry_error(name, fun, 0, tree, out_tree, given, got)
         if error is not None:
@@ -162,8 +165,9 @@ def _scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
+    of: Any = None,
 ) -> tuple[Any, Any]:
-    """`scan`, for a loop that the user asked for by the name `asked`."""
+    """`scan`, for a loop that the user asked for by the name `asked`, with the function `of` where that is not `f`."""
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
     rows, rows_tree = tree_util.tree_flatten(xs)
@@ -216,7 +220,7 @@ def _scan(
         _check_rows(rows)
     row_types = rows_tree.unflatten([_ferrax.row_type(x) for x in rows])
     clock = _ferrax.trace_clock()
-    program, carry, _ = _traced_carry("scan", f, init, (row_types,), True)
+    program, carry, _ = _traced_carry("scan", f, init, (row_types,), True, of)
     if _ferrax.references_since(clock) and (refs := _found(clock)):
         from ferrax._refs import differentiated
         from ferrax._refs_calls import scan as scan_with
@@ -276,8 +280,14 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     return _while_loop("while_loop", cond_fun, body_fun, init_val)
 
 
-def _while_loop(asked: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
-    """`while_loop`, for a loop that the user asked for by the name `asked`."""
+def _while_loop(
+    asked: str,
+    cond_fun: Callable[[Any], Any],
+    body_fun: Callable[[Any], Any],
+    init_val: Any,
+    of: Any = None,
+) -> Any:
+    """`while_loop`, for a loop that the user asked for by the name `asked`, with the body `of` if that is another."""
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if _unjitted.wanted() and (found := _unjitted.while_loop(cond_fun, body_fun, init_val)):
@@ -286,8 +296,9 @@ def _while_loop(asked: str, cond_fun: Callable[[Any], Any], body_fun: Callable[[
         from ferrax._refs_loops import with_own_carry
 
         body_fun, init_val = with_own_carry("while_body" if asked == "while_loop" else asked, body_fun, init_val)
+        of = None
     clock = _ferrax.trace_clock()
-    body, carry, tree = _traced_carry("while_loop", body_fun, init_val, (), False)
+    body, carry, tree = _traced_carry("while_loop", body_fun, init_val, (), False, of)
     test = _ferrax.trace_to_jaxpr(cond_fun, (tree.unflatten(carry),), None, "while_loop")
     if _ferrax.references_since(clock) and (refs := _found(clock)):
         from ferrax._refs_calls import while_loop as while_with
@@ -371,7 +382,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
                 f"fori_loop from {start} to {stop} takes {steps} steps, more than {counter.name} can count. Nest two "
                 "loops, or enable 64-bit types."
             )
-        (_, value), _ = _scan("fori_loop", step, (first, init_val), None, length=steps, unroll=unroll or 1)
+        (_, value), _ = _scan("fori_loop", step, (first, init_val), None, steps, False, unroll or 1, body_fun)
         return value
     if unroll not in (None, False, 1):
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
@@ -388,7 +399,12 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
 
     advance.user_body = body_fun  # type: ignore[attr-defined]
     advance.__name__ = getattr(body_fun, "__name__", "body_fun")
-    return _while_loop("fori_loop", lambda carry: carry[0] < carry[1], advance, (first, last, init_val))[2]
+    return _while_loop("fori_loop", _before_last, advance, (first, last, init_val), body_fun)[2]
+
+
+def _before_last(carry: Any) -> Any:
+    """Whether a `fori_loop` goes on."""
+    return carry[0] < carry[1]
 
 
 def _promoted(programs: Sequence[Any], branches: Sequence[Callable[..., Any]]) -> Sequence[Callable[..., Any]]:
@@ -400,7 +416,7 @@ def _promoted(programs: Sequence[Any], branches: Sequence[Callable[..., Any]]) -
     targets = []
     for avals in zip(*(p.out_avals for p in programs), strict=True):
         strong = {a.dtype for a in avals if not a.weak_type}
-        mixed = len({(a.dtype, a.weak_type) for a in avals}) > 1
+        mixed = len({a.dtype for a in avals}) > 1
         target = strong.pop() if mixed and len(strong) == 1 else None
         fits = target is not None and all(a.dtype == target or _follows(a, target) for a in avals)
         targets.append(target if fits else None)

@@ -19,6 +19,7 @@ from ferrax._core import canonicalize_dtype, concrete_or_error
 from ferrax._ferrax import Array
 from ferrax._shapes import is_symbolic_dim
 from ferrax.nn._arguments import to_array, to_inexact
+from ferrax.numpy._args import entries
 from ferrax.numpy._dtype_functions import dtype_kind, inexact_dtype
 from ferrax.typing import ArrayLike, DTypeLike
 
@@ -275,7 +276,7 @@ def _axes(axis, shape):
     if axis is None:
         return tuple(range(ndim))
     axes = []
-    for one in axis if isinstance(axis, (tuple, list)) else (axis,):
+    for one in entries(axis):
         one = operator.index(one)
         if not -ndim <= one < ndim:
             raise ValueError(f"axis {one} is out of bounds for array of dimension {ndim}")

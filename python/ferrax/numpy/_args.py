@@ -134,20 +134,23 @@ def normalize_axis(axis: Any, ndim: int, context: str = "the axis argument") -> 
     return axis % ndim if ndim else 0
 
 
+def entries(value: Any) -> Sequence[Any]:
+    """The numbers that an argument gives: those of a sequence or of an array of rank 1, or the one that it is."""
+    if isinstance(value, (tuple, list)):
+        return value
+    if getattr(value, "ndim", 0) == 1:
+        return list(value) if is_tracer(value) else value.tolist()
+    alone = isinstance(value, int) or hasattr(value, "__index__") or not hasattr(value, "__iter__")
+    return (value,) if alone else list(value)
+
+
 def normalize_axes(
     axis: Any, ndim: int, context: str = "the axis argument", repeated: str = "duplicate value in 'axis'"
 ) -> tuple[int, ...]:
     """`axis` (None for all, an integer, a sequence) as distinct axes in [0, ndim); `repeated` opens the error."""
     if axis is None:
         return tuple(range(ndim))
-    if isinstance(axis, (tuple, list)):
-        axes = tuple(normalize_axis(a, ndim, context) for a in axis)
-    elif isinstance(axis, np.ndarray) and axis.ndim == 1:
-        axes = tuple(normalize_axis(a, ndim, context) for a in axis.tolist())
-    elif isinstance(axis, int) or hasattr(axis, "__index__"):
-        return (normalize_axis(axis, ndim, context),)
-    else:
-        axes = tuple(normalize_axis(a, ndim, context) for a in axis)
+    axes = tuple(normalize_axis(a, ndim, context) for a in entries(axis))
     if len(set(axes)) != len(axes):
         raise ValueError(f"{repeated}: {tuple(axis)} for an array of dimension {ndim}")
     return axes

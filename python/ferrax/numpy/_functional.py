@@ -17,7 +17,7 @@ from ferrax._boundary import shielded
 from ferrax._core import asarray
 from ferrax._shapes import broadcast_shapes
 from ferrax.numpy import _shape
-from ferrax.numpy._args import Array, ArrayLike, normalize_axis, require, to_array
+from ferrax.numpy._args import Array, ArrayLike, entries, normalize_axis, require, to_array
 
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
@@ -70,7 +70,7 @@ def apply_over_axes(func: Callable[[Array, int], Array], a: ArrayLike, axes: Seq
     Array([[6.]], dtype=float32)
     """
     x = to_array("apply_over_axes", a)
-    for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
+    for axis in entries(axes):
         result = func(x, axis)
         if result.ndim == x.ndim - 1:
             result = _shape.expand_dims(result, axis)

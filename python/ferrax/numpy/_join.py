@@ -22,6 +22,7 @@ from ferrax.numpy._args import (  # fmt: skip
     DTypeLike,
     cast,
     cast_to,
+    entries,
     is_arraylike,
     no_out,
     normalize_axis,
@@ -418,7 +419,7 @@ def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
            [1, 2, 1, 2]], dtype=int32)
     """
     x = to_array("tile", A)
-    counts = tuple(static_size(r) for r in (reps if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)))
+    counts = tuple(static_size(r) for r in entries(reps))
     counts = (1,) * (x.ndim - len(counts)) + counts
     dims = (1,) * (len(counts) - x.ndim) + x.shape
     if all(c == 1 for c in counts):

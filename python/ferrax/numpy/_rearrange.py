@@ -23,6 +23,7 @@ from ferrax.numpy._args import (  # fmt: skip
     broadcast_to_shape,
     cast,
     cast_to,
+    entries,
     normalize_axes,
     normalize_axis,
     require,
@@ -166,7 +167,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
         require("roll", shift)
     if axis is None:
         return lax.reshape(roll(lax.reshape(x, (x.size,)), shift, 0), x.shape)
-    axes = tuple(normalize_axis(i, x.ndim) for i in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    axes = tuple(normalize_axis(i, x.ndim) for i in entries(axis))
     if isinstance(shift, (list, tuple)):
         shifts = list(shift)
     elif np.ndim(shift) == 0:

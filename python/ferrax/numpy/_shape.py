@@ -21,6 +21,7 @@ from ferrax.numpy._args import (
     ArrayLike,
     broadcast_to_shape,
     common_shape,
+    entries,
     normalize_axes,
     normalize_axis,
     require,
@@ -206,12 +207,8 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     x = to_array("transpose", a)
     if axes is None:
         return lax.transpose(x, tuple(range(x.ndim))[::-1])
-    order = tuple(normalize_axis(i, x.ndim, "the axes argument of jnp.transpose") for i in _sequence(axes))
+    order = tuple(normalize_axis(i, x.ndim, "the axes argument of jnp.transpose") for i in entries(axes))
     return lax.transpose(x, order)
-
-
-def _sequence(axes: Any) -> tuple[Any, ...]:
-    return tuple(axes) if isinstance(axes, (tuple, list, np.ndarray)) or hasattr(axes, "__iter__") else (axes,)
 
 
 def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
@@ -349,7 +346,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     (1, 3, 1)
     """
     x = to_array("expand_dims", a)
-    axes = _sequence(axis)
+    axes = entries(axis)
     places = normalize_axes(axes, x.ndim + len(axes), repeated="repeated axis in expand_dims")
     return lax.expand_dims(x, places)
 

@@ -2,6 +2,7 @@
 
 use super::function::{FlatCall, Function, Leaves};
 use super::jaxpr::PyClosed;
+use super::kept_traces::Place;
 use super::trees;
 use crate::errors::IntoPyResult;
 use crate::value::{abstract_value, from_value, to_value};
@@ -13,15 +14,17 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// Traces `fun(*args, **kwargs)`: arguments are arrays, scalars or anything with a shape and a dtype.
+/// Traces `fun(*args, **kwargs)`: arguments are arrays, scalars or anything with a shape and a dtype. Where JAX does, it
+/// gives the program that the function has from before; `of` is the function of the user's that `fun` stands for.
 #[pyfunction]
-#[pyo3(signature = (fun, args, kwargs, transform))]
+#[pyo3(signature = (fun, args, kwargs, transform, of=None))]
 fn trace_to_jaxpr(
     py: Python<'_>,
     fun: &Bound<'_, PyAny>,
     args: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
     transform: &str,
+    of: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyClosed> {
     let function = Function::new(fun, transform)?;
     let mut leaves = Leaves::new();
@@ -39,13 +42,25 @@ fn trace_to_jaxpr(
         "custom_linear_solve" => "custom_linear_solve",
         _ => "jit",
     };
+    let kept = if transform == "jit" {
+        None
+    } else {
+        Place::of(of.unwrap_or(fun), &in_tree, &avals, (transform, of.is_some()))
+    };
+    if let Some(program) = kept.as_ref().and_then(Place::get) {
+        return Ok(program);
+    }
     let debug = function.debug_for(py, &in_tree, &[]);
     let mut call = FlatCall::new(py, &function.fun, &in_tree, &function.debug);
     let staged = stage(transform, debug, &avals, |values| call.call(values)).py()?;
     let out_tree = call.out_tree()?;
     let program: JaxprRef = staged.jaxpr.into();
     crate::watch::traced(py, &program)?;
-    Ok(PyClosed::traced(program, staged.captured, out_tree))
+    let program = PyClosed::traced(program, staged.captured, out_tree.clone());
+    if let Some(place) = kept {
+        place.keep(&program, &out_tree);
+    }
+    Ok(program)
 }
 
 /// Cotangents of the parameters of a linear program.
@@ -125,6 +140,7 @@ fn clear_caches() {
     ferrax::executable::clear_cache();
     ferrax::dispatch::clear_cache();
     super::jit_cache::clear();
+    super::kept_traces::clear();
 }
 
 /// Adds the functions.

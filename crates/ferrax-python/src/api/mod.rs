@@ -24,6 +24,7 @@ pub mod jaxpr;
 mod jaxpr_build;
 pub mod jit;
 pub mod jit_cache;
+mod kept_traces;
 pub mod leaks;
 pub mod placement;
 pub mod primitive;

@@ -19,12 +19,13 @@ use captures::Captured;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+pub use reads::is_method;
 use reads::{Recording, Row};
 use seen::Change;
 use std::sync::Arc;
 
 /// Whether `ferrax.check_captures()` is in force; asked only where some setting kept in Python is not at its default.
-fn checks_captures(py: Python<'_>, config: u64) -> PyResult<bool> {
+pub fn checks_captures(py: Python<'_>, config: u64) -> PyResult<bool> {
     if ferrax_base::config::host_number(config) == 0 {
         return Ok(false);
     }

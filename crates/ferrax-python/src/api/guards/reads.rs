@@ -334,7 +334,7 @@ fn is_function(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Whether an object is a method bound to another.
-pub(super) fn is_method(object: &Bound<'_, PyAny>) -> bool {
+pub fn is_method(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: comparing addresses of classes.
     unsafe { std::ptr::eq(ffi::Py_TYPE(object.as_ptr()), &raw mut PyMethod_Type) }
 }
