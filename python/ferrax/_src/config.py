@@ -30,14 +30,6 @@ class EffortLevel(enum.Enum):
 Config = type(config)
 
 
-class ExplicitX64Mode(enum.StrEnum):
-    """What is done where a 64-bit dtype is asked for and the settings have none."""
-
-    WARN = "warn"
-    ERROR = "error"
-    ALLOW = "allow"
-
-
 class NumpyDtypePromotion(enum.StrEnum):
     """Which values of different dtypes are combined."""
 
