@@ -154,7 +154,9 @@ def _whole(x: Any, mesh: Any, spec: PartitionSpec) -> Any:
     if isinstance(mesh, AbstractMesh):
         return x if names_in_force() else _constrained(x, NamedSharding(mesh, spec))
     if _ferrax.is_tracer(x):
-        return x
+        # so that a gradient is cut as its argument is
+        typed = names_in_force() or _ferrax.explicit_in_use() or spec.unreduced or spec.reduced
+        return x if typed else _constrained(x, NamedSharding(mesh, spec))
     have, committed = x.sharding, x.committed
     if isinstance(have, SingleDeviceSharding) and not committed:
         return x
