@@ -296,7 +296,10 @@ def all_gather(
      [1. 3.]]
     """
     if to not in ("varying", "reduced", "invarying"):
-        raise ValueError(f"Got unexpected `to` value {to!r}. Allowed `to` values are: 'varying', 'reduced', 'invarying'")
+        raise ValueError(
+            "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are: {'varying', 'reduced', "
+            f"'invarying'}}. Got {to!r}"
+        )
     groups = _groups("all_gather", axis_name, axis_index_groups)
     names = [str(n) for n in _names(axis_name)]
     same = to != "varying" and bool(_ferrax.checked_axes(names))

@@ -6,6 +6,7 @@ Read next: `_context.py` for the mesh that is in use, `_spec.py` for what divide
 from __future__ import annotations
 
 import collections
+import contextlib
 import enum
 import functools
 import math
@@ -156,11 +157,11 @@ _MESHES: dict[Any, Mesh] = {}
 _MESHES_LOCK = threading.Lock()
 
 
-class Mesh(_Axes):
+class Mesh(_Axes, contextlib.ContextDecorator):
     """Devices in an n-dimensional array whose axes have names.
 
-    Equal meshes are one object. `with mesh:` makes it the mesh of `with_sharding_constraint` and others that take a
-    `PartitionSpec`; `jax.set_mesh` is the newer way.
+    Equal meshes are one object. `with mesh:`, or the mesh as a decorator, makes it the mesh of `pjit`,
+    `with_sharding_constraint` and others that take a `PartitionSpec`; `jax.set_mesh` is the newer way.
 
     Args:
       devices: array of devices.

@@ -407,6 +407,34 @@ class NamedSharding(Sharding):
         return tuple(i for i, entry in enumerate(self._spec) if entry is UNCONSTRAINED)
 
 
+class OpenSharding(NamedSharding):
+    """What divides each axis of an array at least: axes of the mesh that `free` names may divide it further.
+
+    Args:
+      mesh, spec: as in `NamedSharding`.
+      free: names of the axes of the mesh.
+      where: what says so, for errors.
+    """
+
+    def __init__(self, mesh: Any, spec: Any, free: frozenset[Any], where: str):
+        super().__init__(mesh, spec)
+        self.free, self.where = free, where
+        self._hash = hash((self._hash, free, where))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OpenSharding) or (self.free, self.where) != (other.free, other.where):
+            return False
+        return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def update(self, **kwargs: Any) -> NamedSharding:
+        """A copy with another spec or mesh."""
+        found = NamedSharding(self._mesh, self._spec).update(**kwargs)
+        return OpenSharding(found.mesh, found.spec, self.free, self.where)
+
+
 def of_type(aval: Any) -> NamedSharding:
     """The sharding in a type: over explicit axes of the mesh in use, and undivided where the type says nothing.
 
