@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from ferrax import _processes
+
 __all__ = ["AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "empty_abstract_mesh", "empty_mesh"]
 
 
@@ -273,12 +275,22 @@ class Mesh(_Axes, contextlib.ContextDecorator):
     @property
     def local_devices(self) -> list[Any]:
         """The devices of this process, flat."""
-        return list(self.devices.flat)
+        return [d for d in self.devices.flat if d.process_index == _processes.state.index]
 
     @property
     def local_mesh(self) -> Mesh:
-        """The part of the mesh that this process has: all of it."""
-        return self
+        """The part of the mesh that this process has."""
+        if not self.is_multi_process:
+            return self
+        own = np.array([d.process_index == _processes.state.index for d in self.devices.flat]).reshape(self.axis_sizes)
+        places = [np.unique(axis) for axis in np.nonzero(own)]
+        part = self.devices[np.ix_(*places)]
+        if part.size != own.sum():
+            raise ValueError(
+                "When passing host local inputs to pjit, devices connected to a single host must form a contiguous "
+                "subcube of the global device mesh"
+            )
+        return Mesh(part, self.axis_names, self.axis_types)
 
     @property
     def is_multi_process(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ferrax import _processes
 from ferrax._ferrax import SingleDeviceSharding
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
@@ -86,18 +87,18 @@ class Sharding(abc.ABC):
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether this process can reach every device: it is the only one."""
-        return True
+        """Whether this process can reach every device."""
+        return len(self.addressable_devices) == len(self.device_set)
 
     @property
     def addressable_devices(self) -> set[Any]:
         """The devices of this process that hold parts."""
-        return self.device_set
+        return {d for d in self.device_set if d.process_index == _processes.state.index}
 
     @property
     def has_addressable_devices(self) -> bool:
         """Whether this process can reach a device."""
-        return True
+        return bool(self.addressable_devices)
 
     def shard_shape(self, global_shape: Shape) -> Shape:
         """Shape of the part on a device.
@@ -321,14 +322,14 @@ class NamedSharding(Sharding):
         """Whether this process can reach every device."""
         if isinstance(self._mesh, AbstractMesh):
             raise ValueError("is_fully_addressable is not implemented for `jax.sharding.AbstractMesh`.")
-        return True
+        return len(self.addressable_devices) == len(self.device_set)
 
     @property
     def addressable_devices(self) -> set[Any]:
         """The devices of this process that hold parts."""
         if isinstance(self._mesh, AbstractMesh):
             raise ValueError("addressable_devices is not implemented for `jax.sharding.AbstractMesh`.")
-        return self.device_set
+        return {d for d in self.device_set if d.process_index == _processes.state.index}
 
     @functools.cached_property
     def replicated_axes(self) -> frozenset[Any]:

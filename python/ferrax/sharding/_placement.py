@@ -14,6 +14,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Device, SingleDeviceSharding
+from ferrax._processes import RemoteDevice
 from ferrax.sharding._context import concrete_mesh, context_mesh
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._named import NamedSharding, Sharding
@@ -43,6 +44,13 @@ def place(sharding: Any) -> Any:
         return found
     abstract = isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
     # a program that says no devices is for those of its operands: the device stands for them
+    others = [] if abstract else [d for d in sharding._device_assignment if isinstance(d, RemoteDevice)]
+    if others:
+        raise NotImplementedError(
+            f"{sharding} is over devices of several processes ({others[0]} is of process {others[0].process_index}), "
+            "and arrays are not: nothing here moves data between processes, since XLA's CPU client has no collectives "
+            "without a cluster's transport. Use jax.experimental.multihost_utils to exchange values"
+        )
     devices = list(_ferrax.devices("cpu"))[:1] if abstract else list(sharding._device_assignment)
     if len(devices) > 1 and any(d.platform != "cpu" for d in devices):
         raise NotImplementedError(
