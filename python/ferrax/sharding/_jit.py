@@ -168,14 +168,8 @@ def on_device(compiled: Any, sharding: Any, statics: tuple[list[int], list[str]]
         args, kwargs = moved(args, kwargs)
         return tree_util.tree_map(functools.partial(_left_on_device, sharding), compiled(*args, **kwargs))
 
-    def trace(*args: Any, **kwargs: Any) -> Any:
-        # arguments of any sharding are taken: the program is for the device
-        return compiled.trace(*args, **kwargs)
-
-    for name in ("eval_shape", "cache_info", "clear_cache"):
+    for name in ("trace", "lower", "eval_shape", "cache_info", "clear_cache"):
         setattr(call, name, getattr(compiled, name))
-    call.trace = trace  # type: ignore[attr-defined]
-    call.lower = lambda *args, **kwargs: trace(*args, **kwargs).lower()  # type: ignore[attr-defined]
     return call
 
 
@@ -188,9 +182,8 @@ def _onto_device(sharding: Any, x: Any) -> Any:
 
 def _left_on_device(sharding: Any, x: Any) -> Any:
     """A result on a device; an error where the program put it somewhere else."""
-    if _ferrax.is_tracer(x) or not _ferrax.is_eager() or x.devices() == sharding.device_set:
-        return x if _ferrax.is_tracer(x) or not _ferrax.is_eager() else _onto_device(sharding, x)
-    if x.committed:
+    traced = _ferrax.is_tracer(x) or not _ferrax.is_eager()
+    if not traced and x.committed and x.devices() != sharding.device_set:
         (device,) = sharding.device_set
         ids = [d.id for d in x.sharding._device_assignment]
         platform = device.platform.upper()
