@@ -230,22 +230,41 @@ def jit(
     >>> print(norm(jnp.array([3.0, 4.0])))
     5.0
     """
+    shardings: dict[str, Any] = {
+        "in_shardings": in_shardings,
+        "out_shardings": out_shardings,
+        "device": device,
+        "backend": backend,
+    }
+    statics: dict[str, Any] = {"static_argnums": static_argnums, "static_argnames": static_argnames}
+    donated: dict[str, Any] = {"donate_argnums": donate_argnums, "donate_argnames": donate_argnames, "donate": donate}
     if fun is None:
-        return partial(
-            jit,
-            in_shardings=in_shardings,
-            out_shardings=out_shardings,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-            donate_argnums=donate_argnums,
-            donate_argnames=donate_argnames,
-            keep_unused=keep_unused,
-            device=device,
-            backend=backend,
-            inline=inline,
-            compiler_options=compiler_options,
-            donate=donate,
-        )
+        options = {**shardings, **statics, **donated}
+        return partial(jit, keep_unused=keep_unused, inline=inline, compiler_options=compiler_options, **options)
+    return jit_called("jit", fun, inline=inline, compiler_options=compiler_options, **shardings, **statics, **donated)
+
+
+def jit_called(
+    caller: str,
+    fun: Any,
+    *,
+    in_shardings: Any,
+    out_shardings: Any,
+    static_argnums: Any,
+    static_argnames: Any,
+    donate_argnums: Any,
+    donate_argnames: Any,
+    device: Any,
+    backend: Any,
+    inline: bool,
+    compiler_options: Any,
+    donate: str,
+) -> Any:
+    """`jit`, or `pjit`, which is `jit` that finds its mesh in `with mesh:`, too.
+
+    Args:
+      caller: `"jit"` or `"pjit"`; the others as in `jit`.
+    """
     if isinstance(fun, staticmethod):
         raise TypeError(f"staticmethod arguments are not supported, got {fun}")
     if not callable(fun):
@@ -265,17 +284,24 @@ def jit(
     paths = [n for n in names if not n.isidentifier()]
     names = [n for n in names if n.isidentifier()]
     numbers, names = _resolve(fun, _indices(donate_argnums, "donate_argnums"), names, "donate")
-    given = not (_unspecified(in_shardings) and _unspecified(out_shardings))
-    if not given and device is None and backend is None:
-        return _with_options(fun, statics, numbers, names + paths, donate == "must", inline, compiler_options)
+    made = (statics, numbers, names + paths, donate == "must", inline, compiler_options)
+    placed = not (_unspecified(in_shardings) and _unspecified(out_shardings) and device is None and backend is None)
+    if not placed and caller == "jit":
+        return _with_options(fun, *made)
     from ferrax.sharding import _jit
 
     if device is not None or backend is not None:
-        in_shardings = _jit.of_device(device, backend, given)
+        given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
+        at = _jit.of_device(device, backend, [name for name, s in given.items() if not _unspecified(s)])
+        return _jit.on_device(_with_options(fun, *made), at, statics, caller)
+    _jit.check(in_shardings, "in_shardings")
+    _jit.check(out_shardings, "out_shardings")
     if not _unspecified(out_shardings):
-        fun = _jit.constrained(fun, out_shardings)
-    compiled = _with_options(fun, statics, numbers, names + paths, donate == "must", inline, compiler_options)
-    return compiled if _unspecified(in_shardings) else _jit.with_arguments(compiled, in_shardings, statics[0])
+        fun = _jit.constrained(fun, out_shardings, caller)
+    compiled = _with_options(fun, *made)
+    if not _unspecified(in_shardings):
+        compiled = _jit.with_arguments(compiled, in_shardings, statics[0], caller)
+    return compiled if caller == "jit" else _jit.over_mesh(compiled)
 
 
 def _with_options(fun: Any, statics: Any, numbers: Any, names: Any, must: bool, inline: bool, options: Any) -> Any:

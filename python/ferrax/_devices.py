@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ferrax import _ferrax, tree_util
+from ferrax import _ferrax, _processes, tree_util
 from ferrax._boundary import shielded
 from ferrax._prefixes import prefix_leaves
 
@@ -70,7 +70,7 @@ class _Client:
     def __init__(self, platform: str) -> None:
         self.platform = platform
         self.platform_version = platform
-        self.process_index = 0
+        self.process_index = _processes.state.index
 
     def devices(self) -> list[Any]:
         """The platform's devices."""
@@ -160,7 +160,7 @@ for _name, _member in _MEMBERS.items():
 
 
 def devices(backend: str | None = None) -> list[Any]:
-    """Every device of a platform.
+    """Every device of a platform, of all processes.
 
     Args:
       backend: `"cpu"`, or `None` for the default platform.
@@ -172,7 +172,7 @@ def devices(backend: str | None = None) -> list[Any]:
     >>> jax.devices()[0].platform
     'cpu'
     """
-    return list(_ferrax.devices(backend))
+    return _processes.all_devices(list(_ferrax.devices(backend)))
 
 
 def device_memory_stats(device: Any = None) -> dict[str, int]:
@@ -191,7 +191,7 @@ def device_memory_stats(device: Any = None) -> dict[str, int]:
     >>> jax.device_memory_stats()["bytes_in_use"] - before
     4000
     """
-    stats: dict[str, int] = (device or devices()[0]).memory_stats()
+    stats: dict[str, int] = (device or local_devices()[0]).memory_stats()
     return stats
 
 
@@ -219,12 +219,12 @@ def live_arrays(platform: str | None = None) -> list[Any]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Any]:
-    """Devices of this process: all of them.
+    """Devices of a process.
 
     Args:
-      process_index: `None` or 0, the only process there is.
+      process_index: number of the process; this one by default.
       backend: `"cpu"`, or `None` for the default platform.
-      host_id: accepted for compatibility.
+      host_id: the former name of `process_index`.
 
     Returns:
       A list of devices, in order of their ids.
@@ -236,9 +236,12 @@ def local_devices(
     >>> jax.local_devices() == jax.devices()
     True
     """
-    if process_index not in (None, 0):
-        raise ValueError(f"Unknown process_index {process_index}")
-    return devices(backend)
+    process = host_id if process_index is None else process_index
+    if process is None or process == _processes.state.index:
+        return list(_ferrax.devices(backend))
+    if process not in range(_processes.state.count):
+        raise ValueError(f"Unknown process_index {process}")
+    return [d for d in devices(backend) if d.process_index == process]
 
 
 def device_count(backend: str | None = None) -> int:
@@ -270,7 +273,7 @@ def local_device_count(backend: str | None = None) -> int:
     >>> jax.local_device_count() == jax.device_count()
     True
     """
-    return device_count(backend)
+    return len(local_devices(backend=backend))
 
 
 def default_backend() -> str:
@@ -280,39 +283,39 @@ def default_backend() -> str:
     >>> jax.default_backend()
     'cpu'
     """
-    return devices()[0].platform
+    return str(next(iter(_ferrax.devices(None))).platform)
 
 
 def process_index(backend: str | None = None) -> int:
-    """Number of this process among all: 0.
+    """Number of this process among all.
 
     Args:
       backend: accepted for compatibility.
 
     Returns:
-      0.
+      The number that `jax.distributed.initialize` got; 0 without it.
 
     >>> import ferrax as jax
     >>> jax.process_index()
     0
     """
-    return 0
+    return _processes.state.index
 
 
 def process_count(backend: str | None = None) -> int:
-    """Number of processes: 1.
+    """Number of processes.
 
     Args:
       backend: accepted for compatibility.
 
     Returns:
-      1.
+      The number that `jax.distributed.initialize` got; 1 without it.
 
     >>> import ferrax as jax
     >>> jax.process_count()
     1
     """
-    return 1
+    return _processes.state.count
 
 
 def process_indices(backend: str | None = None) -> list[int]:
@@ -322,13 +325,13 @@ def process_indices(backend: str | None = None) -> list[int]:
       backend: accepted for compatibility.
 
     Returns:
-      `[0]`.
+      Those from 0 on.
 
     >>> import ferrax as jax
     >>> jax.process_indices()
     [0]
     """
-    return [0]
+    return list(range(_processes.state.count))
 
 
 def host_ids(backend: str | None = None) -> list[int]:

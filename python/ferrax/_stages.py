@@ -424,18 +424,21 @@ class Compiled(_Stage):
         for i, (leaf, sharding, moves) in enumerate(zip(leaves, self._shardings, asked, strict=True)):
             have = getattr(leaf, "sharding", None) if getattr(leaf, "committed", False) else None
             if moves and have is not None and not have.is_equivalent_to(sharding, leaf.ndim):
-                wrong.append(f"{self._argument(i)} is sharded as {have}, and was lowered for {sharding}")
+                shape = _type_text(leaf.shape, leaf.dtype)
+                asked_text = f"  Passed sharding: {have}\n  Required sharding: {sharding}"
+                wrong.append(f"{self._argument(i)} with shape {shape}:\n{asked_text}")
             moved.append(_device_put(leaf, sharding) if moves and have is None else leaf)
         if wrong:
+            lines = "\n".join(wrong)
             raise ValueError(
                 "Computation was compiled for input shardings that disagree with the shardings of arguments passed to "
-                f"it: {'; '.join(wrong)}"
+                f"it. Here are the {len(wrong)} mismatches:\n{lines}"
             )
         return moved
 
     def _argument(self, i: int) -> str:
         names = self._program.argument_names()
-        return f"argument {names[i]}" if i < len(names) else f"argument number {i}"
+        return f"Argument {names[i]}" if i < len(names) else f"Argument number {i}"
 
     def _check_types(self, leaves: list[Any]) -> None:
         """Raises where arguments have other types than the program was compiled for, and names each of them."""

@@ -1,15 +1,97 @@
-"""Programs of several processes: `initialize` and `shutdown`. Only one process is there yet."""
+"""Programs of several processes: `initialize` connects them, `shutdown` ends that.
+
+Process 0 runs the coordinator. Processes know each other's devices, meet at barriers and exchange values
+(`jax.experimental.multihost_utils`); a process that dies makes the others' next request an error that names it. Arrays
+lie on the devices of one process: nothing here moves data between devices of several. Read next: `_coordination.py`.
+"""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 from collections.abc import Sequence
+from typing import Any
 
+from ferrax import _processes
 from ferrax._boundary import expose as _expose
+from ferrax.errors import JaxRuntimeError
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
-_started = False
+
+class State:
+    """The process among others: number 0 of 1, without a client or a service, until `initialize` was called."""
+
+    process_id: int = 0
+    num_processes: int = 1
+    service: Any = None
+    client: Any = None
+    preemption_sync_manager: Any = None
+    coordinator_address: str | None = None
+    partition_index: int | None = None
+
+    def initialize(self, *args: Any, **kwargs: Any) -> None:
+        """As `ferrax.distributed.initialize`."""
+        initialize(*args, **kwargs)
+
+    def shutdown(self) -> None:
+        """As `ferrax.distributed.shutdown`."""
+        shutdown()
+
+
+global_state = State()
+
+
+def _slurm() -> dict[str, Any] | None:
+    """What SLURM tells its processes."""
+    names = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
+    if not all(n in os.environ for n in names):
+        return None
+    job, nodes, count, process, _ = (os.environ[n] for n in names)
+    port = os.environ.get("JAX_COORDINATOR_PORT") or str(int(job) % 2**12 + 65535 - 2**12 + 1)
+    prefix, bracket, rest = nodes.partition("[")
+    first = nodes.split(",")[0]
+    if bracket and "," not in prefix:
+        first = prefix + rest.replace("]", ",").replace("-", ",").split(",")[0]
+    return {"address": f"{first}:{port}", "count": int(count), "process": int(process)}
+
+
+def _open_mpi() -> dict[str, Any] | None:
+    """What Open MPI tells its processes."""
+    names = ("OMPI_MCA_orte_hnp_uri", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")
+    if not all(n in os.environ for n in names):
+        return None
+    uri, count, process = (os.environ[n] for n in names)
+    job = int(uri.split(".", maxsplit=1)[0])
+    host = uri.split(";")[1].split(",")[0].split("://")[-1].rpartition(":")[0]
+    port = os.environ.get("JAX_COORDINATOR_PORT") or str(job % 2**12 + 65535 - 2**12 + 1)
+    return {"address": f"{host.strip('[]')}:{port}", "count": int(count), "process": int(process)}
+
+
+_CLUSTERS = {"slurm": _slurm, "ompi": _open_mpi}
+
+
+def _detected(method: str | None) -> dict[str, Any]:
+    """What the cluster that started this process says of it."""
+    if method == "deactivate":
+        return {}
+    if method is not None and method not in _CLUSTERS:
+        raise NotImplementedError(
+            f"jax.distributed.initialize(cluster_detection_method={method!r}) is not implemented: processes are found "
+            f"by {', '.join(map(repr, _CLUSTERS))}, or say themselves which they are"
+        )
+    for find in [_CLUSTERS[method]] if method else _CLUSTERS.values():
+        found = find()
+        if found is not None:
+            return found
+    return {}
+
+
+def _whole(name: str, value: Any, what: str) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{name} must be a {what} int. Got {name}={value} of type {type(value)}.")
+    return value
 
 
 def initialize(
@@ -25,51 +107,87 @@ def initialize(
     slice_index: int | None = None,
     partition_index: int | None = None,
 ) -> None:
-    """Connects the processes of a program; a program of one process is connected at once.
+    """Connects the processes of a program. Process 0 runs the coordinator, and all wait until all are there.
 
     Args:
-      coordinator_address: address of the first process, `"host:port"`.
+      coordinator_address: address of process 0, `"host:port"`; the variable `JAX_COORDINATOR_ADDRESS` by default, then
+        what SLURM or Open MPI say, as of the number of processes and this one's.
       num_processes: number of processes.
       process_id: number of this one.
-      local_device_ids: the devices that this process uses; all by default.
-      cluster_detection_method: accepted for compatibility.
-      initialization_timeout: accepted for compatibility: nobody is waited for.
-      heartbeat_timeout_seconds: accepted for compatibility.
-      shutdown_timeout_seconds: accepted for compatibility.
-      coordinator_bind_address: accepted for compatibility.
-      slice_index: accepted for compatibility.
-      partition_index: accepted for compatibility.
+      local_device_ids: the devices that this process uses; must be None: all of them.
+      cluster_detection_method: `"slurm"`, `"ompi"`, or `"deactivate"`, which looks for neither.
+      initialization_timeout: seconds in which all processes have to be there.
+      heartbeat_timeout_seconds: seconds without a sign of life after which a process counts as dead.
+      shutdown_timeout_seconds: seconds that a process that ends waits for the others.
+      coordinator_bind_address: address that process 0 listens at; the coordinator's port on all addresses by default.
+      slice_index: the former name of `partition_index`.
+      partition_index: number of the part of the machine that the process is in; noted.
 
     Raises:
       RuntimeError: it was called before.
-      ValueError: the arguments do not say how many processes there are, or which this is.
-      NotImplementedError: there are several processes.
+      ValueError: it is not known how many processes there are, or which this is.
+      JaxRuntimeError: the coordinator or a process is not there in time.
+      NotImplementedError: `local_device_ids` is given.
 
     >>> import ferrax as jax
-    >>> jax.distributed.initialize("localhost:1234", num_processes=1, process_id=0)
+    >>> jax.distributed.initialize("localhost:12345", num_processes=1, process_id=0)
     >>> jax.distributed.is_initialized()
     True
     >>> jax.distributed.shutdown()
     """
-    global _started
-    if _started:
+    from ferrax._coordination import Client, Service, address_of
+
+    state = global_state
+    if state.client is not None or state.service is not None:
         raise RuntimeError("distributed.initialize should only be called once.")
     address = coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS")
+    said = {} if None not in (address, num_processes, process_id) else _detected(cluster_detection_method)
+    address = address or said.get("address")
+    num_processes = said.get("count") if num_processes is None else num_processes
+    process_id = said.get("process") if process_id is None else process_id
     if address is None:
         raise ValueError("coordinator_address should be defined.")
     if num_processes is None:
         raise ValueError("Number of processes must be defined.")
     if process_id is None:
         raise ValueError("The process id of the current process must be defined.")
-    if num_processes != 1:
-        raise NotImplementedError(
-            f"jax.distributed.initialize with {num_processes} processes is not implemented yet: it needs a platform "
-            "whose "
-            "plugin connects them"
+    process, count = _whole("process_id", process_id, "nonnegative"), _whole("num_processes", num_processes, "positive")
+    if not 0 <= process < count:
+        raise ValueError(
+            "process_id and num_processes must be nonnegative, with process_id < num_processes. Got "
+            f"process_id={process}, num_processes={count}."
         )
-    if process_id != 0:
-        raise ValueError(f"process_id must be 0 in a program of one process, got {process_id}")
-    _started = True
+    if local_device_ids is not None:
+        raise NotImplementedError("jax.distributed.initialize(local_device_ids=...) is not implemented")
+    if process == 0:
+        default = f"[::]:{address_of(address)[1]}"
+        bind = coordinator_bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS") or default
+        state.service = Service(bind, count, heartbeat_timeout_seconds)
+    client = Client(
+        address, process, count, initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds
+    )
+    try:
+        client.connect()
+    except BaseException:
+        _end_service()
+        raise
+    state.process_id, state.num_processes, state.coordinator_address = process, count, address
+    state.client = client
+    state.partition_index = slice_index if partition_index is None else partition_index
+    _processes.joined(process, count, client)
+    atexit.register(_at_exit)
+
+
+def _end_service() -> None:
+    if global_state.service is not None:
+        global_state.service.shutdown()
+        global_state.service = None
+
+
+def _at_exit() -> None:
+    """Leaves as `shutdown` does; a process that fails does not wait for the others."""
+    with contextlib.suppress(JaxRuntimeError):
+        shutdown()
 
 
 def is_initialized() -> bool:
@@ -79,17 +197,27 @@ def is_initialized() -> bool:
     >>> jax.distributed.is_initialized()
     False
     """
-    return _started
+    return global_state.client is not None
 
 
 def shutdown() -> None:
-    """Ends what `initialize` began.
+    """Ends what `initialize` began, when all processes do; does nothing without it.
+
+    Raises:
+      JaxRuntimeError: the others do not end in time, or one of them died.
 
     >>> import ferrax as jax
     >>> jax.distributed.shutdown()
     """
-    global _started
-    _started = False
+    state = global_state
+    client, state.client = state.client, None
+    try:
+        if client is not None:
+            client.shutdown()
+    finally:
+        _end_service()
+        state.process_id, state.num_processes, state.coordinator_address = 0, 1, None
+        _processes.joined(0, 1, None)
 
 
 _expose(globals())

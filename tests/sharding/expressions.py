@@ -257,6 +257,31 @@ sm(lambda w, v: jax.grad(lambda w: looped(w, v))(w), (P(), P('x')), P())(w, x)
 sm(lambda w, v: jax.grad(lambda w: lax.cond(v[0, 0] > 1, loss, twice, w, v))(w), (P(), P('x')), P())(w, x)
 sm(lambda w, v: jax.jvp(lambda w: jax.grad(loss)(w, v), (w,), (w,))[1], (P(), P('x')), P())(w, x)
 sm(lambda w, v: jax.grad(loss, argnums=1)(w, v), (P(), P('x')), P('x'))(w, x)
+sm(lambda v: lax.all_gather(v, 'x', tiled=True, to='invarying'), P('x'), P())(x)
+sm(lambda v: lax.all_gather(v > 1, ('x', 'y'), axis=1, to='invarying'), P(('x', 'y')), P())(x)
+jax.grad(lambda v: sm(lambda v: lax.all_gather(v, 'x', axis=1, to='invarying') ** 2, P('x'), P())(v).sum())(x)
+sm(lambda v: lax.all_gather(v, 'x', axis_index_groups=((0, 1), (2, 3)), tiled=True), P('x'), P('x'))(x)
+sm(lambda v: lax.psum_scatter(v, 'x', axis_index_groups=((0, 2), (1, 3)), tiled=True), P('x'), P('x'))(x)
+sm(lambda v: lax.all_to_all(v, 'x', 1, 0, axis_index_groups=((0, 1), (2, 3)), tiled=True), P('x'), P(None, 'x'))(x)
+sm(lambda v: lax.pmax(v, 'x', axis_index_groups=((0, 1), (2, 3))), P('x'), P('x'))(x)
+jax.grad(lambda v: (sm(lambda v: jnp.sin(v), P('x'), P('x'))(v) * v).sum())(x)
+jax.jit(sm(lambda v: 2 * v, P('x'), P('x'), axis_names={'x'}))(place(x, 'x', 'y'))
+sm(lambda v: 2 * v, P('x'), P('x'), axis_names={'x'})(place(x, 'x', 'y'))
+sm(lambda o, v: jnp.sin(v) + o['n'], ({'n': None}, P('x')), P('x'))({'n': 2}, x)
+sm(lambda o, v: v * (o[0] is devs[0]), (None, P('x')), P('x'))(devs, x)
+jax.jit(lambda v: 2 * lax.with_sharding_constraint(v, NamedSharding(am, P('y'))))(place(x, 'x'))
+jax.jit(jax.vmap(lambda v: lax.with_sharding_constraint(v, NamedSharding(am, P('y')))))(place(x, 'x'))
+jax.vmap(jax.jit(lambda v: lax.with_sharding_constraint(v, s('x'))), spmd_axis_name='y')(sq).sharding.mesh
+jax.jit(lambda v: lax.with_sharding_constraint(v, s(P.UNCONSTRAINED, 'y')))(place(x, 'x'))
+jnp.zeros_like(jax.ShapeDtypeStruct((8, 4), 'float32', sharding=s('x', 'y')))
+jnp.full_like(jax.ShapeDtypeStruct((8,), 'int32', sharding=s('x')), 3)
+within(lambda: pjit(lambda v: 2 * v)(jnp.arange(4)))
+within(lambda: pjit(lambda: 1)())
+within(lambda: pjit(lambda v, u: (v, u), in_shardings=(P('x'), None))(x, jnp.ones(3)))
+within(lambda: jax.jit(lambda v: 2 * v)(jnp.arange(4)))
+jax.jit(lambda v: v @ v.T, device=devs[1])(place(x, 'x', 'y'))
+jax.jit(lambda: jnp.ones(3), device=devs[2])()
+m(lambda: pjit(lambda v: v + 1, out_shardings=P('y'))(jnp.arange(4)))()
 sm(lambda w, v: jax.grad(jax.checkpoint(loss))(w, v), (P(), P('x')), P())(w, x)
 sm(lambda w, v: lax.fori_loop(0, 3, lambda k, w: w - 0.1 * jax.grad(loss)(w, v), w), (P(), P('x')), P())(w, x)
 sm(lambda w, v: jax.grad(lambda w: (lax.all_gather(v, 'x', tiled=True) @ w).sum())(w), (P(), P('x')), P())(w, x)
@@ -282,6 +307,28 @@ jax.grad(lambda w: jax.pmap(lambda v: lax.psum((w * v).sum(), 'p'), axis_name='p
 
 #: What raises: the class and the beginning of the text agree.
 ERRORS = """
+within(lambda: pjit(lambda v: v)(jax.device_put(x, devs[0])))
+within(lambda: jax.jit(lambda v: v, in_shardings=P('x'))(x))
+pjit(lambda v: v, in_shardings=P('x'))(x)
+pjit(lambda v: v, in_shardings='x')
+jax.jit(lambda v: v, out_shardings={'a': 3})
+jax.jit(lambda v: v, in_shardings=s(P.UNCONSTRAINED, 'y'))
+jax.jit(lambda v: v, out_shardings=s('x'), device=devs[0])
+within(lambda: pjit(lambda v: v, in_shardings=P('x', ('y', 'x')))(x))
+within(lambda: pjit(lambda v: v, in_shardings=P('x', 'y'))({'a': x[0]}))
+within(lambda: pjit(lambda v: {'r': v.sum()}, out_shardings=P('x'))(x))
+within(lambda: pjit(lambda v: v, device=devs[0])(x))
+pjit(lambda v, u: v, in_shardings=[None] * 3)(x, x)
+lax.with_sharding_constraint(x, None)
+lax.with_sharding_constraint(x, 'x')
+lax.with_sharding_constraint(place(x, 'x'), NamedSharding(Mesh(np.array(devs[::-1]).reshape(4, 2), ('x', 'y')), P('x')))
+lax.with_sharding_constraint(place(x, 'x'), NamedSharding(Mesh(np.array(devs), 'z').abstract_mesh, P('z')))
+jax.jit(sm(lambda v: lax.with_sharding_constraint(v, s('x')), P('x'), P('x'), check_vma=False))(x)
+sm(lambda v: lax.pcast(v, {'x'}, to='varying'), P(), P('x'))(x)
+sm(lambda v: lax.all_gather(v, 'x', to='elsewhere'), P('x'), P())(x)
+sm(lambda o, v: v, (None, P('x')), P('x'))(devs, x[:3])
+jax.vmap(sm(jnp.sin, P('x'), P('x')), spmd_axis_name='x')(x)
+jax.jit(lambda v: v, in_shardings=s('x')).lower(x).compile()(place(x, 'y'))
 Mesh(np.array(devs), ('i', 'j'))
 Mesh(devs, ('i',), axis_types=('a',))
 Mesh(devs, 'i', axis_types=(AxisType.Explicit,) * 2)
@@ -374,6 +421,7 @@ def _namespace(library: str) -> dict:
     me = jax.make_mesh((4, 2), ("x", "y"))
 
     custom = importlib.import_module(f"{library}.experimental.custom_partitioning")
+    pjit = importlib.import_module(f"{library}.experimental.pjit").pjit
 
     def place(x, *entries):
         return jax.device_put(x, NamedSharding(m, P(*entries)))
@@ -405,6 +453,10 @@ def _namespace(library: str) -> dict:
         found = []
         sm(lambda *vs: (found.extend(map(str, f(*vs))), vs)[1], spec, P("x", "y"), check_vma=False)(*xs)
         return found
+
+    def within(f):
+        with m:
+            return f()
 
     def typed(value, *entries):
         """An array over the mesh with explicit axes."""
@@ -447,6 +499,8 @@ def _namespace(library: str) -> dict:
         "onhost": lambda v: jax.device_put(v, NamedSharding(m, P("x"), memory_kind="pinned_host")),
         "twice": twice,
         "under": under,
+        "within": within,
+        "pjit": pjit,
         "sm": sm,
         "loss": loss,
         "looped": looped,

@@ -179,7 +179,7 @@ CASES = {
             try:
                 c(jax.device_put(n, s()))
             except ValueError as error:
-                assert "input shardings that disagree" in str(error) and "argument v" in str(error), error
+                assert "input shardings that disagree" in str(error) and "Argument v" in str(error), error
             else:
                 raise AssertionError("an argument from elsewhere")
         c = jax.jit(lambda k, v, u: (k * v, u), in_shardings=(a, None), static_argnums=0).lower(3, n, n).compile()

@@ -182,7 +182,8 @@ fn callback_batch(
     args: &[Value],
     dims: &[Option<usize>],
 ) -> Result<(Values, BatchDims)> {
-    if p.ordered {
+    // a manual axis is one of devices, which call in their order
+    if p.ordered && axis.manual == 0 {
         bail!(Value, "Cannot `vmap` ordered IO callback.");
     }
     if p.vmap_method == VmapMethod::Unsupported {

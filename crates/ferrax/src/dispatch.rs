@@ -48,6 +48,8 @@ impl Eq for OpKey {}
 struct OpProgram {
     outs: Avals,
     compiled: Box<dyn Compiled>,
+    /// Whether a program in the operation says or asks how values are sharded.
+    says_where: bool,
 }
 
 /// Bytes of programs of single operations that are kept.
@@ -115,7 +117,10 @@ fn op_program(op: &OpRef, args: &[Value], device: DeviceId) -> Result<Arc<Entry<
     let compiled = engine::of(device)?.compile(&source)?;
     drop(refs);
     let inner: usize = op.subjaxprs().iter().map(|j| j.bytes()).sum();
-    let (key, program) = (OpKey { hash, op: op.clone(), args: avals, device }, OpProgram { outs, compiled });
+    let (key, program) = (
+        OpKey { hash, op: op.clone(), args: avals, device },
+        OpProgram { outs, compiled, says_where: sharded::op_says_where(op) },
+    );
     if calls_back(op) {
         return Ok(Entry::apart(key, program));
     }
@@ -188,7 +193,7 @@ fn run(program: &OpProgram, op: &OpRef, args: &[Value], placement: Placement) ->
     let mut buffers: SmallVec<[Arg<'_>; 6]> = (0..args.len()).map(|i| Arg::Borrowed(operands.get(i))).collect();
     let elements = total(args.iter().map(|a| size(a.shape())).chain(program.outs.iter().map(Aval::size)));
     let outs = long_work::run(elements, || program.compiled.run(&mut buffers, placement.device.index()))?;
-    if placement.device.is_sharded() {
+    if placement.device.is_sharded() || program.says_where {
         let places = sharded::of_operation(op, args, &program.outs, placement)?;
         return Ok(placed_each(outs, &program.outs, &places));
     }

@@ -39,11 +39,13 @@ const ASKED: &str = "the sharding is asked for by ";
 
 /// Whether a program, or one inside of it, says or asks how values are sharded.
 pub fn says_where(jaxpr: &Jaxpr) -> bool {
-    let asks = |op: &OpRef| op.of(&NAME).is_some_and(|p| p.name.starts_with(ASKED));
-    jaxpr
-        .eqns
-        .iter()
-        .any(|e| e.op.is(&SHARDING_CONSTRAINT) || asks(&e.op) || e.op.subjaxprs().iter().any(|j| says_where(j)))
+    jaxpr.eqns.iter().any(|e| op_says_where(&e.op))
+}
+
+/// As [`says_where`], of one operation.
+pub fn op_says_where(op: &OpRef) -> bool {
+    let asks = || op.of(&NAME).is_some_and(|p| p.name.starts_with(ASKED));
+    op.is(&SHARDING_CONSTRAINT) || asks() || op.subjaxprs().iter().any(|j| says_where(j))
 }
 
 /// The sharding or device of each operand that is committed.

@@ -16,26 +16,30 @@ def get_concrete_mesh() -> Mesh:
     return concrete_mesh() or empty_concrete_mesh
 
 
-class _Environment:
-    """The meshes of `with mesh:`."""
+class ResourceEnv:
+    """A mesh of `with mesh:`."""
 
-    @property
-    def physical_mesh(self) -> Mesh:
-        """The innermost one; one without axes where there is none."""
-        return _state.physical[-1] if _state.physical else empty_concrete_mesh
+    def __init__(self, physical_mesh: Mesh) -> None:
+        self.physical_mesh = physical_mesh
+
+
+EMPTY_ENV = ResourceEnv(empty_concrete_mesh)
 
 
 class _ThreadResources:
     """What this thread's `with mesh:` have set."""
 
-    env = _Environment()
+    @property
+    def env(self) -> ResourceEnv:
+        """The innermost mesh; one without axes where there is none."""
+        return ResourceEnv(_state.physical[-1]) if _state.physical else EMPTY_ENV
 
 
 thread_resources = _ThreadResources()
 
 __getattr__ = unprovided_names(
     __name__,
-    "BaseMesh EMPTY_ENV ResourceEnv",
+    "BaseMesh",
     "meshes in use are ferrax.sharding's",
     names_of(__name__, "ferrax.sharding"),
 )

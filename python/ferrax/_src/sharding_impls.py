@@ -2,10 +2,11 @@
 
 from ferrax._src._public import names_of
 from ferrax._src._unprovided import unprovided_names
+from ferrax.sharding._jit import UNSPECIFIED as UNSPECIFIED
 
 __getattr__ = unprovided_names(
     __name__,
-    "AUTO GSPMDSharding NonUniformShardingError PmapSharding PositionalSharding SdyArray SdyDim UNSPECIFIED "
+    "AUTO GSPMDSharding NonUniformShardingError PmapSharding PositionalSharding SdyArray SdyDim "
     "UnspecifiedValue array_mapping_to_axis_resources cached_named_sharding canonicalize_sharding "
     "get_process_index_and_count local_to_global_shape make_key_array_phys_sharding physical_sharding "
     "prepare_axis_resources "

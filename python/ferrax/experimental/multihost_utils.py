@@ -1,12 +1,18 @@
-"""What programs of many processes share, in a process that is the only one."""
+"""What programs of many processes share: values go through the coordinator of `jax.distributed`.
+
+A process that is the only one has all there is. Read next: `ferrax/_coordination.py`.
+"""
 
 from __future__ import annotations
 
+import itertools
+import json
+import zlib
 from typing import Any
 
 import numpy as np
 
-from ferrax import tree_util
+from ferrax import _processes, tree_util
 from ferrax._api import effects_barrier
 from ferrax._boundary import expose as _expose
 from ferrax._prefixes import prefix_leaves
@@ -26,6 +32,43 @@ __all__ = [
 ]
 
 
+#: Numbers of exchanges; all processes make them in one order.
+_turns = itertools.count()
+#: How long the others may take, in milliseconds.
+_PATIENCE = 300_000
+
+
+def _packed(x: np.ndarray[Any, Any]) -> bytes:
+    """An array as bytes: dtype and shape, a line end, the elements."""
+    head = json.dumps([x.dtype.name, list(x.shape)]).encode()
+    return head + b"\n" + np.ascontiguousarray(x).tobytes()
+
+
+def _unpacked(data: bytes) -> np.ndarray[Any, Any]:
+    from ferrax._ferrax import canonicalize_dtype
+
+    head, _, elements = data.partition(b"\n")
+    name, shape = json.loads(head)
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        dtype = canonicalize_dtype(name)
+    return np.frombuffer(elements, dtype=dtype).reshape(shape).copy()
+
+
+def _exchanged(x: Any, sources: list[int]) -> list[np.ndarray[Any, Any]]:
+    """The values that some processes have, for all of them."""
+    state = _processes.state
+    folder = f"ferrax/exchange/{next(_turns)}"
+    if state.index in sources:
+        state.client.key_value_set_bytes(f"{folder}/{state.index}", _packed(np.asarray(x)))
+    found = [_unpacked(state.client.blocking_key_value_get_bytes(f"{folder}/{p}", _PATIENCE)) for p in sources]
+    state.client.wait_at_barrier(folder, _PATIENCE)
+    if state.index == sources[0]:
+        state.client.key_value_delete(folder)
+    return found
+
+
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     """The first process's data, for all processes.
 
@@ -40,7 +83,13 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     >>> multihost_utils.broadcast_one_to_all(3)
     array(3)
     """
-    return tree_util.tree_map(np.asarray, in_tree)
+    if _processes.state.count == 1:
+        return tree_util.tree_map(np.asarray, in_tree)
+    own = _processes.state.index == 0 if is_source is None else bool(is_source)
+    sources = [p for p, says in enumerate(_exchanged(own, list(range(_processes.state.count)))) if says]
+    if len(sources) != 1:
+        raise ValueError(f"broadcast_one_to_all needs one process that has the data; processes {sources} say so")
+    return tree_util.tree_map(lambda x: _exchanged(x, sources)[0], in_tree)
 
 
 def sync_global_devices(name: str) -> None:
@@ -49,10 +98,14 @@ def sync_global_devices(name: str) -> None:
     Args:
       name: of the place, the same in all processes.
 
+    Raises:
+      AssertionError: another process is at another place.
+
     >>> from ferrax.experimental import multihost_utils
     >>> multihost_utils.sync_global_devices("here")
     """
     effects_barrier()
+    assert_equal(np.uint32(zlib.crc32(name.encode())), f"sync_global_devices name mismatch ('{name}')")
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
@@ -72,6 +125,9 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
     def one(x: Any) -> Any:
         data = np.asarray(x)
+        if _processes.state.count > 1:
+            parts = _exchanged(data, list(range(_processes.state.count)))
+            return np.concatenate(parts) if tiled and data.ndim else np.stack(parts)
         return data if tiled or isinstance(getattr(x, "sharding", None), NamedSharding) else data[None]
 
     return tree_util.tree_map(one, in_tree)
@@ -90,7 +146,13 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     >>> from ferrax.experimental import multihost_utils
     >>> multihost_utils.assert_equal([1, 2])
     """
-    tree_util.tree_map(np.asarray, in_tree)
+    leaves = [np.asarray(x) for x in tree_util.tree_leaves(in_tree)]
+    if _processes.state.count == 1:
+        return
+    for leaf in leaves:
+        parts = _exchanged(leaf, list(range(_processes.state.count)))
+        if not all(np.array_equal(leaf, part) for part in parts):
+            raise AssertionError(f"{fail_message}. Expected: {np.stack(parts)}; got: {leaf}.")
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
@@ -103,16 +165,18 @@ def reached_preemption_sync_point(step_id: int) -> bool:
       False.
 
     Raises:
-      RuntimeError: the processes are not connected.
+      RuntimeError: processes are connected, and nobody tells them that they are to end.
 
     >>> from ferrax.experimental import multihost_utils
-    >>> try:
-    ...     multihost_utils.reached_preemption_sync_point(1)
-    ... except RuntimeError as error:
-    ...     print(error)
-    Preemption sync manager has not been initialized.
+    >>> multihost_utils.reached_preemption_sync_point(1)
+    False
     """
-    raise RuntimeError("Preemption sync manager has not been initialized.")
+    if _processes.state.client is None:
+        return False
+    raise RuntimeError(
+        "Preemption sync manager has not been initialized. Make sure the 'jax_enable_preemption_service' config is "
+        "enabled."
+    )
 
 
 def _require_mesh(mesh: Any) -> None:

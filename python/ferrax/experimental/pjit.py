@@ -27,22 +27,23 @@ def _pjit(
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
 ) -> Any:
-    """`ferrax.jit`, all of whose arguments may be given by position."""
-    from ferrax import jit
+    """`ferrax.jit`, all of whose arguments may be given by position, and which finds its mesh in `with mesh:`, too."""
+    from ferrax._api import jit_called
 
-    shardings = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    return jit(
+    return jit_called(
+        "pjit",
         fun,
+        in_shardings=None if in_shardings is _UNGIVEN else in_shardings,
+        out_shardings=None if out_shardings is _UNGIVEN else out_shardings,
         static_argnums=static_argnums,
         static_argnames=static_argnames,
         donate_argnums=donate_argnums,
         donate_argnames=donate_argnames,
-        keep_unused=keep_unused,
         device=device,
         backend=backend,
         inline=inline,
         compiler_options=compiler_options,
-        **{name: value for name, value in shardings.items() if value is not _UNGIVEN},
+        donate="may",
     )
 
 

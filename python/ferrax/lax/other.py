@@ -191,8 +191,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     Args:
       x: pytree of arrays.
-      shardings: a sharding, a `PartitionSpec` of the mesh in use, a `Format`, `None`, which asks for nothing, or
-        a pytree prefix of such.
+      shardings: a sharding, a `PartitionSpec` of the mesh in use, a `Format`, or a pytree prefix of such.
 
     Returns:
       The arrays with the shardings.
@@ -200,16 +199,15 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Raises:
       NotImplementedError: a `Format` asks for another layout than row by row.
       RuntimeError: a bare `PartitionSpec` without a mesh in use.
-      ValueError: an array has too few axes, or cannot be divided so.
+      TypeError: it is no sharding.
+      ValueError: an array has too few axes, or cannot be divided so; or the sharding is None.
       AssertionError: the mesh's axes are explicit, and the array has another sharding.
 
-    >>> import ferrax.numpy as jnp
-    >>> from ferrax import lax
-    >>> print(lax.with_sharding_constraint(jnp.ones(2), None))
-    [1. 1.]
+    >>> import ferrax as jax, ferrax.numpy as jnp
+    >>> mesh = jax.sharding.Mesh(jax.devices()[:1], "x")
+    >>> jax.lax.with_sharding_constraint(jnp.ones(2), jax.NamedSharding(mesh, jax.P("x"))).sharding.spec
+    P('x',)
     """
-    if shardings is None:
-        return x
     from ferrax.sharding._named import Sharding
     from ferrax.sharding._placement import constrain
     from ferrax.sharding._spec import PartitionSpec
@@ -222,7 +220,16 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             from ferrax.experimental.layout import sharding_of
 
             s = sharding_of(s, v.shape, "with_sharding_constraint")
-        return v if s is None else constrain(v, s)
+        if s is None:
+            raise ValueError(
+                "One of with_sharding_constraint arguments got sharding None which is not allowed. Please only pass "
+                "`jax.sharding.Sharding` instances."
+            )
+        if not isinstance(s, (Sharding, PartitionSpec)):
+            raise TypeError(
+                f"shardings leaf specifications are expected to be PartitionSpec instances or None, but got {s}"
+            )
+        return constrain(v, s)
 
     full = tree_util.tree_leaves(tree_util.tree_broadcast(shardings, x, is_leaf=is_leaf), is_leaf=is_leaf)
     leaves, tree = tree_util.tree_flatten(x)

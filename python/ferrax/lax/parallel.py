@@ -59,8 +59,8 @@ def _groups(function: str, axis_name: Any, axis_index_groups: Any) -> tuple[tupl
         raise NotImplementedError(
             "axis_index_groups has no meaning under vmap, which binds the named axes: split the axis in two instead"
         )
-    if _ferrax.checked_axes(names):
-        raise NotImplementedError(f"{function} with axis_index_groups is not implemented under shard_map's check_vma")
+    if function == "psum" and _ferrax.checked_axes(names):
+        raise NotImplementedError("psum with axis_index_groups is not implemented under shard_map's check_vma")
     rows = sorted(row for group in groups for row in group)
     if rows != list(range(axis_size(axis_name))):
         raise ValueError(f"axis_index_groups must cover all indices exactly once, got {axis_index_groups}")
@@ -280,7 +280,9 @@ def all_gather(
         `vmap`.
       axis: where the rows go in the results.
       tiled: whether rows are joined along `axis` instead of stacked on a new axis there.
-      to: accepted for compatibility; under `vmap` results are the same in every row.
+      to: what the types under `shard_map` with `check_vma` say of the results: `"varying"` over the axes;
+        `"invarying"`, the same everywhere; `"reduced"`, the same everywhere with gradients that are due over the axes.
+        Under `vmap` results are the same in every row.
 
     Returns:
       The rows, stacked or joined.
@@ -293,18 +295,25 @@ def all_gather(
     [[1. 3.]
      [1. 3.]]
     """
-    if to not in ("varying", "reduced", "invariant"):
-        raise ValueError(f"Got unexpected `to` value {to!r}. Allowed `to` values are: 'varying', 'reduced'")
-    if to != "varying" and _ferrax.checked_axes([str(n) for n in _names(axis_name)]):
-        raise NotImplementedError(f"all_gather with to={to!r} is not implemented yet")
+    if to not in ("varying", "reduced", "invarying"):
+        raise ValueError(
+            "Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are: {'varying', 'reduced', "
+            f"'invarying'}}. Got {to!r}"
+        )
     groups = _groups("all_gather", axis_name, axis_index_groups)
     names = [str(n) for n in _names(axis_name)]
+    same = to != "varying" and bool(_ferrax.checked_axes(names))
+    if same and groups is not None:
+        raise NotImplementedError(f"all_gather with to={to!r} and axis_index_groups is not implemented")
 
     def one(leaf: Any) -> Any:
         import ferrax.numpy as jnp
 
         leaf = jnp.asarray(leaf)
         at = _axis(axis, leaf.ndim + (not tiled), "all_gather")
+        if same:
+            stacked = jnp.moveaxis(_gathered_once(leaf, axis_name), 0, at)
+            return _merged(stacked, at) if tiled else stacked
         if groups is not None:
             stacked = jnp.moveaxis(_members(leaf, axis_name, groups), 0, at)
             return _merged(stacked, at) if tiled else stacked
@@ -314,6 +323,18 @@ def all_gather(
         return leaf
 
     return tree_util.tree_map(one, x)
+
+
+def _gathered_once(x: Array, axis_name: Any) -> Array:
+    """All rows of manual axes on a new first axis, the same on all devices: the sum of each row and negative zeros."""
+    import ferrax.numpy as jnp
+
+    if x.dtype == np.bool_:
+        return _gathered_once(x.astype(np.uint8), axis_name) != 0
+    rows = jnp.arange(axis_size(axis_name)).reshape(-1, *(1,) * x.ndim)
+    nothing = jnp.asarray(-0.0 if jnp.issubdtype(x.dtype, jnp.inexact) else 0, x.dtype)
+    total: Array = psum(jnp.where(rows == axis_index(axis_name), x, nothing), axis_name)
+    return total
 
 
 def _merged(x: Array, axis: int) -> Array:
@@ -602,6 +623,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """
     if to not in ("varying", "reduced", "unreduced"):
         raise ValueError("Got unexpected `to` value. Allowed `to` values are: {'reduced', 'unreduced', 'varying'}")
+    if not isinstance(axis_name, (str, tuple)):
+        raise TypeError(f"axis_name={axis_name!r} must be a tuple or a str. Got {axis_name!r}")
     names = [str(n) for n in _names(axis_name)]
     for n in names:
         _lax.axis_size(n, "pcast")

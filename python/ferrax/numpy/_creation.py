@@ -234,10 +234,13 @@ def _filled(shape: tuple[int, ...], fill_value: ArrayLike, dtype: DTypeLike) -> 
 
 
 def sharding_of_like(a: Any) -> Any:
-    """The sharding of an array, or of a traced value over explicit axes of a mesh."""
+    """The sharding of an array or an abstract one, or of a traced value over explicit axes of a mesh."""
     if isinstance(a, _core.ArrayImpl):
         found = _ferrax.place_of(a)
         return None if found is None else _ferrax.sharding_of(found)
+    said = None if isinstance(a, _ferrax.Array) else getattr(a, "sharding", None)
+    if isinstance(said, _ferrax.SingleDeviceSharding) or type(getattr(said, "mesh", None)).__name__ == "Mesh":
+        return said  # an abstract array that says where it is
     if not _ferrax.explicit_in_use():
         return None
     from ferrax.sharding._placement import concrete

@@ -92,13 +92,17 @@ def get_mesh() -> Mesh:
     return _state.mesh or empty_mesh
 
 
-def context_mesh() -> Mesh | AbstractMesh | None:
-    """The mesh for a bare `PartitionSpec`: of `set_mesh`, of `use_abstract_mesh`, of `with mesh:`, or `None`."""
+def context_mesh(physical: bool = True) -> Mesh | AbstractMesh | None:
+    """The mesh for a bare `PartitionSpec`: of `set_mesh`, of `use_abstract_mesh`, of `with mesh:`, or `None`.
+
+    Args:
+      physical: whether `with mesh:` counts; it is a context of older functions.
+    """
     abstract = _state.abstract
     if abstract is not None and not abstract.empty:
         mesh = _state.mesh
         return mesh if mesh is not None and mesh.abstract_mesh == abstract else abstract
-    return _state.physical[-1] if _state.physical else None
+    return _state.physical[-1] if _state.physical and physical else None
 
 
 def concrete_mesh() -> Mesh | None:

@@ -7,6 +7,8 @@ next: `_placement.py`.
 from __future__ import annotations
 
 import functools
+import inspect
+import itertools
 import warnings
 import weakref
 from collections.abc import Callable
@@ -18,12 +20,12 @@ from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Device, SingleDeviceSharding
 from ferrax._prefixes import prefix_leaves
 from ferrax._stages import trace_over
-from ferrax.sharding._context import context_mesh
-from ferrax.sharding._named import NamedSharding, Sharding
-from ferrax.sharding._placement import check_fits, concrete, constrain, place
-from ferrax.sharding._spec import PartitionSpec
+from ferrax.sharding._context import concrete_mesh, context_mesh, physical_mesh
+from ferrax.sharding._named import DuplicateSpecError, NamedSharding, Sharding
+from ferrax.sharding._placement import check_fits, concrete, constrain, place, put
+from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec
 
-__all__ = ["UNSPECIFIED", "constrained", "placed_arguments", "resolved"]
+__all__ = ["UNSPECIFIED", "check", "constrained", "on_device", "over_mesh", "placed_arguments", "resolved"]
 
 
 class _Unspecified:
@@ -40,8 +42,8 @@ def _is_leaf(x: Any) -> bool:
     return x is None or x is UNSPECIFIED or isinstance(x, (PartitionSpec, Sharding))
 
 
-def resolved(shardings: Any, name: str) -> Any:
-    """A tree of shardings with specs resolved by the mesh in use, and leaves checked.
+def check(shardings: Any, name: str) -> None:
+    """Raises unless the leaves of a tree are shardings that `jit` can have.
 
     Args:
       shardings: the tree.
@@ -49,44 +51,72 @@ def resolved(shardings: Any, name: str) -> Any:
 
     Raises:
       TypeError: a leaf is no sharding.
-      RuntimeError: a bare spec without a mesh in use.
+      ValueError: a leaf leaves axes to the compiler, or has a mesh without axes.
     """
 
-    def one(leaf: Any) -> Any:
+    def one(leaf: Any) -> None:
         if leaf is None or leaf is UNSPECIFIED:
-            return None
-        if isinstance(leaf, PartitionSpec):
-            mesh = context_mesh()
-            if mesh is None:
-                raise RuntimeError(
-                    f"jit requires a non-empty mesh in context if you are passing `PartitionSpec`s to {name}. You can "
-                    "define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
-                    f"{name} and then the mesh context manager is not required."
-                )
-            return concrete(NamedSharding(mesh, leaf))
+            return
         if type(leaf).__module__ == "ferrax.experimental.layout":
             if hasattr(leaf, "major_to_minor"):
                 raise ValueError(
                     "`jax.jit` does not accept device-local layouts directly. Create a `Format` instance wrapping this "
                     f"device-local layout and pass that to `jit` instead. Got {leaf}"
                 )
-            return leaf
-        if not isinstance(leaf, Sharding):
+            return
+        if not isinstance(leaf, (PartitionSpec, Sharding)):
             raise TypeError(
                 f"{name} leaf specifications are expected to be PartitionSpec instances or None, but got {leaf}"
             )
-        return leaf
+        if isinstance(leaf, NamedSharding) and leaf.mesh.empty:
+            raise ValueError(
+                f"One of {name} leaf specifications got an empty NamedSharding: {leaf} which is not allowed."
+            )
+        spec = leaf if isinstance(leaf, PartitionSpec) else getattr(leaf, "spec", ())
+        if any(entry is UNCONSTRAINED for entry in spec):
+            raise ValueError(f"Unconstrained dims are not allowed when passed to {name}: {leaf}")
+
+    tree_util.tree_map(one, shardings, is_leaf=_is_leaf)
+
+
+def resolved(shardings: Any, name: str, caller: str = "jit") -> Any:
+    """A tree of shardings with specs resolved by the mesh in use.
+
+    Args:
+      shardings: the tree.
+      name: `"in_shardings"` or `"out_shardings"`.
+      caller: `"jit"`, or `"pjit"`, which looks at `with mesh:`, too.
+
+    Raises:
+      RuntimeError: a bare spec without a mesh in use.
+      DuplicateSpecError: a spec names an axis twice.
+    """
+
+    def one(leaf: Any) -> Any:
+        if isinstance(leaf, PartitionSpec):
+            mesh = context_mesh(physical=caller == "pjit")
+            if mesh is None:
+                raise RuntimeError(
+                    f"{caller} requires a non-empty mesh in context if you are passing `PartitionSpec`s to {name}. You "
+                    "can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
+                    f"{name} and then the mesh context manager is not required."
+                )
+            try:
+                return concrete(NamedSharding(mesh, leaf))
+            except DuplicateSpecError as error:
+                raise DuplicateSpecError(str(error).replace("NamedSharding spec", name)) from None
+        return None if leaf is UNSPECIFIED else leaf
 
     return tree_util.tree_map(one, shardings, is_leaf=_is_leaf)
 
 
-def of_device(device: Any, backend: Any, given: Any) -> Any:
+def of_device(device: Any, backend: Any, given: list[str]) -> Any:
     """The sharding that `jit`'s deprecated `device` and `backend` mean.
 
     Args:
       device: a device, or `None`.
       backend: a platform's name, or `None`.
-      given: whether `in_shardings` or `out_shardings` are given, too.
+      given: which of `in_shardings` and `out_shardings` are given, too.
 
     Raises:
       ValueError: both are given, or shardings are.
@@ -96,7 +126,7 @@ def of_device(device: Any, backend: Any, given: Any) -> Any:
             f"can't specify both a device and a backend for jit, got device={device!r} and backend={backend!r}"
         )
     if given:
-        raise ValueError("If backend or device is specified on jit, then in_shardings should not be specified.")
+        raise ValueError(f"If backend or device is specified on jit, then {given[0]} should not be specified.")
     warnings.warn(
         "backend and device argument on jit is deprecated. You can use `jax.device_put(..., "
         'jax.local_devices(backend="cpu")[0])` on the inputs to the jitted function to get the same behavior.',
@@ -110,19 +140,147 @@ def of_device(device: Any, backend: Any, given: Any) -> Any:
     return SingleDeviceSharding(device)
 
 
-def constrained(fun: Callable[..., Any], out_shardings: Any) -> Callable[..., Any]:
+def on_device(compiled: Any, sharding: Any, statics: tuple[list[int], list[str]], caller: str) -> Callable[..., Any]:
+    """A jitted function that runs on one device, wherever its arguments are.
+
+    Args:
+      compiled: the function.
+      sharding: the device's.
+      statics: positions and names of static arguments.
+      caller: `"jit"` or `"pjit"`.
+    """
+
+    def moved(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if concrete_mesh() is not None or (caller == "pjit" and not physical_mesh().empty):
+            raise ValueError(
+                "Mesh context manager should not be used with jit when backend or device is also specified as an "
+                "argument to jit."
+            )
+        fixed = {n % len(args) for n in statics[0]} if args else set()
+        one = functools.partial(_onto_device, sharding)
+        there = lambda tree: tree_util.tree_map(one, tree)
+        return tuple(a if i in fixed else there(a) for i, a in enumerate(args)), {
+            name: a if name in statics[1] else there(a) for name, a in kwargs.items()
+        }
+
+    @functools.wraps(compiled)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = moved(args, kwargs)
+        return tree_util.tree_map(functools.partial(_left_on_device, sharding), compiled(*args, **kwargs))
+
+    for name in ("trace", "lower", "eval_shape", "cache_info", "clear_cache"):
+        setattr(call, name, getattr(compiled, name))
+    return call
+
+
+def _onto_device(sharding: Any, x: Any) -> Any:
+    """An argument on a device, from wherever it is; traced values and numbers as they are."""
+    if not isinstance(x, (_ferrax.ArrayImpl, np.ndarray)) or _ferrax.is_tracer(x) or not _ferrax.is_eager():
+        return x
+    return _ferrax.device_put_leaf(x, sharding, True)
+
+
+def _left_on_device(sharding: Any, x: Any) -> Any:
+    """A result on a device; an error where the program put it somewhere else."""
+    traced = _ferrax.is_tracer(x) or not _ferrax.is_eager()
+    if not traced and x.committed and x.devices() != sharding.device_set:
+        (device,) = sharding.device_set
+        ids = [d.id for d in x.sharding._device_assignment]
+        platform = device.platform.upper()
+        raise ValueError(
+            "Received incompatible devices for jitted computation. Got explicit output sharding with device ids "
+            f"[{device.id}] on platform {platform} and sharding_constraint inside jit with device ids {ids} on "
+            f"platform {platform}"
+        )
+    return _onto_device(sharding, x)
+
+
+def over_mesh(compiled: Any) -> Callable[..., Any]:
+    """A jitted function that runs over the devices of `with mesh:`, if one is in use when it is called.
+
+    Args:
+      compiled: the function.
+    """
+
+    @functools.wraps(compiled)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        mesh = physical_mesh()
+        if mesh.empty or not _ferrax.is_eager():
+            return compiled(*args, **kwargs)
+        _require_devices(compiled, mesh, args, kwargs)
+        result = compiled(*args, **kwargs)
+        whole = NamedSharding(mesh, PartitionSpec())
+        return tree_util.tree_map(lambda x: x if _ferrax.is_tracer(x) or x.committed else put(x, whole), result)
+
+    for name in ("trace", "lower", "eval_shape", "cache_info", "clear_cache"):
+        setattr(call, name, getattr(compiled, name))
+    inner, wanted = without_placing(compiled)
+    if wanted is not None:
+        _placing[call] = (inner, wanted)
+    return call
+
+
+def _require_devices(compiled: Any, mesh: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raises where an argument is committed to other devices than a mesh's."""
+    devices = list(mesh.devices.flat)
+    names = None
+    for i, x in enumerate(tree_util.tree_leaves((args, kwargs))):
+        if not isinstance(x, _ferrax.ArrayImpl) or _ferrax.is_tracer(x) or not x.committed:
+            continue
+        have = list(x.sharding._device_assignment)
+        if have != devices:
+            names = argument_names(compiled, args, kwargs) if names is None else names
+            platform = devices[0].platform.upper()
+            raise ValueError(
+                f"Received incompatible devices for jitted computation. Got argument {names[i]} of "
+                f"{compiled.__qualname__} with shape {_ferrax.typeof(x).str_short()} and with device ids "
+                f"{[d.id for d in have]} on platform {platform} and jit's context mesh with device ids "
+                f"{[d.id for d in devices]} on platform {platform}"
+            )
+
+
+def argument_names(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """The leaves of the arguments by the names of parameters, such as `x['a'][0]`.
+
+    Args:
+      fun: the function.
+      args, kwargs: its arguments.
+    """
+    try:
+        bound = inspect.signature(fun).bind(*args, **kwargs)
+        names = [
+            n for n, p in inspect.signature(fun).parameters.items() if n in bound.arguments and p.kind not in (2, 4)
+        ]
+        names += [
+            f"{n}[{i}]"
+            for n, p in inspect.signature(fun).parameters.items()
+            if p.kind == 2
+            for i in range(len(bound.arguments.get(n, ())))
+        ]
+    except (TypeError, ValueError):
+        names = []
+    names = names[: len(args)] if len(names) >= len(args) else [f"args[{i}]" for i in range(len(args))]
+    found = []
+    for name, value in [*zip(names, args, strict=True), *sorted(kwargs.items())]:
+        found += [name + tree_util.keystr(path) for path, _ in tree_util.tree_flatten_with_path(value)[0]]
+    return found
+
+
+def constrained(fun: Callable[..., Any], out_shardings: Any, caller: str = "jit") -> Callable[..., Any]:
     """A function whose results are put where they are asked for, for `jit` to trace.
 
     Args:
       fun: the function.
       out_shardings: a pytree prefix of its result.
+      caller: `"jit"` or `"pjit"`.
     """
 
     @functools.wraps(fun)
     def placed(*args: Any, **kwargs: Any) -> Any:
         result = fun(*args, **kwargs)
-        wanted = resolved(out_shardings, "out_shardings")
-        return _over(wanted, result, _result, "pjit out_shardings")
+        wanted = resolved(out_shardings, "out_shardings", caller)
+        paths = iter(["result" + tree_util.keystr(path) for path, _ in tree_util.tree_flatten_with_path(result)[0]])
+        return _over(wanted, result, lambda s, x: _result(s, x, next(paths)), "pjit out_shardings")
 
     return placed
 
@@ -136,20 +294,20 @@ def _plain(sharding: Any, shape: tuple[int, ...]) -> Any:
     return sharding_of(sharding, shape, "jit")
 
 
-def _checked(sharding: Any, shape: tuple[int, ...]) -> Any:
+def _checked(sharding: Any, shape: tuple[int, ...], name: str) -> Any:
     """The sharding asked for of an argument of a shape, which must fit it."""
     sharding = _plain(sharding, shape)
     if sharding is not None:
-        check_fits(sharding, shape, "pjit arguments")
+        check_fits(sharding, shape, f"pjit arguments with pytree key path {name}")
     return sharding
 
 
-def _result(sharding: Any, leaf: Any) -> Any:
+def _result(sharding: Any, leaf: Any, path: str) -> Any:
     sharding = _plain(sharding, np.shape(leaf))
     if sharding is None:
         return leaf
     leaf = leaf if isinstance(leaf, _ferrax.Array) else _ferrax.asarray(leaf)
-    check_fits(sharding, leaf.shape, "pjit outputs")
+    check_fits(sharding, leaf.shape, f"pjit outputs with pytree key path {path}")
     if isinstance(sharding, SingleDeviceSharding) and not (_ferrax.is_eager() and not _ferrax.is_tracer(leaf)):
         return _ferrax.sharding_constraint(leaf, place(sharding))
     return constrain(leaf, sharding)
@@ -165,45 +323,75 @@ def _over(shardings: Any, tree: Any, f: Callable[[Any, Any], Any], what: str) ->
     return structure.unflatten([f(s, x) for s, x in zip(places, leaves, strict=True)])
 
 
-def placed_arguments(in_shardings: Any, args: tuple[Any, ...], statics: frozenset[int]) -> tuple[Any, ...]:
+def placed_arguments(
+    fun: Any, in_shardings: Any, args: tuple[Any, ...], statics: frozenset[int], caller: str
+) -> tuple[Any, ...]:
     """The arguments of a call, put where they are asked for.
 
     Args:
+      fun: the function.
       in_shardings: a pytree prefix of the tuple of arguments that are not static.
       args: the arguments.
       statics: positions of static ones.
+      caller: `"jit"` or `"pjit"`.
 
     Raises:
       ValueError: it is no prefix, or a committed argument is somewhere else.
       IndivisibleError: parts of an argument would differ in size.
     """
-    moved = iter(_wanted(in_shardings, args, statics, _argument))
+    at = itertools.count()
+    name = lambda i: _name_of(fun, args, statics, i)
+    moved = iter(
+        _wanted(in_shardings, args, statics, lambda s, x: _argument(s, x, functools.partial(name, next(at))), caller)
+    )
     return tuple(a if i in statics else next(moved) for i, a in enumerate(args))
 
 
-def _wanted(in_shardings: Any, args: tuple[Any, ...], statics: frozenset[int], f: Callable[[Any, Any], Any]) -> Any:
+def _name_of(fun: Any, args: tuple[Any, ...], statics: frozenset[int], leaf: int) -> str:
+    """A leaf of the arguments that are not static, by the name of its parameter."""
+    shown = tuple(() if i in statics else a for i, a in enumerate(args))
+    return argument_names(fun, shown, {})[leaf]
+
+
+def _wanted(
+    in_shardings: Any, args: tuple[Any, ...], statics: frozenset[int], f: Callable[[Any, Any], Any], caller: str
+) -> Any:
     """The arguments that are not static, with a function applied to each leaf and the sharding asked for of it."""
     dynamic = tuple(a for i, a in enumerate(args) if i not in statics)
-    wanted = resolved(in_shardings, "in_shardings")
+    wanted = resolved(in_shardings, "in_shardings", caller)
     if isinstance(wanted, list):
         wanted = tuple(wanted)
+    prefix = (
+        "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit "
+        "in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length equal to the number of "
+        "positional arguments. But pjit in_shardings is "
+    )
+    if not _is_leaf(wanted) and type(wanted) is not tuple and type(wanted).__module__ != "ferrax.experimental.layout":
+        hint = ""
+        if len(dynamic) == 1:
+            hint = (
+                " Given the corresponding argument being passed, it looks like pjit in_shardings might need to be "
+                "wrapped in a singleton tuple."
+            )
+        raise ValueError(f"{prefix}not a tuple: got {type(wanted)} instead.{hint}")
     if isinstance(wanted, tuple) and len(wanted) != len(dynamic):
         raise ValueError(
-            "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, "
-            "pjit in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length equal to the number of "
-            "positional arguments. But pjit in_shardings is the wrong length: got a tuple or list of length "
-            f"{len(wanted)} for an args tuple of length {len(dynamic)}."
+            f"{prefix}the wrong length: got a tuple or list of length {len(wanted)} for an args tuple of length "
+            f"{len(dynamic)}."
         )
     return _over(wanted, dynamic, f, "pjit in_shardings")
 
 
-def with_arguments(compiled: Any, in_shardings: Any, static_argnums: list[int]) -> Callable[..., Any]:
+def with_arguments(
+    compiled: Any, in_shardings: Any, static_argnums: list[int], caller: str = "jit"
+) -> Callable[..., Any]:
     """A jitted function that puts its arguments where they are asked for.
 
     Args:
       compiled: the function.
       in_shardings: a pytree prefix of the tuple of arguments that are not static.
       static_argnums: positions of static arguments.
+      caller: `"jit"` or `"pjit"`.
     """
 
     def statics(args: tuple[Any, ...], kwargs: dict[str, Any]) -> frozenset[int]:
@@ -212,11 +400,16 @@ def with_arguments(compiled: Any, in_shardings: Any, static_argnums: list[int]) 
         return frozenset(n % len(args) for n in static_argnums) if args else frozenset()
 
     def moved(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        return placed_arguments(in_shardings, args, statics(args, kwargs))
+        return placed_arguments(compiled, in_shardings, args, statics(args, kwargs), caller)
 
     def wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         found: list[Any] = []
-        _wanted(in_shardings, args, statics(args, kwargs), lambda s, x: found.append(_checked(s, np.shape(x))))
+        fixed = statics(args, kwargs)
+
+        def one(s: Any, x: Any) -> None:
+            found.append(_checked(s, np.shape(x), _name_of(compiled, args, fixed, len(found))))
+
+        _wanted(in_shardings, args, fixed, one, caller)
         return found
 
     def trace(*args: Any, **kwargs: Any) -> Any:
@@ -253,19 +446,24 @@ def without_placing(fun: Any) -> tuple[Any, Callable[..., list[Any]] | None]:
         return fun, None
 
 
-def _argument(sharding: Any, x: Any) -> Any:
+def _argument(sharding: Any, x: Any, name: Callable[[], str]) -> Any:
+    """An argument put where it is asked for; `name` gives its name, for errors."""
     if sharding is None or (not hasattr(x, "shape") and not isinstance(x, (int, float, complex, bool))):
         return x
     sharding = _plain(sharding, np.shape(x))
     if sharding is None:
         return x
     leaf = x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x)
-    check_fits(sharding, leaf.shape, "pjit arguments")
+    try:
+        check_fits(sharding, leaf.shape, "pjit arguments")
+    except ValueError:
+        check_fits(sharding, leaf.shape, f"pjit arguments with pytree key path {name()}")
+        raise
     if _ferrax.is_tracer(leaf) or not _ferrax.is_eager():
         return constrain(leaf, sharding) if not isinstance(sharding, SingleDeviceSharding) else leaf
     if leaf.committed and not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
         raise ValueError(
             "Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
-            f"{sharding},\narg sharding: {leaf.sharding} for arg type: {leaf.dtype.name}{list(leaf.shape)}"
+            f"{sharding},\narg sharding: {leaf.sharding} for arg type: {_ferrax.typeof(leaf).str_short()}"
         )
     return _ferrax.device_put_leaf(leaf, place(sharding), True)

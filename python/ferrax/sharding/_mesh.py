@@ -6,6 +6,7 @@ Read next: `_context.py` for the mesh that is in use, `_spec.py` for what divide
 from __future__ import annotations
 
 import collections
+import contextlib
 import enum
 import functools
 import math
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ferrax import _processes
 
 __all__ = ["AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "empty_abstract_mesh", "empty_mesh"]
 
@@ -156,11 +159,11 @@ _MESHES: dict[Any, Mesh] = {}
 _MESHES_LOCK = threading.Lock()
 
 
-class Mesh(_Axes):
+class Mesh(_Axes, contextlib.ContextDecorator):
     """Devices in an n-dimensional array whose axes have names.
 
-    Equal meshes are one object. `with mesh:` makes it the mesh of `with_sharding_constraint` and others that take a
-    `PartitionSpec`; `jax.set_mesh` is the newer way.
+    Equal meshes are one object. `with mesh:`, or the mesh as a decorator, makes it the mesh of `pjit`,
+    `with_sharding_constraint` and others that take a `PartitionSpec`; `jax.set_mesh` is the newer way.
 
     Args:
       devices: array of devices.
@@ -272,12 +275,22 @@ class Mesh(_Axes):
     @property
     def local_devices(self) -> list[Any]:
         """The devices of this process, flat."""
-        return list(self.devices.flat)
+        return [d for d in self.devices.flat if d.process_index == _processes.state.index]
 
     @property
     def local_mesh(self) -> Mesh:
-        """The part of the mesh that this process has: all of it."""
-        return self
+        """The part of the mesh that this process has."""
+        if not self.is_multi_process:
+            return self
+        own = np.array([d.process_index == _processes.state.index for d in self.devices.flat]).reshape(self.axis_sizes)
+        places = [np.unique(axis) for axis in np.nonzero(own)]
+        part = self.devices[np.ix_(*places)]
+        if part.size != own.sum():
+            raise ValueError(
+                "When passing host local inputs to pjit, devices connected to a single host must form a contiguous "
+                "subcube of the global device mesh"
+            )
+        return Mesh(part, self.axis_names, self.axis_types)
 
     @property
     def is_multi_process(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ferrax import _processes
 from ferrax._ferrax import SingleDeviceSharding
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
@@ -86,18 +87,18 @@ class Sharding(abc.ABC):
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether this process can reach every device: it is the only one."""
-        return True
+        """Whether this process can reach every device."""
+        return len(self.addressable_devices) == len(self.device_set)
 
     @property
     def addressable_devices(self) -> set[Any]:
         """The devices of this process that hold parts."""
-        return self.device_set
+        return {d for d in self.device_set if d.process_index == _processes.state.index}
 
     @property
     def has_addressable_devices(self) -> bool:
         """Whether this process can reach a device."""
-        return True
+        return bool(self.addressable_devices)
 
     def shard_shape(self, global_shape: Shape) -> Shape:
         """Shape of the part on a device.
@@ -321,14 +322,14 @@ class NamedSharding(Sharding):
         """Whether this process can reach every device."""
         if isinstance(self._mesh, AbstractMesh):
             raise ValueError("is_fully_addressable is not implemented for `jax.sharding.AbstractMesh`.")
-        return True
+        return len(self.addressable_devices) == len(self.device_set)
 
     @property
     def addressable_devices(self) -> set[Any]:
         """The devices of this process that hold parts."""
         if isinstance(self._mesh, AbstractMesh):
             raise ValueError("addressable_devices is not implemented for `jax.sharding.AbstractMesh`.")
-        return self.device_set
+        return {d for d in self.device_set if d.process_index == _processes.state.index}
 
     @functools.cached_property
     def replicated_axes(self) -> frozenset[Any]:
@@ -405,6 +406,34 @@ class NamedSharding(Sharding):
     def unconstrained(self) -> tuple[int, ...]:
         """Axes that the spec leaves to the compiler."""
         return tuple(i for i, entry in enumerate(self._spec) if entry is UNCONSTRAINED)
+
+
+class OpenSharding(NamedSharding):
+    """What divides each axis of an array at least: axes of the mesh that `free` names may divide it further.
+
+    Args:
+      mesh, spec: as in `NamedSharding`.
+      free: names of the axes of the mesh.
+      where: what says so, for errors.
+    """
+
+    def __init__(self, mesh: Any, spec: Any, free: frozenset[Any], where: str):
+        super().__init__(mesh, spec)
+        self.free, self.where = free, where
+        self._hash = hash((self._hash, free, where))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OpenSharding) or (self.free, self.where) != (other.free, other.where):
+            return False
+        return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def update(self, **kwargs: Any) -> NamedSharding:
+        """A copy with another spec or mesh."""
+        found = NamedSharding(self._mesh, self._spec).update(**kwargs)
+        return OpenSharding(found.mesh, found.spec, self.free, self.where)
 
 
 def of_type(aval: Any) -> NamedSharding:

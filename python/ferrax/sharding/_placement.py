@@ -14,6 +14,7 @@ import numpy as np
 
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import Device, SingleDeviceSharding
+from ferrax._processes import RemoteDevice
 from ferrax.sharding._context import concrete_mesh, context_mesh
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
 from ferrax.sharding._named import NamedSharding, Sharding
@@ -33,7 +34,6 @@ def place(sharding: Any) -> Any:
 
     Raises:
       NotImplementedError: it is over several devices of a platform other than the CPU.
-      ValueError: it is over an `AbstractMesh`.
     """
     if isinstance(sharding, Device):
         return sharding
@@ -42,13 +42,22 @@ def place(sharding: Any) -> Any:
     found = _places.get(sharding)
     if found is not None:
         return found
-    devices = list(sharding._device_assignment)
+    abstract = isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
+    # a program that says no devices is for those of its operands: the device stands for them
+    others = [] if abstract else [d for d in sharding._device_assignment if isinstance(d, RemoteDevice)]
+    if others:
+        raise NotImplementedError(
+            f"{sharding} is over devices of several processes ({others[0]} is of process {others[0].process_index}), "
+            "and arrays are not: nothing here moves data between processes, since XLA's CPU client has no collectives "
+            "without a cluster's transport. Use jax.experimental.multihost_utils to exchange values"
+        )
+    devices = list(_ferrax.devices("cpu"))[:1] if abstract else list(sharding._device_assignment)
     if len(devices) > 1 and any(d.platform != "cpu" for d in devices):
         raise NotImplementedError(
             f"arrays over several devices of platform {devices[0].platform} are not implemented yet: they need XLA's "
             "partitioner"
         )
-    whole = _replicated(sharding)
+    whole = None if abstract else _replicated(sharding)
     replicated = None if whole is None else place(whole)
     with _lock:
         if sharding not in _places:
@@ -156,16 +165,16 @@ def _constrained(x: Any, sharding: Any) -> Any:
         return x
     if isinstance(sharding, NamedSharding):
         if isinstance(sharding.mesh, AbstractMesh):
-            return x if asked.note is None else asked.note(x, sharding)
+            if asked.note is not None:
+                return asked.note(x, sharding)
+            if not sharding.mesh.are_all_axes_auto:
+                return x
         manual = _manual(sharding.mesh)
         if manual:
             # Inside `shard_map` a value is one device's part along its axes.
-            sharding = NamedSharding(sharding.mesh, sharding.spec.without(manual), memory_kind=sharding.memory_kind)
+            sharding = sharding.update(spec=sharding.spec.without(manual))
             if sharding.is_fully_replicated:
                 return x
-        if any(entry is UNCONSTRAINED for entry in sharding.spec):
-            entries = (None if e is UNCONSTRAINED else e for e in sharding.spec)
-            sharding = sharding.update(spec=PartitionSpec(*entries))
     return _ferrax.sharding_constraint(x, place(sharding))
 
 
@@ -197,6 +206,8 @@ def constrain(x: Any, sharding: Any) -> Any:
             "`Sharding`s to with_sharding_constraint and then the mesh context manager is not required."
         )
     bare = isinstance(sharding, PartitionSpec)
+    if not bare and isinstance(sharding, NamedSharding):
+        _require_not_manual(sharding)
     sharding = with_mesh(sharding, "with_sharding_constraint")
     leaf = x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x)
     traced = _ferrax.is_tracer(leaf) or not _ferrax.is_eager()
@@ -222,8 +233,53 @@ def constrain(x: Any, sharding: Any) -> Any:
                 "in "
                 f"it. Got sharding type {type(leaf.sharding)} for shape {leaf.dtype.name}{list(leaf.shape)}"
             )
+        if mesh.shape_tuple != sharding.mesh.shape_tuple:
+            raise ValueError(
+                f"Mesh shape of the input {mesh.shape_tuple} does not match the mesh shape of the target sharding "
+                f"{sharding.mesh.shape_tuple} for shape {leaf.dtype.name}{list(leaf.shape)}"
+            )
         sharding = NamedSharding(mesh, sharding.spec, memory_kind=sharding.memory_kind)
+    if isinstance(sharding, NamedSharding):
+        if leaf.committed and isinstance(leaf.sharding, NamedSharding):
+            _require_order(leaf, sharding)
+        sharding = _closed(sharding, leaf.sharding)
     return _ferrax.device_put_leaf(leaf, place(sharding), True)
+
+
+def _closed(sharding: NamedSharding, have: Any) -> NamedSharding:
+    """A sharding that leaves no axis open: an array keeps what divides it along those that are."""
+    if not any(entry is UNCONSTRAINED for entry in sharding.spec):
+        return sharding
+    kept = have.spec if isinstance(have, NamedSharding) and have.mesh == sharding.mesh else PartitionSpec()
+    said = {n for entry in sharding.spec if entry is not UNCONSTRAINED for n in entry_names(entry)}
+    entries = [
+        e if e is not UNCONSTRAINED else kept[i] if i < len(kept) and not said & set(entry_names(kept[i])) else None
+        for i, e in enumerate(sharding.spec)
+    ]
+    return sharding.update(spec=sharding.spec.update(partitions=tuple(entries)))
+
+
+def _require_not_manual(sharding: NamedSharding) -> None:
+    """Raises where a sharding divides by an axis over which the function is mapped."""
+    named = {n for entry in sharding.spec for n in entry_names(entry)}
+    manual = tuple(_manual(sharding.mesh))
+    if named & set(manual):
+        raise ValueError(
+            f"pspec {sharding.spec} contains a manual axes {manual} of mesh which is not allowed. If you are using a "
+            "with_sharding_constraint under a shard_map, only use the mesh axis in PartitionSpec which are not manual."
+        )
+
+
+def _require_order(x: Any, sharding: NamedSharding) -> None:
+    """Raises where an array is on other devices than a sharding's, or on them in another order."""
+    have, want = ([d.id for d in s._device_assignment] for s in (x.sharding, sharding))
+    if have != want:
+        platform = x.sharding._device_assignment[0].platform.upper()
+        raise ValueError(
+            "Received incompatible devices for jitted computation. Got argument x of _identity_fn with shape "
+            f"{_ferrax.typeof(x).str_short()} and with device ids {have} on platform {platform} and explicit output "
+            f"sharding with device ids {want} on platform {platform}"
+        )
 
 
 def _assert_explicit(x: Any, sharding: NamedSharding, traced: bool) -> None:

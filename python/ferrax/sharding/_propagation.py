@@ -21,9 +21,9 @@ from ferrax.sharding._context import get_abstract_mesh
 from ferrax.sharding._due import due
 from ferrax.sharding._entries import Spec, contracted, free, like_operands, longest
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
-from ferrax.sharding._named import DuplicateSpecError, NamedSharding
+from ferrax.sharding._named import DuplicateSpecError, NamedSharding, OpenSharding
 from ferrax.sharding._placement import concrete, place
-from ferrax.sharding._spec import PartitionSpec, entry_names
+from ferrax.sharding._spec import UNCONSTRAINED, PartitionSpec, entry_names
 
 __all__ = ["Walk", "batched", "own_rule", "places"]
 
@@ -132,13 +132,18 @@ def batched(sharding: Any, axis: int, spread: int = 0) -> Any:
     if not isinstance(sharding, NamedSharding):
         return place(sharding)
     entries = list(sharding.spec)
-    more = None
+    # outside of programs there are no rules to close it
+    left_open = not (_ferrax.is_eager() or isinstance(sharding, OpenSharding))
+    left_open = left_open and AxisType.Auto in sharding.mesh.axis_types
+    more: Any = UNCONSTRAINED if left_open else None
     if spread:
         from ferrax.sharding._typed import axis_entry
 
         more = axis_entry(spread)
         names = entry_names(more)
         if any(n in names for entry in entries for n in entry_names(entry)):
+            if isinstance(sharding, OpenSharding):
+                raise ValueError(f"vmap spmd_axis_name cannot appear in {sharding.where}")
             raise ValueError(
                 f"vmap spmd_axis_name {names} cannot appear in with_sharding_constraint spec, but got spec "
                 f"{sharding.spec}"
@@ -301,8 +306,7 @@ class Walk:
         """What is known of an equation's results."""
         name = eqn.primitive.name
         if name == "sharding_constraint":
-            self.check_devices(eqn.params["sharding"])
-            return [self.known(eqn.params["sharding"], len(eqn.outvars[0].aval.shape))]
+            return [self.constraint(eqn.params["sharding"], known[0], len(eqn.outvars[0].aval.shape))]
         if name == "name" and str(eqn.params["name"]).startswith(_INSPECTED):
             place_of = self.place(known[0], eqn.outvars[0].aval)
             _inspectors[int(eqn.params["name"].removeprefix(_INSPECTED))](_object(place_of))
@@ -326,6 +330,35 @@ class Walk:
         if name in _CALLS or _programs(eqn):
             return self.inside(eqn, known)
         return [like_operands(eqn, known, v.aval.shape) for v in outs]
+
+    def constraint(self, sharding: Any, have: Any, rank: int) -> Any:
+        """What is known of a value that a program puts somewhere."""
+        self.check_devices(sharding)
+        if not isinstance(sharding, NamedSharding):
+            return self.known(sharding, rank)
+        if isinstance(sharding.mesh, AbstractMesh):
+            if self.mesh is None or not isinstance(self.mesh, Mesh) or self.mesh.size != sharding.mesh.size:
+                return have
+            mesh = self.mesh
+            if mesh.shape_tuple != sharding.mesh.shape_tuple:
+                mesh = Mesh(mesh.devices.reshape(sharding.mesh.axis_sizes), sharding.mesh.axis_names)
+            sharding = sharding.update(mesh=mesh)
+        return self.known(self.closed(sharding, have if isinstance(have, tuple) else ((),) * rank), rank)
+
+    def closed(self, sharding: NamedSharding, have: Spec) -> NamedSharding:
+        """A sharding that leaves nothing open, of a value of which it is known what divides it."""
+        free = sharding.free if isinstance(sharding, OpenSharding) else frozenset()
+        said = {n for entry in sharding.spec if entry is not UNCONSTRAINED for n in entry_names(entry)}
+        entries: list[Any] = []
+        for at, names in enumerate(have):
+            entry = sharding.spec[at] if at < len(sharding.spec) else None
+            own = () if entry is UNCONSTRAINED else entry_names(entry)
+            more = tuple(n for n in names if n not in said and (entry is UNCONSTRAINED or n in free))
+            entries.append((*own, *more) or None)
+        while entries and entries[-1] is None and len(entries) > len(sharding.spec):
+            entries.pop()
+        spec = sharding.spec.update(partitions=tuple(e[0] if e and len(e) == 1 else e for e in entries))
+        return NamedSharding(sharding.mesh, spec, memory_kind=sharding.memory_kind)
 
     def explicit(self, eqn: Any, known: list[Any]) -> list[Any] | None:
         """What the rules for explicit axes say of an equation's results; `None` where those for other axes say it."""

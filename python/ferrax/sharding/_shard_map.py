@@ -14,6 +14,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ferrax import _ferrax, tree_util
 from ferrax._ferrax import SingleDeviceSharding
 from ferrax.sharding import _specs
@@ -21,7 +23,7 @@ from ferrax.sharding._blocks import cut, joined, terms
 from ferrax.sharding._context import context_mesh, get_abstract_mesh, use_abstract_mesh
 from ferrax.sharding._manual import manual, names_in_force
 from ferrax.sharding._mesh import AbstractMesh, AxisType, Mesh
-from ferrax.sharding._named import NamedSharding
+from ferrax.sharding._named import NamedSharding, OpenSharding
 from ferrax.sharding._placement import _constrained, place
 from ferrax.sharding._spec import PartitionSpec, entry_names
 
@@ -102,23 +104,31 @@ def _wrapped(
         _specs.check(in_specs, names, "in_specs", Infer)
         _specs.check(out_specs, names, "out_specs", Infer)
         leaves, tree = tree_util.tree_flatten(args)
-        specs = _specs.of_arguments(f, in_specs, args, over, Infer, names)
+        asked = _specs.of_arguments(f, in_specs, args, over, Infer, names)
+        handed = {i: x for i, (x, s) in enumerate(zip(leaves, asked, strict=True)) if s is None and not _is_array(x)}
+        specs = [PartitionSpec() if s is None else s for i, s in enumerate(asked) if i not in handed]
         _specs.check_sums(specs, over, names, "in_specs")
         sizes = {n: over.shape[n] for n in over.axis_names if n in names}
-        values = [_ferrax.asarray(x) if not isinstance(x, _ferrax.Array) else x for x in leaves]
-        _specs.check_arguments(f, args, values, specs, sizes, over)
+        given = [x for i, x in enumerate(leaves) if i not in handed]
+        values = [_ferrax.asarray(x) if not isinstance(x, _ferrax.Array) else x for x in given]
+        _specs.check_arguments(f, args, values, specs, sizes, over, [i for i in range(len(leaves)) if i not in handed])
         if _ferrax.explicit_in_use():
             _specs.check_explicit(values, specs, over, names)
-            if len(sizes) < len(over.axis_names) and _ferrax.is_eager() and not any(map(_ferrax.is_tracer, values)):
-                # what explicit axes divide inside is said by types of traced values
-                return jit(mapped)(*args)
-        values = [_whole(x, over, spec) for x, spec in zip(values, specs, strict=True)]
-        run = _Run(f, tree, out_specs, sizes, over, check_vma)
+        eager = _ferrax.is_eager() and not any(map(_ferrax.is_tracer, values))
+        if len(sizes) < len(over.axis_names) and eager and not handed and not names_in_force():
+            # what axes divide that are not mapped over is said by types of traced values, and by rules for programs
+            return jit(mapped)(*args)
+        values = [_whole(x, over, spec, names) for x, spec in zip(values, specs, strict=True)]
+        run = _Run(f, tree, handed, out_specs, sizes, over, check_vma)
         blocks = _ferrax.making_placed(lambda: run.cut(values, specs), "shard_map")
         outs = run(blocks, specs)
         return run.out_tree.unflatten(outs)
 
     return mapped
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (_ferrax.Array, np.ndarray, np.generic, int, float, complex)) or hasattr(x, "__jax_array__")
 
 
 def _mesh_and_names(mesh: Any, axis_names: frozenset[Any]) -> tuple[Any, frozenset[Any]]:
@@ -149,12 +159,19 @@ def _mesh_and_names(mesh: Any, axis_names: frozenset[Any]) -> tuple[Any, frozens
     return mesh, axis_names
 
 
-def _whole(x: Any, mesh: Any, spec: PartitionSpec) -> Any:
+def _asked(mesh: Any, spec: PartitionSpec, names: frozenset[Any], where: str) -> NamedSharding:
+    """What a spec says of an array; axes that are not mapped over may divide it further."""
+    return OpenSharding(mesh, spec, frozenset(mesh.axis_names) - names, f"shard_map {where}")
+
+
+def _whole(x: Any, mesh: Any, spec: PartitionSpec, names: frozenset[Any]) -> Any:
     """An argument as one array that is nowhere in particular; errors where it must stay on other devices."""
     if isinstance(mesh, AbstractMesh):
-        return x if names_in_force() else _constrained(x, NamedSharding(mesh, spec))
+        return x if names_in_force() else _constrained(x, _asked(mesh, spec, names, "in_specs"))
     if _ferrax.is_tracer(x):
-        return x
+        # so that a gradient is cut as its argument is
+        typed = names_in_force() or _ferrax.explicit_in_use() or spec.unreduced or spec.reduced
+        return x if typed else _constrained(x, _asked(mesh, spec, names, "in_specs"))
     have, committed = x.sharding, x.committed
     if isinstance(have, SingleDeviceSharding) and not committed:
         return x
@@ -171,8 +188,19 @@ def _whole(x: Any, mesh: Any, spec: PartitionSpec) -> Any:
 class _Run:
     """One call: the function mapped over the axes, one inside the other."""
 
-    def __init__(self, f: Callable[..., Any], tree: Any, out_specs: Any, sizes: dict[Any, int], mesh: Any, check: bool):
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        tree: Any,
+        handed: dict[int, Any],
+        out_specs: Any,
+        sizes: dict[Any, int],
+        mesh: Any,
+        check: bool,
+    ):
         self.f, self.tree, self.out_specs, self.mesh, self.check = f, tree, out_specs, mesh, check
+        #: leaves of the arguments that are no arrays, by their places
+        self.handed = handed
         self.sizes = sizes
         self.names = list(sizes)
         self.specs: list[PartitionSpec] = []
@@ -214,7 +242,9 @@ class _Run:
         return [_in_front(x, at) for x, at in pairs]
 
     def _innermost(self, blocks: list[Any]) -> list[Any]:
-        result = self.f(*self.tree.unflatten(blocks))
+        cut = iter(blocks)
+        leaves = [self.handed[i] if i in self.handed else next(cut) for i in range(self.tree.num_leaves)]
+        result = self.f(*self.tree.unflatten(leaves))
         outs, self.out_tree = tree_util.tree_flatten(result)
         outs = [x if isinstance(x, _ferrax.Array) else _ferrax.asarray(x) for x in outs]
         self.specs = _specs.of_results(self.f, self.out_specs, result, outs)
@@ -233,6 +263,9 @@ class _Run:
         if names_in_force():
             return self._inside(x, sharding)
         if isinstance(self.mesh, AbstractMesh) or _ferrax.is_tracer(x) or not _ferrax.is_eager():
+            typed = _ferrax.explicit_in_use() or sharding.spec.unreduced or sharding.spec.reduced
+            if not typed:
+                sharding = _asked(self.mesh, sharding.spec, frozenset(self.names), "out_specs")
             return _constrained(x, sharding)
         return _ferrax.device_put_leaf(x, place(sharding), True)
 

@@ -141,8 +141,8 @@ def check_sums(specs: Sequence[PartitionSpec], mesh: Any, names: frozenset[Any],
 
 def of_arguments(
     f: Any, in_specs: Any, args: tuple[Any, ...], mesh: Any, infer: Any, names: frozenset[Any]
-) -> list[PartitionSpec]:
-    """A spec for every leaf of the arguments."""
+) -> list[PartitionSpec | None]:
+    """A spec for every leaf of the arguments; `None` for one that may be anything, and is handed through."""
     if in_specs is infer:
         if any(mesh._name_to_type[n] is not AxisType.Explicit for n in names):
             raise TypeError(
@@ -153,8 +153,7 @@ def of_arguments(
         return [_restricted(_spec_in_type(x), names) for x in tree_util.tree_leaves(args)]
     if isinstance(in_specs, list):
         in_specs = tuple(in_specs)
-    specs = _spread(in_specs, args, "in_specs", _is_spec)
-    return [s if s is not None else PartitionSpec() for s in specs]
+    return list(_spread(in_specs, args, "in_specs", _is_spec))
 
 
 def _spread(specs: Any, tree: Any, what: str, is_leaf: Callable[[Any], bool]) -> list[Any]:
@@ -202,9 +201,10 @@ def check_arguments(
     specs: Sequence[PartitionSpec],
     sizes: dict[Any, int],
     mesh: Any,
+    places: Sequence[int],
 ) -> None:
-    """Raises unless every array can be cut by its spec."""
-    for at, (x, spec) in enumerate(zip(values, specs, strict=True)):
+    """Raises unless every array can be cut by its spec; `places` are those of the arrays among the leaves of `args`."""
+    for at, x, spec in zip(places, values, specs, strict=True):
         kind = f"{x.dtype.name}[{','.join(map(str, x.shape))}]"
         if len(spec) > x.ndim:
             raise ValueError(
