@@ -1,6 +1,6 @@
 //! Kernel graphs as programs.
 //!
-//! A graph is rewritten into nodes that have kernels or steps (`rewrite.rs`, `products.rs`), its values are divided into
+//! A graph is rewritten into nodes that have kernels or steps (`rewrite.rs`, `products.rs`, `factors.rs`), its values are divided into
 //! those in memory and those that kernels compute on the way (`group.rs`, `rows.rs`), and its items become steps in order
 //! (`frame.rs`, `control.rs`).
 //! Temporary arrays lie one behind the other until the steps are known; then those that are not needed at the same time
@@ -9,9 +9,10 @@
 //! Read next: `group.rs`, `frame.rs`, and `library` for nodes with kernels of their own.
 
 mod control;
+mod factors;
 pub mod frame;
 pub mod group;
-mod memory;
+pub(crate) mod memory;
 mod narrow;
 pub mod products;
 mod rewrite;
