@@ -5,9 +5,9 @@ mod against;
 #[path = "../../ferrax-cpu/tests/compare/windows.rs"]
 mod windows;
 
-use against::{Array, Case, Near, Report, Rng, common::NUMBERS};
+use against::{Array, Case, Near, Report, Rng, common::NUMBERS, dims};
 use ferrax_base::{DType, Scalar};
-use ferrax_loops::{BinaryOp, Builder, ConvDims, DotDims, Kind, ReduceOp, Type, ValueId};
+use ferrax_loops::{BinaryOp, Builder, ConvDims, Kind, ReduceOp, Type, ValueId};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use windows::windows;
@@ -122,17 +122,6 @@ fn windows_of_every_kind() {
         }
     }
     report.finish();
-}
-
-fn dims(lhs: &[usize], rhs: &[usize], lb: &[usize], rb: &[usize]) -> Kind {
-    let of = SmallVec::from_slice;
-    Kind::Dot(Box::new(DotDims {
-        lhs_contract: of(lhs),
-        rhs_contract: of(rhs),
-        lhs_batch: of(lb),
-        rhs_batch: of(rb),
-        tf32: false,
-    }))
 }
 
 #[test]
