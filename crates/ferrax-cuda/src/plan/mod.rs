@@ -22,6 +22,7 @@ use crate::print::kernel::NAME;
 use crate::program::{Output, Place, Program, Span, Step, Unit};
 use crate::routine::Libraries;
 use ferrax_base::Result;
+use ferrax_cache::store::digest;
 use ferrax_loops::kind::Bytes;
 use ferrax_loops::passes::{fold_transpositions, hoist};
 use ferrax_loops::{Graph, Type};
@@ -129,17 +130,12 @@ impl Planner {
     /// The name of a kernel of this text, which is written down the first time. The text alone decides it, so that a kernel
     /// that was compiled for one program serves others.
     fn kernel(&mut self, text: &str) -> String {
-        let kernel = format!("fx_k{:016x}", hash(text.as_bytes()));
+        let kernel = format!("fx_k{:016x}", digest(text.as_bytes()));
         if self.program.units.iter().all(|unit| unit.kernel != kernel) {
             self.program.units.push(Unit { text: text.replace(NAME, &kernel), kernel: kernel.clone() });
         }
         kernel
     }
-}
-
-/// FNV-1a: the same in every process.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// The number of bytes of a type.

@@ -152,6 +152,7 @@ struct Numbers {
     m: i64,
     n: i64,
     k: i64,
+    batch: i64,
     dtype: c_int,
     real: c_int,
     triangle: c_int,
@@ -182,7 +183,9 @@ impl Factorization {
             _ => ([b'S'; 2], CUBLAS_FILL_MODE_UPPER),
         };
         let jobs = jobs.map(|job| job as i8);
-        Ok(Numbers { m: counted(self.f.m)?, n: counted(self.f.n)?, k: counted(self.f.k)?, dtype, real, triangle, jobs })
+        let Factor { m, n, k, batch, .. } = self.f;
+        let (m, n, k, batch) = (counted(m)?, counted(n)?, counted(k)?, counted(batch)?);
+        Ok(Numbers { m, n, k, batch, dtype, real, triangle, jobs })
     }
 
     /// The function for all matrices at once, where there is one and there are several.
@@ -193,7 +196,7 @@ impl Factorization {
 
     /// Bytes that it works in, on the GPU and on the host.
     fn sizes(&self) -> Result<(usize, usize)> {
-        let Numbers { m, n, k, dtype, real, triangle, jobs: [u, vt] } = self.numbers()?;
+        let Numbers { m, n, k, batch, dtype, real, triangle, jobs: [u, vt] } = self.numbers()?;
         let (s, vectors) = (&self.solver, CUSOLVER_EIG_MODE_VECTOR);
         let Raw([params, raw]) = *self.handle.raw.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut on_device, mut on_host, mut elements) = (0, 0, 0);
@@ -218,20 +221,7 @@ impl Factorization {
                 }
                 LinalgOp::Eigh { .. } => match self.many() {
                     Some(many) => many.cusolverDnXsyevBatched_bufferSize(
-                        raw,
-                        params,
-                        vectors,
-                        triangle,
-                        n,
-                        dtype,
-                        0,
-                        n,
-                        real,
-                        0,
-                        dtype,
-                        device,
-                        host,
-                        counted(self.f.batch)?,
+                        raw, params, vectors, triangle, n, dtype, 0, n, real, 0, dtype, device, host, batch,
                     )?,
                     None => s.cusolverDnXsyevd_bufferSize(
                         raw, params, vectors, triangle, n, dtype, 0, n, real, 0, dtype, device, host,
@@ -258,7 +248,7 @@ impl Factorization {
         work: u64,
         host: *mut c_void,
     ) -> Result<()> {
-        let Numbers { m, n, k, dtype, real, triangle, jobs: [u, vt] } = self.numbers()?;
+        let Numbers { m, n, k, batch, dtype, real, triangle, jobs: [u, vt] } = self.numbers()?;
         let (s, vectors, bytes, host_bytes) = (&self.solver, CUSOLVER_EIG_MODE_VECTOR, self.bytes, self.host);
         let Raw([params, raw]) = raw;
         let (size, short) = (self.f.dtype.size(), self.f.m.min(self.f.n));
@@ -296,23 +286,8 @@ impl Factorization {
                     let w = at(writes[1], self.f.n * self.f.dtype.real().size());
                     match self.many() {
                         Some(many) => many.cusolverDnXsyevBatched(
-                            raw,
-                            params,
-                            vectors,
-                            triangle,
-                            n,
-                            dtype,
-                            a,
-                            n,
-                            real,
-                            w,
-                            dtype,
-                            work,
-                            bytes,
-                            host,
-                            host_bytes,
-                            info,
-                            counted(self.f.batch)?,
+                            raw, params, vectors, triangle, n, dtype, a, n, real, w, dtype, work, bytes, host,
+                            host_bytes, info, batch,
                         ),
                         None => s.cusolverDnXsyevd(
                             raw, params, vectors, triangle, n, dtype, a, n, real, w, dtype, work, bytes, host,
