@@ -262,8 +262,8 @@ fn permutations_that_exchanges_make() {
     let mut rng = Rng(11);
     for (batch, steps, rows) in [(1, 1, 1), (3, 5, 9), (300, 7, 7), (2, 33, 40)] {
         // rows that are not there are the nearest ones
-        let number = |_| Scalar::from_i64(DType::I32, rng.below(rows as u64 + 4) as i64 - 2);
-        let pivots = Array::from_fn(DType::I32, &[batch, steps], number);
+        let mut number = || Scalar::from_i64(DType::I32, rng.below(rows + 4) as i64 - 2);
+        let pivots = Array::from_fn(DType::I32, &[batch, steps], |_| number());
         let kind = Kind::Linalg(LinalgOp::PivotsToPermutation);
         let results = vec![Type::new(DType::I32, &[batch, rows])];
         let what = format!("{batch} permutations of {rows} by {steps}");
