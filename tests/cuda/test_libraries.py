@@ -179,7 +179,8 @@ for a in (positive(dtype, 64), positive(dtype, 70, 2, 2)):
 a = positive(dtype, 64, 3)
 a[1, 40, 40] = -1
 l, _ = on_gpu(jnp.linalg.cholesky, a)
-assert np.isnan(np.tril(l[1])[np.tril_indices(64)]).all() and (np.triu(l, 1) == 0).all() and np.isfinite(l[[0, 2]]).all()
+assert np.isnan(np.tril(l[1])[np.tril_indices(64)]).all()
+assert (np.triu(l, 1) == 0).all() and np.isfinite(l[[0, 2]]).all()
 # L, U and exchanges, of matrices of every form and of singular ones
 for a in (matrix(dtype, 20, 20), matrix(dtype, 3, 16, 25), matrix(dtype, 25, 17), np.ones((18, 18), dtype)):
     (lu, pivots, order), ran = on_gpu(lax.linalg.lu, a)
@@ -192,7 +193,8 @@ for a in (matrix(dtype, 20, 20), matrix(dtype, 3, 16, 25), matrix(dtype, 25, 17)
 (x, ran) = on_gpu(jnp.linalg.solve, matrix(dtype, 24, 24), matrix(dtype, 24, 3))
 assert ran == ["getrf"]
 # Q and R, thin and whole
-for a, mode in ((matrix(dtype, 30, 20), "reduced"), (matrix(dtype, 30, 20), "complete"), (matrix(dtype, 2, 16, 21), "reduced")):
+for shape, mode in (((30, 20), "reduced"), ((30, 20), "complete"), ((2, 16, 21), "reduced")):
+    a = matrix(dtype, *shape)
     (q, r), ran = on_gpu(lambda a: jnp.linalg.qr(a, mode), a)
     batch = a.size // (a.shape[-1] * a.shape[-2])
     assert ran == ["geqrf"] * batch + [reflections] * batch, ran
@@ -312,7 +314,8 @@ for f in (lambda: x @ x, lambda: jnp.fft.fft(x), lambda: jnp.linalg.qr(x)):
     assert "NVIDIA's cuFFT of a version up to 11.x is wanted" in text and "/no/fft.so: " in text
     assert "NVIDIA's cuSOLVER of a version up to 11.x is wanted" in text and "/no/solver.so: " in text
     status, text = bare(["-m", "ferrax.doctor"], JAX_PLATFORMS="cuda", FERRAX_CUFFT="/no/fft.so")
-    assert status == 0 and "cuSOLVER  11.7 at " in text and "cuBLASLt  12.8 at " in text and "ferrax's own kernels instead" in text, text
+    assert status == 0 and "cuSOLVER  11.7 at " in text and "cuBLASLt  12.8 at " in text, text
+    assert "ferrax's own kernels instead" in text
 
 
 def test_faults_of_libraries(run):
