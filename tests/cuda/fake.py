@@ -45,7 +45,7 @@ def build():
 def environment():
     """The variables that have a process use the fake."""
     kernels = str(FOLDER / "kernels")
-    libraries = ("FERRAX_LIBCUDA", "FERRAX_NVRTC", "FERRAX_CUBLASLT", "FERRAX_CUFFT")
+    libraries = ("FERRAX_LIBCUDA", "FERRAX_NVRTC", "FERRAX_CUBLASLT", "FERRAX_CUFFT", "FERRAX_CUSOLVER")
     return {**dict.fromkeys(libraries, str(LIBRARY)), "FAKE_CUDA_KERNELS": kernels}
 
 

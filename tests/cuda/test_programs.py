@@ -178,3 +178,22 @@ def test_threads_share_a_device(run):
     [t.join() for t in threads]
     assert not wrong
     """)
+
+
+def test_a_nan_is_told_with_its_operation_and_line(run):
+    run("""
+    x = jax.device_put(np.array([1.0, 2.0, 0.0], np.float32), gpus[1])
+    programs = {
+        "log": lambda x: (jnp.sort(x) * jnp.log(x - 1) + 2).sum(),
+        "sqrt": lambda x: lax.scan(lambda c, v: (c - 1, jnp.sqrt(c)), x, jnp.arange(4.0))[1],
+        "cholesky": lambda x: jnp.linalg.cholesky(jnp.full((64, 64), x[0]) - 2),
+    }
+    with jax.debug_nans(True):
+        for name, program in programs.items():
+            for f in program, jax.jit(program):
+                text = message(FloatingPointError, f, x)
+                assert text.startswith(f"invalid value (nan) encountered in {name} at "), text
+        assert "in iteration 1 of scan" in message(FloatingPointError, jax.jit(programs["sqrt"]), x)
+    with jax.debug_infs(True):
+        assert "(inf) encountered in log" in message(FloatingPointError, jax.jit(lambda x: jnp.log(x)[::-1]), x)
+    """)

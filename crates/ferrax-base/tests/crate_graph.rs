@@ -29,7 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (LINALG, &[]),
     (CPU, &[BASE, LOOPS, LINALG]),
     (PJRT, &[BASE, LOOPS]),
-    (CUDA, &[BASE, LOOPS]),
+    (CUDA, &[BASE, CACHE, LOOPS]),
     (FFI, &[BASE, LOOPS]),
     (IR, &[BASE, LOOPS]),
     (TRANSFORM, &[BASE, CACHE, LOOPS, IR]),

@@ -107,8 +107,8 @@ fn gone(removed: Result<()>) -> Result<()> {
     removed.or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) })
 }
 
-/// FNV-1a: for names and accidents, not for enemies.
-fn digest(bytes: &[u8]) -> u64 {
+/// FNV-1a: the same in every process; for names and accidents, not for enemies.
+pub fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 

@@ -17,7 +17,7 @@ use ferrax_loops::kind::Bytes;
 /// A plan to run.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// The kernels, each compiled by itself.
+    /// The kernels.
     pub units: Vec<Unit>,
     /// What a run is given.
     pub params: Vec<Type>,
@@ -40,18 +40,16 @@ pub struct Unit {
     pub text: String,
 }
 
-impl Unit {
-    /// All that a compiler needs.
-    pub fn source(&self) -> String {
-        needed(&self.text) + &self.text
-    }
+/// CUDA C of kernels, with the functions that they call; empty where there is none.
+pub fn source<'a>(units: impl IntoIterator<Item = &'a Unit>) -> String {
+    let text: String = units.into_iter().flat_map(|unit| [unit.text.as_str(), "\n"]).collect();
+    if text.is_empty() { text } else { needed(&text) + &text }
 }
 
 impl Program {
-    /// CUDA C of all kernels, for readers; empty where none is launched.
+    /// CUDA C of all kernels.
     pub fn source(&self) -> String {
-        let text: String = self.units.iter().flat_map(|unit| [unit.text.as_str(), "\n"]).collect();
-        if text.is_empty() { text } else { needed(&text) + &text }
+        source(&self.units)
     }
 }
 
@@ -113,7 +111,7 @@ pub enum Step {
         routine: Routine,
         /// What it reads, in the routine's order; the first of them begins at a multiple of 16 bytes, as all others do.
         reads: Vec<Span>,
-        /// What it writes, in the routine's order; disjoint from what it reads.
+        /// What it writes, in the routine's order; disjoint from what it reads. Factorizations read their matrices there.
         writes: Vec<Span>,
     },
     /// Runs `cond`, then, where the byte at `flag` is not 0, `body` and everything again.

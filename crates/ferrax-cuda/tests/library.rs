@@ -5,9 +5,10 @@ mod against;
 #[path = "../../ferrax-cpu/tests/compare/windows.rs"]
 mod windows;
 
-use against::{Array, Case, Near, Report, Rng, common::NUMBERS};
+use against::{Array, Case, Near, Report, Rng, common::NUMBERS, dims};
 use ferrax_base::{DType, Scalar};
-use ferrax_loops::{BinaryOp, Builder, ConvDims, DotDims, Kind, ReduceOp, Type, ValueId};
+use ferrax_loops::linalg::LinalgOp;
+use ferrax_loops::{BinaryOp, Builder, ConvDims, Kind, ReduceOp, Type, ValueId};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use windows::windows;
@@ -122,17 +123,6 @@ fn windows_of_every_kind() {
         }
     }
     report.finish();
-}
-
-fn dims(lhs: &[usize], rhs: &[usize], lb: &[usize], rb: &[usize]) -> Kind {
-    let of = SmallVec::from_slice;
-    Kind::Dot(Box::new(DotDims {
-        lhs_contract: of(lhs),
-        rhs_contract: of(rhs),
-        lhs_batch: of(lb),
-        rhs_batch: of(rb),
-        tf32: false,
-    }))
 }
 
 #[test]
@@ -263,5 +253,21 @@ fn functions_of_transpositions() {
     }
     let shared = report.programs().filter(|p| p.source().contains("__shared__")).count();
     assert_eq!(shared, 4 * 2 * 8);
+    report.finish();
+}
+
+#[test]
+fn permutations_that_exchanges_make() {
+    let mut report = Report::default();
+    let mut rng = Rng(11);
+    for (batch, steps, rows) in [(1, 1, 1), (3, 5, 9), (300, 7, 7), (2, 33, 40)] {
+        // rows that are not there are the nearest ones
+        let mut number = || Scalar::from_i64(DType::I32, rng.below(rows + 4) as i64 - 2);
+        let pivots = Array::from_fn(DType::I32, &[batch, steps], |_| number());
+        let kind = Kind::Linalg(LinalgOp::PivotsToPermutation);
+        let results = vec![Type::new(DType::I32, &[batch, rows])];
+        let what = format!("{batch} permutations of {rows} by {steps}");
+        report.check(&[Case { what, kind, inputs: vec![0], results, near: Near::Zeros }], &[pivots]);
+    }
     report.finish();
 }

@@ -3,25 +3,13 @@
 
 mod against;
 
-use against::{Array, Case, Near, Report, Rng, compare};
+use against::{Array, Case, Near, Report, Rng, compare, dims};
 use ferrax_base::{DType, Scalar};
 use ferrax_loops::kind::PadConfig;
 use ferrax_loops::{Builder, ConvDims, DotDims, Kind, Type};
-use smallvec::SmallVec;
 
 const DTYPES: [(DType, DType); 4] =
     [(DType::BF16, DType::BF16), (DType::F16, DType::F32), (DType::F16, DType::F16), (DType::F32, DType::F32)];
-
-fn dims(lhs: &[usize], rhs: &[usize], lb: &[usize], rb: &[usize]) -> Kind {
-    let of = SmallVec::from_slice;
-    Kind::Dot(Box::new(DotDims {
-        lhs_contract: of(lhs),
-        rhs_contract: of(rhs),
-        lhs_batch: of(lb),
-        rhs_batch: of(rb),
-        tf32: false,
-    }))
-}
 
 /// Compares the results of a node with two operands of small whole numbers, of which all sums are exact.
 fn check(report: &mut Report, rng: &mut Rng, kind: Kind, [x, y]: [&[usize]; 2], d: DType, result: Type) {

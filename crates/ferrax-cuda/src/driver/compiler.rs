@@ -44,25 +44,7 @@ impl std::fmt::Display for Target {
     }
 }
 
-macro_rules! checked {
-    ($(#[$about:meta])* $table:ident -> $code:ty; $(fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
-        /// One method a function: what it gives is an error unless it is success.
-        // one of them is called by itself, as its code decides which error it is
-        #[allow(non_snake_case, dead_code)]
-        impl Compiler {
-            $(
-                unsafe fn $name(&self, $($arg: $ty),*) -> Result<()> {
-                    // SAFETY: the caller passes what the function of this name wants.
-                    match unsafe { (self.functions.$name)($($arg),*) } {
-                        0 => Ok(()),
-                        code => Err(self.error(stringify!($name), code)),
-                    }
-                }
-            )*
-        }
-    };
-}
-nvrtc_functions!(checked);
+nvrtc_functions!(checked Compiler);
 
 impl Compiler {
     /// Opens the compiler for a driver of this version.
@@ -145,7 +127,7 @@ impl Compiler {
             bail!(Internal, "NVRTC {} refuses a source of ferrax's for {target}:\n{log}", self.version);
         }
         if code != 0 {
-            return Err(self.error("nvrtcCompileProgram", code));
+            return Err(self.failed("nvrtcCompileProgram", code));
         }
         program.code(target)
     }
@@ -157,7 +139,7 @@ impl Compiler {
     }
 
     #[cold]
-    fn error(&self, function: &'static str, code: nvrtcResult) -> Error {
+    fn failed(&self, function: &'static str, code: nvrtcResult) -> Error {
         // SAFETY: the compiler's texts are constants, or null.
         let text = unsafe { (self.says)(code).as_ref().map(|text| CStr::from_ptr(text).to_string_lossy()) };
         let text = format!("{} ({function})", text.unwrap_or_else(|| format!("NVRTC error {code}").into()));

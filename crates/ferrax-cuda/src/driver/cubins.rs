@@ -1,17 +1,19 @@
 //! Machine code that was compiled before: in memory, and on a shelf that outlives the process.
 //!
-//! A key is all that the compiler sees: the source, the options with the GPU's architecture, its own version. What a shelf
-//! gives and no driver takes is taken off it and compiled again.
+//! NVRTC works for one caller at a time, and what it does for any source takes longer than most kernels: what a program lacks is
+//! compiled as one source. In memory its kernels are found one by one, so that each is compiled once in a process. On the shelf they
+//! are one entry, whose key is all that the compiler sees (the source, the options with the GPU's architecture, its own
+//! version): a process that does what an earlier one did lacks the same kernels, and reads and loads one thing for each of
+//! its programs. What a shelf gives and no driver takes is taken off it and compiled again.
 //! Read next: `executable.rs`.
 
 use super::compiler::{Compiler, Target};
 use super::context::Context;
 use super::module::{Module, Unloaded};
-use crate::program::Unit;
-use ferrax_base::{Error, Result, error};
+use crate::program::{Unit, source};
+use ferrax_base::{Error, Result};
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Where machine code outlives the process. What it cannot read it takes for absent, unless whoever made it wants an error.
@@ -29,29 +31,29 @@ pub trait Shelf: Send + Sync {
 /// Bytes of machine code that stay in memory, with their keys.
 const MOST: usize = 64 << 20;
 
-type Key = Arc<[u8]>;
+/// What a kernel is compiled for, and its text.
+type Key = (Target, Arc<str>);
 
 #[derive(Default)]
 struct Memory {
     codes: HashMap<Key, Arc<[u8]>>,
-    /// The keys, oldest first.
-    order: VecDeque<Key>,
+    /// What was compiled together, oldest first.
+    order: VecDeque<(Vec<Key>, Arc<[u8]>)>,
     bytes: usize,
 }
 
 impl Memory {
-    fn add(&mut self, key: Key, code: Arc<[u8]>) {
-        let bytes = key.len() + code.len();
-        if self.codes.insert(key.clone(), code).is_some() {
-            return;
-        }
-        self.order.push_back(key);
-        self.bytes += bytes;
+    fn add(&mut self, keys: Vec<Key>, code: Arc<[u8]>) {
+        let size = |keys: &[Key], code: &[u8]| code.len() + keys.iter().map(|key| key.1.len()).sum::<usize>();
+        self.codes.extend(keys.iter().map(|key| (key.clone(), code.clone())));
+        self.bytes += size(&keys, &code);
+        self.order.push_back((keys, code));
         while self.bytes > MOST
-            && let Some(oldest) = self.order.pop_front()
-            && let Some(code) = self.codes.remove(&oldest)
+            && let Some((keys, code)) = self.order.pop_front()
         {
-            self.bytes -= oldest.len() + code.len();
+            self.bytes -= size(&keys, &code);
+            // others may have compiled one of them again meanwhile
+            self.codes.retain(|key, of| !(Arc::ptr_eq(of, &code) && keys.contains(key)));
         }
     }
 }
@@ -74,83 +76,60 @@ impl Cubins {
         &self.compiler
     }
 
-    /// Kernels as machine code on a GPU, in their order. What nobody has compiled yet is compiled on all of the host's
-    /// processors; `name` is what messages call the program.
-    pub fn modules(&self, context: &Arc<Context>, units: &[&Unit], name: &str) -> Result<Vec<Module>> {
+    /// Kernels as machine code on a GPU, in their order. What nobody has compiled yet is compiled together; `name` is what
+    /// messages call the program.
+    pub fn modules(&self, context: &Arc<Context>, units: &[&Unit], name: &str) -> Result<Vec<Arc<Module>>> {
         let target = self.compiler.target(context.capability())?;
-        let settings = self.compiler.settings(target);
-        let mut modules: Vec<Option<Module>> = Vec::new();
-        let mut missing = Vec::new();
-        for (at, unit) in units.iter().enumerate() {
-            let source = unit.source();
-            let key: Key = [settings.as_bytes(), b"\0", source.as_bytes()].concat().into();
+        let (mut loaded, mut missing) = (Vec::<(Arc<[u8]>, Arc<Module>)>::new(), Vec::new());
+        let mut modules = Vec::new();
+        for unit in units {
+            let key = (target, Arc::from(unit.text.as_str()));
             let known = self.memory.lock().unwrap_or_else(PoisonError::into_inner).codes.get(&key).cloned();
             modules.push(match known {
-                Some(code) => Some(Module::load(context, &code)?),
-                None => self.kept(context, name, &key)?,
+                Some(code) => Some(match loaded.iter().find(|(of, _)| Arc::ptr_eq(of, &code)) {
+                    Some((_, module)) => module.clone(),
+                    None => {
+                        let module = Arc::new(Module::load(context, &code)?);
+                        loaded.push((code, module.clone()));
+                        module
+                    }
+                }),
+                None => {
+                    missing.push((*unit, key));
+                    None
+                }
             });
-            if modules[at].is_none() {
-                missing.push((at, source, key));
-            }
         }
-        let sources: Vec<&str> = missing.iter().map(|(_, source, _)| source.as_str()).collect();
-        for ((at, _, key), made) in missing.iter().zip(self.compile(&sources, name, target)) {
-            let (code, took) = made?;
-            modules[*at] = Some(Module::load(context, &code)?);
-            if let Some(shelf) = &self.shelf {
-                shelf.put(name, key, &code, took)?;
-            }
-            self.remember(key.clone(), code);
+        if missing.is_empty() {
+            return Ok(modules.into_iter().flatten().collect());
         }
-        Ok(modules.into_iter().flatten().collect())
+        let text = source(missing.iter().map(|(unit, _)| *unit));
+        let (code, module) = self.made(context, &text, name, target)?;
+        let keys = missing.into_iter().map(|(_, key)| key).collect();
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).add(keys, code.into());
+        let module = Arc::new(module);
+        Ok(modules.into_iter().map(|known| known.unwrap_or_else(|| module.clone())).collect())
     }
 
-    /// Compiles sources, each with the time that it took.
-    fn compile(&self, sources: &[&str], name: &str, target: Target) -> Vec<Result<(Vec<u8>, Duration)>> {
-        let one = |source: &str| {
-            let start = Instant::now();
-            self.compiler.compile(source, name, target).map(|code| (code, start.elapsed()))
-        };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(sources.len());
-        if threads < 2 {
-            return sources.iter().map(|source| one(source)).collect();
+    /// A source's machine code, from the shelf or the compiler.
+    fn made(&self, context: &Arc<Context>, text: &str, name: &str, target: Target) -> Result<(Vec<u8>, Module)> {
+        let key = [self.compiler.settings(target).as_bytes(), b"\0", text.as_bytes()].concat();
+        if let Some(shelf) = &self.shelf
+            && let Some(code) = shelf.get(name, &key)?
+        {
+            match Module::load(context, &code) {
+                Ok(module) => return Ok((code, module)),
+                Err(Unloaded::Image(why)) => shelf.remove(name, &key, why)?,
+                Err(unloaded) => return Err(unloaded.into()),
+            }
         }
-        let (next, made) = (AtomicUsize::new(0), sources.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
-        let work = || {
-            while let Some((source, made)) = {
-                let at = next.fetch_add(1, Relaxed);
-                sources.get(at).zip(made.get(at))
-            } {
-                let _ = made.set(one(source));
-            }
-        };
-        std::thread::scope(|scope| {
-            (1..threads).for_each(|_| {
-                scope.spawn(work);
-            });
-            work();
-        });
-        let none = || Err(error!(Internal, "a kernel was not compiled"));
-        made.into_iter().map(|made| made.into_inner().unwrap_or_else(none)).collect()
-    }
-
-    fn kept(&self, context: &Arc<Context>, name: &str, key: &Key) -> Result<Option<Module>> {
-        let Some(shelf) = &self.shelf else { return Ok(None) };
-        let Some(code) = shelf.get(name, key)? else { return Ok(None) };
-        match Module::load(context, &code) {
-            Ok(module) => {
-                self.remember(key.clone(), code);
-                Ok(Some(module))
-            }
-            Err(Unloaded::Image(why)) => {
-                shelf.remove(name, key, why)?;
-                Ok(None)
-            }
-            Err(unloaded) => Err(unloaded.into()),
+        let start = Instant::now();
+        let code = self.compiler.compile(text, name, target)?;
+        let took = start.elapsed();
+        let module = Module::load(context, &code)?;
+        if let Some(shelf) = &self.shelf {
+            shelf.put(name, &key, &code, took)?;
         }
-    }
-
-    fn remember(&self, key: Key, code: Vec<u8>) {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner).add(key, code.into());
+        Ok((code, module))
     }
 }

@@ -9,6 +9,7 @@ use super::graph::Segment;
 use super::libraries::{Call, Libraries};
 use super::memory::{Block, Use};
 use super::module::{Function, Module, Shape};
+use crate::plan::memory::ALIGNMENT;
 use crate::program::{Argument, Launch, Output, Place, Program, Span, Step, Unit};
 use crate::routine::Routine;
 use ferrax_base::{Error, Result, bail, error};
@@ -27,6 +28,8 @@ pub struct Executable {
     pub(super) results: Vec<(usize, Option<usize>)>,
     pub(super) constants: Vec<Arc<Block>>,
     pub(super) arena: usize,
+    /// Where in the temporary memory calls work.
+    pub(super) work: usize,
     code: Code,
     reusable: Vec<bool>,
     waits: bool,
@@ -35,7 +38,7 @@ pub struct Executable {
 /// Steps and the machine code that they start, in the order in which they go.
 struct Code {
     steps: Vec<Node>,
-    _modules: Vec<Module>,
+    _modules: Vec<Arc<Module>>,
 }
 
 /// Steps as they are run.
@@ -76,6 +79,9 @@ impl Executable {
             functions.insert(kernel, module.function(kernel, shared[kernel])?);
         }
         let steps = plan.nodes(&program.steps, &functions)?;
+        // calls come one after another, and work in the same memory behind all arrays
+        let work = program.arena.next_multiple_of(ALIGNMENT);
+        let arena = if worked_in(&steps) > 0 { work + worked_in(&steps) } else { program.arena };
         let here = device.context().enter()?;
         let place = |bytes: &ferrax_loops::kind::Bytes| Ok(device.place(&here, bytes, Use::Constant)?.0);
         Ok(Executable {
@@ -83,7 +89,8 @@ impl Executable {
             params: program.params.iter().map(ferrax_loops::Type::bytes).collect(),
             results: program.results.iter().map(|r| (r.ty.bytes(), r.takes)).collect(),
             constants: program.constants.iter().map(place).collect::<Result<_>>()?,
-            arena: program.arena,
+            arena,
+            work,
             code: Code { steps, _modules: modules },
             reusable,
             waits: waits(&program.steps),
@@ -137,6 +144,18 @@ fn waits(steps: &[Step]) -> bool {
         Step::Repeat { body, .. } => waits(body),
         Step::Launch(_) | Step::Copy { .. } | Step::Fill { .. } | Step::Call { .. } => false,
     })
+}
+
+/// Bytes that calls work in.
+fn worked_in(steps: &[Node]) -> usize {
+    let of = |step: &Node| match step {
+        Node::Call { call, .. } => call.bytes(),
+        Node::While { cond, body, .. } => worked_in(cond).max(worked_in(body)),
+        Node::Repeat { body, .. } => worked_in(body),
+        Node::Switch { branches, .. } => branches.iter().map(|b| worked_in(b)).max().unwrap_or(0),
+        Node::Straight(_) => 0,
+    };
+    steps.iter().map(of).max().unwrap_or(0)
 }
 
 /// A plan to check.

@@ -25,23 +25,7 @@ pub struct Driver {
     forks: u32,
 }
 
-macro_rules! checked {
-    ($(#[$about:meta])* $table:ident -> $code:ty; $(fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
-        /// One method a function: what it gives is an error unless it is success.
-        #[allow(non_snake_case, missing_docs)]
-        #[allow(clippy::missing_safety_doc)]
-        impl Driver {
-            $(
-                #[inline]
-                pub unsafe fn $name(&self, $($arg: $ty),*) -> Result<()> {
-                    // SAFETY: the caller passes what the function of this name wants.
-                    self.check(stringify!($name), unsafe { (self.functions.$name)($($arg),*) })
-                }
-            )*
-        }
-    };
-}
-driver_functions!(checked);
+driver_functions!(checked Driver);
 
 impl Driver {
     /// Opens and starts the driver: that at `path`, or where the system has it, or `FERRAX_LIBCUDA` says it is.
@@ -110,12 +94,12 @@ impl Driver {
 
     #[inline]
     pub(super) fn check(&self, function: &'static str, code: CUresult) -> Result<()> {
-        if code == CUDA_SUCCESS { Ok(()) } else { Err(self.error(function, code)) }
+        if code == CUDA_SUCCESS { Ok(()) } else { Err(self.failed(function, code)) }
     }
 
     /// The error of a code.
     #[cold]
-    pub(super) fn error(&self, function: &'static str, code: CUresult) -> Error {
+    pub(super) fn failed(&self, function: &'static str, code: CUresult) -> Error {
         let mut text = format!("{}: {} ({function})", self.name(code), self.says(code));
         if LOST.contains(&code) {
             text += ". What is in the GPU's memory is lost, and this process cannot use the GPU any more";

@@ -165,10 +165,10 @@ impl Executable {
             // SAFETY: the blocks of the frame are freed after this on this stream.
             Node::Straight(segment) => unsafe { segment.run(device.context(), here, device.compute(), frame) },
             Node::Call { call, reads, writes } => {
-                let work = device.allocate(here, call.bytes(), Use::Temporary, device.compute())?;
+                let work = frame.arena + self.work as u64;
                 let at = |spans: &[Span]| spans.iter().map(|s| frame.at(*s)).collect::<SmallVec<[u64; 4]>>();
-                // SAFETY: the blocks of the frame, and this one, are freed after this on this stream.
-                unsafe { call.start(device.compute(), &at(reads), &at(writes), work.address()) }
+                // SAFETY: the blocks of the frame are freed after this on this stream.
+                unsafe { call.start(device.compute(), &at(reads), &at(writes), work) }
             }
             Node::While { cond, flag, body } => loop {
                 self.run_all(here, frame, cond)?;

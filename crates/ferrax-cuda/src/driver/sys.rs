@@ -151,10 +151,32 @@ macro_rules! declare {
     };
 }
 
+/// Methods of a type that has such a table as `functions`, one a function: what it gives is an error unless it is success,
+/// which the type's `failed` makes of a function's name and code.
+macro_rules! checked {
+    ($owner:ident $(#[$about:meta])* $table:ident -> $code:ty; $(fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
+        // some are called by themselves: by what is owned, or where a code decides which error it is
+        #[allow(non_snake_case, dead_code)]
+        impl $owner {
+            $(
+                #[inline]
+                pub(super) unsafe fn $name(&self, $($arg: $ty),*) -> Result<()> {
+                    // SAFETY: the caller passes what the function of this name wants.
+                    match unsafe { (self.functions.$name)($($arg),*) } {
+                        0 => Ok(()),
+                        code => Err(self.failed(stringify!($name), code)),
+                    }
+                }
+            )*
+        }
+    };
+}
+
 /// Hands the functions of the driver to a macro.
 macro_rules! driver_functions {
-    ($then:ident) => {
+    ($then:ident $($owner:ident)?) => {
         $then! {
+            $($owner)?
             /// Functions of the driver.
             DriverFunctions -> CUresult;
             fn cuInit(flags: c_uint);
@@ -223,6 +245,7 @@ macro_rules! driver_functions {
         }
     };
 }
+pub(crate) use checked;
 pub(crate) use declare;
 pub(crate) use driver_functions;
 driver_functions!(declare);
@@ -234,8 +257,9 @@ pub const NVRTC_ERROR_COMPILATION: nvrtcResult = 6;
 
 /// Hands the functions of NVRTC to a macro.
 macro_rules! nvrtc_functions {
-    ($then:ident) => {
+    ($then:ident $($owner:ident)?) => {
         $then! {
+            $($owner)?
             /// Functions of NVRTC.
             NvrtcFunctions -> nvrtcResult;
             fn nvrtcGetNumSupportedArchs(count: *mut c_int);

@@ -6,6 +6,7 @@
 
 pub mod conv;
 pub mod dot;
+mod factor;
 mod fourier;
 mod radix;
 mod reduce;
@@ -20,6 +21,7 @@ mod window;
 
 use crate::plan::frame::Frame;
 use ferrax_base::{Result, bail};
+use ferrax_loops::linalg::LinalgOp;
 use ferrax_loops::{Kind, Node};
 
 /// The steps of a node whose results have elements.
@@ -36,11 +38,21 @@ pub fn node(f: &mut Frame<'_>, node: &Node) -> Result<()> {
         Kind::Sort { axis, num_keys, .. } => sort::sort(f, node, *axis, *num_keys),
         Kind::Scatter { op, dims, mode, unique, .. } => scatter::scatter(f, node, *op, dims, *mode, *unique),
         Kind::Fft { kind, axes } => fourier::fourier(f, node, *kind, *axes),
+        Kind::Linalg(op) if is_called(*op, node) => factor::factor(f, node, *op),
         Kind::Linalg(op) => triangle::linalg(f, node, *op),
         kind => {
             let name = format!("{kind:?}");
             let name = name.split(['(', '{', ' ']).next().unwrap_or_default();
             bail!(NotImplemented, "the CUDA engine has no kernel for {name} of {}", f.dtype(node.first))
         }
+    }
+}
+
+/// Whether a matrix operation is left for NVIDIA's library.
+fn is_called(op: LinalgOp, node: &Node) -> bool {
+    use LinalgOp::{Cholesky, Eigh, HouseholderProduct, Lu, Qr, Svd};
+    match op {
+        Cholesky => node.results == 2,
+        op => matches!(op, Lu | Qr { .. } | HouseholderProduct | Eigh { .. } | Svd { .. }),
     }
 }

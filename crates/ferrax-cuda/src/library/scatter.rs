@@ -58,12 +58,10 @@ pub fn scatter(
         return Ok(());
     }
     let window: usize = dims.update_window_dims.iter().map(|&a| s.updates.shape[a]).product();
-    if unique || window == n {
-        let kernel = f.print(|body| s.alone(body, n))?;
-        return f.launch(kernel, &[to], &[]);
-    }
-    if let Some(act) = s.in_any_order() {
-        let kernel = f.print(|body| s.at_once(body, n, &act))?;
+    let meets = !unique && window != n;
+    let act = if meets { s.in_any_order() } else { None };
+    if act.is_some() || !meets {
+        let kernel = f.print(|body| s.at_once(body, n, act.as_deref()))?;
         return f.launch(kernel, &[to], &[]);
     }
     s.in_order(f, to, n)
@@ -274,21 +272,8 @@ impl Scatter<'_> {
         }
     }
 
-    /// Updates in whatever order, a thread each.
-    fn at_once(&self, mut body: Body<'_>, n: usize, act: &str) -> Result<Kernel> {
-        body.open(&element_loop(n));
-        let place = self.own_place(&mut body)?;
-        body.open(&format!("if ({place} >= 0)"));
-        let at = body.linear("i");
-        let update = body.element(self.node.inputs[2], at)?;
-        body.line(&act.replace('#', &format!("o0[{place}]")).replace('@', &update));
-        body.close();
-        body.close();
-        Ok(finish(body, &[self.whole.dtype], 0, false, [blocks(n), 1, 1], BLOCK))
-    }
-
-    /// Updates that never meet, a thread each.
-    fn alone(&self, mut body: Body<'_>, n: usize) -> Result<Kernel> {
+    /// Updates that never meet, or that act in whatever order, a thread each.
+    fn at_once(&self, mut body: Body<'_>, n: usize, act: Option<&str>) -> Result<Kernel> {
         let d = self.whole.dtype;
         body.open(&element_loop(n));
         let place = self.own_place(&mut body)?;
@@ -296,9 +281,13 @@ impl Scatter<'_> {
         let at = body.linear("i");
         let update = body.element(self.node.inputs[2], at)?;
         let before = format!("o0[{place}]");
-        let new =
-            self.joined(&if self.op == ScatterOp::Set { before.clone() } else { widened(d, &before) }, &update)?;
-        body.line(&format!("{before} = {};", self.stored(&new)));
+        if let Some(act) = act {
+            body.line(&act.replace('#', &before).replace('@', &update));
+        } else {
+            let old = if self.op == ScatterOp::Set { before.clone() } else { widened(d, &before) };
+            let new = self.joined(&old, &update)?;
+            body.line(&format!("{before} = {};", self.stored(&new)));
+        }
         body.close();
         body.close();
         Ok(finish(body, &[d], 0, false, [blocks(n), 1, 1], BLOCK))

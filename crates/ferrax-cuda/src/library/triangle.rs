@@ -15,6 +15,7 @@ use ferrax_loops::{BinaryOp, Node};
 pub fn linalg(f: &mut Frame<'_>, node: &Node, op: LinalgOp) -> Result<()> {
     let d = f.dtype(node.first);
     match op {
+        LinalgOp::PivotsToPermutation => permutation(f, node),
         _ if !matches!(d, DType::F32 | DType::F64 | DType::C64 | DType::C128) => {
             bail!(NotImplemented, "the CUDA engine has no {op:?} of {d}")
         }
@@ -22,6 +23,31 @@ pub fn linalg(f: &mut Frame<'_>, node: &Node, op: LinalgOp) -> Result<()> {
         LinalgOp::TriangularSolve { .. } => solve(f, node, op, d),
         other => bail!(NotImplemented, "the CUDA engine has no kernel for {other:?} of {d}"),
     }
+}
+
+/// The permutation of rows that exchanges make, a thread a matrix: exchanges come one after another.
+fn permutation(f: &mut Frame<'_>, node: &Node) -> Result<()> {
+    let last = |shape: &[usize]| shape.last().copied().unwrap_or(1);
+    let (steps, rows) = (last(&f.g.ty(node.inputs[0]).shape), last(&f.g.ty(node.first).shape));
+    let count = f.g.ty(node.first).size() / rows;
+    let to = f.result(node.first);
+    let kernel = f.print(|mut body| {
+        let pivots = body.pointer(node.inputs[0]);
+        body.largest = body.largest.max(count * rows);
+        body.open(&element_loop(count));
+        body.line(&format!("int* order = o0 + i * {rows};"));
+        body.line(&format!("for (int r = 0; r < {rows}; ++r) order[r] = r;"));
+        body.open(&format!("for (int k = 0; k < {steps}; ++k)"));
+        body.line(&format!("int at = p{pivots}[i * {steps} + k];"));
+        body.line(&format!("at = at < 0 ? 0 : at < {rows} ? at : {};", rows - 1));
+        body.line("const int here = order[k];");
+        body.line("order[k] = order[at];");
+        body.line("order[at] = here;");
+        body.close();
+        body.close();
+        Ok(finish(body, &[DType::I32], 0, true, [blocks(count), 1, 1], BLOCK))
+    })?;
+    f.launch(kernel, &[to], &[])
 }
 
 /// `s` less a product.

@@ -1,6 +1,6 @@
 //! Kernel graphs as programs.
 //!
-//! A graph is rewritten into nodes that have kernels or steps (`rewrite.rs`, `products.rs`), its values are divided into
+//! A graph is rewritten into nodes that have kernels or steps (`rewrite.rs`, `products.rs`, `factors.rs`), its values are divided into
 //! those in memory and those that kernels compute on the way (`group.rs`, `rows.rs`), and its items become steps in order
 //! (`frame.rs`, `control.rs`).
 //! Temporary arrays lie one behind the other until the steps are known; then those that are not needed at the same time
@@ -9,9 +9,10 @@
 //! Read next: `group.rs`, `frame.rs`, and `library` for nodes with kernels of their own.
 
 mod control;
+mod factors;
 pub mod frame;
 pub mod group;
-mod memory;
+pub(crate) mod memory;
 mod narrow;
 pub mod products;
 mod rewrite;
@@ -21,6 +22,7 @@ use crate::print::kernel::NAME;
 use crate::program::{Output, Place, Program, Span, Step, Unit};
 use crate::routine::Libraries;
 use ferrax_base::Result;
+use ferrax_cache::store::digest;
 use ferrax_loops::kind::Bytes;
 use ferrax_loops::passes::{fold_transpositions, hoist};
 use ferrax_loops::{Graph, Type};
@@ -128,17 +130,12 @@ impl Planner {
     /// The name of a kernel of this text, which is written down the first time. The text alone decides it, so that a kernel
     /// that was compiled for one program serves others.
     fn kernel(&mut self, text: &str) -> String {
-        let kernel = format!("fx_k{:016x}", hash(text.as_bytes()));
+        let kernel = format!("fx_k{:016x}", digest(text.as_bytes()));
         if self.program.units.iter().all(|unit| unit.kernel != kernel) {
             self.program.units.push(Unit { text: text.replace(NAME, &kernel), kernel: kernel.clone() });
         }
         kernel
     }
-}
-
-/// FNV-1a: the same in every process.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// The number of bytes of a type.

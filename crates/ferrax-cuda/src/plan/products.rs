@@ -7,7 +7,7 @@
 //! product for every place. Small ones stay what they are.
 
 use crate::library::conv::windows;
-use crate::library::dot::{Matrix, Side};
+use crate::library::dot::{FEW, Matrix, Side, TILE};
 use crate::routine::{Libraries, is_worth};
 use ferrax_base::shape::product as extent;
 use ferrax_base::{DType, Scalar};
@@ -16,10 +16,7 @@ use ferrax_loops::{Builder, ConvDims, DotDims, Kind, ReduceOp, SliceDims, Type, 
 
 /// Products and sums of a product that is worth bringing operands in order.
 const LARGE: usize = 1 << 22;
-/// Results that are sums of their own (`library/reduce.rs`).
-const FEW: usize = 1024;
-/// Rows and columns of a small tile, tiles that keep a GPU busy, and the length of a sum that is not cut.
-const TILE: usize = 64;
+/// Tiles that keep a GPU busy, and the length of a sum that is not cut.
 const BUSY: usize = 128;
 const LONG: usize = 512;
 /// Bytes of a convolution's elements under all windows, and places of one that is a product for each.

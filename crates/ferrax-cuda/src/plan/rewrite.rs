@@ -1,12 +1,14 @@
 //! What a graph becomes before its nodes are grouped: calls are inlined, barriers go, nodes without a kernel of their own
 //! become simpler ones (`ferrax_loops::expand`), and concatenations of many parts become some of few. A Fourier transform that
-//! is left is one that a library does, which divides by nothing.
+//! is left is one that a library does, which divides by nothing, and a factorization with codes behind its results is a library's.
 
+use super::factors::factored;
 use super::narrow;
 use super::products::{convolution, product};
 use crate::routine::{Libraries, is_long};
 use ferrax_base::{DType, Result, bail};
 use ferrax_loops::expand::{divided_transform, expansion, transform};
+use ferrax_loops::linalg::LinalgOp;
 use ferrax_loops::passes::live_nodes;
 use ferrax_loops::{BinaryOp, Builder, Graph, Kind, Node, ReduceOp, Type, UnaryOp, ValueId};
 use smallvec::SmallVec;
@@ -73,6 +75,7 @@ fn one(b: &mut Builder, node: &Node, inputs: &[ValueId], results: &[Type], l: Li
                     return Ok(b.inline(&divided, inputs).into_iter().collect());
                 }
                 Kind::Fft { kind, axes } => Some(transform(*kind, *axes, &operands[0], &results[0])?),
+                Kind::Linalg(op) if let Some(values) = factored(b, *op, inputs, results, l) => return Ok(values.into()),
                 kind if expands(kind) => expansion(kind, &operands, results)?,
                 _ => None,
             };
@@ -112,6 +115,7 @@ fn expands(kind: &Kind) -> bool {
     special(kind)
         || match kind {
             Kind::Cumulative { op, .. } => *op == ReduceOp::LogSumExp,
+            Kind::Linalg(LinalgOp::PivotsToPermutation) => false,
             Kind::Sort { .. } | Kind::TopK { .. } | Kind::Threefry2x32 | Kind::Linalg(_) => true,
             _ => false,
         }

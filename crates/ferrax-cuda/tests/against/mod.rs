@@ -10,9 +10,10 @@ pub use common::{Array, Rng, same};
 use ferrax_base::Result;
 use ferrax_cuda::plan::plan;
 use ferrax_cuda::program::Program;
-use ferrax_loops::{Builder, Graph};
+use ferrax_loops::{Builder, DotDims, Graph, Kind};
 use host::Host;
 pub use near::*;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Subnormal numbers are numbers.
@@ -33,6 +34,18 @@ macro_rules! tests {
     };
 }
 pub(crate) use tests;
+
+/// A product over these axes of both operands, of the batches along these.
+pub fn dims(lhs: &[usize], rhs: &[usize], lb: &[usize], rb: &[usize]) -> Kind {
+    let of = SmallVec::from_slice;
+    Kind::Dot(Box::new(DotDims {
+        lhs_contract: of(lhs),
+        rhs_contract: of(rhs),
+        lhs_batch: of(lb),
+        rhs_batch: of(rb),
+        tf32: false,
+    }))
+}
 
 /// A program with its arguments and what it must give.
 struct Job {

@@ -87,12 +87,10 @@ fn a_kernel_serves_all_programs_that_have_it() {
     fake.is_clean();
 }
 
-#[test]
-fn kernels_of_a_program_are_compiled_at_the_same_time() {
-    let fake = Fake::new().with_kernels();
-    let device = fake.device(0);
+/// A program with so many kernels more.
+fn longer(count: usize) -> Program {
     let mut plan = a_program();
-    for k in 0..20 {
+    for k in 0..count {
         let kernel = format!("add{k}");
         plan.units.push(Unit { text: ADD.replace("add(", &format!("{kernel}(")), kernel: kernel.clone() });
         let memory = |place| Argument::Memory(all(place));
@@ -100,12 +98,36 @@ fn kernels_of_a_program_are_compiled_at_the_same_time() {
             [memory(Place::Param(0)), memory(Place::Param(1)), memory(Place::Result(0)), Argument::Int(N as i64)];
         plan.steps.push(launch(&kernel, &args));
     }
-    load(&device, &fake.cubins(), &plan, "f").unwrap();
-    assert_eq!(fake.get("compilations"), 21);
-    // the first of several errors, whichever thread met it
+    plan
+}
+
+#[test]
+fn kernels_that_a_program_lacks_are_compiled_as_one_source() {
+    let fake = Fake::new().with_kernels();
+    let (device, folder) = (fake.device(0), scratch("cubins"));
+    let cubins = keeping(&fake, &folder);
+    let of = |cubins: &Cubins, plan: &Program| {
+        let before = fake.get("compilations");
+        fake.take("log");
+        let executable = load(&device, cubins, plan, "f").unwrap();
+        let made = [fake.get("compilations") - before, fake.calls("cuModuleLoadData") as i64];
+        let (a, b) = (array(&device, 1.0), array(&device, 2.0));
+        assert_eq!(value(&run(&executable, &[&a, &b]).unwrap()[0]), 3.0);
+        made
+    };
+    // one by one they are found in memory; what was compiled together is loaded as one
+    assert_eq!(of(&cubins, &longer(3)), [1, 1]);
+    assert_eq!(of(&cubins, &longer(2)), [0, 1]);
+    assert_eq!(of(&cubins, &longer(6)), [1, 2]);
+    assert_eq!(of(&cubins, &longer(6)), [0, 2]);
+    // what does the same in another process finds it again; what lacks other kernels does not
+    assert_eq!(entries(&folder).len(), 2);
+    let again = keeping(&fake, &folder);
+    assert_eq!([3, 6].map(|k| of(&again, &longer(k))), [[0, 1], [0, 2]]);
+    assert_eq!(of(&keeping(&fake, &folder), &longer(6)), [1, 1]);
+    let mut plan = longer(6);
     plan.units[3].text += "#error the fourth\n";
-    plan.units[9].text += "#error the tenth\n";
-    let (_, text) = failure(load(&device, &fake.cubins(), &plan, "f"));
+    let (_, text) = failure(load(&device, &cubins, &plan, "f"));
     assert!(text.contains("#error the fourth"), "{text}");
     drop(device);
     fake.is_clean();

@@ -193,7 +193,7 @@ extern "C" __global__ __launch_bounds__(256) void less(const float* a, unsigned 
 "#;
 
 /// The kernels of the programs here.
-fn units() -> Vec<Unit> {
+pub fn units() -> Vec<Unit> {
     [("add", ADD), ("add_count", ADD_COUNT), ("less", LESS)]
         .map(|(kernel, text)| Unit { kernel: kernel.into(), text: text.into() })
         .into()

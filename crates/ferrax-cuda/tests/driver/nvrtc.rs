@@ -1,9 +1,10 @@
 //! NVRTC itself, which compiles for GPUs that are not here: `make test-nvrtc` says where it is.
 
-use crate::harness::ADD;
+use crate::harness::{ADD, units};
 use ferrax_base::ErrorKind;
 use ferrax_cuda::driver::library::Version;
 use ferrax_cuda::driver::{Compiler, Target};
+use ferrax_cuda::program::source;
 
 /// The compiler of `FERRAX_NVRTC`, for whichever driver.
 fn compiler() -> Compiler {
@@ -14,18 +15,19 @@ fn compiler() -> Compiler {
 #[test]
 #[ignore = "needs NVRTC: make test-nvrtc"]
 fn sources_compile_for_real_gpus() {
-    let compiler = compiler();
+    // as one source, as what a program lacks is
+    let (compiler, text) = (compiler(), source(&units()));
     for (capability, target) in [((8, 0), "sm_80"), ((9, 0), "sm_90"), ((10, 0), "sm_100")] {
         let found = compiler.target(capability).unwrap();
         assert_eq!(found.to_string(), target);
-        let code = compiler.compile(ADD, "f", found).unwrap();
+        let code = compiler.compile(&text, "f", found).unwrap();
         assert!(code.starts_with(b"\x7fELF"), "{:?}", &code[..4]);
         for kernel in ["add", "add_count", "less"] {
             let name = format!("\0.text.{kernel}\0").into_bytes();
             assert!(code.windows(name.len()).any(|w| w == name), "{kernel} for {target}");
         }
     }
-    let ptx = compiler.compile(ADD, "f", Target::Ptx(90)).unwrap();
+    let ptx = compiler.compile(&text, "f", Target::Ptx(90)).unwrap();
     assert!(ptx.ends_with(b"\0") && String::from_utf8_lossy(&ptx).contains(".visible .entry add_count("));
 }
 

@@ -8,13 +8,14 @@
 //!
 //! Device memory is memory of the host, so that kernels reach it by its addresses. It is not given to the system again, or,
 //! where kernels compute, long after it was freed.
-//! Read next: `work.rs` for the streams, `driver.rs`, `nvrtc.rs` and `libraries.rs` for the calls, `../driver/harness.rs` for who loads it.
+//! Read next: `work.rs` for the streams, `driver.rs`, `nvrtc.rs`, `libraries.rs` and `solver.rs` for the calls, `../driver/harness.rs` for who loads it.
 #![allow(non_snake_case, non_camel_case_types, clippy::missing_safety_doc)]
 
 mod driver;
 mod host;
 mod libraries;
 mod nvrtc;
+mod solver;
 #[allow(dead_code, unused_imports, unused_macros)]
 #[path = "../../src/driver/sys.rs"]
 mod sys;
@@ -72,6 +73,10 @@ enum Thing {
     Desc(libraries::Desc),
     Layout(libraries::Layout),
     Wishes,
+    /// cuSOLVER's, with its stream.
+    Solver {
+        stream: u64,
+    },
     /// cuFFT's.
     Plan(libraries::Plan),
     Source {
@@ -170,7 +175,7 @@ impl State {
             Thing::Graph { .. } => of == "graphs",
             Thing::Exec { .. } => of == "execs",
             Thing::Source { .. } => of == "sources",
-            Thing::Blas | Thing::Desc(_) | Thing::Layout(_) | Thing::Wishes | Thing::Plan(_) => of == "routines",
+            Thing::Blas | Thing::Solver { .. } | Thing::Desc(_) | Thing::Layout(_) | Thing::Wishes | Thing::Plan(_) => of == "routines",
             Thing::Function { .. } => false,
         });
         things.count() as i64

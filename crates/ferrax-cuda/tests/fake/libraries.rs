@@ -41,9 +41,9 @@ pub struct Plan {
 }
 
 /// A number with its imaginary part.
-type Number = (f64, f64);
+pub type Number = (f64, f64);
 
-fn size(dtype: c_int) -> usize {
+pub fn size(dtype: c_int) -> usize {
     match dtype {
         2 | 14 => 2,
         0 => 4,
@@ -54,7 +54,7 @@ fn size(dtype: c_int) -> usize {
 }
 
 /// The number of an element.
-unsafe fn read(dtype: c_int, base: u64, at: usize) -> Number {
+pub unsafe fn read(dtype: c_int, base: u64, at: usize) -> Number {
     let place = base + (at * size(dtype)) as u64;
     unsafe {
         match dtype {
@@ -68,7 +68,7 @@ unsafe fn read(dtype: c_int, base: u64, at: usize) -> Number {
     }
 }
 
-unsafe fn write(dtype: c_int, base: u64, at: usize, (re, im): Number) {
+pub unsafe fn write(dtype: c_int, base: u64, at: usize, (re, im): Number) {
     let place = base + (at * size(dtype)) as u64;
     unsafe {
         match dtype {
@@ -114,12 +114,12 @@ fn of_half(x: f64) -> u16 {
     sign | if above < below || (above == below && low % 2 == 1) { up } else { low }
 }
 
-unsafe fn put<T>(to: *mut T, value: T) {
+pub unsafe fn put<T>(to: *mut T, value: T) {
     unsafe { *to = value };
 }
 
 /// Makes an object of a call.
-unsafe fn made(name: &str, to: *mut u64, thing: Thing) -> c_int {
+pub unsafe fn made(name: &str, to: *mut u64, thing: Thing) -> c_int {
     let (mut held, code) = call(name);
     if code == 0 {
         unsafe { put(to, held.add(thing)) };
@@ -127,7 +127,7 @@ unsafe fn made(name: &str, to: *mut u64, thing: Thing) -> c_int {
     code
 }
 
-fn gone(name: &str, handle: u64) -> c_int {
+pub fn gone(name: &str, handle: u64) -> c_int {
     let (mut held, code) = call(name);
     if held.things.remove(&handle).is_none() {
         held.violate(format!("{name} of {handle:#x}, which is not there"));

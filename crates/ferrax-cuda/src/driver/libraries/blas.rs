@@ -9,6 +9,7 @@ use super::{Call, Found, Libraries, counted, failed};
 use crate::driver::context::Context;
 use crate::driver::library::{Opened, Version};
 use crate::driver::stream::Stream;
+use crate::driver::sys::checked;
 use crate::routine::{Layout, Product};
 use ferrax_base::{DType, Error, Result, bail};
 use std::ffi::{c_int, c_void};
@@ -47,25 +48,7 @@ impl Drop for Handle {
     }
 }
 
-macro_rules! checked {
-    ($(#[$about:meta])* $table:ident -> $code:ty; $(fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
-        /// One method a function: what it gives is an error unless it is success.
-        // those that destroy are called by what is owned
-        #[allow(non_snake_case, dead_code)]
-        impl Blas {
-            $(
-                unsafe fn $name(&self, $($arg: $ty),*) -> Result<()> {
-                    // SAFETY: the caller passes what the function of this name wants.
-                    match unsafe { (self.functions.$name)($($arg),*) } {
-                        0 => Ok(()),
-                        code => Err(Blas::failed(stringify!($name), code)),
-                    }
-                }
-            )*
-        }
-    };
-}
-blas_functions!(checked);
+blas_functions!(checked Blas);
 
 impl Blas {
     pub fn load(libraries: &Libraries) -> Result<Blas> {
@@ -88,7 +71,7 @@ impl Blas {
     }
 
     #[cold]
-    fn failed(function: &'static str, code: c_int) -> Error {
+    fn failed(&self, function: &'static str, code: c_int) -> Error {
         failed("cuBLASLt", function, code, code == CUBLAS_STATUS_ALLOC_FAILED)
     }
 }

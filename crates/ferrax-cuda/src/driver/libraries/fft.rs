@@ -5,6 +5,7 @@ use super::{Call, Found, Libraries, counted, failed};
 use crate::driver::context::Context;
 use crate::driver::library::{Opened, Version};
 use crate::driver::stream::Stream;
+use crate::driver::sys::checked;
 use crate::routine::Transform;
 use ferrax_base::{Error, Result, bail};
 use ferrax_loops::fft::FftKind;
@@ -17,24 +18,7 @@ pub struct Fft {
     pub opened: Found,
 }
 
-macro_rules! checked {
-    ($(#[$about:meta])* $table:ident -> $code:ty; $(fn $name:ident($($arg:ident: $ty:ty),*);)*) => {
-        /// One method a function: what it gives is an error unless it is success.
-        #[allow(non_snake_case, dead_code)]
-        impl Fft {
-            $(
-                unsafe fn $name(&self, $($arg: $ty),*) -> Result<()> {
-                    // SAFETY: the caller passes what the function of this name wants.
-                    match unsafe { (self.functions.$name)($($arg),*) } {
-                        0 => Ok(()),
-                        code => Err(Fft::failed(stringify!($name), code)),
-                    }
-                }
-            )*
-        }
-    };
-}
-fft_functions!(checked);
+fft_functions!(checked Fft);
 
 impl Fft {
     pub fn load(libraries: &Libraries) -> Result<Fft> {
@@ -44,7 +28,7 @@ impl Fft {
     }
 
     #[cold]
-    fn failed(function: &'static str, code: c_int) -> Error {
+    fn failed(&self, function: &'static str, code: c_int) -> Error {
         failed("cuFFT", function, code, code == CUFFT_ALLOC_FAILED)
     }
 }
@@ -98,7 +82,7 @@ impl Plan {
         // SAFETY: the lengths and the place outlive the call; arrays without gaps need no further description.
         match unsafe { make(raw, rank, n, none, 1, 0, none, 1, 0, kind, batch, &raw mut plan.bytes) } {
             0 => {}
-            CUFFT_ALLOC_FAILED => return Err(Fft::failed("cufftMakePlanMany64", CUFFT_ALLOC_FAILED)),
+            CUFFT_ALLOC_FAILED => return Err(plan.fft.failed("cufftMakePlanMany64", CUFFT_ALLOC_FAILED)),
             code => bail!(NotImplemented, "cuFFT {} has no plan for {t:?}: error {code}", plan.fft.opened),
         }
         Ok(plan)

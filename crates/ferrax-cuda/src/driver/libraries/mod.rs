@@ -1,12 +1,13 @@
-//! NVIDIA's libraries of products and transforms, each opened when a program first has work for it.
+//! NVIDIA's libraries of products, transforms and factorizations, each opened when a program first has work for it.
 //!
 //! A library that is not there is no error: the plan has kernels of our own then ([`Libraries::there`]). A call is prepared
-//! when its program is loaded, works in memory of the stream that it is given for the time of the call, and is the same work
+//! when its program is loaded, works in temporary memory of the program, and is the same work
 //! every time, so that results keep their bits.
-//! Read next: `blas.rs`, `fft.rs`.
+//! Read next: `blas.rs`, `fft.rs`, `solver.rs`.
 
 mod blas;
 mod fft;
+mod solver;
 pub mod sys;
 
 use super::context::Context;
@@ -26,6 +27,7 @@ type Names = [&'static str; 3];
 
 const BLAS: Names = ["NVIDIA's cuBLASLt", "cublasLt", "FERRAX_CUBLASLT"];
 const FFT: Names = ["NVIDIA's cuFFT", "cufft", "FERRAX_CUFFT"];
+const SOLVER: Names = ["NVIDIA's cuSOLVER", "cusolver", "FERRAX_CUSOLVER"];
 
 /// The libraries of a process.
 pub struct Libraries {
@@ -33,6 +35,7 @@ pub struct Libraries {
     folders: Vec<PathBuf>,
     blas: OnceLock<Loaded<blas::Blas>>,
     fft: OnceLock<Loaded<fft::Fft>>,
+    solver: OnceLock<Loaded<solver::Solver>>,
 }
 
 /// A call that was prepared.
@@ -51,23 +54,27 @@ pub(super) trait Call: Send + Sync {
 impl Libraries {
     /// Those of a driver of this version; `folders` are those of the host's packages.
     pub fn new(driver: Version, folders: Vec<PathBuf>) -> Libraries {
-        Libraries { driver, folders, blas: OnceLock::new(), fft: OnceLock::new() }
+        Libraries { driver, folders, blas: OnceLock::new(), fft: OnceLock::new(), solver: OnceLock::new() }
     }
 
     /// Which of those that are wanted there are. One whose place the environment names has to be there.
     pub fn there(&self, wanted: routine::Libraries) -> Result<routine::Libraries> {
+        let factors = wanted.factors && is_there(SOLVER, self.solver())?;
         Ok(routine::Libraries {
+            factors,
+            spectra: factors && self.solver().is_ok_and(|s| s.many.is_some()),
             products: wanted.products && is_there(BLAS, self.blas())?,
             transforms: wanted.transforms && is_there(FFT, self.fft())?,
         })
     }
 
     /// What there is, a line each: a name, and a version with its place or what was looked for in vain.
-    pub fn about(&self) -> [(&'static str, String); 2] {
+    pub fn about(&self) -> [(&'static str, String); 3] {
         let said = |found: Result<String>| found.unwrap_or_else(|e| format!("ferrax's own kernels instead: {e}"));
         [
             ("cuBLASLt", said(self.blas().map(|b| b.opened.to_string()))),
             ("cuFFT", said(self.fft().map(|f| f.opened.to_string()))),
+            ("cuSOLVER", said(self.solver().map(|s| s.opened.to_string()))),
         ]
     }
 
@@ -77,6 +84,7 @@ impl Libraries {
         Ok(match routine {
             Routine::Product(product) => Box::new(blas::Matmul::new(self.blas()?, context, product)?),
             Routine::Transform(transform) => Box::new(fft::Plan::new(self.fft()?, context, transform)?),
+            Routine::Factor(factor) => Box::new(solver::Factorization::new(self.solver()?, context, factor)?),
         })
     }
 
@@ -86,6 +94,10 @@ impl Libraries {
 
     fn fft(&self) -> Result<&Arc<fft::Fft>> {
         loaded(&self.fft, || fft::Fft::load(self))
+    }
+
+    fn solver(&self) -> Result<&Arc<solver::Solver>> {
+        loaded(&self.solver, || solver::Solver::load(self))
     }
 
     /// Opens a library. `behind` says by how much its major version is behind that of CUDA.

@@ -1,12 +1,12 @@
-//! What is used of cuBLASLt's and cuFFT's APIs, declared: types, constants and tables of functions.
+//! What is used of cuBLASLt's, cuFFT's and cuSOLVER's APIs, declared: types, constants and tables of functions.
 //!
-//! Names are those of the headers. Source: the manuals of cuBLAS and cuFFT. Read next: `mod.rs`.
+//! Names are those of the headers. Source: the manuals of cuBLAS, cuFFT and cuSOLVER. Read next: `mod.rs`.
 #![allow(non_snake_case, non_camel_case_types)]
 #![allow(missing_docs)]
 
 pub use crate::driver::sys::CUstream;
 use crate::driver::sys::declare;
-use std::ffi::{c_float, c_int, c_longlong, c_void};
+use std::ffi::{c_float, c_int, c_longlong, c_schar, c_void};
 
 pub type cublasStatus_t = c_int;
 pub type cublasLtHandle_t = *mut c_void;
@@ -58,8 +58,9 @@ pub const CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: u32 = 2;
 
 /// Hands the functions of cuBLASLt to a macro.
 macro_rules! blas_functions {
-    ($then:ident) => {
+    ($then:ident $($owner:ident)?) => {
         $then! {
+            $($owner)?
             /// Functions of cuBLASLt.
             BlasFunctions -> cublasStatus_t;
             fn cublasLtCreate(handle: *mut cublasLtHandle_t);
@@ -109,8 +110,9 @@ pub const CUFFT_INVERSE: c_int = 1;
 
 /// Hands the functions of cuFFT to a macro.
 macro_rules! fft_functions {
-    ($then:ident) => {
+    ($then:ident $($owner:ident)?) => {
         $then! {
+            $($owner)?
             /// Functions of cuFFT.
             FftFunctions -> cufftResult;
             fn cufftGetVersion(version: *mut c_int);
@@ -133,3 +135,105 @@ macro_rules! fft_functions {
 }
 pub(crate) use fft_functions;
 fft_functions!(declare);
+
+pub type cusolverStatus_t = c_int;
+pub type cusolverDnHandle_t = *mut c_void;
+pub type cusolverDnParams_t = *mut c_void;
+
+pub const CUSOLVER_STATUS_ALLOC_FAILED: cusolverStatus_t = 2;
+pub const CUSOLVER_EIG_MODE_VECTOR: c_int = 1;
+pub const CUBLAS_FILL_MODE_LOWER: c_int = 0;
+pub const CUBLAS_FILL_MODE_UPPER: c_int = 1;
+
+/// Hands the functions of cuSOLVER to a macro.
+macro_rules! solver_functions {
+    ($then:ident $($owner:ident)?) => {
+        $then! {
+            $($owner)?
+            /// Functions of cuSOLVER.
+            SolverFunctions -> cusolverStatus_t;
+            fn cusolverGetVersion(version: *mut c_int);
+            fn cusolverDnCreate(handle: *mut cusolverDnHandle_t);
+            fn cusolverDnDestroy(handle: cusolverDnHandle_t);
+            fn cusolverDnSetStream(handle: cusolverDnHandle_t, stream: CUstream);
+            fn cusolverDnCreateParams(params: *mut cusolverDnParams_t);
+            fn cusolverDnDestroyParams(params: cusolverDnParams_t);
+            fn cusolverDnXpotrf_bufferSize(handle: cusolverDnHandle_t, params: cusolverDnParams_t, uplo: c_int, n: i64,
+                a_type: c_int, a: u64, lda: i64, compute: c_int, device: *mut usize, host: *mut usize);
+            fn cusolverDnXpotrf(handle: cusolverDnHandle_t, params: cusolverDnParams_t, uplo: c_int, n: i64,
+                a_type: c_int, a: u64, lda: i64, compute: c_int, device: u64, bytes: usize, host: *mut c_void,
+                host_bytes: usize, info: u64);
+            fn cusolverDnXgetrf_bufferSize(handle: cusolverDnHandle_t, params: cusolverDnParams_t, m: i64, n: i64,
+                a_type: c_int, a: u64, lda: i64, compute: c_int, device: *mut usize, host: *mut usize);
+            fn cusolverDnXgetrf(handle: cusolverDnHandle_t, params: cusolverDnParams_t, m: i64, n: i64, a_type: c_int,
+                a: u64, lda: i64, pivots: u64, compute: c_int, device: u64, bytes: usize, host: *mut c_void,
+                host_bytes: usize, info: u64);
+            fn cusolverDnXgeqrf_bufferSize(handle: cusolverDnHandle_t, params: cusolverDnParams_t, m: i64, n: i64,
+                a_type: c_int, a: u64, lda: i64, tau_type: c_int, tau: u64, compute: c_int, device: *mut usize,
+                host: *mut usize);
+            fn cusolverDnXgeqrf(handle: cusolverDnHandle_t, params: cusolverDnParams_t, m: i64, n: i64, a_type: c_int,
+                a: u64, lda: i64, tau_type: c_int, tau: u64, compute: c_int, device: u64, bytes: usize,
+                host: *mut c_void, host_bytes: usize, info: u64);
+            fn cusolverDnXsyevd_bufferSize(handle: cusolverDnHandle_t, params: cusolverDnParams_t, mode: c_int,
+                uplo: c_int, n: i64, a_type: c_int, a: u64, lda: i64, w_type: c_int, w: u64, compute: c_int,
+                device: *mut usize, host: *mut usize);
+            fn cusolverDnXsyevd(handle: cusolverDnHandle_t, params: cusolverDnParams_t, mode: c_int, uplo: c_int,
+                n: i64, a_type: c_int, a: u64, lda: i64, w_type: c_int, w: u64, compute: c_int, device: u64,
+                bytes: usize, host: *mut c_void, host_bytes: usize, info: u64);
+            fn cusolverDnXgesvd_bufferSize(handle: cusolverDnHandle_t, params: cusolverDnParams_t, u_job: c_schar,
+                vt_job: c_schar, m: i64, n: i64, a_type: c_int, a: u64, lda: i64, s_type: c_int, s: u64,
+                u_type: c_int, u: u64, ldu: i64, vt_type: c_int, vt: u64, ldvt: i64, compute: c_int,
+                device: *mut usize, host: *mut usize);
+            fn cusolverDnXgesvd(handle: cusolverDnHandle_t, params: cusolverDnParams_t, u_job: c_schar,
+                vt_job: c_schar, m: i64, n: i64, a_type: c_int, a: u64, lda: i64, s_type: c_int, s: u64,
+                u_type: c_int, u: u64, ldu: i64, vt_type: c_int, vt: u64, ldvt: i64, compute: c_int, device: u64,
+                bytes: usize, host: *mut c_void, host_bytes: usize, info: u64);
+        }
+    };
+}
+pub(crate) use solver_functions;
+solver_functions!(declare);
+
+/// Hands the functions to a macro that later versions have: eigenvalues of many matrices.
+macro_rules! spectra_functions {
+    ($then:ident $($owner:ident)?) => {
+        $then! {
+            $($owner)?
+            /// Functions of cuSOLVER from version 11.7 on.
+            SpectraFunctions -> cusolverStatus_t;
+            fn cusolverDnXsyevBatched_bufferSize(handle: cusolverDnHandle_t, params: cusolverDnParams_t, mode: c_int,
+                uplo: c_int, n: i64, a_type: c_int, a: u64, lda: i64, w_type: c_int, w: u64, compute: c_int,
+                device: *mut usize, host: *mut usize, batch: i64);
+            fn cusolverDnXsyevBatched(handle: cusolverDnHandle_t, params: cusolverDnParams_t, mode: c_int, uplo: c_int,
+                n: i64, a_type: c_int, a: u64, lda: i64, w_type: c_int, w: u64, compute: c_int, device: u64,
+                bytes: usize, host: *mut c_void, host_bytes: usize, info: u64, batch: i64);
+        }
+    };
+}
+pub(crate) use spectra_functions;
+spectra_functions!(declare);
+
+/// The product of reflections has a function for each dtype, all of this form but for the types of pointers.
+pub type Orgqr = unsafe extern "C" fn(
+    handle: cusolverDnHandle_t,
+    m: c_int,
+    n: c_int,
+    k: c_int,
+    a: u64,
+    lda: c_int,
+    tau: u64,
+    work: u64,
+    elements: c_int,
+    info: u64,
+) -> cusolverStatus_t;
+/// How many elements it works in.
+pub type OrgqrBufferSize = unsafe extern "C" fn(
+    handle: cusolverDnHandle_t,
+    m: c_int,
+    n: c_int,
+    k: c_int,
+    a: u64,
+    lda: c_int,
+    tau: u64,
+    elements: *mut c_int,
+) -> cusolverStatus_t;

@@ -25,12 +25,12 @@ use ferrax_base::{DType, Result, Scalar, bail};
 use ferrax_loops::{BinaryOp, DotDims, Node, Type, ValueId};
 
 /// Rows and columns of a tile, and elements of their products' sums that are in shared memory at once.
-const TILE: usize = 64;
+pub const TILE: usize = 64;
 const DEPTH: usize = 16;
 /// Rows and columns of a thread.
 const OWN: usize = 4;
 /// Results up to which a product is a sum for each.
-const FEW: usize = 1024;
+pub const FEW: usize = 1024;
 
 /// The dtype in which products are summed.
 pub fn accumulation(x: DType, y: DType, out: DType) -> DType {
