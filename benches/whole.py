@@ -136,7 +136,9 @@ def networks(jax, jnp):
         "out": small(7 * 7 * 32, 10),
     }
     ones, none = np.ones(32, np.float32), np.zeros(32, np.float32)
-    residual = [(floats(3, 3, 32, 32) / 17, ones, none, floats(3, 3, 32, 32, seed=1) / 17, ones, none) for _ in range(3)]
+    residual = [
+        (floats(3, 3, 32, 32) / 17, ones, none, floats(3, 3, 32, 32, seed=1) / 17, ones, none) for _ in range(3)
+    ]
     shapes = {"q": (128, 128), "k": (128, 128), "v": (128, 128), "o": (128, 128), "up": (128, 512), "down": (512, 128)}
     blocks = {n: np.stack([small(*s, seed=k) for k in range(4)]) for n, s in shapes.items()}
     blocks |= {"g1": np.ones((4, 128), np.float32), "g2": np.ones((4, 128), np.float32)}
@@ -194,7 +196,9 @@ def learned(jax, jnp):
             def step(state, kick):
                 x, v, angle, spin = state
                 force = 10 * jnp.tanh(jnp.tanh(jnp.stack(state) @ params["w"]) @ params["out"]) + kick
-                spin_rate = (9.8 * jnp.sin(angle) - jnp.cos(angle) * force) / (0.5 * (4 / 3 - 0.1 * jnp.cos(angle) ** 2))
+                spin_rate = (9.8 * jnp.sin(angle) - jnp.cos(angle) * force) / (
+                    0.5 * (4 / 3 - 0.1 * jnp.cos(angle) ** 2)
+                )
                 v, spin = v + 0.02 * (force - 0.05 * spin_rate * jnp.cos(angle)), spin + 0.02 * spin_rate
                 return (x + 0.02 * v, v, angle + 0.02 * spin, spin), angle**2 + 0.1 * x**2
 
@@ -249,7 +253,12 @@ def learned(jax, jnp):
     def layers(*sizes):
         return {n: small(a, b, seed=k) for k, (n, a, b) in enumerate(zip("abc", sizes[:-1], sizes[1:]))}
 
-    text = {"embed": small(128, 1000).T.copy(), "q": small(128, 128), "k": small(128, 128, seed=1), "v": small(128, 128, seed=2)}
+    text = {
+        "embed": small(128, 1000).T.copy(),
+        "q": small(128, 128),
+        "k": small(128, 128, seed=1),
+        "v": small(128, 128, seed=2),
+    }
     return {
         "greedy decoding of 128 tokens, 8 rows, cache": (decoded, text, integers(1000, 8)),
         "policy gradient through 64 poles of 100 steps": (
@@ -317,7 +326,7 @@ def simulations(jax, jnp):
 
     def life(cells):
         around = sum(jnp.roll(cells, (x, y), (0, 1)) for x in (-1, 0, 1) for y in (-1, 0, 1) if x or y)
-        return ((around == 3) | ((cells == 1) & (around == 2))).astype(jnp.int32),
+        return (((around == 3) | ((cells == 1) & (around == 2))).astype(jnp.int32),)
 
     def lorenz(start):
         def slope(s):
