@@ -152,7 +152,7 @@ def choice(
 def _weighted(key, count, shape, replace, p, mode):
     """Indices below ``count`` drawn with probabilities ``p``."""
     p = jnp.asarray(p)
-    p = p if jnp.issubdtype(p.dtype, jnp.inexact) else p.astype(float)
+    p = p.astype(p.dtype if jnp.issubdtype(p.dtype, jnp.inexact) else float)
     if p.shape != (count,):
         raise ValueError(
             "p must be None or a 1D vector with the same size as a.shape[axis]. "
@@ -250,7 +250,7 @@ def geometric(
 def _geometric(key, p, shape, dtype):
     args.broadcast_shape(shape, p)
     p = jnp.asarray(p)
-    p = p if jnp.issubdtype(p.dtype, jnp.inexact) else p.astype(float)
+    p = p.astype(p.dtype if jnp.issubdtype(p.dtype, jnp.inexact) else float)
     unit = uniform(key, shape, p.dtype)
     unit = jnp.where(unit == 0, 1, unit)
     return (jnp.floor(lax.log(unit) / jnp.broadcast_to(lax.log1p(-p), shape)) + 1).astype(dtype)
@@ -364,7 +364,7 @@ def binomial(key: Array, n: ArrayLike, p: ArrayLike, shape: Any = None, dtype: D
     key, _ = checked_key("binomial", key)
     dtype = args.checked_dtype("binomial", args.float_or(dtype))
     p = jnp.asarray(p)
-    p = p if jnp.issubdtype(p.dtype, jnp.inexact) else p.astype(float)
+    p = p.astype(p.dtype if jnp.issubdtype(p.dtype, jnp.inexact) else float)
     n = jnp.asarray(n).astype(p.dtype)
     return _binomial(key, n, p, args.broadcast_shape(shape, n, p), dtype)
 
