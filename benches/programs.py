@@ -2,9 +2,9 @@
 
 `cpu.py` times single operations and `patterns.py` everyday expressions; here each row is a program with its loops, its
 random numbers and its derivatives, compiled as one. The last column is the share of the machine's limit that is
-reached: the time that the program's operations (`cost_analysis`) take at the rate of a product of matrices, or its arguments and
-results at the rate of a copy, over the time measured. `--memory` adds what a process that runs the program holds at
-most, beyond the imports, on both sides. Rows that lose stay in the table. The programs are in `whole.py`.
+reached: the time that the program's operations (`cost_analysis`) take at the rate of a product of matrices, or its
+arguments and results at the rate of a copy, over the time measured. `--memory` adds what a process that runs the program
+holds at most, beyond the imports, on both sides. Rows that lose stay in the table. The programs are in `whole.py`.
 """
 
 import json
@@ -108,9 +108,8 @@ def main():
     done = harness.run([lambda f=f: rows(f) for f in FAMILIES], options, list(libs))
     ratios = [r.times["jax"] / r.times[options.target] for r in done if {"jax", options.target} <= r.times.keys()]
     if ratios:
-        print(
-            f"{len(ratios)} programs, {sum(r >= 1 for r in ratios)} ahead, geometric mean {np.exp(np.mean(np.log(ratios))):.2f}x"
-        )
+        mean = np.exp(np.mean(np.log(ratios)))
+        print(f"{len(ratios)} programs, {sum(r >= 1 for r in ratios)} ahead, geometric mean {mean:.2f}x")
 
 
 if __name__ == "__main__":

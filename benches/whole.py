@@ -368,7 +368,8 @@ def simulations(jax, jnp):
         "heat on 256x256, 100 steps": (repeated(heat, 100), grid),
         "wave on 256x256, 100 steps": (repeated(wave, 100), grid, grid),
         "reaction and diffusion on 256x256, 100 steps": (repeated(gray_scott, 100), grid % 1, grid % 0.5),
-        "lattice Boltzmann 9x128x64, 50 steps": (repeated(fluid, 50), weights[:, None, None] * (1 + 0.1 * np.abs(floats(9, 128, 64)))),
+        "lattice Boltzmann 9x128x64, 50 steps": (
+            repeated(fluid, 50), weights[:, None, None] * (1 + 0.1 * np.abs(floats(9, 128, 64)))),
         "game of life 256x256, 50 steps": (repeated(life, 50), integers(2, 256, 256)),
         "Lorenz, 1000 trajectories, 500 steps of Runge-Kutta": (lorenz, floats(3, 1000)),
         "Burgers by Fourier transforms, 200 steps of 512": (burgers, floats(512)),
@@ -421,9 +422,9 @@ def samplers(jax, jnp):
         even = (np.indices((128, 128)).sum(0) % 2).astype(bool)
 
         def sweep(spins, key):
-            for mask, key in zip((even, ~even), random.split(key)):
+            for mask, half in zip((even, ~even), random.split(key)):
                 around = sum(jnp.roll(spins, s, a) for s in (1, -1) for a in (0, 1))
-                up = random.uniform(key, spins.shape) < jax.nn.sigmoid(0.88 * around)
+                up = random.uniform(half, spins.shape) < jax.nn.sigmoid(0.88 * around)
                 spins = jnp.where(mask, jnp.where(up, 1, -1), spins)
             return spins, spins.mean()
 
@@ -595,7 +596,6 @@ def solvers(jax, jnp):
 
         return lax.scan(row, jnp.arange(b.shape[0] + 1), a)[0][-1]
 
-    line = floats(512, 3, seed=3)
     return {
         "Gaussian process of 300 points, gradient": (
             jax.value_and_grad(process), np.float32(0), floats(300, 4), floats(300, seed=1)),

@@ -100,10 +100,13 @@ def sync_global_devices(name: str) -> None:
 
     Raises:
       AssertionError: another process is at another place.
+      TypeError: the name is no string.
 
     >>> from ferrax.experimental import multihost_utils
     >>> multihost_utils.sync_global_devices("here")
     """
+    if not isinstance(name, str):
+        raise TypeError(f"sync_global_devices takes the name of a place, a string, got {name!r} of {type(name)}")
     effects_barrier()
     assert_equal(np.uint32(zlib.crc32(name.encode())), f"sync_global_devices name mismatch ('{name}')")
 
