@@ -4,7 +4,8 @@
 random numbers and its derivatives, compiled as one. The last column is the share of the machine's limit that is
 reached: the time that the program's operations (`cost_analysis`) take at the rate of a product of matrices, or its
 arguments and results at the rate of a copy, over the time measured. `--memory` adds what a process that runs the
-program holds at most, beyond the imports, on both sides. Rows that lose stay in the table. The programs are in `whole.py`.
+program holds at most, beyond the imports, on both sides. Rows that lose stay in the
+table. The programs are in `whole.py`.
 """
 
 import json
