@@ -163,7 +163,7 @@ fn shapes_that_do_not_fit_are_refused() {
     let text = refused(numpy::squeeze(&x, Some(&[0])), value_error);
     assert!(text.starts_with("cannot select an axis to squeeze out which has size not equal to one"), "{text}");
     let text = refused(numpy::expand_dims(&x, &[0, 0]), value_error);
-    assert_eq!(text, "duplicate value in 'axis': (0, 0) for an array of dimension 4");
+    assert_eq!(text, "repeated axis in expand_dims: (0, 0)");
     let text = refused(numpy::broadcast_to(&x, &[4]), value_error);
     assert_eq!(text, "Cannot broadcast to shape with fewer dimensions: arr_shape=(2, 3) shape=(4,)");
     let text = refused(numpy::broadcast_to(&x, &[2, 4]), value_error);
