@@ -73,13 +73,13 @@ pub(super) fn exp_tail<const F: bool, const D: bool>(r: f64) -> f64 {
     horner::<F, _>(const { &EXP_TAIL.split_at(5).1.as_chunks::<7>().0[0] }, r)
 }
 
-/// Splits x = n ln 2 + r.
+/// Splits x = n ln 2 + r; n is given twice.
 #[inline(always)]
-pub(super) fn split_ln2<const F: bool>(x: f64) -> (i64, f64) {
+pub(super) fn split_ln2<const F: bool>(x: f64) -> (i64, f64, f64) {
     let shifted = fma::<F>(x, std::f64::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
     let r = fma::<F>(n, -LN2_LO, fma::<F>(n, -LN2_HI, x));
-    ((shifted.to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64), r)
+    ((shifted.to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64), n, r)
 }
 
 /// 2^x.
@@ -95,7 +95,7 @@ pub fn exp2<const F: bool>(x: f64) -> f64 {
 /// e^x - 1.
 #[inline(always)]
 pub fn expm1<const F: bool>(x: f64) -> f64 {
-    let (n, r) = split_ln2::<F>(clamp(x, -80.0, 709.8));
+    let (n, _, r) = split_ln2::<F>(clamp(x, -80.0, 709.8));
     let half = pow2(n.wrapping_sub(1));
     let p = fma::<F>(exp_tail::<F, true>(r), r * r, r);
     let y = fma::<F>(half, p, half - 0.5) * 2.0;
@@ -106,14 +106,14 @@ pub fn expm1<const F: bool>(x: f64) -> f64 {
 /// e^x / 2 for x from 0 on.
 #[inline(always)]
 pub(super) fn halved_exp<const F: bool>(x: f64) -> f64 {
-    let (n, r) = split_ln2::<F>(clamp(x, 0.0, 711.0));
+    let (n, _, r) = split_ln2::<F>(clamp(x, 0.0, 711.0));
     scale(fma::<F>(exp_tail::<F, true>(r), r * r, r) + 1.0, n.wrapping_sub(1))
 }
 
 /// e^-x for x from 0 to 700.
 #[inline(always)]
 pub(super) fn exp_of_minus<const F: bool, const D: bool>(x: f64) -> f64 {
-    let (n, r) = split_ln2::<F>(-x);
+    let (n, _, r) = split_ln2::<F>(-x);
     (fma::<F>(exp_tail::<F, D>(r), r * r, r) + 1.0) * pow2(n)
 }
 

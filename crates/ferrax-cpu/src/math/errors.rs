@@ -152,7 +152,7 @@ fn gauss<const F: bool, const D: bool>(a: f64) -> f64 {
     // The square, and what it rounds: of half the digits it is exact without fused multiply-add.
     let top = f64::from_bits(a.to_bits() & !((1 << 27) - 1));
     let (square, rest) = if F { (a * a, a.mul_add(a, -(a * a))) } else { (top * top, (a - top) * (a + top)) };
-    let (n, r) = split_ln2::<F>(-square);
+    let (n, _, r) = split_ln2::<F>(-square);
     let r = r - rest;
     scale(fma::<F>(exp_tail::<F, D>(r), r * r, r) + 1.0, n)
 }

@@ -98,9 +98,18 @@ fn positive_pow<const F: bool, const D: bool>(x: f64, y: f64) -> f64 {
     let (log, log_low) = long_log::<F, D>(x);
     let product = y * log;
     let product_low = if D { fma::<F>(y, log, -product) + y * log_low } else { 0.0 };
-    let (n, r) = split_ln2::<F>(clamp(product, -746.0, 710.0));
-    let r = if D { r + if product.abs() < 750.0 { product_low } else { 0.0 } } else { r };
-    scale(fma::<F>(exp_tail::<F, D>(r), r * r, r) + 1.0, n)
+    let near = clamp(product, -746.0, 710.0);
+    let (n, multiples, r) = split_ln2::<F>(near);
+    if !D {
+        return scale(fma::<F>(exp_tail::<F, D>(r), r * r, r) + 1.0, n);
+    }
+    // The rest of the product by multiples of ln 2, and 1 more than that, as two numbers: e^r is rounded once.
+    let high = fma::<F>(multiples, -LN2_HI, near);
+    let low = fma::<F>(multiples, -LN2_LO, if product.abs() < 750.0 { product_low } else { 0.0 });
+    let r = high + low;
+    let sum = 1.0 + r;
+    let rest = (r - (sum - 1.0)) + (low - (r - high));
+    scale(sum + fma::<F>(exp_tail::<F, D>(r), r * r, rest), n)
 }
 
 /// x to the power y.
@@ -112,7 +121,7 @@ pub fn pow<const F: bool, const D: bool>(x: f64, y: f64) -> f64 {
     }
     let a = x.abs();
     let edge = (a == 0.0) | (a == f64::INFINITY);
-    let r = positive_pow::<F, D>(a, y);
+    let r = if a == 1.0 { 1.0 } else { positive_pow::<F, D>(a, y) };
     let grows = if a == 0.0 { y < 0.0 } else { (a > 1.0) == (y > 0.0) };
     let end = if grows { f64::INFINITY } else { 0.0 };
     let r = if edge | ((y.abs() == f64::INFINITY) & (a != 1.0)) { end } else { r };

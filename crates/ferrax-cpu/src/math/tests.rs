@@ -55,7 +55,7 @@ fn ulps(found: f64, wanted: f64) -> f64 {
     if !found.is_finite() || !wanted.is_finite() || (found == 0.0 && wanted == 0.0) {
         return f64::INFINITY;
     }
-    let unit = 2f64.powi((wanted.abs().log2().floor() as i32).max(-1022) - 52);
+    let unit = f64::from_bits(wanted.abs().to_bits() + 1) - wanted.abs();
     (found - wanted).abs() / unit
 }
 
