@@ -116,10 +116,10 @@ if _TYPE_CHECKING:
     from ferrax._api import eval_shape as eval_shape
     from ferrax._api import jit as jit
     from ferrax._api import make_jaxpr as make_jaxpr
-    from ferrax._api import named_call as named_call
-    from ferrax._api import named_scope as named_scope
     from ferrax._api import typeof as typeof
     from ferrax._api import vmap as vmap
+    from ferrax._names import named_call as named_call
+    from ferrax._names import named_scope as named_scope
     from ferrax._callbacks import pure_callback as pure_callback
     from ferrax._checkpoint import checkpoint as checkpoint
     from ferrax._checkpoint import checkpoint_policies as checkpoint_policies
@@ -178,7 +178,7 @@ if _TYPE_CHECKING:
 _DEFERRED = {
     "_api": (
         "block_until_ready clear_caches closure_convert copy_to_host_async device_get effects_barrier "
-        "ensure_compile_time_eval eval_shape jit make_jaxpr named_call named_scope ShapeDtypeStruct typeof vmap"
+        "ensure_compile_time_eval eval_shape jit make_jaxpr ShapeDtypeStruct typeof vmap"
     ),
     "_callbacks": "pure_callback",
     "_checkpoint": "checkpoint checkpoint_policies remat",
@@ -189,6 +189,7 @@ _DEFERRED = {
     ),
     "_environment": "print_environment_info",
     "_linearized": "fwd_and_bwd",
+    "_names": "named_call named_scope",
     "_sharded": (
         "make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays "
         "make_mesh memory NamedSharding P pmap reshard set_mesh Shard shard_map smap"

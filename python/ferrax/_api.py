@@ -13,7 +13,7 @@ import inspect
 import math
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, overload
 
@@ -39,8 +39,6 @@ __all__ = [
     "eval_shape",
     "jit",
     "make_jaxpr",
-    "named_call",
-    "named_scope",
     "typeof",
     "vmap",
 ]
@@ -728,55 +726,6 @@ def ensure_compile_time_eval() -> Any:
     4
     """
     return _ferrax.EagerScope()
-
-
-def named_scope(name: str) -> contextlib.AbstractContextManager[None]:
-    """Names the operations traced inside, for reading programs.
-
-    Args:
-      name: a string; it does not change results.
-
-    Returns:
-      A context manager.
-
-    Raises:
-      TypeError: `name` is no string.
-
-    >>> import ferrax as jax, ferrax.numpy as jnp
-    >>> with jax.named_scope("layer"):
-    ...     print(jnp.ones(1))
-    [1.]
-    """
-    if not isinstance(name, str):
-        raise TypeError(f"named_scope name argument must be a string, got {type(name)}.")
-    return _scope()
-
-
-@contextlib.contextmanager
-def _scope() -> Iterator[None]:
-    yield
-
-
-def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
-    """`fun` under `named_scope(name)`.
-
-    Args:
-      fun: function to call.
-      name: name of the scope; by default the function's.
-
-    Returns:
-      A function of the same arguments and results.
-
-    >>> import ferrax as jax
-    >>> print(jax.named_call(lambda x: x + 1, name="inc")(1))
-    2
-    """
-
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with named_scope(name or str(getattr(fun, "__name__", "call"))):
-            return fun(*args, **kwargs)
-
-    return named_as(wrapped, fun, name or "Call")
 
 
 def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:

@@ -27,6 +27,7 @@ if _TYPE_CHECKING:
     from ferrax.lax.reductions import *
     from ferrax.lax.shape import *
     from ferrax.lax.slicing import *
+    from ferrax.lax.solves import *
     from ferrax.lax.sorting import *
     from ferrax.lax.special import *
 
@@ -37,7 +38,7 @@ _LATER = {
     "contraction": (
         "DotAlgorithm DotAlgorithmPreset DotDimensionNumbers Precision PrecisionLike batch_matmul dot dot_general"
     ),
-    "control_flow": "cond custom_linear_solve custom_root fori_loop map scan switch while_loop",
+    "control_flow": "cond fori_loop map scan switch while_loop",
     "conversion": (
         "AccuracyMode RoundingMethod Tolerance bitcast_convert_type clamp convert_element_type dtype integer_pow "
         "optimization_barrier reduce_precision round select select_n stop_gradient"
@@ -74,6 +75,7 @@ _LATER = {
         "concatenate dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim dynamic_update_index_in_dim "
         "dynamic_update_slice dynamic_update_slice_in_dim index_in_dim pad slice slice_in_dim split"
     ),
+    "solves": "custom_linear_solve custom_root",
     "sorting": "approx_max_k approx_min_k sort sort_key_val top_k",
     "special": "betainc igamma igamma_grad_a igammac random_gamma_grad zeta",
 }
