@@ -51,7 +51,7 @@ pub fn asinh<const F: bool, const D: bool>(x: f64) -> f64 {
 pub fn acosh<const F: bool, const D: bool>(x: f64) -> f64 {
     let large = x > LARGE;
     let t = x - 1.0;
-    let w = if large { t } else { t + (t * (x + 1.0)).sqrt() };
+    let w = if large { t } else { t + fma::<F>(t, t, t + t).sqrt() };
     let y = log1p::<F, D>(w) + if large { LN_2 } else { 0.0 };
     if x >= 1.0 { y } else { f64::NAN }
 }

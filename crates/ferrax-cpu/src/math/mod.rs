@@ -6,8 +6,8 @@
 //! Sources: Cephes for the polynomials, Kahan ("Much ado about nothing's sign bit") for the complex inverses,
 //! Giles for the inverse error function.
 
-// Tiles are walked by the number of the lane, which the optimizer takes apart best.
-#![allow(clippy::needless_range_loop)]
+// Tiles are walked by the number of the lane, which the optimizer takes apart best; conditions without branches vectorize.
+#![allow(clippy::needless_range_loop, clippy::needless_bitwise_bool, clippy::manual_range_contains)]
 
 /// 1 / (1 + e^-x) of a tile; e^x where e^-x is near the end of the range, so that subnormal results are there too.
 macro_rules! logistic_tile {
