@@ -83,8 +83,10 @@ fn half_arc<const F: bool, const D: bool>(x: f64) -> (f64, f64, bool) {
 #[inline(always)]
 pub fn asin<const F: bool, const D: bool>(x: f64) -> f64 {
     let (t, tail, far) = half_arc::<F, D>(x);
-    // π/2 - 2t is exact but near t = 0, where nothing is lost by it.
-    let y = if far { (FRAC_PI_2 - 2.0 * t) - (2.0 * tail - FRAC_PI_2_REST) } else { t + tail };
+    // π/2 - 2t, and what is rounded of it.
+    let rest = FRAC_PI_2 - 2.0 * t;
+    let lost = (FRAC_PI_2 - rest) - 2.0 * t;
+    let y = if far { rest + (lost + (FRAC_PI_2_REST - 2.0 * tail)) } else { t + tail };
     y.copysign(x)
 }
 
@@ -175,9 +177,15 @@ pub const NEAR: f64 = 1e6;
 /// Tangent of a number up to `NEAR` in size.
 #[inline(always)]
 pub fn tan<const F: bool>(x: f64) -> f64 {
-    let (s, c, q) = circle::<F>(x.abs());
+    let ([s, c], [s_low, c_low], q) = circle::<F>(x.abs());
     let turned = q & 1 == 1;
-    let y = if turned { -c } else { s } / if turned { s } else { c };
+    let (top, top_low) = if turned { (-c, -c_low) } else { (s, s_low) };
+    let (bottom, bottom_low) = if turned { (s, s_low) } else { (c, c_low) };
+    // The quotient, and what the quotient and the parts of it round.
+    let inverse = 1.0 / bottom;
+    let y = top * inverse;
+    let rest = fma::<F>(-y, bottom, top) + fma::<F>(-y, bottom_low, top_low);
+    let y = fma::<F>(rest, inverse, y);
     f64::from_bits(y.to_bits() ^ (x.to_bits() & 1 << 63))
 }
 

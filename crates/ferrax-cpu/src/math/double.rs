@@ -355,9 +355,10 @@ pub unsafe fn tanh_all<const F: bool, const W: bool, const N: usize>(x: &[f64; N
 /// |x| up to which sine and cosine are reduced in three steps of fused multiply-add.
 const NEAR: f64 = 1e6;
 
-/// Sine and cosine of what is left of 0 ≤ a ≤ `NEAR` by multiples of π/2, and how many those are, in the low bits.
+/// Sine and cosine of what is left of 0 ≤ a ≤ `NEAR` by multiples of π/2, what they round, and how many multiples those
+/// are, in the low bits.
 #[inline(always)]
-pub(super) fn circle<const F: bool>(a: f64) -> (f64, f64, u64) {
+pub(super) fn circle<const F: bool>(a: f64) -> ([f64; 2], [f64; 2], u64) {
     let shifted = fma::<F>(a, std::f64::consts::FRAC_2_PI, ROUND);
     let n = shifted - ROUND;
     // The first difference is exact, and so are multiples of the second part of π/2, which has 33 bits.
@@ -385,17 +386,20 @@ pub(super) fn circle<const F: bool>(a: f64) -> (f64, f64, u64) {
     ] {
         c = fma::<F>(c, z, k);
     }
-    let s = fma::<F>(s * z, hi, lo) + hi;
+    let small = fma::<F>(s * z, hi, lo);
+    let s = small + hi;
     // 1 - z/2, and what it rounds.
     let top = fma::<F>(-0.5, z, 1.0);
     let rest = fma::<F>(-0.5, z, 1.0 - top);
-    (s, fma::<F>(c * z, z, fma::<F>(-hi, lo, rest)) + top, shifted.to_bits())
+    let rest = fma::<F>(c * z, z, fma::<F>(-hi, lo, rest));
+    let c = rest + top;
+    ([s, c], [(hi - s) + small, (top - c) + rest], shifted.to_bits())
 }
 
 /// sin(a + shift·π/2) for 0 ≤ a ≤ `NEAR`, but for the sign, which is the last bit but one of the second.
 #[inline(always)]
 fn quadrant<const F: bool>(a: f64, shift: u64) -> (f64, u64) {
-    let (s, c, q) = circle::<F>(a);
+    let ([s, c], _, q) = circle::<F>(a);
     let q = q.wrapping_add(shift);
     (if q & 1 == 0 { s } else { c }, q)
 }

@@ -51,8 +51,11 @@ pub fn asinh<const F: bool, const D: bool>(x: f64) -> f64 {
 pub fn acosh<const F: bool, const D: bool>(x: f64) -> f64 {
     let large = x > LARGE;
     let t = x - 1.0;
-    let w = if large { t } else { t + fma::<F>(t, t, t + t).sqrt() };
-    let y = log1p::<F, D>(w) + if large { LN_2 } else { 0.0 };
+    let root = fma::<F>(t, t, t + t).sqrt();
+    let w = if large { t } else { t + root };
+    // What the sum rounds counts where the result is small.
+    let lost = if w < 0.5 { (t - (w - root)) * (1.0 - w) } else { 0.0 };
+    let y = log1p::<F, D>(w) + if large { LN_2 } else { lost };
     if x >= 1.0 { y } else { f64::NAN }
 }
 

@@ -71,7 +71,7 @@ macro_rules! functions {
 /// Sine and cosine of an angle up to `arcs::NEAR`.
 #[inline(always)]
 fn sin_cos<const F: bool>(x: f64) -> (f64, f64) {
-    let (s, c, q) = circle::<F>(x.abs());
+    let ([s, c], _, q) = circle::<F>(x.abs());
     let turned = q & 1 == 1;
     let (sin, cos) = (if turned { c } else { s }, if turned { s } else { c });
     let sign = (q >> 1) << 63;
