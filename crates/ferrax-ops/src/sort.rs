@@ -10,6 +10,7 @@ use crate::registry::Primitive;
 use crate::shape::iota;
 use crate::slice::slice_in_dim;
 use ferrax_base::shape::{Tuple, strides};
+use ferrax_base::symbolic::is_symbolic;
 use ferrax_base::{Aval, DType, Result, Scalar, Shape, bail};
 use ferrax_ir::reference::RefTensor;
 use ferrax_ir::{Avals, Def, OpRef, Slot, Special, Tangents, Value, Values, bind, params};
@@ -229,7 +230,7 @@ fn top_k_shape(p: &TopKParams, args: &[&Aval]) -> Result<Avals> {
             p.axis
         );
     }
-    if x.shape[p.axis] > i32::MAX as usize {
+    if x.shape[p.axis] > i32::MAX as usize && !is_symbolic(x.shape[p.axis]) {
         bail!(
             Value,
             "top_k returns int32 indices, which will overflow for array dimensions larger than the maximum int32 ({}). \
