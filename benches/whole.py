@@ -4,6 +4,8 @@ Each is written as its users write it, without regard to what an engine likes: b
 experiments. Arguments are NumPy arrays or trees of them, from fixed seeds.
 """
 
+from importlib import import_module
+
 import numpy as np
 from cpu import floats
 
@@ -559,14 +561,13 @@ def solvers(jax, jnp):
         return x @ v[:10].T, s
 
     def minimum(start):
+        optimize = import_module(f"{jax.__name__}.scipy.optimize")
         rosenbrock = lambda x: (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
-        return jax.scipy.optimize.minimize(rosenbrock, start, method="BFGS").x
+        return optimize.minimize(rosenbrock, start, method="BFGS").x
 
     def adjoint(y0, times, rates):
         def slope(y, t, rates):
             return jnp.stack([rates[0] * y[0] - rates[1] * y[0] * y[1], rates[2] * y[0] * y[1] - rates[3] * y[1]])
-
-        from importlib import import_module
 
         odeint = import_module(f"{jax.__name__}.experimental.ode").odeint
         return (odeint(slope, y0, times, rates) ** 2).mean()
